@@ -1,0 +1,11 @@
+/*
+ * genesis/genesis.h: everything. Link with -lgenesis.
+ */
+#ifndef GENESIS_GENESIS_H
+#define GENESIS_GENESIS_H
+
+#include "genesis/base.h"
+#include "genesis/device.h"
+#include "genesis/memory.h"
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * text.c: see text.h.
+ */
+#include "base/text.h"
+
+#include <stdio.h>
+
+struct gni_size_text gni_size_text(uint64_t bytes)
+{
+    static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    struct gni_size_text size;
+    if (bytes < 1024) {
+        (void)snprintf(size.text, sizeof size.text, "%u bytes", (unsigned)bytes);
+        return size;
+    }
+    double number = (double)bytes / 1024;
+    size_t unit = 0;
+    while (number >= 1024 && unit + 1 < sizeof units / sizeof *units) {
+        number /= 1024;
+        unit++;
+    }
+    (void)snprintf(size.text, sizeof size.text, "%.2f %s", number, units[unit]);
+    return size;
+}

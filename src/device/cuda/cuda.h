@@ -1,0 +1,130 @@
+/*
+ * cuda.h: one GPU as a device, and how its files call the driver.
+ *
+ * A slot of the table calls the driver like this:
+ *
+ *     GNI_CUDA_TRY(device, cuMemAlloc, &pointer, nbytes);
+ *
+ * which makes the device's primary context current, calls, puts the caller's context back and
+ * returns to the caller with a status and the driver's own text if the call failed. Several calls
+ * in one context use gni_cuda_enter() and gni_cuda_leave() themselves.
+ *
+ * Invariants:
+ *   C1  a driver call is made between enter and leave, and never once the driver is gone or the
+ *       device is lost;
+ *   C2  after leave the thread's stack of contexts is what it was before enter;
+ *   C3  `lost` is set once, by the first result that says that the context is destroyed, and every
+ *       later enter reports it;
+ *   C4  `context` is not NULL while the device is open, and changes only under cuda_mutex.
+ */
+#ifndef GNI_DEVICE_CUDA_CUDA_H
+#define GNI_DEVICE_CUDA_CUDA_H
+
+#include "device/cuda/driver.h"
+#include "device/device.h"
+
+struct gni_cuda_device {
+    gn_device base; /* first: a gn_device pointer is a pointer to this */
+    const struct gni_cuda_driver *driver;
+    CUdevice handle;
+    _Atomic(CUcontext) context; /* C4 */
+    atomic_int lost;            /* C3: the CUresult, or 0 */
+    gn_stream default_stream;
+    gn_device_properties properties;
+    int priority_least, priority_greatest; /* the greatest is the smaller number */
+    size_t granularity;                    /* of virtual memory; 0 without it */
+};
+
+static inline struct gni_cuda_device *gni_cuda_device_of(gn_device *device)
+{
+    gni_assert(device->type == GN_DEVICE_CUDA);
+    return (struct gni_cuda_device *)(void *)device;
+}
+
+/* One visit to a device's context. */
+struct gni_cuda_scope {
+    struct gni_cuda_device *device;
+    bool is_pushed; /* the context was not current before */
+};
+
+/* Makes the context current. On failure nothing changed and leave must not be called. */
+gn_status gni_cuda_enter(struct gni_cuda_device *device, struct gni_cuda_scope *scope);
+
+/* Restores the caller's context and turns the result of a driver function into a status. */
+gn_status gni_cuda_leave(struct gni_cuda_scope *scope, const char *function, CUresult result);
+
+/* GN_ERROR_UNSUPPORTED, with what is lost without the function. */
+gn_status gni_cuda_missing(const char *function);
+
+#define GNI_CUDA_TRY(cuda_device, function, ...)                                     \
+    do {                                                                             \
+        struct gni_cuda_device *try_device = (cuda_device);                          \
+        struct gni_cuda_scope try_scope;                                             \
+        if (try_device->driver->functions.function == NULL)                          \
+            return gni_cuda_missing(#function);                                      \
+        GN_TRY(gni_cuda_enter(try_device, &try_scope));                              \
+        GN_TRY(gni_cuda_leave(&try_scope, #function,                                 \
+                              try_device->driver->functions.function(__VA_ARGS__))); \
+    } while (0)
+
+/* ---- devices: cuda_device.c ----------------------------------------------------------------- */
+
+gn_status gni_cuda_device_count(int *count);
+
+/* Borrows a device, retaining its primary context at the first use. The index was checked. */
+gn_status gni_cuda_device_open(int index, gn_device **device);
+
+/* Releases the contexts of devices without living objects; returns how many objects are left. */
+int gni_cuda_devices_close(void);
+
+/* ---- memory, copies: cuda_memory.c ---------------------------------------------------------- */
+
+gn_status gni_cuda_memory_alloc(gn_device *device, size_t nbytes, void **pointer);
+gn_status gni_cuda_memory_free(gn_device *device, void *pointer, size_t nbytes);
+gn_status gni_cuda_memory_alloc_async(gn_stream *stream, size_t nbytes, void **pointer);
+gn_status gni_cuda_memory_free_async(gn_stream *stream, void *pointer);
+gn_status gni_cuda_virtual_granularity(gn_device *device, size_t *bytes);
+gn_status gni_cuda_virtual_reserve(gn_device *device, size_t nbytes, void **address);
+gn_status gni_cuda_virtual_release(gn_device *device, void *address, size_t nbytes);
+gn_status gni_cuda_physical_create(gn_device *device, size_t nbytes, uint64_t *handle);
+gn_status gni_cuda_physical_release(gn_device *device, uint64_t handle);
+gn_status gni_cuda_virtual_map(gn_device *device, void *address, size_t nbytes, uint64_t handle);
+gn_status gni_cuda_virtual_unmap(gn_device *device, void *address, size_t nbytes);
+gn_status gni_cuda_virtual_grant(gn_device *device, void *address, size_t nbytes);
+gn_status gni_cuda_host_alloc(gn_device *device, size_t nbytes, void **pointer);
+gn_status gni_cuda_host_free(gn_device *device, void *pointer);
+gn_status gni_cuda_host_register(gn_device *device, void *pointer, size_t nbytes);
+gn_status gni_cuda_host_unregister(gn_device *device, void *pointer);
+gn_status gni_cuda_copy(gn_stream *stream, void *destination, const void *source, size_t nbytes);
+gn_status gni_cuda_fill(gn_stream *stream, void *destination, uint32_t value, size_t element_size,
+                        size_t count);
+
+/* ---- streams and events: cuda_stream.c ------------------------------------------------------ */
+
+gn_status gni_cuda_stream_open(gn_stream *stream);
+void gni_cuda_stream_close(gn_stream *stream);
+gn_status gni_cuda_stream_id(gn_stream *stream, uint64_t *id);
+gn_status gni_cuda_stream_query(gn_stream *stream);
+gn_status gni_cuda_stream_synchronize(gn_stream *stream);
+gn_status gni_cuda_stream_wait_event(gn_stream *stream, gn_event *event);
+gn_status gni_cuda_stream_is_capturing(gn_stream *stream, bool *is_capturing);
+gn_status gni_cuda_event_open(gn_event *event);
+void gni_cuda_event_close(gn_event *event);
+gn_status gni_cuda_event_record(gn_event *event, gn_stream *stream);
+gn_status gni_cuda_event_query(gn_event *event);
+gn_status gni_cuda_event_synchronize(gn_event *event);
+gn_status gni_cuda_event_elapsed(gn_event *start, gn_event *end, float *milliseconds);
+
+/* ---- kernels: cuda_module.c ----------------------------------------------------------------- */
+
+gn_status gni_cuda_module_load(gn_device *device, const void *image, struct gni_module *module);
+gn_status gni_cuda_module_unload(struct gni_module *module);
+gn_status gni_cuda_function_find(const struct gni_module *module, const char *name,
+                                 struct gni_function *function);
+gn_status gni_cuda_function_properties(const struct gni_function *function,
+                                       struct gni_function_properties *properties);
+gn_status gni_cuda_function_allow_shared(const struct gni_function *function, size_t nbytes);
+gn_status gni_cuda_function_launch(const struct gni_function *function, gn_stream *stream,
+                                   const struct gni_launch *launch);
+
+#endif

@@ -1,0 +1,387 @@
+/*
+ * cuda_device.c: opening GPUs, entering their contexts, and what a driver's results mean.
+ *
+ * The primary context is retained, never created: it is the one that the CUDA runtime, and so every
+ * other library in the process, uses.
+ *
+ * Threads: cuda_mutex guards opening and closing. It is never held while a slot runs.
+ */
+#include "device/cuda/cuda.h"
+
+#include "base/log.h"
+#include "base/thread.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct gni_cuda_device cuda_devices[GNI_DEVICE_MAX];
+static struct gni_mutex cuda_mutex = GNI_MUTEX_INIT;
+static struct gni_once cuda_once = GNI_ONCE_INIT;
+
+static const struct gni_device_ops cuda_ops;
+
+/* ---- results -------------------------------------------------------------------------------- */
+
+/* After these the context is of no use: NVIDIA asks for the process to be ended. */
+static bool result_is_sticky(CUresult result)
+{
+    switch (result) {
+    case CUDA_ERROR_ECC_UNCORRECTABLE:
+    case CUDA_ERROR_NVLINK_UNCORRECTABLE:
+    case CUDA_ERROR_CONTAINED:
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_LAUNCH_TIMEOUT:
+    case CUDA_ERROR_CONTEXT_IS_DESTROYED:
+    case CUDA_ERROR_ASSERT:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_TENSOR_MEMORY_LEAK:
+    case CUDA_ERROR_MPS_CLIENT_TERMINATED:
+    case CUDA_ERROR_EXTERNAL_DEVICE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static gn_status result_status(CUresult result)
+{
+    if (result_is_sticky(result))
+        return GN_ERROR_DEVICE_LOST;
+    if (result >= CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED &&
+        result <= CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD)
+        return GN_ERROR_CAPTURE;
+    switch (result) {
+    case CUDA_ERROR_OUT_OF_MEMORY:
+        return GN_ERROR_OUT_OF_MEMORY;
+    case CUDA_ERROR_INVALID_VALUE:
+        return GN_ERROR_INVALID_VALUE;
+    case CUDA_ERROR_NOT_SUPPORTED:
+        return GN_ERROR_UNSUPPORTED;
+    case CUDA_ERROR_DEINITIALIZED:
+        return GN_ERROR_SHUTDOWN;
+    default:
+        return GN_ERROR_DRIVER;
+    }
+}
+
+static gn_status lost_error(const struct gni_cuda_device *device, CUresult result)
+{
+    return gni_error(GN_ERROR_DEVICE_LOST,
+                     "%s is lost: an earlier kernel or copy failed with %s; save what you can and "
+                     "restart the process",
+                     gni_device_label(&device->base).text,
+                     gni_cuda_error_text(device->driver, result).text);
+}
+
+/* The first sticky result is kept and printed once: nobody may miss it. C3. */
+static void device_lose(struct gni_cuda_device *device, const char *function, CUresult result)
+{
+    int none = 0;
+    if (atomic_compare_exchange_strong(&device->lost, &none, (int)result))
+        gni_log(GNI_LOG_ERROR, "%s is lost: %s reported %s", gni_device_label(&device->base).text,
+                function, gni_cuda_error_text(device->driver, result).text);
+}
+
+gn_status gni_cuda_missing(const char *function)
+{
+    return gni_error(GN_ERROR_UNSUPPORTED, "the CUDA driver has no %s, which is needed for %s",
+                     function, gni_cuda_function_lost(function));
+}
+
+/* ---- contexts ------------------------------------------------------------------------------- */
+
+static gn_status cuda_check(gn_device *base)
+{
+    struct gni_cuda_device *device = gni_cuda_device_of(base);
+    GN_TRY(gni_cuda_driver_check());
+    int lost = atomic_load_explicit(&device->lost, memory_order_relaxed);
+    if (lost != 0)
+        return lost_error(device, (CUresult)lost);
+    return GN_OK;
+}
+
+gn_status gni_cuda_enter(struct gni_cuda_device *device, struct gni_cuda_scope *scope)
+{
+    GN_TRY(cuda_check(&device->base));
+    CUcontext context = atomic_load_explicit(&device->context, memory_order_acquire);
+    if (context == NULL)
+        return gni_error(GN_ERROR_UNAVAILABLE, "%s was shut down; get the device again",
+                         gni_device_label(&device->base).text);
+    const struct gni_cuda_functions *functions = &device->driver->functions;
+    CUcontext current = NULL;
+    CUresult result = functions->cuCtxGetCurrent(&current);
+    *scope = (struct gni_cuda_scope){.device = device,
+                                     .is_pushed = result == CUDA_SUCCESS && current != context};
+    if (scope->is_pushed)
+        result = functions->cuCtxPushCurrent(context);
+    if (result != CUDA_SUCCESS) {
+        scope->is_pushed = false;
+        return gni_cuda_leave(scope, "cuCtxPushCurrent", result);
+    }
+    return GN_OK;
+}
+
+gn_status gni_cuda_leave(struct gni_cuda_scope *scope, const char *function, CUresult result)
+{
+    struct gni_cuda_device *device = scope->device;
+    if (scope->is_pushed) {
+        CUcontext popped;
+        (void)device->driver->functions.cuCtxPopCurrent(&popped);
+    }
+    if (result == CUDA_SUCCESS)
+        return GN_OK;
+    if (result == CUDA_ERROR_NOT_READY)
+        return GN_ERROR_NOT_READY; /* an answer, not a failure: it has no detail */
+    if (result_is_sticky(result))
+        device_lose(device, function, result);
+    return gni_error(result_status(result), "%s: %s failed: %s",
+                     gni_device_label(&device->base).text, function,
+                     gni_cuda_error_text(device->driver, result).text);
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+gn_status gni_cuda_device_count(int *count)
+{
+    const struct gni_cuda_driver *driver;
+    GN_TRY(gni_cuda_driver_open(&driver));
+    int found = 0;
+    CUresult result = driver->functions.cuDeviceGetCount(&found);
+    if (result != CUDA_SUCCESS)
+        return gni_error(GN_ERROR_UNAVAILABLE, "the CUDA driver cannot count its devices: %s",
+                         gni_cuda_error_text(driver, result).text);
+    if (found <= 0)
+        return gni_error(GN_ERROR_UNAVAILABLE, "the CUDA driver %s finds no GPU", driver->path);
+    *count = found < GNI_DEVICE_MAX ? found : GNI_DEVICE_MAX;
+    return GN_OK;
+}
+
+static int attribute_get(const struct gni_cuda_device *device, CUdevice_attribute attribute)
+{
+    int value = 0; /* a driver that does not know the attribute leaves it 0 */
+    if (device->driver->functions.cuDeviceGetAttribute(&value, attribute, device->handle) !=
+        CUDA_SUCCESS)
+        return 0;
+    return value;
+}
+
+static void uuid_print(const CUuuid *uuid, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "GPU-");
+    for (int i = 0; i < 16 && used + 3 < size; i++) {
+        bool has_dash = i == 4 || i == 6 || i == 8 || i == 10;
+        used += (size_t)snprintf(text + used, size - used, "%s%02x", has_dash ? "-" : "",
+                                 (unsigned)(unsigned char)uuid->bytes[i]);
+    }
+}
+
+/* All of it can be read without a context. */
+static void properties_read(struct gni_cuda_device *device)
+{
+    const struct gni_cuda_functions *functions = &device->driver->functions;
+    gn_device_properties *made = &device->properties;
+    *made = (gn_device_properties){.total_memory = 0};
+    (void)functions->cuDeviceGetName(made->name, (int)sizeof made->name, device->handle);
+    size_t total = 0;
+    (void)functions->cuDeviceTotalMem(&total, device->handle);
+    made->total_memory = total;
+    CUuuid uuid;
+    if (functions->cuDeviceGetUuid != NULL &&
+        functions->cuDeviceGetUuid(&uuid, device->handle) == CUDA_SUCCESS)
+        uuid_print(&uuid, made->uuid, sizeof made->uuid);
+    if (functions->cuDeviceGetPCIBusId == NULL ||
+        functions->cuDeviceGetPCIBusId(made->pci_bus_id, (int)sizeof made->pci_bus_id,
+                                       device->handle) != CUDA_SUCCESS)
+        made->pci_bus_id[0] = '\0';
+
+#define READ(attribute) attribute_get(device, CU_DEVICE_ATTRIBUTE_##attribute)
+    made->major = READ(COMPUTE_CAPABILITY_MAJOR);
+    made->minor = READ(COMPUTE_CAPABILITY_MINOR);
+    made->multi_processor_count = READ(MULTIPROCESSOR_COUNT);
+    made->warp_size = READ(WARP_SIZE);
+    made->max_threads_per_block = READ(MAX_THREADS_PER_BLOCK);
+    made->max_threads_per_multi_processor = READ(MAX_THREADS_PER_MULTIPROCESSOR);
+    made->registers_per_multi_processor = READ(MAX_REGISTERS_PER_MULTIPROCESSOR);
+    made->shared_memory_per_block = (uint64_t)READ(MAX_SHARED_MEMORY_PER_BLOCK);
+    made->shared_memory_per_block_optin = (uint64_t)READ(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+    made->shared_memory_per_multi_processor = (uint64_t)READ(MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+    made->l2_cache_size = (uint64_t)READ(L2_CACHE_SIZE);
+    made->clock_rate_khz = READ(CLOCK_RATE);
+    made->memory_clock_rate_khz = READ(MEMORY_CLOCK_RATE);
+    made->memory_bus_width_bits = READ(GLOBAL_MEMORY_BUS_WIDTH);
+    made->is_integrated = READ(INTEGRATED) != 0;
+    made->has_stream_ordered_memory = functions->cuMemAllocAsync != NULL &&
+                                      functions->cuMemFreeAsync != NULL &&
+                                      READ(MEMORY_POOLS_SUPPORTED) != 0;
+    made->has_virtual_memory =
+        functions->cuMemGetAllocationGranularity != NULL &&
+        functions->cuMemAddressReserve != NULL && functions->cuMemAddressFree != NULL &&
+        functions->cuMemCreate != NULL && functions->cuMemRelease != NULL &&
+        functions->cuMemMap != NULL && functions->cuMemUnmap != NULL &&
+        functions->cuMemSetAccess != NULL && READ(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0;
+#undef READ
+}
+
+static void cuda_fork_prepare(void)
+{
+    gni_mutex_lock(&cuda_mutex);
+}
+
+static void cuda_fork_done(void)
+{
+    gni_mutex_unlock(&cuda_mutex);
+}
+
+static void cuda_start(void)
+{
+    (void)pthread_atfork(cuda_fork_prepare, cuda_fork_done, cuda_fork_done);
+}
+
+/* Retains the context and reads what needs it. Under cuda_mutex. */
+static gn_status context_open(struct gni_cuda_device *device)
+{
+    const struct gni_cuda_functions *functions = &device->driver->functions;
+    CUcontext context;
+    CUresult result = functions->cuDevicePrimaryCtxRetain(&context, device->handle);
+    if (result != CUDA_SUCCESS)
+        return gni_error(result_status(result), "%s could not be started: %s",
+                         gni_device_label(&device->base).text,
+                         gni_cuda_error_text(device->driver, result).text);
+    atomic_store_explicit(&device->context, context, memory_order_release);
+    struct gni_cuda_scope scope;
+    gn_status status = gni_cuda_enter(device, &scope);
+    if (status == GN_OK)
+        status = gni_cuda_leave(&scope, "cuCtxGetStreamPriorityRange",
+                                functions->cuCtxGetStreamPriorityRange(&device->priority_least,
+                                                                       &device->priority_greatest));
+    if (status == GN_OK)
+        status = gni_cuda_stream_open(&device->default_stream);
+    if (status != GN_OK) {
+        atomic_store(&device->context, NULL);
+        (void)functions->cuDevicePrimaryCtxRelease(device->handle);
+    }
+    return status;
+}
+
+static gn_status device_open(struct gni_cuda_device *device, int index)
+{
+    GN_TRY(gni_cuda_driver_open(&device->driver));
+    device->base.ops = &cuda_ops;
+    device->base.type = GN_DEVICE_CUDA;
+    device->base.index = index;
+    CUresult result = device->driver->functions.cuDeviceGet(&device->handle, index);
+    if (result != CUDA_SUCCESS)
+        return gni_error(GN_ERROR_INVALID_DEVICE, "cuda:%d cannot be used: %s", index,
+                         gni_cuda_error_text(device->driver, result).text);
+    properties_read(device);
+    gni_stream_init(&device->default_stream, &device->base, GNI_STREAM_DEFAULT);
+    device->base.default_stream = &device->default_stream;
+    return context_open(device);
+}
+
+gn_status gni_cuda_device_open(int index, gn_device **out)
+{
+    gni_assert(index >= 0 && index < GNI_DEVICE_MAX);
+    struct gni_cuda_device *device = &cuda_devices[index];
+    if (atomic_load_explicit(&device->context, memory_order_acquire) == NULL) {
+        gni_once_run(&cuda_once, cuda_start);
+        gni_mutex_lock(&cuda_mutex);
+        gn_status status =
+            atomic_load(&device->context) != NULL ? GN_OK : device_open(device, index);
+        gni_mutex_unlock(&cuda_mutex);
+        GN_TRY(status);
+    }
+    *out = &device->base;
+    return GN_OK;
+}
+
+int gni_cuda_devices_close(void)
+{
+    int left = 0;
+    gni_mutex_lock(&cuda_mutex);
+    for (int index = 0; index < GNI_DEVICE_MAX; index++) {
+        struct gni_cuda_device *device = &cuda_devices[index];
+        if (atomic_load(&device->context) == NULL)
+            continue;
+        int objects = atomic_load(&device->base.object_count);
+        left += objects;
+        if (objects > 0 || gni_cuda_driver_is_gone() || atomic_load(&device->lost) != 0)
+            continue;
+        atomic_store(&device->context, NULL);
+        (void)device->driver->functions.cuDevicePrimaryCtxRelease(device->handle);
+    }
+    gni_mutex_unlock(&cuda_mutex);
+    return left;
+}
+
+/* ---- the slots about the device ------------------------------------------------------------- */
+
+static gn_status cuda_properties(gn_device *base, gn_device_properties *properties)
+{
+    *properties = gni_cuda_device_of(base)->properties;
+    return GN_OK;
+}
+
+static gn_status cuda_memory_info(gn_device *base, size_t *free_bytes, size_t *total_bytes)
+{
+    size_t free_now, total;
+    GNI_CUDA_TRY(gni_cuda_device_of(base), cuMemGetInfo, &free_now, &total);
+    *free_bytes = free_now;
+    *total_bytes = total;
+    return GN_OK;
+}
+
+static gn_status cuda_synchronize(gn_device *base)
+{
+    GNI_CUDA_TRY(gni_cuda_device_of(base), cuCtxSynchronize);
+    return GN_OK;
+}
+
+static const struct gni_device_ops cuda_ops = {
+    .check = cuda_check,
+    .properties = cuda_properties,
+    .memory_info = cuda_memory_info,
+    .synchronize = cuda_synchronize,
+    .memory_alloc = gni_cuda_memory_alloc,
+    .memory_free = gni_cuda_memory_free,
+    .memory_alloc_async = gni_cuda_memory_alloc_async,
+    .memory_free_async = gni_cuda_memory_free_async,
+    .virtual_granularity = gni_cuda_virtual_granularity,
+    .virtual_reserve = gni_cuda_virtual_reserve,
+    .virtual_release = gni_cuda_virtual_release,
+    .physical_create = gni_cuda_physical_create,
+    .physical_release = gni_cuda_physical_release,
+    .virtual_map = gni_cuda_virtual_map,
+    .virtual_unmap = gni_cuda_virtual_unmap,
+    .virtual_grant = gni_cuda_virtual_grant,
+    .host_alloc = gni_cuda_host_alloc,
+    .host_free = gni_cuda_host_free,
+    .host_register = gni_cuda_host_register,
+    .host_unregister = gni_cuda_host_unregister,
+    .copy = gni_cuda_copy,
+    .fill = gni_cuda_fill,
+    .stream_open = gni_cuda_stream_open,
+    .stream_close = gni_cuda_stream_close,
+    .stream_id = gni_cuda_stream_id,
+    .stream_query = gni_cuda_stream_query,
+    .stream_synchronize = gni_cuda_stream_synchronize,
+    .stream_wait_event = gni_cuda_stream_wait_event,
+    .stream_is_capturing = gni_cuda_stream_is_capturing,
+    .event_open = gni_cuda_event_open,
+    .event_close = gni_cuda_event_close,
+    .event_record = gni_cuda_event_record,
+    .event_query = gni_cuda_event_query,
+    .event_synchronize = gni_cuda_event_synchronize,
+    .event_elapsed = gni_cuda_event_elapsed,
+    .module_load = gni_cuda_module_load,
+    .module_unload = gni_cuda_module_unload,
+    .function_find = gni_cuda_function_find,
+    .function_properties = gni_cuda_function_properties,
+    .function_allow_shared = gni_cuda_function_allow_shared,
+    .function_launch = gni_cuda_function_launch,
+};

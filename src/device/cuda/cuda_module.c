@@ -1,0 +1,76 @@
+/*
+ * cuda_module.c: code on a GPU: modules, the kernels in them, and launches.
+ */
+#include "device/cuda/cuda.h"
+
+gn_status gni_cuda_module_load(gn_device *device, const void *image, struct gni_module *module)
+{
+    CUmodule handle;
+    GNI_CUDA_TRY(gni_cuda_device_of(device), cuModuleLoadData, &handle, image);
+    *module = (struct gni_module){.device = device, .handle = handle};
+    atomic_fetch_add(&device->object_count, 1);
+    return GN_OK;
+}
+
+gn_status gni_cuda_module_unload(struct gni_module *module)
+{
+    gn_device *device = module->device;
+    if (!gni_cuda_driver_is_gone())
+        GNI_CUDA_TRY(gni_cuda_device_of(device), cuModuleUnload, module->handle);
+    atomic_fetch_sub(&device->object_count, 1);
+    *module = (struct gni_module){.device = NULL};
+    return GN_OK;
+}
+
+gn_status gni_cuda_function_find(const struct gni_module *module, const char *name,
+                                 struct gni_function *function)
+{
+    CUfunction handle;
+    GNI_CUDA_TRY(gni_cuda_device_of(module->device), cuModuleGetFunction, &handle, module->handle,
+                 name);
+    *function = (struct gni_function){.device = module->device, .handle = handle};
+    return GN_OK;
+}
+
+gn_status gni_cuda_function_properties(const struct gni_function *function,
+                                       struct gni_function_properties *properties)
+{
+    static const CUfunction_attribute attributes[] = {
+        CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+        CU_FUNC_ATTRIBUTE_NUM_REGS,
+        CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+        CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+    };
+    int values[4];
+    for (int i = 0; i < 4; i++)
+        GNI_CUDA_TRY(gni_cuda_device_of(function->device), cuFuncGetAttribute, &values[i],
+                     attributes[i], function->handle);
+    *properties = (struct gni_function_properties){.max_threads_per_block = values[0],
+                                                   .register_count = values[1],
+                                                   .static_shared_bytes = (size_t)values[2],
+                                                   .local_bytes = (size_t)values[3]};
+    return GN_OK;
+}
+
+gn_status gni_cuda_function_allow_shared(const struct gni_function *function, size_t nbytes)
+{
+    if (nbytes > INT32_MAX)
+        return gni_error(GN_ERROR_INVALID_VALUE, "%zu bytes of shared memory are too many", nbytes);
+    GNI_CUDA_TRY(gni_cuda_device_of(function->device), cuFuncSetAttribute, function->handle,
+                 CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)nbytes);
+    return GN_OK;
+}
+
+gn_status gni_cuda_function_launch(const struct gni_function *function, gn_stream *stream,
+                                   const struct gni_launch *launch)
+{
+    gni_assert(function->device == stream->device);
+    if (launch->shared_bytes > UINT32_MAX)
+        return gni_error(GN_ERROR_INVALID_VALUE, "%zu bytes of shared memory are too many",
+                         launch->shared_bytes);
+    GNI_CUDA_TRY(gni_cuda_device_of(function->device), cuLaunchKernel, function->handle,
+                 launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
+                 launch->block[1], launch->block[2], (unsigned)launch->shared_bytes, stream->handle,
+                 launch->arguments, NULL);
+    return GN_OK;
+}

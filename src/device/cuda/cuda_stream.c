@@ -1,0 +1,188 @@
+/*
+ * cuda_stream.c: streams and events of a GPU.
+ *
+ * A stream is told apart by its id, not by its handle, which the driver hands out again once the
+ * stream is destroyed. The per-thread default stream is another stream in each thread, so its id is
+ * asked for at each use.
+ */
+#include "device/cuda/cuda.h"
+
+static struct gni_cuda_device *device_of_stream(const gn_stream *stream)
+{
+    return gni_cuda_device_of(stream->device);
+}
+
+static struct gni_cuda_device *device_of_event(const gn_event *event)
+{
+    return gni_cuda_device_of(event->device);
+}
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+/* The driver's own id, which never comes twice; one of ours where the driver has none (11.x). */
+static gn_status stream_id_read(gn_stream *stream, uint64_t *id)
+{
+    struct gni_cuda_device *device = device_of_stream(stream);
+    if (device->driver->functions.cuStreamGetId == NULL) {
+        *id = gni_stream_next_id();
+        return GN_OK;
+    }
+    unsigned long long number;
+    GNI_CUDA_TRY(device, cuStreamGetId, stream->handle, &number);
+    *id = number;
+    return GN_OK;
+}
+
+static gn_status stream_create(gn_stream *stream)
+{
+    struct gni_cuda_device *device = device_of_stream(stream);
+    int priority = stream->priority;
+    if (priority > device->priority_least)
+        priority = device->priority_least;
+    if (priority < device->priority_greatest)
+        priority = device->priority_greatest;
+    unsigned flags =
+        stream->flags & GN_STREAM_NON_BLOCKING ? CU_STREAM_NON_BLOCKING : CU_STREAM_DEFAULT;
+    CUstream handle;
+    GNI_CUDA_TRY(device, cuStreamCreateWithPriority, &handle, flags, priority);
+    stream->handle = handle;
+    stream->priority = priority;
+    return GN_OK;
+}
+
+/* Reads what a foreign stream is, and refuses one of another context. */
+static gn_status stream_adopt(gn_stream *stream)
+{
+    struct gni_cuda_device *device = device_of_stream(stream);
+    const struct gni_cuda_functions *functions = &device->driver->functions;
+    unsigned flags = 0;
+    CUcontext context = atomic_load(&device->context);
+    if (functions->cuStreamGetCtx != NULL && stream->kind == GNI_STREAM_FOREIGN)
+        GNI_CUDA_TRY(device, cuStreamGetCtx, stream->handle, &context);
+    if (context != atomic_load(&device->context))
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "the stream %p does not belong to the primary context of %s",
+                         stream->handle, gni_device_label(&device->base).text);
+    GNI_CUDA_TRY(device, cuStreamGetFlags, stream->handle, &flags);
+    GNI_CUDA_TRY(device, cuStreamGetPriority, stream->handle, &stream->priority);
+    stream->flags = flags & CU_STREAM_NON_BLOCKING ? GN_STREAM_NON_BLOCKING : 0;
+    return GN_OK;
+}
+
+gn_status gni_cuda_stream_open(gn_stream *stream)
+{
+    switch (stream->kind) {
+    case GNI_STREAM_OWNED:
+        GN_TRY(stream_create(stream));
+        break;
+    case GNI_STREAM_FOREIGN:
+    case GNI_STREAM_PER_THREAD:
+        GN_TRY(stream_adopt(stream));
+        break;
+    case GNI_STREAM_DEFAULT:
+        break;
+    }
+    gn_status status = stream_id_read(stream, &stream->id);
+    if (status != GN_OK)
+        gni_cuda_stream_close(stream);
+    return status;
+}
+
+static gn_status stream_destroy(gn_stream *stream)
+{
+    GNI_CUDA_TRY(device_of_stream(stream), cuStreamDestroy, stream->handle);
+    return GN_OK;
+}
+
+void gni_cuda_stream_close(gn_stream *stream)
+{
+    if (stream->kind == GNI_STREAM_OWNED && !gni_cuda_driver_is_gone())
+        (void)stream_destroy(stream); /* its failure is the device's, and is reported there */
+}
+
+gn_status gni_cuda_stream_id(gn_stream *stream, uint64_t *id)
+{
+    if (stream->kind == GNI_STREAM_PER_THREAD)
+        return stream_id_read(stream, id);
+    *id = stream->id;
+    return GN_OK;
+}
+
+gn_status gni_cuda_stream_query(gn_stream *stream)
+{
+    GNI_CUDA_TRY(device_of_stream(stream), cuStreamQuery, stream->handle);
+    return GN_OK;
+}
+
+gn_status gni_cuda_stream_synchronize(gn_stream *stream)
+{
+    GNI_CUDA_TRY(device_of_stream(stream), cuStreamSynchronize, stream->handle);
+    return GN_OK;
+}
+
+gn_status gni_cuda_stream_wait_event(gn_stream *stream, gn_event *event)
+{
+    GNI_CUDA_TRY(device_of_stream(stream), cuStreamWaitEvent, stream->handle, event->handle, 0);
+    return GN_OK;
+}
+
+gn_status gni_cuda_stream_is_capturing(gn_stream *stream, bool *is_capturing)
+{
+    CUstreamCaptureStatus status;
+    GNI_CUDA_TRY(device_of_stream(stream), cuStreamIsCapturing, stream->handle, &status);
+    *is_capturing = status != CU_STREAM_CAPTURE_STATUS_NONE;
+    return GN_OK;
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+gn_status gni_cuda_event_open(gn_event *event)
+{
+    unsigned flags = CU_EVENT_DEFAULT;
+    if (!(event->flags & GN_EVENT_TIMING))
+        flags |= CU_EVENT_DISABLE_TIMING;
+    if (event->flags & GN_EVENT_BLOCKING_SYNC)
+        flags |= CU_EVENT_BLOCKING_SYNC;
+    CUevent handle;
+    GNI_CUDA_TRY(device_of_event(event), cuEventCreate, &handle, flags);
+    event->handle = handle;
+    return GN_OK;
+}
+
+static gn_status event_destroy(gn_event *event)
+{
+    GNI_CUDA_TRY(device_of_event(event), cuEventDestroy, event->handle);
+    return GN_OK;
+}
+
+void gni_cuda_event_close(gn_event *event)
+{
+    if (!gni_cuda_driver_is_gone())
+        (void)event_destroy(event);
+}
+
+gn_status gni_cuda_event_record(gn_event *event, gn_stream *stream)
+{
+    GNI_CUDA_TRY(device_of_event(event), cuEventRecord, event->handle, stream->handle);
+    return GN_OK;
+}
+
+gn_status gni_cuda_event_query(gn_event *event)
+{
+    GNI_CUDA_TRY(device_of_event(event), cuEventQuery, event->handle);
+    return GN_OK;
+}
+
+gn_status gni_cuda_event_synchronize(gn_event *event)
+{
+    GNI_CUDA_TRY(device_of_event(event), cuEventSynchronize, event->handle);
+    return GN_OK;
+}
+
+gn_status gni_cuda_event_elapsed(gn_event *start, gn_event *end, float *milliseconds)
+{
+    float made;
+    GNI_CUDA_TRY(device_of_event(start), cuEventElapsedTime, &made, start->handle, end->handle);
+    *milliseconds = made;
+    return GN_OK;
+}

@@ -1,0 +1,451 @@
+/*
+ * device.c: the devices of the process, what is current in a thread, and the checked entrances to
+ * the tables of operations.
+ *
+ * Every public function here checks its arguments, so that the slots behind it need not: pointers
+ * are not NULL, sizes are possible, a stream and an event belong to one device.
+ */
+#include "device/device.h"
+
+#include "base/checked.h"
+#include "base/host.h"
+#include "base/thread.h"
+#include "device/cpu/cpu.h"
+#include "device/cuda/cuda.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    DEVICE_TYPE_COUNT = 2,
+};
+
+/* What the calling thread uses. The streams are retained; device_thread_end() lets them go. */
+static _Thread_local int current_device[DEVICE_TYPE_COUNT];
+static _Thread_local gn_stream *current_stream[DEVICE_TYPE_COUNT][GNI_DEVICE_MAX];
+
+static pthread_key_t thread_key;
+static struct gni_once thread_key_once = GNI_ONCE_INIT;
+
+/* ---- checks --------------------------------------------------------------------------------- */
+
+#define CHECK_ARGUMENT(condition, text)                                         \
+    do {                                                                        \
+        if (!(condition))                                                       \
+            return gni_error(GN_ERROR_INVALID_VALUE, "%s: %s", __func__, text); \
+    } while (0)
+
+static gn_status bytes_check(const char *function, size_t nbytes)
+{
+    if (!gni_size_is_possible(nbytes))
+        return gni_error(GN_ERROR_OVERFLOW, "%s: %zu bytes do not fit the address space", function,
+                         nbytes);
+    return GN_OK;
+}
+
+static gn_status same_device_check(const char *function, const gn_device *a, const gn_device *b)
+{
+    if (a != b)
+        return gni_error(GN_ERROR_INVALID_VALUE, "%s: the objects belong to two devices, %s and %s",
+                         function, gni_device_label(a).text, gni_device_label(b).text);
+    return GN_OK;
+}
+
+struct gni_device_label gni_device_label(const gn_device *device)
+{
+    struct gni_device_label label;
+    if (device->type == GN_DEVICE_CPU)
+        (void)snprintf(label.text, sizeof label.text, "cpu");
+    else
+        (void)snprintf(label.text, sizeof label.text, "cuda:%d", device->index);
+    return label;
+}
+
+/* ---- devices -------------------------------------------------------------------------------- */
+
+gn_status gn_device_count(gn_device_type type, int *count)
+{
+    CHECK_ARGUMENT(count != NULL, "count is NULL");
+    switch (type) {
+    case GN_DEVICE_CPU:
+        *count = 1;
+        return GN_OK;
+    case GN_DEVICE_CUDA:
+        return gni_cuda_device_count(count);
+    }
+    return gni_error(GN_ERROR_INVALID_DEVICE, "there is no device type %d", (int)type);
+}
+
+static gn_status device_index_check(gn_device_type type, int index)
+{
+    int count;
+    GN_TRY(gn_device_count(type, &count));
+    if (index < 0 || index >= count)
+        return gni_error(GN_ERROR_INVALID_DEVICE, "there is no device %s:%d; the indices go to %d",
+                         type == GN_DEVICE_CPU ? "cpu" : "cuda", index, count - 1);
+    return GN_OK;
+}
+
+gn_status gn_device_get(gn_device_type type, int index, gn_device **device)
+{
+    CHECK_ARGUMENT(device != NULL, "device is NULL");
+    GN_TRY(device_index_check(type, index));
+    if (type == GN_DEVICE_CPU)
+        return gni_cpu_device_open(device);
+    return gni_cuda_device_open(index, device);
+}
+
+gn_device_type gn_device_get_type(const gn_device *device)
+{
+    return device->type;
+}
+
+int gn_device_get_index(const gn_device *device)
+{
+    return device->index;
+}
+
+int gn_device_get_current(gn_device_type type)
+{
+    return (unsigned)type < DEVICE_TYPE_COUNT ? current_device[type] : 0;
+}
+
+gn_status gn_device_set_current(gn_device_type type, int index)
+{
+    GN_TRY(device_index_check(type, index));
+    current_device[type] = index;
+    return GN_OK;
+}
+
+gn_status gn_device_get_properties(gn_device *device, gn_device_properties *properties)
+{
+    CHECK_ARGUMENT(device != NULL && properties != NULL, "device and properties must not be NULL");
+    return device->ops->properties(device, properties);
+}
+
+gn_status gn_device_get_memory_info(gn_device *device, size_t *free_bytes, size_t *total_bytes)
+{
+    CHECK_ARGUMENT(device != NULL && free_bytes != NULL && total_bytes != NULL,
+                   "device and results must not be NULL");
+    return device->ops->memory_info(device, free_bytes, total_bytes);
+}
+
+gn_status gn_device_synchronize(gn_device *device)
+{
+    CHECK_ARGUMENT(device != NULL, "device is NULL");
+    return device->ops->synchronize(device);
+}
+
+int gni_devices_close(void)
+{
+    return gni_cuda_devices_close() + gni_cpu_device_close();
+}
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+uint64_t gni_stream_next_id(void)
+{
+    /* The top bit keeps our numbers apart from the driver's own. */
+    static atomic_uint_fast64_t next = 1;
+    return (1ull << 63) | atomic_fetch_add_explicit(&next, 1, memory_order_relaxed);
+}
+
+void gni_stream_init(gn_stream *stream, gn_device *device, enum gni_stream_kind kind)
+{
+    *stream = (gn_stream){.device = device, .kind = kind};
+    atomic_init(&stream->references, 1);
+}
+
+/* Allocates a stream of a kind and opens it on its device. */
+static gn_status stream_make(const gn_stream *model, gn_stream **out)
+{
+    gn_device *device = model->device;
+    gn_stream *stream = gni_host_alloc(sizeof *stream);
+    if (stream == NULL)
+        return gni_error_host_memory(sizeof *stream);
+    gni_stream_init(stream, device, model->kind);
+    stream->flags = model->flags;
+    stream->priority = model->priority;
+    stream->handle = model->handle;
+    gn_status status = device->ops->stream_open(stream);
+    if (status != GN_OK) {
+        gni_host_free(stream);
+        return status;
+    }
+    atomic_fetch_add(&device->object_count, 1);
+    *out = stream;
+    return GN_OK;
+}
+
+gn_status gn_stream_create(gn_device *device, unsigned flags, int priority, gn_stream **stream)
+{
+    CHECK_ARGUMENT(device != NULL && stream != NULL, "device and stream must not be NULL");
+    CHECK_ARGUMENT((flags & ~(unsigned)GN_STREAM_NON_BLOCKING) == 0, "unknown flags");
+    gn_stream model = {
+        .device = device, .kind = GNI_STREAM_OWNED, .flags = flags, .priority = priority};
+    return stream_make(&model, stream);
+}
+
+gn_status gn_stream_from_handle(gn_device *device, void *handle, gn_stream **stream)
+{
+    CHECK_ARGUMENT(device != NULL && stream != NULL, "device and stream must not be NULL");
+    uintptr_t number = (uintptr_t)handle;
+    if (number <= 1) { /* CUDA's two names of its legacy default stream */
+        *stream = gn_stream_retain(device->default_stream);
+        return GN_OK;
+    }
+    if (device->type != GN_DEVICE_CUDA)
+        return gni_error(GN_ERROR_UNSUPPORTED, "streams of the CPU have no handles");
+    gn_stream model = {.device = device,
+                       .kind = number == 2 ? GNI_STREAM_PER_THREAD : GNI_STREAM_FOREIGN,
+                       .handle = handle};
+    return stream_make(&model, stream);
+}
+
+gn_stream *gn_stream_retain(gn_stream *stream)
+{
+    int before = atomic_fetch_add_explicit(&stream->references, 1, memory_order_relaxed);
+    gni_assert(before >= 1);
+    (void)before;
+    return stream;
+}
+
+void gn_stream_release(gn_stream *stream)
+{
+    if (stream == NULL)
+        return;
+    int before = atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel);
+    gni_assert(before >= 1);
+    if (before != 1)
+        return;
+    gn_device *device = stream->device;
+    gni_assert(stream->kind != GNI_STREAM_DEFAULT); /* owned by its device for ever */
+    device->ops->stream_close(stream);
+    gni_host_free(stream);
+    atomic_fetch_sub(&device->object_count, 1);
+}
+
+gn_status gn_stream_get_default(gn_device *device, gn_stream **stream)
+{
+    CHECK_ARGUMENT(device != NULL && stream != NULL, "device and stream must not be NULL");
+    *stream = device->default_stream;
+    return GN_OK;
+}
+
+gn_status gn_stream_get_current(gn_device *device, gn_stream **stream)
+{
+    CHECK_ARGUMENT(device != NULL && stream != NULL, "device and stream must not be NULL");
+    gn_stream *current = current_stream[device->type][device->index];
+    *stream = current != NULL ? current : device->default_stream;
+    return GN_OK;
+}
+
+/* Runs when a thread ends that has ever set a stream. */
+static void device_thread_end(void *unused)
+{
+    (void)unused;
+    for (int type = 0; type < DEVICE_TYPE_COUNT; type++) {
+        for (int index = 0; index < GNI_DEVICE_MAX; index++) {
+            gn_stream *stream = current_stream[type][index];
+            current_stream[type][index] = NULL;
+            gn_stream_release(stream);
+        }
+    }
+}
+
+static void thread_key_create(void)
+{
+    int failed = pthread_key_create(&thread_key, device_thread_end);
+    gni_assert(!failed);
+    (void)failed;
+}
+
+gn_status gn_stream_set_current(gn_stream *stream)
+{
+    CHECK_ARGUMENT(stream != NULL, "stream is NULL");
+    gni_once_run(&thread_key_once, thread_key_create);
+    if (pthread_setspecific(thread_key, &thread_key) != 0) /* any value but NULL */
+        return gni_error_host_memory(sizeof(void *));
+    gn_stream **slot = &current_stream[stream->device->type][stream->device->index];
+    gn_stream *before = *slot;
+    *slot = stream->kind == GNI_STREAM_DEFAULT ? NULL : gn_stream_retain(stream);
+    gn_stream_release(before);
+    return GN_OK;
+}
+
+gn_device *gn_stream_get_device(const gn_stream *stream)
+{
+    return stream->device;
+}
+
+void *gn_stream_get_handle(const gn_stream *stream)
+{
+    return stream->device->type == GN_DEVICE_CUDA ? stream->handle : NULL;
+}
+
+int gn_stream_get_priority(const gn_stream *stream)
+{
+    return stream->priority;
+}
+
+gn_status gn_stream_get_id(gn_stream *stream, uint64_t *id)
+{
+    CHECK_ARGUMENT(stream != NULL && id != NULL, "stream and id must not be NULL");
+    return stream->device->ops->stream_id(stream, id);
+}
+
+gn_status gn_stream_query(gn_stream *stream)
+{
+    CHECK_ARGUMENT(stream != NULL, "stream is NULL");
+    return stream->device->ops->stream_query(stream);
+}
+
+gn_status gn_stream_synchronize(gn_stream *stream)
+{
+    CHECK_ARGUMENT(stream != NULL, "stream is NULL");
+    return stream->device->ops->stream_synchronize(stream);
+}
+
+gn_status gn_stream_wait_event(gn_stream *stream, gn_event *event)
+{
+    CHECK_ARGUMENT(stream != NULL && event != NULL, "stream and event must not be NULL");
+    if (stream->device->ops != event->device->ops) /* GPUs may wait for each other's events */
+        return same_device_check(__func__, stream->device, event->device);
+    return stream->device->ops->stream_wait_event(stream, event);
+}
+
+gn_status gn_stream_is_capturing(gn_stream *stream, bool *is_capturing)
+{
+    CHECK_ARGUMENT(stream != NULL && is_capturing != NULL, "stream and result must not be NULL");
+    return stream->device->ops->stream_is_capturing(stream, is_capturing);
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+gn_status gn_event_create(gn_device *device, unsigned flags, gn_event **event)
+{
+    CHECK_ARGUMENT(device != NULL && event != NULL, "device and event must not be NULL");
+    CHECK_ARGUMENT((flags & ~(unsigned)(GN_EVENT_TIMING | GN_EVENT_BLOCKING_SYNC)) == 0,
+                   "unknown flags");
+    gn_event *made = gni_host_alloc(sizeof *made);
+    if (made == NULL)
+        return gni_error_host_memory(sizeof *made);
+    *made = (gn_event){.device = device, .flags = flags};
+    gn_status status = device->ops->event_open(made);
+    if (status != GN_OK) {
+        gni_host_free(made);
+        return status;
+    }
+    atomic_fetch_add(&device->object_count, 1);
+    *event = made;
+    return GN_OK;
+}
+
+void gn_event_destroy(gn_event *event)
+{
+    if (event == NULL)
+        return;
+    gn_device *device = event->device;
+    device->ops->event_close(event);
+    gni_host_free(event);
+    atomic_fetch_sub(&device->object_count, 1);
+}
+
+gn_device *gn_event_get_device(const gn_event *event)
+{
+    return event->device;
+}
+
+void *gn_event_get_handle(const gn_event *event)
+{
+    return event->device->type == GN_DEVICE_CUDA ? event->handle : NULL;
+}
+
+gn_status gn_event_record(gn_event *event, gn_stream *stream)
+{
+    CHECK_ARGUMENT(event != NULL && stream != NULL, "event and stream must not be NULL");
+    GN_TRY(same_device_check(__func__, event->device, stream->device));
+    return event->device->ops->event_record(event, stream);
+}
+
+gn_status gn_event_query(gn_event *event)
+{
+    CHECK_ARGUMENT(event != NULL, "event is NULL");
+    return event->device->ops->event_query(event);
+}
+
+gn_status gn_event_synchronize(gn_event *event)
+{
+    CHECK_ARGUMENT(event != NULL, "event is NULL");
+    return event->device->ops->event_synchronize(event);
+}
+
+gn_status gn_event_elapsed(gn_event *start, gn_event *end, float *milliseconds)
+{
+    CHECK_ARGUMENT(start != NULL && end != NULL && milliseconds != NULL,
+                   "events and result must not be NULL");
+    GN_TRY(same_device_check(__func__, start->device, end->device));
+    CHECK_ARGUMENT((start->flags & end->flags & GN_EVENT_TIMING) != 0,
+                   "both events must be created with GN_EVENT_TIMING");
+    return start->device->ops->event_elapsed(start, end, milliseconds);
+}
+
+/* ---- bytes ---------------------------------------------------------------------------------- */
+
+gn_status gn_copy(void *destination, const void *source, size_t nbytes, gn_stream *stream)
+{
+    CHECK_ARGUMENT(stream != NULL, "stream is NULL");
+    GN_TRY(bytes_check(__func__, nbytes));
+    if (nbytes == 0)
+        return stream->device->ops->check(stream->device);
+    CHECK_ARGUMENT(destination != NULL && source != NULL, "an address is NULL");
+    return stream->device->ops->copy(stream, destination, source, nbytes);
+}
+
+gn_status gn_fill(void *destination, uint32_t value, size_t element_size, size_t count,
+                  gn_stream *stream)
+{
+    CHECK_ARGUMENT(stream != NULL, "stream is NULL");
+    CHECK_ARGUMENT(element_size == 1 || element_size == 2 || element_size == 4,
+                   "the element size must be 1, 2 or 4 bytes");
+    size_t nbytes;
+    if (!gni_size_multiply(element_size, count, &nbytes))
+        return gni_error(GN_ERROR_OVERFLOW, "gn_fill: %zu elements of %zu bytes do not fit", count,
+                         element_size);
+    GN_TRY(bytes_check(__func__, nbytes));
+    if (nbytes == 0)
+        return stream->device->ops->check(stream->device);
+    CHECK_ARGUMENT(destination != NULL, "the address is NULL");
+    CHECK_ARGUMENT((uintptr_t)destination % element_size == 0,
+                   "the address is not a multiple of the element size");
+    return stream->device->ops->fill(stream, destination, value, element_size, count);
+}
+
+gn_status gn_host_alloc(gn_device *device, size_t nbytes, void **pointer)
+{
+    CHECK_ARGUMENT(device != NULL && pointer != NULL, "device and pointer must not be NULL");
+    GN_TRY(bytes_check(__func__, nbytes));
+    return device->ops->host_alloc(device, nbytes > 0 ? nbytes : 1, pointer);
+}
+
+gn_status gn_host_free(gn_device *device, void *pointer)
+{
+    CHECK_ARGUMENT(device != NULL, "device is NULL");
+    if (pointer == NULL)
+        return GN_OK;
+    return device->ops->host_free(device, pointer);
+}
+
+gn_status gn_host_register(gn_device *device, void *pointer, size_t nbytes)
+{
+    CHECK_ARGUMENT(device != NULL && pointer != NULL, "device and pointer must not be NULL");
+    CHECK_ARGUMENT(nbytes > 0, "there is nothing to register in 0 bytes");
+    GN_TRY(bytes_check(__func__, nbytes));
+    return device->ops->host_register(device, pointer, nbytes);
+}
+
+gn_status gn_host_unregister(gn_device *device, void *pointer)
+{
+    CHECK_ARGUMENT(device != NULL && pointer != NULL, "device and pointer must not be NULL");
+    return device->ops->host_unregister(device, pointer);
+}

@@ -1,0 +1,184 @@
+/*
+ * device.h: what a device offers to the layers above it.
+ *
+ *   gn_device   one CPU or GPU; starts with a pointer to its table of operations
+ *   gn_stream   a reference-counted queue of one device
+ *   gn_event    a mark in a stream of one device
+ *
+ * A kind of device is one table, struct gni_device_ops. Everything above this layer goes through
+ * the table (mostly by the gn_ functions of genesis/device.h, which check arguments first) and
+ * never asks which kind it is.
+ *
+ * Ownership: 1. devices live for ever. 2. A stream lives while it has an owner; the default streams
+ * are owned by their devices. 3. An event has one owner. 4. A device counts its living streams,
+ * events and modules in `object_count`; gn_shutdown() gives a device back only when there are none.
+ *
+ * Threads: every slot may be called from any thread at any time.
+ */
+#ifndef GNI_DEVICE_DEVICE_H
+#define GNI_DEVICE_DEVICE_H
+
+#include "genesis/device.h"
+
+#include "base/error.h"
+
+#include <stdatomic.h>
+
+enum {
+    GNI_DEVICE_MAX = 64, /* of one type */
+};
+
+enum gni_stream_kind {
+    GNI_STREAM_DEFAULT,    /* the device's default stream */
+    GNI_STREAM_OWNED,      /* created and destroyed by us */
+    GNI_STREAM_FOREIGN,    /* another library's */
+    GNI_STREAM_PER_THREAD, /* CUDA's per-thread default stream: another one in each thread */
+};
+
+struct gn_device {
+    const struct gni_device_ops *ops;
+    gn_device_type type;
+    int index;
+    atomic_int object_count;   /* living streams, events and modules; see Ownership 4 */
+    gn_stream *default_stream; /* set when the device is opened, then constant */
+};
+
+struct gn_stream {
+    gn_device *device;
+    enum gni_stream_kind kind;
+    unsigned flags;        /* GN_STREAM_* */
+    int priority;          /* as the device took it */
+    uint64_t id;           /* not for PER_THREAD: its id depends on the caller */
+    void *handle;          /* CUDA: the CUstream. CPU: the queue */
+    atomic_int references; /* >= 1 while alive */
+};
+
+struct gn_event {
+    gn_device *device;
+    unsigned flags; /* GN_EVENT_* */
+    void *handle;   /* CUDA: the CUevent. CPU: struct cpu_event */
+};
+
+/* Code loaded on a device, and a kernel in it. Opaque above this layer. */
+struct gni_module {
+    gn_device *device;
+    void *handle;
+};
+
+struct gni_function {
+    gn_device *device;
+    void *handle;
+};
+
+struct gni_launch {
+    unsigned grid[3];
+    unsigned block[3];
+    size_t shared_bytes; /* dynamic shared memory of each block */
+    void **arguments;    /* addresses of the arguments; copied before the call returns */
+};
+
+/* What can be asked about a kernel. */
+struct gni_function_properties {
+    int max_threads_per_block;
+    int register_count;
+    size_t static_shared_bytes;
+    size_t local_bytes; /* of each thread: spills and arrays */
+};
+
+/*
+ * The table. A slot marked (optional) may be NULL: the device does not have it, and the caller says
+ * GN_ERROR_UNSUPPORTED or takes another way. A slot may also exist and fail with
+ * GN_ERROR_UNSUPPORTED where it depends on the driver. Slots that undo something (free, destroy,
+ * unmap, release) succeed without an effect when the driver is out of reach: in a forked child and
+ * during exit().
+ */
+struct gni_device_ops {
+    /* Fails when the device is lost, forked away or shutting down; costs nothing. */
+    gn_status (*check)(gn_device *device);
+    gn_status (*properties)(gn_device *device, gn_device_properties *properties);
+    gn_status (*memory_info)(gn_device *device, size_t *free_bytes, size_t *total_bytes);
+    gn_status (*synchronize)(gn_device *device);
+
+    /* Memory from the driver or the system, of exactly this size; nbytes > 0. Freeing may wait for
+     * the device. `nbytes` of a free is what was allocated. */
+    gn_status (*memory_alloc)(gn_device *device, size_t nbytes, void **pointer);
+    gn_status (*memory_free)(gn_device *device, void *pointer, size_t nbytes);
+
+    /* (optional) The same, ordered in a stream by the driver's own pool. */
+    gn_status (*memory_alloc_async)(gn_stream *stream, size_t nbytes, void **pointer);
+    gn_status (*memory_free_async)(gn_stream *stream, void *pointer);
+
+    /* (optional, all or none) Addresses and physical memory apart. Sizes and addresses are
+     * multiples of the granularity. A handle is indivisible, and can be mapped at several
+     * addresses; it lives until it is released and its last mapping is gone. A fresh mapping cannot
+     * be used before access is granted. Unmapping and releasing wait for nothing: the caller does.
+     */
+    gn_status (*virtual_granularity)(gn_device *device, size_t *bytes);
+    gn_status (*virtual_reserve)(gn_device *device, size_t nbytes, void **address);
+    gn_status (*virtual_release)(gn_device *device, void *address, size_t nbytes);
+    gn_status (*physical_create)(gn_device *device, size_t nbytes, uint64_t *handle);
+    gn_status (*physical_release)(gn_device *device, uint64_t handle);
+    gn_status (*virtual_map)(gn_device *device, void *address, size_t nbytes, uint64_t handle);
+    gn_status (*virtual_unmap)(gn_device *device, void *address, size_t nbytes);
+    gn_status (*virtual_grant)(gn_device *device, void *address, size_t nbytes);
+
+    /* Host memory that the device can reach directly; nbytes > 0. */
+    gn_status (*host_alloc)(gn_device *device, size_t nbytes, void **pointer);
+    gn_status (*host_free)(gn_device *device, void *pointer);
+    gn_status (*host_register)(gn_device *device, void *pointer, size_t nbytes);
+    gn_status (*host_unregister)(gn_device *device, void *pointer);
+
+    /* Copies and fills in stream order; nbytes and count > 0. */
+    gn_status (*copy)(gn_stream *stream, void *destination, const void *source, size_t nbytes);
+    gn_status (*fill)(gn_stream *stream, void *destination, uint32_t value, size_t element_size,
+                      size_t count);
+
+    /* Fills in handle, id and priority of a stream whose other fields are set. */
+    gn_status (*stream_open)(gn_stream *stream);
+    void (*stream_close)(gn_stream *stream);
+    gn_status (*stream_id)(gn_stream *stream, uint64_t *id);
+    gn_status (*stream_query)(gn_stream *stream);
+    gn_status (*stream_synchronize)(gn_stream *stream);
+    gn_status (*stream_wait_event)(gn_stream *stream, gn_event *event);
+    gn_status (*stream_is_capturing)(gn_stream *stream, bool *is_capturing);
+
+    /* Fills in the handle of an event whose other fields are set. */
+    gn_status (*event_open)(gn_event *event);
+    void (*event_close)(gn_event *event);
+    gn_status (*event_record)(gn_event *event, gn_stream *stream);
+    gn_status (*event_query)(gn_event *event);
+    gn_status (*event_synchronize)(gn_event *event);
+    gn_status (*event_elapsed)(gn_event *start, gn_event *end, float *milliseconds);
+
+    /* (optional, all or none) Kernels. The image is a cubin, fatbin or PTX text. */
+    gn_status (*module_load)(gn_device *device, const void *image, struct gni_module *module);
+    gn_status (*module_unload)(struct gni_module *module);
+    gn_status (*function_find)(const struct gni_module *module, const char *name,
+                               struct gni_function *function);
+    gn_status (*function_properties)(const struct gni_function *function,
+                                     struct gni_function_properties *properties);
+    /* Lets a kernel use this much dynamic shared memory, above the limit that needs no asking. */
+    gn_status (*function_allow_shared)(const struct gni_function *function, size_t nbytes);
+    gn_status (*function_launch)(const struct gni_function *function, gn_stream *stream,
+                                 const struct gni_launch *launch);
+};
+
+/* Sets up a stream object in the caller's memory, for the devices' default streams. */
+void gni_stream_init(gn_stream *stream, gn_device *device, enum gni_stream_kind kind);
+
+/* A number for a stream on a device whose driver has none; never given out twice. */
+uint64_t gni_stream_next_id(void);
+
+/* "cuda:1", for messages. */
+struct gni_device_label {
+    char text[16];
+};
+struct gni_device_label gni_device_label(const gn_device *device);
+
+/*
+ * Gives every open device back whose streams, events and modules are all gone, and returns how many
+ * such objects are left on the others. Part of gn_shutdown().
+ */
+int gni_devices_close(void);
+
+#endif
