@@ -15,7 +15,8 @@
  *   C2  after leave the thread's stack of contexts is what it was before enter;
  *   C3  `lost` is set once, by the first result that says that the context is destroyed, and every
  *       later enter reports it;
- *   C4  `context` is not NULL while the device is open, and changes only under cuda_mutex.
+ *   C4  `context` is not NULL while the device is open, and changes only under cuda_mutex;
+ *   C5  `is_open` is set when everything else of the device is: other threads get it only then.
  */
 #ifndef GNI_DEVICE_CUDA_CUDA_H
 #define GNI_DEVICE_CUDA_CUDA_H
@@ -28,6 +29,7 @@ struct gni_cuda_device {
     const struct gni_cuda_driver *driver;
     CUdevice handle;
     _Atomic(CUcontext) context; /* C4 */
+    atomic_bool is_open;        /* C5 */
     atomic_int lost;            /* C3: the CUresult, or 0 */
     gn_stream default_stream;
     gn_device_properties properties;

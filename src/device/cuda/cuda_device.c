@@ -264,8 +264,10 @@ static gn_status context_open(struct gni_cuda_device *device)
     if (status != GN_OK) {
         atomic_store(&device->context, NULL);
         (void)functions->cuDevicePrimaryCtxRelease(device->handle);
+        return status;
     }
-    return status;
+    atomic_store_explicit(&device->is_open, true, memory_order_release); /* C5 */
+    return GN_OK;
 }
 
 static gn_status device_open(struct gni_cuda_device *device, int index)
@@ -288,11 +290,10 @@ gn_status gni_cuda_device_open(int index, gn_device **out)
 {
     gni_assert(index >= 0 && index < GNI_DEVICE_MAX);
     struct gni_cuda_device *device = &cuda_devices[index];
-    if (atomic_load_explicit(&device->context, memory_order_acquire) == NULL) {
+    if (!atomic_load_explicit(&device->is_open, memory_order_acquire)) {
         gni_once_run(&cuda_once, cuda_start);
         gni_mutex_lock(&cuda_mutex);
-        gn_status status =
-            atomic_load(&device->context) != NULL ? GN_OK : device_open(device, index);
+        gn_status status = atomic_load(&device->is_open) ? GN_OK : device_open(device, index);
         gni_mutex_unlock(&cuda_mutex);
         GN_TRY(status);
     }
@@ -312,6 +313,7 @@ int gni_cuda_devices_close(void)
         left += objects;
         if (objects > 0 || gni_cuda_driver_is_gone() || atomic_load(&device->lost) != 0)
             continue;
+        atomic_store(&device->is_open, false);
         atomic_store(&device->context, NULL);
         (void)device->driver->functions.cuDevicePrimaryCtxRelease(device->handle);
     }

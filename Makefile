@@ -1,0 +1,96 @@
+# Genesis: two commands do everything. `make demo` shows it at work, `make test` tests it; both set the
+# machine up first, and say what they install.
+#
+#   make build      the C library in build/, the Python package importable in .venv
+#   make asan tsan clang    the tests under sanitizers, and with clang
+#   make lint fmt   check the layout and style of the sources, or apply it
+#   make soak SECONDS=600   random programs for as long as you like
+#   make wheel      a wheel in dist/
+#   make gpu-test gpu-bench    on a machine with a GPU, with GPU_PYTHON (it has PyTorch)
+.DEFAULT_GOAL := help
+.PHONY: help demo test build asan tsan clang lint fmt soak wheel gpu-build gpu-test gpu-bench clean
+
+SECONDS ?= 60
+GPU_PYTHON ?= python3
+SANITIZER ?= compute-sanitizer
+NINJA = ninja -C $(1) $(if $(filter-out true,$(VERBOSE)),--quiet)
+CTEST = ctest --output-on-failure --no-tests=error -LE gpu --test-dir
+C_FILES = $(shell git ls-files '*.c' '*.h')
+
+help:
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -11
+
+# ---- the two commands ----
+
+demo: build
+	build/examples/memory
+	.venv/bin/python examples/demo.py
+
+test: build
+	@tools/setup test
+	$(CTEST) build
+	.venv/bin/python -m pytest -q -m "not gpu" tests
+
+# ---- building ----
+
+build:
+	@tools/setup build
+	@test -f build/build.ninja || cmake -S . -B build -G Ninja -DPython3_EXECUTABLE=$(CURDIR)/.venv/bin/python
+	@$(call NINJA,build)
+
+wheel: build
+	.venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf build build-* dist
+
+# ---- other ways to build and test ----
+
+# Python loads the sanitizer's library first, and is not told of leaks: it leaks by itself at exit.
+asan: build
+	@tools/setup test
+	@test -f build-asan/build.ninja || cmake -S . -B build-asan -G Ninja -DGENESIS_SANITIZE=address,undefined -DPython3_EXECUTABLE=$(CURDIR)/.venv/bin/python
+	@$(call NINJA,build-asan)
+	$(CTEST) build-asan
+	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build-asan/python .venv/bin/python -m pytest -q -m "not gpu" tests/python
+
+tsan: build
+	@test -f build-tsan/build.ninja || cmake -S . -B build-tsan -G Ninja -DGENESIS_SANITIZE=thread -DGENESIS_PYTHON=OFF
+	@$(call NINJA,build-tsan)
+	$(CTEST) build-tsan
+
+clang: build
+	@test -f build-clang/build.ninja || cmake -S . -B build-clang -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DPython3_EXECUTABLE=$(CURDIR)/.venv/bin/python
+	@$(call NINJA,build-clang)
+	$(CTEST) build-clang
+
+lint:
+	@tools/setup test
+	clang-format --dry-run -Werror $(C_FILES)
+	.venv/bin/ruff check --quiet .
+	.venv/bin/ruff format --quiet --check .
+
+fmt:
+	@tools/setup test
+	clang-format -i $(C_FILES)
+	.venv/bin/ruff check --quiet --fix .
+	.venv/bin/ruff format --quiet .
+
+soak: build
+	build/tests/test_stress $(SECONDS)
+
+# ---- on a machine with a GPU ----
+
+gpu-build:
+	@test -f build-gpu/build.ninja || cmake -S . -B build-gpu -G Ninja -DPython3_EXECUTABLE=$$(command -v $(GPU_PYTHON))
+	@$(call NINJA,build-gpu)
+
+# The sanitizer is not told of failed API calls: some tests make them fail on purpose.
+gpu-test: gpu-build
+	ctest --output-on-failure --no-tests=error --test-dir build-gpu -L gpu
+	PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q -m gpu tests/python
+	$(SANITIZER) --tool memcheck --leak-check full --report-api-errors no --error-exitcode 9 build-gpu/tests/test_gpu quick
+	$(SANITIZER) --tool memcheck --report-api-errors no --error-exitcode 9 build-gpu/tests/test_memory cuda quick
+
+gpu-bench: gpu-build
+	build-gpu/bench/bench_direct

@@ -1,0 +1,84 @@
+"""``python -m genesis info``: versions, devices, memory, driver and libraries, for people."""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import os
+import platform
+import sys
+
+import genesis
+from genesis import _C
+
+
+def _bytes(number: int) -> str:
+    """A size as people read it."""
+    size = float(number)
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def _add_wheel_directories() -> None:
+    """Tell the library where the nvidia wheels of this environment keep their files."""
+    for root in sys.path:
+        for directory in sorted(glob.glob(os.path.join(glob.escape(root), "nvidia", "*", "lib"))):
+            _C.add_library_directory(os.path.abspath(directory))
+
+
+def _device_lines(name: str) -> list[str]:
+    properties = genesis.cuda.get_device_properties(name)
+    free, total = _C.memory_info(name)
+    lines = [f"{name}: {properties.name}"]
+    lines.append(f"  memory      {_bytes(free)} free of {_bytes(total)}")
+    if name == "cpu":
+        lines.append(f"  processors  {properties.multi_processor_count}")
+        return lines
+    lines.append(f"  capability  {properties.major}.{properties.minor}")
+    lines.append(f"  processors  {properties.multi_processor_count} multiprocessors")
+    features = {
+        "virtual memory": properties.has_virtual_memory,
+        "stream-ordered memory": properties.has_stream_ordered_memory,
+    }
+    lines.append("  offers      " + (", ".join(k for k, v in features.items() if v) or "-"))
+    lines.append(f"  policy      {_C.MemoryManager(name).policy}")
+    return lines
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}" if number < 100000 else f"{number}"
+
+
+def info_lines() -> list[str]:
+    """What ``python -m genesis info`` prints, line by line."""
+    _add_wheel_directories()
+    lines = [f"genesis {genesis.__version__}, Python {platform.python_version()}", ""]
+    lines += _device_lines("cpu")
+    for index in range(genesis.cuda.device_count()):
+        lines += _device_lines(f"cuda:{index}")
+    lines.append("")
+    for library in _C.libraries():
+        found = f"{_version(library['version'])} ({library['path']})"
+        lines.append(f"{library['name']}: {found if library['is_found'] else library['reason']}")
+    changed = [o for o in _C.options() if o["value"] != o["default"]]
+    lines += ["", "environment:"]
+    lines += [f"  {o['name']}={o['value']}" for o in changed] or [
+        "  every GENESIS_* at its default"
+    ]
+    return lines
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m genesis", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("info", help="versions, devices, memory, driver and libraries")
+    parser.parse_args()
+    print("\n".join(info_lines()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The parts of Genesis that belong to one kind of device."""

@@ -1,0 +1,277 @@
+/*
+ * module.c: the extension module genesis._C: its functions about devices and the library, and its
+ * life.
+ *
+ * Importing it starts nothing: no driver, no device, no thread.
+ */
+#include "module.h"
+
+struct module_state *module_state_of(PyObject *module)
+{
+    return PyModule_GetState(module);
+}
+
+struct module_state *module_state_of_class(PyTypeObject *class)
+{
+    /* Python may have subclassed it: walk up to the class that is ours. */
+    for (; class != NULL; class = PyType_GetSlot(class, Py_tp_base)) {
+        PyObject *module = PyType_GetModule(class);
+        if (module != NULL && PyModule_GetDef(module) == &gni_python_module)
+            return PyModule_GetState(module);
+        PyErr_Clear();
+    }
+    Py_UNREACHABLE();
+}
+
+struct module_state *module_state_of_object(PyObject *object)
+{
+    return module_state_of_class(Py_TYPE(object));
+}
+
+/* ---- devices -------------------------------------------------------------------------------- */
+
+static PyObject *cuda_device_count(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    int count;
+    gn_status status;
+    CALL_UNLOCKED(status, gn_device_count(GN_DEVICE_CUDA, &count));
+    return status == GN_OK ? PyLong_FromLong(count) : error_raise(module_state_of(module), status);
+}
+
+static PyObject *current_device(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLong(gn_device_get_current(GN_DEVICE_CUDA));
+}
+
+static PyObject *set_device(PyObject *module, PyObject *name)
+{
+    struct module_state *state = module_state_of(module);
+    gn_device_type type;
+    int index;
+    if (device_name_from_python(state, name, &type, &index) < 0)
+        return NULL;
+    if (type != GN_DEVICE_CUDA) {
+        PyErr_SetString(PyExc_ValueError, "the current CUDA device must be a CUDA device");
+        return NULL;
+    }
+    gn_status status;
+    CALL_UNLOCKED(status, gn_device_set_current(type, index));
+    if (status != GN_OK)
+        return error_raise(state, status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *device_properties(PyObject *module, PyObject *name)
+{
+    struct module_state *state = module_state_of(module);
+    gn_device *device;
+    if (device_from_python(state, name, &device) < 0)
+        return NULL;
+    gn_device_properties now;
+    gn_status status = gn_device_get_properties(device, &now);
+    if (status != GN_OK)
+        return error_raise(state, status);
+#define INT(name) #name, now.name
+#define BYTES(name) #name, (unsigned long long)now.name
+#define FLAG(name) #name, now.name ? Py_True : Py_False
+    return Py_BuildValue(
+        "{ssssss sK sisisisisisisi sKsKsKsK sisisi sOsOsO}", "name", now.name, "uuid", now.uuid,
+        "pci_bus_id", now.pci_bus_id, BYTES(total_memory), INT(major), INT(minor),
+        INT(multi_processor_count), INT(warp_size), INT(max_threads_per_block),
+        INT(max_threads_per_multi_processor), INT(registers_per_multi_processor),
+        BYTES(shared_memory_per_block), BYTES(shared_memory_per_block_optin),
+        BYTES(shared_memory_per_multi_processor), BYTES(l2_cache_size), INT(clock_rate_khz),
+        INT(memory_clock_rate_khz), INT(memory_bus_width_bits), FLAG(is_integrated),
+        FLAG(has_virtual_memory), FLAG(has_stream_ordered_memory));
+#undef INT
+#undef BYTES
+#undef FLAG
+}
+
+static PyObject *memory_info(PyObject *module, PyObject *name)
+{
+    struct module_state *state = module_state_of(module);
+    gn_device *device;
+    if (device_from_python(state, name, &device) < 0)
+        return NULL;
+    size_t free_bytes, total_bytes;
+    gn_status status = gn_device_get_memory_info(device, &free_bytes, &total_bytes);
+    if (status != GN_OK)
+        return error_raise(state, status);
+    return Py_BuildValue("KK", (unsigned long long)free_bytes, (unsigned long long)total_bytes);
+}
+
+static PyObject *synchronize(PyObject *module, PyObject *name)
+{
+    struct module_state *state = module_state_of(module);
+    gn_device *device;
+    if (device_from_python(state, name, &device) < 0)
+        return NULL;
+    gn_status status;
+    CALL_UNLOCKED(status, gn_device_synchronize(device));
+    if (status != GN_OK)
+        return error_raise(state, status);
+    Py_RETURN_NONE;
+}
+
+/* ---- the library ---------------------------------------------------------------------------- */
+
+static PyObject *parse_size(PyObject *module, PyObject *text)
+{
+    const char *utf8 = PyUnicode_AsUTF8AndSize(text, NULL);
+    if (utf8 == NULL)
+        return NULL;
+    size_t bytes;
+    gn_status status = gn_size_parse(utf8, &bytes);
+    return status == GN_OK ? PyLong_FromSize_t(bytes)
+                           : error_raise(module_state_of(module), status);
+}
+
+/* Appends a new reference, which it takes over, to a list; -1 and no list on failure. */
+static int list_append(PyObject **list, PyObject *item)
+{
+    if (item == NULL || PyList_Append(*list, item) < 0)
+        Py_CLEAR(*list);
+    Py_XDECREF(item);
+    return *list != NULL ? 0 : -1;
+}
+
+static PyObject *options(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    PyObject *list = PyList_New(0);
+    gn_option_description option;
+    for (int i = 0; list != NULL && gn_option_describe(i, &option); i++) {
+        PyObject *item = Py_BuildValue("{ssssssssssss}", "name", option.name, "kind", option.kind,
+                                       "range", option.range, "default", option.standard, "value",
+                                       option.value, "meaning", option.meaning);
+        if (list_append(&list, item) < 0)
+            return NULL;
+    }
+    return list;
+}
+
+static PyObject *libraries(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    PyObject *list = PyList_New(0);
+    gn_library_description library;
+    bool is_there = true;
+    for (int i = 0; list != NULL && is_there; i++) {
+        Py_BEGIN_ALLOW_THREADS;
+        is_there = gn_library_describe(i, &library);
+        Py_END_ALLOW_THREADS;
+        if (!is_there)
+            break;
+        PyObject *item = Py_BuildValue(
+            "{sssOsissss}", "name", library.name, "is_found", library.is_found ? Py_True : Py_False,
+            "version", library.version, "path", library.path, "reason", library.reason);
+        if (list_append(&list, item) < 0)
+            return NULL;
+    }
+    return list;
+}
+
+static PyObject *add_library_directory(PyObject *module, PyObject *text)
+{
+    const char *utf8 = PyUnicode_AsUTF8AndSize(text, NULL);
+    if (utf8 == NULL)
+        return NULL;
+    gn_status status = gn_library_add_directory(utf8);
+    if (status != GN_OK)
+        return error_raise(module_state_of(module), status);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef module_functions[] = {
+    {"cuda_device_count", cuda_device_count, METH_NOARGS,
+     "cuda_device_count($module, /)\n--\n\n"
+     "How many GPUs there are; RuntimeError with the reason where CUDA cannot be used."},
+    {"current_device", current_device, METH_NOARGS,
+     "current_device($module, /)\n--\n\nThe index of this thread's current CUDA device."},
+    {"set_device", set_device, METH_O,
+     "set_device($module, device, /)\n--\n\nMakes a CUDA device this thread's current one."},
+    {"device_properties", device_properties, METH_O,
+     "device_properties($module, device, /)\n--\n\nWhat a device is, as a dict."},
+    {"memory_info", memory_info, METH_O,
+     "memory_info($module, device, /)\n--\n\nBytes free and in all on a device."},
+    {"synchronize", synchronize, METH_O,
+     "synchronize($module, device, /)\n--\n\nWaits for all work on a device."},
+    {"parse_size", parse_size, METH_O,
+     "parse_size($module, text, /)\n--\n\nBytes of a text such as \"512MB\" or \"1GiB\"."},
+    {"options", options, METH_NOARGS,
+     "options($module, /)\n--\n\nEvery GENESIS_* variable, as a list of dicts."},
+    {"libraries", libraries, METH_NOARGS,
+     "libraries($module, /)\n--\n\nThe libraries that Genesis uses where it finds them."},
+    {"add_library_directory", add_library_directory, METH_O,
+     "add_library_directory($module, path, /)\n--\n\n"
+     "A directory in which NVRTC and cuBLASLt are looked for."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ---- the module's life ---------------------------------------------------------------------- */
+
+static int module_exec(PyObject *module)
+{
+    struct module_state *state = module_state_of(module);
+    if (errors_init(module, state) < 0 || device_class_init(module, state) < 0 ||
+        stream_classes_init(module, state) < 0 || manager_class_init(module, state) < 0)
+        return -1;
+    return PyModule_AddStringConstant(module, "__version__", gn_version());
+}
+
+/* Every object that the module's state holds. */
+#define STATE_EACH(state, visit)              \
+    do {                                      \
+        visit((state)->device_class);         \
+        visit((state)->stream_class);         \
+        visit((state)->event_class);          \
+        visit((state)->manager_class);        \
+        visit((state)->out_of_memory_error);  \
+        visit((state)->device_lost_error);    \
+        visit((state)->invalid_device_error); \
+    } while (0)
+
+static int module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    struct module_state *state = module_state_of(module);
+    STATE_EACH(state, Py_VISIT);
+    return 0;
+}
+
+static int module_clear(PyObject *module)
+{
+    struct module_state *state = module_state_of(module);
+    STATE_EACH(state, Py_CLEAR);
+    return 0;
+}
+
+static void module_free(void *module)
+{
+    (void)module_clear(module);
+}
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, module_exec},
+    {0, NULL},
+};
+
+struct PyModuleDef gni_python_module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "genesis._C",
+    .m_doc = "The C core of Genesis. Use the genesis package instead.",
+    .m_size = sizeof(struct module_state),
+    .m_methods = module_functions,
+    .m_slots = module_slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+    .m_free = module_free,
+};
+
+PyMODINIT_FUNC PyInit__C(void);
+PyMODINIT_FUNC PyInit__C(void)
+{
+    return PyModuleDef_Init(&gni_python_module);
+}

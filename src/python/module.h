@@ -1,0 +1,82 @@
+/*
+ * module.h: what the files of the extension module genesis._C share.
+ *
+ * The extension is written against CPython's limited API, so that one binary serves every Python
+ * from 3.11 on. It includes nothing of the library but its public headers.
+ *
+ * Rules: 1. The interpreter's lock is let go around every call that may wait for a device. 2. A
+ * failed gn_ call becomes an exception right after the call, in the same thread, since its detail
+ * is kept by the thread. 3. Types and exceptions live in the module's state, not in globals.
+ */
+#ifndef GNI_PYTHON_MODULE_H
+#define GNI_PYTHON_MODULE_H
+
+#define Py_LIMITED_API 0x030b0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "genesis/genesis.h"
+
+struct module_state {
+    PyObject *device_class;
+    PyObject *stream_class;
+    PyObject *event_class;
+    PyObject *manager_class;
+    PyObject *out_of_memory_error;
+    PyObject *device_lost_error;
+    PyObject *invalid_device_error;
+};
+
+extern struct PyModuleDef gni_python_module;
+
+/* The state, from the module, one of its classes, or an object of one of them. */
+struct module_state *module_state_of(PyObject *module);
+struct module_state *module_state_of_class(PyTypeObject *class);
+struct module_state *module_state_of_object(PyObject *object);
+
+/* ---- errors: python_error.c ----------------------------------------------------------------- */
+
+/* Creates the exception classes and puts them into the module. */
+int errors_init(PyObject *module, struct module_state *state);
+
+/* Raises what fits the status, with the thread's error detail. Always returns NULL. */
+PyObject *error_raise(const struct module_state *state, gn_status status);
+
+/* Runs a gn_ call that may take long without the interpreter's lock. */
+#define CALL_UNLOCKED(status, call) \
+    do {                            \
+        Py_BEGIN_ALLOW_THREADS;     \
+        status = (call);            \
+        Py_END_ALLOW_THREADS;       \
+    } while (0)
+
+/* A size or an address from any integer; ValueError if it is negative or too large. */
+int size_from_python(PyObject *object, const char *what, size_t *size);
+
+/* ---- genesis.device: python_device.c -------------------------------------------------------- */
+
+int device_class_init(PyObject *module, struct module_state *state);
+
+/*
+ * A device from None (the current CUDA device), an int (a CUDA index), a str or a genesis.device.
+ * Only the second form starts the device.
+ */
+int device_name_from_python(struct module_state *state, PyObject *object, gn_device_type *type,
+                            int *index);
+int device_from_python(struct module_state *state, PyObject *object, gn_device **device);
+
+PyObject *device_to_python(struct module_state *state, gn_device_type type, int index);
+
+/* ---- streams and events: python_stream.c ---------------------------------------------------- */
+
+int stream_classes_init(PyObject *module, struct module_state *state);
+
+/* A stream from None (the current one of `device`) or a Stream. Borrowed. */
+int stream_from_python(struct module_state *state, PyObject *object, gn_device *device,
+                       gn_stream **stream);
+
+/* ---- memory managers: python_memory.c ------------------------------------------------------- */
+
+int manager_class_init(PyObject *module, struct module_state *state);
+
+#endif

@@ -1,0 +1,90 @@
+/*
+ * python_error.c: which exception a status becomes, and integers that must be sizes.
+ */
+#include "module.h"
+
+#include <string.h>
+
+static PyObject *class_make(PyObject *module, const char *name, const char *qualified,
+                            const char *doc, PyObject *bases)
+{
+    PyObject *made = PyErr_NewExceptionWithDoc(qualified, doc, bases, NULL);
+    if (made != NULL && PyModule_AddObjectRef(module, name, made) < 0)
+        Py_CLEAR(made);
+    return made;
+}
+
+int errors_init(PyObject *module, struct module_state *state)
+{
+    state->out_of_memory_error =
+        class_make(module, "OutOfMemoryError", "genesis.OutOfMemoryError",
+                   "A device has no memory left for a request. The library goes on working.",
+                   PyExc_RuntimeError);
+    state->device_lost_error = class_make(
+        module, "DeviceLostError", "genesis.DeviceLostError",
+        "A device failed and can no longer be used by this process.", PyExc_RuntimeError);
+    PyObject *both = PyTuple_Pack(2, PyExc_ValueError, PyExc_RuntimeError);
+    if (both == NULL)
+        return -1;
+    state->invalid_device_error =
+        class_make(module, "InvalidDeviceError", "genesis.InvalidDeviceError",
+                   "There is no such device. Both a ValueError and a RuntimeError.", both);
+    Py_DECREF(both);
+    return state->out_of_memory_error && state->device_lost_error && state->invalid_device_error
+               ? 0
+               : -1;
+}
+
+static PyObject *error_class(const struct module_state *state, gn_status status)
+{
+    switch (status) {
+    case GN_ERROR_INVALID_VALUE:
+    case GN_ERROR_OVERFLOW:
+    case GN_ERROR_INVALID_POINTER:
+    case GN_ERROR_DOUBLE_FREE:
+    case GN_ERROR_WRONG_SIZE:
+        return PyExc_ValueError;
+    case GN_ERROR_OUT_OF_MEMORY:
+        return state->out_of_memory_error;
+    case GN_ERROR_OUT_OF_HOST_MEMORY:
+        return PyExc_MemoryError;
+    case GN_ERROR_INVALID_DEVICE:
+        return state->invalid_device_error;
+    case GN_ERROR_DEVICE_LOST:
+        return state->device_lost_error;
+    default:
+        return PyExc_RuntimeError;
+    }
+}
+
+PyObject *error_raise(const struct module_state *state, gn_status status)
+{
+    /* Paths and driver texts may hold any bytes. */
+    const char *detail = status == GN_ERROR_NOT_READY ? "" : gn_error_detail();
+    if (detail[0] == '\0')
+        detail = gn_status_message(status);
+    PyObject *text = PyUnicode_DecodeUTF8(detail, (Py_ssize_t)strlen(detail), "replace");
+    if (text != NULL) {
+        PyErr_SetObject(error_class(state, status), text);
+        Py_DECREF(text);
+    }
+    return NULL;
+}
+
+int size_from_python(PyObject *object, const char *what, size_t *size)
+{
+    PyObject *number = PyNumber_Index(object);
+    if (number == NULL)
+        return -1;
+    unsigned long long value = PyLong_AsUnsignedLongLong(number);
+    bool is_wrong = value == (unsigned long long)-1 && PyErr_Occurred() != NULL;
+    if (is_wrong) {
+        PyErr_Clear(); /* an OverflowError that speaks of C types */
+        PyErr_Format(PyExc_ValueError, "%s must be a number from 0 to 2**64 - 1, not %R", what,
+                     number);
+    } else {
+        *size = (size_t)value;
+    }
+    Py_DECREF(number);
+    return is_wrong ? -1 : 0;
+}

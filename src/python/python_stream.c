@@ -1,0 +1,559 @@
+/*
+ * python_stream.c: Stream and Event, and what is current.
+ *
+ * A Stream owns one reference to a gn_stream. An Event makes its gn_event at its first record, on
+ * the device of the stream, as PyTorch's does: until then it counts as complete.
+ */
+#include "module.h"
+
+struct stream_object {
+    PyObject_HEAD gn_stream *stream;
+};
+
+struct event_object {
+    PyObject_HEAD gn_event *event; /* NULL before the first record */
+    unsigned flags;
+};
+
+static gn_stream *stream_of(PyObject *object)
+{
+    return ((struct stream_object *)object)->stream;
+}
+
+static struct event_object *event_of(PyObject *object)
+{
+    return (struct event_object *)object;
+}
+
+static PyObject *object_alloc(PyTypeObject *class)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot(class, Py_tp_alloc);
+    return alloc(class, 0);
+}
+
+static void object_free(PyObject *self)
+{
+    PyTypeObject *class = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(class, Py_tp_free);
+    release(self);
+    Py_DECREF(class);
+}
+
+/* None, or the exception for a failed status. */
+static PyObject *none_or_raise(PyObject *self, gn_status status)
+{
+    if (status != GN_OK)
+        return error_raise(module_state_of_object(self), status);
+    Py_RETURN_NONE;
+}
+
+/* True when complete, False when not ready, or an exception. */
+static PyObject *ready_or_raise(PyObject *self, gn_status status)
+{
+    if (status != GN_OK && status != GN_ERROR_NOT_READY)
+        return error_raise(module_state_of_object(self), status);
+    return PyBool_FromLong(status == GN_OK);
+}
+
+/* ---- Stream --------------------------------------------------------------------------------- */
+
+/* Takes over one reference to the stream, also when it fails. */
+static PyObject *stream_to_python(struct module_state *state, gn_stream *stream)
+{
+    PyObject *made = object_alloc((PyTypeObject *)state->stream_class);
+    if (made != NULL)
+        ((struct stream_object *)made)->stream = stream;
+    else
+        gn_stream_release(stream);
+    return made;
+}
+
+int stream_from_python(struct module_state *state, PyObject *object, gn_device *device,
+                       gn_stream **stream)
+{
+    if (object == NULL || object == Py_None) {
+        gn_status status = gn_stream_get_current(device, stream);
+        if (status != GN_OK)
+            error_raise(state, status);
+        return status == GN_OK ? 0 : -1;
+    }
+    if (!PyObject_TypeCheck(object, (PyTypeObject *)state->stream_class)) {
+        PyErr_Format(PyExc_TypeError, "a stream must be a genesis.cuda.Stream or None, not %R",
+                     (PyObject *)Py_TYPE(object));
+        return -1;
+    }
+    *stream = stream_of(object);
+    return 0;
+}
+
+static PyObject *stream_new(PyTypeObject *class, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"device", "priority", "blocking", NULL};
+    PyObject *name = Py_None;
+    int priority = 0, is_blocking = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|Oip:Stream", names, &name, &priority,
+                                     &is_blocking))
+        return NULL;
+    struct module_state *state = module_state_of_class(class);
+    gn_device *device;
+    if (device_from_python(state, name, &device) < 0)
+        return NULL;
+    gn_stream *stream;
+    gn_status status;
+    unsigned flags = is_blocking ? 0 : GN_STREAM_NON_BLOCKING;
+    CALL_UNLOCKED(status, gn_stream_create(device, flags, priority, &stream));
+    return status == GN_OK ? stream_to_python(state, stream) : error_raise(state, status);
+}
+
+static void stream_dealloc(PyObject *self)
+{
+    gn_stream *stream = stream_of(self);
+    Py_BEGIN_ALLOW_THREADS;
+    gn_stream_release(stream);
+    Py_END_ALLOW_THREADS;
+    object_free(self);
+}
+
+static PyObject *stream_query(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return ready_or_raise(self, gn_stream_query(stream_of(self)));
+}
+
+static PyObject *stream_synchronize(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    gn_status status;
+    CALL_UNLOCKED(status, gn_stream_synchronize(stream_of(self)));
+    return none_or_raise(self, status);
+}
+
+static PyObject *stream_wait_event(PyObject *self, PyObject *event)
+{
+    struct module_state *state = module_state_of_object(self);
+    if (!PyObject_TypeCheck(event, (PyTypeObject *)state->event_class)) {
+        PyErr_Format(PyExc_TypeError, "wait_event() takes an Event, not %R",
+                     (PyObject *)Py_TYPE(event));
+        return NULL;
+    }
+    if (event_of(event)->event == NULL)
+        Py_RETURN_NONE; /* never recorded: nothing to wait for */
+    return none_or_raise(self, gn_stream_wait_event(stream_of(self), event_of(event)->event));
+}
+
+static PyObject *stream_wait_stream(PyObject *self, PyObject *other)
+{
+    struct module_state *state = module_state_of_object(self);
+    gn_stream *stream;
+    if (stream_from_python(state, other, gn_stream_get_device(stream_of(self)), &stream) < 0)
+        return NULL;
+    gn_event *event;
+    gn_status status = gn_event_create(gn_stream_get_device(stream), 0, &event);
+    if (status == GN_OK) {
+        status = gn_event_record(event, stream);
+        if (status == GN_OK)
+            status = gn_stream_wait_event(stream_of(self), event);
+        gn_event_destroy(event);
+    }
+    return none_or_raise(self, status);
+}
+
+static PyObject *event_record_on(PyObject *event, gn_stream *stream);
+
+static PyObject *stream_record_event(PyObject *self, PyObject *arguments)
+{
+    PyObject *event = Py_None;
+    if (!PyArg_ParseTuple(arguments, "|O:record_event", &event))
+        return NULL;
+    struct module_state *state = module_state_of_object(self);
+    if (event == Py_None) {
+        event = PyObject_CallNoArgs(state->event_class);
+        if (event == NULL)
+            return NULL;
+    } else if (PyObject_TypeCheck(event, (PyTypeObject *)state->event_class)) {
+        Py_INCREF(event);
+    } else {
+        PyErr_Format(PyExc_TypeError, "record_event() takes an Event, not %R",
+                     (PyObject *)Py_TYPE(event));
+        return NULL;
+    }
+    PyObject *done = event_record_on(event, stream_of(self));
+    if (done == NULL)
+        Py_CLEAR(event);
+    Py_XDECREF(done);
+    return event;
+}
+
+static PyObject *stream_get_device(PyObject *self, void *unused)
+{
+    (void)unused;
+    gn_device *device = gn_stream_get_device(stream_of(self));
+    return device_to_python(module_state_of_object(self), gn_device_get_type(device),
+                            gn_device_get_index(device));
+}
+
+static PyObject *stream_get_handle(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(gn_stream_get_handle(stream_of(self)));
+}
+
+static PyObject *stream_get_id(PyObject *self, void *unused)
+{
+    (void)unused;
+    uint64_t id;
+    gn_status status = gn_stream_get_id(stream_of(self), &id);
+    if (status != GN_OK)
+        return error_raise(module_state_of_object(self), status);
+    return PyLong_FromUnsignedLongLong(id);
+}
+
+static PyObject *stream_get_priority(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(gn_stream_get_priority(stream_of(self)));
+}
+
+static PyObject *stream_get_is_capturing(PyObject *self, void *unused)
+{
+    (void)unused;
+    bool is_capturing;
+    gn_status status = gn_stream_is_capturing(stream_of(self), &is_capturing);
+    if (status != GN_OK)
+        return error_raise(module_state_of_object(self), status);
+    return PyBool_FromLong(is_capturing);
+}
+
+static PyObject *stream_repr(PyObject *self)
+{
+    PyObject *device = stream_get_device(self, NULL);
+    PyObject *text = device != NULL
+                         ? PyUnicode_FromFormat(
+                               "<genesis.cuda.Stream device=%S cuda_stream=0x%llx>", device,
+                               (unsigned long long)(uintptr_t)gn_stream_get_handle(stream_of(self)))
+                         : NULL;
+    Py_XDECREF(device);
+    return text;
+}
+
+/* Streams are the same when their ids are, whichever object wraps them. */
+static PyObject *stream_compare(PyObject *self, PyObject *other, int operation)
+{
+    struct module_state *state = module_state_of_object(self);
+    if ((operation != Py_EQ && operation != Py_NE) ||
+        !PyObject_TypeCheck(other, (PyTypeObject *)state->stream_class))
+        Py_RETURN_NOTIMPLEMENTED;
+    uint64_t own, others;
+    gn_status status = gn_stream_get_id(stream_of(self), &own);
+    if (status == GN_OK)
+        status = gn_stream_get_id(stream_of(other), &others);
+    if (status != GN_OK)
+        return error_raise(state, status);
+    bool is_equal = own == others &&
+                    gn_stream_get_device(stream_of(self)) == gn_stream_get_device(stream_of(other));
+    return PyBool_FromLong(is_equal == (operation == Py_EQ));
+}
+
+static Py_hash_t stream_hash(PyObject *self)
+{
+    PyObject *id = stream_get_id(self, NULL);
+    Py_hash_t hash = id != NULL ? PyObject_Hash(id) : -1;
+    Py_XDECREF(id);
+    return hash;
+}
+
+static PyMethodDef stream_methods[] = {
+    {"query", stream_query, METH_NOARGS,
+     "query($self, /)\n--\n\nTrue when all work submitted to the stream is complete."},
+    {"synchronize", stream_synchronize, METH_NOARGS,
+     "synchronize($self, /)\n--\n\nWaits until all work submitted to the stream is complete."},
+    {"wait_event", stream_wait_event, METH_O,
+     "wait_event($self, event, /)\n--\n\n"
+     "Makes work submitted from now on wait for the event, without blocking the host."},
+    {"wait_stream", stream_wait_stream, METH_O,
+     "wait_stream($self, stream, /)\n--\n\n"
+     "Makes work submitted from now on wait for all work now in another stream."},
+    {"record_event", stream_record_event, METH_VARARGS,
+     "record_event($self, event=None, /)\n--\n\n"
+     "Records an event, a new one if none is given, and returns it."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef stream_getset[] = {
+    {"device", stream_get_device, NULL, "The device whose work the stream orders.", NULL},
+    {"cuda_stream", stream_get_handle, NULL, "The driver's handle, as an int.", NULL},
+    {"stream_id", stream_get_id, NULL, "A number that no other stream ever has.", NULL},
+    {"priority", stream_get_priority, NULL, "The lower, the sooner.", NULL},
+    {"is_capturing", stream_get_is_capturing, NULL, "Is it being captured into a graph?", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static const char stream_doc[] =
+    "Stream(device=None, priority=0, blocking=False)\n--\n\n"
+    "An ordered queue of work on a device.\n\n"
+    "Parameters\n----------\n"
+    "device : device, str or int, optional\n"
+    "    The current CUDA device if not given.\n"
+    "priority : int\n"
+    "    A lower number is a higher priority; it is moved into the device's range.\n"
+    "blocking : bool\n"
+    "    Whether the stream is ordered with the default stream.\n\n"
+    "Examples\n--------\n"
+    ">>> import genesis\n"
+    ">>> stream = genesis.cuda.Stream(device=\"cpu\")\n"
+    ">>> stream.synchronize()\n"
+    ">>> stream.query()\n"
+    "True\n";
+
+static PyType_Slot stream_slots[] = {
+    {Py_tp_doc, (void *)stream_doc},
+    {Py_tp_new, stream_new},
+    {Py_tp_dealloc, stream_dealloc},
+    {Py_tp_repr, stream_repr},
+    {Py_tp_hash, stream_hash},
+    {Py_tp_richcompare, stream_compare},
+    {Py_tp_methods, stream_methods},
+    {Py_tp_getset, stream_getset},
+    {0, NULL},
+};
+
+static PyType_Spec stream_spec = {
+    .name = "genesis.cuda.Stream",
+    .basicsize = sizeof(struct stream_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = stream_slots,
+};
+
+/* ---- Event ---------------------------------------------------------------------------------- */
+
+static PyObject *event_new(PyTypeObject *class, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"enable_timing", "blocking", NULL};
+    int has_timing = 0, is_blocking = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|pp:Event", names, &has_timing,
+                                     &is_blocking))
+        return NULL;
+    PyObject *made = object_alloc(class);
+    if (made != NULL)
+        event_of(made)->flags = (has_timing ? (unsigned)GN_EVENT_TIMING : 0) |
+                                (is_blocking ? (unsigned)GN_EVENT_BLOCKING_SYNC : 0);
+    return made;
+}
+
+static void event_dealloc(PyObject *self)
+{
+    gn_event_destroy(event_of(self)->event);
+    object_free(self);
+}
+
+static PyObject *event_record_on(PyObject *self, gn_stream *stream)
+{
+    struct event_object *own = event_of(self);
+    gn_status status = GN_OK;
+    if (own->event == NULL)
+        status = gn_event_create(gn_stream_get_device(stream), own->flags, &own->event);
+    if (status == GN_OK)
+        status = gn_event_record(own->event, stream);
+    return none_or_raise(self, status);
+}
+
+/* The stream argument of record() and wait(); None is the current CUDA device's current one. */
+static int event_stream_parse(PyObject *self, PyObject *arguments, const char *format,
+                              gn_stream **stream)
+{
+    PyObject *object = Py_None;
+    if (!PyArg_ParseTuple(arguments, format, &object))
+        return -1;
+    struct module_state *state = module_state_of_object(self);
+    gn_device *device = NULL;
+    if (object == Py_None && device_from_python(state, NULL, &device) < 0)
+        return -1;
+    return stream_from_python(state, object, device, stream);
+}
+
+static PyObject *event_record(PyObject *self, PyObject *arguments)
+{
+    gn_stream *stream;
+    if (event_stream_parse(self, arguments, "|O:record", &stream) < 0)
+        return NULL;
+    return event_record_on(self, stream);
+}
+
+static PyObject *event_wait(PyObject *self, PyObject *arguments)
+{
+    gn_stream *stream;
+    if (event_stream_parse(self, arguments, "|O:wait", &stream) < 0)
+        return NULL;
+    if (event_of(self)->event == NULL)
+        Py_RETURN_NONE;
+    return none_or_raise(self, gn_stream_wait_event(stream, event_of(self)->event));
+}
+
+static PyObject *event_query(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    gn_event *event = event_of(self)->event;
+    return ready_or_raise(self, event != NULL ? gn_event_query(event) : GN_OK);
+}
+
+static PyObject *event_synchronize(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    gn_event *event = event_of(self)->event;
+    gn_status status = GN_OK;
+    if (event != NULL)
+        CALL_UNLOCKED(status, gn_event_synchronize(event));
+    return none_or_raise(self, status);
+}
+
+static PyObject *event_elapsed_time(PyObject *self, PyObject *end)
+{
+    struct module_state *state = module_state_of_object(self);
+    if (!PyObject_TypeCheck(end, (PyTypeObject *)state->event_class)) {
+        PyErr_Format(PyExc_TypeError, "elapsed_time() takes an Event, not %R",
+                     (PyObject *)Py_TYPE(end));
+        return NULL;
+    }
+    if (event_of(self)->event == NULL || event_of(end)->event == NULL) {
+        PyErr_SetString(PyExc_ValueError, "both events must be recorded before time is measured");
+        return NULL;
+    }
+    float milliseconds;
+    gn_status status = gn_event_elapsed(event_of(self)->event, event_of(end)->event, &milliseconds);
+    return status == GN_OK ? PyFloat_FromDouble((double)milliseconds) : error_raise(state, status);
+}
+
+static PyObject *event_get_handle(PyObject *self, void *unused)
+{
+    (void)unused;
+    gn_event *event = event_of(self)->event;
+    return PyLong_FromVoidPtr(event != NULL ? gn_event_get_handle(event) : NULL);
+}
+
+static PyMethodDef event_methods[] = {
+    {"record", event_record, METH_VARARGS,
+     "record($self, stream=None, /)\n--\n\nMarks the end of all work now in the stream."},
+    {"wait", event_wait, METH_VARARGS,
+     "wait($self, stream=None, /)\n--\n\nMakes later work of the stream wait for the event."},
+    {"query", event_query, METH_NOARGS,
+     "query($self, /)\n--\n\nTrue when the recorded work is complete, or nothing was recorded."},
+    {"synchronize", event_synchronize, METH_NOARGS,
+     "synchronize($self, /)\n--\n\nWaits until the recorded work is complete."},
+    {"elapsed_time", event_elapsed_time, METH_O,
+     "elapsed_time($self, end, /)\n--\n\n"
+     "Milliseconds from this event to a later one; both need enable_timing=True."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef event_getset[] = {
+    {"cuda_event", event_get_handle, NULL, "The driver's handle, as an int; 0 if never recorded.",
+     NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static const char event_doc[] = "Event(enable_timing=False, blocking=False)\n--\n\n"
+                                "A mark in a stream, to wait for and to measure time with.\n\n"
+                                "Parameters\n----------\n"
+                                "enable_timing : bool\n"
+                                "    Whether elapsed_time() can be asked for.\n"
+                                "blocking : bool\n"
+                                "    Whether synchronize() sleeps instead of spinning.\n\n"
+                                "Examples\n--------\n"
+                                ">>> import genesis\n"
+                                ">>> stream = genesis.cuda.Stream(device=\"cpu\")\n"
+                                ">>> event = stream.record_event()\n"
+                                ">>> event.synchronize()\n"
+                                ">>> event.query()\n"
+                                "True\n";
+
+static PyType_Slot event_slots[] = {
+    {Py_tp_doc, (void *)event_doc}, {Py_tp_new, event_new},       {Py_tp_dealloc, event_dealloc},
+    {Py_tp_methods, event_methods}, {Py_tp_getset, event_getset}, {0, NULL},
+};
+
+static PyType_Spec event_spec = {
+    .name = "genesis.cuda.Event",
+    .basicsize = sizeof(struct event_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = event_slots,
+};
+
+/* ---- functions ------------------------------------------------------------------------------ */
+
+static PyObject *current_stream(PyObject *module, PyObject *name)
+{
+    struct module_state *state = module_state_of(module);
+    gn_device *device;
+    if (device_from_python(state, name, &device) < 0)
+        return NULL;
+    gn_stream *stream;
+    gn_status status = gn_stream_get_current(device, &stream);
+    return status == GN_OK ? stream_to_python(state, gn_stream_retain(stream))
+                           : error_raise(state, status);
+}
+
+static PyObject *default_stream(PyObject *module, PyObject *name)
+{
+    struct module_state *state = module_state_of(module);
+    gn_device *device;
+    if (device_from_python(state, name, &device) < 0)
+        return NULL;
+    gn_stream *stream;
+    gn_status status = gn_stream_get_default(device, &stream);
+    return status == GN_OK ? stream_to_python(state, gn_stream_retain(stream))
+                           : error_raise(state, status);
+}
+
+static PyObject *set_current_stream(PyObject *module, PyObject *object)
+{
+    struct module_state *state = module_state_of(module);
+    if (!PyObject_TypeCheck(object, (PyTypeObject *)state->stream_class)) {
+        PyErr_Format(PyExc_TypeError, "a stream must be a genesis.cuda.Stream, not %R",
+                     (PyObject *)Py_TYPE(object));
+        return NULL;
+    }
+    gn_status status = gn_stream_set_current(stream_of(object));
+    if (status != GN_OK)
+        return error_raise(state, status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *external_stream(PyObject *module, PyObject *arguments)
+{
+    PyObject *number, *name = Py_None;
+    if (!PyArg_ParseTuple(arguments, "O|O:external_stream", &number, &name))
+        return NULL;
+    struct module_state *state = module_state_of(module);
+    gn_device *device;
+    size_t handle;
+    if (size_from_python(number, "a stream handle", &handle) < 0 ||
+        device_from_python(state, name, &device) < 0)
+        return NULL;
+    gn_stream *stream;
+    gn_status status = gn_stream_from_handle(device, (void *)(uintptr_t)handle, &stream);
+    return status == GN_OK ? stream_to_python(state, stream) : error_raise(state, status);
+}
+
+static PyMethodDef stream_functions[] = {
+    {"current_stream", current_stream, METH_O,
+     "current_stream($module, device, /)\n--\n\nThe stream that this thread uses on a device."},
+    {"default_stream", default_stream, METH_O,
+     "default_stream($module, device, /)\n--\n\nThe default stream of a device."},
+    {"set_current_stream", set_current_stream, METH_O,
+     "set_current_stream($module, stream, /)\n--\n\nMakes this thread use a stream."},
+    {"external_stream", external_stream, METH_VARARGS,
+     "external_stream($module, handle, device=None, /)\n--\n\n"
+     "Wraps a stream of another library, which must outlive its use."},
+    {NULL, NULL, 0, NULL},
+};
+
+int stream_classes_init(PyObject *module, struct module_state *state)
+{
+    state->stream_class = PyType_FromModuleAndSpec(module, &stream_spec, NULL);
+    state->event_class = PyType_FromModuleAndSpec(module, &event_spec, NULL);
+    if (state->stream_class == NULL || state->event_class == NULL ||
+        PyModule_AddObjectRef(module, "Stream", state->stream_class) < 0 ||
+        PyModule_AddObjectRef(module, "Event", state->event_class) < 0)
+        return -1;
+    return PyModule_AddFunctions(module, stream_functions);
+}

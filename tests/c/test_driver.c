@@ -1,0 +1,877 @@
+/*
+ * test_driver.c: finding, loading and losing the CUDA driver, on the stand-ins of tests/fake.
+ *
+ * The driver's state is one for the process, so every case runs in a child, which sets its
+ * environment, makes its checks and ends with exit(): so each case also proves that no driver
+ * function is called at exit (the stand-in would end the process with another code).
+ */
+#include "check.h"
+#include "child.h"
+
+#include "device/cuda/driver.h"
+#include "device/device.h"
+#include "fake/fake_cuda.h"
+#include "genesis/genesis.h"
+
+#include <pthread.h>
+
+#define FAKE GENESIS_FAKE_DIRECTORY "/libgenesis_fake.so"
+#define FAKE_MIDDLE GENESIS_FAKE_DIRECTORY "/libgenesis_fake_middle.so"
+#define FAKE_OLD GENESIS_FAKE_DIRECTORY "/libgenesis_fake_old.so"
+#define FAKE_ANCIENT GENESIS_FAKE_DIRECTORY "/libgenesis_fake_ancient.so"
+
+#define COUNT_OF(array) (sizeof(array) / sizeof *(array))
+
+/* ---- cases ---------------------------------------------------------------------------------- */
+
+struct driver_case {
+    void (*body)(const char *argument);
+    const char *argument;
+};
+
+static struct child_result result; /* of the last case */
+
+static void case_body(void *context)
+{
+    const struct driver_case *driver_case = context;
+    check_failures = 0; /* those of the parent are not ours */
+    driver_case->body(driver_case->argument);
+    fflush(stdout);
+    exit(check_failures == 0 ? 0 : 1);
+}
+
+static void case_run(void (*body)(const char *argument), const char *argument)
+{
+    struct driver_case driver_case = {body, argument};
+    child_run(case_body, &driver_case, &result);
+    if (!child_is_ok(&result))
+        fprintf(stderr, "    with exit code %d in the case \"%s\"\n", result.exit_code,
+                argument != NULL ? argument : "");
+}
+
+static void environment(const char *name, const char *value)
+{
+    CHECK(setenv(name, value, 1) == 0);
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+/* Every way to the driver gives the same reason, which has this word in it. */
+static void expect_refused(const char *word)
+{
+    int count = 77;
+    gn_device *device = NULL;
+    gn_library_description description;
+    CHECK_STATUS(gn_device_count(GN_DEVICE_CUDA, &count), GN_ERROR_UNAVAILABLE);
+    CHECK(count == 77);
+    if (strstr(gn_error_detail(), word) == NULL) {
+        check_fail(__FILE__, __LINE__, word);
+        fprintf(stderr, "    is not in \"%s\"\n", gn_error_detail());
+    }
+    char first[1024];
+    (void)snprintf(first, sizeof first, "%s", gn_error_detail());
+    CHECK_STATUS(gn_device_get(GN_DEVICE_CUDA, 0, &device), GN_ERROR_UNAVAILABLE);
+    CHECK_TEXT(gn_error_detail(), first);
+    CHECK_STATUS(gn_device_set_current(GN_DEVICE_CUDA, 0), GN_ERROR_UNAVAILABLE);
+    CHECK_TEXT(gn_error_detail(), first);
+    CHECK(device == NULL && gn_device_get_current(GN_DEVICE_CUDA) == 0);
+    CHECK(gn_library_describe(0, &description));
+    CHECK(!description.is_found && strncmp(description.reason, first, 400) == 0);
+    CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &device)); /* the CPU is always there */
+    CHECK_OK(gn_shutdown(NULL));
+}
+
+static void refused_by_path(const char *path)
+{
+    environment("GENESIS_CUDA_DRIVER", path);
+    expect_refused(path);
+}
+
+/* A machine may have a driver; then its absence cannot be tested. */
+static bool has_real_driver(void)
+{
+    return dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != NULL;
+}
+
+static void refused_default(const char *unused)
+{
+    (void)unused;
+    unsetenv("GENESIS_CUDA_DRIVER");
+    if (!has_real_driver())
+        expect_refused("libcuda.so.1");
+}
+
+static void refused_no_driver(const char *path)
+{
+    environment("GENESIS_CUDA_DRIVER", path);
+    expect_refused("is not a CUDA driver");
+    CHECK_DETAIL(path);
+}
+
+static void refused_file(const char *content)
+{
+    char path[] = "/tmp/genesis_test_XXXXXX";
+    int file = mkstemp(path);
+    CHECK(file >= 0 && write(file, content, strlen(content)) == (ssize_t)strlen(content));
+    refused_by_path(path);
+    CHECK(close(file) == 0 && unlink(path) == 0);
+}
+
+static void test_no_library(void)
+{
+    case_run(refused_default, NULL);
+    case_run(refused_by_path, "libno_such_driver.so.1");
+    case_run(refused_by_path, "/no/such/driver.so");
+    case_run(refused_by_path, "/"); /* a directory */
+    case_run(refused_file, "this is not a library\n");
+    case_run(refused_file, "");
+    case_run(refused_no_driver, "libm.so.6");
+}
+
+static void relative_path(const char *path)
+{
+    gn_option_description option = {.name = ""};
+    environment("GENESIS_CUDA_DRIVER", path);
+    for (int i = 0; gn_option_describe(i, &option); i++)
+        if (strcmp(option.name, "GENESIS_CUDA_DRIVER") == 0)
+            break;
+    CHECK_TEXT(option.value, "libcuda.so.1");
+    if (!has_real_driver())
+        expect_refused("libcuda.so.1");
+}
+
+/* A path that depends on the working directory could load a stranger's code. */
+static void test_relative_paths(void)
+{
+    static const char *const paths[] = {"./x.so", "../x", "..", "a/b.so", "", "x y.so"};
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        case_run(relative_path, paths[i]);
+        CHECK(child_count(&result, "warning") == 1);
+        CHECK(child_count(&result, "GENESIS_CUDA_DRIVER") == 1);
+    }
+}
+
+static void refused_too_old(const char *path)
+{
+    environment("GENESIS_CUDA_DRIVER", path);
+    expect_refused("too old");
+    CHECK_DETAIL("10.2");
+    CHECK_DETAIL("11.4");
+}
+
+static void refused_version(const char *version)
+{
+    environment("GENESIS_CUDA_DRIVER", FAKE);
+    environment("FAKE_CUDA_VERSION", version);
+    expect_refused("too old");
+}
+
+static void test_too_old(void)
+{
+    case_run(refused_too_old, FAKE_ANCIENT);
+    case_run(refused_version, "11030");
+    case_run(refused_version, "0");
+    case_run(refused_version, "-5");
+}
+
+static void refused_init(const char *code)
+{
+    environment("GENESIS_CUDA_DRIVER", FAKE);
+    environment("FAKE_CUDA_INIT_RESULT", code);
+    switch (atoi(code)) {
+    case CUDA_ERROR_NO_DEVICE:
+        expect_refused("CUDA_ERROR_NO_DEVICE");
+        break;
+    case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+        expect_refused("CUDA_ERROR_SYSTEM_DRIVER_MISMATCH");
+        break;
+    case CUDA_ERROR_STUB_LIBRARY:
+        expect_refused("CUDA_ERROR_STUB_LIBRARY");
+        break;
+    default:
+        expect_refused(code); /* a code without a name is given as a number */
+    }
+    CHECK_U64(fake_control_load(FAKE).call_count("cuInit"), 1); /* not tried again and again */
+}
+
+static void test_init_fails(void)
+{
+    case_run(refused_init, "100");
+    case_run(refused_init, "803");
+    case_run(refused_init, "34");
+    case_run(refused_init, "12345");
+}
+
+/* ---- using a device ------------------------------------------------------------------------- */
+
+/* One of everything, alive. Static, so that what is left at exit is no leak. */
+static struct {
+    gn_device *device, *second;
+    gn_memory_manager *manager;
+    gn_stream *stream;
+    gn_event *start, *end;
+    void *memory, *raw, *host, *address;
+    uint64_t handle;
+    struct gni_module module;
+    struct gni_function function;
+    int registered[1024];
+} all;
+
+static void all_open(void)
+{
+    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 0, &all.device));
+    CHECK_OK(gn_memory_manager_get(all.device, &all.manager));
+    CHECK_OK(gn_stream_create(all.device, 0, 0, &all.stream));
+    CHECK_OK(gn_event_create(all.device, GN_EVENT_TIMING, &all.start));
+    CHECK_OK(gn_event_create(all.device, GN_EVENT_TIMING, &all.end));
+    CHECK_OK(gn_memory_alloc(all.manager, 4096, all.stream, &all.memory));
+    CHECK_OK(gn_host_alloc(all.device, 4096, &all.host));
+    CHECK_OK(gn_host_register(all.device, all.registered, sizeof all.registered));
+    const struct gni_device_ops *ops = all.device->ops;
+    CHECK_OK(ops->memory_alloc(all.device, 4096, &all.raw));
+    CHECK_OK(ops->module_load(all.device, "fake:add_one", &all.module));
+    CHECK_OK(ops->function_find(&all.module, "add_one", &all.function));
+}
+
+/* Data goes to the device, through a kernel, and back. */
+static void all_use(void)
+{
+    int n = 1024;
+    int *numbers = all.host;
+    struct gni_launch launch = {
+        .grid = {1, 1, 1}, .block = {64, 1, 1}, .arguments = (void *[]){&all.memory, &n}};
+    for (int i = 0; i < n; i++)
+        numbers[i] = 3 * i;
+    CHECK_OK(gn_event_record(all.start, all.stream));
+    CHECK_OK(gn_copy(all.memory, numbers, 4096, all.stream));
+    CHECK_OK(all.device->ops->function_launch(&all.function, all.stream, &launch));
+    CHECK_OK(gn_copy(all.registered, all.memory, 4096, all.stream));
+    CHECK_OK(gn_event_record(all.end, all.stream));
+    CHECK_OK(gn_stream_synchronize(all.stream));
+    int wrong = 0;
+    for (int i = 0; i < n; i++)
+        wrong += all.registered[i] != 3 * i + 1;
+    CHECK_U64(wrong, 0);
+}
+
+static void all_close(void)
+{
+    const struct gni_device_ops *ops = all.device->ops;
+    CHECK_OK(gn_memory_free(all.manager, all.memory));
+    CHECK_OK(ops->memory_free(all.device, all.raw, 4096));
+    CHECK_OK(gn_host_free(all.device, all.host));
+    CHECK_OK(gn_host_unregister(all.device, all.registered));
+    CHECK_OK(ops->module_unload(&all.module));
+    gn_event_destroy(all.start);
+    gn_event_destroy(all.end);
+    gn_stream_release(all.stream);
+}
+
+static void all_work(void)
+{
+    size_t leaked = 1;
+    all_open();
+    all_use();
+    all_close();
+    CHECK_OK(gn_shutdown(&leaked));
+    CHECK_U64(leaked, 0);
+}
+
+/* ---- functions that are not there ----------------------------------------------------------- */
+
+enum function_need {
+    REQUIRED,
+    OPTIONAL,
+};
+
+static const struct {
+    const char *name;
+    const char *lost;
+    enum function_need need;
+} functions[] = {
+#define FUNCTION(name, symbol, version, need, arguments, lost) {#name, lost, need},
+    GNI_CUDA_FUNCTIONS(FUNCTION)
+#undef FUNCTION
+};
+
+static void missing_required(const char *name)
+{
+    environment("GENESIS_CUDA_DRIVER", FAKE);
+    environment("FAKE_CUDA_MISSING", name);
+    expect_refused(name);
+    CHECK_DETAIL("lacks");
+}
+
+/* A list that is longer than any buffer is cut; the first names are there. */
+static void missing_everything(const char *unused)
+{
+    (void)unused;
+    char list[4096] = "";
+    for (size_t i = 0; i < COUNT_OF(functions); i++)
+        (void)snprintf(list + strlen(list), sizeof list - strlen(list), "%s,", functions[i].name);
+    environment("GENESIS_CUDA_DRIVER", FAKE);
+    environment("FAKE_CUDA_MISSING", list);
+    expect_refused("cuInit");
+    CHECK_DETAIL("cuGetErrorName");
+}
+
+/* The slot behind an optional function, called directly. */
+static gn_status slot_call(const char *name)
+{
+    const struct gni_device_ops *ops = all.device->ops;
+    gn_stream *stream = all.device->default_stream;
+    void *address = NULL;
+    size_t granularity = 0;
+    uint64_t handle = 0;
+    if (strcmp(name, "cuMemAllocAsync") == 0)
+        return ops->memory_alloc_async(stream, 512, &address);
+    if (strcmp(name, "cuMemFreeAsync") == 0)
+        return ops->memory_free_async(stream, NULL);
+    if (strcmp(name, "cuMemGetAllocationGranularity") == 0)
+        return ops->virtual_granularity(all.device, &granularity);
+    if (strcmp(name, "cuMemAddressReserve") == 0)
+        return ops->virtual_reserve(all.device, 1 << 21, &address);
+    if (strcmp(name, "cuMemAddressFree") == 0)
+        return ops->virtual_release(all.device, NULL, 1 << 21);
+    if (strcmp(name, "cuMemCreate") == 0)
+        return ops->physical_create(all.device, 1 << 21, &handle);
+    if (strcmp(name, "cuMemRelease") == 0)
+        return ops->physical_release(all.device, 0);
+    if (strcmp(name, "cuMemMap") == 0)
+        return ops->virtual_map(all.device, NULL, 1 << 21, 0);
+    if (strcmp(name, "cuMemUnmap") == 0)
+        return ops->virtual_unmap(all.device, NULL, 1 << 21);
+    if (strcmp(name, "cuMemSetAccess") == 0)
+        return ops->virtual_grant(all.device, NULL, 1 << 21);
+    return GN_OK;
+}
+
+static bool is_virtual(const char *name)
+{
+    return strstr("cuMemGetAllocationGranularity cuMemAddressReserve cuMemAddressFree cuMemCreate "
+                  "cuMemRelease cuMemMap cuMemUnmap cuMemSetAccess",
+                  name) != NULL;
+}
+
+static bool is_ordered(const char *name)
+{
+    return strcmp(name, "cuMemAllocAsync") == 0 || strcmp(name, "cuMemFreeAsync") == 0;
+}
+
+static void properties_without(const char *name)
+{
+    gn_device_properties properties;
+    CHECK_OK(gn_device_get_properties(all.device, &properties));
+    CHECK((properties.uuid[0] == '\0') == (strcmp(name, "cuDeviceGetUuid") == 0));
+    CHECK((properties.pci_bus_id[0] == '\0') == (strcmp(name, "cuDeviceGetPCIBusId") == 0));
+    CHECK(properties.has_virtual_memory == !is_virtual(name));
+    CHECK(properties.has_stream_ordered_memory == !is_ordered(name));
+    CHECK(properties.major == 9);
+}
+
+/* Ids are told apart even where the driver has none, and a stream keeps its own. */
+static void ids_are_unique(void)
+{
+    gn_stream *streams[4], *per_thread;
+    uint64_t ids[6], again;
+    CHECK_OK(gn_stream_get_id(all.device->default_stream, &ids[4]));
+    CHECK_OK(gn_stream_from_handle(all.device, (void *)2, &per_thread));
+    CHECK_OK(gn_stream_get_id(per_thread, &ids[5]));
+    for (int i = 0; i < 4; i++) {
+        CHECK_OK(gn_stream_create(all.device, 0, 0, &streams[i]));
+        CHECK_OK(gn_stream_get_id(streams[i], &ids[i]));
+        CHECK_OK(gn_stream_get_id(streams[i], &again));
+        CHECK_U64(again, ids[i]);
+        gn_stream_release(streams[i]); /* the next one may get the same handle */
+    }
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j < i; j++)
+            CHECK(ids[i] != ids[j] && ids[i] != 0);
+    gn_stream_release(per_thread);
+}
+
+static void missing_optional(const char *name)
+{
+    environment("GENESIS_CUDA_DRIVER", FAKE);
+    environment("GENESIS_LOG", "info");
+    environment("FAKE_CUDA_MISSING", name);
+    all_open();
+    all_use();
+    properties_without(name);
+    ids_are_unique();
+    gn_status expected = is_virtual(name) || is_ordered(name) ? GN_ERROR_UNSUPPORTED : GN_OK;
+    CHECK_STATUS(slot_call(name), expected);
+    if (expected != GN_OK)
+        CHECK(strstr(gn_error_detail(), gni_cuda_function_lost(name)) != NULL ||
+              strstr(gn_error_detail(), "stream order") != NULL ||
+              strstr(gn_error_detail(), "virtual memory") != NULL);
+    gn_stream *foreign;
+    CHECK_OK(gn_stream_from_handle(all.device, gn_stream_get_handle(all.stream), &foreign));
+    gn_stream_release(foreign);
+    all_close();
+}
+
+static void test_missing_functions(void)
+{
+    for (size_t i = 0; i < COUNT_OF(functions); i++) {
+        if (functions[i].need == REQUIRED) {
+            case_run(missing_required, functions[i].name);
+            continue;
+        }
+        case_run(missing_optional, functions[i].name);
+        CHECK(functions[i].lost[0] != '\0');
+        CHECK(child_count(&result, functions[i].name) == 1);
+        CHECK(child_count(&result, functions[i].lost) == 1);
+    }
+    case_run(missing_everything, NULL);
+    CHECK_TEXT(gni_cuda_function_lost("no such function"), "");
+}
+
+/* ---- drivers of all ages -------------------------------------------------------------------- */
+
+static void works(const char *driver)
+{
+    environment("GENESIS_CUDA_DRIVER", driver);
+    all_open();
+    ids_are_unique();
+    all_close();
+    all_work();
+}
+
+static void works_old(const char *driver)
+{
+    gn_library_description description;
+    gn_device_properties properties;
+    works(driver);
+    CHECK(gn_library_describe(0, &description) && description.is_found);
+    CHECK_TEXT(description.path, driver);
+    bool is_middle = strcmp(driver, FAKE_MIDDLE) == 0;
+    CHECK_U64(description.version, is_middle ? 11080 : 11040);
+    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 0, &all.device));
+    CHECK_OK(gn_device_get_properties(all.device, &properties));
+    CHECK(properties.has_virtual_memory == is_middle);
+    CHECK_STATUS(slot_call("cuMemCreate"), is_middle ? GN_OK : GN_ERROR_UNSUPPORTED);
+}
+
+static void test_all_ages(void)
+{
+    case_run(works, FAKE);
+    case_run(works, "fake"); /* a word: the library beside this program */
+    case_run(works_old, FAKE_MIDDLE);
+    case_run(works_old, FAKE_OLD);
+}
+
+static void counts(const char *devices)
+{
+    int count = 0, expected = atoi(devices) < GNI_DEVICE_MAX ? atoi(devices) : GNI_DEVICE_MAX;
+    gn_device *device = NULL;
+    environment("GENESIS_CUDA_DRIVER", FAKE);
+    environment("FAKE_CUDA_DEVICES", devices);
+    CHECK_OK(gn_device_count(GN_DEVICE_CUDA, &count));
+    CHECK_U64(count, expected);
+    CHECK_U64(fake_control_load(FAKE).call_count("cuDevicePrimaryCtxRetain"), 0);
+    CHECK_STATUS(gn_device_get(GN_DEVICE_CUDA, count, &device), GN_ERROR_INVALID_DEVICE);
+    CHECK_STATUS(gn_device_get(GN_DEVICE_CUDA, -1, &device), GN_ERROR_INVALID_DEVICE);
+    CHECK_STATUS(gn_device_set_current(GN_DEVICE_CUDA, count), GN_ERROR_INVALID_DEVICE);
+    CHECK(device == NULL);
+    CHECK_OK(gn_device_set_current(GN_DEVICE_CUDA, count - 1));
+    CHECK_U64(gn_device_get_current(GN_DEVICE_CUDA), count - 1);
+    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, count - 1, &device));
+    CHECK_U64(gn_device_get_index(device), count - 1);
+    CHECK(gn_device_get_type(device) == GN_DEVICE_CUDA);
+}
+
+static void counts_none(const char *unused)
+{
+    (void)unused;
+    environment("GENESIS_CUDA_DRIVER", FAKE);
+    environment("FAKE_CUDA_DEVICES", "0");
+    int count = 77;
+    gn_device *device = NULL;
+    gn_library_description description;
+    for (int i = 0; i < 2; i++) {
+        CHECK_STATUS(gn_device_count(GN_DEVICE_CUDA, &count), GN_ERROR_UNAVAILABLE);
+        CHECK_DETAIL("no GPU");
+        CHECK_STATUS(gn_device_get(GN_DEVICE_CUDA, 0, &device), GN_ERROR_UNAVAILABLE);
+        CHECK_DETAIL("no GPU");
+    }
+    CHECK(count == 77 && device == NULL);
+    CHECK(gn_library_describe(0, &description) && description.is_found); /* the driver is there */
+}
+
+static void test_device_counts(void)
+{
+    case_run(counts_none, NULL);
+    case_run(counts, "1");
+    case_run(counts, "3");
+    case_run(counts, "70");
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+enum {
+    OPENER_COUNT = 8,
+};
+
+#define CONTEXT_RETAIN "cuDevicePrimaryCtxRetain"
+
+static pthread_barrier_t openers_barrier;
+static bool openers_are_late;
+static struct fake_control openers_fake;
+static uint64_t opener_ids[OPENER_COUNT];
+static int opener_priorities[OPENER_COUNT];
+
+static void *opener_run(void *context)
+{
+    size_t index = (size_t)(uintptr_t)context;
+    gn_device *device;
+    gn_stream *stream;
+    pthread_barrier_wait(&openers_barrier);
+    while (openers_are_late && index > 0 && openers_fake.call_count(CONTEXT_RETAIN) == 0)
+        usleep(50); /* the first one is in the middle of opening when the others come */
+    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 0, &device));
+    CHECK_OK(gn_stream_get_default(device, &stream));
+    CHECK_OK(gn_stream_get_id(stream, &opener_ids[index]));
+    CHECK_OK(gn_stream_create(device, 0, -100, &stream));
+    opener_priorities[index] = gn_stream_get_priority(stream);
+    gn_stream_release(stream);
+    return NULL;
+}
+
+static void openers_start(void)
+{
+    pthread_t threads[OPENER_COUNT];
+    pthread_barrier_init(&openers_barrier, NULL, OPENER_COUNT);
+    for (size_t i = 0; i < OPENER_COUNT; i++)
+        CHECK(pthread_create(&threads[i], NULL, opener_run, (void *)(uintptr_t)i) == 0);
+    for (size_t i = 0; i < OPENER_COUNT; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    for (size_t i = 0; i < OPENER_COUNT; i++) {
+        CHECK(opener_ids[i] != 0 && opener_ids[i] == opener_ids[0]);
+        CHECK(opener_priorities[i] == -5); /* the device's range was known */
+    }
+    openers_fake = fake_control_load(FAKE);
+    CHECK_U64(openers_fake.call_count("cuInit"), 1);
+    CHECK_U64(openers_fake.call_count(CONTEXT_RETAIN), 1);
+}
+
+static void opens_at_once(const char *delay)
+{
+    environment("GENESIS_CUDA_DRIVER", FAKE);
+    environment("FAKE_CUDA_DELAY_US", delay);
+    openers_start();
+}
+
+/* A device is complete when gn_device_get() returns it, also to the threads that came second. */
+static void opens_while_opening(const char *delay)
+{
+    int count;
+    environment("GENESIS_CUDA_DRIVER", FAKE);
+    environment("FAKE_CUDA_DELAY_US", delay);
+    CHECK_OK(gn_device_count(GN_DEVICE_CUDA, &count));
+    openers_fake = fake_control_load(FAKE);
+    openers_are_late = true;
+    openers_start();
+}
+
+static void test_threads_open_at_once(void)
+{
+    case_run(opens_at_once, "0");
+    case_run(opens_at_once, "200");
+    case_run(opens_while_opening, "2000");
+}
+
+/* ---- fork ----------------------------------------------------------------------------------- */
+
+#define FORKED(call) CHECK_STATUS(call, GN_ERROR_FORKED)
+
+static void forked_devices_and_streams(void)
+{
+    int count;
+    size_t free_bytes, total_bytes;
+    bool is_capturing;
+    gn_device *device;
+    gn_stream *stream;
+    gn_device_properties properties;
+    FORKED(gn_device_count(GN_DEVICE_CUDA, &count));
+    FORKED(gn_device_get(GN_DEVICE_CUDA, 0, &device));
+    FORKED(gn_device_get(GN_DEVICE_CUDA, 1, &device));
+    FORKED(gn_device_set_current(GN_DEVICE_CUDA, 0));
+    CHECK_OK(gn_device_get_properties(all.device, &properties)); /* known without the driver */
+    FORKED(gn_device_get_memory_info(all.device, &free_bytes, &total_bytes));
+    FORKED(gn_device_synchronize(all.device));
+    FORKED(gn_stream_create(all.device, 0, 0, &stream));
+    FORKED(gn_stream_from_handle(all.device, (void *)2, &stream));
+    FORKED(gn_stream_from_handle(all.device, gn_stream_get_handle(all.stream), &stream));
+    FORKED(gn_stream_query(all.stream));
+    FORKED(gn_stream_synchronize(all.stream));
+    FORKED(gn_stream_wait_event(all.stream, all.start));
+    FORKED(gn_stream_is_capturing(all.stream, &is_capturing));
+}
+
+static void forked_events_and_bytes(void)
+{
+    float milliseconds;
+    void *pointer;
+    gn_event *event;
+    gn_memory_manager *manager;
+    FORKED(gn_event_create(all.device, 0, &event));
+    FORKED(gn_event_record(all.start, all.stream));
+    FORKED(gn_event_query(all.start));
+    FORKED(gn_event_synchronize(all.start));
+    FORKED(gn_event_elapsed(all.start, all.end, &milliseconds));
+    FORKED(gn_copy(all.memory, all.registered, 16, all.stream));
+    FORKED(gn_copy(all.memory, all.registered, 0, all.stream));
+    FORKED(gn_fill(all.memory, 1, 4, 4, all.stream));
+    FORKED(gn_fill(all.memory, 1, 4, 0, all.stream));
+    FORKED(gn_host_alloc(all.device, 64, &pointer));
+    FORKED(gn_host_register(all.device, all.registered, 64));
+    FORKED(gn_memory_alloc(all.manager, 64, NULL, &pointer));
+    FORKED(gn_memory_alloc(all.manager, 0, NULL, &pointer));
+    FORKED(gn_memory_manager_get(all.second, &manager)); /* it has none yet */
+}
+
+static void forked_slots(void)
+{
+    const struct gni_device_ops *ops = all.device->ops;
+    gn_device *device = all.device;
+    void *pointer;
+    size_t bytes;
+    uint64_t handle;
+    struct gni_module module;
+    struct gni_function function;
+    struct gni_function_properties properties;
+    struct gni_launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
+    FORKED(ops->check(device));
+    FORKED(ops->memory_alloc(device, 64, &pointer));
+    FORKED(ops->memory_alloc_async(all.stream, 64, &pointer));
+    FORKED(ops->virtual_granularity(device, &bytes));
+    FORKED(ops->virtual_reserve(device, 1 << 21, &pointer));
+    FORKED(ops->physical_create(device, 1 << 21, &handle));
+    FORKED(ops->virtual_map(device, all.address, 1 << 21, all.handle));
+    FORKED(ops->virtual_grant(device, all.address, 1 << 21));
+    FORKED(ops->module_load(device, "fake:add_one", &module));
+    FORKED(ops->function_find(&all.module, "add_one", &function));
+    FORKED(ops->function_properties(&all.function, &properties));
+    FORKED(ops->function_allow_shared(&all.function, 100));
+    FORKED(ops->function_launch(&all.function, all.stream, &launch));
+}
+
+/* What gives something back succeeds by doing nothing: the parent still uses it. */
+static void forked_frees(void)
+{
+    const struct gni_device_ops *ops = all.device->ops;
+    gn_memory_statistics statistics;
+    gn_library_description description;
+    CHECK_OK(ops->memory_free_async(all.stream, all.memory));
+    CHECK_OK(ops->virtual_unmap(all.device, all.address, 1 << 21));
+    CHECK_OK(ops->physical_release(all.device, all.handle));
+    CHECK_OK(ops->virtual_release(all.device, all.address, 1 << 21));
+    all_close();
+    CHECK_OK(gn_memory_get_statistics(all.manager, &statistics));
+    CHECK_U64(statistics.live_count, 0);
+    CHECK_OK(gn_shutdown(NULL));
+    CHECK(gn_library_describe(0, &description) && !description.is_found);
+    CHECK(strstr(description.reason, "fork") != NULL);
+}
+
+static void cpu_works(void)
+{
+    gn_device *device;
+    gn_stream *stream;
+    char from[] = "bytes", to[sizeof from] = "";
+    CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &device));
+    CHECK_OK(gn_stream_create(device, 0, 0, &stream));
+    CHECK_OK(gn_copy(to, from, sizeof from, stream));
+    CHECK_OK(gn_stream_synchronize(stream));
+    CHECK_TEXT(to, from);
+    gn_stream_release(stream);
+}
+
+/* Runs in a child of the case's own process; its checks count there. */
+static void fork_and_wait(void (*body)(void))
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        check_failures = 0;
+        body();
+        exit(check_failures == 0 ? 0 : 1);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+static void forked_child(void)
+{
+    forked_devices_and_streams();
+    forked_events_and_bytes();
+    forked_slots();
+    cpu_works();
+    forked_frees();
+}
+
+static void forked_exit_child(void)
+{
+    /* Everything is alive, and the child ends at once. */
+}
+
+static void forks_after_open(const char *driver)
+{
+    environment("GENESIS_CUDA_DRIVER", driver);
+    all_open();
+    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 1, &all.second));
+    const struct gni_device_ops *ops = all.device->ops;
+    CHECK_OK(ops->virtual_reserve(all.device, 1 << 21, &all.address));
+    CHECK_OK(ops->physical_create(all.device, 1 << 21, &all.handle));
+    CHECK_OK(ops->virtual_map(all.device, all.address, 1 << 21, all.handle));
+    fork_and_wait(forked_child);
+    fork_and_wait(forked_exit_child);
+    all_use(); /* the parent lost nothing */
+    all_close();
+    CHECK_OK(ops->virtual_unmap(all.device, all.address, 1 << 21));
+    CHECK_OK(ops->physical_release(all.device, all.handle));
+    CHECK_OK(ops->virtual_release(all.device, all.address, 1 << 21));
+}
+
+static void forks_before_open(const char *driver)
+{
+    environment("GENESIS_CUDA_DRIVER", driver);
+    cpu_works();
+    fork_and_wait(all_work);
+    fork_and_wait(all_work);
+    all_work();
+}
+
+/* A driver that was refused before the fork is still refused, for the same reason. */
+static void forked_refused(void)
+{
+    expect_refused("CUDA_ERROR_NO_DEVICE");
+}
+
+static void forks_refused(const char *driver)
+{
+    environment("GENESIS_CUDA_DRIVER", driver);
+    environment("FAKE_CUDA_INIT_RESULT", "100");
+    expect_refused("CUDA_ERROR_NO_DEVICE");
+    fork_and_wait(forked_refused);
+}
+
+static void test_fork(void)
+{
+    case_run(forks_after_open, FAKE);
+    case_run(forks_before_open, FAKE);
+    case_run(forks_refused, FAKE);
+}
+
+/* ---- exit ----------------------------------------------------------------------------------- */
+
+static void exits_with_everything_alive(const char *driver)
+{
+    environment("GENESIS_CUDA_DRIVER", driver);
+    all_open();
+    CHECK_OK(gn_stream_set_current(all.stream));
+}
+
+/* Runs after Genesis' own exit handler, since it was registered before. */
+static void late_handler(void)
+{
+    int count;
+    void *pointer;
+    CHECK_STATUS(gn_memory_alloc(all.manager, 64, NULL, &pointer), GN_ERROR_SHUTDOWN);
+    CHECK_STATUS(gn_device_count(GN_DEVICE_CUDA, &count), GN_ERROR_SHUTDOWN);
+    CHECK_STATUS(gn_stream_synchronize(all.stream), GN_ERROR_SHUTDOWN);
+    CHECK_STATUS(gn_copy(all.memory, all.raw, 0, all.stream), GN_ERROR_SHUTDOWN);
+    all_close();
+    CHECK_OK(gn_shutdown(NULL));
+    if (check_failures > 0)
+        _exit(1); /* too late for the case's own result */
+}
+
+static void exits_with_late_handler(const char *driver)
+{
+    environment("GENESIS_CUDA_DRIVER", driver);
+    CHECK(atexit(late_handler) == 0);
+    all_open();
+}
+
+/* Runs before it: the driver is still there, and the memory is really given back. */
+static void early_handler(void)
+{
+    struct fake_control fake = fake_control_load(FAKE);
+    all_use();
+    all_close();
+    CHECK_OK(gn_shutdown(NULL));
+    CHECK_U64(fake.live_allocations(), 0);
+    CHECK_U64(fake.live_objects(), 0);
+    if (check_failures > 0)
+        _exit(1);
+}
+
+static void exits_with_early_handler(const char *driver)
+{
+    environment("GENESIS_CUDA_DRIVER", driver);
+    all_open();
+    CHECK(atexit(early_handler) == 0);
+}
+
+static void test_exit(void)
+{
+    case_run(exits_with_everything_alive, FAKE);
+    case_run(exits_with_late_handler, FAKE);
+    case_run(exits_with_early_handler, FAKE);
+}
+
+/* The stand-in does end a process that calls it too late: else the tests above prove nothing. */
+static const struct gni_cuda_driver *raw_driver;
+
+static void raw_call(void)
+{
+    int version;
+    (void)raw_driver->functions.cuDriverGetVersion(&version);
+}
+
+static void calls_in_child(const char *driver)
+{
+    environment("GENESIS_CUDA_DRIVER", driver);
+    CHECK_OK(gni_cuda_driver_open(&raw_driver));
+    pid_t child = fork();
+    int status = 0;
+    if (child == 0) {
+        raw_call();
+        exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+    CHECK_U64(WEXITSTATUS(status), FAKE_EXIT_FORKED);
+}
+
+static void calls_at_exit(const char *driver)
+{
+    environment("GENESIS_CUDA_DRIVER", driver);
+    CHECK(atexit(raw_call) == 0);
+    CHECK_OK(gni_cuda_driver_open(&raw_driver));
+}
+
+static void test_stand_in_is_strict(void)
+{
+    struct driver_case late = {calls_at_exit, FAKE};
+    case_run(calls_in_child, FAKE);
+    child_run(case_body, &late, &result);
+    CHECK_U64(result.exit_code, FAKE_EXIT_LATE);
+}
+
+int main(void)
+{
+    RUN(test_no_library);
+    RUN(test_relative_paths);
+    RUN(test_too_old);
+    RUN(test_init_fails);
+    RUN(test_missing_functions);
+    RUN(test_all_ages);
+    RUN(test_device_counts);
+    RUN(test_threads_open_at_once);
+    RUN(test_fork);
+    RUN(test_exit);
+    RUN(test_stand_in_is_strict);
+    return check_result();
+}

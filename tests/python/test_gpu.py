@@ -1,0 +1,167 @@
+"""Genesis on a real GPU, beside PyTorch in the same process."""
+
+import pytest
+
+pytestmark = pytest.mark.gpu
+
+ORDERS = {
+    "genesis first": "import genesis\ngenesis.cuda.synchronize()\nimport torch\n",
+    "torch first": "import torch\ntorch.zeros(1, device='cuda')\nimport genesis\n",
+}
+
+
+@pytest.fixture(autouse=True)
+def torch():
+    return pytest.importorskip("torch")
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_device_is_pytorchs(fresh, order):
+    fresh(
+        ORDERS[order]
+        + """
+properties = genesis.cuda.get_device_properties()
+theirs = torch.cuda.get_device_properties(0)
+assert genesis.cuda.get_device_name() == torch.cuda.get_device_name()
+assert genesis.cuda.get_device_capability() == torch.cuda.get_device_capability()
+assert properties.total_memory == theirs.total_memory
+assert properties.multi_processor_count == theirs.multi_processor_count
+assert properties.l2_cache_size == theirs.L2_cache_size
+assert genesis.cuda.device_count() == torch.cuda.device_count()
+assert str(theirs.uuid) in properties.uuid
+"""
+    )
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_one_primary_context(fresh, order):
+    """PyTorch computes in memory that Genesis allocated, on a stream that Genesis made."""
+    fresh(
+        ORDERS[order]
+        + """
+class Block:
+    def __init__(self, count):
+        self.address = genesis.memory_manager.allocate_memory(4 * count)
+        self.__cuda_array_interface__ = {
+            "shape": (count,), "typestr": "<f4", "data": (self.address, False), "version": 3}
+block = Block(1000)
+stream = genesis.cuda.Stream()
+with torch.cuda.stream(torch.cuda.ExternalStream(stream.cuda_stream)):
+    tensor = torch.as_tensor(block, device="cuda")
+    assert tensor.data_ptr() == block.address
+    tensor.copy_(torch.arange(1000))
+    total = (tensor * 2).sum()
+event = stream.record_event()
+event.synchronize()
+assert total.item() == 999000
+del tensor
+genesis.memory_manager.free_memory(block.address, 4000)
+assert genesis.cuda.memory_allocated() == 0
+theirs = torch.cuda.Stream()
+ours = genesis.cuda.ExternalStream(theirs.cuda_stream)
+assert ours.cuda_stream == theirs.cuda_stream and ours != stream
+ours.wait_event(event); ours.synchronize()
+current = genesis.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream)
+assert current == genesis.cuda.default_stream()
+torch.zeros(1, device="cuda").add_(1).item()
+"""
+    )
+
+
+def test_capture_is_seen(fresh):
+    fresh("""
+import genesis, torch
+graph, buffer = torch.cuda.CUDAGraph(), torch.zeros(10, device="cuda")
+seen = []
+with torch.cuda.graph(graph):
+    buffer.add_(1)
+    stream = genesis.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream)
+    seen.append(stream.is_capturing)
+assert seen == [True] and not stream.is_capturing
+""")
+
+
+def test_a_lost_device_is_latched(fresh):
+    """After a kernel that faults every call says so, and nothing hangs or crashes."""
+    fresh("""
+import genesis, torch
+address = genesis.memory_manager.allocate_memory(100)
+target, index = torch.zeros(4, device="cuda"), torch.tensor([2**40], device="cuda")
+try:
+    target[index] = 1.0  # PyTorch's own bounds check fails on the device, by an assertion
+    torch.cuda.synchronize()
+except RuntimeError:
+    pass
+else:
+    raise AssertionError("the device survived")
+kinds = []
+for call in (genesis.cuda.synchronize, lambda: genesis.memory_manager.allocate_memory(10),
+             genesis.cuda.Stream, lambda: genesis.memory_manager.free_memory(address)):
+    try:
+        call()
+    except RuntimeError as error:
+        kinds.append(type(error).__name__)
+assert kinds == ["DeviceLostError"] * 4, kinds
+""")
+
+
+def test_after_fork(fresh):
+    fresh("""
+import os, sys, genesis
+manager = genesis.memory_manager
+address = manager.allocate_memory(1000)
+stream = genesis.cuda.Stream()
+child = os.fork()
+if child == 0:
+    status = 1
+    try:
+        assert not genesis.cuda.is_available()
+        try:
+            genesis.cuda.Stream()
+        except RuntimeError as error:
+            assert "forked" in str(error)
+            manager.free_memory(address)
+            del stream
+            cpu = genesis.ndarray.cuda_memory_manager.CUDAMemoryManager("cpu")
+            cpu.free_memory(cpu.allocate_memory(10))
+            status = 0
+    except BaseException as error:
+        print(repr(error), file=sys.stderr)
+    finally:
+        os._exit(status)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+manager.free_memory(address)
+""")
+
+
+def test_exit_with_everything_alive(fresh):
+    finished = fresh("""
+import atexit, genesis
+manager = genesis.memory_manager
+kept = [genesis.cuda.Stream(), manager.allocate_memory(100), manager.allocate_memory(200)]
+event = kept[0].record_event()
+atexit.register(manager.free_memory, kept[1])
+""")
+    assert finished.stderr == ""
+
+
+def test_random_direct_allocations():
+    """The driver's free memory ends where it began."""
+    import random
+
+    import genesis
+
+    manager = genesis.memory_manager
+    generator, live = random.Random(1), []
+    free_before = genesis.cuda.memory_stats()["free"]
+    for _ in range(5000):
+        if live and generator.random() < 0.5:
+            address, size = live.pop(generator.randrange(len(live)))
+            manager.free_memory(address, size)
+        else:
+            size = generator.randrange(1 << generator.randrange(1, 23))
+            live.append((manager.allocate_memory(size), size))
+    for address, size in live:
+        manager.free_memory(address, size)
+    assert genesis.cuda.memory_allocated() == 0
+    assert genesis.cuda.memory_stats()["free"] == free_before

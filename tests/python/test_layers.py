@@ -1,0 +1,74 @@
+"""The layering of the sources, read off their #include lines."""
+
+import re
+
+# A layer may include itself and the layers before it. src/python sees only the public headers.
+LAYERS = ["base", "device", "memory", "jit", "tensor", "ops", "autograd"]
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)
+# jit and tensor stand side by side: neither may include the other.
+FORBIDDEN = {("jit", "tensor"), ("tensor", "jit")}
+
+
+def sources(root, *folders):
+    for folder in folders:
+        yield from sorted(p for p in (root / folder).rglob("*.[ch]"))
+
+
+def includes(path):
+    return [(quote, name) for quote, name in INCLUDE.findall(path.read_text())]
+
+
+def test_a_layer_includes_only_the_layers_above_it(root):
+    count = 0
+    for path in sources(root, *(f"src/{layer}" for layer in LAYERS)):
+        own = path.relative_to(root / "src").parts[0]
+        for quote, name in includes(path):
+            if quote == "<":
+                assert not name.startswith("genesis/"), f"{path}: use quotes for our own headers"
+                continue
+            layer = name.split("/")[0]
+            count += 1
+            if layer == "genesis":
+                continue
+            assert layer in LAYERS, f"{path}: {name} belongs to no layer"
+            assert LAYERS.index(layer) <= LAYERS.index(own), f"{path} must not include {name}"
+            assert (own, layer) not in FORBIDDEN, f"{path} must not include {name}"
+    assert count > 50
+
+
+def test_public_headers_stand_alone(root):
+    for path in sources(root, "include"):
+        for quote, name in includes(path):
+            if quote == '"':
+                assert name.startswith("genesis/"), f"{path} must not include {name}"
+            else:
+                assert name in {"stdbool.h", "stddef.h", "stdint.h"}, f"{path} includes {name}"
+
+
+def test_the_extension_uses_public_headers_only(root):
+    for path in sources(root, "src/python"):
+        for quote, name in includes(path):
+            if quote == '"':
+                assert name == "module.h" or name.startswith("genesis/"), f"{path}: {name}"
+
+
+def test_nothing_of_cuda_is_included(root):
+    for path in sources(root, "src", "include", "examples", "bench"):
+        for _, name in includes(path):
+            assert not re.match(r"(cuda|nvrtc|cublas)\w*\.h$", name), f"{path} includes {name}"
+
+
+def test_device_kinds_do_not_know_each_other(root):
+    for path in sources(root, "src/device/cpu"):
+        assert not [n for _, n in includes(path) if n.startswith("device/cuda")], path
+    for path in sources(root, "src/device/cuda"):
+        assert not [n for _, n in includes(path) if n.startswith("device/cpu")], path
+
+
+def test_the_library_links_nothing_of_cuda(build):
+    import subprocess
+
+    library = next(build.glob("libgenesis.so.*"))
+    needed = subprocess.run(["ldd", library], capture_output=True, text=True, check=False).stdout
+    assert "libc.so" in needed
+    assert not re.search(r"cuda|nvrtc|cublas", needed)
