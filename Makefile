@@ -90,7 +90,7 @@ gpu-test: gpu-build
 	ctest --output-on-failure --no-tests=error --test-dir build-gpu -L gpu
 	PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q -m gpu tests/python
 	$(SANITIZER) --tool memcheck --leak-check full --report-api-errors no --error-exitcode 9 build-gpu/tests/test_gpu quick
-	$(SANITIZER) --tool memcheck --report-api-errors no --error-exitcode 9 build-gpu/tests/test_memory cuda quick
+	$(SANITIZER) --tool memcheck --report-api-errors no --error-exitcode 9 build-gpu/tests/test_memory cuda
 
 gpu-bench: gpu-build
 	build-gpu/bench/bench_direct

@@ -45,7 +45,11 @@ void gni_log(enum gni_log_level level, const char *format, ...)
     va_end(arguments);
     size_t length = (size_t)used + (more < 0 ? 0 : (size_t)more);
     if (length > sizeof line - 2)
-        length = sizeof line - 2; /* cut, with room for the newline */
+        length = sizeof line - 2;         /* cut, with room for the newline */
+    for (size_t i = 0; i < length; i++) { /* one line, whatever a variable's value holds */
+        if ((unsigned char)line[i] < ' ' || line[i] == '\x7f')
+            line[i] = '?';
+    }
     line[length++] = '\n';
     /* write(), not stdio: a single unbuffered call, safe in a forked child as well. */
     ssize_t written = write(STDERR_FILENO, line, length);

@@ -91,20 +91,18 @@ static bool size_unit_find(const char *unit, uint64_t *factor)
     return false;
 }
 
-/* Parses text into bytes; `has_unit` tells whether a unit was written. */
-static gn_status size_parse(const char *text, uint64_t *bytes, bool *has_unit)
+/* Parses text into bytes; `has_unit` tells whether a unit was written. Sets no error text. */
+static gn_status size_scan(const char *text, uint64_t *bytes, bool *has_unit)
 {
     const char *at = text;
     while (isspace((unsigned char)*at))
         at++;
     if (!isdigit((unsigned char)*at)) /* strtoull() would take a sign */
-        return gni_error(GN_ERROR_INVALID_VALUE, "\"%s\" is not a size: it starts with no digit",
-                         text);
+        return GN_ERROR_INVALID_VALUE;
     char *end;
     errno = 0;
     unsigned long long number = strtoull(at, &end, 10);
-    if (errno == ERANGE)
-        return gni_error(GN_ERROR_OVERFLOW, "the size \"%s\" is too large", text);
+    bool is_over = errno == ERANGE;
     while (isspace((unsigned char)*end))
         end++;
     char unit[4] = "";
@@ -118,13 +116,11 @@ static gn_status size_parse(const char *text, uint64_t *bytes, bool *has_unit)
         rest++;
     uint64_t factor;
     if (*rest != '\0' || !size_unit_find(unit, &factor))
-        return gni_error(GN_ERROR_INVALID_VALUE,
-                         "\"%s\" is not a size: write a number of bytes, or a number with B, KB, "
-                         "MB, GB, TB, KiB, MiB, GiB or TiB",
-                         text);
+        return GN_ERROR_INVALID_VALUE;
     uint64_t product;
-    if (__builtin_mul_overflow((uint64_t)number, factor, &product) || product > PTRDIFF_MAX)
-        return gni_error(GN_ERROR_OVERFLOW, "the size \"%s\" is too large", text);
+    if (is_over || __builtin_mul_overflow((uint64_t)number, factor, &product) ||
+        product > PTRDIFF_MAX)
+        return GN_ERROR_OVERFLOW;
     *bytes = product;
     *has_unit = unit[0] != '\0';
     return GN_OK;
@@ -136,7 +132,14 @@ gn_status gn_size_parse(const char *text, size_t *bytes)
         return gni_error(GN_ERROR_INVALID_VALUE, "gn_size_parse: text and bytes must not be NULL");
     bool has_unit;
     uint64_t number;
-    GN_TRY(size_parse(text, &number, &has_unit));
+    gn_status status = size_scan(text, &number, &has_unit);
+    if (status == GN_ERROR_OVERFLOW)
+        return gni_error(status, "the size \"%s\" is too large", text);
+    if (status != GN_OK)
+        return gni_error(status,
+                         "\"%s\" is not a size: write a number of bytes, or a number with B, KB, "
+                         "MB, GB, TB, KiB, MiB, GiB or TiB",
+                         text);
     *bytes = (size_t)number;
     return GN_OK;
 }
@@ -232,7 +235,7 @@ static bool option_parse(const struct option_rule *rule, const char *text,
         return flag_parse(text, &value->number);
     case option_kind_size:
     case option_kind_amount:
-        if (size_parse(text, &value->number, &has_unit) != GN_OK)
+        if (size_scan(text, &value->number, &has_unit) != GN_OK)
             return false;
         value->is_count = rule->kind == option_kind_amount && !has_unit;
         return value->number >= rule->minimum && value->number <= rule->maximum;

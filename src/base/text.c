@@ -13,9 +13,9 @@ struct gni_size_text gni_size_text(uint64_t bytes)
         (void)snprintf(size.text, sizeof size.text, "%u bytes", (unsigned)bytes);
         return size;
     }
-    double number = (double)bytes / 1024;
+    double number = (double)bytes / 1024; /* 1023.995 would be printed as 1024.00 */
     size_t unit = 0;
-    while (number >= 1024 && unit + 1 < sizeof units / sizeof *units) {
+    while (number >= 1023.995 && unit + 1 < sizeof units / sizeof *units) {
         number /= 1024;
         unit++;
     }

@@ -48,7 +48,7 @@ struct gn_stream {
     enum gni_stream_kind kind;
     unsigned flags;        /* GN_STREAM_* */
     int priority;          /* as the device took it */
-    uint64_t id;           /* not for PER_THREAD: its id depends on the caller */
+    _Atomic(uint64_t) id;  /* 0: not read yet. Not for PER_THREAD, where it depends on the caller */
     void *handle;          /* CUDA: the CUstream. CPU: the queue */
     atomic_int references; /* >= 1 while alive */
 };

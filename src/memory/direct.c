@@ -112,12 +112,7 @@ static const struct direct_block *block_find_around(const struct direct_manager 
 static gn_status refusal(const struct direct_manager *manager, uint64_t address)
 {
     struct gni_device_label label = gni_device_label(manager->base.device);
-    void *number = gni_map_find(&manager->freed, address);
-    if (number != NULL)
-        return gni_error(GN_ERROR_DOUBLE_FREE,
-                         "%s: 0x%llx was freed already (allocation %llu); nothing was changed",
-                         label.text, (unsigned long long)address,
-                         (unsigned long long)(uintptr_t)number);
+    /* First: what lives there now was handed out after anything that was freed there. */
     const struct direct_block *around = block_find_around(manager, address);
     if (around != NULL)
         return gni_error(GN_ERROR_INVALID_POINTER,
@@ -126,6 +121,12 @@ static gn_status refusal(const struct direct_manager *manager, uint64_t address)
                          label.text, (unsigned long long)address,
                          (unsigned long long)(address - (uintptr_t)around->pointer), around->nbytes,
                          around->pointer);
+    void *number = gni_map_find(&manager->freed, address);
+    if (number != NULL)
+        return gni_error(GN_ERROR_DOUBLE_FREE,
+                         "%s: 0x%llx was freed already (allocation %llu); nothing was changed",
+                         label.text, (unsigned long long)address,
+                         (unsigned long long)(uintptr_t)number);
     return gni_error(GN_ERROR_INVALID_POINTER,
                      "%s: 0x%llx was not allocated by this memory manager; nothing was changed",
                      label.text, (unsigned long long)address);
@@ -423,6 +424,10 @@ static void direct_fork_done(gn_memory_manager *base, bool is_child)
         /* The threads that were in a driver call are not in this process; nor will they be back. */
         manager->statistics.live_count -= manager->freeing;
         manager->statistics.live_bytes -= manager->freeing_bytes;
+        manager->statistics.reserved_bytes = manager->statistics.live_bytes;
+        manager->statistics.free_count += manager->freeing;
+        manager->statistics.free_bytes_total += manager->freeing_bytes;
+        manager->statistics.driver_free_count += manager->freeing;
         manager->allocating = manager->freeing = 0;
         manager->allocating_bytes = manager->freeing_bytes = 0;
     }

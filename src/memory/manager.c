@@ -120,6 +120,7 @@ static void managers_fork_child(void)
 
 static void managers_start(void)
 {
+    (void)gni_log_is_on(GNI_LOG_WARNING); /* options start first: thread.h, the order at a fork */
     (void)pthread_atfork(managers_fork_prepare, managers_fork_parent, managers_fork_child);
 #ifdef GNI_DEBUG
     (void)atexit(managers_at_exit);

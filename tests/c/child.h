@@ -14,6 +14,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/*
+ * Defined where a process with several threads cannot be forked by a test: the address sanitizer's
+ * allocator may be locked in the child for ever, and the thread sanitizer allows no threads there.
+ */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CHILD_IS_ALONE
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define CHILD_IS_ALONE
+#endif
+#endif
+
 enum {
     CHILD_SECONDS = 100, /* then it is stuck, and SIGALRM ends it */
 };

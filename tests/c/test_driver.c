@@ -14,6 +14,7 @@
 #include "genesis/genesis.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define FAKE GENESIS_FAKE_DIRECTORY "/libgenesis_fake.so"
 #define FAKE_MIDDLE GENESIS_FAKE_DIRECTORY "/libgenesis_fake_middle.so"
@@ -743,6 +744,52 @@ static void forks_before_open(const char *driver)
     all_work();
 }
 
+static atomic_bool is_busy_over;
+
+static void *busy_run(void *unused)
+{
+    (void)unused;
+    while (!atomic_load(&is_busy_over)) {
+        void *pointer;
+        CHECK_OK(gn_memory_alloc(all.manager, 512, NULL, &pointer));
+        CHECK_OK(gn_stream_query(all.stream));
+        CHECK_OK(gn_memory_free(all.manager, pointer));
+    }
+    return NULL;
+}
+
+/* No lock that another thread held at the fork is held for ever in the child. */
+static void forked_while_busy(void)
+{
+    void *pointer;
+    gn_memory_statistics statistics;
+    FORKED(gn_memory_alloc(all.manager, 64, NULL, &pointer));
+    FORKED(gn_stream_query(all.stream));
+    CHECK_OK(gn_memory_free(all.manager, all.memory));
+    CHECK_OK(gn_shutdown(NULL));
+    CHECK_OK(gn_memory_get_statistics(all.manager, &statistics));
+    CHECK_U64(statistics.live_count, 0);
+    CHECK_U64(statistics.live_bytes, 0);
+    _exit(check_failures == 0 ? 0
+                              : 1); /* a leak checker would look for the threads that are gone */
+}
+
+static void forks_while_busy(const char *driver)
+{
+    pthread_t threads[3];
+    environment("GENESIS_CUDA_DRIVER", driver);
+    all_open();
+    for (size_t i = 0; i < COUNT_OF(threads); i++)
+        CHECK(pthread_create(&threads[i], NULL, busy_run, NULL) == 0);
+    for (int i = 0; i < 20; i++)
+        fork_and_wait(forked_while_busy);
+    atomic_store(&is_busy_over, true);
+    for (size_t i = 0; i < COUNT_OF(threads); i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    all_use();
+    all_close();
+}
+
 /* A driver that was refused before the fork is still refused, for the same reason. */
 static void forked_refused(void)
 {
@@ -761,6 +808,7 @@ static void test_fork(void)
 {
     case_run(forks_after_open, FAKE);
     case_run(forks_before_open, FAKE);
+    case_run(forks_while_busy, FAKE);
     case_run(forks_refused, FAKE);
 }
 

@@ -441,7 +441,7 @@ static void test_unknown_names(void)
 
 /* ---- hostile values ------------------------------------------------------------------------- */
 
-/* Bytes of which some look like the start of something good; no zeros and no newlines. */
+/* Bytes of which some look like the start of something good; no zeros. */
 static void hostile_fill(char *value, size_t length, uint64_t *seed)
 {
     static const char familiar[] = "0123456789./,-+eE%sndkKmMgGiIbBoOfFtT \t\x7f\x80\xff";
@@ -449,7 +449,7 @@ static void hostile_fill(char *value, size_t length, uint64_t *seed)
     for (size_t i = 0; i < length; i++) {
         uint64_t random = check_random(seed);
         int byte = is_familiar ? familiar[random % (sizeof familiar - 1)] : (int)(1 + random % 255);
-        value[i] = (char)(byte == '\n' ? ' ' : byte);
+        value[i] = (char)byte;
     }
     value[length] = '\0';
 }
@@ -486,6 +486,24 @@ static void test_hostile_values(void)
             CHECK(child_count(&result, start) <= 1);
         }
     }
+}
+
+static void forged_check(void *unused)
+{
+    (void)unused;
+    (void)setenv("GENESIS_AUTOTUNE", "x\ngenesis: error: \x1b[31mforged", 1);
+    (void)setenv("GENESIS_\nNAME", "1", 1);
+    CHECK_U64(gni_option_choice(GNI_OPTION_AUTOTUNE), 1);
+}
+
+/* A value cannot write lines of its own, nor control a terminal. */
+static void test_forged_lines(void)
+{
+    static struct child_result result;
+    child_run(forged_check, NULL, &result);
+    CHECK(child_is_ok(&result));
+    CHECK(result.write_count == 2 && result.are_lines);
+    CHECK(strchr(result.text, '\x1b') == NULL);
 }
 
 /* ---- sizes ---------------------------------------------------------------------------------- */
@@ -648,6 +666,7 @@ int main(void)
     RUN(test_warnings_can_be_turned_off);
     RUN(test_unknown_names);
     RUN(test_hostile_values);
+    RUN(test_forged_lines);
     RUN(test_size_parse_good);
     RUN(test_size_parse_bad);
     RUN(test_size_parse_long);

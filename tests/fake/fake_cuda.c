@@ -141,14 +141,16 @@ static CUresult context_check(void)
     return context->lost;
 }
 
-struct call call_begin(const char *function, enum call_need need)
+struct call call_begin(const char *function, int *place, enum call_need need)
 {
     call_check_process(function);
     if (knobs.delay_us > 0)
         usleep(knobs.delay_us);
     pthread_mutex_lock(&fake_mutex);
-    for (size_t i = 0; i < COUNT_OF(functions); i++)
-        call_counts[i] += strcmp(functions[i].name, function) == 0;
+    for (size_t i = 0; *place < 0; i++)
+        if (strcmp(functions[i].name, function) == 0)
+            *place = (int)i;
+    call_counts[*place]++;
     struct call call = {.result = fault_take(function)};
     if (call.result == CUDA_SUCCESS && need != NEED_NOTHING && init_process == 0)
         call.result = CUDA_ERROR_NOT_INITIALIZED;
@@ -414,15 +416,6 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device)
     return CUDA_SUCCESS;
 }
 
-CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active)
-{
-    DRIVER_CALL(NEED_INIT);
-    REQUIRE_DEVICE(device);
-    *flags = 0;
-    *active = contexts[device].retain_count > 0;
-    return CUDA_SUCCESS;
-}
-
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
     DRIVER_CALL(NEED_INIT);
@@ -578,16 +571,35 @@ int fake_live_objects(void)
     return objects_count(OBJECT_STREAM, OBJECT_MODULE);
 }
 
+int fake_is_active(int device)
+{
+    pthread_mutex_lock(&fake_mutex);
+    int is_active = contexts[device].retain_count > 0;
+    pthread_mutex_unlock(&fake_mutex);
+    return is_active;
+}
+
+int fake_stream_flags(void *stream)
+{
+    pthread_mutex_lock(&fake_mutex);
+    struct object *object = object_find(OBJECT_STREAM, stream);
+    int flags = object != NULL ? (int)object->flags : 0;
+    pthread_mutex_unlock(&fake_mutex);
+    return flags;
+}
+
 int fake_context_depth(void)
 {
     return stack_depth;
 }
 
-void fake_capture(void *stream, int status)
+int fake_capture(void *stream, int status)
 {
     pthread_mutex_lock(&fake_mutex);
     struct object *object = object_find(OBJECT_STREAM, stream);
-    if (object != NULL)
+    if (object != NULL && status >= 0)
         object->capture = (CUstreamCaptureStatus)status;
+    int now = object != NULL ? (int)object->capture : -1;
     pthread_mutex_unlock(&fake_mutex);
+    return now;
 }

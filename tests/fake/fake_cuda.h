@@ -39,7 +39,9 @@
  *   live_allocations  memory, address ranges, physical memory, mappings, host blocks
  *   live_objects    streams, events and modules
  *   context_depth   how many contexts are on the calling thread's stack
- *   capture         sets the CUstreamCaptureStatus of a stream
+ *   is_active       is the primary context of a device retained?
+ *   stream_flags    the flags a stream was created with
+ *   capture         sets the CUstreamCaptureStatus of a stream (-1: leaves it) and returns it
  */
 #define FAKE_CONTROLS(X)                                                          \
     X(void, fail, (const char *function, int nth, int result, int is_persistent)) \
@@ -48,7 +50,9 @@
     X(int, live_allocations, (void))                                              \
     X(int, live_objects, (void))                                                  \
     X(int, context_depth, (void))                                                 \
-    X(void, capture, (void *stream, int status))
+    X(int, is_active, (int device))                                               \
+    X(int, stream_flags, (void *stream))                                          \
+    X(int, capture, (void *stream, int status))
 
 struct fake_control {
 #define FAKE_FIELD(result, name, arguments) result(*name) arguments;

@@ -106,12 +106,15 @@ struct call {
     CUresult result;
 };
 
-struct call call_begin(const char *function, enum call_need need);
+/* `place` is the function's place in the table, -1 until it was looked up. */
+struct call call_begin(const char *function, int *place, enum call_need need);
 void call_end(struct call *call);
 
-#define DRIVER_CALL(need)                                                                    \
-    __attribute__((cleanup(call_end))) struct call driver_call = call_begin(__func__, need); \
-    if (driver_call.result != CUDA_SUCCESS)                                                  \
+#define DRIVER_CALL(need)                                        \
+    static int driver_place = -1;                                \
+    __attribute__((cleanup(call_end))) struct call driver_call = \
+        call_begin(__func__, &driver_place, need);               \
+    if (driver_call.result != CUDA_SUCCESS)                      \
     return driver_call.result
 
 #define REQUIRE(condition, error) \

@@ -256,33 +256,6 @@ CUresult cuMemsetD32Async(CUdeviceptr target, unsigned int value, size_t count, 
     return memory_set(target, &value, 4, count, stream);
 }
 
-CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
-{
-    DRIVER_CALL(NEED_CONTEXT);
-    struct object *range = object_at(OBJECT_RANGE, pointer);
-    struct object *object = range != NULL ? range : object_at(OBJECT_HOST, pointer);
-    REQUIRE(object != NULL, CUDA_ERROR_INVALID_VALUE);
-    switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *(CUcontext *)value = &contexts[object->device];
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *(unsigned *)value = range != NULL ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *(int *)value = object->device;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        *(CUdeviceptr *)value = object->address;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        *(size_t *)value = object->nbytes;
-        return CUDA_SUCCESS;
-    default:
-        return CUDA_ERROR_NOT_SUPPORTED;
-    }
-}
-
 /* ---- virtual memory ------------------------------------------------------------------------- */
 
 static bool is_granular(uint64_t number)

@@ -6,7 +6,6 @@
 #include <time.h>
 
 static _Thread_local unsigned long long thread_stream_id; /* of the per-thread default stream */
-static _Thread_local CUstreamCaptureMode capture_mode;
 
 /* ---- streams and events --------------------------------------------------------------------- */
 
@@ -79,10 +78,21 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
     return CUDA_SUCCESS;
 }
 
+/* What real drivers do, and no documentation says: asking ends the capture. */
+static CUresult capture_disturb(CUstream stream)
+{
+    struct object *object = object_find(OBJECT_STREAM, stream);
+    if (object == NULL || object->capture == CU_STREAM_CAPTURE_STATUS_NONE)
+        return CUDA_SUCCESS;
+    object->capture = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
 CUresult cuStreamGetId(CUstream stream, unsigned long long *id)
 {
     DRIVER_CALL(NEED_CONTEXT);
     REQUIRE_STREAM(stream);
+    REQUIRE(capture_disturb(stream) == CUDA_SUCCESS, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     *id = stream_id(stream);
     return CUDA_SUCCESS;
 }
@@ -93,15 +103,6 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
     REQUIRE_STREAM(stream);
     struct object *object = object_find(OBJECT_STREAM, stream);
     *status = object != NULL ? object->capture : CU_STREAM_CAPTURE_STATUS_NONE;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags)
-{
-    DRIVER_CALL(NEED_CONTEXT);
-    REQUIRE_STREAM(stream);
-    struct object *object = object_find(OBJECT_STREAM, stream);
-    *flags = object != NULL ? object->flags : 0;
     return CUDA_SUCCESS;
 }
 
@@ -119,15 +120,6 @@ CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
     DRIVER_CALL(NEED_CONTEXT);
     REQUIRE_STREAM(stream);
     *context = &contexts[stream_device(stream)];
-    return CUDA_SUCCESS;
-}
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-    DRIVER_CALL(NEED_INIT);
-    CUstreamCaptureMode before = capture_mode;
-    capture_mode = *mode;
-    *mode = before;
     return CUDA_SUCCESS;
 }
 

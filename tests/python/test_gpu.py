@@ -77,7 +77,14 @@ with torch.cuda.graph(graph):
     buffer.add_(1)
     stream = genesis.cuda.ExternalStream(torch.cuda.current_stream().cuda_stream)
     seen.append(stream.is_capturing)
-assert seen == [True] and not stream.is_capturing
+    try:  # the driver would end the capture if it were asked
+        stream.stream_id
+    except RuntimeError as error:
+        seen.append("captured" in str(error))
+assert seen == [True, True] and not stream.is_capturing
+assert stream.stream_id == genesis.cuda.ExternalStream(stream.cuda_stream).stream_id
+graph.replay(); torch.cuda.synchronize()
+assert buffer.sum().item() == 10
 """)
 
 

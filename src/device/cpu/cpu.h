@@ -6,7 +6,7 @@
 
 #include "device/device.h"
 
-/* Borrows the one CPU device. Cannot fail but for host memory. */
+/* Borrows the one CPU device. Cannot fail. */
 gn_status gni_cpu_device_open(gn_device **device);
 
 /* How many streams and events of the CPU are still alive; the device itself stays. */

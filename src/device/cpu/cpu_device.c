@@ -21,8 +21,8 @@
 
 static gn_device cpu_device;
 static gn_stream cpu_default_stream;
-static gn_status cpu_open_status;
 static struct gni_once cpu_once = GNI_ONCE_INIT;
+static uint64_t cpu_memory_most; /* bytes of memory and swap, read when the device is opened */
 
 /* Sizes of page-locked blocks, since their free is told no size. */
 static struct gni_map cpu_host_blocks;
@@ -123,11 +123,10 @@ static gn_status cpu_memory_alloc(gn_device *device, size_t nbytes, void **point
     size_t rounded;
     GN_TRY(cpu_page_round(nbytes, &rounded));
     /* A system that overcommits would hand out what it can never back. */
-    uint64_t most = cpu_total_memory() + proc_meminfo_bytes("SwapTotal");
-    if (rounded > most)
+    if (rounded > cpu_memory_most)
         return gni_error(GN_ERROR_OUT_OF_MEMORY,
                          "cpu: %zu bytes were asked for; the machine has %llu", nbytes,
-                         (unsigned long long)most);
+                         (unsigned long long)cpu_memory_most);
     void *made = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (made == MAP_FAILED)
         return gni_error(GN_ERROR_OUT_OF_MEMORY, "cpu: the system refused %zu bytes: %s", nbytes,
@@ -136,11 +135,12 @@ static gn_status cpu_memory_alloc(gn_device *device, size_t nbytes, void **point
     return GN_OK;
 }
 
+/* Waits for all streams, as the GPU's driver does: submitted work may still use the memory. */
 static gn_status cpu_memory_free(gn_device *device, void *pointer, size_t nbytes)
 {
-    (void)device;
     size_t rounded;
     GN_TRY(cpu_page_round(nbytes, &rounded));
+    GN_TRY(gni_cpu_synchronize(device));
     if (munmap(pointer, rounded) != 0)
         return gni_error(GN_ERROR_INVALID_POINTER, "cpu: the system refused to free %p: %s",
                          pointer, strerror(errno));
@@ -232,7 +232,10 @@ static void cpu_open(void)
     cpu_device.type = GN_DEVICE_CPU;
     gni_map_init(&cpu_host_blocks);
     gni_stream_init(&cpu_default_stream, &cpu_device, GNI_STREAM_DEFAULT);
-    cpu_open_status = gni_cpu_stream_open(&cpu_default_stream);
+    gn_status status = gni_cpu_stream_open(&cpu_default_stream);
+    gni_assert(status == GN_OK); /* the default stream's queue is static */
+    (void)status;
+    cpu_memory_most = cpu_total_memory() + proc_meminfo_bytes("SwapTotal");
     cpu_device.default_stream = &cpu_default_stream;
     (void)pthread_atfork(cpu_fork_prepare, cpu_fork_done, cpu_fork_done);
 }
@@ -240,8 +243,6 @@ static void cpu_open(void)
 gn_status gni_cpu_device_open(gn_device **device)
 {
     gni_once_run(&cpu_once, cpu_open);
-    if (cpu_open_status != GN_OK)
-        return gni_error(cpu_open_status, "cpu: the default stream could not be made");
     *device = &cpu_device;
     return GN_OK;
 }

@@ -86,6 +86,9 @@ static struct {
 
 static struct gni_once engine_once = GNI_ONCE_INIT;
 
+/* Of the default stream, which lives for ever: opening the device needs no memory. */
+static struct cpu_queue default_queue;
+
 static gn_status queue_thread_ensure(struct cpu_queue *queue);
 
 /* ---- items ---------------------------------------------------------------------------------- */
@@ -225,9 +228,12 @@ static gn_status queue_thread_ensure(struct cpu_queue *queue)
 {
     if (queue->has_thread)
         return GN_OK;
-    /* Signals belong to the program's own threads. */
+    /* Signals belong to the program's own threads, but for those that a bad address causes: while
+     * they are blocked the program dies without its crash handlers. */
     sigset_t all, before;
     (void)sigfillset(&all);
+    (void)sigdelset(&all, SIGSEGV);
+    (void)sigdelset(&all, SIGBUS);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
     int failed = pthread_create(&thread, NULL, queue_serve, queue);
@@ -251,18 +257,18 @@ static gn_status queue_threads_ensure(void)
     return GN_OK;
 }
 
-/* Could an item that is submitted now start now, in this thread? */
-static bool queue_is_inline(const struct cpu_queue *queue)
+/* Could an item that is submitted now start now, in this thread? A wait never could. */
+static bool queue_is_inline(const struct cpu_queue *queue, const struct cpu_item *item)
 {
-    return queue->is_default && engine.pause_count == 0 && gni_list_is_empty(&queue->items) &&
-           joined_are_past(true, false, engine.last_number);
+    return queue->is_default && item->kind != CPU_ITEM_WAIT && engine.pause_count == 0 &&
+           gni_list_is_empty(&queue->items) && joined_are_past(true, false, engine.last_number);
 }
 
 /* Submits a copy of an item. The lock is held. */
 static gn_status queue_submit(struct cpu_queue *queue, const struct cpu_item *model)
 {
     struct cpu_item local = *model;
-    if (queue_is_inline(queue)) {
+    if (queue_is_inline(queue, model)) {
         local.is_borrowed = true;
         local.number = ++engine.last_number;
         gni_list_push_back(&queue->items, &local.link);
@@ -346,13 +352,13 @@ static void engine_start(void)
 gn_status gni_cpu_stream_open(gn_stream *stream)
 {
     gni_once_run(&engine_once, engine_start);
-    struct cpu_queue *queue = gni_host_alloc(sizeof *queue);
+    bool is_default = stream->kind == GNI_STREAM_DEFAULT;
+    struct cpu_queue *queue = is_default ? &default_queue : gni_host_alloc(sizeof *queue);
     if (queue == NULL)
         return gni_error_host_memory(sizeof *queue);
     *queue = (struct cpu_queue){
-        .is_default = stream->kind == GNI_STREAM_DEFAULT,
-        .is_blocking =
-            stream->kind != GNI_STREAM_DEFAULT && !(stream->flags & GN_STREAM_NON_BLOCKING),
+        .is_default = is_default,
+        .is_blocking = !is_default && !(stream->flags & GN_STREAM_NON_BLOCKING),
     };
     gni_list_init(&queue->items);
     (void)pthread_cond_init(&queue->arrived, NULL);

@@ -109,19 +109,24 @@ gn_status gni_cuda_enter(struct gni_cuda_device *device, struct gni_cuda_scope *
 {
     GN_TRY(cuda_check(&device->base));
     CUcontext context = atomic_load_explicit(&device->context, memory_order_acquire);
-    if (context == NULL)
-        return gni_error(GN_ERROR_UNAVAILABLE, "%s was shut down; get the device again",
-                         gni_device_label(&device->base).text);
+    if (context == NULL) { /* gn_shutdown() gave it back; whoever uses the device takes it again */
+        gn_device *same;
+        GN_TRY(gni_cuda_device_open(device->base.index, &same));
+        context = atomic_load_explicit(&device->context, memory_order_acquire);
+    }
     const struct gni_cuda_functions *functions = &device->driver->functions;
     CUcontext current = NULL;
+    const char *function = "cuCtxGetCurrent";
     CUresult result = functions->cuCtxGetCurrent(&current);
     *scope = (struct gni_cuda_scope){.device = device,
                                      .is_pushed = result == CUDA_SUCCESS && current != context};
-    if (scope->is_pushed)
+    if (scope->is_pushed) {
+        function = "cuCtxPushCurrent";
         result = functions->cuCtxPushCurrent(context);
+    }
     if (result != CUDA_SUCCESS) {
         scope->is_pushed = false;
-        return gni_cuda_leave(scope, "cuCtxPushCurrent", result);
+        return gni_cuda_leave(scope, function, result);
     }
     return GN_OK;
 }
@@ -153,7 +158,8 @@ gn_status gni_cuda_device_count(int *count)
     int found = 0;
     CUresult result = driver->functions.cuDeviceGetCount(&found);
     if (result != CUDA_SUCCESS)
-        return gni_error(GN_ERROR_UNAVAILABLE, "the CUDA driver cannot count its devices: %s",
+        return gni_error(GN_ERROR_UNAVAILABLE,
+                         "the CUDA driver cannot count its devices: cuDeviceGetCount failed: %s",
                          gni_cuda_error_text(driver, result).text);
     if (found <= 0)
         return gni_error(GN_ERROR_UNAVAILABLE, "the CUDA driver %s finds no GPU", driver->path);
@@ -161,13 +167,18 @@ gn_status gni_cuda_device_count(int *count)
     return GN_OK;
 }
 
-static int attribute_get(const struct gni_cuda_device *device, CUdevice_attribute attribute)
+/* Reads one attribute; `failure` keeps the first result that is a real failure. */
+static int attribute_get(const struct gni_cuda_device *device, CUdevice_attribute attribute,
+                         CUresult *failure)
 {
-    int value = 0; /* a driver that does not know the attribute leaves it 0 */
-    if (device->driver->functions.cuDeviceGetAttribute(&value, attribute, device->handle) !=
-        CUDA_SUCCESS)
-        return 0;
-    return value;
+    int value = 0;
+    CUresult result =
+        device->driver->functions.cuDeviceGetAttribute(&value, attribute, device->handle);
+    if (result == CUDA_SUCCESS)
+        return value;
+    if (result != CUDA_ERROR_INVALID_VALUE && *failure == CUDA_SUCCESS)
+        *failure = result; /* INVALID_VALUE: an older driver does not know the attribute */
+    return 0;
 }
 
 static void uuid_print(const CUuuid *uuid, char *text, size_t size)
@@ -180,16 +191,31 @@ static void uuid_print(const CUuuid *uuid, char *text, size_t size)
     }
 }
 
+static gn_status property_error(const struct gni_cuda_device *device, const char *function,
+                                CUresult result)
+{
+    return gni_error(result_status(result), "%s cannot be asked what it is: %s failed: %s",
+                     gni_device_label(&device->base).text, function,
+                     gni_cuda_error_text(device->driver, result).text);
+}
+
 /* All of it can be read without a context. */
-static void properties_read(struct gni_cuda_device *device)
+static gn_status properties_read(struct gni_cuda_device *device)
 {
     const struct gni_cuda_functions *functions = &device->driver->functions;
     gn_device_properties *made = &device->properties;
     *made = (gn_device_properties){.total_memory = 0};
-    (void)functions->cuDeviceGetName(made->name, (int)sizeof made->name, device->handle);
+    const char *function = "cuDeviceGetName";
+    CUresult failure =
+        functions->cuDeviceGetName(made->name, (int)sizeof made->name, device->handle);
     size_t total = 0;
-    (void)functions->cuDeviceTotalMem(&total, device->handle);
-    made->total_memory = total;
+    if (failure == CUDA_SUCCESS) {
+        function = "cuDeviceTotalMem";
+        failure = functions->cuDeviceTotalMem(&total, device->handle);
+        made->total_memory = total;
+    }
+    if (failure != CUDA_SUCCESS)
+        return property_error(device, function, failure);
     CUuuid uuid;
     if (functions->cuDeviceGetUuid != NULL &&
         functions->cuDeviceGetUuid(&uuid, device->handle) == CUDA_SUCCESS)
@@ -199,7 +225,7 @@ static void properties_read(struct gni_cuda_device *device)
                                        device->handle) != CUDA_SUCCESS)
         made->pci_bus_id[0] = '\0';
 
-#define READ(attribute) attribute_get(device, CU_DEVICE_ATTRIBUTE_##attribute)
+#define READ(attribute) attribute_get(device, CU_DEVICE_ATTRIBUTE_##attribute, &failure)
     made->major = READ(COMPUTE_CAPABILITY_MAJOR);
     made->minor = READ(COMPUTE_CAPABILITY_MINOR);
     made->multi_processor_count = READ(MULTIPROCESSOR_COUNT);
@@ -225,6 +251,8 @@ static void properties_read(struct gni_cuda_device *device)
         functions->cuMemMap != NULL && functions->cuMemUnmap != NULL &&
         functions->cuMemSetAccess != NULL && READ(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0;
 #undef READ
+    return failure == CUDA_SUCCESS ? GN_OK
+                                   : property_error(device, "cuDeviceGetAttribute", failure);
 }
 
 static void cuda_fork_prepare(void)
@@ -249,9 +277,9 @@ static gn_status context_open(struct gni_cuda_device *device)
     CUcontext context;
     CUresult result = functions->cuDevicePrimaryCtxRetain(&context, device->handle);
     if (result != CUDA_SUCCESS)
-        return gni_error(result_status(result), "%s could not be started: %s",
-                         gni_device_label(&device->base).text,
-                         gni_cuda_error_text(device->driver, result).text);
+        return gni_error(
+            result_status(result), "%s could not be started: cuDevicePrimaryCtxRetain failed: %s",
+            gni_device_label(&device->base).text, gni_cuda_error_text(device->driver, result).text);
     atomic_store_explicit(&device->context, context, memory_order_release);
     struct gni_cuda_scope scope;
     gn_status status = gni_cuda_enter(device, &scope);
@@ -276,13 +304,16 @@ static gn_status device_open(struct gni_cuda_device *device, int index)
     device->base.ops = &cuda_ops;
     device->base.type = GN_DEVICE_CUDA;
     device->base.index = index;
+    GN_TRY(cuda_check(&device->base));
     CUresult result = device->driver->functions.cuDeviceGet(&device->handle, index);
     if (result != CUDA_SUCCESS)
-        return gni_error(GN_ERROR_INVALID_DEVICE, "cuda:%d cannot be used: %s", index,
-                         gni_cuda_error_text(device->driver, result).text);
-    properties_read(device);
-    gni_stream_init(&device->default_stream, &device->base, GNI_STREAM_DEFAULT);
-    device->base.default_stream = &device->default_stream;
+        return gni_error(GN_ERROR_INVALID_DEVICE, "cuda:%d cannot be used: cuDeviceGet failed: %s",
+                         index, gni_cuda_error_text(device->driver, result).text);
+    GN_TRY(properties_read(device));
+    if (device->base.default_stream == NULL) { /* once: it keeps its owners over a shutdown */
+        gni_stream_init(&device->default_stream, &device->base, GNI_STREAM_DEFAULT);
+        device->base.default_stream = &device->default_stream;
+    }
     return context_open(device);
 }
 

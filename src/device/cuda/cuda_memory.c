@@ -23,6 +23,17 @@ static struct gni_cuda_device *device_of_stream(const gn_stream *stream)
     return gni_cuda_device_of(stream->device);
 }
 
+/* Counts an object of the device that was made or that is gone. */
+static void object_made(gn_device *device)
+{
+    atomic_fetch_add(&device->object_count, 1);
+}
+
+static void object_gone(gn_device *device)
+{
+    atomic_fetch_sub(&device->object_count, 1);
+}
+
 /* ---- plain and stream-ordered --------------------------------------------------------------- */
 
 gn_status gni_cuda_memory_alloc(gn_device *device, size_t nbytes, void **pointer)
@@ -90,15 +101,16 @@ gn_status gni_cuda_virtual_reserve(gn_device *device, size_t nbytes, void **addr
 {
     CUdeviceptr made;
     GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemAddressReserve, &made, nbytes, 0, 0, 0);
+    object_made(device);
     *address = pointer_of(made);
     return GN_OK;
 }
 
 gn_status gni_cuda_virtual_release(gn_device *device, void *address, size_t nbytes)
 {
-    if (gni_cuda_driver_is_gone())
-        return GN_OK;
-    GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemAddressFree, address_of(address), nbytes);
+    if (!gni_cuda_driver_is_gone())
+        GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemAddressFree, address_of(address), nbytes);
+    object_gone(device);
     return GN_OK;
 }
 
@@ -108,15 +120,16 @@ gn_status gni_cuda_physical_create(gn_device *base, size_t nbytes, uint64_t *han
     CUmemAllocationProp kind = physical_kind(device);
     CUmemGenericAllocationHandle made;
     GNI_CUDA_TRY(device, cuMemCreate, &made, nbytes, &kind, 0);
+    object_made(base);
     *handle = made;
     return GN_OK;
 }
 
 gn_status gni_cuda_physical_release(gn_device *device, uint64_t handle)
 {
-    if (gni_cuda_driver_is_gone())
-        return GN_OK;
-    GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemRelease, handle);
+    if (!gni_cuda_driver_is_gone())
+        GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemRelease, handle);
+    object_gone(device);
     return GN_OK;
 }
 
@@ -151,15 +164,16 @@ gn_status gni_cuda_host_alloc(gn_device *device, size_t nbytes, void **pointer)
     void *made;
     GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemHostAlloc, &made, nbytes,
                  CU_MEMHOSTALLOC_PORTABLE);
+    object_made(device);
     *pointer = made;
     return GN_OK;
 }
 
 gn_status gni_cuda_host_free(gn_device *device, void *pointer)
 {
-    if (gni_cuda_driver_is_gone())
-        return GN_OK;
-    GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemFreeHost, pointer);
+    if (!gni_cuda_driver_is_gone())
+        GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemFreeHost, pointer);
+    object_gone(device);
     return GN_OK;
 }
 
@@ -167,14 +181,15 @@ gn_status gni_cuda_host_register(gn_device *device, void *pointer, size_t nbytes
 {
     GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemHostRegister, pointer, nbytes,
                  CU_MEMHOSTREGISTER_PORTABLE);
+    object_made(device);
     return GN_OK;
 }
 
 gn_status gni_cuda_host_unregister(gn_device *device, void *pointer)
 {
-    if (gni_cuda_driver_is_gone())
-        return GN_OK;
-    GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemHostUnregister, pointer);
+    if (!gni_cuda_driver_is_gone())
+        GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemHostUnregister, pointer);
+    object_gone(device);
     return GN_OK;
 }
 

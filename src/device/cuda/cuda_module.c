@@ -12,14 +12,21 @@ gn_status gni_cuda_module_load(gn_device *device, const void *image, struct gni_
     return GN_OK;
 }
 
+static gn_status module_unload(const struct gni_module *module)
+{
+    GNI_CUDA_TRY(gni_cuda_device_of(module->device), cuModuleUnload, module->handle);
+    return GN_OK;
+}
+
 gn_status gni_cuda_module_unload(struct gni_module *module)
 {
     gn_device *device = module->device;
-    if (!gni_cuda_driver_is_gone())
-        GNI_CUDA_TRY(gni_cuda_device_of(device), cuModuleUnload, module->handle);
-    atomic_fetch_sub(&device->object_count, 1);
+    gn_status status = gni_cuda_driver_is_gone() ? GN_OK : module_unload(module);
+    if (status != GN_OK && status != GN_ERROR_DEVICE_LOST)
+        return status;
+    atomic_fetch_sub(&device->object_count, 1); /* a lost device has taken it along */
     *module = (struct gni_module){.device = NULL};
-    return GN_OK;
+    return status;
 }
 
 gn_status gni_cuda_function_find(const struct gni_module *module, const char *name,

@@ -4,6 +4,11 @@
  * A stream is told apart by its id, not by its handle, which the driver hands out again once the
  * stream is destroyed. The per-thread default stream is another stream in each thread, so its id is
  * asked for at each use.
+ *
+ * Hazard: on a stream that is being captured, cuStreamGetId, cuStreamGetFlags and cuStreamGetDevice
+ * fail and end the capture, in every capture mode (seen with driver 580; their documentation does
+ * not say so). cuStreamIsCapturing, cuStreamGetCtx and cuStreamGetPriority do no harm. So a foreign
+ * stream that is met during its capture has no id until the capture is over.
  */
 #include "device/cuda/cuda.h"
 
@@ -24,9 +29,21 @@ static gn_status stream_id_read(gn_stream *stream, uint64_t *id)
 {
     struct gni_cuda_device *device = device_of_stream(stream);
     if (device->driver->functions.cuStreamGetId == NULL) {
-        *id = gni_stream_next_id();
+        static _Thread_local uint64_t thread_ids[GNI_DEVICE_MAX]; /* of the per-thread streams */
+        uint64_t *thread_id = &thread_ids[stream->device->index];
+        if (stream->kind != GNI_STREAM_PER_THREAD)
+            *id = gni_stream_next_id();
+        else
+            *id = *thread_id = *thread_id != 0 ? *thread_id : gni_stream_next_id();
         return GN_OK;
     }
+    bool is_capturing = false; /* see Hazard */
+    GN_TRY(gni_cuda_stream_is_capturing(stream, &is_capturing));
+    if (is_capturing)
+        return gni_error(
+            GN_ERROR_CAPTURE,
+            "the stream %p is being captured, and the driver does not tell its id then",
+            stream->handle);
     unsigned long long number;
     GNI_CUDA_TRY(device, cuStreamGetId, stream->handle, &number);
     *id = number;
@@ -50,41 +67,46 @@ static gn_status stream_create(gn_stream *stream)
     return GN_OK;
 }
 
-/* Reads what a foreign stream is, and refuses one of another context. */
+/* Refuses a foreign stream of another context, and reads its priority. */
 static gn_status stream_adopt(gn_stream *stream)
 {
     struct gni_cuda_device *device = device_of_stream(stream);
-    const struct gni_cuda_functions *functions = &device->driver->functions;
-    unsigned flags = 0;
-    CUcontext context = atomic_load(&device->context);
-    if (functions->cuStreamGetCtx != NULL && stream->kind == GNI_STREAM_FOREIGN)
+    CUcontext own = atomic_load(&device->context), context = own;
+    if (device->driver->functions.cuStreamGetCtx != NULL && stream->kind == GNI_STREAM_FOREIGN)
         GNI_CUDA_TRY(device, cuStreamGetCtx, stream->handle, &context);
-    if (context != atomic_load(&device->context))
+    if (context != own)
         return gni_error(GN_ERROR_INVALID_VALUE,
                          "the stream %p does not belong to the primary context of %s",
                          stream->handle, gni_device_label(&device->base).text);
-    GNI_CUDA_TRY(device, cuStreamGetFlags, stream->handle, &flags);
     GNI_CUDA_TRY(device, cuStreamGetPriority, stream->handle, &stream->priority);
-    stream->flags = flags & CU_STREAM_NON_BLOCKING ? GN_STREAM_NON_BLOCKING : 0;
     return GN_OK;
 }
 
 gn_status gni_cuda_stream_open(gn_stream *stream)
 {
+    uint64_t id = 0;
+    gn_status status = GN_OK;
     switch (stream->kind) {
     case GNI_STREAM_OWNED:
         GN_TRY(stream_create(stream));
+        status = stream_id_read(stream, &id);
         break;
     case GNI_STREAM_FOREIGN:
+        GN_TRY(stream_adopt(stream));
+        status = stream_id_read(stream, &id);
+        if (status == GN_ERROR_CAPTURE)
+            status = GN_OK; /* its id is read when it is asked for */
+        break;
     case GNI_STREAM_PER_THREAD:
         GN_TRY(stream_adopt(stream));
         break;
     case GNI_STREAM_DEFAULT:
+        status = stream_id_read(stream, &id);
         break;
     }
-    gn_status status = stream_id_read(stream, &stream->id);
     if (status != GN_OK)
         gni_cuda_stream_close(stream);
+    atomic_store(&stream->id, id);
     return status;
 }
 
@@ -102,9 +124,12 @@ void gni_cuda_stream_close(gn_stream *stream)
 
 gn_status gni_cuda_stream_id(gn_stream *stream, uint64_t *id)
 {
-    if (stream->kind == GNI_STREAM_PER_THREAD)
-        return stream_id_read(stream, id);
-    *id = stream->id;
+    uint64_t known = atomic_load(&stream->id);
+    if (known == 0 || stream->kind == GNI_STREAM_PER_THREAD) {
+        GN_TRY(stream_id_read(stream, &known));
+        atomic_store(&stream->id, known);
+    }
+    *id = known;
     return GN_OK;
 }
 

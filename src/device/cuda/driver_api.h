@@ -186,13 +186,7 @@ typedef enum CUstreamCaptureStatus_enum {
     CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
 } CUstreamCaptureStatus;
 
-typedef enum CUstreamCaptureMode_enum {
-    CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
-    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
-    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
-} CUstreamCaptureMode;
-
-/* ---- Host memory, pointers ---- */
+/* ---- Host memory ---- */
 
 #define CU_MEMHOSTALLOC_PORTABLE 0x01
 #define CU_MEMHOSTALLOC_DEVICEMAP 0x02
@@ -202,26 +196,6 @@ typedef enum CUstreamCaptureMode_enum {
 #define CU_MEMHOSTREGISTER_DEVICEMAP 0x02
 #define CU_MEMHOSTREGISTER_IOMEMORY 0x04
 #define CU_MEMHOSTREGISTER_READ_ONLY 0x08
-
-typedef enum CUmemorytype_enum {
-    CU_MEMORYTYPE_HOST = 1,
-    CU_MEMORYTYPE_DEVICE = 2,
-    CU_MEMORYTYPE_ARRAY = 3,
-    CU_MEMORYTYPE_UNIFIED = 4,
-} CUmemorytype;
-
-typedef enum CUpointer_attribute_enum {
-    CU_POINTER_ATTRIBUTE_CONTEXT = 1,
-    CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2, /* a CUmemorytype, written as an unsigned int */
-    CU_POINTER_ATTRIBUTE_DEVICE_POINTER = 3,
-    CU_POINTER_ATTRIBUTE_HOST_POINTER = 4,
-    CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,
-    CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
-    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
-    CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
-    CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
-    CU_POINTER_ATTRIBUTE_MAPPED = 13,
-} CUpointer_attribute;
 
 /* ---- Virtual memory: addresses and physical memory are reserved apart, then mapped ---- */
 
@@ -350,8 +324,6 @@ typedef CUresult (*PFN_cuGetProcAddress_v12000)(const char *symbol, void **funct
       (CUcontext *context, CUdevice device), "")                                                   \
     X(cuDevicePrimaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", 11000, REQUIRED,                  \
       (CUdevice device), "")                                                                       \
-    X(cuDevicePrimaryCtxGetState, "cuDevicePrimaryCtxGetState", 7000, REQUIRED,                    \
-      (CUdevice device, unsigned int *flags, int *active), "")                                     \
     X(cuCtxGetCurrent, "cuCtxGetCurrent", 4000, REQUIRED, (CUcontext *context), "")                \
     X(cuCtxPushCurrent, "cuCtxPushCurrent_v2", 4000, REQUIRED, (CUcontext context), "")            \
     X(cuCtxPopCurrent, "cuCtxPopCurrent_v2", 4000, REQUIRED, (CUcontext *context), "")             \
@@ -381,8 +353,6 @@ typedef CUresult (*PFN_cuGetProcAddress_v12000)(const char *symbol, void **funct
       (CUdeviceptr target, unsigned short value, size_t count, CUstream stream), "")               \
     X(cuMemsetD32Async, "cuMemsetD32Async", 3020, REQUIRED,                                        \
       (CUdeviceptr target, unsigned int value, size_t count, CUstream stream), "")                 \
-    X(cuPointerGetAttribute, "cuPointerGetAttribute", 4000, REQUIRED,                              \
-      (void *value, CUpointer_attribute attribute, CUdeviceptr pointer), "")                       \
     /* virtual memory */                                                                           \
     X(cuMemGetAllocationGranularity, "cuMemGetAllocationGranularity", 10020, OPTIONAL,             \
       (size_t *granularity, const CUmemAllocationProp *properties,                                 \
@@ -422,15 +392,11 @@ typedef CUresult (*PFN_cuGetProcAddress_v12000)(const char *symbol, void **funct
       "telling a reused stream handle from the stream it belonged to before")                      \
     X(cuStreamIsCapturing, "cuStreamIsCapturing", 10000, REQUIRED,                                 \
       (CUstream stream, CUstreamCaptureStatus *status), "")                                        \
-    X(cuStreamGetFlags, "cuStreamGetFlags", 5050, REQUIRED,                                        \
-      (CUstream stream, unsigned int *flags), "")                                                  \
     X(cuStreamGetPriority, "cuStreamGetPriority", 5050, REQUIRED,                                  \
       (CUstream stream, int *priority), "")                                                        \
     X(cuStreamGetCtx, "cuStreamGetCtx", 9020, OPTIONAL,                                            \
       (CUstream stream, CUcontext *context),                                                       \
       "the check that a stream made elsewhere belongs to the device")                              \
-    X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", 10010, OPTIONAL,     \
-      (CUstreamCaptureMode *mode), "allocation while another thread captures a stream")            \
     /* events */                                                                                   \
     X(cuEventCreate, "cuEventCreate", 2000, REQUIRED, (CUevent *event, unsigned int flags), "")    \
     X(cuEventDestroy, "cuEventDestroy_v2", 4000, REQUIRED, (CUevent event), "")                    \

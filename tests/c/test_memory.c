@@ -1,0 +1,938 @@
+/*
+ * test_memory.c: one suite over a device and its memory manager, whatever the policy.
+ *
+ *     test_memory [cpu | cuda]     skipped (77) where there is no such device
+ *
+ * The same program serves as its own child: what happens once in a process, and what is printed at
+ * its end, is tried with other arguments in a fresh one (see child_modes), since a process that has
+ * started CUDA cannot be forked.
+ */
+#include "child.h"
+
+#include "base/host.h"
+#include "genesis/genesis.h"
+#include "memory/manager.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+
+#define KIB ((size_t)1 << 10)
+#define MIB ((size_t)1 << 20)
+
+static struct {
+    gn_device *device;
+    gn_memory_manager *manager;
+    gn_memory_manager *other; /* of the same device, known to this test only */
+    void *theirs;             /* a block of the other one, at an address that was never ours */
+    const char *type_name;
+    bool is_cpu;
+} suite;
+
+/* ---- helpers -------------------------------------------------------------------------------- */
+
+static void *block_make(size_t nbytes)
+{
+    void *pointer = NULL;
+    CHECK_OK(gn_memory_alloc(suite.manager, nbytes, NULL, &pointer));
+    CHECK(pointer != NULL);
+    return pointer;
+}
+
+static void block_free(void *pointer)
+{
+    CHECK_OK(gn_memory_free(suite.manager, pointer));
+}
+
+static gn_memory_statistics statistics_now(void)
+{
+    gn_memory_statistics now = {0};
+    CHECK_OK(gn_memory_get_statistics(suite.manager, &now));
+    return now;
+}
+
+static bool statistics_are(const gn_memory_statistics *expected)
+{
+    gn_memory_statistics now = statistics_now();
+    return memcmp(&now, expected, sizeof now) == 0; /* all fields are of one width: no padding */
+}
+
+/* Bytes to and from a block, wherever it is. The device is idle afterwards. */
+static void bytes_move(void *to, const void *from, size_t nbytes)
+{
+    gn_stream *stream = NULL;
+    if (suite.is_cpu) {
+        memcpy(to, from, nbytes);
+        return;
+    }
+    CHECK_OK(gn_stream_get_current(suite.device, &stream));
+    CHECK_OK(gn_copy(to, from, nbytes, stream));
+    CHECK_OK(gn_stream_synchronize(stream));
+}
+
+enum {
+    COOKIE_BYTES = 64, /* at both ends of a block */
+};
+
+/* Writes bytes at both ends of a block by which it is known again. */
+static void cookie_write(void *pointer, size_t nbytes, uint64_t cookie)
+{
+    uint64_t words[COOKIE_BYTES / 8];
+    for (size_t i = 0; i < COOKIE_BYTES / 8; i++)
+        words[i] = check_random(&cookie);
+    size_t part = nbytes < COOKIE_BYTES ? nbytes : COOKIE_BYTES;
+    if (part == 0)
+        return;
+    bytes_move((char *)pointer + nbytes - part, words, part);
+    bytes_move(pointer, words, part);
+}
+
+static bool cookie_is(const void *pointer, size_t nbytes, uint64_t cookie)
+{
+    uint64_t words[COOKIE_BYTES / 8], found[COOKIE_BYTES / 8];
+    for (size_t i = 0; i < COOKIE_BYTES / 8; i++)
+        words[i] = check_random(&cookie);
+    size_t part = nbytes < COOKIE_BYTES ? nbytes : COOKIE_BYTES;
+    if (part == 0)
+        return true;
+    bytes_move(found, pointer, part);
+    if (memcmp(found, words, part) != 0)
+        return false;
+    if (nbytes < 2 * COOKIE_BYTES) /* the ends overlap, and the start was written last */
+        return true;
+    bytes_move(found, (const char *)pointer + nbytes - part, part);
+    return memcmp(found, words, part) == 0;
+}
+
+/* ---- the manager ---------------------------------------------------------------------------- */
+
+static void test_manager(void)
+{
+    gn_memory_manager *again = NULL;
+    CHECK_OK(gn_memory_manager_get(suite.device, &again));
+    CHECK(again == suite.manager);
+    CHECK(gn_memory_manager_get_device(suite.manager) == suite.device);
+    CHECK_TEXT(gn_memory_manager_get_policy(suite.manager), "direct");
+}
+
+static void test_bad_arguments(void)
+{
+    gn_memory_manager *manager = NULL;
+    gn_memory_statistics statistics;
+    void *pointer = NULL;
+    size_t nbytes = 0;
+    CHECK_STATUS(gn_memory_manager_get(NULL, &manager), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_memory_manager_get(suite.device, NULL), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_memory_alloc(NULL, 1, NULL, &pointer), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_memory_alloc(suite.manager, 1, NULL, NULL), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_memory_free(NULL, &nbytes), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_memory_free_sized(NULL, &nbytes, 1), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_memory_get_size(NULL, &nbytes, &nbytes), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_memory_get_size(suite.manager, &nbytes, NULL), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_memory_get_statistics(NULL, &statistics), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_memory_get_statistics(suite.manager, NULL), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_memory_reset_peaks(NULL), GN_ERROR_INVALID_VALUE);
+    CHECK(manager == NULL && pointer == NULL);
+}
+
+/* ---- sizes ---------------------------------------------------------------------------------- */
+
+static void test_sizes(void)
+{
+    const size_t sizes[] = {0, 1, 2, 511, 512, 513, 4095, 4096, 4097, MIB, 100 * MIB};
+    enum {
+        COUNT = sizeof sizes / sizeof *sizes
+    };
+    void *pointers[COUNT];
+    gn_memory_statistics before = statistics_now();
+    for (size_t i = 0; i < COUNT; i++) {
+        pointers[i] = block_make(sizes[i]);
+        CHECK((uintptr_t)pointers[i] % 256 == 0); /* as a kernel's vector loads want it */
+        cookie_write(pointers[i], sizes[i], i);
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t nbytes = SIZE_MAX;
+        CHECK_OK(gn_memory_get_size(suite.manager, pointers[i], &nbytes));
+        CHECK_U64(nbytes, sizes[i]);
+        CHECK(cookie_is(pointers[i], sizes[i], i));
+        CHECK_OK(gn_memory_free_sized(suite.manager, pointers[i], sizes[i]));
+        CHECK_STATUS(gn_memory_get_size(suite.manager, pointers[i], &nbytes), GN_ERROR_DOUBLE_FREE);
+        CHECK_U64(nbytes, sizes[i]);
+    }
+    gn_memory_statistics after = statistics_now();
+    CHECK_U64(after.live_bytes, before.live_bytes);
+    CHECK_U64(after.alloc_count - before.alloc_count, COUNT);
+}
+
+static void test_no_bytes_have_an_address(void)
+{
+    enum {
+        COUNT = 100
+    };
+    void *pointers[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        pointers[i] = block_make(0);
+        for (int j = 0; j < i; j++)
+            CHECK(pointers[i] != pointers[j]);
+    }
+    CHECK_U64(statistics_now().live_count, COUNT);
+    CHECK_U64(statistics_now().live_bytes, 0);
+    for (int i = 0; i < COUNT; i++)
+        CHECK_OK(gn_memory_free_sized(suite.manager, pointers[i], 0));
+    CHECK_U64(statistics_now().live_count, 0);
+}
+
+static void test_absurd_sizes(void)
+{
+    static const struct {
+        size_t nbytes;
+        gn_status status;
+    } cases[] = {
+        {SIZE_MAX, GN_ERROR_OVERFLOW},
+        {SIZE_MAX - 4095, GN_ERROR_OVERFLOW},
+        {(size_t)PTRDIFF_MAX + 1, GN_ERROR_OVERFLOW},
+        {PTRDIFF_MAX, GN_ERROR_OUT_OF_MEMORY},
+        {(size_t)1 << 62, GN_ERROR_OUT_OF_MEMORY},
+        {(size_t)1 << 47, GN_ERROR_OUT_OF_MEMORY},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        gn_memory_statistics expected = statistics_now();
+        void *pointer = &expected;
+        size_t live = gni_host_live_count();
+        CHECK_STATUS(gn_memory_alloc(suite.manager, cases[i].nbytes, NULL, &pointer),
+                     cases[i].status);
+        CHECK(pointer == &expected && gni_host_live_count() == live);
+        expected.out_of_memory_count += cases[i].status == GN_ERROR_OUT_OF_MEMORY;
+        CHECK(statistics_are(&expected));
+        block_free(block_make(1000)); /* everything goes on */
+    }
+}
+
+/* ---- frees that are refused ----------------------------------------------------------------- */
+
+/* The free fails with this status, and only the count of refusals moves. */
+static void refused_check(void *pointer, gn_status status, const char *word)
+{
+    gn_memory_statistics expected = statistics_now();
+    CHECK_STATUS(gn_memory_free(suite.manager, pointer), status);
+    CHECK_DETAIL(word);
+    CHECK_STATUS(gn_memory_free_sized(suite.manager, pointer, 1), status);
+    expected.refused_count += 2;
+    CHECK(statistics_are(&expected));
+    size_t nbytes = 4711;
+    CHECK_STATUS(gn_memory_get_size(suite.manager, pointer, &nbytes), status);
+    CHECK(nbytes == 4711 && statistics_are(&expected)); /* asking is no refused free */
+}
+
+static void test_foreign_pointers(void)
+{
+    int on_stack;
+    static int in_data;
+    void *in_heap = malloc(100);
+    void *block = block_make(100); /* so that there is something to mistake them for */
+    void *foreign[] = {NULL, &on_stack, &in_data, in_heap, (void *)1, (void *)UINTPTR_MAX};
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        refused_check(foreign[i], GN_ERROR_INVALID_POINTER, "not allocated by this memory manager");
+    block_free(block);
+    free(in_heap);
+}
+
+static void test_double_free(void)
+{
+    void *first = block_make(5000), *second = block_make(5000);
+    block_free(first);
+    refused_check(first, GN_ERROR_DOUBLE_FREE, "freed already");
+    block_free(second);
+    refused_check(second, GN_ERROR_DOUBLE_FREE, "freed already");
+    refused_check(first, GN_ERROR_DOUBLE_FREE, "freed already");
+}
+
+static void test_interior_pointers(void)
+{
+    const size_t nbytes = 10000, offsets[] = {1, 8, 4096, 9999};
+    block_free(block_make(3 * nbytes)); /* of which some addresses may come again */
+    char *block = block_make(nbytes);
+    cookie_write(block, nbytes, 1);
+    for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
+        char word[64];
+        (void)snprintf(word, sizeof word, "%zu bytes into the block of %zu bytes", offsets[i],
+                       nbytes);
+        refused_check(block + offsets[i], GN_ERROR_INVALID_POINTER, word);
+    }
+    refused_check(block - 1, GN_ERROR_INVALID_POINTER, "not allocated");
+    CHECK(cookie_is(block, nbytes, 1));
+    block_free(block);
+}
+
+static void test_wrong_size(void)
+{
+    const size_t wrong[] = {0, 99, 101, SIZE_MAX};
+    void *block = block_make(100);
+    cookie_write(block, 100, 2);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        gn_memory_statistics expected = statistics_now();
+        CHECK_STATUS(gn_memory_free_sized(suite.manager, block, wrong[i]), GN_ERROR_WRONG_SIZE);
+        CHECK_DETAIL("100 bytes");
+        expected.refused_count++;
+        CHECK(statistics_are(&expected));
+        CHECK(cookie_is(block, 100, 2));
+    }
+    CHECK_OK(gn_memory_free_sized(suite.manager, block, 100));
+    refused_check(block, GN_ERROR_DOUBLE_FREE, "freed already");
+}
+
+static void test_other_managers_pointer(void)
+{
+    void *ours = block_make(100);
+    refused_check(suite.theirs, GN_ERROR_INVALID_POINTER, "not allocated by this memory manager");
+    CHECK_STATUS(gn_memory_free(suite.other, ours), GN_ERROR_INVALID_POINTER);
+    CHECK_OK(gn_memory_free(suite.other, suite.theirs));
+    block_free(ours);
+}
+
+/* Work that was submitted before a free may still use the block. */
+static void test_free_with_pending_work(void)
+{
+    size_t nbytes = 32 * MIB;
+    char *from = calloc(1, nbytes);
+    gn_stream *stream = NULL;
+    CHECK_OK(gn_stream_create(suite.device, GN_STREAM_NON_BLOCKING, 0, &stream));
+    for (int round = 0; round < 3; round++) {
+        void *block = block_make(nbytes);
+        for (int i = 0; i < 4; i++)
+            CHECK_OK(gn_copy(block, from, nbytes, stream));
+        block_free(block);
+        CHECK_OK(gn_stream_synchronize(stream));
+    }
+    gn_stream_release(stream);
+    free(from);
+}
+
+/* ---- the history of frees ------------------------------------------------------------------- */
+
+/* An address that the driver hands out again is a block like any other. */
+static void test_address_reuse(void)
+{
+    void *last = NULL;
+    int reused = 0;
+    for (int round = 0; round < 6000; round++) { /* more than the history holds */
+        void *block = block_make(4096);
+        reused += block == last;
+        size_t nbytes = 0;
+        CHECK_OK(gn_memory_get_size(suite.manager, block, &nbytes));
+        CHECK_OK(gn_memory_free(suite.manager, block));
+        CHECK_STATUS(gn_memory_free(suite.manager, block), GN_ERROR_DOUBLE_FREE);
+        last = block;
+    }
+    CHECK(reused > 0); /* or this test tests nothing */
+}
+
+static void test_history_is_bounded(void)
+{
+    enum {
+        COUNT = 6000,
+        REMEMBERED = 4096
+    };
+    static void *pointers[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        pointers[i] = block_make(1);
+    size_t live = gni_host_live_count();
+    for (int i = 0; i < COUNT; i++)
+        block_free(pointers[i]);
+    CHECK(gni_host_live_count() <= live - COUNT + 1); /* no descriptor stays; a map may be new */
+    for (int i = 0; i < COUNT - REMEMBERED; i++)
+        CHECK_STATUS(gn_memory_free(suite.manager, pointers[i]), GN_ERROR_INVALID_POINTER);
+    for (int i = COUNT - REMEMBERED; i < COUNT; i++)
+        CHECK_STATUS(gn_memory_free(suite.manager, pointers[i]), GN_ERROR_DOUBLE_FREE);
+}
+
+/* ---- statistics ----------------------------------------------------------------------------- */
+
+static void test_peaks(void)
+{
+    CHECK_OK(gn_memory_reset_peaks(suite.manager));
+    gn_memory_statistics expected = statistics_now();
+    CHECK_U64(expected.live_bytes_peak, expected.live_bytes);
+    void *a = block_make(3000), *b = block_make(5000);
+    block_free(b);
+    CHECK_U64(statistics_now().live_bytes, expected.live_bytes + 3000);
+    CHECK_U64(statistics_now().live_bytes_peak, expected.live_bytes + 8000);
+    CHECK_U64(statistics_now().live_count_peak, expected.live_count + 2);
+    CHECK_OK(gn_memory_reset_peaks(suite.manager));
+    CHECK_U64(statistics_now().live_bytes_peak, expected.live_bytes + 3000);
+    CHECK_U64(statistics_now().live_count_peak, expected.live_count + 1);
+    CHECK_U64(statistics_now().reserved_bytes_peak, statistics_now().reserved_bytes);
+    block_free(a);
+    CHECK_U64(statistics_now().live_bytes_peak, expected.live_bytes + 3000);
+    CHECK_U64(statistics_now().alloc_count, expected.alloc_count + 2);
+}
+
+/* A random program, against a model that knows all blocks and every number. */
+
+enum {
+    MODEL_BLOCKS = 200,
+    MODEL_FREED = 64, /* frees that the model remembers; far fewer than the manager does */
+};
+
+static struct model {
+    struct {
+        void *pointer;
+        size_t nbytes;
+        uint64_t cookie;
+    } blocks[MODEL_BLOCKS];
+    size_t count;
+    void *freed[MODEL_FREED]; /* the last addresses that were freed */
+    uint64_t freed_count;
+    gn_memory_statistics expected;
+    uint64_t seed;
+} model;
+
+static uint64_t model_random(uint64_t below)
+{
+    return check_random(&model.seed) % below;
+}
+
+static uint64_t u64_max(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+static void model_alloc(void)
+{
+    if (model.count == MODEL_BLOCKS)
+        return;
+    size_t limit = model_random(50) == 0 ? 4 * MIB : (size_t)16 << model_random(13);
+    size_t nbytes = (size_t)model_random(limit);
+    void *pointer = block_make(nbytes);
+    for (size_t i = 0; i < model.count; i++)
+        CHECK(model.blocks[i].pointer != pointer);
+    uint64_t cookie = check_random(&model.seed);
+    cookie_write(pointer, nbytes, cookie);
+    model.blocks[model.count].pointer = pointer;
+    model.blocks[model.count].nbytes = nbytes;
+    model.blocks[model.count++].cookie = cookie;
+    gn_memory_statistics *now = &model.expected;
+    now->live_bytes += nbytes;
+    now->live_count++;
+    now->alloc_count++;
+    now->driver_alloc_count++;
+    now->alloc_bytes_total += nbytes;
+    now->reserved_bytes = now->live_bytes;
+    now->live_bytes_peak = u64_max(now->live_bytes_peak, now->live_bytes);
+    now->live_count_peak = u64_max(now->live_count_peak, now->live_count);
+    now->reserved_bytes_peak = u64_max(now->reserved_bytes_peak, now->reserved_bytes);
+}
+
+static void model_free(size_t index, bool is_sized)
+{
+    void *pointer = model.blocks[index].pointer;
+    size_t nbytes = model.blocks[index].nbytes;
+    CHECK(cookie_is(pointer, nbytes, model.blocks[index].cookie));
+    if (is_sized)
+        CHECK_OK(gn_memory_free_sized(suite.manager, pointer, nbytes));
+    else
+        CHECK_OK(gn_memory_free(suite.manager, pointer));
+    model.blocks[index] = model.blocks[--model.count];
+    model.freed[model.freed_count++ % MODEL_FREED] = pointer;
+    gn_memory_statistics *now = &model.expected;
+    now->live_bytes -= nbytes;
+    now->live_count--;
+    now->free_count++;
+    now->driver_free_count++;
+    now->free_bytes_total += nbytes;
+    now->reserved_bytes = now->live_bytes;
+}
+
+static void model_refuse(size_t index, uint64_t how)
+{
+    char *pointer = model.blocks[index].pointer;
+    size_t nbytes = model.blocks[index].nbytes, asked = 0;
+    if (how == 0) {
+        CHECK_STATUS(gn_memory_free_sized(suite.manager, pointer, nbytes + 1), GN_ERROR_WRONG_SIZE);
+    } else { /* no address inside the first 256 bytes was ever a block's own */
+        CHECK_STATUS(gn_memory_free(suite.manager, pointer + 1 + model_random(255)),
+                     GN_ERROR_INVALID_POINTER);
+    }
+    model.expected.refused_count++;
+    CHECK_OK(gn_memory_get_size(suite.manager, pointer, &asked));
+    CHECK(asked == nbytes);
+}
+
+static void model_free_again(void)
+{
+    if (model.freed_count < MODEL_FREED)
+        return;
+    void *pointer = model.freed[model_random(MODEL_FREED)];
+    for (size_t i = 0; i < model.count; i++) {
+        uintptr_t start = (uintptr_t)model.blocks[i].pointer;
+        if ((uintptr_t)pointer - start <= model.blocks[i].nbytes)
+            return; /* it was handed out again, and lives */
+    }
+    CHECK_STATUS(gn_memory_free(suite.manager, pointer), GN_ERROR_DOUBLE_FREE);
+    model.expected.refused_count++;
+}
+
+static void model_alloc_too_much(void)
+{
+    void *pointer = NULL;
+    CHECK_STATUS(gn_memory_alloc(suite.manager, (size_t)1 << 50, NULL, &pointer),
+                 GN_ERROR_OUT_OF_MEMORY);
+    model.expected.out_of_memory_count++;
+}
+
+static void model_reset_peaks(void)
+{
+    CHECK_OK(gn_memory_reset_peaks(suite.manager));
+    model.expected.live_bytes_peak = model.expected.live_bytes;
+    model.expected.live_count_peak = model.expected.live_count;
+    model.expected.reserved_bytes_peak = model.expected.reserved_bytes;
+}
+
+static void model_step(void)
+{
+    uint64_t choice = model_random(100);
+    size_t index = model.count > 0 ? (size_t)model_random(model.count) : 0;
+    if (choice < 48 || model.count == 0)
+        model_alloc();
+    else if (choice < 92)
+        model_free(index, choice % 2 == 0);
+    else if (choice < 95)
+        model_refuse(index, choice % 2);
+    else if (choice < 98)
+        model_free_again();
+    else if (choice < 99)
+        model_alloc_too_much();
+    else
+        model_reset_peaks();
+}
+
+static void model_run(uint64_t seed)
+{
+    memset(&model, 0, sizeof model);
+    model.seed = seed;
+    model.expected = statistics_now();
+    for (int step = 0; step < 20000; step++) {
+        model_step();
+        bool is_right = statistics_are(&model.expected);
+        CHECK(is_right);
+        if (!is_right) {
+            fprintf(stderr, "    seed %" PRIu64 ", step %d\n", seed, step);
+            break;
+        }
+    }
+    while (model.count > 0)
+        model_free(model.count - 1, false);
+    CHECK(statistics_are(&model.expected));
+}
+
+static void test_random_programs(void)
+{
+    for (uint64_t seed = 1; seed <= 3; seed++)
+        model_run(seed);
+}
+
+/* ---- out of memory -------------------------------------------------------------------------- */
+
+/* Takes blocks until there are no more, gives them back, and finds everything as before. */
+static void memory_fill_up(size_t block_size)
+{
+    enum {
+        BLOCKS_MAX = 4096
+    };
+    static void *blocks[BLOCKS_MAX];
+    gn_memory_statistics before = statistics_now();
+    size_t count = 0;
+    gn_status status = GN_OK;
+    while (count < BLOCKS_MAX && status == GN_OK) {
+        status = gn_memory_alloc(suite.manager, block_size, NULL, &blocks[count]);
+        count += status == GN_OK;
+    }
+    CHECK(status == GN_ERROR_OUT_OF_MEMORY && count > 0);
+    CHECK_DETAIL("out of memory");
+    CHECK_U64(statistics_now().live_bytes, before.live_bytes + count * block_size);
+    CHECK_U64(statistics_now().out_of_memory_count, before.out_of_memory_count + 1);
+    for (size_t i = 0; i < count; i++)
+        block_free(blocks[i]);
+    CHECK_U64(statistics_now().live_count, before.live_count);
+    block_free(block_make(block_size));
+}
+
+/* The system would promise more than it has, so the address space is made small. */
+static void cpu_fill_up(void *unused)
+{
+    (void)unused;
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    CHECK(file != NULL && fscanf(file, "%llu", &pages) == 1);
+    if (file != NULL)
+        (void)fclose(file);
+    rlim_t limit = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + 512 * MIB;
+    struct rlimit small = {limit, limit};
+    CHECK(setrlimit(RLIMIT_AS, &small) == 0);
+    memory_fill_up(64 * MIB);
+}
+
+static void test_out_of_memory(void)
+{
+    static struct child_result result;
+    if (!suite.is_cpu) {
+        size_t free_bytes = 0, total_bytes = 0;
+        CHECK_OK(gn_device_get_memory_info(suite.device, &free_bytes, &total_bytes));
+        memory_fill_up(free_bytes / 10);
+        return;
+    }
+    child_run(cpu_fill_up, NULL, &result);
+    CHECK(child_is_ok(&result));
+}
+
+static void test_host_memory_fails(void)
+{
+    enum {
+        COUNT = 1000
+    };
+    static void *blocks[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        gn_status status = GN_ERROR_OUT_OF_HOST_MEMORY;
+        for (long nth = 1; status != GN_OK; nth++) {
+            gn_memory_statistics before = statistics_now();
+            size_t live = gni_host_live_count();
+            gni_host_fail_after(nth);
+            status = gn_memory_alloc(suite.manager, 100, NULL, &blocks[i]);
+            gni_host_fail_after(-1);
+            CHECK(status == GN_OK || status == GN_ERROR_OUT_OF_HOST_MEMORY);
+            CHECK(status == GN_OK || statistics_are(&before));
+            CHECK(status == GN_OK || gni_host_live_count() == live);
+            CHECK(nth < 10);
+        }
+    }
+    for (int i = 0; i < COUNT; i++) { /* a free needs no memory, whatever it would like */
+        gni_host_fail_after(1 + i % 3);
+        CHECK_OK(gn_memory_free(suite.manager, blocks[i]));
+        gni_host_fail_after(-1);
+    }
+    CHECK_U64(statistics_now().live_count, 0);
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+enum {
+    THREADS = 8,
+    THREAD_STEPS = 1500,
+    THREAD_BLOCKS = 20,
+    EXCHANGE_PLACES = 16,
+};
+
+struct owned_block {
+    void *pointer; /* NULL: none */
+    size_t nbytes;
+    uint64_t cookie;
+};
+
+/* Where threads leave blocks for one another. */
+static struct owned_block exchange[EXCHANGE_PLACES];
+static pthread_mutex_t exchange_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+static void owned_replace(struct owned_block *own, uint64_t *seed)
+{
+    if (own->pointer != NULL) {
+        CHECK(cookie_is(own->pointer, own->nbytes, own->cookie));
+        CHECK_OK(gn_memory_free_sized(suite.manager, own->pointer, own->nbytes));
+        own->pointer = NULL;
+        return;
+    }
+    own->nbytes = (size_t)(check_random(seed) % (32 * KIB));
+    own->cookie = check_random(seed);
+    own->pointer = block_make(own->nbytes);
+    cookie_write(own->pointer, own->nbytes, own->cookie);
+}
+
+static void owned_exchange(struct owned_block *own, uint64_t *seed)
+{
+    struct owned_block *place = &exchange[check_random(seed) % EXCHANGE_PLACES];
+    struct owned_block mine = *own;
+    (void)pthread_mutex_lock(&exchange_mutex);
+    *own = *place;
+    *place = mine;
+    (void)pthread_mutex_unlock(&exchange_mutex);
+}
+
+static void *thread_body(void *argument)
+{
+    uint64_t seed = *(uint64_t *)argument;
+    struct owned_block own[THREAD_BLOCKS] = {{NULL, 0, 0}};
+    for (int step = 0; step < THREAD_STEPS; step++) {
+        struct owned_block *one = &own[check_random(&seed) % THREAD_BLOCKS];
+        uint64_t choice = check_random(&seed) % 8;
+        if (choice == 0)
+            owned_exchange(one, &seed);
+        else if (choice == 1)
+            CHECK_STATUS(gn_memory_free(suite.manager, &seed), GN_ERROR_INVALID_POINTER);
+        else
+            owned_replace(one, &seed);
+        gn_memory_statistics now = statistics_now();
+        CHECK(now.live_count == now.alloc_count - now.free_count);
+        CHECK(now.live_bytes == now.alloc_bytes_total - now.free_bytes_total);
+    }
+    for (int i = 0; i < THREAD_BLOCKS; i++) {
+        if (own[i].pointer != NULL)
+            owned_replace(&own[i], &seed);
+    }
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    pthread_t threads[THREADS];
+    uint64_t seeds[THREADS];
+    gn_memory_statistics before = statistics_now();
+    memset(exchange, 0, sizeof exchange);
+    for (uint64_t i = 0; i < THREADS; i++) {
+        seeds[i] = 100 + i;
+        CHECK(pthread_create(&threads[i], NULL, thread_body, &seeds[i]) == 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    for (int i = 0; i < EXCHANGE_PLACES; i++) {
+        if (exchange[i].pointer != NULL)
+            owned_replace(&exchange[i], &seeds[0]);
+    }
+    gn_memory_statistics after = statistics_now();
+    CHECK_U64(after.live_count, before.live_count);
+    CHECK_U64(after.live_bytes, before.live_bytes);
+    CHECK(after.alloc_count > before.alloc_count + 1000);
+}
+
+static atomic_int race_freed;
+
+static void *race_body(void *pointer)
+{
+    gn_status status = gn_memory_free(suite.manager, pointer);
+    CHECK(status == GN_OK || status == GN_ERROR_DOUBLE_FREE);
+    atomic_fetch_add(&race_freed, status == GN_OK);
+    return NULL;
+}
+
+/* Of threads that free one block at once, exactly one succeeds. */
+static void test_frees_race(void)
+{
+    for (int round = 0; round < 100; round++) {
+        pthread_t threads[3];
+        void *block = block_make(1);
+        atomic_store(&race_freed, 0);
+        for (int i = 0; i < 3; i++)
+            CHECK(pthread_create(&threads[i], NULL, race_body, block) == 0);
+        for (int i = 0; i < 3; i++)
+            CHECK(pthread_join(threads[i], NULL) == 0);
+        CHECK(atomic_load(&race_freed) == 1);
+    }
+}
+
+/* ---- shutdown and leaks --------------------------------------------------------------------- */
+
+static void test_shutdown(void)
+{
+    size_t leaked = 4711;
+    void *blocks[3];
+    CHECK_OK(gn_shutdown(&leaked));
+    CHECK_U64(leaked, 0); /* every test before this one has cleaned up */
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < 3; i++)
+            blocks[i] = block_make(1000 * i);
+        CHECK_OK(gn_shutdown(&leaked));
+        CHECK_U64(leaked, 3);
+        gn_memory_statistics now = statistics_now();
+        CHECK(now.live_count == 0 && now.live_bytes == 0 && now.reserved_bytes == 0);
+        for (size_t i = 0; i < 3; i++)
+            CHECK_STATUS(gn_memory_free(suite.manager, blocks[i]), GN_ERROR_DOUBLE_FREE);
+    }
+    gn_stream *stream = NULL;
+    gn_event *event = NULL;
+    CHECK_OK(gn_stream_create(suite.device, 0, 0, &stream));
+    CHECK_OK(gn_event_create(suite.device, 0, &event));
+    CHECK_OK(gn_shutdown(&leaked));
+    CHECK_U64(leaked, 2);
+    gn_event_destroy(event); /* they are still whole */
+    gn_stream_release(stream);
+    CHECK_OK(gn_shutdown(NULL));
+    void *block = block_make(10000); /* and the library starts again */
+    cookie_write(block, 10000, 5);
+    CHECK(cookie_is(block, 10000, 5));
+    block_free(block);
+}
+
+/* What a fresh process does, by its second argument. Kept in static memory: lost on purpose. */
+static gn_stream *lost_stream;
+static void *lost_block;
+
+static void child_leak(void)
+{
+    for (size_t i = 0; i < 25; i++)
+        lost_block = block_make(1000 + i);
+    block_free(block_make(77));
+}
+
+static void child_shutdown(void)
+{
+    size_t leaked = 0;
+    child_leak();
+    CHECK_OK(gn_stream_create(suite.device, 0, 0, &lost_stream));
+    CHECK_OK(gn_shutdown(&leaked));
+    CHECK_U64(leaked, 26);
+}
+
+static void child_clean(void)
+{
+    block_free(block_make(1000));
+}
+
+static void child_poison(void)
+{
+    unsigned char bytes[5000];
+    void *block = block_make(sizeof bytes);
+    bytes_move(bytes, block, sizeof bytes);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        CHECK(bytes[i] == 0xD0);
+    block_free(block);
+    block_free(block_make(0));
+}
+
+static const struct child_mode {
+    const char *name;
+    void (*body)(void);
+    const char *debug; /* its GENESIS_DEBUG */
+} child_modes[] = {
+    {"leak", child_leak, ""},
+    {"shutdown", child_shutdown, ""},
+    {"clean", child_clean, ""},
+    {"poison", child_poison, "poison"},
+};
+
+static void child_start(void *context)
+{
+    const struct child_mode *mode = context;
+    (void)setenv("GENESIS_LOG", "warning", 1);
+    (void)setenv("GENESIS_DEBUG", mode->debug, 1);
+    (void)execl("/proc/self/exe", "test_memory", suite.type_name, mode->name, (char *)NULL);
+    check_fail(__FILE__, __LINE__, "the program can start itself");
+}
+
+static void child_mode_run(const char *name, struct child_result *result)
+{
+    for (size_t i = 0; i < sizeof child_modes / sizeof *child_modes; i++) {
+        if (strcmp(child_modes[i].name, name) == 0)
+            child_run(child_start, (void *)(uintptr_t)&child_modes[i], result);
+    }
+    CHECK(child_is_ok(result));
+}
+
+/* Twenty blocks by name and the others as a number, in debug builds; nothing in others. */
+static void leaks_check(const struct child_result *result, int objects)
+{
+#ifdef GNI_DEBUG
+    const int lines = 21 + objects;
+    CHECK(child_count(result, "and 5 more blocks") == 1);
+    CHECK(child_count(result, "(allocation ") == 20);
+    CHECK(child_count(result, " 1 streams, events and modules") == objects);
+#else
+    const int lines = 0;
+    (void)objects;
+#endif
+    CHECK(child_count(result, "genesis: warning: leak: ") == lines);
+    CHECK(child_count(result, "genesis: ") == lines);
+}
+
+static void test_leak_reports(void)
+{
+    static struct child_result result;
+    child_mode_run("leak", &result);
+    leaks_check(&result, 0);
+    child_mode_run("shutdown", &result);
+    leaks_check(&result, 1); /* said once, and not again at the end */
+    child_mode_run("clean", &result);
+    CHECK_TEXT(result.text, "");
+}
+
+static void test_poison(void)
+{
+    static struct child_result result;
+    child_mode_run("poison", &result);
+    CHECK_TEXT(result.text, "");
+}
+
+/* ---- the programs --------------------------------------------------------------------------- */
+
+/* Another manager of the same device, made by hand; making it survives failing host memory. */
+static void other_manager_make(void)
+{
+    size_t live = gni_host_live_count();
+    gni_host_fail_after(1);
+    CHECK_STATUS(gni_memory_policy_direct.create(suite.device, &suite.other),
+                 GN_ERROR_OUT_OF_HOST_MEMORY);
+    gni_host_fail_after(-1);
+    CHECK(suite.other == NULL && gni_host_live_count() == live);
+    CHECK_OK(gni_memory_policy_direct.create(suite.device, &suite.other));
+    CHECK_OK(gn_memory_alloc(suite.other, 100, NULL, &suite.theirs));
+}
+
+static void suite_run(void)
+{
+    other_manager_make();
+    RUN(test_manager);
+    RUN(test_bad_arguments);
+    RUN(test_sizes);
+    RUN(test_no_bytes_have_an_address);
+    RUN(test_absurd_sizes);
+    RUN(test_foreign_pointers);
+    RUN(test_double_free);
+    RUN(test_interior_pointers);
+    RUN(test_wrong_size);
+    RUN(test_other_managers_pointer);
+    RUN(test_free_with_pending_work);
+    RUN(test_address_reuse);
+    RUN(test_history_is_bounded);
+    RUN(test_peaks);
+    RUN(test_random_programs);
+    RUN(test_out_of_memory);
+    RUN(test_host_memory_fails);
+    RUN(test_threads);
+    RUN(test_frees_race);
+    RUN(test_shutdown);
+    RUN(test_leak_reports);
+    RUN(test_poison);
+}
+
+static bool suite_init(gn_device_type type)
+{
+    int count = 0;
+    suite.is_cpu = type == GN_DEVICE_CPU;
+    if (gn_device_count(type, &count) != GN_OK || count == 0)
+        return false;
+    CHECK_OK(gn_device_get(type, 0, &suite.device));
+    CHECK_OK(gn_memory_manager_get(suite.device, &suite.manager));
+    return suite.manager != NULL;
+}
+
+static int child_main(const char *name)
+{
+    for (size_t i = 0; i < sizeof child_modes / sizeof *child_modes; i++) {
+        if (strcmp(child_modes[i].name, name) == 0)
+            child_modes[i].body();
+    }
+    return check_count > 0 && check_failures == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    suite.type_name = argc > 1 ? argv[1] : "cpu";
+    bool is_child = argc > 2;
+    if (!is_child)
+        (void)setenv("GENESIS_LOG", "error", 1); /* debug builds would report planned leaks */
+    if (!suite_init(strcmp(suite.type_name, "cuda") == 0 ? GN_DEVICE_CUDA : GN_DEVICE_CPU)) {
+        printf("skipped: %s\n", gn_error_detail());
+        return CHECK_SKIPPED;
+    }
+    if (is_child)
+        return child_main(argv[2]);
+    suite_run();
+    return check_result();
+}
