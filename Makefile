@@ -13,12 +13,12 @@
 SECONDS ?= 60
 GPU_PYTHON ?= python3
 SANITIZER ?= compute-sanitizer
-NINJA = ninja -C $(1) $(if $(filter-out true,$(VERBOSE)),--quiet)
+NINJA = ninja -C $(1) $(if $(VERBOSE),--verbose,--quiet)
 CTEST = ctest --output-on-failure --no-tests=error -LE gpu --test-dir
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -11
+	@sed -n '1,10s/^# \{0,1\}//p' Makefile
 
 # ---- the two commands ----
 
@@ -60,18 +60,19 @@ tsan: build
 	$(CTEST) build-tsan
 
 clang: build
+	@tools/setup lint
 	@test -f build-clang/build.ninja || cmake -S . -B build-clang -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DPython3_EXECUTABLE=$(CURDIR)/.venv/bin/python
 	@$(call NINJA,build-clang)
 	$(CTEST) build-clang
 
 lint:
-	@tools/setup test
+	@tools/setup lint
 	clang-format --dry-run -Werror $(C_FILES)
 	.venv/bin/ruff check --quiet .
 	.venv/bin/ruff format --quiet --check .
 
 fmt:
-	@tools/setup test
+	@tools/setup lint
 	clang-format -i $(C_FILES)
 	.venv/bin/ruff check --quiet --fix .
 	.venv/bin/ruff format --quiet .

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import statistics
 import subprocess
 import sys
@@ -19,11 +20,9 @@ def milliseconds(code: str) -> float:
 
 def main() -> None:
     """Print the table."""
-    codes = {
-        "bare Python": "pass",
-        "import genesis": "import genesis",
-        "import numpy": "import numpy",
-    }
+    codes = {"bare Python": "pass", "import genesis": "import genesis"}
+    if importlib.util.find_spec("numpy"):
+        codes["import numpy"] = "import numpy"
     times: dict[str, list[float]] = {name: [] for name in codes}
     for _ in range(ROUNDS):
         for name, code in codes.items():

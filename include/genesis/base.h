@@ -3,7 +3,8 @@
  *
  * Everything that can fail returns a gn_status. Results come back through the last arguments and
  * are left untouched on failure. A sentence about the last failure of the calling thread is kept
- * until that thread's next failure: gn_error_detail().
+ * until that thread's next failure: gn_error_detail(). GN_ERROR_NOT_READY is an answer rather than a
+ * failure, and leaves it alone.
  *
  * Threads: every function of this library may be called from any thread unless it says otherwise.
  */

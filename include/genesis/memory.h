@@ -65,7 +65,7 @@ typedef struct gn_memory_statistics {
     uint64_t free_bytes_total;
     uint64_t out_of_memory_count; /* allocations that failed for want of memory */
     uint64_t refused_count;       /* frees that were refused: wrong address or size, or twice */
-    uint64_t driver_alloc_count;  /* calls of the driver's or system's allocation */
+    uint64_t driver_alloc_count;  /* that the driver or system gave */
     uint64_t driver_free_count;
 } gn_memory_statistics;
 
@@ -79,8 +79,8 @@ GN_API gn_status gn_memory_reset_peaks(gn_memory_manager *manager) GN_NODISCARD;
 /*
  * Frees every block of every manager and gives the devices back that have no streams, events or
  * modules left. Every address that a manager handed out is invalid after this; the library can be
- * used again, with the same devices and managers. In debug builds blocks and objects that were
- * still alive are reported as leaks on standard error. `leaked` (may be NULL) gets their number.
+ * used again, with the same devices and managers. A stream that is a thread's current one counts as
+ * alive. In debug builds blocks and objects that were still alive are reported as leaks on standard error. `leaked` (may be NULL) gets their number.
  * The caller makes sure that no other thread uses the library meanwhile.
  */
 GN_API gn_status gn_shutdown(size_t *leaked) GN_NODISCARD;

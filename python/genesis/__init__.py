@@ -12,8 +12,6 @@ Examples
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from genesis import cuda
 from genesis._C import (
     DeviceLostError,
@@ -23,7 +21,10 @@ from genesis._C import (
     device,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from genesis.ndarray.cuda_memory_manager import CUDAMemoryManager
 
     memory_manager: CUDAMemoryManager
@@ -35,12 +36,11 @@ __all__ = [
     "__version__",
     "cuda",
     "device",
-    "memory_manager",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    # Asked for each time, since it follows the current device.
+    # Asked for each time, since it follows the current device. Not in __all__: it starts CUDA.
     if name == "memory_manager":
         from genesis.ndarray.cuda_memory_manager import get_memory_manager
 
@@ -49,4 +49,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), "memory_manager"})

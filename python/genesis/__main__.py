@@ -6,7 +6,8 @@ import argparse
 import glob
 import os
 import platform
-import sys
+import site
+import sysconfig
 
 import genesis
 from genesis import _C
@@ -23,10 +24,25 @@ def _bytes(number: int) -> str:
 
 
 def _add_wheel_directories() -> None:
-    """Tell the library where the nvidia wheels of this environment keep their files."""
-    for root in sys.path:
-        for directory in sorted(glob.glob(os.path.join(glob.escape(root), "nvidia", "*", "lib"))):
-            _C.add_library_directory(os.path.abspath(directory))
+    """Tell the library where the nvidia wheels of this environment keep their files.
+
+    Only where packages are installed: never the current directory, which may be on sys.path.
+    """
+    paths = sysconfig.get_paths()
+    roots = {
+        paths["purelib"],
+        paths["platlib"],
+        *site.getsitepackages(),
+        site.getusersitepackages(),
+    }
+    for root in sorted(roots):
+        for name in ("libnvrtc.so.*", "libcublasLt.so.*"):
+            pattern = os.path.join(glob.escape(root), "nvidia", "*", "lib", name)
+            for directory in sorted({os.path.dirname(path) for path in glob.glob(pattern)}):
+                try:
+                    _C.add_library_directory(directory)
+                except ValueError:
+                    return  # enough is enough
 
 
 def _device_lines(name: str) -> list[str]:
@@ -56,9 +72,11 @@ def info_lines() -> list[str]:
     """What ``python -m genesis info`` prints, line by line."""
     _add_wheel_directories()
     lines = [f"genesis {genesis.__version__}, Python {platform.python_version()}", ""]
-    lines += _device_lines("cpu")
-    for index in range(genesis.cuda.device_count()):
-        lines += _device_lines(f"cuda:{index}")
+    for name in ["cpu", *(f"cuda:{index}" for index in range(genesis.cuda.device_count()))]:
+        try:
+            lines += _device_lines(name)
+        except RuntimeError as error:  # one broken GPU must not hide the others
+            lines.append(f"{name}: cannot be used: {error}")
     lines.append("")
     for library in _C.libraries():
         found = f"{_version(library['version'])} ({library['path']})"

@@ -6,13 +6,17 @@ be a number, a name such as ``"cuda:1"``, a :class:`genesis.device`, or None for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from _thread import get_ident
 
 from genesis import _C
 from genesis._C import Event, Stream
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Any
+
+    from genesis._types import DeviceProperties
 
     DeviceLike = _C.device | str | int | None
 
@@ -42,30 +46,13 @@ __all__ = [
 ]
 
 
-class DeviceProperties(NamedTuple):
-    """What a device is. Sizes are in bytes, rates in kHz."""
+def __getattr__(name: str) -> Any:
+    # typing is slow to import, and most programs never ask what a device is.
+    if name == "DeviceProperties":
+        from genesis._types import DeviceProperties
 
-    name: str
-    uuid: str
-    pci_bus_id: str
-    total_memory: int
-    major: int
-    minor: int
-    multi_processor_count: int
-    warp_size: int
-    max_threads_per_block: int
-    max_threads_per_multi_processor: int
-    registers_per_multi_processor: int
-    shared_memory_per_block: int
-    shared_memory_per_block_optin: int
-    shared_memory_per_multi_processor: int
-    l2_cache_size: int
-    clock_rate_khz: int
-    memory_clock_rate_khz: int
-    memory_bus_width_bits: int
-    is_integrated: bool
-    has_virtual_memory: bool
-    has_stream_ordered_memory: bool
+        return DeviceProperties
+    raise AttributeError(f"module 'genesis.cuda' has no attribute {name!r}")
 
 
 # ---- devices ------------------------------------------------------------------------------------
@@ -119,6 +106,8 @@ def set_device(device: DeviceLike) -> None:
 class device:  # noqa: N801 - a context manager that PyTorch's users know by this name
     """Use a CUDA device inside a ``with`` block, and the one before after it.
 
+    None or a negative number changes nothing.
+
     Examples
     --------
     >>> import genesis
@@ -128,15 +117,18 @@ class device:  # noqa: N801 - a context manager that PyTorch's users know by thi
     """
 
     def __init__(self, device: DeviceLike) -> None:
-        self.idx = _C.device(device).index if device is not None else _C.current_device()
+        if device is None or (isinstance(device, int) and device < 0):
+            self.idx = -1
+            return
+        self.idx = _C.device(device).index
         if self.idx is None:
             raise ValueError("genesis.cuda.device() takes a CUDA device")
-        self._before: list[int] = []
 
     def __enter__(self) -> device:
         before = _C.current_device()
-        _C.set_device(self.idx)
-        self._before.append(before)
+        if self.idx >= 0:
+            _C.set_device(self.idx)
+        _thread_stack("device").append(before)
         return self
 
     def __exit__(
@@ -145,7 +137,27 @@ class device:  # noqa: N801 - a context manager that PyTorch's users know by thi
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        _C.set_device(self._before.pop())
+        _restore_device(_thread_stack("device").pop())
+
+
+# What ``with`` blocks put back, last in first out. Each thread has stacks of its own, so that
+# threads can share one context manager.
+_stacks: dict[tuple[str, int], list[Any]] = {}
+
+
+def _thread_stack(kind: str) -> list[Any]:
+    return _stacks.setdefault((kind, get_ident()), [])
+
+
+def _restore_device(index: int) -> None:
+    if index == _C.current_device():
+        return
+    try:
+        _C.set_device(index)
+    except RuntimeError:
+        # In a forked child there is nothing to put back, and no reason to hide the exception that
+        # may be on its way.
+        pass
 
 
 def get_device_properties(device: DeviceLike = None) -> DeviceProperties:
@@ -157,6 +169,8 @@ def get_device_properties(device: DeviceLike = None) -> DeviceProperties:
     >>> genesis.cuda.get_device_properties("cpu").total_memory > 0
     True
     """
+    from genesis._types import DeviceProperties
+
     return DeviceProperties(**_C.device_properties(device))
 
 
@@ -206,11 +220,30 @@ def ExternalStream(stream_ptr: int, device: DeviceLike = None) -> Stream:  # noq
     return _C.external_stream(stream_ptr, device)
 
 
+def _enter_stream(stream: Stream) -> Stream:
+    where = stream.device
+    before = _C.current_stream(where), _C.current_device()
+    _C.set_current_stream(stream)
+    if where.type == "cuda":
+        _C.set_device(where)
+    _thread_stack("stream").append(before)
+    return stream
+
+
+def _exit_stream(stream: Stream) -> None:
+    before, index = _thread_stack("stream").pop()
+    _C.set_current_stream(before)
+    _restore_device(index)
+
+
+_FRESH = object()
+
+
 class stream:  # noqa: N801 - a context manager that PyTorch's users know by this name
     """Use a stream inside a ``with`` block, and the one before after it.
 
-    The stream's device is the current one inside the block, too. With no argument, or None, a fresh
-    stream of the current CUDA device is made.
+    The stream's device is the current one inside the block, too. With no argument a fresh stream of
+    the current CUDA device is made; None changes nothing.
 
     Examples
     --------
@@ -219,17 +252,12 @@ class stream:  # noqa: N801 - a context manager that PyTorch's users know by thi
     ...     assert genesis.cuda.current_stream("cpu") == side
     """
 
-    def __init__(self, stream: Stream | None = None) -> None:
-        self.stream = Stream() if stream is None else stream
-        self._before: list[tuple[Stream, int]] = []
+    def __init__(self, stream: Stream | None = _FRESH) -> None:  # type: ignore[assignment]
+        self.stream = Stream() if stream is _FRESH else stream
 
-    def __enter__(self) -> Stream:
-        where = self.stream.device
-        before = _C.current_stream(where), _C.current_device()
-        _C.set_current_stream(self.stream)
-        if where.type == "cuda":
-            _C.set_device(where)
-        self._before.append(before)
+    def __enter__(self) -> Stream | None:
+        if self.stream is not None:
+            _enter_stream(self.stream)
         return self.stream
 
     def __exit__(
@@ -238,18 +266,16 @@ class stream:  # noqa: N801 - a context manager that PyTorch's users know by thi
         value: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        stream, index = self._before.pop()
-        _C.set_current_stream(stream)
-        if stream.device.type == "cuda":
-            _C.set_device(index)
+        if self.stream is not None:
+            _exit_stream(self.stream)
 
 
 # ---- memory -------------------------------------------------------------------------------------
 
 
 def _statistics(device: DeviceLike) -> dict[str, int] | None:
-    """The counters of a device's memory manager, or None where there is no CUDA device."""
-    if device is None and not is_available():
+    """The counters of a device's memory manager, or None where there is no CUDA at all."""
+    if device is None and _C.cuda_is_missing():
         return None
     return _C.MemoryManager(device).statistics()
 
@@ -274,7 +300,7 @@ def memory_reserved(device: DeviceLike = None) -> int:
 
 def reset_peak_memory_stats(device: DeviceLike = None) -> None:
     """Set the peaks of a device to what is live now."""
-    if device is not None or is_available():
+    if device is not None or not _C.cuda_is_missing():
         _C.MemoryManager(device).reset_peaks()
 
 

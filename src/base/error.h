@@ -36,6 +36,13 @@
 
 void gni_error_keep(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 
+/* For public entrances: refuses an argument, with the function's name. */
+#define GN_CHECK_ARGUMENT(condition, text)                                      \
+    do {                                                                        \
+        if (!(condition))                                                       \
+            return gni_error(GN_ERROR_INVALID_VALUE, "%s: %s", __func__, text); \
+    } while (0)
+
 /* The sentence for a failed allocation of host memory for our own bookkeeping. */
 gn_status gni_error_host_memory(size_t nbytes);
 

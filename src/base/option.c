@@ -6,6 +6,7 @@
  */
 #include "base/option.h"
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/auxv.h>
 
 extern char **environ;
 
@@ -294,13 +296,16 @@ static void option_range_print(const struct option_rule *rule, char *buffer, siz
 
 static void option_fork_prepare(void)
 {
-    gni_mutex_lock(&option_mutex);
+    gni_mutex_fork_lock(&option_mutex);
 }
 
-static void option_fork_done(void)
+static void option_fork_done(bool is_child)
 {
-    gni_mutex_unlock(&option_mutex);
+    (void)is_child;
+    gni_mutex_fork_unlock(&option_mutex);
 }
+
+static const struct gni_fork_handlers option_fork = {option_fork_prepare, option_fork_done};
 
 static bool option_is_known(const char *name, size_t length)
 {
@@ -313,12 +318,14 @@ static bool option_is_known(const char *name, size_t length)
 
 static void option_start(void)
 {
-    (void)pthread_atfork(option_fork_prepare, option_fork_done, option_fork_done);
+    gni_fork_register(GNI_FORK_OPTION, &option_fork);
 }
 
 /* Rule 3. Called once, from outside option_mutex, since it prints. */
 static void option_unknown_report(void)
 {
+    if (getauxval(AT_SECURE) != 0) /* rule 4, as secure_getenv() does it */
+        return;
     for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
         size_t length = strcspn(*entry, "=");
         if (strncmp(*entry, "GENESIS_", 8) == 0 && !option_is_known(*entry, length))
@@ -333,6 +340,8 @@ static void option_read(enum gni_option option, char *warning, size_t warning_si
     const struct option_rule *rule = &option_rules[option];
     struct option_value *value = &option_values[option];
     const char *given = secure_getenv(rule->variable);
+    if (given != NULL && given[0] == '\0')
+        given = NULL; /* empty is not set */
     warning[0] = '\0';
     if (given != NULL &&
         (strlen(given) >= sizeof value->text || !option_parse(rule, given, value))) {

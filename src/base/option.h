@@ -6,7 +6,7 @@
  *      no effect. Nothing is read at load time, so CUDA variables are read at the first CUDA use.
  *   2. A bad value is one warning and the default, never a failure.
  *   3. A GENESIS_ name that is not in the table is one warning.
- *   4. In a setuid or setgid program the environment is ignored.
+ *   4. An empty value is none. In a setuid or setgid program the environment is ignored.
  */
 #ifndef GNI_BASE_OPTION_H
 #define GNI_BASE_OPTION_H

@@ -5,10 +5,7 @@
  * without a lock are C17 <stdatomic.h> objects.
  *
  * Lock order: a thread that holds a lock of one layer may take locks of lower layers only (memory,
- * then device, then base), and the order within a layer stands at the top of its files. fork() is
- * made safe by the modules themselves: each registers handlers with pthread_atfork() when it is
- * first used. The handlers that run before the fork run in reverse order of registration, which is
- * the lock order, because an upper layer starts the lower one before it registers its own.
+ * then device, then base). fork.h has the order in full, and makes fork() keep it.
  */
 #ifndef GNI_BASE_THREAD_H
 #define GNI_BASE_THREAD_H
@@ -16,18 +13,22 @@
 #include "base/error.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct gni_mutex {
     pthread_mutex_t native;
+    _Atomic(const void *) owner; /* who locked it last, and NULL after an unlock: for fork() only */
+    bool is_passed_over;         /* by the owner's own fork() */
 };
 
-#define GNI_MUTEX_INIT            \
-    {                             \
-        PTHREAD_MUTEX_INITIALIZER \
+#define GNI_MUTEX_INIT                       \
+    {                                        \
+        .native = PTHREAD_MUTEX_INITIALIZER, \
     }
 
 static inline void gni_mutex_init(struct gni_mutex *mutex)
 {
+    *mutex = (struct gni_mutex)GNI_MUTEX_INIT;
     int failed = pthread_mutex_init(&mutex->native, NULL);
     gni_assert(!failed);
     (void)failed;
@@ -40,18 +41,40 @@ static inline void gni_mutex_deinit(struct gni_mutex *mutex)
     (void)failed;
 }
 
+/* An address that no other living thread has. */
+const void *gni_thread_self(void);
+
 static inline void gni_mutex_lock(struct gni_mutex *mutex)
 {
     int failed = pthread_mutex_lock(&mutex->native);
     gni_assert(!failed);
     (void)failed;
+    atomic_store_explicit(&mutex->owner, gni_thread_self(), memory_order_relaxed);
 }
 
 static inline void gni_mutex_unlock(struct gni_mutex *mutex)
 {
+    atomic_store_explicit(&mutex->owner, NULL, memory_order_relaxed);
     int failed = pthread_mutex_unlock(&mutex->native);
     gni_assert(!failed);
     (void)failed;
+}
+
+/* For fork handlers: passes over a lock that the thread holds already. */
+static inline void gni_mutex_fork_lock(struct gni_mutex *mutex)
+{
+    if (atomic_load_explicit(&mutex->owner, memory_order_relaxed) == gni_thread_self())
+        mutex->is_passed_over = true;
+    else
+        gni_mutex_lock(mutex);
+}
+
+static inline void gni_mutex_fork_unlock(struct gni_mutex *mutex)
+{
+    if (mutex->is_passed_over)
+        mutex->is_passed_over = false;
+    else
+        gni_mutex_unlock(mutex);
 }
 
 struct gni_once {

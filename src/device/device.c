@@ -8,6 +8,8 @@
 #include "device/device.h"
 
 #include "base/checked.h"
+#include "base/fork.h"
+#include "base/hash.h"
 #include "base/host.h"
 #include "base/thread.h"
 #include "device/cpu/cpu.h"
@@ -28,12 +30,6 @@ static pthread_key_t thread_key;
 static struct gni_once thread_key_once = GNI_ONCE_INIT;
 
 /* ---- checks --------------------------------------------------------------------------------- */
-
-#define CHECK_ARGUMENT(condition, text)                                         \
-    do {                                                                        \
-        if (!(condition))                                                       \
-            return gni_error(GN_ERROR_INVALID_VALUE, "%s: %s", __func__, text); \
-    } while (0)
 
 static gn_status bytes_check(const char *function, size_t nbytes)
 {
@@ -65,7 +61,7 @@ struct gni_device_label gni_device_label(const gn_device *device)
 
 gn_status gn_device_count(gn_device_type type, int *count)
 {
-    CHECK_ARGUMENT(count != NULL, "count is NULL");
+    GN_CHECK_ARGUMENT(count != NULL, "count is NULL");
     switch (type) {
     case GN_DEVICE_CPU:
         *count = 1;
@@ -88,7 +84,7 @@ static gn_status device_index_check(gn_device_type type, int index)
 
 gn_status gn_device_get(gn_device_type type, int index, gn_device **device)
 {
-    CHECK_ARGUMENT(device != NULL, "device is NULL");
+    GN_CHECK_ARGUMENT(device != NULL, "device is NULL");
     GN_TRY(device_index_check(type, index));
     if (type == GN_DEVICE_CPU)
         return gni_cpu_device_open(device);
@@ -119,20 +115,21 @@ gn_status gn_device_set_current(gn_device_type type, int index)
 
 gn_status gn_device_get_properties(gn_device *device, gn_device_properties *properties)
 {
-    CHECK_ARGUMENT(device != NULL && properties != NULL, "device and properties must not be NULL");
+    GN_CHECK_ARGUMENT(device != NULL && properties != NULL,
+                      "device and properties must not be NULL");
     return device->ops->properties(device, properties);
 }
 
 gn_status gn_device_get_memory_info(gn_device *device, size_t *free_bytes, size_t *total_bytes)
 {
-    CHECK_ARGUMENT(device != NULL && free_bytes != NULL && total_bytes != NULL,
-                   "device and results must not be NULL");
+    GN_CHECK_ARGUMENT(device != NULL && free_bytes != NULL && total_bytes != NULL,
+                      "device and results must not be NULL");
     return device->ops->memory_info(device, free_bytes, total_bytes);
 }
 
 gn_status gn_device_synchronize(gn_device *device)
 {
-    CHECK_ARGUMENT(device != NULL, "device is NULL");
+    GN_CHECK_ARGUMENT(device != NULL, "device is NULL");
     return device->ops->synchronize(device);
 }
 
@@ -179,8 +176,8 @@ static gn_status stream_make(const gn_stream *model, gn_stream **out)
 
 gn_status gn_stream_create(gn_device *device, unsigned flags, int priority, gn_stream **stream)
 {
-    CHECK_ARGUMENT(device != NULL && stream != NULL, "device and stream must not be NULL");
-    CHECK_ARGUMENT((flags & ~(unsigned)GN_STREAM_NON_BLOCKING) == 0, "unknown flags");
+    GN_CHECK_ARGUMENT(device != NULL && stream != NULL, "device and stream must not be NULL");
+    GN_CHECK_ARGUMENT((flags & ~(unsigned)GN_STREAM_NON_BLOCKING) == 0, "unknown flags");
     gn_stream model = {
         .device = device, .kind = GNI_STREAM_OWNED, .flags = flags, .priority = priority};
     return stream_make(&model, stream);
@@ -188,7 +185,7 @@ gn_status gn_stream_create(gn_device *device, unsigned flags, int priority, gn_s
 
 gn_status gn_stream_from_handle(gn_device *device, void *handle, gn_stream **stream)
 {
-    CHECK_ARGUMENT(device != NULL && stream != NULL, "device and stream must not be NULL");
+    GN_CHECK_ARGUMENT(device != NULL && stream != NULL, "device and stream must not be NULL");
     uintptr_t number = (uintptr_t)handle;
     if (number <= 1) { /* CUDA's two names of its legacy default stream */
         *stream = gn_stream_retain(device->default_stream);
@@ -227,14 +224,14 @@ void gn_stream_release(gn_stream *stream)
 
 gn_status gn_stream_get_default(gn_device *device, gn_stream **stream)
 {
-    CHECK_ARGUMENT(device != NULL && stream != NULL, "device and stream must not be NULL");
+    GN_CHECK_ARGUMENT(device != NULL && stream != NULL, "device and stream must not be NULL");
     *stream = device->default_stream;
     return GN_OK;
 }
 
 gn_status gn_stream_get_current(gn_device *device, gn_stream **stream)
 {
-    CHECK_ARGUMENT(device != NULL && stream != NULL, "device and stream must not be NULL");
+    GN_CHECK_ARGUMENT(device != NULL && stream != NULL, "device and stream must not be NULL");
     gn_stream *current = current_stream[device->type][device->index];
     *stream = current != NULL ? current : device->default_stream;
     return GN_OK;
@@ -262,7 +259,7 @@ static void thread_key_create(void)
 
 gn_status gn_stream_set_current(gn_stream *stream)
 {
-    CHECK_ARGUMENT(stream != NULL, "stream is NULL");
+    GN_CHECK_ARGUMENT(stream != NULL, "stream is NULL");
     gni_once_run(&thread_key_once, thread_key_create);
     if (pthread_setspecific(thread_key, &thread_key) != 0) /* any value but NULL */
         return gni_error_host_memory(sizeof(void *));
@@ -290,25 +287,25 @@ int gn_stream_get_priority(const gn_stream *stream)
 
 gn_status gn_stream_get_id(gn_stream *stream, uint64_t *id)
 {
-    CHECK_ARGUMENT(stream != NULL && id != NULL, "stream and id must not be NULL");
+    GN_CHECK_ARGUMENT(stream != NULL && id != NULL, "stream and id must not be NULL");
     return stream->device->ops->stream_id(stream, id);
 }
 
 gn_status gn_stream_query(gn_stream *stream)
 {
-    CHECK_ARGUMENT(stream != NULL, "stream is NULL");
+    GN_CHECK_ARGUMENT(stream != NULL, "stream is NULL");
     return stream->device->ops->stream_query(stream);
 }
 
 gn_status gn_stream_synchronize(gn_stream *stream)
 {
-    CHECK_ARGUMENT(stream != NULL, "stream is NULL");
+    GN_CHECK_ARGUMENT(stream != NULL, "stream is NULL");
     return stream->device->ops->stream_synchronize(stream);
 }
 
 gn_status gn_stream_wait_event(gn_stream *stream, gn_event *event)
 {
-    CHECK_ARGUMENT(stream != NULL && event != NULL, "stream and event must not be NULL");
+    GN_CHECK_ARGUMENT(stream != NULL && event != NULL, "stream and event must not be NULL");
     if (stream->device->ops != event->device->ops) /* GPUs may wait for each other's events */
         return same_device_check(__func__, stream->device, event->device);
     return stream->device->ops->stream_wait_event(stream, event);
@@ -316,7 +313,7 @@ gn_status gn_stream_wait_event(gn_stream *stream, gn_event *event)
 
 gn_status gn_stream_is_capturing(gn_stream *stream, bool *is_capturing)
 {
-    CHECK_ARGUMENT(stream != NULL && is_capturing != NULL, "stream and result must not be NULL");
+    GN_CHECK_ARGUMENT(stream != NULL && is_capturing != NULL, "stream and result must not be NULL");
     return stream->device->ops->stream_is_capturing(stream, is_capturing);
 }
 
@@ -324,9 +321,9 @@ gn_status gn_stream_is_capturing(gn_stream *stream, bool *is_capturing)
 
 gn_status gn_event_create(gn_device *device, unsigned flags, gn_event **event)
 {
-    CHECK_ARGUMENT(device != NULL && event != NULL, "device and event must not be NULL");
-    CHECK_ARGUMENT((flags & ~(unsigned)(GN_EVENT_TIMING | GN_EVENT_BLOCKING_SYNC)) == 0,
-                   "unknown flags");
+    GN_CHECK_ARGUMENT(device != NULL && event != NULL, "device and event must not be NULL");
+    GN_CHECK_ARGUMENT((flags & ~(unsigned)(GN_EVENT_TIMING | GN_EVENT_BLOCKING_SYNC)) == 0,
+                      "unknown flags");
     gn_event *made = gni_host_alloc(sizeof *made);
     if (made == NULL)
         return gni_error_host_memory(sizeof *made);
@@ -363,30 +360,30 @@ void *gn_event_get_handle(const gn_event *event)
 
 gn_status gn_event_record(gn_event *event, gn_stream *stream)
 {
-    CHECK_ARGUMENT(event != NULL && stream != NULL, "event and stream must not be NULL");
+    GN_CHECK_ARGUMENT(event != NULL && stream != NULL, "event and stream must not be NULL");
     GN_TRY(same_device_check(__func__, event->device, stream->device));
     return event->device->ops->event_record(event, stream);
 }
 
 gn_status gn_event_query(gn_event *event)
 {
-    CHECK_ARGUMENT(event != NULL, "event is NULL");
+    GN_CHECK_ARGUMENT(event != NULL, "event is NULL");
     return event->device->ops->event_query(event);
 }
 
 gn_status gn_event_synchronize(gn_event *event)
 {
-    CHECK_ARGUMENT(event != NULL, "event is NULL");
+    GN_CHECK_ARGUMENT(event != NULL, "event is NULL");
     return event->device->ops->event_synchronize(event);
 }
 
 gn_status gn_event_elapsed(gn_event *start, gn_event *end, float *milliseconds)
 {
-    CHECK_ARGUMENT(start != NULL && end != NULL && milliseconds != NULL,
-                   "events and result must not be NULL");
+    GN_CHECK_ARGUMENT(start != NULL && end != NULL && milliseconds != NULL,
+                      "events and result must not be NULL");
     GN_TRY(same_device_check(__func__, start->device, end->device));
-    CHECK_ARGUMENT((start->flags & end->flags & GN_EVENT_TIMING) != 0,
-                   "both events must be created with GN_EVENT_TIMING");
+    GN_CHECK_ARGUMENT((start->flags & end->flags & GN_EVENT_TIMING) != 0,
+                      "both events must be created with GN_EVENT_TIMING");
     return start->device->ops->event_elapsed(start, end, milliseconds);
 }
 
@@ -394,20 +391,20 @@ gn_status gn_event_elapsed(gn_event *start, gn_event *end, float *milliseconds)
 
 gn_status gn_copy(void *destination, const void *source, size_t nbytes, gn_stream *stream)
 {
-    CHECK_ARGUMENT(stream != NULL, "stream is NULL");
+    GN_CHECK_ARGUMENT(stream != NULL, "stream is NULL");
     GN_TRY(bytes_check(__func__, nbytes));
     if (nbytes == 0)
         return stream->device->ops->check(stream->device);
-    CHECK_ARGUMENT(destination != NULL && source != NULL, "an address is NULL");
+    GN_CHECK_ARGUMENT(destination != NULL && source != NULL, "an address is NULL");
     return stream->device->ops->copy(stream, destination, source, nbytes);
 }
 
 gn_status gn_fill(void *destination, uint32_t value, size_t element_size, size_t count,
                   gn_stream *stream)
 {
-    CHECK_ARGUMENT(stream != NULL, "stream is NULL");
-    CHECK_ARGUMENT(element_size == 1 || element_size == 2 || element_size == 4,
-                   "the element size must be 1, 2 or 4 bytes");
+    GN_CHECK_ARGUMENT(stream != NULL, "stream is NULL");
+    GN_CHECK_ARGUMENT(element_size == 1 || element_size == 2 || element_size == 4,
+                      "the element size must be 1, 2 or 4 bytes");
     size_t nbytes;
     if (!gni_size_multiply(element_size, count, &nbytes))
         return gni_error(GN_ERROR_OVERFLOW, "gn_fill: %zu elements of %zu bytes do not fit", count,
@@ -415,37 +412,141 @@ gn_status gn_fill(void *destination, uint32_t value, size_t element_size, size_t
     GN_TRY(bytes_check(__func__, nbytes));
     if (nbytes == 0)
         return stream->device->ops->check(stream->device);
-    CHECK_ARGUMENT(destination != NULL, "the address is NULL");
-    CHECK_ARGUMENT((uintptr_t)destination % element_size == 0,
-                   "the address is not a multiple of the element size");
+    GN_CHECK_ARGUMENT(destination != NULL, "the address is NULL");
+    GN_CHECK_ARGUMENT((uintptr_t)destination % element_size == 0,
+                      "the address is not a multiple of the element size");
     return stream->device->ops->fill(stream, destination, value, element_size, count);
+}
+
+/* ---- page-locked memory --------------------------------------------------------------------- */
+
+/*
+ * Every page-locked block and registration, by address: it must go back to the device it came from, and
+ * as what it is. A driver takes it back through any device, and a device must not be closed under it.
+ */
+struct host_block {
+    gn_device *device;
+    size_t nbytes;
+    bool is_registered; /* the caller's memory, by gn_host_register() */
+};
+
+static struct gni_map host_blocks; /* address -> struct host_block *, owned */
+static struct gni_mutex host_mutex = GNI_MUTEX_INIT;
+static struct gni_once host_once = GNI_ONCE_INIT;
+
+static void host_fork_prepare(void)
+{
+    gni_mutex_fork_lock(&host_mutex);
+}
+
+static void host_fork_done(bool is_child)
+{
+    (void)is_child;
+    gni_mutex_fork_unlock(&host_mutex);
+}
+
+static const struct gni_fork_handlers host_fork = {host_fork_prepare, host_fork_done};
+
+static void host_start(void)
+{
+    gni_fork_register(GNI_FORK_DEVICE, &host_fork);
+}
+
+/* Notes a block that the device has just given or registered. */
+static gn_status host_block_add(gn_device *device, void *pointer, size_t nbytes, bool is_registered)
+{
+    gni_once_run(&host_once, host_start);
+    struct host_block *block = gni_host_alloc(sizeof *block);
+    if (block == NULL)
+        return gni_error_host_memory(sizeof *block);
+    *block = (struct host_block){device, nbytes, is_registered};
+    gni_mutex_lock(&host_mutex);
+    gn_status status = gni_map_insert(&host_blocks, (uintptr_t)pointer, block);
+    gni_mutex_unlock(&host_mutex);
+    if (status != GN_OK)
+        gni_host_free(block);
+    else
+        atomic_fetch_add(&device->object_count, 1);
+    return status;
+}
+
+/* Takes a block out, so that no other thread gives it back as well. */
+static gn_status host_block_take(gn_device *device, void *pointer, bool is_registered,
+                                 struct host_block **taken)
+{
+    gni_mutex_lock(&host_mutex);
+    struct host_block *block = gni_map_find(&host_blocks, (uintptr_t)pointer);
+    bool is_right =
+        block != NULL && block->device == device && block->is_registered == is_registered;
+    if (is_right)
+        (void)gni_map_take(&host_blocks, (uintptr_t)pointer, NULL);
+    gni_mutex_unlock(&host_mutex);
+    if (!is_right)
+        return gni_error(GN_ERROR_INVALID_POINTER, "%s: %p is not from %s with this device",
+                         gni_device_label(device).text, pointer,
+                         is_registered ? "gn_host_register" : "gn_host_alloc");
+    *taken = block;
+    return GN_OK;
+}
+
+/* The device took the block back, or refused: then it stays. The map had room for it. */
+static gn_status host_block_end(struct host_block *block, void *pointer, gn_status status)
+{
+    if (status == GN_OK) {
+        atomic_fetch_sub(&block->device->object_count, 1);
+        gni_host_free(block);
+        return GN_OK;
+    }
+    gni_mutex_lock(&host_mutex);
+    if (gni_map_insert(&host_blocks, (uintptr_t)pointer, block) != GN_OK)
+        gni_host_free(
+            block); /* only if other threads filled the map meanwhile, and memory is out */
+    gni_mutex_unlock(&host_mutex);
+    return status;
 }
 
 gn_status gn_host_alloc(gn_device *device, size_t nbytes, void **pointer)
 {
-    CHECK_ARGUMENT(device != NULL && pointer != NULL, "device and pointer must not be NULL");
+    GN_CHECK_ARGUMENT(device != NULL && pointer != NULL, "device and pointer must not be NULL");
     GN_TRY(bytes_check(__func__, nbytes));
-    return device->ops->host_alloc(device, nbytes > 0 ? nbytes : 1, pointer);
+    size_t taken = nbytes > 0 ? nbytes : 1;
+    void *made;
+    GN_TRY(device->ops->host_alloc(device, taken, &made));
+    gn_status status = host_block_add(device, made, taken, false);
+    if (status != GN_OK) {
+        (void)device->ops->host_free(device, made, taken);
+        return status;
+    }
+    *pointer = made;
+    return GN_OK;
 }
 
 gn_status gn_host_free(gn_device *device, void *pointer)
 {
-    CHECK_ARGUMENT(device != NULL, "device is NULL");
+    GN_CHECK_ARGUMENT(device != NULL, "device is NULL");
     if (pointer == NULL)
         return GN_OK;
-    return device->ops->host_free(device, pointer);
+    struct host_block *block;
+    GN_TRY(host_block_take(device, pointer, false, &block));
+    return host_block_end(block, pointer, device->ops->host_free(device, pointer, block->nbytes));
 }
 
 gn_status gn_host_register(gn_device *device, void *pointer, size_t nbytes)
 {
-    CHECK_ARGUMENT(device != NULL && pointer != NULL, "device and pointer must not be NULL");
-    CHECK_ARGUMENT(nbytes > 0, "there is nothing to register in 0 bytes");
+    GN_CHECK_ARGUMENT(device != NULL && pointer != NULL, "device and pointer must not be NULL");
+    GN_CHECK_ARGUMENT(nbytes > 0, "there is nothing to register in 0 bytes");
     GN_TRY(bytes_check(__func__, nbytes));
-    return device->ops->host_register(device, pointer, nbytes);
+    GN_TRY(device->ops->host_register(device, pointer, nbytes));
+    gn_status status = host_block_add(device, pointer, nbytes, true);
+    if (status != GN_OK)
+        (void)device->ops->host_unregister(device, pointer);
+    return status;
 }
 
 gn_status gn_host_unregister(gn_device *device, void *pointer)
 {
-    CHECK_ARGUMENT(device != NULL && pointer != NULL, "device and pointer must not be NULL");
-    return device->ops->host_unregister(device, pointer);
+    GN_CHECK_ARGUMENT(device != NULL && pointer != NULL, "device and pointer must not be NULL");
+    struct host_block *block;
+    GN_TRY(host_block_take(device, pointer, true, &block));
+    return host_block_end(block, pointer, device->ops->host_unregister(device, pointer));
 }

@@ -10,8 +10,9 @@
  * never asks which kind it is.
  *
  * Ownership: 1. devices live for ever. 2. A stream lives while it has an owner; the default streams
- * are owned by their devices. 3. An event has one owner. 4. A device counts its living streams,
- * events and modules in `object_count`; gn_shutdown() gives a device back only when there are none.
+ * are owned by their devices. 3. An event has one owner. 4. A device counts what lives on it in
+ * `object_count` (streams, events, modules, blocks of memory); gn_shutdown() gives a device back only
+ * when there is nothing.
  *
  * Threads: every slot may be called from any thread at any time.
  */
@@ -39,7 +40,7 @@ struct gn_device {
     const struct gni_device_ops *ops;
     gn_device_type type;
     int index;
-    atomic_int object_count;   /* living streams, events and modules; see Ownership 4 */
+    atomic_int object_count;   /* what lives on it; see Ownership 4 */
     gn_stream *default_stream; /* set when the device is opened, then constant */
 };
 
@@ -124,7 +125,7 @@ struct gni_device_ops {
 
     /* Host memory that the device can reach directly; nbytes > 0. */
     gn_status (*host_alloc)(gn_device *device, size_t nbytes, void **pointer);
-    gn_status (*host_free)(gn_device *device, void *pointer);
+    gn_status (*host_free)(gn_device *device, void *pointer, size_t nbytes);
     gn_status (*host_register)(gn_device *device, void *pointer, size_t nbytes);
     gn_status (*host_unregister)(gn_device *device, void *pointer);
 

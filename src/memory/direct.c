@@ -7,10 +7,11 @@
  *
  * Invariants, under the manager's mutex:
  *   D1  a block is in `blocks` exactly while its memory belongs to us and to a caller;
- *   D2  `blocks` has room for count + allocating + freeing entries: the threads that are in a
- * driver call may each have to insert a block afterwards, and that must not fail; D3  live_count is
- * count + freeing, and live_bytes the sum of their sizes; D4  a block leaves `blocks` before its
- * memory goes to the driver: from then on the driver may hand the same address to another thread.
+ *   D2  `blocks` has room for count + allocating + freeing entries: the threads that are in a driver
+ *       call may each have to insert a block afterwards, and that must not fail;
+ *   D3  live_count is count + freeing, and live_bytes the sum of their sizes;
+ *   D4  a block leaves `blocks` before its memory goes to the driver: from then on the driver may hand
+ *       the same address to another thread.
  *
  * The mutex is not held during a driver call, which may take milliseconds.
  */
@@ -168,6 +169,8 @@ static void peaks_raise(gn_memory_statistics *statistics)
 static void statistics_add(struct direct_manager *manager, const struct direct_block *block)
 {
     gn_memory_statistics *statistics = &manager->statistics;
+    atomic_fetch_add(&manager->base.device->object_count,
+                     1); /* it may not be closed under a block */
     statistics->alloc_count++;
     statistics->driver_alloc_count++;
     statistics->alloc_bytes_total += block->nbytes;
@@ -183,6 +186,7 @@ static void statistics_remove(struct direct_manager *manager, const struct direc
 {
     gn_memory_statistics *statistics = &manager->statistics;
     gni_assert(statistics->live_bytes >= block->nbytes && statistics->live_count > 0);
+    atomic_fetch_sub(&manager->base.device->object_count, 1);
     statistics->free_count++;
     statistics->driver_free_count++;
     statistics->free_bytes_total += block->nbytes;
@@ -396,18 +400,40 @@ static size_t direct_report_leaks(gn_memory_manager *base, size_t most)
     return count;
 }
 
+enum {
+    CLEAR_BATCH = 512,
+};
+
+/* Addresses of living blocks, as many as fit; their number. */
+static size_t blocks_list(struct direct_manager *manager, void **pointers, size_t capacity)
+{
+    size_t count = 0;
+    gni_mutex_lock(&manager->mutex);
+    gni_map_each (entry, &manager->blocks) {
+        if (count == capacity)
+            break;
+        pointers[count++] = ((struct direct_block *)entry->value)->pointer;
+    }
+    gni_mutex_unlock(&manager->mutex);
+    return count;
+}
+
 static gn_status direct_clear(gn_memory_manager *base)
 {
-    struct direct_manager *manager = direct_of(base);
-    for (;;) {
-        gni_mutex_lock(&manager->mutex);
-        struct gni_map_entry *entry = gni_map_next(&manager->blocks, NULL);
-        void *pointer = entry != NULL ? ((struct direct_block *)entry->value)->pointer : NULL;
-        gni_mutex_unlock(&manager->mutex);
-        if (entry == NULL)
-            return GN_OK;
-        GN_TRY(direct_free(base, pointer, NULL));
-    }
+    gn_status first = GN_OK;
+    void *pointers[CLEAR_BATCH];
+    size_t freed;
+    do { /* until a whole batch is refused, or nothing is left */
+        freed = 0;
+        size_t count = blocks_list(direct_of(base), pointers, CLEAR_BATCH);
+        for (size_t i = 0; i < count; i++) {
+            gn_status status = direct_free(base, pointers[i], NULL);
+            freed += status == GN_OK;
+            if (first == GN_OK)
+                first = status;
+        }
+    } while (freed > 0);
+    return first;
 }
 
 /* ---- making --------------------------------------------------------------------------------- */

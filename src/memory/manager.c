@@ -7,6 +7,7 @@
 #include "memory/manager.h"
 
 #include "base/checked.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -20,12 +21,6 @@ enum {
 static _Atomic(gn_memory_manager *) managers[2][GNI_DEVICE_MAX];
 static struct gni_mutex managers_mutex = GNI_MUTEX_INIT;
 static struct gni_once managers_once = GNI_ONCE_INIT;
-
-#define CHECK_ARGUMENT(condition, text)                                         \
-    do {                                                                        \
-        if (!(condition))                                                       \
-            return gni_error(GN_ERROR_INVALID_VALUE, "%s: %s", __func__, text); \
-    } while (0)
 
 /* Calls `visit` for every manager that was made. */
 static void managers_each(void (*visit)(gn_memory_manager *manager, void *context), void *context)
@@ -72,7 +67,7 @@ gn_status gn_shutdown(size_t *leaked)
         gni_log(GNI_LOG_WARNING, "leak: %d streams, events and modules were not destroyed",
                 objects);
 #endif
-    if (leaked != NULL)
+    if (status == GN_OK && leaked != NULL)
         *leaked = count + (size_t)objects;
     return status;
 }
@@ -102,26 +97,21 @@ static void manager_fork_done(gn_memory_manager *manager, void *is_child)
 /* Lock order: managers_mutex, then those of the managers. */
 static void managers_fork_prepare(void)
 {
-    gni_mutex_lock(&managers_mutex);
+    gni_mutex_fork_lock(&managers_mutex);
     managers_each(manager_fork_prepare, NULL);
 }
 
-static void managers_fork_parent(void)
+static void managers_fork_done(bool is_child)
 {
-    managers_each(manager_fork_done, &(bool){false});
-    gni_mutex_unlock(&managers_mutex);
+    managers_each(manager_fork_done, &is_child);
+    gni_mutex_fork_unlock(&managers_mutex);
 }
 
-static void managers_fork_child(void)
-{
-    managers_each(manager_fork_done, &(bool){true});
-    gni_mutex_unlock(&managers_mutex);
-}
+static const struct gni_fork_handlers managers_fork = {managers_fork_prepare, managers_fork_done};
 
 static void managers_start(void)
 {
-    (void)gni_log_is_on(GNI_LOG_WARNING); /* options start first: thread.h, the order at a fork */
-    (void)pthread_atfork(managers_fork_prepare, managers_fork_parent, managers_fork_child);
+    gni_fork_register(GNI_FORK_MEMORY, &managers_fork);
 #ifdef GNI_DEBUG
     (void)atexit(managers_at_exit);
 #endif
@@ -129,7 +119,7 @@ static void managers_start(void)
 
 gn_status gn_memory_manager_get(gn_device *device, gn_memory_manager **manager)
 {
-    CHECK_ARGUMENT(device != NULL && manager != NULL, "device and manager must not be NULL");
+    GN_CHECK_ARGUMENT(device != NULL && manager != NULL, "device and manager must not be NULL");
     _Atomic(gn_memory_manager *) *slot = &managers[device->type][device->index];
     gn_memory_manager *made = atomic_load_explicit(slot, memory_order_acquire);
     if (made == NULL) {
@@ -163,44 +153,44 @@ const char *gn_memory_manager_get_policy(const gn_memory_manager *manager)
 gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
                           void **pointer)
 {
-    CHECK_ARGUMENT(manager != NULL && pointer != NULL, "manager and pointer must not be NULL");
+    GN_CHECK_ARGUMENT(manager != NULL && pointer != NULL, "manager and pointer must not be NULL");
     if (!gni_size_is_possible(nbytes))
         return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device", nbytes);
     if (stream == NULL)
         GN_TRY(gn_stream_get_current(manager->device, &stream));
-    CHECK_ARGUMENT(stream->device == manager->device,
-                   "the stream and the manager belong to two devices");
+    GN_CHECK_ARGUMENT(stream->device == manager->device,
+                      "the stream and the manager belong to two devices");
     return manager->policy->alloc(manager, nbytes, stream, pointer);
 }
 
 gn_status gn_memory_free(gn_memory_manager *manager, void *pointer)
 {
-    CHECK_ARGUMENT(manager != NULL, "manager is NULL");
+    GN_CHECK_ARGUMENT(manager != NULL, "manager is NULL");
     return manager->policy->free(manager, pointer, NULL);
 }
 
 gn_status gn_memory_free_sized(gn_memory_manager *manager, void *pointer, size_t nbytes)
 {
-    CHECK_ARGUMENT(manager != NULL, "manager is NULL");
+    GN_CHECK_ARGUMENT(manager != NULL, "manager is NULL");
     return manager->policy->free(manager, pointer, &nbytes);
 }
 
 gn_status gn_memory_get_size(gn_memory_manager *manager, const void *pointer, size_t *nbytes)
 {
-    CHECK_ARGUMENT(manager != NULL && nbytes != NULL, "manager and nbytes must not be NULL");
+    GN_CHECK_ARGUMENT(manager != NULL && nbytes != NULL, "manager and nbytes must not be NULL");
     return manager->policy->size(manager, pointer, nbytes);
 }
 
 gn_status gn_memory_get_statistics(gn_memory_manager *manager, gn_memory_statistics *statistics)
 {
-    CHECK_ARGUMENT(manager != NULL && statistics != NULL,
-                   "manager and statistics must not be NULL");
+    GN_CHECK_ARGUMENT(manager != NULL && statistics != NULL,
+                      "manager and statistics must not be NULL");
     return manager->policy->statistics(manager, statistics);
 }
 
 gn_status gn_memory_reset_peaks(gn_memory_manager *manager)
 {
-    CHECK_ARGUMENT(manager != NULL, "manager is NULL");
+    GN_CHECK_ARGUMENT(manager != NULL, "manager is NULL");
     manager->policy->reset_peaks(manager);
     return GN_OK;
 }

@@ -39,6 +39,15 @@ static PyObject *cuda_device_count(PyObject *module, PyObject *unused)
     return status == GN_OK ? PyLong_FromLong(count) : error_raise(module_state_of(module), status);
 }
 
+static PyObject *cuda_is_missing(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    int count;
+    gn_status status;
+    CALL_UNLOCKED(status, gn_device_count(GN_DEVICE_CUDA, &count));
+    return PyBool_FromLong(status == GN_ERROR_UNAVAILABLE);
+}
+
 static PyObject *current_device(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -97,7 +106,8 @@ static PyObject *memory_info(PyObject *module, PyObject *name)
     if (device_from_python(state, name, &device) < 0)
         return NULL;
     size_t free_bytes, total_bytes;
-    gn_status status = gn_device_get_memory_info(device, &free_bytes, &total_bytes);
+    gn_status status;
+    CALL_UNLOCKED(status, gn_device_get_memory_info(device, &free_bytes, &total_bytes));
     if (status != GN_OK)
         return error_raise(state, status);
     return Py_BuildValue("KK", (unsigned long long)free_bytes, (unsigned long long)total_bytes);
@@ -120,7 +130,7 @@ static PyObject *synchronize(PyObject *module, PyObject *name)
 
 static PyObject *parse_size(PyObject *module, PyObject *text)
 {
-    const char *utf8 = PyUnicode_AsUTF8AndSize(text, NULL);
+    const char *utf8 = text_from_python(text);
     if (utf8 == NULL)
         return NULL;
     size_t bytes;
@@ -144,9 +154,9 @@ static PyObject *options(PyObject *module, PyObject *unused)
     PyObject *list = PyList_New(0);
     gn_option_description option;
     for (int i = 0; list != NULL && gn_option_describe(i, &option); i++) {
-        PyObject *item = Py_BuildValue("{ssssssssssss}", "name", option.name, "kind", option.kind,
+        PyObject *item = Py_BuildValue("{sssssssssNss}", "name", option.name, "kind", option.kind,
                                        "range", option.range, "default", option.standard, "value",
-                                       option.value, "meaning", option.meaning);
+                                       text_to_python(option.value), "meaning", option.meaning);
         if (list_append(&list, item) < 0)
             return NULL;
     }
@@ -176,7 +186,7 @@ static PyObject *libraries(PyObject *module, PyObject *unused)
 
 static PyObject *add_library_directory(PyObject *module, PyObject *text)
 {
-    const char *utf8 = PyUnicode_AsUTF8AndSize(text, NULL);
+    const char *utf8 = text_from_python(text);
     if (utf8 == NULL)
         return NULL;
     gn_status status = gn_library_add_directory(utf8);
@@ -189,6 +199,9 @@ static PyMethodDef module_functions[] = {
     {"cuda_device_count", cuda_device_count, METH_NOARGS,
      "cuda_device_count($module, /)\n--\n\n"
      "How many GPUs there are; RuntimeError with the reason where CUDA cannot be used."},
+    {"cuda_is_missing", cuda_is_missing, METH_NOARGS,
+     "cuda_is_missing($module, /)\n--\n\n"
+     "Whether this machine has no usable CUDA at all; not so in a forked child."},
     {"current_device", current_device, METH_NOARGS,
      "current_device($module, /)\n--\n\nThe index of this thread's current CUDA device."},
     {"set_device", set_device, METH_O,

@@ -50,6 +50,19 @@ PyObject *error_raise(const struct module_state *state, gn_status status);
         Py_END_ALLOW_THREADS;       \
     } while (0)
 
+/* METH_KEYWORDS functions have another type than the table's field; this is CPython's own way. */
+#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
+
+/* Makes and frees an object of one of our classes, whose fields start as zeros. */
+PyObject *object_alloc(PyTypeObject *class);
+void object_free(PyObject *self);
+
+/* Text that the library was given from outside and that may be no UTF-8. */
+PyObject *text_to_python(const char *text);
+
+/* UTF-8 without a zero byte in it; NULL and an exception otherwise. */
+const char *text_from_python(PyObject *text);
+
 /* A size or an address from any integer; ValueError if it is negative or too large. */
 int size_from_python(PyObject *object, const char *what, size_t *size);
 

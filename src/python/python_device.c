@@ -42,9 +42,11 @@ static int index_parse(const char *digits)
 static int device_parse(const struct module_state *state, PyObject *object, gn_device_type *type,
                         int *index)
 {
-    const char *text = PyUnicode_AsUTF8AndSize(object, NULL);
-    if (text == NULL)
-        return -1;
+    const char *text = text_from_python(object);
+    if (text == NULL) {
+        PyErr_Clear(); /* zero bytes and lone surrogates name nothing */
+        return device_parse_error(state, object);
+    }
     const char *colon = strchr(text, ':');
     size_t length = colon != NULL ? (size_t)(colon - text) : strlen(text);
     int number = colon != NULL ? index_parse(colon + 1) : -1;
@@ -120,9 +122,7 @@ int device_from_python(struct module_state *state, PyObject *object, gn_device *
 
 PyObject *device_to_python(struct module_state *state, gn_device_type type, int index)
 {
-    PyTypeObject *class = (PyTypeObject *)state->device_class;
-    allocfunc alloc = (allocfunc)PyType_GetSlot(class, Py_tp_alloc);
-    PyObject *made = alloc(class, 0);
+    PyObject *made = object_alloc((PyTypeObject *)state->device_class);
     if (made == NULL)
         return NULL;
     device_of(made)->type = type;
@@ -156,14 +156,6 @@ static PyObject *device_new(PyTypeObject *class, PyObject *arguments, PyObject *
         }
     }
     return device_to_python(state, type, index);
-}
-
-static void device_dealloc(PyObject *self)
-{
-    PyTypeObject *class = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(class, Py_tp_free);
-    release(self);
-    Py_DECREF(class);
 }
 
 static PyObject *device_str(PyObject *self)
@@ -262,7 +254,7 @@ static const char device_doc[] =
 static PyType_Slot device_slots[] = {
     {Py_tp_doc, (void *)device_doc},
     {Py_tp_new, device_new},
-    {Py_tp_dealloc, device_dealloc},
+    {Py_tp_dealloc, object_free},
     {Py_tp_repr, device_repr},
     {Py_tp_str, device_str},
     {Py_tp_hash, device_hash},

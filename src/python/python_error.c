@@ -1,5 +1,5 @@
 /*
- * python_error.c: which exception a status becomes, and integers that must be sizes.
+ * python_error.c: which exception a status becomes, and how numbers, texts and objects are made.
  */
 #include "module.h"
 
@@ -59,11 +59,10 @@ static PyObject *error_class(const struct module_state *state, gn_status status)
 
 PyObject *error_raise(const struct module_state *state, gn_status status)
 {
-    /* Paths and driver texts may hold any bytes. */
     const char *detail = status == GN_ERROR_NOT_READY ? "" : gn_error_detail();
     if (detail[0] == '\0')
         detail = gn_status_message(status);
-    PyObject *text = PyUnicode_DecodeUTF8(detail, (Py_ssize_t)strlen(detail), "replace");
+    PyObject *text = text_to_python(detail);
     if (text != NULL) {
         PyErr_SetObject(error_class(state, status), text);
         Py_DECREF(text);
@@ -87,4 +86,36 @@ int size_from_python(PyObject *object, const char *what, size_t *size)
     }
     Py_DECREF(number);
     return is_wrong ? -1 : 0;
+}
+
+/* ---- objects and texts ---------------------------------------------------------------------- */
+
+PyObject *object_alloc(PyTypeObject *class)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot(class, Py_tp_alloc);
+    return alloc(class, 0);
+}
+
+void object_free(PyObject *self)
+{
+    PyTypeObject *class = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(class, Py_tp_free);
+    release(self);
+    Py_DECREF(class);
+}
+
+PyObject *text_to_python(const char *text)
+{
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
+}
+
+const char *text_from_python(PyObject *text)
+{
+    Py_ssize_t length;
+    const char *utf8 = PyUnicode_AsUTF8AndSize(text, &length);
+    if (utf8 != NULL && strlen(utf8) != (size_t)length) {
+        PyErr_SetString(PyExc_ValueError, "the text has a zero byte in it");
+        return NULL;
+    }
+    return utf8;
 }

@@ -27,19 +27,10 @@ static PyObject *manager_new(PyTypeObject *class, PyObject *arguments, PyObject 
     CALL_UNLOCKED(status, gn_memory_manager_get(device, &manager));
     if (status != GN_OK)
         return error_raise(state, status);
-    allocfunc alloc = (allocfunc)PyType_GetSlot(class, Py_tp_alloc);
-    PyObject *made = alloc(class, 0);
+    PyObject *made = object_alloc(class);
     if (made != NULL)
         ((struct manager_object *)made)->manager = manager;
     return made;
-}
-
-static void manager_dealloc(PyObject *self)
-{
-    PyTypeObject *class = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(class, Py_tp_free);
-    release(self);
-    Py_DECREF(class);
 }
 
 static PyObject *manager_allocate(PyObject *self, PyObject *arguments, PyObject *keywords)
@@ -134,9 +125,6 @@ static PyObject *manager_get_policy(PyObject *self, void *unused)
     return PyUnicode_FromString(gn_memory_manager_get_policy(manager_of(self)));
 }
 
-/* METH_KEYWORDS functions have another type than the table's field; this is CPython's own way. */
-#define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
-
 static PyMethodDef manager_methods[] = {
     {"allocate_memory", WITH_KEYWORDS(manager_allocate),
      "allocate_memory($self, nbytes, stream=None)\n--\n\n"
@@ -174,9 +162,8 @@ static const char manager_doc[] =
     ">>> manager.free_memory(address)\n";
 
 static PyType_Slot manager_slots[] = {
-    {Py_tp_doc, (void *)manager_doc}, {Py_tp_new, manager_new},
-    {Py_tp_dealloc, manager_dealloc}, {Py_tp_methods, manager_methods},
-    {Py_tp_getset, manager_getset},   {0, NULL},
+    {Py_tp_doc, (void *)manager_doc}, {Py_tp_new, manager_new},       {Py_tp_dealloc, object_free},
+    {Py_tp_methods, manager_methods}, {Py_tp_getset, manager_getset}, {0, NULL},
 };
 
 static PyType_Spec manager_spec = {

@@ -25,20 +25,6 @@ static struct event_object *event_of(PyObject *object)
     return (struct event_object *)object;
 }
 
-static PyObject *object_alloc(PyTypeObject *class)
-{
-    allocfunc alloc = (allocfunc)PyType_GetSlot(class, Py_tp_alloc);
-    return alloc(class, 0);
-}
-
-static void object_free(PyObject *self)
-{
-    PyTypeObject *class = Py_TYPE(self);
-    freefunc release = (freefunc)PyType_GetSlot(class, Py_tp_free);
-    release(self);
-    Py_DECREF(class);
-}
-
 /* None, or the exception for a failed status. */
 static PyObject *none_or_raise(PyObject *self, gn_status status)
 {
@@ -117,7 +103,9 @@ static void stream_dealloc(PyObject *self)
 static PyObject *stream_query(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return ready_or_raise(self, gn_stream_query(stream_of(self)));
+    gn_status status;
+    CALL_UNLOCKED(status, gn_stream_query(stream_of(self)));
+    return ready_or_raise(self, status);
 }
 
 static PyObject *stream_synchronize(PyObject *self, PyObject *unused)
@@ -128,60 +116,100 @@ static PyObject *stream_synchronize(PyObject *self, PyObject *unused)
     return none_or_raise(self, status);
 }
 
-static PyObject *stream_wait_event(PyObject *self, PyObject *event)
+/* The one event or stream argument of a method, by place or by name. */
+static int argument_parse(PyObject *arguments, PyObject *keywords, const char *format,
+                          const char *name, PyObject **object)
 {
-    struct module_state *state = module_state_of_object(self);
-    if (!PyObject_TypeCheck(event, (PyTypeObject *)state->event_class)) {
-        PyErr_Format(PyExc_TypeError, "wait_event() takes an Event, not %R",
-                     (PyObject *)Py_TYPE(event));
-        return NULL;
-    }
-    if (event_of(event)->event == NULL)
-        Py_RETURN_NONE; /* never recorded: nothing to wait for */
-    return none_or_raise(self, gn_stream_wait_event(stream_of(self), event_of(event)->event));
+    char *names[] = {(char *)(uintptr_t)name, NULL};
+    return PyArg_ParseTupleAndKeywords(arguments, keywords, format, names, object) ? 0 : -1;
 }
 
-static PyObject *stream_wait_stream(PyObject *self, PyObject *other)
+static int event_check(const struct module_state *state, PyObject *object)
 {
-    struct module_state *state = module_state_of_object(self);
-    gn_stream *stream;
-    if (stream_from_python(state, other, gn_stream_get_device(stream_of(self)), &stream) < 0)
+    if (PyObject_TypeCheck(object, (PyTypeObject *)state->event_class))
+        return 0;
+    PyErr_Format(PyExc_TypeError, "an event must be a genesis.cuda.Event, not %R",
+                 (PyObject *)Py_TYPE(object));
+    return -1;
+}
+
+static PyObject *stream_wait_event(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    PyObject *object;
+    if (argument_parse(arguments, keywords, "O:wait_event", "event", &object) < 0 ||
+        event_check(module_state_of_object(self), object) < 0)
         return NULL;
+    gn_event *event = event_of(object)->event;
+    gn_status status = GN_OK;
+    if (event != NULL) /* never recorded: nothing to wait for */
+        CALL_UNLOCKED(status, gn_stream_wait_event(stream_of(self), event));
+    return none_or_raise(self, status);
+}
+
+/* Makes one stream wait for all that is in another now. */
+static gn_status streams_join(gn_stream *stream, gn_stream *other)
+{
     gn_event *event;
-    gn_status status = gn_event_create(gn_stream_get_device(stream), 0, &event);
-    if (status == GN_OK) {
-        status = gn_event_record(event, stream);
-        if (status == GN_OK)
-            status = gn_stream_wait_event(stream_of(self), event);
-        gn_event_destroy(event);
-    }
+    gn_status status = gn_event_create(gn_stream_get_device(other), 0, &event);
+    if (status != GN_OK)
+        return status;
+    status = gn_event_record(event, other);
+    if (status == GN_OK)
+        status = gn_stream_wait_event(stream, event);
+    gn_event_destroy(event);
+    return status;
+}
+
+static PyObject *stream_wait_stream(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    PyObject *object;
+    gn_stream *other;
+    if (argument_parse(arguments, keywords, "O:wait_stream", "stream", &object) < 0 ||
+        stream_from_python(module_state_of_object(self), object,
+                           gn_stream_get_device(stream_of(self)), &other) < 0)
+        return NULL;
+    gn_status status;
+    CALL_UNLOCKED(status, streams_join(stream_of(self), other));
     return none_or_raise(self, status);
 }
 
 static PyObject *event_record_on(PyObject *event, gn_stream *stream);
 
-static PyObject *stream_record_event(PyObject *self, PyObject *arguments)
+static PyObject *stream_record_event(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     PyObject *event = Py_None;
-    if (!PyArg_ParseTuple(arguments, "|O:record_event", &event))
+    if (argument_parse(arguments, keywords, "|O:record_event", "event", &event) < 0)
         return NULL;
     struct module_state *state = module_state_of_object(self);
-    if (event == Py_None) {
-        event = PyObject_CallNoArgs(state->event_class);
-        if (event == NULL)
-            return NULL;
-    } else if (PyObject_TypeCheck(event, (PyTypeObject *)state->event_class)) {
-        Py_INCREF(event);
-    } else {
-        PyErr_Format(PyExc_TypeError, "record_event() takes an Event, not %R",
-                     (PyObject *)Py_TYPE(event));
+    if (event != Py_None && event_check(state, event) < 0)
         return NULL;
-    }
+    event = event == Py_None ? PyObject_CallNoArgs(state->event_class) : Py_NewRef(event);
+    if (event == NULL)
+        return NULL;
     PyObject *done = event_record_on(event, stream_of(self));
     if (done == NULL)
         Py_CLEAR(event);
     Py_XDECREF(done);
     return event;
+}
+
+/* with stream: what genesis.cuda.stream() does. */
+static PyObject *stream_enter(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *cuda = PyImport_ImportModule("genesis.cuda");
+    PyObject *entered = cuda != NULL ? PyObject_CallMethod(cuda, "_enter_stream", "O", self) : NULL;
+    Py_XDECREF(cuda);
+    return entered;
+}
+
+static PyObject *stream_exit(PyObject *self, PyObject *arguments)
+{
+    (void)arguments;
+    PyObject *cuda = PyImport_ImportModule("genesis.cuda");
+    PyObject *left = cuda != NULL ? PyObject_CallMethod(cuda, "_exit_stream", "O", self) : NULL;
+    Py_XDECREF(cuda);
+    return left;
 }
 
 static PyObject *stream_get_device(PyObject *self, void *unused)
@@ -267,15 +295,17 @@ static PyMethodDef stream_methods[] = {
      "query($self, /)\n--\n\nTrue when all work submitted to the stream is complete."},
     {"synchronize", stream_synchronize, METH_NOARGS,
      "synchronize($self, /)\n--\n\nWaits until all work submitted to the stream is complete."},
-    {"wait_event", stream_wait_event, METH_O,
-     "wait_event($self, event, /)\n--\n\n"
+    {"wait_event", WITH_KEYWORDS(stream_wait_event),
+     "wait_event($self, event)\n--\n\n"
      "Makes work submitted from now on wait for the event, without blocking the host."},
-    {"wait_stream", stream_wait_stream, METH_O,
-     "wait_stream($self, stream, /)\n--\n\n"
+    {"wait_stream", WITH_KEYWORDS(stream_wait_stream),
+     "wait_stream($self, stream)\n--\n\n"
      "Makes work submitted from now on wait for all work now in another stream."},
-    {"record_event", stream_record_event, METH_VARARGS,
-     "record_event($self, event=None, /)\n--\n\n"
+    {"record_event", WITH_KEYWORDS(stream_record_event),
+     "record_event($self, event=None)\n--\n\n"
      "Records an event, a new one if none is given, and returns it."},
+    {"__enter__", stream_enter, METH_NOARGS, NULL},
+    {"__exit__", stream_exit, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
@@ -328,11 +358,15 @@ static PyType_Spec stream_spec = {
 
 static PyObject *event_new(PyTypeObject *class, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"enable_timing", "blocking", NULL};
-    int has_timing = 0, is_blocking = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|pp:Event", names, &has_timing,
-                                     &is_blocking))
+    static char *names[] = {"enable_timing", "blocking", "interprocess", NULL};
+    int has_timing = 0, is_blocking = 0, is_shared = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|ppp:Event", names, &has_timing,
+                                     &is_blocking, &is_shared))
         return NULL;
+    if (is_shared) {
+        PyErr_SetString(PyExc_ValueError, "events cannot be shared between processes");
+        return NULL;
+    }
     PyObject *made = object_alloc(class);
     if (made != NULL)
         event_of(made)->flags = (has_timing ? (unsigned)GN_EVENT_TIMING : 0) |
@@ -342,27 +376,42 @@ static PyObject *event_new(PyTypeObject *class, PyObject *arguments, PyObject *k
 
 static void event_dealloc(PyObject *self)
 {
-    gn_event_destroy(event_of(self)->event);
+    gn_event *event = event_of(self)->event;
+    Py_BEGIN_ALLOW_THREADS;
+    gn_event_destroy(event);
+    Py_END_ALLOW_THREADS;
     object_free(self);
+}
+
+/* The event of an object, made on the stream's device if it has none; two threads may meet here. */
+static gn_status event_ensure(struct event_object *own, gn_stream *stream)
+{
+    if (own->event != NULL)
+        return GN_OK;
+    gn_event *made;
+    gn_status status;
+    CALL_UNLOCKED(status, gn_event_create(gn_stream_get_device(stream), own->flags, &made));
+    if (status == GN_OK && own->event == NULL)
+        own->event = made;
+    else if (status == GN_OK)
+        gn_event_destroy(made);
+    return status;
 }
 
 static PyObject *event_record_on(PyObject *self, gn_stream *stream)
 {
-    struct event_object *own = event_of(self);
-    gn_status status = GN_OK;
-    if (own->event == NULL)
-        status = gn_event_create(gn_stream_get_device(stream), own->flags, &own->event);
+    gn_status status = event_ensure(event_of(self), stream);
     if (status == GN_OK)
-        status = gn_event_record(own->event, stream);
+        CALL_UNLOCKED(status, gn_event_record(event_of(self)->event, stream));
     return none_or_raise(self, status);
 }
 
 /* The stream argument of record() and wait(); None is the current CUDA device's current one. */
-static int event_stream_parse(PyObject *self, PyObject *arguments, const char *format,
-                              gn_stream **stream)
+static int event_stream_parse(PyObject *self, PyObject *arguments, PyObject *keywords,
+                              const char *format, gn_stream **stream)
 {
     PyObject *object = Py_None;
-    if (!PyArg_ParseTuple(arguments, format, &object))
+    if (argument_parse(arguments, keywords, format, "stream", &object) < 0)
         return -1;
     struct module_state *state = module_state_of_object(self);
     gn_device *device = NULL;
@@ -371,29 +420,34 @@ static int event_stream_parse(PyObject *self, PyObject *arguments, const char *f
     return stream_from_python(state, object, device, stream);
 }
 
-static PyObject *event_record(PyObject *self, PyObject *arguments)
+static PyObject *event_record(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     gn_stream *stream;
-    if (event_stream_parse(self, arguments, "|O:record", &stream) < 0)
+    if (event_stream_parse(self, arguments, keywords, "|O:record", &stream) < 0)
         return NULL;
     return event_record_on(self, stream);
 }
 
-static PyObject *event_wait(PyObject *self, PyObject *arguments)
+static PyObject *event_wait(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     gn_stream *stream;
-    if (event_stream_parse(self, arguments, "|O:wait", &stream) < 0)
+    if (event_stream_parse(self, arguments, keywords, "|O:wait", &stream) < 0)
         return NULL;
-    if (event_of(self)->event == NULL)
-        Py_RETURN_NONE;
-    return none_or_raise(self, gn_stream_wait_event(stream, event_of(self)->event));
+    gn_event *event = event_of(self)->event;
+    gn_status status = GN_OK;
+    if (event != NULL)
+        CALL_UNLOCKED(status, gn_stream_wait_event(stream, event));
+    return none_or_raise(self, status);
 }
 
 static PyObject *event_query(PyObject *self, PyObject *unused)
 {
     (void)unused;
     gn_event *event = event_of(self)->event;
-    return ready_or_raise(self, event != NULL ? gn_event_query(event) : GN_OK);
+    gn_status status = GN_OK;
+    if (event != NULL)
+        CALL_UNLOCKED(status, gn_event_query(event));
+    return ready_or_raise(self, status);
 }
 
 static PyObject *event_synchronize(PyObject *self, PyObject *unused)
@@ -406,14 +460,13 @@ static PyObject *event_synchronize(PyObject *self, PyObject *unused)
     return none_or_raise(self, status);
 }
 
-static PyObject *event_elapsed_time(PyObject *self, PyObject *end)
+static PyObject *event_elapsed_time(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     struct module_state *state = module_state_of_object(self);
-    if (!PyObject_TypeCheck(end, (PyTypeObject *)state->event_class)) {
-        PyErr_Format(PyExc_TypeError, "elapsed_time() takes an Event, not %R",
-                     (PyObject *)Py_TYPE(end));
+    PyObject *end;
+    if (argument_parse(arguments, keywords, "O:elapsed_time", "end_event", &end) < 0 ||
+        event_check(state, end) < 0)
         return NULL;
-    }
     if (event_of(self)->event == NULL || event_of(end)->event == NULL) {
         PyErr_SetString(PyExc_ValueError, "both events must be recorded before time is measured");
         return NULL;
@@ -421,6 +474,16 @@ static PyObject *event_elapsed_time(PyObject *self, PyObject *end)
     float milliseconds;
     gn_status status = gn_event_elapsed(event_of(self)->event, event_of(end)->event, &milliseconds);
     return status == GN_OK ? PyFloat_FromDouble((double)milliseconds) : error_raise(state, status);
+}
+
+static PyObject *event_get_device(PyObject *self, void *unused)
+{
+    (void)unused;
+    if (event_of(self)->event == NULL)
+        Py_RETURN_NONE;
+    gn_device *device = gn_event_get_device(event_of(self)->event);
+    return device_to_python(module_state_of_object(self), gn_device_get_type(device),
+                            gn_device_get_index(device));
 }
 
 static PyObject *event_get_handle(PyObject *self, void *unused)
@@ -431,40 +494,42 @@ static PyObject *event_get_handle(PyObject *self, void *unused)
 }
 
 static PyMethodDef event_methods[] = {
-    {"record", event_record, METH_VARARGS,
-     "record($self, stream=None, /)\n--\n\nMarks the end of all work now in the stream."},
-    {"wait", event_wait, METH_VARARGS,
-     "wait($self, stream=None, /)\n--\n\nMakes later work of the stream wait for the event."},
+    {"record", WITH_KEYWORDS(event_record),
+     "record($self, stream=None)\n--\n\nMarks the end of all work now in the stream."},
+    {"wait", WITH_KEYWORDS(event_wait),
+     "wait($self, stream=None)\n--\n\nMakes later work of the stream wait for the event."},
     {"query", event_query, METH_NOARGS,
      "query($self, /)\n--\n\nTrue when the recorded work is complete, or nothing was recorded."},
     {"synchronize", event_synchronize, METH_NOARGS,
      "synchronize($self, /)\n--\n\nWaits until the recorded work is complete."},
-    {"elapsed_time", event_elapsed_time, METH_O,
-     "elapsed_time($self, end, /)\n--\n\n"
+    {"elapsed_time", WITH_KEYWORDS(event_elapsed_time),
+     "elapsed_time($self, end_event)\n--\n\n"
      "Milliseconds from this event to a later one; both need enable_timing=True."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef event_getset[] = {
+    {"device", event_get_device, NULL, "The device it was recorded on; None before that.", NULL},
     {"cuda_event", event_get_handle, NULL, "The driver's handle, as an int; 0 if never recorded.",
      NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static const char event_doc[] = "Event(enable_timing=False, blocking=False)\n--\n\n"
-                                "A mark in a stream, to wait for and to measure time with.\n\n"
-                                "Parameters\n----------\n"
-                                "enable_timing : bool\n"
-                                "    Whether elapsed_time() can be asked for.\n"
-                                "blocking : bool\n"
-                                "    Whether synchronize() sleeps instead of spinning.\n\n"
-                                "Examples\n--------\n"
-                                ">>> import genesis\n"
-                                ">>> stream = genesis.cuda.Stream(device=\"cpu\")\n"
-                                ">>> event = stream.record_event()\n"
-                                ">>> event.synchronize()\n"
-                                ">>> event.query()\n"
-                                "True\n";
+static const char event_doc[] =
+    "Event(enable_timing=False, blocking=False, interprocess=False)\n--\n\n"
+    "A mark in a stream, to wait for and to measure time with.\n\n"
+    "Parameters\n----------\n"
+    "enable_timing : bool\n"
+    "    Whether elapsed_time() can be asked for.\n"
+    "blocking : bool\n"
+    "    Whether synchronize() sleeps instead of spinning.\n\n"
+    "Examples\n--------\n"
+    ">>> import genesis\n"
+    ">>> stream = genesis.cuda.Stream(device=\"cpu\")\n"
+    ">>> event = stream.record_event()\n"
+    ">>> event.synchronize()\n"
+    ">>> event.query()\n"
+    "True\n";
 
 static PyType_Slot event_slots[] = {
     {Py_tp_doc, (void *)event_doc}, {Py_tp_new, event_new},       {Py_tp_dealloc, event_dealloc},
@@ -512,7 +577,8 @@ static PyObject *set_current_stream(PyObject *module, PyObject *object)
                      (PyObject *)Py_TYPE(object));
         return NULL;
     }
-    gn_status status = gn_stream_set_current(stream_of(object));
+    gn_status status;
+    CALL_UNLOCKED(status, gn_stream_set_current(stream_of(object)));
     if (status != GN_OK)
         return error_raise(state, status);
     Py_RETURN_NONE;
@@ -530,7 +596,8 @@ static PyObject *external_stream(PyObject *module, PyObject *arguments)
         device_from_python(state, name, &device) < 0)
         return NULL;
     gn_stream *stream;
-    gn_status status = gn_stream_from_handle(device, (void *)(uintptr_t)handle, &stream);
+    gn_status status;
+    CALL_UNLOCKED(status, gn_stream_from_handle(device, (void *)(uintptr_t)handle, &stream));
     return status == GN_OK ? stream_to_python(state, stream) : error_raise(state, status);
 }
 

@@ -14,6 +14,7 @@
 #include "fake/fake_cuda.h"
 #include "genesis/genesis.h"
 
+#include <stdatomic.h>
 #include <pthread.h>
 
 #define FAKE GENESIS_FAKE_DIRECTORY "/libgenesis_fake.so"
@@ -268,13 +269,15 @@ static void test_host_memory(void)
     CHECK_OK(gn_host_free(first, pinned));
     CHECK_OK(gn_host_free(first, empty));
     CHECK_OK(gn_host_free(first, NULL));
-    CHECK_STATUS(gn_host_free(first, own), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_host_free(first, own), GN_ERROR_INVALID_POINTER);
     CHECK_OK(gn_host_register(first, own, sizeof own));
+    CHECK_STATUS(gn_host_free(first, own), GN_ERROR_INVALID_POINTER); /* it is not allocated */
+    CHECK_STATUS(gn_host_unregister(second, own), GN_ERROR_INVALID_POINTER); /* nor the second's */
     CHECK_STATUS(gn_host_register(second, own + 1, 1), GN_ERROR_DRIVER);
     CHECK_DETAIL("CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED");
     CHECK_OK(gn_host_unregister(first, own));
-    CHECK_STATUS(gn_host_unregister(first, own), GN_ERROR_DRIVER);
-    CHECK_DETAIL("CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED");
+    CHECK_STATUS(gn_host_unregister(first, own), GN_ERROR_INVALID_POINTER);
+    CHECK_DETAIL("gn_host_register");
     CHECK_STATUS(gn_host_register(first, own, 0), GN_ERROR_INVALID_VALUE);
     CHECK_U64(fake.live_allocations(), 0);
 }
@@ -846,6 +849,74 @@ static void test_default_stream_owner(void)
     CHECK_OK(gn_stream_synchronize(first->default_stream));
 }
 
+/* What the driver does not take back stays in the books, and its device stays open. */
+static void test_shutdown_with_a_failure(void)
+{
+    gn_memory_manager *manager;
+    gn_memory_statistics now;
+    void *blocks[3];
+    size_t leaked = 12345;
+    CHECK_OK(gn_memory_manager_get(first, &manager));
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(gn_memory_alloc(manager, 1000, NULL, &blocks[i]));
+    fake.fail("cuMemFree", 1, CUDA_ERROR_UNKNOWN, 0);
+    CHECK_STATUS(gn_shutdown(&leaked), GN_ERROR_DRIVER);
+    CHECK_U64(leaked, 12345);
+    CHECK_OK(gn_memory_get_statistics(manager, &now));
+    CHECK_U64(fake.live_allocations(), now.live_count);
+    CHECK(is_active(0) || now.live_count == 0);
+    CHECK_OK(gn_shutdown(&leaked));
+    CHECK(leaked <= 1 && fake.live_allocations() == 0 && !is_active(0));
+    devices_open();
+}
+
+/* A stream of another library that keeps the context alive is taken after a shutdown as before. */
+static void test_foreign_stream_after_shutdown(void)
+{
+    CUcontext context, popped;
+    CUstream handle;
+    gn_stream *stream;
+    CHECK(raw->cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+    CHECK(raw->cuCtxPushCurrent(context) == CUDA_SUCCESS);
+    CHECK(raw->cuStreamCreateWithPriority(&handle, 0, 0) == CUDA_SUCCESS);
+    CHECK(raw->cuCtxPopCurrent(&popped) == CUDA_SUCCESS);
+    CHECK_OK(gn_shutdown(NULL));
+    CHECK_OK(gn_stream_from_handle(first, handle, &stream));
+    gn_stream_release(stream);
+    devices_open();
+    CHECK(raw->cuCtxPushCurrent(context) == CUDA_SUCCESS);
+    CHECK(raw->cuStreamDestroy(handle) == CUDA_SUCCESS);
+    CHECK(raw->cuCtxPopCurrent(&popped) == CUDA_SUCCESS);
+    CHECK(raw->cuDevicePrimaryCtxRelease(0) == CUDA_SUCCESS);
+}
+
+static void *properties_read_often(void *argument)
+{
+    atomic_bool *is_over = argument;
+    gn_device_properties properties;
+    while (!atomic_load(is_over)) {
+        CHECK_OK(gn_device_get_properties(first, &properties));
+        CHECK(properties.name[0] != '\0' && properties.total_memory > 0);
+    }
+    return NULL;
+}
+
+/* A device that is started again is never seen half made. */
+static void test_reopening_is_not_seen(void)
+{
+    atomic_bool is_over = false;
+    pthread_t thread;
+    CHECK_OK(gn_shutdown(NULL));
+    CHECK(pthread_create(&thread, NULL, properties_read_often, &is_over) == 0);
+    for (int i = 0; i < 50; i++) {
+        CHECK_OK(gn_device_synchronize(first));
+        (void)gni_devices_close();
+    }
+    atomic_store(&is_over, true);
+    CHECK(pthread_join(thread, NULL) == 0);
+    devices_open();
+}
+
 /* ---- options, each in a process of its own -------------------------------------------------- */
 
 static gn_memory_manager *option_manager(const char *name, const char *value)
@@ -965,5 +1036,8 @@ int main(void)
     RUN(test_out_of_memory);
     RUN(test_shutdown);
     RUN(test_default_stream_owner);
+    RUN(test_shutdown_with_a_failure);
+    RUN(test_foreign_stream_after_shutdown);
+    RUN(test_reopening_is_not_seen);
     return check_result();
 }

@@ -142,9 +142,53 @@ static void relative_path(const char *path)
 }
 
 /* A path that depends on the working directory could load a stranger's code. */
+static void forking_driver(const char *path)
+{
+    gn_device *device;
+    gn_memory_manager *manager;
+    environment("GENESIS_CUDA_DRIVER", path);
+    environment("FAKE_CUDA_FORKS", "1");
+    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 0, &device));
+    CHECK_OK(gn_memory_manager_get(device, &manager));
+}
+
+/* A driver may fork to start a helper while it is being opened. */
+static void test_driver_that_forks(void)
+{
+    case_run(forking_driver, FAKE);
+}
+
+static void foreign_ids(const char *path)
+{
+    gn_device *device;
+    gn_stream *own, *one, *two;
+    uint64_t ids[3];
+    environment("GENESIS_CUDA_DRIVER", path);
+    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 0, &device));
+    CHECK_OK(gn_stream_create(device, 0, 0, &own));
+    CHECK_OK(gn_stream_from_handle(device, gn_stream_get_handle(own), &one));
+    CHECK_OK(gn_stream_from_handle(device, gn_stream_get_handle(own), &two));
+    CHECK_OK(gn_stream_get_id(one, &ids[0]));
+    CHECK_OK(gn_stream_get_id(two, &ids[1]));
+    CHECK_U64(ids[0], ids[1]);
+    gn_stream_release(one);
+    gn_stream_release(two);
+    CHECK_OK(gn_stream_from_handle(device, gn_stream_get_handle(own), &one));
+    CHECK_OK(gn_stream_get_id(one, &ids[2]));
+    CHECK(ids[2] != ids[0]); /* the handle may mean another stream by now */
+    gn_stream_release(one);
+    gn_stream_release(own);
+}
+
+/* Without ids from the driver, the living wrappers of one stream agree on one. */
+static void test_foreign_ids(void)
+{
+    case_run(foreign_ids, FAKE_OLD);
+}
+
 static void test_relative_paths(void)
 {
-    static const char *const paths[] = {"./x.so", "../x", "..", "a/b.so", "", "x y.so"};
+    static const char *const paths[] = {"./x.so", "../x", "..", "a/b.so", "x y.so"};
     for (size_t i = 0; i < COUNT_OF(paths); i++) {
         case_run(relative_path, paths[i]);
         CHECK(child_count(&result, "warning") == 1);
@@ -280,15 +324,10 @@ static void all_work(void)
 
 /* ---- functions that are not there ----------------------------------------------------------- */
 
-enum function_need {
-    REQUIRED,
-    OPTIONAL,
-};
-
 static const struct {
     const char *name;
     const char *lost;
-    enum function_need need;
+    enum gni_cuda_need need;
 } functions[] = {
 #define FUNCTION(name, symbol, version, need, arguments, lost) {#name, lost, need},
     GNI_CUDA_FUNCTIONS(FUNCTION)
@@ -912,6 +951,8 @@ int main(void)
 {
     RUN(test_no_library);
     RUN(test_relative_paths);
+    RUN(test_driver_that_forks);
+    RUN(test_foreign_ids);
     RUN(test_too_old);
     RUN(test_init_fails);
     RUN(test_missing_functions);

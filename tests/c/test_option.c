@@ -143,16 +143,16 @@ static void test_defaults(void)
 #define VALUES_MAX 20
 
 static const char *const bad_values[KIND_COUNT][VALUES_MAX] = {
-    [kind_flag] = {"", "2", "-1", "01", "tru", "truee", " on", "on ", "on,off"},
-    [kind_size] = {"", "0", "1", "2097151", "65GiB", "-1", "+32MiB", "abc", "32MiBx", "32.5MiB",
+    [kind_flag] = {"2", "-1", "01", "tru", "truee", " on", "on ", "on,off"},
+    [kind_size] = {"0", "1", "2097151", "65GiB", "-1", "+32MiB", "abc", "32MiBx", "32.5MiB",
                    "0x2000000", "99999999999999999999", "9223372036854775808", "32 Mi B"},
-    [kind_amount] = {"", "2TiB", "1099511627777", "x", "-5", "5 blocks", "99999999999999999999"},
-    [kind_fraction] = {"", ".", "0", "0.0009", "1.001", "2", "-0.5", "+0.5", "1e-1", "nan", "inf",
+    [kind_amount] = {"2TiB", "1099511627777", "x", "-5", "5 blocks", "99999999999999999999"},
+    [kind_fraction] = {".", "0", "0.0009", "1.001", "2", "-0.5", "+0.5", "1e-1", "nan", "inf",
                        "0,5", "0.5 ", "0.5.5", "50%", "0.000000000000000005"},
-    [kind_choice] = {"", "x", "of", "offf", ",", "off,", "0", " off"},
+    [kind_choice] = {"x", "of", "offf", ",", "off,", "0", " off"},
     [kind_set] = {",", "x", "poison;guard", "poison, guard", "poison,,guard", "0", "poisonguard"},
-    [kind_path] = {"", "relative", "./here", "~/cache", " /tmp"},
-    [kind_library] = {"", "./libcuda.so", "../libcuda.so", "a/libcuda.so", "lib cuda", ".hidden",
+    [kind_path] = {"relative", "./here", "~/cache", " /tmp"},
+    [kind_library] = {"./libcuda.so", "../libcuda.so", "a/libcuda.so", "lib cuda", ".hidden",
                       "lib;cuda"},
 };
 
@@ -189,6 +189,18 @@ static void bad_value_try(int index, const char *value)
     if (check_failures != before)
         fprintf(stderr, "    %s=\"%.60s\" printed: %s\n", variables[index].name, value,
                 result.text);
+}
+
+/* Empty is not set: the default, and nothing is printed. */
+static void test_empty_values(void)
+{
+    for (int index = 0; index < GNI_OPTION_COUNT; index++) {
+        static struct child_result result;
+        struct assignment given = {index, ""};
+        child_run(bad_value_check, &given, &result);
+        CHECK(child_is_ok(&result));
+        CHECK_TEXT(result.text, "");
+    }
 }
 
 static void test_bad_values(void)
@@ -657,6 +669,7 @@ int main(void)
     if (standard_readings == MAP_FAILED)
         return 1;
     RUN(test_defaults);
+    RUN(test_empty_values);
     RUN(test_bad_values);
     RUN(test_long_values);
     RUN(test_good_values);

@@ -27,6 +27,7 @@
 #include "fake_inside.h"
 
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifndef FAKE_CUDA_DEFAULT_VERSION
@@ -85,6 +86,7 @@ __attribute__((constructor)) static void fake_start(void)
     knobs.init_result = (int)knob_read("FAKE_CUDA_INIT_RESULT", CUDA_SUCCESS);
     knobs.delay_us = (unsigned)knob_read("FAKE_CUDA_DELAY_US", 0);
     knobs.missing = getenv("FAKE_CUDA_MISSING");
+    knobs.is_forking = knob_read("FAKE_CUDA_FORKS", 0) != 0;
     for (int i = 0; i < DEVICES_MAX; i++)
         contexts[i].device = i;
 }
@@ -216,8 +218,19 @@ void object_remove(enum object_kind kind, struct object *object)
 
 /* ---- the driver ----------------------------------------------------------------------------- */
 
+/* As a driver does that starts a helper program: the child ends at once. */
+void driver_fork(void)
+{
+    pid_t child = knobs.is_forking ? fork() : -1;
+    if (child == 0)
+        _exit(0);
+    if (child > 0)
+        (void)waitpid(child, NULL, 0);
+}
+
 CUresult cuInit(unsigned int flags)
 {
+    driver_fork(); /* before the lock: a real driver holds none meanwhile */
     DRIVER_CALL(NEED_NOTHING);
     REQUIRE(flags == 0, CUDA_ERROR_INVALID_VALUE);
     REQUIRE(knobs.init_result == CUDA_SUCCESS, (CUresult)knobs.init_result);
@@ -398,6 +411,7 @@ static void context_destroy(CUcontext context)
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
+    driver_fork(); /* before the lock: a real driver holds none meanwhile */
     DRIVER_CALL(NEED_INIT);
     REQUIRE_DEVICE(device);
     if (contexts[device].retain_count++ == 0)

@@ -14,6 +14,7 @@
  *   FAKE_CUDA_VERSION      what cuDriverGetVersion() gives
  *   FAKE_CUDA_MISSING      names, separated by commas, that cuGetProcAddress() does not know
  *   FAKE_CUDA_INIT_RESULT  what cuInit() returns
+ *   FAKE_CUDA_FORKS        1: cuInit() and two others fork, as to start a helper
  *   FAKE_CUDA_DELAY_US     how long each call takes at least, so that threads meet
  */
 #ifndef GNI_TESTS_FAKE_CUDA_H

@@ -89,6 +89,7 @@ struct fake_knobs {
     int init_result;
     unsigned delay_us;
     const char *missing;
+    bool is_forking;
 };
 
 extern struct fake_knobs knobs;
@@ -107,6 +108,9 @@ struct call {
 };
 
 /* `place` is the function's place in the table, -1 until it was looked up. */
+/* What FAKE_CUDA_FORKS orders. */
+void driver_fork(void);
+
 struct call call_begin(const char *function, int *place, enum call_need need);
 void call_end(struct call *call);
 

@@ -132,6 +132,7 @@ static void span_copy(uint64_t target, uint64_t source, size_t nbytes)
 
 CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
 {
+    driver_fork(); /* before the lock: a real driver holds none meanwhile */
     DRIVER_CALL(NEED_CONTEXT);
     *free_bytes = knobs.memory - used_bytes[context_current()->device];
     *total = knobs.memory;

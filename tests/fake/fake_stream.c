@@ -282,3 +282,23 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
         context_current()->lost = CUDA_ERROR_ILLEGAL_ADDRESS;
     return CUDA_SUCCESS;
 }
+
+/* ---- graphs, which this driver does not have ------------------------------------------------- */
+
+#define NOT_SUPPORTED(name, arguments)   \
+    CUresult name arguments              \
+    {                                    \
+        DRIVER_CALL(NEED_INIT);          \
+        return CUDA_ERROR_NOT_SUPPORTED; \
+    }
+
+#define UNUSED __attribute__((unused))
+
+NOT_SUPPORTED(cuStreamBeginCapture, (CUstream stream UNUSED, CUstreamCaptureMode mode UNUSED))
+NOT_SUPPORTED(cuStreamEndCapture, (CUstream stream UNUSED, CUgraph *graph UNUSED))
+NOT_SUPPORTED(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode UNUSED))
+NOT_SUPPORTED(cuGraphInstantiateWithFlags,
+              (CUgraphExec * exec UNUSED, CUgraph graph UNUSED, unsigned long long flags UNUSED))
+NOT_SUPPORTED(cuGraphLaunch, (CUgraphExec exec UNUSED, CUstream stream UNUSED))
+NOT_SUPPORTED(cuGraphDestroy, (CUgraph graph UNUSED))
+NOT_SUPPORTED(cuGraphExecDestroy, (CUgraphExec exec UNUSED))

@@ -403,7 +403,9 @@ class Real:
         typedef = re.compile(r"^typedef [^\n]*\*(PFN_\w+)\)", re.MULTILINE)
         self.public = set(typedef.findall(text))
         # Names that cuda.h replaces by those of a newer ABI.
-        renamed = re.compile(r"^#define (cu\w+)[ \t]+(\1_v\d+)$", re.MULTILINE)
+        renamed = re.compile(
+            r"^#define (cu\w+)[ \t]+(?:__CUDA_API_PT\w+\()?(\1_v\d+)\)?$", re.MULTILINE
+        )
         self.renamed = dict(renamed.findall(text))
 
 

@@ -184,3 +184,109 @@ def test_info(fresh, fake_driver):
     for word in ("cpu:", "cuda:0:", "cuda:1:", "CUDA driver: 13.0", "NVRTC", "cuBLASLt"):
         assert word in text
     assert "GENESIS_CUDA_ZERO=on" in text and "direct" in text
+
+
+def test_a_child_is_not_sent_to_the_cpu(fake):
+    """In a forked child the functions of the module fail or do nothing; they do not use the CPU."""
+    fake("""
+address = allocate_memory(1000)
+child = os.fork()
+if child == 0:
+    status = 1
+    try:
+        free_memory(address)
+        raises(RuntimeError, "forked", allocate_memory, 10)
+        raises(RuntimeError, "forked", cuda.memory_allocated)
+        raises(RuntimeError, "forked", cuda.memory_stats)
+        try:
+            with cuda.device(-1):
+                raise KeyError("not hidden")
+        except KeyError:
+            status = 0
+    except BaseException as error:
+        print(repr(error), file=sys.stderr)
+    finally:
+        os._exit(status)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+free_memory(address)
+""")
+
+
+def test_memory_is_freed_where_it_is(fake):
+    fake("""
+address = allocate_memory(1000)
+cuda.set_device(1)
+assert get_memory_manager() is get_memory_manager("cuda:1") is not get_memory_manager(0)
+free_memory(address)
+assert cuda.memory_allocated(0) == 0
+""")
+
+
+def test_pytorch_spellings(fake):
+    fake("""
+stream, event = cuda.Stream(device=1), cuda.Event(interprocess=False)
+event.record(stream=stream)
+event.wait(stream=stream)
+stream.wait_event(event=event); stream.wait_stream(stream=cuda.default_stream(1))
+assert stream.record_event(event=event) is event and event.device == "cuda:1"
+timed = [cuda.Event(enable_timing=True) for _ in range(2)]
+for one in timed:
+    one.record(stream)
+timed[1].synchronize()
+assert timed[0].elapsed_time(end_event=timed[1]) >= 0
+with stream as entered:
+    assert entered is stream and cuda.current_stream() == stream and cuda.current_device() == 1
+assert cuda.current_device() == 0
+with cuda.stream(None) as nothing:
+    assert nothing is None and cuda.current_stream() == cuda.default_stream()
+with cuda.device(-1), cuda.device(None):
+    assert cuda.current_device() == 0
+raises(ValueError, "processes", cuda.Event, False, False, True)
+raises(TypeError, "", event.record, "x")
+""")
+
+
+def test_threads_share_a_context_manager(fake):
+    fake("""
+import threading
+shared, barrier, seen = cuda.stream(cuda.Stream()), threading.Barrier(2), []
+def work():
+    own = cuda.Stream()
+    cuda.set_stream(own)
+    with shared:
+        barrier.wait()
+        barrier.wait()
+    seen.append(cuda.current_stream() == own)
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert seen == [True, True]
+""")
+
+
+def test_importing_everything_starts_nothing(fresh, fake_driver):
+    code = """
+from genesis import *
+assert "libgenesis_fake" not in open("/proc/self/maps").read()
+"""
+    fresh(code, GENESIS_CUDA_DRIVER=fake_driver)
+
+
+def test_info_on_a_machine_with_trouble(fresh, fake_driver, tmp_path):
+    """A value that is no text, and libraries in the current directory, which must not be loaded."""
+    import os
+    import subprocess
+    import sys
+
+    wheel = tmp_path / "nvidia" / "x" / "lib"
+    wheel.mkdir(parents=True)
+    (wheel / "libnvrtc.so.13").write_text("not a library")
+    environment = os.environb | {
+        b"GENESIS_CUDA_DRIVER": os.fsencode(fake_driver),
+        b"GENESIS_KERNEL_CACHE_DIR": b"/tmp/\xff",
+    }
+    finished = subprocess.run(
+        [sys.executable, "-m", "genesis", "info"],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "cuda:1:" in finished.stdout and str(tmp_path) not in finished.stdout

@@ -9,7 +9,7 @@ import sys
 before = set(sys.modules)
 import genesis
 new = set(sys.modules) - before
-heavy = {"numpy", "torch", "ctypes", "dataclasses", "inspect", "subprocess", "asyncio"}
+heavy = {"numpy", "torch", "ctypes", "dataclasses", "inspect", "subprocess", "typing", "re"}
 assert not new & heavy, new & heavy
 """
     fresh(code)

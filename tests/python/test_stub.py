@@ -24,7 +24,8 @@ def test_the_stub_agrees(root):
     for name, members in stub.items():
         value = getattr(_C, name)
         if isinstance(value, type) and not issubclass(value, Exception):
-            public = {m for m in vars(value) if not m.startswith("_")} | {"__new__"}
+            special = {"__new__", *({"__enter__", "__exit__"} & set(vars(value)))}
+            public = {m for m in vars(value) if not m.startswith("_")} | special
             assert public == members, name
 
 

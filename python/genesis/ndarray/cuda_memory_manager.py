@@ -15,11 +15,13 @@ True
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
 from genesis import _C, cuda
+from genesis._types import AllocationStatistics
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from genesis._C import Stream
     from genesis.cuda import DeviceLike
 
@@ -31,18 +33,6 @@ __all__ = [
     "get_memory_manager",
     "memory_stats",
 ]
-
-
-class AllocationStatistics(NamedTuple):
-    """What a memory manager has done and holds. Sizes are in bytes."""
-
-    total_allocations: int
-    total_freed: int
-    failed_allocations: int
-    refused_frees: int
-    live_blocks: int
-    current_memory_usage: int
-    peak_memory_usage: int
 
 
 class CUDAMemoryManager(_C.MemoryManager):
@@ -84,11 +74,32 @@ class CUDAMemoryManager(_C.MemoryManager):
         return f"CUDAMemoryManager({str(self.device)!r})"
 
 
+# One object for each device that was used; a forked child keeps those of its parent, so that what
+# it inherited can be freed.
+_managers: dict[_C.device, CUDAMemoryManager] = {}
+
+
 def get_memory_manager(device: DeviceLike = None) -> CUDAMemoryManager:
     """The memory manager of a device: the current CUDA device, or the CPU where there is none."""
-    if device is None and not cuda.is_available():
-        device = "cpu"
-    return CUDAMemoryManager(device)
+    key = _C.device("cuda" if device is None else device)
+    manager = _managers.get(key)
+    if manager is None:
+        if device is None and _C.cuda_is_missing():
+            return get_memory_manager("cpu")
+        manager = _managers.setdefault(key, CUDAMemoryManager(key))
+    return manager
+
+
+def _owner_of(ptr: int) -> CUDAMemoryManager:
+    """The manager that has a block at this address; or the current one, which says it has not."""
+    current = get_memory_manager()
+    for manager in (current, *_managers.values()):
+        try:
+            manager.block_size(ptr)
+        except ValueError:
+            continue
+        return manager
+    return current
 
 
 def allocate_memory(nbytes: int, stream: Stream | None = None) -> int:
@@ -112,14 +123,14 @@ def allocate_memory(nbytes: int, stream: Stream | None = None) -> int:
 
 
 def free_memory(ptr: int, nbytes: int | None = None) -> None:
-    """Free memory by its address, checking its size if one is given.
+    """Free memory by its address, whichever device it is on, checking its size if one is given.
 
     Raises
     ------
     ValueError
         If the address is not that of a living block, or the size is not its size.
     """
-    get_memory_manager().free_memory(ptr, nbytes)
+    _owner_of(ptr).free_memory(ptr, nbytes)
 
 
 def memory_stats() -> dict[str, Any]:

@@ -8,7 +8,6 @@
 #include "device/cpu/cpu.h"
 
 #include "base/checked.h"
-#include "base/hash.h"
 #include "base/thread.h"
 
 #include <errno.h>
@@ -23,10 +22,6 @@ static gn_device cpu_device;
 static gn_stream cpu_default_stream;
 static struct gni_once cpu_once = GNI_ONCE_INIT;
 static uint64_t cpu_memory_most; /* bytes of memory and swap, read when the device is opened */
-
-/* Sizes of page-locked blocks, since their free is told no size. */
-static struct gni_map cpu_host_blocks;
-static struct gni_mutex cpu_host_mutex = GNI_MUTEX_INIT;
 
 static gn_status cpu_check(gn_device *device)
 {
@@ -147,32 +142,6 @@ static gn_status cpu_memory_free(gn_device *device, void *pointer, size_t nbytes
     return GN_OK;
 }
 
-static gn_status cpu_host_alloc(gn_device *device, size_t nbytes, void **pointer)
-{
-    void *made;
-    GN_TRY(cpu_memory_alloc(device, nbytes, &made));
-    gni_mutex_lock(&cpu_host_mutex);
-    gn_status status = gni_map_insert(&cpu_host_blocks, (uintptr_t)made, (void *)(uintptr_t)nbytes);
-    gni_mutex_unlock(&cpu_host_mutex);
-    if (status != GN_OK) {
-        (void)cpu_memory_free(device, made, nbytes);
-        return status;
-    }
-    *pointer = made;
-    return GN_OK;
-}
-
-static gn_status cpu_host_free(gn_device *device, void *pointer)
-{
-    void *nbytes;
-    gni_mutex_lock(&cpu_host_mutex);
-    bool is_ours = gni_map_take(&cpu_host_blocks, (uintptr_t)pointer, &nbytes);
-    gni_mutex_unlock(&cpu_host_mutex);
-    if (!is_ours)
-        return gni_error(GN_ERROR_INVALID_POINTER, "cpu: %p is not from gn_host_alloc", pointer);
-    return cpu_memory_free(device, pointer, (size_t)(uintptr_t)nbytes);
-}
-
 /* Nothing to do: the CPU reaches all host memory. */
 static gn_status cpu_host_register(gn_device *device, void *pointer, size_t nbytes)
 {
@@ -195,8 +164,8 @@ static const struct gni_device_ops cpu_ops = {
     .synchronize = gni_cpu_synchronize,
     .memory_alloc = cpu_memory_alloc,
     .memory_free = cpu_memory_free,
-    .host_alloc = cpu_host_alloc,
-    .host_free = cpu_host_free,
+    .host_alloc = cpu_memory_alloc, /* ordinary memory will do */
+    .host_free = cpu_memory_free,
     .host_register = cpu_host_register,
     .host_unregister = cpu_host_unregister,
     .copy = gni_cpu_copy,
@@ -216,28 +185,16 @@ static const struct gni_device_ops cpu_ops = {
     .event_elapsed = gni_cpu_event_elapsed,
 };
 
-static void cpu_fork_prepare(void)
-{
-    gni_mutex_lock(&cpu_host_mutex);
-}
-
-static void cpu_fork_done(void)
-{
-    gni_mutex_unlock(&cpu_host_mutex);
-}
-
 static void cpu_open(void)
 {
     cpu_device.ops = &cpu_ops;
     cpu_device.type = GN_DEVICE_CPU;
-    gni_map_init(&cpu_host_blocks);
     gni_stream_init(&cpu_default_stream, &cpu_device, GNI_STREAM_DEFAULT);
     gn_status status = gni_cpu_stream_open(&cpu_default_stream);
     gni_assert(status == GN_OK); /* the default stream's queue is static */
     (void)status;
     cpu_memory_most = cpu_total_memory() + proc_meminfo_bytes("SwapTotal");
     cpu_device.default_stream = &cpu_default_stream;
-    (void)pthread_atfork(cpu_fork_prepare, cpu_fork_done, cpu_fork_done);
 }
 
 gn_status gni_cpu_device_open(gn_device **device)

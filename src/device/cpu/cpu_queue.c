@@ -13,16 +13,17 @@
  *   Q1  every item has a number from one sequence, so queues are sorted by it;
  *   Q2  an item leaves its queue only when it is complete, so the oldest number in a queue says how
  *       far the stream is;
- *   Q3  an item of the default stream starts when no blocking stream has an older one, and an item
- *       of a blocking stream when the default stream has no older one;
+ *   Q3  an item of the default stream starts when no blocking stream has an older one, and an item of
+ *       a blocking stream when the default stream has no older one;
  *   Q4  at most one item of a queue runs, its first, and then `is_running` is set;
- *   Q5  while `pause_count` is not 0 no item starts: fork() waits until none runs, so that the
- * child sees each item either complete or not begun, and can run it itself.
+ *   Q5  while `pause_count` is not 0 no item starts: fork() waits until none runs, so that the child
+ *       sees each item either complete or not begun, and can run it itself.
  *
  * A child has none of the threads: whoever needs a queue there starts its thread again.
  */
 #include "device/cpu/cpu.h"
 
+#include "base/fork.h"
 #include "base/host.h"
 #include "base/list.h"
 #include "base/thread.h"
@@ -323,28 +324,34 @@ static void engine_fork_prepare(void)
         (void)pthread_cond_wait(&engine.changed, &engine.mutex.native);
 }
 
-static void engine_fork_parent(void)
-{
-    engine.pause_count--;
-    (void)pthread_cond_broadcast(&engine.changed);
-    gni_mutex_unlock(&engine.mutex);
-}
-
-static void engine_fork_child(void)
+/* A child has none of the threads, neither those of queues nor those that wait. */
+static void engine_forget_threads(void)
 {
     engine.pause_count = 0;
-    (void)pthread_cond_init(&engine.changed, NULL); /* its waiters are not in this process */
+    (void)pthread_cond_init(&engine.changed, NULL);
     gni_list_each (link, &engine.queues) {
         struct cpu_queue *queue = gni_container_of(link, struct cpu_queue, link);
         queue->has_thread = false;
         (void)pthread_cond_init(&queue->arrived, NULL);
     }
+}
+
+static void engine_fork_done(bool is_child)
+{
+    if (is_child) {
+        engine_forget_threads();
+    } else {
+        engine.pause_count--;
+        (void)pthread_cond_broadcast(&engine.changed);
+    }
     gni_mutex_unlock(&engine.mutex);
 }
 
+static const struct gni_fork_handlers engine_fork = {engine_fork_prepare, engine_fork_done};
+
 static void engine_start(void)
 {
-    (void)pthread_atfork(engine_fork_prepare, engine_fork_parent, engine_fork_child);
+    gni_fork_register(GNI_FORK_CPU_QUEUE, &engine_fork);
 }
 
 /* ---- the slots ------------------------------------------------------------------------------ */

@@ -15,8 +15,10 @@
  *   C2  after leave the thread's stack of contexts is what it was before enter;
  *   C3  `lost` is set once, by the first result that says that the context is destroyed, and every
  *       later enter reports it;
- *   C4  `context` is not NULL while the device is open, and changes only under cuda_mutex;
- *   C5  `is_open` is set when everything else of the device is: other threads get it only then.
+ *   C4  `context` is not NULL while the device is open: set last when it is opened, and changed only
+ *       under cuda_mutex;
+ *   C5  everything else is written before the device is first handed out (`is_known`), and never again:
+ *       who holds a gn_device may read it at any time.
  */
 #ifndef GNI_DEVICE_CUDA_CUDA_H
 #define GNI_DEVICE_CUDA_CUDA_H
@@ -29,18 +31,22 @@ struct gni_cuda_device {
     const struct gni_cuda_driver *driver;
     CUdevice handle;
     _Atomic(CUcontext) context; /* C4 */
-    atomic_bool is_open;        /* C5 */
+    bool is_known;              /* C5; under cuda_mutex */
     atomic_int lost;            /* C3: the CUresult, or 0 */
     gn_stream default_stream;
     gn_device_properties properties;
     int priority_least, priority_greatest; /* the greatest is the smaller number */
-    size_t granularity;                    /* of virtual memory; 0 without it */
 };
 
 static inline struct gni_cuda_device *gni_cuda_device_of(gn_device *device)
 {
     gni_assert(device->type == GN_DEVICE_CUDA);
     return (struct gni_cuda_device *)(void *)device;
+}
+
+static inline struct gni_cuda_device *gni_cuda_device_of_stream(const gn_stream *stream)
+{
+    return gni_cuda_device_of(stream->device);
 }
 
 /* One visit to a device's context. */
@@ -94,7 +100,7 @@ gn_status gni_cuda_virtual_map(gn_device *device, void *address, size_t nbytes, 
 gn_status gni_cuda_virtual_unmap(gn_device *device, void *address, size_t nbytes);
 gn_status gni_cuda_virtual_grant(gn_device *device, void *address, size_t nbytes);
 gn_status gni_cuda_host_alloc(gn_device *device, size_t nbytes, void **pointer);
-gn_status gni_cuda_host_free(gn_device *device, void *pointer);
+gn_status gni_cuda_host_free(gn_device *device, void *pointer, size_t nbytes);
 gn_status gni_cuda_host_register(gn_device *device, void *pointer, size_t nbytes);
 gn_status gni_cuda_host_unregister(gn_device *device, void *pointer);
 gn_status gni_cuda_copy(gn_stream *stream, void *destination, const void *source, size_t nbytes);

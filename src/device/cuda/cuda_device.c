@@ -8,6 +8,7 @@
  */
 #include "device/cuda/cuda.h"
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/thread.h"
 
@@ -191,10 +192,12 @@ static void uuid_print(const CUuuid *uuid, char *text, size_t size)
     }
 }
 
-static gn_status property_error(const struct gni_cuda_device *device, const char *function,
-                                CUresult result)
+/* A device that does not start; a sticky result loses it as any other call would. */
+static gn_status start_error(struct gni_cuda_device *device, const char *function, CUresult result)
 {
-    return gni_error(result_status(result), "%s cannot be asked what it is: %s failed: %s",
+    if (result_is_sticky(result))
+        device_lose(device, function, result);
+    return gni_error(result_status(result), "%s could not be started: %s failed: %s",
                      gni_device_label(&device->base).text, function,
                      gni_cuda_error_text(device->driver, result).text);
 }
@@ -215,7 +218,7 @@ static gn_status properties_read(struct gni_cuda_device *device)
         made->total_memory = total;
     }
     if (failure != CUDA_SUCCESS)
-        return property_error(device, function, failure);
+        return start_error(device, function, failure);
     CUuuid uuid;
     if (functions->cuDeviceGetUuid != NULL &&
         functions->cuDeviceGetUuid(&uuid, device->handle) == CUDA_SUCCESS)
@@ -251,69 +254,98 @@ static gn_status properties_read(struct gni_cuda_device *device)
         functions->cuMemMap != NULL && functions->cuMemUnmap != NULL &&
         functions->cuMemSetAccess != NULL && READ(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0;
 #undef READ
-    return failure == CUDA_SUCCESS ? GN_OK
-                                   : property_error(device, "cuDeviceGetAttribute", failure);
+    return failure == CUDA_SUCCESS ? GN_OK : start_error(device, "cuDeviceGetAttribute", failure);
 }
 
 static void cuda_fork_prepare(void)
 {
-    gni_mutex_lock(&cuda_mutex);
+    gni_mutex_fork_lock(&cuda_mutex);
 }
 
-static void cuda_fork_done(void)
+static void cuda_fork_done(bool is_child)
 {
-    gni_mutex_unlock(&cuda_mutex);
+    (void)is_child;
+    gni_mutex_fork_unlock(&cuda_mutex);
 }
+
+static const struct gni_fork_handlers cuda_fork = {cuda_fork_prepare, cuda_fork_done};
 
 static void cuda_start(void)
 {
-    (void)pthread_atfork(cuda_fork_prepare, cuda_fork_done, cuda_fork_done);
+    gni_fork_register(GNI_FORK_CUDA_DEVICE, &cuda_fork);
 }
 
-/* Retains the context and reads what needs it. Under cuda_mutex. */
-static gn_status context_open(struct gni_cuda_device *device)
-{
-    const struct gni_cuda_functions *functions = &device->driver->functions;
-    CUcontext context;
-    CUresult result = functions->cuDevicePrimaryCtxRetain(&context, device->handle);
-    if (result != CUDA_SUCCESS)
-        return gni_error(
-            result_status(result), "%s could not be started: cuDevicePrimaryCtxRetain failed: %s",
-            gni_device_label(&device->base).text, gni_cuda_error_text(device->driver, result).text);
-    atomic_store_explicit(&device->context, context, memory_order_release);
-    struct gni_cuda_scope scope;
-    gn_status status = gni_cuda_enter(device, &scope);
-    if (status == GN_OK)
-        status = gni_cuda_leave(&scope, "cuCtxGetStreamPriorityRange",
-                                functions->cuCtxGetStreamPriorityRange(&device->priority_least,
-                                                                       &device->priority_greatest));
-    if (status == GN_OK)
-        status = gni_cuda_stream_open(&device->default_stream);
-    if (status != GN_OK) {
-        atomic_store(&device->context, NULL);
-        (void)functions->cuDevicePrimaryCtxRelease(device->handle);
-        return status;
-    }
-    atomic_store_explicit(&device->is_open, true, memory_order_release); /* C5 */
-    return GN_OK;
-}
-
-static gn_status device_open(struct gni_cuda_device *device, int index)
+/* What the device is, once for ever: C5. Under cuda_mutex. */
+static gn_status identity_read(struct gni_cuda_device *device, int index)
 {
     GN_TRY(gni_cuda_driver_open(&device->driver));
     device->base.ops = &cuda_ops;
     device->base.type = GN_DEVICE_CUDA;
     device->base.index = index;
-    GN_TRY(cuda_check(&device->base));
     CUresult result = device->driver->functions.cuDeviceGet(&device->handle, index);
     if (result != CUDA_SUCCESS)
         return gni_error(GN_ERROR_INVALID_DEVICE, "cuda:%d cannot be used: cuDeviceGet failed: %s",
                          index, gni_cuda_error_text(device->driver, result).text);
     GN_TRY(properties_read(device));
-    if (device->base.default_stream == NULL) { /* once: it keeps its owners over a shutdown */
-        gni_stream_init(&device->default_stream, &device->base, GNI_STREAM_DEFAULT);
-        device->base.default_stream = &device->default_stream;
+    gni_stream_init(&device->default_stream, &device->base, GNI_STREAM_DEFAULT);
+    device->base.default_stream = &device->default_stream;
+    return GN_OK;
+}
+
+/* Reads what needs the context; what can be known once is kept from the first time. */
+static CUresult context_read(struct gni_cuda_device *device, const char **function)
+{
+    const struct gni_cuda_functions *functions = &device->driver->functions;
+    int least = 0, greatest = 0;
+    unsigned long long id = 0;
+    *function = "cuCtxGetStreamPriorityRange";
+    CUresult result = functions->cuCtxGetStreamPriorityRange(&least, &greatest);
+    if (result == CUDA_SUCCESS && functions->cuStreamGetId != NULL) {
+        *function = "cuStreamGetId";
+        result = functions->cuStreamGetId(NULL, &id);
     }
+    if (result != CUDA_SUCCESS)
+        return result;
+    if (!device->is_known) {
+        device->priority_least = least;
+        device->priority_greatest = greatest;
+    }
+    uint64_t known = atomic_load(&device->default_stream.id);
+    if (id != 0 || known == 0)
+        atomic_store(&device->default_stream.id, id != 0 ? id : gni_stream_next_id());
+    return CUDA_SUCCESS;
+}
+
+/* Retains the context, and publishes it when it is known to work. Under cuda_mutex. */
+static gn_status context_open(struct gni_cuda_device *device)
+{
+    const struct gni_cuda_functions *functions = &device->driver->functions;
+    CUcontext context, popped;
+    const char *function = "cuDevicePrimaryCtxRetain";
+    CUresult result = functions->cuDevicePrimaryCtxRetain(&context, device->handle);
+    if (result != CUDA_SUCCESS)
+        return start_error(device, function, result);
+    function = "cuCtxPushCurrent";
+    result = functions->cuCtxPushCurrent(context);
+    if (result == CUDA_SUCCESS) {
+        result = context_read(device, &function);
+        (void)functions->cuCtxPopCurrent(&popped);
+    }
+    if (result != CUDA_SUCCESS) {
+        (void)functions->cuDevicePrimaryCtxRelease(device->handle);
+        return start_error(device, function, result);
+    }
+    device->is_known = true;
+    atomic_store_explicit(&device->context, context, memory_order_release);
+    return GN_OK;
+}
+
+/* The first time, or again after gn_shutdown(). Under cuda_mutex. */
+static gn_status device_open(struct gni_cuda_device *device, int index)
+{
+    if (!device->is_known)
+        GN_TRY(identity_read(device, index));
+    GN_TRY(cuda_check(&device->base));
     return context_open(device);
 }
 
@@ -321,10 +353,11 @@ gn_status gni_cuda_device_open(int index, gn_device **out)
 {
     gni_assert(index >= 0 && index < GNI_DEVICE_MAX);
     struct gni_cuda_device *device = &cuda_devices[index];
-    if (!atomic_load_explicit(&device->is_open, memory_order_acquire)) {
+    if (atomic_load_explicit(&device->context, memory_order_acquire) == NULL) {
         gni_once_run(&cuda_once, cuda_start);
         gni_mutex_lock(&cuda_mutex);
-        gn_status status = atomic_load(&device->is_open) ? GN_OK : device_open(device, index);
+        gn_status status =
+            atomic_load(&device->context) != NULL ? GN_OK : device_open(device, index);
         gni_mutex_unlock(&cuda_mutex);
         GN_TRY(status);
     }
@@ -344,7 +377,6 @@ int gni_cuda_devices_close(void)
         left += objects;
         if (objects > 0 || gni_cuda_driver_is_gone() || atomic_load(&device->lost) != 0)
             continue;
-        atomic_store(&device->is_open, false);
         atomic_store(&device->context, NULL);
         (void)device->driver->functions.cuDevicePrimaryCtxRelease(device->handle);
     }

@@ -18,11 +18,6 @@ static void *pointer_of(CUdeviceptr address)
     return (void *)(uintptr_t)address;
 }
 
-static struct gni_cuda_device *device_of_stream(const gn_stream *stream)
-{
-    return gni_cuda_device_of(stream->device);
-}
-
 /* Counts an object of the device that was made or that is gone. */
 static void object_made(gn_device *device)
 {
@@ -55,7 +50,7 @@ gn_status gni_cuda_memory_free(gn_device *device, void *pointer, size_t nbytes)
 
 gn_status gni_cuda_memory_alloc_async(gn_stream *stream, size_t nbytes, void **pointer)
 {
-    struct gni_cuda_device *device = device_of_stream(stream);
+    struct gni_cuda_device *device = gni_cuda_device_of_stream(stream);
     if (!device->properties.has_stream_ordered_memory)
         return gni_error(GN_ERROR_UNSUPPORTED, "%s does not allocate in stream order",
                          gni_device_label(&device->base).text);
@@ -69,7 +64,8 @@ gn_status gni_cuda_memory_free_async(gn_stream *stream, void *pointer)
 {
     if (gni_cuda_driver_is_gone())
         return GN_OK;
-    GNI_CUDA_TRY(device_of_stream(stream), cuMemFreeAsync, address_of(pointer), stream->handle);
+    GNI_CUDA_TRY(gni_cuda_device_of_stream(stream), cuMemFreeAsync, address_of(pointer),
+                 stream->handle);
     return GN_OK;
 }
 
@@ -164,16 +160,15 @@ gn_status gni_cuda_host_alloc(gn_device *device, size_t nbytes, void **pointer)
     void *made;
     GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemHostAlloc, &made, nbytes,
                  CU_MEMHOSTALLOC_PORTABLE);
-    object_made(device);
     *pointer = made;
     return GN_OK;
 }
 
-gn_status gni_cuda_host_free(gn_device *device, void *pointer)
+gn_status gni_cuda_host_free(gn_device *device, void *pointer, size_t nbytes)
 {
+    (void)nbytes;
     if (!gni_cuda_driver_is_gone())
         GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemFreeHost, pointer);
-    object_gone(device);
     return GN_OK;
 }
 
@@ -181,7 +176,6 @@ gn_status gni_cuda_host_register(gn_device *device, void *pointer, size_t nbytes
 {
     GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemHostRegister, pointer, nbytes,
                  CU_MEMHOSTREGISTER_PORTABLE);
-    object_made(device);
     return GN_OK;
 }
 
@@ -189,7 +183,6 @@ gn_status gni_cuda_host_unregister(gn_device *device, void *pointer)
 {
     if (!gni_cuda_driver_is_gone())
         GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemHostUnregister, pointer);
-    object_gone(device);
     return GN_OK;
 }
 
@@ -198,7 +191,7 @@ gn_status gni_cuda_host_unregister(gn_device *device, void *pointer)
 gn_status gni_cuda_copy(gn_stream *stream, void *destination, const void *source, size_t nbytes)
 {
     /* With unified addressing the driver sees from an address where it lies. */
-    GNI_CUDA_TRY(device_of_stream(stream), cuMemcpyAsync, address_of(destination),
+    GNI_CUDA_TRY(gni_cuda_device_of_stream(stream), cuMemcpyAsync, address_of(destination),
                  address_of(source), nbytes, stream->handle);
     return GN_OK;
 }
@@ -206,7 +199,7 @@ gn_status gni_cuda_copy(gn_stream *stream, void *destination, const void *source
 gn_status gni_cuda_fill(gn_stream *stream, void *destination, uint32_t value, size_t element_size,
                         size_t count)
 {
-    struct gni_cuda_device *device = device_of_stream(stream);
+    struct gni_cuda_device *device = gni_cuda_device_of_stream(stream);
     CUdeviceptr address = address_of(destination);
     if (element_size == 1)
         GNI_CUDA_TRY(device, cuMemsetD8Async, address, (unsigned char)value, count, stream->handle);

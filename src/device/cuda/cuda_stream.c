@@ -12,31 +12,110 @@
  */
 #include "device/cuda/cuda.h"
 
-static struct gni_cuda_device *device_of_stream(const gn_stream *stream)
-{
-    return gni_cuda_device_of(stream->device);
-}
+#include "base/fork.h"
+#include "base/host.h"
+#include "base/list.h"
+#include "base/thread.h"
 
 static struct gni_cuda_device *device_of_event(const gn_event *event)
 {
     return gni_cuda_device_of(event->device);
 }
 
+/* ---- ids where the driver has none (CUDA 11.x) ---- */
+
+/* The living wrappers of foreign streams: those of one handle share an id. */
+struct foreign_id {
+    struct gni_list link;
+    gn_device *device;
+    void *handle;
+    uint64_t id;
+    int wrapper_count;
+};
+
+static struct gni_list foreign_ids = {&foreign_ids, &foreign_ids};
+static struct gni_mutex foreign_mutex = GNI_MUTEX_INIT;
+static struct gni_once foreign_once = GNI_ONCE_INIT;
+
+static void foreign_fork_prepare(void)
+{
+    gni_mutex_fork_lock(&foreign_mutex);
+}
+
+static void foreign_fork_done(bool is_child)
+{
+    (void)is_child;
+    gni_mutex_fork_unlock(&foreign_mutex);
+}
+
+static const struct gni_fork_handlers foreign_fork = {foreign_fork_prepare, foreign_fork_done};
+
+static void foreign_start(void)
+{
+    gni_fork_register(GNI_FORK_CUDA_STREAM, &foreign_fork);
+}
+
+static struct foreign_id *foreign_id_find(const gn_stream *stream)
+{
+    gni_list_each (link, &foreign_ids) {
+        struct foreign_id *known = gni_container_of(link, struct foreign_id, link);
+        if (known->device == stream->device && known->handle == stream->handle)
+            return known;
+    }
+    return NULL;
+}
+
+static gn_status foreign_id_take(const gn_stream *stream, uint64_t *id)
+{
+    gni_once_run(&foreign_once, foreign_start);
+    gni_mutex_lock(&foreign_mutex);
+    struct foreign_id *known = foreign_id_find(stream);
+    if (known == NULL && (known = gni_host_alloc(sizeof *known)) != NULL) {
+        known->device = stream->device;
+        known->handle = stream->handle;
+        known->id = gni_stream_next_id();
+        gni_list_push_back(&foreign_ids, &known->link);
+    }
+    if (known != NULL) {
+        known->wrapper_count++;
+        *id = known->id;
+    }
+    gni_mutex_unlock(&foreign_mutex);
+    return known != NULL ? GN_OK : gni_error_host_memory(sizeof *known);
+}
+
+static void foreign_id_give(const gn_stream *stream)
+{
+    gni_mutex_lock(&foreign_mutex);
+    struct foreign_id *known = foreign_id_find(stream);
+    if (known != NULL && --known->wrapper_count == 0) {
+        gni_list_remove(&known->link);
+        gni_host_free(known);
+    }
+    gni_mutex_unlock(&foreign_mutex);
+}
+
+static gn_status own_id_make(const gn_stream *stream, uint64_t *id)
+{
+    static _Thread_local uint64_t thread_ids[GNI_DEVICE_MAX]; /* of the per-thread streams */
+    uint64_t *thread_id = &thread_ids[stream->device->index];
+    if (stream->kind == GNI_STREAM_FOREIGN)
+        return foreign_id_take(stream, id);
+    if (stream->kind != GNI_STREAM_PER_THREAD)
+        *id = gni_stream_next_id();
+    else
+        *id = *thread_id = *thread_id != 0 ? *thread_id : gni_stream_next_id();
+    return GN_OK;
+}
+
 /* ---- streams -------------------------------------------------------------------------------- */
 
-/* The driver's own id, which never comes twice; one of ours where the driver has none (11.x). */
+/* The driver's own id, which never comes twice; one of ours where the driver has none. */
 static gn_status stream_id_read(gn_stream *stream, uint64_t *id)
 {
-    struct gni_cuda_device *device = device_of_stream(stream);
-    if (device->driver->functions.cuStreamGetId == NULL) {
-        static _Thread_local uint64_t thread_ids[GNI_DEVICE_MAX]; /* of the per-thread streams */
-        uint64_t *thread_id = &thread_ids[stream->device->index];
-        if (stream->kind != GNI_STREAM_PER_THREAD)
-            *id = gni_stream_next_id();
-        else
-            *id = *thread_id = *thread_id != 0 ? *thread_id : gni_stream_next_id();
-        return GN_OK;
-    }
+    struct gni_cuda_device *device = gni_cuda_device_of_stream(stream);
+    if (device->driver->functions.cuStreamGetId == NULL)
+        return own_id_make(stream, id);
     bool is_capturing = false; /* see Hazard */
     GN_TRY(gni_cuda_stream_is_capturing(stream, &is_capturing));
     if (is_capturing)
@@ -52,7 +131,7 @@ static gn_status stream_id_read(gn_stream *stream, uint64_t *id)
 
 static gn_status stream_create(gn_stream *stream)
 {
-    struct gni_cuda_device *device = device_of_stream(stream);
+    struct gni_cuda_device *device = gni_cuda_device_of_stream(stream);
     int priority = stream->priority;
     if (priority > device->priority_least)
         priority = device->priority_least;
@@ -70,11 +149,12 @@ static gn_status stream_create(gn_stream *stream)
 /* Refuses a foreign stream of another context, and reads its priority. */
 static gn_status stream_adopt(gn_stream *stream)
 {
-    struct gni_cuda_device *device = device_of_stream(stream);
-    CUcontext own = atomic_load(&device->context), context = own;
+    struct gni_cuda_device *device = gni_cuda_device_of_stream(stream);
+    CUcontext context = NULL;
     if (device->driver->functions.cuStreamGetCtx != NULL && stream->kind == GNI_STREAM_FOREIGN)
         GNI_CUDA_TRY(device, cuStreamGetCtx, stream->handle, &context);
-    if (context != own)
+    /* Compared after the call, which may have started the device again. */
+    if (context != NULL && context != atomic_load(&device->context))
         return gni_error(GN_ERROR_INVALID_VALUE,
                          "the stream %p does not belong to the primary context of %s",
                          stream->handle, gni_device_label(&device->base).text);
@@ -101,7 +181,7 @@ gn_status gni_cuda_stream_open(gn_stream *stream)
         GN_TRY(stream_adopt(stream));
         break;
     case GNI_STREAM_DEFAULT:
-        status = stream_id_read(stream, &id);
+        gni_assert(false); /* the device opens its own */
         break;
     }
     if (status != GN_OK)
@@ -112,7 +192,7 @@ gn_status gni_cuda_stream_open(gn_stream *stream)
 
 static gn_status stream_destroy(gn_stream *stream)
 {
-    GNI_CUDA_TRY(device_of_stream(stream), cuStreamDestroy, stream->handle);
+    GNI_CUDA_TRY(gni_cuda_device_of_stream(stream), cuStreamDestroy, stream->handle);
     return GN_OK;
 }
 
@@ -120,6 +200,9 @@ void gni_cuda_stream_close(gn_stream *stream)
 {
     if (stream->kind == GNI_STREAM_OWNED && !gni_cuda_driver_is_gone())
         (void)stream_destroy(stream); /* its failure is the device's, and is reported there */
+    if (stream->kind == GNI_STREAM_FOREIGN &&
+        gni_cuda_device_of_stream(stream)->driver->functions.cuStreamGetId == NULL)
+        foreign_id_give(stream);
 }
 
 gn_status gni_cuda_stream_id(gn_stream *stream, uint64_t *id)
@@ -135,26 +218,27 @@ gn_status gni_cuda_stream_id(gn_stream *stream, uint64_t *id)
 
 gn_status gni_cuda_stream_query(gn_stream *stream)
 {
-    GNI_CUDA_TRY(device_of_stream(stream), cuStreamQuery, stream->handle);
+    GNI_CUDA_TRY(gni_cuda_device_of_stream(stream), cuStreamQuery, stream->handle);
     return GN_OK;
 }
 
 gn_status gni_cuda_stream_synchronize(gn_stream *stream)
 {
-    GNI_CUDA_TRY(device_of_stream(stream), cuStreamSynchronize, stream->handle);
+    GNI_CUDA_TRY(gni_cuda_device_of_stream(stream), cuStreamSynchronize, stream->handle);
     return GN_OK;
 }
 
 gn_status gni_cuda_stream_wait_event(gn_stream *stream, gn_event *event)
 {
-    GNI_CUDA_TRY(device_of_stream(stream), cuStreamWaitEvent, stream->handle, event->handle, 0);
+    GNI_CUDA_TRY(gni_cuda_device_of_stream(stream), cuStreamWaitEvent, stream->handle,
+                 event->handle, 0);
     return GN_OK;
 }
 
 gn_status gni_cuda_stream_is_capturing(gn_stream *stream, bool *is_capturing)
 {
     CUstreamCaptureStatus status;
-    GNI_CUDA_TRY(device_of_stream(stream), cuStreamIsCapturing, stream->handle, &status);
+    GNI_CUDA_TRY(gni_cuda_device_of_stream(stream), cuStreamIsCapturing, stream->handle, &status);
     *is_capturing = status != CU_STREAM_CAPTURE_STATUS_NONE;
     return GN_OK;
 }

@@ -6,6 +6,7 @@
  */
 #include "device/cuda/driver.h"
 
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/option.h"
 #include "base/thread.h"
@@ -24,16 +25,11 @@ enum driver_state {
     DRIVER_EXITING,
 };
 
-enum function_need {
-    REQUIRED,
-    OPTIONAL,
-};
-
 struct function_rule {
     const char *name;
     const char *symbol;
     int version;
-    enum function_need need;
+    enum gni_cuda_need need;
     const char *lost;
     size_t offset; /* of its slot in struct gni_cuda_functions */
 };
@@ -219,26 +215,22 @@ static bool driver_start(void)
 
 static void driver_fork_prepare(void)
 {
-    gni_mutex_lock(&driver_mutex);
+    gni_mutex_fork_lock(&driver_mutex);
 }
 
-static void driver_fork_parent(void)
-{
-    gni_mutex_unlock(&driver_mutex);
-}
-
-static void driver_fork_child(void)
+static void driver_fork_done(bool is_child)
 {
     /* A driver that was never started can still be started by the child. */
-    if (atomic_load(&driver_state) == DRIVER_OPENED)
+    if (is_child && atomic_load(&driver_state) == DRIVER_OPENED)
         atomic_store(&driver_state, DRIVER_FORKED);
-    gni_mutex_unlock(&driver_mutex);
+    gni_mutex_fork_unlock(&driver_mutex);
 }
+
+static const struct gni_fork_handlers driver_fork = {driver_fork_prepare, driver_fork_done};
 
 static void driver_register_fork(void)
 {
-    (void)gni_option_text(GNI_OPTION_CUDA_DRIVER); /* the lower layer first: see thread.h */
-    (void)pthread_atfork(driver_fork_prepare, driver_fork_parent, driver_fork_child);
+    gni_fork_register(GNI_FORK_CUDA_DRIVER, &driver_fork);
 }
 
 /* ---- the state ------------------------------------------------------------------------------ */

@@ -21,6 +21,12 @@
 #include "base/error.h"
 #include "device/cuda/driver_api.h"
 
+/* The words of the tables of functions. */
+enum gni_cuda_need {
+    REQUIRED,
+    OPTIONAL,
+};
+
 struct gni_cuda_driver {
     struct gni_cuda_functions functions; /* optional ones may be NULL */
     int version;                         /* of cuDriverGetVersion(): 13000 is 13.0 */

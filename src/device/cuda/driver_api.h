@@ -35,6 +35,8 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUevent_st *CUevent;
 typedef struct CUstream_st *CUstream;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
 typedef unsigned long long CUmemGenericAllocationHandle;
 
 typedef struct CUuuid_st {
@@ -185,6 +187,13 @@ typedef enum CUstreamCaptureStatus_enum {
     CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
     CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
 } CUstreamCaptureStatus;
+
+/* Which calls of which threads would spoil a capture: those of all, of its own, or none. */
+typedef enum CUstreamCaptureMode_enum {
+    CU_STREAM_CAPTURE_MODE_GLOBAL = 0,
+    CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1,
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+} CUstreamCaptureMode;
 
 /* ---- Host memory ---- */
 
@@ -397,6 +406,19 @@ typedef CUresult (*PFN_cuGetProcAddress_v12000)(const char *symbol, void **funct
     X(cuStreamGetCtx, "cuStreamGetCtx", 9020, OPTIONAL,                                            \
       (CUstream stream, CUcontext *context),                                                       \
       "the check that a stream made elsewhere belongs to the device")                              \
+    /* graphs */                                                                                   \
+    X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", 10010, OPTIONAL,                            \
+      (CUstream stream, CUstreamCaptureMode mode), "graphs")                                       \
+    X(cuStreamEndCapture, "cuStreamEndCapture", 10000, OPTIONAL,                                   \
+      (CUstream stream, CUgraph *graph), "graphs")                                                 \
+    X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", 10010, OPTIONAL,     \
+      (CUstreamCaptureMode *mode), "memory during a capture")                                      \
+    X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, OPTIONAL,                 \
+      (CUgraphExec *exec, CUgraph graph, unsigned long long flags), "graphs")                      \
+    X(cuGraphLaunch, "cuGraphLaunch", 10000, OPTIONAL,                                             \
+      (CUgraphExec exec, CUstream stream), "graphs")                                               \
+    X(cuGraphDestroy, "cuGraphDestroy", 10000, OPTIONAL, (CUgraph graph), "graphs")                \
+    X(cuGraphExecDestroy, "cuGraphExecDestroy", 10000, OPTIONAL, (CUgraphExec exec), "graphs")     \
     /* events */                                                                                   \
     X(cuEventCreate, "cuEventCreate", 2000, REQUIRED, (CUevent *event, unsigned int flags), "")    \
     X(cuEventDestroy, "cuEventDestroy_v2", 4000, REQUIRED, (CUevent event), "")                    \

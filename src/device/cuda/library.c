@@ -6,6 +6,7 @@
  */
 #include "device/cuda/library.h"
 
+#include "base/fork.h"
 #include "base/thread.h"
 #include "device/cuda/driver.h"
 #include "genesis/device.h"
@@ -22,14 +23,9 @@ enum {
     REASON_SIZE = 512,
 };
 
-enum function_need {
-    REQUIRED,
-    OPTIONAL,
-};
-
 struct library_symbol {
     const char *name;
-    enum function_need need;
+    enum gni_cuda_need need;
     size_t offset; /* of its slot in the library's struct of functions */
 };
 
@@ -170,17 +166,20 @@ static bool library_search(struct library *library, const struct gni_cuda_driver
 
 static void library_fork_prepare(void)
 {
-    gni_mutex_lock(&library_mutex);
+    gni_mutex_fork_lock(&library_mutex);
 }
 
-static void library_fork_done(void)
+static void library_fork_done(bool is_child)
 {
-    gni_mutex_unlock(&library_mutex);
+    (void)is_child;
+    gni_mutex_fork_unlock(&library_mutex);
 }
+
+static const struct gni_fork_handlers library_fork = {library_fork_prepare, library_fork_done};
 
 static void library_start(void)
 {
-    (void)pthread_atfork(library_fork_prepare, library_fork_done, library_fork_done);
+    gni_fork_register(GNI_FORK_CUDA_LIBRARY, &library_fork);
 }
 
 static gn_status library_open(struct library *library)

@@ -1,0 +1,37 @@
+/*
+ * fork.h: what each module does around a fork(), in one fixed order.
+ *
+ * Before a fork the handlers run from the highest level to the lowest, after it from the lowest to the
+ * highest, whatever the order in which the modules were first used. This is the lock order: a thread
+ * that holds a lock of one level may take locks of lower levels only.
+ *
+ * A driver may fork by itself while we call it (to start a helper), so a handler meets locks that its
+ * own thread holds: gni_mutex_fork_lock() passes over those.
+ */
+#ifndef GNI_BASE_FORK_H
+#define GNI_BASE_FORK_H
+
+#include <stdbool.h>
+
+/* From the lowest. */
+enum gni_fork_level {
+    GNI_FORK_OPTION,
+    GNI_FORK_CPU_QUEUE,
+    GNI_FORK_CUDA_DRIVER,
+    GNI_FORK_CUDA_LIBRARY,
+    GNI_FORK_CUDA_STREAM,
+    GNI_FORK_CUDA_DEVICE,
+    GNI_FORK_DEVICE,
+    GNI_FORK_MEMORY,
+    GNI_FORK_LEVELS
+};
+
+struct gni_fork_handlers {
+    void (*prepare)(void);
+    void (*done)(bool is_child); /* in both processes */
+};
+
+/* Registers a module's handlers, which live for ever. May be called again with the same ones. */
+void gni_fork_register(enum gni_fork_level level, const struct gni_fork_handlers *handlers);
+
+#endif
