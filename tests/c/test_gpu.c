@@ -8,6 +8,7 @@
 
 #include "base/host.h"
 #include "device/cuda/cuda.h"
+#include "device/cuda/library.h"
 #include "genesis/genesis.h"
 
 #include <pthread.h>
@@ -17,17 +18,40 @@ static gn_memory_manager *manager;
 static gn_stream *stream;
 static bool is_quick;
 
-/* Adds 1 to each of n ints. */
-static const char kernels_ptx[] =
-    ".version 6.0\n.target sm_50\n.address_size 64\n"
-    ".visible .entry add_one(.param .u64 pointer, .param .u32 count)\n{\n"
-    "  .reg .pred %p<2>; .reg .b32 %r<6>; .reg .b64 %rd<4>;\n"
-    "  ld.param.u64 %rd1, [pointer];\n  ld.param.u32 %r1, [count];\n"
-    "  mov.u32 %r2, %ctaid.x;\n  mov.u32 %r3, %ntid.x;\n  mov.u32 %r4, %tid.x;\n"
-    "  mad.lo.u32 %r2, %r2, %r3, %r4;\n  setp.ge.u32 %p1, %r2, %r1;\n  @%p1 bra DONE;\n"
-    "  cvta.to.global.u64 %rd1, %rd1;\n  mul.wide.u32 %rd2, %r2, 4;\n"
-    "  add.u64 %rd3, %rd1, %rd2;\n  ld.global.u32 %r5, [%rd3];\n  add.u32 %r5, %r5, 1;\n"
-    "  st.global.u32 [%rd3], %r5;\nDONE:\n  ret;\n}\n";
+static const char kernels_text[] =
+    "extern \"C\" __global__ void add_one(int *numbers, unsigned count)\n"
+    "{\n"
+    "    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "    if (i < count)\n"
+    "        numbers[i] += 1;\n"
+    "}\n";
+
+/* Compiles CUDA C for the device. The caller frees the image; NULL where there is no NVRTC. */
+static char *image_compile(const char *text)
+{
+    const struct gni_nvrtc *nvrtc;
+    if (gni_nvrtc_open(&nvrtc) != GN_OK) {
+        printf("no kernels: %s\n", gn_error_detail());
+        return NULL;
+    }
+    gn_device_properties properties;
+    CHECK_OK(gn_device_get_properties(device, &properties));
+    char architecture[32];
+    snprintf(architecture, sizeof architecture, "-arch=sm_%d%d", properties.major,
+             properties.minor);
+    const char *options[] = {architecture};
+    const struct gni_nvrtc_functions *functions = &nvrtc->functions;
+    nvrtcProgram program;
+    size_t nbytes = 0;
+    CHECK(functions->nvrtcCreateProgram(&program, text, "test_gpu.cu", 0, NULL, NULL) ==
+          NVRTC_SUCCESS);
+    CHECK(functions->nvrtcCompileProgram(program, 1, options) == NVRTC_SUCCESS);
+    CHECK(functions->nvrtcGetCUBINSize(program, &nbytes) == NVRTC_SUCCESS && nbytes > 0);
+    char *image = malloc(nbytes);
+    CHECK(functions->nvrtcGetCUBIN(program, image) == NVRTC_SUCCESS);
+    CHECK(functions->nvrtcDestroyProgram(&program) == NVRTC_SUCCESS);
+    return image;
+}
 
 static void test_properties(void)
 {
@@ -150,7 +174,11 @@ static void test_kernel(void)
     struct gni_module module;
     struct gni_function add_one;
     struct gni_function_properties properties;
-    CHECK_OK(ops->module_load(device, kernels_ptx, &module));
+    char *image = image_compile(kernels_text);
+    if (image == NULL)
+        return;
+    CHECK_OK(ops->module_load(device, image, &module));
+    free(image);
     CHECK_OK(ops->function_find(&module, "add_one", &add_one));
     CHECK_STATUS(ops->function_find(&module, "no_such_kernel", &add_one), GN_ERROR_DRIVER);
     CHECK_DETAIL("CUDA_ERROR_NOT_FOUND");
@@ -266,7 +294,8 @@ static void test_out_of_memory(void)
     size_t free_bytes, total_bytes;
     void *pointer = NULL;
     CHECK_OK(gn_device_get_memory_info(device, &free_bytes, &total_bytes));
-    CHECK_STATUS(gn_memory_alloc(manager, total_bytes, stream, &pointer), GN_ERROR_OUT_OF_MEMORY);
+    CHECK_STATUS(gn_memory_alloc(manager, total_bytes + 1, stream, &pointer),
+                 GN_ERROR_OUT_OF_MEMORY);
     CHECK_DETAIL("were asked for");
     CHECK(pointer == NULL);
     pointer = alloc(1000); /* and life goes on */
