@@ -4,7 +4,7 @@
 #   make build      the C library in build/, the Python package importable in .venv
 #   make asan tsan clang    the tests under sanitizers, and with clang
 #   make lint fmt   check the layout and style of the sources, or apply it
-#   make soak SECONDS=600   random programs for as long as you like
+#   make soak SECONDS=600   random programs for as long as you like, on the CPU and the simulated GPU
 #   make wheel      a wheel in dist/
 #   make gpu-test gpu-bench    on a machine with a GPU, with GPU_PYTHON (it has PyTorch)
 .DEFAULT_GOAL := help
@@ -14,7 +14,7 @@ SECONDS ?= 60
 GPU_PYTHON ?= python3
 SANITIZER ?= compute-sanitizer
 NINJA = ninja -C $(1) $(if $(VERBOSE),--verbose,--quiet)
-CTEST = ctest --output-on-failure --no-tests=error -LE gpu --test-dir
+CTEST = ctest -j2 --output-on-failure --no-tests=error -LE gpu --test-dir
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 help:
@@ -79,6 +79,7 @@ fmt:
 
 soak: build
 	build/tests/test_stress $(SECONDS)
+	GENESIS_CUDA_DRIVER=sim build/tests/sim/test_programs $$(($(SECONDS) * 1000)) $$RANDOM
 
 # ---- on a machine with a GPU ----
 

@@ -20,7 +20,9 @@
 #define GN_VERSION_PATCH 0
 
 #if defined(__GNUC__)
+#ifndef GN_API
 #define GN_API __attribute__((visibility("default")))
+#endif
 #define GN_NODISCARD __attribute__((warn_unused_result))
 #else
 #define GN_API
