@@ -28,7 +28,8 @@ struct owner {
 };
 
 struct access {
-    uintptr_t begin, end;
+    uintptr_t begin, end; /* places: see sim_memory_place() */
+    uintptr_t address;    /* by which `begin` was touched */
     enum sim_access kind;
     struct owner *owner;
 };
@@ -185,7 +186,7 @@ static void race_report(const struct access *earlier, const struct access *later
         "the other: no event recorded after the one is waited for before the other, and the "
         "host did not wait in between",
         earlier->owner->label.text, verbs[earlier->kind], later->owner->label.text,
-        verbs[later->kind], (size_t)(end - begin), (size_t)begin);
+        verbs[later->kind], (size_t)(end - begin), (size_t)(later->address + begin - later->begin));
 }
 
 /* Checks an access against its page, forgets what it makes redundant, and adds it. */
@@ -204,7 +205,8 @@ static void page_access(struct page *page, struct access access, uint64_t number
             last_reported = number;
             race_report(other, &access);
         }
-        bool covers = access.begin <= other->begin && access.end >= other->end;
+        bool covers = access.begin <= other->begin && access.end >= other->end &&
+                      access.address - access.begin == other->address - other->begin;
         bool is_seen =
             sim_clock_get(&access.owner->clock, other->owner->actor) >= other->owner->tick;
         if (covers && is_seen &&
@@ -239,12 +241,16 @@ void sim_history_access(const struct sim_op *op, uintptr_t address, size_t nbyte
         sim_clock_copy(&last->clock, &op->clock);
         last_number = op->number;
     }
-    uintptr_t end = address + nbytes;
-    while (address < end) {
-        uintptr_t number = address >> PAGE_SHIFT, stop = (number + 1) << PAGE_SHIFT;
-        struct access access = {address, stop < end ? stop : end, kind, last};
+    for (size_t done = 0; done < nbytes;) {
+        size_t left;
+        uintptr_t place = sim_memory_place(address + done, &left);
+        uintptr_t number = place >> PAGE_SHIFT, stop = ((number + 1) << PAGE_SHIFT) - place;
+        size_t length = nbytes - done < stop ? nbytes - done : stop;
+        if (length > left)
+            length = left;
+        struct access access = {place, place + length, address + done, kind, last};
         page_access(page_get(number, true), access, op->number);
-        address = access.end;
+        done += length;
     }
 }
 
@@ -264,18 +270,20 @@ void sim_history_forget(uintptr_t address, size_t nbytes)
 
 void sim_history_retire(uintptr_t address, size_t nbytes, const char *what)
 {
-    uintptr_t end = address + nbytes;
+    size_t left;
+    uintptr_t place = sim_memory_place(address, &left), end = place + nbytes;
     const struct sim_op *pending = sim_pending_find(address, nbytes);
     bool is_reported = pending != NULL;
     if (pending != NULL)
         sim_finding("H3: %s gives memory at 0x%zx back while %s is queued that uses it", what,
                     (size_t)address, sim_op_label(pending).text);
-    for (uintptr_t number = address >> PAGE_SHIFT; number <= (end - 1) >> PAGE_SHIFT; number++) {
+    for (uintptr_t number = place >> PAGE_SHIFT; number <= (end - 1) >> PAGE_SHIFT; number++) {
         struct page *page = page_get(number, false);
         for (size_t i = 0; page != NULL && i < page->count;) {
             const struct access *access = &page->accesses[i];
             const struct owner *owner = access->owner;
-            if (access->begin >= end || access->end <= address) {
+            bool is_other_address = access->address - access->begin != address - place;
+            if (access->begin >= end || access->end <= place || is_other_address) {
                 i++;
                 continue;
             }

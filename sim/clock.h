@@ -18,7 +18,9 @@
  *       the history outlives the hand-over;
  *   H3  memory that goes back to the driver must not be touched any more by work the host has not
  *       waited for;
- *   H4  page-locked host memory obeys H1 and H3 as device memory does, as far as the device touches it.
+ *   H4  page-locked host memory obeys H1 and H3 as device memory does, as far as the device touches it;
+ *   H5  a stream or event is not destroyed while work of it is pending. CUDA allows it, so it is reported
+ *       only on demand (SIM_GPU_STRICT=on).
  */
 #ifndef GNI_SIM_CLOCK_H
 #define GNI_SIM_CLOCK_H

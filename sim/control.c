@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+int sim_nvrtc_fault(const char *function);
+
 #define DECLARE(result, name, arguments) SIM_EXPORT result sim_control_##name arguments;
 SIM_CONTROLS(DECLARE)
 #undef DECLARE
@@ -67,6 +69,16 @@ CUresult sim_fault_take(const char *function)
         for (int i = 0; i < sim.device_count; i++)
             sim_context_lose(&sim.contexts[i], fault.result);
     return fault.result;
+}
+
+/* NVRTC's functions ask this one; see nvrtc.c. */
+int sim_nvrtc_fault(const char *function)
+{
+    pthread_mutex_lock(&sim.mutex);
+    bool is_meant = strcmp(fault.function, function) == 0; /* only by name: "any" is the driver's */
+    CUresult result = is_meant ? sim_fault_take(function) : CUDA_SUCCESS;
+    pthread_mutex_unlock(&sim.mutex);
+    return (int)result;
 }
 
 void sim_control_fail(const char *function, int nth, int result, int is_persistent)

@@ -16,6 +16,7 @@
  *   SIM_GPU_SCHEDULE   eager, lazy or random; eager
  *   SIM_GPU_SEED       of the random schedule, of lanes and of blocks; 1
  *   SIM_GPU_DELAY_US   how long each call takes at least; 0
+ *   SIM_GPU_STRICT     on: a stream or event that is destroyed with work pending is a finding; off
  *   SIM_GPU_FINDINGS   print (to standard error), abort, or silent; print
  *   SIM_GPU_LANES      the order of a block's threads: ascending, descending or random; by the seed
  *   SIM_GPU_CHECK      on or off: are a kernel's accesses to memory checked? on
@@ -32,7 +33,7 @@
 /*
  * X(result, name, arguments): exported as sim_control_NAME, and a field of struct sim_control.
  *
- *   fail             the nth call from now of the function (NULL: of any but the lookups of error
+ *   fail             the nth call from now of the function, of the driver or of NVRTC, (NULL: of any but the lookups of error
  *                    texts) gives this result without doing anything; so does every later one if it
  *                    is persistent. A sticky result loses the device. Replaces the fault that was set
  *                    before; nth 0 sets none.

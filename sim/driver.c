@@ -46,6 +46,8 @@ __attribute__((constructor)) static void sim_start(void)
     sim.schedule = schedule_read();
     sim.seed = number_read("SIM_GPU_SEED", 1);
     sim.random = sim.seed;
+    const char *strict = getenv("SIM_GPU_STRICT");
+    sim.is_strict = strict != NULL && strcmp(strict, "on") == 0;
     sim.is_blocking_launch = number_read("CUDA_LAUNCH_BLOCKING", 0) != 0;
     delay_us = (unsigned)number_read("SIM_GPU_DELAY_US", 0);
     if (getenv("SIM_GPU_MISSING") != NULL)

@@ -97,6 +97,20 @@ bool sim_device_contains(uintptr_t address, size_t nbytes)
     return false;
 }
 
+uintptr_t sim_memory_place(uintptr_t address, size_t *left)
+{
+    enum {
+        SIZE_BITS = 36
+    }; /* of one piece of physical memory */
+    const struct sim_range *range = sim_range_find(address);
+    *left = SIZE_MAX;
+    if (range == NULL || range->kind != SIM_RANGE_MAPPED)
+        return address;
+    size_t offset = address - range->address;
+    *left = range->nbytes - offset;
+    return (uintptr_t)1 << 62 | (uintptr_t)range->physical->handle << SIZE_BITS | offset;
+}
+
 bool sim_is_device_space(uintptr_t address)
 {
     for (int i = 0; i < sim.device_count; i++)

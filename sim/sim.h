@@ -218,6 +218,7 @@ extern struct sim {
     enum sim_schedule schedule;
     uint64_t seed;
     bool is_blocking_launch; /* CUDA_LAUNCH_BLOCKING=1 */
+    bool is_strict;          /* H5 is reported */
 
     struct CUctx_st contexts[SIM_DEVICES_MAX];
     size_t used_bytes[SIM_DEVICES_MAX];
@@ -282,6 +283,12 @@ void sim_memory_open(uintptr_t address, size_t nbytes);
 void sim_memory_close(uintptr_t address, size_t nbytes);
 void sim_memory_open_all(void);
 void sim_memory_close_all(void);
+
+/*
+ * Where a byte is: its address, or for a mapping the place in physical memory, which is the same for all
+ * addresses at which that is mapped. `left`: how far places go on with addresses.
+ */
+uintptr_t sim_memory_place(uintptr_t address, size_t *left);
 
 /* How much memory a device can be given: its arena's size once it is made. */
 size_t sim_memory_limit(CUdevice device);

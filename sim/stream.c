@@ -102,6 +102,10 @@ CUresult cuStreamDestroy(CUstream handle)
     SIM_CALL(SIM_NEED_CONTEXT);
     SIM_REQUIRE((uintptr_t)handle > 2, CUDA_ERROR_INVALID_HANDLE);
     STREAM_GET(stream, handle);
+    if (sim.is_strict && !gni_list_is_empty(&stream->ops))
+        sim_finding("H5: stream %llu is destroyed while %s is pending",
+                    (unsigned long long)stream->id,
+                    sim_op_label(gni_container_of(stream->ops.next, struct sim_op, link)).text);
     stream_destroy(stream);
     return CUDA_SUCCESS;
 }
@@ -247,6 +251,9 @@ CUresult cuEventDestroy(CUevent event)
 {
     SIM_CALL(SIM_NEED_CONTEXT);
     EVENT_CHECK(event);
+    if (sim.is_strict && event->record != NULL && !event->record->is_complete)
+        sim_finding("H5: an event is destroyed while its record (op %llu) is pending",
+                    (unsigned long long)event->record->number);
     event_free(event);
     return CUDA_SUCCESS;
 }

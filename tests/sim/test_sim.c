@@ -170,6 +170,15 @@ static void free_while_read(bool is_planted)
     (void)synchronize();
 }
 
+/* Virtual memory of the first device. */
+enum {
+    PAGE = 2 << 20
+};
+static const CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                             .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+static const CUmemAccessDesc read_write = {{CU_MEM_LOCATION_TYPE_DEVICE, 0},
+                                           CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+
 /* The free waits for its own device only. */
 static void free_under_peer_copy(bool is_planted)
 {
@@ -212,25 +221,40 @@ static void shuffle_absent_lane(bool is_planted)
 
 static void unmap_under_work(bool is_planted)
 {
-    enum {
-        PAGE = 2 << 20
-    };
-    CUmemAllocationProp property = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                    .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
-    CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUmemGenericAllocationHandle handle;
     CUdeviceptr base;
     CUstream stream = stream_make();
     OK(cuda->cuMemAddressReserve(&base, PAGE, 0, 0, 0));
     OK(cuda->cuMemCreate(&handle, PAGE, &property, 0));
     OK(cuda->cuMemMap(base, PAGE, 0, handle, 0));
-    OK(cuda->cuMemSetAccess(base, PAGE, &access, 1));
+    OK(cuda->cuMemSetAccess(base, PAGE, &read_write, 1));
     add(base, 1000, stream);
     if (!is_planted)
         OK(cuda->cuStreamSynchronize(stream));
     OK(cuda->cuMemUnmap(base, PAGE));
     OK(cuda->cuMemRelease(handle));
     OK(cuda->cuMemAddressFree(base, PAGE));
+}
+
+/* One piece of physical memory behind two addresses is one piece of memory. */
+static void alias_race(bool is_planted)
+{
+    CUstream one = stream_make(), two = stream_make();
+    CUdeviceptr base = 0;
+    CUmemGenericAllocationHandle handle;
+    OK(cuda->cuMemAddressReserve(&base, 2 * PAGE, 0, 0, 0));
+    OK(cuda->cuMemCreate(&handle, PAGE, &property, 0));
+    OK(cuda->cuMemMap(base, PAGE, 0, handle, 0));
+    OK(cuda->cuMemMap(base + PAGE, PAGE, 0, handle, 0));
+    OK(cuda->cuMemSetAccess(base, 2 * PAGE, &read_write, 1));
+    add(base, 1000, one);
+    if (!is_planted)
+        order(one, two);
+    add(base + PAGE, 1000, two);
+    OK(synchronize());
+    OK(cuda->cuMemUnmap(base, 2 * PAGE));
+    OK(cuda->cuMemRelease(handle));
+    OK(cuda->cuMemAddressFree(base, 2 * PAGE));
 }
 
 /* Page-locked memory is memory too. */
@@ -284,6 +308,7 @@ static const struct planted {
     {"store_out_of_bounds", store_out_of_bounds, {"out of bounds", "planted.cu:5"}},
     {"shuffle_absent_lane", shuffle_absent_lane, {"lane", "planted.cu:24"}},
     {"unmap_under_work", unmap_under_work, {"H3", "cuMemUnmap"}},
+    {"alias_race", alias_race, {"H1 race", "kernel add"}},
     {"locked_memory_race", locked_memory_race, {"H1 race", "a copy"}},
     {"leaked_event", leaked_event, {NULL, NULL}},
     {"lost_device", lost_device, {NULL, NULL}},
@@ -490,6 +515,74 @@ static int without_pools_main(void)
     return check_failures > 0;
 }
 
+/* H5, on demand: what is destroyed with work pending. */
+static int strict_main(void)
+{
+    start();
+    control.schedule(1, 1);
+    CUstream stream = stream_make();
+    CUevent event = event_make();
+    CUdeviceptr block = block_make(64);
+    OK(synchronize());
+    CHECK_U64(control.finding_count(), 0);
+    OK(cuda->cuMemsetD8Async(block, 1, 64, stream));
+    OK(cuda->cuEventRecord(event, stream));
+    OK(cuda->cuEventDestroy(event));
+    OK(cuda->cuStreamDestroy(stream));
+    CHECK_U64(control.finding_count(), 2);
+    CHECK(strstr(control.finding_text(0), "H5: an event") != NULL);
+    CHECK(strstr(control.finding_text(1), "H5: stream") != NULL);
+    OK(synchronize());
+    return check_failures > 0;
+}
+
+/* Compiles and loads a kernel; the first failure of either library. */
+static int kernel_task(const struct gni_nvrtc_functions *functions)
+{
+    nvrtcProgram program;
+    size_t nbytes = 0;
+    CUmodule loaded = NULL;
+    const char *text = "extern \"C\" __global__ void nothing(void) {}";
+    int result = (int)functions->nvrtcCreateProgram(&program, text, "n.cu", 0, NULL, NULL);
+    if (result != 0)
+        return result;
+    char *image = NULL;
+    result = (int)functions->nvrtcCompileProgram(program, 0, NULL);
+    if (result == 0)
+        result = (int)functions->nvrtcGetCUBINSize(program, &nbytes);
+    if (result == 0) {
+        image = calloc(1, nbytes + 1);
+        result = (int)functions->nvrtcGetCUBIN(program, image);
+    }
+    if (result == 0)
+        result = (int)cuda->cuModuleLoadData(&loaded, image);
+    if (result == 0)
+        result = (int)cuda->cuModuleUnload(loaded);
+    free(image);
+    CHECK(functions->nvrtcDestroyProgram(&program) == NVRTC_SUCCESS);
+    return result;
+}
+
+/* NVRTC and the loading of modules fail as ordered, leak nothing, and work again. */
+static int nvrtc_faults_main(void)
+{
+    static const char *const functions[] = {"nvrtcCreateProgram", "nvrtcCompileProgram",
+                                            "nvrtcGetCUBINSize", "nvrtcGetCUBIN",
+                                            "cuModuleLoadData"};
+    const struct gni_nvrtc *nvrtc;
+    start();
+    CHECK_OK(gni_nvrtc_open(&nvrtc));
+    int before = control.live_objects();
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        control.fail(functions[i], 1, 6, 0);
+        CHECK_U64(kernel_task(&nvrtc->functions), 6);
+        CHECK_U64(control.fault_count(), 1);
+        CHECK_U64(control.live_objects(), before);
+        CHECK_U64(kernel_task(&nvrtc->functions), 0);
+    }
+    return check_failures > 0;
+}
+
 static const struct other {
     const char *name, *variable, *value;
     int (*main)(void);
@@ -499,6 +592,8 @@ static const struct other {
     {"incomplete", "SIM_GPU_MISSING", "cuMemAlloc", refused_main},
     {"without_pools", "SIM_GPU_MISSING", "cuMemAllocAsync,cuMemFreeAsync", without_pools_main},
     {"no_device", "SIM_GPU_DEVICES", "0", refused_main},
+    {"strict", "SIM_GPU_STRICT", "on", strict_main},
+    {"nvrtc_faults", "SIM_GPU_SEED", "1", nvrtc_faults_main},
 };
 
 enum {
