@@ -225,12 +225,11 @@ void sim_nudge(void)
     }
 }
 
-/* A program that polls must see progress: one op that the stream needs runs for each question. */
-void sim_query_nudge(struct CUstream_st *stream)
+/* A program that polls must see progress: the oldest op of all runs for each question. */
+void sim_query_nudge(void)
 {
     uint64_t lowest = UINT64_MAX;
     struct sim_op *op = NULL;
-    (void)stream;
     gni_list_each (link, &sim.streams) {
         struct sim_op *first = stream_first(gni_container_of(link, struct CUstream_st, link));
         if (first != NULL && first->number < lowest) {

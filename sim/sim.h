@@ -331,7 +331,7 @@ bool sim_is_past_joined(const struct CUstream_st *stream, uint64_t number);
 
 /* Lets the schedule run what it likes; at each call, and on a query. */
 void sim_nudge(void);
-void sim_query_nudge(struct CUstream_st *stream);
+void sim_query_nudge(void);
 
 void sim_op_deinit(struct sim_op *op);
 

@@ -135,7 +135,7 @@ CUresult cuStreamQuery(CUstream handle)
     CUresult legacy = sim_capture_check_legacy(stream);
     SIM_REQUIRE(legacy == CUDA_SUCCESS, legacy);
     if (!sim_is_past_joined(stream, sim.last_number)) {
-        sim_query_nudge(stream);
+        sim_query_nudge();
         return call.context->lost != CUDA_SUCCESS ? call.context->lost : CUDA_ERROR_NOT_READY;
     }
     sim_complete_joined(stream, sim.last_number); /* runs nothing; the host has seen it now */
@@ -298,16 +298,24 @@ CUresult cuEventRecord(CUevent event, CUstream handle)
     return CUDA_SUCCESS;
 }
 
-CUresult cuEventQuery(CUevent event)
+/* May the host ask about an event, or wait for it? */
+static CUresult event_check_host(const struct CUevent_st *event)
 {
-    SIM_CALL(SIM_NEED_CONTEXT);
     EVENT_CHECK(event);
     SIM_REQUIRE(event->capture == NULL, CUDA_ERROR_CAPTURED_EVENT);
     SIM_REQUIRE(!event->was_captured, CUDA_ERROR_INVALID_VALUE); /* it marks nothing any more */
     SIM_REQUIRE(sim_capture_allows_unsafe(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventQuery(CUevent event)
+{
+    SIM_CALL(SIM_NEED_CONTEXT);
+    CUresult refusal = event_check_host(event);
+    SIM_REQUIRE(refusal == CUDA_SUCCESS, refusal);
     struct sim_record *record = event->record;
     if (record != NULL && !record->is_complete) {
-        sim_query_nudge(record->stream);
+        sim_query_nudge();
         return call.context->lost != CUDA_SUCCESS ? call.context->lost : CUDA_ERROR_NOT_READY;
     }
     if (record != NULL)
@@ -318,10 +326,8 @@ CUresult cuEventQuery(CUevent event)
 CUresult cuEventSynchronize(CUevent event)
 {
     SIM_CALL(SIM_NEED_CONTEXT);
-    EVENT_CHECK(event);
-    SIM_REQUIRE(event->capture == NULL, CUDA_ERROR_CAPTURED_EVENT);
-    SIM_REQUIRE(!event->was_captured, CUDA_ERROR_INVALID_VALUE); /* it marks nothing any more */
-    SIM_REQUIRE(sim_capture_allows_unsafe(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CUresult refusal = event_check_host(event);
+    SIM_REQUIRE(refusal == CUDA_SUCCESS, refusal);
     if (event->record != NULL) {
         sim_complete_record(event->record);
         sim_clock_join(&sim.host, &event->record->clock);

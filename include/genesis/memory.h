@@ -80,8 +80,9 @@ GN_API gn_status gn_memory_reset_peaks(gn_memory_manager *manager) GN_NODISCARD;
  * Frees every block of every manager and gives the devices back that have no streams, events or
  * modules left. Every address that a manager handed out is invalid after this; the library can be
  * used again, with the same devices and managers. A stream that is a thread's current one counts as
- * alive. In debug builds blocks and objects that were still alive are reported as leaks on standard error. `leaked` (may be NULL) gets their number.
- * The caller makes sure that no other thread uses the library meanwhile.
+ * alive. In debug builds blocks and objects that were still alive are reported as leaks on standard
+ * error. `leaked` (may be NULL) gets their number. The caller makes sure that no other thread uses the
+ * library meanwhile.
  */
 GN_API gn_status gn_shutdown(size_t *leaked) GN_NODISCARD;
 

@@ -24,16 +24,24 @@ static void fork_prepare(void)
     for (int level = GNI_FORK_LEVELS; level-- > 0;) {
         const struct gni_fork_handlers *handlers = atomic_load(&fork_handlers[level]);
         is_prepared[level] = handlers != NULL;
-        if (handlers != NULL)
+        if (handlers == NULL)
+            continue;
+        gni_mutex_fork_lock(handlers->mutex);
+        if (handlers->prepare != NULL)
             handlers->prepare();
     }
 }
 
 static void fork_done(bool is_child)
 {
-    for (int level = 0; level < GNI_FORK_LEVELS; level++)
-        if (is_prepared[level])
-            atomic_load(&fork_handlers[level])->done(is_child);
+    for (int level = 0; level < GNI_FORK_LEVELS; level++) {
+        if (!is_prepared[level])
+            continue;
+        const struct gni_fork_handlers *handlers = atomic_load(&fork_handlers[level]);
+        if (handlers->done != NULL)
+            handlers->done(is_child);
+        gni_mutex_fork_unlock(handlers->mutex);
+    }
 }
 
 static void fork_parent(void)

@@ -6,7 +6,7 @@
  * that holds a lock of one level may take locks of lower levels only.
  *
  * A driver may fork by itself while we call it (to start a helper), so a handler meets locks that its
- * own thread holds: gni_mutex_fork_lock() passes over those.
+ * own thread holds, and passes over those.
  */
 #ifndef GNI_BASE_FORK_H
 #define GNI_BASE_FORK_H
@@ -26,9 +26,13 @@ enum gni_fork_level {
     GNI_FORK_LEVELS
 };
 
+struct gni_mutex;
+
+/* A module's lock is held over the fork; most need no more than that. */
 struct gni_fork_handlers {
-    void (*prepare)(void);
-    void (*done)(bool is_child); /* in both processes */
+    struct gni_mutex *mutex;
+    void (*prepare)(void);       /* (optional) with the lock, before the fork */
+    void (*done)(bool is_child); /* (optional) with the lock, after it, in both processes */
 };
 
 /* Registers a module's handlers, which live for ever. May be called again with the same ones. */

@@ -294,18 +294,7 @@ static void option_range_print(const struct option_rule *rule, char *buffer, siz
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static void option_fork_prepare(void)
-{
-    gni_mutex_fork_lock(&option_mutex);
-}
-
-static void option_fork_done(bool is_child)
-{
-    (void)is_child;
-    gni_mutex_fork_unlock(&option_mutex);
-}
-
-static const struct gni_fork_handlers option_fork = {option_fork_prepare, option_fork_done};
+static const struct gni_fork_handlers option_fork = {.mutex = &option_mutex};
 
 static bool option_is_known(const char *name, size_t length)
 {

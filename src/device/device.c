@@ -434,18 +434,7 @@ static struct gni_map host_blocks; /* address -> struct host_block *, owned */
 static struct gni_mutex host_mutex = GNI_MUTEX_INIT;
 static struct gni_once host_once = GNI_ONCE_INIT;
 
-static void host_fork_prepare(void)
-{
-    gni_mutex_fork_lock(&host_mutex);
-}
-
-static void host_fork_done(bool is_child)
-{
-    (void)is_child;
-    gni_mutex_fork_unlock(&host_mutex);
-}
-
-static const struct gni_fork_handlers host_fork = {host_fork_prepare, host_fork_done};
+static const struct gni_fork_handlers host_fork = {.mutex = &host_mutex};
 
 static void host_start(void)
 {

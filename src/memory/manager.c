@@ -97,17 +97,16 @@ static void manager_fork_done(gn_memory_manager *manager, void *is_child)
 /* Lock order: managers_mutex, then those of the managers. */
 static void managers_fork_prepare(void)
 {
-    gni_mutex_fork_lock(&managers_mutex);
     managers_each(manager_fork_prepare, NULL);
 }
 
 static void managers_fork_done(bool is_child)
 {
     managers_each(manager_fork_done, &is_child);
-    gni_mutex_fork_unlock(&managers_mutex);
 }
 
-static const struct gni_fork_handlers managers_fork = {managers_fork_prepare, managers_fork_done};
+static const struct gni_fork_handlers managers_fork = {
+    .mutex = &managers_mutex, .prepare = managers_fork_prepare, .done = managers_fork_done};
 
 static void managers_start(void)
 {

@@ -545,28 +545,28 @@ static PyType_Spec event_spec = {
 
 /* ---- functions ------------------------------------------------------------------------------ */
 
-static PyObject *current_stream(PyObject *module, PyObject *name)
+/* The stream that a getter borrows from a device, as an object of its own. */
+static PyObject *device_stream(PyObject *module, PyObject *name,
+                               gn_status (*get)(gn_device *device, gn_stream **stream))
 {
     struct module_state *state = module_state_of(module);
     gn_device *device;
     if (device_from_python(state, name, &device) < 0)
         return NULL;
     gn_stream *stream;
-    gn_status status = gn_stream_get_current(device, &stream);
+    gn_status status = get(device, &stream);
     return status == GN_OK ? stream_to_python(state, gn_stream_retain(stream))
                            : error_raise(state, status);
 }
 
+static PyObject *current_stream(PyObject *module, PyObject *name)
+{
+    return device_stream(module, name, gn_stream_get_current);
+}
+
 static PyObject *default_stream(PyObject *module, PyObject *name)
 {
-    struct module_state *state = module_state_of(module);
-    gn_device *device;
-    if (device_from_python(state, name, &device) < 0)
-        return NULL;
-    gn_stream *stream;
-    gn_status status = gn_stream_get_default(device, &stream);
-    return status == GN_OK ? stream_to_python(state, gn_stream_retain(stream))
-                           : error_raise(state, status);
+    return device_stream(module, name, gn_stream_get_default);
 }
 
 static PyObject *set_current_stream(PyObject *module, PyObject *object)

@@ -318,7 +318,6 @@ static bool engine_is_running(void)
 
 static void engine_fork_prepare(void)
 {
-    gni_mutex_lock(&engine.mutex);
     engine.pause_count++; /* two threads may fork at once */
     while (engine_is_running())
         (void)pthread_cond_wait(&engine.changed, &engine.mutex.native);
@@ -344,10 +343,10 @@ static void engine_fork_done(bool is_child)
         engine.pause_count--;
         (void)pthread_cond_broadcast(&engine.changed);
     }
-    gni_mutex_unlock(&engine.mutex);
 }
 
-static const struct gni_fork_handlers engine_fork = {engine_fork_prepare, engine_fork_done};
+static const struct gni_fork_handlers engine_fork = {
+    .mutex = &engine.mutex, .prepare = engine_fork_prepare, .done = engine_fork_done};
 
 static void engine_start(void)
 {

@@ -257,18 +257,7 @@ static gn_status properties_read(struct gni_cuda_device *device)
     return failure == CUDA_SUCCESS ? GN_OK : start_error(device, "cuDeviceGetAttribute", failure);
 }
 
-static void cuda_fork_prepare(void)
-{
-    gni_mutex_fork_lock(&cuda_mutex);
-}
-
-static void cuda_fork_done(bool is_child)
-{
-    (void)is_child;
-    gni_mutex_fork_unlock(&cuda_mutex);
-}
-
-static const struct gni_fork_handlers cuda_fork = {cuda_fork_prepare, cuda_fork_done};
+static const struct gni_fork_handlers cuda_fork = {.mutex = &cuda_mutex};
 
 static void cuda_start(void)
 {

@@ -37,18 +37,7 @@ static struct gni_list foreign_ids = {&foreign_ids, &foreign_ids};
 static struct gni_mutex foreign_mutex = GNI_MUTEX_INIT;
 static struct gni_once foreign_once = GNI_ONCE_INIT;
 
-static void foreign_fork_prepare(void)
-{
-    gni_mutex_fork_lock(&foreign_mutex);
-}
-
-static void foreign_fork_done(bool is_child)
-{
-    (void)is_child;
-    gni_mutex_fork_unlock(&foreign_mutex);
-}
-
-static const struct gni_fork_handlers foreign_fork = {foreign_fork_prepare, foreign_fork_done};
+static const struct gni_fork_handlers foreign_fork = {.mutex = &foreign_mutex};
 
 static void foreign_start(void)
 {

@@ -213,20 +213,15 @@ static bool driver_start(void)
 
 /* ---- fork ----------------------------------------------------------------------------------- */
 
-static void driver_fork_prepare(void)
-{
-    gni_mutex_fork_lock(&driver_mutex);
-}
-
 static void driver_fork_done(bool is_child)
 {
     /* A driver that was never started can still be started by the child. */
     if (is_child && atomic_load(&driver_state) == DRIVER_OPENED)
         atomic_store(&driver_state, DRIVER_FORKED);
-    gni_mutex_fork_unlock(&driver_mutex);
 }
 
-static const struct gni_fork_handlers driver_fork = {driver_fork_prepare, driver_fork_done};
+static const struct gni_fork_handlers driver_fork = {.mutex = &driver_mutex,
+                                                     .done = driver_fork_done};
 
 static void driver_register_fork(void)
 {

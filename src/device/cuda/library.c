@@ -164,18 +164,7 @@ static bool library_search(struct library *library, const struct gni_cuda_driver
            library_try_toolkit(library, "/usr/local/cuda", newest, reason);
 }
 
-static void library_fork_prepare(void)
-{
-    gni_mutex_fork_lock(&library_mutex);
-}
-
-static void library_fork_done(bool is_child)
-{
-    (void)is_child;
-    gni_mutex_fork_unlock(&library_mutex);
-}
-
-static const struct gni_fork_handlers library_fork = {library_fork_prepare, library_fork_done};
+static const struct gni_fork_handlers library_fork = {.mutex = &library_mutex};
 
 static void library_start(void)
 {
