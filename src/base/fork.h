@@ -22,6 +22,7 @@ enum gni_fork_level {
     GNI_FORK_CUDA_STREAM,
     GNI_FORK_CUDA_DEVICE,
     GNI_FORK_DEVICE,
+    GNI_FORK_MARK,
     GNI_FORK_MEMORY,
     GNI_FORK_LEVELS
 };

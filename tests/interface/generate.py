@@ -1,4 +1,4 @@
-"""Writes the C++ file that compares one of our CUDA headers with NVIDIA's.
+"""Writes the C++ file that compares one of our headers for CUDA and its tools with NVIDIA's.
 
 Our header is read with a strict grammar: whatever is not understood is an error, so that no
 declaration can escape the comparison. The file that comes out has at least one ``static_assert``
@@ -29,6 +29,15 @@ REAL_HEADERS = {
     "CUBLASLT": (
         ["cublasLt.h"],
         ["cublasLt.h", "cublas_api.h", "library_types.h", "driver_types.h"],
+    ),
+    "NVTX": (
+        ["nvtx3/nvToolsExtMem.h"],
+        [
+            "nvtx3/nvToolsExtMem.h",
+            "nvtx3/nvToolsExt.h",
+            "nvtx3/nvtxDetail/nvtxExtTypes.h",
+            "nvtx3/nvtxDetail/nvtxExtImplMem_v1.h",
+        ],
     ),
 }
 
@@ -91,7 +100,7 @@ class Interface:
     """What a header declares."""
 
     text: str
-    family: str = ""  # CUDA, NVRTC or CUBLASLT
+    family: str = ""  # CUDA, NVRTC, CUBLASLT or NVTX
     oldest: int | None = None
     macros: list[Constant] = field(default_factory=list)
     enums: list[Enum] = field(default_factory=list)
@@ -118,7 +127,7 @@ GUARD = re.compile(r"#ifndef (GNI_\w+_H)\n#define \1\n")
 INCLUDE = re.compile(r"#include <std(?:def|int)\.h>\n")
 OLDEST = re.compile(r"#define GNI_CUDA_OLDEST_VERSION (\d+)\n")
 MACRO = re.compile(
-    rf"#define (?P<name>CU_\w+) +"
+    rf"#define (?P<name>(?:CU|NVTX|NVTX3EXT)_\w+) +"
     rf"(?:(?P<plain>{NUMBER})|\(\((?P<cast>\w+)\)(?P<number>{NUMBER})\))\n"
 )
 TABLE = re.compile(r"#define GNI_(?P<family>[A-Z]+)_FUNCTIONS\(X\)(?P<rows>[^\n]*)\n")
@@ -136,7 +145,7 @@ STRUCT = re.compile(r"typedef struct(?: \w+)? \{")
 STRUCT_END = re.compile(r"\s*\} (?P<name>\w+);")
 NESTED = re.compile(r"\s*struct \{")
 FIELD = re.compile(
-    rf"\s*(?P<whole>(?P<type>{TYPE}(?: \*| ))(?P<name>\w+)(?:\[(?P<length>\d+)\])?;)"
+    rf"\s*(?P<whole>(?P<type>(?:const )?{TYPE}(?: \*| ))(?P<name>\w+)(?:\[(?P<length>\d+)\])?;)"
 )
 OPAQUE = re.compile(r"typedef struct (?P<target>\w+) \*(?P<name>\w+);")
 ALIAS = re.compile(rf"typedef (?P<target>{TYPE}) (?P<name>\w+);")

@@ -21,14 +21,21 @@ import generate
 import pytest
 
 HERE = Path(__file__).resolve().parent
-SOURCES = HERE.parent.parent / "src" / "device" / "cuda"
-HEADERS = ["driver_api.h", "nvrtc_api.h", "cublaslt_api.h"]
+SOURCES = HERE.parent.parent / "src"
+PATHS = {
+    "driver_api.h": SOURCES / "device" / "cuda" / "driver_api.h",
+    "nvrtc_api.h": SOURCES / "device" / "cuda" / "nvrtc_api.h",
+    "cublaslt_api.h": SOURCES / "device" / "cuda" / "cublaslt_api.h",
+    "nvtx_api.h": SOURCES / "memory" / "nvtx_api.h",
+}
+HEADERS = list(PATHS)
 
 # Our headers name what this toolkit has; older ones lack some of it, and are asked for the rest.
 COMPLETE_SINCE = 13000
 
 Edit = tuple[generate.Span, str]
-Items = set[str]  # "kind name: what is wrong", as the assertions say it
+# "kind name: what is wrong", as the assertions say it; of several in a tuple, one is enough.
+Items = set[str | tuple[str, ...]]
 
 
 def toolkit_directories() -> list[Path]:
@@ -71,7 +78,7 @@ class Comparison:
     def __init__(self, header: str, directory: Path) -> None:
         self.header = header
         self.directory = directory
-        self.text = (SOURCES / header).read_text(encoding="utf-8")
+        self.text = PATHS[header].read_text(encoding="utf-8")
         self.interface = generate.parse(self.text)
         self.strict = toolkit_version() >= COMPLETE_SINCE
         real = real_headers(self.interface.family)
@@ -79,7 +86,7 @@ class Comparison:
             pytest.skip(f"the toolkit in {DIRECTORIES[0]} has no {self.interface.family} headers")
         self.real = real
 
-    def compile(self, edits: Iterable[Edit] = ()) -> tuple[Items, str]:
+    def compile(self, edits: Iterable[Edit] = ()) -> tuple[set[str], str]:
         """What the compiler complains about when the header is changed in these places."""
         text = self.text
         for (begin, end), replacement in sorted(edits, reverse=True):
@@ -107,12 +114,17 @@ class Comparison:
         assert edits, "nothing was changed"
         failed, log = self.compile(edits)
         if not self.strict:
-            known = self.real.words
-            items = {item for item in items if re.split("[ .]", item.split(":")[0])[-1] in known}
+            items = {item for item in items if self.is_known(item)}
         missed = {item for item in items if not any(line.startswith(item) for line in failed)}
         assert not missed, (
-            f"{len(missed)} of {len(items)} not seen: {sorted(missed)}\n{log[-2000:]}"
+            f"{len(missed)} of {len(items)} not seen: {sorted(missed, key=str)}\n{log[-2000:]}"
         )
+
+    def is_known(self, item: str | tuple[str, ...]) -> bool:
+        """Whether the real headers have all of the names."""
+        texts = (item,) if isinstance(item, str) else item
+        names = [re.split("[ .]", text.split(":")[0])[-1] for text in texts]
+        return all(name in self.real.words for name in names)
 
 
 def compare(header: str, directory: Path) -> Comparison:
@@ -148,11 +160,10 @@ def compile_as_c17(directory: Path, headers: Iterable[str]) -> None:
     if shutil.which("gcc") is None:
         pytest.skip("no gcc")
     source = directory / "headers.c"
-    source.write_text("".join(f'#include "{header}"\n' for header in headers), encoding="utf-8")
+    lines = [f'#include "{PATHS[header]}"\n' for header in headers]
+    source.write_text("".join(lines), encoding="utf-8")
     command = ["gcc", "-std=c17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
-    run = subprocess.run(
-        [*command, f"-I{SOURCES}", str(source)], capture_output=True, text=True, check=False
-    )
+    run = subprocess.run([*command, str(source)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
 
 
@@ -168,7 +179,7 @@ def test_headers_compile_together_as_c17(tmp_path: Path) -> None:
 def test_generator_runs_as_a_program() -> None:
     if not DIRECTORIES:
         pytest.skip("no CUDA toolkit")
-    command = [sys.executable, str(HERE / "generate.py"), str(SOURCES / "driver_api.h")]
+    command = [sys.executable, str(HERE / "generate.py"), str(PATHS["driver_api.h"])]
     run = subprocess.run(
         [*command, *map(str, DIRECTORIES)], capture_output=True, text=True, check=False
     )
@@ -186,6 +197,7 @@ def test_every_wrong_constant_is_seen(comparison: Comparison) -> None:
     comparison.expect(edits, {f"constant {item.name}: the values differ" for item in constants})
 
 
+@pytest.mark.parametrize("comparison", HEADERS[:3], indirect=True)
 def test_every_wrong_enum_is_seen(comparison: Comparison) -> None:
     edits, items = [], set()
     for number, enum in enumerate(comparison.interface.enums):
@@ -205,7 +217,12 @@ def test_every_wrong_typedef_is_seen(comparison: Comparison) -> None:
     comparison.expect(edits, items)
 
 
-@pytest.mark.parametrize("comparison", ["driver_api.h", "cublaslt_api.h"], indirect=True)
+with_structures = pytest.mark.parametrize(
+    "comparison", ["driver_api.h", "cublaslt_api.h", "nvtx_api.h"], indirect=True
+)
+
+
+@with_structures
 def test_every_wrong_opaque_pointer_is_seen(comparison: Comparison) -> None:
     """Each handle points to what the next one should: all tags exist, none is the right one."""
     opaque = [alias for alias in comparison.interface.aliases if alias.tag]
@@ -214,11 +231,6 @@ def test_every_wrong_opaque_pointer_is_seen(comparison: Comparison) -> None:
         for alias, other in zip(opaque, opaque[1:] + opaque[:1], strict=True)
     ]
     comparison.expect(edits, {f"typedef {alias.name}: the types differ" for alias in opaque})
-
-
-with_structures = pytest.mark.parametrize(
-    "comparison", ["driver_api.h", "cublaslt_api.h"], indirect=True
-)
 
 
 @with_structures
@@ -234,7 +246,7 @@ def test_every_wrong_field_type_is_seen(comparison: Comparison) -> None:
     comparison.expect(edits, items)
 
 
-@with_structures
+@pytest.mark.parametrize("comparison", ["driver_api.h", "cublaslt_api.h"], indirect=True)
 def test_every_wrong_array_length_is_seen(comparison: Comparison) -> None:
     edits, items = [], set()
     for struct in comparison.interface.structs:
@@ -256,8 +268,9 @@ def test_every_exchange_of_fields_is_seen(comparison: Comparison) -> None:
                 continue
             edits.append((first.whole, comparison.text[slice(*second.whole)]))
             edits.append((second.whole, comparison.text[slice(*first.whole)]))
-            for item in (first, second):
-                items |= {f"field {struct.name}.{item.path}: the offsets differ"}
+            # One of them may come to stand where it stood, for reasons of alignment.
+            moved = [f"field {struct.name}.{x.path}: the offsets differ" for x in (first, second)]
+            items |= {tuple(moved)}
     comparison.expect(edits, items)
 
 
@@ -398,7 +411,7 @@ STRAY = [
 @pytest.mark.parametrize("stray", STRAY)
 @pytest.mark.parametrize("header", HEADERS)
 def test_unknown_line_is_refused(header: str, stray: str) -> None:
-    text = (SOURCES / header).read_text(encoding="utf-8")
+    text = PATHS[header].read_text(encoding="utf-8")
     generate.parse(text)
     places = [text.index("typedef "), text.index("struct gni_"), text.rindex("#endif")]
     for place in places:
@@ -410,7 +423,7 @@ def test_unknown_line_is_refused(header: str, stray: str) -> None:
 
 @pytest.mark.parametrize("header", HEADERS)
 def test_unknown_text_inside_a_declaration_is_refused(header: str) -> None:
-    text = (SOURCES / header).read_text(encoding="utf-8")
+    text = PATHS[header].read_text(encoding="utf-8")
     interface = generate.parse(text)
     places = [enum.end for enum in interface.enums] + [struct.end for struct in interface.structs]
     places += [enum.constants[0].value[1] for enum in interface.enums]
@@ -436,7 +449,7 @@ def test_unknown_text_inside_a_declaration_is_refused(header: str) -> None:
     ],
 )
 def test_wrong_row_is_refused(before: str, after: str) -> None:
-    text = (SOURCES / "driver_api.h").read_text(encoding="utf-8")
+    text = PATHS["driver_api.h"].read_text(encoding="utf-8")
     assert before in text
     with pytest.raises(generate.HeaderError):
         generate.parse(text.replace(before, after, 1))
