@@ -51,7 +51,8 @@ extern "C" {
     X(ERROR_DEVICE_LOST, 13, "the device failed and can no longer be used by this process") \
     X(ERROR_FORKED, 14, "CUDA was started before fork() and cannot be used in the child")   \
     X(ERROR_SHUTDOWN, 15, "the process is exiting and the driver is shutting down")         \
-    X(ERROR_CAPTURE, 16, "the call is not allowed while a stream is being captured")
+    X(ERROR_CAPTURE, 16, "the call is not allowed while a stream is being captured")        \
+    X(ERROR_CORRUPTED, 17, "memory was written out of bounds")
 
 typedef enum gn_status {
 #define GN_STATUS_ENUM(name, number, message) GN_##name = number,

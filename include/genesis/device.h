@@ -135,8 +135,9 @@ GN_API gn_status gn_stream_set_current(gn_stream *stream) GN_NODISCARD;
 
 GN_API gn_device *gn_stream_get_device(const gn_stream *stream);
 
-/* The CUstream; NULL for a default stream and on the CPU. */
-GN_API void *gn_stream_get_handle(const gn_stream *stream);
+/* The CUstream; NULL for a default stream and on the CPU. From then on others may capture the stream,
+ * and allocating for it costs a little more. */
+GN_API void *gn_stream_get_handle(gn_stream *stream);
 
 /* A number that no other stream of this process has or will have, unlike the handle. */
 GN_API gn_status gn_stream_get_id(gn_stream *stream, uint64_t *id) GN_NODISCARD;

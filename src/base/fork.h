@@ -23,7 +23,9 @@ enum gni_fork_level {
     GNI_FORK_CUDA_DEVICE,
     GNI_FORK_DEVICE,
     GNI_FORK_MARK,
+    GNI_FORK_ADDRESS,
     GNI_FORK_MEMORY,
+    GNI_FORK_REQUEST,
     GNI_FORK_LEVELS
 };
 

@@ -33,7 +33,7 @@
       "sync waits after each operation")                                                       \
     X(CUDA_DRIVER, "GENESIS_CUDA_DRIVER", library, "libcuda.so.1", 0, 0, "",                   \
       "the driver library; a plain word W means libgenesis_W.so beside this library")          \
-    X(CUDA_ALLOCATOR, "GENESIS_CUDA_ALLOCATOR", choice, "direct", 0, 0, "direct",              \
+    X(CUDA_ALLOCATOR, "GENESIS_CUDA_ALLOCATOR", choice, "virtual", 0, 0, "direct,pool,virtual", \
       "the memory manager's policy")                                                           \
     X(CUDA_MEMORY_FRACTION, "GENESIS_CUDA_MEMORY_FRACTION", fraction, "1", 1, 1000, "",        \
       "the part of a device's memory that this process may take")                              \

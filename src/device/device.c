@@ -26,6 +26,10 @@ enum {
 static _Thread_local int current_device[DEVICE_TYPE_COUNT];
 static _Thread_local gn_stream *current_stream[DEVICE_TYPE_COUNT][GNI_DEVICE_MAX];
 
+_Thread_local uint64_t gni_stream_epoch;
+
+static _Atomic(void (*)(gn_stream *)) stream_end_hook;
+
 static pthread_key_t thread_key;
 static struct gni_once thread_key_once = GNI_ONCE_INIT;
 
@@ -217,6 +221,9 @@ void gn_stream_release(gn_stream *stream)
         return;
     gn_device *device = stream->device;
     gni_assert(stream->kind != GNI_STREAM_DEFAULT); /* owned by its device for ever */
+    void (*hook)(gn_stream *) = atomic_load_explicit(&stream_end_hook, memory_order_acquire);
+    if (hook != NULL && stream->kind == GNI_STREAM_OWNED)
+        hook(stream);
     device->ops->stream_close(stream);
     gni_host_free(stream);
     atomic_fetch_sub(&device->object_count, 1);
@@ -235,6 +242,11 @@ gn_status gn_stream_get_current(gn_device *device, gn_stream **stream)
     gn_stream *current = current_stream[device->type][device->index];
     *stream = current != NULL ? current : device->default_stream;
     return GN_OK;
+}
+
+void gni_stream_set_end_hook(void (*hook)(gn_stream *stream))
+{
+    atomic_store_explicit(&stream_end_hook, hook, memory_order_release);
 }
 
 /* Runs when a thread ends that has ever set a stream. */
@@ -265,6 +277,7 @@ gn_status gn_stream_set_current(gn_stream *stream)
         return gni_error_host_memory(sizeof(void *));
     gn_stream **slot = &current_stream[stream->device->type][stream->device->index];
     gn_stream *before = *slot;
+    gni_stream_epoch++;
     *slot = stream->kind == GNI_STREAM_DEFAULT ? NULL : gn_stream_retain(stream);
     gn_stream_release(before);
     return GN_OK;
@@ -275,9 +288,15 @@ gn_device *gn_stream_get_device(const gn_stream *stream)
     return stream->device;
 }
 
-void *gn_stream_get_handle(const gn_stream *stream)
+void *gn_stream_get_handle(gn_stream *stream)
 {
-    return stream->device->type == GN_DEVICE_CUDA ? stream->handle : NULL;
+    if (stream->device->type != GN_DEVICE_CUDA)
+        return NULL;
+    if (stream->kind == GNI_STREAM_OWNED) {
+        atomic_store(&stream->is_shared, true);
+        atomic_store(&stream->memory_key, 0);
+    }
+    return stream->handle;
 }
 
 int gn_stream_get_priority(const gn_stream *stream)

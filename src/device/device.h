@@ -52,7 +52,17 @@ struct gn_stream {
     _Atomic(uint64_t) id;  /* 0: not read yet. Not for PER_THREAD, where it depends on the caller */
     void *handle;          /* CUDA: the CUstream. CPU: the queue */
     atomic_int references; /* >= 1 while alive */
+    atomic_bool is_shared; /* others know its handle: they may submit work, or capture it */
+    /* What the memory manager's fast path knows it by: its id, or 0 where that path must not be taken
+     * (not known yet, foreign, shared, or allocating from a private pool). */
+    _Atomic(uint64_t) memory_key;
 };
+
+/* Counts how often the calling thread has changed its current streams. */
+extern _Thread_local uint64_t gni_stream_epoch;
+
+/* A layer above wants to know, before it happens, that a stream of ours is destroyed. */
+void gni_stream_set_end_hook(void (*hook)(gn_stream *stream));
 
 struct gn_event {
     gn_device *device;

@@ -32,9 +32,8 @@ enum {
 };
 
 struct direct_block {
-    void *pointer;
-    size_t nbytes;   /* as asked for; the driver was asked for at least 1 */
-    uint64_t number; /* of the allocation, counted from 1 */
+    gn_memory_block base; /* first: the handle. address, requested and number are used */
+    struct gni_direct *direct;
 };
 
 struct history_entry {
@@ -42,8 +41,8 @@ struct history_entry {
     uint64_t number; /* of the allocation that was freed there; 0: empty */
 };
 
-struct direct_manager {
-    gn_memory_manager base; /* first: a gn_memory_manager pointer is a pointer to this */
+struct gni_direct {
+    gn_memory_manager *manager;
     struct gni_mutex mutex;
     struct gni_map blocks;     /* address -> struct direct_block *, owned; D1 */
     size_t allocating;         /* threads in a driver call for a new block */
@@ -58,16 +57,10 @@ struct direct_manager {
     uint64_t history_next;
 };
 
-static struct direct_manager *direct_of(gn_memory_manager *manager)
-{
-    gni_assert(manager->policy == &gni_memory_policy_direct);
-    return (struct direct_manager *)(void *)manager;
-}
-
 /* What the driver is asked for: it gives no address for 0 bytes. */
 static size_t block_driver_bytes(const struct direct_block *block)
 {
-    return block->nbytes > 0 ? block->nbytes : 1;
+    return block->base.requested > 0 ? block->base.requested : 1;
 }
 
 /* ---- the history of frees ------------------------------------------------------------------- */
@@ -77,52 +70,52 @@ static void *number_as_value(uint64_t number)
     return (void *)(uintptr_t)number;
 }
 
-static void history_forget(struct direct_manager *manager, uint64_t address)
+static void history_forget(struct gni_direct *direct, uint64_t address)
 {
-    (void)gni_map_take(&manager->freed, address, NULL);
+    (void)gni_map_take(&direct->freed, address, NULL);
 }
 
 /* Remembers a free, as far as memory allows: it only makes a message better. */
-static void history_remember(struct direct_manager *manager, uint64_t address, uint64_t number)
+static void history_remember(struct gni_direct *direct, uint64_t address, uint64_t number)
 {
-    struct history_entry *entry = &manager->history[manager->history_next++ & (HISTORY_SIZE - 1)];
+    struct history_entry *entry = &direct->history[direct->history_next++ & (HISTORY_SIZE - 1)];
     if (entry->number != 0 &&
-        gni_map_find(&manager->freed, entry->address) == number_as_value(entry->number))
-        history_forget(manager, entry->address);
+        gni_map_find(&direct->freed, entry->address) == number_as_value(entry->number))
+        history_forget(direct, entry->address);
     *entry = (struct history_entry){.address = address, .number = number};
-    history_forget(manager, address);
-    if (gni_map_insert(&manager->freed, address, number_as_value(number)) != GN_OK)
+    history_forget(direct, address);
+    if (gni_map_insert(&direct->freed, address, number_as_value(number)) != GN_OK)
         entry->number = 0;
 }
 
 /* ---- errors --------------------------------------------------------------------------------- */
 
 /* The living block that an address points into, if any. Looks at all: for error messages only. */
-static const struct direct_block *block_find_around(const struct direct_manager *manager,
+static const struct direct_block *block_find_around(const struct gni_direct *direct,
                                                     uint64_t address)
 {
-    gni_map_each (entry, &manager->blocks) {
+    gni_map_each (entry, &direct->blocks) {
         const struct direct_block *block = entry->value;
-        if (address >= entry->key && address - entry->key < block->nbytes)
+        if (address >= entry->key && address - entry->key < block->base.requested)
             return block;
     }
     return NULL;
 }
 
 /* Why an address that is not a living block was refused. */
-static gn_status refusal(const struct direct_manager *manager, uint64_t address)
+static gn_status refusal(const struct gni_direct *direct, uint64_t address)
 {
-    struct gni_device_label label = gni_device_label(manager->base.device);
+    struct gni_device_label label = gni_device_label(direct->manager->device);
     /* First: what lives there now was handed out after anything that was freed there. */
-    const struct direct_block *around = block_find_around(manager, address);
+    const struct direct_block *around = block_find_around(direct, address);
     if (around != NULL)
         return gni_error(GN_ERROR_INVALID_POINTER,
                          "%s: 0x%llx is %llu bytes into the block of %zu bytes at %p; free the "
                          "address that the allocation returned",
                          label.text, (unsigned long long)address,
-                         (unsigned long long)(address - (uintptr_t)around->pointer), around->nbytes,
-                         around->pointer);
-    void *number = gni_map_find(&manager->freed, address);
+                         (unsigned long long)(address - (uintptr_t)around->base.address),
+                         around->base.requested, around->base.address);
+    void *number = gni_map_find(&direct->freed, address);
     if (number != NULL)
         return gni_error(GN_ERROR_DOUBLE_FREE,
                          "%s: 0x%llx was freed already (allocation %llu); nothing was changed",
@@ -133,17 +126,16 @@ static gn_status refusal(const struct direct_manager *manager, uint64_t address)
                      label.text, (unsigned long long)address);
 }
 
-static gn_status out_of_memory_error(struct direct_manager *manager, size_t nbytes,
-                                     const char *reason)
+static gn_status out_of_memory_error(struct gni_direct *direct, size_t nbytes, const char *reason)
 {
-    gn_device *device = manager->base.device;
+    gn_device *device = direct->manager->device;
     char cause[256];
     (void)snprintf(cause, sizeof cause, "%s", reason);
     gn_memory_statistics now;
-    gni_mutex_lock(&manager->mutex);
-    manager->statistics.out_of_memory_count++;
-    now = manager->statistics;
-    gni_mutex_unlock(&manager->mutex);
+    gni_mutex_lock(&direct->mutex);
+    direct->statistics.out_of_memory_count++;
+    now = direct->statistics;
+    gni_mutex_unlock(&direct->mutex);
     size_t free_bytes = 0, total_bytes = 0;
     (void)device->ops->memory_info(device, &free_bytes, &total_bytes);
     return gni_error(GN_ERROR_OUT_OF_MEMORY,
@@ -166,31 +158,30 @@ static void peaks_raise(gn_memory_statistics *statistics)
         statistics->reserved_bytes_peak = statistics->reserved_bytes;
 }
 
-static void statistics_add(struct direct_manager *manager, const struct direct_block *block)
+static void statistics_add(struct gni_direct *direct, const struct direct_block *block)
 {
-    gn_memory_statistics *statistics = &manager->statistics;
-    atomic_fetch_add(&manager->base.device->object_count,
+    gn_memory_statistics *statistics = &direct->statistics;
+    atomic_fetch_add(&direct->manager->device->object_count,
                      1); /* it may not be closed under a block */
     statistics->alloc_count++;
     statistics->driver_alloc_count++;
-    statistics->alloc_bytes_total += block->nbytes;
-    statistics->live_bytes += block->nbytes;
+    statistics->alloc_bytes_total += block->base.requested;
+    statistics->live_bytes += block->base.requested;
     statistics->live_count++;
     statistics->reserved_bytes = statistics->live_bytes;
     peaks_raise(statistics);
-    gni_assert(statistics->live_count ==
-               gni_map_count(&manager->blocks) + manager->freeing); /* D3 */
+    gni_assert(statistics->live_count == gni_map_count(&direct->blocks) + direct->freeing); /* D3 */
 }
 
-static void statistics_remove(struct direct_manager *manager, const struct direct_block *block)
+static void statistics_remove(struct gni_direct *direct, const struct direct_block *block)
 {
-    gn_memory_statistics *statistics = &manager->statistics;
-    gni_assert(statistics->live_bytes >= block->nbytes && statistics->live_count > 0);
-    atomic_fetch_sub(&manager->base.device->object_count, 1);
+    gn_memory_statistics *statistics = &direct->statistics;
+    gni_assert(statistics->live_bytes >= block->base.requested && statistics->live_count > 0);
+    atomic_fetch_sub(&direct->manager->device->object_count, 1);
     statistics->free_count++;
     statistics->driver_free_count++;
-    statistics->free_bytes_total += block->nbytes;
-    statistics->live_bytes -= block->nbytes;
+    statistics->free_bytes_total += block->base.requested;
+    statistics->live_bytes -= block->base.requested;
     statistics->live_count--;
     statistics->reserved_bytes = statistics->live_bytes;
 }
@@ -198,39 +189,38 @@ static void statistics_remove(struct direct_manager *manager, const struct direc
 /* ---- allocating ----------------------------------------------------------------------------- */
 
 /* Makes room for one more block and counts this thread in; see D2. */
-static gn_status allocating_begin(struct direct_manager *manager, size_t nbytes)
+static gn_status allocating_begin(struct gni_direct *direct, size_t nbytes)
 {
-    gni_mutex_lock(&manager->mutex);
-    uint64_t used = manager->statistics.live_bytes + manager->allocating_bytes;
-    bool is_over = used > manager->limit || nbytes > manager->limit - used;
-    size_t most = gni_map_count(&manager->blocks) + manager->allocating + manager->freeing + 1;
-    gn_status status = is_over ? GN_ERROR_OUT_OF_MEMORY : gni_map_reserve(&manager->blocks, most);
+    gni_mutex_lock(&direct->mutex);
+    uint64_t used = direct->statistics.live_bytes + direct->allocating_bytes;
+    bool is_over = used > direct->limit || nbytes > direct->limit - used;
+    size_t most = gni_map_count(&direct->blocks) + direct->allocating + direct->freeing + 1;
+    gn_status status = is_over ? GN_ERROR_OUT_OF_MEMORY : gni_map_reserve(&direct->blocks, most);
     if (status == GN_OK) {
-        manager->allocating++;
-        manager->allocating_bytes += nbytes;
+        direct->allocating++;
+        direct->allocating_bytes += nbytes;
     }
-    gni_mutex_unlock(&manager->mutex);
+    gni_mutex_unlock(&direct->mutex);
     if (is_over)
-        return out_of_memory_error(manager, nbytes, "GENESIS_CUDA_MEMORY_FRACTION allows no more");
+        return out_of_memory_error(direct, nbytes, "GENESIS_CUDA_MEMORY_FRACTION allows no more");
     return status;
 }
 
 /* Counts this thread out; the block is a living one from now on, unless the driver failed. */
-static void allocating_end(struct direct_manager *manager, struct direct_block *block,
-                           bool is_obtained)
+static void allocating_end(struct gni_direct *direct, struct direct_block *block, bool is_obtained)
 {
-    gni_mutex_lock(&manager->mutex);
-    manager->allocating--;
-    manager->allocating_bytes -= block->nbytes;
+    gni_mutex_lock(&direct->mutex);
+    direct->allocating--;
+    direct->allocating_bytes -= block->base.requested;
     if (is_obtained) {
-        gn_status status = gni_map_insert(&manager->blocks, (uintptr_t)block->pointer, block);
+        gn_status status = gni_map_insert(&direct->blocks, (uintptr_t)block->base.address, block);
         gni_assert(status == GN_OK); /* D2 */
         (void)status;
-        block->number = ++manager->last_number;
-        statistics_add(manager, block);
-        history_forget(manager, (uintptr_t)block->pointer);
+        block->base.number = ++direct->last_number;
+        statistics_add(direct, block);
+        history_forget(direct, (uintptr_t)block->base.address);
     }
-    gni_mutex_unlock(&manager->mutex);
+    gni_mutex_unlock(&direct->mutex);
 }
 
 /* What the options want fresh memory to hold. Waits, so that every stream sees it. */
@@ -245,38 +235,54 @@ static gn_status memory_prepare(gn_stream *stream, void *pointer, size_t nbytes)
     return gn_stream_synchronize(stream);
 }
 
+/* Page-locked memory is host memory of the device's; everything else is its own. */
+static gn_status memory_obtain(struct gni_direct *direct, size_t nbytes, void **pointer)
+{
+    gn_device *device = direct->manager->device;
+    return direct->manager->is_pinned ? device->ops->host_alloc(device, nbytes, pointer)
+                                      : device->ops->memory_alloc(device, nbytes, pointer);
+}
+
+static gn_status memory_return(struct gni_direct *direct, void *pointer, size_t nbytes)
+{
+    gn_device *device = direct->manager->device;
+    return direct->manager->is_pinned ? device->ops->host_free(device, pointer, nbytes)
+                                      : device->ops->memory_free(device, pointer, nbytes);
+}
+
 /* The driver's part: memory for a block, prepared. */
-static gn_status block_obtain(struct direct_manager *manager, struct direct_block *block,
+static gn_status block_obtain(struct gni_direct *direct, struct direct_block *block,
                               gn_stream *stream)
 {
-    gn_device *device = manager->base.device;
     size_t driver_bytes = block_driver_bytes(block);
-    gn_status status = device->ops->memory_alloc(device, driver_bytes, &block->pointer);
+    gn_status status = memory_obtain(direct, driver_bytes, &block->base.address);
     if (status == GN_ERROR_OUT_OF_MEMORY)
-        return out_of_memory_error(manager, block->nbytes, gn_error_detail());
+        return out_of_memory_error(direct, block->base.requested, gn_error_detail());
     GN_TRY(status);
-    status = memory_prepare(stream, block->pointer, block->nbytes);
+    status = memory_prepare(stream, block->base.address, block->base.requested);
     if (status != GN_OK)
-        (void)device->ops->memory_free(device, block->pointer, driver_bytes);
+        (void)memory_return(direct, block->base.address, driver_bytes);
     return status;
 }
 
-static gn_status direct_alloc(gn_memory_manager *base, size_t nbytes, gn_stream *stream,
-                              void **pointer)
+gn_status gni_direct_alloc(struct gni_direct *direct, size_t nbytes, gn_stream *stream,
+                           gn_memory_block **out)
 {
-    struct direct_manager *manager = direct_of(base);
     struct direct_block *block = gni_host_alloc(sizeof *block);
     if (block == NULL)
         return gni_error_host_memory(sizeof *block);
-    block->nbytes = nbytes;
-    gn_status status = allocating_begin(manager, nbytes);
+    block->direct = direct;
+    block->base.requested = nbytes;
+    block->base.nbytes = nbytes;
+    gni_block_set_state(&block->base, GNI_BLOCK_LIVE);
+    gn_status status = allocating_begin(direct, nbytes);
     if (status != GN_OK)
         goto free_descriptor;
-    status = block_obtain(manager, block, stream);
-    allocating_end(manager, block, status == GN_OK);
+    status = block_obtain(direct, block, stream);
+    allocating_end(direct, block, status == GN_OK);
     if (status != GN_OK)
         goto free_descriptor;
-    *pointer = block->pointer;
+    *out = &block->base;
     return GN_OK;
 
 free_descriptor:
@@ -287,116 +293,145 @@ free_descriptor:
 /* ---- freeing -------------------------------------------------------------------------------- */
 
 /* Takes a block out of the map, keeping its room there (D2, D4), or says why it cannot be freed. */
-static gn_status freeing_begin(struct direct_manager *manager, uint64_t address,
-                               const size_t *nbytes, struct direct_block **taken)
+static gn_status freeing_begin(struct gni_direct *direct, uint64_t address, const size_t *nbytes,
+                               struct direct_block **taken)
 {
     gn_status status = GN_OK;
-    gni_mutex_lock(&manager->mutex);
-    struct direct_block *block = gni_map_find(&manager->blocks, address);
+    gni_mutex_lock(&direct->mutex);
+    struct direct_block *block = gni_map_find(&direct->blocks, address);
     if (block == NULL)
-        status = refusal(manager, address);
-    else if (nbytes != NULL && *nbytes != block->nbytes)
+        status = refusal(direct, address);
+    else if (nbytes != NULL && *nbytes != block->base.requested)
         status = gni_error(GN_ERROR_WRONG_SIZE,
                            "%s: the block at 0x%llx has %zu bytes, not %zu; nothing was changed",
-                           gni_device_label(manager->base.device).text, (unsigned long long)address,
-                           block->nbytes, *nbytes);
+                           gni_device_label(direct->manager->device).text,
+                           (unsigned long long)address, block->base.requested, *nbytes);
     if (status == GN_OK) {
-        (void)gni_map_take(&manager->blocks, address, NULL);
-        manager->freeing++;
-        manager->freeing_bytes += block->nbytes;
+        (void)gni_map_take(&direct->blocks, address, NULL);
+        direct->freeing++;
+        direct->freeing_bytes += block->base.requested;
         /* Now, or a free by the address's next owner could look like a second free of ours. */
-        history_remember(manager, address, block->number);
+        history_remember(direct, address, block->base.number);
         *taken = block;
     } else {
-        manager->statistics.refused_count++;
+        direct->statistics.refused_count++;
     }
-    gni_mutex_unlock(&manager->mutex);
+    gni_mutex_unlock(&direct->mutex);
     return status;
 }
 
 /* Counts this thread out; a block that the driver did not take back lives on. */
-static void freeing_end(struct direct_manager *manager, struct direct_block *block, bool is_freed)
+static void freeing_end(struct gni_direct *direct, struct direct_block *block, bool is_freed)
 {
-    gni_mutex_lock(&manager->mutex);
-    manager->freeing--;
-    manager->freeing_bytes -= block->nbytes;
+    gni_mutex_lock(&direct->mutex);
+    direct->freeing--;
+    direct->freeing_bytes -= block->base.requested;
     if (is_freed) {
-        statistics_remove(manager, block);
+        statistics_remove(direct, block);
     } else {
-        gn_status status = gni_map_insert(&manager->blocks, (uintptr_t)block->pointer, block);
+        gn_status status = gni_map_insert(&direct->blocks, (uintptr_t)block->base.address, block);
         gni_assert(status == GN_OK); /* D2 */
         (void)status;
-        history_forget(manager, (uintptr_t)block->pointer);
+        history_forget(direct, (uintptr_t)block->base.address);
     }
-    gni_mutex_unlock(&manager->mutex);
+    gni_mutex_unlock(&direct->mutex);
 }
 
-static gn_status direct_free(gn_memory_manager *base, void *pointer, const size_t *nbytes)
+gn_status gni_direct_free(struct gni_direct *direct, void *pointer, const size_t *nbytes)
 {
-    struct direct_manager *manager = direct_of(base);
     struct direct_block *block;
-    GN_TRY(freeing_begin(manager, (uintptr_t)pointer, nbytes, &block));
-    gn_status status =
-        base->device->ops->memory_free(base->device, pointer, block_driver_bytes(block));
-    freeing_end(manager, block, status == GN_OK);
+    GN_TRY(freeing_begin(direct, (uintptr_t)pointer, nbytes, &block));
+    gn_status status = memory_return(direct, pointer, block_driver_bytes(block));
+    freeing_end(direct, block, status == GN_OK);
     if (status == GN_OK)
         gni_host_free(block);
     return status;
 }
 
+gn_status gni_direct_free_block(gn_memory_block *block)
+{
+    return gni_direct_free(((struct direct_block *)(void *)block)->direct, block->address, NULL);
+}
+
 /* ---- the rest ------------------------------------------------------------------------------- */
 
-static gn_status direct_size(gn_memory_manager *base, const void *pointer, size_t *nbytes)
+gn_status gni_direct_size(struct gni_direct *direct, const void *pointer, size_t *nbytes)
 {
-    struct direct_manager *manager = direct_of(base);
-    gni_mutex_lock(&manager->mutex);
-    const struct direct_block *block = gni_map_find(&manager->blocks, (uintptr_t)pointer);
+    gni_mutex_lock(&direct->mutex);
+    const struct direct_block *block = gni_map_find(&direct->blocks, (uintptr_t)pointer);
     gn_status status = GN_OK;
     if (block != NULL)
-        *nbytes = block->nbytes;
+        *nbytes = block->base.requested;
     else
-        status = refusal(manager, (uintptr_t)pointer);
-    gni_mutex_unlock(&manager->mutex);
+        status = refusal(direct, (uintptr_t)pointer);
+    gni_mutex_unlock(&direct->mutex);
     return status;
 }
 
-static gn_status direct_statistics(gn_memory_manager *base, gn_memory_statistics *statistics)
+void gni_direct_statistics(struct gni_direct *direct, gn_memory_statistics *statistics)
 {
-    struct direct_manager *manager = direct_of(base);
-    gni_mutex_lock(&manager->mutex);
-    *statistics = manager->statistics;
-    gni_mutex_unlock(&manager->mutex);
-    return GN_OK;
+    gni_mutex_lock(&direct->mutex);
+    *statistics = direct->statistics;
+    statistics->limit_bytes = direct->limit;
+    gni_mutex_unlock(&direct->mutex);
+    statistics->requested_bytes = statistics->live_bytes;
+    statistics->requested_bytes_peak = statistics->live_bytes_peak;
+    statistics->miss_count = statistics->alloc_count;
 }
 
-static void direct_reset_peaks(gn_memory_manager *base)
+void gni_direct_reset_peaks(struct gni_direct *direct)
 {
-    struct direct_manager *manager = direct_of(base);
-    gni_mutex_lock(&manager->mutex);
-    gn_memory_statistics *statistics = &manager->statistics;
+    gni_mutex_lock(&direct->mutex);
+    gn_memory_statistics *statistics = &direct->statistics;
     statistics->live_bytes_peak = statistics->live_bytes;
     statistics->live_count_peak = statistics->live_count;
     statistics->reserved_bytes_peak = statistics->reserved_bytes;
-    gni_mutex_unlock(&manager->mutex);
+    gni_mutex_unlock(&direct->mutex);
 }
 
-static size_t direct_report_leaks(gn_memory_manager *base, size_t most)
+void gni_direct_set_limit(struct gni_direct *direct, uint64_t limit)
 {
-    struct direct_manager *manager = direct_of(base);
-    gni_mutex_lock(&manager->mutex);
-    size_t count = gni_map_count(&manager->blocks), printed = 0;
-    gni_map_each (entry, &manager->blocks) {
+    gni_mutex_lock(&direct->mutex);
+    direct->limit = limit;
+    gni_mutex_unlock(&direct->mutex);
+}
+
+size_t gni_direct_list(struct gni_direct *direct, gn_memory_info *infos, size_t capacity)
+{
+    gni_mutex_lock(&direct->mutex);
+    size_t count = 0;
+    gni_map_each (entry, &direct->blocks) {
+        const struct direct_block *block = entry->value;
+        if (count < capacity)
+            infos[count] = (gn_memory_info){.segment_id = block->base.number,
+                                            .segment_address = block->base.address,
+                                            .segment_bytes = block->base.requested,
+                                            .address = block->base.address,
+                                            .nbytes = block->base.requested,
+                                            .requested = block->base.requested,
+                                            .state = GN_MEMORY_LIVE,
+                                            .number = block->base.number};
+        count++;
+    }
+    gni_mutex_unlock(&direct->mutex);
+    return count;
+}
+
+size_t gni_direct_report_leaks(struct gni_direct *direct, size_t most)
+{
+    gni_mutex_lock(&direct->mutex);
+    size_t count = gni_map_count(&direct->blocks), printed = 0;
+    struct gni_device_label label = gni_device_label(direct->manager->device);
+    gni_map_each (entry, &direct->blocks) {
         const struct direct_block *block = entry->value;
         if (printed++ >= most)
             break;
-        gni_log(GNI_LOG_WARNING, "leak: %s: %zu bytes at %p (allocation %llu)",
-                gni_device_label(base->device).text, block->nbytes, block->pointer,
-                (unsigned long long)block->number);
+        gni_log(GNI_LOG_WARNING, "leak: %s: %zu bytes at %p (allocation %llu)", label.text,
+                block->base.requested, block->base.address, (unsigned long long)block->base.number);
     }
     if (most > 0 && count > most)
-        gni_log(GNI_LOG_WARNING, "leak: %s: and %zu more blocks",
-                gni_device_label(base->device).text, count - most);
-    gni_mutex_unlock(&manager->mutex);
+        gni_log(GNI_LOG_WARNING, "leak: %s: and %zu more blocks", label.text, count - most);
+    gni_mutex_unlock(&direct->mutex);
     return count;
 }
 
@@ -405,29 +440,29 @@ enum {
 };
 
 /* Addresses of living blocks, as many as fit; their number. */
-static size_t blocks_list(struct direct_manager *manager, void **pointers, size_t capacity)
+static size_t blocks_list(struct gni_direct *direct, void **pointers, size_t capacity)
 {
     size_t count = 0;
-    gni_mutex_lock(&manager->mutex);
-    gni_map_each (entry, &manager->blocks) {
+    gni_mutex_lock(&direct->mutex);
+    gni_map_each (entry, &direct->blocks) {
         if (count == capacity)
             break;
-        pointers[count++] = ((struct direct_block *)entry->value)->pointer;
+        pointers[count++] = ((struct direct_block *)entry->value)->base.address;
     }
-    gni_mutex_unlock(&manager->mutex);
+    gni_mutex_unlock(&direct->mutex);
     return count;
 }
 
-static gn_status direct_clear(gn_memory_manager *base)
+gn_status gni_direct_clear(struct gni_direct *direct)
 {
     gn_status first = GN_OK;
     void *pointers[CLEAR_BATCH];
     size_t freed;
     do { /* until a whole batch is refused, or nothing is left */
         freed = 0;
-        size_t count = blocks_list(direct_of(base), pointers, CLEAR_BATCH);
+        size_t count = blocks_list(direct, pointers, CLEAR_BATCH);
         for (size_t i = 0; i < count; i++) {
-            gn_status status = direct_free(base, pointers[i], NULL);
+            gn_status status = gni_direct_free(direct, pointers[i], NULL);
             freed += status == GN_OK;
             if (first == GN_OK)
                 first = status;
@@ -438,59 +473,45 @@ static gn_status direct_clear(gn_memory_manager *base)
 
 /* ---- making --------------------------------------------------------------------------------- */
 
-static void direct_fork_prepare(gn_memory_manager *base)
+void gni_direct_fork_prepare(struct gni_direct *direct)
 {
-    gni_mutex_lock(&direct_of(base)->mutex);
+    gni_mutex_fork_lock(&direct->mutex);
 }
 
-static void direct_fork_done(gn_memory_manager *base, bool is_child)
+void gni_direct_fork_done(struct gni_direct *direct, bool is_child)
 {
-    struct direct_manager *manager = direct_of(base);
     if (is_child) {
         /* The threads that were in a driver call are not in this process; nor will they be back. */
-        manager->statistics.live_count -= manager->freeing;
-        manager->statistics.live_bytes -= manager->freeing_bytes;
-        manager->statistics.reserved_bytes = manager->statistics.live_bytes;
-        manager->statistics.free_count += manager->freeing;
-        manager->statistics.free_bytes_total += manager->freeing_bytes;
-        manager->statistics.driver_free_count += manager->freeing;
-        manager->allocating = manager->freeing = 0;
-        manager->allocating_bytes = manager->freeing_bytes = 0;
+        direct->statistics.live_count -= direct->freeing;
+        direct->statistics.live_bytes -= direct->freeing_bytes;
+        direct->statistics.reserved_bytes = direct->statistics.live_bytes;
+        direct->statistics.free_count += direct->freeing;
+        direct->statistics.free_bytes_total += direct->freeing_bytes;
+        direct->statistics.driver_free_count += direct->freeing;
+        direct->allocating = direct->freeing = 0;
+        direct->allocating_bytes = direct->freeing_bytes = 0;
     }
-    gni_mutex_unlock(&manager->mutex);
+    gni_mutex_fork_unlock(&direct->mutex);
 }
 
-static gn_status direct_create(gn_device *device, gn_memory_manager **out)
+gn_status gni_direct_create(gn_memory_manager *manager, struct gni_direct **out)
 {
-    size_t free_bytes, total_bytes;
-    GN_TRY(device->ops->memory_info(device, &free_bytes, &total_bytes));
-    struct direct_manager *manager = gni_host_alloc(sizeof *manager);
-    if (manager == NULL)
-        return gni_error_host_memory(sizeof *manager);
-    manager->base = (gn_memory_manager){.policy = &gni_memory_policy_direct, .device = device};
-    gni_mutex_init(&manager->mutex);
-    gni_map_init(&manager->blocks);
-    gni_map_init(&manager->freed);
-    manager->limit = UINT64_MAX;
-    if (device->type == GN_DEVICE_CUDA) {
-        double fraction = gni_option_fraction(GNI_OPTION_CUDA_MEMORY_FRACTION);
-        if (fraction < 1)
-            manager->limit = (uint64_t)(fraction * (double)total_bytes);
-    }
-    *out = &manager->base;
+    struct gni_direct *direct = gni_host_alloc(sizeof *direct);
+    if (direct == NULL)
+        return gni_error_host_memory(sizeof *direct);
+    direct->manager = manager;
+    gni_mutex_init(&direct->mutex);
+    gni_map_init(&direct->blocks);
+    gni_map_init(&direct->freed);
+    direct->limit = UINT64_MAX;
+    *out = direct;
     return GN_OK;
 }
 
-const struct gni_memory_policy gni_memory_policy_direct = {
-    .name = "direct",
-    .create = direct_create,
-    .alloc = direct_alloc,
-    .free = direct_free,
-    .size = direct_size,
-    .statistics = direct_statistics,
-    .reset_peaks = direct_reset_peaks,
-    .report_leaks = direct_report_leaks,
-    .clear = direct_clear,
-    .fork_prepare = direct_fork_prepare,
-    .fork_done = direct_fork_done,
-};
+void gni_direct_destroy(struct gni_direct *direct)
+{
+    if (direct == NULL)
+        return;
+    gni_mutex_deinit(&direct->mutex);
+    gni_host_free(direct);
+}

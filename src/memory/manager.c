@@ -1,5 +1,5 @@
 /*
- * manager.c: the managers of the process, and the checked entrances to their policies.
+ * manager.c: the managers of the process, and the checked entrances that are not allocate and free.
  *
  * Threads: managers_mutex guards the making of managers; a finished one is published by a release
  * store and never goes away.
@@ -8,27 +8,34 @@
 
 #include "base/checked.h"
 #include "base/fork.h"
+#include "base/host.h"
 #include "base/log.h"
+#include "base/option.h"
 #include "base/thread.h"
+#include "memory/mark.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     LEAKS_PRINTED = 20, /* of each manager */
+    KIND_CPU = GN_DEVICE_CPU,
+    KIND_CUDA = GN_DEVICE_CUDA,
+    KIND_PINNED, /* page-locked, by the index of the CUDA device */
+    KIND_COUNT,
 };
 
-static _Atomic(gn_memory_manager *) managers[2][GNI_DEVICE_MAX];
+static _Atomic(gn_memory_manager *) managers[KIND_COUNT][GNI_DEVICE_MAX];
 static struct gni_mutex managers_mutex = GNI_MUTEX_INIT;
 static struct gni_once managers_once = GNI_ONCE_INIT;
 
 /* Calls `visit` for every manager that was made. */
 static void managers_each(void (*visit)(gn_memory_manager *manager, void *context), void *context)
 {
-    for (int type = 0; type < 2; type++) {
+    for (int kind = 0; kind < KIND_COUNT; kind++) {
         for (int index = 0; index < GNI_DEVICE_MAX; index++) {
             gn_memory_manager *manager =
-                atomic_load_explicit(&managers[type][index], memory_order_acquire);
+                atomic_load_explicit(&managers[kind][index], memory_order_acquire);
             if (manager != NULL)
                 visit(manager, context);
         }
@@ -44,13 +51,24 @@ static void manager_count_leaks(gn_memory_manager *manager, void *context)
 #else
     size_t most = 0;
 #endif
-    *(size_t *)context += manager->policy->report_leaks(manager, most);
+    size_t *count = context;
+    if (manager->pool != NULL)
+        *count += gni_pool_report_leaks(manager->pool, most);
+    if (manager->direct != NULL)
+        *count += gni_direct_report_leaks(manager->direct, most);
+}
+
+gn_status gni_manager_clear(gn_memory_manager *manager)
+{
+    gn_status first = manager->pool != NULL ? gni_pool_clear(manager->pool) : GN_OK;
+    gn_status status = manager->direct != NULL ? gni_direct_clear(manager->direct) : GN_OK;
+    return first != GN_OK ? first : status;
 }
 
 static void manager_clear(gn_memory_manager *manager, void *context)
 {
     gn_status *first = context;
-    gn_status status = manager->policy->clear(manager);
+    gn_status status = gni_manager_clear(manager);
     if (*first == GN_OK)
         *first = status;
 }
@@ -81,17 +99,23 @@ static void managers_at_exit(void)
 }
 #endif
 
-/* ---- making --------------------------------------------------------------------------------- */
+/* ---- fork and streams ----------------------------------------------------------------------- */
 
 static void manager_fork_prepare(gn_memory_manager *manager, void *unused)
 {
     (void)unused;
-    manager->policy->fork_prepare(manager);
+    if (manager->pool != NULL)
+        gni_pool_fork_prepare(manager->pool);
+    if (manager->direct != NULL)
+        gni_direct_fork_prepare(manager->direct);
 }
 
 static void manager_fork_done(gn_memory_manager *manager, void *is_child)
 {
-    manager->policy->fork_done(manager, *(bool *)is_child);
+    if (manager->direct != NULL)
+        gni_direct_fork_done(manager->direct, *(bool *)is_child);
+    if (manager->pool != NULL)
+        gni_pool_fork_done(manager->pool, *(bool *)is_child);
 }
 
 /* Lock order: managers_mutex, then those of the managers. */
@@ -108,33 +132,128 @@ static void managers_fork_done(bool is_child)
 static const struct gni_fork_handlers managers_fork = {
     .mutex = &managers_mutex, .prepare = managers_fork_prepare, .done = managers_fork_done};
 
+static void manager_stream_end(gn_memory_manager *manager, void *context)
+{
+    gn_stream *stream = context;
+    if (manager->device == stream->device && manager->pool != NULL)
+        gni_pool_stream_end(manager->pool, stream);
+}
+
+static void managers_stream_end(gn_stream *stream)
+{
+    managers_each(manager_stream_end, stream);
+}
+
 static void managers_start(void)
 {
     gni_fork_register(GNI_FORK_MEMORY, &managers_fork);
+    gni_stream_set_end_hook(managers_stream_end);
 #ifdef GNI_DEBUG
     (void)atexit(managers_at_exit);
 #endif
 }
 
-gn_status gn_memory_manager_get(gn_device *device, gn_memory_manager **manager)
+/* ---- making --------------------------------------------------------------------------------- */
+
+static gn_status direct_ensure(gn_memory_manager *manager)
 {
-    GN_CHECK_ARGUMENT(device != NULL && manager != NULL, "device and manager must not be NULL");
-    _Atomic(gn_memory_manager *) *slot = &managers[device->type][device->index];
+    return manager->direct != NULL ? GN_OK : gni_direct_create(manager, &manager->direct);
+}
+
+gn_status gni_manager_create(gn_device *device, bool is_pinned, const char *policy,
+                             gn_memory_manager **out)
+{
+    gn_memory_manager *manager = gni_host_alloc(sizeof *manager);
+    if (manager == NULL)
+        return gni_error_host_memory(sizeof *manager);
+    manager->device = device;
+    manager->is_pinned = is_pinned;
+    bool is_direct = strcmp(policy, "direct") == 0;
+    atomic_init(&manager->is_direct, is_direct);
+    /* The pool is there in any case: the policy can be changed. */
+    gn_status status = gni_pool_create(manager, strcmp(policy, "virtual") == 0, &manager->pool);
+    if (status == GN_OK && is_direct) {
+        status = direct_ensure(manager);
+        if (status == GN_OK) {
+            gn_memory_config config = *gni_pool_config(manager->pool);
+            config.strategy = GN_MEMORY_DIRECT;
+            status = gn_memory_configure(manager, &config);
+        }
+    }
+    if (status != GN_OK) {
+        gni_pool_destroy(manager->pool);
+        gni_direct_destroy(manager->direct);
+        gni_host_free(manager);
+        return status;
+    }
+    *out = manager;
+    return GN_OK;
+}
+
+/* The policy that the options and the device allow. */
+static gn_status manager_create_default(gn_device *device, bool is_pinned, gn_memory_manager **out)
+{
+    static const char *const policies[] = {"direct", "pool", "virtual"};
+    if (device->type != GN_DEVICE_CUDA)
+        return gni_manager_create(device, is_pinned, "pool", out);
+    const char *policy = policies[gni_option_choice(GNI_OPTION_CUDA_ALLOCATOR)];
+    /* The sanitizer takes marks of plain memory only: mark.h. */
+    if ((is_pinned || gni_mark_is_on()) && strcmp(policy, "virtual") == 0)
+        policy = "pool";
+    gn_status status = gni_manager_create(device, is_pinned, policy, out);
+    if (status != GN_ERROR_UNSUPPORTED)
+        return status;
+    gni_log(GNI_LOG_INFO, "%s: %s; the memory manager's policy is pool",
+            gni_device_label(device).text, gn_error_detail());
+    return gni_manager_create(device, is_pinned, "pool", out);
+}
+
+/* GENESIS_CUDA_WARMUP_ENABLED: one block of each power of two that tensors often have. */
+static void manager_warm_up(gn_memory_manager *manager)
+{
+    static const size_t sizes[] = {4096, 65536, 1 << 20, 4 << 20, 32 << 20};
+    static const size_t counts[] = {64, 32, 16, 4, 1};
+    if (manager->device->type == GN_DEVICE_CUDA && !manager->is_pinned &&
+        gni_option_flag(GNI_OPTION_CUDA_WARMUP_ENABLED) &&
+        gn_memory_warm_up(manager, sizeof sizes / sizeof *sizes, sizes, counts) != GN_OK)
+        gni_log(GNI_LOG_WARNING, "the warm-up failed: %s", gn_error_detail());
+}
+
+static gn_status manager_get(gn_device *device, int kind, gn_memory_manager **manager)
+{
+    _Atomic(gn_memory_manager *) *slot = &managers[kind][device->index];
     gn_memory_manager *made = atomic_load_explicit(slot, memory_order_acquire);
     if (made == NULL) {
+        bool is_new = false;
         gni_once_run(&managers_once, managers_start);
         gni_mutex_lock(&managers_mutex);
         gn_status status = GN_OK;
         made = atomic_load(slot);
-        if (made == NULL)
-            status = gni_memory_policy_direct.create(device, &made);
-        if (status == GN_OK)
+        if (made == NULL) {
+            status = manager_create_default(device, kind == KIND_PINNED, &made);
+            is_new = status == GN_OK;
+        }
+        if (is_new)
             atomic_store_explicit(slot, made, memory_order_release);
         gni_mutex_unlock(&managers_mutex);
         GN_TRY(status);
+        if (is_new)
+            manager_warm_up(made);
     }
     *manager = made;
     return GN_OK;
+}
+
+gn_status gn_memory_manager_get(gn_device *device, gn_memory_manager **manager)
+{
+    GN_CHECK_ARGUMENT(device != NULL && manager != NULL, "device and manager must not be NULL");
+    return manager_get(device, (int)device->type, manager);
+}
+
+gn_status gn_memory_manager_get_pinned(gn_device *device, gn_memory_manager **manager)
+{
+    GN_CHECK_ARGUMENT(device != NULL && manager != NULL, "device and manager must not be NULL");
+    return manager_get(device, device->type == GN_DEVICE_CUDA ? KIND_PINNED : KIND_CPU, manager);
 }
 
 gn_device *gn_memory_manager_get_device(const gn_memory_manager *manager)
@@ -144,52 +263,246 @@ gn_device *gn_memory_manager_get_device(const gn_memory_manager *manager)
 
 const char *gn_memory_manager_get_policy(const gn_memory_manager *manager)
 {
-    return manager->policy->name;
+    if (atomic_load_explicit(&manager->is_direct, memory_order_relaxed))
+        return "direct";
+    return gni_pool_policy(manager->pool);
 }
 
-/* ---- entrances ------------------------------------------------------------------------------ */
-
-gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                          void **pointer)
+gn_status gni_manager_stream(const gn_memory_manager *manager, gn_stream **stream)
 {
-    GN_CHECK_ARGUMENT(manager != NULL && pointer != NULL, "manager and pointer must not be NULL");
-    if (!gni_size_is_possible(nbytes))
-        return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device", nbytes);
-    if (stream == NULL)
-        GN_TRY(gn_stream_get_current(manager->device, &stream));
-    GN_CHECK_ARGUMENT(stream->device == manager->device,
+    if (*stream == NULL)
+        return gn_stream_get_current(manager->device, stream);
+    GN_CHECK_ARGUMENT((*stream)->device == manager->device,
                       "the stream and the manager belong to two devices");
-    return manager->policy->alloc(manager, nbytes, stream, pointer);
+    return GN_OK;
 }
 
-gn_status gn_memory_free(gn_memory_manager *manager, void *pointer)
+/* ---- many at once, and ahead of time -------------------------------------------------------- */
+
+static gn_status direct_batch(struct gni_direct *direct, size_t count, const size_t *sizes,
+                              gn_stream *stream, void **pointers)
+{
+    for (size_t i = 0; i < count; i++) {
+        gn_memory_block *block;
+        gn_status status = gni_size_is_possible(sizes[i])
+                               ? gni_direct_alloc(direct, sizes[i], stream, &block)
+                               : gni_error(GN_ERROR_OVERFLOW,
+                                           "%zu bytes cannot be allocated on any device", sizes[i]);
+        if (status != GN_OK) {
+            while (i-- > 0)
+                (void)gni_direct_free(direct, pointers[i], NULL);
+            return status;
+        }
+        pointers[i] = block->address;
+    }
+    return GN_OK;
+}
+
+gn_status gn_memory_alloc_batch(gn_memory_manager *manager, size_t count, const size_t *sizes,
+                                gn_stream *stream, void **pointers)
 {
     GN_CHECK_ARGUMENT(manager != NULL, "manager is NULL");
-    return manager->policy->free(manager, pointer, NULL);
+    GN_CHECK_ARGUMENT(count == 0 || (sizes != NULL && pointers != NULL),
+                      "sizes and pointers must not be NULL");
+    GN_CHECK_ARGUMENT(count <= GNI_SIZE_MAX_BYTES / sizeof(void *), "the batch is too large");
+    GN_TRY(gni_manager_stream(manager, &stream));
+    if (count == 0)
+        return GN_OK;
+    if (!atomic_load(&manager->is_direct))
+        return gni_pool_alloc_batch(manager->pool, count, sizes, stream, pointers);
+    void **made = gni_host_alloc(count * sizeof *made);
+    if (made == NULL)
+        return gni_error_host_memory(count * sizeof *made);
+    gn_status status = direct_batch(manager->direct, count, sizes, stream, made);
+    if (status == GN_OK)
+        memcpy(pointers, made, count * sizeof *made);
+    gni_host_free(made);
+    return status;
 }
 
-gn_status gn_memory_free_sized(gn_memory_manager *manager, void *pointer, size_t nbytes)
+gn_status gn_memory_warm_up(gn_memory_manager *manager, size_t count, const size_t *sizes,
+                            const size_t *counts)
 {
     GN_CHECK_ARGUMENT(manager != NULL, "manager is NULL");
-    return manager->policy->free(manager, pointer, &nbytes);
+    GN_CHECK_ARGUMENT(count == 0 || (sizes != NULL && counts != NULL),
+                      "sizes and counts must not be NULL");
+    size_t total = 0, product;
+    for (size_t i = 0; i < count; i++)
+        if (!gni_size_multiply(sizes[i], counts[i], &product) ||
+            !gni_size_add(total, product, &total) || !gni_size_is_possible(total))
+            return gni_error(GN_ERROR_OVERFLOW, "no device has room for %zu blocks of %zu bytes",
+                             counts[i], sizes[i]);
+    if (atomic_load(&manager->is_direct))
+        return GN_OK; /* there is no cache to fill */
+    return gni_pool_warm_up(manager->pool, count, sizes, counts);
 }
 
-gn_status gn_memory_get_size(gn_memory_manager *manager, const void *pointer, size_t *nbytes)
+/* ---- configuration -------------------------------------------------------------------------- */
+
+gn_status gn_memory_get_config(gn_memory_manager *manager, gn_memory_config *config)
 {
-    GN_CHECK_ARGUMENT(manager != NULL && nbytes != NULL, "manager and nbytes must not be NULL");
-    return manager->policy->size(manager, pointer, nbytes);
+    GN_CHECK_ARGUMENT(manager != NULL && config != NULL, "manager and config must not be NULL");
+    *config = *gni_pool_config(manager->pool);
+    return GN_OK;
+}
+
+static bool is_fraction(double value)
+{
+    return value >= 0 && value <= 1;
+}
+
+gn_status gn_memory_configure(gn_memory_manager *manager, const gn_memory_config *config)
+{
+    GN_CHECK_ARGUMENT(manager != NULL && config != NULL, "manager and config must not be NULL");
+    GN_CHECK_ARGUMENT((unsigned)config->strategy <= GN_MEMORY_DIRECT, "unknown strategy");
+    GN_CHECK_ARGUMENT(config->segment_bytes >= (2 << 20) && config->segment_bytes <= (size_t)64
+                                                                                         << 30,
+                      "segment_bytes must be from 2 MiB to 64 GiB");
+    GN_CHECK_ARGUMENT(config->memory_fraction > 0 && config->memory_fraction <= 1,
+                      "memory_fraction must be above 0 and at most 1");
+    GN_CHECK_ARGUMENT(is_fraction(config->cleanup_threshold) &&
+                          is_fraction(config->coalescing_threshold),
+                      "thresholds must be from 0 to 1");
+    bool is_direct = config->strategy == GN_MEMORY_DIRECT;
+    if (is_direct) {
+        gni_mutex_lock(&managers_mutex);
+        gn_status status = direct_ensure(manager);
+        gni_mutex_unlock(&managers_mutex);
+        GN_TRY(status);
+    }
+    GN_TRY(gni_pool_configure(manager->pool, config));
+    if (manager->direct != NULL)
+        gni_direct_set_limit(manager->direct, gni_pool_limit(manager->pool));
+    atomic_store(&manager->is_direct, is_direct);
+    return GN_OK;
+}
+
+/* ---- giving back ---------------------------------------------------------------------------- */
+
+gn_status gn_memory_collect(gn_memory_manager *manager)
+{
+    GN_CHECK_ARGUMENT(manager != NULL, "manager is NULL");
+    GN_TRY(manager->device->ops->check(manager->device));
+    gni_pool_collect(manager->pool);
+    return GN_OK;
+}
+
+gn_status gn_memory_coalesce(gn_memory_manager *manager, size_t *merged)
+{
+    GN_CHECK_ARGUMENT(manager != NULL, "manager is NULL");
+    GN_TRY(manager->device->ops->check(manager->device));
+    size_t count = gni_pool_coalesce(manager->pool);
+    if (merged != NULL)
+        *merged = count;
+    return GN_OK;
+}
+
+gn_status gn_memory_trim(gn_memory_manager *manager, size_t keep_bytes, size_t *released)
+{
+    GN_CHECK_ARGUMENT(manager != NULL, "manager is NULL");
+    GN_TRY(manager->device->ops->check(manager->device));
+    size_t given;
+    GN_TRY(gni_pool_trim(manager->pool, keep_bytes, &given));
+    if (released != NULL)
+        *released = given;
+    return GN_OK;
+}
+
+gn_status gn_memory_compact(gn_memory_manager *manager, gn_memory_compaction *report)
+{
+    GN_CHECK_ARGUMENT(manager != NULL && report != NULL, "manager and report must not be NULL");
+    GN_TRY(manager->device->ops->check(manager->device));
+    return gni_pool_compact(manager->pool, report);
+}
+
+gn_status gn_memory_set_out_of_memory_handler(gn_memory_manager *manager, gn_memory_handler handler,
+                                              void *context)
+{
+    GN_CHECK_ARGUMENT(manager != NULL, "manager is NULL");
+    gni_pool_set_handler(manager->pool, handler, context);
+    return GN_OK;
+}
+
+/* ---- looking -------------------------------------------------------------------------------- */
+
+/* Adds what the other engine has. All fields are of one width, and counts, but for the last two. */
+static void statistics_add(gn_memory_statistics *sum, const gn_memory_statistics *other)
+{
+    uint64_t limit = sum->limit_bytes, largest = sum->largest_free_bytes;
+    uint64_t *to = (uint64_t *)(void *)sum;
+    const uint64_t *from = (const uint64_t *)(const void *)other;
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++)
+        to[i] += from[i];
+    sum->limit_bytes = limit;
+    sum->largest_free_bytes = largest;
 }
 
 gn_status gn_memory_get_statistics(gn_memory_manager *manager, gn_memory_statistics *statistics)
 {
     GN_CHECK_ARGUMENT(manager != NULL && statistics != NULL,
                       "manager and statistics must not be NULL");
-    return manager->policy->statistics(manager, statistics);
+    gn_memory_statistics now, other;
+    gni_pool_statistics(manager->pool, &now);
+    if (manager->direct != NULL) {
+        gni_direct_statistics(manager->direct, &other);
+        statistics_add(&now, &other);
+    }
+    *statistics = now;
+    return GN_OK;
 }
 
 gn_status gn_memory_reset_peaks(gn_memory_manager *manager)
 {
     GN_CHECK_ARGUMENT(manager != NULL, "manager is NULL");
-    manager->policy->reset_peaks(manager);
+    gni_pool_reset_peaks(manager->pool);
+    if (manager->direct != NULL)
+        gni_direct_reset_peaks(manager->direct);
+    return GN_OK;
+}
+
+gn_status gn_memory_get_classes(gn_memory_manager *manager, gn_memory_class *classes,
+                                size_t capacity, size_t *count)
+{
+    GN_CHECK_ARGUMENT(manager != NULL && count != NULL, "manager and count must not be NULL");
+    GN_CHECK_ARGUMENT(classes != NULL || capacity == 0, "classes is NULL");
+    *count = gni_pool_classes(manager->pool, classes, capacity);
+    return GN_OK;
+}
+
+static int info_compare(const void *a, const void *b)
+{
+    uintptr_t first = (uintptr_t)((const gn_memory_info *)a)->address;
+    uintptr_t second = (uintptr_t)((const gn_memory_info *)b)->address;
+    return first < second ? -1 : first > second;
+}
+
+static size_t infos_list(gn_memory_manager *manager, gn_memory_info *infos, size_t capacity)
+{
+    size_t count = gni_pool_list(manager->pool, infos, capacity);
+    if (manager->direct != NULL) {
+        size_t room = count < capacity ? capacity - count : 0;
+        count += gni_direct_list(manager->direct, room > 0 ? infos + count : NULL, room);
+    }
+    return count;
+}
+
+gn_status gn_memory_visit(gn_memory_manager *manager, gn_memory_visitor visitor, void *context)
+{
+    GN_CHECK_ARGUMENT(manager != NULL && visitor != NULL, "manager and visitor must not be NULL");
+    gn_memory_info *infos = NULL;
+    size_t capacity = 0, count;
+    /* Other threads may add blocks between the two steps, so some room is left. */
+    while ((count = infos_list(manager, infos, capacity)) > capacity) {
+        gni_host_free(infos);
+        capacity = count + count / 8 + 64;
+        infos = gni_host_alloc(capacity * sizeof *infos);
+        if (infos == NULL)
+            return gni_error_host_memory(capacity * sizeof *infos);
+    }
+    if (count > 0)
+        qsort(infos, count, sizeof *infos, info_compare);
+    for (size_t i = 0; i < count && visitor(&infos[i], context); i++)
+        ;
+    gni_host_free(infos);
     return GN_OK;
 }

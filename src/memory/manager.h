@@ -1,13 +1,15 @@
 /*
- * manager.h: the interface between the memory managers' entrances and their policies.
+ * manager.h: the managers of the process, and what stands behind them.
  *
- *   gn_memory_manager   the memory of one device; starts with a pointer to its policy's table
- *   policy              how requests are met: struct gni_memory_policy. `direct` is in direct.c
+ *   gn_memory_manager   the memory of one device, or page-locked memory for it. It has up to two engines:
+ *   pool                segments, blocks and caches: pool.h (the policies `pool` and `virtual`)
+ *   direct              one allocation of the driver for each block: direct.c
  *
- * manager.c checks arguments, keeps one manager for each device and offers the public functions; a
- * policy does the rest. One test suite (tests/c/test_memory.c) runs over every policy.
+ * A manager hands out blocks of the engine that its policy names. The policy can be changed while blocks
+ * of the other engine are alive: a block knows its engine, and goes back to it.
  *
- * Threads: every slot may be called from any thread; a policy has its own locks.
+ * manager.c keeps the managers and has the entrances that are not worth a nanosecond; entrance.c has
+ * allocate and free.
  */
 #ifndef GNI_MEMORY_MANAGER_H
 #define GNI_MEMORY_MANAGER_H
@@ -16,44 +18,86 @@
 
 #include "base/error.h"
 #include "device/device.h"
+#include "memory/block.h"
+
+struct gni_pool;
+struct gni_direct;
 
 struct gn_memory_manager {
-    const struct gni_memory_policy *policy;
     gn_device *device;
+    bool is_pinned;
+    struct gni_pool *pool;
+    struct gni_direct *direct;
+    atomic_bool is_direct; /* the policy in force; else pool or virtual */
 };
 
-struct gni_memory_policy {
-    const char *name;
+/* A manager of its own, unknown to gn_memory_manager_get(): for that function and for tests. The policy is
+ * "direct", "pool" or "virtual"; GN_ERROR_UNSUPPORTED where the device cannot have it. */
+gn_status gni_manager_create(gn_device *device, bool is_pinned, const char *policy,
+                             gn_memory_manager **manager) GN_NODISCARD;
 
-    /* Makes the manager of a device. It lives for ever. */
-    gn_status (*create)(gn_device *device, gn_memory_manager **manager);
+/* A NULL stream is the calling thread's current one; another device's is refused. */
+gn_status gni_manager_stream(const gn_memory_manager *manager, gn_stream **stream) GN_NODISCARD;
 
-    /* `nbytes` is possible (checked.h) and may be 0; `stream` is of the manager's device. */
-    gn_status (*alloc)(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                       void **pointer);
+/* Frees everything that lives in a manager, and gives all its memory back. */
+gn_status gni_manager_clear(gn_memory_manager *manager) GN_NODISCARD;
 
-    /* `nbytes` is NULL where the caller does not say the size. On failure nothing changed. */
-    gn_status (*free)(gn_memory_manager *manager, void *pointer, const size_t *nbytes);
+/* ---- direct.c ------------------------------------------------------------------------------- */
 
-    /* The size of a living block. */
-    gn_status (*size)(gn_memory_manager *manager, const void *pointer, size_t *nbytes);
+gn_status gni_direct_create(gn_memory_manager *manager, struct gni_direct **direct) GN_NODISCARD;
+void gni_direct_destroy(struct gni_direct *direct); /* one that was never used; NULL is allowed */
+gn_status gni_direct_alloc(struct gni_direct *direct, size_t nbytes, gn_stream *stream,
+                           gn_memory_block **block) GN_NODISCARD;
 
-    gn_status (*statistics)(gn_memory_manager *manager, gn_memory_statistics *statistics);
-    void (*reset_peaks)(gn_memory_manager *manager);
+/* `nbytes` is NULL where the caller does not say the size. On failure nothing changed. */
+gn_status gni_direct_free(struct gni_direct *direct, void *pointer, const size_t *nbytes);
+gn_status gni_direct_free_block(gn_memory_block *block) GN_NODISCARD;
+gn_status gni_direct_size(struct gni_direct *direct, const void *pointer,
+                          size_t *nbytes) GN_NODISCARD;
+void gni_direct_statistics(struct gni_direct *direct, gn_memory_statistics *statistics);
+void gni_direct_reset_peaks(struct gni_direct *direct);
+void gni_direct_set_limit(struct gni_direct *direct, uint64_t limit);
 
-    /* Logs each living block as a leak, at most `most` of them, and returns how many there are. */
-    size_t (*report_leaks)(gn_memory_manager *manager, size_t most);
+/* Copies what is alive into `infos`, as many as fit; returns how many there are. */
+size_t gni_direct_list(struct gni_direct *direct, gn_memory_info *infos, size_t capacity);
+size_t gni_direct_report_leaks(struct gni_direct *direct, size_t most);
+gn_status gni_direct_clear(struct gni_direct *direct) GN_NODISCARD;
+void gni_direct_fork_prepare(struct gni_direct *direct);
+void gni_direct_fork_done(struct gni_direct *direct, bool is_child);
 
-    /* Frees everything that lives. What cannot be freed stays, and the first failure is returned.
-     */
-    gn_status (*clear)(gn_memory_manager *manager);
+/* ---- the pool's side, as manager.c needs it: pool.c ------------------------------------------ */
 
-    /* Takes the manager's locks before a fork() and lets them go after it, in both processes. In
-     * the child there are no other threads: what they were doing is over. */
-    void (*fork_prepare)(gn_memory_manager *manager);
-    void (*fork_done)(gn_memory_manager *manager, bool is_child);
-};
+gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual,
+                          struct gni_pool **pool) GN_NODISCARD;
+void gni_pool_destroy(struct gni_pool *pool); /* one that was never used; NULL is allowed */
+const char *gni_pool_policy(const struct gni_pool *pool);
+uint64_t gni_pool_limit(const struct gni_pool *pool);
+gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked, bool is_exported,
+                         gn_memory_block **block) GN_NODISCARD;
+gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t *sizes,
+                               gn_stream *stream, void **pointers) GN_NODISCARD;
+gn_status gni_pool_free(gn_memory_block *block);
+gn_status gni_pool_record_stream(gn_memory_block *block, gn_stream *stream) GN_NODISCARD;
 
-extern const struct gni_memory_policy gni_memory_policy_direct;
+/* Why an address is not a living block. */
+gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer) GN_NODISCARD;
+gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *sizes,
+                           const size_t *counts) GN_NODISCARD;
+void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics);
+void gni_pool_reset_peaks(struct gni_pool *pool);
+size_t gni_pool_classes(struct gni_pool *pool, gn_memory_class *classes, size_t capacity);
+size_t gni_pool_list(struct gni_pool *pool, gn_memory_info *infos, size_t capacity);
+const gn_memory_config *gni_pool_config(const struct gni_pool *pool);
+gn_status gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config) GN_NODISCARD;
+void gni_pool_set_handler(struct gni_pool *pool, gn_memory_handler handler, void *context);
+void gni_pool_collect(struct gni_pool *pool);
+size_t gni_pool_coalesce(struct gni_pool *pool);
+gn_status gni_pool_trim(struct gni_pool *pool, size_t keep_bytes, size_t *released) GN_NODISCARD;
+gn_status gni_pool_compact(struct gni_pool *pool, gn_memory_compaction *report) GN_NODISCARD;
+void gni_pool_stream_end(struct gni_pool *pool, gn_stream *stream);
+size_t gni_pool_report_leaks(struct gni_pool *pool, size_t most);
+gn_status gni_pool_clear(struct gni_pool *pool) GN_NODISCARD;
+void gni_pool_fork_prepare(struct gni_pool *pool);
+void gni_pool_fork_done(struct gni_pool *pool, bool is_child);
 
 #endif

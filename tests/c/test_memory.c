@@ -866,11 +866,11 @@ static void other_manager_make(void)
 {
     size_t live = gni_host_live_count();
     gni_host_fail_after(1);
-    CHECK_STATUS(gni_memory_policy_direct.create(suite.device, &suite.other),
+    CHECK_STATUS(gni_manager_create(suite.device, false, "direct", &suite.other),
                  GN_ERROR_OUT_OF_HOST_MEMORY);
     gni_host_fail_after(-1);
     CHECK(suite.other == NULL && gni_host_live_count() == live);
-    CHECK_OK(gni_memory_policy_direct.create(suite.device, &suite.other));
+    CHECK_OK(gni_manager_create(suite.device, false, "direct", &suite.other));
     CHECK_OK(gn_memory_alloc(suite.other, 100, NULL, &suite.theirs));
 }
 

@@ -1,0 +1,96 @@
+/*
+ * address.h: from an address to its block, without a lock, a hash or a search.
+ *
+ * The addresses of all managers are one tree of two levels over pages of 2 MiB:
+ *
+ *     address  47 ...... 34 33 ...... 21 20 ........ 0
+ *              root (16 K)  leaf (8 K)   place in the page
+ *
+ * A leaf covers 16 GiB and holds the page records themselves. A page in use has a table of the blocks
+ * that start in it, one entry for each grain of its region (512 bytes, 4 KiB, or the page itself).
+ *
+ * Invariants:
+ *   A1  leaves, and tables of pages, are never given back: a reader needs no lock;
+ *   A2  an entry is written with release order after the block it points to is complete;
+ *   A3  the fields of a page but the entries change under the lock of the pool that has the page.
+ *
+ * Threads: finding is free for all; the rest is for the owner of the addresses, under its lock.
+ */
+#ifndef GNI_MEMORY_ADDRESS_H
+#define GNI_MEMORY_ADDRESS_H
+
+#include "memory/block.h"
+#include "memory/size.h"
+
+enum {
+    GNI_ADDRESS_BITS = 48,
+    GNI_LEAF_SHIFT = 34,
+    GNI_LEAF_PAGES = 1 << (GNI_LEAF_SHIFT - GNI_PAGE_SHIFT),
+    GNI_LEAF_COUNT = 1 << (GNI_ADDRESS_BITS - GNI_LEAF_SHIFT),
+};
+
+struct gni_mapping;
+
+struct gni_page {
+    _Atomic(_Atomic(gn_memory_block *) *) table; /* of its blocks; NULL: not in use yet */
+    _Atomic(unsigned) shift;                     /* an entry is 1 << shift bytes */
+    _Atomic(gn_memory_block *) single;           /* the table of a page with one entry */
+    struct gni_region *region;                   /* that has the page now, or NULL */
+    struct gni_mapping *mapping;                 /* the memory behind it, or NULL */
+};
+
+struct gni_leaf {
+    struct gni_page pages[GNI_LEAF_PAGES];
+};
+
+extern _Atomic(struct gni_leaf *) gni_leaves[GNI_LEAF_COUNT];
+
+/* The record of an address's page; NULL if nobody ever had it. */
+static inline struct gni_page *gni_page_find(const void *address)
+{
+    uintptr_t number = (uintptr_t)address;
+    if (number >> GNI_ADDRESS_BITS != 0)
+        return NULL;
+    struct gni_leaf *leaf =
+        atomic_load_explicit(&gni_leaves[number >> GNI_LEAF_SHIFT], memory_order_acquire);
+    return leaf != NULL ? &leaf->pages[number >> GNI_PAGE_SHIFT & (GNI_LEAF_PAGES - 1)] : NULL;
+}
+
+/* The entry of an address; NULL if its page is not in use. */
+static inline _Atomic(gn_memory_block *) *gni_address_entry(const void *address)
+{
+    struct gni_page *page = gni_page_find(address);
+    if (page == NULL)
+        return NULL;
+    _Atomic(gn_memory_block *) *table = atomic_load_explicit(&page->table, memory_order_acquire);
+    if (table == NULL)
+        return NULL;
+    unsigned shift = atomic_load_explicit(&page->shift, memory_order_relaxed);
+    return &table[((uintptr_t)address & (GNI_PAGE - 1)) >> shift];
+}
+
+/* The block at exactly this address that is live, cached or pending; NULL if there is none. */
+static inline gn_memory_block *gni_address_find(const void *address)
+{
+    _Atomic(gn_memory_block *) *entry = gni_address_entry(address);
+    if (entry == NULL)
+        return NULL;
+    gn_memory_block *block = atomic_load_explicit(entry, memory_order_acquire);
+    return block != NULL && block->address == address ? block : NULL;
+}
+
+/*
+ * Makes the records of the pages of [start, start + nbytes), whole pages, for a region whose blocks
+ * start at multiples of 1 << shift. On failure nothing is in use that was not before.
+ */
+gn_status gni_address_open(struct gni_region *region, char *start, size_t nbytes,
+                           unsigned shift) GN_NODISCARD;
+
+/* No region has the pages any more; no block starts in them. */
+void gni_address_close(char *start, size_t nbytes);
+
+/* Makes a block known, and forgets it. */
+void gni_address_add(gn_memory_block *block);
+void gni_address_remove(gn_memory_block *block);
+
+#endif

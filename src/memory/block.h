@@ -1,0 +1,131 @@
+/*
+ * block.h: the host's descriptor of a piece of a device's memory.
+ *
+ * The blocks of a region tile it, linked in the order of their addresses:
+ *
+ *     +------+--------+------+--------------+------+-----------------+
+ *     | live | cached | free |     live     | free |      hole       |
+ *     +------+--------+------+--------------+------+-----------------+
+ *
+ *   live      handed out
+ *   cached    idle, in a thread's cache of its stream
+ *   pending   freed, but other streams may still use it
+ *   free      idle, in the index of its stream's heap
+ *   blocked   idle, but its bytes are used through another address: part of a folded page
+ *   hole      addresses without memory behind them
+ *
+ * Invariants:
+ *   B1  two neighbours are never both free with one heap, both holes, or both blocked;
+ *   B2  a block is known to the address index exactly while it is live, cached or pending;
+ *   B3  `state` changes live <-> cached in the thread that has the block, everything else under the
+ *       pool's lock;
+ *   B4  descriptors are never given back to the host while the pool has regions, so that a stale
+ *       pointer to one reads a descriptor, whatever it describes now.
+ */
+#ifndef GNI_MEMORY_BLOCK_H
+#define GNI_MEMORY_BLOCK_H
+
+#include "genesis/memory.h"
+
+#include "base/error.h"
+
+#include <stdatomic.h>
+
+enum gni_block_state {
+    GNI_BLOCK_UNUSED, /* the descriptor describes nothing */
+    GNI_BLOCK_LIVE,
+    GNI_BLOCK_CACHED,
+    GNI_BLOCK_PENDING,
+    GNI_BLOCK_FREE,
+    GNI_BLOCK_BLOCKED,
+    GNI_BLOCK_HOLE,
+};
+
+enum gni_block_flag {
+    GNI_BLOCK_EXPORTED = 1, /* somebody knows its address */
+    GNI_BLOCK_SLOW = 2,     /* its free is not a push on a bin: used on other streams, of a private
+                               space, with guard zones, or on a folded page */
+};
+
+enum {
+    GNI_BLOCK_NO_BIN = 255,
+};
+
+struct gni_pool;
+struct gni_heap;
+struct gni_region;
+struct gni_use;
+
+struct gn_memory_block {
+    /* what allocate and free touch */
+    void *address;                /* that the caller gets; in the range */
+    size_t requested;             /* as asked for, while live or pending */
+    gn_memory_block *next;        /* in a bin, in a heap's index or among unused descriptors */
+    struct gni_heap *heap;        /* of the stream it belongs to; NULL for holes and blocked ones */
+    struct gni_pool *pool;        /* NULL: a block of the direct policy */
+    size_t nbytes;                /* of the range: a multiple of 512 */
+    uint64_t number;              /* of the allocation, counted by its thread */
+    _Atomic(unsigned char) state; /* enum gni_block_state */
+    unsigned char bin;            /* of a small block's class, or GNI_BLOCK_NO_BIN */
+    _Atomic(unsigned char) flags; /* enum gni_block_flag */
+    unsigned char range;          /* enum gni_range, of the region */
+    unsigned wait_count;          /* events that a pending block waits for */
+    /* the rest */
+    char *start;             /* of the range */
+    gn_memory_block *before; /* the neighbour at lower addresses, or NULL */
+    gn_memory_block *after;  /* the neighbour at higher addresses, or NULL */
+    gn_memory_block *prev;   /* in a heap's index */
+    uint64_t sequence;       /* free: reuse elsewhere waits for this mark of its heap's stream */
+    struct gni_use *uses;    /* on other streams, owned */
+    struct gni_region *region;
+    uint64_t site; /* where it was allocated, with GENESIS_DEBUG=trace; 0: not known */
+};
+
+_Static_assert(sizeof(struct gn_memory_block) == 128, "two cache lines");
+
+static inline enum gni_block_state gni_block_state(const gn_memory_block *block)
+{
+    return (enum gni_block_state)atomic_load_explicit(&block->state, memory_order_relaxed);
+}
+
+static inline void gni_block_set_state(gn_memory_block *block, enum gni_block_state state)
+{
+    atomic_store_explicit(&block->state, (unsigned char)state, memory_order_relaxed);
+}
+
+static inline bool gni_block_has(const gn_memory_block *block, unsigned flags)
+{
+    return (atomic_load_explicit(&block->flags, memory_order_relaxed) & flags) != 0;
+}
+
+static inline void gni_block_add_flags(gn_memory_block *block, unsigned flags)
+{
+    unsigned char now = atomic_load_explicit(&block->flags, memory_order_relaxed);
+    atomic_store_explicit(&block->flags, (unsigned char)(now | flags), memory_order_relaxed);
+}
+
+static inline char *gni_block_end(const gn_memory_block *block)
+{
+    return block->start + block->nbytes;
+}
+
+/* ---- unused descriptors: block.c ---- */
+
+/* A stock of descriptors. `count` of them can be taken without failing. */
+struct gni_blocks {
+    gn_memory_block *unused;
+    size_t count;
+    struct gni_slab *slabs; /* owned */
+};
+
+/* Sees to it that `count` descriptors can be taken. */
+gn_status gni_blocks_reserve(struct gni_blocks *blocks, size_t count) GN_NODISCARD;
+
+/* One of those that were reserved: all fields are 0. */
+gn_memory_block *gni_blocks_take(struct gni_blocks *blocks);
+void gni_blocks_give(struct gni_blocks *blocks, gn_memory_block *block);
+
+/* Gives the slabs back to the host; no descriptor is in use (B4). */
+void gni_blocks_deinit(struct gni_blocks *blocks);
+
+#endif

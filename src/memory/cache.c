@@ -1,0 +1,320 @@
+/*
+ * cache.c: making, emptying and handing on the threads' caches.
+ */
+#include "memory/cache.h"
+
+#include "base/host.h"
+
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    BIN_BYTES = 4 << 20, /* of one class that a thread keeps */
+    BIN_LEAST = 8,
+    BIN_MOST = 256,
+};
+
+/* What a thread without a cache has: no manager is NULL, so it never matches. */
+static struct gni_cache cache_nobody;
+
+_Thread_local struct gni_cache *gni_cache_last = &cache_nobody;
+bool gni_cache_has_barrier;
+
+/* The calling thread's caches. */
+static _Thread_local struct gni_cache *thread_caches;
+
+static pthread_key_t thread_key;
+static struct gni_once thread_once = GNI_ONCE_INIT;
+
+/* ---- barriers ------------------------------------------------------------------------------- */
+
+static int barrier_call(int command)
+{
+    return (int)syscall(SYS_membarrier, command, 0, 0);
+}
+
+/* Every thread of the process passes a full barrier. A forked child registers for itself. */
+static void barrier_all(void)
+{
+    if (!gni_cache_has_barrier || barrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0)
+        return;
+    int failed = barrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0 ||
+                 barrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0;
+    gni_assert(!failed);
+    (void)failed;
+}
+
+/* ---- the end of a thread -------------------------------------------------------------------- */
+
+/* Its blocks go to their heaps, and its caches to whoever comes next. */
+static void thread_end(void *unused)
+{
+    (void)unused;
+    gni_cache_last = &cache_nobody;
+    for (struct gni_cache *cache = thread_caches, *next; cache != NULL; cache = next) {
+        next = cache->next_of_thread;
+        gni_mutex_lock(&cache->pool->mutex);
+        if (cache->heap != NULL)
+            (void)gni_cache_flush(cache, 0);
+        atomic_store(&cache->manager, NULL);
+        cache->heap = NULL;
+        cache->thread = NULL;
+        cache->next_of_thread = NULL;
+        gni_mutex_unlock(&cache->pool->mutex);
+    }
+    thread_caches = NULL;
+}
+
+static void thread_start(void)
+{
+    int failed = pthread_key_create(&thread_key, thread_end);
+    gni_assert(!failed);
+    (void)failed;
+    gni_cache_has_barrier = barrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+/* ---- making --------------------------------------------------------------------------------- */
+
+struct gni_cache *gni_cache_find(const struct gni_heap *heap)
+{
+    for (struct gni_cache *cache = thread_caches; cache != NULL; cache = cache->next_of_thread)
+        if (cache->heap == heap)
+            return cache;
+    return NULL;
+}
+
+static unsigned bin_limit(unsigned bin)
+{
+    size_t count = BIN_BYTES / gni_class_bytes(bin);
+    return count < BIN_LEAST ? BIN_LEAST : count > BIN_MOST ? BIN_MOST : (unsigned)count;
+}
+
+static unsigned room_most(const struct gni_pool *pool)
+{
+    size_t most = pool->config.stream_cache_blocks;
+    return most < UINT32_MAX / 2 ? (unsigned)most : UINT32_MAX / 2;
+}
+
+static struct gni_cache *cache_create(struct gni_pool *pool)
+{
+    /* One that a thread left, or whose stream is gone. */
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
+        if (cache->thread == NULL && cache != pool->spare)
+            return cache;
+    struct gni_cache *cache = gni_host_alloc(sizeof *cache);
+    if (cache == NULL)
+        return NULL;
+    cache->pool = pool;
+    for (unsigned bin = 0; bin < GNI_SIZE_BINS; bin++)
+        cache->bins[bin].limit = bin_limit(bin);
+    cache->next = atomic_load(&pool->caches);
+    atomic_store_explicit(&pool->caches, cache, memory_order_release);
+    return cache;
+}
+
+struct gni_cache *gni_cache_spare(struct gni_pool *pool)
+{
+    return pool->spare;
+}
+
+gn_status gni_cache_spare_create(struct gni_pool *pool)
+{
+    gni_once_run(&thread_once, thread_start);
+    pool->spare = cache_create(pool);
+    return pool->spare != NULL ? GN_OK : gni_error_host_memory(sizeof *pool->spare);
+}
+
+/* A cache of the thread whose stream is gone, or a new one. */
+static struct gni_cache *cache_adopt(struct gni_pool *pool)
+{
+    for (struct gni_cache *cache = thread_caches; cache != NULL; cache = cache->next_of_thread)
+        if (cache->heap == NULL && cache->pool == pool)
+            return cache;
+    if (pthread_setspecific(thread_key, &thread_key) != 0) /* any value but NULL */
+        return NULL;
+    struct gni_cache *cache = cache_create(pool);
+    if (cache == NULL)
+        return NULL;
+    cache->thread = gni_thread_self();
+    cache->next_of_thread = thread_caches;
+    thread_caches = cache;
+    return cache;
+}
+
+struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap)
+{
+    if (heap->is_foreign || heap->is_dead || heap->space->is_private || heap->key == 0 ||
+        pool->debug != 0 || pool->is_marked || pool->config.stream_cache_blocks == 0)
+        return NULL;
+    struct gni_cache *cache = gni_cache_find(heap);
+    if (cache != NULL)
+        return cache;
+    cache = cache_adopt(pool);
+    if (cache == NULL)
+        return NULL;
+    cache->heap = heap;
+    atomic_store(&cache->manager, pool->manager);
+    cache->room = room_most(pool);
+    cache->asked = NULL;
+    cache->key = 0;
+    cache->epoch = 0;
+    cache->checked = atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
+    return cache;
+}
+
+void gni_cache_remember(struct gni_cache *cache, gn_stream *asked, uint64_t key)
+{
+    cache->asked = asked;
+    cache->key = key;
+    cache->epoch = gni_stream_epoch;
+    gni_cache_last = cache;
+}
+
+/* ---- emptying ------------------------------------------------------------------------------- */
+
+static void block_flush(struct gni_cache *cache, gn_memory_block *block)
+{
+    block->next = NULL;
+    gni_heap_stamp(cache->heap, block);
+    gni_block_merge(block);
+    cache->room++;
+}
+
+size_t gni_cache_flush(struct gni_cache *cache, unsigned keep)
+{
+    size_t count = 0;
+    for (int i = 0; i < GNI_SIZE_BINS; i++) {
+        struct gni_bin *bin = &cache->bins[i];
+        for (; bin->count > keep; bin->count--, count++) {
+            gn_memory_block *block = bin->first;
+            bin->first = block->next;
+            block_flush(cache, block);
+        }
+    }
+    for (int i = 0; i < GNI_CACHE_SLOTS; i++) {
+        struct gni_slot *slot = &cache->slots[i];
+        for (; slot->count > keep; slot->count--, count++) {
+            gn_memory_block *block = slot->first;
+            slot->first = block->next;
+            block_flush(cache, block);
+        }
+    }
+    return count;
+}
+
+static bool cache_matters(const struct gni_cache *cache, const struct gni_heap *heap)
+{
+    return cache->heap != NULL && (heap == NULL || cache->heap == heap);
+}
+
+void gni_caches_revoke(struct gni_pool *pool, const struct gni_heap *heap)
+{
+    bool is_any = false;
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
+        if (cache_matters(cache, heap) && cache->thread != gni_thread_self()) {
+            atomic_store(&cache->is_revoked, 1);
+            is_any = true;
+        }
+    }
+    if (!is_any)
+        return;
+    barrier_all();
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
+        while (atomic_load_explicit(&cache->is_revoked, memory_order_relaxed) != 0 &&
+               atomic_load(&cache->busy) != 0)
+            (void)sched_yield();
+}
+
+void gni_caches_restore(struct gni_pool *pool)
+{
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
+        if (atomic_load_explicit(&cache->is_revoked, memory_order_relaxed) != 0)
+            atomic_store_explicit(&cache->is_revoked, 0, memory_order_release);
+}
+
+size_t gni_caches_flush(struct gni_pool *pool, const struct gni_heap *heap)
+{
+    size_t count = 0;
+    gni_caches_revoke(pool, heap);
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
+        if (cache_matters(cache, heap))
+            count += gni_cache_flush(cache, 0);
+    gni_caches_restore(pool);
+    return count;
+}
+
+void gni_caches_forget(struct gni_pool *pool, const struct gni_heap *heap)
+{
+    gni_caches_revoke(pool, heap);
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
+        if (cache->heap != heap)
+            continue;
+        (void)gni_cache_flush(cache, 0);
+        cache->heap = NULL;
+        atomic_store(&cache->manager,
+                     NULL); /* its thread finds no match, and takes it for another stream later */
+    }
+    gni_caches_restore(pool);
+}
+
+void gni_caches_resize(struct gni_pool *pool)
+{
+    gni_caches_revoke(pool, NULL);
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
+        if (cache->heap == NULL)
+            continue;
+        (void)gni_cache_flush(cache, 0);
+        cache->room = room_most(pool);
+    }
+    gni_caches_restore(pool);
+}
+
+/* ---- one block ------------------------------------------------------------------------------ */
+
+/* Half of a full bin goes to the heap, the blocks that were freed longest ago. */
+static void list_halve(struct gni_cache *cache, gn_memory_block **first, unsigned *count)
+{
+    unsigned keep = *count / 2;
+    gn_memory_block **at = first;
+    for (unsigned i = 0; i < keep; i++)
+        at = &(*at)->next;
+    gn_memory_block *rest = *at;
+    *at = NULL;
+    *count = keep;
+    while (rest != NULL) {
+        gn_memory_block *next = rest->next;
+        block_flush(cache, rest);
+        rest = next;
+    }
+}
+
+void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
+{
+    gni_block_set_state(block, GNI_BLOCK_CACHED);
+    if (cache->room == 0)
+        (void)gni_cache_flush(cache, 0);
+    if (block->bin != GNI_BLOCK_NO_BIN) {
+        struct gni_bin *bin = &cache->bins[block->bin];
+        if (bin->count >= bin->limit)
+            list_halve(cache, &bin->first, &bin->count);
+        block->next = bin->first;
+        bin->first = block;
+        bin->count++;
+        cache->room--;
+        return;
+    }
+    struct gni_slot *slot = gni_cache_slot(cache, block->nbytes);
+    if (slot->nbytes == block->nbytes && slot->score >= GNI_CACHE_SCORE) {
+        if (slot->count >= GNI_CACHE_SLOT_MOST)
+            list_halve(cache, &slot->first, &slot->count);
+        block->next = slot->first;
+        slot->first = block;
+        slot->count++;
+        cache->room--;
+        return;
+    }
+    gni_heap_stamp(cache->heap, block);
+    gni_block_merge(block);
+}

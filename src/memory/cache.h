@@ -1,0 +1,189 @@
+/*
+ * cache.h: the blocks that one thread keeps for one stream: the fast path.
+ *
+ * A cache has a bin for each class of small sizes, and a few slots for larger sizes that come again and
+ * again: a slot belongs to one size, and keeps blocks of it once that size was asked for twice. Both
+ * are stacks: what was freed last is handed out first.
+ *
+ * Only the owning thread uses a cache, without a lock. Another thread that wants what is in it takes it
+ * away for a moment:
+ *
+ *     owner                                another thread, with the pool's lock
+ *     busy = 1                             is_revoked = 1
+ *     (order: see below)                   barrier on all threads
+ *     is_revoked? then not                 wait until busy is 0
+ *     ... pop or push ...                  ... empty the cache ...
+ *     busy = 0 (release)                   is_revoked = 0 (release)
+ *
+ * Each side writes its own word and then reads the other's; one of the two must see the other. That needs
+ * a full barrier on both sides, or, as here, none for the owner and membarrier(2) for the other, which
+ * makes every running thread pass one. Where the system has no membarrier the owner exchanges its word
+ * instead. An owner that finds its cache revoked takes the pool's lock.
+ *
+ * Invariants:
+ *   K1  the lists and counts of a cache change between enter and leave, or under the pool's lock by its
+ *       owner, or while it is revoked;
+ *   K2  the counters are written by the owner only, or under the pool's lock when there is none; everyone
+ *       may read them. Caches are never freed: when a thread ends, its caches wait for other threads and
+ *       their counters go on;
+ *   K3  every block in it is CACHED, of the cache's heap, and not SLOW;
+ *   K4  room is what `stream_cache_blocks` allows minus the blocks in it.
+ */
+#ifndef GNI_MEMORY_CACHE_H
+#define GNI_MEMORY_CACHE_H
+
+#include "memory/pool.h"
+
+enum {
+    GNI_CACHE_SLOTS = 64,
+    GNI_CACHE_SLOT_MOST = 256, /* blocks in a slot */
+    GNI_CACHE_SCORE = 2,       /* requests of a slot's size before it keeps blocks */
+    GNI_CACHE_SCORE_MOST = 16, /* what a size can save up against others */
+    GNI_PEAK_STEP = 1 << 20,   /* how much of a peak a thread may keep to itself, in bytes */
+};
+
+struct gni_bin {
+    gn_memory_block *first;
+    unsigned count;
+    unsigned limit;
+    uint64_t alloc_count;
+    uint64_t hit_count;
+};
+
+struct gni_slot {
+    size_t nbytes; /* 0: nobody's */
+    gn_memory_block *first;
+    unsigned count;
+    unsigned score;
+};
+
+struct gni_cache {
+    _Atomic(unsigned) busy;
+    _Atomic(unsigned) is_revoked;
+    _Atomic(gn_memory_manager *) manager; /* NULL: nobody's */
+    gn_stream *asked;      /* the stream argument that last led here: a stream, or NULL */
+    uint64_t key;          /* of the stream: its memory_key */
+    uint64_t epoch;        /* of the thread's current stream, when `asked` is NULL */
+    struct gni_heap *heap; /* NULL: the stream is gone */
+    struct gni_pool *pool;
+    unsigned room; /* K4 */
+    /* counters, K2 */
+    _Atomic(int64_t) live_bytes;
+    _Atomic(uint64_t) alloc_count, free_count, alloc_bytes, free_bytes, slow_count;
+    int64_t checked; /* live_bytes when the peaks were last looked at */
+    /* the blocks */
+    struct gni_bin bins[GNI_SIZE_BINS];
+    struct gni_slot slots[GNI_CACHE_SLOTS];
+    struct gni_cache *next; /* in the pool */
+    struct gni_cache *next_of_thread;
+    const void *thread; /* the owner; NULL: free to be taken over. Under the pool's lock */
+};
+
+/* The cache that the calling thread used last; never NULL. */
+extern _Thread_local struct gni_cache *gni_cache_last;
+
+/* False where the owners need an exchange; set before the first cache is made. */
+extern bool gni_cache_has_barrier;
+
+static inline bool gni_cache_enter(struct gni_cache *cache)
+{
+    unsigned is_revoked;
+    if (__builtin_expect(gni_cache_has_barrier, 1)) {
+        atomic_store_explicit(&cache->busy, 1, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst);
+        is_revoked = atomic_load_explicit(&cache->is_revoked, memory_order_acquire);
+    } else {
+        (void)atomic_exchange(&cache->busy, 1);
+        is_revoked = atomic_load(&cache->is_revoked);
+    }
+    if (__builtin_expect(!is_revoked, 1))
+        return true;
+    atomic_store_explicit(&cache->busy, 0, memory_order_release);
+    return false;
+}
+
+static inline void gni_cache_leave(struct gni_cache *cache)
+{
+    atomic_store_explicit(&cache->busy, 0, memory_order_release);
+}
+
+static inline struct gni_slot *gni_cache_slot(struct gni_cache *cache, size_t nbytes)
+{
+    uint64_t hash = (uint64_t)(nbytes >> GNI_MEDIUM_SHIFT) * UINT64_C(0x9E3779B97F4A7C15);
+    return &cache->slots[hash >> 58];
+}
+
+/* Adds to a counter that only the calling thread writes. */
+#define gni_count_add(counter, amount)                                                      \
+    atomic_store_explicit((counter),                                                        \
+                          atomic_load_explicit((counter), memory_order_relaxed) + (amount), \
+                          memory_order_relaxed)
+
+static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_block *block,
+                                         size_t requested)
+{
+    uint64_t number = atomic_load_explicit(&cache->alloc_count, memory_order_relaxed) + 1;
+    atomic_store_explicit(&cache->alloc_count, number, memory_order_relaxed);
+    gni_count_add(&cache->alloc_bytes, requested);
+    int64_t live =
+        atomic_load_explicit(&cache->live_bytes, memory_order_relaxed) + (int64_t)block->nbytes;
+    atomic_store_explicit(&cache->live_bytes, live, memory_order_relaxed);
+    block->number = number;
+    block->requested = requested;
+    if (__builtin_expect(live > cache->checked, 0)) {
+        cache->checked = live;
+        gni_pool_peaks_raise(cache->pool);
+    }
+}
+
+static inline void gni_cache_count_free(struct gni_cache *cache, const gn_memory_block *block)
+{
+    gni_count_add(&cache->free_count, 1);
+    gni_count_add(&cache->free_bytes, block->requested);
+    int64_t live =
+        atomic_load_explicit(&cache->live_bytes, memory_order_relaxed) - (int64_t)block->nbytes;
+    atomic_store_explicit(&cache->live_bytes, live, memory_order_relaxed);
+    if (__builtin_expect(live < cache->checked - GNI_PEAK_STEP, 0))
+        cache->checked = live;
+}
+
+/* ---- cache.c -------------------------------------------------------------------------------- */
+
+/*
+ * The calling thread's cache for a heap, made if there is none; with the lock. NULL where the stream must
+ * not have one (foreign, dead, or the pool's settings), or the host has no memory: then the pool's own
+ * counters are those of `gni_cache_spare`.
+ */
+struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap);
+
+/* The calling thread's cache for a heap, if it has one; with the lock. */
+struct gni_cache *gni_cache_find(const struct gni_heap *heap);
+
+/* Remembers how the thread came to a cache, for the next time. */
+void gni_cache_remember(struct gni_cache *cache, gn_stream *asked, uint64_t key);
+
+/* The counters of allocations and frees that no thread's cache counts; under the lock. */
+struct gni_cache *gni_cache_spare(struct gni_pool *pool);
+gn_status gni_cache_spare_create(struct gni_pool *pool) GN_NODISCARD;
+
+/* With the lock: takes caches away from their threads (all; or those of one heap) until
+ * gni_caches_restore. */
+void gni_caches_revoke(struct gni_pool *pool, const struct gni_heap *heap);
+void gni_caches_restore(struct gni_pool *pool);
+
+/* With the lock: every block of the caches goes to its heap. Returns how many. */
+size_t gni_caches_flush(struct gni_pool *pool, const struct gni_heap *heap);
+
+/* With the lock, by its owner or revoked: blocks go to the heap until `keep` are left in each bin. */
+size_t gni_cache_flush(struct gni_cache *cache, unsigned keep);
+
+/* With the lock, by its owner: one block goes to the heap, or into the bin if there is room. */
+void gni_cache_put(struct gni_cache *cache, gn_memory_block *block);
+
+/* With the lock: a heap goes away: no cache knows it any more. */
+void gni_caches_forget(struct gni_pool *pool, const struct gni_heap *heap);
+
+/* With the lock: the settings changed: limits of all caches. */
+void gni_caches_resize(struct gni_pool *pool);
+
+#endif

@@ -1,0 +1,240 @@
+/*
+ * entrance.c: allocate and free, as fast as they can be.
+ *
+ * The path of nearly every call: the thread's last cache is the right one, and has a block of the class,
+ * or room for it. No lock, no driver call, no hash, no search. Everything else is for pool.c.
+ */
+#include "memory/cache.h"
+
+#include "base/checked.h"
+
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
+
+/* Is it the cache that the caller means? For NULL, the thread's current stream must be what it was. */
+static inline bool cache_is_for(const struct gni_cache *cache, const gn_memory_manager *manager,
+                                gn_stream *stream)
+{
+    if (atomic_load_explicit(&cache->manager, memory_order_relaxed) != manager ||
+        cache->asked != stream)
+        return false;
+    if (stream == NULL)
+        return cache->epoch == gni_stream_epoch;
+    return atomic_load_explicit(&stream->memory_key, memory_order_relaxed) == cache->key;
+}
+
+static inline gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
+{
+    gn_memory_block *block;
+    if (nbytes <= GNI_SIZE_SMALL_MOST) {
+        struct gni_bin *bin = &cache->bins[gni_size_bin(nbytes)];
+        block = bin->first;
+        if (block == NULL)
+            return NULL;
+        bin->first = block->next;
+        bin->count--;
+        bin->alloc_count++;
+        bin->hit_count++;
+    } else {
+        size_t rounded = gni_size_round(nbytes);
+        struct gni_slot *slot = gni_cache_slot(cache, rounded);
+        block = slot->first;
+        if (block == NULL || slot->nbytes != rounded)
+            return NULL;
+        slot->first = block->next;
+        slot->count--;
+    }
+    cache->room++;
+    return block;
+}
+
+static inline gn_memory_block *fast_alloc(gn_memory_manager *manager, size_t nbytes,
+                                          gn_stream *stream, unsigned flags)
+{
+    struct gni_cache *cache = gni_cache_last;
+    if (!LIKELY(cache_is_for(cache, manager, stream) && gni_size_is_possible(nbytes)) ||
+        !LIKELY(gni_cache_enter(cache)))
+        return NULL;
+    gn_memory_block *block = cache_pop(cache, nbytes);
+    if (LIKELY(block != NULL)) {
+        atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
+        gni_block_set_state(block, GNI_BLOCK_LIVE);
+        gni_cache_count_alloc(cache, block, nbytes);
+    }
+    gni_cache_leave(cache);
+    return block;
+}
+
+static inline bool cache_push(struct gni_cache *cache, gn_memory_block *block)
+{
+    if (cache->room == 0)
+        return false;
+    if (block->bin != GNI_BLOCK_NO_BIN) {
+        struct gni_bin *bin = &cache->bins[block->bin];
+        if (bin->count >= bin->limit)
+            return false;
+        block->next = bin->first;
+        bin->first = block;
+        bin->count++;
+    } else {
+        struct gni_slot *slot = gni_cache_slot(cache, block->nbytes);
+        if (slot->nbytes != block->nbytes || slot->score < GNI_CACHE_SCORE ||
+            slot->count >= GNI_CACHE_SLOT_MOST)
+            return false;
+        block->next = slot->first;
+        slot->first = block;
+        slot->count++;
+    }
+    cache->room--;
+    return true;
+}
+
+/* False: not freed, and nothing changed. The block is live, or its caller is wrong. */
+static inline bool fast_free(gn_memory_block *block)
+{
+    struct gni_cache *cache = gni_cache_last;
+    if (cache->pool != block->pool || !LIKELY(gni_cache_enter(cache)))
+        return false;
+    bool is_freed = false;
+    if (LIKELY(block->heap == cache->heap && gni_block_state(block) == GNI_BLOCK_LIVE &&
+               !gni_block_has(block, GNI_BLOCK_SLOW)) &&
+        LIKELY(cache_push(cache, block))) {
+        gni_block_set_state(block, GNI_BLOCK_CACHED);
+        gni_cache_count_free(cache, block);
+        is_freed = true;
+    }
+    gni_cache_leave(cache);
+    return is_freed;
+}
+
+/* ---- allocating ----------------------------------------------------------------------------- */
+
+static gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                            bool is_exported, gn_memory_block **block)
+{
+    if (!gni_size_is_possible(nbytes))
+        return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device", nbytes);
+    if (!atomic_load_explicit(&manager->is_direct, memory_order_relaxed))
+        return gni_pool_alloc(manager->pool, nbytes, stream, is_exported, block);
+    GN_TRY(gni_manager_stream(manager, &stream));
+    return gni_direct_alloc(manager->direct, nbytes, stream, block);
+}
+
+gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                          void **pointer)
+{
+    GN_CHECK_ARGUMENT(manager != NULL && pointer != NULL, "manager and pointer must not be NULL");
+    gn_memory_block *block = fast_alloc(manager, nbytes, stream, GNI_BLOCK_EXPORTED);
+    if (!LIKELY(block != NULL))
+        GN_TRY(slow_alloc(manager, nbytes, stream, true, &block));
+    *pointer = block->address;
+    return GN_OK;
+}
+
+gn_status gn_memory_block_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                                gn_memory_block **out)
+{
+    GN_CHECK_ARGUMENT(manager != NULL && out != NULL, "manager and block must not be NULL");
+    gn_memory_block *block = fast_alloc(manager, nbytes, stream, 0);
+    if (!LIKELY(block != NULL))
+        GN_TRY(slow_alloc(manager, nbytes, stream, false, &block));
+    *out = block;
+    return GN_OK;
+}
+
+/* ---- freeing -------------------------------------------------------------------------------- */
+
+/* The living block of a manager at an address; NULL if it is not one of the pool's. */
+static inline gn_memory_block *block_find(const gn_memory_manager *manager, const void *pointer)
+{
+    gn_memory_block *block = gni_address_find(pointer);
+    return LIKELY(block != NULL && block->pool == manager->pool) ? block : NULL;
+}
+
+/* Not a block of the pool: of the other engine, or an error. */
+static gn_status other_free(gn_memory_manager *manager, void *pointer, const size_t *nbytes)
+{
+    size_t size;
+    if (manager->direct != NULL &&
+        (manager->pool == NULL || gni_direct_size(manager->direct, pointer, &size) == GN_OK))
+        return gni_direct_free(manager->direct, pointer, nbytes);
+    return gni_pool_refuse(manager->pool, pointer);
+}
+
+static gn_status wrong_size(struct gni_pool *pool, const gn_memory_block *block, size_t nbytes)
+{
+    gni_pool_lock(pool);
+    pool->counts.refused_count++;
+    gni_pool_unlock(pool);
+    return gni_error(GN_ERROR_WRONG_SIZE,
+                     "%s: the block at %p has %zu bytes, not %zu; nothing was changed",
+                     gni_device_label(pool->device).text, block->address, block->requested, nbytes);
+}
+
+gn_status gn_memory_free(gn_memory_manager *manager, void *pointer)
+{
+    GN_CHECK_ARGUMENT(manager != NULL, "manager is NULL");
+    gn_memory_block *block = block_find(manager, pointer);
+    if (!LIKELY(block != NULL))
+        return other_free(manager, pointer, NULL);
+    return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block);
+}
+
+gn_status gn_memory_free_sized(gn_memory_manager *manager, void *pointer, size_t nbytes)
+{
+    GN_CHECK_ARGUMENT(manager != NULL, "manager is NULL");
+    gn_memory_block *block = block_find(manager, pointer);
+    if (!LIKELY(block != NULL))
+        return other_free(manager, pointer, &nbytes);
+    if (gni_block_state(block) == GNI_BLOCK_LIVE && block->requested != nbytes)
+        return wrong_size(block->pool, block, nbytes);
+    return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block);
+}
+
+gn_status gn_memory_block_free(gn_memory_block *block)
+{
+    GN_CHECK_ARGUMENT(block != NULL, "block is NULL");
+    if (block->pool == NULL)
+        return gni_direct_free_block(block);
+    return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block);
+}
+
+/* ---- about blocks --------------------------------------------------------------------------- */
+
+void *gn_memory_block_get_address(gn_memory_block *block)
+{
+    if (block->pool != NULL && !gni_block_has(block, GNI_BLOCK_EXPORTED)) {
+        gni_pool_lock(block->pool); /* its page is not being folded */
+        gni_block_add_flags(block, GNI_BLOCK_EXPORTED);
+        gni_pool_unlock(block->pool);
+    }
+    return block->address;
+}
+
+size_t gn_memory_block_get_size(const gn_memory_block *block)
+{
+    return block->requested;
+}
+
+gn_status gn_memory_get_size(gn_memory_manager *manager, const void *pointer, size_t *nbytes)
+{
+    GN_CHECK_ARGUMENT(manager != NULL && nbytes != NULL, "manager and nbytes must not be NULL");
+    gn_memory_block *block = block_find(manager, pointer);
+    if (block != NULL && gni_block_state(block) == GNI_BLOCK_LIVE) {
+        *nbytes = block->requested;
+        return GN_OK;
+    }
+    if (manager->direct != NULL &&
+        (manager->pool == NULL || gni_direct_size(manager->direct, pointer, nbytes) == GN_OK))
+        return gni_direct_size(manager->direct, pointer, nbytes);
+    return gni_pool_refuse(manager->pool, pointer);
+}
+
+gn_status gn_memory_record_stream(gn_memory_manager *manager, void *pointer, gn_stream *stream)
+{
+    GN_CHECK_ARGUMENT(manager != NULL && stream != NULL, "manager and stream must not be NULL");
+    gn_memory_block *block = block_find(manager, pointer);
+    if (block != NULL)
+        return gni_pool_record_stream(block, stream);
+    size_t nbytes; /* a free of the direct policy waits for the device */
+    return gn_memory_get_size(manager, pointer, &nbytes);
+}

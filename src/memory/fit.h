@@ -1,0 +1,60 @@
+/*
+ * fit.h: free blocks sorted by size: the smallest sufficient one in constant time.
+ *
+ * One list for each size class (size.h), and a bitmap of the lists that are not empty. A block is in
+ * the largest class that it fills, so every block of a higher class is larger.
+ *
+ * Threads: the owner guards it.
+ */
+#ifndef GNI_MEMORY_FIT_H
+#define GNI_MEMORY_FIT_H
+
+#include "memory/block.h"
+#include "memory/size.h"
+
+struct gni_fit {
+    gn_memory_block *lists[GNI_SIZE_CLASSES];
+    uint64_t bitmap[GNI_SIZE_CLASSES / 64]; /* bit c: lists[c] is not empty */
+    size_t count;                           /* blocks */
+    size_t nbytes;                          /* in all blocks */
+};
+
+void gni_fit_insert(struct gni_fit *fit, gn_memory_block *block);
+void gni_fit_remove(struct gni_fit *fit, gn_memory_block *block);
+
+/*
+ * The best block of at least `nbytes`: of the smallest class that has one, the smallest among the
+ * first few, the lower address among equals. With `is_first` the lowest address of all. It stays in
+ * the index. NULL if there is none.
+ */
+gn_memory_block *gni_fit_find(const struct gni_fit *fit, size_t nbytes, bool is_first);
+
+/* The largest block; NULL if there is none. */
+gn_memory_block *gni_fit_largest(const struct gni_fit *fit);
+
+/* The first block of the first class from `class` on that is not empty; NULL at the end. */
+static inline gn_memory_block *gni_fit_from(const struct gni_fit *fit, unsigned class)
+{
+    size_t found = gni_bitmap_find_set(fit->bitmap, GNI_SIZE_CLASSES, class);
+    return found < GNI_SIZE_CLASSES ? fit->lists[found] : NULL;
+}
+
+/*
+ * Visits each block from the smallest class up: gni_fit_each (block, &fit) { ... }. The body may
+ * remove the block that it visits, and insert none.
+ */
+#define gni_fit_each(block, fit)                                     \
+    for (gn_memory_block *block = gni_fit_from((fit), 0),            \
+                         *block##_next = gni_fit_next((fit), block); \
+         block != NULL; block = block##_next, block##_next = gni_fit_next((fit), block))
+
+static inline gn_memory_block *gni_fit_next(const struct gni_fit *fit, const gn_memory_block *block)
+{
+    if (block == NULL)
+        return NULL;
+    if (block->next != NULL)
+        return block->next;
+    return gni_fit_from(fit, gni_class_down(block->nbytes >> GNI_GRAIN_SHIFT) + 1);
+}
+
+#endif

@@ -1,0 +1,458 @@
+/*
+ * order.c: the order between streams: heaps, events, hand-over, and blocks that wait.
+ *
+ * What was freed on a stream may be used there again at once. Anyone else needs to know that the stream
+ * has passed the free:
+ *
+ *     freed:      a b c  d e      f g        blocks of one heap, by the time of their free
+ *     sequence:   7 7 7  8 8      9 9        `open` is 9
+ *     marks:           ^7    ^8              events recorded in the stream
+ *     complete: 7                            a, b and c may go to anyone
+ *
+ * A block whose sequence has a mark can be handed to another stream by letting that stream wait for the
+ * mark's event, on the device. A block of the open sequence gets its mark then.
+ *
+ * Marks of a stream complete in their order, so each heap looks only at its oldest; heaps do not wait for
+ * each other. The same holds for the uses of freed blocks on other streams.
+ *
+ * When a stream is destroyed, a last mark is recorded before (gn_stream_release calls us). A foreign
+ * stream may go without notice: its marks are recorded at each free, and its handle is not touched
+ * later. Where no mark can be had (a per-thread stream seen from another thread, a stream that is being
+ * captured), only waiting for the whole device makes the blocks clean.
+ */
+#include "memory/pool.h"
+
+#include "base/host.h"
+
+enum {
+    OPEN_MOST = 32, /* blocks of one sequence, where several streams share memory */
+};
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+gn_status gni_event_take(struct gni_pool *pool, struct gni_mark **mark)
+{
+    struct gni_list *link = gni_list_pop_front(&pool->events);
+    if (link != NULL) {
+        *mark = gni_container_of(link, struct gni_mark, link);
+        return GN_OK;
+    }
+    struct gni_mark *made = gni_host_alloc(sizeof *made);
+    if (made == NULL)
+        return gni_error_host_memory(sizeof *made);
+    gn_status status = gn_event_create(pool->device, 0, &made->event);
+    if (status != GN_OK) {
+        gni_host_free(made);
+        return status;
+    }
+    gni_list_init(&made->link);
+    *mark = made;
+    return GN_OK;
+}
+
+void gni_event_give(struct gni_pool *pool, struct gni_mark *mark)
+{
+    gni_list_push_front(&pool->events, &mark->link);
+}
+
+/* ---- heaps ---------------------------------------------------------------------------------- */
+
+gn_status gni_heap_create(struct gni_space *space, uint64_t key, const gn_stream *stream,
+                          struct gni_heap **out)
+{
+    struct gni_heap *heap = gni_host_alloc(sizeof *heap);
+    if (heap == NULL)
+        return gni_error_host_memory(sizeof *heap);
+    heap->space = space;
+    heap->key = key;
+    heap->open = 1;
+    gni_list_init(&heap->marks);
+    gni_list_init(&heap->uses);
+    if (stream != NULL) {
+        gni_stream_init(&heap->stream, stream->device, stream->kind);
+        heap->stream.flags = stream->flags;
+        heap->stream.handle = stream->handle;
+        heap->is_foreign =
+            stream->kind == GNI_STREAM_FOREIGN || stream->kind == GNI_STREAM_PER_THREAD;
+        heap->thread = stream->kind == GNI_STREAM_PER_THREAD ? gni_thread_self() : NULL;
+        gn_status status = gni_map_insert(&space->heaps_by_key, key, heap);
+        if (status != GN_OK) {
+            gni_host_free(heap);
+            return status;
+        }
+    }
+    gni_list_push_back(&space->heaps, &heap->link);
+    *out = heap;
+    return GN_OK;
+}
+
+/* What a stream is known by. One whose id cannot be read during its capture has its handle, which is not
+ * given to another stream while it is being captured. */
+static gn_status stream_key(gn_stream *stream, uint64_t *key)
+{
+    gn_status status = stream->device->ops->stream_id(stream, key);
+    if (status == GN_ERROR_CAPTURE) {
+        *key = (uint64_t)(uintptr_t)stream->handle | UINT64_C(1) << 62;
+        return GN_OK;
+    }
+    return status;
+}
+
+gn_status gni_heap_get(struct gni_space *space, gn_stream *stream, struct gni_heap **out)
+{
+    uint64_t key;
+    GN_TRY(stream_key(stream, &key));
+    struct gni_heap *heap = gni_map_find(&space->heaps_by_key, key);
+    if (heap == NULL)
+        GN_TRY(gni_heap_create(space, key, stream, &heap));
+    heap->is_capturable |=
+        heap->is_foreign || atomic_load_explicit(&stream->is_shared, memory_order_relaxed);
+    *out = heap;
+    return GN_OK;
+}
+
+void gni_heap_destroy(struct gni_heap *heap)
+{
+    struct gni_pool *pool = heap->space->pool;
+    gni_list_each (link, &heap->marks) {
+        gni_list_remove(link);
+        gni_event_give(pool, gni_container_of(link, struct gni_mark, link));
+    }
+    if (gni_map_find(&heap->space->heaps_by_key, heap->key) == heap)
+        (void)gni_map_take(&heap->space->heaps_by_key, heap->key, NULL);
+    gni_list_remove(&heap->link);
+    gni_host_free(heap);
+}
+
+void gni_heap_settle(struct gni_heap *heap)
+{
+    if (heap->is_dead && heap->block_count == 0 && gni_list_is_empty(&heap->uses))
+        gni_heap_destroy(heap);
+}
+
+void gni_block_set_heap(gn_memory_block *block, struct gni_heap *heap)
+{
+    if (block->heap == heap)
+        return;
+    if (block->heap != NULL)
+        block->heap
+            ->block_count--; /* settled by whoever walks the heaps: not in the middle of this */
+    if (heap != NULL)
+        heap->block_count++;
+    block->heap = heap;
+}
+
+/* ---- marks ---------------------------------------------------------------------------------- */
+
+static bool heap_can_record(struct gni_heap *heap)
+{
+    if (heap->is_dead || (heap->thread != NULL && heap->thread != gni_thread_self()))
+        return false;
+    bool is_capturing = false;
+    if (heap->is_capturable &&
+        heap->stream.device->ops->stream_is_capturing(&heap->stream, &is_capturing) != GN_OK)
+        return false;
+    return !is_capturing;
+}
+
+void gni_heap_close(struct gni_heap *heap)
+{
+    struct gni_pool *pool = heap->space->pool;
+    if (heap->open_count == 0 || heap->is_dead || heap->is_unknown)
+        return;
+    struct gni_mark *mark;
+    if (!heap_can_record(heap) || gni_event_take(pool, &mark) != GN_OK) {
+        heap->is_unknown = heap->is_foreign;
+        return;
+    }
+    if (pool->device->ops->event_record(mark->event, &heap->stream) != GN_OK) {
+        gni_event_give(pool, mark);
+        heap->is_unknown = heap->is_foreign;
+        return;
+    }
+    pool->counts.event_count++;
+    mark->sequence = heap->open++;
+    heap->open_count = 0;
+    gni_list_push_back(&heap->marks, &mark->link);
+}
+
+void gni_heap_bury(struct gni_heap *heap)
+{
+    if (!heap->space->is_private) {
+        heap->open_count++; /* living blocks, too, are covered by the last mark */
+        gni_heap_close(heap);
+        heap->is_unknown = heap->open_count > 0;
+    }
+    heap->is_dead = true;
+    (void)gni_map_take(&heap->space->heaps_by_key, heap->key, NULL);
+    gni_heap_settle(heap);
+}
+
+static bool heap_is_alone(const struct gni_heap *heap)
+{
+    const struct gni_list *heaps = &heap->space->heaps; /* the clean one, ours, and? */
+    return heaps->next->next == heaps || heaps->next->next->next == heaps;
+}
+
+void gni_heap_stamp(struct gni_heap *heap, gn_memory_block *block)
+{
+    if (heap->space->is_private || heap->key == 0) {
+        block->sequence = 0;
+        return;
+    }
+    if (heap->is_dead && !heap->is_unknown) {
+        block->sequence = heap->open - 1; /* of the last mark, behind which nothing came */
+        return;
+    }
+    block->sequence = heap->open;
+    heap->open_count++;
+    if (heap->is_foreign || (heap->open_count >= OPEN_MOST && !heap_is_alone(heap)))
+        gni_heap_close(heap);
+}
+
+void gni_heap_poll(struct gni_heap *heap)
+{
+    struct gni_pool *pool = heap->space->pool;
+    gni_list_each (link, &heap->marks) {
+        struct gni_mark *mark = gni_container_of(link, struct gni_mark, link);
+        if (pool->device->ops->event_query(mark->event) != GN_OK)
+            return;
+        heap->complete = mark->sequence;
+        gni_list_remove(&mark->link);
+        gni_event_give(pool, mark);
+    }
+}
+
+void gni_space_poll(struct gni_space *space)
+{
+    gni_list_each (link, &space->heaps)
+        gni_heap_poll(gni_container_of(link, struct gni_heap, link));
+}
+
+/* ---- sharing -------------------------------------------------------------------------------- */
+
+bool gni_space_retire(struct gni_space *space, const struct gni_heap *except)
+{
+    bool is_any = false;
+    gni_list_each (link, &space->heaps) {
+        struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
+        if (heap == except || heap == space->clean)
+            continue;
+        gni_heap_poll(heap);
+        for (int range = 0; range < GNI_RANGE_COUNT; range++) {
+            gni_fit_each(block, &heap->fit[range])
+            {
+                if (block->sequence > heap->complete)
+                    continue;
+                gni_fit_remove(&heap->fit[range], block);
+                gni_block_set_heap(block, space->clean);
+                block->sequence = 0;
+                gni_block_merge(block);
+                is_any = true;
+            }
+        }
+        gni_heap_settle(heap);
+    }
+    return is_any;
+}
+
+/* The oldest mark that covers a block of the heap, recorded if need be; NULL if none can be had. */
+static struct gni_mark *mark_find(struct gni_heap *heap, const gn_memory_block *block)
+{
+    if (block->sequence == heap->open)
+        gni_heap_close(heap);
+    gni_list_each (link, &heap->marks) {
+        struct gni_mark *mark = gni_container_of(link, struct gni_mark, link);
+        if (mark->sequence >= block->sequence)
+            return mark;
+    }
+    return NULL;
+}
+
+gn_memory_block *gni_space_steal(struct gni_space *space, struct gni_need *need)
+{
+    struct gni_pool *pool = space->pool;
+    if (space->is_private)
+        return NULL;
+    gni_list_each (link, &space->heaps) {
+        struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
+        if (heap == need->heap)
+            continue;
+        gn_memory_block *block = gni_fit_find(&heap->fit[need->range], need->nbytes, false);
+        if (block == NULL)
+            continue;
+        if (block->sequence > heap->complete) {
+            struct gni_mark *mark = mark_find(heap, block);
+            if (mark == NULL ||
+                pool->device->ops->stream_wait_event(need->stream, mark->event) != GN_OK)
+                continue;
+            pool->counts.handover_count++;
+        }
+        return gni_block_carve(block, need);
+    }
+    return NULL;
+}
+
+/* ---- blocks that wait for other streams ------------------------------------------------------ */
+
+static void use_destroy(struct gni_pool *pool, struct gni_use *use)
+{
+    gni_assert(use->hold == NULL);
+    gni_list_remove(&use->link);
+    if (use->mark != NULL)
+        gni_event_give(pool, use->mark);
+    gni_host_free(use);
+}
+
+gn_status gni_block_use(gn_memory_block *block, gn_stream *stream)
+{
+    struct gni_pool *pool = block->pool;
+    struct gni_heap *heap;
+    GN_TRY(gni_heap_get(block->heap->space, stream, &heap));
+    if (heap == block->heap)
+        return GN_OK;
+    for (struct gni_use *use = block->uses; use != NULL; use = use->next)
+        if (use->heap == heap)
+            return GN_OK;
+    struct gni_use *use = gni_host_alloc(sizeof *use);
+    struct gni_hold *hold = gni_host_alloc(sizeof *hold);
+    gn_status status = use != NULL && hold != NULL ? gni_event_take(pool, &use->mark)
+                                                   : gni_error_host_memory(sizeof *use);
+    if (status != GN_OK) {
+        gni_host_free(use);
+        gni_host_free(hold);
+        return status;
+    }
+    hold->stream = gn_stream_retain(stream);
+    gni_list_init(&use->link);
+    use->block = block;
+    use->heap = heap;
+    use->hold = hold;
+    use->next = block->uses;
+    block->uses = use;
+    gni_block_add_flags(block, GNI_BLOCK_SLOW);
+    return GN_OK;
+}
+
+/* Records the event of a use; where that cannot be, the host waits for the stream. */
+static void use_record(struct gni_use *use)
+{
+    gn_stream *stream = use->hold->stream;
+    if (stream->device->ops->event_record(use->mark->event, stream) != GN_OK)
+        (void)stream->device->ops->stream_synchronize(stream); /* a lost device runs nothing */
+}
+
+struct gni_hold *gni_block_wait(gn_memory_block *block)
+{
+    struct gni_pool *pool = block->pool;
+    struct gni_hold *holds = NULL;
+    gni_block_set_state(block, GNI_BLOCK_PENDING);
+    pool->pending_bytes += block->nbytes;
+    pool->pending_count++;
+    for (struct gni_use *use = block->uses; use != NULL; use = use->next) {
+        use_record(use);
+        pool->counts.event_count++;
+        block->wait_count++;
+        gni_list_push_back(&use->heap->uses, &use->link);
+        use->hold->next = holds;
+        holds = use->hold;
+        use->hold = NULL;
+    }
+    return holds;
+}
+
+void gni_holds_let_go(struct gni_hold *holds)
+{
+    for (struct gni_hold *hold = holds, *next; hold != NULL; hold = next) {
+        next = hold->next;
+        gn_stream_release(hold->stream);
+        gni_host_free(hold);
+    }
+}
+
+/* One use of a pending block is over. With the last one the block is free. */
+static void use_end(struct gni_pool *pool, struct gni_use *use)
+{
+    gn_memory_block *block = use->block;
+    gni_list_remove(&use->link);
+    if (--block->wait_count > 0)
+        return;
+    for (struct gni_use *done = block->uses, *next; done != NULL; done = next) {
+        next = done->next;
+        use_destroy(pool, done);
+    }
+    block->uses = NULL;
+    pool->pending_bytes -= block->nbytes;
+    pool->pending_count--;
+    gni_block_release(block);
+}
+
+struct gni_hold *gni_pool_drop_uses(struct gni_pool *pool)
+{
+    struct gni_hold *holds = NULL;
+    gni_list_each (link, &pool->main.regions) {
+        struct gni_region *region = gni_container_of(link, struct gni_region, link);
+        for (gn_memory_block *block = region->first; block != NULL; block = block->after) {
+            for (struct gni_use *use = block->uses, *next; use != NULL; use = next) {
+                next = use->next;
+                if (use->hold != NULL) {
+                    use->hold->next = holds;
+                    holds = use->hold;
+                    use->hold = NULL;
+                }
+                use_destroy(pool, use);
+            }
+            block->uses = NULL;
+        }
+    }
+    pool->pending_bytes = 0;
+    pool->pending_count = 0;
+    return holds;
+}
+
+static void space_pending_poll(struct gni_space *space)
+{
+    struct gni_pool *pool = space->pool;
+    gni_list_each (link, &space->heaps) {
+        struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
+        while (!gni_list_is_empty(&heap->uses)) {
+            struct gni_use *use = gni_container_of(heap->uses.next, struct gni_use, link);
+            if (pool->device->ops->event_query(use->mark->event) != GN_OK)
+                break;
+            use_end(pool, use);
+        }
+    }
+}
+
+void gni_pool_pending_poll(struct gni_pool *pool)
+{
+    if (pool->pending_count == 0)
+        return;
+    space_pending_poll(&pool->main);
+    gni_list_each (link, &pool->private_spaces)
+        space_pending_poll(gni_container_of(link, struct gni_space, link));
+}
+
+/* ---- waiting for everything ----------------------------------------------------------------- */
+
+static void heap_complete(struct gni_heap *heap)
+{
+    struct gni_pool *pool = heap->space->pool;
+    gni_list_each (link, &heap->marks) {
+        gni_list_remove(link);
+        gni_event_give(pool, gni_container_of(link, struct gni_mark, link));
+    }
+    heap->complete = heap->open;
+    heap->open++;
+    heap->open_count = 0;
+    heap->is_unknown = false;
+}
+
+gn_status gni_pool_synchronize(struct gni_pool *pool)
+{
+    GN_TRY(pool->device->ops->synchronize(pool->device));
+    gni_list_each (link, &pool->main.heaps)
+        heap_complete(gni_container_of(link, struct gni_heap, link));
+    gni_pool_pending_poll(pool);
+    return GN_OK;
+}

@@ -1,0 +1,174 @@
+/*
+ * out_of_memory.c: how far the pool goes to meet a request, and what it says when it cannot.
+ *
+ * In this order, and no further than needed:
+ *   1  a free block of the stream's own heap, then of the clean heap
+ *   2  blocks of other streams whose work is known to be done
+ *   3  more memory from the driver; but if more than a bound lies idle, that is recycled first: the
+ *      threads' caches are emptied, and memory that is wholly free goes back
+ *   4  a block of another stream whose work is not done, for which this stream waits on the device
+ *   5  the threads' caches are emptied, the device is waited for, everything idle goes back
+ *   6  half-empty pages are folded, where nobody can know their addresses
+ *   7  the user's handler (pool.c), and from the start
+ *
+ * The bound starts at 1/16 of what is live. A program whose sizes change so that recycling goes on and on
+ * is given a wider one: recycling costs driver calls, and memory that comes back is not saved.
+ */
+#include "memory/cache.h"
+
+#include "base/text.h"
+
+#include <stdio.h>
+
+enum {
+    BOUND_LEAST = 16 << 20,
+    RECYCLED_MOST = 4, /* times the reserved bytes, before the bound is widened */
+};
+
+/* Steps 1 and 2. */
+static gn_memory_block *idle_take(struct gni_space *space, struct gni_need *need)
+{
+    gn_memory_block *block = gni_space_take(need->heap, need);
+    if (block == NULL && need->heap != space->clean)
+        block = gni_space_take(space->clean, need);
+    if (block == NULL && !space->is_private && gni_space_retire(space, need->heap))
+        block = gni_space_take(space->clean, need);
+    return block;
+}
+
+static uint64_t idle_bytes(struct gni_pool *pool)
+{
+    uint64_t used = gni_pool_live_bytes(pool) + pool->pending_bytes;
+    return pool->reserved_bytes > used ? pool->reserved_bytes - used : 0;
+}
+
+static uint64_t idle_allowed(struct gni_pool *pool)
+{
+    uint64_t bound = gni_pool_live_bytes(pool) >> pool->bound_shift;
+    return bound > BOUND_LEAST ? bound : BOUND_LEAST;
+}
+
+/* Step 3, before growing: makes use of what lies idle. A block, if that was enough. */
+static gn_memory_block *recycle(struct gni_space *space, struct gni_need *need)
+{
+    struct gni_pool *pool = space->pool;
+    uint64_t idle = idle_bytes(pool), allowed = idle_allowed(pool);
+    if (space->is_private || idle <= allowed)
+        return NULL;
+    if (gni_caches_flush(pool, NULL) > 0) {
+        gn_memory_block *block = idle_take(space, need);
+        if (block != NULL)
+            return block;
+    }
+    gni_list_each (link, &space->heaps)
+        gni_heap_close(gni_container_of(link, struct gni_heap, link));
+    gni_space_poll(space);
+    pool->recycled_bytes += gni_space_release(space, (size_t)(idle - allowed));
+    if (pool->recycled_bytes > RECYCLED_MOST * pool->reserved_bytes && pool->bound_shift > 1) {
+        pool->bound_shift--;
+        pool->recycled_bytes = 0;
+    }
+    return NULL;
+}
+
+static gn_status grow(struct gni_space *space, struct gni_need *need, gn_memory_block **block)
+{
+    GN_TRY(gni_space_grow(space, need));
+    need->is_grown = true;
+    *block = gni_space_take(need->heap, need);
+    gni_assert(*block != NULL);
+    return GN_OK;
+}
+
+/* Steps 5 and 6. */
+static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memory_block **block)
+{
+    struct gni_pool *pool = space->pool;
+    pool->counts.retry_count++;
+    (void)gni_caches_flush(pool, NULL);
+    if (gni_pool_synchronize(pool) == GN_OK) /* refused while a stream is being captured */
+        gni_pool_unfold(pool);
+    (void)gni_space_retire(&pool->main, space == &pool->main ? need->heap : NULL);
+    *block = idle_take(space, need);
+    if (*block != NULL)
+        return GN_OK;
+    (void)gni_space_release(&pool->main, SIZE_MAX);
+    gn_status status = grow(space, need, block);
+    if (status != GN_ERROR_OUT_OF_MEMORY || pool->backing != GNI_BACKING_VIRTUAL)
+        return status;
+    gn_memory_compaction report = {0};
+    if (gni_pool_fold(pool, true, &report) != GN_OK || report.folded_pages == 0)
+        return status;
+    return grow(space, need, block);
+}
+
+gn_status gni_pool_meet(struct gni_pool *pool, struct gni_need *need, gn_memory_block **block)
+{
+    struct gni_space *space = need->heap->space;
+    GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
+    gn_memory_block *found = idle_take(space, need);
+    if (found == NULL)
+        found = recycle(space, need);
+    gn_status status = GN_OK;
+    if (found == NULL) {
+        status = grow(space, need, &found);
+        if (status == GN_ERROR_OUT_OF_MEMORY && (found = gni_space_steal(space, need)) != NULL)
+            status = GN_OK;
+        if (status == GN_ERROR_OUT_OF_MEMORY)
+            status = recover(space, need, &found);
+    }
+    GN_TRY(status);
+    *block = found;
+    return GN_OK;
+}
+
+/* ---- the message ---------------------------------------------------------------------------- */
+
+/* What would have helped, from the most likely on. */
+static const char *advice(struct gni_pool *pool, const gn_memory_statistics *now, size_t nbytes,
+                          size_t device_free)
+{
+    if (nbytes > pool->total_bytes)
+        return "the device never has that much";
+    if (pool->limit != UINT64_MAX && now->live_bytes + nbytes > pool->limit &&
+        now->live_bytes + nbytes <= pool->total_bytes)
+        return "a larger memory fraction (GENESIS_CUDA_MEMORY_FRACTION, set_memory_fraction) would "
+               "allow it";
+    if (now->pending_bytes >= nbytes)
+        return "blocks wait for work on other streams: free them earlier, or synchronize";
+    if (now->cached_bytes + device_free >= nbytes)
+        return pool->backing == GNI_BACKING_VIRTUAL
+                   ? "enough is free, but in pieces: compact() folds half-empty pages"
+                   : "enough is free, but in pieces: the policy virtual "
+                     "(GENESIS_CUDA_ALLOCATOR=virtual) can use them";
+    return "free blocks, or use smaller ones; other processes may hold the rest";
+}
+
+gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes)
+{
+    gn_device *device = pool->device;
+    gn_memory_statistics now;
+    size_t device_free = 0, device_total = 0;
+    gni_pool_lock(pool);
+    pool->counts.out_of_memory_count++;
+    gni_pool_unlock(pool);
+    gni_pool_statistics(pool, &now);
+    (void)device->ops->memory_info(device, &device_free, &device_total);
+    uint64_t ours = now.reserved_bytes;
+    uint64_t others = device_total > device_free + ours ? device_total - device_free - ours : 0;
+    char limit[64] = "";
+    if (pool->limit != UINT64_MAX)
+        (void)snprintf(limit, sizeof limit, ", of %s that it may take",
+                       gni_size_text(pool->limit).text);
+    return gni_error(
+        GN_ERROR_OUT_OF_MEMORY,
+        "%s: out of memory: %s were asked for. This process has %s%s: %s live in %llu blocks, %s "
+        "cached (the largest piece %s), %s pending. The device has %s free of %s; other processes "
+        "and the driver hold %s. %s",
+        gni_device_label(device).text, gni_size_text(nbytes).text, gni_size_text(ours).text, limit,
+        gni_size_text(now.live_bytes).text, (unsigned long long)now.live_count,
+        gni_size_text(now.cached_bytes).text, gni_size_text(now.largest_free_bytes).text,
+        gni_size_text(now.pending_bytes).text, gni_size_text(device_free).text,
+        gni_size_text(device_total).text, gni_size_text(others).text,
+        advice(pool, &now, nbytes, device_free));
+}

@@ -1,0 +1,962 @@
+/*
+ * pool.c: the pool's slow path: what a thread does that its cache cannot do for it.
+ *
+ * Everything here takes the pool's lock. entrance.c has the fast path, out_of_memory.c what happens when
+ * the driver must be asked, order.c the rules between streams.
+ */
+#include "memory/cache.h"
+
+#include "base/checked.h"
+#include "base/host.h"
+#include "base/log.h"
+#include "base/option.h"
+#include "memory/mark.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void gni_pool_lock(struct gni_pool *pool)
+{
+    gni_mutex_lock(&pool->mutex);
+}
+
+void gni_pool_unlock(struct gni_pool *pool)
+{
+    gni_mutex_unlock(&pool->mutex);
+}
+
+/* ---- counting ------------------------------------------------------------------------------- */
+
+struct totals {
+    int64_t live_bytes;
+    uint64_t alloc_count, free_count, alloc_bytes, free_bytes, slow_count;
+};
+
+static struct totals totals_read(struct gni_pool *pool)
+{
+    struct totals sum = {0};
+    for (struct gni_cache *cache = atomic_load_explicit(&pool->caches, memory_order_acquire);
+         cache != NULL; cache = cache->next) {
+        /* Frees before allocations, so that no block is seen freed that was not seen allocated. */
+        sum.free_count += atomic_load_explicit(&cache->free_count, memory_order_relaxed);
+        sum.free_bytes += atomic_load_explicit(&cache->free_bytes, memory_order_relaxed);
+        sum.live_bytes += atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
+        sum.slow_count += atomic_load_explicit(&cache->slow_count, memory_order_relaxed);
+        sum.alloc_count += atomic_load_explicit(&cache->alloc_count, memory_order_relaxed);
+        sum.alloc_bytes += atomic_load_explicit(&cache->alloc_bytes, memory_order_relaxed);
+    }
+    return sum;
+}
+
+uint64_t gni_pool_live_bytes(struct gni_pool *pool)
+{
+    int64_t live = totals_read(pool).live_bytes;
+    return live > 0 ? (uint64_t)live : 0;
+}
+
+static void peak_raise(_Atomic(uint64_t) *peak, uint64_t value)
+{
+    uint64_t before = atomic_load_explicit(peak, memory_order_relaxed);
+    while (value > before && !atomic_compare_exchange_weak_explicit(
+                                 peak, &before, value, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+void gni_pool_peaks_raise(struct gni_pool *pool)
+{
+    struct totals sum = totals_read(pool);
+    if (sum.live_bytes > 0)
+        peak_raise(&pool->live_peak, (uint64_t)sum.live_bytes);
+    if (sum.alloc_count > sum.free_count)
+        peak_raise(&pool->live_count_peak, sum.alloc_count - sum.free_count);
+    if (sum.alloc_bytes > sum.free_bytes)
+        peak_raise(&pool->requested_peak, sum.alloc_bytes - sum.free_bytes);
+}
+
+static size_t heaps_largest(const struct gni_space *space)
+{
+    size_t largest = 0;
+    gni_list_each (link, &space->heaps) {
+        const struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
+        for (int range = 0; range < GNI_RANGE_COUNT; range++) {
+            const gn_memory_block *block = gni_fit_largest(&heap->fit[range]);
+            if (block != NULL && block->nbytes > largest)
+                largest = block->nbytes;
+        }
+    }
+    return largest;
+}
+
+void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics)
+{
+    gni_pool_lock(pool);
+    gni_pool_peaks_raise(pool);
+    struct totals sum = totals_read(pool);
+    gn_memory_statistics now = pool->counts;
+    now.live_bytes = sum.live_bytes > 0 ? (uint64_t)sum.live_bytes : 0;
+    now.live_count = sum.alloc_count - sum.free_count;
+    now.requested_bytes = sum.alloc_bytes - sum.free_bytes;
+    now.live_bytes_peak = atomic_load(&pool->live_peak);
+    now.live_count_peak = atomic_load(&pool->live_count_peak);
+    now.requested_bytes_peak = atomic_load(&pool->requested_peak);
+    now.reserved_bytes = pool->reserved_bytes;
+    now.reserved_bytes_peak = pool->reserved_peak;
+    now.pending_bytes = pool->pending_bytes;
+    uint64_t used = now.live_bytes + now.pending_bytes;
+    now.cached_bytes = now.reserved_bytes > used ? now.reserved_bytes - used : 0;
+    now.alloc_count = sum.alloc_count;
+    now.free_count = sum.free_count;
+    now.alloc_bytes_total = sum.alloc_bytes;
+    now.free_bytes_total = sum.free_bytes;
+    now.stream_hit_count = sum.alloc_count - sum.slow_count;
+    now.limit_bytes = pool->limit;
+    now.largest_free_bytes = heaps_largest(&pool->main);
+    gni_pool_unlock(pool);
+    *statistics = now;
+}
+
+void gni_pool_reset_peaks(struct gni_pool *pool)
+{
+    gni_pool_lock(pool);
+    atomic_store(&pool->live_peak, 0);
+    atomic_store(&pool->live_count_peak, 0);
+    atomic_store(&pool->requested_peak, 0);
+    pool->reserved_peak = pool->reserved_bytes;
+    gni_pool_peaks_raise(pool);
+    gni_pool_unlock(pool);
+}
+
+size_t gni_pool_classes(struct gni_pool *pool, gn_memory_class *classes, size_t capacity)
+{
+    gni_pool_lock(pool);
+    gni_caches_revoke(pool, NULL);
+    for (size_t bin = 0; bin < GNI_SIZE_BINS && bin < capacity; bin++) {
+        classes[bin] = (gn_memory_class){.nbytes = gni_class_bytes((unsigned)bin)};
+        for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL;
+             cache = cache->next) {
+            classes[bin].alloc_count += cache->bins[bin].alloc_count;
+            classes[bin].hit_count += cache->bins[bin].hit_count;
+            classes[bin].cached_count += cache->bins[bin].count;
+        }
+    }
+    gni_caches_restore(pool);
+    gni_pool_unlock(pool);
+    return GNI_SIZE_BINS;
+}
+
+/* ---- allocating ----------------------------------------------------------------------------- */
+
+static void need_init(const struct gni_pool *pool, size_t nbytes, gn_stream *stream,
+                      struct gni_need *need)
+{
+    size_t around = pool->debug & GNI_DEBUG_GUARD ? GNI_GUARD : 0;
+    size_t whole = nbytes + 2 * around;
+    *need = (struct gni_need){.requested = nbytes,
+                              .nbytes = gni_size_round(whole),
+                              .offset = around,
+                              .range = gni_size_range(whole),
+                              .stream = stream};
+}
+
+/* How many blocks of a small class are fetched for the thread's cache at once. */
+static unsigned refill_count(size_t nbytes)
+{
+    return nbytes <= (16 << 10) ? 8 : nbytes <= (128 << 10) ? 4 : 1;
+}
+
+/* Fetches more blocks of the same class for the cache, from what its own heap has. */
+static void cache_refill(struct gni_cache *cache, const struct gni_need *need)
+{
+    struct gni_pool *pool = cache->pool;
+    for (unsigned i = 1; i < refill_count(need->nbytes); i++) {
+        struct gni_bin *bin = &cache->bins[gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)];
+        if (cache->room == 0 || bin->count >= bin->limit ||
+            gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 1) != GN_OK)
+            return;
+        gn_memory_block *block = gni_space_take(need->heap, need);
+        if (block == NULL)
+            return;
+        gni_cache_put(cache, block);
+    }
+}
+
+/* A size that is asked for again and again earns a slot. */
+static void slot_note(struct gni_cache *cache, size_t nbytes)
+{
+    struct gni_slot *slot = gni_cache_slot(cache, nbytes);
+    if (slot->nbytes == nbytes) {
+        if (slot->score < GNI_CACHE_SCORE_MOST)
+            slot->score++;
+        return;
+    }
+    if (slot->score > 0 && slot->nbytes != 0) {
+        slot->score--;
+        return;
+    }
+    while (slot->first != NULL) {
+        gn_memory_block *block = slot->first;
+        slot->first = block->next;
+        slot->count--;
+        cache->room++;
+        block->next = NULL;
+        gni_heap_stamp(cache->heap, block);
+        gni_block_merge(block);
+    }
+    slot->nbytes = nbytes;
+    slot->score = 1;
+}
+
+/* Takes from the thread's own cache, under the lock: it may be here for other reasons than a miss. */
+static gn_memory_block *cache_take(struct gni_cache *cache, const struct gni_need *need)
+{
+    gn_memory_block **first, *block;
+    unsigned *count;
+    if (need->range == GNI_RANGE_SMALL) {
+        struct gni_bin *bin = &cache->bins[gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)];
+        first = &bin->first;
+        count = &bin->count;
+        bin->alloc_count++;
+    } else {
+        slot_note(cache, need->nbytes);
+        struct gni_slot *slot = gni_cache_slot(cache, need->nbytes);
+        if (slot->nbytes != need->nbytes)
+            return NULL;
+        first = &slot->first;
+        count = &slot->count;
+    }
+    block = *first;
+    if (block == NULL)
+        return NULL;
+    *first = block->next;
+    (*count)--;
+    cache->room++;
+    block->next = NULL;
+    return block;
+}
+
+/* The block becomes the caller's. */
+static void block_hand_out(struct gni_pool *pool, gn_memory_block *block, struct gni_need *need,
+                           struct gni_cache *cache, bool is_exported)
+{
+    struct gni_cache *counter = cache != NULL ? cache : gni_cache_spare(pool);
+    unsigned flags = is_exported ? GNI_BLOCK_EXPORTED : 0;
+    if (need->heap->space->is_private || pool->debug != 0 || pool->is_marked)
+        flags |= GNI_BLOCK_SLOW;
+    if (need->heap->space->is_private)
+        need->heap->space->live_count++;
+    atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
+    gni_block_set_state(block, GNI_BLOCK_LIVE);
+    gni_cache_count_alloc(counter, block, need->requested);
+    gni_count_add(&counter->slow_count, 1);
+    if (need->is_grown)
+        pool->counts.miss_count++;
+    else
+        pool->counts.global_hit_count++;
+    gni_mark_block_add(block->address, need->requested);
+}
+
+/* With the lock: finds memory for the need, from the cache down to the driver. */
+static gn_status need_meet(struct gni_pool *pool, struct gni_need *need, struct gni_cache **cache,
+                           gn_memory_block **block)
+{
+    struct gni_space *space;
+    GN_TRY(gni_space_of_stream(pool, need->stream, &space));
+    if (space->clean == NULL)
+        GN_TRY(gni_heap_create(space, 0, NULL, &space->clean));
+    GN_TRY(gni_heap_get(space, need->stream, &need->heap));
+    gni_pool_pending_poll(pool);
+    *cache = gni_cache_get(pool, need->heap);
+    gn_memory_block *found = *cache != NULL ? cache_take(*cache, need) : NULL;
+    if (found == NULL) {
+        GN_TRY(gni_pool_meet(pool, need, &found));
+        if (*cache != NULL && need->range == GNI_RANGE_SMALL)
+            cache_refill(*cache, need);
+    }
+    *block = found;
+    return GN_OK;
+}
+
+/* The stream can be found without the lock from now on. */
+static void stream_remember(struct gni_cache *cache, gn_stream *asked, gn_stream *stream)
+{
+    uint64_t key = cache->heap->key;
+    if (atomic_load_explicit(&stream->is_shared, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&stream->memory_key, key, memory_order_relaxed);
+    gni_cache_remember(cache, asked, key);
+}
+
+/* One try, with the lock. */
+static gn_status alloc_once(struct gni_pool *pool, struct gni_need *need, gn_stream *asked,
+                            bool is_exported, gn_memory_block **block)
+{
+    struct gni_cache *cache = NULL;
+    gn_memory_block *found;
+    gni_pool_lock(pool);
+    gn_status status = need_meet(pool, need, &cache, &found);
+    if (status == GN_OK) {
+        block_hand_out(pool, found, need, cache, is_exported);
+        if (cache != NULL)
+            stream_remember(cache, asked, need->stream);
+        *block = found;
+    }
+    gni_pool_unlock(pool);
+    return status;
+}
+
+enum {
+    HANDLER_CALLS_MOST = 3,
+};
+
+gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked, bool is_exported,
+                         gn_memory_block **block)
+{
+    gn_stream *stream = asked;
+    GN_TRY(gni_manager_stream(pool->manager, &stream));
+    GN_TRY(pool->device->ops->check(pool->device));
+    struct gni_need need;
+    need_init(pool, nbytes, stream, &need);
+    gn_status status = alloc_once(pool, &need, asked, is_exported, block);
+    for (int calls = 0; status == GN_ERROR_OUT_OF_MEMORY && calls < HANDLER_CALLS_MOST; calls++) {
+        gni_pool_lock(pool);
+        gn_memory_handler handler = pool->handler;
+        void *context = pool->handler_context;
+        gni_pool_unlock(pool);
+        if (handler == NULL || !handler(pool->manager, nbytes, context))
+            break;
+        status = alloc_once(pool, &need, asked, is_exported, block);
+    }
+    if (status == GN_ERROR_OUT_OF_MEMORY)
+        return gni_pool_out_of_memory(pool, nbytes);
+    if (status == GN_OK && (pool->debug != 0)) {
+        status = gni_debug_alloc(pool, *block, stream);
+        if (status != GN_OK)
+            (void)gni_pool_free(*block);
+    }
+    return status;
+}
+
+/* ---- freeing -------------------------------------------------------------------------------- */
+
+/* Whether the caches keep blocks at the moment: not when much lies idle, or more than is allowed. */
+static bool is_caching(struct gni_pool *pool)
+{
+    const gn_memory_config *config = &pool->config;
+    if (config->coalescing_threshold >= 1)
+        return true;
+    uint64_t live = gni_pool_live_bytes(pool);
+    return (double)(pool->reserved_bytes - (live < pool->reserved_bytes ? live : 0)) <=
+           config->coalescing_threshold * (double)pool->reserved_bytes;
+}
+
+/* Gives memory back until the limits hold; with the lock. */
+static void limits_keep(struct gni_pool *pool)
+{
+    const gn_memory_config *config = &pool->config;
+    if (config->cache_bytes == SIZE_MAX && config->cleanup_threshold >= 1 &&
+        config->global_cache_blocks == SIZE_MAX)
+        return;
+    uint64_t live = gni_pool_live_bytes(pool) + pool->pending_bytes;
+    uint64_t idle = pool->reserved_bytes > live ? pool->reserved_bytes - live : 0;
+    uint64_t over = idle > config->cache_bytes ? idle - config->cache_bytes : 0;
+    if ((double)pool->reserved_bytes > config->cleanup_threshold * (double)pool->total_bytes)
+        over = idle;
+    size_t count = 0;
+    gni_list_each (link, &pool->main.heaps)
+        for (int range = 0; range < GNI_RANGE_COUNT; range++)
+            count += gni_container_of(link, struct gni_heap, link)->fit[range].count;
+    if (count > config->global_cache_blocks)
+        over = idle;
+    if (over == 0)
+        return;
+    (void)gni_caches_flush(pool, NULL);
+    gni_list_each (link, &pool->main.heaps)
+        gni_heap_close(gni_container_of(link, struct gni_heap, link));
+    gni_space_poll(&pool->main);
+    (void)gni_space_release(&pool->main, (size_t)over);
+}
+
+static void block_count_free(struct gni_pool *pool, gn_memory_block *block, struct gni_cache *cache)
+{
+    gni_cache_count_free(cache != NULL ? cache : gni_cache_spare(pool), block);
+    gni_mark_block_remove(block->address);
+    if (block->heap->space->is_private)
+        block->heap->space->live_count--;
+}
+
+gn_status gni_pool_free(gn_memory_block *block)
+{
+    struct gni_pool *pool = block->pool;
+    struct gni_hold *holds = NULL;
+    if (pool->debug != 0)
+        GN_TRY(gni_debug_free(pool, block));
+    gni_pool_lock(pool);
+    if (gni_block_state(block) != GNI_BLOCK_LIVE) {
+        pool->counts.refused_count++;
+        gni_pool_unlock(pool);
+        return gni_error(GN_ERROR_DOUBLE_FREE, "%s: %p was freed already; nothing was changed",
+                         gni_device_label(pool->device).text, block->address);
+    }
+    struct gni_cache *cache = gni_cache_get(pool, block->heap);
+    block_count_free(pool, block, cache);
+    if (block->uses != NULL) {
+        gni_heap_stamp(block->heap, block);
+        holds = gni_block_wait(block);
+    } else if (cache != NULL && !gni_block_has(block, GNI_BLOCK_SLOW) && is_caching(pool)) {
+        gni_cache_put(cache, block);
+        if (atomic_load_explicit(&gni_cache_last->manager, memory_order_relaxed) == NULL)
+            gni_cache_last = cache;
+    } else {
+        gni_heap_stamp(block->heap, block);
+        gni_block_release(block);
+    }
+    limits_keep(pool);
+    gni_pool_unlock(pool);
+    gni_holds_let_go(holds);
+    return GN_OK;
+}
+
+gn_status gni_pool_record_stream(gn_memory_block *block, gn_stream *stream)
+{
+    struct gni_pool *pool = block->pool;
+    GN_CHECK_ARGUMENT(stream->device == pool->device, "the stream belongs to another device");
+    gni_pool_lock(pool);
+    gn_status status = gni_block_state(block) == GNI_BLOCK_LIVE
+                           ? gni_block_use(block, stream)
+                           : gni_error(GN_ERROR_INVALID_POINTER, "%p is not alive", block->address);
+    gni_pool_unlock(pool);
+    return status;
+}
+
+/* The block that an address lies in, whatever its state; with the lock. For error messages only. */
+static const gn_memory_block *block_around(const struct gni_pool *pool, const char *pointer)
+{
+    const struct gni_page *page = gni_page_find(pointer);
+    const struct gni_region *region = page != NULL ? page->region : NULL;
+    if (region == NULL || region->space->pool != pool)
+        return NULL;
+    for (const gn_memory_block *block = region->first; block != NULL; block = block->after)
+        if (pointer >= block->start && pointer < gni_block_end(block))
+            return block;
+    return NULL;
+}
+
+gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer)
+{
+    struct gni_device_label label = gni_device_label(pool->device);
+    uintptr_t number = (uintptr_t)pointer;
+    gni_pool_lock(pool);
+    pool->counts.refused_count++;
+    const gn_memory_block *block = block_around(pool, pointer);
+    bool is_live = block != NULL && gni_block_state(block) == GNI_BLOCK_LIVE;
+    bool was_freed = pool->freed[gni_hash_u64(number) & (GNI_POOL_FREED - 1)] == number ||
+                     (block != NULL && !is_live && block->address == pointer);
+    char *address = is_live ? block->address : NULL;
+    size_t nbytes = is_live ? block->requested : 0;
+    gni_pool_unlock(pool);
+    if (is_live)
+        return gni_error(GN_ERROR_INVALID_POINTER,
+                         "%s: %p is %td bytes into the block of %zu bytes at %p; free the address "
+                         "that the allocation returned",
+                         label.text, pointer, (const char *)pointer - address, nbytes,
+                         (void *)address);
+    if (was_freed)
+        return gni_error(GN_ERROR_DOUBLE_FREE, "%s: %p was freed already; nothing was changed",
+                         label.text, pointer);
+    return gni_error(GN_ERROR_INVALID_POINTER,
+                     "%s: %p was not allocated by this memory manager; nothing was changed",
+                     label.text, pointer);
+}
+
+/* ---- many at once --------------------------------------------------------------------------- */
+
+static gn_status batch_total(const struct gni_pool *pool, size_t count, const size_t *sizes,
+                             size_t *total)
+{
+    *total = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct gni_need need;
+        if (!gni_size_is_possible(sizes[i]))
+            return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device",
+                             sizes[i]);
+        need_init(pool, sizes[i], NULL, &need);
+        if (!gni_size_add(*total, need.nbytes, total) || !gni_size_is_possible(*total))
+            return gni_error(GN_ERROR_OVERFLOW, "the batch of %zu blocks has too many bytes",
+                             count);
+    }
+    return GN_OK;
+}
+
+/* With the lock: all blocks of a batch, or none. */
+static gn_status batch_meet(struct gni_pool *pool, size_t count, const size_t *sizes,
+                            gn_stream *stream, void **pointers)
+{
+    struct gni_cache *cache = NULL;
+    gn_status status = GN_OK;
+    size_t done = 0;
+    for (; done < count && status == GN_OK; done++) {
+        struct gni_need need;
+        gn_memory_block *block;
+        need_init(pool, sizes[done], stream, &need);
+        status = need_meet(pool, &need, &cache, &block);
+        if (status != GN_OK)
+            break;
+        block_hand_out(pool, block, &need, cache, true);
+        pointers[done] = block->address;
+    }
+    if (status == GN_OK)
+        return GN_OK;
+    while (done-- > 0) {
+        gn_memory_block *block = gni_address_find(pointers[done]);
+        cache = gni_cache_find(block->heap);
+        block_count_free(pool, block, cache);
+        gni_heap_stamp(block->heap, block);
+        gni_block_release(block);
+    }
+    return status;
+}
+
+gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t *sizes,
+                               gn_stream *stream, void **pointers)
+{
+    size_t total;
+    GN_TRY(pool->device->ops->check(pool->device));
+    GN_TRY(batch_total(pool, count, sizes, &total));
+    void **made = gni_host_alloc(count * sizeof *made);
+    if (made == NULL)
+        return gni_error_host_memory(count * sizeof *made);
+    gni_pool_lock(pool);
+    gn_status status = batch_meet(pool, count, sizes, stream, made);
+    gni_pool_unlock(pool);
+    if (status == GN_ERROR_OUT_OF_MEMORY)
+        status = gni_pool_out_of_memory(pool, total);
+    for (size_t i = 0; status == GN_OK && pool->debug != 0 && i < count; i++)
+        status = gni_debug_alloc(pool, gni_address_find(made[i]), stream);
+    if (status == GN_OK)
+        memcpy(pointers, made, count * sizeof *made);
+    gni_host_free(made);
+    return status;
+}
+
+/* Takes the blocks of one size, and gives them to the clean heap: any thread and stream finds them. */
+static gn_status warm_up_size(struct gni_pool *pool, size_t nbytes, size_t count)
+{
+    gn_stream *stream;
+    GN_TRY(gn_stream_get_default(pool->device, &stream));
+    gn_memory_block *taken = NULL;
+    gn_status status = GN_OK;
+    for (size_t i = 0; i < count && status == GN_OK; i++) {
+        struct gni_need need;
+        need_init(pool, nbytes, stream, &need);
+        struct gni_space *space = &pool->main;
+        if (space->clean == NULL)
+            status = gni_heap_create(space, 0, NULL, &space->clean);
+        if (status == GN_OK)
+            need.heap = space->clean;
+        gn_memory_block *block = NULL;
+        if (status == GN_OK)
+            status = gni_pool_meet(pool, &need, &block);
+        if (status == GN_OK) {
+            block->next = taken;
+            taken = block;
+        }
+    }
+    while (taken != NULL) {
+        gn_memory_block *block = taken;
+        taken = block->next;
+        block->next = NULL;
+        block->sequence = 0;
+        gni_block_merge(block);
+    }
+    return status;
+}
+
+gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *sizes,
+                           const size_t *counts)
+{
+    GN_TRY(pool->device->ops->check(pool->device));
+    /* What the caches hold is there already, so it need not be got again. */
+    gni_pool_lock(pool);
+    gn_status status = GN_OK;
+    for (size_t i = 0; i < count && status == GN_OK; i++)
+        status = warm_up_size(pool, sizes[i], counts[i]);
+    gni_pool_unlock(pool);
+    return status;
+}
+
+/* ---- giving back ---------------------------------------------------------------------------- */
+
+void gni_pool_collect(struct gni_pool *pool)
+{
+    gni_pool_lock(pool);
+    gni_pool_pending_poll(pool);
+    gni_list_each (link, &pool->main.heaps)
+        gni_heap_close(gni_container_of(link, struct gni_heap, link));
+    (void)gni_space_retire(&pool->main, NULL);
+    gni_pool_unlock(pool);
+}
+
+size_t gni_pool_coalesce(struct gni_pool *pool)
+{
+    gni_pool_lock(pool);
+    size_t before = 0, after = 0;
+    size_t flushed = gni_caches_flush(pool, NULL);
+    gni_list_each (link, &pool->main.heaps)
+        for (int range = 0; range < GNI_RANGE_COUNT; range++)
+            before += gni_container_of(link, struct gni_heap, link)->fit[range].count;
+    (void)gni_space_retire(&pool->main, NULL);
+    gni_list_each (link, &pool->main.heaps)
+        for (int range = 0; range < GNI_RANGE_COUNT; range++)
+            after += gni_container_of(link, struct gni_heap, link)->fit[range].count;
+    gni_pool_unlock(pool);
+    return flushed + (before > after ? before - after : 0);
+}
+
+/* With the lock: everything idle is in the clean heap, in one piece where it touches. */
+static gn_status pool_settle(struct gni_pool *pool)
+{
+    (void)gni_caches_flush(pool, NULL);
+    GN_TRY(gni_pool_synchronize(pool));
+    gni_pool_unfold(pool);
+    (void)gni_space_retire(&pool->main, NULL);
+    return GN_OK;
+}
+
+static uint64_t idle_bytes(struct gni_pool *pool)
+{
+    uint64_t used = gni_pool_live_bytes(pool) + pool->pending_bytes;
+    return pool->reserved_bytes > used ? pool->reserved_bytes - used : 0;
+}
+
+gn_status gni_pool_trim(struct gni_pool *pool, size_t keep_bytes, size_t *released)
+{
+    gni_pool_lock(pool);
+    size_t given = 0;
+    gn_status status = GN_OK;
+    if (idle_bytes(pool) > keep_bytes) {
+        status = pool_settle(pool);
+        uint64_t idle = idle_bytes(pool);
+        if (status == GN_OK && idle > keep_bytes)
+            given = gni_space_release(&pool->main, (size_t)(idle - keep_bytes));
+    }
+    gni_pool_unlock(pool);
+    *released = given;
+    return status;
+}
+
+gn_status gni_pool_compact(struct gni_pool *pool, gn_memory_compaction *report)
+{
+    gn_memory_compaction made = {.can_fold = pool->backing == GNI_BACKING_VIRTUAL};
+    gni_pool_lock(pool);
+    uint64_t before = pool->reserved_bytes;
+    gn_status status = pool_settle(pool);
+    if (status == GN_OK) {
+        (void)gni_space_release(&pool->main, SIZE_MAX);
+        if (made.can_fold)
+            status = gni_pool_fold(pool, false, &made);
+    }
+    made.released_bytes = before > pool->reserved_bytes ? before - pool->reserved_bytes : 0;
+    gni_pool_unlock(pool);
+    if (status == GN_OK)
+        *report = made;
+    return status;
+}
+
+void gni_pool_stream_end(struct gni_pool *pool, gn_stream *stream)
+{
+    uint64_t key;
+    if (stream->device->ops->stream_id(stream, &key) != GN_OK)
+        return;
+    gni_pool_lock(pool);
+    struct gni_heap *heap = gni_map_find(&pool->main.heaps_by_key, key);
+    if (heap != NULL) {
+        gni_caches_forget(pool, heap);
+        gni_heap_bury(heap);
+    }
+    gni_list_each (link, &pool->private_spaces) {
+        struct gni_space *space = gni_container_of(link, struct gni_space, link);
+        heap = gni_map_find(&space->heaps_by_key, key);
+        if (heap != NULL)
+            gni_heap_bury(heap);
+    }
+    gni_pool_unlock(pool);
+}
+
+/* ---- configuration -------------------------------------------------------------------------- */
+
+const gn_memory_config *gni_pool_config(const struct gni_pool *pool)
+{
+    return &pool->config;
+}
+
+gn_status gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config)
+{
+    gni_pool_lock(pool);
+    bool is_resized = pool->config.stream_cache_blocks != config->stream_cache_blocks ||
+                      config->coalescing_threshold < 1;
+    pool->config = *config;
+    pool->limit = config->memory_fraction < 1
+                      ? (uint64_t)(config->memory_fraction * (double)pool->total_bytes)
+                      : UINT64_MAX;
+    if (is_resized)
+        gni_caches_resize(pool);
+    limits_keep(pool);
+    gni_pool_unlock(pool);
+    return GN_OK;
+}
+
+void gni_pool_set_handler(struct gni_pool *pool, gn_memory_handler handler, void *context)
+{
+    gni_pool_lock(pool);
+    pool->handler = handler;
+    pool->handler_context = context;
+    gni_pool_unlock(pool);
+}
+
+/* ---- looking -------------------------------------------------------------------------------- */
+
+static gn_memory_state state_public(enum gni_block_state state)
+{
+    switch (state) {
+    case GNI_BLOCK_LIVE:
+        return GN_MEMORY_LIVE;
+    case GNI_BLOCK_PENDING:
+        return GN_MEMORY_PENDING;
+    case GNI_BLOCK_CACHED:
+        return GN_MEMORY_STREAM_CACHED;
+    default:
+        return GN_MEMORY_GLOBAL_CACHED;
+    }
+}
+
+/* Stretches of mapped memory between holes are what the caller sees as segments. */
+static size_t region_list(const struct gni_region *region, gn_memory_info *infos, size_t capacity,
+                          size_t count)
+{
+    const gn_memory_block *first = NULL;
+    for (const gn_memory_block *block = region->first; block != NULL; block = block->after) {
+        enum gni_block_state state = gni_block_state(block);
+        if (state == GNI_BLOCK_HOLE) {
+            first = NULL;
+            continue;
+        }
+        if (first == NULL)
+            first = block;
+        const gn_memory_block *last = block;
+        while (last->after != NULL && gni_block_state(last->after) != GNI_BLOCK_HOLE)
+            last = last->after;
+        if (count < capacity) {
+            bool is_used = state == GNI_BLOCK_LIVE || state == GNI_BLOCK_PENDING;
+            infos[count] =
+                (gn_memory_info){.segment_id = (uint64_t)(uintptr_t)first->start >> GNI_GRAIN_SHIFT,
+                                 .segment_address = first->start,
+                                 .segment_bytes = (size_t)(gni_block_end(last) - first->start),
+                                 .address = is_used ? block->address : block->start,
+                                 .nbytes = block->nbytes,
+                                 .requested = is_used ? block->requested : 0,
+                                 .state = state_public(state),
+                                 .stream_id = block->heap != NULL ? block->heap->key : 0,
+                                 .number = is_used ? block->number : 0};
+        }
+        count++;
+    }
+    return count;
+}
+
+static size_t space_list(struct gni_space *space, gn_memory_info *infos, size_t capacity,
+                         size_t count)
+{
+    gni_list_each (link, &space->regions)
+        count =
+            region_list(gni_container_of(link, struct gni_region, link), infos, capacity, count);
+    return count;
+}
+
+size_t gni_pool_list(struct gni_pool *pool, gn_memory_info *infos, size_t capacity)
+{
+    gni_pool_lock(pool);
+    gni_caches_revoke(pool, NULL);
+    size_t count = space_list(&pool->main, infos, capacity, 0);
+    gni_list_each (link, &pool->private_spaces)
+        count = space_list(gni_container_of(link, struct gni_space, link), infos, capacity, count);
+    gni_caches_restore(pool);
+    gni_pool_unlock(pool);
+    return count;
+}
+
+size_t gni_pool_report_leaks(struct gni_pool *pool, size_t most)
+{
+    size_t count = 0;
+    struct gni_device_label label = gni_device_label(pool->device);
+    gni_pool_lock(pool);
+    gni_list_each (link, &pool->main.regions) {
+        struct gni_region *region = gni_container_of(link, struct gni_region, link);
+        for (gn_memory_block *block = region->first; block != NULL; block = block->after) {
+            if (gni_block_state(block) != GNI_BLOCK_LIVE || count++ >= most)
+                continue;
+            gni_log(GNI_LOG_WARNING, "leak: %s: %zu bytes at %p (allocation %llu)", label.text,
+                    block->requested, block->address, (unsigned long long)block->number);
+        }
+    }
+    if (most > 0 && count > most)
+        gni_log(GNI_LOG_WARNING, "leak: %s: and %zu more blocks", label.text, count - most);
+    gni_pool_unlock(pool);
+    return count;
+}
+
+/* ---- beginning and end ---------------------------------------------------------------------- */
+
+/* The counters of what was live are set to nothing: it is gone. */
+static void counters_settle(struct gni_pool *pool)
+{
+    struct totals sum = totals_read(pool);
+    struct gni_cache *spare = gni_cache_spare(pool);
+    gni_count_add(&spare->free_count, sum.alloc_count - sum.free_count);
+    gni_count_add(&spare->free_bytes, sum.alloc_bytes - sum.free_bytes);
+    gni_count_add(&spare->live_bytes, -sum.live_bytes);
+}
+
+gn_status gni_pool_clear(struct gni_pool *pool)
+{
+    gni_pool_lock(pool);
+    gn_status first = GN_OK;
+    (void)gni_caches_flush(pool, NULL);
+    first = pool->reserved_bytes > 0 ? gni_pool_synchronize(pool) : GN_OK;
+    struct gni_hold *holds = gni_pool_drop_uses(pool);
+    gni_pool_clear_captures(pool, &first);
+    gn_status status = gni_space_clear(&pool->main);
+    if (first == GN_OK)
+        first = status;
+    if (gni_list_is_empty(&pool->main.regions)) {
+        counters_settle(pool);
+        gni_list_each (link, &pool->main.heaps)
+            gni_caches_forget(pool, gni_container_of(link, struct gni_heap, link));
+        gni_space_deinit(&pool->main);
+        if (gni_list_is_empty(&pool->private_spaces))
+            gni_blocks_deinit(&pool->blocks);
+        pool->reserve_blocks = 0;
+    }
+    struct gni_list *link;
+    while ((link = gni_list_pop_front(&pool->events)) != NULL) {
+        struct gni_mark *mark = gni_container_of(link, struct gni_mark, link);
+        gn_event_destroy(mark->event);
+        gni_host_free(mark);
+    }
+    gni_pool_unlock(pool);
+    gni_holds_let_go(holds);
+    return first;
+}
+
+void gni_pool_fork_prepare(struct gni_pool *pool)
+{
+    gni_mutex_fork_lock(&pool->mutex);
+    gni_caches_revoke(pool, NULL);
+}
+
+void gni_pool_fork_done(struct gni_pool *pool, bool is_child)
+{
+    if (is_child) {
+        for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL;
+             cache = cache->next) {
+            if (cache->thread == NULL || cache->thread == gni_thread_self() || cache == pool->spare)
+                continue;
+            if (cache->heap != NULL)
+                (void)gni_cache_flush(cache, 0);
+            cache->heap = NULL;
+            atomic_store(&cache->manager, NULL);
+            cache->thread = NULL;
+            cache->next_of_thread = NULL;
+        }
+    }
+    gni_caches_restore(pool);
+    gni_mutex_fork_unlock(&pool->mutex);
+}
+
+static void config_from_options(struct gni_pool *pool)
+{
+    pool->config = (gn_memory_config){.strategy = GN_MEMORY_BEST_FIT,
+                                      .segment_bytes = (size_t)32 << 20,
+                                      .cache_bytes = SIZE_MAX,
+                                      .stream_cache_blocks = 4096,
+                                      .global_cache_blocks = SIZE_MAX,
+                                      .memory_fraction = 1,
+                                      .cleanup_threshold = 1,
+                                      .coalescing_threshold = 1};
+    pool->debug =
+        gni_option_set(GNI_OPTION_DEBUG) & (GNI_DEBUG_POISON | GNI_DEBUG_GUARD | GNI_DEBUG_SYNC);
+    if (pool->device->type != GN_DEVICE_CUDA)
+        return;
+    pool->config.segment_bytes = (size_t)gni_option_size(GNI_OPTION_CUDA_SEGMENT_SIZE);
+    if (gni_option_is_count(GNI_OPTION_CUDA_CACHE_SIZE))
+        pool->config.global_cache_blocks = (size_t)gni_option_size(GNI_OPTION_CUDA_CACHE_SIZE);
+    else
+        pool->config.cache_bytes = (size_t)gni_option_size(GNI_OPTION_CUDA_CACHE_SIZE);
+    if (pool->config.cache_bytes >= (size_t)1 << 40)
+        pool->config.cache_bytes = SIZE_MAX; /* the most that can be said */
+    pool->config.has_detailed_statistics = gni_option_flag(GNI_OPTION_CUDA_STATS_ENABLED);
+    pool->config.memory_fraction = gni_option_fraction(GNI_OPTION_CUDA_MEMORY_FRACTION);
+    pool->is_zeroed = gni_option_flag(GNI_OPTION_CUDA_ZERO);
+}
+
+gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual, struct gni_pool **out)
+{
+    gn_device *device = manager->device;
+    size_t free_bytes, total_bytes, granularity = GNI_PAGE;
+    GN_TRY(device->ops->memory_info(device, &free_bytes, &total_bytes));
+    if (is_virtual) {
+        if (device->ops->virtual_granularity == NULL || manager->is_pinned)
+            return gni_error(GN_ERROR_UNSUPPORTED, "%s has no virtual memory management",
+                             gni_device_label(device).text);
+        GN_TRY(device->ops->virtual_granularity(device, &granularity));
+        if (granularity > GNI_PAGE || GNI_PAGE % granularity != 0)
+            return gni_error(GN_ERROR_UNSUPPORTED, "%s maps pages of %zu bytes",
+                             gni_device_label(device).text, granularity);
+    }
+    struct gni_pool *pool = gni_host_alloc(sizeof *pool);
+    if (pool == NULL)
+        return gni_error_host_memory(sizeof *pool);
+    pool->manager = manager;
+    pool->device = device;
+    pool->backing = is_virtual           ? GNI_BACKING_VIRTUAL
+                    : manager->is_pinned ? GNI_BACKING_PINNED
+                                         : GNI_BACKING_DEVICE;
+    pool->total_bytes = total_bytes;
+    pool->bound_shift = 4;
+    gni_mutex_init(&pool->mutex);
+    gni_space_init(&pool->main, pool, false);
+    gni_list_init(&pool->private_spaces);
+    gni_list_init(&pool->begun);
+    gni_list_init(&pool->events);
+    gni_list_init(&pool->orphans);
+    config_from_options(pool);
+    pool->is_marked = device->type == GN_DEVICE_CUDA && gni_mark_is_on();
+    pool->limit = pool->config.memory_fraction < 1
+                      ? (uint64_t)(pool->config.memory_fraction * (double)total_bytes)
+                      : UINT64_MAX;
+    gn_status status = gni_cache_spare_create(pool);
+    if (status != GN_OK) {
+        gni_host_free(pool);
+        return status;
+    }
+    *out = pool;
+    return GN_OK;
+}
+
+void gni_pool_destroy(struct gni_pool *pool)
+{
+    if (pool == NULL)
+        return;
+    gni_host_free(pool->spare);
+    gni_mutex_deinit(&pool->mutex);
+    gni_host_free(pool);
+}
+
+const char *gni_pool_policy(const struct gni_pool *pool)
+{
+    return pool->backing == GNI_BACKING_VIRTUAL ? "virtual" : "pool";
+}
+
+uint64_t gni_pool_limit(const struct gni_pool *pool)
+{
+    return pool->limit;
+}

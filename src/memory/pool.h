@@ -1,0 +1,360 @@
+/*
+ * pool.h: the engine behind the policies `pool` and `virtual`.
+ *
+ *   pool      the memory of one manager
+ *   space     regions and heaps that share memory among themselves: the pool's main space, and one for
+ *             each captured graph
+ *   region    a stretch of addresses, tiled by blocks (block.h). virtual: a reserved range, into which
+ *             memory is mapped; pool: one allocation of the driver or the system
+ *   mapping   memory behind addresses: a physical piece, seen at one place. A piece of several pages is
+ *             indivisible: the driver maps and unmaps it whole
+ *   heap      the free blocks that belong to one stream, and what is known about that stream's progress
+ *   cache     the blocks that one thread keeps for one stream: cache.h
+ *
+ *          thread 1                thread 2
+ *       cache   cache           cache   cache         no lock; one bin for each size class
+ *         |  \    |               |       |
+ *         |   \   |               |       |
+ *       heap   heap ----------------------+           one lock for each device;
+ *         |      |                                    free blocks by size, merged with neighbours
+ *       regions: pages, mapped and unmapped
+ *         |
+ *       the driver
+ *
+ * Invariants, under the pool's lock (P3 and P4 with the threads' caches emptied):
+ *   P1  the blocks of a region tile it, and B1 to B4 of block.h hold;
+ *   P2  a free block is in fit[range] of its heap, and its bytes are mapped;
+ *   P3  reserved_bytes is the sum of the physical pieces;
+ *   P4  reserved_bytes >= live + pending + free bytes; blocked bytes and the bytes of folded pages are
+ *       what is missing;
+ *   P5  a block is never given to a stream before every earlier access to it is ordered before: it is
+ *       of that stream's heap, or its sequence is complete, or the stream was made to wait for it.
+ *
+ * Lock order: a thread's own use of its cache needs no lock. The pool's lock comes before those of the
+ * device layer and of the address index. No function of a user is called under it.
+ */
+#ifndef GNI_MEMORY_POOL_H
+#define GNI_MEMORY_POOL_H
+
+#include "memory/address.h"
+#include "memory/fit.h"
+#include "memory/manager.h"
+
+#include "base/hash.h"
+#include "base/list.h"
+#include "base/thread.h"
+
+struct gni_cache;
+
+/* A piece of physical memory. */
+struct gni_physical {
+    struct gni_list link; /* in pool->orphans, once the driver has refused to take it back */
+    uint64_t handle;      /* virtual: the driver's */
+    size_t nbytes;
+    struct gni_list mappings; /* where it is seen; more than one: folded */
+};
+
+/* A physical piece at an address. */
+struct gni_mapping {
+    struct gni_list link; /* in its piece */
+    char *start;
+    struct gni_physical *physical;
+    struct gni_region *region;
+};
+
+/* Is a piece seen at several addresses? */
+static inline bool gni_physical_is_folded(const struct gni_physical *physical)
+{
+    return physical->mappings.next != physical->mappings.prev;
+}
+
+struct gni_region {
+    struct gni_list link; /* in its space */
+    struct gni_space *space;
+    enum gni_range range;
+    uint64_t id; /* never 0, never used twice */
+    char *start;
+    size_t nbytes;
+    void *obtained; /* pool: what the driver gave: `start` is the first page in it */
+    size_t obtained_bytes;
+    gn_memory_block *first; /* at the lowest address */
+};
+
+/* An event that was recorded in a heap's stream after everything up to `sequence` was freed. */
+struct gni_mark {
+    struct gni_list link;
+    gn_event *event;
+    uint64_t sequence;
+};
+
+/* A stream that is retained. It must not be let go under the lock: its end takes the lock. */
+struct gni_hold {
+    struct gni_hold *next;
+    gn_stream *stream;
+};
+
+/* A use of a block on another stream, from record_stream to the end of that work. */
+struct gni_use {
+    struct gni_list link; /* in the other stream's heap, oldest first, once the block is freed */
+    struct gni_use *next; /* of the same block */
+    gn_memory_block *block;
+    struct gni_heap *heap; /* of the other stream */
+    struct gni_hold *hold; /* its stream; NULL once the block is freed */
+    struct gni_mark *mark; /* its event is recorded at the free */
+};
+
+struct gni_heap {
+    struct gni_list link; /* in its space */
+    struct gni_space *space;
+    uint64_t key;          /* the stream's id; 0: no stream's: any may take its blocks */
+    gn_stream stream;      /* a copy, for calls of the device's table: the caller's may be gone */
+    const void *thread;    /* per-thread streams: whose */
+    bool is_dead;          /* the stream was destroyed; nothing can be recorded in it */
+    bool is_foreign;       /* another library's: it may be destroyed without our knowledge */
+    bool is_capturable;    /* somebody else knows the stream and may be capturing it */
+    bool is_unknown;       /* something could not be recorded: only waiting for the device helps */
+    uint64_t open;         /* the sequence of blocks that are freed now; no mark has it yet */
+    unsigned open_count;   /* blocks that were given this sequence */
+    uint64_t complete;     /* blocks up to this sequence are free for all */
+    struct gni_list marks; /* recorded and not known to be complete, oldest first */
+    struct gni_list uses;  /* of freed blocks on this stream, oldest first */
+    size_t block_count;    /* blocks that name this heap, in any state */
+    struct gni_fit fit[GNI_RANGE_COUNT];
+};
+
+struct gni_space {
+    struct gni_list link; /* in the pool's private spaces */
+    struct gni_pool *pool;
+    bool
+        is_private; /* of a captured graph: no events, no sharing, nothing goes back before its end */
+    struct gni_list regions;
+    struct gni_list heaps;
+    struct gni_map heaps_by_key; /* those whose stream is not known to be gone */
+    struct gni_heap *clean;      /* key 0: any stream may take its blocks */
+    struct gni_fit holes[GNI_RANGE_COUNT];
+    size_t mapped_bytes[GNI_RANGE_COUNT];
+    size_t live_count; /* blocks of a private space that are alive */
+};
+
+/* How a pool gets memory. */
+enum gni_backing {
+    GNI_BACKING_VIRTUAL, /* addresses and physical pieces apart */
+    GNI_BACKING_DEVICE,  /* the device's memory_alloc */
+    GNI_BACKING_PINNED,  /* the system's memory, page-locked for the device */
+};
+
+enum {
+    GNI_POOL_FREED = 4096, /* addresses of merged blocks that are remembered; a power of two */
+};
+
+struct gni_pool {
+    gn_memory_manager *manager;
+    gn_device *device;
+    enum gni_backing backing;
+    struct gni_mutex mutex;
+    struct gni_space main;
+    struct gni_list private_spaces;
+    struct gni_list begun;     /* streams that allocate from a private space */
+    struct gni_space *capture; /* for streams that are captured without a pool, or NULL */
+    struct gni_blocks blocks;
+    struct gni_list events;             /* idle events, as marks */
+    struct gni_list orphans;            /* physical pieces that are mapped nowhere */
+    _Atomic(struct gni_cache *) caches; /* all that were ever made; never shrinks */
+    struct gni_cache *spare;            /* counts what no thread's cache counts */
+    gn_memory_config config;
+    unsigned debug;       /* enum gni_debug_flag */
+    bool is_marked;       /* a sanitizer wants to know of each block */
+    bool is_zeroed;       /* fresh memory is filled with zeros */
+    uint64_t limit;       /* of reserved_bytes */
+    uint64_t total_bytes; /* of the device */
+    uint64_t reserved_bytes, reserved_peak;
+    uint64_t pending_bytes;
+    size_t pending_count;
+    uint64_t last_region;
+    uint64_t recycled_bytes; /* given back to make room, since the bound was last widened */
+    unsigned bound_shift;    /* idle memory may be live >> bound_shift before growing */
+    size_t reserve_blocks;   /* descriptors that are kept for freeing folded blocks */
+    gn_memory_handler handler;
+    void *handler_context;
+    gn_memory_statistics counts; /* the parts that change under the lock only */
+    _Atomic(uint64_t) live_peak, live_count_peak, requested_peak;
+    uintptr_t freed[GNI_POOL_FREED]; /* by a hash of the address */
+};
+
+/* ---- pool.c: the policy --------------------------------------------------------------------- */
+
+/* A request on its way. */
+struct gni_need {
+    size_t requested;
+    size_t nbytes; /* rounded, with what `debug` wants around it */
+    size_t offset; /* of the caller's address in the block */
+    enum gni_range range;
+    gn_stream *stream; /* the caller's */
+    struct gni_heap *heap;
+    bool is_grown; /* the driver had to be asked */
+};
+
+/* The lock, around every use of what pool.h describes. */
+void gni_pool_lock(struct gni_pool *pool);
+void gni_pool_unlock(struct gni_pool *pool);
+
+/* Bytes that are live now, by the counters of all threads. */
+uint64_t gni_pool_live_bytes(struct gni_pool *pool);
+
+/* Meets a request, whatever it takes; with the lock: out_of_memory.c. The block is CACHED. */
+gn_status gni_pool_meet(struct gni_pool *pool, struct gni_need *need,
+                        gn_memory_block **block) GN_NODISCARD;
+
+/* The error of a request that could not be met; without the lock. */
+gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes) GN_NODISCARD;
+
+/* The space that a stream allocates from: the main one, or that of a graph. capture.c */
+gn_status gni_space_of_stream(struct gni_pool *pool, gn_stream *stream,
+                              struct gni_space **space) GN_NODISCARD;
+void gni_pool_clear_captures(struct gni_pool *pool, gn_status *first);
+
+/* Raises the peaks if what is live now is above. */
+void gni_pool_peaks_raise(struct gni_pool *pool);
+
+/* ---- space.c: regions, splitting, merging, growing, giving back ------------------------------ */
+
+void gni_space_init(struct gni_space *space, struct gni_pool *pool, bool is_private);
+
+void gni_space_deinit(struct gni_space *space);
+
+/* Takes a fitting block out of a heap, carved. NULL if there is none. Needs one descriptor. */
+gn_memory_block *gni_space_take(struct gni_heap *heap, const struct gni_need *need);
+
+/* Splits what is not needed off a free block, and takes it out of its heap's index. The block then
+ * names `need->heap`. Needs one descriptor. */
+gn_memory_block *gni_block_carve(gn_memory_block *block, const struct gni_need *need);
+
+/* A block that nobody uses goes into its heap's index, merged with its neighbours. Its sequence is
+ * set. Its address is forgotten. */
+void gni_block_merge(gn_memory_block *block);
+
+/* More memory for a range, as a free block of the heap that is large enough for the need.
+ * GN_ERROR_OUT_OF_MEMORY: the limit or the driver. */
+gn_status gni_space_grow(struct gni_space *space, const struct gni_need *need) GN_NODISCARD;
+
+/* Gives back memory that lies wholly in free and complete blocks, at most `most` bytes rounded up to
+ * a piece; returns how much. */
+size_t gni_space_release(struct gni_space *space, size_t most);
+
+/* Gives everything back, whatever the state of its blocks. What the driver does not take back stays,
+ * and the first failure is returned. */
+gn_status gni_space_clear(struct gni_space *space) GN_NODISCARD;
+
+/* Memory for addresses of a virtual region, all of it or none. The pieces have `piece` bytes each. */
+gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbytes,
+                            size_t piece) GN_NODISCARD;
+
+/* Unmaps memory, and lets its piece go when this was its last mapping. On failure it is as before. */
+gn_status gni_mapping_close(struct gni_mapping *mapping);
+
+/* A piece that is mapped nowhere goes back; if the driver refuses, it is tried again later. */
+void gni_physical_let_go(struct gni_pool *pool, struct gni_physical *physical);
+
+/* A block that was handed out has no address any more. */
+void gni_block_forget(gn_memory_block *block);
+
+/* Cuts the bytes from `start` on off a block that is in no index. They keep its heap and sequence. */
+gn_memory_block *gni_block_split(gn_memory_block *block, char *start);
+
+/* A block takes over the bytes of the one behind it, which is in no index, and is gone. */
+void gni_block_absorb(gn_memory_block *block, gn_memory_block *other);
+
+/* A block that is in no index becomes a hole, joined with its neighbours. */
+void gni_block_make_hole(gn_memory_block *block);
+
+/* Tries again to give back what the driver refused before. */
+void gni_orphans_release(struct gni_pool *pool);
+
+/* Sets what is known of a part of a region: splits at both ends, and returns the block that is exactly
+ * [start, end). Needs two descriptors. The block is in no index. */
+gn_memory_block *gni_block_cut(gn_memory_block *block, char *start, char *end);
+
+/* Whether P1, P2 and B1, B2 hold; for asserts and tests. */
+bool gni_pool_is_valid(struct gni_pool *pool);
+
+/* ---- order.c: heaps, events and streams ----------------------------------------------------- */
+
+/* The heap of a stream, made if there is none. */
+gn_status gni_heap_get(struct gni_space *space, gn_stream *stream,
+                       struct gni_heap **heap) GN_NODISCARD;
+gn_status gni_heap_create(struct gni_space *space, uint64_t key, const gn_stream *stream,
+                          struct gni_heap **heap) GN_NODISCARD;
+
+/* Frees a heap that no block names, if its stream is gone. */
+void gni_heap_settle(struct gni_heap *heap);
+void gni_heap_destroy(struct gni_heap *heap);
+
+/* A block names another heap from now on. */
+void gni_block_set_heap(gn_memory_block *block, struct gni_heap *heap);
+
+/* Gives a block the sequence of what is freed now. */
+void gni_heap_stamp(struct gni_heap *heap, gn_memory_block *block);
+
+/* Records an event after everything that was freed, if something was. */
+void gni_heap_close(struct gni_heap *heap);
+
+/* Takes in which events are complete. */
+void gni_heap_poll(struct gni_heap *heap);
+void gni_space_poll(struct gni_space *space);
+
+/* Moves blocks that are complete, of all heaps but one, to the clean heap; true if there were any. */
+bool gni_space_retire(struct gni_space *space, const struct gni_heap *except);
+
+/* A block of another heap, for which the need's stream is made to wait. NULL if there is none. */
+gn_memory_block *gni_space_steal(struct gni_space *space, struct gni_need *need);
+
+/* Waits for the device: everything that was freed is complete. */
+gn_status gni_pool_synchronize(struct gni_pool *pool) GN_NODISCARD;
+
+/* Notes that a block is used on another stream. */
+gn_status gni_block_use(gn_memory_block *block, gn_stream *stream) GN_NODISCARD;
+
+/* A freed block that other streams use starts to wait for them. The streams that were held for it come
+ * back as a list, which the caller lets go after the lock. */
+struct gni_hold *gni_block_wait(gn_memory_block *block);
+void gni_holds_let_go(struct gni_hold *holds);
+
+/* Drops all uses of all blocks: the device runs nothing any more. */
+struct gni_hold *gni_pool_drop_uses(struct gni_pool *pool);
+
+/* The stream of a heap is about to be destroyed. */
+void gni_heap_bury(struct gni_heap *heap);
+
+/* Pending blocks whose uses are complete go to their heaps. */
+void gni_pool_pending_poll(struct gni_pool *pool);
+
+gn_status gni_event_take(struct gni_pool *pool, struct gni_mark **mark) GN_NODISCARD;
+void gni_event_give(struct gni_pool *pool, struct gni_mark *mark);
+
+/* ---- compact.c ------------------------------------------------------------------------------ */
+
+/* Folds half-empty pages; only those without an exported block if `is_automatic`. With the lock, after
+ * the device was waited for. */
+gn_status gni_pool_fold(struct gni_pool *pool, bool is_automatic,
+                        gn_memory_compaction *report) GN_NODISCARD;
+
+/* A block that nobody uses any more, and whose sequence is set, goes to its heap; the parts of it that
+ * lie on folded pages are blocked until gni_pool_unfold(). */
+void gni_block_release(gn_memory_block *block);
+
+/* Gives back folded pages without living blocks, and makes pages whole again that are folded with no
+ * other any more. After the device was waited for. */
+void gni_pool_unfold(struct gni_pool *pool);
+
+/* ---- debug.c -------------------------------------------------------------------------------- */
+
+enum {
+    GNI_GUARD = 512, /* bytes on each side of a block, with GENESIS_DEBUG=guard */
+};
+
+/* What the options want a fresh or freed block to hold. */
+gn_status gni_debug_alloc(struct gni_pool *pool, gn_memory_block *block,
+                          gn_stream *stream) GN_NODISCARD;
+gn_status gni_debug_free(struct gni_pool *pool, gn_memory_block *block) GN_NODISCARD;
+
+#endif

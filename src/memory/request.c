@@ -1,0 +1,194 @@
+/*
+ * request.c: allocations that another thread prepares.
+ *
+ * One worker serves all managers, oldest request first. It starts with the first request and ends when
+ * the process does; a forked child starts its own.
+ *
+ * Invariants, under worker.mutex:
+ *   R1  a request is waiting (in the queue), running (with the worker) or done;
+ *   R2  it is freed by the worker if it was released before it was done, else by the release;
+ *   R3  its stream is retained until it is done.
+ */
+#include "memory/manager.h"
+
+#include "base/fork.h"
+#include "base/host.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/thread.h"
+
+#include <signal.h>
+#include <stdio.h>
+
+struct gn_memory_request {
+    struct gni_list link; /* in the queue, while it waits */
+    gn_memory_manager *manager;
+    size_t nbytes;
+    gn_stream *stream; /* R3 */
+    bool is_done, is_released, is_taken;
+    gn_status status;
+    void *pointer;
+    char detail[512]; /* of the error */
+};
+
+static struct {
+    struct gni_mutex mutex;
+    pthread_cond_t arrived; /* a request came */
+    pthread_cond_t changed; /* a request is done */
+    struct gni_list queue;
+    bool is_started;
+} worker = {
+    .mutex = GNI_MUTEX_INIT,
+    .arrived = PTHREAD_COND_INITIALIZER,
+    .changed = PTHREAD_COND_INITIALIZER,
+    .queue = {&worker.queue, &worker.queue},
+};
+
+static struct gni_once worker_once = GNI_ONCE_INIT;
+
+static void request_free(gn_memory_request *request)
+{
+    if (request->status == GN_OK && request->is_done && !request->is_taken &&
+        gn_memory_free(request->manager, request->pointer) != GN_OK)
+        gni_log(GNI_LOG_WARNING, "a block that nobody took was not freed: %s", gn_error_detail());
+    gni_host_free(request);
+}
+
+static void request_run(gn_memory_request *request)
+{
+    void *pointer = NULL;
+    gn_status status =
+        gn_memory_alloc(request->manager, request->nbytes, request->stream, &pointer);
+    char detail[sizeof request->detail];
+    (void)snprintf(detail, sizeof detail, "%s", status != GN_OK ? gn_error_detail() : "");
+    gn_stream_release(request->stream);
+    gni_mutex_lock(&worker.mutex);
+    request->stream = NULL;
+    request->pointer = pointer;
+    request->status = status;
+    (void)snprintf(request->detail, sizeof request->detail, "%s", detail);
+    request->is_done = true;
+    bool is_released = request->is_released;
+    (void)pthread_cond_broadcast(&worker.changed);
+    gni_mutex_unlock(&worker.mutex);
+    if (is_released)
+        request_free(request);
+}
+
+static void *worker_run(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        gni_mutex_lock(&worker.mutex);
+        struct gni_list *link;
+        while ((link = gni_list_pop_front(&worker.queue)) == NULL)
+            (void)pthread_cond_wait(&worker.arrived, &worker.mutex.native);
+        gni_mutex_unlock(&worker.mutex);
+        request_run(gni_container_of(link, gn_memory_request, link));
+    }
+    return NULL;
+}
+
+/* In a child the worker is not there any more: what waits is served by a new one. */
+static void worker_fork_done(bool is_child)
+{
+    if (is_child)
+        worker.is_started = false;
+}
+
+static const struct gni_fork_handlers worker_fork = {.mutex = &worker.mutex,
+                                                     .done = worker_fork_done};
+
+static void worker_register(void)
+{
+    gni_fork_register(GNI_FORK_REQUEST, &worker_fork);
+}
+
+/* With the mutex. Signals are for the program's own threads. */
+static gn_status worker_ensure(void)
+{
+    if (worker.is_started)
+        return GN_OK;
+    sigset_t all, before;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
+    pthread_t thread;
+    int failed = pthread_create(&thread, NULL, worker_run, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (failed)
+        return gni_error(GN_ERROR_OUT_OF_HOST_MEMORY, "the system starts no more threads");
+    (void)pthread_detach(thread);
+    worker.is_started = true;
+    return GN_OK;
+}
+
+gn_status gn_memory_request_start(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                                  gn_memory_request **out)
+{
+    GN_CHECK_ARGUMENT(manager != NULL && out != NULL, "manager and request must not be NULL");
+    GN_TRY(gni_manager_stream(manager, &stream));
+    gn_memory_request *request = gni_host_alloc(sizeof *request);
+    if (request == NULL)
+        return gni_error_host_memory(sizeof *request);
+    gni_once_run(&worker_once, worker_register);
+    request->manager = manager;
+    request->nbytes = nbytes;
+    request->stream = gn_stream_retain(stream);
+    gni_mutex_lock(&worker.mutex);
+    gn_status status = worker_ensure();
+    if (status == GN_OK) {
+        gni_list_push_back(&worker.queue, &request->link);
+        (void)pthread_cond_signal(&worker.arrived);
+    }
+    gni_mutex_unlock(&worker.mutex);
+    if (status != GN_OK) {
+        gn_stream_release(request->stream);
+        gni_host_free(request);
+        return status;
+    }
+    *out = request;
+    return GN_OK;
+}
+
+gn_status gn_memory_request_query(gn_memory_request *request)
+{
+    GN_CHECK_ARGUMENT(request != NULL, "request is NULL");
+    gni_mutex_lock(&worker.mutex);
+    bool is_done = request->is_done;
+    gni_mutex_unlock(&worker.mutex);
+    return is_done ? GN_OK : GN_ERROR_NOT_READY;
+}
+
+gn_status gn_memory_request_wait(gn_memory_request *request, void **pointer)
+{
+    GN_CHECK_ARGUMENT(request != NULL && pointer != NULL, "request and pointer must not be NULL");
+    gni_mutex_lock(&worker.mutex);
+    while (!request->is_done) {
+        /* In a forked child the worker may have to be started again. */
+        gn_status status = worker_ensure();
+        if (status != GN_OK) {
+            gni_mutex_unlock(&worker.mutex);
+            return status;
+        }
+        (void)pthread_cond_wait(&worker.changed, &worker.mutex.native);
+    }
+    gn_status status = request->status;
+    if (status == GN_OK) {
+        request->is_taken = true;
+        *pointer = request->pointer;
+    }
+    gni_mutex_unlock(&worker.mutex);
+    return status == GN_OK ? GN_OK : gni_error(status, "%s", request->detail);
+}
+
+void gn_memory_request_release(gn_memory_request *request)
+{
+    if (request == NULL)
+        return;
+    gni_mutex_lock(&worker.mutex);
+    request->is_released = true;
+    bool is_done = request->is_done;
+    gni_mutex_unlock(&worker.mutex);
+    if (is_done)
+        request_free(request);
+}

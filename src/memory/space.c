@@ -1,0 +1,815 @@
+/*
+ * space.c: regions and the blocks that tile them: splitting, merging, growing and giving back.
+ *
+ * Growing, by range:
+ *   small    a few pages at a time, each a piece of its own
+ *   medium   the pages that the request needs beyond the free memory before the hole, each a piece of its
+ *            own, so that pages between living blocks can go back one by one
+ *   large    one piece of exactly the request: the cost of a piece is the same whatever its size
+ *
+ * With the policy `pool` a region is one allocation, and goes back when all of it is free.
+ *
+ * Failure: what can fail comes first (descriptors, host memory, the driver), then the books change.
+ */
+#include "memory/pool.h"
+
+#include "base/host.h"
+#include "memory/mark.h"
+
+#include <string.h>
+#include <time.h>
+
+static unsigned range_shift(enum gni_range range)
+{
+    static const unsigned shifts[GNI_RANGE_COUNT] = {GNI_GRAIN_SHIFT, GNI_MEDIUM_SHIFT,
+                                                     GNI_PAGE_SHIFT};
+    return shifts[range];
+}
+
+void gni_space_init(struct gni_space *space, struct gni_pool *pool, bool is_private)
+{
+    *space = (struct gni_space){.pool = pool, .is_private = is_private};
+    gni_list_init(&space->link);
+    gni_list_init(&space->regions);
+    gni_list_init(&space->heaps);
+    gni_map_init(&space->heaps_by_key);
+}
+
+void gni_space_deinit(struct gni_space *space)
+{
+    gni_list_each (link, &space->heaps)
+        gni_heap_destroy(gni_container_of(link, struct gni_heap, link));
+    gni_map_deinit(&space->heaps_by_key);
+    space->clean = NULL;
+}
+
+/* ---- driver calls and what they cost -------------------------------------------------------- */
+
+static uint64_t time_begin(const struct gni_pool *pool)
+{
+    if (!pool->config.has_detailed_statistics)
+        return 0;
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void time_end(struct gni_pool *pool, uint64_t begin)
+{
+    if (begin != 0)
+        pool->counts.driver_time_ns += time_begin(pool) - begin;
+}
+
+static void reserved_add(struct gni_pool *pool, size_t nbytes)
+{
+    pool->reserved_bytes += nbytes;
+    if (pool->reserved_bytes > pool->reserved_peak)
+        pool->reserved_peak = pool->reserved_bytes;
+    pool->counts.driver_alloc_count++;
+}
+
+static void reserved_remove(struct gni_pool *pool, size_t nbytes)
+{
+    gni_assert(pool->reserved_bytes >= nbytes);
+    pool->reserved_bytes -= nbytes;
+    pool->counts.driver_free_count++;
+}
+
+/* ---- tiles ---------------------------------------------------------------------------------- */
+
+/* A new block behind another one in the same region. */
+static gn_memory_block *block_add_after(gn_memory_block *block, char *start, size_t nbytes)
+{
+    struct gni_pool *pool = block->region->space->pool;
+    gn_memory_block *made = gni_blocks_take(&pool->blocks);
+    made->pool = pool;
+    made->region = block->region;
+    made->range = block->range;
+    made->bin = GNI_BLOCK_NO_BIN;
+    made->start = start;
+    made->nbytes = nbytes;
+    made->before = block;
+    made->after = block->after;
+    if (block->after != NULL)
+        block->after->before = made;
+    block->after = made;
+    return made;
+}
+
+/* The block before another one takes over its bytes; the other is gone. */
+void gni_block_absorb(gn_memory_block *block, gn_memory_block *other)
+{
+    gni_assert(block->after == other && gni_block_end(block) == other->start);
+    block->nbytes += other->nbytes;
+    block->after = other->after;
+    if (other->after != NULL)
+        other->after->before = block;
+    gni_block_set_heap(other, NULL);
+    gni_blocks_give(&block->region->space->pool->blocks, other);
+}
+
+/* Cuts the bytes from `start` on off a block that is in no index. They keep its heap and sequence. */
+gn_memory_block *gni_block_split(gn_memory_block *block, char *start)
+{
+    gni_assert(block->start < start && start < gni_block_end(block));
+    size_t nbytes = (size_t)(gni_block_end(block) - start);
+    gn_memory_block *rest = block_add_after(block, start, nbytes);
+    block->nbytes -= nbytes;
+    gni_block_set_heap(rest, block->heap);
+    rest->sequence = block->sequence;
+    return rest;
+}
+
+static struct gni_fit *fit_of(gn_memory_block *block)
+{
+    return &block->heap->fit[block->range];
+}
+
+gn_memory_block *gni_block_cut(gn_memory_block *block, char *start, char *end)
+{
+    struct gni_space *space = block->region->space;
+    enum gni_block_state state = gni_block_state(block);
+    struct gni_fit *fit = state == GNI_BLOCK_HOLE   ? &space->holes[block->range]
+                          : state == GNI_BLOCK_FREE ? fit_of(block)
+                                                    : NULL;
+    if (fit != NULL)
+        gni_fit_remove(fit, block);
+    if (end < gni_block_end(block)) {
+        gn_memory_block *rest = gni_block_split(block, end);
+        gni_block_set_state(rest, state);
+        if (fit != NULL)
+            gni_fit_insert(fit, rest);
+    }
+    if (block->start < start) {
+        gn_memory_block *middle = gni_block_split(block, start);
+        gni_block_set_state(middle, state);
+        if (fit != NULL)
+            gni_fit_insert(fit, block);
+        return middle;
+    }
+    return block;
+}
+
+gn_memory_block *gni_block_carve(gn_memory_block *block, const struct gni_need *need)
+{
+    gni_fit_remove(fit_of(block), block);
+    if (block->nbytes > need->nbytes) {
+        gn_memory_block *rest = gni_block_split(block, block->start + need->nbytes);
+        gni_block_set_state(rest, GNI_BLOCK_FREE);
+        gni_fit_insert(fit_of(rest), rest);
+    }
+    gni_block_set_heap(block, need->heap);
+    block->sequence = 0;
+    block->address = block->start + need->offset;
+    block->bin = need->range == GNI_RANGE_SMALL
+                     ? (unsigned char)gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)
+                     : GNI_BLOCK_NO_BIN;
+    atomic_store_explicit(&block->flags, 0, memory_order_relaxed);
+    gni_block_set_state(block, GNI_BLOCK_CACHED);
+    gni_address_add(block);
+    return block;
+}
+
+gn_memory_block *gni_space_take(struct gni_heap *heap, const struct gni_need *need)
+{
+    bool is_first = heap->space->pool->config.strategy == GN_MEMORY_FIRST_FIT;
+    gn_memory_block *block = gni_fit_find(&heap->fit[need->range], need->nbytes, is_first);
+    return block != NULL ? gni_block_carve(block, need) : NULL;
+}
+
+static void freed_remember(struct gni_pool *pool, const void *address)
+{
+    uintptr_t number = (uintptr_t)address;
+    pool->freed[gni_hash_u64(number) & (GNI_POOL_FREED - 1)] = number;
+}
+
+void gni_block_forget(gn_memory_block *block)
+{
+    gni_address_remove(block);
+    freed_remember(block->pool, block->address);
+    block->address = NULL;
+    block->bin = GNI_BLOCK_NO_BIN;
+    block->requested = 0;
+    block->number = 0;
+}
+
+static bool is_free_of(const gn_memory_block *block, const struct gni_heap *heap)
+{
+    return block != NULL && gni_block_state(block) == GNI_BLOCK_FREE && block->heap == heap;
+}
+
+void gni_block_merge(gn_memory_block *block)
+{
+    struct gni_heap *heap = block->heap;
+    enum gni_block_state state = gni_block_state(block);
+    if (state == GNI_BLOCK_CACHED || state == GNI_BLOCK_LIVE || state == GNI_BLOCK_PENDING)
+        gni_block_forget(block);
+    gn_memory_block *after = block->after, *before = block->before;
+    if (is_free_of(after, heap)) {
+        gni_fit_remove(fit_of(after), after);
+        if (after->sequence > block->sequence)
+            block->sequence = after->sequence;
+        gni_block_absorb(block, after);
+    }
+    if (is_free_of(before, heap)) {
+        gni_fit_remove(fit_of(before), before);
+        if (block->sequence > before->sequence)
+            before->sequence = block->sequence;
+        gni_block_absorb(before, block);
+        block = before;
+    }
+    gni_block_set_state(block, GNI_BLOCK_FREE);
+    gni_fit_insert(fit_of(block), block);
+}
+
+void gni_block_make_hole(gn_memory_block *block)
+{
+    struct gni_fit *holes = &block->region->space->holes[block->range];
+    gni_block_set_heap(block, NULL);
+    block->sequence = 0;
+    gn_memory_block *after = block->after, *before = block->before;
+    if (after != NULL && gni_block_state(after) == GNI_BLOCK_HOLE) {
+        gni_fit_remove(holes, after);
+        gni_block_absorb(block, after);
+    }
+    if (before != NULL && gni_block_state(before) == GNI_BLOCK_HOLE) {
+        gni_fit_remove(holes, before);
+        gni_block_absorb(before, block);
+        block = before;
+    }
+    gni_block_set_state(block, GNI_BLOCK_HOLE);
+    gni_fit_insert(holes, block);
+}
+
+/* ---- mappings ------------------------------------------------------------------------------- */
+
+void gni_orphans_release(struct gni_pool *pool)
+{
+    gni_list_each (link, &pool->orphans) {
+        struct gni_physical *physical = gni_container_of(link, struct gni_physical, link);
+        if (pool->device->ops->physical_release(pool->device, physical->handle) != GN_OK)
+            return;
+        gni_list_remove(&physical->link);
+        reserved_remove(pool, physical->nbytes);
+        gni_host_free(physical);
+    }
+}
+
+/* A piece that is mapped nowhere goes back; if the driver refuses, it is tried again later. */
+void gni_physical_let_go(struct gni_pool *pool, struct gni_physical *physical)
+{
+    gni_list_push_back(&pool->orphans, &physical->link);
+    gni_orphans_release(pool);
+}
+
+static void pages_set_mapping(char *start, size_t nbytes, struct gni_mapping *mapping)
+{
+    for (char *at = start; at < start + nbytes; at += GNI_PAGE)
+        gni_page_find(at)->mapping = mapping;
+}
+
+gn_status gni_mapping_close(struct gni_mapping *mapping)
+{
+    struct gni_space *space = mapping->region->space;
+    struct gni_pool *pool = space->pool;
+    struct gni_physical *physical = mapping->physical;
+    uint64_t begin = time_begin(pool);
+    GN_TRY(pool->device->ops->virtual_unmap(pool->device, mapping->start, physical->nbytes));
+    pages_set_mapping(mapping->start, physical->nbytes, NULL);
+    space->mapped_bytes[mapping->region->range] -= physical->nbytes;
+    gni_list_remove(&mapping->link);
+    gni_host_free(mapping);
+    if (gni_list_is_empty(&physical->mappings))
+        gni_physical_let_go(pool, physical);
+    time_end(pool, begin);
+    return GN_OK;
+}
+
+/* Host records of one piece and its mapping. */
+static gn_status mapping_create(struct gni_region *region, char *start, size_t nbytes,
+                                struct gni_mapping **out)
+{
+    struct gni_mapping *mapping = gni_host_alloc(sizeof *mapping);
+    struct gni_physical *physical = gni_host_alloc(sizeof *physical);
+    if (mapping == NULL || physical == NULL) {
+        gni_host_free(mapping);
+        gni_host_free(physical);
+        return gni_error_host_memory(sizeof *mapping);
+    }
+    gni_list_init(&physical->link);
+    gni_list_init(&physical->mappings);
+    physical->nbytes = nbytes;
+    *mapping = (struct gni_mapping){.start = start, .physical = physical, .region = region};
+    *out = mapping;
+    return GN_OK;
+}
+
+/* One piece of new memory at an address, not accessible yet. */
+static gn_status mapping_open(struct gni_region *region, char *start, size_t nbytes)
+{
+    struct gni_pool *pool = region->space->pool;
+    gn_device *device = pool->device;
+    struct gni_mapping *mapping = NULL;
+    GN_TRY(mapping_create(region, start, nbytes, &mapping));
+    struct gni_physical *physical = mapping->physical;
+    gn_status status = device->ops->physical_create(device, nbytes, &physical->handle);
+    if (status != GN_OK)
+        goto free_records;
+    reserved_add(pool, nbytes);
+    status = device->ops->virtual_map(device, start, nbytes, physical->handle);
+    if (status != GN_OK)
+        goto release_physical;
+    gni_list_push_back(&physical->mappings, &mapping->link);
+    region->space->mapped_bytes[region->range] += nbytes;
+    pages_set_mapping(start, nbytes, mapping);
+    return GN_OK;
+
+release_physical:
+    gni_physical_let_go(pool, physical);
+    gni_host_free(mapping);
+    return status;
+free_records:
+    gni_host_free(physical);
+    gni_host_free(mapping);
+    return status;
+}
+
+/* Undoes mappings as far as the driver allows. */
+static void mappings_close(char *start, char *end)
+{
+    for (char *at = start; at < end;) {
+        struct gni_mapping *mapping = gni_page_find(at)->mapping;
+        at += mapping->physical->nbytes;
+        (void)gni_mapping_close(mapping);
+    }
+}
+
+gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbytes, size_t piece)
+{
+    struct gni_pool *pool = region->space->pool;
+    GN_TRY(gni_address_open(region, start, nbytes, range_shift(region->range)));
+    uint64_t begin = time_begin(pool);
+    gn_status status = GN_OK;
+    char *at = start;
+    while (status == GN_OK && at < start + nbytes) {
+        status = mapping_open(region, at, piece);
+        if (status == GN_OK)
+            at += piece;
+    }
+    if (status == GN_OK)
+        status = pool->device->ops->virtual_grant(pool->device, start, nbytes);
+    if (status != GN_OK)
+        mappings_close(start, at);
+    time_end(pool, begin);
+    return status;
+}
+
+/* ---- regions -------------------------------------------------------------------------------- */
+
+/* A region over addresses that were obtained, tiled by one hole. Needs a descriptor. */
+static gn_status region_create(struct gni_space *space, enum gni_range range, char *start,
+                               size_t nbytes, struct gni_region **out)
+{
+    struct gni_pool *pool = space->pool;
+    struct gni_region *region = gni_host_alloc(sizeof *region);
+    if (region == NULL)
+        return gni_error_host_memory(sizeof *region);
+    *region = (struct gni_region){.space = space,
+                                  .range = range,
+                                  .id = ++pool->last_region,
+                                  .start = start,
+                                  .nbytes = nbytes,
+                                  .obtained = start,
+                                  .obtained_bytes = nbytes};
+    gn_memory_block *block = gni_blocks_take(&pool->blocks);
+    block->pool = pool;
+    block->region = region;
+    block->range = (unsigned char)range;
+    block->bin = GNI_BLOCK_NO_BIN;
+    block->start = start;
+    block->nbytes = nbytes;
+    gni_block_set_state(block, GNI_BLOCK_HOLE);
+    region->first = block;
+    gni_fit_insert(&space->holes[range], block);
+    gni_list_push_back(&space->regions, &region->link);
+    *out = region;
+    return GN_OK;
+}
+
+/* A region that is one hole goes away; its addresses went back before. */
+static void region_destroy(struct gni_region *region)
+{
+    struct gni_space *space = region->space;
+    gn_memory_block *block = region->first;
+    gni_assert(block->after == NULL && gni_block_state(block) == GNI_BLOCK_HOLE);
+    gni_fit_remove(&space->holes[region->range], block);
+    gni_blocks_give(&space->pool->blocks, block);
+    gni_list_remove(&region->link);
+    gni_host_free(region);
+}
+
+/* A range of addresses of the driver's, large enough for all of the device. */
+static gn_status region_reserve(struct gni_space *space, enum gni_range range, size_t least)
+{
+    struct gni_pool *pool = space->pool;
+    size_t nbytes = gni_align_up(pool->total_bytes, GNI_PAGE);
+    if (nbytes < least)
+        nbytes = least;
+    void *address;
+    GN_TRY(pool->device->ops->virtual_reserve(pool->device, nbytes, &address));
+    /* A driver that reserves in smaller steps than our page: an inner part will do. */
+    if ((uintptr_t)address % GNI_PAGE != 0) {
+        (void)pool->device->ops->virtual_release(pool->device, address, nbytes);
+        return gni_error(GN_ERROR_UNSUPPORTED, "the driver reserved %p, not on a page of 2 MiB",
+                         address);
+    }
+    struct gni_region *region;
+    gn_status status = region_create(space, range, address, nbytes, &region);
+    if (status != GN_OK)
+        (void)pool->device->ops->virtual_release(pool->device, address, nbytes);
+    return status;
+}
+
+/* ---- memory of the policy `pool` ------------------------------------------------------------ */
+
+static gn_status plain_obtain(struct gni_pool *pool, size_t nbytes, void **address)
+{
+    gn_device *device = pool->device;
+    uint64_t begin = time_begin(pool);
+    gn_status status;
+    if (pool->backing == GNI_BACKING_DEVICE) {
+        status = device->ops->memory_alloc(device, nbytes, address);
+    } else {
+        gn_device *cpu;
+        GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
+        status = cpu->ops->memory_alloc(cpu, nbytes, address);
+        if (status == GN_OK) {
+            status = device->ops->host_register(device, *address, nbytes);
+            if (status != GN_OK)
+                (void)cpu->ops->memory_free(cpu, *address, nbytes);
+        }
+    }
+    time_end(pool, begin);
+    return status;
+}
+
+static gn_status plain_return(struct gni_pool *pool, void *address, size_t nbytes)
+{
+    gn_device *device = pool->device;
+    uint64_t begin = time_begin(pool);
+    gn_status status;
+    if (pool->backing == GNI_BACKING_DEVICE) {
+        status = device->ops->memory_free(device, address, nbytes);
+    } else {
+        gn_device *cpu;
+        GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
+        status = device->ops->host_unregister(device, address);
+        if (status == GN_OK)
+            (void)cpu->ops->memory_free(cpu, address, nbytes);
+    }
+    time_end(pool, begin);
+    return status;
+}
+
+/* Memory that begins on a page: what is asked for, or a page more where the system does not align. */
+static gn_status plain_obtain_aligned(struct gni_pool *pool, size_t nbytes, void **address,
+                                      size_t *obtained)
+{
+    GN_TRY(plain_obtain(pool, nbytes, address));
+    *obtained = nbytes;
+    if ((uintptr_t)*address % GNI_PAGE == 0)
+        return GN_OK;
+    GN_TRY(plain_return(pool, *address, nbytes));
+    *obtained = nbytes + GNI_PAGE;
+    return plain_obtain(pool, *obtained, address);
+}
+
+static gn_status plain_grow(struct gni_space *space, enum gni_range range, size_t nbytes)
+{
+    struct gni_pool *pool = space->pool;
+    void *address;
+    size_t obtained;
+    GN_TRY(plain_obtain_aligned(pool, nbytes, &address, &obtained));
+    char *start = (char *)gni_align_up((uintptr_t)address, GNI_PAGE);
+    struct gni_region *region = NULL;
+    gn_status status = region_create(space, range, start, nbytes, &region);
+    if (status == GN_OK) {
+        status = gni_address_open(region, start, nbytes, range_shift(range));
+        if (status != GN_OK)
+            region_destroy(region);
+    }
+    if (status != GN_OK) {
+        (void)plain_return(pool, address, obtained);
+        return status;
+    }
+    region->obtained = address;
+    region->obtained_bytes = obtained;
+    reserved_add(pool, obtained);
+    space->mapped_bytes[range] += nbytes;
+    atomic_fetch_add(&pool->device->object_count, 1);
+    gni_mark_segment_add(pool->device, address, obtained);
+    return GN_OK;
+}
+
+/* Gives a region of the policy `pool` back that is one free block, or one hole after a clear. */
+static gn_status plain_release(struct gni_region *region)
+{
+    struct gni_space *space = region->space;
+    struct gni_pool *pool = space->pool;
+    gn_memory_block *block = region->first;
+    gni_assert(block->after == NULL);
+    gni_mark_segment_remove(region->obtained);
+    gn_status status = plain_return(pool, region->obtained, region->obtained_bytes);
+    if (status != GN_OK) {
+        gni_mark_segment_add(pool->device, region->obtained, region->obtained_bytes);
+        return status;
+    }
+    gni_address_close(region->start, region->nbytes);
+    reserved_remove(pool, region->obtained_bytes);
+    space->mapped_bytes[region->range] -= region->nbytes;
+    atomic_fetch_sub(&pool->device->object_count, 1);
+    if (gni_block_state(block) == GNI_BLOCK_FREE)
+        gni_fit_remove(fit_of(block), block);
+    gni_block_make_hole(block);
+    region_destroy(region);
+    return GN_OK;
+}
+
+/* ---- growing -------------------------------------------------------------------------------- */
+
+/* How much to take for small blocks: little at first, then a part of what there is. */
+static size_t small_step(const struct gni_space *space)
+{
+    size_t step = gni_align_up(space->mapped_bytes[GNI_RANGE_SMALL] / 16, GNI_PAGE);
+    size_t most = gni_align_up(space->pool->config.segment_bytes, GNI_PAGE);
+    return step < GNI_PAGE ? GNI_PAGE : step < most ? step : most;
+}
+
+/* What a region of the policy `pool` should have: a segment, but less while little is in use. */
+static size_t plain_step(const struct gni_space *space, const struct gni_need *need)
+{
+    if (need->range == GNI_RANGE_LARGE)
+        return need->nbytes;
+    size_t most = gni_align_up(space->pool->config.segment_bytes, GNI_PAGE);
+    size_t step = gni_align_up(space->mapped_bytes[need->range] / 4, GNI_PAGE);
+    size_t least = gni_align_up(need->nbytes, GNI_PAGE);
+    if (need->range == GNI_RANGE_MEDIUM && step < 2 * GNI_SIZE_MEDIUM_MOST)
+        step = 2 * GNI_SIZE_MEDIUM_MOST;
+    step = step < most ? step : most;
+    return step > least ? step : least;
+}
+
+static gn_status limit_check(struct gni_pool *pool, size_t nbytes)
+{
+    if (nbytes > pool->limit || pool->reserved_bytes > pool->limit - nbytes)
+        return gni_error(GN_ERROR_OUT_OF_MEMORY, "the limit of %llu bytes allows no more",
+                         (unsigned long long)pool->limit);
+    return GN_OK;
+}
+
+/* The bytes at the end of the hole's lower neighbour that the need can use. */
+static size_t hole_head_start(const gn_memory_block *hole, const struct gni_need *need)
+{
+    return is_free_of(hole->before, need->heap) ? hole->before->nbytes : 0;
+}
+
+static size_t virtual_step(const struct gni_space *space, const gn_memory_block *hole,
+                           const struct gni_need *need)
+{
+    if (need->range == GNI_RANGE_SMALL)
+        return small_step(space);
+    size_t head = need->range == GNI_RANGE_MEDIUM && hole != NULL ? hole_head_start(hole, need) : 0;
+    gni_assert(head < need->nbytes);
+    return gni_align_up(need->nbytes - head, GNI_PAGE);
+}
+
+/* Where the driver did not undo a mapping, nothing can be mapped again: those addresses are lost to us
+ * until the region goes. */
+static void addresses_set_apart(gn_memory_block *hole, size_t nbytes)
+{
+    for (size_t at = 0; at < nbytes; at += GNI_PAGE) {
+        struct gni_page *page = gni_page_find(hole->start + at);
+        if (page == NULL || page->region != hole->region || page->mapping == NULL)
+            continue;
+        gn_memory_block *lost = gni_block_cut(hole, hole->start, hole->start + nbytes);
+        gni_block_set_state(lost, GNI_BLOCK_BLOCKED);
+        return;
+    }
+}
+
+static gn_status virtual_grow(struct gni_space *space, const struct gni_need *need)
+{
+    struct gni_pool *pool = space->pool;
+    size_t most = gni_align_up(need->nbytes, GNI_PAGE);
+    gn_memory_block *hole = gni_fit_find(&space->holes[need->range], most, true);
+    size_t nbytes = virtual_step(space, hole, need);
+    if (hole != NULL && nbytes > hole->nbytes)
+        nbytes = most;
+    GN_TRY(limit_check(pool, nbytes));
+    if (hole == NULL) {
+        GN_TRY(region_reserve(space, need->range, nbytes));
+        hole = gni_fit_find(&space->holes[need->range], nbytes, true);
+    }
+    size_t piece = need->range == GNI_RANGE_LARGE ? nbytes : GNI_PAGE;
+    gn_status status = gni_mappings_open(hole->region, hole->start, nbytes, piece);
+    if (status != GN_OK) {
+        addresses_set_apart(hole, nbytes);
+        return status;
+    }
+    gn_memory_block *block = gni_block_cut(hole, hole->start, hole->start + nbytes);
+    gni_block_set_heap(block, need->heap);
+    gni_block_merge(block);
+    return GN_OK;
+}
+
+/* Fresh memory holds zeros, if so configured; visible to every stream. */
+static gn_status fresh_fill(struct gni_pool *pool, const gn_memory_block *block, gn_stream *stream)
+{
+    if (!pool->is_zeroed)
+        return GN_OK;
+    GN_TRY(gn_fill(block->start, 0, 1, block->nbytes, stream));
+    return gn_stream_synchronize(stream);
+}
+
+gn_status gni_space_grow(struct gni_space *space, const struct gni_need *need)
+{
+    struct gni_pool *pool = space->pool;
+    GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
+    if (pool->backing == GNI_BACKING_VIRTUAL) {
+        GN_TRY(virtual_grow(space, need));
+    } else {
+        size_t nbytes = plain_step(space, need);
+        if (limit_check(pool, nbytes) != GN_OK)
+            nbytes = gni_align_up(need->nbytes, GNI_PAGE);
+        GN_TRY(limit_check(pool, nbytes));
+        GN_TRY(plain_grow(space, need->range, nbytes));
+        struct gni_region *region = gni_container_of(space->regions.prev, struct gni_region, link);
+        gn_memory_block *block = region->first;
+        gni_fit_remove(&space->holes[need->range], block);
+        gni_block_set_heap(block, need->heap);
+        gni_block_merge(block);
+    }
+    gn_memory_block *made = gni_fit_find(&need->heap->fit[need->range], need->nbytes, false);
+    gni_assert(made != NULL);
+    return fresh_fill(pool, made, need->stream);
+}
+
+/* ---- giving back ---------------------------------------------------------------------------- */
+
+/* The first mapping that lies wholly in a block, from an address on. */
+static struct gni_mapping *mapping_inside(const gn_memory_block *block)
+{
+    char *at = (char *)gni_align_up((uintptr_t)block->start, GNI_PAGE);
+    while (at + GNI_PAGE <= gni_block_end(block)) {
+        struct gni_mapping *mapping = gni_page_find(at)->mapping;
+        char *end = mapping->start + mapping->physical->nbytes;
+        if (mapping->start >= block->start && end <= gni_block_end(block))
+            return mapping;
+        at = end;
+    }
+    return NULL;
+}
+
+static bool can_release(const struct gni_pool *pool, const gn_memory_block *block)
+{
+    if (block->sequence > block->heap->complete)
+        return false;
+    if (pool->backing == GNI_BACKING_VIRTUAL)
+        return mapping_inside(block) != NULL;
+    return block->before == NULL && block->after == NULL;
+}
+
+/* The largest class of a heap's blocks comes first: fewest calls for the bytes. */
+static gn_memory_block *releasable_find(const struct gni_pool *pool, const struct gni_heap *heap,
+                                        int range)
+{
+    const struct gni_fit *fit = &heap->fit[range];
+    for (int class = GNI_SIZE_CLASSES - 1; class >= (int)gni_class_down(GNI_PAGE / GNI_GRAIN);
+         class --) {
+        if (!gni_bitmap_test(fit->bitmap, (size_t) class))
+            continue;
+        for (gn_memory_block *block = fit->lists[class]; block != NULL; block = block->next)
+            if (can_release(pool, block))
+                return block;
+    }
+    return NULL;
+}
+
+/* Gives back one piece of a block; the bytes, or 0 if the driver refused. */
+static size_t block_release(struct gni_pool *pool, gn_memory_block *block)
+{
+    uint64_t before = pool->reserved_bytes;
+    if (pool->backing != GNI_BACKING_VIRTUAL)
+        return plain_release(block->region) == GN_OK ? (size_t)(before - pool->reserved_bytes) : 0;
+    if (gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 2) != GN_OK)
+        return 0;
+    struct gni_mapping *mapping = mapping_inside(block);
+    char *start = mapping->start, *end = start + mapping->physical->nbytes;
+    if (gni_mapping_close(mapping) != GN_OK)
+        return 0;
+    gni_block_make_hole(gni_block_cut(block, start, end));
+    return (size_t)(end - start);
+}
+
+size_t gni_space_release(struct gni_space *space, size_t most)
+{
+    struct gni_pool *pool = space->pool;
+    size_t released = 0;
+    gni_orphans_release(pool);
+    if (space->is_private)
+        return 0;
+    for (int range = GNI_RANGE_COUNT - 1; range >= 0; range--) {
+        gni_list_each (link, &space->heaps) {
+            struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
+            gn_memory_block *block;
+            while (released < most && (block = releasable_find(pool, heap, range)) != NULL) {
+                size_t nbytes = block_release(pool, block);
+                if (nbytes == 0)
+                    return released;
+                released += nbytes;
+            }
+        }
+    }
+    return released;
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+/* A block leaves its index, and is nothing any more. */
+static void block_drop(gn_memory_block *block)
+{
+    switch (gni_block_state(block)) {
+    case GNI_BLOCK_FREE:
+        gni_fit_remove(fit_of(block), block);
+        break;
+    case GNI_BLOCK_HOLE:
+        gni_fit_remove(&block->region->space->holes[block->range], block);
+        break;
+    case GNI_BLOCK_LIVE:
+    case GNI_BLOCK_CACHED:
+    case GNI_BLOCK_PENDING:
+        gni_address_remove(block);
+        break;
+    case GNI_BLOCK_BLOCKED:
+    case GNI_BLOCK_UNUSED:
+        break;
+    }
+    gni_block_set_heap(block, NULL);
+}
+
+/* Makes one hole of a region, whatever its blocks were. */
+static void region_flatten(struct gni_region *region)
+{
+    struct gni_pool *pool = region->space->pool;
+    gn_memory_block *first = region->first;
+    for (gn_memory_block *block = first, *after; block != NULL; block = after) {
+        after = block->after;
+        block_drop(block);
+        if (block != first)
+            gni_blocks_give(&pool->blocks, block);
+    }
+    first->after = NULL;
+    first->nbytes = region->nbytes;
+    first->address = NULL;
+    gni_block_set_state(first, GNI_BLOCK_HOLE);
+    gni_fit_insert(&region->space->holes[region->range], first);
+}
+
+static gn_status region_close(struct gni_region *region)
+{
+    struct gni_pool *pool = region->space->pool;
+    region_flatten(region);
+    if (pool->backing != GNI_BACKING_VIRTUAL)
+        return plain_release(region);
+    gn_status first = GN_OK;
+    char *end = region->start + region->nbytes;
+    for (char *at = region->start; at < end; at += GNI_PAGE) {
+        struct gni_page *page = gni_page_find(at);
+        if (page == NULL || page->region != region || page->mapping == NULL)
+            continue;
+        gn_status status = gni_mapping_close(page->mapping);
+        if (first == GN_OK)
+            first = status;
+    }
+    GN_TRY(first);
+    GN_TRY(pool->device->ops->virtual_release(pool->device, region->start, region->nbytes));
+    for (char *at = region->start; at < end; at += GNI_PAGE) {
+        struct gni_page *page = gni_page_find(at);
+        if (page != NULL && page->region == region)
+            page->region = NULL;
+    }
+    region_destroy(region);
+    return GN_OK;
+}
+
+gn_status gni_space_clear(struct gni_space *space)
+{
+    gn_status first = GN_OK;
+    gni_list_each (link, &space->regions) {
+        gn_status status = region_close(gni_container_of(link, struct gni_region, link));
+        if (first == GN_OK)
+            first = status;
+    }
+    gni_orphans_release(space->pool);
+    return first;
+}
