@@ -57,7 +57,7 @@ static void thread_end(void *unused)
         next = cache->next_of_thread;
         gni_mutex_lock(&cache->pool->mutex);
         if (cache->heap != NULL)
-            (void)gni_cache_flush(cache, 0);
+            (void)gni_cache_flush(cache);
         atomic_store(&cache->manager, NULL);
         cache->heap = NULL;
         cache->thread = NULL;
@@ -182,26 +182,38 @@ static void block_flush(struct gni_cache *cache, gn_memory_block *block)
     cache->room++;
 }
 
-size_t gni_cache_flush(struct gni_cache *cache, unsigned keep)
+/* Empties a list; how many blocks it had. */
+static size_t list_flush(struct gni_cache *cache, gn_memory_block **first, unsigned *count)
+{
+    size_t flushed = *count;
+    while (*first != NULL) {
+        gn_memory_block *block = *first;
+        *first = block->next;
+        block_flush(cache, block);
+    }
+    *count = 0;
+    return flushed;
+}
+
+static size_t bins_flush(struct gni_cache *cache)
 {
     size_t count = 0;
-    for (int i = 0; i < GNI_SIZE_BINS; i++) {
-        struct gni_bin *bin = &cache->bins[i];
-        for (; bin->count > keep; bin->count--, count++) {
-            gn_memory_block *block = bin->first;
-            bin->first = block->next;
-            block_flush(cache, block);
-        }
-    }
-    for (int i = 0; i < GNI_CACHE_SLOTS; i++) {
-        struct gni_slot *slot = &cache->slots[i];
-        for (; slot->count > keep; slot->count--, count++) {
-            gn_memory_block *block = slot->first;
-            slot->first = block->next;
-            block_flush(cache, block);
-        }
-    }
+    for (int i = 0; i < GNI_SIZE_BINS; i++)
+        count += list_flush(cache, &cache->bins[i].first, &cache->bins[i].count);
     return count;
+}
+
+static size_t slots_flush(struct gni_cache *cache)
+{
+    size_t count = 0;
+    for (int i = 0; i < GNI_CACHE_SLOTS; i++)
+        count += list_flush(cache, &cache->slots[i].first, &cache->slots[i].count);
+    return count;
+}
+
+size_t gni_cache_flush(struct gni_cache *cache)
+{
+    return bins_flush(cache) + slots_flush(cache);
 }
 
 static bool cache_matters(const struct gni_cache *cache, const struct gni_heap *heap)
@@ -240,9 +252,45 @@ size_t gni_caches_flush(struct gni_pool *pool, const struct gni_heap *heap)
     gni_caches_revoke(pool, heap);
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
         if (cache_matters(cache, heap))
-            count += gni_cache_flush(cache, 0);
+            count += gni_cache_flush(cache);
     gni_caches_restore(pool);
     return count;
+}
+
+size_t gni_caches_flush_range(struct gni_pool *pool, enum gni_range range)
+{
+    size_t count = 0;
+    gni_caches_revoke(pool, NULL);
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
+        if (cache->heap != NULL)
+            count += range == GNI_RANGE_SMALL ? bins_flush(cache) : slots_flush(cache);
+    gni_caches_restore(pool);
+    return count;
+}
+
+static size_t cache_bytes(const struct gni_cache *cache, enum gni_range range)
+{
+    size_t nbytes = 0;
+    if (range == GNI_RANGE_SMALL) {
+        for (unsigned i = 0; i < GNI_SIZE_BINS; i++)
+            nbytes += cache->bins[i].count * gni_class_bytes(i);
+    } else {
+        for (int i = 0; i < GNI_CACHE_SLOTS; i++)
+            if (gni_size_range(cache->slots[i].nbytes) == range)
+                nbytes += cache->slots[i].count * cache->slots[i].nbytes;
+    }
+    return nbytes;
+}
+
+size_t gni_caches_bytes(struct gni_pool *pool, enum gni_range range)
+{
+    size_t nbytes = 0;
+    gni_caches_revoke(pool, NULL);
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
+        if (cache->heap != NULL)
+            nbytes += cache_bytes(cache, range);
+    gni_caches_restore(pool);
+    return nbytes;
 }
 
 void gni_caches_forget(struct gni_pool *pool, const struct gni_heap *heap)
@@ -251,7 +299,7 @@ void gni_caches_forget(struct gni_pool *pool, const struct gni_heap *heap)
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
         if (cache->heap != heap)
             continue;
-        (void)gni_cache_flush(cache, 0);
+        (void)gni_cache_flush(cache);
         cache->heap = NULL;
         atomic_store(&cache->manager,
                      NULL); /* its thread finds no match, and takes it for another stream later */
@@ -265,7 +313,7 @@ void gni_caches_resize(struct gni_pool *pool)
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
         if (cache->heap == NULL)
             continue;
-        (void)gni_cache_flush(cache, 0);
+        (void)gni_cache_flush(cache);
         cache->room = room_most(pool);
     }
     gni_caches_restore(pool);
@@ -294,7 +342,7 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
 {
     gni_block_set_state(block, GNI_BLOCK_CACHED);
     if (cache->room == 0)
-        (void)gni_cache_flush(cache, 0);
+        (void)gni_cache_flush(cache);
     if (block->bin != GNI_BLOCK_NO_BIN) {
         struct gni_bin *bin = &cache->bins[block->bin];
         if (bin->count >= bin->limit)

@@ -174,8 +174,13 @@ void gni_caches_restore(struct gni_pool *pool);
 /* With the lock: every block of the caches goes to its heap. Returns how many. */
 size_t gni_caches_flush(struct gni_pool *pool, const struct gni_heap *heap);
 
-/* With the lock, by its owner or revoked: blocks go to the heap until `keep` are left in each bin. */
-size_t gni_cache_flush(struct gni_cache *cache, unsigned keep);
+size_t gni_caches_flush_range(struct gni_pool *pool, enum gni_range range);
+
+/* With the lock: the bytes of one range in all caches. */
+size_t gni_caches_bytes(struct gni_pool *pool, enum gni_range range);
+
+/* With the lock, by its owner or revoked: its blocks go to the heap. Returns how many. */
+size_t gni_cache_flush(struct gni_cache *cache);
 
 /* With the lock, by its owner: one block goes to the heap, or into the bin if there is room. */
 void gni_cache_put(struct gni_cache *cache, gn_memory_block *block);

@@ -4,14 +4,14 @@
  * In this order, and no further than needed:
  *   1  a free block of the stream's own heap, then of the clean heap
  *   2  blocks of other streams whose work is known to be done
- *   3  more memory from the driver; but if more than a bound lies idle, that is recycled first: the
- *      threads' caches are emptied, and memory that is wholly free goes back
+ *   3  more memory from the driver; but if that would be more than a bound above what was ever live, idle
+ *      memory is recycled first: the threads' caches are emptied, and what is wholly free goes back
  *   4  a block of another stream whose work is not done, for which this stream waits on the device
  *   5  the threads' caches are emptied, the device is waited for, everything idle goes back
  *   6  half-empty pages are folded, where nobody can know their addresses
  *   7  the user's handler (pool.c), and from the start
  *
- * The bound starts at 1/16 of what is live. A program whose sizes change so that recycling goes on and on
+ * The bound starts at 1/16 of the most that was live. A program whose sizes change so that recycling goes on and on
  * is given a wider one: recycling costs driver calls, and memory that comes back is not saved.
  */
 #include "memory/cache.h"
@@ -21,8 +21,9 @@
 #include <stdio.h>
 
 enum {
-    BOUND_LEAST = 16 << 20,
-    RECYCLED_MOST = 4, /* times the reserved bytes, before the bound is widened */
+    BOUND_LEAST = 4 << 20,
+    CACHED_LEAST = 8 << 20, /* of small blocks, which the threads keep in any case */
+    RECYCLED_MOST = 4,      /* times the reserved bytes, before the bound is widened */
 };
 
 /* Steps 1 and 2. */
@@ -36,26 +37,35 @@ static gn_memory_block *idle_take(struct gni_space *space, struct gni_need *need
     return block;
 }
 
-static uint64_t idle_bytes(struct gni_pool *pool)
+/* What may be reserved before idle memory is recycled: the most that was ever live, and a bound. */
+static uint64_t reserved_allowed(struct gni_pool *pool, const struct gni_need *need)
 {
-    uint64_t used = gni_pool_live_bytes(pool) + pool->pending_bytes;
-    return pool->reserved_bytes > used ? pool->reserved_bytes - used : 0;
+    uint64_t live = gni_pool_live_bytes(pool) + pool->pending_bytes + need->nbytes;
+    uint64_t peak = atomic_load_explicit(&pool->live_peak, memory_order_relaxed);
+    if (live < peak)
+        live = peak;
+    return live + (live >> pool->bound_shift) + BOUND_LEAST;
 }
 
-static uint64_t idle_allowed(struct gni_pool *pool)
+/* Whether the threads' caches hold so much of the need's range that it is better used than kept: small
+ * blocks are what the caches are for, and their refill costs more than a page. */
+static bool is_worth_flushing(struct gni_space *space, const struct gni_need *need)
 {
-    uint64_t bound = gni_pool_live_bytes(pool) >> pool->bound_shift;
-    return bound > BOUND_LEAST ? bound : BOUND_LEAST;
+    size_t cached = gni_caches_bytes(space->pool, need->range);
+    if (need->range != GNI_RANGE_SMALL)
+        return cached >= need->nbytes;
+    return cached > CACHED_LEAST && cached > space->mapped_bytes[GNI_RANGE_SMALL] / 2;
 }
 
 /* Step 3, before growing: makes use of what lies idle. A block, if that was enough. */
 static gn_memory_block *recycle(struct gni_space *space, struct gni_need *need)
 {
     struct gni_pool *pool = space->pool;
-    uint64_t idle = idle_bytes(pool), allowed = idle_allowed(pool);
-    if (space->is_private || idle <= allowed)
+    uint64_t allowed = reserved_allowed(pool, need), wanted = pool->reserved_bytes + need->nbytes;
+    if (space->is_private || wanted <= allowed)
         return NULL;
-    if (gni_caches_flush(pool, NULL) > 0) {
+    if (is_worth_flushing(space, need)) {
+        (void)gni_caches_flush_range(pool, need->range);
         gn_memory_block *block = idle_take(space, need);
         if (block != NULL)
             return block;
@@ -63,7 +73,7 @@ static gn_memory_block *recycle(struct gni_space *space, struct gni_need *need)
     gni_list_each (link, &space->heaps)
         gni_heap_close(gni_container_of(link, struct gni_heap, link));
     gni_space_poll(space);
-    pool->recycled_bytes += gni_space_release(space, (size_t)(idle - allowed));
+    pool->recycled_bytes += gni_space_release(space, (size_t)(wanted - allowed));
     if (pool->recycled_bytes > RECYCLED_MOST * pool->reserved_bytes && pool->bound_shift > 1) {
         pool->bound_shift--;
         pool->recycled_bytes = 0;

@@ -861,7 +861,7 @@ void gni_pool_fork_done(struct gni_pool *pool, bool is_child)
             if (cache->thread == NULL || cache->thread == gni_thread_self() || cache == pool->spare)
                 continue;
             if (cache->heap != NULL)
-                (void)gni_cache_flush(cache, 0);
+                (void)gni_cache_flush(cache);
             cache->heap = NULL;
             atomic_store(&cache->manager, NULL);
             cache->thread = NULL;
