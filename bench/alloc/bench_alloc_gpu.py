@@ -290,7 +290,7 @@ class Bench:
                 for kind in self.peers.kinds:
                     self.peers.empty()
                     times[kind] += self.peers.each(kind, [nbytes // self.shrink])
-            self.print_misses(f"{nbytes / MIB:g} MiB", "nothing", times)
+            self.print_misses(nbytes, "nothing", times)
         for nbytes in (4 << 10, MIB, 3 * MIB, 24 * MIB):
             times = {kind: [] for kind in self.peers.kinds}
             for number in range(self.rounds):
@@ -298,12 +298,13 @@ class Bench:
                     self.peers.empty()
                     self.peers.each(kind, [GIB // self.shrink])
                     times[kind] += self.peers.each(kind, [nbytes // self.shrink + 512 * number])
-            self.print_misses(f"{nbytes / MIB:g} MiB", "1 GiB", times)
+            self.print_misses(nbytes, "1 GiB", times)
         self.peers.empty()
 
-    def print_misses(self, size: str, kept: str, times: dict[int, list[float]]) -> None:
+    def print_misses(self, nbytes: int, kept: str, times: dict[int, list[float]]) -> None:
         """One row of the table of misses."""
         ratios = [self.speed_up(times, kind, 0, "") for kind in (POINTER, HANDLE)]
+        size = f"{nbytes // MIB} MiB" if nbytes >= MIB else f"{nbytes // 1024} KiB"
         print_row([size, kept, *self.medians(times, 1e-3), *ratios])
 
     def table_warm_up(self) -> None:
