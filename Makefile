@@ -5,10 +5,11 @@
 #   make asan tsan clang    the tests under sanitizers, and with clang
 #   make lint fmt   check the layout and style of the sources, or apply it
 #   make soak SECONDS=600   random programs for as long as you like, on the CPU and the simulated GPU
+#   make bench      the benchmarks that need no GPU
 #   make wheel      a wheel in dist/
 #   make gpu-test gpu-bench    on a machine with a GPU, with GPU_PYTHON (it has PyTorch)
 .DEFAULT_GOAL := help
-.PHONY: help demo test build asan tsan clang lint fmt soak wheel gpu-build gpu-test gpu-bench clean
+.PHONY: help demo test build asan tsan clang lint fmt soak bench wheel gpu-build gpu-test gpu-bench clean
 
 SECONDS ?= 60
 GPU_PYTHON ?= python3
@@ -18,7 +19,7 @@ CTEST = ctest -j2 --output-on-failure --no-tests=error -LE gpu --test-dir
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 help:
-	@sed -n '1,10s/^# \{0,1\}//p' Makefile
+	@sed -n '1,11s/^# \{0,1\}//p' Makefile
 
 # ---- the two commands ----
 
@@ -81,6 +82,12 @@ soak: build
 	build/tests/test_stress $(SECONDS)
 	GENESIS_CUDA_DRIVER=sim build/tests/sim/test_programs $$(($(SECONDS) * 1000)) $$RANDOM
 
+# Allocators: on the CPU beside others, and the sample traces.
+bench: build
+	build/bench/alloc/bench_alloc_cpu
+	build/bench/alloc/replay bench/alloc/traces/sample_torch.json
+	build/bench/alloc/replay bench/alloc/traces/sample_rmm.csv
+
 # ---- on a machine with a GPU ----
 
 gpu-build:
@@ -94,5 +101,14 @@ gpu-test: gpu-build
 	$(SANITIZER) --tool memcheck --leak-check full --report-api-errors no --error-exitcode 9 build-gpu/tests/test_gpu quick
 	$(SANITIZER) --tool memcheck --report-api-errors no --error-exitcode 9 build-gpu/tests/test_memory cuda
 
+gpu-bench: export PYTHONDONTWRITEBYTECODE = 1
+gpu-bench: export PYTHONPATH = $(CURDIR)/build-gpu/python
+gpu-bench: export GENESIS_LIBRARY = $(CURDIR)/build-gpu/libgenesis.so
 gpu-bench: gpu-build
 	build-gpu/bench/bench_direct
+	build-gpu/bench/alloc/bench_alloc_cpu
+	$(GPU_PYTHON) bench/alloc/bench_alloc_gpu.py
+	$(GPU_PYTHON) bench/alloc/bench_alloc_python.py
+	$(GPU_PYTHON) bench/alloc/bench_frag.py
+	build-gpu/bench/alloc/replay --device cuda bench/alloc/traces/sample_torch.json
+	build-gpu/bench/alloc/replay --device cuda bench/alloc/traces/sample_rmm.csv
