@@ -26,7 +26,7 @@ enum {
 static _Thread_local int current_device[DEVICE_TYPE_COUNT];
 static _Thread_local gn_stream *current_stream[DEVICE_TYPE_COUNT][GNI_DEVICE_MAX];
 
-_Thread_local uint64_t gni_stream_epoch;
+_Thread_local struct gni_thread gni_thread;
 
 static _Atomic(void (*)(gn_stream *)) stream_end_hook;
 
@@ -277,7 +277,7 @@ gn_status gn_stream_set_current(gn_stream *stream)
         return gni_error_host_memory(sizeof(void *));
     gn_stream **slot = &current_stream[stream->device->type][stream->device->index];
     gn_stream *before = *slot;
-    gni_stream_epoch++;
+    gni_thread.stream_epoch++;
     *slot = stream->kind == GNI_STREAM_DEFAULT ? NULL : gn_stream_retain(stream);
     gn_stream_release(before);
     return GN_OK;

@@ -58,8 +58,14 @@ struct gn_stream {
     _Atomic(uint64_t) memory_key;
 };
 
-/* Counts how often the calling thread has changed its current streams. */
-extern _Thread_local uint64_t gni_stream_epoch;
+/* What the fast path of the memory manager keeps for each thread, in one place: finding it costs a call
+ * where the library was loaded late. */
+struct gni_thread {
+    uint64_t stream_epoch;    /* how often the thread has changed its current streams */
+    struct gni_cache *cache;  /* that it used last; NULL: none yet */
+};
+
+extern _Thread_local struct gni_thread gni_thread;
 
 /* A layer above wants to know, before it happens, that a stream of ours is destroyed. */
 void gni_stream_set_end_hook(void (*hook)(gn_stream *stream));

@@ -16,10 +16,6 @@ enum {
     BIN_MOST = 256,
 };
 
-/* What a thread without a cache has: no manager is NULL, so it never matches. */
-static struct gni_cache cache_nobody;
-
-_Thread_local struct gni_cache *gni_cache_last = &cache_nobody;
 bool gni_cache_has_barrier;
 
 /* The calling thread's caches. */
@@ -52,7 +48,7 @@ static void barrier_all(void)
 static void thread_end(void *unused)
 {
     (void)unused;
-    gni_cache_last = &cache_nobody;
+    gni_thread.cache = NULL;
     for (struct gni_cache *cache = thread_caches, *next; cache != NULL; cache = next) {
         next = cache->next_of_thread;
         gni_mutex_lock(&cache->pool->mutex);
@@ -168,8 +164,8 @@ void gni_cache_remember(struct gni_cache *cache, gn_stream *asked, uint64_t key)
 {
     cache->asked = asked;
     cache->key = key;
-    cache->epoch = gni_stream_epoch;
-    gni_cache_last = cache;
+    cache->epoch = gni_thread.stream_epoch;
+    gni_thread.cache = cache;
 }
 
 /* ---- emptying ------------------------------------------------------------------------------- */

@@ -79,13 +79,10 @@ struct gni_cache {
     const void *thread; /* the owner; NULL: free to be taken over. Under the pool's lock */
 };
 
-/* The cache that the calling thread used last; never NULL. */
-extern _Thread_local struct gni_cache *gni_cache_last;
-
 /* False where the owners need an exchange; set before the first cache is made. */
 extern bool gni_cache_has_barrier;
 
-static inline bool gni_cache_enter(struct gni_cache *cache)
+static inline __attribute__((always_inline)) bool gni_cache_enter(struct gni_cache *cache)
 {
     unsigned is_revoked;
     if (__builtin_expect(gni_cache_has_barrier, 1)) {

@@ -10,19 +10,23 @@
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
+/* The fast path is one function without calls, the slow one a jump to another. */
+#define INLINE static inline __attribute__((always_inline))
+#define OUTLINE static __attribute__((noinline))
+
 /* Is it the cache that the caller means? For NULL, the thread's current stream must be what it was. */
-static inline bool cache_is_for(const struct gni_cache *cache, const gn_memory_manager *manager,
-                                gn_stream *stream)
+INLINE bool cache_is_for(const struct gni_cache *cache, const gn_memory_manager *manager,
+                                gn_stream *stream, uint64_t epoch)
 {
-    if (atomic_load_explicit(&cache->manager, memory_order_relaxed) != manager ||
+    if (cache == NULL || atomic_load_explicit(&cache->manager, memory_order_relaxed) != manager ||
         cache->asked != stream)
         return false;
     if (stream == NULL)
-        return cache->epoch == gni_stream_epoch;
+        return cache->epoch == epoch;
     return atomic_load_explicit(&stream->memory_key, memory_order_relaxed) == cache->key;
 }
 
-static inline gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
+INLINE gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
 {
     gn_memory_block *block;
     if (nbytes <= GNI_SIZE_SMALL_MOST) {
@@ -47,11 +51,12 @@ static inline gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
     return block;
 }
 
-static inline gn_memory_block *fast_alloc(gn_memory_manager *manager, size_t nbytes,
+INLINE gn_memory_block *fast_alloc(gn_memory_manager *manager, size_t nbytes,
                                           gn_stream *stream, unsigned flags)
 {
-    struct gni_cache *cache = gni_cache_last;
-    if (!LIKELY(cache_is_for(cache, manager, stream) && gni_size_is_possible(nbytes)) ||
+    const struct gni_thread *thread = &gni_thread;
+    struct gni_cache *cache = thread->cache;
+    if (!LIKELY(cache_is_for(cache, manager, stream, thread->stream_epoch) && gni_size_is_possible(nbytes)) ||
         !LIKELY(gni_cache_enter(cache)))
         return NULL;
     gn_memory_block *block = cache_pop(cache, nbytes);
@@ -64,7 +69,7 @@ static inline gn_memory_block *fast_alloc(gn_memory_manager *manager, size_t nby
     return block;
 }
 
-static inline bool cache_push(struct gni_cache *cache, gn_memory_block *block)
+INLINE bool cache_push(struct gni_cache *cache, gn_memory_block *block)
 {
     if (cache->room == 0)
         return false;
@@ -89,10 +94,10 @@ static inline bool cache_push(struct gni_cache *cache, gn_memory_block *block)
 }
 
 /* False: not freed, and nothing changed. The block is live, or its caller is wrong. */
-static inline bool fast_free(gn_memory_block *block)
+INLINE bool fast_free(gn_memory_block *block)
 {
-    struct gni_cache *cache = gni_cache_last;
-    if (cache->pool != block->pool || !LIKELY(gni_cache_enter(cache)))
+    struct gni_cache *cache = gni_thread.cache;
+    if (cache == NULL || cache->pool != block->pool || !LIKELY(gni_cache_enter(cache)))
         return false;
     bool is_freed = false;
     if (LIKELY(block->heap == cache->heap && gni_block_state(block) == GNI_BLOCK_LIVE &&
@@ -119,13 +124,33 @@ static gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream
     return gni_direct_alloc(manager->direct, nbytes, stream, block);
 }
 
+OUTLINE gn_status slow_alloc_pointer(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                                     void **pointer)
+{
+    GN_CHECK_ARGUMENT(manager != NULL && pointer != NULL, "manager and pointer must not be NULL");
+    gn_memory_block *block;
+    GN_TRY(slow_alloc(manager, nbytes, stream, true, &block));
+    *pointer = block->address;
+    return GN_OK;
+}
+
+OUTLINE gn_status slow_alloc_block(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                                   gn_memory_block **out)
+{
+    GN_CHECK_ARGUMENT(manager != NULL && out != NULL, "manager and block must not be NULL");
+    gn_memory_block *block;
+    GN_TRY(slow_alloc(manager, nbytes, stream, false, &block));
+    *out = block;
+    return GN_OK;
+}
+
 gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
                           void **pointer)
 {
-    GN_CHECK_ARGUMENT(manager != NULL && pointer != NULL, "manager and pointer must not be NULL");
-    gn_memory_block *block = fast_alloc(manager, nbytes, stream, GNI_BLOCK_EXPORTED);
+    gn_memory_block *block =
+        pointer != NULL ? fast_alloc(manager, nbytes, stream, GNI_BLOCK_EXPORTED) : NULL;
     if (!LIKELY(block != NULL))
-        GN_TRY(slow_alloc(manager, nbytes, stream, true, &block));
+        return slow_alloc_pointer(manager, nbytes, stream, pointer);
     *pointer = block->address;
     return GN_OK;
 }
@@ -133,10 +158,9 @@ gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *
 gn_status gn_memory_block_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
                                 gn_memory_block **out)
 {
-    GN_CHECK_ARGUMENT(manager != NULL && out != NULL, "manager and block must not be NULL");
-    gn_memory_block *block = fast_alloc(manager, nbytes, stream, 0);
+    gn_memory_block *block = out != NULL ? fast_alloc(manager, nbytes, stream, 0) : NULL;
     if (!LIKELY(block != NULL))
-        GN_TRY(slow_alloc(manager, nbytes, stream, false, &block));
+        return slow_alloc_block(manager, nbytes, stream, out);
     *out = block;
     return GN_OK;
 }
@@ -144,14 +168,14 @@ gn_status gn_memory_block_alloc(gn_memory_manager *manager, size_t nbytes, gn_st
 /* ---- freeing -------------------------------------------------------------------------------- */
 
 /* The living block of a manager at an address; NULL if it is not one of the pool's. */
-static inline gn_memory_block *block_find(const gn_memory_manager *manager, const void *pointer)
+INLINE gn_memory_block *block_find(const gn_memory_manager *manager, const void *pointer)
 {
     gn_memory_block *block = gni_address_find(pointer);
     return LIKELY(block != NULL && block->pool == manager->pool) ? block : NULL;
 }
 
 /* Not a block of the pool: of the other engine, or an error. */
-static gn_status other_free(gn_memory_manager *manager, void *pointer, const size_t *nbytes)
+OUTLINE gn_status other_free(gn_memory_manager *manager, void *pointer, const size_t *nbytes)
 {
     size_t size;
     if (manager->direct != NULL &&
@@ -160,7 +184,7 @@ static gn_status other_free(gn_memory_manager *manager, void *pointer, const siz
     return gni_pool_refuse(manager->pool, pointer);
 }
 
-static gn_status wrong_size(struct gni_pool *pool, const gn_memory_block *block, size_t nbytes)
+OUTLINE gn_status wrong_size(struct gni_pool *pool, const gn_memory_block *block, size_t nbytes)
 {
     gni_pool_lock(pool);
     pool->counts.refused_count++;

@@ -404,8 +404,8 @@ gn_status gni_pool_free(gn_memory_block *block)
         holds = gni_block_wait(block);
     } else if (cache != NULL && !gni_block_has(block, GNI_BLOCK_SLOW) && is_caching(pool)) {
         gni_cache_put(cache, block);
-        if (atomic_load_explicit(&gni_cache_last->manager, memory_order_relaxed) == NULL)
-            gni_cache_last = cache;
+        if (gni_thread.cache == NULL)
+            gni_thread.cache = cache;
     } else {
         gni_heap_stamp(block->heap, block);
         gni_block_release(block);
