@@ -25,31 +25,31 @@
  *          path      an absolute path
  *          library   an absolute path, a file name ending in .so or .so.N, or a plain word
  */
-#define GNI_OPTION_TABLE(X)                                                                    \
-    X(LOG, "GENESIS_LOG", choice, "warning", 0, 0, "off,error,warning,info,debug",             \
-      "the lowest level of messages that is printed to standard error")                        \
-    X(DEBUG, "GENESIS_DEBUG", set, "", 0, 0, "poison,guard,trace,sync",                        \
-      "checks: poison fills fresh memory, guard fences blocks, trace keeps allocation sites, " \
-      "sync waits after each operation")                                                       \
-    X(CUDA_DRIVER, "GENESIS_CUDA_DRIVER", library, "libcuda.so.1", 0, 0, "",                   \
-      "the driver library; a plain word W means libgenesis_W.so beside this library")          \
+#define GNI_OPTION_TABLE(X)                                                                     \
+    X(LOG, "GENESIS_LOG", choice, "warning", 0, 0, "off,error,warning,info,debug",              \
+      "the lowest level of messages that is printed to standard error")                         \
+    X(DEBUG, "GENESIS_DEBUG", set, "", 0, 0, "poison,guard,trace,sync",                         \
+      "checks: poison fills fresh memory, guard fences blocks, trace keeps allocation sites, "  \
+      "sync waits after each operation")                                                        \
+    X(CUDA_DRIVER, "GENESIS_CUDA_DRIVER", library, "libcuda.so.1", 0, 0, "",                    \
+      "the driver library; a plain word W means libgenesis_W.so beside this library")           \
     X(CUDA_ALLOCATOR, "GENESIS_CUDA_ALLOCATOR", choice, "virtual", 0, 0, "direct,pool,virtual", \
-      "the memory manager's policy")                                                           \
-    X(CUDA_MEMORY_FRACTION, "GENESIS_CUDA_MEMORY_FRACTION", fraction, "1", 1, 1000, "",        \
-      "the part of a device's memory that this process may take")                              \
-    X(CUDA_ZERO, "GENESIS_CUDA_ZERO", flag, "off", 0, 1, "",                                   \
-      "memory that comes from the driver is filled with zeros")                                \
-    X(CUDA_SEGMENT_SIZE, "GENESIS_CUDA_SEGMENT_SIZE", size, "32MiB", 2097152, 68719476736, "", \
-      "how much memory a pool takes from the driver at a time")                                \
-    X(CUDA_CACHE_SIZE, "GENESIS_CUDA_CACHE_SIZE", amount, "1TiB", 0, 1099511627776, "",        \
-      "how much free memory a device's caches may keep")                                       \
-    X(CUDA_WARMUP_ENABLED, "GENESIS_CUDA_WARMUP_ENABLED", flag, "off", 0, 1, "",               \
-      "caches are filled when the memory manager starts")                                      \
-    X(CUDA_STATS_ENABLED, "GENESIS_CUDA_STATS_ENABLED", flag, "off", 0, 1, "",                 \
-      "detailed statistics: hit rates by size and the time of driver calls")                   \
-    X(AUTOTUNE, "GENESIS_AUTOTUNE", choice, "on", 0, 0, "off,on,max",                          \
-      "how much kernels are tuned by measurement")                                             \
-    X(KERNEL_CACHE_DIR, "GENESIS_KERNEL_CACHE_DIR", path, "", 0, 0, "",                        \
+      "the memory manager's policy")                                                            \
+    X(CUDA_MEMORY_FRACTION, "GENESIS_CUDA_MEMORY_FRACTION", fraction, "1", 1, 1000, "",         \
+      "the part of a device's memory that this process may take")                               \
+    X(CUDA_ZERO, "GENESIS_CUDA_ZERO", flag, "off", 0, 1, "",                                    \
+      "memory that comes from the driver is filled with zeros")                                 \
+    X(CUDA_SEGMENT_SIZE, "GENESIS_CUDA_SEGMENT_SIZE", size, "32MiB", 2097152, 68719476736, "",  \
+      "how much memory a pool takes from the driver at a time")                                 \
+    X(CUDA_CACHE_SIZE, "GENESIS_CUDA_CACHE_SIZE", amount, "1TiB", 0, 1099511627776, "",         \
+      "how much free memory a device's caches may keep")                                        \
+    X(CUDA_WARMUP_ENABLED, "GENESIS_CUDA_WARMUP_ENABLED", flag, "off", 0, 1, "",                \
+      "caches are filled when the memory manager starts")                                       \
+    X(CUDA_STATS_ENABLED, "GENESIS_CUDA_STATS_ENABLED", flag, "off", 0, 1, "",                  \
+      "detailed statistics: hit rates by size and the time of driver calls")                    \
+    X(AUTOTUNE, "GENESIS_AUTOTUNE", choice, "on", 0, 0, "off,on,max",                           \
+      "how much kernels are tuned by measurement")                                              \
+    X(KERNEL_CACHE_DIR, "GENESIS_KERNEL_CACHE_DIR", path, "", 0, 0, "",                         \
       "where compiled kernels are kept; without it the user's cache directory")
 
 enum gni_option {

@@ -61,8 +61,8 @@ struct gn_stream {
 /* What the fast path of the memory manager keeps for each thread, in one place: finding it costs a call
  * where the library was loaded late. */
 struct gni_thread {
-    uint64_t stream_epoch;    /* how often the thread has changed its current streams */
-    struct gni_cache *cache;  /* that it used last; NULL: none yet */
+    uint64_t stream_epoch;   /* how often the thread has changed its current streams */
+    struct gni_cache *cache; /* that it used last; NULL: none yet */
 };
 
 extern _Thread_local struct gni_thread gni_thread;

@@ -259,7 +259,7 @@ size_t gni_caches_flush_range(struct gni_pool *pool, enum gni_range range)
     gni_caches_revoke(pool, NULL);
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
         if (cache->heap != NULL)
-            count += range == GNI_RANGE_SMALL ? bins_flush(cache) : slots_flush(cache);
+            count += range <= GNI_RANGE_SMALL ? bins_flush(cache) : slots_flush(cache);
     gni_caches_restore(pool);
     return count;
 }
@@ -267,9 +267,10 @@ size_t gni_caches_flush_range(struct gni_pool *pool, enum gni_range range)
 static size_t cache_bytes(const struct gni_cache *cache, enum gni_range range)
 {
     size_t nbytes = 0;
-    if (range == GNI_RANGE_SMALL) {
+    if (range <= GNI_RANGE_SMALL) {
         for (unsigned i = 0; i < GNI_SIZE_BINS; i++)
-            nbytes += cache->bins[i].count * gni_class_bytes(i);
+            if (gni_size_range(gni_class_bytes(i)) == range)
+                nbytes += cache->bins[i].count * gni_class_bytes(i);
     } else {
         for (int i = 0; i < GNI_CACHE_SLOTS; i++)
             if (gni_size_range(cache->slots[i].nbytes) == range)

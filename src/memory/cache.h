@@ -104,6 +104,22 @@ static inline void gni_cache_leave(struct gni_cache *cache)
     atomic_store_explicit(&cache->busy, 0, memory_order_release);
 }
 
+/* The thread's last cache, if it is the one that is meant. For a NULL stream, the thread's current stream
+ * must be what it was. */
+static inline __attribute__((always_inline)) struct gni_cache *
+gni_cache_known(const gn_memory_manager *manager, const gn_stream *stream)
+{
+    const struct gni_thread *thread = &gni_thread;
+    struct gni_cache *cache = thread->cache;
+    if (cache == NULL || atomic_load_explicit(&cache->manager, memory_order_relaxed) != manager ||
+        cache->asked != stream)
+        return NULL;
+    bool is_same = stream == NULL ? cache->epoch == thread->stream_epoch
+                                  : atomic_load_explicit(&stream->memory_key,
+                                                         memory_order_relaxed) == cache->key;
+    return is_same ? cache : NULL;
+}
+
 static inline struct gni_slot *gni_cache_slot(struct gni_cache *cache, size_t nbytes)
 {
     uint64_t hash = (uint64_t)(nbytes >> GNI_MEDIUM_SHIFT) * UINT64_C(0x9E3779B97F4A7C15);

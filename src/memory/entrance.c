@@ -14,18 +14,6 @@
 #define INLINE static inline __attribute__((always_inline))
 #define OUTLINE static __attribute__((noinline))
 
-/* Is it the cache that the caller means? For NULL, the thread's current stream must be what it was. */
-INLINE bool cache_is_for(const struct gni_cache *cache, const gn_memory_manager *manager,
-                                gn_stream *stream, uint64_t epoch)
-{
-    if (cache == NULL || atomic_load_explicit(&cache->manager, memory_order_relaxed) != manager ||
-        cache->asked != stream)
-        return false;
-    if (stream == NULL)
-        return cache->epoch == epoch;
-    return atomic_load_explicit(&stream->memory_key, memory_order_relaxed) == cache->key;
-}
-
 INLINE gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
 {
     gn_memory_block *block;
@@ -51,13 +39,11 @@ INLINE gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
     return block;
 }
 
-INLINE gn_memory_block *fast_alloc(gn_memory_manager *manager, size_t nbytes,
-                                          gn_stream *stream, unsigned flags)
+INLINE gn_memory_block *fast_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                                   unsigned flags)
 {
-    const struct gni_thread *thread = &gni_thread;
-    struct gni_cache *cache = thread->cache;
-    if (!LIKELY(cache_is_for(cache, manager, stream, thread->stream_epoch) && gni_size_is_possible(nbytes)) ||
-        !LIKELY(gni_cache_enter(cache)))
+    struct gni_cache *cache = gni_cache_known(manager, stream);
+    if (!LIKELY(cache != NULL && gni_size_is_possible(nbytes) && gni_cache_enter(cache)))
         return NULL;
     gn_memory_block *block = cache_pop(cache, nbytes);
     if (LIKELY(block != NULL)) {

@@ -172,13 +172,13 @@ gn_status gni_manager_create(gn_device *device, bool is_pinned, const char *poli
     atomic_init(&manager->is_direct, is_direct);
     /* The pool is there in any case: the policy can be changed. */
     gn_status status = gni_pool_create(manager, strcmp(policy, "virtual") == 0, &manager->pool);
-    if (status == GN_OK && is_direct) {
+    if (status == GN_OK && is_direct)
         status = direct_ensure(manager);
-        if (status == GN_OK) {
-            gn_memory_config config = *gni_pool_config(manager->pool);
-            config.strategy = GN_MEMORY_DIRECT;
-            status = gn_memory_configure(manager, &config);
-        }
+    if (status == GN_OK && is_direct) {
+        gn_memory_config config = *gni_pool_config(manager->pool);
+        config.strategy = GN_MEMORY_DIRECT;
+        gni_pool_configure(manager->pool, &config);
+        gni_direct_set_limit(manager->direct, gni_pool_limit(manager->pool));
     }
     if (status != GN_OK) {
         gni_pool_destroy(manager->pool);
@@ -370,7 +370,7 @@ gn_status gn_memory_configure(gn_memory_manager *manager, const gn_memory_config
         gni_mutex_unlock(&managers_mutex);
         GN_TRY(status);
     }
-    GN_TRY(gni_pool_configure(manager->pool, config));
+    gni_pool_configure(manager->pool, config);
     if (manager->direct != NULL)
         gni_direct_set_limit(manager->direct, gni_pool_limit(manager->pool));
     atomic_store(&manager->is_direct, is_direct);

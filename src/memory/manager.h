@@ -88,7 +88,7 @@ void gni_pool_reset_peaks(struct gni_pool *pool);
 size_t gni_pool_classes(struct gni_pool *pool, gn_memory_class *classes, size_t capacity);
 size_t gni_pool_list(struct gni_pool *pool, gn_memory_info *infos, size_t capacity);
 const gn_memory_config *gni_pool_config(const struct gni_pool *pool);
-gn_status gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config) GN_NODISCARD;
+void gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config);
 void gni_pool_set_handler(struct gni_pool *pool, gn_memory_handler handler, void *context);
 void gni_pool_collect(struct gni_pool *pool);
 size_t gni_pool_coalesce(struct gni_pool *pool);

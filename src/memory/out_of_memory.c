@@ -21,9 +21,9 @@
 #include <stdio.h>
 
 enum {
-    BOUND_LEAST = 4 << 20,
+    BOUND_LEAST = 24 << 20,
     CACHED_LEAST = 8 << 20, /* of small blocks, which the threads keep in any case */
-    RECYCLED_MOST = 4,      /* times the reserved bytes, before the bound is widened */
+    RECYCLED_MOST = 64,     /* times the reserved bytes, before the bound is widened */
 };
 
 /* Steps 1 and 2. */
@@ -44,7 +44,9 @@ static uint64_t reserved_allowed(struct gni_pool *pool, const struct gni_need *n
     uint64_t peak = atomic_load_explicit(&pool->live_peak, memory_order_relaxed);
     if (live < peak)
         live = peak;
-    return live + (live >> pool->bound_shift) + BOUND_LEAST;
+    if (live < pool->warm_bytes)
+        live = pool->warm_bytes;
+    return live + (live >> pool->bound_shift[need->range]) + BOUND_LEAST;
 }
 
 /* Whether the threads' caches hold so much of the need's range that it is better used than kept: small
@@ -52,18 +54,32 @@ static uint64_t reserved_allowed(struct gni_pool *pool, const struct gni_need *n
 static bool is_worth_flushing(struct gni_space *space, const struct gni_need *need)
 {
     size_t cached = gni_caches_bytes(space->pool, need->range);
-    if (need->range != GNI_RANGE_SMALL)
+    if (need->range > GNI_RANGE_SMALL)
         return cached >= need->nbytes;
-    return cached > CACHED_LEAST && cached > space->mapped_bytes[GNI_RANGE_SMALL] / 2;
+    return cached > CACHED_LEAST && cached > space->mapped_bytes[need->range] / 2;
+}
+
+static bool is_within_bound(struct gni_space *space, const struct gni_need *need)
+{
+    return space->is_private || space->pool->reserved_bytes + gni_space_growth(space, need) <=
+                                    reserved_allowed(space->pool, need);
+}
+
+/* Recycling that goes on and on earns a wider bound. */
+static void bound_widen(struct gni_pool *pool, enum gni_range range, size_t pieces)
+{
+    static const size_t most[GNI_RANGE_COUNT] = {256, 256, 256, 65536};
+    pool->recycled_pieces[range] += pieces;
+    if (pool->recycled_pieces[range] < most[range] || pool->bound_shift[range] == 1)
+        return;
+    pool->bound_shift[range]--;
+    pool->recycled_pieces[range] = 0;
 }
 
 /* Step 3, before growing: makes use of what lies idle. A block, if that was enough. */
 static gn_memory_block *recycle(struct gni_space *space, struct gni_need *need)
 {
     struct gni_pool *pool = space->pool;
-    uint64_t allowed = reserved_allowed(pool, need), wanted = pool->reserved_bytes + need->nbytes;
-    if (space->is_private || wanted <= allowed)
-        return NULL;
     if (is_worth_flushing(space, need)) {
         (void)gni_caches_flush_range(pool, need->range);
         gn_memory_block *block = idle_take(space, need);
@@ -73,11 +89,11 @@ static gn_memory_block *recycle(struct gni_space *space, struct gni_need *need)
     gni_list_each (link, &space->heaps)
         gni_heap_close(gni_container_of(link, struct gni_heap, link));
     gni_space_poll(space);
-    pool->recycled_bytes += gni_space_release(space, (size_t)(wanted - allowed));
-    if (pool->recycled_bytes > RECYCLED_MOST * pool->reserved_bytes && pool->bound_shift > 1) {
-        pool->bound_shift--;
-        pool->recycled_bytes = 0;
-    }
+    uint64_t wanted = pool->reserved_bytes + gni_space_growth(space, need);
+    uint64_t before = pool->counts.driver_free_count;
+    (void)gni_space_release(space, (size_t)(wanted - reserved_allowed(pool, need)));
+    bound_widen(pool, need->range, (size_t)(pool->counts.driver_free_count - before));
+    need->is_tight = true;
     return NULL;
 }
 
@@ -117,7 +133,7 @@ gn_status gni_pool_meet(struct gni_pool *pool, struct gni_need *need, gn_memory_
     struct gni_space *space = need->heap->space;
     GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
     gn_memory_block *found = idle_take(space, need);
-    if (found == NULL)
+    if (found == NULL && !is_within_bound(space, need))
         found = recycle(space, need);
     gn_status status = GN_OK;
     if (found == NULL) {

@@ -122,6 +122,10 @@ void gni_pool_reset_peaks(struct gni_pool *pool)
     atomic_store(&pool->live_count_peak, 0);
     atomic_store(&pool->requested_peak, 0);
     pool->reserved_peak = pool->reserved_bytes;
+    gni_caches_revoke(pool, NULL);
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
+        cache->checked = atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
+    gni_caches_restore(pool);
     gni_pool_peaks_raise(pool);
     gni_pool_unlock(pool);
 }
@@ -211,7 +215,7 @@ static gn_memory_block *cache_take(struct gni_cache *cache, const struct gni_nee
 {
     gn_memory_block **first, *block;
     unsigned *count;
-    if (need->range == GNI_RANGE_SMALL) {
+    if (need->range <= GNI_RANGE_SMALL) {
         struct gni_bin *bin = &cache->bins[gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)];
         first = &bin->first;
         count = &bin->count;
@@ -252,24 +256,37 @@ static void block_hand_out(struct gni_pool *pool, gn_memory_block *block, struct
         pool->counts.miss_count++;
     else
         pool->counts.global_hit_count++;
-    gni_mark_block_add(block->address, need->requested);
+    if (pool->is_marked)
+        gni_mark_block_add(block->address, need->requested);
 }
 
-/* With the lock: finds memory for the need, from the cache down to the driver. */
-static gn_status need_meet(struct gni_pool *pool, struct gni_need *need, struct gni_cache **cache,
-                           gn_memory_block **block)
+/* With the lock: the heap that the need's stream allocates from, and the thread's cache for it. */
+static gn_status need_find_heap(struct gni_pool *pool, struct gni_need *need,
+                                struct gni_cache **cache)
 {
     struct gni_space *space;
     GN_TRY(gni_space_of_stream(pool, need->stream, &space));
     if (space->clean == NULL)
         GN_TRY(gni_heap_create(space, 0, NULL, &space->clean));
     GN_TRY(gni_heap_get(space, need->stream, &need->heap));
-    gni_pool_pending_poll(pool);
     *cache = gni_cache_get(pool, need->heap);
+    return GN_OK;
+}
+
+/* With the lock: finds memory for the need, from the cache down to the driver. *cache is the thread's
+ * cache for the stream if that is known, or NULL. */
+static gn_status need_meet(struct gni_pool *pool, struct gni_need *need, struct gni_cache **cache,
+                           gn_memory_block **block)
+{
+    if (*cache != NULL && (*cache)->heap != NULL)
+        need->heap = (*cache)->heap;
+    else
+        GN_TRY(need_find_heap(pool, need, cache));
+    gni_pool_pending_poll(pool);
     gn_memory_block *found = *cache != NULL ? cache_take(*cache, need) : NULL;
     if (found == NULL) {
         GN_TRY(gni_pool_meet(pool, need, &found));
-        if (*cache != NULL && need->range == GNI_RANGE_SMALL)
+        if (*cache != NULL && need->range <= GNI_RANGE_SMALL)
             cache_refill(*cache, need);
     }
     *block = found;
@@ -290,13 +307,13 @@ static void stream_remember(struct gni_cache *cache, gn_stream *asked, gn_stream
 static gn_status alloc_once(struct gni_pool *pool, struct gni_need *need, gn_stream *asked,
                             bool is_exported, gn_memory_block **block)
 {
-    struct gni_cache *cache = NULL;
+    struct gni_cache *known = gni_cache_known(pool->manager, asked), *cache = known;
     gn_memory_block *found;
     gni_pool_lock(pool);
     gn_status status = need_meet(pool, need, &cache, &found);
     if (status == GN_OK) {
         block_hand_out(pool, found, need, cache, is_exported);
-        if (cache != NULL)
+        if (cache != NULL && cache != known)
             stream_remember(cache, asked, need->stream);
         *block = found;
     }
@@ -379,7 +396,8 @@ static void limits_keep(struct gni_pool *pool)
 static void block_count_free(struct gni_pool *pool, gn_memory_block *block, struct gni_cache *cache)
 {
     gni_cache_count_free(cache != NULL ? cache : gni_cache_spare(pool), block);
-    gni_mark_block_remove(block->address);
+    if (pool->is_marked)
+        gni_mark_block_remove(block->address);
     if (block->heap->space->is_private)
         block->heap->space->live_count--;
 }
@@ -397,7 +415,9 @@ gn_status gni_pool_free(gn_memory_block *block)
         return gni_error(GN_ERROR_DOUBLE_FREE, "%s: %p was freed already; nothing was changed",
                          gni_device_label(pool->device).text, block->address);
     }
-    struct gni_cache *cache = gni_cache_get(pool, block->heap);
+    struct gni_cache *cache = gni_thread.cache;
+    if (cache == NULL || cache->heap != block->heap)
+        cache = gni_cache_get(pool, block->heap);
     block_count_free(pool, block, cache);
     if (block->uses != NULL) {
         gni_heap_stamp(block->heap, block);
@@ -491,7 +511,7 @@ static gn_status batch_total(const struct gni_pool *pool, size_t count, const si
 static gn_status batch_meet(struct gni_pool *pool, size_t count, const size_t *sizes,
                             gn_stream *stream, void **pointers)
 {
-    struct gni_cache *cache = NULL;
+    struct gni_cache *cache = NULL; /* the same for all */
     gn_status status = GN_OK;
     size_t done = 0;
     for (; done < count && status == GN_OK; done++) {
@@ -575,9 +595,13 @@ gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *si
                            const size_t *counts)
 {
     GN_TRY(pool->device->ops->check(pool->device));
-    /* What the caches hold is there already, so it need not be got again. */
     gni_pool_lock(pool);
     gn_status status = GN_OK;
+    uint64_t wanted = 0;
+    for (size_t i = 0; i < count; i++)
+        wanted += gni_size_round(sizes[i]) * counts[i];
+    if (wanted > pool->warm_bytes)
+        pool->warm_bytes = wanted;
     for (size_t i = 0; i < count && status == GN_OK; i++)
         status = warm_up_size(pool, sizes[i], counts[i]);
     gni_pool_unlock(pool);
@@ -633,6 +657,7 @@ gn_status gni_pool_trim(struct gni_pool *pool, size_t keep_bytes, size_t *releas
     gni_pool_lock(pool);
     size_t given = 0;
     gn_status status = GN_OK;
+    pool->warm_bytes = 0;
     if (idle_bytes(pool) > keep_bytes) {
         status = pool_settle(pool);
         uint64_t idle = idle_bytes(pool);
@@ -689,7 +714,7 @@ const gn_memory_config *gni_pool_config(const struct gni_pool *pool)
     return &pool->config;
 }
 
-gn_status gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config)
+void gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config)
 {
     gni_pool_lock(pool);
     bool is_resized = pool->config.stream_cache_blocks != config->stream_cache_blocks ||
@@ -702,7 +727,6 @@ gn_status gni_pool_configure(struct gni_pool *pool, const gn_memory_config *conf
         gni_caches_resize(pool);
     limits_keep(pool);
     gni_pool_unlock(pool);
-    return GN_OK;
 }
 
 void gni_pool_set_handler(struct gni_pool *pool, gn_memory_handler handler, void *context)
@@ -921,7 +945,8 @@ gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual, struct gn
                     : manager->is_pinned ? GNI_BACKING_PINNED
                                          : GNI_BACKING_DEVICE;
     pool->total_bytes = total_bytes;
-    pool->bound_shift = 4;
+    for (int range = 0; range < GNI_RANGE_COUNT; range++)
+        pool->bound_shift[range] = range == GNI_RANGE_LARGE ? 6 : 4;
     gni_mutex_init(&pool->mutex);
     gni_space_init(&pool->main, pool, false);
     gni_list_init(&pool->private_spaces);

@@ -169,11 +169,13 @@ struct gni_pool {
     uint64_t total_bytes; /* of the device */
     uint64_t reserved_bytes, reserved_peak;
     uint64_t pending_bytes;
+    uint64_t warm_bytes; /* that a warm-up asked for: not to be recycled before they were used */
     size_t pending_count;
     uint64_t last_region;
-    uint64_t recycled_bytes; /* given back to make room, since the bound was last widened */
-    unsigned bound_shift;    /* idle memory may be live >> bound_shift before growing */
-    size_t reserve_blocks;   /* descriptors that are kept for freeing folded blocks */
+    size_t
+        recycled_pieces[GNI_RANGE_COUNT];  /* given back to make room, since a bound was widened */
+    unsigned bound_shift[GNI_RANGE_COUNT]; /* how much may be idle before growing: live >> this */
+    size_t reserve_blocks;                 /* descriptors that are kept for freeing folded blocks */
     gn_memory_handler handler;
     void *handler_context;
     gn_memory_statistics counts; /* the parts that change under the lock only */
@@ -191,6 +193,7 @@ struct gni_need {
     enum gni_range range;
     gn_stream *stream; /* the caller's */
     struct gni_heap *heap;
+    bool is_tight; /* memory is being recycled: small pieces, which can go back one by one */
     bool is_grown; /* the driver had to be asked */
 };
 
@@ -237,6 +240,9 @@ void gni_block_merge(gn_memory_block *block);
  * GN_ERROR_OUT_OF_MEMORY: the limit or the driver. */
 gn_status gni_space_grow(struct gni_space *space, const struct gni_need *need) GN_NODISCARD;
 
+/* How many bytes gni_space_grow() would take from the driver. */
+size_t gni_space_growth(const struct gni_space *space, const struct gni_need *need);
+
 /* Gives back memory that lies wholly in free and complete blocks, at most `most` bytes rounded up to
  * a piece; returns how much. */
 size_t gni_space_release(struct gni_space *space, size_t most);
@@ -245,9 +251,9 @@ size_t gni_space_release(struct gni_space *space, size_t most);
  * and the first failure is returned. */
 gn_status gni_space_clear(struct gni_space *space) GN_NODISCARD;
 
-/* Memory for addresses of a virtual region, all of it or none. The pieces have `piece` bytes each. */
+/* Memory for addresses of a virtual region, all of it or none. */
 gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbytes,
-                            size_t piece) GN_NODISCARD;
+                            bool is_tight) GN_NODISCARD;
 
 /* Unmaps memory, and lets its piece go when this was its last mapping. On failure it is as before. */
 gn_status gni_mapping_close(struct gni_mapping *mapping);

@@ -19,10 +19,16 @@
 #include <string.h>
 #include <time.h>
 
+/* Large blocks are divided into pieces of at least this much, and into at most so many. */
+static const struct {
+    size_t least;
+    size_t most_count;
+} piece_rules[] = {{32 << 20, 8}, {8 << 20, 16}}; /* the second where memory is being recycled */
+
 static unsigned range_shift(enum gni_range range)
 {
-    static const unsigned shifts[GNI_RANGE_COUNT] = {GNI_GRAIN_SHIFT, GNI_MEDIUM_SHIFT,
-                                                     GNI_PAGE_SHIFT};
+    static const unsigned shifts[GNI_RANGE_COUNT] = {GNI_GRAIN_SHIFT, GNI_GRAIN_SHIFT,
+                                                     GNI_MEDIUM_SHIFT, GNI_PAGE_SHIFT};
     return shifts[range];
 }
 
@@ -161,7 +167,7 @@ gn_memory_block *gni_block_carve(gn_memory_block *block, const struct gni_need *
     gni_block_set_heap(block, need->heap);
     block->sequence = 0;
     block->address = block->start + need->offset;
-    block->bin = need->range == GNI_RANGE_SMALL
+    block->bin = need->range <= GNI_RANGE_SMALL
                      ? (unsigned char)gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)
                      : GNI_BLOCK_NO_BIN;
     atomic_store_explicit(&block->flags, 0, memory_order_relaxed);
@@ -344,14 +350,27 @@ static void mappings_close(char *start, char *end)
     }
 }
 
-gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbytes, size_t piece)
+/* How much of a stretch is one piece. Pages of small blocks go back one by one. A large block has few
+ * pieces, since each costs the same; but more than one, so that a part of it can go back, too. */
+static size_t piece_bytes(enum gni_range range, size_t nbytes, bool is_tight)
 {
+    if (range != GNI_RANGE_LARGE)
+        return GNI_PAGE;
+    size_t piece = gni_align_up(nbytes / piece_rules[is_tight].most_count, GNI_PAGE);
+    return piece > piece_rules[is_tight].least ? piece : piece_rules[is_tight].least;
+}
+
+gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbytes, bool is_tight)
+{
+    size_t most = piece_bytes(region->range, nbytes, is_tight);
     struct gni_pool *pool = region->space->pool;
     GN_TRY(gni_address_open(region, start, nbytes, range_shift(region->range)));
     uint64_t begin = time_begin(pool);
     gn_status status = GN_OK;
     char *at = start;
     while (status == GN_OK && at < start + nbytes) {
+        size_t rest = (size_t)(start + nbytes - at);
+        size_t piece = most > GNI_PAGE && rest < most + most / 2 ? rest : most;
         status = mapping_open(region, at, piece);
         if (status == GN_OK)
             at += piece;
@@ -538,9 +557,9 @@ static gn_status plain_release(struct gni_region *region)
 /* ---- growing -------------------------------------------------------------------------------- */
 
 /* How much to take for small blocks: little at first, then a part of what there is. */
-static size_t small_step(const struct gni_space *space)
+static size_t small_step(const struct gni_space *space, enum gni_range range)
 {
-    size_t step = gni_align_up(space->mapped_bytes[GNI_RANGE_SMALL] / 16, GNI_PAGE);
+    size_t step = gni_align_up(space->mapped_bytes[range] / 16, GNI_PAGE);
     size_t most = gni_align_up(space->pool->config.segment_bytes, GNI_PAGE);
     return step < GNI_PAGE ? GNI_PAGE : step < most ? step : most;
 }
@@ -567,20 +586,50 @@ static gn_status limit_check(struct gni_pool *pool, size_t nbytes)
     return GN_OK;
 }
 
-/* The bytes at the end of the hole's lower neighbour that the need can use. */
-static size_t hole_head_start(const gn_memory_block *hole, const struct gni_need *need)
+/* Where to grow: the hole, and how many of its bytes get memory. */
+struct growth {
+    gn_memory_block *hole;
+    size_t nbytes;
+};
+
+/* What a hole costs: with free memory before it, or around it, less than the need. 0: it will not do. */
+static size_t hole_cost(const gn_memory_block *hole, const struct gni_need *need)
 {
-    return is_free_of(hole->before, need->heap) ? hole->before->nbytes : 0;
+    size_t before = is_free_of(hole->before, need->heap) ? hole->before->nbytes : 0;
+    size_t after = is_free_of(hole->after, need->heap) ? hole->after->nbytes : 0;
+    gni_assert(before < need->nbytes);
+    size_t cost = gni_align_up(need->nbytes - before, GNI_PAGE);
+    if (cost <= hole->nbytes)
+        return cost;
+    return before + hole->nbytes + after >= need->nbytes ? hole->nbytes : 0;
 }
 
-static size_t virtual_step(const struct gni_space *space, const gn_memory_block *hole,
-                           const struct gni_need *need)
+/* The cheapest place; the lowest among equals. Small blocks take a few pages at the lowest address. */
+static struct growth growth_find(const struct gni_space *space, const struct gni_need *need)
 {
-    if (need->range == GNI_RANGE_SMALL)
-        return small_step(space);
-    size_t head = need->range == GNI_RANGE_MEDIUM && hole != NULL ? hole_head_start(hole, need) : 0;
-    gni_assert(head < need->nbytes);
-    return gni_align_up(need->nbytes - head, GNI_PAGE);
+    struct growth best = {0};
+    if (need->range <= GNI_RANGE_SMALL) {
+        best.nbytes = small_step(space, need->range);
+        best.hole = gni_fit_find(&space->holes[need->range], best.nbytes, true);
+        return best;
+    }
+    gni_fit_each(hole, &space->holes[need->range])
+    {
+        size_t cost = hole_cost(hole, need);
+        if (cost != 0 && (best.hole == NULL || cost < best.nbytes ||
+                          (cost == best.nbytes && hole->start < best.hole->start)))
+            best = (struct growth){hole, cost};
+    }
+    if (best.hole == NULL)
+        best.nbytes = gni_align_up(need->nbytes, GNI_PAGE);
+    return best;
+}
+
+size_t gni_space_growth(const struct gni_space *space, const struct gni_need *need)
+{
+    if (space->pool->backing == GNI_BACKING_VIRTUAL)
+        return growth_find(space, need).nbytes;
+    return plain_step(space, need);
 }
 
 /* Where the driver did not undo a mapping, nothing can be mapped again: those addresses are lost to us
@@ -600,18 +649,17 @@ static void addresses_set_apart(gn_memory_block *hole, size_t nbytes)
 static gn_status virtual_grow(struct gni_space *space, const struct gni_need *need)
 {
     struct gni_pool *pool = space->pool;
-    size_t most = gni_align_up(need->nbytes, GNI_PAGE);
-    gn_memory_block *hole = gni_fit_find(&space->holes[need->range], most, true);
-    size_t nbytes = virtual_step(space, hole, need);
-    if (hole != NULL && nbytes > hole->nbytes)
-        nbytes = most;
+    struct growth growth = growth_find(space, need);
+    size_t nbytes = growth.nbytes;
+    if (limit_check(pool, nbytes) != GN_OK && need->range <= GNI_RANGE_SMALL)
+        nbytes = GNI_PAGE;
     GN_TRY(limit_check(pool, nbytes));
-    if (hole == NULL) {
+    if (growth.hole == NULL) {
         GN_TRY(region_reserve(space, need->range, nbytes));
-        hole = gni_fit_find(&space->holes[need->range], nbytes, true);
+        growth.hole = gni_fit_find(&space->holes[need->range], nbytes, true);
     }
-    size_t piece = need->range == GNI_RANGE_LARGE ? nbytes : GNI_PAGE;
-    gn_status status = gni_mappings_open(hole->region, hole->start, nbytes, piece);
+    gn_memory_block *hole = growth.hole;
+    gn_status status = gni_mappings_open(hole->region, hole->start, nbytes, need->is_tight);
     if (status != GN_OK) {
         addresses_set_apart(hole, nbytes);
         return status;
@@ -656,16 +704,16 @@ gn_status gni_space_grow(struct gni_space *space, const struct gni_need *need)
 
 /* ---- giving back ---------------------------------------------------------------------------- */
 
-/* The first mapping that lies wholly in a block, from an address on. */
+/* The highest mapping that lies wholly in a block. */
 static struct gni_mapping *mapping_inside(const gn_memory_block *block)
 {
-    char *at = (char *)gni_align_up((uintptr_t)block->start, GNI_PAGE);
-    while (at + GNI_PAGE <= gni_block_end(block)) {
-        struct gni_mapping *mapping = gni_page_find(at)->mapping;
-        char *end = mapping->start + mapping->physical->nbytes;
-        if (mapping->start >= block->start && end <= gni_block_end(block))
+    char *end = (char *)((uintptr_t)gni_block_end(block) & ~(uintptr_t)(GNI_PAGE - 1));
+    while (end - GNI_PAGE >= block->start) {
+        struct gni_mapping *mapping = gni_page_find(end - GNI_PAGE)->mapping;
+        if (mapping->start >= block->start &&
+            mapping->start + mapping->physical->nbytes <= gni_block_end(block))
             return mapping;
-        at = end;
+        end = mapping->start;
     }
     return NULL;
 }
@@ -679,20 +727,21 @@ static bool can_release(const struct gni_pool *pool, const gn_memory_block *bloc
     return block->before == NULL && block->after == NULL;
 }
 
-/* The largest class of a heap's blocks comes first: fewest calls for the bytes. */
-static gn_memory_block *releasable_find(const struct gni_pool *pool, const struct gni_heap *heap,
-                                        int range)
+/* The block at the highest address that has something to give: low addresses stay dense. */
+static gn_memory_block *releasable_find(const struct gni_space *space, int range)
 {
-    const struct gni_fit *fit = &heap->fit[range];
-    for (int class = GNI_SIZE_CLASSES - 1; class >= (int)gni_class_down(GNI_PAGE / GNI_GRAIN);
-         class --) {
-        if (!gni_bitmap_test(fit->bitmap, (size_t) class))
-            continue;
-        for (gn_memory_block *block = fit->lists[class]; block != NULL; block = block->next)
-            if (can_release(pool, block))
-                return block;
+    gn_memory_block *highest = NULL;
+    gni_list_each (link, &space->heaps) {
+        const struct gni_fit *fit = &gni_container_of(link, struct gni_heap, link)->fit[range];
+        for (size_t class = gni_class_down(GNI_PAGE / GNI_GRAIN);
+             (class = gni_bitmap_find_set(fit->bitmap, GNI_SIZE_CLASSES, class)) < GNI_SIZE_CLASSES;
+             class ++)
+            for (gn_memory_block *block = fit->lists[class]; block != NULL; block = block->next)
+                if ((highest == NULL || block->start > highest->start) &&
+                    can_release(space->pool, block))
+                    highest = block;
     }
-    return NULL;
+    return highest;
 }
 
 /* Gives back one piece of a block; the bytes, or 0 if the driver refused. */
@@ -719,15 +768,12 @@ size_t gni_space_release(struct gni_space *space, size_t most)
     if (space->is_private)
         return 0;
     for (int range = GNI_RANGE_COUNT - 1; range >= 0; range--) {
-        gni_list_each (link, &space->heaps) {
-            struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
-            gn_memory_block *block;
-            while (released < most && (block = releasable_find(pool, heap, range)) != NULL) {
-                size_t nbytes = block_release(pool, block);
-                if (nbytes == 0)
-                    return released;
-                released += nbytes;
-            }
+        gn_memory_block *block;
+        while (released < most && (block = releasable_find(space, range)) != NULL) {
+            size_t nbytes = block_release(pool, block);
+            if (nbytes == 0)
+                return released;
+            released += nbytes;
         }
     }
     return released;
