@@ -158,13 +158,11 @@ class Peers:
             total = self.torch.cuda.get_device_properties(0).total_memory
             self.torch.cuda.set_per_process_memory_fraction(nbytes / total if nbytes else 1.0)
 
-    def peaks(self, kind: int) -> tuple[int, int]:
-        """The peaks of requested and of reserved bytes since empty()."""
+    def reserved_peak(self, kind: int) -> int:
+        """The peak of reserved bytes since empty()."""
         if kind == TORCH:
-            now = self.torch.cuda.memory_stats()
-            return now["requested_bytes.all.peak"], now["reserved_bytes.all.peak"]
-        now = self.genesis.statistics()
-        return now.requested_bytes_peak, now.reserved_bytes_peak
+            return self.torch.cuda.memory_stats()["reserved_bytes.all.peak"]
+        return self.genesis.statistics().reserved_bytes_peak
 
     def driver_allocations(self, kind: int) -> int:
         """How often the peer has asked the driver for memory since the start."""
@@ -217,13 +215,14 @@ class Bench:
     def peak_reserved(self, scenario: Scenario) -> tuple[dict[int, int], dict[int, float]]:
         """The peak of reserved bytes and GMLake's fragmentation, each peer from empty."""
         reserved, fragmentation = {}, {}
+        requested = scenario.peak_bytes()  # by every peer alike
         for kind in self.peers.kinds:
             if kind == DRIVER:
                 continue
             self.peers.empty()
             if math.isnan(self.peers.run(kind, scenario)):
                 continue
-            requested, reserved[kind] = self.peers.peaks(kind)
+            reserved[kind] = self.peers.reserved_peak(kind)
             fragmentation[kind] = 1 - requested / reserved[kind] if reserved[kind] else math.nan
         return reserved, fragmentation
 
