@@ -175,6 +175,10 @@ int main(void)
     gn_device_properties properties;
     check(gn_device_get_properties(device, &properties));
     check(gn_memory_manager_get(device, &manager));
+    gn_memory_config config;
+    check(gn_memory_get_config(manager, &config));
+    config.strategy = GN_MEMORY_DIRECT;
+    check(gn_memory_configure(manager, &config));
     check(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &stream));
     check(gn_event_create(device, 0, &event));
     cuda = gni_cuda_device_of(device);

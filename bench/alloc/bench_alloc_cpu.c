@@ -270,7 +270,7 @@ struct row {
     bool is_handoff;           /* thread 0 allocates and thread 1 frees */
     size_t repeats[PEERS];     /* so that every peer works about equally long */
     double ns[PEERS][ROUNDS];  /* per pair */
-    double faults[PEERS];      /* per pair, over all rounds but the first */
+    double faults[PEERS];      /* per pair, over the rounds that count */
     pthread_barrier_t barrier; /* of thread_count */
     struct queue queue;
 };
@@ -320,8 +320,8 @@ static void turn(struct worker *worker, enum peer peer, int round, void **live)
     if (worker->number != 0)
         return;
     double ns = now_ns() - start, pairs = (double)row_pairs(row, peer);
-    if (round < 0) { /* warms up, and says how much work takes the time wanted */
-        double repeats = target_ns / ns;
+    if (round < 0) { /* warms up; the last one says how much work takes the time wanted */
+        double repeats = target_ns / ns * (double)row->repeats[peer];
         row->repeats[peer] = repeats < 1 ? 1 : repeats > 1e6 ? 1000000 : (size_t)repeats;
         return;
     }
@@ -335,7 +335,7 @@ static void *worker_main(void *argument)
     void **live = calloc(worker->row->work.slot_count, sizeof *live);
     if (!live)
         fail("memory for the benchmark");
-    for (int round = -1; round < ROUNDS; round++) {
+    for (int round = -2; round < ROUNDS; round++) { /* the first faults memory in */
         for (enum peer peer = 0; peer < PEERS; peer++) {
             if (peer_is_there[peer])
                 turn(worker, peer, round, live);

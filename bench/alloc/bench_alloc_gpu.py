@@ -37,6 +37,7 @@ HERE = Path(__file__).resolve().parent
 TORCH, POINTER, HANDLE, DRIVER = range(4)
 NAMES = ("PyTorch", "Genesis pointer", "Genesis handle", "cuMemAllocAsync")
 TARGETS = {"one size": 12, "variable": 10, "transformer": 10, "pressure": 10}
+TABLES = ("scenarios", "threads", "misses", "warm-up")
 THREADS_TARGET = 40  # at 8 threads
 RESERVED_TARGET = 1.1  # times PyTorch's peak, at most
 
@@ -69,7 +70,7 @@ def build(with_torch: bool) -> ctypes.CDLL:
 class Peers:
     """The loops of torch_peer.cpp for every peer that is there."""
 
-    def __init__(self, with_torch: bool) -> None:
+    def __init__(self, with_torch: bool, with_driver: bool) -> None:
         self.torch = None
         if with_torch:
             import torch
@@ -89,6 +90,8 @@ class Peers:
             self.kinds.insert(0, TORCH)
             if self.library.peer_open_torch() != 0:
                 sys.exit(self.error())
+        if not with_driver:
+            return
         if self.library.peer_open_driver(driver_path().encode()) == 0:
             self.kinds.append(DRIVER)
         else:
@@ -155,13 +158,17 @@ class Peers:
             total = self.torch.cuda.get_device_properties(0).total_memory
             self.torch.cuda.set_per_process_memory_fraction(nbytes / total if nbytes else 1.0)
 
-    def peaks(self, kind: int) -> tuple[int, int]:
-        """The peaks of requested and of reserved bytes since empty()."""
+    def reserved_peak(self, kind: int) -> int:
+        """The peak of reserved bytes since empty()."""
         if kind == TORCH:
-            now = self.torch.cuda.memory_stats()
-            return now["requested_bytes.all.peak"], now["reserved_bytes.all.peak"]
-        now = self.genesis.statistics()
-        return now.requested_bytes_peak, now.reserved_bytes_peak
+            return self.torch.cuda.memory_stats()["reserved_bytes.all.peak"]
+        return self.genesis.statistics().reserved_bytes_peak
+
+    def driver_allocations(self, kind: int) -> int:
+        """How often the peer has asked the driver for memory since the start."""
+        if kind == TORCH:
+            return self.torch.cuda.memory_stats()["num_device_alloc"]
+        return self.genesis.statistics().driver_alloc_count
 
 
 def marked(value: float, is_missed: bool, target: str) -> str:
@@ -208,13 +215,14 @@ class Bench:
     def peak_reserved(self, scenario: Scenario) -> tuple[dict[int, int], dict[int, float]]:
         """The peak of reserved bytes and GMLake's fragmentation, each peer from empty."""
         reserved, fragmentation = {}, {}
+        requested = scenario.peak_bytes()  # by every peer alike
         for kind in self.peers.kinds:
             if kind == DRIVER:
                 continue
             self.peers.empty()
             if math.isnan(self.peers.run(kind, scenario)):
                 continue
-            requested, reserved[kind] = self.peers.peaks(kind)
+            reserved[kind] = self.peers.reserved_peak(kind)
             fragmentation[kind] = 1 - requested / reserved[kind] if reserved[kind] else math.nan
         return reserved, fragmentation
 
@@ -233,6 +241,19 @@ class Bench:
             marked(value, is_missed, f"{RESERVED_TARGET}"),
         ]
 
+    def run_counted(self, kind: int, scenario: Scenario, calls: dict[int, list[int]]) -> float:
+        """Nanoseconds per pair; notes how often the driver was asked for memory meanwhile."""
+        if kind not in calls:
+            return self.peers.run(kind, scenario)
+        before = self.peers.driver_allocations(kind)
+        figure = self.peers.run(kind, scenario)
+        calls[kind].append(self.peers.driver_allocations(kind) - before)
+        return figure
+
+    def per_thousand(self, calls: list[int] | None, scenario: Scenario) -> str:
+        """The median over the rounds but the first, for 1000 pairs."""
+        return f"{median(calls[1:]) * 1000 / scenario.alloc_count:.1f}" if calls else "-"
+
     def table_scenarios(self) -> None:
         """Time, 99.9th percentile and peak of every scenario."""
         print("\nNanoseconds per allocation and free:\n")
@@ -242,13 +263,15 @@ class Bench:
             + [f"99.9 %, {name}" for name in NAMES[:3]]
             + ["peak reserved, PyTorch, MiB", "Genesis, MiB", "Genesis / PyTorch"]
             + [f"1 - requested / reserved, {name}" for name in NAMES[:3]]
+            + [f"driver allocations in 1000 pairs, {name}" for name in NAMES[:3]]
         )
         for scenario in self.scenarios.values():
             self.peers.empty()
             self.peers.limit(scenario.budget_bytes)
             reserved, fragmentation = self.peak_reserved(scenario)
             self.peers.empty()
-            times = self.rounds_of(lambda kind, s=scenario: self.peers.run(kind, s))
+            calls: dict[int, list[int]] = {kind: [] for kind in self.peers.kinds if kind != DRIVER}
+            times = self.rounds_of(lambda kind, s=scenario, c=calls: self.run_counted(kind, s, c))
             tails = self.rounds_of(lambda kind, s=scenario: self.peers.quantile(kind, s, 0.999))
             target = TARGETS.get(GROUPS[scenario.group], 0)
             print_row(
@@ -257,6 +280,7 @@ class Bench:
                 + self.medians(tails)[:3]
                 + self.reserved_cells(reserved, scenario.title)
                 + [f"{fragmentation[k]:.1%}" if k in fragmentation else "-" for k in range(3)]
+                + [self.per_thousand(calls.get(k), scenario) for k in range(3)]
             )
             self.peers.empty()
             self.peers.limit(0)
@@ -350,15 +374,21 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=50000, help="of each thread")
     parser.add_argument("--without-torch", action="store_true")
     parser.add_argument("--shrink", type=int, default=1, help="divides all sizes")
+    parser.add_argument("--without-driver", action="store_true")
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=TABLES)
     arguments = parser.parse_args()
-    peers = Peers(not arguments.without_torch)
+    peers = Peers(not arguments.without_torch, not arguments.without_driver)
     version = f"PyTorch {peers.torch.__version__}" if peers.torch else "without PyTorch"
     print(f"Policy {peers.genesis.policy}, {version}. Medians of {arguments.rounds} rounds.")
     bench = Bench(peers, arguments.rounds, arguments.shrink)
-    bench.table_scenarios()
-    bench.table_threads(arguments.pairs)
-    bench.table_misses()
-    bench.table_warm_up()
+    if "scenarios" in arguments.tables:
+        bench.table_scenarios()
+    if "threads" in arguments.tables:
+        bench.table_threads(arguments.pairs)
+    if "misses" in arguments.tables:
+        bench.table_misses()
+    if "warm-up" in arguments.tables:
+        bench.table_warm_up()
     if peers.torch:
         print("\nTargets missed: " + ("; ".join(bench.missed) or "none"))
 

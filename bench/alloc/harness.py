@@ -68,6 +68,16 @@ class Scenario:
     budget_bytes: int
     group: int
 
+    def peak_bytes(self) -> int:
+        """The most that is live at once, as asked for."""
+        slots = [0] * self.slot_count
+        live = peak = 0
+        for step in self.steps:
+            live += step.nbytes - slots[step.slot]
+            slots[step.slot] = step.nbytes
+            peak = max(peak, live)
+        return peak
+
     def cut(self, step_count: int) -> Scenario:
         """The same with the first steps only."""
         steps = (Step * step_count)(*self.steps[:step_count])

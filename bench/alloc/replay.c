@@ -234,14 +234,20 @@ static void replay_open(struct replay *replay, const struct options *options)
     }
 }
 
-static void replay_close(struct replay *replay)
+/* Everything was freed: a block that is still alive is a mistake. */
+static bool replay_close(struct replay *replay)
 {
+    size_t leaked;
     for (size_t i = 0; i < replay->trace.stream_count; i++)
         gn_stream_release(replay->streams[i]);
     free(replay->streams);
     free(replay->live);
     free(replay->entry_ns);
     trace_free(&replay->trace);
+    check(gn_shutdown(&leaked), "shutdown");
+    if (leaked)
+        fprintf(stderr, "replay: %zu blocks or objects were still alive\n", leaked);
+    return leaked == 0;
 }
 
 static bool trace_is_expected(const struct trace *trace, const char *expect)
@@ -339,6 +345,6 @@ int main(int argc, char **argv)
            trace->unknown_count, trace->skipped_count, gn_memory_manager_get_policy(replay.manager),
            options.is_by_handle ? "handle" : "pointer");
     is_good &= replay_rounds(&replay, options.rounds);
-    replay_close(&replay);
+    is_good &= replay_close(&replay);
     return is_good ? 0 : 1;
 }

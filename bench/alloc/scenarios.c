@@ -341,7 +341,7 @@ const struct bench_scenario *bench_scenario_get(size_t index)
         struct builder builder = {.scenario = scenario};
         scenario->name = definitions[index].name;
         scenario->title = definitions[index].title;
-        scenario->group = definitions[index].group;
+        scenario->group = (int)definitions[index].group;
         definitions[index].build(&builder);
         free(builder.slot_bytes);
         free(builder.free_slots);
