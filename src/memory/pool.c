@@ -32,14 +32,19 @@ struct totals {
     uint64_t alloc_count, free_count, alloc_bytes, free_bytes, slow_count;
 };
 
+/* Frees before allocations, all of them, so that no block is seen freed that was not seen allocated: it
+ * may be one thread's allocation and another one's free. */
 static struct totals totals_read(struct gni_pool *pool)
 {
     struct totals sum = {0};
-    for (struct gni_cache *cache = atomic_load_explicit(&pool->caches, memory_order_acquire);
-         cache != NULL; cache = cache->next) {
-        /* Frees before allocations, so that no block is seen freed that was not seen allocated. */
-        sum.free_count += atomic_load_explicit(&cache->free_count, memory_order_relaxed);
-        sum.free_bytes += atomic_load_explicit(&cache->free_bytes, memory_order_relaxed);
+    struct gni_cache *first = atomic_load_explicit(&pool->caches, memory_order_acquire);
+    for (struct gni_cache *cache = first; cache != NULL; cache = cache->next) {
+        sum.free_count += atomic_load_explicit(&cache->free_count, memory_order_acquire);
+        sum.free_bytes += atomic_load_explicit(&cache->free_bytes, memory_order_acquire);
+    }
+    /* Again from the start: a cache that was made meanwhile may have the allocation. */
+    first = atomic_load_explicit(&pool->caches, memory_order_acquire);
+    for (struct gni_cache *cache = first; cache != NULL; cache = cache->next) {
         sum.live_bytes += atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
         sum.slow_count += atomic_load_explicit(&cache->slow_count, memory_order_relaxed);
         sum.alloc_count += atomic_load_explicit(&cache->alloc_count, memory_order_relaxed);
