@@ -123,6 +123,10 @@ void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics
 void gni_pool_reset_peaks(struct gni_pool *pool)
 {
     gni_pool_lock(pool);
+    gni_caches_revoke(pool, NULL);
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
+        cache->checked = atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
+    gni_caches_restore(pool);
     atomic_store(&pool->live_peak, 0);
     atomic_store(&pool->live_count_peak, 0);
     atomic_store(&pool->requested_peak, 0);
