@@ -450,16 +450,34 @@ static const gn_memory_block *block_around(const struct gni_pool *pool, const ch
     return NULL;
 }
 
-gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer)
+/* With the lock: was there a block at this address, whose free is remembered? */
+static bool was_freed_at(const struct gni_pool *pool, const gn_memory_block *block,
+                         const void *pointer)
+{
+    uintptr_t number = (uintptr_t)pointer;
+    if (number == 0)
+        return false; /* what an empty place of the history holds */
+    return pool->freed[gni_hash_u64(number) & (GNI_POOL_FREED - 1)] == number ||
+           (block != NULL && block->address == pointer);
+}
+
+bool gni_pool_knows(struct gni_pool *pool, const void *pointer)
+{
+    gni_pool_lock(pool);
+    const gn_memory_block *block = block_around(pool, pointer);
+    bool is_known = block != NULL || was_freed_at(pool, NULL, pointer);
+    gni_pool_unlock(pool);
+    return is_known;
+}
+
+gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer, bool is_free)
 {
     struct gni_device_label label = gni_device_label(pool->device);
-    uintptr_t number = (uintptr_t)pointer;
     gni_pool_lock(pool);
-    pool->counts.refused_count++;
+    pool->counts.refused_count += is_free;
     const gn_memory_block *block = block_around(pool, pointer);
     bool is_live = block != NULL && gni_block_state(block) == GNI_BLOCK_LIVE;
-    bool was_freed = pool->freed[gni_hash_u64(number) & (GNI_POOL_FREED - 1)] == number ||
-                     (block != NULL && !is_live && block->address == pointer);
+    bool was_freed = !is_live && was_freed_at(pool, block, pointer);
     char *address = is_live ? block->address : NULL;
     size_t nbytes = is_live ? block->requested : 0;
     gni_pool_unlock(pool);
