@@ -849,6 +849,8 @@ gn_status gni_pool_clear(struct gni_pool *pool)
     gn_status first = GN_OK;
     (void)gni_caches_flush(pool, NULL);
     first = pool->reserved_bytes > 0 ? gni_pool_synchronize(pool) : GN_OK;
+    if (first == GN_ERROR_FORKED || first == GN_ERROR_SHUTDOWN)
+        first = GN_OK; /* there is nothing to wait for, and giving back does nothing */
     struct gni_hold *holds = gni_pool_drop_uses(pool);
     gni_pool_clear_captures(pool, &first);
     gn_status status = gni_space_clear(&pool->main);
