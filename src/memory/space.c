@@ -754,7 +754,7 @@ static void block_drop(gn_memory_block *block)
     case GNI_BLOCK_LIVE:
     case GNI_BLOCK_CACHED:
     case GNI_BLOCK_PENDING:
-        gni_address_remove(block);
+        gni_block_forget(block);
         break;
     case GNI_BLOCK_BLOCKED:
     case GNI_BLOCK_UNUSED:
