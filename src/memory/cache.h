@@ -126,11 +126,12 @@ static inline struct gni_slot *gni_cache_slot(struct gni_cache *cache, size_t nb
     return &cache->slots[hash >> 58];
 }
 
-/* Adds to a counter that only the calling thread writes. */
+/* Adds to a counter that only the calling thread writes. Released: who sees a free sees what came before,
+ * also the allocation by another thread. */
 #define gni_count_add(counter, amount)                                                      \
     atomic_store_explicit((counter),                                                        \
                           atomic_load_explicit((counter), memory_order_relaxed) + (amount), \
-                          memory_order_relaxed)
+                          memory_order_release)
 
 static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_block *block,
                                          size_t requested)

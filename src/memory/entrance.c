@@ -160,14 +160,21 @@ INLINE gn_memory_block *block_find(const gn_memory_manager *manager, const void 
     return LIKELY(block != NULL && block->pool == manager->pool) ? block : NULL;
 }
 
-/* Not a block of the pool: of the other engine, or an error. */
+/* Not a block of the pool. Is it the other engine's, living or not? What lives there now is newer than
+ * anything that the pool remembers of an address. */
+static bool is_direct(gn_memory_manager *manager, const void *pointer)
+{
+    size_t nbytes;
+    return manager->direct != NULL &&
+           (gni_direct_size(manager->direct, pointer, &nbytes) == GN_OK ||
+            !gni_pool_knows(manager->pool, pointer));
+}
+
 OUTLINE gn_status other_free(gn_memory_manager *manager, void *pointer, const size_t *nbytes)
 {
-    size_t size;
-    if (manager->direct != NULL &&
-        (manager->pool == NULL || gni_direct_size(manager->direct, pointer, &size) == GN_OK))
+    if (is_direct(manager, pointer))
         return gni_direct_free(manager->direct, pointer, nbytes);
-    return gni_pool_refuse(manager->pool, pointer);
+    return gni_pool_refuse(manager->pool, pointer, true);
 }
 
 OUTLINE gn_status wrong_size(struct gni_pool *pool, const gn_memory_block *block, size_t nbytes)
@@ -233,10 +240,9 @@ gn_status gn_memory_get_size(gn_memory_manager *manager, const void *pointer, si
         *nbytes = block->requested;
         return GN_OK;
     }
-    if (manager->direct != NULL &&
-        (manager->pool == NULL || gni_direct_size(manager->direct, pointer, nbytes) == GN_OK))
+    if (is_direct(manager, pointer))
         return gni_direct_size(manager->direct, pointer, nbytes);
-    return gni_pool_refuse(manager->pool, pointer);
+    return gni_pool_refuse(manager->pool, pointer, false);
 }
 
 gn_status gn_memory_record_stream(gn_memory_manager *manager, void *pointer, gn_stream *stream)

@@ -68,8 +68,7 @@ static gn_memory_block *list_search(gn_memory_block *first, size_t nbytes)
 static gn_memory_block *lowest_find(const struct gni_fit *fit, size_t nbytes)
 {
     gn_memory_block *lowest = NULL;
-    gni_fit_each(block, fit)
-    {
+    gni_fit_each (block, fit) {
         if (block->nbytes >= nbytes && (lowest == NULL || block->start < lowest->start))
             lowest = block;
     }

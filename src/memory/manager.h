@@ -79,8 +79,11 @@ gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t
 gn_status gni_pool_free(gn_memory_block *block);
 gn_status gni_pool_record_stream(gn_memory_block *block, gn_stream *stream) GN_NODISCARD;
 
-/* Why an address is not a living block. */
-gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer) GN_NODISCARD;
+/* Why an address is not a living block. A free that is refused is counted. */
+gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer, bool is_free) GN_NODISCARD;
+
+/* Whether an address lies in the pool's memory, or was freed there not long ago. */
+bool gni_pool_knows(struct gni_pool *pool, const void *pointer);
 gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *sizes,
                            const size_t *counts) GN_NODISCARD;
 void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics);

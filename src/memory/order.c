@@ -240,8 +240,7 @@ bool gni_space_retire(struct gni_space *space, const struct gni_heap *except)
             continue;
         gni_heap_poll(heap);
         for (int range = 0; range < GNI_RANGE_COUNT; range++) {
-            gni_fit_each(block, &heap->fit[range])
-            {
+            gni_fit_each (block, &heap->fit[range]) {
                 if (block->sequence > heap->complete)
                     continue;
                 gni_fit_remove(&heap->fit[range], block);

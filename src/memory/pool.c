@@ -32,14 +32,19 @@ struct totals {
     uint64_t alloc_count, free_count, alloc_bytes, free_bytes, slow_count;
 };
 
+/* Frees before allocations, all of them, so that no block is seen freed that was not seen allocated: it
+ * may be one thread's allocation and another one's free. */
 static struct totals totals_read(struct gni_pool *pool)
 {
     struct totals sum = {0};
-    for (struct gni_cache *cache = atomic_load_explicit(&pool->caches, memory_order_acquire);
-         cache != NULL; cache = cache->next) {
-        /* Frees before allocations, so that no block is seen freed that was not seen allocated. */
-        sum.free_count += atomic_load_explicit(&cache->free_count, memory_order_relaxed);
-        sum.free_bytes += atomic_load_explicit(&cache->free_bytes, memory_order_relaxed);
+    struct gni_cache *first = atomic_load_explicit(&pool->caches, memory_order_acquire);
+    for (struct gni_cache *cache = first; cache != NULL; cache = cache->next) {
+        sum.free_count += atomic_load_explicit(&cache->free_count, memory_order_acquire);
+        sum.free_bytes += atomic_load_explicit(&cache->free_bytes, memory_order_acquire);
+    }
+    /* Again from the start: a cache that was made meanwhile may have the allocation. */
+    first = atomic_load_explicit(&pool->caches, memory_order_acquire);
+    for (struct gni_cache *cache = first; cache != NULL; cache = cache->next) {
         sum.live_bytes += atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
         sum.slow_count += atomic_load_explicit(&cache->slow_count, memory_order_relaxed);
         sum.alloc_count += atomic_load_explicit(&cache->alloc_count, memory_order_relaxed);
@@ -118,6 +123,10 @@ void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics
 void gni_pool_reset_peaks(struct gni_pool *pool)
 {
     gni_pool_lock(pool);
+    gni_caches_revoke(pool, NULL);
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
+        cache->checked = atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
+    gni_caches_restore(pool);
     atomic_store(&pool->live_peak, 0);
     atomic_store(&pool->live_count_peak, 0);
     atomic_store(&pool->requested_peak, 0);
@@ -461,16 +470,34 @@ static const gn_memory_block *block_around(const struct gni_pool *pool, const ch
     return NULL;
 }
 
-gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer)
+/* With the lock: was there a block at this address, whose free is remembered? */
+static bool was_freed_at(const struct gni_pool *pool, const gn_memory_block *block,
+                         const void *pointer)
+{
+    uintptr_t number = (uintptr_t)pointer;
+    if (number == 0)
+        return false; /* what an empty place of the history holds */
+    return pool->freed[gni_hash_u64(number) & (GNI_POOL_FREED - 1)] == number ||
+           (block != NULL && block->address == pointer);
+}
+
+bool gni_pool_knows(struct gni_pool *pool, const void *pointer)
+{
+    gni_pool_lock(pool);
+    const gn_memory_block *block = block_around(pool, pointer);
+    bool is_known = block != NULL || was_freed_at(pool, NULL, pointer);
+    gni_pool_unlock(pool);
+    return is_known;
+}
+
+gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer, bool is_free)
 {
     struct gni_device_label label = gni_device_label(pool->device);
-    uintptr_t number = (uintptr_t)pointer;
     gni_pool_lock(pool);
-    pool->counts.refused_count++;
+    pool->counts.refused_count += is_free;
     const gn_memory_block *block = block_around(pool, pointer);
     bool is_live = block != NULL && gni_block_state(block) == GNI_BLOCK_LIVE;
-    bool was_freed = pool->freed[gni_hash_u64(number) & (GNI_POOL_FREED - 1)] == number ||
-                     (block != NULL && !is_live && block->address == pointer);
+    bool was_freed = !is_live && was_freed_at(pool, block, pointer);
     char *address = is_live ? block->address : NULL;
     size_t nbytes = is_live ? block->requested : 0;
     gni_pool_unlock(pool);
@@ -846,6 +873,8 @@ gn_status gni_pool_clear(struct gni_pool *pool)
     gn_status first = GN_OK;
     (void)gni_caches_flush(pool, NULL);
     first = pool->reserved_bytes > 0 ? gni_pool_synchronize(pool) : GN_OK;
+    if (first == GN_ERROR_FORKED || first == GN_ERROR_SHUTDOWN)
+        first = GN_OK; /* there is nothing to wait for, and giving back does nothing */
     struct gni_hold *holds = gni_pool_drop_uses(pool);
     gni_pool_clear_captures(pool, &first);
     gn_status status = gni_space_clear(&pool->main);

@@ -449,6 +449,15 @@ static gn_status region_reserve(struct gni_space *space, enum gni_range range, s
     return status;
 }
 
+/* Fresh memory holds zeros, if so configured; visible to every stream. */
+static gn_status fresh_fill(struct gni_pool *pool, char *start, size_t nbytes, gn_stream *stream)
+{
+    if (!pool->is_zeroed)
+        return GN_OK;
+    GN_TRY(gn_fill(start, 0, 1, nbytes, stream));
+    return gn_stream_synchronize(stream);
+}
+
 /* ---- memory of the policy `pool` ------------------------------------------------------------ */
 
 static gn_status plain_obtain(struct gni_pool *pool, size_t nbytes, void **address)
@@ -503,15 +512,18 @@ static gn_status plain_obtain_aligned(struct gni_pool *pool, size_t nbytes, void
     return plain_obtain(pool, *obtained, address);
 }
 
-static gn_status plain_grow(struct gni_space *space, enum gni_range range, size_t nbytes)
+static gn_status plain_grow(struct gni_space *space, const struct gni_need *need, size_t nbytes)
 {
     struct gni_pool *pool = space->pool;
+    enum gni_range range = need->range;
     void *address;
     size_t obtained;
     GN_TRY(plain_obtain_aligned(pool, nbytes, &address, &obtained));
     char *start = (char *)gni_align_up((uintptr_t)address, GNI_PAGE);
     struct gni_region *region = NULL;
-    gn_status status = region_create(space, range, start, nbytes, &region);
+    gn_status status = fresh_fill(pool, start, nbytes, need->stream);
+    if (status == GN_OK)
+        status = region_create(space, range, start, nbytes, &region);
     if (status == GN_OK) {
         status = gni_address_open(region, start, nbytes, range_shift(range));
         if (status != GN_OK)
@@ -613,8 +625,7 @@ static struct growth growth_find(const struct gni_space *space, const struct gni
         best.hole = gni_fit_find(&space->holes[need->range], best.nbytes, true);
         return best;
     }
-    gni_fit_each(hole, &space->holes[need->range])
-    {
+    gni_fit_each (hole, &space->holes[need->range]) {
         size_t cost = hole_cost(hole, need);
         if (cost != 0 && (best.hole == NULL || cost < best.nbytes ||
                           (cost == best.nbytes && hole->start < best.hole->start)))
@@ -660,6 +671,11 @@ static gn_status virtual_grow(struct gni_space *space, const struct gni_need *ne
     }
     gn_memory_block *hole = growth.hole;
     gn_status status = gni_mappings_open(hole->region, hole->start, nbytes, need->is_tight);
+    if (status == GN_OK) {
+        status = fresh_fill(pool, hole->start, nbytes, need->stream);
+        if (status != GN_OK)
+            mappings_close(hole->start, hole->start + nbytes);
+    }
     if (status != GN_OK) {
         addresses_set_apart(hole, nbytes);
         return status;
@@ -668,15 +684,6 @@ static gn_status virtual_grow(struct gni_space *space, const struct gni_need *ne
     gni_block_set_heap(block, need->heap);
     gni_block_merge(block);
     return GN_OK;
-}
-
-/* Fresh memory holds zeros, if so configured; visible to every stream. */
-static gn_status fresh_fill(struct gni_pool *pool, const gn_memory_block *block, gn_stream *stream)
-{
-    if (!pool->is_zeroed)
-        return GN_OK;
-    GN_TRY(gn_fill(block->start, 0, 1, block->nbytes, stream));
-    return gn_stream_synchronize(stream);
 }
 
 gn_status gni_space_grow(struct gni_space *space, const struct gni_need *need)
@@ -690,16 +697,14 @@ gn_status gni_space_grow(struct gni_space *space, const struct gni_need *need)
         if (limit_check(pool, nbytes) != GN_OK)
             nbytes = gni_align_up(need->nbytes, GNI_PAGE);
         GN_TRY(limit_check(pool, nbytes));
-        GN_TRY(plain_grow(space, need->range, nbytes));
+        GN_TRY(plain_grow(space, need, nbytes));
         struct gni_region *region = gni_container_of(space->regions.prev, struct gni_region, link);
         gn_memory_block *block = region->first;
         gni_fit_remove(&space->holes[need->range], block);
         gni_block_set_heap(block, need->heap);
         gni_block_merge(block);
     }
-    gn_memory_block *made = gni_fit_find(&need->heap->fit[need->range], need->nbytes, false);
-    gni_assert(made != NULL);
-    return fresh_fill(pool, made, need->stream);
+    return GN_OK;
 }
 
 /* ---- giving back ---------------------------------------------------------------------------- */
@@ -794,7 +799,7 @@ static void block_drop(gn_memory_block *block)
     case GNI_BLOCK_LIVE:
     case GNI_BLOCK_CACHED:
     case GNI_BLOCK_PENDING:
-        gni_address_remove(block);
+        gni_block_forget(block);
         break;
     case GNI_BLOCK_BLOCKED:
     case GNI_BLOCK_UNUSED:
