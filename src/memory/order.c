@@ -126,7 +126,7 @@ void gni_heap_destroy(struct gni_heap *heap)
 
 void gni_heap_settle(struct gni_heap *heap)
 {
-    if (heap->is_dead && heap->block_count == 0 && gni_list_is_empty(&heap->uses))
+    if (heap->is_dead && heap->block_count == 0 && heap->use_count == 0)
         gni_heap_destroy(heap);
 }
 
@@ -299,6 +299,7 @@ static void use_destroy(struct gni_pool *pool, struct gni_use *use)
 {
     gni_assert(use->hold == NULL);
     gni_list_remove(&use->link);
+    use->heap->use_count--; /* settled by whoever walks the heaps */
     if (use->mark != NULL)
         gni_event_give(pool, use->mark);
     gni_host_free(use);
@@ -327,6 +328,7 @@ gn_status gni_block_use(gn_memory_block *block, gn_stream *stream)
     gni_list_init(&use->link);
     use->block = block;
     use->heap = heap;
+    heap->use_count++;
     use->hold = hold;
     use->next = block->uses;
     block->uses = use;

@@ -119,6 +119,7 @@ struct gni_heap {
     struct gni_list marks; /* recorded and not known to be complete, oldest first */
     struct gni_list uses;  /* of freed blocks on this stream, oldest first */
     size_t block_count;    /* blocks that name this heap, in any state */
+    size_t use_count;      /* uses that name this heap: of living and of freed blocks */
     struct gni_fit fit[GNI_RANGE_COUNT];
 };
 

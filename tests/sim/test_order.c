@@ -438,13 +438,16 @@ static void step_request(struct worker *worker, struct block *block)
     if (program->streams[home].kind == KIND_PER_THREAD)
         home = 0; /* the other thread's own stream is another one */
     OK(gn_memory_request_start(program->manager, nbytes, stream_name(worker, home), &request));
-    bool is_taken = draw(worker, 4) != 0;
+    if (draw(worker, 4) == 0) { /* nobody takes it */
+        while (gn_memory_request_query(request) == GN_ERROR_NOT_READY)
+            (void)sched_yield();
+        gn_memory_request_release(request);
+        return;
+    }
     void *pointer = NULL;
-    gn_status status = GN_ERROR_NOT_READY;
-    if (is_taken || !program->is_free) /* with turns, all is done before the turn ends */
-        status = gn_memory_request_wait(request, &pointer);
+    gn_status status = gn_memory_request_wait(request, &pointer);
     gn_memory_request_release(request);
-    if (status != GN_ERROR_NOT_READY && is_obtained(program, status))
+    if (is_obtained(program, status))
         block_begin(worker, block, program->manager, pointer, nbytes, home);
 }
 
