@@ -18,7 +18,7 @@
  * When a stream is destroyed, a last mark is recorded before (gn_stream_release calls us). A foreign
  * stream may go without notice: its marks are recorded at each free, and its handle is not touched
  * later. Where no mark can be had (a per-thread stream seen from another thread, a stream that is being
- * captured), only waiting for the whole device makes the blocks clean.
+ * captured), only waiting for the whole device makes the blocks clean, or a later mark of the stream.
  */
 #include "memory/pool.h"
 
@@ -74,7 +74,6 @@ gn_status gni_heap_create(struct gni_space *space, uint64_t key, const gn_stream
         heap->stream.handle = stream->handle;
         heap->is_foreign =
             stream->kind == GNI_STREAM_FOREIGN || stream->kind == GNI_STREAM_PER_THREAD;
-        heap->thread = stream->kind == GNI_STREAM_PER_THREAD ? gni_thread_self() : NULL;
         gn_status status = gni_map_insert(&space->heaps_by_key, key, heap);
         if (status != GN_OK) {
             gni_host_free(heap);
@@ -144,9 +143,19 @@ void gni_block_set_heap(gn_memory_block *block, struct gni_heap *heap)
 
 /* ---- marks ---------------------------------------------------------------------------------- */
 
-static bool heap_can_record(struct gni_heap *heap)
+/* Is the heap's stream what its handle means in the calling thread? */
+static bool heap_is_within_reach(struct gni_heap *heap)
 {
-    if (heap->is_dead || (heap->thread != NULL && heap->thread != gni_thread_self()))
+    uint64_t key;
+    if (heap->is_dead)
+        return false;
+    return heap->stream.kind != GNI_STREAM_PER_THREAD ||
+           (heap->stream.device->ops->stream_id(&heap->stream, &key) == GN_OK && key == heap->key);
+}
+
+bool gni_heap_can_record(struct gni_heap *heap)
+{
+    if (!heap_is_within_reach(heap))
         return false;
     bool is_capturing = false;
     if (heap->is_capturable &&
@@ -161,7 +170,7 @@ void gni_heap_close(struct gni_heap *heap)
     if (heap->open_count == 0 || heap->is_dead || heap->is_unknown)
         return;
     struct gni_mark *mark;
-    if (!heap_can_record(heap) || gni_event_take(pool, &mark) != GN_OK) {
+    if (!gni_heap_can_record(heap) || gni_event_take(pool, &mark) != GN_OK) {
         heap->is_unknown = heap->is_foreign;
         return;
     }

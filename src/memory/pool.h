@@ -108,7 +108,6 @@ struct gni_heap {
     struct gni_space *space;
     uint64_t key;          /* the stream's id; 0: no stream's: any may take its blocks */
     gn_stream stream;      /* a copy, for calls of the device's table: the caller's may be gone */
-    const void *thread;    /* per-thread streams: whose */
     bool is_dead;          /* the stream was destroyed; nothing can be recorded in it */
     bool is_foreign;       /* another library's: it may be destroyed without our knowledge */
     bool is_capturable;    /* somebody else knows the stream and may be capturing it */
@@ -295,6 +294,9 @@ void gni_block_set_heap(gn_memory_block *block, struct gni_heap *heap);
 
 /* Gives a block the sequence of what is freed now. */
 void gni_heap_stamp(struct gni_heap *heap, gn_memory_block *block);
+
+/* Whether the calling thread can put something into the heap's stream. */
+bool gni_heap_can_record(struct gni_heap *heap);
 
 /* Records an event after everything that was freed, if something was. */
 void gni_heap_close(struct gni_heap *heap);
