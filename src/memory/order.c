@@ -345,12 +345,14 @@ gn_status gni_block_use(gn_memory_block *block, gn_stream *stream)
     return GN_OK;
 }
 
-/* Records the event of a use; where that cannot be, the host waits for the stream. */
+/* Records the event of a use, if that can be. */
 static void use_record(struct gni_use *use)
 {
     gn_stream *stream = use->hold->stream;
-    if (stream->device->ops->event_record(use->mark->event, stream) != GN_OK)
-        (void)stream->device->ops->stream_synchronize(stream); /* a lost device runs nothing */
+    use->is_recorded = gni_heap_can_record(use->heap) &&
+                       stream->device->ops->event_record(use->mark->event, stream) == GN_OK;
+    if (use->is_recorded)
+        use->block->pool->counts.event_count++;
 }
 
 struct gni_hold *gni_block_wait(gn_memory_block *block)
@@ -362,7 +364,6 @@ struct gni_hold *gni_block_wait(gn_memory_block *block)
     pool->pending_count++;
     for (struct gni_use *use = block->uses; use != NULL; use = use->next) {
         use_record(use);
-        pool->counts.event_count++;
         block->wait_count++;
         gni_list_push_back(&use->heap->uses, &use->link);
         use->hold->next = holds;
@@ -421,17 +422,37 @@ struct gni_hold *gni_pool_drop_uses(struct gni_pool *pool)
     return holds;
 }
 
+/* The oldest use of freed blocks on a heap's stream that has an event; NULL if none has. */
+static struct gni_use *heap_oldest_recorded(struct gni_heap *heap)
+{
+    gni_list_each (link, &heap->uses) {
+        struct gni_use *use = gni_container_of(link, struct gni_use, link);
+        if (use->is_recorded)
+            return use;
+    }
+    return NULL;
+}
+
+/* Ends the uses on a heap's stream up to one, or all of them. */
+static void uses_end(struct gni_heap *heap, const struct gni_use *last)
+{
+    struct gni_pool *pool = heap->space->pool;
+    for (bool is_last = false; !is_last && !gni_list_is_empty(&heap->uses);) {
+        struct gni_use *use = gni_container_of(heap->uses.next, struct gni_use, link);
+        is_last = use == last;
+        use_end(pool, use);
+    }
+}
+
+/* An event that is complete speaks for everything before it in its stream. */
 static void space_pending_poll(struct gni_space *space)
 {
-    struct gni_pool *pool = space->pool;
+    struct gni_use *use;
     gni_list_each (link, &space->heaps) {
         struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
-        while (!gni_list_is_empty(&heap->uses)) {
-            struct gni_use *use = gni_container_of(heap->uses.next, struct gni_use, link);
-            if (pool->device->ops->event_query(use->mark->event) != GN_OK)
-                break;
-            use_end(pool, use);
-        }
+        while ((use = heap_oldest_recorded(heap)) != NULL &&
+               space->pool->device->ops->event_query(use->mark->event) == GN_OK)
+            uses_end(heap, use);
     }
 }
 
@@ -459,11 +480,23 @@ static void heap_complete(struct gni_heap *heap)
     heap->is_unknown = false;
 }
 
+/* Nothing that was submitted is running: no block waits for it. */
+static void spaces_pending_end(struct gni_pool *pool)
+{
+    gni_list_each (link, &pool->main.heaps)
+        uses_end(gni_container_of(link, struct gni_heap, link), NULL);
+    gni_list_each (link, &pool->private_spaces) {
+        struct gni_space *space = gni_container_of(link, struct gni_space, link);
+        gni_list_each (item, &space->heaps)
+            uses_end(gni_container_of(item, struct gni_heap, link), NULL);
+    }
+}
+
 gn_status gni_pool_synchronize(struct gni_pool *pool)
 {
     GN_TRY(pool->device->ops->synchronize(pool->device));
     gni_list_each (link, &pool->main.heaps)
         heap_complete(gni_container_of(link, struct gni_heap, link));
-    gni_pool_pending_poll(pool);
+    spaces_pending_end(pool);
     return GN_OK;
 }

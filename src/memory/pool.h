@@ -101,6 +101,7 @@ struct gni_use {
     struct gni_heap *heap; /* of the other stream */
     struct gni_hold *hold; /* its stream; NULL once the block is freed */
     struct gni_mark *mark; /* its event is recorded at the free */
+    bool is_recorded;      /* it was; else a later use's event, or the device, is waited for */
 };
 
 struct gni_heap {
