@@ -291,7 +291,8 @@ gn_memory_block *gni_space_steal(struct gni_space *space, struct gni_need *need)
         if (block == NULL)
             continue;
         if (block->sequence > heap->complete) {
-            struct gni_mark *mark = mark_find(heap, block);
+            /* What goes to the clean heap is for every stream, and no other waits. */
+            struct gni_mark *mark = need->heap != space->clean ? mark_find(heap, block) : NULL;
             if (mark == NULL ||
                 pool->device->ops->stream_wait_event(need->stream, mark->event) != GN_OK)
                 continue;
