@@ -240,6 +240,16 @@ void gni_space_poll(struct gni_space *space)
 
 /* ---- sharing -------------------------------------------------------------------------------- */
 
+/* Blocks up to this sequence are free for all. */
+static uint64_t sequence_complete(const struct gni_heap *heap)
+{
+#ifdef GNI_MUTATE_COMPLETE /* a mistake that tests/sim/test_order.c must find */
+    return heap->open;
+#else
+    return heap->complete;
+#endif
+}
+
 bool gni_space_retire(struct gni_space *space, const struct gni_heap *except)
 {
     bool is_any = false;
@@ -251,7 +261,7 @@ bool gni_space_retire(struct gni_space *space, const struct gni_heap *except)
         for (int range = 0; range < GNI_RANGE_COUNT; range++) {
             gni_fit_each(block, &heap->fit[range])
             {
-                if (block->sequence > heap->complete)
+                if (block->sequence > sequence_complete(heap))
                     continue;
                 gni_fit_remove(&heap->fit[range], block);
                 gni_block_set_heap(block, space->clean);
@@ -278,6 +288,17 @@ static struct gni_mark *mark_find(struct gni_heap *heap, const gn_memory_block *
     return NULL;
 }
 
+/* What is submitted to the stream from now on comes after the mark. */
+static gn_status stream_wait(gn_stream *stream, const struct gni_mark *mark)
+{
+#ifdef GNI_MUTATE_HANDOVER /* a mistake that tests/sim/test_order.c must find */
+    (void)stream, (void)mark;
+    return GN_OK;
+#else
+    return stream->device->ops->stream_wait_event(stream, mark->event);
+#endif
+}
+
 gn_memory_block *gni_space_steal(struct gni_space *space, struct gni_need *need)
 {
     struct gni_pool *pool = space->pool;
@@ -293,8 +314,7 @@ gn_memory_block *gni_space_steal(struct gni_space *space, struct gni_need *need)
         if (block->sequence > heap->complete) {
             /* What goes to the clean heap is for every stream, and no other waits. */
             struct gni_mark *mark = need->heap != space->clean ? mark_find(heap, block) : NULL;
-            if (mark == NULL ||
-                pool->device->ops->stream_wait_event(need->stream, mark->event) != GN_OK)
+            if (mark == NULL || stream_wait(need->stream, mark) != GN_OK)
                 continue;
             pool->counts.handover_count++;
         }
@@ -317,6 +337,10 @@ static void use_destroy(struct gni_pool *pool, struct gni_use *use)
 
 gn_status gni_block_use(gn_memory_block *block, gn_stream *stream)
 {
+#ifdef GNI_MUTATE_USES /* a mistake that tests/sim/test_order.c must find */
+    if (block != NULL)
+        return GN_OK;
+#endif
     struct gni_pool *pool = block->pool;
     struct gni_heap *heap;
     GN_TRY(gni_heap_get(block->heap->space, stream, &heap));

@@ -105,7 +105,8 @@ struct program {
         uint64_t state; /* of its generator */
         pthread_t thread;
         gn_event *event;
-        int own; /* its per-thread stream; -1: none yet */
+        int own;       /* its per-thread stream; -1: none yet */
+        int favourite; /* the stream it uses most */
         struct block slots[SLOTS];
         enum order {
             ORDER_NONE,
@@ -234,7 +235,9 @@ static bool stream_is_usable(const struct worker *worker, int place)
 static int stream_draw(struct worker *worker)
 {
     struct program *program = worker->program;
-    if (worker->own >= 0 && draw(worker, 6) == 0)
+    if (draw(worker, 2) && stream_is_usable(worker, worker->favourite))
+        return worker->favourite;
+    if (worker->own >= 0 && draw(worker, 4) == 0)
         return worker->own;
     for (int i = 0; i < 8; i++) {
         int place = (int)draw(worker, SHARED_STREAMS + (uint64_t)program->thread_count);
@@ -682,6 +685,8 @@ static void worker_begin(struct worker *worker)
         stream_open(program, worker->own, KIND_PER_THREAD, worker->index, false);
     }
     pthread_mutex_unlock(&program->mutex);
+    worker->favourite = 0;
+    worker->favourite = stream_draw(worker);
 }
 
 /* The thread's own stream is out of reach afterwards. */
@@ -777,17 +782,21 @@ struct outline {
     const char *policy, *debug, *schedule;
     size_t memory_bytes;
     bool has_limit; /* the manager's own limit instead of the device's */
+    bool is_tight;  /* little memory, and blocks that fill it: they change streams all the time */
 };
 
 static struct outline outline_of(uint64_t seed)
 {
     static const char *const schedules[] = {"random", "lazy", "eager"};
     uint64_t state = seed * 2 + 1;
+    bool is_tight = seed / 2 % 4 == 0;
     return (struct outline){.policy = seed % 2 ? "pool" : "virtual",
                             .schedule = schedules[seed / 2 % 3],
                             .debug = check_random(&state) % 10 ? "" : "poison",
-                            .memory_bytes = (24 + check_random(&state) % 48) * MIB,
-                            .has_limit = check_random(&state) % 3 == 0};
+                            .memory_bytes = is_tight ? (8 + check_random(&state) % 16) * MIB
+                                                     : (24 + check_random(&state) % 48) * MIB,
+                            .has_limit = check_random(&state) % 3 == 0,
+                            .is_tight = is_tight};
 }
 
 static void outline_set(const struct outline *outline, uint64_t seed)
@@ -856,7 +865,9 @@ static void program_open(struct program *program, const struct outline *outline)
         program->workers[i] = (struct worker){
             .program = program, .index = i, .own = -1, .state = check_random(&program->state)};
     for (int i = 0; i < SIZES; i++)
-        program->sizes[i] = size_draw_fresh(&program->workers[0]);
+        program->sizes[i] = outline->is_tight && i > 0
+                                ? MIB + 1 + check_random(&program->state) % (3 * MIB)
+                                : size_draw_fresh(&program->workers[0]);
 }
 
 /* The host has waited for everything: each block holds what it should, and can be freed. */
