@@ -105,8 +105,9 @@ struct program {
         uint64_t state; /* of its generator */
         pthread_t thread;
         gn_event *event;
-        int own;       /* its per-thread stream; -1: none yet */
-        int favourite; /* the stream it uses most */
+        int own;          /* its per-thread stream; -1: none yet */
+        int favourite;    /* the stream it uses most */
+        bool has_current; /* it has set a current stream; until then that is the default stream */
         struct block slots[SLOTS];
         enum order {
             ORDER_NONE,
@@ -399,7 +400,9 @@ static void step_alloc(struct worker *worker, struct block *block)
             pointer = gn_memory_block_get_address(handle);
         break;
     case 1:
-        OK(gn_stream_set_current(stream));
+        if (home != 0 || worker->has_current)
+            OK(gn_stream_set_current(stream));
+        worker->has_current |= home != 0;
         status = gn_memory_alloc(manager, nbytes, NULL, &pointer);
         break;
     default:
@@ -557,9 +560,8 @@ static void step_stream_end(struct worker *worker)
     }
     if (stream->is_alive) {
         blocks_each(worker, block_leave, place);
-        gn_stream *none;
-        OK(gn_stream_get_default(program->device, &none));
-        OK(gn_stream_set_current(none));
+        if (worker->has_current)
+            OK(gn_stream_set_current(program->streams[0].stream));
         count_up(&program->report->destroyed_count);
         stream_close(program, stream);
     }
@@ -685,6 +687,7 @@ static void worker_begin(struct worker *worker)
         stream_open(program, worker->own, KIND_PER_THREAD, worker->index, false);
     }
     pthread_mutex_unlock(&program->mutex);
+    worker->has_current = false;
     worker->favourite = 0;
     worker->favourite = stream_draw(worker);
 }
