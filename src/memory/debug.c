@@ -81,14 +81,26 @@ static gn_status guards_check(struct gni_pool *pool, const gn_memory_block *bloc
         (unsigned long long)block->number, place);
 }
 
+/* Whether the calling thread can put work into the block's stream, behind what uses the block. */
+static bool block_is_within_reach(struct gni_pool *pool, gn_memory_block *block, bool *has_uses)
+{
+    gni_pool_lock(pool);
+    bool is_live = gni_block_state(block) == GNI_BLOCK_LIVE;
+    bool is_reached = is_live && gni_heap_can_record(block->heap);
+    *has_uses = is_live && block->uses != NULL;
+    gni_pool_unlock(pool);
+    return is_reached;
+}
+
 gn_status gni_debug_free(struct gni_pool *pool, gn_memory_block *block)
 {
-    gn_stream *stream = &block->heap->stream;
-    if (gni_block_state(block) != GNI_BLOCK_LIVE || block->heap->is_dead)
+    bool has_uses;
+    if (!block_is_within_reach(pool, block, &has_uses))
         return GN_OK;
+    gn_stream *stream = &block->heap->stream;
     if (pool->debug & GNI_DEBUG_GUARD)
         GN_TRY(guards_check(pool, block, stream));
-    if (pool->debug & GNI_DEBUG_POISON && block->uses == NULL && block->requested > 0)
+    if (pool->debug & GNI_DEBUG_POISON && !has_uses && block->requested > 0)
         GN_TRY(gn_fill(block->address, POISON_FREED, 1, block->requested, stream));
     return pool->debug & GNI_DEBUG_SYNC ? gn_stream_synchronize(stream) : GN_OK;
 }

@@ -18,7 +18,7 @@
  * When a stream is destroyed, a last mark is recorded before (gn_stream_release calls us). A foreign
  * stream may go without notice: its marks are recorded at each free, and its handle is not touched
  * later. Where no mark can be had (a per-thread stream seen from another thread, a stream that is being
- * captured), only waiting for the whole device makes the blocks clean.
+ * captured), only waiting for the whole device makes the blocks clean, or a later mark of the stream.
  */
 #include "memory/pool.h"
 
@@ -74,7 +74,6 @@ gn_status gni_heap_create(struct gni_space *space, uint64_t key, const gn_stream
         heap->stream.handle = stream->handle;
         heap->is_foreign =
             stream->kind == GNI_STREAM_FOREIGN || stream->kind == GNI_STREAM_PER_THREAD;
-        heap->thread = stream->kind == GNI_STREAM_PER_THREAD ? gni_thread_self() : NULL;
         gn_status status = gni_map_insert(&space->heaps_by_key, key, heap);
         if (status != GN_OK) {
             gni_host_free(heap);
@@ -126,7 +125,7 @@ void gni_heap_destroy(struct gni_heap *heap)
 
 void gni_heap_settle(struct gni_heap *heap)
 {
-    if (heap->is_dead && heap->block_count == 0 && gni_list_is_empty(&heap->uses))
+    if (heap->is_dead && heap->block_count == 0 && heap->use_count == 0)
         gni_heap_destroy(heap);
 }
 
@@ -144,9 +143,19 @@ void gni_block_set_heap(gn_memory_block *block, struct gni_heap *heap)
 
 /* ---- marks ---------------------------------------------------------------------------------- */
 
-static bool heap_can_record(struct gni_heap *heap)
+/* Is the heap's stream what its handle means in the calling thread? */
+static bool heap_is_within_reach(struct gni_heap *heap)
 {
-    if (heap->is_dead || (heap->thread != NULL && heap->thread != gni_thread_self()))
+    uint64_t key;
+    if (heap->is_dead)
+        return false;
+    return heap->stream.kind != GNI_STREAM_PER_THREAD ||
+           (heap->stream.device->ops->stream_id(&heap->stream, &key) == GN_OK && key == heap->key);
+}
+
+bool gni_heap_can_record(struct gni_heap *heap)
+{
+    if (!heap_is_within_reach(heap))
         return false;
     bool is_capturing = false;
     if (heap->is_capturable &&
@@ -161,7 +170,7 @@ void gni_heap_close(struct gni_heap *heap)
     if (heap->open_count == 0 || heap->is_dead || heap->is_unknown)
         return;
     struct gni_mark *mark;
-    if (!heap_can_record(heap) || gni_event_take(pool, &mark) != GN_OK) {
+    if (!gni_heap_can_record(heap) || gni_event_take(pool, &mark) != GN_OK) {
         heap->is_unknown = heap->is_foreign;
         return;
     }
@@ -231,6 +240,16 @@ void gni_space_poll(struct gni_space *space)
 
 /* ---- sharing -------------------------------------------------------------------------------- */
 
+/* Blocks up to this sequence are free for all. */
+static uint64_t sequence_complete(const struct gni_heap *heap)
+{
+#ifdef GNI_MUTATE_COMPLETE /* a mistake that tests/sim/test_order.c must find */
+    return heap->open;
+#else
+    return heap->complete;
+#endif
+}
+
 bool gni_space_retire(struct gni_space *space, const struct gni_heap *except)
 {
     bool is_any = false;
@@ -241,7 +260,7 @@ bool gni_space_retire(struct gni_space *space, const struct gni_heap *except)
         gni_heap_poll(heap);
         for (int range = 0; range < GNI_RANGE_COUNT; range++) {
             gni_fit_each (block, &heap->fit[range]) {
-                if (block->sequence > heap->complete)
+                if (block->sequence > sequence_complete(heap))
                     continue;
                 gni_fit_remove(&heap->fit[range], block);
                 gni_block_set_heap(block, space->clean);
@@ -268,6 +287,17 @@ static struct gni_mark *mark_find(struct gni_heap *heap, const gn_memory_block *
     return NULL;
 }
 
+/* What is submitted to the stream from now on comes after the mark. */
+static gn_status stream_wait(gn_stream *stream, const struct gni_mark *mark)
+{
+#ifdef GNI_MUTATE_HANDOVER /* a mistake that tests/sim/test_order.c must find */
+    (void)stream, (void)mark;
+    return GN_OK;
+#else
+    return stream->device->ops->stream_wait_event(stream, mark->event);
+#endif
+}
+
 gn_memory_block *gni_space_steal(struct gni_space *space, struct gni_need *need)
 {
     struct gni_pool *pool = space->pool;
@@ -281,9 +311,9 @@ gn_memory_block *gni_space_steal(struct gni_space *space, struct gni_need *need)
         if (block == NULL)
             continue;
         if (block->sequence > heap->complete) {
-            struct gni_mark *mark = mark_find(heap, block);
-            if (mark == NULL ||
-                pool->device->ops->stream_wait_event(need->stream, mark->event) != GN_OK)
+            /* What goes to the clean heap is for every stream, and no other waits. */
+            struct gni_mark *mark = need->heap != space->clean ? mark_find(heap, block) : NULL;
+            if (mark == NULL || stream_wait(need->stream, mark) != GN_OK)
                 continue;
             pool->counts.handover_count++;
         }
@@ -298,6 +328,7 @@ static void use_destroy(struct gni_pool *pool, struct gni_use *use)
 {
     gni_assert(use->hold == NULL);
     gni_list_remove(&use->link);
+    use->heap->use_count--; /* settled by whoever walks the heaps */
     if (use->mark != NULL)
         gni_event_give(pool, use->mark);
     gni_host_free(use);
@@ -305,6 +336,10 @@ static void use_destroy(struct gni_pool *pool, struct gni_use *use)
 
 gn_status gni_block_use(gn_memory_block *block, gn_stream *stream)
 {
+#ifdef GNI_MUTATE_USES /* a mistake that tests/sim/test_order.c must find */
+    if (block != NULL)
+        return GN_OK;
+#endif
     struct gni_pool *pool = block->pool;
     struct gni_heap *heap;
     GN_TRY(gni_heap_get(block->heap->space, stream, &heap));
@@ -326,6 +361,7 @@ gn_status gni_block_use(gn_memory_block *block, gn_stream *stream)
     gni_list_init(&use->link);
     use->block = block;
     use->heap = heap;
+    heap->use_count++;
     use->hold = hold;
     use->next = block->uses;
     block->uses = use;
@@ -333,12 +369,14 @@ gn_status gni_block_use(gn_memory_block *block, gn_stream *stream)
     return GN_OK;
 }
 
-/* Records the event of a use; where that cannot be, the host waits for the stream. */
+/* Records the event of a use, if that can be. */
 static void use_record(struct gni_use *use)
 {
     gn_stream *stream = use->hold->stream;
-    if (stream->device->ops->event_record(use->mark->event, stream) != GN_OK)
-        (void)stream->device->ops->stream_synchronize(stream); /* a lost device runs nothing */
+    use->is_recorded = gni_heap_can_record(use->heap) &&
+                       stream->device->ops->event_record(use->mark->event, stream) == GN_OK;
+    if (use->is_recorded)
+        use->block->pool->counts.event_count++;
 }
 
 struct gni_hold *gni_block_wait(gn_memory_block *block)
@@ -350,7 +388,6 @@ struct gni_hold *gni_block_wait(gn_memory_block *block)
     pool->pending_count++;
     for (struct gni_use *use = block->uses; use != NULL; use = use->next) {
         use_record(use);
-        pool->counts.event_count++;
         block->wait_count++;
         gni_list_push_back(&use->heap->uses, &use->link);
         use->hold->next = holds;
@@ -409,17 +446,37 @@ struct gni_hold *gni_pool_drop_uses(struct gni_pool *pool)
     return holds;
 }
 
+/* The oldest use of freed blocks on a heap's stream that has an event; NULL if none has. */
+static struct gni_use *heap_oldest_recorded(struct gni_heap *heap)
+{
+    gni_list_each (link, &heap->uses) {
+        struct gni_use *use = gni_container_of(link, struct gni_use, link);
+        if (use->is_recorded)
+            return use;
+    }
+    return NULL;
+}
+
+/* Ends the uses on a heap's stream up to one, or all of them. */
+static void uses_end(struct gni_heap *heap, const struct gni_use *last)
+{
+    struct gni_pool *pool = heap->space->pool;
+    for (bool is_last = false; !is_last && !gni_list_is_empty(&heap->uses);) {
+        struct gni_use *use = gni_container_of(heap->uses.next, struct gni_use, link);
+        is_last = use == last;
+        use_end(pool, use);
+    }
+}
+
+/* An event that is complete speaks for everything before it in its stream. */
 static void space_pending_poll(struct gni_space *space)
 {
-    struct gni_pool *pool = space->pool;
+    struct gni_use *use;
     gni_list_each (link, &space->heaps) {
         struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
-        while (!gni_list_is_empty(&heap->uses)) {
-            struct gni_use *use = gni_container_of(heap->uses.next, struct gni_use, link);
-            if (pool->device->ops->event_query(use->mark->event) != GN_OK)
-                break;
-            use_end(pool, use);
-        }
+        while ((use = heap_oldest_recorded(heap)) != NULL &&
+               space->pool->device->ops->event_query(use->mark->event) == GN_OK)
+            uses_end(heap, use);
     }
 }
 
@@ -447,11 +504,23 @@ static void heap_complete(struct gni_heap *heap)
     heap->is_unknown = false;
 }
 
+/* Nothing that was submitted is running: no block waits for it. */
+static void spaces_pending_end(struct gni_pool *pool)
+{
+    gni_list_each (link, &pool->main.heaps)
+        uses_end(gni_container_of(link, struct gni_heap, link), NULL);
+    gni_list_each (link, &pool->private_spaces) {
+        struct gni_space *space = gni_container_of(link, struct gni_space, link);
+        gni_list_each (item, &space->heaps)
+            uses_end(gni_container_of(item, struct gni_heap, link), NULL);
+    }
+}
+
 gn_status gni_pool_synchronize(struct gni_pool *pool)
 {
     GN_TRY(pool->device->ops->synchronize(pool->device));
     gni_list_each (link, &pool->main.heaps)
         heap_complete(gni_container_of(link, struct gni_heap, link));
-    gni_pool_pending_poll(pool);
+    spaces_pending_end(pool);
     return GN_OK;
 }

@@ -685,7 +685,7 @@ gn_status gni_pool_trim(struct gni_pool *pool, size_t keep_bytes, size_t *releas
     size_t given = 0;
     gn_status status = GN_OK;
     pool->warm_bytes = 0;
-    if (idle_bytes(pool) > keep_bytes) {
+    if (idle_bytes(pool) + pool->pending_bytes > keep_bytes) { /* which is idle after the wait */
         status = pool_settle(pool);
         uint64_t idle = idle_bytes(pool);
         if (status == GN_OK && idle > keep_bytes)

@@ -101,6 +101,7 @@ struct gni_use {
     struct gni_heap *heap; /* of the other stream */
     struct gni_hold *hold; /* its stream; NULL once the block is freed */
     struct gni_mark *mark; /* its event is recorded at the free */
+    bool is_recorded;      /* it was; else a later use's event, or the device, is waited for */
 };
 
 struct gni_heap {
@@ -108,7 +109,6 @@ struct gni_heap {
     struct gni_space *space;
     uint64_t key;          /* the stream's id; 0: no stream's: any may take its blocks */
     gn_stream stream;      /* a copy, for calls of the device's table: the caller's may be gone */
-    const void *thread;    /* per-thread streams: whose */
     bool is_dead;          /* the stream was destroyed; nothing can be recorded in it */
     bool is_foreign;       /* another library's: it may be destroyed without our knowledge */
     bool is_capturable;    /* somebody else knows the stream and may be capturing it */
@@ -119,6 +119,7 @@ struct gni_heap {
     struct gni_list marks; /* recorded and not known to be complete, oldest first */
     struct gni_list uses;  /* of freed blocks on this stream, oldest first */
     size_t block_count;    /* blocks that name this heap, in any state */
+    size_t use_count;      /* uses that name this heap: of living and of freed blocks */
     struct gni_fit fit[GNI_RANGE_COUNT];
 };
 
@@ -300,6 +301,9 @@ void gni_block_set_heap(gn_memory_block *block, struct gni_heap *heap);
 
 /* Gives a block the sequence of what is freed now. */
 void gni_heap_stamp(struct gni_heap *heap, gn_memory_block *block);
+
+/* Whether the calling thread can put something into the heap's stream. */
+bool gni_heap_can_record(struct gni_heap *heap);
 
 /* Records an event after everything that was freed, if something was. */
 void gni_heap_close(struct gni_heap *heap);
