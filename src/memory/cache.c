@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 enum {
-    BIN_BYTES = 4 << 20, /* of one class that a thread keeps */
-    BIN_LEAST = 8,
+    BIN_BYTES = 1 << 20, /* of one class that a thread keeps */
+    BIN_LEAST = 2,
     BIN_MOST = 256,
 };
 
@@ -253,15 +253,32 @@ size_t gni_caches_flush(struct gni_pool *pool, const struct gni_heap *heap)
     return count;
 }
 
-size_t gni_caches_flush_range(struct gni_pool *pool, enum gni_range range)
+/* The largest blocks first: few of them give much room, and the small ones are asked for most. */
+static size_t range_flush(struct gni_cache *cache, enum gni_range range, size_t least)
 {
-    size_t count = 0;
+    size_t nbytes = 0;
+    if (range > GNI_RANGE_SMALL) {
+        (void)slots_flush(cache);
+        return 0;
+    }
+    for (int i = GNI_SIZE_BINS - 1; i >= 0 && nbytes < least; i--) {
+        size_t class_bytes = gni_class_bytes((unsigned)i);
+        if (gni_size_range(class_bytes) != range)
+            continue;
+        nbytes += class_bytes * list_flush(cache, &cache->bins[i].first, &cache->bins[i].count);
+    }
+    return nbytes;
+}
+
+void gni_caches_flush_range(struct gni_pool *pool, enum gni_range range, size_t least)
+{
+    size_t nbytes = 0;
     gni_caches_revoke(pool, NULL);
-    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL && nbytes < least;
+         cache = cache->next)
         if (cache->heap != NULL)
-            count += range <= GNI_RANGE_SMALL ? bins_flush(cache) : slots_flush(cache);
+            nbytes += range_flush(cache, range, least - nbytes);
     gni_caches_restore(pool);
-    return count;
 }
 
 static size_t cache_bytes(const struct gni_cache *cache, enum gni_range range)

@@ -188,7 +188,8 @@ void gni_caches_restore(struct gni_pool *pool);
 /* With the lock: every block of the caches goes to its heap. Returns how many. */
 size_t gni_caches_flush(struct gni_pool *pool, const struct gni_heap *heap);
 
-size_t gni_caches_flush_range(struct gni_pool *pool, enum gni_range range);
+/* With the lock: blocks of one range go to their heaps, at least so many bytes if there are. */
+void gni_caches_flush_range(struct gni_pool *pool, enum gni_range range, size_t least);
 
 /* With the lock: the bytes of one range in all caches. */
 size_t gni_caches_bytes(struct gni_pool *pool, enum gni_range range);

@@ -21,9 +21,11 @@
 #include <stdio.h>
 
 enum {
-    BOUND_LEAST = 24 << 20,
-    CACHED_LEAST = 8 << 20, /* of small blocks, which the threads keep in any case */
-    RECYCLED_MOST = 64,     /* times the reserved bytes, before the bound is widened */
+    BOUND_LEAST = 8 << 20,
+    LARGE_RECYCLED_MOST = 65536, /* pieces: seconds of driver calls */
+    FLUSHED_LEAST = 2 << 20,     /* so that it need not be done again soon */
+    CACHED_LEAST = 4 << 20,      /* of small blocks, which the threads keep in any case */
+    RECYCLED_MOST = 64,          /* times the reserved bytes, before the bound is widened */
 };
 
 /* Steps 1 and 2. */
@@ -56,7 +58,7 @@ static bool is_worth_flushing(struct gni_space *space, const struct gni_need *ne
     size_t cached = gni_caches_bytes(space->pool, need->range);
     if (need->range > GNI_RANGE_SMALL)
         return cached >= need->nbytes;
-    return cached > CACHED_LEAST && cached > space->mapped_bytes[need->range] / 2;
+    return cached > CACHED_LEAST && cached > space->mapped_bytes[need->range] / 3;
 }
 
 static bool is_within_bound(struct gni_space *space, const struct gni_need *need)
@@ -66,11 +68,14 @@ static bool is_within_bound(struct gni_space *space, const struct gni_need *need
 }
 
 /* Recycling that goes on and on earns a wider bound. */
-static void bound_widen(struct gni_pool *pool, enum gni_range range, size_t pieces)
+static void bound_widen(struct gni_space *space, enum gni_range range, size_t pieces)
 {
-    static const size_t most[GNI_RANGE_COUNT] = {256, 256, 256, 65536};
+    struct gni_pool *pool = space->pool;
+    size_t most = LARGE_RECYCLED_MOST;
+    if (range != GNI_RANGE_LARGE)
+        most = space->mapped_bytes[range] / GNI_PAGE / 8 + 8;
     pool->recycled_pieces[range] += pieces;
-    if (pool->recycled_pieces[range] < most[range] || pool->bound_shift[range] == 1)
+    if (pool->recycled_pieces[range] < most || pool->bound_shift[range] == 1)
         return;
     pool->bound_shift[range]--;
     pool->recycled_pieces[range] = 0;
@@ -81,7 +86,7 @@ static gn_memory_block *recycle(struct gni_space *space, struct gni_need *need)
 {
     struct gni_pool *pool = space->pool;
     if (is_worth_flushing(space, need)) {
-        (void)gni_caches_flush_range(pool, need->range);
+        gni_caches_flush_range(pool, need->range, FLUSHED_LEAST);
         gn_memory_block *block = idle_take(space, need);
         if (block != NULL)
             return block;
@@ -92,7 +97,7 @@ static gn_memory_block *recycle(struct gni_space *space, struct gni_need *need)
     uint64_t wanted = pool->reserved_bytes + gni_space_growth(space, need);
     uint64_t before = pool->counts.driver_free_count;
     (void)gni_space_release(space, (size_t)(wanted - reserved_allowed(pool, need)));
-    bound_widen(pool, need->range, (size_t)(pool->counts.driver_free_count - before));
+    bound_widen(space, need->range, (size_t)(pool->counts.driver_free_count - before));
     need->is_tight = true;
     return NULL;
 }
