@@ -69,7 +69,10 @@ struct gn_memory_block {
     unsigned char bin;            /* of a small block's class, or GNI_BLOCK_NO_BIN */
     _Atomic(unsigned char) flags; /* enum gni_block_flag */
     unsigned char range;          /* enum gni_range, of the region */
-    unsigned wait_count;          /* events that a pending block waits for */
+    union {
+        unsigned wait_count; /* pending: events that it waits for */
+        unsigned class;      /* in an index: its list */
+    };
     /* the rest */
     char *start;             /* of the range */
     gn_memory_block *before; /* the neighbour at lower addresses, or NULL */

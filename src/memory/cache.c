@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 enum {
-    BIN_BYTES = 1 << 20, /* of one class that a thread keeps */
-    BIN_LEAST = 2,
+    BIN_BYTES = 256 << 10, /* of one class that a thread keeps */
+    BIN_LEAST = 1,
     BIN_MOST = 256,
 };
 
@@ -69,6 +69,40 @@ static void thread_start(void)
     gni_assert(!failed);
     (void)failed;
     gni_cache_has_barrier = barrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+}
+
+/* ---- peaks ---------------------------------------------------------------------------------- */
+
+void gni_cache_check(struct gni_cache *cache, int64_t live, int64_t count)
+{
+    struct gni_pool *pool = cache->pool;
+    uint64_t total_bytes, total_count;
+    gni_pool_peaks_raise(pool, &total_bytes, &total_count);
+    cache->checked = live;
+    cache->checked_count = count;
+    if (cache->step > GNI_PEAK_STEP) { /* alone: it may rise by what is missing to the peaks */
+        uint64_t peak = atomic_load_explicit(&pool->live_peak, memory_order_relaxed);
+        uint64_t count_peak = atomic_load_explicit(&pool->live_count_peak, memory_order_relaxed);
+        cache->checked += (int64_t)(peak - total_bytes);
+        cache->checked_count += (int64_t)(count_peak - total_count);
+    }
+}
+
+void gni_caches_watch(struct gni_pool *pool)
+{
+    int count = 0;
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
+        count += cache->heap != NULL;
+    gni_caches_revoke(pool, NULL);
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
+        bool is_alone = count <= 1 && cache != pool->spare;
+        cache->step = is_alone ? INT64_MAX / 4 : GNI_PEAK_STEP;
+        cache->checked = atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
+        cache->checked_count =
+            (int64_t)(atomic_load_explicit(&cache->alloc_count, memory_order_relaxed) -
+                      atomic_load_explicit(&cache->free_count, memory_order_relaxed));
+    }
+    gni_caches_restore(pool);
 }
 
 /* ---- making --------------------------------------------------------------------------------- */
@@ -156,7 +190,7 @@ struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap)
     cache->asked = NULL;
     cache->key = 0;
     cache->epoch = UINT64_MAX; /* nobody came here by his current stream yet */
-    cache->checked = atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
+    gni_caches_watch(pool);
     return cache;
 }
 

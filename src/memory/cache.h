@@ -27,6 +27,9 @@
  *       may read them. Caches are never freed: when a thread ends, its caches wait for other threads and
  *       their counters go on;
  *   K3  every block in it is CACHED, of the cache's heap, and not SLOW;
+ *   K5  a peak is what was live at once, of all threads. While one thread works alone, its own counter
+ *       says when there is a new peak; among several, each looks at all counters when its own has risen
+ *       by GNI_PEAK_STEP, so that a peak may be missed by that much for each thread;
  *   K4  room is what `stream_cache_blocks` allows minus the blocks in it.
  */
 #ifndef GNI_MEMORY_CACHE_H
@@ -36,10 +39,12 @@
 
 enum {
     GNI_CACHE_SLOTS = 64,
-    GNI_CACHE_SLOT_MOST = 256, /* blocks in a slot */
-    GNI_CACHE_SCORE = 2,       /* requests of a slot's size before it keeps blocks */
-    GNI_CACHE_SCORE_MOST = 16, /* what a size can save up against others */
-    GNI_PEAK_STEP = 1 << 20,   /* how much of a peak a thread may keep to itself, in bytes */
+    GNI_CACHE_LARGER = 3,       /* classes above its own that may meet a request */
+    GNI_CACHE_LARGER_FROM = 40, /* from 64 KiB on */
+    GNI_CACHE_SLOT_MOST = 256,  /* blocks in a slot */
+    GNI_CACHE_SCORE = 2,        /* requests of a slot's size before it keeps blocks */
+    GNI_CACHE_SCORE_MOST = 16,  /* what a size can save up against others */
+    GNI_PEAK_STEP = 1 << 20,    /* how much of a peak a thread may keep to itself, in bytes */
 };
 
 struct gni_bin {
@@ -70,7 +75,9 @@ struct gni_cache {
     /* counters, K2 */
     _Atomic(int64_t) live_bytes;
     _Atomic(uint64_t) alloc_count, free_count, alloc_bytes, free_bytes, slow_count;
-    int64_t checked; /* live_bytes when the peaks were last looked at */
+    int64_t checked;       /* the peaks are looked at when live_bytes goes above this */
+    int64_t checked_count; /* or alloc_count - free_count above this */
+    int64_t step;          /* at what distance `checked` follows live_bytes down */
     /* the blocks */
     struct gni_bin bins[GNI_SIZE_BINS];
     struct gni_slot slots[GNI_CACHE_SLOTS];
@@ -126,12 +133,31 @@ static inline struct gni_slot *gni_cache_slot(struct gni_cache *cache, size_t nb
     return &cache->slots[hash >> 58];
 }
 
+/* A bin of one of the next classes that has a block, for sizes at which a block that lies idle costs more
+ * than one that is a little too large. NULL if there is none. */
+static inline struct gni_bin *gni_cache_larger(struct gni_cache *cache, unsigned class)
+{
+    if (class < GNI_CACHE_LARGER_FROM)
+        return NULL;
+    for (unsigned other = class + 1; other <= class + GNI_CACHE_LARGER && other < GNI_SIZE_BINS;
+         other++)
+        if (cache->bins[other].first != NULL)
+            return &cache->bins[other];
+    return NULL;
+}
+
 /* Adds to a counter that only the calling thread writes. Released: who sees a free sees what came before,
  * also the allocation by another thread. */
 #define gni_count_add(counter, amount)                                                      \
     atomic_store_explicit((counter),                                                        \
                           atomic_load_explicit((counter), memory_order_relaxed) + (amount), \
                           memory_order_release)
+
+/* Raises the peaks, and says when that must be looked at again. */
+void gni_cache_check(struct gni_cache *cache, int64_t live, int64_t count);
+
+/* With the lock: the peaks are looked at from here, as closely as the number of threads demands. */
+void gni_caches_watch(struct gni_pool *pool);
 
 static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_block *block,
                                          size_t requested)
@@ -144,10 +170,10 @@ static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_bloc
     atomic_store_explicit(&cache->live_bytes, live, memory_order_relaxed);
     block->number = number;
     block->requested = requested;
-    if (__builtin_expect(live > cache->checked, 0)) {
-        cache->checked = live;
-        gni_pool_peaks_raise(cache->pool);
-    }
+    int64_t count =
+        (int64_t)(number - atomic_load_explicit(&cache->free_count, memory_order_relaxed));
+    if (__builtin_expect((live > cache->checked) | (count > cache->checked_count), 0))
+        gni_cache_check(cache, live, count);
 }
 
 static inline void gni_cache_count_free(struct gni_cache *cache, const gn_memory_block *block)
@@ -157,9 +183,12 @@ static inline void gni_cache_count_free(struct gni_cache *cache, const gn_memory
     int64_t live =
         atomic_load_explicit(&cache->live_bytes, memory_order_relaxed) - (int64_t)block->nbytes;
     atomic_store_explicit(&cache->live_bytes, live, memory_order_relaxed);
-    if (__builtin_expect(live < cache->checked - GNI_PEAK_STEP, 0))
+    if (__builtin_expect(live < cache->checked - cache->step, 0))
         cache->checked = live;
 }
+
+/* A block above the small sizes from the heap of the thread's cache, if that has one: pool.c. */
+gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, unsigned flags);
 
 /* ---- cache.c -------------------------------------------------------------------------------- */
 

@@ -18,10 +18,15 @@ INLINE gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
 {
     gn_memory_block *block;
     if (nbytes <= GNI_SIZE_SMALL_MOST) {
-        struct gni_bin *bin = &cache->bins[gni_size_bin(nbytes)];
+        unsigned class = gni_size_bin(nbytes);
+        struct gni_bin *bin = &cache->bins[class];
         block = bin->first;
-        if (block == NULL)
-            return NULL;
+        if (block == NULL) {
+            bin = gni_cache_larger(cache, class);
+            if (bin == NULL)
+                return NULL;
+            block = bin->first;
+        }
         bin->first = block->next;
         bin->count--;
         bin->alloc_count++;
@@ -104,6 +109,17 @@ static gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream
 {
     if (!gni_size_is_possible(nbytes))
         return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device", nbytes);
+    if (nbytes > GNI_SIZE_SMALL_MOST) {
+        struct gni_cache *cache = gni_cache_known(manager, stream);
+        gn_memory_block *quick =
+            cache != NULL
+                ? gni_pool_alloc_quick(cache, nbytes, is_exported ? GNI_BLOCK_EXPORTED : 0)
+                : NULL;
+        if (quick != NULL) {
+            *block = quick;
+            return GN_OK;
+        }
+    }
     if (!atomic_load_explicit(&manager->is_direct, memory_order_relaxed))
         return gni_pool_alloc(manager->pool, nbytes, stream, is_exported, block);
     GN_TRY(gni_manager_stream(manager, &stream));

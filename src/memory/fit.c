@@ -7,16 +7,11 @@ enum {
     SEARCH_MOST = 16, /* blocks of a class that are looked at */
 };
 
-static unsigned class_of(const gn_memory_block *block)
+void gni_fit_insert(struct gni_fit *fit, gn_memory_block *block)
 {
     unsigned class = gni_class_down(block->nbytes >> GNI_GRAIN_SHIFT);
     gni_assert(class < GNI_SIZE_CLASSES);
-    return class;
-}
-
-void gni_fit_insert(struct gni_fit *fit, gn_memory_block *block)
-{
-    unsigned class = class_of(block);
+    block->class = class;
     gn_memory_block *first = fit->lists[class];
     block->prev = NULL;
     block->next = first;
@@ -30,7 +25,7 @@ void gni_fit_insert(struct gni_fit *fit, gn_memory_block *block)
 
 void gni_fit_remove(struct gni_fit *fit, gn_memory_block *block)
 {
-    unsigned class = class_of(block);
+    unsigned class = block->class;
     if (block->prev != NULL)
         block->prev->next = block->next;
     else

@@ -54,7 +54,7 @@ static inline gn_memory_block *gni_fit_next(const struct gni_fit *fit, const gn_
         return NULL;
     if (block->next != NULL)
         return block->next;
-    return gni_fit_from(fit, gni_class_down(block->nbytes >> GNI_GRAIN_SHIFT) + 1);
+    return gni_fit_from(fit, block->class + 1);
 }
 
 #endif

@@ -21,11 +21,11 @@
 #include <stdio.h>
 
 enum {
-    BOUND_LEAST = 8 << 20,
-    LARGE_RECYCLED_MOST = 65536, /* pieces: seconds of driver calls */
-    FLUSHED_LEAST = 2 << 20,     /* so that it need not be done again soon */
-    CACHED_LEAST = 4 << 20,      /* of small blocks, which the threads keep in any case */
-    RECYCLED_MOST = 64,          /* times the reserved bytes, before the bound is widened */
+    BOUND_LEAST = 14 << 20,
+    LARGE_RECYCLED_MOST = 256, /* pieces, doubled for each step that the bound is narrow */
+    FLUSHED_LEAST = 2 << 20,   /* so that it need not be done again soon */
+    CACHED_LEAST = 4 << 20,    /* of small blocks, which the threads keep in any case */
+    RECYCLED_MOST = 64,        /* times the reserved bytes, before the bound is widened */
 };
 
 /* Steps 1 and 2. */
@@ -71,11 +71,11 @@ static bool is_within_bound(struct gni_space *space, const struct gni_need *need
 static void bound_widen(struct gni_space *space, enum gni_range range, size_t pieces)
 {
     struct gni_pool *pool = space->pool;
-    size_t most = LARGE_RECYCLED_MOST;
+    size_t most = (size_t)LARGE_RECYCLED_MOST << (pool->bound_shift[range] - 1);
     if (range != GNI_RANGE_LARGE)
         most = space->mapped_bytes[range] / GNI_PAGE / 8 + 8;
     pool->recycled_pieces[range] += pieces;
-    if (pool->recycled_pieces[range] < most || pool->bound_shift[range] == 1)
+    if (pool->recycled_pieces[range] < most || pool->bound_shift[range] == 2)
         return;
     pool->bound_shift[range]--;
     pool->recycled_pieces[range] = 0;

@@ -67,13 +67,13 @@ static void peak_raise(_Atomic(uint64_t) *peak, uint64_t value)
         ;
 }
 
-void gni_pool_peaks_raise(struct gni_pool *pool)
+void gni_pool_peaks_raise(struct gni_pool *pool, uint64_t *live_bytes, uint64_t *live_count)
 {
     struct totals sum = totals_read(pool);
-    if (sum.live_bytes > 0)
-        peak_raise(&pool->live_peak, (uint64_t)sum.live_bytes);
-    if (sum.alloc_count > sum.free_count)
-        peak_raise(&pool->live_count_peak, sum.alloc_count - sum.free_count);
+    *live_bytes = sum.live_bytes > 0 ? (uint64_t)sum.live_bytes : 0;
+    *live_count = sum.alloc_count > sum.free_count ? sum.alloc_count - sum.free_count : 0;
+    peak_raise(&pool->live_peak, *live_bytes);
+    peak_raise(&pool->live_count_peak, *live_count);
     if (sum.alloc_bytes > sum.free_bytes)
         peak_raise(&pool->requested_peak, sum.alloc_bytes - sum.free_bytes);
 }
@@ -94,8 +94,9 @@ static size_t heaps_largest(const struct gni_space *space)
 
 void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics)
 {
+    uint64_t live_bytes, live_count;
     gni_pool_lock(pool);
-    gni_pool_peaks_raise(pool);
+    gni_pool_peaks_raise(pool, &live_bytes, &live_count);
     struct totals sum = totals_read(pool);
     gn_memory_statistics now = pool->counts;
     now.live_bytes = sum.live_bytes > 0 ? (uint64_t)sum.live_bytes : 0;
@@ -122,20 +123,14 @@ void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics
 
 void gni_pool_reset_peaks(struct gni_pool *pool)
 {
+    uint64_t live_bytes, live_count;
     gni_pool_lock(pool);
-    gni_caches_revoke(pool, NULL);
-    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
-        cache->checked = atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
-    gni_caches_restore(pool);
     atomic_store(&pool->live_peak, 0);
     atomic_store(&pool->live_count_peak, 0);
     atomic_store(&pool->requested_peak, 0);
     pool->reserved_peak = pool->reserved_bytes;
-    gni_caches_revoke(pool, NULL);
-    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
-        cache->checked = atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
-    gni_caches_restore(pool);
-    gni_pool_peaks_raise(pool);
+    gni_caches_watch(pool);
+    gni_pool_peaks_raise(pool, &live_bytes, &live_count);
     gni_pool_unlock(pool);
 }
 
@@ -330,6 +325,29 @@ static gn_status alloc_once(struct gni_pool *pool, struct gni_need *need, gn_str
     return status;
 }
 
+gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, unsigned flags)
+{
+    struct gni_pool *pool = cache->pool;
+    struct gni_need need = {.nbytes = gni_size_round(nbytes), .range = gni_size_range(nbytes)};
+    gn_memory_block *block = NULL;
+    gni_pool_lock(pool);
+    need.heap = cache->heap; /* NULL: taken away since the caller looked */
+    if (need.heap != NULL && pool->pending_count == 0 &&
+        pool->blocks.count > pool->reserve_blocks) {
+        slot_note(cache, need.nbytes);
+        block = gni_space_take(need.heap, &need);
+    }
+    if (block != NULL) {
+        atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
+        gni_block_set_state(block, GNI_BLOCK_LIVE);
+        gni_cache_count_alloc(cache, block, nbytes);
+        gni_count_add(&cache->slow_count, 1);
+        pool->counts.global_hit_count++;
+    }
+    gni_pool_unlock(pool);
+    return block;
+}
+
 enum {
     HANDLER_CALLS_MOST = 3,
 };
@@ -375,12 +393,18 @@ static bool is_caching(struct gni_pool *pool)
            config->coalescing_threshold * (double)pool->reserved_bytes;
 }
 
+/* Whether a free has to look at the limits. */
+static bool config_is_limited(const gn_memory_config *config)
+{
+    return config->cache_bytes != SIZE_MAX || config->global_cache_blocks != SIZE_MAX ||
+           config->cleanup_threshold < 1 || config->coalescing_threshold < 1;
+}
+
 /* Gives memory back until the limits hold; with the lock. */
 static void limits_keep(struct gni_pool *pool)
 {
     const gn_memory_config *config = &pool->config;
-    if (config->cache_bytes == SIZE_MAX && config->cleanup_threshold >= 1 &&
-        config->global_cache_blocks == SIZE_MAX)
+    if (!pool->is_limited)
         return;
     uint64_t live = gni_pool_live_bytes(pool) + pool->pending_bytes;
     uint64_t idle = pool->reserved_bytes > live ? pool->reserved_bytes - live : 0;
@@ -411,22 +435,11 @@ static void block_count_free(struct gni_pool *pool, gn_memory_block *block, stru
         block->heap->space->live_count--;
 }
 
-gn_status gni_pool_free(gn_memory_block *block)
+/* With the lock: a block that needs more than a place in the thread's cache. */
+static struct gni_hold *block_free_slowly(struct gni_pool *pool, gn_memory_block *block)
 {
-    struct gni_pool *pool = block->pool;
+    struct gni_cache *cache = gni_cache_get(pool, block->heap);
     struct gni_hold *holds = NULL;
-    if (pool->debug != 0)
-        GN_TRY(gni_debug_free(pool, block));
-    gni_pool_lock(pool);
-    if (gni_block_state(block) != GNI_BLOCK_LIVE) {
-        pool->counts.refused_count++;
-        gni_pool_unlock(pool);
-        return gni_error(GN_ERROR_DOUBLE_FREE, "%s: %p was freed already; nothing was changed",
-                         gni_device_label(pool->device).text, block->address);
-    }
-    struct gni_cache *cache = gni_thread.cache;
-    if (cache == NULL || cache->heap != block->heap)
-        cache = gni_cache_get(pool, block->heap);
     block_count_free(pool, block, cache);
     if (block->uses != NULL) {
         gni_heap_stamp(block->heap, block);
@@ -439,7 +452,31 @@ gn_status gni_pool_free(gn_memory_block *block)
         gni_heap_stamp(block->heap, block);
         gni_block_release(block);
     }
-    limits_keep(pool);
+    return holds;
+}
+
+gn_status gni_pool_free(gn_memory_block *block)
+{
+    struct gni_pool *pool = block->pool;
+    struct gni_cache *cache = gni_thread.cache;
+    struct gni_hold *holds = NULL;
+    if (pool->debug != 0)
+        GN_TRY(gni_debug_free(pool, block));
+    gni_pool_lock(pool);
+    if (gni_block_state(block) != GNI_BLOCK_LIVE) {
+        pool->counts.refused_count++;
+        gni_pool_unlock(pool);
+        return gni_error(GN_ERROR_DOUBLE_FREE, "%s: %p was freed already; nothing was changed",
+                         gni_device_label(pool->device).text, block->address);
+    }
+    if (!pool->is_limited && cache != NULL && cache->heap == block->heap &&
+        !gni_block_has(block, GNI_BLOCK_SLOW)) {
+        gni_cache_count_free(cache, block);
+        gni_cache_put(cache, block);
+    } else {
+        holds = block_free_slowly(pool, block);
+        limits_keep(pool);
+    }
     gni_pool_unlock(pool);
     gni_holds_let_go(holds);
     return GN_OK;
@@ -747,6 +784,7 @@ void gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config)
     bool is_resized = pool->config.stream_cache_blocks != config->stream_cache_blocks ||
                       config->coalescing_threshold < 1;
     pool->config = *config;
+    pool->is_limited = config_is_limited(config);
     pool->limit = config->memory_fraction < 1
                       ? (uint64_t)(config->memory_fraction * (double)pool->total_bytes)
                       : UINT64_MAX;
@@ -983,6 +1021,7 @@ gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual, struct gn
     gni_list_init(&pool->events);
     gni_list_init(&pool->orphans);
     config_from_options(pool);
+    pool->is_limited = config_is_limited(&pool->config);
     pool->is_marked = device->type == GN_DEVICE_CUDA && gni_mark_is_on();
     pool->limit = pool->config.memory_fraction < 1
                       ? (uint64_t)(pool->config.memory_fraction * (double)total_bytes)

@@ -164,6 +164,7 @@ struct gni_pool {
     struct gni_cache *spare;            /* counts what no thread's cache counts */
     gn_memory_config config;
     unsigned debug;       /* enum gni_debug_flag */
+    bool is_limited;      /* a free has to look at the configured limits */
     bool is_marked;       /* a sanitizer wants to know of each block */
     bool is_zeroed;       /* fresh memory is filled with zeros */
     uint64_t limit;       /* of reserved_bytes */
@@ -218,7 +219,7 @@ gn_status gni_space_of_stream(struct gni_pool *pool, gn_stream *stream,
 void gni_pool_clear_captures(struct gni_pool *pool, gn_status *first);
 
 /* Raises the peaks if what is live now is above. */
-void gni_pool_peaks_raise(struct gni_pool *pool);
+void gni_pool_peaks_raise(struct gni_pool *pool, uint64_t *live_bytes, uint64_t *live_count);
 
 /* ---- space.c: regions, splitting, merging, growing, giving back ------------------------------ */
 

@@ -166,6 +166,7 @@ gn_memory_block *gni_block_carve(gn_memory_block *block, const struct gni_need *
     }
     gni_block_set_heap(block, need->heap);
     block->sequence = 0;
+    block->wait_count = 0;
     block->address = block->start + need->offset;
     block->bin = need->range <= GNI_RANGE_SMALL
                      ? (unsigned char)gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)
