@@ -62,6 +62,14 @@ static char *page_start(char *address)
 
 /* ---- looking for pages ---------------------------------------------------------------------- */
 
+/* Where the bytes end that a living block's owner may use; a grain at least. */
+static char *used_end(const gn_memory_block *block)
+{
+    size_t nbytes = (size_t)((char *)block->address - block->start) + block->requested;
+    nbytes = gni_align_up(nbytes, GNI_GRAIN);
+    return block->start + (nbytes > 0 ? nbytes : GNI_GRAIN);
+}
+
 /* The grains of one page that are in use; false if the page must be left alone. */
 static bool page_mask(const struct folding *folding, const gn_memory_block *first,
                       const struct gni_mapping *mapping, uint64_t *mask)
@@ -75,8 +83,11 @@ static bool page_mask(const struct folding *folding, const gn_memory_block *firs
         if (state != GNI_BLOCK_LIVE ||
             (folding->is_automatic && gni_block_has(block, GNI_BLOCK_EXPORTED)))
             return false;
+        char *used = used_end(block);
         char *from = block->start > start ? block->start : start;
-        char *to = gni_block_end(block) < end ? gni_block_end(block) : end;
+        char *to = used < end ? used : end;
+        if (from >= to)
+            continue; /* only what was rounded up reaches into the page */
         gni_bitmap_set_range(mask, (size_t)(from - start) / GNI_GRAIN,
                              (size_t)(to - from) / GNI_GRAIN);
     }
@@ -261,8 +272,7 @@ static gn_status folding_run(struct folding *folding, gn_memory_compaction *repo
     struct gni_pool *pool = folding->pool;
     gni_list_each (link, &pool->main.regions) {
         struct gni_region *region = gni_container_of(link, struct gni_region, link);
-        if (region->range != GNI_RANGE_LARGE)
-            GN_TRY(region_consider(folding, region, report));
+        GN_TRY(region_consider(folding, region, report));
     }
     if (folding->count < 2)
         return GN_OK;
@@ -319,8 +329,7 @@ static gn_memory_block *blocked_join(gn_memory_block *block)
 void gni_block_release(gn_memory_block *block)
 {
     bool is_folded = false;
-    if (block->pool->backing == GNI_BACKING_VIRTUAL && gni_block_has(block, GNI_BLOCK_SLOW) &&
-        block->range != GNI_RANGE_LARGE)
+    if (block->pool->backing == GNI_BACKING_VIRTUAL && gni_block_has(block, GNI_BLOCK_SLOW))
         for (char *at = page_start(block->start); at < gni_block_end(block); at += GNI_PAGE)
             is_folded |= page_is_folded(at);
     if (!is_folded) {

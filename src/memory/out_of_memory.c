@@ -22,10 +22,10 @@
 
 enum {
     BOUND_LEAST = 14 << 20,
-    LARGE_RECYCLED_MOST = 256, /* pieces, doubled for each step that the bound is narrow */
-    FLUSHED_LEAST = 2 << 20,   /* so that it need not be done again soon */
-    CACHED_LEAST = 4 << 20,    /* of small blocks, which the threads keep in any case */
-    RECYCLED_MOST = 64,        /* times the reserved bytes, before the bound is widened */
+    LARGE_RECYCLED_MOST = 1024, /* pieces, doubled for each step that the bound is narrow */
+    FLUSHED_LEAST = 2 << 20,    /* so that it need not be done again soon */
+    CACHED_LEAST = 4 << 20,     /* of small blocks, which the threads keep in any case */
+    RECYCLED_MOST = 64,         /* times the reserved bytes, before the bound is widened */
 };
 
 /* Steps 1 and 2. */

@@ -25,6 +25,10 @@ static const struct {
     size_t most_count;
 } piece_rules[] = {{32 << 20, 8}, {8 << 20, 16}}; /* the second where memory is being recycled */
 
+enum {
+    THIN_TAIL_MOST = 256 << 10,
+};
+
 static unsigned range_shift(enum gni_range range)
 {
     static const unsigned shifts[GNI_RANGE_COUNT] = {GNI_GRAIN_SHIFT, GNI_GRAIN_SHIFT,
@@ -361,9 +365,19 @@ static size_t piece_bytes(enum gni_range range, size_t nbytes, bool is_tight)
     return piece > piece_rules[is_tight].least ? piece : piece_rules[is_tight].least;
 }
 
-gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbytes, bool is_tight)
+/* Whether the last page of a large block, which it hardly uses, should be a piece of its own: it can then
+ * be folded with another page. */
+static bool has_thin_tail(const struct gni_need *need)
 {
-    size_t most = piece_bytes(region->range, nbytes, is_tight);
+    size_t tail = need->requested % GNI_PAGE;
+    return need->range == GNI_RANGE_LARGE && tail != 0 && tail <= THIN_TAIL_MOST;
+}
+
+gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbytes,
+                            const struct gni_need *need)
+{
+    size_t most = piece_bytes(region->range, nbytes, need->is_tight);
+    size_t tail = has_thin_tail(need) && nbytes > GNI_PAGE ? GNI_PAGE : 0;
     struct gni_pool *pool = region->space->pool;
     GN_TRY(gni_address_open(region, start, nbytes, range_shift(region->range)));
     uint64_t begin = time_begin(pool);
@@ -371,7 +385,9 @@ gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbyte
     char *at = start;
     while (status == GN_OK && at < start + nbytes) {
         size_t rest = (size_t)(start + nbytes - at);
-        size_t piece = most > GNI_PAGE && rest < most + most / 2 ? rest : most;
+        if (rest > tail)
+            rest -= tail;
+        size_t piece = rest < most + most / 2 && most > GNI_PAGE ? rest : most;
         status = mapping_open(region, at, piece);
         if (status == GN_OK)
             at += piece;
@@ -671,7 +687,7 @@ static gn_status virtual_grow(struct gni_space *space, const struct gni_need *ne
         growth.hole = gni_fit_find(&space->holes[need->range], nbytes, true);
     }
     gn_memory_block *hole = growth.hole;
-    gn_status status = gni_mappings_open(hole->region, hole->start, nbytes, need->is_tight);
+    gn_status status = gni_mappings_open(hole->region, hole->start, nbytes, need);
     if (status == GN_OK) {
         status = fresh_fill(pool, hole->start, nbytes, need->stream);
         if (status != GN_OK)
