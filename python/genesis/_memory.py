@@ -186,15 +186,14 @@ def used_managers(device: DeviceLike = None) -> list[_C.MemoryManager]:
     used = _C.memory_managers()
     if device is not None:
         name = _C.device(device)
-        pinned = [one for one in used if one.is_pinned and name.type == "cpu" != one.device.type]
+        pinned = [one for one in used if one.is_pinned and name.type == "cpu"]
         return [_C.MemoryManager(name), *pinned]
     if any(one.device.type == "cuda" for one in used):
         try:
             _C.cuda_device_count()
         except RuntimeError:  # a forked child has what it inherited, and cannot use it
             used = [one for one in used if one.device.type == "cpu"]
-    unique = {(str(one.device), one.is_pinned and one.device.type == "cuda"): one for one in used}
-    return list(unique.values()) or [_C.MemoryManager("cpu")]
+    return used or [_C.MemoryManager("cpu")]
 
 
 def memory_stats(device: DeviceLike = None) -> MemoryStats:

@@ -27,6 +27,7 @@ struct manager_entry {
     gn_memory_manager *manager;
     PyObject *handler; /* what Python wants called when it is out of memory; NULL for nothing */
     bool is_pinned;
+    bool is_quick; /* its frees never wait: see python_memory.c */
 };
 
 struct module_state {
@@ -42,8 +43,8 @@ struct module_state {
     PyObject *invalid_device_error;
     struct manager_entry managers[MANAGER_CAPACITY]; /* those that Python has used */
     int manager_count;
-    gn_memory_manager *cuda_managers[DEVICE_CAPACITY]; /* by index, once used; shortcuts */
-    gn_memory_manager *cpu_manager; /* once this machine is known to have no CUDA */
+    struct manager_entry *cuda_managers[DEVICE_CAPACITY]; /* by index, once used; shortcuts */
+    struct manager_entry *cpu_manager; /* once this machine is known to have no CUDA */
 };
 
 extern struct PyModuleDef gni_python_module;
@@ -134,12 +135,16 @@ int stream_from_python(struct module_state *state, PyObject *object, gn_device *
 /* ---- memory managers: python_memory.c ------------------------------------------------------- */
 
 struct manager_object {
-    PyObject_HEAD gn_memory_manager *manager; /* borrowed: managers live for ever */
+    PyObject_HEAD struct manager_entry *entry;
+    gn_memory_manager *manager; /* the entry's */
     struct module_state *state; /* as module_state_of_object(), which is slow in subclasses */
-    bool is_pinned;
 };
 
 struct manager_object *manager_of(PyObject *object);
+
+/* To be called when a manager's configuration may have changed. */
+void manager_entry_refresh(struct manager_entry *entry);
+
 int manager_class_init(PyObject *module, struct module_state *state);
 
 /* The methods that look and configure: python_memory_views.c. */

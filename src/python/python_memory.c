@@ -5,9 +5,10 @@
  * some tens of nanoseconds. Letting the lock go and taking it again costs more than that, and where
  * other threads wait for it, it costs this thread its turn. So:
  *
- *   1. a free keeps the lock: it never waits for a device;
- *   2. an allocation of up to SMALL_BYTES keeps it. At worst it fetches a segment, or gives idle
- *      memory back first, while other threads wait;
+ *   1. a free keeps the lock where it never waits for a device. Under the direct policy it does, and
+ *      where a pool may hand memory back to a GPU's driver while others still work;
+ *   2. an allocation of up to SMALL_BYTES from such a manager keeps it, too. At worst it fetches a
+ *      segment, or gives idle memory back first, while other threads wait;
  *   3. an allocation of more than that, which is likelier to need the driver, and every other call
  *      that may talk to the driver, lets it go.
  *
@@ -17,6 +18,7 @@
 #include "module.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     SMALL_BYTES = 1 << 20
@@ -29,29 +31,42 @@ struct manager_object *manager_of(PyObject *object)
 
 /* ---- the managers in use -------------------------------------------------------------------- */
 
-/* The entry of a manager, made at its first use; NULL if there are more than MANAGER_CAPACITY. */
+void manager_entry_refresh(struct manager_entry *entry)
+{
+    const char *policy = gn_memory_manager_get_policy(entry->manager);
+    gn_memory_config config = {.strategy = GN_MEMORY_DIRECT};
+    gn_status status = gn_memory_get_config(entry->manager, &config);
+    bool is_cpu = gn_device_get_type(gn_memory_manager_get_device(entry->manager)) == GN_DEVICE_CPU;
+    entry->is_quick = status == GN_OK && config.strategy != GN_MEMORY_DIRECT &&
+                      (strcmp(policy, "virtual") == 0 || (is_cpu && strcmp(policy, "pool") == 0));
+}
+
+/* The entry of a manager, made at its first use; NULL and an exception if there is no room. */
 static struct manager_entry *entry_get(struct module_state *state, gn_memory_manager *manager,
                                        bool is_pinned)
 {
     for (int i = 0; i < state->manager_count; i++)
         if (state->managers[i].manager == manager)
             return &state->managers[i];
-    if (state->manager_count == MANAGER_CAPACITY)
+    if (state->manager_count == MANAGER_CAPACITY) {
+        PyErr_SetString(PyExc_RuntimeError, "there are too many memory managers");
         return NULL;
+    }
     struct manager_entry *entry = &state->managers[state->manager_count++];
     *entry = (struct manager_entry){.manager = manager, .is_pinned = is_pinned};
+    manager_entry_refresh(entry);
     return entry;
 }
 
 static PyObject *manager_to_python(PyTypeObject *class, struct module_state *state,
-                                   gn_memory_manager *manager, bool is_pinned)
+                                   struct manager_entry *entry)
 {
     PyObject *made = object_alloc(class);
     if (made == NULL)
         return NULL;
-    manager_of(made)->manager = manager;
+    manager_of(made)->entry = entry;
+    manager_of(made)->manager = entry->manager;
     manager_of(made)->state = state;
-    manager_of(made)->is_pinned = is_pinned;
     return made;
 }
 
@@ -75,51 +90,53 @@ static PyObject *manager_new(PyTypeObject *class, PyObject *arguments, PyObject 
         CALL_UNLOCKED(status, gn_memory_manager_get(device, &manager));
     if (status != GN_OK)
         return error_raise(state, status);
-    (void)entry_get(state, manager, is_pinned);
-    return manager_to_python(class, state, manager, is_pinned);
+    bool is_cpu = gn_device_get_type(device) == GN_DEVICE_CPU;
+    struct manager_entry *entry = entry_get(state, manager, is_pinned && !is_cpu);
+    return entry != NULL ? manager_to_python(class, state, entry) : NULL;
 }
 
-/* The manager of the current CUDA device, or of the CPU where there is no CUDA; -1 and an exception. */
-static int manager_find_current(struct module_state *state, gn_memory_manager **manager)
+/* The manager of the current CUDA device, or of the CPU where there is no CUDA. */
+static struct manager_entry *entry_find_current(struct module_state *state)
 {
     int index = gn_device_get_current(GN_DEVICE_CUDA);
     bool is_short = index < DEVICE_CAPACITY;
-    *manager = is_short ? state->cuda_managers[index] : NULL;
-    if (*manager == NULL)
-        *manager = state->cpu_manager;
-    if (*manager != NULL)
-        return 0;
+    struct manager_entry *entry = is_short ? state->cuda_managers[index] : NULL;
+    if (entry == NULL)
+        entry = state->cpu_manager;
+    if (entry != NULL)
+        return entry;
     gn_device *device;
+    gn_memory_manager *manager;
     gn_status status;
     CALL_UNLOCKED(status, gn_device_get(GN_DEVICE_CUDA, index, &device));
     bool is_missing = status == GN_ERROR_UNAVAILABLE;
     if (is_missing)
         CALL_UNLOCKED(status, gn_device_get(GN_DEVICE_CPU, 0, &device));
     if (status == GN_OK)
-        CALL_UNLOCKED(status, gn_memory_manager_get(device, manager));
+        CALL_UNLOCKED(status, gn_memory_manager_get(device, &manager));
     if (status != GN_OK) {
         error_raise(state, status);
-        return -1;
+        return NULL;
     }
-    (void)entry_get(state, *manager, false);
+    entry = entry_get(state, manager, false);
     if (is_missing)
-        state->cpu_manager = *manager;
+        state->cpu_manager = entry;
     else if (is_short)
-        state->cuda_managers[index] = *manager;
-    return 0;
+        state->cuda_managers[index] = entry;
+    return entry;
 }
 
 /* The manager that has a block at this address, or the given one, which says that it has not. */
-static gn_memory_manager *manager_find_owner(const struct module_state *state,
-                                             gn_memory_manager *manager, const void *pointer)
+static struct manager_entry *entry_find_owner(struct module_state *state,
+                                              struct manager_entry *entry, const void *pointer)
 {
     size_t nbytes;
-    if (state->manager_count < 2 || gn_memory_get_size(manager, pointer, &nbytes) == GN_OK)
-        return manager;
+    if (state->manager_count < 2 || gn_memory_get_size(entry->manager, pointer, &nbytes) == GN_OK)
+        return entry;
     for (int i = 0; i < state->manager_count; i++)
         if (gn_memory_get_size(state->managers[i].manager, pointer, &nbytes) == GN_OK)
-            return state->managers[i].manager;
-    return manager;
+            return &state->managers[i];
+    return entry;
 }
 
 /* ---- blocks --------------------------------------------------------------------------------- */
@@ -149,9 +166,10 @@ static int stream_take(struct module_state *state, gn_memory_manager *manager, P
     return stream_from_python(state, object, gn_memory_manager_get_device(manager), stream);
 }
 
-static PyObject *memory_allocate(struct module_state *state, gn_memory_manager *manager,
+static PyObject *memory_allocate(struct module_state *state, struct manager_entry *entry,
                                  PyObject *const taken[2])
 {
+    gn_memory_manager *manager = entry->manager;
     size_t nbytes;
     gn_stream *stream;
     if (size_take(taken[0], "nbytes", &nbytes) < 0 ||
@@ -159,15 +177,21 @@ static PyObject *memory_allocate(struct module_state *state, gn_memory_manager *
         return NULL;
     void *pointer;
     gn_status status;
-    if (nbytes <= SMALL_BYTES)
+    if (nbytes <= SMALL_BYTES && entry->is_quick)
         status = gn_memory_alloc(manager, nbytes, stream, &pointer);
     else
         CALL_UNLOCKED(status, gn_memory_alloc(manager, nbytes, stream, &pointer));
     return status == GN_OK ? PyLong_FromVoidPtr(pointer) : error_raise(state, status);
 }
 
-/* Frees a block; `manager` may be NULL: whichever has it. */
-static PyObject *memory_free(struct module_state *state, gn_memory_manager *manager,
+static gn_status block_free(gn_memory_manager *manager, void *pointer, bool is_sized, size_t nbytes)
+{
+    return is_sized ? gn_memory_free_sized(manager, pointer, nbytes)
+                    : gn_memory_free(manager, pointer);
+}
+
+/* Frees a block; `entry` may be NULL: whichever manager has it. */
+static PyObject *memory_free(struct module_state *state, struct manager_entry *entry,
                              PyObject *const taken[2])
 {
     size_t address, nbytes = 0;
@@ -176,13 +200,17 @@ static PyObject *memory_free(struct module_state *state, gn_memory_manager *mana
         (is_sized && size_take(taken[1], "nbytes", &nbytes) < 0))
         return NULL;
     void *pointer = (void *)(uintptr_t)address;
-    if (manager == NULL) {
-        if (manager_find_current(state, &manager) < 0)
+    if (entry == NULL) {
+        entry = entry_find_current(state);
+        if (entry == NULL)
             return NULL;
-        manager = manager_find_owner(state, manager, pointer);
+        entry = entry_find_owner(state, entry, pointer);
     }
-    gn_status status = is_sized ? gn_memory_free_sized(manager, pointer, nbytes)
-                                : gn_memory_free(manager, pointer);
+    gn_status status;
+    if (entry->is_quick)
+        status = block_free(entry->manager, pointer, is_sized, nbytes);
+    else
+        CALL_UNLOCKED(status, block_free(entry->manager, pointer, is_sized, nbytes));
     if (status != GN_OK)
         return error_raise(state, status);
     Py_RETURN_NONE;
@@ -194,7 +222,7 @@ static PyObject *manager_allocate(PyObject *self, PyObject *const *arguments, Py
     PyObject *taken[2];
     if (arguments_take(&allocate_signature, arguments, count, keywords, taken) < 0)
         return NULL;
-    return memory_allocate(manager_of(self)->state, manager_of(self)->manager, taken);
+    return memory_allocate(manager_of(self)->state, manager_of(self)->entry, taken);
 }
 
 static PyObject *manager_free(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
@@ -203,7 +231,7 @@ static PyObject *manager_free(PyObject *self, PyObject *const *arguments, Py_ssi
     PyObject *taken[2];
     if (arguments_take(&free_signature, arguments, count, keywords, taken) < 0)
         return NULL;
-    return memory_free(manager_of(self)->state, manager_of(self)->manager, taken);
+    return memory_free(manager_of(self)->state, manager_of(self)->entry, taken);
 }
 
 static PyObject *manager_block_size(PyObject *self, PyObject *number)
@@ -436,11 +464,7 @@ static PyObject *manager_set_oom_handler(PyObject *self, PyObject *handler)
                      (PyObject *)Py_TYPE(handler));
         return NULL;
     }
-    struct manager_entry *entry = entry_get(own->state, own->manager, own->is_pinned);
-    if (entry == NULL) {
-        PyErr_SetString(PyExc_RuntimeError, "there are too many memory managers");
-        return NULL;
-    }
+    struct manager_entry *entry = own->entry;
     gn_status status = gn_memory_set_out_of_memory_handler(
         own->manager, is_none ? NULL : handler_call, is_none ? NULL : entry);
     if (status == GN_OK) {
@@ -470,7 +494,7 @@ static PyObject *manager_get_policy(PyObject *self, void *unused)
 static PyObject *manager_get_is_pinned(PyObject *self, void *unused)
 {
     (void)unused;
-    return PyBool_FromLong(manager_of(self)->is_pinned);
+    return PyBool_FromLong(manager_of(self)->entry->is_pinned);
 }
 
 static PyMethodDef manager_methods[] = {
@@ -577,11 +601,10 @@ static PyObject *allocate_memory(PyObject *module, PyObject *const *arguments, P
 {
     struct module_state *state = module_state_of(module);
     PyObject *taken[2];
-    gn_memory_manager *manager;
-    if (arguments_take(&allocate_signature, arguments, count, keywords, taken) < 0 ||
-        manager_find_current(state, &manager) < 0)
+    if (arguments_take(&allocate_signature, arguments, count, keywords, taken) < 0)
         return NULL;
-    return memory_allocate(state, manager, taken);
+    struct manager_entry *entry = entry_find_current(state);
+    return entry != NULL ? memory_allocate(state, entry, taken) : NULL;
 }
 
 static PyObject *free_memory(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
@@ -600,8 +623,7 @@ static PyObject *memory_managers(PyObject *module, PyObject *unused)
     PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < state->manager_count; i++)
         (void)list_append(&list, manager_to_python((PyTypeObject *)state->manager_class, state,
-                                                   state->managers[i].manager,
-                                                   state->managers[i].is_pinned));
+                                                   &state->managers[i]));
     return list;
 }
 

@@ -281,6 +281,7 @@ PyObject *manager_set_config(PyObject *self, PyObject *arguments, PyObject *keyw
             return NULL;
     }
     CALL_UNLOCKED(status, gn_memory_configure(own->manager, &config));
+    manager_entry_refresh(own->entry);
     return none_or_raise(self, status);
 }
 
