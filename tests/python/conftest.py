@@ -42,13 +42,15 @@ def build() -> Path:
 
 
 @pytest.fixture
-def fresh():
+def fresh(tmp_path_factory):
     """Run Python code in a fresh interpreter; gives the finished process, checked unless told."""
+    script = tmp_path_factory.mktemp("fresh") / "script.py"  # a file: tracebacks show its lines
 
     def run(code: str, check: bool = True, **environment: str) -> subprocess.CompletedProcess:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("GENESIS_")}
+        script.write_text(code)
         finished = subprocess.run(
-            [sys.executable, "-c", code],
+            [sys.executable, script],
             env=kept | environment,
             capture_output=True,
             text=True,
