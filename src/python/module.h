@@ -147,6 +147,26 @@ void manager_entry_refresh(struct manager_entry *entry);
 
 int manager_class_init(PyObject *module, struct module_state *state);
 
+/* A size, fast for plain ints; otherwise as size_from_python(). */
+int size_take(PyObject *object, const char *what, size_t *size);
+
+/* A stream of the manager; None is NULL: the library finds the thread's current one itself. */
+int stream_take(struct module_state *state, gn_memory_manager *manager, PyObject *object,
+                gn_stream **stream);
+
+/* The methods for many blocks and for giving back: python_memory_batch.c. */
+PyObject *manager_allocate_batch(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                 PyObject *keywords);
+PyObject *manager_warmup_cache(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                               PyObject *keywords);
+PyObject *manager_allocate_async(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                 PyObject *keywords);
+PyObject *manager_collect(PyObject *self, PyObject *unused);
+PyObject *manager_coalesce(PyObject *self, PyObject *unused);
+PyObject *manager_trim(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                       PyObject *keywords);
+PyObject *manager_reset_peaks(PyObject *self, PyObject *unused);
+
 /* The methods that look and configure: python_memory_views.c. */
 PyObject *manager_statistics(PyObject *self, PyObject *unused);
 PyObject *manager_classes(PyObject *self, PyObject *unused);

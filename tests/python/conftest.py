@@ -77,6 +77,11 @@ def raises(kind, text, call, *arguments, **keywords):
         assert text in str(error), error
         return error
     raise AssertionError(f"{call} raised nothing")
+def all_is_freed():
+    end = time.monotonic() + 30     # what nobody took is freed when it arrives
+    while mm.statistics()["live_count"] and time.monotonic() < end:
+        time.sleep(0.001)
+    return mm.statistics()["live_count"] == 0
 def run_threads(count, work):
     failures = []
     def guarded(index):

@@ -173,7 +173,7 @@ pool.deallocate(pool.allocate(MiB))
 forgotten = pool.allocate_async(MiB)
 del forgotten
 gc.collect()
-assert mm.statistics()["live_count"] == 0
+assert all_is_freed()
 pool.deallocate(pool.allocate(MiB))
 for call in (pool.allocate, pool.allocate_async):
     raises(ValueError, "", call, -1)
