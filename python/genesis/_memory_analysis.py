@@ -14,7 +14,9 @@ FREQUENT_COUNT = 16
 # At most this much is proposed for warming up one size.
 WARMUP_BYTES = 64 << 20
 WARMUP_BLOCKS = 256
+# Nor are these proposed to grow for ever.
 SEGMENT_BYTES_LARGEST = 512 << 20
+STREAM_BLOCKS_MOST = 1 << 16
 
 
 class SizePattern(NamedTuple):
@@ -90,10 +92,11 @@ class AllocationPatterns:
             self._suggest(f"the caches miss much of {sizes}: warm them up", warmup_sizes=warmup)
         now, blocks = self._statistics, self._config["stream_cache_blocks"]
         asked = now["stream_hit_count"] + now["global_hit_count"]
-        if blocks is not None and asked >= 100 and now["global_hit_count"] > asked / 2:
+        can_grow = blocks is not None and blocks < STREAM_BLOCKS_MOST
+        if can_grow and asked >= 100 and now["global_hit_count"] > asked / 2:
             self._suggest(
                 "threads fetch most blocks from the device's cache: let them keep more",
-                cache_sizes={"stream_local": 2 * max(blocks, 1)},
+                cache_sizes={"stream_local": min(2 * max(blocks, 1), STREAM_BLOCKS_MOST)},
             )
 
     def _advise_memory(self) -> None:

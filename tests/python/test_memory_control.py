@@ -456,6 +456,19 @@ for pointer in kept + more: mm.free_memory(pointer)
 """)
 
 
+def test_advice_has_an_end(memory):
+    memory("""
+mm.configure(cache_sizes={"stream_local": 0})
+for i in range(300):
+    mm.free_memory(mm.allocate_memory(1000))
+for i in range(100):
+    mm.analyze_allocation_patterns(apply=True)
+assert mm.get_config()["stream_cache_blocks"] <= 1 << 16
+assert mm.get_config()["segment_bytes"] <= 512 * MiB
+assert mm.statistics()["reserved_bytes"] < 512 * MiB
+""")
+
+
 def test_patterns_of_nothing_and_of_the_direct_policy(any_memory):
     any_memory("""
 patterns = mm.analyze_allocation_patterns(apply=True)
