@@ -182,18 +182,21 @@ def manager_snapshot(manager: _C.MemoryManager) -> list[dict[str, Any]]:
 
 
 def used_managers(device: DeviceLike = None) -> list[_C.MemoryManager]:
-    """The managers of a device; of all that were used if none is named. Starts no device for it."""
+    """The managers of a device, or all that were used if none is named; this starts no device.
+
+    Page-locked memory is the CPU's.
+    """
     used = _C.memory_managers()
-    if device is not None:
-        name = _C.device(device)
-        pinned = [one for one in used if one.is_pinned and name.type == "cpu"]
-        return [_C.MemoryManager(name), *pinned]
     if any(one.device.type == "cuda" for one in used):
         try:
             _C.cuda_device_count()
         except RuntimeError:  # a forked child has what it inherited, and cannot use it
             used = [one for one in used if one.device.type == "cpu"]
-    return used or [_C.MemoryManager("cpu")]
+    if device is None:
+        return used or [_C.MemoryManager("cpu")]
+    name = _C.device(device)
+    pinned = [one for one in used if one.is_pinned and name.type == "cpu"]
+    return [_C.MemoryManager(name), *pinned]
 
 
 def memory_stats(device: DeviceLike = None) -> MemoryStats:

@@ -89,7 +89,7 @@ assert buffer.sum().item() == 10
 
 
 def test_a_lost_device_is_latched(fresh):
-    """After a kernel that faults every call says so, and nothing hangs or crashes."""
+    """After a kernel that faults every call that needs the device says so; nothing crashes."""
     fresh("""
 import genesis, torch
 address = genesis.memory_manager.allocate_memory(100)
@@ -102,13 +102,17 @@ except RuntimeError:
 else:
     raise AssertionError("the device survived")
 kinds = []
-for call in (genesis.cuda.synchronize, lambda: genesis.memory_manager.allocate_memory(10),
-             genesis.cuda.Stream, lambda: genesis.memory_manager.free_memory(address)):
+for call in (genesis.cuda.synchronize, lambda: genesis.memory_manager.allocate_memory(1 << 30),
+             genesis.cuda.Stream, genesis.memory_manager.compact):
     try:
         call()
     except RuntimeError as error:
         kinds.append(type(error).__name__)
 assert kinds == ["DeviceLostError"] * 4, kinds
+try:  # the caches may take it without the device
+    genesis.memory_manager.free_memory(address)
+except genesis.DeviceLostError:
+    pass
 """)
 
 

@@ -339,7 +339,8 @@ assert mm.statistics()["live_count"] == 0
 def test_after_fork(any_memory):
     any_memory("""
 address, cpu = mm.allocate_memory(1000), CUDAMemoryManager("cpu")
-kept = cpu.allocate_memory(100)
+kept, pinned = cpu.allocate_memory(100), CUDAMemoryManager(mm.device, pinned=True)
+pinned.free_memory(pinned.allocate_memory(10))
 ctypes.memset(kept, 1, 100)
 child = os.fork()
 if child == 0:
@@ -350,6 +351,7 @@ if child == 0:
         cpu.free_memory(cpu.allocate_memory(MiB))
         assert genesis.memory_stats().reserved_bytes > 0
         genesis.empty_cache()
+        genesis.empty_cache("cpu")
         if mm.device.type == "cuda":
             raises(RuntimeError, "forked", mm.allocate_memory, 1)
             raises(RuntimeError, "forked", allocate_memory, 1)
