@@ -12,8 +12,10 @@
  *   3. an allocation of more than that, which is likelier to need the driver, and every other call
  *      that may talk to the driver, lets it go.
  *
- * This cannot lock up: the library calls out-of-memory handlers, which take the lock, outside of its
- * own locks, so that nobody who holds one of those ever waits for the interpreter's.
+ * Locks: the library calls out-of-memory handlers, which take the interpreter's lock, outside of its
+ * own locks, so that nobody who holds one of those ever waits for the interpreter's. Hazard: when
+ * memory runs out, a request of kind 2 waits for the device with the lock held; if work there waits
+ * for Python (a host function of another library that takes the lock), neither goes on.
  */
 #include "module.h"
 
