@@ -12,7 +12,7 @@ Examples
 
 from __future__ import annotations
 
-from genesis import cuda
+from genesis import cpu, cuda
 from genesis._C import (
     DeviceLostError,
     InvalidDeviceError,
@@ -20,6 +20,7 @@ from genesis._C import (
     __version__,
     device,
 )
+from genesis._memory import detailed_memory_stats, empty_cache, memory_pressure, memory_stats
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +35,13 @@ __all__ = [
     "InvalidDeviceError",
     "OutOfMemoryError",
     "__version__",
+    "cpu",
     "cuda",
+    "detailed_memory_stats",
     "device",
+    "empty_cache",
+    "memory_pressure",
+    "memory_stats",
 ]
 
 

@@ -11,16 +11,7 @@ import sysconfig
 
 import genesis
 from genesis import _C
-
-
-def _bytes(number: int) -> str:
-    """A size as people read it."""
-    size = float(number)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:.1f} TiB"
+from genesis._memory import format_size
 
 
 def _add_wheel_directories() -> None:
@@ -49,7 +40,7 @@ def _device_lines(name: str) -> list[str]:
     properties = genesis.cuda.get_device_properties(name)
     free, total = _C.memory_info(name)
     lines = [f"{name}: {properties.name}"]
-    lines.append(f"  memory      {_bytes(free)} free of {_bytes(total)}")
+    lines.append(f"  memory      {format_size(free)} free of {format_size(total)}")
     if name == "cpu":
         lines.append(f"  processors  {properties.multi_processor_count}")
         return lines

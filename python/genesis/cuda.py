@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from _thread import get_ident
 
-from genesis import _C
+from genesis import _C, _memory
 from genesis._C import Event, Stream
 
 TYPE_CHECKING = False
@@ -25,21 +25,28 @@ __all__ = [
     "Event",
     "ExternalStream",
     "Stream",
+    "configure_memory_manager",
     "current_device",
     "current_stream",
     "default_stream",
     "device",
     "device_count",
+    "empty_cache",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
     "is_available",
     "max_memory_allocated",
     "memory_allocated",
+    "memory_cached",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
+    "memory_summary",
     "reset_peak_memory_stats",
+    "set_cache_size",
     "set_device",
+    "set_memory_fraction",
     "set_stream",
     "stream",
     "synchronize",
@@ -273,35 +280,58 @@ class stream:  # noqa: N801 - a context manager that PyTorch's users know by thi
 # ---- memory -------------------------------------------------------------------------------------
 
 
-def _statistics(device: DeviceLike) -> dict[str, int] | None:
-    """The counters of a device's memory manager, or None where there is no CUDA at all."""
+def _manager(device: DeviceLike) -> _C.MemoryManager | None:
+    """The memory manager of a device, or None where there is no CUDA at all."""
     if device is None and _C.cuda_is_missing():
         return None
-    return _C.MemoryManager(device).statistics()
+    return _C.MemoryManager(device)
+
+
+def _statistic(device: DeviceLike, name: str) -> int:
+    manager = _manager(device)
+    return _memory.statistics(manager)[name] if manager is not None else 0
 
 
 def memory_allocated(device: DeviceLike = None) -> int:
     """Bytes that are handed out on a device now; 0 where CUDA cannot be used."""
-    now = _statistics(device)
-    return now["live_bytes"] if now else 0
+    return _statistic(device, "live_bytes")
 
 
 def max_memory_allocated(device: DeviceLike = None) -> int:
     """The most bytes that were handed out at one time since the start or the last reset."""
-    now = _statistics(device)
-    return now["live_bytes_peak"] if now else 0
+    return _statistic(device, "live_bytes_peak")
 
 
 def memory_reserved(device: DeviceLike = None) -> int:
     """Bytes that were obtained from the driver and not given back."""
-    now = _statistics(device)
-    return now["reserved_bytes"] if now else 0
+    return _statistic(device, "reserved_bytes")
+
+
+def memory_cached(device: DeviceLike = None) -> int:
+    """Bytes that were obtained from the driver, are idle, and are kept to be used again."""
+    return _statistic(device, "cached_bytes")
 
 
 def reset_peak_memory_stats(device: DeviceLike = None) -> None:
     """Set the peaks of a device to what is live now."""
-    if device is not None or not _C.cuda_is_missing():
-        _C.MemoryManager(device).reset_peaks()
+    manager = _manager(device)
+    if manager is not None:
+        _memory.reset_peaks(manager)
+
+
+def empty_cache(device: DeviceLike = None) -> None:
+    """Give idle memory back to the driver, on every CUDA device in use, or on one.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.empty_cache()
+    >>> genesis.cuda.memory_cached()
+    0
+    """
+    for manager in _memory.used_managers(device):
+        if device is not None or manager.device.type == "cuda":
+            manager.trim(0)
 
 
 def memory_stats(device: DeviceLike = None) -> dict[str, Any]:
@@ -310,52 +340,118 @@ def memory_stats(device: DeviceLike = None) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``allocated``, ``reserved``, ``cached``, ``peak_allocated``: bytes; ``free``: bytes that the
-        device has free for every process; ``fragmentation``: 1 - allocated / reserved; and beside
-        them PyTorch's flat keys, such as ``"allocated_bytes.all.current"``. Empty where CUDA cannot
-        be used.
+        ``allocated``, ``requested``, ``reserved``, ``cached``, ``pending``, ``peak_allocated``:
+        bytes; ``free``: bytes that the device has free for every process; ``fragmentation``:
+        1 - allocated / reserved; and beside them PyTorch's flat keys, such as
+        ``"allocated_bytes.all.current"``, as far as they have a meaning here. Empty where CUDA
+        cannot be used.
 
     Examples
     --------
     >>> import genesis
-    >>> genesis.cuda.memory_stats("cpu")["cached"]
-    0
+    >>> stats = genesis.cuda.memory_stats("cpu")
+    >>> stats["allocated"] + stats["cached"] + stats["pending"] == stats["reserved"]
+    True
     """
-    now = _statistics(device)
-    if now is None:
-        return {}
-    free, _ = _C.memory_info(device)
-    live, reserved = now["live_bytes"], now["reserved_bytes"]
-    stats: dict[str, Any] = {
-        "allocated": live,
-        "reserved": reserved,
-        "cached": reserved - live,
-        "free": free,
-        "fragmentation": 1 - live / reserved if reserved else 0.0,
-        "peak_allocated": now["live_bytes_peak"],
-    }
-    flat = {
-        "allocation": ("live_count", "live_count_peak", "alloc_count", "free_count"),
-        "allocated_bytes": (
-            "live_bytes",
-            "live_bytes_peak",
-            "alloc_bytes_total",
-            "free_bytes_total",
-        ),
-        "reserved_bytes": (
-            "reserved_bytes",
-            "reserved_bytes_peak",
-            "alloc_bytes_total",
-            "free_bytes_total",
-        ),
-        "segment": ("live_count", "live_count_peak", "driver_alloc_count", "driver_free_count"),
-    }
-    flat["active"] = flat["allocation"]
-    flat["active_bytes"] = flat["requested_bytes"] = flat["allocated_bytes"]
-    for key, counters in flat.items():
-        for kind, counter in zip(("current", "peak", "allocated", "freed"), counters, strict=True):
-            stats[f"{key}.all.{kind}"] = now[counter]
-    stats["num_ooms"] = now["out_of_memory_count"]
-    stats["num_device_alloc"] = now["driver_alloc_count"]
-    stats["num_device_free"] = now["driver_free_count"]
-    return stats
+    manager = _manager(device)
+    return _memory.manager_stats(manager) if manager is not None else {}
+
+
+def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
+    """The memory statistics of a device as text for people.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> print(genesis.cuda.memory_summary("cpu", abbreviated=True))  # doctest: +ELLIPSIS
+    memory of cpu...
+    """
+    from genesis._memory_analysis import summary_text
+
+    manager = _manager(device)
+    return summary_text(manager, abbreviated) if manager is not None else "no CUDA device"
+
+
+def memory_snapshot(device: DeviceLike = None) -> list[dict[str, Any]]:
+    """Every block of memory on a device, in the order of addresses.
+
+    Returns
+    -------
+    list of dict
+        Each with ``address``, ``size`` (as rounded), ``requested_size``, ``state`` (``"live"``,
+        ``"pending"``, ``"stream_cached"`` or ``"global_cached"``), ``stream`` (the id of its
+        stream, 0 for none), ``device``, ``segment`` and ``number`` (of the allocation). Empty where
+        CUDA cannot be used.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> address = genesis.memory_manager.allocate_memory(1000)
+    >>> blocks = genesis.cuda.memory_snapshot(genesis.memory_manager.device)
+    >>> [block["state"] for block in blocks if block["address"] == address]
+    ['live']
+    >>> genesis.memory_manager.free_memory(address)
+    """
+    manager = _manager(device)
+    return _memory.manager_snapshot(manager) if manager is not None else []
+
+
+def set_memory_fraction(fraction: float, device: DeviceLike = None) -> None:
+    """Limit the part of a device's memory that this process may take, 0 to 1.
+
+    Where there is no CUDA device, and none is named, it is the CPU's.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.set_memory_fraction(0.9)
+    >>> genesis.memory_manager.get_config()["memory_fraction"]
+    0.9
+    >>> genesis.cuda.set_memory_fraction(1.0)
+    """
+    configure_memory_manager({"memory_fraction": fraction}, device)
+
+
+def set_cache_size(size: int | str | None, device: DeviceLike = None) -> None:
+    """Limit the idle memory that is kept on a device; None removes the limit.
+
+    Parameters
+    ----------
+    size : int or str
+        Bytes, or a text such as ``"2GB"`` or ``"512MiB"``.
+    device : device, str or int, optional
+        The current CUDA device if not given; the CPU where there is none.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.set_cache_size("2GB")
+    >>> genesis.memory_manager.get_config()["cache_bytes"]
+    2000000000
+    >>> genesis.cuda.set_cache_size(None)
+    """
+    configure_memory_manager({"cache_size": float("inf") if size is None else size}, device)
+
+
+def configure_memory_manager(settings: dict[str, Any], device: DeviceLike = None) -> None:
+    """Change settings of a device's memory manager: the keywords of its configure().
+
+    Where there is no CUDA device, and none is named, it is the CPU's.
+
+    Raises
+    ------
+    ValueError
+        If there is no such setting; the message lists those there are. Nothing is changed.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.configure_memory_manager({"allocation_strategy": "best_fit"})
+    """
+    from genesis.ndarray.cuda_memory_manager import CUDAMemoryManager, get_memory_manager
+
+    known = sorted(CUDAMemoryManager.configure.__kwdefaults__)
+    unknown = sorted(str(key) for key in settings if key not in known)
+    if unknown:
+        raise ValueError(f"no such setting: {', '.join(unknown)}; there are {', '.join(known)}")
+    get_memory_manager(device).configure(**settings)

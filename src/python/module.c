@@ -139,15 +139,6 @@ static PyObject *parse_size(PyObject *module, PyObject *text)
                            : error_raise(module_state_of(module), status);
 }
 
-/* Appends a new reference, which it takes over, to a list; -1 and no list on failure. */
-static int list_append(PyObject **list, PyObject *item)
-{
-    if (item == NULL || PyList_Append(*list, item) < 0)
-        Py_CLEAR(*list);
-    Py_XDECREF(item);
-    return *list != NULL ? 0 : -1;
-}
-
 static PyObject *options(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -230,21 +221,27 @@ static int module_exec(PyObject *module)
 {
     struct module_state *state = module_state_of(module);
     if (errors_init(module, state) < 0 || device_class_init(module, state) < 0 ||
-        stream_classes_init(module, state) < 0 || manager_class_init(module, state) < 0)
+        stream_classes_init(module, state) < 0 || manager_class_init(module, state) < 0 ||
+        memory_classes_init(module, state) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "__version__", gn_version());
 }
 
 /* Every object that the module's state holds. */
-#define STATE_EACH(state, visit)              \
-    do {                                      \
-        visit((state)->device_class);         \
-        visit((state)->stream_class);         \
-        visit((state)->event_class);          \
-        visit((state)->manager_class);        \
-        visit((state)->out_of_memory_error);  \
-        visit((state)->device_lost_error);    \
-        visit((state)->invalid_device_error); \
+#define STATE_EACH(state, visit)                         \
+    do {                                                 \
+        visit((state)->device_class);                    \
+        visit((state)->stream_class);                    \
+        visit((state)->event_class);                     \
+        visit((state)->manager_class);                   \
+        visit((state)->request_class);                   \
+        visit((state)->block_class);                     \
+        visit((state)->graph_pool_class);                \
+        visit((state)->out_of_memory_error);             \
+        visit((state)->device_lost_error);               \
+        visit((state)->invalid_device_error);            \
+        for (int i = 0; i < (state)->manager_count; i++) \
+            visit((state)->managers[i].handler);         \
     } while (0)
 
 static int module_traverse(PyObject *module, visitproc visit, void *arg)
@@ -261,8 +258,15 @@ static int module_clear(PyObject *module)
     return 0;
 }
 
+/* The library outlives the module: it must not call handlers that are gone. */
 static void module_free(void *module)
 {
+    struct module_state *state = module_state_of(module);
+    for (int i = 0; state != NULL && i < state->manager_count; i++) {
+        gn_status status =
+            gn_memory_set_out_of_memory_handler(state->managers[i].manager, NULL, NULL);
+        (void)status;
+    }
     (void)module_clear(module);
 }
 

@@ -17,14 +17,34 @@
 
 #include "genesis/genesis.h"
 
+enum {
+    DEVICE_CAPACITY = 64,
+    MANAGER_CAPACITY = 2 * DEVICE_CAPACITY + 1, /* each GPU's own and pinned one, and the CPU's */
+};
+
+/* A memory manager that Python has used. Entries stay: managers live for ever. */
+struct manager_entry {
+    gn_memory_manager *manager;
+    PyObject *handler; /* what Python wants called when it is out of memory; NULL for nothing */
+    bool is_pinned;
+    bool is_quick; /* its frees never wait: see python_memory.c */
+};
+
 struct module_state {
     PyObject *device_class;
     PyObject *stream_class;
     PyObject *event_class;
     PyObject *manager_class;
+    PyObject *request_class;
+    PyObject *block_class;
+    PyObject *graph_pool_class;
     PyObject *out_of_memory_error;
     PyObject *device_lost_error;
     PyObject *invalid_device_error;
+    struct manager_entry managers[MANAGER_CAPACITY]; /* those that Python has used */
+    int manager_count;
+    struct manager_entry *cuda_managers[DEVICE_CAPACITY]; /* by index, once used; shortcuts */
+    struct manager_entry *cpu_manager; /* once this machine is known to have no CUDA */
 };
 
 extern struct PyModuleDef gni_python_module;
@@ -53,6 +73,13 @@ PyObject *error_raise(const struct module_state *state, gn_status status);
 /* METH_KEYWORDS functions have another type than the table's field; this is CPython's own way. */
 #define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 
+/* The same for a function that takes its arguments as an array; see arguments_take(). */
+#define WITH_VECTOR(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL | METH_KEYWORDS
+
+/* None, or the exception for a failed status; True when complete and False when not ready. */
+PyObject *none_or_raise(PyObject *self, gn_status status);
+PyObject *ready_or_raise(PyObject *self, gn_status status);
+
 /* Makes and frees an object of one of our classes, whose fields start as zeros. */
 PyObject *object_alloc(PyTypeObject *class);
 void object_free(PyObject *self);
@@ -65,6 +92,23 @@ const char *text_from_python(PyObject *text);
 
 /* A size or an address from any integer; ValueError if it is negative or too large. */
 int size_from_python(PyObject *object, const char *what, size_t *size);
+
+/* Appends a new reference, which it takes over, to a list; -1 and no list on failure. */
+int list_append(PyObject **list, PyObject *item);
+
+/* What a METH_FASTCALL function is called, and takes. */
+struct signature {
+    const char *function;
+    const char *names[2];
+    int required; /* how many of them must be given */
+};
+
+/*
+ * The arguments of a METH_FASTCALL | METH_KEYWORDS function: borrowed, None where one may be left out
+ * and is.
+ */
+int arguments_take(const struct signature *signature, PyObject *const *arguments, Py_ssize_t count,
+                   PyObject *keywords, PyObject *taken[2]);
 
 /* ---- genesis.device: python_device.c -------------------------------------------------------- */
 
@@ -90,6 +134,50 @@ int stream_from_python(struct module_state *state, PyObject *object, gn_device *
 
 /* ---- memory managers: python_memory.c ------------------------------------------------------- */
 
+struct manager_object {
+    PyObject_HEAD struct manager_entry *entry;
+    gn_memory_manager *manager; /* the entry's */
+    struct module_state *state; /* as module_state_of_object(), which is slow in subclasses */
+};
+
+struct manager_object *manager_of(PyObject *object);
+
+/* To be called when a manager's configuration may have changed. */
+void manager_entry_refresh(struct manager_entry *entry);
+
 int manager_class_init(PyObject *module, struct module_state *state);
+
+/* A size, fast for plain ints; otherwise as size_from_python(). */
+int size_take(PyObject *object, const char *what, size_t *size);
+
+/* A stream of the manager; None is NULL: the library finds the thread's current one itself. */
+int stream_take(struct module_state *state, gn_memory_manager *manager, PyObject *object,
+                gn_stream **stream);
+
+/* The methods for many blocks and for giving back: python_memory_batch.c. */
+PyObject *manager_allocate_batch(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                 PyObject *keywords);
+PyObject *manager_warmup_cache(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                               PyObject *keywords);
+PyObject *manager_allocate_async(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                 PyObject *keywords);
+PyObject *manager_collect(PyObject *self, PyObject *unused);
+PyObject *manager_coalesce(PyObject *self, PyObject *unused);
+PyObject *manager_trim(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                       PyObject *keywords);
+PyObject *manager_reset_peaks(PyObject *self, PyObject *unused);
+
+/* The methods that look and configure: python_memory_views.c. */
+PyObject *manager_statistics(PyObject *self, PyObject *unused);
+PyObject *manager_classes(PyObject *self, PyObject *unused);
+PyObject *manager_blocks(PyObject *self, PyObject *unused);
+PyObject *manager_get_config(PyObject *self, PyObject *unused);
+PyObject *manager_set_config(PyObject *self, PyObject *arguments, PyObject *keywords);
+PyObject *manager_compact(PyObject *self, PyObject *unused);
+
+/* Requests, blocks by handle and graph pools: python_memory_objects.c. */
+int memory_classes_init(PyObject *module, struct module_state *state);
+PyObject *request_to_python(struct module_state *state, gn_memory_request *request);
+PyObject *block_to_python(struct module_state *state, gn_memory_block *block);
 
 #endif

@@ -70,6 +70,22 @@ PyObject *error_raise(const struct module_state *state, gn_status status)
     return NULL;
 }
 
+PyObject *none_or_raise(PyObject *self, gn_status status)
+{
+    if (status != GN_OK)
+        return error_raise(module_state_of_object(self), status);
+    Py_RETURN_NONE;
+}
+
+PyObject *ready_or_raise(PyObject *self, gn_status status)
+{
+    if (status != GN_OK && status != GN_ERROR_NOT_READY)
+        return error_raise(module_state_of_object(self), status);
+    return PyBool_FromLong(status == GN_OK);
+}
+
+/* ---- arguments ------------------------------------------------------------------------------ */
+
 int size_from_python(PyObject *object, const char *what, size_t *size)
 {
     PyObject *number = PyNumber_Index(object);
@@ -86,6 +102,53 @@ int size_from_python(PyObject *object, const char *what, size_t *size)
     }
     Py_DECREF(number);
     return is_wrong ? -1 : 0;
+}
+
+static int keyword_take(const struct signature *signature, PyObject *name, PyObject *value,
+                        PyObject *taken[2])
+{
+    for (int i = 0; i < 2 && signature->names[i] != NULL; i++) {
+        if (PyUnicode_CompareWithASCIIString(name, signature->names[i]) != 0)
+            continue;
+        if (taken[i] != NULL) {
+            PyErr_Format(PyExc_TypeError, "%s() got two values for the argument '%U'",
+                         signature->function, name);
+            return -1;
+        }
+        taken[i] = value;
+        return 0;
+    }
+    PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'",
+                 signature->function, name);
+    return -1;
+}
+
+int arguments_take(const struct signature *signature, PyObject *const *arguments, Py_ssize_t count,
+                   PyObject *keywords, PyObject *taken[2])
+{
+    int capacity = signature->names[1] != NULL ? 2 : 1;
+    if (count > capacity) {
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %d arguments (%zd given)",
+                     signature->function, capacity, count);
+        return -1;
+    }
+    taken[0] = count > 0 ? arguments[0] : NULL;
+    taken[1] = count > 1 ? arguments[1] : NULL;
+    Py_ssize_t keyword_count = keywords != NULL ? PyTuple_Size(keywords) : 0;
+    for (Py_ssize_t i = 0; i < keyword_count; i++)
+        if (keyword_take(signature, PyTuple_GetItem(keywords, i), arguments[count + i], taken) < 0)
+            return -1;
+    for (int i = 0; i < capacity; i++) {
+        if (taken[i] != NULL)
+            continue;
+        if (i < signature->required) {
+            PyErr_Format(PyExc_TypeError, "%s() is missing the argument '%s'", signature->function,
+                         signature->names[i]);
+            return -1;
+        }
+        taken[i] = Py_None;
+    }
+    return 0;
 }
 
 /* ---- objects and texts ---------------------------------------------------------------------- */
@@ -118,4 +181,12 @@ const char *text_from_python(PyObject *text)
         return NULL;
     }
     return utf8;
+}
+
+int list_append(PyObject **list, PyObject *item)
+{
+    if (item == NULL || PyList_Append(*list, item) < 0)
+        Py_CLEAR(*list);
+    Py_XDECREF(item);
+    return *list != NULL ? 0 : -1;
 }

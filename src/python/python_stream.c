@@ -25,22 +25,6 @@ static struct event_object *event_of(PyObject *object)
     return (struct event_object *)object;
 }
 
-/* None, or the exception for a failed status. */
-static PyObject *none_or_raise(PyObject *self, gn_status status)
-{
-    if (status != GN_OK)
-        return error_raise(module_state_of_object(self), status);
-    Py_RETURN_NONE;
-}
-
-/* True when complete, False when not ready, or an exception. */
-static PyObject *ready_or_raise(PyObject *self, gn_status status)
-{
-    if (status != GN_OK && status != GN_ERROR_NOT_READY)
-        return error_raise(module_state_of_object(self), status);
-    return PyBool_FromLong(status == GN_OK);
-}
-
 /* ---- Stream --------------------------------------------------------------------------------- */
 
 /* Takes over one reference to the stream, also when it fails. */

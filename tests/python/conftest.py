@@ -42,13 +42,15 @@ def build() -> Path:
 
 
 @pytest.fixture
-def fresh():
+def fresh(tmp_path_factory):
     """Run Python code in a fresh interpreter; gives the finished process, checked unless told."""
+    script = tmp_path_factory.mktemp("fresh") / "script.py"  # a file: tracebacks show its lines
 
     def run(code: str, check: bool = True, **environment: str) -> subprocess.CompletedProcess:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("GENESIS_")}
+        script.write_text(code)
         finished = subprocess.run(
-            [sys.executable, "-c", code],
+            [sys.executable, script],
             env=kept | environment,
             capture_output=True,
             text=True,
@@ -59,6 +61,79 @@ def fresh():
         return finished
 
     return run
+
+
+MEMORY_PRELUDE = """
+import ctypes, gc, io, os, sys, threading, time
+import genesis
+from genesis import cuda
+from genesis.ndarray.cuda_memory_manager import *
+KiB, MiB = 1 << 10, 1 << 20
+mm = get_memory_manager()
+def raises(kind, text, call, *arguments, **keywords):
+    try:
+        call(*arguments, **keywords)
+    except kind as error:
+        assert text in str(error), error
+        return error
+    raise AssertionError(f"{call} raised nothing")
+def all_is_freed():
+    end = time.monotonic() + 30     # what nobody took is freed when it arrives
+    while mm.statistics()["live_count"] and time.monotonic() < end:
+        time.sleep(0.001)
+    return mm.statistics()["live_count"] == 0
+def run_threads(count, work):
+    failures = []
+    def guarded(index):
+        try:
+            work(index)
+        except BaseException as error:
+            failures.append(error)
+    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(count)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+    assert not failures, failures
+"""
+NO_DRIVER = str(ROOT / "no-such-driver" / "libcuda.so.1")
+PLACES = {
+    "cpu": {"GENESIS_CUDA_DRIVER": NO_DRIVER},
+    "sim": {"GENESIS_CUDA_DRIVER": "sim"},
+    "sim-pool": {"GENESIS_CUDA_DRIVER": "sim", "GENESIS_CUDA_ALLOCATOR": "pool"},
+    "sim-direct": {"GENESIS_CUDA_DRIVER": "sim", "GENESIS_CUDA_ALLOCATOR": "direct"},
+}
+
+
+def memory_runner(fresh, place: str):
+    """Run code about memory in a fresh interpreter on one of PLACES."""
+    if place != "cpu" and not (BUILD / "libgenesis_sim.so").exists():
+        pytest.skip("the build has no simulator")
+
+    def run(code: str, **environment: str) -> subprocess.CompletedProcess:
+        finished = fresh(MEMORY_PRELUDE + code, **PLACES[place] | environment)
+        unexpected = [line for line in finished.stderr.splitlines() if "leak:" not in line]
+        assert not unexpected, finished.stderr
+        return finished
+
+    run.place = place
+    return run
+
+
+@pytest.fixture(params=["cpu", "sim", "sim-pool"])
+def memory(fresh, request):
+    """Run code about memory on the CPU and on the simulated GPU, with caches."""
+    return memory_runner(fresh, request.param)
+
+
+@pytest.fixture(params=PLACES)
+def any_memory(fresh, request):
+    """The same, and under the direct policy, which caches nothing."""
+    return memory_runner(fresh, request.param)
+
+
+@pytest.fixture
+def simulated_memory(fresh):
+    """The same, on the simulated GPU with its default policy only."""
+    return memory_runner(fresh, "sim")
 
 
 @pytest.fixture

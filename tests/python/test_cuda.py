@@ -66,12 +66,13 @@ second = get_memory_manager()
 assert first.device == "cuda:0" and second.device == "cuda:1" == genesis.memory_manager.device
 address = allocate_memory(1 << 20)
 assert cuda.memory_allocated() == cuda.memory_allocated(1) == 1 << 20
-assert cuda.memory_allocated(0) == 0 and cuda.memory_reserved() == 1 << 20
+assert cuda.memory_allocated(0) == 0 and cuda.memory_reserved() >= 1 << 20
 raises(ValueError, "cuda:0", first.free_memory, address)
 free_memory(address)
 assert cuda.memory_allocated() == 0 and cuda.max_memory_allocated() == 1 << 20
 raises(genesis.OutOfMemoryError, "out of memory", allocate_memory, 65 << 20)
 assert cuda.memory_stats()["num_ooms"] == 1
+cuda.empty_cache()
 assert cuda.memory_stats()["free"] == 64 << 20
 """)
 
@@ -183,7 +184,7 @@ def test_info(fresh, fake_driver):
     text = fresh(code, GENESIS_CUDA_DRIVER=fake_driver, GENESIS_CUDA_ZERO="on").stdout
     for word in ("cpu:", "cuda:0:", "cuda:1:", "CUDA driver: 13.0", "NVRTC", "cuBLASLt"):
         assert word in text
-    assert "GENESIS_CUDA_ZERO=on" in text and "direct" in text
+    assert "GENESIS_CUDA_ZERO=on" in text and "policy" in text
 
 
 def test_a_child_is_not_sent_to_the_cpu(fake):

@@ -9,7 +9,26 @@ import sys
 import pytest
 
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-MODULES = ["genesis", "genesis.cuda", "genesis.ndarray.cuda_memory_manager", "genesis._C"]
+MODULES = [
+    "genesis",
+    "genesis.cpu",
+    "genesis.cuda",
+    "genesis.ndarray.cuda_memory_manager",
+    "genesis._memory_views",
+    "genesis._memory_pools",
+    "genesis._memory",
+    "genesis._types",
+    "genesis._C",
+]
+CLASSES = [
+    "device",
+    "Stream",
+    "Event",
+    "MemoryManager",
+    "MemoryRequest",
+    "MemoryBlock",
+    "GraphPool",
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -18,11 +37,7 @@ def test_docstrings_run(name):
     tests = doctest.DocTestFinder(exclude_empty=True).find(module, name)
     if name == "genesis._C":  # its classes say they live where users find them
         finder = doctest.DocTestFinder()
-        tests = [
-            t
-            for c in ("device", "Stream", "Event", "MemoryManager")
-            for t in finder.find(getattr(module, c), c, module=False)
-        ]
+        tests = [t for c in CLASSES for t in finder.find(getattr(module, c), c, module=False)]
     runner = doctest.DocTestRunner()
     for test in tests:
         runner.run(test)

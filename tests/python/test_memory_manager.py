@@ -1,4 +1,4 @@
-"""genesis.ndarray.cuda_memory_manager: the direct memory manager from Python."""
+"""genesis.ndarray.cuda_memory_manager on the CPU, in this process."""
 
 import ctypes
 import os
@@ -38,13 +38,13 @@ def test_the_document_example():
     from genesis.ndarray.cuda_memory_manager import allocate_memory, free_memory, memory_stats
 
     nbytes = 1 << 20
-    before = memory_stats()["allocated"]
+    before = memory_stats()["requested"]
     ptr = allocate_memory(nbytes)
     assert isinstance(ptr, int)
     stats = memory_stats()
-    assert stats["allocated"] == before + nbytes
+    assert stats["requested"] == before + nbytes
     free_memory(ptr)
-    assert memory_stats()["allocated"] == before
+    assert memory_stats()["requested"] == before
 
 
 def test_memory_is_usable(manager):
@@ -129,28 +129,12 @@ def test_peaks(manager):
 def test_stats_agree(manager):
     address = manager.allocate_memory(12345)
     stats = manager.memory_stats()
-    assert stats["allocated"] == stats["allocated_bytes.all.current"] == stats["reserved"]
+    assert stats["allocated"] == stats["allocated_bytes.all.current"] <= stats["reserved"]
     assert stats["peak_allocated"] == stats["allocated_bytes.all.peak"]
     assert stats["allocation.all.current"] == manager.get_statistics().live_blocks
-    assert stats["fragmentation"] == 0 and stats["cached"] == 0 and stats["free"] > 0
+    assert stats["cached"] + stats["allocated"] + stats["pending"] == stats["reserved"]
+    assert 0 <= stats["fragmentation"] < 1 and stats["free"] > 0
     manager.free_memory(address)
-
-
-def test_streams_of_another_device_are_refused(manager, fresh, fake_driver):
-    code = """
-import genesis
-from genesis.ndarray.cuda_memory_manager import CUDAMemoryManager
-for stream in (genesis.cuda.Stream("cuda:0"), genesis.cuda.Stream("cpu")):
-    try:
-        CUDAMemoryManager("cuda:1").allocate_memory(10, stream)
-    except ValueError as error:
-        assert "two devices" in str(error)
-    else:
-        raise AssertionError
-"""
-    fresh(code, GENESIS_CUDA_DRIVER=fake_driver)
-    with pytest.raises(TypeError):
-        manager.allocate_memory(10, "stream")
 
 
 def test_eight_threads(manager):
@@ -231,7 +215,22 @@ class Model(RuleBasedStateMachine):
     def books_agree(self):
         now = self.manager.statistics()
         assert now["live_count"] - self.start["live_count"] == len(self.live)
-        assert now["live_bytes"] - self.start["live_bytes"] == sum(self.live.values())
+        requested = now["requested_bytes"] - self.start["requested_bytes"]
+        assert requested == sum(self.live.values())
+        assert now["live_bytes"] - self.start["live_bytes"] >= requested
+        idle = now["cached_bytes"] + now["pending_bytes"]
+        assert now["reserved_bytes"] == now["live_bytes"] + idle
+
+    @rule(data=st.data())
+    def give_back(self, data):
+        call = data.draw(st.sampled_from(["collect", "coalesce", "trim", "compact"]))
+        getattr(self.manager, call)()
+
+    @rule(sizes=st.lists(st.integers(0, 100_000), max_size=5))
+    def allocate_batch(self, sizes):
+        for address, size in zip(self.manager.allocate_batch(sizes), sizes, strict=True):
+            assert address not in self.live
+            self.live[address] = size
 
     def teardown(self):
         for address in self.live:
