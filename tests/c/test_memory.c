@@ -575,7 +575,7 @@ static void test_history_is_bounded(void)
     for (int i = 0; i < COUNT; i++)
         block_free(pointers[i]);
     if (suite.policy->is_pooled) {
-        CHECK(gni_host_live_count() <= live); /* a free remembers nothing in memory of its own */
+        CHECK(gni_host_live_count() < live + COUNT / 4); /* an event for some of them, no more */
         for (int i = 0; i < COUNT; i++) {
             gn_status status = gn_memory_free(suite.manager, pointers[i]);
             CHECK(status == GN_ERROR_DOUBLE_FREE || status == GN_ERROR_INVALID_POINTER);
