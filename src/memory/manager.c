@@ -160,6 +160,15 @@ static gn_status direct_ensure(gn_memory_manager *manager)
     return manager->direct != NULL ? GN_OK : gni_direct_create(manager, &manager->direct);
 }
 
+/* The settings are good, and the engine that they name is there. */
+static void config_apply(gn_memory_manager *manager, const gn_memory_config *config)
+{
+    gni_pool_configure(manager->pool, config);
+    if (manager->direct != NULL)
+        gni_direct_set_limit(manager->direct, gni_pool_limit(manager->pool));
+    atomic_store(&manager->is_direct, config->strategy == GN_MEMORY_DIRECT);
+}
+
 gn_status gni_manager_create(gn_device *device, bool is_pinned, const char *policy,
                              gn_memory_manager **out)
 {
@@ -177,8 +186,7 @@ gn_status gni_manager_create(gn_device *device, bool is_pinned, const char *poli
     if (status == GN_OK && is_direct) {
         gn_memory_config config = *gni_pool_config(manager->pool);
         config.strategy = GN_MEMORY_DIRECT;
-        gni_pool_configure(manager->pool, &config);
-        gni_direct_set_limit(manager->direct, gni_pool_limit(manager->pool));
+        config_apply(manager, &config);
     }
     if (status != GN_OK) {
         gni_pool_destroy(manager->pool);
@@ -363,17 +371,13 @@ gn_status gn_memory_configure(gn_memory_manager *manager, const gn_memory_config
     GN_CHECK_ARGUMENT(is_fraction(config->cleanup_threshold) &&
                           is_fraction(config->coalescing_threshold),
                       "thresholds must be from 0 to 1");
-    bool is_direct = config->strategy == GN_MEMORY_DIRECT;
-    if (is_direct) {
+    if (config->strategy == GN_MEMORY_DIRECT) {
         gni_mutex_lock(&managers_mutex);
         gn_status status = direct_ensure(manager);
         gni_mutex_unlock(&managers_mutex);
         GN_TRY(status);
     }
-    gni_pool_configure(manager->pool, config);
-    if (manager->direct != NULL)
-        gni_direct_set_limit(manager->direct, gni_pool_limit(manager->pool));
-    atomic_store(&manager->is_direct, is_direct);
+    config_apply(manager, config);
     return GN_OK;
 }
 

@@ -67,15 +67,22 @@ static void peak_raise(_Atomic(uint64_t) *peak, uint64_t value)
         ;
 }
 
+static void peaks_raise(struct gni_pool *pool, const struct totals *sum)
+{
+    if (sum->live_bytes > 0)
+        peak_raise(&pool->live_peak, (uint64_t)sum->live_bytes);
+    if (sum->alloc_count > sum->free_count)
+        peak_raise(&pool->live_count_peak, sum->alloc_count - sum->free_count);
+    if (sum->alloc_bytes > sum->free_bytes)
+        peak_raise(&pool->requested_peak, sum->alloc_bytes - sum->free_bytes);
+}
+
 void gni_pool_peaks_raise(struct gni_pool *pool, uint64_t *live_bytes, uint64_t *live_count)
 {
     struct totals sum = totals_read(pool);
+    peaks_raise(pool, &sum);
     *live_bytes = sum.live_bytes > 0 ? (uint64_t)sum.live_bytes : 0;
     *live_count = sum.alloc_count > sum.free_count ? sum.alloc_count - sum.free_count : 0;
-    peak_raise(&pool->live_peak, *live_bytes);
-    peak_raise(&pool->live_count_peak, *live_count);
-    if (sum.alloc_bytes > sum.free_bytes)
-        peak_raise(&pool->requested_peak, sum.alloc_bytes - sum.free_bytes);
 }
 
 static size_t heaps_largest(const struct gni_space *space)
@@ -94,10 +101,9 @@ static size_t heaps_largest(const struct gni_space *space)
 
 void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics)
 {
-    uint64_t live_bytes, live_count;
     gni_pool_lock(pool);
-    gni_pool_peaks_raise(pool, &live_bytes, &live_count);
     struct totals sum = totals_read(pool);
+    peaks_raise(pool, &sum); /* of the same reading: nothing is above its peak */
     gn_memory_statistics now = pool->counts;
     now.live_bytes = sum.live_bytes > 0 ? (uint64_t)sum.live_bytes : 0;
     now.live_count = sum.alloc_count - sum.free_count;

@@ -9,6 +9,7 @@
  *   the gate is opened. So the default stream is held, with it every blocking stream, and any other
  *   stream that waits for an event of the default stream.
  */
+#include "books.h"
 #include "child.h"
 
 #include "base/host.h"
@@ -25,7 +26,8 @@
 
 static gn_device *device;
 static gn_stream *default_stream;
-static size_t idle_live_count; /* of host blocks, while no stream and no event is alive */
+static gn_memory_manager *cpu_manager;
+static size_t idle_live_count; /* of host blocks, while no block, stream and event is alive */
 
 /* ---- helpers -------------------------------------------------------------------------------- */
 
@@ -53,13 +55,11 @@ static bool bytes_are(const void *bytes, int value, size_t count)
     return true;
 }
 
-/* Nothing is left. A stream's thread frees its queue after the stream is gone: soon, not at once.
- */
+/* Nothing is left, once the memory manager gives up what it keeps. */
 static bool live_count_settles(void)
 {
-    for (int i = 0; i < 20000 && gni_host_live_count() != idle_live_count; i++)
-        (void)usleep(500);
-    return gni_host_live_count() == idle_live_count;
+    CHECK_OK(gni_manager_clear(cpu_manager));
+    return books_settle(cpu_manager, idle_live_count);
 }
 
 /* ---- the gate ------------------------------------------------------------------------------- */
@@ -1220,16 +1220,16 @@ static void test_fork_while_threads_submit(void)
 /* Opens the device, and makes what lives for ever from its first use on, to count it. */
 static void device_start(void)
 {
-    gn_memory_manager *manager = NULL;
     void *pointer = NULL;
     CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &device));
     CHECK_OK(gn_stream_get_default(device, &default_stream));
-    CHECK_OK(gn_memory_manager_get(device, &manager));
-    CHECK_OK(gn_memory_alloc(manager, 1, NULL, &pointer));
-    CHECK_OK(gn_memory_free(manager, pointer));
+    CHECK_OK(gn_memory_manager_get(device, &cpu_manager));
+    CHECK_OK(gn_memory_alloc(cpu_manager, 1, NULL, &pointer));
+    CHECK_OK(gn_memory_free(cpu_manager, pointer));
+    CHECK_OK(gni_manager_clear(cpu_manager));
     CHECK_OK(gn_host_alloc(device, 1, &pointer));
     CHECK_OK(gn_host_free(device, pointer));
-    idle_live_count = gni_host_live_count();
+    idle_live_count = books_count(cpu_manager);
 }
 
 int main(void)

@@ -2,8 +2,9 @@
  * test_cuda.c: GPUs as devices, on the stand-in of tests/fake with two devices of 64 MiB.
  *
  * Every slot is used, its data are verified, and the calling thread's contexts must be afterwards
- * what they were before. What the options change runs in children, before this process starts the
- * driver itself. Failures that the driver reports are in test_cuda_faults.c.
+ * what they were before. What the options change runs in children with each policy, before this process
+ * starts the driver itself; it then has the policy direct, where each block is one call of the driver.
+ * Failures that the driver reports are in test_cuda_faults.c.
  */
 #include "check.h"
 #include "child.h"
@@ -917,41 +918,65 @@ static void test_reopening_is_not_seen(void)
     devices_open();
 }
 
-/* ---- options, each in a process of its own -------------------------------------------------- */
+/* ---- options, each in a process of its own, with each policy --------------------------------- */
 
-static gn_memory_manager *option_manager(const char *name, const char *value)
+static const char *const policies[] = {"direct", "pool", "virtual"};
+
+static bool is_direct(const gn_memory_manager *manager)
+{
+    return strcmp(gn_memory_manager_get_policy(manager), "direct") == 0;
+}
+
+static gn_memory_manager *option_manager(const char *policy, const char *name, const char *value)
 {
     gn_memory_manager *manager = NULL;
+    CHECK(setenv("GENESIS_CUDA_ALLOCATOR", policy, 1) == 0);
     CHECK(setenv(name, value, 1) == 0);
     check_failures = 0;
     devices_open();
     CHECK_OK(gn_memory_manager_get(first, &manager));
+    CHECK_TEXT(gn_memory_manager_get_policy(manager), policy);
     return manager;
 }
 
-static void option_fraction(void *unused)
+static uint64_t reserved_bytes(gn_memory_manager *manager)
 {
-    (void)unused;
+    gn_memory_statistics now = {.reserved_bytes = UINT64_MAX};
+    CHECK_OK(gn_memory_get_statistics(manager, &now));
+    return now.reserved_bytes;
+}
+
+/* Calls that bring memory, whatever the policy. */
+static long memory_calls(void)
+{
+    return fake.call_count("cuMemAlloc") + fake.call_count("cuMemCreate");
+}
+
+static void option_fraction(void *policy)
+{
     void *a, *b;
-    gn_memory_manager *manager = option_manager("GENESIS_CUDA_MEMORY_FRACTION", "0.25");
+    gn_memory_manager *manager = option_manager(policy, "GENESIS_CUDA_MEMORY_FRACTION", "0.25");
     CHECK_OK(gn_memory_alloc(manager, 10 * MIB, NULL, &a));
-    long calls = fake.call_count("cuMemAlloc");
+    long calls = memory_calls();
+    CHECK(calls > 0);
     CHECK_STATUS(gn_memory_alloc(manager, 6 * MIB + 1, NULL, &b), GN_ERROR_OUT_OF_MEMORY);
     CHECK_DETAIL("GENESIS_CUDA_MEMORY_FRACTION");
-    CHECK_U64(fake.call_count("cuMemAlloc"), calls);
+    CHECK_U64(memory_calls(), calls);
     CHECK_OK(gn_memory_alloc(manager, 6 * MIB, NULL, &b));
     CHECK_OK(gn_memory_free(manager, a));
     CHECK_OK(gn_memory_alloc(manager, 10 * MIB, NULL, &a));
+    CHECK_U64(reserved_bytes(manager), 16 * MIB);
     CHECK_OK(gn_shutdown(NULL));
     exit(check_failures == 0 ? 0 : 1);
 }
 
-/* All bytes of a fresh block, also of one whose address was used before. */
-static void fresh_bytes_check(gn_memory_manager *manager, unsigned char expected)
+/* All bytes of a fresh block, and of one whose address was used before. */
+static void fresh_bytes_check(gn_memory_manager *manager, unsigned char fresh, unsigned char used)
 {
     unsigned char bytes[1001];
     for (int round = 0; round < 2; round++) {
         void *pointer;
+        unsigned char expected = round == 0 ? fresh : used;
         CHECK_OK(gn_memory_alloc(manager, sizeof bytes, NULL, &pointer));
         bytes_from(bytes, pointer, sizeof bytes);
         size_t wrong = 0;
@@ -969,44 +994,86 @@ static void fill_fault_check(gn_memory_manager *manager)
     static const char *const functions[] = {"cuMemsetD8Async", "cuStreamSynchronize"};
     for (int i = 0; i < 2; i++) {
         void *pointer = NULL;
+        CHECK_OK(gn_memory_trim(manager, 0, NULL));
         fake.fail(functions[i], 1, CUDA_ERROR_UNKNOWN, 0);
         CHECK_STATUS(gn_memory_alloc(manager, 100, NULL, &pointer), GN_ERROR_DRIVER);
         CHECK(strstr(gn_error_detail(), functions[i]) != NULL);
-        CHECK(pointer == NULL && fake.live_allocations() == 0);
+        CHECK(pointer == NULL && free_bytes_of(first) == TOTAL);
+        CHECK_U64(reserved_bytes(manager), 0);
         fake.fail(NULL, 0, 0, 0);
     }
 }
 
-static void option_zero(void *unused)
+/* What a block holds that was used before: a pool hands out the same bytes again. */
+static unsigned char used_byte(const gn_memory_manager *manager, unsigned char fresh)
 {
-    (void)unused;
-    gn_memory_manager *manager = option_manager("GENESIS_CUDA_ZERO", "on");
-    fresh_bytes_check(manager, 0);
+    return is_direct(manager) ? fresh : 0x77;
+}
+
+static void option_zero(void *policy)
+{
+    gn_memory_manager *manager = option_manager(policy, "GENESIS_CUDA_ZERO", "on");
+    fresh_bytes_check(manager, 0, used_byte(manager, 0));
     fill_fault_check(manager);
+    fresh_bytes_check(manager, 0, used_byte(manager, 0));
     exit(check_failures == 0 ? 0 : 1);
 }
 
-static void option_poison(void *unused)
+static void option_poison(void *policy)
 {
-    (void)unused;
-    fresh_bytes_check(option_manager("GENESIS_DEBUG", "poison"), 0xD0);
+    fresh_bytes_check(option_manager(policy, "GENESIS_DEBUG", "poison"), 0xD0, 0xD0);
     exit(check_failures == 0 ? 0 : 1);
 }
 
-static void option_none(void *unused)
+static void option_none(void *policy)
 {
-    (void)unused;
-    fresh_bytes_check(option_manager("GENESIS_CUDA_ZERO", "off"), 0xA5); /* as the driver gave it */
+    gn_memory_manager *manager = option_manager(policy, "GENESIS_CUDA_ZERO", "off");
+    fresh_bytes_check(manager, 0xA5, used_byte(manager, 0xA5)); /* as the driver gave it */
+    exit(check_failures == 0 ? 0 : 1);
+}
+
+/* What the driver does not take back stays in the books, and its device stays open. */
+static void shutdown_faults(void *policy)
+{
+    static const char *const functions[] = {"cuMemFree", "cuMemUnmap", "cuMemRelease",
+                                            "cuMemAddressFree"};
+    gn_memory_manager *manager = option_manager(policy, "GENESIS_LOG", "error");
+    int faults = 0;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        void *pointer;
+        size_t leaked = 12345;
+        CHECK_OK(gn_memory_alloc(manager, 1000, NULL, &pointer));
+        CHECK_OK(gn_memory_alloc(manager, 9 * MIB, NULL, &pointer));
+        fake.fail(functions[i], 1, CUDA_ERROR_UNKNOWN, 0);
+        gn_status status = gn_shutdown(&leaked);
+        CHECK(status == (fake.fault_count() > 0 ? GN_ERROR_DRIVER : GN_OK));
+        if (fake.fault_count() > 0) {
+            faults++;
+            CHECK_U64(leaked, 12345);
+            CHECK(is_active(0) && fake.live_allocations() > 0);
+            CHECK_U64(reserved_bytes(manager), TOTAL - free_bytes_of(first));
+        }
+        fake.fail(NULL, 0, 0, 0);
+        CHECK_OK(gn_shutdown(NULL));
+        CHECK_U64(fake.live_allocations(), 0);
+        CHECK(!is_active(0));
+        CHECK_U64(reserved_bytes(manager), 0);
+    }
+    CHECK_U64(faults, strcmp(policy, "virtual") == 0 ? 3 : 1);
     exit(check_failures == 0 ? 0 : 1);
 }
 
 static void test_options(void)
 {
     static struct child_result result;
-    void (*const bodies[])(void *) = {option_fraction, option_zero, option_poison, option_none};
+    void (*const bodies[])(void *) = {option_fraction, option_zero, option_poison, option_none,
+                                      shutdown_faults};
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
-        child_run(bodies[i], NULL, &result);
-        CHECK(child_is_ok(&result));
+        for (size_t p = 0; p < sizeof policies / sizeof *policies; p++) {
+            child_run(bodies[i], (void *)(uintptr_t)policies[p], &result);
+            if (!child_is_ok(&result))
+                fprintf(stderr, "    with the policy %s\n", policies[p]);
+        }
     }
 }
 
@@ -1014,6 +1081,7 @@ int main(void)
 {
     CHECK(setenv("GENESIS_CUDA_DRIVER", FAKE, 1) == 0);
     RUN(test_options); /* first: its children start the driver themselves */
+    CHECK(setenv("GENESIS_CUDA_ALLOCATOR", "direct", 1) == 0);
     devices_open();
     RUN(test_properties);
     RUN(test_device_is_the_same);

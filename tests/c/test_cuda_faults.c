@@ -4,7 +4,8 @@
  * A scenario is a life of some objects. For each driver function the nth call of it fails, for n
  * from 1 until the scenario no longer gets that far. After each failure: the error names the
  * function and the driver's result, nothing has leaked, the calling thread's contexts are as they
- * were, and the same scenario succeeds.
+ * were, and the same scenario succeeds. Memory comes from the policy direct, where each block is one
+ * call of the driver.
  *
  * Results after which a device is lost are tried in children, as the loss is for ever.
  */
@@ -688,6 +689,7 @@ static void test_lost_devices(void)
 int main(void)
 {
     CHECK(setenv("GENESIS_CUDA_DRIVER", FAKE, 1) == 0);
+    CHECK(setenv("GENESIS_CUDA_ALLOCATOR", "direct", 1) == 0);
     RUN(test_lost_devices); /* first: its children start the driver themselves */
     devices_open();
     RUN(test_manager_faults);
