@@ -61,14 +61,17 @@ struct gn_stream {
 /* What the fast path of the memory manager keeps for each thread, in one place: finding it costs a call
  * where the library was loaded late. */
 struct gni_thread {
-    uint64_t stream_epoch;    /* how often the thread has changed its current streams */
-    struct gni_cache *cache;  /* that it used last; NULL: none yet */
+    uint64_t stream_epoch;   /* how often the thread has changed its current streams */
+    struct gni_cache *cache; /* that it used last; NULL: none yet */
 };
 
 extern _Thread_local struct gni_thread gni_thread;
 
 /* A layer above wants to know, before it happens, that a stream of ours is destroyed. */
 void gni_stream_set_end_hook(void (*hook)(gn_stream *stream));
+
+/* ... and that somebody is about to learn a stream's handle, for the first time. */
+void gni_stream_set_share_hook(void (*hook)(gn_stream *stream));
 
 struct gn_event {
     gn_device *device;
