@@ -104,8 +104,6 @@ gn_status gni_heap_get(struct gni_space *space, gn_stream *stream, struct gni_he
     struct gni_heap *heap = gni_map_find(&space->heaps_by_key, key);
     if (heap == NULL)
         GN_TRY(gni_heap_create(space, key, stream, &heap));
-    heap->is_capturable |=
-        heap->is_foreign || atomic_load_explicit(&stream->is_shared, memory_order_relaxed);
     *out = heap;
     return GN_OK;
 }
@@ -157,11 +155,11 @@ bool gni_heap_can_record(struct gni_heap *heap)
 {
     if (!heap_is_within_reach(heap))
         return false;
+    /* Always asked: the handle may have been taken since; and a record in the default stream would spoil
+     * the capture of a stream that is joined with it, which the question does not. */
     bool is_capturing = false;
-    if (heap->is_capturable &&
-        heap->stream.device->ops->stream_is_capturing(&heap->stream, &is_capturing) != GN_OK)
-        return false;
-    return !is_capturing;
+    gn_status status = heap->stream.device->ops->stream_is_capturing(&heap->stream, &is_capturing);
+    return status == GN_OK && !is_capturing;
 }
 
 void gni_heap_close(struct gni_heap *heap)

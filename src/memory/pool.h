@@ -111,7 +111,6 @@ struct gni_heap {
     gn_stream stream;      /* a copy, for calls of the device's table: the caller's may be gone */
     bool is_dead;          /* the stream was destroyed; nothing can be recorded in it */
     bool is_foreign;       /* another library's: it may be destroyed without our knowledge */
-    bool is_capturable;    /* somebody else knows the stream and may be capturing it */
     bool is_unknown;       /* something could not be recorded: only waiting for the device helps */
     uint64_t open;         /* the sequence of blocks that are freed now; no mark has it yet */
     unsigned open_count;   /* blocks that were given this sequence */
