@@ -515,8 +515,36 @@ static void spaces_pending_end(struct gni_pool *pool)
     }
 }
 
+/* Waits for the last event of a list of marks or uses. */
+static void event_wait(struct gni_pool *pool, const struct gni_mark *mark)
+{
+    (void)pool->device->ops->event_synchronize(mark->event); /* a poll tells whether it is done */
+}
+
+void gni_pool_drain(struct gni_pool *pool)
+{
+    gni_list_each (link, &pool->main.heaps) {
+        struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
+        gni_heap_close(heap);
+        if (!gni_list_is_empty(&heap->marks))
+            event_wait(pool, gni_container_of(heap->marks.prev, struct gni_mark, link));
+        gni_heap_poll(heap);
+        struct gni_use *use = NULL;
+        while ((use = heap_oldest_recorded(heap)) != NULL) {
+            event_wait(pool, use->mark);
+            if (pool->device->ops->event_query(use->mark->event) != GN_OK)
+                break;
+            uses_end(heap, use);
+        }
+    }
+}
+
 gn_status gni_pool_synchronize(struct gni_pool *pool)
 {
+    if (gni_pool_is_capturing(pool))
+        return gni_error(GN_ERROR_CAPTURE,
+                         "%s cannot be waited for while a graph is being captured",
+                         gni_device_label(pool->device).text);
     GN_TRY(pool->device->ops->synchronize(pool->device));
     gni_list_each (link, &pool->main.heaps)
         heap_complete(gni_container_of(link, struct gni_heap, link));

@@ -213,6 +213,9 @@ gn_status gni_space_of_stream(struct gni_pool *pool, gn_stream *stream,
                               struct gni_space **space) GN_NODISCARD;
 void gni_pool_clear_captures(struct gni_pool *pool, gn_status *first);
 
+/* Whether a stream that allocates from a private space is being captured now. */
+bool gni_pool_is_capturing(struct gni_pool *pool);
+
 /* Raises the peaks if what is live now is above. */
 void gni_pool_peaks_raise(struct gni_pool *pool);
 
@@ -311,8 +314,12 @@ bool gni_space_retire(struct gni_space *space, const struct gni_heap *except);
 /* A block of another heap, for which the need's stream is made to wait. NULL if there is none. */
 gn_memory_block *gni_space_steal(struct gni_space *space, struct gni_need *need);
 
-/* Waits for the device: everything that was freed is complete. */
+/* Waits for the device: everything that was freed is complete. Not while a graph is captured: that would
+ * spoil it. */
 gn_status gni_pool_synchronize(struct gni_pool *pool) GN_NODISCARD;
+
+/* Waits for what was freed, stream by stream, as far as that can be known: no capture minds. */
+void gni_pool_drain(struct gni_pool *pool);
 
 /* Notes that a block is used on another stream. */
 gn_status gni_block_use(gn_memory_block *block, gn_stream *stream) GN_NODISCARD;
