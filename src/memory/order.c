@@ -123,7 +123,8 @@ void gni_heap_destroy(struct gni_heap *heap)
 
 void gni_heap_settle(struct gni_heap *heap)
 {
-    if (heap->is_dead && heap->block_count == 0 && heap->use_count == 0)
+    bool can_go = heap->is_dead || heap->is_foreign; /* whose end nobody tells: it is made again */
+    if (can_go && heap->block_count == 0 && heap->use_count == 0)
         gni_heap_destroy(heap);
 }
 

@@ -288,7 +288,7 @@ gn_status gni_heap_get(struct gni_space *space, gn_stream *stream,
 gn_status gni_heap_create(struct gni_space *space, uint64_t key, const gn_stream *stream,
                           struct gni_heap **heap) GN_NODISCARD;
 
-/* Frees a heap that no block names, if its stream is gone. */
+/* Frees a heap that no block and no use names, if its stream is gone or may be. */
 void gni_heap_settle(struct gni_heap *heap);
 void gni_heap_destroy(struct gni_heap *heap);
 
