@@ -9,6 +9,7 @@
 #include "control.h"
 #include "device/cuda/cuda.h"
 #include "genesis/genesis.h"
+#include "memory/pool.h"
 
 #include <pthread.h>
 
@@ -195,6 +196,36 @@ static void context_leave(void)
 {
     CUcontext context;
     CHECK(cuda->cuCtxPopCurrent(&context) == CUDA_SUCCESS);
+}
+
+/* Streams of other libraries end without a word; what we know of them goes when their blocks are clean. */
+static void test_foreign_streams_come_and_go(void)
+{
+    for (int i = 0; i < 100; i++) {
+        CUstream raw = NULL;
+        gn_stream *stream = NULL;
+        context_enter();
+        CHECK(cuda->cuStreamCreateWithPriority(&raw, CU_STREAM_NON_BLOCKING, 0) == CUDA_SUCCESS);
+        context_leave();
+        CHECK_OK(gn_stream_from_handle(device, raw, &stream));
+        char *block = block_make(100000, stream);
+        fill(block, i, 100000, stream);
+        CHECK(holds(block, i, 100000, stream));
+        block_free(block);
+        gn_stream_release(stream);
+        context_enter();
+        CHECK(cuda->cuStreamDestroy(raw) == CUDA_SUCCESS);
+        context_leave();
+        CHECK_OK(gn_memory_collect(manager));
+    }
+    CHECK_OK(gn_device_synchronize(device));
+    CHECK_OK(gn_memory_collect(manager));
+    int count = 0;
+    gni_list_each (link, &manager->pool->main.heaps)
+        count++;
+    CHECK(count < 10);
+    all_goes_back();
+    findings_check();
 }
 
 static void capture_begin(gn_stream *stream, CUstreamCaptureMode mode)
@@ -624,6 +655,7 @@ int main(void)
     printf("policy %s\n", gn_memory_manager_get_policy(manager));
     RUN(test_record_stream);
     RUN(test_streams_come_and_go);
+    RUN(test_foreign_streams_come_and_go);
     RUN(test_out_of_memory);
     RUN(test_graph_with_pool);
     RUN(test_graph_with_side_stream);
