@@ -29,6 +29,7 @@ static _Thread_local gn_stream *current_stream[DEVICE_TYPE_COUNT][GNI_DEVICE_MAX
 _Thread_local struct gni_thread gni_thread;
 
 static _Atomic(void (*)(gn_stream *)) stream_end_hook;
+static _Atomic(void (*)(gn_stream *)) stream_share_hook;
 
 static pthread_key_t thread_key;
 static struct gni_once thread_key_once = GNI_ONCE_INIT;
@@ -249,6 +250,11 @@ void gni_stream_set_end_hook(void (*hook)(gn_stream *stream))
     atomic_store_explicit(&stream_end_hook, hook, memory_order_release);
 }
 
+void gni_stream_set_share_hook(void (*hook)(gn_stream *stream))
+{
+    atomic_store_explicit(&stream_share_hook, hook, memory_order_release);
+}
+
 /* Runs when a thread ends that has ever set a stream. */
 static void device_thread_end(void *unused)
 {
@@ -292,9 +298,11 @@ void *gn_stream_get_handle(gn_stream *stream)
 {
     if (stream->device->type != GN_DEVICE_CUDA)
         return NULL;
-    if (stream->kind == GNI_STREAM_OWNED) {
-        atomic_store(&stream->is_shared, true);
+    if (stream->kind == GNI_STREAM_OWNED && !atomic_exchange(&stream->is_shared, true)) {
+        void (*hook)(gn_stream *) = atomic_load_explicit(&stream_share_hook, memory_order_acquire);
         atomic_store(&stream->memory_key, 0);
+        if (hook != NULL)
+            hook(stream);
     }
     return stream->handle;
 }

@@ -70,6 +70,9 @@ extern _Thread_local struct gni_thread gni_thread;
 /* A layer above wants to know, before it happens, that a stream of ours is destroyed. */
 void gni_stream_set_end_hook(void (*hook)(gn_stream *stream));
 
+/* ... and that somebody is about to learn a stream's handle, for the first time. */
+void gni_stream_set_share_hook(void (*hook)(gn_stream *stream));
+
 struct gn_event {
     gn_device *device;
     unsigned flags; /* GN_EVENT_* */

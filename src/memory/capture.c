@@ -21,7 +21,6 @@ struct begun {
     gn_memory_pool *graph;
     gn_stream *stream; /* retained */
     void *handle;
-    bool was_shared;
 };
 
 static struct begun *begun_find(struct gni_pool *pool, const gn_stream *stream)
@@ -32,6 +31,18 @@ static struct begun *begun_find(struct gni_pool *pool, const gn_stream *stream)
             return begun;
     }
     return NULL;
+}
+
+bool gni_pool_is_capturing(struct gni_pool *pool)
+{
+    gni_list_each (link, &pool->begun) {
+        gn_stream *stream = gni_container_of(link, struct begun, link)->stream;
+        bool is_capturing = false;
+        if (stream->device->ops->stream_is_capturing(stream, &is_capturing) != GN_OK ||
+            is_capturing)
+            return true;
+    }
+    return false;
 }
 
 static gn_status space_create(struct gni_pool *pool, gn_memory_pool **out)
@@ -131,7 +142,7 @@ gn_status gn_memory_pool_begin(gn_memory_pool *graph, gn_stream *stream)
         gni_list_push_back(&pool->begun, &begun->link);
         graph->begun_count++;
         /* The fast path must not be taken: not for this object, nor for a thread's current stream. */
-        begun->was_shared = atomic_exchange(&stream->is_shared, true);
+        atomic_store(&stream->is_shared, true); /* for good: who captures it knows its handle */
         atomic_store(&stream->memory_key, 0);
         uint64_t key;
         struct gni_heap *heap = stream->device->ops->stream_id(stream, &key) == GN_OK
@@ -159,7 +170,6 @@ gn_status gn_memory_pool_end(gn_memory_pool *graph, gn_stream *stream)
     gn_stream *held = NULL;
     if (is_ours) {
         held = begun->stream;
-        atomic_store(&held->is_shared, begun->was_shared);
         gni_list_remove(&begun->link);
         graph->begun_count--;
         gni_host_free(begun);

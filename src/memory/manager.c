@@ -144,10 +144,23 @@ static void managers_stream_end(gn_stream *stream)
     managers_each(manager_stream_end, stream);
 }
 
+static void manager_stream_share(gn_memory_manager *manager, void *context)
+{
+    gn_stream *stream = context;
+    if (manager->device == stream->device && manager->pool != NULL)
+        gni_pool_stream_share(manager->pool, stream);
+}
+
+static void managers_stream_share(gn_stream *stream)
+{
+    managers_each(manager_stream_share, stream);
+}
+
 static void managers_start(void)
 {
     gni_fork_register(GNI_FORK_MEMORY, &managers_fork);
     gni_stream_set_end_hook(managers_stream_end);
+    gni_stream_set_share_hook(managers_stream_share);
 #ifdef GNI_DEBUG
     (void)atexit(managers_at_exit);
 #endif

@@ -104,8 +104,6 @@ gn_status gni_heap_get(struct gni_space *space, gn_stream *stream, struct gni_he
     struct gni_heap *heap = gni_map_find(&space->heaps_by_key, key);
     if (heap == NULL)
         GN_TRY(gni_heap_create(space, key, stream, &heap));
-    heap->is_capturable |=
-        heap->is_foreign || atomic_load_explicit(&stream->is_shared, memory_order_relaxed);
     *out = heap;
     return GN_OK;
 }
@@ -125,7 +123,8 @@ void gni_heap_destroy(struct gni_heap *heap)
 
 void gni_heap_settle(struct gni_heap *heap)
 {
-    if (heap->is_dead && heap->block_count == 0 && heap->use_count == 0)
+    bool can_go = heap->is_dead || heap->is_foreign; /* whose end nobody tells: it is made again */
+    if (can_go && heap->block_count == 0 && heap->use_count == 0)
         gni_heap_destroy(heap);
 }
 
@@ -157,11 +156,11 @@ bool gni_heap_can_record(struct gni_heap *heap)
 {
     if (!heap_is_within_reach(heap))
         return false;
+    /* Always asked: the handle may have been taken since; and a record in the default stream would spoil
+     * the capture of a stream that is joined with it, which the question does not. */
     bool is_capturing = false;
-    if (heap->is_capturable &&
-        heap->stream.device->ops->stream_is_capturing(&heap->stream, &is_capturing) != GN_OK)
-        return false;
-    return !is_capturing;
+    gn_status status = heap->stream.device->ops->stream_is_capturing(&heap->stream, &is_capturing);
+    return status == GN_OK && !is_capturing;
 }
 
 void gni_heap_close(struct gni_heap *heap)
@@ -516,8 +515,36 @@ static void spaces_pending_end(struct gni_pool *pool)
     }
 }
 
+/* Waits for the last event of a list of marks or uses. */
+static void event_wait(struct gni_pool *pool, const struct gni_mark *mark)
+{
+    (void)pool->device->ops->event_synchronize(mark->event); /* a poll tells whether it is done */
+}
+
+void gni_pool_drain(struct gni_pool *pool)
+{
+    gni_list_each (link, &pool->main.heaps) {
+        struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
+        gni_heap_close(heap);
+        if (!gni_list_is_empty(&heap->marks))
+            event_wait(pool, gni_container_of(heap->marks.prev, struct gni_mark, link));
+        gni_heap_poll(heap);
+        struct gni_use *use = NULL;
+        while ((use = heap_oldest_recorded(heap)) != NULL) {
+            event_wait(pool, use->mark);
+            if (pool->device->ops->event_query(use->mark->event) != GN_OK)
+                break;
+            uses_end(heap, use);
+        }
+    }
+}
+
 gn_status gni_pool_synchronize(struct gni_pool *pool)
 {
+    if (gni_pool_is_capturing(pool))
+        return gni_error(GN_ERROR_CAPTURE,
+                         "%s cannot be waited for while a graph is being captured",
+                         gni_device_label(pool->device).text);
     GN_TRY(pool->device->ops->synchronize(pool->device));
     gni_list_each (link, &pool->main.heaps)
         heap_complete(gni_container_of(link, struct gni_heap, link));

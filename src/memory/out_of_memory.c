@@ -117,7 +117,9 @@ static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memo
     struct gni_pool *pool = space->pool;
     pool->counts.retry_count++;
     (void)gni_caches_flush(pool, NULL);
-    if (gni_pool_synchronize(pool) == GN_OK) /* refused while a stream is being captured */
+    if (space == pool->capture || gni_pool_is_capturing(pool))
+        gni_pool_drain(pool);
+    else if (gni_pool_synchronize(pool) == GN_OK)
         gni_pool_unfold(pool);
     (void)gni_space_retire(&pool->main, space == &pool->main ? need->heap : NULL);
     *block = idle_take(space, need);

@@ -777,6 +777,21 @@ void gni_pool_stream_end(struct gni_pool *pool, gn_stream *stream)
     gni_pool_unlock(pool);
 }
 
+/* From now on each allocation asks whether the stream is being captured: the fast path must not be taken,
+ * also where a thread has come to its cache by its current stream. */
+void gni_pool_stream_share(struct gni_pool *pool, gn_stream *stream)
+{
+    uint64_t key;
+    if (stream->device->ops->stream_id(stream, &key) != GN_OK)
+        return;
+    gni_pool_lock(pool);
+    atomic_store(&stream->memory_key, 0);
+    struct gni_heap *heap = gni_map_find(&pool->main.heaps_by_key, key);
+    if (heap != NULL)
+        gni_caches_forget(pool, heap);
+    gni_pool_unlock(pool);
+}
+
 /* ---- configuration -------------------------------------------------------------------------- */
 
 const gn_memory_config *gni_pool_config(const struct gni_pool *pool)

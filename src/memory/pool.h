@@ -111,7 +111,6 @@ struct gni_heap {
     gn_stream stream;      /* a copy, for calls of the device's table: the caller's may be gone */
     bool is_dead;          /* the stream was destroyed; nothing can be recorded in it */
     bool is_foreign;       /* another library's: it may be destroyed without our knowledge */
-    bool is_capturable;    /* somebody else knows the stream and may be capturing it */
     bool is_unknown;       /* something could not be recorded: only waiting for the device helps */
     uint64_t open;         /* the sequence of blocks that are freed now; no mark has it yet */
     unsigned open_count;   /* blocks that were given this sequence */
@@ -218,6 +217,9 @@ gn_status gni_space_of_stream(struct gni_pool *pool, gn_stream *stream,
                               struct gni_space **space) GN_NODISCARD;
 void gni_pool_clear_captures(struct gni_pool *pool, gn_status *first);
 
+/* Whether a stream that allocates from a private space is being captured now. */
+bool gni_pool_is_capturing(struct gni_pool *pool);
+
 /* Raises the peaks if what is live now is above. */
 void gni_pool_peaks_raise(struct gni_pool *pool, uint64_t *live_bytes, uint64_t *live_count);
 
@@ -293,7 +295,7 @@ gn_status gni_heap_get(struct gni_space *space, gn_stream *stream,
 gn_status gni_heap_create(struct gni_space *space, uint64_t key, const gn_stream *stream,
                           struct gni_heap **heap) GN_NODISCARD;
 
-/* Frees a heap that no block names, if its stream is gone. */
+/* Frees a heap that no block and no use names, if its stream is gone or may be. */
 void gni_heap_settle(struct gni_heap *heap);
 void gni_heap_destroy(struct gni_heap *heap);
 
@@ -319,8 +321,12 @@ bool gni_space_retire(struct gni_space *space, const struct gni_heap *except);
 /* A block of another heap, for which the need's stream is made to wait. NULL if there is none. */
 gn_memory_block *gni_space_steal(struct gni_space *space, struct gni_need *need);
 
-/* Waits for the device: everything that was freed is complete. */
+/* Waits for the device: everything that was freed is complete. Not while a graph is captured: that would
+ * spoil it. */
 gn_status gni_pool_synchronize(struct gni_pool *pool) GN_NODISCARD;
+
+/* Waits for what was freed, stream by stream, as far as that can be known: no capture minds. */
+void gni_pool_drain(struct gni_pool *pool);
 
 /* Notes that a block is used on another stream. */
 gn_status gni_block_use(gn_memory_block *block, gn_stream *stream) GN_NODISCARD;

@@ -52,11 +52,20 @@ static inline struct gni_cuda_device *gni_cuda_device_of_stream(const gn_stream 
 /* One visit to a device's context. */
 struct gni_cuda_scope {
     struct gni_cuda_device *device;
-    bool is_pushed; /* the context was not current before */
+    bool is_pushed;           /* the context was not current before */
+    bool is_relaxed;          /* the thread's capture mode was another before */
+    CUstreamCaptureMode mode; /* it was this one */
 };
 
 /* Makes the context current. On failure nothing changed and leave must not be called. */
 gn_status gni_cuda_enter(struct gni_cuda_device *device, struct gni_cuda_scope *scope);
+
+/*
+ * The next call does not mind captures that are under way, and they do not mind it. For calls that the
+ * driver forbids during a capture because they might wait for it (and that then spoil it, be it another
+ * thread's), but which here have nothing to do with what is captured.
+ */
+void gni_cuda_relax(struct gni_cuda_scope *scope);
 
 /* Restores the caller's context and turns the result of a driver function into a status. */
 gn_status gni_cuda_leave(struct gni_cuda_scope *scope, const char *function, CUresult result);
@@ -71,6 +80,19 @@ gn_status gni_cuda_missing(const char *function);
         if (try_device->driver->functions.function == NULL)                          \
             return gni_cuda_missing(#function);                                      \
         GN_TRY(gni_cuda_enter(try_device, &try_scope));                              \
+        GN_TRY(gni_cuda_leave(&try_scope, #function,                                 \
+                              try_device->driver->functions.function(__VA_ARGS__))); \
+    } while (0)
+
+/* The same for a call that captures must not mind. */
+#define GNI_CUDA_TRY_RELAXED(cuda_device, function, ...)                             \
+    do {                                                                             \
+        struct gni_cuda_device *try_device = (cuda_device);                          \
+        struct gni_cuda_scope try_scope;                                             \
+        if (try_device->driver->functions.function == NULL)                          \
+            return gni_cuda_missing(#function);                                      \
+        GN_TRY(gni_cuda_enter(try_device, &try_scope));                              \
+        gni_cuda_relax(&try_scope);                                                  \
         GN_TRY(gni_cuda_leave(&try_scope, #function,                                 \
                               try_device->driver->functions.function(__VA_ARGS__))); \
     } while (0)

@@ -132,9 +132,20 @@ gn_status gni_cuda_enter(struct gni_cuda_device *device, struct gni_cuda_scope *
     return GN_OK;
 }
 
+/* A thread's mode is exchanged, so that two exchanges leave it as it was. */
+void gni_cuda_relax(struct gni_cuda_scope *scope)
+{
+    const struct gni_cuda_functions *functions = &scope->device->driver->functions;
+    scope->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    scope->is_relaxed = functions->cuThreadExchangeStreamCaptureMode != NULL &&
+                        functions->cuThreadExchangeStreamCaptureMode(&scope->mode) == CUDA_SUCCESS;
+}
+
 gn_status gni_cuda_leave(struct gni_cuda_scope *scope, const char *function, CUresult result)
 {
     struct gni_cuda_device *device = scope->device;
+    if (scope->is_relaxed)
+        (void)device->driver->functions.cuThreadExchangeStreamCaptureMode(&scope->mode);
     if (scope->is_pushed) {
         CUcontext popped;
         (void)device->driver->functions.cuCtxPopCurrent(&popped);

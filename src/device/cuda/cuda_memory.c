@@ -34,7 +34,7 @@ static void object_gone(gn_device *device)
 gn_status gni_cuda_memory_alloc(gn_device *device, size_t nbytes, void **pointer)
 {
     CUdeviceptr made;
-    GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemAlloc, &made, nbytes);
+    GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(device), cuMemAlloc, &made, nbytes);
     *pointer = pointer_of(made);
     return GN_OK;
 }
@@ -44,7 +44,7 @@ gn_status gni_cuda_memory_free(gn_device *device, void *pointer, size_t nbytes)
     (void)nbytes;
     if (gni_cuda_driver_is_gone())
         return GN_OK;
-    GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemFree, address_of(pointer));
+    GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(device), cuMemFree, address_of(pointer));
     return GN_OK;
 }
 
@@ -96,7 +96,7 @@ gn_status gni_cuda_virtual_granularity(gn_device *base, size_t *bytes)
 gn_status gni_cuda_virtual_reserve(gn_device *device, size_t nbytes, void **address)
 {
     CUdeviceptr made;
-    GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemAddressReserve, &made, nbytes, 0, 0, 0);
+    GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(device), cuMemAddressReserve, &made, nbytes, 0, 0, 0);
     object_made(device);
     *address = pointer_of(made);
     return GN_OK;
@@ -105,7 +105,8 @@ gn_status gni_cuda_virtual_reserve(gn_device *device, size_t nbytes, void **addr
 gn_status gni_cuda_virtual_release(gn_device *device, void *address, size_t nbytes)
 {
     if (!gni_cuda_driver_is_gone())
-        GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemAddressFree, address_of(address), nbytes);
+        GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(device), cuMemAddressFree, address_of(address),
+                             nbytes);
     object_gone(device);
     return GN_OK;
 }
@@ -115,7 +116,7 @@ gn_status gni_cuda_physical_create(gn_device *base, size_t nbytes, uint64_t *han
     struct gni_cuda_device *device = gni_cuda_device_of(base);
     CUmemAllocationProp kind = physical_kind(device);
     CUmemGenericAllocationHandle made;
-    GNI_CUDA_TRY(device, cuMemCreate, &made, nbytes, &kind, 0);
+    GNI_CUDA_TRY_RELAXED(device, cuMemCreate, &made, nbytes, &kind, 0);
     object_made(base);
     *handle = made;
     return GN_OK;
@@ -124,14 +125,15 @@ gn_status gni_cuda_physical_create(gn_device *base, size_t nbytes, uint64_t *han
 gn_status gni_cuda_physical_release(gn_device *device, uint64_t handle)
 {
     if (!gni_cuda_driver_is_gone())
-        GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemRelease, handle);
+        GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(device), cuMemRelease, handle);
     object_gone(device);
     return GN_OK;
 }
 
 gn_status gni_cuda_virtual_map(gn_device *device, void *address, size_t nbytes, uint64_t handle)
 {
-    GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemMap, address_of(address), nbytes, 0, handle, 0);
+    GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(device), cuMemMap, address_of(address), nbytes, 0,
+                         handle, 0);
     return GN_OK;
 }
 
@@ -139,7 +141,7 @@ gn_status gni_cuda_virtual_unmap(gn_device *device, void *address, size_t nbytes
 {
     if (gni_cuda_driver_is_gone())
         return GN_OK;
-    GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemUnmap, address_of(address), nbytes);
+    GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(device), cuMemUnmap, address_of(address), nbytes);
     return GN_OK;
 }
 
@@ -149,7 +151,7 @@ gn_status gni_cuda_virtual_grant(gn_device *base, void *address, size_t nbytes)
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     access.location.id = device->handle;
-    GNI_CUDA_TRY(device, cuMemSetAccess, address_of(address), nbytes, &access, 1);
+    GNI_CUDA_TRY_RELAXED(device, cuMemSetAccess, address_of(address), nbytes, &access, 1);
     return GN_OK;
 }
 
@@ -158,8 +160,8 @@ gn_status gni_cuda_virtual_grant(gn_device *base, void *address, size_t nbytes)
 gn_status gni_cuda_host_alloc(gn_device *device, size_t nbytes, void **pointer)
 {
     void *made;
-    GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemHostAlloc, &made, nbytes,
-                 CU_MEMHOSTALLOC_PORTABLE);
+    GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(device), cuMemHostAlloc, &made, nbytes,
+                         CU_MEMHOSTALLOC_PORTABLE);
     *pointer = made;
     return GN_OK;
 }
@@ -168,21 +170,21 @@ gn_status gni_cuda_host_free(gn_device *device, void *pointer, size_t nbytes)
 {
     (void)nbytes;
     if (!gni_cuda_driver_is_gone())
-        GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemFreeHost, pointer);
+        GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(device), cuMemFreeHost, pointer);
     return GN_OK;
 }
 
 gn_status gni_cuda_host_register(gn_device *device, void *pointer, size_t nbytes)
 {
-    GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemHostRegister, pointer, nbytes,
-                 CU_MEMHOSTREGISTER_PORTABLE);
+    GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(device), cuMemHostRegister, pointer, nbytes,
+                         CU_MEMHOSTREGISTER_PORTABLE);
     return GN_OK;
 }
 
 gn_status gni_cuda_host_unregister(gn_device *device, void *pointer)
 {
     if (!gni_cuda_driver_is_gone())
-        GNI_CUDA_TRY(gni_cuda_device_of(device), cuMemHostUnregister, pointer);
+        GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(device), cuMemHostUnregister, pointer);
     return GN_OK;
 }
 

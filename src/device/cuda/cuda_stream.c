@@ -267,13 +267,13 @@ gn_status gni_cuda_event_record(gn_event *event, gn_stream *stream)
 
 gn_status gni_cuda_event_query(gn_event *event)
 {
-    GNI_CUDA_TRY(device_of_event(event), cuEventQuery, event->handle);
+    GNI_CUDA_TRY_RELAXED(device_of_event(event), cuEventQuery, event->handle);
     return GN_OK;
 }
 
 gn_status gni_cuda_event_synchronize(gn_event *event)
 {
-    GNI_CUDA_TRY(device_of_event(event), cuEventSynchronize, event->handle);
+    GNI_CUDA_TRY_RELAXED(device_of_event(event), cuEventSynchronize, event->handle);
     return GN_OK;
 }
 
