@@ -121,9 +121,16 @@ static unsigned bin_limit(unsigned bin)
     return count < BIN_LEAST ? BIN_LEAST : count > BIN_MOST ? BIN_MOST : (unsigned)count;
 }
 
+enum {
+    CACHE_BYTES_LEAST =
+        64 << 20, /* a limit below this leaves no room for the threads' own caches */
+};
+
 static unsigned room_most(const struct gni_pool *pool)
 {
     size_t most = pool->config.stream_cache_blocks;
+    if (pool->config.cache_bytes < CACHE_BYTES_LEAST || pool->config.coalescing_threshold < 1)
+        return 0;
     return most < UINT32_MAX / 2 ? (unsigned)most : UINT32_MAX / 2;
 }
 
@@ -187,6 +194,7 @@ struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap)
     cache->heap = heap;
     atomic_store(&cache->manager, pool->manager);
     cache->room = room_most(pool);
+    cache->slot_limit = pool->is_limited ? 0 : GNI_CACHE_SLOT_MOST;
     cache->asked = NULL;
     cache->key = 0;
     cache->epoch = UINT64_MAX; /* nobody came here by his current stream yet */
@@ -363,6 +371,7 @@ void gni_caches_resize(struct gni_pool *pool)
             continue;
         (void)gni_cache_flush(cache);
         cache->room = room_most(pool);
+        cache->slot_limit = pool->is_limited ? 0 : GNI_CACHE_SLOT_MOST;
     }
     gni_caches_restore(pool);
 }
@@ -391,6 +400,11 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
     gni_block_set_state(block, GNI_BLOCK_CACHED);
     if (cache->room == 0)
         (void)gni_cache_flush(cache);
+    if (cache->room == 0) { /* no room at all */
+        gni_heap_stamp(cache->heap, block);
+        gni_block_merge(block);
+        return;
+    }
     if (block->bin != GNI_BLOCK_NO_BIN) {
         struct gni_bin *bin = &cache->bins[block->bin];
         if (bin->count >= bin->limit)
@@ -402,8 +416,8 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
         return;
     }
     struct gni_slot *slot = gni_cache_slot(cache, block->nbytes);
-    if (slot->nbytes == block->nbytes && slot->score >= GNI_CACHE_SCORE) {
-        if (slot->count >= GNI_CACHE_SLOT_MOST)
+    if (slot->nbytes == block->nbytes && slot->score >= GNI_CACHE_SCORE && cache->slot_limit > 0) {
+        if (slot->count >= cache->slot_limit)
             list_halve(cache, &slot->first, &slot->count);
         block->next = slot->first;
         slot->first = block;

@@ -71,7 +71,8 @@ struct gni_cache {
     uint64_t epoch;        /* of the thread's current stream, when `asked` is NULL */
     struct gni_heap *heap; /* NULL: the stream is gone */
     struct gni_pool *pool;
-    unsigned room; /* K4 */
+    unsigned room;       /* K4 */
+    unsigned slot_limit; /* blocks in a slot: GNI_CACHE_SLOT_MOST, or 0 where limits must be kept */
     /* counters, K2 */
     _Atomic(int64_t) live_bytes;
     _Atomic(uint64_t) alloc_count, free_count, alloc_bytes, free_bytes, slow_count;

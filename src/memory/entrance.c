@@ -74,7 +74,7 @@ INLINE bool cache_push(struct gni_cache *cache, gn_memory_block *block)
     } else {
         struct gni_slot *slot = gni_cache_slot(cache, block->nbytes);
         if (slot->nbytes != block->nbytes || slot->score < GNI_CACHE_SCORE ||
-            slot->count >= GNI_CACHE_SLOT_MOST)
+            slot->count >= cache->slot_limit)
             return false;
         block->next = slot->first;
         slot->first = block;
@@ -123,7 +123,12 @@ static gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream
     if (!atomic_load_explicit(&manager->is_direct, memory_order_relaxed))
         return gni_pool_alloc(manager->pool, nbytes, stream, is_exported, block);
     GN_TRY(gni_manager_stream(manager, &stream));
-    return gni_direct_alloc(manager->direct, nbytes, stream, block);
+    gn_status status;
+    int calls = 0;
+    do
+        status = gni_direct_alloc(manager->direct, nbytes, stream, block);
+    while (status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(manager->pool, nbytes, &calls));
+    return status;
 }
 
 OUTLINE gn_status slow_alloc_pointer(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,

@@ -303,12 +303,13 @@ gn_status gni_manager_stream(const gn_memory_manager *manager, gn_stream **strea
 static gn_status direct_batch(struct gni_direct *direct, size_t count, const size_t *sizes,
                               gn_stream *stream, void **pointers)
 {
+    for (size_t i = 0; i < count; i++)
+        if (!gni_size_is_possible(sizes[i]))
+            return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device",
+                             sizes[i]);
     for (size_t i = 0; i < count; i++) {
         gn_memory_block *block;
-        gn_status status = gni_size_is_possible(sizes[i])
-                               ? gni_direct_alloc(direct, sizes[i], stream, &block)
-                               : gni_error(GN_ERROR_OVERFLOW,
-                                           "%zu bytes cannot be allocated on any device", sizes[i]);
+        gn_status status = gni_direct_alloc(direct, sizes[i], stream, &block);
         if (status != GN_OK) {
             while (i-- > 0)
                 (void)gni_direct_free(direct, pointers[i], NULL);

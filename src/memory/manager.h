@@ -92,6 +92,8 @@ size_t gni_pool_classes(struct gni_pool *pool, gn_memory_class *classes, size_t 
 size_t gni_pool_list(struct gni_pool *pool, gn_memory_info *infos, size_t capacity);
 const gn_memory_config *gni_pool_config(const struct gni_pool *pool);
 void gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config);
+/* Asks the user's handler whether to try again, outside of all locks; at most three times a request. */
+bool gni_pool_handle(struct gni_pool *pool, size_t nbytes, int *calls);
 void gni_pool_set_handler(struct gni_pool *pool, gn_memory_handler handler, void *context);
 void gni_pool_collect(struct gni_pool *pool);
 size_t gni_pool_coalesce(struct gni_pool *pool);

@@ -358,6 +358,17 @@ enum {
     HANDLER_CALLS_MOST = 3,
 };
 
+bool gni_pool_handle(struct gni_pool *pool, size_t nbytes, int *calls)
+{
+    if ((*calls)++ >= HANDLER_CALLS_MOST)
+        return false;
+    gni_pool_lock(pool);
+    gn_memory_handler handler = pool->handler;
+    void *context = pool->handler_context;
+    gni_pool_unlock(pool);
+    return handler != NULL && handler(pool->manager, nbytes, context);
+}
+
 gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked, bool is_exported,
                          gn_memory_block **block)
 {
@@ -367,15 +378,9 @@ gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked,
     struct gni_need need;
     need_init(pool, nbytes, stream, &need);
     gn_status status = alloc_once(pool, &need, asked, is_exported, block);
-    for (int calls = 0; status == GN_ERROR_OUT_OF_MEMORY && calls < HANDLER_CALLS_MOST; calls++) {
-        gni_pool_lock(pool);
-        gn_memory_handler handler = pool->handler;
-        void *context = pool->handler_context;
-        gni_pool_unlock(pool);
-        if (handler == NULL || !handler(pool->manager, nbytes, context))
-            break;
+    int calls = 0;
+    while (status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(pool, nbytes, &calls))
         status = alloc_once(pool, &need, asked, is_exported, block);
-    }
     if (status == GN_ERROR_OUT_OF_MEMORY)
         return gni_pool_out_of_memory(pool, nbytes);
     if (status == GN_OK && (pool->debug != 0)) {
@@ -577,32 +582,38 @@ static gn_status batch_total(const struct gni_pool *pool, size_t count, const si
     return GN_OK;
 }
 
-/* With the lock: all blocks of a batch, or none. */
+/* With the lock: all blocks of a batch, or none. They are found first, and handed out when all are there. */
 static gn_status batch_meet(struct gni_pool *pool, size_t count, const size_t *sizes,
-                            gn_stream *stream, void **pointers)
+                            gn_stream *stream, gn_memory_block **blocks)
 {
     struct gni_cache *cache = NULL; /* the same for all */
-    gn_status status = GN_OK;
-    size_t done = 0;
-    for (; done < count && status == GN_OK; done++) {
-        struct gni_need need;
-        gn_memory_block *block;
+    struct gni_need need = {0};
+    for (size_t done = 0; done < count; done++) {
         need_init(pool, sizes[done], stream, &need);
-        status = need_meet(pool, &need, &cache, &block);
-        if (status != GN_OK)
-            break;
-        block_hand_out(pool, block, &need, cache, true);
-        pointers[done] = block->address;
+        gn_status status = need_meet(pool, &need, &cache, &blocks[done]);
+        if (status == GN_OK) {
+            blocks[done]->requested = sizes[done];
+            continue;
+        }
+        while (done-- > 0) {
+            gni_heap_stamp(blocks[done]->heap, blocks[done]);
+            gni_block_release(blocks[done]);
+        }
+        return status;
     }
-    if (status == GN_OK)
-        return GN_OK;
-    while (done-- > 0) {
-        gn_memory_block *block = gni_address_find(pointers[done]);
-        cache = gni_cache_find(block->heap);
-        block_count_free(pool, block, cache);
-        gni_heap_stamp(block->heap, block);
-        gni_block_release(block);
+    for (size_t i = 0; i < count; i++) {
+        need.requested = sizes[i];
+        block_hand_out(pool, blocks[i], &need, cache, true);
     }
+    return GN_OK;
+}
+
+static gn_status batch_once(struct gni_pool *pool, size_t count, const size_t *sizes,
+                            gn_stream *stream, gn_memory_block **blocks)
+{
+    gni_pool_lock(pool);
+    gn_status status = batch_meet(pool, count, sizes, stream, blocks);
+    gni_pool_unlock(pool);
     return status;
 }
 
@@ -612,19 +623,23 @@ gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t
     size_t total;
     GN_TRY(pool->device->ops->check(pool->device));
     GN_TRY(batch_total(pool, count, sizes, &total));
-    void **made = gni_host_alloc(count * sizeof *made);
-    if (made == NULL)
-        return gni_error_host_memory(count * sizeof *made);
-    gni_pool_lock(pool);
-    gn_status status = batch_meet(pool, count, sizes, stream, made);
-    gni_pool_unlock(pool);
+    gn_memory_block **blocks = gni_host_alloc(count * sizeof *blocks);
+    if (blocks == NULL)
+        return gni_error_host_memory(count * sizeof *blocks);
+    gn_status status = batch_once(pool, count, sizes, stream, blocks);
+    int calls = 0;
+    while (status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(pool, total, &calls))
+        status = batch_once(pool, count, sizes, stream, blocks);
     if (status == GN_ERROR_OUT_OF_MEMORY)
         status = gni_pool_out_of_memory(pool, total);
-    for (size_t i = 0; status == GN_OK && pool->debug != 0 && i < count; i++)
-        status = gni_debug_alloc(pool, gni_address_find(made[i]), stream);
-    if (status == GN_OK)
-        memcpy(pointers, made, count * sizeof *made);
-    gni_host_free(made);
+    size_t ready = 0;
+    for (; status == GN_OK && pool->debug != 0 && ready < count; ready++)
+        status = gni_debug_alloc(pool, blocks[ready], stream);
+    for (size_t i = 0; i < count && status == GN_OK; i++)
+        pointers[i] = blocks[i]->address;
+    for (size_t i = 0; i < count && status != GN_OK && ready > 0; i++)
+        (void)gni_pool_free(blocks[i]);
+    gni_host_free(blocks);
     return status;
 }
 
@@ -675,7 +690,7 @@ gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *si
     for (size_t i = 0; i < count && status == GN_OK; i++)
         status = warm_up_size(pool, sizes[i], counts[i]);
     gni_pool_unlock(pool);
-    return status;
+    return status == GN_ERROR_OUT_OF_MEMORY ? gni_pool_out_of_memory(pool, wanted) : status;
 }
 
 /* ---- giving back ---------------------------------------------------------------------------- */
@@ -802,15 +817,12 @@ const gn_memory_config *gni_pool_config(const struct gni_pool *pool)
 void gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config)
 {
     gni_pool_lock(pool);
-    bool is_resized = pool->config.stream_cache_blocks != config->stream_cache_blocks ||
-                      config->coalescing_threshold < 1;
     pool->config = *config;
     pool->is_limited = config_is_limited(config);
     pool->limit = config->memory_fraction < 1
                       ? (uint64_t)(config->memory_fraction * (double)pool->total_bytes)
                       : UINT64_MAX;
-    if (is_resized)
-        gni_caches_resize(pool);
+    gni_caches_resize(pool);
     limits_keep(pool);
     gni_pool_unlock(pool);
 }

@@ -122,6 +122,13 @@ static bool statistics_fit(gn_memory_statistics *expected)
     gn_memory_statistics now = statistics_now();
     statistics_check(&now);
     if (suite.policy->is_pooled) {
+        /* An idle block may serve that is up to three classes too large. */
+        CHECK(now.live_bytes >= expected->live_bytes &&
+              now.live_bytes <= expected->live_bytes + expected->live_bytes / 2);
+        CHECK(now.live_bytes_peak >= expected->live_bytes_peak &&
+              now.live_bytes_peak <= expected->live_bytes_peak + expected->live_bytes_peak / 2);
+        expected->live_bytes_peak = now.live_bytes_peak;
+        now.live_bytes = expected->live_bytes;
         expected->reserved_bytes = now.reserved_bytes;
         expected->reserved_bytes_peak = now.reserved_bytes_peak;
         expected->cached_bytes = now.cached_bytes;
