@@ -2,7 +2,8 @@
  * cpu_device.c: the CPU's table of operations, its properties and its memory.
  *
  * Memory comes straight from the system by mmap(), whole pages at a time, so that it goes straight
- * back, and fresh memory is zero. Page-locked memory makes sense only beside a GPU: asked of the
+ * back, and fresh memory is zero. From 2 MiB on it begins on a multiple of 2 MiB and may be backed by huge
+ * pages: a fault brings 2 MiB instead of 4 KiB. Page-locked memory makes sense only beside a GPU: asked of the
  * CPU, it is ordinary memory.
  */
 #include "device/cpu/cpu.h"
@@ -112,6 +113,36 @@ static gn_status cpu_page_round(size_t nbytes, size_t *rounded)
     return GN_OK;
 }
 
+enum {
+    HUGE_PAGE = 2 << 20,
+};
+
+/* Pages whose first one begins on a huge page: asks for more, and gives both ends back. NULL: refused. */
+static void *pages_map_aligned(size_t nbytes)
+{
+    size_t asked;
+    if (!gni_size_add(nbytes, HUGE_PAGE, &asked))
+        return NULL;
+    char *made = mmap(NULL, asked, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (made == MAP_FAILED)
+        return NULL;
+    size_t head = (size_t)(-(uintptr_t)made % HUGE_PAGE);
+    if (head > 0)
+        (void)munmap(made, head);
+    if (head < HUGE_PAGE)
+        (void)munmap(made + head + nbytes, HUGE_PAGE - head);
+    (void)madvise(made + head, nbytes, MADV_HUGEPAGE); /* a wish: systems may have none */
+    return made + head;
+}
+
+static void *pages_map(size_t nbytes)
+{
+    if (nbytes >= HUGE_PAGE)
+        return pages_map_aligned(nbytes);
+    void *made = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return made != MAP_FAILED ? made : NULL;
+}
+
 static gn_status cpu_memory_alloc(gn_device *device, size_t nbytes, void **pointer)
 {
     (void)device;
@@ -122,8 +153,8 @@ static gn_status cpu_memory_alloc(gn_device *device, size_t nbytes, void **point
         return gni_error(GN_ERROR_OUT_OF_MEMORY,
                          "cpu: %zu bytes were asked for; the machine has %llu", nbytes,
                          (unsigned long long)cpu_memory_most);
-    void *made = mmap(NULL, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (made == MAP_FAILED)
+    void *made = pages_map(rounded);
+    if (made == NULL)
         return gni_error(GN_ERROR_OUT_OF_MEMORY, "cpu: the system refused %zu bytes: %s", nbytes,
                          strerror(errno));
     *pointer = made;
