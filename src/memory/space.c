@@ -576,9 +576,10 @@ static gn_status plain_release(struct gni_region *region)
     reserved_remove(pool, region->obtained_bytes);
     space->mapped_bytes[region->range] -= region->nbytes;
     atomic_fetch_sub(&pool->device->object_count, 1);
-    if (gni_block_state(block) == GNI_BLOCK_FREE)
+    if (gni_block_state(block) == GNI_BLOCK_FREE) {
         gni_fit_remove(fit_of(block), block);
-    gni_block_make_hole(block);
+        gni_block_make_hole(block);
+    }
     region_destroy(region);
     return GN_OK;
 }
