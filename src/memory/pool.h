@@ -277,8 +277,8 @@ void gni_block_absorb(gn_memory_block *block, gn_memory_block *other);
 /* A block that is in no index becomes a hole, joined with its neighbours. */
 void gni_block_make_hole(gn_memory_block *block);
 
-/* Tries again to give back what the driver refused before. */
-void gni_orphans_release(struct gni_pool *pool);
+/* Tries again to give back what the driver refused before; the first failure, if there is one. */
+gn_status gni_orphans_release(struct gni_pool *pool);
 
 /* Sets what is known of a part of a region: splits at both ends, and returns the block that is exactly
  * [start, end). Needs two descriptors. The block is in no index. */

@@ -254,23 +254,23 @@ void gni_block_make_hole(gn_memory_block *block)
 
 /* ---- mappings ------------------------------------------------------------------------------- */
 
-void gni_orphans_release(struct gni_pool *pool)
+gn_status gni_orphans_release(struct gni_pool *pool)
 {
     gni_list_each (link, &pool->orphans) {
         struct gni_physical *physical = gni_container_of(link, struct gni_physical, link);
-        if (pool->device->ops->physical_release(pool->device, physical->handle) != GN_OK)
-            return;
+        GN_TRY(pool->device->ops->physical_release(pool->device, physical->handle));
         gni_list_remove(&physical->link);
         reserved_remove(pool, physical->nbytes);
         gni_host_free(physical);
     }
+    return GN_OK;
 }
 
 /* A piece that is mapped nowhere goes back; if the driver refuses, it is tried again later. */
 void gni_physical_let_go(struct gni_pool *pool, struct gni_physical *physical)
 {
     gni_list_push_back(&pool->orphans, &physical->link);
-    gni_orphans_release(pool);
+    (void)gni_orphans_release(pool);
 }
 
 static void pages_set_mapping(char *start, size_t nbytes, struct gni_mapping *mapping)
@@ -576,9 +576,10 @@ static gn_status plain_release(struct gni_region *region)
     reserved_remove(pool, region->obtained_bytes);
     space->mapped_bytes[region->range] -= region->nbytes;
     atomic_fetch_sub(&pool->device->object_count, 1);
-    if (gni_block_state(block) == GNI_BLOCK_FREE)
+    if (gni_block_state(block) == GNI_BLOCK_FREE) {
         gni_fit_remove(fit_of(block), block);
-    gni_block_make_hole(block);
+        gni_block_make_hole(block);
+    }
     region_destroy(region);
     return GN_OK;
 }
@@ -786,7 +787,7 @@ size_t gni_space_release(struct gni_space *space, size_t most)
 {
     struct gni_pool *pool = space->pool;
     size_t released = 0;
-    gni_orphans_release(pool);
+    (void)gni_orphans_release(pool);
     if (space->is_private)
         return 0;
     for (int range = GNI_RANGE_COUNT - 1; range >= 0; range--) {
@@ -878,6 +879,6 @@ gn_status gni_space_clear(struct gni_space *space)
         if (first == GN_OK)
             first = status;
     }
-    gni_orphans_release(space->pool);
-    return first;
+    gn_status status = gni_orphans_release(space->pool);
+    return first != GN_OK ? first : status;
 }

@@ -1033,33 +1033,39 @@ static void option_none(void *policy)
 }
 
 /* What the driver does not take back stays in the books, and its device stays open. */
+static bool shutdown_fault_check(gn_memory_manager *manager, const char *function,
+                                 int is_persistent)
+{
+    void *pointer;
+    size_t leaked = 12345;
+    CHECK_OK(gn_memory_alloc(manager, 1000, NULL, &pointer));
+    CHECK_OK(gn_memory_alloc(manager, 9 * MIB, NULL, &pointer));
+    fake.fail(function, 1, CUDA_ERROR_UNKNOWN, is_persistent);
+    gn_status status = gn_shutdown(&leaked);
+    bool is_struck = fake.fault_count() > 0, is_left = fake.live_allocations() > 0;
+    CHECK(status == GN_OK || (is_struck && status == GN_ERROR_DRIVER));
+    CHECK_U64(leaked, status == GN_OK ? 2 : 12345);
+    CHECK(is_active(0) == is_left && (status != GN_OK || !is_left));
+    CHECK(is_left || !is_struck || !is_persistent);
+    CHECK_U64(reserved_bytes(manager), TOTAL - free_bytes_of(first));
+    fake.fail(NULL, 0, 0, 0);
+    CHECK_OK(gn_shutdown(NULL));
+    CHECK_U64(fake.live_allocations(), 0);
+    CHECK(!is_active(0));
+    CHECK_U64(reserved_bytes(manager), 0);
+    return is_struck;
+}
+
 static void shutdown_faults(void *policy)
 {
     static const char *const functions[] = {"cuMemFree", "cuMemUnmap", "cuMemRelease",
                                             "cuMemAddressFree"};
     gn_memory_manager *manager = option_manager(policy, "GENESIS_LOG", "error");
     int faults = 0;
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *pointer;
-        size_t leaked = 12345;
-        CHECK_OK(gn_memory_alloc(manager, 1000, NULL, &pointer));
-        CHECK_OK(gn_memory_alloc(manager, 9 * MIB, NULL, &pointer));
-        fake.fail(functions[i], 1, CUDA_ERROR_UNKNOWN, 0);
-        gn_status status = gn_shutdown(&leaked);
-        CHECK(status == (fake.fault_count() > 0 ? GN_ERROR_DRIVER : GN_OK));
-        if (fake.fault_count() > 0) {
-            faults++;
-            CHECK_U64(leaked, 12345);
-            CHECK(is_active(0) && fake.live_allocations() > 0);
-            CHECK_U64(reserved_bytes(manager), TOTAL - free_bytes_of(first));
-        }
-        fake.fail(NULL, 0, 0, 0);
-        CHECK_OK(gn_shutdown(NULL));
-        CHECK_U64(fake.live_allocations(), 0);
-        CHECK(!is_active(0));
-        CHECK_U64(reserved_bytes(manager), 0);
-    }
-    CHECK_U64(faults, strcmp(policy, "virtual") == 0 ? 3 : 1);
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        for (int is_persistent = 0; is_persistent < 2; is_persistent++)
+            faults += shutdown_fault_check(manager, functions[i], is_persistent);
+    CHECK_U64(faults, strcmp(policy, "virtual") == 0 ? 6 : 2);
     exit(check_failures == 0 ? 0 : 1);
 }
 
