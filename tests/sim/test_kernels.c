@@ -2,9 +2,13 @@
  * test_kernels.c: the same CUDA C through NVRTC and the driver, on the simulator and on a GPU, against
  * results that the host computes in the same order: equal to the last bit.
  *
- * Exits with 77 where there is no device or no NVRTC.
+ *     test_kernels          with memory of each policy, fresh and freed memory poisoned or not
+ *     test_kernels here     with memory as the environment has it
+ *
+ * A policy is chosen once in a process: the program is its own child, and the children's results have one
+ * hash. Exits with 77 where there is no device or no NVRTC.
  */
-#include "check.h"
+#include "child.h"
 
 #include "device/cuda/library.h"
 #include "device/device.h"
@@ -19,6 +23,7 @@ static gn_memory_manager *manager;
 static gn_stream *stream;
 static const struct gni_nvrtc *nvrtc;
 static uint64_t seed = 4711;
+static uint64_t hash = 0xcbf29ce484222325u; /* of all results */
 
 /* ---- compiling ------------------------------------------------------------------------------ */
 
@@ -106,8 +111,10 @@ static void result_check(const char *what, const void *pointer, const void *expe
     CHECK_OK(gn_copy(got, pointer, nbytes, stream));
     CHECK_OK(gn_stream_synchronize(stream));
     size_t wrong = 0;
-    for (size_t i = 0; i < nbytes; i++)
+    for (size_t i = 0; i < nbytes; i++) {
         wrong += got[i] != ((const unsigned char *)expected)[i];
+        hash = (hash ^ got[i]) * 0x100000001b3u;
+    }
     if (wrong > 0)
         fprintf(stderr, "    %s: %zu of %zu bytes differ\n", what, wrong, nbytes);
     CHECK_U64(wrong, 0);
@@ -122,7 +129,7 @@ static float *floats_make(size_t count)
     return values;
 }
 
-static const int sizes[] = {1, 31, 33, 257, 1009, 5003};
+static const int sizes[] = {1, 31, 33, 127, 257, 1009, 5003};
 
 #define SIZE_COUNT (sizeof sizes / sizeof *sizes)
 #define ARGUMENTS(...) ((void *[]){__VA_ARGS__})
@@ -154,33 +161,46 @@ static void test_vector_add(void)
     CHECK_OK(device->ops->module_unload(&module));
 }
 
-/* A transposed, reversed and broadcast view at once. */
-static void test_strided_copy(void)
+/* As elementwise.cu has it. */
+struct layout {
+    int ndim;
+    long long shape[4], stride[4];
+};
+
+static void strided_copy(const struct gni_module *module, struct layout view, int first, int source)
 {
-    struct {
-        int ndim;
-        long long shape[4], stride[4];
-    } view = {4, {3, 7, 5, 11}, {0, 1, -7, 35}};
-    enum {
-        N = 3 * 7 * 5 * 11,
-        FIRST = 28,
-        SOURCE = 7 * 5 * 11
-    };
-    struct gni_module module = module_load("elementwise.cu");
-    float *from = floats_make(SOURCE), *to = floats_make(N);
-    char *base = block_of(from, SOURCE * sizeof *from);
-    void *start = base + FIRST * sizeof(float), *target = block_of(to, N * sizeof *to);
-    long long n = N;
-    launch(&module, "strided_copy",
-           (struct gni_launch){{blocks_for(N, 64), 1, 1}, {64, 1, 1}, 0, NULL},
-           ARGUMENTS(&start, &target, &view, &n));
-    for (int i = 0; i < N; i++) {
-        int d3 = i % 11, d2 = i / 11 % 5, d1 = i / 55 % 7;
-        to[i] = from[FIRST + d1 - 7 * d2 + 35 * d3];
+    int n = 1;
+    for (int d = 0; d < view.ndim; d++)
+        n *= (int)view.shape[d];
+    float *from = floats_make((size_t)source), *to = floats_make((size_t)n);
+    float *base = block_of(from, (size_t)source * sizeof *from);
+    void *start = base + first, *target = block_of(to, (size_t)n * sizeof *to);
+    long long count = n;
+    launch(module, "strided_copy",
+           (struct gni_launch){{blocks_for(n, 64), 1, 1}, {64, 1, 1}, 0, NULL},
+           ARGUMENTS(&start, &target, &view, &count));
+    for (int i = 0; i < n; i++) {
+        long long rest = i, offset = first;
+        for (int d = view.ndim - 1; d >= 0; d--) {
+            offset += rest % view.shape[d] * view.stride[d];
+            rest /= view.shape[d];
+        }
+        to[i] = from[offset];
     }
-    result_check("strided_copy", target, to, N * sizeof *to);
+    result_check("strided_copy", target, to, (size_t)n * sizeof *to);
     case_end();
     free(from), free(to);
+}
+
+static void test_strided_copy(void)
+{
+    struct gni_module module = module_load("elementwise.cu");
+    /* A transposed, reversed and broadcast view at once. */
+    strided_copy(&module, (struct layout){4, {3, 7, 5, 11}, {0, 1, -7, 35}}, 28, 7 * 5 * 11);
+    strided_copy(&module, (struct layout){1, {1}, {1}}, 0, 1);
+    strided_copy(&module, (struct layout){2, {31, 33}, {1, 31}}, 0, 31 * 33);
+    strided_copy(&module, (struct layout){2, {127, 17}, {-1, 127}}, 126, 127 * 17);
+    strided_copy(&module, (struct layout){3, {257, 2, 3}, {3, 0, 1}}, 0, 257 * 3);
     CHECK_OK(device->ops->module_unload(&module));
 }
 
@@ -250,27 +270,34 @@ static void test_look_back_scan(void)
     CHECK_OK(device->ops->module_unload(&module));
 }
 
-static void test_histogram(void)
+static void histogram(const struct gni_module *module, int n)
 {
-    struct gni_module module = module_load("memory.cu");
-    int n = 20011;
     unsigned char *from = calloc((size_t)n, 1);
     unsigned counts[256] = {0};
     void *dcounts = block_of(counts, sizeof counts);
     for (int i = 0; i < n; i++)
         counts[from[i] = (unsigned char)(check_random(&seed) % 200)]++;
     void *dfrom = block_of(from, (size_t)n);
-    launch(&module, "histogram", (struct gni_launch){{7, 1, 1}, {192, 1, 1}, 0, NULL},
+    launch(module, "histogram", (struct gni_launch){{7, 1, 1}, {192, 1, 1}, 0, NULL},
            ARGUMENTS(&dfrom, &dcounts, &n));
     result_check("histogram", dcounts, counts, sizeof counts);
     case_end();
     free(from);
+}
+
+static void test_histogram(void)
+{
+    struct gni_module module = module_load("memory.cu");
+    for (size_t s = 0; s < SIZE_COUNT; s++)
+        histogram(&module, sizes[s]);
+    histogram(&module, 20011);
     CHECK_OK(device->ops->module_unload(&module));
 }
 
 static void test_matrix_product(void)
 {
-    static const int shapes[][3] = {{1, 1, 1}, {16, 16, 16}, {17, 31, 33}, {40, 5, 67}};
+    static const int shapes[][3] = {{1, 1, 1},    {16, 16, 16},  {31, 33, 127}, {33, 127, 31},
+                                    {127, 31, 1}, {257, 33, 31}, {1, 257, 33},  {40, 5, 67}};
     struct gni_module module = module_load("memory.cu");
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         int m = shapes[s][0], n = shapes[s][1], k = shapes[s][2];
@@ -298,7 +325,7 @@ static void test_matrix_product(void)
     CHECK_OK(device->ops->module_unload(&module));
 }
 
-int main(void)
+static int kernels_run(void)
 {
     if (gn_device_get(GN_DEVICE_CUDA, 0, &device) != GN_OK || gni_nvrtc_open(&nvrtc) != GN_OK) {
         printf("skipped: %s\n", gn_error_detail());
@@ -313,5 +340,47 @@ int main(void)
     RUN(test_histogram);
     RUN(test_matrix_product);
     gn_stream_release(stream);
+    fprintf(stderr, "policy %s, results %016llx\n", gn_memory_manager_get_policy(manager),
+            (unsigned long long)hash);
+    return check_result();
+}
+
+/* ---- policies ------------------------------------------------------------------------------- */
+
+static const struct mode {
+    const char *policy, *debug;
+} all_modes[] = {
+    {"direct", ""},     {"pool", ""},          {"virtual", ""},        {"direct", "poison"},
+    {"pool", "poison"}, {"virtual", "poison"}, {"pool", "guard,sync"}, {"virtual", "guard,sync"},
+};
+
+static void mode_start(void *context)
+{
+    const struct mode *mode = context;
+    (void)setenv("GENESIS_CUDA_ALLOCATOR", mode->policy, 1);
+    (void)setenv("GENESIS_DEBUG", mode->debug, 1);
+    (void)execl("/proc/self/exe", "test_kernels", "here", (char *)NULL);
+    check_fail(__FILE__, __LINE__, "the program can start itself");
+}
+
+int main(int argc, char **argv)
+{
+    static struct child_result result;
+    char first[64] = "";
+    if (argc > 1 && strcmp(argv[1], "here") == 0)
+        return kernels_run();
+    for (size_t i = 0; i < sizeof all_modes / sizeof *all_modes; i++) {
+        child_run(mode_start, (void *)(uintptr_t)&all_modes[i], &result);
+        if (result.exit_code == CHECK_SKIPPED)
+            return CHECK_SKIPPED;
+        CHECK(child_is_ok(&result));
+        char policy[32] = "", results[64] = "";
+        const char *line = strstr(result.text, "policy ");
+        CHECK(line != NULL && sscanf(line, "policy %31[a-z], results %63s", policy, results) == 2);
+        CHECK_TEXT(policy, all_modes[i].policy);
+        if (i == 0)
+            (void)snprintf(first, sizeof first, "%s", results);
+        CHECK_TEXT(results, first);
+    }
     return check_result();
 }
