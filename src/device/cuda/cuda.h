@@ -97,34 +97,6 @@ gn_status gni_cuda_missing(const char *function);
                               try_device->driver->functions.function(__VA_ARGS__))); \
     } while (0)
 
-/*
- * The same for a function that a stream capture of some thread would forbid, and end: memory is taken, and
- * events are asked, while other libraries capture. In relaxed mode the thread answers for itself, and the
- * memory manager sees to it that nothing captured depends on it.
- */
-#define GNI_CUDA_TRY_RELAXED(cuda_device, function, ...)                           \
-    do {                                                                           \
-        struct gni_cuda_device *try_device = (cuda_device);                        \
-        struct gni_cuda_scope try_scope;                                           \
-        if (try_device->driver->functions.function == NULL)                        \
-            return gni_cuda_missing(#function);                                    \
-        GN_TRY(gni_cuda_enter(try_device, &try_scope));                            \
-        CUstreamCaptureMode try_mode = CU_STREAM_CAPTURE_MODE_RELAXED;             \
-        bool try_is_relaxed = gni_cuda_capture_exchange(try_device, &try_mode);    \
-        CUresult try_result = try_device->driver->functions.function(__VA_ARGS__); \
-        if (try_is_relaxed)                                                        \
-            (void)gni_cuda_capture_exchange(try_device, &try_mode);                \
-        GN_TRY(gni_cuda_leave(&try_scope, #function, try_result));                 \
-    } while (0)
-
-/* Swaps the thread's capture mode with *mode; false where the driver cannot. */
-static inline bool gni_cuda_capture_exchange(struct gni_cuda_device *device,
-                                             CUstreamCaptureMode *mode)
-{
-    return device->driver->functions.cuThreadExchangeStreamCaptureMode != NULL &&
-           device->driver->functions.cuThreadExchangeStreamCaptureMode(mode) == CUDA_SUCCESS;
-}
-
 /* ---- devices: cuda_device.c ----------------------------------------------------------------- */
 
 gn_status gni_cuda_device_count(int *count);
