@@ -98,17 +98,3 @@ void gni_address_close(char *start, size_t nbytes)
         page->mapping = NULL;
     }
 }
-
-void gni_address_add(gn_memory_block *block)
-{
-    _Atomic(gn_memory_block *) *entry = gni_address_entry(block->address);
-    gni_assert(entry != NULL && atomic_load(entry) == NULL);
-    atomic_store_explicit(entry, block, memory_order_release);
-}
-
-void gni_address_remove(gn_memory_block *block)
-{
-    _Atomic(gn_memory_block *) *entry = gni_address_entry(block->address);
-    gni_assert(entry != NULL && atomic_load(entry) == block);
-    atomic_store_explicit(entry, NULL, memory_order_release);
-}

@@ -90,7 +90,18 @@ gn_status gni_address_open(struct gni_region *region, char *start, size_t nbytes
 void gni_address_close(char *start, size_t nbytes);
 
 /* Makes a block known, and forgets it. */
-void gni_address_add(gn_memory_block *block);
-void gni_address_remove(gn_memory_block *block);
+static inline void gni_address_add(gn_memory_block *block)
+{
+    _Atomic(gn_memory_block *) *entry = gni_address_entry(block->address);
+    gni_assert(entry != NULL && atomic_load(entry) == NULL);
+    atomic_store_explicit(entry, block, memory_order_release);
+}
+
+static inline void gni_address_remove(gn_memory_block *block)
+{
+    _Atomic(gn_memory_block *) *entry = gni_address_entry(block->address);
+    gni_assert(entry != NULL && atomic_load(entry) == block);
+    atomic_store_explicit(entry, NULL, memory_order_release);
+}
 
 #endif

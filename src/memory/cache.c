@@ -51,14 +51,14 @@ static void thread_end(void *unused)
     gni_thread.cache = NULL;
     for (struct gni_cache *cache = thread_caches, *next; cache != NULL; cache = next) {
         next = cache->next_of_thread;
-        gni_mutex_lock(&cache->pool->mutex);
+        gni_pool_lock(cache->pool);
         if (cache->heap != NULL)
             (void)gni_cache_flush(cache);
         atomic_store(&cache->manager, NULL);
         cache->heap = NULL;
         cache->thread = NULL;
         cache->next_of_thread = NULL;
-        gni_mutex_unlock(&cache->pool->mutex);
+        gni_pool_unlock(cache->pool);
     }
     thread_caches = NULL;
 }

@@ -19,8 +19,37 @@ struct gni_fit {
     size_t nbytes;                          /* in all blocks */
 };
 
-void gni_fit_insert(struct gni_fit *fit, gn_memory_block *block);
-void gni_fit_remove(struct gni_fit *fit, gn_memory_block *block);
+static inline void gni_fit_insert(struct gni_fit *fit, gn_memory_block *block)
+{
+    unsigned class = gni_class_down(block->nbytes >> GNI_GRAIN_SHIFT);
+    gni_assert(class < GNI_SIZE_CLASSES);
+    block->class = class;
+    gn_memory_block *first = fit->lists[class];
+    block->prev = NULL;
+    block->next = first;
+    if (first != NULL)
+        first->prev = block;
+    fit->lists[class] = block;
+    gni_bitmap_set(fit->bitmap, class);
+    fit->count++;
+    fit->nbytes += block->nbytes;
+}
+
+static inline void gni_fit_remove(struct gni_fit *fit, gn_memory_block *block)
+{
+    unsigned class = block->class;
+    if (block->prev != NULL)
+        block->prev->next = block->next;
+    else
+        fit->lists[class] = block->next;
+    if (block->next != NULL)
+        block->next->prev = block->prev;
+    if (fit->lists[class] == NULL)
+        gni_bitmap_clear(fit->bitmap, class);
+    block->next = block->prev = NULL;
+    fit->count--;
+    fit->nbytes -= block->nbytes;
+}
 
 /*
  * The best block of at least `nbytes`: of the smallest class that has one, the smallest among the

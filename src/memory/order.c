@@ -128,18 +128,6 @@ void gni_heap_settle(struct gni_heap *heap)
         gni_heap_destroy(heap);
 }
 
-void gni_block_set_heap(gn_memory_block *block, struct gni_heap *heap)
-{
-    if (block->heap == heap)
-        return;
-    if (block->heap != NULL)
-        block->heap
-            ->block_count--; /* settled by whoever walks the heaps: not in the middle of this */
-    if (heap != NULL)
-        heap->block_count++;
-    block->heap = heap;
-}
-
 /* ---- marks ---------------------------------------------------------------------------------- */
 
 /* Is the heap's stream what its handle means in the calling thread? */

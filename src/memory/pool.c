@@ -15,16 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void gni_pool_lock(struct gni_pool *pool)
-{
-    gni_mutex_lock(&pool->mutex);
-}
-
-void gni_pool_unlock(struct gni_pool *pool)
-{
-    gni_mutex_unlock(&pool->mutex);
-}
-
 /* ---- counting ------------------------------------------------------------------------------- */
 
 struct totals {
@@ -973,7 +963,7 @@ gn_status gni_pool_clear(struct gni_pool *pool)
 
 void gni_pool_fork_prepare(struct gni_pool *pool)
 {
-    gni_mutex_fork_lock(&pool->mutex);
+    gni_lock_fork_take(&pool->lock);
     gni_caches_revoke(pool, NULL);
 }
 
@@ -993,7 +983,7 @@ void gni_pool_fork_done(struct gni_pool *pool, bool is_child)
         }
     }
     gni_caches_restore(pool);
-    gni_mutex_fork_unlock(&pool->mutex);
+    gni_lock_fork_give(&pool->lock);
 }
 
 static void config_from_options(struct gni_pool *pool)
@@ -1047,7 +1037,6 @@ gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual, struct gn
     pool->total_bytes = total_bytes;
     for (int range = 0; range < GNI_RANGE_COUNT; range++)
         pool->bound_shift[range] = range == GNI_RANGE_LARGE ? 6 : 4;
-    gni_mutex_init(&pool->mutex);
     gni_space_init(&pool->main, pool, false);
     gni_list_init(&pool->private_spaces);
     gni_list_init(&pool->begun);
@@ -1073,7 +1062,6 @@ void gni_pool_destroy(struct gni_pool *pool)
     if (pool == NULL)
         return;
     gni_host_free(pool->spare);
-    gni_mutex_deinit(&pool->mutex);
     gni_host_free(pool);
 }
 

@@ -42,7 +42,7 @@
 
 #include "base/hash.h"
 #include "base/list.h"
-#include "base/thread.h"
+#include "base/lock.h"
 
 struct gni_cache;
 
@@ -151,7 +151,7 @@ struct gni_pool {
     gn_memory_manager *manager;
     gn_device *device;
     enum gni_backing backing;
-    struct gni_mutex mutex;
+    struct gni_lock lock;
     struct gni_space main;
     struct gni_list private_spaces;
     struct gni_list begun;     /* streams that allocate from a private space */
@@ -199,8 +199,15 @@ struct gni_need {
 };
 
 /* The lock, around every use of what pool.h describes. */
-void gni_pool_lock(struct gni_pool *pool);
-void gni_pool_unlock(struct gni_pool *pool);
+static inline void gni_pool_lock(struct gni_pool *pool)
+{
+    gni_lock_own(&pool->lock);
+}
+
+static inline void gni_pool_unlock(struct gni_pool *pool)
+{
+    gni_lock_disown(&pool->lock);
+}
 
 /* Bytes that are live now, by the counters of all threads. */
 uint64_t gni_pool_live_bytes(struct gni_pool *pool);
@@ -299,8 +306,18 @@ gn_status gni_heap_create(struct gni_space *space, uint64_t key, const gn_stream
 void gni_heap_settle(struct gni_heap *heap);
 void gni_heap_destroy(struct gni_heap *heap);
 
-/* A block names another heap from now on. */
-void gni_block_set_heap(gn_memory_block *block, struct gni_heap *heap);
+/* A block names another heap from now on. The heap that it leaves is settled by whoever walks the heaps:
+ * not in the middle of this. */
+static inline void gni_block_set_heap(gn_memory_block *block, struct gni_heap *heap)
+{
+    if (block->heap == heap)
+        return;
+    if (block->heap != NULL)
+        block->heap->block_count--;
+    if (heap != NULL)
+        heap->block_count++;
+    block->heap = heap;
+}
 
 /* Gives a block the sequence of what is freed now. */
 void gni_heap_stamp(struct gni_heap *heap, gn_memory_block *block);
