@@ -1,41 +1,53 @@
-"""What Genesis does today: devices, streams, and memory in which every block is accounted for.
+"""The memory manager at work: warm-up, blocks, batches, mistakes, statistics, and giving back.
 
 Runs on the first GPU, or on the CPU where there is none.
 """
 
 import genesis
 
+KIB, MIB = 1 << 10, 1 << 20
+
 
 def main() -> None:
     """Allocate, use, misuse and free memory, and show the books."""
-    where = "cuda" if genesis.cuda.is_available() else "cpu"
-    properties = genesis.cuda.get_device_properties(where)
-    print(f"genesis {genesis.__version__} on {properties.name}")
-
     manager = genesis.memory_manager
-    sizes = [4096, 1 << 20, 64 << 20]
-    with genesis.cuda.stream(genesis.cuda.Stream(device=where)) as stream:
-        blocks = [manager.allocate_memory(size, stream) for size in sizes]
-        done = stream.record_event()
-    done.synchronize()
-    stats = manager.memory_stats()
-    print(f"allocated: {stats['allocated'] / 2**20:.1f} MiB in {len(blocks)} blocks")
+    properties = genesis.cuda.get_device_properties(manager.device)
+    print(f"genesis {genesis.__version__} on {properties.name}, policy {manager.policy}")
 
+    manager.warmup_cache([64 * KIB, MIB], [64, 8])  # sizes, and how many of each
+    print(f"warmed up: {manager.statistics()['cached_bytes'] / MIB:.1f} MiB are ready")
+
+    stream = genesis.cuda.Stream(manager.device)
+    addresses = manager.allocate_batch([4096, MIB, 64 * MIB], stream)  # all or nothing
     for what, mistake in {
-        "a wrong size": lambda: manager.free_memory(blocks[0], 4095),
+        "a wrong size": lambda: manager.free_memory(addresses[0], 4095),
         "a foreign address": lambda: manager.free_memory(0x1234),
-        "an absurd size": lambda: manager.allocate_memory(2**63),
         "more than there is": lambda: manager.allocate_memory(2**46),
     }.items():
         try:
             mistake()
         except (ValueError, genesis.OutOfMemoryError) as error:
             print(f"{what} is refused: {error}")
+    for address in addresses:
+        manager.free_memory(address)  # at once, also while work of the stream uses it
 
-    for address in blocks:
-        manager.free_memory(address)
-    statistics = manager.get_statistics()
-    print(f"peak: {statistics.peak_memory_usage / 2**20:.1f} MiB, live: {statistics.live_blocks}")
+    with manager.performance_context() as perf:
+        for _ in range(1000):
+            manager.free_memory(manager.allocate_memory(10_000))
+    stats = perf.stats
+    print(f"{stats.total_allocations} allocations, {stats.cache_hit_rate:.1%} from the caches")
+
+    blocks = [manager.allocate_block(64 * KIB) for _ in range(64)]  # by handle
+    for place, block in enumerate(blocks):
+        if place % 4 != place // 32:  # a few are left on each page, none at the same place
+            block.free()
+    print(f"before: {manager.statistics()['reserved_bytes'] / MIB:.1f} MiB are reserved")
+    report = manager.compact()  # nobody may submit work on this memory meanwhile
+    folded = report.folded_pages if report.can_fold else "none, which this policy cannot"
+    print(f"compact: {report.released_bytes / MIB:.1f} MiB went back; pages folded: {folded}")
+    blocks.clear()  # a lost handle frees its block
+    manager.trim()
+    print(genesis.cuda.memory_summary(manager.device, abbreviated=True))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 /*
- * memory.c: memory, streams and events of a device, in one small program.
+ * memory.c: the memory manager in one small program: warm-up, a batch, a handle, stream order, statistics,
+ * mistakes, giving back.
  *
  *     cc memory.c $(pkg-config --cflags --libs genesis) -o memory && ./memory
  *
@@ -32,50 +33,70 @@ static gn_device *device_choose(void)
     return device;
 }
 
+static void statistics_print(gn_memory_manager *manager, const char *when)
+{
+    gn_memory_statistics now;
+    check(gn_memory_get_statistics(manager, &now));
+    printf("%-14s %5.1f MiB live in %llu blocks, %5.1f MiB reserved, %5.1f MiB cached\n", when,
+           (double)now.live_bytes / (1 << 20), (unsigned long long)now.live_count,
+           (double)now.reserved_bytes / (1 << 20), (double)now.cached_bytes / (1 << 20));
+}
+
 int main(void)
 {
     enum {
         COUNT = 1 << 20
     };
+    const size_t nbytes = COUNT * sizeof(uint32_t);
     gn_device *device = device_choose();
-    gn_memory_manager *manager;
+    gn_memory_manager *manager, *pinned;
     gn_stream *stream;
-    gn_event *event;
     check(gn_memory_manager_get(device, &manager));
+    check(gn_memory_manager_get_pinned(device, &pinned));
     check(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &stream));
-    check(gn_event_create(device, 0, &event));
+    printf("policy: %s\n", gn_memory_manager_get_policy(manager));
 
-    /* Page-locked memory on the host, and two blocks on the device. */
-    void *host_memory, *first, *second;
-    check(gn_host_alloc(device, COUNT * sizeof(uint32_t), &host_memory));
-    uint32_t *host = host_memory;
-    check(gn_memory_alloc(manager, COUNT * sizeof(uint32_t), stream, &first));
-    check(gn_memory_alloc(manager, COUNT * sizeof(uint32_t), stream, &second));
+    /* Ahead of time: three blocks of this size are ready for every thread and stream. */
+    check(gn_memory_warm_up(manager, 1, &nbytes, &(size_t){3}));
+    statistics_print(manager, "warmed up:");
 
-    /* Work runs in the order of the stream: fill one block, copy it to the other, bring it back. */
-    check(gn_fill(first, 0x01020304, sizeof(uint32_t), COUNT, stream));
-    check(gn_copy(second, first, COUNT * sizeof(uint32_t), stream));
-    check(gn_copy(host, second, COUNT * sizeof(uint32_t), stream));
-    check(gn_event_record(event, stream));
-    check(gn_event_synchronize(event));
-    printf("last element after a round trip: 0x%08x\n", host[COUNT - 1]);
+    /* Two blocks in one step, one by handle, and page-locked memory on the host. */
+    void *batch[2], *host;
+    gn_memory_block *block;
+    check(gn_memory_alloc_batch(manager, 2, (size_t[]){nbytes, nbytes}, stream, batch));
+    check(gn_memory_block_alloc(manager, nbytes, stream, &block));
+    check(gn_memory_alloc(pinned, nbytes, stream, &host));
+    statistics_print(manager, "allocated:");
 
-    gn_memory_statistics statistics;
-    check(gn_memory_get_statistics(manager, &statistics));
-    printf("live: %llu bytes in %llu blocks\n", (unsigned long long)statistics.live_bytes,
-           (unsigned long long)statistics.live_count);
+    /* Work runs in the order of the stream, and blocks may be freed before it has run. */
+    check(gn_fill(batch[0], 0x01020304, sizeof(uint32_t), COUNT, stream));
+    check(gn_copy(gn_memory_block_get_address(block), batch[0], nbytes, stream));
+    check(gn_copy(host, gn_memory_block_get_address(block), nbytes, stream));
+    check(gn_memory_free(manager, batch[0]));
+    check(gn_memory_free_sized(manager, batch[1], nbytes)); /* the size is checked */
+    check(gn_memory_block_free(block));
+    statistics_print(manager, "freed:");
+    check(gn_stream_synchronize(stream));
+    printf("last element after a round trip: 0x%08x\n", ((uint32_t *)host)[COUNT - 1]);
+
+    check(gn_memory_free(pinned, host));
 
     /* A mistake is an answer, not a crash. */
-    check(gn_memory_free(manager, first));
-    if (gn_memory_free(manager, first) != GN_OK)
+    if (gn_memory_free(manager, batch[0]) != GN_OK)
         printf("freeing twice is refused: %s\n", gn_error_detail());
 
-    check(gn_memory_free(manager, second));
-    check(gn_host_free(device, host));
-    gn_event_destroy(event);
+    /* Idle memory goes back to the driver, all but 4 MiB; then everything that is not needed. */
+    size_t released, leaked;
+    gn_memory_compaction report;
+    check(gn_memory_trim(manager, (size_t)4 << 20, &released));
+    statistics_print(manager, "trimmed:");
+    check(gn_memory_compact(manager, &report));
+    statistics_print(manager, "compacted:");
+
+    if (gn_memory_alloc(manager, (size_t)1 << 46, stream, &batch[0]) != GN_OK)
+        printf("too much is refused: %s\n", gn_error_detail());
     gn_stream_release(stream);
-    size_t leaked;
     check(gn_shutdown(&leaked));
     printf("leaked: %zu\n", leaked);
-    return leaked == 0 ? 0 : 1;
+    return leaked != 0;
 }
