@@ -159,7 +159,7 @@ struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap)
     cache->room = room_most(pool);
     cache->asked = NULL;
     cache->key = 0;
-    cache->epoch = 0;
+    cache->epoch = UINT64_MAX; /* of no thread: nobody has asked for this stream by NULL yet */
     cache->checked = atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
     return cache;
 }
