@@ -561,6 +561,10 @@ static size_t plain_step(const struct gni_space *space, const struct gni_need *n
 
 static gn_status limit_check(struct gni_pool *pool, size_t nbytes)
 {
+    if (pool->backing == GNI_BACKING_VIRTUAL &&
+        nbytes > pool->total_bytes) /* nor are there addresses */
+        return gni_error(GN_ERROR_OUT_OF_MEMORY, "the device has %llu bytes",
+                         (unsigned long long)pool->total_bytes);
     if (nbytes > pool->limit || pool->reserved_bytes > pool->limit - nbytes)
         return gni_error(GN_ERROR_OUT_OF_MEMORY, "the limit of %llu bytes allows no more",
                          (unsigned long long)pool->limit);
