@@ -83,9 +83,9 @@ static gn_status guards_check(struct gni_pool *pool, const gn_memory_block *bloc
 
 gn_status gni_debug_free(struct gni_pool *pool, gn_memory_block *block)
 {
-    gn_stream *stream = &block->heap->stream;
     if (gni_block_state(block) != GNI_BLOCK_LIVE || block->heap->is_dead)
         return GN_OK;
+    gn_stream *stream = &block->heap->stream;
     if (pool->debug & GNI_DEBUG_GUARD)
         GN_TRY(guards_check(pool, block, stream));
     if (pool->debug & GNI_DEBUG_POISON && block->uses == NULL && block->requested > 0)
