@@ -157,7 +157,7 @@ static gn_status other_free(gn_memory_manager *manager, void *pointer, const siz
     if (manager->direct != NULL &&
         (manager->pool == NULL || gni_direct_size(manager->direct, pointer, &size) == GN_OK))
         return gni_direct_free(manager->direct, pointer, nbytes);
-    return gni_pool_refuse(manager->pool, pointer);
+    return gni_pool_refuse(manager->pool, pointer, true);
 }
 
 static gn_status wrong_size(struct gni_pool *pool, const gn_memory_block *block, size_t nbytes)
@@ -197,6 +197,7 @@ gn_status gn_memory_block_free(gn_memory_block *block)
         if (gni_block_state(block) == GNI_BLOCK_UNUSED) /* B4: of a pool, and merged since */
             return gni_error(GN_ERROR_DOUBLE_FREE, "the block was freed already");
         return gni_direct_free_block(block);
+    }
     return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block);
 }
 
@@ -228,7 +229,7 @@ gn_status gn_memory_get_size(gn_memory_manager *manager, const void *pointer, si
     if (manager->direct != NULL &&
         (manager->pool == NULL || gni_direct_size(manager->direct, pointer, nbytes) == GN_OK))
         return gni_direct_size(manager->direct, pointer, nbytes);
-    return gni_pool_refuse(manager->pool, pointer);
+    return gni_pool_refuse(manager->pool, pointer, false);
 }
 
 gn_status gn_memory_record_stream(gn_memory_manager *manager, void *pointer, gn_stream *stream)

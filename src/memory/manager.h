@@ -79,8 +79,8 @@ gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t
 gn_status gni_pool_free(gn_memory_block *block);
 gn_status gni_pool_record_stream(gn_memory_block *block, gn_stream *stream) GN_NODISCARD;
 
-/* Why an address is not a living block. */
-gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer) GN_NODISCARD;
+/* Why an address is not a living block; counted as refused if it is to be freed. */
+gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer, bool is_free) GN_NODISCARD;
 gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *sizes,
                            const size_t *counts) GN_NODISCARD;
 void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics);

@@ -441,12 +441,12 @@ static const gn_memory_block *block_around(const struct gni_pool *pool, const ch
     return NULL;
 }
 
-gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer)
+gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer, bool is_free)
 {
     struct gni_device_label label = gni_device_label(pool->device);
     uintptr_t number = (uintptr_t)pointer;
     gni_pool_lock(pool);
-    pool->counts.refused_count++;
+    pool->counts.refused_count += is_free;
     const gn_memory_block *block = block_around(pool, pointer);
     bool is_live = block != NULL && gni_block_state(block) == GNI_BLOCK_LIVE;
     bool was_freed = pool->freed[gni_hash_u64(number) & (GNI_POOL_FREED - 1)] == number ||
