@@ -538,35 +538,20 @@ gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t
     return status;
 }
 
-/* Takes the blocks of one size, and gives them to the clean heap: any thread and stream finds them. */
-static gn_status warm_up_size(struct gni_pool *pool, size_t nbytes, size_t count)
+/* Takes the blocks of one size from the clean heap, on top of those that were taken before. */
+static gn_status warm_up_take(struct gni_pool *pool, size_t nbytes, size_t count, gn_stream *stream,
+                              gn_memory_block **taken)
 {
-    gn_stream *stream;
-    GN_TRY(gn_stream_get_default(pool->device, &stream));
-    gn_memory_block *taken = NULL;
-    gn_status status = GN_OK;
-    for (size_t i = 0; i < count && status == GN_OK; i++) {
+    struct gni_space *space = &pool->main;
+    if (space->clean == NULL)
+        GN_TRY(gni_heap_create(space, 0, NULL, &space->clean));
+    for (size_t i = 0; i < count; i++) {
         struct gni_need need;
         need_init(pool, nbytes, stream, &need);
-        struct gni_space *space = &pool->main;
-        if (space->clean == NULL)
-            status = gni_heap_create(space, 0, NULL, &space->clean);
-        if (status == GN_OK)
-            need.heap = space->clean;
-        gn_memory_block *block = NULL;
-        if (status == GN_OK)
-            status = gni_pool_meet(pool, &need, &block);
-        if (status == GN_OK) {
-            block->next = taken;
-            taken = block;
-        }
-    }
-    while (taken != NULL) {
-        gn_memory_block *block = taken;
-        taken = block->next;
-        block->next = NULL;
-        block->sequence = 0;
-        gni_block_merge(block);
+        need.heap = space->clean;
+        GN_TRY(gni_pool_meet(pool, &need, &block));
+        block->next = *taken;
+        *taken = block;
     }
     return status;
 }
@@ -577,11 +562,20 @@ gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *si
     GN_TRY(pool->device->ops->check(pool->device));
     /* What the caches hold is there already, so it need not be got again. */
     gni_pool_lock(pool);
+        gn_memory_block *block;
     gn_status status = GN_OK;
     for (size_t i = 0; i < count && status == GN_OK; i++)
-        status = warm_up_size(pool, sizes[i], counts[i]);
+        status = warm_up_take(pool, sizes[i], counts[i], stream, &taken);
+    while (taken !=
+           NULL) { /* all of them at once are there now: any thread and stream finds them */
+        gn_memory_block *block = taken;
+        taken = block->next;
+        block->next = NULL;
+        block->sequence = 0;
+        gni_block_merge(block);
+    }
     gni_pool_unlock(pool);
-    return status;
+    return GN_OK;
 }
 
 /* ---- giving back ---------------------------------------------------------------------------- */
@@ -604,9 +598,12 @@ size_t gni_pool_coalesce(struct gni_pool *pool)
     gni_list_each (link, &pool->main.heaps)
         for (int range = 0; range < GNI_RANGE_COUNT; range++)
             before += gni_container_of(link, struct gni_heap, link)->fit[range].count;
+    gn_stream *stream;
     (void)gni_space_retire(&pool->main, NULL);
+    GN_TRY(gn_stream_get_default(pool->device, &stream));
     gni_list_each (link, &pool->main.heaps)
         for (int range = 0; range < GNI_RANGE_COUNT; range++)
+    gn_memory_block *taken = NULL;
             after += gni_container_of(link, struct gni_heap, link)->fit[range].count;
     gni_pool_unlock(pool);
     return flushed + (before > after ? before - after : 0);
