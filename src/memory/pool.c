@@ -308,6 +308,16 @@ enum {
     HANDLER_CALLS_MOST = 3,
 };
 
+/* Asks the user's handler, without the lock; true if the request is to be tried again. */
+static bool handler_ask(struct gni_pool *pool, size_t nbytes)
+{
+    gni_pool_lock(pool);
+    gn_memory_handler handler = pool->handler;
+    void *context = pool->handler_context;
+    gni_pool_unlock(pool);
+    return handler != NULL && handler(pool->manager, nbytes, context);
+}
+
 gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked, bool is_exported,
                          gn_memory_block **block)
 {
@@ -318,11 +328,7 @@ gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked,
     need_init(pool, nbytes, stream, &need);
     gn_status status = alloc_once(pool, &need, asked, is_exported, block);
     for (int calls = 0; status == GN_ERROR_OUT_OF_MEMORY && calls < HANDLER_CALLS_MOST; calls++) {
-        gni_pool_lock(pool);
-        gn_memory_handler handler = pool->handler;
-        void *context = pool->handler_context;
-        gni_pool_unlock(pool);
-        if (handler == NULL || !handler(pool->manager, nbytes, context))
+        if (!handler_ask(pool, nbytes))
             break;
         status = alloc_once(pool, &need, asked, is_exported, block);
     }
@@ -516,6 +522,27 @@ static gn_status batch_meet(struct gni_pool *pool, size_t count, const size_t *s
     return status;
 }
 
+static gn_status batch_once(struct gni_pool *pool, size_t count, const size_t *sizes,
+                            gn_stream *stream, void **pointers)
+{
+    gni_pool_lock(pool);
+    gn_status status = batch_meet(pool, count, sizes, stream, pointers);
+    gni_pool_unlock(pool);
+    return status;
+}
+
+/* What the options want the blocks of a batch to hold; if that fails, none is allocated. */
+static gn_status batch_debug(struct gni_pool *pool, size_t count, gn_stream *stream,
+                             void *const *pointers)
+{
+    gn_status status = GN_OK;
+    for (size_t i = 0; status == GN_OK && i < count; i++)
+        status = gni_debug_alloc(pool, gni_address_find(pointers[i]), stream);
+    for (size_t i = 0; status != GN_OK && i < count; i++)
+        (void)gni_pool_free(gni_address_find(pointers[i]));
+    return status;
+}
+
 gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t *sizes,
                                gn_stream *stream, void **pointers)
 {
@@ -525,13 +552,16 @@ gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t
     void **made = gni_host_alloc(count * sizeof *made);
     if (made == NULL)
         return gni_error_host_memory(count * sizeof *made);
-    gni_pool_lock(pool);
-    gn_status status = batch_meet(pool, count, sizes, stream, made);
-    gni_pool_unlock(pool);
+    gn_status status = batch_once(pool, count, sizes, stream, made);
+    for (int calls = 0; status == GN_ERROR_OUT_OF_MEMORY && calls < HANDLER_CALLS_MOST; calls++) {
+        if (!handler_ask(pool, total))
+            break;
+        status = batch_once(pool, count, sizes, stream, made);
+    }
     if (status == GN_ERROR_OUT_OF_MEMORY)
         status = gni_pool_out_of_memory(pool, total);
-    for (size_t i = 0; status == GN_OK && pool->debug != 0 && i < count; i++)
-        status = gni_debug_alloc(pool, gni_address_find(made[i]), stream);
+    if (status == GN_OK && pool->debug != 0)
+        status = batch_debug(pool, count, stream, made);
     if (status == GN_OK)
         memcpy(pointers, made, count * sizeof *made);
     gni_host_free(made);
@@ -547,22 +577,25 @@ static gn_status warm_up_take(struct gni_pool *pool, size_t nbytes, size_t count
         GN_TRY(gni_heap_create(space, 0, NULL, &space->clean));
     for (size_t i = 0; i < count; i++) {
         struct gni_need need;
+        gn_memory_block *block;
         need_init(pool, nbytes, stream, &need);
         need.heap = space->clean;
         GN_TRY(gni_pool_meet(pool, &need, &block));
         block->next = *taken;
         *taken = block;
     }
-    return status;
+    return GN_OK;
 }
 
 gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *sizes,
                            const size_t *counts)
 {
+    gn_stream *stream;
     GN_TRY(pool->device->ops->check(pool->device));
+    GN_TRY(gn_stream_get_default(pool->device, &stream));
     /* What the caches hold is there already, so it need not be got again. */
     gni_pool_lock(pool);
-        gn_memory_block *block;
+    gn_memory_block *taken = NULL;
     gn_status status = GN_OK;
     for (size_t i = 0; i < count && status == GN_OK; i++)
         status = warm_up_take(pool, sizes[i], counts[i], stream, &taken);
@@ -575,7 +608,7 @@ gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *si
         gni_block_merge(block);
     }
     gni_pool_unlock(pool);
-    return GN_OK;
+    return status;
 }
 
 /* ---- giving back ---------------------------------------------------------------------------- */
@@ -598,12 +631,9 @@ size_t gni_pool_coalesce(struct gni_pool *pool)
     gni_list_each (link, &pool->main.heaps)
         for (int range = 0; range < GNI_RANGE_COUNT; range++)
             before += gni_container_of(link, struct gni_heap, link)->fit[range].count;
-    gn_stream *stream;
     (void)gni_space_retire(&pool->main, NULL);
-    GN_TRY(gn_stream_get_default(pool->device, &stream));
     gni_list_each (link, &pool->main.heaps)
         for (int range = 0; range < GNI_RANGE_COUNT; range++)
-    gn_memory_block *taken = NULL;
             after += gni_container_of(link, struct gni_heap, link)->fit[range].count;
     gni_pool_unlock(pool);
     return flushed + (before > after ? before - after : 0);
