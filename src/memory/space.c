@@ -577,11 +577,10 @@ static size_t hole_head_start(const gn_memory_block *hole, const struct gni_need
     return is_free_of(hole->before, need->heap) ? hole->before->nbytes : 0;
 }
 
-static size_t virtual_step(const struct gni_space *space, const gn_memory_block *hole,
-                           const struct gni_need *need)
+static size_t virtual_step(const gn_memory_block *hole, const struct gni_need *need, size_t small)
 {
     if (need->range == GNI_RANGE_SMALL)
-        return small_step(space);
+        return small;
     size_t head = need->range == GNI_RANGE_MEDIUM && hole != NULL ? hole_head_start(hole, need) : 0;
     gni_assert(head < need->nbytes);
     return gni_align_up(need->nbytes - head, GNI_PAGE);
@@ -601,12 +600,13 @@ static void addresses_set_apart(gn_memory_block *hole, size_t nbytes)
     }
 }
 
-static gn_status virtual_grow(struct gni_space *space, const struct gni_need *need)
+/* `small` is how much to take if it is for small blocks. */
+static gn_status virtual_grow(struct gni_space *space, const struct gni_need *need, size_t small)
 {
     struct gni_pool *pool = space->pool;
     size_t most = gni_align_up(need->nbytes, GNI_PAGE);
     gn_memory_block *hole = gni_fit_find(&space->holes[need->range], most, true);
-    size_t nbytes = virtual_step(space, hole, need);
+    size_t nbytes = virtual_step(hole, need, small);
     if (hole != NULL && nbytes > hole->nbytes)
         nbytes = most;
     GN_TRY(limit_check(pool, nbytes));
@@ -640,7 +640,14 @@ gn_status gni_space_grow(struct gni_space *space, const struct gni_need *need)
     struct gni_pool *pool = space->pool;
     GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
     if (pool->backing == GNI_BACKING_VIRTUAL) {
-        GN_TRY(virtual_grow(space, need));
+        size_t small = small_step(space);
+        gn_status status = virtual_grow(space, need, small);
+        if (status == GN_ERROR_OUT_OF_MEMORY && need->range == GNI_RANGE_SMALL &&
+            small > GNI_PAGE) { /* not a step, but a page may be left */
+            GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
+            status = virtual_grow(space, need, GNI_PAGE);
+        }
+        GN_TRY(status);
     } else {
         size_t nbytes = plain_step(space, need);
         if (limit_check(pool, nbytes) != GN_OK)

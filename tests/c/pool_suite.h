@@ -119,6 +119,15 @@ static inline gn_memory_config config_now(void)
     return config;
 }
 
+/* Sets what the manager may take, in bytes; UINT64_MAX: all. */
+static inline void limit_set(uint64_t nbytes)
+{
+    gn_memory_config config = config_now();
+    double total = (double)suite.pool->total_bytes;
+    config.memory_fraction = nbytes == UINT64_MAX ? 1 : ((double)nbytes + 4096) / total;
+    CHECK_OK(gn_memory_configure(suite.manager, &config));
+}
+
 #define POOL_CHECK() CHECK(gni_pool_is_valid(suite.pool))
 
 /* Everything idle goes back, so that a test begins as the first one does. */

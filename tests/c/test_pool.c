@@ -99,6 +99,8 @@ static void test_asking_is_no_refusal(void)
     CHECK_STATUS(gn_memory_get_size(suite.manager, block, &nbytes), GN_ERROR_DOUBLE_FREE);
     CHECK_U64(statistics_now().refused_count, refused);
     CHECK_U64(nbytes, 1);
+    CHECK_STATUS(gn_memory_free(suite.manager, NULL), GN_ERROR_INVALID_POINTER); /* never a block */
+    CHECK_U64(statistics_now().refused_count, refused + 1);
 }
 
 /* ---- many, and ahead of time ---------------------------------------------------------------- */
@@ -381,15 +383,6 @@ static void test_collect(void)
 }
 
 /* ---- out of memory -------------------------------------------------------------------------- */
-
-/* Sets what the manager may take, in bytes. */
-static void limit_set(uint64_t nbytes)
-{
-    gn_memory_config config = config_now();
-    config.memory_fraction =
-        nbytes == UINT64_MAX ? 1 : (double)nbytes / (double)suite.pool->total_bytes;
-    CHECK_OK(gn_memory_configure(suite.manager, &config));
-}
 
 struct handler {
     int calls;
