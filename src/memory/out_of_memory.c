@@ -96,7 +96,8 @@ static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memo
     struct gni_pool *pool = space->pool;
     pool->counts.retry_count++;
     (void)gni_caches_flush(pool, NULL);
-    if (gni_pool_synchronize(pool) == GN_OK) /* refused while a stream is being captured */
+    bool is_idle = gni_pool_synchronize(pool) == GN_OK; /* refused while a stream is captured */
+    if (is_idle)
         gni_pool_unfold(pool);
     (void)gni_space_retire(&pool->main, space == &pool->main ? need->heap : NULL);
     *block = idle_take(space, need);
@@ -104,8 +105,10 @@ static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memo
         return GN_OK;
     (void)gni_space_release(&pool->main, SIZE_MAX);
     gn_status status = grow(space, need, block);
-    if (status != GN_ERROR_OUT_OF_MEMORY || pool->backing != GNI_BACKING_VIRTUAL)
+    if (status != GN_ERROR_OUT_OF_MEMORY || pool->backing != GNI_BACKING_VIRTUAL || !is_idle)
         return status;
+    /* What is free on one page must be one block: blocked bytes of two heaps would never join. */
+    (void)gni_space_retire(&pool->main, NULL);
     gn_memory_compaction report = {0};
     if (gni_pool_fold(pool, true, &report) != GN_OK || report.folded_pages == 0)
         return status;

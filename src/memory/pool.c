@@ -455,8 +455,9 @@ gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer, bool is_fr
     pool->counts.refused_count += is_free;
     const gn_memory_block *block = block_around(pool, pointer);
     bool is_live = block != NULL && gni_block_state(block) == GNI_BLOCK_LIVE;
-    bool was_freed = pool->freed[gni_hash_u64(number) & (GNI_POOL_FREED - 1)] == number ||
-                     (block != NULL && !is_live && block->address == pointer);
+    bool was_freed =
+        pointer != NULL && (pool->freed[gni_hash_u64(number) & (GNI_POOL_FREED - 1)] == number ||
+                            (block != NULL && !is_live && block->address == pointer));
     char *address = is_live ? block->address : NULL;
     size_t nbytes = is_live ? block->requested : 0;
     gni_pool_unlock(pool);
