@@ -43,6 +43,7 @@ struct candidate {
 struct folding {
     struct gni_pool *pool;
     bool is_automatic;
+    bool is_private; /* the pages that are looked at now belong to a graph: only counted */
     size_t count, capacity;
     struct candidate *pages;
     uint64_t *masks; /* PAGE_WORDS for each page */
@@ -119,7 +120,7 @@ static gn_status page_consider(struct folding *folding, struct gni_mapping *mapp
     memset(mask, 0, PAGE_WORDS * sizeof *mask);
     bool is_allowed = page_mask(folding, first, mapping, mask);
     size_t used = gni_bitmap_count(mask, PAGE_GRAINS);
-    if (!is_allowed) {
+    if (!is_allowed || folding->is_private) {
         report->skipped_bytes += (PAGE_GRAINS - used) * (size_t)GNI_GRAIN;
         return GN_OK;
     }
@@ -267,13 +268,23 @@ static gn_status folding_remap(struct folding *folding, gn_memory_compaction *re
     return GN_OK;
 }
 
-static gn_status folding_run(struct folding *folding, gn_memory_compaction *report)
+static gn_status space_consider(struct folding *folding, struct gni_space *space,
+                                gn_memory_compaction *report)
 {
-    struct gni_pool *pool = folding->pool;
-    gni_list_each (link, &pool->main.regions) {
+    folding->is_private = space->is_private;
+    gni_list_each (link, &space->regions) {
         struct gni_region *region = gni_container_of(link, struct gni_region, link);
         GN_TRY(region_consider(folding, region, report));
     }
+    return GN_OK;
+}
+
+static gn_status folding_run(struct folding *folding, gn_memory_compaction *report)
+{
+    struct gni_pool *pool = folding->pool;
+    GN_TRY(space_consider(folding, &pool->main, report));
+    gni_list_each (link, &pool->private_spaces)
+        GN_TRY(space_consider(folding, gni_container_of(link, struct gni_space, link), report));
     if (folding->count < 2)
         return GN_OK;
     folding->targets = gni_host_alloc(folding->count * sizeof *folding->targets);
@@ -292,7 +303,10 @@ static gn_status folding_run(struct folding *folding, gn_memory_compaction *repo
 gn_status gni_pool_fold(struct gni_pool *pool, bool is_automatic, gn_memory_compaction *report)
 {
     struct folding folding = {.pool = pool, .is_automatic = is_automatic};
+    gni_caches_revoke(pool,
+                      NULL); /* no thread frees a block without seeing that its page is folded */
     gn_status status = folding_run(&folding, report);
+    gni_caches_restore(pool);
     gni_host_free(folding.pages);
     gni_host_free(folding.masks);
     gni_host_free(folding.targets);

@@ -231,8 +231,11 @@ gn_status gn_memory_free_sized(gn_memory_manager *manager, void *pointer, size_t
 gn_status gn_memory_block_free(gn_memory_block *block)
 {
     GN_CHECK_ARGUMENT(block != NULL, "block is NULL");
-    if (block->pool == NULL)
+    if (block->pool == NULL) {
+        if (gni_block_state(block) == GNI_BLOCK_UNUSED) /* B4: of a pool, and merged since */
+            return gni_error(GN_ERROR_DOUBLE_FREE, "the block was freed already");
         return gni_direct_free_block(block);
+    }
     return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block);
 }
 

@@ -607,6 +607,27 @@ static gn_status batch_once(struct gni_pool *pool, size_t count, const size_t *s
     return status;
 }
 
+static gn_status batch_once(struct gni_pool *pool, size_t count, const size_t *sizes,
+                            gn_stream *stream, void **pointers)
+{
+    gni_pool_lock(pool);
+    gn_status status = batch_meet(pool, count, sizes, stream, pointers);
+    gni_pool_unlock(pool);
+    return status;
+}
+
+/* What the options want the blocks of a batch to hold; if that fails, none is allocated. */
+static gn_status batch_debug(struct gni_pool *pool, size_t count, gn_stream *stream,
+                             void *const *pointers)
+{
+    gn_status status = GN_OK;
+    for (size_t i = 0; status == GN_OK && i < count; i++)
+        status = gni_debug_alloc(pool, gni_address_find(pointers[i]), stream);
+    for (size_t i = 0; status != GN_OK && i < count; i++)
+        (void)gni_pool_free(gni_address_find(pointers[i]));
+    return status;
+}
+
 gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t *sizes,
                                gn_stream *stream, void **pointers)
 {
@@ -633,30 +654,39 @@ gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t
     return status;
 }
 
-/* Takes the blocks of one size, and gives them to the clean heap: any thread and stream finds them. */
-static gn_status warm_up_size(struct gni_pool *pool, size_t nbytes, size_t count)
+/* Takes the blocks of one size from the clean heap, on top of those that were taken before. */
+static gn_status warm_up_take(struct gni_pool *pool, size_t nbytes, size_t count, gn_stream *stream,
+                              gn_memory_block **taken)
+{
+    struct gni_space *space = &pool->main;
+    if (space->clean == NULL)
+        GN_TRY(gni_heap_create(space, 0, NULL, &space->clean));
+    for (size_t i = 0; i < count; i++) {
+        struct gni_need need;
+        gn_memory_block *block;
+        need_init(pool, nbytes, stream, &need);
+        need.heap = space->clean;
+        GN_TRY(gni_pool_meet(pool, &need, &block));
+        block->next = *taken;
+        *taken = block;
+    }
+    return GN_OK;
+}
+
+gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *sizes,
+                           const size_t *counts)
 {
     gn_stream *stream;
+    GN_TRY(pool->device->ops->check(pool->device));
     GN_TRY(gn_stream_get_default(pool->device, &stream));
+    /* What the caches hold is there already, so it need not be got again. */
+    gni_pool_lock(pool);
     gn_memory_block *taken = NULL;
     gn_status status = GN_OK;
-    for (size_t i = 0; i < count && status == GN_OK; i++) {
-        struct gni_need need;
-        need_init(pool, nbytes, stream, &need);
-        struct gni_space *space = &pool->main;
-        if (space->clean == NULL)
-            status = gni_heap_create(space, 0, NULL, &space->clean);
-        if (status == GN_OK)
-            need.heap = space->clean;
-        gn_memory_block *block = NULL;
-        if (status == GN_OK)
-            status = gni_pool_meet(pool, &need, &block);
-        if (status == GN_OK) {
-            block->next = taken;
-            taken = block;
-        }
-    }
-    while (taken != NULL) {
+    for (size_t i = 0; i < count && status == GN_OK; i++)
+        status = warm_up_take(pool, sizes[i], counts[i], stream, &taken);
+    while (taken !=
+           NULL) { /* all of them at once are there now: any thread and stream finds them */
         gn_memory_block *block = taken;
         taken = block->next;
         block->next = NULL;

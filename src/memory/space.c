@@ -610,6 +610,10 @@ static size_t plain_step(const struct gni_space *space, const struct gni_need *n
 
 static gn_status limit_check(struct gni_pool *pool, size_t nbytes)
 {
+    if (pool->backing == GNI_BACKING_VIRTUAL &&
+        nbytes > pool->total_bytes) /* nor are there addresses */
+        return gni_error(GN_ERROR_OUT_OF_MEMORY, "the device has %llu bytes",
+                         (unsigned long long)pool->total_bytes);
     if (nbytes > pool->limit || pool->reserved_bytes > pool->limit - nbytes)
         return gni_error(GN_ERROR_OUT_OF_MEMORY, "the limit of %llu bytes allows no more",
                          (unsigned long long)pool->limit);
@@ -675,7 +679,8 @@ static void addresses_set_apart(gn_memory_block *hole, size_t nbytes)
     }
 }
 
-static gn_status virtual_grow(struct gni_space *space, const struct gni_need *need)
+/* `small` is how much to take if it is for small blocks. */
+static gn_status virtual_grow(struct gni_space *space, const struct gni_need *need, size_t small)
 {
     struct gni_pool *pool = space->pool;
     struct growth growth = growth_find(space, need);
@@ -709,7 +714,14 @@ gn_status gni_space_grow(struct gni_space *space, const struct gni_need *need)
     struct gni_pool *pool = space->pool;
     GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
     if (pool->backing == GNI_BACKING_VIRTUAL) {
-        GN_TRY(virtual_grow(space, need));
+        size_t small = small_step(space);
+        gn_status status = virtual_grow(space, need, small);
+        if (status == GN_ERROR_OUT_OF_MEMORY && need->range == GNI_RANGE_SMALL &&
+            small > GNI_PAGE) { /* not a step, but a page may be left */
+            GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
+            status = virtual_grow(space, need, GNI_PAGE);
+        }
+        GN_TRY(status);
     } else {
         size_t nbytes = plain_step(space, need);
         if (limit_check(pool, nbytes) != GN_OK)

@@ -1,0 +1,671 @@
+/*
+ * test_pool.c: what the pool does beyond allocate and free: handles, batches, warm-up, giving back,
+ * looking, out of memory, page-locked memory, and the order between streams.
+ *
+ *     test_pool [cpu | cuda]
+ */
+#include "pool_suite.h"
+
+#include <pthread.h>
+
+struct suite suite;
+
+/* ---- blocks --------------------------------------------------------------------------------- */
+
+static void test_zero_bytes(void)
+{
+    enum {
+        COUNT = 300
+    };
+    void *pointers[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        size_t nbytes = 1;
+        pointers[i] = block_make(0);
+        CHECK((uintptr_t)pointers[i] % 512 == 0);
+        CHECK(i == 0 || pointers[i] != pointers[i - 1]);
+        CHECK_OK(gn_memory_get_size(suite.manager, pointers[i], &nbytes));
+        CHECK_U64(nbytes, 0);
+    }
+    CHECK_U64(statistics_now().requested_bytes, 0);
+    CHECK_U64(statistics_now().live_bytes, COUNT * 512);
+    POOL_CHECK();
+    for (int i = 0; i < COUNT; i++)
+        CHECK_OK(gn_memory_free_sized(suite.manager, pointers[i], 0));
+    pool_empty();
+}
+
+static void test_handles(void)
+{
+    gn_memory_block *blocks[4] = {NULL};
+    static const size_t sizes[] = {0, 5000, 3 * MIB, 20 * MIB};
+    gn_memory_statistics before = statistics_now();
+    for (size_t i = 0; i < 4; i++) {
+        CHECK_OK(gn_memory_block_alloc(suite.manager, sizes[i], NULL, &blocks[i]));
+        CHECK_U64(gn_memory_block_get_size(blocks[i]), sizes[i]);
+        CHECK(!gni_block_has(blocks[i], GNI_BLOCK_EXPORTED));
+    }
+    size_t nbytes = 0;
+    void *address = gn_memory_block_get_address(blocks[1]);
+    CHECK(gni_block_has(blocks[1], GNI_BLOCK_EXPORTED));
+    CHECK_OK(gn_memory_get_size(suite.manager, address, &nbytes));
+    CHECK_U64(nbytes, 5000);
+    block_fill(address, 7, 5000, suite.stream);
+    CHECK(block_holds(address, 7, 5000));
+    POOL_CHECK();
+    for (size_t i = 0; i < 4; i++)
+        CHECK_OK(gn_memory_block_free(blocks[i]));
+    CHECK_U64(statistics_now().alloc_count, before.alloc_count + 4);
+    CHECK_U64(statistics_now().live_bytes, before.live_bytes);
+    CHECK_STATUS(gn_memory_block_free(NULL), GN_ERROR_INVALID_VALUE);
+    POOL_CHECK();
+    pool_empty();
+}
+
+/* A handle that was freed is refused, also when its memory was merged with others meanwhile. */
+static void test_handles_freed_twice(void)
+{
+    gn_memory_block *blocks[3] = {NULL}, *kept = NULL;
+    CHECK_OK(gn_memory_block_alloc(suite.manager, 100, NULL, &kept)); /* B4: a region stays */
+    for (size_t i = 0; i < 3; i++)
+        CHECK_OK(gn_memory_block_alloc(suite.manager, 5000 << (8 * i), NULL, &blocks[i]));
+    for (size_t i = 0; i < 3; i++)
+        CHECK_OK(gn_memory_block_free(blocks[i]));
+    uint64_t refused = statistics_now().refused_count;
+    for (size_t i = 0; i < 3; i++)
+        CHECK_STATUS(gn_memory_block_free(blocks[i]), GN_ERROR_DOUBLE_FREE);
+    CHECK_OK(gn_memory_coalesce(suite.manager, NULL));
+    for (size_t i = 0; i < 3; i++)
+        CHECK_STATUS(gn_memory_block_free(blocks[i]), GN_ERROR_DOUBLE_FREE);
+    CHECK_OK(gn_memory_trim(suite.manager, 0, NULL));
+    for (size_t i = 0; i < 3; i++)
+        CHECK_STATUS(gn_memory_block_free(blocks[i]), GN_ERROR_DOUBLE_FREE);
+    CHECK(statistics_now().refused_count >= refused + 3);
+    CHECK_U64(statistics_now().live_count, 1);
+    CHECK_OK(gn_memory_block_free(kept));
+    pool_empty();
+}
+
+/* To ask for the size of what is no block is no refused free. */
+static void test_asking_is_no_refusal(void)
+{
+    size_t nbytes = 1;
+    void *block = block_make(100);
+    uint64_t refused = statistics_now().refused_count;
+    CHECK_STATUS(gn_memory_get_size(suite.manager, (char *)block + 1, &nbytes),
+                 GN_ERROR_INVALID_POINTER);
+    CHECK_STATUS(gn_memory_record_stream(suite.manager, &nbytes, suite.stream),
+                 GN_ERROR_INVALID_POINTER);
+    block_free(block);
+    CHECK_STATUS(gn_memory_get_size(suite.manager, block, &nbytes), GN_ERROR_DOUBLE_FREE);
+    CHECK_U64(statistics_now().refused_count, refused);
+    CHECK_U64(nbytes, 1);
+    CHECK_STATUS(gn_memory_free(suite.manager, NULL), GN_ERROR_INVALID_POINTER); /* never a block */
+    CHECK_U64(statistics_now().refused_count, refused + 1);
+}
+
+/* ---- many, and ahead of time ---------------------------------------------------------------- */
+
+static void test_batch(void)
+{
+    enum {
+        COUNT = 100
+    };
+    void *pointers[COUNT];
+    size_t sizes[COUNT];
+    pool_empty();
+    for (size_t i = 0; i < COUNT; i++)
+        sizes[i] = i % 25 == 24 ? 2 * MIB + i : 300 * i;
+    gn_memory_statistics before = statistics_now();
+    CHECK_OK(gn_memory_alloc_batch(suite.manager, COUNT, sizes, NULL, pointers));
+    CHECK_U64(statistics_now().alloc_count, before.alloc_count + COUNT);
+    POOL_CHECK();
+    for (size_t i = 0; i < COUNT; i++) {
+        size_t nbytes = 0;
+        CHECK_OK(gn_memory_get_size(suite.manager, pointers[i], &nbytes));
+        CHECK_U64(nbytes, sizes[i]);
+        block_fill(pointers[i], (unsigned char)i, sizes[i], suite.stream);
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        CHECK(block_holds(pointers[i], (unsigned char)i, sizes[i]));
+    for (size_t i = 0; i < COUNT; i++)
+        CHECK_OK(gn_memory_free_sized(suite.manager, pointers[i], sizes[i]));
+    pool_empty();
+}
+
+/* From an empty pool they come side by side, in their order. */
+static void test_batch_is_near(void)
+{
+    void *pointers[64];
+    size_t sizes[64];
+    pool_empty();
+    for (size_t i = 0; i < 64; i++)
+        sizes[i] = 4096;
+    CHECK_OK(gn_memory_alloc_batch(suite.manager, 64, sizes, NULL, pointers));
+    char *lowest = pointers[0], *highest = pointers[0];
+    for (size_t i = 0; i < 64; i++) {
+        char *pointer = pointers[i];
+        lowest = pointer < lowest ? pointer : lowest;
+        highest = pointer > highest ? pointer : highest;
+    }
+    CHECK((size_t)(highest - lowest) < MIB);
+    for (size_t i = 0; i < 64; i++)
+        block_free(pointers[i]);
+    pool_empty();
+}
+
+static void test_batch_is_all_or_nothing(void)
+{
+    void *pointers[3] = {&suite, &suite, &suite};
+    const size_t absurd[] = {1000, 3 * MIB, SIZE_MAX};
+    const size_t too_many[] = {1000, 3 * MIB, (size_t)1 << 46};
+    const size_t overflow[] = {PTRDIFF_MAX / 2, PTRDIFF_MAX / 2, PTRDIFF_MAX / 2};
+    gn_memory_statistics before = statistics_now();
+    CHECK_STATUS(gn_memory_alloc_batch(suite.manager, 3, absurd, NULL, pointers),
+                 GN_ERROR_OVERFLOW);
+    CHECK_STATUS(gn_memory_alloc_batch(suite.manager, 3, overflow, NULL, pointers),
+                 GN_ERROR_OVERFLOW);
+    CHECK_STATUS(gn_memory_alloc_batch(suite.manager, 3, too_many, NULL, pointers),
+                 GN_ERROR_OUT_OF_MEMORY);
+    CHECK_STATUS(gn_memory_alloc_batch(suite.manager, 3, NULL, NULL, pointers),
+                 GN_ERROR_INVALID_VALUE);
+    CHECK_OK(gn_memory_alloc_batch(suite.manager, 0, NULL, NULL, NULL));
+    for (int i = 0; i < 3; i++)
+        CHECK(pointers[i] == &suite);
+    gn_memory_statistics after = statistics_now();
+    CHECK_U64(after.live_count, before.live_count);
+    CHECK_U64(after.live_bytes, before.live_bytes);
+    CHECK_U64(after.out_of_memory_count, before.out_of_memory_count + 1);
+    POOL_CHECK();
+    pool_empty();
+}
+
+struct warm {
+    size_t sizes[6], counts[6];
+};
+
+static const struct warm warm = {
+    .sizes = {100, 4096, 70000, MIB, 3 * MIB, 20 * MIB},
+    .counts = {100, 50, 20, 10, 4, 2},
+};
+
+/* Takes all that was warmed up, on a stream, and gives it back. */
+static void *warm_take(void *stream)
+{
+    void *pointers[200];
+    size_t count = 0;
+    for (size_t i = 0; i < COUNT_OF(warm.sizes); i++)
+        for (size_t j = 0; j < warm.counts[i]; j++)
+            pointers[count++] = block_make_on(warm.sizes[i], stream);
+    while (count > 0)
+        block_free(pointers[--count]);
+    return NULL;
+}
+
+static void test_warm_up(void)
+{
+    pool_empty();
+    CHECK_OK(gn_memory_warm_up(suite.manager, COUNT_OF(warm.sizes), warm.sizes, warm.counts));
+    POOL_CHECK();
+    gn_memory_statistics before = statistics_now();
+    long calls = driver_calls();
+    CHECK_U64(before.live_count, 0);
+    CHECK(before.cached_bytes >= 56 * MIB);
+    gn_stream *stream = stream_make(GN_STREAM_NON_BLOCKING);
+    (void)warm_take(stream);
+    CHECK_OK(gn_memory_coalesce(suite.manager, NULL));
+    CHECK_OK(gn_memory_collect(suite.manager)); /* records events, */
+    CHECK_OK(gn_stream_synchronize(stream));
+    CHECK_OK(gn_memory_collect(suite.manager)); /* and takes in that they are done */
+    pthread_t thread;                           /* for every thread, and every stream */
+    CHECK(pthread_create(&thread, NULL, warm_take, suite.stream) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    gn_memory_statistics after = statistics_now();
+    CHECK_U64(after.miss_count, before.miss_count);
+    CHECK_U64(after.driver_alloc_count, before.driver_alloc_count);
+    CHECK_U64(after.reserved_bytes, before.reserved_bytes);
+    CHECK_U64(driver_calls(), calls);
+    gn_stream_release(stream);
+    const size_t too_large[] = {(size_t)1 << 46}, once[] = {1}, many[] = {SIZE_MAX};
+    CHECK_STATUS(gn_memory_warm_up(suite.manager, 1, too_large, once), GN_ERROR_OUT_OF_MEMORY);
+    CHECK_STATUS(gn_memory_warm_up(suite.manager, 1, too_large, many), GN_ERROR_OVERFLOW);
+    CHECK_OK(gn_memory_warm_up(suite.manager, 0, NULL, NULL));
+    POOL_CHECK();
+    pool_empty();
+}
+
+/* ---- a training loop ------------------------------------------------------------------------ */
+
+enum {
+    LAYERS = 12,
+    STEPS_FIRST = 5,
+    STEPS = 1000,
+};
+
+/* A step: activations forward, gradients backward, work buffers between, a copy on another stream. */
+static void training_step(gn_stream *side, const size_t *sizes)
+{
+    void *activations[LAYERS], *gradients[LAYERS];
+    for (int i = 0; i < LAYERS; i++) {
+        activations[i] = block_make(sizes[i]);
+        void *work = block_make(sizes[i] / 3);
+        block_free(work);
+    }
+    for (int i = LAYERS - 1; i >= 0; i--) {
+        gradients[i] = block_make(sizes[i]);
+        block_free(activations[i]);
+    }
+    for (int i = 0; i < LAYERS; i++) {
+        if (i % 4 == 0)
+            CHECK_OK(gn_memory_record_stream(suite.manager, gradients[i], side));
+        block_free(gradients[i]);
+    }
+    CHECK_OK(gn_stream_synchronize(side)); /* the loss is read */
+}
+
+static void test_training_needs_no_driver(void)
+{
+    size_t sizes[LAYERS];
+    uint64_t seed = 5;
+    for (int i = 0; i < LAYERS; i++)
+        sizes[i] = (size_t)(check_random(&seed) % (16 * MIB)) >> (check_random(&seed) % 12);
+    gn_stream *side = stream_make(0);
+    void *weights = block_make(30 * MIB);
+    for (int step = 0; step < STEPS_FIRST; step++)
+        training_step(side, sizes);
+    gn_memory_statistics before = statistics_now();
+    long calls = driver_calls();
+    for (int step = 0; step < STEPS; step++)
+        training_step(side, sizes);
+    gn_memory_statistics after = statistics_now();
+    CHECK_U64(driver_calls(), calls);
+    CHECK_U64(after.driver_alloc_count, before.driver_alloc_count);
+    CHECK_U64(after.driver_free_count, before.driver_free_count);
+    CHECK_U64(after.miss_count, before.miss_count);
+    CHECK(after.stream_hit_count - before.stream_hit_count > (uint64_t)STEPS * LAYERS * 2);
+    block_free(weights);
+    gn_stream_release(side);
+    POOL_CHECK();
+    pool_empty();
+}
+
+/* ---- giving back ---------------------------------------------------------------------------- */
+
+static void test_trim(void)
+{
+    void *pointers[40];
+    pool_empty();
+    for (size_t i = 0; i < 40; i++)
+        pointers[i] = block_make(3 * MIB);
+    for (size_t i = 1; i < 40; i++)
+        block_free(pointers[i]);
+    size_t released = 1;
+    CHECK_OK(gn_memory_trim(suite.manager, SIZE_MAX, &released));
+    CHECK_U64(released, 0);
+    gn_memory_statistics before = statistics_now();
+    CHECK(before.cached_bytes >= 39 * 3 * MIB);
+    CHECK_OK(gn_memory_trim(suite.manager, 60 * MIB, &released));
+    gn_memory_statistics after = statistics_now();
+    CHECK_U64(released, before.reserved_bytes - after.reserved_bytes);
+    if (suite.is_virtual) { /* page by page */
+        CHECK(after.cached_bytes <= 60 * MIB && after.cached_bytes > 54 * MIB);
+    } else { /* whole segments, of which one has a living block */
+        CHECK(after.cached_bytes <= before.cached_bytes);
+    }
+    POOL_CHECK();
+    CHECK_OK(gn_memory_trim(suite.manager, 0, NULL));
+    after = statistics_now();
+    CHECK(after.cached_bytes <= (suite.is_virtual ? 4 * MIB : 32 * MIB));
+    CHECK_U64(after.live_count, 1);
+    block_free(pointers[0]);
+    pool_empty();
+}
+
+/* Work that may still use the memory is waited for. */
+static void test_trim_waits(void)
+{
+    gn_stream *stream = stream_make(GN_STREAM_NON_BLOCKING);
+    for (int round = 0; round < 3; round++) {
+        void *pointer = block_make_on(30 * MIB, stream);
+        for (int i = 0; i < 5; i++)
+            block_fill(pointer, 1, 30 * MIB, stream);
+        block_free(pointer);
+        CHECK_OK(gn_memory_trim(suite.manager, 0, NULL));
+        CHECK_U64(statistics_now().reserved_bytes, 0);
+    }
+    gn_stream_release(stream);
+    findings_check();
+    pool_empty();
+}
+
+static void test_coalesce(void)
+{
+    void *pointers[100];
+    pool_empty();
+    for (size_t i = 0; i < 100; i++)
+        pointers[i] = block_make(4096);
+    for (size_t i = 0; i < 100; i++)
+        block_free(pointers[i]);
+    size_t merged = 0;
+    CHECK_OK(gn_memory_coalesce(suite.manager, &merged));
+    CHECK(merged >= 99);
+    gn_memory_statistics now = statistics_now();
+    CHECK(now.largest_free_bytes >= 100 * 4096);
+    POOL_CHECK();
+    CHECK_OK(gn_memory_coalesce(suite.manager, &merged));
+    CHECK(merged <= 1); /* the clean heap may take in one more */
+    uint64_t misses = now.miss_count;
+    block_free(block_make(100 * 4096)); /* as one block */
+    CHECK_U64(statistics_now().miss_count, misses);
+    pool_empty();
+}
+
+/* A block that another stream uses is pending until that stream has passed the free. */
+static void test_collect(void)
+{
+    gn_stream *side = stream_make(GN_STREAM_NON_BLOCKING);
+    void *block = block_make(5 * MIB);
+    CHECK_OK(gn_memory_record_stream(suite.manager, block, side));
+    CHECK_OK(gn_memory_record_stream(suite.manager, block, side)); /* twice is once */
+    CHECK_OK(gn_memory_record_stream(suite.manager, block, suite.stream));
+    block_fill(block, 3, 5 * MIB, side);
+    block_free(block);
+    gn_memory_statistics now = statistics_now();
+    CHECK(now.pending_bytes == 5 * MIB && now.event_count > 0);
+    CHECK_U64(now.cached_bytes, now.reserved_bytes - now.live_bytes - now.pending_bytes);
+    POOL_CHECK();
+    CHECK_OK(gn_stream_synchronize(side));
+    CHECK_OK(gn_memory_collect(suite.manager));
+    CHECK_U64(statistics_now().pending_bytes, 0);
+    POOL_CHECK();
+    CHECK_STATUS(gn_memory_record_stream(suite.manager, block, side), GN_ERROR_DOUBLE_FREE);
+    gn_stream_release(side);
+    pool_empty();
+}
+
+/* ---- out of memory -------------------------------------------------------------------------- */
+
+struct handler {
+    int calls;
+    int helps_at; /* the call in which memory is freed; 0: never */
+    bool answer;
+    size_t asked;
+    void *held;
+};
+
+static bool handler_call(gn_memory_manager *manager, size_t nbytes, void *context)
+{
+    struct handler *handler = context;
+    handler->calls++;
+    handler->asked = nbytes;
+    CHECK(manager == suite.manager);
+    POOL_CHECK(); /* no lock is held: everything here takes it */
+    CHECK(statistics_now().live_count > 0);
+    CHECK_OK(gn_memory_trim(manager, 0, NULL));
+    if (handler->calls == handler->helps_at)
+        block_free(handler->held);
+    return handler->answer;
+}
+
+static gn_status handler_try(struct handler handler, int calls, size_t batch)
+{
+    void *pointers[2] = {&suite, &suite};
+    const size_t sizes[] = {30 * MIB, 20 * MIB};
+    handler.held = block_make(40 * MIB);
+    uint64_t before = statistics_now().out_of_memory_count;
+    CHECK_OK(gn_memory_set_out_of_memory_handler(suite.manager, handler_call, &handler));
+    gn_status status = batch == 0
+                           ? gn_memory_alloc(suite.manager, 50 * MIB, NULL, pointers)
+                           : gn_memory_alloc_batch(suite.manager, batch, sizes, NULL, pointers);
+    CHECK_OK(gn_memory_set_out_of_memory_handler(suite.manager, NULL, NULL));
+    CHECK_U64(handler.calls, calls);
+    CHECK(calls == 0 || handler.asked >= 50 * MIB);
+    CHECK_U64(statistics_now().out_of_memory_count, before + (status != GN_OK));
+    if (status == GN_OK) {
+        for (size_t i = 0; i < 2 && pointers[i] != &suite; i++)
+            block_free(pointers[i]);
+    } else {
+        CHECK(pointers[0] == &suite && pointers[1] == &suite);
+    }
+    if (handler.helps_at == 0 || handler.calls < handler.helps_at)
+        block_free(handler.held);
+    POOL_CHECK();
+    pool_empty();
+    return status;
+}
+
+static void test_handler(void)
+{
+    pool_empty();
+    limit_set(64 * MIB);
+    for (size_t batch = 0; batch <= 2; batch += 2) {
+        CHECK_STATUS(handler_try((struct handler){.answer = false}, 1, batch),
+                     GN_ERROR_OUT_OF_MEMORY);
+        CHECK_STATUS(handler_try((struct handler){.answer = true}, 3, batch),
+                     GN_ERROR_OUT_OF_MEMORY);
+        CHECK_STATUS(handler_try((struct handler){.answer = true, .helps_at = 1}, 1, batch), GN_OK);
+        CHECK_STATUS(handler_try((struct handler){.answer = true, .helps_at = 3}, 3, batch), GN_OK);
+        CHECK_STATUS(handler_try((struct handler){.answer = false, .helps_at = 1}, 1, batch),
+                     GN_ERROR_OUT_OF_MEMORY);
+    }
+    limit_set(UINT64_MAX);
+}
+
+/* The error says what was asked, what there is and what would help; everything goes on. */
+static void test_out_of_memory(void)
+{
+    void *pointers[64], *extra = &suite;
+    size_t count = 0;
+    pool_empty();
+    limit_set(64 * MIB);
+    while (gn_memory_alloc(suite.manager, 5 * MIB, NULL, &pointers[count]) == GN_OK)
+        count++;
+    CHECK(count == 12);
+    CHECK_DETAIL("out of memory");
+    CHECK_DETAIL("5.00 MiB were asked for");
+    CHECK_DETAIL("memory fraction");
+    CHECK(statistics_now().retry_count > 0);
+    CHECK_STATUS(gn_memory_alloc(suite.manager, 20 * MIB, NULL, &extra), GN_ERROR_OUT_OF_MEMORY);
+    CHECK(extra == &suite);
+    CHECK_STATUS(gn_memory_alloc(suite.manager, (size_t)1 << 46, NULL, &extra),
+                 GN_ERROR_OUT_OF_MEMORY);
+    gni_list_each (link, &suite.pool->main.regions) { /* no addresses are reserved for nothing */
+        const struct gni_region *region = gni_container_of(link, struct gni_region, link);
+        CHECK(region->nbytes <= suite.pool->total_bytes + GNI_PAGE);
+    }
+    POOL_CHECK();
+    for (size_t i = 0; i < count; i += 2) /* every other one: pieces that are too small */
+        block_free(pointers[i]);
+    CHECK_OK(gn_memory_alloc(suite.manager, 4 * MIB, NULL, &extra));
+    block_free(extra);
+    for (size_t i = 1; i < count; i += 2)
+        block_free(pointers[i]);
+    CHECK_OK(gn_memory_alloc(suite.manager, 60 * MIB, NULL, &extra)); /* in one piece again */
+    block_free(extra);
+    limit_set(UINT64_MAX);
+    pool_empty();
+}
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+static uint64_t heap_key_of(const void *pointer)
+{
+    return gni_address_find(pointer)->heap->key;
+}
+
+/* A thread whose first call is the free of another stream's block: what it then asks for is its own. */
+static void *free_and_alloc(void *pointer)
+{
+    uint64_t id = 0;
+    CHECK_OK(gn_stream_get_id(suite.stream, &id));
+    block_free(pointer);
+    void *own = block_make(1000);
+    CHECK_U64(heap_key_of(own), id);
+    block_free(own);
+    return NULL;
+}
+
+static void test_free_in_a_fresh_thread(void)
+{
+    gn_stream *stream = stream_make(GN_STREAM_NON_BLOCKING);
+    for (int round = 0; round < 3; round++) {
+        pthread_t thread;
+        void *pointer = block_make_on(1000, stream);
+        CHECK(pthread_create(&thread, NULL, free_and_alloc, pointer) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+    }
+    gn_stream_release(stream);
+    POOL_CHECK();
+    pool_empty();
+}
+
+/* The current stream decides for NULL, and a change of it is noticed. */
+static void test_current_stream(void)
+{
+    gn_stream *streams[2] = {stream_make(0), stream_make(GN_STREAM_NON_BLOCKING)};
+    uint64_t ids[2];
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(gn_stream_get_id(streams[i], &ids[i]));
+    for (int round = 0; round < 20; round++) {
+        CHECK_OK(gn_stream_set_current(streams[round % 2]));
+        void *pointer = block_make(2000);
+        CHECK_U64(heap_key_of(pointer), ids[round % 2]);
+        void *other = block_make_on(2000, streams[1 - round % 2]);
+        CHECK_U64(heap_key_of(other), ids[1 - round % 2]);
+        block_free(other);
+        block_free(pointer);
+    }
+    CHECK_OK(gn_stream_set_current(suite.stream));
+    gn_stream_release(streams[0]);
+    gn_stream_release(streams[1]);
+    POOL_CHECK();
+    pool_empty();
+}
+
+/* Blocks wander between streams with work queued on them; the simulator finds what is not ordered. */
+static void test_streams_share(void)
+{
+    enum {
+        STREAMS = 4,
+        HELD = 24,
+        STREAM_STEPS = 2000
+    };
+    gn_stream *streams[STREAMS];
+    struct {
+        void *pointer;
+        size_t nbytes;
+        gn_stream *stream;
+    } held[HELD] = {{NULL, 0, NULL}};
+    uint64_t seed = 11;
+    pool_empty();
+    limit_set(48 * MIB);
+    for (int i = 0; i < STREAMS; i++)
+        streams[i] = stream_make(i % 2 ? GN_STREAM_NON_BLOCKING : 0);
+    for (int step = 0; step < STREAM_STEPS; step++) {
+        size_t i = check_random(&seed) % HELD;
+        if (held[i].pointer != NULL) {
+            if (check_random(&seed) % 4 == 0) {
+                gn_stream *other = streams[check_random(&seed) % STREAMS];
+                CHECK_OK(gn_memory_record_stream(suite.manager, held[i].pointer, other));
+            }
+            block_free(held[i].pointer);
+            held[i].pointer = NULL;
+        }
+        if (step % 97 == 0) { /* a stream ends, with work on blocks that it leaves */
+            size_t gone = check_random(&seed) % STREAMS;
+            gn_stream *before = streams[gone];
+            streams[gone] = stream_make(GN_STREAM_NON_BLOCKING);
+            for (size_t j = 0; j < HELD; j++)
+                if (held[j].pointer != NULL && held[j].stream == before)
+                    held[j].stream = NULL;
+            gn_stream_release(before);
+        }
+        held[i].stream = streams[check_random(&seed) % STREAMS];
+        held[i].nbytes = (size_t)(check_random(&seed) % (6 * MIB)) >> (check_random(&seed) % 10);
+        gn_status status =
+            gn_memory_alloc(suite.manager, held[i].nbytes, held[i].stream, &held[i].pointer);
+        CHECK(status == GN_OK || status == GN_ERROR_OUT_OF_MEMORY);
+        if (status == GN_OK)
+            block_fill(held[i].pointer, (unsigned char)i, held[i].nbytes, held[i].stream);
+        if (step % 50 == 0)
+            POOL_CHECK();
+    }
+    for (size_t i = 0; i < HELD; i++)
+        if (held[i].pointer != NULL)
+            block_free(held[i].pointer);
+    for (int i = 0; i < STREAMS; i++)
+        gn_stream_release(streams[i]);
+    findings_check();
+    limit_set(UINT64_MAX);
+    pool_empty();
+}
+
+/* ---- page-locked memory --------------------------------------------------------------------- */
+
+static void test_pinned(void)
+{
+    gn_memory_manager *pinned = NULL;
+    CHECK_OK(gn_memory_manager_get_pinned(suite.device, &pinned));
+    if (suite.is_cpu) {
+        CHECK(pinned == suite.manager);
+        return;
+    }
+    CHECK(pinned != suite.manager && gn_memory_manager_get_device(pinned) == suite.device);
+    CHECK_TEXT(gn_memory_manager_get_policy(pinned), "pool");
+    static const size_t sizes[] = {1, 5000, 2 * MIB + 1, 33 * MIB};
+    unsigned char *pointers[4];
+    void *device = block_make(33 * MIB);
+    for (size_t i = 0; i < 4; i++) {
+        void *pointer = NULL;
+        CHECK_OK(gn_memory_alloc(pinned, sizes[i], NULL, &pointer));
+        pointers[i] = pointer;
+        memset(pointer, (int)i + 1, sizes[i]); /* the host's, too */
+        CHECK_OK(gn_copy(device, pointer, sizes[i], suite.stream));
+        CHECK_OK(gn_stream_synchronize(suite.stream));
+        CHECK(block_holds(device, (unsigned char)(i + 1), sizes[i]));
+    }
+    gn_memory_statistics now;
+    CHECK_OK(gn_memory_get_statistics(pinned, &now));
+    CHECK(now.requested_bytes == sizes[0] + sizes[1] + sizes[2] + sizes[3]);
+    /* No doubling: a page more for what is large, a segment for what is small and medium. */
+    CHECK(now.live_bytes <= now.requested_bytes + 3 * MIB);
+    CHECK(now.reserved_bytes <= 36 * MIB + 18 * MIB + 4 * MIB);
+    CHECK(gni_pool_is_valid(pinned->pool));
+    for (size_t i = 0; i < 4; i++)
+        CHECK_OK(gn_memory_free(pinned, pointers[i]));
+    CHECK_STATUS(gn_memory_free(pinned, device), GN_ERROR_INVALID_POINTER);
+    block_free(device);
+    CHECK_OK(gn_memory_trim(pinned, 0, NULL));
+    CHECK_OK(gn_memory_get_statistics(pinned, &now));
+    CHECK_U64(now.reserved_bytes, 0);
+    pool_empty();
+}
+
+/* ---- the program ---------------------------------------------------------------------------- */
+
+static void run(void)
+{
+    RUN(test_zero_bytes);
+    RUN(test_handles);
+    RUN(test_handles_freed_twice);
+    RUN(test_asking_is_no_refusal);
+    RUN(test_batch);
+    RUN(test_batch_is_near);
+    RUN(test_batch_is_all_or_nothing);
+    RUN(test_warm_up);
+    RUN(test_training_needs_no_driver);
+    RUN(test_trim);
+    RUN(test_trim_waits);
+    RUN(test_coalesce);
+    RUN(test_collect);
+    RUN(test_handler);
+    RUN(test_out_of_memory);
+    RUN(test_free_in_a_fresh_thread);
+    RUN(test_current_stream);
+    RUN(test_streams_share);
+    RUN(test_pinned);
+}
+
+int main(int argc, char **argv)
+{
+    return suite_main(argc, argv, run, NULL, 0);
+}
