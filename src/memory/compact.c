@@ -303,8 +303,8 @@ static gn_status folding_run(struct folding *folding, gn_memory_compaction *repo
 gn_status gni_pool_fold(struct gni_pool *pool, bool is_automatic, gn_memory_compaction *report)
 {
     struct folding folding = {.pool = pool, .is_automatic = is_automatic};
-    gni_caches_revoke(pool,
-                      NULL); /* no thread frees a block without seeing that its page is folded */
+    /* No thread frees a block without seeing that its page is folded. */
+    gni_caches_revoke(pool, NULL);
     gn_status status = folding_run(&folding, report);
     gni_caches_restore(pool);
     gni_host_free(folding.pages);

@@ -117,10 +117,12 @@ static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memo
     struct gni_pool *pool = space->pool;
     pool->counts.retry_count++;
     (void)gni_caches_flush(pool, NULL);
-    if (space == pool->capture || gni_pool_is_capturing(pool))
-        gni_pool_drain(pool);
-    else if (gni_pool_synchronize(pool) == GN_OK)
+    bool is_idle = space != pool->capture && !gni_pool_is_capturing(pool) &&
+                   gni_pool_synchronize(pool) == GN_OK;
+    if (is_idle)
         gni_pool_unfold(pool);
+    else
+        gni_pool_drain(pool);
     (void)gni_space_retire(&pool->main, space == &pool->main ? need->heap : NULL);
     *block = idle_take(space, need);
     if (*block != NULL)

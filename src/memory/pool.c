@@ -607,24 +607,15 @@ static gn_status batch_once(struct gni_pool *pool, size_t count, const size_t *s
     return status;
 }
 
-static gn_status batch_once(struct gni_pool *pool, size_t count, const size_t *sizes,
-                            gn_stream *stream, void **pointers)
-{
-    gni_pool_lock(pool);
-    gn_status status = batch_meet(pool, count, sizes, stream, pointers);
-    gni_pool_unlock(pool);
-    return status;
-}
-
 /* What the options want the blocks of a batch to hold; if that fails, none is allocated. */
 static gn_status batch_debug(struct gni_pool *pool, size_t count, gn_stream *stream,
-                             void *const *pointers)
+                             gn_memory_block **blocks)
 {
     gn_status status = GN_OK;
     for (size_t i = 0; status == GN_OK && i < count; i++)
-        status = gni_debug_alloc(pool, gni_address_find(pointers[i]), stream);
+        status = gni_debug_alloc(pool, blocks[i], stream);
     for (size_t i = 0; status != GN_OK && i < count; i++)
-        (void)gni_pool_free(gni_address_find(pointers[i]));
+        (void)gni_pool_free(blocks[i]);
     return status;
 }
 
@@ -643,13 +634,10 @@ gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t
         status = batch_once(pool, count, sizes, stream, blocks);
     if (status == GN_ERROR_OUT_OF_MEMORY)
         status = gni_pool_out_of_memory(pool, total);
-    size_t ready = 0;
-    for (; status == GN_OK && pool->debug != 0 && ready < count; ready++)
-        status = gni_debug_alloc(pool, blocks[ready], stream);
+    if (status == GN_OK && pool->debug != 0)
+        status = batch_debug(pool, count, stream, blocks);
     for (size_t i = 0; i < count && status == GN_OK; i++)
         pointers[i] = blocks[i]->address;
-    for (size_t i = 0; i < count && status != GN_OK && ready > 0; i++)
-        (void)gni_pool_free(blocks[i]);
     gni_host_free(blocks);
     return status;
 }
@@ -679,36 +667,23 @@ gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *si
     gn_stream *stream;
     GN_TRY(pool->device->ops->check(pool->device));
     GN_TRY(gn_stream_get_default(pool->device, &stream));
-    /* What the caches hold is there already, so it need not be got again. */
-    gni_pool_lock(pool);
     gn_memory_block *taken = NULL;
     gn_status status = GN_OK;
+    uint64_t wanted = 0;
+    for (size_t i = 0; i < count; i++)
+        wanted += gni_size_round(sizes[i]) * counts[i];
+    gni_pool_lock(pool);
+    if (wanted > pool->warm_bytes)
+        pool->warm_bytes = wanted;
     for (size_t i = 0; i < count && status == GN_OK; i++)
         status = warm_up_take(pool, sizes[i], counts[i], stream, &taken);
-    while (taken !=
-           NULL) { /* all of them at once are there now: any thread and stream finds them */
+    while (taken != NULL) { /* all of them at once are there: any thread and stream finds them */
         gn_memory_block *block = taken;
         taken = block->next;
         block->next = NULL;
         block->sequence = 0;
         gni_block_merge(block);
     }
-    return status;
-}
-
-gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *sizes,
-                           const size_t *counts)
-{
-    GN_TRY(pool->device->ops->check(pool->device));
-    gni_pool_lock(pool);
-    gn_status status = GN_OK;
-    uint64_t wanted = 0;
-    for (size_t i = 0; i < count; i++)
-        wanted += gni_size_round(sizes[i]) * counts[i];
-    if (wanted > pool->warm_bytes)
-        pool->warm_bytes = wanted;
-    for (size_t i = 0; i < count && status == GN_OK; i++)
-        status = warm_up_size(pool, sizes[i], counts[i]);
     gni_pool_unlock(pool);
     return status == GN_ERROR_OUT_OF_MEMORY ? gni_pool_out_of_memory(pool, wanted) : status;
 }

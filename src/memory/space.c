@@ -679,14 +679,11 @@ static void addresses_set_apart(gn_memory_block *hole, size_t nbytes)
     }
 }
 
-/* `small` is how much to take if it is for small blocks. */
-static gn_status virtual_grow(struct gni_space *space, const struct gni_need *need, size_t small)
+static gn_status virtual_grow(struct gni_space *space, const struct gni_need *need, size_t most)
 {
     struct gni_pool *pool = space->pool;
     struct growth growth = growth_find(space, need);
-    size_t nbytes = growth.nbytes;
-    if (limit_check(pool, nbytes) != GN_OK && need->range <= GNI_RANGE_SMALL)
-        nbytes = GNI_PAGE;
+    size_t nbytes = growth.nbytes < most ? growth.nbytes : most;
     GN_TRY(limit_check(pool, nbytes));
     if (growth.hole == NULL) {
         GN_TRY(region_reserve(space, need->range, nbytes));
@@ -714,10 +711,9 @@ gn_status gni_space_grow(struct gni_space *space, const struct gni_need *need)
     struct gni_pool *pool = space->pool;
     GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
     if (pool->backing == GNI_BACKING_VIRTUAL) {
-        size_t small = small_step(space);
-        gn_status status = virtual_grow(space, need, small);
-        if (status == GN_ERROR_OUT_OF_MEMORY && need->range == GNI_RANGE_SMALL &&
-            small > GNI_PAGE) { /* not a step, but a page may be left */
+        gn_status status = virtual_grow(space, need, SIZE_MAX);
+        if (status == GN_ERROR_OUT_OF_MEMORY && need->range <= GNI_RANGE_SMALL) {
+            /* Not a step, but a page may be left. */
             GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
             status = virtual_grow(space, need, GNI_PAGE);
         }
