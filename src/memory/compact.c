@@ -63,8 +63,7 @@ static char *page_start(char *address)
 
 /* ---- looking for pages ---------------------------------------------------------------------- */
 
-/* Where the bytes end that a living block's owner may use; a grain at least. */
-static char *used_end(const gn_memory_block *block)
+char *gni_block_used_end(const gn_memory_block *block)
 {
     size_t nbytes = (size_t)((char *)block->address - block->start) + block->requested;
     nbytes = gni_align_up(nbytes, GNI_GRAIN);
@@ -84,7 +83,7 @@ static bool page_mask(const struct folding *folding, const gn_memory_block *firs
         if (state != GNI_BLOCK_LIVE ||
             (folding->is_automatic && gni_block_has(block, GNI_BLOCK_EXPORTED)))
             return false;
-        char *used = used_end(block);
+        char *used = gni_block_used_end(block);
         char *from = block->start > start ? block->start : start;
         char *to = used < end ? used : end;
         if (from >= to)

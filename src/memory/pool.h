@@ -367,6 +367,9 @@ void gni_event_give(struct gni_pool *pool, struct gni_mark *mark);
 
 /* ---- compact.c ------------------------------------------------------------------------------ */
 
+/* Where the bytes end that a living block's owner may use; a grain at least. */
+char *gni_block_used_end(const gn_memory_block *block);
+
 /* Folds half-empty pages; only those without an exported block if `is_automatic`. With the lock, after
  * the device was waited for. */
 gn_status gni_pool_fold(struct gni_pool *pool, bool is_automatic,

@@ -138,12 +138,12 @@ static bool block_is_valid(const struct walk *walk, const struct gni_region *reg
         HOLDS((char *)block->address >= block->start &&
               (char *)block->address < gni_block_end(block));
         HOLDS(gni_address_find(block->address) == block);
-        HOLDS((block->bin != GNI_BLOCK_NO_BIN) == (region->range == GNI_RANGE_SMALL));
+        HOLDS((block->bin != GNI_BLOCK_NO_BIN) == (region->range <= GNI_RANGE_SMALL));
         HOLDS(block->bin == GNI_BLOCK_NO_BIN || gni_class_bytes(block->bin) == block->nbytes);
         HOLDS(state == GNI_BLOCK_CACHED || block->requested <= block->nbytes);
+        HOLDS((state == GNI_BLOCK_PENDING) == (block->wait_count > 0));
     }
     HOLDS(state == GNI_BLOCK_LIVE || state == GNI_BLOCK_PENDING || block->uses == NULL);
-    HOLDS((state == GNI_BLOCK_PENDING) == (block->wait_count > 0));
     HOLDS(state != GNI_BLOCK_FREE || block->sequence <= block->heap->open);
     return true;
 }
@@ -302,7 +302,10 @@ static bool page_is_disjoint(const struct gni_mapping *mapping, uint64_t *mask)
         if (!is_used(gni_block_state(block)))
             continue;
         char *from = block->start > mapping->start ? block->start : mapping->start;
-        char *to = gni_block_end(block) < end ? gni_block_end(block) : end;
+        char *used = gni_block_used_end(block);
+        char *to = used < end ? used : end;
+        if (from >= to)
+            continue;
         size_t first = (size_t)(from - mapping->start) / GNI_GRAIN;
         size_t last = first + (size_t)(to - from) / GNI_GRAIN;
         HOLDS(gni_bitmap_find_set(mask, last, first) >= last);

@@ -339,22 +339,22 @@ static void test_trim_waits(void)
 
 static void test_coalesce(void)
 {
-    void *pointers[100];
+    void *pointers[60];
     pool_empty();
-    for (size_t i = 0; i < 100; i++)
-        pointers[i] = block_make(4096);
-    for (size_t i = 0; i < 100; i++)
+    for (size_t i = 0; i < 60; i++)
+        pointers[i] = block_make(1024);
+    for (size_t i = 0; i < 60; i++)
         block_free(pointers[i]);
     size_t merged = 0;
     CHECK_OK(gn_memory_coalesce(suite.manager, &merged));
-    CHECK(merged >= 99);
+    CHECK(merged >= 59);
     gn_memory_statistics now = statistics_now();
-    CHECK(now.largest_free_bytes >= 100 * 4096);
+    CHECK(now.largest_free_bytes >= 60 * 1024);
     POOL_CHECK();
     CHECK_OK(gn_memory_coalesce(suite.manager, &merged));
     CHECK(merged <= 1); /* the clean heap may take in one more */
     uint64_t misses = now.miss_count;
-    block_free(block_make(100 * 4096)); /* as one block */
+    block_free(block_make(60 * 1024)); /* as one block */
     CHECK_U64(statistics_now().miss_count, misses);
     pool_empty();
 }

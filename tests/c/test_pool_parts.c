@@ -23,9 +23,10 @@ static bool size_is_right(size_t nbytes)
     if (gni_size_round(rounded) != rounded || gni_size_range(rounded) != range)
         return false; /* what was rounded stays as it is */
     switch (range) {
+    case GNI_RANGE_TINY:
     case GNI_RANGE_SMALL:
         /* A class: at most 1/8 more than the grains that were asked for, and in its own bin. */
-        return nbytes <= MIB && waste <= GNI_GRAIN + nbytes / 8 &&
+        return nbytes <= MIB && (range == GNI_RANGE_TINY) == (nbytes <= GNI_SIZE_TINY_MOST) && waste <= GNI_GRAIN + nbytes / 8 &&
                gni_size_bin(nbytes) < GNI_SIZE_BINS &&
                gni_class_bytes(gni_size_bin(nbytes)) == rounded &&
                gni_class_up(grains) == gni_size_bin(nbytes) &&
