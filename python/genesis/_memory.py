@@ -98,8 +98,8 @@ def format_size(number: int) -> str:
 
 
 def fragmentation(now: dict[str, int]) -> float:
-    """1 - live / reserved."""
-    return 1 - now["live_bytes"] / now["reserved_bytes"] if now["reserved_bytes"] else 0.0
+    """1 - live / reserved; 0 where living blocks share folded pages."""
+    return max(0.0, 1 - now["live_bytes"] / now["reserved_bytes"]) if now["reserved_bytes"] else 0.0
 
 
 def manager_stats(manager: _C.MemoryManager) -> dict[str, Any]:

@@ -146,7 +146,7 @@ class MemoryStats:
         """The part of the reserved memory that is not handed out, 0 to 1."""
         if self.reserved_bytes == 0:
             return 0.0
-        return (self.reserved_bytes - self.allocated_bytes) / self.reserved_bytes
+        return max(0.0, (self.reserved_bytes - self.allocated_bytes) / self.reserved_bytes)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MemoryStats):

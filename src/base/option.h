@@ -29,7 +29,8 @@
     X(LOG, "GENESIS_LOG", choice, "warning", 0, 0, "off,error,warning,info,debug",              \
       "the lowest level of messages that is printed to standard error")                         \
     X(DEBUG, "GENESIS_DEBUG", set, "", 0, 0, "poison,guard,trace,sync",                         \
-      "checks: poison fills fresh memory, guard fences blocks, trace keeps allocation sites, "  \
+      "checks: poison fills fresh memory, guard fences blocks, trace marks where blocks were "  \
+      "allocated (no effect yet), "                                                             \
       "sync waits after each operation")                                                        \
     X(CUDA_DRIVER, "GENESIS_CUDA_DRIVER", library, "libcuda.so.1", 0, 0, "",                    \
       "the driver library; a plain word W means libgenesis_W.so beside this library")           \
@@ -46,7 +47,7 @@
     X(CUDA_WARMUP_ENABLED, "GENESIS_CUDA_WARMUP_ENABLED", flag, "off", 0, 1, "",                \
       "caches are filled when the memory manager starts")                                       \
     X(CUDA_STATS_ENABLED, "GENESIS_CUDA_STATS_ENABLED", flag, "off", 0, 1, "",                  \
-      "detailed statistics: hit rates by size and the time of driver calls")                    \
+      "detailed statistics: the time of driver calls")                                          \
     X(AUTOTUNE, "GENESIS_AUTOTUNE", choice, "on", 0, 0, "off,on,max",                           \
       "how much kernels are tuned by measurement")                                              \
     X(KERNEL_CACHE_DIR, "GENESIS_KERNEL_CACHE_DIR", path, "", 0, 0, "",                         \

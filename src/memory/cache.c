@@ -73,18 +73,26 @@ static void thread_start(void)
 
 /* ---- peaks ---------------------------------------------------------------------------------- */
 
-void gni_cache_check(struct gni_cache *cache, int64_t live, int64_t count)
+/* What the cache's own counters say now. */
+static void cache_watch_from_here(struct gni_cache *cache)
 {
-    struct gni_pool *pool = cache->pool;
-    uint64_t total_bytes, total_count;
-    gni_pool_peaks_raise(pool, &total_bytes, &total_count);
-    cache->checked = live;
-    cache->checked_count = count;
+    cache->checked = atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
+    cache->checked_count =
+        (int64_t)(atomic_load_explicit(&cache->alloc_count, memory_order_relaxed) -
+                  atomic_load_explicit(&cache->free_count, memory_order_relaxed));
+    cache->checked_requested =
+        (int64_t)(atomic_load_explicit(&cache->alloc_bytes, memory_order_relaxed) -
+                  atomic_load_explicit(&cache->free_bytes, memory_order_relaxed));
+}
+
+void gni_cache_check(struct gni_cache *cache)
+{
+    struct gni_peaks missing = gni_pool_peaks_raise(cache->pool);
+    cache_watch_from_here(cache);
     if (cache->step > GNI_PEAK_STEP) { /* alone: it may rise by what is missing to the peaks */
-        uint64_t peak = atomic_load_explicit(&pool->live_peak, memory_order_relaxed);
-        uint64_t count_peak = atomic_load_explicit(&pool->live_count_peak, memory_order_relaxed);
-        cache->checked += (int64_t)(peak - total_bytes);
-        cache->checked_count += (int64_t)(count_peak - total_count);
+        cache->checked += missing.live_bytes;
+        cache->checked_count += missing.live_count;
+        cache->checked_requested += missing.requested_bytes;
     }
 }
 
@@ -97,10 +105,7 @@ void gni_caches_watch(struct gni_pool *pool)
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
         bool is_alone = count <= 1 && cache != pool->spare;
         cache->step = is_alone ? INT64_MAX / 4 : GNI_PEAK_STEP;
-        cache->checked = atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
-        cache->checked_count =
-            (int64_t)(atomic_load_explicit(&cache->alloc_count, memory_order_relaxed) -
-                      atomic_load_explicit(&cache->free_count, memory_order_relaxed));
+        cache_watch_from_here(cache);
     }
     gni_caches_restore(pool);
 }
@@ -122,15 +127,17 @@ static unsigned bin_limit(unsigned bin)
 }
 
 enum {
-    CACHE_BYTES_LEAST =
-        64 << 20, /* a limit below this leaves no room for the threads' own caches */
+    WATCHED_MOST = 32,            /* blocks between two looks at how much lies idle */
+    CACHE_BYTES_LEAST = 64 << 20, /* below, the threads' own caches have no room */
 };
 
 static unsigned room_most(const struct gni_pool *pool)
 {
     size_t most = pool->config.stream_cache_blocks;
-    if (pool->config.cache_bytes < CACHE_BYTES_LEAST || pool->config.coalescing_threshold < 1)
+    if (pool->config.cache_bytes < CACHE_BYTES_LEAST || pool->config.coalescing_threshold <= 0)
         return 0;
+    if (pool->config.coalescing_threshold < 1 && most > WATCHED_MOST)
+        most = WATCHED_MOST;
     return most < UINT32_MAX / 2 ? (unsigned)most : UINT32_MAX / 2;
 }
 

@@ -27,10 +27,10 @@
  *       may read them. Caches are never freed: when a thread ends, its caches wait for other threads and
  *       their counters go on;
  *   K3  every block in it is CACHED, of the cache's heap, and not SLOW;
- *   K5  a peak is what was live at once, of all threads. While one thread works alone, its own counter
- *       says when there is a new peak; among several, each looks at all counters when its own has risen
- *       by GNI_PEAK_STEP, so that a peak may be missed by that much for each thread;
- *   K4  room is what `stream_cache_blocks` allows minus the blocks in it.
+ *   K4  room is what `stream_cache_blocks` and the limits allow minus the blocks in it;
+ *   K5  a peak is what was live at once, of all threads. While one thread works alone, its own counters
+ *       say when there is a new peak; among several, each looks at all counters when its own have risen
+ *       by GNI_PEAK_STEP, so that a peak may be missed by that much for each thread.
  */
 #ifndef GNI_MEMORY_CACHE_H
 #define GNI_MEMORY_CACHE_H
@@ -76,9 +76,10 @@ struct gni_cache {
     /* counters, K2 */
     _Atomic(int64_t) live_bytes;
     _Atomic(uint64_t) alloc_count, free_count, alloc_bytes, free_bytes, slow_count;
-    int64_t checked;       /* the peaks are looked at when live_bytes goes above this */
-    int64_t checked_count; /* or alloc_count - free_count above this */
-    int64_t step;          /* at what distance `checked` follows live_bytes down */
+    int64_t checked;           /* the peaks are looked at when live_bytes goes above this */
+    int64_t checked_count;     /* or alloc_count - free_count above this */
+    int64_t checked_requested; /* or alloc_bytes - free_bytes above this */
+    int64_t step;              /* at what distance `checked` follows live_bytes down */
     /* the blocks */
     struct gni_bin bins[GNI_SIZE_BINS];
     struct gni_slot slots[GNI_CACHE_SLOTS];
@@ -155,7 +156,7 @@ static inline struct gni_bin *gni_cache_larger(struct gni_cache *cache, unsigned
                           memory_order_release)
 
 /* Raises the peaks, and says when that must be looked at again. */
-void gni_cache_check(struct gni_cache *cache, int64_t live, int64_t count);
+void gni_cache_check(struct gni_cache *cache);
 
 /* With the lock: the peaks are looked at from here, as closely as the number of threads demands. */
 void gni_caches_watch(struct gni_pool *pool);
@@ -165,7 +166,8 @@ static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_bloc
 {
     uint64_t number = atomic_load_explicit(&cache->alloc_count, memory_order_relaxed) + 1;
     atomic_store_explicit(&cache->alloc_count, number, memory_order_relaxed);
-    gni_count_add(&cache->alloc_bytes, requested);
+    uint64_t bytes = atomic_load_explicit(&cache->alloc_bytes, memory_order_relaxed) + requested;
+    atomic_store_explicit(&cache->alloc_bytes, bytes, memory_order_relaxed);
     int64_t live =
         atomic_load_explicit(&cache->live_bytes, memory_order_relaxed) + (int64_t)block->nbytes;
     atomic_store_explicit(&cache->live_bytes, live, memory_order_relaxed);
@@ -173,8 +175,12 @@ static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_bloc
     block->requested = requested;
     int64_t count =
         (int64_t)(number - atomic_load_explicit(&cache->free_count, memory_order_relaxed));
-    if (__builtin_expect((live > cache->checked) | (count > cache->checked_count), 0))
-        gni_cache_check(cache, live, count);
+    int64_t asked =
+        (int64_t)(bytes - atomic_load_explicit(&cache->free_bytes, memory_order_relaxed));
+    if (__builtin_expect((live > cache->checked) | (count > cache->checked_count) |
+                             (asked > cache->checked_requested),
+                         0))
+        gni_cache_check(cache);
 }
 
 static inline void gni_cache_count_free(struct gni_cache *cache, const gn_memory_block *block)

@@ -229,7 +229,7 @@ static gn_status manager_create_default(gn_device *device, bool is_pinned, gn_me
     return gni_manager_create(device, is_pinned, "pool", out);
 }
 
-/* GENESIS_CUDA_WARMUP_ENABLED: one block of each power of two that tensors often have. */
+/* GENESIS_CUDA_WARMUP_ENABLED: some blocks of sizes that tensors often have. */
 static void manager_warm_up(gn_memory_manager *manager)
 {
     static const size_t sizes[] = {4096, 65536, 1 << 20, 4 << 20, 32 << 20};
@@ -335,7 +335,11 @@ gn_status gn_memory_alloc_batch(gn_memory_manager *manager, size_t count, const 
     void **made = gni_host_alloc(count * sizeof *made);
     if (made == NULL)
         return gni_error_host_memory(count * sizeof *made);
-    gn_status status = direct_batch(manager->direct, count, sizes, stream, made);
+    gn_status status;
+    int calls = 0;
+    do
+        status = direct_batch(manager->direct, count, sizes, stream, made);
+    while (status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(manager->pool, sizes[0], &calls));
     if (status == GN_OK)
         memcpy(pointers, made, count * sizeof *made);
     gni_host_free(made);

@@ -11,7 +11,8 @@
  *   6  half-empty pages are folded, where nobody can know their addresses
  *   7  the user's handler (pool.c), and from the start
  *
- * The bound starts at 1/16 of the most that was live. A program whose sizes change so that recycling goes on and on
+ * The bound is a part of the most that was live since the peaks were reset: 1/16 for blocks up to 8 MiB, 1/64
+ * for larger ones, whose memory comes in larger pieces. A program whose sizes change so that recycling goes on and on
  * is given a wider one: recycling costs driver calls, and memory that comes back is not saved.
  */
 #include "memory/cache.h"
@@ -142,6 +143,9 @@ static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memo
 gn_status gni_pool_meet(struct gni_pool *pool, struct gni_need *need, gn_memory_block **block)
 {
     struct gni_space *space = need->heap->space;
+    if (need->nbytes > pool->total_bytes && pool->device->type == GN_DEVICE_CUDA)
+        return gni_error(GN_ERROR_OUT_OF_MEMORY, "%zu bytes are more than there are",
+                         need->nbytes); /* nothing is given up for it */
     GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
     gn_memory_block *found = idle_take(space, need);
     if (found == NULL && !is_within_bound(space, need))
@@ -190,7 +194,7 @@ gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes)
     pool->counts.out_of_memory_count++;
     gni_pool_unlock(pool);
     gni_pool_statistics(pool, &now);
-    (void)device->ops->memory_info(device, &device_free, &device_total);
+    (void)pool->holder->ops->memory_info(pool->holder, &device_free, &device_total);
     uint64_t ours = now.reserved_bytes;
     uint64_t others = device_total > device_free + ours ? device_total - device_free - ours : 0;
     char limit[64] = "";

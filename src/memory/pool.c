@@ -67,12 +67,15 @@ static void peaks_raise(struct gni_pool *pool, const struct totals *sum)
         peak_raise(&pool->requested_peak, sum->alloc_bytes - sum->free_bytes);
 }
 
-void gni_pool_peaks_raise(struct gni_pool *pool, uint64_t *live_bytes, uint64_t *live_count)
+struct gni_peaks gni_pool_peaks_raise(struct gni_pool *pool)
 {
     struct totals sum = totals_read(pool);
     peaks_raise(pool, &sum);
-    *live_bytes = sum.live_bytes > 0 ? (uint64_t)sum.live_bytes : 0;
-    *live_count = sum.alloc_count > sum.free_count ? sum.alloc_count - sum.free_count : 0;
+    return (struct gni_peaks){.live_bytes = (int64_t)atomic_load(&pool->live_peak) - sum.live_bytes,
+                              .live_count = (int64_t)(atomic_load(&pool->live_count_peak) -
+                                                      (sum.alloc_count - sum.free_count)),
+                              .requested_bytes = (int64_t)(atomic_load(&pool->requested_peak) -
+                                                           (sum.alloc_bytes - sum.free_bytes))};
 }
 
 static size_t heaps_largest(const struct gni_space *space)
@@ -119,14 +122,13 @@ void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics
 
 void gni_pool_reset_peaks(struct gni_pool *pool)
 {
-    uint64_t live_bytes, live_count;
     gni_pool_lock(pool);
     atomic_store(&pool->live_peak, 0);
     atomic_store(&pool->live_count_peak, 0);
     atomic_store(&pool->requested_peak, 0);
     pool->reserved_peak = pool->reserved_bytes;
     gni_caches_watch(pool);
-    gni_pool_peaks_raise(pool, &live_bytes, &live_count);
+    (void)gni_pool_peaks_raise(pool);
     gni_pool_unlock(pool);
 }
 
@@ -389,9 +391,9 @@ static bool is_caching(struct gni_pool *pool)
     const gn_memory_config *config = &pool->config;
     if (config->coalescing_threshold >= 1)
         return true;
-    uint64_t live = gni_pool_live_bytes(pool);
-    return (double)(pool->reserved_bytes - (live < pool->reserved_bytes ? live : 0)) <=
-           config->coalescing_threshold * (double)pool->reserved_bytes;
+    uint64_t live = gni_pool_live_bytes(pool), reserved = pool->reserved_bytes;
+    return (double)(reserved > live ? reserved - live : 0) <=
+           config->coalescing_threshold * (double)reserved;
 }
 
 /* Whether a free has to look at the limits. */
@@ -450,6 +452,8 @@ static struct gni_hold *block_free_slowly(struct gni_pool *pool, gn_memory_block
         if (gni_thread.cache == NULL)
             gni_thread.cache = cache;
     } else {
+        if (cache != NULL)
+            (void)gni_cache_flush(cache); /* too much lies idle: nothing stays apart */
         gni_heap_stamp(block->heap, block);
         gni_block_release(block);
     }
@@ -901,12 +905,10 @@ size_t gni_pool_list(struct gni_pool *pool, gn_memory_info *infos, size_t capaci
     return count;
 }
 
-size_t gni_pool_report_leaks(struct gni_pool *pool, size_t most)
+static size_t space_report_leaks(struct gni_space *space, size_t most, size_t count)
 {
-    size_t count = 0;
-    struct gni_device_label label = gni_device_label(pool->device);
-    gni_pool_lock(pool);
-    gni_list_each (link, &pool->main.regions) {
+    struct gni_device_label label = gni_device_label(space->pool->device);
+    gni_list_each (link, &space->regions) {
         struct gni_region *region = gni_container_of(link, struct gni_region, link);
         for (gn_memory_block *block = region->first; block != NULL; block = block->after) {
             if (gni_block_state(block) != GNI_BLOCK_LIVE || count++ >= most)
@@ -915,9 +917,19 @@ size_t gni_pool_report_leaks(struct gni_pool *pool, size_t most)
                     block->requested, block->address, (unsigned long long)block->number);
         }
     }
-    if (most > 0 && count > most)
-        gni_log(GNI_LOG_WARNING, "leak: %s: and %zu more blocks", label.text, count - most);
+    return count;
+}
+
+size_t gni_pool_report_leaks(struct gni_pool *pool, size_t most)
+{
+    gni_pool_lock(pool);
+    size_t count = space_report_leaks(&pool->main, most, 0);
+    gni_list_each (link, &pool->private_spaces)
+        count = space_report_leaks(gni_container_of(link, struct gni_space, link), most, count);
     gni_pool_unlock(pool);
+    if (most > 0 && count > most)
+        gni_log(GNI_LOG_WARNING, "leak: %s: and %zu more blocks",
+                gni_device_label(pool->device).text, count - most);
     return count;
 }
 
@@ -1013,15 +1025,18 @@ static void config_from_options(struct gni_pool *pool)
     if (pool->config.cache_bytes >= (size_t)1 << 40)
         pool->config.cache_bytes = SIZE_MAX; /* the most that can be said */
     pool->config.has_detailed_statistics = gni_option_flag(GNI_OPTION_CUDA_STATS_ENABLED);
-    pool->config.memory_fraction = gni_option_fraction(GNI_OPTION_CUDA_MEMORY_FRACTION);
+    if (pool->holder == pool->device) /* not of the host's memory */
+        pool->config.memory_fraction = gni_option_fraction(GNI_OPTION_CUDA_MEMORY_FRACTION);
     pool->is_zeroed = gni_option_flag(GNI_OPTION_CUDA_ZERO);
 }
 
 gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual, struct gni_pool **out)
 {
-    gn_device *device = manager->device;
+    gn_device *device = manager->device, *holder = device;
     size_t free_bytes, total_bytes, granularity = GNI_PAGE;
-    GN_TRY(device->ops->memory_info(device, &free_bytes, &total_bytes));
+    if (manager->is_pinned)
+        GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &holder));
+    GN_TRY(holder->ops->memory_info(holder, &free_bytes, &total_bytes));
     if (is_virtual) {
         if (device->ops->virtual_granularity == NULL || manager->is_pinned)
             return gni_error(GN_ERROR_UNSUPPORTED, "%s has no virtual memory management",
@@ -1036,6 +1051,7 @@ gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual, struct gn
         return gni_error_host_memory(sizeof *pool);
     pool->manager = manager;
     pool->device = device;
+    pool->holder = holder;
     pool->backing = is_virtual           ? GNI_BACKING_VIRTUAL
                     : manager->is_pinned ? GNI_BACKING_PINNED
                                          : GNI_BACKING_DEVICE;

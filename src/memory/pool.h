@@ -15,7 +15,7 @@
  *       cache   cache           cache   cache         no lock; one bin for each size class
  *         |  \    |               |       |
  *         |   \   |               |       |
- *       heap   heap ----------------------+           one lock for each device;
+ *       heap   heap ----------------------+           one lock for each manager;
  *         |      |                                    free blocks by size, merged with neighbours
  *       regions: pages, mapped and unmapped
  *         |
@@ -25,8 +25,8 @@
  *   P1  the blocks of a region tile it, and B1 to B4 of block.h hold;
  *   P2  a free block is in fit[range] of its heap, and its bytes are mapped;
  *   P3  reserved_bytes is the sum of the physical pieces;
- *   P4  reserved_bytes >= live + pending + free bytes; blocked bytes and the bytes of folded pages are
- *       what is missing;
+ *   P4  reserved_bytes >= requested + pending + free bytes: living blocks of folded pages share pieces,
+ *       as far as their owners asked for the bytes, not as far as they were rounded up;
  *   P5  a block is never given to a stream before every earlier access to it is ordered before: it is
  *       of that stream's heap, or its sequence is complete, or the stream was made to wait for it.
  *
@@ -150,6 +150,8 @@ enum {
 struct gni_pool {
     gn_memory_manager *manager;
     gn_device *device;
+    gn_device
+        *holder; /* whose memory it is: the device's own, or for page-locked memory the CPU's */
     enum gni_backing backing;
     struct gni_lock lock;
     struct gni_space main;
@@ -227,8 +229,13 @@ void gni_pool_clear_captures(struct gni_pool *pool, gn_status *first);
 /* Whether a stream that allocates from a private space is being captured now. */
 bool gni_pool_is_capturing(struct gni_pool *pool);
 
+/* How far what is live lies below its peaks. */
+struct gni_peaks {
+    int64_t live_bytes, live_count, requested_bytes;
+};
+
 /* Raises the peaks if what is live now is above. */
-void gni_pool_peaks_raise(struct gni_pool *pool, uint64_t *live_bytes, uint64_t *live_count);
+struct gni_peaks gni_pool_peaks_raise(struct gni_pool *pool);
 
 /* ---- space.c: regions, splitting, merging, growing, giving back ------------------------------ */
 

@@ -2,10 +2,12 @@
  * space.c: regions and the blocks that tile them: splitting, merging, growing and giving back.
  *
  * Growing, by range:
- *   small    a few pages at a time, each a piece of its own
- *   medium   the pages that the request needs beyond the free memory before the hole, each a piece of its
+ *   tiny     a few pages at a time, each a piece of its own
+ *   small    the same, in regions of its own
+ *   medium   the pages that the request needs beyond the free memory beside the hole, each a piece of its
  *            own, so that pages between living blocks can go back one by one
- *   large    one piece of exactly the request: the cost of a piece is the same whatever its size
+ *   large    few pieces, since the cost of a piece is the same whatever its size; smaller ones while
+ *            memory is being recycled. A last page that is hardly used is a piece of its own
  *
  * With the policy `pool` a region is one allocation, and goes back when all of it is free.
  *

@@ -624,13 +624,13 @@ static void test_out_of_memory(void)
     }
     memory_fill(&full, streams);
     CHECK_OK(gn_memory_set_out_of_memory_handler(manager, handler, &full));
-    char *block = block_make(13 * MIB, streams[1]);
+    char *block = block_make(40 * MIB, streams[1]);
     CHECK(full.handler_calls >= 1 && full.handler_calls <= 3);
-    fill(block, 3, 13 * MIB, streams[1]);
+    fill(block, 3, 40 * MIB, streams[1]);
     CHECK_OK(gn_memory_set_out_of_memory_handler(manager, NULL, NULL));
     for (int i = 0; i < full.count; i++)
         CHECK(holds(full.blocks[i], i, 4096, streams[i % 2]));
-    CHECK(holds(block, 3, 13 * MIB, streams[1]));
+    CHECK(holds(block, 3, 40 * MIB, streams[1]));
     block_free(block);
     while (full.count > 0)
         block_free(full.blocks[--full.count]);
