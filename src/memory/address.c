@@ -11,6 +11,16 @@
 
 #include <sys/mman.h>
 
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#include <sanitizer/lsan_interface.h>
+#define ROOT_REGISTER(address, nbytes) __lsan_register_root_region(address, nbytes)
+#else
+#define ROOT_REGISTER(address, nbytes) ((void)0)
+#endif
+
 _Atomic(struct gni_leaf *) gni_leaves[GNI_LEAF_COUNT];
 
 static struct gni_mutex leaves_mutex = GNI_MUTEX_INIT;
@@ -28,7 +38,10 @@ static void *kept_alloc(size_t nbytes)
 {
     void *made = mmap(NULL, nbytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    return made != MAP_FAILED ? made : NULL;
+    if (made == MAP_FAILED)
+        return NULL;
+    ROOT_REGISTER(made, nbytes); /* a leak checker does not look here by itself */
+    return made;
 }
 
 static gn_status leaf_ensure(const char *address)
