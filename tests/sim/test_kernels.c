@@ -342,6 +342,7 @@ static int kernels_run(void)
     gn_stream_release(stream);
     fprintf(stderr, "policy %s, results %016llx\n", gn_memory_manager_get_policy(manager),
             (unsigned long long)hash);
+    CHECK_OK(gn_shutdown(NULL));
     return check_result();
 }
 

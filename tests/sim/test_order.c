@@ -108,6 +108,7 @@ struct program {
         int own;          /* its per-thread stream; -1: none yet */
         int favourite;    /* the stream it uses most */
         bool has_current; /* it has set a current stream; until then that is the default stream */
+        bool is_held;     /* a block was found that names a stream */
         struct block slots[SLOTS];
         enum order {
             ORDER_NONE,
@@ -224,12 +225,16 @@ static gn_stream *stream_name(struct worker *worker, int place)
     return stream->wrapper != NULL && draw(worker, 2) ? stream->wrapper : stream->stream;
 }
 
+/* Whose it is comes first: another thread that runs freely may be ending its own. */
 static bool stream_is_usable(const struct worker *worker, int place)
 {
     const struct stream *stream = &worker->program->streams[place];
-    return stream->is_alive && (stream->thread < 0 || place == worker->own ||
-                                (stream->kind != KIND_PER_THREAD && !worker->program->is_free) ||
-                                stream->thread == worker->index);
+    bool is_ours = stream->thread < 0 || stream->thread == worker->index;
+    if (stream->kind == KIND_PER_THREAD)
+        is_ours = place == worker->own;
+    else if (!worker->program->is_free)
+        is_ours = true;
+    return is_ours && stream->is_alive;
 }
 
 /* A stream that the thread may use. The default stream always is. */
@@ -499,8 +504,8 @@ static void blocks_each(struct worker *worker, void (*visit)(struct worker *, st
     struct program *program = worker->program;
     for (int i = 0; i < program->thread_count; i++)
         for (int slot = 0; slot < SLOTS; slot++)
-            if (program->workers[i].slots[slot].pointer != NULL &&
-                (!program->is_free || i == worker->index))
+            if ((!program->is_free || i == worker->index) &&
+                program->workers[i].slots[slot].pointer != NULL)
                 visit(worker, &program->workers[i].slots[slot], place);
     for (int i = 0; i < MAILBOX && !program->is_free; i++)
         if (program->mailbox[i].pointer != NULL)
@@ -533,12 +538,17 @@ static void block_leave_foreign(struct worker *worker, struct block *block, int 
         step_free(worker, block);
 }
 
-static bool is_held; /* some block still needs the stream; with turns only */
-
 static void block_ask(struct worker *worker, struct block *block, int place)
 {
-    (void)worker;
-    is_held |= block->home == place || block->at == place || block->announced >> place & 1;
+    worker->is_held |= block->home == place || block->at == place || block->announced >> place & 1;
+}
+
+/* Whether a block still names the stream. With turns only. */
+static bool stream_is_held(struct worker *worker, int place)
+{
+    worker->is_held = false;
+    blocks_each(worker, block_ask, place);
+    return worker->is_held;
 }
 
 static void step_stream_end(struct worker *worker)
@@ -553,9 +563,7 @@ static void step_stream_end(struct worker *worker)
         if (program->is_free)
             return;
         blocks_each(worker, block_leave_foreign, place);
-        is_held = false;
-        blocks_each(worker, block_ask, place);
-        if (is_held)
+        if (stream_is_held(worker, place))
             return;
     }
     if (stream->is_alive) {
@@ -569,10 +577,7 @@ static void step_stream_end(struct worker *worker)
         return;
     /* Its place stays as it is for the blocks that name it; the new stream takes over the number only
      * where none does. */
-    is_held = false;
-    if (!program->is_free)
-        blocks_each(worker, block_ask, place);
-    if (program->is_free || is_held)
+    if (program->is_free || stream_is_held(worker, place))
         return;
     int thread = stream->thread;
     stream_open(program, place, (enum kind)(1 + draw(worker, 3)), thread, draw(worker, 3) == 0);
@@ -640,8 +645,9 @@ static void step_manage(struct worker *worker)
         OK(gn_memory_coalesce(manager, NULL));
         break;
     case 5: /* which wants nobody else to submit work */
-        if (!program->is_free)
-            OK(gn_memory_compact(manager, &report));
+        if (program->is_free)
+            break;
+        OK(gn_memory_compact(manager, &report));
         program->report->folded_pages += report.folded_pages;
         break;
     case 6:
