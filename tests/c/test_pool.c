@@ -640,6 +640,25 @@ static void test_pinned(void)
     pool_empty();
 }
 
+/* Everything alive is gone, and the pool begins again. */
+static void test_clear(void)
+{
+    for (int round = 0; round < 3; round++) {
+        void *pointers[30];
+        size_t leaked = 0;
+        for (size_t i = 0; i < 30; i++)
+            pointers[i] = block_make(i % 3 == 0 ? 9 * MIB : (size_t)70000 << (i % 3));
+        block_free(pointers[7]);
+        CHECK_OK(gn_shutdown(&leaked));
+        CHECK_U64(leaked, 29);
+        POOL_CHECK();
+        gn_memory_statistics now = statistics_now();
+        CHECK(now.live_count == 0 && now.live_bytes == 0 && now.requested_bytes == 0);
+        CHECK_U64(now.reserved_bytes, 0);
+        CHECK_STATUS(gn_memory_free(suite.manager, pointers[1]), GN_ERROR_DOUBLE_FREE);
+    }
+}
+
 /* ---- the program ---------------------------------------------------------------------------- */
 
 static void run(void)
@@ -663,6 +682,7 @@ static void run(void)
     RUN(test_current_stream);
     RUN(test_streams_share);
     RUN(test_pinned);
+    RUN(test_clear);
 }
 
 int main(int argc, char **argv)
