@@ -485,6 +485,28 @@ static void test_out_of_memory(void)
     pool_empty();
 }
 
+/* Free memory of one segment or page that belongs to two streams holds nothing up. */
+static void test_recovery_joins_streams(void)
+{
+    gn_stream *first = stream_make(GN_STREAM_NON_BLOCKING), *second = stream_make(0);
+    pool_empty();
+    limit_set(12 * MIB);
+    for (int round = 0; round < 3; round++) {
+        block_free(block_make_on(3 * MIB, first));
+        CHECK_OK(gn_memory_coalesce(suite.manager, NULL));
+        CHECK_OK(gn_memory_collect(suite.manager));
+        CHECK_OK(gn_device_synchronize(suite.device));
+        block_free(block_make_on(3 * MIB, second));
+        block_free(block_make_on(9 * MIB, second));
+        POOL_CHECK();
+        block_free(block_make_on(3 * MIB, second));
+    }
+    gn_stream_release(first);
+    gn_stream_release(second);
+    limit_set(UINT64_MAX);
+    pool_empty();
+}
+
 /* ---- streams -------------------------------------------------------------------------------- */
 
 static uint64_t heap_key_of(const void *pointer)
@@ -678,6 +700,7 @@ static void run(void)
     RUN(test_collect);
     RUN(test_handler);
     RUN(test_out_of_memory);
+    RUN(test_recovery_joins_streams);
     RUN(test_free_in_a_fresh_thread);
     RUN(test_current_stream);
     RUN(test_streams_share);
