@@ -409,24 +409,32 @@ static void use_end(struct gni_pool *pool, struct gni_use *use)
     gni_block_release(block);
 }
 
-struct gni_hold *gni_pool_drop_uses(struct gni_pool *pool)
+/* Adds the streams that were held for them to a list. */
+static void space_drop_uses(struct gni_space *space, struct gni_hold **holds)
 {
-    struct gni_hold *holds = NULL;
-    gni_list_each (link, &pool->main.regions) {
+    gni_list_each (link, &space->regions) {
         struct gni_region *region = gni_container_of(link, struct gni_region, link);
         for (gn_memory_block *block = region->first; block != NULL; block = block->after) {
             for (struct gni_use *use = block->uses, *next; use != NULL; use = next) {
                 next = use->next;
                 if (use->hold != NULL) {
-                    use->hold->next = holds;
-                    holds = use->hold;
+                    use->hold->next = *holds;
+                    *holds = use->hold;
                     use->hold = NULL;
                 }
-                use_destroy(pool, use);
+                use_destroy(space->pool, use);
             }
             block->uses = NULL;
         }
     }
+}
+
+struct gni_hold *gni_pool_drop_uses(struct gni_pool *pool)
+{
+    struct gni_hold *holds = NULL;
+    space_drop_uses(&pool->main, &holds);
+    gni_list_each (link, &pool->private_spaces)
+        space_drop_uses(gni_container_of(link, struct gni_space, link), &holds);
     pool->pending_bytes = 0;
     pool->pending_count = 0;
     return holds;

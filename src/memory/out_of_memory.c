@@ -128,12 +128,13 @@ static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memo
     *block = idle_take(space, need);
     if (*block != NULL)
         return GN_OK;
+    /* What is free must be one block: pieces of two heaps hold up their segment, and blocked bytes of two
+     * heaps would never join. */
+    (void)gni_space_retire(&pool->main, NULL);
     (void)gni_space_release(&pool->main, SIZE_MAX);
     gn_status status = grow(space, need, block);
     if (status != GN_ERROR_OUT_OF_MEMORY || pool->backing != GNI_BACKING_VIRTUAL || !is_idle)
         return status;
-    /* What is free on one page must be one block: blocked bytes of two heaps would never join. */
-    (void)gni_space_retire(&pool->main, NULL);
     gn_memory_compaction report = {0};
     if (gni_pool_fold(pool, true, &report) != GN_OK || report.folded_pages == 0)
         return status;

@@ -948,18 +948,21 @@ static void counters_settle(struct gni_pool *pool)
 gn_status gni_pool_clear(struct gni_pool *pool)
 {
     gni_pool_lock(pool);
-    gn_status first = GN_OK;
     (void)gni_caches_flush(pool, NULL);
-    first = pool->reserved_bytes > 0 ? gni_pool_synchronize(pool) : GN_OK;
+    gn_status first = pool->reserved_bytes > 0 ? gni_pool_synchronize(pool) : GN_OK;
     if (first == GN_ERROR_FORKED || first == GN_ERROR_SHUTDOWN)
         first = GN_OK; /* there is nothing to wait for, and giving back does nothing */
+    if (first != GN_OK) { /* work may still use it */
+        gni_pool_unlock(pool);
+        return first;
+    }
     struct gni_hold *holds = gni_pool_drop_uses(pool);
     gni_pool_clear_captures(pool, &first);
     gn_status status = gni_space_clear(&pool->main);
     if (first == GN_OK)
         first = status;
+    counters_settle(pool); /* no block is left, whatever the driver has taken back */
     if (gni_list_is_empty(&pool->main.regions)) {
-        counters_settle(pool);
         gni_list_each (link, &pool->main.heaps)
             gni_caches_forget(pool, gni_container_of(link, struct gni_heap, link));
         gni_space_deinit(&pool->main);

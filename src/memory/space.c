@@ -870,7 +870,10 @@ static gn_status region_close(struct gni_region *region)
         if (first == GN_OK)
             first = status;
     }
-    GN_TRY(first);
+    if (first != GN_OK) {
+        addresses_set_apart(region->first, region->nbytes); /* all of it: it is one hole */
+        return first;
+    }
     GN_TRY(pool->device->ops->virtual_release(pool->device, region->start, region->nbytes));
     for (char *at = region->start; at < end; at += GNI_PAGE) {
         struct gni_page *page = gni_page_find(at);
@@ -889,6 +892,7 @@ gn_status gni_space_clear(struct gni_space *space)
         if (first == GN_OK)
             first = status;
     }
+    space->live_count = 0;
     gn_status status = gni_orphans_release(space->pool);
     return first != GN_OK ? first : status;
 }

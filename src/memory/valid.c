@@ -329,14 +329,15 @@ static bool folds_are_valid(const struct gni_region *region)
     return true;
 }
 
-/* A region of the policy `pool` is one piece. */
+/* A region of the policy `pool` is one piece; after a clear that was refused it is one hole. */
 static bool plain_is_valid(struct walk *walk, const struct gni_region *region)
 {
     HOLDS((char *)region->obtained <= region->start &&
           (char *)region->obtained + region->obtained_bytes >= region->start + region->nbytes);
-    for (const gn_memory_block *block = region->first; block != NULL; block = block->after)
-        HOLDS(gni_block_state(block) != GNI_BLOCK_HOLE &&
-              gni_block_state(block) != GNI_BLOCK_BLOCKED);
+    for (const gn_memory_block *block = region->first; block != NULL; block = block->after) {
+        HOLDS(gni_block_state(block) != GNI_BLOCK_BLOCKED);
+        HOLDS(gni_block_state(block) != GNI_BLOCK_HOLE || block->nbytes == region->nbytes);
+    }
     walk->reserved_bytes += region->obtained_bytes;
     walk->mapped_bytes[region->range] += region->nbytes;
     return true;

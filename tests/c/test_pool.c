@@ -485,6 +485,28 @@ static void test_out_of_memory(void)
     pool_empty();
 }
 
+/* Free memory of one segment or page that belongs to two streams holds nothing up. */
+static void test_recovery_joins_streams(void)
+{
+    gn_stream *first = stream_make(GN_STREAM_NON_BLOCKING), *second = stream_make(0);
+    pool_empty();
+    limit_set(12 * MIB);
+    for (int round = 0; round < 3; round++) {
+        block_free(block_make_on(3 * MIB, first));
+        CHECK_OK(gn_memory_coalesce(suite.manager, NULL));
+        CHECK_OK(gn_memory_collect(suite.manager));
+        CHECK_OK(gn_device_synchronize(suite.device));
+        block_free(block_make_on(3 * MIB, second));
+        block_free(block_make_on(9 * MIB, second));
+        POOL_CHECK();
+        block_free(block_make_on(3 * MIB, second));
+    }
+    gn_stream_release(first);
+    gn_stream_release(second);
+    limit_set(UINT64_MAX);
+    pool_empty();
+}
+
 /* ---- streams -------------------------------------------------------------------------------- */
 
 static uint64_t heap_key_of(const void *pointer)
@@ -640,6 +662,25 @@ static void test_pinned(void)
     pool_empty();
 }
 
+/* Everything alive is gone, and the pool begins again. */
+static void test_clear(void)
+{
+    for (int round = 0; round < 3; round++) {
+        void *pointers[30];
+        size_t leaked = 0;
+        for (size_t i = 0; i < 30; i++)
+            pointers[i] = block_make(i % 3 == 0 ? 9 * MIB : (size_t)70000 << (i % 3));
+        block_free(pointers[7]);
+        CHECK_OK(gn_shutdown(&leaked));
+        CHECK_U64(leaked, 29);
+        POOL_CHECK();
+        gn_memory_statistics now = statistics_now();
+        CHECK(now.live_count == 0 && now.live_bytes == 0 && now.requested_bytes == 0);
+        CHECK_U64(now.reserved_bytes, 0);
+        CHECK_STATUS(gn_memory_free(suite.manager, pointers[1]), GN_ERROR_DOUBLE_FREE);
+    }
+}
+
 /* ---- the program ---------------------------------------------------------------------------- */
 
 static void run(void)
@@ -659,10 +700,12 @@ static void run(void)
     RUN(test_collect);
     RUN(test_handler);
     RUN(test_out_of_memory);
+    RUN(test_recovery_joins_streams);
     RUN(test_free_in_a_fresh_thread);
     RUN(test_current_stream);
     RUN(test_streams_share);
     RUN(test_pinned);
+    RUN(test_clear);
 }
 
 int main(int argc, char **argv)
