@@ -190,7 +190,8 @@ static struct gni_cache *cache_adopt(struct gni_pool *pool)
 struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap)
 {
     if (heap->is_foreign || heap->is_dead || heap->space->is_private || heap->key == 0 ||
-        pool->debug != 0 || pool->is_marked || pool->config.stream_cache_blocks == 0)
+        pool->debug != 0 || pool->is_marked || pool->config.stream_cache_blocks == 0 ||
+        pool->config.strategy == GN_MEMORY_DIRECT)
         return NULL;
     struct gni_cache *cache = gni_cache_find(heap);
     if (cache != NULL)

@@ -194,7 +194,7 @@ static inline void gni_cache_count_free(struct gni_cache *cache, const gn_memory
         cache->checked = live;
 }
 
-/* A block above the small sizes from the heap of the thread's cache, if that has one: pool.c. */
+/* A block from the heap of the thread's cache, if that has one: pool.c. */
 gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, unsigned flags);
 
 /* ---- cache.c -------------------------------------------------------------------------------- */

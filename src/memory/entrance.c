@@ -109,12 +109,10 @@ static gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream
 {
     if (!gni_size_is_possible(nbytes))
         return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device", nbytes);
-    if (nbytes > GNI_SIZE_SMALL_MOST) {
-        struct gni_cache *cache = gni_cache_known(manager, stream);
+    struct gni_cache *cache = gni_cache_known(manager, stream);
+    if (cache != NULL) {
         gn_memory_block *quick =
-            cache != NULL
-                ? gni_pool_alloc_quick(cache, nbytes, is_exported ? GNI_BLOCK_EXPORTED : 0)
-                : NULL;
+            gni_pool_alloc_quick(cache, nbytes, is_exported ? GNI_BLOCK_EXPORTED : 0);
         if (quick != NULL) {
             *block = quick;
             return GN_OK;

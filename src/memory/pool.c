@@ -332,7 +332,8 @@ gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, un
     need.heap = cache->heap; /* NULL: taken away since the caller looked */
     if (need.heap != NULL && pool->pending_count == 0 &&
         pool->blocks.count > pool->reserve_blocks) {
-        slot_note(cache, need.nbytes);
+        if (need.range > GNI_RANGE_SMALL)
+            slot_note(cache, need.nbytes);
         block = gni_space_take(need.heap, &need);
     }
     if (block != NULL) {
@@ -341,6 +342,10 @@ gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, un
         gni_cache_count_alloc(cache, block, nbytes);
         gni_count_add(&cache->slow_count, 1);
         pool->counts.global_hit_count++;
+        if (need.range <= GNI_RANGE_SMALL) {
+            cache->bins[block->bin].alloc_count++;
+            cache_refill(cache, &need);
+        }
     }
     gni_pool_unlock(pool);
     return block;
@@ -822,6 +827,9 @@ void gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config)
                       ? (uint64_t)(config->memory_fraction * (double)pool->total_bytes)
                       : UINT64_MAX;
     gni_caches_resize(pool);
+    if (config->strategy == GN_MEMORY_DIRECT) /* no thread finds a pool's block by itself */
+        gni_list_each (link, &pool->main.heaps)
+            gni_caches_forget(pool, gni_container_of(link, struct gni_heap, link));
     limits_keep(pool);
     gni_pool_unlock(pool);
 }
@@ -951,7 +959,7 @@ gn_status gni_pool_clear(struct gni_pool *pool)
     (void)gni_caches_flush(pool, NULL);
     gn_status first = pool->reserved_bytes > 0 ? gni_pool_synchronize(pool) : GN_OK;
     if (first == GN_ERROR_FORKED || first == GN_ERROR_SHUTDOWN)
-        first = GN_OK; /* there is nothing to wait for, and giving back does nothing */
+        first = GN_OK;    /* there is nothing to wait for, and giving back does nothing */
     if (first != GN_OK) { /* work may still use it */
         gni_pool_unlock(pool);
         return first;
