@@ -141,13 +141,9 @@ static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memo
     return grow(space, need, block);
 }
 
-gn_status gni_pool_meet(struct gni_pool *pool, struct gni_need *need, gn_memory_block **block)
+/* Steps 1 to 6. */
+static gn_status meet(struct gni_space *space, struct gni_need *need, gn_memory_block **block)
 {
-    struct gni_space *space = need->heap->space;
-    if (need->nbytes > pool->total_bytes && pool->device->type == GN_DEVICE_CUDA)
-        return gni_error(GN_ERROR_OUT_OF_MEMORY, "%zu bytes are more than there are",
-                         need->nbytes); /* nothing is given up for it */
-    GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
     gn_memory_block *found = idle_take(space, need);
     if (found == NULL && !is_within_bound(space, need))
         found = recycle(space, need);
@@ -162,6 +158,19 @@ gn_status gni_pool_meet(struct gni_pool *pool, struct gni_need *need, gn_memory_
     GN_TRY(status);
     *block = found;
     return GN_OK;
+}
+
+gn_status gni_pool_meet(struct gni_pool *pool, struct gni_need *need, gn_memory_block **block)
+{
+    if (need->nbytes > pool->total_bytes && pool->device->type == GN_DEVICE_CUDA)
+        return gni_error(GN_ERROR_OUT_OF_MEMORY, "%zu bytes are more than there are",
+                         need->nbytes); /* nothing is given up for it */
+    GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
+    /* Heaps without blocks may go while others are looked through: not this one. */
+    need->heap->block_count++;
+    gn_status status = meet(need->heap->space, need, block);
+    need->heap->block_count--;
+    return status;
 }
 
 /* ---- the message ---------------------------------------------------------------------------- */

@@ -280,11 +280,11 @@ static gn_status need_find_heap(struct gni_pool *pool, struct gni_need *need,
 static gn_status need_meet(struct gni_pool *pool, struct gni_need *need, struct gni_cache **cache,
                            gn_memory_block **block)
 {
+    gni_pool_pending_poll(pool); /* first: heaps of foreign streams may go with it */
     if (*cache != NULL && (*cache)->heap != NULL)
         need->heap = (*cache)->heap;
     else
         GN_TRY(need_find_heap(pool, need, cache));
-    gni_pool_pending_poll(pool);
     gn_memory_block *found = *cache != NULL ? cache_take(*cache, need) : NULL;
     if (found == NULL) {
         GN_TRY(gni_pool_meet(pool, need, &found));
