@@ -16,9 +16,11 @@
  * done, or only to the same stream, where later work waits anyway. Work on any other stream must be
  * ordered by the caller, or announced by gn_memory_record_stream() before the free.
  *
+ * A stream of another library must live until the blocks that were allocated for it are freed.
+ *
  * Every block is tracked. Freeing something twice, something that was never allocated, an address
  * inside a block, or a block with a wrong size is refused with an error that says what the address
- * is, and changes nothing.
+ * is, and changes nothing; only two threads that free one block at the same instant are not told.
  *
  * Threads: every function may be called from any thread, also for blocks of other threads.
  */
@@ -302,7 +304,7 @@ GN_API gn_status gn_memory_visit(gn_memory_manager *manager, gn_memory_visitor v
 
 /*
  * Frees every block of every manager and gives the devices back that have no streams, events or
- * modules left. Every address that a manager handed out is invalid after this; the library can be
+ * modules left. Every address that a manager handed out, and every gn_memory_pool, is invalid after this; the library can be
  * used again, with the same devices and managers. A stream that is a thread's current one counts as
  * alive. In debug builds blocks and objects that were still alive are reported as leaks on standard
  * error. `leaked` (may be NULL) gets their number. The caller makes sure that no other thread uses the

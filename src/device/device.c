@@ -204,6 +204,17 @@ gn_status gn_stream_from_handle(gn_device *device, void *handle, gn_stream **str
     return stream_make(&model, stream);
 }
 
+/* Others may submit work to the stream, or capture it, from now on. */
+static void stream_share(gn_stream *stream)
+{
+    if (atomic_exchange(&stream->is_shared, true))
+        return;
+    void (*hook)(gn_stream *) = atomic_load_explicit(&stream_share_hook, memory_order_acquire);
+    atomic_store(&stream->memory_key, 0);
+    if (hook != NULL)
+        hook(stream);
+}
+
 gn_stream *gn_stream_retain(gn_stream *stream)
 {
     int before = atomic_fetch_add_explicit(&stream->references, 1, memory_order_relaxed);
@@ -259,6 +270,7 @@ void gni_stream_set_share_hook(void (*hook)(gn_stream *stream))
 static void device_thread_end(void *unused)
 {
     (void)unused;
+    gni_thread.stream_epoch++;
     for (int type = 0; type < DEVICE_TYPE_COUNT; type++) {
         for (int index = 0; index < GNI_DEVICE_MAX; index++) {
             gn_stream *stream = current_stream[type][index];
@@ -298,12 +310,8 @@ void *gn_stream_get_handle(gn_stream *stream)
 {
     if (stream->device->type != GN_DEVICE_CUDA)
         return NULL;
-    if (stream->kind == GNI_STREAM_OWNED && !atomic_exchange(&stream->is_shared, true)) {
-        void (*hook)(gn_stream *) = atomic_load_explicit(&stream_share_hook, memory_order_acquire);
-        atomic_store(&stream->memory_key, 0);
-        if (hook != NULL)
-            hook(stream);
-    }
+    if (stream->kind == GNI_STREAM_OWNED)
+        stream_share(stream);
     return stream->handle;
 }
 
@@ -335,7 +343,13 @@ gn_status gn_stream_wait_event(gn_stream *stream, gn_event *event)
     GN_CHECK_ARGUMENT(stream != NULL && event != NULL, "stream and event must not be NULL");
     if (stream->device->ops != event->device->ops) /* GPUs may wait for each other's events */
         return same_device_check(__func__, stream->device, event->device);
-    return stream->device->ops->stream_wait_event(stream, event);
+    GN_TRY(stream->device->ops->stream_wait_event(stream, event));
+    /* The event may be of a stream that is being captured: then this one is, too, from now on. */
+    bool is_capturing = false;
+    if (stream->kind == GNI_STREAM_OWNED && !atomic_load(&stream->is_shared) &&
+        stream->device->ops->stream_is_capturing(stream, &is_capturing) == GN_OK && is_capturing)
+        stream_share(stream);
+    return GN_OK;
 }
 
 gn_status gn_stream_is_capturing(gn_stream *stream, bool *is_capturing)

@@ -65,6 +65,8 @@ static inline _Atomic(gn_memory_block *) *gni_address_entry(const void *address)
     _Atomic(gn_memory_block *) *table = atomic_load_explicit(&page->table, memory_order_acquire);
     if (table == NULL)
         return NULL;
+    if (table == &page->single) /* the page may be getting a table, and another shift, right now */
+        return table;
     unsigned shift = atomic_load_explicit(&page->shift, memory_order_relaxed);
     return &table[((uintptr_t)address & (GNI_PAGE - 1)) >> shift];
 }

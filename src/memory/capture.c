@@ -21,13 +21,17 @@ struct begun {
     gn_memory_pool *graph;
     gn_stream *stream; /* retained */
     void *handle;
+    const void *thread; /* that began it */
 };
 
 static struct begun *begun_find(struct gni_pool *pool, const gn_stream *stream)
 {
     gni_list_each (link, &pool->begun) {
         struct begun *begun = gni_container_of(link, struct begun, link);
-        if (begun->stream == stream || (stream->handle != NULL && begun->handle == stream->handle))
+        bool is_thread_own = stream->kind == GNI_STREAM_PER_THREAD; /* one object, many streams */
+        if ((begun->stream == stream ||
+             (stream->handle != NULL && begun->handle == stream->handle)) &&
+            (!is_thread_own || begun->thread == gni_thread_self()))
             return begun;
     }
     return NULL;
@@ -138,7 +142,10 @@ gn_status gn_memory_pool_begin(gn_memory_pool *graph, gn_stream *stream)
     gni_pool_lock(pool);
     bool is_twice = begun_find(pool, stream) != NULL;
     if (!is_twice) {
-        *begun = (struct begun){.graph = graph, .stream = stream, .handle = stream->handle};
+        *begun = (struct begun){.graph = graph,
+                                .stream = stream,
+                                .handle = stream->handle,
+                                .thread = gni_thread_self()};
         gni_list_push_back(&pool->begun, &begun->link);
         graph->begun_count++;
         /* The fast path must not be taken: not for this object, nor for a thread's current stream. */

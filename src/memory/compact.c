@@ -24,6 +24,7 @@
 #include "memory/cache.h"
 
 #include "base/host.h"
+#include "base/option.h"
 #include "memory/fold.h"
 
 #include <string.h>
@@ -65,6 +66,8 @@ static char *page_start(char *address)
 
 char *gni_block_used_end(const gn_memory_block *block)
 {
+    if (block->pool->debug & GNI_DEBUG_GUARD)
+        return gni_block_end(block); /* with the zone behind it */
     size_t nbytes = (size_t)((char *)block->address - block->start) + block->requested;
     nbytes = gni_align_up(nbytes, GNI_GRAIN);
     return block->start + (nbytes > 0 ? nbytes : GNI_GRAIN);

@@ -4,7 +4,7 @@
 #include "memory/fit.h"
 
 enum {
-    SEARCH_MOST = 16, /* blocks of a class that are looked at */
+    SEARCH_MOST = 16, /* blocks of a class that are looked at once one is large enough */
 };
 
 /* The better of two blocks that are large enough. */
@@ -20,7 +20,7 @@ static gn_memory_block *list_search(gn_memory_block *first, size_t nbytes)
 {
     gn_memory_block *best = NULL;
     int seen = 0;
-    for (gn_memory_block *block = first; block != NULL && seen < SEARCH_MOST;
+    for (gn_memory_block *block = first; block != NULL && (seen < SEARCH_MOST || best == NULL);
          block = block->next, seen++) {
         if (block->nbytes >= nbytes)
             best = better(best, block);

@@ -13,6 +13,7 @@
 #include "base/option.h"
 #include "base/thread.h"
 #include "memory/mark.h"
+#include "memory/size.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,9 +74,17 @@ static void manager_clear(gn_memory_manager *manager, void *context)
         *first = status;
 }
 
+static _Atomic(uint64_t) shutdown_count;
+
+uint64_t gni_shutdown_count(void)
+{
+    return atomic_load(&shutdown_count);
+}
+
 gn_status gn_shutdown(size_t *leaked)
 {
     size_t count = 0;
+    atomic_fetch_add(&shutdown_count, 1);
     gn_status status = GN_OK;
     managers_each(manager_count_leaks, &count);
     managers_each(manager_clear, &status);
@@ -170,7 +179,12 @@ static void managers_start(void)
 
 static gn_status direct_ensure(gn_memory_manager *manager)
 {
-    return manager->direct != NULL ? GN_OK : gni_direct_create(manager, &manager->direct);
+    if (manager->direct != NULL)
+        return GN_OK;
+    struct gni_direct *direct;
+    GN_TRY(gni_direct_create(manager, &direct));
+    atomic_store(&manager->direct, direct);
+    return GN_OK;
 }
 
 /* The settings are good, and the engine that they name is there. */
@@ -197,7 +211,8 @@ gn_status gni_manager_create(gn_device *device, bool is_pinned, const char *poli
     if (status == GN_OK && is_direct)
         status = direct_ensure(manager);
     if (status == GN_OK && is_direct) {
-        gn_memory_config config = *gni_pool_config(manager->pool);
+        gn_memory_config config;
+        gni_pool_get_config(manager->pool, &config);
         config.strategy = GN_MEMORY_DIRECT;
         config_apply(manager, &config);
     }
@@ -354,7 +369,8 @@ gn_status gn_memory_warm_up(gn_memory_manager *manager, size_t count, const size
                       "sizes and counts must not be NULL");
     size_t total = 0, product;
     for (size_t i = 0; i < count; i++)
-        if (!gni_size_multiply(sizes[i], counts[i], &product) ||
+        if (!gni_size_is_possible(sizes[i]) ||
+            !gni_size_multiply(gni_size_round(sizes[i]), counts[i], &product) ||
             !gni_size_add(total, product, &total) || !gni_size_is_possible(total))
             return gni_error(GN_ERROR_OVERFLOW, "no device has room for %zu blocks of %zu bytes",
                              counts[i], sizes[i]);
@@ -368,7 +384,7 @@ gn_status gn_memory_warm_up(gn_memory_manager *manager, size_t count, const size
 gn_status gn_memory_get_config(gn_memory_manager *manager, gn_memory_config *config)
 {
     GN_CHECK_ARGUMENT(manager != NULL && config != NULL, "manager and config must not be NULL");
-    *config = *gni_pool_config(manager->pool);
+    gni_pool_get_config(manager->pool, config);
     return GN_OK;
 }
 

@@ -27,8 +27,8 @@ struct gn_memory_manager {
     gn_device *device;
     bool is_pinned;
     struct gni_pool *pool;
-    struct gni_direct *direct;
-    atomic_bool is_direct; /* the policy in force; else pool or virtual */
+    _Atomic(struct gni_direct *) direct; /* NULL until it is needed */
+    atomic_bool is_direct;               /* the policy in force; else pool or virtual */
 };
 
 /* A manager of its own, unknown to gn_memory_manager_get(): for that function and for tests. The policy is
@@ -38,6 +38,9 @@ gn_status gni_manager_create(gn_device *device, bool is_pinned, const char *poli
 
 /* A NULL stream is the calling thread's current one; another device's is refused. */
 gn_status gni_manager_stream(const gn_memory_manager *manager, gn_stream **stream) GN_NODISCARD;
+
+/* How often gn_shutdown() was called. */
+uint64_t gni_shutdown_count(void);
 
 /* Frees everything that lives in a manager, and gives all its memory back. */
 gn_status gni_manager_clear(gn_memory_manager *manager) GN_NODISCARD;
@@ -90,7 +93,7 @@ void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics
 void gni_pool_reset_peaks(struct gni_pool *pool);
 size_t gni_pool_classes(struct gni_pool *pool, gn_memory_class *classes, size_t capacity);
 size_t gni_pool_list(struct gni_pool *pool, gn_memory_info *infos, size_t capacity);
-const gn_memory_config *gni_pool_config(const struct gni_pool *pool);
+void gni_pool_get_config(struct gni_pool *pool, gn_memory_config *config);
 void gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config);
 /* Asks the user's handler whether to try again, outside of all locks; at most three times a request. */
 bool gni_pool_handle(struct gni_pool *pool, size_t nbytes, int *calls);

@@ -91,7 +91,9 @@ static gn_status stream_key(gn_stream *stream, uint64_t *key)
 {
     gn_status status = stream->device->ops->stream_id(stream, key);
     if (status == GN_ERROR_CAPTURE) {
-        *key = (uint64_t)(uintptr_t)stream->handle | UINT64_C(1) << 62;
+        const void *name =
+            stream->kind == GNI_STREAM_PER_THREAD ? gni_thread_self() : stream->handle;
+        *key = (uint64_t)(uintptr_t)name | UINT64_C(1) << 62;
         return GN_OK;
     }
     return status;

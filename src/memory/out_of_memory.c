@@ -97,7 +97,9 @@ static gn_memory_block *recycle(struct gni_space *space, struct gni_need *need)
     gni_space_poll(space);
     uint64_t wanted = pool->reserved_bytes + gni_space_growth(space, need);
     uint64_t before = pool->counts.driver_free_count;
-    (void)gni_space_release(space, (size_t)(wanted - reserved_allowed(pool, need)));
+    uint64_t allowed = reserved_allowed(pool, need); /* moves while other threads work */
+    if (wanted > allowed)
+        (void)gni_space_release(space, (size_t)(wanted - allowed));
     bound_widen(space, need->range, (size_t)(pool->counts.driver_free_count - before));
     need->is_tight = true;
     return NULL;

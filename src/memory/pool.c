@@ -248,6 +248,8 @@ static void block_hand_out(struct gni_pool *pool, gn_memory_block *block, struct
     unsigned flags = is_exported ? GNI_BLOCK_EXPORTED : 0;
     if (need->heap->space->is_private || pool->debug != 0 || pool->is_marked)
         flags |= GNI_BLOCK_SLOW;
+    if (pool->debug != 0)
+        flags |= GNI_BLOCK_EXPORTED; /* fills of it are under way without the lock */
     if (need->heap->space->is_private)
         need->heap->space->live_count++;
     atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
@@ -299,7 +301,8 @@ static gn_status need_meet(struct gni_pool *pool, struct gni_need *need, struct 
 static void stream_remember(struct gni_cache *cache, gn_stream *asked, gn_stream *stream)
 {
     uint64_t key = cache->heap->key;
-    if (atomic_load_explicit(&stream->is_shared, memory_order_relaxed))
+    if (atomic_load_explicit(&stream->is_shared, memory_order_relaxed) ||
+        stream->kind == GNI_STREAM_FOREIGN || stream->kind == GNI_STREAM_PER_THREAD)
         return;
     atomic_store_explicit(&stream->memory_key, key, memory_order_relaxed);
     gni_cache_remember(cache, asked, key);
@@ -678,9 +681,11 @@ gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *si
     GN_TRY(gn_stream_get_default(pool->device, &stream));
     gn_memory_block *taken = NULL;
     gn_status status = GN_OK;
-    uint64_t wanted = 0;
+    size_t wanted = 0; /* the caller has checked that it is possible */
     for (size_t i = 0; i < count; i++)
         wanted += gni_size_round(sizes[i]) * counts[i];
+    if (wanted > pool->total_bytes)
+        return gni_pool_out_of_memory(pool, wanted);
     gni_pool_lock(pool);
     if (wanted > pool->warm_bytes)
         pool->warm_bytes = wanted;
@@ -813,9 +818,11 @@ void gni_pool_stream_share(struct gni_pool *pool, gn_stream *stream)
 
 /* ---- configuration -------------------------------------------------------------------------- */
 
-const gn_memory_config *gni_pool_config(const struct gni_pool *pool)
+void gni_pool_get_config(struct gni_pool *pool, gn_memory_config *config)
 {
-    return &pool->config;
+    gni_pool_lock(pool);
+    *config = pool->config;
+    gni_pool_unlock(pool);
 }
 
 void gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config)
@@ -862,18 +869,18 @@ static gn_memory_state state_public(enum gni_block_state state)
 static size_t region_list(const struct gni_region *region, gn_memory_info *infos, size_t capacity,
                           size_t count)
 {
-    const gn_memory_block *first = NULL;
+    const gn_memory_block *first = NULL, *last = NULL;
     for (const gn_memory_block *block = region->first; block != NULL; block = block->after) {
         enum gni_block_state state = gni_block_state(block);
         if (state == GNI_BLOCK_HOLE) {
             first = NULL;
             continue;
         }
-        if (first == NULL)
-            first = block;
-        const gn_memory_block *last = block;
-        while (last->after != NULL && gni_block_state(last->after) != GNI_BLOCK_HOLE)
-            last = last->after;
+        if (first == NULL) {
+            first = last = block;
+            while (last->after != NULL && gni_block_state(last->after) != GNI_BLOCK_HOLE)
+                last = last->after;
+        }
         if (count < capacity) {
             bool is_used = state == GNI_BLOCK_LIVE || state == GNI_BLOCK_PENDING;
             infos[count] =
@@ -992,25 +999,36 @@ gn_status gni_pool_clear(struct gni_pool *pool)
 void gni_pool_fork_prepare(struct gni_pool *pool)
 {
     gni_lock_fork_take(&pool->lock);
-    gni_caches_revoke(pool, NULL);
+    if (!pool->lock.is_passed_over) /* else this very thread is at work in it */
+        gni_caches_revoke(pool, NULL);
 }
 
-void gni_pool_fork_done(struct gni_pool *pool, bool is_child)
+/* The other threads are not in this process; and what belongs to a GPU is not to be had here. */
+static void caches_fork(struct gni_pool *pool)
 {
-    if (is_child) {
-        for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL;
-             cache = cache->next) {
-            if (cache->thread == NULL || cache->thread == gni_thread_self() || cache == pool->spare)
-                continue;
-            if (cache->heap != NULL)
-                (void)gni_cache_flush(cache);
-            cache->heap = NULL;
-            atomic_store(&cache->manager, NULL);
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
+        bool is_mine = cache->thread == gni_thread_self();
+        atomic_store(&cache->busy, 0);
+        if (cache == pool->spare || (is_mine && pool->device->type != GN_DEVICE_CUDA))
+            continue;
+        if (cache->heap != NULL)
+            (void)gni_cache_flush(cache);
+        cache->heap = NULL;
+        atomic_store(&cache->manager, NULL);
+        if (!is_mine) {
             cache->thread = NULL;
             cache->next_of_thread = NULL;
         }
     }
-    gni_caches_restore(pool);
+}
+
+void gni_pool_fork_done(struct gni_pool *pool, bool is_child)
+{
+    if (!pool->lock.is_passed_over) {
+        if (is_child)
+            caches_fork(pool);
+        gni_caches_restore(pool);
+    }
     gni_lock_fork_give(&pool->lock);
 }
 

@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "device/device.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ struct gn_memory_request {
     size_t nbytes;
     gn_stream *stream; /* R3 */
     bool is_done, is_released, is_taken;
+    uint64_t shutdown_count; /* when it was started: a shutdown frees what it got */
     gn_status status;
     void *pointer;
     char detail[512]; /* of the error */
@@ -36,6 +38,7 @@ static struct {
     pthread_cond_t arrived; /* a request came */
     pthread_cond_t changed; /* a request is done */
     struct gni_list queue;
+    gn_memory_request *running; /* with the worker */
     bool is_started;
 } worker = {
     .mutex = GNI_MUTEX_INIT,
@@ -46,9 +49,13 @@ static struct {
 
 static struct gni_once worker_once = GNI_ONCE_INIT;
 
+/* Is the calling thread the worker? */
+static _Thread_local bool is_worker;
+
 static void request_free(gn_memory_request *request)
 {
     if (request->status == GN_OK && request->is_done && !request->is_taken &&
+        request->shutdown_count == gni_shutdown_count() &&
         gn_memory_free(request->manager, request->pointer) != GN_OK)
         gni_log(GNI_LOG_WARNING, "a block that nobody took was not freed: %s", gn_error_detail());
     gni_host_free(request);
@@ -68,6 +75,8 @@ static void request_run(gn_memory_request *request)
     request->status = status;
     (void)snprintf(request->detail, sizeof request->detail, "%s", detail);
     request->is_done = true;
+    if (worker.running == request)
+        worker.running = NULL;
     bool is_released = request->is_released;
     (void)pthread_cond_broadcast(&worker.changed);
     gni_mutex_unlock(&worker.mutex);
@@ -78,22 +87,32 @@ static void request_run(gn_memory_request *request)
 static void *worker_run(void *unused)
 {
     (void)unused;
+    is_worker = true;
     for (;;) {
         gni_mutex_lock(&worker.mutex);
         struct gni_list *link;
         while ((link = gni_list_pop_front(&worker.queue)) == NULL)
             (void)pthread_cond_wait(&worker.arrived, &worker.mutex.native);
+        gn_memory_request *request = gni_container_of(link, gn_memory_request, link);
+        worker.running = request;
         gni_mutex_unlock(&worker.mutex);
-        request_run(gni_container_of(link, gn_memory_request, link));
+        request_run(request);
     }
     return NULL;
 }
 
-/* In a child the worker is not there any more: what waits is served by a new one. */
+/* In a child the worker is not there any more: what waits, and what it was at, is served by a new one. Who
+ * waited in the parent does not wait here. */
 static void worker_fork_done(bool is_child)
 {
-    if (is_child)
-        worker.is_started = false;
+    if (!is_child)
+        return;
+    worker.is_started = false;
+    (void)pthread_cond_init(&worker.arrived, NULL);
+    (void)pthread_cond_init(&worker.changed, NULL);
+    if (worker.running != NULL)
+        gni_list_push_front(&worker.queue, &worker.running->link);
+    worker.running = NULL;
 }
 
 static const struct gni_fork_handlers worker_fork = {.mutex = &worker.mutex,
@@ -134,6 +153,12 @@ gn_status gn_memory_request_start(gn_memory_manager *manager, size_t nbytes, gn_
     request->manager = manager;
     request->nbytes = nbytes;
     request->stream = gn_stream_retain(stream);
+    request->shutdown_count = gni_shutdown_count();
+    if (stream->kind == GNI_STREAM_PER_THREAD) { /* for the worker it would be another stream */
+        request_run(request);
+        *out = request;
+        return GN_OK;
+    }
     gni_mutex_lock(&worker.mutex);
     gn_status status = worker_ensure();
     if (status == GN_OK) {
@@ -164,6 +189,13 @@ gn_status gn_memory_request_wait(gn_memory_request *request, void **pointer)
     GN_CHECK_ARGUMENT(request != NULL && pointer != NULL, "request and pointer must not be NULL");
     gni_mutex_lock(&worker.mutex);
     while (!request->is_done) {
+        if (is_worker) { /* an out-of-memory handler waits here: nobody else will serve it */
+            gni_list_remove(&request->link);
+            gni_mutex_unlock(&worker.mutex);
+            request_run(request);
+            gni_mutex_lock(&worker.mutex);
+            continue;
+        }
         /* In a forked child the worker may have to be started again. */
         gn_status status = worker_ensure();
         if (status != GN_OK) {

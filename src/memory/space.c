@@ -258,14 +258,19 @@ void gni_block_make_hole(gn_memory_block *block)
 
 gn_status gni_orphans_release(struct gni_pool *pool)
 {
+    gn_status first = GN_OK;
     gni_list_each (link, &pool->orphans) {
         struct gni_physical *physical = gni_container_of(link, struct gni_physical, link);
-        GN_TRY(pool->device->ops->physical_release(pool->device, physical->handle));
+        gn_status status = pool->device->ops->physical_release(pool->device, physical->handle);
+        if (status != GN_OK) {
+            first = first == GN_OK ? status : first;
+            continue;
+        }
         gni_list_remove(&physical->link);
         reserved_remove(pool, physical->nbytes);
         gni_host_free(physical);
     }
-    return GN_OK;
+    return first;
 }
 
 /* A piece that is mapped nowhere goes back; if the driver refuses, it is tried again later. */
@@ -633,7 +638,8 @@ static size_t hole_cost(const gn_memory_block *hole, const struct gni_need *need
 {
     size_t before = is_free_of(hole->before, need->heap) ? hole->before->nbytes : 0;
     size_t after = is_free_of(hole->after, need->heap) ? hole->after->nbytes : 0;
-    gni_assert(before < need->nbytes);
+    if (before >= need->nbytes)
+        before = 0; /* cannot be: it would have been taken */
     size_t cost = gni_align_up(need->nbytes - before, GNI_PAGE);
     if (cost <= hole->nbytes)
         return cost;
