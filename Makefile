@@ -100,6 +100,8 @@ gpu-test: gpu-build
 	PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q -m gpu tests/python
 	$(SANITIZER) --tool memcheck --leak-check full --report-api-errors no --error-exitcode 9 build-gpu/tests/test_gpu quick
 	$(SANITIZER) --tool memcheck --report-api-errors no --error-exitcode 9 build-gpu/tests/test_memory cuda
+	$(SANITIZER) --tool memcheck --destroy-on-device-error kernel --error-exitcode 9 build-gpu/tests/plant_overrun clean
+	$(SANITIZER) --tool memcheck --destroy-on-device-error kernel --error-exitcode 9 build-gpu/tests/plant_overrun; test $$? -eq 9
 
 gpu-bench: export PYTHONDONTWRITEBYTECODE = 1
 gpu-bench: export PYTHONPATH = $(CURDIR)/build-gpu/python
