@@ -99,7 +99,7 @@ gpu-test: gpu-build
 	ctest --output-on-failure --no-tests=error --test-dir build-gpu -L gpu
 	PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q -m gpu tests/python
 	$(SANITIZER) --tool memcheck --leak-check full --report-api-errors no --error-exitcode 9 build-gpu/tests/test_gpu quick
-	$(SANITIZER) --tool memcheck --report-api-errors no --error-exitcode 9 build-gpu/tests/test_memory cuda
+	$(SANITIZER) --tool memcheck --report-api-errors no --error-exitcode 9 build-gpu/tests/test_memory cuda pool
 	$(SANITIZER) --tool memcheck --destroy-on-device-error kernel --error-exitcode 9 build-gpu/tests/plant_overrun clean
 	$(SANITIZER) --tool memcheck --destroy-on-device-error kernel --error-exitcode 9 build-gpu/tests/plant_overrun; test $$? -eq 9
 
