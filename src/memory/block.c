@@ -59,7 +59,6 @@ void gni_blocks_give(struct gni_blocks *blocks, gn_memory_block *block)
     block->address = NULL;
     block->requested = 0;
     block->heap = NULL;
-    block->pool = NULL;
     block->nbytes = 0;
     block->number = 0;
     block->bin = block->range = 0;

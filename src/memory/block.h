@@ -20,7 +20,9 @@
  *   B3  `state` changes live <-> cached in the thread that has the block, everything else under the
  *       pool's lock;
  *   B4  descriptors are never given back to the host while the pool has regions, so that a stale
- *       pointer to one reads a descriptor, whatever it describes now.
+ *       pointer to one reads a descriptor, whatever it describes now;
+ *   B5  who frees a block twice looks at it while others use it: `address`, `pool` and `state` are atomic,
+ *       and the address is compared again under the lock.
  */
 #ifndef GNI_MEMORY_BLOCK_H
 #define GNI_MEMORY_BLOCK_H
@@ -58,17 +60,17 @@ struct gni_use;
 
 struct gn_memory_block {
     /* what allocate and free touch */
-    void *address;                /* that the caller gets; in the range */
-    size_t requested;             /* as asked for, while live or pending */
-    gn_memory_block *next;        /* in a bin, in a heap's index or among unused descriptors */
-    struct gni_heap *heap;        /* of the stream it belongs to; NULL for holes and blocked ones */
-    struct gni_pool *pool;        /* NULL: a block of the direct policy */
-    size_t nbytes;                /* of the range: a multiple of 512 */
-    uint64_t number;              /* of the allocation, counted by its thread */
-    _Atomic(unsigned char) state; /* enum gni_block_state */
-    unsigned char bin;            /* of a small block's class, or GNI_BLOCK_NO_BIN */
-    _Atomic(unsigned char) flags; /* enum gni_block_flag */
-    unsigned char range;          /* enum gni_range, of the region */
+    _Atomic(void *) address; /* that the caller gets; in the range. B5 */
+    size_t requested;        /* as asked for, while live or pending */
+    gn_memory_block *next;   /* in a bin, in a heap's index or among unused descriptors */
+    struct gni_heap *heap;   /* of the stream it belongs to; NULL for holes and blocked ones */
+    _Atomic(struct gni_pool *) pool; /* NULL: a block of the direct policy. B5 */
+    size_t nbytes;                   /* of the range: a multiple of 512 */
+    uint64_t number;                 /* of the allocation, counted by its thread */
+    _Atomic(unsigned char) state;    /* enum gni_block_state */
+    unsigned char bin;               /* of a small block's class, or GNI_BLOCK_NO_BIN */
+    _Atomic(unsigned char) flags;    /* enum gni_block_flag */
+    unsigned char range;             /* enum gni_range, of the region */
     union {
         unsigned wait_count; /* pending: events that it waits for */
         unsigned class;      /* in an index: its list */
@@ -124,7 +126,7 @@ struct gni_blocks {
 /* Sees to it that `count` descriptors can be taken. */
 gn_status gni_blocks_reserve(struct gni_blocks *blocks, size_t count) GN_NODISCARD;
 
-/* One of those that were reserved: all fields are 0. */
+/* One of those that were reserved: all fields are 0, but for the pool, which stays what it was once. */
 gn_memory_block *gni_blocks_take(struct gni_blocks *blocks);
 void gni_blocks_give(struct gni_blocks *blocks, gn_memory_block *block);
 

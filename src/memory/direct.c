@@ -255,10 +255,12 @@ static gn_status block_obtain(struct gni_direct *direct, struct direct_block *bl
                               gn_stream *stream)
 {
     size_t driver_bytes = block_driver_bytes(block);
-    gn_status status = memory_obtain(direct, driver_bytes, &block->base.address);
+    void *address;
+    gn_status status = memory_obtain(direct, driver_bytes, &address);
     if (status == GN_ERROR_OUT_OF_MEMORY)
         return out_of_memory_error(direct, block->base.requested, gn_error_detail());
     GN_TRY(status);
+    block->base.address = address;
     status = memory_prepare(stream, block->base.address, block->base.requested);
     if (status != GN_OK)
         (void)memory_return(direct, block->base.address, driver_bytes);

@@ -212,7 +212,7 @@ gn_status gn_memory_free(gn_memory_manager *manager, void *pointer)
     gn_memory_block *block = block_find(manager, pointer);
     if (!LIKELY(block != NULL))
         return other_free(manager, pointer, NULL);
-    return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block);
+    return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block, pointer);
 }
 
 gn_status gn_memory_free_sized(gn_memory_manager *manager, void *pointer, size_t nbytes)
@@ -223,7 +223,7 @@ gn_status gn_memory_free_sized(gn_memory_manager *manager, void *pointer, size_t
         return other_free(manager, pointer, &nbytes);
     if (gni_block_state(block) == GNI_BLOCK_LIVE && block->requested != nbytes)
         return wrong_size(block->pool, block, nbytes);
-    return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block);
+    return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block, pointer);
 }
 
 gn_status gn_memory_block_free(gn_memory_block *block)
@@ -234,7 +234,7 @@ gn_status gn_memory_block_free(gn_memory_block *block)
             return gni_error(GN_ERROR_DOUBLE_FREE, "the block was freed already");
         return gni_direct_free_block(block);
     }
-    return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block);
+    return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block, NULL);
 }
 
 /* ---- about blocks --------------------------------------------------------------------------- */

@@ -79,7 +79,9 @@ gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked,
                          gn_memory_block **block) GN_NODISCARD;
 gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t *sizes,
                                gn_stream *stream, void **pointers) GN_NODISCARD;
-gn_status gni_pool_free(gn_memory_block *block);
+
+/* `pointer` is the address that the caller named, or NULL for a handle. */
+gn_status gni_pool_free(gn_memory_block *block, const void *pointer);
 gn_status gni_pool_record_stream(gn_memory_block *block, gn_stream *stream) GN_NODISCARD;
 
 /* Why an address is not a living block. A free that is refused is counted. */

@@ -386,7 +386,7 @@ gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked,
     if (status == GN_OK && (pool->debug != 0)) {
         status = gni_debug_alloc(pool, *block, stream);
         if (status != GN_OK)
-            (void)gni_pool_free(*block);
+            (void)gni_pool_free(*block, NULL);
     }
     return status;
 }
@@ -468,7 +468,7 @@ static struct gni_hold *block_free_slowly(struct gni_pool *pool, gn_memory_block
     return holds;
 }
 
-gn_status gni_pool_free(gn_memory_block *block)
+gn_status gni_pool_free(gn_memory_block *block, const void *pointer)
 {
     struct gni_pool *pool = block->pool;
     struct gni_cache *cache = gni_thread.cache;
@@ -476,11 +476,12 @@ gn_status gni_pool_free(gn_memory_block *block)
     if (pool->debug != 0)
         GN_TRY(gni_debug_free(pool, block));
     gni_pool_lock(pool);
-    if (gni_block_state(block) != GNI_BLOCK_LIVE) {
-        pool->counts.refused_count++;
+    void *address = block->address;
+    if (gni_block_state(block) != GNI_BLOCK_LIVE || (pointer != NULL && pointer != address)) {
+        pool->counts.refused_count++; /* the descriptor may be another block's by now: B5 */
         gni_pool_unlock(pool);
         return gni_error(GN_ERROR_DOUBLE_FREE, "%s: %p was freed already; nothing was changed",
-                         gni_device_label(pool->device).text, block->address);
+                         gni_device_label(pool->device).text, pointer != NULL ? pointer : address);
     }
     if (!pool->is_limited && cache != NULL && cache->heap == block->heap &&
         !gni_block_has(block, GNI_BLOCK_SLOW)) {
@@ -627,7 +628,7 @@ static gn_status batch_debug(struct gni_pool *pool, size_t count, gn_stream *str
     for (size_t i = 0; status == GN_OK && i < count; i++)
         status = gni_debug_alloc(pool, blocks[i], stream);
     for (size_t i = 0; status != GN_OK && i < count; i++)
-        (void)gni_pool_free(blocks[i]);
+        (void)gni_pool_free(blocks[i], NULL);
     return status;
 }
 
