@@ -411,15 +411,17 @@ static bool config_is_limited(const gn_memory_config *config)
            config->cleanup_threshold < 1 || config->coalescing_threshold < 1;
 }
 
-/* Gives memory back until the limits hold; with the lock. */
-static void limits_keep(struct gni_pool *pool)
+/* How many bytes are idle beyond what the limits allow; with the lock. */
+static uint64_t limits_over(struct gni_pool *pool)
 {
     const gn_memory_config *config = &pool->config;
-    if (!pool->is_limited)
-        return;
+    if (!pool->is_limited && pool->reserved_bytes <= pool->limit)
+        return 0;
     uint64_t live = gni_pool_live_bytes(pool) + pool->pending_bytes;
     uint64_t idle = pool->reserved_bytes > live ? pool->reserved_bytes - live : 0;
     uint64_t over = idle > config->cache_bytes ? idle - config->cache_bytes : 0;
+    if (pool->reserved_bytes > pool->limit && over < pool->reserved_bytes - pool->limit)
+        over = pool->reserved_bytes - pool->limit; /* it was lowered */
     if ((double)pool->reserved_bytes > config->cleanup_threshold * (double)pool->total_bytes)
         over = idle;
     size_t count = 0;
@@ -428,6 +430,13 @@ static void limits_keep(struct gni_pool *pool)
             count += gni_container_of(link, struct gni_heap, link)->fit[range].count;
     if (count > config->global_cache_blocks)
         over = idle;
+    return over;
+}
+
+/* Gives memory back until the limits hold, as far as that needs no waiting; with the lock. */
+static void limits_keep(struct gni_pool *pool)
+{
+    uint64_t over = limits_over(pool);
     if (over == 0)
         return;
     (void)gni_caches_flush(pool, NULL);
@@ -837,7 +846,9 @@ void gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config)
     if (config->strategy == GN_MEMORY_DIRECT) /* no thread finds a pool's block by itself */
         gni_list_each (link, &pool->main.heaps)
             gni_caches_forget(pool, gni_container_of(link, struct gni_heap, link));
-    limits_keep(pool);
+    if (limits_over(pool) > 0 &&
+        pool_settle(pool) == GN_OK) /* at once, even if that means waiting */
+        (void)gni_space_release(&pool->main, (size_t)limits_over(pool));
     gni_pool_unlock(pool);
 }
 
