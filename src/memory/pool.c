@@ -768,6 +768,7 @@ gn_status gni_pool_trim(struct gni_pool *pool, size_t keep_bytes, size_t *releas
             given = gni_space_release(&pool->main, (size_t)(idle - keep_bytes));
     }
     gni_pool_unlock(pool);
+    gni_assert(gni_pool_is_valid(pool));
     *released = given;
     return status;
 }
@@ -785,6 +786,7 @@ gn_status gni_pool_compact(struct gni_pool *pool, gn_memory_compaction *report)
     }
     made.released_bytes = before > pool->reserved_bytes ? before - pool->reserved_bytes : 0;
     gni_pool_unlock(pool);
+    gni_assert(gni_pool_is_valid(pool));
     if (status == GN_OK)
         *report = made;
     return status;
@@ -1004,6 +1006,7 @@ gn_status gni_pool_clear(struct gni_pool *pool)
     }
     gni_pool_unlock(pool);
     gni_holds_let_go(holds);
+    gni_assert(gni_pool_is_valid(pool));
     return first;
 }
 
