@@ -80,6 +80,8 @@ fmt:
 
 soak: build
 	build/tests/test_stress $(SECONDS)
+	build/tests/test_stress_pool cpu $(SECONDS)
+	for policy in pool virtual; do GENESIS_CUDA_DRIVER=sim GENESIS_CUDA_ALLOCATOR=$$policy SIM_GPU_SCHEDULE=random SIM_GPU_SEED=$$RANDOM build/tests/test_stress_pool cuda $(SECONDS) || exit 1; done
 	GENESIS_CUDA_DRIVER=sim build/tests/sim/test_programs $$(($(SECONDS) * 1000)) $$RANDOM
 
 # Allocators: on the CPU beside others, and the sample traces.

@@ -411,15 +411,17 @@ static bool config_is_limited(const gn_memory_config *config)
            config->cleanup_threshold < 1 || config->coalescing_threshold < 1;
 }
 
-/* Gives memory back until the limits hold; with the lock. */
-static void limits_keep(struct gni_pool *pool)
+/* How many bytes are idle beyond what the limits allow; with the lock. */
+static uint64_t limits_over(struct gni_pool *pool)
 {
     const gn_memory_config *config = &pool->config;
-    if (!pool->is_limited)
-        return;
+    if (!pool->is_limited && pool->reserved_bytes <= pool->limit)
+        return 0;
     uint64_t live = gni_pool_live_bytes(pool) + pool->pending_bytes;
     uint64_t idle = pool->reserved_bytes > live ? pool->reserved_bytes - live : 0;
     uint64_t over = idle > config->cache_bytes ? idle - config->cache_bytes : 0;
+    if (pool->reserved_bytes > pool->limit && over < pool->reserved_bytes - pool->limit)
+        over = pool->reserved_bytes - pool->limit; /* it was lowered */
     if ((double)pool->reserved_bytes > config->cleanup_threshold * (double)pool->total_bytes)
         over = idle;
     size_t count = 0;
@@ -428,6 +430,13 @@ static void limits_keep(struct gni_pool *pool)
             count += gni_container_of(link, struct gni_heap, link)->fit[range].count;
     if (count > config->global_cache_blocks)
         over = idle;
+    return over;
+}
+
+/* Gives memory back until the limits hold, as far as that needs no waiting; with the lock. */
+static void limits_keep(struct gni_pool *pool)
+{
+    uint64_t over = limits_over(pool);
     if (over == 0)
         return;
     (void)gni_caches_flush(pool, NULL);
@@ -760,6 +769,7 @@ gn_status gni_pool_trim(struct gni_pool *pool, size_t keep_bytes, size_t *releas
             given = gni_space_release(&pool->main, (size_t)(idle - keep_bytes));
     }
     gni_pool_unlock(pool);
+    gni_assert(gni_pool_is_valid(pool));
     *released = given;
     return status;
 }
@@ -777,6 +787,7 @@ gn_status gni_pool_compact(struct gni_pool *pool, gn_memory_compaction *report)
     }
     made.released_bytes = before > pool->reserved_bytes ? before - pool->reserved_bytes : 0;
     gni_pool_unlock(pool);
+    gni_assert(gni_pool_is_valid(pool));
     if (status == GN_OK)
         *report = made;
     return status;
@@ -838,7 +849,9 @@ void gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config)
     if (config->strategy == GN_MEMORY_DIRECT) /* no thread finds a pool's block by itself */
         gni_list_each (link, &pool->main.heaps)
             gni_caches_forget(pool, gni_container_of(link, struct gni_heap, link));
-    limits_keep(pool);
+    if (limits_over(pool) > 0 &&
+        pool_settle(pool) == GN_OK) /* at once, even if that means waiting */
+        (void)gni_space_release(&pool->main, (size_t)limits_over(pool));
     gni_pool_unlock(pool);
 }
 
@@ -994,6 +1007,7 @@ gn_status gni_pool_clear(struct gni_pool *pool)
     }
     gni_pool_unlock(pool);
     gni_holds_let_go(holds);
+    gni_assert(gni_pool_is_valid(pool));
     return first;
 }
 

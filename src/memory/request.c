@@ -68,7 +68,7 @@ static void request_run(gn_memory_request *request)
         gn_memory_alloc(request->manager, request->nbytes, request->stream, &pointer);
     char detail[sizeof request->detail];
     (void)snprintf(detail, sizeof detail, "%s", status != GN_OK ? gn_error_detail() : "");
-    gn_stream_release(request->stream);
+    gn_stream *stream = request->stream; /* let go when a forked child would not use it any more */
     gni_mutex_lock(&worker.mutex);
     request->stream = NULL;
     request->pointer = pointer;
@@ -80,6 +80,7 @@ static void request_run(gn_memory_request *request)
     bool is_released = request->is_released;
     (void)pthread_cond_broadcast(&worker.changed);
     gni_mutex_unlock(&worker.mutex);
+    gn_stream_release(stream);
     if (is_released)
         request_free(request);
 }

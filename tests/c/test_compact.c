@@ -2,9 +2,10 @@
  * test_compact.c: folding half-empty pages: contents and addresses stay, memory comes back, and everything
  * goes on, also on folded pages.
  *
- *     test_compact cuda     needs the policy `virtual`; 1.5 GiB on the device
+ *     test_compact [cuda [DIVISOR]]     needs the policy `virtual`, and 1.5 GiB on the device
  *
- * A model knows what every byte of every block must hold once its stream's work is done.
+ * A model knows what every byte of every block must hold once its stream's work is done. With a DIVISOR
+ * there is less of everything, for builds that are slow.
  */
 #include "pool_suite.h"
 
@@ -27,6 +28,7 @@ struct item {
 static struct item items[ITEMS_MOST];
 static gn_stream *streams[STREAMS];
 static uint64_t seed = 1;
+static size_t divisor = 1;
 
 static size_t pick(size_t below)
 {
@@ -160,6 +162,7 @@ static size_t part_make(size_t total, size_t nbytes, size_t one_in, bool is_hand
 static void part_try(size_t total, size_t nbytes, size_t one_in, bool is_handle)
 {
     pool_empty();
+    total /= divisor;
     size_t freed = part_make(total, nbytes, one_in, is_handle), count = total / nbytes;
     for (size_t i = 0; i < count; i += 2) /* work that is queued when the call comes */
         if (items[i].address != NULL)
@@ -172,7 +175,10 @@ static void part_try(size_t total, size_t nbytes, size_t one_in, bool is_handle)
            (unsigned long long)report.folded_pages, (unsigned long long)report.moved_bytes / MIB,
            seconds);
     /* Among few pages there are fewer that fit together. */
-    CHECK((double)report.released_bytes >= (total >= GIB / 2 ? 0.7 : 0.6) * (double)freed);
+    CHECK((double)report.released_bytes >= (total >= GIB / 2   ? 0.7
+                                            : total >= GIB / 8 ? 0.6
+                                                               : 0.3) *
+                                               (double)freed);
     CHECK(report.folded_pages > 0 && report.moved_bytes > 0);
     CHECK(suite.is_sim || seconds < 2);
     items_check(count);
@@ -236,8 +242,8 @@ static void test_mixed_sizes(void)
     };
     uint64_t folded = 0;
     pool_empty();
-    for (int round = 0; round < ROUNDS; round++) {
-        for (int step = 0; step < 600; step++)
+    for (size_t round = 0; round < ROUNDS / divisor; round++) {
+        for (size_t step = 0; step < 600; step++)
             mixed_step(COUNT);
         POOL_CHECK();
         gn_memory_compaction report = compact();
@@ -251,7 +257,7 @@ static void test_mixed_sizes(void)
             CHECK_OK(gn_memory_trim(suite.manager, 0, NULL));
         POOL_CHECK();
     }
-    CHECK(folded > 20);
+    CHECK(folded > 20 / divisor);
     items_check(COUNT);
     items_free(COUNT);
     pool_empty();
@@ -382,7 +388,7 @@ static void test_automatic_goes_on(void)
     size_t refused = 0;
     pool_empty();
     limit_set(64 * MIB);
-    for (int step = 0; step < 6000; step++) {
+    for (size_t step = 0; step < 6000 / divisor; step++) {
         struct item *item = &items[pick(COUNT)];
         if (item->address != NULL) {
             CHECK(pick(32) != 0 || item_is_right(item));
@@ -499,6 +505,8 @@ int main(int argc, char **argv)
         printf("skipped: the policy virtual is needed\n");
         return CHECK_SKIPPED;
     }
+    if (argc > 2)
+        divisor = (size_t)atoi(argv[2]);
     run();
     return check_result();
 }

@@ -307,15 +307,19 @@ static void scenario_clear(void)
     gn_stream *stream = stream_try(GN_STREAM_NON_BLOCKING);
     gn_memory_pool *graph = NULL;
     gn_memory_compaction report;
-    static const size_t sizes[] = {1000, 3 * MIB, 9 * MIB, 500 * KIB, 500 * KIB, 500 * KIB};
+    static const size_t sizes[] = {1000, 3 * MIB, 9 * MIB};
     void *pointers[COUNT_OF(sizes)] = {NULL};
     for (size_t i = 0; i < COUNT_OF(sizes); i++)
         pointers[i] = make(sizes[i]);
+    for (size_t i = 0; i < 16; i++) { /* four pages, which become one */
+        void *part = make(500 * KIB);
+        if (i % 4 != i / 4)
+            drop(part);
+    }
     if (is_well()) {
         STEP(gn_memory_record_stream(suite.manager, pointers[1], stream));
         STEP(gn_memory_record_stream(suite.manager, pointers[2], stream));
         drop(pointers[1]);
-        drop(pointers[4]);
         STEP(gn_memory_compact(suite.manager, &report));
         STEP(gn_memory_pool_create(suite.manager, &graph));
     }

@@ -26,8 +26,8 @@ static bool size_is_right(size_t nbytes)
     case GNI_RANGE_TINY:
     case GNI_RANGE_SMALL:
         /* A class: at most 1/8 more than the grains that were asked for, and in its own bin. */
-        return nbytes <= MIB && (range == GNI_RANGE_TINY) == (nbytes <= GNI_SIZE_TINY_MOST) && waste <= GNI_GRAIN + nbytes / 8 &&
-               gni_size_bin(nbytes) < GNI_SIZE_BINS &&
+        return nbytes <= MIB && (range == GNI_RANGE_TINY) == (nbytes <= GNI_SIZE_TINY_MOST) &&
+               waste <= GNI_GRAIN + nbytes / 8 && gni_size_bin(nbytes) < GNI_SIZE_BINS &&
                gni_class_bytes(gni_size_bin(nbytes)) == rounded &&
                gni_class_up(grains) == gni_size_bin(nbytes) &&
                gni_class_down(grains) == gni_size_bin(nbytes);
@@ -189,8 +189,7 @@ static void test_fit(void)
         CHECK(model->fit.count == model->count && model->fit.nbytes == model->nbytes);
     }
     size_t visited = 0, last_class = 0;
-    gni_fit_each(block, &model->fit)
-    {
+    gni_fit_each (block, &model->fit) {
         size_t class = gni_class_down(block->nbytes >> GNI_GRAIN_SHIFT);
         CHECK(model->is_in[block - model->blocks] && class >= last_class);
         last_class = class;
