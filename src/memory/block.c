@@ -56,7 +56,7 @@ void gni_blocks_give(struct gni_blocks *blocks, gn_memory_block *block)
 {
     gni_block_set_state(block, GNI_BLOCK_UNUSED);
     atomic_store_explicit(&block->flags, 0, memory_order_relaxed);
-    block->address = NULL;
+    gni_block_set_address(block, NULL);
     block->requested = 0;
     block->heap = NULL;
     block->nbytes = 0;

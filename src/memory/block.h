@@ -98,6 +98,17 @@ static inline void gni_block_set_state(gn_memory_block *block, enum gni_block_st
     atomic_store_explicit(&block->state, (unsigned char)state, memory_order_relaxed);
 }
 
+/* The address index publishes a block (A2); here no order is needed. */
+static inline void gni_block_set_address(gn_memory_block *block, void *address)
+{
+    atomic_store_explicit(&block->address, address, memory_order_relaxed);
+}
+
+static inline void gni_block_set_pool(gn_memory_block *block, struct gni_pool *pool)
+{
+    atomic_store_explicit(&block->pool, pool, memory_order_relaxed);
+}
+
 static inline bool gni_block_has(const gn_memory_block *block, unsigned flags)
 {
     return (atomic_load_explicit(&block->flags, memory_order_relaxed) & flags) != 0;

@@ -94,7 +94,7 @@ static gn_memory_block *block_add_after(gn_memory_block *block, char *start, siz
 {
     struct gni_pool *pool = block->region->space->pool;
     gn_memory_block *made = gni_blocks_take(&pool->blocks);
-    made->pool = pool;
+    gni_block_set_pool(made, pool);
     made->region = block->region;
     made->range = block->range;
     made->bin = GNI_BLOCK_NO_BIN;
@@ -173,7 +173,7 @@ gn_memory_block *gni_block_carve(gn_memory_block *block, const struct gni_need *
     gni_block_set_heap(block, need->heap);
     block->sequence = 0;
     block->wait_count = 0;
-    block->address = block->start + need->offset;
+    gni_block_set_address(block, block->start + need->offset);
     block->bin = need->range <= GNI_RANGE_SMALL
                      ? (unsigned char)gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)
                      : GNI_BLOCK_NO_BIN;
@@ -200,7 +200,7 @@ void gni_block_forget(gn_memory_block *block)
 {
     gni_address_remove(block);
     freed_remember(block->pool, block->address);
-    block->address = NULL;
+    gni_block_set_address(block, NULL);
     block->bin = GNI_BLOCK_NO_BIN;
     block->requested = 0;
     block->number = 0;
@@ -425,7 +425,7 @@ static gn_status region_create(struct gni_space *space, enum gni_range range, ch
                                   .obtained = start,
                                   .obtained_bytes = nbytes};
     gn_memory_block *block = gni_blocks_take(&pool->blocks);
-    block->pool = pool;
+    gni_block_set_pool(block, pool);
     block->region = region;
     block->range = (unsigned char)range;
     block->bin = GNI_BLOCK_NO_BIN;
@@ -855,7 +855,7 @@ static void region_flatten(struct gni_region *region)
     }
     first->after = NULL;
     first->nbytes = region->nbytes;
-    first->address = NULL;
+    gni_block_set_address(first, NULL);
     gni_block_set_state(first, GNI_BLOCK_HOLE);
     gni_fit_insert(&region->space->holes[region->range], first);
 }
