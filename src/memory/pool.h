@@ -211,6 +211,17 @@ static inline void gni_pool_unlock(struct gni_pool *pool)
     gni_lock_disown(&pool->lock);
 }
 
+/* The sums of all threads' counters. */
+struct gni_totals {
+    int64_t live_bytes;
+    uint64_t alloc_count, free_count, alloc_bytes, free_bytes, slow_count;
+};
+
+struct gni_totals gni_pool_totals(struct gni_pool *pool);
+
+/* With the lock: gives memory back until the configured limits hold. */
+void gni_pool_limits_keep(struct gni_pool *pool);
+
 /* Bytes that are live now, by the counters of all threads. */
 uint64_t gni_pool_live_bytes(struct gni_pool *pool);
 
