@@ -81,8 +81,9 @@ fmt:
 soak: build
 	build/tests/test_stress $(SECONDS)
 	build/tests/test_stress_pool cpu $(SECONDS)
-	for policy in pool virtual; do GENESIS_CUDA_DRIVER=sim GENESIS_CUDA_ALLOCATOR=$$policy SIM_GPU_SCHEDULE=random SIM_GPU_SEED=$$RANDOM build/tests/test_stress_pool cuda $(SECONDS) || exit 1; done
-	GENESIS_CUDA_DRIVER=sim build/tests/sim/test_programs $$(($(SECONDS) * 1000)) $$RANDOM
+	for policy in pool virtual; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=$$policy SIM_GPU_SCHEDULE=random SIM_GPU_SEED=$$RANDOM build/tests/test_stress_pool cuda $(SECONDS) || exit 1; done
+	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so build/tests/sim/test_programs $$(($(SECONDS) * 1000)) $$RANDOM
+	for policy in pool virtual; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=$$policy SIM_GPU_MEMORY=2147483648 build/tests/test_pool_faults cuda 1 || exit 1; done
 
 # Allocators: on the CPU beside others, and the sample traces.
 bench: build
