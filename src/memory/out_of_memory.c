@@ -183,7 +183,7 @@ static const char *advice(struct gni_pool *pool, const gn_memory_statistics *now
 {
     if (nbytes > pool->total_bytes)
         return "the device never has that much";
-    if (pool->limit != UINT64_MAX && now->live_bytes + nbytes > pool->limit &&
+    if (now->limit_bytes != UINT64_MAX && now->live_bytes + nbytes > now->limit_bytes &&
         now->live_bytes + nbytes <= pool->total_bytes)
         return "a larger memory fraction (GENESIS_CUDA_MEMORY_FRACTION, set_memory_fraction) would "
                "allow it";
@@ -210,9 +210,9 @@ gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes)
     uint64_t ours = now.reserved_bytes;
     uint64_t others = device_total > device_free + ours ? device_total - device_free - ours : 0;
     char limit[64] = "";
-    if (pool->limit != UINT64_MAX)
+    if (now.limit_bytes != UINT64_MAX)
         (void)snprintf(limit, sizeof limit, ", of %s that it may take",
-                       gni_size_text(pool->limit).text);
+                       gni_size_text(now.limit_bytes).text);
     return gni_error(
         GN_ERROR_OUT_OF_MEMORY,
         "%s: out of memory: %s were asked for. This process has %s%s: %s live in %llu blocks, %s "

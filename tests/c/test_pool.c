@@ -677,7 +677,10 @@ static void test_clear(void)
         gn_memory_statistics now = statistics_now();
         CHECK(now.live_count == 0 && now.live_bytes == 0 && now.requested_bytes == 0);
         CHECK_U64(now.reserved_bytes, 0);
-        CHECK_STATUS(gn_memory_free(suite.manager, pointers[1]), GN_ERROR_DOUBLE_FREE);
+        int remembered = 0; /* but for those whose place another one has taken */
+        for (size_t i = 0; i < 30; i++)
+            remembered += gn_memory_free(suite.manager, pointers[i]) == GN_ERROR_DOUBLE_FREE;
+        CHECK(remembered >= 25);
     }
 }
 
