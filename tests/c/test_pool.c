@@ -67,7 +67,7 @@ static void test_handles_freed_twice(void)
     gn_memory_block *blocks[3] = {NULL}, *kept = NULL;
     CHECK_OK(gn_memory_block_alloc(suite.manager, 100, NULL, &kept)); /* B4: a region stays */
     for (size_t i = 0; i < 3; i++)
-        CHECK_OK(gn_memory_block_alloc(suite.manager, 5000 << (8 * i), NULL, &blocks[i]));
+        CHECK_OK(gn_memory_block_alloc(suite.manager, (size_t)5000 << (8 * i), NULL, &blocks[i]));
     for (size_t i = 0; i < 3; i++)
         CHECK_OK(gn_memory_block_free(blocks[i]));
     uint64_t refused = statistics_now().refused_count;
