@@ -7,7 +7,8 @@
  * Invariants, under worker.mutex:
  *   R1  a request is waiting (in the queue), running (with the worker) or done;
  *   R2  it is freed by the worker if it was released before it was done, else by the release;
- *   R3  its stream is retained until it is done.
+ *   R3  its stream is retained until it has its answer, which is before it is done: whoever saw it done
+ *       finds that the worker holds nothing of theirs any more.
  */
 #include "memory/manager.h"
 
@@ -25,7 +26,7 @@ struct gn_memory_request {
     struct gni_list link; /* in the queue, while it waits */
     gn_memory_manager *manager;
     size_t nbytes;
-    gn_stream *stream; /* R3 */
+    gn_stream *stream; /* R3; NULL: the answer is there */
     bool is_done, is_released, is_taken;
     uint64_t shutdown_count; /* when it was started: a shutdown frees what it got */
     gn_status status;
@@ -74,13 +75,15 @@ static void request_run(gn_memory_request *request)
     request->pointer = pointer;
     request->status = status;
     (void)snprintf(request->detail, sizeof request->detail, "%s", detail);
+    gni_mutex_unlock(&worker.mutex);
+    gn_stream_release(stream);
+    gni_mutex_lock(&worker.mutex);
     request->is_done = true;
     if (worker.running == request)
         worker.running = NULL;
     bool is_released = request->is_released;
     (void)pthread_cond_broadcast(&worker.changed);
     gni_mutex_unlock(&worker.mutex);
-    gn_stream_release(stream);
     if (is_released)
         request_free(request);
 }
@@ -102,8 +105,8 @@ static void *worker_run(void *unused)
     return NULL;
 }
 
-/* In a child the worker is not there any more: what waits, and what it was at, is served by a new one. Who
- * waited in the parent does not wait here. */
+/* In a child the worker is not there any more: what waits, and what it was at, is served by a new one,
+ * unless it had its answer. Who waited in the parent does not wait here. */
 static void worker_fork_done(bool is_child)
 {
     if (!is_child)
@@ -111,8 +114,10 @@ static void worker_fork_done(bool is_child)
     worker.is_started = false;
     (void)pthread_cond_init(&worker.arrived, NULL);
     (void)pthread_cond_init(&worker.changed, NULL);
-    if (worker.running != NULL)
+    if (worker.running != NULL && worker.running->stream != NULL)
         gni_list_push_front(&worker.queue, &worker.running->link);
+    else if (worker.running != NULL)
+        worker.running->is_done = true;
     worker.running = NULL;
 }
 

@@ -65,6 +65,22 @@ static void test_query(void)
     live_wait(0);
 }
 
+/* Whoever has the answer may end the stream, and the library: the worker holds it no longer. */
+static void test_stream_let_go(void)
+{
+    for (int i = 0; i < 200; i++) {
+        gn_stream *stream;
+        void *pointer = NULL;
+        CHECK_OK(gn_stream_create(suite.device, 0, 0, &stream));
+        gn_memory_request *request = request_start(1000, stream);
+        CHECK_OK(gn_memory_request_wait(request, &pointer));
+        CHECK_U64((uint64_t)atomic_load(&stream->references), 1);
+        gn_memory_request_release(request);
+        block_free(pointer);
+        gn_stream_release(stream);
+    }
+}
+
 static void test_failure(void)
 {
     void *pointer = &suite;
@@ -290,6 +306,7 @@ static void run(void)
 {
     RUN(test_result);
     RUN(test_query);
+    RUN(test_stream_let_go);
     RUN(test_failure);
     RUN(test_release_before_done);
     RUN(test_many);
