@@ -42,37 +42,6 @@ gn_status gni_blocks_reserve(struct gni_blocks *blocks, size_t count)
     return GN_OK;
 }
 
-gn_memory_block *gni_blocks_take(struct gni_blocks *blocks)
-{
-    gn_memory_block *block = blocks->unused;
-    gni_assert(block != NULL);
-    blocks->unused = block->next;
-    blocks->count--;
-    block->next = NULL;
-    return block;
-}
-
-void gni_blocks_give(struct gni_blocks *blocks, gn_memory_block *block)
-{
-    gni_block_set_state(block, GNI_BLOCK_UNUSED);
-    atomic_store_explicit(&block->flags, 0, memory_order_relaxed);
-    gni_block_set_address(block, NULL);
-    block->requested = 0;
-    block->heap = NULL;
-    block->nbytes = 0;
-    block->number = 0;
-    block->bin = block->range = 0;
-    block->wait_count = 0;
-    block->start = NULL;
-    block->before = block->after = block->prev = NULL;
-    block->sequence = 0;
-    block->uses = NULL;
-    block->region = NULL;
-    block->next = blocks->unused;
-    blocks->unused = block;
-    blocks->count++;
-}
-
 void gni_blocks_deinit(struct gni_blocks *blocks)
 {
     for (struct gni_slab *slab = blocks->slabs, *next; slab != NULL; slab = next) {

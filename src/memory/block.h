@@ -137,9 +137,25 @@ struct gni_blocks {
 /* Sees to it that `count` descriptors can be taken. */
 gn_status gni_blocks_reserve(struct gni_blocks *blocks, size_t count) GN_NODISCARD;
 
-/* One of those that were reserved: all fields are 0, but for the pool, which stays what it was once. */
-gn_memory_block *gni_blocks_take(struct gni_blocks *blocks);
-void gni_blocks_give(struct gni_blocks *blocks, gn_memory_block *block);
+/* One of those that were reserved. It has no address, heap, uses and flags; the caller sets the rest. */
+static inline gn_memory_block *gni_blocks_take(struct gni_blocks *blocks)
+{
+    gn_memory_block *block = blocks->unused;
+    gni_assert(block != NULL && block->heap == NULL && block->address == NULL);
+    blocks->unused = block->next;
+    blocks->count--;
+    return block;
+}
+
+/* A descriptor whose block was forgotten, and is of no heap, describes nothing from now on. */
+static inline void gni_blocks_give(struct gni_blocks *blocks, gn_memory_block *block)
+{
+    gni_assert(block->heap == NULL && block->address == NULL && block->uses == NULL);
+    gni_block_set_state(block, GNI_BLOCK_UNUSED);
+    block->next = blocks->unused;
+    blocks->unused = block;
+    blocks->count++;
+}
 
 /* Gives the slabs back to the host; no descriptor is in use (B4). */
 void gni_blocks_deinit(struct gni_blocks *blocks);

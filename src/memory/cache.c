@@ -224,7 +224,7 @@ static void block_flush(struct gni_cache *cache, gn_memory_block *block)
 {
     block->next = NULL;
     gni_heap_stamp(cache->heap, block);
-    gni_block_merge(block);
+    (void)gni_block_merge(block);
     cache->room++;
 }
 
@@ -247,6 +247,11 @@ static size_t bins_flush(struct gni_cache *cache)
     for (int i = 0; i < GNI_SIZE_BINS; i++)
         count += list_flush(cache, &cache->bins[i].first, &cache->bins[i].count);
     return count;
+}
+
+void gni_cache_slot_flush(struct gni_cache *cache, struct gni_slot *slot)
+{
+    (void)list_flush(cache, &slot->first, &slot->count);
 }
 
 static size_t slots_flush(struct gni_cache *cache)
@@ -410,7 +415,7 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
         (void)gni_cache_flush(cache);
     if (cache->room == 0) { /* no room at all */
         gni_heap_stamp(cache->heap, block);
-        gni_block_merge(block);
+        (void)gni_block_merge(block);
         return;
     }
     if (block->bin != GNI_BLOCK_NO_BIN) {
@@ -424,7 +429,7 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
         return;
     }
     struct gni_slot *slot = gni_cache_slot(cache, block->nbytes);
-    if (slot->nbytes == block->nbytes && slot->score >= GNI_CACHE_SCORE && cache->slot_limit > 0) {
+    if (gni_cache_wants(cache, block)) {
         if (slot->count >= cache->slot_limit)
             list_halve(cache, &slot->first, &slot->count);
         block->next = slot->first;
@@ -434,5 +439,5 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
         return;
     }
     gni_heap_stamp(cache->heap, block);
-    gni_block_merge(block);
+    (void)gni_block_merge(block);
 }

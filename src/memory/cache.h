@@ -232,6 +232,14 @@ size_t gni_caches_bytes(struct gni_pool *pool, enum gni_range range);
 
 /* With the lock, by its owner or revoked: its blocks go to the heap. Returns how many. */
 size_t gni_cache_flush(struct gni_cache *cache);
+void gni_cache_slot_flush(struct gni_cache *cache, struct gni_slot *slot);
+
+/* Whether a block of a larger size has a slot. */
+static inline bool gni_cache_wants(struct gni_cache *cache, const gn_memory_block *block)
+{
+    const struct gni_slot *slot = gni_cache_slot(cache, block->nbytes);
+    return slot->nbytes == block->nbytes && slot->score >= GNI_CACHE_SCORE && cache->slot_limit > 0;
+}
 
 /* With the lock, by its owner: one block goes to the heap, or into the bin if there is room. */
 void gni_cache_put(struct gni_cache *cache, gn_memory_block *block);

@@ -349,7 +349,7 @@ void gni_block_release(gn_memory_block *block)
         for (char *at = page_start(block->start); at < gni_block_end(block); at += GNI_PAGE)
             is_folded |= page_is_folded(at);
     if (!is_folded) {
-        gni_block_merge(block);
+        (void)gni_block_merge(block);
         return;
     }
     gni_block_forget(block);
@@ -363,7 +363,7 @@ void gni_block_release(gn_memory_block *block)
             (void)blocked_join(block);
         } else {
             gni_block_set_state(block, GNI_BLOCK_FREE);
-            gni_block_merge(block);
+            (void)gni_block_merge(block);
         }
         block = rest;
     }
@@ -381,12 +381,7 @@ static void page_unblock(struct gni_pool *pool, gn_memory_block *first, char *st
         gni_block_set_heap(block, pool->main.clean);
         block->sequence = 0;
         gni_block_set_state(block, GNI_BLOCK_FREE);
-        gn_memory_block *before = block->before;
-        bool is_joined = before != NULL && gni_block_state(before) == GNI_BLOCK_FREE &&
-                         before->heap == block->heap;
-        gni_block_merge(block);
-        if (is_joined)
-            block = before;
+        block = gni_block_merge(block);
     }
 }
 

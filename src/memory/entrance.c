@@ -44,11 +44,14 @@ INLINE gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
     return block;
 }
 
+/* A block of the thread's last cache, if that is the one that is meant; then it is in *known, too. */
 INLINE gn_memory_block *fast_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                                   unsigned flags)
+                                   unsigned flags, struct gni_cache **known)
 {
-    struct gni_cache *cache = gni_cache_known(manager, stream);
-    if (!LIKELY(cache != NULL && gni_size_is_possible(nbytes) && gni_cache_enter(cache)))
+    struct gni_cache *cache =
+        LIKELY(gni_size_is_possible(nbytes)) ? gni_cache_known(manager, stream) : NULL;
+    *known = cache;
+    if (!LIKELY(cache != NULL && gni_cache_enter(cache)))
         return NULL;
     gn_memory_block *block = cache_pop(cache, nbytes);
     if (LIKELY(block != NULL)) {
@@ -104,20 +107,12 @@ INLINE bool fast_free(gn_memory_block *block)
 
 /* ---- allocating ----------------------------------------------------------------------------- */
 
-static gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                            bool is_exported, gn_memory_block **block)
+OUTLINE gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                             bool is_exported, gn_memory_block **block)
 {
+    GN_CHECK_ARGUMENT(manager != NULL, "manager must not be NULL");
     if (!gni_size_is_possible(nbytes))
         return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device", nbytes);
-    struct gni_cache *cache = gni_cache_known(manager, stream);
-    if (cache != NULL) {
-        gn_memory_block *quick =
-            gni_pool_alloc_quick(cache, nbytes, is_exported ? GNI_BLOCK_EXPORTED : 0);
-        if (quick != NULL) {
-            *block = quick;
-            return GN_OK;
-        }
-    }
     if (!atomic_load_explicit(&manager->is_direct, memory_order_relaxed))
         return gni_pool_alloc(manager->pool, nbytes, stream, is_exported, block);
     GN_TRY(gni_manager_stream(manager, &stream));
@@ -129,22 +124,26 @@ static gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream
     return status;
 }
 
-OUTLINE gn_status slow_alloc_pointer(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                                     void **pointer)
+/* The cache had nothing: its heap may have, else it takes longer. */
+OUTLINE gn_status next_alloc_pointer(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                                     void **pointer, struct gni_cache *known)
 {
-    GN_CHECK_ARGUMENT(manager != NULL && pointer != NULL, "manager and pointer must not be NULL");
-    gn_memory_block *block;
-    GN_TRY(slow_alloc(manager, nbytes, stream, true, &block));
+    GN_CHECK_ARGUMENT(pointer != NULL, "pointer must not be NULL");
+    gn_memory_block *block =
+        known != NULL ? gni_pool_alloc_quick(known, nbytes, GNI_BLOCK_EXPORTED) : NULL;
+    if (block == NULL)
+        GN_TRY(slow_alloc(manager, nbytes, stream, true, &block));
     *pointer = block->address;
     return GN_OK;
 }
 
-OUTLINE gn_status slow_alloc_block(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                                   gn_memory_block **out)
+OUTLINE gn_status next_alloc_block(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                                   gn_memory_block **out, struct gni_cache *known)
 {
-    GN_CHECK_ARGUMENT(manager != NULL && out != NULL, "manager and block must not be NULL");
-    gn_memory_block *block;
-    GN_TRY(slow_alloc(manager, nbytes, stream, false, &block));
+    GN_CHECK_ARGUMENT(out != NULL, "block must not be NULL");
+    gn_memory_block *block = known != NULL ? gni_pool_alloc_quick(known, nbytes, 0) : NULL;
+    if (block == NULL)
+        GN_TRY(slow_alloc(manager, nbytes, stream, false, &block));
     *out = block;
     return GN_OK;
 }
@@ -152,10 +151,11 @@ OUTLINE gn_status slow_alloc_block(gn_memory_manager *manager, size_t nbytes, gn
 gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
                           void **pointer)
 {
+    struct gni_cache *known = NULL;
     gn_memory_block *block =
-        pointer != NULL ? fast_alloc(manager, nbytes, stream, GNI_BLOCK_EXPORTED) : NULL;
+        pointer != NULL ? fast_alloc(manager, nbytes, stream, GNI_BLOCK_EXPORTED, &known) : NULL;
     if (!LIKELY(block != NULL))
-        return slow_alloc_pointer(manager, nbytes, stream, pointer);
+        return next_alloc_pointer(manager, nbytes, stream, pointer, known);
     *pointer = block->address;
     return GN_OK;
 }
@@ -163,9 +163,10 @@ gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *
 gn_status gn_memory_block_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
                                 gn_memory_block **out)
 {
-    gn_memory_block *block = out != NULL ? fast_alloc(manager, nbytes, stream, 0) : NULL;
+    struct gni_cache *known = NULL;
+    gn_memory_block *block = out != NULL ? fast_alloc(manager, nbytes, stream, 0, &known) : NULL;
     if (!LIKELY(block != NULL))
-        return slow_alloc_block(manager, nbytes, stream, out);
+        return next_alloc_block(manager, nbytes, stream, out, known);
     *out = block;
     return GN_OK;
 }

@@ -254,7 +254,7 @@ bool gni_space_retire(struct gni_space *space, const struct gni_heap *except)
                 gni_fit_remove(&heap->fit[range], block);
                 gni_block_set_heap(block, space->clean);
                 block->sequence = 0;
-                gni_block_merge(block);
+                (void)gni_block_merge(block);
                 is_any = true;
             }
         }
@@ -296,7 +296,7 @@ gn_memory_block *gni_space_steal(struct gni_space *space, struct gni_need *need)
         struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
         if (heap == need->heap)
             continue;
-        gn_memory_block *block = gni_fit_find(&heap->fit[need->range], need->nbytes, false);
+        gn_memory_block *block = gni_fit_best(&heap->fit[need->range], need->nbytes);
         if (block == NULL)
             continue;
         if (block->sequence > heap->complete) {

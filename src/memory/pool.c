@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/option.h"
 #include "memory/mark.h"
+#include "memory/tile.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -52,30 +53,25 @@ static void cache_refill(struct gni_cache *cache, const struct gni_need *need)
     }
 }
 
-/* A size that is asked for again and again earns a slot. */
-static void slot_note(struct gni_cache *cache, size_t nbytes)
+/* A slot gets another size. */
+static __attribute__((noinline)) void slot_change(struct gni_cache *cache, struct gni_slot *slot,
+                                                  size_t nbytes)
 {
-    struct gni_slot *slot = gni_cache_slot(cache, nbytes);
-    if (slot->nbytes == nbytes) {
-        if (slot->score < GNI_CACHE_SCORE_MOST)
-            slot->score++;
-        return;
-    }
-    if (slot->score > 0 && slot->nbytes != 0) {
-        slot->score--;
-        return;
-    }
-    while (slot->first != NULL) {
-        gn_memory_block *block = slot->first;
-        slot->first = block->next;
-        slot->count--;
-        cache->room++;
-        block->next = NULL;
-        gni_heap_stamp(cache->heap, block);
-        gni_block_merge(block);
-    }
+    gni_cache_slot_flush(cache, slot);
     slot->nbytes = nbytes;
     slot->score = 1;
+}
+
+/* A size that is asked for again and again earns a slot. */
+static inline void slot_note(struct gni_cache *cache, size_t nbytes)
+{
+    struct gni_slot *slot = gni_cache_slot(cache, nbytes);
+    if (slot->nbytes == nbytes)
+        slot->score += slot->score < GNI_CACHE_SCORE_MOST;
+    else if (slot->score > 0)
+        slot->score--;
+    else
+        slot_change(cache, slot, nbytes);
 }
 
 /* Takes from the thread's own cache, under the lock: it may be here for other reasons than a miss. */
@@ -192,28 +188,37 @@ static gn_status alloc_once(struct gni_pool *pool, struct gni_need *need, gn_str
     return status;
 }
 
+/* The block was taken for a small class: more of it for the thread. */
+static __attribute__((noinline)) void quick_refill(struct gni_cache *cache, unsigned class)
+{
+    size_t nbytes = gni_class_bytes(class);
+    struct gni_need need = {.nbytes = nbytes, .range = gni_size_range(nbytes), .heap = cache->heap};
+    cache->bins[class].alloc_count++;
+    cache_refill(cache, &need);
+}
+
 gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, unsigned flags)
 {
     struct gni_pool *pool = cache->pool;
-    struct gni_need need = {.nbytes = gni_size_round(nbytes), .range = gni_size_range(nbytes)};
+    size_t rounded = gni_size_round(nbytes);
+    enum gni_range range = gni_size_range(nbytes);
     gn_memory_block *block = NULL;
     gni_pool_lock(pool);
-    need.heap = cache->heap; /* NULL: taken away since the caller looked */
-    if (need.heap != NULL && pool->pending_count == 0 &&
-        pool->blocks.count > pool->reserve_blocks) {
-        if (need.range > GNI_RANGE_SMALL)
-            slot_note(cache, need.nbytes);
-        block = gni_space_take(need.heap, &need);
-    }
-    if (block != NULL) {
-        atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
-        gni_block_set_state(block, GNI_BLOCK_LIVE);
-        gni_cache_count_alloc(cache, block, nbytes);
-        gni_count_add(&cache->slow_count, 1);
-        pool->counts.global_hit_count++;
-        if (need.range <= GNI_RANGE_SMALL) {
-            cache->bins[block->bin].alloc_count++;
-            cache_refill(cache, &need);
+    struct gni_heap *heap = cache->heap; /* NULL: taken away since the caller looked */
+    if (heap != NULL && pool->pending_count == 0 && pool->blocks.count > pool->reserve_blocks &&
+        pool->config.strategy == GN_MEMORY_BEST_FIT) {
+        if (range > GNI_RANGE_SMALL)
+            slot_note(cache, rounded);
+        block = gni_fit_best(&heap->fit[range], rounded);
+        if (block != NULL) {
+            block = gni_tile_carve(block, heap, range, rounded, 0);
+            atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
+            gni_block_set_state(block, GNI_BLOCK_LIVE);
+            gni_cache_count_alloc(cache, block, nbytes);
+            gni_count_add(&cache->slow_count, 1);
+            pool->counts.global_hit_count++;
+            if (range <= GNI_RANGE_SMALL)
+                quick_refill(cache, block->bin);
         }
     }
     gni_pool_unlock(pool);
@@ -301,6 +306,12 @@ static struct gni_hold *block_free_slowly(struct gni_pool *pool, gn_memory_block
     return holds;
 }
 
+static __attribute__((noinline)) gn_status error_freed(struct gni_pool *pool, const void *pointer)
+{
+    return gni_error(GN_ERROR_DOUBLE_FREE, "%s: %p was freed already; nothing was changed",
+                     gni_device_label(pool->device).text, pointer);
+}
+
 gn_status gni_pool_free(gn_memory_block *block, const void *pointer)
 {
     struct gni_pool *pool = block->pool;
@@ -313,19 +324,24 @@ gn_status gni_pool_free(gn_memory_block *block, const void *pointer)
     if (gni_block_state(block) != GNI_BLOCK_LIVE || (pointer != NULL && pointer != address)) {
         pool->counts.refused_count++; /* the descriptor may be another block's by now: B5 */
         gni_pool_unlock(pool);
-        return gni_error(GN_ERROR_DOUBLE_FREE, "%s: %p was freed already; nothing was changed",
-                         gni_device_label(pool->device).text, pointer != NULL ? pointer : address);
+        return error_freed(pool, pointer != NULL ? pointer : address);
     }
     if (!pool->is_limited && cache != NULL && cache->heap == block->heap &&
         !gni_block_has(block, GNI_BLOCK_SLOW)) {
         gni_cache_count_free(cache, block);
-        gni_cache_put(cache, block);
+        if (block->bin == GNI_BLOCK_NO_BIN && !gni_cache_wants(cache, block)) {
+            gni_heap_stamp(block->heap, block);
+            (void)gni_tile_merge(block);
+        } else {
+            gni_cache_put(cache, block);
+        }
     } else {
         holds = block_free_slowly(pool, block);
         gni_pool_limits_keep(pool);
     }
     gni_pool_unlock(pool);
-    gni_holds_let_go(holds);
+    if (holds != NULL)
+        gni_holds_let_go(holds);
     return GN_OK;
 }
 
@@ -355,14 +371,13 @@ static const gn_memory_block *block_around(const struct gni_pool *pool, const ch
 }
 
 /* With the lock: was there a block at this address, whose free is remembered? */
-static bool was_freed_at(const struct gni_pool *pool, const gn_memory_block *block,
+static bool was_freed_at(struct gni_pool *pool, const gn_memory_block *block,
                          const void *pointer)
 {
     uintptr_t number = (uintptr_t)pointer;
     if (number == 0)
         return false; /* what an empty place of the history holds */
-    return pool->freed[gni_hash_u64(number) & (GNI_POOL_FREED - 1)] == number ||
-           (block != NULL && block->address == pointer);
+    return *gni_pool_freed(pool, number) == number || (block != NULL && block->address == pointer);
 }
 
 bool gni_pool_knows(struct gni_pool *pool, const void *pointer)
@@ -392,8 +407,7 @@ gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer, bool is_fr
                          label.text, pointer, (const char *)pointer - address, nbytes,
                          (void *)address);
     if (was_freed)
-        return gni_error(GN_ERROR_DOUBLE_FREE, "%s: %p was freed already; nothing was changed",
-                         label.text, pointer);
+        return error_freed(pool, pointer);
     return gni_error(GN_ERROR_INVALID_POINTER,
                      "%s: %p was not allocated by this memory manager; nothing was changed",
                      label.text, pointer);
@@ -530,7 +544,7 @@ gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *si
         taken = block->next;
         block->next = NULL;
         block->sequence = 0;
-        gni_block_merge(block);
+        (void)gni_block_merge(block);
     }
     gni_pool_unlock(pool);
     return status == GN_ERROR_OUT_OF_MEMORY ? gni_pool_out_of_memory(pool, wanted) : status;

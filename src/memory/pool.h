@@ -144,7 +144,7 @@ enum gni_backing {
 };
 
 enum {
-    GNI_POOL_FREED = 4096, /* addresses of merged blocks that are remembered; a power of two */
+    GNI_POOL_FREED_SHIFT = 12, /* 1 << this: addresses of merged blocks that are remembered */
 };
 
 struct gni_pool {
@@ -183,7 +183,7 @@ struct gni_pool {
     void *handler_context;
     gn_memory_statistics counts; /* the parts that change under the lock only */
     _Atomic(uint64_t) live_peak, live_count_peak, requested_peak;
-    uintptr_t freed[GNI_POOL_FREED]; /* by a hash of the address */
+    uintptr_t freed[1 << GNI_POOL_FREED_SHIFT]; /* by a hash of the address: tile.h */
 };
 
 /* ---- pool.c: the policy --------------------------------------------------------------------- */
@@ -261,9 +261,9 @@ gn_memory_block *gni_space_take(struct gni_heap *heap, const struct gni_need *ne
  * names `need->heap`. Needs one descriptor. */
 gn_memory_block *gni_block_carve(gn_memory_block *block, const struct gni_need *need);
 
-/* A block that nobody uses goes into its heap's index, merged with its neighbours. Its sequence is
- * set. Its address is forgotten. */
-void gni_block_merge(gn_memory_block *block);
+/* A block that nobody uses, in no index and with its sequence set, goes into its heap's index, merged with
+ * its neighbours. Its address is forgotten. The free block that has its bytes now. */
+gn_memory_block *gni_block_merge(gn_memory_block *block);
 
 /* More memory for a range, as a free block of the heap that is large enough for the need.
  * GN_ERROR_OUT_OF_MEMORY: the limit or the driver. */

@@ -13,7 +13,7 @@
  *
  * Failure: what can fail comes first (descriptors, host memory, the driver), then the books change.
  */
-#include "memory/pool.h"
+#include "memory/tile.h"
 
 #include "base/host.h"
 #include "memory/mark.h"
@@ -89,52 +89,22 @@ static void reserved_remove(struct gni_pool *pool, size_t nbytes)
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
 
-/* A new block behind another one in the same region. */
-static gn_memory_block *block_add_after(gn_memory_block *block, char *start, size_t nbytes)
-{
-    struct gni_pool *pool = block->region->space->pool;
-    gn_memory_block *made = gni_blocks_take(&pool->blocks);
-    gni_block_set_pool(made, pool);
-    made->region = block->region;
-    made->range = block->range;
-    made->bin = GNI_BLOCK_NO_BIN;
-    made->start = start;
-    made->nbytes = nbytes;
-    made->before = block;
-    made->after = block->after;
-    if (block->after != NULL)
-        block->after->before = made;
-    block->after = made;
-    return made;
-}
-
-/* The block before another one takes over its bytes; the other is gone. */
 void gni_block_absorb(gn_memory_block *block, gn_memory_block *other)
 {
     gni_assert(block->after == other && gni_block_end(block) == other->start);
     block->nbytes += other->nbytes;
-    block->after = other->after;
-    if (other->after != NULL)
-        other->after->before = block;
-    gni_block_set_heap(other, NULL);
-    gni_blocks_give(&block->region->space->pool->blocks, other);
+    gni_tile_remove(other);
 }
 
-/* Cuts the bytes from `start` on off a block that is in no index. They keep its heap and sequence. */
 gn_memory_block *gni_block_split(gn_memory_block *block, char *start)
 {
     gni_assert(block->start < start && start < gni_block_end(block));
     size_t nbytes = (size_t)(gni_block_end(block) - start);
-    gn_memory_block *rest = block_add_after(block, start, nbytes);
+    gn_memory_block *rest = gni_tile_add(block->region, block, block->after, start, nbytes);
     block->nbytes -= nbytes;
     gni_block_set_heap(rest, block->heap);
     rest->sequence = block->sequence;
     return rest;
-}
-
-static struct gni_fit *fit_of(gn_memory_block *block)
-{
-    return &block->heap->fit[block->range];
 }
 
 gn_memory_block *gni_block_cut(gn_memory_block *block, char *start, char *end)
@@ -142,7 +112,7 @@ gn_memory_block *gni_block_cut(gn_memory_block *block, char *start, char *end)
     struct gni_space *space = block->region->space;
     enum gni_block_state state = gni_block_state(block);
     struct gni_fit *fit = state == GNI_BLOCK_HOLE   ? &space->holes[block->range]
-                          : state == GNI_BLOCK_FREE ? fit_of(block)
+                          : state == GNI_BLOCK_FREE ? gni_fit_of(block)
                                                     : NULL;
     if (fit != NULL)
         gni_fit_remove(fit, block);
@@ -164,75 +134,25 @@ gn_memory_block *gni_block_cut(gn_memory_block *block, char *start, char *end)
 
 gn_memory_block *gni_block_carve(gn_memory_block *block, const struct gni_need *need)
 {
-    gni_fit_remove(fit_of(block), block);
-    if (block->nbytes > need->nbytes) {
-        gn_memory_block *rest = gni_block_split(block, block->start + need->nbytes);
-        gni_block_set_state(rest, GNI_BLOCK_FREE);
-        gni_fit_insert(fit_of(rest), rest);
-    }
-    gni_block_set_heap(block, need->heap);
-    block->sequence = 0;
-    block->wait_count = 0;
-    gni_block_set_address(block, block->start + need->offset);
-    block->bin = need->range <= GNI_RANGE_SMALL
-                     ? (unsigned char)gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)
-                     : GNI_BLOCK_NO_BIN;
-    atomic_store_explicit(&block->flags, 0, memory_order_relaxed);
-    gni_block_set_state(block, GNI_BLOCK_CACHED);
-    gni_address_add(block);
-    return block;
+    return gni_tile_carve(block, need->heap, need->range, need->nbytes, need->offset);
 }
 
 gn_memory_block *gni_space_take(struct gni_heap *heap, const struct gni_need *need)
 {
     bool is_first = heap->space->pool->config.strategy == GN_MEMORY_FIRST_FIT;
-    gn_memory_block *block = gni_fit_find(&heap->fit[need->range], need->nbytes, is_first);
+    gn_memory_block *block = is_first ? gni_fit_lowest(&heap->fit[need->range], need->nbytes)
+                                      : gni_fit_best(&heap->fit[need->range], need->nbytes);
     return block != NULL ? gni_block_carve(block, need) : NULL;
-}
-
-static void freed_remember(struct gni_pool *pool, const void *address)
-{
-    uintptr_t number = (uintptr_t)address;
-    pool->freed[gni_hash_u64(number) & (GNI_POOL_FREED - 1)] = number;
 }
 
 void gni_block_forget(gn_memory_block *block)
 {
-    gni_address_remove(block);
-    freed_remember(block->pool, block->address);
-    gni_block_set_address(block, NULL);
-    block->bin = GNI_BLOCK_NO_BIN;
-    block->requested = 0;
-    block->number = 0;
+    gni_tile_forget(block);
 }
 
-static bool is_free_of(const gn_memory_block *block, const struct gni_heap *heap)
+gn_memory_block *gni_block_merge(gn_memory_block *block)
 {
-    return block != NULL && gni_block_state(block) == GNI_BLOCK_FREE && block->heap == heap;
-}
-
-void gni_block_merge(gn_memory_block *block)
-{
-    struct gni_heap *heap = block->heap;
-    enum gni_block_state state = gni_block_state(block);
-    if (state == GNI_BLOCK_CACHED || state == GNI_BLOCK_LIVE || state == GNI_BLOCK_PENDING)
-        gni_block_forget(block);
-    gn_memory_block *after = block->after, *before = block->before;
-    if (is_free_of(after, heap)) {
-        gni_fit_remove(fit_of(after), after);
-        if (after->sequence > block->sequence)
-            block->sequence = after->sequence;
-        gni_block_absorb(block, after);
-    }
-    if (is_free_of(before, heap)) {
-        gni_fit_remove(fit_of(before), before);
-        if (block->sequence > before->sequence)
-            before->sequence = block->sequence;
-        gni_block_absorb(before, block);
-        block = before;
-    }
-    gni_block_set_state(block, GNI_BLOCK_FREE);
-    gni_fit_insert(fit_of(block), block);
+    return gni_tile_merge(block);
 }
 
 void gni_block_make_hole(gn_memory_block *block)
@@ -424,15 +344,8 @@ static gn_status region_create(struct gni_space *space, enum gni_range range, ch
                                   .nbytes = nbytes,
                                   .obtained = start,
                                   .obtained_bytes = nbytes};
-    gn_memory_block *block = gni_blocks_take(&pool->blocks);
-    gni_block_set_pool(block, pool);
-    block->region = region;
-    block->range = (unsigned char)range;
-    block->bin = GNI_BLOCK_NO_BIN;
-    block->start = start;
-    block->nbytes = nbytes;
+    gn_memory_block *block = gni_tile_add(region, NULL, NULL, start, nbytes);
     gni_block_set_state(block, GNI_BLOCK_HOLE);
-    region->first = block;
     gni_fit_insert(&space->holes[range], block);
     gni_list_push_back(&space->regions, &region->link);
     *out = region;
@@ -584,7 +497,7 @@ static gn_status plain_release(struct gni_region *region)
     space->mapped_bytes[region->range] -= region->nbytes;
     atomic_fetch_sub(&pool->device->object_count, 1);
     if (gni_block_state(block) == GNI_BLOCK_FREE) {
-        gni_fit_remove(fit_of(block), block);
+        gni_fit_remove(gni_fit_of(block), block);
         gni_block_make_hole(block);
     }
     region_destroy(region);
@@ -636,8 +549,8 @@ struct growth {
 /* What a hole costs: with free memory before it, or around it, less than the need. 0: it will not do. */
 static size_t hole_cost(const gn_memory_block *hole, const struct gni_need *need)
 {
-    size_t before = is_free_of(hole->before, need->heap) ? hole->before->nbytes : 0;
-    size_t after = is_free_of(hole->after, need->heap) ? hole->after->nbytes : 0;
+    size_t before = gni_tile_is_free_of(hole->before, need->heap) ? hole->before->nbytes : 0;
+    size_t after = gni_tile_is_free_of(hole->after, need->heap) ? hole->after->nbytes : 0;
     if (before >= need->nbytes)
         before = 0; /* cannot be: it would have been taken */
     size_t cost = gni_align_up(need->nbytes - before, GNI_PAGE);
@@ -652,7 +565,7 @@ static struct growth growth_find(const struct gni_space *space, const struct gni
     struct growth best = {0};
     if (need->range <= GNI_RANGE_SMALL) {
         best.nbytes = small_step(space, need->range);
-        best.hole = gni_fit_find(&space->holes[need->range], best.nbytes, true);
+        best.hole = gni_fit_lowest(&space->holes[need->range], best.nbytes);
         return best;
     }
     gni_fit_each (hole, &space->holes[need->range]) {
@@ -695,7 +608,7 @@ static gn_status virtual_grow(struct gni_space *space, const struct gni_need *ne
     GN_TRY(limit_check(pool, nbytes));
     if (growth.hole == NULL) {
         GN_TRY(region_reserve(space, need->range, nbytes));
-        growth.hole = gni_fit_find(&space->holes[need->range], nbytes, true);
+        growth.hole = gni_fit_lowest(&space->holes[need->range], nbytes);
     }
     gn_memory_block *hole = growth.hole;
     gn_status status = gni_mappings_open(hole->region, hole->start, nbytes, need);
@@ -710,7 +623,7 @@ static gn_status virtual_grow(struct gni_space *space, const struct gni_need *ne
     }
     gn_memory_block *block = gni_block_cut(hole, hole->start, hole->start + nbytes);
     gni_block_set_heap(block, need->heap);
-    gni_block_merge(block);
+    (void)gni_block_merge(block);
     return GN_OK;
 }
 
@@ -736,7 +649,7 @@ gn_status gni_space_grow(struct gni_space *space, const struct gni_need *need)
         gn_memory_block *block = region->first;
         gni_fit_remove(&space->holes[need->range], block);
         gni_block_set_heap(block, need->heap);
-        gni_block_merge(block);
+        (void)gni_block_merge(block);
     }
     return GN_OK;
 }
@@ -825,7 +738,7 @@ static void block_drop(gn_memory_block *block)
 {
     switch (gni_block_state(block)) {
     case GNI_BLOCK_FREE:
-        gni_fit_remove(fit_of(block), block);
+        gni_fit_remove(gni_fit_of(block), block);
         break;
     case GNI_BLOCK_HOLE:
         gni_fit_remove(&block->region->space->holes[block->range], block);

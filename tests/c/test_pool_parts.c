@@ -183,8 +183,8 @@ static void test_fit(void)
     for (int step = 0; step < 30000; step++) {
         fit_toggle(model, check_random(&seed) % FIT_BLOCKS, &seed);
         size_t nbytes = fit_random_size(&seed);
-        CHECK(fit_is_best(model, gni_fit_find(&model->fit, nbytes, false), nbytes));
-        CHECK(gni_fit_find(&model->fit, nbytes, true) == fit_lowest(model, nbytes));
+        CHECK(fit_is_best(model, gni_fit_best(&model->fit, nbytes), nbytes));
+        CHECK(gni_fit_lowest(&model->fit, nbytes) == fit_lowest(model, nbytes));
         CHECK(fit_largest_is_right(model));
         CHECK(model->fit.count == model->count && model->fit.nbytes == model->nbytes);
     }
@@ -198,7 +198,7 @@ static void test_fit(void)
     }
     CHECK_U64(visited, model->count);
     CHECK(model->fit.count == 0 && model->fit.nbytes == 0);
-    CHECK(gni_fit_find(&model->fit, 512, false) == NULL);
+    CHECK(gni_fit_best(&model->fit, 512) == NULL);
     CHECK(gni_fit_largest(&model->fit) == NULL);
     free(model);
 }
@@ -291,15 +291,17 @@ static void test_stock(void)
     CHECK(blocks.count >= COUNT);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < COUNT; i++) {
-            static const gn_memory_block nothing;
             taken[i] = gni_blocks_take(&blocks);
             CHECK((uintptr_t)taken[i] % 64 == 0); /* on a cache line */
-            CHECK(memcmp(taken[i], &nothing, sizeof nothing) == 0);
-            memset(taken[i], 0xFF, offsetof(gn_memory_block, site));
-            taken[i]->pool = NULL; /* which stays: B5 */
+            CHECK(gni_block_state(taken[i]) == GNI_BLOCK_UNUSED);
+            gni_block_set_state(taken[i], GNI_BLOCK_HOLE); /* nobody else gets it meanwhile */
+            CHECK(taken[i]->requested == 0);
+            taken[i]->requested = 1;
         }
-        for (int i = 0; i < COUNT; i++)
+        for (int i = 0; i < COUNT; i++) {
+            taken[i]->requested = 0;
             gni_blocks_give(&blocks, taken[i]);
+        }
     }
     gni_blocks_deinit(&blocks);
     CHECK_U64(gni_host_live_count(), live);

@@ -1,0 +1,145 @@
+/*
+ * tile.h: cutting blocks off free memory, and joining them with it again: the work of every request that
+ * the threads' caches cannot meet, and therefore inline.
+ *
+ * The blocks of a region are its tiles (block.h). Where a free block is cut, or joined with a neighbour, the
+ * free part keeps its descriptor, and its place in the index unless its class changes.
+ *
+ * Threads: everything here is under the pool's lock.
+ */
+#ifndef GNI_MEMORY_TILE_H
+#define GNI_MEMORY_TILE_H
+
+#include "memory/pool.h"
+
+/* A tile of a region, between two neighbours (NULL: at the region's border). It has no heap, and no state
+ * yet. */
+static inline gn_memory_block *gni_tile_add(struct gni_region *region, gn_memory_block *before,
+                                            gn_memory_block *after, char *start, size_t nbytes)
+{
+    struct gni_pool *pool = region->space->pool;
+    gn_memory_block *made = gni_blocks_take(&pool->blocks);
+    gni_block_set_pool(made, pool);
+    made->region = region;
+    made->range = (unsigned char)region->range;
+    made->bin = GNI_BLOCK_NO_BIN;
+    made->start = start;
+    made->nbytes = nbytes;
+    made->sequence = 0;
+    made->next = made->prev = NULL;
+    made->before = before;
+    made->after = after;
+    if (before != NULL)
+        before->after = made;
+    else
+        region->first = made;
+    if (after != NULL)
+        after->before = made;
+    return made;
+}
+
+/* A tile goes away: a neighbour has its bytes. */
+static inline void gni_tile_remove(gn_memory_block *block)
+{
+    gn_memory_block *before = block->before, *after = block->after;
+    if (before != NULL)
+        before->after = after;
+    else
+        block->region->first = after;
+    if (after != NULL)
+        after->before = before;
+    gni_block_set_heap(block, NULL);
+    gni_blocks_give(&block->region->space->pool->blocks, block);
+}
+
+static inline struct gni_fit *gni_fit_of(gn_memory_block *block)
+{
+    return &block->heap->fit[block->range];
+}
+
+/* The first `nbytes` of a free block become a block of `heap`, CACHED, and known by its address. Needs one
+ * descriptor. */
+static inline gn_memory_block *gni_tile_carve(gn_memory_block *block, struct gni_heap *heap,
+                                              enum gni_range range, size_t nbytes, size_t offset)
+{
+    struct gni_fit *fit = gni_fit_of(block);
+    if (block->nbytes > nbytes) {
+        gn_memory_block *rest = block;
+        block = gni_tile_add(rest->region, rest->before, rest, rest->start, nbytes);
+        rest->start += nbytes;
+        gni_fit_resize(fit, rest, rest->nbytes - nbytes);
+    } else {
+        gni_fit_remove(fit, block);
+        block->sequence = 0;
+    }
+    gni_block_set_heap(block, heap);
+    block->wait_count = 0;
+    gni_block_set_address(block, block->start + offset);
+    block->bin = range <= GNI_RANGE_SMALL ? (unsigned char)gni_class_up(nbytes >> GNI_GRAIN_SHIFT)
+                                          : GNI_BLOCK_NO_BIN;
+    gni_block_set_state(block, GNI_BLOCK_CACHED);
+    gni_address_add(block);
+    return block;
+}
+
+/* Where the pool remembers that an address was freed. */
+static inline uintptr_t *gni_pool_freed(struct gni_pool *pool, uintptr_t address)
+{
+    uint64_t hash = (uint64_t)address * UINT64_C(0x9E3779B97F4A7C15);
+    return &pool->freed[hash >> (64 - GNI_POOL_FREED_SHIFT)];
+}
+
+/* A block that was handed out has no address any more. */
+static inline void gni_tile_forget(gn_memory_block *block)
+{
+    uintptr_t address = (uintptr_t)block->address;
+    gni_address_remove(block);
+    *gni_pool_freed(block->pool, address) = address;
+    gni_block_set_address(block, NULL);
+    atomic_store_explicit(&block->flags, 0, memory_order_relaxed);
+    block->bin = GNI_BLOCK_NO_BIN;
+    block->requested = 0;
+    block->number = 0;
+}
+
+static inline bool gni_tile_is_free_of(const gn_memory_block *block, const struct gni_heap *heap)
+{
+    return block != NULL && gni_block_state(block) == GNI_BLOCK_FREE && block->heap == heap;
+}
+
+/* gni_block_merge(). A free neighbour takes the bytes over, and must wait for what either waits for. */
+static inline gn_memory_block *gni_tile_merge(gn_memory_block *block)
+{
+    struct gni_heap *heap = block->heap;
+    struct gni_fit *fit = gni_fit_of(block);
+    if (block->address != NULL)
+        gni_tile_forget(block);
+    gn_memory_block *before = block->before, *after = block->after;
+    bool has_before = gni_tile_is_free_of(before, heap);
+    bool has_after = gni_tile_is_free_of(after, heap);
+    if (!has_before && !has_after) {
+        gni_block_set_state(block, GNI_BLOCK_FREE);
+        gni_fit_insert(fit, block);
+        return block;
+    }
+    gn_memory_block *merged = has_before ? before : after;
+    size_t nbytes = merged->nbytes + block->nbytes;
+    uint64_t sequence = merged->sequence;
+    if (sequence < block->sequence)
+        sequence = block->sequence;
+    if (!has_before)
+        merged->start = block->start;
+    gni_tile_remove(block);
+    if (has_before && has_after) {
+        nbytes += after->nbytes;
+        if (sequence < after->sequence)
+            sequence = after->sequence;
+        gni_fit_remove(fit, after);
+        gni_tile_remove(after);
+    }
+    merged->sequence = sequence;
+    gni_fit_resize(fit, merged, nbytes);
+    return merged;
+}
+
+#endif
