@@ -6,6 +6,7 @@
 
 #include "genesis/base.h"
 #include "genesis/device.h"
+#include "genesis/history.h"
 #include "genesis/memory.h"
 
 #endif

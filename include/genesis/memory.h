@@ -48,6 +48,9 @@ GN_API gn_status gn_memory_manager_get_pinned(gn_device *device,
 GN_API gn_device *gn_memory_manager_get_device(const gn_memory_manager *manager);
 
 /* The policy in force: "virtual", "pool" or "direct". Static memory. */
+/* A small number that no other manager of gn_memory_manager_get() has: genesis/history.h. */
+GN_API unsigned gn_memory_manager_get_number(const gn_memory_manager *manager);
+
 GN_API const char *gn_memory_manager_get_policy(const gn_memory_manager *manager);
 
 /* ---- blocks by address ---------------------------------------------------------------------- */
@@ -291,6 +294,8 @@ typedef struct gn_memory_info {
     gn_memory_state state;
     uint64_t stream_id; /* of the stream it belongs to; 0 where none */
     uint64_t number;    /* of the allocation, counted from 1; 0 for idle blocks */
+    uint32_t site;      /* where it was allocated: genesis/history.h; 0: not known */
+    uint64_t age_ns;    /* since then, to the millisecond; UINT64_MAX: not known */
 } gn_memory_info;
 
 /*

@@ -10,7 +10,7 @@
 #define STRINGIZE(x) STRINGIZE_(x)
 
 /* Long enough for a driver's text and two paths; a fixed buffer, since an error must not fail. */
-static _Thread_local char error_detail[1024];
+static _Thread_local char error_detail[4096];
 
 struct status_text {
     const char *name;

@@ -16,6 +16,7 @@
 /* From the lowest. */
 enum gni_fork_level {
     GNI_FORK_OPTION,
+    GNI_FORK_HISTORY,
     GNI_FORK_CPU_QUEUE,
     GNI_FORK_CUDA_DRIVER,
     GNI_FORK_CUDA_LIBRARY,

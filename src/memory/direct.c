@@ -23,6 +23,7 @@
 #include "base/option.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "memory/history.h"
 
 #include <stdio.h>
 
@@ -138,12 +139,18 @@ static gn_status out_of_memory_error(struct gni_direct *direct, size_t nbytes, c
     gni_mutex_unlock(&direct->mutex);
     size_t free_bytes = 0, total_bytes = 0;
     (void)device->ops->memory_info(device, &free_bytes, &total_bytes);
+    char holders[2048] = "";
+    if (gni_history_is_on()) {
+        gni_history_out_of_memory(direct->manager, nbytes, free_bytes);
+        gni_manager_holders(direct->manager, holders, sizeof holders);
+    }
     return gni_error(GN_ERROR_OUT_OF_MEMORY,
                      "%s: out of memory: %s were asked for; %s are live in %llu blocks of this "
-                     "process, and the device has %s free of %s (%s)",
+                     "process, and the device has %s free of %s (%s).%s",
                      gni_device_label(device).text, gni_size_text(nbytes).text,
                      gni_size_text(now.live_bytes).text, (unsigned long long)now.live_count,
-                     gni_size_text(free_bytes).text, gni_size_text(total_bytes).text, cause);
+                     gni_size_text(free_bytes).text, gni_size_text(total_bytes).text, cause,
+                     holders);
 }
 
 /* ---- counting ------------------------------------------------------------------------------- */
@@ -284,6 +291,8 @@ gn_status gni_direct_alloc(struct gni_direct *direct, size_t nbytes, gn_stream *
     allocating_end(direct, block, status == GN_OK);
     if (status != GN_OK)
         goto free_descriptor;
+    if (gni_history_is_on())
+        gni_history_segment(direct->manager, block->base.address, nbytes, true);
     *out = &block->base;
     return GN_OK;
 
@@ -342,12 +351,19 @@ static void freeing_end(struct gni_direct *direct, struct direct_block *block, b
 gn_status gni_direct_free(struct gni_direct *direct, void *pointer, const size_t *nbytes)
 {
     struct direct_block *block;
+    struct gni_history_free note;
     GN_TRY(freeing_begin(direct, (uintptr_t)pointer, nbytes, &block));
+    gni_history_free_begin(&note, direct->manager, &block->base);
     gn_status status = memory_return(direct, pointer, block_driver_bytes(block));
     freeing_end(direct, block, status == GN_OK);
-    if (status == GN_OK)
-        gni_host_free(block);
-    return status;
+    if (status != GN_OK)
+        return status;
+    if (gni_history_is_on()) {
+        gni_history_free_end(&note);
+        gni_history_segment(direct->manager, pointer, block->base.nbytes, false);
+    }
+    gni_host_free(block);
+    return GN_OK;
 }
 
 gn_status gni_direct_free_block(gn_memory_block *block)
@@ -404,6 +420,8 @@ size_t gni_direct_list(struct gni_direct *direct, gn_memory_info *infos, size_t 
     size_t count = 0;
     gni_map_each (entry, &direct->blocks) {
         const struct direct_block *block = entry->value;
+        uint64_t age;
+        uint32_t site = gni_history_site(&block->base, &age);
         if (count < capacity)
             infos[count] = (gn_memory_info){.segment_id = block->base.number,
                                             .segment_address = block->base.address,
@@ -412,7 +430,9 @@ size_t gni_direct_list(struct gni_direct *direct, gn_memory_info *infos, size_t 
                                             .nbytes = block->base.requested,
                                             .requested = block->base.requested,
                                             .state = GN_MEMORY_LIVE,
-                                            .number = block->base.number};
+                                            .number = block->base.number,
+                                            .site = site,
+                                            .age_ns = age};
         count++;
     }
     gni_mutex_unlock(&direct->mutex);

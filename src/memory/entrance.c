@@ -7,6 +7,7 @@
 #include "memory/cache.h"
 
 #include "base/checked.h"
+#include "memory/history.h"
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
@@ -107,6 +108,18 @@ INLINE bool fast_free(gn_memory_block *block)
 
 /* ---- allocating ----------------------------------------------------------------------------- */
 
+OUTLINE gn_status note_alloc(gn_memory_manager *manager, gn_memory_block *block)
+{
+    gni_history_alloc(manager, block);
+    return GN_OK;
+}
+
+/* A block is the caller's: recorded where that is asked for. */
+INLINE gn_status noted_alloc(gn_memory_manager *manager, gn_memory_block *block)
+{
+    return gni_history_is_on() ? note_alloc(manager, block) : GN_OK;
+}
+
 OUTLINE gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
                              bool is_exported, gn_memory_block **block)
 {
@@ -134,7 +147,7 @@ OUTLINE gn_status next_alloc_pointer(gn_memory_manager *manager, size_t nbytes, 
     if (block == NULL)
         GN_TRY(slow_alloc(manager, nbytes, stream, true, &block));
     *pointer = block->address;
-    return GN_OK;
+    return noted_alloc(manager, block);
 }
 
 OUTLINE gn_status next_alloc_block(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
@@ -145,7 +158,7 @@ OUTLINE gn_status next_alloc_block(gn_memory_manager *manager, size_t nbytes, gn
     if (block == NULL)
         GN_TRY(slow_alloc(manager, nbytes, stream, false, &block));
     *out = block;
-    return GN_OK;
+    return noted_alloc(manager, block);
 }
 
 gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
@@ -157,7 +170,7 @@ gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *
     if (!LIKELY(block != NULL))
         return next_alloc_pointer(manager, nbytes, stream, pointer, known);
     *pointer = block->address;
-    return GN_OK;
+    return noted_alloc(manager, block);
 }
 
 gn_status gn_memory_block_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
@@ -168,7 +181,7 @@ gn_status gn_memory_block_alloc(gn_memory_manager *manager, size_t nbytes, gn_st
     if (!LIKELY(block != NULL))
         return next_alloc_block(manager, nbytes, stream, out, known);
     *out = block;
-    return GN_OK;
+    return noted_alloc(manager, block);
 }
 
 /* ---- freeing -------------------------------------------------------------------------------- */
@@ -207,13 +220,31 @@ OUTLINE gn_status wrong_size(struct gni_pool *pool, const gn_memory_block *block
                      gni_device_label(pool->device).text, block->address, block->requested, nbytes);
 }
 
+/* Frees a block of the pool, recorded where that is asked for. */
+OUTLINE gn_status note_free(gn_memory_block *block, void *pointer)
+{
+    struct gni_history_free note;
+    gni_history_free_begin(&note, block->pool->manager, block);
+    gn_status status = fast_free(block) ? GN_OK : gni_pool_free(block, pointer);
+    if (status == GN_OK)
+        gni_history_free_end(&note);
+    return status;
+}
+
+INLINE gn_status noted_free(gn_memory_block *block, void *pointer)
+{
+    if (gni_history_is_on())
+        return note_free(block, pointer);
+    return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block, pointer);
+}
+
 gn_status gn_memory_free(gn_memory_manager *manager, void *pointer)
 {
     GN_CHECK_ARGUMENT(manager != NULL, "manager is NULL");
     gn_memory_block *block = block_find(manager, pointer);
     if (!LIKELY(block != NULL))
         return other_free(manager, pointer, NULL);
-    return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block, pointer);
+    return noted_free(block, pointer);
 }
 
 gn_status gn_memory_free_sized(gn_memory_manager *manager, void *pointer, size_t nbytes)
@@ -224,7 +255,7 @@ gn_status gn_memory_free_sized(gn_memory_manager *manager, void *pointer, size_t
         return other_free(manager, pointer, &nbytes);
     if (gni_block_state(block) == GNI_BLOCK_LIVE && block->requested != nbytes)
         return wrong_size(block->pool, block, nbytes);
-    return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block, pointer);
+    return noted_free(block, pointer);
 }
 
 gn_status gn_memory_block_free(gn_memory_block *block)
@@ -235,7 +266,7 @@ gn_status gn_memory_block_free(gn_memory_block *block)
             return gni_error(GN_ERROR_DOUBLE_FREE, "the block was freed already");
         return gni_direct_free_block(block);
     }
-    return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block, NULL);
+    return noted_free(block, NULL);
 }
 
 /* ---- about blocks --------------------------------------------------------------------------- */

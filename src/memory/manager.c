@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/option.h"
 #include "base/thread.h"
+#include "memory/history.h"
 #include "memory/mark.h"
 #include "memory/size.h"
 
@@ -29,6 +30,7 @@ enum {
 static _Atomic(gn_memory_manager *) managers[KIND_COUNT][GNI_DEVICE_MAX];
 static struct gni_mutex managers_mutex = GNI_MUTEX_INIT;
 static struct gni_once managers_once = GNI_ONCE_INIT;
+static uint8_t manager_count; /* under the mutex */
 
 /* Calls `visit` for every manager that was made. */
 static void managers_each(void (*visit)(gn_memory_manager *manager, void *context), void *context)
@@ -108,6 +110,27 @@ static void managers_at_exit(void)
 }
 #endif
 
+static void manager_report_at_exit(gn_memory_manager *manager, void *unused)
+{
+    (void)unused;
+    (void)gni_manager_report_leaks(manager);
+}
+
+static void trace_at_exit(void)
+{
+    if (!gn_history_has_interpreter()) /* which would have reported, with its own lines */
+        managers_each(manager_report_at_exit, NULL);
+}
+
+/* GENESIS_DEBUG=trace: who holds memory is known from the start, and told at the end. */
+static void trace_start(void)
+{
+    static const gn_history_options options = {.python_frames = 16, .c_frames = 16};
+    if (!gni_history_is_on() && gn_history_start(&options) != GN_OK)
+        gni_log(GNI_LOG_WARNING, "nothing is traced: %s", gn_error_detail());
+    (void)atexit(trace_at_exit);
+}
+
 /* ---- fork and streams ----------------------------------------------------------------------- */
 
 static void manager_fork_prepare(gn_memory_manager *manager, void *unused)
@@ -170,8 +193,11 @@ static void managers_start(void)
     gni_fork_register(GNI_FORK_MEMORY, &managers_fork);
     gni_stream_set_end_hook(managers_stream_end);
     gni_stream_set_share_hook(managers_stream_share);
+    if (gni_option_set(GNI_OPTION_DEBUG) & GNI_DEBUG_TRACE)
+        trace_start();
 #ifdef GNI_DEBUG
-    (void)atexit(managers_at_exit);
+    else
+        (void)atexit(managers_at_exit);
 #endif
 }
 
@@ -204,6 +230,7 @@ gn_status gni_manager_create(gn_device *device, bool is_pinned, const char *poli
         return gni_error_host_memory(sizeof *manager);
     manager->device = device;
     manager->is_pinned = is_pinned;
+    manager->number = UINT8_MAX;
     bool is_direct = strcmp(policy, "direct") == 0;
     atomic_init(&manager->is_direct, is_direct);
     /* The pool is there in any case: the policy can be changed. */
@@ -269,8 +296,10 @@ static gn_status manager_get(gn_device *device, int kind, gn_memory_manager **ma
             status = manager_create_default(device, kind == KIND_PINNED, &made);
             is_new = status == GN_OK;
         }
-        if (is_new)
+        if (is_new) {
+            made->number = manager_count++;
             atomic_store_explicit(slot, made, memory_order_release);
+        }
         gni_mutex_unlock(&managers_mutex);
         GN_TRY(status);
         if (is_new)
@@ -297,6 +326,11 @@ gn_device *gn_memory_manager_get_device(const gn_memory_manager *manager)
     return manager->device;
 }
 
+unsigned gn_memory_manager_get_number(const gn_memory_manager *manager)
+{
+    return manager->number;
+}
+
 const char *gn_memory_manager_get_policy(const gn_memory_manager *manager)
 {
     if (atomic_load_explicit(&manager->is_direct, memory_order_relaxed))
@@ -315,13 +349,14 @@ gn_status gni_manager_stream(const gn_memory_manager *manager, gn_stream **strea
 
 /* ---- many at once, and ahead of time -------------------------------------------------------- */
 
-static gn_status direct_batch(struct gni_direct *direct, size_t count, const size_t *sizes,
+static gn_status direct_batch(gn_memory_manager *manager, size_t count, const size_t *sizes,
                               gn_stream *stream, void **pointers)
 {
     for (size_t i = 0; i < count; i++)
         if (!gni_size_is_possible(sizes[i]))
             return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device",
                              sizes[i]);
+    struct gni_direct *direct = manager->direct;
     for (size_t i = 0; i < count; i++) {
         gn_memory_block *block;
         gn_status status = gni_direct_alloc(direct, sizes[i], stream, &block);
@@ -330,6 +365,8 @@ static gn_status direct_batch(struct gni_direct *direct, size_t count, const siz
                 (void)gni_direct_free(direct, pointers[i], NULL);
             return status;
         }
+        if (gni_history_is_on())
+            gni_history_alloc(manager, block);
         pointers[i] = block->address;
     }
     return GN_OK;
@@ -353,7 +390,7 @@ gn_status gn_memory_alloc_batch(gn_memory_manager *manager, size_t count, const 
     gn_status status;
     int calls = 0;
     do
-        status = direct_batch(manager->direct, count, sizes, stream, made);
+        status = direct_batch(manager, count, sizes, stream, made);
     while (status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(manager->pool, sizes[0], &calls));
     if (status == GN_OK)
         memcpy(pointers, made, count * sizeof *made);

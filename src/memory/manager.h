@@ -26,6 +26,7 @@ struct gni_direct;
 struct gn_memory_manager {
     gn_device *device;
     bool is_pinned;
+    uint8_t number; /* among those that gn_memory_manager_get() gives, from 0; others have 255 */
     struct gni_pool *pool;
     _Atomic(struct gni_direct *) direct; /* NULL until it is needed */
     atomic_bool is_direct;               /* the policy in force; else pool or virtual */

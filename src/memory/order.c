@@ -23,6 +23,7 @@
 #include "memory/pool.h"
 
 #include "base/host.h"
+#include "memory/history.h"
 
 enum {
     OPEN_MOST = 32, /* blocks of one sequence, where several streams share memory */
@@ -374,6 +375,7 @@ struct gni_hold *gni_block_wait(gn_memory_block *block)
     gni_block_set_state(block, GNI_BLOCK_PENDING);
     pool->pending_bytes += block->nbytes;
     pool->pending_count++;
+    block->wait_count = 0;
     for (struct gni_use *use = block->uses; use != NULL; use = use->next) {
         use_record(use);
         block->wait_count++;
@@ -408,6 +410,8 @@ static void use_end(struct gni_pool *pool, struct gni_use *use)
     block->uses = NULL;
     pool->pending_bytes -= block->nbytes;
     pool->pending_count--;
+    if (gni_history_is_on())
+        gni_history_free_completed(pool->manager, block);
     gni_block_release(block);
 }
 

@@ -18,6 +18,7 @@
 #include "memory/cache.h"
 
 #include "base/text.h"
+#include "memory/history.h"
 
 #include <stdio.h>
 
@@ -207,9 +208,13 @@ gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes)
     gni_pool_unlock(pool);
     gni_pool_statistics(pool, &now);
     (void)pool->holder->ops->memory_info(pool->holder, &device_free, &device_total);
+    if (gni_history_is_on())
+        gni_history_out_of_memory(pool->manager, nbytes, device_free);
     uint64_t ours = now.reserved_bytes;
     uint64_t others = device_total > device_free + ours ? device_total - device_free - ours : 0;
-    char limit[64] = "";
+    char limit[64] = "", holders[2048] = "";
+    if (gni_history_is_on())
+        gni_manager_holders(pool->manager, holders, sizeof holders);
     if (now.limit_bytes != UINT64_MAX)
         (void)snprintf(limit, sizeof limit, ", of %s that it may take",
                        gni_size_text(now.limit_bytes).text);
@@ -217,11 +222,11 @@ gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes)
         GN_ERROR_OUT_OF_MEMORY,
         "%s: out of memory: %s were asked for. This process has %s%s: %s live in %llu blocks, %s "
         "cached (the largest piece %s), %s pending. The device has %s free of %s; other processes "
-        "and the driver hold %s. %s",
+        "and the driver hold %s. %s.%s",
         gni_device_label(device).text, gni_size_text(nbytes).text, gni_size_text(ours).text, limit,
         gni_size_text(now.live_bytes).text, (unsigned long long)now.live_count,
         gni_size_text(now.cached_bytes).text, gni_size_text(now.largest_free_bytes).text,
         gni_size_text(now.pending_bytes).text, gni_size_text(device_free).text,
         gni_size_text(device_total).text, gni_size_text(others).text,
-        advice(pool, &now, nbytes, device_free));
+        advice(pool, &now, nbytes, device_free), holders);
 }

@@ -11,6 +11,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/option.h"
+#include "memory/history.h"
 #include "memory/mark.h"
 #include "memory/tile.h"
 
@@ -496,8 +497,11 @@ gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t
         status = gni_pool_out_of_memory(pool, total);
     if (status == GN_OK && pool->debug != 0)
         status = batch_debug(pool, count, stream, blocks);
-    for (size_t i = 0; i < count && status == GN_OK; i++)
+    for (size_t i = 0; i < count && status == GN_OK; i++) {
         pointers[i] = blocks[i]->address;
+        if (gni_history_is_on())
+            gni_history_alloc(pool->manager, blocks[i]);
+    }
     gni_host_free(blocks);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "memory/cache.h"
 
 #include "base/log.h"
+#include "memory/history.h"
 
 /* ---- counting ------------------------------------------------------------------------------- */
 
@@ -169,6 +170,8 @@ static size_t region_list(const struct gni_region *region, gn_memory_info *infos
         }
         if (count < capacity) {
             bool is_used = state == GNI_BLOCK_LIVE || state == GNI_BLOCK_PENDING;
+            uint64_t age = UINT64_MAX;
+            uint32_t site = is_used ? gni_history_site(block, &age) : 0;
             infos[count] =
                 (gn_memory_info){.segment_id = (uint64_t)(uintptr_t)first->start >> GNI_GRAIN_SHIFT,
                                  .segment_address = first->start,
@@ -178,7 +181,9 @@ static size_t region_list(const struct gni_region *region, gn_memory_info *infos
                                  .requested = is_used ? block->requested : 0,
                                  .state = state_public(state),
                                  .stream_id = block->heap != NULL ? block->heap->key : 0,
-                                 .number = is_used ? block->number : 0};
+                                 .number = is_used ? block->number : 0,
+                                 .site = site,
+                                 .age_ns = age};
         }
         count++;
     }

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "device/device.h"
+#include "memory/history.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -28,10 +29,11 @@ struct gn_memory_request {
     size_t nbytes;
     gn_stream *stream; /* R3; NULL: the answer is there */
     bool is_done, is_released, is_taken;
+    uint32_t site;           /* of whoever asked */
     uint64_t shutdown_count; /* when it was started: a shutdown frees what it got */
     gn_status status;
     void *pointer;
-    char detail[512]; /* of the error */
+    char detail[2048]; /* of the error */
 };
 
 static struct {
@@ -65,8 +67,10 @@ static void request_free(gn_memory_request *request)
 static void request_run(gn_memory_request *request)
 {
     void *pointer = NULL;
+    gni_history_set_site(request->site);
     gn_status status =
         gn_memory_alloc(request->manager, request->nbytes, request->stream, &pointer);
+    gni_history_set_site(0);
     char detail[sizeof request->detail];
     (void)snprintf(detail, sizeof detail, "%s", status != GN_OK ? gn_error_detail() : "");
     gn_stream *stream = request->stream; /* let go when a forked child would not use it any more */
@@ -160,6 +164,7 @@ gn_status gn_memory_request_start(gn_memory_manager *manager, size_t nbytes, gn_
     request->nbytes = nbytes;
     request->stream = gn_stream_retain(stream);
     request->shutdown_count = gni_shutdown_count();
+    request->site = gni_history_is_on() ? gni_history_capture() : 0;
     if (stream->kind == GNI_STREAM_PER_THREAD) { /* for the worker it would be another stream */
         request_run(request);
         *out = request;

@@ -16,6 +16,7 @@
 #include "memory/tile.h"
 
 #include "base/host.h"
+#include "memory/history.h"
 #include "memory/mark.h"
 
 #include <string.h>
@@ -72,17 +73,21 @@ static void time_end(struct gni_pool *pool, uint64_t begin)
         pool->counts.driver_time_ns += time_begin(pool) - begin;
 }
 
-static void reserved_add(struct gni_pool *pool, size_t nbytes)
+static void reserved_add(struct gni_pool *pool, const void *address, size_t nbytes)
 {
+    if (gni_history_is_on())
+        gni_history_segment(pool->manager, address, nbytes, true);
     pool->reserved_bytes += nbytes;
     if (pool->reserved_bytes > pool->reserved_peak)
         pool->reserved_peak = pool->reserved_bytes;
     pool->counts.driver_alloc_count++;
 }
 
-static void reserved_remove(struct gni_pool *pool, size_t nbytes)
+static void reserved_remove(struct gni_pool *pool, const void *address, size_t nbytes)
 {
     gni_assert(pool->reserved_bytes >= nbytes);
+    if (gni_history_is_on())
+        gni_history_segment(pool->manager, address, nbytes, false);
     pool->reserved_bytes -= nbytes;
     pool->counts.driver_free_count++;
 }
@@ -187,7 +192,7 @@ gn_status gni_orphans_release(struct gni_pool *pool)
             continue;
         }
         gni_list_remove(&physical->link);
-        reserved_remove(pool, physical->nbytes);
+        reserved_remove(pool, physical->home, physical->nbytes);
         gni_host_free(physical);
     }
     return first;
@@ -237,6 +242,7 @@ static gn_status mapping_create(struct gni_region *region, char *start, size_t n
     gni_list_init(&physical->link);
     gni_list_init(&physical->mappings);
     physical->nbytes = nbytes;
+    physical->home = start;
     *mapping = (struct gni_mapping){.start = start, .physical = physical, .region = region};
     *out = mapping;
     return GN_OK;
@@ -253,7 +259,7 @@ static gn_status mapping_open(struct gni_region *region, char *start, size_t nby
     gn_status status = device->ops->physical_create(device, nbytes, &physical->handle);
     if (status != GN_OK)
         goto free_records;
-    reserved_add(pool, nbytes);
+    reserved_add(pool, start, nbytes);
     status = device->ops->virtual_map(device, start, nbytes, physical->handle);
     if (status != GN_OK)
         goto release_physical;
@@ -472,7 +478,7 @@ static gn_status plain_grow(struct gni_space *space, const struct gni_need *need
     }
     region->obtained = address;
     region->obtained_bytes = obtained;
-    reserved_add(pool, obtained);
+    reserved_add(pool, address, obtained);
     space->mapped_bytes[range] += nbytes;
     atomic_fetch_add(&pool->device->object_count, 1);
     gni_mark_segment_add(pool->device, address, obtained);
@@ -493,7 +499,7 @@ static gn_status plain_release(struct gni_region *region)
         return status;
     }
     gni_address_close(region->start, region->nbytes);
-    reserved_remove(pool, region->obtained_bytes);
+    reserved_remove(pool, region->obtained, region->obtained_bytes);
     space->mapped_bytes[region->range] -= region->nbytes;
     atomic_fetch_sub(&pool->device->object_count, 1);
     if (gni_block_state(block) == GNI_BLOCK_FREE) {
@@ -744,6 +750,10 @@ static void block_drop(gn_memory_block *block)
         gni_fit_remove(&block->region->space->holes[block->range], block);
         break;
     case GNI_BLOCK_LIVE:
+        if (gni_history_is_on())
+            gni_history_drop(block->region->space->pool->manager, block);
+        gni_block_forget(block);
+        break;
     case GNI_BLOCK_CACHED:
     case GNI_BLOCK_PENDING:
         gni_block_forget(block);

@@ -73,7 +73,6 @@ static inline gn_memory_block *gni_tile_carve(gn_memory_block *block, struct gni
         block->sequence = 0;
     }
     gni_block_set_heap(block, heap);
-    block->wait_count = 0;
     gni_block_set_address(block, block->start + offset);
     block->bin = range <= GNI_RANGE_SMALL ? (unsigned char)gni_class_up(nbytes >> GNI_GRAIN_SHIFT)
                                           : GNI_BLOCK_NO_BIN;

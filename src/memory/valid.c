@@ -143,7 +143,7 @@ static bool block_is_valid(const struct walk *walk, const struct gni_region *reg
         HOLDS((block->bin != GNI_BLOCK_NO_BIN) == (region->range <= GNI_RANGE_SMALL));
         HOLDS(block->bin == GNI_BLOCK_NO_BIN || gni_class_bytes(block->bin) == block->nbytes);
         HOLDS(state == GNI_BLOCK_CACHED || block->requested <= block->nbytes);
-        HOLDS((state == GNI_BLOCK_PENDING) == (block->wait_count > 0));
+        HOLDS(state != GNI_BLOCK_PENDING || block->wait_count > 0);
     }
     HOLDS(state == GNI_BLOCK_LIVE || state == GNI_BLOCK_PENDING || block->uses == NULL);
     HOLDS(state != GNI_BLOCK_FREE || block->sequence <= block->heap->open);

@@ -1,0 +1,518 @@
+/*
+ * history.c: the rings of events, and annotations.
+ *
+ * Each thread writes its own ring, under the ring's own lock, which only a reader ever contends for:
+ *
+ *     ring of thread 1   | 37 | 38 | 39 | 32 | 33 | 34 | 35 | 36 |    written = 40
+ *                                        ^ oldest
+ *
+ * Rings outlive their threads, so that what a thread did can be read when it is gone; the next recording
+ * frees those. A recording has a number; a ring that has another one is emptied by its thread's first event.
+ *
+ * Locks: `rings_mutex` guards the list of rings, then a ring's lock its contents. Neither is held while
+ * anything else is called.
+ */
+#include "memory/history.h"
+
+#include "base/fork.h"
+#include "base/hash.h"
+#include "base/host.h"
+#include "base/list.h"
+#include "base/lock.h"
+#include "base/thread.h"
+#include "memory/pool.h"
+
+#include <string.h>
+#include <time.h>
+
+enum {
+    EVENTS_MOST = 1 << 26, /* in a ring */
+    FRAMES_MOST = 64,
+    NESTED_MOST = 64,
+    NAME_MOST = 1024, /* bytes of a path of annotations */
+};
+
+_Atomic(unsigned) gni_history_flags;
+
+struct ring {
+    struct gni_list link;
+    struct gni_lock lock;
+    gn_history_event *events; /* capacity, owned; NULL: the host had no memory */
+    size_t capacity;          /* a power of two, or 0 */
+    uint64_t written;         /* in this recording */
+    uint64_t recording;
+    uint16_t thread;
+    atomic_bool is_orphan; /* its thread is gone */
+};
+
+static struct gni_mutex rings_mutex = GNI_MUTEX_INIT;
+static struct gni_list rings = {&rings, &rings};
+static uint16_t last_thread;
+static _Atomic(uint64_t) recording;  /* the number of the one that goes on, or was the last */
+static _Atomic(size_t) ring_events;  /* the capacity of its rings */
+static _Atomic(uint64_t) lost_count; /* for want of memory */
+
+/* The names, each once. Never freed: events hold their numbers. */
+static struct {
+    struct gni_lock lock;
+    char **names; /* [0] is not used */
+    size_t count, capacity;
+    struct gni_map by_hash; /* the hash of a name, moved on where another has it -> its number */
+} words;
+
+static struct gni_once once = GNI_ONCE_INIT;
+static pthread_key_t thread_key;
+
+/* What a thread is at. */
+static _Thread_local struct {
+    struct ring *ring;
+    uint32_t site; /* gni_history_set_site() */
+    unsigned depth;
+    uint32_t annotations[NESTED_MOST]; /* the innermost is the last */
+} thread;
+
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- threads and forks ---------------------------------------------------------------------- */
+
+static void thread_end(void *ring)
+{
+    atomic_store(&((struct ring *)ring)->is_orphan, true);
+    thread.ring = NULL;
+}
+
+/* A child starts with nothing: other threads may have been at their rings. */
+static void fork_done(bool is_child)
+{
+    if (!is_child)
+        return;
+    atomic_store(&gni_history_flags, 0);
+    atomic_fetch_add(&recording, 1);
+    gni_list_each (link, &rings) {
+        struct ring *ring = gni_container_of(link, struct ring, link);
+        ring->lock = (struct gni_lock){0};
+        if (ring != thread.ring)
+            atomic_store(&ring->is_orphan, true);
+    }
+    words.lock = (struct gni_lock){0};
+    gni_site_fork_child();
+}
+
+static const struct gni_fork_handlers fork_handlers = {.mutex = &rings_mutex, .done = fork_done};
+
+static void history_init(void)
+{
+    gni_fork_register(GNI_FORK_HISTORY, &fork_handlers);
+    int failed = pthread_key_create(&thread_key, thread_end);
+    gni_assert(!failed);
+    (void)failed;
+}
+
+/* ---- rings ---------------------------------------------------------------------------------- */
+
+static void ring_destroy(struct ring *ring)
+{
+    gni_list_remove(&ring->link);
+    gni_host_free(ring->events);
+    gni_host_free(ring);
+}
+
+static struct ring *ring_create(void)
+{
+    gni_once_run(&once, history_init);
+    struct ring *ring = gni_host_alloc(sizeof *ring);
+    if (ring == NULL)
+        return NULL;
+    gni_mutex_lock(&rings_mutex);
+    ring->thread = ++last_thread;
+    gni_list_push_back(&rings, &ring->link);
+    gni_mutex_unlock(&rings_mutex);
+    (void)pthread_setspecific(thread_key, ring);
+    thread.ring = ring;
+    return ring;
+}
+
+/* With the ring's lock: it belongs to an earlier recording. */
+static void ring_renew(struct ring *ring, uint64_t number)
+{
+    size_t capacity = atomic_load(&ring_events);
+    if (ring->capacity != capacity) {
+        gni_host_free(ring->events);
+        ring->events = gni_host_alloc(capacity * sizeof *ring->events);
+        ring->capacity = ring->events != NULL ? capacity : 0;
+    }
+    ring->written = 0;
+    ring->recording = number;
+}
+
+static void event_write(gn_history_event *event)
+{
+    struct ring *ring = thread.ring != NULL ? thread.ring : ring_create();
+    if (ring == NULL) {
+        atomic_fetch_add(&lost_count, 1);
+        return;
+    }
+    gni_lock_take(&ring->lock);
+    uint64_t number = atomic_load_explicit(&recording, memory_order_relaxed);
+    if (ring->recording != number)
+        ring_renew(ring, number);
+    event->thread = ring->thread;
+    event->number = (uint32_t)ring->written;
+    if (ring->capacity > 0)
+        ring->events[ring->written & (ring->capacity - 1)] = *event;
+    ring->written++;
+    gni_lock_give(&ring->lock);
+}
+
+static bool has_events(void)
+{
+    return (atomic_load_explicit(&gni_history_flags, memory_order_relaxed) & GNI_HISTORY_EVENTS) !=
+           0;
+}
+
+static uint32_t annotation_now(void)
+{
+    return thread.depth > 0 ? thread.annotations[thread.depth - 1] : 0;
+}
+
+static gn_history_event event_make(gn_history_kind kind, const gn_memory_manager *manager)
+{
+    return (gn_history_event){.time_ns = now_ns(),
+                              .kind = (uint8_t)kind,
+                              .manager = manager != NULL ? manager->number : 0,
+                              .annotation = annotation_now()};
+}
+
+/* ---- what the managers tell ----------------------------------------------------------------- */
+
+static uint64_t block_stream(const gn_memory_block *block)
+{
+    return block->heap != NULL ? block->heap->key : 0;
+}
+
+void gni_history_set_site(uint32_t site)
+{
+    thread.site = site;
+}
+
+void gni_history_alloc(const gn_memory_manager *manager, gn_memory_block *block)
+{
+    unsigned flags = atomic_load_explicit(&gni_history_flags, memory_order_relaxed);
+    gn_history_event event = event_make(GN_HISTORY_ALLOC, manager);
+    if (flags & GNI_HISTORY_SITES)
+        event.site = thread.site != 0 ? thread.site : gni_history_capture();
+    atomic_store_explicit(&block->site, block->number << 32 | event.site, memory_order_relaxed);
+    atomic_store_explicit(&block->born_ms, (uint32_t)(event.time_ns / 1000000),
+                          memory_order_relaxed);
+    if (!(flags & GNI_HISTORY_EVENTS))
+        return;
+    event.address = (uintptr_t)block->address;
+    event.nbytes = block->nbytes;
+    event.requested = block->requested;
+    event.stream_id = block_stream(block);
+    event_write(&event);
+}
+
+uint32_t gni_history_site(const gn_memory_block *block, uint64_t *age_ns)
+{
+    uint64_t site = atomic_load_explicit(&block->site, memory_order_relaxed);
+    uint32_t born_ms = atomic_load_explicit(&block->born_ms, memory_order_relaxed);
+    bool is_known = site != 0 && (uint32_t)(site >> 32) == (uint32_t)block->number; /* H3 */
+    uint32_t age_ms = (uint32_t)(now_ns() / 1000000) - born_ms;
+    *age_ns = is_known ? (uint64_t)age_ms * 1000000 : UINT64_MAX;
+    return is_known ? (uint32_t)site : 0;
+}
+
+void gni_history_free_begin(struct gni_history_free *note, const gn_memory_manager *manager,
+                            const gn_memory_block *block)
+{
+    note->event = event_make(block->uses != NULL ? GN_HISTORY_FREE_REQUESTED : GN_HISTORY_FREE, manager);
+    note->event.address = (uintptr_t)block->address;
+    note->event.nbytes = block->nbytes;
+    note->event.requested = block->requested;
+    note->event.stream_id = block_stream(block);
+}
+
+void gni_history_free_end(struct gni_history_free *note)
+{
+    if (has_events())
+        event_write(&note->event);
+}
+
+void gni_history_drop(const gn_memory_manager *manager, const gn_memory_block *block)
+{
+    struct gni_history_free note;
+    gni_history_free_begin(&note, manager, block);
+    note.event.kind = GN_HISTORY_FREE;
+    gni_history_free_end(&note);
+}
+
+void gni_history_free_completed(const gn_memory_manager *manager, const gn_memory_block *block)
+{
+    if (!has_events())
+        return;
+    gn_history_event event = event_make(GN_HISTORY_FREE_COMPLETED, manager);
+    event.address = (uintptr_t)block->address;
+    event.nbytes = block->nbytes;
+    event.requested = block->requested;
+    event.stream_id = block_stream(block);
+    event_write(&event);
+}
+
+void gni_history_segment(const gn_memory_manager *manager, const void *address, size_t nbytes,
+                         bool is_mapped)
+{
+    if (!has_events())
+        return;
+    gn_history_event event =
+        event_make(is_mapped ? GN_HISTORY_SEGMENT_MAP : GN_HISTORY_SEGMENT_UNMAP, manager);
+    event.address = (uintptr_t)address;
+    event.nbytes = nbytes;
+    event_write(&event);
+}
+
+void gni_history_out_of_memory(const gn_memory_manager *manager, size_t nbytes, size_t free_bytes)
+{
+    if (!has_events())
+        return;
+    gn_history_event event = event_make(GN_HISTORY_OUT_OF_MEMORY, manager);
+    event.requested = nbytes;
+    event.nbytes = free_bytes;
+    if (atomic_load_explicit(&gni_history_flags, memory_order_relaxed) & GNI_HISTORY_SITES)
+        event.site = gni_history_capture();
+    event_write(&event);
+}
+
+/* ---- starting, stopping, reading ------------------------------------------------------------ */
+
+gn_status gn_history_start(const gn_history_options *options)
+{
+    GN_CHECK_ARGUMENT(options != NULL, "options is NULL");
+    GN_CHECK_ARGUMENT(options->python_frames <= FRAMES_MOST && options->c_frames <= FRAMES_MOST &&
+                          options->python_frames + options->c_frames <= FRAMES_MOST,
+                      "at most 64 frames are kept of a stack");
+    GN_CHECK_ARGUMENT(options->events_most <= EVENTS_MOST, "at most 2^26 events fit into a ring");
+    size_t capacity = options->events_most > 0 ? 1 : 0;
+    while (capacity < options->events_most)
+        capacity *= 2;
+    gni_once_run(&once, history_init);
+    gni_site_set_depth(options->python_frames, options->c_frames);
+    gni_mutex_lock(&rings_mutex);
+    atomic_store(&ring_events, capacity);
+    atomic_fetch_add(&recording, 1);
+    atomic_store(&lost_count, 0);
+    gni_list_each (link, &rings) {
+        struct ring *ring = gni_container_of(link, struct ring, link);
+        if (atomic_load(&ring->is_orphan))
+            ring_destroy(ring);
+    }
+    unsigned flags = capacity > 0 ? GNI_HISTORY_EVENTS : 0;
+    if (options->python_frames + options->c_frames > 0 || capacity == 0)
+        flags |= GNI_HISTORY_SITES;
+    atomic_store(&gni_history_flags, flags);
+    gni_mutex_unlock(&rings_mutex);
+    return GN_OK;
+}
+
+void gn_history_stop(void)
+{
+    atomic_store(&gni_history_flags, 0);
+}
+
+bool gn_history_is_on(void)
+{
+    return gni_history_is_on();
+}
+
+/* A ring's events, copied out: they are read without the locks. */
+struct copy {
+    gn_history_event *events; /* oldest first */
+    size_t count, next;
+};
+
+static gn_status ring_copy(struct ring *ring, uint64_t number, struct copy *copy, uint64_t *lost)
+{
+    gn_status status = GN_OK;
+    gni_lock_take(&ring->lock);
+    if (ring->recording == number && ring->written > 0) {
+        size_t kept = ring->written < ring->capacity ? (size_t)ring->written : ring->capacity;
+        uint64_t oldest = ring->written - kept;
+        copy->events = gni_host_alloc(kept * sizeof *copy->events);
+        if (copy->events == NULL)
+            status = gni_error_host_memory(kept * sizeof *copy->events);
+        for (size_t i = 0; copy->events != NULL && i < kept; i++)
+            copy->events[i] = ring->events[(oldest + i) & (ring->capacity - 1)];
+        copy->count = kept;
+        *lost += oldest;
+    }
+    gni_lock_give(&ring->lock);
+    return status;
+}
+
+/* Of events at the same time frees come first: H1. */
+static bool is_before(const gn_history_event *event, const gn_history_event *other)
+{
+    if (event->time_ns != other->time_ns)
+        return event->time_ns < other->time_ns;
+    return other->kind == GN_HISTORY_ALLOC && event->kind != GN_HISTORY_ALLOC;
+}
+
+/* The copy whose next event is the oldest; NULL at the end. */
+static struct copy *copies_oldest(struct copy *copies, size_t count)
+{
+    struct copy *oldest = NULL;
+    for (size_t i = 0; i < count; i++) {
+        struct copy *copy = &copies[i];
+        if (copy->next < copy->count &&
+            (oldest == NULL ||
+             is_before(&copy->events[copy->next], &oldest->events[oldest->next])))
+            oldest = copy;
+    }
+    return oldest;
+}
+
+static size_t copies_merge(struct copy *copies, size_t count, gn_history_event *events,
+                           size_t capacity)
+{
+    size_t merged = 0, total = 0;
+    for (size_t i = 0; i < count; i++)
+        total += copies[i].count;
+    for (struct copy *copy; merged < capacity && (copy = copies_oldest(copies, count)) != NULL;)
+        events[merged++] = copy->events[copy->next++];
+    return total;
+}
+
+gn_status gn_history_read(gn_history_event *events, size_t capacity, size_t *count, uint64_t *lost)
+{
+    GN_CHECK_ARGUMENT(count != NULL && (events != NULL || capacity == 0), "NULL argument");
+    uint64_t number = atomic_load(&recording), forgotten = atomic_load(&lost_count);
+    gn_status status = GN_OK;
+    size_t ring_count = 0, i = 0;
+    gni_mutex_lock(&rings_mutex);
+    gni_list_each (link, &rings)
+        ring_count++;
+    struct copy *copies = gni_host_alloc(ring_count * sizeof *copies);
+    if (copies == NULL)
+        status = gni_error_host_memory(ring_count * sizeof *copies);
+    gni_list_each (link, &rings) {
+        if (status == GN_OK)
+            status = ring_copy(gni_container_of(link, struct ring, link), number, &copies[i++],
+                               &forgotten);
+    }
+    gni_mutex_unlock(&rings_mutex);
+    if (status == GN_OK) {
+        *count = copies_merge(copies, ring_count, events, capacity);
+        if (lost != NULL)
+            *lost = forgotten;
+    }
+    for (size_t k = 0; copies != NULL && k < ring_count; k++)
+        gni_host_free(copies[k].events);
+    gni_host_free(copies);
+    return status;
+}
+
+/* ---- annotations ---------------------------------------------------------------------------- */
+
+/* With the lock: the number of a name, or 0 with a status. */
+static gn_status name_intern(const char *name, uint32_t *number)
+{
+    uint64_t hash = gni_hash_bytes(name, strlen(name), 0);
+    for (void *found; (found = gni_map_find(&words.by_hash, hash)) != NULL; hash++) {
+        if (strcmp(words.names[(uintptr_t)found], name) == 0) {
+            *number = (uint32_t)(uintptr_t)found;
+            return GN_OK;
+        }
+    }
+    if (words.count == 0)
+        words.count = 1;
+    if (words.count >= words.capacity) {
+        size_t capacity = words.capacity > 0 ? 2 * words.capacity : 64;
+        char **names = gni_host_realloc(words.names, capacity * sizeof *names);
+        if (names == NULL)
+            return gni_error_host_memory(capacity * sizeof *names);
+        words.names = names;
+        words.capacity = capacity;
+    }
+    char *copy = gni_host_alloc(strlen(name) + 1);
+    if (copy == NULL)
+        return gni_error_host_memory(strlen(name) + 1);
+    gn_status status = gni_map_insert(&words.by_hash, hash, (void *)(uintptr_t)words.count);
+    if (status != GN_OK) {
+        gni_host_free(copy);
+        return status;
+    }
+    words.names[words.count] = strcpy(copy, name);
+    *number = (uint32_t)words.count++;
+    return GN_OK;
+}
+
+static gn_status name_get(const char *name, uint32_t *number)
+{
+    gni_lock_take(&words.lock);
+    gn_status status = name_intern(name, number);
+    gni_lock_give(&words.lock);
+    return status;
+}
+
+const char *gn_history_get_name(uint32_t annotation)
+{
+    const char *name = NULL;
+    if (annotation == 0)
+        return "";
+    gni_lock_take(&words.lock);
+    if (annotation < words.count)
+        name = words.names[annotation];
+    gni_lock_give(&words.lock);
+    return name;
+}
+
+static void annotation_note(gn_history_kind kind, uint32_t annotation)
+{
+    if (!has_events())
+        return;
+    gn_history_event event = event_make(kind, NULL);
+    event.annotation = annotation;
+    event_write(&event);
+}
+
+gn_status gn_history_mark(const char *name)
+{
+    uint32_t number;
+    GN_CHECK_ARGUMENT(name != NULL && strlen(name) < NAME_MOST, "the name is NULL or too long");
+    GN_TRY(name_get(name, &number));
+    annotation_note(GN_HISTORY_MARK, number);
+    return GN_OK;
+}
+
+gn_status gn_history_begin(const char *name)
+{
+    GN_CHECK_ARGUMENT(name != NULL, "the name is NULL");
+    if (thread.depth == NESTED_MOST)
+        return gni_error(GN_ERROR_OVERFLOW, "annotations are nested deeper than %d", NESTED_MOST);
+    char path[NAME_MOST];
+    const char *outer = gn_history_get_name(annotation_now());
+    size_t length = strlen(outer), added = strlen(name);
+    GN_CHECK_ARGUMENT(length + added + 2 <= sizeof path, "the name is too long");
+    memcpy(path, outer, length);
+    if (length > 0)
+        path[length++] = '/';
+    memcpy(path + length, name, added + 1);
+    uint32_t number;
+    GN_TRY(name_get(path, &number));
+    thread.annotations[thread.depth++] = number;
+    annotation_note(GN_HISTORY_BEGIN, number);
+    return GN_OK;
+}
+
+gn_status gn_history_end(void)
+{
+    GN_CHECK_ARGUMENT(thread.depth > 0, "no annotation has begun in this thread");
+    uint32_t number = thread.annotations[--thread.depth];
+    annotation_note(GN_HISTORY_END, number);
+    return GN_OK;
+}

@@ -1,0 +1,86 @@
+/*
+ * history.h: recording what happens to memory: for the memory manager itself.
+ *
+ * Invariants:
+ *   H1  an event of a block is recorded after its allocation and before its memory can be anyone else's: by
+ *       time, the events of an address alternate;
+ *   H2  a site is known for ever, and the code objects of its frames are kept;
+ *   H3  block->site names the allocation that it belongs to: a block that was freed and handed out again
+ *       while nothing was recorded has no site (gni_history_site).
+ *
+ * Lock order: the locks here come last; a user's interpreter is asked for frames outside of all locks.
+ */
+#ifndef GNI_MEMORY_HISTORY_H
+#define GNI_MEMORY_HISTORY_H
+
+#include "genesis/history.h"
+#include "memory/manager.h"
+
+enum gni_history_flag {
+    GNI_HISTORY_EVENTS = 1,
+    GNI_HISTORY_SITES = 2,
+};
+
+extern _Atomic(unsigned) gni_history_flags; /* of enum gni_history_flag */
+
+/* The one branch of whoever does not record. */
+static inline bool gni_history_is_on(void)
+{
+    return __builtin_expect(
+        atomic_load_explicit(&gni_history_flags, memory_order_relaxed) != 0, 0);
+}
+
+/* A block was handed out to the calling thread. Call it outside of all locks. */
+void gni_history_alloc(const gn_memory_manager *manager, gn_memory_block *block);
+
+/* A free that is about to happen, and has happened: the event of H1 has the time of the first. */
+struct gni_history_free {
+    gn_history_event event;
+};
+
+void gni_history_free_begin(struct gni_history_free *note, const gn_memory_manager *manager,
+                            const gn_memory_block *block);
+void gni_history_free_end(struct gni_history_free *note);
+
+/* A living block goes away with its region. */
+void gni_history_drop(const gn_memory_manager *manager, const gn_memory_block *block);
+
+/* A pending block is free. With the pool's lock. */
+void gni_history_free_completed(const gn_memory_manager *manager, const gn_memory_block *block);
+
+/* Memory came from the driver, or goes back. */
+void gni_history_segment(const gn_memory_manager *manager, const void *address, size_t nbytes,
+                         bool is_mapped);
+
+/* A request failed; outside of all locks. */
+void gni_history_out_of_memory(const gn_memory_manager *manager, size_t nbytes, size_t free_bytes);
+
+/* Where a living block was allocated, or 0; and how long ago, UINT64_MAX where that is not known. */
+uint32_t gni_history_site(const gn_memory_block *block, uint64_t *age_ns);
+
+/* The calling thread's stack as a site, or 0; for whoever allocates later, for somebody else. */
+uint32_t gni_history_capture(void);
+
+/* What the calling thread allocates has this site, until it is set to 0. */
+void gni_history_set_site(uint32_t site);
+
+/* ---- holders.c ------------------------------------------------------------------------------ */
+
+/* The sites that hold most, as a sentence; empty where nothing lives. Outside of all locks. */
+void gni_manager_holders(gn_memory_manager *manager, char *buffer, size_t size);
+
+/* Logs what lives, by site; how many blocks that is. */
+size_t gni_manager_report_leaks(gn_memory_manager *manager);
+
+/* ---- site.c --------------------------------------------------------------------------------- */
+
+/* How many frames of each kind a stack has from now on. */
+void gni_site_set_depth(unsigned python_frames, unsigned c_frames);
+
+/* Whether an address of code lies in this library. */
+bool gni_history_is_own(const void *code);
+
+/* A forked child, where other threads may have held the lock. */
+void gni_site_fork_child(void);
+
+#endif

@@ -1,0 +1,163 @@
+/*
+ * holders.c: who holds memory: living blocks by the site that allocated them.
+ */
+#include "memory/history.h"
+
+#include "base/host.h"
+#include "base/log.h"
+#include "base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HOLDERS_SHOWN = 5,
+    LEAKS_SHOWN = 20,
+    LINE_BYTES = 512,
+};
+
+struct holder {
+    uint32_t site;
+    uint64_t nbytes, count;
+};
+
+struct holders {
+    struct holder *items; /* owned */
+    size_t count, capacity;
+};
+
+static bool info_add(const gn_memory_info *info, void *context)
+{
+    struct holders *holders = context;
+    if (info->state != GN_MEMORY_LIVE)
+        return true;
+    if (holders->count == holders->capacity) {
+        size_t capacity = 2 * holders->capacity + 256;
+        struct holder *items = gni_host_realloc(holders->items, capacity * sizeof *items);
+        if (items == NULL)
+            return false;
+        holders->items = items;
+        holders->capacity = capacity;
+    }
+    holders->items[holders->count++] = (struct holder){info->site, info->requested, 1};
+    return true;
+}
+
+static int compare_sites(const void *one, const void *two)
+{
+    uint32_t a = ((const struct holder *)one)->site, b = ((const struct holder *)two)->site;
+    return (a > b) - (a < b);
+}
+
+static int compare_bytes(const void *one, const void *two)
+{
+    uint64_t a = ((const struct holder *)one)->nbytes, b = ((const struct holder *)two)->nbytes;
+    return (a < b) - (a > b);
+}
+
+/* Those of one site become one; the largest come first. */
+static void holders_gather(struct holders *holders)
+{
+    if (holders->count == 0)
+        return;
+    size_t kept = 0;
+    qsort(holders->items, holders->count, sizeof *holders->items, compare_sites);
+    for (size_t i = 1; i < holders->count; i++) {
+        struct holder *last = &holders->items[kept];
+        if (holders->items[i].site == last->site) {
+            last->nbytes += holders->items[i].nbytes;
+            last->count += holders->items[i].count;
+        } else {
+            holders->items[++kept] = holders->items[i];
+        }
+    }
+    holders->count = kept + 1;
+    qsort(holders->items, holders->count, sizeof *holders->items, compare_bytes);
+}
+
+static struct holders holders_find(gn_memory_manager *manager)
+{
+    struct holders holders = {0};
+    if (gn_memory_visit(manager, info_add, &holders) != GN_OK)
+        holders.count = 0;
+    holders_gather(&holders);
+    return holders;
+}
+
+void gni_manager_holders(gn_memory_manager *manager, char *buffer, size_t size)
+{
+    buffer[0] = '\0';
+    struct holders holders = holders_find(manager);
+    size_t used = 0;
+    for (size_t i = 0; i < holders.count && i < HOLDERS_SHOWN && used + 1 < size; i++) {
+        char place[LINE_BYTES];
+        const struct holder *holder = &holders.items[i];
+        (void)gn_history_describe(holder->site, place, sizeof place);
+        int length = snprintf(buffer + used, size - used, "%s%s in %llu blocks: %s",
+                              i == 0 ? " Largest holders: " : "; ",
+                              gni_size_text(holder->nbytes).text, (unsigned long long)holder->count,
+                              place[0] != '\0' ? place : "not traced");
+        used += length > 0 ? (size_t)length : 0;
+    }
+    gni_host_free(holders.items);
+}
+
+/* ---- at exit -------------------------------------------------------------------------------- */
+
+/* Asks the system's addr2line for "file:line"; false where there is none or it does not know. */
+static bool line_find(const char *file, uint64_t address, char *line, size_t size)
+{
+    char command[LINE_BYTES];
+    if (strchr(file, '\'') != NULL)
+        return false;
+    (void)snprintf(command, sizeof command, "addr2line -s -e '%s' 0x%llx 2>/dev/null", file,
+                   (unsigned long long)address);
+    FILE *output = popen(command, "r");
+    if (output == NULL)
+        return false;
+    bool is_read = fgets(line, (int)size, output) != NULL;
+    (void)pclose(output);
+    if (!is_read || line[0] == '?')
+        return false;
+    line[strcspn(line, " \n")] = '\0';
+    return true;
+}
+
+static void stack_print(uint32_t site)
+{
+    gn_history_frame frames[64];
+    size_t count = 0;
+    if (gn_history_get_stack(site, frames, 64, &count) != GN_OK)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        const char *file, *function;
+        char line[LINE_BYTES];
+        uint64_t address;
+        if (frames[i].offset >= 0 || gni_history_is_own(frames[i].code) ||
+            !gn_history_find_code(frames[i].code, &file, &function, &address))
+            continue;
+        bool has_line = line_find(file, address, line, sizeof line);
+        if (!has_line)
+            (void)snprintf(line, sizeof line, "%s+0x%llx", file, (unsigned long long)address);
+        gni_log(GNI_LOG_WARNING, "leak:     %s (%s)", function != NULL ? function : "?", line);
+    }
+}
+
+size_t gni_manager_report_leaks(gn_memory_manager *manager)
+{
+    struct holders holders = holders_find(manager);
+    size_t count = 0;
+    for (size_t i = 0; i < holders.count; i++) {
+        const struct holder *holder = &holders.items[i];
+        count += holder->count;
+        if (i >= LEAKS_SHOWN)
+            continue;
+        gni_log(GNI_LOG_WARNING, "leak: %s: %s in %llu blocks, allocated at%s",
+                gni_device_label(manager->device).text, gni_size_text(holder->nbytes).text,
+                (unsigned long long)holder->count, holder->site == 0 ? " a place not known" : "");
+        stack_print(holder->site);
+    }
+    gni_host_free(holders.items);
+    return count;
+}

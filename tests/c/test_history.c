@@ -1,0 +1,492 @@
+/*
+ * test_history.c: events, annotations, stacks and holders.
+ *
+ *     test_history [cpu | cuda]
+ */
+#include "pool_suite.h"
+
+#include "genesis/history.h"
+#include "memory/history.h"
+
+#include <pthread.h>
+
+struct suite suite;
+
+enum {
+    EVENTS = 1 << 16,
+};
+
+static gn_history_event events[EVENTS];
+
+static void start(size_t most, unsigned c_frames)
+{
+    CHECK_OK(gn_history_start(&(gn_history_options){.events_most = most, .c_frames = c_frames}));
+}
+
+static size_t read_all(uint64_t *lost)
+{
+    size_t count = 0;
+    CHECK_OK(gn_history_read(events, EVENTS, &count, lost));
+    CHECK(count <= EVENTS);
+    return count;
+}
+
+/* What is live by the events alone, and the reserved and pending bytes. */
+struct model {
+    uint64_t live, requested, reserved, pending, count;
+};
+
+static void model_step(struct model *model, const gn_history_event *event)
+{
+    switch (event->kind) {
+    case GN_HISTORY_ALLOC:
+        model->live += event->nbytes;
+        model->requested += event->requested;
+        model->count++;
+        break;
+    case GN_HISTORY_FREE_REQUESTED:
+        model->pending += event->nbytes; /* fall through */
+    case GN_HISTORY_FREE:
+        model->live -= event->nbytes;
+        model->requested -= event->requested;
+        model->count--;
+        break;
+    case GN_HISTORY_FREE_COMPLETED:
+        model->pending -= event->nbytes;
+        break;
+    case GN_HISTORY_SEGMENT_MAP:
+        model->reserved += event->nbytes;
+        break;
+    case GN_HISTORY_SEGMENT_UNMAP:
+        model->reserved -= event->nbytes;
+        break;
+    default:
+        break;
+    }
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+static void test_off(void)
+{
+    void *pointer;
+    gn_history_stop();
+    CHECK(!gn_history_is_on());
+    start(16, 0);
+    gn_history_stop();
+    CHECK_OK(gn_memory_alloc(suite.manager, 1000, NULL, &pointer));
+    block_free(pointer);
+    CHECK_U64(read_all(NULL), 0);
+}
+
+static void test_one_block(void)
+{
+    static const size_t sizes[] = {0, 1, 5000, 3 * MIB, 20 * MIB};
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        void *pointer;
+        start(1024, 0);
+        CHECK_OK(gn_memory_alloc(suite.manager, sizes[i], NULL, &pointer));
+        block_free(pointer);
+        uint64_t lost = 1;
+        size_t count = read_all(&lost), found = 0;
+        CHECK_U64(lost, 0);
+        for (size_t k = 0; k < count; k++) {
+            if (events[k].kind != GN_HISTORY_ALLOC && events[k].kind != GN_HISTORY_FREE)
+                continue;
+            CHECK(events[k].kind == (found == 0 ? GN_HISTORY_ALLOC : GN_HISTORY_FREE));
+            CHECK(events[k].address == (uintptr_t)pointer);
+            CHECK_U64(events[k].requested, sizes[i]);
+            CHECK(events[k].nbytes >= sizes[i]);
+            CHECK_U64(events[k].site, 0);
+            found++;
+        }
+        CHECK_U64(found, 2);
+        gn_history_stop();
+    }
+}
+
+/* A free that is refused leaves no event. */
+static void test_refused(void)
+{
+    void *pointer;
+    start(1024, 0);
+    CHECK_OK(gn_memory_alloc(suite.manager, 100, NULL, &pointer));
+    block_free(pointer);
+    size_t before = read_all(NULL);
+    CHECK_STATUS(gn_memory_free(suite.manager, pointer), GN_ERROR_DOUBLE_FREE);
+    CHECK_STATUS(gn_memory_free(suite.manager, &before), GN_ERROR_INVALID_POINTER);
+    CHECK_U64(read_all(NULL), before);
+    gn_history_stop();
+}
+
+enum {
+    LIVE = 64,
+    STEPS = 4000,
+};
+
+/* Random work; after each step what the events say is what the statistics say. */
+static void test_random(void)
+{
+    void *blocks[LIVE] = {0};
+    uint64_t state = 12345;
+    gn_stream *other;
+    CHECK_OK(gn_stream_create(suite.device, 0, 0, &other));
+    size_t released;
+    CHECK_OK(gn_memory_trim(suite.manager, 0, &released));
+    start(EVENTS, 0);
+    struct model model = {0};
+    size_t seen = 0;
+    gn_memory_statistics base = statistics_now();
+    model.reserved = base.reserved_bytes;
+    model.live = base.live_bytes;
+    model.requested = base.requested_bytes;
+    for (int step = 0; step < STEPS; step++) {
+        uint64_t number = check_random(&state);
+        void **block = &blocks[number % LIVE];
+        if (*block != NULL) {
+            if (number >> 32 & 1)
+                CHECK_OK(gn_memory_record_stream(suite.manager, *block, other));
+            block_free(*block);
+            *block = NULL;
+        } else {
+            size_t nbytes = (size_t)(number >> 40) % (size_t)(number % 7 == 0 ? 9 * MIB : 70000);
+            CHECK_OK(gn_memory_alloc(suite.manager, nbytes, number >> 33 & 1 ? NULL : other, block));
+        }
+        if (number % 512 == 0)
+            CHECK_OK(gn_memory_trim(suite.manager, 0, &released));
+        if (step % 64 != 0 && step + 1 < STEPS)
+            continue;
+        gn_memory_statistics now = statistics_now();
+        size_t count = read_all(NULL);
+        for (; seen < count; seen++)
+            model_step(&model, &events[seen]);
+        CHECK_U64(model.live, now.live_bytes);
+        CHECK_U64(model.requested, now.requested_bytes);
+        CHECK_U64(model.count + base.live_count, now.live_count);
+        CHECK_U64(model.reserved, now.reserved_bytes);
+        CHECK_U64(model.pending, now.pending_bytes);
+    }
+    for (int i = 0; i < LIVE; i++)
+        if (blocks[i] != NULL)
+            block_free(blocks[i]);
+    CHECK_OK(gn_device_synchronize(suite.device));
+    gn_stream_release(other);
+    gn_history_stop();
+}
+
+static void test_batch_and_request(void)
+{
+    static const size_t sizes[] = {100, 3 * MIB, 0, 7};
+    void *pointers[COUNT_OF(sizes)], *asked;
+    gn_memory_request *request;
+    start(1024, 4);
+    CHECK_OK(gn_memory_alloc_batch(suite.manager, COUNT_OF(sizes), sizes, NULL, pointers));
+    CHECK_OK(gn_memory_request_start(suite.manager, 5000, NULL, &request));
+    CHECK_OK(gn_memory_request_wait(request, &asked));
+    gn_memory_request_release(request);
+    size_t count = read_all(NULL), found = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (events[i].kind != GN_HISTORY_ALLOC)
+            continue;
+        bool is_batch = found < COUNT_OF(sizes);
+        CHECK(events[i].address == (uintptr_t)(is_batch ? pointers[found] : asked));
+        CHECK_U64(events[i].requested, is_batch ? sizes[found] : 5000);
+        CHECK(events[i].site != 0); /* of the caller, also for the worker's */
+        found++;
+    }
+    CHECK_U64(found, COUNT_OF(sizes) + 1);
+    for (size_t i = 0; i < COUNT_OF(sizes); i++)
+        block_free(pointers[i]);
+    block_free(asked);
+    gn_history_stop();
+}
+
+/* A full ring forgets the oldest, and says how many. */
+static void test_lost(void)
+{
+    void *pointer;
+    start(16, 0);
+    for (int i = 0; i < 100; i++) {
+        CHECK_OK(gn_memory_alloc(suite.manager, 64, NULL, &pointer));
+        block_free(pointer);
+    }
+    uint64_t lost = 0;
+    size_t count = read_all(&lost);
+    CHECK_U64(count, 16);
+    CHECK(lost >= 200 - 16); /* and memory that was obtained */
+    for (size_t i = 1; i < count; i++) {
+        CHECK(events[i].time_ns >= events[i - 1].time_ns);
+        CHECK_U64(events[i].number, events[i - 1].number + 1);
+    }
+    gn_history_stop();
+}
+
+static void test_limits(void)
+{
+    size_t count;
+    CHECK_STATUS(gn_history_start(NULL), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_history_start(&(gn_history_options){.c_frames = 65}), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(
+        gn_history_start(&(gn_history_options){.c_frames = 33, .python_frames = UINT32_MAX - 1}),
+        GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_history_start(&(gn_history_options){.events_most = SIZE_MAX}),
+                 GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_history_read(NULL, 0, NULL, NULL), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_history_get_stack(1u << 31, NULL, 0, &count), GN_ERROR_INVALID_VALUE);
+    CHECK(gn_history_get_name(1u << 31) == NULL);
+    CHECK_TEXT(gn_history_get_name(0), "");
+}
+
+/* Without memory for a ring events are lost, and nothing else happens. */
+static void test_host_memory_fails(void)
+{
+    for (long nth = 1; nth < 8; nth++) {
+        void *pointer;
+        start(1u << 15, 8); /* another capacity than before: the ring is made anew */
+        gni_host_fail_after(nth);
+        gn_status status = gn_memory_alloc(suite.manager, 300, NULL, &pointer);
+        gni_host_fail_after(-1);
+        if (status == GN_OK)
+            block_free(pointer);
+        uint64_t lost = 0;
+        (void)read_all(&lost);
+        gn_history_stop();
+        start(1u << 14, 8);
+    }
+    gn_history_stop();
+    POOL_CHECK();
+}
+
+/* ---- annotations ---------------------------------------------------------------------------- */
+
+static void test_annotations(void)
+{
+    void *pointer;
+    CHECK_STATUS(gn_history_end(), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_history_begin(NULL), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_history_mark(NULL), GN_ERROR_INVALID_VALUE);
+    start(1024, 0);
+    CHECK_OK(gn_history_begin("train"));
+    CHECK_OK(gn_history_begin("forward"));
+    CHECK_OK(gn_memory_alloc(suite.manager, 64, NULL, &pointer));
+    CHECK_OK(gn_history_end());
+    CHECK_OK(gn_history_mark("here"));
+    block_free(pointer);
+    CHECK_OK(gn_history_end());
+    size_t count = read_all(NULL), place = 0;
+    static const struct {
+        gn_history_kind kind;
+        const char *name;
+    } expected[] = {{GN_HISTORY_BEGIN, "train"},         {GN_HISTORY_BEGIN, "train/forward"},
+                    {GN_HISTORY_ALLOC, "train/forward"}, {GN_HISTORY_END, "train/forward"},
+                    {GN_HISTORY_MARK, "here"},           {GN_HISTORY_FREE, "train"},
+                    {GN_HISTORY_END, "train"}};
+    for (size_t i = 0; i < count; i++) {
+        if (events[i].kind == GN_HISTORY_SEGMENT_MAP)
+            continue;
+        CHECK(place < COUNT_OF(expected) && events[i].kind == expected[place].kind);
+        CHECK_TEXT(gn_history_get_name(events[i].annotation), expected[place].name);
+        place++;
+    }
+    CHECK_U64(place, COUNT_OF(expected));
+    gn_history_stop();
+    for (int i = 0; i < 64; i++)
+        CHECK_OK(gn_history_begin("x"));
+    CHECK_STATUS(gn_history_begin("x"), GN_ERROR_OVERFLOW);
+    for (int i = 0; i < 64; i++)
+        CHECK_OK(gn_history_end());
+    char name[2000];
+    memset(name, 'a', sizeof name);
+    name[sizeof name - 1] = '\0';
+    CHECK_STATUS(gn_history_begin(name), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_history_mark(name), GN_ERROR_INVALID_VALUE);
+}
+
+/* ---- stacks --------------------------------------------------------------------------------- */
+
+/* Two places, so that there are two sites. */
+static __attribute__((noinline)) void *allocate_here(size_t nbytes)
+{
+    void *pointer = NULL;
+    CHECK_OK(gn_memory_alloc(suite.manager, nbytes, NULL, &pointer));
+    return pointer;
+}
+
+static __attribute__((noinline)) void *allocate_there(size_t nbytes)
+{
+    void *pointer = allocate_here(nbytes);
+    CHECK(pointer != NULL);
+    return pointer;
+}
+
+struct sought {
+    const void *address;
+    gn_memory_info info;
+};
+
+static bool block_seek(const gn_memory_info *info, void *context)
+{
+    struct sought *sought = context;
+    if (info->address == sought->address)
+        sought->info = *info;
+    return true;
+}
+
+static gn_memory_info info_of(const void *pointer)
+{
+    struct sought sought = {.address = pointer};
+    CHECK_OK(gn_memory_visit(suite.manager, block_seek, &sought));
+    CHECK(sought.info.address == pointer);
+    return sought.info;
+}
+
+static void test_sites(void)
+{
+    void *before = allocate_here(64);
+    void *same[3], *others[2];
+    for (int i = 0; i < 3; i++)
+        same[i] = allocate_here(64);
+    for (int i = 0; i < 3; i++)
+        block_free(same[i]); /* from now on they come from the cache, all in the same way */
+    start(0, 12);            /* no events */
+    uint32_t sites[3];
+    volatile int turns = 3; /* one call, three times */
+    for (int i = 0; i < turns; i++) {
+        same[i] = allocate_here(64);
+        sites[i] = info_of(same[i]).site;
+    }
+    block_free(same[2]);
+    block_free(same[1]);
+    for (int i = 0; i < 2; i++)
+        others[i] = allocate_there(64);
+    CHECK_U64(read_all(NULL), 0);
+    gn_history_stop();
+    CHECK_U64(info_of(before).site, 0);
+    CHECK(info_of(before).age_ns == UINT64_MAX);
+    uint32_t site = info_of(same[0]).site;
+    CHECK(site != 0 && site == sites[1] && site == sites[2]);
+    CHECK(info_of(others[0]).site != site && info_of(others[1]).site != site);
+    CHECK(info_of(same[0]).age_ns < UINT64_C(60000000000));
+    gn_history_frame frames[64];
+    size_t count = 0;
+    CHECK_OK(gn_history_get_stack(site, frames, COUNT_OF(frames), &count));
+    CHECK(count >= 2 && count <= 12);
+    char text[256];
+    CHECK(strlen(gn_history_describe(site, text, sizeof text)) > 0);
+    CHECK_TEXT(gn_history_describe(0, text, sizeof text), "");
+    /* Handed out again while nothing is recorded: it does not belong to that site any more. */
+    block_free(same[0]);
+    void *again = allocate_here(64);
+    CHECK(again == same[0]);
+    CHECK_U64(info_of(again).site, 0);
+    block_free(again);
+    block_free(before);
+    block_free(others[0]);
+    block_free(others[1]);
+}
+
+static void test_holders(void)
+{
+    start(0, 12);
+    void *small = allocate_here(1000), *large[3];
+    for (int i = 0; i < 3; i++)
+        large[i] = allocate_there(10 * MIB);
+    void *none;
+    CHECK_STATUS(gn_memory_alloc(suite.manager, (size_t)1 << 46, NULL, &none),
+                 GN_ERROR_OUT_OF_MEMORY);
+    CHECK_DETAIL("Largest holders: ");
+    CHECK_DETAIL("1000 bytes in 1 blocks: ");
+    gn_history_stop();
+    block_free(small);
+    for (int i = 0; i < 3; i++)
+        block_free(large[i]);
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+enum {
+    THREADS = 4,
+    TURNS = 500,
+};
+
+static void *thread_run(void *unused)
+{
+    (void)unused;
+    CHECK_OK(gn_history_begin("worker"));
+    for (int i = 0; i < TURNS; i++)
+        block_free(allocate_here(256));
+    CHECK_OK(gn_history_end());
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    pthread_t threads[THREADS];
+    start(EVENTS, 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, thread_run, NULL) == 0);
+    for (int i = 0; i < 20; i++) { /* read while they write */
+        size_t count = read_all(NULL);
+        for (size_t k = 1; k < count; k++)
+            CHECK(events[k].time_ns >= events[k - 1].time_ns);
+    }
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    uint64_t lost = 1;
+    size_t count = read_all(&lost), allocs = 0, frees = 0;
+    for (size_t i = 0; i < count; i++) {
+        allocs += events[i].kind == GN_HISTORY_ALLOC;
+        frees += events[i].kind == GN_HISTORY_FREE;
+    }
+    CHECK_U64(lost, 0);
+    CHECK_U64(allocs, THREADS * TURNS);
+    CHECK_U64(frees, THREADS * TURNS);
+    gn_history_stop();
+    start(16, 0); /* their rings go */
+    CHECK_U64(read_all(NULL), 0);
+    gn_history_stop();
+}
+
+/* A child has a history of its own, whatever other threads were at. */
+static void forked(void *unused)
+{
+    (void)unused;
+    CHECK(!gn_history_is_on());
+    CHECK_U64(read_all(NULL), 0);
+    start(1024, 8);
+    CHECK_OK(gn_history_mark("child"));
+    CHECK_U64(read_all(NULL), 1);
+}
+
+static void test_fork(void)
+{
+    start(1024, 0);
+    CHECK_OK(gn_history_mark("parent"));
+    struct child_result result;
+    child_run(forked, NULL, &result);
+    CHECK(child_is_ok(&result));
+    CHECK_U64(read_all(NULL), 1);
+    gn_history_stop();
+}
+
+static void run(void)
+{
+    RUN(test_off);
+    RUN(test_one_block);
+    RUN(test_refused);
+    RUN(test_random);
+    RUN(test_batch_and_request);
+    RUN(test_lost);
+    RUN(test_limits);
+    RUN(test_host_memory_fails);
+    RUN(test_annotations);
+    RUN(test_sites);
+    RUN(test_holders);
+    RUN(test_threads);
+    RUN(test_fork);
+}
+
+int main(int argc, char **argv)
+{
+    return suite_main(argc, argv, run, NULL, 0);
+}
