@@ -97,6 +97,11 @@ typedef struct gn_history_frame {
 GN_API gn_status gn_history_get_stack(uint32_t site, gn_history_frame *frames, size_t capacity,
                                       size_t *count) GN_NODISCARD;
 
+/* The calling thread's stack as a site, and that site for what the thread allocates until it is set to 0:
+ * for those who ask on behalf of somebody else. 0 while no stacks are recorded. */
+GN_API uint32_t gn_history_capture(void);
+GN_API void gn_history_set_site(uint32_t site);
+
 /* The innermost frame of a site that is not the library's own, as text: "function (file:line)" as far as it
  * is known. Returns `buffer`; empty for site 0. */
 GN_API char *gn_history_describe(uint32_t site, char *buffer, size_t size);

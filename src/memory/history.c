@@ -66,7 +66,7 @@ static pthread_key_t thread_key;
 /* What a thread is at. */
 static _Thread_local struct {
     struct ring *ring;
-    uint32_t site; /* gni_history_set_site() */
+    uint32_t site; /* gn_history_set_site() */
     unsigned depth;
     uint32_t annotations[NESTED_MOST]; /* the innermost is the last */
 } thread;
@@ -195,21 +195,26 @@ static uint64_t block_stream(const gn_memory_block *block)
     return block->heap != NULL ? block->heap->key : 0;
 }
 
-void gni_history_set_site(uint32_t site)
+void gn_history_set_site(uint32_t site)
 {
     thread.site = site;
 }
 
+uint32_t gn_history_capture(void)
+{
+    if (!(atomic_load_explicit(&gni_history_flags, memory_order_relaxed) & GNI_HISTORY_SITES))
+        return 0;
+    return thread.site != 0 ? thread.site : gni_site_capture();
+}
+
 void gni_history_alloc(const gn_memory_manager *manager, gn_memory_block *block)
 {
-    unsigned flags = atomic_load_explicit(&gni_history_flags, memory_order_relaxed);
     gn_history_event event = event_make(GN_HISTORY_ALLOC, manager);
-    if (flags & GNI_HISTORY_SITES)
-        event.site = thread.site != 0 ? thread.site : gni_history_capture();
+    event.site = gn_history_capture();
     atomic_store_explicit(&block->site, block->number << 32 | event.site, memory_order_relaxed);
     atomic_store_explicit(&block->born_ms, (uint32_t)(event.time_ns / 1000000),
                           memory_order_relaxed);
-    if (!(flags & GNI_HISTORY_EVENTS))
+    if (!has_events())
         return;
     event.address = (uintptr_t)block->address;
     event.nbytes = block->nbytes;
@@ -283,8 +288,7 @@ void gni_history_out_of_memory(const gn_memory_manager *manager, size_t nbytes, 
     gn_history_event event = event_make(GN_HISTORY_OUT_OF_MEMORY, manager);
     event.requested = nbytes;
     event.nbytes = free_bytes;
-    if (atomic_load_explicit(&gni_history_flags, memory_order_relaxed) & GNI_HISTORY_SITES)
-        event.site = gni_history_capture();
+    event.site = gn_history_capture();
     event_write(&event);
 }
 

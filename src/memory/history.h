@@ -58,12 +58,6 @@ void gni_history_out_of_memory(const gn_memory_manager *manager, size_t nbytes, 
 /* Where a living block was allocated, or 0; and how long ago, UINT64_MAX where that is not known. */
 uint32_t gni_history_site(const gn_memory_block *block, uint64_t *age_ns);
 
-/* The calling thread's stack as a site, or 0; for whoever allocates later, for somebody else. */
-uint32_t gni_history_capture(void);
-
-/* What the calling thread allocates has this site, until it is set to 0. */
-void gni_history_set_site(uint32_t site);
-
 /* ---- holders.c ------------------------------------------------------------------------------ */
 
 /* The sites that hold most, as a sentence; empty where nothing lives. Outside of all locks. */
@@ -76,6 +70,9 @@ size_t gni_manager_report_leaks(gn_memory_manager *manager);
 
 /* How many frames of each kind a stack has from now on. */
 void gni_site_set_depth(unsigned python_frames, unsigned c_frames);
+
+/* The calling thread's stack as a site; 0 where none is known. */
+uint32_t gni_site_capture(void);
 
 /* Whether an address of code lies in this library. */
 bool gni_history_is_own(const void *code);

@@ -67,10 +67,10 @@ static void request_free(gn_memory_request *request)
 static void request_run(gn_memory_request *request)
 {
     void *pointer = NULL;
-    gni_history_set_site(request->site);
+    gn_history_set_site(request->site);
     gn_status status =
         gn_memory_alloc(request->manager, request->nbytes, request->stream, &pointer);
-    gni_history_set_site(0);
+    gn_history_set_site(0);
     char detail[sizeof request->detail];
     (void)snprintf(detail, sizeof detail, "%s", status != GN_OK ? gn_error_detail() : "");
     gn_stream *stream = request->stream; /* let go when a forked child would not use it any more */
@@ -164,7 +164,7 @@ gn_status gn_memory_request_start(gn_memory_manager *manager, size_t nbytes, gn_
     request->nbytes = nbytes;
     request->stream = gn_stream_retain(stream);
     request->shutdown_count = gni_shutdown_count();
-    request->site = gni_history_is_on() ? gni_history_capture() : 0;
+    request->site = gni_history_is_on() ? gn_history_capture() : 0;
     if (stream->kind == GNI_STREAM_PER_THREAD) { /* for the worker it would be another stream */
         request_run(request);
         *out = request;

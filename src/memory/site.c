@@ -211,7 +211,7 @@ static uint32_t intern(const gn_history_frame *frames, size_t count, size_t pyth
     return number;
 }
 
-uint32_t gni_history_capture(void)
+uint32_t gni_site_capture(void)
 {
     gn_history_frame frames[FRAMES_MOST];
     const gn_history_interpreter *python = atomic_load(&interpreter);

@@ -224,6 +224,9 @@ static int module_exec(PyObject *module)
         stream_classes_init(module, state) < 0 || manager_class_init(module, state) < 0 ||
         memory_classes_init(module, state) < 0)
         return -1;
+    history_init();
+    if (PyModule_AddFunctions(module, history_functions) < 0)
+        return -1;
     return PyModule_AddStringConstant(module, "__version__", gn_version());
 }
 

@@ -70,6 +70,17 @@ PyObject *error_raise(const struct module_state *state, gn_status status);
         Py_END_ALLOW_THREADS;       \
     } while (0)
 
+/* The same for one that allocates: Python's frames are looked at before the lock is let go. */
+#define CALL_ALLOCATING(status, call)              \
+    do {                                           \
+        bool is_recorded = gn_history_is_on();     \
+        if (is_recorded)                           \
+            gn_history_set_site(gn_history_capture()); \
+        CALL_UNLOCKED(status, call);               \
+        if (is_recorded)                           \
+            gn_history_set_site(0);                \
+    } while (0)
+
 /* METH_KEYWORDS functions have another type than the table's field; this is CPython's own way. */
 #define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 
@@ -174,6 +185,10 @@ PyObject *manager_blocks(PyObject *self, PyObject *unused);
 PyObject *manager_get_config(PyObject *self, PyObject *unused);
 PyObject *manager_set_config(PyObject *self, PyObject *arguments, PyObject *keywords);
 PyObject *manager_compact(PyObject *self, PyObject *unused);
+
+/* The history of events: python_history.c. */
+extern PyMethodDef history_functions[];
+void history_init(void);
 
 /* Requests, blocks by handle and graph pools: python_memory_objects.c. */
 int memory_classes_init(PyObject *module, struct module_state *state);

@@ -179,7 +179,7 @@ static PyObject *memory_allocate(struct module_state *state, struct manager_entr
     if (nbytes <= SMALL_BYTES && entry->is_quick)
         status = gn_memory_alloc(manager, nbytes, stream, &pointer);
     else
-        CALL_UNLOCKED(status, gn_memory_alloc(manager, nbytes, stream, &pointer));
+        CALL_ALLOCATING(status, gn_memory_alloc(manager, nbytes, stream, &pointer));
     return status == GN_OK ? PyLong_FromVoidPtr(pointer) : error_raise(state, status);
 }
 
@@ -275,7 +275,7 @@ static PyObject *manager_allocate_block(PyObject *self, PyObject *const *argumen
         return NULL;
     gn_memory_block *block;
     gn_status status;
-    CALL_UNLOCKED(status, gn_memory_block_alloc(own->manager, nbytes, stream, &block));
+    CALL_ALLOCATING(status, gn_memory_block_alloc(own->manager, nbytes, stream, &block));
     return status == GN_OK ? block_to_python(own->state, block) : error_raise(own->state, status);
 }
 
@@ -331,6 +331,12 @@ static PyObject *manager_get_device(PyObject *self, void *unused)
     gn_device *device = gn_memory_manager_get_device(manager_of(self)->manager);
     return device_to_python(manager_of(self)->state, gn_device_get_type(device),
                             gn_device_get_index(device));
+}
+
+static PyObject *manager_get_number(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong((long)gn_memory_manager_get_number(manager_of(self)->manager));
 }
 
 static PyObject *manager_get_policy(PyObject *self, void *unused)
@@ -410,6 +416,7 @@ static PyMethodDef manager_methods[] = {
 
 static PyGetSetDef manager_getset[] = {
     {"device", manager_get_device, NULL, "The device whose memory this is.", NULL},
+    {"number", manager_get_number, NULL, "Which manager it is in the history.", NULL},
     {"policy", manager_get_policy, NULL,
      "How requests are met: \"virtual\", \"pool\" or \"direct\".", NULL},
     {"is_pinned", manager_get_is_pinned, NULL,

@@ -60,7 +60,7 @@ PyObject *manager_allocate_batch(PyObject *self, PyObject *const *arguments,
     if (pointers == NULL)
         PyErr_NoMemory();
     else if (count > 0)
-        CALL_UNLOCKED(status, gn_memory_alloc_batch(own->manager, count, sizes, stream, pointers));
+        CALL_ALLOCATING(status, gn_memory_alloc_batch(own->manager, count, sizes, stream, pointers));
     if (status != GN_OK)
         error_raise(own->state, status);
     else if (pointers != NULL)
@@ -110,7 +110,7 @@ PyObject *manager_allocate_async(PyObject *self, PyObject *const *arguments, Py_
         return NULL;
     gn_memory_request *request;
     gn_status status;
-    CALL_UNLOCKED(status, gn_memory_request_start(own->manager, nbytes, stream, &request));
+    CALL_ALLOCATING(status, gn_memory_request_start(own->manager, nbytes, stream, &request));
     return status == GN_OK ? request_to_python(own->state, request)
                            : error_raise(own->state, status);
 }

@@ -133,12 +133,15 @@ static PyObject *info_to_python(const gn_memory_info *info)
         [GN_MEMORY_GLOBAL_CACHED] = "global_cached",
     };
 #define NUMBER(name, value) #name, (unsigned long long)(value)
-    return Py_BuildValue("{sKsKsKsKsKsKsssKsK}", NUMBER(segment_id, info->segment_id),
+    return Py_BuildValue("{sKsKsKsKsKsKsssKsKsKsN}", NUMBER(segment_id, info->segment_id),
                          NUMBER(segment_address, (uintptr_t)info->segment_address),
                          NUMBER(segment_bytes, info->segment_bytes),
                          NUMBER(address, (uintptr_t)info->address), NUMBER(nbytes, info->nbytes),
                          NUMBER(requested, info->requested), "state", states[info->state],
-                         NUMBER(stream_id, info->stream_id), NUMBER(number, info->number));
+                         NUMBER(stream_id, info->stream_id), NUMBER(number, info->number),
+                         NUMBER(site, info->site), "age_ns",
+                         info->age_ns == UINT64_MAX ? Py_NewRef(Py_None)
+                                                    : PyLong_FromUnsignedLongLong(info->age_ns));
 #undef NUMBER
 }
 
