@@ -129,6 +129,19 @@ GN_API gn_status gn_memory_request_query(gn_memory_request *request) GN_NODISCAR
 GN_API gn_status gn_memory_request_wait(gn_memory_request *request, void **pointer) GN_NODISCARD;
 GN_API void gn_memory_request_release(gn_memory_request *request);
 
+/* ---- being told --------------------------------------------------------------------------- */
+
+/*
+ * Called when what a manager has reserved rises above the threshold, once for each crossing, and after each
+ * request that failed; in the thread that did it, outside of all locks. It may use the manager.
+ */
+typedef void (*gn_memory_callback)(gn_memory_manager *manager, bool is_out_of_memory,
+                                   void *context);
+
+/* The threshold is a fraction of what the manager may take. A NULL callback removes the one before. */
+GN_API gn_status gn_memory_set_callback(gn_memory_manager *manager, double threshold,
+                                        gn_memory_callback callback, void *context) GN_NODISCARD;
+
 /* ---- configuration -------------------------------------------------------------------------- */
 
 typedef enum gn_memory_strategy {

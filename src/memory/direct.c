@@ -176,6 +176,7 @@ static void statistics_add(struct gni_direct *direct, const struct direct_block 
     statistics->live_bytes += block->base.requested;
     statistics->live_count++;
     statistics->reserved_bytes = statistics->live_bytes;
+    gni_watch_note(direct->manager, statistics->reserved_bytes);
     peaks_raise(statistics);
     gni_assert(statistics->live_count == gni_map_count(&direct->blocks) + direct->freeing); /* D3 */
 }
@@ -191,6 +192,7 @@ static void statistics_remove(struct gni_direct *direct, const struct direct_blo
     statistics->live_bytes -= block->base.requested;
     statistics->live_count--;
     statistics->reserved_bytes = statistics->live_bytes;
+    gni_watch_note(direct->manager, statistics->reserved_bytes);
 }
 
 /* ---- allocating ----------------------------------------------------------------------------- */

@@ -126,14 +126,17 @@ OUTLINE gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_strea
     GN_CHECK_ARGUMENT(manager != NULL, "manager must not be NULL");
     if (!gni_size_is_possible(nbytes))
         return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device", nbytes);
-    if (!atomic_load_explicit(&manager->is_direct, memory_order_relaxed))
-        return gni_pool_alloc(manager->pool, nbytes, stream, is_exported, block);
-    GN_TRY(gni_manager_stream(manager, &stream));
     gn_status status;
-    int calls = 0;
-    do
-        status = gni_direct_alloc(manager->direct, nbytes, stream, block);
-    while (status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(manager->pool, nbytes, &calls));
+    if (!atomic_load_explicit(&manager->is_direct, memory_order_relaxed)) {
+        status = gni_pool_alloc(manager->pool, nbytes, stream, is_exported, block);
+    } else {
+        GN_TRY(gni_manager_stream(manager, &stream));
+        int calls = 0;
+        do
+            status = gni_direct_alloc(manager->direct, nbytes, stream, block);
+        while (status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(manager->pool, nbytes, &calls));
+    }
+    gni_watch_after(manager, status);
     return status;
 }
 

@@ -108,6 +108,8 @@ static inline gn_memory_block *gni_fit_search(gn_memory_block *first, size_t nby
  * few, the lower address among equals. It stays in the index. NULL if there is none. */
 static inline gn_memory_block *gni_fit_best(const struct gni_fit *fit, size_t nbytes)
 {
+    if (fit->nbytes < nbytes) /* there may not even be a class for it */
+        return NULL;
     /* In its own class a block may be too small; in every higher one all are large enough. */
     unsigned class = gni_class_down(nbytes >> GNI_GRAIN_SHIFT);
     gn_memory_block *found = gni_fit_search(fit->lists[class], nbytes);

@@ -231,6 +231,7 @@ gn_status gni_manager_create(gn_device *device, bool is_pinned, const char *poli
     manager->device = device;
     manager->is_pinned = is_pinned;
     manager->number = UINT8_MAX;
+    atomic_init(&manager->watch.threshold, UINT64_MAX);
     bool is_direct = strcmp(policy, "direct") == 0;
     atomic_init(&manager->is_direct, is_direct);
     /* The pool is there in any case: the policy can be changed. */
@@ -382,8 +383,11 @@ gn_status gn_memory_alloc_batch(gn_memory_manager *manager, size_t count, const 
     GN_TRY(gni_manager_stream(manager, &stream));
     if (count == 0)
         return GN_OK;
-    if (!atomic_load(&manager->is_direct))
-        return gni_pool_alloc_batch(manager->pool, count, sizes, stream, pointers);
+    if (!atomic_load(&manager->is_direct)) {
+        gn_status status = gni_pool_alloc_batch(manager->pool, count, sizes, stream, pointers);
+        gni_watch_after(manager, status);
+        return status;
+    }
     void **made = gni_host_alloc(count * sizeof *made);
     if (made == NULL)
         return gni_error_host_memory(count * sizeof *made);
@@ -395,6 +399,7 @@ gn_status gn_memory_alloc_batch(gn_memory_manager *manager, size_t count, const 
     if (status == GN_OK)
         memcpy(pointers, made, count * sizeof *made);
     gni_host_free(made);
+    gni_watch_after(manager, status);
     return status;
 }
 
@@ -413,7 +418,9 @@ gn_status gn_memory_warm_up(gn_memory_manager *manager, size_t count, const size
                              counts[i], sizes[i]);
     if (atomic_load(&manager->is_direct))
         return GN_OK; /* there is no cache to fill */
-    return gni_pool_warm_up(manager->pool, count, sizes, counts);
+    gn_status status = gni_pool_warm_up(manager->pool, count, sizes, counts);
+    gni_watch_after(manager, status);
+    return status;
 }
 
 /* ---- configuration -------------------------------------------------------------------------- */

@@ -17,11 +17,21 @@
 #include "genesis/memory.h"
 
 #include "base/error.h"
+#include "base/lock.h"
 #include "device/device.h"
 #include "memory/block.h"
 
 struct gni_pool;
 struct gni_direct;
+
+/* Who wants to know of the manager's memory: watch.c. */
+struct gni_watch {
+    struct gni_lock lock; /* of callback and context */
+    gn_memory_callback callback;
+    void *context;
+    _Atomic(uint64_t) threshold; /* in bytes; UINT64_MAX: nobody's */
+    atomic_bool is_above, is_due;
+};
 
 struct gn_memory_manager {
     gn_device *device;
@@ -29,6 +39,7 @@ struct gn_memory_manager {
     uint8_t number; /* among those that gn_memory_manager_get() gives, from 0; others have 255 */
     struct gni_pool *pool;
     _Atomic(struct gni_direct *) direct; /* NULL until it is needed */
+    struct gni_watch watch;
     atomic_bool is_direct;               /* the policy in force; else pool or virtual */
 };
 
@@ -45,6 +56,26 @@ uint64_t gni_shutdown_count(void);
 
 /* Frees everything that lives in a manager, and gives all its memory back. */
 gn_status gni_manager_clear(gn_memory_manager *manager) GN_NODISCARD;
+
+/* ---- watch.c -------------------------------------------------------------------------------- */
+
+/* So much is reserved now. Under any lock. */
+void gni_watch_note(gn_memory_manager *manager, uint64_t reserved);
+
+/* Calls back if that is due; outside of all locks. */
+void gni_watch_tell(gn_memory_manager *manager, bool is_out_of_memory);
+
+static inline bool gni_watch_is_due(const gn_memory_manager *manager)
+{
+    return __builtin_expect(atomic_load_explicit(&manager->watch.is_due, memory_order_relaxed), 0);
+}
+
+/* After a call that may have obtained memory, or failed to. */
+static inline void gni_watch_after(gn_memory_manager *manager, gn_status status)
+{
+    if (gni_watch_is_due(manager) || status == GN_ERROR_OUT_OF_MEMORY)
+        gni_watch_tell(manager, status == GN_ERROR_OUT_OF_MEMORY);
+}
 
 /* ---- direct.c ------------------------------------------------------------------------------- */
 

@@ -78,6 +78,7 @@ static void reserved_add(struct gni_pool *pool, const void *address, size_t nbyt
     if (gni_history_is_on())
         gni_history_segment(pool->manager, address, nbytes, true);
     pool->reserved_bytes += nbytes;
+    gni_watch_note(pool->manager, pool->reserved_bytes);
     if (pool->reserved_bytes > pool->reserved_peak)
         pool->reserved_peak = pool->reserved_bytes;
     pool->counts.driver_alloc_count++;
@@ -89,6 +90,7 @@ static void reserved_remove(struct gni_pool *pool, const void *address, size_t n
     if (gni_history_is_on())
         gni_history_segment(pool->manager, address, nbytes, false);
     pool->reserved_bytes -= nbytes;
+    gni_watch_note(pool->manager, pool->reserved_bytes);
     pool->counts.driver_free_count++;
 }
 

@@ -637,9 +637,65 @@ static void test_options(void)
 
 /* ---- the program ---------------------------------------------------------------------------- */
 
+/* ---- being told ----------------------------------------------------------------------------- */
+
+struct told {
+    int crossings, failures;
+};
+
+static void tell(gn_memory_manager *manager, bool is_out_of_memory, void *context)
+{
+    struct told *told = context;
+    void *pointer;
+    *(is_out_of_memory ? &told->failures : &told->crossings) += 1;
+    /* It may use the manager, and fail at it. */
+    CHECK_STATUS(gn_memory_free(manager, &pointer), GN_ERROR_INVALID_POINTER);
+    CHECK_OK(gn_memory_alloc(manager, 100, NULL, &pointer));
+    CHECK_OK(gn_memory_free(manager, pointer));
+}
+
+static void test_callback(void)
+{
+    struct told told = {0};
+    void *pointer;
+    pool_empty();
+    CHECK_STATUS(gn_memory_set_callback(suite.manager, 1.5, tell, &told), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_memory_set_callback(suite.manager, 0.0 / 0.0, tell, &told),
+                 GN_ERROR_INVALID_VALUE);
+    limit_set(256 * MIB);
+    CHECK_OK(gn_memory_set_callback(suite.manager, 0.5, tell, &told));
+    CHECK_U64((uint64_t)told.crossings, 0);
+    void *small = block_make(100 * MIB);
+    CHECK_U64((uint64_t)told.crossings, 0);
+    for (int i = 1; i <= 3; i++) {
+        void *large = block_make(100 * MIB);
+        CHECK_U64((uint64_t)told.crossings, (uint64_t)i);
+        block_free(large);
+        block_free(block_make(100 * MIB)); /* from the cache: no crossing */
+        CHECK_U64((uint64_t)told.crossings, (uint64_t)i);
+        CHECK_OK(gn_memory_trim(suite.manager, 0, NULL));
+    }
+    CHECK_STATUS(gn_memory_alloc(suite.manager, 200 * MIB, NULL, &pointer), GN_ERROR_OUT_OF_MEMORY);
+    CHECK_DETAIL("out of memory"); /* not the callback's own failure */
+    CHECK_U64((uint64_t)told.failures, 1);
+    void *again = block_make(120 * MIB);
+    int before = told.crossings;
+    CHECK_OK(gn_memory_set_callback(suite.manager, 0.25, tell, &told)); /* above it already */
+    CHECK_U64((uint64_t)told.crossings, (uint64_t)before + 1);
+    CHECK_OK(gn_memory_set_callback(suite.manager, 0, NULL, NULL));
+    block_free(small);
+    block_free(again);
+    pool_empty();
+    block_free(block_make(200 * MIB));
+    CHECK_U64((uint64_t)told.crossings, (uint64_t)before + 1);
+    limit_set(UINT64_MAX);
+    pool_empty();
+}
+
 static void run(void)
 {
     standard = config_now();
+    RUN(test_callback);
     RUN(test_bad_values);
     RUN(test_memory_fraction);
     RUN(test_cache_bytes);
