@@ -11,7 +11,7 @@
 #include <pthread.h>
 
 enum {
-    DETAIL_LENGTH_MAX = 1023, /* error.c keeps 1024 bytes with the zero */
+    DETAIL_LENGTH_MAX = 4095, /* error.c keeps 4096 bytes with the zero */
 };
 
 /* ---- statuses ------------------------------------------------------------------------------- */
@@ -56,7 +56,7 @@ static void test_status_unknown(void)
 
 static void test_detail_is_cut(void)
 {
-    char text[3000];
+    char text[6000];
     for (size_t length = DETAIL_LENGTH_MAX - 2; length < sizeof text; length += length / 16) {
         memset(text, 'x', length);
         text[length] = '\0';
