@@ -212,32 +212,40 @@ class Recording:
         return len(self.data) // EVENT.size
 
     def __iter__(self) -> Iterator[Event]:
-        return map(self._event, EVENT.iter_unpack(self.data))
+        return self._events(EVENT.iter_unpack(self.data))
 
     def __getitem__(self, index: int) -> Event:
         count = len(self)
         if not -count <= index < count:
             raise IndexError(f"there are {count} events, not {index}")
-        return self._event(EVENT.unpack_from(self.data, index % count * EVENT.size))
+        row = EVENT.unpack_from(self.data, index % count * EVENT.size)
+        return next(self._events(iter((row,))))
 
     def __repr__(self) -> str:
         return f"<Recording of {', '.join(self.devices) or 'nothing'}: {len(self)} events>"
 
-    def _event(self, row: tuple[int, ...]) -> Event:
-        time_ns, address, size, requested, stream, site, annotation, thread, kind, device, no = row
-        return Event(
-            time_ns,
-            KIND_NAMES[kind] if kind < len(KIND_NAMES) else "unknown",
-            self.device_name(device),
-            address,
-            size,
-            requested,
-            stream,
-            self.frames(site),
-            self.annotation_name(annotation),
-            thread,
-            no,
-        )
+    def _events(self, rows: Iterator[tuple[int, ...]]) -> Iterator[Event]:
+        # Tables instead of calls: this runs a million times.
+        kinds = [*KIND_NAMES, *["unknown"] * (256 - len(KIND_NAMES))]
+        devices = [self.device_name(index) for index in range(256)]
+        frames, names, make = self.frames, self.annotation_name, Event._make
+        for row in rows:
+            time_ns, address, size, requested, stream, site, name, thread, kind, device, no = row
+            yield make(
+                (
+                    time_ns,
+                    kinds[kind],
+                    devices[device],
+                    address,
+                    size,
+                    requested,
+                    stream,
+                    frames(site) if site else (),
+                    names(name) if name else "",
+                    thread,
+                    no,
+                )
+            )
 
     # ---- tables ---------------------------------------------------------------------------------
 
@@ -405,25 +413,10 @@ def _is_byte(wanted: int) -> bytes:
     return bytes(value == wanted for value in range(256))
 
 
-def _lifetime(
-    born: tuple[int, tuple[int, ...]], end: int | None, last: int | None
-) -> Lifetime:
+def _lifetime(born: tuple[int, tuple[int, ...]], end: int | None, last: int | None) -> Lifetime:
     first, row = born
-    time_ns, address, size, requested, stream, site, annotation, thread, _, device, _ = row
-    return Lifetime(
-        address,
-        size,
-        requested,
-        stream,
-        site,
-        annotation,
-        thread,
-        time_ns,
-        end,
-        device,
-        first,
-        last,
-    )
+    # The fields of an event from address to thread are those of a lifetime, in the same order.
+    return Lifetime._make((*row[1:8], row[0], end, row[9], first, last))
 
 
 def _older(row: tuple[int, ...], last: int) -> Lifetime:

@@ -12,8 +12,10 @@ What its readers demand, and what is done for it:
 2. A free is a pair, free_requested and free_completed; one right after the other is "at once".
 3. The size of an entry is what was requested. What the block takes is in our own ``block_size``,
    only where it differs.
-4. Integers are exact up to 2**53 in browsers: addresses, sizes and microseconds are below that.
-5. device_traces[n] belongs to CUDA device n; the CPU's come after the last of them.
+4. Browsers refuse texts of more than 512 MB: JSON has stacks for allocations and not for frees, and
+   in a long recording only their innermost frames. A pickle, which has each stack once, keeps all.
+5. Integers are exact up to 2**53 in browsers: addresses, sizes and microseconds are below that.
+6. device_traces[n] belongs to CUDA device n; the CPU's come after the last of them.
 
 A file is text of one entry a line, or a pickle of plain types. Pickles come from others: reading
 one refuses everything that could run code.
@@ -25,8 +27,10 @@ import gc
 import json
 import os
 import pickle
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import compress, islice
 from typing import IO, Any
 
 from genesis._recording import (
@@ -45,9 +49,11 @@ from genesis._recording import (
 )
 
 STATES = {"live": "active_allocated", "pending": "active_pending_free"}
+FREES = (FREE, FREE_REQUESTED, FREE_COMPLETED)
 STAGES = {ANNOTATION_BEGIN: "START", ANNOTATION_END: "END", MARK: "MARK"}
 SMALL_SEGMENT_BYTES = 2 << 20  # PyTorch's: a segment of more is "large"
 CHUNK_ENTRIES = 20_000  # that are put together before they are written
+JSON_STACK_BYTES = 200 << 20  # that the stacks of a JSON file may take
 
 
 class SnapshotError(ValueError):
@@ -278,7 +284,13 @@ def _dict_entries(layout: _Layout, slot: int) -> Iterator[dict[str, Any]]:
             entry["frames"] = layout.frames_of(site)
         yield entry
         if kind == FREE:
-            yield {**entry, "action": "free_completed"}
+            yield {
+                "action": "free_completed",
+                "addr": address,
+                "size": requested,
+                "stream": stream,
+                "time_us": entry["time_us"],
+            }
 
 
 def _text_entries(layout: _Layout, slot: int) -> Iterator[str]:
@@ -289,15 +301,19 @@ def _text_entries(layout: _Layout, slot: int) -> Iterator[str]:
     }
     completed = heads[FREE_COMPLETED]
     unix_ns = recording.unix_ns
+    frames = _json_frames(layout)
     tails: dict[tuple[int, int, int], str] = {}
     for row in recording.rows():
         time_ns, address, size, requested, stream, site, annotation, thread, kind, own, _ = row
         if own != device or kind not in heads:
             continue
+        if kind in FREES:
+            site = 0
         tail = tails.get((site, annotation, thread))
         if tail is None:
-            tail = tails[site, annotation, thread] = _tail(layout, site, annotation, thread)
-        if kind == SEGMENT_MAP or kind == SEGMENT_UNMAP:
+            name = recording.annotation_name(annotation)
+            tail = tails[site, annotation, thread] = _tail(name, thread, frames[site])
+        if kind in (SEGMENT_MAP, SEGMENT_UNMAP):
             requested = size
         elif kind == OUT_OF_MEMORY:
             tail = f',"device_free":{size}{tail}'
@@ -305,25 +321,46 @@ def _text_entries(layout: _Layout, slot: int) -> Iterator[str]:
             tail = f',"block_size":{size}{tail}'
         middle = (
             f'{address},"size":{requested},"stream":{stream}'
-            f',"time_us":{(unix_ns + time_ns) // 1000}{tail}'
+            f',"time_us":{(unix_ns + time_ns) // 1000}'
         )
         if kind == FREE:
-            yield f"{heads[kind]}{middle},\n{completed}{middle}"
+            yield f"{heads[kind]}{middle}{tail},\n{completed}{middle}}}"
         else:
-            yield heads[kind] + middle
+            yield f"{heads[kind]}{middle}{tail}"
 
 
-def _tail(layout: _Layout, site: int, annotation: int, thread: int) -> str:
+def _tail(name: str, thread: int, frames: str) -> str:
     """The end of an entry: what many entries have in common."""
-    parts: dict[str, Any] = {}
-    if annotation:
-        parts["user_metadata"] = layout.recording.annotation_name(annotation)
+    text = f',"user_metadata":{json.dumps(name)}' if name else ""
     if thread:
-        parts["thread"] = thread
-    if site:
-        parts["frames"] = layout.frames_of(site)
-    text = json.dumps(parts, separators=(",", ":"))
-    return "," + text[1:] if parts else "}"
+        text += f',"thread":{thread}'
+    return text + (f',"frames":[{frames}]}}' if frames else "}")
+
+
+def _json_frames(layout: _Layout) -> list[str]:
+    """The stack of each site as text, with as many frames as there is room for."""
+    recording = layout.recording
+    counts = Counter(compress(recording.column("site").tolist(), _has_stack(recording)))
+    texts = [[json.dumps(f, separators=(",", ":")) for f in site] for site in layout.frames]
+    depth = max(map(len, texts), default=0)
+    while depth > 1 and _stack_bytes(texts, counts, depth) > JSON_STACK_BYTES:
+        depth -= 1
+    return [",".join(site[:depth]) for site in texts]
+
+
+def _has_stack(recording: Recording) -> bytes:
+    """For each event, whether JSON has its stack."""
+    return bytes(recording.column("kind")).translate(
+        bytes(kind not in FREES for kind in range(256))
+    )
+
+
+def _stack_bytes(texts: list[list[str]], counts: Counter[int], depth: int) -> int:
+    return sum(
+        count * sum(len(text) + 1 for text in texts[site][:depth])
+        for site, count in counts.items()
+        if site < len(texts)
+    )
 
 
 def to_torch(recording: Recording) -> dict[str, Any]:
@@ -380,8 +417,6 @@ def _write_json(recording: Recording, file: IO[bytes]) -> None:
 
 
 def _chunks(entries: Iterator[str]) -> Iterator[list[str]]:
-    from itertools import islice
-
     while chunk := list(islice(entries, CHUNK_ENTRIES)):
         yield chunk
 

@@ -6,6 +6,8 @@ type is one SnapshotError that says where.
 
 from __future__ import annotations
 
+import struct
+from operator import itemgetter
 from typing import Any
 
 from genesis._recording import (
@@ -176,17 +178,12 @@ class _Reader:
         return {slot: index for index, slot in enumerate(sorted(used))}
 
     def _start_us(self) -> int:
-        times = [
-            _number(entry, "time_us")
-            for entries in (*self.traces, self.external)
-            for entry in entries
-            if "time_us" in entry
-        ]
-        return min(times, default=0)
+        """The time of the first entry. Those of a list are in order, so its first will do."""
+        firsts = [entries[0] for entries in (*self.traces, self.external) if entries]
+        return min((_number(entry, "time_us", 0) for entry in firsts), default=0)
 
     def _time_ns(self, entry: dict[str, Any]) -> int:
-        time_ns = _number(entry, "time_us", self.unix_us) * 1000 - self.unix_ns
-        return min(max(0, time_ns), WORD_MOST - 1)
+        return max(0, _number(entry, "time_us", self.unix_us) * 1000 - self.unix_ns)
 
     # ---- blocks ----
 
@@ -229,22 +226,18 @@ class _Reader:
             if entry.get("action") == "alloc" and isinstance(entry.get("addr"), int)
         }
 
-    def _size(self, entry: dict[str, Any], key: tuple[int, int], is_last: bool) -> int:
-        """What the block of an entry takes."""
-        requested = _number(entry, "size", 0)
-        if "block_size" in entry:
-            return _number(entry, "block_size")
+    def _size(self, requested: int, key: tuple[int, int], is_last: bool) -> int:
+        """What a block takes that does not say so itself."""
         if self.is_own:
             return requested
         if is_last and key in self.taken:
             return self.taken[key]
-        return min(max(-(-requested // PYTORCH_UNIT), 1) * PYTORCH_UNIT, WORD_MOST - PYTORCH_UNIT)
+        return max(-(-requested // PYTORCH_UNIT), 1) * PYTORCH_UNIT
 
     def _trace(self, slot: int) -> list[tuple[int, ...]]:
         rows = []
-        device, trace = self.device_of[slot], self.traces[slot]
-        last_alloc = self._last_alloc(slot)
-        folded = -1
+        trace, last_alloc = self.traces[slot], self._last_alloc(slot)
+        folded, time_ns = -1, 0
         for index, entry in enumerate(trace):
             action = entry.get("action")
             kind = ACTIONS.get(action) if isinstance(action, str) else None
@@ -255,30 +248,50 @@ class _Reader:
                 continue
             if kind == FREE_REQUESTED and _is_completed_next(trace, index):
                 kind, folded = FREE, index + 1
-            address = _number(entry, "addr", 0)
-            requested = _number(entry, "size", 0)
-            if kind == OUT_OF_MEMORY:
-                address, size = 0, _number(entry, "device_free", 0)
-            elif kind in (SEGMENT_MAP, SEGMENT_UNMAP):
-                size, requested = requested, 0
-            else:
-                is_last = index >= last_alloc.get(address, 0)
-                size = self._size(entry, (device, address), is_last)
-            rows.append(
-                (
-                    self._time_ns(entry),
-                    address,
-                    size,
-                    requested,
-                    _number(entry, "stream", 0),
-                    self.tables.site(entry),
-                    self.tables.annotation(entry.get("user_metadata")),
-                    _number(entry, "thread", 0) & 0xFFFF,
-                    kind,
-                    device,
-                )
-            )
+            try:
+                row = self._row(entry, kind, self.device_of[slot], last_alloc, index)
+            except (TypeError, OverflowError, ValueError) as error:
+                raise SnapshotError(f"entry {index} of device {slot}: {error}") from None
+            if row[0] < time_ns:  # the order of the list is what counts
+                row = (time_ns, *row[1:])
+            time_ns = row[0]
+            rows.append(row)
         return rows
+
+    def _row(
+        self,
+        entry: dict[str, Any],
+        kind: int,
+        device: int,
+        last_alloc: dict[int, int],
+        index: int,
+    ) -> tuple[int, ...]:
+        """An entry as an event without its number; what does not fit is found when it is packed."""
+        get = entry.get
+        address, requested = get("addr", 0), get("size", 0)
+        if kind == OUT_OF_MEMORY:
+            address, size = 0, get("device_free", 0)
+        elif kind in (SEGMENT_MAP, SEGMENT_UNMAP):
+            size, requested = requested, 0
+        else:
+            size = get("block_size")
+            if size is None:
+                is_last = index >= last_alloc.get(address, 0)
+                size = self._size(requested, (device, address), is_last)
+        time_us, name, frames = get("time_us"), get("user_metadata"), get("frames")
+        time_ns = 0 if time_us is None else int(time_us) * 1000 - self.unix_ns
+        return (
+            time_ns if time_ns > 0 else 0,
+            address,
+            size,
+            requested,
+            get("stream", 0),
+            self.tables.site(entry) if frames else 0,
+            self.tables.annotation(name) if name else 0,
+            get("thread", 0),
+            kind,
+            device,
+        )
 
     def _marks(self) -> list[tuple[int, ...]]:
         rows = []
@@ -305,9 +318,23 @@ class _Reader:
         for slot in self.device_of:
             if slot < len(self.traces):
                 rows += self._trace(slot)
-        rows.sort(key=lambda row: row[0])
+        rows.sort(key=itemgetter(0))
         pack = EVENT.pack
-        return b"".join([pack(*row, index & 0xFFFFFFFF) for index, row in enumerate(rows)])
+        try:
+            return b"".join([pack(*row, index & 0xFFFFFFFF) for index, row in enumerate(rows)])
+        except struct.error:
+            raise SnapshotError(f"a number does not fit: {_misfit(rows)}") from None
+
+
+def _misfit(rows: list[tuple[int, ...]]) -> str:
+    """The first field that cannot be packed, for the message."""
+    names = ("time", "addr", "size", "size", "stream", "frames", "user_metadata", "thread")
+    for row in rows:
+        for name, value in zip(names, row, strict=False):
+            most = 1 << 16 if name == "thread" else WORD_MOST
+            if not isinstance(value, int) or not 0 <= value < most:
+                return f"{name} is {value!r:.60}"
+    return "in an event"
 
 
 def _is_completed_next(trace: list[dict[str, Any]], index: int) -> bool:
