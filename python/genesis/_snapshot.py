@@ -260,28 +260,28 @@ def _dict_entries(layout: _Layout, slot: int) -> Iterator[dict[str, Any]]:
     """The trace of a device as dicts. _text_entries() writes the same as text."""
     recording, device, actions = layout.recording, layout.slots[slot], _actions(layout, slot)
     unix_ns = recording.unix_ns
+    tails: dict[tuple[int, int, int], dict[str, Any]] = {}
     for row in recording.rows():
         time_ns, address, size, requested, stream, site, annotation, thread, kind, own, _ = row
         if own != device or kind not in actions:
             continue
-        is_segment = kind in (SEGMENT_MAP, SEGMENT_UNMAP)
-        entry: dict[str, Any] = {
+        tail = tails.get((site, annotation, thread))
+        if tail is None:
+            tail = tails[site, annotation, thread] = _dict_tail(layout, site, annotation, thread)
+        entry = {
             "action": actions[kind],
             "addr": address,
-            "size": size if is_segment else requested,
+            "size": requested,
             "stream": stream,
             "time_us": (unix_ns + time_ns) // 1000,
+            **tail,
         }
         if kind == OUT_OF_MEMORY:
             entry["device_free"] = size
-        elif size != entry["size"]:
+        elif kind in (SEGMENT_MAP, SEGMENT_UNMAP):
+            entry["size"] = size
+        elif size != requested:
             entry["block_size"] = size
-        if annotation:
-            entry["user_metadata"] = recording.annotation_name(annotation)
-        if thread:
-            entry["thread"] = thread
-        if site:
-            entry["frames"] = layout.frames_of(site)
         yield entry
         if kind == FREE:
             yield {
@@ -291,6 +291,18 @@ def _dict_entries(layout: _Layout, slot: int) -> Iterator[dict[str, Any]]:
                 "stream": stream,
                 "time_us": entry["time_us"],
             }
+
+
+def _dict_tail(layout: _Layout, site: int, annotation: int, thread: int) -> dict[str, Any]:
+    """What many entries have in common."""
+    tail: dict[str, Any] = {}
+    if annotation:
+        tail["user_metadata"] = layout.recording.annotation_name(annotation)
+    if thread:
+        tail["thread"] = thread
+    if site:
+        tail["frames"] = layout.frames_of(site)
+    return tail
 
 
 def _text_entries(layout: _Layout, slot: int) -> Iterator[str]:
