@@ -298,7 +298,7 @@ class Recording:
 
     # ---- bytes over time ------------------------------------------------------------------------
 
-    def _end(self, device: int) -> tuple[int, int, int, int]:
+    def end_bytes(self, device: int) -> tuple[int, int, int, int]:
         """Live, requested, pending and reserved bytes of a device at the end."""
         live = requested = pending = 0
         for block in self.blocks:
@@ -326,7 +326,7 @@ class Recording:
         columns = []
         starts = []
         changes = ((_LIVE, sizes), (_LIVE, asked), (_PENDING, sizes), (_RESERVED, sizes))
-        for end, (table, amounts) in zip(self._end(device), changes, strict=True):
+        for end, (table, amounts) in zip(self.end_bytes(device), changes, strict=True):
             deltas = list(map(mul, amounts, array("b", kinds.translate(table))))
             starts.append(end - sum(deltas))
             column = list(accumulate(deltas, initial=starts[-1]))
