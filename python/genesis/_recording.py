@@ -275,8 +275,8 @@ class Recording:
         frames = self.frames(site)
         for frame in frames:
             if frame.filename.endswith(".py"):
-                return str(frame)
-        return str(frames[0]) if frames else "not known"
+                return " ".join(str(frame).split())
+        return " ".join(str(frames[0]).split()) if frames else "not known"
 
     def span_ns(self) -> tuple[int, int]:
         """The times of the first and the last event; zeros where there is none."""
@@ -440,3 +440,80 @@ def _oldest(block: dict[str, Any]) -> Lifetime:
         None,
         None,
     )
+
+
+# ---- the end, where only events are known -------------------------------------------------------
+
+
+def blocks_from_events(data: bytes, devices: set[int]) -> list[dict[str, Any]]:
+    """What ``blocks`` of some devices must be at the end if nothing was there at the beginning.
+
+    A block outside of every segment that was seen has one of its own, of no bytes: how much was
+    reserved for it is not known.
+    """
+    held: dict[tuple[int, int], tuple[str, tuple[int, ...]]] = {}
+    segments: dict[tuple[int, int], int] = {}
+    for row in EVENT.iter_unpack(data):
+        kind, key = row[8], (row[9], row[1])
+        if row[9] not in devices or not ALLOC <= kind <= SEGMENT_UNMAP:
+            continue
+        if kind == ALLOC:
+            held[key] = ("live", row)
+        elif kind == FREE_REQUESTED and key in held:
+            held[key] = ("pending", held[key][1])
+        elif kind in (FREE, FREE_COMPLETED):
+            held.pop(key, None)
+        elif kind == SEGMENT_MAP:
+            segments[key] = row[2]
+        elif kind == SEGMENT_UNMAP:
+            segments.pop(key, None)
+    return _tile(held, segments)
+
+
+def _tile(
+    held: dict[tuple[int, int], tuple[str, tuple[int, ...]]], segments: dict[tuple[int, int], int]
+) -> list[dict[str, Any]]:
+    """Blocks in their segments, and what is idle between them."""
+    blocks: list[dict[str, Any]] = []
+    waiting = sorted(held)
+    place = 0
+    for (device, start), size in sorted(segments.items()):
+        while place < len(waiting) and waiting[place] < (device, start):
+            blocks.append(_held_block(*held[waiting[place]], waiting[place][1], 0))
+            place += 1
+        at, end = start, start + size
+        while place < len(waiting) and waiting[place] < (device, end):
+            key = waiting[place]
+            if key[1] > at:
+                blocks.append(_idle_block(device, at, key[1] - at, start, size))
+            blocks.append(_held_block(*held[key], start, size))
+            at = key[1] + blocks[-1]["nbytes"]
+            place += 1
+        if at < end:
+            blocks.append(_idle_block(device, at, end - at, start, size))
+    return blocks + [_held_block(*held[key], key[1], 0) for key in waiting[place:]]
+
+
+def _held_block(
+    state: str, row: tuple[int, ...], segment_address: int, segment_bytes: int
+) -> dict[str, Any]:
+    return {
+        "address": row[1],
+        "nbytes": row[2],
+        "requested": row[3],
+        "state": state,
+        "stream_id": row[4],
+        "segment_id": segment_address,
+        "segment_address": segment_address,
+        "segment_bytes": segment_bytes,
+        "number": 0,
+        "device": row[9],
+        "site": row[5],
+    }
+
+
+def _idle_block(
+    device: int, address: int, size: int, segment_address: int, segment_bytes: int
+) -> dict[str, Any]:
+    row = (0, address, size, 0, 0, 0, 0, 0, 0, device)
+    return _held_block("global_cached", row, segment_address, segment_bytes)

@@ -1,4 +1,4 @@
-"""Recorded allocations once more, through this allocator: what would have happened?
+"""Recorded allocations once more, through this allocator, to see what would have happened.
 
 A trace is PyTorch's snapshot or ours, or RMM's log (Thread,Time,Action,Pointer,Size,Stream). One
 device's allocations and frees are sent, in their order, to a process of its own that has the
@@ -14,6 +14,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import struct
 import subprocess
 import sys
 from array import array
@@ -28,10 +29,12 @@ from genesis._recording import (
     SEGMENT_MAP,
     SEGMENT_UNMAP,
     Recording,
+    blocks_from_events,
 )
 from genesis._snapshot import SnapshotError, load
 
 CSV_HEAD = ["Thread", "Time", "Action", "Pointer", "Size", "Stream"]
+CSV_ACTIONS = {"allocate": ALLOC, "free": FREE, "allocate failure": OUT_OF_MEMORY}
 STEP_ITEMS = 3
 STEPS_AT_ONCE = 1 << 16
 GIB = 1 << 30
@@ -167,7 +170,6 @@ def read_recording(path: str) -> Recording:
 
 
 def _read_csv(path: str) -> Recording:
-    live: dict[int, tuple[int, int]] = {}
     rows: list[bytes] = []
     ignored = 0
     with open(path, newline="", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
@@ -175,54 +177,26 @@ def _read_csv(path: str) -> Recording:
         next(lines)
         for number, line in enumerate(lines, 2):
             try:
-                _, _, action, pointer, size_text, stream_text = line
-                address = 0 if pointer == "(nil)" else int(pointer, 16)
-                size, stream = int(size_text), int(stream_text, 0)
-                kind = _csv_kind(action, address, size, stream, live)
-                row = (number * 1000, address, size, size, stream, 0, 0, 0, kind or 0, 0, number)
-                packed = EVENT.pack(*row)
-            except Exception:
+                kind, row = _csv_row(number, line)
+            except (ValueError, struct.error):
                 raise SnapshotError(f"line {number} cannot be read") from None
             if kind is None:
                 ignored += 1
             else:
-                rows.append(packed)
-    return Recording(
-        b"".join(rows),
-        devices=["cuda:0"],
-        blocks=[_csv_block(address, *one) for address, one in live.items()],
-        ignored=ignored,
-    )
+                rows.append(row)
+    data = b"".join(rows)
+    blocks = blocks_from_events(data, {0})
+    return Recording(data, devices=["cuda:0"], blocks=blocks, ignored=ignored)
 
 
-def _csv_kind(
-    action: str, address: int, size: int, stream: int, live: dict[int, tuple[int, int]]
-) -> int | None:
-    """The kind of a line; keeps account of what is live."""
-    if action == "allocate":
-        live[address] = (size, stream)
-        return ALLOC
-    if action == "free":
-        live.pop(address, None)
-        return FREE
-    return OUT_OF_MEMORY if action == "allocate failure" else None
-
-
-def _csv_block(address: int, size: int, stream: int) -> dict[str, Any]:
-    """What is live at the end; the log knows nothing of segments."""
-    return {
-        "address": address,
-        "nbytes": size,
-        "requested": size,
-        "state": "live",
-        "stream_id": stream,
-        "segment_id": 0,
-        "segment_address": 0,
-        "segment_bytes": 0,
-        "number": 0,
-        "device": 0,
-        "site": 0,
-    }
+def _csv_row(number: int, line: list[str]) -> tuple[int | None, bytes]:
+    _, _, action, pointer, size_text, stream_text = line
+    address = 0 if pointer == "(nil)" else int(pointer, 16)
+    size, stream = int(size_text), int(stream_text, 0)
+    kind = CSV_ACTIONS.get(action)
+    free_bytes = 0 if kind == OUT_OF_MEMORY else size
+    row = (number * 1000, address, free_bytes, size, stream, 0, 0, 0, kind or 0, 0, number)
+    return kind, EVENT.pack(*row)
 
 
 # ---- the other process --------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from genesis._recording import (
     SNAPSHOT,
     Frame,
     Recording,
+    blocks_from_events,
 )
 from genesis._snapshot import SnapshotError
 
@@ -351,13 +352,16 @@ def read(snapshot: dict[str, Any]) -> Recording:
     """The recording that a snapshot holds."""
     reader = _Reader(snapshot)
     data = reader.data()
+    # A snapshot without segments, or one that was cut out of another, says nothing of its end.
+    unknown = set(reader.device_of.values()) - {block["device"] for block in reader.blocks}
+    blocks = reader.blocks + (blocks_from_events(data, unknown) if unknown else [])
     statistics = reader.own.get("statistics")
     return Recording(
         data,
         reader.tables.sites,
         reader.tables.annotations,
         [reader.names[slot] for slot in reader.device_of],
-        reader.blocks,
+        blocks,
         _number(reader.own, "lost", 0),
         reader.unix_ns,
         statistics if isinstance(statistics, dict) else {},
