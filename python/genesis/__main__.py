@@ -1,4 +1,8 @@
-"""``python -m genesis info``: versions, devices, memory, driver and libraries, for people."""
+"""The command line.
+
+``python -m genesis info`` shows versions, devices, memory, driver and libraries, for people;
+``python -m genesis memory`` shows, compares, draws and replays snapshots of memory.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,11 @@ import glob
 import os
 import platform
 import site
+import sys
 import sysconfig
 
 import genesis
-from genesis import _C
+from genesis import _C, _memory_cli
 from genesis._memory import format_size
 
 
@@ -80,14 +85,21 @@ def info_lines() -> list[str]:
     return lines
 
 
-def main() -> None:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m genesis", description=__doc__)
+def main() -> int:
+    """The command line; gives the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m genesis", description="Genesis: information, and snapshots of memory."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="versions, devices, memory, driver and libraries")
-    parser.parse_args()
+    memory = commands.add_parser("memory", help="snapshots of memory: show, diff, html, replay")
+    _memory_cli.add_commands(memory)
+    arguments = parser.parse_args()
+    if arguments.command == "memory":
+        return _memory_cli.run(arguments)
     print("\n".join(info_lines()))
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
