@@ -99,6 +99,9 @@ GN_API gn_status gn_memory_block_alloc(gn_memory_manager *manager, size_t nbytes
                                        gn_memory_block **block) GN_NODISCARD;
 GN_API gn_status gn_memory_block_free(gn_memory_block *block) GN_NODISCARD;
 GN_API void *gn_memory_block_get_address(gn_memory_block *block);
+
+/* The same for whoever only compares addresses: the block may still be moved together with others. */
+GN_API void *gn_memory_block_peek_address(const gn_memory_block *block);
 GN_API size_t gn_memory_block_get_size(const gn_memory_block *block); /* as it was asked for */
 
 /* ---- many, and ahead of time ---------------------------------------------------------------- */

@@ -284,6 +284,11 @@ void *gn_memory_block_get_address(gn_memory_block *block)
     return block->address;
 }
 
+void *gn_memory_block_peek_address(const gn_memory_block *block)
+{
+    return block->address;
+}
+
 size_t gn_memory_block_get_size(const gn_memory_block *block)
 {
     return block->requested;

@@ -193,6 +193,6 @@ void history_init(void);
 /* Requests, blocks by handle and graph pools: python_memory_objects.c. */
 int memory_classes_init(PyObject *module, struct module_state *state);
 PyObject *request_to_python(struct module_state *state, gn_memory_request *request);
-PyObject *block_to_python(struct module_state *state, gn_memory_block *block);
+PyObject *block_to_python(struct module_state *state, gn_memory_block *block, bool is_host);
 
 #endif

@@ -261,6 +261,13 @@ static PyObject *manager_record_stream(PyObject *self, PyObject *const *argument
                          gn_memory_record_stream(own->manager, (void *)(uintptr_t)address, stream));
 }
 
+/* Whether the processor can look into its memory. */
+static bool entry_is_host(const struct manager_entry *entry)
+{
+    gn_device *device = gn_memory_manager_get_device(entry->manager);
+    return entry->is_pinned || gn_device_get_type(device) == GN_DEVICE_CPU;
+}
+
 static PyObject *manager_allocate_block(PyObject *self, PyObject *const *arguments,
                                         Py_ssize_t count, PyObject *keywords)
 {
@@ -276,7 +283,7 @@ static PyObject *manager_allocate_block(PyObject *self, PyObject *const *argumen
     gn_memory_block *block;
     gn_status status;
     CALL_ALLOCATING(status, gn_memory_block_alloc(own->manager, nbytes, stream, &block));
-    return status == GN_OK ? block_to_python(own->state, block) : error_raise(own->state, status);
+    return status == GN_OK ? block_to_python(own->state, block, entry_is_host(own->entry)) : error_raise(own->state, status);
 }
 
 /* ---- out of memory -------------------------------------------------------------------------- */

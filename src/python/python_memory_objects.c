@@ -128,6 +128,8 @@ static PyType_Spec request_spec = {
 
 struct block_object {
     PyObject_HEAD gn_memory_block *block; /* NULL when it was freed */
+    bool is_host;                         /* the processor can read and write it */
+    int view_count;                       /* buffers that look at it */
 };
 
 static struct block_object *block_of(PyObject *object)
@@ -135,15 +137,16 @@ static struct block_object *block_of(PyObject *object)
     return (struct block_object *)object;
 }
 
-PyObject *block_to_python(struct module_state *state, gn_memory_block *block)
+PyObject *block_to_python(struct module_state *state, gn_memory_block *block, bool is_host)
 {
     PyObject *made = object_alloc((PyTypeObject *)state->block_class);
-    gn_status status = GN_OK;
-    if (made != NULL)
-        block_of(made)->block = block;
-    else
-        status = gn_memory_block_free(block);
-    (void)status;
+    if (made == NULL) {
+        gn_status status = gn_memory_block_free(block);
+        (void)status;
+        return NULL;
+    }
+    block_of(made)->block = block;
+    block_of(made)->is_host = is_host;
     return made;
 }
 
@@ -170,6 +173,10 @@ static PyObject *block_free(PyObject *self, PyObject *unused)
     gn_memory_block *block = block_get(self);
     if (block == NULL)
         return NULL;
+    if (block_of(self)->view_count > 0) {
+        PyErr_SetString(PyExc_BufferError, "views of the block are alive; nothing was changed");
+        return NULL;
+    }
     block_of(self)->block = NULL;
     return none_or_raise(self, gn_memory_block_free(block));
 }
@@ -188,6 +195,37 @@ static PyObject *block_get_nbytes(PyObject *self, void *unused)
     return block != NULL ? PyLong_FromSize_t(gn_memory_block_get_size(block)) : NULL;
 }
 
+static int block_get_buffer(PyObject *self, Py_buffer *view, int flags)
+{
+    view->obj = NULL;
+    gn_memory_block *block = block_get(self);
+    if (block == NULL)
+        return -1;
+    if (!block_of(self)->is_host) {
+        PyErr_SetString(PyExc_BufferError, "the block is in a device's memory");
+        return -1;
+    }
+    if (PyBuffer_FillInfo(view, self, gn_memory_block_get_address(block),
+                          (Py_ssize_t)gn_memory_block_get_size(block), 0, flags) < 0)
+        return -1;
+    block_of(self)->view_count++;
+    return 0;
+}
+
+static void block_release_buffer(PyObject *self, Py_buffer *view)
+{
+    (void)view;
+    block_of(self)->view_count--;
+}
+
+/* Where it is, for whoever only compares: its memory may still be moved together. */
+static PyObject *block_get_place(PyObject *self, void *unused)
+{
+    (void)unused;
+    gn_memory_block *block = block_of(self)->block;
+    return PyLong_FromVoidPtr(block != NULL ? gn_memory_block_peek_address(block) : NULL);
+}
+
 static PyMethodDef block_methods[] = {
     {"free", block_free, METH_NOARGS,
      "free($self, /)\n--\n\nFrees the block now; otherwise it goes with the object."},
@@ -198,11 +236,13 @@ static PyGetSetDef block_getset[] = {
     {"address", block_get_address, NULL,
      "Where it is. Once asked for, compact() leaves its memory where it is.", NULL},
     {"nbytes", block_get_nbytes, NULL, "Its size, as it was asked for.", NULL},
+    {"_place", block_get_place, NULL, "Where it is, to compare; 0 when it was freed.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
 static const char block_doc[] =
     "A block of memory that is known by this object, and freed with it.\n\n"
+    "One in the host's memory can be looked at: memoryview(block).\n\n"
     "Examples\n--------\n"
     ">>> from genesis._C import MemoryManager\n"
     ">>> block = MemoryManager(\"cpu\").allocate_block(1000)\n"
@@ -215,6 +255,8 @@ static PyType_Slot block_slots[] = {
     {Py_tp_dealloc, block_dealloc},
     {Py_tp_methods, block_methods},
     {Py_tp_getset, block_getset},
+    {Py_bf_getbuffer, block_get_buffer},
+    {Py_bf_releasebuffer, block_release_buffer},
     {0, NULL},
 };
 
