@@ -12,6 +12,8 @@ Examples
 
 from __future__ import annotations
 
+from os import environ
+
 from genesis import cpu, cuda
 from genesis._C import (
     DeviceLostError,
@@ -26,6 +28,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from genesis import memory_profiler
+    from genesis._leaks import Leak, Leaks, leak_scope
     from genesis.ndarray.cuda_memory_manager import CUDAMemoryManager
 
     memory_manager: CUDAMemoryManager
@@ -35,14 +39,80 @@ __all__ = [
     "InvalidDeviceError",
     "OutOfMemoryError",
     "__version__",
+    "check_memory_leaks",
     "cpu",
     "cuda",
     "detailed_memory_stats",
     "device",
     "empty_cache",
+    "enable_memory_debugging",
+    "enable_memory_profiling",
     "memory_pressure",
     "memory_stats",
 ]
+
+
+def enable_memory_profiling(enabled: bool = True) -> None:
+    """Record what happens to memory from now on, or stop doing so.
+
+    Look at it with :mod:`genesis.memory_profiler`: ``get_report()`` and ``get_timeline()``.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.enable_memory_profiling(True)
+    >>> genesis.enable_memory_profiling(False)
+    """
+    from genesis import memory_profiler
+
+    if enabled:
+        memory_profiler.start()
+    else:
+        memory_profiler.stop()
+
+
+def enable_memory_debugging(
+    enabled: bool = True, report_at_exit: bool = False, stacks: str = "python"
+) -> None:
+    """Remember where each block is allocated, so that leaks can be found.
+
+    Parameters
+    ----------
+    report_at_exit : bool
+        Whether blocks that nobody owns are reported on standard error when the program ends.
+    stacks : str
+        ``"python"``, or ``"all"`` for the frames of C as well, which costs some microseconds each.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.enable_memory_debugging(True)
+    >>> address = genesis.memory_manager.allocate_memory(1000)
+    >>> [leak.size for leak in genesis.check_memory_leaks()]
+    [1000]
+    >>> genesis.memory_manager.free_memory(address)
+    >>> genesis.check_memory_leaks()
+    []
+    >>> genesis.enable_memory_debugging(False)
+    """
+    from genesis import _leaks
+
+    _leaks.enable(enabled, report_at_exit, stacks)
+
+
+def check_memory_leaks() -> Leaks:
+    """List the blocks that were allocated since debugging was enabled, and are alive.
+
+    Returns
+    -------
+    list of Leak
+        Each has ``size``, ``location`` (``"file:line (function)"``), ``address``, ``stack``, ``age``
+        in seconds, ``device`` and ``held_by``; ``summary()`` of the list groups them by place. For a
+        part of a program there is ``genesis.leak_scope()``.
+    """
+    from genesis import _leaks
+
+    return _leaks.check()
 
 
 def __getattr__(name: str) -> Any:
@@ -51,8 +121,22 @@ def __getattr__(name: str) -> Any:
         from genesis.ndarray.cuda_memory_manager import get_memory_manager
 
         return get_memory_manager()
+    if name == "memory_profiler":  # these are for those who look for something: not at each import
+        from importlib import import_module
+
+        return import_module("genesis.memory_profiler")
+    if name in ("Leak", "leak_scope"):
+        from genesis import _leaks
+
+        return getattr(_leaks, name)
     raise AttributeError(f"module 'genesis' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "memory_manager"})
+    return sorted({*globals(), "Leak", "leak_scope", "memory_manager", "memory_profiler"})
+
+
+if "trace" in environ.get("GENESIS_DEBUG", "").split(","):
+    from genesis import _leaks
+
+    _leaks.report_at_exit()

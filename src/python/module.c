@@ -243,8 +243,10 @@ static int module_exec(PyObject *module)
         visit((state)->out_of_memory_error);             \
         visit((state)->device_lost_error);               \
         visit((state)->invalid_device_error);            \
-        for (int i = 0; i < (state)->manager_count; i++) \
+        for (int i = 0; i < (state)->manager_count; i++) { \
             visit((state)->managers[i].handler);         \
+            visit((state)->managers[i].callback);        \
+        }                                                \
     } while (0)
 
 static int module_traverse(PyObject *module, visitproc visit, void *arg)
@@ -268,6 +270,8 @@ static void module_free(void *module)
     for (int i = 0; state != NULL && i < state->manager_count; i++) {
         gn_status status =
             gn_memory_set_out_of_memory_handler(state->managers[i].manager, NULL, NULL);
+        if (status == GN_OK)
+            status = gn_memory_set_callback(state->managers[i].manager, 1, NULL, NULL);
         (void)status;
     }
     (void)module_clear(module);

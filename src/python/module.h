@@ -25,7 +25,8 @@ enum {
 /* A memory manager that Python has used. Entries stay: managers live for ever. */
 struct manager_entry {
     gn_memory_manager *manager;
-    PyObject *handler; /* what Python wants called when it is out of memory; NULL for nothing */
+    PyObject *handler;  /* what Python wants called when it is out of memory; NULL for nothing */
+    PyObject *callback; /* and when its memory crosses a threshold */
     bool is_pinned;
     bool is_quick; /* its frees never wait: see python_memory.c */
 };

@@ -330,6 +330,59 @@ static PyObject *manager_set_oom_handler(PyObject *self, PyObject *handler)
     return none_or_raise(self, status);
 }
 
+/* Calls Python's callback, in the thread that crossed the threshold. Its exceptions end here. */
+static void callback_call(gn_memory_manager *manager, bool is_out_of_memory, void *context)
+{
+    (void)manager;
+    if (!Py_IsInitialized())
+        return;
+    struct manager_entry *entry = context;
+    PyGILState_STATE lock = PyGILState_Ensure();
+    PyObject *callback = Py_XNewRef(entry->callback); /* it may replace itself */
+    if (callback != NULL) {
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        PyObject *answer = PyObject_CallFunction(callback, "O", is_out_of_memory ? Py_True : Py_False);
+        if (answer == NULL)
+            PyErr_WriteUnraisable(callback);
+        Py_XDECREF(answer);
+        Py_DECREF(callback);
+        PyErr_Restore(type, value, traceback);
+    }
+    PyGILState_Release(lock);
+}
+
+static PyObject *manager_set_callback(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                      PyObject *keywords)
+{
+    static const struct signature signature = {"set_callback", {"callback", "threshold"}, 2};
+    PyObject *taken[2];
+    if (arguments_take(&signature, arguments, count, keywords, taken) < 0)
+        return NULL;
+    bool is_none = taken[0] == Py_None;
+    if (!is_none && !PyCallable_Check(taken[0])) {
+        PyErr_Format(PyExc_TypeError, "a callback must be callable or None, not %R",
+                     (PyObject *)Py_TYPE(taken[0]));
+        return NULL;
+    }
+    double threshold = PyFloat_AsDouble(taken[1]);
+    if (threshold == -1.0 && PyErr_Occurred())
+        return NULL;
+    struct manager_object *own = manager_of(self);
+    PyObject *before = own->entry->callback;
+    own->entry->callback = is_none ? NULL : Py_NewRef(taken[0]); /* it may be called at once */
+    gn_status status;
+    CALL_UNLOCKED(status, gn_memory_set_callback(own->manager, threshold,
+                                                 is_none ? NULL : callback_call, own->entry));
+    if (status != GN_OK) { /* what was is */
+        PyObject *refused = own->entry->callback;
+        own->entry->callback = before;
+        before = refused;
+    }
+    Py_XDECREF(before);
+    return none_or_raise(self, status);
+}
+
 /* ---- the class ------------------------------------------------------------------------------ */
 
 static PyObject *manager_get_device(PyObject *self, void *unused)
@@ -402,6 +455,10 @@ static PyMethodDef manager_methods[] = {
      "compact($self, /)\n--\n\n"
      "Gives back every byte that is not needed, and says what was done, as a dict.\n\n"
      "Nobody may submit work on this memory meanwhile."},
+    {"set_callback", WITH_VECTOR(manager_set_callback),
+     "set_callback($self, callback, threshold)\n--\n\n"
+     "Has callback(is_out_of_memory) called when reserved memory rises above a fraction of what the\n"
+     "manager may take, and after failed requests; None removes it."},
     {"set_oom_handler", manager_set_oom_handler, METH_O,
      "set_oom_handler($self, handler, /)\n--\n\n"
      "Has handler(nbytes) called when a request cannot be met; None removes it."},

@@ -1,0 +1,256 @@
+"""Memory that nobody gives back: which blocks, where they were allocated, and what holds them.
+
+While debugging is on, every allocation remembers its stack. A check compares what is alive with what
+was alive before, and looks for the Python objects that own blocks: those that only a reference cycle
+keeps alive are named as such, and those that a view keeps alive, too.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import sys
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from genesis import _C, _memory, _sites
+from genesis._memory import format_size
+from genesis._recording import Frame
+
+PYTHON_FRAMES = 16
+C_FRAMES = 16
+
+# What identifies an allocation: its manager, its address, and its number there.
+_Key = tuple[int, int, int]
+
+
+class Leak(NamedTuple):
+    """A block that is still alive.
+
+    Attributes
+    ----------
+    size : int
+        Bytes, as they were asked for.
+    location : str
+        ``"file:line (function)"`` of whoever allocated it.
+    address : int
+    stack : tuple of Frame
+        Innermost first: ``name``, ``filename`` and ``line``.
+    age : float or None
+        Seconds since the allocation; None where that is not known.
+    device : str
+    held_by : str
+        What keeps it alive, as far as that is known: ``"a reference cycle of ..."``, ``"a view ..."``.
+    """
+
+    size: int
+    location: str
+    address: int
+    stack: tuple[Frame, ...] = ()
+    age: float | None = None
+    device: str = ""
+    held_by: str = ""
+
+
+class Leaks(list[Leak]):
+    """The blocks that a check has found, the largest first; ``summary()`` groups them by site.
+
+    Examples
+    --------
+    >>> from genesis._leaks import Leaks
+    >>> Leaks().summary()
+    'no leaks'
+    """
+
+    def summary(self) -> str:
+        """The leaks as text for people, those of one place together."""
+        if not self:
+            return "no leaks"
+        groups: dict[tuple[Any, ...], list[Leak]] = {}
+        for leak in self:
+            groups.setdefault((leak.device, leak.stack, leak.held_by), []).append(leak)
+        total = sum(leak.size for leak in self)
+        lines = [f"{len(self)} blocks leaked, {format_size(total)}:"]
+        for group in sorted(groups.values(), key=lambda one: -sum(leak.size for leak in one)):
+            lines += _group_lines(group)
+        return "\n".join(lines)
+
+
+def _group_lines(group: list[Leak]) -> list[str]:
+    first = group[0]
+    ages = [leak.age for leak in group if leak.age is not None]
+    line = f"  {format_size(sum(leak.size for leak in group))} in {len(group)} blocks"
+    line += f" on {first.device}, allocated at {first.location or 'a place that is not known'}"
+    lines = [line]
+    if ages:
+        oldest, newest = max(ages), min(ages)
+        spread = f"{newest:.3g} to {oldest:.3g}" if oldest > newest else f"{oldest:.3g}"
+        lines.append(f"    {spread} seconds ago; the first at {first.address:#x}")
+    if first.held_by:
+        lines.append(f"    held by {first.held_by}")
+    lines += [f"      {frame}" for frame in first.stack]
+    return lines
+
+
+# ---- what is alive ------------------------------------------------------------------------------
+
+
+def _living() -> dict[_Key, tuple[_C.MemoryManager, dict[str, Any]]]:
+    """Every living block of every manager that was used."""
+    return {
+        (manager.number, block["address"], block["number"]): (manager, block)
+        for manager in _memory.used_managers()
+        for block in manager.blocks()
+        if block["state"] == "live"
+    }
+
+
+def _owners_in(objects: Iterable[Any]) -> dict[int, tuple[str, Any]]:
+    """Blocks that Python objects own: the address, and what refers to the owner."""
+    found: dict[int, tuple[str, Any]] = {}
+    for one in objects:
+        if type(one) is memoryview:
+            owner = _owner_of_view(one)
+            if owner is not None:
+                found[owner._place] = ("view", one)
+            continue
+        for referred in gc.get_referents(one):
+            if type(referred) is _C.MemoryBlock:
+                found.setdefault(referred._place, ("object", one))
+    return found
+
+
+def _owner_of_view(view: memoryview) -> _C.MemoryBlock | None:
+    try:
+        owner = view.obj
+    except ValueError:  # released
+        return None
+    return owner if type(owner) is _C.MemoryBlock else None
+
+
+def _cycles() -> dict[int, str]:
+    """Blocks that only reference cycles keep alive; they stay as they are."""
+    flags = gc.get_debug()
+    kept = gc.garbage[:]
+    gc.garbage.clear()
+    try:
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        garbage = gc.garbage[:]
+    finally:
+        gc.set_debug(flags)
+        gc.garbage[:] = kept
+    names = ", ".join(sorted({type(one).__qualname__ for one in garbage})[:6])
+    return {place: f"a reference cycle ({names})" for place in _owners_in(garbage)}
+
+
+def _holders() -> dict[int, str]:
+    """Blocks that reachable Python objects own, and what refers to these."""
+    holders = {}
+    for place, (kind, one) in _owners_in(gc.get_objects()).items():
+        what = f"{type(one).__module__}.{type(one).__qualname__}"
+        holders[place] = "a view (memoryview)" if kind == "view" else f"an object in a {what}"
+    return holders
+
+
+# ---- checking -----------------------------------------------------------------------------------
+
+_before: dict[_Key, Any] | None = None  # what was alive when debugging was enabled
+_is_reported_at_exit = False
+
+
+def enable(enabled: bool = True, report_at_exit: bool = False, stacks: str = "python") -> None:
+    """See genesis.enable_memory_debugging()."""
+    global _before, _is_reported_at_exit
+    frames = {"python": (PYTHON_FRAMES, 0), "all": (PYTHON_FRAMES, C_FRAMES)}
+    if stacks not in frames:
+        raise ValueError(f"stacks is 'python' or 'all', not {stacks!r}")
+    if enabled:
+        _before = dict.fromkeys(_living())
+        if not _C.history_is_on():  # a recording that goes on has the stacks, too
+            _C.history_start(0, *frames[stacks])
+    else:
+        _before = None
+        _C.history_stop()
+    if enabled and report_at_exit and not _is_reported_at_exit:
+        atexit.register(_report_at_exit)
+    _is_reported_at_exit = enabled and report_at_exit
+
+
+def check(before: dict[_Key, Any] | None = None) -> Leaks:
+    """See genesis.check_memory_leaks()."""
+    known = before if before is not None else _before
+    cycles = _cycles()
+    holders = _holders()
+    living = _living()
+    new = [key for key in living if known is None or key not in known]
+    _sites.resolve({living[key][1]["site"] for key in new})
+    leaks = Leaks()
+    for key in new:
+        manager, block = living[key]
+        place = block["address"]
+        leaks.append(_leak(manager, block, cycles.get(place) or holders.get(place, "")))
+    leaks.sort(key=lambda leak: (-leak.size, leak.address))
+    return leaks
+
+
+def _leak(manager: _C.MemoryManager, block: dict[str, Any], held_by: str) -> Leak:
+    age = block["age_ns"]
+    return Leak(
+        size=block["requested"],
+        location=_sites.location_of(block["site"]),
+        address=block["address"],
+        stack=_sites.stack_of(block["site"]),
+        age=age / 1e9 if age is not None else None,
+        device=str(manager.device) + (" (pinned)" if manager.is_pinned else ""),
+        held_by=held_by,
+    )
+
+
+class leak_scope:  # noqa: N801 - used like a function
+    """Find what a ``with`` block leaves alive: ``leaks`` afterwards.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> with genesis.leak_scope() as scope:
+    ...     block = genesis.memory_manager.allocate_block(100)
+    >>> [leak.size for leak in scope.leaks]
+    [100]
+    >>> del block
+    """
+
+    def __init__(self) -> None:
+        self.leaks = Leaks()
+
+    def __enter__(self) -> leak_scope:
+        self._was_on = _C.history_is_on()
+        if not self._was_on:
+            _C.history_start(0, PYTHON_FRAMES, 0)
+        self._before = dict.fromkeys(_living())
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.leaks = check(self._before)
+        if not self._was_on:
+            _C.history_stop()
+
+
+# ---- at exit ------------------------------------------------------------------------------------
+
+
+def _report_at_exit() -> None:
+    """Tell what nobody owns any more; objects that are still reachable go with the interpreter."""
+    if not _is_reported_at_exit:
+        return
+    leaks = Leaks(leak for leak in check() if not leak.held_by or "cycle" in leak.held_by)
+    for line in leaks.summary().splitlines() if leaks else ():
+        print(f"genesis: warning: leak: {line}", file=sys.stderr)
+
+
+def report_at_exit() -> None:
+    """For GENESIS_DEBUG=trace: the library records from its start on."""
+    global _is_reported_at_exit
+    if not _is_reported_at_exit:
+        atexit.register(_report_at_exit)
+    _is_reported_at_exit = True
