@@ -243,6 +243,7 @@ def detailed_memory_stats(device: DeviceLike = None) -> DetailedMemoryStats:
     [1048576]
     >>> genesis.memory_manager.free_memory(address)
     """
+    from genesis import _sites
     from genesis._types import DetailedMemoryStats, LargeAllocation
 
     hits = asked = 0
@@ -254,7 +255,7 @@ def detailed_memory_stats(device: DeviceLike = None) -> DetailedMemoryStats:
         allocations += [
             LargeAllocation(
                 block["requested"],
-                f"allocation {block['number']} on {place}",
+                _sites.location_of(block["site"]) or f"allocation {block['number']} on {place}",
                 block["address"],
                 place,
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from genesis import _C, _memory
+from genesis import _C, _memory, _sites
 from genesis._memory import format_size
 from genesis._memory_views import is_idle
 
@@ -197,7 +197,16 @@ def summary_text(manager: _C.MemoryManager, abbreviated: bool = False) -> str:
         ("largest free block", "largest_free_bytes"),
     ):
         lines.append(f"  {name:<20}{format_size(now[key]):>12}")
-    lines.append(f"  {'fragmentation':<20}{_memory.fragmentation(now):>12.1%}")
+    idle = max(now["reserved_bytes"] - now["live_bytes"], 0)
+    hits = now["stream_hit_count"] + now["global_hit_count"]
+    asked = hits + now["miss_count"]
+    for name, part in (
+        ("fragmentation", _memory.fragmentation(now)),
+        ("in pieces", max(0.0, 1 - now["largest_free_bytes"] / idle) if idle else 0.0),
+        ("met by caches", hits / asked if asked else 0.0),
+        ("pressure", _memory.manager_pressure(manager)),
+    ):
+        lines.append(f"  {name:<20}{part:>12.1%}")
     if abbreviated:
         return "\n".join(lines)
     for name, key in (
@@ -212,8 +221,12 @@ def summary_text(manager: _C.MemoryManager, abbreviated: bool = False) -> str:
         ("retries", "retry_count"),
         ("out of memory", "out_of_memory_count"),
         ("refused frees", "refused_count"),
+        ("events recorded", "event_count"),
+        ("hand-overs", "handover_count"),
     ):
         lines.append(f"  {name:<20}{now[key]:>12}")
+    if now["driver_time_ns"]:
+        lines.append(f"  {'time in the driver':<20}{now['driver_time_ns'] / 1e6:>9.1f} ms")
     return "\n".join(lines)
 
 
@@ -244,5 +257,6 @@ def trace_text(manager: _C.MemoryManager) -> str:
             f"  {block['address']:#x}  {block['requested']} bytes in {block['nbytes']}"
             f"  allocation {block['number']}  stream {block['stream_id']}"
             + ("  freed, waiting for its streams" if block["state"] == "pending" else "")
+            + (f"  at {_sites.location_of(block['site'])}" if block["site"] else "")
         )
     return "\n".join(lines) + "\n"

@@ -98,7 +98,7 @@ class OutOfMemoryRequest(NamedTuple):
 
 
 class LargeAllocation(NamedTuple):
-    """A living block. Its location says which allocation it was."""
+    """A living block. Its location is a line if that was recorded, else which allocation it was."""
 
     size: int
     location: str

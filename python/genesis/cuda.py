@@ -13,6 +13,8 @@ from genesis._C import Event, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from os import PathLike
     from types import TracebackType
     from typing import Any
 
@@ -31,7 +33,9 @@ __all__ = [
     "default_stream",
     "device",
     "device_count",
+    "dump_snapshot",
     "empty_cache",
+    "enable_memory_debugging",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
@@ -46,6 +50,7 @@ __all__ = [
     "reset_peak_memory_stats",
     "set_cache_size",
     "set_device",
+    "set_memory_callback",
     "set_memory_fraction",
     "set_stream",
     "stream",
@@ -372,12 +377,20 @@ def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
     return summary_text(manager, abbreviated) if manager is not None else "no CUDA device"
 
 
-def memory_snapshot(device: DeviceLike = None) -> list[dict[str, Any]]:
+def memory_snapshot(
+    device: DeviceLike = None, format: str = "genesis"
+) -> list[dict[str, Any]] | dict[str, Any]:
     """Every block of memory on a device, in the order of addresses.
+
+    Parameters
+    ----------
+    format : str
+        ``"genesis"``: a list of blocks; ``"torch"``: a dict as PyTorch's ``memory._snapshot()`` gives
+        it, of all devices, with what :mod:`genesis.memory_profiler` has recorded.
 
     Returns
     -------
-    list of dict
+    list of dict, or dict
         Each with ``address``, ``size`` (as rounded), ``requested_size``, ``state`` (``"live"``,
         ``"pending"``, ``"stream_cached"`` or ``"global_cached"``), ``stream`` (the id of its
         stream, 0 for none), ``device``, ``segment`` and ``number`` (of the allocation). Empty where
@@ -392,8 +405,90 @@ def memory_snapshot(device: DeviceLike = None) -> list[dict[str, Any]]:
     ['live']
     >>> genesis.memory_manager.free_memory(address)
     """
+    if format == "torch":
+        from genesis import _snapshot, memory_profiler
+
+        return _snapshot.to_torch(memory_profiler.get_recording())
+    if format != "genesis":
+        raise ValueError(f"format is 'genesis' or 'torch', not {format!r}")
     manager = _manager(device)
     return _memory.manager_snapshot(manager) if manager is not None else []
+
+
+def dump_snapshot(path: str | PathLike[str]) -> None:
+    """Write a snapshot of all devices in PyTorch's layout, which its memory_viz page opens.
+
+    It has what :mod:`genesis.memory_profiler` has recorded. JSON; a pickle if the path ends so.
+
+    Examples
+    --------
+    >>> import genesis, os, tempfile
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     genesis.cuda.dump_snapshot(os.path.join(directory, "snapshot.json"))
+    """
+    from genesis import _snapshot, memory_profiler
+
+    _snapshot.dump(memory_profiler.get_recording(), path)
+
+
+def _takes_statistics(callback: Callable[..., object]) -> bool:
+    """Whether a callback can be called with an argument."""
+    from inspect import signature
+
+    try:
+        signature(callback).bind({})
+    except TypeError:
+        return False
+    except ValueError:  # nothing is known of it
+        pass
+    return True
+
+
+def set_memory_callback(
+    callback: Callable[..., object] | None, threshold: float = 0.8, device: DeviceLike = None
+) -> None:
+    """Have a function called when a device's memory gets full.
+
+    Parameters
+    ----------
+    callback : callable or None
+        ``callback(stats)``, with what :func:`memory_stats` gives, or without an argument if it takes
+        none. It is called in the thread that allocates, outside of all locks: once when what is
+        reserved rises above the threshold, again when it has fallen below meanwhile, and after each
+        request that could not be met. None removes it.
+    threshold : float
+        A fraction of what this process may take, 0 to 1.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.set_memory_callback(print, threshold=0.9, device="cpu")
+    >>> genesis.cuda.set_memory_callback(None, device="cpu")
+    """
+    manager = _manager(device)
+    if manager is None:
+        manager = _C.MemoryManager("cpu")
+    if callback is None:
+        manager.set_callback(None, 1.0)
+        return
+    if not callable(callback):
+        raise TypeError(f"a callback must be callable or None, not {type(callback).__name__}")
+    is_told = _takes_statistics(callback)
+
+    def tell(is_out_of_memory: bool) -> None:
+        if is_told:
+            callback(_memory.manager_stats(manager))
+        else:
+            callback()
+
+    manager.set_callback(tell, threshold)
+
+
+def enable_memory_debugging(enabled: bool = True) -> None:
+    """Remember where each block is allocated: see :func:`genesis.enable_memory_debugging`."""
+    from genesis import _leaks
+
+    _leaks.enable(enabled)
 
 
 def set_memory_fraction(fraction: float, device: DeviceLike = None) -> None:

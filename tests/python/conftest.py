@@ -131,6 +131,12 @@ def any_memory(fresh, request):
 
 
 @pytest.fixture
+def cpu_memory(fresh):
+    """The same, on the CPU only."""
+    return memory_runner(fresh, "cpu")
+
+
+@pytest.fixture
 def simulated_memory(fresh):
     """The same, on the simulated GPU with its default policy only."""
     return memory_runner(fresh, "sim")
