@@ -88,6 +88,8 @@ soak: build
 # Allocators: on the CPU beside others, and the sample traces.
 bench: build
 	build/bench/alloc/bench_alloc_cpu
+	build/bench/bench_watch build/libgenesis.so build/bench/libgenesis_bare.so
+	.venv/bin/python bench/bench_watch.py
 	build/bench/alloc/replay bench/alloc/traces/sample_torch.json
 	build/bench/alloc/replay bench/alloc/traces/sample_rmm.csv
 
@@ -112,6 +114,8 @@ gpu-bench: export GENESIS_LIBRARY = $(CURDIR)/build-gpu/libgenesis.so
 gpu-bench: gpu-build
 	build-gpu/bench/bench_direct
 	build-gpu/bench/alloc/bench_alloc_cpu
+	build-gpu/bench/bench_watch build-gpu/libgenesis.so build-gpu/bench/libgenesis_bare.so
+	$(GPU_PYTHON) bench/bench_watch.py cuda
 	$(GPU_PYTHON) bench/alloc/bench_alloc_gpu.py
 	$(GPU_PYTHON) bench/alloc/bench_alloc_python.py
 	$(GPU_PYTHON) bench/alloc/bench_frag.py

@@ -26,6 +26,9 @@ extern _Atomic(unsigned) gni_history_flags; /* of enum gni_history_flag */
 /* The one branch of whoever does not record. */
 static inline bool gni_history_is_on(void)
 {
+#ifdef GNI_BARE /* for bench/bench_watch.c: what the branch costs */
+    return false;
+#endif
     return __builtin_expect(
         atomic_load_explicit(&gni_history_flags, memory_order_relaxed) != 0, 0);
 }
