@@ -139,7 +139,8 @@ class _Builder:
 def recorded_outcome(recording: Recording, device: int) -> Outcome:
     """What the allocator did that the recording is of."""
     usage = recording.usage(device)
-    kinds = [row[8] for row in recording.rows() if row[9] == device]
+    others = recording.find(SEGMENT_MAP, SEGMENT_UNMAP, OUT_OF_MEMORY)
+    kinds = [row[8] for row in map(recording.row, others) if row[9] == device]
     calls = kinds.count(SEGMENT_MAP) + kinds.count(SEGMENT_UNMAP)
     peaks = [
         max([start, *column])

@@ -23,13 +23,11 @@ one refuses everything that could run code.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import pickle
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import compress, islice
 from typing import IO, Any
 
@@ -46,6 +44,7 @@ from genesis._recording import (
     SEGMENT_UNMAP,
     SNAPSHOT,
     Recording,
+    no_collection,
 )
 
 STATES = {"live": "active_allocated", "pending": "active_pending_free"}
@@ -91,7 +90,7 @@ def _is_expandable(recording: Recording, device: int) -> bool:
     """Whether segments grow and shrink in place, which PyTorch's reader must be told."""
     segments = dict(recording.segments(device).values())
     mapped = set()
-    for row in recording.rows():
+    for row in map(recording.row, recording.find(SEGMENT_MAP, SEGMENT_UNMAP)):
         if row[9] != device:
             continue
         if row[8] == SEGMENT_MAP:
@@ -197,8 +196,7 @@ class _Layout:
                 "time_us": self.time_us(row[0]),
                 "thread": row[7],
             }
-            for row in self.recording.rows()
-            if row[8] in STAGES
+            for row in map(self.recording.row, self.recording.find(*STAGES))
         ]
 
     def settings(self) -> dict[str, Any]:
@@ -386,7 +384,7 @@ def to_torch(recording: Recording) -> dict[str, Any]:
     [[]]
     """
     layout = _Layout(recording)
-    with _no_collection():
+    with no_collection():
         traces = [list(_dict_entries(layout, slot)) for slot in range(len(layout.slots))]
         return {"device_traces": traces, **layout.rest()}
 
@@ -410,7 +408,7 @@ def dump(recording: Recording, path: str | os.PathLike[str]) -> None:
 
 
 def _write_pickle(recording: Recording, file: IO[bytes]) -> None:
-    with _no_collection():
+    with no_collection():
         pickle.dump(to_torch(recording), file, protocol=4)
 
 
@@ -431,18 +429,6 @@ def _write_json(recording: Recording, file: IO[bytes]) -> None:
 def _chunks(entries: Iterator[str]) -> Iterator[list[str]]:
     while chunk := list(islice(entries, CHUNK_ENTRIES)):
         yield chunk
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without the garbage collector, which would walk millions of new dicts again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 # ---- reading ------------------------------------------------------------------------------------
@@ -468,7 +454,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     OSError
         If the file cannot be read.
     """
-    with open(path, "rb") as file, _no_collection():  # noqa: PTH123
+    with open(path, "rb") as file, no_collection():  # noqa: PTH123
         first = file.read(1)
         file.seek(0)
         try:
