@@ -493,4 +493,5 @@ def from_torch(snapshot: dict[str, Any]) -> Recording:
     """
     from genesis._snapshot_reader import read
 
-    return read(snapshot)
+    with no_collection():
+        return read(snapshot)

@@ -169,8 +169,17 @@ def test_steps_of_a_trace():
         *(1, 301, 0),
     ]
     assert (trace.allocations, trace.frees, trace.older) == (4, 2, 1)
-    assert (trace.slots, trace.streams, trace.device) == (2, 2, "cuda:0")
+    assert (trace.slots, trace.streams, trace.device) == (2, 1, "cuda:0")
     assert Trace.of(Recording(data, devices=["cuda:0", "cuda:1"]), 1).allocations == 1
+
+
+def test_what_was_live_before_can_come_first():
+    model = random_model(7, 400, ("cuda:0",))
+    recording = model.recording(lost=len(model.rows) // 2)
+    trace, longer = Trace.of(recording), Trace.of(recording, with_older=True)
+    assert trace.older > 0 and longer.older == 0
+    older = longer.allocations - trace.allocations
+    assert older == len(recording.live_at(-1)) and longer.frees == trace.frees + trace.older
 
 
 def test_the_logs_of_rmm(tmp_path):
@@ -246,12 +255,15 @@ def test_replay_prints_a_table(simulator, shell, root):
     path = root / "bench/alloc/traces/sample_torch.json"
     code, output, errors = shell("replay", path, "--policy", "pool", "--segment-size", "4MiB")
     assert (code, errors) == (0, "")
-    assert "134 allocations and 122 frees of cuda:0, 2 streams" in output
+    assert "134 allocations and 122 frees of cuda:0, 1 streams besides" in output
     assert "1 frees of blocks from before the recording left out" in output
+    assert "4.0 KiB that were live before" in output
     for name in ("peak live", "peak requested", "peak reserved", "fragmentation", "driver calls"):
         assert len(cells(output, name)) == 2
     assert cells(output, "out of memory") == ["1", "0"]
     assert "genesis, pool" in output
+    _, output, _ = shell("replay", path, "--with-older")
+    assert "135 allocations and 123 frees" in output and "before the recording" not in output
 
 
 def test_replay_of_a_log_does_not_know_segments(simulator, shell, root):
