@@ -14,8 +14,10 @@ What its readers demand, and what is done for it:
    only where it differs.
 4. Browsers refuse texts of more than 512 MB: JSON has stacks for allocations and not for frees, and
    in a long recording only their innermost frames. A pickle, which has each stack once, keeps all.
-5. Integers are exact up to 2**53 in browsers: addresses, sizes and microseconds are below that.
-6. device_traces[n] belongs to CUDA device n; the CPU's come after the last of them.
+5. Segments that grow in place are joined and cut by a viewer that walks back in time, but only
+   those of one stream: theirs is 0.
+6. Integers are exact up to 2**53 in browsers: addresses, sizes and microseconds are below that.
+7. device_traces[n] belongs to CUDA device n; the CPU's come after the last of them.
 
 A file is text of one entry a line, or a pickle of plain types. Pickles come from others: reading
 one refuses everything that could run code.
@@ -89,21 +91,26 @@ def device_slots(devices: list[str]) -> list[int | None]:
 def _is_expandable(recording: Recording, device: int) -> bool:
     """Whether segments grow and shrink in place, which PyTorch's reader must be told."""
     segments = dict(recording.segments(device).values())
-    mapped = set()
+    mapped: dict[int, int] = {}
     for row in map(recording.row, recording.find(SEGMENT_MAP, SEGMENT_UNMAP)):
+        address, size = row[1], row[2]
         if row[9] != device:
             continue
         if row[8] == SEGMENT_MAP:
-            mapped.add((row[1], row[2]))
-        elif row[8] == SEGMENT_UNMAP and (row[1], row[2]) not in mapped and row[1] in segments:
+            mapped[address] = size
+        elif mapped.get(address) == size:
+            del mapped[address]
+        elif _is_inside(address, mapped):  # a part of what came as a whole
             return True
-    return any(segments.get(address, size) != size for address, size in mapped) or any(
-        _is_inside(address, segments) for address, _ in mapped if address not in segments
+    return any(
+        segments.get(address, size) != size
+        or (address not in segments and _is_inside(address, segments))
+        for address, size in mapped.items()
     )
 
 
 def _is_inside(address: int, segments: dict[int, int]) -> bool:
-    return any(start < address < start + size for start, size in segments.items())
+    return any(start <= address < start + size for start, size in segments.items())
 
 
 class _Layout:
@@ -156,7 +163,7 @@ class _Layout:
             "allocated_size": sum(block["nbytes"] for block in live),
             "active_size": sum(block["nbytes"] for block in used),
             "requested_size": sum(block["requested"] for block in used),
-            "stream": (used or blocks)[0]["stream_id"],
+            "stream": 0 if self.expandable[slot] else (used or blocks)[0]["stream_id"],
             "segment_type": "small"
             if blocks[0]["segment_bytes"] <= SMALL_SEGMENT_BYTES
             else "large",
@@ -257,7 +264,7 @@ def _actions(layout: _Layout, slot: int) -> dict[int, str]:
 def _dict_entries(layout: _Layout, slot: int) -> Iterator[dict[str, Any]]:
     """The trace of a device as dicts. _text_entries() writes the same as text."""
     recording, device, actions = layout.recording, layout.slots[slot], _actions(layout, slot)
-    unix_ns = recording.unix_ns
+    unix_ns, is_expandable = recording.unix_ns, layout.expandable[slot]
     tails: dict[tuple[int, int, int], dict[str, Any]] = {}
     for row in recording.rows():
         time_ns, address, size, requested, stream, site, annotation, thread, kind, own, _ = row
@@ -278,6 +285,8 @@ def _dict_entries(layout: _Layout, slot: int) -> Iterator[dict[str, Any]]:
             entry["device_free"] = size
         elif kind in (SEGMENT_MAP, SEGMENT_UNMAP):
             entry["size"] = size
+            if is_expandable:
+                entry["stream"] = 0
         elif size != requested:
             entry["block_size"] = size
         yield entry
@@ -310,7 +319,7 @@ def _text_entries(layout: _Layout, slot: int) -> Iterator[str]:
         kind: f'{{"action":"{action}","addr":' for kind, action in _actions(layout, slot).items()
     }
     completed = heads[FREE_COMPLETED]
-    unix_ns = recording.unix_ns
+    unix_ns, is_expandable = recording.unix_ns, layout.expandable[slot]
     frames = _json_frames(layout)
     tails: dict[tuple[int, int, int], str] = {}
     for row in recording.rows():
@@ -324,7 +333,7 @@ def _text_entries(layout: _Layout, slot: int) -> Iterator[str]:
             name = recording.annotation_name(annotation)
             tail = tails[site, annotation, thread] = _tail(name, thread, frames[site])
         if kind in (SEGMENT_MAP, SEGMENT_UNMAP):
-            requested = size
+            requested, stream = size, 0 if is_expandable else stream
         elif kind == OUT_OF_MEMORY:
             tail = f',"device_free":{size}{tail}'
         elif size != requested:

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from recording_models import random_model
 
 from genesis import _snapshot
-from genesis._recording import ALLOC, EVENT, FREE, FREE_COMPLETED, FREE_REQUESTED, Recording
+from genesis._recording import (
+    ALLOC,
+    EVENT,
+    FREE,
+    FREE_COMPLETED,
+    FREE_REQUESTED,
+    SEGMENT_MAP,
+    SEGMENT_UNMAP,
+    Recording,
+)
 from genesis._snapshot import SnapshotError, device_slots, dump, from_torch, load, to_torch
 
 MODELS = st.builds(random_model, st.integers(0, 1 << 32), st.integers(0, 300))
@@ -57,6 +66,60 @@ def check_traces(snapshot):
                 assert action in {"alloc", "segment_alloc", "segment_free", "snapshot"}
 
 
+class Walk:
+    """PyTorch's page in a browser: it walks from the end back to any event."""
+
+    def __init__(self, snapshot, slot):
+        segments = [one for one in snapshot["segments"] if one["device"] == slot]
+        self.segments = {s["address"]: (s["total_size"], s["stream"]) for s in segments}
+        self.blocks = {
+            b["address"]: b["state"] == "active_pending_free"
+            for s in segments
+            for b in s["blocks"]
+            if b["state"] != "inactive"
+        }
+        for entry in reversed(snapshot["device_traces"][slot]):
+            self.undo(entry["action"], entry["addr"], entry["size"], entry["stream"])
+            for address in self.blocks:
+                assert any(a <= address < a + size for a, (size, _) in self.segments.items())
+
+    def undo(self, action, address, size, stream):
+        if action == "alloc":
+            assert self.blocks.pop(address) is False
+        elif action == "free_completed":
+            assert address not in self.blocks
+            self.blocks[address] = True
+        elif action == "free_requested":
+            assert self.blocks[address] is True
+            self.blocks[address] = False
+        elif action == "segment_alloc":
+            assert self.segments.pop(address)[0] == size
+        elif action in ("segment_free", "segment_unmap"):
+            self.map(address, size, stream, action == "segment_unmap")
+        elif action == "segment_map":
+            self.unmap(address, size)
+
+    def map(self, address, size, stream, is_joined):
+        following = self.segments.get(address + size)
+        if is_joined and following and following[1] == stream:
+            size += self.segments.pop(address + size)[0]
+        before = [a for a, (s, _) in self.segments.items() if a + s == address]
+        if is_joined and before and self.segments[before[0]][1] == stream:
+            size += self.segments[before[0]][0]
+            address = before[0]
+        self.segments[address] = (size, stream)
+
+    def unmap(self, address, size):
+        (found,) = [
+            a for a, (s, _) in self.segments.items() if a <= address and address + size <= a + s
+        ]
+        whole, stream = self.segments.pop(found)
+        if address > found:
+            self.segments[found] = (address - found, stream)
+        if address + size < found + whole:
+            self.segments[address + size] = (found + whole - address - size, stream)
+
+
 def as_json(value):
     return json.loads(json.dumps(value))
 
@@ -75,6 +138,9 @@ def test_pytorch_reader_is_content(model):
     snapshot = to_torch(model.recording())
     check_segments(snapshot)
     check_traces(snapshot)
+    for slot in range(len(snapshot["device_traces"])):
+        walk = Walk(snapshot, slot)
+        assert walk.blocks == {} and walk.segments == {}
     for slot, device in enumerate(device_slots(model.devices)):
         mine = [one for one in snapshot["segments"] if one["device"] == slot]
         live, _, pending, reserved = model.now[device]
@@ -199,15 +265,63 @@ def test_holes_are_filled():
     ]
 
 
-def test_segments_that_grow_in_place_are_told_so():
-    base = {"segment_id": 1, "segment_address": 4096, "segment_bytes": 8192, "device": 0}
-    block = {"requested": 0, "nbytes": 8192, "state": "global_cached", "stream_id": 0, **base}
-    data = EVENT.pack(1, 4096, 4096, 0, 0, 0, 0, 0, 5, 0, 0)
-    data += EVENT.pack(2, 8192, 4096, 0, 0, 0, 0, 0, 5, 0, 1)
+def page(number, kind, stream=5):
+    return EVENT.pack(number, 4096 * number, 4096, 0, stream, 0, 0, 0, kind, 0, 0)
+
+
+def test_segments_that_grow_in_place_are_told_so(tmp_path):
+    """Pages 1 to 4 are mapped, 2 goes back and comes again: at the end they are one segment."""
+    base = {"segment_id": 1, "segment_address": 4096, "segment_bytes": 4 * 4096, "device": 0}
+    block = {"requested": 0, "nbytes": 4 * 4096, "state": "global_cached", "stream_id": 3, **base}
+    data = EVENT.pack(0, 4096, 3 * 4096, 0, 1, 0, 0, 0, SEGMENT_MAP, 0, 0)
+    data += page(4, SEGMENT_MAP) + page(2, SEGMENT_UNMAP) + page(2, SEGMENT_MAP)
     recording = Recording(data, devices=["cuda:0"], blocks=[{**block, "address": 4096}])
     snapshot = to_torch(recording)
-    assert [entry["action"] for entry in snapshot["device_traces"][0]] == ["segment_map"] * 2
     assert snapshot["segments"][0]["is_expandable"] is True
+    assert [entry["action"] for entry in snapshot["device_traces"][0]] == [
+        "segment_map",
+        "segment_map",
+        "segment_unmap",
+        "segment_map",
+    ]
+    assert Walk(snapshot, 0).segments == {}
+    dump(recording, tmp_path / "x.json")
+    assert load(tmp_path / "x.json") == as_json(snapshot)
+
+
+def is_expandable(data, *segments):
+    blocks = [
+        {
+            "address": address,
+            "nbytes": size,
+            "requested": 0,
+            "state": "global_cached",
+            "stream_id": 0,
+            "segment_id": address,
+            "segment_address": address,
+            "segment_bytes": size,
+            "device": 0,
+        }
+        for address, size in segments
+    ]
+    snapshot = to_torch(Recording(data, devices=["cuda:0"], blocks=blocks))
+    Walk(snapshot, 0)
+    return snapshot["allocator_settings"]["expandable_segments"]
+
+
+def test_which_segments_grow_in_place():
+    whole = EVENT.pack(0, 4096, 3 * 4096, 0, 1, 0, 0, 0, SEGMENT_MAP, 0, 0)
+    assert not is_expandable(whole, (4096, 3 * 4096))
+    assert is_expandable(whole + page(1, SEGMENT_UNMAP), (2 * 4096, 2 * 4096))
+    assert is_expandable(whole + page(2, SEGMENT_UNMAP), (4096, 4096), (3 * 4096, 4096))
+    assert is_expandable(page(1, SEGMENT_MAP) + page(2, SEGMENT_MAP), (4096, 2 * 4096))
+    # One beside another, one that is older, one whose address came again with another size.
+    assert not is_expandable(
+        page(1, SEGMENT_MAP) + page(2, SEGMENT_MAP), (4096, 4096), (8192, 4096)
+    )
+    assert not is_expandable(page(1, SEGMENT_UNMAP) + page(2, SEGMENT_MAP), (8192, 4096))
+    gone = EVENT.pack(1, 4096, 3 * 4096, 0, 1, 0, 0, 0, SEGMENT_UNMAP, 0, 0)
+    assert not is_expandable(whole + gone + page(1, SEGMENT_MAP), (4096, 4096))
 
 
 # ---- PyTorch's own snapshots --------------------------------------------------------------------
