@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from heapq import nlargest
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from genesis._memory import format_size
@@ -19,10 +21,14 @@ from genesis._recording import (
     Event,
     Lifetime,
     Recording,
+    no_collection,
 )
 
 ROWS = 10  # that a table of the summary has at most
 SHORT_NS = 1_000_000  # a block that lives less is churn
+
+_size = attrgetter("size")
+_requested = attrgetter("requested")
 
 
 class Holder(NamedTuple):
@@ -144,6 +150,10 @@ class Report:
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
+        with no_collection():
+            self._analyse(recording)
+
+    def _analyse(self, recording: Recording) -> None:
         kinds = bytes(recording.column("kind"))
         begin, end = recording.span_ns()
         self.duration_ns = end - begin
@@ -158,7 +168,7 @@ class Report:
         seen = [one for one in lifetimes if one.first is not None]
         self.allocated = sum(one.requested for one in seen)
         self.peaks = [self._peak(device) for device in recording.device_indices()]
-        self.largest = sorted(lifetimes, key=lambda one: (-one.size, one.address))[:ROWS]
+        self.largest = nlargest(ROWS, lifetimes, key=_size)
         self.left = group_by(recording, [one for one in lifetimes if one.end is None], _size)
         self.churn = group_by(recording, filter(_is_short, seen), _requested)
         self.out_of_memory: list[Event] = [
@@ -278,14 +288,6 @@ class Report:
 
     def __repr__(self) -> str:
         return f"<Report of {self.events} events>"
-
-
-def _size(one: Lifetime) -> int:
-    return one.size
-
-
-def _requested(one: Lifetime) -> int:
-    return one.requested
 
 
 def _is_short(one: Lifetime) -> bool:

@@ -449,6 +449,29 @@ def test_what_is_wrong_is_one_clear_error(snapshot):
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 200
 
 
+def test_the_blocks_of_a_manager(any_memory, root):
+    """What a manager really has, under each policy, tiles as PyTorch's reader wants it."""
+    code = f"""
+sys.path.insert(0, {str(root / "tests/python")!r})
+from genesis._recording import Recording
+from genesis._snapshot import to_torch
+from test_snapshot import check_segments
+kept = [mm.allocate_memory(size) for size in (0, 1, 700, 5000, 3 * MiB, 40 * MiB, 700)]
+mm.free_memory(kept.pop(2)); mm.free_memory(kept.pop(3))
+now, blocks = mm.statistics(), [dict(block, device=0, site=0) for block in mm.blocks()]
+recording = Recording(devices=["cuda:0"], blocks=blocks, statistics={{"cuda:0": now}})
+snapshot = to_torch(recording)
+check_segments(snapshot)
+assert sum(s["total_size"] for s in snapshot["segments"]) == now["reserved_bytes"]
+assert sum(s["allocated_size"] for s in snapshot["segments"]) == now["live_bytes"]
+assert sum(s["requested_size"] for s in snapshot["segments"]) == now["requested_bytes"]
+assert recording.end_bytes(0)[:2] == (now["live_bytes"], now["requested_bytes"])
+for address in kept:
+    mm.free_memory(address)
+"""
+    any_memory(code)
+
+
 # ---- files of others ----------------------------------------------------------------------------
 
 
