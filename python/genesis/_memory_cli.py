@@ -45,6 +45,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     again.add_argument("--policy", choices=("pool", "virtual", "direct"))
     again.add_argument("--segment-size", metavar="SIZE", help="such as 64MiB")
     again.add_argument("--memory", metavar="SIZE", help="what the device has, such as 80GiB")
+    again.add_argument(
+        "--with-older", action="store_true", help="begin with what was live before the recording"
+    )
     again.add_argument("--trace-device", metavar="NAME", help="whose trace, such as cuda:1")
 
 
@@ -214,14 +217,21 @@ def _replay(arguments: argparse.Namespace) -> None:
     if settings.device == "cpu" and settings.policy == "virtual":
         raise CommandError("--policy: the CPU has pool and direct")
     recording = _read(arguments.trace)
-    trace = Trace.of(recording, _trace_device(recording, arguments.trace_device))
+    device = _trace_device(recording, arguments.trace_device)
+    trace = Trace.of(recording, device, arguments.with_older)
     if not trace.allocations:
         raise CommandError(f"{arguments.trace}: no allocations in it")
     try:
         outcome, policy = replay(trace, settings)
     except RuntimeError as error:
         raise CommandError(f"the replay failed: {error}") from None
-    print("\n".join(_replay_lines(trace, settings, outcome, policy)))
+    older = 0 if arguments.with_older else _older_bytes(recording, trace.device)
+    print("\n".join(_replay_lines(trace, settings, outcome, policy, older)))
+
+
+def _older_bytes(recording: Recording, name: str) -> int:
+    """What was live on a device before the first event."""
+    return recording.usage(recording.devices.index(name)).start[0]
 
 
 def _trace_device(recording: Recording, name: str | None) -> int | None:
@@ -232,18 +242,22 @@ def _trace_device(recording: Recording, name: str | None) -> int | None:
     return recording.devices.index(name)
 
 
-def _replay_lines(trace: Trace, settings: Settings, outcome: Outcome, policy: str) -> list[str]:
+def _replay_lines(
+    trace: Trace, settings: Settings, outcome: Outcome, policy: str, older: int
+) -> list[str]:
     place = settings.device
     if place == "sim":
         place = f"a simulated GPU of {format_size(settings.memory or default_memory(trace))}"
     lines = [
         f"{trace.allocations} allocations and {trace.frees} frees of {trace.device}, "
-        f"{trace.streams} streams, replayed on {place}",
+        f"{trace.streams} streams besides the default one, replayed on {place}",
     ]
     if trace.older:
+        lines.append(f"{trace.older} frees of blocks from before the recording left out")
+    if older:
         lines.append(
-            f"{trace.older} frees of blocks from before the recording left out; "
-            "such blocks are in the recorded figures only"
+            f"{format_size(older)} that were live before the recording are in the recorded figures "
+            "only; --with-older replays them, too"
         )
     if trace.ignored:
         lines.append(f"{trace.ignored} entries with an action that is not known left out")

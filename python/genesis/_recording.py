@@ -22,9 +22,11 @@ C. That is what keeps a million events in the range of a second, without NumPy.
 
 from __future__ import annotations
 
+import gc
 import struct
 from array import array
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import accumulate, compress
 from operator import mul
 from typing import Any, NamedTuple
@@ -218,8 +220,7 @@ class Recording:
         count = len(self)
         if not -count <= index < count:
             raise IndexError(f"there are {count} events, not {index}")
-        row = EVENT.unpack_from(self.data, index % count * EVENT.size)
-        return next(self._events(iter((row,))))
+        return next(self._events(iter((self.row(index % count),))))
 
     def __repr__(self) -> str:
         return f"<Recording of {', '.join(self.devices) or 'nothing'}: {len(self)} events>"
@@ -252,6 +253,15 @@ class Recording:
     def rows(self) -> Iterator[tuple[int, ...]]:
         """The events as plain tuples, in the order of EVENT's fields."""
         return EVENT.iter_unpack(self.data)
+
+    def row(self, index: int) -> tuple[int, ...]:
+        """One event as a plain tuple."""
+        return EVENT.unpack_from(self.data, index * EVENT.size)
+
+    def find(self, *kinds: int) -> list[int]:
+        """The indices of the events of some kinds, in order; fast where they are rare."""
+        wanted = bytes(kind in kinds for kind in range(256))
+        return list(compress(range(len(self)), bytes(self.column("kind")).translate(wanted)))
 
     def column(self, name: str) -> memoryview:
         """One field of all events, without a copy."""
@@ -355,7 +365,8 @@ class Recording:
         lived until its address was handed out again, or to the last event.
         """
         if self._lifetimes is None:
-            self._lifetimes = self._pair()
+            with no_collection():
+                self._lifetimes = self._pair()
         return self._lifetimes
 
     def _pair(self) -> list[Lifetime]:
@@ -406,6 +417,18 @@ class Recording:
         from genesis import _snapshot
 
         return _snapshot.from_torch(snapshot)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Without the garbage collector, which would walk millions of new objects again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _is_byte(wanted: int) -> bytes:

@@ -5,8 +5,8 @@ device's allocations and frees are sent, in their order, to a process of its own
 allocator under the wanted settings, on the simulated GPU unless told otherwise. The memory itself
 is never touched, so a trace of a large GPU replays on a small machine.
 
-A step is three numbers: slot, what to allocate plus 1 (0: free), stream. A slot has one block at a
-time.
+A step is three numbers: slot, what to allocate plus 1 (0: free), stream (0: the default one). A
+slot has one block at a time.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Trace(NamedTuple):
     device: str
     steps: array[int]
     slots: int
-    streams: int
+    streams: int  # besides the default one
     allocations: int
     frees: int
     older: int  # frees of blocks whose allocation was not seen, which are left out
@@ -71,8 +71,10 @@ class Trace(NamedTuple):
     recorded: Outcome
 
     @classmethod
-    def of(cls, recording: Recording, device: int | None = None) -> Trace:
+    def of(cls, recording: Recording, device: int | None = None, with_older: bool = False) -> Trace:
         """The trace of a device, by default of the one with the most events.
+
+        With ``with_older`` it begins by allocating what was live before the recording.
 
         Examples
         --------
@@ -86,6 +88,9 @@ class Trace(NamedTuple):
             owners = bytes(recording.column("device"))
             device = max(set(owners), key=owners.count, default=0)
         builder = _Builder()
+        if with_older:
+            for one in sorted(recording.live_at(-1, device), key=lambda one: one.address):
+                builder.alloc(one.address, one.requested, one.stream)
         for row in recording.rows():
             if row[9] == device:
                 builder.add(row)
@@ -113,21 +118,24 @@ class _Builder:
         self.slot_count = self.allocations = self.frees = self.older = 0
 
     def add(self, row: tuple[int, ...]) -> None:
-        address, requested, stream, kind = row[1], row[3], row[4], row[8]
+        address, kind = row[1], row[8]
         if kind == ALLOC:
-            if address in self.slot_of:  # its free was not recorded
-                self._free(address)
-            self.allocations += 1
-            slot = self.free_slots.pop() if self.free_slots else self.slot_count
-            self.slot_count = max(self.slot_count, slot + 1)
-            self.slot_of[address] = slot
-            number = self.streams.setdefault(stream, len(self.streams))
-            self.steps.extend((slot, requested + 1, number))
+            self.alloc(address, row[3], row[4])
         elif kind in (FREE, FREE_REQUESTED):
             if address in self.slot_of:
                 self._free(address)
             else:
                 self.older += 1
+
+    def alloc(self, address: int, requested: int, stream: int) -> None:
+        if address in self.slot_of:  # its free was not recorded
+            self._free(address)
+        self.allocations += 1
+        slot = self.free_slots.pop() if self.free_slots else self.slot_count
+        self.slot_count = max(self.slot_count, slot + 1)
+        self.slot_of[address] = slot
+        number = self.streams.setdefault(stream, len(self.streams) + 1) if stream else 0
+        self.steps.extend((slot, requested + 1, number))
 
     def _free(self, address: int) -> None:
         slot = self.slot_of.pop(address)
@@ -139,7 +147,8 @@ class _Builder:
 def recorded_outcome(recording: Recording, device: int) -> Outcome:
     """What the allocator did that the recording is of."""
     usage = recording.usage(device)
-    kinds = [row[8] for row in recording.rows() if row[9] == device]
+    others = recording.find(SEGMENT_MAP, SEGMENT_UNMAP, OUT_OF_MEMORY)
+    kinds = [row[8] for row in map(recording.row, others) if row[9] == device]
     calls = kinds.count(SEGMENT_MAP) + kinds.count(SEGMENT_UNMAP)
     peaks = [
         max([start, *column])
@@ -317,8 +326,7 @@ def main() -> None:
     steps = array("Q", sys.stdin.buffer.read())
     manager = _open_manager(settings)
     before = manager.statistics()
-    # The first stream of the trace is the device's default stream, the others are streams of ours.
-    streams = [None, *(_C.Stream(manager.device) for _ in range(1, head["streams"]))]
+    streams = [None, *(_C.Stream(manager.device) for _ in range(head["streams"]))]
     failures, requested = _run_steps(manager, steps, head["slots"], streams)
     now = manager.statistics()
     calls = sum(now[key] - before[key] for key in ("driver_alloc_count", "driver_free_count"))

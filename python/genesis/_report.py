@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
+from heapq import nlargest
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from genesis._memory import format_size
@@ -11,6 +13,7 @@ from genesis._recording import (
     ALLOC,
     ANNOTATION_BEGIN,
     ANNOTATION_END,
+    FREE,
     FREE_REQUESTED,
     OUT_OF_MEMORY,
     SEGMENT_MAP,
@@ -18,10 +21,14 @@ from genesis._recording import (
     Event,
     Lifetime,
     Recording,
+    no_collection,
 )
 
 ROWS = 10  # that a table of the summary has at most
 SHORT_NS = 1_000_000  # a block that lives less is churn
+
+_size = attrgetter("size")
+_requested = attrgetter("requested")
 
 
 class Holder(NamedTuple):
@@ -68,11 +75,11 @@ class Span(NamedTuple):
 
 def spans_of(recording: Recording) -> list[Span]:
     """The spans of all annotations; those that are open at an end are cut there."""
-    kinds = bytes(recording.column("kind"))
+    kinds = recording.column("kind")
     names, threads = recording.column("annotation"), recording.column("thread")
     found: list[Span] = []
     stacks: dict[int, list[tuple[int, int]]] = {}
-    for index in _places(kinds, (ANNOTATION_BEGIN, ANNOTATION_END)):
+    for index in recording.find(ANNOTATION_BEGIN, ANNOTATION_END):
         name, thread = names[index], threads[index]
         stack = stacks.setdefault(thread, [])
         if kinds[index] == ANNOTATION_BEGIN:
@@ -88,18 +95,6 @@ def spans_of(recording: Recording) -> list[Span]:
     for thread, stack in stacks.items():
         found += [Span(name, thread, begin, last) for name, begin in stack]
     return sorted(found, key=lambda span: (span.begin, -span.end))
-
-
-def _places(kinds: bytes, wanted: Iterable[int]) -> list[int]:
-    """The indices of events of some kinds, in order."""
-    table = bytes(kind in wanted for kind in range(256))
-    marked = kinds.translate(table)
-    places = []
-    at = marked.find(1)
-    while at >= 0:
-        places.append(at)
-        at = marked.find(1, at + 1)
-    return places
 
 
 def group_by(
@@ -155,13 +150,17 @@ class Report:
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
+        with no_collection():
+            self._analyse(recording)
+
+    def _analyse(self, recording: Recording) -> None:
         kinds = bytes(recording.column("kind"))
         begin, end = recording.span_ns()
         self.duration_ns = end - begin
         self.events = len(recording)
         self.lost = recording.lost
         self.allocations = kinds.count(ALLOC)
-        self.frees = sum(map(kinds.count, (ALLOC + 1, FREE_REQUESTED)))
+        self.frees = kinds.count(FREE) + kinds.count(FREE_REQUESTED)
         self.driver_calls = kinds.count(SEGMENT_MAP) + kinds.count(SEGMENT_UNMAP)
         seconds = self.duration_ns / 1e9
         self.rate = self.allocations / seconds if seconds else 0.0
@@ -169,10 +168,12 @@ class Report:
         seen = [one for one in lifetimes if one.first is not None]
         self.allocated = sum(one.requested for one in seen)
         self.peaks = [self._peak(device) for device in recording.device_indices()]
-        self.largest = sorted(lifetimes, key=lambda one: (-one.size, one.address))[:ROWS]
+        self.largest = nlargest(ROWS, lifetimes, key=_size)
         self.left = group_by(recording, [one for one in lifetimes if one.end is None], _size)
         self.churn = group_by(recording, filter(_is_short, seen), _requested)
-        self.out_of_memory: list[Event] = [recording[i] for i in _places(kinds, (OUT_OF_MEMORY,))]
+        self.out_of_memory: list[Event] = [
+            recording[index] for index in recording.find(OUT_OF_MEMORY)
+        ]
         self.annotations = _annotation_uses(recording, seen)
 
     @property
@@ -287,14 +288,6 @@ class Report:
 
     def __repr__(self) -> str:
         return f"<Report of {self.events} events>"
-
-
-def _size(one: Lifetime) -> int:
-    return one.size
-
-
-def _requested(one: Lifetime) -> int:
-    return one.requested
 
 
 def _is_short(one: Lifetime) -> bool:

@@ -14,8 +14,10 @@ What its readers demand, and what is done for it:
    only where it differs.
 4. Browsers refuse texts of more than 512 MB: JSON has stacks for allocations and not for frees, and
    in a long recording only their innermost frames. A pickle, which has each stack once, keeps all.
-5. Integers are exact up to 2**53 in browsers: addresses, sizes and microseconds are below that.
-6. device_traces[n] belongs to CUDA device n; the CPU's come after the last of them.
+5. Segments that grow in place are joined and cut by a viewer that walks back in time, but only
+   those of one stream: theirs is 0.
+6. Integers are exact up to 2**53 in browsers: addresses, sizes and microseconds are below that.
+7. device_traces[n] belongs to CUDA device n; the CPU's come after the last of them.
 
 A file is text of one entry a line, or a pickle of plain types. Pickles come from others: reading
 one refuses everything that could run code.
@@ -23,13 +25,11 @@ one refuses everything that could run code.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import pickle
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import compress, islice
 from typing import IO, Any
 
@@ -46,13 +46,14 @@ from genesis._recording import (
     SEGMENT_UNMAP,
     SNAPSHOT,
     Recording,
+    no_collection,
 )
 
 STATES = {"live": "active_allocated", "pending": "active_pending_free"}
 FREES = (FREE, FREE_REQUESTED, FREE_COMPLETED)
 STAGES = {ANNOTATION_BEGIN: "START", ANNOTATION_END: "END", MARK: "MARK"}
 SMALL_SEGMENT_BYTES = 2 << 20  # PyTorch's: a segment of more is "large"
-CHUNK_ENTRIES = 20_000  # that are put together before they are written
+CHUNK_ENTRIES = 1000  # that are put together before they are written: they fit into a cache
 JSON_STACK_BYTES = 200 << 20  # that the stacks of a JSON file may take
 
 
@@ -90,21 +91,26 @@ def device_slots(devices: list[str]) -> list[int | None]:
 def _is_expandable(recording: Recording, device: int) -> bool:
     """Whether segments grow and shrink in place, which PyTorch's reader must be told."""
     segments = dict(recording.segments(device).values())
-    mapped = set()
-    for row in recording.rows():
+    mapped: dict[int, int] = {}
+    for row in map(recording.row, recording.find(SEGMENT_MAP, SEGMENT_UNMAP)):
+        address, size = row[1], row[2]
         if row[9] != device:
             continue
         if row[8] == SEGMENT_MAP:
-            mapped.add((row[1], row[2]))
-        elif row[8] == SEGMENT_UNMAP and (row[1], row[2]) not in mapped and row[1] in segments:
+            mapped[address] = size
+        elif mapped.get(address) == size:
+            del mapped[address]
+        elif _is_inside(address, mapped):  # a part of what came as a whole
             return True
-    return any(segments.get(address, size) != size for address, size in mapped) or any(
-        _is_inside(address, segments) for address, _ in mapped if address not in segments
+    return any(
+        segments.get(address, size) != size
+        or (address not in segments and _is_inside(address, segments))
+        for address, size in mapped.items()
     )
 
 
 def _is_inside(address: int, segments: dict[int, int]) -> bool:
-    return any(start < address < start + size for start, size in segments.items())
+    return any(start <= address < start + size for start, size in segments.items())
 
 
 class _Layout:
@@ -157,7 +163,7 @@ class _Layout:
             "allocated_size": sum(block["nbytes"] for block in live),
             "active_size": sum(block["nbytes"] for block in used),
             "requested_size": sum(block["requested"] for block in used),
-            "stream": (used or blocks)[0]["stream_id"],
+            "stream": 0 if self.expandable[slot] else (used or blocks)[0]["stream_id"],
             "segment_type": "small"
             if blocks[0]["segment_bytes"] <= SMALL_SEGMENT_BYTES
             else "large",
@@ -197,8 +203,7 @@ class _Layout:
                 "time_us": self.time_us(row[0]),
                 "thread": row[7],
             }
-            for row in self.recording.rows()
-            if row[8] in STAGES
+            for row in map(self.recording.row, self.recording.find(*STAGES))
         ]
 
     def settings(self) -> dict[str, Any]:
@@ -259,7 +264,8 @@ def _actions(layout: _Layout, slot: int) -> dict[int, str]:
 def _dict_entries(layout: _Layout, slot: int) -> Iterator[dict[str, Any]]:
     """The trace of a device as dicts. _text_entries() writes the same as text."""
     recording, device, actions = layout.recording, layout.slots[slot], _actions(layout, slot)
-    unix_ns = recording.unix_ns
+    is_expandable = layout.expandable[slot]
+    unix_us, rest_ns = divmod(recording.unix_ns, 1000)  # smaller numbers are faster
     tails: dict[tuple[int, int, int], dict[str, Any]] = {}
     for row in recording.rows():
         time_ns, address, size, requested, stream, site, annotation, thread, kind, own, _ = row
@@ -273,13 +279,15 @@ def _dict_entries(layout: _Layout, slot: int) -> Iterator[dict[str, Any]]:
             "addr": address,
             "size": requested,
             "stream": stream,
-            "time_us": (unix_ns + time_ns) // 1000,
+            "time_us": unix_us + (rest_ns + time_ns) // 1000,
             **tail,
         }
         if kind == OUT_OF_MEMORY:
             entry["device_free"] = size
         elif kind in (SEGMENT_MAP, SEGMENT_UNMAP):
             entry["size"] = size
+            if is_expandable:
+                entry["stream"] = 0
         elif size != requested:
             entry["block_size"] = size
         yield entry
@@ -312,7 +320,8 @@ def _text_entries(layout: _Layout, slot: int) -> Iterator[str]:
         kind: f'{{"action":"{action}","addr":' for kind, action in _actions(layout, slot).items()
     }
     completed = heads[FREE_COMPLETED]
-    unix_ns = recording.unix_ns
+    is_expandable = layout.expandable[slot]
+    unix_us, rest_ns = divmod(recording.unix_ns, 1000)  # smaller numbers are faster
     frames = _json_frames(layout)
     tails: dict[tuple[int, int, int], str] = {}
     for row in recording.rows():
@@ -326,14 +335,14 @@ def _text_entries(layout: _Layout, slot: int) -> Iterator[str]:
             name = recording.annotation_name(annotation)
             tail = tails[site, annotation, thread] = _tail(name, thread, frames[site])
         if kind in (SEGMENT_MAP, SEGMENT_UNMAP):
-            requested = size
+            requested, stream = size, 0 if is_expandable else stream
         elif kind == OUT_OF_MEMORY:
             tail = f',"device_free":{size}{tail}'
         elif size != requested:
             tail = f',"block_size":{size}{tail}'
         middle = (
             f'{address},"size":{requested},"stream":{stream}'
-            f',"time_us":{(unix_ns + time_ns) // 1000}'
+            f',"time_us":{unix_us + (rest_ns + time_ns) // 1000}'
         )
         if kind == FREE:
             yield f"{heads[kind]}{middle}{tail},\n{completed}{middle}}}"
@@ -386,7 +395,7 @@ def to_torch(recording: Recording) -> dict[str, Any]:
     [[]]
     """
     layout = _Layout(recording)
-    with _no_collection():
+    with no_collection():
         traces = [list(_dict_entries(layout, slot)) for slot in range(len(layout.slots))]
         return {"device_traces": traces, **layout.rest()}
 
@@ -410,7 +419,7 @@ def dump(recording: Recording, path: str | os.PathLike[str]) -> None:
 
 
 def _write_pickle(recording: Recording, file: IO[bytes]) -> None:
-    with _no_collection():
+    with no_collection():
         pickle.dump(to_torch(recording), file, protocol=4)
 
 
@@ -419,10 +428,11 @@ def _write_json(recording: Recording, file: IO[bytes]) -> None:
     file.write(b'{"device_traces":[')
     for slot in range(len(layout.slots)):
         file.write(b",[" if slot else b"[")
-        separator = "\n"
+        separator = b"\n"
         for chunk in _chunks(_text_entries(layout, slot)):
-            file.write((separator + ",\n".join(chunk)).encode("ascii"))
-            separator = ",\n"
+            file.write(separator)
+            file.write(",\n".join(chunk).encode("ascii"))
+            separator = b",\n"
         file.write(b"]")
     rest = json.dumps(layout.rest(), separators=(",", ":"))
     file.write(b"],\n" + rest[1:].encode("ascii") + b"\n")
@@ -431,18 +441,6 @@ def _write_json(recording: Recording, file: IO[bytes]) -> None:
 def _chunks(entries: Iterator[str]) -> Iterator[list[str]]:
     while chunk := list(islice(entries, CHUNK_ENTRIES)):
         yield chunk
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without the garbage collector, which would walk millions of new dicts again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 # ---- reading ------------------------------------------------------------------------------------
@@ -468,7 +466,7 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     OSError
         If the file cannot be read.
     """
-    with open(path, "rb") as file, _no_collection():  # noqa: PTH123
+    with open(path, "rb") as file, no_collection():  # noqa: PTH123
         first = file.read(1)
         file.seek(0)
         try:
@@ -507,4 +505,5 @@ def from_torch(snapshot: dict[str, Any]) -> Recording:
     """
     from genesis._snapshot_reader import read
 
-    return read(snapshot)
+    with no_collection():
+        return read(snapshot)

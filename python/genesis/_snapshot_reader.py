@@ -98,11 +98,22 @@ class _Tables:
             return 0
         number = self._site_of_list.get(id(frames))
         if number is None:
+            number = self._site_of_list[id(frames)] = self._site(entry, frames)
+        return number
+
+    def _site(self, entry: dict[str, Any], frames: Any) -> int:
+        # JSON has a new list for each entry, most of them seen before: plain tuples compare equal
+        # to Frames, and are made much faster.
+        try:
+            key = tuple([(frame["name"], frame["filename"], frame["line"]) for frame in frames])
+            number = self._site_of.get(key)
+        except (KeyError, TypeError):
+            number = None
+        if number is None:
             stack = tuple(map(self._frame, _dicts(entry, "frames")))
             number = self._site_of.setdefault(stack, len(self.sites))
             if number == len(self.sites):
                 self.sites.append(stack)
-            self._site_of_list[id(frames)] = number
         return number
 
     def _frame(self, frame: dict[str, Any]) -> Frame:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from genesis import _memory
 from genesis._memory import format_size
-from genesis._recording import MARK, OUT_OF_MEMORY, Event, Recording, Usage
+from genesis._recording import MARK, OUT_OF_MEMORY, Event, Recording, Usage, no_collection
 from genesis._report import Report, spans_of
 
 if TYPE_CHECKING:
@@ -48,7 +48,8 @@ class Timeline:
     def events(self) -> list[Event]:
         """Every event, oldest first."""
         if self._events is None:
-            self._events = list(self.recording)
+            with no_collection():
+                self._events = list(self.recording)
         return self._events
 
     def __len__(self) -> int:
@@ -175,10 +176,10 @@ def _trace_slices(recording: Recording, start: int) -> Iterator[str]:
 
 
 def _trace_instants(recording: Recording, start: int) -> Iterator[str]:
-    for row in recording.rows():
+    for row in map(recording.row, recording.find(MARK, OUT_OF_MEMORY)):
         if row[8] == MARK:
             name, arguments, scope = recording.annotation_name(row[6]) or "mark", {}, "t"
-        elif row[8] == OUT_OF_MEMORY:
+        else:
             name, scope = "out of memory", "g"
             arguments = {
                 "device": recording.device_name(row[9]),
@@ -186,8 +187,6 @@ def _trace_instants(recording: Recording, start: int) -> Iterator[str]:
                 "free": row[2],
                 "where": recording.location(row[5]),
             }
-        else:
-            continue
         yield (
             f'{{"ph":"i","s":"{scope}","name":{json.dumps(name)},"pid":{THREADS_PID}'
             f',"tid":{row[7]},"ts":{_us(row[0] - start)},"args":{json.dumps(arguments)}}}'
@@ -367,7 +366,7 @@ def _draw_points(axes: Axes, recording: Recording, device: int, scale: float) ->
     start = recording.span_ns()[0]
     top = axes.get_ylim()[1]
     failures = []
-    for row in recording.rows():
+    for row in map(recording.row, recording.find(MARK, OUT_OF_MEMORY)):
         if row[8] == OUT_OF_MEMORY and row[9] == device:
             failures.append((row[0] - start) / scale)
         elif row[8] == MARK:

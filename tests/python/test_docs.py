@@ -17,6 +17,11 @@ MODULES = [
     "genesis._memory_views",
     "genesis._memory_pools",
     "genesis._memory",
+    "genesis._recording",
+    "genesis._replay",
+    "genesis._report",
+    "genesis._snapshot",
+    "genesis._timeline",
     "genesis._types",
     "genesis._C",
 ]
