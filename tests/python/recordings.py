@@ -318,7 +318,7 @@ def large_recording(events=1_000_000, seed=1) -> Recording:
 class Training:
     """A training loop of a small transformer: parameters, activations, gradients, optimizer state."""
 
-    def __init__(self, layers=8, width=1024, tokens=4096) -> None:
+    def __init__(self, layers=4, width=2048, tokens=8192) -> None:
         self.machine = Machine(("cuda:0",))
         self.layers, self.width, self.tokens = layers, width, tokens
         self.main = ("main", "train.py", 88)
@@ -407,7 +407,7 @@ class Training:
         machine.mark(f"step {number}")
         machine.begin(f"step {number}")
         batch = machine.alloc(
-            24 * MIB, stream=3, site=machine.site(("load", "data.py", 17), self.main)
+            64 * MIB, stream=3, site=machine.site(("load", "data.py", 17), self.main)
         )
         kept = self.forward(scale)
         machine.release(batch, r.FREE_REQUESTED)
