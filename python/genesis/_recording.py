@@ -1,8 +1,8 @@
 """A recording of memory events: packed records, and what their numbers refer to.
 
-Records are ordered by time. A block is live from its ALLOC to its FREE or FREE_REQUESTED, and pending
-from FREE_REQUESTED to FREE_COMPLETED. What was live before the first record has no ALLOC: the past
-follows from ``blocks``, which is the state at the end, by going backwards.
+Records are ordered by time. A block is live from its ALLOC to its FREE or FREE_REQUESTED, and
+pending from FREE_REQUESTED to FREE_COMPLETED. What was live before the first record has no ALLOC:
+the past follows from ``blocks``, which is the state at the end, by going backwards.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-# Popen cannot give a child chosen descriptors, so a small program moves them and becomes the browser.
+# Popen cannot give a child chosen descriptors, so a small program moves them, then
+# becomes the browser.
 LAUNCHER = (
     "import os, sys\n"
     "os.dup2(int(sys.argv[1]), 3)\nos.dup2(int(sys.argv[2]), 4)\n"

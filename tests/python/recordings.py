@@ -294,6 +294,29 @@ def without_first(recording: Recording, events: int, lost: int = 0) -> Recording
     return Recording(data=recording.data[events * EVENT.size :], lost=lost, **rest)
 
 
+def losing(recording: Recording, thread: int, events: int) -> tuple[Recording, list[int]]:
+    """The same recording after a thread's ring overwrote its first events; and which are left."""
+    left, seen = [], 0
+    for place, event in enumerate(EVENT.iter_unpack(recording.data)):
+        seen += event[7] == thread
+        if event[7] != thread or seen > events:
+            left.append(place)
+    rest = {k: v for k, v in vars(recording).items() if k not in ("data", "lost")}
+    data = b"".join(recording.data[i * EVENT.size : (i + 1) * EVENT.size] for i in left)
+    return Recording(data=data, lost=events, **rest), left
+
+
+def live_after(recording: Recording, moment: int, device: int = 0) -> dict[int, tuple]:
+    """The live blocks of a complete recording after an event: address to the ALLOC event."""
+    live: dict[int, tuple] = {}
+    for event in list(EVENT.iter_unpack(recording.data))[: moment + 1]:
+        if event[9] == device and event[8] == r.ALLOC:
+            live[event[1]] = event
+        elif event[9] == device and event[8] in (r.FREE, r.FREE_REQUESTED):
+            del live[event[1]]
+    return live
+
+
 def large_recording(events=1_000_000, seed=1) -> Recording:
     """Many events: blocks of many sizes, sites and life times, most of them short."""
     dice = random.Random(seed)
@@ -316,7 +339,7 @@ def large_recording(events=1_000_000, seed=1) -> Recording:
 
 
 class Training:
-    """A training loop of a small transformer: parameters, activations, gradients, optimizer state."""
+    """A training loop of a small transformer: parameters, activations, gradients, state."""
 
     def __init__(self, layers=4, width=2048, tokens=8192) -> None:
         self.machine = Machine(("cuda:0",))
@@ -354,7 +377,9 @@ class Training:
         for _ in range(self.layers):
             block = ("Block.forward", "model.py", 83)
             attention = ("attention", "model.py", 58)
-            kept.append(self.take(3 * unit, 120, ("matmul", "nn/functional.py", 40), attention, block))
+            kept.append(
+                self.take(3 * unit, 120, ("matmul", "nn/functional.py", 40), attention, block)
+            )
             scores = self.take(4 * unit, 60, ("softmax", "nn/functional.py", 77), attention, block)
             kept.append(self.take(unit, 200, ("matmul", "nn/functional.py", 40), attention, block))
             machine.wait(60_000)
@@ -391,7 +416,10 @@ class Training:
         for parameter in self.parameters:
             if len(self.state) < 2 * len(self.parameters):
                 for line in (54, 55):
-                    stack = ("AdamW.init_state", "optim/adamw.py", line), ("step", "optim/adamw.py", 71)
+                    stack = (
+                        ("AdamW.init_state", "optim/adamw.py", line),
+                        ("step", "optim/adamw.py", 71),
+                    )
                     self.state.append(self.take(2 * parameter.requested, 40, *stack))
             scratch = self.take(parameter.requested, 30, ("step", "optim/adamw.py", 83))
             machine.wait(50_000)
@@ -404,7 +432,6 @@ class Training:
     def step(self, number: int, scale: float = 1.0) -> None:
         """One step; the batch is loaded on another stream and freed when that one is done."""
         machine = self.machine
-        machine.mark(f"step {number}")
         machine.begin(f"step {number}")
         batch = machine.alloc(
             64 * MIB, stream=3, site=machine.site(("load", "data.py", 17), self.main)
@@ -425,8 +452,9 @@ def training_recording(steps=3, fails=True) -> tuple[Recording, list]:
     training.build()
     for number in range(steps):
         training.step(number)
+        if number == 1:
+            machine.mark("checkpoint")
     if fails:
-        machine.mark(f"step {steps}")
         machine.begin(f"step {steps}")
         training.forward(1.7)
         machine.out_of_memory(
