@@ -59,7 +59,7 @@ def _pack_sites(recording: Recording, texts: _Texts) -> list[list[int]]:
     ]
 
 
-def _pack_blocks(blocks: list[dict[str, Any]], texts: _Texts) -> dict[str, list[int]]:
+def _pack_blocks(blocks: list[dict[str, Any]]) -> dict[str, list[int]]:
     """The blocks that hold memory at the end, by columns."""
     held = [block for block in blocks if block["state"] in ("live", "pending")]
     columns = {
@@ -73,7 +73,7 @@ def _pack_blocks(blocks: list[dict[str, Any]], texts: _Texts) -> dict[str, list[
             ("site", "site"),
         )
     }
-    columns["state"] = [texts(block["state"]) for block in held]
+    columns["is_pending"] = [int(block["state"] == "pending") for block in held]
     return columns
 
 
@@ -91,7 +91,7 @@ def _header(recording: Recording, count: int) -> bytes:
         "devices": recording.devices,
         "annotations": recording.annotations,
         "sites": _pack_sites(recording, texts),
-        "blocks": _pack_blocks(recording.blocks, texts),
+        "blocks": _pack_blocks(recording.blocks),
         "segments": _pack_segments(recording.blocks),
     }
     header["texts"] = list(texts.numbers)

@@ -116,7 +116,7 @@ class Browser:
             if page is not None:
                 page.hear(answer)
 
-    def open(self, path: str | Path, width=1280, height=1100, dark=False) -> Page:
+    def open(self, path: str | Path, width=1280, height=1100, scale=1.0, dark=False) -> Page:
         """Open a page of the disk and wait until it is ready."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
@@ -127,7 +127,7 @@ class Browser:
             "Emulation.setDeviceMetricsOverride",
             width=width,
             height=height,
-            deviceScaleFactor=1,
+            deviceScaleFactor=scale,
             mobile=False,
         )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}

@@ -338,6 +338,21 @@ def large_recording(events=1_000_000, seed=1) -> Recording:
     return machine.recording()
 
 
+def growing_recording(events=1_000_000) -> Recording:
+    """Many events, of which half are blocks that are never freed and half marks and annotations."""
+    machine = Machine(("cuda:0",), counts=False)
+    sites = [machine.site((f"f{i}", "grow.py", i)) for i in range(50)]
+    while len(machine.records) < events:
+        machine.begin("step")
+        machine.wait(500)
+        for _ in range(3):
+            machine.alloc(len(machine.records) % 9000, site=sites[len(machine.records) % 50])
+        machine.mark("tick")
+        machine.wait(500)
+        machine.end()
+    return machine.recording()
+
+
 class Training:
     """A training loop of a small transformer: parameters, activations, gradients, state."""
 

@@ -17,6 +17,7 @@ MODULES = [
     "genesis._memory_views",
     "genesis._memory_pools",
     "genesis._memory",
+    "genesis._timeline_page",
     "genesis._types",
     "genesis._C",
 ]
