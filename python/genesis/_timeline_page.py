@@ -3,10 +3,12 @@
 The page is the template ``_timeline_page.html`` with one long base64 text in it: a zlib stream of
 
     u32        the length of the header
-    header     JSON: counts, names, stacks, and the blocks at the end
-    planes     the records byte by byte: all their bytes 0, then all their bytes 1, up to byte 55
+    header     JSON: counts, names, stacks, and the segments at the end
+    events     the records byte by byte: all their bytes 0, then all their bytes 1, up to byte 55
+    blocks     the blocks at the end as records of BLOCK, byte by byte too
 
-Planes make equal bytes neighbours, which zlib likes, and take one strided slice each to write.
+Byte by byte, because equal bytes become neighbours, which zlib likes, and one strided slice writes
+all of them.
 
 1. Everything that comes from the recording (names of files, functions, annotations) is inside the
    base64 text and reaches the page as text nodes only, so nothing in it can become markup.
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from genesis._recording import Recording
 
 TEMPLATE = Path(__file__).with_name("_timeline_page.html")
+# address, size, requested, stream, site, device, is_pending
+BLOCK = struct.Struct("<QQQQIBB2x")
 PAYLOAD_MARK = "@PAYLOAD@"
 POLICY_MARK = "@SCRIPT_HASH@"
 _SCRIPT = re.compile(r"<script>(.*?)</script>", re.DOTALL)
@@ -59,22 +63,21 @@ def _pack_sites(recording: Recording, texts: _Texts) -> list[list[int]]:
     ]
 
 
-def _pack_blocks(blocks: list[dict[str, Any]]) -> dict[str, list[int]]:
-    """The blocks that hold memory at the end, by columns."""
-    held = [block for block in blocks if block["state"] in ("live", "pending")]
-    columns = {
-        name: [block[key] for block in held]
-        for name, key in (
-            ("device", "device"),
-            ("address", "address"),
-            ("size", "nbytes"),
-            ("requested", "requested"),
-            ("stream", "stream_id"),
-            ("site", "site"),
+def _block_records(blocks: list[dict[str, Any]]) -> bytes:
+    """The blocks that hold memory at the end."""
+    return b"".join(
+        BLOCK.pack(
+            block["address"],
+            block["nbytes"],
+            block["requested"],
+            block["stream_id"],
+            block["site"],
+            block["device"],
+            block["state"] == "pending",
         )
-    }
-    columns["is_pending"] = [int(block["state"] == "pending") for block in held]
-    return columns
+        for block in blocks
+        if block["state"] in ("live", "pending")
+    )
 
 
 def _pack_segments(blocks: list[dict[str, Any]]) -> list[tuple[int, int, int]]:
@@ -82,16 +85,16 @@ def _pack_segments(blocks: list[dict[str, Any]]) -> list[tuple[int, int, int]]:
     return sorted({(b["device"], b["segment_address"], b["segment_bytes"]) for b in blocks})
 
 
-def _header(recording: Recording, count: int) -> bytes:
+def _header(recording: Recording, blocks: bytes) -> bytes:
     texts = _Texts()
     header = {
-        "count": count,
+        "count": len(recording.data) // EVENT.size,
+        "block_count": len(blocks) // BLOCK.size,
         "lost": recording.lost,
         "unix_ns": str(recording.unix_ns),  # beyond what a number holds exactly in a browser
         "devices": recording.devices,
         "annotations": recording.annotations,
         "sites": _pack_sites(recording, texts),
-        "blocks": _pack_blocks(recording.blocks),
         "segments": _pack_segments(recording.blocks),
     }
     header["texts"] = list(texts.numbers)
@@ -100,12 +103,12 @@ def _header(recording: Recording, count: int) -> bytes:
 
 def pack(recording: Recording) -> bytes:
     """What the page carries, before base64."""
-    data = recording.data
-    count = len(data) // EVENT.size
-    header = _header(recording, count)
+    blocks = _block_records(recording.blocks)
+    header = _header(recording, blocks)
     squeezer = zlib.compressobj(_LEVEL)
     parts = [squeezer.compress(struct.pack("<I", len(header)) + header)]
-    parts += [squeezer.compress(data[plane :: EVENT.size]) for plane in range(EVENT.size)]
+    for records, size in ((recording.data, EVENT.size), (blocks, BLOCK.size)):
+        parts += [squeezer.compress(records[plane::size]) for plane in range(size)]
     parts.append(squeezer.flush())
     return b"".join(parts)
 

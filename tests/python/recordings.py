@@ -7,6 +7,7 @@ random, ``training_recording`` like a training loop, ``large_recording`` as fast
 
 from __future__ import annotations
 
+import bisect
 import random
 from collections import defaultdict
 from typing import NamedTuple
@@ -42,12 +43,13 @@ class Block(NamedTuple):
 class Machine:
     """A model of the allocators of some devices, which records what it does.
 
-    ``truth[i]`` holds a Truth for each device after event ``i``; ``counts`` is set to False for
-    recordings that are too large to keep them.
+    ``truth[i]`` holds a Truth for each device after event ``i``. ``counts`` is set to False for
+    recordings that are too large to keep them; free memory is then only reused for the same size.
     """
 
-    def __init__(self, devices=("cuda:0",), counts=True) -> None:
+    def __init__(self, devices=("cuda:0",), counts=True, segment_bytes=SEGMENT_BYTES) -> None:
         self.devices = list(devices)
+        self.segment_bytes = segment_bytes
         self.sites: list[tuple[Frame, ...]] = [()]
         self.site_numbers = {(): 0}
         self.annotations = [""]
@@ -59,9 +61,9 @@ class Machine:
         self.now = [[0, 0, 0, 0] for _ in self.devices]
         self.live: dict[tuple[int, int], Block] = {}
         self.pending: dict[tuple[int, int], Block] = {}
-        self.free = defaultdict(list)  # (device, size): free blocks
+        self.free: dict[tuple[int, int], list] = defaultdict(list)  # (device, size): free blocks
+        self.gaps: list[list] = [[] for _ in self.devices]  # (address, size, segment), by address
         self.segments: list[dict[int, int]] = [{} for _ in self.devices]  # address: bytes
-        self.room = [(0, 0, (0, 0)) for _ in self.devices]  # the segment that is being cut
         self.next_segment = [0x7F0000000000 + (i << 40) for i in range(len(self.devices))]
         self.numbers: dict[int, int] = defaultdict(int)
         self.thread = 1
@@ -105,7 +107,7 @@ class Machine:
         address = self.next_segment[device]
         self.next_segment[device] += size + 2 * MIB
         self.segments[device][address] = size
-        self.room[device] = (address, size, (address, size))
+        self.gaps[device].append((address, size, (address, size)))
         self.now[device][3] += size
         self.emit(r.SEGMENT_MAP, device, address, size)
 
@@ -113,11 +115,35 @@ class Machine:
         """An address for a block of this size, and its segment."""
         if self.free[device, size]:
             return self.free[device, size].pop()
-        if self.room[device][1] < size:
-            self.map(device, max(SEGMENT_BYTES, -(-size // (2 * MIB)) * 2 * MIB))
-        address, left, segment = self.room[device]
-        self.room[device] = (address + size, left - size, segment)
+        gaps = self.gaps[device]
+        if not self.counts and gaps and gaps[-1][1] >= size:
+            place = len(gaps) - 1
+        else:
+            fitting = [(gap[1], i) for i, gap in enumerate(gaps) if gap[1] >= size]
+            place = min(fitting, default=(0, -1))[1]
+        if place < 0:
+            self.map(device, max(self.segment_bytes, -(-size // (2 * MIB)) * 2 * MIB))
+            place = len(gaps) - 1
+        address, left, segment = gaps.pop(place)
+        if left > size:
+            gaps.insert(place, (address + size, left - size, segment))
         return address, segment
+
+    def give(self, block: Block) -> None:
+        """Take a block back, and join it with the free memory beside it."""
+        if not self.counts:
+            self.free[block.device, block.size].append((block.address, block.segment))
+            return
+        gaps = self.gaps[block.device]
+        place = bisect.bisect(gaps, (block.address,))
+        gap = (block.address, block.size, block.segment)
+        if place < len(gaps) and gaps[place][0] == gap[0] + gap[1] and gaps[place][2] == gap[2]:
+            gap = (gap[0], gap[1] + gaps.pop(place)[1], gap[2])
+        if place and sum(gaps[place - 1][:2]) == gap[0] and gaps[place - 1][2] == gap[2]:
+            place -= 1
+            low = gaps.pop(place)
+            gap = (low[0], low[1] + gap[1], gap[2])
+        gaps.insert(place, gap)
 
     def alloc(self, requested: int, device=0, stream=0, site=0) -> Block:
         """Hand out a block."""
@@ -145,18 +171,16 @@ class Machine:
             self.pending[key] = block
             now[2] += block.size
         else:
-            self.free[block.device, block.size].append((block.address, block.segment))
+            self.give(block)
         self.emit(kind, *block[:5], site)
 
     def unmap_idle(self, device: int) -> None:
         """Give the segments back that hold nothing."""
-        used = {b.segment[0] for b in [*self.live.values(), *self.pending.values()]}
-        used.add(self.room[device][2][0])
-        for address in [a for a in self.segments[device] if a not in used]:
-            size = self.segments[device].pop(address)
+        for gap in [gap for gap in self.gaps[device] if gap[1] == gap[2][1]]:
+            self.gaps[device].remove(gap)
+            address, size, _ = gap
+            del self.segments[device][address]
             self.now[device][3] -= size
-            for key in [key for key in self.free if key[0] == device]:
-                self.free[key] = [e for e in self.free[key] if e[1][0] != address]
             self.emit(r.SEGMENT_UNMAP, device, address, size)
 
     def out_of_memory(self, requested: int, free: int, device=0, site=0) -> None:
@@ -192,9 +216,9 @@ class Machine:
             for address, segment in blocks
         ]
         groups["global_cached"] += [
-            Block(device, address, left, 0, 0, 0, segment)
-            for device, (address, left, segment) in enumerate(self.room)
-            if left
+            Block(device, address, size, 0, 0, 0, segment)
+            for device, gaps in enumerate(self.gaps)
+            for address, size, segment in gaps
         ]
         for state, blocks in groups.items():
             for b in blocks:
@@ -357,7 +381,7 @@ class Training:
     """A training loop of a small transformer: parameters, activations, gradients, state."""
 
     def __init__(self, layers=4, width=2048, tokens=8192) -> None:
-        self.machine = Machine(("cuda:0",))
+        self.machine = Machine(("cuda:0",), segment_bytes=512 * MIB)
         self.layers, self.width, self.tokens = layers, width, tokens
         self.main = ("main", "train.py", 88)
         self.parameters: list[Block] = []

@@ -22,7 +22,7 @@ from recordings import (
 
 from genesis import _recording as r
 from genesis._recording import EVENT, Recording
-from genesis._timeline_page import TEMPLATE, write_page
+from genesis._timeline_page import BLOCK, TEMPLATE, write_page
 
 EVIL = "</script><img src=x onerror='window.pwned=1'><!--\u2028\"&amp;${1}`"
 
@@ -33,11 +33,18 @@ def read_page(path) -> tuple[dict, bytes]:
     raw = zlib.decompress(base64.b64decode(payload, validate=True))
     (length,) = struct.unpack_from("<I", raw)
     header = json.loads(raw[4 : 4 + length])
-    planes, count = raw[4 + length :], header["count"]
+    middle = 4 + length + header["count"] * EVENT.size
+    data = from_planes(raw[4 + length : middle], EVENT.size)
+    header["blocks"] = list(BLOCK.iter_unpack(from_planes(raw[middle:], BLOCK.size)))
+    return header, data
+
+
+def from_planes(planes: bytes, size: int) -> bytes:
+    count = len(planes) // size
     data = bytearray(len(planes))
-    for plane in range(EVENT.size):
-        data[plane :: EVENT.size] = planes[plane * count : (plane + 1) * count]
-    return header, bytes(data)
+    for plane in range(size):
+        data[plane::size] = planes[plane * count : (plane + 1) * count]
+    return bytes(data)
 
 
 def read_stacks(header: dict) -> list:
@@ -65,7 +72,9 @@ def test_the_page_carries_the_whole_recording(tmp_path, steps):
         assert header[name] == getattr(recording, name)
     assert int(header["unix_ns"]) == recording.unix_ns
     held = [b for b in recording.blocks if b["state"] in ("live", "pending")]
-    assert header["blocks"]["address"] == [b["address"] for b in held]
+    keys = ("address", "nbytes", "requested", "stream_id", "site", "device")
+    assert [block[:6] for block in header["blocks"]] == [tuple(b[k] for k in keys) for b in held]
+    assert [block[6] for block in header["blocks"]] == [b["state"] == "pending" for b in held]
     assert sum(s[2] for s in header["segments"]) == sum(
         now["reserved_bytes"] for now in recording.statistics.values()
     )
