@@ -20,14 +20,14 @@ from genesis._timeline_page import write_page  # noqa: E402
 
 
 def hover_activation(recording: r.Recording, page: Page) -> None:
-    """Put the pointer on the last activation of the second step."""
+    """Put the pointer on an activation of the first step."""
     names = recording.annotations
     events = list(r.EVENT.iter_unpack(recording.data))
     place = max(
         i
         for i, event in enumerate(events)
         if event[8] == r.ALLOC
-        and names[event[6]] == "step 1/forward"
+        and names[event[6]] == "step 0/forward"
         and recording.sites[event[5]][0].name == "gelu"
     )
     where = page.run(f"timeline.find({place})")
