@@ -363,6 +363,30 @@ def test_a_click_shows_holders_and_layout(show):
     assert page.run("document.querySelectorAll('#layout canvas').length") == min(24, len(layout))
 
 
+def test_a_segment_that_grew_is_shorter_before(show):
+    base = 0x7F0000000000
+    machine = Machine()
+    machine.wait(1000)
+    machine.emit(r.SEGMENT_MAP, address=base + 2 * MIB, size=2 * MIB)
+    machine.wait(1000)
+    machine.emit(r.SEGMENT_UNMAP, address=base + 64 * MIB, size=8 * MIB)
+    recording = machine.recording()
+    free = {"address": base, "nbytes": 4 * MIB, "requested": 0, "state": "global_cached"}
+    where = {"segment_id": 1, "segment_address": base, "segment_bytes": 4 * MIB}
+    recording.blocks = [free | where | {"stream_id": 0, "device": 0, "site": 0}]
+    page = show(recording)
+    shapes = [
+        page.run(f"segmentsAt(state.recording, state.model, {moment})") for moment in (-1, 0, 1)
+    ]
+    other = [base + 64 * MIB, 8 * MIB]
+    assert shapes == [
+        [[base, 2 * MIB], other],
+        [[base, 4 * MIB], other],
+        [[base, 4 * MIB]],
+    ]
+    assert page.run("[-1, 0, 1].map(timeline.reservedAt)") == [10 * MIB, 12 * MIB, 4 * MIB]
+
+
 def test_a_holder_opens_to_its_stacks(show):
     recording, _ = training_recording(1, fails=False)
     page = show(recording)
