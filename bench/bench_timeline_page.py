@@ -2,7 +2,7 @@
 
     .venv/bin/python bench/bench_timeline_page.py [EVENTS]
 
-Needs Chromium. The limits are those of docs/observability.md: 60 MB, and 3 seconds for each.
+Needs Chromium. The limits for 1,000,000 events: 60 MB, and 3 seconds for each action.
 """
 
 from __future__ import annotations

@@ -259,9 +259,10 @@ def largest_alloc(recording) -> tuple[int, tuple]:
     return best[1], events[best[1]]
 
 
-def test_hover_tells_about_the_block(show):
+@pytest.mark.parametrize("scale", [1, 1.5, 2])
+def test_hover_tells_about_the_block(show, scale):
     recording, _ = random_recording(seed=2, devices=("cuda:0",))
-    page = show(recording)
+    page = show(recording, scale=scale)
     place, event = largest_alloc(recording)
     where = page.run(f"timeline.find({place})")
     page.hover(where["x"], where["y"])
@@ -467,6 +468,9 @@ def test_blocks_without_events(show):
     page = show(without_first(recording, len(truth)))
     assert "no events" in page.text("notes")
     assert page.run("timeline.liveAt(-1)") == truth[-1][0].live
+    groups = page.run("groupHolders(livesAt(-1, false)).map(group => [group.bytes, group.count])")
+    live = live_after(recording, len(truth))
+    assert [tuple(group) for group in groups] == holders_by_top(recording, live)
     assert chosen_bytes(page) == truth[-1][0].live
 
 
