@@ -312,10 +312,15 @@ def random_recording(seed=0, steps=2000, devices=("cuda:0", "cpu")) -> tuple[Rec
     return machine.recording(), machine.truth
 
 
+def with_data(recording: Recording, data: bytes, lost: int) -> Recording:
+    """The same recording with other events."""
+    names = ("sites", "annotations", "devices", "blocks", "unix_ns", "statistics")
+    return Recording(data=data, lost=lost, **{name: getattr(recording, name) for name in names})
+
+
 def without_first(recording: Recording, events: int, lost: int = 0) -> Recording:
     """The same recording as if it had begun some events later, or had lost them."""
-    rest = {k: v for k, v in vars(recording).items() if k not in ("data", "lost")}
-    return Recording(data=recording.data[events * EVENT.size :], lost=lost, **rest)
+    return with_data(recording, recording.data[events * EVENT.size :], lost)
 
 
 def losing(recording: Recording, thread: int, events: int) -> tuple[Recording, list[int]]:
@@ -325,9 +330,8 @@ def losing(recording: Recording, thread: int, events: int) -> tuple[Recording, l
         seen += event[7] == thread
         if event[7] != thread or seen > events:
             left.append(place)
-    rest = {k: v for k, v in vars(recording).items() if k not in ("data", "lost")}
     data = b"".join(recording.data[i * EVENT.size : (i + 1) * EVENT.size] for i in left)
-    return Recording(data=data, lost=events, **rest), left
+    return with_data(recording, data, events), left
 
 
 def live_after(recording: Recording, moment: int, device: int = 0) -> dict[int, tuple]:
