@@ -61,6 +61,8 @@ class Browser:
         self.process = subprocess.Popen(
             [sys.executable, "-c", LAUNCHER, *map(str, high), program, *flags],
             pass_fds=high,
+            # Not under the sanitizer that the tests themselves may run under.
+            env={k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "ASAN_OPTIONS")},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
