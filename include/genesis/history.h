@@ -47,7 +47,7 @@ typedef struct gn_history_event {
     uint16_t thread;     /* a number that no other thread of the recording has */
     uint8_t kind;        /* gn_history_kind */
     uint8_t manager;     /* gn_memory_manager_get_number() */
-    uint32_t number;     /* of the event in its thread */
+    uint32_t number;     /* of the event in its thread, from 1 */
 } gn_history_event;
 
 typedef struct gn_history_options {

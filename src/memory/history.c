@@ -162,7 +162,7 @@ static void event_write(gn_history_event *event)
     if (ring->recording != number)
         ring_renew(ring, number);
     event->thread = ring->thread;
-    event->number = (uint32_t)ring->written;
+    event->number = (uint32_t)ring->written + 1;
     if (ring->capacity > 0)
         ring->events[ring->written & (ring->capacity - 1)] = *event;
     ring->written++;

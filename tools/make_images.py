@@ -1,0 +1,51 @@
+"""The pictures of docs/images: pages of made recordings, as headless Chromium shows them.
+
+.venv/bin/python tools/make_images.py
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "python"))
+
+from browser import Browser, Page  # noqa: E402
+from recordings import training_recording  # noqa: E402
+
+from genesis import _recording as r  # noqa: E402
+from genesis._timeline_page import write_page  # noqa: E402
+
+
+def hover_activation(recording: r.Recording, page: Page) -> None:
+    """Put the pointer on an activation of the first step."""
+    names = recording.annotations
+    events = list(r.EVENT.iter_unpack(recording.data))
+    place = max(
+        i
+        for i, event in enumerate(events)
+        if event[8] == r.ALLOC
+        and names[event[6]] == "step 0/forward"
+        and recording.sites[event[5]][0].name == "gelu"
+    )
+    where = page.run(f"timeline.find({place})")
+    page.hover(where["x"], where["y"])
+
+
+def main() -> None:
+    """Make them all."""
+    recording, _ = training_recording()
+    images = ROOT / "docs" / "images"
+    images.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as directory, Browser() as browser:
+        path = Path(directory) / "timeline.html"
+        write_page(recording, path)
+        page = browser.open(path, width=1240, height=1230, scale=1.5)
+        hover_activation(recording, page)
+        page.screenshot(images / "timeline.png")
+
+
+if __name__ == "__main__":
+    main()
