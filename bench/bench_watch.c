@@ -129,8 +129,8 @@ int main(int argc, char **argv)
     for (int mode = OFF; mode < MODES; mode++)
         for (int round = 0; round < ROUNDS; round++)
             more[mode][round] = times[mode][round] - times[mode == OFF ? BARE : OFF][round];
-    printf("An allocation and its free of 4 KiB on the CPU, %d live; medians of %d rounds.\n\n", LIVE,
-           ROUNDS);
+    printf("An allocation and its free of 4 KiB on the CPU, %d live; medians of %d rounds.\n\n",
+           LIVE, ROUNDS);
     printf("| what is watched | ns a pair | more, ns |\n|---|---|---|\n");
     printf("| nothing: no counters, no branch | %.1f | |\n", median(times[BARE]));
     printf("| counters (always on), history off | %.1f | %.1f a pair |\n", median(times[OFF]),

@@ -2,8 +2,8 @@
 
     python bench/bench_watch.py [DEVICE]
 
-The same loop runs with recording off, with events, and with events and stacks, in turns. Figures are
-medians over the rounds; differences are medians of the rounds' differences.
+The same loop runs with recording off, with events, and with events and stacks, in turns. Figures
+are medians over the rounds; differences are medians of the rounds' differences.
 """
 
 from __future__ import annotations

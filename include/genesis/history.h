@@ -16,7 +16,7 @@
 #ifndef GENESIS_HISTORY_H
 #define GENESIS_HISTORY_H
 
-#include <genesis/base.h>
+#include "genesis/base.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,9 +37,9 @@ typedef enum gn_history_kind {
 } gn_history_kind;
 
 typedef struct gn_history_event {
-    uint64_t time_ns;    /* of CLOCK_MONOTONIC */
-    uint64_t address;    /* of the block or segment, or 0 */
-    uint64_t nbytes;     /* that a block takes, or of the segment; of a failed request: what is free */
+    uint64_t time_ns; /* of CLOCK_MONOTONIC */
+    uint64_t address; /* of the block or segment, or 0 */
+    uint64_t nbytes;  /* that a block takes, or of the segment; of a failed request: what is free */
     uint64_t requested;  /* as asked for */
     uint64_t stream_id;  /* of the stream that the block belongs to; 0 where none */
     uint32_t site;       /* of an allocation and of a failed request; 0: not known */
@@ -51,7 +51,7 @@ typedef struct gn_history_event {
 } gn_history_event;
 
 typedef struct gn_history_options {
-    size_t events_most;     /* that each thread keeps, rounded up to a power of two; 0: only sites */
+    size_t events_most; /* that each thread keeps, rounded up to a power of two; 0: only sites */
     unsigned python_frames; /* innermost frames of each stack; 0: none. At most 64 together */
     unsigned c_frames;
 } gn_history_options;

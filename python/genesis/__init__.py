@@ -28,8 +28,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from genesis import memory_profiler
-    from genesis._leaks import Leak, Leaks, leak_scope
+    from genesis import memory_profiler as memory_profiler
+    from genesis._leaks import Leak as Leak
+    from genesis._leaks import Leaks
+    from genesis._leaks import leak_scope as leak_scope
     from genesis.ndarray.cuda_memory_manager import CUDAMemoryManager
 
     memory_manager: CUDAMemoryManager
@@ -78,6 +80,8 @@ def enable_memory_debugging(
 
     Parameters
     ----------
+    enabled : bool
+        Whether it begins or ends.
     report_at_exit : bool
         Whether blocks that nobody owns are reported on standard error when the program ends.
     stacks : str
@@ -106,9 +110,9 @@ def check_memory_leaks() -> Leaks:
     Returns
     -------
     list of Leak
-        Each has ``size``, ``location`` (``"file:line (function)"``), ``address``, ``stack``, ``age``
-        in seconds, ``device`` and ``held_by``; ``summary()`` of the list groups them by place. For a
-        part of a program there is ``genesis.leak_scope()``.
+        Each has ``size``, ``location`` (``"file:line (function)"``), ``address``, ``stack``,
+        ``age`` in seconds, ``device`` and ``held_by``; ``summary()`` of the list groups them by
+        place. For a part of a program there is ``genesis.leak_scope()``.
     """
     from genesis import _leaks
 

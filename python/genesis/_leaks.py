@@ -1,8 +1,8 @@
 """Memory that nobody gives back: which blocks, where they were allocated, and what holds them.
 
-While debugging is on, every allocation remembers its stack. A check compares what is alive with what
-was alive before, and looks for the Python objects that own blocks: those that only a reference cycle
-keeps alive are named as such, and those that a view keeps alive, too.
+While debugging is on, every allocation remembers its stack. A check compares what is alive with
+what was alive before, and looks for the Python objects that own blocks: those that only a reference
+cycle keeps alive are named as such, and those that a view keeps alive, too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Leak(NamedTuple):
         Seconds since the allocation; None where that is not known.
     device : str
     held_by : str
-        What keeps it alive, as far as that is known: ``"a reference cycle of ..."``, ``"a view ..."``.
+        What keeps it alive, as far as that is known: ``"a reference cycle (...)"``, ``"a view
+        (...)"``.
     """
 
     size: int
@@ -141,7 +142,7 @@ def _cycles() -> dict[int, str]:
         gc.set_debug(flags)
         gc.garbage[:] = kept
     names = ", ".join(sorted({type(one).__qualname__ for one in garbage})[:6])
-    return {place: f"a reference cycle ({names})" for place in _owners_in(garbage)}
+    return dict.fromkeys(_owners_in(garbage), f"a reference cycle ({names})")
 
 
 def _holders() -> dict[int, str]:

@@ -1,20 +1,20 @@
 """Where memory was allocated: the stacks of sites, with names and lines.
 
-The library keeps a stack as code objects and return addresses. They become names and lines here, when
-somebody reads them. Lines of C come from addr2line (binutils), where it is installed.
+The library keeps a stack as code objects and return addresses. They become names and lines here,
+when somebody reads them. Lines of C come from addr2line (binutils), where it is installed.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 from collections.abc import Iterable
+from pathlib import PurePath
 
 from genesis import _C
 from genesis._recording import Frame
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_PACKAGE = PurePath(__file__).parent
 _LIBRARIES = ("libgenesis.so", "_C.abi3.so")
 _stacks: dict[int, tuple[Frame, ...]] = {0: ()}
 _lines: dict[tuple[str, int], Frame] = {}
@@ -25,8 +25,7 @@ _BATCH = 1000
 
 def _is_inside_interpreter(file: str | None) -> bool:
     """Whether C code belongs to the interpreter: its frames only repeat what Python's say."""
-    name = os.path.basename(file or "")
-    return name.startswith(("libpython", "python"))
+    return PurePath(file or "").name.startswith(("libpython", "python"))
 
 
 def _ask_addr2line(file: str, addresses: list[int]) -> None:
@@ -90,9 +89,8 @@ def stack_of(site: int) -> tuple[Frame, ...]:
 
 
 def _is_own(frame: Frame) -> bool:
-    return os.path.dirname(os.path.abspath(frame.filename)).startswith(
-        _PACKAGE
-    ) or os.path.basename(frame.filename).startswith(_LIBRARIES)
+    path = PurePath(frame.filename)
+    return _PACKAGE in path.parents or path.name.startswith(_LIBRARIES)
 
 
 def place_of(site: int) -> Frame | None:

@@ -384,9 +384,11 @@ def memory_snapshot(
 
     Parameters
     ----------
+    device : device, str or int, optional
+        The current CUDA device if not given.
     format : str
-        ``"genesis"``: a list of blocks; ``"torch"``: a dict as PyTorch's ``memory._snapshot()`` gives
-        it, of all devices, with what :mod:`genesis.memory_profiler` has recorded.
+        ``"genesis"``: a list of blocks; ``"torch"``: a dict as PyTorch's ``memory._snapshot()``
+        gives it, of all devices, with what :mod:`genesis.memory_profiler` has recorded.
 
     Returns
     -------
@@ -452,12 +454,14 @@ def set_memory_callback(
     Parameters
     ----------
     callback : callable or None
-        ``callback(stats)``, with what :func:`memory_stats` gives, or without an argument if it takes
-        none. It is called in the thread that allocates, outside of all locks: once when what is
-        reserved rises above the threshold, again when it has fallen below meanwhile, and after each
-        request that could not be met. None removes it.
+        ``callback(stats)``, with what :func:`memory_stats` gives, or without an argument if it
+        takes none. It is called in the thread that allocates, outside of all locks: once when what
+        is reserved rises above the threshold, again when it has fallen below meanwhile, and after
+        each request that could not be met. None removes it.
     threshold : float
         A fraction of what this process may take, 0 to 1.
+    device : device, str or int, optional
+        The current CUDA device if not given; the CPU where there is none.
 
     Examples
     --------

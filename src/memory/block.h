@@ -72,8 +72,8 @@ struct gn_memory_block {
     _Atomic(unsigned char) flags;    /* enum gni_block_flag */
     unsigned char range;             /* enum gni_range, of the region */
     union {
-        unsigned wait_count; /* pending: events that it waits for */
-        unsigned class;      /* in an index: its list */
+        unsigned wait_count;       /* pending: events that it waits for */
+        unsigned class;            /* in an index: its list */
         _Atomic(uint32_t) born_ms; /* live, where the site is known: when */
     };
     /* the rest */
@@ -84,7 +84,8 @@ struct gn_memory_block {
     uint64_t sequence;       /* free: reuse elsewhere waits for this mark of its heap's stream */
     struct gni_use *uses;    /* on other streams, owned */
     struct gni_region *region;
-    _Atomic(uint64_t) site; /* where it was allocated, below the number of that allocation: history.h */
+    _Atomic(uint64_t)
+        site; /* where it was allocated, below the number of that allocation: history.h */
 };
 
 _Static_assert(sizeof(struct gn_memory_block) == 128, "two cache lines");

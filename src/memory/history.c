@@ -236,7 +236,8 @@ uint32_t gni_history_site(const gn_memory_block *block, uint64_t *age_ns)
 void gni_history_free_begin(struct gni_history_free *note, const gn_memory_manager *manager,
                             const gn_memory_block *block)
 {
-    note->event = event_make(block->uses != NULL ? GN_HISTORY_FREE_REQUESTED : GN_HISTORY_FREE, manager);
+    note->event =
+        event_make(block->uses != NULL ? GN_HISTORY_FREE_REQUESTED : GN_HISTORY_FREE, manager);
     note->event.address = (uintptr_t)block->address;
     note->event.nbytes = block->nbytes;
     note->event.requested = block->requested;
@@ -373,8 +374,7 @@ static struct copy *copies_oldest(struct copy *copies, size_t count)
     for (size_t i = 0; i < count; i++) {
         struct copy *copy = &copies[i];
         if (copy->next < copy->count &&
-            (oldest == NULL ||
-             is_before(&copy->events[copy->next], &oldest->events[oldest->next])))
+            (oldest == NULL || is_before(&copy->events[copy->next], &oldest->events[oldest->next])))
             oldest = copy;
     }
     return oldest;

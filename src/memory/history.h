@@ -29,8 +29,7 @@ static inline bool gni_history_is_on(void)
 #ifdef GNI_BARE /* for bench/bench_watch.c: what the branch costs */
     return false;
 #endif
-    return __builtin_expect(
-        atomic_load_explicit(&gni_history_flags, memory_order_relaxed) != 0, 0);
+    return __builtin_expect(atomic_load_explicit(&gni_history_flags, memory_order_relaxed) != 0, 0);
 }
 
 /* A block was handed out to the calling thread. Call it outside of all locks. */

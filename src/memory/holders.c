@@ -94,10 +94,10 @@ void gni_manager_holders(gn_memory_manager *manager, char *buffer, size_t size)
         char place[LINE_BYTES];
         const struct holder *holder = &holders.items[i];
         (void)gn_history_describe(holder->site, place, sizeof place);
-        int length = snprintf(buffer + used, size - used, "%s%s in %llu blocks: %s",
-                              i == 0 ? " Largest holders: " : "; ",
-                              gni_size_text(holder->nbytes).text, (unsigned long long)holder->count,
-                              place[0] != '\0' ? place : "not traced");
+        int length =
+            snprintf(buffer + used, size - used, "%s%s in %llu blocks: %s",
+                     i == 0 ? " Largest holders: " : "; ", gni_size_text(holder->nbytes).text,
+                     (unsigned long long)holder->count, place[0] != '\0' ? place : "not traced");
         used += length > 0 ? (size_t)length : 0;
     }
     gni_host_free(holders.items);

@@ -40,7 +40,7 @@ struct gn_memory_manager {
     struct gni_pool *pool;
     _Atomic(struct gni_direct *) direct; /* NULL until it is needed */
     struct gni_watch watch;
-    atomic_bool is_direct;               /* the policy in force; else pool or virtual */
+    atomic_bool is_direct; /* the policy in force; else pool or virtual */
 };
 
 /* A manager of its own, unknown to gn_memory_manager_get(): for that function and for tests. The policy is

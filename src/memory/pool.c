@@ -372,8 +372,7 @@ static const gn_memory_block *block_around(const struct gni_pool *pool, const ch
 }
 
 /* With the lock: was there a block at this address, whose free is remembered? */
-static bool was_freed_at(struct gni_pool *pool, const gn_memory_block *block,
-                         const void *pointer)
+static bool was_freed_at(struct gni_pool *pool, const gn_memory_block *block, const void *pointer)
 {
     uintptr_t number = (uintptr_t)pointer;
     if (number == 0)

@@ -51,7 +51,7 @@ struct gni_physical {
     struct gni_list link; /* in pool->orphans, once the driver has refused to take it back */
     uint64_t handle;      /* virtual: the driver's */
     size_t nbytes;
-    const void *home; /* where it was mapped first: its address in the history */
+    const void *home;         /* where it was mapped first: its address in the history */
     struct gni_list mappings; /* where it is seen; more than one: folded */
 };
 

@@ -44,7 +44,8 @@ enum gni_range {
 /* The smallest class that holds this many grains, at least 1. */
 static inline unsigned gni_class_up(size_t grains)
 {
-    size_t last = grains - 1; /* 8 classes in each doubling from 8 on, and below: by its top 4 bits */
+    size_t last =
+        grains - 1; /* 8 classes in each doubling from 8 on, and below: by its top 4 bits */
     unsigned shift = gni_bit_log2_floor(last | 8) - 3;
     return shift * 8 + (unsigned)(last >> shift);
 }

@@ -231,22 +231,22 @@ static int module_exec(PyObject *module)
 }
 
 /* Every object that the module's state holds. */
-#define STATE_EACH(state, visit)                         \
-    do {                                                 \
-        visit((state)->device_class);                    \
-        visit((state)->stream_class);                    \
-        visit((state)->event_class);                     \
-        visit((state)->manager_class);                   \
-        visit((state)->request_class);                   \
-        visit((state)->block_class);                     \
-        visit((state)->graph_pool_class);                \
-        visit((state)->out_of_memory_error);             \
-        visit((state)->device_lost_error);               \
-        visit((state)->invalid_device_error);            \
+#define STATE_EACH(state, visit)                           \
+    do {                                                   \
+        visit((state)->device_class);                      \
+        visit((state)->stream_class);                      \
+        visit((state)->event_class);                       \
+        visit((state)->manager_class);                     \
+        visit((state)->request_class);                     \
+        visit((state)->block_class);                       \
+        visit((state)->graph_pool_class);                  \
+        visit((state)->out_of_memory_error);               \
+        visit((state)->device_lost_error);                 \
+        visit((state)->invalid_device_error);              \
         for (int i = 0; i < (state)->manager_count; i++) { \
-            visit((state)->managers[i].handler);         \
-            visit((state)->managers[i].callback);        \
-        }                                                \
+            visit((state)->managers[i].handler);           \
+            visit((state)->managers[i].callback);          \
+        }                                                  \
     } while (0)
 
 static int module_traverse(PyObject *module, visitproc visit, void *arg)

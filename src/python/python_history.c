@@ -146,8 +146,8 @@ static PyObject *history_read(PyObject *module, PyObject *unused)
     if (status != GN_OK)
         return error_raise(module_state_of(module), status);
     /* What other threads add meanwhile is for the next time; what they overwrite, is lost. */
-    PyObject *bytes = PyBytes_FromStringAndSize(
-        NULL, (Py_ssize_t)(count * sizeof(gn_history_event)));
+    PyObject *bytes =
+        PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(count * sizeof(gn_history_event)));
     if (bytes == NULL)
         return NULL;
     gn_history_event *events = (gn_history_event *)(void *)PyBytes_AsString(bytes);
@@ -157,8 +157,8 @@ static PyObject *history_read(PyObject *module, PyObject *unused)
         return error_raise(module_state_of(module), status);
     }
     if (read < count) { /* another recording has started meanwhile */
-        PyObject *part = PyBytes_FromStringAndSize((const char *)events,
-                                                   (Py_ssize_t)(read * sizeof *events));
+        PyObject *part =
+            PyBytes_FromStringAndSize((const char *)events, (Py_ssize_t)(read * sizeof *events));
         Py_DECREF(bytes);
         bytes = part;
     }
@@ -189,8 +189,8 @@ static PyObject *history_stack(PyObject *module, PyObject *number)
     gn_history_frame frames[64];
     if (size_from_python(number, "a site", &site) < 0)
         return NULL;
-    gn_status status = gn_history_get_stack(site <= UINT32_MAX ? (uint32_t)site : UINT32_MAX,
-                                            frames, 64, &count);
+    gn_status status =
+        gn_history_get_stack(site <= UINT32_MAX ? (uint32_t)site : UINT32_MAX, frames, 64, &count);
     if (status != GN_OK)
         return error_raise(module_state_of(module), status);
     PyObject *list = PyList_New(0);
@@ -205,8 +205,7 @@ static PyObject *history_name(PyObject *module, PyObject *number)
     size_t annotation;
     if (size_from_python(number, "an annotation", &annotation) < 0)
         return NULL;
-    const char *name =
-        annotation <= UINT32_MAX ? gn_history_get_name((uint32_t)annotation) : NULL;
+    const char *name = annotation <= UINT32_MAX ? gn_history_get_name((uint32_t)annotation) : NULL;
     if (name == NULL)
         return PyErr_Format(PyExc_ValueError, "there is no annotation %zu", annotation);
     return text_to_python(name);

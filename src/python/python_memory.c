@@ -283,7 +283,8 @@ static PyObject *manager_allocate_block(PyObject *self, PyObject *const *argumen
     gn_memory_block *block;
     gn_status status;
     CALL_ALLOCATING(status, gn_memory_block_alloc(own->manager, nbytes, stream, &block));
-    return status == GN_OK ? block_to_python(own->state, block, entry_is_host(own->entry)) : error_raise(own->state, status);
+    return status == GN_OK ? block_to_python(own->state, block, entry_is_host(own->entry))
+                           : error_raise(own->state, status);
 }
 
 /* ---- out of memory -------------------------------------------------------------------------- */
@@ -342,7 +343,8 @@ static void callback_call(gn_memory_manager *manager, bool is_out_of_memory, voi
     if (callback != NULL) {
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);
-        PyObject *answer = PyObject_CallFunction(callback, "O", is_out_of_memory ? Py_True : Py_False);
+        PyObject *answer =
+            PyObject_CallFunction(callback, "O", is_out_of_memory ? Py_True : Py_False);
         if (answer == NULL)
             PyErr_WriteUnraisable(callback);
         Py_XDECREF(answer);
@@ -457,7 +459,8 @@ static PyMethodDef manager_methods[] = {
      "Nobody may submit work on this memory meanwhile."},
     {"set_callback", WITH_VECTOR(manager_set_callback),
      "set_callback($self, callback, threshold)\n--\n\n"
-     "Has callback(is_out_of_memory) called when reserved memory rises above a fraction of what the\n"
+     "Has callback(is_out_of_memory) called when reserved memory rises above a fraction of what "
+     "the\n"
      "manager may take, and after failed requests; None removes it."},
     {"set_oom_handler", manager_set_oom_handler, METH_O,
      "set_oom_handler($self, handler, /)\n--\n\n"

@@ -60,7 +60,8 @@ PyObject *manager_allocate_batch(PyObject *self, PyObject *const *arguments,
     if (pointers == NULL)
         PyErr_NoMemory();
     else if (count > 0)
-        CALL_ALLOCATING(status, gn_memory_alloc_batch(own->manager, count, sizes, stream, pointers));
+        CALL_ALLOCATING(status,
+                        gn_memory_alloc_batch(own->manager, count, sizes, stream, pointers));
     if (status != GN_OK)
         error_raise(own->state, status);
     else if (pointers != NULL)

@@ -150,7 +150,8 @@ static void test_random(void)
             *block = NULL;
         } else {
             size_t nbytes = (size_t)(number >> 40) % (size_t)(number % 7 == 0 ? 9 * MIB : 70000);
-            CHECK_OK(gn_memory_alloc(suite.manager, nbytes, number >> 33 & 1 ? NULL : other, block));
+            CHECK_OK(
+                gn_memory_alloc(suite.manager, nbytes, number >> 33 & 1 ? NULL : other, block));
         }
         if (number % 512 == 0)
             CHECK_OK(gn_memory_trim(suite.manager, 0, &released));
@@ -277,9 +278,12 @@ static void test_annotations(void)
     static const struct {
         gn_history_kind kind;
         const char *name;
-    } expected[] = {{GN_HISTORY_BEGIN, "train"},         {GN_HISTORY_BEGIN, "train/forward"},
-                    {GN_HISTORY_ALLOC, "train/forward"}, {GN_HISTORY_END, "train/forward"},
-                    {GN_HISTORY_MARK, "here"},           {GN_HISTORY_FREE, "train"},
+    } expected[] = {{GN_HISTORY_BEGIN, "train"},
+                    {GN_HISTORY_BEGIN, "train/forward"},
+                    {GN_HISTORY_ALLOC, "train/forward"},
+                    {GN_HISTORY_END, "train/forward"},
+                    {GN_HISTORY_MARK, "here"},
+                    {GN_HISTORY_FREE, "train"},
                     {GN_HISTORY_END, "train"}};
     for (size_t i = 0; i < count; i++) {
         if (events[i].kind == GN_HISTORY_SEGMENT_MAP)
