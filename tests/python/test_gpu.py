@@ -178,3 +178,94 @@ def test_random_allocations():
     assert genesis.cuda.memory_allocated() == 0
     genesis.cuda.empty_cache()
     assert genesis.cuda.memory_stats()["free"] == free_before
+
+
+def test_pytorchs_reader_takes_our_snapshot(fresh, tmp_path):
+    """Its segments, memory and trace views accept it, and its totals equal ours."""
+    fresh(f"""
+import json, pickle
+import genesis, torch
+from torch.cuda import _memory_viz
+from genesis import memory_profiler
+mm = genesis.memory_manager
+side = genesis.cuda.Stream()
+with memory_profiler.record():
+    kept = [mm.allocate_memory(size) for size in (100, 5000, 3 << 20, 40 << 20)]
+    with memory_profiler.annotate("forward"):
+        other = mm.allocate_memory(1 << 20, side)
+    mm.record_stream(kept[1], side)
+    mm.free_memory(kept.pop(1))
+    mm.free_memory(mm.allocate_memory(70 << 20))
+    for name in ("snapshot.json", "snapshot.pickle"):
+        genesis.cuda.dump_snapshot({str(tmp_path)!r} + "/" + name)
+now = mm.statistics()
+for name in ("snapshot.json", "snapshot.pickle"):
+    path = {str(tmp_path)!r} + "/" + name
+    snapshot = json.load(open(path)) if name.endswith("json") else pickle.load(open(path, "rb"))
+    ours = [one for one in snapshot["segments"] if one["device"] == 0]
+    assert sum(one["total_size"] for one in ours) == now["reserved_bytes"]
+    assert sum(one["allocated_size"] for one in ours) == now["live_bytes"]
+    assert "Total" in _memory_viz.segsum(snapshot)
+    assert "forward" in json.dumps(snapshot)
+    text = _memory_viz.trace(snapshot)
+    assert "alloc" in text and "free" in text, text
+    assert _memory_viz.memory(snapshot) and _memory_viz.segments(snapshot)
+    assert "<html" in _memory_viz.trace_plot(snapshot).lower()
+    assert "<html" in _memory_viz.segment_plot(snapshot).lower()
+""")
+
+
+def test_out_of_memory_names_the_holders(fresh):
+    fresh("""
+import genesis
+mm = genesis.memory_manager
+genesis.enable_memory_debugging(True)
+def weights():
+    return mm.allocate_memory(3 << 30)
+def activations():
+    return [mm.allocate_memory(256 << 20) for _ in range(8)]
+def gradients():
+    return mm.allocate_memory(1 << 30)
+held = [weights(), *activations(), gradients()]
+total = genesis.cuda.get_device_properties().total_memory
+try:
+    mm.allocate_memory(total - (1 << 30))
+except genesis.OutOfMemoryError as error:
+    text = str(error)
+place = text.index("Largest holders")
+order = [text.index(name, place) for name in ("weights", "activations", "gradients")]
+assert order == sorted(order) and text.count(__file__) >= 3, text
+for address in held:
+    mm.free_memory(address)
+address = mm.allocate_memory(1 << 30)   # and it goes on
+mm.free_memory(address)
+assert genesis.check_memory_leaks() == []
+""")
+
+
+def test_replaying_a_training_loop_of_pytorch(fresh, tmp_path):
+    """Recorded with PyTorch's own allocator, and replayed through ours on the same GPU."""
+    path = tmp_path / "torch.pickle"
+    fresh(f"""
+import torch
+torch.cuda.memory._record_memory_history(max_entries=200000)
+model = torch.nn.Sequential(*(torch.nn.Linear(512, 512) for _ in range(6))).cuda()
+optimizer = torch.optim.AdamW(model.parameters())
+for step in range(20):
+    batch = torch.randn(64 + 37 * (step % 5), 512, device="cuda")
+    loss = model(batch).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+torch.cuda.synchronize()
+torch.cuda.memory._dump_snapshot({str(path)!r})
+""")
+    finished = fresh(f"""
+import sys
+from genesis.__main__ import main
+sys.argv = ["genesis", "memory", "replay", {str(path)!r}, "--device", "cuda"]
+sys.exit(main())
+""")
+    assert "peak live" in finished.stdout and "peak reserved" in finished.stdout, finished.stdout
+    assert "fragmentation" in finished.stdout
+    print(finished.stdout)
