@@ -2,8 +2,9 @@
 
     python bench/replay_torch.py [PATH]
 
-Records a small GPT with sequences of changing length under PyTorch's own allocator, writes its snapshot
-(to PATH, or a temporary file), and replays it on the same GPU: ``python -m genesis memory replay``.
+Records a small GPT with sequences of changing length under PyTorch's own allocator, writes its
+snapshot (to PATH, or a temporary file), and replays it on the same GPU with ``python -m genesis
+memory replay``.
 """
 
 from __future__ import annotations
