@@ -55,7 +55,7 @@ enum { /* places of a table */
     DESTRUCTOR = 2,
 };
 
-#define CONSTRUCTOR                               \
+#define CONSTRUCTOR \
     "_ZN3c105ErrorC1ENS_14SourceLocationENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
 
 /* PyTorch's wording: programs look for it. */
@@ -90,10 +90,9 @@ gn_adapter_failure gn_adapter_torch_failure(const char *path)
     void *library = path != NULL ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
     if (library == NULL)
         return NULL;
-    bool is_complete = FIND(construct, CONSTRUCTOR) &&
-                       FIND(exception_alloc, "__cxa_allocate_exception") &&
-                       FIND(exception_throw, "__cxa_throw") && FIND(new, "_Znwm") &&
-                       FIND(delete, "_ZdlPv") && FIND(error_table, "_ZTVN3c105ErrorE") &&
-                       FIND(memory_table, "_ZTVN3c1016OutOfMemoryErrorE");
+    bool is_complete =
+        FIND(construct, CONSTRUCTOR) && FIND(exception_alloc, "__cxa_allocate_exception") &&
+        FIND(exception_throw, "__cxa_throw") && FIND(new, "_Znwm") && FIND(delete, "_ZdlPv") &&
+        FIND(error_table, "_ZTVN3c105ErrorE") && FIND(memory_table, "_ZTVN3c1016OutOfMemoryErrorE");
     return is_complete ? torch_throw : NULL;
 }
