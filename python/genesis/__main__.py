@@ -94,7 +94,8 @@ def main() -> int:
     commands.add_parser("info", help="versions, devices, memory, driver and libraries")
     memory = commands.add_parser("memory", help="snapshots of memory: show, diff, html, replay")
     _memory_cli.add_commands(memory)
-    _run.add_arguments(commands.add_parser("run", help="a script, with Genesis under its framework"))
+    script = commands.add_parser("run", help="a script, with Genesis under its framework")
+    _run.add_arguments(script)
     arguments = parser.parse_args()
     if arguments.command == "run":
         return _run.run(arguments)

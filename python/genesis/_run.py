@@ -1,4 +1,4 @@
-"""``python -m genesis run``: an unchanged script, with Genesis under the frameworks that it uses."""
+"""``python -m genesis run``: an unchanged script, with Genesis under the frameworks it uses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from pathlib import Path
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The command's own arguments; what follows the script is for the script."""
     parser.add_argument(
-        "--under", default="torch", metavar="NAMES", help="torch, cupy, numba, or several: torch,cupy"
+        "--under",
+        default="torch",
+        metavar="NAMES",
+        help="torch, cupy, numba, or several: torch,cupy",
     )
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)

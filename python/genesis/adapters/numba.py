@@ -45,9 +45,7 @@ def _make_class() -> type:
             def finalizer() -> None:
                 manager.free_memory(address)
 
-            return cuda.MemoryPointer(
-                self.context, _pointer_of(address), size, finalizer=finalizer
-            )
+            return cuda.MemoryPointer(self.context, _pointer_of(address), size, finalizer=finalizer)
 
         def get_memory_info(self) -> Any:
             """Bytes free and in all: what the manager keeps idle counts as free."""

@@ -82,8 +82,8 @@ def enable() -> None:
         raise RuntimeError("this PyTorch was built without CUDA")
     if torch.cuda.is_initialized():
         raise RuntimeError(
-            "PyTorch has used CUDA already: call genesis.adapters.torch.enable() before that, or use "
-            "genesis.adapters.torch.mempool()"
+            "PyTorch has used CUDA already: call genesis.adapters.torch.enable() before that, or "
+            "use genesis.adapters.torch.mempool()"
         )
     library = ctypes.CDLL(_library_path())
     allocator = _make_allocator(torch, library)
