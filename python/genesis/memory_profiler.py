@@ -57,6 +57,8 @@ _STACKS = {
     "all": (PYTHON_FRAMES, C_FRAMES),
 }
 
+_has_started = False  # by start(), and not stopped since
+
 
 def start(max_events: int = MAX_EVENTS, stacks: str = "python", frames: int | None = None) -> None:
     """Forget what was recorded before, and record from now on.
@@ -76,6 +78,7 @@ def start(max_events: int = MAX_EVENTS, stacks: str = "python", frames: int | No
     >>> memory_profiler.start(max_events=1000, stacks="none")
     >>> memory_profiler.stop()
     """
+    global _has_started
     if stacks not in _STACKS:
         raise ValueError(f"stacks is one of {', '.join(map(repr, _STACKS))}, not {stacks!r}")
     if max_events < 1:
@@ -86,6 +89,7 @@ def start(max_events: int = MAX_EVENTS, stacks: str = "python", frames: int | No
             raise ValueError(f"frames is 1 to 32, not {frames}")
         python_frames, c_frames = (frames if one else 0 for one in (python_frames, c_frames))
     _C.history_start(max_events, python_frames, c_frames)
+    _has_started = True
 
 
 def stop() -> None:
@@ -98,7 +102,14 @@ def stop() -> None:
     >>> memory_profiler.is_recording()
     False
     """
+    global _has_started
     _C.history_stop()
+    _has_started = False
+
+
+def has_started() -> bool:
+    """Whether start() or record() records now, beyond what debugging needs."""
+    return _has_started and _C.history_is_on()
 
 
 def is_recording() -> bool:

@@ -112,12 +112,78 @@ def forget():
 forget()
 """
     finished = fresh(code)
-    assert "leak: 1 blocks leaked" in finished.stderr and "(forget)" in finished.stderr
+    assert "leak: 1 block leaked" in finished.stderr and "(forget)" in finished.stderr
 
 
 def test_tracing_from_the_environment(fresh):
     code = "import genesis\ndef forget():\n    genesis.memory_manager.allocate_memory(5000)\n"
     finished = fresh(code + "forget()\n", GENESIS_DEBUG="trace")
-    assert "leak: 1 blocks leaked" in finished.stderr and "(forget)" in finished.stderr
+    assert "leak: 1 block leaked" in finished.stderr and "(forget)" in finished.stderr
     finished = fresh("import genesis\n", GENESIS_DEBUG="trace")
     assert finished.stderr == ""
+    code = "import genesis\ngenesis.enable_memory_debugging()\n" + code
+    code += "forget()\ngenesis.enable_memory_debugging(False)\nforget()\n"
+    finished = fresh(code, GENESIS_DEBUG="trace")
+    assert "leak: 2 blocks leaked" in finished.stderr and finished.stderr.count("(forget)") == 4
+
+
+def test_what_holds_a_block(cpu_memory):
+    cpu_memory("""
+genesis.enable_memory_debugging(True)
+
+class Model:
+    def __init__(self):
+        self.weights = mm.allocate_block(1)
+
+class Left: pass
+class Right: pass
+
+def cycle():
+    left, right = Left(), Right()
+    left.other, right.others = right, [left]
+    left.block = mm.allocate_block(2)
+
+model = Model()
+kept = mm.allocate_block(3)
+pair = (mm.allocate_block(4), 0)                  # neither is known to the collector
+table = {"weights": {"first": mm.allocate_block(5)}}
+listed = [{"a": mm.allocate_block(6)}]
+view = memoryview(mm.allocate_block(7))
+views = [memoryview(mm.allocate_block(8))]
+cycle()
+gc.disable()
+held_by = {leak.size: leak.held_by for leak in genesis.check_memory_leaks()}
+assert held_by == {
+    1: "a __main__.Model",
+    2: "a reference cycle (Left -> Right -> list -> Left)",
+    3: "the variable kept of __main__",
+    4: "the variable pair of __main__",
+    5: "a dict, under 'weights'",
+    6: "a list",
+    7: "a view in the variable view of __main__",
+    8: "a view in a list",
+}, held_by
+""")
+
+
+def test_debugging_leaves_a_recording_alone(cpu_memory):
+    cpu_memory("""
+with genesis.memory_profiler.record():
+    genesis.enable_memory_debugging(True)
+    genesis.enable_memory_debugging(False)
+    mm.free_memory(mm.allocate_memory(100))
+assert genesis.memory_profiler.get_report().allocations == 1
+genesis.enable_memory_debugging(True)
+genesis.enable_memory_debugging(False)
+assert not genesis.memory_profiler.is_recording()
+""")
+
+
+def test_held_blocks_are_not_reported_at_exit(fresh):
+    code = """
+import genesis
+mm = genesis.memory_manager
+pair = (mm.allocate_block(100), 0)
+table = {"weights": {"first": mm.allocate_block(200)}}
+"""
+    assert fresh(code, GENESIS_DEBUG="trace").stderr == ""
