@@ -170,22 +170,29 @@ def _cycles() -> dict[int, str]:
 
 def _cycle_names(holder: Any, garbage: dict[int, Any]) -> str:
     """The types along the shortest way from an object back to itself; or just its own."""
-    names = [type(holder).__qualname__]
-    ways: dict[int, tuple[Any, int | None]] = {id(holder): (holder, None)}
+    ways: dict[int, tuple[Any, Any]] = {}  # an object, and the one before it
     queue = deque([holder])
     while queue:
         one = queue.popleft()
         for referred in gc.get_referents(one):
             if referred is holder:
-                back: int | None = id(one)
-                while back is not None and back != id(holder):
-                    step, back = ways[back]
-                    names.insert(1, type(step).__qualname__)
-                return " -> ".join([*names, names[0]] if len(names) > 1 else names)
+                names = [type(holder).__qualname__]
+                while one is not holder:
+                    names.append(type(one).__qualname__)
+                    one = ways[id(one)][1]
+                return _cycle_text([names[0], *reversed(names[1:])])
             if id(referred) in garbage and id(referred) not in ways:
-                ways[id(referred)] = (referred, id(one))
+                ways[id(referred)] = (referred, one)
                 queue.append(referred)
-    return names[0]
+    return type(holder).__qualname__
+
+
+def _cycle_text(names: list[str]) -> str:
+    """A cycle is the same wherever it begins."""
+    if len(names) == 1:
+        return names[0]
+    names = min(names[i:] + names[:i] for i in range(len(names)))
+    return " -> ".join([*names, names[0]])
 
 
 def _holders() -> dict[int, str]:

@@ -105,23 +105,35 @@ void gni_manager_holders(gn_memory_manager *manager, char *buffer, size_t size)
 
 /* ---- at exit -------------------------------------------------------------------------------- */
 
-/* Asks the system's addr2line for "file:line"; false where there is none or it does not know. */
-static bool line_find(const char *file, uint64_t address, char *line, size_t size)
+/* Where an address of code is, in a debugger's words. */
+struct code_place {
+    char function[LINE_BYTES], line[LINE_BYTES]; /* "file:line" */
+};
+
+/* Reads a line without its end; false for one that says "not known". */
+static bool word_read(FILE *file, char *word)
+{
+    if (fgets(word, LINE_BYTES, file) == NULL)
+        return false;
+    word[strcspn(word, " \n")] = '\0';
+    return word[0] != '?' && word[0] != '\0';
+}
+
+/* Asks the system's addr2line; false where there is none or it does not know. */
+static bool place_find(const char *file, uint64_t address, struct code_place *place)
 {
     char command[LINE_BYTES];
     if (strchr(file, '\'') != NULL)
         return false;
-    (void)snprintf(command, sizeof command, "addr2line -s -e '%s' 0x%llx 2>/dev/null", file,
+    (void)snprintf(command, sizeof command, "addr2line -s -f -e '%s' 0x%llx 2>/dev/null", file,
                    (unsigned long long)address);
     FILE *output = popen(command, "r");
     if (output == NULL)
         return false;
-    bool is_read = fgets(line, (int)size, output) != NULL;
+    bool has_function = word_read(output, place->function);
+    bool has_line = word_read(output, place->line);
     (void)pclose(output);
-    if (!is_read || line[0] == '?')
-        return false;
-    line[strcspn(line, " \n")] = '\0';
-    return true;
+    return has_function && has_line;
 }
 
 static void stack_print(uint32_t site)
@@ -132,15 +144,16 @@ static void stack_print(uint32_t site)
         return;
     for (size_t i = 0; i < count; i++) {
         const char *file, *function;
-        char line[LINE_BYTES];
+        struct code_place place;
         uint64_t address;
         if (frames[i].offset >= 0 || gni_history_is_own(frames[i].code) ||
             !gn_history_find_code(frames[i].code, &file, &function, &address))
             continue;
-        bool has_line = line_find(file, address, line, sizeof line);
-        if (!has_line)
-            (void)snprintf(line, sizeof line, "%s+0x%llx", file, (unsigned long long)address);
-        gni_log(GNI_LOG_WARNING, "leak:     %s (%s)", function != NULL ? function : "?", line);
+        if (place_find(file, address, &place))
+            gni_log(GNI_LOG_WARNING, "leak:     %s (%s)", place.function, place.line);
+        else
+            gni_log(GNI_LOG_WARNING, "leak:     %s (%s+0x%llx)", function != NULL ? function : "?",
+                    file, (unsigned long long)address);
     }
 }
 
