@@ -43,8 +43,10 @@ def hover_activation(recording: r.Recording, page: Page) -> None:
 
 def example_page(directory: str) -> Path:
     """The page of the example, whose device is a simulated GPU of 1 GiB."""
+    source = ROOT / "examples" / "out_of_memory.py"
+    program = f"exec(compile(open('{source}').read(), 'out_of_memory.py', 'exec'))"
     subprocess.run(
-        [sys.executable, ROOT / "examples" / "out_of_memory.py"],
+        [sys.executable, "-c", program],  # so that no directory shows in the picture
         env=os.environ | {"GENESIS_CUDA_DRIVER": "sim"},
         cwd=directory,
         stdout=subprocess.DEVNULL,
@@ -67,6 +69,8 @@ def main() -> None:
         page.screenshot(images / "timeline.png")
         page = browser.open(example_page(directory), width=1240, height=1160)
         page.choose("axis", "event")  # each takes the same room
+        page.run("document.querySelector('#moments .oom').click()")
+        page.settle()
         page.screenshot(images / "out_of_memory.png")
 
 
