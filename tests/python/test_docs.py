@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from conftest import PLACES
 
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FLAGS = re.MULTILINE | re.DOTALL
+BLOCK = re.compile(r"^```python\n(.*?)^```", FLAGS)
 # What a block prints may follow it; the commands of a console block begin with "$ ".
-SHOWN = re.compile(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
-CONSOLE = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", FLAGS)
+CONSOLE = re.compile(r"^```console\n(.*?)^```", FLAGS)
 EXCERPT = re.compile(
     r"^```(?:py|c)\n(?:#|/\*) (examples/\S+).*?\n(.*?)^```", re.MULTILINE | re.DOTALL
 )
@@ -106,7 +107,11 @@ def test_observability_blocks(root, build, fresh, tmp_path, monkeypatch, place):
 
 
 def test_excerpts_are_in_the_examples(root):
-    found = EXCERPT.findall((root / "docs/observability.md").read_text())
+    text = (root / "docs/observability.md").read_text()
+    found = EXCERPT.findall(text)
+    found += [
+        ("examples/c/leak.c", block) for block in re.findall(r"^```c\n(.*?)^```", text, FLAGS)
+    ]
     assert found
     for name, text in found:
         whole = (root / name).read_text()
