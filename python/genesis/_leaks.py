@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -247,7 +248,7 @@ def enable(enabled: bool = True, report_at_exit: bool = False, stacks: str = "py
 def _set_report_at_exit(is_wanted: bool) -> None:
     global _is_reported_at_exit
     if is_wanted and not _is_reported_at_exit:
-        atexit.register(_report_at_exit)
+        atexit.register(_report_at_exit, os.getpid())
     elif not is_wanted:
         atexit.unregister(_report_at_exit)
     _is_reported_at_exit = is_wanted
@@ -315,8 +316,10 @@ class leak_scope:  # noqa: N801 - used like a function
 # ---- at exit ------------------------------------------------------------------------------------
 
 
-def _report_at_exit() -> None:
+def _report_at_exit(process: int) -> None:
     """Tell what nobody owns any more; objects that are still reachable go with the interpreter."""
+    if os.getpid() != process:  # a forked child has what it inherited
+        return
     leaks = Leaks(leak for leak in check() if not leak.held_by or "cycle" in leak.held_by)
     for line in leaks.summary().splitlines() if leaks else ():
         print(f"genesis: warning: leak: {line}", file=sys.stderr)

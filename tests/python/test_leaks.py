@@ -119,6 +119,8 @@ def test_tracing_from_the_environment(fresh):
     code = "import genesis\ndef forget():\n    genesis.memory_manager.allocate_memory(5000)\n"
     finished = fresh(code + "forget()\n", GENESIS_DEBUG="trace")
     assert "leak: 1 block leaked" in finished.stderr and "(forget)" in finished.stderr
+    finished = fresh(code + "forget()\nimport os\nos.fork()\n", GENESIS_DEBUG="guard,TRACE")
+    assert finished.stderr.count("leak: 1 block leaked") == 1  # the parent's
     finished = fresh("import genesis\n", GENESIS_DEBUG="trace")
     assert finished.stderr == ""
     code = "import genesis\ngenesis.enable_memory_debugging()\n" + code
