@@ -76,6 +76,8 @@ class Leaks(list[Leak]):
         lines = [f"{_blocks(len(self))} leaked, {format_size(total)}:"]
         for group in sorted(groups.values(), key=lambda one: -sum(leak.size for leak in one)):
             lines += _group_lines(group)
+        if not all(leak.location for leak in self):
+            lines.append("places are known from genesis.enable_memory_debugging() on")
         return "\n".join(lines)
 
 

@@ -218,6 +218,8 @@ class Report:
         return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
     def _head(self) -> list[str]:
+        if not self.events:
+            return ["no events: nothing was recorded"]
         lines = [
             f"{self.events} events in {_duration(self.duration_ns)}: {self.allocations} "
             f"allocations of {format_size(self.allocated)} in all, {self.frees} frees, "

@@ -81,6 +81,8 @@ def start(max_events: int = MAX_EVENTS, stacks: str = "python", frames: int | No
     global _has_started
     if stacks not in _STACKS:
         raise ValueError(f"stacks is one of {', '.join(map(repr, _STACKS))}, not {stacks!r}")
+    if not isinstance(max_events, int):
+        raise TypeError(f"max_events is an int, not {type(max_events).__name__}")
     if max_events < 1:
         raise ValueError(f"max_events is at least 1, not {max_events}")
     python_frames, c_frames = _STACKS[stacks]
@@ -176,6 +178,8 @@ def mark(name: str) -> None:
     >>> from genesis import memory_profiler
     >>> memory_profiler.mark("epoch 1")
     """
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a mark is a str, not {type(name).__name__}")
     _C.history_mark(name)
 
 

@@ -165,6 +165,15 @@ assert held_by == {
     7: "a view in the variable view of __main__",
     8: "a view in a list",
 }, held_by
+assert "places are known" not in genesis.check_memory_leaks().summary()
+""")
+
+
+def test_places_that_are_not_known(cpu_memory):
+    cpu_memory("""
+block = mm.allocate_block(100)
+text = genesis.check_memory_leaks().summary()
+assert "a place that is not known" in text and "enable_memory_debugging" in text
 """)
 
 
