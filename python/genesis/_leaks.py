@@ -21,6 +21,7 @@ from genesis._recording import Frame
 
 PYTHON_FRAMES = 16
 C_FRAMES = 16
+ALL_FRAMES = (PYTHON_FRAMES, C_FRAMES)
 
 # What identifies an allocation: its manager, its address, and its number there.
 _Key = tuple[int, int, int]
@@ -233,17 +234,15 @@ _is_traced = False  # GENESIS_DEBUG=trace, which holds to the end
 def enable(enabled: bool = True, report_at_exit: bool = False, stacks: str = "python") -> None:
     """See genesis.enable_memory_debugging()."""
     global _before
-    frames = {"python": (PYTHON_FRAMES, 0), "all": (PYTHON_FRAMES, C_FRAMES)}
+    frames = {"python": (PYTHON_FRAMES, 0), "all": ALL_FRAMES}
     if stacks not in frames:
         raise ValueError(f"stacks is 'python' or 'all', not {stacks!r}")
     if enabled:
         _before = dict.fromkeys(_living())
-        if not _C.history_is_on():  # a recording that goes on has the stacks, too
-            _C.history_start(0, *frames[stacks])
+        memory_profiler.want_stacks(ALL_FRAMES if _is_traced else frames[stacks])
     else:
         _before = None
-        if not _is_traced and not memory_profiler.has_started():
-            _C.history_stop()
+        memory_profiler.want_stacks(ALL_FRAMES if _is_traced else None)
     _set_report_at_exit(_is_traced or (enabled and report_at_exit))
 
 
@@ -303,16 +302,16 @@ class leak_scope:  # noqa: N801 - used like a function
         self.leaks = Leaks()
 
     def __enter__(self) -> leak_scope:
-        self._was_on = _C.history_is_on()
-        if not self._was_on:
-            _C.history_start(0, PYTHON_FRAMES, 0)
+        self._is_first = memory_profiler.wanted_stacks() is None
+        if self._is_first:
+            memory_profiler.want_stacks((PYTHON_FRAMES, 0))
         self._before = dict.fromkeys(_living())
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.leaks = check(self._before)
-        if not self._was_on:
-            _C.history_stop()
+        if self._is_first:
+            memory_profiler.want_stacks(None)
 
 
 # ---- at exit ------------------------------------------------------------------------------------
@@ -331,4 +330,5 @@ def report_at_exit() -> None:
     """For GENESIS_DEBUG=trace: the library records from its start on."""
     global _is_traced
     _is_traced = True
+    memory_profiler.want_stacks(ALL_FRAMES)
     _set_report_at_exit(True)

@@ -177,16 +177,40 @@ assert "a place that is not known" in text and "enable_memory_debugging" in text
 """)
 
 
-def test_debugging_leaves_a_recording_alone(cpu_memory):
+def test_debugging_and_recording_leave_each_other_alone(cpu_memory):
     cpu_memory("""
-with genesis.memory_profiler.record():
+from genesis import memory_profiler
+def forget():
+    return mm.allocate_memory(100)
+def allocations():
+    return memory_profiler.get_report().allocations
+
+with memory_profiler.record():
     genesis.enable_memory_debugging(True)
     genesis.enable_memory_debugging(False)
-    mm.free_memory(mm.allocate_memory(100))
-assert genesis.memory_profiler.get_report().allocations == 1
+    mm.free_memory(forget())
+assert allocations() == 1 and not memory_profiler.is_recording()
 genesis.enable_memory_debugging(True)
+forget()
+assert allocations() == 1                           # as it was
+with memory_profiler.record(stacks="none"):
+    with genesis.leak_scope() as scope:
+        forget()
+    mm.free_memory(mm.allocate_memory(1))
+forget()                                            # debugging goes on
+assert allocations() == 2 and len(scope.leaks) == 1
+leaks = genesis.check_memory_leaks()
+assert sorted("(forget)" in leak.location for leak in leaks) == [False, True, True]
+error = raises(genesis.OutOfMemoryError, "Largest holders", mm.allocate_memory, 1 << 46)
+assert "forget" in str(error)
 genesis.enable_memory_debugging(False)
-assert not genesis.memory_profiler.is_recording()
+assert not memory_profiler.is_recording() and allocations() == 2
+with genesis.leak_scope() as scope:
+    with memory_profiler.record():
+        forget()
+    forget()
+assert ["(forget)" in leak.location for leak in scope.leaks] == [True, True]
+assert allocations() == 1 and not memory_profiler.is_recording()
 """)
 
 
