@@ -133,11 +133,17 @@ def test_out_of_memory_names_the_holders(any_memory):
 genesis.enable_memory_debugging(True)
 def hold(nbytes):
     return mm.allocate_memory(nbytes)
-held = [hold(2 << 20), hold(1 << 20), hold(1 << 20)]
+held = [hold(2 << 20)]
+held += [hold(1 << 20), hold(1 << 20)]               # another stack, the same place
+held.append(mm.allocate_memory(5 << 20))
 error = raises(genesis.OutOfMemoryError, "Largest holders", mm.allocate_memory, 1 << 46)
 genesis.enable_memory_debugging(False)
 text = str(error)
 assert "hold (" in text and __file__ in text, text
+holders = text.partition("Largest holders: ")[2].split("; ")
+assert [one.partition(":")[0] for one in holders] == [
+    "5.00 MiB in 1 block", "4.00 MiB in 3 blocks"
+], holders
 for address in held:
     mm.free_memory(address)
 """)
