@@ -218,13 +218,13 @@ class Report:
         return "\n\n".join("\n".join(lines) for lines in parts if lines)
 
     def _head(self) -> list[str]:
-        if not self.events:
-            return ["no events: nothing was recorded"]
         lines = [
             f"{self.events} events in {_duration(self.duration_ns)}: {self.allocations} "
             f"allocations of {format_size(self.allocated)} in all, {self.frees} frees, "
             f"{self.driver_calls} segments mapped or unmapped"
         ]
+        if not self.events and not self.lost:
+            lines.append("nothing was recorded")
         if self.rate:
             lines.append(
                 f"{self.rate:,.0f} allocations a second; what was allocated in all is "
