@@ -4,6 +4,7 @@
 #ifndef GENESIS_GENESIS_H
 #define GENESIS_GENESIS_H
 
+#include "genesis/adapter.h"
 #include "genesis/base.h"
 #include "genesis/device.h"
 #include "genesis/history.h"

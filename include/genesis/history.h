@@ -30,7 +30,7 @@ typedef enum gn_history_kind {
     GN_HISTORY_SEGMENT_MAP,    /* memory was obtained from the driver or system */
     GN_HISTORY_SEGMENT_UNMAP,  /* and given back */
     GN_HISTORY_OUT_OF_MEMORY,  /* a request failed */
-    GN_HISTORY_SNAPSHOT,       /* the events were read */
+    GN_HISTORY_SNAPSHOT,       /* gn_history_snapshot() */
     GN_HISTORY_MARK,           /* gn_history_mark() */
     GN_HISTORY_BEGIN,          /* of an annotation */
     GN_HISTORY_END,
@@ -44,15 +44,19 @@ typedef struct gn_history_event {
     uint64_t stream_id;  /* of the stream that the block belongs to; 0 where none */
     uint32_t site;       /* of an allocation and of a failed request; 0: not known */
     uint32_t annotation; /* of the thread at the moment, or the one that begins or ends; 0: none */
-    uint16_t thread;     /* a number that no other thread of the recording has */
+    uint16_t thread;     /* a number of the thread; after 65535 threads they come again */
     uint8_t kind;        /* gn_history_kind */
     uint8_t manager;     /* gn_memory_manager_get_number() */
     uint32_t number;     /* of the event in its thread, from 1 */
 } gn_history_event;
 
+enum {
+    GN_HISTORY_FRAMES_MOST = 64, /* of a stack, all kinds together */
+};
+
 typedef struct gn_history_options {
     size_t events_most; /* that each thread keeps, rounded up to a power of two; 0: only sites */
-    unsigned python_frames; /* innermost frames of each stack; 0: none. At most 64 together */
+    unsigned python_frames; /* innermost frames of each stack; 0: none */
     unsigned c_frames;
 } gn_history_options;
 
@@ -67,7 +71,8 @@ GN_API bool gn_history_is_on(void);
 
 /*
  * Copies the events of all threads, oldest first, up to `capacity`; `count` gets how many there are, which
- * may be more. `lost` (may be NULL) gets how many were forgotten, because a ring was full or the host had
+ * may be more. While other threads work, a free that is under way may be missing that an allocation of the
+ * same address follows. `lost` (may be NULL) gets how many were forgotten, because a ring was full or the host had
  * no memory.
  */
 GN_API gn_status gn_history_read(gn_history_event *events, size_t capacity, size_t *count,
@@ -77,6 +82,9 @@ GN_API gn_status gn_history_read(gn_history_event *events, size_t capacity, size
 
 /* A moment with a name. */
 GN_API gn_status gn_history_mark(const char *name) GN_NODISCARD;
+
+/* The moment at which somebody looks at everything. */
+GN_API void gn_history_snapshot(void);
 
 /* What the thread does from now on; each begin has its end in the same thread. Annotations are kept even
  * while nothing is recorded. GN_ERROR_OVERFLOW: nested deeper than 64. */
@@ -97,10 +105,12 @@ typedef struct gn_history_frame {
 GN_API gn_status gn_history_get_stack(uint32_t site, gn_history_frame *frames, size_t capacity,
                                       size_t *count) GN_NODISCARD;
 
-/* The calling thread's stack as a site, and that site for what the thread allocates until it is set to 0:
- * for those who ask on behalf of somebody else. 0 while no stacks are recorded. */
+/* The calling thread's stack as a site, or the one that was set; 0 while no stacks are recorded. */
 GN_API uint32_t gn_history_capture(void);
-GN_API void gn_history_set_site(uint32_t site);
+
+/* What the calling thread allocates has this site from now on, for those who ask on behalf of somebody else;
+ * 0: each allocation its own. Returns the one before, to be set again afterwards. */
+GN_API uint32_t gn_history_set_site(uint32_t site);
 
 /* The innermost frame of a site that is not the library's own, as text: "function (file:line)" as far as it
  * is known. Returns `buffer`; empty for site 0. */
@@ -112,13 +122,15 @@ GN_API bool gn_history_find_code(const void *code, const char **file, const char
                                  uint64_t *address);
 
 /*
- * An interpreter whose frames stacks have: Python's is set by the package. Captured frames are borrowed
- * until they are kept; both happen in the same call of an allocating thread, under no lock of the library
- * but, for `keep`, that of the stacks: it must not allocate from a manager, nor wait.
+ * An interpreter whose frames stacks have: Python's is set by the package. An allocating thread calls capture,
+ * perhaps keep, and release, under no lock of the library but, for keep, that of the stacks: it must not
+ * allocate from a manager, nor wait.
  */
 typedef struct gn_history_interpreter {
-    /* The innermost frames of the calling thread; 0 where it does not run the interpreter. */
-    size_t (*capture)(gn_history_frame *frames, size_t most);
+    /* The innermost frames of the calling thread, borrowed until the release; 0 where it does not run the
+     * interpreter. */
+    size_t (*capture)(gn_history_frame *frames, size_t most, int *token);
+    void (*release)(int token);
     /* These frames are known for ever from now on. */
     void (*keep)(const gn_history_frame *frames, size_t count);
     /* A frame as text; false where the interpreter cannot be asked. */

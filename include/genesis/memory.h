@@ -47,10 +47,10 @@ GN_API gn_status gn_memory_manager_get_pinned(gn_device *device,
 
 GN_API gn_device *gn_memory_manager_get_device(const gn_memory_manager *manager);
 
-/* The policy in force: "virtual", "pool" or "direct". Static memory. */
 /* A small number that no other manager of gn_memory_manager_get() has: genesis/history.h. */
 GN_API unsigned gn_memory_manager_get_number(const gn_memory_manager *manager);
 
+/* The policy in force: "virtual", "pool" or "direct". Static memory. */
 GN_API const char *gn_memory_manager_get_policy(const gn_memory_manager *manager);
 
 /* ---- blocks by address ---------------------------------------------------------------------- */
@@ -136,7 +136,8 @@ GN_API void gn_memory_request_release(gn_memory_request *request);
 
 /*
  * Called when what a manager has reserved rises above the threshold, once for each crossing, and after each
- * request that failed; in the thread that did it, outside of all locks. It may use the manager.
+ * request that failed; in the thread that did it, outside of all locks. It may use the manager; what it does
+ * there does not call it again. One that is replaced or removed may still be running in another thread.
  */
 typedef void (*gn_memory_callback)(gn_memory_manager *manager, bool is_out_of_memory,
                                    void *context);

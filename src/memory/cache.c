@@ -2,6 +2,7 @@
  * cache.c: making, emptying and handing on the threads' caches.
  */
 #include "memory/cache.h"
+#include "memory/tile.h"
 
 #include "base/host.h"
 
@@ -224,7 +225,7 @@ static void block_flush(struct gni_cache *cache, gn_memory_block *block)
 {
     block->next = NULL;
     gni_heap_stamp(cache->heap, block);
-    (void)gni_block_merge(block);
+    (void)gni_tile_merge(block);
     cache->room++;
 }
 
@@ -415,7 +416,7 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
         (void)gni_cache_flush(cache);
     if (cache->room == 0) { /* no room at all */
         gni_heap_stamp(cache->heap, block);
-        (void)gni_block_merge(block);
+        (void)gni_tile_merge(block);
         return;
     }
     if (block->bin != GNI_BLOCK_NO_BIN) {
@@ -439,5 +440,5 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
         return;
     }
     gni_heap_stamp(cache->heap, block);
-    (void)gni_block_merge(block);
+    (void)gni_tile_merge(block);
 }

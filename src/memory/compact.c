@@ -26,6 +26,7 @@
 #include "base/host.h"
 #include "base/option.h"
 #include "memory/fold.h"
+#include "memory/tile.h"
 
 #include <string.h>
 
@@ -349,10 +350,10 @@ void gni_block_release(gn_memory_block *block)
         for (char *at = page_start(block->start); at < gni_block_end(block); at += GNI_PAGE)
             is_folded |= page_is_folded(at);
     if (!is_folded) {
-        (void)gni_block_merge(block);
+        (void)gni_tile_merge(block);
         return;
     }
-    gni_block_forget(block);
+    gni_tile_forget(block);
     while (block != NULL) {
         char *end = gni_block_end(block);
         char *change = fold_change(block->start, end);
@@ -363,7 +364,7 @@ void gni_block_release(gn_memory_block *block)
             (void)blocked_join(block);
         } else {
             gni_block_set_state(block, GNI_BLOCK_FREE);
-            (void)gni_block_merge(block);
+            (void)gni_tile_merge(block);
         }
         block = rest;
     }
@@ -381,7 +382,7 @@ static void page_unblock(struct gni_pool *pool, gn_memory_block *first, char *st
         gni_block_set_heap(block, pool->main.clean);
         block->sequence = 0;
         gni_block_set_state(block, GNI_BLOCK_FREE);
-        block = gni_block_merge(block);
+        block = gni_tile_merge(block);
     }
 }
 

@@ -140,10 +140,8 @@ static gn_status out_of_memory_error(struct gni_direct *direct, size_t nbytes, c
     size_t free_bytes = 0, total_bytes = 0;
     (void)device->ops->memory_info(device, &free_bytes, &total_bytes);
     char holders[2048] = "";
-    if (gni_history_is_on()) {
-        gni_history_out_of_memory(direct->manager, nbytes, free_bytes);
+    if (gni_history_is_on())
         gni_manager_holders(direct->manager, holders, sizeof holders);
-    }
     return gni_error(GN_ERROR_OUT_OF_MEMORY,
                      "%s: out of memory: %s were asked for; %s are live in %llu blocks of this "
                      "process, and the device has %s free of %s (%s).%s",
@@ -176,7 +174,7 @@ static void statistics_add(struct gni_direct *direct, const struct direct_block 
     statistics->live_bytes += block->base.requested;
     statistics->live_count++;
     statistics->reserved_bytes = statistics->live_bytes;
-    gni_watch_note(direct->manager, statistics->reserved_bytes);
+    gni_watch_note(direct->manager, (int64_t)block->base.requested);
     peaks_raise(statistics);
     gni_assert(statistics->live_count == gni_map_count(&direct->blocks) + direct->freeing); /* D3 */
 }
@@ -192,7 +190,7 @@ static void statistics_remove(struct gni_direct *direct, const struct direct_blo
     statistics->live_bytes -= block->base.requested;
     statistics->live_count--;
     statistics->reserved_bytes = statistics->live_bytes;
-    gni_watch_note(direct->manager, statistics->reserved_bytes);
+    gni_watch_note(direct->manager, -(int64_t)block->base.requested);
 }
 
 /* ---- allocating ----------------------------------------------------------------------------- */
@@ -294,7 +292,7 @@ gn_status gni_direct_alloc(struct gni_direct *direct, size_t nbytes, gn_stream *
     if (status != GN_OK)
         goto free_descriptor;
     if (gni_history_is_on())
-        gni_history_segment(direct->manager, block->base.address, nbytes, true);
+        gni_history_segment(direct->manager, block->base.address, nbytes, true, gni_history_time());
     *out = &block->base;
     return GN_OK;
 
@@ -353,16 +351,15 @@ static void freeing_end(struct gni_direct *direct, struct direct_block *block, b
 gn_status gni_direct_free(struct gni_direct *direct, void *pointer, const size_t *nbytes)
 {
     struct direct_block *block;
-    struct gni_history_free note;
+    uint64_t now = gni_history_is_on() ? gni_history_time() : 0; /* before the address is free */
     GN_TRY(freeing_begin(direct, (uintptr_t)pointer, nbytes, &block));
-    gni_history_free_begin(&note, direct->manager, &block->base);
     gn_status status = memory_return(direct, pointer, block_driver_bytes(block));
     freeing_end(direct, block, status == GN_OK);
     if (status != GN_OK)
         return status;
-    if (gni_history_is_on()) {
-        gni_history_free_end(&note);
-        gni_history_segment(direct->manager, pointer, block->base.nbytes, false);
+    if (now != 0) {
+        gni_history_free(direct->manager, &block->base, now);
+        gni_history_segment(direct->manager, pointer, block->base.nbytes, false, now);
     }
     gni_host_free(block);
     return GN_OK;

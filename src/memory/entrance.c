@@ -88,8 +88,9 @@ INLINE bool cache_push(struct gni_cache *cache, gn_memory_block *block)
     return true;
 }
 
-/* False: not freed, and nothing changed. The block is live, or its caller is wrong. */
-INLINE bool fast_free(gn_memory_block *block)
+/* False: not freed, and nothing changed. The block is live, or its caller is wrong. With a time the free is
+ * recorded. */
+INLINE bool fast_free(gn_memory_block *block, uint64_t time_ns)
 {
     struct gni_cache *cache = gni_thread.cache;
     if (cache == NULL || cache->pool != block->pool || !LIKELY(gni_cache_enter(cache)))
@@ -100,6 +101,8 @@ INLINE bool fast_free(gn_memory_block *block)
         LIKELY(cache_push(cache, block))) {
         gni_block_set_state(block, GNI_BLOCK_CACHED);
         gni_cache_count_free(cache, block);
+        if (time_ns != 0)
+            gni_history_free(cache->pool->manager, block, time_ns);
         is_freed = true;
     }
     gni_cache_leave(cache);
@@ -136,6 +139,8 @@ OUTLINE gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_strea
             status = gni_direct_alloc(manager->direct, nbytes, stream, block);
         while (status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(manager->pool, nbytes, &calls));
     }
+    if (status == GN_ERROR_OUT_OF_MEMORY && gni_history_is_on())
+        gni_history_out_of_memory(manager, nbytes);
     gni_watch_after(manager, status);
     return status;
 }
@@ -226,19 +231,15 @@ OUTLINE gn_status wrong_size(struct gni_pool *pool, const gn_memory_block *block
 /* Frees a block of the pool, recorded where that is asked for. */
 OUTLINE gn_status note_free(gn_memory_block *block, void *pointer)
 {
-    struct gni_history_free note;
-    gni_history_free_begin(&note, block->pool->manager, block);
-    gn_status status = fast_free(block) ? GN_OK : gni_pool_free(block, pointer);
-    if (status == GN_OK)
-        gni_history_free_end(&note);
-    return status;
+    uint64_t now = gni_history_time();
+    return fast_free(block, now) ? GN_OK : gni_pool_free(block, pointer, now);
 }
 
 INLINE gn_status noted_free(gn_memory_block *block, void *pointer)
 {
     if (gni_history_is_on())
         return note_free(block, pointer);
-    return LIKELY(fast_free(block)) ? GN_OK : gni_pool_free(block, pointer);
+    return LIKELY(fast_free(block, 0)) ? GN_OK : gni_pool_free(block, pointer, 0);
 }
 
 gn_status gn_memory_free(gn_memory_manager *manager, void *pointer)

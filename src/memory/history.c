@@ -9,8 +9,8 @@
  * Rings outlive their threads, so that what a thread did can be read when it is gone; the next recording
  * frees those. A recording has a number; a ring that has another one is emptied by its thread's first event.
  *
- * Locks: `rings_mutex` guards the list of rings, then a ring's lock its contents. Neither is held while
- * anything else is called.
+ * Locks: `rings_mutex` guards the list of rings, then a ring's lock its contents. Under them nothing but the
+ * host's memory is asked for.
  */
 #include "memory/history.h"
 
@@ -27,7 +27,6 @@
 
 enum {
     EVENTS_MOST = 1 << 26, /* in a ring */
-    FRAMES_MOST = 64,
     NESTED_MOST = 64,
     NAME_MOST = 1024, /* bytes of a path of annotations */
 };
@@ -80,30 +79,54 @@ static uint64_t now_ns(void)
 
 /* ---- threads and forks ---------------------------------------------------------------------- */
 
-static void thread_end(void *ring)
+/* The ring stays to be read, as large as what is in it. */
+static void thread_end(void *argument)
 {
-    atomic_store(&((struct ring *)ring)->is_orphan, true);
+    struct ring *ring = argument;
+    gni_lock_take(&ring->lock);
+    if (ring->written == 0) {
+        gni_host_free(ring->events);
+        ring->events = NULL;
+        ring->capacity = 0;
+    } else if (ring->written < ring->capacity) {
+        void *smaller =
+            gni_host_realloc(ring->events, (size_t)ring->written * sizeof *ring->events);
+        ring->events = smaller != NULL ? smaller : ring->events;
+    }
+    gni_lock_give(&ring->lock);
+    atomic_store(&ring->is_orphan, true);
     thread.ring = NULL;
 }
 
-/* A child starts with nothing: other threads may have been at their rings. */
-static void fork_done(bool is_child)
+/* The mutex of the rings is held over the fork, and here the other locks: none is held over a call of the
+ * driver, which may fork by itself. */
+static void fork_prepare(void)
 {
-    if (!is_child)
-        return;
-    atomic_store(&gni_history_flags, 0);
-    atomic_fetch_add(&recording, 1);
-    gni_list_each (link, &rings) {
-        struct ring *ring = gni_container_of(link, struct ring, link);
-        ring->lock = (struct gni_lock){0};
-        if (ring != thread.ring)
-            atomic_store(&ring->is_orphan, true);
-    }
-    words.lock = (struct gni_lock){0};
-    gni_site_fork_child();
+    gni_list_each (link, &rings)
+        gni_lock_take(&gni_container_of(link, struct ring, link)->lock);
+    gni_lock_take(&words.lock);
+    gni_site_fork_prepare();
 }
 
-static const struct gni_fork_handlers fork_handlers = {.mutex = &rings_mutex, .done = fork_done};
+/* A child starts with nothing: its other threads are gone. */
+static void fork_done(bool is_child)
+{
+    gni_site_fork_done();
+    gni_lock_give(&words.lock);
+    gni_list_each (link, &rings) {
+        struct ring *ring = gni_container_of(link, struct ring, link);
+        gni_lock_give(&ring->lock);
+        if (is_child && ring != thread.ring)
+            atomic_store(&ring->is_orphan, true);
+    }
+    if (is_child) {
+        atomic_store(&gni_history_flags, 0);
+        atomic_fetch_add(&recording, 1);
+    }
+}
+
+static const struct gni_fork_handlers fork_handlers = {
+    .mutex = &rings_mutex, .prepare = fork_prepare, .done = fork_done};
 
 static void history_init(void)
 {
@@ -195,9 +218,11 @@ static uint64_t block_stream(const gn_memory_block *block)
     return block->heap != NULL ? block->heap->key : 0;
 }
 
-void gn_history_set_site(uint32_t site)
+uint32_t gn_history_set_site(uint32_t site)
 {
+    uint32_t before = thread.site;
     thread.site = site;
+    return before;
 }
 
 uint32_t gn_history_capture(void)
@@ -228,41 +253,23 @@ uint32_t gni_history_site(const gn_memory_block *block, uint64_t *age_ns)
     uint64_t site = atomic_load_explicit(&block->site, memory_order_relaxed);
     uint32_t born_ms = atomic_load_explicit(&block->born_ms, memory_order_relaxed);
     bool is_known = site != 0 && (uint32_t)(site >> 32) == (uint32_t)block->number; /* H3 */
+    bool has_age = is_known && gni_block_state(block) == GNI_BLOCK_LIVE;
     uint32_t age_ms = (uint32_t)(now_ns() / 1000000) - born_ms;
-    *age_ns = is_known ? (uint64_t)age_ms * 1000000 : UINT64_MAX;
+    *age_ns = has_age ? (uint64_t)age_ms * 1000000 : UINT64_MAX;
     return is_known ? (uint32_t)site : 0;
 }
 
-void gni_history_free_begin(struct gni_history_free *note, const gn_memory_manager *manager,
-                            const gn_memory_block *block)
+uint64_t gni_history_time(void)
 {
-    note->event =
-        event_make(block->uses != NULL ? GN_HISTORY_FREE_REQUESTED : GN_HISTORY_FREE, manager);
-    note->event.address = (uintptr_t)block->address;
-    note->event.nbytes = block->nbytes;
-    note->event.requested = block->requested;
-    note->event.stream_id = block_stream(block);
+    return now_ns();
 }
 
-void gni_history_free_end(struct gni_history_free *note)
+/* What all events of a block tell. */
+static void block_note(gn_history_kind kind, const gn_memory_manager *manager,
+                       const gn_memory_block *block, uint64_t time_ns)
 {
-    if (has_events())
-        event_write(&note->event);
-}
-
-void gni_history_drop(const gn_memory_manager *manager, const gn_memory_block *block)
-{
-    struct gni_history_free note;
-    gni_history_free_begin(&note, manager, block);
-    note.event.kind = GN_HISTORY_FREE;
-    gni_history_free_end(&note);
-}
-
-void gni_history_free_completed(const gn_memory_manager *manager, const gn_memory_block *block)
-{
-    if (!has_events())
-        return;
-    gn_history_event event = event_make(GN_HISTORY_FREE_COMPLETED, manager);
+    gn_history_event event = event_make(kind, manager);
+    event.time_ns = time_ns;
     event.address = (uintptr_t)block->address;
     event.nbytes = block->nbytes;
     event.requested = block->requested;
@@ -270,22 +277,40 @@ void gni_history_free_completed(const gn_memory_manager *manager, const gn_memor
     event_write(&event);
 }
 
+void gni_history_free(const gn_memory_manager *manager, const gn_memory_block *block,
+                      uint64_t time_ns)
+{
+    if (has_events())
+        block_note(block->uses != NULL ? GN_HISTORY_FREE_REQUESTED : GN_HISTORY_FREE, manager,
+                   block, time_ns);
+}
+
+void gni_history_free_completed(const gn_memory_manager *manager, const gn_memory_block *block)
+{
+    if (has_events())
+        block_note(GN_HISTORY_FREE_COMPLETED, manager, block, now_ns());
+}
+
 void gni_history_segment(const gn_memory_manager *manager, const void *address, size_t nbytes,
-                         bool is_mapped)
+                         bool is_mapped, uint64_t time_ns)
 {
     if (!has_events())
         return;
     gn_history_event event =
         event_make(is_mapped ? GN_HISTORY_SEGMENT_MAP : GN_HISTORY_SEGMENT_UNMAP, manager);
+    event.time_ns = time_ns;
     event.address = (uintptr_t)address;
     event.nbytes = nbytes;
     event_write(&event);
 }
 
-void gni_history_out_of_memory(const gn_memory_manager *manager, size_t nbytes, size_t free_bytes)
+void gni_history_out_of_memory(const gn_memory_manager *manager, size_t nbytes)
 {
     if (!has_events())
         return;
+    gn_device *holder = manager->pool->holder;
+    size_t free_bytes = 0, total_bytes = 0;
+    (void)holder->ops->memory_info(holder, &free_bytes, &total_bytes);
     gn_history_event event = event_make(GN_HISTORY_OUT_OF_MEMORY, manager);
     event.requested = nbytes;
     event.nbytes = free_bytes;
@@ -298,16 +323,17 @@ void gni_history_out_of_memory(const gn_memory_manager *manager, size_t nbytes, 
 gn_status gn_history_start(const gn_history_options *options)
 {
     GN_CHECK_ARGUMENT(options != NULL, "options is NULL");
-    GN_CHECK_ARGUMENT(options->python_frames <= FRAMES_MOST && options->c_frames <= FRAMES_MOST &&
-                          options->python_frames + options->c_frames <= FRAMES_MOST,
+    GN_CHECK_ARGUMENT(options->python_frames <= GN_HISTORY_FRAMES_MOST &&
+                          options->c_frames <= GN_HISTORY_FRAMES_MOST &&
+                          options->python_frames + options->c_frames <= GN_HISTORY_FRAMES_MOST,
                       "at most 64 frames are kept of a stack");
     GN_CHECK_ARGUMENT(options->events_most <= EVENTS_MOST, "at most 2^26 events fit into a ring");
     size_t capacity = options->events_most > 0 ? 1 : 0;
     while (capacity < options->events_most)
         capacity *= 2;
     gni_once_run(&once, history_init);
-    gni_site_set_depth(options->python_frames, options->c_frames);
     gni_mutex_lock(&rings_mutex);
+    gni_site_set_depth(options->python_frames, options->c_frames);
     atomic_store(&ring_events, capacity);
     atomic_fetch_add(&recording, 1);
     atomic_store(&lost_count, 0);
@@ -334,29 +360,19 @@ bool gn_history_is_on(void)
     return gni_history_is_on();
 }
 
-/* A ring's events, copied out: they are read without the locks. */
-struct copy {
-    gn_history_event *events; /* oldest first */
-    size_t count, next;
-};
-
-static gn_status ring_copy(struct ring *ring, uint64_t number, struct copy *copy, uint64_t *lost)
+static size_t ring_kept(const struct ring *ring, uint64_t number)
 {
-    gn_status status = GN_OK;
-    gni_lock_take(&ring->lock);
-    if (ring->recording == number && ring->written > 0) {
-        size_t kept = ring->written < ring->capacity ? (size_t)ring->written : ring->capacity;
-        uint64_t oldest = ring->written - kept;
-        copy->events = gni_host_alloc(kept * sizeof *copy->events);
-        if (copy->events == NULL)
-            status = gni_error_host_memory(kept * sizeof *copy->events);
-        for (size_t i = 0; copy->events != NULL && i < kept; i++)
-            copy->events[i] = ring->events[(oldest + i) & (ring->capacity - 1)];
-        copy->count = kept;
-        *lost += oldest;
-    }
-    gni_lock_give(&ring->lock);
-    return status;
+    if (ring->recording != number)
+        return 0;
+    return ring->written < ring->capacity ? (size_t)ring->written : ring->capacity;
+}
+
+/* With the ring's lock: its events go behind those that are in the copy. */
+static void ring_copy(const struct ring *ring, size_t kept, gn_history_event *events)
+{
+    uint64_t oldest = ring->written - kept;
+    for (size_t i = 0; i < kept; i++)
+        events[i] = ring->events[(oldest + i) & (ring->capacity - 1)];
 }
 
 /* Of events at the same time frees come first: H1. */
@@ -367,57 +383,115 @@ static bool is_before(const gn_history_event *event, const gn_history_event *oth
     return other->kind == GN_HISTORY_ALLOC && event->kind != GN_HISTORY_ALLOC;
 }
 
-/* The copy whose next event is the oldest; NULL at the end. */
-static struct copy *copies_oldest(struct copy *copies, size_t count)
+/* Two neighbouring runs become one. */
+static void runs_merge(const gn_history_event *first, size_t first_count,
+                       const gn_history_event *second, size_t second_count, gn_history_event *to)
 {
-    struct copy *oldest = NULL;
-    for (size_t i = 0; i < count; i++) {
-        struct copy *copy = &copies[i];
-        if (copy->next < copy->count &&
-            (oldest == NULL || is_before(&copy->events[copy->next], &oldest->events[oldest->next])))
-            oldest = copy;
+    size_t i = 0, k = 0;
+    while (i < first_count || k < second_count) {
+        bool is_second = i == first_count || (k < second_count && is_before(&second[k], &first[i]));
+        *to++ = is_second ? second[k++] : first[i++];
     }
-    return oldest;
 }
 
-static size_t copies_merge(struct copy *copies, size_t count, gn_history_event *events,
-                           size_t capacity)
+/*
+ * Events in several runs, each sorted, where `ends` says how far: merges neighbours until one is left. Both
+ * arrays are used; the sorted one is returned.
+ */
+static gn_history_event *runs_sort(gn_history_event *events, gn_history_event *other, size_t *ends,
+                                   size_t count)
 {
-    size_t merged = 0, total = 0;
-    for (size_t i = 0; i < count; i++)
-        total += copies[i].count;
-    for (struct copy *copy; merged < capacity && (copy = copies_oldest(copies, count)) != NULL;)
-        events[merged++] = copy->events[copy->next++];
-    return total;
+    while (count > 1) {
+        size_t merged = 0, begin = 0;
+        for (size_t i = 0; i < count; i += 2) {
+            size_t middle = ends[i], end = i + 1 < count ? ends[i + 1] : middle;
+            runs_merge(events + begin, middle - begin, events + middle, end - middle,
+                       other + begin);
+            ends[merged++] = begin = end;
+        }
+        count = merged;
+        gn_history_event *swap = events;
+        events = other;
+        other = swap;
+    }
+    return events;
+}
+
+/* With all locks: the events of all rings, ring after ring, and where each ends. */
+static void rings_copy(uint64_t number, gn_history_event *events, size_t *ends)
+{
+    size_t end = 0, i = 0;
+    gni_list_each (link, &rings) {
+        const struct ring *ring = gni_container_of(link, struct ring, link);
+        size_t kept = ring_kept(ring, number);
+        if (kept == 0)
+            continue;
+        ring_copy(ring, kept, events + end);
+        end += kept;
+        ends[i++] = end;
+    }
+}
+
+/* What is to be read, as it is at one moment. */
+struct cut {
+    gn_history_event *events, *other; /* owned */
+    size_t *ends;                     /* of the rings' events, owned */
+    size_t ring_count, event_count;
+    uint64_t lost;
+};
+
+static void cut_count(uint64_t number, struct cut *cut)
+{
+    cut->lost = atomic_load(&lost_count);
+    gni_list_each (link, &rings) {
+        const struct ring *ring = gni_container_of(link, struct ring, link);
+        size_t kept = ring_kept(ring, number);
+        cut->ring_count += kept > 0;
+        cut->event_count += kept;
+        cut->lost += ring->recording == number ? ring->written - kept : 0;
+    }
+}
+
+static gn_status cut_copy(uint64_t number, struct cut *cut)
+{
+    size_t nbytes = cut->event_count * sizeof *cut->events;
+    cut->events = gni_host_alloc(nbytes);
+    cut->other = cut->ring_count > 1 ? gni_host_alloc(nbytes) : NULL;
+    cut->ends = gni_host_alloc(cut->ring_count * sizeof *cut->ends);
+    if (cut->events == NULL || cut->ends == NULL || (cut->ring_count > 1 && cut->other == NULL))
+        return gni_error_host_memory(nbytes);
+    rings_copy(number, cut->events, cut->ends);
+    return GN_OK;
 }
 
 gn_status gn_history_read(gn_history_event *events, size_t capacity, size_t *count, uint64_t *lost)
 {
     GN_CHECK_ARGUMENT(count != NULL && (events != NULL || capacity == 0), "NULL argument");
-    uint64_t number = atomic_load(&recording), forgotten = atomic_load(&lost_count);
+    struct cut cut = {0};
     gn_status status = GN_OK;
-    size_t ring_count = 0, i = 0;
     gni_mutex_lock(&rings_mutex);
     gni_list_each (link, &rings)
-        ring_count++;
-    struct copy *copies = gni_host_alloc(ring_count * sizeof *copies);
-    if (copies == NULL)
-        status = gni_error_host_memory(ring_count * sizeof *copies);
-    gni_list_each (link, &rings) {
-        if (status == GN_OK)
-            status = ring_copy(gni_container_of(link, struct ring, link), number, &copies[i++],
-                               &forgotten);
-    }
+        gni_lock_take(&gni_container_of(link, struct ring, link)->lock);
+    uint64_t number = atomic_load(&recording);
+    cut_count(number, &cut);
+    if (capacity > 0 && cut.event_count > 0)
+        status = cut_copy(number, &cut);
+    gni_list_each (link, &rings)
+        gni_lock_give(&gni_container_of(link, struct ring, link)->lock);
     gni_mutex_unlock(&rings_mutex);
-    if (status == GN_OK) {
-        *count = copies_merge(copies, ring_count, events, capacity);
-        if (lost != NULL)
-            *lost = forgotten;
+    if (status == GN_OK && cut.events != NULL) {
+        const gn_history_event *sorted = runs_sort(cut.events, cut.other, cut.ends, cut.ring_count);
+        size_t copied = cut.event_count < capacity ? cut.event_count : capacity;
+        memcpy(events, sorted, copied * sizeof *events);
     }
-    for (size_t k = 0; copies != NULL && k < ring_count; k++)
-        gni_host_free(copies[k].events);
-    gni_host_free(copies);
-    return status;
+    gni_host_free(cut.events);
+    gni_host_free(cut.other);
+    gni_host_free(cut.ends);
+    GN_TRY(status);
+    *count = cut.event_count;
+    if (lost != NULL)
+        *lost = cut.lost;
+    return GN_OK;
 }
 
 /* ---- annotations ---------------------------------------------------------------------------- */
@@ -457,6 +531,7 @@ static gn_status name_intern(const char *name, uint32_t *number)
 
 static gn_status name_get(const char *name, uint32_t *number)
 {
+    gni_once_run(&once, history_init); /* a fork must find the lock */
     gni_lock_take(&words.lock);
     gn_status status = name_intern(name, number);
     gni_lock_give(&words.lock);
@@ -491,6 +566,11 @@ gn_status gn_history_mark(const char *name)
     GN_TRY(name_get(name, &number));
     annotation_note(GN_HISTORY_MARK, number);
     return GN_OK;
+}
+
+void gn_history_snapshot(void)
+{
+    annotation_note(GN_HISTORY_SNAPSHOT, annotation_now());
 }
 
 gn_status gn_history_begin(const char *name)

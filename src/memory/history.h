@@ -5,8 +5,8 @@
  *   H1  an event of a block is recorded after its allocation and before its memory can be anyone else's: by
  *       time, the events of an address alternate;
  *   H2  a site is known for ever, and the code objects of its frames are kept;
- *   H3  block->site names the allocation that it belongs to: a block that was freed and handed out again
- *       while nothing was recorded has no site (gni_history_site).
+ *   H3  block->site has the number of the allocation that it belongs to, and is forgotten with the block's
+ *       address: a block that was handed out again while nothing was recorded has no site.
  *
  * Lock order: the locks here come last; a user's interpreter is asked for frames outside of all locks.
  */
@@ -35,27 +35,21 @@ static inline bool gni_history_is_on(void)
 /* A block was handed out to the calling thread. Call it outside of all locks. */
 void gni_history_alloc(const gn_memory_manager *manager, gn_memory_block *block);
 
-/* A free that is about to happen, and has happened: the event of H1 has the time of the first. */
-struct gni_history_free {
-    gn_history_event event;
-};
-
-void gni_history_free_begin(struct gni_history_free *note, const gn_memory_manager *manager,
-                            const gn_memory_block *block);
-void gni_history_free_end(struct gni_history_free *note);
-
-/* A living block goes away with its region. */
-void gni_history_drop(const gn_memory_manager *manager, const gn_memory_block *block);
+/* A free: its event has the time at which it began, by H1, and is written when the block is known to be the
+ * caller's and cannot be anyone else's yet: in the thread's cache, or under the engine's lock. */
+uint64_t gni_history_time(void);
+void gni_history_free(const gn_memory_manager *manager, const gn_memory_block *block,
+                      uint64_t time_ns);
 
 /* A pending block is free. With the pool's lock. */
 void gni_history_free_completed(const gn_memory_manager *manager, const gn_memory_block *block);
 
-/* Memory came from the driver, or goes back. */
+/* Memory came from the driver, or goes back: then the time is that before it did. */
 void gni_history_segment(const gn_memory_manager *manager, const void *address, size_t nbytes,
-                         bool is_mapped);
+                         bool is_mapped, uint64_t time_ns);
 
-/* A request failed; outside of all locks. */
-void gni_history_out_of_memory(const gn_memory_manager *manager, size_t nbytes, size_t free_bytes);
+/* A request failed for good; outside of all locks. */
+void gni_history_out_of_memory(const gn_memory_manager *manager, size_t nbytes);
 
 /* Where a living block was allocated, or 0; and how long ago, UINT64_MAX where that is not known. */
 uint32_t gni_history_site(const gn_memory_block *block, uint64_t *age_ns);
@@ -79,7 +73,7 @@ uint32_t gni_site_capture(void);
 /* Whether an address of code lies in this library. */
 bool gni_history_is_own(const void *code);
 
-/* A forked child, where other threads may have held the lock. */
-void gni_site_fork_child(void);
+void gni_site_fork_prepare(void);
+void gni_site_fork_done(void);
 
 #endif

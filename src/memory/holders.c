@@ -10,11 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     HOLDERS_SHOWN = 5,
     HOLDERS_NAMED = 64, /* stacks that are looked at for these */
     LEAKS_SHOWN = 20,
+    FRAMES_SHOWN = 8, /* each asks another program */
     LINE_BYTES = 512,
 };
 
@@ -173,8 +175,13 @@ static bool place_find(const char *file, uint64_t address, struct code_place *pl
     char command[LINE_BYTES];
     if (strchr(file, '\'') != NULL)
         return false;
-    (void)snprintf(command, sizeof command, "addr2line -s -f -e '%s' 0x%llx 2>/dev/null", file,
-                   (unsigned long long)address);
+    if (strcmp(file, "/proc/self/exe") == 0) /* which would be addr2line itself */
+        (void)snprintf(command, sizeof command,
+                       "addr2line -s -f -e /proc/%ld/exe 0x%llx 2>/dev/null", (long)getpid(),
+                       (unsigned long long)address);
+    else if (snprintf(command, sizeof command, "addr2line -s -f -e '%s' 0x%llx 2>/dev/null", file,
+                      (unsigned long long)address) >= (int)sizeof command)
+        return false;
     FILE *output = popen(command, "r");
     if (output == NULL)
         return false;
@@ -186,11 +193,11 @@ static bool place_find(const char *file, uint64_t address, struct code_place *pl
 
 static void stack_print(uint32_t site)
 {
-    gn_history_frame frames[64];
+    gn_history_frame frames[GN_HISTORY_FRAMES_MOST];
     size_t count = 0;
-    if (gn_history_get_stack(site, frames, 64, &count) != GN_OK)
+    if (gn_history_get_stack(site, frames, GN_HISTORY_FRAMES_MOST, &count) != GN_OK)
         return;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && i < FRAMES_SHOWN; i++) {
         const char *file, *function;
         struct code_place place;
         uint64_t address;

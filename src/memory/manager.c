@@ -18,6 +18,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     LEAKS_PRINTED = 20, /* of each manager */
@@ -116,9 +117,12 @@ static void manager_report_at_exit(gn_memory_manager *manager, void *unused)
     (void)gni_manager_report_leaks(manager);
 }
 
+static pid_t trace_process; /* a forked child does not own what it inherited */
+
 static void trace_at_exit(void)
 {
-    if (!gn_history_has_interpreter()) /* which would have reported, with its own lines */
+    if (getpid() == trace_process &&
+        !gn_history_has_interpreter()) /* which would have reported, with its own lines */
         managers_each(manager_report_at_exit, NULL);
 }
 
@@ -128,6 +132,7 @@ static void trace_start(void)
     static const gn_history_options options = {.python_frames = 16, .c_frames = 16};
     if (!gni_history_is_on() && gn_history_start(&options) != GN_OK)
         gni_log(GNI_LOG_WARNING, "nothing is traced: %s", gn_error_detail());
+    trace_process = getpid();
     (void)atexit(trace_at_exit);
 }
 
@@ -136,6 +141,7 @@ static void trace_start(void)
 static void manager_fork_prepare(gn_memory_manager *manager, void *unused)
 {
     (void)unused;
+    gni_lock_take(&manager->watch.lock);
     if (manager->pool != NULL)
         gni_pool_fork_prepare(manager->pool);
     if (manager->direct != NULL)
@@ -148,6 +154,7 @@ static void manager_fork_done(gn_memory_manager *manager, void *is_child)
         gni_direct_fork_done(manager->direct, *(bool *)is_child);
     if (manager->pool != NULL)
         gni_pool_fork_done(manager->pool, *(bool *)is_child);
+    gni_lock_give(&manager->watch.lock);
 }
 
 /* Lock order: managers_mutex, then those of the managers. */
@@ -217,6 +224,7 @@ static gn_status direct_ensure(gn_memory_manager *manager)
 static void config_apply(gn_memory_manager *manager, const gn_memory_config *config)
 {
     gni_pool_configure(manager->pool, config);
+    gni_watch_refresh(manager);
     if (manager->direct != NULL)
         gni_direct_set_limit(manager->direct, gni_pool_limit(manager->pool));
     atomic_store(&manager->is_direct, config->strategy == GN_MEMORY_DIRECT);
@@ -373,6 +381,19 @@ static gn_status direct_batch(gn_memory_manager *manager, size_t count, const si
     return GN_OK;
 }
 
+/* Tells whoever wants to know. */
+static gn_status batch_after(gn_memory_manager *manager, size_t count, const size_t *sizes,
+                             gn_status status)
+{
+    size_t total = 0;
+    for (size_t i = 0; status == GN_ERROR_OUT_OF_MEMORY && i < count; i++)
+        total += sizes[i];
+    if (status == GN_ERROR_OUT_OF_MEMORY && gni_history_is_on())
+        gni_history_out_of_memory(manager, total);
+    gni_watch_after(manager, status);
+    return status;
+}
+
 gn_status gn_memory_alloc_batch(gn_memory_manager *manager, size_t count, const size_t *sizes,
                                 gn_stream *stream, void **pointers)
 {
@@ -385,8 +406,7 @@ gn_status gn_memory_alloc_batch(gn_memory_manager *manager, size_t count, const 
         return GN_OK;
     if (!atomic_load(&manager->is_direct)) {
         gn_status status = gni_pool_alloc_batch(manager->pool, count, sizes, stream, pointers);
-        gni_watch_after(manager, status);
-        return status;
+        return batch_after(manager, count, sizes, status);
     }
     void **made = gni_host_alloc(count * sizeof *made);
     if (made == NULL)
@@ -399,8 +419,7 @@ gn_status gn_memory_alloc_batch(gn_memory_manager *manager, size_t count, const 
     if (status == GN_OK)
         memcpy(pointers, made, count * sizeof *made);
     gni_host_free(made);
-    gni_watch_after(manager, status);
-    return status;
+    return batch_after(manager, count, sizes, status);
 }
 
 gn_status gn_memory_warm_up(gn_memory_manager *manager, size_t count, const size_t *sizes,

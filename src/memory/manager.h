@@ -26,9 +26,11 @@ struct gni_direct;
 
 /* Who wants to know of the manager's memory: watch.c. */
 struct gni_watch {
-    struct gni_lock lock; /* of callback and context */
+    struct gni_lock lock; /* of the three */
     gn_memory_callback callback;
     void *context;
+    double fraction;
+    _Atomic(uint64_t) reserved;  /* of both engines */
     _Atomic(uint64_t) threshold; /* in bytes; UINT64_MAX: nobody's */
     atomic_bool is_above, is_due;
 };
@@ -59,11 +61,15 @@ gn_status gni_manager_clear(gn_memory_manager *manager) GN_NODISCARD;
 
 /* ---- watch.c -------------------------------------------------------------------------------- */
 
-/* So much is reserved now. Under any lock. */
-void gni_watch_note(gn_memory_manager *manager, uint64_t reserved);
+/* What is reserved has changed by this much. Under any lock. */
+void gni_watch_note(gn_memory_manager *manager, int64_t change);
 
-/* Calls back if that is due; outside of all locks. */
-void gni_watch_tell(gn_memory_manager *manager, bool is_out_of_memory);
+/* Calls back if that is due, or if the status is that of a request that failed for want of memory; outside
+ * of all locks. The detail of the failure stays. */
+void gni_watch_tell(gn_memory_manager *manager, gn_status status);
+
+/* What the manager may take has changed. */
+void gni_watch_refresh(gn_memory_manager *manager);
 
 static inline bool gni_watch_is_due(const gn_memory_manager *manager)
 {
@@ -74,7 +80,7 @@ static inline bool gni_watch_is_due(const gn_memory_manager *manager)
 static inline void gni_watch_after(gn_memory_manager *manager, gn_status status)
 {
     if (gni_watch_is_due(manager) || status == GN_ERROR_OUT_OF_MEMORY)
-        gni_watch_tell(manager, status == GN_ERROR_OUT_OF_MEMORY);
+        gni_watch_tell(manager, status);
 }
 
 /* ---- direct.c ------------------------------------------------------------------------------- */
@@ -112,8 +118,9 @@ gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked,
 gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t *sizes,
                                gn_stream *stream, void **pointers) GN_NODISCARD;
 
-/* `pointer` is the address that the caller named, or NULL for a handle. */
-gn_status gni_pool_free(gn_memory_block *block, const void *pointer);
+/* `pointer` is the address that the caller named, or NULL for a handle; the time is for the history, 0 where
+ * nothing is recorded. */
+gn_status gni_pool_free(gn_memory_block *block, const void *pointer, uint64_t time_ns);
 gn_status gni_pool_record_stream(gn_memory_block *block, gn_stream *stream) GN_NODISCARD;
 
 /* Why an address is not a living block. A free that is refused is counted. */

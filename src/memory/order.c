@@ -24,6 +24,7 @@
 
 #include "base/host.h"
 #include "memory/history.h"
+#include "memory/tile.h"
 
 enum {
     OPEN_MOST = 32, /* blocks of one sequence, where several streams share memory */
@@ -255,7 +256,7 @@ bool gni_space_retire(struct gni_space *space, const struct gni_heap *except)
                 gni_fit_remove(&heap->fit[range], block);
                 gni_block_set_heap(block, space->clean);
                 block->sequence = 0;
-                (void)gni_block_merge(block);
+                (void)gni_tile_merge(block);
                 is_any = true;
             }
         }

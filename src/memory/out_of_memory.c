@@ -208,8 +208,6 @@ gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes)
     gni_pool_unlock(pool);
     gni_pool_statistics(pool, &now);
     (void)pool->holder->ops->memory_info(pool->holder, &device_free, &device_total);
-    if (gni_history_is_on())
-        gni_history_out_of_memory(pool->manager, nbytes, device_free);
     uint64_t ours = now.reserved_bytes;
     uint64_t others = device_total > device_free + ours ? device_total - device_free - ours : 0;
     char limit[64] = "", holders[2048] = "";

@@ -238,7 +238,12 @@ bool gni_pool_handle(struct gni_pool *pool, size_t nbytes, int *calls)
     gn_memory_handler handler = pool->handler;
     void *context = pool->handler_context;
     gni_pool_unlock(pool);
-    return handler != NULL && handler(pool->manager, nbytes, context);
+    if (handler == NULL)
+        return false;
+    uint32_t site = gn_history_set_site(0); /* what it allocates is its own */
+    bool is_retry = handler(pool->manager, nbytes, context);
+    (void)gn_history_set_site(site);
+    return is_retry;
 }
 
 gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked, bool is_exported,
@@ -258,7 +263,7 @@ gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked,
     if (status == GN_OK && (pool->debug != 0)) {
         status = gni_debug_alloc(pool, *block, stream);
         if (status != GN_OK)
-            (void)gni_pool_free(*block, NULL);
+            (void)gni_pool_free(*block, NULL, 0);
     }
     return status;
 }
@@ -313,7 +318,7 @@ static __attribute__((noinline)) gn_status error_freed(struct gni_pool *pool, co
                      gni_device_label(pool->device).text, pointer);
 }
 
-gn_status gni_pool_free(gn_memory_block *block, const void *pointer)
+gn_status gni_pool_free(gn_memory_block *block, const void *pointer, uint64_t time_ns)
 {
     struct gni_pool *pool = block->pool;
     struct gni_cache *cache = gni_thread.cache;
@@ -327,6 +332,8 @@ gn_status gni_pool_free(gn_memory_block *block, const void *pointer)
         gni_pool_unlock(pool);
         return error_freed(pool, pointer != NULL ? pointer : address);
     }
+    if (time_ns != 0)
+        gni_history_free(pool->manager, block, time_ns);
     if (!pool->is_limited && cache != NULL && cache->heap == block->heap &&
         !gni_block_has(block, GNI_BLOCK_SLOW)) {
         gni_cache_count_free(cache, block);
@@ -475,7 +482,7 @@ static gn_status batch_debug(struct gni_pool *pool, size_t count, gn_stream *str
     for (size_t i = 0; status == GN_OK && i < count; i++)
         status = gni_debug_alloc(pool, blocks[i], stream);
     for (size_t i = 0; status != GN_OK && i < count; i++)
-        (void)gni_pool_free(blocks[i], NULL);
+        (void)gni_pool_free(blocks[i], NULL, 0);
     return status;
 }
 
@@ -547,7 +554,7 @@ gn_status gni_pool_warm_up(struct gni_pool *pool, size_t count, const size_t *si
         taken = block->next;
         block->next = NULL;
         block->sequence = 0;
-        (void)gni_block_merge(block);
+        (void)gni_tile_merge(block);
     }
     gni_pool_unlock(pool);
     return status == GN_ERROR_OUT_OF_MEMORY ? gni_pool_out_of_memory(pool, wanted) : status;

@@ -262,10 +262,6 @@ gn_memory_block *gni_space_take(struct gni_heap *heap, const struct gni_need *ne
  * names `need->heap`. Needs one descriptor. */
 gn_memory_block *gni_block_carve(gn_memory_block *block, const struct gni_need *need);
 
-/* A block that nobody uses, in no index and with its sequence set, goes into its heap's index, merged with
- * its neighbours. Its address is forgotten. The free block that has its bytes now. */
-gn_memory_block *gni_block_merge(gn_memory_block *block);
-
 /* More memory for a range, as a free block of the heap that is large enough for the need.
  * GN_ERROR_OUT_OF_MEMORY: the limit or the driver. */
 gn_status gni_space_grow(struct gni_space *space, const struct gni_need *need) GN_NODISCARD;
@@ -290,9 +286,6 @@ gn_status gni_mapping_close(struct gni_mapping *mapping);
 
 /* A piece that is mapped nowhere goes back; if the driver refuses, it is tried again later. */
 void gni_physical_let_go(struct gni_pool *pool, struct gni_physical *physical);
-
-/* A block that was handed out has no address any more. */
-void gni_block_forget(gn_memory_block *block);
 
 /* Cuts the bytes from `start` on off a block that is in no index. They keep its heap and sequence. */
 gn_memory_block *gni_block_split(gn_memory_block *block, char *start);

@@ -33,7 +33,7 @@ struct gn_memory_request {
     uint64_t shutdown_count; /* when it was started: a shutdown frees what it got */
     gn_status status;
     void *pointer;
-    char detail[2048]; /* of the error */
+    char detail[4096]; /* of the error */
 };
 
 static struct {
@@ -67,10 +67,10 @@ static void request_free(gn_memory_request *request)
 static void request_run(gn_memory_request *request)
 {
     void *pointer = NULL;
-    gn_history_set_site(request->site);
+    uint32_t site = gn_history_set_site(request->site);
     gn_status status =
         gn_memory_alloc(request->manager, request->nbytes, request->stream, &pointer);
-    gn_history_set_site(0);
+    (void)gn_history_set_site(site);
     char detail[sizeof request->detail];
     (void)snprintf(detail, sizeof detail, "%s", status != GN_OK ? gn_error_detail() : "");
     gn_stream *stream = request->stream; /* let go when a forked child would not use it any more */

@@ -23,7 +23,7 @@
 #include <string.h>
 
 enum {
-    FRAMES_MOST = 64,
+    FRAMES_MOST = GN_HISTORY_FRAMES_MOST,
     OWN_MOST = 8,       /* frames of the library's own below those of its caller */
     TABLE_LEAST = 1024, /* a power of two */
 };
@@ -44,7 +44,7 @@ static struct {
     size_t table_capacity;
 } stacks;
 
-static _Atomic(unsigned) python_depth, c_depth;
+static _Atomic(uint64_t) depths; /* of Python above that of C, so that they belong together */
 static _Atomic(const gn_history_interpreter *) interpreter;
 
 static atomic_bool has_interpreter;
@@ -99,13 +99,17 @@ void gni_site_set_depth(unsigned python_frames, unsigned c_frames)
         (void)backtrace(here, 1);
         (void)dl_iterate_phdr(object_look, &is_program);
     }
-    atomic_store(&python_depth, python_frames);
-    atomic_store(&c_depth, c_frames);
+    atomic_store(&depths, (uint64_t)python_frames << 32 | c_frames);
 }
 
-void gni_site_fork_child(void)
+void gni_site_fork_prepare(void)
 {
-    stacks.lock = (struct gni_lock){0};
+    gni_lock_take(&stacks.lock);
+}
+
+void gni_site_fork_done(void)
+{
+    gni_lock_give(&stacks.lock);
 }
 
 /* ---- interning ------------------------------------------------------------------------------ */
@@ -215,20 +219,24 @@ uint32_t gni_site_capture(void)
 {
     gn_history_frame frames[FRAMES_MOST];
     const gn_history_interpreter *python = atomic_load(&interpreter);
-    unsigned python_most = atomic_load_explicit(&python_depth, memory_order_relaxed);
-    unsigned c_most = atomic_load_explicit(&c_depth, memory_order_relaxed);
-    size_t python_count =
-        python != NULL && python_most > 0 ? python->capture(frames, python_most) : 0;
+    uint64_t most = atomic_load_explicit(&depths, memory_order_relaxed);
+    unsigned python_most = (unsigned)(most >> 32), c_most = (unsigned)most;
+    bool has_python = python != NULL && python_most > 0;
+    int token = 0;
+    size_t python_count = has_python ? python->capture(frames, python_most, &token) : 0;
     size_t count = python_count;
     if (c_most > 0) {
         void *addresses[FRAMES_MOST + OWN_MOST];
         int found = backtrace(addresses, (int)c_most + OWN_MOST), first = 0;
         while (first < found && gni_history_is_own(addresses[first]))
             first++;
-        for (int i = first; i < found && count < python_count + c_most; i++)
+        for (int i = first; i < found && count < python_count + c_most && count < FRAMES_MOST; i++)
             frames[count++] = (gn_history_frame){.code = addresses[i], .offset = -1};
     }
-    return count > 0 ? intern(frames, count, python_count, python) : 0;
+    uint32_t site = count > 0 ? intern(frames, count, python_count, python) : 0;
+    if (has_python)
+        python->release(token);
+    return site;
 }
 
 /* ---- looking up ----------------------------------------------------------------------------- */
@@ -259,9 +267,14 @@ bool gn_history_find_code(const void *code, const char **file, const char **func
     /* A return address is behind the call: the byte before it belongs to it. */
     if (dladdr((const char *)code - 1, &info) == 0 || info.dli_fname == NULL)
         return false;
-    *file = info.dli_fname;
+    /* The program itself is known by the word it was called with, which may be no path; and where it is not
+     * position-independent its own addresses are those in memory. */
+    const ElfW(Ehdr) *header = info.dli_fbase;
+    bool is_program = strchr(info.dli_fname, '/') == NULL || header->e_type == ET_EXEC;
+    *file = is_program ? "/proc/self/exe" : info.dli_fname;
     *function = info.dli_sname;
-    *address = (uint64_t)((uintptr_t)code - 1 - (uintptr_t)info.dli_fbase);
+    uintptr_t base = header->e_type == ET_EXEC ? 0 : (uintptr_t)info.dli_fbase;
+    *address = (uint64_t)((uintptr_t)code - 1 - base);
     return true;
 }
 

@@ -76,9 +76,9 @@ static void time_end(struct gni_pool *pool, uint64_t begin)
 static void reserved_add(struct gni_pool *pool, const void *address, size_t nbytes)
 {
     if (gni_history_is_on())
-        gni_history_segment(pool->manager, address, nbytes, true);
+        gni_history_segment(pool->manager, address, nbytes, true, gni_history_time());
     pool->reserved_bytes += nbytes;
-    gni_watch_note(pool->manager, pool->reserved_bytes);
+    gni_watch_note(pool->manager, (int64_t)nbytes);
     if (pool->reserved_bytes > pool->reserved_peak)
         pool->reserved_peak = pool->reserved_bytes;
     pool->counts.driver_alloc_count++;
@@ -88,9 +88,9 @@ static void reserved_remove(struct gni_pool *pool, const void *address, size_t n
 {
     gni_assert(pool->reserved_bytes >= nbytes);
     if (gni_history_is_on())
-        gni_history_segment(pool->manager, address, nbytes, false);
+        gni_history_segment(pool->manager, address, nbytes, false, gni_history_time());
     pool->reserved_bytes -= nbytes;
-    gni_watch_note(pool->manager, pool->reserved_bytes);
+    gni_watch_note(pool->manager, -(int64_t)nbytes);
     pool->counts.driver_free_count++;
 }
 
@@ -152,16 +152,6 @@ gn_memory_block *gni_space_take(struct gni_heap *heap, const struct gni_need *ne
     return block != NULL ? gni_block_carve(block, need) : NULL;
 }
 
-void gni_block_forget(gn_memory_block *block)
-{
-    gni_tile_forget(block);
-}
-
-gn_memory_block *gni_block_merge(gn_memory_block *block)
-{
-    return gni_tile_merge(block);
-}
-
 void gni_block_make_hole(gn_memory_block *block)
 {
     struct gni_fit *holes = &block->region->space->holes[block->range];
@@ -213,6 +203,18 @@ static void pages_set_mapping(char *start, size_t nbytes, struct gni_mapping *ma
         gni_page_find(at)->mapping = mapping;
 }
 
+/* A folded piece is not where it was any more: in the history it moves to where it still is. */
+static void home_move(struct gni_pool *pool, struct gni_physical *physical)
+{
+    const void *before = physical->home;
+    physical->home = gni_container_of(physical->mappings.next, struct gni_mapping, link)->start;
+    if (gni_history_is_on()) {
+        gni_history_segment(pool->manager, before, physical->nbytes, false, gni_history_time());
+        gni_history_segment(pool->manager, physical->home, physical->nbytes, true,
+                            gni_history_time());
+    }
+}
+
 gn_status gni_mapping_close(struct gni_mapping *mapping)
 {
     struct gni_space *space = mapping->region->space;
@@ -223,9 +225,11 @@ gn_status gni_mapping_close(struct gni_mapping *mapping)
     pages_set_mapping(mapping->start, physical->nbytes, NULL);
     space->mapped_bytes[mapping->region->range] -= physical->nbytes;
     gni_list_remove(&mapping->link);
-    gni_host_free(mapping);
     if (gni_list_is_empty(&physical->mappings))
         gni_physical_let_go(pool, physical);
+    else if (physical->home == mapping->start)
+        home_move(pool, physical);
+    gni_host_free(mapping);
     time_end(pool, begin);
     return GN_OK;
 }
@@ -631,7 +635,7 @@ static gn_status virtual_grow(struct gni_space *space, const struct gni_need *ne
     }
     gn_memory_block *block = gni_block_cut(hole, hole->start, hole->start + nbytes);
     gni_block_set_heap(block, need->heap);
-    (void)gni_block_merge(block);
+    (void)gni_tile_merge(block);
     return GN_OK;
 }
 
@@ -657,7 +661,7 @@ gn_status gni_space_grow(struct gni_space *space, const struct gni_need *need)
         gn_memory_block *block = region->first;
         gni_fit_remove(&space->holes[need->range], block);
         gni_block_set_heap(block, need->heap);
-        (void)gni_block_merge(block);
+        (void)gni_tile_merge(block);
     }
     return GN_OK;
 }
@@ -753,12 +757,12 @@ static void block_drop(gn_memory_block *block)
         break;
     case GNI_BLOCK_LIVE:
         if (gni_history_is_on())
-            gni_history_drop(block->region->space->pool->manager, block);
-        gni_block_forget(block);
+            gni_history_free(block->region->space->pool->manager, block, gni_history_time());
+        gni_tile_forget(block);
         break;
     case GNI_BLOCK_CACHED:
     case GNI_BLOCK_PENDING:
-        gni_block_forget(block);
+        gni_tile_forget(block);
         break;
     case GNI_BLOCK_BLOCKED:
     case GNI_BLOCK_UNUSED:

@@ -96,6 +96,7 @@ static inline void gni_tile_forget(gn_memory_block *block)
     *gni_pool_freed(block->pool, address) = address;
     gni_block_set_address(block, NULL);
     atomic_store_explicit(&block->flags, 0, memory_order_relaxed);
+    atomic_store_explicit(&block->site, 0, memory_order_relaxed);
     block->bin = GNI_BLOCK_NO_BIN;
     block->requested = 0;
     block->number = 0;
@@ -106,7 +107,9 @@ static inline bool gni_tile_is_free_of(const gn_memory_block *block, const struc
     return block != NULL && gni_block_state(block) == GNI_BLOCK_FREE && block->heap == heap;
 }
 
-/* gni_block_merge(). A free neighbour takes the bytes over, and must wait for what either waits for. */
+/* A block that nobody uses, in no index and with its sequence set, goes into its heap's index, merged with
+ * its neighbours: the free block that has its bytes now. Its address is forgotten.
+ * A free neighbour takes the bytes over, and must wait for what either waits for. */
 static inline gn_memory_block *gni_tile_merge(gn_memory_block *block)
 {
     struct gni_heap *heap = block->heap;

@@ -72,14 +72,13 @@ PyObject *error_raise(const struct module_state *state, gn_status status);
     } while (0)
 
 /* The same for one that allocates: Python's frames are looked at before the lock is let go. */
-#define CALL_ALLOCATING(status, call)                  \
-    do {                                               \
-        bool is_recorded = gn_history_is_on();         \
-        if (is_recorded)                               \
-            gn_history_set_site(gn_history_capture()); \
-        CALL_UNLOCKED(status, call);                   \
-        if (is_recorded)                               \
-            gn_history_set_site(0);                    \
+#define CALL_ALLOCATING(status, call)                                                \
+    do {                                                                             \
+        bool is_recorded = gn_history_is_on();                                       \
+        uint32_t site = is_recorded ? gn_history_set_site(gn_history_capture()) : 0; \
+        CALL_UNLOCKED(status, call);                                                 \
+        if (is_recorded)                                                             \
+            (void)gn_history_set_site(site);                                         \
     } while (0)
 
 /* METH_KEYWORDS functions have another type than the table's field; this is CPython's own way. */

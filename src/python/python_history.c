@@ -15,7 +15,8 @@
 
 /* CPython's own, found at run time. */
 static struct {
-    int (*gil_check)(void);
+    PyThreadState *(*thread_state)(void); /* that runs now, or NULL; never fails */
+    int (*is_finalizing)(void);
     PyFrameObject *(*frame_back)(PyFrameObject *frame);
     int (*frame_lasti)(PyFrameObject *frame);
     int (*code_line)(PyCodeObject *code, int offset);
@@ -25,20 +26,26 @@ static struct {
 
 static bool cpython_find(void)
 {
-    FIND(gil_check, "PyGILState_Check");
+    if (FIND(thread_state, "PyThreadState_GetUnchecked") == NULL)
+        (void)FIND(thread_state, "_PyThreadState_UncheckedGet"); /* its name before 3.13 */
+    if (FIND(is_finalizing, "Py_IsFinalizing") == NULL)
+        (void)FIND(is_finalizing, "_Py_IsFinalizing");
     FIND(frame_back, "PyFrame_GetBack");
     FIND(frame_lasti, "PyFrame_GetLasti");
     FIND(code_line, "PyCode_Addr2Line");
-    return cpython.gil_check != NULL && cpython.frame_back != NULL && cpython.frame_lasti != NULL &&
-           cpython.code_line != NULL;
+    return cpython.thread_state != NULL && cpython.is_finalizing != NULL &&
+           cpython.frame_back != NULL && cpython.frame_lasti != NULL && cpython.code_line != NULL;
 }
 
 /* ---- frames for the library ----------------------------------------------------------------- */
 
-static size_t frames_capture(gn_history_frame *frames, size_t most)
+enum {
+    NOT_TAKEN = -1, /* a token: the interpreter's lock was there, or was not needed */
+};
+
+/* With the interpreter's lock. */
+static size_t frames_walk(gn_history_frame *frames, size_t most)
 {
-    if (!Py_IsInitialized() || !cpython.gil_check())
-        return 0;
     size_t count = 0;
     PyFrameObject *frame = PyEval_GetFrame();
     Py_XINCREF((PyObject *)frame);
@@ -53,6 +60,31 @@ static size_t frames_capture(gn_history_frame *frames, size_t most)
     }
     Py_XDECREF((PyObject *)frame);
     return count;
+}
+
+/*
+ * A thread that runs Python may have let the interpreter's lock go to compute, as other libraries' operations
+ * do: then it is taken for a moment. That is safe here, since whoever allocates holds none of our locks; a
+ * program that allocates with a lock of its own held must not wait for that lock with the interpreter's.
+ */
+static size_t frames_capture(gn_history_frame *frames, size_t most, int *token)
+{
+    *token = NOT_TAKEN;
+    if (!Py_IsInitialized() || cpython.is_finalizing())
+        return 0;
+    PyThreadState *own = PyGILState_GetThisThreadState();
+    if (own == NULL)
+        return 0;
+    if (cpython.thread_state() == own)
+        return frames_walk(frames, most);
+    *token = (int)PyGILState_Ensure();
+    return frames_walk(frames, most);
+}
+
+static void frames_release(int token)
+{
+    if (token != NOT_TAKEN)
+        PyGILState_Release((PyGILState_STATE)token);
 }
 
 static void frames_keep(const gn_history_frame *frames, size_t count)
@@ -91,8 +123,10 @@ static bool frame_describe(const gn_history_frame *frame, char *buffer, size_t s
     return true;
 }
 
-static const gn_history_interpreter interpreter = {
-    .capture = frames_capture, .keep = frames_keep, .describe = frame_describe};
+static const gn_history_interpreter interpreter = {.capture = frames_capture,
+                                                   .release = frames_release,
+                                                   .keep = frames_keep,
+                                                   .describe = frame_describe};
 
 void history_init(void)
 {
@@ -186,15 +220,15 @@ static PyObject *frame_to_python(const gn_history_frame *frame)
 static PyObject *history_stack(PyObject *module, PyObject *number)
 {
     size_t site, count = 0;
-    gn_history_frame frames[64];
+    gn_history_frame frames[GN_HISTORY_FRAMES_MOST];
     if (size_from_python(number, "a site", &site) < 0)
         return NULL;
-    gn_status status =
-        gn_history_get_stack(site <= UINT32_MAX ? (uint32_t)site : UINT32_MAX, frames, 64, &count);
+    gn_status status = gn_history_get_stack(site <= UINT32_MAX ? (uint32_t)site : UINT32_MAX,
+                                            frames, GN_HISTORY_FRAMES_MOST, &count);
     if (status != GN_OK)
         return error_raise(module_state_of(module), status);
     PyObject *list = PyList_New(0);
-    for (size_t i = 0; list != NULL && i < count && i < 64; i++)
+    for (size_t i = 0; list != NULL && i < count && i < GN_HISTORY_FRAMES_MOST; i++)
         (void)list_append(&list, frame_to_python(&frames[i]));
     return list;
 }

@@ -9,6 +9,7 @@
 #include "memory/history.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 struct suite suite;
 
@@ -473,6 +474,70 @@ static void test_fork(void)
     gn_history_stop();
 }
 
+/* Depths that change while another thread captures stay within the stack's room. */
+static void *thread_capture(void *is_over)
+{
+    while (!atomic_load((atomic_bool *)is_over))
+        block_free(allocate_here(64));
+    return NULL;
+}
+
+static void test_depths_change(void)
+{
+    atomic_bool is_over = false;
+    pthread_t capturing;
+    start(64, 64);
+    CHECK(pthread_create(&capturing, NULL, thread_capture, &is_over) == 0);
+    for (int i = 0; i < 2000; i++) {
+        unsigned c_frames = i % 2 ? 64 : 0;
+        CHECK_OK(gn_history_start(&(gn_history_options){
+            .events_most = 64, .c_frames = c_frames, .python_frames = 64 - c_frames}));
+    }
+    atomic_store(&is_over, true);
+    CHECK(pthread_join(capturing, NULL) == 0);
+    gn_history_stop();
+}
+
+/* The site goes with the block: who gets its descriptor next, on another stream, has none. */
+static void test_site_is_forgotten(void)
+{
+    gn_stream *other = stream_make(0);
+    pool_empty();
+    start(0, 8);
+    void *first = allocate_here(3 * MIB);
+    CHECK(info_of(first).site != 0);
+    block_free(first);
+    gn_history_stop();
+    pool_empty();
+    void *second = block_make_on(3 * MIB, other);
+    CHECK_U64(info_of(second).site, 0);
+    CHECK(info_of(second).age_ns == UINT64_MAX);
+    block_free(second);
+    gn_stream_release(other);
+    pool_empty();
+}
+
+/* A free that gives memory back comes before that by the events, too. */
+static void test_order_of_a_free(void)
+{
+    gn_memory_config config = config_now(), tight = config;
+    tight.cache_bytes = 0;
+    CHECK_OK(gn_memory_configure(suite.manager, &tight));
+    start(1024, 0);
+    block_free(allocate_here(30 * MIB));
+    size_t count = read_all(NULL), freed = 0;
+    bool is_back = false;
+    for (size_t i = 0; i < count; i++) {
+        CHECK(i == 0 || events[i].time_ns >= events[i - 1].time_ns);
+        freed = events[i].kind == GN_HISTORY_FREE ? i : freed;
+        is_back |= events[i].kind == GN_HISTORY_SEGMENT_UNMAP;
+        CHECK(events[i].kind != GN_HISTORY_SEGMENT_UNMAP || freed > 0);
+    }
+    CHECK(freed > 0 && (is_back || !suite.is_cpu)); /* a GPU may be at it still */
+    gn_history_stop();
+    CHECK_OK(gn_memory_configure(suite.manager, &config));
+}
+
 static void run(void)
 {
     RUN(test_off);
@@ -486,6 +551,9 @@ static void run(void)
     RUN(test_annotations);
     RUN(test_sites);
     RUN(test_holders);
+    RUN(test_depths_change);
+    RUN(test_site_is_forgotten);
+    RUN(test_order_of_a_free);
     RUN(test_threads);
     RUN(test_fork);
 }

@@ -648,7 +648,8 @@ static void tell(gn_memory_manager *manager, bool is_out_of_memory, void *contex
     struct told *told = context;
     void *pointer;
     *(is_out_of_memory ? &told->failures : &told->crossings) += 1;
-    /* It may use the manager, and fail at it. */
+    /* It may use the manager, and fail at it, without being called for that. */
+    CHECK_STATUS(gn_memory_alloc(manager, (size_t)1 << 46, NULL, &pointer), GN_ERROR_OUT_OF_MEMORY);
     CHECK_STATUS(gn_memory_free(manager, &pointer), GN_ERROR_INVALID_POINTER);
     CHECK_OK(gn_memory_alloc(manager, 100, NULL, &pointer));
     CHECK_OK(gn_memory_free(manager, pointer));

@@ -3,7 +3,7 @@
 import re
 
 # A layer may include itself and the layers before it. src/python sees only the public headers.
-LAYERS = ["base", "device", "memory", "jit", "tensor", "ops", "autograd"]
+LAYERS = ["base", "device", "memory", "adapter", "jit", "tensor", "ops", "autograd"]
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)
 # jit and tensor stand side by side: neither may include the other.
 FORBIDDEN = {("jit", "tensor"), ("tensor", "jit")}
