@@ -15,7 +15,7 @@ import sys
 import sysconfig
 
 import genesis
-from genesis import _C, _memory_cli
+from genesis import _C, _memory_cli, _run
 from genesis._memory import format_size
 
 
@@ -88,13 +88,17 @@ def info_lines() -> list[str]:
 def main() -> int:
     """The command line; gives the exit code."""
     parser = argparse.ArgumentParser(
-        prog="python -m genesis", description="Genesis: information, and snapshots of memory."
+        prog="python -m genesis", description="Genesis: information, memory, and scripts."
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="versions, devices, memory, driver and libraries")
     memory = commands.add_parser("memory", help="snapshots of memory: show, diff, html, replay")
     _memory_cli.add_commands(memory)
+    script = commands.add_parser("run", help="a script, with Genesis under its framework")
+    _run.add_arguments(script)
     arguments = parser.parse_args()
+    if arguments.command == "run":
+        return _run.run(arguments)
     if arguments.command == "memory":
         return _memory_cli.run(arguments)
     print("\n".join(info_lines()))

@@ -64,7 +64,8 @@ static void test_sizes(void)
     static const size_t sizes[] = {0, 1, 511, 4096, 1 << 20, 3 << 20, 40 << 20};
     uint64_t before = statistics_now().live_count;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        void *block = gn_adapter_alloc(sizes[i], 0, NULL), *other = gn_adapter_alloc(sizes[i], 0, NULL);
+        void *block = gn_adapter_alloc(sizes[i], 0, NULL),
+             *other = gn_adapter_alloc(sizes[i], 0, NULL);
         CHECK(block != NULL && other != NULL && block != other);
         CHECK_U64((uintptr_t)block % 512, 0);
         size_t nbytes = 1;

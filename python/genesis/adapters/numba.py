@@ -1,0 +1,101 @@
+"""Genesis under Numba: an External Memory Manager plug-in.
+
+Either ``enable()`` before Numba uses CUDA, or ``NUMBA_CUDA_MEMORY_MANAGER=genesis.adapters.numba``
+in the environment. Numba's interface has no streams: blocks belong to the default stream.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from genesis import _C
+
+__all__ = ["enable", "is_enabled"]
+
+_is_enabled = False
+
+
+def _pointer_of(address: int) -> Any:
+    """An address as Numba's driver layer wants it: of NVIDIA's bindings, or of ctypes."""
+    try:
+        from numba.cuda.cudadrv import driver
+    except ImportError:
+        return ctypes.c_uint64(address)
+    binding = getattr(driver, "binding", None)
+    if getattr(driver, "USE_NV_BINDING", binding is not None) and binding is not None:
+        return binding.CUdeviceptr(address)
+    return ctypes.c_uint64(address)
+
+
+def _make_class() -> type:
+    from numba import cuda
+
+    class GenesisMemoryManager(cuda.GetIpcHandleMixin, cuda.HostOnlyCUDAMemoryManager):
+        """Numba's device memory comes from the manager of its device; host memory stays Numba's."""
+
+        def initialize(self) -> None:
+            """Nothing: the manager starts with the first block."""
+
+        def memalloc(self, size: int) -> Any:
+            """A block of the device that is current in Numba."""
+            manager = _C.MemoryManager(self.context.device.id)
+            address = manager.allocate_memory(size, _C.default_stream(manager.device))
+
+            def finalizer() -> None:
+                manager.free_memory(address)
+
+            return cuda.MemoryPointer(self.context, _pointer_of(address), size, finalizer=finalizer)
+
+        def get_memory_info(self) -> Any:
+            """Bytes free and in all: what the manager keeps idle counts as free."""
+            manager = _C.MemoryManager(self.context.device.id)
+            free, total = _C.memory_info(manager.device)
+            return cuda.MemoryInfo(free=free + manager.statistics()["cached_bytes"], total=total)
+
+        def reset(self) -> None:
+            """Numba forgets what it has: its finalizers free it; idle memory goes back."""
+            super().reset()
+            _C.MemoryManager(self.context.device.id).trim(0)
+
+        @property
+        def interface_version(self) -> int:
+            """Of Numba's interface."""
+            return 1
+
+    return GenesisMemoryManager
+
+
+def __getattr__(name: str) -> Any:
+    # What NUMBA_CUDA_MEMORY_MANAGER looks for in the module that it names.
+    if name == "_numba_memory_manager":
+        return _make_class()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def enable() -> None:
+    """Put Genesis under Numba; a second call changes nothing.
+
+    Raises
+    ------
+    RuntimeError
+        If Numba has used CUDA already.
+    """
+    global _is_enabled
+    from numba import cuda
+
+    if not _is_enabled:
+        cuda.set_memory_manager(_make_class())
+    _is_enabled = True
+
+
+def is_enabled() -> bool:
+    """Whether Numba allocates from Genesis, by enable().
+
+    Examples
+    --------
+    >>> from genesis.adapters import numba as adapter
+    >>> adapter.is_enabled()
+    False
+    """
+    return _is_enabled
