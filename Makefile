@@ -25,7 +25,7 @@ help:
 
 demo: build
 	build/examples/memory
-	.venv/bin/python examples/demo.py
+	.venv/bin/python examples/demo.py build/demo.html
 
 test: build
 	@tools/setup test

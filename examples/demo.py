@@ -1,20 +1,27 @@
 """The memory manager at work: warm-up, blocks, batches, mistakes, statistics, and giving back.
 
-Runs on the first GPU, or on the CPU where there is none.
+    python examples/demo.py [PAGE]
+
+Runs on the first GPU, or on the CPU where there is none. All of it is recorded; where a page is
+named, the timeline is written there.
 """
 
+import sys
+
 import genesis
+from genesis import memory_profiler
 
 KIB, MIB = 1 << 10, 1 << 20
 
 
-def main() -> None:
+def demonstrate() -> None:
     """Allocate, use, misuse and free memory, and show the books."""
     manager = genesis.memory_manager
     properties = genesis.cuda.get_device_properties(manager.device)
     print(f"genesis {genesis.__version__} on {properties.name}, policy {manager.policy}")
 
-    manager.warmup_cache([64 * KIB, MIB], [64, 8])  # sizes, and how many of each
+    with memory_profiler.annotate("warm-up"):
+        manager.warmup_cache([64 * KIB, MIB], [64, 8])  # sizes, and how many of each
     print(f"warmed up: {manager.statistics()['cached_bytes'] / MIB:.1f} MiB are ready")
 
     stream = genesis.cuda.Stream(manager.device)
@@ -31,7 +38,7 @@ def main() -> None:
     for address in addresses:
         manager.free_memory(address)  # at once, also while work of the stream uses it
 
-    with manager.performance_context() as perf:
+    with manager.performance_context() as perf, memory_profiler.annotate("small blocks"):
         for _ in range(1000):
             manager.free_memory(manager.allocate_memory(10_000))
     stats = perf.stats
@@ -48,6 +55,15 @@ def main() -> None:
     blocks.clear()  # a lost handle frees its block
     manager.trim()
     print(genesis.cuda.memory_summary(manager.device, abbreviated=True))
+
+
+def main() -> None:
+    """Do it all while memory is recorded."""
+    with memory_profiler.record():
+        demonstrate()
+    if len(sys.argv) > 1:
+        memory_profiler.get_timeline().to_html(sys.argv[1])
+        print(f"what happened to memory, as a page for the browser: {sys.argv[1]}")
 
 
 if __name__ == "__main__":

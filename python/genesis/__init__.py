@@ -140,7 +140,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), "Leak", "leak_scope", "memory_manager", "memory_profiler"})
 
 
-if "trace" in environ.get("GENESIS_DEBUG", "").split(","):
+if "trace" in environ.get("GENESIS_DEBUG", "").lower().split(","):
     from genesis import _leaks
 
     _leaks.report_at_exit()

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import atexit
 import gc
+import os
 import sys
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from genesis import _C, _memory, _sites
+from genesis import _C, _memory, _sites, memory_profiler
 from genesis._memory import format_size
 from genesis._recording import Frame
 
 PYTHON_FRAMES = 16
 C_FRAMES = 16
+ALL_FRAMES = (PYTHON_FRAMES, C_FRAMES)
 
 # What identifies an allocation: its manager, its address, and its number there.
 _Key = tuple[int, int, int]
@@ -40,8 +43,8 @@ class Leak(NamedTuple):
         Seconds since the allocation; None where that is not known.
     device : str
     held_by : str
-        What keeps it alive, as far as that is known: ``"a reference cycle (...)"``, ``"a view
-        (...)"``.
+        What keeps it alive, as far as that is known: ``"a reference cycle (Node)"``, ``"a view in
+        a list"``, ``"the variable weights of __main__"``, ``"a __main__.Model"``.
     """
 
     size: int
@@ -71,16 +74,22 @@ class Leaks(list[Leak]):
         for leak in self:
             groups.setdefault((leak.device, leak.stack, leak.held_by), []).append(leak)
         total = sum(leak.size for leak in self)
-        lines = [f"{len(self)} blocks leaked, {format_size(total)}:"]
+        lines = [f"{_blocks(len(self))} leaked, {format_size(total)}:"]
         for group in sorted(groups.values(), key=lambda one: -sum(leak.size for leak in one)):
             lines += _group_lines(group)
+        if not all(leak.location for leak in self):
+            lines.append("places are known from genesis.enable_memory_debugging() on")
         return "\n".join(lines)
+
+
+def _blocks(count: int) -> str:
+    return "1 block" if count == 1 else f"{count} blocks"
 
 
 def _group_lines(group: list[Leak]) -> list[str]:
     first = group[0]
     ages = [leak.age for leak in group if leak.age is not None]
-    line = f"  {format_size(sum(leak.size for leak in group))} in {len(group)} blocks"
+    line = f"  {format_size(sum(leak.size for leak in group))} in {_blocks(len(group))}"
     line += f" on {first.device}, allocated at {first.location or 'a place that is not known'}"
     lines = [line]
     if ages:
@@ -107,18 +116,33 @@ def _living() -> dict[_Key, tuple[_C.MemoryManager, dict[str, Any]]]:
 
 
 def _owners_in(objects: Iterable[Any]) -> dict[int, tuple[str, Any]]:
-    """Blocks that Python objects own: the address, and what refers to the owner."""
+    """Blocks that Python objects own: the address, whether a view is between, and the holder."""
     found: dict[int, tuple[str, Any]] = {}
     for one in objects:
         if type(one) is memoryview:
             owner = _owner_of_view(one)
             if owner is not None:
-                found[owner._place] = ("view", one)
+                found.setdefault(owner._place, ("view", None))
             continue
-        for referred in gc.get_referents(one):
-            if type(referred) is _C.MemoryBlock:
-                found.setdefault(referred._place, ("object", one))
+        for place, kind in _blocks_of(gc.get_referents(one)):
+            if kind == "view" or place not in found:
+                found[place] = (kind, one)
     return found
+
+
+def _blocks_of(objects: Iterable[Any]) -> Iterator[tuple[int, str]]:
+    """The blocks among some objects, directly, through a view, or in what is not tracked."""
+    for one in objects:
+        kind = type(one)
+        if kind is _C.MemoryBlock:
+            yield one._place, "object"
+        elif kind is memoryview:
+            owner = _owner_of_view(one)
+            if owner is not None:
+                yield owner._place, "view"
+        elif kind in (dict, tuple) and not gc.is_tracked(one):
+            # The collector does not know of these as long as they hold nothing that it tracks.
+            yield from _blocks_of(gc.get_referents(one))
 
 
 def _owner_of_view(view: memoryview) -> _C.MemoryBlock | None:
@@ -141,41 +165,94 @@ def _cycles() -> dict[int, str]:
     finally:
         gc.set_debug(flags)
         gc.garbage[:] = kept
-    names = ", ".join(sorted({type(one).__qualname__ for one in garbage})[:6])
-    return dict.fromkeys(_owners_in(garbage), f"a reference cycle ({names})")
+    known = {id(one): one for one in garbage}
+    return {
+        place: f"a reference cycle ({_cycle_names(holder, known)})"
+        for place, (_, holder) in _owners_in(garbage).items()
+    }
+
+
+def _cycle_names(holder: Any, garbage: dict[int, Any]) -> str:
+    """The types along the shortest way from an object back to itself; or just its own."""
+    ways: dict[int, tuple[Any, Any]] = {}  # an object, and the one before it
+    queue = deque([holder])
+    while queue:
+        one = queue.popleft()
+        for referred in gc.get_referents(one):
+            if referred is holder:
+                names = [type(holder).__qualname__]
+                while one is not holder:
+                    names.append(type(one).__qualname__)
+                    one = ways[id(one)][1]
+                return _cycle_text([names[0], *reversed(names[1:])])
+            if id(referred) in garbage and id(referred) not in ways:
+                ways[id(referred)] = (referred, one)
+                queue.append(referred)
+    return type(holder).__qualname__
+
+
+def _cycle_text(names: list[str]) -> str:
+    """A cycle is the same wherever it begins."""
+    if len(names) == 1:
+        return names[0]
+    names = min(names[i:] + names[:i] for i in range(len(names)))
+    return " -> ".join([*names, names[0]])
 
 
 def _holders() -> dict[int, str]:
     """Blocks that reachable Python objects own, and what refers to these."""
     holders = {}
+    modules = {id(vars(one)): name for name, one in sys.modules.items() if hasattr(one, "__dict__")}
     for place, (kind, one) in _owners_in(gc.get_objects()).items():
-        what = f"{type(one).__module__}.{type(one).__qualname__}"
-        holders[place] = "a view (memoryview)" if kind == "view" else f"an object in a {what}"
+        what = "" if one is None else _holder_name(one, place, modules)
+        if kind == "view":
+            what = f"a view in {what}" if what else "a view (memoryview)"
+        holders[place] = what
     return holders
+
+
+def _holder_name(one: Any, place: int, modules: dict[int, str]) -> str:
+    """What people call an object that refers to a block, or to a view of it."""
+    if type(one) is not dict:
+        name, module = type(one).__qualname__, type(one).__module__
+        return f"a {name}" if module == "builtins" else f"a {module}.{name}"
+    for key, value in one.items():
+        if any(found == place for found, _ in _blocks_of([value])):
+            if id(one) in modules:
+                return f"the variable {key} of {modules[id(one)]}"
+            return f"a dict, under {key!r}"
+    return "a dict"
 
 
 # ---- checking -----------------------------------------------------------------------------------
 
 _before: dict[_Key, Any] | None = None  # what was alive when debugging was enabled
 _is_reported_at_exit = False
+_is_traced = False  # GENESIS_DEBUG=trace, which holds to the end
 
 
 def enable(enabled: bool = True, report_at_exit: bool = False, stacks: str = "python") -> None:
     """See genesis.enable_memory_debugging()."""
-    global _before, _is_reported_at_exit
-    frames = {"python": (PYTHON_FRAMES, 0), "all": (PYTHON_FRAMES, C_FRAMES)}
+    global _before
+    frames = {"python": (PYTHON_FRAMES, 0), "all": ALL_FRAMES}
     if stacks not in frames:
         raise ValueError(f"stacks is 'python' or 'all', not {stacks!r}")
     if enabled:
         _before = dict.fromkeys(_living())
-        if not _C.history_is_on():  # a recording that goes on has the stacks, too
-            _C.history_start(0, *frames[stacks])
+        memory_profiler.want_stacks(ALL_FRAMES if _is_traced else frames[stacks])
     else:
         _before = None
-        _C.history_stop()
-    if enabled and report_at_exit and not _is_reported_at_exit:
-        atexit.register(_report_at_exit)
-    _is_reported_at_exit = enabled and report_at_exit
+        memory_profiler.want_stacks(ALL_FRAMES if _is_traced else None)
+    _set_report_at_exit(_is_traced or (enabled and report_at_exit))
+
+
+def _set_report_at_exit(is_wanted: bool) -> None:
+    global _is_reported_at_exit
+    if is_wanted and not _is_reported_at_exit:
+        atexit.register(_report_at_exit, os.getpid())
+    elif not is_wanted:
+        atexit.unregister(_report_at_exit)
+    _is_reported_at_exit = is_wanted
 
 
 def check(before: dict[_Key, Any] | None = None) -> Leaks:
@@ -225,24 +302,24 @@ class leak_scope:  # noqa: N801 - used like a function
         self.leaks = Leaks()
 
     def __enter__(self) -> leak_scope:
-        self._was_on = _C.history_is_on()
-        if not self._was_on:
-            _C.history_start(0, PYTHON_FRAMES, 0)
+        self._is_first = memory_profiler.wanted_stacks() is None
+        if self._is_first:
+            memory_profiler.want_stacks((PYTHON_FRAMES, 0))
         self._before = dict.fromkeys(_living())
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.leaks = check(self._before)
-        if not self._was_on:
-            _C.history_stop()
+        if self._is_first:
+            memory_profiler.want_stacks(None)
 
 
 # ---- at exit ------------------------------------------------------------------------------------
 
 
-def _report_at_exit() -> None:
+def _report_at_exit(process: int) -> None:
     """Tell what nobody owns any more; objects that are still reachable go with the interpreter."""
-    if not _is_reported_at_exit:
+    if os.getpid() != process:  # a forked child has what it inherited
         return
     leaks = Leaks(leak for leak in check() if not leak.held_by or "cycle" in leak.held_by)
     for line in leaks.summary().splitlines() if leaks else ():
@@ -251,7 +328,7 @@ def _report_at_exit() -> None:
 
 def report_at_exit() -> None:
     """For GENESIS_DEBUG=trace: the library records from its start on."""
-    global _is_reported_at_exit
-    if not _is_reported_at_exit:
-        atexit.register(_report_at_exit)
-    _is_reported_at_exit = True
+    global _is_traced
+    _is_traced = True
+    memory_profiler.want_stacks(ALL_FRAMES)
+    _set_report_at_exit(True)

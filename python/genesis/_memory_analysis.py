@@ -221,7 +221,7 @@ def summary_text(manager: _C.MemoryManager, abbreviated: bool = False) -> str:
         ("retries", "retry_count"),
         ("out of memory", "out_of_memory_count"),
         ("refused frees", "refused_count"),
-        ("events recorded", "event_count"),
+        ("stream events", "event_count"),
         ("hand-overs", "handover_count"),
     ):
         lines.append(f"  {name:<20}{now[key]:>12}")

@@ -2,7 +2,7 @@
 
     show SNAPSHOT           what it says, in words
     diff A B                what grew from one to the other
-    html SNAPSHOT -o PAGE   the interactive page
+    html SNAPSHOT           the interactive page, SNAPSHOT.html or -o PAGE
     replay TRACE            the same allocations through this allocator
 
 A file is a snapshot in PyTorch's layout, PyTorch's own or ours, JSON or pickle, or RMM's log.
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 from genesis._memory import format_size, parse_size
@@ -38,7 +39,9 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
     diff.add_argument("after", metavar="B")
     html = commands.add_parser("html", help="write the interactive page")
     html.add_argument("snapshot")
-    html.add_argument("-o", "--output", required=True, metavar="PAGE")
+    html.add_argument(
+        "-o", "--output", metavar="PAGE", help="where; beside the snapshot if not given"
+    )
     again = commands.add_parser("replay", help="replay a trace through this allocator")
     again.add_argument("trace")
     again.add_argument("--device", choices=("sim", "cpu", "cuda"), default="sim")
@@ -122,11 +125,12 @@ def _html(arguments: argparse.Namespace) -> None:
     from genesis._timeline import Timeline
 
     recording = _read(arguments.snapshot)
+    output = arguments.output or str(Path(arguments.snapshot).with_suffix(".html"))
     try:
-        Timeline(recording).to_html(arguments.output)
+        Timeline(recording).to_html(output)
     except OSError as error:
-        raise CommandError(f"{arguments.output}: {error.strerror or error}") from None
-    print(f"{arguments.output}: {len(recording)} events")
+        raise CommandError(f"{output}: {error.strerror or error}") from None
+    print(f"{output}: {len(recording)} events")
 
 
 # ---- diff ---------------------------------------------------------------------------------------

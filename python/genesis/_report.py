@@ -223,6 +223,8 @@ class Report:
             f"allocations of {format_size(self.allocated)} in all, {self.frees} frees, "
             f"{self.driver_calls} segments mapped or unmapped"
         ]
+        if not self.events and not self.lost:
+            lines.append("nothing was recorded")
         if self.rate:
             lines.append(
                 f"{self.rate:,.0f} allocations a second; what was allocated in all is "

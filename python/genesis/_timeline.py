@@ -320,8 +320,10 @@ def _lanes(recording: Recording) -> list[tuple[int, str, int, int]]:
 
 
 def _band_colours(lanes: list[tuple[int, str, int, int]]) -> dict[str, str]:
-    names = sorted({name for _, name, _, _ in lanes})
-    return {name: BANDS[index % len(BANDS)] for index, name in enumerate(names)}
+    """Annotations of one name look the same, wherever they are nested."""
+    names = sorted({name.rpartition("/")[2] for _, name, _, _ in lanes})
+    colours = {name: BANDS[index % len(BANDS)] for index, name in enumerate(names)}
+    return {name: colours[name.rpartition("/")[2]] for _, name, _, _ in lanes}
 
 
 def _draw_bands(axes: Axes, lanes: list[tuple[int, str, int, int]], scale: float) -> None:

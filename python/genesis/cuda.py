@@ -374,7 +374,9 @@ def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
     from genesis._memory_analysis import summary_text
 
     manager = _manager(device)
-    return summary_text(manager, abbreviated) if manager is not None else "no CUDA device"
+    if manager is None:
+        return "no CUDA device; the CPU's: memory_summary('cpu')"
+    return summary_text(manager, abbreviated)
 
 
 def memory_snapshot(
@@ -434,16 +436,20 @@ def dump_snapshot(path: str | PathLike[str]) -> None:
 
 
 def _takes_statistics(callback: Callable[..., object]) -> bool:
-    """Whether a callback can be called with an argument."""
+    """Whether a callback is called with an argument, or without any."""
     from inspect import signature
 
     try:
-        signature(callback).bind({})
-    except TypeError:
-        return False
+        shape = signature(callback)
     except ValueError:  # nothing is known of it
-        pass
-    return True
+        return True
+    for arguments in (({},), ()):
+        try:
+            shape.bind(*arguments)
+        except TypeError:
+            continue
+        return bool(arguments)
+    raise TypeError(f"a callback takes the statistics, or nothing; this one takes {shape}")
 
 
 def set_memory_callback(

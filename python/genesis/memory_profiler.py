@@ -1,7 +1,7 @@
 """What happens to memory over time: record it, annotate it, look at it.
 
 Recording costs tens of nanoseconds for each allocation and free, and some hundred with the stacks
-of Python. Each thread keeps its last events.
+of Python. Each thread keeps its last events. docs/observability.md walks through it.
 
 Examples
 --------
@@ -57,6 +57,10 @@ _STACKS = {
     "all": (PYTHON_FRAMES, C_FRAMES),
 }
 
+_has_started = False  # by start(), and not stopped since
+_stacks_wanted: tuple[int, int] | None = None  # frames of Python and C, while debugging
+_kept: tuple[bytes, int] | None = None  # what was recorded before the library collected stacks only
+
 
 def start(max_events: int = MAX_EVENTS, stacks: str = "python", frames: int | None = None) -> None:
     """Forget what was recorded before, and record from now on.
@@ -76,8 +80,11 @@ def start(max_events: int = MAX_EVENTS, stacks: str = "python", frames: int | No
     >>> memory_profiler.start(max_events=1000, stacks="none")
     >>> memory_profiler.stop()
     """
+    global _has_started, _kept
     if stacks not in _STACKS:
         raise ValueError(f"stacks is one of {', '.join(map(repr, _STACKS))}, not {stacks!r}")
+    if not isinstance(max_events, int):
+        raise TypeError(f"max_events is an int, not {type(max_events).__name__}")
     if max_events < 1:
         raise ValueError(f"max_events is at least 1, not {max_events}")
     python_frames, c_frames = _STACKS[stacks]
@@ -86,6 +93,7 @@ def start(max_events: int = MAX_EVENTS, stacks: str = "python", frames: int | No
             raise ValueError(f"frames is 1 to 32, not {frames}")
         python_frames, c_frames = (frames if one else 0 for one in (python_frames, c_frames))
     _C.history_start(max_events, python_frames, c_frames)
+    _has_started, _kept = True, None
 
 
 def stop() -> None:
@@ -98,11 +106,41 @@ def stop() -> None:
     >>> memory_profiler.is_recording()
     False
     """
+    global _has_started
     _C.history_stop()
+    _has_started = False
+    want_stacks(_stacks_wanted)
+
+
+def has_started() -> bool:
+    """Whether start() or record() records now, beyond what debugging needs."""
+    return _has_started and _C.history_is_on()
+
+
+def wanted_stacks() -> tuple[int, int] | None:
+    """What want_stacks() was told."""
+    return _stacks_wanted
+
+
+def want_stacks(frames: tuple[int, int] | None) -> None:
+    """Have each allocation remember its stack, for debugging, beside recordings; or no more.
+
+    What was recorded stays; a recording that goes on is left alone, and this comes after it.
+    """
+    global _stacks_wanted, _kept
+    _stacks_wanted = frames
+    if has_started():
+        return
+    if frames is None:
+        _C.history_stop()
+        return
+    if _kept is None:
+        _kept = _C.history_read()  # the library forgets it when it starts anew
+    _C.history_start(0, *frames)
 
 
 def is_recording() -> bool:
-    """Whether events are being recorded, by start(), record() or GENESIS_DEBUG=trace."""
+    """Whether stacks or events are collected: by start(), record(), debugging or tracing."""
     return _C.history_is_on()
 
 
@@ -165,6 +203,8 @@ def mark(name: str) -> None:
     >>> from genesis import memory_profiler
     >>> memory_profiler.mark("epoch 1")
     """
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a mark is a str, not {type(name).__name__}")
     _C.history_mark(name)
 
 
@@ -175,6 +215,8 @@ def get_recording() -> Recording:
 
     managers = {manager.number: manager for manager in _memory.used_managers()}
     data, lost = _C.history_read()
+    if not data and _kept is not None:
+        data, lost = _kept
     unix_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     blocks = [
         entry | {"device": number}

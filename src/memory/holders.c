@@ -14,6 +14,7 @@
 
 enum {
     HOLDERS_SHOWN = 5,
+    HOLDERS_NAMED = 64, /* stacks that are looked at for these */
     LEAKS_SHOWN = 20,
     FRAMES_SHOWN = 8, /* each asks another program */
     LINE_BYTES = 512,
@@ -87,47 +88,107 @@ static struct holders holders_find(gn_memory_manager *manager)
     return holders;
 }
 
+/* A place that holds memory, in words. */
+struct named {
+    struct holder holder;
+    char place[LINE_BYTES];
+};
+
+/* Whether the words for a site say who allocates: a library that is a part of the program cannot tell its
+ * own frames of C, and all places would be the same. */
+static bool site_is_telling(uint32_t site)
+{
+    gn_history_frame first = {NULL, -1};
+    size_t count = 0;
+    if (gn_history_get_stack(site, &first, 1, &count) != GN_OK || count == 0)
+        return false;
+    return first.offset >= 0 || gni_history_is_own((const void *)(uintptr_t)site_is_telling);
+}
+
+/* The first of the holders by place: stacks that differ further out become one. Returns how many. */
+static size_t holders_name(const struct holders *holders, struct named *named, size_t most)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < holders->count && i < most; i++) {
+        struct named *next = &named[count];
+        next->holder = holders->items[i];
+        (void)gn_history_describe(next->holder.site, next->place, sizeof next->place);
+        size_t same = site_is_telling(next->holder.site) ? 0 : count;
+        while (same < count && strcmp(named[same].place, next->place) != 0)
+            same++;
+        if (same == count) {
+            count++;
+        } else {
+            named[same].holder.nbytes += next->holder.nbytes;
+            named[same].holder.count += next->holder.count;
+        }
+    }
+    return count;
+}
+
+static int compare_named(const void *one, const void *two)
+{
+    return compare_bytes(&((const struct named *)one)->holder,
+                         &((const struct named *)two)->holder);
+}
+
 void gni_manager_holders(gn_memory_manager *manager, char *buffer, size_t size)
 {
     buffer[0] = '\0';
     struct holders holders = holders_find(manager);
-    size_t used = 0;
-    for (size_t i = 0; i < holders.count && i < HOLDERS_SHOWN && used + 1 < size; i++) {
-        char place[LINE_BYTES];
-        const struct holder *holder = &holders.items[i];
-        (void)gn_history_describe(holder->site, place, sizeof place);
+    struct named *named = gni_host_alloc(HOLDERS_NAMED * sizeof *named);
+    size_t count = named != NULL ? holders_name(&holders, named, HOLDERS_NAMED) : 0, used = 0;
+    if (count > 0)
+        qsort(named, count, sizeof *named, compare_named);
+    for (size_t i = 0; i < count && i < HOLDERS_SHOWN && used + 1 < size; i++) {
+        const struct holder *holder = &named[i].holder;
         int length =
-            snprintf(buffer + used, size - used, "%s%s in %llu blocks: %s",
+            snprintf(buffer + used, size - used, "%s%s in %llu block%s: %s",
                      i == 0 ? " Largest holders: " : "; ", gni_size_text(holder->nbytes).text,
-                     (unsigned long long)holder->count, place[0] != '\0' ? place : "not traced");
+                     (unsigned long long)holder->count, holder->count == 1 ? "" : "s",
+                     named[i].place[0] != '\0' ? named[i].place : "not traced");
         used += length > 0 ? (size_t)length : 0;
     }
+    gni_host_free(named);
     gni_host_free(holders.items);
 }
 
 /* ---- at exit -------------------------------------------------------------------------------- */
 
-/* Asks the system's addr2line for "file:line"; false where there is none or it does not know. */
-static bool line_find(const char *file, uint64_t address, char *line, size_t size)
+/* Where an address of code is, in a debugger's words. */
+struct code_place {
+    char function[LINE_BYTES], line[LINE_BYTES]; /* "file:line" */
+};
+
+/* Reads a line without its end; false for one that says "not known". */
+static bool word_read(FILE *file, char *word)
+{
+    if (fgets(word, LINE_BYTES, file) == NULL)
+        return false;
+    word[strcspn(word, " \n")] = '\0';
+    return word[0] != '?' && word[0] != '\0';
+}
+
+/* Asks the system's addr2line; false where there is none or it does not know. */
+static bool place_find(const char *file, uint64_t address, struct code_place *place)
 {
     char command[LINE_BYTES];
     if (strchr(file, '\'') != NULL)
         return false;
     if (strcmp(file, "/proc/self/exe") == 0) /* which would be addr2line itself */
-        (void)snprintf(command, sizeof command, "addr2line -s -e /proc/%ld/exe 0x%llx 2>/dev/null",
-                       (long)getpid(), (unsigned long long)address);
-    else if (snprintf(command, sizeof command, "addr2line -s -e '%s' 0x%llx 2>/dev/null", file,
+        (void)snprintf(command, sizeof command,
+                       "addr2line -s -f -e /proc/%ld/exe 0x%llx 2>/dev/null", (long)getpid(),
+                       (unsigned long long)address);
+    else if (snprintf(command, sizeof command, "addr2line -s -f -e '%s' 0x%llx 2>/dev/null", file,
                       (unsigned long long)address) >= (int)sizeof command)
         return false;
     FILE *output = popen(command, "r");
     if (output == NULL)
         return false;
-    bool is_read = fgets(line, (int)size, output) != NULL;
+    bool has_function = word_read(output, place->function);
+    bool has_line = word_read(output, place->line);
     (void)pclose(output);
-    if (!is_read || line[0] == '?')
-        return false;
-    line[strcspn(line, " \n")] = '\0';
-    return true;
+    return has_function && has_line;
 }
 
 static void stack_print(uint32_t site)
@@ -138,15 +199,16 @@ static void stack_print(uint32_t site)
         return;
     for (size_t i = 0; i < count && i < FRAMES_SHOWN; i++) {
         const char *file, *function;
-        char line[LINE_BYTES];
+        struct code_place place;
         uint64_t address;
         if (frames[i].offset >= 0 || gni_history_is_own(frames[i].code) ||
             !gn_history_find_code(frames[i].code, &file, &function, &address))
             continue;
-        bool has_line = line_find(file, address, line, sizeof line);
-        if (!has_line)
-            (void)snprintf(line, sizeof line, "%s+0x%llx", file, (unsigned long long)address);
-        gni_log(GNI_LOG_WARNING, "leak:     %s (%s)", function != NULL ? function : "?", line);
+        if (place_find(file, address, &place))
+            gni_log(GNI_LOG_WARNING, "leak:     %s (%s)", place.function, place.line);
+        else
+            gni_log(GNI_LOG_WARNING, "leak:     %s (%s+0x%llx)", function != NULL ? function : "?",
+                    file, (unsigned long long)address);
     }
 }
 

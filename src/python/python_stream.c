@@ -6,6 +6,8 @@
  */
 #include "module.h"
 
+#include <stdio.h>
+
 struct stream_object {
     PyObject_HEAD gn_stream *stream;
 };
@@ -238,12 +240,14 @@ static PyObject *stream_get_is_capturing(PyObject *self, void *unused)
 
 static PyObject *stream_repr(PyObject *self)
 {
+    char handle[32]; /* PyUnicode_FromFormat has no %llx before Python 3.12 */
+    (void)snprintf(handle, sizeof handle, "0x%llx",
+                   (unsigned long long)(uintptr_t)gn_stream_get_handle(stream_of(self)));
     PyObject *device = stream_get_device(self, NULL);
-    PyObject *text = device != NULL
-                         ? PyUnicode_FromFormat(
-                               "<genesis.cuda.Stream device=%S cuda_stream=0x%llx>", device,
-                               (unsigned long long)(uintptr_t)gn_stream_get_handle(stream_of(self)))
-                         : NULL;
+    PyObject *text =
+        device != NULL
+            ? PyUnicode_FromFormat("<genesis.cuda.Stream device=%S cuda_stream=%s>", device, handle)
+            : NULL;
     Py_XDECREF(device);
     return text;
 }

@@ -400,7 +400,7 @@ static void test_holders(void)
     CHECK_STATUS(gn_memory_alloc(suite.manager, (size_t)1 << 46, NULL, &none),
                  GN_ERROR_OUT_OF_MEMORY);
     CHECK_DETAIL("Largest holders: ");
-    CHECK_DETAIL("1000 bytes in 1 blocks: ");
+    CHECK_DETAIL("1000 bytes in 1 block: ");
     gn_history_stop();
     block_free(small);
     for (int i = 0; i < 3; i++)

@@ -115,6 +115,19 @@ def test_html(shell, sample, tmp_path, monkeypatch):
     assert code == 2 and "No such file" in errors
 
 
+def test_html_beside_the_snapshot(shell, sample):
+    code, output, _ = shell("html", sample)
+    assert code == 0 and str(sample.with_suffix(".html")) in output
+    assert "<html" in sample.with_suffix(".html").read_text()[:200]
+
+
+def test_a_reader_that_has_enough(sample):
+    command = [sys.executable, "-m", "genesis", "memory", "show", sample]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b"" and process.wait() == 1
+
+
 @pytest.mark.parametrize("content", [None, b"", b"\x80nonsense", b"{}", b"a,b,c\n", b"[1, 2"])
 def test_bad_files_are_one_line_and_2(shell, tmp_path, content):
     path = tmp_path / "x"

@@ -2,13 +2,24 @@
 
 import doctest
 import importlib
+import os
 import re
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from conftest import PLACES
 
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FLAGS = re.MULTILINE | re.DOTALL
+BLOCK = re.compile(r"^```python\n(.*?)^```", FLAGS)
+# What a block prints may follow it; the commands of a console block begin with "$ ".
+SHOWN = re.compile(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", FLAGS)
+CONSOLE = re.compile(r"^```console\n(.*?)^```", FLAGS)
+EXCERPT = re.compile(
+    r"^```(?:py|c)\n(?:#|/\*) (examples/\S+).*?\n(.*?)^```", re.MULTILINE | re.DOTALL
+)
 MODULES = [
     "genesis",
     "genesis.cpu",
@@ -61,16 +72,102 @@ def pages(root):
     return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
 
 
-def test_code_blocks_run(root, fresh):
+def test_code_blocks_run(root, fresh, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     blocks = [(page, block) for page in pages(root) for block in BLOCK.findall(page.read_text())]
     assert blocks
     for _, block in blocks:
         fresh(block)
 
 
-def test_examples_run(root):
+def is_same(shown: str, printed: str) -> bool:
+    """Whether text is what is shown but for times, addresses, and how lines are broken.
+
+    Dots stand for what was left out.
+    """
+    for pattern, word in (
+        (r"0x[0-9a-f]+", "ADDRESS"),
+        (r"[\d.,]+(?: to [\d.,]+)? (?:ns|us|ms|s|seconds|allocations a second)\b", "TIME"),
+        (r"\s+", " "),
+    ):
+        shown, printed = (re.sub(pattern, word, text).strip() for text in (shown, printed))
+    parts = [re.escape(part.strip()) for part in shown.split("...")]
+    return re.fullmatch(".*?".join(parts), printed) is not None
+
+
+@pytest.mark.parametrize("place", ["cpu", "sim"])
+def test_observability_blocks(root, build, fresh, tmp_path, monkeypatch, place):
+    """The page's blocks run on both devices, and print on the CPU what they are shown to."""
+    if place == "sim" and not (build / "libgenesis_sim.so").exists():
+        pytest.skip("the build has no simulator")
+    monkeypatch.chdir(tmp_path)
+    text = (root / "docs/observability.md").read_text()
+    shown = dict(SHOWN.findall(text))
+    assert shown
+    for block in BLOCK.findall(text):
+        printed = fresh(block, **PLACES[place]).stdout
+        if place == "cpu" and block in shown:
+            assert is_same(shown[block], printed), printed
+
+
+def test_excerpts_are_in_the_examples(root):
+    text = (root / "docs/observability.md").read_text()
+    found = EXCERPT.findall(text)
+    found += [
+        ("examples/c/leak.c", block) for block in re.findall(r"^```c\n(.*?)^```", text, FLAGS)
+    ]
+    assert found
+    for name, text in found:
+        whole = (root / name).read_text()
+        for part in text.split("\n...\n"):
+            assert part.strip("\n") in whole, f"{name} does not have:\n{part}"
+
+
+def commands_of(page: Path):
+    """Each command of the console blocks with what it is shown to print."""
+    for block in CONSOLE.findall(page.read_text()):
+        for one in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, output = one.partition("\n")
+            yield command, output
+
+
+@pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="the C programs are not sanitized")
+def test_console_blocks(root, build, tmp_path):
+    """The commands of the observability page, in order, print what they are shown to."""
+    if not (build / "libgenesis_sim.so").exists() or shutil.which("pkg-config") is None:
+        pytest.skip("no simulator, or no pkg-config")
+    shutil.copytree(root / "examples", tmp_path / "examples")
+    (tmp_path / "genesis.pc").write_text(
+        "Name: genesis\nDescription: as it is built here\nVersion: 0\n"
+        f"Cflags: -I{root}/include\nLibs: -L{build} -lgenesis -Wl,-rpath,{build}\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GENESIS_")}
+    environment |= PLACES["cpu"] | {
+        "PKG_CONFIG_PATH": str(tmp_path),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    commands = list(commands_of(root / "docs/observability.md"))
+    assert commands
+    for command, shown in commands:
+        finished = subprocess.run(
+            ["bash", "-c", command],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        printed = finished.stdout.replace(f"{tmp_path}/", "")
+        assert is_same(shown, printed), f"{command}:\n{printed}"
+
+
+def test_examples_run(root, tmp_path):
     for example in sorted((root / "examples").glob("*.py")):
-        subprocess.run([sys.executable, example], check=True, capture_output=True, timeout=120)
+        subprocess.run(
+            [sys.executable, example], check=True, capture_output=True, timeout=120, cwd=tmp_path
+        )
 
 
 def test_links_exist(root):

@@ -112,12 +112,113 @@ def forget():
 forget()
 """
     finished = fresh(code)
-    assert "leak: 1 blocks leaked" in finished.stderr and "(forget)" in finished.stderr
+    assert "leak: 1 block leaked" in finished.stderr and "(forget)" in finished.stderr
 
 
 def test_tracing_from_the_environment(fresh):
     code = "import genesis\ndef forget():\n    genesis.memory_manager.allocate_memory(5000)\n"
     finished = fresh(code + "forget()\n", GENESIS_DEBUG="trace")
-    assert "leak: 1 blocks leaked" in finished.stderr and "(forget)" in finished.stderr
+    assert "leak: 1 block leaked" in finished.stderr and "(forget)" in finished.stderr
+    finished = fresh(code + "forget()\nimport os\nos.fork()\n", GENESIS_DEBUG="guard,TRACE")
+    assert finished.stderr.count("leak: 1 block leaked") == 1  # the parent's
     finished = fresh("import genesis\n", GENESIS_DEBUG="trace")
     assert finished.stderr == ""
+    code = "import genesis\ngenesis.enable_memory_debugging()\n" + code
+    code += "forget()\ngenesis.enable_memory_debugging(False)\nforget()\n"
+    finished = fresh(code, GENESIS_DEBUG="trace")
+    assert "leak: 2 blocks leaked" in finished.stderr and finished.stderr.count("(forget)") == 4
+
+
+def test_what_holds_a_block(cpu_memory):
+    cpu_memory("""
+genesis.enable_memory_debugging(True)
+
+class Model:
+    def __init__(self):
+        self.weights = mm.allocate_block(1)
+
+class Left: pass
+class Right: pass
+
+def cycle():
+    left, right = Left(), Right()
+    left.other, right.others = right, [left]
+    left.block = mm.allocate_block(2)
+
+model = Model()
+kept = mm.allocate_block(3)
+pair = (mm.allocate_block(4), 0)                  # neither is known to the collector
+table = {"weights": {"first": mm.allocate_block(5)}}
+listed = [{"a": mm.allocate_block(6)}]
+view = memoryview(mm.allocate_block(7))
+views = [memoryview(mm.allocate_block(8))]
+cycle()
+gc.disable()
+held_by = {leak.size: leak.held_by for leak in genesis.check_memory_leaks()}
+assert held_by == {
+    1: "a __main__.Model",
+    2: "a reference cycle (Left -> Right -> list -> Left)",
+    3: "the variable kept of __main__",
+    4: "the variable pair of __main__",
+    5: "a dict, under 'weights'",
+    6: "a list",
+    7: "a view in the variable view of __main__",
+    8: "a view in a list",
+}, held_by
+assert "places are known" not in genesis.check_memory_leaks().summary()
+""")
+
+
+def test_places_that_are_not_known(cpu_memory):
+    cpu_memory("""
+block = mm.allocate_block(100)
+text = genesis.check_memory_leaks().summary()
+assert "a place that is not known" in text and "enable_memory_debugging" in text
+""")
+
+
+def test_debugging_and_recording_leave_each_other_alone(cpu_memory):
+    cpu_memory("""
+from genesis import memory_profiler
+def forget():
+    return mm.allocate_memory(100)
+def allocations():
+    return memory_profiler.get_report().allocations
+
+with memory_profiler.record():
+    genesis.enable_memory_debugging(True)
+    genesis.enable_memory_debugging(False)
+    mm.free_memory(forget())
+assert allocations() == 1 and not memory_profiler.is_recording()
+genesis.enable_memory_debugging(True)
+forget()
+assert allocations() == 1                           # as it was
+with memory_profiler.record(stacks="none"):
+    with genesis.leak_scope() as scope:
+        forget()
+    mm.free_memory(mm.allocate_memory(1))
+forget()                                            # debugging goes on
+assert allocations() == 2 and len(scope.leaks) == 1
+leaks = genesis.check_memory_leaks()
+assert sorted("(forget)" in leak.location for leak in leaks) == [False, True, True]
+error = raises(genesis.OutOfMemoryError, "Largest holders", mm.allocate_memory, 1 << 46)
+assert "forget" in str(error)
+genesis.enable_memory_debugging(False)
+assert not memory_profiler.is_recording() and allocations() == 2
+with genesis.leak_scope() as scope:
+    with memory_profiler.record():
+        forget()
+    forget()
+assert ["(forget)" in leak.location for leak in scope.leaks] == [True, True]
+assert allocations() == 1 and not memory_profiler.is_recording()
+""")
+
+
+def test_held_blocks_are_not_reported_at_exit(fresh):
+    code = """
+import genesis
+mm = genesis.memory_manager
+pair = (mm.allocate_block(100), 0)
+table = {"weights": {"first": mm.allocate_block(200)}}
+"""
+    assert fresh(code, GENESIS_DEBUG="trace").stderr == ""

@@ -86,7 +86,10 @@ from genesis import memory_profiler
 raises(ValueError, "stacks", memory_profiler.start, stacks="rust")
 raises(ValueError, "max_events", memory_profiler.start, max_events=0)
 raises(ValueError, "frames", memory_profiler.start, frames=33)
-raises(TypeError, "", memory_profiler.annotate, 5)
+raises(TypeError, "max_events", memory_profiler.start, max_events="1MB")
+raises(TypeError, "annotation", memory_profiler.annotate, 5)
+raises(TypeError, "mark", memory_profiler.mark, 5)
+assert "nothing was recorded" in memory_profiler.get_report().summary()
 raises(ValueError, "", memory_profiler.mark, "a" * 5000)
 raises(ValueError, "", memory_profiler.mark, "a\\0b")
 @memory_profiler.annotate("step")
@@ -130,11 +133,17 @@ def test_out_of_memory_names_the_holders(any_memory):
 genesis.enable_memory_debugging(True)
 def hold(nbytes):
     return mm.allocate_memory(nbytes)
-held = [hold(2 << 20), hold(1 << 20), hold(1 << 20)]
+held = [hold(2 << 20)]
+held += [hold(1 << 20), hold(1 << 20)]               # another stack, the same place
+held.append(mm.allocate_memory(5 << 20))
 error = raises(genesis.OutOfMemoryError, "Largest holders", mm.allocate_memory, 1 << 46)
 genesis.enable_memory_debugging(False)
 text = str(error)
 assert "hold (" in text and __file__ in text, text
+holders = text.partition("Largest holders: ")[2].split("; ")
+assert [one.partition(":")[0] for one in holders] == [
+    "5.00 MiB in 1 block", "4.00 MiB in 3 blocks"
+], holders
 for address in held:
     mm.free_memory(address)
 """)
@@ -184,6 +193,7 @@ cuda.set_memory_callback(without, threshold=1.0, device=mm.device)
 raises(genesis.OutOfMemoryError, "", mm.allocate_memory, 1 << 46)
 assert len(bare) == 1 and len(called) == count + 1
 raises(TypeError, "", cuda.set_memory_callback, 5, device=mm.device)
+raises(TypeError, "(a, b)", cuda.set_memory_callback, lambda a, b: None, device=mm.device)
 raises(ValueError, "", cuda.set_memory_callback, print, 2.0, device=mm.device)
 raises(genesis.OutOfMemoryError, "", mm.allocate_memory, 1 << 46)
 assert len(bare) == 2                    # refused settings change nothing

@@ -388,6 +388,23 @@ def test_a_segment_that_grew_is_shorter_before(show):
     assert page.run("[-1, 0, 1].map(timeline.reservedAt)") == [10 * MIB, 12 * MIB, 4 * MIB]
 
 
+def test_a_block_across_pieces_that_were_mapped_one_by_one(show):
+    base = 0x7F0000000000
+    machine = Machine()
+    for index in range(3):
+        machine.wait(1000)
+        machine.emit(r.SEGMENT_MAP, address=base + index * 2 * MIB, size=2 * MIB)
+    machine.wait(1000)
+    machine.emit(r.ALLOC, address=base, size=6 * MIB, requested=6 * MIB)
+    machine.wait(1000)
+    machine.emit(r.FREE, address=base, size=6 * MIB, requested=6 * MIB)
+    for index in range(3):
+        machine.emit(r.SEGMENT_UNMAP, address=base + index * 2 * MIB, size=2 * MIB)
+    page = show(machine.recording())
+    rows = page.run("layoutAt(3).rows.map(row => [row.address, row.bytes, row.used])")
+    assert rows == [[base, 6 * MIB, 6 * MIB]]
+
+
 def test_a_holder_opens_to_its_stacks(show):
     recording, _ = training_recording(1, fails=False)
     page = show(recording)

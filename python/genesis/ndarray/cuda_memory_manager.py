@@ -216,7 +216,7 @@ class CUDAMemoryManager(_C.MemoryManager):
         return PerformanceContext(self)
 
     def dump_allocation_trace(self, file: str | PathLike[str] | TextIO | None = None) -> str:
-        """List every living block: size, address, number, stream and segment.
+        """List every living block: size, address, number, stream, segment, and line if known.
 
         Parameters
         ----------
