@@ -40,9 +40,10 @@ typedef struct gn_history_event {
     uint64_t time_ns; /* of CLOCK_MONOTONIC */
     uint64_t address; /* of the block or segment, or 0 */
     uint64_t nbytes;  /* that a block takes, or of the segment; of a failed request: what is free */
-    uint64_t requested;  /* as asked for */
-    uint64_t stream_id;  /* of the stream that the block belongs to; 0 where none */
-    uint32_t site;       /* of an allocation and of a failed request; 0: not known */
+    uint64_t requested; /* as asked for */
+    uint64_t
+        stream_id; /* of the stream that the block belongs to; 0: the default stream, or none */
+    uint32_t site; /* of an allocation and of a failed request; 0: not known */
     uint32_t annotation; /* of the thread at the moment, or the one that begins or ends; 0: none */
     uint16_t thread;     /* a number of the thread; after 65535 threads they come again */
     uint8_t kind;        /* gn_history_kind */

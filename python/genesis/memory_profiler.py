@@ -223,6 +223,10 @@ def get_recording() -> Recording:
         for number, manager in managers.items()
         for entry in manager.blocks()
     ]
+    defaults = {n: _C.default_stream(one.device).stream_id for n, one in managers.items()}
+    for entry in blocks:  # as in the events
+        if entry["stream_id"] == defaults[entry["device"]]:
+            entry["stream_id"] = 0
     # Site and annotation are the 11th and 12th 32-bit words of an event of 14.
     words = memoryview(data).cast("I") if data else memoryview(b"").cast("I")
     sites = {0, *words[10 :: EVENT.size // 4], *(block["site"] for block in blocks)}

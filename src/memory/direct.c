@@ -139,9 +139,8 @@ static gn_status out_of_memory_error(struct gni_direct *direct, size_t nbytes, c
     gni_mutex_unlock(&direct->mutex);
     size_t free_bytes = 0, total_bytes = 0;
     (void)device->ops->memory_info(device, &free_bytes, &total_bytes);
-    char holders[2048] = "";
-    if (gni_history_is_on())
-        gni_manager_holders(direct->manager, holders, sizeof holders);
+    char holders[2048];
+    gni_manager_holders(direct->manager, holders, sizeof holders);
     return gni_error(GN_ERROR_OUT_OF_MEMORY,
                      "%s: out of memory: %s were asked for; %s are live in %llu blocks of this "
                      "process, and the device has %s free of %s (%s).%s",

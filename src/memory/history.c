@@ -213,9 +213,11 @@ static gn_history_event event_make(gn_history_kind kind, const gn_memory_manager
 
 /* ---- what the managers tell ----------------------------------------------------------------- */
 
+/* 0 is the default stream, or none. */
 static uint64_t block_stream(const gn_memory_block *block)
 {
-    return block->heap != NULL ? block->heap->key : 0;
+    const struct gni_heap *heap = block->heap;
+    return heap != NULL && heap->stream.kind != GNI_STREAM_DEFAULT ? heap->key : 0;
 }
 
 uint32_t gn_history_set_site(uint32_t site)

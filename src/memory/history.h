@@ -56,7 +56,8 @@ uint32_t gni_history_site(const gn_memory_block *block, uint64_t *age_ns);
 
 /* ---- holders.c ------------------------------------------------------------------------------ */
 
-/* The sites that hold most, as a sentence; empty where nothing lives. Outside of all locks. */
+/* The sites that hold most, as a sentence; empty where nothing lives, and how to know where nothing is
+ * traced. Outside of all locks. */
 void gni_manager_holders(gn_memory_manager *manager, char *buffer, size_t size);
 
 /* Logs what lives, by site; how many blocks that is. */

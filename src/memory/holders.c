@@ -135,6 +135,13 @@ static int compare_named(const void *one, const void *two)
 void gni_manager_holders(gn_memory_manager *manager, char *buffer, size_t size)
 {
     buffer[0] = '\0';
+    if (!gni_history_is_on()) {
+        (void)snprintf(
+            buffer, size,
+            " GENESIS_DEBUG=trace, or enable_memory_debugging() in Python, tells who holds "
+            "the rest.");
+        return;
+    }
     struct holders holders = holders_find(manager);
     struct named *named = gni_host_alloc(HOLDERS_NAMED * sizeof *named);
     size_t count = named != NULL ? holders_name(&holders, named, HOLDERS_NAMED) : 0, used = 0;

@@ -183,19 +183,21 @@ static const char *advice(struct gni_pool *pool, const gn_memory_statistics *now
                           size_t device_free)
 {
     if (nbytes > pool->total_bytes)
-        return "the device never has that much";
+        return "The device never has that much";
     if (now->limit_bytes != UINT64_MAX && now->live_bytes + nbytes > now->limit_bytes &&
         now->live_bytes + nbytes <= pool->total_bytes)
-        return "a larger memory fraction (GENESIS_CUDA_MEMORY_FRACTION, set_memory_fraction) would "
+        return "A larger memory fraction (GENESIS_CUDA_MEMORY_FRACTION, set_memory_fraction) would "
                "allow it";
     if (now->pending_bytes >= nbytes)
-        return "blocks wait for work on other streams: free them earlier, or synchronize";
+        return "Blocks wait for work on other streams: free them earlier, or synchronize";
     if (now->cached_bytes + device_free >= nbytes)
         return pool->backing == GNI_BACKING_VIRTUAL
-                   ? "enough is free, but in pieces: compact() folds half-empty pages"
-                   : "enough is free, but in pieces: the policy virtual "
-                     "(GENESIS_CUDA_ALLOCATOR=virtual) can use them";
-    return "free blocks, or use smaller ones; other processes may hold the rest";
+                   ? "Enough is free, but in pieces: compact() folds half-empty pages"
+               : pool->device->type == GN_DEVICE_CUDA
+                   ? "Enough is free, but in pieces: the policy virtual "
+                     "(GENESIS_CUDA_ALLOCATOR=virtual) can use them"
+                   : "Enough is free, but in pieces: smaller blocks would fit";
+    return "Free blocks, or use smaller ones; other processes may hold the rest";
 }
 
 gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes)
@@ -210,9 +212,8 @@ gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes)
     (void)pool->holder->ops->memory_info(pool->holder, &device_free, &device_total);
     uint64_t ours = now.reserved_bytes;
     uint64_t others = device_total > device_free + ours ? device_total - device_free - ours : 0;
-    char limit[64] = "", holders[2048] = "";
-    if (gni_history_is_on())
-        gni_manager_holders(pool->manager, holders, sizeof holders);
+    char limit[64] = "", holders[2048];
+    gni_manager_holders(pool->manager, holders, sizeof holders);
     if (now.limit_bytes != UINT64_MAX)
         (void)snprintf(limit, sizeof limit, ", of %s that it may take",
                        gni_size_text(now.limit_bytes).text);
