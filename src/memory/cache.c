@@ -74,41 +74,42 @@ static void thread_start(void)
 
 /* ---- peaks ---------------------------------------------------------------------------------- */
 
-/* What the cache's own counters say now. */
-static void cache_watch_from_here(struct gni_cache *cache)
+/* A cache may rise by so much above where it is. */
+static void level_set(struct gni_cache *cache, const struct gni_peaks *share)
 {
-    cache->checked = atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
-    cache->checked_count =
-        (int64_t)(atomic_load_explicit(&cache->alloc_count, memory_order_relaxed) -
-                  atomic_load_explicit(&cache->free_count, memory_order_relaxed));
-    cache->checked_requested =
-        (int64_t)(atomic_load_explicit(&cache->alloc_bytes, memory_order_relaxed) -
-                  atomic_load_explicit(&cache->free_bytes, memory_order_relaxed));
+    int64_t live = atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
+    uint64_t count = atomic_load_explicit(&cache->alloc_count, memory_order_relaxed) -
+                     atomic_load_explicit(&cache->free_count, memory_order_relaxed);
+    uint64_t asked = atomic_load_explicit(&cache->alloc_bytes, memory_order_relaxed) -
+                     atomic_load_explicit(&cache->free_bytes, memory_order_relaxed);
+    atomic_store_explicit(&cache->checked, live + share->live_bytes, memory_order_relaxed);
+    atomic_store_explicit(&cache->checked_count, (int64_t)count + share->live_count,
+                          memory_order_relaxed);
+    atomic_store_explicit(&cache->checked_requested, (int64_t)asked + share->requested_bytes,
+                          memory_order_relaxed);
 }
 
-void gni_cache_check(struct gni_cache *cache)
+static bool is_at_work(const struct gni_pool *pool, const struct gni_cache *cache)
 {
-    struct gni_peaks missing = gni_pool_peaks_raise(cache->pool);
-    cache_watch_from_here(cache);
-    if (cache->step > GNI_PEAK_STEP) { /* alone: it may rise by what is missing to the peaks */
-        cache->checked += missing.live_bytes;
-        cache->checked_count += missing.live_count;
-        cache->checked_requested += missing.requested_bytes;
-    }
+    return cache != pool->spare &&
+           atomic_load_explicit(&cache->manager, memory_order_relaxed) != NULL;
 }
 
-void gni_caches_watch(struct gni_pool *pool)
+void gni_caches_share(struct gni_pool *pool)
 {
-    int count = 0;
-    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
-        count += cache->heap != NULL;
-    gni_caches_revoke(pool, NULL);
-    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
-        bool is_alone = count <= 1 && cache != pool->spare;
-        cache->step = is_alone ? INT64_MAX / 4 : GNI_PEAK_STEP;
-        cache_watch_from_here(cache);
-    }
-    gni_caches_restore(pool);
+    static const struct gni_peaks nothing;
+    struct gni_peaks share = gni_pool_peaks_raise(pool);
+    struct gni_cache *first = atomic_load_explicit(&pool->caches, memory_order_acquire);
+    int64_t count = 0;
+    for (const struct gni_cache *cache = first; cache != NULL; cache = cache->next)
+        count += is_at_work(pool, cache);
+    int64_t step = count > 1 ? GNI_PEAK_STEP : 0;
+    count = count > 0 ? count : 1;
+    share.live_bytes = share.live_bytes / count + step;
+    share.requested_bytes = share.requested_bytes / count + step;
+    share.live_count /= count;
+    for (struct gni_cache *cache = first; cache != NULL; cache = cache->next)
+        level_set(cache, is_at_work(pool, cache) ? &share : &nothing);
 }
 
 /* ---- making --------------------------------------------------------------------------------- */
@@ -207,7 +208,7 @@ struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap)
     cache->asked = NULL;
     cache->key = 0;
     cache->epoch = UINT64_MAX; /* nobody came here by his current stream yet */
-    gni_caches_watch(pool);
+    gni_caches_share(pool);
     return cache;
 }
 

@@ -28,9 +28,11 @@
  *       their counters go on;
  *   K3  every block in it is CACHED, of the cache's heap, and not SLOW;
  *   K4  room is what `stream_cache_blocks` and the limits allow minus the blocks in it;
- *   K5  a peak is what was live at once, of all threads. While one thread works alone, its own counters
- *       say when there is a new peak; among several, each looks at all counters when its own have risen
- *       by GNI_PEAK_STEP, so that a peak may be missed by that much for each thread.
+ *   K5  a peak is what was live at once, of all threads. Each cache may rise to a level of its own without
+ *       looking at the others; the levels together are not above the peak, but for GNI_PEAK_STEP a cache
+ *       where there are several. Who rises above its level raises the peak, if it is one, and shares out anew what is
+ *       missing to it. So a thread that works alone misses no peak, and several miss at most that much
+ *       each.
  */
 #ifndef GNI_MEMORY_CACHE_H
 #define GNI_MEMORY_CACHE_H
@@ -76,10 +78,10 @@ struct gni_cache {
     /* counters, K2 */
     _Atomic(int64_t) live_bytes;
     _Atomic(uint64_t) alloc_count, free_count, alloc_bytes, free_bytes, slow_count;
-    int64_t checked;           /* the peaks are looked at when live_bytes goes above this */
-    int64_t checked_count;     /* or alloc_count - free_count above this */
-    int64_t checked_requested; /* or alloc_bytes - free_bytes above this */
-    int64_t step;              /* at what distance `checked` follows live_bytes down */
+    /* levels, K5: everyone may write them */
+    _Atomic(int64_t) checked;           /* of live_bytes */
+    _Atomic(int64_t) checked_count;     /* of alloc_count - free_count */
+    _Atomic(int64_t) checked_requested; /* of alloc_bytes - free_bytes */
     /* the blocks */
     struct gni_bin bins[GNI_SIZE_BINS];
     struct gni_slot slots[GNI_CACHE_SLOTS];
@@ -155,11 +157,8 @@ static inline struct gni_bin *gni_cache_larger(struct gni_cache *cache, unsigned
                           atomic_load_explicit((counter), memory_order_relaxed) + (amount), \
                           memory_order_release)
 
-/* Raises the peaks, and says when that must be looked at again. */
-void gni_cache_check(struct gni_cache *cache);
-
-/* With the lock: the peaks are looked at from here, as closely as the number of threads demands. */
-void gni_caches_watch(struct gni_pool *pool);
+/* Raises the peaks, and shares out what is missing to them: K5. */
+void gni_caches_share(struct gni_pool *pool);
 
 static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_block *block,
                                          size_t requested)
@@ -181,10 +180,11 @@ static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_bloc
         (int64_t)(number - atomic_load_explicit(&cache->free_count, memory_order_relaxed));
     int64_t asked =
         (int64_t)(bytes - atomic_load_explicit(&cache->free_bytes, memory_order_relaxed));
-    if (__builtin_expect((live > cache->checked) | (count > cache->checked_count) |
-                             (asked > cache->checked_requested),
-                         0))
-        gni_cache_check(cache);
+    bool is_above = (live > atomic_load_explicit(&cache->checked, memory_order_relaxed)) |
+                    (count > atomic_load_explicit(&cache->checked_count, memory_order_relaxed)) |
+                    (asked > atomic_load_explicit(&cache->checked_requested, memory_order_relaxed));
+    if (__builtin_expect(is_above, 0))
+        gni_caches_share(cache->pool);
 }
 
 static inline void gni_cache_count_free(struct gni_cache *cache, const gn_memory_block *block)
@@ -197,8 +197,6 @@ static inline void gni_cache_count_free(struct gni_cache *cache, const gn_memory
     int64_t live =
         atomic_load_explicit(&cache->live_bytes, memory_order_relaxed) - (int64_t)block->nbytes;
     atomic_store_explicit(&cache->live_bytes, live, memory_order_relaxed);
-    if (__builtin_expect(live < cache->checked - cache->step, 0))
-        cache->checked = live;
 }
 
 /* A block from the heap of the thread's cache, if that has one: pool.c. */

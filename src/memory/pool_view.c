@@ -113,8 +113,7 @@ void gni_pool_reset_peaks(struct gni_pool *pool)
     atomic_store(&pool->live_count_peak, 0);
     atomic_store(&pool->requested_peak, 0);
     pool->reserved_peak = pool->reserved_bytes;
-    gni_caches_watch(pool);
-    (void)gni_pool_peaks_raise(pool);
+    gni_caches_share(pool);
     gni_pool_unlock(pool);
 }
 
