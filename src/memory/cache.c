@@ -103,10 +103,9 @@ void gni_caches_share(struct gni_pool *pool)
     int64_t count = 0;
     for (const struct gni_cache *cache = first; cache != NULL; cache = cache->next)
         count += is_at_work(pool, cache);
-    int64_t step = count > 1 ? GNI_PEAK_STEP : 0;
     count = count > 0 ? count : 1;
-    share.live_bytes = share.live_bytes / count + step;
-    share.requested_bytes = share.requested_bytes / count + step;
+    share.live_bytes /= count;
+    share.requested_bytes /= count;
     share.live_count /= count;
     for (struct gni_cache *cache = first; cache != NULL; cache = cache->next)
         level_set(cache, is_at_work(pool, cache) ? &share : &nothing);

@@ -29,10 +29,9 @@
  *   K3  every block in it is CACHED, of the cache's heap, and not SLOW;
  *   K4  room is what `stream_cache_blocks` and the limits allow minus the blocks in it;
  *   K5  a peak is what was live at once, of all threads. Each cache may rise to a level of its own without
- *       looking at the others; the levels together are not above the peak, but for GNI_PEAK_STEP a cache
- *       where there are several. Who rises above its level raises the peak, if it is one, and shares out anew what is
- *       missing to it. So a thread that works alone misses no peak, and several miss at most that much
- *       each.
+ *       looking at the others; the levels together are not above the peak. Who rises above its level raises
+ *       the peak, if it is one, and shares out anew what is missing to it. So no peak is missed, but for what
+ *       other threads do during a sharing.
  */
 #ifndef GNI_MEMORY_CACHE_H
 #define GNI_MEMORY_CACHE_H
@@ -46,7 +45,6 @@ enum {
     GNI_CACHE_SLOT_MOST = 256,  /* blocks in a slot */
     GNI_CACHE_SCORE = 2,        /* requests of a slot's size before it keeps blocks */
     GNI_CACHE_SCORE_MOST = 16,  /* what a size can save up against others */
-    GNI_PEAK_STEP = 1 << 20,    /* how much of a peak a thread may keep to itself, in bytes */
 };
 
 struct gni_bin {
