@@ -178,9 +178,10 @@ static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_bloc
         (int64_t)(number - atomic_load_explicit(&cache->free_count, memory_order_relaxed));
     int64_t asked =
         (int64_t)(bytes - atomic_load_explicit(&cache->free_bytes, memory_order_relaxed));
-    bool is_above = (live > atomic_load_explicit(&cache->checked, memory_order_relaxed)) |
-                    (count > atomic_load_explicit(&cache->checked_count, memory_order_relaxed)) |
-                    (asked > atomic_load_explicit(&cache->checked_requested, memory_order_relaxed));
+    int64_t live_level = atomic_load_explicit(&cache->checked, memory_order_relaxed);
+    int64_t count_level = atomic_load_explicit(&cache->checked_count, memory_order_relaxed);
+    int64_t asked_level = atomic_load_explicit(&cache->checked_requested, memory_order_relaxed);
+    bool is_above = (live > live_level) | (count > count_level) | (asked > asked_level);
     if (__builtin_expect(is_above, 0))
         gni_caches_share(cache->pool);
 }
