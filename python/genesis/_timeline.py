@@ -296,14 +296,6 @@ def _draw_device(axes: Axes, recording: Recording, device: int, scale: float) ->
     axes.grid(axis="y", color="#e6e8ec", lw=0.6, zorder=0)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    axes.legend(
-        loc="lower right",
-        bbox_to_anchor=(1, 1),
-        ncols=4,
-        fontsize=8,
-        frameon=False,
-        borderaxespad=0.2,
-    )
 
 
 def _lanes(recording: Recording) -> list[tuple[int, str, int, int]]:
@@ -389,11 +381,11 @@ def _draw_points(axes: Axes, recording: Recording, device: int, scale: float) ->
         )
         for x in failures:
             axes.axvline(x, color="#c0392b", lw=0.8, zorder=4)
-        axes.legend(
-            loc="lower right",
-            bbox_to_anchor=(1, 1),
-            ncols=5,
-            fontsize=8,
-            frameon=False,
-            borderaxespad=0.2,
-        )
+    axes.legend(
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        ncols=5,
+        fontsize=8,
+        frameon=False,
+        borderaxespad=0.2,
+    )

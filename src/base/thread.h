@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 struct gni_mutex {
     pthread_mutex_t native;
@@ -91,6 +92,14 @@ static inline void gni_once_run(struct gni_once *once, void (*function)(void))
     int failed = pthread_once(&once->native, function);
     gni_assert(!failed);
     (void)failed;
+}
+
+/* The clock by which things are measured and ordered: nanoseconds, the same for all threads. */
+static inline uint64_t gni_time_ns(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 #endif

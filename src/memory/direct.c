@@ -291,7 +291,7 @@ gn_status gni_direct_alloc(struct gni_direct *direct, size_t nbytes, gn_stream *
     if (status != GN_OK)
         goto free_descriptor;
     if (gni_history_is_on())
-        gni_history_segment(direct->manager, block->base.address, nbytes, true, gni_history_time());
+        gni_history_segment(direct->manager, block->base.address, nbytes, true, gni_time_ns());
     *out = &block->base;
     return GN_OK;
 
@@ -350,7 +350,7 @@ static void freeing_end(struct gni_direct *direct, struct direct_block *block, b
 gn_status gni_direct_free(struct gni_direct *direct, void *pointer, const size_t *nbytes)
 {
     struct direct_block *block;
-    uint64_t now = gni_history_is_on() ? gni_history_time() : 0; /* before the address is free */
+    uint64_t now = gni_history_is_on() ? gni_time_ns() : 0; /* before the address is free */
     GN_TRY(freeing_begin(direct, (uintptr_t)pointer, nbytes, &block));
     gn_status status = memory_return(direct, pointer, block_driver_bytes(block));
     freeing_end(direct, block, status == GN_OK);

@@ -231,7 +231,7 @@ OUTLINE gn_status wrong_size(struct gni_pool *pool, const gn_memory_block *block
 /* Frees a block of the pool, recorded where that is asked for. */
 OUTLINE gn_status note_free(gn_memory_block *block, void *pointer)
 {
-    uint64_t now = gni_history_time();
+    uint64_t now = gni_time_ns();
     return fast_free(block, now) ? GN_OK : gni_pool_free(block, pointer, now);
 }
 

@@ -23,7 +23,6 @@
 #include "memory/pool.h"
 
 #include <string.h>
-#include <time.h>
 
 enum {
     EVENTS_MOST = 1 << 26, /* in a ring */
@@ -69,13 +68,6 @@ static _Thread_local struct {
     unsigned depth;
     uint32_t annotations[NESTED_MOST]; /* the innermost is the last */
 } thread;
-
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* ---- threads and forks ---------------------------------------------------------------------- */
 
@@ -203,9 +195,10 @@ static uint32_t annotation_now(void)
     return thread.depth > 0 ? thread.annotations[thread.depth - 1] : 0;
 }
 
-static gn_history_event event_make(gn_history_kind kind, const gn_memory_manager *manager)
+static gn_history_event event_make(gn_history_kind kind, const gn_memory_manager *manager,
+                                   uint64_t time_ns)
 {
-    return (gn_history_event){.time_ns = now_ns(),
+    return (gn_history_event){.time_ns = time_ns,
                               .kind = (uint8_t)kind,
                               .manager = manager != NULL ? manager->number : 0,
                               .annotation = annotation_now()};
@@ -234,20 +227,25 @@ uint32_t gn_history_capture(void)
     return thread.site != 0 ? thread.site : gni_site_capture();
 }
 
+/* Writes an event of a block, with what all of them tell. */
+static void block_note(gn_history_event *event, const gn_memory_block *block)
+{
+    event->address = (uintptr_t)block->address;
+    event->nbytes = block->nbytes;
+    event->requested = block->requested;
+    event->stream_id = block_stream(block);
+    event_write(event);
+}
+
 void gni_history_alloc(const gn_memory_manager *manager, gn_memory_block *block)
 {
-    gn_history_event event = event_make(GN_HISTORY_ALLOC, manager);
+    gn_history_event event = event_make(GN_HISTORY_ALLOC, manager, gni_time_ns());
     event.site = gn_history_capture();
     atomic_store_explicit(&block->site, block->number << 32 | event.site, memory_order_relaxed);
     atomic_store_explicit(&block->born_ms, (uint32_t)(event.time_ns / 1000000),
                           memory_order_relaxed);
-    if (!has_events())
-        return;
-    event.address = (uintptr_t)block->address;
-    event.nbytes = block->nbytes;
-    event.requested = block->requested;
-    event.stream_id = block_stream(block);
-    event_write(&event);
+    if (has_events())
+        block_note(&event, block);
 }
 
 uint32_t gni_history_site(const gn_memory_block *block, uint64_t *age_ns)
@@ -256,41 +254,27 @@ uint32_t gni_history_site(const gn_memory_block *block, uint64_t *age_ns)
     uint32_t born_ms = atomic_load_explicit(&block->born_ms, memory_order_relaxed);
     bool is_known = site != 0 && (uint32_t)(site >> 32) == (uint32_t)block->number; /* H3 */
     bool has_age = is_known && gni_block_state(block) == GNI_BLOCK_LIVE;
-    uint32_t age_ms = (uint32_t)(now_ns() / 1000000) - born_ms;
+    uint32_t age_ms = (uint32_t)(gni_time_ns() / 1000000) - born_ms;
     *age_ns = has_age ? (uint64_t)age_ms * 1000000 : UINT64_MAX;
     return is_known ? (uint32_t)site : 0;
-}
-
-uint64_t gni_history_time(void)
-{
-    return now_ns();
-}
-
-/* What all events of a block tell. */
-static void block_note(gn_history_kind kind, const gn_memory_manager *manager,
-                       const gn_memory_block *block, uint64_t time_ns)
-{
-    gn_history_event event = event_make(kind, manager);
-    event.time_ns = time_ns;
-    event.address = (uintptr_t)block->address;
-    event.nbytes = block->nbytes;
-    event.requested = block->requested;
-    event.stream_id = block_stream(block);
-    event_write(&event);
 }
 
 void gni_history_free(const gn_memory_manager *manager, const gn_memory_block *block,
                       uint64_t time_ns)
 {
-    if (has_events())
-        block_note(block->uses != NULL ? GN_HISTORY_FREE_REQUESTED : GN_HISTORY_FREE, manager,
-                   block, time_ns);
+    if (!has_events())
+        return;
+    gn_history_kind kind = block->uses != NULL ? GN_HISTORY_FREE_REQUESTED : GN_HISTORY_FREE;
+    gn_history_event event = event_make(kind, manager, time_ns);
+    block_note(&event, block);
 }
 
 void gni_history_free_completed(const gn_memory_manager *manager, const gn_memory_block *block)
 {
-    if (has_events())
-        block_note(GN_HISTORY_FREE_COMPLETED, manager, block, now_ns());
+    if (!has_events())
+        return;
+    gn_history_event event = event_make(GN_HISTORY_FREE_COMPLETED, manager, gni_time_ns());
+    block_note(&event, block);
 }
 
 void gni_history_segment(const gn_memory_manager *manager, const void *address, size_t nbytes,
@@ -299,8 +283,7 @@ void gni_history_segment(const gn_memory_manager *manager, const void *address, 
     if (!has_events())
         return;
     gn_history_event event =
-        event_make(is_mapped ? GN_HISTORY_SEGMENT_MAP : GN_HISTORY_SEGMENT_UNMAP, manager);
-    event.time_ns = time_ns;
+        event_make(is_mapped ? GN_HISTORY_SEGMENT_MAP : GN_HISTORY_SEGMENT_UNMAP, manager, time_ns);
     event.address = (uintptr_t)address;
     event.nbytes = nbytes;
     event_write(&event);
@@ -313,7 +296,7 @@ void gni_history_out_of_memory(const gn_memory_manager *manager, size_t nbytes)
     gn_device *holder = manager->pool->holder;
     size_t free_bytes = 0, total_bytes = 0;
     (void)holder->ops->memory_info(holder, &free_bytes, &total_bytes);
-    gn_history_event event = event_make(GN_HISTORY_OUT_OF_MEMORY, manager);
+    gn_history_event event = event_make(GN_HISTORY_OUT_OF_MEMORY, manager, gni_time_ns());
     event.requested = nbytes;
     event.nbytes = free_bytes;
     event.site = gn_history_capture();
@@ -556,7 +539,7 @@ static void annotation_note(gn_history_kind kind, uint32_t annotation)
 {
     if (!has_events())
         return;
-    gn_history_event event = event_make(kind, NULL);
+    gn_history_event event = event_make(kind, NULL, gni_time_ns());
     event.annotation = annotation;
     event_write(&event);
 }

@@ -37,7 +37,6 @@ void gni_history_alloc(const gn_memory_manager *manager, gn_memory_block *block)
 
 /* A free: its event has the time at which it began, by H1, and is written when the block is known to be the
  * caller's and cannot be anyone else's yet: in the thread's cache, or under the engine's lock. */
-uint64_t gni_history_time(void);
 void gni_history_free(const gn_memory_manager *manager, const gn_memory_block *block,
                       uint64_t time_ns);
 

@@ -20,7 +20,6 @@
 #include "memory/mark.h"
 
 #include <string.h>
-#include <time.h>
 
 /* Large blocks are divided into pieces of at least this much, and into at most so many. */
 static const struct {
@@ -60,11 +59,7 @@ void gni_space_deinit(struct gni_space *space)
 
 static uint64_t time_begin(const struct gni_pool *pool)
 {
-    if (!pool->config.has_detailed_statistics)
-        return 0;
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return pool->config.has_detailed_statistics ? gni_time_ns() : 0;
 }
 
 static void time_end(struct gni_pool *pool, uint64_t begin)
@@ -76,7 +71,7 @@ static void time_end(struct gni_pool *pool, uint64_t begin)
 static void reserved_add(struct gni_pool *pool, const void *address, size_t nbytes)
 {
     if (gni_history_is_on())
-        gni_history_segment(pool->manager, address, nbytes, true, gni_history_time());
+        gni_history_segment(pool->manager, address, nbytes, true, gni_time_ns());
     pool->reserved_bytes += nbytes;
     gni_watch_note(pool->manager, (int64_t)nbytes);
     if (pool->reserved_bytes > pool->reserved_peak)
@@ -88,7 +83,7 @@ static void reserved_remove(struct gni_pool *pool, const void *address, size_t n
 {
     gni_assert(pool->reserved_bytes >= nbytes);
     if (gni_history_is_on())
-        gni_history_segment(pool->manager, address, nbytes, false, gni_history_time());
+        gni_history_segment(pool->manager, address, nbytes, false, gni_time_ns());
     pool->reserved_bytes -= nbytes;
     gni_watch_note(pool->manager, -(int64_t)nbytes);
     pool->counts.driver_free_count++;
@@ -209,9 +204,8 @@ static void home_move(struct gni_pool *pool, struct gni_physical *physical)
     const void *before = physical->home;
     physical->home = gni_container_of(physical->mappings.next, struct gni_mapping, link)->start;
     if (gni_history_is_on()) {
-        gni_history_segment(pool->manager, before, physical->nbytes, false, gni_history_time());
-        gni_history_segment(pool->manager, physical->home, physical->nbytes, true,
-                            gni_history_time());
+        gni_history_segment(pool->manager, before, physical->nbytes, false, gni_time_ns());
+        gni_history_segment(pool->manager, physical->home, physical->nbytes, true, gni_time_ns());
     }
 }
 
@@ -757,7 +751,7 @@ static void block_drop(gn_memory_block *block)
         break;
     case GNI_BLOCK_LIVE:
         if (gni_history_is_on())
-            gni_history_free(block->region->space->pool->manager, block, gni_history_time());
+            gni_history_free(block->region->space->pool->manager, block, gni_time_ns());
         gni_tile_forget(block);
         break;
     case GNI_BLOCK_CACHED:

@@ -30,7 +30,6 @@
 
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 
 struct cpu_record {
     int references; /* the event's and those of the items */
@@ -93,13 +92,6 @@ static struct cpu_queue default_queue;
 static gn_status queue_thread_ensure(struct cpu_queue *queue);
 
 /* ---- items ---------------------------------------------------------------------------------- */
-
-static uint64_t time_now_ns(void)
-{
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static void record_release(struct cpu_record *record)
 {
@@ -184,7 +176,7 @@ static void queue_step(struct cpu_queue *queue, struct cpu_item *item)
     queue->is_running = false;
     if (item->kind == CPU_ITEM_MARK) {
         item->record->is_complete = true;
-        item->record->time_ns = time_now_ns();
+        item->record->time_ns = gni_time_ns();
     }
     record_release(item->record);
     gni_list_remove(&item->link);
