@@ -433,10 +433,7 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
     if (gni_cache_wants(cache, block)) {
         if (slot->count >= cache->slot_limit)
             list_halve(cache, &slot->first, &slot->count);
-        block->next = slot->first;
-        slot->first = block;
-        slot->count++;
-        cache->room--;
+        gni_slot_push(cache, slot, block);
         return;
     }
     gni_heap_stamp(cache->heap, block);

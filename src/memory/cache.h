@@ -31,7 +31,10 @@
  *   K5  a peak is what was live at once, of all threads. Each cache may rise to a level of its own without
  *       looking at the others; the levels together are not above the peak. Who rises above its level raises
  *       the peak, if it is one, and shares out anew what is missing to it. So no peak is missed, but for what
- *       other threads do during a sharing.
+ *       other threads do during a sharing;
+ *   K6  a slot keeps its blocks as long as all larger requests of the thread are met by slots. Each that is
+ *       not empties the slots that got no block since the one before: blocks that wait for a size which
+ *       does not come again would keep their neighbours apart, and memory in pieces.
  */
 #ifndef GNI_MEMORY_CACHE_H
 #define GNI_MEMORY_CACHE_H
@@ -73,6 +76,8 @@ struct gni_cache {
     struct gni_pool *pool;
     unsigned room;       /* K4 */
     unsigned slot_limit; /* blocks in a slot: GNI_CACHE_SLOT_MOST, or 0 where limits must be kept */
+    uint64_t slots_used; /* bit i: slots[i] got a block since the heap was last asked for a larger one, K6 */
+    uint64_t slots_kept; /* bit i: it may have blocks from before */
     /* counters, K2 */
     _Atomic(int64_t) live_bytes;
     _Atomic(uint64_t) alloc_count, free_count, alloc_bytes, free_bytes, slow_count;
@@ -133,6 +138,16 @@ static inline struct gni_slot *gni_cache_slot(struct gni_cache *cache, size_t nb
 {
     uint64_t hash = (uint64_t)(nbytes >> GNI_MEDIUM_SHIFT) * UINT64_C(0x9E3779B97F4A7C15);
     return &cache->slots[hash >> 58];
+}
+
+static inline void gni_slot_push(struct gni_cache *cache, struct gni_slot *slot,
+                                 gn_memory_block *block)
+{
+    block->next = slot->first;
+    slot->first = block;
+    slot->count++;
+    cache->slots_used |= UINT64_C(1) << (slot - cache->slots);
+    cache->room--;
 }
 
 /* A bin of one of the next classes that has a block, for sizes at which a block that lies idle costs more

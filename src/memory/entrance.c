@@ -75,16 +75,14 @@ INLINE bool cache_push(struct gni_cache *cache, gn_memory_block *block)
         block->next = bin->first;
         bin->first = block;
         bin->count++;
+        cache->room--;
     } else {
         struct gni_slot *slot = gni_cache_slot(cache, block->nbytes);
         if (slot->nbytes != block->nbytes || slot->score < GNI_CACHE_SCORE ||
             slot->count >= cache->slot_limit)
             return false;
-        block->next = slot->first;
-        slot->first = block;
-        slot->count++;
+        gni_slot_push(cache, slot, block);
     }
-    cache->room--;
     return true;
 }
 

@@ -241,7 +241,7 @@ static uint64_t sequence_complete(const struct gni_heap *heap)
 #endif
 }
 
-bool gni_space_retire(struct gni_space *space, const struct gni_heap *except)
+bool gni_space_retire(struct gni_space *space, const struct gni_heap *except, unsigned ranges)
 {
     bool is_any = false;
     gni_list_each (link, &space->heaps) {
@@ -250,6 +250,8 @@ bool gni_space_retire(struct gni_space *space, const struct gni_heap *except)
             continue;
         gni_heap_poll(heap);
         for (int range = 0; range < GNI_RANGE_COUNT; range++) {
+            if ((ranges >> range & 1) == 0)
+                continue;
             gni_fit_each (block, &heap->fit[range]) {
                 if (block->sequence > sequence_complete(heap))
                     continue;
@@ -261,6 +263,21 @@ bool gni_space_retire(struct gni_space *space, const struct gni_heap *except)
             }
         }
         gni_heap_settle(heap);
+    }
+    return is_any;
+}
+
+bool gni_heap_adopt(struct gni_heap *heap, enum gni_range range)
+{
+    struct gni_heap *clean = heap->space->clean;
+    bool is_any = false;
+    gni_fit_each (block, &clean->fit[range]) {
+        if (!gni_tile_is_free_of(block->before, heap) && !gni_tile_is_free_of(block->after, heap))
+            continue;
+        gni_fit_remove(&clean->fit[range], block);
+        gni_block_set_heap(block, heap);
+        (void)gni_tile_merge(block);
+        is_any = true;
     }
     return is_any;
 }

@@ -3,17 +3,21 @@
  *
  * In this order, and no further than needed:
  *   1  a free block of the stream's own heap, then of the clean heap
- *   2  blocks of other streams whose work is known to be done
- *   3  more memory from the driver; but if that would be more than a bound above what was ever live, idle
- *      memory is recycled first: the threads' caches are emptied, and what is wholly free goes back
- *   4  a block of another stream whose work is not done, for which this stream waits on the device
- *   5  the threads' caches are emptied, the device is waited for, everything idle goes back
- *   6  half-empty pages are folded, where nobody can know their addresses
- *   7  the user's handler (pool.c), and from the start
+ *   2  blocks of other streams whose work is known to be done, joined with the stream's own where they touch
+ *   3  what the threads' caches hold of this range, where that is enough to matter
+ *   4  more memory from the driver; but if that would be more than a bound above what was ever live, idle
+ *      memory is recycled first: as much as is wholly free goes back
+ *   5  the same, where the driver has no more: all idle memory that no work uses goes back, so that what comes
+ *      instead can lie together
+ *   6  a block of another stream whose work is not done, for which this stream waits on the device
+ *   7  the threads' caches are emptied, the device is waited for, everything idle goes back
+ *   8  half-empty pages are folded, where nobody can know their addresses
+ *   9  the user's handler (pool.c), and from the start
  *
- * The bound is a part of the most that was live since the peaks were reset: 1/16 for blocks up to 8 MiB, 1/64
- * for larger ones, whose memory comes in larger pieces. A program whose sizes change so that recycling goes on and on
- * is given a wider one: recycling costs driver calls, and memory that comes back is not saved.
+ * The bound is a part of the most that was live since the peaks were reset: 1/16 for blocks up to 8 MiB, 1/8
+ * for larger ones. The blocks of a training loop, placed by best fit and joined when they are freed, need less
+ * than that; recycling them would cost driver calls, and cut the memory into pieces that fit less well. A
+ * program whose sizes change so that recycling goes on and on is given a wider bound, up to twice what was live.
  */
 #include "memory/cache.h"
 
@@ -24,10 +28,9 @@
 
 enum {
     BOUND_LEAST = 14 << 20,
-    LARGE_RECYCLED_MOST = 1024, /* pieces, doubled for each step that the bound is narrow */
+    LARGE_RECYCLED_MOST = 256,  /* pieces, before the bound is widened */
     FLUSHED_LEAST = 2 << 20,    /* so that it need not be done again soon */
     CACHED_LEAST = 4 << 20,     /* of small blocks, which the threads keep in any case */
-    RECYCLED_MOST = 64,         /* times the reserved bytes, before the bound is widened */
 };
 
 /* Steps 1 and 2. */
@@ -36,8 +39,11 @@ static gn_memory_block *idle_take(struct gni_space *space, struct gni_need *need
     gn_memory_block *block = gni_space_take(need->heap, need);
     if (block == NULL && need->heap != space->clean)
         block = gni_space_take(space->clean, need);
-    if (block == NULL && !space->is_private && gni_space_retire(space, need->heap))
+    if (block == NULL && !space->is_private && gni_space_retire(space, need->heap, 1U << need->range))
         block = gni_space_take(space->clean, need);
+    if (block == NULL && !space->is_private && need->heap != space->clean &&
+        gni_heap_adopt(need->heap, need->range))
+        block = gni_space_take(need->heap, need);
     return block;
 }
 
@@ -73,37 +79,44 @@ static bool is_within_bound(struct gni_space *space, const struct gni_need *need
 static void bound_widen(struct gni_space *space, enum gni_range range, size_t pieces)
 {
     struct gni_pool *pool = space->pool;
-    size_t most = (size_t)LARGE_RECYCLED_MOST << (pool->bound_shift[range] - 1);
+    size_t most = LARGE_RECYCLED_MOST;
     if (range != GNI_RANGE_LARGE)
         most = space->mapped_bytes[range] / GNI_PAGE / 8 + 8;
     pool->recycled_pieces[range] += pieces;
-    if (pool->recycled_pieces[range] < most || pool->bound_shift[range] == 2)
+    if (pool->recycled_pieces[range] < most || pool->bound_shift[range] == 0)
         return;
     pool->bound_shift[range]--;
     pool->recycled_pieces[range] = 0;
 }
 
-/* Step 3, before growing: makes use of what lies idle. A block, if that was enough. */
-static gn_memory_block *recycle(struct gni_space *space, struct gni_need *need)
+/* Step 3. */
+static gn_memory_block *caches_take(struct gni_space *space, struct gni_need *need)
 {
-    struct gni_pool *pool = space->pool;
-    if (is_worth_flushing(space, need)) {
-        gni_caches_flush_range(pool, need->range, FLUSHED_LEAST);
-        gn_memory_block *block = idle_take(space, need);
-        if (block != NULL)
-            return block;
-    }
+    if (!is_worth_flushing(space, need))
+        return NULL;
+    gni_caches_flush_range(space->pool, need->range, FLUSHED_LEAST);
+    return idle_take(space, need);
+}
+
+/* Gives idle memory back that no work uses, so much that the need's growth stays within `allowed` bytes. */
+static void make_room(struct gni_space *space, struct gni_need *need, uint64_t allowed)
+{
     gni_list_each (link, &space->heaps)
         gni_heap_close(gni_container_of(link, struct gni_heap, link));
     gni_space_poll(space);
-    uint64_t wanted = pool->reserved_bytes + gni_space_growth(space, need);
-    uint64_t before = pool->counts.driver_free_count;
-    uint64_t allowed = reserved_allowed(pool, need); /* moves while other threads work */
+    uint64_t wanted = space->pool->reserved_bytes + gni_space_growth(space, need);
     if (wanted > allowed)
         (void)gni_space_release(space, (size_t)(wanted - allowed));
-    bound_widen(space, need->range, (size_t)(pool->counts.driver_free_count - before));
     need->is_tight = true;
-    return NULL;
+}
+
+/* Step 4, before growing. */
+static void recycle(struct gni_space *space, struct gni_need *need)
+{
+    struct gni_pool *pool = space->pool;
+    uint64_t before = pool->counts.driver_free_count;
+    make_room(space, need, reserved_allowed(pool, need));
+    bound_widen(space, need->range, (size_t)(pool->counts.driver_free_count - before));
 }
 
 static gn_status grow(struct gni_space *space, struct gni_need *need, gn_memory_block **block)
@@ -115,7 +128,7 @@ static gn_status grow(struct gni_space *space, struct gni_need *need, gn_memory_
     return GN_OK;
 }
 
-/* Steps 5 and 6. */
+/* Steps 7 and 8. */
 static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memory_block **block)
 {
     struct gni_pool *pool = space->pool;
@@ -127,13 +140,13 @@ static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memo
         gni_pool_unfold(pool);
     else
         gni_pool_drain(pool);
-    (void)gni_space_retire(&pool->main, space == &pool->main ? need->heap : NULL);
+    (void)gni_space_retire(&pool->main, space == &pool->main ? need->heap : NULL, GNI_RANGES_ALL);
     *block = idle_take(space, need);
     if (*block != NULL)
         return GN_OK;
     /* What is free must be one block: pieces of two heaps hold up their segment, and blocked bytes of two
      * heaps would never join. */
-    (void)gni_space_retire(&pool->main, NULL);
+    (void)gni_space_retire(&pool->main, NULL, GNI_RANGES_ALL);
     (void)gni_space_release(&pool->main, SIZE_MAX);
     gn_status status = grow(space, need, block);
     if (status != GN_ERROR_OUT_OF_MEMORY || pool->backing != GNI_BACKING_VIRTUAL || !is_idle)
@@ -144,15 +157,23 @@ static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memo
     return grow(space, need, block);
 }
 
-/* Steps 1 to 6. */
+/* Steps 1 to 8. */
 static gn_status meet(struct gni_space *space, struct gni_need *need, gn_memory_block **block)
 {
     gn_memory_block *found = idle_take(space, need);
-    if (found == NULL && !is_within_bound(space, need))
-        found = recycle(space, need);
+    if (found == NULL)
+        found = caches_take(space, need);
     gn_status status = GN_OK;
     if (found == NULL) {
+        if (!is_within_bound(space, need))
+            recycle(space, need);
         status = grow(space, need, &found);
+        if (status == GN_ERROR_OUT_OF_MEMORY && !space->is_private) {
+            uint64_t reserved = space->pool->reserved_bytes;
+            make_room(space, need, 0);
+            if (space->pool->reserved_bytes < reserved)
+                status = grow(space, need, &found);
+        }
         if (status == GN_ERROR_OUT_OF_MEMORY && (found = gni_space_steal(space, need)) != NULL)
             status = GN_OK;
         if (status == GN_ERROR_OUT_OF_MEMORY)

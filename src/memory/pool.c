@@ -15,7 +15,6 @@
 #include "memory/mark.h"
 #include "memory/tile.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- allocating ----------------------------------------------------------------------------- */
@@ -63,9 +62,20 @@ static __attribute__((noinline)) void slot_change(struct gni_cache *cache, struc
     slot->score = 1;
 }
 
+/* K6. */
+static inline void slots_sweep(struct gni_cache *cache)
+{
+    uint64_t stale = cache->slots_kept & ~cache->slots_used;
+    for (; stale != 0; stale &= stale - 1)
+        gni_cache_slot_flush(cache, &cache->slots[__builtin_ctzll(stale)]);
+    cache->slots_kept = cache->slots_used;
+    cache->slots_used = 0;
+}
+
 /* A size that is asked for again and again earns a slot. */
 static inline void slot_note(struct gni_cache *cache, size_t nbytes)
 {
+    slots_sweep(cache);
     struct gni_slot *slot = gni_cache_slot(cache, nbytes);
     if (slot->nbytes == nbytes)
         slot->score += slot->score < GNI_CACHE_SCORE_MOST;

@@ -344,8 +344,16 @@ void gni_heap_close(struct gni_heap *heap);
 void gni_heap_poll(struct gni_heap *heap);
 void gni_space_poll(struct gni_space *space);
 
-/* Moves blocks that are complete, of all heaps but one, to the clean heap; true if there were any. */
-bool gni_space_retire(struct gni_space *space, const struct gni_heap *except);
+enum {
+    GNI_RANGES_ALL = (1 << GNI_RANGE_COUNT) - 1,
+};
+
+/* Moves blocks that are complete, of all heaps but one and of some ranges (bits), to the clean heap; true if
+ * there were any. */
+bool gni_space_retire(struct gni_space *space, const struct gni_heap *except, unsigned ranges);
+
+/* Joins free blocks of a heap with those of the clean heap that they touch; true if there were any. */
+bool gni_heap_adopt(struct gni_heap *heap, enum gni_range range);
 
 /* A block of another heap, for which the need's stream is made to wait. NULL if there is none. */
 gn_memory_block *gni_space_steal(struct gni_space *space, struct gni_need *need);

@@ -60,7 +60,7 @@ void gni_pool_collect(struct gni_pool *pool)
     gni_pool_pending_poll(pool);
     gni_list_each (link, &pool->main.heaps)
         gni_heap_close(gni_container_of(link, struct gni_heap, link));
-    (void)gni_space_retire(&pool->main, NULL);
+    (void)gni_space_retire(&pool->main, NULL, GNI_RANGES_ALL);
     gni_pool_unlock(pool);
 }
 
@@ -72,7 +72,7 @@ size_t gni_pool_coalesce(struct gni_pool *pool)
     gni_list_each (link, &pool->main.heaps)
         for (int range = 0; range < GNI_RANGE_COUNT; range++)
             before += gni_container_of(link, struct gni_heap, link)->fit[range].count;
-    (void)gni_space_retire(&pool->main, NULL);
+    (void)gni_space_retire(&pool->main, NULL, GNI_RANGES_ALL);
     gni_list_each (link, &pool->main.heaps)
         for (int range = 0; range < GNI_RANGE_COUNT; range++)
             after += gni_container_of(link, struct gni_heap, link)->fit[range].count;
@@ -86,7 +86,7 @@ static gn_status pool_settle(struct gni_pool *pool)
     (void)gni_caches_flush(pool, NULL);
     GN_TRY(gni_pool_synchronize(pool));
     gni_pool_unfold(pool);
-    (void)gni_space_retire(&pool->main, NULL);
+    (void)gni_space_retire(&pool->main, NULL, GNI_RANGES_ALL);
     return GN_OK;
 }
 
@@ -342,7 +342,7 @@ gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual, struct gn
                                          : GNI_BACKING_DEVICE;
     pool->total_bytes = total_bytes;
     for (int range = 0; range < GNI_RANGE_COUNT; range++)
-        pool->bound_shift[range] = range == GNI_RANGE_LARGE ? 6 : 4;
+        pool->bound_shift[range] = range == GNI_RANGE_LARGE ? 3 : 4;
     gni_space_init(&pool->main, pool, false);
     gni_list_init(&pool->private_spaces);
     gni_list_init(&pool->begun);

@@ -205,11 +205,17 @@ for name in ("snapshot.json", "snapshot.pickle"):
     ours = [one for one in snapshot["segments"] if one["device"] == 0]
     assert sum(one["total_size"] for one in ours) == now["reserved_bytes"]
     assert sum(one["allocated_size"] for one in ours) == now["live_bytes"]
-    assert "Total" in _memory_viz.segsum(snapshot)
+    text = _memory_viz.segsum(snapshot)
+    reserved = sum(one["total_size"] for one in snapshot["segments"])
+    assert f"total_reserved: {{_memory_viz.Bytes(reserved)}}" in text, text
     assert "forward" in json.dumps(snapshot)
     text = _memory_viz.trace(snapshot)
-    assert "alloc" in text and "free" in text, text
-    assert _memory_viz.memory(snapshot) and _memory_viz.segments(snapshot)
+    assert text.count(" = ") >= 6 and text.count("del ") == 2, text
+    for view in (_memory_viz.memory, _memory_viz.segments):
+        lines = view(snapshot, format_flamegraph=str).splitlines()   # the picture needs a network
+        assert sum(int(line.rsplit(" ", 1)[1]) for line in lines) == reserved
+        live = sum(int(line.rsplit(" ", 1)[1]) for line in lines if ";active_allocated;" in line)
+        assert live == sum(one["allocated_size"] for one in snapshot["segments"])
     assert "<html" in _memory_viz.trace_plot(snapshot).lower()
     assert "<html" in _memory_viz.segment_plot(snapshot).lower()
 """)
