@@ -121,6 +121,7 @@ static void recycle(struct gni_space *space, struct gni_need *need)
 
 static gn_status grow(struct gni_space *space, struct gni_need *need, gn_memory_block **block)
 {
+    need->is_tight |= space->pool->is_tight;
     GN_TRY(gni_space_grow(space, need));
     need->is_grown = true;
     *block = gni_space_take(need->heap, need);
@@ -170,6 +171,7 @@ static gn_status meet(struct gni_space *space, struct gni_need *need, gn_memory_
         status = grow(space, need, &found);
         if (status == GN_ERROR_OUT_OF_MEMORY && !space->is_private) {
             uint64_t reserved = space->pool->reserved_bytes;
+            space->pool->is_tight = true;
             make_room(space, need, 0);
             if (space->pool->reserved_bytes < reserved)
                 status = grow(space, need, &found);

@@ -25,7 +25,7 @@
 static const struct {
     size_t least;
     size_t most_count;
-} piece_rules[] = {{32 << 20, 8}, {8 << 20, 16}}; /* the second where memory is being recycled */
+} piece_rules[] = {{32 << 20, 8}, {4 << 20, 32}}; /* the second where memory is being recycled */
 
 enum {
     THIN_TAIL_MOST = 256 << 10,
