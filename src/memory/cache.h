@@ -76,7 +76,8 @@ struct gni_cache {
     struct gni_pool *pool;
     unsigned room;       /* K4 */
     unsigned slot_limit; /* blocks in a slot: GNI_CACHE_SLOT_MOST, or 0 where limits must be kept */
-    uint64_t slots_used; /* bit i: slots[i] got a block since the heap was last asked for a larger one, K6 */
+    uint64_t
+        slots_used; /* bit i: slots[i] got a block since the heap was last asked for a larger one, K6 */
     uint64_t slots_kept; /* bit i: it may have blocks from before */
     /* counters, K2 */
     _Atomic(int64_t) live_bytes;

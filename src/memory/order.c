@@ -502,6 +502,7 @@ void gni_pool_pending_poll(struct gni_pool *pool)
 {
     if (pool->pending_count == 0)
         return;
+    pool->unpolled_count = 0;
     space_pending_poll(&pool->main);
     gni_list_each (link, &pool->private_spaces)
         space_pending_poll(gni_container_of(link, struct gni_space, link));

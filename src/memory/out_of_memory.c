@@ -28,9 +28,9 @@
 
 enum {
     BOUND_LEAST = 14 << 20,
-    LARGE_RECYCLED_MOST = 256,  /* pieces, before the bound is widened */
-    FLUSHED_LEAST = 2 << 20,    /* so that it need not be done again soon */
-    CACHED_LEAST = 4 << 20,     /* of small blocks, which the threads keep in any case */
+    LARGE_RECYCLED_MOST = 256, /* pieces, before the bound is widened */
+    FLUSHED_LEAST = 2 << 20,   /* so that it need not be done again soon */
+    CACHED_LEAST = 4 << 20,    /* of small blocks, which the threads keep in any case */
 };
 
 /* Steps 1 and 2. */
@@ -39,7 +39,8 @@ static gn_memory_block *idle_take(struct gni_space *space, struct gni_need *need
     gn_memory_block *block = gni_space_take(need->heap, need);
     if (block == NULL && need->heap != space->clean)
         block = gni_space_take(space->clean, need);
-    if (block == NULL && !space->is_private && gni_space_retire(space, need->heap, 1U << need->range))
+    if (block == NULL && !space->is_private &&
+        gni_space_retire(space, need->heap, 1U << need->range))
         block = gni_space_take(space->clean, need);
     if (block == NULL && !space->is_private && need->heap != space->clean &&
         gni_heap_adopt(need->heap, need->range))

@@ -208,6 +208,11 @@ static __attribute__((noinline)) void quick_refill(struct gni_cache *cache, unsi
     cache_refill(cache, &need);
 }
 
+enum {
+    UNPOLLED_MOST =
+        64, /* requests between two looks at what is pending: a look costs more than they do */
+};
+
 gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, unsigned flags)
 {
     struct gni_pool *pool = cache->pool;
@@ -216,7 +221,8 @@ gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, un
     gn_memory_block *block = NULL;
     gni_pool_lock(pool);
     struct gni_heap *heap = cache->heap; /* NULL: taken away since the caller looked */
-    if (heap != NULL && pool->pending_count == 0 && pool->blocks.count > pool->reserve_blocks &&
+    bool is_poll_due = pool->pending_count != 0 && pool->unpolled_count++ >= UNPOLLED_MOST;
+    if (heap != NULL && !is_poll_due && pool->blocks.count > pool->reserve_blocks &&
         pool->config.strategy == GN_MEMORY_BEST_FIT) {
         if (range > GNI_RANGE_SMALL)
             slot_note(cache, rounded);

@@ -176,6 +176,7 @@ struct gni_pool {
     uint64_t pending_bytes;
     uint64_t warm_bytes; /* that a warm-up asked for: not to be recycled before they were used */
     size_t pending_count;
+    unsigned unpolled_count; /* requests that were met since pending blocks were last looked at */
     uint64_t last_region;
     size_t
         recycled_pieces[GNI_RANGE_COUNT];  /* given back to make room, since a bound was widened */

@@ -293,7 +293,10 @@ static void test_training_needs_no_driver(void)
 /* Sequences of another length at each step: sizes that do not come again must not keep memory apart. */
 static void test_changing_lengths(void)
 {
-    enum { BLOCKS = 8, STEPS_CHANGING = 200 };
+    enum {
+        BLOCKS = 8,
+        STEPS_CHANGING = 200
+    };
     uint64_t seed = 7;
     CHECK_OK(gn_memory_reset_peaks(suite.manager));
     for (int step = 0; step < STEPS_CHANGING; step++) {

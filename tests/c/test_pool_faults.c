@@ -372,6 +372,52 @@ static void scenario_direct(void)
     drop(make(7000));
 }
 
+/* ---- the hooks for other libraries ----------------------------------------------------------- */
+
+static gn_stream *foreign[2]; /* of another library, for ever, as its wrappers are */
+
+static void adapter_failed(bool is_out_of_memory, const char *message)
+{
+    CHECK(message != NULL && message[0] != 0);
+    outcome_note(is_out_of_memory ? GN_ERROR_OUT_OF_MEMORY : GN_ERROR_DRIVER);
+}
+
+/* What a framework does through its hooks, which only an allocation can refuse. */
+static void scenario_adapter(void)
+{
+    static const size_t sizes[] = {0, 1000, 600 * KIB, 3 * MIB, 9 * MIB};
+    void *pointers[2][COUNT_OF(sizes)] = {{NULL}}, *pinned = NULL;
+    gn_adapter_set_failure(adapter_failed);
+    for (size_t k = 0; k < 2; k++)
+        for (size_t i = 0; i < COUNT_OF(sizes) && is_well(); i++)
+            pointers[k][i] = gn_adapter_alloc(sizes[i], suite.device->index,
+                                              k == 0 ? NULL : gn_stream_get_handle(foreign[0]));
+    if (is_well())
+        pinned = gn_adapter_alloc_pinned(70000, suite.device->index);
+    if (is_well())
+        gn_adapter_record_stream(pointers[1][3], gn_stream_get_handle(foreign[1]));
+    for (size_t k = 0; k < 2; k++) {
+        for (size_t i = 0; i < COUNT_OF(sizes); i++)
+            gn_adapter_free(pointers[k][i], sizes[i], suite.device->index, NULL);
+        gn_adapter_reset();
+    }
+    if (pinned != NULL)
+        gn_adapter_free_pinned(pinned, suite.device->index);
+    CHECK_U64(statistics_now().live_count, 0);
+    gn_adapter_set_failure(NULL);
+}
+
+static void foreign_start(void)
+{
+    for (size_t k = 0; k < 2; k++) {
+        void *pointer;
+        CHECK_OK(gn_stream_create(suite.device, GN_STREAM_NON_BLOCKING, 0, &foreign[k]));
+        pointer = gn_adapter_alloc(1, suite.device->index, gn_stream_get_handle(foreign[k]));
+        gn_adapter_free(pointer, 1, suite.device->index, NULL);
+    }
+    gn_adapter_free_pinned(gn_adapter_alloc_pinned(1, suite.device->index), suite.device->index);
+}
+
 static const struct scenario {
     const char *name;
     void (*run)(void);
@@ -390,6 +436,7 @@ static const struct scenario {
     {"clear", scenario_clear},
     {"pinned", scenario_pinned},
     {"direct", scenario_direct},
+    {"adapter", scenario_adapter},
 };
 
 /* ---- faults --------------------------------------------------------------------------------- */
@@ -588,6 +635,7 @@ int main(int argc, char **argv)
     if (argc > 2)
         stride = atoi(argv[2]);
     CHECK_OK(gn_memory_manager_get_pinned(suite.device, &pinned_manager));
+    foreign_start();
     for (size_t s = 0; s < COUNT_OF(scenarios); s++)
         scenario_run_well(&scenarios[s]); /* what is made once is made now */
     RUN(test_driver_faults);
