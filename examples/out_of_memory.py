@@ -77,7 +77,7 @@ def main():
     is_repaired = "repaired" in sys.argv[1:]
     with memory_profiler.record():
         try:
-            train([32, 32, 48, 32, 64, 32, 80, 64, 80, 32], is_repaired)
+            train([32, 32, 48, 32, 64, 32, 64, 64, 80, 32], is_repaired)
         except genesis.OutOfMemoryError as error:
             print(error, end="\n\n")
     print(memory_profiler.get_report().summary())

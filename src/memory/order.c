@@ -267,12 +267,13 @@ bool gni_space_retire(struct gni_space *space, const struct gni_heap *except, un
     return is_any;
 }
 
-bool gni_heap_adopt(struct gni_heap *heap, enum gni_range range)
+bool gni_heap_adopt(struct gni_heap *heap, enum gni_range range, bool is_all)
 {
     struct gni_heap *clean = heap->space->clean;
     bool is_any = false;
     gni_fit_each (block, &clean->fit[range]) {
-        if (!gni_tile_is_free_of(block->before, heap) && !gni_tile_is_free_of(block->after, heap))
+        if (!is_all && !gni_tile_is_free_of(block->before, heap) &&
+            !gni_tile_is_free_of(block->after, heap))
             continue;
         gni_fit_remove(&clean->fit[range], block);
         gni_block_set_heap(block, heap);

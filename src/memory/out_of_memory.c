@@ -43,7 +43,7 @@ static gn_memory_block *idle_take(struct gni_space *space, struct gni_need *need
         gni_space_retire(space, need->heap, 1U << need->range))
         block = gni_space_take(space->clean, need);
     if (block == NULL && !space->is_private && need->heap != space->clean &&
-        gni_heap_adopt(need->heap, need->range))
+        gni_heap_adopt(need->heap, need->range, false))
         block = gni_space_take(need->heap, need);
     return block;
 }
@@ -150,6 +150,9 @@ static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memo
      * heaps would never join. */
     (void)gni_space_retire(&pool->main, NULL, GNI_RANGES_ALL);
     (void)gni_space_release(&pool->main, SIZE_MAX);
+    if (space == &pool->main &&
+        need->heap != space->clean) /* new memory joins what cannot go back */
+        (void)gni_heap_adopt(need->heap, need->range, true);
     gn_status status = grow(space, need, block);
     if (status != GN_ERROR_OUT_OF_MEMORY || pool->backing != GNI_BACKING_VIRTUAL || !is_idle)
         return status;

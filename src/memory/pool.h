@@ -354,8 +354,9 @@ enum {
  * there were any. */
 bool gni_space_retire(struct gni_space *space, const struct gni_heap *except, unsigned ranges);
 
-/* Joins free blocks of a heap with those of the clean heap that they touch; true if there were any. */
-bool gni_heap_adopt(struct gni_heap *heap, enum gni_range range);
+/* Moves free blocks of the clean heap to another one: those that touch its own, or all; true if there were
+ * any. */
+bool gni_heap_adopt(struct gni_heap *heap, enum gni_range range, bool is_all);
 
 /* A block of another heap, for which the need's stream is made to wait. NULL if there is none. */
 gn_memory_block *gni_space_steal(struct gni_space *space, struct gni_need *need);

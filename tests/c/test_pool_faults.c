@@ -378,8 +378,10 @@ static gn_stream *foreign[2]; /* of another library, for ever, as its wrappers a
 
 static void adapter_failed(bool is_out_of_memory, const char *message)
 {
-    CHECK(message != NULL && message[0] != 0);
-    outcome_note(is_out_of_memory ? GN_ERROR_OUT_OF_MEMORY : GN_ERROR_DRIVER);
+    bool is_of_host = strstr(message, "no host memory") != NULL;
+    outcome_note(is_out_of_memory ? GN_ERROR_OUT_OF_MEMORY
+                 : is_of_host     ? GN_ERROR_OUT_OF_HOST_MEMORY
+                                  : GN_ERROR_DRIVER);
 }
 
 /* What a framework does through its hooks, which only an allocation can refuse. */
