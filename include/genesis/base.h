@@ -52,7 +52,10 @@ extern "C" {
     X(ERROR_FORKED, 14, "CUDA was started before fork() and cannot be used in the child")   \
     X(ERROR_SHUTDOWN, 15, "the process is exiting and the driver is shutting down")         \
     X(ERROR_CAPTURE, 16, "the call is not allowed while a stream is being captured")        \
-    X(ERROR_CORRUPTED, 17, "memory was written out of bounds")
+    X(ERROR_CORRUPTED, 17, "memory was written out of bounds")                              \
+    X(ERROR_SHAPE, 18, "shapes do not go together, or a shape is not possible")             \
+    X(ERROR_INDEX, 19, "an index is out of range")                                          \
+    X(ERROR_TYPE, 20, "the operation is not defined for these types")
 
 typedef enum gn_status {
 #define GN_STATUS_ENUM(name, number, message) GN_##name = number,

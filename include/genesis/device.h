@@ -93,6 +93,14 @@ GN_API gn_status gn_device_get_memory_info(gn_device *device, size_t *free_bytes
 /* Waits until all work of all streams of the device is complete. */
 GN_API gn_status gn_device_synchronize(gn_device *device) GN_NODISCARD;
 
+/*
+ * How many threads an operation on the CPU uses at most, the calling one among them: at first as many as there
+ * are processors that this process may use. It holds for the whole process, from the next operation on, and
+ * changes no result. At least 1; more than 256 count as 256.
+ */
+GN_API int gn_get_num_threads(void);
+GN_API gn_status gn_set_num_threads(int count) GN_NODISCARD;
+
 /* ---- streams -------------------------------------------------------------------------------- */
 
 enum {

@@ -9,5 +9,7 @@
 #include "genesis/device.h"
 #include "genesis/history.h"
 #include "genesis/memory.h"
+#include "genesis/ops.h"
+#include "genesis/tensor.h"
 
 #endif

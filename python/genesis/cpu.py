@@ -8,7 +8,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["enable_pinned_memory", "is_pinned_memory_enabled", "memory_stats"]
+__all__ = [
+    "enable_pinned_memory",
+    "get_num_threads",
+    "is_pinned_memory_enabled",
+    "memory_stats",
+    "set_num_threads",
+]
 
 _is_pinned = False
 _has_warned = False
@@ -49,6 +55,47 @@ def warn_not_pinned() -> None:
         warnings.warn(
             "there is no CUDA device: CPU memory is not page-locked", RuntimeWarning, stacklevel=3
         )
+
+
+def get_num_threads() -> int:
+    """How many threads an operation on the CPU uses at most, the calling one among them.
+
+    At first as many as there are processors that this process may use, at most 256.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cpu.get_num_threads() >= 1
+    True
+    """
+    return _C.get_num_threads()
+
+
+def set_num_threads(n: int) -> None:
+    """Set how many threads an operation on the CPU uses at most, from the next one on.
+
+    Results do not depend on it. Threads start when the first long operation needs them.
+
+    Parameters
+    ----------
+    n : int
+        At least 1; more than 256 count as 256.
+
+    Raises
+    ------
+    ValueError
+        If `n` is less than 1.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> before = genesis.cpu.get_num_threads()
+    >>> genesis.cpu.set_num_threads(2)
+    >>> genesis.cpu.get_num_threads()
+    2
+    >>> genesis.cpu.set_num_threads(before)
+    """
+    _C.set_num_threads(n)
 
 
 def memory_stats() -> dict[str, Any]:

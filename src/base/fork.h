@@ -15,6 +15,7 @@
 
 /* From the lowest. */
 enum gni_fork_level {
+    GNI_FORK_PARALLEL,
     GNI_FORK_OPTION,
     GNI_FORK_HISTORY,
     GNI_FORK_CPU_QUEUE,
@@ -27,6 +28,7 @@ enum gni_fork_level {
     GNI_FORK_ADDRESS,
     GNI_FORK_MEMORY,
     GNI_FORK_REQUEST,
+    GNI_FORK_RECORDER,
     GNI_FORK_LEVELS
 };
 

@@ -11,15 +11,6 @@ enum {
     LOOKS = 200, /* at a held lock before sleeping: about as long as short work takes */
 };
 
-static inline void processor_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
-}
-
 void gni_lock_wait(struct gni_lock *lock)
 {
     for (int i = 0; i < LOOKS; i++) {
@@ -28,7 +19,7 @@ void gni_lock_wait(struct gni_lock *lock)
             atomic_compare_exchange_weak_explicit(&lock->state, &is_free, 1, memory_order_acquire,
                                                   memory_order_relaxed))
             return;
-        processor_pause();
+        gni_thread_pause();
     }
     while (atomic_exchange_explicit(&lock->state, 2, memory_order_acquire) != 0)
         (void)syscall(SYS_futex, &lock->state, FUTEX_WAIT_PRIVATE, 2, NULL, NULL, 0);

@@ -42,6 +42,16 @@ static inline void gni_mutex_deinit(struct gni_mutex *mutex)
     (void)failed;
 }
 
+/* Between two looks at what another thread will change. */
+static inline void gni_thread_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
 /* An address that no other living thread has. */
 const void *gni_thread_self(void);
 

@@ -11,6 +11,7 @@
 #include "base/fork.h"
 #include "base/hash.h"
 #include "base/host.h"
+#include "base/parallel.h"
 #include "base/thread.h"
 #include "device/cpu/cpu.h"
 #include "device/cuda/cuda.h"
@@ -579,4 +580,16 @@ gn_status gn_host_unregister(gn_device *device, void *pointer)
     struct host_block *block;
     GN_TRY(host_block_take(device, pointer, true, &block));
     return host_block_end(block, pointer, device->ops->host_unregister(device, pointer));
+}
+
+/* ---- threads -------------------------------------------------------------------------------- */
+
+int gn_get_num_threads(void)
+{
+    return gni_parallel_get_threads();
+}
+
+gn_status gn_set_num_threads(int count)
+{
+    return gni_parallel_set_threads(count);
 }

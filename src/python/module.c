@@ -6,6 +6,8 @@
  */
 #include "module.h"
 
+#include <limits.h>
+
 struct module_state *module_state_of(PyObject *module)
 {
     return PyModule_GetState(module);
@@ -120,7 +122,9 @@ static PyObject *synchronize(PyObject *module, PyObject *name)
     if (device_from_python(state, name, &device) < 0)
         return NULL;
     gn_status status;
-    CALL_UNLOCKED(status, gn_device_synchronize(device));
+    CALL_ALLOCATING(status, gn_flush());
+    if (status == GN_OK)
+        CALL_UNLOCKED(status, gn_device_synchronize(device));
     if (status != GN_OK)
         return error_raise(state, status);
     Py_RETURN_NONE;
@@ -186,6 +190,32 @@ static PyObject *add_library_directory(PyObject *module, PyObject *text)
     Py_RETURN_NONE;
 }
 
+static PyObject *get_num_threads(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromLong(gn_get_num_threads());
+}
+
+static PyObject *set_num_threads(PyObject *module, PyObject *count)
+{
+    PyObject *integer = PyNumber_Index(count);
+    if (integer == NULL)
+        return NULL;
+    int overflow;
+    long number = PyLong_AsLongAndOverflow(integer, &overflow);
+    Py_DECREF(integer);
+    if (number == -1 && PyErr_Occurred())
+        return NULL;
+    if (overflow > 0 || number > INT_MAX)
+        number = INT_MAX; /* there is a highest number anyway */
+    if (overflow < 0 || number < INT_MIN)
+        number = INT_MIN;
+    gn_status status = gn_set_num_threads((int)number);
+    if (status != GN_OK)
+        return error_raise(module_state_of(module), status);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef module_functions[] = {
     {"cuda_device_count", cuda_device_count, METH_NOARGS,
      "cuda_device_count($module, /)\n--\n\n"
@@ -203,6 +233,10 @@ static PyMethodDef module_functions[] = {
      "memory_info($module, device, /)\n--\n\nBytes free and in all on a device."},
     {"synchronize", synchronize, METH_O,
      "synchronize($module, device, /)\n--\n\nWaits for all work on a device."},
+    {"get_num_threads", get_num_threads, METH_NOARGS,
+     "get_num_threads($module, /)\n--\n\nHow many threads operations on the CPU use at most."},
+    {"set_num_threads", set_num_threads, METH_O,
+     "set_num_threads($module, count, /)\n--\n\nSets how many threads they use at most."},
     {"parse_size", parse_size, METH_O,
      "parse_size($module, text, /)\n--\n\nBytes of a text such as \"512MB\" or \"1GiB\"."},
     {"options", options, METH_NOARGS,
@@ -222,10 +256,14 @@ static int module_exec(PyObject *module)
     struct module_state *state = module_state_of(module);
     if (errors_init(module, state) < 0 || device_class_init(module, state) < 0 ||
         stream_classes_init(module, state) < 0 || manager_class_init(module, state) < 0 ||
-        memory_classes_init(module, state) < 0)
+        memory_classes_init(module, state) < 0 || dtype_class_init(module, state) < 0 ||
+        tensor_class_init(module, state) < 0)
         return -1;
     history_init();
-    if (PyModule_AddFunctions(module, history_functions) < 0)
+    if (PyModule_AddFunctions(module, history_functions) < 0 ||
+        PyModule_AddFunctions(module, tensor_op_functions) < 0 ||
+        PyModule_AddFunctions(module, tensor_make_functions) < 0 ||
+        PyModule_AddFunctions(module, tensor_random_functions) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "__version__", gn_version());
 }
@@ -243,6 +281,12 @@ static int module_exec(PyObject *module)
         visit((state)->out_of_memory_error);               \
         visit((state)->device_lost_error);                 \
         visit((state)->invalid_device_error);              \
+        visit((state)->shape_error);                       \
+        visit((state)->dtype_class);                       \
+        visit((state)->tensor_class);                      \
+        visit((state)->pair_class);                        \
+        for (int i = 0; i < GN_DTYPE_COUNT; i++)           \
+            visit((state)->dtypes[i]);                     \
         for (int i = 0; i < (state)->manager_count; i++) { \
             visit((state)->managers[i].handler);           \
             visit((state)->managers[i].callback);          \

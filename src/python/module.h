@@ -39,6 +39,12 @@ struct module_state {
     PyObject *request_class;
     PyObject *block_class;
     PyObject *graph_pool_class;
+    PyObject *dtype_class;
+    PyObject *dtypes[GN_DTYPE_COUNT];
+    PyObject *tensor_class;
+    PyObject *pair_class;
+    gn_generator generator; /* of genesis.rand() and its kin */
+    PyObject *shape_error;
     PyObject *out_of_memory_error;
     PyObject *device_lost_error;
     PyObject *invalid_device_error;
@@ -189,6 +195,65 @@ PyObject *manager_compact(PyObject *self, PyObject *unused);
 /* The history of events: python_history.c. */
 extern PyMethodDef history_functions[];
 void history_init(void);
+
+/* ---- dtypes: python_dtype.c ------------------------------------------------------------------ */
+
+int dtype_class_init(PyObject *module, struct module_state *state);
+PyObject *dtype_to_python(struct module_state *state, gn_dtype dtype);
+
+/* A dtype, its name, or one of Python's own types; TypeError otherwise. */
+int dtype_from_python(struct module_state *state, PyObject *object, gn_dtype *dtype);
+
+/* The letter of the struct module; NULL where there is none. And back, with the size in bytes. */
+const char *dtype_format(gn_dtype dtype);
+int dtype_from_format(const char *format, Py_ssize_t size, gn_dtype *dtype);
+
+/* ---- tensors: python_tensor.c ---------------------------------------------------------------- */
+
+struct tensor_object {
+    PyObject_HEAD gn_tensor *tensor;
+};
+
+int tensor_class_init(PyObject *module, struct module_state *state);
+
+static inline gn_tensor *tensor_of(PyObject *object)
+{
+    return ((struct tensor_object *)object)->tensor;
+}
+
+static inline bool tensor_check(const struct module_state *state, PyObject *object)
+{
+    return Py_TYPE(object) == (PyTypeObject *)state->tensor_class;
+}
+
+/* Takes over a reference. */
+PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor);
+
+/* The result of a call, or its exception. */
+PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tensor *tensor);
+
+/* A Tensor, or a number of Python's: 1; anything else: 0; -1 with an exception. Borrowed. */
+int operand_from_python(struct module_state *state, PyObject *object, gn_operand *operand);
+
+/* A shape from arguments: integers, or one sequence of them. */
+int shape_from_python(PyObject *const *arguments, Py_ssize_t count, int64_t *sizes, int *ndim);
+
+/* Integers, such as dimensions, from an int or a sequence. */
+int integers_from_python(PyObject *object, const char *what, int64_t *values, int most, int *count);
+
+/* Elementwise operations and reductions: python_tensor_ops.c. Indexing: python_tensor_index.c. Creation:
+ * python_tensor_make.c. */
+extern PyMethodDef tensor_op_methods[];
+extern PyMethodDef tensor_op_functions[];
+extern PyType_Slot tensor_number_slots[];
+extern PyMethodDef tensor_make_functions[];
+extern PyMethodDef tensor_row_methods[]; /* python_tensor_rows.c */
+extern PyMethodDef tensor_random_functions[];
+int pair_class_init(struct module_state *state);
+PyObject *tensor_get_index(PyObject *self, PyObject *key);
+int tensor_set_index(PyObject *self, PyObject *key, PyObject *value);
+PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,
+                           bool is_copied);
 
 /* Requests, blocks by handle and graph pools: python_memory_objects.c. */
 int memory_classes_init(PyObject *module, struct module_state *state);

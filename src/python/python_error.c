@@ -29,8 +29,14 @@ int errors_init(PyObject *module, struct module_state *state)
     state->invalid_device_error =
         class_make(module, "InvalidDeviceError", "genesis.InvalidDeviceError",
                    "There is no such device. Both a ValueError and a RuntimeError.", both);
+    state->shape_error =
+        class_make(module, "ShapeError", "genesis.ShapeError",
+                   "Shapes do not go together, or a shape is not possible. Both a ValueError and a "
+                   "RuntimeError.",
+                   both);
     Py_DECREF(both);
-    return state->out_of_memory_error && state->device_lost_error && state->invalid_device_error
+    return state->shape_error && state->out_of_memory_error && state->device_lost_error &&
+                   state->invalid_device_error
                ? 0
                : -1;
 }
@@ -52,6 +58,12 @@ static PyObject *error_class(const struct module_state *state, gn_status status)
         return state->invalid_device_error;
     case GN_ERROR_DEVICE_LOST:
         return state->device_lost_error;
+    case GN_ERROR_SHAPE:
+        return state->shape_error;
+    case GN_ERROR_INDEX:
+        return PyExc_IndexError;
+    case GN_ERROR_TYPE:
+        return PyExc_TypeError;
     default:
         return PyExc_RuntimeError;
     }

@@ -51,7 +51,10 @@ PyObject *manager_statistics(PyObject *self, PyObject *unused)
 {
     (void)unused;
     gn_memory_statistics now;
-    gn_status status = gn_memory_get_statistics(manager_of(self)->manager, &now);
+    gn_status status;
+    CALL_ALLOCATING(status, gn_flush()); /* so that the figures mean what they say */
+    if (status == GN_OK)
+        status = gn_memory_get_statistics(manager_of(self)->manager, &now);
     if (status != GN_OK)
         return error_raise(manager_of(self)->state, status);
     PyObject *dict = PyDict_New();
@@ -150,6 +153,9 @@ PyObject *manager_blocks(PyObject *self, PyObject *unused)
     (void)unused;
     struct visit visit = {0};
     gn_status status;
+    CALL_ALLOCATING(status, gn_flush());
+    if (status != GN_OK)
+        return error_raise(manager_of(self)->state, status);
     CALL_UNLOCKED(status, gn_memory_visit(manager_of(self)->manager, visit_one, &visit));
     PyObject *list = NULL;
     if (visit.is_out_of_memory)

@@ -1,0 +1,146 @@
+/*
+ * genesis/tensor.h: tensors: typed, strided views of storage.
+ *
+ *   storage   bytes of a device, counted by references: our own, or somebody else's with a deleter
+ *   tensor    a view of a storage: dtype, shape, strides (in elements), offset; counted by references.
+ *             The result of an elementwise operation may be pending: its bytes are computed when
+ *             somebody needs them, which nobody can tell but by the clock
+ *   scalar    one number with its kind, as operations take it
+ *
+ * Ownership: a function that gives a tensor through its last argument gives a reference, which the
+ * caller returns with gn_tensor_release(). Arguments are borrowed.
+ *
+ * Threads: a tensor may be used by several threads at once as long as none writes to it; references may
+ * be taken and returned by any thread at any time.
+ */
+#ifndef GENESIS_TENSOR_H
+#define GENESIS_TENSOR_H
+
+#include "genesis/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Numbers are part of the ABI: append, never renumber. */
+typedef enum gn_dtype {
+    GN_BOOL = 0,
+    GN_UINT8 = 1,
+    GN_INT8 = 2,
+    GN_INT16 = 3,
+    GN_INT32 = 4,
+    GN_INT64 = 5,
+    GN_FLOAT16 = 6,
+    GN_BFLOAT16 = 7,
+    GN_FLOAT32 = 8,
+    GN_FLOAT64 = 9,
+    GN_DTYPE_COUNT = 10,
+} gn_dtype;
+
+enum {
+    GN_DIMENSIONS_MAX = 16,
+};
+
+typedef struct gn_tensor gn_tensor;
+
+/* "float32"; NULL for no dtype. Static memory. */
+GN_API const char *gn_dtype_name(gn_dtype dtype);
+
+/* Bytes of an element; 0 for no dtype. */
+GN_API size_t gn_dtype_size(gn_dtype dtype);
+
+/* A number: of kind GN_BOOL or GN_INT64 in `integer`, of kind GN_FLOAT64 in `floating`. */
+typedef struct gn_scalar {
+    gn_dtype kind;
+    int64_t integer;
+    double floating;
+} gn_scalar;
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+/* A tensor without content, contiguous. GN_ERROR_SHAPE for a shape that cannot be. */
+GN_API gn_status gn_tensor_create(gn_dtype dtype, int dimensions, const int64_t *shape,
+                                  gn_device *device, gn_tensor **tensor) GN_NODISCARD;
+
+/*
+ * A tensor over memory that somebody else owns. `strides` in elements, may be negative or 0, and NULL for
+ * contiguous; every element must lie in that memory. `deleter` (may be NULL) is called once, from any thread,
+ * when the last view has gone; not if this call fails. Others may write to the memory at any time between calls.
+ */
+GN_API gn_status gn_tensor_from_memory(void *data, gn_dtype dtype, int dimensions,
+                                       const int64_t *shape, const int64_t *strides,
+                                       gn_device *device, bool is_read_only,
+                                       void (*deleter)(void *context), void *context,
+                                       gn_tensor **tensor) GN_NODISCARD;
+
+GN_API void gn_tensor_retain(gn_tensor *tensor);
+GN_API void gn_tensor_release(gn_tensor *tensor); /* NULL is allowed */
+
+/* ---- what it is ------------------------------------------------------------------------------ */
+
+GN_API gn_dtype gn_tensor_get_dtype(const gn_tensor *tensor);
+GN_API gn_device *gn_tensor_get_device(const gn_tensor *tensor);
+GN_API int gn_tensor_get_dimensions(const gn_tensor *tensor);
+
+/* Borrowed: as long as the tensor. */
+GN_API const int64_t *gn_tensor_get_shape(const gn_tensor *tensor);
+GN_API const int64_t *gn_tensor_get_strides(const gn_tensor *tensor);
+
+/* The elements, and where the first one lies in its storage, in elements. */
+GN_API int64_t gn_tensor_get_count(const gn_tensor *tensor);
+GN_API int64_t gn_tensor_get_offset(const gn_tensor *tensor);
+GN_API bool gn_tensor_is_contiguous(const gn_tensor *tensor);
+GN_API bool gn_tensor_is_read_only(const gn_tensor *tensor);
+
+/* Whether both look at one storage. A pending result has none of its own yet. */
+GN_API bool gn_tensor_shares_storage(const gn_tensor *a, const gn_tensor *b);
+
+/* How often the storage was written to in place. */
+GN_API uint64_t gn_tensor_get_version(const gn_tensor *tensor);
+
+/*
+ * The address of the first element, with everything computed that was pending there. From then on the storage
+ * counts as known to others: operations that read or write it are submitted before they return.
+ */
+GN_API gn_status gn_tensor_get_data(gn_tensor *tensor, void **data) GN_NODISCARD;
+
+/* Reads one element. */
+GN_API gn_status gn_tensor_get_item(gn_tensor *tensor, const int64_t *index,
+                                    gn_scalar *item) GN_NODISCARD;
+
+/* ---- views: no element is copied ------------------------------------------------------------- */
+
+/* The same elements, or GN_ERROR_SHAPE where the strides do not allow that shape. One -1 is worked out. */
+GN_API gn_status gn_tensor_view(gn_tensor *tensor, int dimensions, const int64_t *shape,
+                                gn_tensor **view) GN_NODISCARD;
+
+/* As above, with a copy where there must be one. */
+GN_API gn_status gn_tensor_reshape(gn_tensor *tensor, int dimensions, const int64_t *shape,
+                                   gn_tensor **result) GN_NODISCARD;
+
+/* Dimension i of the view is dimension order[i]. */
+GN_API gn_status gn_tensor_permute(gn_tensor *tensor, const int *order,
+                                   gn_tensor **view) GN_NODISCARD;
+
+/* Dimensions of 1 are repeated, new ones put in front; -1 keeps a size. */
+GN_API gn_status gn_tensor_expand(gn_tensor *tensor, int dimensions, const int64_t *shape,
+                                  gn_tensor **view) GN_NODISCARD;
+
+/* Every step-th element of a dimension from `start`, `count` of them; the step may be negative. */
+GN_API gn_status gn_tensor_slice(gn_tensor *tensor, int dimension, int64_t start, int64_t step,
+                                 int64_t count, gn_tensor **view) GN_NODISCARD;
+
+/* One index of a dimension, which goes. */
+GN_API gn_status gn_tensor_select(gn_tensor *tensor, int dimension, int64_t index,
+                                  gn_tensor **view) GN_NODISCARD;
+
+/* A new dimension of 1 before `dimension`; and one of 1 taken out. */
+GN_API gn_status gn_tensor_unsqueeze(gn_tensor *tensor, int dimension,
+                                     gn_tensor **view) GN_NODISCARD;
+GN_API gn_status gn_tensor_squeeze(gn_tensor *tensor, int dimension, gn_tensor **view) GN_NODISCARD;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

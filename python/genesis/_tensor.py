@@ -1,0 +1,358 @@
+"""What of tensors is written in Python: creation from shapes, text, and pickling."""
+
+from __future__ import annotations
+
+from genesis import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "arange",
+    "argsort",
+    "cumsum",
+    "empty",
+    "empty_like",
+    "full",
+    "full_like",
+    "ones",
+    "ones_like",
+    "rand",
+    "randint",
+    "randn",
+    "sort",
+    "topk",
+    "unique",
+    "zeros",
+    "zeros_like",
+]
+
+_EDGE = 3  # items at each end of a long dimension in the text
+_WHOLE = 1000  # elements up to which everything is shown
+
+
+def _shape(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+    if len(sizes) == 1 and not hasattr(sizes[0], "__index__"):
+        return tuple(sizes[0])
+    return sizes
+
+
+def empty(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
+    """A tensor whose elements are not set.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.empty(2, 3).shape
+    (2, 3)
+    """
+    return _C._empty(_shape(shape), dtype, device)
+
+
+def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
+    """A tensor of one number; without a dtype that of the number.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.full((2,), 7)
+    tensor([7, 7])
+    """
+    if dtype is None:
+        kinds = ((bool, _C.bool), (int, _C.int64))
+        dtype = next((kind for type_, kind in kinds if isinstance(fill_value, type_)), None)
+    sizes = (shape,) if hasattr(shape, "__index__") else tuple(shape)
+    return _C._empty(sizes, dtype, device).fill_(fill_value)
+
+
+def zeros(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
+    """A tensor of zeros.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.zeros(2)
+    tensor([0., 0.])
+    """
+    return _C._empty(_shape(shape), dtype, device).fill_(0)
+
+
+def ones(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
+    """A tensor of ones.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.ones(2, dtype=genesis.int8)
+    tensor([1, 1], dtype=genesis.int8)
+    """
+    return _C._empty(_shape(shape), dtype, device).fill_(1)
+
+
+def empty_like(input: _C.Tensor, dtype: Any = None) -> _C.Tensor:
+    """A tensor of the same shape, whose elements are not set.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.empty_like(genesis.zeros(2, 3)).shape
+    (2, 3)
+    """
+    return _C._empty(input.shape, dtype or input.dtype, None)
+
+
+def zeros_like(input: _C.Tensor, dtype: Any = None) -> _C.Tensor:
+    """A tensor of the same shape, of zeros.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.zeros_like(genesis.tensor([1, 2]))
+    tensor([0, 0])
+    """
+    return empty_like(input, dtype).fill_(0)
+
+
+def ones_like(input: _C.Tensor, dtype: Any = None) -> _C.Tensor:
+    """A tensor of the same shape, of ones.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.ones_like(genesis.tensor([3.0]))
+    tensor([1.])
+    """
+    return empty_like(input, dtype).fill_(1)
+
+
+def full_like(input: _C.Tensor, fill_value: Any, dtype: Any = None) -> _C.Tensor:
+    """A tensor of the same shape, of one number.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.full_like(genesis.tensor([1, 2]), 5)
+    tensor([5, 5])
+    """
+    return empty_like(input, dtype).fill_(fill_value)
+
+
+def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> _C.Tensor:
+    """Numbers from `start` (0 if only one is given) to before `end`, in steps.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.arange(3), genesis.arange(1, 2, 0.25)
+    (tensor([0, 1, 2]), tensor([1.0000, 1.2500, 1.5000, 1.7500]))
+    """
+    if end is None:
+        start, end = 0, start
+    if step == 0:
+        raise ValueError("arange: the step must not be 0")
+    is_whole = all(isinstance(one, int) for one in (start, end, step))
+    count = max(0, -(-(end - start) // step)) if is_whole else max(0, _ceil((end - start) / step))
+    if dtype is None:
+        dtype = _C.int64 if is_whole else _C.float32
+    wide = _C.int64 if is_whole else _C.float64
+    steps = _C.tensor(memoryview(_indices(int(count))).cast("q"), dtype=wide)
+    return (steps * step + start).to(dtype)
+
+
+def rand(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
+    """Random numbers from 0 to before 1, all as likely.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.manual_seed(0)
+    >>> bool((genesis.rand(1000) < 1).all())
+    True
+    """
+    return _C._fill_uniform(_C._empty(_shape(shape), dtype, device))
+
+
+def randn(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
+    """Random numbers with mean 0 and variance 1, normally distributed.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.randn(2, 3).shape
+    (2, 3)
+    """
+    return _C._fill_normal(_C._empty(_shape(shape), dtype, device))
+
+
+def randint(low: int, high: Any, size: Any = None, dtype: Any = None) -> _C.Tensor:
+    """Random integers from `low` (0 if it is left out) to before `high`.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.randint(3, 4, (2,))
+    tensor([3, 3])
+    """
+    if size is None:
+        low, high, size = 0, low, high
+    return _C._fill_integers(_C._empty(size, dtype or _C.int64, None), low, high)
+
+
+def sort(input: _C.Tensor, dim: int = -1, descending: bool = False) -> Any:
+    """The sorted elements and where they were, as a pair (values, indices).
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.sort(genesis.tensor([3, 1, 2])).indices
+    tensor([1, 2, 0])
+    """
+    return input.sort(dim, descending)
+
+
+def argsort(input: _C.Tensor, dim: int = -1, descending: bool = False) -> _C.Tensor:
+    """Where the sorted elements are.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.argsort(genesis.tensor([3, 1, 2]))
+    tensor([1, 2, 0])
+    """
+    return input.argsort(dim, descending)
+
+
+def topk(input: _C.Tensor, k: int, dim: int = -1, largest: bool = True) -> Any:
+    """The k largest or smallest elements, in order, as a pair (values, indices).
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.topk(genesis.tensor([3, 1, 2]), 2).values
+    tensor([3, 2])
+    """
+    return input.topk(k, dim, largest)
+
+
+def cumsum(input: _C.Tensor, dim: int) -> _C.Tensor:
+    """The sum of the elements up to each, along a dimension.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cumsum(genesis.tensor([1, 2, 3]), 0)
+    tensor([1, 3, 6])
+    """
+    return input.cumsum(dim)
+
+
+def unique(input: _C.Tensor, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    """The different elements, ascending.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.unique(genesis.tensor([3, 1, 3]))
+    tensor([1, 3])
+    """
+    return input.unique(return_inverse, return_counts)
+
+
+def _ceil(value: float) -> int:
+    from math import ceil
+
+    return ceil(value)
+
+
+def _indices(count: int) -> bytes:
+    from array import array
+
+    return array("q", range(count)).tobytes()
+
+
+# ---- text ----
+
+
+def _number_texts(values: list[Any]) -> list[str]:
+    """Numbers of one tensor, as wide as each other."""
+    from math import isfinite
+
+    if not any(isinstance(value, float) for value in values):
+        texts = [str(value) for value in values]
+    else:
+        finite = [value for value in values if isfinite(value)]
+        largest = max((abs(value) for value in finite), default=0.0)
+        smallest = min((abs(value) for value in finite if value), default=1.0)
+        if largest >= 1e8 or smallest < 1e-4 or largest / smallest > 1e3 and largest >= 1e5:
+            texts = [f"{value:.4e}" for value in values]
+        elif all(value == int(value) for value in finite):
+            texts = [f"{value:.0f}." if isfinite(value) else str(value) for value in values]
+        else:
+            texts = [f"{value:.4f}" if isfinite(value) else str(value) for value in values]
+    width = max((len(text) for text in texts), default=0)
+    return [text.rjust(width) for text in texts]
+
+
+def _flat(part: Any) -> list[Any]:
+    return [one for item in part for one in _flat(item)] if isinstance(part, list) else [part]
+
+
+def _edges(tensor: _C.Tensor, is_whole: bool) -> Any:
+    """The elements as lists, without the inner ones of long dimensions."""
+    if tensor.ndim == 0:
+        return tensor.item()
+    length = tensor.shape[0]
+    if is_whole or length <= 2 * _EDGE:
+        return [_edges(tensor[i], is_whole) for i in range(length)]
+    first = [_edges(tensor[i], False) for i in range(_EDGE)]
+    last = [_edges(tensor[i], False) for i in range(length - _EDGE, length)]
+    return [*first, None, *last]
+
+
+def _lines(part: Any, texts: Any, indent: int) -> str:
+    if part is None:
+        return "..."
+    if not isinstance(part, list):
+        return next(texts)
+    items = [_lines(item, texts, indent + 1) for item in part]
+    if any(isinstance(item, list) for item in part):
+        depth = _depth(part)
+        return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(items) + "]"
+    return "[" + ", ".join(items) + "]"
+
+
+def _depth(part: Any) -> int:
+    return (
+        1 + max((_depth(item) for item in part if item is not None), default=0)
+        if isinstance(part, list)
+        else 0
+    )
+
+
+def text_of(tensor: _C.Tensor) -> str:
+    """The text of a tensor, as repr() gives it."""
+    part = _edges(tensor, tensor.numel() <= _WHOLE)
+    texts = _number_texts([value for value in _flat(part) if value is not None])
+    words = [_lines(part, iter(texts), len("tensor("))]
+    if tensor.numel() == 0 and tensor.ndim != 1:
+        words.append(f"size={tensor.shape}")
+    usual = (_C.float32, _C.int64, _C.bool)
+    if tensor.dtype not in usual or tensor.numel() == 0:
+        words.append(f"dtype={tensor.dtype}")
+    return f"tensor({', '.join(words)})"
+
+
+# ---- pickling ----
+
+
+def restore(data: bytes, shape: tuple[int, ...], name: str) -> _C.Tensor:
+    """Make a pickled tensor again."""
+    made = _C._empty(shape, getattr(_C, name), None)
+    _C._copy_bytes(made, data)
+    return made
+
+
+def reduced(tensor: _C.Tensor) -> tuple[Any, ...]:
+    """What pickle writes of a tensor."""
+    return restore, (_C._bytes_of(tensor.contiguous()), tensor.shape, tensor.dtype.name)

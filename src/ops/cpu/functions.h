@@ -1,0 +1,657 @@
+/*
+ * functions.h: mathematical functions of one element, for the loops of the CPU.
+ *
+ * They are straight lines: no branches, tables or calls, so that a loop over them becomes vector code, and
+ * nothing but IEEE additions, multiplications, divisions and operations on bits, so that every instruction
+ * set gives the same bits (the files that include this are compiled without contraction). Selections by
+ * `?:` compute both sides.
+ *
+ * Common means:
+ *   rounding    x + 1.5 * 2^52 has the nearest integer in its low bits, as bits and, after subtracting again,
+ *               as a number (1.5 * 2^23 for float32)
+ *   reduction   n * C is subtracted with C in two to four parts, of which n times the first ones is exact
+ *   polynomials minimax fits (Remez) of the remainder after the first terms, in Horner's form
+ * Many functions of float32 are computed in double: that is exact enough to need no care, and a subnormal
+ * float32 is a normal double.
+ *
+ * "ulp" in comments is the largest error measured, in units of the last place of the result: for float32 over
+ * every 29th number, for float64 by tests/c/test_loops.c over random arguments of all magnitudes.
+ */
+#ifndef GNI_OPS_CPU_FUNCTIONS_H
+#define GNI_OPS_CPU_FUNCTIONS_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* A call in a loop keeps it from becoming vector code, and compilers find some of these too long to inline. */
+#define ELEMENT static inline __attribute__((always_inline))
+
+ELEMENT uint32_t f32_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+ELEMENT float f32_from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+ELEMENT uint64_t f64_bits(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+ELEMENT double f64_from_bits(uint64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+#define F32_ROUNDER 0x1.8p23f
+#define F64_ROUNDER 0x1.8p52
+#define LN2 0x1.62e42fefa39efp-1
+#define LN2_HIGH 0x1.62e42fefa2p-1 /* 40 bits */
+#define LN2_LOW 0x1.9ef35793c7673p-41
+#define LOG2_E 0x1.71547652b82fep+0
+#define LOG10_E 0x1.bcb7b1526e50ep-2
+#define SQRT_HALF_BITS 0x3fe6a09e667f3bcdull
+
+/* 2^n, where n is a two's complement in the range of normal numbers. */
+ELEMENT float f32_power_of_2(uint32_t n)
+{
+    return f32_from_bits((n + 127) << 23);
+}
+
+ELEMENT double f64_power_of_2(uint64_t n)
+{
+    return f64_from_bits((n + 1023) << 52);
+}
+
+/* The sign of `sign` on the magnitude of `value`. */
+ELEMENT float f32_copy_sign(float value, float sign)
+{
+    return f32_from_bits((f32_bits(value) & 0x7fffffff) | (f32_bits(sign) & 0x80000000));
+}
+
+ELEMENT double f64_copy_sign(double value, double sign)
+{
+    return f64_from_bits((f64_bits(value) & INT64_MAX) | (f64_bits(sign) & ~(uint64_t)INT64_MAX));
+}
+
+/* ---- largest and smallest -------------------------------------------------------------------- */
+
+/* NaN wins, and 0 is larger than -0: equal values that are not zeros have equal bits. */
+ELEMENT float f32_maximum(float a, float b)
+{
+    float larger = ((a > b) | (a != a)) ? a : b;
+    return a == b ? f32_from_bits(f32_bits(a) & f32_bits(b)) : larger;
+}
+
+ELEMENT float f32_minimum(float a, float b)
+{
+    float smaller = ((a < b) | (a != a)) ? a : b;
+    return a == b ? f32_from_bits(f32_bits(a) | f32_bits(b)) : smaller;
+}
+
+ELEMENT double f64_maximum(double a, double b)
+{
+    double larger = ((a > b) | (a != a)) ? a : b;
+    return a == b ? f64_from_bits(f64_bits(a) & f64_bits(b)) : larger;
+}
+
+ELEMENT double f64_minimum(double a, double b)
+{
+    double smaller = ((a < b) | (a != a)) ? a : b;
+    return a == b ? f64_from_bits(f64_bits(a) | f64_bits(b)) : smaller;
+}
+
+/* ---- exponentials ---------------------------------------------------------------------------- */
+
+/* e^x = 2^n e^r, |r| <= ln(2)/2; 2^n in two factors, for results that are subnormal or nearly infinite.
+ * 1.1 ulp. */
+ELEMENT float f32_exp(float x)
+{
+    x = x < -104.0f ? -104.0f : x;
+    x = x > 89.0f ? 89.0f : x;
+    float rounded = x * (float)LOG2_E + F32_ROUNDER;
+    float n = rounded - F32_ROUNDER;
+    float r = (x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
+    float p = 0x1.6d755ep-10f;
+    p = p * r + 0x1.120b88p-7f;
+    p = p * r + 0x1.5554b8p-5f;
+    p = p * r + 0x1.5554dcp-3f;
+    p = p * r + 0x1p-1f;
+    float y = 1.0f + (r + r * r * p);
+    int32_t k = (int32_t)(f32_bits(rounded) - f32_bits(F32_ROUNDER));
+    int32_t half = k >> 1;
+    return y * f32_power_of_2((uint32_t)half) * f32_power_of_2((uint32_t)(k - half));
+}
+
+/* The rest of x after n ln(2); *k is n as a two's complement. */
+ELEMENT double f64_exp_reduce(double x, double *n, uint64_t *k)
+{
+    double rounded = x * LOG2_E + F64_ROUNDER;
+    *n = rounded - F64_ROUNDER;
+    *k = f64_bits(rounded) - f64_bits(F64_ROUNDER);
+    return (x - *n * LN2_HIGH) - *n * LN2_LOW;
+}
+
+/* e^r - 1 for |r| <= ln(2)/2: relative error 4e-10. */
+ELEMENT double f64_expm1_short(double r)
+{
+    double p = 0x1.a17e1e48042cap-13;
+    p = p * r + 0x1.6d433f8a1d4fdp-10;
+    p = p * r + 0x1.1110ab62c3881p-7;
+    p = p * r + 0x1.5554e8f099c04p-5;
+    p = p * r + 0x1.5555557434eb2p-3;
+    p = p * r + 0x1.0000000b95489p-1;
+    return r + r * r * p;
+}
+
+/* The same to the precision of double. */
+ELEMENT double f64_expm1_full(double r)
+{
+    double p = 0x1.af633a92c2458p-26;
+    p = p * r + 0x1.2891917e25e54p-22;
+    p = p * r + 0x1.71ddf6ab977fbp-19;
+    p = p * r + 0x1.a019b902cdf61p-16;
+    p = p * r + 0x1.a01a01b00f205p-13;
+    p = p * r + 0x1.6c16c1788e937p-10;
+    p = p * r + 0x1.111111110f7fdp-7;
+    p = p * r + 0x1.5555555553d5cp-5;
+    p = p * r + 0x1.5555555555558p-3;
+    p = p * r + 0.5;
+    return r + r * r * p;
+}
+
+/* As f32_exp. 1.1 ulp. */
+ELEMENT double f64_exp(double x)
+{
+    x = x < -746.0 ? -746.0 : x;
+    x = x > 710.0 ? 710.0 : x;
+    double n;
+    uint64_t k;
+    double y = 1.0 + f64_expm1_full(f64_exp_reduce(x, &n, &k));
+    uint64_t half = f64_bits(n * 0.5 + F64_ROUNDER) - f64_bits(F64_ROUNDER);
+    return y * f64_power_of_2(half) * f64_power_of_2(k - half);
+}
+
+/* e^x - 1 = 2^n (e^r - 1) + (2^n - 1), in double. 0.51 ulp. */
+ELEMENT float f32_expm1(float x)
+{
+    double wide = x;
+    wide = wide < -40.0 ? -40.0 : wide;
+    wide = wide > 90.0 ? 90.0 : wide;
+    double n;
+    uint64_t k;
+    double e = f64_expm1_short(f64_exp_reduce(wide, &n, &k));
+    double scale = f64_power_of_2(k);
+    float result = (float)(scale * e + (scale - 1.0));
+    return x == 0 ? x : result; /* -0 */
+}
+
+/* The same with half of 2^n, which may be 2^1024. 1.8 ulp. */
+ELEMENT double f64_expm1(double x)
+{
+    double limited = x < -40.0 ? -40.0 : x;
+    limited = limited > 710.0 ? 710.0 : limited;
+    double n;
+    uint64_t k;
+    double e = f64_expm1_full(f64_exp_reduce(limited, &n, &k));
+    double half = f64_power_of_2(k - 1);
+    double result = 2.0 * (half * e + (half - 0.5));
+    return x == 0 ? x : result;
+}
+
+/* ---- what is made of exponentials ------------------------------------------------------------ */
+
+/* 1 / (1 + e^-x), written so that nothing overflows: the small results are right, too. 2.4 ulp, in
+ * float64 as well. */
+ELEMENT float f32_sigmoid(float x)
+{
+    float e = f32_exp(-fabsf(x));
+    return (x < 0 ? e : 1.0f) / (1.0f + e);
+}
+
+ELEMENT double f64_sigmoid(double x)
+{
+    double e = f64_exp(-fabs(x));
+    return (x < 0 ? e : 1.0) / (1.0 + e);
+}
+
+/* x sigmoid(x); NaN for -infinity, as the formula says. 3.3 ulp, or |x| times that of the smallest subnormal
+ * number, which sigmoid(x) may be near. */
+ELEMENT float f32_silu(float x)
+{
+    return x * f32_sigmoid(x);
+}
+
+ELEMENT double f64_silu(double x)
+{
+    return x * f64_sigmoid(x);
+}
+
+/* A polynomial up to 0.625, 1 - 2 / (e^2|x| + 1) beyond. 1.4 ulp. */
+ELEMENT float f32_tanh(float x)
+{
+    float a = fabsf(x), z = x * x;
+    float p = -0x1.902f8cp-8f;
+    p = p * z + 0x1.58273ep-6f;
+    p = p * z - 0x1.b92a2cp-5f;
+    p = p * z + 0x1.110e36p-3f;
+    p = p * z - 0x1.555552p-2f;
+    float small = x + x * (z * p);
+    float large = 1.0f - 2.0f / (f32_exp(2.0f * a) + 1.0f);
+    return f32_copy_sign(a < 0.625f ? small : large, x);
+}
+
+/* t / (t + 2) for t = e^2|x| - 1. 2.2 ulp. */
+ELEMENT double f64_tanh(double x)
+{
+    double a = fabs(x);
+    a = a > 20.0 ? 20.0 : a;
+    double t = f64_expm1(2.0 * a);
+    return f64_copy_sign(t / (t + 2.0), x);
+}
+
+/* x + x P(x^2) up to 1, 1 - e^-G(|x|) beyond, where G is a fit of -log(erfc) on 1 to 4. 1.5 ulp. */
+ELEMENT float f32_erf(float x)
+{
+    float a = fabsf(x), z = x * x;
+    float p = 0x1.4ae4c6p-14f;
+    p = p * z - 0x1.a485f8p-11f;
+    p = p * z + 0x1.5419fap-8f;
+    p = p * z - 0x1.b7fbb6p-6f;
+    p = p * z + 0x1.ce2d2p-4f;
+    p = p * z - 0x1.81273ep-2f;
+    p = p * z + 0x1.06eba8p-3f;
+    float small = x + x * p;
+    float c = a > 4.0f ? 4.0f : a;
+    float g = -0x1.ad72d4p-20f;
+    g = g * c + 0x1.7bfcfep-15f;
+    g = g * c - 0x1.356fc8p-11f;
+    g = g * c + 0x1.35d57ap-8f;
+    g = g * c - 0x1.af59aap-6f;
+    g = g * c + 0x1.c230b8p-4f;
+    g = g * c + 0x1.439744p-1f;
+    g = g * c + 0x1.214f86p+0f;
+    g = g * c - 0x1.312a6ep-12f;
+    float large = 1.0f - f32_exp(-g);
+    return a < 1.0f ? small : f32_copy_sign(large, x);
+}
+
+/* x/2 (1 + erf(x / sqrt(2))): what cancels for negative x is small beside x/2. 1.7 ulp of x/2 or the result. */
+ELEMENT float f32_gelu(float x)
+{
+    return 0.5f * x * (1.0f + f32_erf(x * 0x1.6a09e6p-1f));
+}
+
+ELEMENT double f64_gelu(double x)
+{
+    return 0.5 * x * (1.0 + erf(x * 0x1.6a09e667f3bcdp-1));
+}
+
+/* x/2 (1 + tanh(u)) = x sigmoid(2u) for u = sqrt(2/pi) (x + 0.044715 x^3). 2.7 ulp of x/2 or the result. */
+ELEMENT float f32_gelu_tanh(float x)
+{
+    float twice_u = x * 0x1.988454p+0f * (1.0f + 0.044715f * (x * x));
+    return x * f32_sigmoid(twice_u);
+}
+
+ELEMENT double f64_gelu_tanh(double x)
+{
+    double twice_u = x * 0x1.9884533d43651p+0 * (1.0 + 0.044715 * (x * x));
+    return x * f64_sigmoid(twice_u);
+}
+
+/* ---- logarithms ------------------------------------------------------------------------------ */
+
+/* x = 2^k (1 + f) for a positive normal x, with 1 + f from sqrt(1/2) to sqrt(2). k comes as a number: an
+ * integer below 2^52 is the low bits of 2^52 + it. */
+ELEMENT double f64_log_reduce(double x, double *k)
+{
+    uint64_t bits = f64_bits(x);
+    uint64_t biased = (bits + (0x3ff0000000000000ull - SQRT_HALF_BITS)) >> 52; /* k + 1023 */
+    *k = f64_from_bits(biased | 0x4330000000000000ull) - (0x1p52 + 1023.0);
+    return f64_from_bits(bits - (biased << 52) + 0x3ff0000000000000ull) - 1.0;
+}
+
+/* log(1 + f) = 2s + s R(s^2) for s = f / (2 + f): relative error 3e-11. */
+ELEMENT double f64_log_short(double f)
+{
+    double s = f / (2.0 + f), z = s * s;
+    double p = 0x1.ddde508318e2cp-3;
+    p = p * z + 0x1.245bf1be2e6fap-2;
+    p = p * z + 0x1.9999ec3463581p-2;
+    p = p * z + 0x1.5555554b892cp-1;
+    return 2.0 * s + s * (z * p);
+}
+
+/* k ln(2) + log(1 + f) to the precision of double: 2s is f - f^2/2 + s f^2/2, whose first term is exact. */
+ELEMENT double f64_log_full(double f, double k)
+{
+    double s = f / (2.0 + f), z = s * s, half_square = 0.5 * f * f;
+    double p = 0x1.2b662bd638363p-3;
+    p = p * z + 0x1.39fd33f7c7c28p-3;
+    p = p * z + 0x1.7462be2caad05p-3;
+    p = p * z + 0x1.c71c62c21809fp-3;
+    p = p * z + 0x1.2492492e0f03p-2;
+    p = p * z + 0x1.99999999951bfp-2;
+    p = p * z + 0x1.5555555555558p-1;
+    double low = s * (half_square + z * p) + k * LN2_LOW;
+    return k * LN2_HIGH - ((half_square - low) - f);
+}
+
+/* What a logarithm of x is where the formula does not hold: 0, negative numbers, infinity, NaN. */
+ELEMENT double f64_log_special(double x, double result)
+{
+    result = x == 0 ? -INFINITY : result;
+    result = x < 0 ? NAN : result;
+    return x < INFINITY ? result : x; /* infinity or NaN */
+}
+
+/* Of a float32 as double, to float32's precision. log, log2, log10: 0.51 ulp. */
+ELEMENT double f64_log_of_f32(double x)
+{
+    double k, f = f64_log_reduce(x, &k);
+    return f64_log_special(x, f64_log_short(f) + k * LN2);
+}
+
+ELEMENT float f32_log(float x)
+{
+    return (float)f64_log_of_f32(x);
+}
+
+ELEMENT float f32_log2(float x)
+{
+    return (float)(f64_log_of_f32(x) * LOG2_E);
+}
+
+ELEMENT float f32_log10(float x)
+{
+    return (float)(f64_log_of_f32(x) * LOG10_E);
+}
+
+/* 1 + x loses what log(1 + x) is made of for small x: (what is lost) / (1 + x) is added again. 0.51 ulp. */
+ELEMENT float f32_log1p(float x)
+{
+    double wide = x, u = 1.0 + wide, k, f = f64_log_reduce(u, &k);
+    double result = f64_log_short(f) + k * LN2 + (wide - (u - 1.0)) / u;
+    float special = (float)f64_log_special(u, result);
+    return x == 0 ? x : special;
+}
+
+/* 0.8 ulp. */
+ELEMENT double f64_log(double x)
+{
+    bool is_subnormal = x < 0x1p-1022;
+    double k, f = f64_log_reduce(is_subnormal ? x * 0x1p54 : x, &k);
+    k = is_subnormal ? k - 54.0 : k;
+    return f64_log_special(x, f64_log_full(f, k));
+}
+
+/* k is exact, so that powers of 2 are. 1.4 ulp. */
+ELEMENT double f64_log2(double x)
+{
+    bool is_subnormal = x < 0x1p-1022;
+    double k, f = f64_log_reduce(is_subnormal ? x * 0x1p54 : x, &k);
+    k = is_subnormal ? k - 54.0 : k;
+    return f64_log_special(x, k + f64_log_full(f, 0.0) * LOG2_E);
+}
+
+/* 1.5 ulp. */
+ELEMENT double f64_log1p(double x)
+{
+    double u = 1.0 + x, k, f = f64_log_reduce(u, &k);
+    double result = f64_log_full(f, k) + (x - (u - 1.0)) / u;
+    double special = f64_log_special(u, result);
+    return x == 0 ? x : special;
+}
+
+/* ---- powers ---------------------------------------------------------------------------------- */
+
+/* A float32 of 2^23 or more is an integer, and adding that rounds a smaller one to one. */
+ELEMENT bool f32_is_integer(float x)
+{
+    float magnitude = fabsf(x);
+    return (magnitude >= 0x1p23f) | ((magnitude + 0x1p23f) - 0x1p23f == magnitude);
+}
+
+/* 2^(y log2|x|) in double, then the signs and exceptions of C's pow. 0.51 ulp. */
+ELEMENT float f32_power(float x, float y)
+{
+    double magnitude = fabsf(x), k, f = f64_log_reduce(magnitude, &k);
+    double log2 = k + f64_log_full(f, 0.0) * LOG2_E;
+    double p = (double)y * f64_log_special(magnitude, log2);
+    p = p < -200.0 ? -200.0 : p;
+    p = p > 200.0 ? 200.0 : p;
+    double rounded = p + F64_ROUNDER;
+    double r = (p - (rounded - F64_ROUNDER)) * LN2;
+    double scale = f64_power_of_2(f64_bits(rounded) - f64_bits(F64_ROUNDER));
+    float result = (float)(scale + scale * f64_expm1_short(r));
+
+    bool is_integer = f32_is_integer(y), is_odd = is_integer & !f32_is_integer(y * 0.5f);
+    result = is_odd ? f32_copy_sign(result, x) : result;
+    result = ((x < 0) & (x > -INFINITY) & !is_integer) ? NAN : result;
+    result = ((x != x) | (y != y)) ? x + y : result;
+    bool is_one = (y == 0) | (x == 1) | ((x == -1) & (fabsf(y) == INFINITY));
+    return is_one ? 1.0f : result;
+}
+
+/* ---- circular functions ---------------------------------------------------------------------- */
+
+/* The fast functions hold up to here: below, a multiple of pi/2 is less than 2^25 times it. */
+#define CIRCULAR_MAX 0x1p24
+
+#define HALF_PI_1 0x1.921fb54p+0 /* 28 bits each */
+#define HALF_PI_2 0x1.10b461p-30
+#define HALF_PI_3 0x1.a62633p-58
+#define HALF_PI_4 0x1.45c06e0e68948p-86
+#define TWO_OVER_PI 0x1.45f306dc9c883p-1
+
+/* sin(r) and cos(r), |r| <= pi/4: errors 3e-11. */
+ELEMENT double f64_sin_short(double r)
+{
+    double z = r * r, p = 0x1.6dbe150ed6f73p-19;
+    p = p * z - 0x1.a013a7e47173dp-13;
+    p = p * z + 0x1.11110def978ccp-7;
+    p = p * z - 0x1.555555545e557p-3;
+    return r + r * (z * p);
+}
+
+ELEMENT double f64_cos_short(double r)
+{
+    double z = r * r, p = -0x1.25245056d74e5p-22;
+    p = p * z + 0x1.a015c49be0306p-16;
+    p = p * z - 0x1.6c16bf5517b3ap-10;
+    p = p * z + 0x1.5555555502e24p-5;
+    return 1.0 - 0.5 * z + z * z * p;
+}
+
+/* sin of an angle that is a quarter turn further for every `turn`. */
+ELEMENT double f64_sin_of_f32(double x, uint64_t turn)
+{
+    double rounded = x * TWO_OVER_PI + F64_ROUNDER, n = rounded - F64_ROUNDER;
+    double r = ((x - n * HALF_PI_1) - n * HALF_PI_2) - n * (HALF_PI_3 + HALF_PI_4);
+    uint64_t quadrant = f64_bits(rounded) + turn;
+    double result = (quadrant & 1) != 0 ? f64_cos_short(r) : f64_sin_short(r);
+    return f64_from_bits(f64_bits(result) ^ (quadrant & 2) << 62);
+}
+
+/* In double. 0.51 ulp for |x| <= CIRCULAR_MAX. */
+ELEMENT float f32_sin(float x)
+{
+    float result = (float)f64_sin_of_f32(x, 0);
+    return x == 0 ? x : result; /* -0 */
+}
+
+ELEMENT float f32_cos(float x)
+{
+    return (float)f64_sin_of_f32(x, 1);
+}
+
+/* 0.51 ulp. */
+ELEMENT float f32_tan(float x)
+{
+    double wide = x, rounded = wide * TWO_OVER_PI + F64_ROUNDER, n = rounded - F64_ROUNDER;
+    double r = ((wide - n * HALF_PI_1) - n * HALF_PI_2) - n * (HALF_PI_3 + HALF_PI_4);
+    double sine = f64_sin_short(r), cosine = f64_cos_short(r);
+    bool is_odd = (f64_bits(rounded) & 1) != 0;
+    float result = (float)((is_odd ? -cosine : sine) / (is_odd ? sine : cosine));
+    return x == 0 ? x : result;
+}
+
+/* Full precision: the rest is r + low, and low enters with its first power. 1.0 ulp for |x| <= CIRCULAR_MAX. */
+ELEMENT double f64_sin_turned(double x, uint64_t turn)
+{
+    double rounded = x * TWO_OVER_PI + F64_ROUNDER, n = rounded - F64_ROUNDER;
+    double a = x - n * HALF_PI_1, b = n * HALF_PI_2; /* both exact */
+    double w = a - b, part = a - w;
+    double lost = (a - (w + part)) + (part - b); /* a - b - w, whichever is larger */
+    double c = (n * HALF_PI_3 - lost) + n * HALF_PI_4;
+    double r = w - c, low = (w - r) - c;
+
+    double z = r * r;
+    double s = 0x1.5e0b04aa9e9dbp-33;
+    s = s * z - 0x1.ae600acd78df1p-26;
+    s = s * z + 0x1.71de37965e0e8p-19;
+    s = s * z - 0x1.a01a019e839p-13;
+    s = s * z + 0x1.1111111110bb2p-7;
+    s = s * z - 0x1.5555555555555p-3;
+    double sine = r + (r * (z * s) + low);
+    sine = x == 0 ? x : sine; /* -0 */
+    double t = -0x1.907d8bf27a69cp-37;
+    t = t * z + 0x1.1eeb68cb4c486p-29;
+    t = t * z - 0x1.27e4fa17c076bp-22;
+    t = t * z + 0x1.a01a019f4e9f7p-16;
+    t = t * z - 0x1.6c16c16c16967p-10;
+    t = t * z + 0x1.5555555555555p-5;
+    double half = 0.5 * z, first = 1.0 - half; /* 1 - half - first is exact, and added again */
+    double cosine = first + (((1.0 - first) - half) + (z * z * t - r * low));
+
+    uint64_t quadrant = f64_bits(rounded) + turn;
+    double result = (quadrant & 1) != 0 ? cosine : sine;
+    return f64_from_bits(f64_bits(result) ^ (quadrant & 2) << 62);
+}
+
+ELEMENT double f64_sin(double x)
+{
+    return f64_sin_turned(x, 0);
+}
+
+ELEMENT double f64_cos(double x)
+{
+    return f64_sin_turned(x, 1);
+}
+
+/* ---- division that rounds down --------------------------------------------------------------- */
+
+/* Where these hold, the quotient of two float32 in double is never rounded up to an integer, and its integer
+ * part times y is exact. */
+ELEMENT bool f32_is_divided_fast(float x, float y)
+{
+    double quotient = (double)x / (double)y;
+    return (fabs(quotient) < 0x1p28) & (fabsf(y) < INFINITY) & (y != 0);
+}
+
+/* The remainder with x's sign becomes the one with y's; 0 has y's, as in Python. */
+ELEMENT float f32_remainder_signed(float rest, float y)
+{
+    rest = ((rest != 0) & ((rest < 0) != (y < 0))) ? rest + y : rest;
+    return rest == 0 ? f32_copy_sign(0.0f, y) : rest;
+}
+
+ELEMENT float f32_remainder(float x, float y)
+{
+    double quotient = trunc((double)x / (double)y);
+    return f32_remainder_signed((float)((double)x - quotient * (double)y), y);
+}
+
+ELEMENT float f32_remainder_slow(float x, float y)
+{
+    return f32_remainder_signed(fmodf(x, y), y);
+}
+
+ELEMENT float f32_floor_divide(float x, float y)
+{
+    double exact = (double)x / (double)y, quotient = trunc(exact);
+    double rest = (double)x - quotient * (double)y;
+    quotient = ((rest != 0) & ((rest < 0) != (y < 0))) ? quotient - 1.0 : quotient;
+    return quotient == 0 ? f32_copy_sign(0.0f, (float)exact) : (float)quotient;
+}
+
+ELEMENT double f64_remainder(double x, double y)
+{
+    double rest = fmod(x, y);
+    if (rest == 0)
+        return copysign(0.0, y);
+    return (rest < 0) != (y < 0) ? rest + y : rest;
+}
+
+ELEMENT double f64_floor_divide(double x, double y)
+{
+    if (y == 0)
+        return x / y;
+    double rest = fmod(x, y), quotient = (x - rest) / y;
+    if (rest != 0 && (rest < 0) != (y < 0))
+        quotient -= 1.0;
+    if (quotient == 0)
+        return copysign(0.0, x / y);
+    double rounded = floor(quotient);
+    return quotient - rounded > 0.5 ? rounded + 1.0 : rounded;
+}
+
+ELEMENT float f32_floor_divide_slow(float x, float y)
+{
+    return (float)f64_floor_divide(x, y);
+}
+
+/* ---- halves ---------------------------------------------------------------------------------- */
+
+/* As dtype.c, without branches. Comparisons are signed, which every vector set has. */
+ELEMENT uint16_t f16_from(float value)
+{
+    uint32_t bits = f32_bits(value), sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+    int32_t order = (int32_t)magnitude;
+    uint32_t normal = (magnitude - 0x38000000 + 0xfff + (magnitude >> 13 & 1)) >> 13;
+    uint32_t small = f32_bits(f32_from_bits(magnitude) + 0.5f) - 0x3f000000;
+    uint32_t half = order >= 0x38800000 ? normal : small;
+    half = order >= 0x477ff000 ? 0x7c00 : half;
+    half = order > 0x7f800000 ? 0x7e00 | (magnitude >> 13 & 0x3ff) : half;
+    return (uint16_t)(sign | half);
+}
+
+ELEMENT float f16_to(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, magnitude = half & 0x7fffu;
+    int32_t order = (int32_t)magnitude;
+    uint32_t small = f32_bits((float)order * 0x1p-24f);
+    uint32_t bits = order >= 0x400 ? (magnitude << 13) + 0x38000000 : small;
+    bits = order >= 0x7c00 ? (magnitude << 13) + 0x70000000 : bits;
+    bits = order > 0x7c00 ? bits | 0x400000 : bits;
+    return f32_from_bits(sign | bits);
+}
+
+ELEMENT uint16_t bf16_from(float value)
+{
+    uint32_t bits = f32_bits(value);
+    uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
+    bool is_nan = (int32_t)(bits & 0x7fffffff) > 0x7f800000;
+    return (uint16_t)((is_nan ? bits | 0x400000 : rounded) >> 16);
+}
+
+ELEMENT float bf16_to(uint16_t half)
+{
+    return f32_from_bits((uint32_t)half << 16);
+}
+
+#endif

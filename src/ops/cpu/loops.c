@@ -1,0 +1,104 @@
+/*
+ * loops.c: which instruction set's loops are used.
+ *
+ * The choice is one pointer, set at the first call; threads that race there all store the same. Nothing in
+ * this file needs the instructions that it looks for.
+ */
+#include "ops/cpu/loops.h"
+
+#include "base/error.h"
+#include "ops/cpu/loops_set.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#ifdef GNI_LOOPS_X86
+#include <cpuid.h>
+
+static bool has_float16(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && has_float16();
+}
+
+static bool has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+static bool has_always(void)
+{
+    return true;
+}
+
+/* From the best to the one that every processor has. */
+static const struct {
+    const struct gni_loops_set *set;
+    bool (*is_supported)(void);
+} sets[] = {
+#ifdef GNI_LOOPS_X86
+    {&gni_loops_avx512, has_avx512},
+    {&gni_loops_avx2, has_avx2},
+#endif
+    {&gni_loops_basic, has_always},
+};
+
+static _Atomic(const struct gni_loops_set *) current;
+
+bool gni_loops_use(const char *name)
+{
+    for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
+        if (name && strcmp(name, sets[i].set->name) != 0)
+            continue;
+        if (!sets[i].is_supported())
+            continue;
+        atomic_store_explicit(&current, sets[i].set, memory_order_relaxed);
+        return true;
+    }
+    return false;
+}
+
+static const struct gni_loops_set *loops_get(void)
+{
+    const struct gni_loops_set *set = atomic_load_explicit(&current, memory_order_relaxed);
+    if (set)
+        return set;
+    gni_loops_use(NULL);
+    return atomic_load_explicit(&current, memory_order_relaxed);
+}
+
+const char *gni_loops_name(void)
+{
+    return loops_get()->name;
+}
+
+gni_loop gni_loop_find(enum gni_op op, gn_dtype computing)
+{
+    gni_assert((unsigned)op < GNI_OP_COUNT && gni_dtype_is_valid(computing));
+    return loops_get()->ops[op][computing];
+}
+
+gni_loop gni_loop_convert(gn_dtype from, gn_dtype to)
+{
+    gni_assert(gni_dtype_is_valid(from) && gni_dtype_is_valid(to));
+    return loops_get()->converts[from][to];
+}
+
+gni_loop gni_loop_round(gn_dtype half)
+{
+    gni_assert(gni_dtype_is_half(half));
+    return loops_get()->rounds[half];
+}
+
+gni_fold gni_fold_find(enum gni_reduction reduction, gn_dtype dtype)
+{
+    gni_assert((unsigned)reduction < GNI_REDUCTION_COUNT && gni_dtype_is_valid(dtype));
+    return loops_get()->folds[reduction][dtype];
+}

@@ -1,0 +1,634 @@
+/*
+ * loops_body.h: the text of all loops. It is compiled once for each instruction set, by loops_basic.c,
+ * loops_avx2.c and loops_avx512.c, which define
+ *
+ *   GNI_LOOPS_SET    the name of the set's table
+ *   GNI_LOOPS_NAME   its name for people
+ *
+ * Loops are plain C that the compiler turns into vector code. What makes that possible:
+ *   1. PARALLEL says that no iteration reads what another one writes: `out` is an operand itself or apart
+ *      from it (loops.h), which the compiler cannot know.
+ *   2. Conditions are `&` and `?:` on values that are computed anyway, never branches.
+ *   3. Integers are computed as unsigned ones of at least 32 bits, which wrap, and cut at the store.
+ *
+ * What must not depend on the instruction set: the order of floating-point additions. A fold keeps LANES
+ * partial results, element i in number i modulo LANES, and joins them as a tree.
+ *
+ * A bool in memory is a byte; any value but 0 is read as true.
+ */
+#include "ops/cpu/functions.h"
+#include "ops/cpu/loops_set.h"
+
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+#if defined(__clang__)
+#define PARALLEL _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define PARALLEL _Pragma("GCC ivdep")
+#endif
+
+/* ---- shapes of loops ------------------------------------------------------------------------- */
+
+#define UNARY(NAME, T, RESULT, EXPRESSION)                           \
+    static void NAME(void *out, const void *const *in, size_t count) \
+    {                                                                \
+        const T *first = in[0];                                      \
+        RESULT *result = out;                                        \
+        PARALLEL                                                     \
+        for (size_t i = 0; i < count; i++) {                         \
+            T x = first[i];                                          \
+            result[i] = (RESULT)(EXPRESSION);                        \
+        }                                                            \
+    }
+
+#define BINARY(NAME, T, RESULT, EXPRESSION)                          \
+    static void NAME(void *out, const void *const *in, size_t count) \
+    {                                                                \
+        const T *first = in[0], *second = in[1];                     \
+        RESULT *result = out;                                        \
+        PARALLEL                                                     \
+        for (size_t i = 0; i < count; i++) {                         \
+            T x = first[i], y = second[i];                           \
+            result[i] = (RESULT)(EXPRESSION);                        \
+        }                                                            \
+    }
+
+#define WHERE(NAME, T)                                               \
+    static void NAME(void *out, const void *const *in, size_t count) \
+    {                                                                \
+        const uint8_t *condition = in[0];                            \
+        const T *first = in[1], *second = in[2];                     \
+        T *result = out;                                             \
+        PARALLEL                                                     \
+        for (size_t i = 0; i < count; i++) {                         \
+            T x = first[i], y = second[i];                           \
+            result[i] = condition[i] != 0 ? x : y;                   \
+        }                                                            \
+    }
+
+/* The same where some arguments need a slow function: what a block of them has is known before the loop.
+ * The choice is made for each element, so that neighbours do not change a result. */
+enum {
+    GUARD_BLOCK = 512,
+};
+
+#define UNARY_GUARDED(NAME, T, IS_FAST, FAST, SLOW)                                    \
+    static void NAME(void *out, const void *const *in, size_t count)                   \
+    {                                                                                  \
+        for (size_t start = 0; start < count; start += GUARD_BLOCK) {                  \
+            const T *first = (const T *)in[0] + start;                                 \
+            T *result = (T *)out + start;                                              \
+            size_t length = count - start < GUARD_BLOCK ? count - start : GUARD_BLOCK; \
+            int slow = 0;                                                              \
+            for (size_t i = 0; i < length; i++)                                        \
+                slow |= !IS_FAST(first[i]);                                            \
+            if (slow) {                                                                \
+                for (size_t i = 0; i < length; i++)                                    \
+                    result[i] = IS_FAST(first[i]) ? FAST(first[i]) : SLOW(first[i]);   \
+                continue;                                                              \
+            }                                                                          \
+            PARALLEL                                                                   \
+            for (size_t i = 0; i < length; i++)                                        \
+                result[i] = FAST(first[i]);                                            \
+        }                                                                              \
+    }
+
+#define BINARY_GUARDED(NAME, T, IS_FAST, FAST, SLOW)                                   \
+    static void NAME(void *out, const void *const *in, size_t count)                   \
+    {                                                                                  \
+        for (size_t start = 0; start < count; start += GUARD_BLOCK) {                  \
+            const T *first = (const T *)in[0] + start;                                 \
+            const T *second = (const T *)in[1] + start;                                \
+            T *result = (T *)out + start;                                              \
+            size_t length = count - start < GUARD_BLOCK ? count - start : GUARD_BLOCK; \
+            int slow = 0;                                                              \
+            for (size_t i = 0; i < length; i++)                                        \
+                slow |= !IS_FAST(first[i], second[i]);                                 \
+            if (slow) {                                                                \
+                for (size_t i = 0; i < length; i++) {                                  \
+                    T x = first[i], y = second[i];                                     \
+                    result[i] = IS_FAST(x, y) ? FAST(x, y) : SLOW(x, y);               \
+                }                                                                      \
+                continue;                                                              \
+            }                                                                          \
+            PARALLEL                                                                   \
+            for (size_t i = 0; i < length; i++)                                        \
+                result[i] = FAST(first[i], second[i]);                                 \
+        }                                                                              \
+    }
+
+/* ---- every type ------------------------------------------------------------------------------ */
+
+#define COMPARISONS(S, T)                      \
+    BINARY(equal_##S, T, uint8_t, x == y)      \
+    BINARY(not_equal_##S, T, uint8_t, x != y)  \
+    BINARY(less_##S, T, uint8_t, x < y)        \
+    BINARY(less_equal_##S, T, uint8_t, x <= y) \
+    BINARY(greater_##S, T, uint8_t, x > y)     \
+    BINARY(greater_equal_##S, T, uint8_t, x >= y)
+
+#define LOGIC(S, T)                                           \
+    BINARY(logical_and_##S, T, uint8_t, (x != 0) & (y != 0))  \
+    BINARY(logical_or_##S, T, uint8_t, (x != 0) | (y != 0))   \
+    BINARY(logical_xor_##S, T, uint8_t, (x != 0) != (y != 0)) \
+    UNARY(logical_not_##S, T, uint8_t, x == 0)
+
+/* ---- bool ------------------------------------------------------------------------------------ */
+
+static void always_false(void *out, const void *const *in, size_t count)
+{
+    (void)in;
+    if (count)
+        memset(out, 0, count);
+}
+
+static void always_true(void *out, const void *const *in, size_t count)
+{
+    (void)in;
+    if (count)
+        memset(out, 1, count);
+}
+
+LOGIC(boolean, uint8_t)
+BINARY(not_equal_boolean, uint8_t, uint8_t, (x != 0) != (y != 0))
+BINARY(equal_boolean, uint8_t, uint8_t, (x != 0) == (y != 0))
+BINARY(less_boolean, uint8_t, uint8_t, (x == 0) & (y != 0))
+BINARY(less_equal_boolean, uint8_t, uint8_t, (x == 0) | (y != 0))
+BINARY(greater_boolean, uint8_t, uint8_t, (x != 0) & (y == 0))
+BINARY(greater_equal_boolean, uint8_t, uint8_t, (x != 0) | (y == 0))
+WHERE(where_boolean, uint8_t)
+
+/* A number of one bit: a shift by true pushes it out. */
+#define shift_boolean greater_boolean
+
+/* ---- integers -------------------------------------------------------------------------------- */
+
+#define NEGATIVE_SIGNED(x) ((x) < 0)
+#define NEGATIVE_UNSIGNED(x) ((void)(x), 0)
+
+/* Division that rounds down; by 0 it gives 0, and the smallest number by -1 wraps. */
+#define INTEGER_DIVISION(S, T, WIDE, IS_NEGATIVE, MINUS_1)                                   \
+    static inline T floor_divide_one_##S(T x, T y)                                           \
+    {                                                                                        \
+        if (y == 0)                                                                          \
+            return 0;                                                                        \
+        if (MINUS_1(y))                                                                      \
+            return (T)((WIDE)0 - (WIDE)x);                                                   \
+        T quotient = (T)(x / y), rest = (T)(x % y);                                          \
+        return (T)(quotient - ((rest != 0) & (IS_NEGATIVE(rest) != IS_NEGATIVE(y))));        \
+    }                                                                                        \
+    static inline T remainder_one_##S(T x, T y)                                              \
+    {                                                                                        \
+        if (y == 0 || MINUS_1(y))                                                            \
+            return 0;                                                                        \
+        T rest = (T)(x % y);                                                                 \
+        return (T)(((rest != 0) & (IS_NEGATIVE(rest) != IS_NEGATIVE(y))) ? rest + y : rest); \
+    }                                                                                        \
+    /* By squaring; 1 / x^-y is 0 but for 1 and -1. */                                       \
+    static inline T power_one_##S(T x, T y)                                                  \
+    {                                                                                        \
+        if (IS_NEGATIVE(y)) {                                                                \
+            if (x == 1)                                                                      \
+                return 1;                                                                    \
+            if (!MINUS_1(x))                                                                 \
+                return 0;                                                                    \
+            return (T)((y & 1) != 0 ? x : 1);                                                \
+        }                                                                                    \
+        WIDE result = 1, base = (WIDE)x;                                                     \
+        for (WIDE rest = (WIDE)y; rest; rest >>= 1) {                                        \
+            if (rest & 1)                                                                    \
+                result *= base;                                                              \
+            base *= base;                                                                    \
+        }                                                                                    \
+        return (T)result;                                                                    \
+    }
+
+#define IS_MINUS_1_SIGNED(x) ((x) == -1)
+#define IS_MINUS_1_UNSIGNED(x) ((void)(x), 0)
+
+/* BITS: the width; FAR: a shift to the right that leaves the sign only, after the promotion to int. */
+#define INTEGER_LOOPS(S, T, WIDE, BITS, FAR, SIGN)                                       \
+    INTEGER_DIVISION(S, T, WIDE, NEGATIVE_##SIGN, IS_MINUS_1_##SIGN)                     \
+    COMPARISONS(S, T)                                                                    \
+    LOGIC(S, T)                                                                          \
+    WHERE(where_##S, T)                                                                  \
+    BINARY(add_##S, T, T, (WIDE)x + (WIDE)y)                                             \
+    BINARY(subtract_##S, T, T, (WIDE)x - (WIDE)y)                                        \
+    BINARY(multiply_##S, T, T, (WIDE)x *(WIDE)y)                                         \
+    BINARY(floor_divide_##S, T, T, floor_divide_one_##S(x, y))                           \
+    BINARY(remainder_##S, T, T, remainder_one_##S(x, y))                                 \
+    BINARY(power_##S, T, T, power_one_##S(x, y))                                         \
+    BINARY(maximum_##S, T, T, x > y ? x : y)                                             \
+    BINARY(minimum_##S, T, T, x < y ? x : y)                                             \
+    BINARY(bitwise_and_##S, T, T, x &y)                                                  \
+    BINARY(bitwise_or_##S, T, T, x | y)                                                  \
+    BINARY(bitwise_xor_##S, T, T, x ^ y)                                                 \
+    UNARY(bitwise_not_##S, T, T, ~x)                                                     \
+    BINARY(shift_left_##S, T, T, (WIDE)y < BITS ? (WIDE)x << ((WIDE)y & (BITS - 1)) : 0) \
+    BINARY(shift_right_##S, T, T, x >> ((WIDE)y < BITS ? (WIDE)y : FAR))                 \
+    UNARY(negative_##S, T, T, (WIDE)0 - (WIDE)x)                                         \
+    UNARY(absolute_##S, T, T, NEGATIVE_##SIGN(x) ? (WIDE)0 - (WIDE)x : (WIDE)x)          \
+    UNARY(sign_##S, T, T, (x > 0) - NEGATIVE_##SIGN(x))                                  \
+    UNARY(square_##S, T, T, (WIDE)x *(WIDE)x)                                            \
+    UNARY(relu_##S, T, T, NEGATIVE_##SIGN(x) ? 0 : x)
+
+INTEGER_LOOPS(uint8, uint8_t, uint32_t, 8, 8, UNSIGNED)
+INTEGER_LOOPS(int8, int8_t, uint32_t, 8, 8, SIGNED)
+INTEGER_LOOPS(int16, int16_t, uint32_t, 16, 16, SIGNED)
+INTEGER_LOOPS(int32, int32_t, uint32_t, 32, 31, SIGNED)
+INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
+
+/* ---- floating point -------------------------------------------------------------------------- */
+
+#define FLOAT_LOOPS(S, T, F, FABS, FLOOR, CEIL, RINT, TRUNC, SQRT) \
+    COMPARISONS(S, T)                                              \
+    LOGIC(S, T)                                                    \
+    WHERE(where_##S, T)                                            \
+    BINARY(add_##S, T, T, x + y)                                   \
+    BINARY(subtract_##S, T, T, x - y)                              \
+    BINARY(multiply_##S, T, T, x *y)                               \
+    BINARY(divide_##S, T, T, x / y)                                \
+    BINARY(maximum_##S, T, T, F##_maximum(x, y))                   \
+    BINARY(minimum_##S, T, T, F##_minimum(x, y))                   \
+    UNARY(negative_##S, T, T, -x)                                  \
+    UNARY(absolute_##S, T, T, FABS(x))                             \
+    UNARY(sign_##S, T, T, x != x ? x : (T)((x > 0) - (x < 0)))     \
+    UNARY(square_##S, T, T, x *x)                                  \
+    UNARY(reciprocal_##S, T, T, 1 / x)                             \
+    UNARY(floor_##S, T, T, FLOOR(x))                               \
+    UNARY(ceil_##S, T, T, CEIL(x))                                 \
+    UNARY(round_##S, T, T, RINT(x))                                \
+    UNARY(trunc_##S, T, T, TRUNC(x))                               \
+    UNARY(sqrt_##S, T, T, SQRT(x))                                 \
+    UNARY(rsqrt_##S, T, T, 1 / SQRT(x))                            \
+    UNARY(exp_##S, T, T, F##_exp(x))                               \
+    UNARY(expm1_##S, T, T, F##_expm1(x))                           \
+    UNARY(log_##S, T, T, F##_log(x))                               \
+    UNARY(log1p_##S, T, T, F##_log1p(x))                           \
+    UNARY(log2_##S, T, T, F##_log2(x))                             \
+    UNARY(tanh_##S, T, T, F##_tanh(x))                             \
+    UNARY(sigmoid_##S, T, T, F##_sigmoid(x))                       \
+    UNARY(relu_##S, T, T, ((x > 0) | (x != x)) ? x : 0)            \
+    UNARY(gelu_##S, T, T, F##_gelu(x))                             \
+    UNARY(gelu_tanh_##S, T, T, F##_gelu_tanh(x))                   \
+    UNARY(silu_##S, T, T, F##_silu(x))                             \
+    UNARY(isnan_##S, T, uint8_t, x != x)                           \
+    UNARY(isinf_##S, T, uint8_t, FABS(x) == INFINITY)              \
+    UNARY(isfinite_##S, T, uint8_t, FABS(x) < INFINITY)
+
+FLOAT_LOOPS(float32, float, f32, fabsf, floorf, ceilf, rintf, truncf, sqrtf)
+FLOAT_LOOPS(float64, double, f64, fabs, floor, ceil, rint, trunc, sqrt)
+
+UNARY(log10_float32, float, float, f32_log10(x))
+UNARY(erf_float32, float, float, f32_erf(x))
+BINARY(power_float32, float, float, f32_power(x, y))
+BINARY_GUARDED(floor_divide_float32, float, f32_is_divided_fast, f32_floor_divide,
+               f32_floor_divide_slow)
+BINARY_GUARDED(remainder_float32, float, f32_is_divided_fast, f32_remainder, f32_remainder_slow)
+
+/* The C library's: exact, but a call for each element. */
+UNARY(log10_float64, double, double, log10(x))
+UNARY(tan_float64, double, double, tan(x))
+UNARY(erf_float64, double, double, erf(x))
+BINARY(power_float64, double, double, pow(x, y))
+BINARY(floor_divide_float64, double, double, f64_floor_divide(x, y))
+BINARY(remainder_float64, double, double, f64_remainder(x, y))
+
+#define IS_CIRCULAR_FAST(x) (fabs((double)(x)) <= CIRCULAR_MAX)
+#define SIN_SLOW(x) ((float)sin((double)(x)))
+#define COS_SLOW(x) ((float)cos((double)(x)))
+#define TAN_SLOW(x) ((float)tan((double)(x)))
+
+UNARY_GUARDED(sin_float32, float, IS_CIRCULAR_FAST, f32_sin, SIN_SLOW)
+UNARY_GUARDED(cos_float32, float, IS_CIRCULAR_FAST, f32_cos, COS_SLOW)
+UNARY_GUARDED(tan_float32, float, IS_CIRCULAR_FAST, f32_tan, TAN_SLOW)
+UNARY_GUARDED(sin_float64, double, IS_CIRCULAR_FAST, f64_sin, sin)
+UNARY_GUARDED(cos_float64, double, IS_CIRCULAR_FAST, f64_cos, cos)
+
+WHERE(where_float16, uint16_t)
+#define where_bfloat16 where_float16
+
+/* ---- conversions ----------------------------------------------------------------------------- */
+
+/* How an element of each type is kept, read as a number, and made from one. Small integers are made by way of
+ * int32, so that a floating value out of range wraps as an integer would. */
+#define C_boolean uint8_t
+#define C_uint8 uint8_t
+#define C_int8 int8_t
+#define C_int16 int16_t
+#define C_int32 int32_t
+#define C_int64 int64_t
+#define C_float16 uint16_t
+#define C_bfloat16 uint16_t
+#define C_float32 float
+#define C_float64 double
+
+#define READ_boolean(x) ((x) != 0)
+#define READ_uint8(x) (x)
+#define READ_int8(x) (x)
+#define READ_int16(x) (x)
+#define READ_int32(x) (x)
+#define READ_int64(x) (x)
+#define READ_float16(x) f16_to(x)
+#define READ_bfloat16(x) bf16_to(x)
+#define READ_float32(x) (x)
+#define READ_float64(x) (x)
+
+#define MAKE_boolean(v) ((v) != 0)
+#define MAKE_uint8(v) (int32_t)(v)
+#define MAKE_int8(v) (int32_t)(v)
+#define MAKE_int16(v) (int32_t)(v)
+#define MAKE_int32(v) (int32_t)(v)
+#define MAKE_int64(v) (int64_t)(v)
+#define MAKE_float16(v) f16_from((float)(v))
+#define MAKE_bfloat16(v) bf16_from((float)(v))
+#define MAKE_float32(v) (float)(v)
+#define MAKE_float64(v) (double)(v)
+
+#define CONVERT(FROM, TO) UNARY(FROM##_to_##TO, C_##FROM, C_##TO, MAKE_##TO(READ_##FROM(x)))
+
+#define CONVERT_TO_INTEGERS(FROM) \
+    CONVERT(FROM, boolean)        \
+    CONVERT(FROM, uint8)          \
+    CONVERT(FROM, int8)           \
+    CONVERT(FROM, int16)          \
+    CONVERT(FROM, int32)          \
+    CONVERT(FROM, int64)
+
+#define CONVERT_TO_ALL(FROM)  \
+    CONVERT_TO_INTEGERS(FROM) \
+    CONVERT(FROM, float16)    \
+    CONVERT(FROM, bfloat16)   \
+    CONVERT(FROM, float32)    \
+    CONVERT(FROM, float64)
+
+CONVERT_TO_ALL(boolean)
+CONVERT_TO_ALL(uint8)
+CONVERT_TO_ALL(int8)
+CONVERT_TO_ALL(int16)
+CONVERT_TO_ALL(int32)
+CONVERT_TO_ALL(int64)
+CONVERT_TO_ALL(float64)
+
+/* Halves to themselves are copies, which keep every bit. */
+UNARY(float16_to_float16, uint16_t, uint16_t, x)
+#define bfloat16_to_bfloat16 float16_to_float16
+CONVERT_TO_INTEGERS(float16)
+CONVERT(float16, bfloat16)
+CONVERT(float16, float64)
+CONVERT_TO_INTEGERS(bfloat16)
+CONVERT(bfloat16, float16)
+CONVERT(bfloat16, float32)
+CONVERT(bfloat16, float64)
+CONVERT_TO_INTEGERS(float32)
+CONVERT(float32, bfloat16)
+CONVERT(float32, float32)
+CONVERT(float32, float64)
+
+#ifdef __F16C__
+
+/* The instructions round and treat NaN as the functions in functions.h do. */
+static void float32_to_float16(void *out, const void *const *in, size_t count)
+{
+    const float *first = in[0];
+    uint16_t *result = out;
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8)
+        _mm_storeu_si128((__m128i *)(void *)(result + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(first + i), _MM_FROUND_TO_NEAREST_INT));
+    for (; i < count; i++)
+        result[i] = f16_from(first[i]);
+}
+
+static void float16_to_float32(void *out, const void *const *in, size_t count)
+{
+    const uint16_t *first = in[0];
+    float *result = out;
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8)
+        _mm256_storeu_ps(result + i, _mm256_cvtph_ps(_mm_loadu_si128(
+                                         (const __m128i *)(const void *)(first + i))));
+    for (; i < count; i++)
+        result[i] = f16_to(first[i]);
+}
+
+static void round_float16(void *out, const void *const *in, size_t count)
+{
+    const float *first = in[0];
+    float *result = out;
+    size_t i = 0;
+    for (; i + 8 <= count; i += 8) {
+        __m128i half = _mm256_cvtps_ph(_mm256_loadu_ps(first + i), _MM_FROUND_TO_NEAREST_INT);
+        _mm256_storeu_ps(result + i, _mm256_cvtph_ps(half));
+    }
+    for (; i < count; i++)
+        result[i] = f16_to(f16_from(first[i]));
+}
+
+#else
+
+CONVERT(float32, float16)
+CONVERT(float16, float32)
+UNARY(round_float16, float, float, f16_to(f16_from(x)))
+
+#endif
+
+UNARY(round_bfloat16, float, float, bf16_to(bf16_from(x)))
+
+/* ---- folds ----------------------------------------------------------------------------------- */
+
+/* The order of integers does not matter. */
+#define FOLD_INTEGER(NAME, T, ACCUMULATOR, START, STEP, JOIN)         \
+    static void NAME(void *accumulator, const void *in, size_t count) \
+    {                                                                 \
+        const T *first = in;                                          \
+        ACCUMULATOR *total = accumulator, a = START;                  \
+        for (size_t i = 0; i < count; i++) {                          \
+            T x = first[i];                                           \
+            a = (ACCUMULATOR)(STEP);                                  \
+        }                                                             \
+        ACCUMULATOR x = *total;                                       \
+        *total = (ACCUMULATOR)(JOIN);                                 \
+    }
+
+/* Sums and products of bytes wrap as uint64; int64 and uint64 may alias. */
+#define FOLD_INTEGERS(S, T, LEAST, LARGEST)                                       \
+    FOLD_INTEGER(fold_sum_##S, T, uint64_t, 0, a + (uint64_t)(int64_t)x, a + x)   \
+    FOLD_INTEGER(fold_product_##S, T, uint64_t, 1, a *(uint64_t)(int64_t)x, a *x) \
+    FOLD_INTEGER(fold_maximum_##S, T, T, LEAST, x > a ? x : a, x > a ? x : a)     \
+    FOLD_INTEGER(fold_minimum_##S, T, T, LARGEST, x < a ? x : a, x < a ? x : a)   \
+    FOLD_INTEGER(fold_any_##S, T, uint8_t, 0, a | (x != 0), a | (x != 0))         \
+    FOLD_INTEGER(fold_all_##S, T, uint8_t, 1, a &(x != 0), a &(x != 0))
+
+FOLD_INTEGERS(uint8, uint8_t, 0, UINT8_MAX)
+FOLD_INTEGERS(int8, int8_t, INT8_MIN, INT8_MAX)
+FOLD_INTEGERS(int16, int16_t, INT16_MIN, INT16_MAX)
+FOLD_INTEGERS(int32, int32_t, INT32_MIN, INT32_MAX)
+FOLD_INTEGERS(int64, int64_t, INT64_MIN, INT64_MAX)
+
+FOLD_INTEGER(fold_sum_boolean, uint8_t, uint64_t, 0, a + (x != 0), a + x)
+FOLD_INTEGER(fold_product_boolean, uint8_t, uint64_t, 1, a &(x != 0), a *x)
+#define fold_maximum_boolean fold_any_uint8
+#define fold_minimum_boolean fold_all_uint8
+#define fold_any_boolean fold_any_uint8
+#define fold_all_boolean fold_all_uint8
+
+FOLD_INTEGER(fold_any_float32, float, uint8_t, 0, a | (x != 0), a | (x != 0))
+FOLD_INTEGER(fold_all_float32, float, uint8_t, 1, a &(x != 0), a &(x != 0))
+FOLD_INTEGER(fold_any_float64, double, uint8_t, 0, a | (x != 0), a | (x != 0))
+FOLD_INTEGER(fold_all_float64, double, uint8_t, 1, a &(x != 0), a &(x != 0))
+
+enum {
+    LANES = 32,
+    RUN_MAX = 4096, /* elements; longer runs are halved, so that errors grow with the logarithm */
+};
+
+#define FOLD_FLOAT(NAME, T, ACCUMULATOR, START, STEP)                            \
+    static ACCUMULATOR NAME##_run(const T *in, size_t count)                     \
+    {                                                                            \
+        if (count > RUN_MAX) {                                                   \
+            size_t half = count / (2 * LANES) * LANES;                           \
+            ACCUMULATOR a = NAME##_run(in, half);                                \
+            ACCUMULATOR x = NAME##_run(in + half, count - half);                 \
+            return STEP;                                                         \
+        }                                                                        \
+        ACCUMULATOR lanes[LANES];                                                \
+        for (size_t j = 0; j < LANES; j++)                                       \
+            lanes[j] = START;                                                    \
+        size_t i = 0;                                                            \
+        for (; i + LANES <= count; i += LANES) {                                 \
+            for (size_t j = 0; j < LANES; j++) {                                 \
+                ACCUMULATOR a = lanes[j], x = in[i + j];                         \
+                lanes[j] = STEP;                                                 \
+            }                                                                    \
+        }                                                                        \
+        for (size_t j = 0; i + j < count; j++) {                                 \
+            ACCUMULATOR a = lanes[j], x = in[i + j];                             \
+            lanes[j] = STEP;                                                     \
+        }                                                                        \
+        for (size_t width = LANES / 2; width; width /= 2) {                      \
+            for (size_t j = 0; j < width; j++) {                                 \
+                ACCUMULATOR a = lanes[j], x = lanes[j + width];                  \
+                lanes[j] = STEP;                                                 \
+            }                                                                    \
+        }                                                                        \
+        return lanes[0];                                                         \
+    }                                                                            \
+    static void NAME(void *accumulator, const void *in, size_t count)            \
+    {                                                                            \
+        ACCUMULATOR *total = accumulator, a = *total, x = NAME##_run(in, count); \
+        *total = STEP;                                                           \
+    }
+
+/* -0 is what changes no number. */
+FOLD_FLOAT(fold_sum_float32, float, double, -0.0, a + x)
+FOLD_FLOAT(fold_sum_float64, double, double, -0.0, a + x)
+FOLD_FLOAT(fold_product_float32, float, double, 1.0, a *x)
+FOLD_FLOAT(fold_product_float64, double, double, 1.0, a *x)
+FOLD_FLOAT(fold_maximum_float32, float, float, -INFINITY, f32_maximum(a, x))
+FOLD_FLOAT(fold_maximum_float64, double, double, -(double)INFINITY, f64_maximum(a, x))
+FOLD_FLOAT(fold_minimum_float32, float, float, INFINITY, f32_minimum(a, x))
+FOLD_FLOAT(fold_minimum_float64, double, double, (double)INFINITY, f64_minimum(a, x))
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+#define INTEGERS(name)                                                             \
+    [GN_UINT8] = name##_uint8, [GN_INT8] = name##_int8, [GN_INT16] = name##_int16, \
+    [GN_INT32] = name##_int32, [GN_INT64] = name##_int64
+#define FLOATS(name) [GN_FLOAT32] = name##_float32, [GN_FLOAT64] = name##_float64
+#define NUMBERS(name) INTEGERS(name), FLOATS(name)
+#define ALL(name) [GN_BOOL] = name##_boolean, NUMBERS(name)
+#define HALVES(name) [GN_FLOAT16] = name##_float16, [GN_BFLOAT16] = name##_bfloat16
+
+#define TEST_OF_FLOATS(name, OTHERS)                                                  \
+    [GN_BOOL] = OTHERS, [GN_UINT8] = OTHERS, [GN_INT8] = OTHERS, [GN_INT16] = OTHERS, \
+    [GN_INT32] = OTHERS, [GN_INT64] = OTHERS, FLOATS(name)
+
+const struct gni_loops_set GNI_LOOPS_SET =
+    {
+        .name = GNI_LOOPS_NAME,
+        .ops =
+            {
+                [GNI_OP_ADD] = {NUMBERS(add)},
+                [GNI_OP_SUBTRACT] = {NUMBERS(subtract)},
+                [GNI_OP_MULTIPLY] = {NUMBERS(multiply)},
+                [GNI_OP_DIVIDE] = {FLOATS(divide)},
+                [GNI_OP_FLOOR_DIVIDE] = {NUMBERS(floor_divide)},
+                [GNI_OP_REMAINDER] = {NUMBERS(remainder)},
+                [GNI_OP_POWER] = {NUMBERS(power)},
+                [GNI_OP_MAXIMUM] = {NUMBERS(maximum), [GN_BOOL] = logical_or_boolean},
+                [GNI_OP_MINIMUM] = {NUMBERS(minimum), [GN_BOOL] = logical_and_boolean},
+                [GNI_OP_EQUAL] = {ALL(equal)},
+                [GNI_OP_NOT_EQUAL] = {ALL(not_equal)},
+                [GNI_OP_LESS] = {ALL(less)},
+                [GNI_OP_LESS_EQUAL] = {ALL(less_equal)},
+                [GNI_OP_GREATER] = {ALL(greater)},
+                [GNI_OP_GREATER_EQUAL] = {ALL(greater_equal)},
+                [GNI_OP_LOGICAL_AND] = {ALL(logical_and)},
+                [GNI_OP_LOGICAL_OR] = {ALL(logical_or)},
+                [GNI_OP_LOGICAL_XOR] = {ALL(logical_xor)},
+                [GNI_OP_LOGICAL_NOT] = {ALL(logical_not)},
+                [GNI_OP_BITWISE_AND] = {INTEGERS(bitwise_and), [GN_BOOL] = logical_and_boolean},
+                [GNI_OP_BITWISE_OR] = {INTEGERS(bitwise_or), [GN_BOOL] = logical_or_boolean},
+                [GNI_OP_BITWISE_XOR] = {INTEGERS(bitwise_xor), [GN_BOOL] = logical_xor_boolean},
+                [GNI_OP_BITWISE_NOT] = {INTEGERS(bitwise_not), [GN_BOOL] = logical_not_boolean},
+                [GNI_OP_SHIFT_LEFT] = {INTEGERS(shift_left), [GN_BOOL] = shift_boolean},
+                [GNI_OP_SHIFT_RIGHT] = {INTEGERS(shift_right), [GN_BOOL] = shift_boolean},
+                [GNI_OP_NEGATIVE] = {NUMBERS(negative)},
+                [GNI_OP_ABSOLUTE] = {NUMBERS(absolute)},
+                [GNI_OP_SIGN] = {NUMBERS(sign)},
+                [GNI_OP_SQUARE] = {NUMBERS(square)},
+                [GNI_OP_RECIPROCAL] = {FLOATS(reciprocal)},
+                [GNI_OP_FLOOR] = {FLOATS(floor)},
+                [GNI_OP_CEIL] = {FLOATS(ceil)},
+                [GNI_OP_ROUND] = {FLOATS(round)},
+                [GNI_OP_TRUNC] = {FLOATS(trunc)},
+                [GNI_OP_SQRT] = {FLOATS(sqrt)},
+                [GNI_OP_RSQRT] = {FLOATS(rsqrt)},
+                [GNI_OP_EXP] = {FLOATS(exp)},
+                [GNI_OP_EXPM1] = {FLOATS(expm1)},
+                [GNI_OP_LOG] = {FLOATS(log)},
+                [GNI_OP_LOG1P] = {FLOATS(log1p)},
+                [GNI_OP_LOG2] = {FLOATS(log2)},
+                [GNI_OP_LOG10] = {FLOATS(log10)},
+                [GNI_OP_SIN] = {FLOATS(sin)},
+                [GNI_OP_COS] = {FLOATS(cos)},
+                [GNI_OP_TAN] = {FLOATS(tan)},
+                [GNI_OP_TANH] = {FLOATS(tanh)},
+                [GNI_OP_ERF] = {FLOATS(erf)},
+                [GNI_OP_SIGMOID] = {FLOATS(sigmoid)},
+                [GNI_OP_RELU] = {NUMBERS(relu)},
+                [GNI_OP_GELU] = {FLOATS(gelu)},
+                [GNI_OP_GELU_TANH] = {FLOATS(gelu_tanh)},
+                [GNI_OP_SILU] = {FLOATS(silu)},
+                [GNI_OP_ISNAN] = {TEST_OF_FLOATS(isnan, always_false)},
+                [GNI_OP_ISINF] = {TEST_OF_FLOATS(isinf, always_false)},
+                [GNI_OP_ISFINITE] = {TEST_OF_FLOATS(isfinite, always_true)},
+                [GNI_OP_WHERE] = {ALL(where), HALVES(where)},
+            },
+        .converts =
+            {
+                [GN_BOOL] = {ALL(boolean_to), HALVES(boolean_to)},
+                [GN_UINT8] = {ALL(uint8_to), HALVES(uint8_to)},
+                [GN_INT8] = {ALL(int8_to), HALVES(int8_to)},
+                [GN_INT16] = {ALL(int16_to), HALVES(int16_to)},
+                [GN_INT32] = {ALL(int32_to), HALVES(int32_to)},
+                [GN_INT64] = {ALL(int64_to), HALVES(int64_to)},
+                [GN_FLOAT16] = {ALL(float16_to), HALVES(float16_to)},
+                [GN_BFLOAT16] = {ALL(bfloat16_to), HALVES(bfloat16_to)},
+                [GN_FLOAT32] = {ALL(float32_to), HALVES(float32_to)},
+                [GN_FLOAT64] = {ALL(float64_to), HALVES(float64_to)},
+            },
+        .rounds = {HALVES(round)},
+        .folds =
+            {
+                [GNI_REDUCTION_SUM] = {ALL(fold_sum)},
+                [GNI_REDUCTION_PRODUCT] = {ALL(fold_product)},
+                [GNI_REDUCTION_MAXIMUM] = {ALL(fold_maximum)},
+                [GNI_REDUCTION_MINIMUM] = {ALL(fold_minimum)},
+                [GNI_REDUCTION_ANY] = {ALL(fold_any)},
+                [GNI_REDUCTION_ALL] = {ALL(fold_all)},
+            },
+};

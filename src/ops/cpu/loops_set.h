@@ -1,0 +1,21 @@
+/*
+ * loops_set.h: all loops of one instruction set, as the files that are compiled for it export them.
+ */
+#ifndef GNI_OPS_CPU_LOOPS_SET_H
+#define GNI_OPS_CPU_LOOPS_SET_H
+
+#include "ops/cpu/loops.h"
+
+struct gni_loops_set {
+    const char *name;
+    gni_loop ops[GNI_OP_COUNT][GN_DTYPE_COUNT];        /* by operation and computing type */
+    gni_loop converts[GN_DTYPE_COUNT][GN_DTYPE_COUNT]; /* from, to */
+    gni_loop rounds[GN_DTYPE_COUNT];                   /* the halves only */
+    gni_fold folds[GNI_REDUCTION_COUNT][GN_DTYPE_COUNT];
+};
+
+extern const struct gni_loops_set gni_loops_basic;
+extern const struct gni_loops_set gni_loops_avx2;   /* on x86 only */
+extern const struct gni_loops_set gni_loops_avx512; /* on x86 only */
+
+#endif

@@ -1,0 +1,275 @@
+/*
+ * select.c: what rests on sorting: the largest of a row, the different ones, places in a sorted row.
+ *
+ * The k largest of a long row are found in one pass. Candidates are gathered in a stock of k and some more;
+ * when it is full it is sorted, all but the best k are dropped, and the last of these becomes the bound that
+ * later elements must beat. So at least every element beyond k pays for its share of one sort, and nearly all
+ * elements of an ordinary row cost a comparison.
+ */
+#include "ops/cpu/sort.h"
+
+#include "base/checked.h"
+#include "base/host.h"
+#include "base/parallel.h"
+#include "ops/cpu/keys.h"
+#include "ops/cpu/radix.h"
+
+#include <string.h>
+
+enum {
+    TOPK_FRACTION = 8,      /* up to this fraction of a row is selected, more is sorted */
+    TOPK_STOCK_MIN = 256,   /* candidates beyond k, at least */
+    TOPK_GRAIN = 1 << 14,   /* elements that are worth waking a thread for */
+    SEARCH_GRAIN = 1 << 11, /* searches that are */
+};
+
+/* ---- the largest ----------------------------------------------------------------------------- */
+
+struct topk {
+    const unsigned char *in;
+    gn_dtype dtype;
+    size_t size; /* of an element */
+    size_t columns;
+    size_t k;
+    uint64_t flip; /* so that the best key is the smallest */
+    unsigned char *values;
+    int64_t *indices;
+    size_t grain;      /* rows of a slot */
+    size_t room;       /* of a stock */
+    size_t slot_bytes; /* two stocks and counters */
+    unsigned char *slots;
+};
+
+/* Candidates in the order in which they came, but for those that were sorted. */
+struct stock {
+    const struct topk *topk;
+    struct gni_pair *pairs;
+    struct gni_pair *spare;
+    size_t *counts;
+    size_t used;
+};
+
+/* Sorts the stock and keeps the best k. Sorting is stable: of equal keys the earlier position wins. */
+static void stock_drop(struct stock *stock)
+{
+    struct gni_radix radix = {.item = GNI_ITEM_PAIR,
+                              .count = stock->used,
+                              .items = stock->pairs,
+                              .spare = stock->spare,
+                              .key_bits = gni_key_bits(stock->topk->dtype),
+                              .parts = 1,
+                              .counts = stock->counts};
+    if (gni_radix_sort(&radix) == stock->spare) {
+        stock->spare = stock->pairs;
+        stock->pairs = radix.spare;
+    }
+    if (stock->used > stock->topk->k)
+        stock->used = stock->topk->k;
+}
+
+static void topk_row(const struct topk *topk, size_t index, struct stock *stock)
+{
+    const unsigned char *in = topk->in + index * topk->columns * topk->size;
+    uint64_t keys[GNI_KEYS_BLOCK], bound = 0;
+    bool has_bound = false;
+    stock->used = 0;
+    for (size_t at = 0; at < topk->columns; at += GNI_KEYS_BLOCK) {
+        size_t n = topk->columns - at;
+        n = n < GNI_KEYS_BLOCK ? n : GNI_KEYS_BLOCK;
+        gni_keys_load64(topk->dtype, in + at * topk->size, n, topk->flip, keys);
+        for (size_t i = 0; i < n; i++) {
+            if (has_bound && keys[i] >= bound)
+                continue;
+            stock->pairs[stock->used++] = (struct gni_pair){keys[i], at + i};
+            if (stock->used == topk->room) {
+                stock_drop(stock);
+                bound = stock->pairs[topk->k - 1].key;
+                has_bound = true;
+            }
+        }
+    }
+    stock_drop(stock);
+    for (size_t i = 0; i < topk->k; i++) {
+        size_t position = stock->pairs[i].position, to = index * topk->k + i;
+        if (topk->values != NULL)
+            memcpy(topk->values + to * topk->size, in + position * topk->size, topk->size);
+        if (topk->indices != NULL)
+            topk->indices[to] = (int64_t)position;
+    }
+}
+
+static void topk_part(void *context, size_t begin, size_t end)
+{
+    const struct topk *topk = context;
+    unsigned char *slot = topk->slots + begin / topk->grain * topk->slot_bytes;
+    struct gni_pair *pairs = (struct gni_pair *)(void *)slot;
+    struct stock stock = {.topk = topk,
+                          .pairs = pairs,
+                          .spare = pairs + topk->room,
+                          .counts = (size_t *)(void *)(pairs + 2 * topk->room)};
+    for (size_t i = begin; i < end; i++)
+        topk_row(topk, i, &stock);
+}
+
+/* The sizes of a slot; false if they cannot exist. */
+static bool topk_size(struct topk *topk, size_t slots, size_t *nbytes)
+{
+    size_t more = topk->k > TOPK_STOCK_MIN ? topk->k : TOPK_STOCK_MIN, pairs, counts;
+    if (!gni_size_multiply(gni_radix_counts(1, gni_key_bits(topk->dtype)), sizeof(size_t),
+                           &counts) ||
+        !gni_size_add(topk->k, more, &topk->room) ||
+        !gni_size_multiply(topk->room, 2 * sizeof(struct gni_pair), &pairs) ||
+        !gni_size_add(pairs, counts, &topk->slot_bytes))
+        return false;
+    return gni_size_multiply(slots, topk->slot_bytes, nbytes);
+}
+
+gn_status gni_topk(const void *in, gn_dtype dtype, size_t rows, size_t columns, size_t k,
+                   bool is_largest, bool is_sorted, void *values, int64_t *indices)
+{
+    (void)is_sorted; /* what is found is sorted anyway */
+    gni_assert(k <= columns);
+    if (rows == 0 || k == 0 || (values == NULL && indices == NULL))
+        return GN_OK;
+    if (k > columns / TOPK_FRACTION)
+        return gni_sort_first(in, dtype, rows, columns, k, is_largest, values, indices);
+
+    size_t threads = (size_t)gni_parallel_get_threads();
+    size_t even = (rows - 1) / threads + 1, least = TOPK_GRAIN / (columns + 1) + 1, nbytes;
+    struct topk topk = {.in = in,
+                        .dtype = dtype,
+                        .size = gni_dtype_size(dtype),
+                        .columns = columns,
+                        .k = k,
+                        .flip = is_largest ? gni_key_mask(dtype) : 0,
+                        .values = values,
+                        .indices = indices,
+                        .grain = even > least ? even : least};
+    if (!topk_size(&topk, (rows - 1) / topk.grain + 1, &nbytes))
+        return gni_error(GN_ERROR_OVERFLOW, "the %zu largest do not fit the address space", k);
+    topk.slots = gni_host_realloc(NULL, nbytes);
+    if (topk.slots == NULL)
+        return gni_error_host_memory(nbytes);
+    gni_parallel_for(rows, topk.grain, topk_part, &topk);
+    gni_host_free(topk.slots);
+    return GN_OK;
+}
+
+/* ---- the different --------------------------------------------------------------------------- */
+
+/* Moves the first of each group of equal elements to the front; `order` may be NULL. */
+static size_t unique_compact(gn_dtype dtype, size_t count, unsigned char *values,
+                             const int64_t *order, int64_t *inverse, int64_t *counts)
+{
+    size_t size = gni_dtype_size(dtype), groups = 0;
+    bool is_floating = gni_dtype_kind(dtype) == GNI_KIND_FLOATING;
+    uint64_t keys[GNI_KEYS_BLOCK], last = 0;
+    for (size_t at = 0; at < count; at += GNI_KEYS_BLOCK) {
+        size_t n = count - at < GNI_KEYS_BLOCK ? count - at : GNI_KEYS_BLOCK;
+        gni_keys_load64(dtype, values + at * size, n, 0, keys);
+        for (size_t i = 0; i < n; i++) {
+            bool is_nan = is_floating && keys[i] == gni_key_nan(dtype);
+            if (groups == 0 || keys[i] != last || is_nan) {
+                if (groups != at + i)
+                    memcpy(values + groups * size, values + (at + i) * size, size);
+                if (counts != NULL)
+                    counts[groups] = 0;
+                groups++;
+                last = keys[i];
+            }
+            if (counts != NULL)
+                counts[groups - 1]++;
+            if (inverse != NULL)
+                inverse[order[at + i]] = (int64_t)(groups - 1);
+        }
+    }
+    return groups;
+}
+
+gn_status gni_unique(const void *in, gn_dtype dtype, size_t count, void *values, int64_t *inverse,
+                     int64_t *counts, size_t *unique_count)
+{
+    size_t nbytes;
+    int64_t *order = NULL;
+    if (inverse != NULL) {
+        if (!gni_size_multiply(count, sizeof *order, &nbytes))
+            return gni_error(GN_ERROR_OVERFLOW, "%zu elements do not fit the address space", count);
+        order = gni_host_realloc(NULL, nbytes);
+        if (order == NULL)
+            return gni_error_host_memory(nbytes);
+    }
+    gn_status status = gni_sort(in, dtype, 1, count, false, values, order);
+    if (status == GN_OK)
+        *unique_count = unique_compact(dtype, count, values, order, inverse, counts);
+    gni_host_free(order);
+    return status;
+}
+
+/* ---- places in a sorted row ------------------------------------------------------------------ */
+
+struct search {
+    const unsigned char *sorted;
+    gn_dtype dtype;
+    size_t count;
+    const unsigned char *values;
+    bool is_right;
+    int64_t *positions;
+};
+
+/* Halves the range without a branch on what is found: one of two is mispredicted. */
+#define SEARCH(name, type, KEY)                                                           \
+    static size_t search_##name(const struct search *search, uint64_t key)                \
+    {                                                                                     \
+        size_t base = 0;                                                                  \
+        for (size_t left = search->count; left > 0;) {                                    \
+            size_t half = (left + 1) / 2;                                                 \
+            type bits;                                                                    \
+            memcpy(&bits, search->sorted + (base + half - 1) * sizeof bits, sizeof bits); \
+            uint64_t found = KEY(bits);                                                   \
+            bool is_behind = search->is_right ? found <= key : found < key;               \
+            base += is_behind ? half : 0;                                                 \
+            left = is_behind ? left - half : half - 1;                                    \
+        }                                                                                 \
+        return base;                                                                      \
+    }
+
+#define KEY_SAME(bits) (bits)
+#define KEY_SIGNED(bits) ((bits) ^ ((uint64_t)1 << (8 * sizeof(bits) - 1)))
+
+SEARCH(uint8, uint8_t, KEY_SAME)
+SEARCH(int8, uint8_t, KEY_SIGNED)
+SEARCH(int16, uint16_t, KEY_SIGNED)
+SEARCH(int32, uint32_t, KEY_SIGNED)
+SEARCH(int64, uint64_t, KEY_SIGNED)
+SEARCH(float16, uint16_t, gni_key_float16)
+SEARCH(bfloat16, uint16_t, gni_key_bfloat16)
+SEARCH(float32, uint32_t, gni_key_float32)
+SEARCH(float64, uint64_t, gni_key_float64)
+
+static size_t (*const search_of[GN_DTYPE_COUNT])(const struct search *, uint64_t) = {
+    [GN_BOOL] = search_uint8,      [GN_UINT8] = search_uint8,       [GN_INT8] = search_int8,
+    [GN_INT16] = search_int16,     [GN_INT32] = search_int32,       [GN_INT64] = search_int64,
+    [GN_FLOAT16] = search_float16, [GN_BFLOAT16] = search_bfloat16, [GN_FLOAT32] = search_float32,
+    [GN_FLOAT64] = search_float64,
+};
+
+static void search_part(void *context, size_t begin, size_t end)
+{
+    const struct search *search = context;
+    size_t size = gni_dtype_size(search->dtype);
+    uint64_t keys[GNI_KEYS_BLOCK];
+    for (size_t at = begin; at < end; at += GNI_KEYS_BLOCK) {
+        size_t n = end - at < GNI_KEYS_BLOCK ? end - at : GNI_KEYS_BLOCK;
+        gni_keys_load64(search->dtype, search->values + at * size, n, 0, keys);
+        for (size_t i = 0; i < n; i++)
+            search->positions[at + i] = (int64_t)search_of[search->dtype](search, keys[i]);
+    }
+}
+
+void gni_search_sorted(const void *sorted, gn_dtype dtype, size_t count, const void *values,
+                       size_t n, bool is_right, int64_t *positions)
+{
+    struct search search = {sorted, dtype, count, values, is_right, positions};
+    if (n > 0)
+        gni_parallel_for(n, SEARCH_GRAIN, search_part, &search);
+}

@@ -1,0 +1,300 @@
+/*
+ * elementwise.c: elementwise operations as the public interface has them: shapes, types and devices are checked
+ * here, the rest is the recorder's.
+ */
+#include "ops/recorder.h"
+
+#include "base/host.h"
+#include "ops/cpu/loops.h"
+
+#include <string.h>
+
+enum {
+    SMALL_MOST = 256, /* elements that are computed in less time than it takes to record them */
+};
+
+/* ---- what goes together ---------------------------------------------------------------------- */
+
+static gn_status shapes_refuse(enum gni_op op, const gn_tensor *a, const gn_tensor *b)
+{
+    return gni_error(GN_ERROR_SHAPE, "%s: shapes %s and %s cannot be broadcast together",
+                     gni_op_name(op), gni_shape_text(a->ndim, a->sizes).text,
+                     gni_shape_text(b->ndim, b->sizes).text);
+}
+
+static struct gni_shape shape_of(const gn_tensor *tensor)
+{
+    struct gni_shape shape = {.ndim = tensor->ndim};
+    memcpy(shape.sizes, tensor->sizes, sizeof shape.sizes);
+    return shape;
+}
+
+/* The shape and device of the result. */
+static gn_status operands_check(enum gni_op op, int arity, const gn_operand *operands,
+                                struct gni_shape *shape, gn_device **device)
+{
+    const gn_tensor *first = NULL;
+    int64_t count;
+    *shape = (struct gni_shape){0};
+    for (int i = 0; i < arity; i++) {
+        const gn_tensor *tensor = operands[i].tensor;
+        if (tensor == NULL)
+            continue;
+        if (first != NULL && tensor->device != first->device)
+            return gni_error(GN_ERROR_INVALID_VALUE,
+                             "%s: one tensor is on %s and one on %s: move one with to()",
+                             gni_op_name(op), gni_device_label(first->device).text,
+                             gni_device_label(tensor->device).text);
+        struct gni_shape own = shape_of(tensor);
+        if (!gni_shape_broadcast(shape, &own, shape))
+            return shapes_refuse(op, first, tensor);
+        first = first == NULL ? tensor : first;
+    }
+    if (first == NULL)
+        return gni_error(GN_ERROR_INVALID_VALUE, "%s: there must be a tensor among the operands",
+                         gni_op_name(op));
+    *device = first->device;
+    return gni_shape_check(shape->ndim, shape->sizes, sizeof(int64_t), &count);
+}
+
+/* ---- few elements ---------------------------------------------------------------------------- */
+
+static bool has_same_shape(const gn_tensor *a, const gn_tensor *b)
+{
+    bool is_same = a->ndim == b->ndim;
+    for (int i = 0; is_same && i < a->ndim; i++)
+        is_same = a->sizes[i] == b->sizes[i];
+    return is_same;
+}
+
+/* The first tensor, if all are small, of one shape and device, in memory, and contiguous. */
+static const gn_tensor *small_find(int arity, const gn_operand *operands)
+{
+    const gn_tensor *first = NULL;
+    for (int i = 0; i < arity; i++) {
+        const gn_tensor *tensor = operands[i].tensor;
+        if (tensor == NULL)
+            continue;
+        if (tensor->count > SMALL_MOST || !tensor->is_contiguous ||
+            gni_tensor_storage(tensor) == NULL ||
+            (first != NULL && (tensor->device != first->device || !has_same_shape(tensor, first))))
+            return NULL;
+        first = first == NULL ? tensor : first;
+    }
+    return first;
+}
+
+/* Whether nothing needs to be converted. */
+static bool is_plain(const struct gni_typing *typing, int arity, const gn_operand *operands)
+{
+    if (typing->is_identity || gni_dtype_is_half(typing->dtype))
+        return false;
+    for (int i = 0; i < arity; i++)
+        if (operands[i].tensor != NULL &&
+            operands[i].tensor->dtype !=
+                (typing->op == GNI_OP_WHERE && i == 0 ? GN_BOOL : typing->computing))
+            return false;
+    return true;
+}
+
+/* Computes at once, without the recorder. */
+static gn_status small_run(const struct gni_typing *typing, int arity, const gn_operand *operands,
+                           const gn_tensor *first, gn_tensor **result)
+{
+    uint64_t numbers[3][SMALL_MOST];
+    const void *in[3] = {NULL};
+    size_t count = (size_t)first->count;
+    GN_TRY(gn_tensor_create(typing->dtype, first->ndim, first->sizes, first->device, result));
+    for (int i = 0; i < arity; i++) {
+        if (operands[i].tensor != NULL) {
+            in[i] = gni_tensor_data(operands[i].tensor);
+            continue;
+        }
+        gn_dtype dtype = typing->op == GNI_OP_WHERE && i == 0 ? GN_BOOL : typing->computing;
+        size_t size = gni_dtype_size(dtype);
+        char *at = (char *)numbers[i];
+        gni_scalar_store(operands[i].scalar, dtype, at);
+        for (size_t k = 1; k < count; k++)
+            memcpy(at + k * size, at, size);
+        in[i] = at;
+    }
+    gni_loop_find(typing->op, typing->computing)(gni_tensor_data(*result), in, count);
+    return GN_OK;
+}
+
+gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT((unsigned)op < GN_OP_COUNT && operands != NULL && result != NULL,
+                      "op must be one, operands and result not NULL");
+    enum gni_op own = (enum gni_op)op;
+    int arity = gni_op_arity(own);
+    struct gni_shape shape;
+    struct gni_typing typing;
+    gn_device *device;
+    const gn_tensor *small = small_find(arity, operands);
+    if (small != NULL) {
+        GN_TRY(gni_typing_find(own, operands, &typing));
+        if (is_plain(&typing, arity, operands))
+            return small_run(&typing, arity, operands, small, result);
+    }
+    GN_TRY(operands_check(own, arity, operands, &shape, &device));
+    GN_TRY(gni_typing_find(own, operands, &typing));
+    return gni_record(&typing, arity, operands, &shape, device, result);
+}
+
+/* ---- writing into a tensor ------------------------------------------------------------------- */
+
+static gn_status out_check(const char *what, const gn_tensor *out, const struct gni_shape *shape,
+                           gn_dtype dtype)
+{
+    if (gn_tensor_is_read_only(out))
+        return gni_error(GN_ERROR_INVALID_VALUE, "%s: the tensor is read-only", what);
+    if (gni_strides_overlap(out->ndim, out->sizes, out->strides))
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "%s: several elements of the tensor (shape %s, strides %s) lie at one "
+                         "address, as in an expanded view: write into a clone()",
+                         what, gni_shape_text(out->ndim, out->sizes).text,
+                         gni_shape_text(out->ndim, out->strides).text);
+    struct gni_shape joined, own = shape_of(out);
+    if (!gni_shape_broadcast(&own, shape, &joined) || joined.ndim != own.ndim ||
+        memcmp(joined.sizes, own.sizes, sizeof *own.sizes * (size_t)own.ndim) != 0)
+        return gni_error(GN_ERROR_SHAPE, "%s: a result of shape %s does not fit a tensor of %s",
+                         what, gni_shape_text(shape->ndim, shape->sizes).text,
+                         gni_shape_text(own.ndim, own.sizes).text);
+    if (gni_dtype_kind(dtype) > gni_dtype_kind(out->dtype))
+        return gni_error(GN_ERROR_TYPE, "%s: a result of %s cannot be stored as %s", what,
+                         gni_dtypes[dtype].name, gni_dtypes[out->dtype].name);
+    return GN_OK;
+}
+
+/* Whether writing one element may change another one that is still to be read. */
+static bool is_in_the_way(const gn_tensor *operand, const gn_tensor *out)
+{
+    if (operand == NULL || !gn_tensor_shares_storage(operand, out))
+        return false;
+    bool is_same = operand->offset == out->offset && operand->ndim == out->ndim;
+    for (int i = 0; is_same && i < out->ndim; i++)
+        is_same = operand->sizes[i] == out->sizes[i] &&
+                  (operand->sizes[i] == 1 || operand->strides[i] == out->strides[i]);
+    if (is_same)
+        return false;
+    int64_t low, high, out_low, out_high;
+    gni_strides_extent(operand->ndim, operand->sizes, operand->strides, &low, &high);
+    gni_strides_extent(out->ndim, out->sizes, out->strides, &out_low, &out_high);
+    return operand->offset + low <= out->offset + out_high &&
+           out->offset + out_low <= operand->offset + high;
+}
+
+/* Operands that overlap the output in another way than element by element are copied. */
+static gn_status operands_part(int arity, gn_operand *operands, gn_tensor **copies,
+                               const gn_tensor *out)
+{
+    for (int i = 0; i < arity; i++) {
+        if (!is_in_the_way(operands[i].tensor, out))
+            continue;
+        GN_TRY(gn_cast(operands[i].tensor, operands[i].tensor->dtype, &copies[i]));
+        GN_TRY(gni_tensor_flush(copies[i]));
+        operands[i].tensor = copies[i];
+    }
+    return GN_OK;
+}
+
+static gn_status write_into(const struct gni_typing *typing, int arity, const gn_operand *given,
+                            gn_tensor *out)
+{
+    gn_operand operands[3];
+    gn_tensor *copies[3] = {NULL};
+    memcpy(operands, given, sizeof *operands * (size_t)arity);
+    gn_status status = gni_tensor_flush(out);
+    if (status == GN_OK)
+        status = operands_part(arity, operands, copies, out);
+    if (status == GN_OK)
+        status = gni_record_into(typing, arity, operands, out);
+    for (int i = 0; i < arity; i++)
+        gn_tensor_release(copies[i]);
+    return status;
+}
+
+gn_status gn_elementwise_into(gn_op op, const gn_operand *operands, gn_tensor *out)
+{
+    GN_CHECK_ARGUMENT((unsigned)op < GN_OP_COUNT && operands != NULL && out != NULL,
+                      "op must be one, operands and out not NULL");
+    enum gni_op own = (enum gni_op)op;
+    int arity = gni_op_arity(own);
+    struct gni_shape shape;
+    struct gni_typing typing;
+    gn_device *device;
+    GN_TRY(operands_check(own, arity, operands, &shape, &device));
+    if (device != out->device)
+        return gni_error(GN_ERROR_INVALID_VALUE, "%s: the output is on another device",
+                         gni_op_name(own));
+    GN_TRY(gni_typing_find(own, operands, &typing));
+    GN_TRY(out_check(gni_op_name(own), out, &shape, typing.dtype));
+    return write_into(&typing, arity, operands, out);
+}
+
+/* ---- conversion and copies ------------------------------------------------------------------- */
+
+static struct gni_typing typing_of_cast(gn_dtype dtype)
+{
+    return (struct gni_typing){
+        .is_identity = true, .computing = gni_dtypes[dtype].compute, .dtype = dtype};
+}
+
+gn_status gn_cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
+    if (!gni_dtype_is_valid(dtype))
+        return gni_error(GN_ERROR_TYPE, "%d is no dtype", (int)dtype);
+    struct gni_typing typing = typing_of_cast(dtype);
+    struct gni_shape shape = shape_of(tensor);
+    return gni_record(&typing, 1, &(gn_operand){.tensor = tensor}, &shape, tensor->device, result);
+}
+
+gn_status gn_assign(gn_tensor *out, gn_operand value)
+{
+    GN_CHECK_ARGUMENT(out != NULL, "out must not be NULL");
+    struct gni_typing typing = typing_of_cast(out->dtype);
+    struct gni_shape shape = {0};
+    if (value.tensor != NULL)
+        shape = shape_of(value.tensor);
+    if (value.tensor != NULL && value.tensor->device != out->device)
+        return gni_error(GN_ERROR_INVALID_VALUE, "copy: the tensors are on two devices");
+    GN_TRY(out_check("copy", out, &shape, GN_BOOL));
+    return write_into(&typing, 1, &value, out);
+}
+
+gn_status gni_tensor_compact(gn_tensor *tensor, gn_tensor **result)
+{
+    if (tensor->is_contiguous) {
+        gn_tensor_retain(tensor);
+        *result = tensor;
+        return GN_OK;
+    }
+    gn_tensor *copy;
+    GN_TRY(gn_cast(tensor, tensor->dtype, &copy));
+    gn_status status = gni_tensor_flush(copy);
+    if (status != GN_OK) {
+        gn_tensor_release(copy);
+        return status;
+    }
+    *result = copy;
+    return GN_OK;
+}
+
+gn_status gn_tensor_get_item(gn_tensor *tensor, const int64_t *index, gn_scalar *item)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && item != NULL, "tensor and item must not be NULL");
+    int64_t offset = 0;
+    for (int i = 0; i < tensor->ndim; i++) {
+        int64_t at = index[i] < 0 ? index[i] + tensor->sizes[i] : index[i];
+        if (at < 0 || at >= tensor->sizes[i])
+            return gni_error(GN_ERROR_INDEX, "index %lld is out of range for a dimension of %lld",
+                             (long long)index[i], (long long)tensor->sizes[i]);
+        offset += at * tensor->strides[i];
+    }
+    GN_TRY(gni_tensor_flush(tensor));
+    *item = gni_scalar_load(tensor->dtype, gni_tensor_data(tensor) +
+                                               offset * (int64_t)gni_dtype_size(tensor->dtype));
+    return GN_OK;
+}

@@ -1,0 +1,88 @@
+#include "ops/program.h"
+
+#include <string.h>
+
+gn_dtype gni_program_held(const struct gni_program *program, short value)
+{
+    return value < program->input_count ? program->inputs[value].held
+                                        : program->steps[value - program->input_count].held;
+}
+
+short gni_program_add_memory(struct gni_program *program, const char *data, gn_dtype dtype,
+                             const int64_t *strides)
+{
+    size_t bytes = sizeof *strides * (size_t)program->ndim;
+    for (short i = 0; i < program->input_count; i++) {
+        const struct gni_input *known = &program->inputs[i];
+        if (known->data == data && known->held == dtype &&
+            memcmp(known->strides, strides, bytes) == 0)
+            return i;
+    }
+    gni_assert(program->step_count == 0 && program->input_count < GNI_PROGRAM_INPUTS_MOST);
+    struct gni_input *input = &program->inputs[program->input_count];
+    input->data = data;
+    input->held = dtype;
+    memcpy(input->strides, strides, bytes);
+    return (short)program->input_count++;
+}
+
+short gni_program_add_number(struct gni_program *program, gn_scalar number, gn_dtype dtype)
+{
+    uint64_t element = 0;
+    gni_scalar_store(number, dtype, &element);
+    for (short i = 0; i < program->input_count; i++)
+        if (program->inputs[i].data == NULL && program->inputs[i].held == dtype &&
+            program->inputs[i].number == element)
+            return i;
+    gni_assert(program->step_count == 0 && program->input_count < GNI_PROGRAM_INPUTS_MOST);
+    program->inputs[program->input_count] = (struct gni_input){.held = dtype, .number = element};
+    return (short)program->input_count++;
+}
+
+static short step_add(struct gni_program *program, struct gni_step step)
+{
+    gni_assert(program->step_count < GNI_PROGRAM_STEPS_MOST);
+    program->steps[program->step_count] = step;
+    return (short)(program->input_count + program->step_count++);
+}
+
+/* The step that does just this already, or none: conversions of one value come again and again. */
+static short step_find(const struct gni_program *program, const struct gni_step *step)
+{
+    for (int i = 0; i < program->step_count; i++) {
+        const struct gni_step *known = &program->steps[i];
+        if (known->kind == step->kind && known->in[0] == step->in[0] && known->held == step->held &&
+            known->half == step->half)
+            return (short)(program->input_count + i);
+    }
+    return -1;
+}
+
+short gni_program_add_op(struct gni_program *program, enum gni_op op, gn_dtype computing,
+                         gn_dtype held, int arity, const short *in)
+{
+    struct gni_step step = {.kind = GNI_STEP_OP, .op = op, .from = computing, .held = held};
+    for (int i = 0; i < 3; i++)
+        step.in[i] = i < arity ? in[i] : -1;
+    return step_add(program, step);
+}
+
+short gni_program_convert(struct gni_program *program, short value, gn_dtype held)
+{
+    gn_dtype from = gni_program_held(program, value);
+    if (from == held)
+        return value;
+    struct gni_step step = {
+        .kind = GNI_STEP_CONVERT, .from = from, .held = held, .in = {value, -1, -1}};
+    short known = step_find(program, &step);
+    return known >= 0 ? known : step_add(program, step);
+}
+
+short gni_program_round(struct gni_program *program, short value, gn_dtype half)
+{
+    return step_add(program, (struct gni_step){.kind = GNI_STEP_ROUND,
+                                               .from = GN_FLOAT32,
+                                               .held = GN_FLOAT32,
+                                               .half = half,
+                                               .in = {value, -1, -1}});
+}

@@ -1,0 +1,79 @@
+/*
+ * program.h: an expression, cut out of what is pending and ready to run: the same for every device.
+ *
+ *     values 0 .. input_count - 1          the inputs: memory by strides, or one number
+ *     values input_count ..                the steps, in an order in which each has its operands before it
+ *
+ * Every value is held in a type of its own: what an input has in memory, what a step computes. A step's operands
+ * are held in its `from`. Halves are held in float32, rounded after each operation, so that fused and unfused
+ * give the same.
+ *
+ * Outputs are contiguous, or (written in place) have strides. Inputs that an output overlaps have the same
+ * layout as it (so that each element is read before it is written), or were copied before.
+ */
+#ifndef GNI_OPS_PROGRAM_H
+#define GNI_OPS_PROGRAM_H
+
+#include "ops/op.h"
+#include "tensor/tensor.h"
+
+enum {
+    GNI_PROGRAM_NODES_MOST = 32,
+    GNI_PROGRAM_INPUTS_MOST = 3 * GNI_PROGRAM_NODES_MOST,
+    GNI_PROGRAM_STEPS_MOST =
+        5 * GNI_PROGRAM_NODES_MOST, /* with conversions of operands and rounding */
+    GNI_PROGRAM_VALUES_MOST = GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_STEPS_MOST,
+};
+
+enum gni_step_kind {
+    GNI_STEP_OP,
+    GNI_STEP_CONVERT, /* from `from` to `held` */
+    GNI_STEP_ROUND,   /* float32 to what `half` can hold */
+};
+
+struct gni_input {
+    const char *data; /* NULL: a number */
+    gn_dtype held;
+    int64_t strides[GN_DIMENSIONS_MAX];
+    uint64_t number; /* an element of `held` */
+};
+
+struct gni_step {
+    enum gni_step_kind kind;
+    enum gni_op op;
+    gn_dtype from, held, half;
+    short in[3];
+};
+
+struct gni_output {
+    short value;
+    gn_dtype dtype;
+    char *data;
+    bool is_strided;
+    int64_t strides[GN_DIMENSIONS_MAX];
+};
+
+struct gni_program {
+    int ndim;
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    int64_t count;
+    int input_count, step_count, output_count;
+    struct gni_input inputs[GNI_PROGRAM_INPUTS_MOST];
+    struct gni_step steps[GNI_PROGRAM_STEPS_MOST];
+    struct gni_output outputs[GNI_PROGRAM_NODES_MOST];
+};
+
+/* Adds an input or a step; the value. */
+short gni_program_add_memory(struct gni_program *program, const char *data, gn_dtype dtype,
+                             const int64_t *strides);
+short gni_program_add_number(struct gni_program *program, gn_scalar number, gn_dtype dtype);
+short gni_program_add_op(struct gni_program *program, enum gni_op op, gn_dtype computing,
+                         gn_dtype held, int arity, const short *in);
+
+/* A value as another type: itself where it is held so already. */
+short gni_program_convert(struct gni_program *program, short value, gn_dtype held);
+short gni_program_round(struct gni_program *program, short value, gn_dtype half);
+
+gn_dtype gni_program_held(const struct gni_program *program, short value);
+
+#endif

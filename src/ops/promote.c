@@ -1,0 +1,133 @@
+#include "ops/promote.h"
+
+static const struct {
+    const char *name;
+    int arity;
+    enum gni_domain domain;
+} ops[GNI_OP_COUNT] = {
+#define OP(NAME, name, arity, domain) {#name, arity, GNI_DOMAIN_##domain},
+    GNI_OP_LIST(OP)
+#undef OP
+};
+
+int gni_op_arity(enum gni_op op)
+{
+    return ops[op].arity;
+}
+
+const char *gni_op_name(enum gni_op op)
+{
+    return ops[op].name;
+}
+
+enum {
+    NOTHING = -1,
+};
+
+static int promote_known(int a, int b)
+{
+    return a == NOTHING ? b : b == NOTHING ? a : (int)gni_dtype_promote((gn_dtype)a, (gn_dtype)b);
+}
+
+/* A lower group joins a higher one. */
+static int groups_join(int higher, int lower)
+{
+    if (higher == NOTHING || lower == NOTHING)
+        return promote_known(higher, lower);
+    if (gni_dtype_kind((gn_dtype)higher) == GNI_KIND_FLOATING)
+        return higher;
+    if (higher == GN_BOOL || gni_dtype_kind((gn_dtype)lower) == GNI_KIND_FLOATING)
+        return promote_known(higher, lower);
+    return higher;
+}
+
+gn_dtype gni_promote(int count, const gn_operand *operands)
+{
+    int with_dimensions = NOTHING, without = NOTHING, numbers = NOTHING;
+    for (int i = 0; i < count; i++) {
+        const gn_tensor *tensor = operands[i].tensor;
+        if (tensor == NULL) {
+            gn_dtype kind = operands[i].scalar.kind;
+            numbers = promote_known(numbers, (int)(kind == GN_FLOAT64 ? GN_FLOAT32 : kind));
+        } else if (tensor->ndim > 0) {
+            with_dimensions = promote_known(with_dimensions, (int)tensor->dtype);
+        } else {
+            without = promote_known(without, (int)tensor->dtype);
+        }
+    }
+    return (gn_dtype)groups_join(with_dimensions, groups_join(without, numbers));
+}
+
+static gn_status type_refuse(enum gni_op op, gn_dtype dtype, const char *instead)
+{
+    return gni_error(GN_ERROR_TYPE, "%s is not defined for %s%s", ops[op].name,
+                     gni_dtypes[dtype].name, instead);
+}
+
+/* Operations on numbers, with bool: those that make sense have a name of their own. */
+static gn_status typing_of_bool(enum gni_op op, struct gni_typing *typing)
+{
+    switch (op) {
+    case GNI_OP_ADD:
+        typing->op = GNI_OP_MAXIMUM;
+        return GN_OK;
+    case GNI_OP_MULTIPLY:
+        typing->op = GNI_OP_MINIMUM;
+        return GN_OK;
+    case GNI_OP_ABSOLUTE:
+    case GNI_OP_SIGN:
+    case GNI_OP_RELU:
+    case GNI_OP_SQUARE:
+        typing->is_identity = true;
+        return GN_OK;
+    case GNI_OP_SUBTRACT:
+        return type_refuse(op, GN_BOOL, ": use logical_xor");
+    case GNI_OP_NEGATIVE:
+        return type_refuse(op, GN_BOOL, ": use logical_not");
+    default:
+        return type_refuse(op, GN_BOOL, "");
+    }
+}
+
+static bool is_rounding(enum gni_op op)
+{
+    return op == GNI_OP_FLOOR || op == GNI_OP_CEIL || op == GNI_OP_ROUND || op == GNI_OP_TRUNC;
+}
+
+gn_status gni_typing_find(enum gni_op op, const gn_operand *operands, struct gni_typing *typing)
+{
+    enum gni_domain domain = ops[op].domain;
+    int first = domain == GNI_DOMAIN_SELECT ? 1 : 0;
+    gn_dtype dtype = gni_promote(ops[op].arity - first, operands + first);
+    enum gni_kind kind = gni_dtype_kind(dtype);
+    *typing = (struct gni_typing){.op = op, .computing = gni_dtypes[dtype].compute, .dtype = dtype};
+    switch (domain) {
+    case GNI_DOMAIN_NUMBER:
+        return kind == GNI_KIND_BOOL ? typing_of_bool(op, typing) : GN_OK;
+    case GNI_DOMAIN_ANY:
+    case GNI_DOMAIN_SELECT:
+        return GN_OK;
+    case GNI_DOMAIN_FLOAT:
+        if (kind == GNI_KIND_FLOATING)
+            return GN_OK;
+        typing->is_identity = is_rounding(op);
+        if (!typing->is_identity)
+            typing->computing = typing->dtype = GN_FLOAT32;
+        return GN_OK;
+    case GNI_DOMAIN_TEST:
+    case GNI_DOMAIN_LOGIC:
+        typing->dtype = GN_BOOL;
+        return GN_OK;
+    case GNI_DOMAIN_INTEGER:
+        return kind == GNI_KIND_FLOATING ? type_refuse(op, dtype, "") : GN_OK;
+    }
+    return GN_OK;
+}
+
+gn_status gn_result_type(int count, const gn_operand *operands, gn_dtype *dtype)
+{
+    GN_CHECK_ARGUMENT(count > 0 && operands != NULL && dtype != NULL,
+                      "there must be operands, and a place for the type");
+    *dtype = gni_promote(count, operands);
+    return GN_OK;
+}

@@ -1,0 +1,30 @@
+/*
+ * promote.h: which type an operation computes in, and which its result has.
+ *
+ * PyTorch's rule: operands count in three groups, tensors with dimensions, tensors without, and numbers. A lower
+ * group matters only if its kind (bool, integer, floating) is higher than that of the groups above it. A floating
+ * number beside integers makes float32.
+ */
+#ifndef GNI_OPS_PROMOTE_H
+#define GNI_OPS_PROMOTE_H
+
+#include "ops/op.h"
+#include "tensor/tensor.h"
+
+struct gni_typing {
+    enum gni_op op;     /* another one where a type has its own: bool + bool is or */
+    bool is_identity;   /* floor of an integer: nothing to compute */
+    gn_dtype computing; /* of the operands, but for the first of where() */
+    gn_dtype dtype;     /* of the result */
+};
+
+gn_dtype gni_promote(int count, const gn_operand *operands);
+
+/* GN_ERROR_TYPE where the operation is not defined. */
+gn_status gni_typing_find(enum gni_op op, const gn_operand *operands,
+                          struct gni_typing *typing) GN_NODISCARD;
+
+int gni_op_arity(enum gni_op op);
+const char *gni_op_name(enum gni_op op);
+
+#endif

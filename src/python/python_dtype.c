@@ -1,0 +1,171 @@
+/*
+ * python_dtype.c: genesis.dtype and its ten objects, and what the buffer protocol calls them.
+ */
+#include "module.h"
+
+#include <string.h>
+
+struct dtype_object {
+    PyObject_HEAD gn_dtype dtype;
+};
+
+/* The letters of the struct module; bfloat16 has none. */
+static const char *const formats[GN_DTYPE_COUNT] = {
+    [GN_BOOL] = "?",    [GN_UINT8] = "B",   [GN_INT8] = "b",    [GN_INT16] = "h",
+    [GN_INT32] = "i",   [GN_INT64] = "q",   [GN_FLOAT16] = "e", [GN_BFLOAT16] = NULL,
+    [GN_FLOAT32] = "f", [GN_FLOAT64] = "d",
+};
+
+const char *dtype_format(gn_dtype dtype)
+{
+    return formats[dtype];
+}
+
+int dtype_from_format(const char *format, Py_ssize_t size, gn_dtype *dtype)
+{
+    if (format == NULL)
+        format = "B";
+    if (*format == '@' || *format == '=' || *format == (PY_LITTLE_ENDIAN ? '<' : '>'))
+        format++;
+    bool is_integer = format[0] != 0 && format[1] == 0 && strchr("bhilqn", format[0]) != NULL;
+    for (int i = 0; i < GN_DTYPE_COUNT; i++) {
+        if (formats[i] == NULL || gn_dtype_size((gn_dtype)i) != (size_t)size)
+            continue;
+        /* long and long long have several letters */
+        bool is_same = strcmp(formats[i], format) == 0 ||
+                       (is_integer && strchr("bhiq", formats[i][0]) != NULL);
+        if (is_same) {
+            *dtype = (gn_dtype)i;
+            return 0;
+        }
+    }
+    PyErr_Format(PyExc_TypeError, "elements of the format '%s' have no dtype here", format);
+    return -1;
+}
+
+PyObject *dtype_to_python(struct module_state *state, gn_dtype dtype)
+{
+    return Py_NewRef(state->dtypes[dtype]);
+}
+
+int dtype_from_python(struct module_state *state, PyObject *object, gn_dtype *dtype)
+{
+    if (Py_TYPE(object) == (PyTypeObject *)state->dtype_class) {
+        *dtype = ((struct dtype_object *)object)->dtype;
+        return 0;
+    }
+    if (object == (PyObject *)&PyFloat_Type || object == (PyObject *)&PyLong_Type ||
+        object == (PyObject *)&PyBool_Type) {
+        *dtype = object == (PyObject *)&PyFloat_Type  ? GN_FLOAT32
+                 : object == (PyObject *)&PyLong_Type ? GN_INT64
+                                                      : GN_BOOL;
+        return 0;
+    }
+    if (PyUnicode_Check(object)) {
+        const char *name = text_from_python(object);
+        if (name == NULL)
+            return -1;
+        for (int i = 0; i < GN_DTYPE_COUNT; i++)
+            if (strcmp(name, gn_dtype_name((gn_dtype)i)) == 0) {
+                *dtype = (gn_dtype)i;
+                return 0;
+            }
+    }
+    PyErr_Format(PyExc_TypeError, "%R is no dtype: genesis.float32, for example, is one", object);
+    return -1;
+}
+
+static gn_dtype dtype_of(PyObject *self)
+{
+    return ((struct dtype_object *)self)->dtype;
+}
+
+static PyObject *dtype_repr(PyObject *self)
+{
+    return PyUnicode_FromFormat("genesis.%s", gn_dtype_name(dtype_of(self)));
+}
+
+static Py_hash_t dtype_hash(PyObject *self)
+{
+    PyObject *name = PyUnicode_FromString(gn_dtype_name(dtype_of(self)));
+    Py_hash_t hash = name != NULL ? PyObject_Hash(name) : -1;
+    Py_XDECREF(name);
+    return hash;
+}
+
+static PyObject *dtype_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyUnicode_FromFormat("%s", gn_dtype_name(dtype_of(self))); /* a name of the module */
+}
+
+static PyObject *dtype_get_name(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyUnicode_FromString(gn_dtype_name(dtype_of(self)));
+}
+
+static PyObject *dtype_get_itemsize(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromSize_t(gn_dtype_size(dtype_of(self)));
+}
+
+static PyObject *dtype_get_is_floating_point(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(dtype_of(self) >= GN_FLOAT16);
+}
+
+static PyGetSetDef dtype_properties[] = {
+    {"name", dtype_get_name, NULL, "For example \"float32\".", NULL},
+    {"itemsize", dtype_get_itemsize, NULL, "Bytes of an element.", NULL},
+    {"is_floating_point", dtype_get_is_floating_point, NULL, "Whether it has fractions.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef dtype_methods[] = {
+    {"__reduce__", dtype_reduce, METH_NOARGS, "__reduce__($self, /)\n--\n\nFor pickle and copy."},
+    {NULL, NULL, 0, NULL},
+};
+
+static const char dtype_doc[] = "The type of a tensor's elements.\n\n"
+                                "Examples\n--------\n"
+                                ">>> import genesis\n"
+                                ">>> genesis.float32, genesis.float32.itemsize\n"
+                                "(genesis.float32, 4)\n";
+
+static PyType_Slot dtype_slots[] = {
+    {Py_tp_doc, (void *)dtype_doc},
+    {Py_tp_repr, dtype_repr},
+    {Py_tp_hash, dtype_hash},
+    {Py_tp_getset, dtype_properties},
+    {Py_tp_methods, dtype_methods},
+    {Py_tp_dealloc, object_free},
+    {0, NULL},
+};
+
+static PyType_Spec dtype_spec = {
+    .name = "genesis._C.dtype",
+    .basicsize = sizeof(struct dtype_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = dtype_slots,
+};
+
+int dtype_class_init(PyObject *module, struct module_state *state)
+{
+    state->dtype_class = PyType_FromModuleAndSpec(module, &dtype_spec, NULL);
+    if (state->dtype_class == NULL ||
+        PyModule_AddType(module, (PyTypeObject *)state->dtype_class) < 0)
+        return -1;
+    for (int i = 0; i < GN_DTYPE_COUNT; i++) {
+        PyObject *made = object_alloc((PyTypeObject *)state->dtype_class);
+        if (made == NULL)
+            return -1;
+        ((struct dtype_object *)made)->dtype = (gn_dtype)i;
+        state->dtypes[i] = made;
+        if (PyModule_AddObjectRef(module, gn_dtype_name((gn_dtype)i), made) < 0)
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,861 @@
+/*
+ * python_tensor.c: genesis.Tensor: what a tensor is, its views, and its bytes.
+ *
+ * A Tensor owns one reference to its gn_tensor, which never changes. The interpreter's lock is let go around
+ * calls that may compute for long.
+ */
+#include "module.h"
+
+#include <string.h>
+
+PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor)
+{
+    PyObject *made = object_alloc((PyTypeObject *)state->tensor_class);
+    if (made != NULL)
+        ((struct tensor_object *)made)->tensor = tensor;
+    else
+        gn_tensor_release(tensor);
+    return made;
+}
+
+PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tensor *tensor)
+{
+    return status == GN_OK ? tensor_to_python(state, tensor) : error_raise(state, status);
+}
+
+static void tensor_dealloc(PyObject *self)
+{
+    gn_tensor_release(tensor_of(self));
+    object_free(self);
+}
+
+int operand_from_python(struct module_state *state, PyObject *object, gn_operand *operand)
+{
+    if (tensor_check(state, object)) {
+        *operand = (gn_operand){.tensor = tensor_of(object)};
+        return 1;
+    }
+    if (PyFloat_Check(object)) {
+        *operand =
+            (gn_operand){.scalar = {.kind = GN_FLOAT64, .floating = PyFloat_AsDouble(object)}};
+        return 1;
+    }
+    if (PyBool_Check(object)) {
+        *operand = (gn_operand){.scalar = {.kind = GN_BOOL, .integer = object == Py_True}};
+        return 1;
+    }
+    if (PyLong_Check(object)) {
+        int overflow;
+        long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+        if (overflow != 0) {
+            PyErr_SetString(PyExc_OverflowError, "the number does not fit int64");
+            return -1;
+        }
+        *operand = (gn_operand){.scalar = {.kind = GN_INT64, .integer = value}};
+        return value == -1 && PyErr_Occurred() ? -1 : 1;
+    }
+    return 0;
+}
+
+int integers_from_python(PyObject *object, const char *what, int64_t *values, int most, int *count)
+{
+    if (PyLong_Check(object) || PyIndex_Check(object)) {
+        values[0] = PyLong_AsLongLong(object);
+        *count = 1;
+        return values[0] == -1 && PyErr_Occurred() ? -1 : 0;
+    }
+    PyObject *sequence = PySequence_Tuple(object);
+    if (sequence == NULL)
+        return -1;
+    Py_ssize_t length = PyTuple_Size(sequence);
+    if (length > most) {
+        PyErr_Format(PyExc_ValueError, "%s: there are at most %d, not %zd", what, most, length);
+        Py_DECREF(sequence);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < length; i++) {
+        PyObject *number = PyNumber_Index(PyTuple_GetItem(sequence, i));
+        values[i] = number != NULL ? PyLong_AsLongLong(number) : -1;
+        Py_XDECREF(number);
+        if (values[i] == -1 && PyErr_Occurred()) {
+            Py_DECREF(sequence);
+            return -1;
+        }
+    }
+    *count = (int)length;
+    Py_DECREF(sequence);
+    return 0;
+}
+
+int shape_from_python(PyObject *const *arguments, Py_ssize_t count, int64_t *sizes, int *ndim)
+{
+    if (count == 1)
+        return integers_from_python(arguments[0], "a shape", sizes, GN_DIMENSIONS_MAX, ndim);
+    if (count > GN_DIMENSIONS_MAX) {
+        PyErr_Format(PyExc_ValueError, "a tensor has at most %d dimensions", GN_DIMENSIONS_MAX);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        int one;
+        if (!PyIndex_Check(arguments[i])) {
+            PyErr_SetString(PyExc_TypeError,
+                            "a shape is given as integers, or as one tuple of them");
+            return -1;
+        }
+        if (integers_from_python(arguments[i], "a shape", &sizes[i], 1, &one) < 0)
+            return -1;
+    }
+    *ndim = (int)count;
+    return 0;
+}
+
+static PyObject *integers_to_python(const int64_t *values, int count)
+{
+    PyObject *tuple = PyTuple_New(count);
+    for (int i = 0; tuple != NULL && i < count; i++) {
+        PyObject *value = PyLong_FromLongLong(values[i]);
+        if (value == NULL || PyTuple_SetItem(tuple, i, value) < 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+/* ---- what it is ------------------------------------------------------------------------------ */
+
+static PyObject *get_shape(PyObject *self, void *unused)
+{
+    (void)unused;
+    return integers_to_python(gn_tensor_get_shape(tensor_of(self)),
+                              gn_tensor_get_dimensions(tensor_of(self)));
+}
+
+static PyObject *get_strides(PyObject *self, void *unused)
+{
+    (void)unused;
+    return integers_to_python(gn_tensor_get_strides(tensor_of(self)),
+                              gn_tensor_get_dimensions(tensor_of(self)));
+}
+
+static PyObject *get_dtype(PyObject *self, void *unused)
+{
+    (void)unused;
+    return dtype_to_python(module_state_of_object(self), gn_tensor_get_dtype(tensor_of(self)));
+}
+
+static PyObject *get_device(PyObject *self, void *unused)
+{
+    (void)unused;
+    gn_device *device = gn_tensor_get_device(tensor_of(self));
+    return device_to_python(module_state_of_object(self), gn_device_get_type(device),
+                            gn_device_get_index(device));
+}
+
+static PyObject *get_ndim(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(gn_tensor_get_dimensions(tensor_of(self)));
+}
+
+static PyObject *get_nbytes(PyObject *self, void *unused)
+{
+    (void)unused;
+    const gn_tensor *tensor = tensor_of(self);
+    return PyLong_FromSize_t((size_t)gn_tensor_get_count(tensor) *
+                             gn_dtype_size(gn_tensor_get_dtype(tensor)));
+}
+
+static PyObject *transposed(PyObject *self, int first, int second)
+{
+    gn_tensor *tensor = tensor_of(self), *view;
+    int order[GN_DIMENSIONS_MAX];
+    for (int i = 0; i < gn_tensor_get_dimensions(tensor); i++)
+        order[i] = i == first ? second : i == second ? first : i;
+    gn_status status = gn_tensor_permute(tensor, order, &view);
+    return tensor_or_raise(module_state_of_object(self), status, view);
+}
+
+static PyObject *get_t(PyObject *self, void *unused)
+{
+    (void)unused;
+    gn_tensor *tensor = tensor_of(self), *view;
+    int order[GN_DIMENSIONS_MAX], ndim = gn_tensor_get_dimensions(tensor);
+    for (int i = 0; i < ndim; i++)
+        order[i] = ndim - 1 - i;
+    gn_status status = gn_tensor_permute(tensor, order, &view);
+    return tensor_or_raise(module_state_of_object(self), status, view);
+}
+
+static PyObject *get_mt(PyObject *self, void *unused)
+{
+    (void)unused;
+    int ndim = gn_tensor_get_dimensions(tensor_of(self));
+    if (ndim < 2) {
+        PyErr_Format(module_state_of_object(self)->shape_error,
+                     "mT needs at least 2 dimensions, not %d", ndim);
+        return NULL;
+    }
+    return transposed(self, ndim - 2, ndim - 1);
+}
+
+static PyGetSetDef tensor_properties[] = {
+    {"shape", get_shape, NULL, "The sizes, as a tuple.", NULL},
+    {"strides", get_strides, NULL, "Elements from one index to the next, in each dimension.", NULL},
+    {"dtype", get_dtype, NULL, "The type of the elements.", NULL},
+    {"device", get_device, NULL, "Where the elements are.", NULL},
+    {"ndim", get_ndim, NULL, "How many dimensions there are.", NULL},
+    {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
+    {"T", get_t, NULL, "A view with the dimensions in reverse order.", NULL},
+    {"mT", get_mt, NULL, "A view with the last two dimensions exchanged.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyObject *tensor_numel(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(gn_tensor_get_count(tensor_of(self)));
+}
+
+static PyObject *tensor_element_size(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromSize_t(gn_dtype_size(gn_tensor_get_dtype(tensor_of(self))));
+}
+
+static PyObject *tensor_storage_offset(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(gn_tensor_get_offset(tensor_of(self)));
+}
+
+static PyObject *tensor_is_contiguous(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(gn_tensor_is_contiguous(tensor_of(self)));
+}
+
+static PyObject *tensor_dim(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return get_ndim(self, NULL);
+}
+
+/* All, or those of one dimension. */
+static PyObject *one_or_all(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                            const int64_t *values, const char *what)
+{
+    int ndim = gn_tensor_get_dimensions(tensor_of(self));
+    int64_t dimension;
+    int one;
+    if (count == 0)
+        return integers_to_python(values, ndim);
+    if (count > 1) {
+        PyErr_Format(PyExc_TypeError, "%s() takes at most 1 argument", what);
+        return NULL;
+    }
+    if (integers_from_python(arguments[0], what, &dimension, 1, &one) < 0)
+        return NULL;
+    if (dimension < -ndim || dimension >= ndim) {
+        PyErr_Format(PyExc_IndexError,
+                     "dimension %lld is out of range for a tensor of %d dimensions",
+                     (long long)dimension, ndim);
+        return NULL;
+    }
+    return PyLong_FromLongLong(values[dimension < 0 ? dimension + ndim : dimension]);
+}
+
+static PyObject *tensor_stride(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return one_or_all(self, arguments, count, gn_tensor_get_strides(tensor_of(self)), "stride");
+}
+
+static PyObject *tensor_size(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return one_or_all(self, arguments, count, gn_tensor_get_shape(tensor_of(self)), "size");
+}
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+typedef gn_status (*shape_call)(gn_tensor *tensor, int ndim, const int64_t *sizes,
+                                gn_tensor **result);
+
+static PyObject *with_shape(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                            shape_call call)
+{
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    int ndim;
+    gn_tensor *result;
+    gn_status status;
+    if (shape_from_python(arguments, count, sizes, &ndim) < 0)
+        return NULL;
+    CALL_ALLOCATING(status, call(tensor_of(self), ndim, sizes, &result));
+    return tensor_or_raise(module_state_of_object(self), status, result);
+}
+
+static PyObject *tensor_view(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return with_shape(self, arguments, count, gn_tensor_view);
+}
+
+static PyObject *tensor_reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return with_shape(self, arguments, count, gn_tensor_reshape);
+}
+
+static PyObject *tensor_expand(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return with_shape(self, arguments, count, gn_tensor_expand);
+}
+
+static PyObject *tensor_flatten(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    int64_t all = -1, count = gn_tensor_get_count(tensor_of(self));
+    gn_tensor *result;
+    gn_status status;
+    CALL_ALLOCATING(status,
+                    gn_tensor_reshape(tensor_of(self), 1, count == 0 ? &count : &all, &result));
+    return tensor_or_raise(module_state_of_object(self), status, result);
+}
+
+static PyObject *tensor_permute(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    int64_t values[GN_DIMENSIONS_MAX];
+    int order[GN_DIMENSIONS_MAX], ndim;
+    gn_tensor *view;
+    if (shape_from_python(arguments, count, values, &ndim) < 0)
+        return NULL;
+    if (ndim != gn_tensor_get_dimensions(tensor_of(self))) {
+        PyErr_Format(module_state_of_object(self)->shape_error,
+                     "permute of a tensor of %d dimensions takes as many, not %d",
+                     gn_tensor_get_dimensions(tensor_of(self)), ndim);
+        return NULL;
+    }
+    for (int i = 0; i < ndim; i++)
+        order[i] = values[i] < -GN_DIMENSIONS_MAX || values[i] > GN_DIMENSIONS_MAX
+                       ? GN_DIMENSIONS_MAX
+                       : (int)values[i];
+    gn_status status = gn_tensor_permute(tensor_of(self), order, &view);
+    return tensor_or_raise(module_state_of_object(self), status, view);
+}
+
+/* Dimensions as arguments, counted from the end if negative. */
+static int dimensions_take(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                           Py_ssize_t wanted, int extra, int *dimensions)
+{
+    int ndim = gn_tensor_get_dimensions(tensor_of(self)) + extra;
+    int span = ndim > 0 ? ndim : 1;
+    if (count != wanted) {
+        PyErr_Format(PyExc_TypeError, "%zd dimensions are needed, not %zd", wanted, count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        int64_t value;
+        int one;
+        if (integers_from_python(arguments[i], "a dimension", &value, 1, &one) < 0)
+            return -1;
+        if (value < -span || value >= span) {
+            PyErr_Format(PyExc_IndexError,
+                         "dimension %lld is out of range for a tensor of %d dimensions: %d to %d",
+                         (long long)value, ndim - extra, -span, span - 1);
+            return -1;
+        }
+        dimensions[i] = (int)(value < 0 ? value + span : value);
+    }
+    return 0;
+}
+
+static PyObject *tensor_transpose(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    int dimensions[2];
+    if (dimensions_take(self, arguments, count, 2, 0, dimensions) < 0)
+        return NULL;
+    return transposed(self, dimensions[0], dimensions[1]);
+}
+
+static PyObject *tensor_unsqueeze(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    int dimension;
+    gn_tensor *view;
+    if (dimensions_take(self, arguments, count, 1, 1, &dimension) < 0)
+        return NULL;
+    gn_status status = gn_tensor_unsqueeze(tensor_of(self), dimension, &view);
+    return tensor_or_raise(module_state_of_object(self), status, view);
+}
+
+static PyObject *tensor_squeeze(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    gn_tensor *tensor = tensor_of(self), *view;
+    if (count > 0) {
+        int dimension;
+        if (dimensions_take(self, arguments, count, 1, 0, &dimension) < 0)
+            return NULL;
+        gn_status status = gn_tensor_squeeze(tensor, dimension, &view);
+        return tensor_or_raise(module_state_of_object(self), status, view);
+    }
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    int ndim = 0;
+    for (int i = 0; i < gn_tensor_get_dimensions(tensor); i++)
+        if (gn_tensor_get_shape(tensor)[i] != 1)
+            sizes[ndim++] = gn_tensor_get_shape(tensor)[i];
+    gn_status status = gn_tensor_view(tensor, ndim, sizes, &view);
+    return tensor_or_raise(module_state_of_object(self), status, view);
+}
+
+/* ---- copies ---------------------------------------------------------------------------------- */
+
+static PyObject *cast_to(PyObject *self, gn_dtype dtype, bool is_copied)
+{
+    struct module_state *state = module_state_of_object(self);
+    gn_tensor *result;
+    gn_status status;
+    if (!is_copied && gn_tensor_get_dtype(tensor_of(self)) == dtype)
+        return Py_NewRef(self);
+    CALL_ALLOCATING(status, gn_cast(tensor_of(self), dtype, &result));
+    return tensor_or_raise(state, status, result);
+}
+
+static PyObject *tensor_clone(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return cast_to(self, gn_tensor_get_dtype(tensor_of(self)), true);
+}
+
+static PyObject *tensor_copy(PyObject *self, PyObject *unused)
+{
+    return tensor_clone(self, unused);
+}
+
+static PyObject *tensor_contiguous(PyObject *self, PyObject *unused)
+{
+    return gn_tensor_is_contiguous(tensor_of(self)) ? Py_NewRef(self) : tensor_clone(self, unused);
+}
+
+static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    struct module_state *state = module_state_of_object(self);
+    gn_dtype dtype = gn_tensor_get_dtype(tensor_of(self));
+    for (Py_ssize_t i = 0; i < count; i++) {
+        gn_device *device;
+        if (Py_TYPE(arguments[i]) == (PyTypeObject *)state->dtype_class ||
+            arguments[i] == (PyObject *)&PyFloat_Type || arguments[i] == (PyObject *)&PyLong_Type ||
+            arguments[i] == (PyObject *)&PyBool_Type) {
+            if (dtype_from_python(state, arguments[i], &dtype) < 0)
+                return NULL;
+            continue;
+        }
+        if (tensor_check(state, arguments[i])) {
+            dtype = gn_tensor_get_dtype(tensor_of(arguments[i]));
+            continue;
+        }
+        if (device_from_python(state, arguments[i], &device) < 0)
+            return NULL;
+        if (device != gn_tensor_get_device(tensor_of(self))) {
+            PyErr_SetString(PyExc_RuntimeError, "tensors live on the CPU");
+            return NULL;
+        }
+    }
+    return cast_to(self, dtype, false);
+}
+
+#define CAST(name, dtype)                                          \
+    static PyObject *tensor_##name(PyObject *self, PyObject *none) \
+    {                                                              \
+        (void)none;                                                \
+        return cast_to(self, dtype, false);                        \
+    }
+CAST(float, GN_FLOAT32)
+CAST(double, GN_FLOAT64)
+CAST(half, GN_FLOAT16)
+CAST(bfloat16, GN_BFLOAT16)
+CAST(long, GN_INT64)
+CAST(int, GN_INT32)
+CAST(short, GN_INT16)
+CAST(char, GN_INT8)
+CAST(byte, GN_UINT8)
+CAST(bool, GN_BOOL)
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+static PyObject *scalar_to_python(gn_scalar scalar)
+{
+    switch (scalar.kind) {
+    case GN_BOOL:
+        return PyBool_FromLong(scalar.integer != 0);
+    case GN_FLOAT64:
+        return PyFloat_FromDouble(scalar.floating);
+    default:
+        return PyLong_FromLongLong(scalar.integer);
+    }
+}
+
+static PyObject *tensor_item(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    struct module_state *state = module_state_of_object(self);
+    const int64_t index[GN_DIMENSIONS_MAX] = {0};
+    gn_scalar item;
+    gn_status status;
+    if (gn_tensor_get_count(tensor_of(self)) != 1) {
+        PyErr_Format(PyExc_ValueError, "item() is for a tensor of one element, not of %lld",
+                     (long long)gn_tensor_get_count(tensor_of(self)));
+        return NULL;
+    }
+    CALL_ALLOCATING(status, gn_tensor_get_item(tensor_of(self), index, &item));
+    return status == GN_OK ? scalar_to_python(item) : error_raise(state, status);
+}
+
+static PyObject *list_from(gn_tensor *tensor, int dimension, int64_t *index)
+{
+    if (dimension == gn_tensor_get_dimensions(tensor)) {
+        gn_scalar item;
+        return gn_tensor_get_item(tensor, index, &item) == GN_OK ? scalar_to_python(item) : NULL;
+    }
+    int64_t size = gn_tensor_get_shape(tensor)[dimension];
+    PyObject *list = PyList_New((Py_ssize_t)size);
+    for (int64_t i = 0; list != NULL && i < size; i++) {
+        index[dimension] = i;
+        PyObject *item = list_from(tensor, dimension + 1, index);
+        if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    int64_t index[GN_DIMENSIONS_MAX];
+    gn_status status;
+    CALL_ALLOCATING(status, gn_flush());
+    return status == GN_OK ? list_from(tensor_of(self), 0, index)
+                           : error_raise(module_state_of_object(self), status);
+}
+
+static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    void *data;
+    gn_status status;
+    CALL_ALLOCATING(status, gn_tensor_get_data(tensor_of(self), &data));
+    return status == GN_OK ? PyLong_FromVoidPtr(data)
+                           : error_raise(module_state_of_object(self), status);
+}
+
+/* Where a buffer's numbers are kept while somebody has it. */
+struct buffer {
+    Py_ssize_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+};
+
+static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
+{
+    gn_tensor *tensor = tensor_of(self);
+    gn_dtype dtype = gn_tensor_get_dtype(tensor);
+    int ndim = gn_tensor_get_dimensions(tensor);
+    void *data;
+    gn_status status;
+    view->obj = NULL;
+    if (dtype_format(dtype) == NULL) {
+        PyErr_Format(PyExc_BufferError, "%s has no format in the buffer protocol: convert it first",
+                     gn_dtype_name(dtype));
+        return -1;
+    }
+    if (!gn_tensor_is_contiguous(tensor) && (flags & PyBUF_STRIDES) != PyBUF_STRIDES) {
+        PyErr_SetString(PyExc_BufferError, "the tensor is not contiguous");
+        return -1;
+    }
+    if ((flags & PyBUF_WRITABLE) == PyBUF_WRITABLE && gn_tensor_is_read_only(tensor)) {
+        PyErr_SetString(PyExc_BufferError, "the tensor is read-only");
+        return -1;
+    }
+    CALL_ALLOCATING(status, gn_tensor_get_data(tensor, &data));
+    if (status != GN_OK) {
+        (void)error_raise(module_state_of_object(self), status);
+        return -1;
+    }
+    struct buffer *buffer = PyMem_Malloc(sizeof *buffer);
+    if (buffer == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    Py_ssize_t size = (Py_ssize_t)gn_dtype_size(dtype);
+    for (int i = 0; i < ndim; i++) {
+        buffer->sizes[i] = (Py_ssize_t)gn_tensor_get_shape(tensor)[i];
+        buffer->strides[i] = (Py_ssize_t)gn_tensor_get_strides(tensor)[i] * size;
+    }
+    *view = (Py_buffer){
+        .buf = data,
+        .obj = Py_NewRef(self),
+        .len = (Py_ssize_t)gn_tensor_get_count(tensor) * size,
+        .itemsize = size,
+        .readonly = gn_tensor_is_read_only(tensor),
+        .ndim = ndim,
+        .format =
+            (flags & PyBUF_FORMAT) == PyBUF_FORMAT ? (char *)(uintptr_t)dtype_format(dtype) : NULL,
+        .shape = (flags & PyBUF_ND) == PyBUF_ND ? buffer->sizes : NULL,
+        .strides = (flags & PyBUF_STRIDES) == PyBUF_STRIDES ? buffer->strides : NULL,
+        .internal = buffer,
+    };
+    return 0;
+}
+
+static void tensor_release_buffer(PyObject *self, Py_buffer *view)
+{
+    (void)self;
+    PyMem_Free(view->internal);
+}
+
+static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    gn_dtype dtype = gn_tensor_get_dtype(tensor_of(self));
+    if (dtype_format(dtype) == NULL) {
+        PyErr_Format(PyExc_TypeError, "NumPy has no %s: convert it first, with float()",
+                     gn_dtype_name(dtype));
+        return NULL;
+    }
+    PyObject *address = tensor_data_ptr(self, NULL); /* NumPy would swallow what goes wrong here */
+    if (address == NULL)
+        return NULL;
+    Py_DECREF(address);
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyObject *array = numpy != NULL ? PyObject_CallMethod(numpy, "asarray", "O", self) : NULL;
+    Py_XDECREF(numpy);
+    return array;
+}
+
+/* For NumPy, where the buffer cannot be had: says why. */
+static PyObject *tensor_array(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"dtype", "copy", NULL};
+    PyObject *dtype = Py_None, *copy = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OO", names, &dtype, &copy))
+        return NULL;
+    PyObject *array = tensor_numpy(self, NULL);
+    if (array == NULL || (dtype == Py_None && copy != Py_True))
+        return array;
+    PyObject *made = dtype != Py_None ? PyObject_CallMethod(array, "astype", "O", dtype)
+                                      : PyObject_CallMethod(array, "copy", NULL);
+    Py_DECREF(array);
+    return made;
+}
+
+static PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t index)
+{
+    PyObject *key = PyLong_FromSsize_t(index);
+    PyObject *item = key != NULL ? tensor_get_index(self, key) : NULL;
+    Py_XDECREF(key);
+    return item;
+}
+
+static int tensor_truth(PyObject *self)
+{
+    if (gn_tensor_get_count(tensor_of(self)) != 1) {
+        PyErr_SetString(
+            PyExc_ValueError,
+            "the truth of a tensor of several elements is not defined: use any() or all()");
+        return -1;
+    }
+    PyObject *item = tensor_item(self, NULL);
+    int is_true = item != NULL ? PyObject_IsTrue(item) : -1;
+    Py_XDECREF(item);
+    return is_true;
+}
+
+static PyObject *tensor_as_int(PyObject *self)
+{
+    PyObject *item = tensor_item(self, NULL);
+    PyObject *number = item != NULL ? PyNumber_Long(item) : NULL;
+    Py_XDECREF(item);
+    return number;
+}
+
+static PyObject *tensor_as_float(PyObject *self)
+{
+    PyObject *item = tensor_item(self, NULL);
+    PyObject *number = item != NULL ? PyNumber_Float(item) : NULL;
+    Py_XDECREF(item);
+    return number;
+}
+
+static PyObject *tensor_index(PyObject *self)
+{
+    if (gn_tensor_get_dtype(tensor_of(self)) >= GN_FLOAT16) {
+        PyErr_SetString(PyExc_TypeError, "only a tensor of one integer can be an index");
+        return NULL;
+    }
+    return tensor_as_int(self);
+}
+
+static Py_ssize_t tensor_length(PyObject *self)
+{
+    if (gn_tensor_get_dimensions(tensor_of(self)) == 0) {
+        PyErr_SetString(PyExc_TypeError, "a tensor without dimensions has no length");
+        return -1;
+    }
+    return (Py_ssize_t)gn_tensor_get_shape(tensor_of(self))[0];
+}
+
+static PyObject *tensor_repr(PyObject *self)
+{
+    PyObject *module = PyImport_ImportModule("genesis._tensor");
+    PyObject *text = module != NULL ? PyObject_CallMethod(module, "text_of", "O", self) : NULL;
+    Py_XDECREF(module);
+    return text;
+}
+
+static Py_hash_t tensor_hash(PyObject *self)
+{
+    return (Py_hash_t)((uintptr_t)self >> 4); /* by identity: == is elementwise */
+}
+
+static PyObject *tensor_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *module = PyImport_ImportModule("genesis._tensor");
+    PyObject *made = module != NULL ? PyObject_CallMethod(module, "reduced", "O", self) : NULL;
+    Py_XDECREF(module);
+    return made;
+}
+
+#define FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL
+#define CAST_ENTRY(name, type)                                                         \
+    {                                                                                  \
+#name, tensor_##name, METH_NOARGS,                                             \
+            #name "($self, /)\n--\n\nThe elements as " type "; itself where they are." \
+    }
+
+static PyMethodDef tensor_methods[] = {
+    {"numel", tensor_numel, METH_NOARGS, "numel($self, /)\n--\n\nHow many elements there are."},
+    {"dim", tensor_dim, METH_NOARGS, "dim($self, /)\n--\n\nHow many dimensions there are."},
+    {"element_size", tensor_element_size, METH_NOARGS,
+     "element_size($self, /)\n--\n\nBytes of an element."},
+    {"storage_offset", tensor_storage_offset, METH_NOARGS,
+     "storage_offset($self, /)\n--\n\nWhere the first element is in its storage, in elements."},
+    {"is_contiguous", tensor_is_contiguous, METH_NOARGS,
+     "is_contiguous($self, /)\n--\n\nWhether the elements follow each other in row-major order."},
+    {"stride", FAST(tensor_stride),
+     "stride($self, dim=None, /)\n--\n\nElements from one index to the next: of all dimensions, or "
+     "one."},
+    {"size", FAST(tensor_size), "size($self, dim=None, /)\n--\n\nThe shape, or one size of it."},
+    {"view", FAST(tensor_view),
+     "view($self, /, *shape)\n--\n\nThe same elements with another shape, without a copy."},
+    {"reshape", FAST(tensor_reshape),
+     "reshape($self, /, *shape)\n--\n\nAnother shape, with a copy only where there must be one."},
+    {"expand", FAST(tensor_expand),
+     "expand($self, /, *shape)\n--\n\nA view in which dimensions of 1 are repeated; -1 keeps a "
+     "size."},
+    {"broadcast_to", FAST(tensor_expand),
+     "broadcast_to($self, /, *shape)\n--\n\nA view in which dimensions of 1 are repeated."},
+    {"flatten", tensor_flatten, METH_NOARGS,
+     "flatten($self, /)\n--\n\nOne dimension, with a copy only where there must be one."},
+    {"permute", FAST(tensor_permute),
+     "permute($self, /, *dims)\n--\n\nA view with the dimensions in another order."},
+    {"transpose", FAST(tensor_transpose),
+     "transpose($self, dim0, dim1, /)\n--\n\nA view with two dimensions exchanged."},
+    {"unsqueeze", FAST(tensor_unsqueeze),
+     "unsqueeze($self, dim, /)\n--\n\nA view with a new dimension of 1."},
+    {"squeeze", FAST(tensor_squeeze),
+     "squeeze($self, dim=None, /)\n--\n\nA view without dimensions of 1, or without that one."},
+    {"clone", tensor_clone, METH_NOARGS, "clone($self, /)\n--\n\nA contiguous copy."},
+    {"__copy__", tensor_copy, METH_NOARGS, "__copy__($self, /)\n--\n\nA contiguous copy."},
+    {"__deepcopy__", tensor_copy, METH_O, "__deepcopy__($self, memo, /)\n--\n\nA contiguous copy."},
+    {"__reduce__", tensor_reduce, METH_NOARGS, "__reduce__($self, /)\n--\n\nFor pickle."},
+    {"contiguous", tensor_contiguous, METH_NOARGS,
+     "contiguous($self, /)\n--\n\nItself if it is contiguous, else a copy that is."},
+    {"to", FAST(tensor_to),
+     "to($self, /, *what)\n--\n\nWith another dtype, or as another tensor is; itself where it is "
+     "so."},
+    CAST_ENTRY(float, "float32"),
+    CAST_ENTRY(double, "float64"),
+    CAST_ENTRY(half, "float16"),
+    CAST_ENTRY(bfloat16, "bfloat16"),
+    CAST_ENTRY(long, "int64"),
+    CAST_ENTRY(int, "int32"),
+    CAST_ENTRY(short, "int16"),
+    CAST_ENTRY(char, "int8"),
+    CAST_ENTRY(byte, "uint8"),
+    CAST_ENTRY(bool, "bool"),
+    {"item", tensor_item, METH_NOARGS,
+     "item($self, /)\n--\n\nThe one element, as Python's number."},
+    {"tolist", tensor_tolist, METH_NOARGS,
+     "tolist($self, /)\n--\n\nThe elements as lists in lists, or as one number."},
+    {"data_ptr", tensor_data_ptr, METH_NOARGS,
+     "data_ptr($self, /)\n--\n\nThe address of the first element, with everything computed."},
+    {"__array__", WITH_KEYWORDS(tensor_array),
+     "__array__($self, dtype=None, copy=None)\n--\n\nFor NumPy."},
+    {"numpy", tensor_numpy, METH_NOARGS,
+     "numpy($self, /)\n--\n\nThe same memory as an array of NumPy."},
+    {NULL, NULL, 0, NULL},
+};
+
+static const char tensor_doc[] = "Elements of one type on a device, with a shape.\n\n"
+                                 "Elementwise operations may wait until somebody needs their "
+                                 "result: a chain of them is then one\n"
+                                 "pass over memory. Nobody can tell but by the clock.\n\n"
+                                 "Examples\n--------\n"
+                                 ">>> import genesis\n"
+                                 ">>> x = genesis.tensor([[1.0, 2.0], [3.0, 4.0]])\n"
+                                 ">>> ((x + 1) * 2).sum(dim=1)\n"
+                                 "tensor([10., 18.])\n";
+
+static PyType_Slot tensor_slots[] = {
+    {Py_tp_doc, (void *)tensor_doc},
+    {Py_tp_dealloc, tensor_dealloc},
+    {Py_tp_methods, tensor_methods},
+    {Py_tp_getset, tensor_properties},
+    {Py_tp_repr, tensor_repr},
+    {Py_tp_hash, tensor_hash},
+    {Py_mp_length, tensor_length},
+    {Py_sq_length, tensor_length},
+    {Py_sq_item, tensor_sequence_item}, /* for iteration */
+    {Py_mp_subscript, tensor_get_index},
+    {Py_mp_ass_subscript, tensor_set_index},
+    {Py_bf_getbuffer, tensor_get_buffer},
+    {Py_bf_releasebuffer, tensor_release_buffer},
+    {Py_nb_bool, tensor_truth},
+    {Py_nb_int, tensor_as_int},
+    {Py_nb_float, tensor_as_float},
+    {Py_nb_index, tensor_index},
+};
+
+enum {
+    OWN_SLOTS = sizeof tensor_slots / sizeof *tensor_slots,
+    SLOTS_MOST = OWN_SLOTS + 48,
+};
+
+/* The methods of the operations stand in a table of their own: they are put into the class one by one. */
+static int methods_add(PyObject *class, PyMethodDef *methods)
+{
+    for (; methods->ml_name != NULL; methods++) {
+        PyObject *descriptor = PyDescr_NewMethod((PyTypeObject *)class, methods);
+        if (descriptor == NULL)
+            return -1;
+        int status = PyObject_SetAttrString(class, methods->ml_name, descriptor);
+        Py_DECREF(descriptor);
+        if (status < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int tensor_class_init(PyObject *module, struct module_state *state)
+{
+    PyType_Slot slots[SLOTS_MOST];
+    int count = OWN_SLOTS;
+    memcpy(slots, tensor_slots, sizeof tensor_slots);
+    for (const PyType_Slot *slot = tensor_number_slots; slot->slot != 0; slot++)
+        slots[count++] = *slot;
+    slots[count] = (PyType_Slot){0, NULL};
+    PyType_Spec spec = {
+        .name = "genesis._C.Tensor",
+        .basicsize = sizeof(struct tensor_object),
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        .slots = slots,
+    };
+    state->tensor_class = PyType_FromModuleAndSpec(module, &spec, NULL);
+    if (state->tensor_class == NULL || pair_class_init(state) < 0 ||
+        methods_add(state->tensor_class, tensor_op_methods) < 0 ||
+        methods_add(state->tensor_class, tensor_row_methods) < 0)
+        return -1;
+    return PyModule_AddType(module, (PyTypeObject *)state->tensor_class);
+}

@@ -1,0 +1,370 @@
+/*
+ * python_tensor_make.c: tensors from shapes, numbers, lists in lists, and memory of others.
+ */
+#include "module.h"
+
+#include <string.h>
+
+static int cpu_take(struct module_state *state, gn_device **device)
+{
+    gn_status status = gn_device_get(GN_DEVICE_CPU, 0, device);
+    if (status != GN_OK)
+        (void)error_raise(state, status);
+    return status == GN_OK ? 0 : -1;
+}
+
+/* ---- from memory ----------------------------------------------------------------------------- */
+
+/* Called from any thread, also without the interpreter's lock, also at its end. */
+static void buffer_release(void *context)
+{
+    if (!Py_IsInitialized())
+        return;
+    PyGILState_STATE lock = PyGILState_Ensure();
+    PyBuffer_Release(context);
+    PyMem_Free(context);
+    PyGILState_Release(lock);
+}
+
+static int buffer_layout(const Py_buffer *buffer, gn_dtype *dtype, int64_t *sizes, int64_t *strides)
+{
+    if (dtype_from_format(buffer->format, buffer->itemsize, dtype) < 0)
+        return -1;
+    if (buffer->ndim > GN_DIMENSIONS_MAX) {
+        PyErr_Format(PyExc_ValueError, "a tensor has at most %d dimensions, not %d",
+                     GN_DIMENSIONS_MAX, buffer->ndim);
+        return -1;
+    }
+    bool is_aligned = (uintptr_t)buffer->buf % (size_t)buffer->itemsize == 0;
+    for (int i = 0; i < buffer->ndim; i++) {
+        sizes[i] = buffer->shape[i];
+        strides[i] = buffer->strides[i] / buffer->itemsize;
+        is_aligned &= buffer->strides[i] % buffer->itemsize == 0 || buffer->shape[i] < 2;
+    }
+    if (!is_aligned) {
+        PyErr_SetString(PyExc_ValueError,
+                        "the elements are not aligned in memory: make a copy first");
+        return -1;
+    }
+    return 0;
+}
+
+/* The memory that an object shows by the buffer protocol, shared. */
+static PyObject *tensor_from_buffer(struct module_state *state, PyObject *object)
+{
+    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+    gn_device *device;
+    gn_dtype dtype;
+    gn_tensor *tensor;
+    Py_buffer *buffer = PyMem_Malloc(sizeof *buffer);
+    if (buffer == NULL)
+        return PyErr_NoMemory();
+    if (PyObject_GetBuffer(object, buffer, PyBUF_RECORDS_RO) < 0) {
+        PyMem_Free(buffer);
+        return NULL;
+    }
+    if (buffer_layout(buffer, &dtype, sizes, strides) == 0 && cpu_take(state, &device) == 0) {
+        gn_status status =
+            gn_tensor_from_memory(buffer->buf, dtype, buffer->ndim, sizes, strides, device,
+                                  buffer->readonly != 0, buffer_release, buffer, &tensor);
+        if (status == GN_OK)
+            return tensor_to_python(state, tensor);
+        (void)error_raise(state, status);
+    }
+    PyBuffer_Release(buffer);
+    PyMem_Free(buffer);
+    return NULL;
+}
+
+/* ---- from lists ------------------------------------------------------------------------------ */
+
+struct listing {
+    int ndim;
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    gn_dtype kind; /* the highest: bool, int64 or float64 */
+    PyObject *tensor_class;
+};
+
+static bool is_list(PyObject *object)
+{
+    return PyList_Check(object) || PyTuple_Check(object);
+}
+
+/* The shape, by the first item of each level. */
+static int listing_measure(PyObject *data, struct listing *listing)
+{
+    PyObject *at = data;
+    while (is_list(at)) {
+        if (listing->ndim == GN_DIMENSIONS_MAX) {
+            PyErr_Format(PyExc_ValueError, "a tensor has at most %d dimensions", GN_DIMENSIONS_MAX);
+            return -1;
+        }
+        Py_ssize_t length = PySequence_Size(at);
+        listing->sizes[listing->ndim++] = length;
+        if (length <= 0)
+            return length < 0 ? -1 : 0;
+        at = PyList_Check(at) ? PyList_GetItem(at, 0) : PyTuple_GetItem(at, 0);
+    }
+    return 0;
+}
+
+static int number_take(PyObject *item, gn_scalar *number)
+{
+    if (PyBool_Check(item)) {
+        *number = (gn_scalar){.kind = GN_BOOL, .integer = item == Py_True};
+        return 0;
+    }
+    if (PyFloat_Check(item)) {
+        *number = (gn_scalar){.kind = GN_FLOAT64, .floating = PyFloat_AsDouble(item)};
+        return 0;
+    }
+    if (PyLong_Check(item)) {
+        *number = (gn_scalar){.kind = GN_INT64, .integer = PyLong_AsLongLong(item)};
+        return number->integer == -1 && PyErr_Occurred() ? -1 : 0;
+    }
+    if (!PyNumber_Check(item)) {
+        PyErr_Format(PyExc_TypeError, "%R is no number", item);
+        return -1;
+    }
+    PyObject *converted = PyIndex_Check(item) ? PyNumber_Index(item) : PyNumber_Float(item);
+    int status = converted != NULL ? number_take(converted, number) : -1;
+    Py_XDECREF(converted);
+    return status;
+}
+
+/* Each number, in order; NULL numbers: only their kinds. */
+static int listing_walk(PyObject *data, struct listing *listing, int level, gn_scalar **numbers)
+{
+    if (level == listing->ndim) {
+        gn_scalar number;
+        if (is_list(data)) {
+            PyErr_SetString(PyExc_ValueError, "lists of one level have different depths");
+            return -1;
+        }
+        if (number_take(data, &number) < 0)
+            return -1;
+        if (number.kind > listing->kind)
+            listing->kind = number.kind;
+        *(*numbers)++ = number;
+        return 0;
+    }
+    if (!is_list(data) || PySequence_Size(data) != listing->sizes[level]) {
+        PyErr_Format(PyExc_ValueError, "lists of level %d have different lengths: %lld and %zd",
+                     level, (long long)listing->sizes[level],
+                     is_list(data) ? PySequence_Size(data) : 0);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < (Py_ssize_t)listing->sizes[level]; i++) {
+        PyObject *item = PyList_Check(data) ? PyList_GetItem(data, i) : PyTuple_GetItem(data, i);
+        if (item == NULL || listing_walk(item, listing, level + 1, numbers) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void number_store(gn_scalar number, gn_dtype dtype, void *element)
+{
+    double value = number.kind == GN_FLOAT64 ? number.floating : (double)number.integer;
+    int64_t integer = number.integer;
+    if (dtype == GN_FLOAT64)
+        memcpy(element, &value, sizeof value);
+    else
+        memcpy(element, &integer, sizeof integer);
+}
+
+static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
+                                   PyObject *dtype_object)
+{
+    struct listing listing = {.kind = GN_BOOL};
+    if (listing_measure(data, &listing) < 0)
+        return NULL;
+    int64_t count = 1;
+    for (int i = 0; i < listing.ndim; i++)
+        count *= listing.sizes[i];
+    gn_scalar *numbers = PyMem_Malloc((size_t)(count > 0 ? count : 1) * sizeof *numbers);
+    if (numbers == NULL)
+        return PyErr_NoMemory();
+    gn_scalar *next = numbers;
+    gn_dtype dtype;
+    gn_device *device;
+    gn_tensor *wide, *result;
+    void *memory;
+    PyObject *made = NULL;
+    if (listing_walk(data, &listing, 0, &next) < 0 || cpu_take(state, &device) < 0)
+        goto free_numbers;
+    if (listing.kind == GN_BOOL && count == 0)
+        listing.kind = GN_FLOAT64;
+    dtype = listing.kind == GN_FLOAT64 ? GN_FLOAT32 : listing.kind;
+    if (dtype_object != NULL && dtype_from_python(state, dtype_object, &dtype) < 0)
+        goto free_numbers;
+    /* As float64 or int64 first, from which every other type comes. */
+    gn_dtype first = listing.kind == GN_FLOAT64 ? GN_FLOAT64 : GN_INT64;
+    gn_status status = gn_tensor_create(first, listing.ndim, listing.sizes, device, &wide);
+    if (status == GN_OK) {
+        status = gn_tensor_get_data(wide, &memory);
+        for (int64_t i = 0; status == GN_OK && i < count; i++)
+            number_store(numbers[i], first, (char *)memory + i * 8);
+        if (status == GN_OK)
+            status = gn_cast(wide, dtype, &result);
+        gn_tensor_release(wide);
+    }
+    made = tensor_or_raise(state, status, result);
+free_numbers:
+    PyMem_Free(numbers);
+    return made;
+}
+
+/* ---- from anything --------------------------------------------------------------------------- */
+
+PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,
+                           bool is_copied)
+{
+    PyObject *shared;
+    if (tensor_check(state, data))
+        shared = Py_NewRef(data);
+    else if (PyObject_CheckBuffer(data) && !PyBytes_Check(data))
+        shared = tensor_from_buffer(state, data);
+    else
+        return tensor_from_lists(state, data, dtype);
+    if (shared == NULL)
+        return NULL;
+    gn_dtype wanted = gn_tensor_get_dtype(tensor_of(shared));
+    if (dtype != NULL && dtype_from_python(state, dtype, &wanted) < 0) {
+        Py_DECREF(shared);
+        return NULL;
+    }
+    if (!is_copied && wanted == gn_tensor_get_dtype(tensor_of(shared)))
+        return shared;
+    gn_tensor *copy;
+    gn_status status;
+    CALL_ALLOCATING(status, gn_cast(tensor_of(shared), wanted, &copy));
+    PyObject *made = tensor_or_raise(state, status, copy);
+    Py_DECREF(shared);
+    return made;
+}
+
+static int device_check(struct module_state *state, PyObject *object)
+{
+    gn_device_type type;
+    int index;
+    if (object == NULL || object == Py_None)
+        return 0;
+    if (device_name_from_python(state, object, &type, &index) < 0)
+        return -1;
+    if (type != GN_DEVICE_CPU) {
+        PyErr_SetString(PyExc_RuntimeError, "tensors live on the CPU");
+        return -1;
+    }
+    return 0;
+}
+
+static PyObject *make_from_data(PyObject *module, PyObject *arguments, PyObject *keywords,
+                                bool is_copied)
+{
+    static char *names[] = {"data", "dtype", "device", NULL};
+    struct module_state *state = module_state_of(module);
+    PyObject *data, *dtype = Py_None, *device = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|OO", names, &data, &dtype, &device) ||
+        device_check(state, device) < 0)
+        return NULL;
+    return tensor_from_data(state, data, dtype == Py_None ? NULL : dtype, is_copied);
+}
+
+static PyObject *make_tensor(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    return make_from_data(module, arguments, keywords, true);
+}
+
+static PyObject *make_as_tensor(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    return make_from_data(module, arguments, keywords, false);
+}
+
+static PyObject *make_from_numpy(PyObject *module, PyObject *array)
+{
+    return tensor_from_buffer(module_state_of(module), array);
+}
+
+/* empty(shape..., dtype, device) and full(shape, value, dtype, device), for the functions in Python. */
+static PyObject *make_empty(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *shape, *dtype_object, *device_object;
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    int ndim;
+    gn_dtype dtype = GN_FLOAT32;
+    gn_device *device;
+    gn_tensor *tensor;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "OOO", &shape, &dtype_object, &device_object) ||
+        integers_from_python(shape, "a shape", sizes, GN_DIMENSIONS_MAX, &ndim) < 0 ||
+        (dtype_object != Py_None && dtype_from_python(state, dtype_object, &dtype) < 0) ||
+        device_check(state, device_object) < 0 || cpu_take(state, &device) < 0)
+        return NULL;
+    CALL_ALLOCATING(status, gn_tensor_create(dtype, ndim, sizes, device, &tensor));
+    return tensor_or_raise(state, status, tensor);
+}
+
+/* For pickle: the bytes of a contiguous tensor, and back. */
+static PyObject *bytes_of(PyObject *module, PyObject *object)
+{
+    struct module_state *state = module_state_of(module);
+    void *data;
+    if (!tensor_check(state, object) || !gn_tensor_is_contiguous(tensor_of(object))) {
+        PyErr_SetString(PyExc_TypeError, "a contiguous Tensor is needed");
+        return NULL;
+    }
+    gn_tensor *tensor = tensor_of(object);
+    gn_status status = gn_tensor_get_data(tensor, &data);
+    if (status != GN_OK)
+        return error_raise(state, status);
+    size_t nbytes =
+        (size_t)gn_tensor_get_count(tensor) * gn_dtype_size(gn_tensor_get_dtype(tensor));
+    return PyBytes_FromStringAndSize(data, (Py_ssize_t)nbytes);
+}
+
+static PyObject *copy_bytes(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *to, *bytes;
+    void *data;
+    char *from;
+    Py_ssize_t length;
+    if (!PyArg_ParseTuple(arguments, "OS", &to, &bytes))
+        return NULL;
+    if (!tensor_check(state, to) || !gn_tensor_is_contiguous(tensor_of(to))) {
+        PyErr_SetString(PyExc_TypeError, "a contiguous Tensor is needed");
+        return NULL;
+    }
+    gn_tensor *tensor = tensor_of(to);
+    size_t nbytes =
+        (size_t)gn_tensor_get_count(tensor) * gn_dtype_size(gn_tensor_get_dtype(tensor));
+    if (PyBytes_AsStringAndSize(bytes, &from, &length) < 0)
+        return NULL;
+    if ((size_t)length != nbytes) {
+        PyErr_Format(PyExc_ValueError, "%zd bytes are not the %zu of the tensor", length, nbytes);
+        return NULL;
+    }
+    gn_status status = gn_tensor_get_data(tensor, &data);
+    if (status != GN_OK)
+        return error_raise(state, status);
+    memcpy(data, from, nbytes);
+    Py_RETURN_NONE;
+}
+
+PyMethodDef tensor_make_functions[] = {
+    {"tensor", WITH_KEYWORDS(make_tensor),
+     "tensor(data, dtype=None, device=None)\n--\n\n"
+     "A tensor with a copy of numbers: a number, lists in lists, an array, another tensor."},
+    {"as_tensor", WITH_KEYWORDS(make_as_tensor),
+     "as_tensor(data, dtype=None, device=None)\n--\n\n"
+     "The same, with the memory of an array or tensor shared where it has that dtype."},
+    {"from_numpy", make_from_numpy, METH_O,
+     "from_numpy($module, array, /)\n--\n\nA tensor that shares the memory of an array."},
+    {"_bytes_of", bytes_of, METH_O, "_bytes_of($module, tensor, /)\n--\n\nIts elements as bytes."},
+    {"_copy_bytes", copy_bytes, METH_VARARGS,
+     "_copy_bytes($module, tensor, data, /)\n--\n\nSets its elements from bytes."},
+    {"_empty", make_empty, METH_VARARGS,
+     "_empty($module, shape, dtype, device, /)\n--\n\nNo content."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,532 @@
+/*
+ * python_tensor_ops.c: operators, elementwise operations and reductions of Tensor, as methods and functions.
+ *
+ * An operand is a Tensor, one of Python's numbers (which takes the tensors' type as long as its kind allows), or
+ * something that has elements: an array of NumPy, say, which is copied.
+ */
+#include "module.h"
+
+enum {
+    QUICK_MOST =
+        16384, /* elements for which letting the interpreter's lock go costs more than it gives */
+};
+
+/* Operands, and the tensors that were made for them. */
+struct operands {
+    gn_operand list[3];
+    PyObject *made[3];
+    bool is_long;
+};
+
+/* 1, 0 for something that is no operand, -1 with an exception. */
+static int operands_take(struct module_state *state, PyObject *const *objects, int count,
+                         struct operands *operands)
+{
+    *operands = (struct operands){0};
+    for (int i = 0; i < count; i++) {
+        int found = operand_from_python(state, objects[i], &operands->list[i]);
+        if (found == 0 && PyObject_CheckBuffer(objects[i])) {
+            operands->made[i] = tensor_from_data(state, objects[i], NULL, true);
+            found = operands->made[i] != NULL ? 1 : -1;
+            if (found > 0)
+                operands->list[i] = (gn_operand){.tensor = tensor_of(operands->made[i])};
+        }
+        if (found <= 0)
+            return found;
+        const gn_tensor *tensor = operands->list[i].tensor;
+        operands->is_long |= tensor != NULL && gn_tensor_get_count(tensor) > QUICK_MOST;
+    }
+    return 1;
+}
+
+static void operands_drop(struct operands *operands)
+{
+    for (int i = 0; i < 3; i++)
+        Py_XDECREF(operands->made[i]);
+}
+
+/* Short ones keep the interpreter's lock. */
+#define CALL_OPERATION(is_long, status, call) \
+    do {                                      \
+        if ((is_long) || gn_history_is_on())  \
+            CALL_ALLOCATING(status, call);    \
+        else                                  \
+            status = (call);                  \
+    } while (0)
+
+static PyObject *operation(struct module_state *state, gn_op op, PyObject *const *objects,
+                           int arity, PyObject *missing)
+{
+    struct operands operands;
+    gn_tensor *result;
+    gn_status status;
+    int found = operands_take(state, objects, arity, &operands);
+    PyObject *made = NULL;
+    if (found > 0) {
+        CALL_OPERATION(operands.is_long, status, gn_elementwise(op, operands.list, &result));
+        made = tensor_or_raise(state, status, result);
+    } else if (found == 0 && missing != NULL) {
+        made = Py_NewRef(missing);
+    } else if (found == 0) {
+        PyErr_SetString(PyExc_TypeError, "operands are tensors, numbers or arrays");
+    }
+    operands_drop(&operands);
+    return made;
+}
+
+static PyObject *operation_into(struct module_state *state, gn_op op, PyObject *const *objects,
+                                int arity, PyObject *out, PyObject *missing)
+{
+    struct operands operands;
+    gn_status status;
+    int found = operands_take(state, objects, arity, &operands);
+    PyObject *made = NULL;
+    if (found > 0) {
+        CALL_OPERATION(operands.is_long, status,
+                       gn_elementwise_into(op, operands.list, tensor_of(out)));
+        made = status == GN_OK ? Py_NewRef(out) : error_raise(state, status);
+    } else if (found == 0 && missing != NULL) {
+        made = Py_NewRef(missing);
+    } else if (found == 0) {
+        PyErr_SetString(PyExc_TypeError, "operands are tensors, numbers or arrays");
+    }
+    operands_drop(&operands);
+    return made;
+}
+
+/* ---- operators ------------------------------------------------------------------------------- */
+
+static PyObject *operator_add(PyObject *a, PyObject *b);
+
+/* One of the two is a Tensor: the one whose class adds as ours does. */
+static struct module_state *state_of_either(PyObject *a, PyObject *b)
+{
+    union {
+        void *slot;
+        binaryfunc function;
+    } own = {.slot = PyType_GetSlot(Py_TYPE(a), Py_nb_add)};
+    return module_state_of_object(own.function == operator_add ? a : b);
+}
+
+#define OPERATOR(name, OP)                                                                  \
+    static PyObject *operator_##name(PyObject *a, PyObject *b)                              \
+    {                                                                                       \
+        PyObject *objects[] = {a, b};                                                       \
+        return operation(state_of_either(a, b), GN_OP_##OP, objects, 2, Py_NotImplemented); \
+    }
+#define OPERATOR_IN_PLACE(name, OP)                                                       \
+    static PyObject *operator_in_place_##name(PyObject *self, PyObject *other)            \
+    {                                                                                     \
+        PyObject *objects[] = {self, other};                                              \
+        return operation_into(module_state_of_object(self), GN_OP_##OP, objects, 2, self, \
+                              Py_NotImplemented);                                         \
+    }
+#define OPERATOR_UNARY(name, OP)                                                    \
+    static PyObject *operator_##name(PyObject *self)                                \
+    {                                                                               \
+        return operation(module_state_of_object(self), GN_OP_##OP, &self, 1, NULL); \
+    }
+
+OPERATOR(add, ADD)
+OPERATOR(subtract, SUBTRACT)
+OPERATOR(multiply, MULTIPLY)
+OPERATOR(divide, DIVIDE)
+OPERATOR(floor_divide, FLOOR_DIVIDE)
+OPERATOR(remainder, REMAINDER)
+OPERATOR(and, BITWISE_AND)
+OPERATOR(or, BITWISE_OR)
+OPERATOR(xor, BITWISE_XOR)
+OPERATOR(left, SHIFT_LEFT)
+OPERATOR(right, SHIFT_RIGHT)
+OPERATOR_IN_PLACE(add, ADD)
+OPERATOR_IN_PLACE(subtract, SUBTRACT)
+OPERATOR_IN_PLACE(multiply, MULTIPLY)
+OPERATOR_IN_PLACE(divide, DIVIDE)
+OPERATOR_IN_PLACE(floor_divide, FLOOR_DIVIDE)
+OPERATOR_IN_PLACE(remainder, REMAINDER)
+OPERATOR_IN_PLACE(and, BITWISE_AND)
+OPERATOR_IN_PLACE(or, BITWISE_OR)
+OPERATOR_IN_PLACE(xor, BITWISE_XOR)
+OPERATOR_UNARY(negative, NEGATIVE)
+OPERATOR_UNARY(absolute, ABSOLUTE)
+OPERATOR_UNARY(invert, BITWISE_NOT)
+
+static PyObject *operator_power(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    PyObject *objects[] = {a, b};
+    if (modulus != Py_None)
+        return Py_NewRef(Py_NotImplemented);
+    return operation(state_of_either(a, b), GN_OP_POWER, objects, 2, Py_NotImplemented);
+}
+
+static PyObject *operator_positive(PyObject *self)
+{
+    return Py_NewRef(self);
+}
+
+static PyObject *operator_compare(PyObject *self, PyObject *other, int what)
+{
+    static const gn_op ops[] = {
+        [Py_LT] = GN_OP_LESS,      [Py_LE] = GN_OP_LESS_EQUAL, [Py_EQ] = GN_OP_EQUAL,
+        [Py_NE] = GN_OP_NOT_EQUAL, [Py_GT] = GN_OP_GREATER,    [Py_GE] = GN_OP_GREATER_EQUAL};
+    PyObject *objects[] = {self, other};
+    return operation(module_state_of_object(self), ops[what], objects, 2, Py_NotImplemented);
+}
+
+PyType_Slot tensor_number_slots[] = {
+    {Py_nb_add, operator_add},
+    {Py_nb_subtract, operator_subtract},
+    {Py_nb_multiply, operator_multiply},
+    {Py_nb_true_divide, operator_divide},
+    {Py_nb_floor_divide, operator_floor_divide},
+    {Py_nb_remainder, operator_remainder},
+    {Py_nb_power, operator_power},
+    {Py_nb_and, operator_and},
+    {Py_nb_or, operator_or},
+    {Py_nb_xor, operator_xor},
+    {Py_nb_lshift, operator_left},
+    {Py_nb_rshift, operator_right},
+    {Py_nb_inplace_add, operator_in_place_add},
+    {Py_nb_inplace_subtract, operator_in_place_subtract},
+    {Py_nb_inplace_multiply, operator_in_place_multiply},
+    {Py_nb_inplace_true_divide, operator_in_place_divide},
+    {Py_nb_inplace_floor_divide, operator_in_place_floor_divide},
+    {Py_nb_inplace_remainder, operator_in_place_remainder},
+    {Py_nb_inplace_and, operator_in_place_and},
+    {Py_nb_inplace_or, operator_in_place_or},
+    {Py_nb_inplace_xor, operator_in_place_xor},
+    {Py_nb_negative, operator_negative},
+    {Py_nb_positive, operator_positive},
+    {Py_nb_absolute, operator_absolute},
+    {Py_nb_invert, operator_invert},
+    {Py_tp_richcompare, operator_compare},
+    {0, NULL},
+};
+
+/* ---- methods and functions ------------------------------------------------------------------- */
+
+/* The positional operands, and `out` where that is given. */
+static int arguments_split(const char *name, PyObject *const *arguments, Py_ssize_t count,
+                           PyObject *keywords, Py_ssize_t wanted, PyObject **out)
+{
+    Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
+    *out = NULL;
+    if (count != wanted) {
+        PyErr_Format(PyExc_TypeError, "%s() takes %zd operands, not %zd", name, wanted, count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < named; i++) {
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GetItem(keywords, i), "out") != 0) {
+            PyErr_Format(PyExc_TypeError, "%s() has no argument %R", name,
+                         PyTuple_GetItem(keywords, i));
+            return -1;
+        }
+        *out = arguments[count + i] != Py_None ? arguments[count + i] : NULL;
+    }
+    return 0;
+}
+
+static PyObject *call(struct module_state *state, const char *name, gn_op op,
+                      PyObject *const *objects, int arity, PyObject *out)
+{
+    if (out == NULL)
+        return operation(state, op, objects, arity, NULL);
+    if (!tensor_check(state, out)) {
+        PyErr_Format(PyExc_TypeError, "%s(): out must be a Tensor", name);
+        return NULL;
+    }
+    return operation_into(state, op, objects, arity, out, NULL);
+}
+
+static PyObject *call_function(PyObject *module, const char *name, gn_op op, int arity,
+                               PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
+{
+    PyObject *out;
+    if (arguments_split(name, arguments, count, keywords, arity, &out) < 0)
+        return NULL;
+    return call(module_state_of(module), name, op, arguments, arity, out);
+}
+
+static PyObject *call_method(PyObject *self, const char *name, gn_op op, int arity,
+                             PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
+{
+    PyObject *out, *objects[3] = {self};
+    if (arguments_split(name, arguments, count, keywords, arity - 1, &out) < 0)
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++)
+        objects[i + 1] = arguments[i];
+    return call(module_state_of_object(self), name, op, objects, arity, out);
+}
+
+static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int arity,
+                               PyObject *const *arguments, Py_ssize_t count)
+{
+    PyObject *out, *objects[3] = {self};
+    if (arguments_split(name, arguments, count, NULL, arity - 1, &out) < 0)
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++)
+        objects[i + 1] = arguments[i];
+    return operation_into(module_state_of_object(self), op, objects, arity, self, NULL);
+}
+
+/* X(python name, OP, arity, what it gives) */
+#define NAMES(X)                                                               \
+    X(add, ADD, 2, "The sum.")                                                 \
+    X(sub, SUBTRACT, 2, "The difference.")                                     \
+    X(mul, MULTIPLY, 2, "The product.")                                        \
+    X(div, DIVIDE, 2, "The quotient, as a floating number.")                   \
+    X(floor_divide, FLOOR_DIVIDE, 2, "The quotient, rounded down.")            \
+    X(remainder, REMAINDER, 2, "What is left of a division that rounds down.") \
+    X(pow, POWER, 2, "The first to the power of the second.")                  \
+    X(maximum, MAXIMUM, 2, "The larger of two; NaN if one is.")                \
+    X(minimum, MINIMUM, 2, "The smaller of two; NaN if one is.")               \
+    X(eq, EQUAL, 2, "Whether two are equal.")                                  \
+    X(ne, NOT_EQUAL, 2, "Whether two are not equal.")                          \
+    X(lt, LESS, 2, "Whether the first is smaller.")                            \
+    X(le, LESS_EQUAL, 2, "Whether the first is not larger.")                   \
+    X(gt, GREATER, 2, "Whether the first is larger.")                          \
+    X(ge, GREATER_EQUAL, 2, "Whether the first is not smaller.")               \
+    X(logical_and, LOGICAL_AND, 2, "Whether both are not 0.")                  \
+    X(logical_or, LOGICAL_OR, 2, "Whether one is not 0.")                      \
+    X(logical_xor, LOGICAL_XOR, 2, "Whether just one is not 0.")               \
+    X(logical_not, LOGICAL_NOT, 1, "Whether it is 0.")                         \
+    X(bitwise_and, BITWISE_AND, 2, "The bits that both have.")                 \
+    X(bitwise_or, BITWISE_OR, 2, "The bits that one has.")                     \
+    X(bitwise_xor, BITWISE_XOR, 2, "The bits that just one has.")              \
+    X(bitwise_not, BITWISE_NOT, 1, "The bits that it does not have.")          \
+    X(neg, NEGATIVE, 1, "The value with the other sign.")                      \
+    X(abs, ABSOLUTE, 1, "The value without its sign.")                         \
+    X(sign, SIGN, 1, "-1, 0 or 1.")                                            \
+    X(square, SQUARE, 1, "The value times itself.")                            \
+    X(reciprocal, RECIPROCAL, 1, "1 over the value.")                          \
+    X(floor, FLOOR, 1, "The next lower whole number.")                         \
+    X(ceil, CEIL, 1, "The next higher whole number.")                          \
+    X(round, ROUND, 1, "The nearest whole number, the even one of two.")       \
+    X(trunc, TRUNC, 1, "The whole number next to it towards 0.")               \
+    X(sqrt, SQRT, 1, "The square root.")                                       \
+    X(rsqrt, RSQRT, 1, "1 over the square root.")                              \
+    X(exp, EXP, 1, "e to the power of it.")                                    \
+    X(expm1, EXPM1, 1, "e to the power of it, minus 1.")                       \
+    X(log, LOG, 1, "The natural logarithm.")                                   \
+    X(log1p, LOG1P, 1, "The natural logarithm of 1 more.")                     \
+    X(log2, LOG2, 1, "The logarithm to base 2.")                               \
+    X(log10, LOG10, 1, "The logarithm to base 10.")                            \
+    X(sin, SIN, 1, "The sine.")                                                \
+    X(cos, COS, 1, "The cosine.")                                              \
+    X(tan, TAN, 1, "The tangent.")                                             \
+    X(tanh, TANH, 1, "The hyperbolic tangent.")                                \
+    X(erf, ERF, 1, "The error function.")                                      \
+    X(sigmoid, SIGMOID, 1, "1 / (1 + exp(-x)).")                               \
+    X(relu, RELU, 1, "The value, or 0 if that is larger.")                     \
+    X(gelu, GELU, 1, "x times the normal distribution up to x.")               \
+    X(silu, SILU, 1, "x times its sigmoid.")                                   \
+    X(isnan, ISNAN, 1, "Whether it is no number.")                             \
+    X(isinf, ISINF, 1, "Whether it is infinite.")                              \
+    X(isfinite, ISFINITE, 1, "Whether it is a number, and not infinite.")
+
+#define DEFINE(name, OP, arity, doc)                                                             \
+    static PyObject *function_##name(PyObject *module, PyObject *const *arguments,               \
+                                     Py_ssize_t count, PyObject *keywords)                       \
+    {                                                                                            \
+        return call_function(module, #name, GN_OP_##OP, arity, arguments, count, keywords);      \
+    }                                                                                            \
+    static PyObject *method_##name(PyObject *self, PyObject *const *arguments, Py_ssize_t count, \
+                                   PyObject *keywords)                                           \
+    {                                                                                            \
+        return call_method(self, #name, GN_OP_##OP, arity, arguments, count, keywords);          \
+    }                                                                                            \
+    static PyObject *method_in_place_##name(PyObject *self, PyObject *const *arguments,          \
+                                            Py_ssize_t count)                                    \
+    {                                                                                            \
+        return call_in_place(self, #name "_", GN_OP_##OP, arity, arguments, count);              \
+    }
+NAMES(DEFINE)
+
+/* ---- reductions ------------------------------------------------------------------------------ */
+
+/* dim: None, an int or several; keepdim. */
+static PyObject *reduce_call(struct module_state *state, const char *name, gn_reduction reduction,
+                             gn_tensor *tensor, PyObject *dim, PyObject *keepdim)
+{
+    int64_t dimensions[GN_DIMENSIONS_MAX];
+    int count = 0, ndim = gn_tensor_get_dimensions(tensor), span = ndim > 0 ? ndim : 1;
+    uint32_t bits = 0;
+    if (dim != Py_None &&
+        integers_from_python(dim, "dim", dimensions, GN_DIMENSIONS_MAX, &count) < 0)
+        return NULL;
+    for (int i = 0; i < count; i++) {
+        int64_t wrapped = dimensions[i] < 0 ? dimensions[i] + span : dimensions[i];
+        if (wrapped < 0 || wrapped >= span) {
+            PyErr_Format(
+                PyExc_IndexError,
+                "%s: dimension %lld is out of range for a tensor of %d dimensions: %d to %d", name,
+                (long long)dimensions[i], ndim, -span, span - 1);
+            return NULL;
+        }
+        if ((bits >> wrapped & 1) != 0) {
+            PyErr_Format(PyExc_ValueError, "%s: dimension %lld is there twice", name,
+                         (long long)wrapped);
+            return NULL;
+        }
+        bits |= UINT32_C(1) << wrapped;
+    }
+    int is_kept = PyObject_IsTrue(keepdim);
+    if (is_kept < 0)
+        return NULL;
+    gn_tensor *result;
+    gn_status status;
+    bool is_long = gn_tensor_get_count(tensor) > QUICK_MOST;
+    CALL_OPERATION(is_long, status,
+                   gn_reduce(reduction, tensor, ndim > 0 ? bits : 0, is_kept != 0, &result));
+    return tensor_or_raise(state, status, result);
+}
+
+static PyObject *reduce_take(struct module_state *state, const char *name, gn_reduction reduction,
+                             gn_tensor *tensor, PyObject *const *arguments, Py_ssize_t count,
+                             PyObject *keywords)
+{
+    const struct signature signature = {name, {"dim", "keepdim"}, 0};
+    PyObject *taken[2];
+    if (arguments_take(&signature, arguments, count, keywords, taken) < 0)
+        return NULL;
+    return reduce_call(state, name, reduction, tensor, taken[0],
+                       taken[1] == Py_None ? Py_False : taken[1]);
+}
+
+static PyObject *reduce_function(PyObject *module, const char *name, gn_reduction reduction,
+                                 PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
+{
+    struct module_state *state = module_state_of(module);
+    if (count < 1 || !tensor_check(state, arguments[0])) {
+        PyErr_Format(PyExc_TypeError, "%s() takes a Tensor", name);
+        return NULL;
+    }
+    return reduce_take(state, name, reduction, tensor_of(arguments[0]), arguments + 1, count - 1,
+                       keywords);
+}
+
+#define REDUCTIONS(X)                                                               \
+    X(sum, SUM, "The sum of the elements; of integers and bool as int64.")          \
+    X(prod, PRODUCT, "The product of the elements; of integers and bool as int64.") \
+    X(mean, MEAN, "The mean of the elements.")                                      \
+    X(amax, MAXIMUM, "The largest element; NaN if there is one.")                   \
+    X(amin, MINIMUM, "The smallest element; NaN if there is one.")                  \
+    X(any, ANY, "Whether an element is not 0.")                                     \
+    X(all, ALL, "Whether no element is 0.")
+
+#define DEFINE_REDUCTION(name, REDUCTION, doc)                                                    \
+    static PyObject *function_##name(PyObject *module, PyObject *const *arguments,                \
+                                     Py_ssize_t count, PyObject *keywords)                        \
+    {                                                                                             \
+        return reduce_function(module, #name, GN_REDUCE_##REDUCTION, arguments, count, keywords); \
+    }                                                                                             \
+    static PyObject *method_##name(PyObject *self, PyObject *const *arguments, Py_ssize_t count,  \
+                                   PyObject *keywords)                                            \
+    {                                                                                             \
+        return reduce_take(module_state_of_object(self), #name, GN_REDUCE_##REDUCTION,            \
+                           tensor_of(self), arguments, count, keywords);                          \
+    }
+REDUCTIONS(DEFINE_REDUCTION)
+
+/* ---- the rest -------------------------------------------------------------------------------- */
+
+static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                                PyObject *keywords)
+{
+    return call_function(module, "where", GN_OP_WHERE, 3, arguments, count, keywords);
+}
+
+static PyObject *assign(PyObject *self, PyObject *value)
+{
+    struct module_state *state = module_state_of_object(self);
+    struct operands operands;
+    gn_status status;
+    PyObject *made = NULL;
+    int found = operands_take(state, &value, 1, &operands);
+    if (found > 0) {
+        bool is_long = gn_tensor_get_count(tensor_of(self)) > QUICK_MOST;
+        CALL_OPERATION(is_long, status, gn_assign(tensor_of(self), operands.list[0]));
+        made = status == GN_OK ? Py_NewRef(self) : error_raise(state, status);
+    } else if (found == 0) {
+        PyErr_Format(PyExc_TypeError, "%R is neither a tensor nor a number", value);
+    }
+    operands_drop(&operands);
+    return made;
+}
+
+static PyObject *method_zero(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *zero = PyLong_FromLong(0);
+    PyObject *made = zero != NULL ? assign(self, zero) : NULL;
+    Py_XDECREF(zero);
+    return made;
+}
+
+static PyObject *flush(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    gn_status status;
+    CALL_ALLOCATING(status, gn_flush());
+    if (status != GN_OK)
+        return error_raise(module_state_of(module), status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_fusion(PyObject *module, PyObject *is_on)
+{
+    int value = PyObject_IsTrue(is_on);
+    gn_status status;
+    if (value < 0)
+        return NULL;
+    CALL_ALLOCATING(status, gn_set_fusion(value != 0));
+    if (status != GN_OK)
+        return error_raise(module_state_of(module), status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_fusion(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(gn_get_fusion());
+}
+
+#define FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL
+#define SIGNATURE_1 "input, /, *, out=None"
+#define SIGNATURE_2 "input, other, /, *, out=None"
+#define SELF_1 "$self, /, *, out=None"
+#define SELF_2 "$self, other, /, *, out=None"
+#define SELF_IN_PLACE_1 "$self, /"
+#define SELF_IN_PLACE_2 "$self, other, /"
+#define METHOD(name, OP, arity, doc)                                             \
+    {#name, WITH_VECTOR(method_##name), #name "(" SELF_##arity ")\n--\n\n" doc}, \
+        {#name "_", FAST(method_in_place_##name),                                \
+         #name "_(" SELF_IN_PLACE_##arity ")\n--\n\nIn place: " doc},
+#define FUNCTION(name, OP, arity, doc) \
+    {#name, WITH_VECTOR(function_##name), #name "(" SIGNATURE_##arity ")\n--\n\n" doc},
+#define REDUCTION_METHOD(name, REDUCTION, doc) \
+    {#name, WITH_VECTOR(method_##name), #name "($self, dim=None, keepdim=False)\n--\n\n" doc},
+#define REDUCTION_FUNCTION(name, REDUCTION, doc) \
+    {#name, WITH_VECTOR(function_##name), #name "(input, dim=None, keepdim=False)\n--\n\n" doc},
+
+PyMethodDef tensor_op_methods[] = {
+    NAMES(METHOD) REDUCTIONS(REDUCTION_METHOD){
+        "copy_", assign, METH_O,
+        "copy_($self, source, /)\n--\n\nTakes over elements, converted and broadcast."},
+    {"fill_", assign, METH_O, "fill_($self, value, /)\n--\n\nSets all elements to one number."},
+    {"zero_", method_zero, METH_NOARGS, "zero_($self, /)\n--\n\nSets all elements to 0."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyMethodDef tensor_op_functions[] = {
+    NAMES(FUNCTION) REDUCTIONS(REDUCTION_FUNCTION){
+        "where", WITH_VECTOR(function_where),
+        "where(condition, input, other, /, *, out=None)\n--\n\n"
+        "Elements of the second where the first is true, of the third elsewhere."},
+    {"flush", flush, METH_NOARGS, "flush($module, /)\n--\n\nComputes everything that is pending."},
+    {"set_fusion", set_fusion, METH_O,
+     "set_fusion($module, is_on, /)\n--\n\nWhether elementwise operations may wait."},
+    {"get_fusion", get_fusion, METH_NOARGS,
+     "get_fusion($module, /)\n--\n\nWhether elementwise operations may wait."},
+    {NULL, NULL, 0, NULL},
+};

@@ -1,0 +1,240 @@
+/*
+ * python_tensor_rows.c: what works along one dimension, and random numbers, as methods and functions.
+ */
+#include "module.h"
+
+static PyObject *pair_make(struct module_state *state, gn_tensor *values, gn_tensor *indices)
+{
+    PyObject *pair = PyStructSequence_New((PyTypeObject *)state->pair_class);
+    PyObject *first = tensor_to_python(state, values), *second = tensor_to_python(state, indices);
+    if (pair == NULL || first == NULL || second == NULL) {
+        Py_XDECREF(pair);
+        Py_XDECREF(first);
+        Py_XDECREF(second);
+        return NULL;
+    }
+    PyStructSequence_SetItem(pair, 0, first);
+    PyStructSequence_SetItem(pair, 1, second);
+    return pair;
+}
+
+static PyObject *method_sort(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"dim", "descending", NULL};
+    struct module_state *state = module_state_of_object(self);
+    int dim = -1, is_descending = 0;
+    gn_tensor *values, *indices;
+    gn_status status;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|ip", names, &dim, &is_descending))
+        return NULL;
+    CALL_ALLOCATING(status, gn_sort(tensor_of(self), dim, is_descending != 0, &values, &indices));
+    return status == GN_OK ? pair_make(state, values, indices) : error_raise(state, status);
+}
+
+static PyObject *method_argsort(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"dim", "descending", NULL};
+    int dim = -1, is_descending = 0;
+    gn_tensor *indices;
+    gn_status status;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|ip", names, &dim, &is_descending))
+        return NULL;
+    CALL_ALLOCATING(status, gn_sort(tensor_of(self), dim, is_descending != 0, NULL, &indices));
+    return tensor_or_raise(module_state_of_object(self), status, indices);
+}
+
+static PyObject *method_topk(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"k", "dim", "largest", "sorted", NULL};
+    struct module_state *state = module_state_of_object(self);
+    long long k;
+    int dim = -1, is_largest = 1, is_sorted = 1; /* they always are */
+    gn_tensor *values, *indices;
+    gn_status status;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "L|ipp", names, &k, &dim, &is_largest,
+                                     &is_sorted))
+        return NULL;
+    CALL_ALLOCATING(status, gn_topk(tensor_of(self), k, dim, is_largest != 0, &values, &indices));
+    return status == GN_OK ? pair_make(state, values, indices) : error_raise(state, status);
+}
+
+static PyObject *cumulate(PyObject *self, PyObject *arguments, PyObject *keywords, bool is_product)
+{
+    static char *names[] = {"dim", NULL};
+    int dim;
+    gn_tensor *result;
+    gn_status status;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "i", names, &dim))
+        return NULL;
+    CALL_ALLOCATING(status, gn_cumulate(tensor_of(self), dim, is_product, &result));
+    return tensor_or_raise(module_state_of_object(self), status, result);
+}
+
+static PyObject *method_cumsum(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    return cumulate(self, arguments, keywords, false);
+}
+
+static PyObject *method_cumprod(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    return cumulate(self, arguments, keywords, true);
+}
+
+static PyObject *method_unique(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"return_inverse", "return_counts", NULL};
+    struct module_state *state = module_state_of_object(self);
+    int has_inverse = 0, has_counts = 0;
+    gn_tensor *values, *inverse, *counts;
+    gn_status status;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|pp", names, &has_inverse, &has_counts))
+        return NULL;
+    CALL_ALLOCATING(status, gn_unique(tensor_of(self), &values, has_inverse ? &inverse : NULL,
+                                      has_counts ? &counts : NULL));
+    if (status != GN_OK)
+        return error_raise(state, status);
+    PyObject *first = tensor_to_python(state, values);
+    if (!has_inverse && !has_counts)
+        return first;
+    PyObject *made[2] = {has_inverse ? tensor_to_python(state, inverse) : NULL,
+                         has_counts ? tensor_to_python(state, counts) : NULL};
+    bool is_made =
+        first != NULL && (!has_inverse || made[0] != NULL) && (!has_counts || made[1] != NULL);
+    PyObject *tuple = !is_made ? NULL
+                      : has_inverse && has_counts
+                          ? PyTuple_Pack(3, first, made[0], made[1])
+                          : PyTuple_Pack(2, first, has_inverse ? made[0] : made[1]);
+    Py_XDECREF(first);
+    Py_XDECREF(made[0]);
+    Py_XDECREF(made[1]);
+    return tuple;
+}
+
+PyMethodDef tensor_row_methods[] = {
+    {"sort", WITH_KEYWORDS(method_sort),
+     "sort($self, dim=-1, descending=False)\n--\n\n"
+     "The sorted elements and where they were, as a pair (values, indices); stable, NaN is the "
+     "largest."},
+    {"argsort", WITH_KEYWORDS(method_argsort),
+     "argsort($self, dim=-1, descending=False)\n--\n\nWhere the sorted elements are."},
+    {"topk", WITH_KEYWORDS(method_topk),
+     "topk($self, k, dim=-1, largest=True, sorted=True)\n--\n\n"
+     "The k largest or smallest elements, in order, as a pair (values, indices)."},
+    {"cumsum", WITH_KEYWORDS(method_cumsum),
+     "cumsum($self, dim)\n--\n\nThe sum of the elements up to each; of integers and bool as "
+     "int64."},
+    {"cumprod", WITH_KEYWORDS(method_cumprod),
+     "cumprod($self, dim)\n--\n\nThe product of the elements up to each; of integers and bool as "
+     "int64."},
+    {"unique", WITH_KEYWORDS(method_unique),
+     "unique($self, return_inverse=False, return_counts=False)\n--\n\n"
+     "The different elements, ascending; where each element is among them, and how often each "
+     "occurs."},
+    {NULL, NULL, 0, NULL},
+};
+
+/* ---- random numbers --------------------------------------------------------------------------- */
+
+/* The seed at first is the same in every process: programs are reproducible unless they ask otherwise. */
+static PyObject *manual_seed(PyObject *module, PyObject *seed)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *integer = PyNumber_Index(seed);
+    if (integer == NULL)
+        return NULL;
+    unsigned long long value = PyLong_AsUnsignedLongLongMask(integer);
+    Py_DECREF(integer);
+    if (value == (unsigned long long)-1 && PyErr_Occurred())
+        return NULL;
+    state->generator = (gn_generator){.seed = value};
+    Py_RETURN_NONE;
+}
+
+typedef gn_status (*fill_call)(gn_tensor *out, gn_generator *generator);
+
+/* The interpreter's lock guards the generator. */
+static PyObject *fill(PyObject *module, PyObject *object, fill_call call)
+{
+    struct module_state *state = module_state_of(module);
+    if (!tensor_check(state, object)) {
+        PyErr_SetString(PyExc_TypeError, "a Tensor is needed");
+        return NULL;
+    }
+    gn_generator generator = state->generator;
+    gn_status status;
+    state->generator.offset++;
+    CALL_ALLOCATING(status, call(tensor_of(object), &generator));
+    return status == GN_OK ? Py_NewRef(object) : error_raise(state, status);
+}
+
+static PyObject *fill_uniform(PyObject *module, PyObject *tensor)
+{
+    return fill(module, tensor, gn_random_uniform);
+}
+
+static PyObject *fill_normal(PyObject *module, PyObject *tensor)
+{
+    return fill(module, tensor, gn_random_normal);
+}
+
+static PyObject *fill_integers(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *object;
+    long long low, high;
+    if (!PyArg_ParseTuple(arguments, "O!LL", state->tensor_class, &object, &low, &high))
+        return NULL;
+    gn_generator generator = state->generator;
+    gn_status status;
+    state->generator.offset++;
+    CALL_ALLOCATING(status, gn_random_integers(tensor_of(object), low, high, &generator));
+    return status == GN_OK ? Py_NewRef(object) : error_raise(state, status);
+}
+
+static PyObject *randperm(PyObject *module, PyObject *object)
+{
+    struct module_state *state = module_state_of(module);
+    size_t count;
+    gn_device *device;
+    gn_tensor *result;
+    gn_status status = gn_device_get(GN_DEVICE_CPU, 0, &device);
+    if (size_from_python(object, "n", &count) < 0)
+        return NULL;
+    gn_generator generator = state->generator;
+    state->generator.offset++;
+    if (status == GN_OK)
+        CALL_ALLOCATING(status, gn_random_permutation((int64_t)count, device, &generator, &result));
+    return tensor_or_raise(state, status, result);
+}
+
+PyMethodDef tensor_random_functions[] = {
+    {"manual_seed", manual_seed, METH_O,
+     "manual_seed($module, seed, /)\n--\n\nBegins the sequence of random numbers that belongs to a "
+     "seed."},
+    {"randperm", randperm, METH_O,
+     "randperm($module, n, /)\n--\n\nThe numbers from 0 to n - 1 in random order."},
+    {"_fill_uniform", fill_uniform, METH_O, "_fill_uniform($module, tensor, /)\n--\n\nFills it."},
+    {"_fill_normal", fill_normal, METH_O, "_fill_normal($module, tensor, /)\n--\n\nFills it."},
+    {"_fill_integers", fill_integers, METH_VARARGS,
+     "_fill_integers($module, tensor, low, high, /)\n--\n\nFills it."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyStructSequence_Field pair_fields[] = {
+    {"values", "The elements."},
+    {"indices", "Where they were."},
+    {NULL, NULL},
+};
+
+static PyStructSequence_Desc pair_description = {
+    .name = "genesis.values_indices",
+    .doc = "Elements, and where they were.",
+    .fields = pair_fields,
+    .n_in_sequence = 2,
+};
+
+int pair_class_init(struct module_state *state)
+{
+    state->pair_class = (PyObject *)PyStructSequence_NewType(&pair_description);
+    return state->pair_class != NULL ? 0 : -1;
+}

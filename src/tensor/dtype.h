@@ -1,0 +1,72 @@
+/*
+ * dtype.h: the types of elements: sizes, kinds, promotion, and scalars of any of them.
+ *
+ * Promotion follows PyTorch: the kinds are ordered bool < integer < floating. Two types of one kind give
+ * the smallest that holds both (float16 and bfloat16 give float32, uint8 and a signed type the next wider
+ * signed one); otherwise the higher kind wins with its own width. A weak operand (a Python number, a tensor
+ * without dimensions) counts only if its kind is higher: promote.c in src/ops.
+ *
+ * Threads: pure functions and constant tables.
+ */
+#ifndef GNI_TENSOR_DTYPE_H
+#define GNI_TENSOR_DTYPE_H
+
+#include "genesis/tensor.h"
+
+enum gni_kind {
+    GNI_KIND_BOOL,
+    GNI_KIND_INTEGER,
+    GNI_KIND_FLOATING,
+};
+
+struct gni_dtype_info {
+    const char *name;
+    size_t size; /* bytes */
+    enum gni_kind kind;
+    bool is_signed;
+    gn_dtype compute; /* what arithmetic is done in: float32 for the halves, else itself */
+};
+
+extern const struct gni_dtype_info gni_dtypes[GN_DTYPE_COUNT];
+
+static inline bool gni_dtype_is_valid(gn_dtype dtype)
+{
+    return (unsigned)dtype < GN_DTYPE_COUNT;
+}
+
+static inline size_t gni_dtype_size(gn_dtype dtype)
+{
+    return gni_dtypes[dtype].size;
+}
+
+static inline enum gni_kind gni_dtype_kind(gn_dtype dtype)
+{
+    return gni_dtypes[dtype].kind;
+}
+
+static inline bool gni_dtype_is_half(gn_dtype dtype)
+{
+    return dtype == GN_FLOAT16 || dtype == GN_BFLOAT16;
+}
+
+/* The smallest type that both can be converted to. */
+gn_dtype gni_dtype_promote(gn_dtype a, gn_dtype b);
+
+/* ---- halves ---------------------------------------------------------------------------------- */
+
+/* Nearest, ties to even; overflow is infinite, NaN stays NaN. */
+uint16_t gni_float16_from(float value);
+uint16_t gni_bfloat16_from(float value);
+float gni_float16_to(uint16_t bits);
+float gni_bfloat16_to(uint16_t bits);
+
+/* ---- scalars --------------------------------------------------------------------------------- */
+
+/* Stores a number as an element. Integers wrap, floating values are truncated towards zero (undefined
+ * where they do not fit, as in C, but never a trap), anything that is not 0 is true. */
+void gni_scalar_store(gn_scalar value, gn_dtype dtype, void *element);
+
+/* Reads an element. */
+gn_scalar gni_scalar_load(gn_dtype dtype, const void *element);
+
+#endif

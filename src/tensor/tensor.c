@@ -1,0 +1,371 @@
+/*
+ * tensor.c: tensors and their views.
+ */
+#include "tensor/tensor.h"
+
+#include "base/checked.h"
+#include "base/host.h"
+
+#include <string.h>
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+void gni_tensor_set_layout(gn_tensor *tensor, int ndim, const int64_t *sizes,
+                           const int64_t *strides)
+{
+    tensor->ndim = ndim;
+    for (int i = 0; i < ndim; i++) {
+        tensor->sizes[i] = sizes[i];
+        tensor->strides[i] = strides[i];
+    }
+    tensor->count = gni_shape_count(ndim, sizes);
+    tensor->is_contiguous = gni_strides_are_contiguous(ndim, sizes, strides);
+}
+
+gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_device *device,
+                             gn_tensor **out)
+{
+    int64_t count, strides[GN_DIMENSIONS_MAX];
+    if (!gni_dtype_is_valid(dtype))
+        return gni_error(GN_ERROR_TYPE, "%d is no dtype", (int)dtype);
+    if (device->type != GN_DEVICE_CPU)
+        return gni_error(GN_ERROR_UNSUPPORTED, "tensors live on the CPU, not on %s",
+                         gni_device_label(device).text);
+    GN_TRY(gni_shape_check(ndim, sizes, gni_dtype_size(dtype), &count));
+    gn_tensor *tensor = gni_host_alloc(sizeof *tensor);
+    if (tensor == NULL)
+        return gni_error_host_memory(sizeof *tensor);
+    atomic_init(&tensor->references, 1);
+    tensor->device = device;
+    tensor->dtype = dtype;
+    gni_strides_contiguous(ndim, sizes, strides);
+    gni_tensor_set_layout(tensor, ndim, sizes, strides);
+    *out = tensor;
+    return GN_OK;
+}
+
+gn_status gn_tensor_create(gn_dtype dtype, int dimensions, const int64_t *shape, gn_device *device,
+                           gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(device != NULL && out != NULL, "device and tensor must not be NULL");
+    gn_tensor *tensor;
+    struct gni_storage *storage;
+    GN_TRY(gni_tensor_prepare(dtype, dimensions, shape, device, &tensor));
+    gn_status status =
+        gni_storage_create(device, (size_t)tensor->count * gni_dtype_size(dtype), &storage);
+    if (status != GN_OK) {
+        gni_host_free(tensor);
+        return status;
+    }
+    atomic_init(&tensor->storage, storage);
+    *out = tensor;
+    return GN_OK;
+}
+
+gn_status gn_tensor_from_memory(void *data, gn_dtype dtype, int dimensions, const int64_t *shape,
+                                const int64_t *strides, gn_device *device, bool is_read_only,
+                                void (*deleter)(void *context), void *context, gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(device != NULL && out != NULL, "device and tensor must not be NULL");
+    gn_tensor *tensor;
+    struct gni_storage *storage;
+    GN_TRY(gni_tensor_prepare(dtype, dimensions, shape, device, &tensor));
+    gn_status status = GN_OK;
+    if (data == NULL && tensor->count > 0)
+        status = gni_error(GN_ERROR_INVALID_VALUE, "the memory of a tensor of shape %s is NULL",
+                           gni_shape_text(dimensions, shape).text);
+    if (status == GN_OK)
+        status = gni_storage_wrap(device, data, is_read_only, deleter, context, &storage);
+    if (status != GN_OK) {
+        gni_host_free(tensor);
+        return status;
+    }
+    atomic_init(&tensor->storage, storage);
+    if (strides != NULL)
+        gni_tensor_set_layout(tensor, dimensions, shape, strides);
+    *out = tensor;
+    return GN_OK;
+}
+
+void gn_tensor_retain(gn_tensor *tensor)
+{
+    atomic_fetch_add_explicit(&tensor->references, 1, memory_order_relaxed);
+}
+
+void gn_tensor_release(gn_tensor *tensor)
+{
+    if (tensor == NULL ||
+        atomic_fetch_sub_explicit(&tensor->references, 1, memory_order_acq_rel) != 1)
+        return;
+    struct gni_storage *storage = gni_tensor_storage(tensor);
+    if (storage == NULL)
+        gni_node_abandon(
+            tensor); /* it may have been computed since we looked: then it has a storage now */
+    storage = gni_tensor_storage(tensor);
+    gni_storage_release(storage);
+    gni_host_free(tensor);
+}
+
+/* ---- what it is ------------------------------------------------------------------------------ */
+
+gn_dtype gn_tensor_get_dtype(const gn_tensor *tensor)
+{
+    return tensor->dtype;
+}
+
+gn_device *gn_tensor_get_device(const gn_tensor *tensor)
+{
+    return tensor->device;
+}
+
+int gn_tensor_get_dimensions(const gn_tensor *tensor)
+{
+    return tensor->ndim;
+}
+
+const int64_t *gn_tensor_get_shape(const gn_tensor *tensor)
+{
+    return tensor->sizes;
+}
+
+const int64_t *gn_tensor_get_strides(const gn_tensor *tensor)
+{
+    return tensor->strides;
+}
+
+int64_t gn_tensor_get_count(const gn_tensor *tensor)
+{
+    return tensor->count;
+}
+
+int64_t gn_tensor_get_offset(const gn_tensor *tensor)
+{
+    return tensor->offset;
+}
+
+bool gn_tensor_is_contiguous(const gn_tensor *tensor)
+{
+    return tensor->is_contiguous;
+}
+
+bool gn_tensor_is_read_only(const gn_tensor *tensor)
+{
+    const struct gni_storage *storage = gni_tensor_storage(tensor);
+    return storage != NULL && storage->is_read_only;
+}
+
+bool gn_tensor_shares_storage(const gn_tensor *a, const gn_tensor *b)
+{
+    const struct gni_storage *storage = gni_tensor_storage(a);
+    return a == b || (storage != NULL && storage == gni_tensor_storage(b));
+}
+
+uint64_t gn_tensor_get_version(const gn_tensor *tensor)
+{
+    const struct gni_storage *storage = gni_tensor_storage(tensor);
+    return storage != NULL ? atomic_load(&storage->version) : 0;
+}
+
+gn_status gn_tensor_get_data(gn_tensor *tensor, void **data)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && data != NULL, "tensor and data must not be NULL");
+    GN_TRY(gni_tensor_flush(tensor));
+    struct gni_storage *storage = gni_tensor_storage(tensor);
+    GN_TRY(gni_storage_flush_readers(storage));
+    if (!atomic_exchange(&storage->is_escaped, true) && storage->block != NULL)
+        (void)gn_memory_block_get_address(
+            storage->block); /* the manager may not move it any more */
+    *data = gni_tensor_data(tensor);
+    return GN_OK;
+}
+
+/* ---- views ----------------------------------------------------------------------------------- */
+
+gn_status gni_tensor_alias(gn_tensor *tensor, gn_tensor **out)
+{
+    GN_TRY(gni_tensor_flush(tensor));
+    gn_tensor *view = gni_host_alloc(sizeof *view);
+    if (view == NULL)
+        return gni_error_host_memory(sizeof *view);
+    struct gni_storage *storage = gni_tensor_storage(tensor);
+    gni_storage_retain(storage);
+    atomic_init(&view->references, 1);
+    atomic_init(&view->storage, storage);
+    view->device = tensor->device;
+    view->dtype = tensor->dtype;
+    view->offset = tensor->offset;
+    gni_tensor_set_layout(view, tensor->ndim, tensor->sizes, tensor->strides);
+    *out = view;
+    return GN_OK;
+}
+
+gn_status gn_tensor_view(gn_tensor *tensor, int dimensions, const int64_t *shape, gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
+    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+    GN_TRY(gni_shape_infer(dimensions, shape, tensor->count, sizes));
+    if (!gni_strides_view(tensor->ndim, tensor->sizes, tensor->strides, dimensions, sizes, strides))
+        return gni_error(GN_ERROR_SHAPE,
+                         "a tensor of shape %s and strides %s cannot be seen as %s without a copy: "
+                         "use reshape()",
+                         gni_shape_text(tensor->ndim, tensor->sizes).text,
+                         gni_shape_text(tensor->ndim, tensor->strides).text,
+                         gni_shape_text(dimensions, sizes).text);
+    gn_tensor *view;
+    GN_TRY(gni_tensor_alias(tensor, &view));
+    gni_tensor_set_layout(view, dimensions, sizes, strides);
+    *out = view;
+    return GN_OK;
+}
+
+gn_status gn_tensor_reshape(gn_tensor *tensor, int dimensions, const int64_t *shape,
+                            gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and result must not be NULL");
+    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+    GN_TRY(gni_shape_infer(dimensions, shape, tensor->count, sizes));
+    if (gni_strides_view(tensor->ndim, tensor->sizes, tensor->strides, dimensions, sizes, strides))
+        return gn_tensor_view(tensor, dimensions, sizes, out);
+    gn_tensor *copy;
+    GN_TRY(gni_tensor_compact(tensor, &copy));
+    gn_status status = gn_tensor_view(copy, dimensions, sizes, out);
+    gn_tensor_release(copy);
+    return status;
+}
+
+gn_status gn_tensor_permute(gn_tensor *tensor, const int *order, gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
+    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+    unsigned seen = 0;
+    for (int i = 0; i < tensor->ndim; i++) {
+        int from;
+        GN_TRY(gni_dimension_wrap(order[i], tensor->ndim, &from));
+        if ((seen >> from & 1) != 0)
+            return gni_error(GN_ERROR_INVALID_VALUE, "dimension %d is there twice", from);
+        seen |= 1U << from;
+        sizes[i] = tensor->sizes[from];
+        strides[i] = tensor->strides[from];
+    }
+    gn_tensor *view;
+    GN_TRY(gni_tensor_alias(tensor, &view));
+    gni_tensor_set_layout(view, tensor->ndim, sizes, strides);
+    *out = view;
+    return GN_OK;
+}
+
+gn_status gn_tensor_expand(gn_tensor *tensor, int dimensions, const int64_t *shape, gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
+    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX], count;
+    int shift = dimensions - tensor->ndim;
+    bool is_possible = shift >= 0 && dimensions <= GN_DIMENSIONS_MAX;
+    for (int i = 0; is_possible && i < dimensions; i++) {
+        int64_t own = i < shift ? 1 : tensor->sizes[i - shift];
+        sizes[i] = shape[i] == -1 && i >= shift ? own : shape[i];
+        strides[i] = i < shift || own == 1 ? 0 : tensor->strides[i - shift];
+        if (sizes[i] == 1 && i >= shift)
+            strides[i] = tensor->strides[i - shift];
+        is_possible = sizes[i] == own || (own == 1 && sizes[i] >= 0);
+    }
+    if (!is_possible)
+        return gni_error(GN_ERROR_SHAPE, "a tensor of shape %s cannot be expanded to %s",
+                         gni_shape_text(tensor->ndim, tensor->sizes).text,
+                         gni_shape_text(dimensions, shape).text);
+    GN_TRY(gni_shape_check(dimensions, sizes, gni_dtype_size(tensor->dtype), &count));
+    gn_tensor *view;
+    GN_TRY(gni_tensor_alias(tensor, &view));
+    gni_tensor_set_layout(view, dimensions, sizes, strides);
+    *out = view;
+    return GN_OK;
+}
+
+gn_status gn_tensor_slice(gn_tensor *tensor, int dimension, int64_t start, int64_t step,
+                          int64_t count, gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
+    int at;
+    GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
+    int64_t size = tensor->ndim > 0 ? tensor->sizes[at] : 0, last, span;
+    if (count < 0 || (count > 0 && (start < 0 || start >= size)) ||
+        (count > 1 && (__builtin_mul_overflow(count - 1, step, &span) ||
+                       __builtin_add_overflow(start, span, &last) || last < 0 || last >= size)))
+        return gni_error(
+            GN_ERROR_INDEX,
+            "%lld elements from %lld on in steps of %lld are not in a dimension of %lld",
+            (long long)count, (long long)start, (long long)step, (long long)size);
+    gn_tensor *view;
+    GN_TRY(gni_tensor_alias(tensor, &view));
+    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+    memcpy(sizes, view->sizes, sizeof sizes);
+    memcpy(strides, view->strides, sizeof strides);
+    if (count > 0)
+        view->offset += start * strides[at];
+    sizes[at] = count;
+    strides[at] = count > 1 ? strides[at] * step : strides[at];
+    gni_tensor_set_layout(view, tensor->ndim, sizes, strides);
+    *out = view;
+    return GN_OK;
+}
+
+/* A view without one of the dimensions. */
+static void dimension_drop(gn_tensor *view, int at)
+{
+    for (int i = at; i + 1 < view->ndim; i++) {
+        view->sizes[i] = view->sizes[i + 1];
+        view->strides[i] = view->strides[i + 1];
+    }
+    gni_tensor_set_layout(view, view->ndim - 1, view->sizes, view->strides);
+}
+
+gn_status gn_tensor_select(gn_tensor *tensor, int dimension, int64_t index, gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
+    int at;
+    GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
+    int64_t size = tensor->ndim > 0 ? tensor->sizes[at] : 0;
+    int64_t wrapped = index < 0 ? index + size : index;
+    if (wrapped < 0 || wrapped >= size)
+        return gni_error(GN_ERROR_INDEX, "index %lld is out of range for a dimension of %lld",
+                         (long long)index, (long long)size);
+    gn_tensor *view;
+    GN_TRY(gni_tensor_alias(tensor, &view));
+    view->offset += wrapped * view->strides[at];
+    dimension_drop(view, at);
+    *out = view;
+    return GN_OK;
+}
+
+gn_status gn_tensor_unsqueeze(gn_tensor *tensor, int dimension, gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
+    int at;
+    if (tensor->ndim == GN_DIMENSIONS_MAX)
+        return gni_error(GN_ERROR_SHAPE, "a tensor has at most %d dimensions", GN_DIMENSIONS_MAX);
+    GN_TRY(gni_dimension_wrap(dimension, tensor->ndim + 1, &at));
+    gn_tensor *view;
+    GN_TRY(gni_tensor_alias(tensor, &view));
+    int64_t stride = at < view->ndim ? view->sizes[at] * view->strides[at] : 1;
+    for (int i = view->ndim; i > at; i--) {
+        view->sizes[i] = view->sizes[i - 1];
+        view->strides[i] = view->strides[i - 1];
+    }
+    view->sizes[at] = 1;
+    view->strides[at] = stride;
+    gni_tensor_set_layout(view, view->ndim + 1, view->sizes, view->strides);
+    *out = view;
+    return GN_OK;
+}
+
+gn_status gn_tensor_squeeze(gn_tensor *tensor, int dimension, gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
+    int at;
+    GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
+    gn_tensor *view;
+    GN_TRY(gni_tensor_alias(tensor, &view));
+    if (view->ndim > 0 && view->sizes[at] == 1)
+        dimension_drop(view, at);
+    *out = view;
+    return GN_OK;
+}

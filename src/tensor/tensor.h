@@ -1,0 +1,107 @@
+/*
+ * tensor.h: the struct behind gn_tensor, and the storage behind that.
+ *
+ *     gn_tensor (handle)  ->  gni_storage (bytes)     when the bytes are there
+ *                         ->  gni_node (expression)   while they are pending
+ *
+ * Invariants:
+ *   T1  exactly one of `storage` and `node` is set, but for a tensor under construction;
+ *   T2  a pending tensor is contiguous, has offset 0, and shares its bytes with nobody: a view of it is made
+ *       after its bytes are there;
+ *   T3  every element that shape, strides and offset reach lies in the storage;
+ *   T4  `version` of a storage grows with each write through a tensor after its first content;
+ *   T5  storage that is_escaped has bytes that others can reach. Once set it stays.
+ *
+ * `node`, `storage` and what hangs on them change under the recorder's lock only (src/ops/recorder.h); the rest
+ * of a tensor never changes after its creation.
+ */
+#ifndef GNI_TENSOR_TENSOR_H
+#define GNI_TENSOR_TENSOR_H
+
+#include "device/device.h"
+#include "genesis/memory.h"
+#include "tensor/shape.h"
+
+struct gni_node;
+
+struct gni_storage {
+    _Atomic(size_t) references;
+    gn_device *device;
+    gn_memory_block *block; /* our own memory; NULL: somebody else's */
+    char *data;
+    size_t nbytes;                  /* of our own memory */
+    void (*deleter)(void *context); /* of somebody else's; may be NULL */
+    void *context;
+    _Atomic(uint64_t) version;
+    size_t reader_count;           /* pending nodes that read it; under the recorder's lock */
+    struct gni_storage *next_dead; /* to be released when the recorder lets go its lock */
+    size_t dead_count;             /* so often */
+    _Atomic(bool) is_escaped;
+    bool is_read_only;
+};
+
+struct gn_tensor {
+    _Atomic(size_t) references;
+    struct gni_storage *_Atomic storage;
+    struct gni_node *node; /* its value, while that is pending */
+    gn_device *device;
+    void *gradient; /* the place of automatic differentiation: NULL until there is one */
+    int64_t offset; /* of the first element, in elements */
+    int64_t count;  /* elements */
+    gn_dtype dtype;
+    int ndim;
+    bool is_contiguous;
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    int64_t strides[GN_DIMENSIONS_MAX];
+};
+
+/* ---- storage.c ------------------------------------------------------------------------------- */
+
+gn_status gni_storage_create(gn_device *device, size_t nbytes,
+                             struct gni_storage **storage) GN_NODISCARD;
+gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
+                           void (*deleter)(void *context), void *context,
+                           struct gni_storage **storage) GN_NODISCARD;
+void gni_storage_retain(struct gni_storage *storage);
+void gni_storage_release(struct gni_storage *storage);
+
+/* ---- tensor.c -------------------------------------------------------------------------------- */
+
+/* A tensor of a contiguous shape with neither storage nor node. */
+gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_device *device,
+                             gn_tensor **tensor) GN_NODISCARD;
+
+/* Another view of a tensor's storage; the view's layout is the caller's to fill in. Computes what is pending. */
+gn_status gni_tensor_alias(gn_tensor *tensor, gn_tensor **view) GN_NODISCARD;
+
+/* Sets shape and strides, and what follows from them. */
+void gni_tensor_set_layout(gn_tensor *tensor, int ndim, const int64_t *sizes,
+                           const int64_t *strides);
+
+static inline struct gni_storage *gni_tensor_storage(const gn_tensor *tensor)
+{
+    return atomic_load_explicit(&tensor->storage, memory_order_acquire);
+}
+
+/* The first element; its bytes must be there. */
+static inline char *gni_tensor_data(const gn_tensor *tensor)
+{
+    return gni_tensor_storage(tensor)->data +
+           tensor->offset * (int64_t)gni_dtype_size(tensor->dtype);
+}
+
+/* ---- of the layer above: src/ops/recorder.c --------------------------------------------------- */
+
+/* Computes a pending tensor. Nothing to do for others. */
+gn_status gni_tensor_flush(gn_tensor *tensor) GN_NODISCARD;
+
+/* Computes everything pending that reads a storage, which is about to be written to or shown to others. */
+gn_status gni_storage_flush_readers(struct gni_storage *storage) GN_NODISCARD;
+
+/* A pending tensor goes: its value may not be needed any more. */
+void gni_node_abandon(gn_tensor *tensor);
+
+/* A contiguous copy, or the tensor itself (with a reference) if it is that: src/ops. */
+gn_status gni_tensor_compact(gn_tensor *tensor, gn_tensor **result) GN_NODISCARD;
+
+#endif

@@ -1,0 +1,333 @@
+/*
+ * loops_reference.h: what the loops of the CPU must give, one element at a time.
+ *
+ * Integers are computed in 128 bits and wrapped; floating point with the C library's long double, with a bound
+ * for the error in units of the last place.
+ */
+#ifndef GNI_TESTS_LOOPS_REFERENCE_H
+#define GNI_TESTS_LOOPS_REFERENCE_H
+
+#include "ops/op.h"
+#include "tensor/dtype.h"
+
+#include <float.h>
+#include <math.h>
+
+/* ---- integers -------------------------------------------------------------------------------- */
+
+static inline int64_t integer_wrap(gn_dtype dtype, __int128 value)
+{
+    switch (dtype) {
+    case GN_BOOL:
+        return value != 0;
+    case GN_UINT8:
+        return (uint8_t)value;
+    case GN_INT8:
+        return (int8_t)value;
+    case GN_INT16:
+        return (int16_t)value;
+    case GN_INT32:
+        return (int32_t)value;
+    default:
+        return (int64_t)value;
+    }
+}
+
+static inline int64_t integer_power(gn_dtype dtype, int64_t a, int64_t b)
+{
+    if (b < 0)
+        return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
+    uint64_t result = 1;
+    if (b > 100000 && a != 0 && a != 1 && a != -1) /* squarings, from the top */
+        for (int bit = 62; bit >= 0; bit--)
+            result = result * result * ((b >> bit & 1) ? (uint64_t)a : 1);
+    else if (b > 100000)
+        result = a == -1 ? (b % 2 ? (uint64_t)-1 : 1) : (uint64_t)a;
+    else
+        for (int64_t i = 0; i < b; i++)
+            result *= (uint64_t)a;
+    return integer_wrap(dtype, (int64_t)result);
+}
+
+static inline int64_t integer_reference(enum gni_op op, gn_dtype dtype, int64_t a, int64_t b)
+{
+    int bits = dtype == GN_BOOL ? 1 : (int)gni_dtype_size(dtype) * 8;
+    bool is_inside = b >= 0 && b < bits;
+    __int128 x = a, y = b, quotient = y ? x / y : 0;
+    if (y && x % y && (x < 0) != (y < 0))
+        quotient--;
+    switch (op) {
+    case GNI_OP_ADD:
+        return integer_wrap(dtype, x + y);
+    case GNI_OP_SUBTRACT:
+        return integer_wrap(dtype, x - y);
+    case GNI_OP_MULTIPLY:
+        return integer_wrap(dtype, x * y);
+    case GNI_OP_FLOOR_DIVIDE:
+        return integer_wrap(dtype, quotient);
+    case GNI_OP_REMAINDER:
+        return integer_wrap(dtype, y ? x - quotient * y : 0);
+    case GNI_OP_POWER:
+        return integer_power(dtype, a, b);
+    case GNI_OP_MAXIMUM:
+        return a > b ? a : b;
+    case GNI_OP_MINIMUM:
+        return a < b ? a : b;
+    case GNI_OP_EQUAL:
+        return a == b;
+    case GNI_OP_NOT_EQUAL:
+        return a != b;
+    case GNI_OP_LESS:
+        return a < b;
+    case GNI_OP_LESS_EQUAL:
+        return a <= b;
+    case GNI_OP_GREATER:
+        return a > b;
+    case GNI_OP_GREATER_EQUAL:
+        return a >= b;
+    case GNI_OP_LOGICAL_AND:
+        return a && b;
+    case GNI_OP_LOGICAL_OR:
+        return a || b;
+    case GNI_OP_LOGICAL_XOR:
+        return !a != !b;
+    case GNI_OP_LOGICAL_NOT:
+        return !a;
+    case GNI_OP_BITWISE_AND:
+        return a & b;
+    case GNI_OP_BITWISE_OR:
+        return a | b;
+    case GNI_OP_BITWISE_XOR:
+        return a ^ b;
+    case GNI_OP_BITWISE_NOT:
+        return dtype == GN_BOOL ? !a : integer_wrap(dtype, ~x);
+    case GNI_OP_SHIFT_LEFT:
+        return is_inside ? integer_wrap(dtype, (__int128)((unsigned __int128)x << b)) : 0;
+    case GNI_OP_SHIFT_RIGHT:
+        return is_inside ? a >> b : a < 0 ? -1 : 0;
+    case GNI_OP_NEGATIVE:
+        return integer_wrap(dtype, -x);
+    case GNI_OP_ABSOLUTE:
+        return integer_wrap(dtype, x < 0 ? -x : x);
+    case GNI_OP_SIGN:
+        return (a > 0) - (a < 0);
+    case GNI_OP_SQUARE:
+        return integer_wrap(dtype, x * x);
+    case GNI_OP_RELU:
+        return a < 0 ? 0 : a;
+    case GNI_OP_ISFINITE:
+        return 1;
+    default: /* isnan, isinf */
+        return 0;
+    }
+}
+
+/* ---- floating point -------------------------------------------------------------------------- */
+
+static inline long double remainder_reference(long double a, long double b)
+{
+    long double rest = fmodl(a, b);
+    if (rest == 0)
+        return copysignl(0, b);
+    return (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+static inline long double floor_divide_reference(long double a, long double b)
+{
+    if (b == 0)
+        return a / b;
+    long double rest = fmodl(a, b), quotient = rintl((a - rest) / b);
+    if (rest != 0 && (rest < 0) != (b < 0))
+        quotient -= 1;
+    return quotient == 0 ? copysignl(0, a / b) : quotient;
+}
+
+static inline long double maximum_reference(long double a, long double b)
+{
+    if (isnan(a) || isnan(b))
+        return NAN;
+    return a == b ? (signbit(a) ? b : a) : a > b ? a : b;
+}
+
+/* In long double: float32 results are right for certain, float64 ones to a small part of the last place. */
+static inline long double float_reference(enum gni_op op, long double a, long double b)
+{
+    switch (op) {
+    case GNI_OP_ADD:
+        return a + b;
+    case GNI_OP_SUBTRACT:
+        return a - b;
+    case GNI_OP_MULTIPLY:
+        return a * b;
+    case GNI_OP_DIVIDE:
+        return a / b;
+    case GNI_OP_FLOOR_DIVIDE:
+        return floor_divide_reference(a, b);
+    case GNI_OP_REMAINDER:
+        return remainder_reference(a, b);
+    case GNI_OP_POWER:
+        return powl(a, b);
+    case GNI_OP_MAXIMUM:
+        return maximum_reference(a, b);
+    case GNI_OP_MINIMUM:
+        return -maximum_reference(-a, -b);
+    case GNI_OP_EQUAL:
+        return a == b;
+    case GNI_OP_NOT_EQUAL:
+        return a != b;
+    case GNI_OP_LESS:
+        return a < b;
+    case GNI_OP_LESS_EQUAL:
+        return a <= b;
+    case GNI_OP_GREATER:
+        return a > b;
+    case GNI_OP_GREATER_EQUAL:
+        return a >= b;
+    case GNI_OP_LOGICAL_AND:
+        return a != 0 && b != 0;
+    case GNI_OP_LOGICAL_OR:
+        return a != 0 || b != 0;
+    case GNI_OP_LOGICAL_XOR:
+        return (a != 0) != (b != 0);
+    case GNI_OP_LOGICAL_NOT:
+        return a == 0;
+    case GNI_OP_NEGATIVE:
+        return -a;
+    case GNI_OP_ABSOLUTE:
+        return fabsl(a);
+    case GNI_OP_SIGN:
+        return isnan(a) ? a : (a > 0) - (a < 0);
+    case GNI_OP_SQUARE:
+        return a * a;
+    case GNI_OP_RECIPROCAL:
+        return 1 / a;
+    case GNI_OP_FLOOR:
+        return floorl(a);
+    case GNI_OP_CEIL:
+        return ceill(a);
+    case GNI_OP_ROUND:
+        return rintl(a);
+    case GNI_OP_TRUNC:
+        return truncl(a);
+    case GNI_OP_SQRT:
+        return sqrtl(a);
+    case GNI_OP_RSQRT:
+        return 1 / sqrtl(a);
+    case GNI_OP_EXP:
+        return expl(a);
+    case GNI_OP_EXPM1:
+        return expm1l(a);
+    case GNI_OP_LOG:
+        return logl(a);
+    case GNI_OP_LOG1P:
+        return log1pl(a);
+    case GNI_OP_LOG2:
+        return log2l(a);
+    case GNI_OP_LOG10:
+        return log10l(a);
+    case GNI_OP_SIN:
+        return sinl(a);
+    case GNI_OP_COS:
+        return cosl(a);
+    case GNI_OP_TAN:
+        return tanl(a);
+    case GNI_OP_TANH:
+        return tanhl(a);
+    case GNI_OP_ERF:
+        return erfl(a);
+    case GNI_OP_SIGMOID:
+        return 1 / (1 + expl(-a));
+    case GNI_OP_RELU:
+        return isnan(a) ? a : a > 0 ? a : 0;
+    case GNI_OP_GELU:
+        return a / 2 * erfcl(-a * 0.70710678118654752440L);
+    case GNI_OP_GELU_TANH:
+        return a / 2 * (1 + tanhl(0.79788456080286535588L * (a + 0.044715L * a * a * a)));
+    case GNI_OP_SILU:
+        return a * (1 / (1 + expl(-a)));
+    case GNI_OP_ISNAN:
+        return isnan(a);
+    case GNI_OP_ISINF:
+        return isinf(a) != 0;
+    case GNI_OP_ISFINITE:
+        return isfinite(a);
+    default:
+        return 0;
+    }
+}
+
+/* The largest error allowed, in units of the last place; 0.5 and a little is right rounding. */
+static inline double bound_of(enum gni_op op, gn_dtype dtype)
+{
+    switch (op) {
+    case GNI_OP_RSQRT:
+    case GNI_OP_EXP:
+    case GNI_OP_EXPM1:
+    case GNI_OP_LOG:
+    case GNI_OP_LOG1P:
+    case GNI_OP_LOG2:
+    case GNI_OP_LOG10:
+    case GNI_OP_SIN:
+    case GNI_OP_COS:
+    case GNI_OP_TAN:
+    case GNI_OP_TANH:
+    case GNI_OP_ERF:
+    case GNI_OP_SIGMOID:
+        return 3;
+    case GNI_OP_GELU:
+    case GNI_OP_GELU_TANH:
+    case GNI_OP_SILU:
+        return 4;
+    case GNI_OP_POWER:
+        return 1;
+    case GNI_OP_REMAINDER: /* the sum of two numbers, after an exact remainder */
+        return dtype == GN_FLOAT32 ? 0.5001 : 0.51;
+    case GNI_OP_FLOOR_DIVIDE:
+        return dtype == GN_FLOAT32 ? 0.51 : 2;
+    default:
+        return dtype == GN_FLOAT32 ? 0.5 : 0.501; /* long double has 11 bits more than double */
+    }
+}
+
+static inline double last_place(gn_dtype dtype, long double value)
+{
+    int digits = dtype == GN_FLOAT32 ? FLT_MANT_DIG : DBL_MANT_DIG;
+    int least = dtype == GN_FLOAT32 ? FLT_MIN_EXP : DBL_MIN_EXP;
+    int exponent;
+    frexpl(value, &exponent);
+    return ldexp(1, (exponent < least || value == 0 ? least : exponent) - digits);
+}
+
+/* The error of a result; infinite where it is altogether wrong. `scale`: what errors may be relative to. */
+static inline double error_of(gn_dtype dtype, double actual, long double expected,
+                              long double scale)
+{
+    if (isnan(expected) || isnan(actual))
+        return isnan(expected) && isnan(actual) ? 0 : INFINITY;
+    if (expected == 0 && actual == 0)
+        return !signbit(expected) == !signbit(actual) ? 0 : INFINITY;
+    if (isinf(expected))
+        return expected == (long double)actual ? 0 : INFINITY;
+    double unit = last_place(dtype, fabsl(expected) > fabsl(scale) ? expected : scale);
+    long double largest = dtype == GN_FLOAT32 ? FLT_MAX : DBL_MAX;
+    if (isinf(actual) &&
+        !signbit(actual) == !signbit(expected)) /* infinity is the next after the largest */
+        return fabsl(expected) > largest
+                   ? 0
+                   : (double)((largest - fabsl(expected)) / (long double)unit) + 1;
+    if (fabsl(expected) > largest && fabsl(expected) < largest + (long double)unit / 2)
+        expected = copysignl(largest, expected);
+    return (double)(fabsl(actual - expected) / (long double)unit);
+}
+
+/* What errors may be relative to: the largest term of a sum, x times a factor that may be subnormal. */
+static inline long double scale_of(enum gni_op op, gn_dtype dtype, double x)
+{
+    if (op == GNI_OP_GELU || op == GNI_OP_GELU_TANH)
+        return x / 2;
+    if (op == GNI_OP_SILU)
+        return x * (dtype == GN_FLOAT32 ? (long double)FLT_MIN : (long double)DBL_MIN);
+    return 0;
+}
+
+#endif

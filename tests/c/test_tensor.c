@@ -1,0 +1,230 @@
+/*
+ * test_tensor.c: tensors and operations through the public interface: views, expressions, failures of host memory
+ * at every point, and threads. The values of operations are tested from Python, against NumPy.
+ */
+#include "check.h"
+
+#include "genesis/genesis.h"
+
+#include "base/host.h"
+
+#include <pthread.h>
+#include <string.h>
+
+static gn_device *cpu;
+
+static gn_operand tensor_operand(gn_tensor *tensor)
+{
+    return (gn_operand){.tensor = tensor};
+}
+
+static gn_operand number(double value)
+{
+    return (gn_operand){.scalar = {.kind = GN_FLOAT64, .floating = value}};
+}
+
+static gn_tensor *filled(int64_t rows, int64_t columns, double value)
+{
+    gn_tensor *tensor = NULL;
+    CHECK_OK(gn_tensor_create(GN_FLOAT32, 2, (const int64_t[]){rows, columns}, cpu, &tensor));
+    CHECK_OK(gn_assign(tensor, number(value)));
+    return tensor;
+}
+
+static double item_at(gn_tensor *tensor, int64_t row, int64_t column)
+{
+    gn_scalar item = {0};
+    CHECK_OK(gn_tensor_get_item(tensor, (const int64_t[]){row, column}, &item));
+    return item.floating;
+}
+
+/* ---- what is there --------------------------------------------------------------------------- */
+
+static void test_views(void)
+{
+    gn_tensor *x = filled(300, 40, 1), *transposed, *slice, *row, *flat, *wide;
+    CHECK_OK(gn_tensor_permute(x, (const int[]){1, 0}, &transposed));
+    CHECK(gn_tensor_get_shape(transposed)[0] == 40 && !gn_tensor_is_contiguous(transposed));
+    CHECK_OK(gn_tensor_slice(x, 0, 299, -2, 150, &slice));
+    CHECK(gn_tensor_get_strides(slice)[0] == -80 && gn_tensor_get_offset(slice) == 299 * 40);
+    CHECK_OK(gn_tensor_select(x, 0, -1, &row));
+    CHECK_OK(gn_assign(row, number(5)));
+    CHECK(item_at(x, 299, 3) == 5 && item_at(slice, 0, 3) == 5 && item_at(transposed, 3, 299) == 5);
+    CHECK(gn_tensor_get_version(x) == 2 && gn_tensor_shares_storage(x, row));
+    CHECK_STATUS(gn_tensor_view(transposed, 1, (const int64_t[]){-1}, &flat), GN_ERROR_SHAPE);
+    CHECK_OK(gn_tensor_reshape(transposed, 1, (const int64_t[]){-1}, &flat));
+    CHECK(gn_tensor_get_count(flat) == 12000 && !gn_tensor_shares_storage(flat, x));
+    CHECK_OK(gn_tensor_expand(row, 2, (const int64_t[]){7, -1}, &wide));
+    CHECK_STATUS(gn_assign(wide, number(1)), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_tensor_slice(x, 0, 0, 1, 301, &flat), GN_ERROR_INDEX);
+    CHECK_STATUS(gn_tensor_select(x, 2, 0, &flat), GN_ERROR_INDEX);
+    gn_tensor *all[] = {x, transposed, slice, row, flat, wide};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        gn_tensor_release(all[i]);
+}
+
+static int deleted;
+
+static void deleter(void *context)
+{
+    CHECK(context == &deleted);
+    deleted++;
+}
+
+static void test_memory_of_others(void)
+{
+    float memory[6] = {0, 1, 2, 3, 4, 5};
+    gn_tensor *x, *y, *view;
+    CHECK_OK(gn_tensor_from_memory(memory, GN_FLOAT32, 2, (const int64_t[]){2, 3}, NULL, cpu, false,
+                                   deleter, &deleted, &x));
+    gn_operand operands[] = {tensor_operand(x), number(1)};
+    CHECK_OK(gn_elementwise(GN_OP_ADD, operands, &y));
+    memory[0] = 100; /* too late to be seen */
+    CHECK(item_at(y, 0, 0) == 1 && item_at(x, 0, 0) == 100);
+    CHECK_OK(gn_tensor_select(x, 0, 1, &view));
+    gn_tensor_release(x);
+    CHECK(deleted == 0);
+    gn_tensor_release(view);
+    CHECK(deleted == 1);
+    gn_tensor_release(y);
+    CHECK_STATUS(gn_tensor_from_memory(NULL, GN_FLOAT32, 1, (const int64_t[]){2}, NULL, cpu, false,
+                                       deleter, &deleted, &x),
+                 GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_tensor_create((gn_dtype)77, 0, NULL, cpu, &x), GN_ERROR_TYPE);
+    CHECK_STATUS(gn_tensor_create(GN_INT8, 17, NULL, cpu, &x), GN_ERROR_SHAPE);
+    CHECK(deleted == 1);
+}
+
+/* ---- failures -------------------------------------------------------------------------------- */
+
+/* Views, chains, several results that live, reductions, writes in place: everything that records and runs. */
+static gn_status mixed_program(double *sum)
+{
+    gn_tensor *x = NULL, *a = NULL, *b = NULL, *c = NULL, *view = NULL, *total = NULL, *half = NULL;
+    gn_status status = gn_tensor_create(GN_FLOAT32, 2, (const int64_t[]){40, 30}, cpu, &x);
+    if (status == GN_OK)
+        status = gn_assign(x, number(2));
+    if (status == GN_OK)
+        status = gn_elementwise(GN_OP_ADD, (gn_operand[]){tensor_operand(x), number(1)}, &a);
+    if (status == GN_OK)
+        status = gn_elementwise(GN_OP_MULTIPLY,
+                                (gn_operand[]){tensor_operand(a), tensor_operand(x)}, &b);
+    if (status == GN_OK)
+        status = gn_elementwise(GN_OP_SUBTRACT,
+                                (gn_operand[]){tensor_operand(b), tensor_operand(a)}, &c);
+    if (status == GN_OK)
+        status =
+            gn_elementwise_into(GN_OP_ADD, (gn_operand[]){tensor_operand(x), tensor_operand(c)}, x);
+    if (status == GN_OK)
+        status = gn_tensor_permute(b, (const int[]){1, 0}, &view);
+    if (status == GN_OK)
+        status = gn_cast(view, GN_FLOAT16, &half);
+    if (status == GN_OK)
+        status = gn_reduce(GN_REDUCE_SUM, half, 0, false, &total);
+    if (status == GN_OK) {
+        gn_scalar item;
+        status = gn_tensor_get_item(total, NULL, &item);
+        *sum = status == GN_OK ? item.floating : 0;
+    }
+    gn_tensor *all[] = {x, a, b, c, view, total, half};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        gn_tensor_release(all[i]);
+    return status;
+}
+
+static void test_host_memory_fails(void)
+{
+    double sum = 0;
+    CHECK_OK(mixed_program(&sum));
+    CHECK(sum == 7200);
+    size_t live = gni_host_live_count();
+    long faults = 0;
+    for (long nth = 1;; nth++) {
+        gni_host_fail_after(nth);
+        gn_status status = mixed_program(&sum);
+        gni_host_fail_after(-1);
+        CHECK(gni_host_live_count() == live);
+        if (status == GN_OK)
+            break;
+        CHECK_STATUS(status, GN_ERROR_OUT_OF_HOST_MEMORY);
+        faults++;
+    }
+    CHECK_OK(mixed_program(&sum));
+    CHECK(sum == 7200 && faults > 10);
+    printf("     %ld faults\n", faults);
+}
+
+static void test_out_of_memory(void)
+{
+    gn_memory_manager *manager;
+    CHECK_OK(gn_memory_manager_get(cpu, &manager));
+    gn_tensor *x = filled(1000, 1, 3), *wide, *huge, *sum;
+    CHECK_OK(gn_tensor_expand(x, 2, (const int64_t[]){1000, INT64_C(1) << 36}, &wide));
+    CHECK_OK(gn_elementwise(GN_OP_ADD, (gn_operand[]){tensor_operand(wide), number(1)}, &huge));
+    void *data;
+    CHECK_STATUS(gn_tensor_get_data(huge, &data), GN_ERROR_OUT_OF_MEMORY);
+    CHECK_STATUS(gn_flush(), GN_ERROR_OUT_OF_MEMORY); /* it still waits */
+    gn_tensor_release(huge);
+    CHECK_OK(gn_flush());
+    CHECK_OK(gn_reduce(GN_REDUCE_SUM, x, 0, false, &sum));
+    gn_scalar item;
+    CHECK_OK(gn_tensor_get_item(sum, NULL, &item));
+    CHECK(item.floating == 3000);
+    gn_tensor_release(sum);
+    gn_tensor_release(wide);
+    gn_tensor_release(x);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+enum {
+    THREADS = 4,
+    TURNS = 30,
+};
+
+static gn_tensor *shared;
+
+static void *thread_run(void *argument)
+{
+    double own = (double)(intptr_t)argument;
+    for (int turn = 0; turn < TURNS; turn++) {
+        gn_tensor *a = NULL, *b = NULL, *sum = NULL;
+        gn_scalar item = {0};
+        CHECK_OK(
+            gn_elementwise(GN_OP_ADD, (gn_operand[]){tensor_operand(shared), number(own)}, &a));
+        CHECK_OK(gn_elementwise(GN_OP_MULTIPLY,
+                                (gn_operand[]){tensor_operand(a), tensor_operand(a)}, &b));
+        if (turn % 3 == 0)
+            gn_tensor_release(a);
+        CHECK_OK(gn_reduce(GN_REDUCE_SUM, b, 0, false, &sum));
+        CHECK_OK(gn_tensor_get_item(sum, NULL, &item));
+        CHECK(item.floating == 30000 * (1 + own) * (1 + own));
+        if (turn % 3 != 0)
+            gn_tensor_release(a);
+        gn_tensor_release(b);
+        gn_tensor_release(sum);
+    }
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    pthread_t threads[THREADS];
+    shared = filled(100, 300, 1);
+    for (intptr_t i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, thread_run, (void *)i) == 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    gn_tensor_release(shared);
+}
+
+int main(void)
+{
+    CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
+    RUN(test_views);
+    RUN(test_memory_of_others);
+    RUN(test_host_memory_fails);
+    RUN(test_out_of_memory);
+    RUN(test_threads);
+    return check_result();
+}

@@ -1,0 +1,339 @@
+"""Every elementwise operation and reduction, for every dtype, against NumPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+import pytest
+
+import genesis
+
+DTYPES = {
+    name: getattr(numpy, name if name != "bool" else "bool_")
+    for name in (
+        "bool",
+        "uint8",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "float16",
+        "float32",
+        "float64",
+    )
+}
+FLOATS = ["float16", "float32", "float64"]
+INTEGERS = ["uint8", "int8", "int16", "int32", "int64"]
+SHAPES = [
+    ((), ()),
+    ((1,), (1,)),
+    ((7,), (7,)),
+    ((33, 5), (5,)),
+    ((2, 1, 3), (4, 1)),
+    ((0, 3), (3,)),
+]
+
+
+def values(rng, dtype: str, shape) -> numpy.ndarray:
+    """Numbers of all sizes, with the special ones among them."""
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype in INTEGERS:
+        info = numpy.iinfo(dtype)
+        array = rng.integers(-9 if info.min < 0 else 0, 9, shape).astype(dtype)
+        special = numpy.array([info.min, info.max, 0, 1], dtype)
+    else:
+        array = (rng.standard_normal(shape) * 4).astype(dtype)
+        special = numpy.array([0.0, -0.0, math.nan, math.inf, -math.inf, 1, -1], dtype)
+    flat = array.reshape(-1)
+    if flat.size > 3:
+        flat[rng.integers(0, flat.size, 2)] = rng.choice(special, 2)
+    return array
+
+
+def layouts(array: numpy.ndarray):
+    """The same elements in memory in different ways."""
+    yield array
+    if array.ndim:
+        yield numpy.ascontiguousarray(array[::-1])[::-1]
+        yield numpy.repeat(array, 2, axis=-1)[..., ::2]
+        yield numpy.asfortranarray(array)
+
+
+def check(made: genesis.Tensor, expected, ulps: float = 0, absolute: float = 0) -> None:
+    expected = numpy.asarray(expected)
+    got = made.numpy()
+    assert got.dtype == expected.dtype, (got.dtype, expected.dtype)
+    assert got.shape == expected.shape
+    if not ulps and not absolute:
+        numpy.testing.assert_array_equal(got, expected)
+        return
+    wide, got = expected.astype(numpy.float64), got.astype(numpy.float64)
+    both = numpy.isfinite(wide) & numpy.isfinite(got)
+    numpy.testing.assert_array_equal(numpy.where(both, 0, got), numpy.where(both, 0, wide))
+    allowed = ulps * numpy.spacing(numpy.abs(expected[both])).astype(numpy.float64) + absolute
+    assert (numpy.abs(got[both] - wide[both]) <= allowed).all()
+
+
+ARITHMETIC = {
+    "add": numpy.add,
+    "sub": numpy.subtract,
+    "mul": numpy.multiply,
+    "maximum": numpy.maximum,
+    "minimum": numpy.minimum,
+}
+COMPARISONS = {
+    "eq": numpy.equal,
+    "ne": numpy.not_equal,
+    "lt": numpy.less,
+    "le": numpy.less_equal,
+    "gt": numpy.greater,
+    "ge": numpy.greater_equal,
+    "logical_and": numpy.logical_and,
+    "logical_or": numpy.logical_or,
+    "logical_xor": numpy.logical_xor,
+}
+BITS = {
+    "bitwise_and": numpy.bitwise_and,
+    "bitwise_or": numpy.bitwise_or,
+    "bitwise_xor": numpy.bitwise_xor,
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS, *BITS])
+def test_binary(name, dtype):
+    rng = numpy.random.default_rng(hash((name, dtype)) % 1000)
+    function = (ARITHMETIC | COMPARISONS | BITS)[name]
+    if name == "sub" and dtype == "bool":
+        with pytest.raises(TypeError, match="logical_xor"):
+            genesis.tensor([True]) - genesis.tensor([True])
+        return
+    if name in BITS and dtype in FLOATS:
+        with pytest.raises(TypeError, match=name):
+            getattr(genesis, name)(genesis.zeros(1), genesis.zeros(1))
+        return
+    with numpy.errstate(all="ignore"):
+        for first, second in SHAPES:
+            a, b = values(rng, dtype, first), values(rng, dtype, second)
+            expected = function(a, b)
+            for one in layouts(a):
+                check(getattr(genesis, name)(genesis.tensor(one), genesis.from_numpy(b)), expected)
+                check(getattr(genesis.from_numpy(one), name)(genesis.tensor(b)), expected)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_division(dtype):
+    rng = numpy.random.default_rng(3)
+    a, b = values(rng, dtype, (40, 3)), values(rng, dtype, (3,))
+    with numpy.errstate(all="ignore"):
+        check(genesis.tensor(a) / genesis.tensor(b), a / b)
+        check(genesis.tensor(a) / 3, a / numpy.array(3, dtype))
+        finite = numpy.isfinite(a) & (b != 0) & numpy.isfinite(b)
+        quotient = (genesis.tensor(a) // genesis.tensor(b)).numpy()
+        numpy.testing.assert_array_equal(quotient[finite], (a // b)[finite])
+        left = (genesis.tensor(a) % genesis.tensor(b)).numpy()
+        numpy.testing.assert_allclose(left[finite], (a % b)[finite], rtol=2e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integer_division(dtype):
+    rng = numpy.random.default_rng(4)
+    a, b = values(rng, dtype, (50,)), values(rng, dtype, (50,))
+    b[b == 0] = 3
+    with numpy.errstate(all="ignore"):
+        check(genesis.tensor(a) // genesis.tensor(b), a // b)
+        check(genesis.tensor(a) % genesis.tensor(b), a % b)
+    zeros = genesis.zeros(50, dtype=dtype)
+    assert (genesis.tensor(a) // zeros).tolist() == (genesis.tensor(a) % zeros).tolist() == [0] * 50
+    assert (genesis.tensor(a) / genesis.tensor(b)).dtype == genesis.float32
+
+
+EXACT = {
+    "neg": numpy.negative,
+    "abs": numpy.abs,
+    "sign": numpy.sign,
+    "square": numpy.square,
+}
+ROUNDING = {"floor": numpy.floor, "ceil": numpy.ceil, "round": numpy.rint, "trunc": numpy.trunc}
+TESTS = {"isnan": numpy.isnan, "isinf": numpy.isinf, "isfinite": numpy.isfinite}
+FUNCTIONS = {
+    "sqrt": numpy.sqrt,
+    "exp": numpy.exp,
+    "expm1": numpy.expm1,
+    "log": numpy.log,
+    "log1p": numpy.log1p,
+    "log2": numpy.log2,
+    "log10": numpy.log10,
+    "sin": numpy.sin,
+    "cos": numpy.cos,
+    "tan": numpy.tan,
+    "tanh": numpy.tanh,
+    "reciprocal": lambda x: 1 / x,
+    "rsqrt": lambda x: 1 / numpy.sqrt(x),
+    "sigmoid": lambda x: 1 / (1 + numpy.exp(-x)),
+    "silu": lambda x: x / (1 + numpy.exp(-x)),
+    "erf": numpy.vectorize(math.erf, otypes=[float]),
+    "gelu": lambda x: x * 0.5 * (1 + numpy.vectorize(math.erf, otypes=[float])(x / math.sqrt(2))),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", [*EXACT, *ROUNDING, *TESTS, "logical_not"])
+def test_exact_unary(name, dtype):
+    function = (EXACT | ROUNDING | TESTS | {"logical_not": numpy.logical_not})[name]
+    rng = numpy.random.default_rng(5)
+    if dtype == "bool" and name == "neg":
+        with pytest.raises(TypeError, match="logical_not"):
+            -genesis.tensor([True])
+        return
+    with numpy.errstate(all="ignore"):
+        for shape, _ in SHAPES:
+            a = values(rng, dtype, shape)
+            same = dtype == "bool" and name in EXACT or dtype not in FLOATS and name in ROUNDING
+            expected = a if same else function(a)
+            for one in layouts(a):
+                check(getattr(genesis.tensor(one), name)(), expected)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name, dtype):
+    """Within 4 units in the last place, and special values as NumPy has them."""
+    rng = numpy.random.default_rng(6)
+    a = values(rng, dtype, (2000,))
+    if name == "gelu":
+        a = a[numpy.isfinite(a)]
+    with numpy.errstate(all="ignore"):
+        expected = FUNCTIONS[name](a.astype(numpy.float64)).astype(dtype)
+        bound = 1e-15 if dtype == "float64" else 1e-6  # of the larger term
+        absolute = bound if name in ("gelu", "silu") else 0
+        check(getattr(genesis.tensor(a), name)(), expected, ulps=4, absolute=absolute)
+        if name == "silu":
+            return
+        in_place = genesis.tensor(a)
+        assert getattr(in_place, name + "_")() is in_place
+        check(in_place, expected, ulps=4, absolute=absolute)
+
+
+def test_functions_of_integers_are_floating():
+    x = genesis.tensor([1, 4, 9])
+    assert x.sqrt().dtype == genesis.float32 and x.sqrt().tolist() == [1, 2, 3]
+    assert x.double().sqrt().dtype == genesis.float64
+    assert x.relu().dtype == genesis.int64
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_reductions(dtype):
+    rng = numpy.random.default_rng(7)
+    for shape in [(), (1,), (1000,), (3, 5), (4, 1, 33), (2, 3, 4, 5), (0,), (3, 0), (0, 3)]:
+        a = values(rng, dtype, shape)
+        if dtype in FLOATS:
+            a = rng.integers(-8, 8, shape).astype(dtype)  # sums are exact
+        for one in layouts(a):
+            tensor = genesis.tensor(one)
+            axes = [None, *range(a.ndim)] + ([(0, a.ndim - 1)] if a.ndim > 1 else [])
+            for axis in axes:
+                for keep in (False, True):
+                    options = {"dim": axis, "keepdim": keep}
+                    wide = numpy.int64 if dtype not in FLOATS else dtype
+                    with numpy.errstate(all="ignore"):
+                        sums = a.astype(wide).sum(axis, keepdims=keep)
+                    check(tensor.sum(**options), sums.astype(wide))
+                    check(tensor.any(**options), a.any(axis, keepdims=keep))
+                    check(tensor.all(**options), a.all(axis, keepdims=keep))
+                    if numpy.prod(
+                        [a.shape[i] for i in numpy.atleast_1d(axis)]
+                        if axis is not None
+                        else a.shape
+                    ):
+                        check(tensor.amax(**options), a.max(axis, keepdims=keep))
+                        check(tensor.amin(**options), a.min(axis, keepdims=keep))
+                        if dtype in ("float32", "float64"):
+                            check(tensor.mean(**options), a.mean(axis, keepdims=keep), ulps=2)
+
+
+def test_a_long_sum_is_accurate():
+    rng = numpy.random.default_rng(8)
+    a = rng.standard_normal(10_000_000).astype(numpy.float32)
+    exact = a.sum(dtype=numpy.float64)
+    x = genesis.from_numpy(a)
+    assert abs(x.sum().item() - exact) <= 1e-6 * numpy.abs(a).sum(dtype=numpy.float64)
+    for count in (1, 2, 3):
+        genesis.cpu.set_num_threads(count)
+        assert x.sum().item() == x.sum().item()
+        assert (x * 2).sum().item() == 2 * x.sum().item()
+    genesis.cpu.set_num_threads(2)
+
+
+def test_nan_wins():
+    x = genesis.tensor([1.0, math.nan, 3.0])
+    assert (
+        math.isnan(x.amax().item()) and math.isnan(x.amin().item()) and math.isnan(x.sum().item())
+    )
+    assert math.isnan(genesis.maximum(x, 2.0).tolist()[1]) and math.isnan(x.relu().tolist()[1])
+
+
+def test_casts():
+    rng = numpy.random.default_rng(9)
+    for dtype in DTYPES:
+        a = rng.integers(0, 100, (7, 3)).astype(dtype)
+        for other in DTYPES:
+            check(genesis.tensor(a).to(getattr(genesis, other)), a.astype(other))
+            check(genesis.tensor(a, dtype=other), a.astype(other))
+    x = genesis.tensor([1.0, 2.5, -3.0]).bfloat16()
+    assert x.dtype == genesis.bfloat16 and x.float().tolist() == [1, 2.5, -3]
+    assert (x + 1).dtype == genesis.bfloat16 and (x + 0.5).tolist() == [1.5, 3, -2.5]
+
+
+def test_promotion():
+    """PyTorch's rules, written out."""
+    f16, f32, f64 = genesis.float16, genesis.float32, genesis.float64
+    i8, i32, i64, u8, b = genesis.int8, genesis.int32, genesis.int64, genesis.uint8, genesis.bool
+    for left, right, expected in [
+        (f16, f32, f32), (f32, f64, f64), (f16, genesis.bfloat16, f32), (i8, u8, genesis.int16),
+        (i32, f16, f16), (i64, f32, f32), (b, i8, i8), (b, f16, f16), (i32, i64, i64), (b, b, b),
+    ]:  # fmt: skip
+        for one, two in ((left, right), (right, left)):
+            assert (genesis.ones(2, dtype=one) + genesis.ones(2, dtype=two)).dtype == expected
+    x = genesis.ones(2, dtype=i8)
+    assert (x + 1).dtype == i8 and (x + 1.5).dtype == f32 and (x + True).dtype == i8
+    assert (genesis.ones(2, dtype=b) + 1).dtype == i64 and (
+        genesis.ones(2, dtype=f16) + 2.5
+    ).dtype == f16
+    zero = genesis.tensor(1.0, dtype=f64)  # without dimensions
+    assert (genesis.ones(2) + zero).dtype == f32 and (x + zero).dtype == f64
+    assert (genesis.ones((), dtype=i8) + zero).dtype == f64
+
+
+def test_where():
+    rng = numpy.random.default_rng(10)
+    condition, a, b = rng.integers(0, 2, (4, 1)).astype(bool), rng.random((3,)), rng.random((4, 3))
+    made = genesis.where(genesis.tensor(condition), genesis.tensor(a), genesis.tensor(b))
+    check(made, numpy.where(condition, a, b))
+    check(genesis.where(genesis.tensor(condition), 1, 0), numpy.where(condition, 1, 0))
+
+
+def test_operators():
+    x, y = genesis.tensor([6, 7, -8]), genesis.tensor([4, -3, 2])
+    for tensor, expected in [
+        (x + y, [10, 4, -6]), (1 + x, [7, 8, -7]), (x - 1, [5, 6, -9]), (1 - x, [-5, -6, 9]),
+        (x * y, [24, -21, -16]), (2 * x, [12, 14, -16]), (x // y, [1, -3, -4]), (x % y, [2, -2, 0]),
+        (x / 2, [3, 3.5, -4]), (2 / genesis.tensor([4.0]), [0.5]), (x**2, [36, 49, 64]),
+        (-x, [-6, -7, 8]), (+x, [6, 7, -8]), (abs(x), [6, 7, 8]), (x & 3, [2, 3, 0]),
+        (x | 1, [7, 7, -7]),
+        (x ^ 1, [7, 6, -7]), (~x, [-7, -8, 7]), (x << 1, [12, 14, -16]), (x >> 1, [3, 3, -4]),
+        (x > y, [True, True, False]), (x == 6, [True, False, False]), (x > 6, [False, True, False]),
+        (x != y, [True, True, True]), (2 ** genesis.tensor([3]), [8]),
+    ]:  # fmt: skip
+        assert tensor.tolist() == expected
+    z = x
+    z += 1
+    z *= 2
+    assert z is x and x.tolist() == [14, 16, -14]
+    assert (x + numpy.array([1, 2, 3])).tolist() == [15, 18, -11]
+    with pytest.raises(TypeError):
+        x + "text"
+    with pytest.raises(TypeError):
+        x + None

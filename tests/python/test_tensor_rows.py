@@ -1,0 +1,144 @@
+"""Sorting, selecting, cumulating, the different elements, and random numbers, against NumPy."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+import genesis
+
+DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+SHAPES = [(), (1,), (7,), (5, 33), (2, 3, 4), (0, 3), (3, 0), (4, 1, 300)]
+
+
+def values(rng, dtype: str, shape) -> numpy.ndarray:
+    return rng.integers(0, 2 if dtype == "bool" else 50, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sort_and_topk(dtype):
+    rng = numpy.random.default_rng(1)
+    for shape in SHAPES:
+        array = values(rng, dtype, shape)
+        for tensor in (genesis.tensor(array), genesis.from_numpy(array.T.copy()).T):
+            for dim in range(-1, array.ndim):
+                if not shape:
+                    assert tensor.sort().values.tolist() == array.tolist()
+                    continue
+                order = numpy.argsort(array, axis=dim, kind="stable")
+                made = tensor.sort(dim)
+                numpy.testing.assert_array_equal(made.indices.numpy(), order)
+                numpy.testing.assert_array_equal(made.values.numpy(), numpy.sort(array, axis=dim))
+                assert made.values.dtype == tensor.dtype and made[1] is made.indices
+                numpy.testing.assert_array_equal(tensor.argsort(dim).numpy(), order)
+                falling = tensor.sort(dim, descending=True).values
+                numpy.testing.assert_array_equal(
+                    falling.numpy(), numpy.flip(numpy.sort(array, axis=dim), dim)
+                )
+                k = array.shape[dim] // 2
+                top = tensor.topk(k, dim)
+                kept = falling.numpy().take(range(k), axis=dim)
+                numpy.testing.assert_array_equal(top.values.numpy(), kept)
+                if array.size:
+                    found = numpy.take_along_axis(array, top.indices.numpy(), dim)
+                    numpy.testing.assert_array_equal(found, kept)
+
+
+def test_nan_is_the_largest():
+    x = genesis.tensor([float("nan"), 1.0, float("inf"), -2.0])
+    assert str(x.sort().values.tolist()) == "[-2.0, 1.0, inf, nan]"
+    assert x.sort(descending=True).indices.tolist() == [0, 2, 1, 3]
+    assert x.topk(2).indices.tolist() == [0, 2] and x.topk(2, largest=False).indices.tolist() == [
+        3,
+        1,
+    ]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_cumulate(dtype):
+    rng = numpy.random.default_rng(2)
+    for shape in SHAPES:
+        array = values(rng, dtype, shape)
+        wide = dtype if dtype.startswith("float") else numpy.int64
+        for tensor in (genesis.tensor(array), genesis.from_numpy(array.T.copy()).T):
+            for dim in range(-1, array.ndim):
+                made = tensor.cumsum(dim)
+                if not shape:
+                    assert made.item() == array
+                    continue
+                expected = numpy.cumsum(array.astype(numpy.float64), axis=dim).astype(wide)
+                numpy.testing.assert_array_equal(made.numpy(), expected)
+                assert made.numpy().dtype == expected.dtype
+                small = (array % 3).astype(dtype) if dtype != "bool" else array
+                product = genesis.tensor(small).cumprod(dim).numpy()
+                if array.ndim and array.shape[dim] < 20:
+                    numpy.testing.assert_array_equal(product, numpy.cumprod(small, dim, dtype=wide))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_unique(dtype):
+    rng = numpy.random.default_rng(3)
+    for shape in SHAPES:
+        array = values(rng, dtype, shape)
+        tensor = genesis.tensor(array)
+        expected, inverse, counts = numpy.unique(array, return_inverse=True, return_counts=True)
+        assert tensor.unique().tolist() == expected.tolist()
+        found = tensor.unique(return_inverse=True, return_counts=True)
+        assert found[0].tolist() == expected.tolist() and found[2].tolist() == counts.tolist()
+        assert found[1].tolist() == inverse.reshape(shape).tolist()
+        assert len(tensor.unique(return_counts=True)) == 2
+
+
+def test_rows_take_what_is_pending():
+    x = genesis.tensor([3.0, 1.0, 2.0])
+    assert (x * -1).sort().values.tolist() == [-3, -2, -1]
+    assert (x + 1).cumsum(0).tolist() == [4, 6, 9]
+
+
+def test_mistakes():
+    x = genesis.zeros(2, 3)
+    for wrong, error in [
+        (lambda: x.sort(2), IndexError),
+        (lambda: x.topk(4), ValueError),
+        (lambda: x.topk(-1), ValueError),
+        (lambda: x.cumsum(5), IndexError),
+        (lambda: genesis.randint(5, 5, (2,)), ValueError),
+        (lambda: genesis.randint(0, 300, (2,), dtype=genesis.uint8), ValueError),
+        (lambda: genesis.rand(2, dtype=genesis.int32), TypeError),
+        (lambda: genesis.randperm(-1), ValueError),
+    ]:
+        with pytest.raises(error):
+            wrong()
+
+
+def test_random_numbers():
+    genesis.manual_seed(7)
+    first = [
+        genesis.rand(1000),
+        genesis.randn(1000),
+        genesis.randint(0, 10, (1000,)),
+        genesis.randperm(50),
+    ]
+    genesis.manual_seed(7)
+    again = [
+        genesis.rand(1000),
+        genesis.randn(1000),
+        genesis.randint(0, 10, (1000,)),
+        genesis.randperm(50),
+    ]
+    for one, other in zip(first, again, strict=True):
+        assert one.tolist() == other.tolist()
+    assert genesis.rand(1000).tolist() != first[0].tolist()
+    uniform = genesis.rand(100_000).numpy()
+    assert uniform.min() >= 0 and uniform.max() < 1 and abs(uniform.mean() - 0.5) < 0.01
+    normal = genesis.randn(100_000, dtype=genesis.float64).numpy()
+    assert abs(normal.mean()) < 0.02 and abs(normal.std() - 1) < 0.02
+    assert set(genesis.randint(-2, 3, (1000,)).tolist()) == {-2, -1, 0, 1, 2}
+    assert sorted(genesis.randperm(1000).tolist()) == list(range(1000))
+    for dtype in (genesis.float16, genesis.bfloat16):
+        assert genesis.rand(10, dtype=dtype).dtype == dtype
+    assert genesis.rand(0).shape == (0,) and genesis.randint(4, (2, 2)).shape == (2, 2)
+    genesis.cpu.set_num_threads(1)
+    genesis.manual_seed(7)
+    assert genesis.rand(1000).tolist() == first[0].tolist()
+    genesis.cpu.set_num_threads(2)
