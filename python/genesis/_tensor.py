@@ -10,12 +10,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "arange",
+    "argmax",
+    "argmin",
     "argsort",
     "cumsum",
     "empty",
     "empty_like",
     "full",
     "full_like",
+    "max",
+    "min",
     "ones",
     "ones_like",
     "rand",
@@ -152,11 +156,11 @@ def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> _C.
     if step == 0:
         raise ValueError("arange: the step must not be 0")
     is_whole = all(isinstance(one, int) for one in (start, end, step))
-    count = max(0, -(-(end - start) // step)) if is_whole else max(0, _ceil((end - start) / step))
+    count = -(-(end - start) // step) if is_whole else _ceil((end - start) / step)
     if dtype is None:
         dtype = _C.int64 if is_whole else _C.float32
     wide = _C.int64 if is_whole else _C.float64
-    steps = _C.tensor(memoryview(_indices(int(count))).cast("q"), dtype=wide)
+    steps = _C.tensor(memoryview(_indices(count if count > 0 else 0)).cast("q"), dtype=wide)
     return (steps * step + start).to(dtype)
 
 
@@ -235,6 +239,54 @@ def topk(input: _C.Tensor, k: int, dim: int = -1, largest: bool = True) -> Any:
     return input.topk(k, dim, largest)
 
 
+def argmax(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> _C.Tensor:
+    """Where the first of the largest elements is.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.argmax(genesis.tensor([3, 9, 2]))
+    tensor(1)
+    """
+    return input.argmax(dim, keepdim)
+
+
+def argmin(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> _C.Tensor:
+    """Where the first of the smallest elements is.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.argmin(genesis.tensor([3, 9, 2]))
+    tensor(2)
+    """
+    return input.argmin(dim, keepdim)
+
+
+def max(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The largest element; along a dimension a pair (values, indices); of two tensors the larger.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.max(genesis.tensor([[1, 5], [7, 2]]), 1).indices
+    tensor([1, 0])
+    """
+    return _C.maximum(input, dim) if isinstance(dim, _C.Tensor) else input.max(dim, keepdim)
+
+
+def min(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+    """The smallest element; along a dimension a pair (values, indices); of two tensors the smaller.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.min(genesis.tensor([[1, 5], [7, 2]]), 1).values
+    tensor([1, 2])
+    """
+    return _C.minimum(input, dim) if isinstance(dim, _C.Tensor) else input.min(dim, keepdim)
+
+
 def cumsum(input: _C.Tensor, dim: int) -> _C.Tensor:
     """The sum of the elements up to each, along a dimension.
 
@@ -274,6 +326,12 @@ def _indices(count: int) -> bytes:
 # ---- text ----
 
 
+def _largest(numbers: Any, default: Any) -> Any:
+    import builtins
+
+    return builtins.max(numbers, default=default)
+
+
 def _number_texts(values: list[Any]) -> list[str]:
     """Numbers of one tensor, as wide as each other."""
     from math import isfinite
@@ -282,15 +340,15 @@ def _number_texts(values: list[Any]) -> list[str]:
         texts = [str(value) for value in values]
     else:
         finite = [value for value in values if isfinite(value)]
-        largest = max((abs(value) for value in finite), default=0.0)
-        smallest = min((abs(value) for value in finite if value), default=1.0)
+        largest = _largest((abs(value) for value in finite), 0.0)
+        smallest = -_largest((-abs(value) for value in finite if value), -1.0)
         if largest >= 1e8 or smallest < 1e-4 or largest / smallest > 1e3 and largest >= 1e5:
             texts = [f"{value:.4e}" for value in values]
         elif all(value == int(value) for value in finite):
             texts = [f"{value:.0f}." if isfinite(value) else str(value) for value in values]
         else:
             texts = [f"{value:.4f}" if isfinite(value) else str(value) for value in values]
-    width = max((len(text) for text in texts), default=0)
+    width = _largest((len(text) for text in texts), 0)
     return [text.rjust(width) for text in texts]
 
 
@@ -324,7 +382,7 @@ def _lines(part: Any, texts: Any, indent: int) -> str:
 
 def _depth(part: Any) -> int:
     return (
-        1 + max((_depth(item) for item in part if item is not None), default=0)
+        1 + _largest((_depth(item) for item in part if item is not None), 0)
         if isinstance(part, list)
         else 0
     )

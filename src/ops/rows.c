@@ -6,6 +6,7 @@
  */
 #include "ops/recorder.h"
 
+#include "ops/cpu/extreme.h"
 #include "ops/cpu/scan.h"
 #include "ops/cpu/sort.h"
 
@@ -140,6 +141,50 @@ gn_status gn_topk(gn_tensor *tensor, int64_t k, int dimension, bool is_largest, 
                          (long long)k);
     struct selection some = {.kept = k, .is_topk = true, .is_largest = is_largest};
     return select_rows(tensor, at, some, values, indices);
+}
+
+/* Takes the elements at indices out of rows. */
+static void elements_take(const gn_tensor *rows, const int64_t *indices, char *values)
+{
+    size_t size = gni_dtype_size(rows->dtype), columns = columns_of(rows);
+    const char *data = gni_tensor_data(rows);
+    for (size_t row = 0; row < rows_of(rows); row++)
+        memcpy(values + row * size, data + (row * columns + (size_t)indices[row]) * size, size);
+}
+
+gn_status gn_extreme(gn_tensor *tensor, int dimension, bool is_maximum, gn_tensor **values,
+                     gn_tensor **indices)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
+    int at;
+    gn_tensor *rows, *rooms[2] = {NULL}, *shown[2] = {NULL}, **results[2] = {&shown[0], &shown[1]};
+    GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
+    if (tensor->ndim > 0 && tensor->sizes[at] == 0)
+        return gni_error(GN_ERROR_SHAPE,
+                         "there is no largest or smallest of no elements (shape %s)",
+                         gni_shape_text(tensor->ndim, tensor->sizes).text);
+    GN_TRY(rows_make(tensor, at, &rows));
+    gn_status status = rooms_make(rows, 1, values != NULL, true, rooms);
+    if (status == GN_OK && rows->count > 0) {
+        int64_t *found = (int64_t *)(void *)gni_tensor_data(rooms[1]);
+        gni_extreme_find(gni_tensor_data(rows), rows->dtype, rows_of(rows), columns_of(rows),
+                         is_maximum, found);
+        if (values != NULL)
+            elements_take(rows, found, gni_tensor_data(rooms[0]));
+    }
+    if (status == GN_OK)
+        status = rooms_show(rooms, at, results);
+    if (status == GN_OK && values != NULL)
+        status = gn_tensor_squeeze(shown[0], at, values);
+    if (status == GN_OK && indices != NULL) {
+        status = gn_tensor_squeeze(shown[1], at, indices);
+        if (status != GN_OK && values != NULL)
+            gn_tensor_release(*values);
+    }
+    gn_tensor *rest[] = {rows, rooms[0], rooms[1], shown[0], shown[1]};
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+        gn_tensor_release(rest[i]);
+    return status;
 }
 
 gn_status gn_cumulate(gn_tensor *tensor, int dimension, bool is_product, gn_tensor **result)

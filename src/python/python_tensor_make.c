@@ -187,7 +187,7 @@ static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
     gn_scalar *next = numbers;
     gn_dtype dtype;
     gn_device *device;
-    gn_tensor *wide, *result;
+    gn_tensor *wide, *result = NULL;
     void *memory;
     PyObject *made = NULL;
     if (listing_walk(data, &listing, 0, &next) < 0 || cpu_take(state, &device) < 0)

@@ -43,6 +43,88 @@ static PyObject *method_argsort(PyObject *self, PyObject *arguments, PyObject *k
     return tensor_or_raise(module_state_of_object(self), status, indices);
 }
 
+/* max() and min(): of all elements one; along a dimension a pair. */
+static PyObject *extreme(PyObject *self, PyObject *arguments, PyObject *keywords, bool is_maximum)
+{
+    static char *names[] = {"dim", "keepdim", NULL};
+    struct module_state *state = module_state_of_object(self);
+    PyObject *dim = Py_None;
+    int is_kept = 0, one;
+    int64_t dimension;
+    gn_tensor *values, *indices, *wide;
+    gn_status status;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|Op", names, &dim, &is_kept))
+        return NULL;
+    if (dim == Py_None) {
+        CALL_ALLOCATING(status, gn_reduce(is_maximum ? GN_REDUCE_MAXIMUM : GN_REDUCE_MINIMUM,
+                                          tensor_of(self), 0, is_kept != 0, &values));
+        return tensor_or_raise(state, status, values);
+    }
+    if (integers_from_python(dim, "dim", &dimension, 1, &one) < 0)
+        return NULL;
+    int at = dimension < -GN_DIMENSIONS_MAX || dimension > GN_DIMENSIONS_MAX ? GN_DIMENSIONS_MAX + 1
+                                                                             : (int)dimension;
+    CALL_ALLOCATING(status, gn_extreme(tensor_of(self), at, is_maximum, &values, &indices));
+    if (status != GN_OK)
+        return error_raise(state, status);
+    gn_tensor **both[] = {&values, &indices};
+    for (int i = 0; i < 2 && is_kept && status == GN_OK; i++) {
+        status = gn_tensor_unsqueeze(*both[i], at, &wide);
+        if (status == GN_OK) {
+            gn_tensor_release(*both[i]);
+            *both[i] = wide;
+        }
+    }
+    if (status == GN_OK)
+        return pair_make(state, values, indices);
+    gn_tensor_release(values);
+    gn_tensor_release(indices);
+    return error_raise(state, status);
+}
+
+static PyObject *method_max(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    return extreme(self, arguments, keywords, true);
+}
+
+static PyObject *method_min(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    return extreme(self, arguments, keywords, false);
+}
+
+/* Where it is: of all elements, in row-major order, or along a dimension. */
+static PyObject *extreme_place(PyObject *self, PyObject *arguments, PyObject *keywords,
+                               bool is_maximum)
+{
+    PyObject *dim = Py_None, *keepdim = Py_False, *made = NULL;
+    static char *names[] = {"dim", "keepdim", NULL};
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OO", names, &dim, &keepdim))
+        return NULL;
+    PyObject *place = dim == Py_None ? PyLong_FromLong(0) : Py_NewRef(dim);
+    PyObject *from = dim == Py_None ? PyObject_CallMethod(self, "flatten", NULL) : Py_NewRef(self);
+    PyObject *tuple = place != NULL && from != NULL
+                          ? PyTuple_Pack(2, place, dim == Py_None ? Py_False : keepdim)
+                          : NULL;
+    PyObject *pair = tuple != NULL ? extreme(from, tuple, NULL, is_maximum) : NULL;
+    if (pair != NULL)
+        made = PySequence_GetItem(pair, 1);
+    Py_XDECREF(pair);
+    Py_XDECREF(tuple);
+    Py_XDECREF(from);
+    Py_XDECREF(place);
+    return made;
+}
+
+static PyObject *method_argmax(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    return extreme_place(self, arguments, keywords, true);
+}
+
+static PyObject *method_argmin(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    return extreme_place(self, arguments, keywords, false);
+}
+
 static PyObject *method_topk(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"k", "dim", "largest", "sorted", NULL};
@@ -117,6 +199,16 @@ PyMethodDef tensor_row_methods[] = {
      "largest."},
     {"argsort", WITH_KEYWORDS(method_argsort),
      "argsort($self, dim=-1, descending=False)\n--\n\nWhere the sorted elements are."},
+    {"max", WITH_KEYWORDS(method_max),
+     "max($self, dim=None, keepdim=False)\n--\n\n"
+     "The largest element; along a dimension a pair (values, indices). NaN wins."},
+    {"min", WITH_KEYWORDS(method_min),
+     "min($self, dim=None, keepdim=False)\n--\n\n"
+     "The smallest element; along a dimension a pair (values, indices). NaN wins."},
+    {"argmax", WITH_KEYWORDS(method_argmax),
+     "argmax($self, dim=None, keepdim=False)\n--\n\nWhere the first of the largest elements is."},
+    {"argmin", WITH_KEYWORDS(method_argmin),
+     "argmin($self, dim=None, keepdim=False)\n--\n\nWhere the first of the smallest elements is."},
     {"topk", WITH_KEYWORDS(method_topk),
      "topk($self, k, dim=-1, largest=True, sorted=True)\n--\n\n"
      "The k largest or smallest elements, in order, as a pair (values, indices)."},
@@ -196,7 +288,7 @@ static PyObject *randperm(PyObject *module, PyObject *object)
     struct module_state *state = module_state_of(module);
     size_t count;
     gn_device *device;
-    gn_tensor *result;
+    gn_tensor *result = NULL;
     gn_status status = gn_device_get(GN_DEVICE_CPU, 0, &device);
     if (size_from_python(object, "n", &count) < 0)
         return NULL;

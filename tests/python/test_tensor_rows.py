@@ -142,3 +142,41 @@ def test_random_numbers():
     genesis.manual_seed(7)
     assert genesis.rand(1000).tolist() == first[0].tolist()
     genesis.cpu.set_num_threads(2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_extremes(dtype):
+    rng = numpy.random.default_rng(4)
+    for shape in [(1,), (7,), (5, 33), (2, 3, 4), (0, 3), (3, 40000)]:
+        array = values(rng, dtype, shape)
+        for tensor in (genesis.tensor(array), genesis.from_numpy(array.T.copy()).T):
+            if array.size:
+                assert tensor.argmax().item() == array.argmax()
+                assert tensor.argmin().item() == array.argmin()
+                assert tensor.max().item() == array.max() and tensor.min().item() == array.min()
+            for dim in range(-1, array.ndim):
+                if array.shape[dim] == 0:
+                    with pytest.raises(genesis.ShapeError, match="no elements"):
+                        tensor.max(dim)
+                    continue
+                for name in ("max", "min"):
+                    made = getattr(tensor, name)(dim)
+                    place = getattr(array, "arg" + name)(dim)
+                    numpy.testing.assert_array_equal(made.indices.numpy(), place)
+                    numpy.testing.assert_array_equal(made.values.numpy(), getattr(array, name)(dim))
+                    assert made.values.dtype == tensor.dtype
+                    kept = getattr(genesis, name)(tensor, dim, keepdim=True)
+                    assert kept.values.shape == kept[1].shape == array.max(dim, keepdims=True).shape
+                    flat = getattr(genesis, "arg" + name)(tensor, dim)
+                    numpy.testing.assert_array_equal(flat.numpy(), place)
+
+
+def test_extremes_of_nan():
+    x = genesis.tensor([[1.0, float("nan"), float("nan")], [3.0, 2.0, 3.0]])
+    assert x.max(1).indices.tolist() == [1, 0] and x.min(1).indices.tolist() == [1, 1]
+    assert x.argmax().item() == 1 and str(x.max(1).values.tolist()) == "[nan, 3.0]"
+    y = genesis.tensor([1.5, 4.0, 4.0]).bfloat16()
+    assert y.argmax().item() == 1 and y.half().argmin().item() == 0
+    assert genesis.max(genesis.tensor([1, 5]), genesis.tensor([3, 2])).tolist() == [3, 5]
+    with pytest.raises(IndexError):
+        x.max(5)

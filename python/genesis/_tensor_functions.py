@@ -1,0 +1,396 @@
+"""Functions of tensors that are made of others: what waits in them runs together.
+
+Those that begin with a tensor are its methods, too.
+"""
+
+from __future__ import annotations
+
+from genesis import _C
+from genesis._tensor import arange, zeros
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+__all__ = [
+    "allclose",
+    "cat",
+    "chunk",
+    "clamp",
+    "equal",
+    "eye",
+    "flip",
+    "isclose",
+    "linspace",
+    "log_softmax",
+    "logsumexp",
+    "norm",
+    "one_hot",
+    "softmax",
+    "split",
+    "stack",
+    "std",
+    "tril",
+    "triu",
+    "var",
+]
+
+
+def clamp(input: _C.Tensor, min: Any = None, max: Any = None) -> _C.Tensor:
+    """The elements, or a bound where they are beyond it; NaN stays.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.clamp(genesis.tensor([-1, 5, 20]), 0, 10)
+    tensor([ 0,  5, 10])
+    """
+    if min is None and max is None:
+        raise ValueError("clamp: there must be a bound")
+    made = input if min is None else _C.maximum(input, min)
+    return made if max is None else _C.minimum(made, max)
+
+
+def _count(input: _C.Tensor, dim: Any) -> int:
+    if dim is None:
+        return input.numel()
+    count = 1
+    for one in (dim,) if hasattr(dim, "__index__") else dim:
+        count *= input.shape[one]
+    return count
+
+
+def var(input: _C.Tensor, dim: Any = None, correction: int = 1, keepdim: bool = False) -> _C.Tensor:
+    """The mean square distance from the mean, of one element less than there are.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.var(genesis.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
+    """
+    squares = (input - input.mean(dim, True)).square().sum(dim, keepdim)
+    left = _count(input, dim) - correction
+    return squares / (left if left > 0 else 0.0)
+
+
+def std(input: _C.Tensor, dim: Any = None, correction: int = 1, keepdim: bool = False) -> _C.Tensor:
+    """The square root of the variance.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.std(genesis.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
+    """
+    return var(input, dim, correction, keepdim).sqrt()
+
+
+def norm(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> _C.Tensor:
+    """The square root of the sum of the squares.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.norm(genesis.tensor([3.0, 4.0]))
+    tensor(5.)
+    """
+    return input.square().sum(dim, keepdim).sqrt()
+
+
+def _shifted(input: _C.Tensor, dim: Any) -> tuple[_C.Tensor, _C.Tensor]:
+    """The elements less the largest, and that; an infinite one is left alone."""
+    largest = input.amax(dim, True)
+    largest = _C.where(largest.isfinite(), largest, 0)
+    return input - largest, largest
+
+
+def softmax(input: _C.Tensor, dim: int) -> _C.Tensor:
+    """exp(x) over the sum of it along a dimension.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.softmax(genesis.tensor([0.0, 0.0]), 0)
+    tensor([0.5000, 0.5000])
+    """
+    powers = _shifted(input, dim)[0].exp()
+    return powers / powers.sum(dim, True)
+
+
+def log_softmax(input: _C.Tensor, dim: int) -> _C.Tensor:
+    """The logarithm of softmax, without going there.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.log_softmax(genesis.tensor([0.0, 0.0]), 0)
+    tensor([-0.6931, -0.6931])
+    """
+    shifted = _shifted(input, dim)[0]
+    return shifted - shifted.exp().sum(dim, True).log()
+
+
+def logsumexp(input: _C.Tensor, dim: Any, keepdim: bool = False) -> _C.Tensor:
+    """The logarithm of the sum of exp(x).
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.logsumexp(genesis.tensor([0.0, 0.0]), 0)
+    tensor(0.6931)
+    """
+    shifted, largest = _shifted(input, dim)
+    made = shifted.exp().sum(dim, True).log() + largest
+    return made if keepdim else made.sum(dim)
+
+
+def isclose(
+    input: _C.Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> _C.Tensor:
+    """Whether elements differ by no more than `atol` and `rtol` of the second.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.isclose(genesis.tensor([1.0, 2.0]), genesis.tensor([1.0, 2.1]))
+    tensor([ True, False])
+    """
+    other = _C.as_tensor(other)
+    if not input.dtype.is_floating_point:
+        return input == other
+    near = ((input - other).abs() <= atol + rtol * other.abs()) & other.isfinite()
+    made = (input == other) | near
+    return made | (input.isnan() & other.isnan()) if equal_nan else made
+
+
+def allclose(
+    input: _C.Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
+    """Whether all elements are close.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.allclose(genesis.tensor([1.0]), genesis.tensor([1.0 + 1e-7]))
+    True
+    """
+    return isclose(input, other, rtol, atol, equal_nan).all().item()
+
+
+def equal(input: _C.Tensor, other: _C.Tensor) -> bool:
+    """Whether two tensors have the same shape and the same elements.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.equal(genesis.ones(2), genesis.ones(2))
+    True
+    """
+    return input.shape == other.shape and (input == other).all().item()
+
+
+# ---- shapes ----
+
+
+def cat(tensors: Sequence[_C.Tensor], dim: int = 0) -> _C.Tensor:
+    """Tensors one behind the other along a dimension.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cat([genesis.zeros(2), genesis.ones(1)])
+    tensor([0., 0., 1.])
+    """
+    tensors = list(tensors)
+    if not tensors:
+        raise ValueError("cat: there must be a tensor")
+    first = tensors[0]
+    if first.ndim == 0:
+        raise _C.ShapeError("cat: tensors without dimensions cannot be put together: use stack()")
+    if not -first.ndim <= dim < first.ndim:
+        raise IndexError(f"cat: dimension {dim} is out of range for {first.ndim} dimensions")
+    at = dim % first.ndim
+    dtype = first.dtype
+    for one in tensors[1:]:
+        rest = [one.shape[:at] + one.shape[at + 1 :], first.shape[:at] + first.shape[at + 1 :]]
+        if one.ndim != first.ndim or rest[0] != rest[1]:
+            raise _C.ShapeError(f"cat: shapes {first.shape} and {one.shape} differ beside {dim}")
+        dtype = (zeros(1, dtype=dtype) + zeros(1, dtype=one.dtype)).dtype
+    total = sum(one.shape[at] for one in tensors)
+    made = _C._empty(first.shape[:at] + (total,) + first.shape[at + 1 :], dtype, None)
+    begin = 0
+    for one in tensors:
+        end = begin + one.shape[at]
+        made[(slice(None),) * at + (slice(begin, end),)] = one
+        begin = end
+    return made
+
+
+def stack(tensors: Sequence[_C.Tensor], dim: int = 0) -> _C.Tensor:
+    """Tensors of one shape side by side, along a new dimension.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.stack([genesis.zeros(2), genesis.ones(2)]).shape
+    (2, 2)
+    """
+    tensors = list(tensors)
+    for one in tensors[1:]:
+        if one.shape != tensors[0].shape:
+            raise _C.ShapeError(f"stack: shapes {tensors[0].shape} and {one.shape} differ")
+    return cat([one.unsqueeze(dim) for one in tensors], dim)
+
+
+def split(input: _C.Tensor, sizes: Any, dim: int = 0) -> tuple[_C.Tensor, ...]:
+    """Views of parts along a dimension: of so many elements each, or of these sizes.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> [part.tolist() for part in genesis.split(genesis.arange(5), 2)]
+    [[0, 1], [2, 3], [4]]
+    """
+    length = input.shape[dim]
+    if hasattr(sizes, "__index__"):
+        if sizes < 1:
+            raise ValueError("split: a part has at least 1 element")
+        count = max(1, -(-length // sizes))
+        sizes = [min(sizes, length - i * sizes) for i in range(count)]
+    if sum(sizes) != length:
+        raise _C.ShapeError(f"split: {list(sizes)} are not the {length} elements that there are")
+    parts, begin, at = [], 0, dim % input.ndim
+    for size in sizes:
+        parts.append(input[(slice(None),) * at + (slice(begin, begin + size),)])
+        begin += size
+    return tuple(parts)
+
+
+def chunk(input: _C.Tensor, chunks: int, dim: int = 0) -> tuple[_C.Tensor, ...]:
+    """Views of at most so many parts of one size; the last may be smaller.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> [part.tolist() for part in genesis.chunk(genesis.arange(5), 2)]
+    [[0, 1, 2], [3, 4]]
+    """
+    if chunks < 1:
+        raise ValueError("chunk: there is at least 1 part")
+    return split(input, max(1, -(-input.shape[dim] // chunks)), dim)
+
+
+def flip(input: _C.Tensor, *dims: Any) -> _C.Tensor:
+    """A copy with dimensions the other way round.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.flip(genesis.arange(3), 0)
+    tensor([2, 1, 0])
+    """
+    turned = {dim % input.ndim for dim in (dims if len(dims) != 1 else _several(dims[0]))}
+    key = tuple(slice(None, None, -1 if i in turned else None) for i in range(input.ndim))
+    return input[key].clone()
+
+
+def _several(dims: Any) -> Any:
+    return (dims,) if hasattr(dims, "__index__") else dims
+
+
+# ---- creation ----
+
+
+def linspace(start: float, end: float, steps: int, dtype: Any = None) -> _C.Tensor:
+    """Numbers from `start` to `end`, both among them, at equal distances.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.linspace(0, 1, 3)
+    tensor([0.0000, 0.5000, 1.0000])
+    """
+    if steps < 0:
+        raise ValueError("linspace: the number of steps must not be negative")
+    at = arange(steps, dtype=_C.float64)
+    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    made = _C.where(at < steps / 2, start + at * step, end - (steps - 1 - at) * step)
+    return made.to(dtype or _C.float32)
+
+
+def eye(n: int, m: int | None = None, dtype: Any = None) -> _C.Tensor:
+    """Ones where row and column are equal, zeros elsewhere.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    columns = arange(n if m is None else m)
+    return (arange(n).unsqueeze(1) == columns).to(dtype or _C.float32)
+
+
+def _distance(input: _C.Tensor) -> _C.Tensor:
+    if input.ndim < 2:
+        raise _C.ShapeError(f"a matrix has at least 2 dimensions, not {input.ndim}")
+    return arange(input.shape[-1]) - arange(input.shape[-2]).unsqueeze(1)
+
+
+def tril(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
+    """The elements on and below a diagonal, zeros elsewhere.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.tril(genesis.ones(2, 2))
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
+    return _C.where(_distance(input) <= diagonal, input, 0)
+
+
+def triu(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
+    """The elements on and above a diagonal, zeros elsewhere.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.triu(genesis.ones(2, 2))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    return _C.where(_distance(input) >= diagonal, input, 0)
+
+
+def one_hot(input: _C.Tensor, num_classes: int = -1) -> _C.Tensor:
+    """A 1 at the place that each element names, zeros elsewhere, along a new last dimension.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.one_hot(genesis.tensor([1, 0]))
+    tensor([[0, 1],
+            [1, 0]])
+    """
+    if input.dtype.is_floating_point:
+        raise TypeError(f"one_hot: places are integers, not {input.dtype}")
+    if input.numel():
+        least, most = input.amin().item(), input.amax().item()
+        if least < 0 or (num_classes >= 0 and most >= num_classes):
+            raise IndexError(f"one_hot: {least} to {most} are not all places")
+        num_classes = most + 1 if num_classes < 0 else num_classes
+    elif num_classes < 0:
+        raise ValueError("one_hot: without elements the number of classes must be given")
+    return (input.unsqueeze(-1) == arange(num_classes)).to(_C.int64)
+
+
+for _name in (
+    *("allclose", "chunk", "clamp", "equal", "flip", "isclose", "log_softmax", "logsumexp"),
+    *("norm", "softmax", "split", "std", "tril", "triu", "var"),
+):
+    setattr(_C.Tensor, _name, globals()[_name])
+del _name

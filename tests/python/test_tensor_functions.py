@@ -1,0 +1,111 @@
+"""Functions that are made of others, against NumPy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy
+import pytest
+
+import genesis
+
+RNG = numpy.random.default_rng(0)
+MATRIX = RNG.standard_normal((5, 7)).astype(numpy.float32)
+
+
+def close(made: genesis.Tensor, expected, tolerance: float = 1e-5) -> None:
+    numpy.testing.assert_allclose(made.numpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+def test_softmax_and_its_kin():
+    x = genesis.tensor(MATRIX)
+    for dim in (0, 1, -1):
+        powers = numpy.exp(MATRIX.astype(numpy.float64))
+        close(x.softmax(dim), powers / powers.sum(dim, keepdims=True))
+        close(x.log_softmax(dim), numpy.log(powers / powers.sum(dim, keepdims=True)))
+        close(x.logsumexp(dim), numpy.log(powers.sum(dim)))
+    assert x.logsumexp(1, keepdim=True).shape == (5, 1)
+    close(genesis.softmax(x * 1000, 1).sum(dim=1), numpy.ones(5))  # nothing overflows
+    assert genesis.tensor([-math.inf, -math.inf]).logsumexp(0).item() == -math.inf
+    assert genesis.tensor([math.inf, 0.0]).logsumexp(0).item() == math.inf
+
+
+def test_statistics():
+    x = genesis.tensor(MATRIX)
+    for dim in (None, 0, 1, (0, 1)):
+        close(x.var(dim), MATRIX.var(dim, ddof=1))
+        close(x.std(dim, correction=0), MATRIX.std(dim))
+        close(x.norm(dim), numpy.sqrt((MATRIX**2).sum(dim)))
+    assert x.var(1, keepdim=True).shape == (5, 1)
+    assert math.isnan(genesis.tensor([1.0]).var().item())
+
+
+def test_clamp_and_closeness():
+    x = genesis.tensor(MATRIX)
+    close(x.clamp(-0.5, 0.5), MATRIX.clip(-0.5, 0.5))
+    close(x.clamp(min=0), MATRIX.clip(0))
+    close(x.clamp(max=0), MATRIX.clip(None, 0))
+    with pytest.raises(ValueError, match="bound"):
+        x.clamp()
+    for a, b in [([1.0, math.nan], [1.0, math.nan]), ([math.inf], [math.inf]), ([1.0], [1.1])]:
+        for equal_nan in (False, True):
+            expected = numpy.allclose(a, b, equal_nan=equal_nan)
+            assert genesis.tensor(a).allclose(genesis.tensor(b), equal_nan=equal_nan) == expected
+    assert genesis.equal(x, x.clone()) and not x.equal(x + 1) and not x.equal(x.T)
+    assert x.isclose(x + 1e-9).all().item()
+
+
+def test_putting_together_and_taking_apart():
+    x, y = genesis.tensor(MATRIX), genesis.tensor(MATRIX + 1)
+    for dim in (0, 1, -1):
+        both = numpy.concatenate([MATRIX, MATRIX + 1], dim)
+        close(genesis.cat([x, y], dim), both)
+        for count in (1, 2, 3, 20):
+            parts = [part.tolist() for part in genesis.cat([x, y], dim).chunk(count, dim)]
+            assert (
+                sum((len(part) if dim == 0 else len(part[0])) for part in parts) == both.shape[dim]
+            )
+        for part, expected in zip(
+            x.split(3, dim), numpy.split(MATRIX, [3, 6] if dim else [3], dim), strict=True
+        ):
+            close(part, expected)
+    for dim in (0, 1, 2, -1):
+        close(genesis.stack([x, y], dim), numpy.stack([MATRIX, MATRIX + 1], dim))
+    assert genesis.cat([x, y.double()]).dtype == genesis.float64
+    first, second = x.split([2, 3])
+    assert first.data_ptr() == x.data_ptr() and second.shape == (3, 7)
+    close(x.flip(0, 1), MATRIX[::-1, ::-1])
+    close(x.flip((1,)), MATRIX[:, ::-1])
+    for wrong, error in [
+        (lambda: genesis.cat([x, y.T]), genesis.ShapeError),
+        (lambda: genesis.cat([]), ValueError),
+        (lambda: genesis.cat([genesis.tensor(1)]), genesis.ShapeError),
+        (lambda: genesis.cat([x], 2), IndexError),
+        (lambda: genesis.stack([x, y.T]), genesis.ShapeError),
+        (lambda: x.split([1, 1]), genesis.ShapeError),
+        (lambda: x.split(0), ValueError),
+        (lambda: x.chunk(0), ValueError),
+    ]:
+        with pytest.raises(error):
+            wrong()
+
+
+def test_matrices_to_begin_with():
+    for n, m in [(3, None), (2, 4), (4, 2), (0, 3)]:
+        close(genesis.eye(n, m), numpy.eye(n, m))
+    x = genesis.tensor(MATRIX)
+    for diagonal in (-2, 0, 3):
+        close(x.tril(diagonal), numpy.tril(MATRIX, diagonal))
+        close(x.triu(diagonal), numpy.triu(MATRIX, diagonal))
+    for steps in (0, 1, 2, 7):
+        close(genesis.linspace(-1, 3, steps), numpy.linspace(-1, 3, steps))
+    assert genesis.linspace(0, 0.1, 11).tolist()[-1] == numpy.float32(0.1)
+    assert genesis.one_hot(genesis.tensor([2, 0]), 4).tolist() == [[0, 0, 1, 0], [1, 0, 0, 0]]
+    for wrong, error in [
+        (lambda: genesis.one_hot(genesis.tensor([3]), 2), IndexError),
+        (lambda: genesis.one_hot(genesis.tensor([1.0])), TypeError),
+        (lambda: genesis.tril(genesis.zeros(3)), genesis.ShapeError),
+        (lambda: genesis.linspace(0, 1, -1), ValueError),
+    ]:
+        with pytest.raises(error):
+            wrong()
