@@ -79,22 +79,18 @@ static void lock_give(void)
     gni_mutex_unlock(&recorder.mutex);
     while (dead != NULL) {
         struct gni_storage *next = dead->next_dead;
-        size_t count = dead->dead_count;
-        dead->next_dead = NULL;
-        dead->dead_count = 0;
-        while (count-- > 0)
-            gni_storage_release(dead);
+        gni_storage_destroy(dead);
         dead = next;
     }
 }
 
-/* A reference to a storage is let go when the lock is. */
+/* A reference to a storage goes; if it was the last one, the storage ends when the lock is let go. */
 static void storage_drop(struct gni_storage *storage)
 {
-    if (storage->dead_count++ == 0) {
-        storage->next_dead = recorder.dead;
-        recorder.dead = storage;
-    }
+    if (!gni_storage_unreference(storage))
+        return;
+    storage->next_dead = recorder.dead;
+    recorder.dead = storage;
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */

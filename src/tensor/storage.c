@@ -52,11 +52,19 @@ void gni_storage_retain(struct gni_storage *storage)
     atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
 }
 
+bool gni_storage_unreference(struct gni_storage *storage)
+{
+    return atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel) == 1;
+}
+
 void gni_storage_release(struct gni_storage *storage)
 {
-    if (storage == NULL ||
-        atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel) != 1)
-        return;
+    if (storage != NULL && gni_storage_unreference(storage))
+        gni_storage_destroy(storage);
+}
+
+void gni_storage_destroy(struct gni_storage *storage)
+{
     if (storage->block != NULL && gn_memory_block_free(storage->block) != GN_OK)
         gni_log(GNI_LOG_ERROR, "a tensor's memory was not freed: %s", gn_error_detail());
     else if (storage->block == NULL && storage->deleter != NULL)

@@ -33,9 +33,9 @@ struct gni_storage {
     void (*deleter)(void *context); /* of somebody else's; may be NULL */
     void *context;
     _Atomic(uint64_t) version;
-    size_t reader_count;           /* pending nodes that read it; under the recorder's lock */
-    struct gni_storage *next_dead; /* to be released when the recorder lets go its lock */
-    size_t dead_count;             /* so often */
+    size_t reader_count; /* pending nodes that read it; under the recorder's lock */
+    struct gni_storage
+        *next_dead; /* without references: to be destroyed when the recorder's lock is let go */
     _Atomic(bool) is_escaped;
     bool is_read_only;
 };
@@ -64,6 +64,10 @@ gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
                            struct gni_storage **storage) GN_NODISCARD;
 void gni_storage_retain(struct gni_storage *storage);
 void gni_storage_release(struct gni_storage *storage);
+
+/* The two halves of a release: whether that was the last reference, and then the end of it. */
+bool gni_storage_unreference(struct gni_storage *storage);
+void gni_storage_destroy(struct gni_storage *storage);
 
 /* ---- tensor.c -------------------------------------------------------------------------------- */
 
