@@ -59,7 +59,7 @@ asan: build
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build-asan/python .venv/bin/python -m pytest -q -m "not gpu" $(PURE:%=--ignore=tests/python/%.py) tests/python
 
 # Suites in which one thread works tell the thread sanitizer nothing, and take ten times as long under it.
-ALONE = test_(sim$$|memory_pool_sim|streams_memory_pool|loops|dtype|fold|compact|pool_faults|pool_parts|kernels|engine|conformance|order_without|memory_fake|memory_direct|json|checked|containers|option)
+ALONE = test_(sim$$|memory_(pool|virtual)_sim|streams_memory_pool|loops|dtype|fold|compact|pool_faults|pool_parts|kernels|engine|conformance|order_without|memory_fake|memory_direct|json|checked|containers|option)
 
 tsan: build
 	@test -f build-tsan/build.ninja || cmake -S . -B build-tsan -G Ninja -DGENESIS_SANITIZE=thread -DGENESIS_PYTHON=OFF
