@@ -59,14 +59,6 @@ static gn_status operands_check(enum gni_op op, int arity, const gn_operand *ope
 
 /* ---- few elements ---------------------------------------------------------------------------- */
 
-static bool has_same_shape(const gn_tensor *a, const gn_tensor *b)
-{
-    bool is_same = a->ndim == b->ndim;
-    for (int i = 0; is_same && i < a->ndim; i++)
-        is_same = a->sizes[i] == b->sizes[i];
-    return is_same;
-}
-
 /* The first tensor, if all are small, of one shape and device, in memory, and contiguous. */
 static const gn_tensor *small_find(int arity, const gn_operand *operands)
 {
@@ -77,7 +69,9 @@ static const gn_tensor *small_find(int arity, const gn_operand *operands)
             continue;
         if (tensor->count > SMALL_MOST || !tensor->is_contiguous ||
             gni_tensor_storage(tensor) == NULL ||
-            (first != NULL && (tensor->device != first->device || !has_same_shape(tensor, first))))
+            (first != NULL &&
+             (tensor->device != first->device ||
+              !gni_shape_is_equal(tensor->ndim, tensor->sizes, first->ndim, first->sizes))))
             return NULL;
         first = first == NULL ? tensor : first;
     }
@@ -91,8 +85,7 @@ static bool is_plain(const struct gni_typing *typing, int arity, const gn_operan
         return false;
     for (int i = 0; i < arity; i++)
         if (operands[i].tensor != NULL &&
-            operands[i].tensor->dtype !=
-                (typing->op == GNI_OP_WHERE && i == 0 ? GN_BOOL : typing->computing))
+            operands[i].tensor->dtype != gni_typing_operand(typing, i))
             return false;
     return true;
 }
@@ -110,7 +103,7 @@ static gn_status small_run(const struct gni_typing *typing, int arity, const gn_
             in[i] = gni_tensor_data(operands[i].tensor);
             continue;
         }
-        gn_dtype dtype = typing->op == GNI_OP_WHERE && i == 0 ? GN_BOOL : typing->computing;
+        gn_dtype dtype = gni_typing_operand(typing, i);
         size_t size = gni_dtype_size(dtype);
         char *at = (char *)numbers[i];
         gni_scalar_store(operands[i].scalar, dtype, at);

@@ -18,6 +18,12 @@ struct gni_typing {
     gn_dtype dtype;     /* of the result */
 };
 
+/* The type that an operand is wanted in. */
+static inline gn_dtype gni_typing_operand(const struct gni_typing *typing, int i)
+{
+    return typing->op == GNI_OP_WHERE && i == 0 ? GN_BOOL : typing->computing;
+}
+
 gn_dtype gni_promote(int count, const gn_operand *operands);
 
 /* GN_ERROR_TYPE where the operation is not defined. */

@@ -136,12 +136,6 @@ static void strides_broadcast(const gn_tensor *tensor, int ndim, const int64_t *
                          : tensor->strides[i - shift];
 }
 
-static bool has_shape(const gn_tensor *tensor, const struct gni_shape *shape)
-{
-    return tensor->ndim == shape->ndim &&
-           memcmp(tensor->sizes, shape->sizes, sizeof *shape->sizes * (size_t)shape->ndim) == 0;
-}
-
 static gn_status node_flush(struct gni_node *root, gn_tensor *into);
 
 /* Pending operands of another shape, and those of which there would be too many, are computed first. */
@@ -153,7 +147,8 @@ static gn_status operands_prepare(int arity, const gn_operand *operands,
         gn_tensor *tensor = operands[i].tensor;
         if (tensor == NULL || tensor->node == NULL)
             continue;
-        if (!has_shape(tensor, shape) || weight + tensor->node->weight + 3 > GNI_PROGRAM_NODES_MOST)
+        if (!gni_shape_is_equal(tensor->ndim, tensor->sizes, shape->ndim, shape->sizes) ||
+            weight + tensor->node->weight + 3 > GNI_PROGRAM_NODES_MOST)
             GN_TRY(node_flush(tensor->node, NULL));
         else
             weight += tensor->node->weight;
@@ -228,12 +223,6 @@ static void nodes_collect(struct gni_node *node)
     recorder.nodes[recorder.node_count++] = node;
 }
 
-/* The type that an operand of a node is wanted in. */
-static gn_dtype operand_type(const struct gni_node *node, int i)
-{
-    return node->typing.op == GNI_OP_WHERE && i == 0 ? GN_BOOL : node->typing.computing;
-}
-
 /* `permuted` strides are those of a node's dimensions in the order of the program's. */
 static const int64_t *strides_permute(const int64_t *strides, int ndim, const int *order,
                                       int64_t *permuted)
@@ -250,7 +239,8 @@ static short operand_input(struct gni_program *program, const struct gni_node *n
     int64_t strides[GN_DIMENSIONS_MAX], contiguous[GN_DIMENSIONS_MAX];
     switch (operand->kind) {
     case OPERAND_NUMBER:
-        return gni_program_add_number(program, operand->number, operand_type(node, i));
+        return gni_program_add_number(program, operand->number,
+                                      gni_typing_operand(&node->typing, i));
     case OPERAND_MEMORY:
         return gni_program_add_memory(
             program,
@@ -278,7 +268,7 @@ static short node_step(struct gni_program *program, const struct gni_node *node,
                    : value;
     }
     for (int i = 0; i < node->arity; i++)
-        wanted[i] = gni_program_convert(program, in[i], operand_type(node, i));
+        wanted[i] = gni_program_convert(program, in[i], gni_typing_operand(&node->typing, i));
     gn_dtype held = typing->dtype == GN_BOOL ? GN_BOOL : typing->computing;
     short value =
         gni_program_add_op(program, typing->op, typing->computing, held, node->arity, wanted);
@@ -329,14 +319,14 @@ static void output_add(struct gni_program *program, const struct gni_node *node,
 }
 
 /* Memory for every value that is needed; all or nothing. */
-static gn_status storages_create(struct gni_storage **storages, const struct gni_node *except)
+static gn_status storages_create(struct gni_storage **storages)
 {
     gn_status status = GN_OK;
     int n = 0;
     for (; n < recorder.node_count && status == GN_OK; n++) {
         const struct gni_node *node = recorder.nodes[n];
         storages[n] = NULL;
-        if (node != except && is_needed(node))
+        if (is_needed(node))
             status = gni_storage_create(node->device,
                                         (size_t)node->count * gni_dtype_size(node->typing.dtype),
                                         &storages[n]);
@@ -374,7 +364,7 @@ static gn_status node_flush(struct gni_node *root, gn_tensor *into)
     program_make(root, NULL);
     if (into != NULL)
         root->inner = root->references; /* nobody needs it in memory of its own */
-    GN_TRY(storages_create(storages, into != NULL ? root : NULL));
+    GN_TRY(storages_create(storages));
     for (int n = 0; n < recorder.node_count; n++)
         if (storages[n] != NULL)
             output_add(program, recorder.nodes[n], storages[n]->data,

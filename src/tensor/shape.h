@@ -39,6 +39,15 @@ static inline int64_t gni_shape_count(int ndim, const int64_t *sizes)
     return count;
 }
 
+static inline bool gni_shape_is_equal(int ndim, const int64_t *sizes, int other_ndim,
+                                      const int64_t *other_sizes)
+{
+    bool is_equal = ndim == other_ndim;
+    for (int i = 0; is_equal && i < ndim; i++)
+        is_equal = sizes[i] == other_sizes[i];
+    return is_equal;
+}
+
 /* Row-major strides. */
 void gni_strides_contiguous(int ndim, const int64_t *sizes, int64_t *strides);
 

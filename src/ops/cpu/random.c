@@ -143,6 +143,15 @@ static void fill_run(struct fill *fill, size_t count)
     gni_parallel_for(count, GRAIN_CHUNKS * CHUNK_BLOCKS * fill->per_block, fill_part, fill);
 }
 
+/* A fill of float32 or float64, which take one or two words each. */
+static void floating_run(struct fill *fill, gn_dtype dtype, size_t count)
+{
+    gni_assert(dtype == GN_FLOAT32 || dtype == GN_FLOAT64);
+    fill->size = dtype == GN_FLOAT32 ? sizeof(float) : sizeof(double);
+    fill->per_block = dtype == GN_FLOAT32 ? 4 : 2;
+    fill_run(fill, count);
+}
+
 static void convert_uniform32(const struct fill *fill, const uint32_t *words, size_t count,
                               void *out)
 {
@@ -163,13 +172,10 @@ static void convert_uniform64(const struct fill *fill, const uint32_t *words, si
 
 void gni_random_uniform(struct gni_philox philox, gn_dtype dtype, void *out, size_t count)
 {
-    gni_assert(dtype == GN_FLOAT32 || dtype == GN_FLOAT64);
-    struct fill fill = {.philox = philox, .out = out};
     bool is_single = dtype == GN_FLOAT32;
-    fill.size = is_single ? sizeof(float) : sizeof(double);
-    fill.per_block = is_single ? 4 : 2;
-    fill.convert = is_single ? convert_uniform32 : convert_uniform64;
-    fill_run(&fill, count);
+    struct fill fill = {
+        .philox = philox, .out = out, .convert = is_single ? convert_uniform32 : convert_uniform64};
+    floating_run(&fill, dtype, count);
 }
 
 /* Whole pairs go into a buffer first: the last may be cut. */
@@ -197,13 +203,10 @@ static void convert_normal64(const struct fill *fill, const uint32_t *words, siz
 
 void gni_random_normal(struct gni_philox philox, gn_dtype dtype, void *out, size_t count)
 {
-    gni_assert(dtype == GN_FLOAT32 || dtype == GN_FLOAT64);
-    struct fill fill = {.philox = philox, .out = out};
     bool is_single = dtype == GN_FLOAT32;
-    fill.size = is_single ? sizeof(float) : sizeof(double);
-    fill.per_block = is_single ? 4 : 2;
-    fill.convert = is_single ? convert_normal32 : convert_normal64;
-    fill_run(&fill, count);
+    struct fill fill = {
+        .philox = philox, .out = out, .convert = is_single ? convert_normal32 : convert_normal64};
+    floating_run(&fill, dtype, count);
 }
 
 static inline uint64_t integer_narrow(const struct fill *fill, const uint32_t *words, size_t i)
