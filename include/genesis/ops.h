@@ -196,6 +196,9 @@ GN_API gn_status gn_random_permutation(int64_t count, gn_device *device, gn_gene
 /* Computes everything that is pending. */
 GN_API gn_status gn_flush(void) GN_NODISCARD;
 
+/* Whether a flush could have something to do. */
+GN_API bool gn_is_pending(void);
+
 /* Whether elementwise operations may wait; at first they may. Switching it off computes what is pending. */
 GN_API gn_status gn_set_fusion(bool is_on) GN_NODISCARD;
 GN_API bool gn_get_fusion(void);

@@ -5,6 +5,7 @@
 #include "ops/recorder.h"
 
 #include "base/host.h"
+#include "ops/backend.h"
 #include "ops/cpu/loops.h"
 
 #include <string.h>
@@ -68,7 +69,7 @@ static const gn_tensor *small_find(int arity, const gn_operand *operands)
         if (tensor == NULL)
             continue;
         if (tensor->count > SMALL_MOST || !tensor->is_contiguous ||
-            gni_tensor_storage(tensor) == NULL ||
+            !gni_device_is_host(tensor->device) || gni_tensor_storage(tensor) == NULL ||
             (first != NULL &&
              (tensor->device != first->device ||
               !gni_shape_is_equal(tensor->ndim, tensor->sizes, first->ndim, first->sizes))))

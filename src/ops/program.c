@@ -8,22 +8,45 @@ gn_dtype gni_program_held(const struct gni_program *program, short value)
                                         : program->steps[value - program->input_count].held;
 }
 
-short gni_program_add_memory(struct gni_program *program, const char *data, gn_dtype dtype,
-                             const int64_t *strides)
+void gni_program_init(struct gni_program *program, int ndim, const int64_t *sizes, const int *order)
 {
+    program->ndim = ndim;
+    program->count = gni_shape_count(ndim, sizes);
+    program->input_count = program->step_count = program->output_count = 0;
+    for (int i = 0; i < ndim; i++)
+        program->sizes[i] = sizes[order != NULL ? order[i] : i];
+}
+
+short gni_program_add_memory(struct gni_program *program, struct gni_storage *storage,
+                             int64_t offset, gn_dtype dtype, const int64_t *strides)
+{
+    const char *data = storage->data + offset * (int64_t)gni_dtype_size(dtype);
     size_t bytes = sizeof *strides * (size_t)program->ndim;
     for (short i = 0; i < program->input_count; i++) {
         const struct gni_input *known = &program->inputs[i];
-        if (known->data == data && known->held == dtype &&
+        if (known->storage == storage && known->data == data && known->held == dtype &&
             memcmp(known->strides, strides, bytes) == 0)
             return i;
     }
     gni_assert(program->step_count == 0 && program->input_count < GNI_PROGRAM_INPUTS_MOST);
     struct gni_input *input = &program->inputs[program->input_count];
+    input->storage = storage;
     input->data = data;
     input->held = dtype;
     memcpy(input->strides, strides, bytes);
     return (short)program->input_count++;
+}
+
+gn_status gni_program_order(struct gni_program *program, gn_stream *stream)
+{
+    if (stream == NULL)
+        return GN_OK;
+    for (int i = 0; i < program->input_count; i++)
+        if (program->inputs[i].storage != NULL)
+            GN_TRY(gni_storage_order(program->inputs[i].storage, stream, false));
+    for (int i = 0; i < program->output_count; i++)
+        GN_TRY(gni_storage_order(program->outputs[i].storage, stream, true));
+    return GN_OK;
 }
 
 short gni_program_add_number(struct gni_program *program, gn_scalar number, gn_dtype dtype)
@@ -31,7 +54,7 @@ short gni_program_add_number(struct gni_program *program, gn_scalar number, gn_d
     uint64_t element = 0;
     gni_scalar_store(number, dtype, &element);
     for (short i = 0; i < program->input_count; i++)
-        if (program->inputs[i].data == NULL && program->inputs[i].held == dtype &&
+        if (program->inputs[i].storage == NULL && program->inputs[i].held == dtype &&
             program->inputs[i].number == element)
             return i;
     gni_assert(program->step_count == 0 && program->input_count < GNI_PROGRAM_INPUTS_MOST);

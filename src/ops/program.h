@@ -32,7 +32,8 @@ enum gni_step_kind {
 };
 
 struct gni_input {
-    const char *data; /* NULL: a number */
+    struct gni_storage *storage; /* NULL: a number */
+    const char *data;            /* NULL: a number */
     gn_dtype held;
     int64_t strides[GN_DIMENSIONS_MAX];
     uint64_t number; /* an element of `held` */
@@ -48,6 +49,7 @@ struct gni_step {
 struct gni_output {
     short value;
     gn_dtype dtype;
+    struct gni_storage *storage;
     char *data;
     bool is_strided;
     int64_t strides[GN_DIMENSIONS_MAX];
@@ -63,9 +65,13 @@ struct gni_program {
     struct gni_output outputs[GNI_PROGRAM_NODES_MOST];
 };
 
-/* Adds an input or a step; the value. */
-short gni_program_add_memory(struct gni_program *program, const char *data, gn_dtype dtype,
-                             const int64_t *strides);
+/* A program of nothing, of a shape whose dimensions are taken in `order` (NULL: as they are). */
+void gni_program_init(struct gni_program *program, int ndim, const int64_t *sizes,
+                      const int *order);
+
+/* Adds an input or a step; the value. The offset is in elements. */
+short gni_program_add_memory(struct gni_program *program, struct gni_storage *storage,
+                             int64_t offset, gn_dtype dtype, const int64_t *strides);
 short gni_program_add_number(struct gni_program *program, gn_scalar number, gn_dtype dtype);
 short gni_program_add_op(struct gni_program *program, enum gni_op op, gn_dtype computing,
                          gn_dtype held, int arity, const short *in);
@@ -73,6 +79,9 @@ short gni_program_add_op(struct gni_program *program, enum gni_op op, gn_dtype c
 /* A value as another type: itself where it is held so already. */
 short gni_program_convert(struct gni_program *program, short value, gn_dtype held);
 short gni_program_round(struct gni_program *program, short value, gn_dtype half);
+
+/* What is submitted to the stream from now on may read the inputs and write the outputs. */
+gn_status gni_program_order(struct gni_program *program, gn_stream *stream) GN_NODISCARD;
 
 gn_dtype gni_program_held(const struct gni_program *program, short value);
 

@@ -2,69 +2,38 @@
 
 #include "base/fork.h"
 #include "base/host.h"
-#include "base/list.h"
+#include "base/log.h"
 #include "base/thread.h"
-#include "ops/cpu/run.h"
+#include "ops/backend.h"
+#include "ops/node.h"
 
 #include <string.h>
 
-enum operand_kind {
-    OPERAND_NUMBER,
-    OPERAND_NODE,
-    OPERAND_MEMORY,
-};
-
-struct operand {
-    enum operand_kind kind;
-    gn_scalar number;
-    struct gni_node *node;
-    struct gni_storage *storage; /* of memory */
-    gn_dtype dtype;
-    int64_t offset;
-    int64_t *strides; /* for the node's shape; behind the node */
-};
-
-struct gni_node {
-    struct gni_list link; /* R1 */
-    unsigned references;  /* R2 */
-    gn_tensor *owner;
-    struct gni_storage *storage; /* once it is computed */
-    gn_device *device;
-    struct gni_typing typing;
-    unsigned weight; /* R6 */
-    bool is_reduced; /* a reduction has taken it along: the next one had better find it in memory */
-    int arity;
-    struct operand operands[3];
-    /* while a program is made */
-    unsigned round;
-    unsigned inner; /* references from nodes of the program */
-    short value;
-    int ndim;
-    int64_t count;
-    int64_t sizes[]; /* and the strides of operands */
-};
-
 static struct {
     struct gni_mutex mutex;
-    struct gni_list pending;
+    pthread_cond_t ended; /* a work has ended */
     bool is_off;
-    unsigned round;
-    struct gni_storage *dead; /* to be released after the lock; linked by `next_dead` */
-    struct gni_program program;
-    struct gni_node *nodes[GNI_PROGRAM_NODES_MOST]; /* of the program, operands first */
-    int node_count;
-} recorder = {.mutex = GNI_MUTEX_INIT,
-              .pending = {.next = &recorder.pending, .prev = &recorder.pending}};
+} recorder = {.mutex = GNI_MUTEX_INIT, .ended = PTHREAD_COND_INITIALIZER};
 
-static const struct gni_fork_handlers recorder_fork = {.mutex = &recorder.mutex};
+/* ---- the lock -------------------------------------------------------------------------------- */
+
+/* Threads that computed something are not there in a child, which computes it itself. */
+static void fork_done(bool is_child)
+{
+    if (!is_child)
+        return;
+    for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next)
+        gni_container_of(link, struct gni_node, link)->is_running = false;
+    (void)pthread_cond_init(&recorder.ended, NULL);
+}
+
+static const struct gni_fork_handlers recorder_fork = {.mutex = &recorder.mutex, .done = fork_done};
 static struct gni_once recorder_once = GNI_ONCE_INIT;
 
 static void recorder_register(void)
 {
     gni_fork_register(GNI_FORK_RECORDER, &recorder_fork);
 }
-
-/* ---- the lock -------------------------------------------------------------------------------- */
 
 static void lock_take(void)
 {
@@ -74,8 +43,7 @@ static void lock_take(void)
 
 static void lock_give(void)
 {
-    struct gni_storage *dead = recorder.dead;
-    recorder.dead = NULL;
+    struct gni_storage *dead = gni_node_take_dead();
     gni_mutex_unlock(&recorder.mutex);
     while (dead != NULL) {
         struct gni_storage *next = dead->next_dead;
@@ -84,337 +52,228 @@ static void lock_give(void)
     }
 }
 
-/* A reference to a storage goes; if it was the last one, the storage ends when the lock is let go. */
-static void storage_drop(struct gni_storage *storage)
+/* Lets others go on until some work has ended. */
+static void lock_wait(void)
 {
-    if (!gni_storage_unreference(storage))
-        return;
-    storage->next_dead = recorder.dead;
-    recorder.dead = storage;
+    atomic_store_explicit(&recorder.mutex.owner, NULL, memory_order_relaxed);
+    int failed = pthread_cond_wait(&recorder.ended, &recorder.mutex.native);
+    gni_assert(!failed);
+    (void)failed;
+    atomic_store_explicit(&recorder.mutex.owner, gni_thread_self(), memory_order_relaxed);
 }
 
-/* ---- nodes ----------------------------------------------------------------------------------- */
+/* ---- work ------------------------------------------------------------------------------------ */
 
-static void node_release(struct gni_node *node);
-
-static void operands_release(struct gni_node *node)
+/* Waits for a node that is running, unless this thread runs it: then it is in a handler that the memory manager
+ * has called, and would wait for ever. */
+static gn_status running_wait(const struct gni_node *node)
 {
-    int arity = node->arity;
-    node->arity = 0;
-    for (int i = 0; i < arity; i++) {
-        struct operand *operand = &node->operands[i];
-        if (operand->kind == OPERAND_MEMORY) {
-            operand->storage->reader_count--;
-            storage_drop(operand->storage);
-        } else if (operand->kind == OPERAND_NODE) {
-            if (operand->node->storage != NULL)
-                operand->node->storage->reader_count--;
-            node_release(operand->node);
-        }
-    }
-}
-
-static void node_release(struct gni_node *node)
-{
-    if (--node->references > 0)
-        return;
-    operands_release(node);
-    gni_list_remove(&node->link);
-    if (node->storage != NULL)
-        storage_drop(node->storage);
-    gni_host_free(node);
-}
-
-/* Strides of a tensor for a shape that it broadcasts to. */
-static void strides_broadcast(const gn_tensor *tensor, int ndim, const int64_t *sizes,
-                              int64_t *strides)
-{
-    int shift = ndim - tensor->ndim;
-    for (int i = 0; i < ndim; i++)
-        strides[i] = i < shift || tensor->sizes[i - shift] == 1 || sizes[i] == 1
-                         ? 0
-                         : tensor->strides[i - shift];
-}
-
-static gn_status node_flush(struct gni_node *root, gn_tensor *into);
-
-/* Pending operands of another shape, and those of which there would be too many, are computed first. */
-static gn_status operands_prepare(int arity, const gn_operand *operands,
-                                  const struct gni_shape *shape)
-{
-    unsigned weight = 1;
-    for (int i = 0; i < arity; i++) {
-        gn_tensor *tensor = operands[i].tensor;
-        if (tensor == NULL || tensor->node == NULL)
-            continue;
-        if (!gni_shape_is_equal(tensor->ndim, tensor->sizes, shape->ndim, shape->sizes) ||
-            weight + tensor->node->weight + 3 > GNI_PROGRAM_NODES_MOST)
-            GN_TRY(node_flush(tensor->node, NULL));
-        else
-            weight += tensor->node->weight;
-    }
+    if (node->runner == gni_thread_self())
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "a value that is being computed cannot be read by a handler that memory "
+                         "for it has called");
+    lock_wait();
     return GN_OK;
 }
 
-static void operand_set(struct gni_node *node, struct operand *operand, const gn_operand *given,
-                        int64_t *strides)
+static const struct gni_node *running_find(const struct gni_node *node)
 {
-    gn_tensor *tensor = given->tensor;
-    if (tensor == NULL) {
-        *operand = (struct operand){.kind = OPERAND_NUMBER, .number = given->scalar};
-    } else if (tensor->node != NULL) {
-        *operand = (struct operand){.kind = OPERAND_NODE, .node = tensor->node};
-        tensor->node->references++;
-        node->weight += tensor->node->weight;
-    } else {
-        struct gni_storage *storage = gni_tensor_storage(tensor);
-        *operand = (struct operand){.kind = OPERAND_MEMORY,
-                                    .storage = storage,
-                                    .dtype = tensor->dtype,
-                                    .offset = tensor->offset,
-                                    .strides = strides};
-        strides_broadcast(tensor, node->ndim, node->sizes, strides);
-        gni_storage_retain(storage);
-        storage->reader_count++;
-    }
-}
-
-/* With the lock, after operands_prepare(): a node without an owner, with one reference. */
-static gn_status node_create(const struct gni_typing *typing, int arity, const gn_operand *operands,
-                             const struct gni_shape *shape, gn_device *device,
-                             struct gni_node **out)
-{
-    size_t numbers = (size_t)shape->ndim * (size_t)(arity + 1);
-    size_t nbytes = sizeof(struct gni_node) + numbers * sizeof(int64_t);
-    struct gni_node *node = gni_host_alloc(nbytes);
-    if (node == NULL)
-        return gni_error_host_memory(nbytes);
-    node->references = 1;
-    node->typing = *typing;
-    node->device = device;
-    node->weight = 1;
-    node->ndim = shape->ndim;
-    node->count = gni_shape_count(shape->ndim, shape->sizes);
-    memcpy(node->sizes, shape->sizes, sizeof *shape->sizes * (size_t)shape->ndim);
-    for (int i = 0; i < arity; i++)
-        operand_set(node, &node->operands[i], &operands[i], node->sizes + (i + 1) * shape->ndim);
-    node->arity = arity;
-    gni_list_push_back(&recorder.pending, &node->link);
-    *out = node;
-    return GN_OK;
-}
-
-/* ---- programs -------------------------------------------------------------------------------- */
-
-/* The nodes that a node needs, operands first, that are not computed. */
-static void nodes_collect(struct gni_node *node)
-{
-    if (node->round == recorder.round || node->storage != NULL)
-        return;
-    node->round = recorder.round;
-    node->inner = 0;
+    if (node->is_running || node->storage != NULL)
+        return node->is_running ? node : NULL;
     for (int i = 0; i < node->arity; i++) {
-        if (node->operands[i].kind != OPERAND_NODE)
-            continue;
-        nodes_collect(node->operands[i].node);
-        node->operands[i].node->inner++;
+        const struct gni_node *found = node->operands[i].kind == GNI_OPERAND_NODE
+                                           ? running_find(node->operands[i].node)
+                                           : NULL;
+        if (found != NULL)
+            return found;
     }
-    gni_assert(recorder.node_count < GNI_PROGRAM_NODES_MOST);
-    recorder.nodes[recorder.node_count++] = node;
+    return NULL;
 }
 
-/* `permuted` strides are those of a node's dimensions in the order of the program's. */
-static const int64_t *strides_permute(const int64_t *strides, int ndim, const int *order,
-                                      int64_t *permuted)
+/* Collects what a node needs when nobody else works on it; nothing, if that is computed meanwhile. The caller has
+ * a reference to the node. */
+static gn_status nodes_take(struct gni_work *work, struct gni_node *root)
 {
-    for (int i = 0; i < ndim; i++)
-        permuted[i] = strides[order != NULL ? order[i] : i];
-    return permuted;
-}
-
-static short operand_input(struct gni_program *program, const struct gni_node *node, int i,
-                           const int *order)
-{
-    const struct operand *operand = &node->operands[i];
-    int64_t strides[GN_DIMENSIONS_MAX], contiguous[GN_DIMENSIONS_MAX];
-    switch (operand->kind) {
-    case OPERAND_NUMBER:
-        return gni_program_add_number(program, operand->number,
-                                      gni_typing_operand(&node->typing, i));
-    case OPERAND_MEMORY:
-        return gni_program_add_memory(
-            program,
-            operand->storage->data + operand->offset * (int64_t)gni_dtype_size(operand->dtype),
-            operand->dtype, strides_permute(operand->strides, node->ndim, order, strides));
-    case OPERAND_NODE:
-        if (operand->node->storage == NULL)
-            return -1; /* a step */
-        gni_strides_contiguous(node->ndim, node->sizes, contiguous);
-        return gni_program_add_memory(program, operand->node->storage->data,
-                                      operand->node->typing.dtype,
-                                      strides_permute(contiguous, node->ndim, order, strides));
+    work->node_count = 0;
+    while (root->storage == NULL && !gni_work_collect(work, root)) {
+        work->node_count = 0;
+        GN_TRY(running_wait(running_find(root)));
     }
-    return -1;
+    return GN_OK;
 }
 
-static short node_step(struct gni_program *program, const struct gni_node *node, const short *in)
+/* From here to the end the nodes are this thread's (R7), and the lock is free. */
+static void work_open(struct gni_work *work)
 {
-    const struct gni_typing *typing = &node->typing;
-    short wanted[3];
-    if (typing->is_identity) {
-        short value = gni_program_convert(program, in[0], typing->computing);
-        return gni_dtype_is_half(typing->dtype) && gni_program_held(program, in[0]) != typing->dtype
-                   ? gni_program_round(program, value, typing->dtype)
-                   : value;
+    for (int n = 0; n < work->node_count; n++) {
+        work->nodes[n]->references++;
+        work->nodes[n]->is_running = true;
+        work->nodes[n]->runner = gni_thread_self();
     }
-    for (int i = 0; i < node->arity; i++)
-        wanted[i] = gni_program_convert(program, in[i], gni_typing_operand(&node->typing, i));
-    gn_dtype held = typing->dtype == GN_BOOL ? GN_BOOL : typing->computing;
-    short value =
-        gni_program_add_op(program, typing->op, typing->computing, held, node->arity, wanted);
-    return gni_dtype_is_half(typing->dtype) ? gni_program_round(program, value, typing->dtype)
-                                            : value;
+    lock_give();
 }
 
-/* The program of the collected nodes, without outputs. */
-static void program_make(const struct gni_node *root, const int *order)
+static void work_close(struct gni_work *work)
 {
-    struct gni_program *program = &recorder.program;
-    short inputs[GNI_PROGRAM_NODES_MOST][3];
-    program->ndim = root->ndim;
-    program->count = root->count;
-    for (int i = 0; i < root->ndim; i++)
-        program->sizes[i] = root->sizes[order != NULL ? order[i] : i];
-    program->input_count = program->step_count = program->output_count = 0;
-    for (int n = 0; n < recorder.node_count; n++)
-        for (int i = 0; i < recorder.nodes[n]->arity; i++)
-            inputs[n][i] = operand_input(program, recorder.nodes[n], i, order);
-    for (int n = 0; n < recorder.node_count; n++) {
-        struct gni_node *node = recorder.nodes[n];
-        for (int i = 0; i < node->arity; i++)
-            if (inputs[n][i] < 0)
-                inputs[n][i] = node->operands[i].node->value;
-        node->value = node_step(program, node, inputs[n]);
-    }
+    lock_take();
+    for (int n = 0; n < work->node_count; n++)
+        work->nodes[n]->is_running = false;
+    pthread_cond_broadcast(&recorder.ended);
 }
 
-static void collect_from(struct gni_node *root)
+static void work_release(struct gni_work *work)
 {
-    recorder.round++;
-    recorder.node_count = 0;
-    nodes_collect(root);
-}
-
-/* Whether somebody outside of the program needs a node's value: its tensor, or another node. */
-static bool is_needed(const struct gni_node *node)
-{
-    return node->owner != NULL || node->references > node->inner;
-}
-
-static void output_add(struct gni_program *program, const struct gni_node *node, char *data,
-                       gn_dtype dtype)
-{
-    program->outputs[program->output_count++] =
-        (struct gni_output){.value = node->value, .dtype = dtype, .data = data};
+    for (int n = 0; n < work->node_count; n++)
+        gni_node_release(work->nodes[n]);
 }
 
 /* Memory for every value that is needed; all or nothing. */
-static gn_status storages_create(struct gni_storage **storages)
+static gn_status storages_create(const struct gni_work *work, const bool *is_needed,
+                                 struct gni_storage **storages)
 {
     gn_status status = GN_OK;
     int n = 0;
-    for (; n < recorder.node_count && status == GN_OK; n++) {
-        const struct gni_node *node = recorder.nodes[n];
+    for (; n < work->node_count && status == GN_OK; n++) {
+        const struct gni_node *node = work->nodes[n];
         storages[n] = NULL;
-        if (is_needed(node))
+        if (is_needed[n])
             status = gni_storage_create(node->device,
                                         (size_t)node->count * gni_dtype_size(node->typing.dtype),
-                                        &storages[n]);
+                                        work->stream, &storages[n]);
     }
     if (status != GN_OK)
         for (int i = 0; i < n; i++)
-            gni_storage_release(storages[i]); /* our own: no foreign deleter */
+            gni_storage_release(storages[i]);
     return status;
 }
 
-/* A node has its bytes; who reads it from now on reads them. The caller has a reference. */
-static void node_finish(struct gni_node *node, struct gni_storage *storage)
+static void output_add(struct gni_work *work, const struct gni_node *node,
+                       struct gni_storage *storage, const gn_tensor *into)
 {
-    gn_tensor *owner = node->owner;
-    node->storage = storage;
-    storage->reader_count += node->references - (owner != NULL ? 1 : 0);
-    if (owner == NULL)
+    struct gni_program *program = &work->program;
+    struct gni_output *output = &program->outputs[program->output_count++];
+    output->value = node->value;
+    output->storage = storage;
+    output->data = into != NULL ? gni_tensor_data(into) : storage->data;
+    output->dtype = into != NULL ? into->dtype : node->typing.dtype;
+    output->is_strided = into != NULL && !into->is_contiguous;
+    if (output->is_strided)
+        memcpy(output->strides, into->strides, sizeof output->strides);
+}
+
+/* Without the lock: computes the values that are needed, and `into`. */
+static gn_status work_run(struct gni_work *work, const bool *is_needed,
+                          struct gni_storage **storages, gn_tensor *into)
+{
+    const struct gni_node *root = work->nodes[work->node_count - 1];
+    GN_TRY(storages_create(work, is_needed, storages));
+    for (int n = 0; n < work->node_count; n++)
+        if (storages[n] != NULL)
+            output_add(work, work->nodes[n], storages[n], NULL);
+    if (into != NULL)
+        output_add(work, root, gni_tensor_storage(into), into);
+    gn_status status = gni_program_order(&work->program, work->stream);
+    if (status == GN_OK)
+        status = gni_backend_get(root->device)->run(&work->program, work->stream);
+    for (int n = 0; n < work->node_count && status != GN_OK; n++)
+        gni_storage_release(storages[n]);
+    return status;
+}
+
+static void flush_log(const struct gni_work *work, const bool *is_needed, const char *why)
+{
+    if (!gni_log_is_on(GNI_LOG_DEBUG))
         return;
-    gni_storage_retain(storage);
-    atomic_store_explicit(&owner->storage, storage, memory_order_release);
-    owner->node = NULL;
-    node->owner = NULL;
-    node->references--;
+    const struct gni_node *root = work->nodes[work->node_count - 1];
+    int results = 0;
+    for (int n = 0; n < work->node_count; n++)
+        results += is_needed[n];
+    gni_log(GNI_LOG_DEBUG, "flush: %d operation%s of shape %s on %s, %d result%s: %s",
+            work->node_count, work->node_count == 1 ? "" : "s",
+            gni_shape_text(root->ndim, root->sizes).text, gni_device_label(root->device).text,
+            results, results == 1 ? "" : "s", why);
 }
 
 /*
- * With the lock: computes a node and what it needs. Its value goes into new memory, or into `into`, which has its
- * shape; then it must have no owner, one reference, and nobody may need what `into` overlaps.
+ * With the lock, which is free while it works: computes a node and what it needs. Its value goes into new memory, or
+ * into `into`, which has its shape; then nobody else may need it, or what `into` overlaps.
  */
-static gn_status node_flush(struct gni_node *root, gn_tensor *into)
+static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *why)
 {
-    struct gni_program *program = &recorder.program;
+    struct gni_work work;
     struct gni_storage *storages[GNI_PROGRAM_NODES_MOST];
-    collect_from(root);
-    program_make(root, NULL);
-    if (into != NULL)
-        root->inner = root->references; /* nobody needs it in memory of its own */
-    GN_TRY(storages_create(storages));
-    for (int n = 0; n < recorder.node_count; n++)
-        if (storages[n] != NULL)
-            output_add(program, recorder.nodes[n], storages[n]->data,
-                       recorder.nodes[n]->typing.dtype);
-    if (into != NULL) {
-        output_add(program, root, gni_tensor_data(into), into->dtype);
-        struct gni_output *output = &program->outputs[program->output_count - 1];
-        output->is_strided = !into->is_contiguous;
-        memcpy(output->strides, into->strides, sizeof output->strides);
+    bool is_needed[GNI_PROGRAM_NODES_MOST];
+    root->references++;
+    gn_status status = nodes_take(&work, root);
+    if (status == GN_OK && work.node_count > 0) {
+        for (int n = 0; n < work.node_count; n++)
+            is_needed[n] = work.nodes[n] == root ? into == NULL : gni_node_is_needed(work.nodes[n]);
+        gni_work_cut(&work, NULL);
+        work_open(&work);
+        flush_log(&work, is_needed, why);
+        status = work_run(&work, is_needed, storages, into);
+        work_close(&work);
+        for (int n = 0; n < work.node_count && status == GN_OK; n++)
+            if (is_needed[n])
+                gni_node_finish(work.nodes[n], storages[n]);
+        for (int n = 0; n < work.node_count && status == GN_OK; n++)
+            gni_node_forget(work.nodes[n]);
+        work_release(&work);
     }
-    gni_cpu_run(program);
-    for (int n = 0; n < recorder.node_count; n++)
-        if (storages[n] != NULL)
-            node_finish(recorder.nodes[n], storages[n]);
-    for (int n = 0; n < recorder.node_count; n++)
-        recorder.nodes[n]->references++; /* until all have let go their operands */
-    for (int n = 0; n < recorder.node_count; n++)
-        operands_release(recorder.nodes[n]);
-    for (int n = 0; n < recorder.node_count; n++)
-        node_release(recorder.nodes[n]);
-    return GN_OK;
+    gni_node_release(root);
+    return status;
 }
 
-static gn_status flush_all(void)
+/* ---- flushing -------------------------------------------------------------------------------- */
+
+static bool reads(const struct gni_node *node, const struct gni_storage *storage)
 {
-    while (!gni_list_is_empty(&recorder.pending)) {
-        struct gni_node *last = NULL;
-        for (struct gni_list *link = recorder.pending.prev; link != &recorder.pending;
-             link = link->prev) {
-            struct gni_node *node = gni_container_of(link, struct gni_node, link);
-            if (node->storage == NULL) {
-                last = node;
-                break;
-            }
-        }
-        if (last == NULL)
-            return GN_OK;
-        GN_TRY(node_flush(last, NULL));
+    for (int i = 0; i < node->arity; i++) {
+        const struct gni_node_operand *operand = &node->operands[i];
+        if (operand->kind == GNI_OPERAND_MEMORY && operand->storage == storage)
+            return true;
+        if (operand->kind == GNI_OPERAND_NODE &&
+            (operand->node->storage == storage ||
+             (operand->node->storage == NULL && operand->node->is_marked)))
+            return true;
     }
-    return GN_OK;
+    return false;
 }
 
-/* ---- for the layer below ---------------------------------------------------------------------- */
+/* The last node up to a number that is not computed, and (unless storage is NULL) depends on a storage. What this
+ * thread itself is computing does not count: it was called by a handler. */
+static struct gni_node *last_find(const struct gni_storage *storage, uint64_t number)
+{
+    struct gni_node *last = NULL;
+    for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next) {
+        struct gni_node *node = gni_container_of(link, struct gni_node, link);
+        node->is_marked = storage == NULL || reads(node, storage);
+        if (node->number <= number && node->is_marked && node->storage == NULL &&
+            !(node->is_running && node->runner == gni_thread_self()))
+            last = node;
+    }
+    return last;
+}
+
+/* With the lock: computes what was recorded until now, all of it or what reads a storage. The last ones first: they
+ * take what they need along. */
+static gn_status nodes_flush(const struct gni_storage *storage, const char *why)
+{
+    if (gni_list_is_empty(&gni_nodes))
+        return GN_OK;
+    uint64_t number = gni_container_of(gni_nodes.prev, struct gni_node, link)->number;
+    for (struct gni_node *last; (last = last_find(storage, number)) != NULL;)
+        GN_TRY(node_flush(last, NULL, why));
+    return GN_OK;
+}
 
 gn_status gni_tensor_flush(gn_tensor *tensor)
 {
     if (gni_tensor_storage(tensor) != NULL)
         return GN_OK;
     lock_take();
-    gn_status status = tensor->node != NULL ? node_flush(tensor->node, NULL) : GN_OK;
+    gn_status status =
+        tensor->node != NULL ? node_flush(tensor->node, NULL, "its bytes are needed") : GN_OK;
     lock_give();
     return status;
 }
@@ -422,7 +281,10 @@ gn_status gni_tensor_flush(gn_tensor *tensor)
 gn_status gni_storage_flush_readers(struct gni_storage *storage)
 {
     lock_take();
-    gn_status status = storage->reader_count > 0 ? flush_all() : GN_OK;
+    gn_status status =
+        storage->reader_count > 0
+            ? nodes_flush(storage, "what it reads is about to be written to, or shown to others")
+            : GN_OK;
     lock_give();
     return status;
 }
@@ -432,7 +294,7 @@ void gni_node_abandon(gn_tensor *tensor)
     lock_take();
     if (tensor->node != NULL) {
         tensor->node->owner = NULL;
-        node_release(tensor->node);
+        gni_node_release(tensor->node);
         tensor->node = NULL;
     }
     lock_give();
@@ -451,6 +313,51 @@ static bool reads_escaped(int arity, const gn_operand *operands)
     return false;
 }
 
+/* Why a pending operand must be computed first; NULL: it need not. */
+static const char *operand_refuse(const struct gni_node *node, const struct gni_shape *shape,
+                                  const gn_stream *stream, unsigned weight)
+{
+    if (node->stream != stream)
+        return "it is needed on another stream";
+    if (!gni_shape_is_equal(node->ndim, node->sizes, shape->ndim, shape->sizes))
+        return "it is needed in another shape";
+    return weight + node->weight + 3 > GNI_PROGRAM_NODES_MOST ? "the program is long" : NULL;
+}
+
+/* Computes pending operands that cannot be part of a node. The lock may be free meanwhile, so everything is looked
+ * at again after that. */
+static gn_status operands_prepare(int arity, const gn_operand *operands,
+                                  const struct gni_shape *shape, const gn_stream *stream)
+{
+    for (int i = 0, weight = 1; i < arity; i++) {
+        struct gni_node *node = operands[i].tensor != NULL ? operands[i].tensor->node : NULL;
+        if (node == NULL)
+            continue;
+        const char *why = operand_refuse(node, shape, stream, (unsigned)weight);
+        if (why == NULL && !node->is_running) {
+            weight += (int)node->weight;
+            continue;
+        }
+        if (node->is_running)
+            GN_TRY(running_wait(node));
+        else
+            GN_TRY(node_flush(node, NULL, why));
+        i = -1;
+        weight = 1;
+    }
+    return GN_OK;
+}
+
+static gn_status node_record(const struct gni_typing *typing, int arity, const gn_operand *operands,
+                             const struct gni_shape *shape, gn_device *device,
+                             struct gni_node **node)
+{
+    gn_stream *stream;
+    GN_TRY(gni_stream_of(device, &stream));
+    GN_TRY(operands_prepare(arity, operands, shape, stream));
+    return gni_node_create(typing, arity, operands, shape, device, stream, node);
+}
+
 gn_status gni_record(const struct gni_typing *typing, int arity, const gn_operand *operands,
                      const struct gni_shape *shape, gn_device *device, gn_tensor **result)
 {
@@ -458,18 +365,17 @@ gn_status gni_record(const struct gni_typing *typing, int arity, const gn_operan
     struct gni_node *node;
     GN_TRY(gni_tensor_prepare(typing->dtype, shape->ndim, shape->sizes, device, &tensor));
     lock_take();
-    gn_status status = operands_prepare(arity, operands, shape);
-    if (status == GN_OK)
-        status = node_create(typing, arity, operands, shape, device, &node);
+    gn_status status = node_record(typing, arity, operands, shape, device, &node);
     if (status == GN_OK) {
         node->owner = tensor;
         tensor->node = node;
         if (recorder.is_off || reads_escaped(arity, operands))
-            status = node_flush(node, NULL);
+            status = node_flush(
+                node, NULL, recorder.is_off ? "fusion is off" : "others can reach its operands");
         if (status != GN_OK) {
             node->owner = NULL;
             tensor->node = NULL;
-            node_release(node);
+            gni_node_release(node);
         }
     }
     lock_give();
@@ -490,14 +396,14 @@ gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_o
     lock_take();
     /* What reads the bytes that go, other than this operation itself, is computed first. */
     struct gni_storage *storage = gni_tensor_storage(out);
-    gn_status status = storage->reader_count > 0 ? flush_all() : GN_OK;
+    gn_status status = storage->reader_count > 0
+                           ? nodes_flush(storage, "what it reads is about to be written to")
+                           : GN_OK;
     if (status == GN_OK)
-        status = operands_prepare(arity, operands, &shape);
-    if (status == GN_OK)
-        status = node_create(typing, arity, operands, &shape, out->device, &node);
+        status = node_record(typing, arity, operands, &shape, out->device, &node);
     if (status == GN_OK) {
-        status = node_flush(node, out);
-        node_release(node);
+        status = node_flush(node, out, "it is written into memory");
+        gni_node_release(node);
     }
     if (status == GN_OK)
         atomic_fetch_add(&storage->version, 1);
@@ -505,53 +411,86 @@ gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_o
     return status;
 }
 
-gn_status gni_program_begin(gn_tensor *tensor, const int *order, struct gni_program **out,
-                            short *value)
+/* ---- programs for others --------------------------------------------------------------------- */
+
+/* With the lock: collects what a pending tensor needs; computes it instead where others need something of it, too,
+ * or where it was taken along before. */
+static gn_status work_take(struct gni_work *work, gn_tensor *tensor)
 {
-    struct gni_program *program = &recorder.program;
-    lock_take();
-    if (tensor->node != NULL) {
-        collect_from(tensor->node);
-        bool is_simple = !tensor->node->is_reduced; /* and nobody else needs anything of it */
-        for (int n = 0; n < recorder.node_count - 1; n++)
-            is_simple &= !is_needed(recorder.nodes[n]);
-        gn_status status = is_simple ? GN_OK : node_flush(tensor->node, NULL);
-        if (status != GN_OK) {
-            lock_give();
-            return status;
+    work->node_count = 0;
+    while (tensor->node != NULL && work->node_count == 0) {
+        struct gni_node *root = tensor->node;
+        root->references++;
+        gn_status status = nodes_take(work, root);
+        bool is_simple = !root->is_reduced;
+        for (int n = 0; n < work->node_count - 1; n++)
+            is_simple &= !gni_node_is_needed(work->nodes[n]);
+        if (status == GN_OK && work->node_count > 0 && !is_simple) {
+            work->node_count = 0;
+            status = node_flush(root, NULL, "a reduction and others need it");
         }
+        gni_node_release(root);
+        GN_TRY(status);
     }
-    if (tensor->node != NULL) {
-        collect_from(tensor->node);
-        program_make(tensor->node, order);
-        tensor->node->is_reduced = true;
-        *value = tensor->node->value;
-    } else {
-        int64_t strides[GN_DIMENSIONS_MAX];
-        program->ndim = tensor->ndim;
-        program->count = tensor->count;
-        program->input_count = program->step_count = program->output_count = 0;
-        for (int i = 0; i < tensor->ndim; i++)
-            program->sizes[i] = tensor->sizes[order != NULL ? order[i] : i];
-        *value =
-            gni_program_add_memory(program, gni_tensor_data(tensor), tensor->dtype,
-                                   strides_permute(tensor->strides, tensor->ndim, order, strides));
-    }
-    *out = program;
     return GN_OK;
 }
 
-void gni_program_end(void)
+gn_status gni_work_begin(struct gni_work *work, gn_tensor *tensor, const int *order)
 {
+    gn_stream *stream;
+    GN_TRY(gni_stream_of(tensor->device, &stream));
+    lock_take();
+    gn_status status = work_take(work, tensor);
+    if (status == GN_OK && work->node_count > 0 && work->stream != stream) {
+        status = node_flush(tensor->node, NULL, "it is needed on another stream");
+        work->node_count = 0;
+    }
+    if (status != GN_OK) {
+        lock_give();
+        return status;
+    }
+    work->stream = stream;
+    if (work->node_count > 0) {
+        gni_work_cut(work, order);
+        tensor->node->is_reduced = true;
+    }
+    work_open(work);
+    if (work->node_count == 0) {
+        int64_t strides[GN_DIMENSIONS_MAX];
+        for (int i = 0; i < tensor->ndim; i++)
+            strides[i] = tensor->strides[order[i]];
+        gni_program_init(&work->program, tensor->ndim, tensor->sizes, order);
+        work->value = gni_program_add_memory(&work->program, gni_tensor_storage(tensor),
+                                             tensor->offset, tensor->dtype, strides);
+    }
+    status = gni_program_order(&work->program, stream);
+    if (status != GN_OK)
+        gni_work_end(work);
+    return status;
+}
+
+void gni_work_end(struct gni_work *work)
+{
+    if (work->node_count == 0)
+        return;
+    work_close(work);
+    work_release(work);
     lock_give();
 }
 
 /* ---- the switch ------------------------------------------------------------------------------ */
 
+bool gn_is_pending(void)
+{
+    return atomic_load_explicit(&gni_node_count, memory_order_acquire) > 0;
+}
+
 gn_status gn_flush(void)
 {
+    if (!gn_is_pending())
+        return GN_OK;
     lock_take();
-    gn_status status = flush_all();
+    gn_status status = nodes_flush(NULL, "a flush was asked for");
     lock_give();
     return status;
 }
@@ -559,7 +498,7 @@ gn_status gn_flush(void)
 gn_status gn_set_fusion(bool is_on)
 {
     lock_take();
-    gn_status status = is_on ? GN_OK : flush_all();
+    gn_status status = is_on ? GN_OK : nodes_flush(NULL, "fusion is switched off");
     if (status == GN_OK)
         recorder.is_off = !is_on;
     lock_give();

@@ -1,27 +1,28 @@
 /*
  * recorder.h: elementwise operations that wait.
  *
- *     node      an operation whose result nobody has needed yet. Its operands are other nodes of the same shape,
- *               memory with strides for that shape, and numbers
- *     owner     the tensor whose value a node is; none when that has gone: the value may still be an operand
+ * An operation becomes a node (node.h). Somebody who needs bytes has the nodes that these depend on cut out and
+ * computed in one program: by the calling thread on the CPU, in the order of a stream on a GPU.
  *
- * Invariants, under the lock:
- *   R1  all nodes are in one list, in the order in which they were made: operands come before;
- *   R2  references of a node: its owner, and each operand of a node that is it;
- *   R3  a node that was computed has a storage, and no operands; it leaves when nobody refers to it;
- *   R4  reader_count of a storage: the operands of nodes that are its memory, or a computed node with it;
- *   R5  no operand's storage is escaped when the call that recorded it has returned;
- *   R6  a node has at most GNI_PROGRAM_NODES_MOST below it, itself counted, with repetition.
- *
- * Storage is let go after the lock: its deleter may be somebody else's code, with locks of its own.
- *
- * Threads: everything here takes the lock itself, unless it says otherwise.
+ * Threads: everything here takes the recorder's lock itself. Nothing is computed, allocated or submitted with the
+ * lock held: two threads compute at the same time, and one that needs what the other computes waits for that.
  */
 #ifndef GNI_OPS_RECORDER_H
 #define GNI_OPS_RECORDER_H
 
 #include "ops/program.h"
 #include "ops/promote.h"
+
+struct gni_node;
+
+/* Nodes that are being computed, and their program. */
+struct gni_work {
+    struct gni_program program;
+    gn_stream *stream; /* borrowed; NULL on the CPU */
+    short value;       /* of the program that the last node is */
+    int node_count;
+    struct gni_node *nodes[GNI_PROGRAM_NODES_MOST]; /* operands first */
+};
 
 /* Records an operation with its types, or runs it at once where it must not wait. An identity (gni_typing) and a
  * conversion have one operand. */
@@ -35,11 +36,10 @@ gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_o
 
 /*
  * A program that ends in the value of a tensor (pending, with what it needs; or memory), seen with other strides:
- * `order` says which dimension of the tensor each dimension of the program is. For reductions. *value is the value.
- * To be called, used and ended by one thread: the lock is held from begin to end.
+ * `order` says which dimension of the tensor each dimension of the program is. For reductions. The nodes stay
+ * pending, and are nobody else's until the end.
  */
-gn_status gni_program_begin(gn_tensor *tensor, const int *order, struct gni_program **program,
-                            short *value) GN_NODISCARD;
-void gni_program_end(void);
+gn_status gni_work_begin(struct gni_work *work, gn_tensor *tensor, const int *order) GN_NODISCARD;
+void gni_work_end(struct gni_work *work);
 
 #endif

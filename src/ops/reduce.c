@@ -3,24 +3,8 @@
  *
  * The dimensions that go are seen as the last ones, whatever their place: rows of them are folded.
  */
+#include "ops/backend.h"
 #include "ops/recorder.h"
-
-#include "base/host.h"
-#include "ops/cpu/run.h"
-
-#include <math.h>
-#include <string.h>
-
-static enum gni_reduction fold_of(gn_reduction reduction)
-{
-    static const enum gni_reduction folds[GN_REDUCTION_COUNT] = {
-        [GN_REDUCE_SUM] = GNI_REDUCTION_SUM,         [GN_REDUCE_PRODUCT] = GNI_REDUCTION_PRODUCT,
-        [GN_REDUCE_MAXIMUM] = GNI_REDUCTION_MAXIMUM, [GN_REDUCE_MINIMUM] = GNI_REDUCTION_MINIMUM,
-        [GN_REDUCE_ANY] = GNI_REDUCTION_ANY,         [GN_REDUCE_ALL] = GNI_REDUCTION_ALL,
-        [GN_REDUCE_MEAN] = GNI_REDUCTION_SUM,
-    };
-    return folds[reduction];
-}
 
 static const char *reduction_name(gn_reduction reduction)
 {
@@ -96,43 +80,6 @@ static void layout_make(const gn_tensor *tensor, uint32_t dimensions, bool has_d
                 layout->order[used++] = i;
 }
 
-/* Accumulators become elements. */
-static void results_store(gn_reduction reduction, gn_dtype held, gn_tensor *result,
-                          const uint64_t *accumulators, int64_t columns)
-{
-    char *data = gni_tensor_data(result);
-    size_t size = gni_dtype_size(result->dtype);
-    bool is_wide = reduction <= GN_REDUCE_PRODUCT || reduction == GN_REDUCE_MEAN;
-    gn_dtype kind =
-        is_wide ? (gni_dtype_kind(held) == GNI_KIND_FLOATING ? GN_FLOAT64 : GN_INT64) : held;
-    if (reduction == GN_REDUCE_ANY || reduction == GN_REDUCE_ALL)
-        kind = GN_BOOL;
-    for (int64_t i = 0; i < result->count; i++) {
-        gn_scalar value = gni_scalar_load(kind, &accumulators[i]);
-        if (reduction == GN_REDUCE_MEAN)
-            value.floating = columns > 0 ? value.floating / (double)columns : NAN;
-        gni_scalar_store(value, result->dtype, data + (size_t)i * size);
-    }
-}
-
-static gn_status fold_rows(gn_reduction reduction, gn_tensor *tensor, const struct layout *layout,
-                           uint64_t *accumulators)
-{
-    struct gni_program *program;
-    short value;
-    uint64_t start = gni_cpu_reduce_start(fold_of(reduction), tensor->dtype);
-    for (int64_t i = 0; i < layout->rows; i++)
-        accumulators[i] = start;
-    GN_TRY(gni_program_begin(tensor, layout->order, &program, &value));
-    gn_status status = GN_OK;
-    if (layout->is_by_columns)
-        gni_cpu_reduce_columns(program, value, fold_of(reduction), layout->rows, accumulators);
-    else
-        status = gni_cpu_reduce(program, value, fold_of(reduction), layout->rows, accumulators);
-    gni_program_end();
-    return status;
-}
-
 gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensions,
                     bool has_dimensions, gn_tensor **out)
 {
@@ -152,16 +99,19 @@ gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensio
                          reduction_name(reduction),
                          gni_shape_text(tensor->ndim, tensor->sizes).text);
     gn_tensor *result;
+    struct gni_work work;
+    struct gni_folding folding = {.reduction = reduction,
+                                  .is_by_columns = layout.is_by_columns,
+                                  .kept = layout.rows,
+                                  .folded = layout.columns};
     GN_TRY(
         gn_tensor_create(dtype, layout.result.ndim, layout.result.sizes, tensor->device, &result));
-    uint64_t *accumulators = gni_host_alloc((size_t)layout.rows * sizeof *accumulators);
-    gn_status status = accumulators != NULL
-                           ? fold_rows(reduction, tensor, &layout, accumulators)
-                           : gni_error_host_memory((size_t)layout.rows * sizeof *accumulators);
-    if (status == GN_OK)
-        results_store(reduction, gni_dtypes[tensor->dtype].compute, result, accumulators,
-                      layout.columns);
-    gni_host_free(accumulators);
+    gn_status status = gni_work_begin(&work, tensor, layout.order);
+    if (status == GN_OK) {
+        status = gni_backend_get(tensor->device)
+                     ->fold(&work.program, work.value, &folding, result, work.stream);
+        gni_work_end(&work);
+    }
     if (status != GN_OK) {
         gn_tensor_release(result);
         return status;

@@ -466,8 +466,9 @@ static PyObject *method_zero(PyObject *self, PyObject *unused)
 static PyObject *flush(PyObject *module, PyObject *unused)
 {
     (void)unused;
-    gn_status status;
-    CALL_ALLOCATING(status, gn_flush());
+    gn_status status = GN_OK;
+    if (gn_is_pending())
+        CALL_ALLOCATING(status, gn_flush());
     if (status != GN_OK)
         return error_raise(module_state_of(module), status);
     Py_RETURN_NONE;

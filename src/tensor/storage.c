@@ -1,8 +1,7 @@
 /*
  * storage.c: bytes that tensors share.
  *
- * Memory of a GPU is kept by handle, so that the manager may move its pages until somebody asks for the
- * address; on the CPU the address is asked for at once.
+ * Our own memory is kept by handle: its free needs no look-up.
  */
 #include "tensor/tensor.h"
 
@@ -10,22 +9,30 @@
 #include "base/log.h"
 #include "memory/manager.h"
 
-gn_status gni_storage_create(gn_device *device, size_t nbytes, struct gni_storage **out)
+gn_status gni_storage_create(gn_device *device, size_t nbytes, gn_stream *stream,
+                             struct gni_storage **out)
 {
     gn_memory_manager *manager;
     GN_TRY(gn_memory_manager_get(device, &manager));
     struct gni_storage *storage = gni_host_alloc(sizeof *storage);
     if (storage == NULL)
         return gni_error_host_memory(sizeof *storage);
-    gn_status status = gn_memory_block_alloc(manager, nbytes, NULL, &storage->block);
+    gn_status status = gn_memory_block_alloc(manager, nbytes, stream, &storage->block);
     if (status != GN_OK) {
         gni_host_free(storage);
         return status;
     }
     atomic_init(&storage->references, 1);
     storage->device = device;
-    storage->data = gn_memory_block_peek_address(storage->block);
+    /* On a GPU the address is in kernels that wait in a stream: the manager must not move it by itself. */
+    storage->data = stream != NULL ? gn_memory_block_get_address(storage->block)
+                                   : gn_memory_block_peek_address(storage->block);
     storage->nbytes = nbytes;
+    status = gni_storage_order_init(storage, stream);
+    if (status != GN_OK) {
+        gni_storage_destroy(storage);
+        return status;
+    }
     *out = storage;
     return GN_OK;
 }
@@ -43,6 +50,14 @@ gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
     storage->context = context;
     storage->is_read_only = is_read_only;
     atomic_init(&storage->is_escaped, true);
+    gn_stream *stream;
+    gn_status status = gni_stream_of(device, &stream);
+    if (status == GN_OK)
+        status = gni_storage_order_init(storage, stream);
+    if (status != GN_OK) {
+        gni_host_free(storage);
+        return status;
+    }
     *out = storage;
     return GN_OK;
 }
@@ -65,6 +80,7 @@ void gni_storage_release(struct gni_storage *storage)
 
 void gni_storage_destroy(struct gni_storage *storage)
 {
+    gni_storage_order_deinit(storage);
     if (storage->block != NULL && gn_memory_block_free(storage->block) != GN_OK)
         gni_log(GNI_LOG_ERROR, "a tensor's memory was not freed: %s", gn_error_detail());
     else if (storage->block == NULL && storage->deleter != NULL)

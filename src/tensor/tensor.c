@@ -51,8 +51,11 @@ gn_status gn_tensor_create(gn_dtype dtype, int dimensions, const int64_t *shape,
     gn_tensor *tensor;
     struct gni_storage *storage;
     GN_TRY(gni_tensor_prepare(dtype, dimensions, shape, device, &tensor));
-    gn_status status =
-        gni_storage_create(device, (size_t)tensor->count * gni_dtype_size(dtype), &storage);
+    gn_stream *stream;
+    gn_status status = gni_stream_of(device, &stream);
+    if (status == GN_OK)
+        status = gni_storage_create(device, (size_t)tensor->count * gni_dtype_size(dtype), stream,
+                                    &storage);
     if (status != GN_OK) {
         gni_host_free(tensor);
         return status;

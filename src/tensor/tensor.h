@@ -38,6 +38,7 @@ struct gni_storage {
         *next_dead; /* without references: to be destroyed when the recorder's lock is let go */
     _Atomic(bool) is_escaped;
     bool is_read_only;
+    struct gni_storage_order *order; /* of a GPU's storage, in streams: order.c. NULL on the CPU */
 };
 
 struct gn_tensor {
@@ -57,7 +58,8 @@ struct gn_tensor {
 
 /* ---- storage.c ------------------------------------------------------------------------------- */
 
-gn_status gni_storage_create(gn_device *device, size_t nbytes,
+/* `stream` is the one that uses it first: NULL on the CPU. */
+gn_status gni_storage_create(gn_device *device, size_t nbytes, gn_stream *stream,
                              struct gni_storage **storage) GN_NODISCARD;
 gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
                            void (*deleter)(void *context), void *context,
@@ -68,6 +70,26 @@ void gni_storage_release(struct gni_storage *storage);
 /* The two halves of a release: whether that was the last reference, and then the end of it. */
 bool gni_storage_unreference(struct gni_storage *storage);
 void gni_storage_destroy(struct gni_storage *storage);
+
+/* ---- order.c ---------------------------------------------------------------------------------- */
+
+/* The stream that work on a device is submitted to: the calling thread's current one, borrowed; NULL for the CPU,
+ * which computes in place. */
+gn_status gni_stream_of(gn_device *device, gn_stream **stream) GN_NODISCARD;
+
+/* Starts the order of a GPU's storage, whose content belongs to a stream. */
+gn_status gni_storage_order_init(struct gni_storage *storage, gn_stream *stream) GN_NODISCARD;
+void gni_storage_order_deinit(struct gni_storage *storage);
+
+/*
+ * What is submitted to the stream from now on may read the storage, or write to it: the stream waits on the device
+ * for what others have submitted, and a free waits for this stream. Nothing to do on the CPU.
+ */
+gn_status gni_storage_order(struct gni_storage *storage, gn_stream *stream,
+                            bool is_write) GN_NODISCARD;
+
+/* Waits on the host until the storage can be read there: for what was written to it. */
+gn_status gni_storage_synchronize(struct gni_storage *storage) GN_NODISCARD;
 
 /* ---- tensor.c -------------------------------------------------------------------------------- */
 

@@ -1,0 +1,334 @@
+/*
+ * fold.c: reductions on the CPU: rows of a value are folded one after the other, or columns side by side, with the
+ * steps before them in the same pass over a tile.
+ *
+ * Sums and products are accumulated in double or int64. Sums of float32 columns are added up in float32 for a few
+ * rows at a time: their error is below that of adding in pairs.
+ *
+ * How the elements are cut into parts depends on the shape alone, so that the result does not depend on the number
+ * of threads.
+ */
+#include "base/host.h"
+#include "base/parallel.h"
+#include "ops/cpu/plan.h"
+#include "ops/cpu/run.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The accumulator of nothing. */
+static uint64_t accumulator_start(enum gni_reduction reduction, gn_dtype dtype)
+{
+    gn_dtype held = gni_dtypes[dtype].compute;
+    bool is_floating = gni_dtype_kind(held) == GNI_KIND_FLOATING;
+    uint64_t started = 0;
+    gn_scalar start = {.kind = GN_INT64};
+    switch (reduction) {
+    case GNI_REDUCTION_SUM:
+    case GNI_REDUCTION_PRODUCT:
+        start.integer = reduction == GNI_REDUCTION_PRODUCT;
+        gni_scalar_store(start, is_floating ? GN_FLOAT64 : GN_INT64, &started);
+        break;
+    case GNI_REDUCTION_MAXIMUM:
+    case GNI_REDUCTION_MINIMUM:
+        if (is_floating) {
+            start.kind = GN_FLOAT64;
+            start.floating = reduction == GNI_REDUCTION_MAXIMUM ? -INFINITY : INFINITY;
+        } else if (held == GN_BOOL || held == GN_UINT8) {
+            start.integer = reduction == GNI_REDUCTION_MAXIMUM ? 0 : held == GN_BOOL ? 1 : 255;
+        } else {
+            unsigned bits = (unsigned)gni_dtype_size(held) * 8;
+            int64_t least = (int64_t)(UINT64_C(1) << 63) >> (64 - bits);
+            start.integer = reduction == GNI_REDUCTION_MAXIMUM ? least : ~least;
+        }
+        gni_scalar_store(start, held, &started);
+        break;
+    case GNI_REDUCTION_ALL:
+        started = 1;
+        break;
+    case GNI_REDUCTION_ANY:
+    case GNI_REDUCTION_COUNT:
+        break;
+    }
+    return started;
+}
+
+struct reduce {
+    const struct gni_plan *plan;
+    short value;
+    gni_fold fold;
+    gni_fold combine; /* of two accumulators */
+    size_t size;      /* of an element as it is held */
+    int64_t columns;  /* elements of a row */
+    int64_t parts;    /* of a row */
+    int64_t part_columns;
+    uint64_t start;
+    uint64_t *partial; /* [rows][parts] */
+};
+
+/* Items are the parts of all rows; whole rows where a row has one part. */
+static void part_reduce(void *context, size_t begin, size_t end)
+{
+    const struct reduce *reduce = context;
+    _Alignas(64) char tiles[GNI_SCRATCH_BYTES];
+    struct gni_run run;
+    gni_run_begin(&run, reduce->plan, tiles);
+    int64_t first_row = (int64_t)begin / reduce->parts, part = (int64_t)begin % reduce->parts;
+    int64_t at = first_row * reduce->columns + part * reduce->part_columns;
+    int64_t item = (int64_t)begin, item_end = at;
+    int64_t stop_row = ((int64_t)end - 1) / reduce->parts;
+    int64_t stop_part = ((int64_t)end - 1) % reduce->parts;
+    int64_t stop = stop_row * reduce->columns + (stop_part + 1) * reduce->part_columns;
+    if (stop > (stop_row + 1) * reduce->columns)
+        stop = (stop_row + 1) * reduce->columns;
+    item--;
+    while (at < stop) {
+        size_t tile_count = reduce->plan->tile;
+        size_t count = stop - at < (int64_t)tile_count ? (size_t)(stop - at) : tile_count;
+        gni_run_tile(&run, at, count);
+        const char *tile = run.values[reduce->value];
+        for (size_t done = 0; done < count;) {
+            if (at + (int64_t)done == item_end) { /* the next item */
+                item++;
+                reduce->partial[item] = reduce->start;
+                int64_t row = item / reduce->parts;
+                item_end =
+                    row * reduce->columns + (item % reduce->parts + 1) * reduce->part_columns;
+                if (item_end > (row + 1) * reduce->columns)
+                    item_end = (row + 1) * reduce->columns;
+            }
+            size_t left = (size_t)(item_end - at) - done;
+            size_t folded = count - done < left ? count - done : left;
+            reduce->fold(&reduce->partial[item], tile + done * reduce->size, folded);
+            done += folded;
+        }
+        at += (int64_t)count;
+    }
+}
+
+/* What two accumulators are folded as. */
+static gn_dtype accumulator_type(enum gni_reduction reduction, gn_dtype held)
+{
+    if (reduction == GNI_REDUCTION_ANY || reduction == GNI_REDUCTION_ALL)
+        return GN_BOOL;
+    if (reduction == GNI_REDUCTION_MAXIMUM || reduction == GNI_REDUCTION_MINIMUM)
+        return held;
+    return gni_dtype_kind(held) == GNI_KIND_FLOATING ? GN_FLOAT64 : GN_INT64;
+}
+
+static gn_status rows_fold(struct gni_program *program, short value, enum gni_reduction reduction,
+                           int64_t rows, uint64_t *results)
+{
+    enum {
+        PART_COLUMNS = 4 * GNI_PART
+    };
+    struct gni_plan plan;
+    value =
+        gni_program_convert(program, value, gni_dtypes[gni_program_held(program, value)].compute);
+    gn_dtype held = gni_program_held(program, value);
+    gni_plan_make(&plan, program, value);
+    struct reduce reduce = {.plan = &plan,
+                            .value = value,
+                            .fold = gni_fold_find(reduction, held),
+                            .combine = gni_fold_find(reduction, accumulator_type(reduction, held)),
+                            .size = gni_dtype_size(held),
+                            .columns = program->count / rows,
+                            .start = accumulator_start(reduction, held)};
+    reduce.part_columns = reduce.columns < PART_COLUMNS ? reduce.columns : PART_COLUMNS;
+    reduce.parts = (reduce.columns + reduce.part_columns - 1) / reduce.part_columns;
+    size_t items = (size_t)(rows * reduce.parts);
+    reduce.partial = reduce.parts > 1 ? gni_host_alloc(items * sizeof *reduce.partial) : results;
+    if (reduce.partial == NULL)
+        return gni_error_host_memory(items * sizeof *reduce.partial);
+    size_t grain = (size_t)(PART_COLUMNS / reduce.part_columns);
+    gni_parallel_for(items, grain > 0 ? grain : 1, part_reduce, &reduce);
+    if (reduce.parts > 1) {
+        for (int64_t row = 0; row < rows; row++)
+            for (int64_t part = 0; part < reduce.parts; part++)
+                reduce.combine(&results[row], &reduce.partial[row * reduce.parts + part], 1);
+        gni_host_free(reduce.partial);
+    }
+    return GN_OK;
+}
+
+/* ---- columns ---------------------------------------------------------------------------------- */
+
+enum {
+    COLUMNS_PART = 512,         /* columns that a thread takes at a time */
+    COLUMNS_ELEMENTS = 1 << 18, /* elements of a part, at least: many rows are cut into chunks */
+    SHORT_ROWS = 8,             /* that are added up in float32 */
+};
+
+struct fold_columns {
+    const struct gni_plan *plan;
+    short value;            /* as it is computed */
+    gni_loop add;           /* of a tile to the short sums; NULL: there are none */
+    gni_loop widen;         /* of a tile, or short sums, to the accumulator's type */
+    gni_loop fold;          /* into the accumulators */
+    size_t size, wide_size; /* of an element, and of an accumulator */
+    int64_t rows, columns, chunk_rows, column_parts;
+    uint64_t start;
+    char *partial; /* [chunks][columns] accumulators */
+};
+
+/* A tile of values goes into the accumulators. */
+static void tile_fold(const struct fold_columns *fold, char *sums, const void *values, size_t count)
+{
+    _Alignas(64) char wide[COLUMNS_PART * GNI_ELEMENT_BYTES];
+    fold->widen(wide, &values, count);
+    const void *in[] = {sums, wide};
+    fold->fold(sums, in, count);
+}
+
+static void chunk_fold(const struct fold_columns *fold, struct gni_run *run, int64_t row,
+                       int64_t row_end, int64_t column, size_t count, char *sums)
+{
+    _Alignas(64) char some[COLUMNS_PART * GNI_ELEMENT_BYTES];
+    int added = 0;
+    for (; row < row_end; row++) {
+        gni_run_tile(run, row * fold->columns + column, count);
+        const void *values = run->values[fold->value];
+        if (fold->add == NULL) {
+            tile_fold(fold, sums, values, count);
+            continue;
+        }
+        const void *in[] = {some, values};
+        if (added == 0)
+            memcpy(some, values, count * fold->size);
+        else
+            fold->add(some, in, count);
+        if (++added == SHORT_ROWS || row + 1 == row_end) {
+            tile_fold(fold, sums, some, count);
+            added = 0;
+        }
+    }
+}
+
+/* Items are the column parts of all chunks of rows. */
+static void part_fold_columns(void *context, size_t begin, size_t end)
+{
+    const struct fold_columns *fold = context;
+    _Alignas(64) char tiles[GNI_SCRATCH_BYTES];
+    struct gni_run run;
+    gni_run_begin(&run, fold->plan, tiles);
+    for (size_t item = begin; item < end; item++) {
+        int64_t chunk = (int64_t)item / fold->column_parts;
+        int64_t column = (int64_t)item % fold->column_parts * COLUMNS_PART;
+        int64_t column_end =
+            column + COLUMNS_PART < fold->columns ? column + COLUMNS_PART : fold->columns;
+        int64_t row = chunk * fold->chunk_rows;
+        int64_t row_end = row + fold->chunk_rows < fold->rows ? row + fold->chunk_rows : fold->rows;
+        int64_t tile = (int64_t)fold->plan->tile;
+        for (; column < column_end; column += tile) {
+            size_t count = (size_t)(column_end - column < tile ? column_end - column : tile);
+            char *sums = fold->partial + (size_t)(chunk * fold->columns + column) * fold->wide_size;
+            for (size_t i = 0; i < count; i++)
+                memcpy(sums + i * fold->wide_size, &fold->start, fold->wide_size);
+            chunk_fold(fold, &run, row, row_end, column, count, sums);
+        }
+    }
+}
+
+static gn_status columns_fold(struct gni_program *program, short value,
+                              enum gni_reduction reduction, int64_t columns, uint64_t *results)
+{
+    static const enum gni_op ops[GNI_REDUCTION_COUNT] = {
+        [GNI_REDUCTION_SUM] = GNI_OP_ADD,         [GNI_REDUCTION_PRODUCT] = GNI_OP_MULTIPLY,
+        [GNI_REDUCTION_MAXIMUM] = GNI_OP_MAXIMUM, [GNI_REDUCTION_MINIMUM] = GNI_OP_MINIMUM,
+        [GNI_REDUCTION_ANY] = GNI_OP_LOGICAL_OR,  [GNI_REDUCTION_ALL] = GNI_OP_LOGICAL_AND,
+    };
+    struct gni_plan plan;
+    gn_dtype computing = gni_dtypes[gni_program_held(program, value)].compute;
+    gn_dtype wide = accumulator_type(reduction, computing);
+    value = gni_program_convert(program, value, computing);
+    gni_plan_make(&plan, program, value);
+    bool has_short = reduction == GNI_REDUCTION_SUM && computing == GN_FLOAT32;
+    struct fold_columns fold = {
+        .plan = &plan,
+        .value = value,
+        .add = has_short ? gni_loop_find(GNI_OP_ADD, GN_FLOAT32) : NULL,
+        .widen = gni_loop_convert(computing, wide),
+        .fold = gni_loop_find(ops[reduction], wide),
+        .size = gni_dtype_size(computing),
+        .wide_size = gni_dtype_size(wide),
+        .rows = program->count / columns,
+        .columns = columns,
+        .column_parts = (columns + COLUMNS_PART - 1) / COLUMNS_PART,
+        .start = accumulator_start(reduction, computing),
+    };
+    int64_t width = columns < COLUMNS_PART ? columns : COLUMNS_PART;
+    fold.chunk_rows = (COLUMNS_ELEMENTS + width - 1) / width;
+    int64_t chunks = (fold.rows + fold.chunk_rows - 1) / fold.chunk_rows;
+    size_t nbytes = (size_t)(chunks * columns) * fold.wide_size;
+    fold.partial = gni_host_alloc(nbytes);
+    if (fold.partial == NULL)
+        return gni_error_host_memory(nbytes);
+    gni_parallel_for((size_t)(chunks * fold.column_parts), 1, part_fold_columns, &fold);
+    for (int64_t chunk = 1; chunk < chunks; chunk++) {
+        const void *in[] = {fold.partial,
+                            fold.partial + (size_t)(chunk * columns) * fold.wide_size};
+        fold.fold(fold.partial, in, (size_t)columns);
+    }
+    for (int64_t i = 0; i < columns; i++)
+        memcpy(&results[i], fold.partial + (size_t)i * fold.wide_size, fold.wide_size);
+    gni_host_free(fold.partial);
+    return GN_OK;
+}
+
+/* ---- the whole -------------------------------------------------------------------------------- */
+
+static enum gni_reduction reduction_of(gn_reduction reduction)
+{
+    static const enum gni_reduction folds[GN_REDUCTION_COUNT] = {
+        [GN_REDUCE_SUM] = GNI_REDUCTION_SUM,         [GN_REDUCE_PRODUCT] = GNI_REDUCTION_PRODUCT,
+        [GN_REDUCE_MAXIMUM] = GNI_REDUCTION_MAXIMUM, [GN_REDUCE_MINIMUM] = GNI_REDUCTION_MINIMUM,
+        [GN_REDUCE_ANY] = GNI_REDUCTION_ANY,         [GN_REDUCE_ALL] = GNI_REDUCTION_ALL,
+        [GN_REDUCE_MEAN] = GNI_REDUCTION_SUM,
+    };
+    return folds[reduction];
+}
+
+/* Accumulators become elements. */
+static void results_store(const struct gni_folding *folding, gn_dtype kind, gn_tensor *result,
+                          const uint64_t *accumulators)
+{
+    char *data = gni_tensor_data(result);
+    size_t size = gni_dtype_size(result->dtype);
+    for (int64_t i = 0; i < folding->kept; i++) {
+        gn_scalar value = gni_scalar_load(kind, &accumulators[i]);
+        if (folding->reduction == GN_REDUCE_MEAN)
+            value.floating =
+                folding->folded > 0 ? value.floating / (double)folding->folded : (double)NAN;
+        gni_scalar_store(value, result->dtype, data + (size_t)i * size);
+    }
+}
+
+gn_status gni_cpu_fold(struct gni_program *program, short value, const struct gni_folding *folding,
+                       gn_tensor *result, gn_stream *stream)
+{
+    enum gni_reduction reduction = reduction_of(folding->reduction);
+    gn_dtype computing = gni_dtypes[gni_program_held(program, value)].compute;
+    size_t nbytes = (size_t)folding->kept * sizeof(uint64_t);
+    uint64_t single, *accumulators = folding->kept == 1 ? &single : gni_host_alloc(nbytes);
+    (void)stream;
+    if (accumulators == NULL)
+        return gni_error_host_memory(nbytes);
+    uint64_t start = accumulator_start(reduction, computing);
+    for (int64_t i = 0; i < folding->kept; i++)
+        accumulators[i] = start;
+    gn_status status = GN_OK;
+    if (program->count > 0)
+        status = folding->is_by_columns
+                     ? columns_fold(program, value, reduction, folding->kept, accumulators)
+                     : rows_fold(program, value, reduction, folding->kept, accumulators);
+    if (status == GN_OK)
+        results_store(folding, accumulator_type(reduction, computing), result, accumulators);
+    if (accumulators != &single)
+        gni_host_free(accumulators);
+    return status;
+}
+
+const struct gni_backend gni_cpu_backend = {
+    .run = gni_cpu_run,
+    .fold = gni_cpu_fold,
+};

@@ -1,0 +1,55 @@
+/*
+ * plan.h: how a program runs on the CPU: what run.c works out, and what fold.c shares with it.
+ *
+ * Values live in registers, which are tiles of memory on a thread's stack, or where they are: contiguous inputs are
+ * read in place, and a step whose value is an output writes it there.
+ */
+#ifndef GNI_OPS_CPU_PLAN_H
+#define GNI_OPS_CPU_PLAN_H
+
+#include "ops/cpu/loops.h"
+#include "ops/program.h"
+
+enum {
+    GNI_TILE_MOST = 1024,          /* elements */
+    GNI_ELEMENT_BYTES = 8,         /* of the widest type */
+    GNI_SCRATCH_BYTES = 256 << 10, /* on the stack of a thread: many registers have shorter tiles */
+    GNI_PART = 16 * GNI_TILE_MOST, /* elements that a thread takes at a time */
+};
+
+_Static_assert((GNI_PROGRAM_VALUES_MOST + 1) * 8 * GNI_ELEMENT_BYTES <= GNI_SCRATCH_BYTES,
+               "a tile has at least 8 elements");
+
+/* ---- before running: what is known of each value ---------------------------------------------- */
+
+struct gni_plan {
+    const struct gni_program *program;
+    int ndim; /* after neighbouring dimensions are joined */
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    int64_t strides[GNI_PROGRAM_INPUTS_MOST][GN_DIMENSIONS_MAX];
+    int64_t output_strides[GNI_PROGRAM_NODES_MOST][GN_DIMENSIONS_MAX];
+    bool is_direct[GNI_PROGRAM_INPUTS_MOST]; /* contiguous: read where it is */
+    short place[GNI_PROGRAM_VALUES_MOST];    /* the register of a value; -1: none */
+    short target[GNI_PROGRAM_STEPS_MOST];    /* the output that a step writes by itself; -1: none */
+    gni_loop loops[GNI_PROGRAM_STEPS_MOST];
+    gni_loop stores[GNI_PROGRAM_NODES_MOST]; /* conversion for an output; NULL: none */
+    int register_count;
+    size_t tile; /* elements */
+};
+
+struct gni_run {
+    const struct gni_plan *plan;
+    char *tiles; /* register_count of them */
+    void *values[GNI_PROGRAM_VALUES_MOST];
+};
+
+/* `kept` is a value that is used after all steps; -1: none. */
+void gni_plan_make(struct gni_plan *plan, const struct gni_program *program, short kept);
+
+/* `tiles` has GNI_SCRATCH_BYTES. */
+void gni_run_begin(struct gni_run *run, const struct gni_plan *plan, char *tiles);
+
+/* Computes `count` elements from `position` on. */
+void gni_run_tile(struct gni_run *run, int64_t position, size_t count);
+
+#endif

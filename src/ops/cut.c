@@ -1,0 +1,104 @@
+/*
+ * cut.c: from nodes to a program: those that a value needs are collected, operands first, and become inputs and
+ * steps.
+ */
+#include "ops/node.h"
+
+static bool nodes_collect(struct gni_work *work, struct gni_node *node, unsigned round)
+{
+    if (node->round == round || node->storage != NULL)
+        return true;
+    if (node->is_running)
+        return false;
+    node->round = round;
+    node->inner = 0;
+    for (int i = 0; i < node->arity; i++) {
+        if (node->operands[i].kind != GNI_OPERAND_NODE)
+            continue;
+        if (!nodes_collect(work, node->operands[i].node, round))
+            return false;
+        node->operands[i].node->inner++;
+    }
+    gni_assert(work->node_count < GNI_PROGRAM_NODES_MOST);
+    work->nodes[work->node_count++] = node;
+    return true;
+}
+
+bool gni_work_collect(struct gni_work *work, struct gni_node *root)
+{
+    static unsigned round;
+    work->node_count = 0;
+    work->stream = root->stream;
+    return nodes_collect(work, root, ++round);
+}
+
+/* `permuted` strides are those of a node's dimensions in the order of the program's. */
+static const int64_t *strides_permute(const int64_t *strides, int ndim, const int *order,
+                                      int64_t *permuted)
+{
+    for (int i = 0; i < ndim; i++)
+        permuted[i] = strides[order != NULL ? order[i] : i];
+    return permuted;
+}
+
+static short operand_input(struct gni_program *program, const struct gni_node *node, int i,
+                           const int *order)
+{
+    const struct gni_node_operand *operand = &node->operands[i];
+    int64_t strides[GN_DIMENSIONS_MAX], contiguous[GN_DIMENSIONS_MAX];
+    switch (operand->kind) {
+    case GNI_OPERAND_NUMBER:
+        return gni_program_add_number(program, operand->number,
+                                      gni_typing_operand(&node->typing, i));
+    case GNI_OPERAND_MEMORY:
+        return gni_program_add_memory(
+            program, operand->storage, operand->offset, operand->dtype,
+            strides_permute(operand->strides, node->ndim, order, strides));
+    case GNI_OPERAND_NODE:
+        if (operand->node->storage == NULL)
+            return -1; /* a step */
+        gni_strides_contiguous(node->ndim, node->sizes, contiguous);
+        return gni_program_add_memory(program, operand->node->storage, 0,
+                                      operand->node->typing.dtype,
+                                      strides_permute(contiguous, node->ndim, order, strides));
+    }
+    return -1;
+}
+
+static short node_step(struct gni_program *program, const struct gni_node *node, const short *in)
+{
+    const struct gni_typing *typing = &node->typing;
+    short wanted[3];
+    if (typing->is_identity) {
+        short value = gni_program_convert(program, in[0], typing->computing);
+        return gni_dtype_is_half(typing->dtype) && gni_program_held(program, in[0]) != typing->dtype
+                   ? gni_program_round(program, value, typing->dtype)
+                   : value;
+    }
+    for (int i = 0; i < node->arity; i++)
+        wanted[i] = gni_program_convert(program, in[i], gni_typing_operand(&node->typing, i));
+    gn_dtype held = typing->dtype == GN_BOOL ? GN_BOOL : typing->computing;
+    short value =
+        gni_program_add_op(program, typing->op, typing->computing, held, node->arity, wanted);
+    return gni_dtype_is_half(typing->dtype) ? gni_program_round(program, value, typing->dtype)
+                                            : value;
+}
+
+void gni_work_cut(struct gni_work *work, const int *order)
+{
+    struct gni_program *program = &work->program;
+    const struct gni_node *root = work->nodes[work->node_count - 1];
+    short inputs[GNI_PROGRAM_NODES_MOST][3];
+    gni_program_init(program, root->ndim, root->sizes, order);
+    for (int n = 0; n < work->node_count; n++)
+        for (int i = 0; i < work->nodes[n]->arity; i++)
+            inputs[n][i] = operand_input(program, work->nodes[n], i, order);
+    for (int n = 0; n < work->node_count; n++) {
+        struct gni_node *node = work->nodes[n];
+        for (int i = 0; i < node->arity; i++)
+            if (inputs[n][i] < 0)
+                inputs[n][i] = node->operands[i].node->value;
+        node->value = node_step(program, node, inputs[n]);
+    }
+    work->value = root->value;
+}

@@ -1,0 +1,135 @@
+#include "ops/node.h"
+
+#include "base/host.h"
+
+#include <string.h>
+
+struct gni_list gni_nodes = {.next = &gni_nodes, .prev = &gni_nodes};
+
+_Atomic(unsigned) gni_node_count;
+
+static struct gni_storage *dead;
+static uint64_t last_number;
+
+struct gni_storage *gni_node_take_dead(void)
+{
+    struct gni_storage *taken = dead;
+    dead = NULL;
+    return taken;
+}
+
+/* A reference to a storage goes; if it was the last one, the storage waits for its end. */
+static void storage_drop(struct gni_storage *storage)
+{
+    if (!gni_storage_unreference(storage))
+        return;
+    storage->next_dead = dead;
+    dead = storage;
+}
+
+void gni_node_forget(struct gni_node *node)
+{
+    int arity = node->arity;
+    node->arity = 0;
+    for (int i = 0; i < arity; i++) {
+        struct gni_node_operand *operand = &node->operands[i];
+        if (operand->kind == GNI_OPERAND_MEMORY) {
+            operand->storage->reader_count--;
+            storage_drop(operand->storage);
+        } else if (operand->kind == GNI_OPERAND_NODE) {
+            operand->node->readers--;
+            if (operand->node->storage != NULL)
+                operand->node->storage->reader_count--;
+            gni_node_release(operand->node);
+        }
+    }
+}
+
+void gni_node_release(struct gni_node *node)
+{
+    if (--node->references > 0)
+        return;
+    gni_node_forget(node);
+    gni_list_remove(&node->link);
+    atomic_fetch_sub_explicit(&gni_node_count, 1, memory_order_release);
+    if (node->storage != NULL)
+        storage_drop(node->storage);
+    gn_stream_release(node->stream);
+    gni_host_free(node);
+}
+
+/* Strides of a tensor for a shape that it broadcasts to. */
+static void strides_broadcast(const gn_tensor *tensor, int ndim, const int64_t *sizes,
+                              int64_t *strides)
+{
+    int shift = ndim - tensor->ndim;
+    for (int i = 0; i < ndim; i++)
+        strides[i] = i < shift || tensor->sizes[i - shift] == 1 || sizes[i] == 1
+                         ? 0
+                         : tensor->strides[i - shift];
+}
+
+static void operand_set(struct gni_node *node, struct gni_node_operand *operand,
+                        const gn_operand *given, int64_t *strides)
+{
+    gn_tensor *tensor = given->tensor;
+    if (tensor == NULL) {
+        *operand = (struct gni_node_operand){.kind = GNI_OPERAND_NUMBER, .number = given->scalar};
+    } else if (tensor->node != NULL) {
+        *operand = (struct gni_node_operand){.kind = GNI_OPERAND_NODE, .node = tensor->node};
+        tensor->node->references++;
+        tensor->node->readers++;
+        node->weight += tensor->node->weight;
+    } else {
+        struct gni_storage *storage = gni_tensor_storage(tensor);
+        *operand = (struct gni_node_operand){.kind = GNI_OPERAND_MEMORY,
+                                             .storage = storage,
+                                             .dtype = tensor->dtype,
+                                             .offset = tensor->offset,
+                                             .strides = strides};
+        strides_broadcast(tensor, node->ndim, node->sizes, strides);
+        gni_storage_retain(storage);
+        storage->reader_count++;
+    }
+}
+
+gn_status gni_node_create(const struct gni_typing *typing, int arity, const gn_operand *operands,
+                          const struct gni_shape *shape, gn_device *device, gn_stream *stream,
+                          struct gni_node **out)
+{
+    size_t numbers = (size_t)shape->ndim * (size_t)(arity + 1);
+    size_t nbytes = sizeof(struct gni_node) + numbers * sizeof(int64_t);
+    struct gni_node *node = gni_host_alloc(nbytes);
+    if (node == NULL)
+        return gni_error_host_memory(nbytes);
+    node->references = 1;
+    node->typing = *typing;
+    node->device = device;
+    node->stream = stream != NULL ? gn_stream_retain(stream) : NULL;
+    node->number = ++last_number;
+    node->weight = 1;
+    node->ndim = shape->ndim;
+    node->count = gni_shape_count(shape->ndim, shape->sizes);
+    memcpy(node->sizes, shape->sizes, sizeof *shape->sizes * (size_t)shape->ndim);
+    for (int i = 0; i < arity; i++)
+        operand_set(node, &node->operands[i], &operands[i], node->sizes + (i + 1) * shape->ndim);
+    node->arity = arity;
+    gni_list_push_back(&gni_nodes, &node->link);
+    atomic_fetch_add_explicit(&gni_node_count, 1, memory_order_release);
+    *out = node;
+    return GN_OK;
+}
+
+void gni_node_finish(struct gni_node *node, struct gni_storage *storage)
+{
+    gn_tensor *owner = node->owner;
+    node->storage = storage;
+    storage->reader_count += node->readers;
+    if (owner == NULL)
+        return;
+    gni_storage_retain(storage);
+    atomic_store_explicit(&owner->storage, storage, memory_order_release);
+    owner->node = NULL;
+    node->owner = NULL;
+    node->references--;
+}

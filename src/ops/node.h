@@ -1,0 +1,109 @@
+/*
+ * node.h: expressions that wait: what the recorder is made of. recorder.h says what for.
+ *
+ *     node      an operation whose result nobody has needed yet. Its operands are other nodes of the same shape,
+ *               memory with strides for that shape, and numbers
+ *     owner     the tensor whose value a node is; none when that has gone: the value may still be an operand
+ *     work      nodes that are being computed, and their program, on the stack of the thread that does it
+ *
+ * Invariants, under the recorder's lock:
+ *   R1  all nodes are in one list, in the order in which they were made: operands come before;
+ *   R2  references of a node: its owner, each operand of a node that is it, and who works on it or waits for it;
+ *   R3  a node that was computed has a storage, and no operands; it leaves when nobody refers to it;
+ *   R4  reader_count of a storage: the operands of nodes that are its memory, or a computed node with it;
+ *   R5  no operand's storage is escaped when the call that recorded it has returned;
+ *   R6  a node has at most GNI_PROGRAM_NODES_MOST below it, itself counted, with repetition;
+ *   R7  a node that is_running belongs to one work. Nobody takes it as an operand, or into another work, before
+ *       that has ended; its owner may go;
+ *   R8  a node and those below it that are not computed have one device and one stream.
+ *
+ * Threads: all functions here want the recorder's lock.
+ */
+#ifndef GNI_OPS_NODE_H
+#define GNI_OPS_NODE_H
+
+#include "base/list.h"
+#include "ops/recorder.h"
+
+enum gni_operand_kind {
+    GNI_OPERAND_NUMBER,
+    GNI_OPERAND_NODE,
+    GNI_OPERAND_MEMORY,
+};
+
+struct gni_node_operand {
+    enum gni_operand_kind kind;
+    gn_scalar number;
+    struct gni_node *node;
+    struct gni_storage *storage; /* of memory */
+    gn_dtype dtype;
+    int64_t offset;
+    int64_t *strides; /* for the node's shape; behind the node */
+};
+
+struct gni_node {
+    struct gni_list link; /* R1 */
+    unsigned references;  /* R2 */
+    unsigned readers;     /* nodes that it is an operand of, with repetition */
+    gn_tensor *owner;
+    struct gni_storage *storage; /* once it is computed */
+    gn_device *device;
+    gn_stream *
+        stream; /* that was current when it was recorded; NULL on the CPU, which computes in place */
+    struct gni_typing typing;
+    uint64_t number; /* in the order of recording */
+    unsigned weight; /* R6 */
+    bool is_reduced; /* a reduction has taken it along: the next one had better find it in memory */
+    bool is_running; /* R7 */
+    bool is_marked;  /* scratch of the recorder: reads a certain storage */
+    const void *runner; /* the thread that computes it */
+    int arity;
+    struct gni_node_operand operands[3];
+    /* while a program is made */
+    unsigned round;
+    unsigned inner; /* readers that are nodes of the program */
+    short value;
+    int ndim;
+    int64_t count;
+    int64_t sizes[]; /* and the strides of operands */
+};
+
+/* ---- node.c ---------------------------------------------------------------------------------- */
+
+/* The list of all nodes, and how many there are, which may be read without the lock. */
+extern struct gni_list gni_nodes;
+extern _Atomic(unsigned) gni_node_count;
+
+/* A node without an owner, with one reference. Pending operands must have its shape, device and stream. */
+gn_status gni_node_create(const struct gni_typing *typing, int arity, const gn_operand *operands,
+                          const struct gni_shape *shape, gn_device *device, gn_stream *stream,
+                          struct gni_node **node) GN_NODISCARD;
+
+void gni_node_release(struct gni_node *node);
+
+/* A node has its bytes; who reads it from now on reads them. The caller has a reference to the node, and gives the
+ * one to the storage away. */
+void gni_node_finish(struct gni_node *node, struct gni_storage *storage);
+
+/* Lets the operands go. */
+void gni_node_forget(struct gni_node *node);
+
+/* Storage that nobody refers to any more, since this was asked last: linked by next_dead, to be destroyed without
+ * the lock (its deleter may be somebody else's code, with locks of its own). */
+struct gni_storage *gni_node_take_dead(void);
+
+/* ---- cut.c ----------------------------------------------------------------------------------- */
+
+/* The nodes that a node needs, operands first, itself last, that are not computed; false if one is running. */
+bool gni_work_collect(struct gni_work *work, struct gni_node *root);
+
+/* The program of the collected nodes, without outputs, its dimensions in `order` (NULL: as they are). */
+void gni_work_cut(struct gni_work *work, const int *order);
+
+/* Whether somebody outside of the collected nodes needs a node's value: its tensor, or another node. */
+static inline bool gni_node_is_needed(const struct gni_node *node)
+{
+    return node->owner != NULL || node->readers > node->inner;
+}
+
+#endif
