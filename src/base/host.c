@@ -1,8 +1,8 @@
 /*
  * host.c: the C library's allocator behind a size check, a failure injector and a counter.
  *
- * Both atomics are relaxed: they order nothing, and the tests that read them join their threads
- * first. Bookkeeping allocates rarely enough that sharing the counter's cache line costs nothing.
+ * The atomics are relaxed: they order nothing, and the tests that read them join their threads first. Who wants the
+ * counter starts it: a count that is kept for nobody would cost more than the allocation.
  */
 #include "base/host.h"
 
@@ -10,8 +10,16 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
+/* 0: nobody counts. It starts high, since what was allocated before may be freed. */
 static atomic_size_t host_live_count;
+
+static const size_t HOST_COUNT_START = (size_t)1 << 32;
+
+enum {
+    HOST_SMALL_MOST = 1024, /* bytes */
+};
 
 /* Allocations until the one that fails, counting it; never when it is not positive. */
 static atomic_long host_fail_countdown = -1;
@@ -38,14 +46,32 @@ static size_t host_size_at_least_one(size_t size)
     return size == 0 ? 1 : size;
 }
 
+static void host_count(size_t change)
+{
+    if (atomic_load_explicit(&host_live_count, memory_order_relaxed) != 0)
+        atomic_fetch_add_explicit(&host_live_count, change, memory_order_relaxed);
+}
+
+static void *host_counted(void *block)
+{
+    if (block != NULL)
+        host_count(1);
+    return block;
+}
+
 void *gni_host_alloc(size_t size)
 {
     if (!host_can_try(size))
         return NULL;
-    void *block = calloc(1, host_size_at_least_one(size));
+    size = host_size_at_least_one(size);
+    if (size > HOST_SMALL_MOST)
+        return host_counted(calloc(1, size));
+    /* glibc keeps small blocks at hand for malloc, not for calloc, into which the compiler would turn this. */
+    void *block = malloc(size);
+    __asm__("" : "+r"(block));
     if (block != NULL)
-        atomic_fetch_add_explicit(&host_live_count, 1, memory_order_relaxed);
-    return block;
+        memset(block, 0, size);
+    return host_counted(block);
 }
 
 void *gni_host_realloc(void *block, size_t size)
@@ -53,16 +79,14 @@ void *gni_host_realloc(void *block, size_t size)
     if (!host_can_try(size))
         return NULL;
     void *moved = realloc(block, host_size_at_least_one(size));
-    if (moved != NULL && block == NULL)
-        atomic_fetch_add_explicit(&host_live_count, 1, memory_order_relaxed);
-    return moved;
+    return block == NULL ? host_counted(moved) : moved;
 }
 
 void gni_host_free(void *block)
 {
     if (block == NULL)
         return;
-    atomic_fetch_sub_explicit(&host_live_count, 1, memory_order_relaxed);
+    host_count((size_t)-1);
     free(block);
 }
 
@@ -73,5 +97,7 @@ void gni_host_fail_after(long count)
 
 size_t gni_host_live_count(void)
 {
+    size_t none = 0;
+    atomic_compare_exchange_strong(&host_live_count, &none, HOST_COUNT_START);
     return atomic_load_explicit(&host_live_count, memory_order_relaxed);
 }

@@ -48,7 +48,8 @@ void gni_host_free(void *block);
  */
 void gni_host_fail_after(long count);
 
-/* Blocks that were allocated and not freed. Exact only while no other thread is in this file. */
+/* Blocks that were allocated and not freed, up to a constant: only differences mean something. Exact only while no
+ * other thread is in this file. */
 size_t gni_host_live_count(void);
 
 #endif
