@@ -28,6 +28,7 @@ enum gni_fork_level {
     GNI_FORK_ADDRESS,
     GNI_FORK_MEMORY,
     GNI_FORK_REQUEST,
+    GNI_FORK_KERNEL,
     GNI_FORK_RECORDER,
     GNI_FORK_LEVELS
 };
