@@ -6,7 +6,8 @@
 gn_status gni_cuda_module_load(gn_device *device, const void *image, struct gni_module *module)
 {
     CUmodule handle;
-    GNI_CUDA_TRY(gni_cuda_device_of(device), cuModuleLoadData, &handle, image);
+    /* A kernel may be needed for the first time while a stream is being captured. */
+    GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(device), cuModuleLoadData, &handle, image);
     *module = (struct gni_module){.device = device, .handle = handle};
     atomic_fetch_add(&device->object_count, 1);
     return GN_OK;

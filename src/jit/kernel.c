@@ -1,0 +1,394 @@
+/*
+ * kernel.c: the kernels of the process, and their launches. The invariants stand in kernel.h.
+ *
+ *     buckets      kernels by hash, each in a chain that only grows at its head, or is dropped whole
+ *     all_kernels  all that were made, dropped ones too, until gn_shutdown()
+ *     jobs         kernels that are being made
+ *
+ * Threads: kernel_mutex guards writing to the first two, and all of the third. A job lies on the stack of
+ * the thread that makes the kernel, which leaves only when nobody looks at it any more.
+ */
+#include "jit/kernel.h"
+
+#include "base/checked.h"
+#include "base/fork.h"
+#include "base/hash.h"
+#include "base/host.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/option.h"
+#include "base/thread.h"
+#include "jit/nvrtc.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    BUCKET_COUNT = 4096,
+    SHARED_BYTES_FREE = 48 * 1024, /* static and dynamic, that need no asking on any device */
+};
+
+/* What a kernel is looked for by. */
+struct key {
+    uint64_t hash;
+    gn_device *device;
+    const void *signature; /* NULL: by the source */
+    size_t signature_size;
+    const struct gni_kernel_source *source;
+};
+
+struct job {
+    struct gni_list link;
+    struct gni_kernel *kernel; /* that becomes one: what it is known by is there */
+    bool is_done;
+    int waiter_count;
+    gn_status status;
+    const char *detail; /* of a failure: the maker's, who waits until all have read it */
+};
+
+static _Atomic(struct gni_kernel *) buckets[BUCKET_COUNT];
+static struct gni_kernel *all_kernels;
+static size_t kernel_count; /* in the buckets */
+static struct gni_list jobs = {&jobs, &jobs};
+static struct gni_mutex kernel_mutex = GNI_MUTEX_INIT;
+static pthread_cond_t job_changed = PTHREAD_COND_INITIALIZER;
+static struct gni_once kernel_once = GNI_ONCE_INIT;
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+static struct key key_of_signature(gn_device *device, const void *signature, size_t size)
+{
+    return (struct key){.hash = gni_hash_bytes(signature, size, (uint64_t)(uintptr_t)device),
+                        .device = device,
+                        .signature = signature,
+                        .signature_size = size};
+}
+
+static struct key key_of_source(gn_device *device, const struct gni_kernel_source *source)
+{
+    if (source->signature != NULL) {
+        struct key key = key_of_signature(device, source->signature, source->signature_size);
+        key.source = source;
+        return key;
+    }
+    uint64_t hash = (uint64_t)(uintptr_t)device;
+    const char *piece;
+    for (size_t i = 0; (piece = gni_kernel_source_piece(source, i)) != NULL; i++)
+        hash = gni_hash_bytes(piece, strlen(piece), hash);
+    return (struct key){.hash = hash, .device = device, .source = source};
+}
+
+/* How many bytes a kernel keeps to be known by; false: more than there can be. */
+static bool key_size(const struct key *key, size_t *size)
+{
+    size_t sum = key->signature != NULL ? key->signature_size : 0;
+    const char *piece;
+    for (size_t i = 0;
+         key->signature == NULL && (piece = gni_kernel_source_piece(key->source, i)) != NULL; i++)
+        if (!gni_size_add(sum, strlen(piece) + 1, &sum))
+            return false;
+    *size = sum;
+    return true;
+}
+
+static void key_write(const struct key *key, char *to)
+{
+    if (key->signature != NULL) {
+        memcpy(to, key->signature, key->signature_size);
+        return;
+    }
+    const char *piece;
+    for (size_t i = 0; (piece = gni_kernel_source_piece(key->source, i)) != NULL; i++) {
+        size_t size = strlen(piece) + 1;
+        memcpy(to, piece, size);
+        to += size;
+    }
+}
+
+/* Whether these bytes are the pieces of a source. */
+static bool source_is(const struct gni_kernel_source *source, const char *bytes, size_t left)
+{
+    const char *piece;
+    for (size_t i = 0; (piece = gni_kernel_source_piece(source, i)) != NULL; i++) {
+        size_t size = strlen(piece) + 1;
+        if (size > left || memcmp(bytes, piece, size) != 0)
+            return false;
+        bytes += size;
+        left -= size;
+    }
+    return left == 0;
+}
+
+static bool key_fits(const struct key *key, const struct gni_kernel *kernel)
+{
+    if (kernel->hash != key->hash || kernel->device != key->device ||
+        kernel->has_signature != (key->signature != NULL))
+        return false;
+    if (key->signature != NULL)
+        return kernel->known_by_size == key->signature_size &&
+               memcmp(kernel->known_by, key->signature, key->signature_size) == 0;
+    return source_is(key->source, kernel->known_by, kernel->known_by_size);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static _Atomic(struct gni_kernel *) *bucket_of(uint64_t hash)
+{
+    return &buckets[hash % BUCKET_COUNT];
+}
+
+static struct gni_kernel *table_find(const struct key *key)
+{
+    struct gni_kernel *kernel = atomic_load_explicit(bucket_of(key->hash), memory_order_acquire);
+    while (kernel != NULL && !key_fits(key, kernel))
+        kernel = kernel->next;
+    return kernel;
+}
+
+/* Under the mutex. */
+static void table_add(struct gni_kernel *kernel)
+{
+    _Atomic(struct gni_kernel *) *bucket = bucket_of(kernel->hash);
+    kernel->next = atomic_load_explicit(bucket, memory_order_relaxed);
+    atomic_store_explicit(bucket, kernel, memory_order_release);
+    kernel->made_before = all_kernels;
+    all_kernels = kernel;
+    kernel_count++;
+}
+
+/* Under the mutex. */
+static void table_drop(void)
+{
+    for (size_t i = 0; i < BUCKET_COUNT; i++)
+        atomic_store_explicit(&buckets[i], NULL, memory_order_relaxed);
+    kernel_count = 0;
+}
+
+void gni_kernel_clear(void)
+{
+    gni_mutex_lock(&kernel_mutex);
+    table_drop();
+    gni_mutex_unlock(&kernel_mutex);
+}
+
+size_t gni_kernel_count(void)
+{
+    gni_mutex_lock(&kernel_mutex);
+    size_t count = kernel_count;
+    gni_mutex_unlock(&kernel_mutex);
+    return count;
+}
+
+/* The devices are about to be closed, and nobody else is here. */
+static void kernels_unload(void)
+{
+    gni_mutex_lock(&kernel_mutex);
+    table_drop();
+    struct gni_kernel *kernel = all_kernels;
+    all_kernels = NULL;
+    gni_mutex_unlock(&kernel_mutex);
+    while (kernel != NULL) {
+        struct gni_kernel *before = kernel->made_before;
+        (void)kernel->device->ops->module_unload(&kernel->module);
+        gni_host_free(kernel);
+        kernel = before;
+    }
+}
+
+static const struct gni_fork_handlers kernel_fork = {.mutex = &kernel_mutex};
+
+static void kernel_start(void)
+{
+    gni_fork_register(GNI_FORK_KERNEL, &kernel_fork);
+    gni_devices_set_close_hook(kernels_unload);
+}
+
+/* ---- making --------------------------------------------------------------------------------- */
+
+static gn_status kernel_alloc(const struct key *key, struct gni_kernel **out)
+{
+    size_t size, nbytes;
+    if (!key_size(key, &size) || !gni_size_add(sizeof(struct gni_kernel), size, &nbytes))
+        return gni_error(GN_ERROR_OVERFLOW, "the text of kernel %s is too long", key->source->name);
+    struct gni_kernel *kernel = gni_host_alloc(nbytes);
+    if (kernel == NULL)
+        return gni_error_host_memory(nbytes);
+    kernel->hash = key->hash;
+    kernel->device = key->device;
+    kernel->has_signature = key->signature != NULL;
+    kernel->known_by_size = size;
+    key_write(key, kernel->known_by);
+    *out = kernel;
+    return GN_OK;
+}
+
+/* Puts the kernel's name before the reason. */
+static gn_status kernel_error(const struct gni_kernel_source *source, gn_status status)
+{
+    char reason[512];
+    (void)snprintf(reason, sizeof reason, "%s", gn_error_detail());
+    return gni_error(status, "kernel %s cannot be loaded: %s", source->name, reason);
+}
+
+/* Finds the kernel in its module, and what it needs. */
+static gn_status kernel_find_function(struct gni_kernel *kernel, const char *symbol)
+{
+    const struct gni_device_ops *ops = kernel->device->ops;
+    GN_TRY(ops->function_find(&kernel->module, symbol, &kernel->function));
+    GN_TRY(ops->function_properties(&kernel->function, &kernel->properties));
+    size_t used = kernel->properties.static_shared_bytes;
+    atomic_init(&kernel->shared_bytes_max, used < SHARED_BYTES_FREE ? SHARED_BYTES_FREE - used : 0);
+    return GN_OK;
+}
+
+/* On failure there is no module. */
+static gn_status kernel_load(struct gni_kernel *kernel, const struct gni_kernel_source *source,
+                             const struct gni_kernel_image *image)
+{
+    gn_device *device = kernel->device;
+    gn_status status = device->ops->module_load(device, image->bytes, &kernel->module);
+    if (status != GN_OK)
+        return kernel_error(source, status);
+    status = kernel_find_function(kernel, image->symbol);
+    if (status == GN_OK)
+        return GN_OK;
+    status = kernel_error(source, status);
+    (void)device->ops->module_unload(&kernel->module);
+    return status;
+}
+
+static gn_status kernel_make(struct gni_kernel *kernel, const struct gni_kernel_source *source)
+{
+    gn_device_properties properties;
+    GN_TRY(kernel->device->ops->properties(kernel->device, &properties));
+    struct gni_kernel_image image;
+    GN_TRY(gni_nvrtc_compile(source, properties.major * 10 + properties.minor, &image));
+    gn_status status = kernel_load(kernel, source, &image);
+    gni_kernel_image_deinit(&image);
+    return status;
+}
+
+/* ---- jobs ----------------------------------------------------------------------------------- */
+
+/* Under the mutex. */
+static struct job *job_find(const struct key *key)
+{
+    gni_list_each (link, &jobs) {
+        struct job *job = gni_container_of(link, struct job, link);
+        if (key_fits(key, job->kernel))
+            return job;
+    }
+    return NULL;
+}
+
+/* Under the mutex, which is given up meanwhile. */
+static gn_status job_wait(struct job *job, struct gni_kernel **kernel)
+{
+    job->waiter_count++;
+    while (!job->is_done)
+        (void)pthread_cond_wait(&job_changed, &kernel_mutex.native);
+    gn_status status = job->status;
+    if (status == GN_OK)
+        *kernel = job->kernel;
+    else
+        gni_error_keep("%s", job->detail);
+    if (--job->waiter_count == 0)
+        (void)pthread_cond_broadcast(&job_changed);
+    return status;
+}
+
+/* Under the mutex, which is given up meanwhile. */
+static gn_status job_run(const struct key *key, struct gni_kernel **out)
+{
+    struct job job = {.kernel = NULL};
+    GN_TRY(kernel_alloc(key, &job.kernel));
+    gni_list_push_back(&jobs, &job.link);
+    gni_mutex_unlock(&kernel_mutex);
+
+    job.status = kernel_make(job.kernel, key->source);
+    job.detail = gn_error_detail();
+
+    gni_mutex_lock(&kernel_mutex);
+    job.is_done = true;
+    gni_list_remove(&job.link);
+    if (job.status == GN_OK)
+        table_add(job.kernel);
+    (void)pthread_cond_broadcast(&job_changed);
+    while (job.waiter_count > 0)
+        (void)pthread_cond_wait(&job_changed, &kernel_mutex.native);
+    if (job.status == GN_OK)
+        *out = job.kernel;
+    else
+        gni_host_free(job.kernel);
+    return job.status;
+}
+
+gn_status gni_kernel_get(gn_device *device, const struct gni_kernel_source *source,
+                         struct gni_kernel **out)
+{
+    struct key key = key_of_source(device, source);
+    struct gni_kernel *kernel = table_find(&key);
+    if (kernel != NULL) {
+        *out = kernel;
+        return GN_OK;
+    }
+    GN_TRY(device->ops->check(device));
+    if (device->ops->module_load == NULL)
+        return gni_error(GN_ERROR_UNSUPPORTED, "kernel %s is for a GPU, and cannot run on %s",
+                         source->name, gni_device_label(device).text);
+    gni_once_run(&kernel_once, kernel_start);
+    gni_mutex_lock(&kernel_mutex);
+    gn_status status = GN_OK;
+    struct job *job = NULL;
+    kernel = table_find(&key);
+    if (kernel != NULL)
+        *out = kernel;
+    else if ((job = job_find(&key)) != NULL)
+        status = job_wait(job, out);
+    else
+        status = job_run(&key, out);
+    gni_mutex_unlock(&kernel_mutex);
+    return status;
+}
+
+struct gni_kernel *gni_kernel_find(gn_device *device, const void *signature, size_t size)
+{
+    struct key key = key_of_signature(device, signature, size);
+    return table_find(&key);
+}
+
+/* ---- launching ------------------------------------------------------------------------------ */
+
+/* Lets the kernel use this much dynamic shared memory, and never less than others asked for. */
+static gn_status shared_allow(struct gni_kernel *kernel, size_t nbytes)
+{
+    gn_status status = GN_OK;
+    gni_mutex_lock(&kernel_mutex);
+    if (nbytes > atomic_load_explicit(&kernel->shared_bytes_max, memory_order_relaxed)) {
+        status = kernel->device->ops->function_allow_shared(&kernel->function, nbytes);
+        if (status == GN_OK)
+            atomic_store_explicit(&kernel->shared_bytes_max, nbytes, memory_order_relaxed);
+    }
+    gni_mutex_unlock(&kernel_mutex);
+    return status;
+}
+
+/* GENESIS_DEBUG=sync. A captured launch does not run now. */
+static gn_status launch_wait(gn_stream *stream)
+{
+    bool is_capturing;
+    GN_TRY(stream->device->ops->stream_is_capturing(stream, &is_capturing));
+    return is_capturing ? GN_OK : stream->device->ops->stream_synchronize(stream);
+}
+
+gn_status gni_kernel_launch(struct gni_kernel *kernel, gn_stream *stream,
+                            const struct gni_launch *launch)
+{
+    if (launch->shared_bytes >
+        atomic_load_explicit(&kernel->shared_bytes_max, memory_order_relaxed))
+        GN_TRY(shared_allow(kernel, launch->shared_bytes));
+    GN_TRY(kernel->device->ops->function_launch(&kernel->function, stream, launch));
+    if ((gni_option_set(GNI_OPTION_DEBUG) & GNI_DEBUG_SYNC) != 0)
+        return launch_wait(stream);
+    return GN_OK;
+}

@@ -1,0 +1,76 @@
+/*
+ * kernel.h: kernels from source, compiled once and kept.
+ *
+ *     static const struct gni_kernel_source source = {.name = "scale", .text = scale_text};
+ *     struct gni_kernel *kernel;
+ *     GN_TRY(gni_kernel_get(device, &source, &kernel));
+ *     GN_TRY(gni_kernel_launch(kernel, stream, &(struct gni_launch){.grid = {blocks, 1, 1}, ...}));
+ *
+ * Who makes texts from something smaller gives that as a signature, and asks for it first, so that the
+ * text is made only when it must be compiled:
+ *
+ *     struct gni_kernel *kernel = gni_kernel_find(device, signature, size);
+ *     if (kernel == NULL) {
+ *         make the text, with source.signature = signature;
+ *         GN_TRY(gni_kernel_get(device, &source, &kernel));
+ *     }
+ *
+ * A kernel that this process has not seen comes from the disk, or from NVRTC.
+ *
+ * Invariants:
+ *   J1  a kernel that was handed out can be launched until gn_shutdown(), which the caller keeps apart
+ *       from all other calls: gni_kernel_clear() makes kernels be forgotten, not unloaded. So a pointer
+ *       may be kept, with gni_shutdown_count() beside it where shutdowns are to be survived;
+ *   J2  a kernel that is in the table does not change, and is found without a lock;
+ *   J3  one thread makes a kernel, and others that ask for the same one meanwhile wait for it, and fail
+ *       as it fails. Different kernels are made at the same time. A failure is not remembered;
+ *   J4  kernel_mutex is not held while anything is compiled, loaded, read or written.
+ */
+#ifndef GNI_JIT_KERNEL_H
+#define GNI_JIT_KERNEL_H
+
+#include "device/device.h"
+#include "jit/source.h"
+
+struct gni_kernel {
+    struct gni_kernel *next;        /* in its place of the table; constant: J2 */
+    struct gni_kernel *made_before; /* all of them, for gn_shutdown() */
+    uint64_t hash;                  /* of the device and what it is known by */
+    gn_device *device;
+    struct gni_module module;
+    struct gni_function function;
+    struct gni_function_properties properties;
+    _Atomic(size_t) shared_bytes_max; /* dynamic ones that it may use as it is; only grows */
+    bool has_signature;
+    size_t known_by_size;
+    char known_by[]; /* its signature, or the pieces of its source */
+};
+
+/*
+ * Borrows the kernel of a source on a device, made if need be, which takes some 50 milliseconds where the
+ * disk does not have it. A kernel that is there costs what comparing its signature or source costs.
+ *
+ * Fails as gni_nvrtc_compile() does, or as the driver does when it loads code; GN_ERROR_UNSUPPORTED on the
+ * CPU.
+ */
+gn_status gni_kernel_get(gn_device *device, const struct gni_kernel_source *source,
+                         struct gni_kernel **kernel) GN_NODISCARD;
+
+/* Borrows the kernel that gni_kernel_get() was given with this signature; NULL if there is none. */
+struct gni_kernel *gni_kernel_find(gn_device *device, const void *signature, size_t size);
+
+/*
+ * Submits a launch. The stream is of the kernel's device; the arguments are copied before the call
+ * returns. A block may use as much dynamic shared memory as the device has. With GENESIS_DEBUG=sync the
+ * call waits for the end of the kernel, and fails if the kernel does.
+ */
+gn_status gni_kernel_launch(struct gni_kernel *kernel, gn_stream *stream,
+                            const struct gni_launch *launch) GN_NODISCARD;
+
+/* Forgets all kernels of the process: the next gni_kernel_get() makes them again (J1). */
+void gni_kernel_clear(void);
+
+/* How many kernels the process knows. */
+size_t gni_kernel_count(void);
+
+#endif
