@@ -28,13 +28,12 @@ struct gni_backend {
                       gn_tensor *result, gn_stream *stream);
 };
 
-extern const struct gni_backend gni_cpu_backend;
+extern const struct gni_backend gni_cpu_backend, gni_cuda_backend;
 
 /* The table of a device. */
 static inline const struct gni_backend *gni_backend_get(const gn_device *device)
 {
-    (void)device;
-    return &gni_cpu_backend;
+    return device->type == GN_DEVICE_CPU ? &gni_cpu_backend : &gni_cuda_backend;
 }
 
 /* Whether a device's memory is the host's, and its work is done at once. */

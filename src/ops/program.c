@@ -37,6 +37,34 @@ short gni_program_add_memory(struct gni_program *program, struct gni_storage *st
     return (short)program->input_count++;
 }
 
+void gni_program_join(const struct gni_program *program, struct gni_layout *layout)
+{
+    int64_t contiguous[GN_DIMENSIONS_MAX];
+    gni_strides_contiguous(program->ndim, program->sizes, contiguous);
+    layout->ndim = 0;
+    for (int d = 0; d < program->ndim; d++) {
+        if (program->sizes[d] == 1)
+            continue;
+        int last = layout->ndim - 1;
+        bool is_joined = last >= 0;
+        for (int i = 0; i < program->input_count && is_joined; i++)
+            is_joined =
+                program->inputs[i].storage == NULL ||
+                layout->strides[i][last] == program->inputs[i].strides[d] * program->sizes[d];
+        for (int i = 0; i < program->output_count && is_joined; i++)
+            is_joined = !program->outputs[i].is_strided ||
+                        layout->output_strides[i][last] ==
+                            program->outputs[i].strides[d] * program->sizes[d];
+        int at = is_joined ? last : layout->ndim++;
+        layout->sizes[at] = is_joined ? layout->sizes[at] * program->sizes[d] : program->sizes[d];
+        for (int i = 0; i < program->input_count; i++)
+            layout->strides[i][at] = program->inputs[i].strides[d];
+        for (int i = 0; i < program->output_count; i++)
+            layout->output_strides[i][at] =
+                program->outputs[i].is_strided ? program->outputs[i].strides[d] : contiguous[d];
+    }
+}
+
 gn_status gni_program_order(struct gni_program *program, gn_stream *stream)
 {
     if (stream == NULL)

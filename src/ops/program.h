@@ -65,6 +65,16 @@ struct gni_program {
     struct gni_output outputs[GNI_PROGRAM_NODES_MOST];
 };
 
+/* Where everything lies, after neighbouring dimensions that go on as if they were one are joined. */
+struct gni_layout {
+    int ndim;
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    int64_t strides[GNI_PROGRAM_INPUTS_MOST][GN_DIMENSIONS_MAX];
+    int64_t output_strides[GNI_PROGRAM_NODES_MOST][GN_DIMENSIONS_MAX];
+};
+
+void gni_program_join(const struct gni_program *program, struct gni_layout *layout);
+
 /* A program of nothing, of a shape whose dimensions are taken in `order` (NULL: as they are). */
 void gni_program_init(struct gni_program *program, int ndim, const int64_t *sizes,
                       const int *order);

@@ -24,10 +24,7 @@ _Static_assert((GNI_PROGRAM_VALUES_MOST + 1) * 8 * GNI_ELEMENT_BYTES <= GNI_SCRA
 
 struct gni_plan {
     const struct gni_program *program;
-    int ndim; /* after neighbouring dimensions are joined */
-    int64_t sizes[GN_DIMENSIONS_MAX];
-    int64_t strides[GNI_PROGRAM_INPUTS_MOST][GN_DIMENSIONS_MAX];
-    int64_t output_strides[GNI_PROGRAM_NODES_MOST][GN_DIMENSIONS_MAX];
+    struct gni_layout layout;
     bool is_direct[GNI_PROGRAM_INPUTS_MOST]; /* contiguous: read where it is */
     short place[GNI_PROGRAM_VALUES_MOST];    /* the register of a value; -1: none */
     short target[GNI_PROGRAM_STEPS_MOST];    /* the output that a step writes by itself; -1: none */

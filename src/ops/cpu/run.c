@@ -5,38 +5,6 @@
 
 #include <string.h>
 
-/* Joins dimensions along which all inputs and outputs go on as if they were one. */
-static void dimensions_join(struct gni_plan *plan)
-{
-    const struct gni_program *program = plan->program;
-    int64_t contiguous[GN_DIMENSIONS_MAX];
-    gni_strides_contiguous(program->ndim, program->sizes, contiguous);
-    plan->ndim = 0;
-    for (int d = 0; d < program->ndim; d++) {
-        if (program->sizes[d] == 1)
-            continue;
-        int last = plan->ndim - 1;
-        bool is_joined = last >= 0;
-        for (int i = 0; i < program->input_count && is_joined; i++)
-            is_joined = program->inputs[i].data == NULL ||
-                        plan->strides[i][last] == program->inputs[i].strides[d] * program->sizes[d];
-        for (int i = 0; i < program->output_count && is_joined; i++)
-            is_joined =
-                !program->outputs[i].is_strided ||
-                plan->output_strides[i][last] == program->outputs[i].strides[d] * program->sizes[d];
-        int at = is_joined ? last : plan->ndim++;
-        plan->sizes[at] = is_joined ? plan->sizes[at] * program->sizes[d] : program->sizes[d];
-        for (int i = 0; i < program->input_count; i++)
-            plan->strides[i][at] = program->inputs[i].strides[d];
-        for (int i = 0; i < program->output_count; i++)
-            plan->output_strides[i][at] =
-                program->outputs[i].is_strided ? program->outputs[i].strides[d] : contiguous[d];
-    }
-    for (int i = 0; i < program->input_count; i++)
-        plan->is_direct[i] = program->inputs[i].data != NULL &&
-                             (plan->ndim == 0 || (plan->ndim == 1 && plan->strides[i][0] == 1));
-}
-
 static gni_loop step_loop(const struct gni_step *step)
 {
     switch (step->kind) {
@@ -103,7 +71,11 @@ static void registers_assign(struct gni_plan *plan, short kept)
 void gni_plan_make(struct gni_plan *plan, const struct gni_program *program, short kept)
 {
     plan->program = program;
-    dimensions_join(plan);
+    gni_program_join(program, &plan->layout);
+    for (int i = 0; i < program->input_count; i++)
+        plan->is_direct[i] =
+            program->inputs[i].storage != NULL &&
+            (plan->layout.ndim == 0 || (plan->layout.ndim == 1 && plan->layout.strides[i][0] == 1));
     for (int s = 0; s < program->step_count; s++) {
         plan->loops[s] = step_loop(&program->steps[s]);
         plan->target[s] = step_target(plan, s);
@@ -126,9 +98,9 @@ static int64_t cursor_set(const struct gni_plan *plan, const int64_t *strides, i
                           int64_t *index)
 {
     int64_t offset = 0;
-    for (int d = plan->ndim - 1; d >= 0; d--) {
-        index[d] = position % plan->sizes[d];
-        position /= plan->sizes[d];
+    for (int d = plan->layout.ndim - 1; d >= 0; d--) {
+        index[d] = position % plan->layout.sizes[d];
+        position /= plan->layout.sizes[d];
         offset += index[d] * strides[d];
     }
     return offset;
@@ -138,10 +110,10 @@ static int64_t cursor_set(const struct gni_plan *plan, const int64_t *strides, i
 static int64_t cursor_advance(const struct gni_plan *plan, const int64_t *strides, int64_t done,
                               int64_t *index)
 {
-    int d = plan->ndim - 1;
+    int d = plan->layout.ndim - 1;
     int64_t offset = done * strides[d];
     index[d] += done;
-    while (d > 0 && index[d] == plan->sizes[d]) {
+    while (d > 0 && index[d] == plan->layout.sizes[d]) {
         offset -= index[d] * strides[d];
         index[d] = 0;
         d--;
@@ -188,9 +160,9 @@ static void tile_move(const struct gni_plan *plan, const int64_t *strides, char 
 {
     int64_t index[GN_DIMENSIONS_MAX];
     int64_t offset = cursor_set(plan, strides, position, index);
-    int last = plan->ndim - 1;
+    int last = plan->layout.ndim - 1;
     for (size_t done = 0; done < count;) {
-        size_t run = (size_t)(plan->sizes[last] - index[last]);
+        size_t run = (size_t)(plan->layout.sizes[last] - index[last]);
         if (run > count - done)
             run = count - done;
         char *at = memory + offset * (int64_t)size, *in_tile = tile + done * size;
@@ -241,8 +213,8 @@ void gni_run_tile(struct gni_run *run, int64_t position, size_t count)
         if (plan->is_direct[i])
             run->values[i] = (char *)(uintptr_t)input->data + position * (int64_t)size;
         else if (input->data != NULL)
-            tile_move(plan, plan->strides[i], (char *)(uintptr_t)input->data, run->values[i], size,
-                      position, count, true);
+            tile_move(plan, plan->layout.strides[i], (char *)(uintptr_t)input->data, run->values[i],
+                      size, position, count, true);
     }
     for (int s = 0; s < program->step_count; s++) {
         const struct gni_step *step = &program->steps[s];
@@ -272,9 +244,9 @@ static void outputs_store(struct gni_run *run, char *scratch, int64_t position, 
         const void *in = run->values[output->value];
         char *to = output->is_strided ? scratch : output->data + position * (int64_t)size;
         plan->stores[i](to, &in, count);
-        if (output->is_strided && plan->ndim > 0)
-            tile_move(plan, plan->output_strides[i], output->data, scratch, size, position, count,
-                      false);
+        if (output->is_strided && plan->layout.ndim > 0)
+            tile_move(plan, plan->layout.output_strides[i], output->data, scratch, size, position,
+                      count, false);
         else if (output->is_strided)
             memcpy(output->data, scratch, size);
     }

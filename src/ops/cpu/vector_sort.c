@@ -120,9 +120,10 @@ AVX512_INLINE __m512i v64_exchange(__m512i v, unsigned change)
                 {                                                                                      \
                     if ((i & step) != 0)                                                               \
                         continue;                                                                      \
-                    __m512i a = v[i], b = v[i + step];                                                 \
+                    const int other = (i | step) % LEAF; /* so that gcc 13 sees the bound */           \
+                    __m512i a = v[i], b = v[other];                                                    \
                     v[i] = _mm512_min_epu##bits(a, b);                                                 \
-                    v[i + step] = _mm512_max_epu##bits(a, b);                                          \
+                    v[other] = _mm512_max_epu##bits(a, b);                                             \
                 }                                                                                      \
             }                                                                                          \
             _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) v[i] = v##bits##_settle(v[i]);     \

@@ -1,0 +1,375 @@
+/*
+ * elements.cu: the types of elements, and every elementwise operation on one element.
+ *
+ * Goes in front of each generated kernel (generate.c). Header-free: what NVRTC knows by itself is all there is.
+ * Compiled without contraction, so that + - * / give the bits of the CPU. Integers are computed as unsigned ones of
+ * at least 32 bits, which wrap. What each operation means is said in genesis/ops.h; names are op_ and its name there.
+ *
+ * GN_NO_PTX is defined by compilers that have no inline PTX: halves are then converted bit by bit.
+ */
+typedef long long int64;
+typedef unsigned long long uint64;
+typedef unsigned char uint8;
+typedef signed char int8;
+
+#define ELEMENT static __device__ __forceinline__
+
+/* ---- halves: kept as bits, computed as float ---- */
+
+struct float16 {
+    unsigned short bits;
+};
+struct bfloat16 {
+    unsigned short bits;
+};
+
+#ifdef GN_NO_PTX
+ELEMENT float number(float16 x)
+{
+    unsigned sign = (x.bits & 0x8000u) << 16, rest = x.bits & 0x7fffu;
+    if (rest >= 0x7c00)
+        return __uint_as_float(sign | 0x7f800000 | (rest > 0x7c00 ? 0x400000 : 0) | (rest & 0x3ff) << 13);
+    if (rest >= 0x400)
+        return __uint_as_float(sign | ((rest << 13) + 0x38000000));
+    return __uint_as_float(sign | __float_as_uint((float)rest * 0x1p-24f));
+}
+ELEMENT float16 half_of(float value)
+{
+    unsigned bits = __float_as_uint(value), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
+    unsigned short half;
+    if (size > 0x7f800000)
+        half = (unsigned short)(0x7e00 | (size >> 13 & 0x3ff));
+    else if (size >= 0x477ff000)
+        half = 0x7c00;
+    else if (size >= 0x38800000)
+        half = (unsigned short)((size - 0x38000000 + 0xfff + (size >> 13 & 1)) >> 13);
+    else
+        half = (unsigned short)(__float_as_uint(__uint_as_float(size) + 0.5f) - 0x3f000000);
+    return float16{(unsigned short)(sign | half)};
+}
+#else
+ELEMENT float number(float16 x)
+{
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(x.bits));
+    return value;
+}
+ELEMENT float16 half_of(float value)
+{
+    float16 half;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half.bits) : "f"(value));
+    return half;
+}
+#endif
+ELEMENT float number(bfloat16 x)
+{
+    return __uint_as_float((unsigned)x.bits << 16);
+}
+ELEMENT bfloat16 bfloat_of(float value)
+{
+    unsigned bits = __float_as_uint(value);
+    if ((bits & 0x7fffffff) > 0x7f800000)
+        return bfloat16{(unsigned short)(bits >> 16 | 0x40)};
+    return bfloat16{(unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+}
+
+/* ---- conversions ---- */
+
+ELEMENT bool number(bool x) { return x; }
+ELEMENT uint8 number(uint8 x) { return x; }
+ELEMENT int8 number(int8 x) { return x; }
+ELEMENT short number(short x) { return x; }
+ELEMENT int number(int x) { return x; }
+ELEMENT int64 number(int64 x) { return x; }
+ELEMENT float number(float x) { return x; }
+ELEMENT double number(double x) { return x; }
+
+template <class To> struct make {
+    template <class T> static __device__ __forceinline__ To from(T x) { return (To)x; }
+};
+/* Small integers are made by way of int, so that a floating value out of range wraps as an integer would. */
+template <> struct make<uint8> {
+    template <class T> static __device__ __forceinline__ uint8 from(T x) { return (uint8)(int)x; }
+};
+template <> struct make<int8> {
+    template <class T> static __device__ __forceinline__ int8 from(T x) { return (int8)(int)x; }
+};
+template <> struct make<short> {
+    template <class T> static __device__ __forceinline__ short from(T x) { return (short)(int)x; }
+};
+template <> struct make<bool> {
+    template <class T> static __device__ __forceinline__ bool from(T x) { return x != 0; }
+};
+template <> struct make<float16> {
+    template <class T> static __device__ __forceinline__ float16 from(T x) { return half_of((float)x); }
+};
+template <> struct make<bfloat16> {
+    template <class T> static __device__ __forceinline__ bfloat16 from(T x) { return bfloat_of((float)x); }
+};
+template <class To, class From> ELEMENT To convert(From x)
+{
+    return make<To>::from(number(x));
+}
+ELEMENT float round_float16(float x) { return number(half_of(x)); }
+ELEMENT float round_bfloat16(float x) { return number(bfloat_of(x)); }
+
+/* ---- memory: a bool is a byte, of which any value but 0 is true ---- */
+
+template <class T> struct memory {
+    typedef T type;
+};
+template <> struct memory<bool> {
+    typedef uint8 type;
+};
+template <class T> ELEMENT T loaded(typename memory<T>::type x) { return (T)x; }
+template <> __device__ __forceinline__ bool loaded<bool>(uint8 x) { return x != 0; }
+template <> __device__ __forceinline__ float16 loaded<float16>(float16 x) { return x; }
+template <> __device__ __forceinline__ bfloat16 loaded<bfloat16>(bfloat16 x) { return x; }
+
+template <class T, int N> struct __align__(sizeof(T) * N < 16 ? sizeof(T) * N : 16) pack {
+    T item[N];
+};
+
+/* ---- integers ---- */
+
+template <class T> struct wide {
+    typedef unsigned type;
+};
+template <> struct wide<int64> {
+    typedef uint64 type;
+};
+template <class T> struct is_floating {
+    static const bool value = false;
+};
+template <> struct is_floating<float> {
+    static const bool value = true;
+};
+template <> struct is_floating<double> {
+    static const bool value = true;
+};
+
+template <class T> ELEMENT T op_add(T x, T y)
+{
+    if constexpr (is_floating<T>::value)
+        return x + y;
+    else
+        return (T)((typename wide<T>::type)x + (typename wide<T>::type)y);
+}
+template <class T> ELEMENT T op_subtract(T x, T y)
+{
+    if constexpr (is_floating<T>::value)
+        return x - y;
+    else
+        return (T)((typename wide<T>::type)x - (typename wide<T>::type)y);
+}
+template <class T> ELEMENT T op_multiply(T x, T y)
+{
+    if constexpr (is_floating<T>::value)
+        return x * y;
+    else
+        return (T)((typename wide<T>::type)x * (typename wide<T>::type)y);
+}
+template <class T> ELEMENT T op_divide(T x, T y) { return x / y; }
+
+ELEMENT float absolute(float x) { return fabsf(x); }
+ELEMENT double absolute(double x) { return fabs(x); }
+
+/* As Python does it: what fmod leaves has the divisor's sign, and the quotient is that of the difference. */
+template <class T> ELEMENT T floating_remainder(T x, T y)
+{
+    T rest = fmod(x, y);
+    if (rest != 0 && (rest < 0) != (y < 0))
+        rest += y;
+    return rest == 0 ? copysign((T)0, y) : rest;
+}
+template <class T> ELEMENT T floating_floor_divide(T x, T y)
+{
+    if (y == 0)
+        return x / y;
+    T rest = fmod(x, y), quotient = (x - rest) / y;
+    if (rest != 0 && (rest < 0) != (y < 0))
+        quotient -= 1;
+    if (quotient == 0)
+        return copysign((T)0, x / y);
+    T down = floor(quotient);
+    return quotient - down > (T)0.5 ? down + 1 : down;
+}
+template <class T> ELEMENT T op_floor_divide(T x, T y)
+{
+    if constexpr (is_floating<T>::value) {
+        return floating_floor_divide(x, y);
+    } else {
+        if (y == 0)
+            return 0;
+        if ((T)-1 < (T)0 && y == (T)-1)
+            return (T)(0 - (typename wide<T>::type)x);
+        T quotient = (T)(x / y), rest = (T)(x % y);
+        return (T)(quotient - (rest != 0 && (rest < 0) != (y < 0)));
+    }
+}
+template <class T> ELEMENT T op_remainder(T x, T y)
+{
+    if constexpr (is_floating<T>::value) {
+        return floating_remainder(x, y);
+    } else {
+        if (y == 0 || ((T)-1 < (T)0 && y == (T)-1))
+            return 0;
+        T rest = (T)(x % y);
+        return (T)(rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest);
+    }
+}
+template <class T> ELEMENT T op_power(T x, T y)
+{
+    if constexpr (is_floating<T>::value) {
+        return pow(x, y);
+    } else {
+        typedef typename wide<T>::type W;
+        if (y < 0)
+            return (T)(x == 1 ? 1 : x == (T)-1 ? ((y & 1) != 0 ? -1 : 1) : 0);
+        W result = 1, base = (W)x;
+        for (W rest = (W)y; rest != 0; rest >>= 1) {
+            if (rest & 1)
+                result *= base;
+            base *= base;
+        }
+        return (T)result;
+    }
+}
+
+/* NaN wins, and 0 is larger than -0. */
+ELEMENT float both(float a, float b) { return __uint_as_float(__float_as_uint(a) & __float_as_uint(b)); }
+ELEMENT float either(float a, float b) { return __uint_as_float(__float_as_uint(a) | __float_as_uint(b)); }
+ELEMENT double both(double a, double b)
+{
+    return __longlong_as_double(__double_as_longlong(a) & __double_as_longlong(b));
+}
+ELEMENT double either(double a, double b)
+{
+    return __longlong_as_double(__double_as_longlong(a) | __double_as_longlong(b));
+}
+template <class T> ELEMENT T op_maximum(T x, T y)
+{
+    if constexpr (is_floating<T>::value)
+        return x == y ? both(x, y) : x > y || x != x ? x : y;
+    else
+        return x > y ? x : y;
+}
+template <class T> ELEMENT T op_minimum(T x, T y)
+{
+    if constexpr (is_floating<T>::value)
+        return x == y ? either(x, y) : x < y || x != x ? x : y;
+    else
+        return x < y ? x : y;
+}
+
+template <class T> ELEMENT bool op_equal(T x, T y) { return x == y; }
+template <class T> ELEMENT bool op_not_equal(T x, T y) { return x != y; }
+template <class T> ELEMENT bool op_less(T x, T y) { return x < y; }
+template <class T> ELEMENT bool op_less_equal(T x, T y) { return x <= y; }
+template <class T> ELEMENT bool op_greater(T x, T y) { return x > y; }
+template <class T> ELEMENT bool op_greater_equal(T x, T y) { return x >= y; }
+template <class T> ELEMENT bool op_logical_and(T x, T y) { return x != 0 && y != 0; }
+template <class T> ELEMENT bool op_logical_or(T x, T y) { return x != 0 || y != 0; }
+template <class T> ELEMENT bool op_logical_xor(T x, T y) { return (x != 0) != (y != 0); }
+template <class T> ELEMENT bool op_logical_not(T x) { return x == 0; }
+
+template <class T> ELEMENT T op_bitwise_and(T x, T y) { return (T)(x & y); }
+template <class T> ELEMENT T op_bitwise_or(T x, T y) { return (T)(x | y); }
+template <class T> ELEMENT T op_bitwise_xor(T x, T y) { return (T)(x ^ y); }
+template <class T> ELEMENT T op_bitwise_not(T x) { return (T)~x; }
+template <> __device__ __forceinline__ bool op_bitwise_not<bool>(bool x) { return !x; }
+template <class T> ELEMENT T op_shift_left(T x, T y)
+{
+    typedef typename wide<T>::type W;
+    return (T)((W)y < 8 * sizeof(T) ? (W)x << ((W)y & (8 * sizeof(T) - 1)) : 0);
+}
+template <class T> ELEMENT T op_shift_right(T x, T y)
+{
+    typedef typename wide<T>::type W;
+    const W far = sizeof(T) < 4 ? 8 * sizeof(T) : 8 * sizeof(T) - 1;
+    return (T)(x >> ((W)y < 8 * sizeof(T) ? (W)y : far));
+}
+/* A number of one bit: a shift by true pushes it out. */
+template <> __device__ __forceinline__ bool op_shift_left<bool>(bool x, bool y) { return x && !y; }
+template <> __device__ __forceinline__ bool op_shift_right<bool>(bool x, bool y) { return x && !y; }
+
+template <class T> ELEMENT T op_negative(T x)
+{
+    if constexpr (is_floating<T>::value)
+        return -x;
+    else
+        return (T)(0 - (typename wide<T>::type)x);
+}
+template <class T> ELEMENT T op_absolute(T x)
+{
+    if constexpr (is_floating<T>::value)
+        return absolute(x);
+    else
+        return (T)(x < 0 ? 0 - (typename wide<T>::type)x : (typename wide<T>::type)x);
+}
+template <class T> ELEMENT T op_sign(T x)
+{
+    if constexpr (is_floating<T>::value)
+        return x != x ? x : (T)((x > 0) - (x < 0));
+    else
+        return (T)((x > 0) - (x < 0));
+}
+template <class T> ELEMENT T op_square(T x) { return op_multiply(x, x); }
+template <class T> ELEMENT T op_relu(T x) { return x > 0 || x != x ? x : (T)0; }
+
+/* ---- functions ---- */
+
+template <class T> ELEMENT T op_reciprocal(T x) { return 1 / x; }
+#define FUNCTION(name, of_float, of_double)                                           \
+    template <class T> ELEMENT T op_##name(T x);                                      \
+    template <> __device__ __forceinline__ float op_##name(float x) { return of_float; } \
+    template <> __device__ __forceinline__ double op_##name(double x) { return of_double; }
+FUNCTION(floor, floorf(x), floor(x))
+FUNCTION(ceil, ceilf(x), ceil(x))
+FUNCTION(round, rintf(x), rint(x))
+FUNCTION(trunc, truncf(x), trunc(x))
+FUNCTION(sqrt, sqrtf(x), sqrt(x))
+FUNCTION(rsqrt, 1 / sqrtf(x), 1 / sqrt(x))
+FUNCTION(exp, expf(x), exp(x))
+FUNCTION(expm1, expm1f(x), expm1(x))
+FUNCTION(log, logf(x), log(x))
+FUNCTION(log1p, log1pf(x), log1p(x))
+FUNCTION(log2, log2f(x), log2(x))
+FUNCTION(log10, log10f(x), log10(x))
+FUNCTION(sin, sinf(x), sin(x))
+FUNCTION(cos, cosf(x), cos(x))
+FUNCTION(tan, tanf(x), tan(x))
+FUNCTION(tanh, tanhf(x), tanh(x))
+FUNCTION(erf, erff(x), erf(x))
+
+template <class T> ELEMENT T op_sigmoid(T x)
+{
+    T e = op_exp(-absolute(x));
+    return (x < 0 ? e : (T)1) / (1 + e);
+}
+template <class T> ELEMENT T op_silu(T x) { return x * op_sigmoid(x); }
+template <class T> ELEMENT T op_gelu(T x)
+{
+    return (T)0.5 * x * (1 + op_erf(x * (T)0.70710678118654752440));
+}
+template <class T> ELEMENT T op_gelu_tanh(T x)
+{
+    return x * op_sigmoid(x * (T)1.59576912160573071176 * (1 + (T)0.044715 * (x * x)));
+}
+
+template <class T> ELEMENT bool op_isnan(T x) { return x != x; }
+template <class T> ELEMENT bool op_isinf(T x)
+{
+    if constexpr (is_floating<T>::value)
+        return absolute(x) > (sizeof(T) == 4 ? (T)3.4028234663852886e38 : (T)1.7976931348623157e308);
+    else
+        return false;
+}
+template <class T> ELEMENT bool op_isfinite(T x)
+{
+    if constexpr (is_floating<T>::value)
+        return absolute(x) <= (sizeof(T) == 4 ? (T)3.4028234663852886e38 : (T)1.7976931348623157e308);
+    else
+        return true;
+}
+template <class T> ELEMENT T op_where(bool condition, T x, T y) { return condition ? x : y; }

@@ -1,0 +1,82 @@
+/*
+ * generate.h: from programs to CUDA C.
+ *
+ * A form is everything of a program that its kernel's text depends on: the steps and types, which operands are
+ * contiguous, the number of dimensions, the width of indices; not the sizes, strides, addresses and numbers, which
+ * are arguments. Programs of one form are one kernel. Texts are put together from the .cu files of this folder, a
+ * struct of arguments, a function of one element, and a kernel around it.
+ */
+#ifndef GNI_OPS_CUDA_GENERATE_H
+#define GNI_OPS_CUDA_GENERATE_H
+
+#include "base/builder.h"
+#include "ops/backend.h"
+
+/* How an operand's address follows from the index of an element. */
+enum gni_access {
+    GNI_ACCESS_NUMBER,     /* no address: an argument */
+    GNI_ACCESS_ONE,        /* one element for all */
+    GNI_ACCESS_CONTIGUOUS, /* the index itself */
+    GNI_ACCESS_STRIDED,    /* by the index in each dimension */
+};
+
+enum gni_fold_kind {
+    GNI_FOLD_NONE,    /* elementwise */
+    GNI_FOLD_ROWS,    /* a block folds a row, or a part of one */
+    GNI_FOLD_SHORT,   /* a warp folds a row */
+    GNI_FOLD_COLUMNS, /* a block folds 32 columns side by side, or a part of them */
+};
+
+struct gni_form {
+    const struct gni_program *program;
+    struct gni_layout layout;
+    enum gni_access inputs[GNI_PROGRAM_INPUTS_MOST];
+    enum gni_access outputs[GNI_PROGRAM_NODES_MOST];
+    bool is_wide;     /* indices have 64 bits */
+    int pack, unroll; /* elements that a thread loads at once, and how often */
+    enum gni_fold_kind fold;
+    gn_reduction reduction;
+    short value;     /* that is folded */
+    gn_dtype result; /* of a fold */
+    bool is_partial; /* several parts of a fold: accumulators are the result */
+};
+
+enum {
+    GNI_CUDA_BLOCK = 256, /* threads */
+    GNI_CUDA_ARGUMENTS_MOST =
+        16 + (GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST + 1) * (GN_DIMENSIONS_MAX + 1),
+    GNI_CUDA_SIGNATURE_MOST =
+        64 + 4 * GNI_PROGRAM_INPUTS_MOST + 12 * GNI_PROGRAM_STEPS_MOST + 8 * GNI_PROGRAM_NODES_MOST,
+};
+
+/* What a fold's kernel is told beside the program. */
+struct gni_fold_arguments {
+    int64_t kept, folded;
+    int64_t chunk; /* elements of a part */
+    int64_t parts;
+    double divisor; /* of a mean */
+    void *result;   /* elements, or accumulators where is_partial */
+};
+
+/* The form of a program, elementwise; the caller changes it for a fold. */
+void gni_form_make(struct gni_form *form, const struct gni_program *program);
+
+/* Bytes that two forms have in common exactly when their kernels are one; returns how many. */
+size_t gni_form_sign(const struct gni_form *form, unsigned char *signature);
+
+/* The kernel's name, from what it computes. */
+void gni_form_name(const struct gni_form *form, char *name, size_t size);
+
+void gni_form_text(const struct gni_form *form, const char *name, struct gni_builder *text);
+
+/* The kernel's one argument, a struct of 8-byte fields; returns their number. `fold` is NULL for none. */
+int gni_form_arguments(const struct gni_form *form, const struct gni_fold_arguments *fold,
+                       uint64_t *arguments);
+
+/* The type in which a fold of a value accumulates. */
+gn_dtype gni_fold_accumulator(gn_reduction reduction, gn_dtype dtype);
+
+/* The name of a type in the .cu files. */
+const char *gni_cuda_type(gn_dtype dtype);
+
+#endif

@@ -1,0 +1,13 @@
+/*
+ * run.h: programs and folds on a GPU, submitted to a stream. src/ops/backend.h says what they do.
+ */
+#ifndef GNI_OPS_CUDA_RUN_H
+#define GNI_OPS_CUDA_RUN_H
+
+#include "ops/backend.h"
+
+gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream) GN_NODISCARD;
+gn_status gni_cuda_fold(struct gni_program *program, short value, const struct gni_folding *folding,
+                        gn_tensor *result, gn_stream *stream) GN_NODISCARD;
+
+#endif

@@ -1,0 +1,10 @@
+/*
+ * texts.h: the .cu files of this folder, as text, each with a final NUL. The build makes them (src/embed.cmake).
+ */
+#ifndef GNI_OPS_CUDA_TEXTS_H
+#define GNI_OPS_CUDA_TEXTS_H
+
+extern const char gni_text_elements[];
+extern const char gni_text_fold[];
+
+#endif
