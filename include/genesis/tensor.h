@@ -62,6 +62,13 @@ typedef struct gn_scalar {
 GN_API gn_status gn_tensor_create(gn_dtype dtype, int dimensions, const int64_t *shape,
                                   gn_device *device, gn_tensor **tensor) GN_NODISCARD;
 
+/* The same on the CPU, in page-locked memory that a CUDA device reads and writes directly. */
+GN_API gn_status gn_tensor_create_pinned(gn_dtype dtype, int dimensions, const int64_t *shape,
+                                         gn_device *device, gn_tensor **tensor) GN_NODISCARD;
+
+/* From now on the memory of all new CPU tensors is page-locked for a CUDA device; NULL: it is ordinary again. */
+GN_API gn_status gn_tensor_set_pinned(gn_device *device) GN_NODISCARD;
+
 /*
  * A tensor over memory that somebody else owns. `strides` in elements, may be negative or 0, and NULL for
  * contiguous; every element must lie in that memory. `deleter` (may be NULL) is called once, from any thread,
@@ -92,6 +99,9 @@ GN_API int64_t gn_tensor_get_offset(const gn_tensor *tensor);
 GN_API bool gn_tensor_is_contiguous(const gn_tensor *tensor);
 GN_API bool gn_tensor_is_read_only(const gn_tensor *tensor);
 
+/* Whether its memory is page-locked memory of ours, with everything computed that was pending there. */
+GN_API gn_status gn_tensor_is_pinned(gn_tensor *tensor, bool *is_pinned) GN_NODISCARD;
+
 /* Whether both look at one storage. A pending result has none of its own yet. */
 GN_API bool gn_tensor_shares_storage(const gn_tensor *a, const gn_tensor *b);
 
@@ -103,6 +113,12 @@ GN_API uint64_t gn_tensor_get_version(const gn_tensor *tensor);
  * counts as known to others: operations that read or write it are submitted before they return.
  */
 GN_API gn_status gn_tensor_get_data(gn_tensor *tensor, void **data) GN_NODISCARD;
+
+/*
+ * Says that work on another stream uses the tensor's memory, which then goes to nobody else before that work is done
+ * (genesis/memory.h). Nothing happens where the memory is somebody else's.
+ */
+GN_API gn_status gn_tensor_record_stream(gn_tensor *tensor, gn_stream *stream) GN_NODISCARD;
 
 /* Reads one element. */
 GN_API gn_status gn_tensor_get_item(gn_tensor *tensor, const int64_t *index,

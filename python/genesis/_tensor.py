@@ -13,6 +13,7 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "cumprod",
     "cumsum",
     "empty",
     "empty_like",
@@ -22,9 +23,6 @@ __all__ = [
     "min",
     "ones",
     "ones_like",
-    "rand",
-    "randint",
-    "randn",
     "sort",
     "topk",
     "unique",
@@ -36,7 +34,8 @@ _EDGE = 3  # items at each end of a long dimension in the text
 _WHOLE = 1000  # elements up to which everything is shown
 
 
-def _shape(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+def shape_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+    """A shape from arguments: integers, or one sequence of them."""
     if len(sizes) == 1 and not hasattr(sizes[0], "__index__"):
         return tuple(sizes[0])
     return sizes
@@ -51,7 +50,7 @@ def empty(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
     >>> genesis.empty(2, 3).shape
     (2, 3)
     """
-    return _C._empty(_shape(shape), dtype, device)
+    return _C._empty(shape_of(shape), dtype, device)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
@@ -79,7 +78,7 @@ def zeros(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
     >>> genesis.zeros(2)
     tensor([0., 0.])
     """
-    return _C._empty(_shape(shape), dtype, device).fill_(0)
+    return _C._empty(shape_of(shape), dtype, device).fill_(0)
 
 
 def ones(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
@@ -91,10 +90,10 @@ def ones(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
     >>> genesis.ones(2, dtype=genesis.int8)
     tensor([1, 1], dtype=genesis.int8)
     """
-    return _C._empty(_shape(shape), dtype, device).fill_(1)
+    return _C._empty(shape_of(shape), dtype, device).fill_(1)
 
 
-def empty_like(input: _C.Tensor, dtype: Any = None) -> _C.Tensor:
+def empty_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
     """A tensor of the same shape, whose elements are not set.
 
     Examples
@@ -103,10 +102,10 @@ def empty_like(input: _C.Tensor, dtype: Any = None) -> _C.Tensor:
     >>> genesis.empty_like(genesis.zeros(2, 3)).shape
     (2, 3)
     """
-    return _C._empty(input.shape, dtype or input.dtype, None)
+    return _C._empty(input.shape, dtype or input.dtype, device)
 
 
-def zeros_like(input: _C.Tensor, dtype: Any = None) -> _C.Tensor:
+def zeros_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
     """A tensor of the same shape, of zeros.
 
     Examples
@@ -115,10 +114,10 @@ def zeros_like(input: _C.Tensor, dtype: Any = None) -> _C.Tensor:
     >>> genesis.zeros_like(genesis.tensor([1, 2]))
     tensor([0, 0])
     """
-    return empty_like(input, dtype).fill_(0)
+    return empty_like(input, dtype, device).fill_(0)
 
 
-def ones_like(input: _C.Tensor, dtype: Any = None) -> _C.Tensor:
+def ones_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
     """A tensor of the same shape, of ones.
 
     Examples
@@ -127,10 +126,12 @@ def ones_like(input: _C.Tensor, dtype: Any = None) -> _C.Tensor:
     >>> genesis.ones_like(genesis.tensor([3.0]))
     tensor([1.])
     """
-    return empty_like(input, dtype).fill_(1)
+    return empty_like(input, dtype, device).fill_(1)
 
 
-def full_like(input: _C.Tensor, fill_value: Any, dtype: Any = None) -> _C.Tensor:
+def full_like(
+    input: _C.Tensor, fill_value: Any, dtype: Any = None, device: Any = None
+) -> _C.Tensor:
     """A tensor of the same shape, of one number.
 
     Examples
@@ -139,10 +140,12 @@ def full_like(input: _C.Tensor, fill_value: Any, dtype: Any = None) -> _C.Tensor
     >>> genesis.full_like(genesis.tensor([1, 2]), 5)
     tensor([5, 5])
     """
-    return empty_like(input, dtype).fill_(fill_value)
+    return empty_like(input, dtype, device).fill_(fill_value)
 
 
-def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> _C.Tensor:
+def arange(
+    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+) -> _C.Tensor:
     """Numbers from `start` (0 if only one is given) to before `end`, in steps.
 
     Examples
@@ -160,47 +163,9 @@ def arange(start: Any, end: Any = None, step: Any = 1, dtype: Any = None) -> _C.
     if dtype is None:
         dtype = _C.int64 if is_whole else _C.float32
     wide = _C.int64 if is_whole else _C.float64
-    steps = _C.tensor(memoryview(_indices(count if count > 0 else 0)).cast("q"), dtype=wide)
+    items = memoryview(_indices(count if count > 0 else 0)).cast("q")
+    steps = _C.tensor(items, dtype=wide, device=device)
     return (steps * step + start).to(dtype)
-
-
-def rand(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
-    """Random numbers from 0 to before 1, all as likely.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.manual_seed(0)
-    >>> bool((genesis.rand(1000) < 1).all())
-    True
-    """
-    return _C._fill_uniform(_C._empty(_shape(shape), dtype, device))
-
-
-def randn(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
-    """Random numbers with mean 0 and variance 1, normally distributed.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.randn(2, 3).shape
-    (2, 3)
-    """
-    return _C._fill_normal(_C._empty(_shape(shape), dtype, device))
-
-
-def randint(low: int, high: Any, size: Any = None, dtype: Any = None) -> _C.Tensor:
-    """Random integers from `low` (0 if it is left out) to before `high`.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.randint(3, 4, (2,))
-    tensor([3, 3])
-    """
-    if size is None:
-        low, high, size = 0, low, high
-    return _C._fill_integers(_C._empty(size, dtype or _C.int64, None), low, high)
 
 
 def sort(input: _C.Tensor, dim: int = -1, descending: bool = False) -> Any:
@@ -299,8 +264,25 @@ def cumsum(input: _C.Tensor, dim: int) -> _C.Tensor:
     return input.cumsum(dim)
 
 
-def unique(input: _C.Tensor, return_inverse: bool = False, return_counts: bool = False) -> Any:
-    """The different elements, ascending.
+def cumprod(input: _C.Tensor, dim: int) -> _C.Tensor:
+    """The product of the elements up to each, along a dimension.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cumprod(genesis.tensor([1, 2, 3]), 0)
+    tensor([1, 2, 6])
+    """
+    return input.cumprod(dim)
+
+
+def unique(
+    input: _C.Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+) -> Any:
+    """The different elements, ascending; where each element is among them; how often each occurs.
 
     Examples
     --------
@@ -308,7 +290,7 @@ def unique(input: _C.Tensor, return_inverse: bool = False, return_counts: bool =
     >>> genesis.unique(genesis.tensor([3, 1, 3]))
     tensor([1, 3])
     """
-    return input.unique(return_inverse, return_counts)
+    return input.unique(sorted, return_inverse, return_counts)
 
 
 def _ceil(value: float) -> int:
@@ -407,10 +389,11 @@ def text_of(tensor: _C.Tensor) -> str:
 def restore(data: bytes, shape: tuple[int, ...], name: str) -> _C.Tensor:
     """Make a pickled tensor again."""
     made = _C._empty(shape, getattr(_C, name), None)
-    _C._copy_bytes(made, data)
+    _C._memory_of(made)[:] = data
     return made
 
 
 def reduced(tensor: _C.Tensor) -> tuple[Any, ...]:
     """What pickle writes of a tensor."""
-    return restore, (_C._bytes_of(tensor.contiguous()), tensor.shape, tensor.dtype.name)
+    tensor = tensor.contiguous()
+    return restore, (bytes(_C._memory_of(tensor)), tensor.shape, tensor.dtype.name)

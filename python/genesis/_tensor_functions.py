@@ -18,6 +18,7 @@ __all__ = [
     "cat",
     "chunk",
     "clamp",
+    "clip",
     "equal",
     "eye",
     "flip",
@@ -50,6 +51,23 @@ def clamp(input: _C.Tensor, min: Any = None, max: Any = None) -> _C.Tensor:
         raise ValueError("clamp: there must be a bound")
     made = input if min is None else _C.maximum(input, min)
     return made if max is None else _C.minimum(made, max)
+
+
+def clamp_(self: _C.Tensor, min: Any = None, max: Any = None) -> _C.Tensor:
+    """In place: the elements, or a bound where they are beyond it; NaN stays.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.tensor([-1, 5, 20]).clamp_(0, 10)
+    tensor([ 0,  5, 10])
+    """
+    if min is None and max is None:
+        raise ValueError("clamp_: there must be a bound")
+    if max is None:
+        return _C.maximum(self, min, out=self)
+    # One step, so that a bound that does not fit changes nothing.
+    return _C.minimum(self if min is None else _C.maximum(self, min), max, out=self)
 
 
 def _count(input: _C.Tensor, dim: Any) -> int:
@@ -87,8 +105,11 @@ def std(input: _C.Tensor, dim: Any = None, correction: int = 1, keepdim: bool = 
     return var(input, dim, correction, keepdim).sqrt()
 
 
-def norm(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> _C.Tensor:
-    """The square root of the sum of the squares.
+def norm(input: _C.Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -> _C.Tensor:
+    """The p-th root of the sum of the p-th powers of the absolute values.
+
+    `p` is a number, infinity (the largest), minus infinity (the smallest), 0 (how many are not 0)
+    or ``"fro"``, which is 2.
 
     Examples
     --------
@@ -96,7 +117,17 @@ def norm(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> _C.Tensor:
     >>> genesis.norm(genesis.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    return input.square().sum(dim, keepdim).sqrt()
+    if not input.dtype.is_floating_point:
+        raise TypeError(f"norm: elements are floating numbers, not {input.dtype}")
+    if p in ("fro", 2):
+        return input.square().sum(dim, keepdim).sqrt()
+    if p == float("inf"):
+        return input.abs().amax(dim, keepdim)
+    if p == float("-inf"):
+        return input.abs().amin(dim, keepdim)
+    if p == 0:
+        return (input != 0).to(input.dtype).sum(dim, keepdim)
+    return input.abs().pow(p).sum(dim, keepdim).pow(1 / p)
 
 
 def _shifted(input: _C.Tensor, dim: Any) -> tuple[_C.Tensor, _C.Tensor]:
@@ -303,7 +334,9 @@ def _several(dims: Any) -> Any:
 # ---- creation ----
 
 
-def linspace(start: float, end: float, steps: int, dtype: Any = None) -> _C.Tensor:
+def linspace(
+    start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None
+) -> _C.Tensor:
     """Numbers from `start` to `end`, both among them, at equal distances.
 
     Examples
@@ -314,13 +347,13 @@ def linspace(start: float, end: float, steps: int, dtype: Any = None) -> _C.Tens
     """
     if steps < 0:
         raise ValueError("linspace: the number of steps must not be negative")
-    at = arange(steps, dtype=_C.float64)
+    at = arange(steps, dtype=_C.float64, device=device)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     made = _C.where(at < steps / 2, start + at * step, end - (steps - 1 - at) * step)
     return made.to(dtype or _C.float32)
 
 
-def eye(n: int, m: int | None = None, dtype: Any = None) -> _C.Tensor:
+def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) -> _C.Tensor:
     """Ones where row and column are equal, zeros elsewhere.
 
     Examples
@@ -330,7 +363,7 @@ def eye(n: int, m: int | None = None, dtype: Any = None) -> _C.Tensor:
     tensor([[1., 0.],
             [0., 1.]])
     """
-    columns = arange(n if m is None else m)
+    columns = arange(n if m is None else m, device=device)
     return (arange(n).unsqueeze(1) == columns).to(dtype or _C.float32)
 
 
@@ -366,6 +399,45 @@ def triu(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     return _C.where(_distance(input) >= diagonal, input, 0)
 
 
+def tril_(self: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
+    """In place: zeros above a diagonal.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.ones(2, 2).tril_()
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
+    return _C.where(_distance(self) <= diagonal, self, 0, out=self)
+
+
+def triu_(self: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
+    """In place: zeros below a diagonal.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.ones(2, 2).triu_()
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    return _C.where(_distance(self) >= diagonal, self, 0, out=self)
+
+
+def where(self: _C.Tensor, condition: _C.Tensor, other: Any) -> _C.Tensor:
+    """Its elements where a condition is true, those of the other elsewhere.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> x = genesis.tensor([-1, 2])
+    >>> x.where(x > 0, 0)
+    tensor([0, 2])
+    """
+    return _C.where(condition, self, other)
+
+
 def one_hot(input: _C.Tensor, num_classes: int = -1) -> _C.Tensor:
     """A 1 at the place that each element names, zeros elsewhere, along a new last dimension.
 
@@ -388,9 +460,12 @@ def one_hot(input: _C.Tensor, num_classes: int = -1) -> _C.Tensor:
     return (input.unsqueeze(-1) == arange(num_classes)).to(_C.int64)
 
 
+clip, clip_ = clamp, clamp_
+
 for _name in (
-    *("allclose", "chunk", "clamp", "equal", "flip", "isclose", "log_softmax", "logsumexp"),
-    *("norm", "softmax", "split", "std", "tril", "triu", "var"),
+    *("allclose", "chunk", "clamp", "clamp_", "clip", "clip_", "equal", "flip", "isclose"),
+    *("log_softmax", "logsumexp", "norm", "softmax", "split", "std"),
+    *("tril", "tril_", "triu", "triu_", "var", "where"),
 ):
     setattr(_C.Tensor, _name, globals()[_name])
 del _name

@@ -21,7 +21,7 @@ _has_warned = False
 
 
 def enable_pinned_memory(enabled: bool = True) -> None:
-    """Choose whether new CPU memory is page-locked, so that a GPU reads and writes it directly.
+    """Choose whether memory of new CPU tensors is page-locked, so that a GPU reads it directly.
 
     Where there is no CUDA device it is ordinary memory, and one warning says so.
 
@@ -35,9 +35,12 @@ def enable_pinned_memory(enabled: bool = True) -> None:
     global _is_pinned
     if not isinstance(enabled, bool):
         raise TypeError(f"pinned memory is enabled by True or False, not {enabled!r}")
-    _is_pinned = enabled
-    if enabled and not cuda.is_available():
+    is_possible = not enabled or cuda.is_available()
+    if is_possible:
+        _C._set_pinned(enabled)
+    else:
         warn_not_pinned()
+    _is_pinned = enabled
 
 
 def is_pinned_memory_enabled() -> bool:

@@ -257,13 +257,14 @@ static int module_exec(PyObject *module)
     if (errors_init(module, state) < 0 || device_class_init(module, state) < 0 ||
         stream_classes_init(module, state) < 0 || manager_class_init(module, state) < 0 ||
         memory_classes_init(module, state) < 0 || dtype_class_init(module, state) < 0 ||
-        tensor_class_init(module, state) < 0)
+        tensor_class_init(module, state) < 0 || random_init(module, state) < 0)
         return -1;
     history_init();
     if (PyModule_AddFunctions(module, history_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_op_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_make_functions) < 0 ||
-        PyModule_AddFunctions(module, tensor_random_functions) < 0)
+        PyModule_AddFunctions(module, tensor_place_functions) < 0 ||
+        PyModule_AddFunctions(module, random_functions) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "__version__", gn_version());
 }
@@ -285,6 +286,8 @@ static int module_exec(PyObject *module)
         visit((state)->dtype_class);                       \
         visit((state)->tensor_class);                      \
         visit((state)->pair_class);                        \
+        visit((state)->generator_class);                   \
+        visit((state)->generator);                         \
         for (int i = 0; i < GN_DTYPE_COUNT; i++)           \
             visit((state)->dtypes[i]);                     \
         for (int i = 0; i < (state)->manager_count; i++) { \

@@ -43,7 +43,8 @@ struct module_state {
     PyObject *dtypes[GN_DTYPE_COUNT];
     PyObject *tensor_class;
     PyObject *pair_class;
-    gn_generator generator; /* of genesis.rand() and its kin */
+    PyObject *generator_class;
+    PyObject *generator; /* that of genesis.rand() and its kin, unless they are given another */
     PyObject *shape_error;
     PyObject *out_of_memory_error;
     PyObject *device_lost_error;
@@ -248,8 +249,16 @@ extern PyMethodDef tensor_op_functions[];
 extern PyType_Slot tensor_number_slots[];
 extern PyMethodDef tensor_make_functions[];
 extern PyMethodDef tensor_row_methods[]; /* python_tensor_rows.c */
-extern PyMethodDef tensor_random_functions[];
 int pair_class_init(struct module_state *state);
+
+/* Devices, page-locked memory, streams: python_tensor_place.c. */
+extern PyMethodDef tensor_place_methods[];
+extern PyMethodDef tensor_place_functions[];
+
+/* Random numbers: python_random.c. */
+extern PyMethodDef random_functions[];
+int random_init(PyObject *module, struct module_state *state);
+
 PyObject *tensor_get_index(PyObject *self, PyObject *key);
 int tensor_set_index(PyObject *self, PyObject *key, PyObject *value);
 PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,

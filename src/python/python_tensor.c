@@ -306,17 +306,6 @@ static PyObject *tensor_expand(PyObject *self, PyObject *const *arguments, Py_ss
     return with_shape(self, arguments, count, gn_tensor_expand);
 }
 
-static PyObject *tensor_flatten(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    int64_t all = -1, count = gn_tensor_get_count(tensor_of(self));
-    gn_tensor *result;
-    gn_status status;
-    CALL_ALLOCATING(status,
-                    gn_tensor_reshape(tensor_of(self), 1, count == 0 ? &count : &all, &result));
-    return tensor_or_raise(module_state_of_object(self), status, result);
-}
-
 static PyObject *tensor_permute(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
 {
     int64_t values[GN_DIMENSIONS_MAX];
@@ -364,40 +353,92 @@ static int dimensions_take(PyObject *self, PyObject *const *arguments, Py_ssize_
     return 0;
 }
 
-static PyObject *tensor_transpose(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+static PyObject *tensor_transpose(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                  PyObject *keywords)
 {
+    static const struct signature signature = {"transpose", {"dim0", "dim1"}, 2};
+    PyObject *taken[2];
     int dimensions[2];
-    if (dimensions_take(self, arguments, count, 2, 0, dimensions) < 0)
+    if (arguments_take(&signature, arguments, count, keywords, taken) < 0 ||
+        dimensions_take(self, taken, 2, 2, 0, dimensions) < 0)
         return NULL;
     return transposed(self, dimensions[0], dimensions[1]);
 }
 
-static PyObject *tensor_unsqueeze(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+/* The dimensions from one to another become one. */
+static PyObject *tensor_flatten(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                PyObject *keywords)
 {
+    static const struct signature signature = {"flatten", {"start_dim", "end_dim"}, 0};
+    gn_tensor *tensor = tensor_of(self), *result;
+    int ndim = gn_tensor_get_dimensions(tensor), ends[2] = {0, ndim > 0 ? ndim - 1 : 0};
+    int64_t sizes[GN_DIMENSIONS_MAX], joined = 1;
+    PyObject *taken[2];
+    gn_status status;
+    if (arguments_take(&signature, arguments, count, keywords, taken) < 0)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (taken[i] != Py_None && dimensions_take(self, &taken[i], 1, 1, 0, &ends[i]) < 0)
+            return NULL;
+    if (ends[0] > ends[1]) {
+        PyErr_Format(module_state_of_object(self)->shape_error,
+                     "flatten: dimension %d does not come before %d", ends[0], ends[1]);
+        return NULL;
+    }
+    for (int i = 0; i < ndim; i++) {
+        if (i >= ends[0] && i <= ends[1])
+            joined *= gn_tensor_get_shape(tensor)[i];
+        else
+            sizes[i < ends[0] ? i : i - (ends[1] - ends[0])] = gn_tensor_get_shape(tensor)[i];
+    }
+    sizes[ends[0]] = joined;
+    int left = ndim > 0 ? ndim - (ends[1] - ends[0]) : 1;
+    CALL_ALLOCATING(status, gn_tensor_reshape(tensor, left, sizes, &result));
+    return tensor_or_raise(module_state_of_object(self), status, result);
+}
+
+static PyObject *tensor_unsqueeze(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                  PyObject *keywords)
+{
+    static const struct signature signature = {"unsqueeze", {"dim", NULL}, 1};
+    PyObject *taken[2];
     int dimension;
     gn_tensor *view;
-    if (dimensions_take(self, arguments, count, 1, 1, &dimension) < 0)
+    if (arguments_take(&signature, arguments, count, keywords, taken) < 0 ||
+        dimensions_take(self, taken, 1, 1, 1, &dimension) < 0)
         return NULL;
     gn_status status = gn_tensor_unsqueeze(tensor_of(self), dimension, &view);
     return tensor_or_raise(module_state_of_object(self), status, view);
 }
 
-static PyObject *tensor_squeeze(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+/* Without dimensions of 1: all of them, or those that are named. */
+static PyObject *tensor_squeeze(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                PyObject *keywords)
 {
+    static const struct signature signature = {"squeeze", {"dim", NULL}, 0};
     gn_tensor *tensor = tensor_of(self), *view;
-    if (count > 0) {
-        int dimension;
-        if (dimensions_take(self, arguments, count, 1, 0, &dimension) < 0)
+    int ndim = gn_tensor_get_dimensions(tensor), span = ndim > 0 ? ndim : 1, named = 0, left = 0;
+    int64_t sizes[GN_DIMENSIONS_MAX], dims[GN_DIMENSIONS_MAX];
+    bool is_named[GN_DIMENSIONS_MAX] = {false};
+    PyObject *taken[2];
+    if (arguments_take(&signature, arguments, count, keywords, taken) < 0)
+        return NULL;
+    bool has_names = taken[0] != Py_None;
+    if (has_names && integers_from_python(taken[0], "squeeze", dims, GN_DIMENSIONS_MAX, &named) < 0)
+        return NULL;
+    for (int i = 0; i < named; i++) {
+        if (dims[i] < -span || dims[i] >= span) {
+            PyErr_Format(PyExc_IndexError,
+                         "dimension %lld is out of range for a tensor of %d dimensions: %d to %d",
+                         (long long)dims[i], ndim, -span, span - 1);
             return NULL;
-        gn_status status = gn_tensor_squeeze(tensor, dimension, &view);
-        return tensor_or_raise(module_state_of_object(self), status, view);
+        }
+        is_named[dims[i] < 0 ? dims[i] + span : dims[i]] = true;
     }
-    int64_t sizes[GN_DIMENSIONS_MAX];
-    int ndim = 0;
-    for (int i = 0; i < gn_tensor_get_dimensions(tensor); i++)
-        if (gn_tensor_get_shape(tensor)[i] != 1)
-            sizes[ndim++] = gn_tensor_get_shape(tensor)[i];
-    gn_status status = gn_tensor_view(tensor, ndim, sizes, &view);
+    for (int i = 0; i < ndim; i++)
+        if (gn_tensor_get_shape(tensor)[i] != 1 || (has_names && !is_named[i]))
+            sizes[left++] = gn_tensor_get_shape(tensor)[i];
+    gn_status status = gn_tensor_view(tensor, left, sizes, &view);
     return tensor_or_raise(module_state_of_object(self), status, view);
 }
 
@@ -430,11 +471,36 @@ static PyObject *tensor_contiguous(PyObject *self, PyObject *unused)
     return gn_tensor_is_contiguous(tensor_of(self)) ? Py_NewRef(self) : tensor_clone(self, unused);
 }
 
-static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+/* Each argument says by itself what it is: a dtype, a device, another tensor; `copy` and `non_blocking` by name. */
+static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                           PyObject *keywords)
 {
     struct module_state *state = module_state_of_object(self);
     gn_dtype dtype = gn_tensor_get_dtype(tensor_of(self));
-    for (Py_ssize_t i = 0; i < count; i++) {
+    Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
+    bool is_copied = false;
+    for (Py_ssize_t i = 0; i < count + named; i++) {
+        PyObject *name = i >= count ? PyTuple_GetItem(keywords, i - count) : NULL;
+        if (arguments[i] == Py_None)
+            continue;
+        if (name != NULL && (PyUnicode_CompareWithASCIIString(name, "copy") == 0 ||
+                             PyUnicode_CompareWithASCIIString(name, "non_blocking") == 0)) {
+            int is_true = PyObject_IsTrue(arguments[i]);
+            if (is_true < 0)
+                return NULL;
+            is_copied |= is_true && PyUnicode_CompareWithASCIIString(name, "copy") == 0;
+            continue;
+        }
+        if (name != NULL && PyUnicode_CompareWithASCIIString(name, "dtype") == 0) {
+            if (dtype_from_python(state, arguments[i], &dtype) < 0)
+                return NULL;
+            continue;
+        }
+        if (name != NULL && PyUnicode_CompareWithASCIIString(name, "device") != 0 &&
+            PyUnicode_CompareWithASCIIString(name, "other") != 0) {
+            PyErr_Format(PyExc_TypeError, "to() has no argument %R", name);
+            return NULL;
+        }
         gn_device *device;
         if (Py_TYPE(arguments[i]) == (PyTypeObject *)state->dtype_class ||
             arguments[i] == (PyObject *)&PyFloat_Type || arguments[i] == (PyObject *)&PyLong_Type ||
@@ -454,7 +520,7 @@ static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_
             return NULL;
         }
     }
-    return cast_to(self, dtype, false);
+    return cast_to(self, dtype, is_copied);
 }
 
 #define CAST(name, dtype)                                          \
@@ -746,25 +812,29 @@ static PyMethodDef tensor_methods[] = {
      "size."},
     {"broadcast_to", FAST(tensor_expand),
      "broadcast_to($self, /, *shape)\n--\n\nA view in which dimensions of 1 are repeated."},
-    {"flatten", tensor_flatten, METH_NOARGS,
-     "flatten($self, /)\n--\n\nOne dimension, with a copy only where there must be one."},
+    {"flatten", WITH_VECTOR(tensor_flatten),
+     "flatten($self, start_dim=0, end_dim=-1)\n--\n\n"
+     "Several dimensions, or all, as one, with a copy only where there must be one."},
     {"permute", FAST(tensor_permute),
      "permute($self, /, *dims)\n--\n\nA view with the dimensions in another order."},
-    {"transpose", FAST(tensor_transpose),
-     "transpose($self, dim0, dim1, /)\n--\n\nA view with two dimensions exchanged."},
-    {"unsqueeze", FAST(tensor_unsqueeze),
-     "unsqueeze($self, dim, /)\n--\n\nA view with a new dimension of 1."},
-    {"squeeze", FAST(tensor_squeeze),
-     "squeeze($self, dim=None, /)\n--\n\nA view without dimensions of 1, or without that one."},
+    {"transpose", WITH_VECTOR(tensor_transpose),
+     "transpose($self, dim0, dim1)\n--\n\nA view with two dimensions exchanged."},
+    {"unsqueeze", WITH_VECTOR(tensor_unsqueeze),
+     "unsqueeze($self, dim)\n--\n\nA view with a new dimension of 1."},
+    {"squeeze", WITH_VECTOR(tensor_squeeze),
+     "squeeze($self, dim=None)\n--\n\nA view without dimensions of 1: all of them, or those that "
+     "are "
+     "named."},
     {"clone", tensor_clone, METH_NOARGS, "clone($self, /)\n--\n\nA contiguous copy."},
     {"__copy__", tensor_copy, METH_NOARGS, "__copy__($self, /)\n--\n\nA contiguous copy."},
     {"__deepcopy__", tensor_copy, METH_O, "__deepcopy__($self, memo, /)\n--\n\nA contiguous copy."},
     {"__reduce__", tensor_reduce, METH_NOARGS, "__reduce__($self, /)\n--\n\nFor pickle."},
     {"contiguous", tensor_contiguous, METH_NOARGS,
      "contiguous($self, /)\n--\n\nItself if it is contiguous, else a copy that is."},
-    {"to", FAST(tensor_to),
-     "to($self, /, *what)\n--\n\nWith another dtype, or as another tensor is; itself where it is "
-     "so."},
+    {"to", WITH_VECTOR(tensor_to),
+     "to($self, /, *what, dtype=None, device=None, copy=False, non_blocking=False)\n--\n\n"
+     "With another dtype, or as another tensor is; itself where it is so, unless a copy is asked "
+     "for."},
     CAST_ENTRY(float, "float32"),
     CAST_ENTRY(double, "float64"),
     CAST_ENTRY(half, "float16"),
@@ -855,7 +925,8 @@ int tensor_class_init(PyObject *module, struct module_state *state)
     state->tensor_class = PyType_FromModuleAndSpec(module, &spec, NULL);
     if (state->tensor_class == NULL || pair_class_init(state) < 0 ||
         methods_add(state->tensor_class, tensor_op_methods) < 0 ||
-        methods_add(state->tensor_class, tensor_row_methods) < 0)
+        methods_add(state->tensor_class, tensor_row_methods) < 0 ||
+        methods_add(state->tensor_class, tensor_place_methods) < 0)
         return -1;
     return PyModule_AddType(module, (PyTypeObject *)state->tensor_class);
 }

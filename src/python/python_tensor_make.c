@@ -305,51 +305,28 @@ static PyObject *make_empty(PyObject *module, PyObject *arguments)
     return tensor_or_raise(state, status, tensor);
 }
 
-/* For pickle: the bytes of a contiguous tensor, and back. */
-static PyObject *bytes_of(PyObject *module, PyObject *object)
+/*
+ * The bytes of a contiguous tensor, for pickle and files. The view does not keep the tensor alive: whoever asks for
+ * it does.
+ */
+static PyObject *memory_of(PyObject *module, PyObject *object)
 {
     struct module_state *state = module_state_of(module);
+    static char nothing[1];
     void *data;
+    gn_status status;
     if (!tensor_check(state, object) || !gn_tensor_is_contiguous(tensor_of(object))) {
         PyErr_SetString(PyExc_TypeError, "a contiguous Tensor is needed");
         return NULL;
     }
     gn_tensor *tensor = tensor_of(object);
-    gn_status status = gn_tensor_get_data(tensor, &data);
+    CALL_ALLOCATING(status, gn_tensor_get_data(tensor, &data));
     if (status != GN_OK)
         return error_raise(state, status);
     size_t nbytes =
         (size_t)gn_tensor_get_count(tensor) * gn_dtype_size(gn_tensor_get_dtype(tensor));
-    return PyBytes_FromStringAndSize(data, (Py_ssize_t)nbytes);
-}
-
-static PyObject *copy_bytes(PyObject *module, PyObject *arguments)
-{
-    struct module_state *state = module_state_of(module);
-    PyObject *to, *bytes;
-    void *data;
-    char *from;
-    Py_ssize_t length;
-    if (!PyArg_ParseTuple(arguments, "OS", &to, &bytes))
-        return NULL;
-    if (!tensor_check(state, to) || !gn_tensor_is_contiguous(tensor_of(to))) {
-        PyErr_SetString(PyExc_TypeError, "a contiguous Tensor is needed");
-        return NULL;
-    }
-    gn_tensor *tensor = tensor_of(to);
-    size_t nbytes =
-        (size_t)gn_tensor_get_count(tensor) * gn_dtype_size(gn_tensor_get_dtype(tensor));
-    if (PyBytes_AsStringAndSize(bytes, &from, &length) < 0)
-        return NULL;
-    if ((size_t)length != nbytes) {
-        PyErr_Format(PyExc_ValueError, "%zd bytes are not the %zu of the tensor", length, nbytes);
-        return NULL;
-    }
-    gn_status status = gn_tensor_get_data(tensor, &data);
-    if (status != GN_OK)
-        return error_raise(state, status);
-    memcpy(data, from, nbytes);
-    Py_RETURN_NONE;
+    return PyMemoryView_FromMemory(nbytes > 0 ? data : nothing, (Py_ssize_t)nbytes,
+                                   gn_tensor_is_read_only(tensor) ? PyBUF_READ : PyBUF_WRITE);
 }
 
 PyMethodDef tensor_make_functions[] = {
@@ -361,9 +338,8 @@ PyMethodDef tensor_make_functions[] = {
      "The same, with the memory of an array or tensor shared where it has that dtype."},
     {"from_numpy", make_from_numpy, METH_O,
      "from_numpy($module, array, /)\n--\n\nA tensor that shares the memory of an array."},
-    {"_bytes_of", bytes_of, METH_O, "_bytes_of($module, tensor, /)\n--\n\nIts elements as bytes."},
-    {"_copy_bytes", copy_bytes, METH_VARARGS,
-     "_copy_bytes($module, tensor, data, /)\n--\n\nSets its elements from bytes."},
+    {"_memory_of", memory_of, METH_O,
+     "_memory_of($module, tensor, /)\n--\n\nThe bytes of a contiguous tensor that is kept."},
     {"_empty", make_empty, METH_VARARGS,
      "_empty($module, shape, dtype, device, /)\n--\n\nNo content."},
     {NULL, NULL, 0, NULL},

@@ -147,6 +147,8 @@ OPERATOR_IN_PLACE(remainder, REMAINDER)
 OPERATOR_IN_PLACE(and, BITWISE_AND)
 OPERATOR_IN_PLACE(or, BITWISE_OR)
 OPERATOR_IN_PLACE(xor, BITWISE_XOR)
+OPERATOR_IN_PLACE(left, SHIFT_LEFT)
+OPERATOR_IN_PLACE(right, SHIFT_RIGHT)
 OPERATOR_UNARY(negative, NEGATIVE)
 OPERATOR_UNARY(absolute, ABSOLUTE)
 OPERATOR_UNARY(invert, BITWISE_NOT)
@@ -157,6 +159,15 @@ static PyObject *operator_power(PyObject *a, PyObject *b, PyObject *modulus)
     if (modulus != Py_None)
         return Py_NewRef(Py_NotImplemented);
     return operation(state_of_either(a, b), GN_OP_POWER, objects, 2, Py_NotImplemented);
+}
+
+static PyObject *operator_in_place_power(PyObject *self, PyObject *other, PyObject *modulus)
+{
+    PyObject *objects[] = {self, other};
+    if (modulus != Py_None)
+        return Py_NewRef(Py_NotImplemented);
+    return operation_into(module_state_of_object(self), GN_OP_POWER, objects, 2, self,
+                          Py_NotImplemented);
 }
 
 static PyObject *operator_positive(PyObject *self)
@@ -195,6 +206,9 @@ PyType_Slot tensor_number_slots[] = {
     {Py_nb_inplace_and, operator_in_place_and},
     {Py_nb_inplace_or, operator_in_place_or},
     {Py_nb_inplace_xor, operator_in_place_xor},
+    {Py_nb_inplace_lshift, operator_in_place_left},
+    {Py_nb_inplace_rshift, operator_in_place_right},
+    {Py_nb_inplace_power, operator_in_place_power},
     {Py_nb_negative, operator_negative},
     {Py_nb_positive, operator_positive},
     {Py_nb_absolute, operator_absolute},

@@ -1,5 +1,5 @@
 /*
- * python_tensor_rows.c: what works along one dimension, and random numbers, as methods and functions.
+ * python_tensor_rows.c: what works along one dimension, as methods.
  */
 #include "module.h"
 
@@ -164,12 +164,13 @@ static PyObject *method_cumprod(PyObject *self, PyObject *arguments, PyObject *k
 
 static PyObject *method_unique(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"return_inverse", "return_counts", NULL};
+    static char *names[] = {"sorted", "return_inverse", "return_counts", NULL};
     struct module_state *state = module_state_of_object(self);
-    int has_inverse = 0, has_counts = 0;
+    int is_sorted = 1, has_inverse = 0, has_counts = 0; /* they always are */
     gn_tensor *values, *inverse, *counts;
     gn_status status;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|pp", names, &has_inverse, &has_counts))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|ppp", names, &is_sorted, &has_inverse,
+                                     &has_counts))
         return NULL;
     CALL_ALLOCATING(status, gn_unique(tensor_of(self), &values, has_inverse ? &inverse : NULL,
                                       has_counts ? &counts : NULL));
@@ -219,96 +220,9 @@ PyMethodDef tensor_row_methods[] = {
      "cumprod($self, dim)\n--\n\nThe product of the elements up to each; of integers and bool as "
      "int64."},
     {"unique", WITH_KEYWORDS(method_unique),
-     "unique($self, return_inverse=False, return_counts=False)\n--\n\n"
+     "unique($self, sorted=True, return_inverse=False, return_counts=False)\n--\n\n"
      "The different elements, ascending; where each element is among them, and how often each "
      "occurs."},
-    {NULL, NULL, 0, NULL},
-};
-
-/* ---- random numbers --------------------------------------------------------------------------- */
-
-/* The seed at first is the same in every process: programs are reproducible unless they ask otherwise. */
-static PyObject *manual_seed(PyObject *module, PyObject *seed)
-{
-    struct module_state *state = module_state_of(module);
-    PyObject *integer = PyNumber_Index(seed);
-    if (integer == NULL)
-        return NULL;
-    unsigned long long value = PyLong_AsUnsignedLongLongMask(integer);
-    Py_DECREF(integer);
-    if (value == (unsigned long long)-1 && PyErr_Occurred())
-        return NULL;
-    state->generator = (gn_generator){.seed = value};
-    Py_RETURN_NONE;
-}
-
-typedef gn_status (*fill_call)(gn_tensor *out, gn_generator *generator);
-
-/* The interpreter's lock guards the generator. */
-static PyObject *fill(PyObject *module, PyObject *object, fill_call call)
-{
-    struct module_state *state = module_state_of(module);
-    if (!tensor_check(state, object)) {
-        PyErr_SetString(PyExc_TypeError, "a Tensor is needed");
-        return NULL;
-    }
-    gn_generator generator = state->generator;
-    gn_status status;
-    state->generator.offset++;
-    CALL_ALLOCATING(status, call(tensor_of(object), &generator));
-    return status == GN_OK ? Py_NewRef(object) : error_raise(state, status);
-}
-
-static PyObject *fill_uniform(PyObject *module, PyObject *tensor)
-{
-    return fill(module, tensor, gn_random_uniform);
-}
-
-static PyObject *fill_normal(PyObject *module, PyObject *tensor)
-{
-    return fill(module, tensor, gn_random_normal);
-}
-
-static PyObject *fill_integers(PyObject *module, PyObject *arguments)
-{
-    struct module_state *state = module_state_of(module);
-    PyObject *object;
-    long long low, high;
-    if (!PyArg_ParseTuple(arguments, "O!LL", state->tensor_class, &object, &low, &high))
-        return NULL;
-    gn_generator generator = state->generator;
-    gn_status status;
-    state->generator.offset++;
-    CALL_ALLOCATING(status, gn_random_integers(tensor_of(object), low, high, &generator));
-    return status == GN_OK ? Py_NewRef(object) : error_raise(state, status);
-}
-
-static PyObject *randperm(PyObject *module, PyObject *object)
-{
-    struct module_state *state = module_state_of(module);
-    size_t count;
-    gn_device *device;
-    gn_tensor *result = NULL;
-    gn_status status = gn_device_get(GN_DEVICE_CPU, 0, &device);
-    if (size_from_python(object, "n", &count) < 0)
-        return NULL;
-    gn_generator generator = state->generator;
-    state->generator.offset++;
-    if (status == GN_OK)
-        CALL_ALLOCATING(status, gn_random_permutation((int64_t)count, device, &generator, &result));
-    return tensor_or_raise(state, status, result);
-}
-
-PyMethodDef tensor_random_functions[] = {
-    {"manual_seed", manual_seed, METH_O,
-     "manual_seed($module, seed, /)\n--\n\nBegins the sequence of random numbers that belongs to a "
-     "seed."},
-    {"randperm", randperm, METH_O,
-     "randperm($module, n, /)\n--\n\nThe numbers from 0 to n - 1 in random order."},
-    {"_fill_uniform", fill_uniform, METH_O, "_fill_uniform($module, tensor, /)\n--\n\nFills it."},
-    {"_fill_normal", fill_normal, METH_O, "_fill_normal($module, tensor, /)\n--\n\nFills it."},
-    {"_fill_integers", fill_integers, METH_VARARGS,
-     "_fill_integers($module, tensor, low, high, /)\n--\n\nFills it."},
     {NULL, NULL, 0, NULL},
 };
 

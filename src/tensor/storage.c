@@ -9,11 +9,32 @@
 #include "base/log.h"
 #include "memory/manager.h"
 
+/* Where new storage on the CPU comes from; NULL: its own manager. Managers live for ever. */
+static gn_memory_manager *_Atomic pinned_manager;
+
+gn_status gn_tensor_set_pinned(gn_device *device)
+{
+    gn_memory_manager *manager = NULL;
+    if (device != NULL)
+        GN_TRY(gn_memory_manager_get_pinned(device, &manager));
+    atomic_store(&pinned_manager, manager);
+    return GN_OK;
+}
+
 gn_status gni_storage_create(gn_device *device, size_t nbytes, gn_stream *stream,
                              struct gni_storage **out)
 {
-    gn_memory_manager *manager;
-    GN_TRY(gn_memory_manager_get(device, &manager));
+    gn_memory_manager *manager = NULL;
+    if (device->type == GN_DEVICE_CPU)
+        manager = atomic_load_explicit(&pinned_manager, memory_order_relaxed);
+    if (manager == NULL)
+        GN_TRY(gn_memory_manager_get(device, &manager));
+    return gni_storage_create_from(manager, device, nbytes, stream, out);
+}
+
+gn_status gni_storage_create_from(gn_memory_manager *manager, gn_device *device, size_t nbytes,
+                                  gn_stream *stream, struct gni_storage **out)
+{
     struct gni_storage *storage = gni_host_alloc(sizeof *storage);
     if (storage == NULL)
         return gni_error_host_memory(sizeof *storage);
@@ -24,6 +45,7 @@ gn_status gni_storage_create(gn_device *device, size_t nbytes, gn_stream *stream
     }
     atomic_init(&storage->references, 1);
     storage->device = device;
+    storage->manager = manager;
     /* On a GPU the address is in kernels that wait in a stream: the manager must not move it by itself. */
     storage->data = stream != NULL ? gn_memory_block_get_address(storage->block)
                                    : gn_memory_block_peek_address(storage->block);

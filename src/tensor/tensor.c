@@ -28,9 +28,6 @@ gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_
     int64_t count, strides[GN_DIMENSIONS_MAX];
     if (!gni_dtype_is_valid(dtype))
         return gni_error(GN_ERROR_TYPE, "%d is no dtype", (int)dtype);
-    if (device->type != GN_DEVICE_CPU)
-        return gni_error(GN_ERROR_UNSUPPORTED, "tensors live on the CPU, not on %s",
-                         gni_device_label(device).text);
     GN_TRY(gni_shape_check(ndim, sizes, gni_dtype_size(dtype), &count));
     gn_tensor *tensor = gni_host_alloc(sizeof *tensor);
     if (tensor == NULL)
@@ -44,18 +41,20 @@ gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_
     return GN_OK;
 }
 
-gn_status gn_tensor_create(gn_dtype dtype, int dimensions, const int64_t *shape, gn_device *device,
-                           gn_tensor **out)
+/* With storage from a manager; NULL: where the device's storage comes from. */
+static gn_status tensor_create_from(gn_memory_manager *manager, gn_dtype dtype, int dimensions,
+                                    const int64_t *shape, gn_device *device, gn_tensor **out)
 {
-    GN_CHECK_ARGUMENT(device != NULL && out != NULL, "device and tensor must not be NULL");
     gn_tensor *tensor;
     struct gni_storage *storage;
     GN_TRY(gni_tensor_prepare(dtype, dimensions, shape, device, &tensor));
     gn_stream *stream;
+    size_t nbytes = (size_t)tensor->count * gni_dtype_size(dtype);
     gn_status status = gni_stream_of(device, &stream);
     if (status == GN_OK)
-        status = gni_storage_create(device, (size_t)tensor->count * gni_dtype_size(dtype), stream,
-                                    &storage);
+        status = manager != NULL
+                     ? gni_storage_create_from(manager, device, nbytes, stream, &storage)
+                     : gni_storage_create(device, nbytes, stream, &storage);
     if (status != GN_OK) {
         gni_host_free(tensor);
         return status;
@@ -63,6 +62,24 @@ gn_status gn_tensor_create(gn_dtype dtype, int dimensions, const int64_t *shape,
     atomic_init(&tensor->storage, storage);
     *out = tensor;
     return GN_OK;
+}
+
+gn_status gn_tensor_create(gn_dtype dtype, int dimensions, const int64_t *shape, gn_device *device,
+                           gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(device != NULL && out != NULL, "device and tensor must not be NULL");
+    return tensor_create_from(NULL, dtype, dimensions, shape, device, out);
+}
+
+gn_status gn_tensor_create_pinned(gn_dtype dtype, int dimensions, const int64_t *shape,
+                                  gn_device *device, gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(device != NULL && out != NULL, "device and tensor must not be NULL");
+    gn_memory_manager *manager;
+    gn_device *cpu;
+    GN_TRY(gn_memory_manager_get_pinned(device, &manager));
+    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
+    return tensor_create_from(manager, dtype, dimensions, shape, cpu, out);
 }
 
 gn_status gn_tensor_from_memory(void *data, gn_dtype dtype, int dimensions, const int64_t *shape,
@@ -180,6 +197,26 @@ gn_status gn_tensor_get_data(gn_tensor *tensor, void **data)
             storage->block); /* the manager may not move it any more */
     *data = gni_tensor_data(tensor);
     return GN_OK;
+}
+
+gn_status gn_tensor_is_pinned(gn_tensor *tensor, bool *is_pinned)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && is_pinned != NULL, "tensor and is_pinned must not be NULL");
+    GN_TRY(gni_tensor_flush(tensor));
+    const struct gni_storage *storage = gni_tensor_storage(tensor);
+    *is_pinned =
+        storage->block != NULL && gn_memory_manager_get_device(storage->manager) != tensor->device;
+    return GN_OK;
+}
+
+gn_status gn_tensor_record_stream(gn_tensor *tensor, gn_stream *stream)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && stream != NULL, "tensor and stream must not be NULL");
+    GN_TRY(gni_tensor_flush(tensor));
+    const struct gni_storage *storage = gni_tensor_storage(tensor);
+    if (storage->block == NULL)
+        return GN_OK;
+    return gn_memory_record_stream(storage->manager, storage->data, stream);
 }
 
 /* ---- views ----------------------------------------------------------------------------------- */

@@ -27,7 +27,8 @@ struct gni_node;
 struct gni_storage {
     _Atomic(size_t) references;
     gn_device *device;
-    gn_memory_block *block; /* our own memory; NULL: somebody else's */
+    gn_memory_block *block;     /* our own memory; NULL: somebody else's */
+    gn_memory_manager *manager; /* of our own memory: the device's, or one of page-locked memory */
     char *data;
     size_t nbytes;                  /* of our own memory */
     void (*deleter)(void *context); /* of somebody else's; may be NULL */
@@ -61,6 +62,8 @@ struct gn_tensor {
 /* `stream` is the one that uses it first: NULL on the CPU. */
 gn_status gni_storage_create(gn_device *device, size_t nbytes, gn_stream *stream,
                              struct gni_storage **storage) GN_NODISCARD;
+gn_status gni_storage_create_from(gn_memory_manager *manager, gn_device *device, size_t nbytes,
+                                  struct gni_storage **storage) GN_NODISCARD;
 gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
                            void (*deleter)(void *context), void *context,
                            struct gni_storage **storage) GN_NODISCARD;

@@ -28,6 +28,12 @@ MODULES = [
     "genesis._memory_views",
     "genesis._memory_pools",
     "genesis._memory",
+    "genesis._random",
+    "genesis._serialization",
+    "genesis._tensor",
+    "genesis._tensor_functions",
+    "genesis._tensor_place",
+    "genesis._tensor_shapes",
     "genesis._leaks",
     "genesis.adapters",
     "genesis.adapters.cupy",
@@ -52,6 +58,8 @@ CLASSES = [
     "MemoryRequest",
     "MemoryBlock",
     "GraphPool",
+    "Generator",
+    "Tensor",
 ]
 
 

@@ -35,7 +35,7 @@ def test_statistics():
     for dim in (None, 0, 1, (0, 1)):
         close(x.var(dim), MATRIX.var(dim, ddof=1))
         close(x.std(dim, correction=0), MATRIX.std(dim))
-        close(x.norm(dim), numpy.sqrt((MATRIX**2).sum(dim)))
+        close(x.norm(dim=dim), numpy.sqrt((MATRIX**2).sum(dim)))
     assert x.var(1, keepdim=True).shape == (5, 1)
     assert math.isnan(genesis.tensor([1.0]).var().item())
 

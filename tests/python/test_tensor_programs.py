@@ -1,11 +1,16 @@
 """Random programs on tensors and on NumPy's arrays, which must agree at every moment.
 
 A program makes views, writes in place, keeps and drops results, reads some and not others, and
-writes through NumPy into memory that tensors share. What waits must never show.
+writes into memory that tensors share: through NumPy, through addresses that it kept, and through
+other views, also between an operation and the use of its result. What waits must never show.
+
+GENESIS_PROGRAMS says how many programs there are: many of them when something changes here.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
 import random
 
 import numpy
@@ -13,7 +18,7 @@ import pytest
 
 import genesis
 
-SEEDS = 1500
+SEEDS = int(os.environ.get("GENESIS_PROGRAMS", "1200"))
 STEPS = 40
 SHAPES = [(), (1,), (5,), (3, 4), (1, 4), (3, 1), (2, 3, 4), (0, 3), (33,), (31, 7)]
 # Exact in float32 and float64 alike, fused or not: no function that rounds in its own way.
@@ -28,6 +33,7 @@ class Program:
         self.choose = random.Random(seed)
         self.numbers = numpy.random.default_rng(seed)
         self.pairs: list[tuple[genesis.Tensor, numpy.ndarray]] = []
+        self.kept: list[tuple[genesis.Tensor, numpy.ndarray, object]] = []  # and ways to its bytes
         for _ in range(3):
             self.make()
 
@@ -117,6 +123,46 @@ class Program:
         if not numpy.shares_memory(seen, array):
             array += 1
 
+    def keep(self) -> None:
+        """Ask for the way to the bytes now, and go it at any later time."""
+        tensor, array = self.pair()
+        if not array.size or not tensor.is_contiguous():
+            return
+        if self.choose.random() < 0.5:
+            way = tensor.numpy().reshape(-1)
+        else:
+            way = (ctypes.c_float * array.size).from_address(tensor.data_ptr())
+        self.kept.append((tensor, array, way))
+        del self.kept[:-4]
+
+    def write_through_kept(self) -> None:
+        if not self.kept:
+            return
+        _, array, way = self.choose.choice(self.kept)
+        at, value = self.choose.randrange(array.size), self.choose.randrange(64)
+        way[at] = value
+        array[numpy.unravel_index(at, array.shape)] = value
+
+    def disturb(self) -> None:
+        """An operation, then a change of what it reads by one of all ways, then its use."""
+        if self.kept and self.choose.random() < 0.5:
+            tensor, array, _ = self.choose.choice(self.kept)
+        else:
+            tensor, array = self.pair()
+        made, expected = (tensor * 2 + 1).remainder(64), numpy.remainder(array * 2 + 1, 64)
+        kind = self.choose.randrange(4)
+        if kind == 0:
+            self.write_through_kept()
+        elif kind == 1:
+            self.write_through_numpy()
+        elif kind == 2 and array.ndim:
+            key = (Ellipsis, slice(None, None, self.choose.choice([-1, -2, 2])))
+            tensor[key].fill_(5)
+            array[key] = 5
+        else:
+            self.write()
+        self.pairs.append((made, numpy.asarray(expected, numpy.float32)))
+
     def drop(self) -> None:
         if len(self.pairs) > 3:
             self.pairs.pop(self.choose.randrange(len(self.pairs)))
@@ -136,7 +182,8 @@ class Program:
 
     def run(self) -> None:
         steps = [self.make, self.operate, self.operate, self.operate, self.operate, self.view]
-        steps += [self.write, self.write_through_numpy, self.drop, self.drop, self.look]
+        steps += [self.write, self.write_through_numpy, self.keep, self.write_through_kept]
+        steps += [self.disturb, self.disturb, self.drop, self.drop, self.look]
         for _ in range(STEPS):
             self.choose.choice(steps)()
         for tensor, array in self.pairs:

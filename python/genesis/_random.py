@@ -1,0 +1,215 @@
+"""Random numbers: tensors of them, and the generator that they come from."""
+
+from __future__ import annotations
+
+from genesis import _C
+from genesis._tensor import shape_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "rand",
+    "rand_like",
+    "randint",
+    "randn",
+    "randn_like",
+    "randperm",
+    "seed",
+    "set_rng_state",
+]
+
+
+def manual_seed(seed: int) -> _C.Generator:
+    """Begin the sequence of random numbers that belongs to a seed; the default generator.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.manual_seed(3).initial_seed()
+    3
+    """
+    return _C.default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Begin a sequence that nobody knows before, and give its seed.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.seed() == genesis.initial_seed()
+    True
+    """
+    return _C.default_generator.seed()
+
+
+def initial_seed() -> int:
+    """The seed that the default generator began with.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> _ = genesis.manual_seed(3)
+    >>> genesis.initial_seed()
+    3
+    """
+    return _C.default_generator.initial_seed()
+
+
+def get_rng_state() -> _C.Tensor:
+    """Where the default generator is in its sequence, as a tensor of bytes.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> state = genesis.get_rng_state()
+    >>> first = genesis.rand(3)
+    >>> genesis.set_rng_state(state)
+    >>> genesis.equal(first, genesis.rand(3))
+    True
+    """
+    return _C.default_generator.get_state()
+
+
+def set_rng_state(state: _C.Tensor) -> None:
+    """Go on from where the default generator was.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.set_rng_state(genesis.get_rng_state())
+    """
+    _C.default_generator.set_state(state)
+
+
+def rand(
+    *shape: Any, generator: _C.Generator | None = None, dtype: Any = None, device: Any = None
+) -> _C.Tensor:
+    """Random numbers from 0 to before 1, all as likely.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> bool((genesis.rand(1000) < 1).all())
+    True
+    """
+    return _C._fill_uniform(_C._empty(shape_of(shape), dtype, device), generator)
+
+
+def randn(
+    *shape: Any, generator: _C.Generator | None = None, dtype: Any = None, device: Any = None
+) -> _C.Tensor:
+    """Random numbers with mean 0 and variance 1, normally distributed.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.randn(2, 3).shape
+    (2, 3)
+    """
+    return _C._fill_normal(_C._empty(shape_of(shape), dtype, device), generator)
+
+
+def rand_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
+    """Random numbers from 0 to before 1 in the same shape.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.rand_like(genesis.zeros(2, 3)).shape
+    (2, 3)
+    """
+    return rand(input.shape, dtype=dtype or input.dtype, device=device)
+
+
+def randn_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
+    """Normally distributed random numbers in the same shape.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.randn_like(genesis.zeros(2, 3)).shape
+    (2, 3)
+    """
+    return randn(input.shape, dtype=dtype or input.dtype, device=device)
+
+
+def randint(
+    low: int,
+    high: Any,
+    size: Any = None,
+    *,
+    generator: _C.Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+) -> _C.Tensor:
+    """Random integers from `low` (0 if it is left out) to before `high`.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.randint(3, 4, (2,))
+    tensor([3, 3])
+    """
+    if size is None:
+        low, high, size = 0, low, high
+    made = _C._empty(size, dtype or _C.int64, device)
+    return _C._fill_integers(made, low, high, generator)
+
+
+def randperm(
+    n: int, *, generator: _C.Generator | None = None, dtype: Any = None, device: Any = None
+) -> _C.Tensor:
+    """The numbers from 0 to n - 1 in random order.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> sorted(genesis.randperm(4).tolist())
+    [0, 1, 2, 3]
+    """
+    _C._empty((0,), None, device)  # refuses a device that has no tensors
+    return _C._permutation(n, generator).to(dtype or _C.int64)
+
+
+def uniform_(
+    self: _C.Tensor, low: float = 0.0, high: float = 1.0, *, generator: _C.Generator | None = None
+) -> _C.Tensor:
+    """Fill it with random numbers from `low` to before `high`, all as likely.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> bool((genesis.empty(1000).uniform_(2, 3) >= 2).all())
+    True
+    """
+    if not low <= high:
+        raise ValueError(f"uniform_: there is no number from {low} to before {high}")
+    _C._fill_uniform(self, generator)
+    return self if (low, high) == (0.0, 1.0) else self.mul_(high - low).add_(low)
+
+
+def normal_(
+    self: _C.Tensor, mean: float = 0.0, std: float = 1.0, *, generator: _C.Generator | None = None
+) -> _C.Tensor:
+    """Fill it with normally distributed random numbers.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.empty(2, 3).normal_(0, 0.02).shape
+    (2, 3)
+    """
+    if not std >= 0:
+        raise ValueError(f"normal_: a standard deviation is not negative: {std}")
+    _C._fill_normal(self, generator)
+    return self if (mean, std) == (0.0, 1.0) else self.mul_(std).add_(mean)
+
+
+_C.Tensor.uniform_ = uniform_
+_C.Tensor.normal_ = normal_

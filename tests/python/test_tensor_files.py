@@ -1,0 +1,225 @@
+"""save() and load(): every dtype there and back, beside safetensors itself, and hostile files."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+
+import numpy
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import genesis
+
+DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32"]
+DTYPES += ["float64"]
+
+
+def samples() -> dict[str, genesis.Tensor]:
+    made = {}
+    for i, dtype in enumerate(DTYPES):
+        numbers = genesis.arange(24).reshape(2, 3, 4).to(getattr(genesis, dtype))
+        made[f"{dtype} whole"] = numbers
+        made[f"{dtype} view"] = numbers.T[::-1, 1:, ::2]
+        made[f"{dtype} pending"] = numbers.logical_not() if i % 2 else numbers + numbers
+        made[f"{dtype} empty"] = numbers[:, 3:]
+        made[f"{dtype} one"] = numbers[1, 2, 3]
+    return made
+
+
+def names_in(directory) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+def assert_same(made: genesis.Tensor, expected: genesis.Tensor) -> None:
+    assert made.dtype == expected.dtype and made.shape == expected.shape
+    assert made.tolist() == expected.tolist()
+
+
+def test_there_and_back(tmp_path):
+    tensors = samples()
+    genesis.save(tensors, tmp_path / "all")
+    loaded = genesis.load(str(tmp_path / "all"))
+    assert list(loaded) == list(tensors)
+    for name, tensor in tensors.items():
+        assert_same(loaded[name], tensor)
+        assert loaded[name].is_contiguous()
+    loaded["int8 whole"] += 1  # memory of its own
+    assert genesis.load(tmp_path / "all")["int8 whole"].tolist() == tensors["int8 whole"].tolist()
+    genesis.save({}, tmp_path / "none")
+    assert genesis.load(tmp_path / "none") == {}
+    genesis.save({"naïve \U0001f600": genesis.ones(1)}, tmp_path / "name")
+    assert list(genesis.load(tmp_path / "name")) == ["naïve \U0001f600"]
+    assert names_in(tmp_path) == ["all", "name", "none"]
+
+
+def test_one_tensor_alone(tmp_path):
+    for tensor in samples().values():
+        genesis.save(tensor, tmp_path / "one")
+        assert_same(genesis.load(tmp_path / "one"), tensor)
+    genesis.save({"tensor": genesis.ones(1)}, tmp_path / "one")
+    assert list(genesis.load(tmp_path / "one")) == ["tensor"]
+
+
+def test_special_values_keep_their_bits(tmp_path):
+    array = numpy.array([numpy.nan, -numpy.nan, numpy.inf, -numpy.inf, -0.0, 5e-324])
+    genesis.save(genesis.tensor(array), tmp_path / "f")
+    assert genesis.load(tmp_path / "f").numpy().tobytes() == array.tobytes()
+
+
+def test_safetensors_reads_and_writes_the_same(tmp_path):
+    safetensors = pytest.importorskip("safetensors")
+    tensors = samples()
+    genesis.save(tensors, tmp_path / "ours")
+    with safetensors.safe_open(tmp_path / "ours", "numpy") as file:
+        assert set(file.keys()) == set(tensors)
+        for name, tensor in tensors.items():
+            if tensor.dtype != genesis.bfloat16:
+                array = file.get_tensor(name)
+                assert array.dtype == tensor.numpy().dtype and array.shape == tensor.shape
+                numpy.testing.assert_array_equal(array, tensor.numpy())
+            else:
+                assert file.get_slice(name).get_dtype() == "BF16"
+    from safetensors.numpy import save_file
+
+    tensors = {k: v for k, v in tensors.items() if v.dtype != genesis.bfloat16}
+    arrays = {name: numpy.ascontiguousarray(tensor.numpy()) for name, tensor in tensors.items()}
+    save_file({k: v.reshape(tensors[k].shape) for k, v in arrays.items()}, tmp_path / "theirs")
+    loaded = genesis.load(tmp_path / "theirs")
+    assert set(loaded) == set(tensors)
+    for name, tensor in tensors.items():
+        assert_same(loaded[name], tensor)
+
+
+# ---- hostile files ----
+
+
+def packed(header, data: bytes = b"", length: int | None = None) -> bytes:
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return (len(text) if length is None else length).to_bytes(8, "little") + text + data
+
+
+def entry(begin: int, end: int, shape=None, dtype="F32", **more) -> dict:
+    shape = [(end - begin) // 4] if shape is None else shape
+    return {"dtype": dtype, "shape": shape, "data_offsets": [begin, end]} | more
+
+
+HOSTILE = {
+    "nothing": (b"", "8 for a length"),
+    "no header": (b"1234567", "8 for a length"),
+    "absurd length": (packed({}, length=(1 << 64) - 1), "said to take"),
+    "length of a terabyte": (packed({}, length=1 << 40), "said to take"),
+    "length past the end": (packed({}, length=3), "said to take"),
+    "no JSON": (packed(b"{'a': 1}"), "no JSON"),
+    "cut JSON": (packed(b'{"a": {'), "no JSON"),
+    "no UTF-8": (packed(b'{"\xff": 1}'), "no JSON"),
+    "a list": (packed([]), "begin with"),
+    "spaces first": (packed(b" {}"), "begin with"),
+    "nested deeply": (packed(b'{"a":' * 100000 + b"1" + b"}" * 100000), "nested too deeply"),
+    "no entry": (packed({"a": 3}), "needs dtype"),
+    "no dtype": (packed({"a": {"shape": [], "data_offsets": [0, 4]}}, bytes(4)), "needs dtype"),
+    "more": (packed({"a": entry(0, 4, more=1)}, bytes(4)), "nothing else"),
+    "unknown dtype": (packed({"a": entry(0, 4, [1], "F128")}, bytes(4)), "'F128'"),
+    "dtype no text": (packed({"a": entry(0, 4, [1], ["F32"])}, bytes(4)), "known are"),
+    "metadata": (packed({"__metadata__": {"a": 1}}), "__metadata__"),
+    "shape no list": (packed({"a": entry(0, 4, 1)}, bytes(4)), "no shape"),
+    "shape negative": (packed({"a": entry(0, 4, [-1, -1])}, bytes(4)), "no shape"),
+    "shape of floats": (packed({"a": entry(0, 4, [1.0])}, bytes(4)), "no shape"),
+    "shape of truths": (packed({"a": entry(0, 4, [True])}, bytes(4)), "no shape"),
+    "17 dimensions": (packed({"a": entry(0, 4, [1] * 17)}, bytes(4)), "16 at most"),
+    "offsets of three": (
+        packed({"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4, 8]}}, bytes(8)),
+        "no offsets",
+    ),
+    "offsets negative": (packed({"a": entry(-4, 0, [1])}, bytes(4)), "no offsets"),
+    "offsets backwards": (packed({"a": entry(4, 0, [1])}, bytes(4)), "takes 4 bytes"),
+    "wrong size": (packed({"a": entry(0, 8, [3])}, bytes(8)), "takes 12 bytes"),
+    "overflow": (packed({"a": entry(0, 0, [1 << 32, 1 << 32])}), "takes"),
+    "a terabyte": (packed({"a": entry(0, 1 << 40, [1 << 38])}, bytes(4)), "follow the header"),
+    "outside": (packed({"a": entry(4, 8)}, bytes(4)), "leaves a hole"),
+    "hole": (packed({"a": entry(0, 4), "b": entry(8, 12)}, bytes(12)), "leaves a hole"),
+    "overlap": (packed({"a": entry(0, 8), "b": entry(4, 12)}, bytes(12)), "overlaps"),
+    "the same bytes": (packed({"a": entry(0, 4), "b": entry(0, 4)}, bytes(4)), "overlaps"),
+    "cut": (packed({"a": entry(0, 8)}, bytes(7)), "7 follow"),
+    "more at the end": (packed({"a": entry(0, 8)}, bytes(9)), "9 follow"),
+    "twice": (
+        packed(b'{"a":' + json.dumps(entry(0, 0)).encode() + b',"a":1}'),
+        "'a' stands twice",
+    ),
+    "key twice": (packed(b'{"a":{"dtype":"F32","dtype":"F64"}}'), "'dtype' stands twice"),
+    "large without elements": (packed({"a": entry(0, 0, [0, 1 << 62, 1 << 62])}), "address"),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_files(case, tmp_path):
+    data, words = HOSTILE[case]
+    path = tmp_path / "hostile"
+    path.write_bytes(data)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match=words) as caught:
+        genesis.load(path)
+    assert str(path) in str(caught.value)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000  # KiB
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_damaged_files_never_crash(data, tmp_path_factory):
+    """Bytes changed, cut or added: a ValueError, or tensors."""
+    path = tmp_path_factory.mktemp("damaged") / "f"
+    genesis.save({"a": genesis.ones(3), "b": genesis.arange(4).to(genesis.int16)}, path)
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        kind = data.draw(st.integers(0, 2))
+        if kind == 0:
+            content[at] = data.draw(st.integers(0, 255))
+        elif kind == 1:
+            del content[at:]
+            content += b"\0"
+        else:
+            content[at:at] = data.draw(st.binary(max_size=9))
+    path.write_bytes(content)
+    try:
+        loaded = genesis.load(path)
+    except ValueError:
+        return
+    assert all(isinstance(tensor.tolist(), list | float | int) for tensor in loaded.values())
+
+
+# ---- mistakes ----
+
+
+def test_mistakes_when_saving(tmp_path):
+    path = tmp_path / "f"
+    genesis.save({"a": genesis.ones(2)}, path)
+    for wrong, error, words in [
+        ({1: genesis.ones(1)}, TypeError, "names of tensors are str"),
+        ({"a": 3}, TypeError, "'a' is int"),
+        ({"__metadata__": genesis.ones(1)}, ValueError, "__metadata__"),
+        ({"a" * 100_000_001: genesis.ones(1)}, ValueError, "more than a file holds"),
+    ]:
+        with pytest.raises(error, match=words):
+            genesis.save(wrong, path)
+    assert genesis.load(path)["a"].tolist() == [1, 1]
+    with pytest.raises(FileNotFoundError):
+        genesis.save({}, tmp_path / "no" / "f")
+    with pytest.raises(FileNotFoundError):
+        genesis.load(tmp_path / "no")
+    assert names_in(tmp_path) == ["f"]
+
+
+def test_a_failed_save_leaves_what_was_there(tmp_path, monkeypatch):
+    path = tmp_path / "f"
+    genesis.save({"a": genesis.ones(2)}, path)
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        genesis.save({"a": genesis.zeros(2)}, path)
+    assert genesis.load(path)["a"].tolist() == [1, 1] and names_in(tmp_path) == ["f"]
