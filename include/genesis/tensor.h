@@ -124,6 +124,13 @@ GN_API gn_status gn_tensor_record_stream(gn_tensor *tensor, gn_stream *stream) G
 GN_API gn_status gn_tensor_get_item(gn_tensor *tensor, const int64_t *index,
                                     gn_scalar *item) GN_NODISCARD;
 
+/*
+ * The same elements on another device; the tensor itself, with a reference, if it is there already. In the order of
+ * the GPU's current stream; a copy to the CPU has arrived when the call returns.
+ */
+GN_API gn_status gn_tensor_to(gn_tensor *tensor, gn_device *device,
+                              gn_tensor **result) GN_NODISCARD;
+
 /* ---- views: no element is copied ------------------------------------------------------------- */
 
 /* The same elements, or GN_ERROR_SHAPE where the strides do not allow that shape. One -1 is worked out. */

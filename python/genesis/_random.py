@@ -173,8 +173,8 @@ def randperm(
     >>> sorted(genesis.randperm(4).tolist())
     [0, 1, 2, 3]
     """
-    _C._empty((0,), None, device)  # refuses a device that has no tensors
-    return _C._permutation(n, generator).to(dtype or _C.int64)
+    made = _C._permutation(n, generator).to(dtype or _C.int64)
+    return made.to(device or _C._get_default_device())
 
 
 def uniform_(

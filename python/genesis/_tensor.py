@@ -102,7 +102,7 @@ def empty_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Te
     >>> genesis.empty_like(genesis.zeros(2, 3)).shape
     (2, 3)
     """
-    return _C._empty(input.shape, dtype or input.dtype, device)
+    return _C._empty(input.shape, dtype or input.dtype, device or input.device)
 
 
 def zeros_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
@@ -372,28 +372,33 @@ def _depth(part: Any) -> int:
 
 def text_of(tensor: _C.Tensor) -> str:
     """The text of a tensor, as repr() gives it."""
+    place, dtype = tensor.device, tensor.dtype
+    if place.type != "cpu" and tensor.numel() <= _WHOLE:
+        tensor = tensor.cpu()
     part = _edges(tensor, tensor.numel() <= _WHOLE)
     texts = _number_texts([value for value in _flat(part) if value is not None])
     words = [_lines(part, iter(texts), len("tensor("))]
     if tensor.numel() == 0 and tensor.ndim != 1:
         words.append(f"size={tensor.shape}")
     usual = (_C.float32, _C.int64, _C.bool)
-    if tensor.dtype not in usual or tensor.numel() == 0:
-        words.append(f"dtype={tensor.dtype}")
+    if place.type != "cpu":
+        words.append(f"device='{place}'")
+    if dtype not in usual or tensor.numel() == 0:
+        words.append(f"dtype={dtype}")
     return f"tensor({', '.join(words)})"
 
 
 # ---- pickling ----
 
 
-def restore(data: bytes, shape: tuple[int, ...], name: str) -> _C.Tensor:
-    """Make a pickled tensor again."""
-    made = _C._empty(shape, getattr(_C, name), None)
+def restore(data: bytes, shape: tuple[int, ...], name: str, device: str = "cpu") -> _C.Tensor:
+    """Make a pickled tensor again, where it was."""
+    made = _C._empty(shape, getattr(_C, name), "cpu")
     _C._memory_of(made)[:] = data
-    return made
+    return made.to(device)
 
 
 def reduced(tensor: _C.Tensor) -> tuple[Any, ...]:
     """What pickle writes of a tensor."""
-    tensor = tensor.contiguous()
-    return restore, (bytes(_C._memory_of(tensor)), tensor.shape, tensor.dtype.name)
+    near = tensor.cpu().contiguous()
+    return restore, (bytes(_C._memory_of(near)), near.shape, near.dtype.name, str(tensor.device))

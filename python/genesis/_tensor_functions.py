@@ -250,7 +250,7 @@ def cat(tensors: Sequence[_C.Tensor], dim: int = 0) -> _C.Tensor:
             raise _C.ShapeError(f"cat: shapes {first.shape} and {one.shape} differ beside {dim}")
         dtype = (zeros(1, dtype=dtype) + zeros(1, dtype=one.dtype)).dtype
     total = sum(one.shape[at] for one in tensors)
-    made = _C._empty(first.shape[:at] + (total,) + first.shape[at + 1 :], dtype, None)
+    made = _C._empty(first.shape[:at] + (total,) + first.shape[at + 1 :], dtype, first.device)
     begin = 0
     for one in tensors:
         end = begin + one.shape[at]

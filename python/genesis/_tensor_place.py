@@ -17,7 +17,7 @@ def set_default_device(device: Any) -> None:
     Raises
     ------
     RuntimeError
-        If tensors cannot live there.
+        If there is no such device.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def set_default_device(device: Any) -> None:
     >>> genesis.get_default_device()
     device('cpu')
     """
-    _C._empty((0,), None, device)
+    _C._set_default_device(device)
 
 
 def get_default_device() -> _C.device:
@@ -38,7 +38,7 @@ def get_default_device() -> _C.device:
     >>> genesis.get_default_device().type
     'cpu'
     """
-    return _C.device("cpu")
+    return _C._get_default_device()
 
 
 def pin_memory(self: _C.Tensor, device: Any = None) -> _C.Tensor:

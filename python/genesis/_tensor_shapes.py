@@ -181,7 +181,7 @@ def roll(input: _C.Tensor, shifts: Any, dims: Any = None) -> _C.Tensor:
         whole = [(slice(None), slice(None))]
         halves = [(slice(cut, None), slice(size - cut)), (slice(cut), slice(size - cut, None))]
         parts.append(halves if cut else whole)
-    made = _C._empty(input.shape, input.dtype, None)
+    made = _C._empty(input.shape, input.dtype, input.device)
     for places in product(*parts):
         made[tuple(to for to, _ in places)] = input[tuple(source for _, source in places)]
     return made

@@ -7,6 +7,7 @@
 #include "base/host.h"
 #include "ops/backend.h"
 #include "ops/cpu/loops.h"
+#include "ops/move.h"
 
 #include <string.h>
 
@@ -252,10 +253,14 @@ gn_status gn_assign(gn_tensor *out, gn_operand value)
     struct gni_shape shape = {0};
     if (value.tensor != NULL)
         shape = shape_of(value.tensor);
-    if (value.tensor != NULL && value.tensor->device != out->device)
-        return gni_error(GN_ERROR_INVALID_VALUE, "copy: the tensors are on two devices");
     GN_TRY(out_check("copy", out, &shape, GN_BOOL));
-    return write_into(&typing, 1, &value, out);
+    if (value.tensor == NULL || value.tensor->device == out->device)
+        return write_into(&typing, 1, &value, out);
+    gn_tensor *moved;
+    GN_TRY(gn_tensor_to(value.tensor, out->device, &moved));
+    gn_status status = write_into(&typing, 1, &(gn_operand){.tensor = moved}, out);
+    gn_tensor_release(moved);
+    return status;
 }
 
 gn_status gni_tensor_compact(gn_tensor *tensor, gn_tensor **result)
@@ -288,7 +293,8 @@ gn_status gn_tensor_get_item(gn_tensor *tensor, const int64_t *index, gn_scalar 
         offset += at * tensor->strides[i];
     }
     GN_TRY(gni_tensor_flush(tensor));
-    *item = gni_scalar_load(tensor->dtype, gni_tensor_data(tensor) +
-                                               offset * (int64_t)gni_dtype_size(tensor->dtype));
+    uint64_t element;
+    GN_TRY(gni_tensor_read(tensor, offset, gni_dtype_size(tensor->dtype), &element));
+    *item = gni_scalar_load(tensor->dtype, &element);
     return GN_OK;
 }

@@ -1,8 +1,10 @@
 /*
  * random.c: tensors filled with random numbers: src/ops/philox.h says what each element is.
  *
- * Memory that is not contiguous, and the halves, are filled by way of a tensor that can be.
+ * Memory that is not contiguous, the halves, and memory of a GPU are filled by way of a tensor that can be.
  */
+#include "ops/backend.h"
+#include "ops/move.h"
 #include "ops/recorder.h"
 
 #include "ops/cpu/random.h"
@@ -10,6 +12,14 @@
 static struct gni_philox philox_next(gn_generator *generator)
 {
     return (struct gni_philox){.seed = generator->seed, .offset = generator->offset++};
+}
+
+/* Numbers are made on the host, which gives a GPU the same ones as the CPU. */
+static gn_status host_create(gn_dtype dtype, int ndim, const int64_t *sizes, gn_tensor **tensor)
+{
+    gn_device *host;
+    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &host));
+    return gn_tensor_create(dtype, ndim, sizes, host, tensor);
 }
 
 /* What is filled: `out` itself where that can be, else another tensor of its shape. */
@@ -20,13 +30,13 @@ static gn_status target_make(gn_tensor *out, gn_tensor **target)
         return gni_error(GN_ERROR_INVALID_VALUE, "the tensor is read-only");
     GN_TRY(gni_tensor_flush(out));
     GN_TRY(gni_storage_flush_readers(gni_tensor_storage(out)));
-    if (out->is_contiguous && dtype == out->dtype) {
+    if (out->is_contiguous && dtype == out->dtype && gni_device_is_host(out->device)) {
         gn_tensor_retain(out);
         *target = out;
         atomic_fetch_add(&gni_tensor_storage(out)->version, 1);
         return GN_OK;
     }
-    return gn_tensor_create(dtype, out->ndim, out->sizes, out->device, target);
+    return host_create(dtype, out->ndim, out->sizes, target);
 }
 
 static gn_status target_done(gn_tensor *out, gn_tensor *target)
@@ -83,7 +93,7 @@ gn_status gn_random_integers(gn_tensor *out, int64_t low, int64_t high, gn_gener
     if (!is_floating) {
         GN_TRY(target_make(out, &target));
     } else {
-        GN_TRY(gn_tensor_create(GN_INT64, out->ndim, out->sizes, out->device, &target));
+        GN_TRY(host_create(GN_INT64, out->ndim, out->sizes, &target));
     }
     gni_random_integers(philox_next(generator), target->dtype, low, high, gni_tensor_data(target),
                         (size_t)target->count);
@@ -95,14 +105,9 @@ gn_status gn_random_permutation(int64_t count, gn_device *device, gn_generator *
 {
     GN_CHECK_ARGUMENT(device != NULL && generator != NULL && result != NULL,
                       "device, generator and result must not be NULL");
-    gn_tensor *made;
-    GN_TRY(gn_tensor_create(GN_INT64, 1, &count, device, &made));
+    gn_tensor *made, **const results[] = {result};
+    GN_TRY(host_create(GN_INT64, 1, &count, &made));
     gn_status status = gni_random_permutation(
         philox_next(generator), (int64_t *)(void *)gni_tensor_data(made), (size_t)count);
-    if (status != GN_OK) {
-        gn_tensor_release(made);
-        return status;
-    }
-    *result = made;
-    return GN_OK;
+    return gni_results_move(status, device, 1, &made, results);
 }

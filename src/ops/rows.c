@@ -4,6 +4,8 @@
  * The dimension is brought to the end, and the rows made contiguous, by a view and a copy where there must be one;
  * the results are seen the other way round.
  */
+#include "ops/backend.h"
+#include "ops/move.h"
 #include "ops/recorder.h"
 
 #include "ops/cpu/extreme.h"
@@ -123,6 +125,14 @@ gn_status gn_sort(gn_tensor *tensor, int dimension, bool is_descending, gn_tenso
     GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
     int at;
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
+    if (!gni_device_is_host(tensor->device)) {
+        gn_tensor *host, *made[2] = {NULL}, **const results[2] = {values, indices};
+        GN_TRY(gni_host_copy(tensor, &host));
+        gn_status status = gn_sort(host, dimension, is_descending, values != NULL ? &made[0] : NULL,
+                                   indices != NULL ? &made[1] : NULL);
+        gn_tensor_release(host);
+        return gni_results_move(status, tensor->device, 2, made, results);
+    }
     struct selection all = {.kept = tensor->ndim > 0 ? tensor->sizes[at] : 1,
                             .is_largest = is_descending};
     return select_rows(tensor, at, all, values, indices);
@@ -139,6 +149,14 @@ gn_status gn_topk(gn_tensor *tensor, int64_t k, int dimension, bool is_largest, 
         return gni_error(GN_ERROR_INVALID_VALUE,
                          "topk: there are 0 to %lld elements to take, not %lld", (long long)size,
                          (long long)k);
+    if (!gni_device_is_host(tensor->device)) {
+        gn_tensor *host, *made[2] = {NULL}, **const results[2] = {values, indices};
+        GN_TRY(gni_host_copy(tensor, &host));
+        gn_status status = gn_topk(host, k, dimension, is_largest, values != NULL ? &made[0] : NULL,
+                                   indices != NULL ? &made[1] : NULL);
+        gn_tensor_release(host);
+        return gni_results_move(status, tensor->device, 2, made, results);
+    }
     struct selection some = {.kept = k, .is_topk = true, .is_largest = is_largest};
     return select_rows(tensor, at, some, values, indices);
 }
@@ -163,6 +181,14 @@ gn_status gn_extreme(gn_tensor *tensor, int dimension, bool is_maximum, gn_tenso
         return gni_error(GN_ERROR_SHAPE,
                          "there is no largest or smallest of no elements (shape %s)",
                          gni_shape_text(tensor->ndim, tensor->sizes).text);
+    if (!gni_device_is_host(tensor->device)) {
+        gn_tensor *host, *made[2] = {NULL}, **const outs[2] = {values, indices};
+        GN_TRY(gni_host_copy(tensor, &host));
+        gn_status done = gn_extreme(host, dimension, is_maximum, values != NULL ? &made[0] : NULL,
+                                    indices != NULL ? &made[1] : NULL);
+        gn_tensor_release(host);
+        return gni_results_move(done, tensor->device, 2, made, outs);
+    }
     GN_TRY(rows_make(tensor, at, &rows));
     gn_status status = rooms_make(rows, 1, values != NULL, true, rooms);
     if (status == GN_OK && rows->count > 0) {
@@ -193,6 +219,13 @@ gn_status gn_cumulate(gn_tensor *tensor, int dimension, bool is_product, gn_tens
     int at;
     gn_tensor *whole, *made;
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
+    if (!gni_device_is_host(tensor->device)) {
+        gn_tensor *host, *cumulated = NULL, **const results[1] = {result};
+        GN_TRY(gni_host_copy(tensor, &host));
+        gn_status done = gn_cumulate(host, dimension, is_product, &cumulated);
+        gn_tensor_release(host);
+        return gni_results_move(done, tensor->device, 1, &cumulated, results);
+    }
     GN_TRY(gni_tensor_compact(tensor, &whole));
     gn_dtype dtype = gni_dtype_kind(tensor->dtype) == GNI_KIND_FLOATING ? tensor->dtype : GN_INT64;
     gn_status status = gni_tensor_flush(whole);
@@ -220,6 +253,14 @@ gn_status gn_unique(gn_tensor *tensor, gn_tensor **values, gn_tensor **inverse, 
     GN_CHECK_ARGUMENT(tensor != NULL && values != NULL, "tensor and values must not be NULL");
     gn_tensor *whole, *rooms[3] = {NULL}, *shown[2] = {NULL};
     size_t found = 0;
+    if (!gni_device_is_host(tensor->device)) {
+        gn_tensor *host, *made[3] = {NULL}, **const results[3] = {values, inverse, counts};
+        GN_TRY(gni_host_copy(tensor, &host));
+        gn_status done = gn_unique(host, &made[0], inverse != NULL ? &made[1] : NULL,
+                                   counts != NULL ? &made[2] : NULL);
+        gn_tensor_release(host);
+        return gni_results_move(done, tensor->device, 3, made, results);
+    }
     GN_TRY(gni_tensor_compact(tensor, &whole));
     gn_status status = gni_tensor_flush(whole);
     if (status == GN_OK)

@@ -45,6 +45,8 @@ struct module_state {
     PyObject *pair_class;
     PyObject *generator_class;
     PyObject *generator; /* that of genesis.rand() and its kin, unless they are given another */
+    gn_device_type default_type; /* of the device of new tensors for which none is named */
+    int default_index;
     PyObject *shape_error;
     PyObject *out_of_memory_error;
     PyObject *device_lost_error;
@@ -139,6 +141,9 @@ int device_class_init(PyObject *module, struct module_state *state);
 int device_name_from_python(struct module_state *state, PyObject *object, gn_device_type *type,
                             int *index);
 int device_from_python(struct module_state *state, PyObject *object, gn_device **device);
+
+/* The device of a new tensor: None is the default one. */
+int device_of_new(struct module_state *state, PyObject *object, gn_device **device);
 
 PyObject *device_to_python(struct module_state *state, gn_device_type type, int index);
 
@@ -250,6 +255,9 @@ extern PyType_Slot tensor_number_slots[];
 extern PyMethodDef tensor_make_functions[];
 extern PyMethodDef tensor_row_methods[]; /* python_tensor_rows.c */
 int pair_class_init(struct module_state *state);
+
+/* A tensor on another device, as a new reference; itself where it is there. */
+PyObject *tensor_move(PyObject *self, gn_device *device);
 
 /* Devices, page-locked memory, streams: python_tensor_place.c. */
 extern PyMethodDef tensor_place_methods[];

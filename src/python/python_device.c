@@ -118,6 +118,16 @@ int device_from_python(struct module_state *state, PyObject *object, gn_device *
     return status == GN_OK ? 0 : -1;
 }
 
+int device_of_new(struct module_state *state, PyObject *object, gn_device **device)
+{
+    if (object != NULL && object != Py_None)
+        return device_from_python(state, object, device);
+    gn_status status = gn_device_get(state->default_type, state->default_index, device);
+    if (status != GN_OK)
+        error_raise(state, status);
+    return status == GN_OK ? 0 : -1;
+}
+
 /* ---- the type ------------------------------------------------------------------------------- */
 
 PyObject *device_to_python(struct module_state *state, gn_device_type type, int index)

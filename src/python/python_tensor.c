@@ -477,6 +477,7 @@ static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_
 {
     struct module_state *state = module_state_of_object(self);
     gn_dtype dtype = gn_tensor_get_dtype(tensor_of(self));
+    gn_device *device = gn_tensor_get_device(tensor_of(self));
     Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
     bool is_copied = false;
     for (Py_ssize_t i = 0; i < count + named; i++) {
@@ -501,7 +502,6 @@ static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_
             PyErr_Format(PyExc_TypeError, "to() has no argument %R", name);
             return NULL;
         }
-        gn_device *device;
         if (Py_TYPE(arguments[i]) == (PyTypeObject *)state->dtype_class ||
             arguments[i] == (PyObject *)&PyFloat_Type || arguments[i] == (PyObject *)&PyLong_Type ||
             arguments[i] == (PyObject *)&PyBool_Type) {
@@ -511,16 +511,18 @@ static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_
         }
         if (tensor_check(state, arguments[i])) {
             dtype = gn_tensor_get_dtype(tensor_of(arguments[i]));
+            device = gn_tensor_get_device(tensor_of(arguments[i]));
             continue;
         }
         if (device_from_python(state, arguments[i], &device) < 0)
             return NULL;
-        if (device != gn_tensor_get_device(tensor_of(self))) {
-            PyErr_SetString(PyExc_RuntimeError, "tensors live on the CPU");
-            return NULL;
-        }
     }
-    return cast_to(self, dtype, is_copied);
+    if (device == gn_tensor_get_device(tensor_of(self)))
+        return cast_to(self, dtype, is_copied);
+    PyObject *moved = tensor_move(self, device);
+    PyObject *made = moved != NULL ? cast_to(moved, dtype, false) : NULL;
+    Py_XDECREF(moved);
+    return made;
 }
 
 #define CAST(name, dtype)                                          \
@@ -591,10 +593,16 @@ static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
 {
     (void)unused;
     int64_t index[GN_DIMENSIONS_MAX];
-    gn_status status;
-    CALL_ALLOCATING(status, gn_flush());
-    return status == GN_OK ? list_from(tensor_of(self), 0, index)
-                           : error_raise(module_state_of_object(self), status);
+    gn_device *host;
+    gn_tensor *near;
+    gn_status status = gn_device_get(GN_DEVICE_CPU, 0, &host);
+    if (status == GN_OK)
+        CALL_ALLOCATING(status, gn_tensor_to(tensor_of(self), host, &near));
+    if (status != GN_OK)
+        return error_raise(module_state_of_object(self), status);
+    PyObject *list = list_from(near, 0, index);
+    gn_tensor_release(near);
+    return list;
 }
 
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
@@ -620,6 +628,11 @@ static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
     void *data;
     gn_status status;
     view->obj = NULL;
+    if (gn_device_get_type(gn_tensor_get_device(tensor)) != GN_DEVICE_CPU) {
+        PyErr_SetString(PyExc_BufferError,
+                        "the tensor is on a GPU, where the host cannot read: use cpu() first");
+        return -1;
+    }
     if (dtype_format(dtype) == NULL) {
         PyErr_Format(PyExc_BufferError, "%s has no format in the buffer protocol: convert it first",
                      gn_dtype_name(dtype));
@@ -674,6 +687,11 @@ static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
 {
     (void)unused;
     gn_dtype dtype = gn_tensor_get_dtype(tensor_of(self));
+    if (gn_device_get_type(gn_tensor_get_device(tensor_of(self))) != GN_DEVICE_CPU) {
+        PyErr_SetString(PyExc_TypeError,
+                        "the tensor is on a GPU, and NumPy arrays are on the CPU: use cpu() first");
+        return NULL;
+    }
     if (dtype_format(dtype) == NULL) {
         PyErr_Format(PyExc_TypeError, "NumPy has no %s: convert it first, with float()",
                      gn_dtype_name(dtype));

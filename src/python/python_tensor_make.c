@@ -243,31 +243,22 @@ PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject 
     return made;
 }
 
-static int device_check(struct module_state *state, PyObject *object)
-{
-    gn_device_type type;
-    int index;
-    if (object == NULL || object == Py_None)
-        return 0;
-    if (device_name_from_python(state, object, &type, &index) < 0)
-        return -1;
-    if (type != GN_DEVICE_CPU) {
-        PyErr_SetString(PyExc_RuntimeError, "tensors live on the CPU");
-        return -1;
-    }
-    return 0;
-}
-
 static PyObject *make_from_data(PyObject *module, PyObject *arguments, PyObject *keywords,
                                 bool is_copied)
 {
     static char *names[] = {"data", "dtype", "device", NULL};
     struct module_state *state = module_state_of(module);
-    PyObject *data, *dtype = Py_None, *device = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|OO", names, &data, &dtype, &device) ||
-        device_check(state, device) < 0)
+    PyObject *data, *dtype = Py_None, *place = Py_None;
+    gn_device *device;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|OO", names, &data, &dtype, &place) ||
+        device_of_new(state, place, &device) < 0)
         return NULL;
-    return tensor_from_data(state, data, dtype == Py_None ? NULL : dtype, is_copied);
+    PyObject *made = tensor_from_data(state, data, dtype == Py_None ? NULL : dtype, is_copied);
+    if (made == NULL || (place == Py_None && tensor_check(state, data)))
+        return made; /* a tensor stays where it is */
+    PyObject *moved = tensor_move(made, device);
+    Py_DECREF(made);
+    return moved;
 }
 
 static PyObject *make_tensor(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -299,7 +290,7 @@ static PyObject *make_empty(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "OOO", &shape, &dtype_object, &device_object) ||
         integers_from_python(shape, "a shape", sizes, GN_DIMENSIONS_MAX, &ndim) < 0 ||
         (dtype_object != Py_None && dtype_from_python(state, dtype_object, &dtype) < 0) ||
-        device_check(state, device_object) < 0 || cpu_take(state, &device) < 0)
+        device_of_new(state, device_object, &device) < 0)
         return NULL;
     CALL_ALLOCATING(status, gn_tensor_create(dtype, ndim, sizes, device, &tensor));
     return tensor_or_raise(state, status, tensor);

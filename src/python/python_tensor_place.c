@@ -4,17 +4,40 @@
  */
 #include "module.h"
 
+PyObject *tensor_move(PyObject *self, gn_device *device)
+{
+    gn_tensor *moved;
+    gn_status status;
+    if (gn_tensor_get_device(tensor_of(self)) == device)
+        return Py_NewRef(self);
+    CALL_ALLOCATING(status, gn_tensor_to(tensor_of(self), device, &moved));
+    return tensor_or_raise(module_state_of_object(self), status, moved);
+}
+
 static PyObject *method_cpu(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return Py_NewRef(self);
+    gn_device *device;
+    gn_status status = gn_device_get(GN_DEVICE_CPU, 0, &device);
+    return status == GN_OK ? tensor_move(self, device)
+                           : error_raise(module_state_of_object(self), status);
 }
 
-static PyObject *method_cuda(PyObject *self, PyObject *arguments)
+static PyObject *method_cuda(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    (void)self, (void)arguments;
-    PyErr_SetString(PyExc_RuntimeError, "tensors live on the CPU");
-    return NULL;
+    static char *names[] = {"device", "non_blocking", NULL};
+    struct module_state *state = module_state_of_object(self);
+    PyObject *place = Py_None;
+    int is_asynchronous = 0;
+    gn_device *device;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|Op", names, &place, &is_asynchronous) ||
+        device_from_python(state, place, &device) < 0)
+        return NULL;
+    if (gn_device_get_type(device) != GN_DEVICE_CUDA) {
+        PyErr_Format(PyExc_ValueError, "cuda() goes to a CUDA device, not to %R", place);
+        return NULL;
+    }
+    return tensor_move(self, device);
 }
 
 static PyObject *method_detach(PyObject *self, PyObject *unused)
@@ -51,9 +74,10 @@ static PyObject *method_record_stream(PyObject *self, PyObject *object)
 }
 
 PyMethodDef tensor_place_methods[] = {
-    {"cpu", method_cpu, METH_NOARGS, "cpu($self, /)\n--\n\nThe tensor on the CPU: itself."},
-    {"cuda", method_cuda, METH_VARARGS,
-     "cuda($self, device=None, /)\n--\n\nRaises RuntimeError: tensors live on the CPU."},
+    {"cpu", method_cpu, METH_NOARGS, "cpu($self, /)\n--\n\nThe tensor on the CPU; itself where it is there."},
+    {"cuda", WITH_KEYWORDS(method_cuda),
+     "cuda($self, device=None, non_blocking=False)\n--\n\n"
+     "The tensor on a CUDA device, the current one by default; itself where it is there."},
     {"detach", method_detach, METH_NOARGS,
      "detach($self, /)\n--\n\nA view of all elements, which has no history."},
     {"is_pinned", method_is_pinned, METH_NOARGS,
@@ -98,7 +122,29 @@ static PyObject *set_pinned(PyObject *module, PyObject *is_on)
     Py_RETURN_NONE;
 }
 
+static PyObject *set_default_device(PyObject *module, PyObject *object)
+{
+    struct module_state *state = module_state_of(module);
+    gn_device *device = NULL;
+    if (object != Py_None && device_from_python(state, object, &device) < 0)
+        return NULL;
+    state->default_type = device != NULL ? gn_device_get_type(device) : GN_DEVICE_CPU;
+    state->default_index = device != NULL ? gn_device_get_index(device) : 0;
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_default_device(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    struct module_state *state = module_state_of(module);
+    return device_to_python(state, state->default_type, state->default_index);
+}
+
 PyMethodDef tensor_place_functions[] = {
+    {"_set_default_device", set_default_device, METH_O,
+     "_set_default_device($module, device, /)\n--\n\nOf new tensors; None: the CPU."},
+    {"_get_default_device", get_default_device, METH_NOARGS,
+     "_get_default_device($module, /)\n--\n\nOf new tensors."},
     {"_empty_pinned", empty_pinned, METH_VARARGS,
      "_empty_pinned($module, shape, dtype, device, /)\n--\n\nNo content, page-locked for a GPU."},
     {"_set_pinned", set_pinned, METH_O,

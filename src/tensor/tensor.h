@@ -63,7 +63,7 @@ struct gn_tensor {
 gn_status gni_storage_create(gn_device *device, size_t nbytes, gn_stream *stream,
                              struct gni_storage **storage) GN_NODISCARD;
 gn_status gni_storage_create_from(gn_memory_manager *manager, gn_device *device, size_t nbytes,
-                                  struct gni_storage **storage) GN_NODISCARD;
+                                  gn_stream *stream, struct gni_storage **storage) GN_NODISCARD;
 gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
                            void (*deleter)(void *context), void *context,
                            struct gni_storage **storage) GN_NODISCARD;

@@ -1,0 +1,109 @@
+/*
+ * move.c: tensors between devices, and operations that a device leaves to the host.
+ *
+ * Bytes move in the order of the GPU's current stream. A copy to the host has arrived when the call returns; one from
+ * the host may still read page-locked memory then, so such memory stays with its stream until it is done.
+ */
+#include "ops/move.h"
+
+#include "ops/backend.h"
+
+#include <string.h>
+
+static size_t bytes_of(const gn_tensor *tensor)
+{
+    return (size_t)tensor->count * gni_dtype_size(tensor->dtype);
+}
+
+/* Both contiguous, one of them on the host. */
+static gn_status bytes_move(gn_tensor *from, gn_tensor *to)
+{
+    bool is_up = gni_device_is_host(from->device);
+    gn_tensor *near = is_up ? to : from;
+    gn_stream *stream;
+    bool is_pinned;
+    if (from->count == 0)
+        return GN_OK;
+    GN_TRY(gni_stream_of(near->device, &stream));
+    GN_TRY(gni_storage_order(gni_tensor_storage(near), stream, is_up));
+    GN_TRY(gn_copy(gni_tensor_data(to), gni_tensor_data(from), bytes_of(from), stream));
+    GN_TRY(gn_tensor_is_pinned(is_up ? from : to, &is_pinned));
+    return !is_up || is_pinned ? gn_stream_synchronize(stream) : GN_OK;
+}
+
+/* From the host or to it. */
+static gn_status tensor_move(gn_tensor *tensor, gn_device *device, gn_tensor **result)
+{
+    gn_tensor *whole, *made;
+    GN_TRY(gni_tensor_compact(tensor, &whole));
+    gn_status status = gni_tensor_flush(whole);
+    if (status == GN_OK)
+        status = gn_tensor_create(tensor->dtype, tensor->ndim, tensor->sizes, device, &made);
+    if (status == GN_OK) {
+        status = bytes_move(whole, made);
+        if (status == GN_OK)
+            *result = made;
+        else
+            gn_tensor_release(made);
+    }
+    gn_tensor_release(whole);
+    return status;
+}
+
+gn_status gn_tensor_to(gn_tensor *tensor, gn_device *device, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && device != NULL && result != NULL,
+                      "tensor, device and result must not be NULL");
+    if (tensor->device == device) {
+        gn_tensor_retain(tensor);
+        *result = tensor;
+        return GN_OK;
+    }
+    if (gni_device_is_host(tensor->device) || gni_device_is_host(device))
+        return tensor_move(tensor, device, result);
+    gn_device *host;
+    gn_tensor *between;
+    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &host));
+    GN_TRY(tensor_move(tensor, host, &between));
+    gn_status status = tensor_move(between, device, result);
+    gn_tensor_release(between);
+    return status;
+}
+
+gn_status gni_tensor_read(gn_tensor *tensor, int64_t element, size_t nbytes, void *bytes)
+{
+    const char *from = gni_tensor_data(tensor) + element * (int64_t)gni_dtype_size(tensor->dtype);
+    gn_stream *stream;
+    GN_TRY(gni_stream_of(tensor->device, &stream));
+    if (stream == NULL) {
+        memcpy(bytes, from, nbytes);
+        return GN_OK;
+    }
+    GN_TRY(gni_storage_order(gni_tensor_storage(tensor), stream, false));
+    GN_TRY(gn_copy(bytes, from, nbytes, stream));
+    return gn_stream_synchronize(stream);
+}
+
+gn_status gni_host_copy(gn_tensor *tensor, gn_tensor **copy)
+{
+    gn_device *host;
+    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &host));
+    return gn_tensor_to(tensor, host, copy);
+}
+
+gn_status gni_results_move(gn_status status, gn_device *device, int count, gn_tensor **made,
+                           gn_tensor **const *results)
+{
+    gn_tensor *moved[GNI_RESULTS_MOST] = {NULL};
+    for (int i = 0; i < count && status == GN_OK; i++)
+        if (made[i] != NULL)
+            status = gn_tensor_to(made[i], device, &moved[i]);
+    for (int i = 0; i < count; i++) {
+        gn_tensor_release(made[i]);
+        if (status == GN_OK && results[i] != NULL)
+            *results[i] = moved[i];
+        else
+            gn_tensor_release(moved[i]);
+    }
+    return status;
+}
