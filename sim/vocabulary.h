@@ -21,8 +21,6 @@
 
 /* ---- Words that only say where things live ---- */
 
-/* There is no inline PTX: who uses it has another way for this compiler. */
-#define GN_NO_PTX 1
 #define __global__ __attribute__((visibility("default"), used))
 #define __device__
 #define __host__

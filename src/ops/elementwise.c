@@ -117,24 +117,63 @@ static gn_status small_run(const struct gni_typing *typing, int arity, const gn_
     return GN_OK;
 }
 
+/* ---- two devices ------------------------------------------------------------------------------ */
+
+/* A single number on the host goes with tensors of a GPU: it is moved there. */
+static gn_status numbers_move(int arity, gn_operand *operands, gn_tensor **moved)
+{
+    gn_device *device = NULL;
+    for (int i = 0; i < arity && device == NULL; i++)
+        if (operands[i].tensor != NULL && !gni_device_is_host(operands[i].tensor->device))
+            device = operands[i].tensor->device;
+    for (int i = 0; i < arity && device != NULL; i++) {
+        gn_tensor *tensor = operands[i].tensor;
+        if (tensor == NULL || tensor->ndim > 0 || !gni_device_is_host(tensor->device))
+            continue;
+        GN_TRY(gn_tensor_to(tensor, device, &moved[i]));
+        operands[i].tensor = moved[i];
+    }
+    return GN_OK;
+}
+
+static void moved_release(int arity, gn_tensor **moved)
+{
+    for (int i = 0; i < arity; i++)
+        gn_tensor_release(moved[i]);
+}
+
+static gn_status elementwise(enum gni_op op, int arity, const gn_operand *operands,
+                             gn_tensor **result)
+{
+    struct gni_shape shape;
+    struct gni_typing typing;
+    gn_device *device;
+    GN_TRY(operands_check(op, arity, operands, &shape, &device));
+    GN_TRY(gni_typing_find(op, operands, &typing));
+    return gni_record(&typing, arity, operands, &shape, device, result);
+}
+
 gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT((unsigned)op < GN_OP_COUNT && operands != NULL && result != NULL,
                       "op must be one, operands and result not NULL");
     enum gni_op own = (enum gni_op)op;
     int arity = gni_op_arity(own);
-    struct gni_shape shape;
     struct gni_typing typing;
-    gn_device *device;
     const gn_tensor *small = small_find(arity, operands);
     if (small != NULL) {
         GN_TRY(gni_typing_find(own, operands, &typing));
         if (is_plain(&typing, arity, operands))
             return small_run(&typing, arity, operands, small, result);
     }
-    GN_TRY(operands_check(own, arity, operands, &shape, &device));
-    GN_TRY(gni_typing_find(own, operands, &typing));
-    return gni_record(&typing, arity, operands, &shape, device, result);
+    gn_tensor *moved[3] = {NULL};
+    gn_operand own_operands[3];
+    memcpy(own_operands, operands, sizeof *operands * (size_t)arity);
+    gn_status status = numbers_move(arity, own_operands, moved);
+    if (status == GN_OK)
+        status = elementwise(own, arity, own_operands, result);
+    moved_release(arity, moved);
+    return status;
 }
 
 /* ---- writing into a tensor ------------------------------------------------------------------- */
@@ -210,22 +249,35 @@ static gn_status write_into(const struct gni_typing *typing, int arity, const gn
     return status;
 }
 
+static gn_status elementwise_into(enum gni_op op, int arity, const gn_operand *operands,
+                                  gn_tensor *out)
+{
+    struct gni_shape shape;
+    struct gni_typing typing;
+    gn_device *device;
+    GN_TRY(operands_check(op, arity, operands, &shape, &device));
+    if (device != out->device)
+        return gni_error(GN_ERROR_INVALID_VALUE, "%s: the output is on another device",
+                         gni_op_name(op));
+    GN_TRY(gni_typing_find(op, operands, &typing));
+    GN_TRY(out_check(gni_op_name(op), out, &shape, typing.dtype));
+    return write_into(&typing, arity, operands, out);
+}
+
 gn_status gn_elementwise_into(gn_op op, const gn_operand *operands, gn_tensor *out)
 {
     GN_CHECK_ARGUMENT((unsigned)op < GN_OP_COUNT && operands != NULL && out != NULL,
                       "op must be one, operands and out not NULL");
     enum gni_op own = (enum gni_op)op;
     int arity = gni_op_arity(own);
-    struct gni_shape shape;
-    struct gni_typing typing;
-    gn_device *device;
-    GN_TRY(operands_check(own, arity, operands, &shape, &device));
-    if (device != out->device)
-        return gni_error(GN_ERROR_INVALID_VALUE, "%s: the output is on another device",
-                         gni_op_name(own));
-    GN_TRY(gni_typing_find(own, operands, &typing));
-    GN_TRY(out_check(gni_op_name(own), out, &shape, typing.dtype));
-    return write_into(&typing, arity, operands, out);
+    gn_tensor *moved[3] = {NULL};
+    gn_operand own_operands[3];
+    memcpy(own_operands, operands, sizeof *operands * (size_t)arity);
+    gn_status status = numbers_move(arity, own_operands, moved);
+    if (status == GN_OK)
+        status = elementwise_into(own, arity, own_operands, out);
+    moved_release(arity, moved);
+    return status;
 }
 
 /* ---- conversion and copies ------------------------------------------------------------------- */

@@ -1,0 +1,294 @@
+"""Tensors on a GPU, real or simulated, beside the same on the CPU: every operation, type and layout.
+
+    python tests/device_tensors.py [SECTION ...]
+
+Many operations go into one program, with every result kept: the kernels are few, and large.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+import sys
+
+import genesis
+
+FLOATS = [genesis.float16, genesis.bfloat16, genesis.float32, genesis.float64]
+INTEGERS = [genesis.uint8, genesis.int8, genesis.int16, genesis.int32, genesis.int64]
+TYPES = [genesis.bool, *INTEGERS, *FLOATS]
+
+# In units of the last place of the result's type; 0: the same bits.
+EXACT = """neg abs sign square floor ceil round trunc sqrt relu isnan isinf isfinite logical_not
+    reciprocal rsqrt""".split()
+NEAR = """exp expm1 log log1p log2 log10 sin cos tan tanh erf sigmoid gelu silu""".split()
+PAIRS = """add sub mul maximum minimum eq ne lt le gt ge logical_and logical_or
+    logical_xor""".split()
+INTEGER_PAIRS = "floor_divide remainder bitwise_and bitwise_or bitwise_xor".split()
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, 700.0, -90.0, math.inf, -math.inf, math.nan]
+
+
+def numbers(dtype, count, seed=0):
+    """Elements of a type, with its special ones among them."""
+    draw = random.Random(seed)
+    if dtype is genesis.bool:
+        return genesis.tensor([draw.random() < 0.5 for _ in range(count)])
+    if dtype in INTEGERS:
+        bits = 8 * dtype.itemsize - (dtype is not genesis.uint8)
+        low = 0 if dtype is genesis.uint8 else -(2**bits)
+        edges = [low, 2**bits - 1, 0, 1, 2, 3]
+        some = [
+            draw.choice(edges) if draw.random() < 0.3 else draw.randint(low, 2**bits - 1)
+            for _ in range(count)
+        ]
+        return genesis.tensor(some, dtype=dtype)
+    some = [
+        draw.choice(SPECIAL) if draw.random() < 0.3 else draw.uniform(-8, 8) for _ in range(count)
+    ]
+    return genesis.tensor(some, dtype=dtype)
+
+
+def same(near, far, what, ulps=0):
+    """Check a result of the GPU against that of the CPU."""
+    assert far.device.type == "cuda", what
+    far = far.cpu()
+    assert near.dtype == far.dtype and near.shape == far.shape, (what, near.dtype, far.dtype)
+    if ulps == 0 or not near.dtype.is_floating_point:
+        a, b = near.flatten().tolist(), far.flatten().tolist()
+        for i, (x, y) in enumerate(zip(a, b, strict=True)):
+            both = isinstance(x, float) and math.isnan(x) and math.isnan(y)
+            signs = not isinstance(x, float) or math.copysign(1, x) == math.copysign(1, y)
+            assert both or (x == y and signs), (what, i, x, y)
+        return
+    digits = {2: 8 if near.dtype is genesis.bfloat16 else 11, 4: 24, 8: 53}[near.dtype.itemsize]
+    for i, (x, y) in enumerate(zip(near.flatten().tolist(), far.flatten().tolist(), strict=True)):
+        if math.isnan(x) or math.isinf(x):
+            assert math.isnan(x) == math.isnan(y) and (math.isnan(x) or x == y), (what, i, x, y)
+        else:
+            bound = ulps * max(
+                math.ulp(abs(x)) * 2.0 ** (53 - digits),
+                1e-44 if digits == 24 else 1e-7 if digits < 24 else 0,
+            )
+            assert abs(x - y) <= bound, (what, i, x, y)
+
+
+def together(results):
+    """Compute all in one program: their sum needs them all."""
+    total = None
+    for result in results:
+        part = result.to(genesis.float32)
+        total = part if total is None else total + part
+    genesis.flush()
+    return results
+
+
+def in_one(names, make_near, make_far, ulps):
+    """Operations in groups, each one program on the GPU."""
+    for start in range(0, len(names), 9):
+        group = names[start : start + 9]
+        far = together([make_far(name) for name in group])
+        for name, result in zip(group, far, strict=True):
+            same(make_near(name), result, name, ulps)
+
+
+def elementwise():
+    """Every elementwise operation for every type that has it."""
+    for dtype in TYPES:
+        x, y = numbers(dtype, 331), numbers(dtype, 331, 1)
+        gx, gy = x.cuda(), y.cuda()
+        one = [
+            n for n in EXACT if dtype.is_floating_point or n not in ("reciprocal", "rsqrt", "sqrt")
+        ]
+        if dtype is genesis.bool:
+            one = ["isnan", "isfinite", "logical_not"]
+        in_one(one, lambda n: getattr(genesis, n)(x), lambda n: getattr(genesis, n)(gx), 0)
+        pairs = PAIRS[1 if dtype is genesis.bool else 0 :]
+        pairs = [n for n in pairs if not (dtype is genesis.bool and n in ("sub", "mul"))]
+        pairs += INTEGER_PAIRS if dtype in INTEGERS else []
+        pairs += ["div"] if dtype.is_floating_point else []
+        in_one(pairs, lambda n: getattr(genesis, n)(x, y), lambda n: getattr(genesis, n)(gx, gy), 0)
+        same(genesis.where(x > y, x, y), genesis.where(gx > gy, gx, gy), f"where {dtype}")
+    for dtype in (genesis.float32, genesis.float64):
+        x = numbers(dtype, 331).clamp(-80, 80)
+        in_one(NEAR, lambda n: getattr(genesis, n)(x), lambda n: getattr(genesis, n)(x.cuda()), 16)
+        a, b = numbers(dtype, 100).abs().clamp(0.1, 5), numbers(dtype, 100, 3).clamp(-3, 3)
+        same(a**b, a.cuda() ** b.cuda(), "pow", 16)
+        same(a // b, a.cuda() // b.cuda(), "floor_divide")
+        same(a % b, a.cuda() % b.cuda(), "remainder")
+
+
+def conversions():
+    """From every type to every type."""
+    for dtype in TYPES:
+        x = numbers(dtype, 50)
+        if dtype.is_floating_point:
+            x = genesis.tensor(
+                [0.0, 1.0, 2.5, 100.0, 3.1415926, 60000.0, 7.0], dtype=genesis.float64
+            ).to(dtype)
+        far = x.cuda()
+        for to in TYPES:
+            if dtype.is_floating_point and to in (genesis.int8, genesis.uint8, genesis.int16):
+                continue
+            same(x.to(to), far.to(to), f"{dtype} to {to}")
+    every = genesis.arange(0, 65536).to(genesis.int32)
+    halves = genesis.tensor(
+        [struct.unpack("e", struct.pack("H", i))[0] for i in range(0, 65536, 7)],
+        dtype=genesis.float16,
+    )
+    same(halves.float(), halves.cuda().float(), "every half")
+    wide = (every.to(genesis.float32) * 1.37 - 30000.5) * 3
+    same(wide.half(), wide.cuda().half(), "to half")
+    same(wide.bfloat16(), wide.cuda().bfloat16(), "to bfloat16")
+
+
+def layouts():
+    """Views, broadcasts, odd shapes, in place."""
+    a = numbers(genesis.float32, 6 * 7 * 11).clamp(-50, 50).reshape(6, 7, 11)
+    g = a.cuda()
+    keys = [
+        lambda t: t, lambda t: t.permute(2, 0, 1), lambda t: t[:, ::2, 1:], lambda t: t[1], lambda t: t[:, 3],
+        lambda t: t[..., 0], lambda t: t[2:2], lambda t: t.T if t.ndim == 2 else t.permute(2, 1, 0),
+    ]  # fmt: skip
+    for i, key in enumerate(keys):
+        same(key(a) * 2 + 1, key(g) * 2 + 1, f"layout {i}")
+    same(a + a[0], g + g[0], "broadcast")
+    same(a[:, :, :1] * a[:1], g[:, :, :1] * g[:1], "two broadcasts")
+    same(a[0].T + a[0, :, 0], g[0].T + g[0, :, 0], "transposed and broadcast")
+    same(a.flip(0), g.flip(0), "flip")
+    b, h = a.clone(), g.clone()
+    for t in (b, h):
+        t[:, 1] = 7
+        t[::2] += 1
+        t.permute(1, 2, 0)[2].mul_(3)
+        t[:, 0] = t[:, 5]
+        t[1:] = t[:-1]
+    same(b, h, "in place")
+    for count in (0, 1, 3, 31, 33, 257, 1025, 70001):
+        x = genesis.ones(count) * 3
+        y = x.cuda()
+        same(x + 1, y + 1, f"{count} elements")
+        if count > 3:
+            same(x[1:] + x[:-1], y[1:] + y[:-1], f"{count} elements, shifted")
+    x = genesis.ones(5000).cuda()
+    same(genesis.ones(5000).add(1)[3:].half(), x.add(1)[3:].half(), "a view of what waits")
+
+
+def folds():
+    """Reductions over any dimensions, of every type."""
+    for dtype in TYPES:
+        x = numbers(dtype, 4 * 33 * 5).reshape(4, 33, 5)
+        if dtype.is_floating_point:
+            x = genesis.where(x.isfinite(), x, genesis.ones_like(x))
+        g = x.cuda()
+        for dims in (None, 0, 1, 2, (0, 2), (1, 2)):
+            for name in ("amax", "amin", "any", "all", "sum"):
+                if name in ("any", "all") and dims is not None and dims != 1:
+                    continue
+                one, other = (
+                    getattr(t, name)() if dims is None else getattr(t, name)(dim=dims)
+                    for t in (x, g)
+                )
+                same(one, other, f"{name} {dtype} {dims}", 2 if name == "sum" else 0)
+    for shape in ((1, 1), (1, 5000), (3, 2049), (5000, 1), (2050, 3), (700, 130), (3, 0), (0, 3)):
+        x = genesis.rand(*shape)
+        g = x.cuda()
+        for dims in (0, 1, (0, 1)):
+            same(x.sum(dim=dims), g.sum(dim=dims), f"sum {shape} {dims}", 2)
+            same(
+                (x * 2).exp().mean(dim=dims),
+                (g * 2).exp().mean(dim=dims),
+                f"mean {shape} {dims}",
+                8,
+            )
+    x = genesis.rand(70000)
+    same(x.sum(), x.cuda().sum(), "a long sum", 2)
+    nan = genesis.tensor([[1.0, math.nan, 3.0], [4.0, 5.0, 6.0]])
+    same(nan.amax(dim=1), nan.cuda().amax(dim=1), "NaN wins")
+    same(genesis.softmax(nan, 0), genesis.softmax(nan.cuda(), 0), "softmax", 8)
+    first = x.cuda().sum().item()
+    assert all(x.cuda().sum().item() == first for _ in range(3)), "a sum differs from itself"
+
+
+def rows():
+    """What works along a dimension, and random numbers."""
+    x = numbers(genesis.float32, 60).clamp(-9, 9).reshape(5, 12)
+    x = genesis.where(x.isnan(), genesis.zeros_like(x), x)
+    g = x.cuda()
+    for dim in (0, 1):
+        for one, other in zip(x.sort(dim=dim), g.sort(dim=dim), strict=True):
+            same(one, other, "sort")
+        for one, other in zip(x.max(dim=dim), g.max(dim=dim), strict=True):
+            same(one, other, "max")
+        same(x.cumsum(dim=dim), g.cumsum(dim=dim), "cumsum", 2)
+        same(x.argmin(dim=dim), g.argmin(dim=dim), "argmin")
+    for one, other in zip(x.topk(3), g.topk(3), strict=True):
+        same(one, other, "topk")
+    same(x.unique(), g.unique(), "unique")
+    for make in (genesis.rand, genesis.randn):
+        genesis.manual_seed(5)
+        near = make(1000)
+        genesis.manual_seed(5)
+        same(near, make(1000, device="cuda"), "random", 0 if make is genesis.rand else 16)
+    same(genesis.cat([x, x]), genesis.cat([g, g]), "cat")
+    same(genesis.stack([x, x], 1), genesis.stack([g, g], 1), "stack")
+
+
+def streams():
+    """Results cross streams, and memory is not reused too early."""
+    side = genesis.cuda.Stream()
+    x = genesis.ones(50000, device="cuda")
+    for i in range(20):
+        with genesis.cuda.stream(side):
+            y = x * i + 1
+            z = (y + 1).sum()
+        w = y + z
+        del y
+        with genesis.cuda.stream(side):
+            x.add_(0)
+            again = w * 2
+        assert again.max().item() == 2 * (i + 1 + 50000 * (i + 2)), i
+    genesis.cuda.synchronize()
+
+
+def moves():
+    """Between devices, and what cannot be."""
+    x = genesis.rand(7, 9)
+    g = x.to("cuda")
+    assert genesis.equal(g.cpu(), x) and genesis.equal(g.T.cpu(), x.T)
+    assert g.to(device="cuda", dtype=genesis.float64).dtype is genesis.float64
+    assert g.cuda() is g and x.cpu() is x and g.to(x).device == "cpu"
+    target = genesis.zeros(7, 9)
+    target.copy_(g)
+    assert genesis.equal(target, x)
+    g[0] = genesis.zeros(9)
+    assert g[0].sum().item() == 0
+    assert "device='cuda:0'" in repr(g) and g[1, 2].item() == x[1, 2].item()
+    import pickle
+
+    assert genesis.equal(pickle.loads(pickle.dumps(g)).cpu(), g.cpu())
+    assert (g * genesis.tensor(2.0)).device.type == "cuda"
+    for call, kind, text in (
+        (lambda: g + x, ValueError, "one tensor is on"),
+        (lambda: g.numpy(), TypeError, "use cpu()"),
+        (lambda: memoryview(g), BufferError, "use cpu()"),
+        (lambda: g + g[:, :3], RuntimeError, "cannot be broadcast"),
+    ):
+        try:
+            call()
+        except kind as error:
+            assert text in str(error), error
+        else:
+            raise AssertionError(text)
+    genesis.set_default_device("cuda")
+    assert genesis.zeros(2).device == "cuda" and genesis.tensor([1]).device == "cuda"
+    genesis.set_default_device(None)
+
+
+SECTIONS = [elementwise, conversions, layouts, folds, rows, streams, moves]
+
+if __name__ == "__main__":
+    for section in SECTIONS:
+        if not sys.argv[1:] or section.__name__ in sys.argv[1:]:
+            section()
+            genesis.cuda.synchronize()
+            print(section.__name__, flush=True)
