@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/option.h"
 #include "base/thread.h"
+#include "jit/compiler.h"
 #include "jit/nvrtc.h"
 
 #include <stdio.h>
@@ -257,15 +258,56 @@ static gn_status kernel_load(struct gni_kernel *kernel, const struct gni_kernel_
     return status;
 }
 
+/* Loads what the disk has. What the driver does not take is of no use to anybody. */
+static bool kernel_load_cached(struct gni_kernel *kernel, const struct gni_kernel_source *source,
+                               const struct gni_disk_key *key)
+{
+    struct gni_kernel_image image;
+    if (!gni_disk_cache_find(key, &image))
+        return false;
+    gn_status status = kernel_load(kernel, source, &image);
+    gni_kernel_image_deinit(&image);
+    if (status == GN_OK) {
+        gni_log(GNI_LOG_DEBUG, "kernel %s was found on disk", source->name);
+        return true;
+    }
+    gni_log(GNI_LOG_INFO, "a kernel on disk is of no use: %s", gn_error_detail());
+    if (status == GN_ERROR_DRIVER)
+        gni_disk_cache_remove(key);
+    return false;
+}
+
+static gn_status kernel_compile(struct gni_kernel *kernel, const struct gni_kernel_source *source,
+                                int architecture, const struct gni_disk_key *key)
+{
+    struct gni_kernel_image image;
+    GN_TRY(gni_nvrtc_compile(source, architecture, &image));
+    gn_status status = kernel_load(kernel, source, &image);
+    if (status == GN_OK)
+        gni_disk_cache_store(key, image.symbol, image.bytes, image.nbytes);
+    gni_kernel_image_deinit(&image);
+    return status;
+}
+
 static gn_status kernel_make(struct gni_kernel *kernel, const struct gni_kernel_source *source)
 {
     gn_device_properties properties;
     GN_TRY(kernel->device->ops->properties(kernel->device, &properties));
-    struct gni_kernel_image image;
-    GN_TRY(gni_nvrtc_compile(source, properties.major * 10 + properties.minor, &image));
-    gn_status status = kernel_load(kernel, source, &image);
-    gni_kernel_image_deinit(&image);
-    return status;
+    int architecture = properties.major * 10 + properties.minor;
+    struct gni_compiler compiler;
+    struct gni_disk_key guessed, key;
+    bool is_guessed = gni_compiler_guess(&compiler);
+    if (is_guessed) {
+        gni_compiler_key(&compiler, architecture, source, &guessed);
+        if (kernel_load_cached(kernel, source, &guessed))
+            return GN_OK;
+    }
+    GN_TRY(gni_compiler_load(&compiler));
+    gni_compiler_key(&compiler, architecture, source, &key);
+    if ((!is_guessed || memcmp(&guessed, &key, sizeof key) != 0) &&
+        kernel_load_cached(kernel, source, &key))
+        return GN_OK;
+    return kernel_compile(kernel, source, architecture, &key);
 }
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
