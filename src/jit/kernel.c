@@ -277,13 +277,14 @@ static bool kernel_load_cached(struct gni_kernel *kernel, const struct gni_kerne
     return false;
 }
 
+/* `key` is NULL for what is not kept on disk. */
 static gn_status kernel_compile(struct gni_kernel *kernel, const struct gni_kernel_source *source,
                                 int architecture, const struct gni_disk_key *key)
 {
     struct gni_kernel_image image;
     GN_TRY(gni_nvrtc_compile(source, architecture, &image));
     gn_status status = kernel_load(kernel, source, &image);
-    if (status == GN_OK)
+    if (status == GN_OK && key != NULL)
         gni_disk_cache_store(key, image.symbol, image.bytes, image.nbytes);
     gni_kernel_image_deinit(&image);
     return status;
@@ -294,6 +295,8 @@ static gn_status kernel_make(struct gni_kernel *kernel, const struct gni_kernel_
     gn_device_properties properties;
     GN_TRY(kernel->device->ops->properties(kernel->device, &properties));
     int architecture = properties.major * 10 + properties.minor;
+    if (!gni_kernel_source_is_whole(source))
+        return kernel_compile(kernel, source, architecture, NULL);
     struct gni_compiler compiler;
     struct gni_disk_key guessed, key;
     bool is_guessed = gni_compiler_guess(&compiler);
