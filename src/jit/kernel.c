@@ -17,6 +17,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/option.h"
+#include "base/parallel.h"
 #include "base/thread.h"
 #include "jit/compiler.h"
 #include "jit/nvrtc.h"
@@ -400,6 +401,37 @@ struct gni_kernel *gni_kernel_find(gn_device *device, const void *signature, siz
 {
     struct key key = key_of_signature(device, signature, size);
     return table_find(&key);
+}
+
+/* Kernels that are made at the same time. */
+struct batch {
+    gn_device *device;
+    const struct gni_kernel_source *sources;
+    gn_status status; /* of the first failure; under the mutex */
+    char detail[1024];
+};
+
+static void batch_make(void *context, size_t begin, size_t end)
+{
+    struct batch *batch = context;
+    for (size_t i = begin; i < end; i++) {
+        struct gni_kernel *kernel;
+        gn_status status = gni_kernel_get(batch->device, &batch->sources[i], &kernel);
+        gni_mutex_lock(&kernel_mutex);
+        if (status != GN_OK && batch->status == GN_OK) {
+            batch->status = status;
+            (void)snprintf(batch->detail, sizeof batch->detail, "%s", gn_error_detail());
+        }
+        gni_mutex_unlock(&kernel_mutex);
+    }
+}
+
+gn_status gni_kernel_prepare(gn_device *device, const struct gni_kernel_source *sources,
+                             size_t count)
+{
+    struct batch batch = {.device = device, .sources = sources};
+    gni_parallel_for(count, 1, batch_make, &batch);
+    return batch.status == GN_OK ? GN_OK : gni_error(batch.status, "%s", batch.detail);
 }
 
 /* ---- launching ------------------------------------------------------------------------------ */

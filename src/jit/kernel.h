@@ -57,6 +57,11 @@ struct gni_kernel {
 gn_status gni_kernel_get(gn_device *device, const struct gni_kernel_source *source,
                          struct gni_kernel **kernel) GN_NODISCARD;
 
+/* Makes many kernels, as many at a time as there are processors. Fails as the first that failed; all are
+ * tried. */
+gn_status gni_kernel_prepare(gn_device *device, const struct gni_kernel_source *sources,
+                             size_t count) GN_NODISCARD;
+
 /* Borrows the kernel that gni_kernel_get() was given with this signature; NULL if there is none. */
 struct gni_kernel *gni_kernel_find(gn_device *device, const void *signature, size_t size);
 
