@@ -49,12 +49,12 @@ static void compile(void *context, size_t begin, size_t end)
     (void)context;
     for (size_t i = begin; i < end; i++) {
         char *own = file_read(paths[i]);
-        size_t nbytes = strlen(prefix) + strlen(own) + 2;
+        size_t nbytes = strlen(prefix) + strlen(own) + 1;
         char *text = malloc(nbytes);
         struct gni_kernel_image image;
         if (text == NULL)
             exit(2);
-        (void)snprintf(text, nbytes, "%s\n%s", prefix, own);
+        (void)snprintf(text, nbytes, "%s%s", prefix, own);
         struct gni_kernel_source source = {.name = paths[i], .text = text};
         if (gni_nvrtc_compile(&source, architecture, &image) == GN_OK) {
             gni_kernel_image_deinit(&image);
@@ -73,7 +73,7 @@ int main(int count, char **arguments)
     int at = 1;
     char *own_prefix = NULL;
     if (at + 1 < count && strcmp(arguments[at], "-p") == 0) {
-        prefix = own_prefix = file_read(arguments[at + 1]);
+        prefix = own_prefix = file_read(arguments[at + 1]); /* ends in a newline, as texts do */
         at += 2;
     }
     if (at < count)

@@ -383,7 +383,7 @@ static void faults_of(const char *function, int result)
         if (!is_struck)
             return;
     }
-    CHECK(!"the fault is reached no more");
+    check_fail(__FILE__, __LINE__, "the fault is reached no more");
 }
 
 static void test_faults(void)
