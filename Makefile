@@ -120,6 +120,7 @@ gpu-bench: export PYTHONPATH = $(CURDIR)/build-gpu/python
 gpu-bench: export GENESIS_LIBRARY = $(CURDIR)/build-gpu/libgenesis.so
 gpu-bench: gpu-build
 	build-gpu/bench/bench_direct
+	build-gpu/bench/bench_jit
 	build-gpu/bench/alloc/bench_alloc_cpu
 	build-gpu/bench/bench_watch build-gpu/libgenesis.so build-gpu/bench/libgenesis_bare.so
 	$(GPU_PYTHON) bench/bench_watch.py cuda

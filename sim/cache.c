@@ -16,7 +16,7 @@
 
 struct entry {
     struct entry *next;
-    char key[SIM_SHA256_TEXT_BYTES];
+    char key[GNI_SHA256_TEXT_BYTES];
     struct sim_cached cached;
 };
 
@@ -144,7 +144,7 @@ static bool entry_add(const char *key, void *image, size_t nbytes, struct sim_ca
     return true;
 }
 
-bool sim_cache_find(const char key[SIM_SHA256_TEXT_BYTES], struct sim_cached *cached)
+bool sim_cache_find(const char key[GNI_SHA256_TEXT_BYTES], struct sim_cached *cached)
 {
     pthread_mutex_lock(&mutex);
     const struct entry *entry = entry_find(key);
@@ -165,7 +165,7 @@ bool sim_cache_find(const char key[SIM_SHA256_TEXT_BYTES], struct sim_cached *ca
     return is_kept;
 }
 
-bool sim_cache_store(const char key[SIM_SHA256_TEXT_BYTES], void *image, size_t nbytes,
+bool sim_cache_store(const char key[GNI_SHA256_TEXT_BYTES], void *image, size_t nbytes,
                      struct sim_cached *cached)
 {
     disk_write(key, image, nbytes);

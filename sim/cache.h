@@ -12,7 +12,7 @@
 #ifndef GNI_SIM_CACHE_H
 #define GNI_SIM_CACHE_H
 
-#include "sha256.h"
+#include "base/sha256.h"
 
 #include <stdbool.h>
 
@@ -22,13 +22,13 @@ struct sim_cached {
 };
 
 /* Borrows the image with this key. False: nobody has it. */
-bool sim_cache_find(const char key[SIM_SHA256_TEXT_BYTES], struct sim_cached *cached);
+bool sim_cache_find(const char key[GNI_SHA256_TEXT_BYTES], struct sim_cached *cached);
 
 /*
  * Takes over the image (from malloc()); of two under one key the first one stays. Gives the one
  * that is kept. False: out of memory, and the image is still the caller's.
  */
-bool sim_cache_store(const char key[SIM_SHA256_TEXT_BYTES], void *image, size_t nbytes,
+bool sim_cache_store(const char key[GNI_SHA256_TEXT_BYTES], void *image, size_t nbytes,
                      struct sim_cached *cached);
 
 /* Forgets what is in memory, for tests of the disk; nothing may be borrowed. */

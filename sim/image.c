@@ -3,15 +3,16 @@
  */
 #include "image.h"
 #include "bridge.h"
+#include "compile.h"
 
 #include <string.h>
 
-static void digest_make(const void *object, size_t nbytes, uint8_t digest[SIM_SHA256_BYTES])
+static void digest_make(const void *object, size_t nbytes, uint8_t digest[GNI_SHA256_BYTES])
 {
-    struct sim_sha256 hash;
-    sim_sha256_init(&hash);
-    sim_sha256_add(&hash, object, nbytes);
-    sim_sha256_finish(&hash, digest);
+    struct gni_sha256 hash;
+    gni_sha256_init(&hash);
+    gni_sha256_add(&hash, object, nbytes);
+    gni_sha256_finish(&hash, digest);
 }
 
 void sim_image_seal(struct sim_image *image, const void *object, size_t nbytes)
@@ -20,6 +21,7 @@ void sim_image_seal(struct sim_image *image, const void *object, size_t nbytes)
     memcpy(image->magic, SIM_IMAGE_MAGIC, sizeof image->magic);
     image->version = SIM_IMAGE_VERSION;
     image->bridge_version = GN_SIM_BRIDGE_VERSION;
+    image->instrument = (uint32_t)sim_compile_instrument();
     image->nbytes = nbytes;
     digest_make(object, nbytes, image->digest);
 }
@@ -27,14 +29,15 @@ void sim_image_seal(struct sim_image *image, const void *object, size_t nbytes)
 static bool header_is_valid(const struct sim_image *header)
 {
     return header->version == SIM_IMAGE_VERSION &&
-           header->bridge_version == GN_SIM_BRIDGE_VERSION && header->nbytes > 0 &&
+           header->bridge_version == GN_SIM_BRIDGE_VERSION &&
+           header->instrument == (uint32_t)sim_compile_instrument() && header->nbytes > 0 &&
            header->nbytes <= SIM_IMAGE_MAX_BYTES;
 }
 
 bool sim_image_is_valid(const void *image)
 {
     struct sim_image header;
-    uint8_t digest[SIM_SHA256_BYTES];
+    uint8_t digest[GNI_SHA256_BYTES];
     /* A foreign image may be shorter than our header, but not if it begins like one of ours. */
     for (size_t i = 0; i < sizeof header.magic; i++)
         if (((const char *)image)[i] != SIM_IMAGE_MAGIC[i])

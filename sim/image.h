@@ -10,7 +10,7 @@
 #ifndef GNI_SIM_IMAGE_H
 #define GNI_SIM_IMAGE_H
 
-#include "sha256.h"
+#include "base/sha256.h"
 
 #include <stdbool.h>
 
@@ -20,7 +20,7 @@
 #define SIM_PTX_HEAD "// Genesis simulated GPU: no PTX, but the cached kernel "
 
 enum {
-    SIM_IMAGE_VERSION = 1,
+    SIM_IMAGE_VERSION = 2,
     SIM_IMAGE_MAX_BYTES = 1 << 28,
 };
 
@@ -28,8 +28,10 @@ struct sim_image {
     char magic[8];
     uint32_t version;
     uint32_t bridge_version;
-    uint64_t nbytes; /* of the object that follows */
-    uint8_t digest[SIM_SHA256_BYTES];
+    uint32_t instrument; /* enum sim_instrument: code that is watched otherwise is not taken */
+    uint32_t unused;     /* 0 */
+    uint64_t nbytes;     /* of the object that follows */
+    uint8_t digest[GNI_SHA256_BYTES];
 };
 
 /* Fills the header for an object. */

@@ -137,11 +137,11 @@ static void module_close(struct sim_module *module)
 /* The image that a text of nvrtcGetPTX() stands for; NULL: it is no such text. */
 static const void *ptx_image(const char *text)
 {
-    char key[SIM_SHA256_TEXT_BYTES];
+    char key[GNI_SHA256_TEXT_BYTES];
     struct sim_cached cached;
     if (strncmp(text, SIM_PTX_HEAD, strlen(SIM_PTX_HEAD)) != 0 ||
         sscanf(text + strlen(SIM_PTX_HEAD), "%64[0-9a-f]", key) != 1 ||
-        strlen(key) != SIM_SHA256_TEXT_BYTES - 1 || !sim_cache_find(key, &cached))
+        strlen(key) != GNI_SHA256_TEXT_BYTES - 1 || !sim_cache_find(key, &cached))
         return NULL;
     return cached.image;
 }

@@ -48,7 +48,7 @@ struct _nvrtcProgram {
     struct list lowered; /* a symbol for each expression */
     bool is_compiled;
     struct sim_cached image; /* nbytes 0: none */
-    char key[SIM_SHA256_TEXT_BYTES];
+    char key[GNI_SHA256_TEXT_BYTES];
     char ptx[256];
     struct sim_text log;
 };
@@ -292,12 +292,12 @@ static nvrtcResult options_parse(struct options *options, struct sim_text *log, 
 
 /* ---- Compiling ---- */
 
-static void list_hash(struct sim_sha256 *hash, const struct list *list)
+static void list_hash(struct gni_sha256 *hash, const struct list *list)
 {
     uint64_t count = list->count;
-    sim_sha256_add(hash, &count, sizeof count);
+    gni_sha256_add(hash, &count, sizeof count);
     for (size_t i = 0; i < list->count; i++)
-        sim_sha256_add_text(hash, list->items[i]);
+        gni_sha256_add_text(hash, list->items[i]);
 }
 
 /*
@@ -312,21 +312,21 @@ static bool key_make(struct _nvrtcProgram *program, const char *text, const stru
         sim_text_deinit(&identity);
         return false;
     }
-    struct sim_sha256 hash;
-    uint8_t digest[SIM_SHA256_BYTES];
+    struct gni_sha256 hash;
+    uint8_t digest[GNI_SHA256_BYTES];
     uint32_t kind = (uint32_t)instrument;
-    sim_sha256_init(&hash);
-    sim_sha256_add_text(&hash, identity.data);
-    sim_sha256_add(&hash, &kind, sizeof kind);
-    sim_sha256_add(&hash, sim_vocabulary_begin, sim_vocabulary_nbytes());
-    sim_sha256_add_text(&hash, text);
-    sim_sha256_add_text(&hash, program->name);
+    gni_sha256_init(&hash);
+    gni_sha256_add_text(&hash, identity.data);
+    gni_sha256_add(&hash, &kind, sizeof kind);
+    gni_sha256_add(&hash, sim_vocabulary_begin, sim_vocabulary_nbytes());
+    gni_sha256_add_text(&hash, text);
+    gni_sha256_add_text(&hash, program->name);
     list_hash(&hash, &program->headers);
     list_hash(&hash, &program->header_names);
     list_hash(&hash, &program->expressions);
     list_hash(&hash, &options->flags);
-    sim_sha256_finish(&hash, digest);
-    sim_sha256_text(digest, program->key);
+    gni_sha256_finish(&hash, digest);
+    gni_sha256_text(digest, program->key);
     sim_text_deinit(&identity);
     return true;
 }

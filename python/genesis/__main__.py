@@ -7,38 +7,13 @@
 from __future__ import annotations
 
 import argparse
-import glob
 import os
 import platform
-import site
 import sys
-import sysconfig
 
 import genesis
 from genesis import _C, _memory_cli, _run
 from genesis._memory import format_size
-
-
-def _add_wheel_directories() -> None:
-    """Tell the library where the nvidia wheels of this environment keep their files.
-
-    Only where packages are installed: never the current directory, which may be on sys.path.
-    """
-    paths = sysconfig.get_paths()
-    roots = {
-        paths["purelib"],
-        paths["platlib"],
-        *site.getsitepackages(),
-        site.getusersitepackages(),
-    }
-    for root in sorted(roots):
-        for name in ("libnvrtc.so.*", "libcublasLt.so.*"):
-            pattern = os.path.join(glob.escape(root), "nvidia", "*", "lib", name)
-            for directory in sorted({os.path.dirname(path) for path in glob.glob(pattern)}):
-                try:
-                    _C.add_library_directory(directory)
-                except ValueError:
-                    return  # enough is enough
 
 
 def _device_lines(name: str) -> list[str]:
@@ -66,7 +41,6 @@ def _version(number: int) -> str:
 
 def info_lines() -> list[str]:
     """What ``python -m genesis info`` prints, line by line."""
-    _add_wheel_directories()
     lines = [f"genesis {genesis.__version__}, Python {platform.python_version()}", ""]
     for name in ["cpu", *(f"cuda:{index}" for index in range(genesis.cuda.device_count()))]:
         try:

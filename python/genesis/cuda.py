@@ -6,6 +6,7 @@ be a number, a name such as ``"cuda:1"``, a :class:`genesis.device`, or None for
 
 from __future__ import annotations
 
+import sys
 from _thread import get_ident
 
 from genesis import _C, _memory
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from genesis._kernel import Kernel as Kernel
+    from genesis._kernel import warm_up_kernels as warm_up_kernels
     from genesis._types import DeviceProperties
 
     DeviceLike = _C.device | str | int | None
@@ -26,7 +29,9 @@ __all__ = [
     "DeviceProperties",
     "Event",
     "ExternalStream",
+    "Kernel",
     "Stream",
+    "clear_kernel_cache",
     "configure_memory_manager",
     "current_device",
     "current_stream",
@@ -55,6 +60,7 @@ __all__ = [
     "set_stream",
     "stream",
     "synchronize",
+    "warm_up_kernels",
 ]
 
 
@@ -64,6 +70,10 @@ def __getattr__(name: str) -> Any:
         from genesis._types import DeviceProperties
 
         return DeviceProperties
+    if name in ("Kernel", "warm_up_kernels"):  # they read source, with the help of re
+        from genesis import _kernel
+
+        return getattr(_kernel, name)
     raise AttributeError(f"module 'genesis.cuda' has no attribute {name!r}")
 
 
@@ -560,3 +570,42 @@ def configure_memory_manager(settings: dict[str, Any], device: DeviceLike = None
     if unknown:
         raise ValueError(f"no such setting: {', '.join(unknown)}; there are {', '.join(known)}")
     get_memory_manager(device).configure(**settings)
+
+
+# ---- kernels ------------------------------------------------------------------------------------
+
+
+def clear_kernel_cache() -> int:
+    """Forget every compiled kernel, in this process and on disk.
+
+    The next launch compiles again. A :class:`Kernel` that was launched keeps what it has.
+
+    Returns
+    -------
+    int
+        How many files were removed from the cache directory.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.clear_kernel_cache() >= 0
+    True
+    """
+    return _C.clear_kernel_cache()
+
+
+def _name_library_directories() -> None:
+    """Say where NVIDIA's wheels keep NVRTC and cuBLASLt; they are looked at when one is needed.
+
+    Only where packages are installed: never the current directory, which may be on sys.path.
+    """
+    for root in sys.path:
+        if root.startswith("/") and root.endswith(("/site-packages", "/dist-packages")):
+            for name in ("cu13", "cuda_nvrtc", "cublas"):
+                try:
+                    _C.add_library_directory(f"{root}/nvidia/{name}/lib")
+                except ValueError:
+                    return  # enough is enough
+
+
+_name_library_directories()

@@ -34,18 +34,29 @@ uint64_t gni_hash_u64(uint64_t value)
     return value;
 }
 
+/* Both halves of a product, in which every bit of both numbers takes part. The hash so far goes in a second
+ * time: a factor of 0 must not make it forget what came before. */
+static uint64_t hash_add(uint64_t hash, uint64_t first, uint64_t second)
+{
+    __extension__ typedef unsigned __int128 wide;
+    wide product = (wide)(first ^ HASH_PI) * (second ^ hash);
+    return (uint64_t)product ^ (uint64_t)(product >> 64) ^ hash * HASH_GOLDEN;
+}
+
 uint64_t gni_hash_bytes(const void *bytes, size_t size, uint64_t seed)
 {
-    /* The size goes in first: the last word is filled up with zeros, which may be data as well. */
+    /* The size goes in first: the last words are filled up with zeros, which may be data as well. */
     uint64_t hash = gni_hash_u64(seed + HASH_GOLDEN) ^ size;
     const unsigned char *next = bytes;
-    while (size > 0) {
-        uint64_t word = 0;
-        size_t part = size < sizeof word ? size : sizeof word;
-        memcpy(&word, next, part);
-        hash = gni_hash_u64((hash ^ word) + HASH_PI);
-        next += part;
-        size -= part;
+    uint64_t words[2];
+    for (; size >= sizeof words; size -= sizeof words, next += sizeof words) {
+        memcpy(words, next, sizeof words);
+        hash = hash_add(hash, words[0], words[1]);
+    }
+    if (size > 0) {
+        words[0] = words[1] = 0;
+        memcpy(words, next, size);
+        hash = hash_add(hash, words[0], words[1]);
     }
     return gni_hash_u64(hash + HASH_GOLDEN);
 }

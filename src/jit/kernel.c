@@ -17,7 +17,9 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/option.h"
+#include "base/parallel.h"
 #include "base/thread.h"
+#include "jit/compiler.h"
 #include "jit/nvrtc.h"
 
 #include <stdio.h>
@@ -257,15 +259,59 @@ static gn_status kernel_load(struct gni_kernel *kernel, const struct gni_kernel_
     return status;
 }
 
+/* Loads what the disk has. What the driver does not take is of no use to anybody. */
+static bool kernel_load_cached(struct gni_kernel *kernel, const struct gni_kernel_source *source,
+                               const struct gni_disk_key *key)
+{
+    struct gni_kernel_image image;
+    if (!gni_disk_cache_find(key, &image))
+        return false;
+    gn_status status = kernel_load(kernel, source, &image);
+    gni_kernel_image_deinit(&image);
+    if (status == GN_OK) {
+        gni_log(GNI_LOG_DEBUG, "kernel %s was found on disk", source->name);
+        return true;
+    }
+    gni_log(GNI_LOG_INFO, "a kernel on disk is of no use: %s", gn_error_detail());
+    if (status == GN_ERROR_DRIVER)
+        gni_disk_cache_remove(key);
+    return false;
+}
+
+/* `key` is NULL for what is not kept on disk. */
+static gn_status kernel_compile(struct gni_kernel *kernel, const struct gni_kernel_source *source,
+                                int architecture, const struct gni_disk_key *key)
+{
+    struct gni_kernel_image image;
+    GN_TRY(gni_nvrtc_compile(source, architecture, &image));
+    gn_status status = kernel_load(kernel, source, &image);
+    if (status == GN_OK && key != NULL)
+        gni_disk_cache_store(key, image.symbol, image.bytes, image.nbytes);
+    gni_kernel_image_deinit(&image);
+    return status;
+}
+
 static gn_status kernel_make(struct gni_kernel *kernel, const struct gni_kernel_source *source)
 {
     gn_device_properties properties;
     GN_TRY(kernel->device->ops->properties(kernel->device, &properties));
-    struct gni_kernel_image image;
-    GN_TRY(gni_nvrtc_compile(source, properties.major * 10 + properties.minor, &image));
-    gn_status status = kernel_load(kernel, source, &image);
-    gni_kernel_image_deinit(&image);
-    return status;
+    int architecture = properties.major * 10 + properties.minor;
+    if (!gni_kernel_source_is_whole(source))
+        return kernel_compile(kernel, source, architecture, NULL);
+    struct gni_compiler compiler;
+    struct gni_disk_key guessed, key;
+    bool is_guessed = gni_compiler_guess(&compiler);
+    if (is_guessed) {
+        gni_compiler_key(&compiler, architecture, source, &guessed);
+        if (kernel_load_cached(kernel, source, &guessed))
+            return GN_OK;
+    }
+    GN_TRY(gni_compiler_load(&compiler));
+    gni_compiler_key(&compiler, architecture, source, &key);
+    if ((!is_guessed || memcmp(&guessed, &key, sizeof key) != 0) &&
+        kernel_load_cached(kernel, source, &key))
+        return GN_OK;
+    return kernel_compile(kernel, source, architecture, &key);
 }
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
@@ -355,6 +401,37 @@ struct gni_kernel *gni_kernel_find(gn_device *device, const void *signature, siz
 {
     struct key key = key_of_signature(device, signature, size);
     return table_find(&key);
+}
+
+/* Kernels that are made at the same time. */
+struct batch {
+    gn_device *device;
+    const struct gni_kernel_source *sources;
+    gn_status status; /* of the first failure; under the mutex */
+    char detail[1024];
+};
+
+static void batch_make(void *context, size_t begin, size_t end)
+{
+    struct batch *batch = context;
+    for (size_t i = begin; i < end; i++) {
+        struct gni_kernel *kernel;
+        gn_status status = gni_kernel_get(batch->device, &batch->sources[i], &kernel);
+        gni_mutex_lock(&kernel_mutex);
+        if (status != GN_OK && batch->status == GN_OK) {
+            batch->status = status;
+            (void)snprintf(batch->detail, sizeof batch->detail, "%s", gn_error_detail());
+        }
+        gni_mutex_unlock(&kernel_mutex);
+    }
+}
+
+gn_status gni_kernel_prepare(gn_device *device, const struct gni_kernel_source *sources,
+                             size_t count)
+{
+    struct batch batch = {.device = device, .sources = sources};
+    gni_parallel_for(count, 1, batch_make, &batch);
+    return batch.status == GN_OK ? GN_OK : gni_error(batch.status, "%s", batch.detail);
 }
 
 /* ---- launching ------------------------------------------------------------------------------ */

@@ -24,7 +24,8 @@
  *   J2  a kernel that is in the table does not change, and is found without a lock;
  *   J3  one thread makes a kernel, and others that ask for the same one meanwhile wait for it, and fail
  *       as it fails. Different kernels are made at the same time. A failure is not remembered;
- *   J4  kernel_mutex is not held while anything is compiled, loaded, read or written.
+ *   J4  kernel_mutex is not held while anything is compiled, loaded, read or written;
+ *   J5  what is on disk was loaded once by the process that wrote it.
  */
 #ifndef GNI_JIT_KERNEL_H
 #define GNI_JIT_KERNEL_H
@@ -55,6 +56,11 @@ struct gni_kernel {
  */
 gn_status gni_kernel_get(gn_device *device, const struct gni_kernel_source *source,
                          struct gni_kernel **kernel) GN_NODISCARD;
+
+/* Makes many kernels, as many at a time as there are processors. Fails as the first that failed; all are
+ * tried. */
+gn_status gni_kernel_prepare(gn_device *device, const struct gni_kernel_source *sources,
+                             size_t count) GN_NODISCARD;
 
 /* Borrows the kernel that gni_kernel_get() was given with this signature; NULL if there is none. */
 struct gni_kernel *gni_kernel_find(gn_device *device, const void *signature, size_t size);

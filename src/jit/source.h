@@ -37,6 +37,9 @@ extern const char *const gni_kernel_options[];
  */
 const char *gni_kernel_source_piece(const struct gni_kernel_source *source, size_t index);
 
+/* Is this all that the code depends on? Not if there are files to include: those can change. */
+bool gni_kernel_source_is_whole(const struct gni_kernel_source *source);
+
 struct gni_kernel_image {
     void *
         bytes; /* of gni_host_alloc(), owned: a cubin, or PTX where NVRTC is older than the device */

@@ -202,6 +202,10 @@ PyObject *manager_compact(PyObject *self, PyObject *unused);
 extern PyMethodDef history_functions[];
 void history_init(void);
 
+/* ---- kernels: python_kernel.c --------------------------------------------------------------- */
+
+int kernel_class_init(PyObject *module);
+
 /* ---- dtypes: python_dtype.c ------------------------------------------------------------------ */
 
 int dtype_class_init(PyObject *module, struct module_state *state);

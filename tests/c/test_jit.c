@@ -6,8 +6,10 @@
 
 #include "base/host.h"
 #include "control.h"
+#include "device/cuda/cuda.h"
 #include "device/cuda/library.h"
 #include "genesis/genesis.h"
+#include "jit/compiler.h"
 #include "jit/kernel.h"
 #include "jit/nvrtc.h"
 
@@ -271,6 +273,243 @@ static void test_many_threads_one_kernel(void)
     }
 }
 
+static void test_preparing(void)
+{
+    char texts[6][64], names[6][8];
+    struct gni_kernel_source sources[6];
+    for (int i = 0; i < 6; i++) {
+        (void)snprintf(names[i], sizeof names[i], "p%d", i);
+        (void)snprintf(texts[i], sizeof texts[i], "extern \"C\" __global__ void p%d() {}", i);
+        sources[i] = (struct gni_kernel_source){.name = names[i], .text = texts[i]};
+    }
+    size_t count = gni_kernel_count();
+    CHECK_OK(gni_kernel_prepare(device, sources, 0));
+    sources[2].text = "nonsense";
+    CHECK_STATUS(gni_kernel_prepare(device, sources, 6), GN_ERROR_COMPILATION);
+    CHECK_DETAIL("kernel p2");
+    CHECK_U64(gni_kernel_count(), count + 5); /* all others were made */
+    sources[2].text = texts[2];
+    CHECK_OK(gni_kernel_prepare(device, sources, 6));
+    CHECK_U64(gni_kernel_count(), count + 6);
+}
+
+/* ---- the disk ------------------------------------------------------------------------------- */
+
+enum {
+    NVRTC_FAILS = 6, /* NVRTC_ERROR_COMPILATION */
+};
+
+/* Gets a kernel that must come from the disk, or must not. */
+static void get_cached(const struct gni_kernel_source *source, bool is_on_disk)
+{
+    struct gni_kernel *kernel = NULL;
+    gni_kernel_clear();
+    control.fail("nvrtcCompileProgram", 1, NVRTC_FAILS, 1);
+    CHECK_STATUS(gni_kernel_get(device, source, &kernel),
+                 is_on_disk ? GN_OK : GN_ERROR_COMPILATION);
+    control.fail(NULL, 0, 0, 0);
+    if (!is_on_disk)
+        CHECK_OK(gni_kernel_get(device, source, &kernel));
+    if (kernel != NULL)
+        scale_check(kernel, 33, 2);
+}
+
+static void test_the_disk(void)
+{
+    struct gni_compiler compiler;
+    struct gni_disk_key key;
+    struct gni_kernel_image image = {.bytes = NULL};
+    static const char *const options[] = {"-DDISK", NULL};
+    struct gni_kernel_source source = scale_source;
+    source.options = options;
+    if (!is_simulated)
+        return;
+    (void)gni_disk_cache_clear();
+    get_cached(&source, false);
+    get_cached(&source, true);
+    CHECK(gni_compiler_guess(&compiler));
+    gn_device_properties properties;
+    CHECK_OK(gn_device_get_properties(device, &properties));
+    gni_compiler_key(&compiler, properties.major * 10 + properties.minor, &source, &key);
+    CHECK(gni_disk_cache_find(&key, &image));
+    CHECK_TEXT(image.symbol, "scale");
+    /* Entries that are whole, but that the driver does not take. */
+    gni_disk_cache_store(&key, "scale", "rubbish, and long enough for a header of the simulator",
+                         54);
+    get_cached(&source, false);
+    get_cached(&source, true);
+    gni_disk_cache_store(&key, "other", image.bytes, image.nbytes);
+    get_cached(&source, false);
+    get_cached(&source, true);
+    gni_kernel_image_deinit(&image);
+    /* What includes files is not kept: they may change. */
+    source.text = "// include\n"
+                  "extern \"C\" __global__ void scale(float *x, float f, int n)\n"
+                  "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= f; }";
+    get_cached(&source, false);
+    get_cached(&source, false);
+}
+
+/* ---- faults --------------------------------------------------------------------------------- */
+
+/* Nobody has seen any kernel yet. */
+static void all_forget(void)
+{
+    gni_kernel_clear();
+    (void)gni_disk_cache_clear();
+}
+
+/* Each call of a function fails in turn, while a kernel is made or taken from the disk, and launched. */
+static void faults_of(const char *function, int result)
+{
+    for (int nth = 1; nth < 100; nth++) {
+        struct gni_kernel *kernel = NULL;
+        all_forget();
+        int objects = control.live_objects();
+        size_t live = gni_host_live_count();
+        control.fail(function, nth, result, 0);
+        gn_status status = gni_kernel_get(device, &scale_source, &kernel);
+        bool is_struck = control.fault_count() > 0;
+        control.fail(NULL, 0, 0, 0);
+        CHECK((status == GN_OK) == (kernel != NULL));
+        if (status != GN_OK) {
+            CHECK(is_struck);
+            CHECK_DETAIL("kernel scale");
+            CHECK_U64(control.live_objects(), objects);
+            CHECK_U64(gni_host_live_count(), live);
+            CHECK_OK(gni_kernel_get(device, &scale_source, &kernel));
+        }
+        scale_check(kernel, 40, 2);
+        if (!is_struck)
+            return;
+    }
+    check_fail(__FILE__, __LINE__, "the fault is reached no more");
+}
+
+static void test_faults(void)
+{
+    static const char *const compiling[] = {"nvrtcCreateProgram", "nvrtcCompileProgram",
+                                            "nvrtcGetCUBINSize", "nvrtcGetCUBIN"};
+    static const char *const loading[] = {"cuModuleLoadData", "cuModuleGetFunction",
+                                          "cuFuncGetAttribute"};
+    if (!is_simulated)
+        return;
+    for (size_t i = 0; i < sizeof compiling / sizeof *compiling; i++)
+        for (int result = NVRTC_ERROR_OUT_OF_MEMORY; result <= NVRTC_ERROR_INTERNAL_ERROR;
+             result += 5)
+            faults_of(compiling[i], result);
+    for (size_t i = 0; i < sizeof loading / sizeof *loading; i++) {
+        faults_of(loading[i], CUDA_ERROR_OUT_OF_MEMORY);
+        faults_of(loading[i], CUDA_ERROR_UNKNOWN);
+    }
+    CHECK_U64(control.finding_count(), 0);
+}
+
+static void test_host_memory_faults(void)
+{
+    for (long nth = 1;; nth++) {
+        struct gni_kernel *kernel = NULL;
+        all_forget();
+        size_t live = gni_host_live_count();
+        gni_host_fail_after(nth);
+        gn_status status = gni_kernel_get(device, &scale_source, &kernel);
+        gni_host_fail_after(-1);
+        if (status == GN_OK)
+            break;
+        CHECK_STATUS(status, GN_ERROR_OUT_OF_HOST_MEMORY);
+        CHECK_U64(gni_host_live_count(), live);
+        CHECK(nth < 100);
+    }
+}
+
+/* ---- the public functions ------------------------------------------------------------------- */
+
+static void test_public_kernels(void)
+{
+    static const char text[] =
+        "template <class T> __global__ void scale(T *x, T f, int n)\n"
+        "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= "
+        "f; }";
+    gn_kernel *kernel = NULL;
+    gn_device *cpu;
+    CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
+    CHECK_STATUS(gn_kernel_create(NULL, text, "scale", NULL, &kernel), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_kernel_create(device, text, "", NULL, &kernel), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_kernel_create(cpu, text, "scale<float>", NULL, &kernel), GN_ERROR_UNSUPPORTED);
+    CHECK_STATUS(gn_kernel_create(device, text, "scale<", NULL, &kernel), GN_ERROR_COMPILATION);
+    CHECK(kernel == NULL);
+    CHECK_OK(gn_kernel_create(device, text, "scale<double>", NULL, &kernel));
+    CHECK(gn_kernel_get_device(kernel) == device);
+    gn_kernel_properties properties;
+    CHECK_OK(gn_kernel_get_properties(kernel, &properties));
+    CHECK(properties.max_threads_per_block >= 256);
+    double host[3] = {1, 2, 3}, factor = 0.5;
+    void *x;
+    int n = 3;
+    CHECK_OK(gn_memory_alloc(manager, sizeof host, stream, &x));
+    CHECK_OK(gn_copy(x, host, sizeof host, stream));
+    gn_kernel_shape shape = {.grid = {1, 1, 1}, .block = {32, 1, 1}};
+    void *arguments[] = {&x, &factor, &n};
+    CHECK_OK(gn_kernel_launch(kernel, &shape, arguments, NULL));
+    CHECK_OK(gn_copy(host, x, sizeof host, stream));
+    CHECK_OK(gn_stream_synchronize(stream));
+    CHECK(host[0] == 0.5 && host[1] == 1 && host[2] == 1.5);
+    gn_stream *other;
+    CHECK_OK(gn_stream_get_default(cpu, &other));
+    CHECK_STATUS(gn_kernel_launch(kernel, &shape, arguments, other), GN_ERROR_INVALID_VALUE);
+    CHECK_DETAIL("cpu");
+    shape.block[1] = 1 << 20;
+    shape.block[2] = 1 << 20;
+    CHECK_STATUS(gn_kernel_launch(kernel, &shape, arguments, NULL), GN_ERROR_INVALID_VALUE);
+    CHECK_DETAIL("1048576");
+    shape.block[1] = 0;
+    CHECK_STATUS(gn_kernel_launch(kernel, &shape, arguments, NULL), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_kernel_launch(kernel, NULL, arguments, NULL), GN_ERROR_INVALID_VALUE);
+    CHECK_OK(gn_memory_free(manager, x));
+    CHECK_OK(gn_shutdown(NULL));
+    CHECK_STATUS(gn_kernel_get_properties(kernel, &properties), GN_ERROR_INVALID_VALUE);
+    CHECK_DETAIL("gn_shutdown");
+    gn_kernel_destroy(kernel);
+    gn_kernel_destroy(NULL);
+    size_t removed = 0;
+    CHECK_OK(gn_kernel_create(device, text, "scale<double>", NULL, &kernel));
+    CHECK_OK(gn_kernel_cache_clear(&removed));
+    CHECK(removed > 0);
+    CHECK_OK(gn_kernel_get_properties(kernel, &properties));
+    gn_kernel_destroy(kernel);
+    CHECK_OK(gn_kernel_cache_clear(NULL));
+}
+
+/* A kernel may be needed for the first time while a stream is captured. */
+static void test_capture(void)
+{
+    struct gni_kernel *kernel = NULL;
+    const struct gni_cuda_driver *driver;
+    gn_stream *side;
+    void *x;
+    float factor = 2;
+    int n = 0;
+    CHECK_OK(gni_cuda_driver_open(&driver));
+    const struct gni_cuda_functions *cuda = &driver->functions;
+    CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &side));
+    CHECK_OK(gn_memory_alloc(manager, 64, stream, &x));
+    CUstream handle = gn_stream_get_handle(side);
+    struct gni_cuda_scope scope;
+    CHECK_OK(gni_cuda_enter(gni_cuda_device_of(device), &scope));
+    CHECK(cuda->cuStreamBeginCapture(handle, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+    all_forget();
+    CHECK_OK(gni_kernel_get(device, &scale_source, &kernel));
+    void *arguments[] = {&x, &factor, &n};
+    struct gni_launch launch = {.grid = {1, 1, 1}, .block = {32, 1, 1}, .arguments = arguments};
+    CHECK_OK(gni_kernel_launch(kernel, side, &launch));
+    CUgraph graph = NULL;
+    CHECK(cuda->cuStreamEndCapture(handle, &graph) == CUDA_SUCCESS && graph != NULL);
+    (void)cuda->cuGraphDestroy(graph);
+    CHECK_OK(gni_cuda_leave(&scope, "", CUDA_SUCCESS));
+    gn_stream_release(side);
+    CHECK_OK(gn_memory_free(manager, x));
+}
+
 /* ---- ends ----------------------------------------------------------------------------------- */
 
 static void test_shutdown(void)
@@ -330,6 +569,12 @@ int main(void)
     RUN(test_the_cpu_has_no_kernels);
     RUN(test_shared_memory);
     RUN(test_many_threads_one_kernel);
+    RUN(test_preparing);
+    RUN(test_the_disk);
+    RUN(test_faults);
+    RUN(test_host_memory_faults);
+    RUN(test_capture);
+    RUN(test_public_kernels);
     RUN(test_shutdown);
     RUN(test_fork);
     return check_result();

@@ -15,6 +15,9 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(genesis._C.__file__).resolve().parents[2]
 FAKE = BUILD / "tests" / "fake" / "libgenesis_fake.so"
 
+# Not the user's own: a test may clear it.
+os.environ["GENESIS_KERNEL_CACHE_DIR"] = str(BUILD / "kernels")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what needs a GPU where there is none, saying why."""
@@ -48,6 +51,7 @@ def fresh(tmp_path_factory):
 
     def run(code: str, check: bool = True, **environment: str) -> subprocess.CompletedProcess:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("GENESIS_")}
+        kept["GENESIS_KERNEL_CACHE_DIR"] = str(BUILD / "kernels")
         script.write_text(code)
         finished = subprocess.run(
             [sys.executable, script],

@@ -279,7 +279,7 @@ def test_info_on_a_machine_with_trouble(fresh, fake_driver, tmp_path):
     import subprocess
     import sys
 
-    wheel = tmp_path / "nvidia" / "x" / "lib"
+    wheel = tmp_path / "nvidia" / "cu13" / "lib"
     wheel.mkdir(parents=True)
     (wheel / "libnvrtc.so.13").write_text("not a library")
     environment = os.environb | {

@@ -451,6 +451,9 @@ static void bad_images(void)
     header->version++;
     CHECK(sim_module_load(image, &module) == CUDA_ERROR_INVALID_IMAGE);
     header->version--;
+    header->instrument ^= 1; /* watched otherwise than this process does */
+    CHECK(sim_module_load(image, &module) == CUDA_ERROR_INVALID_IMAGE);
+    header->instrument ^= 1;
     header->nbytes--;
     CHECK(sim_module_load(image, &module) == CUDA_ERROR_INVALID_IMAGE);
     header->nbytes++;

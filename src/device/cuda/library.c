@@ -7,6 +7,7 @@
 #include "device/cuda/library.h"
 
 #include "base/fork.h"
+#include "base/sha256.h"
 #include "base/thread.h"
 #include "device/cuda/driver.h"
 #include "genesis/device.h"
@@ -41,7 +42,8 @@ struct library {
     bool is_open;
 };
 
-static struct gni_nvrtc nvrtc;
+static struct library nvrtc_library;
+static struct gni_nvrtc nvrtc = {.path = nvrtc_library.path};
 static struct gni_cublaslt cublaslt;
 
 #define LIBRARY_SYMBOL_NVRTC(result, name, need, arguments) \
@@ -142,19 +144,36 @@ static bool library_try_toolkit(struct library *library, const char *root, int n
     return library_try_majors(library, directory, 0, newest_major, reason);
 }
 
-/* `driver` is NULL where there is none. */
+/* An older driver does not take newer code. `driver` is NULL where there is none. */
+static int major_newest(const struct gni_cuda_driver *driver)
+{
+    return driver != NULL && driver->version / 1000 < NEWEST_MAJOR ? driver->version / 1000
+                                                                   : NEWEST_MAJOR;
+}
+
+static bool driver_has(const struct gni_cuda_driver *driver, const struct library *library)
+{
+    return driver != NULL && dlsym(driver->library, library->symbols[0].name) != NULL;
+}
+
+/* The places where nothing must be loaded. */
+static bool library_search_loaded(struct library *library, const struct gni_cuda_driver *driver,
+                                  char *reason)
+{
+    if (driver_has(driver, library))
+        return library_bind(library, driver->library, reason);
+    return library_try_majors(library, NULL, RTLD_NOLOAD, major_newest(driver), reason);
+}
+
 static bool library_search(struct library *library, const struct gni_cuda_driver *driver,
                            char *reason)
 {
-    int newest = NEWEST_MAJOR;
-    if (driver != NULL) {
-        if (dlsym(driver->library, library->symbols[0].name) != NULL)
-            return library_bind(library, driver->library, reason);
-        if (driver->version / 1000 < newest)
-            newest = driver->version / 1000; /* an older driver does not take newer code */
-    }
-    if (library_try_majors(library, NULL, RTLD_NOLOAD, newest, reason) ||
-        library_try_toolkit(library, secure_getenv("CUDA_HOME"), newest, reason) ||
+    int newest = major_newest(driver);
+    if (library_search_loaded(library, driver, reason))
+        return true;
+    if (driver_has(driver, library)) /* in a way that cannot be used */
+        return false;
+    if (library_try_toolkit(library, secure_getenv("CUDA_HOME"), newest, reason) ||
         library_try_toolkit(library, secure_getenv("CUDA_PATH"), newest, reason))
         return true;
     for (int i = 0; i < directory_count; i++)
@@ -171,12 +190,17 @@ static void library_start(void)
     gni_fork_register(GNI_FORK_CUDA_LIBRARY, &library_fork);
 }
 
+/* The driver, or NULL. Opens it, and so is called before any lock is held. */
+static const struct gni_cuda_driver *driver_find(void)
+{
+    const struct gni_cuda_driver *driver;
+    return gni_cuda_driver_open(&driver) == GN_OK ? driver : NULL;
+}
+
 static gn_status library_open(struct library *library)
 {
     gni_once_run(&library_once, library_start);
-    const struct gni_cuda_driver *driver = NULL; /* opened first: no lock is held meanwhile */
-    if (gni_cuda_driver_open(&driver) != GN_OK)
-        driver = NULL;
+    const struct gni_cuda_driver *driver = driver_find();
     char reason[REASON_SIZE];
     (void)snprintf(reason, sizeof reason,
                    "%s was not found: neither %s.%d nor an older one is in CUDA_HOME, among the "
@@ -193,6 +217,35 @@ gn_status gni_nvrtc_open(const struct gni_nvrtc **out)
     GN_TRY(library_open(&nvrtc_library));
     *out = &nvrtc;
     return GN_OK;
+}
+
+bool gni_nvrtc_find_loaded(const struct gni_nvrtc **out)
+{
+    gni_once_run(&library_once, library_start);
+    const struct gni_cuda_driver *driver = driver_find();
+    char reason[REASON_SIZE];
+    gni_mutex_lock(&library_mutex);
+    bool is_open = nvrtc_library.is_open || library_search_loaded(&nvrtc_library, driver, reason);
+    gni_mutex_unlock(&library_mutex);
+    if (is_open)
+        *out = &nvrtc;
+    return is_open;
+}
+
+void gni_nvrtc_hash_search(struct gni_sha256 *hash)
+{
+    static const char *const variables[] = {"CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH"};
+    gni_once_run(&library_once, library_start);
+    int newest = major_newest(driver_find());
+    gni_sha256_add(hash, &newest, sizeof newest);
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
+        const char *value = secure_getenv(variables[i]);
+        gni_sha256_add_text(hash, value != NULL ? value : "");
+    }
+    gni_mutex_lock(&library_mutex);
+    for (int i = 0; i < directory_count; i++)
+        gni_sha256_add_text(hash, directories[i]);
+    gni_mutex_unlock(&library_mutex);
 }
 
 gn_status gni_cublaslt_open(const struct gni_cublaslt **out)

@@ -16,7 +16,8 @@
 
 struct gni_nvrtc {
     struct gni_nvrtc_functions functions;
-    int version; /* 13000 is 13.0 */
+    int version;      /* 13000 is 13.0 */
+    const char *path; /* the file that it is in */
 };
 
 struct gni_cublaslt {
@@ -27,5 +28,12 @@ struct gni_cublaslt {
 /* Borrow the library. GN_ERROR_UNAVAILABLE with where it was looked for. */
 gn_status gni_nvrtc_open(const struct gni_nvrtc **nvrtc);
 gn_status gni_cublaslt_open(const struct gni_cublaslt **cublaslt);
+
+/* Borrows NVRTC if no file must be loaded for it: it is open already, or in the first two places. */
+bool gni_nvrtc_find_loaded(const struct gni_nvrtc **nvrtc);
+
+/* Adds to a hash all that decides which file is found as NVRTC, but for what is installed. */
+struct gni_sha256;
+void gni_nvrtc_hash_search(struct gni_sha256 *hash);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * sha256.c: SHA-256 as FIPS 180-4 describes it. See sha256.h.
  */
-#include "sha256.h"
+#include "base/sha256.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,13 +58,13 @@ static void block_mix(uint32_t state[8], const uint8_t *block)
         state[i] += s[i];
 }
 
-void sim_sha256_init(struct sim_sha256 *hash)
+void gni_sha256_init(struct gni_sha256 *hash)
 {
     memset(hash, 0, sizeof *hash);
     memcpy(hash->state, initial, sizeof initial);
 }
 
-void sim_sha256_add(struct sim_sha256 *hash, const void *bytes, size_t nbytes)
+void gni_sha256_add(struct gni_sha256 *hash, const void *bytes, size_t nbytes)
 {
     const uint8_t *from = bytes;
     while (nbytes > 0) {
@@ -81,7 +81,7 @@ void sim_sha256_add(struct sim_sha256 *hash, const void *bytes, size_t nbytes)
     }
 }
 
-void sim_sha256_finish(struct sim_sha256 *hash, uint8_t digest[SIM_SHA256_BYTES])
+void gni_sha256_finish(struct gni_sha256 *hash, uint8_t digest[GNI_SHA256_BYTES])
 {
     static const uint8_t padding[64] = {0x80};
     uint64_t bits = hash->length * 8;
@@ -89,21 +89,21 @@ void sim_sha256_finish(struct sim_sha256 *hash, uint8_t digest[SIM_SHA256_BYTES]
     for (int i = 0; i < 8; i++)
         tail[i] = (uint8_t)(bits >> (56 - 8 * i));
     size_t filled = hash->length % 64;
-    sim_sha256_add(hash, padding, filled < 56 ? 56 - filled : 120 - filled);
-    sim_sha256_add(hash, tail, sizeof tail);
-    for (int i = 0; i < SIM_SHA256_BYTES; i++)
+    gni_sha256_add(hash, padding, filled < 56 ? 56 - filled : 120 - filled);
+    gni_sha256_add(hash, tail, sizeof tail);
+    for (int i = 0; i < GNI_SHA256_BYTES; i++)
         digest[i] = (uint8_t)(hash->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-void sim_sha256_add_text(struct sim_sha256 *hash, const char *text)
+void gni_sha256_add_text(struct gni_sha256 *hash, const char *text)
 {
     uint64_t length = strlen(text);
-    sim_sha256_add(hash, &length, sizeof length);
-    sim_sha256_add(hash, text, length);
+    gni_sha256_add(hash, &length, sizeof length);
+    gni_sha256_add(hash, text, length);
 }
 
-void sim_sha256_text(const uint8_t digest[SIM_SHA256_BYTES], char text[SIM_SHA256_TEXT_BYTES])
+void gni_sha256_text(const uint8_t digest[GNI_SHA256_BYTES], char text[GNI_SHA256_TEXT_BYTES])
 {
-    for (int i = 0; i < SIM_SHA256_BYTES; i++)
+    for (int i = 0; i < GNI_SHA256_BYTES; i++)
         snprintf(text + 2 * i, 3, "%02x", digest[i]);
 }

@@ -1,0 +1,77 @@
+/*
+ * genesis/kernel.h: kernels from CUDA C, compiled when the program runs.
+ *
+ *     gn_kernel *kernel;
+ *     gn_kernel_create(device, "extern \"C\" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }",
+ *                      "twice", NULL, &kernel);
+ *     gn_kernel_launch(kernel, &(gn_kernel_shape){.grid = {1, 1, 1}, .block = {32, 1, 1}},
+ *                      (void *[]){&x}, stream);
+ *
+ * A text is compiled by NVRTC, once in a process for each device, and kept on disk for the next process
+ * (docs/cuda.md). Code stays on the device until gn_shutdown().
+ */
+#ifndef GENESIS_KERNEL_H
+#define GENESIS_KERNEL_H
+
+#include "genesis/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gn_kernel gn_kernel;
+
+/*
+ * Compiles a text for a device, or finds what was compiled before. `name` is the kernel's: as C++ writes it,
+ * such as "scale<float>", or plain for an extern "C" kernel. `options` are NVRTC's, with a NULL behind the
+ * last; NULL: none. The architecture is added by itself. A text that includes headers is compiled anew in
+ * each process: they may have changed.
+ *
+ * GN_ERROR_COMPILATION, with the first lines of the compiler's log, if the text is wrong;
+ * GN_ERROR_UNAVAILABLE without NVRTC; GN_ERROR_UNSUPPORTED on the CPU. Takes some 50 milliseconds when
+ * something is compiled. Nothing is kept of the texts that are given. The kernel belongs to the caller.
+ */
+GN_API gn_status gn_kernel_create(gn_device *device, const char *text, const char *name,
+                                  const char *const *options, gn_kernel **kernel) GN_NODISCARD;
+
+/* Launches that were submitted still run to their end. NULL is allowed. */
+GN_API void gn_kernel_destroy(gn_kernel *kernel);
+
+GN_API gn_device *gn_kernel_get_device(const gn_kernel *kernel);
+
+typedef struct gn_kernel_properties {
+    int max_threads_per_block;
+    int register_count;
+    size_t static_shared_bytes;
+    size_t local_bytes; /* of each thread: spills and arrays */
+} gn_kernel_properties;
+
+GN_API gn_status gn_kernel_get_properties(const gn_kernel *kernel,
+                                          gn_kernel_properties *properties) GN_NODISCARD;
+
+typedef struct gn_kernel_shape {
+    unsigned grid[3];    /* blocks */
+    unsigned block[3];   /* threads of a block */
+    size_t shared_bytes; /* dynamic shared memory of a block */
+} gn_kernel_shape;
+
+/*
+ * Submits a launch to a stream of the kernel's device; NULL: the calling thread's current one.
+ * `arguments` has the address of each argument, in order; all are copied before the call returns, and
+ * their number and sizes are the caller's word. A kernel that fails later loses the device: other
+ * calls report it, or this one with GENESIS_DEBUG=sync.
+ */
+GN_API gn_status gn_kernel_launch(gn_kernel *kernel, const gn_kernel_shape *shape, void **arguments,
+                                  gn_stream *stream) GN_NODISCARD;
+
+/*
+ * Forgets every compiled kernel, in this process and on disk: the next one is compiled again. Kernels that
+ * exist can still be launched. `removed` (may be NULL) gets the number of files.
+ */
+GN_API gn_status gn_kernel_cache_clear(size_t *removed) GN_NODISCARD;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

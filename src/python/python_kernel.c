@@ -1,0 +1,495 @@
+/*
+ * python_kernel.c: kernels of users: CUDA C that is compiled and launched.
+ *
+ * The class here knows the text and what its parameters are, as one letter each; genesis.cuda.Kernel, which
+ * is made from it, finds out the letters. Code is made for a device at its first launch there.
+ *
+ *     P  a pointer   b B h H i I q Q  integers   ?  bool   f d  floats   x  anything else, as bytes
+ *
+ * Where it does not, all are taken as "-": what an argument is, is then its own word.
+ */
+#include "module.h"
+
+#include <string.h>
+
+enum {
+    ARGUMENTS_MAX = 256,
+    OPTIONS_MAX = 32,
+};
+
+struct kernel_object {
+    PyObject_HEAD struct module_state *state;
+    PyObject *text, *name, *options; /* str, str, tuple of str */
+    PyObject *letters;               /* str, or None: not known */
+    gn_kernel *kernels[DEVICE_CAPACITY];
+};
+
+/* The arguments of one launch. */
+struct arguments {
+    const char *kernel_name;
+    Py_ssize_t count;
+    uint64_t values[ARGUMENTS_MAX];
+    void *addresses[ARGUMENTS_MAX];   /* of each: in values, or in a buffer */
+    Py_buffer buffers[ARGUMENTS_MAX]; /* of those that are given as bytes */
+    Py_ssize_t buffer_count;
+};
+
+static struct kernel_object *kernel_of(PyObject *object)
+{
+    return (struct kernel_object *)object;
+}
+
+/* ---- making --------------------------------------------------------------------------------- */
+
+/* Texts without a zero in them, since C takes them from here on. */
+static int texts_check(PyObject *text, PyObject *name, PyObject *options)
+{
+    if (text_from_python(text) == NULL || text_from_python(name) == NULL)
+        return -1;
+    Py_ssize_t count = PyTuple_Size(options);
+    if (count > OPTIONS_MAX) {
+        PyErr_Format(PyExc_ValueError, "a kernel can have %d options, not %zd", OPTIONS_MAX, count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (text_from_python(PyTuple_GetItem(options, i)) == NULL)
+            return -1;
+    return 0;
+}
+
+static PyObject *kernel_new(PyTypeObject *class, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"source", "name", "options", "letters", NULL};
+    PyObject *text, *name, *options, *letters;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "UUO!O:Kernel", names, &text, &name,
+                                     &PyTuple_Type, &options, &letters) ||
+        texts_check(text, name, options) < 0)
+        return NULL;
+    PyObject *self = object_alloc(class);
+    if (self == NULL)
+        return NULL;
+    struct kernel_object *kernel = kernel_of(self);
+    kernel->state = module_state_of_object(self);
+    kernel->text = Py_NewRef(text);
+    kernel->name = Py_NewRef(name);
+    kernel->options = Py_NewRef(options);
+    kernel->letters = Py_NewRef(letters);
+    return self;
+}
+
+static void kernel_dealloc(PyObject *self)
+{
+    struct kernel_object *kernel = kernel_of(self);
+    for (int i = 0; i < DEVICE_CAPACITY; i++)
+        gn_kernel_destroy(kernel->kernels[i]);
+    Py_CLEAR(kernel->text);
+    Py_CLEAR(kernel->name);
+    Py_CLEAR(kernel->options);
+    Py_CLEAR(kernel->letters);
+    object_free(self);
+}
+
+/* The code for a device, made if need be. */
+static gn_kernel *kernel_on(struct kernel_object *kernel, gn_device *device)
+{
+    gn_kernel **slot = &kernel->kernels[gn_device_get_index(device)];
+    if (*slot != NULL && gn_device_get_type(device) == GN_DEVICE_CUDA)
+        return *slot;
+    const char *options[OPTIONS_MAX + 1] = {NULL};
+    for (Py_ssize_t i = 0; i < PyTuple_Size(kernel->options); i++)
+        options[i] = text_from_python(PyTuple_GetItem(kernel->options, i));
+    const char *text = text_from_python(kernel->text), *name = text_from_python(kernel->name);
+    gn_kernel *made = NULL;
+    gn_status status;
+    CALL_UNLOCKED(status, gn_kernel_create(device, text, name, options, &made));
+    if (status != GN_OK) {
+        error_raise(kernel->state, status);
+        return NULL;
+    }
+    if (*slot != NULL) /* another thread was faster */
+        gn_kernel_destroy(made);
+    else
+        *slot = made;
+    return *slot;
+}
+
+/* ---- arguments ------------------------------------------------------------------------------ */
+
+/* Puts the kernel and the argument before what the exception on its way says. */
+static int argument_error(const struct arguments *arguments, Py_ssize_t index)
+{
+    PyObject *kind, *value, *traceback;
+    PyErr_Fetch(&kind, &value, &traceback);
+    PyErr_Format(kind, "argument %zd of kernel %s: %S", index, arguments->kernel_name,
+                 value != NULL ? value : Py_None);
+    Py_XDECREF(kind);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return -1;
+}
+
+/* Whether an object says that its bytes are on the CPU. */
+static bool is_on_cpu(PyObject *object)
+{
+    PyObject *device = PyObject_GetAttrString(object, "device");
+    PyObject *type = device != NULL ? PyObject_GetAttrString(device, "type") : NULL;
+    PyErr_Clear(); /* it says nothing of the kind */
+    bool answer =
+        type != NULL && PyUnicode_Check(type) && PyUnicode_CompareWithASCIIString(type, "cpu") == 0;
+    Py_XDECREF(type);
+    Py_XDECREF(device);
+    return answer;
+}
+
+/* The address in __cuda_array_interface__: a new reference, or NULL with an exception. */
+static PyObject *interface_address(PyObject *object)
+{
+    PyObject *interface = PyObject_GetAttrString(object, "__cuda_array_interface__");
+    if (interface == NULL)
+        return NULL;
+    PyObject *data = PyMapping_GetItemString(interface, "data");
+    PyObject *address = data != NULL ? PySequence_GetItem(data, 0) : NULL;
+    Py_XDECREF(data);
+    Py_DECREF(interface);
+    return address;
+}
+
+/* The address that an object stands for: a new reference, or NULL with an exception. */
+static PyObject *address_of(PyObject *object)
+{
+    if (PyLong_Check(object))
+        return Py_NewRef(object);
+    if (PyObject_HasAttrString(object, "data_ptr")) {
+        if (!is_on_cpu(object))
+            return PyObject_CallMethod(object, "data_ptr", NULL);
+        PyErr_SetString(PyExc_ValueError, "the tensor is on the CPU, which a GPU cannot read");
+        return NULL;
+    }
+    if (PyIndex_Check(object))
+        return PyNumber_Index(object);
+    if (PyObject_HasAttrString(object, "__cuda_array_interface__"))
+        return interface_address(object);
+    PyErr_Format(PyExc_TypeError,
+                 "a pointer is an int, None, or an object with data_ptr() or "
+                 "__cuda_array_interface__, not %R",
+                 (PyObject *)Py_TYPE(object));
+    return NULL;
+}
+
+static int pointer_take(PyObject *object, uint64_t *value)
+{
+    size_t address = 0;
+    if (object != Py_None) {
+        PyObject *number = address_of(object);
+        int result = number != NULL ? size_from_python(number, "an address", &address) : -1;
+        Py_XDECREF(number);
+        if (result < 0)
+            return -1;
+    }
+    *value = address;
+    return 0;
+}
+
+/* An integer of 1, 2, 4 or 8 bytes, signed or not. Any machine here stores the low bytes first. */
+static int integer_take(PyObject *object, int size, bool is_signed, uint64_t *value)
+{
+    PyObject *number = PyNumber_Index(object);
+    if (number == NULL)
+        return -1;
+    int bits = 8 * size;
+    bool is_wrong;
+    if (is_signed) {
+        long long signed_value = PyLong_AsLongLong(number);
+        long long most = (long long)(UINT64_MAX >> (65 - bits));
+        is_wrong = PyErr_Occurred() != NULL || signed_value > most || signed_value < -most - 1;
+        *value = (uint64_t)signed_value;
+    } else {
+        *value = PyLong_AsUnsignedLongLong(number);
+        is_wrong = PyErr_Occurred() != NULL || *value > UINT64_MAX >> (64 - bits);
+    }
+    Py_DECREF(number);
+    if (!is_wrong)
+        return 0;
+    PyErr_Clear();
+    PyErr_Format(PyExc_ValueError, "%S does not fit %s integer of %d bits", object,
+                 is_signed ? "a signed" : "an unsigned", bits);
+    return -1;
+}
+
+static int float_take(PyObject *object, bool is_double, uint64_t *value)
+{
+    double number = PyFloat_AsDouble(object);
+    if (number == -1 && PyErr_Occurred())
+        return -1;
+    float narrow = (float)number;
+    *value = 0;
+    memcpy(value, is_double ? (void *)&number : (void *)&narrow, is_double ? 8 : 4);
+    return 0;
+}
+
+/* Bytes as they are: a NumPy scalar, bytes, a ctypes structure. */
+static int bytes_take(struct arguments *arguments, PyObject *object, Py_ssize_t index)
+{
+    Py_buffer *buffer = &arguments->buffers[arguments->buffer_count];
+    if (PyObject_GetBuffer(object, buffer, PyBUF_SIMPLE) < 0)
+        return -1;
+    arguments->buffer_count++;
+    arguments->addresses[index] = buffer->buf;
+    return 0;
+}
+
+/* An argument for a parameter of which nothing is known. */
+static int unknown_take(struct arguments *arguments, PyObject *object, Py_ssize_t index)
+{
+    bool has_address = PyObject_HasAttrString(object, "data_ptr") ||
+                       PyObject_HasAttrString(object, "__cuda_array_interface__");
+    if (has_address || object == Py_None)
+        return pointer_take(object, &arguments->values[index]);
+    if (PyObject_CheckBuffer(object))
+        return bytes_take(arguments, object, index);
+    PyErr_Format(
+        PyExc_TypeError,
+        "the type of this parameter is not known: give argtypes=, or a NumPy scalar in the "
+        "place of %R",
+        object);
+    return -1;
+}
+
+static int argument_take(struct arguments *arguments, char letter, PyObject *object,
+                         Py_ssize_t index)
+{
+    static const char integers[] = "bBhHiIqQ"; /* twice each size, signed first */
+    uint64_t *value = &arguments->values[index];
+    arguments->addresses[index] = value;
+    const char *place = strchr(integers, letter);
+    if (place != NULL)
+        return integer_take(object, 1 << (place - integers) / 2, (place - integers) % 2 == 0,
+                            value);
+    switch (letter) {
+    case 'P':
+        return pointer_take(object, value);
+    case '?': {
+        int is_true = PyObject_IsTrue(object);
+        *value = is_true > 0;
+        return is_true < 0 ? -1 : 0;
+    }
+    case 'f':
+    case 'd':
+        return float_take(object, letter == 'd', value);
+    case 'x':
+        return bytes_take(arguments, object, index);
+    default:
+        return unknown_take(arguments, object, index);
+    }
+}
+
+static void arguments_release(struct arguments *arguments)
+{
+    while (arguments->buffer_count > 0)
+        PyBuffer_Release(&arguments->buffers[--arguments->buffer_count]);
+}
+
+/* What was taken must be released, also after a failure. */
+static int arguments_read(struct kernel_object *kernel, PyObject *sequence,
+                          struct arguments *arguments)
+{
+    const char *letters = NULL;
+    if (kernel->letters != Py_None && (letters = text_from_python(kernel->letters)) == NULL)
+        return -1;
+    arguments->kernel_name = text_from_python(kernel->name);
+    arguments->count = PyTuple_Size(sequence);
+    if (arguments->count > ARGUMENTS_MAX ||
+        (letters != NULL && arguments->count != (Py_ssize_t)strlen(letters))) {
+        PyErr_Format(PyExc_TypeError, "kernel %s takes %s%zd arguments, not %zd",
+                     arguments->kernel_name, letters != NULL ? "" : "at most ",
+                     letters != NULL ? (Py_ssize_t)strlen(letters) : (Py_ssize_t)ARGUMENTS_MAX,
+                     arguments->count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < arguments->count; i++)
+        if (argument_take(arguments, letters != NULL ? letters[i] : '-',
+                          PyTuple_GetItem(sequence, i), i) < 0)
+            return argument_error(arguments, i);
+    return 0;
+}
+
+/* Blocks or threads: a number, or up to three. */
+static int sizes_take(PyObject *object, const char *what, unsigned sizes[3])
+{
+    PyObject *tuple = PyIndex_Check(object) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
+    if (tuple == NULL)
+        return -1;
+    Py_ssize_t count = PyTuple_Size(tuple);
+    int result = count >= 1 && count <= 3 ? 0 : -1;
+    if (result < 0)
+        PyErr_Format(PyExc_ValueError, "%s is a number, or one to three of them, not %R", what,
+                     object);
+    for (Py_ssize_t i = 0; i < 3 && result == 0; i++) {
+        size_t size = 1;
+        result = i < count ? size_from_python(PyTuple_GetItem(tuple, i), what, &size) : 0;
+        if (result == 0 && (size == 0 || size > UINT32_MAX)) {
+            PyErr_Format(PyExc_ValueError, "%s has sizes from 1 on, not %R", what, object);
+            result = -1;
+        }
+        sizes[i] = (unsigned)size;
+    }
+    Py_DECREF(tuple);
+    return result;
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+static PyObject *kernel_launch(struct kernel_object *kernel, gn_kernel *code,
+                               const gn_kernel_shape *shape, gn_stream *stream, PyObject *sequence)
+{
+    struct arguments arguments;
+    arguments.buffer_count = 0;
+    gn_status status = GN_OK;
+    int result = arguments_read(kernel, sequence, &arguments);
+    if (result == 0)
+        CALL_UNLOCKED(status, gn_kernel_launch(code, shape, arguments.addresses, stream));
+    arguments_release(&arguments);
+    if (result < 0)
+        return NULL;
+    return none_or_raise((PyObject *)kernel, status);
+}
+
+static PyObject *kernel_call(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"grid", "block", "args", "shared", "stream", NULL};
+    struct kernel_object *kernel = kernel_of(self);
+    PyObject *grid, *block, *given, *shared = NULL, *where = Py_None;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOO|OO:Kernel", names, &grid, &block,
+                                     &given, &shared, &where))
+        return NULL;
+    gn_kernel_shape shape = {.shared_bytes = 0};
+    gn_device *device = NULL;
+    gn_stream *stream = NULL;
+    if (sizes_take(grid, "grid", shape.grid) < 0 || sizes_take(block, "block", shape.block) < 0 ||
+        (shared != NULL && size_from_python(shared, "shared", &shape.shared_bytes) < 0))
+        return NULL;
+    if (where != Py_None && stream_from_python(kernel->state, where, NULL, &stream) < 0)
+        return NULL;
+    if (stream != NULL)
+        device = gn_stream_get_device(stream);
+    else if (device_from_python(kernel->state, Py_None, &device) < 0)
+        return NULL;
+    gn_kernel *code = kernel_on(kernel, device);
+    PyObject *sequence = code != NULL ? PySequence_Tuple(given) : NULL;
+    if (sequence == NULL)
+        return NULL;
+    PyObject *result = kernel_launch(kernel, code, &shape, stream, sequence);
+    Py_DECREF(sequence);
+    return result;
+}
+
+/* The device argument of a method, and the code for it. */
+static gn_kernel *kernel_on_argument(PyObject *self, PyObject *arguments, PyObject *keywords,
+                                     const char *format)
+{
+    static char *names[] = {"device", NULL};
+    PyObject *name = Py_None;
+    gn_device *device;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, names, &name) ||
+        device_from_python(kernel_of(self)->state, name, &device) < 0)
+        return NULL;
+    return kernel_on(kernel_of(self), device);
+}
+
+static PyObject *kernel_compile(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    if (kernel_on_argument(self, arguments, keywords, "|O:compile") == NULL)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *kernel_properties(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    gn_kernel *code = kernel_on_argument(self, arguments, keywords, "|O:properties");
+    if (code == NULL)
+        return NULL;
+    gn_kernel_properties properties;
+    gn_status status = gn_kernel_get_properties(code, &properties);
+    if (status != GN_OK)
+        return error_raise(kernel_of(self)->state, status);
+    return Py_BuildValue("{sisisnsn}", "max_threads_per_block", properties.max_threads_per_block,
+                         "registers", properties.register_count, "static_shared_bytes",
+                         (Py_ssize_t)properties.static_shared_bytes, "local_bytes",
+                         (Py_ssize_t)properties.local_bytes);
+}
+
+static PyObject *kernel_get_name(PyObject *self, void *unused)
+{
+    (void)unused;
+    return Py_NewRef(kernel_of(self)->name);
+}
+
+static PyObject *kernel_get_source(PyObject *self, void *unused)
+{
+    (void)unused;
+    return Py_NewRef(kernel_of(self)->text);
+}
+
+static PyObject *kernel_repr(PyObject *self)
+{
+    return PyUnicode_FromFormat("<genesis.cuda.Kernel %U>", kernel_of(self)->name);
+}
+
+static PyMethodDef kernel_methods[] = {
+    {"compile", WITH_KEYWORDS(kernel_compile),
+     "compile($self, device=None)\n--\n\n"
+     "Compiles for a device now, which the first launch there would do otherwise."},
+    {"properties", WITH_KEYWORDS(kernel_properties),
+     "properties($self, device=None)\n--\n\n"
+     "What the compiled kernel needs: max_threads_per_block, registers, static_shared_bytes,\n"
+     "local_bytes."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef kernel_getset[] = {
+    {"name", kernel_get_name, NULL, "The kernel's name.", NULL},
+    {"source", kernel_get_source, NULL, "The text that is compiled.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot kernel_slots[] = {
+    {Py_tp_doc, (void *)(uintptr_t) "A kernel from CUDA C. Use genesis.cuda.Kernel instead."},
+    {Py_tp_new, kernel_new},
+    {Py_tp_dealloc, kernel_dealloc},
+    {Py_tp_repr, kernel_repr},
+    {Py_tp_call, kernel_call},
+    {Py_tp_methods, kernel_methods},
+    {Py_tp_getset, kernel_getset},
+    {0, NULL},
+};
+
+static PyType_Spec kernel_spec = {
+    .name = "genesis._C.Kernel",
+    .basicsize = sizeof(struct kernel_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .slots = kernel_slots,
+};
+
+static PyObject *clear_kernel_cache(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    size_t removed;
+    gn_status status;
+    CALL_UNLOCKED(status, gn_kernel_cache_clear(&removed));
+    return status == GN_OK ? PyLong_FromSize_t(removed)
+                           : error_raise(module_state_of(module), status);
+}
+
+static PyMethodDef kernel_functions[] = {
+    {"clear_kernel_cache", clear_kernel_cache, METH_NOARGS,
+     "clear_kernel_cache($module, /)\n--\n\nForgets compiled kernels; how many were on disk."},
+    {NULL, NULL, 0, NULL},
+};
+
+int kernel_class_init(PyObject *module)
+{
+    PyObject *class = PyType_FromModuleAndSpec(module, &kernel_spec, NULL);
+    int result = class != NULL ? PyModule_AddObjectRef(module, "Kernel", class) : -1;
+    Py_XDECREF(class);
+    return result == 0 ? PyModule_AddFunctions(module, kernel_functions) : -1;
+}
