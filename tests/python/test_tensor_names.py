@@ -83,6 +83,14 @@ def test_generators():
             wrong()
 
 
+@pytest.mark.parametrize("dtype", [genesis.float16, genesis.bfloat16, genesis.float32])
+def test_uniform_numbers_stay_below_their_end(dtype):
+    x = genesis.rand(100_000, dtype=dtype).float()
+    assert x.amax().item() < 1 and x.amin().item() >= 0 and abs(x.mean().item() - 0.5) < 0.01
+    y = genesis.empty(100_000, dtype=dtype).uniform_(100, 101).float()
+    assert y.amax().item() < 101 and y.amin().item() >= 100
+
+
 def make_default(make, seed):
     genesis.manual_seed(seed)
     return make(None).tolist()
