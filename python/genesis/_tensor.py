@@ -165,7 +165,7 @@ def arange(
     wide = _C.int64 if is_whole else _C.float64
     items = memoryview(_indices(count if count > 0 else 0)).cast("q")
     steps = _C.tensor(items, dtype=wide, device=device)
-    return (steps * step + start).to(dtype)
+    return (steps * step + start).to(dtype=dtype)
 
 
 def sort(input: _C.Tensor, dim: int = -1, descending: bool = False) -> Any:
