@@ -570,17 +570,19 @@ static PyObject *tensor_item(PyObject *self, PyObject *unused)
     return status == GN_OK ? scalar_to_python(item) : error_raise(state, status);
 }
 
-static PyObject *list_from(gn_tensor *tensor, int dimension, int64_t *index)
+static PyObject *list_from(struct module_state *state, gn_tensor *tensor, int dimension,
+                           int64_t *index)
 {
     if (dimension == gn_tensor_get_dimensions(tensor)) {
         gn_scalar item;
-        return gn_tensor_get_item(tensor, index, &item) == GN_OK ? scalar_to_python(item) : NULL;
+        gn_status status = gn_tensor_get_item(tensor, index, &item);
+        return status == GN_OK ? scalar_to_python(item) : error_raise(state, status);
     }
     int64_t size = gn_tensor_get_shape(tensor)[dimension];
     PyObject *list = PyList_New((Py_ssize_t)size);
     for (int64_t i = 0; list != NULL && i < size; i++) {
         index[dimension] = i;
-        PyObject *item = list_from(tensor, dimension + 1, index);
+        PyObject *item = list_from(state, tensor, dimension + 1, index);
         if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0)
             Py_CLEAR(list);
     }
@@ -590,11 +592,14 @@ static PyObject *list_from(gn_tensor *tensor, int dimension, int64_t *index)
 static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    int64_t index[GN_DIMENSIONS_MAX];
-    gn_status status;
-    CALL_ALLOCATING(status, gn_flush());
-    return status == GN_OK ? list_from(tensor_of(self), 0, index)
-                           : error_raise(module_state_of_object(self), status);
+    struct module_state *state = module_state_of_object(self);
+    int64_t index[GN_DIMENSIONS_MAX] = {0};
+    gn_scalar first;
+    gn_status status = GN_OK;
+    if (gn_tensor_get_count(tensor_of(self)) > 0) /* computes it, without the interpreter's lock */
+        CALL_ALLOCATING(status, gn_tensor_get_item(tensor_of(self), index, &first));
+    return status == GN_OK ? list_from(state, tensor_of(self), 0, index)
+                           : error_raise(state, status);
 }
 
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)

@@ -142,6 +142,24 @@ def test_out_of_memory_in_the_middle_loses_nothing():
     assert doubled.tolist() == [2 * i for i in range(2000)]
 
 
+def test_what_cannot_be_computed_is_in_nobodys_way():
+    x = genesis.ones(1000)
+    before = allocated()
+    huge = (
+        x.view(1000, 1, 1).expand(1000, 1 << 16, 1 << 16) + 1
+    )  # waits for memory that is not there
+    y = genesis.arange(1000)
+    assert y.tolist()[999] == 999 and (y + 1).sum().item() == 500_500 and repr(y[:2])
+    assert allocated() > before and genesis.memory_pressure() >= 0
+    assert any(block["nbytes"] >= 8000 for block in MANAGER.blocks())
+    for attempt in (genesis.flush, huge.numpy, lambda: x.add_(1)):
+        with pytest.raises(genesis.OutOfMemoryError, match="15.62 TiB"):
+            attempt()
+    del huge
+    assert x.add_(1).sum().item() == 2000
+    genesis.flush()
+
+
 # ---- failures ----
 
 FAILING = """
