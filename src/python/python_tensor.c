@@ -605,11 +605,27 @@ static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    struct module_state *state = module_state_of_object(self);
     void *data;
     gn_status status;
     CALL_ALLOCATING(status, gn_tensor_get_data(tensor_of(self), &data));
-    return status == GN_OK ? PyLong_FromVoidPtr(data)
-                           : error_raise(module_state_of_object(self), status);
+    if (status != GN_OK)
+        return error_raise(state, status);
+    if (state->pointer_class == NULL) {
+        PyObject *module = PyImport_ImportModule("genesis._tensor");
+        state->pointer_class =
+            module != NULL ? PyObject_GetAttrString(module, "DataPointer") : NULL;
+        Py_XDECREF(module);
+    }
+    PyObject *address = state->pointer_class != NULL ? PyLong_FromVoidPtr(data) : NULL;
+    PyObject *dtype =
+        address != NULL ? dtype_to_python(state, gn_tensor_get_dtype(tensor_of(self))) : NULL;
+    PyObject *made = dtype != NULL
+                         ? PyObject_CallFunctionObjArgs(state->pointer_class, address, dtype, NULL)
+                         : NULL;
+    Py_XDECREF(address);
+    Py_XDECREF(dtype);
+    return made;
 }
 
 /* Where a buffer's numbers are kept while somebody has it. */
@@ -684,10 +700,11 @@ static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
                      gn_dtype_name(dtype));
         return NULL;
     }
-    PyObject *address = tensor_data_ptr(self, NULL); /* NumPy would swallow what goes wrong here */
-    if (address == NULL)
-        return NULL;
-    Py_DECREF(address);
+    void *data; /* NumPy would swallow what goes wrong here */
+    gn_status status;
+    CALL_ALLOCATING(status, gn_tensor_get_data(tensor_of(self), &data));
+    if (status != GN_OK)
+        return error_raise(module_state_of_object(self), status);
     PyObject *numpy = PyImport_ImportModule("numpy");
     PyObject *array = numpy != NULL ? PyObject_CallMethod(numpy, "asarray", "O", self) : NULL;
     Py_XDECREF(numpy);
@@ -855,7 +872,8 @@ static PyMethodDef tensor_methods[] = {
     {"tolist", tensor_tolist, METH_NOARGS,
      "tolist($self, /)\n--\n\nThe elements as lists in lists, or as one number."},
     {"data_ptr", tensor_data_ptr, METH_NOARGS,
-     "data_ptr($self, /)\n--\n\nThe address of the first element, with everything computed."},
+     "data_ptr($self, /)\n--\n\nThe address of the first element, with everything computed: an int "
+     "that knows its dtype."},
     {"__array__", WITH_KEYWORDS(tensor_array),
      "__array__($self, dtype=None, copy=None)\n--\n\nFor NumPy."},
     {"numpy", tensor_numpy, METH_NOARGS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import warnings
 
@@ -149,6 +150,14 @@ def test_moving_and_converting():
         x.cuda()
     with pytest.raises(TypeError, match="no argument 'colour'"):
         x.to(colour=3)
+
+
+def test_an_address_knows_its_type():
+    x = genesis.zeros(3, dtype=genesis.int16)
+    address = x[1:].data_ptr()
+    assert isinstance(address, int) and address == x.data_ptr() + 2
+    assert address.dtype is genesis.int16 and type(address.data_ptr()) is int
+    assert address.data_ptr() == address and pickle.loads(pickle.dumps(address)) == address
 
 
 def test_keywords_of_views():
