@@ -64,14 +64,15 @@ def floating_of(dtype: str) -> str:
 # ---- promotion: PyTorch's rules, written out once more ----
 
 
-def _kind(dtype: str) -> int:
+def kind_of(dtype: str) -> int:
+    """Bool, an integer, or a floating number."""
     return 0 if dtype == "bool" else 1 if dtype in INTEGERS else 2
 
 
 def promoted(one: str, other: str) -> str:
     """The type that has the elements of both."""
-    if _kind(one) != _kind(other):
-        return one if _kind(one) > _kind(other) else other
+    if kind_of(one) != kind_of(other):
+        return one if kind_of(one) > kind_of(other) else other
     if {one, other} == {"float16", "bfloat16"}:
         return "float32"
     if {one, other} == {"uint8", "int8"}:
@@ -93,7 +94,7 @@ def result_type(*pairs: Pair) -> str:
         rest = promoted(rest, dtype) if rest else dtype
     if made is None or rest is None:
         return made or rest
-    return promoted(made, rest) if _kind(rest) > _kind(made) else made
+    return promoted(made, rest) if kind_of(rest) > kind_of(made) else made
 
 
 # ---- values ----
