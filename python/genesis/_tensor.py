@@ -163,9 +163,8 @@ def arange(
     if dtype is None:
         dtype = _C.int64 if is_whole else _C.float32
     wide = _C.int64 if is_whole else _C.float64
-    items = memoryview(_indices(count if count > 0 else 0)).cast("q")
-    steps = _C.tensor(items, dtype=wide, device=device)
-    return (steps * step + start).to(dtype=dtype)
+    counted = _C._empty((count if count > 0 else 0,), _C.int64, device).fill_(1).cumsum(0)
+    return ((counted - 1).to(wide) * step + start).to(dtype=dtype)
 
 
 def sort(input: _C.Tensor, dim: int = -1, descending: bool = False) -> Any:
@@ -297,12 +296,6 @@ def _ceil(value: float) -> int:
     from math import ceil
 
     return ceil(value)
-
-
-def _indices(count: int) -> bytes:
-    from array import array
-
-    return array("q", range(count)).tobytes()
 
 
 class DataPointer(int):

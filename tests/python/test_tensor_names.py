@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import threading
 import warnings
@@ -192,6 +193,15 @@ def test_in_place_operators():
         x.clamp_(10, 20.5)
     assert x.tolist() == [4, 16, 36]  # the bound that fits was not applied
     assert x.clamp_(10).clip_(max=20) is x and x.tolist() == [10, 16, 20]
+
+
+def test_long_sequences():
+    assert genesis.arange(1_000_000)[-1].item() == 999_999
+    with pytest.raises(genesis.OutOfMemoryError):
+        genesis.arange(1 << 45)  # at once, and not after counting so far
+    for wrong in ((0, math.nan), (0, math.inf), (0, 1e300)):
+        with pytest.raises((ValueError, OverflowError)):
+            genesis.arange(*wrong)
 
 
 def test_mistakes_about_shapes():
