@@ -173,7 +173,7 @@ def randperm(
     >>> sorted(genesis.randperm(4).tolist())
     [0, 1, 2, 3]
     """
-    made = _C._permutation(n, generator).to(dtype or _C.int64)
+    made = _C._permutation(n, generator).to(dtype=dtype or _C.int64)
     return made.to(device or _C._get_default_device())
 
 
@@ -191,7 +191,10 @@ def uniform_(
     if not low <= high:
         raise ValueError(f"uniform_: there is no number from {low} to before {high}")
     _C._fill_uniform(self, generator)
-    return self if (low, high) == (0.0, 1.0) else self.mul_(high - low).add_(low)
+    if (low, high) == (0.0, 1.0):
+        return self
+    made = self * (high - low) + low
+    return _C.where(made < high, made, low, out=self)  # rounding may have made it `high`
 
 
 def normal_(

@@ -163,9 +163,8 @@ def arange(
     if dtype is None:
         dtype = _C.int64 if is_whole else _C.float32
     wide = _C.int64 if is_whole else _C.float64
-    items = memoryview(_indices(count if count > 0 else 0)).cast("q")
-    steps = _C.tensor(items, dtype=wide, device=device)
-    return (steps * step + start).to(dtype)
+    counted = _C._empty((count if count > 0 else 0,), _C.int64, device).fill_(1).cumsum(0)
+    return ((counted - 1).to(wide) * step + start).to(dtype=dtype)
 
 
 def sort(input: _C.Tensor, dim: int = -1, descending: bool = False) -> Any:
@@ -299,10 +298,33 @@ def _ceil(value: float) -> int:
     return ceil(value)
 
 
-def _indices(count: int) -> bytes:
-    from array import array
+class DataPointer(int):
+    """The address of a tensor's first element, with the type of what lies there.
 
-    return array("q", range(count)).tobytes()
+    A kernel of Triton takes it in place of the tensor: it asks for ``dtype`` and ``data_ptr()``.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> address = genesis.zeros(2, dtype=genesis.float16).data_ptr()
+    >>> address.dtype, address.data_ptr() == address
+    (genesis.float16, True)
+    """
+
+    dtype: _C.dtype
+
+    def __new__(cls, address: int, dtype: _C.dtype) -> DataPointer:
+        """An address of such elements."""
+        made = super().__new__(cls, address)
+        made.dtype = dtype
+        return made
+
+    def __reduce__(self) -> Any:
+        return int, (int(self),)
+
+    def data_ptr(self) -> int:
+        """The address as a plain int."""
+        return int(self)
 
 
 # ---- text ----

@@ -6,7 +6,7 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import arange, zeros
+from genesis._tensor import arange
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -243,14 +243,13 @@ def cat(tensors: Sequence[_C.Tensor], dim: int = 0) -> _C.Tensor:
     if not -first.ndim <= dim < first.ndim:
         raise IndexError(f"cat: dimension {dim} is out of range for {first.ndim} dimensions")
     at = dim % first.ndim
-    dtype = first.dtype
     for one in tensors[1:]:
         rest = [one.shape[:at] + one.shape[at + 1 :], first.shape[:at] + first.shape[at + 1 :]]
         if one.ndim != first.ndim or rest[0] != rest[1]:
             raise _C.ShapeError(f"cat: shapes {first.shape} and {one.shape} differ beside {dim}")
-        dtype = (zeros(1, dtype=dtype) + zeros(1, dtype=one.dtype)).dtype
     total = sum(one.shape[at] for one in tensors)
-    made = _C._empty(first.shape[:at] + (total,) + first.shape[at + 1 :], dtype, first.device)
+    shape = first.shape[:at] + (total,) + first.shape[at + 1 :]
+    made = _C._empty(shape, _C._result_type(*tensors), first.device)
     begin = 0
     for one in tensors:
         end = begin + one.shape[at]
@@ -350,7 +349,7 @@ def linspace(
     at = arange(steps, dtype=_C.float64, device=device)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     made = _C.where(at < steps / 2, start + at * step, end - (steps - 1 - at) * step)
-    return made.to(dtype or _C.float32)
+    return made.to(dtype=dtype or _C.float32)
 
 
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) -> _C.Tensor:
@@ -364,13 +363,17 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) 
             [0., 1.]])
     """
     columns = arange(n if m is None else m, device=device)
-    return (arange(n).unsqueeze(1) == columns).to(dtype or _C.float32)
+    return (arange(n).unsqueeze(1) == columns).to(dtype=dtype or _C.float32)
 
 
 def _distance(input: _C.Tensor) -> _C.Tensor:
     if input.ndim < 2:
         raise _C.ShapeError(f"a matrix has at least 2 dimensions, not {input.ndim}")
     return arange(input.shape[-1]) - arange(input.shape[-2]).unsqueeze(1)
+
+
+def _nothing(input: _C.Tensor) -> int:
+    return False if input.dtype == _C.bool else 0  # the number of that kind: bool stays bool
 
 
 def tril(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
@@ -383,7 +386,7 @@ def tril(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return _C.where(_distance(input) <= diagonal, input, 0)
+    return _C.where(_distance(input) <= diagonal, input, _nothing(input))
 
 
 def triu(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
@@ -396,7 +399,7 @@ def triu(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return _C.where(_distance(input) >= diagonal, input, 0)
+    return _C.where(_distance(input) >= diagonal, input, _nothing(input))
 
 
 def tril_(self: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
@@ -409,7 +412,7 @@ def tril_(self: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return _C.where(_distance(self) <= diagonal, self, 0, out=self)
+    return _C.where(_distance(self) <= diagonal, self, _nothing(self), out=self)
 
 
 def triu_(self: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
@@ -422,7 +425,7 @@ def triu_(self: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return _C.where(_distance(self) >= diagonal, self, 0, out=self)
+    return _C.where(_distance(self) >= diagonal, self, _nothing(self), out=self)
 
 
 def where(self: _C.Tensor, condition: _C.Tensor, other: Any) -> _C.Tensor:

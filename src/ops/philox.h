@@ -17,6 +17,9 @@
  *     integer, range up to 2^32     2            words 2e (low), 2e+1
  *     integer, wider range          1            all
  *
+ * The halves are made of float32: normal numbers rounded, uniform ones cut to 11 (float16) or 8 (bfloat16) digits
+ * after the point, since rounding would make some of them 1.
+ *
  * So a number depends on seed, offset and index only, in whatever order and on whatever device it is computed.
  * All arithmetic is exact or correctly rounded, with no function of a library but the square root: the bits are
  * the same everywhere, as long as no multiplication is contracted with an addition.

@@ -48,27 +48,50 @@ static gn_status target_done(gn_tensor *out, gn_tensor *target)
     return status;
 }
 
-static gn_status floating_fill(gn_tensor *out, gn_generator *generator, const char *what,
+/*
+ * The halves have fewer digits than the numbers they come from, and rounding could make a number before 1 to 1:
+ * digits that a half does not have are cut off.
+ */
+static gn_status digits_cut(gn_tensor *target, gn_dtype dtype)
+{
+    const double steps = dtype == GN_FLOAT16 ? 2048 : 256;
+    const gn_scalar up = {.kind = GN_FLOAT64, .floating = steps};
+    const gn_scalar down = {.kind = GN_FLOAT64, .floating = 1 / steps};
+    const gn_operand all[2] = {{.tensor = target}, {.scalar = up}};
+    const gn_operand back[2] = {{.tensor = target}, {.scalar = down}};
+    GN_TRY(gn_elementwise_into(GN_OP_MULTIPLY, all, target));
+    GN_TRY(gn_elementwise_into(GN_OP_FLOOR, all, target));
+    return gn_elementwise_into(GN_OP_MULTIPLY, back, target);
+}
+
+static gn_status floating_fill(gn_tensor *out, gn_generator *generator, bool is_uniform,
                                void (*fill)(struct gni_philox, gn_dtype, void *, size_t))
 {
     GN_CHECK_ARGUMENT(out != NULL && generator != NULL, "out and generator must not be NULL");
     gn_tensor *target;
     if (gni_dtype_kind(out->dtype) != GNI_KIND_FLOATING)
-        return gni_error(GN_ERROR_TYPE, "%s numbers are floating, not %s", what,
-                         gni_dtypes[out->dtype].name);
+        return gni_error(GN_ERROR_TYPE, "%s numbers are floating, not %s",
+                         is_uniform ? "uniform" : "normal", gni_dtypes[out->dtype].name);
     GN_TRY(target_make(out, &target));
     fill(philox_next(generator), target->dtype, gni_tensor_data(target), (size_t)target->count);
+    if (is_uniform && gni_dtype_size(out->dtype) == 2) {
+        gn_status status = digits_cut(target, out->dtype);
+        if (status != GN_OK) {
+            gn_tensor_release(target);
+            return status;
+        }
+    }
     return target_done(out, target);
 }
 
 gn_status gn_random_uniform(gn_tensor *out, gn_generator *generator)
 {
-    return floating_fill(out, generator, "uniform", gni_random_uniform);
+    return floating_fill(out, generator, true, gni_random_uniform);
 }
 
 gn_status gn_random_normal(gn_tensor *out, gn_generator *generator)
 {
-    return floating_fill(out, generator, "normal", gni_random_normal);
+    return floating_fill(out, generator, false, gni_random_normal);
 }
 
 /* Whether an integer type has a number. */

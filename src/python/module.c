@@ -286,6 +286,7 @@ static int module_exec(PyObject *module)
         visit((state)->shape_error);                       \
         visit((state)->dtype_class);                       \
         visit((state)->tensor_class);                      \
+        visit((state)->pointer_class);                     \
         visit((state)->pair_class);                        \
         visit((state)->generator_class);                   \
         visit((state)->generator);                         \

@@ -47,12 +47,23 @@ enum {
 _Static_assert(STATISTIC_COUNT * sizeof(uint64_t) == sizeof(gn_memory_statistics),
                "every statistic is listed");
 
+/*
+ * Computes what is pending, so that figures mean what they say. What there is no memory for goes on waiting: who is
+ * out of memory must be able to look.
+ */
+static gn_status figures_settle(void)
+{
+    gn_status status;
+    CALL_ALLOCATING(status, gn_flush());
+    return status == GN_ERROR_OUT_OF_MEMORY || status == GN_ERROR_OUT_OF_HOST_MEMORY ? GN_OK
+                                                                                     : status;
+}
+
 PyObject *manager_statistics(PyObject *self, PyObject *unused)
 {
     (void)unused;
     gn_memory_statistics now;
-    gn_status status;
-    CALL_ALLOCATING(status, gn_flush()); /* so that the figures mean what they say */
+    gn_status status = figures_settle();
     if (status == GN_OK)
         status = gn_memory_get_statistics(manager_of(self)->manager, &now);
     if (status != GN_OK)
@@ -152,8 +163,7 @@ PyObject *manager_blocks(PyObject *self, PyObject *unused)
 {
     (void)unused;
     struct visit visit = {0};
-    gn_status status;
-    CALL_ALLOCATING(status, gn_flush());
+    gn_status status = figures_settle();
     if (status != GN_OK)
         return error_raise(manager_of(self)->state, status);
     CALL_UNLOCKED(status, gn_memory_visit(manager_of(self)->manager, visit_one, &visit));

@@ -572,17 +572,19 @@ static PyObject *tensor_item(PyObject *self, PyObject *unused)
     return status == GN_OK ? scalar_to_python(item) : error_raise(state, status);
 }
 
-static PyObject *list_from(gn_tensor *tensor, int dimension, int64_t *index)
+static PyObject *list_from(struct module_state *state, gn_tensor *tensor, int dimension,
+                           int64_t *index)
 {
     if (dimension == gn_tensor_get_dimensions(tensor)) {
         gn_scalar item;
-        return gn_tensor_get_item(tensor, index, &item) == GN_OK ? scalar_to_python(item) : NULL;
+        gn_status status = gn_tensor_get_item(tensor, index, &item);
+        return status == GN_OK ? scalar_to_python(item) : error_raise(state, status);
     }
     int64_t size = gn_tensor_get_shape(tensor)[dimension];
     PyObject *list = PyList_New((Py_ssize_t)size);
     for (int64_t i = 0; list != NULL && i < size; i++) {
         index[dimension] = i;
-        PyObject *item = list_from(tensor, dimension + 1, index);
+        PyObject *item = list_from(state, tensor, dimension + 1, index);
         if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0)
             Py_CLEAR(list);
     }
@@ -592,15 +594,20 @@ static PyObject *list_from(gn_tensor *tensor, int dimension, int64_t *index)
 static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    int64_t index[GN_DIMENSIONS_MAX];
+    struct module_state *state = module_state_of_object(self);
+    int64_t index[GN_DIMENSIONS_MAX] = {0};
     gn_device *host;
     gn_tensor *near;
+    gn_scalar first;
     gn_status status = gn_device_get(GN_DEVICE_CPU, 0, &host);
     if (status == GN_OK)
         CALL_ALLOCATING(status, gn_tensor_to(tensor_of(self), host, &near));
     if (status != GN_OK)
-        return error_raise(module_state_of_object(self), status);
-    PyObject *list = list_from(near, 0, index);
+        return error_raise(state, status);
+    if (gn_tensor_get_count(near) > 0) /* computes it, without the interpreter's lock */
+        CALL_ALLOCATING(status, gn_tensor_get_item(near, index, &first));
+    PyObject *list =
+        status == GN_OK ? list_from(state, near, 0, index) : error_raise(state, status);
     gn_tensor_release(near);
     return list;
 }
@@ -608,11 +615,27 @@ static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    struct module_state *state = module_state_of_object(self);
     void *data;
     gn_status status;
     CALL_ALLOCATING(status, gn_tensor_get_data(tensor_of(self), &data));
-    return status == GN_OK ? PyLong_FromVoidPtr(data)
-                           : error_raise(module_state_of_object(self), status);
+    if (status != GN_OK)
+        return error_raise(state, status);
+    if (state->pointer_class == NULL) {
+        PyObject *module = PyImport_ImportModule("genesis._tensor");
+        state->pointer_class =
+            module != NULL ? PyObject_GetAttrString(module, "DataPointer") : NULL;
+        Py_XDECREF(module);
+    }
+    PyObject *address = state->pointer_class != NULL ? PyLong_FromVoidPtr(data) : NULL;
+    PyObject *dtype =
+        address != NULL ? dtype_to_python(state, gn_tensor_get_dtype(tensor_of(self))) : NULL;
+    PyObject *made = dtype != NULL
+                         ? PyObject_CallFunctionObjArgs(state->pointer_class, address, dtype, NULL)
+                         : NULL;
+    Py_XDECREF(address);
+    Py_XDECREF(dtype);
+    return made;
 }
 
 /* Where a buffer's numbers are kept while somebody has it. */
@@ -697,10 +720,11 @@ static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
                      gn_dtype_name(dtype));
         return NULL;
     }
-    PyObject *address = tensor_data_ptr(self, NULL); /* NumPy would swallow what goes wrong here */
-    if (address == NULL)
-        return NULL;
-    Py_DECREF(address);
+    void *data; /* NumPy would swallow what goes wrong here */
+    gn_status status;
+    CALL_ALLOCATING(status, gn_tensor_get_data(tensor_of(self), &data));
+    if (status != GN_OK)
+        return error_raise(module_state_of_object(self), status);
     PyObject *numpy = PyImport_ImportModule("numpy");
     PyObject *array = numpy != NULL ? PyObject_CallMethod(numpy, "asarray", "O", self) : NULL;
     Py_XDECREF(numpy);
@@ -868,7 +892,8 @@ static PyMethodDef tensor_methods[] = {
     {"tolist", tensor_tolist, METH_NOARGS,
      "tolist($self, /)\n--\n\nThe elements as lists in lists, or as one number."},
     {"data_ptr", tensor_data_ptr, METH_NOARGS,
-     "data_ptr($self, /)\n--\n\nThe address of the first element, with everything computed."},
+     "data_ptr($self, /)\n--\n\nThe address of the first element, with everything computed: an int "
+     "that knows its dtype."},
     {"__array__", WITH_KEYWORDS(tensor_array),
      "__array__($self, dtype=None, copy=None)\n--\n\nFor NumPy."},
     {"numpy", tensor_numpy, METH_NOARGS,

@@ -320,6 +320,30 @@ static PyObject *memory_of(PyObject *module, PyObject *object)
                                    gn_tensor_is_read_only(tensor) ? PyBUF_READ : PyBUF_WRITE);
 }
 
+/* The type that an operation on these tensors has. */
+static PyObject *result_type(PyObject *module, PyObject *const *tensors, Py_ssize_t count)
+{
+    struct module_state *state = module_state_of(module);
+    gn_operand *operands = PyMem_Malloc((size_t)(count > 0 ? count : 1) * sizeof *operands);
+    if (operands == NULL)
+        return PyErr_NoMemory();
+    gn_dtype dtype;
+    gn_status status = GN_OK;
+    PyObject *made = NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (!tensor_check(state, tensors[i])) {
+            PyErr_Format(PyExc_TypeError, "%R is no Tensor", tensors[i]);
+            goto free_operands;
+        }
+        operands[i] = (gn_operand){.tensor = tensor_of(tensors[i])};
+    }
+    status = gn_result_type((int)count, operands, &dtype);
+    made = status == GN_OK ? dtype_to_python(state, dtype) : error_raise(state, status);
+free_operands:
+    PyMem_Free(operands);
+    return made;
+}
+
 PyMethodDef tensor_make_functions[] = {
     {"tensor", WITH_KEYWORDS(make_tensor),
      "tensor(data, dtype=None, device=None)\n--\n\n"
@@ -329,6 +353,8 @@ PyMethodDef tensor_make_functions[] = {
      "The same, with the memory of an array or tensor shared where it has that dtype."},
     {"from_numpy", make_from_numpy, METH_O,
      "from_numpy($module, array, /)\n--\n\nA tensor that shares the memory of an array."},
+    {"_result_type", (PyCFunction)(void (*)(void))result_type, METH_FASTCALL,
+     "_result_type($module, /, *tensors)\n--\n\nThe type that an operation on these has."},
     {"_memory_of", memory_of, METH_O,
      "_memory_of($module, tensor, /)\n--\n\nThe bytes of a contiguous tensor that is kept."},
     {"_empty", make_empty, METH_VARARGS,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import pickle
 import threading
 import warnings
 
@@ -83,6 +85,14 @@ def test_generators():
             wrong()
 
 
+@pytest.mark.parametrize("dtype", [genesis.float16, genesis.bfloat16, genesis.float32])
+def test_uniform_numbers_stay_below_their_end(dtype):
+    x = genesis.rand(100_000, dtype=dtype).float()
+    assert x.amax().item() < 1 and x.amin().item() >= 0 and abs(x.mean().item() - 0.5) < 0.01
+    y = genesis.empty(100_000, dtype=dtype).uniform_(100, 101).float()
+    assert y.amax().item() < 101 and y.amin().item() >= 100
+
+
 def make_default(make, seed):
     genesis.manual_seed(seed)
     return make(None).tolist()
@@ -143,6 +153,14 @@ def test_moving_and_converting():
         x.to(colour=3)
 
 
+def test_an_address_knows_its_type():
+    x = genesis.zeros(3, dtype=genesis.int16)
+    address = x[1:].data_ptr()
+    assert isinstance(address, int) and address == x.data_ptr() + 2
+    assert address.dtype is genesis.int16 and type(address.data_ptr()) is int
+    assert address.data_ptr() == address and pickle.loads(pickle.dumps(address)) == address
+
+
 def test_keywords_of_views():
     array = numpy.arange(24).reshape(1, 2, 3, 4)
     x = genesis.tensor(array)
@@ -175,6 +193,15 @@ def test_in_place_operators():
         x.clamp_(10, 20.5)
     assert x.tolist() == [4, 16, 36]  # the bound that fits was not applied
     assert x.clamp_(10).clip_(max=20) is x and x.tolist() == [10, 16, 20]
+
+
+def test_long_sequences():
+    assert genesis.arange(1_000_000)[-1].item() == 999_999
+    with pytest.raises(genesis.OutOfMemoryError):
+        genesis.arange(1 << 45)  # at once, and not after counting so far
+    for wrong in ((0, math.nan), (0, math.inf), (0, 1e300)):
+        with pytest.raises((ValueError, OverflowError)):
+            genesis.arange(*wrong)
 
 
 def test_mistakes_about_shapes():

@@ -1,0 +1,136 @@
+"""What properties of tensors are made of: the allowed errors, the list of properties, comparing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy
+from hypothesis import strategies as st
+from tensor_strategies import (
+    FLOATS,
+    Pair,
+    elements,
+    rounded,
+)
+
+import genesis
+
+
+class Bound(NamedTuple):
+    """How far a result may be from the real one: in units of its last place, and of a scale."""
+
+    ulps: float = 0  # of the result
+    relative: float = 0  # of the scale that a property gives: terms that were summed, mostly
+
+
+# The allowed errors. Everything that is not here is exact, bit for bit but for NaN's.
+# ulps are those of the result's type; relative ones are (float32 and the halves, float64).
+BOUNDS: dict[str, tuple[Bound, Bound]] = {
+    **{name: (Bound(4), Bound(4)) for name in
+       ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "erf",
+        "rsqrt", "sigmoid", "pow")},
+    **{name: (Bound(4, 1e-6), Bound(4, 1e-15)) for name in ("gelu", "silu")},  # of x
+    **{name: (Bound(1, 1e-12), Bound(1, 1e-13)) for name in ("sum", "mean", "cumsum")},  # of |x|
+    **{name: (Bound(1, 1e-6), Bound(1, 1e-13)) for name in ("prod", "cumprod")},  # of |result|
+    **{name: (Bound(2, 2e-6), Bound(2, 1e-13)) for name in ("var", "std", "norm")},
+    **{name: (Bound(8, 1e-6), Bound(8, 1e-14)) for name in
+       ("softmax", "log_softmax", "logsumexp")},  # of the largest |x|
+    "linspace": (Bound(2, 1e-7), Bound(2, 1e-15)),
+    "arange": (Bound(1), Bound(2)),
+}  # fmt: skip
+
+PROPERTIES: dict[str, object] = {}
+
+
+def prop(*names: str):
+    """Register a property: drawn once for each name, which is its first argument."""
+
+    def register(function):
+        for name in names:
+            PROPERTIES[name] = function
+        return function
+
+    return register
+
+
+# Public names that are no functions of tensors.
+OTHERS = {
+    "DeviceLostError", "Generator", "InvalidDeviceError", "OutOfMemoryError", "ShapeError",
+    "Tensor", "__version__", "bfloat16", "bool", "check_memory_leaks", "cpu", "cuda",
+    "default_generator", "detailed_memory_stats", "device", "dtype", "empty_cache",
+    "enable_memory_debugging", "enable_memory_profiling", "float16", "float32", "float64",
+    "flush", "get_default_device", "get_fusion", "int16",
+    "int32", "int64", "int8", "memory_pressure", "memory_stats", "set_default_device",
+    "set_fusion", "uint8",
+}  # fmt: skip
+
+
+# Names whose tests against a reference are in another file, which names them.
+ELSEWHERE = dict.fromkeys(
+    ("get_rng_state", "initial_seed", "seed", "set_rng_state", "Tensor.cpu", "Tensor.cuda",
+     "Tensor.is_pinned", "Tensor.normal_", "Tensor.pin_memory", "Tensor.record_stream",
+     "Tensor.uniform_"),
+    "test_tensor_names.py",
+)  # fmt: skip
+
+
+# ---- comparing ----
+
+
+def check(name: str, made: genesis.Tensor, expected, dtype: str, scale=0.0) -> None:
+    """The elements are those expected, as far as the table says; the type and shape are."""
+    expected = numpy.asarray(expected)
+    assert made.dtype.name == dtype, f"{name}: {made.dtype} and not {dtype}"
+    assert made.shape == expected.shape, f"{name}: {made.shape} and not {expected.shape}"
+    got = elements(made)
+    bound = BOUNDS[name][dtype == "float64"] if name in BOUNDS else Bound()
+    if bound == Bound() or dtype not in FLOATS:
+        expected = rounded(expected, dtype)
+        numpy.testing.assert_array_equal(got, expected, err_msg=name)
+        zeros = (expected == 0) & (dtype in FLOATS)
+        signs = numpy.signbit(got[zeros]) == numpy.signbit(expected[zeros])
+        assert signs.all() or name in SIGN_OF_ZERO_IS_OPEN, f"{name}: the sign of a zero"
+        return
+    near = rounded(expected, dtype)
+    exact = expected.astype(numpy.longdouble)
+    ulp = numpy.spacing(numpy.abs(near)).astype(numpy.longdouble)
+    if dtype == "bfloat16":
+        ulp = ulp * 65536
+    allowed = bound.ulps * ulp + bound.relative * numpy.asarray(scale, numpy.longdouble)
+    wide = got.astype(numpy.longdouble)
+    fits = numpy.abs(wide - exact) <= allowed
+    same = (got == near) | (numpy.isnan(got) & numpy.isnan(near))
+    # Around the largest number one side may round to infinity.
+    largest = float(numpy.finfo(got.dtype).max)
+    edge = numpy.isinf(got) & (numpy.abs(exact) > 0.98 * largest)
+    wrong = ~(fits | same | edge)
+    assert not wrong.any(), f"{name}: {got[wrong][:3]} and not {exact[wrong][:3]} ({dtype})"
+
+
+# maximum(0.0, -0.0) and its kin may give either; a sum that begins with 0.0 has lost the sign.
+SIGN_OF_ZERO_IS_OPEN = {"maximum", "minimum", "max", "min", "amax", "amin", "clamp", "clip", "relu",
+                        "sort", "topk", "unique", "remainder", "floor_divide"}  # fmt: skip
+
+
+def both_ways(name: str, draw, pair: Pair, *arguments):
+    """The function, or the method of its name."""
+    if draw(st.booleans()) and hasattr(genesis.Tensor, name):
+        return getattr(pair.tensor, name)(*arguments)
+    return getattr(genesis, name)(pair.tensor, *arguments)
+
+
+def same(name: str, made: genesis.Tensor, expected, pair: Pair) -> None:
+    check(name, made, expected, pair.dtype)
+
+
+# ---- dimensions ----
+
+
+@st.composite
+def dims(draw, ndim: int):
+    """None, one dimension or several, some counted from the end."""
+    if ndim == 0 or draw(st.booleans()):
+        return None
+    several = draw(st.lists(st.integers(0, ndim - 1), min_size=1, max_size=ndim, unique=True))
+    several = [axis - ndim if draw(st.booleans()) else axis for axis in several]
+    return several[0] if len(several) == 1 and draw(st.booleans()) else tuple(several)
