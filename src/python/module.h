@@ -43,6 +43,7 @@ struct module_state {
     PyObject *dtypes[GN_DTYPE_COUNT];
     PyObject *tensor_class;
     PyObject *pair_class;
+    bool is_blas_told;      /* where Python's packages have an OpenBLAS */
     gn_generator generator; /* of genesis.rand() and its kin */
     PyObject *shape_error;
     PyObject *out_of_memory_error;
@@ -85,6 +86,15 @@ PyObject *error_raise(const struct module_state *state, gn_status status);
         CALL_UNLOCKED(status, call);                                                 \
         if (is_recorded)                                                             \
             (void)gn_history_set_site(site);                                         \
+    } while (0)
+
+/* The same for an operation on tensors: a short one keeps the interpreter's lock. */
+#define CALL_OPERATION(is_long, status, call) \
+    do {                                      \
+        if ((is_long) || gn_history_is_on())  \
+            CALL_ALLOCATING(status, call);    \
+        else                                  \
+            status = (call);                  \
     } while (0)
 
 /* METH_KEYWORDS functions have another type than the table's field; this is CPython's own way. */
@@ -249,6 +259,9 @@ extern PyType_Slot tensor_number_slots[];
 extern PyMethodDef tensor_make_functions[];
 extern PyMethodDef tensor_row_methods[]; /* python_tensor_rows.c */
 extern PyMethodDef tensor_random_functions[];
+extern PyMethodDef tensor_product_methods[]; /* python_tensor_products.c */
+extern PyMethodDef tensor_product_functions[];
+PyObject *tensor_matmul(PyObject *a, PyObject *b);
 int pair_class_init(struct module_state *state);
 PyObject *tensor_get_index(PyObject *self, PyObject *key);
 int tensor_set_index(PyObject *self, PyObject *key, PyObject *value);
