@@ -28,8 +28,7 @@ def files() -> list[str]:
     True
     """
     paths = sysconfig.get_paths()
-    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    everywhere = [own, paths["purelib"], paths["platlib"], *site.getsitepackages()]
+    everywhere = [paths["purelib"], paths["platlib"], *site.getsitepackages()]
     if site.ENABLE_USER_SITE:
         everywhere.append(site.getusersitepackages())
     roots = dict.fromkeys(everywhere)

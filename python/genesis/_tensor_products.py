@@ -172,6 +172,8 @@ def _into(made: _C.Tensor, out: _C.Tensor) -> _C.Tensor:
     return out.copy_(made)
 
 
+# NumPy's operators leave it to ours when the other operand is a tensor.
+_C.Tensor.__array_priority__ = 1000
 for _name in __all__:
     setattr(_C.Tensor, _name, globals()[_name])
 del _name

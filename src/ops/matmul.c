@@ -87,9 +87,10 @@ static void batch_fold(struct gni_product *product)
 {
     while (product->batch_ndim > 0) {
         int d = product->batch_ndim - 1;
-        if (product->b_steps[d] != 0 ||
-            product->a_steps[d] != product->rows * product->a.row_stride ||
-            product->c_steps[d] != product->rows * product->c.row_stride)
+        if (product->batch_sizes[d] != 1 &&
+            (product->b_steps[d] != 0 ||
+             product->a_steps[d] != product->rows * product->a.row_stride ||
+             product->c_steps[d] != product->rows * product->c.row_stride))
             return;
         product->rows *= product->batch_sizes[d];
         product->batch_count /= product->batch_sizes[d];

@@ -55,7 +55,7 @@ static PyObject *product(struct module_state *state, gn_tensor *a, gn_tensor *b,
     gn_tensor *result;
     gn_status status;
     bool is_long = work_of(a, b) > QUICK_WORK;
-    if (is_long && !state->is_blas_told && blas_tell(state) < 0)
+    if (!state->is_blas_told && blas_tell(state) < 0)
         return NULL;
     if (out == NULL) {
         CALL_OPERATION(is_long, status, gn_matmul(a, b, &result));

@@ -17,7 +17,7 @@
 
 enum {
     PART_WORK = 1 << 18,  /* products that are worth a thread: some tens of microseconds */
-    BLAS_WORK = 1 << 16,  /* products from which on OpenBLAS is faster than tiles */
+    BLAS_WORK = 1 << 13,  /* products from which on OpenBLAS is faster than tiles */
     BLAS_EDGE_MOST = 512, /* of its blocks: large enough that packing does not count, */
     BLAS_EDGE_LEAST = 128,
     BLAS_TURNS = 2,      /* and small enough that each thread has some */
