@@ -16,12 +16,11 @@
 #include <stdalign.h>
 
 enum {
-    PART_WORK = 1 << 18,  /* products that are worth a thread: some tens of microseconds */
-    BLAS_WORK = 1 << 13,  /* products from which on OpenBLAS is faster than tiles */
-    BLAS_EDGE_MOST = 512, /* of its blocks: large enough that packing does not count, */
-    BLAS_EDGE_LEAST = 128,
-    BLAS_TURNS = 2,      /* and small enough that each thread has some */
-    SMALL_BYTES = 16384, /* a workspace that is taken from the stack */
+    PART_WORK = 1 << 18,   /* products that are worth a thread: some tens of microseconds */
+    BLAS_WORK = 1 << 13,   /* products from which on OpenBLAS is faster than tiles */
+    BLAS_EDGE_LEAST = 128, /* of its blocks */
+    BLAS_TURNS = 2,        /* of each thread */
+    SMALL_BYTES = 16384,   /* a workspace that is taken from the stack */
     SLOTS_MOST = 256,
 };
 
@@ -205,17 +204,21 @@ static bool all_fit_blas(const struct gni_product *product)
            (product->c.column_stride == 1 || product->columns == 1);
 }
 
-/* One thread computes a matrix at once; several share out blocks of it, unless there are matrices enough. */
+/* Blocks are halves of halves: as large as they can be, so that packing them does not count, but several for each
+ * thread, since threads are not equally fast. */
 static void run_blas(const struct gni_product *product)
 {
     struct blocks blocks = {.product = product};
     int threads = gni_parallel_get_threads();
     int64_t wanted = threads > 1 ? (int64_t)threads * BLAS_TURNS : 1;
-    int64_t edge = threads > 1 ? BLAS_EDGE_MOST : INT_MAX / 2;
-    blocks_cut(&blocks, edge, edge);
-    while (block_count(&blocks) < wanted && edge > BLAS_EDGE_LEAST) {
-        edge /= 2;
-        blocks_cut(&blocks, edge, edge);
+    int64_t high = product->rows, wide = product->columns;
+    blocks_cut(&blocks, high, wide);
+    while (block_count(&blocks) < wanted && (high > BLAS_EDGE_LEAST || wide > BLAS_EDGE_LEAST)) {
+        if (high >= wide)
+            high = ceil_divide(high, 2);
+        else
+            wide = ceil_divide(wide, 2);
+        blocks_cut(&blocks, high, wide);
     }
     blocks_run(&blocks, part_run_blas);
 }
