@@ -122,18 +122,19 @@ gn_status gni_product_vector(const struct gni_product *product, gn_device *devic
     job.down = (product->rows - 1) / TASK_ROWS + 1;
     job.along = product->inner > 0 ? (product->inner - 1) / TASK_INNER + 1 : 1;
     struct gni_storage *storage = NULL;
+    size_t nbytes, stretches;
+    if (!gni_size_multiply((size_t)product->batch_count, (size_t)job.along, &stretches) ||
+        !gni_size_multiply(stretches, (size_t)product->rows, &nbytes) ||
+        !gni_size_multiply(nbytes, gni_dtype_size(job.computing), &nbytes))
+        return gni_error_host_memory(SIZE_MAX);
     if (job.along > 1) {
-        size_t nbytes = (size_t)product->rows;
-        if (!gni_size_multiply(nbytes, (size_t)(product->batch_count * job.along), &nbytes) ||
-            !gni_size_multiply(nbytes, gni_dtype_size(job.computing), &nbytes))
-            return gni_error_host_memory(SIZE_MAX);
         GN_TRY(gni_storage_create(device, nbytes, &storage));
         job.partial = storage->data;
     }
     int64_t rows = product->rows < TASK_ROWS ? product->rows : TASK_ROWS;
     int64_t inner = product->inner < TASK_INNER ? product->inner : TASK_INNER;
-    gni_parallel_for((size_t)(product->batch_count * job.down * job.along),
-                     gni_product_grain(rows * inner * VECTOR_COST), part_run, &job);
+    gni_parallel_for(stretches * (size_t)job.down, gni_product_grain(rows * inner * VECTOR_COST),
+                     part_run, &job);
     if (storage != NULL) {
         partial_join(&job);
         gni_storage_release(storage);
