@@ -29,6 +29,10 @@ def scenarios() -> list[tuple[str, int, Callable[[], object], Callable[[], objec
     s, t = genesis.tensor(small), genesis.tensor(small)
     square = rng.random((3000, 3000), dtype=numpy.float32)
     m = genesis.tensor(square)
+    big, few = square[:1024, :1024].copy(), square[:16, :16].copy()
+    whole = rng.integers(-9, 9, (256, 256), dtype=numpy.int32)
+    batch = rng.random((100, 32, 32), dtype=numpy.float32)
+    g, f, i, p = (genesis.tensor(array) for array in (big, few, whole, batch))
 
     def flushed(make: Callable[[], object]) -> Callable[[], object]:
         def run() -> object:
@@ -52,6 +56,11 @@ def scenarios() -> list[tuple[str, int, Callable[[], object], Callable[[], objec
          flushed(lambda: m.T.clone())),
         ("sort, 1 million", 3, lambda: numpy.sort(a1), lambda: x1.sort().values),
         ("cumsum, 1 million", 10, lambda: a1.cumsum(), lambda: x1.cumsum(0)),
+        ("matrix product, 1024 x 1024", 1, lambda: big @ big, lambda: g @ g),
+        ("matrix product, 16 x 16", 20000, lambda: few @ few, lambda: f @ f),
+        ("matrix product, 100 of 32 x 32", 100, lambda: batch @ batch, lambda: p @ p),
+        ("matrix product, int32, 256 x 256", 1, lambda: whole @ whole, lambda: i @ i),
+        ("matrix times vector, 3000 x 3000", 10, lambda: square @ square[0], lambda: m @ m[0]),
         ("normal random numbers, 1 million", 3,
          lambda: rng.standard_normal(MILLION, dtype=numpy.float32), lambda: genesis.randn(MILLION)),
     ]  # fmt: skip

@@ -173,6 +173,27 @@ GN_API gn_status gn_cumulate(gn_tensor *tensor, int dimension, bool is_product,
 GN_API gn_status gn_unique(gn_tensor *tensor, gn_tensor **values, gn_tensor **inverse,
                            gn_tensor **counts) GN_NODISCARD;
 
+/* ---- matrix products --------------------------------------------------------------------------- */
+
+/*
+ * The matrix product, by PyTorch's rules: of two vectors a number; of a matrix and a vector a vector; the last two
+ * dimensions are matrices, those before a batch, which broadcasts. Both operands have the same type, which is that of
+ * the result. Integers wrap around; of bool, whether there is an index at which both are true. Halves are summed in
+ * float32, and rounded once. An element differs from the exact one by at most n * epsilon / 2 (n products; epsilon
+ * of float32 for halves, to which the one rounding comes) times the sum of the absolute values of its products.
+ */
+GN_API gn_status gn_matmul(gn_tensor *a, gn_tensor *b, gn_tensor **result) GN_NODISCARD;
+
+/* The same, written into a tensor of the result's shape and type. It may overlap the operands. */
+GN_API gn_status gn_matmul_into(gn_tensor *a, gn_tensor *b, gn_tensor *out) GN_NODISCARD;
+
+/*
+ * A file, with its whole path, that may be an OpenBLAS, for large products of float32 and float64. Files are tried in
+ * their order before the system's own, when the first such product is computed. Without any all is computed by
+ * loops of our own. Copied; any thread.
+ */
+GN_API gn_status gn_blas_add_file(const char *path) GN_NODISCARD;
+
 /* ---- random numbers --------------------------------------------------------------------------- */
 
 /* Where a sequence of random numbers is: the same seed gives the same numbers on every device, and each call goes

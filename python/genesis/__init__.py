@@ -74,6 +74,7 @@ from genesis._C import (
     logical_or,
     logical_xor,
     lt,
+    matmul,
     maximum,
     mean,
     minimum,
@@ -178,6 +179,7 @@ from genesis._tensor_shapes import (
     unsqueeze,
     view,
 )
+from genesis._tensor_products import bmm, dot, mm, mv, outer, tensordot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -216,6 +218,7 @@ __all__ = [
     "bitwise_not",
     "bitwise_or",
     "bitwise_xor",
+    "bmm",
     "bool",
     "broadcast_to",
     "cat",
@@ -234,6 +237,7 @@ __all__ = [
     "detailed_memory_stats",
     "device",
     "div",
+    "dot",
     "dtype",
     "empty",
     "empty_cache",
@@ -288,6 +292,7 @@ __all__ = [
     "logsumexp",
     "lt",
     "manual_seed",
+    "matmul",
     "max",
     "maximum",
     "mean",
@@ -295,7 +300,9 @@ __all__ = [
     "memory_stats",
     "min",
     "minimum",
+    "mm",
     "mul",
+    "mv",
     "ne",
     "neg",
     "norm",
@@ -303,6 +310,7 @@ __all__ = [
     "ones",
     "ones_like",
     "permute",
+    "outer",
     "pow",
     "prod",
     "rand",
@@ -342,6 +350,7 @@ __all__ = [
     "tanh",
     "tensor",
     "tile",
+    "tensordot",
     "topk",
     "transpose",
     "tril",

@@ -17,6 +17,7 @@
 enum gni_fork_level {
     GNI_FORK_PARALLEL,
     GNI_FORK_OPTION,
+    GNI_FORK_BLAS,
     GNI_FORK_HISTORY,
     GNI_FORK_CPU_QUEUE,
     GNI_FORK_CUDA_DRIVER,

@@ -32,6 +32,8 @@
       "checks: poison fills fresh memory, guard fences blocks, trace marks where blocks were "  \
       "allocated (no effect yet), "                                                             \
       "sync waits after each operation")                                                        \
+    X(BLAS, "GENESIS_BLAS", library, "auto", 0, 0, "",                                          \
+      "the OpenBLAS for large matrix products; off for none")                                   \
     X(CUDA_DRIVER, "GENESIS_CUDA_DRIVER", library, "libcuda.so.1", 0, 0, "",                    \
       "the driver library; a plain word W means libgenesis_W.so beside this library")           \
     X(CUDA_ALLOCATOR, "GENESIS_CUDA_ALLOCATOR", choice, "virtual", 0, 0, "direct,pool,virtual", \

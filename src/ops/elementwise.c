@@ -178,8 +178,8 @@ gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **resul
 
 /* ---- writing into a tensor ------------------------------------------------------------------- */
 
-static gn_status out_check(const char *what, const gn_tensor *out, const struct gni_shape *shape,
-                           gn_dtype dtype)
+gn_status gni_out_check(const char *what, const gn_tensor *out, const struct gni_shape *shape,
+                        gn_dtype dtype)
 {
     if (gn_tensor_is_read_only(out))
         return gni_error(GN_ERROR_INVALID_VALUE, "%s: the tensor is read-only", what);
@@ -260,7 +260,7 @@ static gn_status elementwise_into(enum gni_op op, int arity, const gn_operand *o
         return gni_error(GN_ERROR_INVALID_VALUE, "%s: the output is on another device",
                          gni_op_name(op));
     GN_TRY(gni_typing_find(op, operands, &typing));
-    GN_TRY(out_check(gni_op_name(op), out, &shape, typing.dtype));
+    GN_TRY(gni_out_check(gni_op_name(op), out, &shape, typing.dtype));
     return write_into(&typing, arity, operands, out);
 }
 
@@ -305,7 +305,7 @@ gn_status gn_assign(gn_tensor *out, gn_operand value)
     struct gni_shape shape = {0};
     if (value.tensor != NULL)
         shape = shape_of(value.tensor);
-    GN_TRY(out_check("copy", out, &shape, GN_BOOL));
+    GN_TRY(gni_out_check("copy", out, &shape, GN_BOOL));
     if (value.tensor == NULL || value.tensor->device == out->device)
         return write_into(&typing, 1, &value, out);
     gn_tensor *moved;

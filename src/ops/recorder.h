@@ -34,6 +34,10 @@ gn_status gni_record(const struct gni_typing *typing, int arity, const gn_operan
 gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_operand *operands,
                           gn_tensor *out) GN_NODISCARD;
 
+/* Whether a result of this shape and type can be written into a tensor; `what` begins the message: elementwise.c. */
+gn_status gni_out_check(const char *what, const gn_tensor *out, const struct gni_shape *shape,
+                        gn_dtype dtype) GN_NODISCARD;
+
 /*
  * A program that ends in the value of a tensor (pending, with what it needs; or memory), seen with other strides:
  * `order` says which dimension of the tensor each dimension of the program is. For reductions. The nodes stay

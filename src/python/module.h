@@ -49,6 +49,7 @@ struct module_state {
     PyObject *generator; /* that of genesis.rand() and its kin, unless they are given another */
     gn_device_type default_type; /* of the device of new tensors for which none is named */
     int default_index;
+    bool is_blas_told; /* where Python's packages have an OpenBLAS */
     PyObject *shape_error;
     PyObject *out_of_memory_error;
     PyObject *device_lost_error;
@@ -90,6 +91,15 @@ PyObject *error_raise(const struct module_state *state, gn_status status);
         CALL_UNLOCKED(status, call);                                                 \
         if (is_recorded)                                                             \
             (void)gn_history_set_site(site);                                         \
+    } while (0)
+
+/* The same for an operation on tensors: a short one keeps the interpreter's lock. */
+#define CALL_OPERATION(is_long, status, call) \
+    do {                                      \
+        if ((is_long) || gn_history_is_on())  \
+            CALL_ALLOCATING(status, call);    \
+        else                                  \
+            status = (call);                  \
     } while (0)
 
 /* METH_KEYWORDS functions have another type than the table's field; this is CPython's own way. */
@@ -260,6 +270,9 @@ extern PyMethodDef tensor_op_functions[];
 extern PyType_Slot tensor_number_slots[];
 extern PyMethodDef tensor_make_functions[];
 extern PyMethodDef tensor_row_methods[]; /* python_tensor_rows.c */
+extern PyMethodDef tensor_product_methods[]; /* python_tensor_products.c */
+extern PyMethodDef tensor_product_functions[];
+PyObject *tensor_matmul(PyObject *a, PyObject *b);
 int pair_class_init(struct module_state *state);
 
 /* A tensor on another device, as a new reference; itself where it is there. */

@@ -969,7 +969,8 @@ int tensor_class_init(PyObject *module, struct module_state *state)
     if (state->tensor_class == NULL || pair_class_init(state) < 0 ||
         methods_add(state->tensor_class, tensor_op_methods) < 0 ||
         methods_add(state->tensor_class, tensor_row_methods) < 0 ||
-        methods_add(state->tensor_class, tensor_place_methods) < 0)
+        methods_add(state->tensor_class, tensor_place_methods) < 0 ||
+        methods_add(state->tensor_class, tensor_product_methods) < 0)
         return -1;
     return PyModule_AddType(module, (PyTypeObject *)state->tensor_class);
 }

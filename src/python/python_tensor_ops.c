@@ -45,15 +45,6 @@ static void operands_drop(struct operands *operands)
         Py_XDECREF(operands->made[i]);
 }
 
-/* Short ones keep the interpreter's lock. */
-#define CALL_OPERATION(is_long, status, call) \
-    do {                                      \
-        if ((is_long) || gn_history_is_on())  \
-            CALL_ALLOCATING(status, call);    \
-        else                                  \
-            status = (call);                  \
-    } while (0)
-
 static PyObject *operation(struct module_state *state, gn_op op, PyObject *const *objects,
                            int arity, PyObject *missing)
 {
@@ -188,6 +179,7 @@ PyType_Slot tensor_number_slots[] = {
     {Py_nb_add, operator_add},
     {Py_nb_subtract, operator_subtract},
     {Py_nb_multiply, operator_multiply},
+    {Py_nb_matrix_multiply, tensor_matmul},
     {Py_nb_true_divide, operator_divide},
     {Py_nb_floor_divide, operator_floor_divide},
     {Py_nb_remainder, operator_remainder},

@@ -25,6 +25,8 @@ MODULES = [
     "genesis.cpu",
     "genesis.cuda",
     "genesis.ndarray.cuda_memory_manager",
+    "genesis._blas",
+    "genesis._tensor_products",
     "genesis._memory_views",
     "genesis._memory_pools",
     "genesis._memory",

@@ -7,6 +7,7 @@ from genesis import _C
 GOOD = {
     "GENESIS_LOG": "error",
     "GENESIS_DEBUG": "poison,trace",
+    "GENESIS_BLAS": "libopenblas.so.0",
     "GENESIS_CUDA_DRIVER": "libcuda.so",
     "GENESIS_CUDA_ALLOCATOR": "direct",
     "GENESIS_CUDA_MEMORY_FRACTION": "0.25",

@@ -1,0 +1,179 @@
+"""Products of vectors and matrices, made of views and matmul().
+
+All but outer() take operands of one type, as matmul() does. They are methods of tensors, too.
+"""
+
+from __future__ import annotations
+
+from genesis import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+__all__ = ["bmm", "dot", "mm", "mv", "outer", "tensordot"]
+
+
+def _need(name: str, input: _C.Tensor, other: _C.Tensor, dimensions: tuple[int, int]) -> None:
+    if (input.ndim, other.ndim) != dimensions:
+        raise _C.ShapeError(
+            f"{name}: operands have {dimensions[0]} and {dimensions[1]} dimensions, "
+            f"not shapes {input.shape} and {other.shape}"
+        )
+
+
+def dot(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """The sum of the products of two vectors.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.dot(genesis.tensor([1, 2]), genesis.tensor([3, 4]))
+    tensor(11)
+    """
+    _need("dot", input, other, (1, 1))
+    return _C.matmul(input, other, out=out)
+
+
+def mv(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """A matrix times a vector.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.mv(genesis.tensor([[1, 2], [3, 4]]), genesis.tensor([1, 1]))
+    tensor([3, 7])
+    """
+    _need("mv", input, other, (2, 1))
+    return _C.matmul(input, other, out=out)
+
+
+def mm(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """A matrix times a matrix.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.mm(genesis.eye(2), genesis.ones(2, 2))
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
+    _need("mm", input, other, (2, 2))
+    return _C.matmul(input, other, out=out)
+
+
+def bmm(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """As many matrices times as many others, without broadcasting.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.bmm(genesis.ones(5, 2, 3), genesis.ones(5, 3, 4)).shape
+    (5, 2, 4)
+    """
+    _need("bmm", input, other, (3, 3))
+    if input.shape[0] != other.shape[0]:
+        raise _C.ShapeError(
+            f"bmm: there are {input.shape[0]} matrices and {other.shape[0]} others "
+            f"(shapes {input.shape} and {other.shape})"
+        )
+    return _C.matmul(input, other, out=out)
+
+
+def outer(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """The products of each element of a vector with each of another.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.outer(genesis.tensor([1, 2]), genesis.tensor([3, 4]))
+    tensor([[3, 4],
+            [6, 8]])
+    """
+    _need("outer", input, other, (1, 1))
+    return _C.mul(input.unsqueeze(1), other, out=out)
+
+
+def _dimensions(dims: Any, ndim: int, name: str) -> list[int]:
+    dims = [dims] if hasattr(dims, "__index__") else list(dims)
+    wrapped = [dim + ndim if dim < 0 else dim for dim in dims]
+    for dim, place in zip(dims, wrapped, strict=True):
+        if not 0 <= place < ndim:
+            raise IndexError(f"tensordot: dimension {dim} is out of range for {name} of {ndim}")
+    if len(set(wrapped)) != len(wrapped):
+        raise ValueError(f"tensordot: a dimension of {name} is there twice: {dims}")
+    return wrapped
+
+
+def tensordot(
+    input: _C.Tensor,
+    other: _C.Tensor,
+    dims: int | Sequence[Any] = 2,
+    *,
+    out: _C.Tensor | None = None,
+) -> _C.Tensor:
+    """The sum of products over several dimensions at once.
+
+    Parameters
+    ----------
+    input, other : Tensor
+        The operands.
+    dims : int or pair of sequences
+        How many of the last dimensions of `input` go with the first of `other`; or which ones of
+        `input`, and which of `other`, in the same order.
+    out : Tensor, optional
+        Where the result goes: the dimensions of `input` that are left, and then those of `other`.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.tensordot(genesis.ones(2, 3, 4), genesis.ones(4, 3), ([1, 2], [1, 0]))
+    tensor([12., 12.])
+    """
+    if hasattr(dims, "__index__"):
+        if not 0 <= dims <= min(input.ndim, other.ndim):
+            raise ValueError(
+                f"tensordot: {dims} dimensions of shapes {input.shape} and {other.shape}"
+            )
+        ours, theirs = list(range(input.ndim - dims, input.ndim)), list(range(dims))
+    else:
+        ours = _dimensions(dims[0], input.ndim, "input")
+        theirs = _dimensions(dims[1], other.ndim, "other")
+    if [input.shape[dim] for dim in ours] != [other.shape[dim] for dim in theirs]:
+        raise _C.ShapeError(
+            f"tensordot: dimensions {ours} of shape {input.shape} and {theirs} of {other.shape} "
+            "do not have the same sizes"
+        )
+    left = [dim for dim in range(input.ndim) if dim not in ours]
+    right = [dim for dim in range(other.ndim) if dim not in theirs]
+    inner = 1
+    for dim in ours:
+        inner *= input.shape[dim]
+    shape = [input.shape[dim] for dim in left] + [other.shape[dim] for dim in right]
+    rows, columns = 1, 1
+    for dim in left:
+        rows *= input.shape[dim]
+    for dim in right:
+        columns *= other.shape[dim]
+    made = _C.matmul(
+        input.permute(left + ours).reshape(rows, inner),
+        other.permute(theirs + right).reshape(inner, columns),
+    ).reshape(shape)
+    return made if out is None else _into(made, out)
+
+
+def _into(made: _C.Tensor, out: _C.Tensor) -> _C.Tensor:
+    if out.shape != made.shape or out.dtype != made.dtype:
+        raise _C.ShapeError(
+            f"tensordot: the result has shape {made.shape} and {made.dtype}, "
+            f"the output {out.shape} and {out.dtype}"
+        )
+    return out.copy_(made)
+
+
+# NumPy's operators leave it to ours when the other operand is a tensor.
+_C.Tensor.__array_priority__ = 1000
+for _name in __all__:
+    setattr(_C.Tensor, _name, globals()[_name])
+del _name

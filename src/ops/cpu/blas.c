@@ -1,0 +1,262 @@
+/*
+ * blas.c: finding and calling OpenBLAS: see blas.h.
+ *
+ * Threads: blas.mutex guards what is looked for, and how many are between begin and end. The functions never change
+ * once `state` says that they are there.
+ */
+#include "ops/cpu/blas.h"
+
+#include "base/fork.h"
+#include "base/log.h"
+#include "base/option.h"
+#include "base/thread.h"
+#include "genesis/ops.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    ROW_MAJOR = 101,
+    NOT_TRANSPOSED = 111,
+    TRANSPOSED = 112,
+    PTHREADS = 1, /* of openblas_get_parallel() */
+    FILES_MOST = 8,
+    PATH_SIZE = 1024,
+};
+
+/* A product by an interface whose integers are int, or 64 bits wide. */
+typedef void gemm_float(int, int, int, int, int, int, float, const float *, int, const float *, int,
+                        float, float *, int);
+typedef void gemm_double(int, int, int, int, int, int, double, const double *, int, const double *,
+                         int, double, double *, int);
+typedef void gemm_float_wide(int, int, int, int64_t, int64_t, int64_t, float, const float *,
+                             int64_t, const float *, int64_t, float, float *, int64_t);
+typedef void gemm_double_wide(int, int, int, int64_t, int64_t, int64_t, double, const double *,
+                              int64_t, const double *, int64_t, double, double *, int64_t);
+
+/* How the builds that we know name their functions. */
+static const struct convention {
+    const char *prefix, *suffix;
+    bool is_wide;
+} conventions[] = {
+    {"", "", false},         /* the system's */
+    {"scipy_", "", false},   /* scipy-openblas32 */
+    {"scipy_", "64_", true}, /* scipy-openblas64, which NumPy brings along */
+};
+
+static struct {
+    struct gni_mutex mutex;
+    _Atomic(bool) is_off; /* gni_blas_enable() */
+    enum {
+        UNKNOWN,
+        MISSING,
+        FOUND
+    } state;
+    bool is_wide;
+    union {
+        void *symbol;
+        gemm_float *narrow;
+        gemm_float_wide *wide;
+    } sgemm;
+    union {
+        void *symbol;
+        gemm_double *narrow;
+        gemm_double_wide *wide;
+    } dgemm;
+    union {
+        void *symbol;
+        int (*call)(void);
+    } get_threads;
+    union {
+        void *symbol;
+        void (*call)(int count);
+    } set_threads;
+    int users;          /* between begin and end */
+    int threads_before; /* what others had set; 0: it is that */
+    char files[FILES_MOST][PATH_SIZE];
+    int file_count;
+    char path[PATH_SIZE]; /* where it was found */
+} blas = {.mutex = GNI_MUTEX_INIT};
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+static void *symbol_find(void *library, const struct convention *convention, const char *name)
+{
+    char full[64];
+    (void)snprintf(full, sizeof full, "%s%s%s", convention->prefix, name, convention->suffix);
+    return dlsym(library, full);
+}
+
+static bool symbols_take(void *library, const struct convention *convention)
+{
+    union {
+        void *symbol;
+        int (*call)(void);
+    } parallel = {symbol_find(library, convention, "openblas_get_parallel")};
+    blas.sgemm.symbol = symbol_find(library, convention, "cblas_sgemm");
+    blas.dgemm.symbol = symbol_find(library, convention, "cblas_dgemm");
+    blas.get_threads.symbol = symbol_find(library, convention, "openblas_get_num_threads");
+    blas.set_threads.symbol = symbol_find(library, convention, "openblas_set_num_threads");
+    blas.is_wide = convention->is_wide;
+    return blas.sgemm.symbol != NULL && blas.dgemm.symbol != NULL &&
+           blas.get_threads.symbol != NULL && blas.set_threads.symbol != NULL &&
+           parallel.symbol != NULL && parallel.call() == PTHREADS;
+}
+
+/* A library that is not what we need is closed again. */
+static bool library_try(const char *file)
+{
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL)
+        return false;
+    for (size_t i = 0; i < sizeof conventions / sizeof *conventions; i++) {
+        if (!symbols_take(library, &conventions[i]))
+            continue;
+        Dl_info info;
+        bool has_path = dladdr(blas.sgemm.symbol, &info) != 0 && info.dli_fname != NULL;
+        (void)snprintf(blas.path, sizeof blas.path, "%s", has_path ? info.dli_fname : file);
+        return true;
+    }
+    (void)dlclose(library);
+    return false;
+}
+
+static bool library_search(void)
+{
+    const char *wish = gni_option_text(GNI_OPTION_BLAS);
+    if (strcmp(wish, "off") == 0)
+        return false;
+    if (strcmp(wish, "auto") != 0) {
+        if (library_try(wish))
+            return true;
+        gni_log(GNI_LOG_WARNING, "GENESIS_BLAS=%s is no OpenBLAS with threads: looking for another",
+                wish);
+    }
+    for (int i = 0; i < blas.file_count; i++)
+        if (library_try(blas.files[i]))
+            return true;
+    return library_try("libopenblas.so.0") || library_try("libopenblas.so");
+}
+
+static void library_find(void)
+{
+    bool is_found = library_search();
+    blas.state = is_found ? FOUND : MISSING;
+    gni_log(GNI_LOG_INFO, "matrix products: %s", is_found ? blas.path : "without OpenBLAS");
+}
+
+/* ---- one thread at a time ------------------------------------------------------------------- */
+
+/* A child has none of the threads that were inside; the next one to come in sets the number of threads right. */
+static void blas_fork_done(bool is_child)
+{
+    if (is_child)
+        blas.users = 0;
+}
+
+static const struct gni_fork_handlers blas_fork = {.mutex = &blas.mutex, .done = blas_fork_done};
+static struct gni_once blas_once = GNI_ONCE_INIT;
+
+static void blas_register(void)
+{
+    gni_fork_register(GNI_FORK_BLAS, &blas_fork);
+}
+
+static void lock_take(void)
+{
+    gni_once_run(&blas_once, blas_register);
+    gni_mutex_lock(&blas.mutex);
+}
+
+bool gni_blas_begin(void)
+{
+    if (atomic_load_explicit(&blas.is_off, memory_order_relaxed))
+        return false;
+    lock_take();
+    if (blas.state == UNKNOWN)
+        library_find();
+    bool is_found = blas.state == FOUND;
+    if (is_found && blas.users++ == 0) {
+        int threads = blas.get_threads.call();
+        if (threads != 1) {
+            blas.threads_before = threads;
+            blas.set_threads.call(1);
+        }
+    }
+    gni_mutex_unlock(&blas.mutex);
+    return is_found;
+}
+
+void gni_blas_end(void)
+{
+    lock_take();
+    if (--blas.users == 0 && blas.threads_before != 0) {
+        blas.set_threads.call(blas.threads_before);
+        blas.threads_before = 0;
+    }
+    gni_mutex_unlock(&blas.mutex);
+}
+
+void gni_blas_enable(bool is_enabled)
+{
+    atomic_store_explicit(&blas.is_off, !is_enabled, memory_order_relaxed);
+}
+
+/* ---- products -------------------------------------------------------------------------------- */
+
+/* How a matrix lies: by rows or by columns, and how far apart these are. */
+struct form {
+    int transposed;
+    int64_t step;
+};
+
+static struct form form_of(const struct gni_matrix *matrix, size_t rows, size_t columns)
+{
+    bool is_by_rows = columns == 1 || matrix->column_stride == 1;
+    int64_t length = (int64_t)(is_by_rows ? columns : rows);
+    int64_t stride = is_by_rows ? matrix->row_stride : matrix->column_stride;
+    return (struct form){is_by_rows ? NOT_TRANSPOSED : TRANSPOSED,
+                         stride > length ? stride : length};
+}
+
+#define MULTIPLY(call, integer, real)                                                            \
+    (call)(ROW_MAJOR, a.transposed, b.transposed, (integer)block->rows, (integer)block->columns, \
+           (integer)block->inner, 1, (const real *)(const void *)block->a.data, (integer)a.step, \
+           (const real *)(const void *)block->b.data, (integer)b.step, 0,                        \
+           (real *)(void *)block->c.data, (integer)c.step)
+
+void gni_blas_multiply(const struct gni_block *block, gn_dtype dtype)
+{
+    struct form a = form_of(&block->a, block->rows, block->inner);
+    struct form b = form_of(&block->b, block->inner, block->columns);
+    struct form c = form_of(&block->c, block->rows, block->columns);
+    if (dtype == GN_FLOAT32 && !blas.is_wide)
+        MULTIPLY(blas.sgemm.narrow, int, float);
+    else if (dtype == GN_FLOAT32)
+        MULTIPLY(blas.sgemm.wide, int64_t, float);
+    else if (!blas.is_wide)
+        MULTIPLY(blas.dgemm.narrow, int, double);
+    else
+        MULTIPLY(blas.dgemm.wide, int64_t, double);
+}
+
+/* ---- for programs ---------------------------------------------------------------------------- */
+
+gn_status gn_blas_add_file(const char *path)
+{
+    GN_CHECK_ARGUMENT(path != NULL && path[0] == '/' && strlen(path) < PATH_SIZE,
+                      "path must be absolute, and of less than 1024 characters");
+    gn_status status = GN_OK;
+    lock_take();
+    if (blas.file_count == FILES_MOST)
+        status = gni_error(GN_ERROR_INVALID_VALUE, "there are %d files for OpenBLAS already",
+                           FILES_MOST);
+    else
+        (void)snprintf(blas.files[blas.file_count++], PATH_SIZE, "%s", path);
+    if (blas.state == MISSING)
+        blas.state = UNKNOWN;
+    gni_mutex_unlock(&blas.mutex);
+    return status;
+}

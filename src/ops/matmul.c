@@ -1,0 +1,233 @@
+/*
+ * matmul.c: matrix products as the public interface has them: shapes, types and memory are checked here.
+ *
+ * A vector is a matrix of one row (on the left) or one column (on the right), whose dimension is left out of the
+ * result. All dimensions but the last two are a batch, which broadcasts. What is pending in the operands is computed
+ * first.
+ */
+#include "ops/recorder.h"
+
+#include "ops/cpu/product.h"
+
+#include <string.h>
+
+/* ---- what goes together ---------------------------------------------------------------------- */
+
+static gn_status shapes_refuse(const gn_tensor *a, const gn_tensor *b, const char *why)
+{
+    return gni_error(GN_ERROR_SHAPE, "matmul: shapes %s and %s: %s",
+                     gni_shape_text(a->ndim, a->sizes).text, gni_shape_text(b->ndim, b->sizes).text,
+                     why);
+}
+
+static gn_status operands_check(const gn_tensor *a, const gn_tensor *b)
+{
+    if (a->device != b->device)
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "matmul: one tensor is on %s and one on %s: move one with to()",
+                         gni_device_label(a->device).text, gni_device_label(b->device).text);
+    if (a->ndim == 0 || b->ndim == 0)
+        return shapes_refuse(a, b, "both need at least 1 dimension: multiply numbers with *");
+    if (a->dtype != b->dtype)
+        return gni_error(GN_ERROR_TYPE,
+                         "matmul: one operand is %s of shape %s and one %s of %s: convert one",
+                         gni_dtypes[a->dtype].name, gni_shape_text(a->ndim, a->sizes).text,
+                         gni_dtypes[b->dtype].name, gni_shape_text(b->ndim, b->sizes).text);
+    if (a->sizes[a->ndim - 1] != b->sizes[b->ndim > 1 ? b->ndim - 2 : 0])
+        return shapes_refuse(
+            a, b,
+            b->ndim > 1 ? "the last size of the first must be the last but one of the second"
+                        : "the last sizes must be equal");
+    return GN_OK;
+}
+
+static struct gni_shape batch_of(const gn_tensor *tensor)
+{
+    struct gni_shape batch = {.ndim = tensor->ndim > 2 ? tensor->ndim - 2 : 0};
+    memcpy(batch.sizes, tensor->sizes, sizeof *batch.sizes * (size_t)batch.ndim);
+    return batch;
+}
+
+/* The shape of the result, and of its batch. */
+static gn_status shape_make(const gn_tensor *a, const gn_tensor *b, struct gni_shape *batch,
+                            struct gni_shape *shape)
+{
+    struct gni_shape a_batch = batch_of(a), b_batch = batch_of(b);
+    int64_t count;
+    if (!gni_shape_broadcast(&a_batch, &b_batch, batch))
+        return shapes_refuse(a, b, "the sizes before the last two cannot be broadcast together");
+    *shape = *batch;
+    if (a->ndim > 1)
+        shape->sizes[shape->ndim++] = a->sizes[a->ndim - 2];
+    if (b->ndim > 1)
+        shape->sizes[shape->ndim++] = b->sizes[b->ndim - 1];
+    return gni_shape_check(shape->ndim, shape->sizes, gni_dtype_size(a->dtype), &count);
+}
+
+/* ---- the product ----------------------------------------------------------------------------- */
+
+/* The steps of a tensor through a batch, which has as many dimensions or more. */
+static void steps_make(const gn_tensor *tensor, const struct gni_shape *batch, int own_ndim,
+                       int64_t *steps)
+{
+    for (int d = 0; d < batch->ndim; d++) {
+        int own = d - (batch->ndim - own_ndim);
+        steps[d] = own < 0 || tensor->sizes[own] == 1 ? 0 : tensor->strides[own];
+    }
+}
+
+static struct gni_matrix matrix_of(const gn_tensor *tensor)
+{
+    return (struct gni_matrix){gni_tensor_data(tensor), tensor->strides[tensor->ndim - 2],
+                               tensor->strides[tensor->ndim - 1]};
+}
+
+/* A batch of matrices times one matrix is one tall matrix times that, if they lie one below the other. */
+static void batch_fold(struct gni_product *product)
+{
+    while (product->batch_ndim > 0) {
+        int d = product->batch_ndim - 1;
+        if (product->batch_sizes[d] != 1 &&
+            (product->b_steps[d] != 0 ||
+             product->a_steps[d] != product->rows * product->a.row_stride ||
+             product->c_steps[d] != product->rows * product->c.row_stride))
+            return;
+        product->rows *= product->batch_sizes[d];
+        product->batch_count /= product->batch_sizes[d];
+        product->batch_ndim--;
+    }
+}
+
+/* The operands' bytes and those of `c` are there, and there are elements. */
+static void product_make(const gn_tensor *a, const gn_tensor *b, const gn_tensor *c,
+                         const struct gni_shape *batch, struct gni_product *product)
+{
+    *product = (struct gni_product){
+        .dtype = a->dtype,
+        .rows = a->ndim > 1 ? a->sizes[a->ndim - 2] : 1,
+        .columns = b->ndim > 1 ? b->sizes[b->ndim - 1] : 1,
+        .inner = a->sizes[a->ndim - 1],
+        .a = a->ndim > 1 ? matrix_of(a) : (struct gni_matrix){gni_tensor_data(a), 0, a->strides[0]},
+        .b = b->ndim > 1 ? matrix_of(b) : (struct gni_matrix){gni_tensor_data(b), b->strides[0], 0},
+        .c = {.data = gni_tensor_data(c)},
+        .batch_ndim = batch->ndim,
+        .batch_count = gni_shape_count(batch->ndim, batch->sizes),
+    };
+    int last = c->ndim - 1;
+    if (b->ndim > 1)
+        product->c.column_stride = c->strides[last--];
+    if (a->ndim > 1)
+        product->c.row_stride = c->strides[last];
+    memcpy(product->batch_sizes, batch->sizes, sizeof product->batch_sizes);
+    steps_make(a, batch, a->ndim > 2 ? a->ndim - 2 : 0, product->a_steps);
+    steps_make(b, batch, b->ndim > 2 ? b->ndim - 2 : 0, product->b_steps);
+    for (int d = 0; d < batch->ndim; d++)
+        product->c_steps[d] = c->strides[d];
+    batch_fold(product);
+}
+
+/* An operand that OpenBLAS cannot read is copied where that pays. */
+static gn_status operand_fit(gn_tensor *tensor, const struct gni_matrix *matrix, int64_t rows,
+                             int64_t columns, gn_tensor **fitting)
+{
+    if (!gni_matrix_fits_blas(matrix, rows, columns))
+        return gni_tensor_compact(tensor, fitting);
+    gn_tensor_retain(tensor);
+    *fitting = tensor;
+    return GN_OK;
+}
+
+static gn_status product_run(gn_tensor *a, gn_tensor *b, gn_tensor *c,
+                             const struct gni_shape *batch)
+{
+    struct gni_product product;
+    product_make(a, b, c, batch, &product);
+    if (!gni_product_suits_blas(&product))
+        return gni_cpu_product(&product, a->device);
+    gn_tensor *left, *right;
+    GN_TRY(operand_fit(a, &product.a, product.rows, product.inner, &left));
+    gn_status status = operand_fit(b, &product.b, product.inner, product.columns, &right);
+    if (status == GN_OK) {
+        product_make(left, right, c, batch, &product);
+        status = gni_cpu_product(&product, a->device);
+        gn_tensor_release(right);
+    }
+    gn_tensor_release(left);
+    return status;
+}
+
+/* ---- the public side ------------------------------------------------------------------------- */
+
+gn_status gn_matmul(gn_tensor *a, gn_tensor *b, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT(a != NULL && b != NULL && result != NULL, "a, b and result must not be NULL");
+    struct gni_shape batch, shape;
+    gn_tensor *made;
+    GN_TRY(operands_check(a, b));
+    GN_TRY(shape_make(a, b, &batch, &shape));
+    GN_TRY(gni_tensor_flush(a));
+    GN_TRY(gni_tensor_flush(b));
+    GN_TRY(gn_tensor_create(a->dtype, shape.ndim, shape.sizes, a->device, &made));
+    gn_status status = made->count > 0 ? product_run(a, b, made, &batch) : GN_OK;
+    if (status != GN_OK) {
+        gn_tensor_release(made);
+        return status;
+    }
+    *result = made;
+    return GN_OK;
+}
+
+/* Whether two tensors reach one byte, whichever storage they call it. */
+static bool is_overlapping(const gn_tensor *a, const gn_tensor *b)
+{
+    const gn_tensor *tensors[] = {a, b};
+    const char *begin[2], *end[2];
+    if (a->count == 0 || b->count == 0)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        int64_t low, high, size = (int64_t)gni_dtype_size(tensors[i]->dtype);
+        gni_strides_extent(tensors[i]->ndim, tensors[i]->sizes, tensors[i]->strides, &low, &high);
+        begin[i] = gni_tensor_data(tensors[i]) + low * size;
+        end[i] = gni_tensor_data(tensors[i]) + (high + 1) * size;
+    }
+    return begin[0] < end[1] && begin[1] < end[0];
+}
+
+static gn_status out_check(const gn_tensor *a, const struct gni_shape *shape, const gn_tensor *out)
+{
+    if (out->device != a->device)
+        return gni_error(GN_ERROR_INVALID_VALUE, "matmul: the output is on another device");
+    if (!gni_shape_is_equal(out->ndim, out->sizes, shape->ndim, shape->sizes))
+        return gni_error(GN_ERROR_SHAPE, "matmul: the result has shape %s, the output %s",
+                         gni_shape_text(shape->ndim, shape->sizes).text,
+                         gni_shape_text(out->ndim, out->sizes).text);
+    if (out->dtype != a->dtype)
+        return gni_error(GN_ERROR_TYPE, "matmul: the result is %s, the output %s",
+                         gni_dtypes[a->dtype].name, gni_dtypes[out->dtype].name);
+    return gni_out_check("matmul", out, shape, out->dtype);
+}
+
+gn_status gn_matmul_into(gn_tensor *a, gn_tensor *b, gn_tensor *out)
+{
+    GN_CHECK_ARGUMENT(a != NULL && b != NULL && out != NULL, "a, b and out must not be NULL");
+    struct gni_shape batch, shape;
+    GN_TRY(operands_check(a, b));
+    GN_TRY(shape_make(a, b, &batch, &shape));
+    GN_TRY(out_check(a, &shape, out));
+    gn_tensor *all[] = {a, b, out};
+    for (int i = 0; i < 3; i++)
+        GN_TRY(gni_tensor_flush(all[i]));
+    if (out->count == 0)
+        return GN_OK;
+    if (is_overlapping(a, out) || is_overlapping(b, out)) {
+        gn_tensor *made;
+        GN_TRY(gn_matmul(a, b, &made));
+        gn_status status = gn_assign(out, (gn_operand){.tensor = made});
+        gn_tensor_release(made);
+        return status;
+    }
+    GN_TRY(gni_storage_flush_readers(gni_tensor_storage(out)));
+    GN_TRY(product_run(a, b, out, &batch));
+    atomic_fetch_add(&gni_tensor_storage(out)->version, 1);
+    return GN_OK;
+}

@@ -1,0 +1,153 @@
+/*
+ * python_tensor_products.c: matrix products of Tensor: `@`, and matmul() as method and function. What is made of
+ * them stands in genesis/_tensor_products.py.
+ */
+#include "module.h"
+
+enum {
+    QUICK_WORK =
+        32768, /* products for which letting the interpreter's lock go costs more than it gives */
+};
+
+/* Tells the library where the OpenBLAS of this Python environment is, before it looks for one. */
+static int blas_tell(struct module_state *state)
+{
+    PyObject *module = PyImport_ImportModule("genesis._blas");
+    PyObject *files = module != NULL ? PyObject_CallMethod(module, "files", NULL) : NULL;
+    Py_ssize_t count = files != NULL ? PyList_Size(files) : -1;
+    gn_status status = GN_OK;
+    for (Py_ssize_t i = 0; i < count && status == GN_OK; i++) {
+        const char *path = text_from_python(PyList_GetItem(files, i));
+        if (path == NULL)
+            count = -1;
+        else
+            status = gn_blas_add_file(path);
+    }
+    Py_XDECREF(files);
+    Py_XDECREF(module);
+    if (status != GN_OK)
+        (void)error_raise(state, status);
+    state->is_blas_told = status == GN_OK && count >= 0;
+    return state->is_blas_told ? 0 : -1;
+}
+
+/* A Tensor, or something with elements, which is copied: a new reference; NULL without an exception otherwise. */
+static PyObject *factor_take(struct module_state *state, PyObject *object)
+{
+    if (tensor_check(state, object))
+        return Py_NewRef(object);
+    return PyObject_CheckBuffer(object) ? tensor_from_data(state, object, NULL, true) : NULL;
+}
+
+/* About how many products are computed. */
+static double work_of(const gn_tensor *a, const gn_tensor *b)
+{
+    int a_ndim = gn_tensor_get_dimensions(a), b_ndim = gn_tensor_get_dimensions(b);
+    double rows = a_ndim > 1 ? (double)gn_tensor_get_shape(a)[a_ndim - 2] : 1;
+    double columns = b_ndim > 1 ? (double)gn_tensor_get_shape(b)[b_ndim - 1] : 1;
+    double by_a = (double)gn_tensor_get_count(a) * columns;
+    double by_b = (double)gn_tensor_get_count(b) * rows;
+    return by_a > by_b ? by_a : by_b;
+}
+
+static PyObject *product(struct module_state *state, gn_tensor *a, gn_tensor *b, PyObject *out)
+{
+    gn_tensor *result;
+    gn_status status;
+    bool is_long = work_of(a, b) > QUICK_WORK;
+    if (!state->is_blas_told && blas_tell(state) < 0)
+        return NULL;
+    if (out == NULL) {
+        CALL_OPERATION(is_long, status, gn_matmul(a, b, &result));
+        return tensor_or_raise(state, status, result);
+    }
+    CALL_OPERATION(is_long, status, gn_matmul_into(a, b, tensor_of(out)));
+    return status == GN_OK ? Py_NewRef(out) : error_raise(state, status);
+}
+
+/* `missing`: what to return for something that is no factor; NULL: an exception. */
+static PyObject *multiply(struct module_state *state, PyObject *a, PyObject *b, PyObject *out,
+                          PyObject *missing)
+{
+    PyObject *made = NULL, *left = factor_take(state, a);
+    PyObject *right = left != NULL ? factor_take(state, b) : NULL;
+    if (right != NULL)
+        made = product(state, tensor_of(left), tensor_of(right), out);
+    else if (!PyErr_Occurred() && missing != NULL)
+        made = Py_NewRef(missing);
+    else if (!PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "matmul() takes tensors or arrays, not %R",
+                     left != NULL ? b : a);
+    Py_XDECREF(left);
+    Py_XDECREF(right);
+    return made;
+}
+
+PyObject *tensor_matmul(PyObject *a, PyObject *b)
+{
+    union {
+        void *slot;
+        binaryfunc function;
+    } own = {.slot = PyType_GetSlot(Py_TYPE(a), Py_nb_matrix_multiply)};
+    PyObject *tensor = own.function == tensor_matmul ? a : b; /* one of the two is */
+    return multiply(module_state_of_object(tensor), a, b, NULL, Py_NotImplemented);
+}
+
+/* `out`, by its name alone. */
+static int out_take(struct module_state *state, PyObject *const *arguments, Py_ssize_t count,
+                    Py_ssize_t wanted, PyObject *keywords, PyObject **out)
+{
+    Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
+    *out = NULL;
+    if (count != wanted) {
+        PyErr_Format(PyExc_TypeError, "matmul() takes %zd operands, not %zd", wanted, count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < named; i++) {
+        PyObject *name = PyTuple_GetItem(keywords, i), *given = arguments[count + i];
+        if (PyUnicode_CompareWithASCIIString(name, "out") != 0) {
+            PyErr_Format(PyExc_TypeError, "matmul() has no argument %R", name);
+            return -1;
+        }
+        if (given != Py_None && !tensor_check(state, given)) {
+            PyErr_SetString(PyExc_TypeError, "matmul(): out must be a Tensor");
+            return -1;
+        }
+        *out = given != Py_None ? given : NULL;
+    }
+    return 0;
+}
+
+static PyObject *function_matmul(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                                 PyObject *keywords)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *out;
+    if (out_take(state, arguments, count, 2, keywords, &out) < 0)
+        return NULL;
+    return multiply(state, arguments[0], arguments[1], out, NULL);
+}
+
+static PyObject *method_matmul(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                               PyObject *keywords)
+{
+    struct module_state *state = module_state_of_object(self);
+    PyObject *out;
+    if (out_take(state, arguments, count, 1, keywords, &out) < 0)
+        return NULL;
+    return multiply(state, self, arguments[0], out, NULL);
+}
+
+PyMethodDef tensor_product_methods[] = {
+    {"matmul", WITH_VECTOR(method_matmul),
+     "matmul($self, other, /, *, out=None)\n--\n\n"
+     "The matrix product; dimensions before the last two are a batch, which broadcasts."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyMethodDef tensor_product_functions[] = {
+    {"matmul", WITH_VECTOR(function_matmul),
+     "matmul(input, other, /, *, out=None)\n--\n\n"
+     "The matrix product; dimensions before the last two are a batch, which broadcasts."},
+    {NULL, NULL, 0, NULL},
+};
