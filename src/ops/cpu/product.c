@@ -16,10 +16,12 @@
 #include <stdalign.h>
 
 enum {
-    PART_WORK = 1 << 18,   /* products that are worth a thread: some tens of microseconds */
+    PART_WORK = 1 << 18,   /* products that are worth a thread: about ten microseconds */
+    TASK_WORK = 1 << 10,   /* products for which there is time while a task begins and ends */
     BLAS_WORK = 1 << 13,   /* products from which on OpenBLAS is faster than tiles */
     BLAS_EDGE_LEAST = 128, /* of its blocks */
     BLAS_TURNS = 2,        /* of each thread */
+    NARROW = 16,           /* columns */
     SMALL_BYTES = 16384,   /* a workspace that is taken from the stack */
     SLOTS_MOST = 256,
 };
@@ -42,7 +44,7 @@ void gni_product_seek(const struct gni_product *product, int64_t index, struct g
 
 size_t gni_product_grain(int64_t work)
 {
-    return work >= PART_WORK ? 1 : (size_t)(PART_WORK / (work > 0 ? work : 1));
+    return work >= PART_WORK ? 1 : (size_t)(PART_WORK / (work + TASK_WORK)) + 1;
 }
 
 /* The work of a product of this size; as much as can be told if there is more. */
@@ -194,7 +196,8 @@ bool gni_product_suits_blas(const struct gni_product *product)
 {
     return (product->dtype == GN_FLOAT32 || product->dtype == GN_FLOAT64) && product->rows > 1 &&
            product->columns > 1 && product->inner > 0 && product->inner <= INT_MAX &&
-           work_of(product->rows, product->columns, product->inner) >= BLAS_WORK;
+           work_of(product->rows * product->columns, product->inner, product->batch_count) >=
+               BLAS_WORK;
 }
 
 static bool all_fit_blas(const struct gni_product *product)
@@ -247,17 +250,25 @@ static struct gni_product turned(const struct gni_product *product)
     return other;
 }
 
+/* A vector belongs on the right. c is best written by rows, and tiles are wider than they are high. */
+static bool is_better_turned(const struct gni_product *product)
+{
+    if (product->rows == 1 || product->columns == 1)
+        return product->columns != 1;
+    if (gni_product_suits_blas(product))
+        return product->c.column_stride != 1 && product->c.row_stride == 1;
+    return product->columns < NARROW && product->columns < product->rows;
+}
+
 gn_status gni_cpu_product(const struct gni_product *product, gn_device *device)
 {
-    if (product->columns == 1)
-        return gni_product_vector(product, device);
     struct gni_product other;
-    if (product->rows == 1 || (product->c.column_stride != 1 && product->c.row_stride == 1)) {
+    if (is_better_turned(product)) {
         other = turned(product);
         product = &other;
-        if (product->columns == 1)
-            return gni_product_vector(product, device);
     }
+    if (product->columns == 1)
+        return gni_product_vector(product, device);
     if (gni_product_suits_blas(product) && all_fit_blas(product) && gni_blas_begin()) {
         run_blas(product);
         gni_blas_end();
