@@ -8,6 +8,7 @@
 #ifndef GNI_OPS_BACKEND_H
 #define GNI_OPS_BACKEND_H
 
+#include "ops/philox.h"
 #include "ops/program.h"
 
 /* How a value is folded. Where is_by_columns, the program's first dimensions go, and `kept` results lie side by
@@ -19,6 +20,32 @@ struct gni_folding {
     int64_t folded; /* elements for each; may be 0 */
 };
 
+enum gni_random_kind {
+    GNI_RANDOM_UNIFORM,
+    GNI_RANDOM_NORMAL,
+    GNI_RANDOM_INTEGERS,
+};
+
+/* Which random numbers: philox.h says what each element is. */
+struct gni_random {
+    enum gni_random_kind kind;
+    struct gni_philox philox;
+    int64_t low, high; /* of integers: from `low` to before `high` */
+};
+
+/* A contiguous array, seen from one of its dimensions. */
+struct gni_along {
+    int64_t outer, length, inner; /* elements before, of it, and behind */
+};
+
+/* What is wanted of contiguous rows in their order, in which elements that are equal stay as they were. */
+struct gni_selection {
+    int64_t rows, columns;
+    int64_t kept;       /* the first ones of each row; at least 1 */
+    bool is_descending; /* largest first */
+    bool is_sort;       /* all of them: kept is columns */
+};
+
 struct gni_backend {
     /* Computes all outputs of a program; its count may be 0. */
     gn_status (*run)(struct gni_program *program, gn_stream *stream);
@@ -26,6 +53,29 @@ struct gni_backend {
     /* Folds a value of a program into `result`, contiguous, of folding->kept elements. Deterministic. */
     gn_status (*fold)(struct gni_program *program, short value, const struct gni_folding *folding,
                       gn_tensor *result, gn_stream *stream);
+
+    /* Fills `out`, contiguous: floating, but integers a type that has them all. */
+    gn_status (*random)(const struct gni_random *random, gn_tensor *out, gn_stream *stream);
+    bool has_random_halves; /* else halves are made of float32 */
+
+    /* Where the largest or smallest element along a dimension is: the first of equal ones, and NaN before all. No size
+     * is 0, and `inner` is 1 unless extreme_has_inner. `values` may be NULL; results are contiguous. */
+    gn_status (*extreme)(gn_tensor *tensor, const struct gni_along *along, bool is_maximum,
+                         gn_tensor *values, gn_tensor *indices, gn_stream *stream);
+    bool extreme_has_inner;
+
+    /* Cumulative sums or products: src/ops/cpu/scan.h says of what. No size is 0. */
+    gn_status (*cumulate)(gn_tensor *tensor, const struct gni_along *along, bool is_product,
+                          gn_tensor *result, gn_stream *stream);
+
+    /* The first elements of sorted rows, and where they were: src/ops/cpu/sort.h says in which order. No size is 0;
+     * either result may be NULL. */
+    gn_status (*select)(gn_tensor *rows, const struct gni_selection *selection, gn_tensor *values,
+                        gn_tensor *indices, gn_stream *stream);
+
+    /* The different elements of a contiguous tensor, which has some: gni_unique() in src/ops/cpu/sort.h. */
+    gn_status (*unique)(gn_tensor *tensor, gn_tensor *values, gn_tensor *inverse, gn_tensor *counts,
+                        int64_t *found, gn_stream *stream);
 };
 
 extern const struct gni_backend gni_cpu_backend, gni_cuda_backend;

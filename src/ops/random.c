@@ -1,7 +1,7 @@
 /*
  * random.c: tensors filled with random numbers: src/ops/philox.h says what each element is.
  *
- * Memory that is not contiguous, the halves, and memory of a GPU are filled by way of a tensor that can be.
+ * Memory that is not contiguous, and types that a device does not fill, are filled by way of a tensor that can be.
  */
 #include "ops/backend.h"
 #include "ops/move.h"
@@ -14,35 +14,32 @@ static struct gni_philox philox_next(gn_generator *generator)
     return (struct gni_philox){.seed = generator->seed, .offset = generator->offset++};
 }
 
-/* Numbers are made on the host, which gives a GPU the same ones as the CPU. */
-static gn_status host_create(gn_dtype dtype, int ndim, const int64_t *sizes, gn_tensor **tensor)
+/* What is filled with numbers of a type: `out` itself where that can be, else another tensor of its shape. */
+static gn_status target_make(gn_tensor *out, gn_dtype dtype, gn_tensor **target)
 {
-    gn_device *host;
-    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &host));
-    return gn_tensor_create(dtype, ndim, sizes, host, tensor);
-}
-
-/* What is filled: `out` itself where that can be, else another tensor of its shape. */
-static gn_status target_make(gn_tensor *out, gn_tensor **target)
-{
-    gn_dtype dtype = gni_dtypes[out->dtype].compute;
     if (gn_tensor_is_read_only(out))
         return gni_error(GN_ERROR_INVALID_VALUE, "the tensor is read-only");
     GN_TRY(gni_tensor_flush(out));
     GN_TRY(gni_storage_flush_readers(gni_tensor_storage(out)));
-    if (out->is_contiguous && dtype == out->dtype && gni_device_is_host(out->device)) {
-        gn_tensor_retain(out);
-        *target = out;
-        atomic_fetch_add(&gni_tensor_storage(out)->version, 1);
-        return GN_OK;
-    }
-    return host_create(dtype, out->ndim, out->sizes, target);
+    if (!out->is_contiguous || dtype != out->dtype)
+        return gn_tensor_create(dtype, out->ndim, out->sizes, out->device, target);
+    gn_tensor_retain(out);
+    *target = out;
+    atomic_fetch_add(&gni_tensor_storage(out)->version, 1);
+    return GN_OK;
 }
 
-static gn_status target_done(gn_tensor *out, gn_tensor *target)
+static gn_status target_fill(gn_tensor *target, const struct gni_random *random)
 {
-    gn_status status = GN_OK;
-    if (target != out)
+    gn_stream *stream;
+    GN_TRY(gni_stream_of(target->device, &stream));
+    return gni_backend_get(target->device)->random(random, target, stream);
+}
+
+/* `status` is that of filling the target, which ends here. */
+static gn_status target_done(gn_status status, gn_tensor *out, gn_tensor *target)
+{
+    if (status == GN_OK && target != out)
         status = gn_assign(out, (gn_operand){.tensor = target});
     gn_tensor_release(target);
     return status;
@@ -64,34 +61,33 @@ static gn_status digits_cut(gn_tensor *target, gn_dtype dtype)
     return gn_elementwise_into(GN_OP_MULTIPLY, back, target);
 }
 
-static gn_status floating_fill(gn_tensor *out, gn_generator *generator, bool is_uniform,
-                               void (*fill)(struct gni_philox, gn_dtype, void *, size_t))
+static gn_status floating_fill(gn_tensor *out, gn_generator *generator, enum gni_random_kind kind)
 {
     GN_CHECK_ARGUMENT(out != NULL && generator != NULL, "out and generator must not be NULL");
     gn_tensor *target;
     if (gni_dtype_kind(out->dtype) != GNI_KIND_FLOATING)
         return gni_error(GN_ERROR_TYPE, "%s numbers are floating, not %s",
-                         is_uniform ? "uniform" : "normal", gni_dtypes[out->dtype].name);
-    GN_TRY(target_make(out, &target));
-    fill(philox_next(generator), target->dtype, gni_tensor_data(target), (size_t)target->count);
-    if (is_uniform && gni_dtype_size(out->dtype) == 2) {
-        gn_status status = digits_cut(target, out->dtype);
-        if (status != GN_OK) {
-            gn_tensor_release(target);
-            return status;
-        }
-    }
-    return target_done(out, target);
+                         kind == GNI_RANDOM_UNIFORM ? "uniform" : "normal",
+                         gni_dtypes[out->dtype].name);
+    gn_dtype dtype = gni_backend_get(out->device)->has_random_halves
+                         ? out->dtype
+                         : gni_dtypes[out->dtype].compute;
+    GN_TRY(target_make(out, dtype, &target));
+    const struct gni_random random = {.kind = kind, .philox = philox_next(generator)};
+    gn_status status = target_fill(target, &random);
+    if (status == GN_OK && kind == GNI_RANDOM_UNIFORM && dtype != out->dtype)
+        status = digits_cut(target, out->dtype);
+    return target_done(status, out, target);
 }
 
 gn_status gn_random_uniform(gn_tensor *out, gn_generator *generator)
 {
-    return floating_fill(out, generator, true, gni_random_uniform);
+    return floating_fill(out, generator, GNI_RANDOM_UNIFORM);
 }
 
 gn_status gn_random_normal(gn_tensor *out, gn_generator *generator)
 {
-    return floating_fill(out, generator, false, gni_random_normal);
+    return floating_fill(out, generator, GNI_RANDOM_NORMAL);
 }
 
 /* Whether an integer type has a number. */
@@ -113,14 +109,10 @@ gn_status gn_random_integers(gn_tensor *out, int64_t low, int64_t high, gn_gener
     if (!is_floating && (!has_number(out->dtype, low) || !has_number(out->dtype, high - 1)))
         return gni_error(GN_ERROR_INVALID_VALUE, "%s does not have all integers from %lld to %lld",
                          gni_dtypes[out->dtype].name, (long long)low, (long long)(high - 1));
-    if (!is_floating) {
-        GN_TRY(target_make(out, &target));
-    } else {
-        GN_TRY(host_create(GN_INT64, out->ndim, out->sizes, &target));
-    }
-    gni_random_integers(philox_next(generator), target->dtype, low, high, gni_tensor_data(target),
-                        (size_t)target->count);
-    return target_done(out, target);
+    GN_TRY(target_make(out, is_floating ? GN_INT64 : out->dtype, &target));
+    const struct gni_random random = {
+        .kind = GNI_RANDOM_INTEGERS, .philox = philox_next(generator), .low = low, .high = high};
+    return target_done(target_fill(target, &random), out, target);
 }
 
 gn_status gn_random_permutation(int64_t count, gn_device *device, gn_generator *generator,
@@ -128,8 +120,10 @@ gn_status gn_random_permutation(int64_t count, gn_device *device, gn_generator *
 {
     GN_CHECK_ARGUMENT(device != NULL && generator != NULL && result != NULL,
                       "device, generator and result must not be NULL");
+    gn_device *host;
     gn_tensor *made, **const results[] = {result};
-    GN_TRY(host_create(GN_INT64, 1, &count, &made));
+    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &host));
+    GN_TRY(gn_tensor_create(GN_INT64, 1, &count, host, &made));
     gn_status status = gni_random_permutation(
         philox_next(generator), (int64_t *)(void *)gni_tensor_data(made), (size_t)count);
     return gni_results_move(status, device, 1, &made, results);

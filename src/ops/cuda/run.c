@@ -8,6 +8,7 @@
 
 #include "base/host.h"
 #include "jit/kernel.h"
+#include "ops/cuda/rows.h"
 #include "ops/cuda/run.h"
 
 #include <string.h>
@@ -206,4 +207,11 @@ gn_status gni_cuda_fold(struct gni_program *program, short value, const struct g
 const struct gni_backend gni_cuda_backend = {
     .run = gni_cuda_run,
     .fold = gni_cuda_fold,
+    .random = gni_cuda_random,
+    .has_random_halves = true,
+    .extreme = gni_cuda_extreme,
+    .extreme_has_inner = true,
+    .cumulate = gni_cuda_cumulate,
+    .select = gni_cuda_select,
+    .unique = gni_cuda_unique,
 };

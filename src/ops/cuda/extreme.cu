@@ -1,0 +1,106 @@
+/*
+ * extreme.cu: where the largest or smallest element of each row is. Behind keys.cu.
+ *
+ * An array is [outer][length][inner], and a row goes along the middle; rows are counted over outer and inner. A block
+ * has `width` rows side by side, and 256 / width threads for each; the y of a block is a part of its rows. Elements
+ * become scores, of which the largest wins, and then the lowest place: joining is exact in whatever order. With
+ * several parts, a second launch joins what those have found.
+ */
+struct arguments {
+    const element *in;
+    int64 rows, length, inner;
+    int64 parts, chunk; /* of a row, and elements of each */
+    int64 width;        /* a power of two */
+    int64 is_strided;   /* neighbours are in different rows */
+    int64 is_maximum;
+    int64 is_joining; /* of what parts have found */
+    key *scores;      /* [rows][parts], and where: what parts find */
+    int64 *places;
+    int64 *indices; /* results */
+    element *values; /* may be NULL */
+};
+
+struct best {
+    key score;
+    int64 place;
+};
+
+ELEMENT void best_join(best &x, key score, int64 place)
+{
+    if (score > x.score || (score == x.score && place < x.place)) {
+        x.score = score;
+        x.place = place;
+    }
+}
+
+/* NaN wins either way. */
+ELEMENT key score_of(element x, bool is_maximum)
+{
+    const key found = key_of(x);
+    if (is_maximum)
+        return found;
+    if (is_real<element>::value && found == (key)~(uint64)0 >> 8 * (sizeof(key) - sizeof(element)))
+        return (key)~(uint64)0;
+    return ~found;
+}
+
+ELEMENT best elements_search(const arguments &a, int64 row, int64 lane, int64 step)
+{
+    best x = {0, (int64)(~(uint64)0 >> 1)};
+    const element *in = a.in + row / a.inner * a.length * a.inner + row % a.inner;
+    const int64 first = (int64)blockIdx.y * a.chunk;
+    const int64 last = first + a.chunk < a.length ? first + a.chunk : a.length;
+    const bool is_maximum = a.is_maximum != 0;
+    int64 i = first + lane;
+    for (; i + 3 * step < last; i += 4 * step) {
+        element e[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            e[k] = in[(i + k * step) * a.inner];
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            best_join(x, score_of(e[k], is_maximum), i + k * step);
+    }
+    for (; i < last; i += step)
+        best_join(x, score_of(in[i * a.inner], is_maximum), i);
+    return x;
+}
+
+extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
+{
+    __shared__ key scores[256];
+    __shared__ int64 places[256];
+    const int width = (int)a.width, height = 256 / width;
+    const int slot = a.is_strided ? threadIdx.x % width : threadIdx.x / height;
+    const int lane = a.is_strided ? threadIdx.x / width : threadIdx.x % height;
+    const int64 row = (int64)blockIdx.x * width + slot;
+    best x = {0, (int64)(~(uint64)0 >> 1)};
+    if (row < a.rows) {
+        if (a.is_joining)
+            for (int64 i = lane; i < a.parts; i += height)
+                best_join(x, a.scores[row * a.parts + i], a.places[row * a.parts + i]);
+        else
+            x = elements_search(a, row, lane, height);
+    }
+    const int at = lane * width + slot;
+    scores[at] = x.score;
+    places[at] = x.place;
+    for (int half = height / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (lane < half) {
+            best_join(x, scores[at + half * width], places[at + half * width]);
+            scores[at] = x.score;
+            places[at] = x.place;
+        }
+    }
+    if (lane > 0 || row >= a.rows)
+        return;
+    if (a.parts > 1 && !a.is_joining) {
+        a.scores[row * a.parts + blockIdx.y] = x.score;
+        a.places[row * a.parts + blockIdx.y] = x.place;
+        return;
+    }
+    a.indices[row] = x.place;
+    if (a.values != 0)
+        a.values[row] = a.in[(row / a.inner * a.length + x.place) * a.inner + row % a.inner];
+}

@@ -1,0 +1,63 @@
+#include "ops/cuda/fixed.h"
+
+#include "jit/kernel.h"
+#include "ops/cuda/generate.h"
+#include "ops/cuda/texts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    GRID_X_MOST = INT32_MAX,
+    GRID_Y_MOST = 65535,
+};
+
+static void text_make(const struct gni_fixed *fixed, gn_dtype dtype, const char *name,
+                      struct gni_builder *text)
+{
+    gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
+    gni_builder_print(text, "\n#define NAME %s\ntypedef %s element;\ntypedef %s key;\n%s\n", name,
+                      dtype == GN_BOOL ? "uint8" : gni_cuda_type(dtype),
+                      gni_dtype_size(dtype) <= 4 ? "unsigned" : "uint64",
+                      fixed->definitions != NULL ? fixed->definitions : "");
+    for (int i = 0; i < 2 && fixed->texts[i] != NULL; i++)
+        gni_builder_add(text, fixed->texts[i], strlen(fixed->texts[i]));
+}
+
+/* A kernel of this process is found by the address of its word. */
+static gn_status kernel_get(const struct gni_fixed *fixed, gn_dtype dtype, gn_device *device,
+                            struct gni_kernel **kernel)
+{
+    const uint64_t signature[] = {'f', (uintptr_t)fixed->word, (uint64_t)dtype};
+    *kernel = gni_kernel_find(device, signature, sizeof signature);
+    if (*kernel != NULL)
+        return GN_OK;
+    char name[64];
+    struct gni_builder text = {.text = NULL};
+    snprintf(name, sizeof name, "%s_%s", fixed->word, gni_dtypes[dtype].name);
+    text_make(fixed, dtype, name, &text);
+    struct gni_kernel_source source = {.name = name,
+                                       .text = text.text,
+                                       .signature = signature,
+                                       .signature_size = sizeof signature};
+    gn_status status = text.has_failed ? gni_error_host_memory(text.length)
+                                       : gni_kernel_get(device, &source, kernel);
+    gni_builder_deinit(&text);
+    return status;
+}
+
+gn_status gni_fixed_launch(const struct gni_fixed *fixed, gn_dtype dtype, int64_t grid_x,
+                           int64_t grid_y, void *arguments, gn_stream *stream)
+{
+    struct gni_kernel *kernel;
+    if (grid_x > GRID_X_MOST || grid_y > GRID_Y_MOST)
+        return gni_error(GN_ERROR_OVERFLOW,
+                         "%s: %lld x %lld blocks are more than a kernel can have", fixed->word,
+                         (long long)grid_x, (long long)grid_y);
+    GN_TRY(kernel_get(fixed, dtype, stream->device, &kernel));
+    void *addresses[] = {arguments};
+    struct gni_launch launch = {.grid = {(unsigned)grid_x, (unsigned)grid_y, 1},
+                                .block = {GNI_FIXED_THREADS, 1, 1},
+                                .arguments = addresses};
+    return gni_kernel_launch(kernel, stream, &launch);
+}

@@ -1,0 +1,36 @@
+/*
+ * fixed.h: kernels whose text is a .cu file of this folder, for a type of elements.
+ *
+ * The text is put together from elements.cu, the definitions below, and the files: a kernel is made when it is first
+ * needed, and found by a few bytes after that.
+ *
+ *     #define NAME     the kernel's name: the word, and the dtype
+ *     typedef element  the dtype as it lies in memory
+ *     typedef key      an unsigned integer that the keys of elements fit into
+ */
+#ifndef GNI_OPS_CUDA_FIXED_H
+#define GNI_OPS_CUDA_FIXED_H
+
+#include "base/builder.h"
+#include "ops/backend.h"
+
+struct gni_fixed {
+    const char *word;        /* what it computes; the address of one constant for one kernel */
+    const char *texts[2];    /* the .cu files behind the definitions; the second may be NULL */
+    const char *definitions; /* more of them; NULL: none */
+};
+
+enum {
+    GNI_FIXED_THREADS = 256, /* of every block */
+};
+
+/* Launches a kernel. `arguments` is the struct of that name in its text. */
+gn_status gni_fixed_launch(const struct gni_fixed *fixed, gn_dtype dtype, int64_t grid_x,
+                           int64_t grid_y, void *arguments, gn_stream *stream) GN_NODISCARD;
+
+static inline int64_t gni_divided_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+#endif

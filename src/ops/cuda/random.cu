@@ -1,0 +1,84 @@
+/*
+ * random.cu: memory filled with random numbers. Behind the functions of src/ops/philox.h, which are the CPU's, and
+ *
+ *   RANDOM_UNIFORM, RANDOM_NORMAL, RANDOM_NARROW or RANDOM_WIDE
+ *
+ * A thread computes one block of Philox, and stores all the elements that this gives at once. Bound by arithmetic
+ * for normal numbers, by memory for the others.
+ */
+#undef inline
+
+struct arguments {
+    uint64 seed, offset, count;
+    uint64 low, range; /* of integers */
+    element *out;
+};
+
+/* A number of float32 as one of a half: the CPU cuts digits that a half does not have, since rounding could make 1. */
+template <class T> struct uniform {
+    static __device__ __forceinline__ T from(float x) { return x; }
+};
+template <> struct uniform<float16> {
+    static __device__ __forceinline__ float16 from(float x) { return half_of(floorf(x * 2048.0f) * (1.0f / 2048.0f)); }
+};
+template <> struct uniform<bfloat16> {
+    static __device__ __forceinline__ bfloat16 from(float x) { return bfloat_of(floorf(x * 256.0f) * (1.0f / 256.0f)); }
+};
+
+#if defined(RANDOM_WIDE)
+#define PER_BLOCK 1
+#elif defined(RANDOM_NARROW)
+#define PER_BLOCK 2
+#else
+#define PER_BLOCK (sizeof(element) == 8 ? 2 : 4)
+#endif
+
+/* A template, so that what is not of the type need not compile. */
+template <class T> ELEMENT void numbers_make(const arguments &a, const unsigned *words, T *made)
+{
+#if defined(RANDOM_WIDE)
+    made[0] = (T)(a.low + gni_philox_wide(gni_philox_join(words[0], words[1]),
+                                                gni_philox_join(words[2], words[3]), a.range));
+#elif defined(RANDOM_NARROW)
+    for (int i = 0; i < 2; i++)
+        made[i] = (T)(a.low + gni_philox_narrow(gni_philox_join(words[2 * i], words[2 * i + 1]), a.range));
+#elif defined(RANDOM_UNIFORM)
+    if constexpr (sizeof(T) == 8) {
+        for (int i = 0; i < 2; i++)
+            made[i] = gni_philox_uniform64(gni_philox_join(words[2 * i], words[2 * i + 1]));
+    } else {
+        for (int i = 0; i < 4; i++)
+            made[i] = uniform<T>::from(gni_philox_uniform32(words[i]));
+    }
+#else
+    if constexpr (sizeof(T) == 8) {
+        gni_philox_normal64(gni_philox_join(words[0], words[1]), gni_philox_join(words[2], words[3]), &made[0],
+                            &made[1]);
+    } else {
+        float x[4];
+        gni_philox_normal32(words[0], words[1], &x[0], &x[1]);
+        gni_philox_normal32(words[2], words[3], &x[2], &x[3]);
+        for (int i = 0; i < 4; i++)
+            made[i] = convert<T>(x[i]);
+    }
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
+{
+    const uint64 block = (uint64)blockIdx.x * 256 + threadIdx.x, first = block * PER_BLOCK;
+    if (first >= a.count)
+        return;
+    unsigned words[4];
+    pack<element, PER_BLOCK> made;
+    gni_philox philox;
+    philox.seed = a.seed;
+    philox.offset = a.offset;
+    gni_philox_block(philox, block, words);
+    numbers_make(a, words, made.item);
+    if (first + PER_BLOCK <= a.count && (uint64)a.out % sizeof made == 0)
+        *(pack<element, PER_BLOCK> *)(a.out + first) = made;
+    else
+        for (uint64 i = 0; i < PER_BLOCK && first + i < a.count; i++)
+            a.out[first + i] = made.item[i];
+}

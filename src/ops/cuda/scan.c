@@ -1,0 +1,85 @@
+/*
+ * scan.c: cumulative sums and products on a GPU: a kernel for each type, in one launch or two.
+ */
+#include "ops/cuda/fixed.h"
+#include "ops/cuda/rows.h"
+#include "ops/cuda/texts.h"
+
+enum {
+    ENOUGH_BLOCKS = 528, /* that keep a GPU busy: 4 for each of 132 multiprocessors */
+    THREAD_MOST = 32,    /* elements of a row that a thread scans */
+    WARP_MOST = 512,     /* that a warp scans */
+    CHUNK_LEAST = 2048,  /* of a part of a row, */
+    STRIDED_LEAST = 64,  /* that a thread has to itself */
+    PARTS_MOST = 1024,
+    STRIDED_PARTS_MOST = 64, /* each thread adds up those before its own */
+};
+
+/* By [is_product][is_real]. */
+static const struct gni_fixed scans[2][2] = {
+    {{"cumsum", {gni_text_scan}, "#define SCAN_SUM\ntypedef int64 result;\n"},
+     {"cumsum", {gni_text_scan}, "#define SCAN_SUM\n#define SCAN_REAL\ntypedef element result;\n"}},
+    {{"cumprod", {gni_text_scan}, "#define SCAN_PRODUCT\ntypedef int64 result;\n"},
+     {"cumprod",
+      {gni_text_scan},
+      "#define SCAN_PRODUCT\n#define SCAN_REAL\ntypedef element result;\n"}},
+};
+
+struct arguments {
+    const void *in;
+    void *out;
+    int64_t rows, length, inner, parts, chunk, threads, is_total;
+    void *totals;
+};
+
+/* How the work is spread: by its shape alone. */
+static int64_t scan_spread(struct arguments *arguments)
+{
+    int64_t length = arguments->length;
+    bool is_strided = arguments->inner > 1;
+    arguments->threads = is_strided || length <= THREAD_MOST ? 1 : length <= WARP_MOST ? 32 : 256;
+    int64_t blocks = gni_divided_up(arguments->rows, GNI_FIXED_THREADS / arguments->threads);
+    int64_t parts = 1;
+    if (blocks < ENOUGH_BLOCKS) {
+        int64_t wanted = gni_divided_up(ENOUGH_BLOCKS, blocks);
+        int64_t cuts = gni_divided_up(length, is_strided ? STRIDED_LEAST : CHUNK_LEAST);
+        int64_t most = is_strided ? STRIDED_PARTS_MOST : PARTS_MOST;
+        parts = wanted < cuts ? wanted : cuts;
+        parts = parts < most ? parts : most;
+    }
+    arguments->chunk = gni_divided_up(length, parts);
+    arguments->parts = gni_divided_up(length, arguments->chunk);
+    return blocks;
+}
+
+gn_status gni_cuda_cumulate(gn_tensor *tensor, const struct gni_along *along, bool is_product,
+                            gn_tensor *result, gn_stream *stream)
+{
+    bool is_real = gni_dtype_kind(tensor->dtype) == GNI_KIND_FLOATING;
+    const struct gni_fixed *scan = &scans[is_product][is_real];
+    size_t total_bytes = is_product && is_real ? 16 : 8;
+    struct gni_storage *totals = NULL;
+    struct arguments arguments = {
+        .in = gni_tensor_data(tensor),
+        .out = gni_tensor_data(result),
+        .rows = along->outer * along->inner,
+        .length = along->length,
+        .inner = along->inner,
+    };
+    int64_t blocks = scan_spread(&arguments);
+    GN_TRY(gni_storage_order(gni_tensor_storage(tensor), stream, false));
+    GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
+    if (arguments.parts == 1)
+        return gni_fixed_launch(scan, tensor->dtype, blocks, 1, &arguments, stream);
+    GN_TRY(gni_storage_create(
+        stream->device, (size_t)(arguments.rows * arguments.parts) * total_bytes, stream, &totals));
+    arguments.totals = totals->data;
+    arguments.is_total = 1;
+    gn_status status =
+        gni_fixed_launch(scan, tensor->dtype, blocks, arguments.parts - 1, &arguments, stream);
+    arguments.is_total = 0;
+    if (status == GN_OK)
+        status = gni_fixed_launch(scan, tensor->dtype, blocks, arguments.parts, &arguments, stream);
+    gni_storage_release(totals);
+    return status;
+}

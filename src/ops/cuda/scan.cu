@@ -1,0 +1,205 @@
+/*
+ * scan.cu: cumulative sums and products. In front:
+ *
+ *   SCAN_SUM or SCAN_PRODUCT
+ *   result   the type of the results, as it lies in memory: int64, or that of the floating elements
+ *
+ * An array is [outer][length][inner], and is scanned along the middle; rows are counted over outer and inner. Rows of
+ * neighbouring elements are scanned by a warp or a block each, 4 elements a thread at a time; others, and very short
+ * ones, by a thread each. Where rows are few, they are cut into parts: a first launch makes the totals of parts, and
+ * in the second each part begins with those before it.
+ *
+ * Sums are accumulated in int64 or double. A floating product has an exponent of its own: a part's product may be too
+ * large for double where the row's is not, and 0 times infinity would be NaN.
+ */
+#define ITEMS 4
+
+#if defined(SCAN_SUM) || !defined(SCAN_REAL)
+struct running {
+#ifdef SCAN_REAL
+    double x;
+#else
+    uint64 x;
+#endif
+};
+ELEMENT running running_start()
+{
+#ifdef SCAN_SUM
+    return running{0};
+#else
+    return running{1};
+#endif
+}
+ELEMENT running running_join(running a, running b)
+{
+#ifdef SCAN_SUM
+    return running{a.x + b.x};
+#else
+    return running{a.x * b.x};
+#endif
+}
+ELEMENT running running_of(element e)
+{
+#ifdef SCAN_REAL
+    return running{(double)number(e)};
+#else
+    return running{(uint64)(int64)e};
+#endif
+}
+ELEMENT result result_of(running a)
+{
+#ifdef SCAN_REAL
+    return convert<result>(a.x);
+#else
+    return (result)a.x;
+#endif
+}
+ELEMENT running running_up(running a, int lanes) { return running{__shfl_up_sync(0xffffffffu, a.x, lanes)}; }
+ELEMENT running running_from(running a, int lane) { return running{__shfl_sync(0xffffffffu, a.x, lane)}; }
+#else
+/* x * 2^e, with x from 1 to before 2; 0, infinity and NaN are x alone. */
+struct running {
+    double x;
+    int64 e;
+};
+ELEMENT running running_make(double x, int64 e)
+{
+    const int64 bits = __double_as_longlong(x), own = bits >> 52 & 0x7ff;
+    if (own == 0 || own == 0x7ff)
+        return running{x, 0};
+    return running{__longlong_as_double((bits & ~((int64)0x7ff << 52)) | (int64)0x3ff << 52), e + own - 0x3ff};
+}
+ELEMENT running running_start() { return running{1, 0}; }
+ELEMENT running running_join(running a, running b) { return running_make(a.x * b.x, a.e + b.e); }
+ELEMENT running running_of(element e)
+{
+    const double x = (double)number(e);
+    return absolute(x) < 0x1p-1022 ? running_make(x * 0x1p54, -54) : running_make(x, 0);
+}
+ELEMENT double power_of_two(int64 e) { return __longlong_as_double((e + 0x3ff) << 52); }
+ELEMENT result result_of(running a)
+{
+    /* In two steps, each of which double has: from the largest number to the smallest. */
+    const int64 e = a.e > 2000 ? 2000 : a.e < -2000 ? -2000 : a.e;
+    return convert<result>(a.x * power_of_two(e / 2) * power_of_two(e - e / 2));
+}
+ELEMENT running running_up(running a, int lanes)
+{
+    return running{__shfl_up_sync(0xffffffffu, a.x, lanes), __shfl_up_sync(0xffffffffu, a.e, lanes)};
+}
+ELEMENT running running_from(running a, int lane)
+{
+    return running{__shfl_sync(0xffffffffu, a.x, lane), __shfl_sync(0xffffffffu, a.e, lane)};
+}
+#endif
+
+struct arguments {
+    const element *in;
+    result *out;
+    int64 rows, length, inner;
+    int64 parts, chunk; /* of a row, and elements of each */
+    int64 threads;      /* of a row: 1, 32 or 256 */
+    int64 is_total;     /* of parts: nothing else is made */
+    running *totals;    /* [parts][rows] */
+};
+
+/* What the threads of a row hold, from the first to each: before it, and of all. `shared` is for a whole block. */
+ELEMENT void threads_scan(running own, int threads, running *shared, running &before, running &all)
+{
+    running sum = own;
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+    for (int lanes = 1; lanes < 32; lanes *= 2) {
+        const running lower = running_up(sum, lanes);
+        if (lane >= lanes)
+            sum = running_join(lower, sum);
+    }
+    before = running_up(sum, 1);
+    if (lane == 0)
+        before = running_start();
+    all = running_from(sum, 31);
+    if (threads == 32)
+        return;
+    if (lane == 0)
+        shared[warp] = all;
+    __syncthreads();
+    running lower = running_start();
+    for (int k = 0; k < 8; k++) {
+        if (k == warp)
+            before = running_join(lower, before);
+        lower = running_join(lower, shared[k]);
+    }
+    all = lower;
+    __syncthreads();
+}
+
+/* A thread for each row. */
+ELEMENT void thread_scan(const arguments &a, int64 row, int64 first, int64 last)
+{
+    const int64 base = row / a.inner * a.length * a.inner + row % a.inner;
+    running sum = running_start();
+    if (!a.is_total)
+        for (int part = 0; part < (int)blockIdx.y; part++)
+            sum = running_join(sum, a.totals[part * a.rows + row]);
+    for (int64 i = first; i < last; i++) {
+        const int64 at = base + i * a.inner;
+        sum = running_join(sum, running_of(a.in[at]));
+        if (!a.is_total)
+            a.out[at] = result_of(sum);
+    }
+    if (a.is_total)
+        a.totals[(int64)blockIdx.y * a.rows + row] = sum;
+}
+
+/* The totals before a part: by all threads of its block. */
+ELEMENT running totals_join(const arguments &a, int64 row, running *shared)
+{
+    const int each = ((int)blockIdx.y + 255) / 256;
+    running own = running_start(), before, all;
+    for (int k = 0; k < each; k++) {
+        const int part = (int)threadIdx.x * each + k;
+        if (part < (int)blockIdx.y)
+            own = running_join(own, a.totals[part * a.rows + row]);
+    }
+    threads_scan(own, 256, shared, before, all);
+    return all;
+}
+
+extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
+{
+    __shared__ running shared[8];
+    const int threads = (int)a.threads, lane = threadIdx.x % threads;
+    const int64 row = (int64)blockIdx.x * (256 / threads) + threadIdx.x / threads;
+    const int64 first = (int64)blockIdx.y * a.chunk;
+    const int64 last = first + a.chunk < a.length ? first + a.chunk : a.length;
+    if (row >= a.rows)
+        return;
+    if (threads == 1) {
+        thread_scan(a, row, first, last);
+        return;
+    }
+    running carry = running_start();
+    if (blockIdx.y > 0 && !a.is_total)
+        carry = totals_join(a, row, shared);
+    const element *in = a.in + row * a.length;
+    for (int64 base = first; base < last; base += threads * ITEMS) {
+        const int64 mine = base + lane * ITEMS;
+        running sums[ITEMS], before, all;
+#pragma unroll
+        for (int k = 0; k < ITEMS; k++)
+            sums[k] = mine + k < last ? running_of(in[mine + k]) : running_start();
+#pragma unroll
+        for (int k = 1; k < ITEMS; k++)
+            sums[k] = running_join(sums[k - 1], sums[k]);
+        threads_scan(sums[ITEMS - 1], threads, shared, before, all);
+        before = running_join(carry, before);
+        if (!a.is_total)
+#pragma unroll
+            for (int k = 0; k < ITEMS; k++)
+                if (mine + k < last)
+                    a.out[row * a.length + mine + k] = result_of(running_join(before, sums[k]));
+        carry = running_join(carry, all);
+    }
+    if (a.is_total && lane == 0)
+        a.totals[(int64)blockIdx.y * a.rows + row] = carry;
+}

@@ -1,0 +1,237 @@
+/*
+ * sort.c: sorted rows and different elements on a GPU: how many launches of which kernel of sort.cu.
+ */
+#include "ops/cuda/fixed.h"
+#include "ops/cuda/rows.h"
+#include "ops/cuda/texts.h"
+
+#include "base/checked.h"
+
+enum {
+    DIGITS = 256, /* these four as in sort.cu */
+    SMALL = 2048,
+    UNIQUE_TILE = 8 * GNI_FIXED_THREADS,
+    LINES_BLOCK = GNI_FIXED_THREADS / 32,
+};
+
+enum stage {
+    STAGE_SMALL,
+    STAGE_COUNT,
+    STAGE_LINES,
+    STAGE_SPREAD,
+    STAGE_UNIQUE_COUNT,
+    STAGE_UNIQUE_STORE,
+    STAGE_UNIQUE_DIFFER,
+};
+
+#define STAGE(word, name)                                                                      \
+    {                                                                                          \
+        {word, {gni_text_keys, gni_text_sort}, "#define " name "\ntypedef unsigned place;\n"}, \
+        {                                                                                      \
+            word "_far", {gni_text_keys, gni_text_sort},                                       \
+                "#define " name "\ntypedef uint64 place;\n"                                    \
+        }                                                                                      \
+    }
+
+/* By [stage][whether places need 64 bits]. */
+static const struct gni_fixed stages[][2] = {
+    [STAGE_SMALL] = STAGE("sort_small", "SORT_SMALL"),
+    [STAGE_COUNT] = STAGE("sort_count", "SORT_COUNT"),
+    [STAGE_LINES] = STAGE("sort_lines", "SORT_LINES"),
+    [STAGE_SPREAD] = STAGE("sort_spread", "SORT_SPREAD"),
+    [STAGE_UNIQUE_COUNT] = STAGE("unique_count", "UNIQUE_COUNT"),
+    [STAGE_UNIQUE_STORE] = STAGE("unique_store", "UNIQUE_STORE"),
+    [STAGE_UNIQUE_DIFFER] = STAGE("unique_differ", "UNIQUE_DIFFER"),
+};
+
+/* TYPE_ in sort.cu. */
+static const int types[GN_DTYPE_COUNT] = {
+    [GN_BOOL] = 0,  [GN_UINT8] = 0,   [GN_INT8] = 1,     [GN_INT16] = 2,   [GN_INT32] = 3,
+    [GN_INT64] = 4, [GN_FLOAT16] = 5, [GN_BFLOAT16] = 6, [GN_FLOAT32] = 7, [GN_FLOAT64] = 8,
+};
+
+struct arguments {
+    const void *in;
+    int64_t type, flip, rows, columns, kept, padded, tiles, shift, is_last;
+    void *keys, *places, *new_keys, *new_places, *table, *totals;
+    void *values;
+    int64_t *indices;
+    int64_t found, *inverse, *starts, *counts;
+};
+
+/* A sort that goes on: its memory, and what its kernels are told. */
+struct sort {
+    struct arguments arguments;
+    gn_stream *stream;
+    size_t element_bytes, key_bytes, place_bytes;
+    bool is_far; /* places have 8 bytes */
+    struct gni_storage *storage;
+    char *keys[2], *places[2]; /* by turns; NULL where there are fewer turns */
+};
+
+static void sort_init(struct sort *sort, gn_tensor *in, int64_t rows, int64_t columns,
+                      gn_stream *stream)
+{
+    size_t size = gni_dtype_size(in->dtype);
+    *sort = (struct sort){.stream = stream, .element_bytes = size};
+    sort->key_bytes = size <= 4 ? 4 : 8;
+    sort->is_far = columns > UINT32_MAX;
+    sort->place_bytes = sort->is_far ? 8 : 4;
+    sort->arguments.in = gni_tensor_data(in);
+    sort->arguments.type = types[in->dtype];
+    sort->arguments.rows = rows;
+    sort->arguments.columns = columns;
+    sort->arguments.kept = columns;
+    int64_t items = sort->key_bytes + sort->place_bytes == 8 ? 16 : 8;
+    sort->arguments.tiles = gni_divided_up(columns, items * GNI_FIXED_THREADS);
+}
+
+static gn_status stage_launch(struct sort *sort, enum stage stage, int64_t blocks)
+{
+    return gni_fixed_launch(&stages[stage][sort->is_far],
+                            sort->key_bytes == 4 ? GN_INT32 : GN_INT64, blocks, 1, &sort->arguments,
+                            sort->stream);
+}
+
+/* Memory for the table and for keys and places between digits, `buffers` of them. */
+static gn_status sort_alloc(struct sort *sort, int buffers, size_t *more)
+{
+    size_t count, lines, keys, places, table, nbytes;
+    const struct arguments *arguments = &sort->arguments;
+    if (!gni_size_multiply((size_t)arguments->rows, (size_t)arguments->columns, &count) ||
+        !gni_size_multiply(count, sort->key_bytes, &keys) ||
+        !gni_size_multiply(count, sort->place_bytes, &places) ||
+        !gni_size_multiply((size_t)arguments->rows, DIGITS * sort->place_bytes, &lines) ||
+        !gni_size_multiply(lines, (size_t)arguments->tiles, &table))
+        return gni_error(GN_ERROR_OVERFLOW, "%lld rows of %lld elements are too many to sort",
+                         (long long)arguments->rows, (long long)arguments->columns);
+    keys = (keys + 7) / 8 * 8;
+    places = (places + 7) / 8 * 8;
+    table = (table + 7) / 8 * 8;
+    lines = (lines + 7) / 8 * 8;
+    nbytes = (size_t)buffers * (keys + places) + table + lines + *more;
+    GN_TRY(gni_storage_create(sort->stream->device, nbytes, sort->stream, &sort->storage));
+    char *at = sort->storage->data;
+    for (int i = 0; i < buffers; i++) {
+        sort->keys[i] = at;
+        sort->places[i] = at + keys;
+        at += keys + places;
+    }
+    sort->arguments.table = at;
+    sort->arguments.totals = at + table;
+    *more = (size_t)(at + table + lines - sort->storage->data);
+    return GN_OK;
+}
+
+/* The lines of a table: one for each row and digit. */
+static gn_status lines_launch(struct sort *sort, int64_t lines, int64_t tiles)
+{
+    struct sort own = *sort;
+    own.arguments.rows = lines;
+    own.arguments.tiles = tiles;
+    return stage_launch(&own, STAGE_LINES, gni_divided_up(lines, LINES_BLOCK));
+}
+
+/* Digit by digit. With `is_kept` the sorted keys and places stay, in the arguments' keys and places; else the last
+ * digit goes to the results. */
+static gn_status sort_run(struct sort *sort, bool is_kept)
+{
+    struct arguments *arguments = &sort->arguments;
+    int64_t blocks = arguments->rows * arguments->tiles;
+    for (size_t digit = 0; digit < sort->element_bytes; digit++) {
+        arguments->shift = 8 * (int64_t)digit;
+        arguments->is_last = !is_kept && digit + 1 == sort->element_bytes;
+        arguments->new_keys = sort->keys[digit % 2];
+        arguments->new_places = sort->places[digit % 2];
+        GN_TRY(stage_launch(sort, STAGE_COUNT, blocks));
+        GN_TRY(lines_launch(sort, arguments->rows * DIGITS, arguments->tiles));
+        GN_TRY(stage_launch(sort, STAGE_SPREAD, blocks));
+        arguments->keys = arguments->new_keys;
+        arguments->places = arguments->new_places;
+    }
+    return GN_OK;
+}
+
+static gn_status results_order(gn_tensor *in, int count, gn_tensor *const *results,
+                               gn_stream *stream)
+{
+    GN_TRY(gni_storage_order(gni_tensor_storage(in), stream, false));
+    for (int i = 0; i < count; i++)
+        if (results[i] != NULL)
+            GN_TRY(gni_storage_order(gni_tensor_storage(results[i]), stream, true));
+    return GN_OK;
+}
+
+static void *data_or_null(const gn_tensor *tensor)
+{
+    return tensor != NULL ? gni_tensor_data(tensor) : NULL;
+}
+
+gn_status gni_cuda_select(gn_tensor *rows, const struct gni_selection *selection, gn_tensor *values,
+                          gn_tensor *indices, gn_stream *stream)
+{
+    struct sort sort;
+    gn_tensor *results[] = {values, indices};
+    sort_init(&sort, rows, selection->rows, selection->columns, stream);
+    sort.arguments.flip = selection->is_descending ? -1 : 0;
+    sort.arguments.kept = selection->kept;
+    sort.arguments.values = data_or_null(values);
+    sort.arguments.indices = data_or_null(indices);
+    GN_TRY(results_order(rows, 2, results, stream));
+    if (selection->columns <= SMALL) {
+        sort.arguments.padded = 1;
+        while (sort.arguments.padded < selection->columns)
+            sort.arguments.padded *= 2;
+        return stage_launch(&sort, STAGE_SMALL,
+                            gni_divided_up(selection->rows, SMALL / sort.arguments.padded));
+    }
+    size_t more = 0;
+    int between = (int)sort.element_bytes - 1;
+    GN_TRY(sort_alloc(&sort, between < 2 ? between : 2, &more));
+    gn_status status = sort_run(&sort, false);
+    gni_storage_release(sort.storage);
+    return status;
+}
+
+/* From sorted keys to results. `starts` is where in the storage there is room for them. */
+static gn_status unique_run(struct sort *sort, size_t starts, int64_t *found)
+{
+    struct arguments *arguments = &sort->arguments;
+    int64_t tiles = gni_divided_up(arguments->columns, UNIQUE_TILE);
+    GN_TRY(sort_run(sort, true));
+    if (arguments->counts != NULL)
+        arguments->starts = (int64_t *)(void *)(sort->storage->data + starts);
+    GN_TRY(stage_launch(sort, STAGE_UNIQUE_COUNT, tiles));
+    GN_TRY(lines_launch(sort, 1, tiles));
+    GN_TRY(stage_launch(sort, STAGE_UNIQUE_STORE, tiles));
+    uint64_t total = 0;
+    GN_TRY(gn_copy(&total, arguments->totals, sort->place_bytes, sort->stream));
+    GN_TRY(gn_stream_synchronize(sort->stream));
+    arguments->found = (int64_t)total;
+    if (arguments->counts != NULL)
+        GN_TRY(stage_launch(sort, STAGE_UNIQUE_DIFFER,
+                            gni_divided_up(arguments->found, GNI_FIXED_THREADS)));
+    *found = arguments->found;
+    return GN_OK;
+}
+
+gn_status gni_cuda_unique(gn_tensor *tensor, gn_tensor *values, gn_tensor *inverse,
+                          gn_tensor *counts, int64_t *found, gn_stream *stream)
+{
+    struct sort sort;
+    gn_tensor *results[] = {values, inverse, counts};
+    size_t more;
+    sort_init(&sort, tensor, 1, tensor->count, stream);
+    sort.arguments.values = gni_tensor_data(values);
+    sort.arguments.inverse = data_or_null(inverse);
+    sort.arguments.counts = data_or_null(counts);
+    if (!gni_size_multiply((size_t)tensor->count, sizeof(int64_t), &more))
+        return gni_error(GN_ERROR_OVERFLOW, "%lld elements are too many to sort",
+                         (long long)tensor->count);
+    more = counts != NULL ? more : 0;
+    GN_TRY(results_order(tensor, 3, results, stream));
+    GN_TRY(sort_alloc(&sort, sort.element_bytes > 1 ? 2 : 1, &more));
+    gn_status status = unique_run(&sort, more, found);
+    gni_storage_release(sort.storage);
+    return status;
+}
