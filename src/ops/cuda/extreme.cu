@@ -44,25 +44,36 @@ ELEMENT key score_of(element x, bool is_maximum)
     return ~found;
 }
 
+/* Each `step`-th element from `lane` on. The first is found, and then what is better: of equal ones the first stays. */
 ELEMENT best elements_search(const arguments &a, int64 row, int64 lane, int64 step)
 {
     best x = {0, (int64)(~(uint64)0 >> 1)};
-    const element *in = a.in + row / a.inner * a.length * a.inner + row % a.inner;
     const int64 first = (int64)blockIdx.y * a.chunk;
     const int64 last = first + a.chunk < a.length ? first + a.chunk : a.length;
+    const int64 stride = step * a.inner;
     const bool is_maximum = a.is_maximum != 0;
     int64 i = first + lane;
-    for (; i + 3 * step < last; i += 4 * step) {
+    if (i >= last)
+        return x;
+    const element *in = a.in + (row / a.inner * a.length + i) * a.inner + row % a.inner;
+    x.score = score_of(*in, is_maximum);
+    x.place = i;
+    for (; i + 3 * step < last; i += 4 * step, in += 4 * stride) {
         element e[4];
 #pragma unroll
         for (int k = 0; k < 4; k++)
-            e[k] = in[(i + k * step) * a.inner];
+            e[k] = in[k * stride];
 #pragma unroll
-        for (int k = 0; k < 4; k++)
-            best_join(x, score_of(e[k], is_maximum), i + k * step);
+        for (int k = 0; k < 4; k++) {
+            const key score = score_of(e[k], is_maximum);
+            if (score > x.score) {
+                x.score = score;
+                x.place = i + k * step;
+            }
+        }
     }
-    for (; i < last; i += step)
-        best_join(x, score_of(in[i * a.inner], is_maximum), i);
+    for (; i < last; i += step, in += stride)
+        best_join(x, score_of(*in, is_maximum), i);
     return x;
 }
 

@@ -17,7 +17,7 @@ static void text_make(const struct gni_fixed *fixed, gn_dtype dtype, const char 
 {
     gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
     gni_builder_print(text, "\n#define NAME %s\ntypedef %s element;\ntypedef %s key;\n%s\n", name,
-                      dtype == GN_BOOL ? "uint8" : gni_cuda_type(dtype),
+                      gni_cuda_type(dtype),
                       gni_dtype_size(dtype) <= 4 ? "unsigned" : "uint64",
                       fixed->definitions != NULL ? fixed->definitions : "");
     for (int i = 0; i < 2 && fixed->texts[i] != NULL; i++)
@@ -50,6 +50,8 @@ gn_status gni_fixed_launch(const struct gni_fixed *fixed, gn_dtype dtype, int64_
                            int64_t grid_y, void *arguments, gn_stream *stream)
 {
     struct gni_kernel *kernel;
+    if (dtype == GN_BOOL) /* the same in memory */
+        dtype = GN_UINT8;
     if (grid_x > GRID_X_MOST || grid_y > GRID_Y_MOST)
         return gni_error(GN_ERROR_OVERFLOW,
                          "%s: %lld x %lld blocks are more than a kernel can have", fixed->word,

@@ -99,6 +99,7 @@ struct arguments {
     int64 rows, length, inner;
     int64 parts, chunk; /* of a row, and elements of each */
     int64 threads;      /* of a row: 1, 32 or 256 */
+    int64 is_packed;    /* every fourth element of a row, and each part, begins where 4 can be read at once */
     int64 is_total;     /* of parts: nothing else is made */
     running *totals;    /* [parts][rows] */
 };
@@ -182,23 +183,37 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     if (blockIdx.y > 0 && !a.is_total)
         carry = totals_join(a, row, shared);
     const element *in = a.in + row * a.length;
+    result *out = a.out + row * a.length;
     for (int64 base = first; base < last; base += threads * ITEMS) {
         const int64 mine = base + lane * ITEMS;
+        const bool is_whole = a.is_packed && mine + ITEMS <= last;
         running sums[ITEMS], before, all;
+        pack<element, ITEMS> loaded;
+        pack<result, ITEMS> made;
+        if (is_whole)
+            loaded = *(const pack<element, ITEMS> *)(in + mine);
 #pragma unroll
-        for (int k = 0; k < ITEMS; k++)
-            sums[k] = mine + k < last ? running_of(in[mine + k]) : running_start();
+        for (int k = 0; k < ITEMS; k++) {
+            if (!is_whole && mine + k < last)
+                loaded.item[k] = in[mine + k];
+            sums[k] = mine + k < last ? running_of(loaded.item[k]) : running_start();
+        }
 #pragma unroll
         for (int k = 1; k < ITEMS; k++)
             sums[k] = running_join(sums[k - 1], sums[k]);
         threads_scan(sums[ITEMS - 1], threads, shared, before, all);
         before = running_join(carry, before);
-        if (!a.is_total)
-#pragma unroll
-            for (int k = 0; k < ITEMS; k++)
-                if (mine + k < last)
-                    a.out[row * a.length + mine + k] = result_of(running_join(before, sums[k]));
         carry = running_join(carry, all);
+        if (a.is_total)
+            continue;
+#pragma unroll
+        for (int k = 0; k < ITEMS; k++) {
+            made.item[k] = result_of(running_join(before, sums[k]));
+            if (!is_whole && mine + k < last)
+                out[mine + k] = made.item[k];
+        }
+        if (is_whole)
+            *(pack<result, ITEMS> *)(out + mine) = made;
     }
     if (a.is_total && lane == 0)
         a.totals[(int64)blockIdx.y * a.rows + row] = carry;

@@ -126,23 +126,23 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     __shared__ key keys[SMALL];
     __shared__ unsigned short places[SMALL];
     const int padded = (int)a.padded;
-    const int64 first = (int64)blockIdx.x * (SMALL / padded);
-    for (int i = threadIdx.x; i < SMALL; i += 256) {
-        const int64 row = first + i / padded;
+    const int64 first = (int64)blockIdx.x * (SMALL / padded), left = a.rows - first;
+    const int slots = left < SMALL / padded ? (int)left : SMALL / padded, count = slots * padded;
+    for (int i = threadIdx.x; i < count; i += 256) {
         const int at = i % padded;
-        keys[i] = row < a.rows && at < a.columns ? key_at(a, row * a.columns + at) : ~(key)0;
+        keys[i] = at < a.columns ? key_at(a, (first + i / padded) * a.columns + at) : ~(key)0;
         places[i] = (unsigned short)at;
     }
     /* Each row in ascending runs of twice the length, from two that meet at their ends. */
     for (int run = 2; run <= padded; run *= 2) {
         __syncthreads();
-        for (int t = threadIdx.x; t < SMALL / 2; t += 256) {
+        for (int t = threadIdx.x; t < count / 2; t += 256) {
             const int base = t / (run / 2) * run, at = t % (run / 2);
             pair_order(keys, places, base + at, base + run - 1 - at);
         }
         for (int step = run / 4; step > 0; step /= 2) {
             __syncthreads();
-            for (int t = threadIdx.x; t < SMALL / 2; t += 256) {
+            for (int t = threadIdx.x; t < count / 2; t += 256) {
                 const int i = t / step * 2 * step + t % step;
                 pair_order(keys, places, i, i + step);
             }
@@ -150,10 +150,9 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     }
     __syncthreads();
     const int kept = (int)a.kept;
-    for (int i = threadIdx.x; i < SMALL / padded * kept; i += 256) {
+    for (int i = threadIdx.x; i < slots * kept; i += 256) {
         const int slot = i / kept, at = i % kept;
-        if (first + slot < a.rows)
-            result_store(a, first + slot, at, places[slot * padded + at]);
+        result_store(a, first + slot, at, places[slot * padded + at]);
     }
 }
 #endif
