@@ -180,6 +180,17 @@ def sorted_rows():
         pairs(x.topk(k, largest=False), x.cuda().topk(k, largest=False), ("smallest", k))
     pairs(x[:, :40].topk(5, dim=1), x[:, :40].cuda().topk(5, dim=1), "topk of short rows")
     pairs(x.topk(2, dim=0), x.cuda().topk(2, dim=0), "topk of columns")
+    for dtype in TYPES:
+        short = numbers(dtype, 2 * 2100).reshape(2, 2100)
+        for largest in (False, True):
+            pairs(
+                short.topk(9, largest=largest),
+                short.cuda().topk(9, largest=largest),
+                ("topk", dtype),
+            )
+    x = genesis.randint(0, 300, (70001,)).float()
+    for k in (1, 5, 300):
+        pairs(x.topk(k), x.cuda().topk(k), ("topk of many", k))
     wide = genesis.randint(-(2**62), 2**62, (5000,))
     pairs(wide.topk(10), wide.cuda().topk(10), "topk of int64")
 

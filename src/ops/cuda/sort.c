@@ -12,10 +12,15 @@ enum {
     SMALL = 2048,
     UNIQUE_TILE = 8 * GNI_FIXED_THREADS,
     LINES_BLOCK = GNI_FIXED_THREADS / 32,
+
+    ENOUGH_BLOCKS = 264,  /* that a selection keeps busy: 2 for each of 132 multiprocessors */
+    CHUNK_LEAST = 4096,   /* elements that a block selects from, */
+    CHUNK_MOST = 1 << 16, /* where there are few: sorting is spread better */
 };
 
 enum stage {
     STAGE_SMALL,
+    STAGE_SELECT,
     STAGE_COUNT,
     STAGE_LINES,
     STAGE_SPREAD,
@@ -36,6 +41,7 @@ enum stage {
 /* By [stage][whether places need 64 bits]. */
 static const struct gni_fixed stages[][2] = {
     [STAGE_SMALL] = STAGE("sort_small", "SORT_SMALL"),
+    [STAGE_SELECT] = STAGE("sort_select", "SORT_SELECT"),
     [STAGE_COUNT] = STAGE("sort_count", "SORT_COUNT"),
     [STAGE_LINES] = STAGE("sort_lines", "SORT_LINES"),
     [STAGE_SPREAD] = STAGE("sort_spread", "SORT_SPREAD"),
@@ -52,8 +58,8 @@ static const int types[GN_DTYPE_COUNT] = {
 
 struct arguments {
     const void *in;
-    int64_t type, flip, rows, columns, kept, padded, tiles, shift, is_last;
-    void *keys, *places, *new_keys, *new_places, *table, *totals;
+    int64_t type, flip, rows, columns, kept, count, padded, chunk, tiles, shift, is_last;
+    void *keys, *places, *new_keys, *new_places, *origins, *table, *totals;
     void *values;
     int64_t *indices;
     int64_t found, *inverse, *starts, *counts;
@@ -167,6 +173,55 @@ static void *data_or_null(const gn_tensor *tensor)
     return tensor != NULL ? gni_tensor_data(tensor) : NULL;
 }
 
+/* Sorts `count` elements of each row: all, or those that were selected. */
+static gn_status small_run(struct sort *sort, int64_t count)
+{
+    sort->arguments.count = count;
+    sort->arguments.padded = 1;
+    while (sort->arguments.padded < count)
+        sort->arguments.padded *= 2;
+    return stage_launch(sort, STAGE_SMALL,
+                        gni_divided_up(sort->arguments.rows, SMALL / sort->arguments.padded));
+}
+
+/* Into how many parts a row is cut to select its first elements; 0: sorting all of it is better. */
+static int64_t parts_of(const struct gni_selection *selection)
+{
+    int64_t most = SMALL / selection->kept;
+    int64_t parts = gni_divided_up(ENOUGH_BLOCKS, selection->rows);
+    int64_t cuts = gni_divided_up(selection->columns, CHUNK_LEAST);
+    parts = parts < cuts ? parts : cuts;
+    parts = parts < most ? parts : most;
+    if (parts == 0 || selection->kept > selection->columns / 4)
+        return 0;
+    bool is_busy = parts * selection->rows >= ENOUGH_BLOCKS / 2;
+    return is_busy || selection->columns / parts <= CHUNK_MOST ? parts : 0;
+}
+
+static gn_status parts_select(struct sort *sort, int64_t parts)
+{
+    struct arguments *arguments = &sort->arguments;
+    struct gni_storage *origins;
+    size_t nbytes;
+    arguments->chunk = gni_divided_up(arguments->columns, parts);
+    arguments->tiles = gni_divided_up(arguments->columns, arguments->chunk);
+    arguments->shift = 8 * ((int64_t)sort->element_bytes - 1);
+    int64_t rest = arguments->columns - (arguments->tiles - 1) * arguments->chunk;
+    arguments->count = (arguments->tiles - 1) * arguments->kept +
+                       (rest < arguments->kept ? rest : arguments->kept);
+    if (!gni_size_multiply((size_t)arguments->rows, (size_t)arguments->count * sort->place_bytes,
+                           &nbytes))
+        return gni_error(GN_ERROR_OVERFLOW, "%lld rows are too many to select from",
+                         (long long)arguments->rows);
+    GN_TRY(gni_storage_create(sort->stream->device, nbytes, sort->stream, &origins));
+    arguments->origins = origins->data;
+    gn_status status = stage_launch(sort, STAGE_SELECT, arguments->rows * arguments->tiles);
+    if (status == GN_OK)
+        status = small_run(sort, arguments->count);
+    gni_storage_release(origins);
+    return status;
+}
+
 gn_status gni_cuda_select(gn_tensor *rows, const struct gni_selection *selection, gn_tensor *values,
                           gn_tensor *indices, gn_stream *stream)
 {
@@ -178,13 +233,11 @@ gn_status gni_cuda_select(gn_tensor *rows, const struct gni_selection *selection
     sort.arguments.values = data_or_null(values);
     sort.arguments.indices = data_or_null(indices);
     GN_TRY(results_order(rows, 2, results, stream));
-    if (selection->columns <= SMALL) {
-        sort.arguments.padded = 1;
-        while (sort.arguments.padded < selection->columns)
-            sort.arguments.padded *= 2;
-        return stage_launch(&sort, STAGE_SMALL,
-                            gni_divided_up(selection->rows, SMALL / sort.arguments.padded));
-    }
+    if (selection->columns <= SMALL)
+        return small_run(&sort, selection->columns);
+    int64_t parts = parts_of(selection);
+    if (parts > 0)
+        return parts_select(&sort, parts);
     size_t more = 0;
     int between = (int)sort.element_bytes - 1;
     GN_TRY(sort_alloc(&sort, between < 2 ? between : 2, &more));

@@ -1,7 +1,8 @@
 /*
  * sort.cu: sorted rows, and the different elements. Behind keys.cu, with one of
  *
- *   SORT_SMALL     sorts rows of up to 2048 elements
+ *   SORT_SMALL     sorts rows of up to 2048 elements, or of as many that were selected
+ *   SORT_SELECT    which elements of each part of a row come first, by their places
  *   SORT_COUNT     how many keys of each tile of a row have each digit
  *   SORT_LINES     from such counts to where they begin
  *   SORT_SPREAD    puts the keys of each tile where they belong
@@ -16,7 +17,8 @@
  * their order. Others: digits of 8 bits, the lowest first. A table has for each row, digit and tile how many keys
  * there are, in the order in which they go; summed up it says where each tile's keys of a digit begin. Inside a tile,
  * the warps have its keys in their order, and lanes with the same digit find each other: nothing depends on which
- * thread comes first.
+ * thread comes first. The first few of a row are selected digit by digit, the highest first: which digit the last of
+ * them has. A part of a row is a block's; what the parts have selected is sorted as a small row is.
  *
  * Types of elements are arguments here, not kernels of their own: what reads them is a small part of the work.
  */
@@ -31,14 +33,17 @@ struct arguments {
     const void *in; /* [rows][columns] */
     int64 type, flip; /* the elements': TYPE_; what is exclusive-or keys: all bits for descending order */
     int64 rows, columns, kept;
-    int64 padded; /* of small rows: columns, up to a power of two */
-    int64 tiles;  /* of a row */
-    int64 shift;  /* of the digit in a key */
+    int64 count;  /* of a small row's elements: columns, or selected ones */
+    int64 padded; /* the same, up to a power of two */
+    int64 chunk;  /* elements of a part that is selected from */
+    int64 tiles;  /* of a row, or such parts */
+    int64 shift;  /* of the digit in a key; of the highest for a selection */
     int64 is_last;
     const key *keys; /* sorted by lower digits, with places; NULL: elements */
     const place *places;
     key *new_keys; /* results, but of the last digit */
     place *new_places;
+    place *origins; /* [rows][count]: which elements were selected; NULL: all */
     place *table;  /* [rows][DIGITS][tiles] */
     place *totals; /* [rows][DIGITS] */
     void *values;  /* results: [rows][kept]; may be NULL */
@@ -87,8 +92,8 @@ ELEMENT void result_store(const arguments &a, int64 row, int64 at, int64 place_i
         element_copy(a, row * a.columns + place_in_row, row * a.kept + at);
 }
 
-/* What the threads before this one hold, of 256; `warps` has room for 8. */
-template <class T> ELEMENT T threads_before(T own, T *warps)
+/* What the threads before this one hold, of 256, and what all do; `warps` has room for 8. */
+template <class T> ELEMENT T threads_before(T own, T *warps, T &all)
 {
     T sum = own;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -102,8 +107,11 @@ template <class T> ELEMENT T threads_before(T own, T *warps)
         warps[warp] = sum;
     __syncthreads();
     T before = sum - own;
-    for (int k = 0; k < warp; k++)
-        before += warps[k];
+    all = 0;
+    for (int k = 0; k < 8; k++) {
+        before += k < warp ? warps[k] : 0;
+        all += warps[k];
+    }
     __syncthreads();
     return before;
 }
@@ -129,8 +137,11 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     const int64 first = (int64)blockIdx.x * (SMALL / padded), left = a.rows - first;
     const int slots = left < SMALL / padded ? (int)left : SMALL / padded, count = slots * padded;
     for (int i = threadIdx.x; i < count; i += 256) {
+        const int64 row = first + i / padded;
         const int at = i % padded;
-        keys[i] = at < a.columns ? key_at(a, (first + i / padded) * a.columns + at) : ~(key)0;
+        keys[i] = ~(key)0;
+        if (at < a.count)
+            keys[i] = key_at(a, row * a.columns + (a.origins != 0 ? a.origins[row * a.count + at] : at));
         places[i] = (unsigned short)at;
     }
     /* Each row in ascending runs of twice the length, from two that meet at their ends. */
@@ -151,8 +162,55 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     __syncthreads();
     const int kept = (int)a.kept;
     for (int i = threadIdx.x; i < slots * kept; i += 256) {
-        const int slot = i / kept, at = i % kept;
-        result_store(a, first + slot, at, places[slot * padded + at]);
+        const int64 row = first + i / kept;
+        const int at = i % kept, from = places[i / kept * padded + at];
+        result_store(a, row, at, a.origins != 0 ? (int64)a.origins[row * a.count + from] : from);
+    }
+}
+#endif
+
+#ifdef SORT_SELECT
+/* A block for each part of a row. */
+extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
+{
+    __shared__ unsigned counts[DIGITS], warps[8], chosen[2];
+    const int64 row = blockIdx.x / a.tiles, part = blockIdx.x % a.tiles;
+    const int64 first = part * a.chunk, base = row * a.columns;
+    const int64 last = first + a.chunk < a.columns ? first + a.chunk : a.columns;
+    unsigned need = a.kept < last - first ? (unsigned)a.kept : (unsigned)(last - first), all;
+    key found = 0, mask = 0; /* of the last that is needed: the digits that are known */
+    for (int shift = (int)a.shift; shift >= 0; shift -= 8) {
+        counts[threadIdx.x] = 0;
+        __syncthreads();
+        for (int64 i = first + threadIdx.x; i < last; i += 256) {
+            const key x = key_at(a, base + i);
+            if ((x & mask) == found)
+                atomicAdd(&counts[(unsigned)(x >> shift) & (DIGITS - 1)], 1u);
+        }
+        __syncthreads();
+        const unsigned own = counts[threadIdx.x], before = threads_before(own, warps, all);
+        if (before < need && need <= before + own) {
+            chosen[0] = threadIdx.x;
+            chosen[1] = need - before;
+        }
+        __syncthreads();
+        found |= (key)chosen[0] << shift;
+        mask |= (key)(DIGITS - 1) << shift;
+        need = chosen[1];
+    }
+    /* All that come before it, and the first of those that are equal. */
+    place *origins = a.origins + row * a.count + part * a.kept;
+    unsigned less = 0, equal = 0;
+    for (int64 start = first; start < last; start += 256) {
+        const int64 i = start + threadIdx.x;
+        const key x = i < last ? key_at(a, base + i) & mask : ~(key)0;
+        const bool is_less = i < last && x < found, is_equal = i < last && x == found;
+        const unsigned before = threads_before((unsigned)is_less << 16 | (unsigned)is_equal, warps, all);
+        const unsigned equal_before = equal + (before & 0xffff);
+        if (is_less || (is_equal && equal_before < need))
+            origins[less + (before >> 16) + (equal_before < need ? equal_before : need)] = (place)i;
+        less += all >> 16;
+        equal += all & 0xffff;
     }
 }
 #endif
@@ -269,8 +327,10 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         counts[k][threadIdx.x] = sum;
         sum += here;
     }
-    starts[threadIdx.x] = threads_before(sum, warps);
-    bases[threadIdx.x] = threads_before(a.totals[line], warp_places) + a.table[line * a.tiles + tile] -
+    unsigned all;
+    place all_places;
+    starts[threadIdx.x] = threads_before(sum, warps, all);
+    bases[threadIdx.x] = threads_before(a.totals[line], warp_places, all_places) + a.table[line * a.tiles + tile] -
                          (place)starts[threadIdx.x];
     __syncthreads();
 #pragma unroll
@@ -319,12 +379,12 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 {
     __shared__ unsigned warps[8];
     const int64 first = ((int64)blockIdx.x * 256 + threadIdx.x) * EACH;
-    unsigned own = 0;
+    unsigned own = 0, all;
     for (int k = 0; k < EACH; k++)
         own += first + k < a.columns && is_new(a, first + k);
-    const unsigned before = threads_before(own, warps);
-    if (threadIdx.x == 255)
-        a.table[blockIdx.x] = before + own;
+    threads_before(own, warps, all);
+    if (threadIdx.x == 0)
+        a.table[blockIdx.x] = all;
 }
 #endif
 
@@ -333,11 +393,11 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 {
     __shared__ unsigned warps[8];
     const int64 first = ((int64)blockIdx.x * 256 + threadIdx.x) * EACH;
-    unsigned own = 0;
+    unsigned own = 0, all;
     for (int k = 0; k < EACH; k++)
         own += first + k < a.columns && is_new(a, first + k);
     /* Up to and with each: 1 more than where it goes. */
-    int64 up_to = (int64)a.table[blockIdx.x] + threads_before(own, warps);
+    int64 up_to = (int64)a.table[blockIdx.x] + threads_before(own, warps, all);
     for (int k = 0; k < EACH && first + k < a.columns; k++) {
         const int64 from = (int64)a.places[first + k];
         if (is_new(a, first + k)) {
