@@ -12,7 +12,7 @@ enum {
     PARTS_MOST = 1024,
 };
 
-static const struct gni_fixed extreme = {"extreme", {gni_text_keys, gni_text_extreme}, NULL};
+static const struct gni_fixed extreme = {"extreme", {gni_text_extreme}, NULL};
 
 struct arguments {
     const void *in;

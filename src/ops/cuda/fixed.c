@@ -17,8 +17,7 @@ static void text_make(const struct gni_fixed *fixed, gn_dtype dtype, const char 
 {
     gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
     gni_builder_print(text, "\n#define NAME %s\ntypedef %s element;\ntypedef %s key;\n%s\n", name,
-                      gni_cuda_type(dtype),
-                      gni_dtype_size(dtype) <= 4 ? "unsigned" : "uint64",
+                      gni_cuda_type(dtype), gni_dtype_size(dtype) <= 4 ? "unsigned" : "uint64",
                       fixed->definitions != NULL ? fixed->definitions : "");
     for (int i = 0; i < 2 && fixed->texts[i] != NULL; i++)
         gni_builder_add(text, fixed->texts[i], strlen(fixed->texts[i]));

@@ -29,13 +29,12 @@ enum stage {
     STAGE_UNIQUE_DIFFER,
 };
 
-#define STAGE(word, name)                                                                      \
-    {                                                                                          \
-        {word, {gni_text_keys, gni_text_sort}, "#define " name "\ntypedef unsigned place;\n"}, \
-        {                                                                                      \
-            word "_far", {gni_text_keys, gni_text_sort},                                       \
-                "#define " name "\ntypedef uint64 place;\n"                                    \
-        }                                                                                      \
+#define STAGE(word, name)                                                             \
+    {                                                                                 \
+        {word, {gni_text_sort}, "#define " name "\ntypedef unsigned place;\n"},       \
+        {                                                                             \
+            word "_far", {gni_text_sort}, "#define " name "\ntypedef uint64 place;\n" \
+        }                                                                             \
     }
 
 /* By [stage][whether places need 64 bits]. */
@@ -50,15 +49,11 @@ static const struct gni_fixed stages[][2] = {
     [STAGE_UNIQUE_DIFFER] = STAGE("unique_differ", "UNIQUE_DIFFER"),
 };
 
-/* TYPE_ in sort.cu. */
-static const int types[GN_DTYPE_COUNT] = {
-    [GN_BOOL] = 0,  [GN_UINT8] = 0,   [GN_INT8] = 1,     [GN_INT16] = 2,   [GN_INT32] = 3,
-    [GN_INT64] = 4, [GN_FLOAT16] = 5, [GN_BFLOAT16] = 6, [GN_FLOAT32] = 7, [GN_FLOAT64] = 8,
-};
-
 struct arguments {
     const void *in;
-    int64_t type, flip, rows, columns, kept, count, padded, chunk, tiles, shift, is_last;
+    int64_t size;
+    uint64_t sign, infinite, flip;
+    int64_t rows, columns, kept, count, padded, chunk, tiles, shift, is_last;
     void *keys, *places, *new_keys, *new_places, *origins, *table, *totals;
     void *values;
     int64_t *indices;
@@ -75,6 +70,23 @@ struct sort {
     char *keys[2], *places[2]; /* by turns; NULL where there are fewer turns */
 };
 
+/* The bits of infinity; 0 for integers. */
+static uint64_t infinite_of(gn_dtype dtype)
+{
+    switch (dtype) {
+    case GN_FLOAT16:
+        return 0x7c00;
+    case GN_BFLOAT16:
+        return 0x7f80;
+    case GN_FLOAT32:
+        return 0x7f800000;
+    case GN_FLOAT64:
+        return (uint64_t)0x7ff << 52;
+    default:
+        return 0;
+    }
+}
+
 static void sort_init(struct sort *sort, gn_tensor *in, int64_t rows, int64_t columns,
                       gn_stream *stream)
 {
@@ -84,7 +96,9 @@ static void sort_init(struct sort *sort, gn_tensor *in, int64_t rows, int64_t co
     sort->is_far = columns > UINT32_MAX;
     sort->place_bytes = sort->is_far ? 8 : 4;
     sort->arguments.in = gni_tensor_data(in);
-    sort->arguments.type = types[in->dtype];
+    sort->arguments.size = (int64_t)size;
+    sort->arguments.sign = gni_dtypes[in->dtype].is_signed ? (uint64_t)1 << (8 * size - 1) : 0;
+    sort->arguments.infinite = infinite_of(in->dtype);
     sort->arguments.rows = rows;
     sort->arguments.columns = columns;
     sort->arguments.kept = columns;
@@ -228,7 +242,7 @@ gn_status gni_cuda_select(gn_tensor *rows, const struct gni_selection *selection
     struct sort sort;
     gn_tensor *results[] = {values, indices};
     sort_init(&sort, rows, selection->rows, selection->columns, stream);
-    sort.arguments.flip = selection->is_descending ? -1 : 0;
+    sort.arguments.flip = selection->is_descending ? UINT64_MAX : 0;
     sort.arguments.kept = selection->kept;
     sort.arguments.values = data_or_null(values);
     sort.arguments.indices = data_or_null(indices);

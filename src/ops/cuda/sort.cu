@@ -1,5 +1,5 @@
 /*
- * sort.cu: sorted rows, and the different elements. Behind keys.cu, with one of
+ * sort.cu: sorted rows, and the different elements. In front: one of
  *
  *   SORT_SMALL     sorts rows of up to 2048 elements, or of as many that were selected
  *   SORT_SELECT    which elements of each part of a row come first, by their places
@@ -20,10 +20,9 @@
  * thread comes first. The first few of a row are selected digit by digit, the highest first: which digit the last of
  * them has. A part of a row is a block's; what the parts have selected is sorted as a small row is.
  *
- * Types of elements are arguments here, not kernels of their own: what reads them is a small part of the work.
+ * Kernels know elements by their size, and by how bits become keys, the order of which is that of the elements
+ * (src/ops/cpu/keys.h): types are arguments here, since what reads elements is a small part of the work.
  */
-enum { TYPE_UINT8, TYPE_INT8, TYPE_INT16, TYPE_INT32, TYPE_INT64, TYPE_FLOAT16, TYPE_BFLOAT16, TYPE_FLOAT32, TYPE_FLOAT64 };
-
 #define DIGITS 256
 #define SMALL 2048
 #define ITEMS (sizeof(key) + sizeof(place) == 8 ? 16 : 8) /* of a thread; sort.c has the same */
@@ -31,7 +30,10 @@ enum { TYPE_UINT8, TYPE_INT8, TYPE_INT16, TYPE_INT32, TYPE_INT64, TYPE_FLOAT16, 
 
 struct arguments {
     const void *in; /* [rows][columns] */
-    int64 type, flip; /* the elements': TYPE_; what is exclusive-or keys: all bits for descending order */
+    int64 size;      /* bytes of an element */
+    uint64 sign;     /* its sign bit; 0 for unsigned ones */
+    uint64 infinite; /* the bits of infinity; 0 for integers */
+    uint64 flip;     /* all bits for descending order: exclusive-or keys */
     int64 rows, columns, kept;
     int64 count;  /* of a small row's elements: columns, or selected ones */
     int64 padded; /* the same, up to a power of two */
@@ -52,35 +54,42 @@ struct arguments {
     int64 *inverse, *starts, *counts;
 };
 
-ELEMENT key key_at(const arguments &a, int64 i)
+/* -0 and 0 have one key, and NaN the largest: gni_key_float32() and its kin. */
+ELEMENT key key_of_bits(const arguments &a, key bits)
 {
-    key found = 0;
-    switch (a.type) {
-    case TYPE_UINT8: found = (key)key_of(((const uint8 *)a.in)[i]); break;
-    case TYPE_INT8: found = (key)key_of(((const int8 *)a.in)[i]); break;
-    case TYPE_INT16: found = (key)key_of(((const short *)a.in)[i]); break;
-    case TYPE_INT32: found = (key)key_of(((const int *)a.in)[i]); break;
-    case TYPE_INT64: found = (key)key_of(((const int64 *)a.in)[i]); break;
-    case TYPE_FLOAT16: found = (key)key_of(((const float16 *)a.in)[i]); break;
-    case TYPE_BFLOAT16: found = (key)key_of(((const bfloat16 *)a.in)[i]); break;
-    case TYPE_FLOAT32: found = (key)key_of(((const float *)a.in)[i]); break;
-    case TYPE_FLOAT64: found = (key)key_of(((const double *)a.in)[i]); break;
+    const key sign = (key)a.sign, infinite = (key)a.infinite;
+    key found = bits ^ sign;
+    if (infinite != 0) {
+        const key all = sign | (sign - 1), magnitude = bits & (sign - 1);
+        if (bits & sign)
+            found = bits ^ all;
+        if (magnitude == 0)
+            found = sign;
+        if (magnitude > infinite)
+            found = all;
     }
     return found ^ (key)a.flip;
+}
+
+ELEMENT key bits_at(const arguments &a, int64 i)
+{
+    switch (a.size) {
+    case 1: return ((const uint8 *)a.in)[i];
+    case 2: return ((const unsigned short *)a.in)[i];
+    case 4: return ((const unsigned *)a.in)[i];
+    }
+    return (key)((const uint64 *)a.in)[i];
 }
 
 /* The very bits: -0 and NaNs have no key of their own. */
 ELEMENT void element_copy(const arguments &a, int64 from, int64 to)
 {
-    switch (a.type) {
-    case TYPE_UINT8:
-    case TYPE_INT8: ((uint8 *)a.values)[to] = ((const uint8 *)a.in)[from]; break;
-    case TYPE_INT16:
-    case TYPE_FLOAT16:
-    case TYPE_BFLOAT16: ((short *)a.values)[to] = ((const short *)a.in)[from]; break;
-    case TYPE_INT32:
-    case TYPE_FLOAT32: ((int *)a.values)[to] = ((const int *)a.in)[from]; break;
-    default: ((int64 *)a.values)[to] = ((const int64 *)a.in)[from]; break;
+    const key bits = bits_at(a, from);
+    switch (a.size) {
+    case 1: ((uint8 *)a.values)[to] = (uint8)bits; break;
+    case 2: ((unsigned short *)a.values)[to] = (unsigned short)bits; break;
+    case 4: ((unsigned *)a.values)[to] = (unsigned)bits; break;
+    default: ((uint64 *)a.values)[to] = bits;
     }
 }
 
@@ -141,7 +150,8 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         const int at = i % padded;
         keys[i] = ~(key)0;
         if (at < a.count)
-            keys[i] = key_at(a, row * a.columns + (a.origins != 0 ? a.origins[row * a.count + at] : at));
+            keys[i] = key_of_bits(
+                a, bits_at(a, row * a.columns + (a.origins != 0 ? a.origins[row * a.count + at] : at)));
         places[i] = (unsigned short)at;
     }
     /* Each row in ascending runs of twice the length, from two that meet at their ends. */
@@ -170,22 +180,43 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 #endif
 
 #ifdef SORT_SELECT
+#define GROUP 4 /* elements that a thread reads at once */
+
+/* Counts the digits of those keys of a part whose higher digits are known. */
+template <class T>
+ELEMENT void digits_count(const arguments &a, const T *in, int64 count, int shift, key mask, key known, unsigned *counts)
+{
+    for (int64 base = threadIdx.x; base < count; base += GROUP * 256) {
+        T bits[GROUP];
+#pragma unroll
+        for (int k = 0; k < GROUP; k++)
+            bits[k] = base + k * 256 < count ? in[base + k * 256] : 0;
+#pragma unroll
+        for (int k = 0; k < GROUP; k++) {
+            const key x = key_of_bits(a, bits[k]);
+            if (base + k * 256 < count && (x & mask) == known)
+                atomicAdd(&counts[(unsigned)(x >> shift) & (DIGITS - 1)], 1u);
+        }
+    }
+}
+
 /* A block for each part of a row. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
     __shared__ unsigned counts[DIGITS], warps[8], chosen[2];
     const int64 row = blockIdx.x / a.tiles, part = blockIdx.x % a.tiles;
-    const int64 first = part * a.chunk, base = row * a.columns;
-    const int64 last = first + a.chunk < a.columns ? first + a.chunk : a.columns;
-    unsigned need = a.kept < last - first ? (unsigned)a.kept : (unsigned)(last - first), all;
-    key found = 0, mask = 0; /* of the last that is needed: the digits that are known */
+    const int64 first = part * a.chunk, base = row * a.columns + first;
+    const int64 count = first + a.chunk < a.columns ? a.chunk : a.columns - first;
+    unsigned need = a.kept < count ? (unsigned)a.kept : (unsigned)count, all;
+    key known = 0, mask = 0; /* of the last that is needed: its higher digits */
     for (int shift = (int)a.shift; shift >= 0; shift -= 8) {
         counts[threadIdx.x] = 0;
         __syncthreads();
-        for (int64 i = first + threadIdx.x; i < last; i += 256) {
-            const key x = key_at(a, base + i);
-            if ((x & mask) == found)
-                atomicAdd(&counts[(unsigned)(x >> shift) & (DIGITS - 1)], 1u);
+        switch (a.size) {
+        case 1: digits_count(a, (const uint8 *)a.in + base, count, shift, mask, known, counts); break;
+        case 2: digits_count(a, (const unsigned short *)a.in + base, count, shift, mask, known, counts); break;
+        case 4: digits_count(a, (const unsigned *)a.in + base, count, shift, mask, known, counts); break;
+        default: digits_count(a, (const key *)a.in + base, count, shift, mask, known, counts);
         }
         __syncthreads();
         const unsigned own = counts[threadIdx.x], before = threads_before(own, warps, all);
@@ -194,21 +225,35 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
             chosen[1] = need - before;
         }
         __syncthreads();
-        found |= (key)chosen[0] << shift;
+        known |= (key)chosen[0] << shift;
         mask |= (key)(DIGITS - 1) << shift;
         need = chosen[1];
     }
     /* All that come before it, and the first of those that are equal. */
     place *origins = a.origins + row * a.count + part * a.kept;
     unsigned less = 0, equal = 0;
-    for (int64 start = first; start < last; start += 256) {
-        const int64 i = start + threadIdx.x;
-        const key x = i < last ? key_at(a, base + i) & mask : ~(key)0;
-        const bool is_less = i < last && x < found, is_equal = i < last && x == found;
-        const unsigned before = threads_before((unsigned)is_less << 16 | (unsigned)is_equal, warps, all);
-        const unsigned equal_before = equal + (before & 0xffff);
-        if (is_less || (is_equal && equal_before < need))
-            origins[less + (before >> 16) + (equal_before < need ? equal_before : need)] = (place)i;
+    for (int64 start = 0; start < count; start += GROUP * 256) {
+        const int64 mine = start + threadIdx.x * GROUP;
+        key x[GROUP];
+        unsigned own = 0; /* less ones in the upper half, equal ones in the lower */
+#pragma unroll
+        for (int k = 0; k < GROUP; k++)
+            x[k] = mine + k < count ? key_of_bits(a, bits_at(a, base + mine + k)) & mask : 0;
+#pragma unroll
+        for (int k = 0; k < GROUP; k++)
+            if (mine + k < count)
+                own += (unsigned)(x[k] < known) << 16 | (unsigned)(x[k] == known);
+        const unsigned before = threads_before(own, warps, all);
+        unsigned less_before = less + (before >> 16), equal_before = equal + (before & 0xffff);
+#pragma unroll
+        for (int k = 0; k < GROUP; k++) {
+            if (mine + k >= count || x[k] > known)
+                continue;
+            if (x[k] < known || equal_before < need)
+                origins[less_before + (equal_before < need ? equal_before : need)] = (place)(first + mine + k);
+            less_before += x[k] < known;
+            equal_before += x[k] == known;
+        }
         less += all >> 16;
         equal += all & 0xffff;
     }
@@ -217,7 +262,34 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 
 #if defined(SORT_COUNT) || defined(SORT_SPREAD)
 ELEMENT unsigned digit_of(const arguments &a, key x) { return (unsigned)(x >> a.shift) & (DIGITS - 1); }
-ELEMENT key sorted_key(const arguments &a, int64 i) { return a.keys != 0 ? a.keys[i] : key_at(a, i); }
+
+/* Where item k of a thread is in a tile: a warp has a run of it. */
+ELEMENT int item_at(int k) { return ((int)threadIdx.x / 32 * ITEMS + k) * 32 + (int)threadIdx.x % 32; }
+
+template <class T> ELEMENT void items_load(const T *in, int count, key *own)
+{
+#pragma unroll
+    for (int k = 0; k < ITEMS; k++)
+        own[k] = item_at(k) < count ? (key)in[item_at(k)] : 0;
+}
+
+/* The keys of a tile, of which `count` are there: all loads are on their way before the first is used. */
+ELEMENT void tile_load(const arguments &a, int64 first, int count, key *own)
+{
+    if (a.keys != 0) {
+        items_load(a.keys + first, count, own);
+        return;
+    }
+    switch (a.size) {
+    case 1: items_load((const uint8 *)a.in + first, count, own); break;
+    case 2: items_load((const unsigned short *)a.in + first, count, own); break;
+    case 4: items_load((const unsigned *)a.in + first, count, own); break;
+    default: items_load((const uint64 *)a.in + first, count, own);
+    }
+#pragma unroll
+    for (int k = 0; k < ITEMS; k++)
+        own[k] = key_of_bits(a, own[k]);
+}
 #endif
 
 #ifdef SORT_COUNT
@@ -226,14 +298,15 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 {
     __shared__ unsigned counts[DIGITS];
     const int64 row = blockIdx.x / a.tiles, tile = blockIdx.x % a.tiles;
+    const int count = a.columns - tile * TILE < TILE ? (int)(a.columns - tile * TILE) : TILE;
+    key own[ITEMS];
     counts[threadIdx.x] = 0;
+    tile_load(a, row * a.columns + tile * TILE, count, own);
     __syncthreads();
 #pragma unroll
-    for (int k = 0; k < ITEMS; k++) {
-        const int64 i = tile * TILE + k * 256 + threadIdx.x;
-        if (i < a.columns)
-            atomicAdd(&counts[digit_of(a, sorted_key(a, row * a.columns + i))], 1u);
-    }
+    for (int k = 0; k < ITEMS; k++)
+        if (item_at(k) < count)
+            atomicAdd(&counts[digit_of(a, own[k])], 1u);
     __syncthreads();
     a.table[(row * DIGITS + threadIdx.x) * a.tiles + tile] = counts[threadIdx.x];
 }
@@ -299,12 +372,13 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     for (int k = 0; k < 8; k++)
         counts[k][threadIdx.x] = 0;
     __syncthreads();
+    tile_load(a, row * a.columns + first, count, own);
 #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
-        const int at = (warp * ITEMS + k) * 32 + lane;
-        const int64 i = row * a.columns + first + at;
-        own[k] = at < count ? sorted_key(a, i) : ~(key)0;
-        own_places[k] = a.keys == 0 ? (place)(first + at) : at < count ? a.places[i] : 0;
+        const int at = item_at(k);
+        own_places[k] = a.keys == 0 ? (place)(first + at) : at < count ? a.places[row * a.columns + first + at] : 0;
+        if (at >= count)
+            own[k] = ~(key)0;
     }
 #pragma unroll
     for (int k = 0; k < ITEMS; k++) {
@@ -362,15 +436,8 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 /* Whether an element is none of those before it, with keys in their order. Each NaN is. */
 ELEMENT bool is_new(const arguments &a, int64 i)
 {
-    if (i == 0 || a.keys[i] != a.keys[i - 1])
-        return true;
-    switch (a.type) {
-    case TYPE_FLOAT16:
-    case TYPE_BFLOAT16: return a.keys[i] == 0xffff;
-    case TYPE_FLOAT32: return a.keys[i] == 0xffffffffu;
-    case TYPE_FLOAT64: return a.keys[i] == (key)~(uint64)0;
-    }
-    return false;
+    return i == 0 || a.keys[i] != a.keys[i - 1] ||
+           (a.infinite != 0 && a.keys[i] == (key)(a.sign | (a.sign - 1)));
 }
 #endif
 

@@ -8,7 +8,6 @@
 extern const char gni_text_elements[];
 extern const char gni_text_extreme[];
 extern const char gni_text_fold[];
-extern const char gni_text_keys[];
 extern const char gni_text_philox[];
 extern const char gni_text_random[];
 extern const char gni_text_scan[];
