@@ -1,5 +1,5 @@
 /*
- * move.c: tensors between devices, and operations that a device leaves to the host.
+ * move.c: tensors between devices.
  *
  * Bytes move in the order of the GPU's current stream. A copy to the host has arrived when the call returns; one from
  * the host may still read page-locked memory then, so such memory stays with its stream until it is done.
@@ -82,28 +82,4 @@ gn_status gni_tensor_read(gn_tensor *tensor, int64_t element, size_t nbytes, voi
     GN_TRY(gni_storage_order(gni_tensor_storage(tensor), stream, false));
     GN_TRY(gn_copy(bytes, from, nbytes, stream));
     return gn_stream_synchronize(stream);
-}
-
-gn_status gni_host_copy(gn_tensor *tensor, gn_tensor **copy)
-{
-    gn_device *host;
-    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &host));
-    return gn_tensor_to(tensor, host, copy);
-}
-
-gn_status gni_results_move(gn_status status, gn_device *device, int count, gn_tensor **made,
-                           gn_tensor **const *results)
-{
-    gn_tensor *moved[GNI_RESULTS_MOST] = {NULL};
-    for (int i = 0; i < count && status == GN_OK; i++)
-        if (made[i] != NULL)
-            status = gn_tensor_to(made[i], device, &moved[i]);
-    for (int i = 0; i < count; i++) {
-        gn_tensor_release(made[i]);
-        if (status == GN_OK && results[i] != NULL)
-            *results[i] = moved[i];
-        else
-            gn_tensor_release(moved[i]);
-    }
-    return status;
 }

@@ -4,7 +4,6 @@
  * Memory that is not contiguous, and types that a device does not fill, are filled by way of a tensor that can be.
  */
 #include "ops/backend.h"
-#include "ops/move.h"
 #include "ops/recorder.h"
 
 #include "ops/cpu/random.h"
@@ -121,10 +120,13 @@ gn_status gn_random_permutation(int64_t count, gn_device *device, gn_generator *
     GN_CHECK_ARGUMENT(device != NULL && generator != NULL && result != NULL,
                       "device, generator and result must not be NULL");
     gn_device *host;
-    gn_tensor *made, **const results[] = {result};
+    gn_tensor *made;
     GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &host));
     GN_TRY(gn_tensor_create(GN_INT64, 1, &count, host, &made));
     gn_status status = gni_random_permutation(
         philox_next(generator), (int64_t *)(void *)gni_tensor_data(made), (size_t)count);
-    return gni_results_move(status, device, 1, &made, results);
+    if (status == GN_OK)
+        status = gn_tensor_to(made, device, result);
+    gn_tensor_release(made);
+    return status;
 }

@@ -12,7 +12,8 @@
  * Sums are accumulated in int64 or double. A floating product has an exponent of its own: a part's product may be too
  * large for double where the row's is not, and 0 times infinity would be NaN.
  */
-#define ITEMS 4
+#define ITEMS 4 /* neighbours that a thread has */
+#define BATCH 8 /* elements of its own row that a thread loads before it uses them */
 
 #if defined(SCAN_SUM) || !defined(SCAN_REAL)
 struct running {
@@ -142,11 +143,21 @@ ELEMENT void thread_scan(const arguments &a, int64 row, int64 first, int64 last)
     if (!a.is_total)
         for (int part = 0; part < (int)blockIdx.y; part++)
             sum = running_join(sum, a.totals[part * a.rows + row]);
-    for (int64 i = first; i < last; i++) {
+    for (int64 i = first; i < last; i += BATCH) {
         const int64 at = base + i * a.inner;
-        sum = running_join(sum, running_of(a.in[at]));
-        if (!a.is_total)
-            a.out[at] = result_of(sum);
+        element e[BATCH];
+#pragma unroll
+        for (int k = 0; k < BATCH; k++)
+            if (i + k < last)
+                e[k] = a.in[at + k * a.inner];
+#pragma unroll
+        for (int k = 0; k < BATCH; k++) {
+            if (i + k >= last)
+                break;
+            sum = running_join(sum, running_of(e[k]));
+            if (!a.is_total)
+                a.out[at + k * a.inner] = result_of(sum);
+        }
     }
     if (a.is_total)
         a.totals[(int64)blockIdx.y * a.rows + row] = sum;
