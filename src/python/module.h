@@ -255,6 +255,13 @@ int tensor_set_index(PyObject *self, PyObject *key, PyObject *value);
 PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,
                            bool is_copied);
 
+/* DLPack: python_dlpack.c. `device` and `copy` may be None. */
+extern PyMethodDef tensor_dlpack_methods[];
+extern PyMethodDef tensor_dlpack_functions[];
+int tensor_exchange_init(PyObject *class);
+PyObject *tensor_from_dlpack(struct module_state *state, PyObject *object, PyObject *device,
+                             PyObject *copy);
+
 /* Requests, blocks by handle and graph pools: python_memory_objects.c. */
 int memory_classes_init(PyObject *module, struct module_state *state);
 PyObject *request_to_python(struct module_state *state, gn_memory_request *request);

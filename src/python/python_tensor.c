@@ -855,7 +855,9 @@ int tensor_class_init(PyObject *module, struct module_state *state)
     state->tensor_class = PyType_FromModuleAndSpec(module, &spec, NULL);
     if (state->tensor_class == NULL || pair_class_init(state) < 0 ||
         methods_add(state->tensor_class, tensor_op_methods) < 0 ||
-        methods_add(state->tensor_class, tensor_row_methods) < 0)
+        methods_add(state->tensor_class, tensor_row_methods) < 0 ||
+        methods_add(state->tensor_class, tensor_dlpack_methods) < 0 ||
+        tensor_exchange_init(state->tensor_class) < 0)
         return -1;
     return PyModule_AddType(module, (PyTypeObject *)state->tensor_class);
 }
