@@ -286,8 +286,10 @@ static int module_exec(PyObject *module)
         visit((state)->dtype_class);                       \
         visit((state)->tensor_class);                      \
         visit((state)->pair_class);                        \
-        for (int i = 0; i < GN_DTYPE_COUNT; i++)           \
+        for (int i = 0; i < GN_DTYPE_COUNT; i++) {         \
             visit((state)->dtypes[i]);                     \
+            visit((state)->pointer_classes[i]);            \
+        }                                                  \
         for (int i = 0; i < (state)->manager_count; i++) { \
             visit((state)->managers[i].handler);           \
             visit((state)->managers[i].callback);          \

@@ -41,6 +41,7 @@ struct module_state {
     PyObject *graph_pool_class;
     PyObject *dtype_class;
     PyObject *dtypes[GN_DTYPE_COUNT];
+    PyObject *pointer_classes[GN_DTYPE_COUNT]; /* of addresses; once used */
     PyObject *tensor_class;
     PyObject *pair_class;
     gn_generator generator; /* of genesis.rand() and its kin */
@@ -215,6 +216,7 @@ struct tensor_object {
 };
 
 int tensor_class_init(PyObject *module, struct module_state *state);
+int methods_add(PyObject *class, PyMethodDef *methods);
 
 static inline gn_tensor *tensor_of(PyObject *object)
 {
@@ -252,15 +254,20 @@ extern PyMethodDef tensor_random_functions[];
 int pair_class_init(struct module_state *state);
 PyObject *tensor_get_index(PyObject *self, PyObject *key);
 int tensor_set_index(PyObject *self, PyObject *key, PyObject *value);
+int device_check(struct module_state *state, PyObject *object); /* can a tensor be there? */
 PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,
                            bool is_copied);
 
 /* DLPack: python_dlpack.c. `device` and `copy` may be None. */
-extern PyMethodDef tensor_dlpack_methods[];
 extern PyMethodDef tensor_dlpack_functions[];
-int tensor_exchange_init(PyObject *class);
+int tensor_dlpack_init(PyObject *class);
 PyObject *tensor_from_dlpack(struct module_state *state, PyObject *object, PyObject *device,
                              PyObject *copy);
+
+/* Other protocols: python_interop.c. Whether an object has elements that only they give, and these, shared. */
+int tensor_interop_init(PyObject *class);
+bool is_foreign(PyObject *object);
+PyObject *tensor_from_foreign(struct module_state *state, PyObject *object, PyObject *device);
 
 /* Requests, blocks by handle and graph pools: python_memory_objects.c. */
 int memory_classes_init(PyObject *module, struct module_state *state);

@@ -146,7 +146,7 @@ static PyObject *tensor_dlpack_device(PyObject *self, PyObject *unused)
     return Py_BuildValue("ii", type, index);
 }
 
-PyMethodDef tensor_dlpack_methods[] = {
+static PyMethodDef tensor_dlpack_methods[] = {
     {"__dlpack__", WITH_KEYWORDS(tensor_dlpack),
      "__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)\n--\n\n"
      "The tensor as other libraries take it, in a capsule."},
@@ -189,23 +189,18 @@ struct wish {
     int is_copied; /* -1: as it comes */
 };
 
-/* Where a tensor of others is, and whether we can have it. */
-static int wish_take(struct module_state *state, PyObject *object, PyObject *device,
-                     struct wish *wish)
+/* Where a tensor of others is, and whether it can come here. */
+static int wish_take(PyObject *object, PyObject *device, struct wish *wish)
 {
-    gn_device_type type = GN_DEVICE_CPU;
-    int index = 0;
     int64_t pair[2] = {1, 0};
-    if (device != Py_None && device_name_from_python(state, device, &type, &index) < 0)
-        return -1;
     PyObject *place = PyObject_CallMethod(object, "__dlpack_device__", NULL);
     int found = place != NULL ? pair_take(place, "__dlpack_device__()", pair) : -1;
     Py_XDECREF(place);
     if (found < 0)
         return -1;
     bool is_host = pair[0] == 1 || pair[0] == 3; /* kDLCPU, kDLCUDAHost */
-    wish->is_moved = !is_host && device != Py_None && type == GN_DEVICE_CPU;
-    if (type != GN_DEVICE_CPU || (!is_host && !wish->is_moved)) {
+    wish->is_moved = !is_host && device != Py_None;
+    if (!is_host && !wish->is_moved) {
         PyErr_Format(PyExc_RuntimeError,
                      "tensors live on the CPU: a tensor of DLPack's device (%lld, %lld) is copied "
                      "there with device=\"cpu\"",
@@ -261,13 +256,13 @@ PyObject *tensor_from_dlpack(struct module_state *state, PyObject *object, PyObj
     struct wish wish = {.is_copied = choice_take(copy)};
     bool is_copy_due = false, is_capsule = PyCapsule_CheckExact(object);
     PyObject *capsule;
-    if (wish.is_copied == -2)
+    if (wish.is_copied == -2 || device_check(state, device) < 0)
         return NULL;
     if (is_capsule) {
         capsule = Py_NewRef(object);
         is_copy_due = wish.is_copied == 1;
     } else {
-        if (wish_take(state, object, device, &wish) < 0)
+        if (wish_take(object, device, &wish) < 0)
             return NULL;
         capsule = capsule_ask(object, &wish);
         if (capsule == NULL)
@@ -405,8 +400,10 @@ static gn_exchange_api table = {
     .current_stream = table_current_stream,
 };
 
-int tensor_exchange_init(PyObject *class)
+int tensor_dlpack_init(PyObject *class)
 {
+    if (methods_add(class, tensor_dlpack_methods) < 0)
+        return -1;
     PyObject *capsule = PyCapsule_New(&table, "dlpack_exchange_api", NULL);
     int status =
         capsule != NULL ? PyObject_SetAttrString(class, "__dlpack_c_exchange_api__", capsule) : -1;

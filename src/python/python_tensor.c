@@ -531,16 +531,6 @@ static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
                            : error_raise(module_state_of_object(self), status);
 }
 
-static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    void *data;
-    gn_status status;
-    CALL_ALLOCATING(status, gn_tensor_get_data(tensor_of(self), &data));
-    return status == GN_OK ? PyLong_FromVoidPtr(data)
-                           : error_raise(module_state_of_object(self), status);
-}
-
 /* Where a buffer's numbers are kept while somebody has it. */
 struct buffer {
     Py_ssize_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
@@ -602,41 +592,6 @@ static void tensor_release_buffer(PyObject *self, Py_buffer *view)
 {
     (void)self;
     PyMem_Free(view->internal);
-}
-
-static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    gn_dtype dtype = gn_tensor_get_dtype(tensor_of(self));
-    if (dtype_format(dtype) == NULL) {
-        PyErr_Format(PyExc_TypeError, "NumPy has no %s: convert it first, with float()",
-                     gn_dtype_name(dtype));
-        return NULL;
-    }
-    PyObject *address = tensor_data_ptr(self, NULL); /* NumPy would swallow what goes wrong here */
-    if (address == NULL)
-        return NULL;
-    Py_DECREF(address);
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    PyObject *array = numpy != NULL ? PyObject_CallMethod(numpy, "asarray", "O", self) : NULL;
-    Py_XDECREF(numpy);
-    return array;
-}
-
-/* For NumPy, where the buffer cannot be had: says why. */
-static PyObject *tensor_array(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    static char *names[] = {"dtype", "copy", NULL};
-    PyObject *dtype = Py_None, *copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OO", names, &dtype, &copy))
-        return NULL;
-    PyObject *array = tensor_numpy(self, NULL);
-    if (array == NULL || (dtype == Py_None && copy != Py_True))
-        return array;
-    PyObject *made = dtype != Py_None ? PyObject_CallMethod(array, "astype", "O", dtype)
-                                      : PyObject_CallMethod(array, "copy", NULL);
-    Py_DECREF(array);
-    return made;
 }
 
 static PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t index)
@@ -779,12 +734,6 @@ static PyMethodDef tensor_methods[] = {
      "item($self, /)\n--\n\nThe one element, as Python's number."},
     {"tolist", tensor_tolist, METH_NOARGS,
      "tolist($self, /)\n--\n\nThe elements as lists in lists, or as one number."},
-    {"data_ptr", tensor_data_ptr, METH_NOARGS,
-     "data_ptr($self, /)\n--\n\nThe address of the first element, with everything computed."},
-    {"__array__", WITH_KEYWORDS(tensor_array),
-     "__array__($self, dtype=None, copy=None)\n--\n\nFor NumPy."},
-    {"numpy", tensor_numpy, METH_NOARGS,
-     "numpy($self, /)\n--\n\nThe same memory as an array of NumPy."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -823,11 +772,13 @@ enum {
     SLOTS_MOST = OWN_SLOTS + 48,
 };
 
-/* The methods of the operations stand in a table of their own: they are put into the class one by one. */
-static int methods_add(PyObject *class, PyMethodDef *methods)
+/* Methods that stand in tables of their own are put into the class one by one. */
+int methods_add(PyObject *class, PyMethodDef *methods)
 {
     for (; methods->ml_name != NULL; methods++) {
-        PyObject *descriptor = PyDescr_NewMethod((PyTypeObject *)class, methods);
+        PyObject *descriptor = (methods->ml_flags & METH_CLASS) != 0
+                                   ? PyDescr_NewClassMethod((PyTypeObject *)class, methods)
+                                   : PyDescr_NewMethod((PyTypeObject *)class, methods);
         if (descriptor == NULL)
             return -1;
         int status = PyObject_SetAttrString(class, methods->ml_name, descriptor);
@@ -856,8 +807,7 @@ int tensor_class_init(PyObject *module, struct module_state *state)
     if (state->tensor_class == NULL || pair_class_init(state) < 0 ||
         methods_add(state->tensor_class, tensor_op_methods) < 0 ||
         methods_add(state->tensor_class, tensor_row_methods) < 0 ||
-        methods_add(state->tensor_class, tensor_dlpack_methods) < 0 ||
-        tensor_exchange_init(state->tensor_class) < 0)
+        tensor_dlpack_init(state->tensor_class) < 0 || tensor_interop_init(state->tensor_class) < 0)
         return -1;
     return PyModule_AddType(module, (PyTypeObject *)state->tensor_class);
 }
