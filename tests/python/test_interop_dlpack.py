@@ -358,11 +358,12 @@ def test_exchanges_leak_nothing():
             copied = genesis.from_dlpack(x, copy=i % 3 == 0 or None)
             del there, back, again, shared, capsule, copied
 
-    exchange(200)
+    exchange(1000)
     before, size = allocated(), resident()
     exchange(EXCHANGES)
     assert allocated() == before
-    assert resident() - size < (4 << 20)
+    if "libasan" not in Path("/proc/self/maps").read_text():  # which keeps what is freed
+        assert resident() - size < 100 * EXCHANGES  # the least of the blocks behind one has more
 
 
 def test_threads_exchange():
