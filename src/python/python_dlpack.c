@@ -183,6 +183,60 @@ static PyObject *tensor_from_capsule(struct module_state *state, PyObject *capsu
     return tensor_to_python(state, tensor);
 }
 
+static bool is_host(int64_t type)
+{
+    return type == 1 || type == 3; /* kDLCPU, kDLCUDAHost */
+}
+
+/* The table of functions that an object's class may have: genesis/interop.h. */
+static const gn_exchange_api *table_of(PyObject *object)
+{
+    PyObject *capsule =
+        PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__dlpack_c_exchange_api__");
+    const gn_exchange_api *api = NULL;
+    if (capsule != NULL && PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
+        api = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+    while (api != NULL && api->major != 1)
+        api = api->previous;
+    Py_XDECREF(capsule);
+    PyErr_Clear();
+    return api;
+}
+
+/* Whether a tensor of PyTorch's has gradients, which its table, unlike its __dlpack__(), does not ask. */
+static bool has_gradients(PyObject *object)
+{
+    PyObject *value = PyObject_GetAttrString(object, "requires_grad");
+    bool is_true = value != NULL && PyObject_IsTrue(value) != 0;
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return is_true;
+}
+
+/*
+ * A tensor by the table, in a tenth of the time. NULL without an exception for everything out of the ordinary:
+ * the long way has the right words for that.
+ */
+static PyObject *tensor_from_table(struct module_state *state, PyObject *object)
+{
+    const gn_exchange_api *api = table_of(object);
+    struct DLManagedTensorVersioned *managed = NULL;
+    gn_tensor *tensor;
+    int type, index;
+    if (api == NULL || has_gradients(object))
+        return NULL;
+    if (api->from_python(object, &managed) != 0 || managed == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    gn_status status = gn_dlpack_get_device(managed, &type, &index);
+    if (status != GN_OK || !is_host(type) || gn_tensor_from_dlpack(managed, &tensor) != GN_OK) {
+        gn_dlpack_delete(managed);
+        return NULL;
+    }
+    return tensor_to_python(state, tensor);
+}
+
 /* What a consumer's wish becomes: "cpu" is a copy on the CPU if need be; where the tensor is, otherwise. */
 struct wish {
     bool is_moved; /* to the CPU, by the producer */
@@ -198,9 +252,8 @@ static int wish_take(PyObject *object, PyObject *device, struct wish *wish)
     Py_XDECREF(place);
     if (found < 0)
         return -1;
-    bool is_host = pair[0] == 1 || pair[0] == 3; /* kDLCPU, kDLCUDAHost */
-    wish->is_moved = !is_host && device != Py_None;
-    if (!is_host && !wish->is_moved) {
+    wish->is_moved = !is_host(pair[0]) && device != Py_None;
+    if (!is_host(pair[0]) && !wish->is_moved) {
         PyErr_Format(PyExc_RuntimeError,
                      "tensors live on the CPU: a tensor of DLPack's device (%lld, %lld) is copied "
                      "there with device=\"cpu\"",
@@ -255,8 +308,12 @@ PyObject *tensor_from_dlpack(struct module_state *state, PyObject *object, PyObj
 {
     struct wish wish = {.is_copied = choice_take(copy)};
     bool is_copy_due = false, is_capsule = PyCapsule_CheckExact(object);
-    PyObject *capsule;
+    PyObject *capsule, *made = NULL;
     if (wish.is_copied == -2 || device_check(state, device) < 0)
+        return NULL;
+    if (!is_capsule && wish.is_copied < 1 && (made = tensor_from_table(state, object)) != NULL)
+        return made;
+    if (PyErr_Occurred())
         return NULL;
     if (is_capsule) {
         capsule = Py_NewRef(object);
@@ -268,7 +325,6 @@ PyObject *tensor_from_dlpack(struct module_state *state, PyObject *object, PyObj
         if (capsule == NULL)
             capsule = capsule_ask_old(object, &wish, &is_copy_due);
     }
-    PyObject *made = NULL;
     if (capsule != NULL && PyCapsule_CheckExact(capsule))
         made = tensor_from_capsule(state, capsule);
     else if (capsule != NULL)

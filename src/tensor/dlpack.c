@@ -295,12 +295,28 @@ static void unversioned_release(void *context)
     gn_dlpack_delete_unversioned(context);
 }
 
+static gn_status version_check(DLPackVersion version)
+{
+    if (version.major != DLPACK_MAJOR_VERSION)
+        return gni_error(GN_ERROR_UNSUPPORTED,
+                         "a tensor of DLPack %u.%u is not understood: it must be %d", version.major,
+                         version.minor, DLPACK_MAJOR_VERSION);
+    return GN_OK;
+}
+
+gn_status gn_dlpack_get_device(const DLManagedTensorVersioned *managed, int *type, int *index)
+{
+    GN_CHECK_ARGUMENT(managed != NULL && type != NULL && index != NULL, "NULL is not allowed");
+    GN_TRY(version_check(managed->version));
+    *type = managed->dl_tensor.device.device_type;
+    *index = managed->dl_tensor.device.device_id;
+    return GN_OK;
+}
+
 gn_status gn_tensor_from_dlpack(DLManagedTensorVersioned *managed, gn_tensor **tensor)
 {
     GN_CHECK_ARGUMENT(managed != NULL && tensor != NULL, "managed and tensor must not be NULL");
-    if (managed->version.major != DLPACK_MAJOR_VERSION)
-        return gni_error(GN_ERROR_UNSUPPORTED, "a tensor of DLPack %u.%u is not understood, but %d",
-                         managed->version.major, managed->version.minor, DLPACK_MAJOR_VERSION);
+    GN_TRY(version_check(managed->version));
     return import_create(&managed->dl_tensor, (managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0,
                          versioned_release, managed, tensor);
 }

@@ -506,6 +506,49 @@ def test_the_table():
     managed[0].deleter(managed)
 
 
+def test_tables_of_others():
+    """A table that is none, too new, or fails is passed by; an older one behind it is found."""
+    own = genesis.Tensor.__dlpack_c_exchange_api__
+    asked = []
+    x = genesis.arange(3)
+
+    class Other:
+        def __dlpack_device__(self):
+            return 1, 0
+
+        def __dlpack__(self, **arguments):
+            asked.append(arguments)
+            return x.__dlpack__()
+
+    from_python = Table._fields_[4][1]
+
+    def give(_, managed):
+        asked.append("table")
+        return Table.from_address(pointer_of(own, b"dlpack_exchange_api")).from_python(x, managed)
+
+    def refuse(_, managed):
+        return -1
+
+    good, bad, new = Table(1, 7), Table(1, 0), Table(2, 0)
+    good.from_python, bad.from_python = from_python(give), from_python(refuse)
+    chained = Table(2, 0, ctypes.addressof(good))
+    for value, is_asked in [
+        (5, False),
+        (new_capsule(ctypes.addressof(good), b"another_name", None), False),
+        *(
+            (new_capsule(ctypes.addressof(table), b"dlpack_exchange_api", None), is_used)
+            for table, is_used in ((good, True), (bad, False), (new, False), (chained, True))
+        ),
+    ]:
+        Other.__dlpack_c_exchange_api__ = value
+        asked.clear()
+        assert genesis.from_dlpack(Other()).data_ptr() == x.data_ptr()
+        assert asked == (["table"] if is_asked else [{"max_version": (1, 3)}])
+        asked.clear()
+        genesis.from_dlpack(Other(), copy=True)  # a table cannot be asked for a copy
+        assert asked == [{"max_version": (1, 3), "copy": True}]
+
+
 # ---- others ----
 
 
