@@ -52,6 +52,7 @@ _SAME = {
     *("logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "maximum", "minimum"),
     *("reciprocal", "remainder", "sign", "sin", "sqrt", "square", "tan", "tanh", "trunc"),
 }
+_PLAIN = {Tensor, bool, int, float}  # operands as ours take them
 _SHIFTS = {"left_shift": lshift, "right_shift": rshift}  # operators only: they know no out=
 
 
@@ -145,6 +146,9 @@ def _ufunc_ours(ufunc: Any, inputs: tuple[Any, ...], out: Any) -> Any:
 
 def ufunc_call(ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
     """What Tensor.__array_ufunc__ does."""
+    function = _ufunc_of(ufunc)
+    if function and method == "__call__" and not options and _PLAIN.issuperset(map(type, inputs)):
+        return function(*inputs)  # the usual case, without further questions
     outs = options.get("out", ())
     if any(_has_own_ufunc(one) for one in (*inputs, *outs)):
         return NotImplemented
@@ -159,15 +163,32 @@ def ufunc_call(ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
 
 # ---- other functions ----
 
-_FUNCTIONS: dict[Any, tuple[Callable[..., Any], inspect.Signature]] = {}
+
+class _Stand:
+    """A function of ours that stands for one of NumPy's, and which calls it knows."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        parameters = inspect.signature(function).parameters.values()
+        positional = [one for one in parameters if one.kind != one.KEYWORD_ONLY]
+        self.function = function
+        self.most = len(positional)
+        self.required = [one.name for one in positional if one.default is one.empty]
+        self.names = {one.name for one in parameters if one.kind != one.POSITIONAL_ONLY}
+
+    def knows(self, args: Any, kwargs: Any) -> bool:
+        return (
+            len(args) <= self.most
+            and kwargs.keys() <= self.names
+            and all(name in kwargs for name in self.required[len(args) :])
+        )
+
+
+_FUNCTIONS: dict[Any, _Stand] = {}
 
 
 def _stands_for(*functions: Any) -> Callable[[Any], Any]:
-    """Ours in the place of NumPy's, for calls that its signature allows."""
-
     def add(ours: Any) -> Any:
-        for function in functions:
-            _FUNCTIONS[function] = ours, inspect.signature(ours)
+        _FUNCTIONS.update(dict.fromkeys(functions, _Stand(ours)))
         return ours
 
     return add
@@ -344,17 +365,14 @@ _OF_SEVERAL = (numpy.concatenate, numpy.stack, numpy.where)  # whose first need 
 
 
 def _function_ours(func: Any, args: Any, kwargs: Any) -> Any:
-    ours, signature = _FUNCTIONS.get(func, (None, None))
-    if ours is None:
+    """The result of our function; NotImplemented where it cannot be asked."""
+    stand = _FUNCTIONS.get(func)
+    if stand is None or not stand.knows(args, kwargs):
         return NotImplemented
-    try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError:  # it asks for something that ours does not know
-        return NotImplemented
-    first = next(iter(bound.arguments.values()))
+    first = args[0] if args else kwargs[stand.required[0]]
     if func not in _OF_SEVERAL and not isinstance(first, Tensor):
         return NotImplemented
-    return ours(*bound.args, **bound.kwargs)
+    return stand.function(*args, **kwargs)
 
 
 def function_call(func: Any, types: Any, args: Any, kwargs: Any) -> Any:

@@ -214,7 +214,7 @@ static bool has_gradients(PyObject *object)
 }
 
 /*
- * A tensor by the table, in a tenth of the time. NULL without an exception for everything out of the ordinary:
+ * A tensor by the table, in a fraction of the time. NULL without an exception for everything out of the ordinary:
  * the long way has the right words for that.
  */
 static PyObject *tensor_from_table(struct module_state *state, PyObject *object)
