@@ -13,7 +13,7 @@ Loaded when NumPy first asks. The rules:
 from __future__ import annotations
 
 import inspect
-from functools import cache
+from functools import lru_cache
 from numbers import Number
 from operator import lshift, rshift
 
@@ -101,8 +101,9 @@ def _tensor_or(value: Any) -> Any:
 # ---- functions of elements ----
 
 
-@cache
+@lru_cache(maxsize=256)
 def _ufunc_of(ufunc: Any) -> Callable[..., Any] | None:
+    """Our function for one of NumPy's own."""
     name = ufunc.__name__
     if getattr(numpy, name, None) is not ufunc:
         return None
@@ -281,7 +282,7 @@ def _ravel(a: Any, order: str = "C") -> Any:
     return a.flatten() if order == "C" else NotImplemented
 
 
-@_stands_for(numpy.transpose, numpy.permute_dims)
+@_stands_for(numpy.transpose)
 def _transpose(a: Any, axes: Any = None) -> Any:
     return a.T if axes is None else a.permute(axes)
 
