@@ -8,6 +8,7 @@
 #include "genesis/base.h"
 #include "genesis/device.h"
 #include "genesis/history.h"
+#include "genesis/interop.h"
 #include "genesis/kernel.h"
 #include "genesis/memory.h"
 #include "genesis/ops.h"

@@ -298,35 +298,6 @@ def _ceil(value: float) -> int:
     return ceil(value)
 
 
-class DataPointer(int):
-    """The address of a tensor's first element, with the type of what lies there.
-
-    A kernel of Triton takes it in place of the tensor: it asks for ``dtype`` and ``data_ptr()``.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> address = genesis.zeros(2, dtype=genesis.float16).data_ptr()
-    >>> address.dtype, address.data_ptr() == address
-    (genesis.float16, True)
-    """
-
-    dtype: _C.dtype
-
-    def __new__(cls, address: int, dtype: _C.dtype) -> DataPointer:
-        """An address of such elements."""
-        made = super().__new__(cls, address)
-        made.dtype = dtype
-        return made
-
-    def __reduce__(self) -> Any:
-        return int, (int(self),)
-
-    def data_ptr(self) -> int:
-        """The address as a plain int."""
-        return int(self)
-
-
 # ---- text ----
 
 

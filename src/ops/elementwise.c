@@ -201,22 +201,35 @@ gn_status gni_out_check(const char *what, const gn_tensor *out, const struct gni
     return GN_OK;
 }
 
-/* Whether writing one element may change another one that is still to be read. */
+/* The first byte that a tensor reaches, and the first one behind those. */
+static void bytes_reached(const gn_tensor *tensor, uintptr_t *begin, uintptr_t *end)
+{
+    int64_t low, high, size = (int64_t)gni_dtype_size(tensor->dtype);
+    gni_strides_extent(tensor->ndim, tensor->sizes, tensor->strides, &low, &high);
+    uintptr_t first = (uintptr_t)gni_tensor_data(tensor);
+    *begin = first + (uintptr_t)(low * size);
+    *end = first + (uintptr_t)((high + 1) * size);
+}
+
+/*
+ * Whether writing one element may change another one that is still to be read. By addresses: memory of others may
+ * be here as several storages. What is pending shares with nobody.
+ */
 static bool is_in_the_way(const gn_tensor *operand, const gn_tensor *out)
 {
-    if (operand == NULL || !gn_tensor_shares_storage(operand, out))
+    if (operand == NULL || operand->count == 0 || gni_tensor_storage(operand) == NULL)
         return false;
-    bool is_same = operand->offset == out->offset && operand->ndim == out->ndim;
+    bool is_same = gni_tensor_data(operand) == gni_tensor_data(out) &&
+                   operand->dtype == out->dtype && operand->ndim == out->ndim;
     for (int i = 0; is_same && i < out->ndim; i++)
         is_same = operand->sizes[i] == out->sizes[i] &&
                   (operand->sizes[i] == 1 || operand->strides[i] == out->strides[i]);
     if (is_same)
         return false;
-    int64_t low, high, out_low, out_high;
-    gni_strides_extent(operand->ndim, operand->sizes, operand->strides, &low, &high);
-    gni_strides_extent(out->ndim, out->sizes, out->strides, &out_low, &out_high);
-    return operand->offset + low <= out->offset + out_high &&
-           out->offset + out_low <= operand->offset + high;
+    uintptr_t begin, end, out_begin, out_end;
+    bytes_reached(operand, &begin, &end);
+    bytes_reached(out, &out_begin, &out_end);
+    return begin < out_end && out_begin < end;
 }
 
 /* Operands that overlap the output in another way than element by element are copied. */

@@ -41,9 +41,8 @@ struct module_state {
     PyObject *graph_pool_class;
     PyObject *dtype_class;
     PyObject *dtypes[GN_DTYPE_COUNT];
+    PyObject *pointer_classes[GN_DTYPE_COUNT]; /* of addresses; once used */
     PyObject *tensor_class;
-    PyObject
-        *pointer_class; /* genesis._tensor.DataPointer, once somebody has asked for an address */
     PyObject *pair_class;
     PyObject *generator_class;
     PyObject *generator; /* that of genesis.rand() and its kin, unless they are given another */
@@ -237,6 +236,7 @@ struct tensor_object {
 };
 
 int tensor_class_init(PyObject *module, struct module_state *state);
+int methods_add(PyObject *class, PyMethodDef *methods);
 
 static inline gn_tensor *tensor_of(PyObject *object)
 {
@@ -290,6 +290,17 @@ PyObject *tensor_get_index(PyObject *self, PyObject *key);
 int tensor_set_index(PyObject *self, PyObject *key, PyObject *value);
 PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,
                            bool is_copied);
+
+/* DLPack: python_dlpack.c. `device` and `copy` may be None. */
+extern PyMethodDef tensor_dlpack_functions[];
+int tensor_dlpack_init(PyObject *class);
+PyObject *tensor_from_dlpack(struct module_state *state, PyObject *object, PyObject *device,
+                             PyObject *copy);
+
+/* Other protocols: python_interop.c. Whether an object has elements that only they give, and these, shared. */
+int tensor_interop_init(PyObject *class);
+bool is_foreign(PyObject *object);
+PyObject *tensor_from_foreign(struct module_state *state, PyObject *object, PyObject *device);
 
 /* Requests, blocks by handle and graph pools: python_memory_objects.c. */
 int memory_classes_init(PyObject *module, struct module_state *state);

@@ -36,10 +36,14 @@ static int buffer_layout(const Py_buffer *buffer, gn_dtype *dtype, int64_t *size
         return -1;
     }
     bool is_aligned = (uintptr_t)buffer->buf % (size_t)buffer->itemsize == 0;
-    for (int i = 0; i < buffer->ndim; i++) {
+    Py_ssize_t step = buffer->itemsize; /* of those who give no strides, as ctypes: row-major */
+    for (int i = buffer->ndim - 1; i >= 0; i--) {
+        Py_ssize_t stride = buffer->strides != NULL ? buffer->strides[i] : step;
         sizes[i] = buffer->shape[i];
-        strides[i] = buffer->strides[i] / buffer->itemsize;
-        is_aligned &= buffer->strides[i] % buffer->itemsize == 0 || buffer->shape[i] < 2;
+        strides[i] = stride / buffer->itemsize;
+        is_aligned &= stride % buffer->itemsize == 0 || buffer->shape[i] < 2;
+        if (buffer->strides == NULL)
+            step *= buffer->shape[i];
     }
     if (!is_aligned) {
         PyErr_SetString(PyExc_ValueError,
@@ -216,6 +220,23 @@ free_numbers:
 
 /* ---- from anything --------------------------------------------------------------------------- */
 
+/* What the buffer protocol has no format for, as bfloat16, DLPack may have a type for. */
+static PyObject *tensor_from_buffer_or_dlpack(struct module_state *state, PyObject *data)
+{
+    PyObject *type, *value, *trace, *shared = tensor_from_buffer(state, data);
+    if (shared != NULL || !PyErr_ExceptionMatches(PyExc_BufferError))
+        return shared;
+    PyErr_Fetch(&type, &value, &trace);
+    if (!PyObject_HasAttrString(data, "__dlpack__")) {
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return tensor_from_dlpack(state, data, Py_None, Py_None);
+}
+
 PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,
                            bool is_copied)
 {
@@ -223,7 +244,9 @@ PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject 
     if (tensor_check(state, data))
         shared = Py_NewRef(data);
     else if (PyObject_CheckBuffer(data) && !PyBytes_Check(data))
-        shared = tensor_from_buffer(state, data);
+        shared = tensor_from_buffer_or_dlpack(state, data);
+    else if (is_foreign(data))
+        shared = tensor_from_foreign(state, data, Py_None);
     else
         return tensor_from_lists(state, data, dtype);
     if (shared == NULL)
@@ -253,7 +276,12 @@ static PyObject *make_from_data(PyObject *module, PyObject *arguments, PyObject 
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|OO", names, &data, &dtype, &place) ||
         device_of_new(state, place, &device) < 0)
         return NULL;
-    PyObject *made = tensor_from_data(state, data, dtype == Py_None ? NULL : dtype, is_copied);
+    if (dtype == Py_None)
+        dtype = NULL;
+    bool is_theirs = place != Py_None && !PyObject_CheckBuffer(data) && is_foreign(data);
+    PyObject *shared = is_theirs ? tensor_from_foreign(state, data, place) : Py_NewRef(data);
+    PyObject *made = shared != NULL ? tensor_from_data(state, shared, dtype, is_copied) : NULL;
+    Py_XDECREF(shared);
     if (made == NULL || (place == Py_None && tensor_check(state, data)))
         return made; /* a tensor stays where it is */
     PyObject *moved = tensor_move(made, device);

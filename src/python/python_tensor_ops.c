@@ -2,7 +2,7 @@
  * python_tensor_ops.c: operators, elementwise operations and reductions of Tensor, as methods and functions.
  *
  * An operand is a Tensor, one of Python's numbers (which takes the tensors' type as long as its kind allows), or
- * something that has elements: an array of NumPy, say, which is copied.
+ * something that has elements: an array of NumPy, say, which is copied, or what DLPack gives, which is not.
  */
 #include "module.h"
 
@@ -28,15 +28,27 @@ static int operands_take(struct module_state *state, PyObject *const *objects, i
         if (found == 0 && PyObject_CheckBuffer(objects[i])) {
             operands->made[i] = tensor_from_data(state, objects[i], NULL, true);
             found = operands->made[i] != NULL ? 1 : -1;
-            if (found > 0)
-                operands->list[i] = (gn_operand){.tensor = tensor_of(operands->made[i])};
+        } else if (found == 0 && PyObject_HasAttrString(objects[i], "__dlpack__")) {
+            operands->made[i] = tensor_from_dlpack(state, objects[i], Py_None, Py_None);
+            found = operands->made[i] != NULL ? 1 : -1;
         }
+        if (operands->made[i] != NULL)
+            operands->list[i] = (gn_operand){.tensor = tensor_of(operands->made[i])};
         if (found <= 0)
             return found;
         const gn_tensor *tensor = operands->list[i].tensor;
         operands->is_long |= tensor != NULL && gn_tensor_get_count(tensor) > QUICK_MOST;
     }
     return 1;
+}
+
+/* Whether an operand's owner does not give it away, as a tensor that needs gradients: then it is asked to compute. */
+static bool operand_is_kept(void)
+{
+    bool is_kept = PyErr_ExceptionMatches(PyExc_BufferError);
+    if (is_kept)
+        PyErr_Clear();
+    return is_kept;
 }
 
 static void operands_drop(struct operands *operands)
@@ -56,7 +68,7 @@ static PyObject *operation(struct module_state *state, gn_op op, PyObject *const
     if (found > 0) {
         CALL_OPERATION(operands.is_long, status, gn_elementwise(op, operands.list, &result));
         made = tensor_or_raise(state, status, result);
-    } else if (found == 0 && missing != NULL) {
+    } else if (missing != NULL && (found == 0 || operand_is_kept())) {
         made = Py_NewRef(missing);
     } else if (found == 0) {
         PyErr_SetString(PyExc_TypeError, "operands are tensors, numbers or arrays");
@@ -76,7 +88,7 @@ static PyObject *operation_into(struct module_state *state, gn_op op, PyObject *
         CALL_OPERATION(operands.is_long, status,
                        gn_elementwise_into(op, operands.list, tensor_of(out)));
         made = status == GN_OK ? Py_NewRef(out) : error_raise(state, status);
-    } else if (found == 0 && missing != NULL) {
+    } else if (missing != NULL && (found == 0 || operand_is_kept())) {
         made = Py_NewRef(missing);
     } else if (found == 0) {
         PyErr_SetString(PyExc_TypeError, "operands are tensors, numbers or arrays");
