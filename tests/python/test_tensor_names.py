@@ -74,7 +74,6 @@ def test_generators():
     assert genesis.rand(5).shape == before.shape
     for wrong, error, words in [
         (lambda: genesis.rand(1, generator=3), TypeError, "genesis.Generator or None, not 3"),
-        (lambda: genesis.Generator("cuda"), RuntimeError, "CPU"),
         (lambda: one.set_state(genesis.zeros(16)), ValueError, "16 uint8"),
         (lambda: one.manual_seed(1.5), TypeError, "integer"),
         (lambda: genesis.empty(2).uniform_(1, 0), ValueError, "from 1 to before 0"),
@@ -118,8 +117,8 @@ def test_the_default_device():
     genesis.set_default_device("cpu")
     genesis.set_default_device(None)
     assert genesis.get_default_device() == "cpu" == genesis.zeros(1).device
-    with pytest.raises(RuntimeError, match="live on the CPU"):
-        genesis.set_default_device("cuda")
+    with pytest.raises(RuntimeError, match="CUDA|cuda"):
+        genesis.set_default_device("cuda:63")
     with pytest.raises((ValueError, RuntimeError), match="tpu"):
         genesis.set_default_device("tpu")
     for make in (
@@ -135,8 +134,8 @@ def test_the_default_device():
         lambda device: genesis.ones(1).to(device=device),
     ):
         assert make("cpu").device == "cpu" == make(genesis.device("cpu")).device
-        with pytest.raises(RuntimeError, match="CPU|CUDA"):
-            make("cuda")
+        with pytest.raises(RuntimeError, match="CUDA|cuda"):
+            make("cuda:63")
 
 
 def test_moving_and_converting():
@@ -147,8 +146,8 @@ def test_moving_and_converting():
     assert x.to(copy=True).data_ptr() != x.data_ptr() == x.detach().data_ptr()
     assert x.T.detach().strides == x.T.strides
     assert x.detach().cpu().numpy().tolist() == x.tolist()
-    with pytest.raises(RuntimeError, match="live on the CPU"):
-        x.cuda()
+    with pytest.raises(ValueError, match="goes to a CUDA device"):
+        x.cuda("cpu")
     with pytest.raises(TypeError, match="no argument 'colour'"):
         x.to(colour=3)
 

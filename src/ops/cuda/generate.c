@@ -91,7 +91,6 @@ void gni_form_make(struct gni_form *form, const struct gni_program *program)
     form->reduction = GN_REDUCE_SUM;
     form->value = -1;
     form->result = GN_BOOL;
-    form->is_partial = false;
     gni_program_join(program, &form->layout);
     form->is_wide = program->count >= INT32_MAX / 2;
     for (int i = 0; i < program->input_count; i++) {
@@ -134,7 +133,6 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     *at++ = (unsigned char)form->value;
     *at++ = (unsigned char)((unsigned)form->value >> 8);
     *at++ = (unsigned char)form->result;
-    *at++ = form->is_partial;
     *at++ = (unsigned char)program->input_count;
     for (int i = 0; i < program->input_count; i++) {
         *at++ = (unsigned char)form->inputs[i];
@@ -189,9 +187,8 @@ static void text_arguments(const struct gni_form *form, struct gni_builder *text
                 gni_builder_print(text, "    int64 step%d[%d];\n", i, form->layout.ndim);
     }
     if (form->fold != GNI_FOLD_NONE)
-        gni_builder_print(
-            text,
-            "    int64 kept, folded, chunk, parts;\n    double divisor;\n    void *result;\n");
+        gni_builder_print(text, "    int64 kept, folded, chunk, parts, slot;\n    double divisor;\n"
+                                "    void *partial, *result;\n");
     gni_builder_print(text, "};\n\n");
 }
 
@@ -226,7 +223,9 @@ int gni_form_arguments(const struct gni_form *form, const struct gni_fold_argume
         *at++ = (uint64_t)fold->folded;
         *at++ = (uint64_t)fold->chunk;
         *at++ = (uint64_t)fold->parts;
+        *at++ = (uint64_t)fold->slot;
         memcpy(at++, &fold->divisor, sizeof *at);
+        *at++ = (uintptr_t)fold->partial;
         *at++ = (uintptr_t)fold->result;
     }
     return (int)(at - arguments);
@@ -459,6 +458,35 @@ gn_dtype gni_fold_accumulator(gn_reduction reduction, gn_dtype dtype)
     return gni_dtype_kind(computing) == GNI_KIND_FLOATING ? GN_FLOAT64 : GN_INT64;
 }
 
+/* values_at(): packs of contiguous operands. */
+static void text_values(const struct gni_form *form, struct gni_builder *text)
+{
+    const struct gni_program *program = form->program;
+    gni_builder_print(text, "ELEMENT void values_at(const arguments &a, index i, %s *e)\n{\n",
+                      gni_cuda_type(gni_program_held(program, form->value)));
+    if (form->pack == 1) {
+        gni_builder_print(text, "    e[0] = value_at(a, i);\n}\n\n");
+        return;
+    }
+    for (int i = 0; i < program->input_count; i++)
+        if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
+            gni_builder_print(text,
+                              "    const pack<%s, %d> p%d = *(const pack<%s, %d> *)(a.in%d + i);\n",
+                              memory_type(program->inputs[i].held), form->pack, i,
+                              memory_type(program->inputs[i].held), form->pack, i);
+    gni_builder_print(text,
+                      "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        e[k] = element(a",
+                      form->pack);
+    for (int i = 0; i < program->input_count; i++) {
+        const char *type = gni_cuda_type(program->inputs[i].held);
+        if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
+            gni_builder_print(text, ", loaded<%s>(p%d.item[k])", type, i);
+        else if (form->inputs[i] == GNI_ACCESS_ONE)
+            gni_builder_print(text, ", loaded<%s>(*a.in%d)", type, i);
+    }
+    gni_builder_print(text, ");\n}\n\n");
+}
+
 /* What fold.cu wants to be defined. */
 static void text_fold(const struct gni_form *form, const char *name, struct gni_builder *text)
 {
@@ -472,17 +500,17 @@ static void text_fold(const struct gni_form *form, const char *name, struct gni_
     text_offsets(form, "    ", text);
     gni_builder_print(text, "    return ");
     text_call(form, text);
-    gni_builder_print(text, ");\n}\n\n#define NAME %s\n#define %s\n#define REDUCTION fold_%s\n",
-                      name, kernels[form->fold], reduction_word(form->reduction));
+    gni_builder_print(text, ");\n}\n\n");
+    text_values(form, text);
+    gni_builder_print(text, "#define NAME %s\n#define %s\n#define REDUCTION fold_%s\n", name,
+                      kernels[form->fold], reduction_word(form->reduction));
+    gni_builder_print(text, "#define PACK %d\n#define SLOTS %d\n#define COUNTERS %d\n", form->pack,
+                      GNI_FOLD_SLOTS, GNI_FOLD_COUNTERS);
     gni_builder_print(
         text, "typedef %s accumulator;\ntypedef %s element_type;\ntypedef %s result_type;\n",
-        gni_cuda_type(accumulator), gni_cuda_type(held),
-        form->is_partial ? memory_type(accumulator) : memory_type(form->result));
-    gni_builder_print(text, "#define FINISH(x) %s\n",
-                      form->is_partial                    ? "(x)"
-                      : form->reduction == GN_REDUCE_MEAN ? "convert<result_type>((x) / a.divisor)"
-                      : form->result == GN_BOOL           ? "convert<bool>(x)"
-                                                          : "convert<result_type>(x)");
+        gni_cuda_type(accumulator), gni_cuda_type(held), memory_type(form->result));
+    gni_builder_print(text, "#define FINISH(x) convert<%s>(%s)\n", gni_cuda_type(form->result),
+                      form->reduction == GN_REDUCE_MEAN ? "(x) / a.divisor" : "x");
     gni_builder_add(text, gni_text_fold, strlen(gni_text_fold));
 }
 

@@ -38,11 +38,12 @@ struct gni_form {
     gn_reduction reduction;
     short value;     /* that is folded */
     gn_dtype result; /* of a fold */
-    bool is_partial; /* several parts of a fold: accumulators are the result */
 };
 
 enum {
     GNI_CUDA_BLOCK = 256, /* threads */
+    GNI_FOLD_SLOTS = 16,  /* streams that may fold a result with several blocks at the same time */
+    GNI_FOLD_COUNTERS = 1056, /* results of such a fold: with more, a block for each fills a GPU */
     GNI_CUDA_ARGUMENTS_MOST =
         16 + (GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST + 1) * (GN_DIMENSIONS_MAX + 1),
     GNI_CUDA_SIGNATURE_MOST =
@@ -54,8 +55,10 @@ struct gni_fold_arguments {
     int64_t kept, folded;
     int64_t chunk; /* elements of a part */
     int64_t parts;
+    int64_t slot;   /* of the stream */
     double divisor; /* of a mean */
-    void *result;   /* elements, or accumulators where is_partial */
+    void *partial;  /* accumulators, where there are several parts */
+    void *result;
 };
 
 /* The form of a program, elementwise; the caller changes it for a fold. */
