@@ -137,7 +137,7 @@ def _shifted(input: _C.Tensor, dim: Any) -> tuple[_C.Tensor, _C.Tensor]:
     return input - largest, largest
 
 
-def softmax(input: _C.Tensor, dim: int) -> _C.Tensor:
+def softmax(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     """exp(x) over the sum of it along a dimension.
 
     Examples
@@ -146,11 +146,10 @@ def softmax(input: _C.Tensor, dim: int) -> _C.Tensor:
     >>> genesis.softmax(genesis.tensor([0.0, 0.0]), 0)
     tensor([0.5000, 0.5000])
     """
-    powers = _shifted(input, dim)[0].exp()
-    return powers / powers.sum(dim, True)
+    return input.softmax(dim, dtype)
 
 
-def log_softmax(input: _C.Tensor, dim: int) -> _C.Tensor:
+def log_softmax(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     """The logarithm of softmax, without going there.
 
     Examples
@@ -159,8 +158,7 @@ def log_softmax(input: _C.Tensor, dim: int) -> _C.Tensor:
     >>> genesis.log_softmax(genesis.tensor([0.0, 0.0]), 0)
     tensor([-0.6931, -0.6931])
     """
-    shifted = _shifted(input, dim)[0]
-    return shifted - shifted.exp().sum(dim, True).log()
+    return input.log_softmax(dim, dtype)
 
 
 def logsumexp(input: _C.Tensor, dim: Any, keepdim: bool = False) -> _C.Tensor:
@@ -467,7 +465,7 @@ clip, clip_ = clamp, clamp_
 
 for _name in (
     *("allclose", "chunk", "clamp", "clamp_", "clip", "clip_", "equal", "flip", "isclose"),
-    *("log_softmax", "logsumexp", "norm", "softmax", "split", "std"),
+    *("logsumexp", "norm", "split", "std"),
     *("tril", "tril_", "triu", "triu_", "var", "where"),
 ):
     setattr(_C.Tensor, _name, globals()[_name])

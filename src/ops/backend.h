@@ -26,6 +26,11 @@ struct gni_backend {
     /* Folds a value of a program into `result`, contiguous, of folding->kept elements. Deterministic. */
     gn_status (*fold)(struct gni_program *program, short value, const struct gni_folding *folding,
                       gn_tensor *result, gn_stream *stream);
+
+    /* (optional) Softmax, or its logarithm, of a floating value along the last dimensions of a program: `rows` of
+     * them. `result` is contiguous, in the program's order. NULL: it is made of other operations. */
+    gn_status (*softmax)(struct gni_program *program, short value, int64_t rows, bool is_log,
+                         gn_tensor *result, gn_stream *stream);
 };
 
 extern const struct gni_backend gni_cpu_backend, gni_cuda_backend;

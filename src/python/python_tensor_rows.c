@@ -140,6 +140,37 @@ static PyObject *method_topk(PyObject *self, PyObject *arguments, PyObject *keyw
     return status == GN_OK ? pair_make(state, values, indices) : error_raise(state, status);
 }
 
+static PyObject *softmax(PyObject *self, PyObject *arguments, PyObject *keywords, bool is_log)
+{
+    static char *names[] = {"dim", "dtype", NULL};
+    struct module_state *state = module_state_of_object(self);
+    PyObject *type = Py_None;
+    gn_tensor *cast = NULL, *result = NULL;
+    gn_dtype dtype;
+    gn_status status = GN_OK;
+    int dim;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "i|O", names, &dim, &type) ||
+        (type != Py_None && dtype_from_python(state, type, &dtype) < 0))
+        return NULL;
+    if (type != Py_None)
+        CALL_ALLOCATING(status, gn_cast(tensor_of(self), dtype, &cast));
+    if (status == GN_OK)
+        CALL_ALLOCATING(status,
+                        gn_softmax(cast != NULL ? cast : tensor_of(self), dim, is_log, &result));
+    gn_tensor_release(cast);
+    return tensor_or_raise(state, status, result);
+}
+
+static PyObject *method_softmax(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    return softmax(self, arguments, keywords, false);
+}
+
+static PyObject *method_log_softmax(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    return softmax(self, arguments, keywords, true);
+}
+
 static PyObject *cumulate(PyObject *self, PyObject *arguments, PyObject *keywords, bool is_product)
 {
     static char *names[] = {"dim", NULL};
@@ -213,6 +244,10 @@ PyMethodDef tensor_row_methods[] = {
     {"topk", WITH_KEYWORDS(method_topk),
      "topk($self, k, dim=-1, largest=True, sorted=True)\n--\n\n"
      "The k largest or smallest elements, in order, as a pair (values, indices)."},
+    {"softmax", WITH_KEYWORDS(method_softmax),
+     "softmax($self, dim, dtype=None)\n--\n\nexp(x) over the sum of it along a dimension."},
+    {"log_softmax", WITH_KEYWORDS(method_log_softmax),
+     "log_softmax($self, dim, dtype=None)\n--\n\nThe logarithm of softmax, without going there."},
     {"cumsum", WITH_KEYWORDS(method_cumsum),
      "cumsum($self, dim)\n--\n\nThe sum of the elements up to each; of integers and bool as "
      "int64."},

@@ -35,6 +35,11 @@ static const char *reduction_word(gn_reduction reduction)
     return names[reduction];
 }
 
+static bool is_softmax(const struct gni_form *form)
+{
+    return form->fold == GNI_SOFTMAX_ROWS || form->fold == GNI_SOFTMAX_SHORT;
+}
+
 void gni_form_name(const struct gni_form *form, char *name, size_t size)
 {
     enum {
@@ -50,7 +55,10 @@ void gni_form_name(const struct gni_form *form, char *name, size_t size)
             (size_t)snprintf(name + used, size - used, "%s_", gni_op_name(program->steps[s].op));
         words++;
     }
-    if (form->fold != GNI_FOLD_NONE)
+    if (is_softmax(form))
+        used +=
+            (size_t)snprintf(name + used, size - used, "%ssoftmax_", form->is_log ? "log_" : "");
+    else if (form->fold != GNI_FOLD_NONE)
         used += (size_t)snprintf(name + used, size - used, "%s_", reduction_word(form->reduction));
     else if (words == 0)
         used += (size_t)snprintf(name + used, size - used, "copy_");
@@ -91,6 +99,7 @@ void gni_form_make(struct gni_form *form, const struct gni_program *program)
     form->reduction = GN_REDUCE_SUM;
     form->value = -1;
     form->result = GN_BOOL;
+    form->is_log = false;
     gni_program_join(program, &form->layout);
     form->is_wide = program->count >= INT32_MAX / 2;
     for (int i = 0; i < program->input_count; i++) {
@@ -133,6 +142,7 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     *at++ = (unsigned char)form->value;
     *at++ = (unsigned char)((unsigned)form->value >> 8);
     *at++ = (unsigned char)form->result;
+    *at++ = form->is_log;
     *at++ = (unsigned char)program->input_count;
     for (int i = 0; i < program->input_count; i++) {
         *at++ = (unsigned char)form->inputs[i];
@@ -487,6 +497,18 @@ static void text_values(const struct gni_form *form, struct gni_builder *text)
     gni_builder_print(text, ");\n}\n\n");
 }
 
+/* value_at() and values_at(), of the value that is folded. */
+static void text_value(const struct gni_form *form, struct gni_builder *text)
+{
+    gni_builder_print(text, "ELEMENT %s value_at(const arguments &a, index i)\n{\n",
+                      gni_cuda_type(gni_program_held(form->program, form->value)));
+    text_offsets(form, "    ", text);
+    gni_builder_print(text, "    return ");
+    text_call(form, text);
+    gni_builder_print(text, ");\n}\n\n");
+    text_values(form, text);
+}
+
 /* What fold.cu wants to be defined. */
 static void text_fold(const struct gni_form *form, const char *name, struct gni_builder *text)
 {
@@ -495,13 +517,7 @@ static void text_fold(const struct gni_form *form, const char *name, struct gni_
                                           [GNI_FOLD_COLUMNS] = "FOLD_COLUMNS"};
     gn_dtype held = gni_program_held(form->program, form->value);
     gn_dtype accumulator = gni_fold_accumulator(form->reduction, held);
-    gni_builder_print(text, "ELEMENT %s value_at(const arguments &a, index i)\n{\n",
-                      gni_cuda_type(held));
-    text_offsets(form, "    ", text);
-    gni_builder_print(text, "    return ");
-    text_call(form, text);
-    gni_builder_print(text, ");\n}\n\n");
-    text_values(form, text);
+    text_value(form, text);
     gni_builder_print(text, "#define NAME %s\n#define %s\n#define REDUCTION fold_%s\n", name,
                       kernels[form->fold], reduction_word(form->reduction));
     gni_builder_print(text, "#define PACK %d\n#define SLOTS %d\n#define COUNTERS %d\n", form->pack,
@@ -514,6 +530,21 @@ static void text_fold(const struct gni_form *form, const char *name, struct gni_
     gni_builder_add(text, gni_text_fold, strlen(gni_text_fold));
 }
 
+/* What softmax.cu wants to be defined. */
+static void text_softmax(const struct gni_form *form, const char *name, struct gni_builder *text)
+{
+    gn_dtype held = gni_program_held(form->program, form->value);
+    text_value(form, text);
+    gni_builder_print(text, "#define NAME %s\n#define %s\n#define IS_LOG %d\n#define PACK %d\n",
+                      name, form->fold == GNI_SOFTMAX_ROWS ? "SOFTMAX_ROWS" : "SOFTMAX_SHORT",
+                      form->is_log, form->pack);
+    gni_builder_print(text,
+                      "typedef %s element_type;\ntypedef %s result_type;\ntypedef %s compute;\n",
+                      gni_cuda_type(held), gni_cuda_type(form->result),
+                      gni_cuda_type(gni_dtypes[form->result].compute));
+    gni_builder_add(text, gni_text_softmax, strlen(gni_text_softmax));
+}
+
 void gni_form_text(const struct gni_form *form, const char *name, struct gni_builder *text)
 {
     gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
@@ -521,7 +552,9 @@ void gni_form_text(const struct gni_form *form, const char *name, struct gni_bui
                       form->is_wide ? "uint64" : "unsigned", form->is_wide ? "int64" : "int");
     text_arguments(form, text);
     text_element(form, text);
-    if (form->fold != GNI_FOLD_NONE)
+    if (is_softmax(form))
+        text_softmax(form, name, text);
+    else if (form->fold != GNI_FOLD_NONE)
         text_fold(form, name, text);
     else if (is_strided(form))
         text_strided(form, name, text);

@@ -21,10 +21,12 @@ enum gni_access {
 };
 
 enum gni_fold_kind {
-    GNI_FOLD_NONE,    /* elementwise */
-    GNI_FOLD_ROWS,    /* a block folds a row, or a part of one */
-    GNI_FOLD_SHORT,   /* a warp folds a row */
-    GNI_FOLD_COLUMNS, /* a block folds 32 columns side by side, or a part of them */
+    GNI_FOLD_NONE,     /* elementwise */
+    GNI_FOLD_ROWS,     /* a block folds a row, or a part of one */
+    GNI_FOLD_SHORT,    /* a warp folds a row */
+    GNI_FOLD_COLUMNS,  /* a block folds 32 packs of columns side by side, or a part of them */
+    GNI_SOFTMAX_ROWS,  /* a block for each row */
+    GNI_SOFTMAX_SHORT, /* a warp for each row */
 };
 
 struct gni_form {
@@ -38,11 +40,13 @@ struct gni_form {
     gn_reduction reduction;
     short value;     /* that is folded */
     gn_dtype result; /* of a fold */
+    bool is_log;     /* of a softmax */
 };
 
 enum {
-    GNI_CUDA_BLOCK = 256, /* threads */
-    GNI_FOLD_SLOTS = 16,  /* streams that may fold a result with several blocks at the same time */
+    GNI_CUDA_BLOCK = 256,    /* threads */
+    GNI_SOFTMAX_BLOCK = 512, /* threads of a softmax of long rows */
+    GNI_FOLD_SLOTS = 16, /* streams that may fold a result with several blocks at the same time */
     GNI_FOLD_COUNTERS = 1056, /* results of such a fold: with more, a block for each fills a GPU */
     GNI_CUDA_ARGUMENTS_MOST =
         16 + (GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST + 1) * (GN_DIMENSIONS_MAX + 1),

@@ -50,8 +50,9 @@ static gn_status form_launch(const struct gni_form *form, const struct gni_fold_
     GN_TRY(kernel_get(stream->device, form, &kernel));
     gni_form_arguments(form, fold, arguments);
     void *addresses[] = {arguments};
+    unsigned threads = form->fold == GNI_SOFTMAX_ROWS ? GNI_SOFTMAX_BLOCK : GNI_CUDA_BLOCK;
     struct gni_launch launch = {
-        .grid = {grid_x, grid_y, 1}, .block = {GNI_CUDA_BLOCK, 1, 1}, .arguments = addresses};
+        .grid = {grid_x, grid_y, 1}, .block = {threads, 1, 1}, .arguments = addresses};
     return gni_kernel_launch(kernel, stream, &launch);
 }
 
@@ -217,7 +218,36 @@ gn_status gni_cuda_fold(struct gni_program *program, short value, const struct g
     return fold_launch(&form, &fold, blocks, stream);
 }
 
+/* ---- softmax ---------------------------------------------------------------------------------- */
+
+gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t rows, bool is_log,
+                           gn_tensor *result, gn_stream *stream)
+{
+    struct gni_form form;
+    struct gni_fold_arguments fold = {.kept = rows,
+                                      .folded = program->count / (rows > 0 ? rows : 1),
+                                      .result = gni_tensor_data(result)};
+    if (program->count == 0)
+        return GN_OK;
+    GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
+    gni_form_make(&form, program);
+    form.value = value;
+    form.result = result->dtype;
+    form.is_log = is_log;
+    bool is_short = fold.folded <= SHORT_MOST;
+    form.fold = is_short ? GNI_SOFTMAX_SHORT : GNI_SOFTMAX_ROWS;
+    form.pack = fold_pack(&form, &(struct gni_folding){.kept = rows, .folded = fold.folded});
+    if (form.pack > 8 || (uintptr_t)fold.result % PACK_BYTES != 0)
+        form.pack = 1;
+    int64_t blocks = is_short ? divided_up(rows, 8) : rows;
+    if (blocks > GRID_MOST)
+        return gni_error(GN_ERROR_OVERFLOW, "%lld rows are more than a kernel can have",
+                         (long long)rows);
+    return form_launch(&form, &fold, (unsigned)blocks, 1, stream);
+}
+
 const struct gni_backend gni_cuda_backend = {
     .run = gni_cuda_run,
     .fold = gni_cuda_fold,
+    .softmax = gni_cuda_softmax,
 };
