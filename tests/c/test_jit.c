@@ -443,6 +443,12 @@ static void test_public_kernels(void)
     gn_kernel_properties properties;
     CHECK_OK(gn_kernel_get_properties(kernel, &properties));
     CHECK(properties.max_threads_per_block >= 256);
+    CHECK(properties.parameter_count == 3 || properties.parameter_count == -1);
+    if (properties.parameter_count == 3)
+        CHECK(gn_kernel_get_parameter_size(kernel, 0) == 8 &&
+              gn_kernel_get_parameter_size(kernel, 2) == 4);
+    CHECK_U64(gn_kernel_get_parameter_size(kernel, 3), 0);
+    CHECK_U64(gn_kernel_get_parameter_size(kernel, -1), 0);
     double host[3] = {1, 2, 3}, factor = 0.5;
     void *x;
     int n = 3;

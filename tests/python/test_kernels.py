@@ -140,6 +140,7 @@ got = copy_from(np.empty_like(x), address)
 assert (got[:200] == 1.5).all() and (got[200:] == 3).all()
 properties = scale.properties()
 assert properties["max_threads_per_block"] >= 128 and properties["static_shared_bytes"] == 0
+assert properties["parameters"] == 3
 """)
 
 
@@ -183,9 +184,17 @@ text = STORE.replace("TYPE", "T").replace("__global__", "template <class T> __gl
 hidden = cuda.Kernel(text, "store<float>", argtypes=["pointer", genesis.float32])
 hidden(1, 1, (address, 7))
 assert copy_from(np.empty(1, "f"), address)[0] == 7
+hidden = cuda.Kernel(text, "store<float>", argtypes=["pointer", "float64"])
+raises(TypeError, "parameter 1 of kernel store<float> has 4 bytes", hidden, 1, 1, (address, 7))
+hidden = cuda.Kernel(text, "store<float>", argtypes=["pointer"])
+raises(TypeError, "has 2 parameters, and argtypes has 1", hidden, 1, 1, (address,))
+hidden = cuda.Kernel(text, "store<float>", argtypes=["pointer", "bytes"])
+raises(TypeError, "the parameter has 4 bytes", hidden, 1, 1, (address, np.float64(7)))
 # A list of parameters that comes from a macro is not known.
 macro = cuda.Kernel("#define LIST (float *x, float y)\\n__global__ void m LIST { *x = y; }", "m")
 raises(TypeError, "argtypes", macro, 1, 1, (np.uint64(address), 1.5))
+raises(TypeError, "takes 2 arguments, not 1", macro, 1, 1, (np.uint64(address),))
+raises(TypeError, "the parameter has 8 bytes", macro, 1, 1, (np.uint32(1), np.float32(1)))
 macro(1, 1, (np.uint64(address), np.float32(1.5)))
 assert copy_from(np.empty(1, "f"), address)[0] == 1.5
 """)

@@ -69,6 +69,16 @@ gn_status gni_cuda_function_allow_shared(const struct gni_function *function, si
     return GN_OK;
 }
 
+gn_status gni_cuda_function_parameter(const struct gni_function *function, size_t index,
+                                      size_t *nbytes)
+{
+    size_t offset, size;
+    GNI_CUDA_TRY(gni_cuda_device_of(function->device), cuFuncGetParamInfo, function->handle, index,
+                 &offset, &size);
+    *nbytes = size;
+    return GN_OK;
+}
+
 gn_status gni_cuda_function_launch(const struct gni_function *function, gn_stream *stream,
                                    const struct gni_launch *launch)
 {
