@@ -129,6 +129,10 @@ def test_excerpts_are_in_the_examples(root):
     found += [
         ("examples/c/leak.c", block) for block in re.findall(r"^```c\n(.*?)^```", text, FLAGS)
     ]
+    text = (root / "docs/cuda.md").read_text()
+    found += [
+        ("examples/c/kernel.c", block) for block in re.findall(r"^```c\n(.*?)^```", text, FLAGS)
+    ]
     assert found
     for name, text in found:
         whole = (root / name).read_text()

@@ -2,6 +2,8 @@
 
 import pytest
 from conftest import BUILD, PLACES, memory_runner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from genesis._kernel import Kernel, parameter_letters
 
@@ -70,6 +72,33 @@ def gpu(fresh):
 def test_letters(parameters, letters):
     source = f'extern "C" __global__ __launch_bounds__(256) void k({parameters})\n{{ }}'
     assert parameter_letters(source, "k") == letters
+
+
+TYPES = {
+    "float": "f",
+    "const double": "d",
+    "bool": "?",
+    "unsigned": "I",
+    "long long unsigned int": "Q",
+    "signed char": "b",
+    "size_t": "Q",
+    "std::int16_t": "h",
+    "float *": "P",
+    "const int *__restrict__": "P",
+    "point<int, float>": "x",
+    "__half": "x",
+}
+
+
+@given(
+    st.lists(st.sampled_from(sorted(TYPES)), max_size=8),
+    st.sampled_from(["", " ", "\n", "/* , int x */ "]),
+    st.booleans(),
+)
+def test_any_list_of_letters(types, space, is_named):
+    parameters = [f"{space}{one}{f' x{i}' if is_named else ''}" for i, one in enumerate(types)]
+    source = f"__global__ void other(int n);\n__global__ void k({', '.join(parameters)}) {{}}"
+    assert parameter_letters(source, "k") == "".join(TYPES[one] for one in types)
 
 
 def test_letters_of_templates_and_others():
