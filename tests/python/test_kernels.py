@@ -173,6 +173,23 @@ assert properties["parameters"] == 3
 """)
 
 
+def test_two_devices(gpu):
+    gpu(
+        """
+scale = cuda.Kernel(SCALE, "scale")
+for index in (0, 1):
+    with cuda.device(index):
+        x = genesis.memory_manager.allocate_memory(400)
+        scale(1, 32, (x, 2.0, 0))
+        scale(1, 32, (x, 2.0, 0), stream=cuda.Stream(device=1 - index))
+        cuda.synchronize(0), cuda.synchronize(1)
+        genesis.memory_manager.free_memory(x)
+scale.compile("cuda:1")
+""",
+        SIM_GPU_DEVICES="2",
+    )
+
+
 def test_every_type_of_argument(gpu):
     gpu("""
 values = {"bool": [True, False], "signed char": [-128, 127], "unsigned char": [0, 255],
