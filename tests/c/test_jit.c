@@ -594,6 +594,8 @@ static void test_fork(void)
 int main(void)
 {
     const struct gni_nvrtc *nvrtc;
+    /* Not the user's own, which is cleared here. */
+    (void)setenv("GENESIS_KERNEL_CACHE_DIR", "/tmp/genesis-test-jit", 0);
     if (gn_device_get(GN_DEVICE_CUDA, 0, &device) != GN_OK || gni_nvrtc_open(&nvrtc) != GN_OK) {
         printf("skipped: %s\n", gn_error_detail());
         return CHECK_SKIPPED;

@@ -271,6 +271,20 @@ cuda.synchronize()
 """)
 
 
+def test_a_kernel_that_fails_is_reported_by_its_launch(fresh):
+    code = """
+import genesis
+store = genesis.cuda.Kernel("__global__ void store(int *x) { *x = 1; }", "store")
+try:
+    store(1, 1, (16,))
+except genesis.DeviceLostError as error:
+    assert "cuda:0" in str(error)
+else:
+    raise AssertionError("nothing was reported")
+"""
+    fresh(code, **PLACES["sim"], GENESIS_DEBUG="sync", SIM_GPU_FINDINGS="silent")
+
+
 # ---- caches -------------------------------------------------------------------------------------
 
 
