@@ -285,6 +285,22 @@ else:
     fresh(code, **PLACES["sim"], GENESIS_DEBUG="sync", SIM_GPU_FINDINGS="silent")
 
 
+@pytest.mark.gpu
+def test_on_tensors_of_torch():
+    """Torch's current stream and ours are the same: the device's default stream."""
+    torch = pytest.importorskip("torch")
+    scale = Kernel(
+        "__global__ void scale(float *x, float f, int n)"
+        "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= f; }",
+        "scale",
+    )
+    x = torch.arange(1000, dtype=torch.float32, device="cuda")
+    scale(8, 128, (x, 0.5, 1000))
+    assert torch.equal(x.cpu(), torch.arange(1000) * 0.5)
+    with pytest.raises(ValueError, match="on the CPU"):
+        scale(8, 128, (torch.ones(1000), 0.5, 1000))
+
+
 # ---- caches -------------------------------------------------------------------------------------
 
 
