@@ -10,28 +10,16 @@ import argparse
 import glob
 import os
 import platform
-import site
 import sys
-import sysconfig
 
 import genesis
-from genesis import _C, _memory_cli, _run
+from genesis import _C, _memory_cli, _run, _wheels
 from genesis._memory import format_size
 
 
 def _add_wheel_directories() -> None:
-    """Tell the library where the nvidia wheels of this environment keep their files.
-
-    Only where packages are installed: never the current directory, which may be on sys.path.
-    """
-    paths = sysconfig.get_paths()
-    roots = {
-        paths["purelib"],
-        paths["platlib"],
-        *site.getsitepackages(),
-        site.getusersitepackages(),
-    }
-    for root in sorted(roots):
+    """Tell the library where the nvidia wheels of this environment keep their files."""
+    for root in sorted(_wheels.roots()):
         for name in ("libnvrtc.so.*", "libcublasLt.so.*"):
             pattern = os.path.join(glob.escape(root), "nvidia", "*", "lib", name)
             for directory in sorted({os.path.dirname(path) for path in glob.glob(pattern)}):
