@@ -25,7 +25,7 @@ MODULES = [
     "genesis.cpu",
     "genesis.cuda",
     "genesis.ndarray.cuda_memory_manager",
-    "genesis._blas",
+    "genesis._wheels",
     "genesis._tensor_products",
     "genesis._memory_views",
     "genesis._memory_pools",
