@@ -402,6 +402,30 @@ def triu(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     return _C.where(_distance(input) >= diagonal, input, _nothing(input))
 
 
+def cumsum_(self: _C.Tensor, dim: int) -> _C.Tensor:
+    """In place: the sum of the elements up to each, along a dimension.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.tensor([1, 2, 3]).cumsum_(0)
+    tensor([1, 3, 6])
+    """
+    return self.copy_(self.cumsum(dim))
+
+
+def cumprod_(self: _C.Tensor, dim: int) -> _C.Tensor:
+    """In place: the product of the elements up to each, along a dimension.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.tensor([1, 2, 3]).cumprod_(0)
+    tensor([1, 2, 6])
+    """
+    return self.copy_(self.cumprod(dim))
+
+
 def tril_(self: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     """In place: zeros above a diagonal.
 
@@ -466,7 +490,8 @@ def one_hot(input: _C.Tensor, num_classes: int = -1) -> _C.Tensor:
 clip, clip_ = clamp, clamp_
 
 for _name in (
-    *("allclose", "chunk", "clamp", "clamp_", "clip", "clip_", "equal", "flip", "isclose"),
+    *("allclose", "chunk", "clamp", "clamp_", "clip", "clip_", "cumprod_", "cumsum_"),
+    *("equal", "flip", "isclose"),
     *("log_softmax", "logsumexp", "norm", "softmax", "split", "std"),
     *("tril", "tril_", "triu", "triu_", "var", "where"),
 ):

@@ -135,6 +135,9 @@ def cumulated(name, draw):
     scale = numpy.where(numpy.isfinite(scale), scale, 0)
     made = both_ways(name, draw, pair, dim)
     check(name, made, expected, pair.dtype if is_floating else "int64", scale)
+    own = genesis.tensor(pair.tensor)
+    assert getattr(own, name + "_")(dim) is own
+    assert own.dtype == pair.tensor.dtype and genesis.equal(own, made.to(own.dtype))
 
 
 # ---- along one dimension ----

@@ -68,8 +68,8 @@ OTHERS = {
 # Names whose tests against a reference are in another file, which names them.
 ELSEWHERE = dict.fromkeys(
     ("get_rng_state", "initial_seed", "seed", "set_rng_state", "Tensor.cpu", "Tensor.cuda",
-     "Tensor.is_pinned", "Tensor.normal_", "Tensor.pin_memory", "Tensor.record_stream",
-     "Tensor.uniform_"),
+     "Tensor.is_pinned", "Tensor.normal_", "Tensor.pin_memory", "Tensor.random_",
+     "Tensor.record_stream", "Tensor.uniform_"),
     "test_tensor_names.py",
 )  # fmt: skip
 

@@ -34,7 +34,7 @@ for module in ("elementwise", "rows", "shapes", "methods"):
     import_module(f"properties_{module}")
 
 settings.register_profile("quick", max_examples=10, deadline=None, database=None)
-settings.register_profile("soak", max_examples=1000, deadline=None, database=None)
+settings.register_profile("soak", max_examples=300, deadline=None, database=None)
 PROFILE = settings.get_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, about NaN
 

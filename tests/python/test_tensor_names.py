@@ -52,6 +52,9 @@ def test_generators():
         lambda g: genesis.randint(9, (50,), generator=g, dtype=genesis.int8),
         lambda g: genesis.randperm(20, generator=g),
         lambda g: genesis.empty(7).uniform_(-1, 1, generator=g),
+        lambda g: genesis.empty(50, dtype=genesis.int8).random_(generator=g),
+        lambda g: genesis.empty(50).random_(10, generator=g),
+        lambda g: genesis.empty(50, dtype=genesis.bfloat16).random_(-5, 5, generator=g),
         lambda g: genesis.empty(7, 2).T.normal_(5, 0.5, generator=g),
     ):
         first = make(one.manual_seed(11))
