@@ -411,11 +411,11 @@ def text_of(tensor: _C.Tensor) -> str:
 def restore(data: bytes, shape: tuple[int, ...], name: str) -> _C.Tensor:
     """Make a pickled tensor again."""
     made = _C._empty(shape, getattr(_C, name), None)
-    _C._memory_of(made)[:] = data
+    _C._set_bytes(made, 0, data)
     return made
 
 
 def reduced(tensor: _C.Tensor) -> tuple[Any, ...]:
     """What pickle writes of a tensor."""
     tensor = tensor.contiguous()
-    return restore, (bytes(_C._memory_of(tensor)), tensor.shape, tensor.dtype.name)
+    return restore, (_C._bytes_of(tensor, 0, tensor.numel()), tensor.shape, tensor.dtype.name)

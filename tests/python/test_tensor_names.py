@@ -263,6 +263,11 @@ manager = genesis._C.MemoryManager(None, pinned=True)
 assert manager.statistics()["requested_bytes"] == 4000
 genesis.cpu.enable_pinned_memory(True)
 assert genesis.ones(10).is_pinned() and (x * 2).is_pinned() and genesis.tensor([1]).is_pinned()
+child = os.fork()
+if child == 0:  # it has no CUDA, and computes all the same
+    is_fine = (genesis.ones(10) * 3).sum().item() == 30 and not genesis.ones(1).is_pinned()
+    os._exit(not is_fine)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 genesis.cpu.enable_pinned_memory(False)
 assert not genesis.ones(10).is_pinned()
 stream = cuda.Stream()
