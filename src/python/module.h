@@ -42,8 +42,7 @@ struct module_state {
     PyObject *dtype_class;
     PyObject *dtypes[GN_DTYPE_COUNT];
     PyObject *tensor_class;
-    PyObject
-        *pointer_class; /* genesis._tensor.DataPointer, once somebody has asked for an address */
+    PyObject *pointer_class; /* genesis._tensor.DataPointer, once it was needed */
     PyObject *pair_class;
     PyObject *generator_class;
     PyObject *generator; /* that of genesis.rand() and its kin, unless they are given another */
