@@ -180,6 +180,16 @@ def test_keywords_of_views():
         x.squeeze(4)
 
 
+def test_arguments_that_pytorch_has():
+    x, y = genesis.tensor([3, 1, 2]), genesis.tensor([2, 2, 2])
+    assert x.max(y).tolist() == genesis.max(x, y).tolist() == [3, 2, 2]
+    assert x.min(y).tolist() == [2, 1, 2] and x.sort(stable=True, descending=True)[0][0] == 3
+    assert genesis.sort(x, stable=True).values.tolist() == [1, 2, 3]
+    assert genesis.argsort(x, 0, True, True).tolist() == [0, 2, 1]
+    assert genesis.topk(x, 2, sorted=True).values.tolist() == [3, 2]
+    assert x.unique(True).tolist() == [1, 2, 3] and len(x.unique(return_counts=True)) == 2
+
+
 def test_in_place_operators():
     x = genesis.tensor([1, 2, 3])
     kept = x
