@@ -248,9 +248,9 @@ int main(void)
     CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
     RUN(test_views);
     RUN(test_memory_of_others);
-    RUN(test_places);
-    RUN(test_host_memory_fails);
+    RUN(test_host_memory_fails); /* before there are streams: their threads free when they end */
     RUN(test_out_of_memory);
+    RUN(test_places);
     RUN(test_threads);
     return check_result();
 }
