@@ -37,7 +37,6 @@ static gn_status operands_check(enum gni_op op, int arity, const gn_operand *ope
 {
     const gn_tensor *first = NULL;
     int64_t count;
-    *shape = (struct gni_shape){0};
     for (int i = 0; i < arity; i++) {
         const gn_tensor *tensor = operands[i].tensor;
         if (tensor == NULL)
@@ -47,10 +46,14 @@ static gn_status operands_check(enum gni_op op, int arity, const gn_operand *ope
                              "%s: one tensor is on %s and one on %s: move one with to()",
                              gni_op_name(op), gni_device_label(first->device).text,
                              gni_device_label(tensor->device).text);
-        struct gni_shape own = shape_of(tensor);
-        if (!gni_shape_broadcast(shape, &own, shape))
-            return shapes_refuse(op, first, tensor);
-        first = first == NULL ? tensor : first;
+        if (first == NULL) {
+            *shape = shape_of(tensor);
+            first = tensor;
+        } else if (!gni_shape_is_equal(shape->ndim, shape->sizes, tensor->ndim, tensor->sizes)) {
+            struct gni_shape own = shape_of(tensor);
+            if (!gni_shape_broadcast(shape, &own, shape))
+                return shapes_refuse(op, first, tensor);
+        }
     }
     if (first == NULL)
         return gni_error(GN_ERROR_INVALID_VALUE, "%s: there must be a tensor among the operands",

@@ -67,6 +67,20 @@ static gn_status softmax_run(gn_tensor *tensor, bool is_log, gn_tensor **result)
     return GN_OK;
 }
 
+/* The sum of many halves is beyond them. */
+static gn_status softmax_widened(gn_tensor *tensor, uint32_t dimensions, bool is_log,
+                                 gn_tensor **result)
+{
+    gn_tensor *wide, *made = NULL;
+    GN_TRY(gn_cast(tensor, GN_FLOAT32, &wide));
+    gn_status status = softmax_make(wide, dimensions, is_log, &made);
+    if (status == GN_OK)
+        status = gn_cast(made, tensor->dtype, result);
+    gn_tensor_release(wide);
+    gn_tensor_release(made);
+    return status;
+}
+
 gn_status gn_softmax(gn_tensor *tensor, int dimension, bool is_log, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
@@ -81,5 +95,7 @@ gn_status gn_softmax(gn_tensor *tensor, int dimension, bool is_log, gn_tensor **
         return softmax_run(tensor, is_log, result);
     if (tensor->count == 0)
         return gn_tensor_create(tensor->dtype, tensor->ndim, tensor->sizes, tensor->device, result);
-    return softmax_make(tensor, tensor->ndim > 0 ? UINT32_C(1) << at : 0, is_log, result);
+    uint32_t dimensions = tensor->ndim > 0 ? UINT32_C(1) << at : 0;
+    return gni_dtype_is_half(tensor->dtype) ? softmax_widened(tensor, dimensions, is_log, result)
+                                            : softmax_make(tensor, dimensions, is_log, result);
 }

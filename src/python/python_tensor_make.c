@@ -325,27 +325,77 @@ static PyObject *make_empty(PyObject *module, PyObject *arguments)
 }
 
 /*
- * The bytes of a contiguous tensor, for pickle and files. The view does not keep the tensor alive: whoever asks for
- * it does.
+ * Copies elements of a contiguous tensor to memory, or from there, for pickle and files. Nobody gets to know the
+ * tensor's own address: what was saved or loaded goes on waiting like any other.
  */
-static PyObject *memory_of(PyObject *module, PyObject *object)
+static gn_status bytes_exchange(gn_tensor *tensor, int64_t first, int64_t count, void *memory,
+                                bool is_stored)
+{
+    gn_tensor *flat = NULL, *part = NULL, *bytes = NULL;
+    const int64_t all = gn_tensor_get_count(tensor);
+    gn_dtype dtype = gn_tensor_get_dtype(tensor);
+    if (dtype == GN_BOOL)
+        dtype = GN_UINT8; /* bytes from outside need not be 0 or 1 */
+    gn_status status = gn_tensor_view(tensor, 1, &all, &flat);
+    if (status == GN_OK)
+        status = gn_tensor_slice(flat, 0, first, 1, count, &part);
+    if (status == GN_OK)
+        status = gn_tensor_from_memory(memory, dtype, 1, &count, NULL, gn_tensor_get_device(tensor),
+                                       is_stored, NULL, NULL, &bytes);
+    if (status == GN_OK)
+        status =
+            gn_assign(is_stored ? part : bytes, (gn_operand){.tensor = is_stored ? bytes : part});
+    gn_tensor_release(bytes);
+    gn_tensor_release(part);
+    gn_tensor_release(flat);
+    return status;
+}
+
+static PyObject *bytes_of(PyObject *module, PyObject *arguments)
 {
     struct module_state *state = module_state_of(module);
-    static char nothing[1];
-    void *data;
+    PyObject *object;
+    long long first, count;
     gn_status status;
-    if (!tensor_check(state, object) || !gn_tensor_is_contiguous(tensor_of(object))) {
-        PyErr_SetString(PyExc_TypeError, "a contiguous Tensor is needed");
+    if (!PyArg_ParseTuple(arguments, "O!LL", state->tensor_class, &object, &first, &count))
+        return NULL;
+    gn_tensor *tensor = tensor_of(object);
+    if (first < 0 || count < 0 || count > gn_tensor_get_count(tensor) - first) {
+        PyErr_SetString(PyExc_ValueError, "the tensor does not have these elements");
         return NULL;
     }
+    size_t size = gn_dtype_size(gn_tensor_get_dtype(tensor));
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)((size_t)count * size));
+    if (bytes == NULL)
+        return NULL;
+    CALL_ALLOCATING(status, bytes_exchange(tensor, first, count, PyBytes_AsString(bytes), false));
+    if (status == GN_OK)
+        return bytes;
+    Py_DECREF(bytes);
+    return error_raise(state, status);
+}
+
+static PyObject *set_bytes(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *object, *made = NULL;
+    long long first;
+    Py_buffer data;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "O!Ly*", state->tensor_class, &object, &first, &data))
+        return NULL;
     gn_tensor *tensor = tensor_of(object);
-    CALL_ALLOCATING(status, gn_tensor_get_data(tensor, &data));
-    if (status != GN_OK)
-        return error_raise(state, status);
-    size_t nbytes =
-        (size_t)gn_tensor_get_count(tensor) * gn_dtype_size(gn_tensor_get_dtype(tensor));
-    return PyMemoryView_FromMemory(nbytes > 0 ? data : nothing, (Py_ssize_t)nbytes,
-                                   gn_tensor_is_read_only(tensor) ? PyBUF_READ : PyBUF_WRITE);
+    size_t size = gn_dtype_size(gn_tensor_get_dtype(tensor));
+    int64_t count = (int64_t)((size_t)data.len / size), all = gn_tensor_get_count(tensor);
+    if ((size_t)data.len % size != 0 || (uintptr_t)data.buf % size != 0 || first < 0 ||
+        count > all - first) {
+        PyErr_SetString(PyExc_ValueError, "the bytes are not those of elements of the tensor");
+    } else {
+        CALL_ALLOCATING(status, bytes_exchange(tensor, first, count, data.buf, true));
+        made = none_or_raise(object, status);
+    }
+    PyBuffer_Release(&data);
+    return made;
 }
 
 /* The type that an operation on these tensors has. */
@@ -383,8 +433,11 @@ PyMethodDef tensor_make_functions[] = {
      "from_numpy($module, array, /)\n--\n\nA tensor that shares the memory of an array."},
     {"_result_type", (PyCFunction)(void (*)(void))result_type, METH_FASTCALL,
      "_result_type($module, /, *tensors)\n--\n\nThe type that an operation on these has."},
-    {"_memory_of", memory_of, METH_O,
-     "_memory_of($module, tensor, /)\n--\n\nThe bytes of a contiguous tensor that is kept."},
+    {"_bytes_of", bytes_of, METH_VARARGS,
+     "_bytes_of($module, tensor, first, count, /)\n--\n\nElements of a contiguous tensor as "
+     "bytes."},
+    {"_set_bytes", set_bytes, METH_VARARGS,
+     "_set_bytes($module, tensor, first, data, /)\n--\n\nSets elements of a contiguous tensor."},
     {"_empty", make_empty, METH_VARARGS,
      "_empty($module, shape, dtype, device, /)\n--\n\nNo content."},
     {NULL, NULL, 0, NULL},

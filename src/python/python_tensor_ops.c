@@ -312,6 +312,8 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
     X(bitwise_or, BITWISE_OR, 2, "The bits that one has.")                     \
     X(bitwise_xor, BITWISE_XOR, 2, "The bits that just one has.")              \
     X(bitwise_not, BITWISE_NOT, 1, "The bits that it does not have.")          \
+    X(bitwise_left_shift, SHIFT_LEFT, 2, "The bits moved up.")                 \
+    X(bitwise_right_shift, SHIFT_RIGHT, 2, "The bits moved down.")             \
     X(neg, NEGATIVE, 1, "The value with the other sign.")                      \
     X(abs, ABSOLUTE, 1, "The value without its sign.")                         \
     X(sign, SIGN, 1, "-1, 0 or 1.")                                            \

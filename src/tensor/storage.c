@@ -24,11 +24,11 @@ gn_status gn_tensor_set_pinned(gn_device *device)
 gn_status gni_storage_create(gn_device *device, size_t nbytes, gn_stream *stream,
                              struct gni_storage **out)
 {
-    gn_memory_manager *manager = NULL;
-    if (device->type == GN_DEVICE_CPU)
-        manager = atomic_load_explicit(&pinned_manager, memory_order_relaxed);
-    if (manager == NULL)
-        GN_TRY(gn_memory_manager_get(device, &manager));
+    gn_memory_manager *manager = atomic_load_explicit(&pinned_manager, memory_order_relaxed);
+    if (manager != NULL && device->type == GN_DEVICE_CPU &&
+        gni_storage_create_from(manager, device, nbytes, stream, out) == GN_OK)
+        return GN_OK; /* otherwise, in a forked child say, ordinary memory does */
+    GN_TRY(gn_memory_manager_get(device, &manager));
     return gni_storage_create_from(manager, device, nbytes, stream, out);
 }
 

@@ -24,6 +24,16 @@
 
 struct gni_node;
 
+enum {
+    GNI_STORAGE_READERS_MOST = 4,
+};
+
+/* A stream that has used a storage. */
+struct gni_user {
+    gn_stream *stream; /* retained */
+    uint64_t id;
+};
+
 struct gni_storage {
     _Atomic(size_t) references;
     gn_device *device;
@@ -39,7 +49,9 @@ struct gni_storage {
         *next_dead; /* without references: to be destroyed when the recorder's lock is let go */
     _Atomic(bool) is_escaped;
     bool is_read_only;
-    struct gni_storage_order *order; /* of a GPU's storage, in streams: order.c. NULL on the CPU */
+    /* On a GPU, in the order of streams: order.c. On the CPU the writer is no stream. */
+    struct gni_user writer, readers[GNI_STORAGE_READERS_MOST];
+    _Atomic(int) stream_reader_count;
 };
 
 struct gn_tensor {
@@ -80,7 +92,7 @@ void gni_storage_destroy(struct gni_storage *storage);
  * which computes in place. */
 gn_status gni_stream_of(gn_device *device, gn_stream **stream) GN_NODISCARD;
 
-/* Starts the order of a GPU's storage, whose content belongs to a stream. */
+/* Starts the order of a GPU's storage, whose content belongs to a stream; NULL on the CPU. */
 gn_status gni_storage_order_init(struct gni_storage *storage, gn_stream *stream) GN_NODISCARD;
 void gni_storage_order_deinit(struct gni_storage *storage);
 

@@ -52,6 +52,9 @@ def test_generators():
         lambda g: genesis.randint(9, (50,), generator=g, dtype=genesis.int8),
         lambda g: genesis.randperm(20, generator=g),
         lambda g: genesis.empty(7).uniform_(-1, 1, generator=g),
+        lambda g: genesis.empty(50, dtype=genesis.int8).random_(generator=g),
+        lambda g: genesis.empty(50).random_(10, generator=g),
+        lambda g: genesis.empty(50, dtype=genesis.bfloat16).random_(-5, 5, generator=g),
         lambda g: genesis.empty(7, 2).T.normal_(5, 0.5, generator=g),
     ):
         first = make(one.manual_seed(11))
@@ -176,6 +179,16 @@ def test_keywords_of_views():
         x.squeeze(4)
 
 
+def test_arguments_that_pytorch_has():
+    x, y = genesis.tensor([3, 1, 2]), genesis.tensor([2, 2, 2])
+    assert x.max(y).tolist() == genesis.max(x, y).tolist() == [3, 2, 2]
+    assert x.min(y).tolist() == [2, 1, 2] and x.sort(stable=True, descending=True)[0][0] == 3
+    assert genesis.sort(x, stable=True).values.tolist() == [1, 2, 3]
+    assert genesis.argsort(x, 0, True, True).tolist() == [0, 2, 1]
+    assert genesis.topk(x, 2, sorted=True).values.tolist() == [3, 2]
+    assert x.unique(True).tolist() == [1, 2, 3] and len(x.unique(return_counts=True)) == 2
+
+
 def test_in_place_operators():
     x = genesis.tensor([1, 2, 3])
     kept = x
@@ -259,6 +272,11 @@ manager = genesis._C.MemoryManager(None, pinned=True)
 assert manager.statistics()["requested_bytes"] == 4000
 genesis.cpu.enable_pinned_memory(True)
 assert genesis.ones(10).is_pinned() and (x * 2).is_pinned() and genesis.tensor([1]).is_pinned()
+child = os.fork()
+if child == 0:  # it has no CUDA, and computes all the same
+    is_fine = (genesis.ones(10) * 3).sum().item() == 30 and not genesis.ones(1).is_pinned()
+    os._exit(not is_fine)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 genesis.cpu.enable_pinned_memory(False)
 assert not genesis.ones(10).is_pinned()
 stream = cuda.Stream()
