@@ -110,7 +110,7 @@ def elementwise():
         same(genesis.where(x > y, x, y), genesis.where(gx > gy, gx, gy), f"where {dtype}")
     for dtype in (genesis.float32, genesis.float64):
         x = numbers(dtype, 331).clamp(-80, 80)
-        x = genesis.where(x < -3, -x, x)  # where gelu is a difference, its last places are lost
+        x = genesis.where(x < -1, -x, x)  # where gelu is a difference, its last places are lost
         in_one(NEAR, lambda n: getattr(genesis, n)(x), lambda n: getattr(genesis, n)(x.cuda()), 16)
         a, b = numbers(dtype, 100).abs().clamp(0.1, 5), numbers(dtype, 100, 3).clamp(-3, 3)
         same(a**b, a.cuda() ** b.cuda(), "pow", 16)

@@ -95,6 +95,7 @@ void gni_form_make(struct gni_form *form, const struct gni_program *program)
 {
     form->program = program;
     form->pack = form->unroll = 1;
+    form->threads = GNI_CUDA_BLOCK;
     form->fold = GNI_FOLD_NONE;
     form->reduction = GN_REDUCE_SUM;
     form->value = -1;
@@ -137,6 +138,7 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     *at++ = form->is_wide;
     *at++ = (unsigned char)form->pack;
     *at++ = (unsigned char)form->unroll;
+    *at++ = (unsigned char)(form->threads / 32);
     *at++ = (unsigned char)form->fold;
     *at++ = (unsigned char)form->reduction;
     *at++ = (unsigned char)form->value;
@@ -535,6 +537,7 @@ static void text_softmax(const struct gni_form *form, const char *name, struct g
 {
     gn_dtype held = gni_program_held(form->program, form->value);
     text_value(form, text);
+    gni_builder_print(text, "#define STEPS %d\n#define THREADS %d\n", form->unroll, form->threads);
     gni_builder_print(text, "#define NAME %s\n#define %s\n#define IS_LOG %d\n#define PACK %d\n",
                       name, form->fold == GNI_SOFTMAX_ROWS ? "SOFTMAX_ROWS" : "SOFTMAX_SHORT",
                       form->is_log, form->pack);

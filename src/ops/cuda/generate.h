@@ -34,8 +34,10 @@ struct gni_form {
     struct gni_layout layout;
     enum gni_access inputs[GNI_PROGRAM_INPUTS_MOST];
     enum gni_access outputs[GNI_PROGRAM_NODES_MOST];
-    bool is_wide;     /* indices have 64 bits */
-    int pack, unroll; /* elements that a thread loads at once, and how often */
+    bool is_wide; /* indices have 64 bits */
+    int pack,
+        unroll;  /* elements that a thread loads at once, and how often; 0: as often as it must */
+    int threads; /* of a block */
     enum gni_fold_kind fold;
     gn_reduction reduction;
     short value;     /* that is folded */
@@ -44,9 +46,8 @@ struct gni_form {
 };
 
 enum {
-    GNI_CUDA_BLOCK = 256,    /* threads */
-    GNI_SOFTMAX_BLOCK = 512, /* threads of a softmax of long rows */
-    GNI_FOLD_SLOTS = 16, /* streams that may fold a result with several blocks at the same time */
+    GNI_CUDA_BLOCK = 256, /* threads */
+    GNI_FOLD_SLOTS = 16,  /* streams that may fold a result with several blocks at the same time */
     GNI_FOLD_COUNTERS = 1056, /* results of such a fold: with more, a block for each fills a GPU */
     GNI_CUDA_ARGUMENTS_MOST =
         16 + (GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST + 1) * (GN_DIMENSIONS_MAX + 1),

@@ -1,8 +1,9 @@
 /*
  * run.c: programs and folds on a GPU: the form of the program, its kernel, and a launch.
  *
- * Elementwise kernels are bound by memory: 16 bytes a load, and several loads on their way where there is enough work
- * to fill the GPU without. Folds of few results are cut into parts, whose accumulators a second fold joins.
+ * Elementwise kernels are bound by memory: a thread loads 16 bytes once, and there are many threads. On an H200 that
+ * is a little faster than a copy by the driver, and than several loads a thread. Folds of few results are cut into
+ * parts, as many as fill a GPU.
  */
 #include "ops/cuda/generate.h"
 
@@ -14,9 +15,10 @@
 
 enum {
     PACK_BYTES = 16,
-    UNROLL = 4,
     ENOUGH_BLOCKS = 1056, /* that fill a GPU: 8 for each of 132 multiprocessors */
     GRID_MOST = 1 << 30,
+    FEW_ROWS = 264,        /* of a softmax: larger blocks use more of the GPU */
+    SOFTMAX_ITEMS = 32,    /* that a thread keeps in registers */
     SHORT_MOST = 1024,     /* elements of a row that a warp folds */
     CHUNK_LEAST = 4096,    /* elements of a part of a row */
     CHUNK_ROWS_LEAST = 64, /* rows of a part of columns */
@@ -50,9 +52,9 @@ static gn_status form_launch(const struct gni_form *form, const struct gni_fold_
     GN_TRY(kernel_get(stream->device, form, &kernel));
     gni_form_arguments(form, fold, arguments);
     void *addresses[] = {arguments};
-    unsigned threads = form->fold == GNI_SOFTMAX_ROWS ? GNI_SOFTMAX_BLOCK : GNI_CUDA_BLOCK;
-    struct gni_launch launch = {
-        .grid = {grid_x, grid_y, 1}, .block = {threads, 1, 1}, .arguments = addresses};
+    struct gni_launch launch = {.grid = {grid_x, grid_y, 1},
+                                .block = {(unsigned)form->threads, 1, 1},
+                                .arguments = addresses};
     return gni_kernel_launch(kernel, stream, &launch);
 }
 
@@ -93,10 +95,6 @@ gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
     form.pack = pack_of(&form);
     int64_t block = (int64_t)GNI_CUDA_BLOCK * form.pack;
     int64_t blocks = (program->count + block - 1) / block;
-    if (blocks >= (int64_t)ENOUGH_BLOCKS * UNROLL) {
-        form.unroll = program->input_count <= 4 ? UNROLL : 1;
-        blocks = (blocks + form.unroll - 1) / form.unroll;
-    }
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld elements are more than a kernel can have",
                          (long long)program->count);
@@ -237,9 +235,14 @@ gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t row
     bool is_short = fold.folded <= SHORT_MOST;
     form.fold = is_short ? GNI_SOFTMAX_SHORT : GNI_SOFTMAX_ROWS;
     form.pack = fold_pack(&form, &(struct gni_folding){.kept = rows, .folded = fold.folded});
-    if (form.pack > 8 || (uintptr_t)fold.result % PACK_BYTES != 0)
+    if ((uintptr_t)fold.result % PACK_BYTES != 0)
         form.pack = 1;
-    int64_t blocks = is_short ? divided_up(rows, 8) : rows;
+    int lanes = 32; /* that share a row */
+    if (!is_short)
+        lanes = form.threads = rows < FEW_ROWS ? 1024 : 512;
+    int64_t steps = divided_up(fold.folded, (int64_t)lanes * form.pack);
+    form.unroll = steps * form.pack <= SOFTMAX_ITEMS ? (int)steps : 0;
+    int64_t blocks = is_short ? divided_up(rows, form.threads / lanes) : rows;
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld rows are more than a kernel can have",
                          (long long)rows);
