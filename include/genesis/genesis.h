@@ -8,6 +8,7 @@
 #include "genesis/base.h"
 #include "genesis/device.h"
 #include "genesis/history.h"
+#include "genesis/index.h"
 #include "genesis/memory.h"
 #include "genesis/ops.h"
 #include "genesis/tensor.h"

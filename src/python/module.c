@@ -263,7 +263,8 @@ static int module_exec(PyObject *module)
     if (PyModule_AddFunctions(module, history_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_op_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_make_functions) < 0 ||
-        PyModule_AddFunctions(module, tensor_random_functions) < 0)
+        PyModule_AddFunctions(module, tensor_random_functions) < 0 ||
+        PyModule_AddFunctions(module, tensor_index_functions) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "__version__", gn_version());
 }

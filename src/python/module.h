@@ -87,6 +87,20 @@ PyObject *error_raise(const struct module_state *state, gn_status status);
             (void)gn_history_set_site(site);                                         \
     } while (0)
 
+enum {
+    QUICK_MOST =
+        16384, /* elements for which letting the interpreter's lock go costs more than it gives */
+};
+
+/* Short ones keep the interpreter's lock. */
+#define CALL_OPERATION(is_long, status, call) \
+    do {                                      \
+        if ((is_long) || gn_history_is_on())  \
+            CALL_ALLOCATING(status, call);    \
+        else                                  \
+            status = (call);                  \
+    } while (0)
+
 /* METH_KEYWORDS functions have another type than the table's field; this is CPython's own way. */
 #define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 
@@ -240,6 +254,7 @@ int shape_from_python(PyObject *const *arguments, Py_ssize_t count, int64_t *siz
 
 /* Integers, such as dimensions, from an int or a sequence. */
 int integers_from_python(PyObject *object, const char *what, int64_t *values, int most, int *count);
+PyObject *integers_to_python(const int64_t *values, int count);
 
 /* Elementwise operations and reductions: python_tensor_ops.c. Indexing: python_tensor_index.c. Creation:
  * python_tensor_make.c. */
@@ -249,9 +264,13 @@ extern PyType_Slot tensor_number_slots[];
 extern PyMethodDef tensor_make_functions[];
 extern PyMethodDef tensor_row_methods[]; /* python_tensor_rows.c */
 extern PyMethodDef tensor_random_functions[];
+extern PyMethodDef tensor_index_functions[];
 int pair_class_init(struct module_state *state);
 PyObject *tensor_get_index(PyObject *self, PyObject *key);
 int tensor_set_index(PyObject *self, PyObject *key, PyObject *value);
+
+/* The places of elements that are not 0, as a tuple of a tensor for each dimension. */
+PyObject *nonzero_tuple(struct module_state *state, gn_tensor *tensor);
 PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,
                            bool is_copied);
 

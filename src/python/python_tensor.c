@@ -109,7 +109,7 @@ int shape_from_python(PyObject *const *arguments, Py_ssize_t count, int64_t *siz
     return 0;
 }
 
-static PyObject *integers_to_python(const int64_t *values, int count)
+PyObject *integers_to_python(const int64_t *values, int count)
 {
     PyObject *tuple = PyTuple_New(count);
     for (int i = 0; tuple != NULL && i < count; i++) {

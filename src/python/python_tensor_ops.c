@@ -6,11 +6,6 @@
  */
 #include "module.h"
 
-enum {
-    QUICK_MOST =
-        16384, /* elements for which letting the interpreter's lock go costs more than it gives */
-};
-
 /* Operands, and the tensors that were made for them. */
 struct operands {
     gn_operand list[3];
@@ -44,15 +39,6 @@ static void operands_drop(struct operands *operands)
     for (int i = 0; i < 3; i++)
         Py_XDECREF(operands->made[i]);
 }
-
-/* Short ones keep the interpreter's lock. */
-#define CALL_OPERATION(is_long, status, call) \
-    do {                                      \
-        if ((is_long) || gn_history_is_on())  \
-            CALL_ALLOCATING(status, call);    \
-        else                                  \
-            status = (call);                  \
-    } while (0)
 
 static PyObject *operation(struct module_state *state, gn_op op, PyObject *const *objects,
                            int arity, PyObject *missing)
@@ -433,6 +419,9 @@ REDUCTIONS(DEFINE_REDUCTION)
 static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                                 PyObject *keywords)
 {
+    struct module_state *state = module_state_of(module);
+    if (count == 1 && keywords == NULL && tensor_check(state, arguments[0]))
+        return nonzero_tuple(state, tensor_of(arguments[0]));
     return call_function(module, "where", GN_OP_WHERE, 3, arguments, count, keywords);
 }
 
@@ -521,8 +510,9 @@ PyMethodDef tensor_op_methods[] = {
 PyMethodDef tensor_op_functions[] = {
     NAMES(FUNCTION) REDUCTIONS(REDUCTION_FUNCTION){
         "where", WITH_VECTOR(function_where),
-        "where(condition, input, other, /, *, out=None)\n--\n\n"
-        "Elements of the second where the first is true, of the third elsewhere."},
+        "where(condition, input=None, other=None, /, *, out=None)\n--\n\n"
+        "Elements of the second where the first is true, of the third elsewhere; of a condition "
+        "alone the places where it is true, a tensor for each dimension."},
     {"flush", flush, METH_NOARGS, "flush($module, /)\n--\n\nComputes everything that is pending."},
     {"set_fusion", set_fusion, METH_O,
      "set_fusion($module, is_on, /)\n--\n\nWhether elementwise operations may wait."},
