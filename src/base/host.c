@@ -10,6 +10,11 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum {
+    HOST_SMALL = 1024, /* bytes */
+};
 
 static atomic_size_t host_live_count;
 
@@ -42,7 +47,11 @@ void *gni_host_alloc(size_t size)
 {
     if (!host_can_try(size))
         return NULL;
-    void *block = calloc(1, host_size_at_least_one(size));
+    /* calloc() of glibc does not look into the thread's own stock of small blocks; malloc() does. */
+    bool is_small = size <= HOST_SMALL;
+    void *block = is_small ? malloc(host_size_at_least_one(size)) : calloc(1, size);
+    if (is_small && block != NULL)
+        memset(block, 0, size);
     if (block != NULL)
         atomic_fetch_add_explicit(&host_live_count, 1, memory_order_relaxed);
     return block;

@@ -13,6 +13,10 @@
 
 #include <string.h>
 
+enum {
+    SMALL_MOST = 256, /* elements that are filled in less time than it takes to record that */
+};
+
 static struct gni_index_source source_of(const gn_tensor *tensor)
 {
     return (struct gni_index_source){tensor->dtype, tensor->ndim, tensor->sizes, tensor->strides};
@@ -74,16 +78,6 @@ static gn_status plan_get(struct gni_index_plan *plan, gn_tensor *tensor, gn_ten
     return GN_OK;
 }
 
-static gn_status plan_view(const struct gni_index_plan *plan, gn_tensor *tensor, gn_tensor **result)
-{
-    gn_tensor *view;
-    GN_TRY(gni_tensor_alias(tensor, &view));
-    view->offset += plan->offset;
-    gni_tensor_set_layout(view, plan->ndim, plan->sizes, plan->strides);
-    *result = view;
-    return GN_OK;
-}
-
 gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
@@ -92,7 +86,8 @@ gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tens
     struct gni_index_source source = source_of(tensor);
     GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
     if (plan.is_basic)
-        return plan_view(&plan, tensor, result);
+        return gni_tensor_alias_as(tensor, plan.offset, plan.ndim, plan.sizes, plan.strides,
+                                   result);
     gn_status status = plan_get(&plan, tensor, result);
     gni_index_plan_deinit(&plan);
     return status;
@@ -183,8 +178,7 @@ static gn_status value_spread(const struct gni_index_plan *plan, const int64_t *
                               gn_tensor **value)
 {
     gn_tensor *view, *whole;
-    GN_TRY(gni_tensor_alias(*value, &view));
-    gni_tensor_set_layout(view, plan->ndim, plan->sizes, strides);
+    GN_TRY(gni_tensor_alias_as(*value, 0, plan->ndim, plan->sizes, strides, &view));
     gn_status status = gn_cast(view, view->dtype, &whole);
     gn_tensor_release(view);
     if (status == GN_OK && (status = gni_tensor_flush(whole)) != GN_OK)
@@ -240,6 +234,22 @@ static gn_status target_check(const char *what, gn_tensor *target, const gn_oper
     return gni_tensor_flush(target);
 }
 
+/* A number into few elements of a view, without the recorder; false where that is not to be. */
+static bool small_fill(const struct gni_index_plan *plan, gn_tensor *tensor, gn_operand value)
+{
+    static const int64_t none[GN_DIMENSIONS_MAX];
+    struct gni_storage *storage = gni_tensor_storage(tensor);
+    uint64_t number = 0;
+    if (value.tensor != NULL || plan->count > SMALL_MOST || storage == NULL ||
+        storage->is_read_only || gni_strides_overlap(plan->ndim, plan->sizes, plan->strides) ||
+        gni_storage_flush_readers(storage) != GN_OK)
+        return false;
+    gni_scalar_store(value.scalar, tensor->dtype, &number);
+    gni_cpu_index_set(plan, gni_tensor_data(tensor), tensor->dtype, &number, none, false);
+    atomic_fetch_add(&storage->version, 1);
+    return true;
+}
+
 /* Copies of the keys, with tensors that lie in the target's memory copied: `copies` are the caller's to release. */
 static gn_status keys_part(const gn_tensor *target, int count, gn_key *keys, gn_tensor **copies)
 {
@@ -262,9 +272,8 @@ static gn_status view_set(gn_tensor *view, gn_operand value, bool is_accumulated
             if (value.tensor->sizes[i] != 1)
                 extra = 0;
         if (extra > 0) {
-            GN_TRY(gni_tensor_alias(value.tensor, &narrow));
-            gni_tensor_set_layout(narrow, view->ndim, value.tensor->sizes + extra,
-                                  value.tensor->strides + extra);
+            GN_TRY(gni_tensor_alias_as(value.tensor, 0, view->ndim, value.tensor->sizes + extra,
+                                       value.tensor->strides + extra, &narrow));
             value.tensor = narrow;
         }
     }
@@ -316,8 +325,13 @@ gn_status gn_index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_oper
         return gni_error(GN_ERROR_INDEX, "a key has at most %d parts, not %d", GN_KEYS_MAX, count);
     if (!is_basic_key(count, keys))
         return index_scatter(tensor, count, keys, value, is_accumulated);
+    struct gni_index_plan plan;
+    struct gni_index_source source = source_of(tensor);
     gn_tensor *view;
-    GN_TRY(gn_index_get(tensor, count, keys, &view));
+    GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
+    if (!is_accumulated && small_fill(&plan, tensor, value))
+        return GN_OK;
+    GN_TRY(gni_tensor_alias_as(tensor, plan.offset, plan.ndim, plan.sizes, plan.strides, &view));
     gn_status status = view_set(view, value, is_accumulated);
     gn_tensor_release(view);
     return status;
@@ -427,9 +441,7 @@ static gn_status value_cut(gn_tensor *value, const gn_tensor *index, gn_tensor *
                          "scatter: values of shape %s are too few for an index of %s",
                          gni_shape_text(value->ndim, value->sizes).text,
                          gni_shape_text(index->ndim, index->sizes).text);
-    GN_TRY(gni_tensor_alias(value, cut));
-    gni_tensor_set_layout(*cut, index->ndim, index->sizes, value->strides);
-    return GN_OK;
+    return gni_tensor_alias_as(value, 0, index->ndim, index->sizes, value->strides, cut);
 }
 
 /* Floating values are not stored as integers behind somebody's back. */

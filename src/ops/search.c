@@ -269,6 +269,14 @@ static gn_status bincount_length(const gn_tensor *numbers, int64_t minimum, int6
     return GN_OK;
 }
 
+static void numbers_count(const gn_tensor *numbers, int64_t length, int64_t *counts)
+{
+    const int64_t *data = (const int64_t *)(const void *)gni_tensor_data(numbers);
+    for (int64_t i = 0; i < numbers->count; i++)
+        if (data[i] >= 0 && data[i] < length) /* whatever others write meanwhile */
+            counts[data[i]]++;
+}
+
 gn_status gn_bincount(gn_tensor *tensor, gn_tensor *weights, int64_t minimum, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
@@ -277,7 +285,6 @@ gn_status gn_bincount(gn_tensor *tensor, gn_tensor *weights, int64_t minimum, gn
                      : weights->dtype == GN_FLOAT32 ? GN_FLOAT32
                                                     : GN_FLOAT64;
     gn_operand zero = {.scalar = {.kind = GN_INT64}};
-    gn_operand one = {.tensor = weights, .scalar = {.kind = GN_INT64, .integer = 1}};
     gn_tensor *numbers, *made = NULL;
     int64_t length;
     GN_TRY(whole_take(tensor, GN_INT64, &numbers));
@@ -286,8 +293,10 @@ gn_status gn_bincount(gn_tensor *tensor, gn_tensor *weights, int64_t minimum, gn
         status = gn_tensor_create(dtype, 1, &length, tensor->device, &made);
     if (status == GN_OK)
         status = gn_assign(made, zero);
-    if (status == GN_OK)
-        status = gn_index_put(made, 0, numbers, one, true);
+    if (status == GN_OK && weights != NULL)
+        status = gn_index_put(made, 0, numbers, (gn_operand){.tensor = weights}, true);
+    else if (status == GN_OK)
+        numbers_count(numbers, length, (int64_t *)(void *)gni_tensor_data(made));
     gn_tensor_release(numbers);
     if (status == GN_OK)
         *result = made;

@@ -226,6 +226,7 @@ int dtype_from_format(const char *format, Py_ssize_t size, gn_dtype *dtype);
 
 struct tensor_object {
     PyObject_HEAD gn_tensor *tensor;
+    struct module_state *state; /* as module_state_of_object(), which takes three calls */
 };
 
 int tensor_class_init(PyObject *module, struct module_state *state);
@@ -233,6 +234,11 @@ int tensor_class_init(PyObject *module, struct module_state *state);
 static inline gn_tensor *tensor_of(PyObject *object)
 {
     return ((struct tensor_object *)object)->tensor;
+}
+
+static inline struct module_state *tensor_state(PyObject *object)
+{
+    return ((struct tensor_object *)object)->state;
 }
 
 static inline bool tensor_check(const struct module_state *state, PyObject *object)

@@ -12,7 +12,8 @@
 /* Parts, and the tensors that were made for them. */
 struct key {
     int count, made_count;
-    bool is_long; /* worth letting the interpreter's lock go */
+    bool has_elements; /* an index tensor, a mask or a bool */
+    bool is_long;      /* worth letting the interpreter's lock go */
     gn_key parts[GN_KEYS_MAX];
     PyObject *made[GN_KEYS_MAX];
 };
@@ -66,9 +67,11 @@ static int take_tensor(struct module_state *state, struct key *key, gn_key *part
         }
         part->kind = item.kind == GN_BOOL ? GN_KEY_BOOL : GN_KEY_INTEGER;
         part->start = item.integer;
+        key->has_elements |= item.kind == GN_BOOL;
         return 0;
     }
     part->kind = GN_KEY_TENSOR;
+    key->has_elements = true;
     part->tensor = tensor;
     key->is_long |= gn_tensor_get_count(tensor) > QUICK_MOST;
     return 0;
@@ -132,6 +135,7 @@ static int take_item(struct module_state *state, struct key *key, PyObject *item
     if (PyBool_Check(item)) {
         part->kind = GN_KEY_BOOL;
         part->start = item == Py_True;
+        key->has_elements = true;
         return 0;
     }
     if (tensor_check(state, item))
@@ -153,7 +157,7 @@ static int take_item(struct module_state *state, struct key *key, PyObject *item
 static int key_take(struct module_state *state, PyObject *object, struct key *key)
 {
     key->count = key->made_count = 0;
-    key->is_long = false;
+    key->has_elements = key->is_long = false;
     int status = 0;
     if (PyTuple_Check(object)) {
         Py_ssize_t length = PyTuple_Size(object);
@@ -169,14 +173,17 @@ static int key_take(struct module_state *state, PyObject *object, struct key *ke
 
 PyObject *tensor_get_index(PyObject *self, PyObject *object)
 {
-    struct module_state *state = module_state_of_object(self);
+    struct module_state *state = tensor_state(self);
     struct key key;
     gn_tensor *result;
     gn_status status;
     if (key_take(state, object, &key) < 0)
         return NULL;
-    CALL_OPERATION(key.is_long, status,
-                   gn_index_get(tensor_of(self), key.count, key.parts, &result));
+    if (!key.has_elements)
+        status = gn_index_get(tensor_of(self), key.count, key.parts, &result); /* a view */
+    else
+        CALL_OPERATION(key.is_long, status,
+                       gn_index_get(tensor_of(self), key.count, key.parts, &result));
     key_drop(&key);
     return tensor_or_raise(state, status, result);
 }
@@ -231,7 +238,7 @@ int tensor_set_index(PyObject *self, PyObject *key, PyObject *value)
         PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
         return -1;
     }
-    return index_set(module_state_of_object(self), tensor_of(self), key, value, false);
+    return index_set(tensor_state(self), tensor_of(self), key, value, false);
 }
 
 /* ---- for the functions in Python ---------------------------------------------------------------- */

@@ -96,17 +96,26 @@ static void basic_add(struct parse *parse, int64_t size, int64_t stride)
         parse->adjacency = BEHIND;
 }
 
-static gn_status slice_take(struct parse *parse, const gn_key *key)
+/* What a slice, whose step is not 0, makes of a dimension; the offset of its first element is added. */
+static int64_t slice_apply(const gn_key *key, int64_t size, int64_t *stride, int64_t *offset)
 {
-    int64_t size = parse->source->sizes[parse->dimension];
-    int64_t stride = parse->source->strides[parse->dimension++];
     int64_t start = key->start, step = key->step < -INT64_MAX ? -INT64_MAX : key->step;
-    if (step == 0)
-        return gni_error(GN_ERROR_INVALID_VALUE, "the step of a slice must not be 0");
     int64_t count = slice_cut(&start, key->stop, step, size);
     if (count > 0)
-        parse->plan->offset += start * stride;
-    basic_add(parse, count, count > 1 ? stride * step : stride);
+        *offset += start * *stride;
+    if (count > 1)
+        *stride *= step;
+    return count;
+}
+
+static gn_status slice_take(struct parse *parse, const gn_key *key)
+{
+    int at = parse->dimension++;
+    int64_t stride = parse->source->strides[at];
+    if (key->step == 0)
+        return gni_error(GN_ERROR_INVALID_VALUE, "the step of a slice must not be 0");
+    int64_t count = slice_apply(key, parse->source->sizes[at], &stride, &parse->plan->offset);
+    basic_add(parse, count, stride);
     return GN_OK;
 }
 
@@ -261,6 +270,57 @@ static gn_status part_take(struct parse *parse, const gn_key *key, int *unused)
 
 /* ---- the plan ---------------------------------------------------------------------------------- */
 
+/* A new axis (a bit of `axes`) has the stride that PyTorch gives it: over all of the next dimension. */
+static void basic_finish(struct gni_index_plan *plan, uint64_t axes)
+{
+    for (int i = plan->ndim - 2; axes != 0 && i >= 0; i--)
+        if ((axes >> i & 1) != 0)
+            plan->strides[i] = plan->sizes[i + 1] * plan->strides[i + 1];
+    plan->is_basic = true;
+    plan->count = gni_shape_count(plan->ndim, plan->sizes); /* no more than the source has */
+}
+
+/* The usual key, of integers, slices and new axes: false where there is something else, or something wrong. */
+static bool plan_try_basic(struct gni_index_plan *plan, const struct gni_index_source *source,
+                           int count, const gn_key *keys)
+{
+    int at = 0, ndim = 0;
+    uint64_t axes = 0;
+    if (source->ndim + count > GN_DIMENSIONS_MAX)
+        return false;
+    for (int i = 0; i < count; i++) {
+        const gn_key *key = &keys[i];
+        if (key->kind == GN_KEY_NEW_AXIS) {
+            axes |= UINT64_C(1) << ndim;
+            plan->sizes[ndim] = plan->strides[ndim] = 1;
+            ndim++;
+            continue;
+        }
+        if (at == source->ndim || key->kind > GN_KEY_SLICE)
+            return false;
+        int64_t size = source->sizes[at], stride = source->strides[at];
+        at++;
+        if (key->kind == GN_KEY_SLICE) {
+            if (key->step == 0)
+                return false;
+            plan->sizes[ndim] = slice_apply(key, size, &stride, &plan->offset);
+            plan->strides[ndim++] = stride;
+            continue;
+        }
+        int64_t index = key->start < 0 ? key->start + size : key->start;
+        if (index < 0 || index >= size)
+            return false;
+        plan->offset += index * stride;
+    }
+    for (; at < source->ndim; at++, ndim++) {
+        plan->sizes[ndim] = source->sizes[at];
+        plan->strides[ndim] = source->strides[at];
+    }
+    plan->ndim = plan->block_begin = plan->block_end = ndim;
+    basic_finish(plan, axes);
+    return true;
+}
+
 /* Basic dimensions and those of the index tensors, in the order of the result. */
 static gn_status dimensions_place(struct parse *parse)
 {
@@ -281,11 +341,10 @@ static gn_status dimensions_place(struct parse *parse)
         plan->sizes[i] = is_block ? parse->block.sizes[i - before] : parse->sizes[from];
         plan->strides[i] = is_block ? 0 : parse->strides[from];
     }
-    /* A new axis has the stride that PyTorch gives it: over all of the next dimension. */
-    if (!parse->has_index && parse->axes != 0)
-        for (int i = ndim - 2; i >= 0; i--)
-            if ((parse->axes >> i & 1) != 0)
-                plan->strides[i] = plan->sizes[i + 1] * plan->strides[i + 1];
+    if (!parse->has_index) {
+        basic_finish(plan, parse->axes);
+        return GN_OK;
+    }
     return gni_shape_check(ndim, plan->sizes, gni_dtype_size(parse->source->dtype), &plan->count);
 }
 
@@ -309,6 +368,9 @@ gn_status gni_index_plan_init(struct gni_index_plan *plan, const struct gni_inde
     plan->offset = 0;
     plan->index_count = 0;
     plan->has_mask = false;
+    if (plan_try_basic(plan, source, count, keys))
+        return GN_OK;
+    plan->offset = 0;
     GN_TRY(key_check(source, count, keys, &unused));
     parse.plan = plan;
     parse.source = source;
@@ -321,7 +383,7 @@ gn_status gni_index_plan_init(struct gni_index_plan *plan, const struct gni_inde
         status = part_take(&parse, &keys[i], &unused);
     if (status == GN_OK) {
         dimensions_take(&parse, unused);
-        plan->is_basic = !parse.has_index;
+        plan->is_basic = false;
         status = dimensions_place(&parse);
     }
     if (status != GN_OK) {

@@ -31,6 +31,12 @@ static unsigned bytes_to_bits(uint64_t normal)
     return (unsigned)(normal * UINT64_C(0x0102040810204080) >> 56);
 }
 
+/* The sum of the bytes, which must fit one. */
+static uint64_t bytes_sum(uint64_t bytes)
+{
+    return bytes * UINT64_C(0x0101010101010101) >> 56;
+}
+
 /* For each eight bits the places of those that are set, in order. */
 static uint16_t places_of[256][8];
 
@@ -53,12 +59,12 @@ static size_t window_scan(const uint8_t *bytes, size_t count, uint16_t *places)
             count - i >= 8 ? bytes_load(bytes + i, 8) : bytes_load(bytes + i, count - i);
         if (word == 0)
             continue;
-        unsigned bits = bytes_to_bits(bytes_normalise(word));
+        uint64_t normal = bytes_normalise(word);
         places_vector eight, base = {0};
-        memcpy(&eight, places_of[bits], sizeof eight);
+        memcpy(&eight, places_of[bytes_to_bits(normal)], sizeof eight);
         eight += base + (uint16_t)i;
         memcpy(places + found, &eight, sizeof eight);
-        found += (size_t)__builtin_popcount(bits);
+        found += (size_t)bytes_sum(normal);
     }
     return found;
 }
@@ -66,9 +72,15 @@ static size_t window_scan(const uint8_t *bytes, size_t count, uint16_t *places)
 static int64_t bytes_count(const uint8_t *bytes, size_t count)
 {
     int64_t total = 0;
-    for (size_t i = 0; i < count; i++)
-        total += bytes[i] != 0;
-    return total;
+    size_t words = count / 8;
+    for (size_t i = 0; i < words;) {
+        size_t end = words - i < 31 ? words : i + 31; /* so many ones that their sum fits a byte */
+        uint64_t sum = 0;
+        for (; i < end; i++)
+            sum += bytes_normalise(bytes_load(bytes + i * 8, 8));
+        total += (int64_t)bytes_sum(sum);
+    }
+    return total + (int64_t)bytes_sum(bytes_normalise(bytes_load(bytes + words * 8, count % 8)));
 }
 
 /* ---- the mask ---------------------------------------------------------------------------------- */

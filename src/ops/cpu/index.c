@@ -12,13 +12,16 @@
 #include "ops/cpu/index.h"
 
 #include "base/parallel.h"
+#include "ops/cpu/index_kernels.h"
 
 #include <string.h>
 
 enum {
     TILE = GNI_MASK_WINDOW, /* places of a block at a time */
     GRAIN = 1 << 15,        /* elements that are worth a part */
-    FEW = 16,               /* places of a block: an outer dimension had better be the inner one */
+    ZONES_LEAST = 1 << 16,  /* places, and elements they may mean, for which zones pay */
+    ZONES_MOST = 4,
+    FEW = 16, /* places of a block: an outer dimension had better be the inner one */
 };
 
 enum mode {
@@ -31,7 +34,7 @@ enum mode {
 
 struct index;
 
-/* What one index tensor adds, over a run of its elements. */
+/* What one index tensor adds, over a run of its elements; no offsets: whether all are in range. */
 typedef bool (*index_run)(const struct index *index, const char *data, int64_t step, size_t count,
                           bool is_first, int64_t *offsets);
 
@@ -63,28 +66,31 @@ struct walk {
 
 /* ---- offsets of a block ------------------------------------------------------------------------ */
 
-#define INDEX_LOOP(type, at_i, assign)                 \
-    for (size_t i = 0; i < count; i++) {               \
-        int64_t at = (int64_t) * (const type *)(at_i); \
-        at += at < 0 ? wrap : 0;                       \
-        bool is_in = (uint64_t)at < size;              \
-        is_outside |= !is_in;                          \
-        offsets[i] assign(is_in ? at : 0) * stride;    \
+#define INDEX_LOOP(type, step, store)                                                      \
+    for (size_t i = 0; i < count; i++) {                                                   \
+        int64_t at = (int64_t) * (const type *)(const void *)(data + (int64_t)i * (step)); \
+        at += at < 0 ? wrap : 0;                                                           \
+        bool is_in = (uint64_t)at < size;                                                  \
+        is_outside |= !is_in;                                                              \
+        store;                                                                             \
     }
 
 #define INDEX_RUN(name, type)                                                                 \
     static bool name(const struct index *index, const char *data, int64_t step, size_t count, \
                      bool is_first, int64_t *offsets)                                         \
     {                                                                                         \
-        uint64_t size = (uint64_t)index->size;                                                \
-        int64_t wrap = index->wrap, stride = index->stride;                                   \
+        const uint64_t size = (uint64_t)index->size;                                          \
+        const int64_t wrap = index->wrap, stride = index->stride;                             \
+        const int64_t dense = (int64_t)sizeof(type);                                          \
         bool is_outside = false;                                                              \
-        if (is_first && step == (int64_t)sizeof(type))                                        \
-            INDEX_LOOP(type, (const void *)(data + i * sizeof(type)), =)                      \
+        if (offsets == NULL)                                                                  \
+            INDEX_LOOP(type, step, (void)0)                                                   \
+        else if (is_first && step == dense)                                                   \
+            INDEX_LOOP(type, dense, offsets[i] = (is_in ? at : 0) * stride)                   \
         else if (is_first)                                                                    \
-            INDEX_LOOP(type, (const void *)(data + (int64_t)i * step), =)                     \
+            INDEX_LOOP(type, step, offsets[i] = (is_in ? at : 0) * stride)                    \
         else                                                                                  \
-            INDEX_LOOP(type, (const void *)(data + (int64_t)i * step), +=)                    \
+            INDEX_LOOP(type, step, offsets[i] += (is_in ? at : 0) * stride)                   \
         return !is_outside;                                                                   \
     }
 
@@ -103,7 +109,7 @@ static const index_run index_runs[GN_DTYPE_COUNT] = {
 static bool run_trusted(const struct index *index, const char *data, int64_t step, size_t count,
                         bool is_first, int64_t *offsets)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; offsets != NULL && i < count; i++) {
         int64_t at;
         memcpy(&at, data + (int64_t)i * step, sizeof at);
         offsets[i] = (is_first ? 0 : offsets[i]) + at * index->stride;
@@ -126,6 +132,8 @@ static bool run_offsets(const struct walk *walk, const int64_t *at, size_t count
             data += at[i] * index->strides[i];
         is_inside &= index->run(index, data, index->strides[last], count, k == 0, offsets);
     }
+    if (offsets == NULL)
+        return is_inside;
     if (walk->index_count == 0)
         memset(offsets, 0, count * sizeof *offsets);
     if (base != 0 || step != 0)
@@ -141,7 +149,8 @@ static bool tile_offsets(const struct walk *walk, int64_t begin, size_t count, i
     int last = walk->block_end - 1;
     bool is_inside = true;
     if (last < walk->block_begin) { /* no dimensions: one place, at 0 */
-        offsets[0] = 0;
+        if (offsets != NULL)
+            offsets[0] = 0;
         for (int k = 0; k < walk->index_count; k++)
             is_inside &= walk->indices[k].run(&walk->indices[k], walk->indices[k].data, 0, 1,
                                               k == 0, offsets);
@@ -154,7 +163,7 @@ static bool tile_offsets(const struct walk *walk, int64_t begin, size_t count, i
     for (size_t done = 0; done < count;) {
         size_t run = (size_t)(walk->sizes[last] - at[last]);
         run = run < count - done ? run : count - done;
-        is_inside &= run_offsets(walk, at, run, offsets + done);
+        is_inside &= run_offsets(walk, at, run, offsets != NULL ? offsets + done : NULL);
         done += run;
         at[last] += (int64_t)run;
         for (int i = last; i > walk->block_begin && at[i] == walk->sizes[i]; i--) {
@@ -167,131 +176,30 @@ static bool tile_offsets(const struct walk *walk, int64_t begin, size_t count, i
 
 /* ---- elements at offsets ----------------------------------------------------------------------- */
 
-/* A tile: places with an offset each, and what belongs to them at equal distances. */
-struct tile {
-    char *source, *other;
-    const int64_t *offsets;
-    size_t count;
-    int64_t step; /* of the other, from place to place */
-    size_t inner; /* elements for each place */
-    int64_t inner_stride, inner_step;
-    size_t width;
-    gn_dtype dtype;
-};
-
-#define COPY_LOOPS(width, to_place, from_place, to_inner, from_inner)                      \
-    for (size_t i = 0; i < tile->count; i++) {                                             \
-        char *to = (to_place);                                                             \
-        const char *from = (from_place);                                                   \
-        if (tile->inner == 1) {                                                            \
-            memcpy(to, from, width);                                                       \
-            continue;                                                                      \
-        }                                                                                  \
-        for (size_t j = 0; j < tile->inner; j++)                                           \
-            memcpy(to + (int64_t)j * (to_inner), from + (int64_t)j * (from_inner), width); \
-    }
-
-#define SOURCE_PLACE (tile->source + tile->offsets[i])
-#define OTHER_PLACE (tile->other + (int64_t)i * tile->step)
-
-#define DEFINE_COPIES(width)                                                               \
-    static void get_##width(const struct tile *tile)                                       \
-    {                                                                                      \
-        COPY_LOOPS(width, OTHER_PLACE, SOURCE_PLACE, tile->inner_step, tile->inner_stride) \
-    }                                                                                      \
-    static void set_##width(const struct tile *tile)                                       \
-    {                                                                                      \
-        COPY_LOOPS(width, SOURCE_PLACE, OTHER_PLACE, tile->inner_stride, tile->inner_step) \
-    }
-DEFINE_COPIES(1)
-DEFINE_COPIES(2)
-DEFINE_COPIES(4)
-DEFINE_COPIES(8)
-DEFINE_COPIES(16)
-
-/* Runs of bytes of any length. */
-static void get_bytes(const struct tile *tile)
+static gni_index_kernel kernel_find(const struct walk *walk)
 {
-    for (size_t i = 0; i < tile->count; i++)
-        memcpy(OTHER_PLACE, SOURCE_PLACE, tile->width);
-}
-
-static void set_bytes(const struct tile *tile)
-{
-    for (size_t i = 0; i < tile->count; i++)
-        memcpy(SOURCE_PLACE, OTHER_PLACE, tile->width);
-}
-
-static void offsets_store(const struct tile *tile)
-{
-    for (size_t i = 0; i < tile->count; i++)
-        for (size_t j = 0; j < tile->inner; j++) {
-            /* `source` holds a number here, not an address. */
-            int64_t at = (int64_t)(uintptr_t)tile->source + tile->offsets[i] +
-                         (int64_t)j * tile->inner_stride;
-            memcpy(OTHER_PLACE + (int64_t)j * tile->inner_step, &at, sizeof at);
-        }
-}
-
-#define DEFINE_ADD(name, type, sum)                                                            \
-    static void add_##name(const struct tile *tile)                                            \
-    {                                                                                          \
-        for (size_t i = 0; i < tile->count; i++)                                               \
-            for (size_t j = 0; j < tile->inner; j++) {                                         \
-                type *to = (type *)(void *)(SOURCE_PLACE + (int64_t)j * tile->inner_stride);   \
-                const type *from =                                                             \
-                    (const type *)(const void *)(OTHER_PLACE + (int64_t)j * tile->inner_step); \
-                *to = (sum);                                                                   \
-            }                                                                                  \
+    switch (walk->mode) {
+    case MODE_GET:
+        return gni_index_kernel_get(walk->width);
+    case MODE_SET:
+        return gni_index_kernel_set(walk->width);
+    case MODE_ADD:
+        return gni_index_kernel_add(walk->dtype);
+    case MODE_OFFSETS:
+        return gni_index_kernel_offsets();
+    case MODE_CHECK:
+        break;
     }
-DEFINE_ADD(bool, uint8_t, *to != 0 || *from != 0)
-DEFINE_ADD(uint8, uint8_t, (uint8_t)(*to + *from))
-DEFINE_ADD(int16, uint16_t, (uint16_t)(*to + *from))
-DEFINE_ADD(int32, uint32_t, *to + *from)
-DEFINE_ADD(int64, uint64_t, *to + *from)
-DEFINE_ADD(float16, uint16_t, gni_float16_from(gni_float16_to(*to) + gni_float16_to(*from)))
-DEFINE_ADD(bfloat16, uint16_t, gni_bfloat16_from(gni_bfloat16_to(*to) + gni_bfloat16_to(*from)))
-DEFINE_ADD(float32, float, *to + *from)
-DEFINE_ADD(float64, double, *to + *from)
-
-typedef void (*tile_run)(const struct tile *tile);
-
-static tile_run run_find(const struct walk *walk)
-{
-    static const tile_run adds[GN_DTYPE_COUNT] = {
-        [GN_BOOL] = add_bool,       [GN_UINT8] = add_uint8,       [GN_INT8] = add_uint8,
-        [GN_INT16] = add_int16,     [GN_INT32] = add_int32,       [GN_INT64] = add_int64,
-        [GN_FLOAT16] = add_float16, [GN_BFLOAT16] = add_bfloat16, [GN_FLOAT32] = add_float32,
-        [GN_FLOAT64] = add_float64,
-    };
-    bool is_get = walk->mode == MODE_GET;
-    if (walk->mode == MODE_OFFSETS)
-        return offsets_store;
-    if (walk->mode == MODE_ADD)
-        return adds[walk->dtype];
-    switch (walk->width) {
-    case 1:
-        return is_get ? get_1 : set_1;
-    case 2:
-        return is_get ? get_2 : set_2;
-    case 4:
-        return is_get ? get_4 : set_4;
-    case 8:
-        return is_get ? get_8 : set_8;
-    case 16:
-        return is_get ? get_16 : set_16;
-    default:
-        return is_get ? get_bytes : set_bytes;
-    }
+    return NULL;
 }
 
 /* A tile, in each round of the outer loops. `at` is the first place's number in the block. */
-static void tile_work(const struct walk *walk, tile_run run, const int64_t *offsets, size_t count,
-                      int64_t at)
+static void tile_work(const struct walk *walk, gni_index_kernel kernel, const int64_t *offsets,
+                      size_t count, int64_t at)
 {
     int inner = walk->block_end, last = walk->block_end - 1;
     bool has_inner = inner < walk->ndim, has_block = last >= walk->block_begin;
-    struct tile tile = {
+    struct gni_index_tile tile = {
         .offsets = offsets,
         .count = count,
         .step = has_block ? walk->other_strides[last] : 0,
@@ -299,14 +207,13 @@ static void tile_work(const struct walk *walk, tile_run run, const int64_t *offs
         .inner_stride = has_inner ? walk->strides[inner] : 0,
         .inner_step = has_inner ? walk->other_strides[inner] : 0,
         .width = walk->width,
-        .dtype = walk->dtype,
     };
     int64_t place[GN_DIMENSIONS_MAX + 1] = {0};
     int64_t source = 0, other = at * tile.step;
     for (;;) {
         tile.source = (char *)((uintptr_t)walk->source + (uintptr_t)source);
         tile.other = walk->other + other;
-        run(&tile);
+        (void)kernel(&tile); /* offsets are always right */
         int i = walk->block_begin - 1;
         for (; i >= 0; i--) {
             source += walk->strides[i];
@@ -322,22 +229,58 @@ static void tile_work(const struct walk *walk, tile_run run, const int64_t *offs
     }
 }
 
-static void walk_run(const struct walk *walk)
+/* Whether the places are just the elements of an index tensor, one after the other. */
+static bool is_plain(const struct walk *walk)
+{
+    const struct index *index = &walk->indices[0];
+    return walk->ndim == 1 && walk->block_end == 1 && walk->index_count == 1 &&
+           walk->mode != MODE_CHECK && walk->mode != MODE_OFFSETS && walk->strides[0] == 0 &&
+           index->run == run_int64 && index->strides[0] == (int64_t)sizeof(int64_t);
+}
+
+static struct gni_index_tile plain_tile(const struct walk *walk)
+{
+    const struct index *index = &walk->indices[0];
+    return (struct gni_index_tile){
+        .source = walk->source,
+        .other = walk->other,
+        .count = (size_t)walk->sizes[0],
+        .numbers = (const int64_t *)(const void *)index->data,
+        .size = index->size,
+        .wrap = index->wrap,
+        .stride = index->stride,
+        .step = walk->other_strides[0],
+        .inner = 1,
+        .width = walk->width,
+    };
+}
+
+static bool plain_work(const struct walk *walk)
+{
+    struct gni_index_tile tile = plain_tile(walk);
+    return kernel_find(walk)(&tile);
+}
+
+static bool tiles_work(const struct walk *walk)
 {
     int64_t offsets[TILE], count = 1;
-    tile_run run = walk->mode == MODE_CHECK ? NULL : run_find(walk);
+    gni_index_kernel kernel = kernel_find(walk);
+    bool is_inside = true;
     for (int i = walk->block_begin; i < walk->block_end; i++)
         count *= walk->sizes[i];
     for (int64_t at = 0; at < count; at += TILE) {
         size_t own = (size_t)(count - at < TILE ? count - at : TILE);
-        if (!tile_offsets(walk, at, own, offsets)) {
-            atomic_store_explicit(walk->is_outside, true, memory_order_relaxed);
-            if (walk->mode == MODE_GET || walk->mode == MODE_CHECK)
-                return;
-        }
-        if (run != NULL)
-            tile_work(walk, run, offsets, own, at);
+        is_inside &= tile_offsets(walk, at, own, kernel != NULL ? offsets : NULL);
+        if (kernel != NULL)
+            tile_work(walk, kernel, offsets, own, at);
     }
+    return is_inside;
+}
+
+static void walk_run(const struct walk *walk)
+{
+    if (!(is_plain(walk) ? plain_work(walk) : tiles_work(walk)))
+        atomic_store_explicit(walk->is_outside, true, memory_order_relaxed);
 }
 
 /* ---- from a plan to a walk --------------------------------------------------------------------- */
@@ -495,6 +438,46 @@ static int split_find(const struct walk *walk)
     return best;
 }
 
+struct zones {
+    const struct walk *walk;
+    int64_t count;
+};
+
+/* Everything that is written into one zone of the source, in order. */
+static void zone_run(void *context, size_t begin, size_t end)
+{
+    const struct zones *zones = context;
+    const struct walk *walk = zones->walk;
+    int64_t offsets[TILE], size = walk->indices[0].size;
+    uint64_t values[TILE];
+    gni_index_kernel kernel = kernel_find(walk);
+    int64_t from = size / zones->count * (int64_t)begin;
+    int64_t to = (int64_t)end == zones->count ? size : size / zones->count * (int64_t)end;
+    struct gni_index_tile all = plain_tile(walk), part = all;
+    part.numbers = NULL;
+    part.offsets = offsets;
+    part.other = (char *)values;
+    part.step = (int64_t)walk->width;
+    for (size_t left = all.count; left > 0; left -= all.count) {
+        all.count = left < TILE ? left : TILE;
+        part.count = gni_index_zone(&all, from, to, offsets, part.other);
+        (void)kernel(&part); /* offsets are always right */
+        all.numbers += all.count;
+        all.other += (int64_t)all.count * all.step;
+    }
+}
+
+/* How many zones of the source the places are best written by; 1 if none but in order. */
+static int zones_find(const struct walk *walk)
+{
+    bool is_writing = walk->mode == MODE_SET || walk->mode == MODE_ADD;
+    int threads = gni_parallel_get_threads();
+    if (!is_writing || !is_plain(walk) || (walk->width != 4 && walk->width != 8) ||
+        walk->count < ZONES_LEAST || walk->indices[0].size < ZONES_LEAST)
+        return 1;
+    return threads < ZONES_MOST ? threads : ZONES_MOST; /* each looks at all places */
+}
+
 static bool walk_all(struct walk *walk)
 {
     _Atomic(bool) is_outside = false;
@@ -502,7 +485,11 @@ static bool walk_all(struct walk *walk)
     int dimension = walk->count * (int64_t)walk->width >= GRAIN * 2 ? split_find(walk) : -1;
     if (dimension < 0) {
         inner_widen(walk);
-        walk_run(walk);
+        struct zones zones = {walk, zones_find(walk)};
+        if (zones.count > 1)
+            gni_parallel_for((size_t)zones.count, 1, zone_run, &zones);
+        else
+            walk_run(walk);
     } else {
         int64_t each = walk->count / walk->sizes[dimension];
         size_t grain = (size_t)(each < GRAIN ? GRAIN / (each > 0 ? each : 1) : 1);
@@ -529,7 +516,7 @@ static void stream_run(void *context, size_t begin, size_t end)
     int64_t stop = (int64_t)end * GNI_MASK_PART;
     size_t done = (size_t)gni_mask_before(mask, (int64_t)begin);
     size_t most = (size_t)gni_mask_before(mask, (int64_t)end);
-    tile_run run = run_find(walk);
+    gni_index_kernel kernel = kernel_find(walk);
     stop = stop < mask->length ? stop : mask->length;
     while (at < stop) {
         size_t found = gni_mask_next(mask, &at, stop, offsets);
@@ -537,7 +524,7 @@ static void stream_run(void *context, size_t begin, size_t end)
         for (size_t i = 0; i < found; i++)
             offsets[i] *= stream->unit;
         if (found > 0)
-            tile_work(walk, run, offsets, found, (int64_t)done);
+            tile_work(walk, kernel, offsets, found, (int64_t)done);
         done += found;
     }
 }
