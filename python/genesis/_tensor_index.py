@@ -114,6 +114,7 @@ def index_plan(x: _C.Tensor, key: Any, value: Any = None, for_set: bool = False)
     Parameters
     ----------
     x : Tensor
+        What is indexed.
     key : object
         Whatever can stand in the brackets.
     value : object, optional
@@ -155,7 +156,9 @@ def gather(input: _C.Tensor, dim: int, index: Any) -> _C.Tensor:
     return _C._gather(input, dim, _index(index))
 
 
-def scatter_(input: _C.Tensor, dim: int, index: Any, src: Any = None, value: Any = None) -> _C.Tensor:
+def scatter_(
+    input: _C.Tensor, dim: int, index: Any, src: Any = None, value: Any = None
+) -> _C.Tensor:
     """Set elements along a dimension: ``input[i][index[i][j]] = src[i][j]`` for ``dim=1``.
 
     Where one place is written twice the last one wins, in row-major order.
@@ -171,7 +174,9 @@ def scatter_(input: _C.Tensor, dim: int, index: Any, src: Any = None, value: Any
     return _C._scatter(input, dim, _index(index), value if src is None else src, False)
 
 
-def scatter(input: _C.Tensor, dim: int, index: Any, src: Any = None, value: Any = None) -> _C.Tensor:
+def scatter(
+    input: _C.Tensor, dim: int, index: Any, src: Any = None, value: Any = None
+) -> _C.Tensor:
     """A copy in which elements along a dimension are set.
 
     Examples
@@ -230,7 +235,9 @@ def index_add_(input: _C.Tensor, dim: int, index: Any, source: Any, *, alpha: An
     tensor([0., 9.])
     """
     source = _index(source)
-    return _C._index_put_along(input, dim, _index(index), source if alpha == 1 else source * alpha, True)
+    return _C._index_put_along(
+        input, dim, _index(index), source if alpha == 1 else source * alpha, True
+    )
 
 
 def index_copy_(input: _C.Tensor, dim: int, index: Any, source: Any) -> _C.Tensor:
@@ -257,16 +264,17 @@ def index_fill_(input: _C.Tensor, dim: int, index: Any, value: Any) -> _C.Tensor
     return _C._index_put_along(input, dim, _index(index), value, False)
 
 
-def index_put_(
-    input: _C.Tensor, indices: Any, values: Any, accumulate: bool = False
-) -> _C.Tensor:
+def index_put_(input: _C.Tensor, indices: Any, values: Any, accumulate: bool = False) -> _C.Tensor:
     """Set the elements that index tensors name, or add to them.
 
     Parameters
     ----------
+    input : Tensor
+        What is changed.
     indices : tuple of Tensor
         As in ``input[indices]``.
     values : Tensor or number
+        Broadcast to the shape of ``input[indices]``.
     accumulate : bool
         Whether the values are added; then each occurrence of a place counts.
 
@@ -302,7 +310,7 @@ def take_along_dim(input: _C.Tensor, indices: Any, dim: int | None = None) -> _C
             "dimensions"
         )
     if not -input.ndim <= dim < max(input.ndim, 1):
-        raise IndexError(f"take_along_dim: dimension {dim} is out of range for {input.ndim} dimensions")
+        raise IndexError(f"take_along_dim: dimension {dim} of a tensor of {input.ndim} dimensions")
     at = dim % input.ndim if input.ndim else 0
     key: list[Any] = []
     for i, size in enumerate(input.shape):
@@ -405,8 +413,12 @@ def searchsorted(
     ----------
     sorted_sequence : Tensor
         Of one dimension, or with the same leading dimensions as the values.
+    input : Tensor or number
+        The values.
     right : bool
-        Behind elements that are equal, not before them; as ``side="right"``.
+        Behind elements that are equal, not before them.
+    side : str, optional
+        ``"left"`` or ``"right"``: the same in other words.
 
     Examples
     --------
@@ -415,7 +427,7 @@ def searchsorted(
     tensor([1, 3])
     """
     if side not in (None, "left", "right") or (side == "left" and right):
-        raise ValueError(f"searchsorted: side is 'left' or 'right', not {side!r} with right={right}")
+        raise ValueError(f"searchsorted: side={side!r}, right={right}: it is 'left' or 'right'")
     return _C._searchsorted(sorted_sequence, _index(input), right or side == "right")
 
 

@@ -5,12 +5,13 @@
 #include "ops/recorder.h"
 
 #include "base/parallel.h"
+#include "ops/cpu/sort.h"
 #include "tensor/mask.h"
 
 #include <string.h>
 
 enum {
-    GRAIN = 1 << 12, /* searches in a part */
+    GRAIN = 1 << 12, /* places in a part */
 };
 
 gn_status gn_take(gn_tensor *tensor, gn_tensor *index, gn_tensor **result)
@@ -131,41 +132,6 @@ gn_status gn_nonzero(gn_tensor *tensor, gn_tensor **result)
 
 /* ---- sorted sequences -------------------------------------------------------------------------- */
 
-struct search {
-    const void *sequence, *values;
-    int64_t *out;
-    int64_t length, values_each; /* of a row; of a row of values */
-    bool is_shared;              /* one sequence for all */
-    bool is_right;
-};
-
-#define IS_LESS(a, b) ((a) < (b) || ((b) != (b) && (a) == (a))) /* NaN is the largest */
-
-#define DEFINE_SEARCH(name, type)                                                                \
-    static void search_##name(void *context, size_t begin, size_t end)                           \
-    {                                                                                            \
-        const struct search *task = context;                                                     \
-        const type *values = task->values;                                                       \
-        for (size_t i = begin; i < end; i++) {                                                   \
-            type value = values[i];                                                              \
-            const type *row = task->sequence;                                                    \
-            if (!task->is_shared)                                                                \
-                row += (int64_t)i / task->values_each * task->length;                            \
-            int64_t low = 0, high = task->length;                                                \
-            while (low < high) {                                                                 \
-                int64_t middle = low + (high - low) / 2;                                         \
-                bool is_before =                                                                 \
-                    task->is_right ? !IS_LESS(value, row[middle]) : IS_LESS(row[middle], value); \
-                low = is_before ? middle + 1 : low;                                              \
-                high = is_before ? high : middle;                                                \
-            }                                                                                    \
-            task->out[i] = low;                                                                  \
-        }                                                                                        \
-    }
-DEFINE_SEARCH(int64, int64_t)
-DEFINE_SEARCH(float32, float)
-DEFINE_SEARCH(float64, double)
-
 /* Contiguous, in memory, of a type. */
 static gn_status whole_take(gn_tensor *tensor, gn_dtype dtype, gn_tensor **whole)
 {
@@ -197,35 +163,35 @@ static gn_status search_check(const gn_tensor *sequence, const gn_tensor *values
                      gni_shape_text(values->ndim, values->sizes).text);
 }
 
+/* One sequence for all values, or one for each row of them. */
+static void rows_search(const gn_tensor *sequence, const gn_tensor *values, bool is_right,
+                        int64_t *out)
+{
+    size_t length = (size_t)sequence->sizes[sequence->ndim - 1];
+    size_t size = gni_dtype_size(sequence->dtype), rows = 1, each = (size_t)values->count;
+    if (sequence->ndim > 1) {
+        rows = (size_t)gni_shape_count(values->ndim - 1, values->sizes);
+        each = (size_t)values->sizes[values->ndim - 1];
+    }
+    for (size_t row = 0; row < rows; row++)
+        gni_search_sorted(gni_tensor_data(sequence) + row * length * size, sequence->dtype, length,
+                          gni_tensor_data(values) + row * each * size, each, is_right,
+                          out + row * each);
+}
+
 gn_status gn_searchsorted(gn_tensor *sequence, gn_tensor *values, bool is_right, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(sequence != NULL && values != NULL && result != NULL,
                       "sequence, values and result must not be NULL");
     GN_TRY(search_check(sequence, values));
     gn_dtype dtype = gni_dtype_promote(sequence->dtype, values->dtype);
-    if (gni_dtype_kind(dtype) != GNI_KIND_FLOATING)
-        dtype = GN_INT64;
-    else if (gni_dtype_is_half(dtype))
-        dtype = GN_FLOAT32;
     gn_tensor *whole, *wanted = NULL, *made = NULL;
     GN_TRY(whole_take(sequence, dtype, &whole));
     gn_status status = whole_take(values, dtype, &wanted);
     if (status == GN_OK)
         status = gn_tensor_create(GN_INT64, values->ndim, values->sizes, values->device, &made);
     if (status == GN_OK) {
-        int last = values->ndim - 1;
-        struct search task = {gni_tensor_data(whole),
-                              gni_tensor_data(wanted),
-                              (int64_t *)(void *)gni_tensor_data(made),
-                              whole->sizes[whole->ndim - 1],
-                              last >= 0 && values->sizes[last] > 0 ? values->sizes[last] : 1,
-                              whole->ndim == 1,
-                              is_right};
-        gni_parallel_for((size_t)values->count, GRAIN,
-                         dtype == GN_INT64     ? search_int64
-                         : dtype == GN_FLOAT32 ? search_float32
-                                               : search_float64,
-                         &task);
+        rows_search(whole, wanted, is_right, (int64_t *)(void *)gni_tensor_data(made));
         *result = made;
     }
     gn_tensor_release(wanted);

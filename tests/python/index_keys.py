@@ -15,7 +15,8 @@ INDEX_DTYPES = ["int64", "int64", "int32", "int16", "int8", "uint8", "uint64", "
 def array_of(rng: numpy.random.Generator) -> numpy.ndarray:
     """An array of some shape, type and layout."""
     ndim = int(rng.integers(0, 5))
-    shape = [int(rng.choice([0, 1, 2, 3, 5, 7], p=[0.04, 0.16, 0.2, 0.25, 0.2, 0.15])) for _ in range(ndim)]
+    shares = [0.04, 0.16, 0.2, 0.25, 0.2, 0.15]
+    shape = [int(rng.choice([0, 1, 2, 3, 5, 7], p=shares)) for _ in range(ndim)]
     dtype = DTYPES[rng.integers(len(DTYPES))]
     steps = [int(rng.choice([1, 1, 2, -1])) for _ in shape]
     order = rng.permutation(ndim)
@@ -68,7 +69,10 @@ def index_of(rng: numpy.random.Generator, size: int, block: list[int]) -> tuple[
 def key_of(rng: numpy.random.Generator, shape: tuple[int, ...]) -> tuple[Any, Any]:
     """A key for NumPy, and the same one for us."""
     parts: list[tuple[Any, Any]] = []
-    block = [int(rng.integers(0, 5)) if rng.random() < 0.1 else int(rng.integers(1, 5)) for _ in range(rng.integers(0, 3))]
+    block = [
+        int(rng.integers(0, 5)) if rng.random() < 0.1 else int(rng.integers(1, 5))
+        for _ in range(rng.integers(0, 3))
+    ]
     allowed = rng.choice(["basic", "index", "all", "mask"], p=[0.25, 0.25, 0.3, 0.2])
     at, left = 0, len(shape) - int(rng.integers(0, 2))
     has_ellipsis = False

@@ -97,20 +97,21 @@ def test_basic_keys_copy_nothing():
     x = genesis.tensor(array)
     address = x.data_ptr()
     keys = [
-        0, (slice(1, 3), 2), (..., slice(None, None, -2)), None, (), (0, 1, 2), (None, slice(2), ...),
-        genesis.tensor(1), numpy.int64(2), (numpy.array(1), slice(None)), (slice(3, 1),),
+        0, (slice(1, 3), 2), (..., slice(None, None, -2)), None, (), (0, 1, 2),
+        (None, slice(2), ...), genesis.tensor(1), numpy.int64(2), (numpy.array(1), slice(None)),
+        (slice(3, 1),),
     ]  # fmt: skip
     before = allocated()
     views = [x[key] for key in keys]
     plans = [genesis.index_plan(x, key) for key in keys]
-    assert allocated() == (before[0] + 1, before[1]) or allocated() == before  # genesis.tensor(1)
+    assert allocated() == before
     for key, view, plan in zip(keys, views, plans, strict=True):
         assert plan.kind is IndexKind.VIEW and plan.kind.value == "view"
         assert plan.index_tensor is None and plan.temp_memory_bytes == 0
         assert not plan.needs_mask_compaction
         assert plan.result_shape == view.shape and plan.result_strides == view.strides
         assert view.data_ptr() == address + plan.ptr_offset_bytes
-        theirs = tuple(k.item() if isinstance(k, genesis.Tensor) else k for k in (key if isinstance(key, tuple) else (key,)))
+        theirs = 1 if isinstance(key, genesis.Tensor) else key
         assert view.tolist() == array[theirs].tolist()
 
 
@@ -188,7 +189,7 @@ def test_every_type_of_index(index_type):
     own = genesis.tensor(places)
     assert x[own].tolist() == array[places].tolist()
     assert x[own[::-2]].tolist() == array[places[::-2]].tolist()
-    assert x[own.unsqueeze(1), ].tolist() == array[places[:, None],].tolist()
+    assert x[own.unsqueeze(1),].tolist() == array[places[:, None],].tolist()
 
 
 def test_empty_and_without_dimensions():
@@ -372,7 +373,7 @@ def test_the_last_one_wins_on_any_number_of_threads():
     numpy.add.at(sums, places, values)
     rows = rng.integers(0, 50, 2000)
     table = numpy.zeros((50, 300), "float32")
-    table[rows] = values[:600_000 // 2].reshape(-1, 300)[:1000].repeat(2, 0)
+    table[rows] = values[: 600_000 // 2].reshape(-1, 300)[:1000].repeat(2, 0)
     try:
         for number in (1, 2, 3, 8):
             genesis.cpu.set_num_threads(number)
@@ -407,7 +408,8 @@ def test_large_ones_against_numpy():
     for layout in (array, array.transpose(2, 0, 1).copy().transpose(1, 2, 0), array[::-1, :, ::-1]):
         x = genesis.from_numpy(layout)
         for key in [
-            (i, j), (i, slice(None), j), (slice(None), j.ravel()), (..., [1, 0, 2]), mask, i.ravel(),
+            (i, j), (i, slice(None), j), (slice(None), j.ravel()), (..., [1, 0, 2]), mask,
+            i.ravel(),
             (slice(None), mask[0]), (mask, 5), (i.ravel(), slice(None, None, 2)), layout > 500,
             (slice(None), slice(None), rng.integers(0, 60, 100)), layout > 990,
         ]:  # fmt: skip

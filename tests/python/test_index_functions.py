@@ -138,7 +138,9 @@ def test_masks():
             call()
 
 
-@pytest.mark.parametrize("shape", [(), (0,), (7,), (3, 0), (5, 3), (2, 3, 4), (70_000,), (300, 301)])
+@pytest.mark.parametrize(
+    "shape", [(), (0,), (7,), (3, 0), (5, 3), (2, 3, 4), (70_000,), (300, 301)]
+)
 def test_nonzero(shape):
     rng = numpy.random.default_rng(3)
     array = (rng.random(shape) < 0.3) * rng.random(shape)
@@ -171,7 +173,9 @@ def test_searchsorted():
     for side in ("left", "right"):
         expected = numpy.searchsorted(infinite, [numpy.nan, 2, numpy.inf], side).tolist()
         values = genesis.tensor([numpy.nan, 2, numpy.inf])
-        assert genesis.searchsorted(genesis.tensor(infinite), values, side=side).tolist() == expected
+        assert (
+            genesis.searchsorted(genesis.tensor(infinite), values, side=side).tolist() == expected
+        )
     assert genesis.searchsorted(genesis.zeros(0), genesis.ones(2)).tolist() == [0, 0]
     assert genesis.searchsorted(genesis.tensor([1, 2]), 1.5).tolist() == 1
     with pytest.raises(genesis.ShapeError, match="searchsorted"):
@@ -184,7 +188,9 @@ def test_bincount():
     numbers = numpy.array([1, 5, 1, 0])
     x = genesis.tensor(numbers)
     assert x.bincount().tolist() == numpy.bincount(numbers).tolist()
-    assert genesis.bincount(x, minlength=9).tolist() == numpy.bincount(numbers, minlength=9).tolist()
+    assert (
+        genesis.bincount(x, minlength=9).tolist() == numpy.bincount(numbers, minlength=9).tolist()
+    )
     weights = numpy.array([0.5, 2, 1, 4])
     for dtype, made in (("float32", "float32"), ("float64", "float64"), ("int64", "float64")):
         got = x.bincount(genesis.tensor(weights.astype(dtype)))
