@@ -284,6 +284,16 @@ static gn_status view_set(gn_tensor *view, gn_operand value, bool is_accumulated
     return status;
 }
 
+/* Floating values are not stored as integers behind somebody's back. */
+static gn_status kind_check(const char *what, const gn_tensor *target, const gn_operand *value)
+{
+    gn_dtype dtype = value->tensor != NULL ? value->tensor->dtype : value->scalar.kind;
+    if (gni_dtype_kind(dtype) > gni_dtype_kind(target->dtype))
+        return gni_error(GN_ERROR_TYPE, "%s: values of %s cannot be stored as %s", what,
+                         gni_dtypes[dtype].name, gni_dtypes[target->dtype].name);
+    return GN_OK;
+}
+
 static gn_status index_scatter(gn_tensor *tensor, int count, const gn_key *given, gn_operand value,
                                bool is_accumulated)
 {
@@ -292,6 +302,8 @@ static gn_status index_scatter(gn_tensor *tensor, int count, const gn_key *given
     gn_key keys[GN_KEYS_MAX];
     gn_tensor *copies[GN_KEYS_MAX] = {NULL}, *taken = NULL;
     GN_TRY(target_check("assignment by a key", tensor, &value));
+    if (is_accumulated)
+        GN_TRY(kind_check("accumulation by a key", tensor, &value));
     memcpy(keys, given, sizeof *keys * (size_t)count);
     gn_status status = keys_part(tensor, count, keys, copies);
     if (status == GN_OK && value.tensor != NULL)
@@ -442,16 +454,6 @@ static gn_status value_cut(gn_tensor *value, const gn_tensor *index, gn_tensor *
                          gni_shape_text(value->ndim, value->sizes).text,
                          gni_shape_text(index->ndim, index->sizes).text);
     return gni_tensor_alias_as(value, 0, index->ndim, index->sizes, value->strides, cut);
-}
-
-/* Floating values are not stored as integers behind somebody's back. */
-static gn_status kind_check(const char *what, const gn_tensor *target, const gn_operand *value)
-{
-    gn_dtype dtype = value->tensor != NULL ? value->tensor->dtype : value->scalar.kind;
-    if (gni_dtype_kind(dtype) > gni_dtype_kind(target->dtype))
-        return gni_error(GN_ERROR_TYPE, "%s: values of %s cannot be stored as %s", what,
-                         gni_dtypes[dtype].name, gni_dtypes[target->dtype].name);
-    return GN_OK;
 }
 
 gn_status gn_scatter(gn_tensor *tensor, int dimension, gn_tensor *index, gn_operand value,

@@ -182,7 +182,7 @@ PyObject *tensor_get_index(PyObject *self, PyObject *object)
     if (!key.has_elements)
         status = gn_index_get(tensor_of(self), key.count, key.parts, &result); /* a view */
     else
-        CALL_OPERATION(key.is_long, status,
+        CALL_OPERATION(key.is_long || gn_tensor_get_count(tensor_of(self)) > QUICK_MOST, status,
                        gn_index_get(tensor_of(self), key.count, key.parts, &result));
     key_drop(&key);
     return tensor_or_raise(state, status, result);

@@ -34,7 +34,10 @@ def written(array: numpy.ndarray, key, value) -> numpy.ndarray:
     """What an assignment makes of an array: in row-major order, so that the last one wins."""
     flat = array.flatten()
     places = numpy.arange(array.size).reshape(array.shape)[key]
-    values = numpy.broadcast_to(numpy.asarray(value).astype(array.dtype), places.shape)
+    values = numpy.asarray(value).astype(array.dtype)
+    while values.ndim > places.ndim:  # dimensions of 1 in front do not count
+        values = values[0]
+    values = numpy.broadcast_to(values, places.shape)
     for place, one in zip(places.ravel(), values.ravel(), strict=True):
         flat[place] = one
     return flat.reshape(array.shape)

@@ -224,6 +224,7 @@ def test_mistakes():
         (lambda: x.scatter(1, i, x, 5), TypeError, "either"),
         (lambda: i.clone().scatter_(1, i, value=0.5), TypeError, "float64 .* int64"),
         (lambda: i.clone().index_add_(1, i[0], genesis.ones(1, 2)), TypeError, "float32"),
+        (lambda: i.index_put_((i[0],), 0.5, accumulate=True), TypeError, "float64 .* int64"),
         (lambda: x.index_select(0, i), IndexError, "at most one dimension"),
         (lambda: x.index_select(0, genesis.tensor([-1])), IndexError, "negative"),
         (lambda: x.index_copy_(0, i[0], genesis.zeros(3, 4)), ValueError, "broadcast"),

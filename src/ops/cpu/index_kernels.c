@@ -129,7 +129,7 @@ gni_index_kernel gni_index_kernel_add(gn_dtype dtype)
     for (size_t i = 0; i < count; i++) {                                    \
         int64_t at = numbers[i];                                            \
         at += at < 0 ? wrap : 0;                                            \
-        offsets[found] = at * stride;                                       \
+        offsets[found] = (int64_t)((uint64_t)at * (uint64_t)stride);        \
         memcpy(values + found * (width), other + (int64_t)i * step, width); \
         found += (uint64_t)(at - begin) < length;                           \
     }
