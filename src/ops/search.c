@@ -55,6 +55,23 @@ gn_status gn_masked_select(gn_tensor *tensor, gn_tensor *mask, gn_tensor **resul
     return status;
 }
 
+/* Contiguous, in memory, of a type. */
+static gn_status whole_take(gn_tensor *tensor, gn_dtype dtype, gn_tensor **whole)
+{
+    gn_tensor *cast;
+    if (tensor->dtype == dtype) {
+        GN_TRY(gni_tensor_flush(tensor));
+        return gni_tensor_compact(tensor, whole);
+    }
+    GN_TRY(gn_cast(tensor, dtype, &cast));
+    gn_status status = gni_tensor_flush(cast);
+    if (status == GN_OK)
+        *whole = cast;
+    else
+        gn_tensor_release(cast);
+    return status;
+}
+
 /* ---- where elements are not 0 ------------------------------------------------------------------ */
 
 struct unravel {
@@ -118,36 +135,14 @@ static gn_status mask_places(const gn_tensor *mask, gn_tensor **result)
 gn_status gn_nonzero(gn_tensor *tensor, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
-    gn_tensor *truth, *whole;
-    GN_TRY(gn_cast(tensor, GN_BOOL, &truth)); /* of bool, too: it makes pending ones contiguous */
-    gn_status status = gni_tensor_flush(truth);
-    if (status == GN_OK)
-        status = gni_tensor_compact(truth, &whole);
+    gn_tensor *truth;
+    GN_TRY(whole_take(tensor, GN_BOOL, &truth));
+    gn_status status = mask_places(truth, result);
     gn_tensor_release(truth);
-    GN_TRY(status);
-    status = mask_places(whole, result);
-    gn_tensor_release(whole);
     return status;
 }
 
 /* ---- sorted sequences -------------------------------------------------------------------------- */
-
-/* Contiguous, in memory, of a type. */
-static gn_status whole_take(gn_tensor *tensor, gn_dtype dtype, gn_tensor **whole)
-{
-    gn_tensor *cast;
-    if (tensor->dtype == dtype) {
-        GN_TRY(gni_tensor_flush(tensor));
-        return gni_tensor_compact(tensor, whole);
-    }
-    GN_TRY(gn_cast(tensor, dtype, &cast));
-    gn_status status = gni_tensor_flush(cast);
-    if (status == GN_OK)
-        *whole = cast;
-    else
-        gn_tensor_release(cast);
-    return status;
-}
 
 static gn_status search_check(const gn_tensor *sequence, const gn_tensor *values)
 {

@@ -179,12 +179,15 @@ static void parts_offsets(void *context, size_t begin, size_t end)
     size_t done = (size_t)gni_mask_before(mask, (int64_t)begin);
     size_t most = (size_t)gni_mask_before(mask, (int64_t)end);
     stop = stop < mask->length ? stop : mask->length;
+    /* If others write to the mask meanwhile there may be more than were counted, or fewer: then some are 0, which is
+     * an element, too. */
     while (at < stop) {
         size_t found = gni_mask_next(mask, &at, stop, window);
-        found = found < most - done ? found : most - done; /* whatever others write meanwhile */
+        found = found < most - done ? found : most - done;
         memcpy(task->offsets + done, window, found * sizeof *window);
         done += found;
     }
+    memset(task->offsets + done, 0, (most - done) * sizeof *task->offsets);
 }
 
 void gni_mask_offsets(const struct gni_mask *mask, int64_t *offsets)

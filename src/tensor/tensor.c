@@ -94,7 +94,10 @@ void gn_tensor_retain(gn_tensor *tensor)
 
 void gn_tensor_release(gn_tensor *tensor)
 {
-    if (tensor == NULL ||
+    if (tensor == NULL)
+        return;
+    /* The only reference is ours: nobody can take another one meanwhile. */
+    if (atomic_load_explicit(&tensor->references, memory_order_acquire) != 1 &&
         atomic_fetch_sub_explicit(&tensor->references, 1, memory_order_acq_rel) != 1)
         return;
     struct gni_storage *storage = gni_tensor_storage(tensor);
