@@ -13,7 +13,7 @@ import genesis
 from genesis import _C
 from genesis.ndarray import IndexKind, IndexPlan
 
-KEYS = int(os.environ.get("GENESIS_INDEX_KEYS", "1500"))  # 50000 take half a minute
+KEYS = int(os.environ.get("TEST_INDEX_KEYS", "1500"))  # 50000 take half a minute
 ERRORS = (IndexError, ValueError, TypeError)
 
 

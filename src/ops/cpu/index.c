@@ -542,7 +542,10 @@ static bool plan_run(const struct gni_index_plan *plan, enum mode mode, gn_dtype
                      char *source, char *other, const int64_t *other_strides)
 {
     struct walk walk;
-    if (plan->count == 0)
+    bool has_elements = plan->count > 0;
+    for (int k = 0; k < plan->index_count; k++) /* there may be no element 0 to be meant instead */
+        has_elements &= plan->indices[k].is_trusted || plan->indices[k].size > 0;
+    if (!has_elements)
         return gni_cpu_index_check(plan);
     walk_make(&walk, plan, mode, dtype, source, other, other_strides);
     if (plan->has_mask && plan->indices[0].is_mask) {
