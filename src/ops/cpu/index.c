@@ -54,11 +54,11 @@ struct walk {
     char *source, *other; /* the tensor; the result or the values */
     int ndim;             /* outer, block, inner */
     int block_begin, block_end;
-    int64_t sizes[GN_DIMENSIONS_MAX + 1];
-    int64_t strides[GN_DIMENSIONS_MAX + 1]; /* of the source */
-    int64_t other_strides[GN_DIMENSIONS_MAX +
-                          1]; /* of the other; of the block's last one if it has several */
-    int64_t count;            /* of all places */
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    int64_t strides[GN_DIMENSIONS_MAX]; /* of the source */
+    int64_t
+        other_strides[GN_DIMENSIONS_MAX]; /* of the other, for which the block is one dimension */
+    int64_t count;                        /* of all places */
     int index_count;
     struct index indices[GN_DIMENSIONS_MAX];
     _Atomic(bool) *is_outside; /* set by whoever finds a place that is out of range */
@@ -145,7 +145,7 @@ static bool run_offsets(const struct walk *walk, const int64_t *at, size_t count
 /* The offsets of `count` places of the block from `begin` on. */
 static bool tile_offsets(const struct walk *walk, int64_t begin, size_t count, int64_t *offsets)
 {
-    int64_t at[GN_DIMENSIONS_MAX + 1], rest = begin;
+    int64_t at[GN_DIMENSIONS_MAX], rest = begin;
     int last = walk->block_end - 1;
     bool is_inside = true;
     if (last < walk->block_begin) { /* no dimensions: one place, at 0 */
@@ -208,7 +208,7 @@ static void tile_work(const struct walk *walk, gni_index_kernel kernel, const in
         .inner_step = has_inner ? walk->other_strides[inner] : 0,
         .width = walk->width,
     };
-    int64_t place[GN_DIMENSIONS_MAX + 1] = {0};
+    int64_t place[GN_DIMENSIONS_MAX] = {0};
     int64_t source = 0, other = at * tile.step;
     for (;;) {
         tile.source = (char *)((uintptr_t)walk->source + (uintptr_t)source);
@@ -309,9 +309,10 @@ static void dimension_add(struct walk *walk, const struct gni_index_plan *plan, 
         walk->indices[k].strides[at] = own[k];
 }
 
-/* Exchanges the last dimension, which is the inner one, with an outer one. */
-static void dimension_move_behind(struct walk *walk, int from)
+/* The last outer dimension becomes the inner one. */
+static void dimension_move_inside(struct walk *walk)
 {
+    int from = walk->block_begin - 1;
     int64_t size = walk->sizes[from], stride = walk->strides[from];
     int64_t other = walk->other_strides[from];
     for (int i = from; i + 1 < walk->ndim; i++) {
@@ -373,27 +374,15 @@ static void walk_make(struct walk *walk, const struct gni_index_plan *plan, enum
     for (int i = plan->block_end; i < plan->ndim; i++)
         dimension_add(walk, plan, i, behind, other_strides, unit, other_unit);
     bool has_inner = walk->ndim > behind;
-    walk->ndim -= has_inner;
-    int64_t size = walk->sizes[walk->ndim], stride = walk->strides[walk->ndim];
-    int64_t other_stride = walk->other_strides[walk->ndim];
+    int64_t places = 1;
     walk->block_begin = walk->ndim;
-    for (int i = plan->block_begin; i < plan->block_end; i++)
+    for (int i = plan->block_begin; i < plan->block_end; i++) {
         dimension_add(walk, plan, i, walk->block_begin, other_strides, unit, other_unit);
-    walk->block_end = walk->ndim;
-    if (has_inner) {
-        int last = walk->ndim++;
-        walk->sizes[last] = size;
-        walk->strides[last] = stride;
-        walk->other_strides[last] = other_stride;
-        for (int k = 0; k < walk->index_count; k++)
-            walk->indices[k].strides[last] = 0;
-    } else if (walk->block_begin > 0) {
-        int64_t places = 1;
-        for (int i = walk->block_begin; i < walk->block_end; i++)
-            places *= walk->sizes[i];
-        if (places < FEW)
-            dimension_move_behind(walk, walk->block_begin - 1);
+        places *= plan->sizes[i];
     }
+    walk->block_end = walk->ndim;
+    if (has_inner || (walk->block_begin > 0 && places < FEW))
+        dimension_move_inside(walk);
 }
 
 /* ---- parts ------------------------------------------------------------------------------------- */
