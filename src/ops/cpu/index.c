@@ -456,12 +456,12 @@ static void zone_run(void *context, size_t begin, size_t end)
     }
 }
 
-/* How many zones of the source the places are best written by; 1 if none but in order. */
+/* How many zones of the source the places are best added to by; 1 if not by zones. Where elements are only stored the
+ * second look at all places costs what the second thread gains. */
 static int zones_find(const struct walk *walk)
 {
-    bool is_writing = walk->mode == MODE_SET || walk->mode == MODE_ADD;
     int threads = gni_parallel_get_threads();
-    if (!is_writing || !is_plain(walk) || (walk->width != 4 && walk->width != 8) ||
+    if (walk->mode != MODE_ADD || !is_plain(walk) || (walk->width != 4 && walk->width != 8) ||
         walk->count < ZONES_LEAST || walk->indices[0].size < ZONES_LEAST)
         return 1;
     return threads < ZONES_MOST ? threads : ZONES_MOST; /* each looks at all places */

@@ -20,9 +20,11 @@
             for (size_t i = 0; i < count; i++) {                                        \
                 int64_t at = numbers[i];                                                \
                 at += at < 0 ? wrap : 0;                                                \
-                bool is_in = (uint64_t)at < size;                                       \
-                is_outside |= !is_in;                                                   \
-                char *sparse = source + (is_in ? at : 0) * stride;                      \
+                if ((uint64_t)at >= size) {                                             \
+                    is_outside = true;                                                  \
+                    continue;                                                           \
+                }                                                                       \
+                char *sparse = source + at * stride;                                    \
                 char *dense = other + (int64_t)i * step;                                \
                 work;                                                                   \
             }                                                                           \

@@ -5,7 +5,7 @@
  *     other    o o o o o ..                            `step` bytes from one to the next
  *
  * The places come as offsets in bytes; or, where there is one index tensor of int64 and nothing else to be added, as
- * that itself, so that the loop waits for both memories at once. Numbers out of range then mean element 0, and the
+ * that itself, so that the loop waits for both memories at once. Numbers out of range are then passed by, and the
  * loop says so.
  */
 #ifndef GNI_OPS_CPU_INDEX_KERNELS_H
