@@ -119,10 +119,25 @@ gn_status gn_index_positions(gn_tensor *tensor, int count, const gn_key *keys, g
 
 /* ---- writing ----------------------------------------------------------------------------------- */
 
-/* Whether a tensor's bytes may be among those that are written. */
+/* From the first byte that a tensor in memory reaches to behind the last one. */
+static void bytes_reach(const gn_tensor *tensor, uintptr_t *begin, uintptr_t *end)
+{
+    int64_t low, high, size = (int64_t)gni_dtype_size(tensor->dtype);
+    uintptr_t first = (uintptr_t)gni_tensor_data(tensor);
+    gni_strides_extent(tensor->ndim, tensor->sizes, tensor->strides, &low, &high);
+    *begin = first + (uintptr_t)(low * size);
+    *end = first + (uintptr_t)((high + 1) * size);
+}
+
+/* Whether a tensor's bytes may be among those that are written; by address, as memory of others may be here twice. */
 static bool is_shared(const gn_tensor *tensor, const gn_tensor *target)
 {
-    return tensor != NULL && gn_tensor_shares_storage(tensor, target);
+    uintptr_t begin, end, target_begin, target_end;
+    if (tensor == NULL || gni_tensor_storage(tensor) == NULL || tensor->count == 0)
+        return false;
+    bytes_reach(tensor, &begin, &end);
+    bytes_reach(target, &target_begin, &target_end);
+    return begin < target_end && target_begin < end;
 }
 
 /* A tensor of a type, in memory, and apart from the target: itself, or a copy. */

@@ -342,6 +342,13 @@ def test_values_and_indices_in_the_target():
     x = genesis.arange(6)
     x[genesis.tensor([True] * 6)] = x.flip(0)[::1]
     assert x.tolist() == [5, 4, 3, 2, 1, 0]
+    array = numpy.array([3, 2, 1, 0])  # one memory, seen three times
+    genesis.from_numpy(array)[array] = array + 0
+    assert array.tolist() == [0, 1, 2, 3]
+    genesis.from_numpy(array)[[3, 2, 1, 0]] = genesis.from_numpy(array)
+    assert array.tolist() == [3, 2, 1, 0]
+    genesis.from_numpy(array)[genesis.from_numpy(array)] = 0
+    assert array.tolist() == [0, 0, 0, 0]
 
 
 def test_what_waits():
