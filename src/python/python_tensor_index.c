@@ -104,10 +104,14 @@ static PyObject *elements_take(struct module_state *state, PyObject *item)
         }
     } else if (PySequence_Check(item) && !PyUnicode_Check(item) && !PyBytes_Check(item)) {
         PyObject *list = PySequence_List(item);
-        bool is_empty = list != NULL && PyList_Size(list) == 0;
-        PyObject *dtype = is_empty ? dtype_to_python(state, GN_INT64) : NULL;
-        made = list != NULL ? tensor_from_data(state, list, dtype, false) : NULL;
-        Py_XDECREF(dtype);
+        made = list != NULL ? tensor_from_data(state, list, NULL, false) : NULL;
+        if (made != NULL && gn_tensor_get_count(tensor_of(made)) == 0) {
+            /* Without numbers there is nothing that says that they are none. */
+            PyObject *dtype = dtype_to_python(state, GN_INT64);
+            Py_DECREF(made);
+            made = dtype != NULL ? tensor_from_data(state, list, dtype, false) : NULL;
+            Py_XDECREF(dtype);
+        }
         Py_XDECREF(list);
     }
     if (made == NULL && !PyErr_ExceptionMatches(PyExc_MemoryError)) {

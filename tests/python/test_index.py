@@ -222,7 +222,8 @@ def test_keys_as_numpy_and_python_have_them():
         numpy.bool_(True), True, False, (True, 0), (0, True), numpy.array(True), numpy.int8(-1),
         numpy.uint64(2), (numpy.uint16(1), [0, 1]), [[0, 1], [2, 0]], ([0, 1], (3, 3)),
         numpy.array([0, 2], "uint32"), [True, False, True], [numpy.int64(1), 0],
-        (numpy.array([True, False, True]), slice(None, None, 2)),
+        (numpy.array([True, False, True]), slice(None, None, 2)), [[]], range(0),
+        [numpy.True_, numpy.False_, numpy.True_], bytearray(b"\1"), numpy.array([2, 0])[::-1],
     ]:  # fmt: skip
         assert x[key].tolist() == array[key].tolist(), key
     locked = numpy.array([2, 0])
@@ -259,6 +260,10 @@ def test_messages():
         (1.0, "not by 1.0"),
         (1 << 70, "does not fit 64 bits"),
         ([slice(1)], "not by"),
+        (numpy.datetime64("2020"), "not by"),
+        (numpy.array(["a"]), "not by"),
+        ([1 << 63], "not by"),
+        (-(1 << 63), "index -9223372036854775808 is out of range"),
         ((None,) * 17, "at most 16"),
         ((True,) * 65, "at most 64"),
     ]:
