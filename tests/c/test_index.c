@@ -1,12 +1,14 @@
 /*
  * test_index.c: indexing through the public interface: plans, versions, failures of host memory at every point, and
- * what an error leaves behind; and masks inside. The values of keys are tested from Python, against NumPy.
+ * what an error leaves behind; masks inside, and several threads. The values of keys are tested from Python, against
+ * NumPy.
  */
 #include "check.h"
 
 #include "genesis/genesis.h"
 
 #include "base/host.h"
+#include "base/parallel.h"
 #include "tensor/mask.h"
 
 #include <string.h>
@@ -298,6 +300,68 @@ static void test_masks_inside(void)
         }
 }
 
+/* ---- threads ------------------------------------------------------------------------------------- */
+
+enum {
+    MANY = 200000,
+    TARGETS = 70001,
+};
+
+/* Large reading, writing and adding on four threads, against plain loops. */
+static void test_many_threads(void)
+{
+    static int64_t places[MANY], sums[TARGETS], last[TARGETS], numbers[MANY], flags[MANY];
+    uint64_t state = 7;
+    int threads = gni_parallel_get_threads();
+    CHECK_OK(gni_parallel_set_threads(4));
+    for (int64_t i = 0; i < MANY; i++) {
+        places[i] = (int64_t)(check_random(&state) % TARGETS);
+        numbers[i] = i;
+        flags[i] = check_random(&state) % 3 == 0;
+        sums[places[i]] += i;
+        last[places[i]] = i;
+    }
+    gn_tensor *index = tensor_of(GN_INT64, MANY, 0, places);
+    gn_tensor *values = tensor_of(GN_INT64, MANY, 0, numbers), *result;
+    gn_tensor *mask = tensor_of(GN_BOOL, MANY, 0, flags), *target;
+    CHECK_OK(gn_tensor_create(GN_INT64, 1, (const int64_t[]){TARGETS}, cpu, &target));
+    const int64_t *data;
+    for (int is_accumulated = 0; is_accumulated < 2; is_accumulated++) {
+        const int64_t *expected = is_accumulated ? sums : last;
+        bool is_equal = true;
+        CHECK_OK(gn_assign(target, number(0)));
+        CHECK_OK(gn_index_set(target, 1, (gn_key[]){key_of(index)}, (gn_operand){.tensor = values},
+                              is_accumulated != 0));
+        CHECK_OK(gn_tensor_get_data(target, (void **)&data));
+        for (int64_t i = 0; i < TARGETS; i++)
+            is_equal &= data[i] == expected[i];
+        CHECK(is_equal);
+    }
+    CHECK_OK(gn_index_get(target, 1, (gn_key[]){key_of(index)}, &result));
+    CHECK_OK(gn_tensor_get_data(result, (void **)&data));
+    bool is_equal = true;
+    for (int64_t i = 0; i < MANY; i++)
+        is_equal &= data[i] == sums[places[i]];
+    CHECK(is_equal);
+    gn_tensor_release(result);
+    CHECK_OK(gn_index_get(values, 1, (gn_key[]){key_of(mask)}, &result));
+    CHECK_OK(gn_tensor_get_data(result, (void **)&data));
+    int64_t found = 0;
+    for (int64_t i = 0; i < MANY; i++)
+        if (flags[i] != 0)
+            is_equal &= data[found++] == i;
+    CHECK(is_equal && found == gn_tensor_get_count(result));
+    CHECK_OK(gn_index_set(values, 1, (gn_key[]){key_of(mask)}, number(-1), false));
+    CHECK_OK(gn_tensor_get_data(values, (void **)&data));
+    for (int64_t i = 0; i < MANY; i++)
+        is_equal &= data[i] == (flags[i] != 0 ? -1 : i);
+    CHECK(is_equal);
+    gn_tensor *all[] = {index, values, mask, target, result};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        gn_tensor_release(all[i]);
+    CHECK_OK(gni_parallel_set_threads(threads));
+}
+
 int main(void)
 {
     CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
@@ -306,5 +370,6 @@ int main(void)
     RUN(test_mistakes);
     RUN(test_out_of_host_memory);
     RUN(test_masks_inside);
+    RUN(test_many_threads);
     return check_result();
 }
