@@ -19,9 +19,7 @@
 enum {
     TILE = GNI_MASK_WINDOW, /* places of a block at a time */
     GRAIN = 1 << 15,        /* elements that are worth a part */
-    ZONES_LEAST = 1 << 16,  /* places, and elements they may mean, for which zones pay */
-    ZONES_MOST = 4,
-    FEW = 16, /* places of a block: an outer dimension had better be the inner one */
+    FEW = 16,               /* places of a block: an outer dimension had better be the inner one */
 };
 
 enum mode {
@@ -238,10 +236,10 @@ static bool is_plain(const struct walk *walk)
            index->run == run_int64 && index->strides[0] == (int64_t)sizeof(int64_t);
 }
 
-static struct gni_index_tile plain_tile(const struct walk *walk)
+static bool plain_work(const struct walk *walk)
 {
     const struct index *index = &walk->indices[0];
-    return (struct gni_index_tile){
+    struct gni_index_tile tile = {
         .source = walk->source,
         .other = walk->other,
         .count = (size_t)walk->sizes[0],
@@ -253,11 +251,6 @@ static struct gni_index_tile plain_tile(const struct walk *walk)
         .inner = 1,
         .width = walk->width,
     };
-}
-
-static bool plain_work(const struct walk *walk)
-{
-    struct gni_index_tile tile = plain_tile(walk);
     return kernel_find(walk)(&tile);
 }
 
@@ -427,46 +420,6 @@ static int split_find(const struct walk *walk)
     return best;
 }
 
-struct zones {
-    const struct walk *walk;
-    int64_t count;
-};
-
-/* Everything that is written into one zone of the source, in order. */
-static void zone_run(void *context, size_t begin, size_t end)
-{
-    const struct zones *zones = context;
-    const struct walk *walk = zones->walk;
-    int64_t offsets[TILE], size = walk->indices[0].size;
-    uint64_t values[TILE];
-    gni_index_kernel kernel = kernel_find(walk);
-    int64_t from = size / zones->count * (int64_t)begin;
-    int64_t to = (int64_t)end == zones->count ? size : size / zones->count * (int64_t)end;
-    struct gni_index_tile all = plain_tile(walk), part = all;
-    part.numbers = NULL;
-    part.offsets = offsets;
-    part.other = (char *)values;
-    part.step = (int64_t)walk->width;
-    for (size_t left = all.count; left > 0; left -= all.count) {
-        all.count = left < TILE ? left : TILE;
-        part.count = gni_index_zone(&all, from, to, offsets, part.other);
-        (void)kernel(&part); /* offsets are always right */
-        all.numbers += all.count;
-        all.other += (int64_t)all.count * all.step;
-    }
-}
-
-/* How many zones of the source the places are best added to by; 1 if not by zones. Where elements are only stored the
- * second look at all places costs what the second thread gains. */
-static int zones_find(const struct walk *walk)
-{
-    int threads = gni_parallel_get_threads();
-    if (walk->mode != MODE_ADD || !is_plain(walk) || (walk->width != 4 && walk->width != 8) ||
-        walk->count < ZONES_LEAST || walk->indices[0].size < ZONES_LEAST)
-        return 1;
-    return threads < ZONES_MOST ? threads : ZONES_MOST; /* each looks at all places */
-}
-
 static bool walk_all(struct walk *walk)
 {
     _Atomic(bool) is_outside = false;
@@ -474,11 +427,7 @@ static bool walk_all(struct walk *walk)
     int dimension = walk->count * (int64_t)walk->width >= GRAIN * 2 ? split_find(walk) : -1;
     if (dimension < 0) {
         inner_widen(walk);
-        struct zones zones = {walk, zones_find(walk)};
-        if (zones.count > 1)
-            gni_parallel_for((size_t)zones.count, 1, zone_run, &zones);
-        else
-            walk_run(walk);
+        walk_run(walk);
     } else {
         int64_t each = walk->count / walk->sizes[dimension];
         size_t grain = (size_t)(each < GRAIN ? GRAIN / (each > 0 ? each : 1) : 1);

@@ -2,62 +2,75 @@
 
 #include <string.h>
 
+enum {
+    AHEAD = 32, /* places whose lines are asked for before they are written */
+};
+
+/* Stores wait for their lines one after the other, unless these are on their way. The offset may be any number. */
+#define PREFETCH(source, offset) \
+    __builtin_prefetch((const void *)((uintptr_t)(source) + (uintptr_t)(offset)), 1)
+#define AHEAD_OF(i) ((i) + AHEAD < count ? (i) + AHEAD : count - 1)
+
 /*
  * A kernel: `work` does something with the addresses `sparse` and `dense`. What it reads of its tile it reads once:
  * what it writes may be anywhere, for all the compiler knows.
  */
-#define DEFINE_KERNEL(name, work)                                                       \
-    static bool name(const struct gni_index_tile *tile)                                 \
-    {                                                                                   \
-        char *const source = tile->source, *const other = tile->other;                  \
-        const size_t count = tile->count, inner = tile->inner;                          \
-        const int64_t step = tile->step, *const offsets = tile->offsets;                \
-        if (offsets == NULL) {                                                          \
-            const int64_t *const numbers = tile->numbers;                               \
-            const int64_t wrap = tile->wrap, stride = tile->stride;                     \
-            const uint64_t size = (uint64_t)tile->size;                                 \
-            bool is_outside = false;                                                    \
-            for (size_t i = 0; i < count; i++) {                                        \
-                int64_t at = numbers[i];                                                \
-                at += at < 0 ? wrap : 0;                                                \
-                if ((uint64_t)at >= size) {                                             \
-                    is_outside = true;                                                  \
-                    continue;                                                           \
-                }                                                                       \
-                char *sparse = source + at * stride;                                    \
-                char *dense = other + (int64_t)i * step;                                \
-                work;                                                                   \
-            }                                                                           \
-            return !is_outside;                                                         \
-        }                                                                               \
-        if (inner == 1) {                                                               \
-            for (size_t i = 0; i < count; i++) {                                        \
-                char *sparse = source + offsets[i];                                     \
-                char *dense = other + (int64_t)i * step;                                \
-                work;                                                                   \
-            }                                                                           \
-            return true;                                                                \
-        }                                                                               \
-        const int64_t inner_stride = tile->inner_stride, inner_step = tile->inner_step; \
-        for (size_t i = 0; i < count; i++)                                              \
-            for (size_t j = 0; j < inner; j++) {                                        \
-                char *sparse = source + offsets[i] + (int64_t)j * inner_stride;         \
-                char *dense = other + (int64_t)i * step + (int64_t)j * inner_step;      \
-                work;                                                                   \
-            }                                                                           \
-        return true;                                                                    \
+#define DEFINE_KERNEL(name, is_write, work)                                                \
+    static bool name(const struct gni_index_tile *tile)                                    \
+    {                                                                                      \
+        char *const source = tile->source, *const other = tile->other;                     \
+        const size_t count = tile->count, inner = tile->inner;                             \
+        const int64_t step = tile->step, *const offsets = tile->offsets;                   \
+        if (offsets == NULL) {                                                             \
+            const int64_t *const numbers = tile->numbers;                                  \
+            const int64_t wrap = tile->wrap, stride = tile->stride;                        \
+            const uint64_t size = (uint64_t)tile->size;                                    \
+            bool is_outside = false;                                                       \
+            for (size_t i = 0; i < count; i++) {                                           \
+                if (is_write)                                                              \
+                    PREFETCH(source, (uintptr_t)numbers[AHEAD_OF(i)] * (uintptr_t)stride); \
+                int64_t at = numbers[i];                                                   \
+                at += at < 0 ? wrap : 0;                                                   \
+                if ((uint64_t)at >= size) {                                                \
+                    is_outside = true;                                                     \
+                    continue;                                                              \
+                }                                                                          \
+                char *sparse = source + at * stride;                                       \
+                char *dense = other + (int64_t)i * step;                                   \
+                work;                                                                      \
+            }                                                                              \
+            return !is_outside;                                                            \
+        }                                                                                  \
+        if (inner == 1) {                                                                  \
+            for (size_t i = 0; i < count; i++) {                                           \
+                if (is_write)                                                              \
+                    PREFETCH(source, offsets[AHEAD_OF(i)]);                                \
+                char *sparse = source + offsets[i];                                        \
+                char *dense = other + (int64_t)i * step;                                   \
+                work;                                                                      \
+            }                                                                              \
+            return true;                                                                   \
+        }                                                                                  \
+        const int64_t inner_stride = tile->inner_stride, inner_step = tile->inner_step;    \
+        for (size_t i = 0; i < count; i++)                                                 \
+            for (size_t j = 0; j < inner; j++) {                                           \
+                char *sparse = source + offsets[i] + (int64_t)j * inner_stride;            \
+                char *dense = other + (int64_t)i * step + (int64_t)j * inner_step;         \
+                work;                                                                      \
+            }                                                                              \
+        return true;                                                                       \
     }
 
-#define DEFINE_COPIES(width)                                 \
-    DEFINE_KERNEL(get_##width, memcpy(dense, sparse, width)) \
-    DEFINE_KERNEL(set_##width, memcpy(sparse, dense, width))
+#define DEFINE_COPIES(width)                                        \
+    DEFINE_KERNEL(get_##width, false, memcpy(dense, sparse, width)) \
+    DEFINE_KERNEL(set_##width, true, memcpy(sparse, dense, width))
 DEFINE_COPIES(1)
 DEFINE_COPIES(2)
 DEFINE_COPIES(4)
 DEFINE_COPIES(8)
 DEFINE_COPIES(16)
-DEFINE_KERNEL(get_bytes, memcpy(dense, sparse, tile->width))
-DEFINE_KERNEL(set_bytes, memcpy(sparse, dense, tile->width))
+DEFINE_KERNEL(get_bytes, false, memcpy(dense, sparse, tile->width))
+DEFINE_KERNEL(set_bytes, true, memcpy(sparse, dense, tile->width))
 
 gni_index_kernel gni_index_kernel_get(size_t width)
 {
@@ -99,7 +112,7 @@ gni_index_kernel gni_index_kernel_set(size_t width)
 
 #define TO(type) (*(type *)(void *)sparse)
 #define FROM(type) (*(const type *)(const void *)dense)
-#define DEFINE_ADD(name, type, sum) DEFINE_KERNEL(add_##name, TO(type) = (type)(sum))
+#define DEFINE_ADD(name, type, sum) DEFINE_KERNEL(add_##name, true, TO(type) = (type)(sum))
 
 DEFINE_ADD(bool, uint8_t, TO(uint8_t) != 0 || FROM(uint8_t) != 0)
 DEFINE_ADD(int8, uint8_t, TO(uint8_t) + FROM(uint8_t))
@@ -122,34 +135,6 @@ gni_index_kernel gni_index_kernel_add(gn_dtype dtype)
         [GN_FLOAT64] = add_float64,
     };
     return adds[dtype];
-}
-
-/* ---- zones ------------------------------------------------------------------------------------- */
-
-/* Collects what belongs to one zone, without a branch on which element does. */
-#define ZONE_LOOP(width)                                                    \
-    for (size_t i = 0; i < count; i++) {                                    \
-        int64_t at = numbers[i];                                            \
-        at += at < 0 ? wrap : 0;                                            \
-        offsets[found] = (int64_t)((uint64_t)at * (uint64_t)stride);        \
-        memcpy(values + found * (width), other + (int64_t)i * step, width); \
-        found += (uint64_t)(at - begin) < length;                           \
-    }
-
-size_t gni_index_zone(const struct gni_index_tile *tile, int64_t begin, int64_t end,
-                      int64_t *offsets, char *values)
-{
-    const int64_t *const numbers = tile->numbers;
-    const int64_t wrap = tile->wrap, stride = tile->stride, step = tile->step;
-    const uint64_t length = (uint64_t)(end - begin);
-    const char *const other = tile->other;
-    const size_t count = tile->count;
-    size_t found = 0;
-    if (tile->width == 4)
-        ZONE_LOOP(4)
-    else
-        ZONE_LOOP(8)
-    return found;
 }
 
 /* ---- offsets ----------------------------------------------------------------------------------- */

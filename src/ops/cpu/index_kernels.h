@@ -33,13 +33,6 @@ gni_index_kernel gni_index_kernel_get(size_t width);
 gni_index_kernel gni_index_kernel_set(size_t width);
 gni_index_kernel gni_index_kernel_add(gn_dtype dtype);
 
-/*
- * Of a tile with `numbers` and a width of 4 or 8: the offsets of the places from `begin` to before `end`, and the
- * elements of the other that belong to them, one after the other. How many there are; room for `count` of both.
- */
-size_t gni_index_zone(const struct gni_index_tile *tile, int64_t begin, int64_t end,
-                      int64_t *offsets, char *values);
-
 /* Stores the offsets themselves, as int64; `source` is a number that is added, not an address. */
 gni_index_kernel gni_index_kernel_offsets(void);
 
