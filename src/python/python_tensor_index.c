@@ -188,8 +188,9 @@ PyObject *tensor_get_index(PyObject *self, PyObject *object)
     else
         CALL_OPERATION(key.is_long || gn_tensor_get_count(tensor_of(self)) > QUICK_MOST, status,
                        gn_index_get(tensor_of(self), key.count, key.parts, &result));
+    PyObject *made = tensor_or_raise(state, status, result);
     key_drop(&key);
-    return tensor_or_raise(state, status, result);
+    return made;
 }
 
 /* A tensor, a number, or something that has elements: `made` is the caller's to drop. */
@@ -229,10 +230,10 @@ static int index_set(struct module_state *state, gn_tensor *tensor, PyObject *ob
                    gn_tensor_get_count(tensor) > QUICK_MOST;
     CALL_OPERATION(is_long, status,
                    gn_index_set(tensor, key.count, key.parts, value, is_accumulated));
-    key_drop(&key);
-    Py_XDECREF(made);
     if (status != GN_OK)
         (void)error_raise(state, status);
+    key_drop(&key);
+    Py_XDECREF(made);
     return status == GN_OK ? 0 : -1;
 }
 
@@ -283,10 +284,12 @@ static PyObject *function_index_plan(PyObject *module, PyObject *arguments)
     CALL_OPERATION(key.is_long, status,
                    gn_index_describe(tensor_of(self), key.count, key.parts,
                                      is_writing ? &value : NULL, &info));
+    if (status != GN_OK)
+        (void)error_raise(state, status);
     key_drop(&key);
     Py_XDECREF(made);
     if (status != GN_OK)
-        return error_raise(state, status);
+        return NULL;
     PyObject *shape = integers_to_python(info.shape, info.dimensions);
     PyObject *strides = integers_to_python(info.strides, info.dimensions);
     PyObject *result = NULL;
@@ -310,8 +313,9 @@ static PyObject *function_index_positions(PyObject *module, PyObject *arguments)
         key_take(state, object, &key) < 0)
         return NULL;
     CALL_ALLOCATING(status, gn_index_positions(tensor_of(self), key.count, key.parts, &result));
+    PyObject *made = tensor_or_raise(state, status, result);
     key_drop(&key);
-    return tensor_or_raise(state, status, result);
+    return made;
 }
 
 static PyObject *function_gather(PyObject *module, PyObject *arguments)
@@ -359,8 +363,9 @@ static PyObject *write_along(PyObject *module, PyObject *arguments, write_call c
         return NULL;
     CALL_ALLOCATING(status,
                     call(tensor_of(self), dim, tensor_of(index), value, is_accumulated != 0));
+    PyObject *result = status == GN_OK ? Py_NewRef(self) : error_raise(state, status);
     Py_XDECREF(made);
-    return status == GN_OK ? Py_NewRef(self) : error_raise(state, status);
+    return result;
 }
 
 static PyObject *function_scatter(PyObject *module, PyObject *arguments)
