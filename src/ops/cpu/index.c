@@ -412,8 +412,6 @@ static int split_find(const struct walk *walk)
         if (is_block &&
             i > walk->block_begin) /* the strides of the other are those of the last one */
             continue;
-        if (walk->mode == MODE_CHECK && !is_block)
-            continue;
         if (best < 0 || walk->sizes[i] > walk->sizes[best])
             best = i;
     }
@@ -506,10 +504,8 @@ bool gni_cpu_index_check(const struct gni_index_plan *plan)
     if (!is_needed)
         return true;
     walk_make(&walk, plan, MODE_CHECK, GN_INT8, NULL, NULL, none);
-    walk.count = 1;
-    for (int i = walk.block_begin; i < walk.block_end; i++)
-        walk.count *= walk.sizes[i];
-    return walk_all(&walk);
+    /* By this thread alone: what follows mostly is one thread's work, and finds the numbers in its cache. */
+    return tiles_work(&walk);
 }
 
 bool gni_cpu_index_get(const struct gni_index_plan *plan, const void *source, gn_dtype dtype,
