@@ -99,6 +99,7 @@ bench: build
 	build/bench/bench_watch build/libgenesis.so build/bench/libgenesis_bare.so
 	.venv/bin/python bench/bench_watch.py
 	.venv/bin/python bench/bench_ops.py
+	.venv/bin/python bench/bench_index.py
 	build/bench/alloc/replay bench/alloc/traces/sample_torch.json
 	build/bench/alloc/replay bench/alloc/traces/sample_rmm.csv
 

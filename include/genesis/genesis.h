@@ -10,6 +10,7 @@
 #include "genesis/history.h"
 #include "genesis/interop.h"
 #include "genesis/kernel.h"
+#include "genesis/index.h"
 #include "genesis/memory.h"
 #include "genesis/ops.h"
 #include "genesis/tensor.h"

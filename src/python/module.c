@@ -267,7 +267,8 @@ static int module_exec(PyObject *module)
         PyModule_AddFunctions(module, tensor_place_functions) < 0 ||
         PyModule_AddFunctions(module, random_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_product_functions) < 0 ||
-        PyModule_AddFunctions(module, tensor_dlpack_functions) < 0)
+        PyModule_AddFunctions(module, tensor_dlpack_functions) < 0 ||
+        PyModule_AddFunctions(module, tensor_index_functions) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "__version__", gn_version());
 }

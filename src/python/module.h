@@ -92,6 +92,11 @@ PyObject *error_raise(const struct module_state *state, gn_status status);
             (void)gn_history_set_site(site);                                         \
     } while (0)
 
+enum {
+    QUICK_MOST =
+        16384, /* elements for which letting the interpreter's lock go costs more than it gives */
+};
+
 /* The same for an operation on tensors: a short one keeps the interpreter's lock. */
 #define CALL_OPERATION(is_long, status, call) \
     do {                                      \
@@ -233,6 +238,7 @@ int dtype_from_format(const char *format, Py_ssize_t size, gn_dtype *dtype);
 
 struct tensor_object {
     PyObject_HEAD gn_tensor *tensor;
+    struct module_state *state; /* as module_state_of_object(), which takes three calls */
 };
 
 int tensor_class_init(PyObject *module, struct module_state *state);
@@ -241,6 +247,11 @@ int methods_add(PyObject *class, PyMethodDef *methods);
 static inline gn_tensor *tensor_of(PyObject *object)
 {
     return ((struct tensor_object *)object)->tensor;
+}
+
+static inline struct module_state *tensor_state(PyObject *object)
+{
+    return ((struct tensor_object *)object)->state;
 }
 
 static inline bool tensor_check(const struct module_state *state, PyObject *object)
@@ -262,6 +273,7 @@ int shape_from_python(PyObject *const *arguments, Py_ssize_t count, int64_t *siz
 
 /* Integers, such as dimensions, from an int or a sequence. */
 int integers_from_python(PyObject *object, const char *what, int64_t *values, int most, int *count);
+PyObject *integers_to_python(const int64_t *values, int count);
 
 /* Elementwise operations and reductions: python_tensor_ops.c. Indexing: python_tensor_index.c. Creation:
  * python_tensor_make.c. */
@@ -273,6 +285,7 @@ extern PyMethodDef tensor_row_methods[]; /* python_tensor_rows.c */
 extern PyMethodDef tensor_product_methods[]; /* python_tensor_products.c */
 extern PyMethodDef tensor_product_functions[];
 PyObject *tensor_matmul(PyObject *a, PyObject *b);
+extern PyMethodDef tensor_index_functions[];
 int pair_class_init(struct module_state *state);
 
 /* A tensor on another device, as a new reference; itself where it is there. */
@@ -288,6 +301,9 @@ int random_init(PyObject *module, struct module_state *state);
 
 PyObject *tensor_get_index(PyObject *self, PyObject *key);
 int tensor_set_index(PyObject *self, PyObject *key, PyObject *value);
+
+/* The places of elements that are not 0, as a tuple of a tensor for each dimension. */
+PyObject *nonzero_tuple(struct module_state *state, gn_tensor *tensor);
 PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,
                            bool is_copied);
 

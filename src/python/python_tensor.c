@@ -10,11 +10,13 @@
 
 PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor)
 {
-    PyObject *made = object_alloc((PyTypeObject *)state->tensor_class);
-    if (made != NULL)
-        ((struct tensor_object *)made)->tensor = tensor;
-    else
+    PyObject *made = PyType_GenericAlloc((PyTypeObject *)state->tensor_class, 0);
+    if (made == NULL) {
         gn_tensor_release(tensor);
+        return NULL;
+    }
+    ((struct tensor_object *)made)->tensor = tensor;
+    ((struct tensor_object *)made)->state = state;
     return made;
 }
 
@@ -25,8 +27,10 @@ PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tenso
 
 static void tensor_dealloc(PyObject *self)
 {
+    PyTypeObject *class = Py_TYPE(self);
     gn_tensor_release(tensor_of(self));
-    object_free(self);
+    PyObject_Free(self);
+    Py_DECREF(class);
 }
 
 int operand_from_python(struct module_state *state, PyObject *object, gn_operand *operand)
@@ -109,7 +113,7 @@ int shape_from_python(PyObject *const *arguments, Py_ssize_t count, int64_t *siz
     return 0;
 }
 
-static PyObject *integers_to_python(const int64_t *values, int count)
+PyObject *integers_to_python(const int64_t *values, int count)
 {
     PyObject *tuple = PyTuple_New(count);
     for (int i = 0; tuple != NULL && i < count; i++) {

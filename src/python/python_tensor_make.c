@@ -35,6 +35,10 @@ static int buffer_layout(const Py_buffer *buffer, gn_dtype *dtype, int64_t *size
                      GN_DIMENSIONS_MAX, buffer->ndim);
         return -1;
     }
+    if (buffer->ndim > 0 && (buffer->shape == NULL || buffer->strides == NULL)) {
+        PyErr_SetString(PyExc_TypeError, "the object does not say how its elements lie in memory");
+        return -1; /* numpy.datetime64 does so */
+    }
     bool is_aligned = (uintptr_t)buffer->buf % (size_t)buffer->itemsize == 0;
     Py_ssize_t step = buffer->itemsize; /* of those who give no strides, as ctypes: row-major */
     for (int i = buffer->ndim - 1; i >= 0; i--) {
@@ -112,6 +116,21 @@ static int listing_measure(PyObject *data, struct listing *listing)
     return 0;
 }
 
+/* NumPy's bool is neither Python's nor an index: it shows what it is by its memory. */
+static bool is_numpy_bool(PyObject *item)
+{
+    Py_buffer buffer;
+    if (PyIndex_Check(item) || !PyObject_CheckBuffer(item))
+        return false;
+    if (PyObject_GetBuffer(item, &buffer, PyBUF_FORMAT) < 0) {
+        PyErr_Clear();
+        return false;
+    }
+    bool is_bool = buffer.format != NULL && strcmp(buffer.format, "?") == 0 && buffer.len == 1;
+    PyBuffer_Release(&buffer);
+    return is_bool;
+}
+
 static int number_take(PyObject *item, gn_scalar *number)
 {
     if (PyBool_Check(item)) {
@@ -129,6 +148,11 @@ static int number_take(PyObject *item, gn_scalar *number)
     if (!PyNumber_Check(item)) {
         PyErr_Format(PyExc_TypeError, "%R is no number", item);
         return -1;
+    }
+    if (is_numpy_bool(item)) {
+        int is_true = PyObject_IsTrue(item);
+        *number = (gn_scalar){.kind = GN_BOOL, .integer = is_true};
+        return is_true < 0 ? -1 : 0;
     }
     PyObject *converted = PyIndex_Check(item) ? PyNumber_Index(item) : PyNumber_Float(item);
     int status = converted != NULL ? number_take(converted, number) : -1;

@@ -6,11 +6,6 @@
  */
 #include "module.h"
 
-enum {
-    QUICK_MOST =
-        16384, /* elements for which letting the interpreter's lock go costs more than it gives */
-};
-
 /* Operands, and the tensors that were made for them. */
 struct operands {
     gn_operand list[3];
@@ -453,6 +448,9 @@ REDUCTIONS(DEFINE_REDUCTION)
 static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                                 PyObject *keywords)
 {
+    struct module_state *state = module_state_of(module);
+    if (count == 1 && keywords == NULL && tensor_check(state, arguments[0]))
+        return nonzero_tuple(state, tensor_of(arguments[0]));
     return call_function(module, "where", GN_OP_WHERE, 3, arguments, count, keywords);
 }
 
@@ -542,8 +540,9 @@ PyMethodDef tensor_op_methods[] = {
 PyMethodDef tensor_op_functions[] = {
     NAMES(FUNCTION) REDUCTIONS(REDUCTION_FUNCTION){
         "where", WITH_VECTOR(function_where),
-        "where(condition, input, other, /, *, out=None)\n--\n\n"
-        "Elements of the second where the first is true, of the third elsewhere."},
+        "where(condition, input=None, other=None, /, *, out=None)\n--\n\n"
+        "Elements of the second where the first is true, of the third elsewhere; of a condition "
+        "alone the places where it is true, a tensor for each dimension."},
     {"flush", flush, METH_NOARGS, "flush($module, /)\n--\n\nComputes everything that is pending."},
     {"set_fusion", set_fusion, METH_O,
      "set_fusion($module, is_on, /)\n--\n\nWhether elementwise operations may wait."},

@@ -84,16 +84,6 @@ gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
     return GN_OK;
 }
 
-void gni_storage_retain(struct gni_storage *storage)
-{
-    atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
-}
-
-bool gni_storage_unreference(struct gni_storage *storage)
-{
-    return atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel) == 1;
-}
-
 void gni_storage_release(struct gni_storage *storage)
 {
     if (storage != NULL && gni_storage_unreference(storage))
