@@ -85,10 +85,12 @@ fmt:
 	.venv/bin/ruff format --quiet .
 
 soak: build
+	@tools/setup test
 	build/tests/test_stress $(SECONDS)
 	build/tests/test_stress_pool cpu $(SECONDS)
 	for policy in pool virtual; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=$$policy SIM_GPU_SCHEDULE=random SIM_GPU_SEED=$$RANDOM build/tests/test_stress_pool cuda $(SECONDS) || exit 1; done
 	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so build/tests/sim/test_programs $$(($(SECONDS) * 1000)) $$RANDOM
+	HYPOTHESIS_PROFILE=soak TENSOR_PROGRAMS=$$(($(SECONDS) * 100)) .venv/bin/python -m pytest -q tests/python/test_properties.py tests/python/test_tensor_programs.py
 	for policy in pool virtual; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=$$policy SIM_GPU_MEMORY=2147483648 build/tests/test_pool_faults cuda 1 || exit 1; done
 
 # Allocators: on the CPU beside others, and the sample traces.
@@ -97,6 +99,7 @@ bench: build
 	build/bench/bench_watch build/libgenesis.so build/bench/libgenesis_bare.so
 	.venv/bin/python bench/bench_watch.py
 	.venv/bin/python bench/bench_ops.py
+	.venv/bin/python bench/bench_index.py
 	build/bench/alloc/replay bench/alloc/traces/sample_torch.json
 	build/bench/alloc/replay bench/alloc/traces/sample_rmm.csv
 

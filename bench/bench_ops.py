@@ -20,7 +20,10 @@ import genesis
 MILLION = 1_000_000
 
 
-def scenarios() -> list[tuple[str, int, Callable[[], object], Callable[[], object]]]:
+Scenario = tuple[str, int, Callable[[], object], Callable[[], object]]
+
+
+def scenarios() -> list[Scenario]:
     """Name, how often a round repeats it, NumPy's way, ours."""
     rng = numpy.random.default_rng(0)
     a10, a1 = (rng.random(n * MILLION, dtype=numpy.float32) for n in (10, 1))
@@ -74,12 +77,12 @@ def seconds(call: Callable[[], object], count: int) -> float:
     return (time.perf_counter() - begin) / count
 
 
-def main() -> None:
+def main(cases: Callable[[], list[Scenario]] = scenarios) -> None:
     """Print the table."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     print(f"{genesis.cpu.get_num_threads()} threads, medians of {rounds} interleaved rounds.\n")
     print("| float32 | NumPy, us | Genesis, us | NumPy / Genesis |\n|---|---|---|---|")
-    for name, count, theirs, ours in scenarios():
+    for name, count, theirs, ours in cases():
         times = [(seconds(theirs, count), seconds(ours, count)) for _ in range(rounds)]
         first, second = (statistics.median(column) * 1e6 for column in zip(*times, strict=True))
         ratio = statistics.median(one / other for one, other in times)

@@ -142,6 +142,24 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
     return CUDA_SUCCESS;
 }
 
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *nbytes)
+{
+    SIM_CALL(SIM_NEED_CONTEXT);
+    SIM_REQUIRE(function_exists(function), CUDA_ERROR_INVALID_HANDLE);
+    const struct sim_kernel *kernel = function->kernel;
+    SIM_REQUIRE(offset != NULL && nbytes != NULL && index < kernel->parameter_count,
+                CUDA_ERROR_INVALID_VALUE);
+    size_t place = 0;
+    for (size_t i = 0; i <= index; i++) {
+        size_t alignment = kernel->parameter_alignments[i];
+        place = (place + alignment - 1) / alignment * alignment;
+        *offset = place;
+        place += kernel->parameter_sizes[i];
+    }
+    *nbytes = kernel->parameter_sizes[index];
+    return CUDA_SUCCESS;
+}
+
 /* ---- launches ------------------------------------------------------------------------------- */
 
 size_t sim_function_parameters_bytes(const struct CUfunc_st *function)

@@ -40,6 +40,7 @@ GN_API void gn_kernel_destroy(gn_kernel *kernel);
 GN_API gn_device *gn_kernel_get_device(const gn_kernel *kernel);
 
 typedef struct gn_kernel_properties {
+    int parameter_count; /* -1: not known, with a driver before CUDA 12.4 */
     int max_threads_per_block;
     int register_count;
     size_t static_shared_bytes;
@@ -48,6 +49,9 @@ typedef struct gn_kernel_properties {
 
 GN_API gn_status gn_kernel_get_properties(const gn_kernel *kernel,
                                           gn_kernel_properties *properties) GN_NODISCARD;
+
+/* The size of a parameter in bytes; 0 where it is not known, or there is none with this index. */
+GN_API size_t gn_kernel_get_parameter_size(const gn_kernel *kernel, int index);
 
 typedef struct gn_kernel_shape {
     unsigned grid[3];    /* blocks */

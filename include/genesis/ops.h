@@ -149,6 +149,10 @@ typedef enum gn_reduction {
 GN_API gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensions,
                            bool has_dimensions, gn_tensor **result) GN_NODISCARD;
 
+/* exp(x) over the sum of it along a dimension, or the logarithm of that; floating types. */
+GN_API gn_status gn_softmax(gn_tensor *tensor, int dimension, bool is_log,
+                            gn_tensor **result) GN_NODISCARD;
+
 /* ---- along one dimension ---------------------------------------------------------------------- */
 
 /* Sorted, stable; NaN counts as the largest. `values` and `indices` (int64) may each be NULL. */

@@ -66,7 +66,8 @@ GN_API gn_status gn_tensor_create(gn_dtype dtype, int dimensions, const int64_t 
 GN_API gn_status gn_tensor_create_pinned(gn_dtype dtype, int dimensions, const int64_t *shape,
                                          gn_device *device, gn_tensor **tensor) GN_NODISCARD;
 
-/* From now on the memory of all new CPU tensors is page-locked for a CUDA device; NULL: it is ordinary again. */
+/* From now on the memory of all new CPU tensors is page-locked for a CUDA device, where such memory can be had; NULL:
+ * it is ordinary again. */
 GN_API gn_status gn_tensor_set_pinned(gn_device *device) GN_NODISCARD;
 
 /*

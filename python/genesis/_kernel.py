@@ -219,19 +219,27 @@ def warm_up_kernels(kernels: Iterable[_C.Kernel] = (), device: DeviceLike = None
     ------
     RuntimeError
         The first failure, after all have been tried.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> if genesis.cuda.is_available():
+    ...     genesis.cuda.warm_up_kernels()
     """
     where = _C.device(device) if device is not None else _C.device("cuda", _C.current_device())
     waiting = list(kernels)
     waiting.reverse()
-    failures: list[BaseException] = []
+    failures: list[Exception] = []
 
     def work() -> None:
-        while waiting and not failures:
+        while True:
             try:
-                waiting.pop().compile(where)
-            except IndexError:  # another thread took the last one
+                kernel = waiting.pop()
+            except IndexError:
                 return
-            except BaseException as error:
+            try:
+                kernel.compile(where)
+            except Exception as error:
                 failures.append(error)
 
     start = Kernel(_WARM_UP, "genesis_warm_up")

@@ -214,5 +214,42 @@ def normal_(
     return self if (mean, std) == (0.0, 1.0) else self.mul_(std).add_(mean)
 
 
+def random_(
+    self: _C.Tensor,
+    low: int = 0,
+    high: int | None = None,
+    *,
+    generator: _C.Generator | None = None,
+) -> _C.Tensor:
+    """Fill it with random integers from `low` to before `high`; one number is the end.
+
+    Without any they are all that the type has from 0 on, or that it counts exactly.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> bool((genesis.empty(1000).random_(10) < 10).all())
+    True
+    """
+    if high is None:
+        low, high = 0, low or _COUNTS[self.dtype.name]
+    return _C._fill_integers(self, low, high, generator)
+
+
+# How many integers from 0 on a type has, or counts without a gap.
+_COUNTS = {
+    "bool": 2,
+    "uint8": 1 << 8,
+    "int8": 1 << 7,
+    "int16": 1 << 15,
+    "int32": 1 << 31,
+    "int64": (1 << 63) - 1,
+    "float16": 1 << 11,
+    "bfloat16": 1 << 8,
+    "float32": 1 << 24,
+    "float64": 1 << 53,
+}
+
+_C.Tensor.random_ = random_
 _C.Tensor.uniform_ = uniform_
 _C.Tensor.normal_ = normal_

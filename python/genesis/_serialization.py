@@ -17,7 +17,7 @@ from genesis import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from io import FileIO
     from typing import Any
 
@@ -27,6 +27,7 @@ __all__ = ["load", "save"]
 
 _HEADER_MOST = 100_000_000  # bytes: the layout's own limit
 _ALIGNMENT = 8
+_CHUNK = 1 << 24  # bytes that are read or written at once
 _DIMENSIONS_MOST = 16
 _ALONE = {"genesis": "tensor"}  # the metadata of a file that holds one tensor, without a name
 _CODES = {
@@ -86,7 +87,8 @@ def save(tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[s
             _write(file, header)
             for name in order:
                 tensor = named[name].contiguous()
-                _write(file, _C._memory_of(tensor))
+                for first, count in _chunks(tensor):
+                    _write(file, _C._bytes_of(tensor, first, count))
             os.fsync(file.fileno())
             draft.replace(target)
         except BaseException:
@@ -115,7 +117,13 @@ def _header(tensors: dict[str, _C.Tensor], order: list[str], is_alone: bool) -> 
     return len(text).to_bytes(8, "little") + text
 
 
-def _write(file: FileIO, data: bytes | memoryview) -> None:
+def _chunks(tensor: _C.Tensor) -> Iterator[tuple[int, int]]:
+    """The elements in parts: where each begins, and how many it has."""
+    total, most = tensor.numel(), _CHUNK // tensor.element_size()
+    return ((first, min(most, total - first)) for first in range(0, total, most))
+
+
+def _write(file: FileIO, data: bytes) -> None:
     left = memoryview(data)
     while left:
         left = left[file.write(left) :]
@@ -153,7 +161,10 @@ def load(path: str | os.PathLike[str]) -> Any:
             for name, dtype, shape, begin, _ in entries:
                 tensor = _C._empty(shape, dtype, "cpu")
                 file.seek(start + begin)
-                _read_into(file, _C._memory_of(tensor), f"tensor {name!r}")
+                for first, count in _chunks(tensor):
+                    data = bytearray(count * tensor.element_size())
+                    _read_into(file, memoryview(data), f"tensor {name!r}")
+                    _C._set_bytes(tensor, first, data)
                 made[name] = tensor
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None

@@ -167,8 +167,8 @@ def arange(
     return ((counted - 1).to(wide) * step + start).to(dtype=dtype)
 
 
-def sort(input: _C.Tensor, dim: int = -1, descending: bool = False) -> Any:
-    """The sorted elements and where they were, as a pair (values, indices).
+def sort(input: _C.Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
+    """The sorted elements and where they were, as a pair (values, indices); always stable.
 
     Examples
     --------
@@ -176,10 +176,12 @@ def sort(input: _C.Tensor, dim: int = -1, descending: bool = False) -> Any:
     >>> genesis.sort(genesis.tensor([3, 1, 2])).indices
     tensor([1, 2, 0])
     """
-    return input.sort(dim, descending)
+    return input.sort(dim, descending, stable)
 
 
-def argsort(input: _C.Tensor, dim: int = -1, descending: bool = False) -> _C.Tensor:
+def argsort(
+    input: _C.Tensor, dim: int = -1, descending: bool = False, stable: bool = True
+) -> _C.Tensor:
     """Where the sorted elements are.
 
     Examples
@@ -188,10 +190,10 @@ def argsort(input: _C.Tensor, dim: int = -1, descending: bool = False) -> _C.Ten
     >>> genesis.argsort(genesis.tensor([3, 1, 2]))
     tensor([1, 2, 0])
     """
-    return input.argsort(dim, descending)
+    return input.argsort(dim, descending, stable)
 
 
-def topk(input: _C.Tensor, k: int, dim: int = -1, largest: bool = True) -> Any:
+def topk(input: _C.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest or smallest elements, in order, as a pair (values, indices).
 
     Examples
@@ -200,7 +202,7 @@ def topk(input: _C.Tensor, k: int, dim: int = -1, largest: bool = True) -> Any:
     >>> genesis.topk(genesis.tensor([3, 1, 2]), 2).values
     tensor([3, 2])
     """
-    return input.topk(k, dim, largest)
+    return input.topk(k, dim, largest, sorted)
 
 
 def argmax(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> _C.Tensor:
@@ -236,7 +238,7 @@ def max(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     >>> genesis.max(genesis.tensor([[1, 5], [7, 2]]), 1).indices
     tensor([1, 0])
     """
-    return _C.maximum(input, dim) if isinstance(dim, _C.Tensor) else input.max(dim, keepdim)
+    return input.max(dim, keepdim)
 
 
 def min(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> Any:
@@ -248,7 +250,7 @@ def min(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     >>> genesis.min(genesis.tensor([[1, 5], [7, 2]]), 1).values
     tensor([1, 2])
     """
-    return _C.minimum(input, dim) if isinstance(dim, _C.Tensor) else input.min(dim, keepdim)
+    return input.min(dim, keepdim)
 
 
 def cumsum(input: _C.Tensor, dim: int) -> _C.Tensor:
@@ -296,35 +298,6 @@ def _ceil(value: float) -> int:
     from math import ceil
 
     return ceil(value)
-
-
-class DataPointer(int):
-    """The address of a tensor's first element, with the type of what lies there.
-
-    A kernel of Triton takes it in place of the tensor: it asks for ``dtype`` and ``data_ptr()``.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> address = genesis.zeros(2, dtype=genesis.float16).data_ptr()
-    >>> address.dtype, address.data_ptr() == address
-    (genesis.float16, True)
-    """
-
-    dtype: _C.dtype
-
-    def __new__(cls, address: int, dtype: _C.dtype) -> DataPointer:
-        """An address of such elements."""
-        made = super().__new__(cls, address)
-        made.dtype = dtype
-        return made
-
-    def __reduce__(self) -> Any:
-        return int, (int(self),)
-
-    def data_ptr(self) -> int:
-        """The address as a plain int."""
-        return int(self)
 
 
 # ---- text ----
@@ -416,11 +389,12 @@ def text_of(tensor: _C.Tensor) -> str:
 def restore(data: bytes, shape: tuple[int, ...], name: str, device: str = "cpu") -> _C.Tensor:
     """Make a pickled tensor again, where it was."""
     made = _C._empty(shape, getattr(_C, name), "cpu")
-    _C._memory_of(made)[:] = data
+    _C._set_bytes(made, 0, data)
     return made.to(device)
 
 
 def reduced(tensor: _C.Tensor) -> tuple[Any, ...]:
     """What pickle writes of a tensor."""
     near = tensor.cpu().contiguous()
-    return restore, (bytes(_C._memory_of(near)), near.shape, near.dtype.name, str(tensor.device))
+    data = _C._bytes_of(near, 0, near.numel())
+    return restore, (data, near.shape, near.dtype.name, str(tensor.device))

@@ -79,6 +79,17 @@ def _count(input: _C.Tensor, dim: Any) -> int:
     return count
 
 
+def _wide(input: _C.Tensor) -> _C.Tensor:
+    """Halves as float32: sums of many of them have no place in a half."""
+    return input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
+
+
+def _variance(input: _C.Tensor, dim: Any, correction: int, keepdim: bool) -> _C.Tensor:
+    squares = (input - input.mean(dim, True)).square().sum(dim, keepdim)
+    left = _count(input, dim) - correction
+    return squares / (left if left > 0 else 0.0)
+
+
 def var(input: _C.Tensor, dim: Any = None, correction: int = 1, keepdim: bool = False) -> _C.Tensor:
     """The mean square distance from the mean, of one element less than there are.
 
@@ -88,9 +99,7 @@ def var(input: _C.Tensor, dim: Any = None, correction: int = 1, keepdim: bool = 
     >>> genesis.var(genesis.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    squares = (input - input.mean(dim, True)).square().sum(dim, keepdim)
-    left = _count(input, dim) - correction
-    return squares / (left if left > 0 else 0.0)
+    return _variance(_wide(input), dim, correction, keepdim).to(input.dtype)
 
 
 def std(input: _C.Tensor, dim: Any = None, correction: int = 1, keepdim: bool = False) -> _C.Tensor:
@@ -102,7 +111,7 @@ def std(input: _C.Tensor, dim: Any = None, correction: int = 1, keepdim: bool = 
     >>> genesis.std(genesis.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    return var(input, dim, correction, keepdim).sqrt()
+    return _variance(_wide(input), dim, correction, keepdim).sqrt().to(input.dtype)
 
 
 def norm(input: _C.Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -> _C.Tensor:
@@ -119,15 +128,22 @@ def norm(input: _C.Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -
     """
     if not input.dtype.is_floating_point:
         raise TypeError(f"norm: elements are floating numbers, not {input.dtype}")
+    x = _wide(input)
     if p in ("fro", 2):
-        return input.square().sum(dim, keepdim).sqrt()
-    if p == float("inf"):
-        return input.abs().amax(dim, keepdim)
-    if p == float("-inf"):
-        return input.abs().amin(dim, keepdim)
-    if p == 0:
-        return (input != 0).to(input.dtype).sum(dim, keepdim)
-    return input.abs().pow(p).sum(dim, keepdim).pow(1 / p)
+        made = x.square().sum(dim, keepdim).sqrt()
+    elif p == float("inf"):
+        made = x.abs().amax(dim, keepdim)
+    elif p == float("-inf"):
+        made = x.abs().amin(dim, keepdim)
+    elif p == 0:
+        made = (x != 0).sum(dim, keepdim)
+    else:
+        made = x.abs().pow(p).sum(dim, keepdim).pow(1 / p)
+    return made.to(input.dtype)
+
+
+def _floating(input: _C.Tensor) -> _C.dtype:
+    return input.dtype if input.dtype.is_floating_point else _C.float32
 
 
 def _shifted(input: _C.Tensor, dim: Any) -> tuple[_C.Tensor, _C.Tensor]:
@@ -137,7 +153,7 @@ def _shifted(input: _C.Tensor, dim: Any) -> tuple[_C.Tensor, _C.Tensor]:
     return input - largest, largest
 
 
-def softmax(input: _C.Tensor, dim: int) -> _C.Tensor:
+def softmax(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     """exp(x) over the sum of it along a dimension.
 
     Examples
@@ -146,11 +162,10 @@ def softmax(input: _C.Tensor, dim: int) -> _C.Tensor:
     >>> genesis.softmax(genesis.tensor([0.0, 0.0]), 0)
     tensor([0.5000, 0.5000])
     """
-    powers = _shifted(input, dim)[0].exp()
-    return powers / powers.sum(dim, True)
+    return input.softmax(dim, dtype)
 
 
-def log_softmax(input: _C.Tensor, dim: int) -> _C.Tensor:
+def log_softmax(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     """The logarithm of softmax, without going there.
 
     Examples
@@ -159,8 +174,7 @@ def log_softmax(input: _C.Tensor, dim: int) -> _C.Tensor:
     >>> genesis.log_softmax(genesis.tensor([0.0, 0.0]), 0)
     tensor([-0.6931, -0.6931])
     """
-    shifted = _shifted(input, dim)[0]
-    return shifted - shifted.exp().sum(dim, True).log()
+    return input.log_softmax(dim, dtype)
 
 
 def logsumexp(input: _C.Tensor, dim: Any, keepdim: bool = False) -> _C.Tensor:
@@ -172,8 +186,8 @@ def logsumexp(input: _C.Tensor, dim: Any, keepdim: bool = False) -> _C.Tensor:
     >>> genesis.logsumexp(genesis.tensor([0.0, 0.0]), 0)
     tensor(0.6931)
     """
-    shifted, largest = _shifted(input, dim)
-    made = shifted.exp().sum(dim, True).log() + largest
+    shifted, largest = _shifted(_wide(input), dim)
+    made = (shifted.exp().sum(dim, True).log() + largest).to(_floating(input))
     return made if keepdim else made.sum(dim)
 
 
@@ -402,6 +416,30 @@ def triu(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     return _C.where(_distance(input) >= diagonal, input, _nothing(input))
 
 
+def cumsum_(self: _C.Tensor, dim: int) -> _C.Tensor:
+    """In place: the sum of the elements up to each, along a dimension.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.tensor([1, 2, 3]).cumsum_(0)
+    tensor([1, 3, 6])
+    """
+    return self.copy_(self.cumsum(dim))
+
+
+def cumprod_(self: _C.Tensor, dim: int) -> _C.Tensor:
+    """In place: the product of the elements up to each, along a dimension.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.tensor([1, 2, 3]).cumprod_(0)
+    tensor([1, 2, 6])
+    """
+    return self.copy_(self.cumprod(dim))
+
+
 def tril_(self: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     """In place: zeros above a diagonal.
 
@@ -466,8 +504,8 @@ def one_hot(input: _C.Tensor, num_classes: int = -1) -> _C.Tensor:
 clip, clip_ = clamp, clamp_
 
 for _name in (
-    *("allclose", "chunk", "clamp", "clamp_", "clip", "clip_", "equal", "flip", "isclose"),
-    *("log_softmax", "logsumexp", "norm", "softmax", "split", "std"),
+    *("allclose", "chunk", "clamp", "clamp_", "clip", "clip_", "cumprod_", "cumsum_"),
+    *("equal", "flip", "isclose", "logsumexp", "norm", "split", "std"),
     *("tril", "tril_", "triu", "triu_", "var", "where"),
 ):
     setattr(_C.Tensor, _name, globals()[_name])

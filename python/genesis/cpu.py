@@ -77,7 +77,8 @@ def get_num_threads() -> int:
 def set_num_threads(n: int) -> None:
     """Set how many threads an operation on the CPU uses at most, from the next one on.
 
-    Results do not depend on it. Threads start when the first long operation needs them.
+    Results do not depend on it, but for the last bits of floating matrix products. Threads start
+    when the first long operation needs them.
 
     Parameters
     ----------

@@ -179,6 +179,9 @@ struct gni_device_ops {
                                      struct gni_function_properties *properties);
     /* Lets a kernel use this much dynamic shared memory, above the limit that needs no asking. */
     gn_status (*function_allow_shared)(const struct gni_function *function, size_t nbytes);
+    /* The size of a kernel's parameter; GN_ERROR_INVALID_VALUE past the last one. */
+    gn_status (*function_parameter)(const struct gni_function *function, size_t index,
+                                    size_t *nbytes);
     gn_status (*function_launch)(const struct gni_function *function, gn_stream *stream,
                                  const struct gni_launch *launch);
 };

@@ -24,7 +24,7 @@
  *   J2  a kernel that is in the table does not change, and is found without a lock;
  *   J3  one thread makes a kernel, and others that ask for the same one meanwhile wait for it, and fail
  *       as it fails. Different kernels are made at the same time. A failure is not remembered;
- *   J4  kernel_mutex is not held while anything is compiled, loaded, read or written;
+ *   J4  kernel_mutex is not held while a kernel is compiled, loaded, or read from disk or written to it;
  *   J5  what is on disk was loaded once by the process that wrote it.
  */
 #ifndef GNI_JIT_KERNEL_H

@@ -57,7 +57,7 @@ static gn_status target_find(const struct gni_nvrtc *nvrtc, int architecture, st
             nvrtc->version / 1000, nvrtc->version % 1000 / 10, architecture, known[0]);
     target->architecture = newest;
     target->is_ptx = newest != architecture;
-    if (target->is_ptx && functions->nvrtcGetPTX == NULL)
+    if (target->is_ptx && (functions->nvrtcGetPTX == NULL || functions->nvrtcGetPTXSize == NULL))
         return gni_error(GN_ERROR_UNSUPPORTED,
                          "NVRTC %d.%d does not know sm_%d; install a newer one",
                          nvrtc->version / 1000, nvrtc->version % 1000 / 10, architecture);

@@ -17,7 +17,7 @@ struct gni_kernel_source {
     const char *name;           /* of the kernel in the text; in messages, too */
     const char *text;           /* CUDA C */
     const char *const *options; /* NVRTC's, with a NULL behind the last. NULL: gni_kernel_options */
-    bool is_expression; /* the name is C++'s, such as scale<float>: not of an extern "C" kernel */
+    bool is_expression;         /* the name is as C++ writes it, such as scale<float> */
     /*
      * (optional) Bytes that stand for all of the above, made from whatever the text is made from: two
      * sources with the same signature are one kernel. Then a kernel can be found without its text
@@ -40,11 +40,11 @@ const char *gni_kernel_source_piece(const struct gni_kernel_source *source, size
 /* Is this all that the code depends on? Not if there are files to include: those can change. */
 bool gni_kernel_source_is_whole(const struct gni_kernel_source *source);
 
+/* What it points to is of gni_host_alloc(), and owned. */
 struct gni_kernel_image {
-    void *
-        bytes; /* of gni_host_alloc(), owned: a cubin, or PTX where NVRTC is older than the device */
-    size_t nbytes; /* PTX: its final NUL is counted */
-    char *symbol;  /* of gni_host_alloc(), owned: the kernel's name in there */
+    void *bytes; /* a cubin; or PTX, with its final NUL, where NVRTC is older than the device */
+    size_t nbytes;
+    char *symbol; /* the kernel's name in there */
 };
 
 /* Frees what an image owns; an image of zeros is allowed. */

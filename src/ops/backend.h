@@ -54,6 +54,11 @@ struct gni_backend {
     gn_status (*fold)(struct gni_program *program, short value, const struct gni_folding *folding,
                       gn_tensor *result, gn_stream *stream);
 
+    /* (optional) Softmax, or its logarithm, of a floating value along the last dimensions of a program: `rows` of
+     * them. `result` is contiguous, in the program's order. NULL: it is made of other operations. */
+    gn_status (*softmax)(struct gni_program *program, short value, int64_t rows, bool is_log,
+                         gn_tensor *result, gn_stream *stream);
+
     /* Fills `out`, contiguous: floating, but integers a type that has them all. */
     gn_status (*random)(const struct gni_random *random, gn_tensor *out, gn_stream *stream);
     bool has_random_halves; /* else halves are made of float32 */

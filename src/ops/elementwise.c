@@ -37,7 +37,6 @@ static gn_status operands_check(enum gni_op op, int arity, const gn_operand *ope
 {
     const gn_tensor *first = NULL;
     int64_t count;
-    *shape = (struct gni_shape){0};
     for (int i = 0; i < arity; i++) {
         const gn_tensor *tensor = operands[i].tensor;
         if (tensor == NULL)
@@ -47,10 +46,14 @@ static gn_status operands_check(enum gni_op op, int arity, const gn_operand *ope
                              "%s: one tensor is on %s and one on %s: move one with to()",
                              gni_op_name(op), gni_device_label(first->device).text,
                              gni_device_label(tensor->device).text);
-        struct gni_shape own = shape_of(tensor);
-        if (!gni_shape_broadcast(shape, &own, shape))
-            return shapes_refuse(op, first, tensor);
-        first = first == NULL ? tensor : first;
+        if (first == NULL) {
+            *shape = shape_of(tensor);
+            first = tensor;
+        } else if (!gni_shape_is_equal(shape->ndim, shape->sizes, tensor->ndim, tensor->sizes)) {
+            struct gni_shape own = shape_of(tensor);
+            if (!gni_shape_broadcast(shape, &own, shape))
+                return shapes_refuse(op, first, tensor);
+        }
     }
     if (first == NULL)
         return gni_error(GN_ERROR_INVALID_VALUE, "%s: there must be a tensor among the operands",
@@ -201,22 +204,35 @@ gn_status gni_out_check(const char *what, const gn_tensor *out, const struct gni
     return GN_OK;
 }
 
-/* Whether writing one element may change another one that is still to be read. */
+/* The first byte that a tensor reaches, and the first one behind those. */
+static void bytes_reached(const gn_tensor *tensor, uintptr_t *begin, uintptr_t *end)
+{
+    int64_t low, high, size = (int64_t)gni_dtype_size(tensor->dtype);
+    gni_strides_extent(tensor->ndim, tensor->sizes, tensor->strides, &low, &high);
+    uintptr_t first = (uintptr_t)gni_tensor_data(tensor);
+    *begin = first + (uintptr_t)(low * size);
+    *end = first + (uintptr_t)((high + 1) * size);
+}
+
+/*
+ * Whether writing one element may change another one that is still to be read. By addresses: memory of others may
+ * be here as several storages. What is pending shares with nobody.
+ */
 static bool is_in_the_way(const gn_tensor *operand, const gn_tensor *out)
 {
-    if (operand == NULL || !gn_tensor_shares_storage(operand, out))
+    if (operand == NULL || operand->count == 0 || gni_tensor_storage(operand) == NULL)
         return false;
-    bool is_same = operand->offset == out->offset && operand->ndim == out->ndim;
+    bool is_same = gni_tensor_data(operand) == gni_tensor_data(out) &&
+                   operand->dtype == out->dtype && operand->ndim == out->ndim;
     for (int i = 0; is_same && i < out->ndim; i++)
         is_same = operand->sizes[i] == out->sizes[i] &&
                   (operand->sizes[i] == 1 || operand->strides[i] == out->strides[i]);
     if (is_same)
         return false;
-    int64_t low, high, out_low, out_high;
-    gni_strides_extent(operand->ndim, operand->sizes, operand->strides, &low, &high);
-    gni_strides_extent(out->ndim, out->sizes, out->strides, &out_low, &out_high);
-    return operand->offset + low <= out->offset + out_high &&
-           out->offset + out_low <= operand->offset + high;
+    uintptr_t begin, end, out_begin, out_end;
+    bytes_reached(operand, &begin, &end);
+    bytes_reached(out, &out_begin, &out_end);
+    return begin < out_end && out_begin < end;
 }
 
 /* Operands that overlap the output in another way than element by element are copied. */

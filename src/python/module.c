@@ -266,7 +266,9 @@ static int module_exec(PyObject *module)
         PyModule_AddFunctions(module, tensor_make_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_place_functions) < 0 ||
         PyModule_AddFunctions(module, random_functions) < 0 ||
-        PyModule_AddFunctions(module, tensor_product_functions) < 0)
+        PyModule_AddFunctions(module, tensor_product_functions) < 0 ||
+        PyModule_AddFunctions(module, tensor_dlpack_functions) < 0 ||
+        PyModule_AddFunctions(module, tensor_index_functions) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "__version__", gn_version());
 }
@@ -287,12 +289,13 @@ static int module_exec(PyObject *module)
         visit((state)->shape_error);                       \
         visit((state)->dtype_class);                       \
         visit((state)->tensor_class);                      \
-        visit((state)->pointer_class);                     \
         visit((state)->pair_class);                        \
         visit((state)->generator_class);                   \
         visit((state)->generator);                         \
-        for (int i = 0; i < GN_DTYPE_COUNT; i++)           \
+        for (int i = 0; i < GN_DTYPE_COUNT; i++) {         \
             visit((state)->dtypes[i]);                     \
+            visit((state)->pointer_classes[i]);            \
+        }                                                  \
         for (int i = 0; i < (state)->manager_count; i++) { \
             visit((state)->managers[i].handler);           \
             visit((state)->managers[i].callback);          \

@@ -41,9 +41,8 @@ struct module_state {
     PyObject *graph_pool_class;
     PyObject *dtype_class;
     PyObject *dtypes[GN_DTYPE_COUNT];
+    PyObject *pointer_classes[GN_DTYPE_COUNT]; /* of addresses; once used */
     PyObject *tensor_class;
-    PyObject
-        *pointer_class; /* genesis._tensor.DataPointer, once somebody has asked for an address */
     PyObject *pair_class;
     PyObject *generator_class;
     PyObject *generator; /* that of genesis.rand() and its kin, unless they are given another */
@@ -92,6 +91,11 @@ PyObject *error_raise(const struct module_state *state, gn_status status);
         if (is_recorded)                                                             \
             (void)gn_history_set_site(site);                                         \
     } while (0)
+
+enum {
+    QUICK_MOST =
+        16384, /* elements for which letting the interpreter's lock go costs more than it gives */
+};
 
 /* The same for an operation on tensors: a short one keeps the interpreter's lock. */
 #define CALL_OPERATION(is_long, status, call) \
@@ -234,13 +238,20 @@ int dtype_from_format(const char *format, Py_ssize_t size, gn_dtype *dtype);
 
 struct tensor_object {
     PyObject_HEAD gn_tensor *tensor;
+    struct module_state *state; /* as module_state_of_object(), which takes three calls */
 };
 
 int tensor_class_init(PyObject *module, struct module_state *state);
+int methods_add(PyObject *class, PyMethodDef *methods);
 
 static inline gn_tensor *tensor_of(PyObject *object)
 {
     return ((struct tensor_object *)object)->tensor;
+}
+
+static inline struct module_state *tensor_state(PyObject *object)
+{
+    return ((struct tensor_object *)object)->state;
 }
 
 static inline bool tensor_check(const struct module_state *state, PyObject *object)
@@ -262,6 +273,7 @@ int shape_from_python(PyObject *const *arguments, Py_ssize_t count, int64_t *siz
 
 /* Integers, such as dimensions, from an int or a sequence. */
 int integers_from_python(PyObject *object, const char *what, int64_t *values, int most, int *count);
+PyObject *integers_to_python(const int64_t *values, int count);
 
 /* Elementwise operations and reductions: python_tensor_ops.c. Indexing: python_tensor_index.c. Creation:
  * python_tensor_make.c. */
@@ -273,6 +285,7 @@ extern PyMethodDef tensor_row_methods[]; /* python_tensor_rows.c */
 extern PyMethodDef tensor_product_methods[]; /* python_tensor_products.c */
 extern PyMethodDef tensor_product_functions[];
 PyObject *tensor_matmul(PyObject *a, PyObject *b);
+extern PyMethodDef tensor_index_functions[];
 int pair_class_init(struct module_state *state);
 
 /* A tensor on another device, as a new reference; itself where it is there. */
@@ -288,8 +301,22 @@ int random_init(PyObject *module, struct module_state *state);
 
 PyObject *tensor_get_index(PyObject *self, PyObject *key);
 int tensor_set_index(PyObject *self, PyObject *key, PyObject *value);
+
+/* The places of elements that are not 0, as a tuple of a tensor for each dimension. */
+PyObject *nonzero_tuple(struct module_state *state, gn_tensor *tensor);
 PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,
                            bool is_copied);
+
+/* DLPack: python_dlpack.c. `device` and `copy` may be None. */
+extern PyMethodDef tensor_dlpack_functions[];
+int tensor_dlpack_init(PyObject *class);
+PyObject *tensor_from_dlpack(struct module_state *state, PyObject *object, PyObject *device,
+                             PyObject *copy);
+
+/* Other protocols: python_interop.c. Whether an object has elements that only they give, and these, shared. */
+int tensor_interop_init(PyObject *class);
+bool is_foreign(PyObject *object);
+PyObject *tensor_from_foreign(struct module_state *state, PyObject *object, PyObject *device);
 
 /* Requests, blocks by handle and graph pools: python_memory_objects.c. */
 int memory_classes_init(PyObject *module, struct module_state *state);

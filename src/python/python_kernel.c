@@ -6,7 +6,8 @@
  *
  *     P  a pointer   b B h H i I q Q  integers   ?  bool   f d  floats   x  anything else, as bytes
  *
- * Where it does not, all are taken as "-": what an argument is, is then its own word.
+ * Where it does not, all are "x". From CUDA 12.4 on the driver knows the parameters' sizes, and nothing that is
+ * smaller is ever handed to it; before, letters and bytes are taken at their word.
  */
 #include "module.h"
 
@@ -26,6 +27,7 @@ struct kernel_object {
 
 /* The arguments of one launch. */
 struct arguments {
+    const gn_kernel *code;
     const char *kernel_name;
     Py_ssize_t count;
     uint64_t values[ARGUMENTS_MAX];
@@ -89,6 +91,47 @@ static void kernel_dealloc(PyObject *self)
     object_free(self);
 }
 
+static const char integer_letters[] = "bBhHiIqQ"; /* twice each size, signed first */
+
+/* The size of what a letter stands for; 0: any. */
+static size_t letter_size(char letter)
+{
+    const char *place = strchr(integer_letters, letter);
+    if (place != NULL)
+        return (size_t)1 << (place - integer_letters) / 2;
+    return letter == 'x' ? 0 : letter == '?' ? 1 : letter == 'f' ? 4 : 8;
+}
+
+/* Do the letters go with what the driver says? */
+static int letters_check(const struct kernel_object *kernel, const gn_kernel *code)
+{
+    gn_kernel_properties properties;
+    gn_status status = gn_kernel_get_properties(code, &properties);
+    if (status != GN_OK) {
+        error_raise(kernel->state, status);
+        return -1;
+    }
+    const char *letters = kernel->letters != Py_None ? text_from_python(kernel->letters) : NULL;
+    if (letters == NULL || properties.parameter_count < 0)
+        return PyErr_Occurred() != NULL ? -1 : 0;
+    if (strlen(letters) != (size_t)properties.parameter_count) {
+        PyErr_Format(PyExc_TypeError, "kernel %U has %d parameters, and argtypes has %zu",
+                     kernel->name, properties.parameter_count, strlen(letters));
+        return -1;
+    }
+    for (int i = 0; letters[i] != '\0'; i++) {
+        size_t size = letter_size(letters[i]), needed = gn_kernel_get_parameter_size(code, i);
+        if (size == 0 || size == needed)
+            continue;
+        PyErr_Format(PyExc_TypeError,
+                     "parameter %d of kernel %U has %zu bytes, and what is to be passed has %zu: "
+                     "give argtypes=",
+                     i, kernel->name, needed, size);
+        return -1;
+    }
+    return 0;
+}
+
 /* The code for a device, made if need be. */
 static gn_kernel *kernel_on(struct kernel_object *kernel, gn_device *device)
 {
@@ -106,11 +149,12 @@ static gn_kernel *kernel_on(struct kernel_object *kernel, gn_device *device)
         error_raise(kernel->state, status);
         return NULL;
     }
-    if (*slot != NULL) /* another thread was faster */
-        gn_kernel_destroy(made);
-    else
+    bool is_right = letters_check(kernel, made) == 0;
+    if (is_right && *slot == NULL)
         *slot = made;
-    return *slot;
+    else /* or another thread was faster */
+        gn_kernel_destroy(made);
+    return is_right ? *slot : NULL;
 }
 
 /* ---- arguments ------------------------------------------------------------------------------ */
@@ -235,15 +279,21 @@ static int bytes_take(struct arguments *arguments, PyObject *object, Py_ssize_t 
         return -1;
     arguments->buffer_count++;
     arguments->addresses[index] = buffer->buf;
-    return 0;
+    size_t needed = gn_kernel_get_parameter_size(arguments->code, (int)index);
+    if (needed == 0 || (size_t)buffer->len == needed)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "the parameter has %zu bytes, and %R has %zd", needed, object,
+                 buffer->len);
+    return -1;
 }
 
-/* An argument for a parameter of which nothing is known. */
+/* An argument for a parameter of which no more than its size is known. */
 static int unknown_take(struct arguments *arguments, PyObject *object, Py_ssize_t index)
 {
+    size_t needed = gn_kernel_get_parameter_size(arguments->code, (int)index);
     bool has_address = PyObject_HasAttrString(object, "data_ptr") ||
                        PyObject_HasAttrString(object, "__cuda_array_interface__");
-    if (has_address || object == Py_None)
+    if ((has_address || object == Py_None) && (needed == 0 || needed == sizeof(uint64_t)))
         return pointer_take(object, &arguments->values[index]);
     if (PyObject_CheckBuffer(object))
         return bytes_take(arguments, object, index);
@@ -258,12 +308,11 @@ static int unknown_take(struct arguments *arguments, PyObject *object, Py_ssize_
 static int argument_take(struct arguments *arguments, char letter, PyObject *object,
                          Py_ssize_t index)
 {
-    static const char integers[] = "bBhHiIqQ"; /* twice each size, signed first */
     uint64_t *value = &arguments->values[index];
     arguments->addresses[index] = value;
-    const char *place = strchr(integers, letter);
+    const char *place = strchr(integer_letters, letter);
     if (place != NULL)
-        return integer_take(object, 1 << (place - integers) / 2, (place - integers) % 2 == 0,
+        return integer_take(object, (int)letter_size(letter), (place - integer_letters) % 2 == 0,
                             value);
     switch (letter) {
     case 'P':
@@ -276,8 +325,6 @@ static int argument_take(struct arguments *arguments, char letter, PyObject *obj
     case 'f':
     case 'd':
         return float_take(object, letter == 'd', value);
-    case 'x':
-        return bytes_take(arguments, object, index);
     default:
         return unknown_take(arguments, object, index);
     }
@@ -298,16 +345,22 @@ static int arguments_read(struct kernel_object *kernel, PyObject *sequence,
         return -1;
     arguments->kernel_name = text_from_python(kernel->name);
     arguments->count = PyTuple_Size(sequence);
-    if (arguments->count > ARGUMENTS_MAX ||
-        (letters != NULL && arguments->count != (Py_ssize_t)strlen(letters))) {
-        PyErr_Format(PyExc_TypeError, "kernel %s takes %s%zd arguments, not %zd",
-                     arguments->kernel_name, letters != NULL ? "" : "at most ",
-                     letters != NULL ? (Py_ssize_t)strlen(letters) : (Py_ssize_t)ARGUMENTS_MAX,
-                     arguments->count);
+    gn_kernel_properties properties;
+    gn_status status = gn_kernel_get_properties(arguments->code, &properties);
+    if (status != GN_OK) {
+        error_raise(kernel->state, status);
+        return -1;
+    }
+    Py_ssize_t needed = properties.parameter_count;
+    if (needed < 0)
+        needed = letters != NULL ? (Py_ssize_t)strlen(letters) : arguments->count;
+    if (arguments->count != needed || needed > ARGUMENTS_MAX) {
+        PyErr_Format(PyExc_TypeError, "kernel %s takes %zd arguments, not %zd",
+                     arguments->kernel_name, needed, arguments->count);
         return -1;
     }
     for (Py_ssize_t i = 0; i < arguments->count; i++)
-        if (argument_take(arguments, letters != NULL ? letters[i] : '-',
+        if (argument_take(arguments, letters != NULL ? letters[i] : 'x',
                           PyTuple_GetItem(sequence, i), i) < 0)
             return argument_error(arguments, i);
     return 0;
@@ -343,6 +396,7 @@ static PyObject *kernel_launch(struct kernel_object *kernel, gn_kernel *code,
                                const gn_kernel_shape *shape, gn_stream *stream, PyObject *sequence)
 {
     struct arguments arguments;
+    arguments.code = code;
     arguments.buffer_count = 0;
     gn_status status = GN_OK;
     int result = arguments_read(kernel, sequence, &arguments);
@@ -412,8 +466,9 @@ static PyObject *kernel_properties(PyObject *self, PyObject *arguments, PyObject
     gn_status status = gn_kernel_get_properties(code, &properties);
     if (status != GN_OK)
         return error_raise(kernel_of(self)->state, status);
-    return Py_BuildValue("{sisisnsn}", "max_threads_per_block", properties.max_threads_per_block,
-                         "registers", properties.register_count, "static_shared_bytes",
+    return Py_BuildValue("{sisisisnsn}", "parameters", properties.parameter_count,
+                         "max_threads_per_block", properties.max_threads_per_block, "registers",
+                         properties.register_count, "static_shared_bytes",
                          (Py_ssize_t)properties.static_shared_bytes, "local_bytes",
                          (Py_ssize_t)properties.local_bytes);
 }
@@ -441,8 +496,8 @@ static PyMethodDef kernel_methods[] = {
      "Compiles for a device now, which the first launch there would do otherwise."},
     {"properties", WITH_KEYWORDS(kernel_properties),
      "properties($self, device=None)\n--\n\n"
-     "What the compiled kernel needs: max_threads_per_block, registers, static_shared_bytes,\n"
-     "local_bytes."},
+     "What the compiled kernel is: parameters (-1: not known), max_threads_per_block, registers,\n"
+     "static_shared_bytes, local_bytes."},
     {NULL, NULL, 0, NULL},
 };
 

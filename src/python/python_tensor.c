@@ -10,11 +10,13 @@
 
 PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor)
 {
-    PyObject *made = object_alloc((PyTypeObject *)state->tensor_class);
-    if (made != NULL)
-        ((struct tensor_object *)made)->tensor = tensor;
-    else
+    PyObject *made = PyType_GenericAlloc((PyTypeObject *)state->tensor_class, 0);
+    if (made == NULL) {
         gn_tensor_release(tensor);
+        return NULL;
+    }
+    ((struct tensor_object *)made)->tensor = tensor;
+    ((struct tensor_object *)made)->state = state;
     return made;
 }
 
@@ -25,8 +27,10 @@ PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tenso
 
 static void tensor_dealloc(PyObject *self)
 {
+    PyTypeObject *class = Py_TYPE(self);
     gn_tensor_release(tensor_of(self));
-    object_free(self);
+    PyObject_Free(self);
+    Py_DECREF(class);
 }
 
 int operand_from_python(struct module_state *state, PyObject *object, gn_operand *operand)
@@ -109,7 +113,7 @@ int shape_from_python(PyObject *const *arguments, Py_ssize_t count, int64_t *siz
     return 0;
 }
 
-static PyObject *integers_to_python(const int64_t *values, int count)
+PyObject *integers_to_python(const int64_t *values, int count)
 {
     PyObject *tuple = PyTuple_New(count);
     for (int i = 0; tuple != NULL && i < count; i++) {
@@ -612,32 +616,6 @@ static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
     return list;
 }
 
-static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    struct module_state *state = module_state_of_object(self);
-    void *data;
-    gn_status status;
-    CALL_ALLOCATING(status, gn_tensor_get_data(tensor_of(self), &data));
-    if (status != GN_OK)
-        return error_raise(state, status);
-    if (state->pointer_class == NULL) {
-        PyObject *module = PyImport_ImportModule("genesis._tensor");
-        state->pointer_class =
-            module != NULL ? PyObject_GetAttrString(module, "DataPointer") : NULL;
-        Py_XDECREF(module);
-    }
-    PyObject *address = state->pointer_class != NULL ? PyLong_FromVoidPtr(data) : NULL;
-    PyObject *dtype =
-        address != NULL ? dtype_to_python(state, gn_tensor_get_dtype(tensor_of(self))) : NULL;
-    PyObject *made = dtype != NULL
-                         ? PyObject_CallFunctionObjArgs(state->pointer_class, address, dtype, NULL)
-                         : NULL;
-    Py_XDECREF(address);
-    Py_XDECREF(dtype);
-    return made;
-}
-
 /* Where a buffer's numbers are kept while somebody has it. */
 struct buffer {
     Py_ssize_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
@@ -704,47 +682,6 @@ static void tensor_release_buffer(PyObject *self, Py_buffer *view)
 {
     (void)self;
     PyMem_Free(view->internal);
-}
-
-static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    gn_dtype dtype = gn_tensor_get_dtype(tensor_of(self));
-    if (gn_device_get_type(gn_tensor_get_device(tensor_of(self))) != GN_DEVICE_CPU) {
-        PyErr_SetString(PyExc_TypeError,
-                        "the tensor is on a GPU, and NumPy arrays are on the CPU: use cpu() first");
-        return NULL;
-    }
-    if (dtype_format(dtype) == NULL) {
-        PyErr_Format(PyExc_TypeError, "NumPy has no %s: convert it first, with float()",
-                     gn_dtype_name(dtype));
-        return NULL;
-    }
-    void *data; /* NumPy would swallow what goes wrong here */
-    gn_status status;
-    CALL_ALLOCATING(status, gn_tensor_get_data(tensor_of(self), &data));
-    if (status != GN_OK)
-        return error_raise(module_state_of_object(self), status);
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    PyObject *array = numpy != NULL ? PyObject_CallMethod(numpy, "asarray", "O", self) : NULL;
-    Py_XDECREF(numpy);
-    return array;
-}
-
-/* For NumPy, where the buffer cannot be had: says why. */
-static PyObject *tensor_array(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    static char *names[] = {"dtype", "copy", NULL};
-    PyObject *dtype = Py_None, *copy = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OO", names, &dtype, &copy))
-        return NULL;
-    PyObject *array = tensor_numpy(self, NULL);
-    if (array == NULL || (dtype == Py_None && copy != Py_True))
-        return array;
-    PyObject *made = dtype != Py_None ? PyObject_CallMethod(array, "astype", "O", dtype)
-                                      : PyObject_CallMethod(array, "copy", NULL);
-    Py_DECREF(array);
-    return made;
 }
 
 static PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t index)
@@ -891,13 +828,6 @@ static PyMethodDef tensor_methods[] = {
      "item($self, /)\n--\n\nThe one element, as Python's number."},
     {"tolist", tensor_tolist, METH_NOARGS,
      "tolist($self, /)\n--\n\nThe elements as lists in lists, or as one number."},
-    {"data_ptr", tensor_data_ptr, METH_NOARGS,
-     "data_ptr($self, /)\n--\n\nThe address of the first element, with everything computed: an int "
-     "that knows its dtype."},
-    {"__array__", WITH_KEYWORDS(tensor_array),
-     "__array__($self, dtype=None, copy=None)\n--\n\nFor NumPy."},
-    {"numpy", tensor_numpy, METH_NOARGS,
-     "numpy($self, /)\n--\n\nThe same memory as an array of NumPy."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -936,11 +866,13 @@ enum {
     SLOTS_MOST = OWN_SLOTS + 48,
 };
 
-/* The methods of the operations stand in a table of their own: they are put into the class one by one. */
-static int methods_add(PyObject *class, PyMethodDef *methods)
+/* Methods that stand in tables of their own are put into the class one by one. */
+int methods_add(PyObject *class, PyMethodDef *methods)
 {
     for (; methods->ml_name != NULL; methods++) {
-        PyObject *descriptor = PyDescr_NewMethod((PyTypeObject *)class, methods);
+        PyObject *descriptor = (methods->ml_flags & METH_CLASS) != 0
+                                   ? PyDescr_NewClassMethod((PyTypeObject *)class, methods)
+                                   : PyDescr_NewMethod((PyTypeObject *)class, methods);
         if (descriptor == NULL)
             return -1;
         int status = PyObject_SetAttrString(class, methods->ml_name, descriptor);
@@ -970,7 +902,8 @@ int tensor_class_init(PyObject *module, struct module_state *state)
         methods_add(state->tensor_class, tensor_op_methods) < 0 ||
         methods_add(state->tensor_class, tensor_row_methods) < 0 ||
         methods_add(state->tensor_class, tensor_place_methods) < 0 ||
-        methods_add(state->tensor_class, tensor_product_methods) < 0)
+        methods_add(state->tensor_class, tensor_product_methods) < 0 ||
+        tensor_dlpack_init(state->tensor_class) < 0 || tensor_interop_init(state->tensor_class) < 0)
         return -1;
     return PyModule_AddType(module, (PyTypeObject *)state->tensor_class);
 }

@@ -1,131 +1,240 @@
 /*
- * python_tensor_index.c: x[key] and x[key] = value for basic keys: integers, slices, None and Ellipsis. All of
- * them are views.
+ * python_tensor_index.c: x[key] and x[key] = value: Python's objects become the parts of a key, the library does the
+ * rest (genesis/index.h).
+ *
+ *     int, slice, None, ...          as they are; so is whatever has __index__, and an integer tensor or array without
+ *                                    dimensions
+ *     bool, numpy.bool               a mask over no dimension
+ *     Tensor, array, list, range     an index tensor, or a mask
  */
 #include "module.h"
 
-/* A view that becomes another one, one item of the key after the other. */
-struct cursor {
-    struct module_state *state;
-    gn_tensor *view;
-    int dimension; /* the next one of the view */
+/* Parts, and the tensors that were made for them. */
+struct key {
+    int count, made_count;
+    bool has_elements; /* an index tensor, a mask or a bool */
+    bool is_long;      /* worth letting the interpreter's lock go */
+    gn_key parts[GN_KEYS_MAX];
+    PyObject *made[GN_KEYS_MAX];
 };
 
-static int cursor_step(struct cursor *cursor, gn_status status, gn_tensor *next, int skipped)
+static void key_drop(struct key *key)
 {
-    if (status != GN_OK) {
-        (void)error_raise(cursor->state, status);
-        return -1;
-    }
-    gn_tensor_release(cursor->view);
-    cursor->view = next;
-    cursor->dimension += skipped;
-    return 0;
+    for (int i = 0; i < key->made_count; i++)
+        Py_DECREF(key->made[i]);
 }
 
-static int take_slice(struct cursor *cursor, PyObject *slice)
+static int key_refuse(PyObject *item)
+{
+    PyErr_Format(PyExc_IndexError,
+                 "tensors are indexed by integers, slices, ..., None, and tensors, arrays or lists "
+                 "of integers or bool, not by %R",
+                 item);
+    return -1;
+}
+
+static int take_integer(gn_key *part, PyObject *integer)
+{
+    int overflow;
+    part->kind = GN_KEY_INTEGER;
+    part->start = PyLong_AsLongLongAndOverflow(integer, &overflow);
+    if (overflow != 0) {
+        PyErr_Format(PyExc_IndexError, "index %S does not fit 64 bits", integer);
+        return -1;
+    }
+    return part->start == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+static int take_slice(gn_key *part, PyObject *slice)
 {
     Py_ssize_t start, stop, step;
-    gn_tensor *next;
-    if (cursor->dimension >= gn_tensor_get_dimensions(cursor->view)) {
-        PyErr_SetString(PyExc_IndexError, "there are more indices than dimensions");
-        return -1;
-    }
     if (PySlice_Unpack(slice, &start, &stop, &step) < 0)
         return -1;
-    int64_t size = gn_tensor_get_shape(cursor->view)[cursor->dimension];
-    Py_ssize_t count = PySlice_AdjustIndices((Py_ssize_t)size, &start, &stop, step);
-    gn_status status = gn_tensor_slice(cursor->view, cursor->dimension, start, step, count, &next);
-    return cursor_step(cursor, status, next, 1);
-}
-
-static int take_integer(struct cursor *cursor, PyObject *item)
-{
-    gn_tensor *next;
-    int64_t index;
-    int one;
-    if (cursor->dimension >= gn_tensor_get_dimensions(cursor->view)) {
-        PyErr_SetString(PyExc_IndexError, "there are more indices than dimensions");
-        return -1;
-    }
-    if (integers_from_python(item, "an index", &index, 1, &one) < 0)
-        return -1;
-    gn_status status = gn_tensor_select(cursor->view, cursor->dimension, index, &next);
-    return cursor_step(cursor, status, next, 0);
-}
-
-static int take_item(struct cursor *cursor, PyObject *item, int left)
-{
-    gn_tensor *next;
-    if (PySlice_Check(item))
-        return take_slice(cursor, item);
-    if (item == Py_Ellipsis) {
-        cursor->dimension = gn_tensor_get_dimensions(cursor->view) - left;
-        return 0;
-    }
-    if (item == Py_None) {
-        gn_status status = gn_tensor_unsqueeze(cursor->view, cursor->dimension, &next);
-        return cursor_step(cursor, status, next, 1);
-    }
-    if (PyBool_Check(item) || !PyIndex_Check(item)) {
-        PyErr_Format(PyExc_TypeError,
-                     "tensors are indexed by integers, slices, None and Ellipsis, not by %R", item);
-        return -1;
-    }
-    return take_integer(cursor, item);
-}
-
-/* How many dimensions the items from `from` on use up. */
-static int items_use(PyObject *key, Py_ssize_t from)
-{
-    int used = 0;
-    for (Py_ssize_t i = from; i < PyTuple_Size(key); i++)
-        used += PyTuple_GetItem(key, i) != Py_None && PyTuple_GetItem(key, i) != Py_Ellipsis;
-    return used;
-}
-
-static int key_check(struct module_state *state, gn_tensor *tensor, PyObject *key)
-{
-    int ellipses = 0, used = items_use(key, 0);
-    (void)state;
-    for (Py_ssize_t i = 0; i < PyTuple_Size(key); i++)
-        ellipses += PyTuple_GetItem(key, i) == Py_Ellipsis;
-    if (ellipses > 1) {
-        PyErr_SetString(PyExc_IndexError, "a key has at most one Ellipsis");
-        return -1;
-    }
-    if (used > gn_tensor_get_dimensions(tensor)) {
-        PyErr_Format(PyExc_IndexError, "%d indices are too many for a tensor of %d dimensions",
-                     used, gn_tensor_get_dimensions(tensor));
-        return -1;
-    }
+    *part = (gn_key){.kind = GN_KEY_SLICE, .start = start, .stop = stop, .step = step};
     return 0;
 }
 
-/* The view that a key means; a new reference. */
-static gn_tensor *key_view(PyObject *self, PyObject *key)
+/* A tensor of the caller's, or one that the key holds. */
+static int take_tensor(struct module_state *state, struct key *key, gn_key *part, gn_tensor *tensor)
 {
-    struct module_state *state = module_state_of_object(self);
-    PyObject *items = PyTuple_Check(key) ? Py_NewRef(key) : PyTuple_Pack(1, key);
-    if (items == NULL)
-        return NULL;
-    struct cursor cursor = {.state = state, .view = tensor_of(self)};
-    gn_tensor_retain(cursor.view);
-    int status = key_check(state, cursor.view, items);
-    for (Py_ssize_t i = 0; status == 0 && i < PyTuple_Size(items); i++)
-        status = take_item(&cursor, PyTuple_GetItem(items, i), items_use(items, i + 1));
-    Py_DECREF(items);
-    if (status < 0) {
-        gn_tensor_release(cursor.view);
-        return NULL;
+    if (gn_tensor_get_dimensions(tensor) == 0 && gn_tensor_get_dtype(tensor) < GN_FLOAT16) {
+        gn_scalar item;
+        int64_t none = 0;
+        gn_status status = gn_tensor_get_item(tensor, &none, &item);
+        if (status != GN_OK) {
+            (void)error_raise(state, status);
+            return -1;
+        }
+        part->kind = item.kind == GN_BOOL ? GN_KEY_BOOL : GN_KEY_INTEGER;
+        part->start = item.integer;
+        key->has_elements |= item.kind == GN_BOOL;
+        return 0;
     }
-    return cursor.view;
+    part->kind = GN_KEY_TENSOR;
+    key->has_elements = true;
+    part->tensor = tensor;
+    key->is_long |= gn_tensor_get_count(tensor) > QUICK_MOST;
+    return 0;
 }
 
-PyObject *tensor_get_index(PyObject *self, PyObject *key)
+/* Unsigned integers wider than ours, and whatever else an array has, as int64. */
+static PyObject *array_convert(struct module_state *state, PyObject *array)
 {
-    gn_tensor *view = key_view(self, key);
-    return view != NULL ? tensor_to_python(module_state_of_object(self), view) : NULL;
+    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
+    PyObject *kind = dtype != NULL ? PyObject_GetAttrString(dtype, "kind") : NULL;
+    bool is_integer = kind != NULL && (PyUnicode_CompareWithASCIIString(kind, "u") == 0 ||
+                                       PyUnicode_CompareWithASCIIString(kind, "i") == 0);
+    PyObject *wide = is_integer ? PyObject_CallMethod(array, "astype", "s", "int64") : NULL;
+    PyObject *made = wide != NULL ? tensor_from_data(state, wide, NULL, false) : NULL;
+    Py_XDECREF(dtype);
+    Py_XDECREF(kind);
+    Py_XDECREF(wide);
+    return made;
+}
+
+/* Something that has elements, as a tensor; a new reference. */
+static PyObject *elements_take(struct module_state *state, PyObject *item)
+{
+    PyObject *made = NULL;
+    if (PyObject_CheckBuffer(item) && !PyBytes_Check(item)) {
+        made = tensor_from_data(state, item, NULL, false);
+        if (made == NULL) {
+            PyErr_Clear();
+            made = array_convert(state, item);
+        }
+    } else if (PySequence_Check(item) && !PyUnicode_Check(item) && !PyBytes_Check(item)) {
+        PyObject *list = PySequence_List(item);
+        made = list != NULL ? tensor_from_data(state, list, NULL, false) : NULL;
+        if (made != NULL && gn_tensor_get_count(tensor_of(made)) == 0) {
+            /* Without numbers there is nothing that says that they are none. */
+            PyObject *dtype = dtype_to_python(state, GN_INT64);
+            Py_DECREF(made);
+            made = dtype != NULL ? tensor_from_data(state, list, dtype, false) : NULL;
+            Py_XDECREF(dtype);
+        }
+        Py_XDECREF(list);
+    }
+    if (made == NULL && !PyErr_ExceptionMatches(PyExc_MemoryError)) {
+        PyErr_Clear();
+        (void)key_refuse(item);
+    }
+    return made;
+}
+
+static int take_item(struct module_state *state, struct key *key, PyObject *item)
+{
+    if (key->count == GN_KEYS_MAX) {
+        PyErr_Format(PyExc_IndexError, "a key has at most %d parts", GN_KEYS_MAX);
+        return -1;
+    }
+    gn_key *part = &key->parts[key->count++];
+    if (PyLong_CheckExact(item))
+        return take_integer(part, item);
+    if (PySlice_Check(item))
+        return take_slice(part, item);
+    if (item == Py_None || item == Py_Ellipsis) {
+        part->kind = item == Py_None ? GN_KEY_NEW_AXIS : GN_KEY_ELLIPSIS;
+        return 0;
+    }
+    if (PyBool_Check(item)) {
+        part->kind = GN_KEY_BOOL;
+        part->start = item == Py_True;
+        key->has_elements = true;
+        return 0;
+    }
+    if (tensor_check(state, item))
+        return take_tensor(state, key, part, tensor_of(item));
+    if (PyIndex_Check(item) && !PyObject_CheckBuffer(item)) {
+        PyObject *integer = PyNumber_Index(item);
+        int status = integer != NULL ? take_integer(part, integer) : -1;
+        Py_XDECREF(integer);
+        return status;
+    }
+    PyObject *made = elements_take(state, item);
+    if (made == NULL)
+        return -1;
+    key->made[key->made_count++] = made;
+    return take_tensor(state, key, part, tensor_of(made));
+}
+
+/* To be dropped by the caller if it succeeds. */
+static int key_take(struct module_state *state, PyObject *object, struct key *key)
+{
+    key->count = key->made_count = 0;
+    key->has_elements = key->is_long = false;
+    int status = 0;
+    if (PyTuple_Check(object)) {
+        Py_ssize_t length = PyTuple_Size(object);
+        for (Py_ssize_t i = 0; status == 0 && i < length; i++)
+            status = take_item(state, key, PyTuple_GetItem(object, i));
+    } else {
+        status = take_item(state, key, object);
+    }
+    if (status < 0)
+        key_drop(key);
+    return status;
+}
+
+PyObject *tensor_get_index(PyObject *self, PyObject *object)
+{
+    struct module_state *state = tensor_state(self);
+    struct key key;
+    gn_tensor *result;
+    gn_status status;
+    if (key_take(state, object, &key) < 0)
+        return NULL;
+    if (!key.has_elements)
+        status = gn_index_get(tensor_of(self), key.count, key.parts, &result); /* a view */
+    else
+        CALL_OPERATION(key.is_long || gn_tensor_get_count(tensor_of(self)) > QUICK_MOST, status,
+                       gn_index_get(tensor_of(self), key.count, key.parts, &result));
+    PyObject *made = tensor_or_raise(state, status, result);
+    key_drop(&key);
+    return made;
+}
+
+/* A tensor, a number, or something that has elements: `made` is the caller's to drop. */
+static int value_take(struct module_state *state, PyObject *object, gn_operand *value,
+                      PyObject **made)
+{
+    *made = NULL;
+    int found = operand_from_python(state, object, value);
+    if (found != 0)
+        return found < 0 ? -1 : 0;
+    if (!PyObject_CheckBuffer(object) && !PyList_Check(object) && !PyTuple_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%R is neither a tensor nor a number", object);
+        return -1;
+    }
+    *made = tensor_from_data(state, object, NULL, false);
+    if (*made == NULL)
+        return -1;
+    *value = (gn_operand){.tensor = tensor_of(*made)};
+    return 0;
+}
+
+static int index_set(struct module_state *state, gn_tensor *tensor, PyObject *object,
+                     PyObject *value_object, bool is_accumulated)
+{
+    struct key key;
+    gn_operand value;
+    PyObject *made;
+    gn_status status;
+    if (value_take(state, value_object, &value, &made) < 0)
+        return -1;
+    if (key_take(state, object, &key) < 0) {
+        Py_XDECREF(made);
+        return -1;
+    }
+    bool is_long = key.is_long ||
+                   (value.tensor != NULL && gn_tensor_get_count(value.tensor) > QUICK_MOST) ||
+                   gn_tensor_get_count(tensor) > QUICK_MOST;
+    CALL_OPERATION(is_long, status,
+                   gn_index_set(tensor, key.count, key.parts, value, is_accumulated));
+    if (status != GN_OK)
+        (void)error_raise(state, status);
+    key_drop(&key);
+    Py_XDECREF(made);
+    return status == GN_OK ? 0 : -1;
 }
 
 int tensor_set_index(PyObject *self, PyObject *key, PyObject *value)
@@ -134,11 +243,264 @@ int tensor_set_index(PyObject *self, PyObject *key, PyObject *value)
         PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
         return -1;
     }
-    PyObject *view = tensor_get_index(self, key);
-    if (view == NULL)
-        return -1;
-    PyObject *done = PyObject_CallMethod(view, "copy_", "O", value);
-    Py_DECREF(view);
-    Py_XDECREF(done);
-    return done != NULL ? 0 : -1;
+    return index_set(tensor_state(self), tensor_of(self), key, value, false);
 }
+
+/* ---- for the functions in Python ---------------------------------------------------------------- */
+
+static PyObject *function_index_put(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *self, *key, *value;
+    int is_accumulated;
+    if (!PyArg_ParseTuple(arguments, "O!O!Op", state->tensor_class, &self, &PyTuple_Type, &key,
+                          &value, &is_accumulated) ||
+        index_set(state, tensor_of(self), key, value, is_accumulated != 0) < 0)
+        return NULL;
+    return Py_NewRef(self);
+}
+
+static PyObject *function_index_plan(PyObject *module, PyObject *arguments)
+{
+    static const char *const kinds[] = {"view", "gather", "scatter", "copy", "fill"};
+    struct module_state *state = module_state_of(module);
+    PyObject *self, *object, *value_object, *made = NULL;
+    int is_writing;
+    struct key key;
+    gn_operand value = {.scalar = {.kind = GN_BOOL}};
+    gn_index_info info;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "O!OOp", state->tensor_class, &self, &object, &value_object,
+                          &is_writing))
+        return NULL;
+    if (value_object != Py_None && value_take(state, value_object, &value, &made) < 0)
+        return NULL;
+    if (value_object == Py_None)
+        value.tensor = tensor_of(self); /* any tensor: it is not known yet which */
+    if (key_take(state, object, &key) < 0) {
+        Py_XDECREF(made);
+        return NULL;
+    }
+    CALL_OPERATION(key.is_long, status,
+                   gn_index_describe(tensor_of(self), key.count, key.parts,
+                                     is_writing ? &value : NULL, &info));
+    if (status != GN_OK)
+        (void)error_raise(state, status);
+    key_drop(&key);
+    Py_XDECREF(made);
+    if (status != GN_OK)
+        return NULL;
+    PyObject *shape = integers_to_python(info.shape, info.dimensions);
+    PyObject *strides = integers_to_python(info.strides, info.dimensions);
+    PyObject *result = NULL;
+    if (shape != NULL && strides != NULL)
+        result = Py_BuildValue(
+            "sOOLOn", kinds[info.kind], shape, strides, (long long)info.offset_bytes,
+            info.needs_mask_compaction ? Py_True : Py_False, (Py_ssize_t)info.temp_bytes);
+    Py_XDECREF(shape);
+    Py_XDECREF(strides);
+    return result;
+}
+
+static PyObject *function_index_positions(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *self, *object;
+    struct key key;
+    gn_tensor *result;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "O!O", state->tensor_class, &self, &object) ||
+        key_take(state, object, &key) < 0)
+        return NULL;
+    CALL_ALLOCATING(status, gn_index_positions(tensor_of(self), key.count, key.parts, &result));
+    PyObject *made = tensor_or_raise(state, status, result);
+    key_drop(&key);
+    return made;
+}
+
+static PyObject *function_gather(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *self, *index;
+    int dim;
+    gn_tensor *result;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "O!iO!", state->tensor_class, &self, &dim, state->tensor_class,
+                          &index))
+        return NULL;
+    CALL_ALLOCATING(status, gn_gather(tensor_of(self), dim, tensor_of(index), &result));
+    return tensor_or_raise(state, status, result);
+}
+
+static PyObject *function_index_select(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *self, *index;
+    int dim;
+    gn_tensor *result;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "O!iO!", state->tensor_class, &self, &dim, state->tensor_class,
+                          &index))
+        return NULL;
+    CALL_ALLOCATING(status, gn_index_select(tensor_of(self), dim, tensor_of(index), &result));
+    return tensor_or_raise(state, status, result);
+}
+
+typedef gn_status (*write_call)(gn_tensor *tensor, int dimension, gn_tensor *index,
+                                gn_operand value, bool is_accumulated);
+
+/* (tensor, dim, index, value, accumulate): written in place. */
+static PyObject *write_along(PyObject *module, PyObject *arguments, write_call call)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *self, *index, *value_object, *made;
+    int dim, is_accumulated;
+    gn_operand value;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "O!iO!Op", state->tensor_class, &self, &dim,
+                          state->tensor_class, &index, &value_object, &is_accumulated) ||
+        value_take(state, value_object, &value, &made) < 0)
+        return NULL;
+    CALL_ALLOCATING(status,
+                    call(tensor_of(self), dim, tensor_of(index), value, is_accumulated != 0));
+    PyObject *result = status == GN_OK ? Py_NewRef(self) : error_raise(state, status);
+    Py_XDECREF(made);
+    return result;
+}
+
+static PyObject *function_scatter(PyObject *module, PyObject *arguments)
+{
+    return write_along(module, arguments, gn_scatter);
+}
+
+static PyObject *function_index_put_along(PyObject *module, PyObject *arguments)
+{
+    return write_along(module, arguments, gn_index_put);
+}
+
+typedef gn_status (*pair_call)(gn_tensor *tensor, gn_tensor *other, gn_tensor **result);
+
+static PyObject *of_two(PyObject *module, PyObject *arguments, pair_call call)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *self, *other;
+    gn_tensor *result;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "O!O!", state->tensor_class, &self, state->tensor_class,
+                          &other))
+        return NULL;
+    CALL_ALLOCATING(status, call(tensor_of(self), tensor_of(other), &result));
+    return tensor_or_raise(state, status, result);
+}
+
+static PyObject *function_take(PyObject *module, PyObject *arguments)
+{
+    return of_two(module, arguments, gn_take);
+}
+
+static PyObject *function_masked_select(PyObject *module, PyObject *arguments)
+{
+    return of_two(module, arguments, gn_masked_select);
+}
+
+PyObject *nonzero_tuple(struct module_state *state, gn_tensor *tensor)
+{
+    gn_tensor *places, *column, *one = NULL;
+    gn_status status = GN_OK;
+    if (gn_tensor_get_dimensions(tensor) == 0) { /* counts as one of one element */
+        status = gn_tensor_unsqueeze(tensor, 0, &one);
+        if (status != GN_OK)
+            return error_raise(state, status);
+    }
+    CALL_ALLOCATING(status, gn_nonzero(one != NULL ? one : tensor, &places));
+    gn_tensor_release(one);
+    if (status != GN_OK)
+        return error_raise(state, status);
+    int ndim = (int)gn_tensor_get_shape(places)[1];
+    PyObject *tuple = PyTuple_New(ndim);
+    for (int i = 0; tuple != NULL && i < ndim; i++) {
+        status = gn_tensor_select(places, 1, i, &column);
+        PyObject *item = tensor_or_raise(state, status, column);
+        if (item == NULL || PyTuple_SetItem(tuple, i, item) < 0)
+            Py_CLEAR(tuple);
+    }
+    gn_tensor_release(places);
+    return tuple;
+}
+
+static PyObject *function_nonzero(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *tensor;
+    int is_tuple;
+    gn_tensor *result;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "O!p", state->tensor_class, &tensor, &is_tuple))
+        return NULL;
+    if (is_tuple)
+        return nonzero_tuple(state, tensor_of(tensor));
+    CALL_ALLOCATING(status, gn_nonzero(tensor_of(tensor), &result));
+    return tensor_or_raise(state, status, result);
+}
+
+static PyObject *function_searchsorted(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *sequence, *values;
+    int is_right;
+    gn_tensor *result;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "O!O!p", state->tensor_class, &sequence, state->tensor_class,
+                          &values, &is_right))
+        return NULL;
+    CALL_ALLOCATING(
+        status, gn_searchsorted(tensor_of(sequence), tensor_of(values), is_right != 0, &result));
+    return tensor_or_raise(state, status, result);
+}
+
+static PyObject *function_bincount(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *self, *weights;
+    long long minimum;
+    gn_tensor *result;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "O!OL", state->tensor_class, &self, &weights, &minimum))
+        return NULL;
+    if (weights != Py_None && !tensor_check(state, weights)) {
+        PyErr_SetString(PyExc_TypeError, "bincount: weights must be a Tensor");
+        return NULL;
+    }
+    CALL_ALLOCATING(status,
+                    gn_bincount(tensor_of(self), weights != Py_None ? tensor_of(weights) : NULL,
+                                minimum, &result));
+    return tensor_or_raise(state, status, result);
+}
+
+PyMethodDef tensor_index_functions[] = {
+    {"_index_plan", function_index_plan, METH_VARARGS,
+     "_index_plan($module, tensor, key, value, for_set, /)\n--\n\nWhat a key comes to."},
+    {"_index_positions", function_index_positions, METH_VARARGS,
+     "_index_positions($module, tensor, key, /)\n--\n\nThe places that a key means."},
+    {"_index_put", function_index_put, METH_VARARGS,
+     "_index_put($module, tensor, key, value, accumulate, /)\n--\n\nIn place."},
+    {"_index_put_along", function_index_put_along, METH_VARARGS,
+     "_index_put_along($module, tensor, dim, index, value, accumulate, /)\n--\n\nIn place."},
+    {"_gather", function_gather, METH_VARARGS,
+     "_gather($module, tensor, dim, index, /)\n--\n\nElements along a dimension."},
+    {"_scatter", function_scatter, METH_VARARGS,
+     "_scatter($module, tensor, dim, index, value, accumulate, /)\n--\n\nIn place."},
+    {"_index_select", function_index_select, METH_VARARGS,
+     "_index_select($module, tensor, dim, index, /)\n--\n\nSlices of a dimension."},
+    {"_take", function_take, METH_VARARGS,
+     "_take($module, tensor, index, /)\n--\n\nElements by number."},
+    {"_masked_select", function_masked_select, METH_VARARGS,
+     "_masked_select($module, tensor, mask, /)\n--\n\nElements by a mask."},
+    {"_nonzero", function_nonzero, METH_VARARGS,
+     "_nonzero($module, tensor, as_tuple, /)\n--\n\nThe places of elements that are not 0."},
+    {"_searchsorted", function_searchsorted, METH_VARARGS,
+     "_searchsorted($module, sequence, values, right, /)\n--\n\nPlaces in a sorted sequence."},
+    {"_bincount", function_bincount, METH_VARARGS,
+     "_bincount($module, tensor, weights, minlength, /)\n--\n\nHow often each number occurs."},
+    {NULL, NULL, 0, NULL},
+};

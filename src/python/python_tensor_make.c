@@ -35,11 +35,19 @@ static int buffer_layout(const Py_buffer *buffer, gn_dtype *dtype, int64_t *size
                      GN_DIMENSIONS_MAX, buffer->ndim);
         return -1;
     }
+    if (buffer->ndim > 0 && (buffer->shape == NULL || buffer->strides == NULL)) {
+        PyErr_SetString(PyExc_TypeError, "the object does not say how its elements lie in memory");
+        return -1; /* numpy.datetime64 does so */
+    }
     bool is_aligned = (uintptr_t)buffer->buf % (size_t)buffer->itemsize == 0;
-    for (int i = 0; i < buffer->ndim; i++) {
+    Py_ssize_t step = buffer->itemsize; /* of those who give no strides, as ctypes: row-major */
+    for (int i = buffer->ndim - 1; i >= 0; i--) {
+        Py_ssize_t stride = buffer->strides != NULL ? buffer->strides[i] : step;
         sizes[i] = buffer->shape[i];
-        strides[i] = buffer->strides[i] / buffer->itemsize;
-        is_aligned &= buffer->strides[i] % buffer->itemsize == 0 || buffer->shape[i] < 2;
+        strides[i] = stride / buffer->itemsize;
+        is_aligned &= stride % buffer->itemsize == 0 || buffer->shape[i] < 2;
+        if (buffer->strides == NULL)
+            step *= buffer->shape[i];
     }
     if (!is_aligned) {
         PyErr_SetString(PyExc_ValueError,
@@ -108,6 +116,21 @@ static int listing_measure(PyObject *data, struct listing *listing)
     return 0;
 }
 
+/* NumPy's bool is neither Python's nor an index: it shows what it is by its memory. */
+static bool is_numpy_bool(PyObject *item)
+{
+    Py_buffer buffer;
+    if (PyIndex_Check(item) || !PyObject_CheckBuffer(item))
+        return false;
+    if (PyObject_GetBuffer(item, &buffer, PyBUF_FORMAT) < 0) {
+        PyErr_Clear();
+        return false;
+    }
+    bool is_bool = buffer.format != NULL && strcmp(buffer.format, "?") == 0 && buffer.len == 1;
+    PyBuffer_Release(&buffer);
+    return is_bool;
+}
+
 static int number_take(PyObject *item, gn_scalar *number)
 {
     if (PyBool_Check(item)) {
@@ -125,6 +148,11 @@ static int number_take(PyObject *item, gn_scalar *number)
     if (!PyNumber_Check(item)) {
         PyErr_Format(PyExc_TypeError, "%R is no number", item);
         return -1;
+    }
+    if (is_numpy_bool(item)) {
+        int is_true = PyObject_IsTrue(item);
+        *number = (gn_scalar){.kind = GN_BOOL, .integer = is_true};
+        return is_true < 0 ? -1 : 0;
     }
     PyObject *converted = PyIndex_Check(item) ? PyNumber_Index(item) : PyNumber_Float(item);
     int status = converted != NULL ? number_take(converted, number) : -1;
@@ -216,6 +244,23 @@ free_numbers:
 
 /* ---- from anything --------------------------------------------------------------------------- */
 
+/* What the buffer protocol has no format for, as bfloat16, DLPack may have a type for. */
+static PyObject *tensor_from_buffer_or_dlpack(struct module_state *state, PyObject *data)
+{
+    PyObject *type, *value, *trace, *shared = tensor_from_buffer(state, data);
+    if (shared != NULL || !PyErr_ExceptionMatches(PyExc_BufferError))
+        return shared;
+    PyErr_Fetch(&type, &value, &trace);
+    if (!PyObject_HasAttrString(data, "__dlpack__")) {
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return tensor_from_dlpack(state, data, Py_None, Py_None);
+}
+
 PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,
                            bool is_copied)
 {
@@ -223,7 +268,9 @@ PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject 
     if (tensor_check(state, data))
         shared = Py_NewRef(data);
     else if (PyObject_CheckBuffer(data) && !PyBytes_Check(data))
-        shared = tensor_from_buffer(state, data);
+        shared = tensor_from_buffer_or_dlpack(state, data);
+    else if (is_foreign(data))
+        shared = tensor_from_foreign(state, data, Py_None);
     else
         return tensor_from_lists(state, data, dtype);
     if (shared == NULL)
@@ -253,7 +300,12 @@ static PyObject *make_from_data(PyObject *module, PyObject *arguments, PyObject 
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|OO", names, &data, &dtype, &place) ||
         device_of_new(state, place, &device) < 0)
         return NULL;
-    PyObject *made = tensor_from_data(state, data, dtype == Py_None ? NULL : dtype, is_copied);
+    if (dtype == Py_None)
+        dtype = NULL;
+    bool is_theirs = place != Py_None && !PyObject_CheckBuffer(data) && is_foreign(data);
+    PyObject *shared = is_theirs ? tensor_from_foreign(state, data, place) : Py_NewRef(data);
+    PyObject *made = shared != NULL ? tensor_from_data(state, shared, dtype, is_copied) : NULL;
+    Py_XDECREF(shared);
     if (made == NULL || (place == Py_None && tensor_check(state, data)))
         return made; /* a tensor stays where it is */
     PyObject *moved = tensor_move(made, device);
@@ -297,27 +349,77 @@ static PyObject *make_empty(PyObject *module, PyObject *arguments)
 }
 
 /*
- * The bytes of a contiguous tensor, for pickle and files. The view does not keep the tensor alive: whoever asks for
- * it does.
+ * Copies elements of a contiguous tensor to memory, or from there, for pickle and files. Nobody gets to know the
+ * tensor's own address: what was saved or loaded goes on waiting like any other.
  */
-static PyObject *memory_of(PyObject *module, PyObject *object)
+static gn_status bytes_exchange(gn_tensor *tensor, int64_t first, int64_t count, void *memory,
+                                bool is_stored)
+{
+    gn_tensor *flat = NULL, *part = NULL, *bytes = NULL;
+    const int64_t all = gn_tensor_get_count(tensor);
+    gn_dtype dtype = gn_tensor_get_dtype(tensor);
+    if (dtype == GN_BOOL)
+        dtype = GN_UINT8; /* bytes from outside need not be 0 or 1 */
+    gn_status status = gn_tensor_view(tensor, 1, &all, &flat);
+    if (status == GN_OK)
+        status = gn_tensor_slice(flat, 0, first, 1, count, &part);
+    if (status == GN_OK)
+        status = gn_tensor_from_memory(memory, dtype, 1, &count, NULL, gn_tensor_get_device(tensor),
+                                       is_stored, NULL, NULL, &bytes);
+    if (status == GN_OK)
+        status =
+            gn_assign(is_stored ? part : bytes, (gn_operand){.tensor = is_stored ? bytes : part});
+    gn_tensor_release(bytes);
+    gn_tensor_release(part);
+    gn_tensor_release(flat);
+    return status;
+}
+
+static PyObject *bytes_of(PyObject *module, PyObject *arguments)
 {
     struct module_state *state = module_state_of(module);
-    static char nothing[1];
-    void *data;
+    PyObject *object;
+    long long first, count;
     gn_status status;
-    if (!tensor_check(state, object) || !gn_tensor_is_contiguous(tensor_of(object))) {
-        PyErr_SetString(PyExc_TypeError, "a contiguous Tensor is needed");
+    if (!PyArg_ParseTuple(arguments, "O!LL", state->tensor_class, &object, &first, &count))
+        return NULL;
+    gn_tensor *tensor = tensor_of(object);
+    if (first < 0 || count < 0 || count > gn_tensor_get_count(tensor) - first) {
+        PyErr_SetString(PyExc_ValueError, "the tensor does not have these elements");
         return NULL;
     }
+    size_t size = gn_dtype_size(gn_tensor_get_dtype(tensor));
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)((size_t)count * size));
+    if (bytes == NULL)
+        return NULL;
+    CALL_ALLOCATING(status, bytes_exchange(tensor, first, count, PyBytes_AsString(bytes), false));
+    if (status == GN_OK)
+        return bytes;
+    Py_DECREF(bytes);
+    return error_raise(state, status);
+}
+
+static PyObject *set_bytes(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *object, *made = NULL;
+    long long first;
+    Py_buffer data;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "O!Ly*", state->tensor_class, &object, &first, &data))
+        return NULL;
     gn_tensor *tensor = tensor_of(object);
-    CALL_ALLOCATING(status, gn_tensor_get_data(tensor, &data));
-    if (status != GN_OK)
-        return error_raise(state, status);
-    size_t nbytes =
-        (size_t)gn_tensor_get_count(tensor) * gn_dtype_size(gn_tensor_get_dtype(tensor));
-    return PyMemoryView_FromMemory(nbytes > 0 ? data : nothing, (Py_ssize_t)nbytes,
-                                   gn_tensor_is_read_only(tensor) ? PyBUF_READ : PyBUF_WRITE);
+    size_t size = gn_dtype_size(gn_tensor_get_dtype(tensor));
+    int64_t count = (int64_t)((size_t)data.len / size), all = gn_tensor_get_count(tensor);
+    if ((size_t)data.len % size != 0 || (uintptr_t)data.buf % size != 0 || first < 0 ||
+        count > all - first) {
+        PyErr_SetString(PyExc_ValueError, "the bytes are not those of elements of the tensor");
+    } else {
+        CALL_ALLOCATING(status, bytes_exchange(tensor, first, count, data.buf, true));
+        made = none_or_raise(object, status);
+    }
+    PyBuffer_Release(&data);
+    return made;
 }
 
 /* The type that an operation on these tensors has. */
@@ -355,8 +457,11 @@ PyMethodDef tensor_make_functions[] = {
      "from_numpy($module, array, /)\n--\n\nA tensor that shares the memory of an array."},
     {"_result_type", (PyCFunction)(void (*)(void))result_type, METH_FASTCALL,
      "_result_type($module, /, *tensors)\n--\n\nThe type that an operation on these has."},
-    {"_memory_of", memory_of, METH_O,
-     "_memory_of($module, tensor, /)\n--\n\nThe bytes of a contiguous tensor that is kept."},
+    {"_bytes_of", bytes_of, METH_VARARGS,
+     "_bytes_of($module, tensor, first, count, /)\n--\n\nElements of a contiguous tensor as "
+     "bytes."},
+    {"_set_bytes", set_bytes, METH_VARARGS,
+     "_set_bytes($module, tensor, first, data, /)\n--\n\nSets elements of a contiguous tensor."},
     {"_empty", make_empty, METH_VARARGS,
      "_empty($module, shape, dtype, device, /)\n--\n\nNo content."},
     {NULL, NULL, 0, NULL},

@@ -2,14 +2,9 @@
  * python_tensor_ops.c: operators, elementwise operations and reductions of Tensor, as methods and functions.
  *
  * An operand is a Tensor, one of Python's numbers (which takes the tensors' type as long as its kind allows), or
- * something that has elements: an array of NumPy, say, which is copied.
+ * something that has elements: an array of NumPy, say, which is copied, or what DLPack gives, which is not.
  */
 #include "module.h"
-
-enum {
-    QUICK_MOST =
-        16384, /* elements for which letting the interpreter's lock go costs more than it gives */
-};
 
 /* Operands, and the tensors that were made for them. */
 struct operands {
@@ -28,15 +23,27 @@ static int operands_take(struct module_state *state, PyObject *const *objects, i
         if (found == 0 && PyObject_CheckBuffer(objects[i])) {
             operands->made[i] = tensor_from_data(state, objects[i], NULL, true);
             found = operands->made[i] != NULL ? 1 : -1;
-            if (found > 0)
-                operands->list[i] = (gn_operand){.tensor = tensor_of(operands->made[i])};
+        } else if (found == 0 && PyObject_HasAttrString(objects[i], "__dlpack__")) {
+            operands->made[i] = tensor_from_dlpack(state, objects[i], Py_None, Py_None);
+            found = operands->made[i] != NULL ? 1 : -1;
         }
+        if (operands->made[i] != NULL)
+            operands->list[i] = (gn_operand){.tensor = tensor_of(operands->made[i])};
         if (found <= 0)
             return found;
         const gn_tensor *tensor = operands->list[i].tensor;
         operands->is_long |= tensor != NULL && gn_tensor_get_count(tensor) > QUICK_MOST;
     }
     return 1;
+}
+
+/* Whether an operand's owner does not give it away, as a tensor that needs gradients: then it is asked to compute. */
+static bool operand_is_kept(void)
+{
+    bool is_kept = PyErr_ExceptionMatches(PyExc_BufferError);
+    if (is_kept)
+        PyErr_Clear();
+    return is_kept;
 }
 
 static void operands_drop(struct operands *operands)
@@ -56,7 +63,7 @@ static PyObject *operation(struct module_state *state, gn_op op, PyObject *const
     if (found > 0) {
         CALL_OPERATION(operands.is_long, status, gn_elementwise(op, operands.list, &result));
         made = tensor_or_raise(state, status, result);
-    } else if (found == 0 && missing != NULL) {
+    } else if (missing != NULL && (found == 0 || operand_is_kept())) {
         made = Py_NewRef(missing);
     } else if (found == 0) {
         PyErr_SetString(PyExc_TypeError, "operands are tensors, numbers or arrays");
@@ -76,7 +83,7 @@ static PyObject *operation_into(struct module_state *state, gn_op op, PyObject *
         CALL_OPERATION(operands.is_long, status,
                        gn_elementwise_into(op, operands.list, tensor_of(out)));
         made = status == GN_OK ? Py_NewRef(out) : error_raise(state, status);
-    } else if (found == 0 && missing != NULL) {
+    } else if (missing != NULL && (found == 0 || operand_is_kept())) {
         made = Py_NewRef(missing);
     } else if (found == 0) {
         PyErr_SetString(PyExc_TypeError, "operands are tensors, numbers or arrays");
@@ -300,6 +307,8 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
     X(bitwise_or, BITWISE_OR, 2, "The bits that one has.")                     \
     X(bitwise_xor, BITWISE_XOR, 2, "The bits that just one has.")              \
     X(bitwise_not, BITWISE_NOT, 1, "The bits that it does not have.")          \
+    X(bitwise_left_shift, SHIFT_LEFT, 2, "The bits moved up.")                 \
+    X(bitwise_right_shift, SHIFT_RIGHT, 2, "The bits moved down.")             \
     X(neg, NEGATIVE, 1, "The value with the other sign.")                      \
     X(abs, ABSOLUTE, 1, "The value without its sign.")                         \
     X(sign, SIGN, 1, "-1, 0 or 1.")                                            \
@@ -439,6 +448,9 @@ REDUCTIONS(DEFINE_REDUCTION)
 static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                                 PyObject *keywords)
 {
+    struct module_state *state = module_state_of(module);
+    if (count == 1 && keywords == NULL && tensor_check(state, arguments[0]))
+        return nonzero_tuple(state, tensor_of(arguments[0]));
     return call_function(module, "where", GN_OP_WHERE, 3, arguments, count, keywords);
 }
 
@@ -528,8 +540,9 @@ PyMethodDef tensor_op_methods[] = {
 PyMethodDef tensor_op_functions[] = {
     NAMES(FUNCTION) REDUCTIONS(REDUCTION_FUNCTION){
         "where", WITH_VECTOR(function_where),
-        "where(condition, input, other, /, *, out=None)\n--\n\n"
-        "Elements of the second where the first is true, of the third elsewhere."},
+        "where(condition, input=None, other=None, /, *, out=None)\n--\n\n"
+        "Elements of the second where the first is true, of the third elsewhere; of a condition "
+        "alone the places where it is true, a tensor for each dimension."},
     {"flush", flush, METH_NOARGS, "flush($module, /)\n--\n\nComputes everything that is pending."},
     {"set_fusion", set_fusion, METH_O,
      "set_fusion($module, is_on, /)\n--\n\nWhether elementwise operations may wait."},

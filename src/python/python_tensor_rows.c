@@ -20,12 +20,13 @@ static PyObject *pair_make(struct module_state *state, gn_tensor *values, gn_ten
 
 static PyObject *method_sort(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"dim", "descending", NULL};
+    static char *names[] = {"dim", "descending", "stable", NULL};
     struct module_state *state = module_state_of_object(self);
-    int dim = -1, is_descending = 0;
+    int dim = -1, is_descending = 0, is_stable; /* it always is */
     gn_tensor *values, *indices;
     gn_status status;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|ip", names, &dim, &is_descending))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|ipp", names, &dim, &is_descending,
+                                     &is_stable))
         return NULL;
     CALL_ALLOCATING(status, gn_sort(tensor_of(self), dim, is_descending != 0, &values, &indices));
     return status == GN_OK ? pair_make(state, values, indices) : error_raise(state, status);
@@ -33,17 +34,18 @@ static PyObject *method_sort(PyObject *self, PyObject *arguments, PyObject *keyw
 
 static PyObject *method_argsort(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"dim", "descending", NULL};
-    int dim = -1, is_descending = 0;
+    static char *names[] = {"dim", "descending", "stable", NULL};
+    int dim = -1, is_descending = 0, is_stable; /* it always is */
     gn_tensor *indices;
     gn_status status;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|ip", names, &dim, &is_descending))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|ipp", names, &dim, &is_descending,
+                                     &is_stable))
         return NULL;
     CALL_ALLOCATING(status, gn_sort(tensor_of(self), dim, is_descending != 0, NULL, &indices));
     return tensor_or_raise(module_state_of_object(self), status, indices);
 }
 
-/* max() and min(): of all elements one; along a dimension a pair. */
+/* max() and min(): of all elements one; along a dimension a pair; with another tensor the larger of two. */
 static PyObject *extreme(PyObject *self, PyObject *arguments, PyObject *keywords, bool is_maximum)
 {
     static char *names[] = {"dim", "keepdim", NULL};
@@ -55,6 +57,8 @@ static PyObject *extreme(PyObject *self, PyObject *arguments, PyObject *keywords
     gn_status status;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|Op", names, &dim, &is_kept))
         return NULL;
+    if (tensor_check(state, dim))
+        return PyObject_CallMethod(self, is_maximum ? "maximum" : "minimum", "O", dim);
     if (dim == Py_None) {
         CALL_ALLOCATING(status, gn_reduce(is_maximum ? GN_REDUCE_MAXIMUM : GN_REDUCE_MINIMUM,
                                           tensor_of(self), 0, is_kept != 0, &values));
@@ -140,6 +144,37 @@ static PyObject *method_topk(PyObject *self, PyObject *arguments, PyObject *keyw
     return status == GN_OK ? pair_make(state, values, indices) : error_raise(state, status);
 }
 
+static PyObject *softmax(PyObject *self, PyObject *arguments, PyObject *keywords, bool is_log)
+{
+    static char *names[] = {"dim", "dtype", NULL};
+    struct module_state *state = module_state_of_object(self);
+    PyObject *type = Py_None;
+    gn_tensor *cast = NULL, *result = NULL;
+    gn_dtype dtype;
+    gn_status status = GN_OK;
+    int dim;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "i|O", names, &dim, &type) ||
+        (type != Py_None && dtype_from_python(state, type, &dtype) < 0))
+        return NULL;
+    if (type != Py_None)
+        CALL_ALLOCATING(status, gn_cast(tensor_of(self), dtype, &cast));
+    if (status == GN_OK)
+        CALL_ALLOCATING(status,
+                        gn_softmax(cast != NULL ? cast : tensor_of(self), dim, is_log, &result));
+    gn_tensor_release(cast);
+    return tensor_or_raise(state, status, result);
+}
+
+static PyObject *method_softmax(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    return softmax(self, arguments, keywords, false);
+}
+
+static PyObject *method_log_softmax(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    return softmax(self, arguments, keywords, true);
+}
+
 static PyObject *cumulate(PyObject *self, PyObject *arguments, PyObject *keywords, bool is_product)
 {
     static char *names[] = {"dim", NULL};
@@ -195,11 +230,11 @@ static PyObject *method_unique(PyObject *self, PyObject *arguments, PyObject *ke
 
 PyMethodDef tensor_row_methods[] = {
     {"sort", WITH_KEYWORDS(method_sort),
-     "sort($self, dim=-1, descending=False)\n--\n\n"
+     "sort($self, dim=-1, descending=False, stable=True)\n--\n\n"
      "The sorted elements and where they were, as a pair (values, indices); stable, NaN is the "
      "largest."},
     {"argsort", WITH_KEYWORDS(method_argsort),
-     "argsort($self, dim=-1, descending=False)\n--\n\nWhere the sorted elements are."},
+     "argsort($self, dim=-1, descending=False, stable=True)\n--\n\nWhere the sorted elements are."},
     {"max", WITH_KEYWORDS(method_max),
      "max($self, dim=None, keepdim=False)\n--\n\n"
      "The largest element; along a dimension a pair (values, indices). NaN wins."},
@@ -213,6 +248,10 @@ PyMethodDef tensor_row_methods[] = {
     {"topk", WITH_KEYWORDS(method_topk),
      "topk($self, k, dim=-1, largest=True, sorted=True)\n--\n\n"
      "The k largest or smallest elements, in order, as a pair (values, indices)."},
+    {"softmax", WITH_KEYWORDS(method_softmax),
+     "softmax($self, dim, dtype=None)\n--\n\nexp(x) over the sum of it along a dimension."},
+    {"log_softmax", WITH_KEYWORDS(method_log_softmax),
+     "log_softmax($self, dim, dtype=None)\n--\n\nThe logarithm of softmax, without going there."},
     {"cumsum", WITH_KEYWORDS(method_cumsum),
      "cumsum($self, dim)\n--\n\nThe sum of the elements up to each; of integers and bool as "
      "int64."},

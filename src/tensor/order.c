@@ -17,24 +17,8 @@
 #include "tensor/tensor.h"
 
 #include "base/fork.h"
-#include "base/host.h"
 #include "base/thread.h"
 #include "memory/manager.h"
-
-enum {
-    READERS_MOST = 4,
-};
-
-struct user {
-    gn_stream *stream; /* retained */
-    uint64_t id;
-};
-
-struct gni_storage_order {
-    struct user writer;
-    _Atomic(int) reader_count;
-    struct user readers[READERS_MOST];
-};
 
 /* Guards readers; two threads may read a storage at once. */
 static struct gni_mutex mutex = GNI_MUTEX_INIT;
@@ -58,33 +42,26 @@ gn_status gni_storage_order_init(struct gni_storage *storage, gn_stream *stream)
     if (stream == NULL)
         return GN_OK;
     GN_TRY(gn_stream_get_id(stream, &id));
-    struct gni_storage_order *order = gni_host_alloc(sizeof *order);
-    if (order == NULL)
-        return gni_error_host_memory(sizeof *order);
-    order->writer = (struct user){gn_stream_retain(stream), id};
-    storage->order = order;
+    storage->writer = (struct gni_user){gn_stream_retain(stream), id};
     gni_once_run(&order_once, order_register);
     return GN_OK;
 }
 
-static void readers_clear(struct gni_storage_order *order)
+static void readers_clear(struct gni_storage *storage)
 {
-    for (int i = 0; i < order->reader_count; i++)
-        gn_stream_release(order->readers[i].stream);
-    order->reader_count = 0;
+    for (int i = 0; i < storage->stream_reader_count; i++)
+        gn_stream_release(storage->readers[i].stream);
+    storage->stream_reader_count = 0;
 }
 
 void gni_storage_order_deinit(struct gni_storage *storage)
 {
-    if (storage->order == NULL)
-        return;
-    readers_clear(storage->order);
-    gn_stream_release(storage->order->writer.stream);
-    gni_host_free(storage->order);
+    readers_clear(storage);
+    gn_stream_release(storage->writer.stream);
 }
 
 /* A stream waits, on the device, for what was submitted to another. */
-static gn_status stream_join(gn_stream *stream, const struct user *other)
+static gn_status stream_join(gn_stream *stream, const struct gni_user *other)
 {
     gn_event *event;
     if (other->stream->kind == GNI_STREAM_PER_THREAD)
@@ -100,57 +77,51 @@ static gn_status stream_join(gn_stream *stream, const struct user *other)
 /* O4 */
 static gn_status stream_announce(struct gni_storage *storage, gn_stream *stream)
 {
-    gn_memory_manager *manager;
-    if (storage->block == NULL)
-        return GN_OK;
-    GN_TRY(gn_memory_manager_get(storage->device, &manager));
-    return gn_memory_record_stream(manager, storage->data, stream);
+    return storage->block != NULL ? gn_memory_record_stream(storage->manager, storage->data, stream)
+                                  : GN_OK;
 }
 
 static gn_status order_read(struct gni_storage *storage, gn_stream *stream, uint64_t id)
 {
-    struct gni_storage_order *order = storage->order;
-    for (int i = 0; i < order->reader_count; i++)
-        if (order->readers[i].id == id)
+    for (int i = 0; i < storage->stream_reader_count; i++)
+        if (storage->readers[i].id == id)
             return GN_OK;
     GN_TRY(stream_announce(storage, stream));
-    GN_TRY(stream_join(stream, &order->writer));
-    int at = order->reader_count;
-    if (at == READERS_MOST) { /* O5 */
-        GN_TRY(stream_join(stream, &order->readers[0]));
-        gn_stream_release(order->readers[0].stream);
+    GN_TRY(stream_join(stream, &storage->writer));
+    int at = storage->stream_reader_count;
+    if (at == GNI_STORAGE_READERS_MOST) { /* O5 */
+        GN_TRY(stream_join(stream, &storage->readers[0]));
+        gn_stream_release(storage->readers[0].stream);
         at = 0;
     } else {
-        order->reader_count++;
+        storage->stream_reader_count++;
     }
-    order->readers[at] = (struct user){gn_stream_retain(stream), id};
+    storage->readers[at] = (struct gni_user){gn_stream_retain(stream), id};
     return GN_OK;
 }
 
 static gn_status order_write(struct gni_storage *storage, gn_stream *stream, uint64_t id)
 {
-    struct gni_storage_order *order = storage->order;
-    for (int i = 0; i < order->reader_count; i++)
-        if (order->readers[i].id != id)
-            GN_TRY(stream_join(stream, &order->readers[i]));
-    if (order->writer.id != id) {
+    for (int i = 0; i < storage->stream_reader_count; i++)
+        if (storage->readers[i].id != id)
+            GN_TRY(stream_join(stream, &storage->readers[i]));
+    if (storage->writer.id != id) {
         GN_TRY(stream_announce(storage, stream));
-        GN_TRY(stream_join(stream, &order->writer));
-        gn_stream_release(order->writer.stream);
-        order->writer = (struct user){gn_stream_retain(stream), id};
+        GN_TRY(stream_join(stream, &storage->writer));
+        gn_stream_release(storage->writer.stream);
+        storage->writer = (struct gni_user){gn_stream_retain(stream), id};
     }
-    readers_clear(order);
+    readers_clear(storage);
     return GN_OK;
 }
 
 gn_status gni_storage_order(struct gni_storage *storage, gn_stream *stream, bool is_write)
 {
-    struct gni_storage_order *order = storage->order;
     uint64_t id;
-    if (order == NULL)
+    if (storage->writer.stream == NULL)
         return GN_OK;
     GN_TRY(gn_stream_get_id(stream, &id));
-    if (order->writer.id == id && (!is_write || order->reader_count == 0))
+    if (storage->writer.id == id && (!is_write || storage->stream_reader_count == 0))
         return GN_OK;
     gni_mutex_lock(&mutex);
     gn_status status =
@@ -161,9 +132,9 @@ gn_status gni_storage_order(struct gni_storage *storage, gn_stream *stream, bool
 
 gn_status gni_storage_synchronize(struct gni_storage *storage)
 {
-    if (storage->order == NULL)
+    if (storage->writer.stream == NULL)
         return GN_OK;
-    const struct user *writer = &storage->order->writer;
+    const struct gni_user *writer = &storage->writer;
     return writer->stream->kind == GNI_STREAM_PER_THREAD ? gn_device_synchronize(storage->device)
                                                          : gn_stream_synchronize(writer->stream);
 }

@@ -24,11 +24,11 @@ gn_status gn_tensor_set_pinned(gn_device *device)
 gn_status gni_storage_create(gn_device *device, size_t nbytes, gn_stream *stream,
                              struct gni_storage **out)
 {
-    gn_memory_manager *manager = NULL;
-    if (device->type == GN_DEVICE_CPU)
-        manager = atomic_load_explicit(&pinned_manager, memory_order_relaxed);
-    if (manager == NULL)
-        GN_TRY(gn_memory_manager_get(device, &manager));
+    gn_memory_manager *manager = atomic_load_explicit(&pinned_manager, memory_order_relaxed);
+    if (manager != NULL && device->type == GN_DEVICE_CPU &&
+        gni_storage_create_from(manager, device, nbytes, stream, out) == GN_OK)
+        return GN_OK; /* otherwise, in a forked child say, ordinary memory does */
+    GN_TRY(gn_memory_manager_get(device, &manager));
     return gni_storage_create_from(manager, device, nbytes, stream, out);
 }
 
@@ -82,16 +82,6 @@ gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
     }
     *out = storage;
     return GN_OK;
-}
-
-void gni_storage_retain(struct gni_storage *storage)
-{
-    atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
-}
-
-bool gni_storage_unreference(struct gni_storage *storage)
-{
-    return atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel) == 1;
 }
 
 void gni_storage_release(struct gni_storage *storage)

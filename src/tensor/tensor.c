@@ -114,7 +114,10 @@ void gn_tensor_retain(gn_tensor *tensor)
 
 void gn_tensor_release(gn_tensor *tensor)
 {
-    if (tensor == NULL ||
+    if (tensor == NULL)
+        return;
+    /* The only reference is ours: nobody can take another one meanwhile. */
+    if (atomic_load_explicit(&tensor->references, memory_order_acquire) != 1 &&
         atomic_fetch_sub_explicit(&tensor->references, 1, memory_order_acq_rel) != 1)
         return;
     struct gni_storage *storage = gni_tensor_storage(tensor);
@@ -221,9 +224,11 @@ gn_status gn_tensor_record_stream(gn_tensor *tensor, gn_stream *stream)
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
-gn_status gni_tensor_alias(gn_tensor *tensor, gn_tensor **out)
+gn_status gni_tensor_alias_as(gn_tensor *tensor, int64_t offset, int ndim, const int64_t *sizes,
+                              const int64_t *strides, gn_tensor **out)
 {
-    GN_TRY(gni_tensor_flush(tensor));
+    if (gni_tensor_storage(tensor) == NULL)
+        GN_TRY(gni_tensor_flush(tensor));
     gn_tensor *view = gni_host_alloc(sizeof *view);
     if (view == NULL)
         return gni_error_host_memory(sizeof *view);
@@ -233,10 +238,15 @@ gn_status gni_tensor_alias(gn_tensor *tensor, gn_tensor **out)
     atomic_init(&view->storage, storage);
     view->device = tensor->device;
     view->dtype = tensor->dtype;
-    view->offset = tensor->offset;
-    gni_tensor_set_layout(view, tensor->ndim, tensor->sizes, tensor->strides);
+    view->offset = tensor->offset + offset;
+    gni_tensor_set_layout(view, ndim, sizes, strides);
     *out = view;
     return GN_OK;
+}
+
+gn_status gni_tensor_alias(gn_tensor *tensor, gn_tensor **out)
+{
+    return gni_tensor_alias_as(tensor, 0, tensor->ndim, tensor->sizes, tensor->strides, out);
 }
 
 gn_status gn_tensor_view(gn_tensor *tensor, int dimensions, const int64_t *shape, gn_tensor **out)

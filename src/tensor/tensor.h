@@ -24,6 +24,16 @@
 
 struct gni_node;
 
+enum {
+    GNI_STORAGE_READERS_MOST = 4,
+};
+
+/* A stream that has used a storage. */
+struct gni_user {
+    gn_stream *stream; /* retained */
+    uint64_t id;
+};
+
 struct gni_storage {
     _Atomic(size_t) references;
     gn_device *device;
@@ -39,7 +49,9 @@ struct gni_storage {
         *next_dead; /* without references: to be destroyed when the recorder's lock is let go */
     _Atomic(bool) is_escaped;
     bool is_read_only;
-    struct gni_storage_order *order; /* of a GPU's storage, in streams: order.c. NULL on the CPU */
+    /* On a GPU, in the order of streams: order.c. On the CPU the writer is no stream. */
+    struct gni_user writer, readers[GNI_STORAGE_READERS_MOST];
+    _Atomic(int) stream_reader_count;
 };
 
 struct gn_tensor {
@@ -67,11 +79,7 @@ gn_status gni_storage_create_from(gn_memory_manager *manager, gn_device *device,
 gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
                            void (*deleter)(void *context), void *context,
                            struct gni_storage **storage) GN_NODISCARD;
-void gni_storage_retain(struct gni_storage *storage);
 void gni_storage_release(struct gni_storage *storage);
-
-/* The two halves of a release: whether that was the last reference, and then the end of it. */
-bool gni_storage_unreference(struct gni_storage *storage);
 void gni_storage_destroy(struct gni_storage *storage);
 
 /* ---- order.c ---------------------------------------------------------------------------------- */
@@ -80,7 +88,7 @@ void gni_storage_destroy(struct gni_storage *storage);
  * which computes in place. */
 gn_status gni_stream_of(gn_device *device, gn_stream **stream) GN_NODISCARD;
 
-/* Starts the order of a GPU's storage, whose content belongs to a stream. */
+/* Starts the order of a GPU's storage, whose content belongs to a stream; NULL on the CPU. */
 gn_status gni_storage_order_init(struct gni_storage *storage, gn_stream *stream) GN_NODISCARD;
 void gni_storage_order_deinit(struct gni_storage *storage);
 
@@ -93,6 +101,16 @@ gn_status gni_storage_order(struct gni_storage *storage, gn_stream *stream,
 
 /* Waits on the host until the storage can be read there: for what was written to it. */
 gn_status gni_storage_synchronize(struct gni_storage *storage) GN_NODISCARD;
+static inline void gni_storage_retain(struct gni_storage *storage)
+{
+    atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
+}
+
+/* The first half of a release: whether that was the last reference; then gni_storage_destroy() is the other one. */
+static inline bool gni_storage_unreference(struct gni_storage *storage)
+{
+    return atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel) == 1;
+}
 
 /* ---- tensor.c -------------------------------------------------------------------------------- */
 
@@ -102,6 +120,10 @@ gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_
 
 /* Another view of a tensor's storage; the view's layout is the caller's to fill in. Computes what is pending. */
 gn_status gni_tensor_alias(gn_tensor *tensor, gn_tensor **view) GN_NODISCARD;
+
+/* The same with its layout; the offset, in elements, is from the tensor's own first element. */
+gn_status gni_tensor_alias_as(gn_tensor *tensor, int64_t offset, int ndim, const int64_t *sizes,
+                              const int64_t *strides, gn_tensor **view) GN_NODISCARD;
 
 /* Sets shape and strides, and what follows from them. */
 void gni_tensor_set_layout(gn_tensor *tensor, int ndim, const int64_t *sizes,

@@ -1,10 +1,11 @@
 /*
- * test_base.c: statuses, the error text of a thread, sizes as text, the version and the log.
+ * test_base.c: statuses, the error text of a thread, sizes as text, the version, the log, SHA-256.
  */
 #include "child.h"
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "base/text.h"
 
 #include <limits.h>
@@ -305,6 +306,40 @@ static void test_log_lines_do_not_mix(void)
     }
 }
 
+/* FIPS 180-4's examples, whole and in pieces of any length. */
+static void test_sha256(void)
+{
+    static const struct {
+        const char *text, *digest;
+    } known[] = {
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
+        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+    };
+    uint8_t digest[GNI_SHA256_BYTES];
+    char text[GNI_SHA256_TEXT_BYTES];
+    struct gni_sha256 hash;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        gni_sha256_init(&hash);
+        gni_sha256_add(&hash, known[i].text, strlen(known[i].text));
+        gni_sha256_finish(&hash, digest);
+        gni_sha256_text(digest, text);
+        CHECK_TEXT(text, known[i].digest);
+    }
+    char letters[200];
+    memset(letters, 'a', sizeof letters);
+    gni_sha256_init(&hash);
+    for (size_t left = 1000000, piece = 1; left > 0; piece = piece % 197 + 3) {
+        size_t size = piece < left ? piece : left;
+        gni_sha256_add(&hash, letters, size);
+        left -= size;
+    }
+    gni_sha256_finish(&hash, digest);
+    gni_sha256_text(digest, text);
+    CHECK_TEXT(text, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
 int main(void)
 {
     (void)unsetenv("GENESIS_LOG"); /* the children start with the default */
@@ -318,6 +353,7 @@ int main(void)
     RUN(test_try);
     RUN(test_size_text);
     RUN(test_version);
+    RUN(test_sha256);
     RUN(test_log_levels);
     RUN(test_log_is_on);
     RUN(test_log_long_lines_are_cut);

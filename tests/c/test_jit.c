@@ -273,6 +273,42 @@ static void test_many_threads_one_kernel(void)
     }
 }
 
+static const char *const small_texts[] = {
+    "extern \"C\" __global__ void s0() {}", "extern \"C\" __global__ void s1() {}",
+    "extern \"C\" __global__ void s2() {}", "extern \"C\" __global__ void s3() {}"};
+static const char *const small_names[] = {"s0", "s1", "s2", "s3"};
+
+static void *look(void *context)
+{
+    uint64_t seed = (uint64_t)(uintptr_t)context;
+    struct gni_launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
+    (void)pthread_barrier_wait(&barrier);
+    for (int i = 0; i < 100; i++) {
+        size_t which = check_random(&seed) % 4;
+        struct gni_kernel_source source = {.name = small_names[which], .text = small_texts[which]};
+        struct gni_kernel *kernel = NULL;
+        CHECK_OK(gni_kernel_get(device, &source, &kernel));
+        if (i % 10 == 0)
+            CHECK_OK(gni_kernel_launch(kernel, stream, &launch));
+        if (which == 0 && i % 4 == 0)
+            gni_kernel_clear();
+    }
+    return NULL;
+}
+
+static void test_looking_while_others_forget(void)
+{
+    pthread_t threads[THREADS];
+    (void)pthread_barrier_init(&barrier, NULL, THREADS);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, look, (void *)(uintptr_t)(i + 1)) == 0);
+    for (int i = 0; i < THREADS; i++)
+        (void)pthread_join(threads[i], NULL);
+    (void)pthread_barrier_destroy(&barrier);
+    CHECK_OK(gn_device_synchronize(device));
+    CHECK(gni_kernel_count() <= 4);
+}
+
 static void test_preparing(void)
 {
     char texts[6][64], names[6][8];
@@ -443,6 +479,12 @@ static void test_public_kernels(void)
     gn_kernel_properties properties;
     CHECK_OK(gn_kernel_get_properties(kernel, &properties));
     CHECK(properties.max_threads_per_block >= 256);
+    CHECK(properties.parameter_count == 3 || properties.parameter_count == -1);
+    if (properties.parameter_count == 3)
+        CHECK(gn_kernel_get_parameter_size(kernel, 0) == 8 &&
+              gn_kernel_get_parameter_size(kernel, 2) == 4);
+    CHECK_U64(gn_kernel_get_parameter_size(kernel, 3), 0);
+    CHECK_U64(gn_kernel_get_parameter_size(kernel, -1), 0);
     double host[3] = {1, 2, 3}, factor = 0.5;
     void *x;
     int n = 3;
@@ -552,6 +594,8 @@ static void test_fork(void)
 int main(void)
 {
     const struct gni_nvrtc *nvrtc;
+    /* Not the user's own, which is cleared here. */
+    (void)setenv("GENESIS_KERNEL_CACHE_DIR", "/tmp/genesis-test-jit", 0);
     if (gn_device_get(GN_DEVICE_CUDA, 0, &device) != GN_OK || gni_nvrtc_open(&nvrtc) != GN_OK) {
         printf("skipped: %s\n", gn_error_detail());
         return CHECK_SKIPPED;
@@ -569,6 +613,7 @@ int main(void)
     RUN(test_the_cpu_has_no_kernels);
     RUN(test_shared_memory);
     RUN(test_many_threads_one_kernel);
+    RUN(test_looking_while_others_forget);
     RUN(test_preparing);
     RUN(test_the_disk);
     RUN(test_faults);

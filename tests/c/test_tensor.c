@@ -95,6 +95,31 @@ static void test_memory_of_others(void)
     CHECK(deleted == 1);
 }
 
+/* Streams that use a tensor; the CPU's page-locked memory is its own memory. */
+static void test_places(void)
+{
+    gn_tensor *x = filled(300, 40, 1), *pending, *pinned;
+    gn_stream *stream;
+    bool is_pinned = true;
+    CHECK_OK(gn_stream_create(cpu, 0, 0, &stream));
+    CHECK_OK(gn_elementwise(GN_OP_ADD, (gn_operand[]){tensor_operand(x), number(1)}, &pending));
+    CHECK_OK(gn_tensor_record_stream(pending, stream));
+    CHECK(item_at(pending, 7, 7) == 2);
+    CHECK_STATUS(gn_tensor_record_stream(x, NULL), GN_ERROR_INVALID_VALUE);
+    CHECK_OK(gn_tensor_create_pinned(GN_FLOAT32, 1, (const int64_t[]){10}, cpu, &pinned));
+    CHECK_OK(gn_tensor_is_pinned(pinned, &is_pinned));
+    CHECK(!is_pinned && gn_tensor_get_device(pinned) == cpu);
+    CHECK_STATUS(gn_tensor_is_pinned(NULL, &is_pinned), GN_ERROR_INVALID_VALUE);
+    CHECK_OK(gn_tensor_set_pinned(cpu));
+    gn_tensor *own = filled(1, 1, 4);
+    CHECK(item_at(own, 0, 0) == 4);
+    CHECK_OK(gn_tensor_set_pinned(NULL));
+    gn_tensor *all[] = {x, pending, pinned, own};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        gn_tensor_release(all[i]);
+    gn_stream_release(stream);
+}
+
 /* ---- failures -------------------------------------------------------------------------------- */
 
 /* Views, chains, several results that live, reductions, writes in place: everything that records and runs. */
@@ -223,8 +248,9 @@ int main(void)
     CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
     RUN(test_views);
     RUN(test_memory_of_others);
-    RUN(test_host_memory_fails);
+    RUN(test_host_memory_fails); /* before there are streams: their threads free when they end */
     RUN(test_out_of_memory);
+    RUN(test_places);
     RUN(test_threads);
     return check_result();
 }

@@ -2,7 +2,7 @@
  * fake_malloc.c: makes the memory of one library fail at the nth request, and counts what it holds.
  *
  * Loaded by LD_PRELOAD, so that the library is tested as it is shipped, under Python. Only requests that come from
- * the watched addresses, the library's code, are counted and fail: calloc and realloc for bookkeeping, mmap for
+ * the watched addresses, the library's code, are counted and fail: malloc, calloc and realloc for bookkeeping, mmap for
  * tensors. Everybody else, Python and NumPy above all, gets what they ask for.
  *
  * A counted block has a header of 16 bytes, whose second half is a mark. With other blocks that word is the size of
@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 
 /* The C library's own, under the names that it has for whoever takes over the others. */
+extern void *__libc_malloc(size_t size);
 extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *block, size_t size);
 extern void __libc_free(void *block);
@@ -89,6 +90,18 @@ EXPORTED void *calloc(size_t count, size_t size)
     if (must_fail())
         return NULL;
     void *block = counted(__libc_calloc(1, count * size + HEADER));
+    if (block != NULL)
+        atomic_fetch_add(&live, 1);
+    return block;
+}
+
+EXPORTED void *malloc(size_t size)
+{
+    if (!is_watched(__builtin_return_address(0)))
+        return __libc_malloc(size);
+    if (must_fail())
+        return NULL;
+    void *block = counted(__libc_malloc(size + HEADER));
     if (block != NULL)
         atomic_fetch_add(&live, 1);
     return block;

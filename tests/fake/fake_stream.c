@@ -243,6 +243,17 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute,
     return CUDA_SUCCESS;
 }
 
+/* Of the one kernel that there is: an address and a number. */
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *nbytes)
+{
+    DRIVER_CALL(NEED_CONTEXT);
+    REQUIRE_OBJECT(OBJECT_MODULE, function);
+    REQUIRE(offset != NULL && nbytes != NULL && index < 2, CUDA_ERROR_INVALID_VALUE);
+    *offset = index * sizeof(CUdeviceptr);
+    *nbytes = index == 0 ? sizeof(CUdeviceptr) : sizeof(int);
+    return CUDA_SUCCESS;
+}
+
 /* Adds one to n ints; a bad address is found out later, as on a device. */
 static void kernel_add_one(CUcontext context, CUdeviceptr target, int n)
 {

@@ -158,6 +158,21 @@ def bits(name, draw):
     in_place_binary(name, one, two, expected, dtype)
 
 
+@prop("bitwise_left_shift", "bitwise_right_shift")
+def shifts(name, draw):
+    """By less than 0 or by the width or more: 0, or -1 by the sign."""
+    one, two = draw(broadcast_pairs(dtypes=INTEGERS))
+    dtype = result_type(one, two)
+    a, b = (numpy.asarray(pair.array.astype(dtype), object) for pair in (one, two))
+    width, is_left = 8 * numpy.dtype(dtype).itemsize, "left" in name
+    inside = (b >= 0) & (b < width)
+    places = numpy.where(inside, b, width)
+    wide = a << places if is_left else a >> places
+    expected = numpy.asarray(wide & ((1 << width) - 1), object)
+    unsigned = expected.astype(numpy.uint64).astype(f"uint{width}")
+    check(name, both_ways(name, draw, one, two.tensor), unsigned.astype(dtype), dtype)
+
+
 @prop("bitwise_not")
 def bitwise_not(name, draw):
     pair = draw(pairs(dtype=draw(st.sampled_from(["bool", *INTEGERS]))))

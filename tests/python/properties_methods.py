@@ -1,4 +1,4 @@
-"""The properties of what only tensors have: keys, copies, conversions, what they say of themselves."""
+"""The properties of what only tensors have: keys, copies, conversions, facts about themselves."""
 
 from __future__ import annotations
 

@@ -34,8 +34,11 @@ def reduced_count(pair: Pair, dim) -> int:
 @prop("sum", "mean", "prod", "any", "all", "amax", "amin")
 def reductions(name, draw):
     pair = draw(pairs(is_tame=name in ("prod", "sum", "mean") and draw(st.booleans())))
-    if name in ("sum", "mean") and pair.dtype in FLOATS:  # sums around the largest number are open
-        assume(not (numpy.abs(pair.array[numpy.isfinite(pair.array)]) > 1e30).any())
+    if name in ("sum", "mean", "prod") and pair.dtype in FLOATS:
+        # What overflows or vanishes on the way depends on the order, which is open.
+        sizes = numpy.abs(pair.array[numpy.isfinite(pair.array) & (pair.array != 0)])
+        assume(not (sizes > 1e30).any() and not (sizes < 1e-30).any())
+        assume(name != "prod" or pair.array.size <= 300)
     dim, keep = draw(dims(pair.array.ndim)), draw(st.booleans())
     array, is_floating = pair.array, pair.dtype in FLOATS
     if name == "mean" and not is_floating:
@@ -104,8 +107,8 @@ def statistics(name, draw):
         expected = wide.sum(dim, keepdims=keep) * numpy.nan  # of no number there is none
         if reduced_count(pair, dim) > correction:
             expected = getattr(wide, name)(dim, ddof=correction, keepdims=keep)
-    half = 5e-3 if pair.dtype in ("float16", "bfloat16") else 0  # each step is rounded
-    scale = 10 + half / 2e-6 * 100 * (1 + numpy.sqrt(pair.array.size))
+    largest = numpy.abs(wide).max(initial=0)
+    scale = largest**2 if name == "var" else largest
     check(name, made, expected, pair.dtype, scale)
 
 
@@ -119,8 +122,7 @@ def soft(name, draw):
         "softmax": numpy.exp(wide) / total, "log_softmax": wide - numpy.log(total),
         "logsumexp": numpy.log(total).squeeze(dim),
     }[name]  # fmt: skip
-    half = pair.dtype in ("float16", "bfloat16")  # each step is rounded
-    scale = numpy.abs(wide).max() * (1 + half * 1e5)
+    scale = numpy.abs(wide).max()
     check(name, both_ways(name, draw, pair, dim), expected, pair.dtype, scale)
 
 
@@ -135,6 +137,9 @@ def cumulated(name, draw):
     scale = numpy.where(numpy.isfinite(scale), scale, 0)
     made = both_ways(name, draw, pair, dim)
     check(name, made, expected, pair.dtype if is_floating else "int64", scale)
+    own = genesis.tensor(pair.tensor)
+    assert getattr(own, name + "_")(dim) is own
+    assert own.dtype == pair.tensor.dtype and genesis.equal(own, made.to(own.dtype))
 
 
 # ---- along one dimension ----

@@ -2,6 +2,8 @@
 
 import pytest
 from conftest import BUILD, PLACES, memory_runner
+from hypothesis import given
+from hypothesis import strategies as st
 
 from genesis._kernel import Kernel, parameter_letters
 
@@ -72,6 +74,33 @@ def test_letters(parameters, letters):
     assert parameter_letters(source, "k") == letters
 
 
+TYPES = {
+    "float": "f",
+    "const double": "d",
+    "bool": "?",
+    "unsigned": "I",
+    "long long unsigned int": "Q",
+    "signed char": "b",
+    "size_t": "Q",
+    "std::int16_t": "h",
+    "float *": "P",
+    "const int *__restrict__": "P",
+    "point<int, float>": "x",
+    "__half": "x",
+}
+
+
+@given(
+    st.lists(st.sampled_from(sorted(TYPES)), max_size=8),
+    st.sampled_from(["", " ", "\n", "/* , int x */ "]),
+    st.booleans(),
+)
+def test_any_list_of_letters(types, space, is_named):
+    parameters = [f"{space}{one}{f' x{i}' if is_named else ''}" for i, one in enumerate(types)]
+    source = f"__global__ void other(int n);\n__global__ void k({', '.join(parameters)}) {{}}"
+    assert parameter_letters(source, "k") == "".join(TYPES[one] for one in types)
+
+
 def test_letters_of_templates_and_others():
     source = """
 __device__ float scale(float x, double y) { return x; }
@@ -140,7 +169,25 @@ got = copy_from(np.empty_like(x), address)
 assert (got[:200] == 1.5).all() and (got[200:] == 3).all()
 properties = scale.properties()
 assert properties["max_threads_per_block"] >= 128 and properties["static_shared_bytes"] == 0
+assert properties["parameters"] == 3
 """)
+
+
+def test_two_devices(gpu):
+    gpu(
+        """
+scale = cuda.Kernel(SCALE, "scale")
+for index in (0, 1):
+    with cuda.device(index):
+        x = genesis.memory_manager.allocate_memory(400)
+        scale(1, 32, (x, 2.0, 0))
+        scale(1, 32, (x, 2.0, 0), stream=cuda.Stream(device=1 - index))
+        cuda.synchronize(0), cuda.synchronize(1)
+        genesis.memory_manager.free_memory(x)
+scale.compile("cuda:1")
+""",
+        SIM_GPU_DEVICES="2",
+    )
 
 
 def test_every_type_of_argument(gpu):
@@ -183,9 +230,17 @@ text = STORE.replace("TYPE", "T").replace("__global__", "template <class T> __gl
 hidden = cuda.Kernel(text, "store<float>", argtypes=["pointer", genesis.float32])
 hidden(1, 1, (address, 7))
 assert copy_from(np.empty(1, "f"), address)[0] == 7
+hidden = cuda.Kernel(text, "store<float>", argtypes=["pointer", "float64"])
+raises(TypeError, "parameter 1 of kernel store<float> has 4 bytes", hidden, 1, 1, (address, 7))
+hidden = cuda.Kernel(text, "store<float>", argtypes=["pointer"])
+raises(TypeError, "has 2 parameters, and argtypes has 1", hidden, 1, 1, (address,))
+hidden = cuda.Kernel(text, "store<float>", argtypes=["pointer", "bytes"])
+raises(TypeError, "the parameter has 4 bytes", hidden, 1, 1, (address, np.float64(7)))
 # A list of parameters that comes from a macro is not known.
 macro = cuda.Kernel("#define LIST (float *x, float y)\\n__global__ void m LIST { *x = y; }", "m")
 raises(TypeError, "argtypes", macro, 1, 1, (np.uint64(address), 1.5))
+raises(TypeError, "takes 2 arguments, not 1", macro, 1, 1, (np.uint64(address),))
+raises(TypeError, "the parameter has 8 bytes", macro, 1, 1, (np.uint32(1), np.float32(1)))
 macro(1, 1, (np.uint64(address), np.float32(1.5)))
 assert copy_from(np.empty(1, "f"), address)[0] == 1.5
 """)
@@ -214,6 +269,36 @@ raises(ValueError, "--nonsense", cuda.Kernel(SCALE, "scale", options=["--nonsens
 scale(1, 1, (None, 1.0, 0))   # nothing is touched
 cuda.synchronize()
 """)
+
+
+def test_a_kernel_that_fails_is_reported_by_its_launch(fresh):
+    code = """
+import genesis
+store = genesis.cuda.Kernel("__global__ void store(int *x) { *x = 1; }", "store")
+try:
+    store(1, 1, (16,))
+except genesis.DeviceLostError as error:
+    assert "cuda:0" in str(error)
+else:
+    raise AssertionError("nothing was reported")
+"""
+    fresh(code, **PLACES["sim"], GENESIS_DEBUG="sync", SIM_GPU_FINDINGS="silent")
+
+
+@pytest.mark.gpu
+def test_on_tensors_of_torch():
+    """Torch's current stream and ours are the same: the device's default stream."""
+    torch = pytest.importorskip("torch")
+    scale = Kernel(
+        "__global__ void scale(float *x, float f, int n)"
+        "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) x[i] *= f; }",
+        "scale",
+    )
+    x = torch.arange(1000, dtype=torch.float32, device="cuda")
+    scale(8, 128, (x, 0.5, 1000))
+    assert torch.equal(x.cpu(), torch.arange(1000) * 0.5)
+    with pytest.raises(ValueError, match="on the CPU"):
+        scale(8, 128, (torch.ones(1000), 0.5, 1000))
 
 
 # ---- caches -------------------------------------------------------------------------------------

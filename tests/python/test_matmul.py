@@ -325,9 +325,9 @@ x = genesis.ones(300, 300)
 assert (x @ x)[0, 0].item() == 300
 print(is_loaded())
 """
-    from genesis import _blas
+    from genesis import _wheels
 
-    assert fresh(code).stdout.strip() == str(bool(_blas.files()))
+    assert fresh(code).stdout.strip() == str(bool(_wheels.openblas()))
     assert fresh(code, GENESIS_BLAS="off").stdout.strip() == "False"
 
 
@@ -344,9 +344,9 @@ assert (x @ x)[0, 0].item() == 300 and (x.double() @ x.double())[0, 0].item() ==
 
 def test_numpy_keeps_its_threads(fresh, tmp_path):
     """NumPy's own copy serves, too, and has as many threads afterwards as before."""
-    from genesis import _blas
+    from genesis import _wheels
 
-    own = [path for path in _blas.files() if "numpy.libs" in path]
+    own = [path for path in _wheels.openblas() if "numpy.libs" in path]
     if not own:
         pytest.skip("this NumPy brings no OpenBLAS along")
     code = f"""

@@ -34,7 +34,7 @@ for module in ("elementwise", "rows", "shapes", "methods"):
     import_module(f"properties_{module}")
 
 settings.register_profile("quick", max_examples=10, deadline=None, database=None)
-settings.register_profile("soak", max_examples=1000, deadline=None, database=None)
+settings.register_profile("soak", max_examples=300, deadline=None, database=None)
 PROFILE = settings.get_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # NumPy's, about NaN
 
@@ -100,6 +100,39 @@ def test_operators_with_numbers(data):
         is_test = symbol in ("<", ">=", "==", "!=")
         made = function(*both)
         check("floor_divide", made, expected, "bool" if is_test else result)
+
+
+@seed(2)
+@settings(PROFILE, max_examples=6 * PROFILE.max_examples)
+@given(data=st.data())
+def test_writes_that_overlap_what_is_read(data):
+    """As if everything were read before anything is written."""
+    count = data.draw(st.sampled_from([1, 5, 33, 300]))
+    rows = data.draw(st.sampled_from([1, 3]))
+    array = numpy.random.default_rng(count).integers(-99, 99, (rows, 3 * count)).astype("int32")
+    base = genesis.tensor(array)
+    if data.draw(st.booleans()):
+        base = genesis.from_numpy(array.copy())
+    keys = []
+    for _ in range(3):
+        step = data.draw(st.sampled_from([1, 2, -1, -2]))
+        first = data.draw(st.integers(0, 3 * count - 1 - (count - 1) * abs(step)))
+        part = list(range(first, first + count * abs(step), abs(step)))[:: 1 if step > 0 else -1]
+        end = part[-1] + step
+        keys.append((slice(None, None, data.draw(st.sampled_from([1, -1]))),
+                     slice(part[0], end if end >= 0 else None, step)))  # fmt: skip
+    one, two, out = keys
+    expected = array.copy()
+    expected[out] = array[one] * 3 - array[two]
+    kind = data.draw(st.integers(0, 2))
+    if kind == 0:
+        genesis.sub(base[one] * 3, base[two], out=base[out])
+    elif kind == 1:
+        base[out] = base[one] * 3 - base[two]
+    else:
+        expected[out] = array[out] + array[one]
+        base[out].add_(base[one])
+    numpy.testing.assert_array_equal(base.numpy(), expected)
 
 
 def test_a_sum_of_ten_million():

@@ -260,8 +260,8 @@ def test_basic_keys():
         (3, IndexError),
         ((0, 0, 0, 0), IndexError),
         ((..., ...), IndexError),
-        ("a", TypeError),
-        (1.5, TypeError),
+        ("a", IndexError),
+        (1.5, IndexError),
     ]:
         with pytest.raises(error):
             x[key]
@@ -444,7 +444,7 @@ def test_mistakes_read_well():
         (lambda: genesis.add(x, x, other=3), TypeError, "no argument 'other'"),
         (lambda: genesis.add(1, 2), ValueError, "must be a tensor"),
         (lambda: x.to("cuda:63"), RuntimeError, "CPU|CUDA|cuda"),
-        (lambda: genesis.zeros(1, device="cuda"), RuntimeError, "CPU"),
+        (lambda: genesis.zeros(1, device="cuda:63"), RuntimeError, "CUDA|cuda"),
         (lambda: x + (1 << 70), OverflowError, "int64"),
     ]:
         with pytest.raises(error, match=words):

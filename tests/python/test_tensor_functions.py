@@ -40,6 +40,19 @@ def test_statistics():
     assert math.isnan(genesis.tensor([1.0]).var().item())
 
 
+@pytest.mark.parametrize("dtype", [genesis.float16, genesis.bfloat16])
+def test_many_halves(dtype):
+    """Their sums have no place in a half."""
+    x = genesis.full((200_000,), 2.0, dtype=dtype)
+    x[::2] = -2
+    assert x.var().dtype == x.softmax(0).dtype == dtype and abs(x.var().item() - 4) < 0.1
+    assert x.std(correction=0).item() == 2 and abs(x.norm().item() - 894.4) < 4
+    y = genesis.zeros(200_000, dtype=dtype)
+    assert abs(y.logsumexp(0).item() - math.log(200_000)) < 0.05
+    assert abs(y.log_softmax(0)[7].item() + math.log(200_000)) < 0.05
+    assert abs(y.softmax(0)[7].item() - 5e-6) < 1e-7
+
+
 def test_clamp_and_closeness():
     x = genesis.tensor(MATRIX)
     close(x.clamp(-0.5, 0.5), MATRIX.clip(-0.5, 0.5))

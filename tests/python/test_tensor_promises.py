@@ -234,6 +234,8 @@ def test_memory_fails_at_every_point():
     library = BUILD / "tests" / "fake" / "libgenesis_fake_malloc.so"
     if "asan" in os.environ.get("LD_PRELOAD", ""):
         pytest.skip("the address sanitizer has an allocator of its own")
+    if not library.exists():
+        pytest.skip("the build has no tests")
     finished = subprocess.run(
         [sys.executable, "-c", FAILING],
         env=os.environ | {"LD_PRELOAD": str(library)},

@@ -36,6 +36,19 @@ static void function_attributes(const struct gni_cuda_functions *cuda)
        CUDA_ERROR_INVALID_VALUE);
 }
 
+/* add(int *block, int count, int value) */
+static void function_parameters(const struct gni_cuda_functions *cuda)
+{
+    static const size_t offsets[] = {0, 8, 12}, sizes[] = {8, 4, 4};
+    for (size_t i = 0; i < 3; i++) {
+        size_t offset = 99, nbytes = 99;
+        CU(cuFuncGetParamInfo, (conformance.add, i, &offset, &nbytes), CUDA_SUCCESS);
+        EXPECT(offset == offsets[i] && nbytes == sizes[i]);
+    }
+    size_t offset, nbytes;
+    CU(cuFuncGetParamInfo, (conformance.add, 3, &offset, &nbytes), CUDA_ERROR_INVALID_VALUE);
+}
+
 /* Arguments are the launch's own as soon as it has been submitted. */
 static void launch_copies_arguments(const struct gni_cuda_functions *cuda)
 {
@@ -172,6 +185,7 @@ static void lost_for_all_streams(const struct gni_cuda_functions *cuda)
 const struct conformance_program conformance_kernel[] = {
     PROGRAM(module_errors, 0),
     PROGRAM(function_attributes, 0),
+    PROGRAM(function_parameters, 0),
     PROGRAM(launch_copies_arguments, 0),
     PROGRAM(launch_limits, 0),
     PROGRAM(shared_memory_optin, 0),

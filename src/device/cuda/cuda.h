@@ -154,6 +154,8 @@ gn_status gni_cuda_function_find(const struct gni_module *module, const char *na
 gn_status gni_cuda_function_properties(const struct gni_function *function,
                                        struct gni_function_properties *properties);
 gn_status gni_cuda_function_allow_shared(const struct gni_function *function, size_t nbytes);
+gn_status gni_cuda_function_parameter(const struct gni_function *function, size_t index,
+                                      size_t *nbytes);
 gn_status gni_cuda_function_launch(const struct gni_function *function, gn_stream *stream,
                                    const struct gni_launch *launch);
 

@@ -448,5 +448,6 @@ static const struct gni_device_ops cuda_ops = {
     .function_find = gni_cuda_function_find,
     .function_properties = gni_cuda_function_properties,
     .function_allow_shared = gni_cuda_function_allow_shared,
+    .function_parameter = gni_cuda_function_parameter,
     .function_launch = gni_cuda_function_launch,
 };

@@ -1,12 +1,14 @@
 /*
  * cuda_module.c: code on a GPU: modules, the kernels in them, and launches.
+ *
+ * A kernel may be needed for the first time while a stream is being captured. So all that makes one ready is
+ * relaxed about captures: loading, and asking about it, which is when the driver really loads it.
  */
 #include "device/cuda/cuda.h"
 
 gn_status gni_cuda_module_load(gn_device *device, const void *image, struct gni_module *module)
 {
     CUmodule handle;
-    /* A kernel may be needed for the first time while a stream is being captured. */
     GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(device), cuModuleLoadData, &handle, image);
     *module = (struct gni_module){.device = device, .handle = handle};
     atomic_fetch_add(&device->object_count, 1);
@@ -34,8 +36,8 @@ gn_status gni_cuda_function_find(const struct gni_module *module, const char *na
                                  struct gni_function *function)
 {
     CUfunction handle;
-    GNI_CUDA_TRY(gni_cuda_device_of(module->device), cuModuleGetFunction, &handle, module->handle,
-                 name);
+    GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(module->device), cuModuleGetFunction, &handle,
+                         module->handle, name);
     *function = (struct gni_function){.device = module->device, .handle = handle};
     return GN_OK;
 }
@@ -51,8 +53,8 @@ gn_status gni_cuda_function_properties(const struct gni_function *function,
     };
     int values[4];
     for (int i = 0; i < 4; i++)
-        GNI_CUDA_TRY(gni_cuda_device_of(function->device), cuFuncGetAttribute, &values[i],
-                     attributes[i], function->handle);
+        GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(function->device), cuFuncGetAttribute, &values[i],
+                             attributes[i], function->handle);
     *properties = (struct gni_function_properties){.max_threads_per_block = values[0],
                                                    .register_count = values[1],
                                                    .static_shared_bytes = (size_t)values[2],
@@ -66,6 +68,16 @@ gn_status gni_cuda_function_allow_shared(const struct gni_function *function, si
         return gni_error(GN_ERROR_INVALID_VALUE, "%zu bytes of shared memory are too many", nbytes);
     GNI_CUDA_TRY(gni_cuda_device_of(function->device), cuFuncSetAttribute, function->handle,
                  CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)nbytes);
+    return GN_OK;
+}
+
+gn_status gni_cuda_function_parameter(const struct gni_function *function, size_t index,
+                                      size_t *nbytes)
+{
+    size_t offset, size;
+    GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(function->device), cuFuncGetParamInfo, function->handle,
+                         index, &offset, &size);
+    *nbytes = size;
     return GN_OK;
 }
 

@@ -437,6 +437,9 @@ typedef CUresult (*PFN_cuGetProcAddress_v12000)(const char *symbol, void **funct
       (int *value, CUfunction_attribute attribute, CUfunction function), "")                       \
     X(cuFuncSetAttribute, "cuFuncSetAttribute", 9000, REQUIRED,                                    \
       (CUfunction function, CUfunction_attribute attribute, int value), "")                        \
+    X(cuFuncGetParamInfo, "cuFuncGetParamInfo", 12040, OPTIONAL,                                   \
+      (CUfunction function, size_t index, size_t *offset, size_t *nbytes),                         \
+      "checks of the arguments of users' kernels")                                                 \
     X(cuLaunchKernel, "cuLaunchKernel", 4000, REQUIRED,                                            \
       (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,         \
        unsigned int block_x, unsigned int block_y, unsigned int block_z,                           \

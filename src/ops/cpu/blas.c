@@ -2,7 +2,7 @@
  * blas.c: finding and calling OpenBLAS: see blas.h.
  *
  * Threads: blas.mutex guards what is looked for, and how many are between begin and end. The functions never change
- * once `state` says that they are there.
+ * once `state` is FOUND.
  */
 #include "ops/cpu/blas.h"
 
@@ -13,7 +13,6 @@
 #include "genesis/ops.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +23,12 @@ enum {
     PTHREADS = 1, /* of openblas_get_parallel() */
     FILES_MOST = 8,
     PATH_SIZE = 1024,
+};
+
+enum state {
+    UNKNOWN, /* nobody has looked */
+    MISSING,
+    FOUND,
 };
 
 /* A product by an interface whose integers are int, or 64 bits wide. */
@@ -49,11 +54,7 @@ static const struct convention {
 static struct {
     struct gni_mutex mutex;
     _Atomic(bool) is_off; /* gni_blas_enable() */
-    enum {
-        UNKNOWN,
-        MISSING,
-        FOUND
-    } state;
+    _Atomic(int) state;
     bool is_wide;
     union {
         void *symbol;
@@ -143,7 +144,7 @@ static bool library_search(void)
 static void library_find(void)
 {
     bool is_found = library_search();
-    blas.state = is_found ? FOUND : MISSING;
+    atomic_store(&blas.state, is_found ? FOUND : MISSING);
     gni_log(GNI_LOG_INFO, "matrix products: %s", is_found ? blas.path : "without OpenBLAS");
 }
 
@@ -170,15 +171,23 @@ static void lock_take(void)
     gni_mutex_lock(&blas.mutex);
 }
 
-bool gni_blas_begin(void)
+bool gni_blas_is_there(void)
 {
     if (atomic_load_explicit(&blas.is_off, memory_order_relaxed))
         return false;
+    if (atomic_load(&blas.state) == UNKNOWN) {
+        lock_take();
+        if (atomic_load(&blas.state) == UNKNOWN)
+            library_find();
+        gni_mutex_unlock(&blas.mutex);
+    }
+    return atomic_load(&blas.state) == FOUND;
+}
+
+void gni_blas_begin(void)
+{
     lock_take();
-    if (blas.state == UNKNOWN)
-        library_find();
-    bool is_found = blas.state == FOUND;
-    if (is_found && blas.users++ == 0) {
+    if (blas.users++ == 0) {
         int threads = blas.get_threads.call();
         if (threads != 1) {
             blas.threads_before = threads;
@@ -186,7 +195,6 @@ bool gni_blas_begin(void)
         }
     }
     gni_mutex_unlock(&blas.mutex);
-    return is_found;
 }
 
 void gni_blas_end(void)
@@ -217,8 +225,8 @@ static struct form form_of(const struct gni_matrix *matrix, size_t rows, size_t 
     bool is_by_rows = columns == 1 || matrix->column_stride == 1;
     int64_t length = (int64_t)(is_by_rows ? columns : rows);
     int64_t stride = is_by_rows ? matrix->row_stride : matrix->column_stride;
-    return (struct form){is_by_rows ? NOT_TRANSPOSED : TRANSPOSED,
-                         stride > length ? stride : length};
+    bool has_one = (is_by_rows ? rows : columns) == 1; /* whose stride may be anything */
+    return (struct form){is_by_rows ? NOT_TRANSPOSED : TRANSPOSED, has_one ? length : stride};
 }
 
 #define MULTIPLY(call, integer, real)                                                            \
@@ -249,14 +257,18 @@ gn_status gn_blas_add_file(const char *path)
     GN_CHECK_ARGUMENT(path != NULL && path[0] == '/' && strlen(path) < PATH_SIZE,
                       "path must be absolute, and of less than 1024 characters");
     gn_status status = GN_OK;
+    bool is_known = false;
     lock_take();
-    if (blas.file_count == FILES_MOST)
+    for (int i = 0; i < blas.file_count; i++)
+        is_known |= strcmp(blas.files[i], path) == 0;
+    if (!is_known && blas.file_count == FILES_MOST) {
         status = gni_error(GN_ERROR_INVALID_VALUE, "there are %d files for OpenBLAS already",
                            FILES_MOST);
-    else
+    } else if (!is_known) {
         (void)snprintf(blas.files[blas.file_count++], PATH_SIZE, "%s", path);
-    if (blas.state == MISSING)
-        blas.state = UNKNOWN;
+        if (atomic_load(&blas.state) == MISSING)
+            atomic_store(&blas.state, UNKNOWN);
+    }
     gni_mutex_unlock(&blas.mutex);
     return status;
 }

@@ -15,8 +15,11 @@
 
 #include "ops/cpu/tiles.h"
 
-/* Whether there is one; loads it at the first call. For every true one end() is due. Any thread. */
-bool gni_blas_begin(void);
+/* Whether there is one; looks for it at the first call. Any thread. */
+bool gni_blas_is_there(void);
+
+/* Where there is one: around products. Any thread, and several at once. */
+void gni_blas_begin(void);
 void gni_blas_end(void);
 
 /* Between the two, by any thread: a block of float32 or float64, of any size up to INT_MAX, whose matrices all fit

@@ -63,8 +63,7 @@ struct blocks {
     const struct gni_product *product;
     int64_t high, wide;  /* of a block */
     int64_t down, along; /* blocks in each matrix */
-    bool has_blas;
-    char *slots; /* workspaces; NULL: the stack is large enough */
+    char *slots;         /* workspaces, where the stack is not large enough */
     size_t slot_bytes;
     int slot_count;
     atomic_bool is_taken[SLOTS_MOST];
@@ -189,7 +188,8 @@ bool gni_matrix_fits_blas(const struct gni_matrix *matrix, int64_t rows, int64_t
     int64_t down = matrix->row_stride, right = matrix->column_stride;
     bool is_by_rows = (columns == 1 || right == 1) && (rows == 1 || down >= columns);
     bool is_by_columns = (rows == 1 || down == 1) && (columns == 1 || right >= rows);
-    return (is_by_rows && down <= INT_MAX) || (is_by_columns && right <= INT_MAX);
+    return (is_by_rows && (rows == 1 || down <= INT_MAX)) ||
+           (is_by_columns && (columns == 1 || right <= INT_MAX));
 }
 
 bool gni_product_suits_blas(const struct gni_product *product)
@@ -197,7 +197,8 @@ bool gni_product_suits_blas(const struct gni_product *product)
     return (product->dtype == GN_FLOAT32 || product->dtype == GN_FLOAT64) && product->rows > 1 &&
            product->columns > 1 && product->inner > 0 && product->inner <= INT_MAX &&
            work_of(product->rows * product->columns, product->inner, product->batch_count) >=
-               BLAS_WORK;
+               BLAS_WORK &&
+           gni_blas_is_there();
 }
 
 static bool all_fit_blas(const struct gni_product *product)
@@ -215,7 +216,7 @@ static void run_blas(const struct gni_product *product)
     struct blocks blocks = {.product = product};
     int threads = gni_parallel_get_threads();
     int64_t wanted = threads > 1 ? (int64_t)threads * BLAS_TURNS : 1;
-    int64_t high = product->rows, wide = product->columns;
+    int64_t high = product->rows < INT_MAX ? product->rows : INT_MAX, wide = product->columns;
     blocks_cut(&blocks, high, wide);
     while (block_count(&blocks) < wanted && (high > BLAS_EDGE_LEAST || wide > BLAS_EDGE_LEAST)) {
         if (high >= wide)
@@ -269,10 +270,10 @@ gn_status gni_cpu_product(const struct gni_product *product, gn_device *device)
     }
     if (product->columns == 1)
         return gni_product_vector(product, device);
-    if (gni_product_suits_blas(product) && all_fit_blas(product) && gni_blas_begin()) {
-        run_blas(product);
-        gni_blas_end();
-        return GN_OK;
-    }
-    return run_tiles(product, device);
+    if (!gni_product_suits_blas(product) || !all_fit_blas(product))
+        return run_tiles(product, device);
+    gni_blas_begin();
+    run_blas(product);
+    gni_blas_end();
+    return GN_OK;
 }

@@ -42,7 +42,7 @@ struct gni_product {
 /* Computes c. Fails only where there is no memory to work in, and then before anything is written. */
 gn_status gni_cpu_product(const struct gni_product *product, gn_device *device) GN_NODISCARD;
 
-/* Whether OpenBLAS would be faster if it could be used: then a matrix that does not fit it is worth a copy. */
+/* Whether there is an OpenBLAS, and it would be faster: then a matrix that does not fit it is worth a copy. */
 bool gni_product_suits_blas(const struct gni_product *product);
 
 /* Whether OpenBLAS can read a matrix of this size as it is: one of the strides is 1, the other long enough. */

@@ -83,7 +83,8 @@ void gni_run_store(const void *run, size_t count, gn_dtype computing, gn_dtype d
 /* ---- blocks ------------------------------------------------------------------------------------ */
 
 struct gni_block {
-    size_t rows, columns, inner; /* at most GNI_BLOCK_ROWS x GNI_BLOCK_COLUMNS, and any */
+    size_t rows, columns; /* of tiles at most GNI_BLOCK_ROWS x GNI_BLOCK_COLUMNS */
+    size_t inner;
     struct gni_matrix a, b, c;
 };
 

@@ -3,14 +3,15 @@
  *
  *   NAME                    the kernel's
  *   FOLD_ROWS, FOLD_SHORT or FOLD_COLUMNS
+ *   PACK                    elements that are loaded at once
  *   accumulator, element_type, result_type
  *   REDUCTION               one of the structs below
  *   FINISH(x)               an accumulator as a result
  *   value_at(a, i)          the value of element i, in the order of the program's dimensions
+ *   values_at(a, i, e)      PACK of them, from i on, which is a multiple of PACK
  *
- * Every result is folded in an order that follows from its shape alone. A thread folds every 256th element of its
- * part, with four accumulators in turn, so that four loads are on their way; then the threads of a block join in a
- * tree.
+ * Every result is folded in an order that follows from its shape alone. Where several blocks fold one result, each
+ * leaves an accumulator behind, and the last one to finish, by a counter, folds those, in their order.
  */
 struct fold_sum {
     static __device__ __forceinline__ accumulator start() { return (accumulator)0; }
@@ -61,6 +62,10 @@ struct fold_amin {
     static __device__ __forceinline__ accumulator join(accumulator x, accumulator y) { return op_minimum<accumulator>(x, y); }
 };
 
+/* How many blocks have left an accumulator, for each result and for each stream that may run the kernel. They are 0
+ * between two launches. */
+static __device__ unsigned counters[SLOTS][COUNTERS];
+
 ELEMENT accumulator warp_fold(accumulator x)
 {
 #pragma unroll
@@ -69,48 +74,112 @@ ELEMENT accumulator warp_fold(accumulator x)
     return x;
 }
 
-/* What a thread folds of the elements from `begin` to before `end`, each `step`-th. */
-ELEMENT accumulator thread_fold(const arguments &a, uint64 begin, uint64 end, uint64 step)
+/* What thread number `lane` of `lanes` folds of the elements from `begin` to before `end`. */
+ELEMENT accumulator row_fold(const arguments &a, index begin, index end, index lane, index lanes)
 {
-    accumulator x[4];
+    accumulator x[PACK > 4 ? PACK : 4];
+    const int width = PACK > 4 ? PACK : 4;
 #pragma unroll
-    for (int k = 0; k < 4; k++)
+    for (int k = 0; k < width; k++)
         x[k] = REDUCTION::start();
-    uint64 i = begin;
+    index i = begin + lane * PACK;
+    const index step = lanes * PACK;
+#if PACK > 1
+    for (; i + step + PACK <= end; i += 2 * step) {
+        element_type e[2][PACK];
+        values_at(a, i, e[0]);
+        values_at(a, i + step, e[1]);
+#pragma unroll
+        for (int k = 0; k < PACK; k++) {
+            x[k] = REDUCTION::join(x[k], convert<accumulator>(e[0][k]));
+            x[k] = REDUCTION::join(x[k], convert<accumulator>(e[1][k]));
+        }
+    }
+    for (; i + PACK <= end; i += step) {
+        element_type e[PACK];
+        values_at(a, i, e);
+#pragma unroll
+        for (int k = 0; k < PACK; k++)
+            x[k] = REDUCTION::join(x[k], convert<accumulator>(e[k]));
+    }
+    for (int k = 0; k < PACK && i + k < end; k++) /* one thread meets the rest of the row */
+        x[0] = REDUCTION::join(x[0], convert<accumulator>(value_at(a, i + k)));
+#else
     for (; i + 3 * step < end; i += 4 * step) {
         element_type e[4];
 #pragma unroll
         for (int k = 0; k < 4; k++)
-            e[k] = value_at(a, (index)(i + k * step));
+            e[k] = value_at(a, i + k * step);
 #pragma unroll
         for (int k = 0; k < 4; k++)
             x[k] = REDUCTION::join(x[k], convert<accumulator>(e[k]));
     }
     for (; i < end; i += step)
-        x[0] = REDUCTION::join(x[0], convert<accumulator>(value_at(a, (index)i)));
-    return REDUCTION::join(REDUCTION::join(x[0], x[1]), REDUCTION::join(x[2], x[3]));
+        x[0] = REDUCTION::join(x[0], convert<accumulator>(value_at(a, i)));
+#endif
+#pragma unroll
+    for (int half = width / 2; half > 0; half /= 2)
+#pragma unroll
+        for (int k = 0; k < half; k++)
+            x[k] = REDUCTION::join(x[k], x[k + half]);
+    return x[0];
+}
+
+/* Whether this block is the last of several that fold a result; what they left is visible to it then. */
+ELEMENT bool is_last(unsigned *counter, unsigned blocks)
+{
+    __shared__ bool found;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        found = atomicAdd(counter, 1u) == blocks - 1;
+        if (found)
+            *counter = 0;
+    }
+    __syncthreads();
+    __threadfence();
+    return found;
 }
 
 #ifdef FOLD_ROWS
+/* The threads of a block join; the first has the result. */
+ELEMENT accumulator block_fold(accumulator x)
+{
+    __shared__ accumulator warps[8];
+    x = warp_fold(x);
+    __syncthreads();
+    if (threadIdx.x % 32 == 0)
+        warps[threadIdx.x / 32] = x;
+    __syncthreads();
+    for (int k = 1; k < 8 && threadIdx.x == 0; k++)
+        x = REDUCTION::join(x, warps[k]);
+    return x;
+}
+
 /* Block x: a row; block y: a part of it. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
-    __shared__ accumulator warps[8];
-    for (int64 row = blockIdx.x; row < a.kept; row += gridDim.x) {
-        const int64 first = (int64)blockIdx.y * a.chunk;
-        const int64 last = first + a.chunk < a.folded ? first + a.chunk : a.folded;
-        accumulator x = thread_fold(a, row * a.folded + first + threadIdx.x, row * a.folded + last, 256);
-        x = warp_fold(x);
-        if (threadIdx.x % 32 == 0)
-            warps[threadIdx.x / 32] = x;
-        __syncthreads();
-        if (threadIdx.x == 0) {
-            for (int k = 1; k < 8; k++)
-                x = REDUCTION::join(x, warps[k]);
-            ((result_type *)a.result)[row * a.parts + blockIdx.y] = FINISH(x);
-        }
-        __syncthreads();
+    result_type *result = (result_type *)a.result;
+    const index first = (index)blockIdx.y * (index)a.chunk, folded = (index)a.folded;
+    const index last = first + (index)a.chunk < folded ? first + (index)a.chunk : folded;
+    const index row = blockIdx.x;
+    accumulator x = block_fold(row_fold(a, row * folded + first, row * folded + last, threadIdx.x, 256));
+    if (a.parts == 1) {
+        if (threadIdx.x == 0)
+            result[row] = FINISH(x);
+        return;
     }
+    accumulator *left = (accumulator *)a.partial + (int64)row * a.parts;
+    if (threadIdx.x == 0)
+        left[blockIdx.y] = x;
+    if (!is_last(&counters[a.slot][blockIdx.x], gridDim.y))
+        return;
+    x = REDUCTION::start();
+    for (int64 k = threadIdx.x; k < a.parts; k += 256)
+        x = REDUCTION::join(x, __ldcg(left + k));
+    x = block_fold(x);
+    if (threadIdx.x == 0)
+        result[row] = FINISH(x);
 }
 #endif
 
@@ -118,37 +187,76 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 /* A warp for each row. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
-    const int64 row = (int64)blockIdx.x * 8 + threadIdx.x / 32;
+    const index row = (index)blockIdx.x * 8 + threadIdx.x / 32, folded = (index)a.folded;
     if (row >= a.kept)
         return;
-    accumulator x = thread_fold(a, row * a.folded + threadIdx.x % 32, (row + 1) * a.folded, 32);
-    x = warp_fold(x);
+    const accumulator x = warp_fold(row_fold(a, row * folded, (row + 1) * folded, threadIdx.x % 32, 32));
     if (threadIdx.x % 32 == 0)
         ((result_type *)a.result)[row] = FINISH(x);
 }
 #endif
 
 #ifdef FOLD_COLUMNS
-/* Block x: 32 columns; block y: a part of the rows; thread y: every eighth of those. */
+/* Block x: 32 packs of columns; block y: a part of the rows; thread y: every eighth of those. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
-    __shared__ accumulator rows[8][32];
+    __shared__ accumulator rows[8][32 * PACK];
+    result_type *result = (result_type *)a.result;
     const int x = threadIdx.x % 32, y = threadIdx.x / 32;
-    for (int64 base = (int64)blockIdx.x * 32; base < a.kept; base += (int64)gridDim.x * 32) {
-        const int64 column = base + x;
-        const int64 first = (int64)blockIdx.y * a.chunk;
-        const int64 last = first + a.chunk < a.folded ? first + a.chunk : a.folded;
-        accumulator sum = REDUCTION::start();
-        if (column < a.kept)
-            sum = thread_fold(a, (first + y) * a.kept + column, last * a.kept, 8 * a.kept);
-        rows[y][x] = sum;
-        __syncthreads();
-        if (y == 0 && column < a.kept) {
-            for (int k = 1; k < 8; k++)
-                sum = REDUCTION::join(sum, rows[k][x]);
-            ((result_type *)a.result)[(int64)blockIdx.y * a.kept + column] = FINISH(sum);
+    const index kept = (index)a.kept, column = ((index)blockIdx.x * 32 + x) * PACK;
+    const index first = (index)blockIdx.y * (index)a.chunk;
+    const index last = first + (index)a.chunk < (index)a.folded ? first + (index)a.chunk : (index)a.folded;
+    accumulator sums[PACK];
+#pragma unroll
+    for (int k = 0; k < PACK; k++)
+        sums[k] = REDUCTION::start();
+    if (column < kept) {
+        index row = first + y;
+        for (; row + 24 < last; row += 32) {
+            element_type e[4][PACK];
+#pragma unroll
+            for (int u = 0; u < 4; u++)
+                values_at(a, (row + 8 * u) * kept + column, e[u]);
+#pragma unroll
+            for (int u = 0; u < 4; u++)
+#pragma unroll
+                for (int k = 0; k < PACK; k++)
+                    sums[k] = REDUCTION::join(sums[k], convert<accumulator>(e[u][k]));
         }
-        __syncthreads();
+        for (; row < last; row += 8) {
+            element_type e[PACK];
+            values_at(a, row * kept + column, e);
+#pragma unroll
+            for (int k = 0; k < PACK; k++)
+                sums[k] = REDUCTION::join(sums[k], convert<accumulator>(e[k]));
+        }
+    }
+#pragma unroll
+    for (int k = 0; k < PACK; k++)
+        rows[y][x * PACK + k] = sums[k];
+    __syncthreads();
+    /* From here on a thread stands for one column, as far as there are threads for all. */
+    accumulator *left = (accumulator *)a.partial;
+    for (int c = threadIdx.x; c < 32 * PACK; c += 256) {
+        const index at = (index)blockIdx.x * 32 * PACK + c;
+        accumulator sum = rows[0][c];
+        for (int k = 1; k < 8; k++)
+            sum = REDUCTION::join(sum, rows[k][c]);
+        if (at < kept && a.parts == 1)
+            result[at] = FINISH(sum);
+        else if (at < kept)
+            left[(int64)blockIdx.y * a.kept + at] = sum;
+    }
+    if (a.parts == 1 || !is_last(&counters[a.slot][blockIdx.x], gridDim.y))
+        return;
+    for (int c = threadIdx.x; c < 32 * PACK; c += 256) {
+        const index at = (index)blockIdx.x * 32 * PACK + c;
+        if (at >= kept)
+            continue;
+        accumulator sum = REDUCTION::start();
+        for (int64 k = 0; k < a.parts; k++)
+            sum = REDUCTION::join(sum, __ldcg(left + k * a.kept + at));
+        result[at] = FINISH(sum);
     }
 }
 #endif

@@ -35,6 +35,11 @@ static const char *reduction_word(gn_reduction reduction)
     return names[reduction];
 }
 
+static bool is_softmax(const struct gni_form *form)
+{
+    return form->fold == GNI_SOFTMAX_ROWS || form->fold == GNI_SOFTMAX_SHORT;
+}
+
 void gni_form_name(const struct gni_form *form, char *name, size_t size)
 {
     enum {
@@ -50,7 +55,10 @@ void gni_form_name(const struct gni_form *form, char *name, size_t size)
             (size_t)snprintf(name + used, size - used, "%s_", gni_op_name(program->steps[s].op));
         words++;
     }
-    if (form->fold != GNI_FOLD_NONE)
+    if (is_softmax(form))
+        used +=
+            (size_t)snprintf(name + used, size - used, "%ssoftmax_", form->is_log ? "log_" : "");
+    else if (form->fold != GNI_FOLD_NONE)
         used += (size_t)snprintf(name + used, size - used, "%s_", reduction_word(form->reduction));
     else if (words == 0)
         used += (size_t)snprintf(name + used, size - used, "copy_");
@@ -87,11 +95,12 @@ void gni_form_make(struct gni_form *form, const struct gni_program *program)
 {
     form->program = program;
     form->pack = form->unroll = 1;
+    form->threads = GNI_CUDA_BLOCK;
     form->fold = GNI_FOLD_NONE;
     form->reduction = GN_REDUCE_SUM;
     form->value = -1;
     form->result = GN_BOOL;
-    form->is_partial = false;
+    form->is_log = false;
     gni_program_join(program, &form->layout);
     form->is_wide = program->count >= INT32_MAX / 2;
     for (int i = 0; i < program->input_count; i++) {
@@ -129,12 +138,13 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     *at++ = form->is_wide;
     *at++ = (unsigned char)form->pack;
     *at++ = (unsigned char)form->unroll;
+    *at++ = (unsigned char)(form->threads / 32);
     *at++ = (unsigned char)form->fold;
     *at++ = (unsigned char)form->reduction;
     *at++ = (unsigned char)form->value;
     *at++ = (unsigned char)((unsigned)form->value >> 8);
     *at++ = (unsigned char)form->result;
-    *at++ = form->is_partial;
+    *at++ = form->is_log;
     *at++ = (unsigned char)program->input_count;
     for (int i = 0; i < program->input_count; i++) {
         *at++ = (unsigned char)form->inputs[i];
@@ -189,9 +199,8 @@ static void text_arguments(const struct gni_form *form, struct gni_builder *text
                 gni_builder_print(text, "    int64 step%d[%d];\n", i, form->layout.ndim);
     }
     if (form->fold != GNI_FOLD_NONE)
-        gni_builder_print(
-            text,
-            "    int64 kept, folded, chunk, parts;\n    double divisor;\n    void *result;\n");
+        gni_builder_print(text, "    int64 kept, folded, chunk, parts, slot;\n    double divisor;\n"
+                                "    void *partial, *result;\n");
     gni_builder_print(text, "};\n\n");
 }
 
@@ -226,7 +235,9 @@ int gni_form_arguments(const struct gni_form *form, const struct gni_fold_argume
         *at++ = (uint64_t)fold->folded;
         *at++ = (uint64_t)fold->chunk;
         *at++ = (uint64_t)fold->parts;
+        *at++ = (uint64_t)fold->slot;
         memcpy(at++, &fold->divisor, sizeof *at);
+        *at++ = (uintptr_t)fold->partial;
         *at++ = (uintptr_t)fold->result;
     }
     return (int)(at - arguments);
@@ -459,6 +470,47 @@ gn_dtype gni_fold_accumulator(gn_reduction reduction, gn_dtype dtype)
     return gni_dtype_kind(computing) == GNI_KIND_FLOATING ? GN_FLOAT64 : GN_INT64;
 }
 
+/* values_at(): packs of contiguous operands. */
+static void text_values(const struct gni_form *form, struct gni_builder *text)
+{
+    const struct gni_program *program = form->program;
+    gni_builder_print(text, "ELEMENT void values_at(const arguments &a, index i, %s *e)\n{\n",
+                      gni_cuda_type(gni_program_held(program, form->value)));
+    if (form->pack == 1) {
+        gni_builder_print(text, "    e[0] = value_at(a, i);\n}\n\n");
+        return;
+    }
+    for (int i = 0; i < program->input_count; i++)
+        if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
+            gni_builder_print(text,
+                              "    const pack<%s, %d> p%d = *(const pack<%s, %d> *)(a.in%d + i);\n",
+                              memory_type(program->inputs[i].held), form->pack, i,
+                              memory_type(program->inputs[i].held), form->pack, i);
+    gni_builder_print(text,
+                      "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        e[k] = element(a",
+                      form->pack);
+    for (int i = 0; i < program->input_count; i++) {
+        const char *type = gni_cuda_type(program->inputs[i].held);
+        if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
+            gni_builder_print(text, ", loaded<%s>(p%d.item[k])", type, i);
+        else if (form->inputs[i] == GNI_ACCESS_ONE)
+            gni_builder_print(text, ", loaded<%s>(*a.in%d)", type, i);
+    }
+    gni_builder_print(text, ");\n}\n\n");
+}
+
+/* value_at() and values_at(), of the value that is folded. */
+static void text_value(const struct gni_form *form, struct gni_builder *text)
+{
+    gni_builder_print(text, "ELEMENT %s value_at(const arguments &a, index i)\n{\n",
+                      gni_cuda_type(gni_program_held(form->program, form->value)));
+    text_offsets(form, "    ", text);
+    gni_builder_print(text, "    return ");
+    text_call(form, text);
+    gni_builder_print(text, ");\n}\n\n");
+    text_values(form, text);
+}
+
 /* What fold.cu wants to be defined. */
 static void text_fold(const struct gni_form *form, const char *name, struct gni_builder *text)
 {
@@ -467,23 +519,33 @@ static void text_fold(const struct gni_form *form, const char *name, struct gni_
                                           [GNI_FOLD_COLUMNS] = "FOLD_COLUMNS"};
     gn_dtype held = gni_program_held(form->program, form->value);
     gn_dtype accumulator = gni_fold_accumulator(form->reduction, held);
-    gni_builder_print(text, "ELEMENT %s value_at(const arguments &a, index i)\n{\n",
-                      gni_cuda_type(held));
-    text_offsets(form, "    ", text);
-    gni_builder_print(text, "    return ");
-    text_call(form, text);
-    gni_builder_print(text, ");\n}\n\n#define NAME %s\n#define %s\n#define REDUCTION fold_%s\n",
-                      name, kernels[form->fold], reduction_word(form->reduction));
+    text_value(form, text);
+    gni_builder_print(text, "#define NAME %s\n#define %s\n#define REDUCTION fold_%s\n", name,
+                      kernels[form->fold], reduction_word(form->reduction));
+    gni_builder_print(text, "#define PACK %d\n#define SLOTS %d\n#define COUNTERS %d\n", form->pack,
+                      GNI_FOLD_SLOTS, GNI_FOLD_COUNTERS);
     gni_builder_print(
         text, "typedef %s accumulator;\ntypedef %s element_type;\ntypedef %s result_type;\n",
-        gni_cuda_type(accumulator), gni_cuda_type(held),
-        form->is_partial ? memory_type(accumulator) : memory_type(form->result));
-    gni_builder_print(text, "#define FINISH(x) %s\n",
-                      form->is_partial                    ? "(x)"
-                      : form->reduction == GN_REDUCE_MEAN ? "convert<result_type>((x) / a.divisor)"
-                      : form->result == GN_BOOL           ? "convert<bool>(x)"
-                                                          : "convert<result_type>(x)");
+        gni_cuda_type(accumulator), gni_cuda_type(held), memory_type(form->result));
+    gni_builder_print(text, "#define FINISH(x) convert<%s>(%s)\n", gni_cuda_type(form->result),
+                      form->reduction == GN_REDUCE_MEAN ? "(x) / a.divisor" : "x");
     gni_builder_add(text, gni_text_fold, strlen(gni_text_fold));
+}
+
+/* What softmax.cu wants to be defined. */
+static void text_softmax(const struct gni_form *form, const char *name, struct gni_builder *text)
+{
+    gn_dtype held = gni_program_held(form->program, form->value);
+    text_value(form, text);
+    gni_builder_print(text, "#define STEPS %d\n#define THREADS %d\n", form->unroll, form->threads);
+    gni_builder_print(text, "#define NAME %s\n#define %s\n#define IS_LOG %d\n#define PACK %d\n",
+                      name, form->fold == GNI_SOFTMAX_ROWS ? "SOFTMAX_ROWS" : "SOFTMAX_SHORT",
+                      form->is_log, form->pack);
+    gni_builder_print(text,
+                      "typedef %s element_type;\ntypedef %s result_type;\ntypedef %s compute;\n",
+                      gni_cuda_type(held), gni_cuda_type(form->result),
+                      gni_cuda_type(gni_dtypes[form->result].compute));
+    gni_builder_add(text, gni_text_softmax, strlen(gni_text_softmax));
 }
 
 void gni_form_text(const struct gni_form *form, const char *name, struct gni_builder *text)
@@ -493,7 +555,9 @@ void gni_form_text(const struct gni_form *form, const char *name, struct gni_bui
                       form->is_wide ? "uint64" : "unsigned", form->is_wide ? "int64" : "int");
     text_arguments(form, text);
     text_element(form, text);
-    if (form->fold != GNI_FOLD_NONE)
+    if (is_softmax(form))
+        text_softmax(form, name, text);
+    else if (form->fold != GNI_FOLD_NONE)
         text_fold(form, name, text);
     else if (is_strided(form))
         text_strided(form, name, text);

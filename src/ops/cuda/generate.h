@@ -21,10 +21,12 @@ enum gni_access {
 };
 
 enum gni_fold_kind {
-    GNI_FOLD_NONE,    /* elementwise */
-    GNI_FOLD_ROWS,    /* a block folds a row, or a part of one */
-    GNI_FOLD_SHORT,   /* a warp folds a row */
-    GNI_FOLD_COLUMNS, /* a block folds 32 columns side by side, or a part of them */
+    GNI_FOLD_NONE,     /* elementwise */
+    GNI_FOLD_ROWS,     /* a block folds a row, or a part of one */
+    GNI_FOLD_SHORT,    /* a warp folds a row */
+    GNI_FOLD_COLUMNS,  /* a block folds 32 packs of columns side by side, or a part of them */
+    GNI_SOFTMAX_ROWS,  /* a block for each row */
+    GNI_SOFTMAX_SHORT, /* a warp for each row */
 };
 
 struct gni_form {
@@ -32,17 +34,21 @@ struct gni_form {
     struct gni_layout layout;
     enum gni_access inputs[GNI_PROGRAM_INPUTS_MOST];
     enum gni_access outputs[GNI_PROGRAM_NODES_MOST];
-    bool is_wide;     /* indices have 64 bits */
-    int pack, unroll; /* elements that a thread loads at once, and how often */
+    bool is_wide; /* indices have 64 bits */
+    int pack,
+        unroll;  /* elements that a thread loads at once, and how often; 0: as often as it must */
+    int threads; /* of a block */
     enum gni_fold_kind fold;
     gn_reduction reduction;
     short value;     /* that is folded */
     gn_dtype result; /* of a fold */
-    bool is_partial; /* several parts of a fold: accumulators are the result */
+    bool is_log;     /* of a softmax */
 };
 
 enum {
     GNI_CUDA_BLOCK = 256, /* threads */
+    GNI_FOLD_SLOTS = 16,  /* streams that may fold a result with several blocks at the same time */
+    GNI_FOLD_COUNTERS = 1056, /* results of such a fold: with more, a block for each fills a GPU */
     GNI_CUDA_ARGUMENTS_MOST =
         16 + (GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST + 1) * (GN_DIMENSIONS_MAX + 1),
     GNI_CUDA_SIGNATURE_MOST =
@@ -54,8 +60,10 @@ struct gni_fold_arguments {
     int64_t kept, folded;
     int64_t chunk; /* elements of a part */
     int64_t parts;
+    int64_t slot;   /* of the stream */
     double divisor; /* of a mean */
-    void *result;   /* elements, or accumulators where is_partial */
+    void *partial;  /* accumulators, where there are several parts */
+    void *result;
 };
 
 /* The form of a program, elementwise; the caller changes it for a fold. */

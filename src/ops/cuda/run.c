@@ -1,8 +1,9 @@
 /*
  * run.c: programs and folds on a GPU: the form of the program, its kernel, and a launch.
  *
- * Elementwise kernels are bound by memory: 16 bytes a load, and several loads on their way where there is enough work
- * to fill the GPU without. Folds of few results are cut into parts, whose accumulators a second fold joins.
+ * Elementwise kernels are bound by memory: a thread loads 16 bytes once, and there are many threads. On an H200 that
+ * is a little faster than a copy by the driver, and than several loads a thread. Folds of few results are cut into
+ * parts, as many as fill a GPU.
  */
 #include "ops/cuda/generate.h"
 
@@ -15,13 +16,13 @@
 
 enum {
     PACK_BYTES = 16,
-    UNROLL = 4,
     ENOUGH_BLOCKS = 1056, /* that fill a GPU: 8 for each of 132 multiprocessors */
     GRID_MOST = 1 << 30,
+    FEW_ROWS = 264,        /* of a softmax: larger blocks use more of the GPU */
+    SOFTMAX_ITEMS = 32,    /* that a thread keeps in registers */
     SHORT_MOST = 1024,     /* elements of a row that a warp folds */
-    CHUNK_LEAST = 2048,    /* elements of a part of a row */
+    CHUNK_LEAST = 4096,    /* elements of a part of a row */
     CHUNK_ROWS_LEAST = 64, /* rows of a part of columns */
-    PARTS_MOST = 1024,
 };
 
 static gn_status kernel_get(gn_device *device, const struct gni_form *form,
@@ -52,8 +53,9 @@ static gn_status form_launch(const struct gni_form *form, const struct gni_fold_
     GN_TRY(kernel_get(stream->device, form, &kernel));
     gni_form_arguments(form, fold, arguments);
     void *addresses[] = {arguments};
-    struct gni_launch launch = {
-        .grid = {grid_x, grid_y, 1}, .block = {GNI_CUDA_BLOCK, 1, 1}, .arguments = addresses};
+    struct gni_launch launch = {.grid = {grid_x, grid_y, 1},
+                                .block = {(unsigned)form->threads, 1, 1},
+                                .arguments = addresses};
     return gni_kernel_launch(kernel, stream, &launch);
 }
 
@@ -94,10 +96,6 @@ gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
     form.pack = pack_of(&form);
     int64_t block = (int64_t)GNI_CUDA_BLOCK * form.pack;
     int64_t blocks = (program->count + block - 1) / block;
-    if (blocks >= (int64_t)ENOUGH_BLOCKS * UNROLL) {
-        form.unroll = program->input_count <= 4 ? UNROLL : 1;
-        blocks = (blocks + form.unroll - 1) / form.unroll;
-    }
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld elements are more than a kernel can have",
                          (long long)program->count);
@@ -111,84 +109,81 @@ static int64_t divided_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* How a fold is spread over the GPU: by its shape alone. */
-static void fold_spread(struct gni_form *form, bool is_by_columns, struct gni_fold_arguments *fold,
-                        int64_t *blocks)
+/* Elements that a fold can load at once: rows, or rows of columns, must begin at multiples of that. */
+static int fold_pack(const struct gni_form *form, const struct gni_folding *folding)
 {
+    const struct gni_program *program = form->program;
+    int pack = pack_of(form);
+    int64_t stretch = folding->is_by_columns || folding->kept > 1
+                          ? (folding->is_by_columns ? folding->kept : folding->folded)
+                          : 0; /* a single row begins where it begins */
+    bool has_contiguous = false;
+    for (int i = 0; i < program->input_count; i++)
+        has_contiguous |= form->inputs[i] == GNI_ACCESS_CONTIGUOUS;
+    return has_contiguous && pack > 1 && stretch % pack == 0 ? pack : 1;
+}
+
+/* How a fold is spread over the GPU: by its shape alone. */
+static void fold_spread(struct gni_form *form, const struct gni_folding *folding,
+                        struct gni_fold_arguments *fold, int64_t *blocks)
+{
+    bool is_by_columns = folding->is_by_columns;
     bool is_short = !is_by_columns && fold->folded <= SHORT_MOST;
+    form->pack = fold_pack(form, folding);
     form->fold = is_by_columns ? GNI_FOLD_COLUMNS : is_short ? GNI_FOLD_SHORT : GNI_FOLD_ROWS;
-    *blocks = is_by_columns ? divided_up(fold->kept, 32)
+    *blocks = is_by_columns ? divided_up(fold->kept, 32 * form->pack)
               : is_short    ? divided_up(fold->kept, 8)
                             : fold->kept;
     fold->parts = 1;
     fold->chunk = fold->folded;
-    if (!is_short && *blocks < ENOUGH_BLOCKS) {
-        int64_t least = is_by_columns ? CHUNK_ROWS_LEAST : CHUNK_LEAST;
-        int64_t parts = divided_up(ENOUGH_BLOCKS, *blocks > 0 ? *blocks : 1);
-        int64_t most = divided_up(fold->folded, least);
-        parts = parts < most ? parts : most;
-        parts = parts < PARTS_MOST ? parts : PARTS_MOST;
-        if (parts > 1) {
-            fold->chunk = divided_up(fold->folded, parts);
-            fold->parts = divided_up(fold->folded, fold->chunk);
-        }
+    if (is_short || *blocks >= GNI_FOLD_COUNTERS)
+        return;
+    int64_t least = is_by_columns ? CHUNK_ROWS_LEAST : CHUNK_LEAST;
+    int64_t parts = ENOUGH_BLOCKS / *blocks, most = fold->folded / least;
+    parts = parts < most ? parts : most;
+    if (parts > 1) {
+        int64_t unit = is_by_columns ? 1 : form->pack;
+        fold->chunk = divided_up(divided_up(fold->folded, parts), unit) * unit;
+        fold->parts = divided_up(fold->folded, fold->chunk);
     }
-    form->is_partial = fold->parts > 1;
 }
 
-static gn_status program_fold(struct gni_program *program, short value,
-                              const struct gni_folding *folding, double divisor, gn_dtype dtype,
-                              void *result, gn_stream *stream);
-
-/* Folds the accumulators of parts. */
-static gn_status parts_fold(const struct gni_folding *folding, int64_t parts, double divisor,
-                            struct gni_storage *storage, gn_dtype accumulator, gn_dtype dtype,
-                            void *result, gn_stream *stream)
+/* A place of its own, in every kernel, for the counters of a stream; -1 if there is none left. Streams that may be
+ * captured have none: a graph can run beside the stream. */
+static int stream_slot(gn_stream *stream)
 {
-    struct gni_program *program = gni_host_alloc(sizeof *program);
-    if (program == NULL)
-        return gni_error_host_memory(sizeof *program);
-    int64_t sizes[] = {folding->is_by_columns ? parts : folding->kept,
-                       folding->is_by_columns ? folding->kept : parts};
-    int64_t strides[] = {sizes[1], 1};
-    struct gni_folding rest = *folding;
-    rest.folded = parts;
-    gni_program_init(program, 2, sizes, NULL);
-    short value = gni_program_add_memory(program, storage, 0, accumulator, strides);
-    gn_status status = program_fold(program, value, &rest, divisor, dtype, result, stream);
-    gni_host_free(program);
-    return status;
+    static _Atomic(uint64_t) owners[GNI_DEVICE_MAX][GNI_FOLD_SLOTS];
+    uint64_t id;
+    if ((stream->kind != GNI_STREAM_DEFAULT && stream->kind != GNI_STREAM_OWNED) ||
+        gn_stream_get_id(stream, &id) != GN_OK)
+        return -1;
+    bool is_capturing = false;
+    if (stream->kind == GNI_STREAM_OWNED &&
+        (gn_stream_is_capturing(stream, &is_capturing) != GN_OK || is_capturing))
+        return -1;
+    for (int i = 0; i < GNI_FOLD_SLOTS; i++) {
+        uint64_t owner = atomic_load(&owners[stream->device->index][i]);
+        if (owner == 0 &&
+            atomic_compare_exchange_strong(&owners[stream->device->index][i], &owner, id + 1))
+            return i;
+        if (owner == id + 1)
+            return i;
+    }
+    return -1;
 }
 
-static gn_status program_fold(struct gni_program *program, short value,
-                              const struct gni_folding *folding, double divisor, gn_dtype dtype,
-                              void *result, gn_stream *stream)
+static gn_status fold_launch(const struct gni_form *form, struct gni_fold_arguments *fold,
+                             int64_t blocks, gn_stream *stream)
 {
-    struct gni_form form;
-    struct gni_fold_arguments fold = {
-        .kept = folding->kept, .folded = folding->folded, .divisor = divisor, .result = result};
-    int64_t blocks;
-    gni_form_make(&form, program);
-    form.reduction = folding->reduction;
-    form.value = value;
-    form.result = dtype;
-    fold_spread(&form, folding->is_by_columns, &fold, &blocks);
-    if (blocks > GRID_MOST)
-        return gni_error(GN_ERROR_OVERFLOW, "%lld results are more than a kernel can have",
-                         (long long)folding->kept);
-    if (fold.parts == 1)
-        return form_launch(&form, &fold, (unsigned)blocks, 1, stream);
     gn_dtype accumulator =
-        gni_fold_accumulator(folding->reduction, gni_program_held(program, value));
-    struct gni_storage *storage;
-    GN_TRY(gni_storage_create(stream->device,
-                              (size_t)(fold.parts * fold.kept) * gni_dtype_size(accumulator),
-                              stream, &storage));
-    fold.result = storage->data;
-    gn_status status = form_launch(&form, &fold, (unsigned)blocks, (unsigned)fold.parts, stream);
-    if (status == GN_OK)
-        status =
-            parts_fold(folding, fold.parts, divisor, storage, accumulator, dtype, result, stream);
+        gni_fold_accumulator(form->reduction, gni_program_held(form->program, form->value));
+    struct gni_storage *storage = NULL;
+    if (fold->parts > 1) {
+        size_t nbytes = (size_t)(fold->parts * fold->kept) * gni_dtype_size(accumulator);
+        GN_TRY(gni_storage_create(stream->device, nbytes, stream, &storage));
+        fold->partial = storage->data;
+    }
+    gn_status status = form_launch(form, fold, (unsigned)blocks, (unsigned)fold->parts, stream);
     gni_storage_release(storage);
     return status;
 }
@@ -196,17 +191,69 @@ static gn_status program_fold(struct gni_program *program, short value,
 gn_status gni_cuda_fold(struct gni_program *program, short value, const struct gni_folding *folding,
                         gn_tensor *result, gn_stream *stream)
 {
-    struct gni_storage *storage = gni_tensor_storage(result);
+    struct gni_form form;
+    struct gni_fold_arguments fold = {.kept = folding->kept,
+                                      .folded = folding->folded,
+                                      .divisor = (double)folding->folded,
+                                      .result = gni_tensor_data(result)};
+    int64_t blocks;
     if (folding->kept == 0)
         return GN_OK;
-    GN_TRY(gni_storage_order(storage, stream, true));
-    return program_fold(program, value, folding, (double)folding->folded, result->dtype,
-                        gni_tensor_data(result), stream);
+    GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
+    gni_form_make(&form, program);
+    form.reduction = folding->reduction;
+    form.value = value;
+    form.result = result->dtype;
+    fold_spread(&form, folding, &fold, &blocks);
+    if (blocks > GRID_MOST)
+        return gni_error(GN_ERROR_OVERFLOW, "%lld results are more than a kernel can have",
+                         (long long)folding->kept);
+    int slot = fold.parts > 1 ? stream_slot(stream) : 0;
+    if (slot < 0) { /* slower, and the same numbers in another order */
+        fold.parts = 1;
+        fold.chunk = fold.folded;
+    }
+    fold.slot = slot < 0 ? 0 : slot;
+    return fold_launch(&form, &fold, blocks, stream);
+}
+
+/* ---- softmax ---------------------------------------------------------------------------------- */
+
+gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t rows, bool is_log,
+                           gn_tensor *result, gn_stream *stream)
+{
+    struct gni_form form;
+    struct gni_fold_arguments fold = {.kept = rows,
+                                      .folded = program->count / (rows > 0 ? rows : 1),
+                                      .result = gni_tensor_data(result)};
+    if (program->count == 0)
+        return GN_OK;
+    GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
+    gni_form_make(&form, program);
+    form.value = value;
+    form.result = result->dtype;
+    form.is_log = is_log;
+    bool is_short = fold.folded <= SHORT_MOST;
+    form.fold = is_short ? GNI_SOFTMAX_SHORT : GNI_SOFTMAX_ROWS;
+    form.pack = fold_pack(&form, &(struct gni_folding){.kept = rows, .folded = fold.folded});
+    if ((uintptr_t)fold.result % PACK_BYTES != 0)
+        form.pack = 1;
+    int lanes = 32; /* that share a row */
+    if (!is_short)
+        lanes = form.threads = rows < FEW_ROWS ? 1024 : 512;
+    int64_t steps = divided_up(fold.folded, (int64_t)lanes * form.pack);
+    form.unroll = steps * form.pack <= SOFTMAX_ITEMS ? (int)steps : 0;
+    int64_t blocks = is_short ? divided_up(rows, form.threads / lanes) : rows;
+    if (blocks > GRID_MOST)
+        return gni_error(GN_ERROR_OVERFLOW, "%lld rows are more than a kernel can have",
+                         (long long)rows);
+    return form_launch(&form, &fold, (unsigned)blocks, 1, stream);
 }
 
 const struct gni_backend gni_cuda_backend = {
     .run = gni_cuda_run,
     .fold = gni_cuda_fold,
+    .softmax = gni_cuda_softmax,
     .random = gni_cuda_random,
     .has_random_halves = true,
     .extreme = gni_cuda_extreme,

@@ -9,5 +9,7 @@
 gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream) GN_NODISCARD;
 gn_status gni_cuda_fold(struct gni_program *program, short value, const struct gni_folding *folding,
                         gn_tensor *result, gn_stream *stream) GN_NODISCARD;
+gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t rows, bool is_log,
+                           gn_tensor *result, gn_stream *stream) GN_NODISCARD;
 
 #endif

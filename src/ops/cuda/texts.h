@@ -12,5 +12,6 @@ extern const char gni_text_philox[];
 extern const char gni_text_random[];
 extern const char gni_text_scan[];
 extern const char gni_text_sort[];
+extern const char gni_text_softmax[];
 
 #endif

@@ -1,0 +1,562 @@
+/*
+ * index.c: reading and writing by keys, gathering and scattering: what is checked and computed before a plan is
+ * carried out, for one device or another.
+ *
+ * Invariants of every function that writes:
+ *   1. whatever can fail (shapes, types, ranges, memory) comes before the first element is written;
+ *   2. values and index tensors that lie in the target's memory are copied first;
+ *   3. pending operations that read the target are computed first, and its version grows.
+ */
+#include "ops/recorder.h"
+
+#include "ops/cpu/index.h"
+
+#include <string.h>
+
+enum {
+    SMALL_MOST = 256, /* elements that are filled in less time than it takes to record that */
+};
+
+static struct gni_index_source source_of(const gn_tensor *tensor)
+{
+    return (struct gni_index_source){tensor->dtype, tensor->ndim, tensor->sizes, tensor->strides};
+}
+
+/* ---- places that are out of range -------------------------------------------------------------- */
+
+/* The first number of an index tensor that is out of range, for the message; false if all are in range by now. */
+static bool outside_find(const struct gni_index *index, int64_t *found)
+{
+    const gn_tensor *tensor = index->tensor;
+    int64_t at[GN_DIMENSIONS_MAX] = {0};
+    for (int64_t i = 0; i < tensor->count; i++) {
+        int64_t offset = 0;
+        for (int d = 0; d < tensor->ndim; d++)
+            offset += at[d] * tensor->strides[d];
+        const char *element =
+            gni_tensor_data(tensor) + offset * (int64_t)gni_dtype_size(tensor->dtype);
+        *found = gni_scalar_load(tensor->dtype, element).integer;
+        int64_t wrapped = *found < 0 ? *found + index->wrap : *found;
+        if (wrapped < 0 || wrapped >= index->size)
+            return true;
+        for (int d = tensor->ndim - 1; d >= 0 && ++at[d] == tensor->sizes[d]; d--)
+            at[d] = 0;
+    }
+    return false;
+}
+
+static gn_status outside_refuse(const struct gni_index_plan *plan)
+{
+    int64_t found;
+    for (int k = 0; k < plan->index_count; k++) {
+        const struct gni_index *index = &plan->indices[k];
+        if (index->is_trusted || !outside_find(index, &found))
+            continue;
+        return gni_error(
+            GN_ERROR_INDEX, "index %lld is out of range for dimension %d of size %lld%s",
+            (long long)found, index->dimension, (long long)index->size,
+            found < 0 && index->wrap == 0 ? ": negative ones do not count from the end here" : "");
+    }
+    return gni_error(GN_ERROR_INDEX, "an index is out of range");
+}
+
+/* ---- reading ----------------------------------------------------------------------------------- */
+
+/* Makes the result of a plan whose index tensors are computed. */
+static gn_status plan_get(struct gni_index_plan *plan, gn_tensor *tensor, gn_tensor **result)
+{
+    gn_tensor *made;
+    GN_TRY(gni_tensor_flush(tensor));
+    if (!gni_index_plan_is_streamed(plan))
+        GN_TRY(gni_index_plan_compact(plan));
+    GN_TRY(gn_tensor_create(tensor->dtype, plan->ndim, plan->sizes, tensor->device, &made));
+    if (!gni_cpu_index_get(plan, gni_tensor_data(tensor), tensor->dtype, gni_tensor_data(made))) {
+        gn_tensor_release(made);
+        return outside_refuse(plan);
+    }
+    *result = made;
+    return GN_OK;
+}
+
+gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
+                      "tensor, keys and result must not be NULL");
+    struct gni_index_plan plan;
+    struct gni_index_source source = source_of(tensor);
+    GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
+    if (plan.is_basic)
+        return gni_tensor_alias_as(tensor, plan.offset, plan.ndim, plan.sizes, plan.strides,
+                                   result);
+    gn_status status = plan_get(&plan, tensor, result);
+    gni_index_plan_deinit(&plan);
+    return status;
+}
+
+gn_status gn_index_positions(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
+                      "tensor, keys and result must not be NULL");
+    struct gni_index_plan plan;
+    int64_t strides[GN_DIMENSIONS_MAX];
+    gn_tensor *made;
+    gni_strides_contiguous(tensor->ndim, tensor->sizes, strides);
+    struct gni_index_source source = {GN_INT64, tensor->ndim, tensor->sizes, strides};
+    GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
+    gn_status status = gni_index_plan_compact(&plan);
+    if (status == GN_OK)
+        status = gn_tensor_create(GN_INT64, 1, &plan.count, tensor->device, &made);
+    if (status == GN_OK &&
+        !gni_cpu_index_offsets(&plan, (int64_t *)(void *)gni_tensor_data(made))) {
+        gn_tensor_release(made);
+        status = outside_refuse(&plan);
+    }
+    gni_index_plan_deinit(&plan);
+    if (status == GN_OK)
+        *result = made;
+    return status;
+}
+
+/* ---- writing ----------------------------------------------------------------------------------- */
+
+/* From the first byte that a tensor in memory reaches to behind the last one. */
+static void bytes_reach(const gn_tensor *tensor, uintptr_t *begin, uintptr_t *end)
+{
+    int64_t low, high, size = (int64_t)gni_dtype_size(tensor->dtype);
+    uintptr_t first = (uintptr_t)gni_tensor_data(tensor);
+    gni_strides_extent(tensor->ndim, tensor->sizes, tensor->strides, &low, &high);
+    *begin = first + (uintptr_t)(low * size);
+    *end = first + (uintptr_t)((high + 1) * size);
+}
+
+/* Whether a tensor's bytes may be among those that are written; by address, as memory of others may be here twice. */
+static bool is_shared(const gn_tensor *tensor, const gn_tensor *target)
+{
+    uintptr_t begin, end, target_begin, target_end;
+    if (tensor == NULL || gni_tensor_storage(tensor) == NULL || tensor->count == 0)
+        return false;
+    bytes_reach(tensor, &begin, &end);
+    bytes_reach(target, &target_begin, &target_end);
+    return begin < target_end && target_begin < end;
+}
+
+/* A tensor of a type, in memory, and apart from the target: itself, or a copy. */
+static gn_status operand_take(gn_tensor *tensor, gn_dtype dtype, const gn_tensor *target,
+                              gn_tensor **taken)
+{
+    gn_tensor *made = tensor;
+    if (tensor->dtype != dtype || is_shared(tensor, target))
+        GN_TRY(gn_cast(tensor, dtype, &made));
+    else
+        gn_tensor_retain(tensor);
+    gn_status status = gni_tensor_flush(made);
+    if (status == GN_OK)
+        *taken = made;
+    else
+        gn_tensor_release(made);
+    return status;
+}
+
+/* Strides of a tensor for a shape that it broadcasts to; dimensions of 1 in front of it are left out. */
+static gn_status value_strides(const gn_tensor *value, const struct gni_index_plan *plan,
+                               int64_t *strides)
+{
+    int shift = plan->ndim - value->ndim;
+    bool fits = true;
+    for (int i = 0; i < plan->ndim; i++)
+        strides[i] = 0;
+    for (int i = 0; i < value->ndim && fits; i++) {
+        int at = i + shift;
+        fits = value->sizes[i] == 1 || (at >= 0 && value->sizes[i] == plan->sizes[at]);
+        if (fits && value->sizes[i] != 1)
+            strides[at] = value->strides[i];
+    }
+    if (fits)
+        return GN_OK;
+    return gni_error(GN_ERROR_SHAPE,
+                     "a value of shape %s cannot be broadcast to the %s that are written",
+                     gni_shape_text(value->ndim, value->sizes).text,
+                     gni_shape_text(plan->ndim, plan->sizes).text);
+}
+
+/* Whether the dimensions of the index tensors are one dimension of the values. */
+static bool is_linear(const struct gni_index_plan *plan, const int64_t *strides)
+{
+    for (int i = plan->block_begin; i + 1 < plan->block_end; i++)
+        if (strides[i] != strides[i + 1] * plan->sizes[i + 1])
+            return false;
+    return true;
+}
+
+/* Values in the shape of the plan, contiguous. */
+static gn_status value_spread(const struct gni_index_plan *plan, const int64_t *strides,
+                              gn_tensor **value)
+{
+    gn_tensor *view, *whole;
+    GN_TRY(gni_tensor_alias_as(*value, 0, plan->ndim, plan->sizes, strides, &view));
+    gn_status status = gn_cast(view, view->dtype, &whole);
+    gn_tensor_release(view);
+    if (status == GN_OK && (status = gni_tensor_flush(whole)) != GN_OK)
+        gn_tensor_release(whole);
+    if (status != GN_OK)
+        return status;
+    gn_tensor_release(*value);
+    *value = whole;
+    return GN_OK;
+}
+
+/* The last that can fail, and then the elements. `value` is of the target's type, and apart from it; NULL: a number. */
+static gn_status plan_set(struct gni_index_plan *plan, gn_tensor *target, gn_tensor **value,
+                          gn_scalar scalar, bool is_accumulated)
+{
+    int64_t strides[GN_DIMENSIONS_MAX] = {0};
+    uint64_t number = 0;
+    const void *values = &number;
+    if (*value != NULL) {
+        GN_TRY(value_strides(*value, plan, strides));
+        if (!is_linear(plan, strides)) {
+            GN_TRY(value_spread(plan, strides, value));
+            gni_strides_contiguous(plan->ndim, plan->sizes, strides);
+        }
+        values = gni_tensor_data(*value);
+    } else {
+        gni_scalar_store(scalar, target->dtype, &number);
+    }
+    if (!gni_index_plan_is_streamed(plan))
+        GN_TRY(gni_index_plan_compact(plan));
+    if (!gni_cpu_index_check(plan))
+        return outside_refuse(plan);
+    struct gni_storage *storage = gni_tensor_storage(target);
+    GN_TRY(gni_storage_flush_readers(storage));
+    gni_cpu_index_set(plan, gni_tensor_data(target), target->dtype, values, strides,
+                      is_accumulated);
+    atomic_fetch_add(&storage->version, 1);
+    return GN_OK;
+}
+
+static gn_status target_check(const char *what, gn_tensor *target, const gn_operand *value)
+{
+    if (gn_tensor_is_read_only(target))
+        return gni_error(GN_ERROR_INVALID_VALUE, "%s: the tensor is read-only", what);
+    if (value->tensor != NULL && value->tensor->device != target->device)
+        return gni_error(GN_ERROR_INVALID_VALUE, "%s: the tensors are on two devices", what);
+    if (gni_strides_overlap(target->ndim, target->sizes, target->strides))
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "%s: several elements of the tensor (shape %s, strides %s) lie at one "
+                         "address, as in an expanded view: write into a clone()",
+                         what, gni_shape_text(target->ndim, target->sizes).text,
+                         gni_shape_text(target->ndim, target->strides).text);
+    return gni_tensor_flush(target);
+}
+
+/* A number into few elements of a view, without the recorder; false where that is not to be. */
+static bool small_fill(const struct gni_index_plan *plan, gn_tensor *tensor, gn_operand value)
+{
+    static const int64_t none[GN_DIMENSIONS_MAX];
+    struct gni_storage *storage = gni_tensor_storage(tensor);
+    uint64_t number = 0;
+    if (value.tensor != NULL || plan->count > SMALL_MOST || storage == NULL ||
+        storage->is_read_only || gni_strides_overlap(plan->ndim, plan->sizes, plan->strides) ||
+        gni_storage_flush_readers(storage) != GN_OK)
+        return false;
+    gni_scalar_store(value.scalar, tensor->dtype, &number);
+    gni_cpu_index_set(plan, gni_tensor_data(tensor), tensor->dtype, &number, none, false);
+    atomic_fetch_add(&storage->version, 1);
+    return true;
+}
+
+/* Copies of the keys, with tensors that lie in the target's memory copied: `copies` are the caller's to release. */
+static gn_status keys_part(const gn_tensor *target, int count, gn_key *keys, gn_tensor **copies)
+{
+    for (int i = 0; i < count; i++) {
+        if (keys[i].kind != GN_KEY_TENSOR || !is_shared(keys[i].tensor, target))
+            continue;
+        GN_TRY(operand_take(keys[i].tensor, keys[i].tensor->dtype, target, &copies[i]));
+        keys[i].tensor = copies[i];
+    }
+    return GN_OK;
+}
+
+/* A view takes a value over, without dimensions of 1 in front that it does not have itself. */
+static gn_status view_set(gn_tensor *view, gn_operand value, bool is_accumulated)
+{
+    gn_tensor *narrow = NULL;
+    if (value.tensor != NULL && value.tensor->ndim > view->ndim) {
+        int extra = value.tensor->ndim - view->ndim;
+        for (int i = 0; i < extra; i++)
+            if (value.tensor->sizes[i] != 1)
+                extra = 0;
+        if (extra > 0) {
+            GN_TRY(gni_tensor_alias_as(value.tensor, 0, view->ndim, value.tensor->sizes + extra,
+                                       value.tensor->strides + extra, &narrow));
+            value.tensor = narrow;
+        }
+    }
+    gn_operand both[] = {{.tensor = view}, value};
+    gn_status status =
+        is_accumulated ? gn_elementwise_into(GN_OP_ADD, both, view) : gn_assign(view, value);
+    gn_tensor_release(narrow);
+    return status;
+}
+
+/* Floating values are not stored as integers behind somebody's back. */
+static gn_status kind_check(const char *what, const gn_tensor *target, const gn_operand *value)
+{
+    gn_dtype dtype = value->tensor != NULL ? value->tensor->dtype : value->scalar.kind;
+    if (gni_dtype_kind(dtype) > gni_dtype_kind(target->dtype))
+        return gni_error(GN_ERROR_TYPE, "%s: values of %s cannot be stored as %s", what,
+                         gni_dtypes[dtype].name, gni_dtypes[target->dtype].name);
+    return GN_OK;
+}
+
+static gn_status index_scatter(gn_tensor *tensor, int count, const gn_key *given, gn_operand value,
+                               bool is_accumulated)
+{
+    struct gni_index_plan plan;
+    struct gni_index_source source = source_of(tensor);
+    gn_key keys[GN_KEYS_MAX];
+    gn_tensor *copies[GN_KEYS_MAX] = {NULL}, *taken = NULL;
+    GN_TRY(target_check("assignment by a key", tensor, &value));
+    if (is_accumulated)
+        GN_TRY(kind_check("accumulation by a key", tensor, &value));
+    memcpy(keys, given, sizeof *keys * (size_t)count);
+    gn_status status = keys_part(tensor, count, keys, copies);
+    if (status == GN_OK && value.tensor != NULL)
+        status = operand_take(value.tensor, tensor->dtype, tensor, &taken);
+    if (status == GN_OK)
+        status = gni_index_plan_init(&plan, &source, count, keys);
+    if (status == GN_OK) {
+        status = plan_set(&plan, tensor, &taken, value.scalar, is_accumulated);
+        gni_index_plan_deinit(&plan);
+    }
+    gn_tensor_release(taken);
+    for (int i = 0; i < count; i++)
+        gn_tensor_release(copies[i]);
+    return status;
+}
+
+static bool is_basic_key(int count, const gn_key *keys)
+{
+    for (int i = 0; i < count; i++)
+        if (keys[i].kind == GN_KEY_TENSOR || keys[i].kind == GN_KEY_BOOL)
+            return false;
+    return true;
+}
+
+gn_status gn_index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_operand value,
+                       bool is_accumulated)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && (keys != NULL || count == 0),
+                      "tensor and keys must not be NULL");
+    if (count > GN_KEYS_MAX)
+        return gni_error(GN_ERROR_INDEX, "a key has at most %d parts, not %d", GN_KEYS_MAX, count);
+    if (!is_basic_key(count, keys))
+        return index_scatter(tensor, count, keys, value, is_accumulated);
+    struct gni_index_plan plan;
+    struct gni_index_source source = source_of(tensor);
+    gn_tensor *view;
+    GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
+    if (!is_accumulated && small_fill(&plan, tensor, value))
+        return GN_OK;
+    GN_TRY(gni_tensor_alias_as(tensor, plan.offset, plan.ndim, plan.sizes, plan.strides, &view));
+    gn_status status = view_set(view, value, is_accumulated);
+    gn_tensor_release(view);
+    return status;
+}
+
+gn_status gn_index_describe(gn_tensor *tensor, int count, const gn_key *keys,
+                            const gn_operand *value, gn_index_info *info)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && info != NULL && (keys != NULL || count == 0),
+                      "tensor, keys and info must not be NULL");
+    struct gni_index_plan plan;
+    struct gni_index_source source = source_of(tensor);
+    GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
+    bool is_number = value != NULL && value->tensor == NULL;
+    *info = (gn_index_info){
+        .kind = plan.is_basic ? (value == NULL ? GN_INDEX_VIEW
+                                 : is_number   ? GN_INDEX_FILL
+                                               : GN_INDEX_COPY)
+                              : (value == NULL ? GN_INDEX_GATHER : GN_INDEX_SCATTER),
+        .dimensions = plan.ndim,
+        .offset_bytes = plan.offset * (int64_t)gni_dtype_size(tensor->dtype),
+        .temp_bytes = gni_index_plan_temp_bytes(&plan),
+    };
+    memcpy(info->shape, plan.sizes, sizeof *plan.sizes * (size_t)plan.ndim);
+    memcpy(info->strides, plan.strides, sizeof *plan.strides * (size_t)plan.ndim);
+    if (!plan.is_basic)
+        gni_strides_contiguous(plan.ndim, plan.sizes, info->strides);
+    for (int k = 0; k < plan.index_count; k++)
+        info->needs_mask_compaction |= plan.indices[k].is_mask;
+    if (!plan.is_basic && value != NULL && value->tensor != NULL &&
+        value->tensor->dtype != tensor->dtype)
+        info->temp_bytes += (size_t)value->tensor->count * gni_dtype_size(tensor->dtype);
+    gni_index_plan_deinit(&plan);
+    return GN_OK;
+}
+
+/* ---- along one dimension ----------------------------------------------------------------------- */
+
+static gn_status index_check(const char *what, const gn_tensor *tensor, const gn_tensor *index)
+{
+    if (gni_dtype_kind(index->dtype) != GNI_KIND_INTEGER)
+        return gni_error(GN_ERROR_TYPE, "%s: an index is of integers, not of %s", what,
+                         gni_dtypes[index->dtype].name);
+    if (index->device != tensor->device)
+        return gni_error(GN_ERROR_INVALID_VALUE, "%s: the tensor and the index are on two devices",
+                         what);
+    return GN_OK;
+}
+
+/*
+ * The plan of a gather: the place of the result is that of the tensor but for one dimension, which the index gives.
+ * `index` must be in memory.
+ */
+static gn_status gather_plan(const char *what, const gn_tensor *tensor, int dimension,
+                             gn_tensor *index, struct gni_index_plan *plan)
+{
+    int at;
+    GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
+    GN_TRY(index_check(what, tensor, index));
+    bool fits = index->ndim == tensor->ndim;
+    for (int i = 0; fits && i < index->ndim; i++)
+        fits = i == at || index->sizes[i] <= tensor->sizes[i];
+    if (!fits && index->count > 0)
+        return gni_error(GN_ERROR_SHAPE,
+                         "%s: an index of shape %s does not fit a tensor of %s along dimension %d: "
+                         "it has as many dimensions, and is no larger but there",
+                         what, gni_shape_text(index->ndim, index->sizes).text,
+                         gni_shape_text(tensor->ndim, tensor->sizes).text, at);
+    plan->is_basic = plan->has_mask = false;
+    plan->ndim = index->ndim;
+    plan->count = index->count;
+    plan->offset = 0;
+    plan->block_begin = 0;
+    plan->block_end = index->ndim;
+    plan->index_count = 1;
+    bool has_dimension = tensor->ndim > 0 && index->ndim == tensor->ndim;
+    int64_t size = has_dimension ? tensor->sizes[at] : 1;
+    plan->indices[0] = (struct gni_index){.tensor = index,
+                                          .dimension = at,
+                                          .size = size,
+                                          .stride = has_dimension ? tensor->strides[at] : 0};
+    for (int i = 0; i < index->ndim; i++) {
+        plan->sizes[i] = index->sizes[i];
+        plan->strides[i] = i == at || !has_dimension ? 0 : tensor->strides[i];
+        plan->indices[0].strides[i] = index->sizes[i] == 1 ? 0 : index->strides[i];
+    }
+    return GN_OK;
+}
+
+gn_status gn_gather(gn_tensor *tensor, int dimension, gn_tensor *index, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && index != NULL && result != NULL,
+                      "tensor, index and result must not be NULL");
+    struct gni_index_plan plan;
+    GN_TRY(gather_plan("gather", tensor, dimension, index, &plan));
+    return plan_get(&plan, tensor, result);
+}
+
+/* The part of the values that an index of this shape uses, in the target's type. */
+static gn_status value_cut(gn_tensor *value, const gn_tensor *index, gn_tensor **cut)
+{
+    bool fits = value->ndim == index->ndim;
+    for (int i = 0; fits && i < index->ndim; i++)
+        fits = index->sizes[i] <= value->sizes[i];
+    if (!fits)
+        return gni_error(GN_ERROR_SHAPE,
+                         "scatter: values of shape %s are too few for an index of %s",
+                         gni_shape_text(value->ndim, value->sizes).text,
+                         gni_shape_text(index->ndim, index->sizes).text);
+    return gni_tensor_alias_as(value, 0, index->ndim, index->sizes, value->strides, cut);
+}
+
+gn_status gn_scatter(gn_tensor *tensor, int dimension, gn_tensor *index, gn_operand value,
+                     bool is_accumulated)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && index != NULL, "tensor and index must not be NULL");
+    struct gni_index_plan plan;
+    gn_tensor *own = NULL, *cut = NULL, *taken = NULL;
+    GN_TRY(target_check("scatter", tensor, &value));
+    GN_TRY(kind_check("scatter", tensor, &value));
+    GN_TRY(operand_take(index, index->dtype, tensor, &own));
+    gn_status status = gather_plan("scatter", tensor, dimension, own, &plan);
+    if (status == GN_OK && value.tensor != NULL && index->count > 0) {
+        status = value_cut(value.tensor, index, &cut);
+        if (status == GN_OK)
+            status = operand_take(cut, tensor->dtype, tensor, &taken);
+    }
+    if (status == GN_OK && index->count > 0)
+        status = plan_set(&plan, tensor, &taken, value.scalar, is_accumulated);
+    gn_tensor_release(taken);
+    gn_tensor_release(cut);
+    gn_tensor_release(own);
+    return status;
+}
+
+/* A key that names slices of one dimension. The index becomes one of one dimension: `made` is the caller's. */
+static gn_status select_plan(const char *what, gn_tensor *tensor, int dimension, gn_tensor *index,
+                             struct gni_index_plan *plan, gn_tensor **made)
+{
+    int at;
+    GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
+    GN_TRY(index_check(what, tensor, index));
+    if (index->ndim > 1)
+        return gni_error(GN_ERROR_INDEX, "%s: an index has at most one dimension, not the shape %s",
+                         what, gni_shape_text(index->ndim, index->sizes).text);
+    GN_TRY(gn_tensor_view(index, 1, &index->count, made));
+    static const int64_t one[] = {1};
+    struct gni_index_source source = source_of(tensor);
+    if (tensor->ndim == 0) { /* counts as one of one element */
+        source.ndim = 1;
+        source.sizes = source.strides = one;
+    }
+    gn_key keys[GN_DIMENSIONS_MAX];
+    for (int i = 0; i < at; i++)
+        keys[i] = (gn_key){.kind = GN_KEY_SLICE, .stop = INT64_MAX, .step = 1};
+    keys[at] = (gn_key){.kind = GN_KEY_TENSOR, .tensor = *made};
+    gn_status status = gni_index_plan_init(plan, &source, at + 1, keys);
+    if (status != GN_OK) {
+        gn_tensor_release(*made);
+        return status;
+    }
+    plan->indices[0].wrap = 0;
+    return GN_OK;
+}
+
+gn_status gn_index_select(gn_tensor *tensor, int dimension, gn_tensor *index, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && index != NULL && result != NULL,
+                      "tensor, index and result must not be NULL");
+    struct gni_index_plan plan;
+    gn_tensor *flat;
+    GN_TRY(select_plan("index_select", tensor, dimension, index, &plan, &flat));
+    if (tensor->ndim == 0 && index->count == 1) { /* PyTorch gives no dimension back, either */
+        plan.ndim = plan.block_begin = plan.block_end = 0;
+    }
+    gn_status status = plan_get(&plan, tensor, result);
+    gn_tensor_release(flat);
+    return status;
+}
+
+gn_status gn_index_put(gn_tensor *tensor, int dimension, gn_tensor *index, gn_operand value,
+                       bool is_accumulated)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && index != NULL, "tensor and index must not be NULL");
+    struct gni_index_plan plan;
+    gn_tensor *own = NULL, *flat = NULL, *taken = NULL;
+    GN_TRY(target_check("index_put", tensor, &value));
+    GN_TRY(kind_check("index_put", tensor, &value));
+    GN_TRY(operand_take(index, index->dtype, tensor, &own));
+    gn_status status = GN_OK;
+    if (value.tensor != NULL)
+        status = operand_take(value.tensor, tensor->dtype, tensor, &taken);
+    if (status == GN_OK)
+        status = select_plan("index_put", tensor, dimension, own, &plan, &flat);
+    if (status == GN_OK)
+        status = plan_set(&plan, tensor, &taken, value.scalar, is_accumulated);
+    gn_tensor_release(flat);
+    gn_tensor_release(taken);
+    gn_tensor_release(own);
+    return status;
+}

@@ -1,0 +1,357 @@
+/*
+ * dlpack.c: tensors to and from DLPack's structures: see genesis/interop.h, and dlpack.h for the rules.
+ *
+ * An export is one block of host memory: the structure that others see, the tensor that it keeps, and the tensor's
+ * layout, which belongs to the consumer as the deleter does. An import is a tensor over memory of others, whose
+ * deleter is that of the structure.
+ */
+#include "tensor/dlpack.h"
+#include "genesis/interop.h"
+#include "tensor/tensor.h"
+
+#include "base/checked.h"
+#include "base/host.h"
+
+/* ---- types and devices ----------------------------------------------------------------------- */
+
+static const DLDataType types[GN_DTYPE_COUNT] = {
+    [GN_BOOL] = {kDLBool, 8, 1},      [GN_UINT8] = {kDLUInt, 8, 1},
+    [GN_INT8] = {kDLInt, 8, 1},       [GN_INT16] = {kDLInt, 16, 1},
+    [GN_INT32] = {kDLInt, 32, 1},     [GN_INT64] = {kDLInt, 64, 1},
+    [GN_FLOAT16] = {kDLFloat, 16, 1}, [GN_BFLOAT16] = {kDLBfloat, 16, 1},
+    [GN_FLOAT32] = {kDLFloat, 32, 1}, [GN_FLOAT64] = {kDLFloat, 64, 1},
+};
+
+static gn_status dtype_from(DLDataType type, gn_dtype *dtype)
+{
+    for (int i = 0; i < GN_DTYPE_COUNT; i++)
+        if (types[i].code == type.code && types[i].bits == type.bits && type.lanes == 1) {
+            *dtype = (gn_dtype)i;
+            return GN_OK;
+        }
+    return gni_error(
+        GN_ERROR_TYPE,
+        "elements of DLPack's type code %d with %d bits and %d lanes have no dtype here", type.code,
+        type.bits, type.lanes);
+}
+
+void gn_device_to_dlpack(const gn_device *device, int *type, int *index)
+{
+    *type = device->type == GN_DEVICE_CPU ? kDLCPU : kDLCUDA;
+    *index = device->index;
+}
+
+gn_status gn_device_from_dlpack(int type, int index, gn_device **device)
+{
+    GN_CHECK_ARGUMENT(device != NULL, "device must not be NULL");
+    switch (type) {
+    case kDLCPU: /* libraries that count CPUs share their memory all the same */
+    case kDLCUDAHost:
+        return gn_device_get(GN_DEVICE_CPU, 0, device);
+    case kDLCUDA:
+        return gn_device_get(GN_DEVICE_CUDA, index, device);
+    default:
+        return gni_error(GN_ERROR_UNSUPPORTED, "there are no tensors on DLPack's device type %d",
+                         type);
+    }
+}
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+gn_status gn_dlpack_current_stream(int type, int index, void **handle)
+{
+    GN_CHECK_ARGUMENT(handle != NULL, "handle must not be NULL");
+    gn_device *device;
+    gn_stream *stream;
+    GN_TRY(gn_device_from_dlpack(type, index, &device));
+    GN_TRY(gn_stream_get_current(device, &stream));
+    *handle = gn_stream_get_handle(stream);
+    return GN_OK;
+}
+
+/* One stream waits for another, on the device. */
+static gn_status stream_follow(gn_device *device, gn_stream *first, gn_stream *second)
+{
+    gn_event *event;
+    GN_TRY(gn_event_create(device, 0, &event));
+    gn_status status = gn_event_record(event, first);
+    if (status == GN_OK)
+        status = gn_stream_wait_event(second, event);
+    gn_event_destroy(event);
+    return status;
+}
+
+gn_status gn_dlpack_order(gn_device *device, const int64_t *stream)
+{
+    GN_CHECK_ARGUMENT(device != NULL, "device must not be NULL");
+    bool is_cpu = device->type == GN_DEVICE_CPU;
+    if (stream != NULL && (*stream < -1 || (is_cpu ? *stream != -1 : *stream == 0)))
+        return gni_error(GN_ERROR_INVALID_VALUE, "%lld is no stream for a tensor on %s: %s",
+                         (long long)*stream, gni_device_label(device).text,
+                         is_cpu ? "there are none"
+                                : "1 is the default stream, 2 the thread's, -1 none");
+    if (is_cpu || (stream != NULL && *stream == -1))
+        return GN_OK;
+    gn_stream *own, *consumer;
+    GN_TRY(gn_stream_get_current(device, &own));
+    GN_TRY(
+        gn_stream_from_handle(device, (void *)(intptr_t)(stream != NULL ? *stream : 1), &consumer));
+    gn_status status = stream_follow(device, own, consumer);
+    gn_stream_release(consumer);
+    return status;
+}
+
+/* ---- export ---------------------------------------------------------------------------------- */
+
+struct export
+{
+    union {
+        DLManagedTensorVersioned versioned;
+        DLManagedTensor unversioned;
+    } managed;
+    gn_tensor *tensor;
+    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+};
+
+static void export_free(void *context)
+{
+    struct export *export = context;
+    gn_tensor_release(export->tensor);
+    gni_host_free(export);
+}
+
+static void versioned_delete(DLManagedTensorVersioned *self)
+{
+    export_free(self->manager_ctx);
+}
+
+static void unversioned_delete(DLManagedTensor *self)
+{
+    export_free(self->manager_ctx);
+}
+
+gn_status gn_tensor_describe_dlpack(gn_tensor *tensor, void *description)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && description != NULL,
+                      "tensor and description must not be NULL");
+    void *data;
+    int type, index;
+    GN_TRY(gn_tensor_get_data(tensor, &data));
+    gn_device_to_dlpack(tensor->device, &type, &index);
+    *(DLTensor *)description = (DLTensor){
+        .data = tensor->count > 0 ? data : NULL,
+        .device = {type, index},
+        .ndim = tensor->ndim,
+        .dtype = types[tensor->dtype],
+        .shape = tensor->sizes,
+        .strides = tensor->strides,
+    };
+    return GN_OK;
+}
+
+static gn_status export_create(gn_tensor *tensor, DLTensor *description, struct export **out)
+{
+    GN_TRY(gn_tensor_describe_dlpack(tensor, description));
+    struct export *export = gni_host_alloc(sizeof *export);
+    if (export == NULL)
+        return gni_error_host_memory(sizeof *export);
+    for (int i = 0; i < tensor->ndim; i++) {
+        export->sizes[i] = tensor->sizes[i];
+        export->strides[i] = tensor->strides[i];
+    }
+    description->shape = export->sizes;
+    description->strides = export->strides;
+    gn_tensor_retain(tensor);
+    export->tensor = tensor;
+    *out = export;
+    return GN_OK;
+}
+
+gn_status gn_tensor_to_dlpack(gn_tensor *tensor, bool is_copied, DLManagedTensorVersioned **managed)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && managed != NULL, "tensor and managed must not be NULL");
+    DLTensor description;
+    struct export *export;
+    GN_TRY(export_create(tensor, &description, &export));
+    export->managed.versioned = (DLManagedTensorVersioned){
+        .version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION},
+        .manager_ctx = export,
+        .deleter = versioned_delete,
+        .flags = (gn_tensor_is_read_only(tensor) ? DLPACK_FLAG_BITMASK_READ_ONLY : 0u) |
+                 (is_copied ? DLPACK_FLAG_BITMASK_IS_COPIED : 0u),
+        .dl_tensor = description,
+    };
+    *managed = &export->managed.versioned;
+    return GN_OK;
+}
+
+gn_status gn_tensor_to_dlpack_unversioned(gn_tensor *tensor, DLManagedTensor **managed)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && managed != NULL, "tensor and managed must not be NULL");
+    DLTensor description;
+    struct export *export;
+    GN_TRY(export_create(tensor, &description, &export));
+    if (gn_tensor_is_read_only(tensor)) {
+        export_free(export);
+        return gni_error(GN_ERROR_UNSUPPORTED,
+                         "the tensor is read-only, which DLPack cannot say before version 1.0");
+    }
+    export->managed.unversioned = (DLManagedTensor){
+        .dl_tensor = description,
+        .manager_ctx = export,
+        .deleter = unversioned_delete,
+    };
+    *managed = &export->managed.unversioned;
+    return GN_OK;
+}
+
+/* ---- import ---------------------------------------------------------------------------------- */
+
+/* Checks a shape that others gave, of which nothing is known. */
+static gn_status shape_take(const DLTensor *from, gn_dtype dtype, int64_t *count)
+{
+    if (from->ndim > 0 && from->shape == NULL)
+        return gni_error(GN_ERROR_SHAPE, "a tensor of %d dimensions has no shape", (int)from->ndim);
+    return gni_shape_check(from->ndim, from->shape, gni_dtype_size(dtype), count);
+}
+
+/*
+ * Strides with which every element has an address. Those of dimensions that nobody walks along become what they
+ * are in a contiguous tensor: others may leave anything there.
+ */
+static gn_status strides_take(const DLTensor *from, int64_t count, size_t element_bytes,
+                              int64_t *strides)
+{
+    int64_t size = (int64_t)element_bytes, lowest = 0, highest = 0;
+    gni_strides_contiguous(from->ndim, from->shape, strides);
+    if (count == 0)
+        return GN_OK;
+    bool is_possible = true;
+    for (int i = 0; is_possible && i < from->ndim; i++) {
+        int64_t span;
+        if (from->shape[i] == 1)
+            continue;
+        if (from->strides != NULL)
+            strides[i] = from->strides[i];
+        int64_t *end = strides[i] < 0 ? &lowest : &highest;
+        is_possible = !__builtin_mul_overflow(from->shape[i] - 1, strides[i], &span) &&
+                      !__builtin_mul_overflow(span, size, &span) &&
+                      !__builtin_add_overflow(*end, span, end);
+    }
+    uintptr_t first = (uintptr_t)from->data + from->byte_offset, after;
+    if (!is_possible || first < (uintptr_t)0 - (uintptr_t)lowest ||
+        __builtin_add_overflow(first, (uintptr_t)highest + element_bytes, &after))
+        return gni_error(
+            GN_ERROR_SHAPE, "a tensor of shape %s and strides %s does not fit the address space",
+            gni_shape_text(from->ndim, from->shape).text, gni_shape_text(from->ndim, strides).text);
+    return GN_OK;
+}
+
+/* Where the first element is. */
+static gn_status data_take(const DLTensor *from, int64_t count, size_t element_bytes, void **data)
+{
+    size_t address;
+    if (count == 0) {
+        *data = NULL;
+        return GN_OK;
+    }
+    if (from->data == NULL)
+        return gni_error(GN_ERROR_INVALID_VALUE, "the memory of a tensor of shape %s is NULL",
+                         gni_shape_text(from->ndim, from->shape).text);
+    if (!gni_size_add((uintptr_t)from->data, (size_t)from->byte_offset, &address))
+        return gni_error(GN_ERROR_OVERFLOW, "an offset of %llu bytes leaves the address space",
+                         (unsigned long long)from->byte_offset);
+    if (address % element_bytes != 0)
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "the elements, of %zu bytes, are not aligned in memory: make a copy first",
+                         element_bytes);
+    *data = (void *)address;
+    return GN_OK;
+}
+
+static gn_status import_create(const DLTensor *from, bool is_read_only, void (*deleter)(void *),
+                               void *context, gn_tensor **tensor)
+{
+    gn_dtype dtype;
+    gn_device *device;
+    int64_t count, strides[GN_DIMENSIONS_MAX];
+    void *data;
+    GN_TRY(dtype_from(from->dtype, &dtype));
+    GN_TRY(shape_take(from, dtype, &count));
+    GN_TRY(data_take(from, count, gni_dtype_size(dtype), &data));
+    GN_TRY(strides_take(from, count, gni_dtype_size(dtype), strides));
+    GN_TRY(gn_device_from_dlpack(from->device.device_type, from->device.device_id, &device));
+    return gn_tensor_from_memory(data, dtype, from->ndim, from->shape, strides, device,
+                                 is_read_only, deleter, context, tensor);
+}
+
+static void versioned_release(void *context)
+{
+    gn_dlpack_delete(context);
+}
+
+static void unversioned_release(void *context)
+{
+    gn_dlpack_delete_unversioned(context);
+}
+
+static gn_status version_check(DLPackVersion version)
+{
+    if (version.major != DLPACK_MAJOR_VERSION)
+        return gni_error(GN_ERROR_UNSUPPORTED,
+                         "a tensor of DLPack %u.%u is not understood: it must be %d", version.major,
+                         version.minor, DLPACK_MAJOR_VERSION);
+    return GN_OK;
+}
+
+gn_status gn_dlpack_get_device(const DLManagedTensorVersioned *managed, int *type, int *index)
+{
+    GN_CHECK_ARGUMENT(managed != NULL && type != NULL && index != NULL, "NULL is not allowed");
+    GN_TRY(version_check(managed->version));
+    *type = managed->dl_tensor.device.device_type;
+    *index = managed->dl_tensor.device.device_id;
+    return GN_OK;
+}
+
+gn_status gn_tensor_from_dlpack(DLManagedTensorVersioned *managed, gn_tensor **tensor)
+{
+    GN_CHECK_ARGUMENT(managed != NULL && tensor != NULL, "managed and tensor must not be NULL");
+    GN_TRY(version_check(managed->version));
+    return import_create(&managed->dl_tensor, (managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY) != 0,
+                         versioned_release, managed, tensor);
+}
+
+gn_status gn_tensor_from_dlpack_unversioned(DLManagedTensor *managed, gn_tensor **tensor)
+{
+    GN_CHECK_ARGUMENT(managed != NULL && tensor != NULL, "managed and tensor must not be NULL");
+    return import_create(&managed->dl_tensor, false, unversioned_release, managed, tensor);
+}
+
+void gn_dlpack_delete(DLManagedTensorVersioned *managed)
+{
+    if (managed->deleter != NULL)
+        managed->deleter(managed);
+}
+
+void gn_dlpack_delete_unversioned(DLManagedTensor *managed)
+{
+    if (managed->deleter != NULL)
+        managed->deleter(managed);
+}
+
+gn_status gn_dlpack_create(const void *prototype, DLManagedTensorVersioned **managed)
+{
+    GN_CHECK_ARGUMENT(prototype != NULL && managed != NULL, "arguments must not be NULL");
+    const DLTensor *asked = prototype;
+    gn_dtype dtype;
+    gn_device *device;
+    gn_tensor *tensor;
+    int64_t count;
+    GN_TRY(dtype_from(asked->dtype, &dtype));
+    GN_TRY(shape_take(asked, dtype, &count));
+    GN_TRY(gn_device_from_dlpack(asked->device.device_type, asked->device.device_id, &device));
+    GN_TRY(gn_tensor_create(dtype, asked->ndim, asked->shape, device, &tensor));
+    gn_status status = gn_tensor_to_dlpack(tensor, true, managed);
+    gn_tensor_release(tensor);
+    return status;
+}

@@ -1,0 +1,238 @@
+"""Gathering, scattering and searching against NumPy and plain loops."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+import genesis
+
+DTYPES = ["uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+
+
+def case(rng):
+    """A tensor, a dimension, and an index that fits."""
+    ndim = int(rng.integers(1, 4))
+    shape = [int(rng.integers(1, 6)) for _ in range(ndim)]
+    dim = int(rng.integers(-ndim, ndim))
+    sizes = [int(rng.integers(0, n + 1)) for n in shape]
+    sizes[dim] = int(rng.integers(0, 8))
+    array = rng.integers(0, 50, shape).astype(DTYPES[rng.integers(len(DTYPES))])
+    if rng.random() < 0.3:
+        array = array[tuple(slice(None, None, -1) for _ in shape)]
+    return array, dim, rng.integers(0, shape[dim], sizes)
+
+
+def places(index, dim):
+    """The coordinates that an index along a dimension means, in row-major order."""
+    for at in numpy.ndindex(index.shape):
+        to = list(at)
+        to[dim] = index[at]
+        yield at, tuple(to)
+
+
+def test_gather_and_scatter():
+    rng = numpy.random.default_rng(0)
+    for _ in range(150):
+        array, dim, index = case(rng)
+        x, i = genesis.from_numpy(array.copy(order="K")), genesis.tensor(index)
+        expected = numpy.zeros(index.shape, array.dtype)
+        for at, to in places(index, dim):
+            expected[at] = array[to]
+        assert x.gather(dim, i).tolist() == expected.tolist()
+        wide = [n + int(rng.integers(0, 2)) for n in index.shape]
+        values = rng.integers(0, 50, wide).astype(array.dtype)
+        put, added, filled = array.copy(), array.copy(), array.copy()
+        for at, to in places(index, dim):
+            put[to] = values[at]
+            with numpy.errstate(over="ignore"):
+                added[to] += values[at]
+            filled[to] = 3
+        v = genesis.tensor(values)
+        assert genesis.scatter(x, dim, i, v).tolist() == put.tolist()
+        assert genesis.scatter_add(x, dim, i, v).tolist() == added.tolist()
+        assert x.scatter(dim, i, value=3).tolist() == filled.tolist()
+        assert x.tolist() == array.tolist()
+        assert x.scatter_add_(dim, i, v) is x and x.tolist() == added.tolist()
+
+
+def test_gather_of_many():
+    rng = numpy.random.default_rng(1)
+    array = rng.random((300, 400)).astype("float32")
+    for dim in (0, 1):
+        index = rng.integers(0, array.shape[dim], array.shape)
+        x, i = genesis.tensor(array), genesis.tensor(index)
+        assert numpy.array_equal(x.gather(dim, i).numpy(), numpy.take_along_axis(array, index, dim))
+        added = array.copy()
+        at = list(numpy.indices(array.shape))
+        at[dim] = index
+        numpy.add.at(added, tuple(at), array)
+        assert numpy.array_equal(x.scatter_add(dim, i, x).numpy(), added)
+
+
+def test_slices_by_index():
+    rng = numpy.random.default_rng(2)
+    for _ in range(60):
+        array, dim, _ = case(rng)
+        index = rng.integers(0, array.shape[dim], int(rng.integers(0, 7)))
+        x, i = genesis.tensor(array), genesis.tensor(index)
+        assert genesis.index_select(x, dim, i).tolist() == array.take(index, dim).tolist()
+        source = rng.integers(0, 9, array.take(index, dim).shape).astype(array.dtype)
+        key = (slice(None),) * (dim % array.ndim)
+        added, copied, filled = array.copy(), array.copy(), array.copy()
+        for n, to in enumerate(index):
+            added[(*key, to)] += 2 * source[(*key, n)]
+            copied[(*key, to)] = source[(*key, n)]
+            filled[(*key, to)] = 4
+        s = genesis.tensor(source)
+        assert x.clone().index_add_(dim, i, s, alpha=2).tolist() == added.tolist()
+        assert x.clone().index_copy_(dim, i, s).tolist() == copied.tolist()
+        assert x.clone().index_fill_(dim, i, 4).tolist() == filled.tolist()
+    one = genesis.tensor(7)
+    assert one.index_select(0, genesis.tensor([0])).tolist() == 7
+    assert genesis.zeros(2, 3).index_select(1, genesis.tensor(2)).shape == (2, 1)
+
+
+def test_take():
+    array = numpy.arange(24).reshape(4, 6).T
+    x = genesis.from_numpy(array)
+    index = numpy.array([[0, -1], [7, 23]])
+    assert x.take(genesis.tensor(index)).tolist() == array.take(index).tolist()
+    assert genesis.take(x, 5).tolist() == array.take(5).tolist()
+    order = numpy.argsort(-array, axis=1)
+    for dim in (1, -1):
+        expected = numpy.take_along_axis(array, order, dim)
+        assert genesis.take_along_dim(x, genesis.tensor(order), dim).tolist() == expected.tolist()
+    assert genesis.take_along_axis is genesis.take_along_dim
+    best = x.argmax(0, True)
+    assert x.take_along_dim(best, 0).tolist() == array.max(0, keepdims=True).tolist()
+    assert x.take_along_dim(genesis.tensor([3, -1])).tolist() == array.ravel()[[3, -1]].tolist()
+    with pytest.raises(genesis.ShapeError, match="take_along_dim"):
+        x.take_along_dim(genesis.tensor([0]), 0)
+
+
+def test_masks():
+    array = numpy.arange(12.0, dtype="float32").reshape(3, 4)
+    x = genesis.tensor(array)
+    mask = numpy.array([True, False, True, False])
+    assert x.masked_select(genesis.tensor(mask)).tolist() == [0, 2, 4, 6, 8, 10]
+    column = genesis.tensor([[1.0], [2.0]])
+    assert column.masked_select(genesis.tensor([True, False, True])).tolist() == [1, 1, 2, 2]
+    filled = array.copy()
+    filled[:, mask] = -1
+    assert x.masked_fill(genesis.tensor(mask), -1).tolist() == filled.tolist()
+    assert x.tolist() == array.tolist()
+    assert x.masked_fill_(mask, genesis.tensor(-1.0)) is x and x.tolist() == filled.tolist()
+    wide = genesis.ones(3).masked_fill(genesis.tensor([[True], [False]]), 5)
+    assert wide.tolist() == [[5] * 3, [1] * 3]
+    whole = genesis.tensor([1, 2])
+    assert whole.masked_fill(genesis.tensor([True, False]), True).dtype == genesis.int64
+    for call in (
+        lambda: whole.masked_fill(whole, 0),
+        lambda: whole.masked_fill_(whole > 1, 0.5),
+        lambda: whole.masked_fill(whole > 1, 0.5),
+        lambda: whole.masked_fill(whole > 1, whole),
+        lambda: whole.masked_select(whole),
+    ):
+        with pytest.raises(TypeError):
+            call()
+
+
+@pytest.mark.parametrize(
+    "shape", [(), (0,), (7,), (3, 0), (5, 3), (2, 3, 4), (70_000,), (300, 301)]
+)
+def test_nonzero(shape):
+    rng = numpy.random.default_rng(3)
+    array = (rng.random(shape) < 0.3) * rng.random(shape)
+    for own in (array, array.astype("int8"), array > 0, array.T):
+        x = genesis.tensor(own)
+        expected = numpy.argwhere(own)
+        assert numpy.array_equal(x.nonzero().numpy(), expected)
+        columns = numpy.atleast_1d(own).nonzero()
+        for made in (x.nonzero(as_tuple=True), genesis.where(x)):
+            assert [one.tolist() for one in made] == [one.tolist() for one in columns]
+        if own.ndim:
+            assert x[genesis.where(x)].tolist() == own[columns].tolist()
+
+
+def test_searchsorted():
+    rng = numpy.random.default_rng(4)
+    for dtype in DTYPES:
+        sequence = numpy.sort(rng.integers(0, 20, 31).astype(dtype))
+        values = rng.integers(0, 22, (3, 5)).astype(dtype)
+        s, v = genesis.tensor(sequence), genesis.tensor(values)
+        for side in ("left", "right"):
+            expected = numpy.searchsorted(sequence, values, side)
+            assert genesis.searchsorted(s, v, side=side).tolist() == expected.tolist()
+        assert genesis.searchsorted(s, v, right=True).tolist() == expected.tolist()
+    rows = numpy.sort(rng.random((4, 9)), axis=1)
+    values = rng.random((4, 3))
+    got = genesis.searchsorted(genesis.tensor(rows), genesis.tensor(values)).tolist()
+    assert got == [numpy.searchsorted(a, b).tolist() for a, b in zip(rows, values, strict=True)]
+    infinite = numpy.array([1.0, numpy.inf, numpy.nan, numpy.nan])
+    for side in ("left", "right"):
+        expected = numpy.searchsorted(infinite, [numpy.nan, 2, numpy.inf], side).tolist()
+        values = genesis.tensor([numpy.nan, 2, numpy.inf])
+        assert (
+            genesis.searchsorted(genesis.tensor(infinite), values, side=side).tolist() == expected
+        )
+    assert genesis.searchsorted(genesis.zeros(0), genesis.ones(2)).tolist() == [0, 0]
+    assert genesis.searchsorted(genesis.tensor([1, 2]), 1.5).tolist() == 1
+    with pytest.raises(genesis.ShapeError, match="searchsorted"):
+        genesis.searchsorted(genesis.zeros(2, 3), genesis.zeros(3, 3))
+    with pytest.raises(ValueError, match="side"):
+        genesis.searchsorted(genesis.zeros(2), genesis.zeros(1), side="middle")
+
+
+def test_bincount():
+    numbers = numpy.array([1, 5, 1, 0])
+    x = genesis.tensor(numbers)
+    assert x.bincount().tolist() == numpy.bincount(numbers).tolist()
+    assert (
+        genesis.bincount(x, minlength=9).tolist() == numpy.bincount(numbers, minlength=9).tolist()
+    )
+    weights = numpy.array([0.5, 2, 1, 4])
+    for dtype, made in (("float32", "float32"), ("float64", "float64"), ("int64", "float64")):
+        got = x.bincount(genesis.tensor(weights.astype(dtype)))
+        assert got.dtype.name == made
+        assert got.tolist() == numpy.bincount(numbers, weights.astype(dtype)).tolist()
+    assert genesis.tensor([], dtype=genesis.int64).bincount().shape == (0,)
+    assert genesis.tensor([3], dtype=genesis.uint8).bincount().tolist() == [0, 0, 0, 1]
+    for call, error in (
+        (lambda: genesis.tensor([-1]).bincount(), ValueError),
+        (lambda: genesis.zeros(2).bincount(), TypeError),
+        (lambda: genesis.tensor([[1]]).bincount(), ValueError),
+        (lambda: x.bincount(genesis.zeros(2)), ValueError),
+        (lambda: x.bincount(minlength=-1), ValueError),
+        (lambda: genesis.tensor([1 << 62]).bincount(), ValueError),
+    ):
+        with pytest.raises(error, match="bincount|address space"):
+            call()
+
+
+def test_mistakes():
+    x, i = genesis.zeros(3, 4), genesis.tensor([[0, 1]])
+    for call, error, words in (
+        (lambda: x.gather(0, genesis.tensor([0])), ValueError, r"\(1,\) does not fit"),
+        (lambda: x.gather(2, i), IndexError, "dimension 2"),
+        (lambda: x.gather(1, i * 1.0), TypeError, "not of float32"),
+        (lambda: x.gather(1, genesis.tensor([[4]])), IndexError, "index 4 .* of size 4"),
+        (lambda: x.gather(1, genesis.tensor([[-1]])), IndexError, "negative"),
+        (lambda: x.scatter(1, genesis.tensor([[-1]]), value=1), IndexError, "negative"),
+        (lambda: x.scatter(1, i, genesis.zeros(1, 1)), ValueError, "too few"),
+        (lambda: x.scatter(1, i), TypeError, "either"),
+        (lambda: x.scatter(1, i, x, 5), TypeError, "either"),
+        (lambda: i.clone().scatter_(1, i, value=0.5), TypeError, "float64 .* int64"),
+        (lambda: i.clone().index_add_(1, i[0], genesis.ones(1, 2)), TypeError, "float32"),
+        (lambda: i.index_put_((i[0],), 0.5, accumulate=True), TypeError, "float64 .* int64"),
+        (lambda: x.index_select(0, i), IndexError, "at most one dimension"),
+        (lambda: x.index_select(0, genesis.tensor([-1])), IndexError, "negative"),
+        (lambda: x.index_copy_(0, i[0], genesis.zeros(3, 4)), ValueError, "broadcast"),
+        (lambda: x.take(genesis.tensor([12])), IndexError, "index 12"),
+        (lambda: x.take(x), TypeError, "integers"),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+    assert not x.any().item()
+    assert x.index_put_((genesis.tensor([-1]), genesis.tensor([0])), 5)[2, 0].item() == 5
+    assert x.index_put_((0,), 1, accumulate=True)[0].tolist() == [1, 1, 1, 1]
