@@ -8,6 +8,7 @@
 #ifndef GNI_OPS_BACKEND_H
 #define GNI_OPS_BACKEND_H
 
+#include "ops/product.h"
 #include "ops/program.h"
 
 /* How a value is folded. Where is_by_columns, the program's first dimensions go, and `kept` results lie side by
@@ -26,6 +27,12 @@ struct gni_backend {
     /* Folds a value of a program into `result`, contiguous, of folding->kept elements. Deterministic. */
     gn_status (*fold)(struct gni_program *program, short value, const struct gni_folding *folding,
                       gn_tensor *result, gn_stream *stream);
+
+    /* Computes a product, which has elements: their memory is in the order of the stream. */
+    gn_status (*product)(const struct gni_product *product, gn_device *device, gn_stream *stream);
+
+    /* Which matrices of a product it pays to copy first, so that each is contiguous: GNI_COPY_*. */
+    unsigned (*product_copies)(const struct gni_product *product, gn_device *device);
 };
 
 extern const struct gni_backend gni_cpu_backend, gni_cuda_backend;

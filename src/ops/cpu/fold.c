@@ -11,6 +11,7 @@
 #include "base/host.h"
 #include "base/parallel.h"
 #include "ops/cpu/plan.h"
+#include "ops/cpu/product.h"
 #include "ops/cpu/run.h"
 
 #include <math.h>
@@ -331,4 +332,6 @@ gn_status gni_cpu_fold(struct gni_program *program, short value, const struct gn
 const struct gni_backend gni_cpu_backend = {
     .run = gni_cpu_run,
     .fold = gni_cpu_fold,
+    .product = gni_cpu_product,
+    .product_copies = gni_cpu_product_copies,
 };

@@ -8,6 +8,7 @@
 
 #include "base/host.h"
 #include "jit/kernel.h"
+#include "ops/cuda/product.h"
 #include "ops/cuda/run.h"
 
 #include <string.h>
@@ -206,4 +207,6 @@ gn_status gni_cuda_fold(struct gni_program *program, short value, const struct g
 const struct gni_backend gni_cuda_backend = {
     .run = gni_cuda_run,
     .fold = gni_cuda_fold,
+    .product = gni_cuda_product,
+    .product_copies = gni_cuda_product_copies,
 };

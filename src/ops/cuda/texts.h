@@ -6,5 +6,6 @@
 
 extern const char gni_text_elements[];
 extern const char gni_text_fold[];
+extern const char gni_text_matmul[];
 
 #endif
