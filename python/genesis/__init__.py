@@ -164,6 +164,16 @@ from genesis._tensor_functions import (
     var,
 )
 from genesis._tensor_place import get_default_device, set_default_device
+from genesis._tensor_products import (
+    bmm,
+    dot,
+    get_float32_matmul_precision,
+    mm,
+    mv,
+    outer,
+    set_float32_matmul_precision,
+    tensordot,
+)
 from genesis._tensor_shapes import (
     broadcast_to,
     contiguous,
@@ -179,7 +189,6 @@ from genesis._tensor_shapes import (
     unsqueeze,
     view,
 )
-from genesis._tensor_products import bmm, dot, mm, mv, outer, tensordot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -265,6 +274,7 @@ __all__ = [
     "ge",
     "gelu",
     "get_default_device",
+    "get_float32_matmul_precision",
     "get_fusion",
     "get_rng_state",
     "gt",
@@ -330,6 +340,7 @@ __all__ = [
     "save",
     "seed",
     "set_default_device",
+    "set_float32_matmul_precision",
     "set_fusion",
     "set_rng_state",
     "sigmoid",

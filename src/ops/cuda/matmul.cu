@@ -110,7 +110,7 @@ ELEMENT void tile_multiply(const arguments &g, const memory_type *a, const memor
             share_bring(a_share, rows, least(g.inner - done - DEEP, DEEP), a_brought);
             share_bring(b_share, columns, least(g.inner - done - DEEP, DEEP), b_brought);
         }
-#pragma unroll
+#pragma unroll 8
         for (int k = 0; k < DEEP; k++) {
             accumulator left[PER], right[PER];
 #pragma unroll
@@ -134,7 +134,7 @@ ELEMENT void tile_multiply(const arguments &g, const memory_type *a, const memor
                 c[line_of(y, i) * g.c_row + line_of(x, j) * g.c_column] = RESULT(sums[i][j]);
 }
 
-extern "C" __global__ void __launch_bounds__(256) matmul_kernel(const __grid_constant__ arguments g)
+extern "C" __global__ void __launch_bounds__(256, 2) matmul_kernel(const __grid_constant__ arguments g)
 {
     __shared__ __align__(16) tile a_tile;
     __shared__ __align__(16) tile b_tile;
