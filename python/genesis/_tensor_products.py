@@ -1,7 +1,7 @@
 """Products of vectors and matrices, made of views and matmul().
 
-All but outer() take operands of one type, as matmul() does. They are methods of tensors, too. Beside them stands how
-exact products of float32 are.
+All but outer() take operands of one type, as matmul() does. They are methods of tensors, too.
+Beside them stands how exact products of float32 are.
 """
 
 from __future__ import annotations
@@ -188,9 +188,9 @@ def set_float32_matmul_precision(precision: str) -> None:
     Parameters
     ----------
     precision : str
-        ``"highest"``, as at first: operands are taken as they are. ``"high"`` or ``"medium"``: they may be rounded to
-        TF32, of which 10 bits behind the point are kept, and products are several times faster. Sums are float32 in
-        any case, and products on the CPU are always exact to float32.
+        ``"highest"``, as at first: operands are taken as they are. ``"high"`` or ``"medium"``:
+        they may be rounded to TF32, of which 10 bits behind the point are kept, and products
+        are several times faster. Sums are float32 in any case, and so are products on the CPU.
 
     Raises
     ------

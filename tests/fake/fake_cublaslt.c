@@ -453,29 +453,51 @@ static double sum_of(cublasLtMatmulDesc_t descriptor, const char *a,
     return sum;
 }
 
-/* Column by column: what lies between them is not touched. */
+static cublasStatus_t bytes_write(char *to, const char *from, size_t nbytes, CUstream stream)
+{
+    bool is_written = cuMemcpyAsync((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)from,
+                                    nbytes, stream) == CUDA_SUCCESS &&
+                      cuStreamSynchronize(stream) == CUDA_SUCCESS;
+    return is_written ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+/* `from` has no gaps. What lies between the columns in memory is not touched. */
+static cublasStatus_t matrix_write(cublasLtMatrixLayout_t layout, char *to, const char *from,
+                                   CUstream stream)
+{
+    size_t line = (size_t)layout->rows * type_size(layout->type);
+    size_t lines = (size_t)layout->columns * (size_t)layout->batch_count;
+    if (layout->stride == layout->rows &&
+        (layout->batch_count == 1 || layout->batch_step == layout->rows * layout->columns))
+        return bytes_write(to, from, line * lines, stream);
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    for (size_t i = 0; i < lines && status == CUBLAS_STATUS_SUCCESS; i++) {
+        size_t columns = (size_t)layout->columns;
+        size_t at = place(layout, (int)(i / columns), 0, (int64_t)(i % columns));
+        status = bytes_write(to + at, from + i * line, line, stream);
+    }
+    return status;
+}
+
 static cublasStatus_t product_write(cublasLtMatmulDesc_t descriptor, const char *a,
                                     cublasLtMatrixLayout_t a_layout, const char *b,
                                     cublasLtMatrixLayout_t b_layout, char *c,
                                     cublasLtMatrixLayout_t c_layout, int64_t inner, CUstream stream)
 {
-    size_t size = type_size(c_layout->type), nbytes = (size_t)c_layout->rows * size;
-    char *line = malloc(nbytes);
-    cublasStatus_t status = line != NULL ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+    size_t size = type_size(c_layout->type);
+    char *made =
+        malloc((size_t)(c_layout->rows * c_layout->columns * c_layout->batch_count) * size);
+    char *at = made;
+    if (made == NULL)
+        return CUBLAS_STATUS_ALLOC_FAILED;
     for (int batch = 0; batch < c_layout->batch_count; batch++)
-        for (int64_t column = 0; column < c_layout->columns && status == CUBLAS_STATUS_SUCCESS;
-             column++) {
-            for (int64_t row = 0; row < c_layout->rows; row++)
+        for (int64_t column = 0; column < c_layout->columns; column++)
+            for (int64_t row = 0; row < c_layout->rows; row++, at += size)
                 element_write(
-                    line + (size_t)row * size, c_layout->type,
+                    at, c_layout->type,
                     sum_of(descriptor, a, a_layout, b, b_layout, batch, row, column, inner));
-            char *to = c + place(c_layout, batch, 0, column);
-            if (cuMemcpyAsync((CUdeviceptr)(uintptr_t)to, (CUdeviceptr)(uintptr_t)line, nbytes,
-                              stream) != CUDA_SUCCESS ||
-                cuStreamSynchronize(stream) != CUDA_SUCCESS)
-                status = CUBLAS_STATUS_EXECUTION_FAILED;
-        }
-    free(line);
+    cublasStatus_t status = matrix_write(c_layout, c, made, stream);
+    free(made);
     return status;
 }
 
