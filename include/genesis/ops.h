@@ -192,6 +192,13 @@ GN_API gn_status gn_matmul(gn_tensor *a, gn_tensor *b, gn_tensor **result) GN_NO
 GN_API gn_status gn_matmul_into(gn_tensor *a, gn_tensor *b, gn_tensor *out) GN_NODISCARD;
 
 /*
+ * Whether products of float32 on a GPU may round their operands to TF32, of which 10 bits behind the point are kept:
+ * several times faster there. At first they may not. Any thread.
+ */
+GN_API void gn_set_allow_tf32(bool is_allowed);
+GN_API bool gn_get_allow_tf32(void);
+
+/*
  * A file, with its whole path, that may be an OpenBLAS, for large products of float32 and float64. Files are tried in
  * their order before the system's own, when the first such product is computed. Without any all is computed by
  * loops of our own. Copied; any thread.

@@ -167,6 +167,16 @@ from genesis._tensor_functions import (
     var,
 )
 from genesis._tensor_place import get_default_device, set_default_device
+from genesis._tensor_products import (
+    bmm,
+    dot,
+    get_float32_matmul_precision,
+    mm,
+    mv,
+    outer,
+    set_float32_matmul_precision,
+    tensordot,
+)
 from genesis._tensor_shapes import (
     broadcast_to,
     contiguous,
@@ -288,6 +298,7 @@ __all__ = [
     "ge",
     "gelu",
     "get_default_device",
+    "get_float32_matmul_precision",
     "get_fusion",
     "get_rng_state",
     "gt",
@@ -361,6 +372,7 @@ __all__ = [
     "scatter",
     "scatter_add",
     "searchsorted",
+    "set_float32_matmul_precision",
     "set_fusion",
     "set_rng_state",
     "sigmoid",

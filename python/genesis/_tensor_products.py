@@ -1,6 +1,7 @@
 """Products of vectors and matrices, made of views and matmul().
 
 All but outer() take operands of one type, as matmul() does. They are methods of tensors, too.
+Beside them stands how exact products of float32 are.
 """
 
 from __future__ import annotations
@@ -12,7 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["bmm", "dot", "mm", "mv", "outer", "tensordot"]
+__all__ = [
+    "bmm",
+    "dot",
+    "get_float32_matmul_precision",
+    "mm",
+    "mv",
+    "outer",
+    "set_float32_matmul_precision",
+    "tensordot",
+]
 
 
 def _need(name: str, input: _C.Tensor, other: _C.Tensor, dimensions: tuple[int, int]) -> None:
@@ -172,8 +182,48 @@ def _into(made: _C.Tensor, out: _C.Tensor) -> _C.Tensor:
     return out.copy_(made)
 
 
+def set_float32_matmul_precision(precision: str) -> None:
+    """Choose how exact matrix products of float32 on a GPU are.
+
+    Parameters
+    ----------
+    precision : str
+        ``"highest"``, as at first: operands are taken as they are. ``"high"`` or ``"medium"``:
+        they may be rounded to TF32, of which 10 bits behind the point are kept, and products
+        are several times faster. Sums are float32 in any case, and so are products on the CPU.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.set_float32_matmul_precision("high")
+    >>> genesis.get_float32_matmul_precision()
+    'high'
+    >>> genesis.set_float32_matmul_precision("highest")
+    """
+    if precision not in ("highest", "high", "medium"):
+        raise ValueError(f"precision is 'highest', 'high' or 'medium', not {precision!r}")
+    _C._set_allow_tf32(precision != "highest")
+
+
+def get_float32_matmul_precision() -> str:
+    """How exact matrix products of float32 on a GPU are: ``"highest"`` or ``"high"``.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.get_float32_matmul_precision()
+    'highest'
+    """
+    return "high" if _C._get_allow_tf32() else "highest"
+
+
 # NumPy's operators leave it to ours when the other operand is a tensor.
 _C.Tensor.__array_priority__ = 1000
-for _name in __all__:
+for _name in ("bmm", "dot", "mm", "mv", "outer", "tensordot"):
     setattr(_C.Tensor, _name, globals()[_name])
 del _name

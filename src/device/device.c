@@ -31,7 +31,7 @@ _Thread_local struct gni_thread gni_thread;
 
 static _Atomic(void (*)(gn_stream *)) stream_end_hook;
 static _Atomic(void (*)(gn_stream *)) stream_share_hook;
-static _Atomic(void (*)(void)) close_hook;
+static _Atomic(void (*)(void)) close_hooks[2];
 
 static pthread_key_t thread_key;
 static struct gni_once thread_key_once = GNI_ONCE_INIT;
@@ -140,16 +140,20 @@ gn_status gn_device_synchronize(gn_device *device)
     return device->ops->synchronize(device);
 }
 
-void gni_devices_set_close_hook(void (*hook)(void))
+void gni_devices_add_close_hook(void (*hook)(void))
 {
-    atomic_store_explicit(&close_hook, hook, memory_order_release);
+    void (*none)(void) = NULL;
+    if (!atomic_compare_exchange_strong(&close_hooks[0], &none, hook))
+        atomic_store(&close_hooks[1], hook);
 }
 
 int gni_devices_close(void)
 {
-    void (*hook)(void) = atomic_load_explicit(&close_hook, memory_order_acquire);
-    if (hook != NULL)
-        hook();
+    for (size_t i = 0; i < sizeof close_hooks / sizeof *close_hooks; i++) {
+        void (*hook)(void) = atomic_load(&close_hooks[i]);
+        if (hook != NULL)
+            hook();
+    }
     return gni_cuda_devices_close() + gni_cpu_device_close();
 }
 

@@ -198,8 +198,8 @@ struct gni_device_label {
 };
 struct gni_device_label gni_device_label(const gn_device *device);
 
-/* A layer above gives back what it keeps on the devices before they are closed. */
-void gni_devices_set_close_hook(void (*hook)(void));
+/* A layer above gives back what it keeps on the devices before they are closed. There are two at the most. */
+void gni_devices_add_close_hook(void (*hook)(void));
 
 /*
  * Gives every open device back whose streams, events and modules are all gone, and returns how many

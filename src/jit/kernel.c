@@ -202,7 +202,7 @@ static const struct gni_fork_handlers kernel_fork = {.mutex = &kernel_mutex};
 static void kernel_start(void)
 {
     gni_fork_register(GNI_FORK_KERNEL, &kernel_fork);
-    gni_devices_set_close_hook(kernels_unload);
+    gni_devices_add_close_hook(kernels_unload);
 }
 
 /* ---- making --------------------------------------------------------------------------------- */
@@ -450,10 +450,12 @@ static gn_status shared_allow(struct gni_kernel *kernel, size_t nbytes)
     return status;
 }
 
-/* GENESIS_DEBUG=sync. A captured launch does not run now. */
-static gn_status launch_wait(gn_stream *stream)
+/* A captured launch does not run now. */
+gn_status gni_launch_check(gn_stream *stream)
 {
     bool is_capturing;
+    if ((gni_option_set(GNI_OPTION_DEBUG) & GNI_DEBUG_SYNC) == 0)
+        return GN_OK;
     GN_TRY(stream->device->ops->stream_is_capturing(stream, &is_capturing));
     return is_capturing ? GN_OK : stream->device->ops->stream_synchronize(stream);
 }
@@ -465,7 +467,5 @@ gn_status gni_kernel_launch(struct gni_kernel *kernel, gn_stream *stream,
         atomic_load_explicit(&kernel->shared_bytes_max, memory_order_relaxed))
         GN_TRY(shared_allow(kernel, launch->shared_bytes));
     GN_TRY(kernel->device->ops->function_launch(&kernel->function, stream, launch));
-    if ((gni_option_set(GNI_OPTION_DEBUG) & GNI_DEBUG_SYNC) != 0)
-        return launch_wait(stream);
-    return GN_OK;
+    return gni_launch_check(stream);
 }

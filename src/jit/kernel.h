@@ -73,6 +73,9 @@ struct gni_kernel *gni_kernel_find(gn_device *device, const void *signature, siz
 gn_status gni_kernel_launch(struct gni_kernel *kernel, gn_stream *stream,
                             const struct gni_launch *launch) GN_NODISCARD;
 
+/* Part of every launch: with GENESIS_DEBUG=sync waits for what was submitted to a stream, and fails if that does. */
+gn_status gni_launch_check(gn_stream *stream) GN_NODISCARD;
+
 /* Forgets all kernels of the process: the next gni_kernel_get() makes them again (J1). */
 void gni_kernel_clear(void);
 

@@ -9,6 +9,7 @@
 #define GNI_OPS_BACKEND_H
 
 #include "ops/philox.h"
+#include "ops/product.h"
 #include "ops/program.h"
 
 /* How a value is folded. Where is_by_columns, the program's first dimensions go, and `kept` results lie side by
@@ -81,6 +82,11 @@ struct gni_backend {
     /* The different elements of a contiguous tensor, which has some: gni_unique() in src/ops/cpu/sort.h. */
     gn_status (*unique)(gn_tensor *tensor, gn_tensor *values, gn_tensor *inverse, gn_tensor *counts,
                         int64_t *found, gn_stream *stream);
+    /* Computes a product, which has elements: their memory is in the order of the stream. */
+    gn_status (*product)(const struct gni_product *product, gn_device *device, gn_stream *stream);
+
+    /* Which matrices of a product it pays to copy first, so that each is contiguous: GNI_COPY_*. */
+    unsigned (*product_copies)(const struct gni_product *product, gn_device *device);
 };
 
 extern const struct gni_backend gni_cpu_backend, gni_cuda_backend;

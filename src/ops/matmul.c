@@ -7,7 +7,7 @@
  */
 #include "ops/recorder.h"
 
-#include "ops/cpu/product.h"
+#include "ops/backend.h"
 
 #include <string.h>
 
@@ -126,34 +126,60 @@ static void product_make(const gn_tensor *a, const gn_tensor *b, const gn_tensor
     batch_fold(product);
 }
 
-/* An operand that OpenBLAS cannot read is copied where that pays. */
-static gn_status operand_fit(gn_tensor *tensor, const struct gni_matrix *matrix, int64_t rows,
-                             int64_t columns, gn_tensor **fitting)
+/* Submits a product to the current stream, in whose order its memory is from then on. */
+static gn_status product_submit(gn_tensor *a, gn_tensor *b, gn_tensor *c,
+                                const struct gni_product *product)
 {
-    if (!gni_matrix_fits_blas(matrix, rows, columns))
-        return gni_tensor_compact(tensor, fitting);
+    gn_stream *stream;
+    GN_TRY(gni_stream_of(a->device, &stream));
+    GN_TRY(gni_storage_order(gni_tensor_storage(a), stream, false));
+    GN_TRY(gni_storage_order(gni_tensor_storage(b), stream, false));
+    GN_TRY(gni_storage_order(gni_tensor_storage(c), stream, true));
+    return gni_backend_get(a->device)->product(product, a->device, stream);
+}
+
+static gn_status operand_take(gn_tensor *tensor, bool is_copied, gn_tensor **operand)
+{
+    if (is_copied)
+        return gni_tensor_compact(tensor, operand);
     gn_tensor_retain(tensor);
-    *fitting = tensor;
+    *operand = tensor;
     return GN_OK;
 }
 
+static gn_status product_copy(gn_tensor *a, gn_tensor *b, gn_tensor *c,
+                              const struct gni_shape *batch, unsigned copies)
+{
+    struct gni_product product;
+    gn_tensor *left, *right;
+    GN_TRY(operand_take(a, copies & GNI_COPY_A, &left));
+    gn_status status = operand_take(b, copies & GNI_COPY_B, &right);
+    if (status == GN_OK) {
+        product_make(left, right, c, batch, &product);
+        status = product_submit(left, right, c, &product);
+        gn_tensor_release(right);
+    }
+    gn_tensor_release(left);
+    return status;
+}
+
+/* Whether `c` would have to be copied afterwards is not asked. */
 static gn_status product_run(gn_tensor *a, gn_tensor *b, gn_tensor *c,
                              const struct gni_shape *batch)
 {
     struct gni_product product;
     product_make(a, b, c, batch, &product);
-    if (!gni_product_suits_blas(&product))
-        return gni_cpu_product(&product, a->device);
-    gn_tensor *left, *right;
-    GN_TRY(operand_fit(a, &product.a, product.rows, product.inner, &left));
-    gn_status status = operand_fit(b, &product.b, product.inner, product.columns, &right);
-    if (status == GN_OK) {
-        product_make(left, right, c, batch, &product);
-        status = gni_cpu_product(&product, a->device);
-        gn_tensor_release(right);
-    }
-    gn_tensor_release(left);
-    return status;
+    unsigned copies = gni_backend_get(a->device)->product_copies(&product, a->device);
+    return copies & (GNI_COPY_A | GNI_COPY_B) ? product_copy(a, b, c, batch, copies)
+                                              : product_submit(a, b, c, &product);
+}
+
+/* Whether an output is better made elsewhere, and copied. */
+static bool out_is_copied(gn_tensor *a, gn_tensor *b, gn_tensor *out, const struct gni_shape *batch)
+{
+    struct gni_product product;
+    product_make(a, b, out, batch, &product);
+    return gni_backend_get(a->device)->product_copies(&product, a->device) & GNI_COPY_C;
 }
 
 /* ---- the public side ------------------------------------------------------------------------- */
@@ -219,7 +245,7 @@ gn_status gn_matmul_into(gn_tensor *a, gn_tensor *b, gn_tensor *out)
         GN_TRY(gni_tensor_flush(all[i]));
     if (out->count == 0)
         return GN_OK;
-    if (is_overlapping(a, out) || is_overlapping(b, out)) {
+    if (is_overlapping(a, out) || is_overlapping(b, out) || out_is_copied(a, b, out, &batch)) {
         gn_tensor *made;
         GN_TRY(gn_matmul(a, b, &made));
         gn_status status = gn_assign(out, (gn_operand){.tensor = made});

@@ -136,6 +136,23 @@ static PyObject *method_matmul(PyObject *self, PyObject *const *arguments, Py_ss
     return multiply(state, self, arguments[0], out, NULL);
 }
 
+static PyObject *set_allow_tf32(PyObject *module, PyObject *is_allowed)
+{
+    (void)module;
+    int value = PyObject_IsTrue(is_allowed);
+    if (value < 0)
+        return NULL;
+    gn_set_allow_tf32(value != 0);
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_allow_tf32(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyBool_FromLong(gn_get_allow_tf32());
+}
+
 PyMethodDef tensor_product_methods[] = {
     {"matmul", WITH_VECTOR(method_matmul),
      "matmul($self, other, /, *, out=None)\n--\n\n"
@@ -144,6 +161,11 @@ PyMethodDef tensor_product_methods[] = {
 };
 
 PyMethodDef tensor_product_functions[] = {
+    {"_set_allow_tf32", set_allow_tf32, METH_O,
+     "_set_allow_tf32(is_allowed, /)\n--\n\n"
+     "Choose whether float32 products on a GPU may round their operands to TF32."},
+    {"_get_allow_tf32", get_allow_tf32, METH_NOARGS,
+     "_get_allow_tf32()\n--\n\nWhether they may."},
     {"matmul", WITH_VECTOR(function_matmul),
      "matmul(input, other, /, *, out=None)\n--\n\n"
      "The matrix product; dimensions before the last two are a batch, which broadcasts."},

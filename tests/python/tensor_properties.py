@@ -78,8 +78,8 @@ ELSEWHERE |= dict.fromkeys(
 ELSEWHERE |= dict.fromkeys(
     ("Tensor.index_add_", "Tensor.index_copy_", "Tensor.index_fill_", "Tensor.index_put_",
      "bincount", "gather", "index_select", "masked_fill", "masked_select", "nonzero", "scatter",
-     "scatter_add", "searchsorted", "take", "take_along_axis", "take_along_dim",
-     "Tensor.masked_fill_", "Tensor.scatter_", "Tensor.scatter_add_"),
+     "scatter_add", "searchsorted", "take", "take_along_axis", "take_along_dim"
+    ),
     "test_index_functions.py",
 )  # fmt: skip
 ELSEWHERE |= dict.fromkeys(("index_plan",), "test_index.py")

@@ -248,8 +248,21 @@ void gni_nvrtc_hash_search(struct gni_sha256 *hash)
     gni_mutex_unlock(&library_mutex);
 }
 
+/* cuBLASLt calls the system's driver by itself, by its name; beside another one it would work on another GPU. */
+static bool driver_is_the_systems(const struct gni_cuda_driver *driver)
+{
+    void *system = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
+    if (system != NULL)
+        (void)dlclose(system); /* it stays loaded: only its count goes back */
+    return system != NULL && system == driver->library;
+}
+
 gn_status gni_cublaslt_open(const struct gni_cublaslt **out)
 {
+    const struct gni_cuda_driver *driver;
+    GN_TRY(gni_cuda_driver_open(&driver));
+    if (!driver_has(driver, &cublaslt_library) && !driver_is_the_systems(driver))
+        return gni_error(GN_ERROR_UNAVAILABLE, "cuBLASLt cannot use the driver %s", driver->path);
     GN_TRY(library_open(&cublaslt_library));
     *out = &cublaslt;
     return GN_OK;

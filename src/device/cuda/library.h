@@ -25,7 +25,8 @@ struct gni_cublaslt {
     int version; /* of cublasLtGetVersion() */
 };
 
-/* Borrow the library. GN_ERROR_UNAVAILABLE with where it was looked for. */
+/* Borrow the library. GN_ERROR_UNAVAILABLE with where it was looked for; for cuBLASLt, also where the driver is a
+ * stand-in that does not bring it along. */
 gn_status gni_nvrtc_open(const struct gni_nvrtc **nvrtc);
 gn_status gni_cublaslt_open(const struct gni_cublaslt **cublaslt);
 

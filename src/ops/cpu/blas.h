@@ -22,8 +22,8 @@ bool gni_blas_is_there(void);
 void gni_blas_begin(void);
 void gni_blas_end(void);
 
-/* Between the two, by any thread: a block of float32 or float64, of any size up to INT_MAX, whose matrices all fit
- * (gni_matrix_fits_blas), c by rows. */
+/* Between the two, by any thread: a block of float32 or float64, of any size up to INT_MAX, of whose matrices
+ * one stride is 1 and the other long enough, c by rows. */
 void gni_blas_multiply(const struct gni_block *block, gn_dtype dtype);
 
 /* For tests: whether it may be used, from now on. */

@@ -12,6 +12,7 @@
 #include "base/parallel.h"
 #include "ops/cpu/plan.h"
 #include "ops/cpu/rows.h"
+#include "ops/cpu/product.h"
 #include "ops/cpu/run.h"
 
 #include <math.h>
@@ -337,4 +338,6 @@ const struct gni_backend gni_cpu_backend = {
     .cumulate = gni_cpu_cumulate,
     .select = gni_cpu_select,
     .unique = gni_cpu_unique,
+    .product = gni_cpu_product,
+    .product_copies = gni_cpu_product_copies,
 };

@@ -26,22 +26,6 @@ enum {
     SLOTS_MOST = 256,
 };
 
-void gni_product_seek(const struct gni_product *product, int64_t index, struct gni_matrix *a,
-                      struct gni_matrix *b, struct gni_matrix *c)
-{
-    int64_t size = (int64_t)gni_dtype_size(product->dtype);
-    *a = product->a;
-    *b = product->b;
-    *c = product->c;
-    for (int d = product->batch_ndim - 1; d >= 0; d--) {
-        int64_t at = index % product->batch_sizes[d];
-        index /= product->batch_sizes[d];
-        a->data += at * product->a_steps[d] * size;
-        b->data += at * product->b_steps[d] * size;
-        c->data += at * product->c_steps[d] * size;
-    }
-}
-
 size_t gni_product_grain(int64_t work)
 {
     return work >= PART_WORK ? 1 : (size_t)(PART_WORK / (work + TASK_WORK)) + 1;
@@ -183,7 +167,8 @@ static gn_status run_tiles(const struct gni_product *product, gn_device *device)
 
 /* ---- by OpenBLAS ------------------------------------------------------------------------------ */
 
-bool gni_matrix_fits_blas(const struct gni_matrix *matrix, int64_t rows, int64_t columns)
+/* Whether OpenBLAS can read a matrix of this size as it is: one of the strides is 1, the other long enough. */
+static bool matrix_fits_blas(const struct gni_matrix *matrix, int64_t rows, int64_t columns)
 {
     int64_t down = matrix->row_stride, right = matrix->column_stride;
     bool is_by_rows = (columns == 1 || right == 1) && (rows == 1 || down >= columns);
@@ -192,7 +177,8 @@ bool gni_matrix_fits_blas(const struct gni_matrix *matrix, int64_t rows, int64_t
            (is_by_columns && (columns == 1 || right <= INT_MAX));
 }
 
-bool gni_product_suits_blas(const struct gni_product *product)
+/* Whether OpenBLAS would be faster if it could be used: then a matrix that does not fit it is worth a copy. */
+static bool suits_blas(const struct gni_product *product)
 {
     return (product->dtype == GN_FLOAT32 || product->dtype == GN_FLOAT64) && product->rows > 1 &&
            product->columns > 1 && product->inner > 0 && product->inner <= INT_MAX &&
@@ -201,11 +187,20 @@ bool gni_product_suits_blas(const struct gni_product *product)
            gni_blas_is_there();
 }
 
+unsigned gni_cpu_product_copies(const struct gni_product *product, gn_device *device)
+{
+    (void)device;
+    if (!suits_blas(product))
+        return 0;
+    return (matrix_fits_blas(&product->a, product->rows, product->inner) ? 0 : GNI_COPY_A) |
+           (matrix_fits_blas(&product->b, product->inner, product->columns) ? 0 : GNI_COPY_B);
+}
+
 static bool all_fit_blas(const struct gni_product *product)
 {
-    return gni_matrix_fits_blas(&product->a, product->rows, product->inner) &&
-           gni_matrix_fits_blas(&product->b, product->inner, product->columns) &&
-           gni_matrix_fits_blas(&product->c, product->rows, product->columns) &&
+    return matrix_fits_blas(&product->a, product->rows, product->inner) &&
+           matrix_fits_blas(&product->b, product->inner, product->columns) &&
+           matrix_fits_blas(&product->c, product->rows, product->columns) &&
            (product->c.column_stride == 1 || product->columns == 1);
 }
 
@@ -230,47 +225,27 @@ static void run_blas(const struct gni_product *product)
 
 /* ---- any -------------------------------------------------------------------------------------- */
 
-static struct gni_matrix transposed(struct gni_matrix matrix)
-{
-    return (struct gni_matrix){matrix.data, matrix.column_stride, matrix.row_stride};
-}
-
-/* The same as the product of the transposed matrices: b' a' = c'. */
-static struct gni_product turned(const struct gni_product *product)
-{
-    struct gni_product other = *product;
-    other.rows = product->columns;
-    other.columns = product->rows;
-    other.a = transposed(product->b);
-    other.b = transposed(product->a);
-    other.c = transposed(product->c);
-    for (int d = 0; d < product->batch_ndim; d++) {
-        other.a_steps[d] = product->b_steps[d];
-        other.b_steps[d] = product->a_steps[d];
-    }
-    return other;
-}
-
 /* A vector belongs on the right. c is best written by rows, and tiles are wider than they are high. */
 static bool is_better_turned(const struct gni_product *product)
 {
     if (product->rows == 1 || product->columns == 1)
         return product->columns != 1;
-    if (gni_product_suits_blas(product))
+    if (suits_blas(product))
         return product->c.column_stride != 1 && product->c.row_stride == 1;
     return product->columns < NARROW && product->columns < product->rows;
 }
 
-gn_status gni_cpu_product(const struct gni_product *product, gn_device *device)
+gn_status gni_cpu_product(const struct gni_product *product, gn_device *device, gn_stream *stream)
 {
     struct gni_product other;
+    (void)stream;
     if (is_better_turned(product)) {
-        other = turned(product);
+        gni_product_turn(product, &other);
         product = &other;
     }
     if (product->columns == 1)
         return gni_product_vector(product, device);
-    if (!gni_product_suits_blas(product) || !all_fit_blas(product))
+    if (!suits_blas(product) || !all_fit_blas(product))
         return run_tiles(product, device);
     gni_blas_begin();
     run_blas(product);

@@ -10,6 +10,7 @@
 #include "base/host.h"
 #include "jit/kernel.h"
 #include "ops/cuda/rows.h"
+#include "ops/cuda/product.h"
 #include "ops/cuda/run.h"
 
 #include <string.h>
@@ -261,4 +262,6 @@ const struct gni_backend gni_cuda_backend = {
     .cumulate = gni_cuda_cumulate,
     .select = gni_cuda_select,
     .unique = gni_cuda_unique,
+    .product = gni_cuda_product,
+    .product_copies = gni_cuda_product_copies,
 };

@@ -13,5 +13,6 @@ extern const char gni_text_random[];
 extern const char gni_text_scan[];
 extern const char gni_text_sort[];
 extern const char gni_text_softmax[];
+extern const char gni_text_matmul[];
 
 #endif

@@ -1,0 +1,603 @@
+/*
+ * blas.c: cuBLASLt: see blas.h.
+ *
+ * The library's matrices lie by columns. One of ours that lies by rows is its own transposed one there, so what is
+ * computed is c' = b' a', with our b as the library's A and our a as its B; a matrix that lies by columns is marked as
+ * transposed, and nothing is copied:
+ *
+ *     ours                     theirs, by columns               marked
+ *     b by rows,    k x n      n x k                            N
+ *     b by columns, k x n      k x n                            T
+ *     a by rows,    m x k      k x m                            N
+ *     a by columns, m x k      m x k                            T
+ *     c by rows,    m x n      n x m                            (always N: a c by columns is computed transposed)
+ *
+ * Invariants:
+ *   B1  a plan in the table does not change, but for is_refused, which is set once;
+ *   B2  the table and each user have a reference to a plan; the last one to go destroys it;
+ *   B3  a device that is READY has a handle, until gn_shutdown(), which the caller keeps apart from all other calls;
+ *   B4  blas.mutex is not held while a plan is made or a product submitted.
+ */
+#include "ops/cuda/blas.h"
+
+#include "base/fork.h"
+#include "base/hash.h"
+#include "base/host.h"
+#include "base/log.h"
+#include "base/option.h"
+#include "base/thread.h"
+#include "device/cuda/cuda.h"
+#include "device/cuda/library.h"
+#include "genesis/memory.h"
+#include "genesis/ops.h"
+#include "jit/kernel.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    BUCKET_COUNT = 1024,
+    PLANS_MOST = 4096,         /* then all are forgotten */
+    BATCH_MOST = 65535,        /* products in one call */
+    WORKSPACE_MOST = 32 << 20, /* bytes: what Hopper's algorithms are made for */
+    ALIGNMENT_MOST = 256,      /* bytes, of an address: more is of no use */
+};
+
+/* How a matrix lies in memory: by rows or by columns, each so many elements behind the one before. */
+struct lie {
+    bool is_by_columns;
+    int64_t stride;
+};
+
+/* All that a plan depends on, without gaps. */
+struct plan_key {
+    gn_device *device;
+    int64_t rows, columns, inner;
+    int64_t a_stride, b_stride, c_stride; /* of struct lie; c lies by rows */
+    int64_t batch_count;
+    int64_t a_step, b_step, c_step; /* from one index of the batch to the next */
+    uint8_t dtype, is_tf32;
+    uint8_t is_a_by_columns, is_b_by_columns;
+    uint8_t a_shift, b_shift, c_shift; /* 1 << shift divides the address */
+    uint8_t gap;                       /* 0 */
+};
+
+struct plan {
+    struct plan *next; /* in its bucket */
+    uint64_t hash;
+    struct plan_key key;
+    _Atomic(int) references;  /* B2 */
+    _Atomic(bool) is_refused; /* the library cannot */
+    cublasLtMatmulDesc_t descriptor;
+    cublasLtMatrixLayout_t a, b, c; /* of our matrices */
+    cublasLtMatmulAlgo_t algorithm;
+    size_t workspace_bytes;
+};
+
+enum state {
+    UNKNOWN,
+    MISSING,
+    READY,
+};
+
+static struct {
+    struct gni_mutex mutex; /* guards all but the states of devices */
+    const struct gni_cublaslt_functions *library;
+    _Atomic(int) states[GNI_DEVICE_MAX]; /* enum state; written under the mutex */
+    cublasLtHandle_t handles[GNI_DEVICE_MAX];
+    gn_device *devices[GNI_DEVICE_MAX]; /* of the handles */
+    struct plan *buckets[BUCKET_COUNT];
+    size_t plan_count;
+} blas = {.mutex = GNI_MUTEX_INIT};
+
+static _Atomic(bool) is_tf32_allowed;
+
+void gn_set_allow_tf32(bool is_allowed)
+{
+    atomic_store_explicit(&is_tf32_allowed, is_allowed, memory_order_relaxed);
+}
+
+bool gn_get_allow_tf32(void)
+{
+    return atomic_load_explicit(&is_tf32_allowed, memory_order_relaxed);
+}
+
+/* ---- errors ----------------------------------------------------------------------------------- */
+
+static gn_status error_of(const char *function, cublasStatus_t status)
+{
+    gn_status kind = status == CUBLAS_STATUS_SUCCESS         ? GN_OK
+                     : status == CUBLAS_STATUS_ALLOC_FAILED  ? GN_ERROR_OUT_OF_MEMORY
+                     : status == CUBLAS_STATUS_NOT_SUPPORTED ? GN_ERROR_UNSUPPORTED
+                                                             : GN_ERROR_DRIVER;
+    if (kind == GN_OK)
+        return GN_OK;
+    const char *name = blas.library->cublasLtGetStatusName != NULL
+                           ? blas.library->cublasLtGetStatusName(status)
+                           : NULL;
+    if (name != NULL)
+        return gni_error(kind, "%s failed: %s", function, name);
+    return gni_error(kind, "%s failed: status %d", function, (int)status);
+}
+
+#define BLAS_TRY(function, ...) GN_TRY(error_of(#function, blas.library->function(__VA_ARGS__)))
+
+/* ---- devices ---------------------------------------------------------------------------------- */
+
+static void plans_forget(void);
+
+/* The devices are about to be closed, and nobody else is here. */
+static void blas_close(void)
+{
+    gni_mutex_lock(&blas.mutex);
+    plans_forget();
+    for (int i = 0; i < GNI_DEVICE_MAX; i++) {
+        struct gni_cuda_scope scope;
+        if (blas.handles[i] != NULL && !gni_cuda_driver_is_gone() &&
+            gni_cuda_enter(gni_cuda_device_of(blas.devices[i]), &scope) == GN_OK) {
+            (void)blas.library->cublasLtDestroy(blas.handles[i]);
+            (void)gni_cuda_leave(&scope, "cublasLtDestroy", CUDA_SUCCESS);
+        }
+        blas.handles[i] = NULL;
+        atomic_store(&blas.states[i], UNKNOWN);
+    }
+    gni_mutex_unlock(&blas.mutex);
+}
+
+static const struct gni_fork_handlers blas_fork = {.mutex = &blas.mutex};
+static struct gni_once blas_once = GNI_ONCE_INIT;
+
+static void blas_start(void)
+{
+    gni_fork_register(GNI_FORK_CUBLAS, &blas_fork);
+    gni_devices_add_close_hook(blas_close);
+}
+
+static gn_status handle_create(gn_device *device, cublasLtHandle_t *handle)
+{
+    struct gni_cuda_scope scope;
+    GN_TRY(gni_cuda_enter(gni_cuda_device_of(device), &scope));
+    gni_cuda_relax(&scope); /* it takes memory of its own, be a stream captured or not */
+    gn_status status = error_of("cublasLtCreate", blas.library->cublasLtCreate(handle));
+    (void)gni_cuda_leave(&scope, "cublasLtCreate", CUDA_SUCCESS);
+    return status;
+}
+
+/* Under the mutex. What may be otherwise the next time leaves it unknown. */
+static enum state device_find(gn_device *device)
+{
+    const struct gni_cublaslt *found;
+    cublasLtHandle_t handle = NULL;
+    if (strcmp(gni_option_text(GNI_OPTION_BLAS), "off") == 0)
+        return MISSING;
+    gn_status status = gni_cublaslt_open(&found);
+    if (status == GN_OK) {
+        blas.library = &found->functions;
+        status = handle_create(device, &handle);
+    }
+    if (status == GN_OK) {
+        blas.handles[device->index] = handle;
+        blas.devices[device->index] = device;
+        return READY;
+    }
+    gni_log(GNI_LOG_INFO, "matrix products on %s: without cuBLASLt: %s",
+            gni_device_label(device).text, gn_error_detail());
+    return status == GN_ERROR_UNAVAILABLE || status == GN_ERROR_DRIVER ||
+                   status == GN_ERROR_UNSUPPORTED
+               ? MISSING
+               : UNKNOWN;
+}
+
+static bool device_is_ready(gn_device *device)
+{
+    _Atomic(int) *state = &blas.states[device->index];
+    int known = atomic_load_explicit(state, memory_order_acquire);
+    if (known != UNKNOWN)
+        return known == READY;
+    gni_once_run(&blas_once, blas_start);
+    gni_mutex_lock(&blas.mutex);
+    known = atomic_load(state);
+    if (known == UNKNOWN) {
+        known = (int)device_find(device);
+        atomic_store_explicit(state, known, memory_order_release);
+    }
+    gni_mutex_unlock(&blas.mutex);
+    return known == READY;
+}
+
+bool gni_cublas_suits(const struct gni_product *product, gn_device *device)
+{
+    gn_dtype dtype = product->dtype;
+    return (dtype == GN_FLOAT32 || dtype == GN_FLOAT16 || dtype == GN_BFLOAT16 ||
+            dtype == GN_FLOAT64) &&
+           product->inner > 0 && device_is_ready(device);
+}
+
+/* ---- layouts ---------------------------------------------------------------------------------- */
+
+/* False if neither stride is 1. Where rows and columns are both possible, the longer ones. */
+static bool matrix_lies(const struct gni_matrix *matrix, int64_t rows, int64_t columns,
+                        struct lie *lie)
+{
+    int64_t down = matrix->row_stride, right = matrix->column_stride;
+    bool is_by_rows = (columns == 1 || right == 1) && (rows == 1 || down >= columns);
+    bool is_by_columns = (rows == 1 || down == 1) && (columns == 1 || right >= rows);
+    lie->is_by_columns = is_by_columns && (!is_by_rows || rows > columns);
+    lie->stride = lie->is_by_columns ? (columns == 1 ? rows : right) : (rows == 1 ? columns : down);
+    return is_by_rows || is_by_columns;
+}
+
+unsigned gni_cublas_copies(const struct gni_product *product)
+{
+    struct lie lie;
+    return (matrix_lies(&product->a, product->rows, product->inner, &lie) ? 0 : GNI_COPY_A) |
+           (matrix_lies(&product->b, product->inner, product->columns, &lie) ? 0 : GNI_COPY_B) |
+           (matrix_lies(&product->c, product->rows, product->columns, &lie) ? 0 : GNI_COPY_C);
+}
+
+/* The dimension of the batch that is one call: the largest of those that the library can step through. -1: none. */
+static int batch_choose(const struct gni_product *product)
+{
+    int best = -1;
+    for (int d = 0; d < product->batch_ndim; d++)
+        if (product->a_steps[d] >= 0 && product->b_steps[d] >= 0 && product->c_steps[d] > 0 &&
+            (best < 0 || product->batch_sizes[d] > product->batch_sizes[best]))
+            best = d;
+    return best;
+}
+
+static uint8_t shift_of(const char *address)
+{
+    return (uint8_t)__builtin_ctzll((uint64_t)(uintptr_t)address | ALIGNMENT_MOST);
+}
+
+/* ---- plans ------------------------------------------------------------------------------------ */
+
+static void plan_destroy(struct plan *plan)
+{
+    const struct gni_cublaslt_functions *library = blas.library;
+    if (!gni_cuda_driver_is_gone()) {
+        if (plan->descriptor != NULL)
+            (void)library->cublasLtMatmulDescDestroy(plan->descriptor);
+        cublasLtMatrixLayout_t layouts[] = {plan->a, plan->b, plan->c};
+        for (int i = 0; i < 3; i++)
+            if (layouts[i] != NULL)
+                (void)library->cublasLtMatrixLayoutDestroy(layouts[i]);
+    }
+    gni_host_free(plan);
+}
+
+static void plan_release(struct plan *plan)
+{
+    if (atomic_fetch_sub_explicit(&plan->references, 1, memory_order_acq_rel) == 1)
+        plan_destroy(plan);
+}
+
+/* Under the mutex. */
+static void plans_forget(void)
+{
+    for (size_t i = 0; i < BUCKET_COUNT; i++)
+        while (blas.buckets[i] != NULL) {
+            struct plan *plan = blas.buckets[i];
+            blas.buckets[i] = plan->next;
+            plan_release(plan);
+        }
+    blas.plan_count = 0;
+}
+
+/* Under the mutex: a reference, or NULL. */
+static struct plan *plan_find(const struct plan_key *key, uint64_t hash)
+{
+    struct plan *plan = blas.buckets[hash % BUCKET_COUNT];
+    while (plan != NULL && (plan->hash != hash || memcmp(&plan->key, key, sizeof *key) != 0))
+        plan = plan->next;
+    if (plan != NULL)
+        atomic_fetch_add_explicit(&plan->references, 1, memory_order_relaxed);
+    return plan;
+}
+
+static cudaDataType data_type(gn_dtype dtype)
+{
+    switch (dtype) {
+    case GN_FLOAT16:
+        return CUDA_R_16F;
+    case GN_BFLOAT16:
+        return CUDA_R_16BF;
+    case GN_FLOAT64:
+        return CUDA_R_64F;
+    default:
+        return CUDA_R_32F;
+    }
+}
+
+/* `lines` of `length` elements side by side. */
+static gn_status layout_create(const struct plan_key *key, int64_t length, int64_t lines,
+                               int64_t stride, int64_t step, cublasLtMatrixLayout_t *layout)
+{
+    BLAS_TRY(cublasLtMatrixLayoutCreate, layout, data_type((gn_dtype)key->dtype), (uint64_t)length,
+             (uint64_t)lines, stride);
+    if (key->batch_count == 1)
+        return GN_OK;
+    int32_t count = (int32_t)key->batch_count;
+    BLAS_TRY(cublasLtMatrixLayoutSetAttribute, *layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+             sizeof count);
+    BLAS_TRY(cublasLtMatrixLayoutSetAttribute, *layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+             &step, sizeof step);
+    return GN_OK;
+}
+
+static gn_status layouts_create(struct plan *plan)
+{
+    const struct plan_key *key = &plan->key;
+    bool is_a_turned = key->is_a_by_columns, is_b_turned = key->is_b_by_columns;
+    GN_TRY(layout_create(key, is_a_turned ? key->rows : key->inner,
+                         is_a_turned ? key->inner : key->rows, key->a_stride, key->a_step,
+                         &plan->a));
+    GN_TRY(layout_create(key, is_b_turned ? key->inner : key->columns,
+                         is_b_turned ? key->columns : key->inner, key->b_stride, key->b_step,
+                         &plan->b));
+    return layout_create(key, key->columns, key->rows, key->c_stride, key->c_step, &plan->c);
+}
+
+static gn_status descriptor_create(struct plan *plan)
+{
+    const struct plan_key *key = &plan->key;
+    bool is_double = key->dtype == GN_FLOAT64;
+    BLAS_TRY(cublasLtMatmulDescCreate, &plan->descriptor,
+             is_double      ? CUBLAS_COMPUTE_64F
+             : key->is_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                            : CUBLAS_COMPUTE_32F,
+             is_double ? CUDA_R_64F : CUDA_R_32F);
+    int32_t left = key->is_b_by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
+    int32_t right = key->is_a_by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
+    BLAS_TRY(cublasLtMatmulDescSetAttribute, plan->descriptor, CUBLASLT_MATMUL_DESC_TRANSA, &left,
+             sizeof left);
+    BLAS_TRY(cublasLtMatmulDescSetAttribute, plan->descriptor, CUBLASLT_MATMUL_DESC_TRANSB, &right,
+             sizeof right);
+    return GN_OK;
+}
+
+static gn_status preference_fill(const struct plan_key *key, cublasLtMatmulPreference_t preference)
+{
+    const uint64_t workspace = WORKSPACE_MOST;
+    /* Parts of a sum are not added as halves: there is one rounding, at the end. */
+    const uint32_t schemes = gni_dtype_size((gn_dtype)key->dtype) == 2
+                                 ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE
+                                 : CUBLASLT_REDUCTION_SCHEME_INPLACE |
+                                       CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
+                                       CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+    const struct {
+        cublasLtMatmulPreferenceAttributes_t attribute;
+        uint32_t value;
+    } numbers[] = {
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, 1u << key->b_shift},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, 1u << key->a_shift},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, 1u << key->c_shift},
+        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, 1u << key->c_shift},
+        {CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes},
+    };
+    BLAS_TRY(cublasLtMatmulPreferenceSetAttribute, preference,
+             CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace, sizeof workspace);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        BLAS_TRY(cublasLtMatmulPreferenceSetAttribute, preference, numbers[i].attribute,
+                 &numbers[i].value, sizeof numbers[i].value);
+    return GN_OK;
+}
+
+/* What the library recommends. That it has nothing to recommend is no failure: the plan says so. */
+static gn_status algorithm_choose(struct plan *plan, cublasLtMatmulPreference_t preference)
+{
+    cublasLtMatmulHeuristicResult_t result = {.workspaceSize = 0};
+    int count = 0;
+    GN_TRY(preference_fill(&plan->key, preference));
+    cublasStatus_t status = blas.library->cublasLtMatmulAlgoGetHeuristic(
+        blas.handles[plan->key.device->index], plan->descriptor, plan->b, plan->a, plan->c, plan->c,
+        preference, 1, &result, &count);
+    if (status == CUBLAS_STATUS_SUCCESS && count > 0 && result.state == CUBLAS_STATUS_SUCCESS) {
+        plan->algorithm = result.algo;
+        plan->workspace_bytes = result.workspaceSize;
+        return GN_OK;
+    }
+    atomic_store(&plan->is_refused, true);
+    return status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED ||
+                   status == CUBLAS_STATUS_INVALID_VALUE
+               ? GN_OK
+               : error_of("cublasLtMatmulAlgoGetHeuristic", status);
+}
+
+static gn_status plan_fill(struct plan *plan)
+{
+    cublasLtMatmulPreference_t preference;
+    GN_TRY(descriptor_create(plan));
+    GN_TRY(layouts_create(plan));
+    BLAS_TRY(cublasLtMatmulPreferenceCreate, &preference);
+    gn_status status = algorithm_choose(plan, preference);
+    (void)blas.library->cublasLtMatmulPreferenceDestroy(preference);
+    return status;
+}
+
+static gn_status plan_make(const struct plan_key *key, uint64_t hash, struct plan **out)
+{
+    struct gni_cuda_scope scope;
+    struct plan *plan = gni_host_alloc(sizeof *plan);
+    if (plan == NULL)
+        return gni_error_host_memory(sizeof *plan);
+    plan->hash = hash;
+    plan->key = *key;
+    atomic_init(&plan->references, 1);
+    gn_status status = gni_cuda_enter(gni_cuda_device_of(key->device), &scope);
+    if (status == GN_OK) {
+        gni_cuda_relax(&scope);
+        status = plan_fill(plan);
+        (void)gni_cuda_leave(&scope, "cublasLtMatmulAlgoGetHeuristic", CUDA_SUCCESS);
+    }
+    if (status != GN_OK) {
+        plan_destroy(plan);
+        return status;
+    }
+    if (atomic_load(&plan->is_refused))
+        gni_log(GNI_LOG_INFO,
+                "cuBLASLt does not multiply %lld x %lld by %lld x %lld of %s: by a kernel of ours",
+                (long long)key->rows, (long long)key->inner, (long long)key->inner,
+                (long long)key->columns, gni_dtypes[key->dtype].name);
+    *out = plan;
+    return GN_OK;
+}
+
+/* Under the mutex: puts a plan into the table, unless another thread was faster. A reference to what is there. */
+static struct plan *plan_add(struct plan *plan)
+{
+    struct plan *other = plan_find(&plan->key, plan->hash);
+    if (other != NULL) {
+        plan_release(plan);
+        return other;
+    }
+    if (blas.plan_count == PLANS_MOST)
+        plans_forget();
+    atomic_fetch_add_explicit(&plan->references, 1, memory_order_relaxed);
+    plan->next = blas.buckets[plan->hash % BUCKET_COUNT];
+    blas.buckets[plan->hash % BUCKET_COUNT] = plan;
+    blas.plan_count++;
+    return plan;
+}
+
+/* A reference to the plan of a key. */
+static gn_status plan_get(const struct plan_key *key, struct plan **out)
+{
+    uint64_t hash = gni_hash_bytes(key, sizeof *key, 0);
+    gni_mutex_lock(&blas.mutex);
+    struct plan *plan = plan_find(key, hash);
+    gni_mutex_unlock(&blas.mutex);
+    if (plan == NULL) {
+        GN_TRY(plan_make(key, hash, &plan));
+        gni_mutex_lock(&blas.mutex);
+        plan = plan_add(plan);
+        gni_mutex_unlock(&blas.mutex);
+    }
+    *out = plan;
+    return GN_OK;
+}
+
+size_t gni_cublas_plan_count(void)
+{
+    gni_mutex_lock(&blas.mutex);
+    size_t count = blas.plan_count;
+    gni_mutex_unlock(&blas.mutex);
+    return count;
+}
+
+/* ---- products --------------------------------------------------------------------------------- */
+
+static gn_status plan_submit(struct plan *plan, const char *a, const char *b, char *c,
+                             void *workspace, gn_stream *stream)
+{
+    static const float one = 1, zero = 0;
+    static const double double_one = 1, double_zero = 0;
+    bool is_double = plan->key.dtype == GN_FLOAT64;
+    const void *alpha = is_double ? (const void *)&double_one : &one;
+    const void *beta = is_double ? (const void *)&double_zero : &zero;
+    struct gni_cuda_scope scope;
+    GN_TRY(gni_cuda_enter(gni_cuda_device_of(stream->device), &scope));
+    cublasStatus_t status = blas.library->cublasLtMatmul(
+        blas.handles[stream->device->index], plan->descriptor, alpha, b, plan->b, a, plan->a, beta,
+        c, plan->c, c, plan->c, &plan->algorithm, workspace, plan->workspace_bytes, stream->handle);
+    (void)gni_cuda_leave(&scope, "cublasLtMatmul", CUDA_SUCCESS);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) {
+        atomic_store(&plan->is_refused, true);
+        return GN_OK;
+    }
+    GN_TRY(error_of("cublasLtMatmul", status));
+    return gni_launch_check(stream);
+}
+
+/* With the memory that the plan works in: it is free again in the order of the stream. */
+static gn_status plan_run(struct plan *plan, const char *a, const char *b, char *c,
+                          gn_stream *stream)
+{
+    gn_memory_manager *manager;
+    gn_memory_block *block;
+    if (plan->workspace_bytes == 0)
+        return plan_submit(plan, a, b, c, NULL, stream);
+    GN_TRY(gn_memory_manager_get(stream->device, &manager));
+    GN_TRY(gn_memory_block_alloc(manager, plan->workspace_bytes, stream, &block));
+    gn_status status = plan_submit(plan, a, b, c, gn_memory_block_get_address(block), stream);
+    gn_status freed = gn_memory_block_free(block);
+    return status != GN_OK ? status : freed;
+}
+
+/* One call, for what lies at these addresses. */
+static gn_status key_run(struct plan_key *key, const char *a, const char *b, char *c,
+                         gn_stream *stream, bool *is_done)
+{
+    struct plan *plan;
+    key->a_shift = shift_of(a);
+    key->b_shift = shift_of(b);
+    key->c_shift = shift_of(c);
+    GN_TRY(plan_get(key, &plan));
+    gn_status status = GN_OK;
+    if (!atomic_load_explicit(&plan->is_refused, memory_order_relaxed))
+        status = plan_run(plan, a, b, c, stream);
+    *is_done = !atomic_load_explicit(&plan->is_refused, memory_order_relaxed);
+    plan_release(plan);
+    return status;
+}
+
+/* All calls of a product: one dimension of the batch, in parts, for each index of the others. */
+static gn_status batch_run(const struct gni_product *product, struct plan_key *key,
+                           gn_stream *stream, bool *is_done)
+{
+    struct gni_product others = *product;
+    int along = batch_choose(product);
+    int64_t length = 1, calls = product->batch_count;
+    if (along >= 0) {
+        length = product->batch_sizes[along];
+        calls /= length;
+        others.batch_sizes[along] = 1;
+        key->a_step = product->a_steps[along];
+        key->b_step = product->b_steps[along];
+        key->c_step = product->c_steps[along];
+    }
+    int64_t size = (int64_t)gni_dtype_size(product->dtype);
+    *is_done = true;
+    for (int64_t i = 0; i < calls; i++) {
+        struct gni_matrix a, b, c;
+        gni_product_seek(&others, i, &a, &b, &c);
+        for (int64_t begin = 0; begin < length && *is_done; begin += BATCH_MOST) {
+            key->batch_count = length - begin < BATCH_MOST ? length - begin : BATCH_MOST;
+            GN_TRY(key_run(key, a.data + begin * key->a_step * size,
+                           b.data + begin * key->b_step * size, c.data + begin * key->c_step * size,
+                           stream, is_done));
+        }
+    }
+    return GN_OK;
+}
+
+gn_status gni_cublas_multiply(const struct gni_product *product, gn_stream *stream, bool *is_done)
+{
+    struct gni_product turned;
+    struct lie a, b, c;
+    *is_done = false;
+    if (!matrix_lies(&product->c, product->rows, product->columns, &c))
+        return GN_OK;
+    if (c.is_by_columns) {
+        gni_product_turn(product, &turned);
+        product = &turned;
+    }
+    if (!matrix_lies(&product->a, product->rows, product->inner, &a) ||
+        !matrix_lies(&product->b, product->inner, product->columns, &b))
+        return GN_OK;
+    struct plan_key key = {
+        .device = stream->device,
+        .rows = product->rows,
+        .columns = product->columns,
+        .inner = product->inner,
+        .a_stride = a.stride,
+        .b_stride = b.stride,
+        .c_stride = c.stride,
+        .dtype = (uint8_t)product->dtype,
+        .is_tf32 = product->dtype == GN_FLOAT32 && gn_get_allow_tf32(),
+        .is_a_by_columns = a.is_by_columns,
+        .is_b_by_columns = b.is_by_columns,
+    };
+    return batch_run(product, &key, stream, is_done);
+}
