@@ -64,13 +64,22 @@ struct walk {
 
 /* ---- offsets of a block ------------------------------------------------------------------------ */
 
-#define INDEX_LOOP(type, step, store)                                                      \
-    for (size_t i = 0; i < count; i++) {                                                   \
-        int64_t at = (int64_t) * (const type *)(const void *)(data + (int64_t)i * (step)); \
-        at += at < 0 ? wrap : 0;                                                           \
-        bool is_in = (uint64_t)at < size;                                                  \
-        is_outside |= !is_in;                                                              \
-        store;                                                                             \
+#define INDEX_AT(type, step) ((int64_t) * (const type *)(const void *)(data + (int64_t)i * (step)))
+
+/* From -wrap to before size is one comparison of unsigned numbers. */
+#define INDEX_CHECK(type, step)                                                       \
+    for (size_t i = 0; i < count; i++) {                                              \
+        if ((uint64_t)INDEX_AT(type, step) + (uint64_t)wrap >= size + (uint64_t)wrap) \
+            return false;                                                             \
+    }
+
+#define INDEX_LOOP(type, step, store)      \
+    for (size_t i = 0; i < count; i++) {   \
+        int64_t at = INDEX_AT(type, step); \
+        at += at < 0 ? wrap : 0;           \
+        bool is_in = (uint64_t)at < size;  \
+        is_outside |= !is_in;              \
+        store;                             \
     }
 
 #define INDEX_RUN(name, type)                                                                 \
@@ -81,8 +90,10 @@ struct walk {
         const int64_t wrap = index->wrap, stride = index->stride;                             \
         const int64_t dense = (int64_t)sizeof(type);                                          \
         bool is_outside = false;                                                              \
-        if (offsets == NULL)                                                                  \
-            INDEX_LOOP(type, step, (void)0)                                                   \
+        if (offsets == NULL && step == dense)                                                 \
+            INDEX_CHECK(type, dense)                                                          \
+        else if (offsets == NULL)                                                             \
+            INDEX_CHECK(type, step)                                                           \
         else if (is_first && step == dense)                                                   \
             INDEX_LOOP(type, dense, offsets[i] = (is_in ? at : 0) * stride)                   \
         else if (is_first)                                                                    \

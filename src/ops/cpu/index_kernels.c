@@ -12,10 +12,11 @@ enum {
 #define AHEAD_OF(i) ((i) + AHEAD < count ? (i) + AHEAD : count - 1)
 
 /*
- * A kernel: `work` does something with the addresses `sparse` and `dense`. What it reads of its tile it reads once:
- * what it writes may be anywhere, for all the compiler knows.
+ * A kernel: `work` does something with the addresses `sparse` and `dense`; `is_store` if it stores at `sparse` without
+ * a look at what is there. What a kernel reads of its tile it reads once: what it writes may be anywhere, for all the
+ * compiler knows.
  */
-#define DEFINE_KERNEL(name, is_write, work)                                                \
+#define DEFINE_KERNEL(name, is_store, work)                                                \
     static bool name(const struct gni_index_tile *tile)                                    \
     {                                                                                      \
         char *const source = tile->source, *const other = tile->other;                     \
@@ -27,7 +28,7 @@ enum {
             const uint64_t size = (uint64_t)tile->size;                                    \
             bool is_outside = false;                                                       \
             for (size_t i = 0; i < count; i++) {                                           \
-                if (is_write)                                                              \
+                if (is_store)                                                              \
                     PREFETCH(source, (uintptr_t)numbers[AHEAD_OF(i)] * (uintptr_t)stride); \
                 int64_t at = numbers[i];                                                   \
                 at += at < 0 ? wrap : 0;                                                   \
@@ -43,7 +44,7 @@ enum {
         }                                                                                  \
         if (inner == 1) {                                                                  \
             for (size_t i = 0; i < count; i++) {                                           \
-                if (is_write)                                                              \
+                if (is_store)                                                              \
                     PREFETCH(source, offsets[AHEAD_OF(i)]);                                \
                 char *sparse = source + offsets[i];                                        \
                 char *dense = other + (int64_t)i * step;                                   \
@@ -112,7 +113,7 @@ gni_index_kernel gni_index_kernel_set(size_t width)
 
 #define TO(type) (*(type *)(void *)sparse)
 #define FROM(type) (*(const type *)(const void *)dense)
-#define DEFINE_ADD(name, type, sum) DEFINE_KERNEL(add_##name, true, TO(type) = (type)(sum))
+#define DEFINE_ADD(name, type, sum) DEFINE_KERNEL(add_##name, false, TO(type) = (type)(sum))
 
 DEFINE_ADD(bool, uint8_t, TO(uint8_t) != 0 || FROM(uint8_t) != 0)
 DEFINE_ADD(int8, uint8_t, TO(uint8_t) + FROM(uint8_t))
