@@ -9,7 +9,8 @@
  *   O3  a write waits for the writer and for all readers; the stream is the writer then, and there are no readers;
  *   O4  every stream but the block's own that came here is known to the memory manager, so that the block is not
  *       given to anybody before their work is done;
- *   O5  with too many readers the one that comes waits for the first of them, and stands for it, too.
+ *   O5  with too many readers the one that comes waits for the first of them, and stands for it, too;
+ *   O6  memory of others goes back in the order of the stream that it came with, the one that its owner knows of.
  *
  * Streams are told apart by their ids: CUDA's per-thread default stream is another one in each thread, and cannot
  * be waited for by other threads: there the whole device is waited for.
@@ -31,6 +32,7 @@ struct user {
 };
 
 struct gni_storage_order {
+    struct user first; /* whose it was at the start */
     struct user writer;
     _Atomic(int) reader_count;
     struct user readers[READERS_MOST];
@@ -61,9 +63,24 @@ gn_status gni_storage_order_init(struct gni_storage *storage, gn_stream *stream)
     struct gni_storage_order *order = gni_host_alloc(sizeof *order);
     if (order == NULL)
         return gni_error_host_memory(sizeof *order);
+    order->first = (struct user){gn_stream_retain(stream), id};
     order->writer = (struct user){gn_stream_retain(stream), id};
     storage->order = order;
     gni_once_run(&order_once, order_register);
+    return GN_OK;
+}
+
+gn_status gni_storage_order_begin(struct gni_storage *storage, gn_stream *stream)
+{
+    struct gni_storage_order *order = storage->order;
+    uint64_t id;
+    GN_TRY(gn_stream_get_id(stream, &id));
+    if (order->first.id == id)
+        return GN_OK;
+    gn_stream_release(order->first.stream);
+    gn_stream_release(order->writer.stream);
+    order->first = (struct user){gn_stream_retain(stream), id};
+    order->writer = (struct user){gn_stream_retain(stream), id};
     return GN_OK;
 }
 
@@ -80,6 +97,7 @@ void gni_storage_order_deinit(struct gni_storage *storage)
         return;
     readers_clear(storage->order);
     gn_stream_release(storage->order->writer.stream);
+    gn_stream_release(storage->order->first.stream);
     gni_host_free(storage->order);
 }
 
@@ -157,6 +175,26 @@ gn_status gni_storage_order(struct gni_storage *storage, gn_stream *stream, bool
         is_write ? order_write(storage, stream, id) : order_read(storage, stream, id);
     gni_mutex_unlock(&mutex);
     return status;
+}
+
+gn_status gni_storage_order_return(struct gni_storage *storage)
+{
+    struct gni_storage_order *order = storage->order;
+    if (order == NULL)
+        return GN_OK;
+    bool is_done = order->writer.id == order->first.id;
+    for (int i = 0; i < order->reader_count; i++)
+        is_done &= order->readers[i].id == order->first.id;
+    if (is_done)
+        return GN_OK;
+    if (order->first.stream->kind == GNI_STREAM_PER_THREAD) /* perhaps another thread's */
+        return gn_device_synchronize(storage->device);
+    if (order->writer.id != order->first.id)
+        GN_TRY(stream_join(order->first.stream, &order->writer));
+    for (int i = 0; i < order->reader_count; i++)
+        if (order->readers[i].id != order->first.id)
+            GN_TRY(stream_join(order->first.stream, &order->readers[i]));
+    return GN_OK;
 }
 
 gn_status gni_storage_synchronize(struct gni_storage *storage)
