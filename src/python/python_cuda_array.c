@@ -6,7 +6,8 @@
  *     typestr  byte order, kind and bytes of an element, as NumPy writes them
  *     data     the address, 0 without elements, and whether the memory is read-only
  *     strides  in bytes; None for a contiguous array
- *     stream   on which the memory is in order: 1 the default one, 2 the thread's, else a handle; None: no matter
+ *     stream   on which the memory is in order: 1 the default one, 2 the thread's, else a handle; None: no matter.
+ *              0 must not be there, but Numba has it for the default one
  *     mask     None: those who leave elements out are not for us
  *
  * Whoever has the dictionary must keep its object, and that its stream: a tensor that comes from one does, and goes
@@ -161,11 +162,6 @@ static int data_take(PyObject *dictionary, struct array *array)
         size_from_python(PyTuple_GetItem(data, 0), "an address", &address) < 0 ||
         (array->has_stream && size_from_python(stream, "a stream", &handle) < 0))
         return -1;
-    if (array->has_stream && handle == 0) {
-        PyErr_SetString(PyExc_ValueError,
-                        "0 is no stream: 1 is the default stream, 2 the thread's");
-        return -1;
-    }
     array->data = (void *)address;
     array->stream = (void *)handle;
     return 0;

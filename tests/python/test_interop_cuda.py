@@ -5,14 +5,16 @@ from pathlib import Path
 import pytest
 
 SCHEDULES = [("lazy", "1"), ("random", "1"), ("random", "2")]
-PRELUDE = f"""
+PRELUDE = (
+    f"""
 import ctypes, gc, sys, weakref
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import genesis, numpy
 from genesis import cuda
 from test_interop_dlpack import DELETER, Managed, Table, Tensor, name_of, new_capsule, pointer_of
 ours, theirs = cuda.Stream(), cuda.Stream()
-""" """
+"""
+    """
 class Array:
     def __init__(self, owner, **changes):
         self.owner = owner
@@ -25,6 +27,7 @@ def raises(kind, words, call):
     else:
         raise AssertionError(f"nothing raised: {words}")
 """
+)
 
 
 @pytest.fixture
@@ -73,6 +76,8 @@ raises(ValueError, "read-only", lambda: locked.zero_())
 cpu = genesis.ones(2)
 assert not hasattr(cpu, "__cuda_array_interface__")
 raises(AttributeError, "on the CPU", lambda: cpu.__cuda_array_interface__)
+for stream in (None, 0, 1, 2, ours.cuda_stream):
+    assert genesis.as_tensor(Array(x, stream=stream))[0, 1].item() == 1
 pending = genesis.ones(5, device="cuda") + 1
 assert genesis.as_tensor(Array(pending)).tolist() == [2] * 5
 """)
@@ -87,7 +92,8 @@ for kind, words, changes in [
     (TypeError, "tuples", {"strides": [4]}), (TypeError, "masks", {"mask": x}),
     (TypeError, "address", {"data": 5}), (TypeError, "int", {"shape": ("a",)}),
     (ValueError, "do not fit", {"strides": (4,)}), (ValueError, "do not fit", {"strides": (16, 2)}),
-    (ValueError, "address", {"data": (-1, False)}), (ValueError, "no stream", {"stream": 0}),
+    (ValueError, "address", {"data": (-1, False)}), (ValueError, "a stream", {"stream": -1}),
+    (TypeError, "int", {"stream": "1"}),
     (ValueError, "aligned", {"data": (x.data_ptr() + 1, False)}),
     (ValueError, "NULL", {"data": (0, False)}),
     (genesis.ShapeError, "(4, -4)", {"shape": (4, -4)}),
@@ -159,7 +165,8 @@ for kind, words, call in [
     (BufferError, "only with a copy", lambda: genesis.from_dlpack(cpu, device="cuda", copy=False)),
     (ValueError, "0 is no stream", lambda: x.__dlpack__(stream=0)),
     (ValueError, "-3 is no stream", lambda: x.__dlpack__(stream=-3)),
-    (TypeError, "cpu() first", lambda: x.numpy()), (TypeError, "cpu() first", lambda: x.__array__()),
+    (TypeError, "cpu() first", lambda: x.numpy()),
+    (TypeError, "cpu() first", lambda: x.__array__()),
     (TypeError, "cpu() first", lambda: numpy.asarray(x)),
     (TypeError, "cpu() first", lambda: numpy.hypot(x, x)),
     (TypeError, "cpu() first", lambda: numpy.linalg.norm(x)),
