@@ -52,6 +52,13 @@ GN_API gn_status gn_tensor_from_dlpack(struct DLManagedTensorVersioned *managed,
 GN_API gn_status gn_tensor_from_dlpack_unversioned(struct DLManagedTensor *managed,
                                                    gn_tensor **tensor) GN_NODISCARD;
 
+/* gn_tensor_from_memory() for a layout that others give: what cannot be is refused, as in a structure. */
+GN_API gn_status gn_tensor_from_others(void *data, gn_dtype dtype, int dimensions,
+                                       const int64_t *shape, const int64_t *strides,
+                                       gn_device *device, bool is_read_only,
+                                       void (*deleter)(void *context), void *context,
+                                       gn_tensor **tensor) GN_NODISCARD;
+
 /* Where a structure that others made says its tensor is; of another major version nothing is known. */
 GN_API gn_status gn_dlpack_get_device(const struct DLManagedTensorVersioned *managed, int *type,
                                       int *index) GN_NODISCARD;
@@ -67,11 +74,21 @@ GN_API void gn_device_to_dlpack(const gn_device *device, int *type, int *index);
 GN_API gn_status gn_device_from_dlpack(int type, int index, gn_device **device) GN_NODISCARD;
 
 /*
- * Makes the consumer's stream wait for all that the calling thread's current stream on the device was given.
- * NULL and 1 are the default stream, 2 is the thread's own default stream, -1 none that must wait; others are
- * handles. On the CPU, where results are complete when a call returns, only NULL and -1 are allowed.
+ * Makes the consumer's stream wait, on the device, for all work on the tensor's memory and for all that the calling
+ * thread's current stream was given; the memory goes to nobody else before that stream is done. NULL and 1 are the
+ * default stream, 2 is the thread's own default stream, -1 none that must wait; others are handles, whose streams
+ * must live as long as the memory. On the CPU, where results are complete when a call returns, only NULL and -1 are
+ * allowed.
  */
-GN_API gn_status gn_dlpack_order(gn_device *device, const int64_t *stream) GN_NODISCARD;
+GN_API gn_status gn_dlpack_order(gn_tensor *tensor, const int64_t *stream) GN_NODISCARD;
+
+/*
+ * The other side: an import belongs to the calling thread's current stream, on which its content must be in order;
+ * or, after this call, which nothing may come before, to a producer's stream. Other streams that use it wait for that
+ * one, which waits for them, all on the device, before the deleter is called. Handles 0 and 1 are the default
+ * stream, 2 is the thread's own; others' streams must live as long as the import. Nothing to do on the CPU.
+ */
+GN_API gn_status gn_dlpack_follow(gn_tensor *tensor, void *handle) GN_NODISCARD;
 
 /* The handle of the calling thread's current stream on a device; NULL on the CPU. */
 GN_API gn_status gn_dlpack_current_stream(int type, int index, void **handle) GN_NODISCARD;

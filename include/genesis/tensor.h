@@ -111,7 +111,8 @@ GN_API uint64_t gn_tensor_get_version(const gn_tensor *tensor);
 
 /*
  * The address of the first element, with everything computed that was pending there. From then on the storage
- * counts as known to others: operations that read or write it are submitted before they return.
+ * counts as known to others: operations that read or write it are submitted before they return. On a GPU what is
+ * submitted to the calling thread's current stream from now on may use it.
  */
 GN_API gn_status gn_tensor_get_data(gn_tensor *tensor, void **data) GN_NODISCARD;
 

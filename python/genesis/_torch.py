@@ -5,15 +5,17 @@ Loaded when PyTorch first asks. The rules:
 1. Tensors of Genesis among the arguments are shared with PyTorch by DLPack, not copied; what is
    written to them there is seen here.
 2. Tensors that come out become tensors of Genesis, again without a copy. PyTorch's own stay as they
-   are where they need gradients, live on a GPU, or have a dtype or layout that Genesis has not.
+   are where they need gradients, or have a dtype, layout or device that Genesis has not.
 3. A tensor that was given, as ``out=`` or to be changed in place, comes back as it was given.
+4. On a GPU PyTorch computes on its own current stream, which waits for Genesis', which then waits
+   for PyTorch's.
 """
 
 from __future__ import annotations
 
 import torch
 
-from genesis import _C
+from genesis import _C, cuda
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,12 +35,15 @@ class _Sharing:
     def __init__(self) -> None:
         self.given: dict[int, Any] = {}  # by the identity of PyTorch's: what the caller has for it
         self.kept: list[Any] = []  # so that identities stay theirs
+        self.devices: set[int] = set()  # GPUs with memory of ours that PyTorch may write to
 
     def theirs(self, value: Any) -> Any:
         if isinstance(value, Tensor):
             made = torch.from_dlpack(value)
             self.kept.append(made)
             self.given[id(made)] = value
+            if made.is_cuda:
+                self.devices.add(made.device.index)
             return made
         if isinstance(value, torch.Tensor):
             self.given[id(value)] = value
@@ -52,7 +57,7 @@ class _Sharing:
         if isinstance(value, torch.Tensor):
             if id(value) in self.given:
                 return self.given[id(value)]
-            is_plain = value.device.type == "cpu" and value.layout == torch.strided
+            is_plain = value.device.type in ("cpu", "cuda") and value.layout == torch.strided
             if not is_plain or value.dtype not in _DTYPES or value.requires_grad:
                 return value
             return _C.from_dlpack(value.resolve_neg())
@@ -64,10 +69,21 @@ class _Sharing:
             return type(value)(self.ours(one) for one in value)
         return value
 
+    def follow(self) -> None:
+        """Let our current streams wait for what PyTorch's were given."""
+        for index in self.devices:
+            ours, theirs = cuda.current_stream(index), torch.cuda.current_stream(index)
+            if ours.cuda_stream != theirs.cuda_stream:
+                ours.wait_stream(cuda.ExternalStream(theirs.cuda_stream, device=index))
+
 
 def function_call(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """What Tensor.__torch_function__ does."""
     if not all(issubclass(one, (Tensor, torch.Tensor)) for one in types):
         return NotImplemented
     sharing = _Sharing()
-    return sharing.ours(func(*sharing.theirs(args), **sharing.theirs(kwargs or {})))
+    try:
+        made = func(*sharing.theirs(args), **sharing.theirs(kwargs or {}))
+    finally:
+        sharing.follow()
+    return sharing.ours(made)

@@ -313,6 +313,11 @@ int tensor_dlpack_init(PyObject *class);
 PyObject *tensor_from_dlpack(struct module_state *state, PyObject *object, PyObject *device,
                              PyObject *copy);
 
+/* __cuda_array_interface__: python_cuda_array.c. The descriptor of the class, and the tensor of an object that has
+ * one. */
+PyObject *cuda_array_property(PyObject *class);
+PyObject *tensor_from_cuda_array(struct module_state *state, PyObject *object);
+
 /* Other protocols: python_interop.c. Whether an object has elements that only they give, and these, shared. */
 int tensor_interop_init(PyObject *class);
 bool is_foreign(PyObject *object);

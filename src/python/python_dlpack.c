@@ -7,6 +7,10 @@
  *
  * A capsule owns its tensor until it is renamed: then who renamed it does. So a tensor that cannot be imported
  * stays in its capsule, whose own destructor returns it.
+ *
+ * On a GPU streams are handed over with the memory. A consumer names the stream that it will use, which then waits
+ * for ours; of a producer we ask for the calling thread's current stream. By the table the tensor belongs to the
+ * producer's current stream; where nobody can be asked, as with a capsule, to the default stream.
  */
 #include "module.h"
 
@@ -77,24 +81,54 @@ static int choice_take(PyObject *object)
     return object != Py_None && is_true < 0 ? -2 : is_true;
 }
 
-/* The device of a tensor, or the one that is asked for, if the tensor can be there. */
-static int target_check(const gn_tensor *tensor, PyObject *asked)
+/* Only names that DLPack has for a device of ours: page-locked memory is the CPU's, but not promised. */
+static bool device_find(const int64_t pair[2], gn_device **device)
 {
+    int type = (int)pair[0], index = (int)pair[1];
+    if (type != pair[0] || index != pair[1] || gn_device_from_dlpack(type, index, device) != GN_OK)
+        return false;
+    gn_device_to_dlpack(*device, &type, &index);
+    return type == pair[0] && index == pair[1];
+}
+
+/*
+ * The tensor that is handed over, as a new reference: itself, or a copy where one is asked for, or where the consumer
+ * wants it on another device.
+ */
+static int target_take(struct module_state *state, gn_tensor *tensor, PyObject *asked,
+                       int *is_copied, gn_tensor **target)
+{
+    gn_device *device = gn_tensor_get_device(tensor);
     int type, index;
     int64_t pair[2];
+    gn_status status = GN_OK;
+    gn_device_to_dlpack(device, &type, &index);
     int found = pair_take(asked, "dl_device", pair);
-    gn_device_to_dlpack(gn_tensor_get_device(tensor), &type, &index);
-    if (found > 0 && (pair[0] != type || pair[1] != index)) {
-        PyErr_Format(PyExc_BufferError,
-                     "a tensor of device (%d, %d) cannot be handed over on (%lld, %lld)", type,
-                     index, (long long)pair[0], (long long)pair[1]);
+    if (found < 0)
         return -1;
+    if (found > 0 && (pair[0] != type || pair[1] != index)) {
+        if (*is_copied == 0 || !device_find(pair, &device)) {
+            PyErr_Format(PyExc_BufferError,
+                         "a tensor of device (%d, %d) cannot be handed over on (%lld, %lld)%s",
+                         type, index, (long long)pair[0], (long long)pair[1],
+                         *is_copied == 0 ? " without a copy" : "");
+            return -1;
+        }
     }
-    return found < 0 ? -1 : 0;
+    *is_copied = *is_copied == 1 || device != gn_tensor_get_device(tensor);
+    if (device != gn_tensor_get_device(tensor))
+        CALL_ALLOCATING(status, gn_tensor_to(tensor, device, target));
+    else if (*is_copied)
+        CALL_ALLOCATING(status, gn_cast(tensor, gn_tensor_get_dtype(tensor), target));
+    else
+        gn_tensor_retain(*target = tensor);
+    if (status != GN_OK)
+        (void)error_raise(state, status);
+    return status == GN_OK ? 0 : -1;
 }
 
 /* What the consumer's stream is to wait for. */
-static int stream_order(struct module_state *state, const gn_tensor *tensor, PyObject *object)
+static int stream_order(struct module_state *state, gn_tensor *tensor, PyObject *object)
 {
     int64_t stream = 0;
     gn_status status;
@@ -103,8 +137,7 @@ static int stream_order(struct module_state *state, const gn_tensor *tensor, PyO
         if (stream == -1 && PyErr_Occurred())
             return -1;
     }
-    CALL_UNLOCKED(
-        status, gn_dlpack_order(gn_tensor_get_device(tensor), object != Py_None ? &stream : NULL));
+    CALL_ALLOCATING(status, gn_dlpack_order(tensor, object != Py_None ? &stream : NULL));
     if (status != GN_OK)
         (void)error_raise(state, status);
     return status == GN_OK ? 0 : -1;
@@ -116,25 +149,20 @@ static PyObject *tensor_dlpack(PyObject *self, PyObject *arguments, PyObject *ke
     struct module_state *state = module_state_of_object(self);
     PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
     int64_t most[2] = {0, 0};
-    gn_tensor *tensor = tensor_of(self), *copied = NULL;
+    gn_tensor *tensor = tensor_of(self), *target;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$OOOO:__dlpack__", names, &stream,
                                      &version, &device, &copy))
         return NULL;
     int is_copied = choice_take(copy);
     if (is_copied == -2 || pair_take(version, "max_version", most) < 0 ||
-        target_check(tensor, device) < 0)
+        target_take(state, tensor, device, &is_copied, &target) < 0)
         return NULL;
-    if (is_copied == 1) {
-        gn_status status;
-        CALL_ALLOCATING(status, gn_cast(tensor, gn_tensor_get_dtype(tensor), &copied));
-        if (status != GN_OK)
-            return error_raise(state, status);
-        tensor = copied;
-    }
-    PyObject *capsule = capsule_of(state, tensor, most[0] >= 1, is_copied == 1);
-    if (capsule != NULL && stream_order(state, tensor, stream) < 0)
+    PyObject *capsule = capsule_of(state, target, most[0] >= 1, is_copied == 1);
+    /* What has come to the CPU is complete: a stream, if there is one, is of the device that it came from. */
+    bool is_host = gn_device_get_type(gn_tensor_get_device(target)) == GN_DEVICE_CPU;
+    if (capsule != NULL && stream_order(state, is_host ? tensor : target, stream) < 0)
         Py_CLEAR(capsule);
-    gn_tensor_release(copied);
+    gn_tensor_release(target);
     return capsule;
 }
 
@@ -183,9 +211,15 @@ static PyObject *tensor_from_capsule(struct module_state *state, PyObject *capsu
     return tensor_to_python(state, tensor);
 }
 
+enum {
+    DEVICE_CPU = 1, /* as DLPack numbers them */
+    DEVICE_CUDA = 2,
+    DEVICE_PAGE_LOCKED = 3,
+};
+
 static bool is_host(int64_t type)
 {
-    return type == 1 || type == 3; /* kDLCPU, kDLCUDAHost */
+    return type == DEVICE_CPU || type == DEVICE_PAGE_LOCKED;
 }
 
 /* The table of functions that an object's class may have: genesis/interop.h. */
@@ -213,6 +247,22 @@ static bool has_gradients(PyObject *object)
     return is_true;
 }
 
+/* A tensor that came by the table belongs to the producer's current stream. */
+static int table_follow(struct module_state *state, const gn_exchange_api *api, gn_tensor *tensor)
+{
+    gn_device *device = gn_tensor_get_device(tensor);
+    void *handle = NULL;
+    if (gn_device_get_type(device) == GN_DEVICE_CPU)
+        return 0;
+    if (api->current_stream == NULL ||
+        api->current_stream(DEVICE_CUDA, gn_device_get_index(device), &handle) != 0)
+        return -1;
+    gn_status status = gn_dlpack_follow(tensor, handle);
+    if (status != GN_OK)
+        (void)error_raise(state, status);
+    return status == GN_OK ? 0 : -1;
+}
+
 /*
  * A tensor by the table, in a fraction of the time. NULL without an exception for everything out of the ordinary:
  * the long way has the right words for that.
@@ -222,122 +272,170 @@ static PyObject *tensor_from_table(struct module_state *state, PyObject *object)
     const gn_exchange_api *api = table_of(object);
     struct DLManagedTensorVersioned *managed = NULL;
     gn_tensor *tensor;
-    int type, index;
     if (api == NULL || has_gradients(object))
         return NULL;
     if (api->from_python(object, &managed) != 0 || managed == NULL) {
         PyErr_Clear();
         return NULL;
     }
-    gn_status status = gn_dlpack_get_device(managed, &type, &index);
-    if (status != GN_OK || !is_host(type) || gn_tensor_from_dlpack(managed, &tensor) != GN_OK) {
+    if (gn_tensor_from_dlpack(managed, &tensor) != GN_OK) {
         gn_dlpack_delete(managed);
+        return NULL;
+    }
+    if (table_follow(state, api, tensor) < 0) {
+        gn_tensor_release(tensor);
         return NULL;
     }
     return tensor_to_python(state, tensor);
 }
 
-/* What a consumer's wish becomes: "cpu" is a copy on the CPU if need be; where the tensor is, otherwise. */
+/* What a consumer wishes, and what of that the producer is asked for. */
 struct wish {
-    bool is_moved; /* to the CPU, by the producer */
-    int is_copied; /* -1: as it comes */
+    gn_device *device; /* NULL: where it is */
+    int is_copied;     /* -1: as it comes */
+    bool is_moved;     /* to the CPU, by the producer */
+    int64_t stream;    /* that we use it on; 0: none */
 };
 
-/* Where a tensor of others is, and whether it can come here. */
-static int wish_take(PyObject *object, PyObject *device, struct wish *wish)
+/* The number by which DLPack knows the current stream of a device. */
+static int stream_take_current(struct module_state *state, int index, int64_t *stream)
 {
-    int64_t pair[2] = {1, 0};
+    void *handle = NULL;
+    gn_status status = gn_dlpack_current_stream(DEVICE_CUDA, index, &handle);
+    if (status != GN_OK)
+        (void)error_raise(state, status);
+    *stream = handle != NULL ? (int64_t)(intptr_t)handle : 1;
+    return status == GN_OK ? 0 : -1;
+}
+
+/* Where a tensor of others is, and how it can come. */
+static int wish_take(struct module_state *state, PyObject *object, struct wish *wish)
+{
+    int64_t pair[2] = {DEVICE_CPU, 0};
+    int type = DEVICE_CPU, index = 0;
     PyObject *place = PyObject_CallMethod(object, "__dlpack_device__", NULL);
     int found = place != NULL ? pair_take(place, "__dlpack_device__()", pair) : -1;
     Py_XDECREF(place);
     if (found < 0)
         return -1;
-    wish->is_moved = !is_host(pair[0]) && device != Py_None;
-    if (!is_host(pair[0]) && !wish->is_moved) {
-        PyErr_Format(PyExc_RuntimeError,
-                     "tensors live on the CPU: a tensor of DLPack's device (%lld, %lld) is copied "
-                     "there with device=\"cpu\"",
-                     (long long)pair[0], (long long)pair[1]);
+    if (wish->device != NULL)
+        gn_device_to_dlpack(wish->device, &type, &index);
+    wish->is_moved = wish->device != NULL && type == DEVICE_CPU && !is_host(pair[0]);
+    if (wish->device != NULL && wish->is_copied == 0 && !(is_host(type) && is_host(pair[0])) &&
+        (pair[0] != type || pair[1] != index)) {
+        PyErr_Format(PyExc_BufferError,
+                     "a tensor of DLPack's device (%lld, %lld) comes to (%d, %d) only with a copy",
+                     (long long)pair[0], (long long)pair[1], type, index);
         return -1;
     }
-    if (wish->is_moved && wish->is_copied == 0) {
-        PyErr_SetString(PyExc_BufferError, "a tensor comes to the CPU only with a copy");
+    if (wish->is_moved || is_host(pair[0]))
+        return 0;
+    if (pair[0] != DEVICE_CUDA || pair[1] != (int)pair[1]) {
+        PyErr_Format(
+            PyExc_RuntimeError,
+            "there are no tensors on DLPack's device (%lld, %lld): device=\"cpu\" asks for "
+            "a copy on the CPU",
+            (long long)pair[0], (long long)pair[1]);
         return -1;
     }
-    return 0;
+    return stream_take_current(state, (int)pair[1], &wish->stream);
 }
 
-/* x.__dlpack__(...), with what the producer must be asked for. */
-static PyObject *capsule_ask(PyObject *object, const struct wish *wish)
+static int keyword_set(PyObject *keywords, const char *name, PyObject *value)
+{
+    int status = value != NULL ? PyDict_SetItemString(keywords, name, value) : -1;
+    Py_XDECREF(value);
+    return status;
+}
+
+/* x.__dlpack__(...), with what the producer must be asked for; one from before 1.0 knows the stream only. */
+static PyObject *capsule_ask(PyObject *object, const struct wish *wish, bool is_old)
 {
     PyObject *method = PyObject_GetAttrString(object, "__dlpack__");
-    PyObject *none = PyTuple_New(0), *capsule = NULL;
-    PyObject *keywords = Py_BuildValue("{s(ii)}", "max_version", 1, 3);
-    if (method == NULL || none == NULL || keywords == NULL)
-        goto done;
-    if (wish->is_copied >= 0 &&
-        PyDict_SetItemString(keywords, "copy", wish->is_copied ? Py_True : Py_False) < 0)
-        goto done;
-    if (wish->is_moved) {
-        PyObject *cpu = Py_BuildValue("ii", 1, 0);
-        int status = cpu != NULL ? PyDict_SetItemString(keywords, "dl_device", cpu) : -1;
-        Py_XDECREF(cpu);
-        if (status < 0)
-            goto done;
-    }
-    capsule = PyObject_Call(method, none, keywords);
-done:
+    PyObject *none = PyTuple_New(0), *keywords = PyDict_New(), *capsule = NULL;
+    bool is_asked = method != NULL && none != NULL && keywords != NULL;
+    if (is_asked && wish->stream != 0)
+        is_asked = keyword_set(keywords, "stream", PyLong_FromLongLong(wish->stream)) == 0;
+    if (is_asked && !is_old)
+        is_asked = keyword_set(keywords, "max_version", Py_BuildValue("ii", 1, 3)) == 0;
+    if (is_asked && !is_old && wish->is_copied >= 0)
+        is_asked = keyword_set(keywords, "copy", PyBool_FromLong(wish->is_copied)) == 0;
+    if (is_asked && !is_old && wish->is_moved)
+        is_asked = keyword_set(keywords, "dl_device", Py_BuildValue("ii", DEVICE_CPU, 0)) == 0;
+    if (is_asked)
+        capsule = PyObject_Call(method, none, keywords);
     Py_XDECREF(method);
     Py_XDECREF(none);
     Py_XDECREF(keywords);
     return capsule;
 }
 
-/* A producer from before 1.0 knows none of our arguments: then a copy is ours to make. */
-static PyObject *capsule_ask_old(PyObject *object, const struct wish *wish, bool *is_copy_due)
+/* A producer's tensor. One from before 1.0 knows few of our arguments: then a copy is ours to make. */
+static PyObject *tensor_from_producer(struct module_state *state, PyObject *object,
+                                      struct wish *wish)
 {
-    if (wish->is_moved || !PyErr_ExceptionMatches(PyExc_TypeError))
+    if (wish_take(state, object, wish) < 0)
         return NULL;
-    PyErr_Clear();
-    *is_copy_due = wish->is_copied == 1;
-    return PyObject_CallMethod(object, "__dlpack__", NULL);
-}
-
-PyObject *tensor_from_dlpack(struct module_state *state, PyObject *object, PyObject *device,
-                             PyObject *copy)
-{
-    struct wish wish = {.is_copied = choice_take(copy)};
-    bool is_copy_due = false, is_capsule = PyCapsule_CheckExact(object);
-    PyObject *capsule, *made = NULL;
-    gn_device_type type;
-    int index;
-    if (wish.is_copied == -2 ||
-        (device != Py_None && device_name_from_python(state, device, &type, &index) < 0))
-        return NULL;
-    if (!is_capsule && wish.is_copied < 1 && (made = tensor_from_table(state, object)) != NULL)
-        return made;
-    if (PyErr_Occurred())
-        return NULL;
-    if (is_capsule) {
-        capsule = Py_NewRef(object);
-        is_copy_due = wish.is_copied == 1;
-    } else {
-        if (wish_take(object, device, &wish) < 0)
-            return NULL;
-        capsule = capsule_ask(object, &wish);
-        if (capsule == NULL)
-            capsule = capsule_ask_old(object, &wish, &is_copy_due);
+    PyObject *capsule = capsule_ask(object, wish, false), *made = NULL;
+    if (capsule != NULL) {
+        wish->is_copied = wish->is_copied == 1 ? -1 : wish->is_copied;
+    } else if (PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear();
+        capsule = capsule_ask(object, wish, true);
     }
     if (capsule != NULL && PyCapsule_CheckExact(capsule))
         made = tensor_from_capsule(state, capsule);
     else if (capsule != NULL)
         PyErr_Format(PyExc_TypeError, "__dlpack__() gave no capsule, but %R", capsule);
     Py_XDECREF(capsule);
-    if (made == NULL || !is_copy_due)
+    return made;
+}
+
+/* The tensor in a capsule, whose producer was asked by somebody else: for the default stream, if for any. */
+static PyObject *tensor_from_somebody(struct module_state *state, PyObject *capsule)
+{
+    PyObject *made = tensor_from_capsule(state, capsule);
+    gn_status status = made != NULL ? gn_dlpack_follow(tensor_of(made), NULL) : GN_OK;
+    if (status == GN_OK)
         return made;
-    PyObject *copied = PyObject_CallMethod(made, "clone", NULL);
     Py_DECREF(made);
-    return copied;
+    return error_raise(state, status);
+}
+
+/* The rest of a wish: another device, or a copy. */
+static PyObject *wish_fulfil(PyObject *made, const struct wish *wish)
+{
+    PyObject *result = NULL;
+    if (made == NULL)
+        return NULL;
+    bool is_there = wish->device == NULL || gn_tensor_get_device(tensor_of(made)) == wish->device;
+    if (is_there && wish->is_copied < 1)
+        return made;
+    if (is_there)
+        result = PyObject_CallMethod(made, "clone", NULL);
+    else if (wish->is_copied == 0)
+        PyErr_SetString(PyExc_BufferError, "a tensor comes to another device only with a copy");
+    else
+        result = tensor_move(made, wish->device);
+    Py_DECREF(made);
+    return result;
+}
+
+PyObject *tensor_from_dlpack(struct module_state *state, PyObject *object, PyObject *device,
+                             PyObject *copy)
+{
+    struct wish wish = {.is_copied = choice_take(copy)};
+    if (wish.is_copied == -2 ||
+        (device != Py_None && device_from_python(state, device, &wish.device) < 0))
+        return NULL;
+    PyObject *made = NULL;
+    if (PyCapsule_CheckExact(object))
+        made = tensor_from_somebody(state, object);
+    else if (wish.is_copied < 1)
+        made = tensor_from_table(state, object);
+    if (made == NULL && !PyCapsule_CheckExact(object) && !PyErr_Occurred())
+        made = tensor_from_producer(state, object, &wish);
+    return wish_fulfil(made, &wish);
 }
 
 static PyObject *from_dlpack(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -361,7 +459,8 @@ PyMethodDef tensor_dlpack_functions[] = {
      "A tensor that shares the memory of another library's, or of a capsule.\n\n"
      "Parameters\n----------\n"
      "x : object\n    Something with ``__dlpack__``, or a capsule from there.\n"
-     "device : device, optional\n    ``\"cpu\"`` lets the other library copy what is elsewhere.\n"
+     "device : device, optional\n    Where the tensor is to be, by default where it is: a copy, if "
+     "need be.\n"
      "copy : bool, optional\n    True for a copy, False for none: BufferError where there must be "
      "one.\n\n"
      "Examples\n--------\n"

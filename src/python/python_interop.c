@@ -1,6 +1,7 @@
 /*
  * python_interop.c: what other libraries of Python ask a tensor for: its address, arrays of NumPy, and what their
- * functions do with it; and what a tensor takes from them. DLPack stands in python_dlpack.c.
+ * functions do with it; and what a tensor takes from them. DLPack stands in python_dlpack.c, the interface of CUDA
+ * arrays in python_cuda_array.c.
  *
  * What NumPy's and PyTorch's functions do is written in Python (genesis/_numpy.py, genesis/_torch.py), which is
  * loaded at the first such call.
@@ -68,6 +69,11 @@ static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
     gn_dtype dtype = gn_tensor_get_dtype(tensor_of(self));
     void *data;
     gn_status status;
+    if (gn_device_get_type(gn_tensor_get_device(tensor_of(self))) != GN_DEVICE_CPU) {
+        PyErr_SetString(PyExc_TypeError,
+                        "the tensor is on a GPU, where NumPy cannot read: use cpu() first");
+        return NULL;
+    }
     if (dtype_format(dtype) == NULL) {
         PyErr_Format(PyExc_TypeError, "NumPy has no %s: convert it first, with float()",
                      gn_dtype_name(dtype));
@@ -131,21 +137,12 @@ static PyObject *tensor_array_function(PyObject *self, PyObject *arguments, PyOb
     return hand_on("genesis._numpy", "function_call", arguments, keywords);
 }
 
-/* ---- PyTorch and CUDA ------------------------------------------------------------------------ */
+/* ---- PyTorch ------------------------------------------------------------------------------- */
 
 static PyObject *tensor_torch_function(PyObject *class, PyObject *arguments, PyObject *keywords)
 {
     (void)class;
     return hand_on("genesis._torch", "function_call", arguments, keywords);
-}
-
-static PyObject *get_cuda_array_interface(PyObject *self, void *unused)
-{
-    (void)self, (void)unused;
-    PyErr_SetString(
-        PyExc_AttributeError,
-        "a tensor on the CPU has no __cuda_array_interface__: it is for memory of GPUs");
-    return NULL;
 }
 
 /* ---- what others have ------------------------------------------------------------------------ */
@@ -167,13 +164,8 @@ PyObject *tensor_from_foreign(struct module_state *state, PyObject *object, PyOb
 {
     if (PyObject_HasAttrString(object, "__dlpack__"))
         return tensor_from_dlpack(state, object, device, Py_None);
-    if (PyObject_HasAttrString(object, "__cuda_array_interface__")) {
-        PyErr_Format(PyExc_RuntimeError,
-                     "tensors live on the CPU: the memory of %R is a GPU's, copy it to an array of "
-                     "NumPy first",
-                     (PyObject *)Py_TYPE(object));
-        return NULL;
-    }
+    if (PyObject_HasAttrString(object, "__cuda_array_interface__"))
+        return tensor_from_cuda_array(state, object);
     PyObject *numpy = PyImport_ImportModule("numpy");
     PyObject *array = numpy != NULL ? PyObject_CallMethod(numpy, "asarray", "O", object) : NULL;
     PyObject *made = array != NULL ? tensor_from_data(state, array, NULL, false) : NULL;
@@ -204,9 +196,6 @@ static PyMethodDef tensor_interop_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static PyGetSetDef cuda_array_interface = {"__cuda_array_interface__", get_cuda_array_interface,
-                                           NULL, "Of tensors on a GPU.", NULL};
-
 static int attribute_set(PyObject *class, const char *name, PyObject *value)
 {
     int status = value != NULL ? PyObject_SetAttrString(class, name, value) : -1;
@@ -217,8 +206,7 @@ static int attribute_set(PyObject *class, const char *name, PyObject *value)
 int tensor_interop_init(PyObject *class)
 {
     if (methods_add(class, tensor_interop_methods) < 0 ||
-        attribute_set(class, cuda_array_interface.name,
-                      PyDescr_NewGetSet((PyTypeObject *)class, &cuda_array_interface)) < 0)
+        attribute_set(class, "__cuda_array_interface__", cuda_array_property(class)) < 0)
         return -1;
     return attribute_set(class, "__array_priority__", PyFloat_FromDouble(1000));
 }

@@ -306,8 +306,11 @@ static PyObject *make_from_data(PyObject *module, PyObject *arguments, PyObject 
     PyObject *shared = is_theirs ? tensor_from_foreign(state, data, place) : Py_NewRef(data);
     PyObject *made = shared != NULL ? tensor_from_data(state, shared, dtype, is_copied) : NULL;
     Py_XDECREF(shared);
-    if (made == NULL || (place == Py_None && tensor_check(state, data)))
-        return made; /* a tensor stays where it is */
+    bool is_placed = made != NULL &&
+                     (tensor_check(state, data) ||
+                      gn_device_get_type(gn_tensor_get_device(tensor_of(made))) != GN_DEVICE_CPU);
+    if (made == NULL || (place == Py_None && is_placed))
+        return made; /* a tensor, and what is on a GPU, stays where it is */
     PyObject *moved = tensor_move(made, device);
     Py_DECREF(made);
     return moved;

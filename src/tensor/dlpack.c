@@ -72,7 +72,12 @@ gn_status gn_dlpack_current_stream(int type, int index, void **handle)
 /* One stream waits for another, on the device. */
 static gn_status stream_follow(gn_device *device, gn_stream *first, gn_stream *second)
 {
+    uint64_t first_id, second_id;
     gn_event *event;
+    GN_TRY(gn_stream_get_id(first, &first_id));
+    GN_TRY(gn_stream_get_id(second, &second_id));
+    if (first_id == second_id)
+        return GN_OK;
     GN_TRY(gn_event_create(device, 0, &event));
     gn_status status = gn_event_record(event, first);
     if (status == GN_OK)
@@ -81,9 +86,22 @@ static gn_status stream_follow(gn_device *device, gn_stream *first, gn_stream *s
     return status;
 }
 
-gn_status gn_dlpack_order(gn_device *device, const int64_t *stream)
+gn_status gn_dlpack_follow(gn_tensor *tensor, void *handle)
 {
-    GN_CHECK_ARGUMENT(device != NULL, "device must not be NULL");
+    GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
+    gn_stream *producer;
+    if (tensor->device->type == GN_DEVICE_CPU)
+        return GN_OK;
+    GN_TRY(gn_stream_from_handle(tensor->device, handle, &producer));
+    gn_status status = gni_storage_order_begin(gni_tensor_storage(tensor), producer);
+    gn_stream_release(producer);
+    return status;
+}
+
+gn_status gn_dlpack_order(gn_tensor *tensor, const int64_t *stream)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
+    gn_device *device = tensor->device;
     bool is_cpu = device->type == GN_DEVICE_CPU;
     if (stream != NULL && (*stream < -1 || (is_cpu ? *stream != -1 : *stream == 0)))
         return gni_error(GN_ERROR_INVALID_VALUE, "%lld is no stream for a tensor on %s: %s",
@@ -93,10 +111,14 @@ gn_status gn_dlpack_order(gn_device *device, const int64_t *stream)
     if (is_cpu || (stream != NULL && *stream == -1))
         return GN_OK;
     gn_stream *own, *consumer;
+    void *data;
+    GN_TRY(gn_tensor_get_data(tensor, &data)); /* the current stream has waited for all others */
     GN_TRY(gn_stream_get_current(device, &own));
     GN_TRY(
         gn_stream_from_handle(device, (void *)(intptr_t)(stream != NULL ? *stream : 1), &consumer));
-    gn_status status = stream_follow(device, own, consumer);
+    gn_status status = gn_tensor_record_stream(tensor, consumer);
+    if (status == GN_OK)
+        status = stream_follow(device, own, consumer);
     gn_stream_release(consumer);
     return status;
 }
@@ -283,6 +305,23 @@ static gn_status import_create(const DLTensor *from, bool is_read_only, void (*d
     GN_TRY(gn_device_from_dlpack(from->device.device_type, from->device.device_id, &device));
     return gn_tensor_from_memory(data, dtype, from->ndim, from->shape, strides, device,
                                  is_read_only, deleter, context, tensor);
+}
+
+gn_status gn_tensor_from_others(void *data, gn_dtype dtype, int dimensions, const int64_t *shape,
+                                const int64_t *strides, gn_device *device, bool is_read_only,
+                                void (*deleter)(void *context), void *context, gn_tensor **tensor)
+{
+    GN_CHECK_ARGUMENT(device != NULL && tensor != NULL, "device and tensor must not be NULL");
+    GN_CHECK_ARGUMENT(gni_dtype_is_valid(dtype), "there is no such dtype");
+    DLTensor described = {
+        .data = data,
+        .ndim = dimensions,
+        .dtype = types[dtype],
+        .shape = (int64_t *)(uintptr_t)shape, /* DLPack knows no const; nobody writes there */
+        .strides = (int64_t *)(uintptr_t)strides,
+    };
+    gn_device_to_dlpack(device, &described.device.device_type, &described.device.device_id);
+    return import_create(&described, is_read_only, deleter, context, tensor);
 }
 
 static void versioned_release(void *context)

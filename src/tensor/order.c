@@ -9,7 +9,8 @@
  *   O3  a write waits for the writer and for all readers; the stream is the writer then, and there are no readers;
  *   O4  every stream but the block's own that came here is known to the memory manager, so that the block is not
  *       given to anybody before their work is done;
- *   O5  with too many readers the one that comes waits for the first of them, and stands for it, too.
+ *   O5  with too many readers the one that comes waits for the first of them, and stands for it, too;
+ *   O6  memory of others goes back in the order of the stream that it came with, the one that its owner knows of.
  *
  * Streams are told apart by their ids: CUDA's per-thread default stream is another one in each thread, and cannot
  * be waited for by other threads: there the whole device is waited for.
@@ -42,8 +43,22 @@ gn_status gni_storage_order_init(struct gni_storage *storage, gn_stream *stream)
     if (stream == NULL)
         return GN_OK;
     GN_TRY(gn_stream_get_id(stream, &id));
+    storage->first = (struct gni_user){gn_stream_retain(stream), id};
     storage->writer = (struct gni_user){gn_stream_retain(stream), id};
     gni_once_run(&order_once, order_register);
+    return GN_OK;
+}
+
+gn_status gni_storage_order_begin(struct gni_storage *storage, gn_stream *stream)
+{
+    uint64_t id;
+    GN_TRY(gn_stream_get_id(stream, &id));
+    if (storage->first.id == id)
+        return GN_OK;
+    gn_stream_release(storage->first.stream);
+    gn_stream_release(storage->writer.stream);
+    storage->first = (struct gni_user){gn_stream_retain(stream), id};
+    storage->writer = (struct gni_user){gn_stream_retain(stream), id};
     return GN_OK;
 }
 
@@ -58,6 +73,7 @@ void gni_storage_order_deinit(struct gni_storage *storage)
 {
     readers_clear(storage);
     gn_stream_release(storage->writer.stream);
+    gn_stream_release(storage->first.stream);
 }
 
 /* A stream waits, on the device, for what was submitted to another. */
@@ -128,6 +144,25 @@ gn_status gni_storage_order(struct gni_storage *storage, gn_stream *stream, bool
         is_write ? order_write(storage, stream, id) : order_read(storage, stream, id);
     gni_mutex_unlock(&mutex);
     return status;
+}
+
+gn_status gni_storage_order_return(struct gni_storage *storage)
+{
+    if (storage->writer.stream == NULL)
+        return GN_OK;
+    bool is_done = storage->writer.id == storage->first.id;
+    for (int i = 0; i < storage->stream_reader_count; i++)
+        is_done &= storage->readers[i].id == storage->first.id;
+    if (is_done)
+        return GN_OK;
+    if (storage->first.stream->kind == GNI_STREAM_PER_THREAD) /* perhaps another thread's */
+        return gn_device_synchronize(storage->device);
+    if (storage->writer.id != storage->first.id)
+        GN_TRY(stream_join(storage->first.stream, &storage->writer));
+    for (int i = 0; i < storage->stream_reader_count; i++)
+        if (storage->readers[i].id != storage->first.id)
+            GN_TRY(stream_join(storage->first.stream, &storage->readers[i]));
+    return GN_OK;
 }
 
 gn_status gni_storage_synchronize(struct gni_storage *storage)

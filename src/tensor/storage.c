@@ -92,6 +92,8 @@ void gni_storage_release(struct gni_storage *storage)
 
 void gni_storage_destroy(struct gni_storage *storage)
 {
+    if (storage->block == NULL && gni_storage_order_return(storage) != GN_OK)
+        gni_log(GNI_LOG_ERROR, "memory of others goes back out of order: %s", gn_error_detail());
     gni_storage_order_deinit(storage);
     if (storage->block != NULL && gn_memory_block_free(storage->block) != GN_OK)
         gni_log(GNI_LOG_ERROR, "a tensor's memory was not freed: %s", gn_error_detail());

@@ -198,6 +198,9 @@ gn_status gn_tensor_get_data(gn_tensor *tensor, void **data)
     if (!atomic_exchange(&storage->is_escaped, true) && storage->block != NULL)
         (void)gn_memory_block_get_address(
             storage->block); /* the manager may not move it any more */
+    gn_stream *stream;
+    GN_TRY(gni_stream_of(tensor->device, &stream));
+    GN_TRY(gni_storage_order(storage, stream, !storage->is_read_only));
     *data = gni_tensor_data(tensor);
     return GN_OK;
 }

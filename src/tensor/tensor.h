@@ -50,6 +50,7 @@ struct gni_storage {
     _Atomic(bool) is_escaped;
     bool is_read_only;
     /* On a GPU, in the order of streams: order.c. On the CPU the writer is no stream. */
+    struct gni_user first; /* whose it was at the start */
     struct gni_user writer, readers[GNI_STORAGE_READERS_MOST];
     _Atomic(int) stream_reader_count;
 };
@@ -92,12 +93,19 @@ gn_status gni_stream_of(gn_device *device, gn_stream **stream) GN_NODISCARD;
 gn_status gni_storage_order_init(struct gni_storage *storage, gn_stream *stream) GN_NODISCARD;
 void gni_storage_order_deinit(struct gni_storage *storage);
 
+/* Another stream than that of its start: for a GPU's storage that nobody has used yet. */
+gn_status gni_storage_order_begin(struct gni_storage *storage, gn_stream *stream) GN_NODISCARD;
+
 /*
  * What is submitted to the stream from now on may read the storage, or write to it: the stream waits on the device
  * for what others have submitted, and a free waits for this stream. Nothing to do on the CPU.
  */
 gn_status gni_storage_order(struct gni_storage *storage, gn_stream *stream,
                             bool is_write) GN_NODISCARD;
+
+/* The stream that the storage started with waits, on the device, for all that was submitted there: nobody uses it
+ * any more. */
+gn_status gni_storage_order_return(struct gni_storage *storage) GN_NODISCARD;
 
 /* Waits on the host until the storage can be read there: for what was written to it. */
 gn_status gni_storage_synchronize(struct gni_storage *storage) GN_NODISCARD;

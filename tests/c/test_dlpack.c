@@ -14,6 +14,7 @@
 #include "tensor/dlpack.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 static gn_device *cpu;
@@ -495,57 +496,173 @@ static void test_streams_of_the_cpu(void)
 {
     int64_t none = -1, other = 1;
     void *handle = &none;
-    CHECK_OK(gn_dlpack_order(cpu, NULL));
-    CHECK_OK(gn_dlpack_order(cpu, &none));
-    CHECK_STATUS(gn_dlpack_order(cpu, &other), GN_ERROR_INVALID_VALUE);
+    gn_tensor *x = numbered(GN_FLOAT32, 2, 2);
+    CHECK_OK(gn_dlpack_order(x, NULL));
+    CHECK_OK(gn_dlpack_order(x, &none));
+    CHECK_STATUS(gn_dlpack_order(x, &other), GN_ERROR_INVALID_VALUE);
     CHECK_DETAIL("there are none");
+    CHECK_OK(gn_dlpack_follow(x, NULL));
+    gn_tensor_release(x);
     CHECK_OK(gn_dlpack_current_stream(kDLCPU, 0, &handle));
     CHECK(handle == NULL);
     CHECK_STATUS(gn_dlpack_current_stream(77, 0, &handle), GN_ERROR_UNSUPPORTED);
 }
 
-/* What one stream writes the consumer's sees; streams that do not wait for each other would not. */
-static void test_streams_of_a_gpu(void)
+/* ---- on a GPU ------------------------------------------------------------------------------- */
+
+enum {
+    COUNT = 1 << 14
+};
+
+static gn_device *gpu;
+static gn_stream *streams[3];
+
+static int64_t number_of(gn_stream *stream)
 {
-    enum {
-        COUNT = 1 << 16
-    };
-    gn_device *device;
-    gn_memory_manager *manager;
-    gn_stream *own, *consumer, *current;
-    void *block, *copy, *handle;
-    static uint32_t host[COUNT];
-    CHECK_OK(gn_device_from_dlpack(kDLCUDA, 0, &device));
-    CHECK_OK(gn_memory_manager_get(device, &manager));
-    CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &own));
-    CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &consumer));
-    CHECK_OK(gn_stream_set_current(own));
+    return (int64_t)(intptr_t)gn_stream_get_handle(stream);
+}
+
+static void assign(gn_tensor *tensor, int64_t value, gn_stream *stream)
+{
+    CHECK_OK(gn_stream_set_current(stream));
+    CHECK_OK(gn_assign(tensor, (gn_operand){.scalar = {.kind = GN_INT64, .integer = value}}));
+}
+
+static gn_tensor *numbers_on_gpu(int64_t value, gn_stream *stream)
+{
+    gn_tensor *tensor = NULL;
+    CHECK_OK(gn_stream_set_current(stream));
+    CHECK_OK(gn_tensor_create(GN_INT32, 1, (const int64_t[]){COUNT}, gpu, &tensor));
+    assign(tensor, value, stream);
+    return tensor;
+}
+
+/* What a stream reads from memory, as another library would: nobody of ours knows of it. */
+static void check_read(gn_stream *stream, const void *data, int32_t expected)
+{
+    static int32_t host[COUNT];
+    CHECK_OK(gn_copy(host, data, sizeof host, stream));
+    CHECK_OK(gn_stream_synchronize(stream));
+    CHECK(host[0] == expected && host[COUNT - 1] == expected);
+}
+
+static void test_handles_of_streams(void)
+{
+    gn_tensor *x = numbers_on_gpu(1, streams[0]);
+    void *handle;
     CHECK_OK(gn_dlpack_current_stream(kDLCUDA, 0, &handle));
-    CHECK(handle == gn_stream_get_handle(own) && handle != NULL);
-    CHECK_OK(gn_memory_alloc(manager, sizeof host, own, &block));
-    CHECK_OK(gn_memory_alloc(manager, sizeof host, consumer, &copy));
-    for (uint32_t round = 1; round <= 5; round++) {
-        int64_t stream = (int64_t)(intptr_t)gn_stream_get_handle(consumer);
-        CHECK_OK(gn_fill(block, round, sizeof *host, COUNT, own));
-        CHECK_OK(gn_dlpack_order(device, &stream));
-        CHECK_OK(gn_copy(copy, block, sizeof host, consumer));
-        CHECK_OK(gn_copy(host, copy, sizeof host, consumer));
-        CHECK_OK(gn_stream_synchronize(consumer));
-        CHECK(host[0] == round && host[COUNT - 1] == round);
-    }
+    CHECK(handle == gn_stream_get_handle(streams[0]) && handle != NULL);
     const int64_t allowed[] = {1, 2, -1}, wrong[] = {0, -2, INT64_MIN};
     for (int i = 0; i < 3; i++) {
-        CHECK_OK(gn_dlpack_order(device, &allowed[i]));
-        CHECK_STATUS(gn_dlpack_order(device, &wrong[i]), GN_ERROR_INVALID_VALUE);
+        CHECK_OK(gn_dlpack_order(x, &allowed[i]));
+        CHECK_STATUS(gn_dlpack_order(x, &wrong[i]), GN_ERROR_INVALID_VALUE);
     }
-    CHECK_OK(gn_dlpack_order(device, NULL));
-    CHECK_OK(gn_stream_get_default(device, &current));
-    CHECK_OK(gn_stream_set_current(current));
-    CHECK_OK(gn_device_synchronize(device));
-    CHECK_OK(gn_memory_free(manager, block));
-    CHECK_OK(gn_memory_free(manager, copy));
-    gn_stream_release(own);
-    gn_stream_release(consumer);
+    CHECK_OK(gn_dlpack_order(x, NULL));
+    gn_tensor_release(x);
+    CHECK_OK(gn_device_synchronize(gpu));
+}
+
+/* The consumer's stream waits for the one that wrote, which need not be the current one, and for the current one. */
+static void test_consumers_wait(void)
+{
+    int64_t consumer = number_of(streams[2]);
+    gn_tensor *x = numbers_on_gpu(0, streams[0]);
+    for (int32_t round = 1; round <= 4; round++) {
+        DLManagedTensorVersioned *managed;
+        assign(x, round, streams[0]);
+        CHECK_OK(gn_stream_set_current(streams[1]));
+        CHECK_OK(gn_tensor_to_dlpack(x, false, &managed));
+        if (round == 4) /* by somebody who has the address, on the current stream */
+            CHECK_OK(gn_fill(managed->dl_tensor.data, 4, 4, COUNT, streams[1]));
+        CHECK_OK(gn_dlpack_order(x, &consumer));
+        check_read(streams[2], managed->dl_tensor.data, round);
+        gn_dlpack_delete(managed);
+    }
+    gn_tensor_release(x);
+}
+
+/* Memory that a consumer works on goes to nobody when we let it go. */
+static void test_memory_stays_with_consumers(void)
+{
+    int64_t consumer = number_of(streams[2]);
+    for (int round = 0; round < 4; round++) {
+        DLManagedTensorVersioned *managed;
+        gn_tensor *x = numbers_on_gpu(round, streams[0]);
+        CHECK_OK(gn_tensor_to_dlpack(x, false, &managed));
+        CHECK_OK(gn_dlpack_order(x, &consumer));
+        CHECK_OK(gn_fill(managed->dl_tensor.data, 7, 4, COUNT, streams[2]));
+        gn_tensor_release(x);
+        gn_dlpack_delete(managed);
+        gn_tensor *y = numbers_on_gpu(9, streams[0]); /* might be at the same place */
+        check_read(streams[0], data_of(y), 9);
+        gn_tensor_release(y);
+    }
+    CHECK_OK(gn_device_synchronize(gpu));
+}
+
+/* An import belongs to a producer's stream, or to the current one, and goes back in its order whoever used it. */
+static void test_imports_return_in_order(void)
+{
+    for (int round = 0; round < 4; round++) {
+        gn_memory_manager *manager;
+        void *block;
+        CHECK_OK(gn_memory_manager_get(gpu, &manager));
+        gn_stream *home = round < 2 ? streams[0] : streams[1];
+        CHECK_OK(gn_memory_alloc(manager, COUNT * 4, home, &block));
+        CHECK_OK(gn_fill(block, 5, 4, COUNT, home));
+        int64_t shape[] = {COUNT}, strides[] = {1};
+        int before = deleted;
+        DLManagedTensorVersioned managed = {
+            .version = {1, 0},
+            .manager_ctx = &deleted,
+            .deleter = count_deleted,
+            .dl_tensor = {.data = block,
+                          .device = {kDLCUDA, 0},
+                          .ndim = 1,
+                          .dtype = {kDLInt, 32, 1},
+                          .shape = shape,
+                          .strides = strides},
+        };
+        gn_tensor *x, *sum, *more;
+        CHECK_OK(gn_stream_set_current(streams[1]));
+        CHECK_OK(gn_tensor_from_dlpack(&managed, &x));
+        if (home != streams[1])
+            CHECK_OK(gn_dlpack_follow(x, gn_stream_get_handle(home)));
+        CHECK_OK(gn_stream_set_current(streams[2]));
+        CHECK_OK(
+            gn_elementwise(GN_OP_ADD, (const gn_operand[]){{.tensor = x}, {.tensor = x}}, &sum));
+        check_read(streams[2], data_of(sum), 10);
+        CHECK_OK(
+            gn_elementwise(GN_OP_ADD, (const gn_operand[]){{.tensor = x}, {.tensor = sum}}, &more));
+        assign(x, 6, round % 2 == 0 ? streams[2] : streams[0]);
+        CHECK(deleted == before);
+        gn_tensor_release(x);
+        CHECK(deleted == before + 1);
+        CHECK_OK(gn_fill(block, 8, 4, COUNT, home)); /* the stream that its owner knows of */
+        check_read(home, block, 8);
+        check_read(streams[2], data_of(more), 15);
+        gn_tensor_release(more);
+        gn_tensor_release(sum);
+        CHECK_OK(gn_device_synchronize(gpu));
+        CHECK_OK(gn_memory_free(manager, block));
+    }
+}
+
+static void gpu_run(void)
+{
+    (void)setenv("SIM_GPU_FINDINGS", "abort", 0); /* streams that do not wait are found there */
+    CHECK_OK(gn_device_from_dlpack(kDLCUDA, 0, &gpu));
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(gn_stream_create(gpu, GN_STREAM_NON_BLOCKING, 0, &streams[i]));
+    RUN(test_handles_of_streams);
+    RUN(test_consumers_wait);
+    RUN(test_memory_stays_with_consumers);
+    RUN(test_imports_return_in_order);
+    gn_stream *first;
+    CHECK_OK(gn_stream_get_default(gpu, &first));
+    CHECK_OK(gn_stream_set_current(first));
+    for (int i = 0; i < 3; i++)
+        gn_stream_release(streams[i]);
 }
 
 int main(int argc, char **argv)
@@ -557,7 +674,7 @@ int main(int argc, char **argv)
             printf("skipped: %s\n", gn_error_detail());
             return CHECK_SKIPPED;
         }
-        RUN(test_streams_of_a_gpu);
+        gpu_run();
         return check_result();
     }
     RUN(test_every_type);

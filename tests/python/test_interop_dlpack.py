@@ -186,7 +186,8 @@ def test_arguments():
         (lambda: x.__dlpack__(dl_device=(1,)), ValueError, "pair"),
         (lambda: x.__dlpack__(max_version=1), ValueError, "pair"),
         (lambda: x.__dlpack__(None), TypeError, "positional"),
-        (lambda: genesis.from_dlpack(x, device="cuda"), RuntimeError, "tensors live on the CPU"),
+        (lambda: x.__dlpack__(dl_device=(3, 0)), BufferError, r"cannot be handed over on \(3, 0\)"),
+        (lambda: genesis.from_dlpack(x, device="cuda:x"), ValueError, "cuda:x"),
         (lambda: genesis.from_dlpack(3), TypeError, "has no __dlpack__"),
         (lambda: genesis.from_dlpack(), TypeError, "from_dlpack"),
     ]:
@@ -230,9 +231,10 @@ def test_producers_from_before_version_1():
 def test_producers_on_a_gpu():
     array = numpy.arange(5)
     far = Producer(lambda **asked: array.__dlpack__(), (2, 0))
-    with pytest.raises(RuntimeError, match=r'device \(2, 0\) is copied there with device="cpu"'):
-        genesis.from_dlpack(far)
-    assert far.asked is None
+    metal = Producer(far.give, (8, 0))
+    with pytest.raises(RuntimeError, match=r'device \(8, 0\): device="cpu" asks for a copy'):
+        genesis.from_dlpack(metal)
+    assert metal.asked is None
     assert genesis.from_dlpack(far, device="cpu").tolist() == [0, 1, 2, 3, 4]
     assert far.asked == {"max_version": (1, 3), "dl_device": (1, 0)}
     assert genesis.as_tensor(far, device="cpu").tolist() == [0, 1, 2, 3, 4]
