@@ -35,9 +35,9 @@ static int buffer_layout(const Py_buffer *buffer, gn_dtype *dtype, int64_t *size
                      GN_DIMENSIONS_MAX, buffer->ndim);
         return -1;
     }
-    if (buffer->ndim > 0 && (buffer->shape == NULL || buffer->strides == NULL)) {
+    if (buffer->ndim > 0 && buffer->shape == NULL) {
         PyErr_SetString(PyExc_TypeError, "the object does not say how its elements lie in memory");
-        return -1; /* numpy.datetime64 does so */
+        return -1;
     }
     bool is_aligned = (uintptr_t)buffer->buf % (size_t)buffer->itemsize == 0;
     Py_ssize_t step = buffer->itemsize; /* of those who give no strides, as ctypes: row-major */
