@@ -172,7 +172,8 @@ static enum state device_find(gn_device *device)
         return MISSING;
     gn_status status = gni_cublaslt_open(&found);
     if (status == GN_OK) {
-        blas.library = &found->functions;
+        if (blas.library == NULL) /* others read it without the mutex once a device is ready */
+            blas.library = &found->functions;
         status = handle_create(device, &handle);
     }
     if (status == GN_OK) {
