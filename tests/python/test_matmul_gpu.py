@@ -55,7 +55,7 @@ def gpu(fresh):
 @pytest.mark.parametrize(
     ("driver", "sections"),
     [
-        (SIMULATOR, ["floats"]),
+        (SIMULATOR, ["floats", "streams"]),
         (
             WITH_BLAS,
             [
@@ -80,6 +80,7 @@ def test_products_are_those_of_the_cpu(driver, sections):
         | {
             "GENESIS_CUDA_DRIVER": str(driver),
             "GENESIS_KERNEL_CACHE_DIR": str(BUILD / "kernels"),
+            "SIM_GPU_SCHEDULE": "random",
         },
         capture_output=True,
         text=True,

@@ -399,7 +399,13 @@ static gn_status algorithm_choose(struct plan *plan, cublasLtMatmulPreference_t 
         plan->workspace_bytes = result.workspaceSize;
         return GN_OK;
     }
+    const struct plan_key *key = &plan->key;
     atomic_store(&plan->is_refused, true);
+    gni_log(
+        status == CUBLAS_STATUS_INVALID_VALUE ? GNI_LOG_WARNING : GNI_LOG_INFO,
+        "cuBLASLt does not multiply %lld x %lld by %lld x %lld of %s (status %d): by our kernel",
+        (long long)key->rows, (long long)key->inner, (long long)key->inner, (long long)key->columns,
+        gni_dtypes[key->dtype].name, (int)status);
     return status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED ||
                    status == CUBLAS_STATUS_INVALID_VALUE
                ? GN_OK
@@ -436,11 +442,6 @@ static gn_status plan_make(const struct plan_key *key, uint64_t hash, struct pla
         plan_destroy(plan);
         return status;
     }
-    if (atomic_load(&plan->is_refused))
-        gni_log(GNI_LOG_INFO,
-                "cuBLASLt does not multiply %lld x %lld by %lld x %lld of %s: by a kernel of ours",
-                (long long)key->rows, (long long)key->inner, (long long)key->inner,
-                (long long)key->columns, gni_dtypes[key->dtype].name);
     *out = plan;
     return GN_OK;
 }
