@@ -554,7 +554,7 @@ static gn_status batch_run(const struct gni_product *product, struct plan_key *k
     if (along >= 0) {
         length = product->batch_sizes[along];
         calls /= length;
-        others.batch_sizes[along] = 1;
+        others.batch_sizes[along] = 1; /* its steps are the call's */
         key->a_step = product->a_steps[along];
         key->b_step = product->b_steps[along];
         key->c_step = product->c_steps[along];
@@ -601,5 +601,8 @@ gn_status gni_cublas_multiply(const struct gni_product *product, gn_stream *stre
         .is_a_by_columns = a.is_by_columns,
         .is_b_by_columns = b.is_by_columns,
     };
-    return batch_run(product, &key, stream, is_done);
+    if (product->batch_count > 1)
+        return batch_run(product, &key, stream, is_done);
+    key.batch_count = 1;
+    return key_run(&key, product->a.data, product->b.data, product->c.data, stream, is_done);
 }

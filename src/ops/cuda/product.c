@@ -170,12 +170,16 @@ static gn_status kernel_multiply(const struct gni_product *product, gn_stream *s
 
 gn_status gni_cuda_product(const struct gni_product *product, gn_device *device, gn_stream *stream)
 {
-    struct gni_product joined = *product;
+    struct gni_product joined;
     bool is_done = false;
-    gni_product_join(&joined);
-    if (gni_cublas_suits(&joined, device))
-        GN_TRY(gni_cublas_multiply(&joined, stream, &is_done));
-    return is_done ? GN_OK : kernel_multiply(&joined, stream);
+    if (product->batch_ndim > 1) {
+        joined = *product;
+        gni_product_join(&joined);
+        product = &joined;
+    }
+    if (gni_cublas_suits(product, device))
+        GN_TRY(gni_cublas_multiply(product, stream, &is_done));
+    return is_done ? GN_OK : kernel_multiply(product, stream);
 }
 
 unsigned gni_cuda_product_copies(const struct gni_product *product, gn_device *device)
