@@ -179,6 +179,8 @@ static enum state device_find(gn_device *device)
     if (status == GN_OK) {
         blas.handles[device->index] = handle;
         blas.devices[device->index] = device;
+        gni_log(GNI_LOG_INFO, "matrix products on %s: cuBLASLt %d", gni_device_label(device).text,
+                found->version);
         return READY;
     }
     gni_log(GNI_LOG_INFO, "matrix products on %s: without cuBLASLt: %s",
