@@ -32,7 +32,6 @@
 #include "genesis/ops.h"
 #include "jit/kernel.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -299,25 +298,16 @@ static struct plan *plan_find(const struct plan_key *key, uint64_t hash)
     return plan;
 }
 
-static cudaDataType data_type(gn_dtype dtype)
-{
-    switch (dtype) {
-    case GN_FLOAT16:
-        return CUDA_R_16F;
-    case GN_BFLOAT16:
-        return CUDA_R_16BF;
-    case GN_FLOAT64:
-        return CUDA_R_64F;
-    default:
-        return CUDA_R_32F;
-    }
-}
+static const cudaDataType data_types[GN_DTYPE_COUNT] = {[GN_FLOAT16] = CUDA_R_16F,
+                                                        [GN_BFLOAT16] = CUDA_R_16BF,
+                                                        [GN_FLOAT32] = CUDA_R_32F,
+                                                        [GN_FLOAT64] = CUDA_R_64F};
 
 /* `lines` of `length` elements side by side. */
 static gn_status layout_create(const struct plan_key *key, int64_t length, int64_t lines,
                                int64_t stride, int64_t step, cublasLtMatrixLayout_t *layout)
 {
-    BLAS_TRY(cublasLtMatrixLayoutCreate, layout, data_type((gn_dtype)key->dtype), (uint64_t)length,
+    BLAS_TRY(cublasLtMatrixLayoutCreate, layout, data_types[key->dtype], (uint64_t)length,
              (uint64_t)lines, stride);
     if (key->batch_count == 1)
         return GN_OK;
