@@ -60,6 +60,8 @@ struct plan_key {
     uint8_t a_shift, b_shift, c_shift; /* 1 << shift divides the address */
     uint8_t gap;                       /* 0 */
 };
+_Static_assert(sizeof(struct plan_key) == sizeof(gn_device *) + 10 * sizeof(int64_t) + 8,
+               "a plan's key is hashed and compared as bytes");
 
 struct plan {
     struct plan *next; /* in its bucket */
