@@ -26,6 +26,7 @@ SHAPES = [
     ((3,), (3,)), ((0,), (0,)), ((1, 1), (1, 1)), ((5,), (5, 7)), ((31, 33), (33,)),
     ((2, 3), (3, 4)), ((0, 3), (3, 4)), ((3, 0), (0, 4)), ((3, 4), (4, 0)), ((65, 17), (17, 67)),
     ((64, 16), (16, 64)), ((1, 7), (7, 1)), ((13, 1), (1, 17)), ((70, 131), (131, 3)),
+    ((700,), (700,)), ((5, 513), (513,)),
 ]  # fmt: skip
 BATCHES = [
     ((2, 3, 5), (5, 7)), ((4, 1, 3, 5), (6, 5, 2)), ((5, 2, 3), (3,)), ((3,), (4, 3, 2)),
@@ -57,7 +58,7 @@ def check(a, b, far, what):
     assert far.device.type == "cuda", what
     assert far.shape == near.shape and far.dtype is near.dtype, (what, far.shape, near.shape)
     if not near.dtype.is_floating_point:
-        assert near.tolist() == far.tolist(), what
+        assert genesis.equal(near, far.cpu()), what
         return
     each, last = UNITS[near.dtype]
     exact = a.double() @ b.double()
@@ -94,7 +95,7 @@ def batches():
             both(make(dtype, one), make(dtype, other, 1), f"{dtype} {one} {other}")
     # As many tiles as make the kernel take large ones.
     both(make(genesis.int32, (140, 70, 3)), make(genesis.int32, (140, 3, 66), 1), "large tiles")
-    both(make(genesis.int32, (1500, 18)), make(genesis.int32, (18, 1410), 1), "groups of tiles")
+    both(make(genesis.int32, (600, 18)), make(genesis.int32, (18, 130), 1), "groups of tiles")
 
 
 def layouts():

@@ -164,8 +164,7 @@ PyMethodDef tensor_product_functions[] = {
     {"_set_allow_tf32", set_allow_tf32, METH_O,
      "_set_allow_tf32(is_allowed, /)\n--\n\n"
      "Choose whether float32 products on a GPU may round their operands to TF32."},
-    {"_get_allow_tf32", get_allow_tf32, METH_NOARGS,
-     "_get_allow_tf32()\n--\n\nWhether they may."},
+    {"_get_allow_tf32", get_allow_tf32, METH_NOARGS, "_get_allow_tf32()\n--\n\nWhether they may."},
     {"matmul", WITH_VECTOR(function_matmul),
      "matmul(input, other, /, *, out=None)\n--\n\n"
      "The matrix product; dimensions before the last two are a batch, which broadcasts."},

@@ -53,25 +53,15 @@ def gpu(fresh):
 
 
 @pytest.mark.parametrize(
-    ("driver", "sections"),
+    ("driver", "schedule", "sections"),
     [
-        (SIMULATOR, ["floats"]),
-        (
-            WITH_BLAS,
-            [
-                "floats",
-                "integers",
-                "batches",
-                "layouts",
-                "outputs",
-                "errors",
-                "streams",
-                "precision",
-            ],
-        ),
+        (SIMULATOR, "eager", ["floats"]),
+        (SIMULATOR, "random", ["streams"]),
+        (WITH_BLAS, "eager", ["floats", "integers", "batches", "layouts"]),
+        (WITH_BLAS, "eager", ["outputs", "errors", "streams", "precision"]),
     ],
 )
-def test_products_are_those_of_the_cpu(driver, sections):
+def test_products_are_those_of_the_cpu(driver, schedule, sections):
     if not driver.exists():
         pytest.skip("the build has no simulator")
     finished = subprocess.run(
@@ -80,6 +70,7 @@ def test_products_are_those_of_the_cpu(driver, sections):
         | {
             "GENESIS_CUDA_DRIVER": str(driver),
             "GENESIS_KERNEL_CACHE_DIR": str(BUILD / "kernels"),
+            "SIM_GPU_SCHEDULE": schedule,
         },
         capture_output=True,
         text=True,

@@ -32,7 +32,6 @@
 #include "genesis/ops.h"
 #include "jit/kernel.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -61,6 +60,8 @@ struct plan_key {
     uint8_t a_shift, b_shift, c_shift; /* 1 << shift divides the address */
     uint8_t gap;                       /* 0 */
 };
+_Static_assert(sizeof(struct plan_key) == sizeof(gn_device *) + 10 * sizeof(int64_t) + 8,
+               "a plan's key is hashed and compared as bytes");
 
 struct plan {
     struct plan *next; /* in its bucket */
@@ -172,12 +173,15 @@ static enum state device_find(gn_device *device)
         return MISSING;
     gn_status status = gni_cublaslt_open(&found);
     if (status == GN_OK) {
-        blas.library = &found->functions;
+        if (blas.library == NULL) /* others read it without the mutex once a device is ready */
+            blas.library = &found->functions;
         status = handle_create(device, &handle);
     }
     if (status == GN_OK) {
         blas.handles[device->index] = handle;
         blas.devices[device->index] = device;
+        gni_log(GNI_LOG_INFO, "matrix products on %s: cuBLASLt %d", gni_device_label(device).text,
+                found->version);
         return READY;
     }
     gni_log(GNI_LOG_INFO, "matrix products on %s: without cuBLASLt: %s",
@@ -296,25 +300,16 @@ static struct plan *plan_find(const struct plan_key *key, uint64_t hash)
     return plan;
 }
 
-static cudaDataType data_type(gn_dtype dtype)
-{
-    switch (dtype) {
-    case GN_FLOAT16:
-        return CUDA_R_16F;
-    case GN_BFLOAT16:
-        return CUDA_R_16BF;
-    case GN_FLOAT64:
-        return CUDA_R_64F;
-    default:
-        return CUDA_R_32F;
-    }
-}
+static const cudaDataType data_types[GN_DTYPE_COUNT] = {[GN_FLOAT16] = CUDA_R_16F,
+                                                        [GN_BFLOAT16] = CUDA_R_16BF,
+                                                        [GN_FLOAT32] = CUDA_R_32F,
+                                                        [GN_FLOAT64] = CUDA_R_64F};
 
 /* `lines` of `length` elements side by side. */
 static gn_status layout_create(const struct plan_key *key, int64_t length, int64_t lines,
                                int64_t stride, int64_t step, cublasLtMatrixLayout_t *layout)
 {
-    BLAS_TRY(cublasLtMatrixLayoutCreate, layout, data_type((gn_dtype)key->dtype), (uint64_t)length,
+    BLAS_TRY(cublasLtMatrixLayoutCreate, layout, data_types[key->dtype], (uint64_t)length,
              (uint64_t)lines, stride);
     if (key->batch_count == 1)
         return GN_OK;
@@ -398,7 +393,13 @@ static gn_status algorithm_choose(struct plan *plan, cublasLtMatmulPreference_t 
         plan->workspace_bytes = result.workspaceSize;
         return GN_OK;
     }
+    const struct plan_key *key = &plan->key;
     atomic_store(&plan->is_refused, true);
+    gni_log(
+        status == CUBLAS_STATUS_INVALID_VALUE ? GNI_LOG_WARNING : GNI_LOG_INFO,
+        "cuBLASLt does not multiply %lld x %lld by %lld x %lld of %s (status %d): by our kernel",
+        (long long)key->rows, (long long)key->inner, (long long)key->inner, (long long)key->columns,
+        gni_dtypes[key->dtype].name, (int)status);
     return status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED ||
                    status == CUBLAS_STATUS_INVALID_VALUE
                ? GN_OK
@@ -435,11 +436,6 @@ static gn_status plan_make(const struct plan_key *key, uint64_t hash, struct pla
         plan_destroy(plan);
         return status;
     }
-    if (atomic_load(&plan->is_refused))
-        gni_log(GNI_LOG_INFO,
-                "cuBLASLt does not multiply %lld x %lld by %lld x %lld of %s: by a kernel of ours",
-                (long long)key->rows, (long long)key->inner, (long long)key->inner,
-                (long long)key->columns, gni_dtypes[key->dtype].name);
     *out = plan;
     return GN_OK;
 }
@@ -552,7 +548,7 @@ static gn_status batch_run(const struct gni_product *product, struct plan_key *k
     if (along >= 0) {
         length = product->batch_sizes[along];
         calls /= length;
-        others.batch_sizes[along] = 1;
+        others.batch_sizes[along] = 1; /* its steps are the call's */
         key->a_step = product->a_steps[along];
         key->b_step = product->b_steps[along];
         key->c_step = product->c_steps[along];
@@ -599,5 +595,8 @@ gn_status gni_cublas_multiply(const struct gni_product *product, gn_stream *stre
         .is_a_by_columns = a.is_by_columns,
         .is_b_by_columns = b.is_by_columns,
     };
-    return batch_run(product, &key, stream, is_done);
+    if (product->batch_count > 1)
+        return batch_run(product, &key, stream, is_done);
+    key.batch_count = 1;
+    return key_run(&key, product->a.data, product->b.data, product->c.data, stream, is_done);
 }

@@ -5,15 +5,19 @@
  *
  *   element             the type of the elements
  *   accumulator         in which products are summed
- *   SUM(s, x, y)        s + x y, of accumulators
+ *   ADD(s, x)           s + x, of accumulators
+ *   SUM(s, x, y)        s + x y
  *   RESULT(s)           an accumulator as it goes to memory
- *   EDGE                64 or 128
+ *   EDGE                of tiles: 64 or 128; 0 for a kernel without
  *   DIMENSIONS          of a batch, at the most
  *
- * A block of 256 threads computes a tile of EDGE x EDGE elements of c, one after the other. Of a and b it brings 16
- * columns and rows at a time into shared memory, already as accumulators, while it multiplies those before. A thread
- * has 4 x 4 elements of each quarter of 64 x 64. Tiles are taken in groups of 8 rows of them, so that blocks that run
- * together share what they read. Bounds are looked at where memory is read and written; what lies outside is 0.
+ * With tiles, a block of 256 threads computes EDGE x EDGE elements of c at a time. Of a and b it brings 16 columns and
+ * rows at a time into shared memory, already as accumulators, while it multiplies those before. A thread has 4 x 4
+ * elements of each quarter of 64 x 64. Tiles are taken in groups of 8 rows of them, so that blocks that run together
+ * share what they read. Bounds are looked at where memory is read and written; what lies outside is 0.
+ *
+ * Without, a block computes one element at a time, each thread every 256th product of it: for vectors, and for results
+ * of few elements, where tiles would leave most of a GPU idle.
  *
  * For integers, and where there is no cuBLASLt.
  */
@@ -27,6 +31,56 @@ struct arguments {
     int64 batch_count, batch_ndim;
     int64 sizes[DIMENSIONS], a_steps[DIMENSIONS], b_steps[DIMENSIONS], c_steps[DIMENSIONS];
 };
+
+/* Where the matrices of one index of the batch begin. */
+ELEMENT void batch_seek(const arguments &g, int64 batch, const memory_type *&a, const memory_type *&b, memory_type *&c)
+{
+    a = g.a;
+    b = g.b;
+    c = g.c;
+    for (int d = (int)g.batch_ndim - 1; d >= 0; d--) {
+        const int64 step = batch % g.sizes[d];
+        batch /= g.sizes[d];
+        a += step * g.a_steps[d];
+        b += step * g.b_steps[d];
+        c += step * g.c_steps[d];
+    }
+}
+
+#if EDGE == 0
+
+extern "C" __global__ void __launch_bounds__(256) matmul_kernel(const __grid_constant__ arguments g)
+{
+    __shared__ accumulator warps[8];
+    const int64 size = g.rows * g.columns;
+    for (int64 at = blockIdx.x; at < g.batch_count * size; at += gridDim.x) {
+        const int64 row = at % size / g.columns, column = at % g.columns;
+        const memory_type *a, *b;
+        memory_type *c;
+        batch_seek(g, at / size, a, b, c);
+        a += row * g.a_row;
+        b += column * g.b_column;
+        accumulator sum = 0;
+#pragma unroll 4
+        for (int64 k = threadIdx.x; k < g.inner; k += 256)
+            sum = SUM(sum, convert<accumulator>(loaded<element>(a[k * g.a_column])),
+                      convert<accumulator>(loaded<element>(b[k * g.b_row])));
+#pragma unroll
+        for (int width = 16; width > 0; width /= 2)
+            sum = ADD(sum, __shfl_down_sync(0xffffffffu, sum, width));
+        if (threadIdx.x % 32 == 0)
+            warps[threadIdx.x / 32] = sum;
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            for (int i = 1; i < 8; i++)
+                sum = ADD(sum, warps[i]);
+            c[row * g.c_row + column * g.c_column] = RESULT(sum);
+        }
+        __syncthreads();
+    }
+}
+
+#else
 
 enum {
     DEEP = 16,
@@ -140,19 +194,15 @@ extern "C" __global__ void __launch_bounds__(256, 2) matmul_kernel(const __grid_
     __shared__ __align__(16) tile b_tile;
     const int64 down = (g.rows + EDGE - 1) / EDGE, along = (g.columns + EDGE - 1) / EDGE;
     for (int64 at = blockIdx.x; at < g.batch_count * down * along; at += gridDim.x) {
-        int64 batch = at / (down * along);
         const int64 index = at % (down * along), first = index / (GROUP * along) * GROUP;
         const int64 high = least(down - first, GROUP), inside = index % (GROUP * along);
         const int64 row = (first + inside % high) * EDGE, column = inside / high * EDGE;
-        const memory_type *a = g.a + row * g.a_row, *b = g.b + column * g.b_column;
-        memory_type *c = g.c + row * g.c_row + column * g.c_column;
-        for (int d = (int)g.batch_ndim - 1; d >= 0; d--) {
-            const int64 step = batch % g.sizes[d];
-            batch /= g.sizes[d];
-            a += step * g.a_steps[d];
-            b += step * g.b_steps[d];
-            c += step * g.c_steps[d];
-        }
-        tile_multiply(g, a, b, c, least(g.rows - row, EDGE), least(g.columns - column, EDGE), a_tile, b_tile);
+        const memory_type *a, *b;
+        memory_type *c;
+        batch_seek(g, at / (down * along), a, b, c);
+        tile_multiply(g, a + row * g.a_row, b + column * g.b_column, c + row * g.c_row + column * g.c_column,
+                      least(g.rows - row, EDGE), least(g.columns - column, EDGE), a_tile, b_tile);
     }
 }
+
+#endif

@@ -1,6 +1,9 @@
 /*
  * product.c: matrix products on a GPU: by cuBLASLt, or by a kernel of matmul.cu, of which there is one for each type
  * and size of tiles.
+ *
+ * The tile is chosen by the shape alone: large ones read less, but there must be enough of them to go around; and where
+ * long sums make few elements, there are none, and a block computes an element.
  */
 #include "ops/cuda/product.h"
 
@@ -12,9 +15,12 @@
 #include <string.h>
 
 enum {
-    EDGE_SMALL = 64, /* rows and columns of a tile */
+    EDGE_NONE = 0, /* rows and columns of a tile */
+    EDGE_SMALL = 64,
     EDGE_LARGE = 128,
-    ENOUGH_TILES = 132, /* large ones that keep a GPU busy */
+    ENOUGH_TILES = 132, /* that keep a GPU busy */
+    LONG_INNER = 256,   /* products that are worth a block */
+    NARROW = 4,         /* rows or columns of which a tile would be mostly empty */
     GRID_MOST = 1 << 30,
 };
 
@@ -33,24 +39,25 @@ struct arguments {
 
 /* How a type is summed. Integers are, as unsigned ones, which wrap. */
 struct arithmetic {
-    const char *accumulator, *sum, *result;
+    const char *accumulator, *add, *sum, *result;
 };
 
 static struct arithmetic arithmetic_of(gn_dtype dtype)
 {
     switch (dtype) {
     case GN_FLOAT64:
-        return (struct arithmetic){"double", "fma(x, y, s)", "(s)"};
+        return (struct arithmetic){"double", "((s) + (x))", "fma(x, y, s)", "(s)"};
     case GN_FLOAT16:
     case GN_BFLOAT16:
     case GN_FLOAT32:
-        return (struct arithmetic){"float", "fmaf(x, y, s)", "convert<element>(s)"};
+        return (struct arithmetic){"float", "((s) + (x))", "fmaf(x, y, s)", "convert<element>(s)"};
     case GN_INT64:
-        return (struct arithmetic){"uint64", "((s) + (x) * (y))", "(element)(s)"};
+        return (struct arithmetic){"uint64", "((s) + (x))", "((s) + (x) * (y))", "(element)(s)"};
     case GN_BOOL:
-        return (struct arithmetic){"unsigned", "((s) | ((x) & (y)))", "(memory_type)(s)"};
+        return (struct arithmetic){"unsigned", "((s) | (x))", "((s) | ((x) & (y)))",
+                                   "(memory_type)(s)"};
     default:
-        return (struct arithmetic){"unsigned", "((s) + (x) * (y))", "(element)(s)"};
+        return (struct arithmetic){"unsigned", "((s) + (x))", "((s) + (x) * (y))", "(element)(s)"};
     }
 }
 
@@ -61,9 +68,9 @@ static void text_make(gn_dtype dtype, int edge, struct gni_builder *text)
     gni_builder_print(text, "\ntypedef %s element;\ntypedef %s accumulator;\n",
                       gni_cuda_type(dtype), arithmetic.accumulator);
     gni_builder_print(text,
-                      "#define SUM(s, x, y) %s\n#define RESULT(s) %s\n#define EDGE %d\n"
-                      "#define DIMENSIONS %d\n",
-                      arithmetic.sum, arithmetic.result, edge, GN_DIMENSIONS_MAX);
+                      "#define ADD(s, x) %s\n#define SUM(s, x, y) %s\n#define RESULT(s) %s\n"
+                      "#define EDGE %d\n#define DIMENSIONS %d\n",
+                      arithmetic.add, arithmetic.sum, arithmetic.result, edge, GN_DIMENSIONS_MAX);
     gni_builder_add(text, gni_text_matmul, strlen(gni_text_matmul));
 }
 
@@ -85,19 +92,35 @@ static gn_status kernel_get(gn_device *device, gn_dtype dtype, int edge, struct 
     return status;
 }
 
-/* As much as can be told if there are more. */
+/* How many tiles, or elements, there are; as much as can be told if there are more. */
 static int64_t tiles_of(const struct gni_product *product, int edge)
 {
-    int64_t tiles, down = (product->rows - 1) / edge + 1, along = (product->columns - 1) / edge + 1;
+    int64_t high = edge == EDGE_NONE ? 1 : edge;
+    int64_t tiles, down = (product->rows - 1) / high + 1, along = (product->columns - 1) / high + 1;
     if (__builtin_mul_overflow(down, along, &tiles) ||
         __builtin_mul_overflow(tiles, product->batch_count, &tiles))
         return INT64_MAX;
     return tiles;
 }
 
-/* Large tiles read less, but need more registers, and enough of them to go around. */
+/* Whether threads that take products side by side also read side by side. */
+static bool is_deep(int64_t depth_stride)
+{
+    return depth_stride == 1 || depth_stride == 0;
+}
+
+static bool suits_elements(const struct gni_product *product)
+{
+    bool is_narrow = (product->columns <= NARROW && is_deep(product->a.column_stride)) ||
+                     (product->rows <= NARROW && is_deep(product->b.row_stride));
+    return product->inner >= LONG_INNER &&
+           (is_narrow || tiles_of(product, EDGE_NONE) <= ENOUGH_TILES);
+}
+
 static int edge_of(const struct gni_product *product)
 {
+    if (suits_elements(product))
+        return EDGE_NONE;
     return product->rows > EDGE_SMALL && product->columns > EDGE_SMALL &&
                    gni_dtype_size(product->dtype) < 8 &&
                    tiles_of(product, EDGE_LARGE) >= ENOUGH_TILES
@@ -147,12 +170,16 @@ static gn_status kernel_multiply(const struct gni_product *product, gn_stream *s
 
 gn_status gni_cuda_product(const struct gni_product *product, gn_device *device, gn_stream *stream)
 {
-    struct gni_product joined = *product;
+    struct gni_product joined;
     bool is_done = false;
-    gni_product_join(&joined);
-    if (gni_cublas_suits(&joined, device))
-        GN_TRY(gni_cublas_multiply(&joined, stream, &is_done));
-    return is_done ? GN_OK : kernel_multiply(&joined, stream);
+    if (product->batch_ndim > 1) {
+        joined = *product;
+        gni_product_join(&joined);
+        product = &joined;
+    }
+    if (gni_cublas_suits(product, device))
+        GN_TRY(gni_cublas_multiply(product, stream, &is_done));
+    return is_done ? GN_OK : kernel_multiply(product, stream);
 }
 
 unsigned gni_cuda_product_copies(const struct gni_product *product, gn_device *device)
