@@ -28,8 +28,11 @@ static gn_status rows_make(gn_tensor *tensor, int dimension, gn_tensor **rows)
     gn_tensor *view;
     GN_TRY(dimension_exchange(tensor, dimension, &view));
     gn_status status = gni_tensor_compact(view, rows);
-    if (status == GN_OK)
+    if (status == GN_OK) {
         status = gni_tensor_flush(*rows);
+        if (status != GN_OK)
+            gn_tensor_release(*rows);
+    }
     gn_tensor_release(view);
     return status;
 }

@@ -44,7 +44,8 @@ gn_status gni_cuda_random(const struct gni_random *random, gn_tensor *out, gn_st
     if (out->count == 0)
         return GN_OK;
     GN_TRY(gni_storage_order(gni_tensor_storage(out), stream, true));
-    return gni_fixed_launch(kernel, out->dtype,
+    /* Signed numbers are stored as their bits: one kernel for both types of a byte. */
+    return gni_fixed_launch(kernel, out->dtype == GN_INT8 ? GN_UINT8 : out->dtype,
                             gni_divided_up(out->count, (int64_t)per_block * GNI_FIXED_THREADS), 1,
                             &arguments, stream);
 }

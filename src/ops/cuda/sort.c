@@ -1,11 +1,16 @@
 /*
- * sort.c: sorted rows and different elements on a GPU: how many launches of which kernel of sort.cu.
+ * sort.c: sorted rows and different elements on a GPU: which kernels of sort.cu are launched, and their memory.
+ *
+ *     rows of up to 2048         SMALL
+ *     the first few of longer    SELECT, SMALL: while what the parts of a row select is at most 2048
+ *     others                     for each digit: COUNT, LINES, SPREAD; the first reads elements, the last writes results
+ *     different elements         the same, but keys stay; UNIQUE_COUNT, LINES, UNIQUE_STORE, UNIQUE_DIFFER
+ *
+ * Only the number of different elements is waited for.
  */
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/rows.h"
 #include "ops/cuda/texts.h"
-
-#include "base/checked.h"
 
 enum {
     DIGITS = 256, /* these four as in sort.cu */
@@ -68,6 +73,7 @@ struct sort {
     bool is_far; /* places have 8 bytes */
     struct gni_storage *storage;
     char *keys[2], *places[2]; /* by turns; NULL where there are fewer turns */
+    char *extra;
 };
 
 /* The bits of infinity; 0 for integers. */
@@ -113,23 +119,22 @@ static gn_status stage_launch(struct sort *sort, enum stage stage, int64_t block
                             sort->stream);
 }
 
-/* Memory for the table and for keys and places between digits, `buffers` of them. */
-static gn_status sort_alloc(struct sort *sort, int buffers, size_t *more)
+static size_t rounded_up(size_t nbytes)
 {
-    size_t count, lines, keys, places, table, nbytes;
+    return (nbytes + 7) / 8 * 8;
+}
+
+/* Memory for the table, for keys and places between digits, `buffers` of them, and `extra` bytes. The rows are in
+ * memory: a few times their bytes cannot overflow. */
+static gn_status sort_alloc(struct sort *sort, int buffers, size_t extra)
+{
     const struct arguments *arguments = &sort->arguments;
-    if (!gni_size_multiply((size_t)arguments->rows, (size_t)arguments->columns, &count) ||
-        !gni_size_multiply(count, sort->key_bytes, &keys) ||
-        !gni_size_multiply(count, sort->place_bytes, &places) ||
-        !gni_size_multiply((size_t)arguments->rows, DIGITS * sort->place_bytes, &lines) ||
-        !gni_size_multiply(lines, (size_t)arguments->tiles, &table))
-        return gni_error(GN_ERROR_OVERFLOW, "%lld rows of %lld elements are too many to sort",
-                         (long long)arguments->rows, (long long)arguments->columns);
-    keys = (keys + 7) / 8 * 8;
-    places = (places + 7) / 8 * 8;
-    table = (table + 7) / 8 * 8;
-    lines = (lines + 7) / 8 * 8;
-    nbytes = (size_t)buffers * (keys + places) + table + lines + *more;
+    size_t count = (size_t)arguments->rows * (size_t)arguments->columns;
+    size_t lines = (size_t)arguments->rows * DIGITS * sort->place_bytes;
+    size_t keys = rounded_up(count * sort->key_bytes);
+    size_t places = rounded_up(count * sort->place_bytes);
+    size_t table = lines * (size_t)arguments->tiles;
+    size_t nbytes = (size_t)buffers * (keys + places) + table + lines + extra;
     GN_TRY(gni_storage_create(sort->stream->device, nbytes, sort->stream, &sort->storage));
     char *at = sort->storage->data;
     for (int i = 0; i < buffers; i++) {
@@ -139,7 +144,7 @@ static gn_status sort_alloc(struct sort *sort, int buffers, size_t *more)
     }
     sort->arguments.table = at;
     sort->arguments.totals = at + table;
-    *more = (size_t)(at + table + lines - sort->storage->data);
+    sort->extra = at + table + lines;
     return GN_OK;
 }
 
@@ -206,7 +211,7 @@ static int64_t parts_of(const struct gni_selection *selection)
     int64_t cuts = gni_divided_up(selection->columns, CHUNK_LEAST);
     parts = parts < cuts ? parts : cuts;
     parts = parts < most ? parts : most;
-    if (parts == 0 || selection->kept > selection->columns / 4)
+    if (parts == 0 || selection->kept > selection->columns / 4 || selection->columns > UINT32_MAX)
         return 0;
     bool is_busy = parts * selection->rows >= ENOUGH_BLOCKS / 2;
     return is_busy || selection->columns / parts <= CHUNK_MOST ? parts : 0;
@@ -216,17 +221,13 @@ static gn_status parts_select(struct sort *sort, int64_t parts)
 {
     struct arguments *arguments = &sort->arguments;
     struct gni_storage *origins;
-    size_t nbytes;
     arguments->chunk = gni_divided_up(arguments->columns, parts);
     arguments->tiles = gni_divided_up(arguments->columns, arguments->chunk);
     arguments->shift = 8 * ((int64_t)sort->element_bytes - 1);
     int64_t rest = arguments->columns - (arguments->tiles - 1) * arguments->chunk;
     arguments->count = (arguments->tiles - 1) * arguments->kept +
                        (rest < arguments->kept ? rest : arguments->kept);
-    if (!gni_size_multiply((size_t)arguments->rows, (size_t)arguments->count * sort->place_bytes,
-                           &nbytes))
-        return gni_error(GN_ERROR_OVERFLOW, "%lld rows are too many to select from",
-                         (long long)arguments->rows);
+    size_t nbytes = (size_t)arguments->rows * (size_t)arguments->count * sort->place_bytes;
     GN_TRY(gni_storage_create(sort->stream->device, nbytes, sort->stream, &origins));
     arguments->origins = origins->data;
     gn_status status = stage_launch(sort, STAGE_SELECT, arguments->rows * arguments->tiles);
@@ -252,22 +253,20 @@ gn_status gni_cuda_select(gn_tensor *rows, const struct gni_selection *selection
     int64_t parts = parts_of(selection);
     if (parts > 0)
         return parts_select(&sort, parts);
-    size_t more = 0;
     int between = (int)sort.element_bytes - 1;
-    GN_TRY(sort_alloc(&sort, between < 2 ? between : 2, &more));
+    GN_TRY(sort_alloc(&sort, between < 2 ? between : 2, 0));
     gn_status status = sort_run(&sort, false);
     gni_storage_release(sort.storage);
     return status;
 }
 
-/* From sorted keys to results. `starts` is where in the storage there is room for them. */
-static gn_status unique_run(struct sort *sort, size_t starts, int64_t *found)
+static gn_status unique_run(struct sort *sort, int64_t *found)
 {
     struct arguments *arguments = &sort->arguments;
     int64_t tiles = gni_divided_up(arguments->columns, UNIQUE_TILE);
     GN_TRY(sort_run(sort, true));
     if (arguments->counts != NULL)
-        arguments->starts = (int64_t *)(void *)(sort->storage->data + starts);
+        arguments->starts = (int64_t *)(void *)sort->extra;
     GN_TRY(stage_launch(sort, STAGE_UNIQUE_COUNT, tiles));
     GN_TRY(lines_launch(sort, 1, tiles));
     GN_TRY(stage_launch(sort, STAGE_UNIQUE_STORE, tiles));
@@ -287,18 +286,14 @@ gn_status gni_cuda_unique(gn_tensor *tensor, gn_tensor *values, gn_tensor *inver
 {
     struct sort sort;
     gn_tensor *results[] = {values, inverse, counts};
-    size_t more;
+    size_t starts = counts != NULL ? (size_t)tensor->count * sizeof(int64_t) : 0;
     sort_init(&sort, tensor, 1, tensor->count, stream);
     sort.arguments.values = gni_tensor_data(values);
     sort.arguments.inverse = data_or_null(inverse);
     sort.arguments.counts = data_or_null(counts);
-    if (!gni_size_multiply((size_t)tensor->count, sizeof(int64_t), &more))
-        return gni_error(GN_ERROR_OVERFLOW, "%lld elements are too many to sort",
-                         (long long)tensor->count);
-    more = counts != NULL ? more : 0;
     GN_TRY(results_order(tensor, 3, results, stream));
-    GN_TRY(sort_alloc(&sort, sort.element_bytes > 1 ? 2 : 1, &more));
-    gn_status status = unique_run(&sort, more, found);
+    GN_TRY(sort_alloc(&sort, sort.element_bytes > 1 ? 2 : 1, starts));
+    gn_status status = unique_run(&sort, found);
     gni_storage_release(sort.storage);
     return status;
 }

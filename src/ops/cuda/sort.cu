@@ -29,7 +29,7 @@
 #define TILE (256 * ITEMS)
 
 struct arguments {
-    const void *in; /* [rows][columns] */
+    const void *in;  /* [rows][columns] */
     int64 size;      /* bytes of an element */
     uint64 sign;     /* its sign bit; 0 for unsigned ones */
     uint64 infinite; /* the bits of infinity; 0 for integers */
@@ -43,12 +43,12 @@ struct arguments {
     int64 is_last;
     const key *keys; /* sorted by lower digits, with places; NULL: elements */
     const place *places;
-    key *new_keys; /* results, but of the last digit */
+    key *new_keys; /* of this digit too */
     place *new_places;
     place *origins; /* [rows][count]: which elements were selected; NULL: all */
-    place *table;  /* [rows][DIGITS][tiles] */
-    place *totals; /* [rows][DIGITS] */
-    void *values;  /* results: [rows][kept]; may be NULL */
+    place *table;   /* [rows][DIGITS][tiles] */
+    place *totals;  /* [rows][DIGITS] */
+    void *values;   /* results: [rows][kept]; may be NULL */
     int64 *indices;
     int64 found; /* of different elements */
     int64 *inverse, *starts, *counts;
