@@ -59,10 +59,6 @@ GN_API gn_status gn_tensor_from_others(void *data, gn_dtype dtype, int dimension
                                        void (*deleter)(void *context), void *context,
                                        gn_tensor **tensor) GN_NODISCARD;
 
-/* Where a structure that others made says its tensor is; of another major version nothing is known. */
-GN_API gn_status gn_dlpack_get_device(const struct DLManagedTensorVersioned *managed, int *type,
-                                      int *index) GN_NODISCARD;
-
 /* Calls the deleter, if there is one: for who will not import it after all. */
 GN_API void gn_dlpack_delete(struct DLManagedTensorVersioned *managed);
 GN_API void gn_dlpack_delete_unversioned(struct DLManagedTensor *managed);

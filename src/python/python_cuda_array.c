@@ -10,14 +10,11 @@
  *              0 must not be there, but Numba has it for the default one
  *     mask     None: those who leave elements out are not for us
  *
- * Whoever has the dictionary must keep its object, and that its stream: a tensor that comes from one does, and goes
- * back in that stream's order. NumPy has no name for bfloat16:
- * "<V2" stands for it, as in PyTorch and ml_dtypes. Nor does the dictionary name a device: memory of others is taken
- * for the current one's.
+ * Whoever has the dictionary must keep its object, which keeps the stream: a tensor that comes from one does, and
+ * goes back in that stream's order. NumPy has no name for bfloat16: "<V2" stands for it, as in PyTorch and ml_dtypes.
+ * Nor does the dictionary name a device: memory of others is taken for the current one's.
  */
 #include "module.h"
-
-#include <string.h>
 
 static const char *const typestrs[GN_DTYPE_COUNT] = {
     [GN_BOOL] = "|b1",    [GN_UINT8] = "|u1",   [GN_INT8] = "|i1",    [GN_INT16] = "<i2",
@@ -25,7 +22,7 @@ static const char *const typestrs[GN_DTYPE_COUNT] = {
     [GN_FLOAT32] = "<f4", [GN_FLOAT64] = "<f8",
 };
 
-/* ---- to ------------------------------------------------------------------------------------- */
+/* ---- to -------------------------------------------------------------------------------------- */
 
 /* Numbers, each times a factor, as a tuple. */
 static PyObject *tuple_of(int count, const int64_t *numbers, int64_t factor)
@@ -88,7 +85,7 @@ PyObject *cuda_array_property(PyObject *class)
     return PyDescr_NewGetSet((PyTypeObject *)class, &property);
 }
 
-/* ---- from ----------------------------------------------------------------------------------- */
+/* ---- from ------------------------------------------------------------------------------------ */
 
 struct array {
     gn_dtype dtype;

@@ -370,6 +370,17 @@ static PyObject *capsule_ask(PyObject *object, const struct wish *wish, bool is_
     return capsule;
 }
 
+/* The tensor in a capsule whose producer was not asked by us for a stream: the default one, if there is one. */
+static PyObject *tensor_on_default(struct module_state *state, PyObject *capsule)
+{
+    PyObject *made = tensor_from_capsule(state, capsule);
+    gn_status status = made != NULL ? gn_dlpack_follow(tensor_of(made), NULL) : GN_OK;
+    if (status == GN_OK)
+        return made;
+    Py_DECREF(made);
+    return error_raise(state, status);
+}
+
 /* A producer's tensor. One from before 1.0 knows few of our arguments: then a copy is ours to make. */
 static PyObject *tensor_from_producer(struct module_state *state, PyObject *object,
                                       struct wish *wish)
@@ -384,22 +395,12 @@ static PyObject *tensor_from_producer(struct module_state *state, PyObject *obje
         capsule = capsule_ask(object, wish, true);
     }
     if (capsule != NULL && PyCapsule_CheckExact(capsule))
-        made = tensor_from_capsule(state, capsule);
+        made = wish->stream != 0 ? tensor_from_capsule(state, capsule)
+                                 : tensor_on_default(state, capsule);
     else if (capsule != NULL)
         PyErr_Format(PyExc_TypeError, "__dlpack__() gave no capsule, but %R", capsule);
     Py_XDECREF(capsule);
     return made;
-}
-
-/* The tensor in a capsule, whose producer was asked by somebody else: for the default stream, if for any. */
-static PyObject *tensor_from_somebody(struct module_state *state, PyObject *capsule)
-{
-    PyObject *made = tensor_from_capsule(state, capsule);
-    gn_status status = made != NULL ? gn_dlpack_follow(tensor_of(made), NULL) : GN_OK;
-    if (status == GN_OK)
-        return made;
-    Py_DECREF(made);
-    return error_raise(state, status);
 }
 
 /* The rest of a wish: another device, or a copy. */
@@ -430,7 +431,7 @@ PyObject *tensor_from_dlpack(struct module_state *state, PyObject *object, PyObj
         return NULL;
     PyObject *made = NULL;
     if (PyCapsule_CheckExact(object))
-        made = tensor_from_somebody(state, object);
+        made = tensor_on_default(state, object);
     else if (wish.is_copied < 1)
         made = tensor_from_table(state, object);
     if (made == NULL && !PyCapsule_CheckExact(object) && !PyErr_Occurred())

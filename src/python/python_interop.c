@@ -137,7 +137,7 @@ static PyObject *tensor_array_function(PyObject *self, PyObject *arguments, PyOb
     return hand_on("genesis._numpy", "function_call", arguments, keywords);
 }
 
-/* ---- PyTorch ------------------------------------------------------------------------------- */
+/* ---- PyTorch --------------------------------------------------------------------------------- */
 
 static PyObject *tensor_torch_function(PyObject *class, PyObject *arguments, PyObject *keywords)
 {

@@ -343,15 +343,6 @@ static gn_status version_check(DLPackVersion version)
     return GN_OK;
 }
 
-gn_status gn_dlpack_get_device(const DLManagedTensorVersioned *managed, int *type, int *index)
-{
-    GN_CHECK_ARGUMENT(managed != NULL && type != NULL && index != NULL, "NULL is not allowed");
-    GN_TRY(version_check(managed->version));
-    *type = managed->dl_tensor.device.device_type;
-    *index = managed->dl_tensor.device.device_id;
-    return GN_OK;
-}
-
 gn_status gn_tensor_from_dlpack(DLManagedTensorVersioned *managed, gn_tensor **tensor)
 {
     GN_CHECK_ARGUMENT(managed != NULL && tensor != NULL, "managed and tensor must not be NULL");

@@ -184,6 +184,29 @@ assert genesis.tensor(Array(x)).tolist() == genesis.as_tensor(Array(x), device="
 """)
 
 
+def test_two_devices(simulated):
+    assert not simulated(
+        """
+x = genesis.arange(3, device="cuda:1")
+assert x.__dlpack_device__() == (2, 1)
+for shared in (genesis.from_dlpack(x), genesis.from_dlpack(x.__dlpack__()),
+               genesis.from_dlpack(x.__dlpack__(dl_device=(2, 1), copy=False))):
+    assert shared.device == x.device and shared.data_ptr() == x.data_ptr()
+for copied in (genesis.from_dlpack(x, device="cuda:0"),
+               genesis.from_dlpack(x.__dlpack__(dl_device=(2, 0)))):
+    assert str(copied.device) == "cuda:0" and copied.tolist() == [0, 1, 2]
+raises(BufferError, "(2, 0) only with a copy", lambda: genesis.from_dlpack(
+    type("Producer", (), {"__dlpack_device__": lambda self: (2, 1), "__dlpack__": None})(),
+    device="cuda:0", copy=False))
+with cuda.device(1), cuda.stream(cuda.Stream()) as stream:  # the dictionary names no device
+    array = Array(x)
+    assert array.__cuda_array_interface__["stream"] == cuda.current_stream().cuda_stream != 1
+    assert genesis.as_tensor(array).device == x.device
+""",
+        SIM_GPU_DEVICES="2",
+    )
+
+
 def test_producers_are_told_our_stream(simulated):
     assert not simulated("""
 x = genesis.arange(3, device="cuda")
