@@ -57,6 +57,21 @@ static int buffer_layout(const Py_buffer *buffer, gn_dtype *dtype, int64_t *size
     return 0;
 }
 
+/* NumPy's dates show their bytes, without strides, as if they were numbers. */
+static bool buffer_is_known(const Py_buffer *buffer, PyObject *object)
+{
+    if (buffer->strides != NULL || buffer->ndim == 0)
+        return true;
+    PyObject *module = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__module__");
+    bool is_numpy = module != NULL && PyUnicode_Check(module) &&
+                    PyUnicode_CompareWithASCIIString(module, "numpy") == 0;
+    Py_XDECREF(module);
+    PyErr_Clear();
+    if (is_numpy)
+        PyErr_SetString(PyExc_TypeError, "the object does not say how its elements lie in memory");
+    return !is_numpy;
+}
+
 /* The memory that an object shows by the buffer protocol, shared. */
 static PyObject *tensor_from_buffer(struct module_state *state, PyObject *object)
 {
@@ -71,7 +86,8 @@ static PyObject *tensor_from_buffer(struct module_state *state, PyObject *object
         PyMem_Free(buffer);
         return NULL;
     }
-    if (buffer_layout(buffer, &dtype, sizes, strides) == 0 && cpu_take(state, &device) == 0) {
+    if (buffer_is_known(buffer, object) && buffer_layout(buffer, &dtype, sizes, strides) == 0 &&
+        cpu_take(state, &device) == 0) {
         gn_status status =
             gn_tensor_from_memory(buffer->buf, dtype, buffer->ndim, sizes, strides, device,
                                   buffer->readonly != 0, buffer_release, buffer, &tensor);
