@@ -217,6 +217,13 @@ def folds():
             near, far = function(x, -1), function(x.cuda(), -1)
             assert (near - far.cpu()).abs().max().item() < 4e-6, (function, shape)
     x = genesis.rand(70000)
+    for name in ("any", "all"):
+        same(getattr(x > 0.5, name)(), getattr(x.cuda() > 0.5, name)(), f"a long {name}")
+        same(
+            getattr(x.reshape(7000, 10) > 0.5, name)(dim=0),
+            getattr(x.cuda().reshape(7000, 10) > 0.5, name)(dim=0),
+            f"a long {name} of columns",
+        )
     first = x.cuda().sum().item()
     assert all(x.cuda().sum().item() == first for _ in range(3)), "a sum differs from itself"
 

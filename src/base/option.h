@@ -53,7 +53,9 @@
     X(AUTOTUNE, "GENESIS_AUTOTUNE", choice, "on", 0, 0, "off,on,max",                           \
       "how much kernels are tuned by measurement")                                              \
     X(KERNEL_CACHE_DIR, "GENESIS_KERNEL_CACHE_DIR", path, "", 0, 0, "",                         \
-      "where compiled kernels are kept; without it the user's cache directory")
+      "where compiled kernels are kept; without it the user's cache directory")                 \
+    X(KERNEL_SOURCE_DIR, "GENESIS_KERNEL_SOURCE_DIR", path, "", 0, 0, "",                       \
+      "where the sources of kernels are written when they are compiled")
 
 enum gni_option {
 #define GNI_OPTION_ENUM(id, variable, kind, standard, minimum, maximum, choices, meaning) \

@@ -4,8 +4,10 @@
 #include "jit/nvrtc.h"
 
 #include "base/checked.h"
+#include "base/hash.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "base/option.h"
 #include "base/text.h"
 #include "base/thread.h"
 #include "device/cuda/library.h"
@@ -220,12 +222,35 @@ static gn_status compilation_run(struct compilation *compilation, struct gni_ker
     return GN_OK;
 }
 
+/* For readers: name_hash.cu in the directory of GENESIS_KERNEL_SOURCE_DIR. What goes wrong is said, and no failure. */
+static void source_show(const struct gni_kernel_source *source)
+{
+    const char *directory = gni_option_text(GNI_OPTION_KERNEL_SOURCE_DIR);
+    if (directory == NULL || *directory == '\0')
+        return;
+    char path[1024], name[128];
+    uint64_t hash = gni_hash_bytes(source->text, strlen(source->text), 0);
+    snprintf(name, sizeof name, "%s", source->name);
+    for (char *at = name; *at != '\0'; at++)
+        if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *at) == NULL)
+            *at = '_';
+    snprintf(path, sizeof path, "%s/%s_%016llx.cu", directory, name, (unsigned long long)hash);
+    FILE *file = fopen(path, "w");
+    bool is_written = file != NULL && fputs(source->text, file) >= 0;
+    if (file != NULL)
+        is_written &= fclose(file) == 0;
+    if (!is_written)
+        gni_log(GNI_LOG_WARNING, "the source of kernel %s cannot be written to %s", source->name,
+                path);
+}
+
 gn_status gni_nvrtc_compile(const struct gni_kernel_source *source, int architecture,
                             struct gni_kernel_image *image)
 {
     struct compilation compilation = {.source = source};
     GN_TRY(gni_nvrtc_open(&compilation.nvrtc));
     GN_TRY(target_find(compilation.nvrtc, architecture, &compilation.target));
+    source_show(source);
     uint64_t start = gni_time_ns();
     NVRTC_TRY(&compilation, nvrtcCreateProgram, &compilation.program, source->text, source->name, 0,
               NULL, NULL);

@@ -33,6 +33,41 @@ def test_on_the_simulated_gpu(schedule):
     )
 
 
+def test_the_kernels_are_cuda_c(tmp_path):
+    """What the simulator compiled is compiled by NVRTC as well, for a GPU that need not be there."""
+    sources, cache = tmp_path / "sources", tmp_path / "cache"
+    sources.mkdir()
+    cache.mkdir(mode=0o700)
+    for script in sorted((ROOT / "tests").glob("device_*.py")):
+        subprocess.run(
+            [sys.executable, script],
+            env=os.environ
+            | {
+                "GENESIS_CUDA_DRIVER": str(BUILD / "libgenesis_sim.so"),
+                "GENESIS_KERNEL_CACHE_DIR": str(cache),
+                "GENESIS_KERNEL_SOURCE_DIR": str(sources),
+            },
+            capture_output=True,
+            timeout=300,
+            check=True,
+        )
+    texts = sorted(sources.iterdir())
+    print(f"{len(texts)} kernels")
+    assert 100 < len(texts) < 1500
+    kept = {k: v for k, v in os.environ.items() if k != "GENESIS_CUDA_DRIVER"}
+    finished = subprocess.run(
+        [BUILD / "tests" / "compile_kernels", "90", *texts],
+        env=kept,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    if finished.returncode == 77:
+        pytest.skip("there is no NVRTC")
+    assert finished.returncode == 0, finished.stderr
+
+
 @pytest.mark.gpu
 def test_on_a_gpu():
     run("--all")

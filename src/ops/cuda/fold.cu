@@ -176,7 +176,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         return;
     x = REDUCTION::start();
     for (int64 k = threadIdx.x; k < a.parts; k += 256)
-        x = REDUCTION::join(x, __ldcg(left + k));
+        x = REDUCTION::join(x, *(const volatile accumulator *)(left + k));
     x = block_fold(x);
     if (threadIdx.x == 0)
         result[row] = FINISH(x);
@@ -255,7 +255,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
             continue;
         accumulator sum = REDUCTION::start();
         for (int64 k = 0; k < a.parts; k++)
-            sum = REDUCTION::join(sum, __ldcg(left + k * a.kept + at));
+            sum = REDUCTION::join(sum, *(const volatile accumulator *)(left + k * a.kept + at));
         result[at] = FINISH(sum);
     }
 }
