@@ -2,8 +2,8 @@
 
     python bench/bench_ops_gpu.py [ROUNDS]
 
-Call to call: a loop of calls, and one synchronize at its end, on both sides. A ratio is the median of the rounds'
-ratios, PyTorch's time over that of Genesis: above 1 Genesis is faster. "launch" is what an empty kernel costs from C.
+Call to call: a loop of calls, and one synchronize at its end, on both sides. A ratio is the median
+of the rounds' ratios, PyTorch's time over that of Genesis: above 1 Genesis is faster.
 """
 
 from __future__ import annotations

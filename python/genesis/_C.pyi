@@ -4,7 +4,6 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, final
 
-
 __version__: str
 
 class OutOfMemoryError(RuntimeError): ...
