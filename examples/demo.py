@@ -2,8 +2,8 @@
 
     python examples/demo.py [PAGE]
 
-Runs on the first GPU, or on the CPU where there is none. The result is checked: the network must come
-close to the function. What happened to the memory is printed, and its timeline written to PAGE.
+Runs on the first GPU, or on the CPU where there is none. The result is checked: the network must
+come close to the function. What happened to the memory is printed, its timeline written to PAGE.
 """
 
 import math

@@ -283,8 +283,7 @@ static nvrtcResult options_parse(struct options *options, struct sim_text *log, 
         list_add(&options->flags, "-D__CUDACC_VER_MAJOR__=13") &&
         list_add(&options->flags, "-D__CUDACC_VER_MINOR__=0") &&
         list_add(&options->flags, "-D__GENESIS_SIM__=1") &&
-        list_add(&options->flags, "-DGN_NO_PTX=1") &&
-        list_add(&options->flags, "-D__CUDACC__=1") &&
+        list_add(&options->flags, "-DGN_NO_PTX=1") && list_add(&options->flags, "-D__CUDACC__=1") &&
         list_add(&options->flags, "-D__CUDACC_RTC__=1") &&
         list_add(&options->flags, options->is_fused ? "-ffp-contract=fast" : "-ffp-contract=off");
     return is_ok ? NVRTC_SUCCESS : NVRTC_ERROR_OUT_OF_MEMORY;

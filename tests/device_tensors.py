@@ -1,9 +1,9 @@
-"""Tensors on a GPU, real or simulated, beside the same on the CPU: every operation, type and layout.
+"""Tensors on a GPU, real or simulated, beside the CPU: every operation, type and layout.
 
     python tests/device_tensors.py [--all] [SECTION ...]
 
-Many operations go into one program, with every result kept: the kernels are few, and large. Without --all only some
-types take part: a kernel costs the simulator half a second.
+Many operations go into one program, with every result kept: the kernels are few, and large. Without
+--all only some types take part: a kernel costs the simulator half a second.
 """
 
 from __future__ import annotations
@@ -22,12 +22,19 @@ SOME = [genesis.bool, genesis.uint8, genesis.int64, genesis.float16, genesis.flo
 TYPES = EVERY if "--all" in sys.argv else SOME
 
 # In units of the last place of the result's type; 0: the same bits.
-EXACT = """neg abs sign square floor ceil round trunc sqrt relu isnan isinf isfinite logical_not
-    reciprocal rsqrt""".split()
-NEAR = """exp expm1 log log1p log2 log10 sin cos tan tanh erf sigmoid gelu silu""".split()
-PAIRS = """add sub mul maximum minimum eq ne lt le gt ge logical_and logical_or
-    logical_xor""".split()
-INTEGER_PAIRS = "floor_divide remainder bitwise_and bitwise_or bitwise_xor".split()
+EXACT = [
+    *("neg", "abs", "sign", "square", "floor", "ceil", "round", "trunc", "sqrt", "relu"),
+    *("isnan", "isinf", "isfinite", "logical_not", "reciprocal", "rsqrt"),
+]
+NEAR = [
+    *("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "erf"),
+    *("sigmoid", "gelu", "silu"),
+]
+PAIRS = [
+    *("add", "sub", "mul", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge"),
+    *("logical_and", "logical_or", "logical_xor"),
+]
+INTEGER_PAIRS = ["floor_divide", "remainder", "bitwise_and", "bitwise_or", "bitwise_xor"]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, 700.0, -90.0, math.inf, -math.inf, math.nan]
 
 
@@ -85,13 +92,14 @@ def together(results):
     return results
 
 
-def in_one(names, make_near, make_far, ulps):
+def in_one(names, tensors, ulps):
     """Operations in groups, each one program on the GPU."""
+    gpu = [tensor.cuda() for tensor in tensors]
     for start in range(0, len(names), 9):
         group = names[start : start + 9]
-        far = together([make_far(name) for name in group])
+        far = together([getattr(genesis, name)(*gpu) for name in group])
         for name, result in zip(group, far, strict=True):
-            same(make_near(name), result, name, ulps)
+            same(getattr(genesis, name)(*tensors), result, name, ulps)
 
 
 def elementwise():
@@ -104,17 +112,17 @@ def elementwise():
         ]
         if dtype is genesis.bool:
             one = ["isnan", "isfinite", "logical_not"]
-        in_one(one, lambda n: getattr(genesis, n)(x), lambda n: getattr(genesis, n)(gx), 0)
+        in_one(one, [x], 0)
         pairs = PAIRS[1 if dtype is genesis.bool else 0 :]
         pairs = [n for n in pairs if not (dtype is genesis.bool and n in ("sub", "mul"))]
         pairs += INTEGER_PAIRS if dtype in INTEGERS else []
         pairs += ["div"] if dtype.is_floating_point else []
-        in_one(pairs, lambda n: getattr(genesis, n)(x, y), lambda n: getattr(genesis, n)(gx, gy), 0)
+        in_one(pairs, [x, y], 0)
         same(genesis.where(x > y, x, y), genesis.where(gx > gy, gx, gy), f"where {dtype}")
     for dtype in (genesis.float32, genesis.float64):
         x = numbers(dtype, 331).clamp(-80, 80)
         x = genesis.where(x < -1, -x, x)  # where gelu is a difference, its last places are lost
-        in_one(NEAR, lambda n: getattr(genesis, n)(x), lambda n: getattr(genesis, n)(x.cuda()), 16)
+        in_one(NEAR, [x], 16)
         a, b = numbers(dtype, 100).abs().clamp(0.1, 5), numbers(dtype, 100, 3).clamp(-3, 3)
         same(a**b, a.cuda() ** b.cuda(), "pow", 16)
         same(a // b, a.cuda() // b.cuda(), "floor_divide")
@@ -150,8 +158,8 @@ def layouts():
     a = numbers(genesis.float32, 6 * 7 * 11).clamp(-50, 50).reshape(6, 7, 11)
     g = a.cuda()
     keys = [
-        lambda t: t, lambda t: t.permute(2, 0, 1), lambda t: t[:, ::2, 1:], lambda t: t[1], lambda t: t[:, 3],
-        lambda t: t[..., 0], lambda t: t[2:2], lambda t: t.T if t.ndim == 2 else t.permute(2, 1, 0),
+        lambda t: t, lambda t: t.permute(2, 0, 1), lambda t: t[:, ::2, 1:], lambda t: t[1],
+        lambda t: t[:, 3], lambda t: t[..., 0], lambda t: t[2:2], lambda t: t.permute(2, 1, 0),
     ]  # fmt: skip
     for i, key in enumerate(keys):
         same(key(a) * 2 + 1, key(g) * 2 + 1, f"layout {i}")

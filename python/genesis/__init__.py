@@ -166,6 +166,21 @@ from genesis._tensor_functions import (
     triu,
     var,
 )
+from genesis._tensor_index import (
+    bincount,
+    gather,
+    index_plan,
+    index_select,
+    masked_fill,
+    masked_select,
+    nonzero,
+    scatter,
+    scatter_add,
+    searchsorted,
+    take,
+    take_along_axis,
+    take_along_dim,
+)
 from genesis._tensor_place import get_default_device, set_default_device
 from genesis._tensor_products import (
     bmm,
@@ -191,22 +206,6 @@ from genesis._tensor_shapes import (
     transpose,
     unsqueeze,
     view,
-)
-from genesis._tensor_products import bmm, dot, mm, mv, outer, tensordot
-from genesis._tensor_index import (
-    bincount,
-    gather,
-    index_plan,
-    index_select,
-    masked_fill,
-    masked_select,
-    nonzero,
-    scatter,
-    scatter_add,
-    searchsorted,
-    take,
-    take_along_axis,
-    take_along_dim,
 )
 
 TYPE_CHECKING = False

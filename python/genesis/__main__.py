@@ -12,7 +12,7 @@ import platform
 import sys
 
 import genesis
-from genesis import _C, _memory_cli, _run, _wheels
+from genesis import _C, _memory_cli, _run
 from genesis._memory import format_size
 
 

@@ -281,7 +281,7 @@ extern PyMethodDef tensor_op_methods[];
 extern PyMethodDef tensor_op_functions[];
 extern PyType_Slot tensor_number_slots[];
 extern PyMethodDef tensor_make_functions[];
-extern PyMethodDef tensor_row_methods[]; /* python_tensor_rows.c */
+extern PyMethodDef tensor_row_methods[];     /* python_tensor_rows.c */
 extern PyMethodDef tensor_product_methods[]; /* python_tensor_products.c */
 extern PyMethodDef tensor_product_functions[];
 PyObject *tensor_matmul(PyObject *a, PyObject *b);

@@ -74,7 +74,8 @@ static PyObject *method_record_stream(PyObject *self, PyObject *object)
 }
 
 PyMethodDef tensor_place_methods[] = {
-    {"cpu", method_cpu, METH_NOARGS, "cpu($self, /)\n--\n\nThe tensor on the CPU; itself where it is there."},
+    {"cpu", method_cpu, METH_NOARGS,
+     "cpu($self, /)\n--\n\nThe tensor on the CPU; itself where it is there."},
     {"cuda", WITH_KEYWORDS(method_cuda),
      "cuda($self, device=None, non_blocking=False)\n--\n\n"
      "The tensor on a CUDA device, the current one by default; itself where it is there."},

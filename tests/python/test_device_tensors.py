@@ -34,7 +34,7 @@ def test_on_the_simulated_gpu(schedule):
 
 
 def test_the_kernels_are_cuda_c(tmp_path):
-    """What the simulator compiled is compiled by NVRTC as well, for a GPU that need not be there."""
+    """What the simulator compiles, NVRTC compiles, for a GPU that need not be there."""
     sources, cache = tmp_path / "sources", tmp_path / "cache"
     sources.mkdir()
     cache.mkdir(mode=0o700)
