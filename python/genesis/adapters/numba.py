@@ -53,6 +53,16 @@ def _make_class() -> type:
             free, total = _C.memory_info(manager.device)
             return cuda.MemoryInfo(free=free + manager.statistics()["cached_bytes"], total=total)
 
+        def get_ipc_handle(self, memory: Any) -> Any:
+            """For another process: of memory that the driver allocated, which `virtual` maps."""
+            manager = _C.MemoryManager(self.context.device.id)
+            if manager.policy == "virtual":
+                raise RuntimeError(
+                    "memory of the policy virtual cannot be shared with other processes by CUDA's "
+                    "handles: start the program with GENESIS_CUDA_ALLOCATOR=pool"
+                )
+            return super().get_ipc_handle(memory)
+
         def reset(self) -> None:
             """Numba forgets what it has: its finalizers free it; idle memory goes back."""
             super().reset()
