@@ -274,6 +274,13 @@ def streams():
             x.add_(0)
             again = w * 2
         assert again.max().item() == 2 * (i + 1 + 50000 * (i + 2)), i
+    event = genesis.cuda.Event()
+    with genesis.cuda.stream(side):
+        y = genesis.ones(50000, device="cuda") + 1
+        event.record(side)
+    event.synchronize()
+    assert side.query(), "the event does not cover what was recorded before it"
+    assert y.sum().item() == 100000
     genesis.cuda.synchronize()
 
 

@@ -4,6 +4,8 @@
  * device   a place with memory: the CPU, or one CUDA GPU. Devices live for ever and are borrowed.
  * stream   an ordered queue of work on a device. Work of one stream runs in the order in which it
  *          was submitted; work of two streams is ordered only by events, or by the default stream.
+ *          Operations on tensors may wait (genesis/ops.h): gn_flush() submits them before a stream or an event is
+ *          used to order or measure them.
  * event    a mark in a stream. Recording takes a snapshot: the event is complete when everything
  *          submitted to the stream before the record is complete. Recording again moves the mark;
  *          an event that was never recorded counts as complete.

@@ -106,6 +106,16 @@ enum {
             status = (call);                  \
     } while (0)
 
+/* The same for one that is about the order of work: operations that wait are submitted before. */
+#define CALL_IN_ORDER(status, call)              \
+    do {                                         \
+        status = GN_OK;                          \
+        if (gn_is_pending())                     \
+            CALL_ALLOCATING(status, gn_flush()); \
+        if (status == GN_OK)                     \
+            CALL_UNLOCKED(status, call);         \
+    } while (0)
+
 /* METH_KEYWORDS functions have another type than the table's field; this is CPython's own way. */
 #define WITH_KEYWORDS(function) (PyCFunction)(void (*)(void)) function, METH_VARARGS | METH_KEYWORDS
 

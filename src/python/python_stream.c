@@ -90,7 +90,7 @@ static PyObject *stream_query(PyObject *self, PyObject *unused)
 {
     (void)unused;
     gn_status status;
-    CALL_UNLOCKED(status, gn_stream_query(stream_of(self)));
+    CALL_IN_ORDER(status, gn_stream_query(stream_of(self)));
     return ready_or_raise(self, status);
 }
 
@@ -98,7 +98,7 @@ static PyObject *stream_synchronize(PyObject *self, PyObject *unused)
 {
     (void)unused;
     gn_status status;
-    CALL_UNLOCKED(status, gn_stream_synchronize(stream_of(self)));
+    CALL_IN_ORDER(status, gn_stream_synchronize(stream_of(self)));
     return none_or_raise(self, status);
 }
 
@@ -128,7 +128,7 @@ static PyObject *stream_wait_event(PyObject *self, PyObject *arguments, PyObject
     gn_event *event = event_of(object)->event;
     gn_status status = GN_OK;
     if (event != NULL) /* never recorded: nothing to wait for */
-        CALL_UNLOCKED(status, gn_stream_wait_event(stream_of(self), event));
+        CALL_IN_ORDER(status, gn_stream_wait_event(stream_of(self), event));
     return none_or_raise(self, status);
 }
 
@@ -155,7 +155,7 @@ static PyObject *stream_wait_stream(PyObject *self, PyObject *arguments, PyObjec
                            gn_stream_get_device(stream_of(self)), &other) < 0)
         return NULL;
     gn_status status;
-    CALL_UNLOCKED(status, streams_join(stream_of(self), other));
+    CALL_IN_ORDER(status, streams_join(stream_of(self), other));
     return none_or_raise(self, status);
 }
 
@@ -390,7 +390,7 @@ static PyObject *event_record_on(PyObject *self, gn_stream *stream)
 {
     gn_status status = event_ensure(event_of(self), stream);
     if (status == GN_OK)
-        CALL_UNLOCKED(status, gn_event_record(event_of(self)->event, stream));
+        CALL_IN_ORDER(status, gn_event_record(event_of(self)->event, stream));
     return none_or_raise(self, status);
 }
 
@@ -424,7 +424,7 @@ static PyObject *event_wait(PyObject *self, PyObject *arguments, PyObject *keywo
     gn_event *event = event_of(self)->event;
     gn_status status = GN_OK;
     if (event != NULL)
-        CALL_UNLOCKED(status, gn_stream_wait_event(stream, event));
+        CALL_IN_ORDER(status, gn_stream_wait_event(stream, event));
     return none_or_raise(self, status);
 }
 
