@@ -194,10 +194,11 @@ gn_status gn_tensor_get_data(gn_tensor *tensor, void **data)
     GN_CHECK_ARGUMENT(tensor != NULL && data != NULL, "tensor and data must not be NULL");
     GN_TRY(gni_tensor_flush(tensor));
     struct gni_storage *storage = gni_tensor_storage(tensor);
-    GN_TRY(gni_storage_flush_readers(storage));
+    /* In this order: what another thread records meanwhile sees the mark, or is seen by the flush. */
     if (!atomic_exchange(&storage->is_escaped, true) && storage->block != NULL)
         (void)gn_memory_block_get_address(
             storage->block); /* the manager may not move it any more */
+    GN_TRY(gni_storage_flush_readers(storage));
     gn_stream *stream;
     GN_TRY(gni_stream_of(tensor->device, &stream));
     GN_TRY(gni_storage_order(storage, stream, !storage->is_read_only));
