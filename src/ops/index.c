@@ -9,7 +9,10 @@
  */
 #include "ops/recorder.h"
 
+#include "ops/backend.h"
 #include "ops/cpu/index.h"
+#include "ops/index_host.h"
+#include "ops/move.h"
 
 #include <string.h>
 
@@ -20,6 +23,14 @@ enum {
 static struct gni_index_source source_of(const gn_tensor *tensor)
 {
     return (struct gni_index_source){tensor->dtype, tensor->ndim, tensor->sizes, tensor->strides};
+}
+
+static bool is_basic_key(int count, const gn_key *keys)
+{
+    for (int i = 0; i < count; i++)
+        if (keys[i].kind == GN_KEY_TENSOR || keys[i].kind == GN_KEY_BOOL)
+            return false;
+    return true;
 }
 
 /* ---- places that are out of range -------------------------------------------------------------- */
@@ -84,6 +95,8 @@ gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tens
                       "tensor, keys and result must not be NULL");
     struct gni_index_plan plan;
     struct gni_index_source source = source_of(tensor);
+    if (!gni_device_is_host(tensor->device) && !is_basic_key(count, keys))
+        return gni_host_index_get(tensor, count, keys, result);
     GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
     if (plan.is_basic)
         return gni_tensor_alias_as(tensor, plan.offset, plan.ndim, plan.sizes, plan.strides,
@@ -93,10 +106,10 @@ gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tens
     return status;
 }
 
-gn_status gn_index_positions(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
+/* By the host, for keys that are there. */
+static gn_status positions_find(const gn_tensor *tensor, int count, const gn_key *keys,
+                                gn_device *host, gn_tensor **result)
 {
-    GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
-                      "tensor, keys and result must not be NULL");
     struct gni_index_plan plan;
     int64_t strides[GN_DIMENSIONS_MAX];
     gn_tensor *made;
@@ -105,7 +118,7 @@ gn_status gn_index_positions(gn_tensor *tensor, int count, const gn_key *keys, g
     GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
     gn_status status = gni_index_plan_compact(&plan);
     if (status == GN_OK)
-        status = gn_tensor_create(GN_INT64, 1, &plan.count, tensor->device, &made);
+        status = gn_tensor_create(GN_INT64, 1, &plan.count, host, &made);
     if (status == GN_OK &&
         !gni_cpu_index_offsets(&plan, (int64_t *)(void *)gni_tensor_data(made))) {
         gn_tensor_release(made);
@@ -115,6 +128,23 @@ gn_status gn_index_positions(gn_tensor *tensor, int count, const gn_key *keys, g
     if (status == GN_OK)
         *result = made;
     return status;
+}
+
+gn_status gn_index_positions(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
+                      "tensor, keys and result must not be NULL");
+    if (gni_device_is_host(tensor->device))
+        return positions_find(tensor, count, keys, tensor->device, result);
+    struct gni_host_keys near;
+    gn_device *host;
+    gn_tensor *made = NULL, **const results[] = {result};
+    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &host));
+    gn_status status = gni_host_keys_init(&near, count, keys);
+    if (status == GN_OK)
+        status = positions_find(tensor, count, near.keys, host, &made);
+    gni_host_keys_deinit(&near);
+    return gni_results_move(status, tensor->device, 1, &made, results);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------- */
@@ -234,12 +264,17 @@ static gn_status plan_set(struct gni_index_plan *plan, gn_tensor *target, gn_ten
     return GN_OK;
 }
 
-static gn_status target_check(const char *what, gn_tensor *target, const gn_operand *value)
+static gn_status devices_check(const char *what, const gn_tensor *target, const gn_operand *value)
+{
+    if (value->tensor != NULL && value->tensor->device != target->device)
+        return gni_error(GN_ERROR_INVALID_VALUE, "%s: the tensors are on two devices", what);
+    return GN_OK;
+}
+
+static gn_status target_check(const char *what, gn_tensor *target)
 {
     if (gn_tensor_is_read_only(target))
         return gni_error(GN_ERROR_INVALID_VALUE, "%s: the tensor is read-only", what);
-    if (value->tensor != NULL && value->tensor->device != target->device)
-        return gni_error(GN_ERROR_INVALID_VALUE, "%s: the tensors are on two devices", what);
     if (gni_strides_overlap(target->ndim, target->sizes, target->strides))
         return gni_error(GN_ERROR_INVALID_VALUE,
                          "%s: several elements of the tensor (shape %s, strides %s) lie at one "
@@ -255,8 +290,9 @@ static bool small_fill(const struct gni_index_plan *plan, gn_tensor *tensor, gn_
     static const int64_t none[GN_DIMENSIONS_MAX];
     struct gni_storage *storage = gni_tensor_storage(tensor);
     uint64_t number = 0;
-    if (value.tensor != NULL || plan->count > SMALL_MOST || storage == NULL ||
-        storage->is_read_only || gni_strides_overlap(plan->ndim, plan->sizes, plan->strides) ||
+    if (value.tensor != NULL || plan->count > SMALL_MOST || !gni_device_is_host(tensor->device) ||
+        storage == NULL || storage->is_read_only ||
+        gni_strides_overlap(plan->ndim, plan->sizes, plan->strides) ||
         gni_storage_flush_readers(storage) != GN_OK)
         return false;
     gni_scalar_store(value.scalar, tensor->dtype, &number);
@@ -316,9 +352,12 @@ static gn_status index_scatter(gn_tensor *tensor, int count, const gn_key *given
     struct gni_index_source source = source_of(tensor);
     gn_key keys[GN_KEYS_MAX];
     gn_tensor *copies[GN_KEYS_MAX] = {NULL}, *taken = NULL;
-    GN_TRY(target_check("assignment by a key", tensor, &value));
+    GN_TRY(target_check("assignment by a key", tensor));
     if (is_accumulated)
         GN_TRY(kind_check("accumulation by a key", tensor, &value));
+    if (!gni_device_is_host(tensor->device))
+        return gni_host_index_set(tensor, count, given, value, is_accumulated);
+    GN_TRY(devices_check("assignment by a key", tensor, &value));
     memcpy(keys, given, sizeof *keys * (size_t)count);
     gn_status status = keys_part(tensor, count, keys, copies);
     if (status == GN_OK && value.tensor != NULL)
@@ -333,14 +372,6 @@ static gn_status index_scatter(gn_tensor *tensor, int count, const gn_key *given
     for (int i = 0; i < count; i++)
         gn_tensor_release(copies[i]);
     return status;
-}
-
-static bool is_basic_key(int count, const gn_key *keys)
-{
-    for (int i = 0; i < count; i++)
-        if (keys[i].kind == GN_KEY_TENSOR || keys[i].kind == GN_KEY_BOOL)
-            return false;
-    return true;
 }
 
 gn_status gn_index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_operand value,
@@ -364,11 +395,10 @@ gn_status gn_index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_oper
     return status;
 }
 
-gn_status gn_index_describe(gn_tensor *tensor, int count, const gn_key *keys,
-                            const gn_operand *value, gn_index_info *info)
+/* For keys on the host. */
+static gn_status key_describe(const gn_tensor *tensor, int count, const gn_key *keys,
+                              const gn_operand *value, gn_index_info *info)
 {
-    GN_CHECK_ARGUMENT(tensor != NULL && info != NULL && (keys != NULL || count == 0),
-                      "tensor, keys and info must not be NULL");
     struct gni_index_plan plan;
     struct gni_index_source source = source_of(tensor);
     GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
@@ -395,6 +425,21 @@ gn_status gn_index_describe(gn_tensor *tensor, int count, const gn_key *keys,
     return GN_OK;
 }
 
+gn_status gn_index_describe(gn_tensor *tensor, int count, const gn_key *keys,
+                            const gn_operand *value, gn_index_info *info)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && info != NULL && (keys != NULL || count == 0),
+                      "tensor, keys and info must not be NULL");
+    if (gni_device_is_host(tensor->device))
+        return key_describe(tensor, count, keys, value, info);
+    struct gni_host_keys near;
+    gn_status status = gni_host_keys_init(&near, count, keys);
+    if (status == GN_OK)
+        status = key_describe(tensor, count, near.keys, value, info);
+    gni_host_keys_deinit(&near);
+    return status;
+}
+
 /* ---- along one dimension ----------------------------------------------------------------------- */
 
 static gn_status index_check(const char *what, const gn_tensor *tensor, const gn_tensor *index)
@@ -417,7 +462,6 @@ static gn_status gather_plan(const char *what, const gn_tensor *tensor, int dime
 {
     int at;
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
-    GN_TRY(index_check(what, tensor, index));
     bool fits = index->ndim == tensor->ndim;
     for (int i = 0; fits && i < index->ndim; i++)
         fits = i == at || index->sizes[i] <= tensor->sizes[i];
@@ -453,6 +497,9 @@ gn_status gn_gather(gn_tensor *tensor, int dimension, gn_tensor *index, gn_tenso
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL && result != NULL,
                       "tensor, index and result must not be NULL");
     struct gni_index_plan plan;
+    GN_TRY(index_check("gather", tensor, index));
+    if (!gni_device_is_host(tensor->device))
+        return gni_host_index_read(gn_gather, tensor, dimension, index, result);
     GN_TRY(gather_plan("gather", tensor, dimension, index, &plan));
     return plan_get(&plan, tensor, result);
 }
@@ -477,8 +524,12 @@ gn_status gn_scatter(gn_tensor *tensor, int dimension, gn_tensor *index, gn_oper
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL, "tensor and index must not be NULL");
     struct gni_index_plan plan;
     gn_tensor *own = NULL, *cut = NULL, *taken = NULL;
-    GN_TRY(target_check("scatter", tensor, &value));
+    GN_TRY(target_check("scatter", tensor));
+    GN_TRY(devices_check("scatter", tensor, &value));
     GN_TRY(kind_check("scatter", tensor, &value));
+    GN_TRY(index_check("scatter", tensor, index));
+    if (!gni_device_is_host(tensor->device))
+        return gni_host_index_write(gn_scatter, tensor, dimension, index, value, is_accumulated);
     GN_TRY(operand_take(index, index->dtype, tensor, &own));
     gn_status status = gather_plan("scatter", tensor, dimension, own, &plan);
     if (status == GN_OK && value.tensor != NULL && index->count > 0) {
@@ -500,7 +551,6 @@ static gn_status select_plan(const char *what, gn_tensor *tensor, int dimension,
 {
     int at;
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
-    GN_TRY(index_check(what, tensor, index));
     if (index->ndim > 1)
         return gni_error(GN_ERROR_INDEX, "%s: an index has at most one dimension, not the shape %s",
                          what, gni_shape_text(index->ndim, index->sizes).text);
@@ -530,6 +580,9 @@ gn_status gn_index_select(gn_tensor *tensor, int dimension, gn_tensor *index, gn
                       "tensor, index and result must not be NULL");
     struct gni_index_plan plan;
     gn_tensor *flat;
+    GN_TRY(index_check("index_select", tensor, index));
+    if (!gni_device_is_host(tensor->device))
+        return gni_host_index_read(gn_index_select, tensor, dimension, index, result);
     GN_TRY(select_plan("index_select", tensor, dimension, index, &plan, &flat));
     if (tensor->ndim == 0 && index->count == 1) { /* PyTorch gives no dimension back, either */
         plan.ndim = plan.block_begin = plan.block_end = 0;
@@ -545,8 +598,12 @@ gn_status gn_index_put(gn_tensor *tensor, int dimension, gn_tensor *index, gn_op
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL, "tensor and index must not be NULL");
     struct gni_index_plan plan;
     gn_tensor *own = NULL, *flat = NULL, *taken = NULL;
-    GN_TRY(target_check("index_put", tensor, &value));
+    GN_TRY(target_check("index_put", tensor));
+    GN_TRY(devices_check("index_put", tensor, &value));
     GN_TRY(kind_check("index_put", tensor, &value));
+    GN_TRY(index_check("index_put", tensor, index));
+    if (!gni_device_is_host(tensor->device))
+        return gni_host_index_write(gn_index_put, tensor, dimension, index, value, is_accumulated);
     GN_TRY(operand_take(index, index->dtype, tensor, &own));
     gn_status status = GN_OK;
     if (value.tensor != NULL)

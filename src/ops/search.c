@@ -5,7 +5,9 @@
 #include "ops/recorder.h"
 
 #include "base/parallel.h"
+#include "ops/backend.h"
 #include "ops/cpu/sort.h"
+#include "ops/index_host.h"
 #include "tensor/mask.h"
 
 #include <string.h>
@@ -136,6 +138,8 @@ gn_status gn_nonzero(gn_tensor *tensor, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
     gn_tensor *truth;
+    if (!gni_device_is_host(tensor->device))
+        return gni_host_nonzero(tensor, result);
     GN_TRY(whole_take(tensor, GN_BOOL, &truth));
     gn_status status = mask_places(truth, result);
     gn_tensor_release(truth);
@@ -179,6 +183,11 @@ gn_status gn_searchsorted(gn_tensor *sequence, gn_tensor *values, bool is_right,
     GN_CHECK_ARGUMENT(sequence != NULL && values != NULL && result != NULL,
                       "sequence, values and result must not be NULL");
     GN_TRY(search_check(sequence, values));
+    if (sequence->device != values->device)
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "searchsorted: the sequence and the values are on two devices");
+    if (!gni_device_is_host(sequence->device))
+        return gni_host_searchsorted(sequence, values, is_right, result);
     gn_dtype dtype = gni_dtype_promote(sequence->dtype, values->dtype);
     gn_tensor *whole, *wanted = NULL, *made = NULL;
     GN_TRY(whole_take(sequence, dtype, &whole));
@@ -242,6 +251,11 @@ gn_status gn_bincount(gn_tensor *tensor, gn_tensor *weights, int64_t minimum, gn
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
     GN_TRY(bincount_check(tensor, weights, minimum));
+    if (weights != NULL && weights->device != tensor->device)
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "bincount: the numbers and the weights are on two devices");
+    if (!gni_device_is_host(tensor->device))
+        return gni_host_bincount(tensor, weights, minimum, result);
     gn_dtype dtype = weights == NULL                ? GN_INT64
                      : weights->dtype == GN_FLOAT32 ? GN_FLOAT32
                                                     : GN_FLOAT64;
