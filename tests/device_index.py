@@ -96,6 +96,9 @@ def writes():
         alike(lambda t, i: put(t, i, 1), x, apart, what=f"a number into {dtype}")
         alike(lambda t: put(t, t > 0, 0), x, what=f"a number by a mask into {dtype}")
     x = numbers(genesis.float32, 42).reshape(6, 7)
+    wide = numbers(genesis.float32, 48).reshape(6, 8)
+    alike(put, wide, apart, 5, what="a number, 16 bytes at a time")
+    alike(lambda t, i: put(t, i, t[:3] * 2), wide, apart, what="values, 16 bytes at a time")
     mask = x > 0.5
     values = genesis.arange(int(mask.sum().item())).float()
     alike(put, x, mask, values, what="values by a mask")

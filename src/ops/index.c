@@ -11,19 +11,13 @@
 
 #include "ops/backend.h"
 #include "ops/cpu/index.h"
-#include "ops/index_host.h"
-#include "ops/move.h"
+#include "ops/index.h"
 
 #include <string.h>
 
 enum {
     SMALL_MOST = 256, /* elements that are filled in less time than it takes to record that */
 };
-
-static struct gni_index_source source_of(const gn_tensor *tensor)
-{
-    return (struct gni_index_source){tensor->dtype, tensor->ndim, tensor->sizes, tensor->strides};
-}
 
 static bool is_basic_key(int count, const gn_key *keys)
 {
@@ -56,37 +50,99 @@ static bool outside_find(const struct gni_index *index, int64_t *found)
     return false;
 }
 
-static gn_status outside_refuse(const struct gni_index_plan *plan)
+static gn_status outside_say(const struct gni_index *index, int64_t found)
+{
+    return gni_error(
+        GN_ERROR_INDEX, "index %lld is out of range for dimension %d of size %lld%s",
+        (long long)found, index->dimension, (long long)index->size,
+        found < 0 && index->wrap == 0 ? ": negative ones do not count from the end here" : "");
+}
+
+gn_status gni_index_refuse(const struct gni_index_plan *plan)
 {
     int64_t found;
-    for (int k = 0; k < plan->index_count; k++) {
-        const struct gni_index *index = &plan->indices[k];
-        if (index->is_trusted || !outside_find(index, &found))
-            continue;
-        return gni_error(
-            GN_ERROR_INDEX, "index %lld is out of range for dimension %d of size %lld%s",
-            (long long)found, index->dimension, (long long)index->size,
-            found < 0 && index->wrap == 0 ? ": negative ones do not count from the end here" : "");
-    }
+    for (int k = 0; k < plan->index_count; k++)
+        if (!plan->indices[k].is_trusted && outside_find(&plan->indices[k], &found))
+            return outside_say(&plan->indices[k], found);
     return gni_error(GN_ERROR_INDEX, "an index is out of range");
 }
 
 /* ---- reading ----------------------------------------------------------------------------------- */
 
-/* Makes the result of a plan whose index tensors are computed. */
+/* Makes the result of a plan. */
 static gn_status plan_get(struct gni_index_plan *plan, gn_tensor *tensor, gn_tensor **result)
 {
     gn_tensor *made;
+    gn_status status = GN_OK;
     GN_TRY(gni_tensor_flush(tensor));
     if (!gni_index_plan_is_streamed(plan))
         GN_TRY(gni_index_plan_compact(plan));
     GN_TRY(gn_tensor_create(tensor->dtype, plan->ndim, plan->sizes, tensor->device, &made));
-    if (!gni_cpu_index_get(plan, gni_tensor_data(tensor), tensor->dtype, gni_tensor_data(made))) {
+    if (!gni_device_is_host(tensor->device))
+        status = gni_backend_get(tensor->device)->index_get(plan, tensor, made);
+    else if (!gni_cpu_index_get(plan, gni_tensor_data(tensor), tensor->dtype,
+                                gni_tensor_data(made)))
+        status = gni_index_refuse(plan);
+    if (status == GN_OK)
+        *result = made;
+    else
         gn_tensor_release(made);
-        return outside_refuse(plan);
+    return status;
+}
+
+/* Index tensors of the CPU go where a GPU's tensor is: `copies` are the caller's to release. */
+static gn_status keys_move(const gn_tensor *tensor, int count, gn_key *keys, gn_tensor **copies)
+{
+    for (int i = 0; i < count; i++) {
+        if (keys[i].kind != GN_KEY_TENSOR || keys[i].tensor == NULL ||
+            keys[i].tensor->device == tensor->device || !gni_device_is_host(keys[i].tensor->device))
+            continue;
+        GN_TRY(gn_tensor_to(keys[i].tensor, tensor->device, &copies[i]));
+        keys[i].tensor = copies[i];
     }
-    *result = made;
     return GN_OK;
+}
+
+/* Those are looked at here, where the mistake is: what GPUs find out they tell later. */
+static gn_status moved_check(const struct gni_index_plan *plan, int count, const gn_key *given,
+                             gn_tensor *const *copies)
+{
+    int64_t found;
+    for (int k = 0; k < plan->index_count; k++)
+        for (int i = 0; i < count; i++) {
+            struct gni_index near = plan->indices[k];
+            if (copies[i] == NULL || copies[i] != near.tensor ||
+                !gni_device_is_host(given[i].tensor->device))
+                continue;
+            near.tensor = given[i].tensor;
+            if (outside_find(&near, &found))
+                return outside_say(&near, found);
+        }
+    return GN_OK;
+}
+
+/* With index tensors, of a tensor on a GPU. */
+static gn_status device_get(gn_tensor *tensor, int count, const gn_key *given, gn_tensor **result)
+{
+    struct gni_index_plan plan;
+    struct gni_index_source source = gni_index_source_of(tensor);
+    gn_key keys[GN_KEYS_MAX];
+    gn_tensor *copies[GN_KEYS_MAX] = {NULL};
+    if (count > GN_KEYS_MAX)
+        return gni_error(GN_ERROR_INDEX, "a key has at most %d parts, not %d", GN_KEYS_MAX, count);
+    memcpy(keys, given, sizeof *keys * (size_t)count);
+    gn_status status = keys_move(tensor, count, keys, copies);
+    if (status == GN_OK)
+        status = gni_index_plan_init(&plan, &source, count, keys);
+    if (status == GN_OK) {
+        status = moved_check(&plan, count, given, copies);
+        if (status == GN_OK)
+            status = plan_get(&plan, tensor, result);
+        gni_index_plan_deinit(&plan);
+    }
+    for (int i = 0; i < count; i++)
+        gn_tensor_release(copies[i]);
+    return status;
 }
 
 gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
@@ -94,9 +150,9 @@ gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tens
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
                       "tensor, keys and result must not be NULL");
     struct gni_index_plan plan;
-    struct gni_index_source source = source_of(tensor);
+    struct gni_index_source source = gni_index_source_of(tensor);
     if (!gni_device_is_host(tensor->device) && !is_basic_key(count, keys))
-        return gni_host_index_get(tensor, count, keys, result);
+        return device_get(tensor, count, keys, result);
     GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
     if (plan.is_basic)
         return gni_tensor_alias_as(tensor, plan.offset, plan.ndim, plan.sizes, plan.strides,
@@ -106,45 +162,10 @@ gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tens
     return status;
 }
 
-/* By the host, for keys that are there. */
-static gn_status positions_find(const gn_tensor *tensor, int count, const gn_key *keys,
-                                gn_device *host, gn_tensor **result)
+gn_status gn_index_check(gn_device *device)
 {
-    struct gni_index_plan plan;
-    int64_t strides[GN_DIMENSIONS_MAX];
-    gn_tensor *made;
-    gni_strides_contiguous(tensor->ndim, tensor->sizes, strides);
-    struct gni_index_source source = {GN_INT64, tensor->ndim, tensor->sizes, strides};
-    GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
-    gn_status status = gni_index_plan_compact(&plan);
-    if (status == GN_OK)
-        status = gn_tensor_create(GN_INT64, 1, &plan.count, host, &made);
-    if (status == GN_OK &&
-        !gni_cpu_index_offsets(&plan, (int64_t *)(void *)gni_tensor_data(made))) {
-        gn_tensor_release(made);
-        status = outside_refuse(&plan);
-    }
-    gni_index_plan_deinit(&plan);
-    if (status == GN_OK)
-        *result = made;
-    return status;
-}
-
-gn_status gn_index_positions(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
-{
-    GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
-                      "tensor, keys and result must not be NULL");
-    if (gni_device_is_host(tensor->device))
-        return positions_find(tensor, count, keys, tensor->device, result);
-    struct gni_host_keys near;
-    gn_device *host;
-    gn_tensor *made = NULL, **const results[] = {result};
-    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &host));
-    gn_status status = gni_host_keys_init(&near, count, keys);
-    if (status == GN_OK)
-        status = positions_find(tensor, count, near.keys, host, &made);
-    gni_host_keys_deinit(&near);
-    return gni_results_move(status, tensor->device, 1, &made, results);
+    GN_CHECK_ARGUMENT(device != NULL, "device must not be NULL");
+    return gni_device_is_host(device) ? GN_OK : gni_backend_get(device)->index_check(device);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------- */
@@ -241,26 +262,28 @@ static gn_status plan_set(struct gni_index_plan *plan, gn_tensor *target, gn_ten
 {
     int64_t strides[GN_DIMENSIONS_MAX] = {0};
     uint64_t number = 0;
-    const void *values = &number;
-    if (*value != NULL) {
-        GN_TRY(value_strides(*value, plan, strides));
-        if (!is_linear(plan, strides)) {
-            GN_TRY(value_spread(plan, strides, value));
-            gni_strides_contiguous(plan->ndim, plan->sizes, strides);
-        }
-        values = gni_tensor_data(*value);
-    } else {
+    bool is_near = gni_device_is_host(target->device);
+    if (*value == NULL)
         gni_scalar_store(scalar, target->dtype, &number);
+    else
+        GN_TRY(value_strides(*value, plan, strides));
+    if (*value != NULL && is_near && !is_linear(plan, strides)) {
+        GN_TRY(value_spread(plan, strides, value));
+        gni_strides_contiguous(plan->ndim, plan->sizes, strides);
     }
     if (!gni_index_plan_is_streamed(plan))
         GN_TRY(gni_index_plan_compact(plan));
-    if (!gni_cpu_index_check(plan))
-        return outside_refuse(plan);
+    if (is_near && !gni_cpu_index_check(plan))
+        return gni_index_refuse(plan);
     struct gni_storage *storage = gni_tensor_storage(target);
     GN_TRY(gni_storage_flush_readers(storage));
-    gni_cpu_index_set(plan, gni_tensor_data(target), target->dtype, values, strides,
-                      is_accumulated);
     atomic_fetch_add(&storage->version, 1);
+    if (!is_near)
+        return gni_backend_get(target->device)
+            ->index_set(plan, target, *value, strides, number, is_accumulated);
+    gni_cpu_index_set(plan, gni_tensor_data(target), target->dtype,
+                      *value != NULL ? (const void *)gni_tensor_data(*value) : &number, strides,
+                      is_accumulated);
     return GN_OK;
 }
 
@@ -345,30 +368,45 @@ static gn_status kind_check(const char *what, const gn_tensor *target, const gn_
     return GN_OK;
 }
 
+/* A value of the CPU goes where a GPU's target is: `moved` is the caller's. */
+static gn_status value_move(const gn_tensor *target, gn_operand *value, gn_tensor **moved)
+{
+    if (value->tensor == NULL || value->tensor->device == target->device ||
+        !gni_device_is_host(value->tensor->device))
+        return devices_check("assignment by a key", target, value);
+    GN_TRY(gn_tensor_to(value->tensor, target->device, moved));
+    value->tensor = *moved;
+    return GN_OK;
+}
+
 static gn_status index_scatter(gn_tensor *tensor, int count, const gn_key *given, gn_operand value,
                                bool is_accumulated)
 {
     struct gni_index_plan plan;
-    struct gni_index_source source = source_of(tensor);
+    struct gni_index_source source = gni_index_source_of(tensor);
     gn_key keys[GN_KEYS_MAX];
-    gn_tensor *copies[GN_KEYS_MAX] = {NULL}, *taken = NULL;
+    gn_tensor *copies[GN_KEYS_MAX] = {NULL}, *taken = NULL, *moved = NULL;
     GN_TRY(target_check("assignment by a key", tensor));
     if (is_accumulated)
         GN_TRY(kind_check("accumulation by a key", tensor, &value));
-    if (!gni_device_is_host(tensor->device))
-        return gni_host_index_set(tensor, count, given, value, is_accumulated);
-    GN_TRY(devices_check("assignment by a key", tensor, &value));
     memcpy(keys, given, sizeof *keys * (size_t)count);
-    gn_status status = keys_part(tensor, count, keys, copies);
+    gn_status status = value_move(tensor, &value, &moved);
+    if (status == GN_OK && !gni_device_is_host(tensor->device))
+        status = keys_move(tensor, count, keys, copies);
+    if (status == GN_OK)
+        status = keys_part(tensor, count, keys, copies);
     if (status == GN_OK && value.tensor != NULL)
         status = operand_take(value.tensor, tensor->dtype, tensor, &taken);
     if (status == GN_OK)
         status = gni_index_plan_init(&plan, &source, count, keys);
     if (status == GN_OK) {
-        status = plan_set(&plan, tensor, &taken, value.scalar, is_accumulated);
+        status = moved_check(&plan, count, given, copies);
+        if (status == GN_OK)
+            status = plan_set(&plan, tensor, &taken, value.scalar, is_accumulated);
         gni_index_plan_deinit(&plan);
     }
     gn_tensor_release(taken);
+    gn_tensor_release(moved);
     for (int i = 0; i < count; i++)
         gn_tensor_release(copies[i]);
     return status;
@@ -384,7 +422,7 @@ gn_status gn_index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_oper
     if (!is_basic_key(count, keys))
         return index_scatter(tensor, count, keys, value, is_accumulated);
     struct gni_index_plan plan;
-    struct gni_index_source source = source_of(tensor);
+    struct gni_index_source source = gni_index_source_of(tensor);
     gn_tensor *view;
     GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
     if (!is_accumulated && small_fill(&plan, tensor, value))
@@ -392,51 +430,6 @@ gn_status gn_index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_oper
     GN_TRY(gni_tensor_alias_as(tensor, plan.offset, plan.ndim, plan.sizes, plan.strides, &view));
     gn_status status = view_set(view, value, is_accumulated);
     gn_tensor_release(view);
-    return status;
-}
-
-/* For keys on the host. */
-static gn_status key_describe(const gn_tensor *tensor, int count, const gn_key *keys,
-                              const gn_operand *value, gn_index_info *info)
-{
-    struct gni_index_plan plan;
-    struct gni_index_source source = source_of(tensor);
-    GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
-    bool is_number = value != NULL && value->tensor == NULL;
-    *info = (gn_index_info){
-        .kind = plan.is_basic ? (value == NULL ? GN_INDEX_VIEW
-                                 : is_number   ? GN_INDEX_FILL
-                                               : GN_INDEX_COPY)
-                              : (value == NULL ? GN_INDEX_GATHER : GN_INDEX_SCATTER),
-        .dimensions = plan.ndim,
-        .offset_bytes = plan.offset * (int64_t)gni_dtype_size(tensor->dtype),
-        .temp_bytes = gni_index_plan_temp_bytes(&plan),
-    };
-    memcpy(info->shape, plan.sizes, sizeof *plan.sizes * (size_t)plan.ndim);
-    memcpy(info->strides, plan.strides, sizeof *plan.strides * (size_t)plan.ndim);
-    if (!plan.is_basic)
-        gni_strides_contiguous(plan.ndim, plan.sizes, info->strides);
-    for (int k = 0; k < plan.index_count; k++)
-        info->needs_mask_compaction |= plan.indices[k].is_mask;
-    if (!plan.is_basic && value != NULL && value->tensor != NULL &&
-        value->tensor->dtype != tensor->dtype)
-        info->temp_bytes += (size_t)value->tensor->count * gni_dtype_size(tensor->dtype);
-    gni_index_plan_deinit(&plan);
-    return GN_OK;
-}
-
-gn_status gn_index_describe(gn_tensor *tensor, int count, const gn_key *keys,
-                            const gn_operand *value, gn_index_info *info)
-{
-    GN_CHECK_ARGUMENT(tensor != NULL && info != NULL && (keys != NULL || count == 0),
-                      "tensor, keys and info must not be NULL");
-    if (gni_device_is_host(tensor->device))
-        return key_describe(tensor, count, keys, value, info);
-    struct gni_host_keys near;
-    gn_status status = gni_host_keys_init(&near, count, keys);
-    if (status == GN_OK)
-        status = key_describe(tensor, count, near.keys, value, info);
-    gni_host_keys_deinit(&near);
     return status;
 }
 
@@ -498,8 +491,6 @@ gn_status gn_gather(gn_tensor *tensor, int dimension, gn_tensor *index, gn_tenso
                       "tensor, index and result must not be NULL");
     struct gni_index_plan plan;
     GN_TRY(index_check("gather", tensor, index));
-    if (!gni_device_is_host(tensor->device))
-        return gni_host_index_read(gn_gather, tensor, dimension, index, result);
     GN_TRY(gather_plan("gather", tensor, dimension, index, &plan));
     return plan_get(&plan, tensor, result);
 }
@@ -528,8 +519,6 @@ gn_status gn_scatter(gn_tensor *tensor, int dimension, gn_tensor *index, gn_oper
     GN_TRY(devices_check("scatter", tensor, &value));
     GN_TRY(kind_check("scatter", tensor, &value));
     GN_TRY(index_check("scatter", tensor, index));
-    if (!gni_device_is_host(tensor->device))
-        return gni_host_index_write(gn_scatter, tensor, dimension, index, value, is_accumulated);
     GN_TRY(operand_take(index, index->dtype, tensor, &own));
     gn_status status = gather_plan("scatter", tensor, dimension, own, &plan);
     if (status == GN_OK && value.tensor != NULL && index->count > 0) {
@@ -556,7 +545,7 @@ static gn_status select_plan(const char *what, gn_tensor *tensor, int dimension,
                          what, gni_shape_text(index->ndim, index->sizes).text);
     GN_TRY(gn_tensor_view(index, 1, &index->count, made));
     static const int64_t one[] = {1};
-    struct gni_index_source source = source_of(tensor);
+    struct gni_index_source source = gni_index_source_of(tensor);
     if (tensor->ndim == 0) { /* counts as one of one element */
         source.ndim = 1;
         source.sizes = source.strides = one;
@@ -581,8 +570,6 @@ gn_status gn_index_select(gn_tensor *tensor, int dimension, gn_tensor *index, gn
     struct gni_index_plan plan;
     gn_tensor *flat;
     GN_TRY(index_check("index_select", tensor, index));
-    if (!gni_device_is_host(tensor->device))
-        return gni_host_index_read(gn_index_select, tensor, dimension, index, result);
     GN_TRY(select_plan("index_select", tensor, dimension, index, &plan, &flat));
     if (tensor->ndim == 0 && index->count == 1) { /* PyTorch gives no dimension back, either */
         plan.ndim = plan.block_begin = plan.block_end = 0;
@@ -602,8 +589,6 @@ gn_status gn_index_put(gn_tensor *tensor, int dimension, gn_tensor *index, gn_op
     GN_TRY(devices_check("index_put", tensor, &value));
     GN_TRY(kind_check("index_put", tensor, &value));
     GN_TRY(index_check("index_put", tensor, index));
-    if (!gni_device_is_host(tensor->device))
-        return gni_host_index_write(gn_index_put, tensor, dimension, index, value, is_accumulated);
     GN_TRY(operand_take(index, index->dtype, tensor, &own));
     gn_status status = GN_OK;
     if (value.tensor != NULL)

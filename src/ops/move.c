@@ -6,6 +6,7 @@
  */
 #include "ops/move.h"
 
+#include "genesis/index.h"
 #include "ops/backend.h"
 
 #include <string.h>
@@ -28,7 +29,10 @@ static gn_status bytes_move(gn_tensor *from, gn_tensor *to)
     GN_TRY(gni_storage_order(gni_tensor_storage(near), stream, is_up));
     GN_TRY(gn_copy(gni_tensor_data(to), gni_tensor_data(from), bytes_of(from), stream));
     GN_TRY(gn_tensor_is_pinned(is_up ? from : to, &is_pinned));
-    return !is_up || is_pinned ? gn_stream_synchronize(stream) : GN_OK;
+    if (is_up && !is_pinned)
+        return GN_OK;
+    GN_TRY(gn_stream_synchronize(stream));
+    return is_up ? GN_OK : gn_index_check(near->device);
 }
 
 /* From the host or to it. */
@@ -81,7 +85,8 @@ gn_status gni_tensor_read(gn_tensor *tensor, int64_t element, size_t nbytes, voi
     }
     GN_TRY(gni_storage_order(gni_tensor_storage(tensor), stream, false));
     GN_TRY(gn_copy(bytes, from, nbytes, stream));
-    return gn_stream_synchronize(stream);
+    GN_TRY(gn_stream_synchronize(stream));
+    return gn_index_check(tensor->device);
 }
 
 gn_status gni_host_copy(gn_tensor *tensor, gn_tensor **copy)

@@ -7,7 +7,7 @@
 #include "base/parallel.h"
 #include "ops/backend.h"
 #include "ops/cpu/sort.h"
-#include "ops/index_host.h"
+#include "ops/move.h"
 #include "tensor/mask.h"
 
 #include <string.h>
@@ -134,14 +134,19 @@ static gn_status mask_places(const gn_tensor *mask, gn_tensor **result)
     return status;
 }
 
+gn_status gni_mask_places(gn_tensor *mask, const int64_t *strides, gn_tensor **places)
+{
+    return gni_backend_get(mask->device)->mask_places(mask, strides, places);
+}
+
 gn_status gn_nonzero(gn_tensor *tensor, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
     gn_tensor *truth;
-    if (!gni_device_is_host(tensor->device))
-        return gni_host_nonzero(tensor, result);
     GN_TRY(whole_take(tensor, GN_BOOL, &truth));
-    gn_status status = mask_places(truth, result);
+    gn_status status = gni_device_is_host(tensor->device)
+                           ? mask_places(truth, result)
+                           : gni_backend_get(tensor->device)->mask_places(truth, NULL, result);
     gn_tensor_release(truth);
     return status;
 }
@@ -178,6 +183,20 @@ static void rows_search(const gn_tensor *sequence, const gn_tensor *values, bool
                           out + row * each);
 }
 
+static gn_status search_by_host(gn_tensor *sequence, gn_tensor *values, bool is_right,
+                                gn_tensor **result)
+{
+    gn_tensor *copy = NULL, *wanted = NULL, *made = NULL, **const results[] = {result};
+    gn_status status = gni_host_copy(sequence, &copy);
+    if (status == GN_OK)
+        status = gni_host_copy(values, &wanted);
+    if (status == GN_OK)
+        status = gn_searchsorted(copy, wanted, is_right, &made);
+    gn_tensor_release(wanted);
+    gn_tensor_release(copy);
+    return gni_results_move(status, sequence->device, 1, &made, results);
+}
+
 gn_status gn_searchsorted(gn_tensor *sequence, gn_tensor *values, bool is_right, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(sequence != NULL && values != NULL && result != NULL,
@@ -187,7 +206,7 @@ gn_status gn_searchsorted(gn_tensor *sequence, gn_tensor *values, bool is_right,
         return gni_error(GN_ERROR_INVALID_VALUE,
                          "searchsorted: the sequence and the values are on two devices");
     if (!gni_device_is_host(sequence->device))
-        return gni_host_searchsorted(sequence, values, is_right, result);
+        return search_by_host(sequence, values, is_right, result);
     gn_dtype dtype = gni_dtype_promote(sequence->dtype, values->dtype);
     gn_tensor *whole, *wanted = NULL, *made = NULL;
     GN_TRY(whole_take(sequence, dtype, &whole));
@@ -247,6 +266,20 @@ static void numbers_count(const gn_tensor *numbers, int64_t length, int64_t *cou
             counts[data[i]]++;
 }
 
+static gn_status bincount_by_host(gn_tensor *tensor, gn_tensor *weights, int64_t minimum,
+                                  gn_tensor **result)
+{
+    gn_tensor *copy = NULL, *own = NULL, *made = NULL, **const results[] = {result};
+    gn_status status = gni_host_copy(tensor, &copy);
+    if (status == GN_OK && weights != NULL)
+        status = gni_host_copy(weights, &own);
+    if (status == GN_OK)
+        status = gn_bincount(copy, own, minimum, &made);
+    gn_tensor_release(own);
+    gn_tensor_release(copy);
+    return gni_results_move(status, tensor->device, 1, &made, results);
+}
+
 gn_status gn_bincount(gn_tensor *tensor, gn_tensor *weights, int64_t minimum, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
@@ -255,7 +288,7 @@ gn_status gn_bincount(gn_tensor *tensor, gn_tensor *weights, int64_t minimum, gn
         return gni_error(GN_ERROR_INVALID_VALUE,
                          "bincount: the numbers and the weights are on two devices");
     if (!gni_device_is_host(tensor->device))
-        return gni_host_bincount(tensor, weights, minimum, result);
+        return bincount_by_host(tensor, weights, minimum, result);
     gn_dtype dtype = weights == NULL                ? GN_INT64
                      : weights->dtype == GN_FLOAT32 ? GN_FLOAT32
                                                     : GN_FLOAT64;

@@ -9,6 +9,7 @@
 
 #include "base/host.h"
 #include "jit/kernel.h"
+#include "ops/cuda/index.h"
 #include "ops/cuda/run.h"
 
 #include <string.h>
@@ -253,4 +254,8 @@ const struct gni_backend gni_cuda_backend = {
     .run = gni_cuda_run,
     .fold = gni_cuda_fold,
     .softmax = gni_cuda_softmax,
+    .index_get = gni_cuda_index_get,
+    .index_set = gni_cuda_index_set,
+    .mask_places = gni_cuda_mask_places,
+    .index_check = gni_cuda_index_check,
 };

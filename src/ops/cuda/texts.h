@@ -7,5 +7,7 @@
 extern const char gni_text_elements[];
 extern const char gni_text_fold[];
 extern const char gni_text_softmax[];
+extern const char gni_text_index[];
+extern const char gni_text_places[];
 
 #endif
