@@ -27,46 +27,6 @@ static bool is_basic_key(int count, const gn_key *keys)
     return true;
 }
 
-/* ---- places that are out of range -------------------------------------------------------------- */
-
-/* The first number of an index tensor that is out of range, for the message; false if all are in range by now. */
-static bool outside_find(const struct gni_index *index, int64_t *found)
-{
-    const gn_tensor *tensor = index->tensor;
-    int64_t at[GN_DIMENSIONS_MAX] = {0};
-    for (int64_t i = 0; i < tensor->count; i++) {
-        int64_t offset = 0;
-        for (int d = 0; d < tensor->ndim; d++)
-            offset += at[d] * tensor->strides[d];
-        const char *element =
-            gni_tensor_data(tensor) + offset * (int64_t)gni_dtype_size(tensor->dtype);
-        *found = gni_scalar_load(tensor->dtype, element).integer;
-        int64_t wrapped = *found < 0 ? *found + index->wrap : *found;
-        if (wrapped < 0 || wrapped >= index->size)
-            return true;
-        for (int d = tensor->ndim - 1; d >= 0 && ++at[d] == tensor->sizes[d]; d--)
-            at[d] = 0;
-    }
-    return false;
-}
-
-static gn_status outside_say(const struct gni_index *index, int64_t found)
-{
-    return gni_error(
-        GN_ERROR_INDEX, "index %lld is out of range for dimension %d of size %lld%s",
-        (long long)found, index->dimension, (long long)index->size,
-        found < 0 && index->wrap == 0 ? ": negative ones do not count from the end here" : "");
-}
-
-gn_status gni_index_refuse(const struct gni_index_plan *plan)
-{
-    int64_t found;
-    for (int k = 0; k < plan->index_count; k++)
-        if (!plan->indices[k].is_trusted && outside_find(&plan->indices[k], &found))
-            return outside_say(&plan->indices[k], found);
-    return gni_error(GN_ERROR_INDEX, "an index is out of range");
-}
-
 /* ---- reading ----------------------------------------------------------------------------------- */
 
 /* Makes the result of a plan. */
@@ -90,37 +50,6 @@ static gn_status plan_get(struct gni_index_plan *plan, gn_tensor *tensor, gn_ten
     return status;
 }
 
-/* Index tensors of the CPU go where a GPU's tensor is: `copies` are the caller's to release. */
-static gn_status keys_move(const gn_tensor *tensor, int count, gn_key *keys, gn_tensor **copies)
-{
-    for (int i = 0; i < count; i++) {
-        if (keys[i].kind != GN_KEY_TENSOR || keys[i].tensor == NULL ||
-            keys[i].tensor->device == tensor->device || !gni_device_is_host(keys[i].tensor->device))
-            continue;
-        GN_TRY(gn_tensor_to(keys[i].tensor, tensor->device, &copies[i]));
-        keys[i].tensor = copies[i];
-    }
-    return GN_OK;
-}
-
-/* Those are looked at here, where the mistake is: what GPUs find out they tell later. */
-static gn_status moved_check(const struct gni_index_plan *plan, int count, const gn_key *given,
-                             gn_tensor *const *copies)
-{
-    int64_t found;
-    for (int k = 0; k < plan->index_count; k++)
-        for (int i = 0; i < count; i++) {
-            struct gni_index near = plan->indices[k];
-            if (copies[i] == NULL || copies[i] != near.tensor ||
-                !gni_device_is_host(given[i].tensor->device))
-                continue;
-            near.tensor = given[i].tensor;
-            if (outside_find(&near, &found))
-                return outside_say(&near, found);
-        }
-    return GN_OK;
-}
-
 /* With index tensors, of a tensor on a GPU. */
 static gn_status device_get(gn_tensor *tensor, int count, const gn_key *given, gn_tensor **result)
 {
@@ -131,11 +60,11 @@ static gn_status device_get(gn_tensor *tensor, int count, const gn_key *given, g
     if (count > GN_KEYS_MAX)
         return gni_error(GN_ERROR_INDEX, "a key has at most %d parts, not %d", GN_KEYS_MAX, count);
     memcpy(keys, given, sizeof *keys * (size_t)count);
-    gn_status status = keys_move(tensor, count, keys, copies);
+    gn_status status = gni_index_keys_move(tensor, count, keys, copies);
     if (status == GN_OK)
         status = gni_index_plan_init(&plan, &source, count, keys);
     if (status == GN_OK) {
-        status = moved_check(&plan, count, given, copies);
+        status = gni_index_moved_check(&plan, count, given, copies);
         if (status == GN_OK)
             status = plan_get(&plan, tensor, result);
         gni_index_plan_deinit(&plan);
@@ -379,33 +308,44 @@ static gn_status value_move(const gn_tensor *target, gn_operand *value, gn_tenso
     return GN_OK;
 }
 
-static gn_status index_scatter(gn_tensor *tensor, int count, const gn_key *given, gn_operand value,
-                               bool is_accumulated)
+/* With keys and a value that are where the target is; `copies` is room for those of keys. */
+static gn_status keys_scatter(gn_tensor *tensor, int count, const gn_key *given, gn_key *keys,
+                              gn_tensor **copies, gn_operand value, bool is_accumulated)
 {
     struct gni_index_plan plan;
     struct gni_index_source source = gni_index_source_of(tensor);
+    gn_tensor *taken = NULL;
+    if (!is_accumulated && gni_index_is_masked_fill(tensor, count, keys, &value))
+        return gni_index_masked_fill(tensor, keys[0].tensor, value);
+    gn_status status = keys_part(tensor, count, keys, copies);
+    if (status == GN_OK && value.tensor != NULL)
+        status = operand_take(value.tensor, tensor->dtype, tensor, &taken);
+    if (status == GN_OK)
+        status = gni_index_plan_init(&plan, &source, count, keys);
+    if (status == GN_OK) {
+        status = gni_index_moved_check(&plan, count, given, copies);
+        if (status == GN_OK)
+            status = plan_set(&plan, tensor, &taken, value.scalar, is_accumulated);
+        gni_index_plan_deinit(&plan);
+    }
+    gn_tensor_release(taken);
+    return status;
+}
+
+static gn_status index_scatter(gn_tensor *tensor, int count, const gn_key *given, gn_operand value,
+                               bool is_accumulated)
+{
     gn_key keys[GN_KEYS_MAX];
-    gn_tensor *copies[GN_KEYS_MAX] = {NULL}, *taken = NULL, *moved = NULL;
+    gn_tensor *copies[GN_KEYS_MAX] = {NULL}, *moved = NULL;
     GN_TRY(target_check("assignment by a key", tensor));
     if (is_accumulated)
         GN_TRY(kind_check("accumulation by a key", tensor, &value));
     memcpy(keys, given, sizeof *keys * (size_t)count);
     gn_status status = value_move(tensor, &value, &moved);
     if (status == GN_OK && !gni_device_is_host(tensor->device))
-        status = keys_move(tensor, count, keys, copies);
+        status = gni_index_keys_move(tensor, count, keys, copies);
     if (status == GN_OK)
-        status = keys_part(tensor, count, keys, copies);
-    if (status == GN_OK && value.tensor != NULL)
-        status = operand_take(value.tensor, tensor->dtype, tensor, &taken);
-    if (status == GN_OK)
-        status = gni_index_plan_init(&plan, &source, count, keys);
-    if (status == GN_OK) {
-        status = moved_check(&plan, count, given, copies);
-        if (status == GN_OK)
-            status = plan_set(&plan, tensor, &taken, value.scalar, is_accumulated);
-        gni_index_plan_deinit(&plan);
-    }
-    gn_tensor_release(taken);
+        status = keys_scatter(tensor, count, given, keys, copies, value, is_accumulated);
     gn_tensor_release(moved);
     for (int i = 0; i < count; i++)
         gn_tensor_release(copies[i]);
