@@ -201,6 +201,26 @@ def errors():
     alike(lambda t, i: put(t.expand(2, 3, 4)[:, :1].expand(2, 5, 4), i, 1), x, negative)
     alike(lambda t, i: t.long().clone().index_add_(0, i * 0, t[:1]), x, negative)
     alike(lambda t, i: genesis.bincount(i), x, negative)
+    late = x.cuda()[genesis.tensor([0, 7]).cuda()]  # the call does not wait
+    for look in (late.tolist, genesis.cuda.synchronize, late[0, 0].item, late.cpu):
+        x.cuda()[genesis.tensor([0, 7]).cuda()]
+        try:
+            look()
+        except IndexError as error:
+            assert "index 7" in str(error) and "dimension 0" in str(error), error
+        else:
+            raise AssertionError(look)
+    assert late.cpu()[0].tolist() == x[0].tolist(), "an error is raised once"
+    target = x.cuda()
+    outcome(lambda: put(target, genesis.tensor([0, 7, 1]).cuda(), 5))
+    for call in (lambda: target[[0, 7]], lambda: target.__setitem__([0, -7], 1)):
+        try:
+            call()  # an index of the CPU is checked before anything is done
+        except IndexError as error:
+            assert "out of range for dimension 0 of size 3" in str(error), error
+        else:
+            raise AssertionError("an index of the CPU")
+    assert genesis.equal(target.cpu(), x)
     g = x.cuda()
     for call in (
         lambda: x[negative.cuda()],

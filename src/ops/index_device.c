@@ -66,8 +66,8 @@ gn_status gni_index_moved_check(const struct gni_index_plan *plan, int count, co
         for (int i = 0; i < count; i++) {
             struct gni_index near = plan->indices[k];
             if (copies[i] == NULL || copies[i] != near.tensor ||
-                !gni_device_is_host(given[i].tensor->device))
-                continue;
+                given[i].tensor->device == near.tensor->device)
+                continue; /* not a copy, or one that was made for another reason */
             near.tensor = given[i].tensor;
             if (outside_find(&near, &found))
                 return outside_say(&near, found);
