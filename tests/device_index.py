@@ -191,6 +191,10 @@ def errors():
         alike(lambda t, i: t.clone().index_put_((i,), 1.0, accumulate=True), x, index)
         alike(lambda t, i: t.gather(0, i.view(1, 2)), x, index)
         alike(lambda t, i: t.take(i * 5), x, index)
+    nothing = genesis.tensor([[0], [9]])[:0]
+    alike(lambda t, i: t[i, i.T + 9], x, nothing, what="broadcast to nothing")
+    same(x[nothing, [9]], x.cuda()[nothing, [9]], "broadcast to nothing, from the CPU")
+    alike(lambda t, i: t[:, :0][i], x, genesis.tensor([5]), what="no elements, and out of range")
     negative = genesis.tensor([-1])
     alike(lambda t, i: t.index_select(0, i), x, negative)
     alike(lambda t, i: t[:0][i], x, negative)

@@ -3,7 +3,8 @@
  * carried out, for one device or another.
  *
  * Invariants of every function that writes:
- *   1. whatever can fail (shapes, types, ranges, memory) comes before the first element is written;
+ *   1. whatever can fail (shapes, types, ranges, memory) comes before the first element is written; but the numbers
+ *      of index tensors on a GPU are checked by the kernel, each before its element is written;
  *   2. values and index tensors that lie in the target's memory are copied first;
  *   3. pending operations that read the target are computed first, and its version grows.
  */

@@ -62,6 +62,9 @@ gn_status gni_index_moved_check(const struct gni_index_plan *plan, int count, co
                                 gn_tensor *const *copies)
 {
     int64_t found;
+    for (int i = plan->block_begin; i < plan->block_end; i++)
+        if (plan->sizes[i] == 0) /* broadcast to nothing: no number is looked at */
+            return GN_OK;
     for (int k = 0; k < plan->index_count; k++)
         for (int i = 0; i < count; i++) {
             struct gni_index near = plan->indices[k];

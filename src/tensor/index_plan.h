@@ -21,8 +21,8 @@
  *   3. a mask is an index of one dimension: before gni_index_plan_compact() it is bytes and their count, afterwards
  *      offsets in elements, with a stride of 1, that need no check;
  *   4. `mask` is set if there is one mask and no other index tensor: then it may be streamed, without offsets;
- *   5. on a GPU masks become offsets when the plan is made: what they are is their count, which must be known. Where
- *      the dimensions of a mask are one, the offsets are the numbers of its bytes, with that dimension's stride.
+ *   5. on a GPU a mask becomes offsets when the plan is made, as its count, a size of the plan, is found on the way.
+ *      Where the dimensions of a mask are one, the offsets are the numbers of its bytes, with that dimension's stride.
  *
  * A mask that is streamed needs no memory to speak of, but is cut into parts by its bytes; offsets are 8 bytes for
  * each true element, and cut evenly. So a mask is streamed where it is dense, and where each true byte is one
