@@ -10,6 +10,10 @@
  * Everything is checked before anything is written. Where one place is written twice the last one wins, in row-major
  * order; sums are added up in that order.
  *
+ * On a GPU the numbers of index tensors are checked by the kernel: nothing outside is read or written, elements that
+ * are read there are 0, and the call succeeds; the error comes with the next read by the host, or gn_index_check().
+ * Where one place is written twice any one of the values stays, and sums are added up in any order.
+ *
  * Failures: GN_ERROR_INDEX (out of range, shapes of a key that do not fit), GN_ERROR_SHAPE (a value that does not
  * fit), GN_ERROR_TYPE, GN_ERROR_OUT_OF_MEMORY, GN_ERROR_INVALID_VALUE (two devices, a read-only tensor).
  */
@@ -77,6 +81,12 @@ GN_API gn_status gn_index_describe(gn_tensor *tensor, int count, const gn_key *k
 /* The places that a key means, as int64 of one dimension: their numbers in the tensor in row-major order. */
 GN_API gn_status gn_index_positions(gn_tensor *tensor, int count, const gn_key *keys,
                                     gn_tensor **result) GN_NODISCARD;
+
+/*
+ * Fails with GN_ERROR_INDEX if a number of an index tensor on a GPU was out of range: once, and for work that has been
+ * waited for. To be asked after a synchronisation; reading elements on the host asks by itself.
+ */
+GN_API gn_status gn_index_check(gn_device *device) GN_NODISCARD;
 
 /* ---- along one dimension: an index is from 0 to the size of the dimension ----------------------- */
 

@@ -64,8 +64,9 @@ def index_plan(x: _C.Tensor, key: Any, value: Any = None, for_set: bool = False)
 # ---- along one dimension ----
 
 
-def _index(index: Any) -> _C.Tensor:
-    return index if isinstance(index, _C.Tensor) else _C.as_tensor(index)
+def _index(index: Any, like: _C.Tensor) -> _C.Tensor:
+    """A tensor as it is; anything else becomes one, where another one is."""
+    return index if isinstance(index, _C.Tensor) else _C.as_tensor(index, device=like.device)
 
 
 def gather(input: _C.Tensor, dim: int, index: Any) -> _C.Tensor:
@@ -79,7 +80,7 @@ def gather(input: _C.Tensor, dim: int, index: Any) -> _C.Tensor:
     tensor([[1, 1],
             [4, 3]])
     """
-    return _C._gather(input, dim, _index(index))
+    return _C._gather(input, dim, _index(index, input))
 
 
 def scatter_(
@@ -97,7 +98,7 @@ def scatter_(
     """
     if (src is None) == (value is None):
         raise TypeError("scatter: either src or value must be given")
-    return _C._scatter(input, dim, _index(index), value if src is None else src, False)
+    return _C._scatter(input, dim, _index(index, input), value if src is None else src, False)
 
 
 def scatter(
@@ -123,7 +124,7 @@ def scatter_add_(input: _C.Tensor, dim: int, index: Any, src: Any) -> _C.Tensor:
     >>> genesis.zeros(2).scatter_add_(0, genesis.tensor([1, 1]), genesis.tensor([5.0, 6.0]))
     tensor([ 0., 11.])
     """
-    return _C._scatter(input, dim, _index(index), src, True)
+    return _C._scatter(input, dim, _index(index, input), src, True)
 
 
 def scatter_add(input: _C.Tensor, dim: int, index: Any, src: Any) -> _C.Tensor:
@@ -148,7 +149,7 @@ def index_select(input: _C.Tensor, dim: int, index: Any) -> _C.Tensor:
     tensor([[2],
             [4]])
     """
-    return _C._index_select(input, dim, _index(index))
+    return _C._index_select(input, dim, _index(index, input))
 
 
 def index_add_(input: _C.Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> _C.Tensor:
@@ -160,9 +161,9 @@ def index_add_(input: _C.Tensor, dim: int, index: Any, source: Any, *, alpha: An
     >>> genesis.zeros(2).index_add_(0, genesis.tensor([1, 1]), genesis.tensor([1.0, 2.0]), alpha=3)
     tensor([0., 9.])
     """
-    source = _index(source)
+    source = _index(source, input)
     return _C._index_put_along(
-        input, dim, _index(index), source if alpha == 1 else source * alpha, True
+        input, dim, _index(index, input), source if alpha == 1 else source * alpha, True
     )
 
 
@@ -175,7 +176,7 @@ def index_copy_(input: _C.Tensor, dim: int, index: Any, source: Any) -> _C.Tenso
     >>> genesis.zeros(3).index_copy_(0, genesis.tensor([2, 0]), genesis.tensor([1.0, 2.0]))
     tensor([2., 0., 1.])
     """
-    return _C._index_put_along(input, dim, _index(index), _index(source), False)
+    return _C._index_put_along(input, dim, _index(index, input), _index(source, input), False)
 
 
 def index_fill_(input: _C.Tensor, dim: int, index: Any, value: Any) -> _C.Tensor:
@@ -187,7 +188,7 @@ def index_fill_(input: _C.Tensor, dim: int, index: Any, value: Any) -> _C.Tensor
     >>> genesis.zeros(3).index_fill_(0, genesis.tensor([2, 0]), 7)
     tensor([7., 0., 7.])
     """
-    return _C._index_put_along(input, dim, _index(index), value, False)
+    return _C._index_put_along(input, dim, _index(index, input), value, False)
 
 
 def index_put_(input: _C.Tensor, indices: Any, values: Any, accumulate: bool = False) -> _C.Tensor:
@@ -227,7 +228,7 @@ def take_along_dim(input: _C.Tensor, indices: Any, dim: int | None = None) -> _C
     tensor([[1, 2, 3],
             [4, 5, 6]])
     """
-    indices = _index(indices)
+    indices = _index(indices, input)
     if dim is None:
         return _C._take(input, indices.flatten())
     if indices.ndim != input.ndim:
@@ -242,7 +243,7 @@ def take_along_dim(input: _C.Tensor, indices: Any, dim: int | None = None) -> _C
     for i, size in enumerate(input.shape):
         shape = [1] * input.ndim
         shape[i] = size
-        key.append(indices if i == at else arange(size).view(*shape))
+        key.append(indices if i == at else arange(size, device=input.device).view(*shape))
     return input[tuple(key)] if key else input.clone()
 
 
@@ -261,7 +262,7 @@ def take(input: _C.Tensor, index: Any) -> _C.Tensor:
     >>> genesis.take(genesis.tensor([[1, 2], [3, 4]]), genesis.tensor([3, 0, -2]))
     tensor([4, 1, 3])
     """
-    return _C._take(input, _index(index))
+    return _C._take(input, _index(index, input))
 
 
 def masked_select(input: _C.Tensor, mask: Any) -> _C.Tensor:
@@ -274,11 +275,11 @@ def masked_select(input: _C.Tensor, mask: Any) -> _C.Tensor:
     >>> genesis.masked_select(x, x > 2)
     tensor([5, 3])
     """
-    return _C._masked_select(input, _index(mask))
+    return _C._masked_select(input, _index(mask, input))
 
 
-def _fill_mask(mask: Any, value: Any) -> _C.Tensor:
-    mask = _index(mask)
+def _fill_mask(input: _C.Tensor, mask: Any, value: Any) -> _C.Tensor:
+    mask = _index(mask, input)
     if mask.dtype != _C.bool:
         raise TypeError(f"masked_fill: a mask is of bool, not of {mask.dtype}")
     if isinstance(value, _C.Tensor) and value.ndim > 0:
@@ -296,7 +297,7 @@ def masked_fill_(input: _C.Tensor, mask: Any, value: Any) -> _C.Tensor:
     >>> x.masked_fill_(x > 2, 0)
     tensor([1, 0, 0])
     """
-    return _C.where(_fill_mask(mask, value), value, input, out=input)
+    return _C.where(_fill_mask(input, mask, value), value, input, out=input)
 
 
 def masked_fill(input: _C.Tensor, mask: Any, value: Any) -> _C.Tensor:
@@ -309,7 +310,7 @@ def masked_fill(input: _C.Tensor, mask: Any, value: Any) -> _C.Tensor:
     >>> genesis.masked_fill(x, x > 2, 0)
     tensor([1., 0., 0.])
     """
-    made = _C.where(_fill_mask(mask, value), value, input)
+    made = _C.where(_fill_mask(input, mask, value), value, input)
     if made.dtype.is_floating_point and not input.dtype.is_floating_point:
         raise TypeError(f"masked_fill: {value!r} cannot be stored as {input.dtype}")
     return made.to(input.dtype)
@@ -354,7 +355,9 @@ def searchsorted(
     """
     if side not in (None, "left", "right") or (side == "left" and right):
         raise ValueError(f"searchsorted: side={side!r}, right={right}: it is 'left' or 'right'")
-    return _C._searchsorted(sorted_sequence, _index(input), right or side == "right")
+    return _C._searchsorted(
+        sorted_sequence, _index(input, sorted_sequence), right or side == "right"
+    )
 
 
 def bincount(input: _C.Tensor, weights: _C.Tensor | None = None, minlength: int = 0) -> _C.Tensor:

@@ -42,6 +42,9 @@ struct gn_device {
     int index;
     atomic_int object_count;   /* what lives on it; see Ownership 4 */
     gn_stream *default_stream; /* set when the device is opened, then constant */
+    /* A word of page-locked memory in which kernels report what they had to refuse; NULL until one may, and again
+     * after gn_shutdown(). The layer that launches such kernels makes it, and knows what is in it. */
+    _Atomic(uint64_t) *_Atomic fault;
 };
 
 struct gn_stream {

@@ -11,6 +11,7 @@
 #include "ops/philox.h"
 #include "ops/product.h"
 #include "ops/program.h"
+#include "tensor/index_plan.h"
 
 /* How a value is folded. Where is_by_columns, the program's first dimensions go, and `kept` results lie side by
  * side; else the last ones go, and there are `kept` rows. */
@@ -82,11 +83,32 @@ struct gni_backend {
     /* The different elements of a contiguous tensor, which has some: gni_unique() in src/ops/cpu/sort.h. */
     gn_status (*unique)(gn_tensor *tensor, gn_tensor *values, gn_tensor *inverse, gn_tensor *counts,
                         int64_t *found, gn_stream *stream);
+
     /* Computes a product, which has elements: their memory is in the order of the stream. */
     gn_status (*product)(const struct gni_product *product, gn_device *device, gn_stream *stream);
 
     /* Which matrices of a product it pays to copy first, so that each is contiguous: GNI_COPY_*. */
     unsigned (*product_copies)(const struct gni_product *product, gn_device *device);
+
+    /* ---- keys, where memory is not the host's; work is submitted to the current stream. All NULL: src/ops/index.c
+     * does it by itself ---- */
+
+    /* A plan without masks, whose index tensors are computed, read from a tensor into a new one: contiguous, in the
+     * plan's shape. */
+    gn_status (*index_get)(const struct gni_index_plan *plan, gn_tensor *source, gn_tensor *result);
+
+    /* The same, written, or added: elements of `value`, of the target's type, with `strides` for the plan's
+     * dimensions; NULL: the bytes of `number`. Where a place is written twice any one value stays. */
+    gn_status (*index_set)(const struct gni_index_plan *plan, gn_tensor *target,
+                           const gn_tensor *value, const int64_t *strides, uint64_t number,
+                           bool is_accumulated);
+
+    /* Where a contiguous mask, which is computed, is true, in row-major order, as int64: offsets by `strides`, or,
+     * if that is NULL, rows of coordinates. Waits for the device: the number of them is the result's shape. */
+    gn_status (*mask_places)(gn_tensor *mask, const int64_t *strides, gn_tensor **places);
+
+    /* Fails with GN_ERROR_INDEX, once, if a number of an index tensor was out of range in work that is done. */
+    gn_status (*index_check)(gn_device *device);
 };
 
 extern const struct gni_backend gni_cpu_backend, gni_cuda_backend;

@@ -3,13 +3,16 @@
  * carried out, for one device or another.
  *
  * Invariants of every function that writes:
- *   1. whatever can fail (shapes, types, ranges, memory) comes before the first element is written;
+ *   1. whatever can fail (shapes, types, ranges, memory) comes before the first element is written; but the numbers
+ *      of index tensors on a GPU are checked by the kernel, each before its element is written;
  *   2. values and index tensors that lie in the target's memory are copied first;
  *   3. pending operations that read the target are computed first, and its version grows.
  */
 #include "ops/recorder.h"
 
+#include "ops/backend.h"
 #include "ops/cpu/index.h"
+#include "ops/index.h"
 
 #include <string.h>
 
@@ -17,65 +20,59 @@ enum {
     SMALL_MOST = 256, /* elements that are filled in less time than it takes to record that */
 };
 
-static struct gni_index_source source_of(const gn_tensor *tensor)
+static bool is_basic_key(int count, const gn_key *keys)
 {
-    return (struct gni_index_source){tensor->dtype, tensor->ndim, tensor->sizes, tensor->strides};
-}
-
-/* ---- places that are out of range -------------------------------------------------------------- */
-
-/* The first number of an index tensor that is out of range, for the message; false if all are in range by now. */
-static bool outside_find(const struct gni_index *index, int64_t *found)
-{
-    const gn_tensor *tensor = index->tensor;
-    int64_t at[GN_DIMENSIONS_MAX] = {0};
-    for (int64_t i = 0; i < tensor->count; i++) {
-        int64_t offset = 0;
-        for (int d = 0; d < tensor->ndim; d++)
-            offset += at[d] * tensor->strides[d];
-        const char *element =
-            gni_tensor_data(tensor) + offset * (int64_t)gni_dtype_size(tensor->dtype);
-        *found = gni_scalar_load(tensor->dtype, element).integer;
-        int64_t wrapped = *found < 0 ? *found + index->wrap : *found;
-        if (wrapped < 0 || wrapped >= index->size)
-            return true;
-        for (int d = tensor->ndim - 1; d >= 0 && ++at[d] == tensor->sizes[d]; d--)
-            at[d] = 0;
-    }
-    return false;
-}
-
-static gn_status outside_refuse(const struct gni_index_plan *plan)
-{
-    int64_t found;
-    for (int k = 0; k < plan->index_count; k++) {
-        const struct gni_index *index = &plan->indices[k];
-        if (index->is_trusted || !outside_find(index, &found))
-            continue;
-        return gni_error(
-            GN_ERROR_INDEX, "index %lld is out of range for dimension %d of size %lld%s",
-            (long long)found, index->dimension, (long long)index->size,
-            found < 0 && index->wrap == 0 ? ": negative ones do not count from the end here" : "");
-    }
-    return gni_error(GN_ERROR_INDEX, "an index is out of range");
+    for (int i = 0; i < count; i++)
+        if (keys[i].kind == GN_KEY_TENSOR || keys[i].kind == GN_KEY_BOOL)
+            return false;
+    return true;
 }
 
 /* ---- reading ----------------------------------------------------------------------------------- */
 
-/* Makes the result of a plan whose index tensors are computed. */
+/* Makes the result of a plan. */
 static gn_status plan_get(struct gni_index_plan *plan, gn_tensor *tensor, gn_tensor **result)
 {
     gn_tensor *made;
+    gn_status status = GN_OK;
     GN_TRY(gni_tensor_flush(tensor));
     if (!gni_index_plan_is_streamed(plan))
         GN_TRY(gni_index_plan_compact(plan));
     GN_TRY(gn_tensor_create(tensor->dtype, plan->ndim, plan->sizes, tensor->device, &made));
-    if (!gni_cpu_index_get(plan, gni_tensor_data(tensor), tensor->dtype, gni_tensor_data(made))) {
+    if (!gni_device_is_host(tensor->device))
+        status = gni_backend_get(tensor->device)->index_get(plan, tensor, made);
+    else if (!gni_cpu_index_get(plan, gni_tensor_data(tensor), tensor->dtype,
+                                gni_tensor_data(made)))
+        status = gni_index_refuse(plan);
+    if (status == GN_OK)
+        *result = made;
+    else
         gn_tensor_release(made);
-        return outside_refuse(plan);
+    return status;
+}
+
+/* With index tensors, of a tensor on a GPU. */
+static gn_status device_get(gn_tensor *tensor, int count, const gn_key *given, gn_tensor **result)
+{
+    struct gni_index_plan plan;
+    struct gni_index_source source = gni_index_source_of(tensor);
+    gn_key keys[GN_KEYS_MAX];
+    gn_tensor *copies[GN_KEYS_MAX] = {NULL};
+    if (count > GN_KEYS_MAX)
+        return gni_error(GN_ERROR_INDEX, "a key has at most %d parts, not %d", GN_KEYS_MAX, count);
+    memcpy(keys, given, sizeof *keys * (size_t)count);
+    gn_status status = gni_index_keys_move(tensor, count, keys, copies);
+    if (status == GN_OK)
+        status = gni_index_plan_init(&plan, &source, count, keys);
+    if (status == GN_OK) {
+        status = gni_index_moved_check(&plan, count, given, copies);
+        if (status == GN_OK)
+            status = plan_get(&plan, tensor, result);
+        gni_index_plan_deinit(&plan);
     }
-    *result = made;
-    return GN_OK;
+    for (int i = 0; i < count; i++)
+        gn_tensor_release(copies[i]);
+    return status;
 }
 
 gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
@@ -83,7 +80,9 @@ gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tens
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
                       "tensor, keys and result must not be NULL");
     struct gni_index_plan plan;
-    struct gni_index_source source = source_of(tensor);
+    struct gni_index_source source = gni_index_source_of(tensor);
+    if (!gni_device_is_host(tensor->device) && !is_basic_key(count, keys))
+        return device_get(tensor, count, keys, result);
     GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
     if (plan.is_basic)
         return gni_tensor_alias_as(tensor, plan.offset, plan.ndim, plan.sizes, plan.strides,
@@ -93,28 +92,10 @@ gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tens
     return status;
 }
 
-gn_status gn_index_positions(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
+gn_status gn_index_check(gn_device *device)
 {
-    GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
-                      "tensor, keys and result must not be NULL");
-    struct gni_index_plan plan;
-    int64_t strides[GN_DIMENSIONS_MAX];
-    gn_tensor *made;
-    gni_strides_contiguous(tensor->ndim, tensor->sizes, strides);
-    struct gni_index_source source = {GN_INT64, tensor->ndim, tensor->sizes, strides};
-    GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
-    gn_status status = gni_index_plan_compact(&plan);
-    if (status == GN_OK)
-        status = gn_tensor_create(GN_INT64, 1, &plan.count, tensor->device, &made);
-    if (status == GN_OK &&
-        !gni_cpu_index_offsets(&plan, (int64_t *)(void *)gni_tensor_data(made))) {
-        gn_tensor_release(made);
-        status = outside_refuse(&plan);
-    }
-    gni_index_plan_deinit(&plan);
-    if (status == GN_OK)
-        *result = made;
-    return status;
+    GN_CHECK_ARGUMENT(device != NULL, "device must not be NULL");
+    return gni_device_is_host(device) ? GN_OK : gni_backend_get(device)->index_check(device);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------- */
@@ -211,35 +192,42 @@ static gn_status plan_set(struct gni_index_plan *plan, gn_tensor *target, gn_ten
 {
     int64_t strides[GN_DIMENSIONS_MAX] = {0};
     uint64_t number = 0;
-    const void *values = &number;
-    if (*value != NULL) {
-        GN_TRY(value_strides(*value, plan, strides));
-        if (!is_linear(plan, strides)) {
-            GN_TRY(value_spread(plan, strides, value));
-            gni_strides_contiguous(plan->ndim, plan->sizes, strides);
-        }
-        values = gni_tensor_data(*value);
-    } else {
+    bool is_near = gni_device_is_host(target->device);
+    if (*value == NULL)
         gni_scalar_store(scalar, target->dtype, &number);
+    else
+        GN_TRY(value_strides(*value, plan, strides));
+    if (*value != NULL && is_near && !is_linear(plan, strides)) {
+        GN_TRY(value_spread(plan, strides, value));
+        gni_strides_contiguous(plan->ndim, plan->sizes, strides);
     }
     if (!gni_index_plan_is_streamed(plan))
         GN_TRY(gni_index_plan_compact(plan));
-    if (!gni_cpu_index_check(plan))
-        return outside_refuse(plan);
+    if (is_near && !gni_cpu_index_check(plan))
+        return gni_index_refuse(plan);
     struct gni_storage *storage = gni_tensor_storage(target);
     GN_TRY(gni_storage_flush_readers(storage));
-    gni_cpu_index_set(plan, gni_tensor_data(target), target->dtype, values, strides,
-                      is_accumulated);
     atomic_fetch_add(&storage->version, 1);
+    if (!is_near)
+        return gni_backend_get(target->device)
+            ->index_set(plan, target, *value, strides, number, is_accumulated);
+    gni_cpu_index_set(plan, gni_tensor_data(target), target->dtype,
+                      *value != NULL ? (const void *)gni_tensor_data(*value) : &number, strides,
+                      is_accumulated);
     return GN_OK;
 }
 
-static gn_status target_check(const char *what, gn_tensor *target, const gn_operand *value)
+static gn_status devices_check(const char *what, const gn_tensor *target, const gn_operand *value)
+{
+    if (value->tensor != NULL && value->tensor->device != target->device)
+        return gni_error(GN_ERROR_INVALID_VALUE, "%s: the tensors are on two devices", what);
+    return GN_OK;
+}
+
+static gn_status target_check(const char *what, gn_tensor *target)
 {
     if (gn_tensor_is_read_only(target))
         return gni_error(GN_ERROR_INVALID_VALUE, "%s: the tensor is read-only", what);
-    if (value->tensor != NULL && value->tensor->device != target->device)
-        return gni_error(GN_ERROR_INVALID_VALUE, "%s: the tensors are on two devices", what);
     if (gni_strides_overlap(target->ndim, target->sizes, target->strides))
         return gni_error(GN_ERROR_INVALID_VALUE,
                          "%s: several elements of the tensor (shape %s, strides %s) lie at one "
@@ -255,8 +243,9 @@ static bool small_fill(const struct gni_index_plan *plan, gn_tensor *tensor, gn_
     static const int64_t none[GN_DIMENSIONS_MAX];
     struct gni_storage *storage = gni_tensor_storage(tensor);
     uint64_t number = 0;
-    if (value.tensor != NULL || plan->count > SMALL_MOST || storage == NULL ||
-        storage->is_read_only || gni_strides_overlap(plan->ndim, plan->sizes, plan->strides) ||
+    if (value.tensor != NULL || plan->count > SMALL_MOST || !gni_device_is_host(tensor->device) ||
+        storage == NULL || storage->is_read_only ||
+        gni_strides_overlap(plan->ndim, plan->sizes, plan->strides) ||
         gni_storage_flush_readers(storage) != GN_OK)
         return false;
     gni_scalar_store(value.scalar, tensor->dtype, &number);
@@ -309,38 +298,59 @@ static gn_status kind_check(const char *what, const gn_tensor *target, const gn_
     return GN_OK;
 }
 
-static gn_status index_scatter(gn_tensor *tensor, int count, const gn_key *given, gn_operand value,
-                               bool is_accumulated)
+/* A value of the CPU goes where a GPU's target is: `moved` is the caller's. */
+static gn_status value_move(const gn_tensor *target, gn_operand *value, gn_tensor **moved)
+{
+    if (value->tensor == NULL || value->tensor->device == target->device ||
+        !gni_device_is_host(value->tensor->device))
+        return devices_check("assignment by a key", target, value);
+    GN_TRY(gn_tensor_to(value->tensor, target->device, moved));
+    value->tensor = *moved;
+    return GN_OK;
+}
+
+/* With keys and a value that are where the target is; `copies` is room for those of keys. */
+static gn_status keys_scatter(gn_tensor *tensor, int count, const gn_key *given, gn_key *keys,
+                              gn_tensor **copies, gn_operand value, bool is_accumulated)
 {
     struct gni_index_plan plan;
-    struct gni_index_source source = source_of(tensor);
-    gn_key keys[GN_KEYS_MAX];
-    gn_tensor *copies[GN_KEYS_MAX] = {NULL}, *taken = NULL;
-    GN_TRY(target_check("assignment by a key", tensor, &value));
-    if (is_accumulated)
-        GN_TRY(kind_check("accumulation by a key", tensor, &value));
-    memcpy(keys, given, sizeof *keys * (size_t)count);
+    struct gni_index_source source = gni_index_source_of(tensor);
+    gn_tensor *taken = NULL;
+    if (!is_accumulated && gni_index_is_masked_fill(tensor, count, keys, &value))
+        return gni_index_masked_fill(tensor, keys[0].tensor, value);
     gn_status status = keys_part(tensor, count, keys, copies);
     if (status == GN_OK && value.tensor != NULL)
         status = operand_take(value.tensor, tensor->dtype, tensor, &taken);
     if (status == GN_OK)
         status = gni_index_plan_init(&plan, &source, count, keys);
     if (status == GN_OK) {
-        status = plan_set(&plan, tensor, &taken, value.scalar, is_accumulated);
+        status = gni_index_moved_check(&plan, count, given, copies);
+        if (status == GN_OK)
+            status = plan_set(&plan, tensor, &taken, value.scalar, is_accumulated);
         gni_index_plan_deinit(&plan);
     }
     gn_tensor_release(taken);
-    for (int i = 0; i < count; i++)
-        gn_tensor_release(copies[i]);
     return status;
 }
 
-static bool is_basic_key(int count, const gn_key *keys)
+static gn_status index_scatter(gn_tensor *tensor, int count, const gn_key *given, gn_operand value,
+                               bool is_accumulated)
 {
+    gn_key keys[GN_KEYS_MAX];
+    gn_tensor *copies[GN_KEYS_MAX] = {NULL}, *moved = NULL;
+    GN_TRY(target_check("assignment by a key", tensor));
+    if (is_accumulated)
+        GN_TRY(kind_check("accumulation by a key", tensor, &value));
+    memcpy(keys, given, sizeof *keys * (size_t)count);
+    gn_status status = value_move(tensor, &value, &moved);
+    if (status == GN_OK && !gni_device_is_host(tensor->device))
+        status = gni_index_keys_move(tensor, count, keys, copies);
+    if (status == GN_OK)
+        status = keys_scatter(tensor, count, given, keys, copies, value, is_accumulated);
+    gn_tensor_release(moved);
     for (int i = 0; i < count; i++)
-        if (keys[i].kind == GN_KEY_TENSOR || keys[i].kind == GN_KEY_BOOL)
-            return false;
-    return true;
+        gn_tensor_release(copies[i]);
+    return status;
 }
 
 gn_status gn_index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_operand value,
@@ -353,7 +363,7 @@ gn_status gn_index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_oper
     if (!is_basic_key(count, keys))
         return index_scatter(tensor, count, keys, value, is_accumulated);
     struct gni_index_plan plan;
-    struct gni_index_source source = source_of(tensor);
+    struct gni_index_source source = gni_index_source_of(tensor);
     gn_tensor *view;
     GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
     if (!is_accumulated && small_fill(&plan, tensor, value))
@@ -362,37 +372,6 @@ gn_status gn_index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_oper
     gn_status status = view_set(view, value, is_accumulated);
     gn_tensor_release(view);
     return status;
-}
-
-gn_status gn_index_describe(gn_tensor *tensor, int count, const gn_key *keys,
-                            const gn_operand *value, gn_index_info *info)
-{
-    GN_CHECK_ARGUMENT(tensor != NULL && info != NULL && (keys != NULL || count == 0),
-                      "tensor, keys and info must not be NULL");
-    struct gni_index_plan plan;
-    struct gni_index_source source = source_of(tensor);
-    GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
-    bool is_number = value != NULL && value->tensor == NULL;
-    *info = (gn_index_info){
-        .kind = plan.is_basic ? (value == NULL ? GN_INDEX_VIEW
-                                 : is_number   ? GN_INDEX_FILL
-                                               : GN_INDEX_COPY)
-                              : (value == NULL ? GN_INDEX_GATHER : GN_INDEX_SCATTER),
-        .dimensions = plan.ndim,
-        .offset_bytes = plan.offset * (int64_t)gni_dtype_size(tensor->dtype),
-        .temp_bytes = gni_index_plan_temp_bytes(&plan),
-    };
-    memcpy(info->shape, plan.sizes, sizeof *plan.sizes * (size_t)plan.ndim);
-    memcpy(info->strides, plan.strides, sizeof *plan.strides * (size_t)plan.ndim);
-    if (!plan.is_basic)
-        gni_strides_contiguous(plan.ndim, plan.sizes, info->strides);
-    for (int k = 0; k < plan.index_count; k++)
-        info->needs_mask_compaction |= plan.indices[k].is_mask;
-    if (!plan.is_basic && value != NULL && value->tensor != NULL &&
-        value->tensor->dtype != tensor->dtype)
-        info->temp_bytes += (size_t)value->tensor->count * gni_dtype_size(tensor->dtype);
-    gni_index_plan_deinit(&plan);
-    return GN_OK;
 }
 
 /* ---- along one dimension ----------------------------------------------------------------------- */
@@ -417,7 +396,6 @@ static gn_status gather_plan(const char *what, const gn_tensor *tensor, int dime
 {
     int at;
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
-    GN_TRY(index_check(what, tensor, index));
     bool fits = index->ndim == tensor->ndim;
     for (int i = 0; fits && i < index->ndim; i++)
         fits = i == at || index->sizes[i] <= tensor->sizes[i];
@@ -453,6 +431,7 @@ gn_status gn_gather(gn_tensor *tensor, int dimension, gn_tensor *index, gn_tenso
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL && result != NULL,
                       "tensor, index and result must not be NULL");
     struct gni_index_plan plan;
+    GN_TRY(index_check("gather", tensor, index));
     GN_TRY(gather_plan("gather", tensor, dimension, index, &plan));
     return plan_get(&plan, tensor, result);
 }
@@ -477,8 +456,10 @@ gn_status gn_scatter(gn_tensor *tensor, int dimension, gn_tensor *index, gn_oper
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL, "tensor and index must not be NULL");
     struct gni_index_plan plan;
     gn_tensor *own = NULL, *cut = NULL, *taken = NULL;
-    GN_TRY(target_check("scatter", tensor, &value));
+    GN_TRY(target_check("scatter", tensor));
+    GN_TRY(devices_check("scatter", tensor, &value));
     GN_TRY(kind_check("scatter", tensor, &value));
+    GN_TRY(index_check("scatter", tensor, index));
     GN_TRY(operand_take(index, index->dtype, tensor, &own));
     gn_status status = gather_plan("scatter", tensor, dimension, own, &plan);
     if (status == GN_OK && value.tensor != NULL && index->count > 0) {
@@ -500,13 +481,12 @@ static gn_status select_plan(const char *what, gn_tensor *tensor, int dimension,
 {
     int at;
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
-    GN_TRY(index_check(what, tensor, index));
     if (index->ndim > 1)
         return gni_error(GN_ERROR_INDEX, "%s: an index has at most one dimension, not the shape %s",
                          what, gni_shape_text(index->ndim, index->sizes).text);
     GN_TRY(gn_tensor_view(index, 1, &index->count, made));
     static const int64_t one[] = {1};
-    struct gni_index_source source = source_of(tensor);
+    struct gni_index_source source = gni_index_source_of(tensor);
     if (tensor->ndim == 0) { /* counts as one of one element */
         source.ndim = 1;
         source.sizes = source.strides = one;
@@ -530,6 +510,7 @@ gn_status gn_index_select(gn_tensor *tensor, int dimension, gn_tensor *index, gn
                       "tensor, index and result must not be NULL");
     struct gni_index_plan plan;
     gn_tensor *flat;
+    GN_TRY(index_check("index_select", tensor, index));
     GN_TRY(select_plan("index_select", tensor, dimension, index, &plan, &flat));
     if (tensor->ndim == 0 && index->count == 1) { /* PyTorch gives no dimension back, either */
         plan.ndim = plan.block_begin = plan.block_end = 0;
@@ -545,8 +526,10 @@ gn_status gn_index_put(gn_tensor *tensor, int dimension, gn_tensor *index, gn_op
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL, "tensor and index must not be NULL");
     struct gni_index_plan plan;
     gn_tensor *own = NULL, *flat = NULL, *taken = NULL;
-    GN_TRY(target_check("index_put", tensor, &value));
+    GN_TRY(target_check("index_put", tensor));
+    GN_TRY(devices_check("index_put", tensor, &value));
     GN_TRY(kind_check("index_put", tensor, &value));
+    GN_TRY(index_check("index_put", tensor, index));
     GN_TRY(operand_take(index, index->dtype, tensor, &own));
     gn_status status = GN_OK;
     if (value.tensor != NULL)

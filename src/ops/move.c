@@ -1,11 +1,12 @@
 /*
- * move.c: tensors between devices.
+ * move.c: tensors between devices, and operations that a device leaves to the host.
  *
  * Bytes move in the order of the GPU's current stream. A copy to the host has arrived when the call returns; one from
  * the host may still read page-locked memory then, so such memory stays with its stream until it is done.
  */
 #include "ops/move.h"
 
+#include "genesis/index.h"
 #include "ops/backend.h"
 
 #include <string.h>
@@ -28,7 +29,10 @@ static gn_status bytes_move(gn_tensor *from, gn_tensor *to)
     GN_TRY(gni_storage_order(gni_tensor_storage(near), stream, is_up));
     GN_TRY(gn_copy(gni_tensor_data(to), gni_tensor_data(from), bytes_of(from), stream));
     GN_TRY(gn_tensor_is_pinned(is_up ? from : to, &is_pinned));
-    return !is_up || is_pinned ? gn_stream_synchronize(stream) : GN_OK;
+    if (is_up && !is_pinned)
+        return GN_OK;
+    GN_TRY(gn_stream_synchronize(stream));
+    return is_up ? GN_OK : gn_index_check(near->device);
 }
 
 /* From the host or to it. */
@@ -81,5 +85,30 @@ gn_status gni_tensor_read(gn_tensor *tensor, int64_t element, size_t nbytes, voi
     }
     GN_TRY(gni_storage_order(gni_tensor_storage(tensor), stream, false));
     GN_TRY(gn_copy(bytes, from, nbytes, stream));
-    return gn_stream_synchronize(stream);
+    GN_TRY(gn_stream_synchronize(stream));
+    return gn_index_check(tensor->device);
+}
+
+gn_status gni_host_copy(gn_tensor *tensor, gn_tensor **copy)
+{
+    gn_device *host;
+    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &host));
+    return gn_tensor_to(tensor, host, copy);
+}
+
+gn_status gni_results_move(gn_status status, gn_device *device, int count, gn_tensor **made,
+                           gn_tensor **const *results)
+{
+    gn_tensor *moved[GNI_RESULTS_MOST] = {NULL};
+    for (int i = 0; i < count && status == GN_OK; i++)
+        if (made[i] != NULL)
+            status = gn_tensor_to(made[i], device, &moved[i]);
+    for (int i = 0; i < count; i++) {
+        gn_tensor_release(made[i]);
+        if (status == GN_OK && results[i] != NULL)
+            *results[i] = moved[i];
+        else
+            gn_tensor_release(moved[i]);
+    }
+    return status;
 }

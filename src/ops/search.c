@@ -5,7 +5,9 @@
 #include "ops/recorder.h"
 
 #include "base/parallel.h"
+#include "ops/backend.h"
 #include "ops/cpu/sort.h"
+#include "ops/move.h"
 #include "tensor/mask.h"
 
 #include <string.h>
@@ -132,12 +134,19 @@ static gn_status mask_places(const gn_tensor *mask, gn_tensor **result)
     return status;
 }
 
+gn_status gni_mask_places(gn_tensor *mask, const int64_t *strides, gn_tensor **places)
+{
+    return gni_backend_get(mask->device)->mask_places(mask, strides, places);
+}
+
 gn_status gn_nonzero(gn_tensor *tensor, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
     gn_tensor *truth;
     GN_TRY(whole_take(tensor, GN_BOOL, &truth));
-    gn_status status = mask_places(truth, result);
+    gn_status status = gni_device_is_host(tensor->device)
+                           ? mask_places(truth, result)
+                           : gni_backend_get(tensor->device)->mask_places(truth, NULL, result);
     gn_tensor_release(truth);
     return status;
 }
@@ -174,11 +183,30 @@ static void rows_search(const gn_tensor *sequence, const gn_tensor *values, bool
                           out + row * each);
 }
 
+static gn_status search_by_host(gn_tensor *sequence, gn_tensor *values, bool is_right,
+                                gn_tensor **result)
+{
+    gn_tensor *copy = NULL, *wanted = NULL, *made = NULL, **const results[] = {result};
+    gn_status status = gni_host_copy(sequence, &copy);
+    if (status == GN_OK)
+        status = gni_host_copy(values, &wanted);
+    if (status == GN_OK)
+        status = gn_searchsorted(copy, wanted, is_right, &made);
+    gn_tensor_release(wanted);
+    gn_tensor_release(copy);
+    return gni_results_move(status, sequence->device, 1, &made, results);
+}
+
 gn_status gn_searchsorted(gn_tensor *sequence, gn_tensor *values, bool is_right, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(sequence != NULL && values != NULL && result != NULL,
                       "sequence, values and result must not be NULL");
     GN_TRY(search_check(sequence, values));
+    if (sequence->device != values->device)
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "searchsorted: the sequence and the values are on two devices");
+    if (!gni_device_is_host(sequence->device))
+        return search_by_host(sequence, values, is_right, result);
     gn_dtype dtype = gni_dtype_promote(sequence->dtype, values->dtype);
     gn_tensor *whole, *wanted = NULL, *made = NULL;
     GN_TRY(whole_take(sequence, dtype, &whole));
@@ -238,10 +266,29 @@ static void numbers_count(const gn_tensor *numbers, int64_t length, int64_t *cou
             counts[data[i]]++;
 }
 
+static gn_status bincount_by_host(gn_tensor *tensor, gn_tensor *weights, int64_t minimum,
+                                  gn_tensor **result)
+{
+    gn_tensor *copy = NULL, *own = NULL, *made = NULL, **const results[] = {result};
+    gn_status status = gni_host_copy(tensor, &copy);
+    if (status == GN_OK && weights != NULL)
+        status = gni_host_copy(weights, &own);
+    if (status == GN_OK)
+        status = gn_bincount(copy, own, minimum, &made);
+    gn_tensor_release(own);
+    gn_tensor_release(copy);
+    return gni_results_move(status, tensor->device, 1, &made, results);
+}
+
 gn_status gn_bincount(gn_tensor *tensor, gn_tensor *weights, int64_t minimum, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
     GN_TRY(bincount_check(tensor, weights, minimum));
+    if (weights != NULL && weights->device != tensor->device)
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "bincount: the numbers and the weights are on two devices");
+    if (!gni_device_is_host(tensor->device))
+        return bincount_by_host(tensor, weights, minimum, result);
     gn_dtype dtype = weights == NULL                ? GN_INT64
                      : weights->dtype == GN_FLOAT32 ? GN_FLOAT32
                                                     : GN_FLOAT64;

@@ -125,6 +125,8 @@ static PyObject *synchronize(PyObject *module, PyObject *name)
     CALL_ALLOCATING(status, gn_flush());
     if (status == GN_OK)
         CALL_UNLOCKED(status, gn_device_synchronize(device));
+    if (status == GN_OK)
+        status = gn_index_check(device);
     if (status != GN_OK)
         return error_raise(state, status);
     Py_RETURN_NONE;

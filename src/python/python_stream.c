@@ -99,6 +99,8 @@ static PyObject *stream_synchronize(PyObject *self, PyObject *unused)
     (void)unused;
     gn_status status;
     CALL_IN_ORDER(status, gn_stream_synchronize(stream_of(self)));
+    if (status == GN_OK)
+        status = gn_index_check(gn_stream_get_device(stream_of(self)));
     return none_or_raise(self, status);
 }
 
@@ -445,6 +447,8 @@ static PyObject *event_synchronize(PyObject *self, PyObject *unused)
     gn_status status = GN_OK;
     if (event != NULL)
         CALL_UNLOCKED(status, gn_event_synchronize(event));
+    if (event != NULL && status == GN_OK)
+        status = gn_index_check(gn_event_get_device(event));
     return none_or_raise(self, status);
 }
 

@@ -176,6 +176,30 @@ static gn_status mask_count(struct gni_index *index, const int64_t *strides, str
     return status;
 }
 
+/* On a GPU: invariant 5. */
+static gn_status mask_find(struct gni_index *index, const int64_t *strides)
+{
+    const gn_tensor *tensor = index->tensor;
+    int64_t own[GN_DIMENSIONS_MAX], stride = strides[tensor->ndim - 1];
+    gn_tensor *whole, *places;
+    bool is_one = true;
+    gni_strides_contiguous(tensor->ndim, tensor->sizes, own);
+    for (int i = 0; i < tensor->ndim; i++)
+        is_one &= tensor->sizes[i] == 1 || strides[i] == own[i] * stride;
+    GN_TRY(gni_tensor_compact(index->tensor, &whole));
+    gn_status status = gni_tensor_flush(whole);
+    if (status == GN_OK)
+        status = gni_mask_places(whole, is_one ? own : strides, &places);
+    gn_tensor_release(whole);
+    if (status != GN_OK)
+        return status;
+    index->tensor = index->made = places;
+    index->is_mask = false;
+    index->mask_count = places->count;
+    index->stride = is_one ? stride : 1;
+    return GN_OK;
+}
+
 static gn_status mask_take(struct parse *parse, const gn_key *key)
 {
     struct gni_index_plan *plan = parse->plan;
@@ -195,6 +219,12 @@ static gn_status mask_take(struct parse *parse, const gn_key *key)
                                 .dimension = parse->dimension,
                                 .is_trusted = true,
                                 .stride = 1};
+    if (tensor->device->type != GN_DEVICE_CPU) {
+        GN_TRY(mask_find(index, strides));
+        plan->index_count++;
+        parse->dimension += tensor->ndim;
+        return block_join(parse, 1, &index->mask_count);
+    }
     struct gni_mask mask;
     GN_TRY(mask_count(index, strides, &mask));
     plan->index_count++; /* from here on what it owns is the plan's */
@@ -212,10 +242,10 @@ static gn_status mask_take(struct parse *parse, const gn_key *key)
 static gn_status tensor_take(struct parse *parse, const gn_key *key)
 {
     struct gni_index_plan *plan = parse->plan;
-    if (key->tensor->device->type != GN_DEVICE_CPU)
-        return gni_error(GN_ERROR_INVALID_VALUE,
-                         "an index tensor is on %s, and the tensor on the CPU",
-                         gni_device_label(key->tensor->device).text);
+    if (key->tensor->device != parse->source->device)
+        return gni_error(GN_ERROR_INVALID_VALUE, "an index tensor is on %s, and the tensor on %s",
+                         gni_device_label(key->tensor->device).text,
+                         gni_device_label(parse->source->device).text);
     if (is_mask_tensor(key) && key->tensor->ndim > 0)
         return mask_take(parse, key);
     if (is_mask_tensor(key)) {

@@ -20,7 +20,9 @@
  *      tensor itself has no two at one address;
  *   3. a mask is an index of one dimension: before gni_index_plan_compact() it is bytes and their count, afterwards
  *      offsets in elements, with a stride of 1, that need no check;
- *   4. `mask` is set if there is one mask and no other index tensor: then it may be streamed, without offsets.
+ *   4. `mask` is set if there is one mask and no other index tensor: then it may be streamed, without offsets;
+ *   5. on a GPU a mask becomes offsets when the plan is made, as its count, a size of the plan, is found on the way.
+ *      Where the dimensions of a mask are one, the offsets are the numbers of its bytes, with that dimension's stride.
  *
  * A mask that is streamed needs no memory to speak of, but is cut into parts by its bytes; offsets are 8 bytes for
  * each true element, and cut evenly. So a mask is streamed where it is dense, and where each true byte is one
@@ -70,6 +72,7 @@ struct gni_index_plan {
 
 /* What is indexed: a tensor's layout, or another one for the same shape. */
 struct gni_index_source {
+    gn_device *device; /* on which index tensors must be */
     gn_dtype dtype;
     int ndim;
     const int64_t *sizes, *strides;

@@ -163,4 +163,7 @@ void gni_node_abandon(gn_tensor *tensor);
 /* A contiguous copy, or the tensor itself (with a reference) if it is that: src/ops. */
 gn_status gni_tensor_compact(gn_tensor *tensor, gn_tensor **result) GN_NODISCARD;
 
+/* Where a contiguous mask on a GPU is true, as offsets by strides: src/ops/search.c. Waits for the GPU. */
+gn_status gni_mask_places(gn_tensor *mask, const int64_t *strides, gn_tensor **places) GN_NODISCARD;
+
 #endif

@@ -39,8 +39,9 @@ def test_the_kernels_are_cuda_c(tmp_path):
     sources.mkdir()
     cache.mkdir(mode=0o700)
     for script in sorted((ROOT / "tests").glob("device_*.py")):
+        sections = ["errors", "keys"] if script.stem == "device_index" else []
         subprocess.run(
-            [sys.executable, script],
+            [sys.executable, script, *sections],
             env=os.environ
             | {
                 "GENESIS_CUDA_DRIVER": str(BUILD / "libgenesis_sim.so"),

@@ -1,5 +1,10 @@
 """GENESIS_CUDA_DRIVER=sim: a GPU for everybody, from Python."""
 
+import os
+import pathlib
+import subprocess
+import sys
+
 import pytest
 
 
@@ -70,3 +75,27 @@ genesis.ndarray.cuda_memory_manager.free_memory(address)
 """,
         SIM_GPU_DEVICES="2",
     )
+
+
+def test_indexing(build):
+    """Keys on a GPU beside the CPU: few kinds of kernels, as each takes a compiler some time."""
+    if not (build / "libgenesis_sim.so").exists():
+        pytest.skip("the build has no simulator")
+    script = pathlib.Path(__file__).parents[1] / "device_index.py"
+    environment = {**os.environ, "GENESIS_CUDA_DRIVER": "sim"}
+    command = [sys.executable, script, "errors", "keys", "--keys=20"]
+    finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert finished.returncode == 0, finished.stderr
+    assert finished.stdout.split() == ["errors", "keys"]
+    code = """
+import genesis
+try:
+    genesis.zeros(3, device="cuda")[genesis.tensor([5]).cuda()]
+except IndexError:
+    print("at the call")
+"""
+    environment["GENESIS_DEBUG"] = "sync"
+    finished = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert finished.stdout == "at the call\n", finished.stderr

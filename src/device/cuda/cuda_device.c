@@ -377,6 +377,9 @@ int gni_cuda_devices_close(void)
         left += objects;
         if (objects > 0 || gni_cuda_driver_is_gone() || atomic_load(&device->lost) != 0)
             continue;
+        _Atomic(uint64_t) *fault = atomic_exchange(&device->base.fault, NULL);
+        if (fault != NULL)
+            (void)gni_cuda_host_free(&device->base, fault, sizeof *fault);
         atomic_store(&device->context, NULL);
         (void)device->driver->functions.cuDevicePrimaryCtxRelease(device->handle);
     }

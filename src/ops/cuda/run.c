@@ -11,6 +11,7 @@
 #include "jit/kernel.h"
 #include "ops/cuda/rows.h"
 #include "ops/cuda/product.h"
+#include "ops/cuda/index.h"
 #include "ops/cuda/run.h"
 
 #include <string.h>
@@ -264,4 +265,8 @@ const struct gni_backend gni_cuda_backend = {
     .unique = gni_cuda_unique,
     .product = gni_cuda_product,
     .product_copies = gni_cuda_product_copies,
+    .index_get = gni_cuda_index_get,
+    .index_set = gni_cuda_index_set,
+    .mask_places = gni_cuda_mask_places,
+    .index_check = gni_cuda_index_check,
 };
