@@ -30,7 +30,7 @@ demo: build
 test: build
 	@tools/setup test
 	$(CTEST) build
-	.venv/bin/python -m pytest -q -m "not gpu" tests
+	.venv/bin/python -m pytest -q -n 2 --dist loadfile -m "not gpu" tests
 
 # ---- building ----
 
@@ -56,7 +56,7 @@ asan: build
 	@test -f build-asan/build.ninja || cmake -S . -B build-asan -G Ninja -DGENESIS_SANITIZE=address,undefined -DPython3_EXECUTABLE=$(CURDIR)/.venv/bin/python
 	@$(call NINJA,build-asan)
 	$(CTEST) build-asan -E test_memory_fake
-	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build-asan/python .venv/bin/python -m pytest -q -m "not gpu" $(PURE:%=--ignore=tests/python/%.py) --deselect tests/python/test_device_tensors.py::test_the_kernels_are_cuda_c tests/python
+	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build-asan/python .venv/bin/python -m pytest -q -n 2 --dist loadfile -m "not gpu" $(PURE:%=--ignore=tests/python/%.py) --deselect tests/python/test_device_tensors.py::test_the_kernels_are_cuda_c tests/python
 
 # Suites in which one thread works tell the thread sanitizer nothing, and take ten times as long under it.
 ALONE = test_(sim$$|memory_(pool|virtual)_sim|streams_memory_pool|loops|dtype|fold|compact|pool_faults|pool_parts|kernels|engine|conformance|order_without|memory_fake|memory_direct|json|checked|containers|option)

@@ -82,6 +82,9 @@ ELSEWHERE |= dict.fromkeys(
     ),
     "test_index_functions.py",
 )  # fmt: skip
+ELSEWHERE |= dict.fromkeys(
+    ("get_float32_matmul_precision", "set_float32_matmul_precision"), "test_matmul_gpu.py"
+)
 ELSEWHERE |= dict.fromkeys(("index_plan",), "test_index.py")
 ELSEWHERE |= dict.fromkeys(("from_dlpack",), "test_interop_dlpack.py")
 

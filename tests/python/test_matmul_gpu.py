@@ -94,6 +94,7 @@ shifted.copy_(g)
 check(shifted @ g.T)  # aligned to 4 bytes
 assert count("MatmulAlgoGetHeuristic") == 2
 genesis.set_float32_matmul_precision("high")
+assert genesis.get_float32_matmul_precision() == "high"
 g @ g.T
 assert count("MatmulAlgoGetHeuristic") == 3
 g.half() @ g.T.half()

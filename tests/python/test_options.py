@@ -18,6 +18,7 @@ GOOD = {
     "GENESIS_CUDA_STATS_ENABLED": "1",
     "GENESIS_AUTOTUNE": "max",
     "GENESIS_KERNEL_CACHE_DIR": "/somewhere",
+    "GENESIS_KERNEL_SOURCE_DIR": "/somewhere/else",
 }
 SHOW = "from genesis import _C; print({o['name']: o['value'] for o in _C.options()})"
 
