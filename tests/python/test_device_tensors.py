@@ -8,10 +8,10 @@ import pytest
 from conftest import BUILD, ROOT
 
 
-def run(*sections: str, **environment: str) -> None:
-    """tests/device_tensors.py: it ends well, and nothing is found on the way."""
+def run(script: str, *sections: str, **environment: str) -> None:
+    """It ends well, and nothing is found on the way."""
     finished = subprocess.run(
-        [sys.executable, ROOT / "tests" / "device_tensors.py", *sections],
+        [sys.executable, ROOT / "tests" / script, *sections],
         env=os.environ | environment,
         capture_output=True,
         text=True,
@@ -27,6 +27,7 @@ def test_on_the_simulated_gpu(schedule):
     if not (BUILD / "libgenesis_sim.so").exists():
         pytest.skip("the build has no simulator")
     run(
+        "device_tensors.py",
         GENESIS_CUDA_DRIVER=str(BUILD / "libgenesis_sim.so"),
         SIM_GPU_SCHEDULE=schedule,
         SIM_GPU_LANES="random",
@@ -70,5 +71,6 @@ def test_the_kernels_are_cuda_c(tmp_path):
 
 
 @pytest.mark.gpu
-def test_on_a_gpu():
-    run("--all")
+@pytest.mark.parametrize("script", sorted(one.name for one in (ROOT / "tests").glob("device_*.py")))
+def test_on_a_gpu(script):
+    run(script, *(["--all"] if script == "device_tensors.py" else []))
