@@ -45,6 +45,10 @@ def scenarios() -> list[Scenario]:
 
         return run
 
+    def softmax(array: numpy.ndarray) -> numpy.ndarray:
+        powers = numpy.exp(array - array.max(1, keepdims=True))
+        return powers / powers.sum(1, keepdims=True)
+
     return [
         ("exp((x + 1) * 2), 10 million", 1, lambda: numpy.exp((a10 + 1) * 2),
          flushed(lambda: ((x10 + 1) * 2).exp())),
@@ -53,6 +57,10 @@ def scenarios() -> list[Scenario]:
         ("sum, 10 million", 3, lambda: a10.sum(), lambda: x10.sum()),
         ("relu, then mean, 10 million", 1, lambda: numpy.maximum(a10, 0).mean(),
          lambda: x10.relu().mean()),
+        ("relu, sum of rows, mean, 3000 x 3000", 1,
+         lambda: numpy.maximum(square, 0).sum(1).mean(), lambda: m.relu().sum(dim=1).mean()),
+        ("softmax of rows, 3000 x 3000", 1, lambda: softmax(square), flushed(lambda: m.softmax(1))),
+        ("sum, 1 million", 20, lambda: a1.sum(), lambda: x1.sum()),
         ("sum of columns, 3000 x 3000", 3, lambda: square.sum(0), lambda: m.sum(dim=0)),
         ("sum of rows, 3000 x 3000", 3, lambda: square.sum(1), lambda: m.sum(dim=1)),
         ("a transposed copy, 3000 x 3000", 1, lambda: square.T.copy(),
