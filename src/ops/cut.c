@@ -4,9 +4,9 @@
  */
 #include "ops/node.h"
 
-static bool nodes_collect(struct gni_work *work, struct gni_node *node, unsigned round)
+static bool nodes_collect(struct gni_work *work, struct gni_node *node, uint64_t round)
 {
-    if (node->round == round || node->storage != NULL)
+    if (node->round == round || node->is_done)
         return true;
     if (node->is_running)
         return false;
@@ -26,7 +26,7 @@ static bool nodes_collect(struct gni_work *work, struct gni_node *node, unsigned
 
 bool gni_work_collect(struct gni_work *work, struct gni_node *root)
 {
-    static unsigned round;
+    static uint64_t round;
     work->node_count = 0;
     work->stream = root->stream;
     return nodes_collect(work, root, ++round);

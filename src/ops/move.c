@@ -1,8 +1,9 @@
 /*
  * move.c: tensors between devices, and operations that a device leaves to the host.
  *
- * Bytes move in the order of the GPU's current stream. A copy to the host has arrived when the call returns; one from
- * the host may still read page-locked memory then, so such memory stays with its stream until it is done.
+ * Bytes move in the order of the GPU's current stream. A copy to the host has arrived when the call returns, and so has
+ * one from memory that is, or may be, page-locked, which the device reads by itself; the driver takes other memory
+ * of the host before it returns.
  */
 #include "ops/move.h"
 
@@ -29,7 +30,7 @@ static gn_status bytes_move(gn_tensor *from, gn_tensor *to)
     GN_TRY(gni_storage_order(gni_tensor_storage(near), stream, is_up));
     GN_TRY(gn_copy(gni_tensor_data(to), gni_tensor_data(from), bytes_of(from), stream));
     GN_TRY(gn_tensor_is_pinned(is_up ? from : to, &is_pinned));
-    if (is_up && !is_pinned)
+    if (is_up && !is_pinned && gni_tensor_storage(from)->block != NULL)
         return GN_OK;
     GN_TRY(gn_stream_synchronize(stream));
     return is_up ? GN_OK : gn_index_check(near->device);

@@ -27,7 +27,7 @@ static void storage_drop(struct gni_storage *storage)
     dead = storage;
 }
 
-void gni_node_forget(struct gni_node *node)
+static void operands_release(struct gni_node *node)
 {
     int arity = node->arity;
     node->arity = 0;
@@ -45,11 +45,17 @@ void gni_node_forget(struct gni_node *node)
     }
 }
 
+void gni_node_forget(struct gni_node *node)
+{
+    node->is_done = true;
+    operands_release(node);
+}
+
 void gni_node_release(struct gni_node *node)
 {
     if (--node->references > 0)
         return;
-    gni_node_forget(node);
+    operands_release(node);
     gni_list_remove(&node->link);
     atomic_fetch_sub_explicit(&gni_node_count, 1, memory_order_release);
     if (node->storage != NULL)

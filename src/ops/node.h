@@ -9,7 +9,8 @@
  * Invariants, under the recorder's lock:
  *   R1  all nodes are in one list, in the order in which they were made: operands come before;
  *   R2  references of a node: its owner, each operand of a node that is it, and who works on it or waits for it;
- *   R3  a node that was computed has a storage, and no operands; it leaves when nobody refers to it;
+ *   R3  a node that was computed is_done, and has no operands; it has a storage if it was needed then, and leaves
+ *       when nobody refers to it. Nobody but who waited for it refers to one without a storage;
  *   R4  reader_count of a storage: the operands of nodes that are its memory, or a computed node with it;
  *   R5  no operand's storage is escaped when the call that recorded it has returned;
  *   R6  a node has at most GNI_PROGRAM_NODES_MOST below it, itself counted, with repetition;
@@ -46,7 +47,7 @@ struct gni_node {
     unsigned references;  /* R2 */
     unsigned readers;     /* nodes that it is an operand of, with repetition */
     gn_tensor *owner;
-    struct gni_storage *storage; /* once it is computed */
+    struct gni_storage *storage; /* once it is computed, if anybody needs it */
     gn_device *device;
     gn_stream *
         stream; /* that was current when it was recorded; NULL on the CPU, which computes in place */
@@ -54,13 +55,15 @@ struct gni_node {
     uint64_t number; /* in the order of recording */
     unsigned weight; /* R6 */
     bool is_reduced; /* a reduction has taken it along: the next one had better find it in memory */
+    bool is_done;    /* R3 */
     bool is_running; /* R7 */
     bool is_marked;  /* scratch of the recorder: reads a certain storage */
+    bool is_blocked; /* scratch of the recorder: needs what this thread itself is computing */
     const void *runner; /* the thread that computes it */
     int arity;
     struct gni_node_operand operands[3];
     /* while a program is made */
-    unsigned round;
+    uint64_t round;
     unsigned inner; /* readers that are nodes of the program */
     short value;
     int ndim;
@@ -85,7 +88,7 @@ void gni_node_release(struct gni_node *node);
  * one to the storage away. */
 void gni_node_finish(struct gni_node *node, struct gni_storage *storage);
 
-/* Lets the operands go. */
+/* A node is computed: it lets its operands go. */
 void gni_node_forget(struct gni_node *node);
 
 /* Storage that nobody refers to any more, since this was asked last: linked by next_dead, to be destroyed without

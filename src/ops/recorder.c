@@ -15,6 +15,9 @@ static struct {
     bool is_off;
 } recorder = {.mutex = GNI_MUTEX_INIT, .ended = PTHREAD_COND_INITIALIZER};
 
+static void *(*wait_begin)(void);
+static void (*wait_end)(void *state);
+
 /* ---- the lock -------------------------------------------------------------------------------- */
 
 /* Threads that computed something are not there in a child, which computes it itself. */
@@ -52,14 +55,27 @@ static void lock_give(void)
     }
 }
 
-/* Lets others go on until some work has ended. */
+/* Lets others go on until some work has ended. The interpreter's lock, if there is one, is taken again without ours:
+ * who has it may be waiting for ours. */
 static void lock_wait(void)
 {
+    void *state = wait_begin != NULL ? wait_begin() : NULL;
     atomic_store_explicit(&recorder.mutex.owner, NULL, memory_order_relaxed);
     int failed = pthread_cond_wait(&recorder.ended, &recorder.mutex.native);
     gni_assert(!failed);
     (void)failed;
     atomic_store_explicit(&recorder.mutex.owner, gni_thread_self(), memory_order_relaxed);
+    if (state == NULL)
+        return;
+    gni_mutex_unlock(&recorder.mutex);
+    wait_end(state);
+    gni_mutex_lock(&recorder.mutex);
+}
+
+void gn_set_wait_hooks(void *(*begin)(void), void (*end)(void *state))
+{
+    wait_begin = begin;
+    wait_end = end;
 }
 
 /* ---- work ------------------------------------------------------------------------------------ */
@@ -78,7 +94,7 @@ static gn_status running_wait(const struct gni_node *node)
 
 static const struct gni_node *running_find(const struct gni_node *node)
 {
-    if (node->is_running || node->storage != NULL)
+    if (node->is_running || node->is_done)
         return node->is_running ? node : NULL;
     for (int i = 0; i < node->arity; i++) {
         const struct gni_node *found = node->operands[i].kind == GNI_OPERAND_NODE
@@ -95,7 +111,7 @@ static const struct gni_node *running_find(const struct gni_node *node)
 static gn_status nodes_take(struct gni_work *work, struct gni_node *root)
 {
     work->node_count = 0;
-    while (root->storage == NULL && !gni_work_collect(work, root)) {
+    while (!root->is_done && !gni_work_collect(work, root)) {
         work->node_count = 0;
         GN_TRY(running_wait(running_find(root)));
     }
@@ -234,36 +250,57 @@ static bool reads(const struct gni_node *node, const struct gni_storage *storage
             return true;
         if (operand->kind == GNI_OPERAND_NODE &&
             (operand->node->storage == storage ||
-             (operand->node->storage == NULL && operand->node->is_marked)))
+             (!operand->node->is_done && operand->node->is_marked)))
             return true;
     }
     return false;
 }
 
-/* The last node up to a number that is not computed, and (unless storage is NULL) depends on a storage. What this
- * thread itself is computing does not count: it was called by a handler. */
-static struct gni_node *last_find(const struct gni_storage *storage, uint64_t number)
+/* Whether a node needs what this thread itself is computing: then it was called by a handler. */
+static bool is_blocked(const struct gni_node *node)
 {
-    struct gni_node *last = NULL;
+    bool found = node->is_running && node->runner == gni_thread_self();
+    for (int i = 0; i < node->arity && !found; i++)
+        found = node->operands[i].kind == GNI_OPERAND_NODE && !node->operands[i].node->is_done &&
+                node->operands[i].node->is_blocked;
+    return found;
+}
+
+/* The last node up to a number that is not computed, and (unless storage is NULL) depends on a storage. Without a
+ * storage those that are blocked do not count; with one they make it fail. */
+static gn_status last_find(const struct gni_storage *storage, uint64_t number,
+                           struct gni_node **last)
+{
+    *last = NULL;
     for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next) {
         struct gni_node *node = gni_container_of(link, struct gni_node, link);
         node->is_marked = storage == NULL || reads(node, storage);
-        if (node->number <= number && node->is_marked && node->storage == NULL &&
-            !(node->is_running && node->runner == gni_thread_self()))
-            last = node;
+        node->is_blocked = !node->is_done && is_blocked(node);
+        if (node->number > number || !node->is_marked || node->is_done)
+            continue;
+        if (node->is_blocked && storage != NULL)
+            return gni_error(GN_ERROR_INVALID_VALUE,
+                             "memory that is being computed with cannot be written to, or shown to "
+                             "others, by a handler that memory for the result has called");
+        if (!node->is_blocked)
+            *last = node;
     }
-    return last;
+    return GN_OK;
 }
 
 /* With the lock: computes what was recorded until now, all of it or what reads a storage. The last ones first: they
  * take what they need along. */
 static gn_status nodes_flush(const struct gni_storage *storage, const char *why)
 {
+    struct gni_node *last;
     if (gni_list_is_empty(&gni_nodes))
         return GN_OK;
     uint64_t number = gni_container_of(gni_nodes.prev, struct gni_node, link)->number;
-    for (struct gni_node *last; (last = last_find(storage, number)) != NULL;)
-        GN_TRY(node_flush(last, NULL, why));
+    do {
+        GN_TRY(last_find(storage, number, &last));
+        if (last != NULL)
+            GN_TRY(node_flush(last, NULL, why));
+    } while (last != NULL);
     return GN_OK;
 }
 

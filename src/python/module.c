@@ -251,6 +251,23 @@ static PyMethodDef module_functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+_Thread_local bool interpreter_is_held;
+
+static void *wait_begin(void)
+{
+    return interpreter_is_held ? PyEval_SaveThread() : NULL;
+}
+
+static void wait_end(void *state)
+{
+    if (state == NULL)
+        return;
+    PyEval_RestoreThread(state);
+    interpreter_is_held = true; /* others may have called us meanwhile */
+}
+
 /* ---- the module's life ---------------------------------------------------------------------- */
 
 static int module_exec(PyObject *module)
@@ -263,6 +280,7 @@ static int module_exec(PyObject *module)
         kernel_class_init(module) < 0)
         return -1;
     history_init();
+    gn_set_wait_hooks(wait_begin, wait_end);
     if (PyModule_AddFunctions(module, history_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_op_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_make_functions) < 0 ||

@@ -97,13 +97,24 @@ enum {
         16384, /* elements for which letting the interpreter's lock go costs more than it gives */
 };
 
+/* Runs a call with the interpreter's lock, which is let go only while the call waits for another thread's work: that
+ * thread may need the lock, for a handler in Python. */
+#define CALL_HELD(status, call)      \
+    do {                             \
+        interpreter_is_held = true;  \
+        status = (call);             \
+        interpreter_is_held = false; \
+    } while (0)
+
+extern _Thread_local bool interpreter_is_held;
+
 /* The same for an operation on tensors: a short one keeps the interpreter's lock. */
 #define CALL_OPERATION(is_long, status, call) \
     do {                                      \
         if ((is_long) || gn_history_is_on())  \
             CALL_ALLOCATING(status, call);    \
         else                                  \
-            status = (call);                  \
+            CALL_HELD(status, call);          \
     } while (0)
 
 /* The same for one that is about the order of work: operations that wait are submitted before. */

@@ -174,7 +174,8 @@ static PyObject *transposed(PyObject *self, int first, int second)
     int order[GN_DIMENSIONS_MAX];
     for (int i = 0; i < gn_tensor_get_dimensions(tensor); i++)
         order[i] = i == first ? second : i == second ? first : i;
-    gn_status status = gn_tensor_permute(tensor, order, &view);
+    gn_status status;
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_permute(tensor, order, &view));
     return tensor_or_raise(module_state_of_object(self), status, view);
 }
 
@@ -185,7 +186,8 @@ static PyObject *get_t(PyObject *self, void *unused)
     int order[GN_DIMENSIONS_MAX], ndim = gn_tensor_get_dimensions(tensor);
     for (int i = 0; i < ndim; i++)
         order[i] = ndim - 1 - i;
-    gn_status status = gn_tensor_permute(tensor, order, &view);
+    gn_status status;
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_permute(tensor, order, &view));
     return tensor_or_raise(module_state_of_object(self), status, view);
 }
 
@@ -327,7 +329,8 @@ static PyObject *tensor_permute(PyObject *self, PyObject *const *arguments, Py_s
         order[i] = values[i] < -GN_DIMENSIONS_MAX || values[i] > GN_DIMENSIONS_MAX
                        ? GN_DIMENSIONS_MAX
                        : (int)values[i];
-    gn_status status = gn_tensor_permute(tensor_of(self), order, &view);
+    gn_status status;
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_permute(tensor_of(self), order, &view));
     return tensor_or_raise(module_state_of_object(self), status, view);
 }
 
@@ -411,7 +414,8 @@ static PyObject *tensor_unsqueeze(PyObject *self, PyObject *const *arguments, Py
     if (arguments_take(&signature, arguments, count, keywords, taken) < 0 ||
         dimensions_take(self, taken, 1, 1, 1, &dimension) < 0)
         return NULL;
-    gn_status status = gn_tensor_unsqueeze(tensor_of(self), dimension, &view);
+    gn_status status;
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_unsqueeze(tensor_of(self), dimension, &view));
     return tensor_or_raise(module_state_of_object(self), status, view);
 }
 
@@ -442,7 +446,8 @@ static PyObject *tensor_squeeze(PyObject *self, PyObject *const *arguments, Py_s
     for (int i = 0; i < ndim; i++)
         if (gn_tensor_get_shape(tensor)[i] != 1 || (has_names && !is_named[i]))
             sizes[left++] = gn_tensor_get_shape(tensor)[i];
-    gn_status status = gn_tensor_view(tensor, left, sizes, &view);
+    gn_status status;
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_view(tensor, left, sizes, &view));
     return tensor_or_raise(module_state_of_object(self), status, view);
 }
 

@@ -184,7 +184,8 @@ PyObject *tensor_get_index(PyObject *self, PyObject *object)
     if (key_take(state, object, &key) < 0)
         return NULL;
     if (!key.has_elements)
-        status = gn_index_get(tensor_of(self), key.count, key.parts, &result); /* a view */
+        CALL_OPERATION(gn_is_pending(), status, /* a view */
+                       gn_index_get(tensor_of(self), key.count, key.parts, &result));
     else
         CALL_OPERATION(key.is_long || gn_tensor_get_count(tensor_of(self)) > QUICK_MOST, status,
                        gn_index_get(tensor_of(self), key.count, key.parts, &result));

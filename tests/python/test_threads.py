@@ -1,6 +1,7 @@
 """The number of threads of operations on the CPU."""
 
 import os
+import threading
 
 import pytest
 
@@ -50,3 +51,27 @@ import os, genesis
 genesis.cpu.set_num_threads(8)
 assert len(os.listdir("/proc/self/task")) == 1
 """)
+
+
+def test_two_threads_and_one_recorder():
+    """One writes in place while the other computes all that waits, and shows memory to others."""
+    x, y = genesis.ones(20000), genesis.zeros(20000)
+    rounds = 300
+
+    def write():
+        for _ in range(rounds):
+            y.add_(x)
+
+    def watch():
+        for _ in range(rounds):
+            z = x + 1
+            genesis.flush()
+            x.data_ptr()
+            assert z[5].item() == 2
+
+    threads = [threading.Thread(target=one) for one in (write, watch)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert y.tolist() == [rounds] * 20000

@@ -203,6 +203,7 @@ gn_status gni_cuda_fold(struct gni_program *program, short value, const struct g
         return GN_OK;
     GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
     gni_form_make(&form, program);
+    form.is_wide |= folding->kept >= INT32_MAX / 2; /* of nothing, perhaps */
     form.reduction = folding->reduction;
     form.value = value;
     form.result = result->dtype;

@@ -128,10 +128,10 @@ ELEMENT void row_softmax(const arguments &a, index row, index lane)
         largest = larger(largest, x);
         if (largest != before && before != lowest)
             sum *= (double)exponential(before - largest);
-        sum += (double)exponential(x - largest);
+        sum += x == lowest ? 0 : (double)exponential(x - largest); /* -inf is nothing, also before all others */
     }
     const compute top = row_maximum(largest);
-    const double total = row_sum(largest == lowest && top != lowest ? 0 : sum * (double)exponential(largest - top));
+    const double total = row_sum(largest == lowest ? sum : sum * (double)exponential(largest - top));
     const compute factor = IS_LOG ? (compute)log(total) : (compute)(1 / total);
     for (index i = lane; i < folded; i += LANES) {
         const compute shifted = convert<compute>(value_at(a, base + i)) - top;
