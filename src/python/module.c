@@ -262,6 +262,7 @@ static int module_exec(PyObject *module)
         return -1;
     history_init();
     if (PyModule_AddFunctions(module, history_functions) < 0 ||
+        PyModule_AddFunctions(module, profile_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_op_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_make_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_place_functions) < 0 ||
