@@ -87,6 +87,9 @@ struct gni_backend {
 
     /* Which matrices of a product it pays to copy first, so that each is contiguous: GNI_COPY_*. */
     unsigned (*product_copies)(const struct gni_product *product, gn_device *device);
+
+    /* (optional) Makes what common operations will need. */
+    gn_status (*warm_up)(gn_device *device);
 };
 
 extern const struct gni_backend gni_cpu_backend, gni_cuda_backend;

@@ -264,4 +264,5 @@ const struct gni_backend gni_cuda_backend = {
     .unique = gni_cuda_unique,
     .product = gni_cuda_product,
     .product_copies = gni_cuda_product_copies,
+    .warm_up = gni_cuda_warm_up,
 };
