@@ -44,7 +44,8 @@ typedef struct gn_kernel_run {
         duration_ms; /* between the two events: with some microseconds that they take themselves */
 } gn_kernel_run;
 
-/* Measures launches from now on, or no longer. What was measured stays until it is taken. */
+/* Measures launches from now on, or no longer. What was measured stays until it is taken,
+ * or until gn_shutdown(). */
 GN_API gn_status gn_profile_enable(bool is_on) GN_NODISCARD;
 GN_API bool gn_profile_is_on(void);
 

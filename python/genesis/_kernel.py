@@ -203,9 +203,7 @@ class Kernel(_C.Kernel):
 _WARM_UP = 'extern "C" __global__ void genesis_warm_up() {}'
 
 
-def warm_up_kernels(
-    kernels: Iterable[_C.Kernel] | None = None, device: DeviceLike = None
-) -> None:
+def warm_up_kernels(kernels: Iterable[_C.Kernel] | None = None, device: DeviceLike = None) -> None:
     """Compile kernels ahead of time, several at once, so that no later launch waits for it.
 
     Starts the device, too, and what CUDA does at its first launch.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import json
+from os import register_at_fork
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -78,6 +79,13 @@ def _update() -> None:
     _C.profile_set_listener(_deliver if is_wanted else None)
 
 
+def _in_child() -> None:
+    """A forked child has no device, and its parent's threads are not there to give the lock back."""
+    global _lock, _is_printing
+    _lock, _is_printing = RLock(), False
+    _profilers.clear()
+
+
 def _at_exit() -> None:
     try:
         if _is_printing or _profilers:
@@ -88,6 +96,7 @@ def _at_exit() -> None:
 
 
 atexit.register(_at_exit)
+register_at_fork(after_in_child=_in_child)
 
 
 def enable_profiling(enabled: bool = True) -> None:

@@ -112,13 +112,23 @@ static void stopwatch_give(struct stopwatch *stopwatch)
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
-/* Under the mutex. */
+static void count_lost(void)
+{
+    atomic_fetch_add_explicit(&lost_count, 1, memory_order_relaxed);
+}
+
+/* Under the mutex. Of a run that is not known. */
+static void run_drop(struct gni_profile_run *run)
+{
+    stopwatch_give(run->stopwatch);
+    gni_host_free(run);
+}
+
+/* The same, of one that ran. */
 static void run_lose(struct gni_profile_run *run)
 {
-    if (run->stopwatch != NULL)
-        stopwatch_give(run->stopwatch);
-    gni_host_free(run);
-    atomic_fetch_add_explicit(&lost_count, 1, memory_order_relaxed);
+    run_drop(run);
+    count_lost();
 }
 
 /* Under the mutex. When the run began, by the host's clock. */
@@ -260,7 +270,7 @@ struct gni_profile_run *gni_profile_start(const char *name, gn_stream *stream,
         if (stopwatch != NULL)
             stopwatch_destroy(stopwatch);
         gni_host_free(run);
-        atomic_fetch_add_explicit(&lost_count, 1, memory_order_relaxed);
+        count_lost();
         return NULL;
     }
     run->device = stream->device;
@@ -280,15 +290,15 @@ struct gni_profile_run *gni_profile_start(const char *name, gn_stream *stream,
 
 void gni_profile_stop(struct gni_profile_run *run, gn_stream *stream, bool is_launched)
 {
-    if (is_launched && gn_event_record(run->stopwatch->end, stream) == GN_OK) {
-        gni_mutex_lock(&profile_mutex);
-        gni_list_push_back(&pending, &run->link);
-        gni_mutex_unlock(&profile_mutex);
-        return;
-    }
+    bool is_measured = is_launched && gn_event_record(run->stopwatch->end, stream) == GN_OK;
     gni_mutex_lock(&profile_mutex);
-    run_lose(run);
+    if (is_measured)
+        gni_list_push_back(&pending, &run->link);
+    else
+        run_drop(run);
     gni_mutex_unlock(&profile_mutex);
+    if (is_launched && !is_measured)
+        count_lost();
 }
 
 /* ---- the public functions ------------------------------------------------------------------- */
