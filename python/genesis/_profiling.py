@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from types import TracebackType
 
+KERNELS_PID = 1000  # in traces: the trace of memory has threads at 1, and devices from 2 on
 SORTS = ("total", "mean", "max", "min", "count", "name")
 
 
@@ -80,7 +81,7 @@ def _update() -> None:
 
 
 def _in_child() -> None:
-    """A forked child has no device, and its parent's threads are not there to give the lock back."""
+    """A child has no device, and nobody there gives back a lock that another thread held."""
     global _lock, _is_printing
     _lock, _is_printing = RLock(), False
     _profilers.clear()
@@ -253,7 +254,6 @@ class profiler:  # noqa: N801 - used as a context manager, like cuda.stream and 
             file.write(",\n".join(entries) + "\n]}\n")
 
     def _trace_kernels(self, start: int) -> list[dict[str, Any]]:
-        """Processes that the trace of memory does not use: its threads are 1, its devices 2, ..."""
         entries: list[dict[str, Any]] = []
         lines = sorted({(event.device, event.stream) for event in self.events})
         for number, (device, stream) in enumerate(lines):
@@ -280,6 +280,3 @@ class profiler:  # noqa: N801 - used as a context manager, like cuda.stream and 
                 }
             )
         return entries
-
-
-KERNELS_PID = 1000

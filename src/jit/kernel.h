@@ -42,7 +42,7 @@ struct gni_kernel {
     struct gni_module module;
     struct gni_function function;
     struct gni_function_properties properties;
-    _Atomic(size_t) shared_bytes_max; /* dynamic ones that it may use as it is; only grows */
+    _Atomic(size_t) shared_bytes_max;   /* dynamic ones that it may use as it is; only grows */
     char name[GN_KERNEL_NAME_CAPACITY]; /* for people; cut if it is longer */
     bool has_signature;
     size_t known_by_size;

@@ -33,7 +33,7 @@ enum {
 
 /* Two events of one device. */
 struct stopwatch {
-    struct gni_list link; /* in idle_stopwatchs */
+    struct gni_list link; /* in idle_stopwatches */
     gn_event *start, *end;
 };
 
@@ -56,7 +56,7 @@ static struct gni_mutex profile_mutex = GNI_MUTEX_INIT;
 static struct gni_once profile_once = GNI_ONCE_INIT;
 static struct gni_list pending = {&pending, &pending};
 static struct gni_list known = {&known, &known};
-static struct gni_list idle_stopwatchs = {&idle_stopwatchs, &idle_stopwatchs};
+static struct gni_list idle_stopwatches = {&idle_stopwatches, &idle_stopwatches};
 static struct reference references[GNI_DEVICE_MAX];
 static size_t known_count;
 static atomic_uint_fast64_t lost_count;
@@ -89,7 +89,7 @@ static struct stopwatch *stopwatch_take(gn_device *device)
 {
     struct stopwatch *found = NULL;
     gni_mutex_lock(&profile_mutex);
-    gni_list_each (link, &idle_stopwatchs) {
+    gni_list_each (link, &idle_stopwatches) {
         struct stopwatch *stopwatch = gni_container_of(link, struct stopwatch, link);
         if (gn_event_get_device(stopwatch->end) != device)
             continue;
@@ -105,7 +105,7 @@ static struct stopwatch *stopwatch_take(gn_device *device)
 static void stopwatch_give(struct stopwatch *stopwatch)
 {
     if (stopwatch->start != NULL)
-        gni_list_push_front(&idle_stopwatchs, &stopwatch->link);
+        gni_list_push_front(&idle_stopwatches, &stopwatch->link);
     else
         stopwatch_destroy(stopwatch);
 }
@@ -217,7 +217,7 @@ static void profile_close(void)
     runs_free(&known);
     known_count = 0;
     struct gni_list *link;
-    while ((link = gni_list_pop_front(&idle_stopwatchs)) != NULL)
+    while ((link = gni_list_pop_front(&idle_stopwatches)) != NULL)
         stopwatch_destroy(gni_container_of(link, struct stopwatch, link));
     for (int i = 0; i < GNI_DEVICE_MAX; i++) {
         gn_event_destroy(references[i].event);

@@ -79,6 +79,25 @@ static void test_runs(void)
     CHECK_U64(gn_profile_get_lost_count(), lost);
 }
 
+/* Times stay exact when the reference they are relative to is moved on. */
+static void test_runs_far_apart(void)
+{
+    gn_kernel_run runs[5];
+    CHECK_OK(gn_profile_enable(true));
+    for (int i = 0; i < 4; i++) {
+        CHECK_OK(launch_on(stream, 1, 32));
+        CHECK_OK(gn_stream_synchronize(stream));
+        if (i == 1)
+            (void)usleep(1100 * 1000);
+    }
+    CHECK_OK(gn_profile_enable(false));
+    CHECK_U64(runs_take(runs, 5), 4);
+    for (int i = 0; i < 4; i++) {
+        CHECK(runs[i].start_ns >= runs[i].submitted_ns);
+        CHECK(runs[i].start_ns - runs[i].submitted_ns < 500u * 1000 * 1000);
+    }
+}
+
 static int hook_count;
 
 static void hook(void)
@@ -284,6 +303,7 @@ int main(void)
     RUN(test_off_by_default);
     RUN(test_host_memory_faults); /* while there are no events to be used again */
     RUN(test_runs);
+    RUN(test_runs_far_apart);
     RUN(test_the_hook);
     RUN(test_failed_launches);
     RUN(test_too_many_runs);
