@@ -27,8 +27,8 @@
 #include <stdio.h>
 
 enum {
-    KNOWN_MOST = 1 << 16,     /* runs that are kept for who takes them */
-    REFERENCE_MS_MOST = 1000, /* then it is moved on: the driver gives floats, whose steps grow */
+    KNOWN_MOST = 1 << 16,    /* runs that are kept for who takes them */
+    REFERENCE_MS_MOST = 100, /* then it is moved on: the driver gives floats, whose steps grow */
 };
 
 /* Two events of one device. */

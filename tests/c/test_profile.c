@@ -88,13 +88,13 @@ static void test_runs_far_apart(void)
         CHECK_OK(launch_on(stream, 1, 32));
         CHECK_OK(gn_stream_synchronize(stream));
         if (i == 1)
-            (void)usleep(1100 * 1000);
+            (void)usleep(150 * 1000);
     }
     CHECK_OK(gn_profile_enable(false));
     CHECK_U64(runs_take(runs, 5), 4);
     for (int i = 0; i < 4; i++) {
         CHECK(runs[i].start_ns >= runs[i].submitted_ns);
-        CHECK(runs[i].start_ns - runs[i].submitted_ns < 500u * 1000 * 1000);
+        CHECK(runs[i].start_ns - runs[i].submitted_ns < 100u * 1000 * 1000);
     }
 }
 
@@ -170,6 +170,7 @@ static void test_host_memory_faults(void)
     CHECK(least >= 3); /* the run, its stopwatch, its events */
 }
 
+/* The oldest are kept. On the simulator, whose time is that of its work, they are far apart as well. */
 static void test_too_many_runs(void)
 {
     enum {
@@ -186,12 +187,18 @@ static void test_too_many_runs(void)
     CHECK_OK(gn_profile_wait());
     CHECK_U64(gn_profile_get_lost_count() - lost, MORE);
     gn_kernel_run runs[64];
-    size_t count, sum = 0;
+    size_t count, sum = 0, wrong = 0;
+    uint64_t before = 0;
     do {
         CHECK_OK(gn_profile_take(runs, 64, &count));
+        for (size_t i = 0; i < count; i++) {
+            wrong += runs[i].start_ns < before || runs[i].start_ns < runs[i].submitted_ns;
+            before = runs[i].start_ns;
+        }
         sum += count;
     } while (count == 64);
     CHECK_U64(sum, KEPT);
+    CHECK_U64(wrong, 0);
 }
 
 static void *thread_launches(void *context)
