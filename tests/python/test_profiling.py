@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from conftest import PLACES, memory_runner
+from conftest import BUILD, PLACES, memory_runner
 
 
 @pytest.fixture
@@ -185,6 +185,24 @@ def test_without_cuda_there_is_nothing_to_measure(fresh):
         **PLACES["cpu"],
     )
     assert finished.stdout == finished.stderr == ""
+
+
+def test_products_of_a_library_are_measured(fresh):
+    driver = BUILD / "libgenesis_sim_blas.so"
+    if not driver.exists():
+        pytest.skip("the build has no simulator")
+    fresh(
+        """
+import genesis
+x = genesis.rand(33, 150).cuda()
+genesis.flush()
+with genesis.cuda.profiler() as profile:
+    x @ x.T
+(event,) = profile.events
+assert event.name == "cublaslt_matmul_kernel" and event.grid == (0, 0, 0), event
+""",
+        GENESIS_CUDA_DRIVER=str(driver),
+    )
 
 
 # ---- warming up, fusion, starting ---------------------------------------------------------------
