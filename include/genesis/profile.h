@@ -60,7 +60,7 @@ GN_API gn_status gn_profile_take(gn_kernel_run *runs, size_t capacity, size_t *c
 GN_API uint64_t gn_profile_get_lost_count(void);
 
 /*
- * Is called when a run has become known and none was before: after a wait for a device, a stream or an event, and at
+ * Is called when runs have become known: after a wait for a device, a stream or an event, and at
  * launches. It may be in any thread and within any call of the library, so it may note the fact, and do no more. NULL:
  * none.
  */

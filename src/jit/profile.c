@@ -172,7 +172,7 @@ static void run_know(struct gni_profile_run *run)
 static void runs_poll(bool is_all)
 {
     gni_mutex_lock(&profile_mutex);
-    bool was_empty = known_count == 0;
+    size_t before = known_count;
     gni_list_each (link, &pending) {
         struct gni_profile_run *run = gni_container_of(link, struct gni_profile_run, link);
         gn_status status = gn_event_query(run->stopwatch->end);
@@ -186,7 +186,7 @@ static void runs_poll(bool is_all)
         else
             run_lose(run);
     }
-    bool is_news = was_empty && known_count > 0;
+    bool is_news = known_count > before;
     gni_mutex_unlock(&profile_mutex);
     void (*hook)(void) = atomic_load(&known_hook);
     if (is_news && hook != NULL)
