@@ -2,8 +2,8 @@
  * profile.c: launches between two events, and what the events say when they are over.
  *
  *     start() --> record --> [the launch] --> stop() --> record --> pending --> known --> taken
- *                                                           ^          |
- *                                              stopwatchs, used again <----+
+ *        ^                                                             |
+ *        +----------------- stopwatches, to be used again <------------+
  *
  * A device's clock is tied to the host's without waiting for anything. The start of one kernel is the device's
  * reference; every later start is known relative to it. Nothing starts before it is submitted, so each run gives a
@@ -62,7 +62,7 @@ static size_t known_count;
 static atomic_uint_fast64_t lost_count;
 static _Atomic(void (*)(void)) known_hook;
 
-/* ---- stopwatchs --------------------------------------------------------------------------------- */
+/* ---- stopwatches ---------------------------------------------------------------------------- */
 
 static void stopwatch_destroy(struct stopwatch *stopwatch)
 {
