@@ -13,6 +13,7 @@
 #include "genesis/index.h"
 #include "genesis/memory.h"
 #include "genesis/ops.h"
+#include "genesis/profile.h"
 #include "genesis/tensor.h"
 
 #endif

@@ -203,15 +203,18 @@ class Kernel(_C.Kernel):
 _WARM_UP = 'extern "C" __global__ void genesis_warm_up() {}'
 
 
-def warm_up_kernels(kernels: Iterable[_C.Kernel] = (), device: DeviceLike = None) -> None:
+def warm_up_kernels(kernels: Iterable[_C.Kernel] | None = None, device: DeviceLike = None) -> None:
     """Compile kernels ahead of time, several at once, so that no later launch waits for it.
 
     Starts the device, too, and what CUDA does at its first launch.
 
     Parameters
     ----------
-    kernels : iterable of Kernel
-        Those that will be needed.
+    kernels : iterable of Kernel, optional
+        Those that will be needed. If not given: the kernels of common operations on contiguous
+        float32 tensors, which are one of ``+ - * /`` with a tensor or a number, exp, sqrt, relu,
+        tanh, sigmoid, filling, and sums, means and maxima of rows and columns. Chains of operations
+        have kernels of their own, which are compiled when they are first met.
     device : device, str or int, optional
         The current CUDA device if not given.
 
@@ -227,7 +230,7 @@ def warm_up_kernels(kernels: Iterable[_C.Kernel] = (), device: DeviceLike = None
     ...     genesis.cuda.warm_up_kernels()
     """
     where = _C.device(device) if device is not None else _C.device("cuda", _C.current_device())
-    waiting = list(kernels)
+    waiting = list(kernels or ())
     waiting.reverse()
     failures: list[Exception] = []
 
@@ -249,6 +252,8 @@ def warm_up_kernels(kernels: Iterable[_C.Kernel] = (), device: DeviceLike = None
         thread.start()
     for thread in threads:
         thread.join()
+    if kernels is None:
+        _C.warm_up_operations(where)
     _C.synchronize(where)
     if failures:
         raise failures[0]

@@ -109,7 +109,7 @@ class Timeline:
         with open(path, "w", encoding="ascii") as file:  # noqa: PTH123
             file.write('{"displayTimeUnit":"ns","traceEvents":[')
             separator = "\n"
-            entries = _trace_entries(self.recording, least)
+            entries = trace_entries(self.recording, least, self.recording.span_ns()[0])
             while chunk := list(islice(entries, CHUNK)):
                 file.write(separator + ",\n".join(chunk))
                 separator = ",\n"
@@ -127,8 +127,8 @@ class Timeline:
 THREADS_PID = 1  # threads; devices come after it
 
 
-def _trace_entries(recording: Recording, block_size: int | None) -> Iterator[str]:
-    start = recording.span_ns()[0]
+def trace_entries(recording: Recording, block_size: int | None, start: int) -> Iterator[str]:
+    """The entries of a trace as JSON, with times relative to a start in nanoseconds."""
     yield _trace_name("process_name", THREADS_PID, 0, "threads")
     for thread in sorted(set(recording.column("thread").tolist())):
         yield _trace_name("thread_name", THREADS_PID, thread, f"thread {thread}")

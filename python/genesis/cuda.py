@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from genesis._kernel import Kernel as Kernel
     from genesis._kernel import warm_up_kernels as warm_up_kernels
+    from genesis._profiling import enable_profiling as enable_profiling
+    from genesis._profiling import profiler as profiler
     from genesis._types import DeviceProperties
 
     DeviceLike = _C.device | str | int | None
@@ -40,7 +42,9 @@ __all__ = [
     "device_count",
     "dump_snapshot",
     "empty_cache",
+    "enable_lazy_init",
     "enable_memory_debugging",
+    "enable_profiling",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
@@ -52,9 +56,11 @@ __all__ = [
     "memory_snapshot",
     "memory_stats",
     "memory_summary",
+    "profiler",
     "reset_peak_memory_stats",
     "set_cache_size",
     "set_device",
+    "set_kernel_fusion",
     "set_memory_callback",
     "set_memory_fraction",
     "set_stream",
@@ -74,6 +80,10 @@ def __getattr__(name: str) -> Any:
         from genesis import _kernel
 
         return getattr(_kernel, name)
+    if name in ("enable_profiling", "profiler"):
+        from genesis import _profiling
+
+        return getattr(_profiling, name)
     raise AttributeError(f"module 'genesis.cuda' has no attribute {name!r}")
 
 
@@ -592,6 +602,39 @@ def clear_kernel_cache() -> int:
     True
     """
     return _C.clear_kernel_cache()
+
+
+def set_kernel_fusion(enabled: bool) -> None:
+    """Whether operations may wait to become one kernel; the switch of :func:`genesis.set_fusion`.
+
+    Off, each operation is a kernel of its own, which is submitted at once.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.set_kernel_fusion(False)
+    >>> genesis.cuda.set_kernel_fusion(True)
+    """
+    _C.set_fusion(enabled)
+
+
+def enable_lazy_init(enabled: bool = True) -> None:
+    """Whether CUDA starts at its first use, as it does by default; False starts it at once.
+
+    Started is the current CUDA device. What has been started stays so.
+
+    Raises
+    ------
+    RuntimeError
+        If CUDA is to be started and cannot be used, with the reason.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.enable_lazy_init(True)
+    """
+    if not enabled:
+        _C.synchronize(_C.device("cuda", _C.current_device()))
 
 
 def _name_library_directories() -> None:

@@ -31,7 +31,8 @@ _Thread_local struct gni_thread gni_thread;
 
 static _Atomic(void (*)(gn_stream *)) stream_end_hook;
 static _Atomic(void (*)(gn_stream *)) stream_share_hook;
-static _Atomic(void (*)(void)) close_hooks[2];
+static _Atomic(void (*)(void)) close_hooks[3];
+static _Atomic(void (*)(void)) wait_hook;
 
 static pthread_key_t thread_key;
 static struct gni_once thread_key_once = GNI_ONCE_INIT;
@@ -134,17 +135,34 @@ gn_status gn_device_get_memory_info(gn_device *device, size_t *free_bytes, size_
     return device->ops->memory_info(device, free_bytes, total_bytes);
 }
 
+void gni_devices_set_wait_hook(void (*hook)(void))
+{
+    atomic_store_explicit(&wait_hook, hook, memory_order_release);
+}
+
+/* After a wait that ended like this. */
+static gn_status waited(gn_status status)
+{
+    void (*hook)(void) = atomic_load_explicit(&wait_hook, memory_order_acquire);
+    if (status == GN_OK && hook != NULL)
+        hook();
+    return status;
+}
+
 gn_status gn_device_synchronize(gn_device *device)
 {
     GN_CHECK_ARGUMENT(device != NULL, "device is NULL");
-    return device->ops->synchronize(device);
+    return waited(device->ops->synchronize(device));
 }
 
 void gni_devices_add_close_hook(void (*hook)(void))
 {
-    void (*none)(void) = NULL;
-    if (!atomic_compare_exchange_strong(&close_hooks[0], &none, hook))
-        atomic_store(&close_hooks[1], hook);
+    for (size_t i = 0; i < sizeof close_hooks / sizeof *close_hooks; i++) {
+        void (*none)(void) = NULL;
+        if (atomic_compare_exchange_strong(&close_hooks[i], &none, hook))
+            return;
+    }
+    gni_assert(false);
 }
 
 int gni_devices_close(void)
@@ -349,7 +367,7 @@ gn_status gn_stream_query(gn_stream *stream)
 gn_status gn_stream_synchronize(gn_stream *stream)
 {
     GN_CHECK_ARGUMENT(stream != NULL, "stream is NULL");
-    return stream->device->ops->stream_synchronize(stream);
+    return waited(stream->device->ops->stream_synchronize(stream));
 }
 
 gn_status gn_stream_wait_event(gn_stream *stream, gn_event *event)
@@ -429,7 +447,7 @@ gn_status gn_event_query(gn_event *event)
 gn_status gn_event_synchronize(gn_event *event)
 {
     GN_CHECK_ARGUMENT(event != NULL, "event is NULL");
-    return event->device->ops->event_synchronize(event);
+    return waited(event->device->ops->event_synchronize(event));
 }
 
 gn_status gn_event_elapsed(gn_event *start, gn_event *end, float *milliseconds)

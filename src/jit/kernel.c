@@ -21,6 +21,7 @@
 #include "base/thread.h"
 #include "jit/compiler.h"
 #include "jit/nvrtc.h"
+#include "jit/profile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -215,6 +216,7 @@ static gn_status kernel_alloc(const struct key *key, struct gni_kernel **out)
     struct gni_kernel *kernel = gni_host_alloc(nbytes);
     if (kernel == NULL)
         return gni_error_host_memory(nbytes);
+    (void)snprintf(kernel->name, sizeof kernel->name, "%s", key->source->name);
     kernel->hash = key->hash;
     kernel->device = key->device;
     kernel->has_signature = key->signature != NULL;
@@ -466,6 +468,9 @@ gn_status gni_kernel_launch(struct gni_kernel *kernel, gn_stream *stream,
     if (launch->shared_bytes >
         atomic_load_explicit(&kernel->shared_bytes_max, memory_order_relaxed))
         GN_TRY(shared_allow(kernel, launch->shared_bytes));
-    GN_TRY(kernel->device->ops->function_launch(&kernel->function, stream, launch));
+    struct gni_profile_run *run = gni_profile_begin(kernel->name, stream, launch);
+    gn_status status = kernel->device->ops->function_launch(&kernel->function, stream, launch);
+    gni_profile_end(run, stream, status == GN_OK);
+    GN_TRY(status);
     return gni_launch_check(stream);
 }

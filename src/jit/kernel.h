@@ -31,6 +31,7 @@
 #define GNI_JIT_KERNEL_H
 
 #include "device/device.h"
+#include "genesis/profile.h"
 #include "jit/source.h"
 
 struct gni_kernel {
@@ -41,7 +42,8 @@ struct gni_kernel {
     struct gni_module module;
     struct gni_function function;
     struct gni_function_properties properties;
-    _Atomic(size_t) shared_bytes_max; /* dynamic ones that it may use as it is; only grows */
+    _Atomic(size_t) shared_bytes_max;   /* dynamic ones that it may use as it is; only grows */
+    char name[GN_KERNEL_NAME_CAPACITY]; /* for people; cut if it is longer */
     bool has_signature;
     size_t known_by_size;
     char known_by[]; /* its signature, or the pieces of its source */

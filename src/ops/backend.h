@@ -109,6 +109,9 @@ struct gni_backend {
 
     /* Fails with GN_ERROR_INDEX, once, if a number of an index tensor was out of range in work that is done. */
     gn_status (*index_check)(gn_device *device);
+
+    /* (optional) Makes what common operations will need. */
+    gn_status (*warm_up)(gn_device *device);
 };
 
 extern const struct gni_backend gni_cpu_backend, gni_cuda_backend;

@@ -349,6 +349,13 @@ gn_status gni_tensor_compact(gn_tensor *tensor, gn_tensor **result)
     return GN_OK;
 }
 
+gn_status gn_warm_up(gn_device *device)
+{
+    GN_CHECK_ARGUMENT(device != NULL, "device is NULL");
+    const struct gni_backend *backend = gni_backend_get(device);
+    return backend->warm_up != NULL ? backend->warm_up(device) : GN_OK;
+}
+
 gn_status gn_tensor_get_item(gn_tensor *tensor, const int64_t *index, gn_scalar *item)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && item != NULL, "tensor and item must not be NULL");

@@ -282,6 +282,7 @@ static int module_exec(PyObject *module)
     history_init();
     gn_set_wait_hooks(wait_begin, wait_end);
     if (PyModule_AddFunctions(module, history_functions) < 0 ||
+        PyModule_AddFunctions(module, profile_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_op_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_make_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_place_functions) < 0 ||

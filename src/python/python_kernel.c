@@ -535,9 +535,24 @@ static PyObject *clear_kernel_cache(PyObject *module, PyObject *unused)
                            : error_raise(module_state_of(module), status);
 }
 
+static PyObject *warm_up_operations(PyObject *module, PyObject *name)
+{
+    struct module_state *state = module_state_of(module);
+    gn_device *device;
+    gn_status status;
+    if (device_from_python(state, name, &device) < 0)
+        return NULL;
+    CALL_UNLOCKED(status, gn_warm_up(device));
+    if (status != GN_OK)
+        return error_raise(state, status);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef kernel_functions[] = {
     {"clear_kernel_cache", clear_kernel_cache, METH_NOARGS,
      "clear_kernel_cache($module, /)\n--\n\nForgets compiled kernels; how many were on disk."},
+    {"warm_up_operations", warm_up_operations, METH_O,
+     "warm_up_operations($module, device, /)\n--\n\nCompiles kernels of common operations."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -53,6 +53,9 @@ MODULES = [
     "genesis._types",
     "genesis._C",
     "genesis._kernel",
+    "genesis._profiling",
+    "genesis.backends.cuda",
+    "genesis.backends.cuda_kernels",
 ]
 CLASSES = [
     "device",
@@ -93,10 +96,11 @@ def test_code_blocks_run(root, fresh, tmp_path, monkeypatch):
             fresh(block)
 
 
-def test_cuda_blocks(root, build, fresh):
+def test_cuda_blocks(root, build, fresh, tmp_path, monkeypatch):
     """They choose the simulated GPU by themselves, and print what they are shown to."""
     if not (build / "libgenesis_sim.so").exists():
         pytest.skip("the build has no simulator")
+    monkeypatch.chdir(tmp_path)
     text = (root / "docs/cuda.md").read_text()
     shown = dict(SHOWN.findall(text))
     assert set(shown) == set(BLOCK.findall(text))

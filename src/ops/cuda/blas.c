@@ -31,6 +31,7 @@
 #include "genesis/memory.h"
 #include "genesis/ops.h"
 #include "jit/kernel.h"
+#include "jit/profile.h"
 
 #include <string.h>
 
@@ -494,9 +495,11 @@ static gn_status plan_submit(struct plan *plan, const char *a, const char *b, ch
     const void *beta = is_double ? (const void *)&double_zero : &zero;
     struct gni_cuda_scope scope;
     GN_TRY(gni_cuda_enter(gni_cuda_device_of(stream->device), &scope));
+    struct gni_profile_run *run = gni_profile_begin("cublaslt_matmul_kernel", stream, NULL);
     cublasStatus_t status = blas.library->cublasLtMatmul(
         blas.handles[stream->device->index], plan->descriptor, alpha, b, plan->b, a, plan->a, beta,
         c, plan->c, c, plan->c, &plan->algorithm, workspace, plan->workspace_bytes, stream->handle);
+    gni_profile_end(run, stream, status == CUBLAS_STATUS_SUCCESS);
     (void)gni_cuda_leave(&scope, "cublasLtMatmul", CUDA_SUCCESS);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) {
         atomic_store(&plan->is_refused, true);

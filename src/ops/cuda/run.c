@@ -270,4 +270,5 @@ const struct gni_backend gni_cuda_backend = {
     .index_set = gni_cuda_index_set,
     .mask_places = gni_cuda_mask_places,
     .index_check = gni_cuda_index_check,
+    .warm_up = gni_cuda_warm_up,
 };

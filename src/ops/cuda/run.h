@@ -11,5 +11,6 @@ gn_status gni_cuda_fold(struct gni_program *program, short value, const struct g
                         gn_tensor *result, gn_stream *stream) GN_NODISCARD;
 gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t rows, bool is_log,
                            gn_tensor *result, gn_stream *stream) GN_NODISCARD;
+gn_status gni_cuda_warm_up(gn_device *device) GN_NODISCARD;
 
 #endif

@@ -1,0 +1,26 @@
+"""Kernels: their own CUDA C, the cache of compiled ones, fusion, and how long they take.
+
+The same names as in :mod:`genesis.cuda`.
+
+Examples
+--------
+>>> import genesis
+>>> from genesis.backends import cuda_kernels
+>>> cuda_kernels.profiler is genesis.cuda.profiler
+True
+"""
+
+from genesis._kernel import Kernel, warm_up_kernels
+from genesis._profiling import KernelEvent, KernelStats, enable_profiling, profiler
+from genesis.cuda import clear_kernel_cache, set_kernel_fusion
+
+__all__ = [
+    "Kernel",
+    "KernelEvent",
+    "KernelStats",
+    "clear_kernel_cache",
+    "enable_profiling",
+    "profiler",
+    "set_kernel_fusion",
+    "warm_up_kernels",
+]

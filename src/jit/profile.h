@@ -1,0 +1,40 @@
+/*
+ * profile.h: what a launch does to be measured (genesis/profile.h).
+ *
+ *     struct gni_profile_run *run = gni_profile_begin(name, stream, &launch);
+ *     gn_status status = launch it;
+ *     gni_profile_end(run, stream, status == GN_OK);
+ *
+ * Measuring never makes a launch fail, and never waits. Both calls are free to be made with locks held that are above
+ * GNI_FORK_PROFILE.
+ */
+#ifndef GNI_JIT_PROFILE_H
+#define GNI_JIT_PROFILE_H
+
+#include "device/device.h"
+#include "genesis/profile.h"
+
+struct gni_profile_run;
+
+extern atomic_bool gni_profile_is_wanted;
+
+struct gni_profile_run *gni_profile_start(const char *name, gn_stream *stream,
+                                          const struct gni_launch *launch);
+void gni_profile_stop(struct gni_profile_run *run, gn_stream *stream, bool is_launched);
+
+/* `launch` is NULL where a library chooses it. NULL: this launch is not measured. */
+static inline struct gni_profile_run *gni_profile_begin(const char *name, gn_stream *stream,
+                                                        const struct gni_launch *launch)
+{
+    return atomic_load_explicit(&gni_profile_is_wanted, memory_order_relaxed)
+               ? gni_profile_start(name, stream, launch)
+               : NULL;
+}
+
+static inline void gni_profile_end(struct gni_profile_run *run, gn_stream *stream, bool is_launched)
+{
+    if (run != NULL)
+        gni_profile_stop(run, stream, is_launched);
+}
+
+#endif

@@ -1,0 +1,161 @@
+/*
+ * warm.c: the kernels of common operations, made before they are needed, several at the same time.
+ *
+ * They are those of one operation on contiguous float32 tensors: with a tensor, with a number, alone, and folded along
+ * rows and columns. Chains have kernels of their own, which are made when a chain is first met. Forms are made as
+ * run.c makes them: a test holds the two together.
+ */
+#include "ops/cuda/run.h"
+
+#include "base/host.h"
+#include "jit/kernel.h"
+#include "ops/cuda/generate.h"
+
+#include <string.h>
+
+/* What is made of one operation. */
+enum {
+    WITH_TENSOR = 1,
+    WITH_NUMBER = 2,
+    ALONE = 4,
+};
+
+static const struct {
+    enum gni_op op;
+    unsigned ways;
+} operations[] = {
+    {GNI_OP_ADD, WITH_TENSOR | WITH_NUMBER},
+    {GNI_OP_SUBTRACT, WITH_TENSOR | WITH_NUMBER},
+    {GNI_OP_MULTIPLY, WITH_TENSOR | WITH_NUMBER},
+    {GNI_OP_DIVIDE, WITH_TENSOR | WITH_NUMBER},
+    {GNI_OP_EXP, ALONE},
+    {GNI_OP_SQRT, ALONE},
+    {GNI_OP_RELU, ALONE},
+    {GNI_OP_TANH, ALONE},
+    {GNI_OP_SIGMOID, ALONE},
+};
+
+static const gn_reduction reductions[] = {GN_REDUCE_SUM, GN_REDUCE_MEAN, GN_REDUCE_MAXIMUM};
+static const enum gni_fold_kind folds[] = {GNI_FOLD_ROWS, GNI_FOLD_SHORT, GNI_FOLD_COLUMNS};
+
+enum {
+    ELEMENTS = 1 << 10, /* of the programs; no text depends on them */
+    PACK = 4,           /* 16 bytes of float32 */
+    OPERATION_COUNT = sizeof operations / sizeof *operations,
+    REDUCTION_COUNT = sizeof reductions / sizeof *reductions,
+    FOLD_COUNT = sizeof folds / sizeof *folds,
+    KERNELS_MOST = 1 + 3 * OPERATION_COUNT + REDUCTION_COUNT * FOLD_COUNT,
+};
+
+struct kernel {
+    unsigned char signature[GNI_CUDA_SIGNATURE_MOST];
+    char name[GN_KERNEL_NAME_CAPACITY];
+    struct gni_builder text;
+};
+
+/* The kernels that are to be made, and what their programs pretend to read. */
+struct list {
+    size_t count;
+    struct kernel kernels[KERNELS_MOST];
+    struct gni_kernel_source sources[KERNELS_MOST];
+    struct gni_storage storages[2];
+    struct gni_program program;
+    struct gni_form form;
+};
+
+static void list_add_form(struct list *list)
+{
+    gni_assert(list->count < KERNELS_MOST);
+    struct kernel *kernel = &list->kernels[list->count];
+    list->form.pack = PACK;
+    size_t size = gni_form_sign(&list->form, kernel->signature);
+    gni_form_name(&list->form, kernel->name, sizeof kernel->name);
+    gni_form_text(&list->form, kernel->name, &kernel->text);
+    list->sources[list->count++] = (struct gni_kernel_source){.name = kernel->name,
+                                                              .text = kernel->text.text,
+                                                              .signature = kernel->signature,
+                                                              .signature_size = size};
+}
+
+static short list_add_input(struct list *list, int index)
+{
+    static const int64_t stride = 1;
+    return gni_program_add_memory(&list->program, &list->storages[index], 0, GN_FLOAT32, &stride);
+}
+
+static short list_add_number(struct list *list)
+{
+    return gni_program_add_number(&list->program, (gn_scalar){.kind = GN_FLOAT64, .floating = 2},
+                                  GN_FLOAT32);
+}
+
+static void list_begin(struct list *list)
+{
+    static const int64_t size = ELEMENTS;
+    gni_program_init(&list->program, 1, &size, NULL);
+}
+
+/* A value of the program is what the kernel stores. */
+static void list_end(struct list *list, short value)
+{
+    list->program.outputs[list->program.output_count++] =
+        (struct gni_output){.value = value, .dtype = GN_FLOAT32, .storage = &list->storages[0]};
+    gni_form_make(&list->form, &list->program);
+    list_add_form(list);
+}
+
+static void list_add_operation(struct list *list, enum gni_op op, unsigned way)
+{
+    short in[3] = {0};
+    list_begin(list);
+    in[0] = list_add_input(list, 0);
+    if (way == WITH_TENSOR)
+        in[1] = list_add_input(list, 1);
+    if (way == WITH_NUMBER)
+        in[1] = list_add_number(list);
+    list_end(list, gni_program_add_op(&list->program, op, GN_FLOAT32, GN_FLOAT32,
+                                      way == ALONE ? 1 : 2, in));
+}
+
+static void list_add_fold(struct list *list, gn_reduction reduction, enum gni_fold_kind fold)
+{
+    list_begin(list);
+    short value = list_add_input(list, 0);
+    gni_form_make(&list->form, &list->program);
+    list->form.reduction = reduction;
+    list->form.value = value;
+    list->form.result = GN_FLOAT32;
+    list->form.fold = fold;
+    list_add_form(list);
+}
+
+static void list_fill(struct list *list)
+{
+    list_begin(list); /* zeros(), ones() and full() */
+    list_end(list, list_add_number(list));
+    for (size_t i = 0; i < OPERATION_COUNT; i++)
+        for (unsigned way = WITH_TENSOR; way <= ALONE; way *= 2)
+            if ((operations[i].ways & way) != 0)
+                list_add_operation(list, operations[i].op, way);
+    for (size_t i = 0; i < REDUCTION_COUNT; i++)
+        for (size_t k = 0; k < FOLD_COUNT; k++)
+            list_add_fold(list, reductions[i], folds[k]);
+}
+
+gn_status gni_cuda_warm_up(gn_device *device)
+{
+    struct list *list = gni_host_alloc(sizeof *list);
+    if (list == NULL)
+        return gni_error_host_memory(sizeof *list);
+    list_fill(list);
+    gn_status status = GN_OK;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->kernels[i].text.has_failed)
+            status = gni_error_host_memory(list->kernels[i].text.length);
+    if (status == GN_OK)
+        status = gni_kernel_prepare(device, list->sources, list->count);
+    for (size_t i = 0; i < list->count; i++)
+        gni_builder_deinit(&list->kernels[i].text);
+    gni_host_free(list);
+    return status;
+}
