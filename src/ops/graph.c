@@ -50,6 +50,16 @@ struct gn_graph {
 
 /* ---- pools ------------------------------------------------------------------------------------ */
 
+/* The policy may change at any time: without one that keeps memory, what a graph uses would go back to the driver. */
+static gn_status policy_check(const gn_memory_manager *manager)
+{
+    if (!atomic_load(&manager->is_direct))
+        return GN_OK;
+    return gni_error(GN_ERROR_UNSUPPORTED,
+                     "graphs need memory that is kept, and the policy of %s is direct",
+                     gni_device_label(gn_memory_manager_get_device(manager)).text);
+}
+
 gn_status gn_graph_pool_create(gn_device *device, gn_graph_pool **pool)
 {
     GN_CHECK_ARGUMENT(device != NULL && pool != NULL, "device and pool must not be NULL");
@@ -57,6 +67,7 @@ gn_status gn_graph_pool_create(gn_device *device, gn_graph_pool **pool)
         return gni_error(GN_ERROR_UNSUPPORTED, "%s has no graphs", gni_device_label(device).text);
     gn_memory_manager *manager;
     GN_TRY(gn_memory_manager_get(device, &manager));
+    GN_TRY(policy_check(manager));
     gn_graph_pool *made = gni_host_alloc(sizeof *made);
     if (made == NULL)
         return gni_error_host_memory(sizeof *made);
@@ -249,6 +260,9 @@ static gn_status graph_begin(gn_graph *graph, gn_stream *stream, gn_graph_pool *
                                                      : "the graph was captured; reset it first");
     GN_TRY(stream_check(graph, stream));
     GN_TRY(gni_capture_refuse(stream, "the stream cannot be captured again"));
+    gn_memory_manager *manager;
+    GN_TRY(gn_memory_manager_get(graph->device, &manager));
+    GN_TRY(policy_check(manager));
     GN_TRY(gn_stream_get_id(stream, &id));
     GN_TRY(gn_flush());
     GN_TRY(gn_device_synchronize(graph->device));
