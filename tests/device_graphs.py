@@ -203,7 +203,7 @@ def memory():
     assert y.tolist() == kept
     raises(ValueError, "the graph is empty", graph.replay)
     raises(ValueError, "the graph is empty", graph.pool)
-    del y, graph, x
+    y = graph = x = None
     assert reserved() == start, (start, held, reserved())
 
 
@@ -212,7 +212,7 @@ def inputs_live():
     x, w = numbers(333), numbers(333, seed=3)
     expected = (x * w).tolist()
     graph, y = captured(lambda: x * w)
-    del x, w
+    x = w = None
     others = [genesis.full((333,), 9.0, device="cuda") for _ in range(20)]
     graph.replay()
     assert y.tolist() == expected
@@ -238,7 +238,7 @@ def pools():
     del first, pool
     second.replay()
     assert z.tolist() == expected
-    del second, x, y, z, stream
+    second = x = y = z = stream = None
     assert reserved() == start
 
 
