@@ -346,7 +346,7 @@ class graph:  # noqa: N801 - a context manager that PyTorch's users know by this
     ...     with genesis.cuda.graph(g):
     ...         y = x.sum(dim=1)
     ...     for value in (1, 2):
-    ...         x.fill_(value)
+    ...         _ = x.fill_(value)
     ...         g.replay()
     ...         assert y.tolist() == [3 * value, 3 * value]
     """

@@ -200,7 +200,7 @@ static const char graph_doc[] =
     "...     graph = genesis.cuda.CUDAGraph()\n"
     "...     with genesis.cuda.graph(graph):\n"
     "...         y = x * 2 + 1\n"
-    "...     x.fill_(4)\n"
+    "...     _ = x.fill_(4)\n"
     "...     graph.replay()\n"
     "...     assert y.tolist() == [9, 9, 9]\n";
 
