@@ -242,6 +242,12 @@ GN_API gn_status gn_memory_pool_end(gn_memory_pool *pool, gn_stream *stream) GN_
 /* Fails with GN_ERROR_INVALID_VALUE while blocks of the pool are alive or a stream is begun. */
 GN_API gn_status gn_memory_pool_destroy(gn_memory_pool *pool) GN_NODISCARD;
 
+/*
+ * For who is done with the graph, but not sure of its blocks: the pool is destroyed now, or, once its last block is
+ * free, at a later trim or creation of a pool. NULL is allowed.
+ */
+GN_API void gn_memory_pool_abandon(gn_memory_pool *pool);
+
 /* ---- looking -------------------------------------------------------------------------------- */
 
 typedef struct gn_memory_statistics {

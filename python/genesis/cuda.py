@@ -10,7 +10,7 @@ import sys
 from _thread import get_ident
 
 from genesis import _C, _memory
-from genesis._C import Event, Stream
+from genesis._C import CUDAGraph, Event, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     DeviceLike = _C.device | str | int | None
 
 __all__ = [
+    "CUDAGraph",
     "DeviceProperties",
     "Event",
     "ExternalStream",
+    "Graph",
     "Kernel",
     "Stream",
     "clear_kernel_cache",
@@ -48,6 +50,8 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "graph",
+    "graph_pool_handle",
     "is_available",
     "max_memory_allocated",
     "memory_allocated",
@@ -300,6 +304,100 @@ class stream:  # noqa: N801 - a context manager that PyTorch's users know by thi
     ) -> None:
         if self.stream is not None:
             _exit_stream(self.stream)
+
+
+# ---- graphs -------------------------------------------------------------------------------------
+
+Graph = CUDAGraph
+
+# One stream for each device: graphs that share memory must have been captured on the same one.
+_capture_streams: dict[int, Stream] = {}
+
+
+def graph_pool_handle(device: DeviceLike = None) -> object:
+    """Memory for several graphs, to be given to :class:`graph` as ``pool``.
+
+    They must be replayed in the order of their captures, and not use each other's results later.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> if genesis.cuda.is_available():
+    ...     pool = genesis.cuda.graph_pool_handle()
+    """
+    return _C.graph_pool_handle(device)
+
+
+class graph:  # noqa: N801 - a context manager that PyTorch's users know by this name
+    """Capture the operations of a ``with`` block into a graph, instead of running them.
+
+    Parameters
+    ----------
+    cuda_graph : CUDAGraph
+        An empty one. After an exception in the block it is empty again, and all else usable.
+    pool : optional
+        The memory of another graph, by its ``pool()`` or :func:`graph_pool_handle`.
+    stream : Stream, optional
+        The stream that is current in the block; not a default one. All that is captured must be
+        submitted to it.
+
+    Raises
+    ------
+    RuntimeError
+        In the block, from what needs values on the host or copies from it: ``item()``,
+        ``tolist()``, ``nonzero()``, ``unique()``, ``cpu()``, ``copy_()`` from a tensor of the CPU.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> if genesis.cuda.is_available():
+    ...     x = genesis.zeros(2, 3, device="cuda")
+    ...     g = genesis.cuda.CUDAGraph()
+    ...     with genesis.cuda.graph(g):
+    ...         y = x.sum(dim=1)
+    ...     for value in (1, 2):
+    ...         _ = x.fill_(value)
+    ...         g.replay()
+    ...         assert y.tolist() == [3 * value, 3 * value]
+    """
+
+    def __init__(
+        self, cuda_graph: CUDAGraph, pool: object = None, stream: Stream | None = None
+    ) -> None:
+        if not isinstance(cuda_graph, CUDAGraph):
+            raise TypeError(f"a graph must be a CUDAGraph, not {type(cuda_graph).__name__}")
+        self.cuda_graph = cuda_graph
+        self.pool = pool
+        self.stream = stream
+
+    def __enter__(self) -> CUDAGraph:
+        stream = self.stream
+        if stream is None:
+            index = current_device()
+            stream = _capture_streams.get(index)
+            if stream is None:
+                stream = _capture_streams.setdefault(index, Stream(index))
+        self._entered = _enter_stream(stream)
+        try:
+            self.cuda_graph.capture_begin(self.pool, stream)
+        except BaseException:
+            _exit_stream(stream)
+            raise
+        return self.cuda_graph
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self.cuda_graph.capture_end()
+            else:
+                self.cuda_graph.reset()
+        finally:
+            _exit_stream(self._entered)
 
 
 # ---- memory -------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ enum gni_fork_level {
     GNI_FORK_KERNEL,
     GNI_FORK_CUBLAS,
     GNI_FORK_STORAGE,
+    GNI_FORK_CAPTURE,
     GNI_FORK_RECORDER,
     GNI_FORK_LEVELS
 };

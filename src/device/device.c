@@ -358,15 +358,25 @@ gn_status gn_stream_get_id(gn_stream *stream, uint64_t *id)
     return stream->device->ops->stream_id(stream, id);
 }
 
+/* The driver would refuse as well, and spoil the capture. */
+static gn_status not_captured_check(const gn_stream *stream)
+{
+    if (atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL)
+        return gni_error(GN_ERROR_CAPTURE, "a stream cannot be waited for while it is captured");
+    return GN_OK;
+}
+
 gn_status gn_stream_query(gn_stream *stream)
 {
     GN_CHECK_ARGUMENT(stream != NULL, "stream is NULL");
+    GN_TRY(not_captured_check(stream));
     return stream->device->ops->stream_query(stream);
 }
 
 gn_status gn_stream_synchronize(gn_stream *stream)
 {
     GN_CHECK_ARGUMENT(stream != NULL, "stream is NULL");
+    GN_TRY(not_captured_check(stream));
     return waited(stream->device->ops->stream_synchronize(stream));
 }
 

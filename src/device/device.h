@@ -36,6 +36,8 @@ enum gni_stream_kind {
     GNI_STREAM_PER_THREAD, /* CUDA's per-thread default stream: another one in each thread */
 };
 
+struct gni_capture;
+
 struct gn_device {
     const struct gni_device_ops *ops;
     gn_device_type type;
@@ -59,6 +61,8 @@ struct gn_stream {
     /* What the memory manager's fast path knows it by: its id, or 0 where that path must not be taken
      * (not known yet, foreign, shared, or allocating from a private pool). */
     _Atomic(uint64_t) memory_key;
+    struct gni_capture
+        *_Atomic capture; /* what a graph of ours is captured with: src/tensor/capture.c */
 };
 
 /* What the fast path of the memory manager keeps for each thread, in one place: finding it costs a call
@@ -98,6 +102,12 @@ struct gni_launch {
     unsigned block[3];
     size_t shared_bytes; /* dynamic shared memory of each block */
     void **arguments;    /* addresses of the arguments; copied before the call returns */
+};
+
+/* Work that was captured, ready to run. Opaque above this layer. */
+struct gni_graph {
+    gn_device *device;
+    void *handle; /* NULL: none */
 };
 
 /* What can be asked about a kernel. */
@@ -187,6 +197,13 @@ struct gni_device_ops {
                                     size_t *nbytes);
     gn_status (*function_launch)(const struct gni_function *function, gn_stream *stream,
                                  const struct gni_launch *launch);
+
+    /* (optional, all or none) Graphs. Work that is submitted to a stream between begin and end does not run, but
+     * is kept. After `end` the stream is not captured any more, also if that fails; the graph is none then. */
+    gn_status (*graph_begin)(gn_stream *stream);
+    gn_status (*graph_end)(gn_stream *stream, struct gni_graph *graph);
+    gn_status (*graph_launch)(const struct gni_graph *graph, gn_stream *stream);
+    void (*graph_close)(struct gni_graph *graph);
 };
 
 /* Sets up a stream object in the caller's memory, for the devices' default streams. */

@@ -13,6 +13,7 @@
 struct gn_memory_pool {
     struct gni_space space; /* in pool->private_spaces */
     size_t begun_count;     /* streams that allocate from it now */
+    bool is_abandoned;      /* its owner is gone: it ends with its last block, or a little later */
 };
 
 /* A stream that allocates from a private space. */
@@ -103,6 +104,22 @@ static gn_status space_destroy(struct gni_space *space)
     return GN_OK;
 }
 
+void gni_pool_sweep_captures(struct gni_pool *pool)
+{
+    bool is_waited_for = false;
+    gni_list_each (link, &pool->private_spaces) {
+        gn_memory_pool *graph = graph_of(gni_container_of(link, struct gni_space, link));
+        if (!graph->is_abandoned || graph->begun_count > 0 || graph->space.live_count > 0)
+            continue;
+        if (!is_waited_for &&
+            gni_pool_synchronize(pool) != GN_OK) /* see gn_memory_pool_destroy() */
+            return;
+        is_waited_for = true;
+        if (space_destroy(&graph->space) != GN_OK)
+            return;
+    }
+}
+
 void gni_pool_clear_captures(struct gni_pool *pool, gn_status *first)
 {
     gni_list_each (link, &pool->begun) {
@@ -126,6 +143,7 @@ gn_status gn_memory_pool_create(gn_memory_manager *manager, gn_memory_pool **poo
     if (manager->pool == NULL)
         return gni_error(GN_ERROR_UNSUPPORTED, "the policy direct has no pools");
     gni_pool_lock(manager->pool);
+    gni_pool_sweep_captures(manager->pool);
     gn_status status = space_create(manager->pool, pool);
     gni_pool_unlock(manager->pool);
     return status;
@@ -204,4 +222,15 @@ gn_status gn_memory_pool_destroy(gn_memory_pool *graph)
         status = space_destroy(&graph->space);
     gni_pool_unlock(pool);
     return status;
+}
+
+void gn_memory_pool_abandon(gn_memory_pool *graph)
+{
+    if (graph == NULL)
+        return;
+    struct gni_pool *pool = graph->space.pool;
+    gni_pool_lock(pool);
+    graph->is_abandoned = true;
+    gni_pool_sweep_captures(pool);
+    gni_pool_unlock(pool);
 }

@@ -32,6 +32,16 @@ static char *guard_behind(const gn_memory_block *block, size_t *nbytes)
     return start;
 }
 
+/* A captured fill does not run now. */
+static gn_status debug_wait(const struct gni_pool *pool, gn_stream *stream)
+{
+    bool is_capturing;
+    if ((pool->debug & GNI_DEBUG_SYNC) == 0)
+        return GN_OK;
+    GN_TRY(stream->device->ops->stream_is_capturing(stream, &is_capturing));
+    return is_capturing ? GN_OK : gn_stream_synchronize(stream);
+}
+
 gn_status gni_debug_alloc(struct gni_pool *pool, gn_memory_block *block, gn_stream *stream)
 {
     if (pool->debug & GNI_DEBUG_POISON && block->requested > 0)
@@ -43,7 +53,7 @@ gn_status gni_debug_alloc(struct gni_pool *pool, gn_memory_block *block, gn_stre
         GN_TRY(gn_fill(block->start, GUARD_BYTE, 1, GNI_GUARD, stream));
         GN_TRY(gn_fill(behind, GUARD_BYTE, 1, nbytes, stream));
     }
-    return pool->debug & GNI_DEBUG_SYNC ? gn_stream_synchronize(stream) : GN_OK;
+    return debug_wait(pool, stream);
 }
 
 /* Compares a zone with what was written there; where the first wrong byte is, or -1. */
@@ -81,12 +91,14 @@ static gn_status guards_check(struct gni_pool *pool, const gn_memory_block *bloc
         (unsigned long long)block->number, place);
 }
 
-/* Whether the calling thread can put work into the block's stream, behind what uses the block. */
+/* Whether the calling thread can put work into the block's stream, behind what uses the block. What a graph was captured
+ * with is left alone: its guards are there once it has run, and it may run again. */
 static bool block_is_within_reach(struct gni_pool *pool, gn_memory_block *block, bool *has_uses)
 {
     gni_pool_lock(pool);
     bool is_live = gni_block_state(block) == GNI_BLOCK_LIVE;
-    bool is_reached = is_live && gni_heap_can_record(block->heap);
+    bool is_reached =
+        is_live && !block->heap->space->is_private && gni_heap_can_record(block->heap);
     *has_uses = is_live && block->uses != NULL;
     gni_pool_unlock(pool);
     return is_reached;
@@ -102,5 +114,5 @@ gn_status gni_debug_free(struct gni_pool *pool, gn_memory_block *block)
         GN_TRY(guards_check(pool, block, stream));
     if (pool->debug & GNI_DEBUG_POISON && !has_uses && block->requested > 0)
         GN_TRY(gn_fill(block->address, POISON_FREED, 1, block->requested, stream));
-    return pool->debug & GNI_DEBUG_SYNC ? gn_stream_synchronize(stream) : GN_OK;
+    return debug_wait(pool, stream);
 }

@@ -240,6 +240,9 @@ gn_status gni_space_of_stream(struct gni_pool *pool, gn_stream *stream,
                               struct gni_space **space) GN_NODISCARD;
 void gni_pool_clear_captures(struct gni_pool *pool, gn_status *first);
 
+/* Ends the abandoned spaces that have no block left; not while a graph is captured. */
+void gni_pool_sweep_captures(struct gni_pool *pool);
+
 /* Whether a stream that allocates from a private space is being captured now. */
 bool gni_pool_is_capturing(struct gni_pool *pool);
 

@@ -102,11 +102,14 @@ gn_status gni_pool_trim(struct gni_pool *pool, size_t keep_bytes, size_t *releas
     size_t given = 0;
     gn_status status = GN_OK;
     pool->warm_bytes = 0;
+    uint64_t before = pool->reserved_bytes;
+    gni_pool_sweep_captures(pool);
+    given = (size_t)(before - pool->reserved_bytes);
     if (idle_bytes(pool) + pool->pending_bytes > keep_bytes) { /* which is idle after the wait */
         status = pool_settle(pool);
         uint64_t idle = idle_bytes(pool);
         if (status == GN_OK && idle > keep_bytes)
-            given = gni_space_release(&pool->main, (size_t)(idle - keep_bytes));
+            given += gni_space_release(&pool->main, (size_t)(idle - keep_bytes));
     }
     gni_pool_unlock(pool);
     gni_assert(gni_pool_is_valid(pool));

@@ -9,6 +9,7 @@
 
 #include "genesis/index.h"
 #include "ops/backend.h"
+#include "tensor/capture.h"
 
 #include <string.h>
 
@@ -27,6 +28,8 @@ static gn_status bytes_move(gn_tensor *from, gn_tensor *to)
     if (from->count == 0)
         return GN_OK;
     GN_TRY(gni_stream_of(near->device, &stream));
+    GN_TRY(gni_capture_refuse(stream, is_up ? "a tensor cannot be copied from the host"
+                                            : "a tensor cannot be copied to the host"));
     GN_TRY(gni_storage_order(gni_tensor_storage(near), stream, is_up));
     GN_TRY(gn_copy(gni_tensor_data(to), gni_tensor_data(from), bytes_of(from), stream));
     GN_TRY(gn_tensor_is_pinned(is_up ? from : to, &is_pinned));
@@ -84,6 +87,7 @@ gn_status gni_tensor_read(gn_tensor *tensor, int64_t element, size_t nbytes, voi
         memcpy(bytes, from, nbytes);
         return GN_OK;
     }
+    GN_TRY(gni_capture_refuse(stream, "a value cannot be read on the host"));
     GN_TRY(gni_storage_order(gni_tensor_storage(tensor), stream, false));
     GN_TRY(gn_copy(bytes, from, nbytes, stream));
     GN_TRY(gn_stream_synchronize(stream));

@@ -345,6 +345,9 @@ int tensor_interop_init(PyObject *class);
 bool is_foreign(PyObject *object);
 PyObject *tensor_from_foreign(struct module_state *state, PyObject *object, PyObject *device);
 
+/* Captured graphs: python_graph.c. */
+int graph_class_init(PyObject *module);
+
 /* Requests, blocks by handle and graph pools: python_memory_objects.c. */
 int memory_classes_init(PyObject *module, struct module_state *state);
 PyObject *request_to_python(struct module_state *state, gn_memory_request *request);

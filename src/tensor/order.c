@@ -10,7 +10,8 @@
  *   O4  every stream but the block's own that came here is known to the memory manager, so that the block is not
  *       given to anybody before their work is done;
  *   O5  with too many readers the one that comes waits for the first of them, and stands for it, too;
- *   O6  memory of others goes back in the order of the stream that it came with, the one that its owner knows of.
+ *   O6  memory of others goes back in the order of the stream that it came with, the one that its owner knows of;
+ *   O7  a stream that is captured into a graph waits for nobody: the replay does. capture.c
  *
  * Streams are told apart by their ids: CUDA's per-thread default stream is another one in each thread, and cannot
  * be waited for by other threads: there the whole device is waited for.
@@ -20,6 +21,7 @@
 #include "base/fork.h"
 #include "base/thread.h"
 #include "memory/manager.h"
+#include "tensor/capture.h"
 
 /* Guards readers; two threads may read a storage at once. */
 static struct gni_mutex mutex = GNI_MUTEX_INIT;
@@ -46,6 +48,9 @@ gn_status gni_storage_order_init(struct gni_storage *storage, gn_stream *stream)
     storage->first = (struct gni_user){gn_stream_retain(stream), id};
     storage->writer = (struct gni_user){gn_stream_retain(stream), id};
     gni_once_run(&order_once, order_register);
+    struct gni_capture *capture = atomic_load_explicit(&stream->capture, memory_order_relaxed);
+    if (capture != NULL && storage->block != NULL)
+        gni_capture_adopt(capture, storage);
     return GN_OK;
 }
 
@@ -71,15 +76,18 @@ static void readers_clear(struct gni_storage *storage)
 
 void gni_storage_order_deinit(struct gni_storage *storage)
 {
+    if (atomic_load(&storage->capture) != NULL)
+        gni_capture_forget(storage);
     readers_clear(storage);
     gn_stream_release(storage->writer.stream);
     gn_stream_release(storage->first.stream);
 }
 
-/* A stream waits, on the device, for what was submitted to another. */
-static gn_status stream_join(gn_stream *stream, const struct gni_user *other)
+gn_status gni_stream_join(gn_stream *stream, const struct gni_user *other)
 {
     gn_event *event;
+    if (atomic_load_explicit(&other->stream->capture, memory_order_relaxed) != NULL)
+        return GN_OK; /* it was waited for when the capture began, and nothing has run since */
     if (other->stream->kind == GNI_STREAM_PER_THREAD)
         return gn_device_synchronize(other->stream->device);
     GN_TRY(gn_event_create(stream->device, 0, &event));
@@ -103,10 +111,10 @@ static gn_status order_read(struct gni_storage *storage, gn_stream *stream, uint
         if (storage->readers[i].id == id)
             return GN_OK;
     GN_TRY(stream_announce(storage, stream));
-    GN_TRY(stream_join(stream, &storage->writer));
+    GN_TRY(gni_stream_join(stream, &storage->writer));
     int at = storage->stream_reader_count;
     if (at == GNI_STORAGE_READERS_MOST) { /* O5 */
-        GN_TRY(stream_join(stream, &storage->readers[0]));
+        GN_TRY(gni_stream_join(stream, &storage->readers[0]));
         gn_stream_release(storage->readers[0].stream);
         at = 0;
     } else {
@@ -120,10 +128,10 @@ static gn_status order_write(struct gni_storage *storage, gn_stream *stream, uin
 {
     for (int i = 0; i < storage->stream_reader_count; i++)
         if (storage->readers[i].id != id)
-            GN_TRY(stream_join(stream, &storage->readers[i]));
+            GN_TRY(gni_stream_join(stream, &storage->readers[i]));
     if (storage->writer.id != id) {
         GN_TRY(stream_announce(storage, stream));
-        GN_TRY(stream_join(stream, &storage->writer));
+        GN_TRY(gni_stream_join(stream, &storage->writer));
         gn_stream_release(storage->writer.stream);
         storage->writer = (struct gni_user){gn_stream_retain(stream), id};
     }
@@ -136,6 +144,11 @@ gn_status gni_storage_order(struct gni_storage *storage, gn_stream *stream, bool
     uint64_t id;
     if (storage->writer.stream == NULL)
         return GN_OK;
+    struct gni_capture *capture = atomic_load_explicit(&stream->capture, memory_order_relaxed);
+    if (capture != NULL)
+        return gni_capture_note(capture, storage, is_write);
+    if (atomic_load_explicit(&storage->is_capturing, memory_order_relaxed))
+        return gni_capture_refuse_other();
     GN_TRY(gn_stream_get_id(stream, &id));
     if (storage->writer.id == id && (!is_write || storage->stream_reader_count == 0))
         return GN_OK;
@@ -158,10 +171,10 @@ gn_status gni_storage_order_return(struct gni_storage *storage)
     if (storage->first.stream->kind == GNI_STREAM_PER_THREAD) /* perhaps another thread's */
         return gn_device_synchronize(storage->device);
     if (storage->writer.id != storage->first.id)
-        GN_TRY(stream_join(storage->first.stream, &storage->writer));
+        GN_TRY(gni_stream_join(storage->first.stream, &storage->writer));
     for (int i = 0; i < storage->stream_reader_count; i++)
         if (storage->readers[i].id != storage->first.id)
-            GN_TRY(stream_join(storage->first.stream, &storage->readers[i]));
+            GN_TRY(gni_stream_join(storage->first.stream, &storage->readers[i]));
     return GN_OK;
 }
 

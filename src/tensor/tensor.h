@@ -18,6 +18,7 @@
 #ifndef GNI_TENSOR_TENSOR_H
 #define GNI_TENSOR_TENSOR_H
 
+#include "base/list.h"
 #include "device/device.h"
 #include "genesis/memory.h"
 #include "tensor/shape.h"
@@ -53,6 +54,10 @@ struct gni_storage {
     struct gni_user first; /* whose it was at the start */
     struct gni_user writer, readers[GNI_STORAGE_READERS_MOST];
     _Atomic(int) stream_reader_count;
+    /* Made while a graph was captured: capture.c. */
+    struct gni_capture *_Atomic capture; /* NULL: not, or the graph is gone */
+    struct gni_list capture_link;
+    _Atomic(bool) is_capturing; /* and that has not ended */
 };
 
 struct gn_tensor {
@@ -106,6 +111,9 @@ gn_status gni_storage_order(struct gni_storage *storage, gn_stream *stream,
 /* The stream that the storage started with waits, on the device, for all that was submitted there: nobody uses it
  * any more. */
 gn_status gni_storage_order_return(struct gni_storage *storage) GN_NODISCARD;
+
+/* A stream waits, on the device, for what was submitted to another. */
+gn_status gni_stream_join(gn_stream *stream, const struct gni_user *other) GN_NODISCARD;
 
 /* Waits on the host until the storage can be read there: for what was written to it. */
 gn_status gni_storage_synchronize(struct gni_storage *storage) GN_NODISCARD;

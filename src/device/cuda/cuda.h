@@ -159,4 +159,11 @@ gn_status gni_cuda_function_parameter(const struct gni_function *function, size_
 gn_status gni_cuda_function_launch(const struct gni_function *function, gn_stream *stream,
                                    const struct gni_launch *launch);
 
+/* ---- graphs: cuda_graph.c ------------------------------------------------------------------- */
+
+gn_status gni_cuda_graph_begin(gn_stream *stream);
+gn_status gni_cuda_graph_end(gn_stream *stream, struct gni_graph *graph);
+gn_status gni_cuda_graph_launch(const struct gni_graph *graph, gn_stream *stream);
+void gni_cuda_graph_close(struct gni_graph *graph);
+
 #endif

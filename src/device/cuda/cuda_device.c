@@ -453,4 +453,8 @@ static const struct gni_device_ops cuda_ops = {
     .function_allow_shared = gni_cuda_function_allow_shared,
     .function_parameter = gni_cuda_function_parameter,
     .function_launch = gni_cuda_function_launch,
+    .graph_begin = gni_cuda_graph_begin,
+    .graph_end = gni_cuda_graph_end,
+    .graph_launch = gni_cuda_graph_launch,
+    .graph_close = gni_cuda_graph_close,
 };

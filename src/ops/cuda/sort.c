@@ -11,6 +11,7 @@
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/rows.h"
 #include "ops/cuda/texts.h"
+#include "tensor/capture.h"
 
 enum {
     DIGITS = 256, /* these four as in sort.cu */
@@ -291,6 +292,7 @@ gn_status gni_cuda_unique(gn_tensor *tensor, gn_tensor *values, gn_tensor *inver
     sort.arguments.values = gni_tensor_data(values);
     sort.arguments.inverse = data_or_null(inverse);
     sort.arguments.counts = data_or_null(counts);
+    GN_TRY(gni_capture_refuse(stream, "how many values are unique cannot be found out"));
     GN_TRY(results_order(tensor, 3, results, stream));
     GN_TRY(sort_alloc(&sort, sort.element_bytes > 1 ? 2 : 1, starts));
     gn_status status = unique_run(&sort, found);

@@ -1,0 +1,60 @@
+/*
+ * cuda_graph.c: capture of a stream, and graphs.
+ *
+ * A capture is relaxed: it minds no calls but those that would wait for its own work, and any thread may end it. What
+ * the driver refuses meanwhile spoils the capture, and the end of it says so; the stream is usable after that.
+ */
+#include "device/cuda/cuda.h"
+
+gn_status gni_cuda_graph_begin(gn_stream *stream)
+{
+    GNI_CUDA_TRY(gni_cuda_device_of_stream(stream), cuStreamBeginCapture, stream->handle,
+                 CU_STREAM_CAPTURE_MODE_RELAXED);
+    return GN_OK;
+}
+
+static gn_status template_destroy(struct gni_cuda_device *device, CUgraph template)
+{
+    GNI_CUDA_TRY(device, cuGraphDestroy, template);
+    return GN_OK;
+}
+
+/* What was captured is only a pattern; this makes what can be launched. */
+static gn_status template_instantiate(struct gni_cuda_device *device, CUgraph template,
+                                      CUgraphExec *exec)
+{
+    GNI_CUDA_TRY_RELAXED(device, cuGraphInstantiateWithFlags, exec, template, 0);
+    return GN_OK;
+}
+
+gn_status gni_cuda_graph_end(gn_stream *stream, struct gni_graph *graph)
+{
+    struct gni_cuda_device *device = gni_cuda_device_of_stream(stream);
+    CUgraph template = NULL;
+    CUgraphExec exec;
+    GNI_CUDA_TRY(device, cuStreamEndCapture, stream->handle, &template);
+    gn_status status = template_instantiate(device, template, &exec);
+    if (status == GN_OK)
+        *graph = (struct gni_graph){stream->device, exec};
+    (void)template_destroy(device, template);
+    return status;
+}
+
+gn_status gni_cuda_graph_launch(const struct gni_graph *graph, gn_stream *stream)
+{
+    GNI_CUDA_TRY(gni_cuda_device_of(graph->device), cuGraphLaunch, graph->handle, stream->handle);
+    return GN_OK;
+}
+
+static gn_status exec_destroy(const struct gni_graph *graph)
+{
+    GNI_CUDA_TRY_RELAXED(gni_cuda_device_of(graph->device), cuGraphExecDestroy, graph->handle);
+    return GN_OK;
+}
+
+void gni_cuda_graph_close(struct gni_graph *graph)
+{
+    if (graph->handle != NULL && !gni_cuda_driver_is_gone())
+        (void)exec_destroy(graph); /* its failure is the device's, and is reported there */
+    graph->handle = NULL;
+}
