@@ -1,6 +1,7 @@
 """genesis.ndarray.cuda_memory_manager on the CPU, in this process."""
 
 import ctypes
+import gc
 import os
 import sys
 import threading
@@ -184,6 +185,7 @@ class Model(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.manager = CUDAMemoryManager("cpu")
+        gc.collect()  # what other tests left is not freed in the middle of this one
         self.start = self.manager.statistics()
         self.live = {}
 
