@@ -399,6 +399,17 @@ gn_status gni_kernel_get(gn_device *device, const struct gni_kernel_source *sour
     return status;
 }
 
+gn_status gni_kernel_build(gn_device *device, const char *name, struct gni_builder *text,
+                           const void *signature, size_t signature_size, struct gni_kernel **kernel)
+{
+    struct gni_kernel_source source = {
+        .name = name, .text = text->text, .signature = signature, .signature_size = signature_size};
+    gn_status status = text->has_failed ? gni_error_host_memory(text->length)
+                                        : gni_kernel_get(device, &source, kernel);
+    gni_builder_deinit(text);
+    return status;
+}
+
 struct gni_kernel *gni_kernel_find(gn_device *device, const void *signature, size_t size)
 {
     struct key key = key_of_signature(device, signature, size);

@@ -11,8 +11,8 @@
  *
  *     struct gni_kernel *kernel = gni_kernel_find(device, signature, size);
  *     if (kernel == NULL) {
- *         make the text, with source.signature = signature;
- *         GN_TRY(gni_kernel_get(device, &source, &kernel));
+ *         make the text;
+ *         GN_TRY(gni_kernel_build(device, name, &text, signature, size, &kernel));
  *     }
  *
  * A kernel that this process has not seen comes from the disk, or from NVRTC.
@@ -30,6 +30,7 @@
 #ifndef GNI_JIT_KERNEL_H
 #define GNI_JIT_KERNEL_H
 
+#include "base/builder.h"
 #include "device/device.h"
 #include "genesis/profile.h"
 #include "jit/source.h"
@@ -63,6 +64,11 @@ gn_status gni_kernel_get(gn_device *device, const struct gni_kernel_source *sour
  * tried. */
 gn_status gni_kernel_prepare(gn_device *device, const struct gni_kernel_source *sources,
                              size_t count) GN_NODISCARD;
+
+/* The same for a text that was put together, which ends: its failures are this call's, too. */
+gn_status gni_kernel_build(gn_device *device, const char *name, struct gni_builder *text,
+                           const void *signature, size_t signature_size,
+                           struct gni_kernel **kernel) GN_NODISCARD;
 
 /* Borrows the kernel that gni_kernel_get() was given with this signature; NULL if there is none. */
 struct gni_kernel *gni_kernel_find(gn_device *device, const void *signature, size_t size);

@@ -319,7 +319,10 @@ static PyObject *function_index_positions(PyObject *module, PyObject *arguments)
     return made;
 }
 
-static PyObject *function_gather(PyObject *module, PyObject *arguments)
+typedef gn_status (*read_call)(gn_tensor *tensor, int dimension, gn_tensor *index,
+                               gn_tensor **result);
+
+static PyObject *read_along(PyObject *module, PyObject *arguments, read_call call)
 {
     struct module_state *state = module_state_of(module);
     PyObject *self, *index;
@@ -329,22 +332,18 @@ static PyObject *function_gather(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "O!iO!", state->tensor_class, &self, &dim, state->tensor_class,
                           &index))
         return NULL;
-    CALL_ALLOCATING(status, gn_gather(tensor_of(self), dim, tensor_of(index), &result));
+    CALL_ALLOCATING(status, call(tensor_of(self), dim, tensor_of(index), &result));
     return tensor_or_raise(state, status, result);
+}
+
+static PyObject *function_gather(PyObject *module, PyObject *arguments)
+{
+    return read_along(module, arguments, gn_gather);
 }
 
 static PyObject *function_index_select(PyObject *module, PyObject *arguments)
 {
-    struct module_state *state = module_state_of(module);
-    PyObject *self, *index;
-    int dim;
-    gn_tensor *result;
-    gn_status status;
-    if (!PyArg_ParseTuple(arguments, "O!iO!", state->tensor_class, &self, &dim, state->tensor_class,
-                          &index))
-        return NULL;
-    CALL_ALLOCATING(status, gn_index_select(tensor_of(self), dim, tensor_of(index), &result));
-    return tensor_or_raise(state, status, result);
+    return read_along(module, arguments, gn_index_select);
 }
 
 typedef gn_status (*write_call)(gn_tensor *tensor, int dimension, gn_tensor *index,

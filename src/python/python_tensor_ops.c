@@ -52,34 +52,19 @@ static void operands_drop(struct operands *operands)
         Py_XDECREF(operands->made[i]);
 }
 
-static PyObject *operation(struct module_state *state, gn_op op, PyObject *const *objects,
-                           int arity, PyObject *missing)
+/* The result as a new tensor, or written into `out` where that is not NULL. */
+static PyObject *operation_into(struct module_state *state, gn_op op, PyObject *const *objects,
+                                int arity, PyObject *out, PyObject *missing)
 {
     struct operands operands;
     gn_tensor *result;
     gn_status status;
     int found = operands_take(state, objects, arity, &operands);
     PyObject *made = NULL;
-    if (found > 0) {
+    if (found > 0 && out == NULL) {
         CALL_OPERATION(operands.is_long, status, gn_elementwise(op, operands.list, &result));
         made = tensor_or_raise(state, status, result);
-    } else if (missing != NULL && (found == 0 || operand_is_kept())) {
-        made = Py_NewRef(missing);
-    } else if (found == 0) {
-        PyErr_SetString(PyExc_TypeError, "operands are tensors, numbers or arrays");
-    }
-    operands_drop(&operands);
-    return made;
-}
-
-static PyObject *operation_into(struct module_state *state, gn_op op, PyObject *const *objects,
-                                int arity, PyObject *out, PyObject *missing)
-{
-    struct operands operands;
-    gn_status status;
-    int found = operands_take(state, objects, arity, &operands);
-    PyObject *made = NULL;
-    if (found > 0) {
+    } else if (found > 0) {
         CALL_OPERATION(operands.is_long, status,
                        gn_elementwise_into(op, operands.list, tensor_of(out)));
         made = status == GN_OK ? Py_NewRef(out) : error_raise(state, status);
@@ -90,6 +75,12 @@ static PyObject *operation_into(struct module_state *state, gn_op op, PyObject *
     }
     operands_drop(&operands);
     return made;
+}
+
+static PyObject *operation(struct module_state *state, gn_op op, PyObject *const *objects,
+                           int arity, PyObject *missing)
+{
+    return operation_into(state, op, objects, arity, NULL, missing);
 }
 
 /* ---- operators ------------------------------------------------------------------------------- */

@@ -35,14 +35,7 @@ static gn_status kernel_get(const struct gni_fixed *fixed, gn_dtype dtype, gn_de
     struct gni_builder text = {.text = NULL};
     snprintf(name, sizeof name, "%s_%s", fixed->word, gni_dtypes[dtype].name);
     text_make(fixed, dtype, name, &text);
-    struct gni_kernel_source source = {.name = name,
-                                       .text = text.text,
-                                       .signature = signature,
-                                       .signature_size = sizeof signature};
-    gn_status status = text.has_failed ? gni_error_host_memory(text.length)
-                                       : gni_kernel_get(device, &source, kernel);
-    gni_builder_deinit(&text);
-    return status;
+    return gni_kernel_build(device, name, &text, signature, sizeof signature, kernel);
 }
 
 gn_status gni_fixed_launch(const struct gni_fixed *fixed, gn_dtype dtype, int64_t grid_x,

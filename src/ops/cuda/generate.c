@@ -94,7 +94,8 @@ static bool is_far(const struct gni_layout *layout, const int64_t *strides)
 void gni_form_make(struct gni_form *form, const struct gni_program *program)
 {
     form->program = program;
-    form->pack = form->unroll = 1;
+    form->pack = 1;
+    form->steps = 0;
     form->threads = GNI_CUDA_BLOCK;
     form->fold = GNI_FOLD_NONE;
     form->reduction = GN_REDUCE_SUM;
@@ -137,7 +138,7 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     *at++ = (unsigned char)(is_strided(form) ? form->layout.ndim : 0);
     *at++ = form->is_wide;
     *at++ = (unsigned char)form->pack;
-    *at++ = (unsigned char)form->unroll;
+    *at++ = (unsigned char)form->steps;
     *at++ = (unsigned char)(form->threads / 32);
     *at++ = (unsigned char)form->fold;
     *at++ = (unsigned char)form->reduction;
@@ -344,109 +345,110 @@ static void text_call(const struct gni_form *form, struct gni_builder *text)
     }
 }
 
-/* A thread computes `unroll` elements, a block apart. */
+static void text_head(const char *name, struct gni_builder *text)
+{
+    gni_builder_print(text,
+                      "extern \"C\" __global__ void __launch_bounds__(%d) %s(const "
+                      "__grid_constant__ arguments a)\n{\n",
+                      GNI_CUDA_BLOCK, name);
+}
+
+/* A thread computes one element. */
 static void text_strided(const struct gni_form *form, const char *name, struct gni_builder *text)
 {
     const struct gni_program *program = form->program;
+    text_head(name, text);
     gni_builder_print(text,
-                      "extern \"C\" __global__ void __launch_bounds__(%d) %s(const "
-                      "__grid_constant__ arguments a)\n{\n"
-                      "#pragma unroll\n    for (int u = 0; u < %d; u++) {\n"
-                      "        const index i = ((index)blockIdx.x * %d + u) * %d + threadIdx.x;\n"
-                      "        if (i >= a.count)\n            return;\n",
-                      GNI_CUDA_BLOCK, name, form->unroll, form->unroll, GNI_CUDA_BLOCK);
-    text_offsets(form, "        ", text);
+                      "    const index i = (index)blockIdx.x * %d + threadIdx.x;\n"
+                      "    if (i >= a.count)\n        return;\n",
+                      GNI_CUDA_BLOCK);
+    text_offsets(form, "    ", text);
     for (int i = 0; i < program->output_count; i++)
-        gni_builder_print(text, "        %s y%d;\n", memory_type(program->outputs[i].dtype), i);
-    gni_builder_print(text, "        ");
+        gni_builder_print(text, "    %s y%d;\n", memory_type(program->outputs[i].dtype), i);
+    gni_builder_print(text, "    ");
     text_call(form, text);
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, ", y%d", i);
     gni_builder_print(text, ");\n");
     for (int i = 0; i < program->output_count; i++)
         if (form->outputs[i] == GNI_ACCESS_STRIDED)
-            gni_builder_print(text, "        a.out%d[w%d] = y%d;\n", i, i, i);
+            gni_builder_print(text, "    a.out%d[w%d] = y%d;\n", i, i, i);
         else
-            gni_builder_print(text, "        a.out%d[i] = y%d;\n", i, i);
-    gni_builder_print(text, "    }\n}\n");
+            gni_builder_print(text, "    a.out%d[i] = y%d;\n", i, i);
+    gni_builder_print(text, "}\n");
 }
 
 /* ---- contiguous elements ---------------------------------------------------------------------- */
 
-/* A thread loads packs of elements, `unroll` of them before it computes anything. */
+/* What a pack does as a whole, or, where the elements end within it, for each that is there. */
+static void text_move(const struct gni_form *form, bool is_load, struct gni_builder *text)
+{
+    const struct gni_program *program = form->program;
+    const int pack = form->pack, count = is_load ? program->input_count : program->output_count;
+    for (int part = 0; part < (pack > 1 ? 2 : 1); part++) {
+        if (part == 0)
+            gni_builder_print(text, "    if (at + %d <= a.count) {\n", pack);
+        else
+            gni_builder_print(text,
+                              "    } else {\n#pragma unroll\n"
+                              "        for (int k = 0; k < %d && at + k < a.count; k++) {\n",
+                              pack);
+        for (int i = 0; i < count; i++) {
+            if (is_load && form->inputs[i] != GNI_ACCESS_CONTIGUOUS)
+                continue;
+            const char *type =
+                memory_type(is_load ? program->inputs[i].held : program->outputs[i].dtype);
+            if (part == 1)
+                gni_builder_print(text,
+                                  is_load ? "            p%d.item[k] = a.in%d[at + k];\n"
+                                          : "            a.out%d[at + k] = q%d.item[k];\n",
+                                  i, i);
+            else if (is_load)
+                gni_builder_print(text, "        p%d = *(const pack<%s, %d> *)(a.in%d + at);\n", i,
+                                  type, pack, i);
+            else
+                gni_builder_print(text, "        *(pack<%s, %d> *)(a.out%d + at) = q%d;\n", type,
+                                  pack, i, i);
+        }
+    }
+    gni_builder_print(text, pack > 1 ? "        }\n    }\n" : "    }\n");
+}
+
+/* A thread loads one pack of each operand. */
 static void text_packed(const struct gni_form *form, const char *name, struct gni_builder *text)
 {
     const struct gni_program *program = form->program;
-    const int pack = form->pack, unroll = form->unroll;
+    const int pack = form->pack;
+    text_head(name, text);
     gni_builder_print(text,
-                      "extern \"C\" __global__ void __launch_bounds__(%d) %s(const "
-                      "__grid_constant__ arguments a)\n{\n"
-                      "    const index base = (index)blockIdx.x * %d + threadIdx.x * %d;\n",
-                      GNI_CUDA_BLOCK, name, GNI_CUDA_BLOCK * pack * unroll, pack);
+                      "    const index at = ((index)blockIdx.x * %d + threadIdx.x) * %d;\n"
+                      "    if (at >= a.count)\n        return;\n",
+                      GNI_CUDA_BLOCK, pack);
     for (int i = 0; i < program->input_count; i++) {
         const char *type = memory_type(program->inputs[i].held);
         if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
-            gni_builder_print(text, "    pack<%s, %d> p%d[%d];\n", type, pack, i, unroll);
+            gni_builder_print(text, "    pack<%s, %d> p%d;\n", type, pack, i);
         else if (form->inputs[i] == GNI_ACCESS_ONE)
             gni_builder_print(text, "    const %s one%d = *a.in%d;\n", type, i, i);
     }
-    gni_builder_print(
-        text,
-        "#pragma unroll\n    for (int u = 0; u < %d; u++) {\n"
-        "        const index at = base + u * %d;\n        if (at + %d <= a.count) {\n",
-        unroll, GNI_CUDA_BLOCK * pack, pack);
-    for (int i = 0; i < program->input_count; i++)
-        if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
-            gni_builder_print(text, "            p%d[u] = *(const pack<%s, %d> *)(a.in%d + at);\n",
-                              i, memory_type(program->inputs[i].held), pack, i);
-    if (pack > 1) {
-        gni_builder_print(
-            text, "        } else {\n#pragma unroll\n            for (int k = 0; k < %d; k++) {\n",
-            pack);
-        for (int i = 0; i < program->input_count; i++)
-            if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
-                gni_builder_print(text,
-                                  "                if (at + k < a.count)\n                    "
-                                  "p%d[u].item[k] = a.in%d[at + k];\n",
-                                  i, i);
-        gni_builder_print(text, "            }\n");
-    }
-    gni_builder_print(text,
-                      "        }\n    }\n#pragma unroll\n    for (int u = 0; u < %d; u++) {\n"
-                      "        const index at = base + u * %d;\n",
-                      unroll, GNI_CUDA_BLOCK * pack);
-    if (pack == 1)
-        gni_builder_print(text, "        if (at >= a.count)\n            return;\n");
+    text_move(form, true, text);
     for (int i = 0; i < program->output_count; i++)
-        gni_builder_print(text, "        pack<%s, %d> q%d;\n",
-                          memory_type(program->outputs[i].dtype), pack, i);
-    gni_builder_print(
-        text, "#pragma unroll\n        for (int k = 0; k < %d; k++)\n            element(a", pack);
+        gni_builder_print(text, "    pack<%s, %d> q%d;\n", memory_type(program->outputs[i].dtype),
+                          pack, i);
+    gni_builder_print(text, "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        element(a",
+                      pack);
     for (int i = 0; i < program->input_count; i++) {
         const char *type = gni_cuda_type(program->inputs[i].held);
         if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
-            gni_builder_print(text, ", loaded<%s>(p%d[u].item[k])", type, i);
+            gni_builder_print(text, ", loaded<%s>(p%d.item[k])", type, i);
         else if (form->inputs[i] == GNI_ACCESS_ONE)
             gni_builder_print(text, ", loaded<%s>(one%d)", type, i);
     }
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, ", q%d.item[k]", i);
-    gni_builder_print(text, ");\n        if (at + %d <= a.count) {\n", pack);
-    for (int i = 0; i < program->output_count; i++)
-        gni_builder_print(text, "            *(pack<%s, %d> *)(a.out%d + at) = q%d;\n",
-                          memory_type(program->outputs[i].dtype), pack, i, i);
-    if (pack > 1) {
-        gni_builder_print(
-            text, "        } else {\n#pragma unroll\n            for (int k = 0; k < %d; k++) {\n",
-            pack);
-        for (int i = 0; i < program->output_count; i++)
-            gni_builder_print(text,
-                              "                if (at + k < a.count)\n                    "
-                              "a.out%d[at + k] = q%d.item[k];\n",
-                              i, i);
-        gni_builder_print(text, "            }\n");
-    }
-    gni_builder_print(text, "        }\n    }\n}\n");
+    gni_builder_print(text, ");\n");
+    text_move(form, false, text);
+    gni_builder_print(text, "}\n");
 }
 
 /* ---- folds ------------------------------------------------------------------------------------ */
@@ -537,7 +539,7 @@ static void text_softmax(const struct gni_form *form, const char *name, struct g
 {
     gn_dtype held = gni_program_held(form->program, form->value);
     text_value(form, text);
-    gni_builder_print(text, "#define STEPS %d\n#define THREADS %d\n", form->unroll, form->threads);
+    gni_builder_print(text, "#define STEPS %d\n#define THREADS %d\n", form->steps, form->threads);
     gni_builder_print(text, "#define NAME %s\n#define %s\n#define IS_LOG %d\n#define PACK %d\n",
                       name, form->fold == GNI_SOFTMAX_ROWS ? "SOFTMAX_ROWS" : "SOFTMAX_SHORT",
                       form->is_log, form->pack);

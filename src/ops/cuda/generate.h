@@ -35,9 +35,9 @@ struct gni_form {
     enum gni_access inputs[GNI_PROGRAM_INPUTS_MOST];
     enum gni_access outputs[GNI_PROGRAM_NODES_MOST];
     bool is_wide; /* indices have 64 bits */
-    int pack,
-        unroll;  /* elements that a thread loads at once, and how often; 0: as often as it must */
-    int threads; /* of a block */
+    int pack;     /* elements that a thread loads at once */
+    int steps;    /* of a softmax: packs that a thread keeps; 0: it reads the row twice */
+    int threads;  /* of a block */
     enum gni_fold_kind fold;
     gn_reduction reduction;
     short value;     /* that is folded */

@@ -75,17 +75,6 @@ static void form_text(const struct form *form, const char *name, struct gni_buil
     gni_builder_add(text, gni_text_index, strlen(gni_text_index));
 }
 
-static gn_status text_compile(gn_device *device, const char *name, struct gni_builder *text,
-                              const void *signature, size_t size, struct gni_kernel **kernel)
-{
-    struct gni_kernel_source source = {
-        .name = name, .text = text->text, .signature = signature, .signature_size = size};
-    gn_status status = text->has_failed ? gni_error_host_memory(text->length)
-                                        : gni_kernel_get(device, &source, kernel);
-    gni_builder_deinit(text);
-    return status;
-}
-
 static gn_status form_kernel(gn_device *device, const struct form *form, struct gni_kernel **kernel)
 {
     static const char *const modes[] = {"get", "set", "add", "check"};
@@ -97,7 +86,7 @@ static gn_status form_kernel(gn_device *device, const struct form *form, struct 
     (void)snprintf(name, sizeof name, "index_%s_%u_%u_%u", modes[form->mode], (unsigned)form->unit,
                    (unsigned)form->dimensions, (unsigned)form->indices);
     form_text(form, name, &text);
-    return text_compile(device, name, &text, form, sizeof *form, kernel);
+    return gni_kernel_build(device, name, &text, form, sizeof *form, kernel);
 }
 
 /* ---- numbers that are out of range ------------------------------------------------------------- */
@@ -373,7 +362,7 @@ static gn_status places_launch(struct places *places, uint32_t step, unsigned bl
         gni_builder_add(&text, gni_text_elements, strlen(gni_text_elements));
         gni_builder_print(&text, "#define NAME %s\n#define STEP %u\n", name, (unsigned)step);
         gni_builder_add(&text, gni_text_places, strlen(gni_text_places));
-        GN_TRY(text_compile(stream->device, name, &text, signature, sizeof signature, &kernel));
+        GN_TRY(gni_kernel_build(stream->device, name, &text, signature, sizeof signature, &kernel));
     }
     void *addresses[] = {places};
     struct gni_launch launch = {

@@ -82,14 +82,7 @@ static gn_status kernel_get(gn_device *device, gn_dtype dtype, int edge, struct 
         return GN_OK;
     struct gni_builder text = {.text = NULL};
     text_make(dtype, edge, &text);
-    struct gni_kernel_source source = {.name = "matmul_kernel",
-                                       .text = text.text,
-                                       .signature = signature,
-                                       .signature_size = sizeof signature};
-    gn_status status = text.has_failed ? gni_error_host_memory(text.length)
-                                       : gni_kernel_get(device, &source, kernel);
-    gni_builder_deinit(&text);
-    return status;
+    return gni_kernel_build(device, "matmul_kernel", &text, signature, sizeof signature, kernel);
 }
 
 /* How many tiles, or elements, there are; as much as can be told if there are more. */

@@ -39,12 +39,7 @@ static gn_status kernel_get(gn_device *device, const struct gni_form *form,
     struct gni_builder text = {.text = NULL};
     gni_form_name(form, name, sizeof name);
     gni_form_text(form, name, &text);
-    struct gni_kernel_source source = {
-        .name = name, .text = text.text, .signature = signature, .signature_size = size};
-    gn_status status = text.has_failed ? gni_error_host_memory(text.length)
-                                       : gni_kernel_get(device, &source, kernel);
-    gni_builder_deinit(&text);
-    return status;
+    return gni_kernel_build(device, name, &text, signature, size, kernel);
 }
 
 static gn_status form_launch(const struct gni_form *form, const struct gni_fold_arguments *fold,
@@ -245,7 +240,7 @@ gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t row
     if (!is_short)
         lanes = form.threads = rows < FEW_ROWS ? 1024 : 512;
     int64_t steps = divided_up(fold.folded, (int64_t)lanes * form.pack);
-    form.unroll = steps * form.pack <= SOFTMAX_ITEMS ? (int)steps : 0;
+    form.steps = steps * form.pack <= SOFTMAX_ITEMS ? (int)steps : 0;
     int64_t blocks = is_short ? divided_up(rows, form.threads / lanes) : rows;
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld rows are more than a kernel can have",
