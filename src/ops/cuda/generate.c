@@ -1,5 +1,6 @@
 #include "ops/cuda/generate.h"
 
+#include "ops/cuda/last.h"
 #include "ops/cuda/texts.h"
 #include "ops/promote.h"
 
@@ -524,13 +525,13 @@ static void text_fold(const struct gni_form *form, const char *name, struct gni_
     text_value(form, text);
     gni_builder_print(text, "#define NAME %s\n#define %s\n#define REDUCTION fold_%s\n", name,
                       kernels[form->fold], reduction_word(form->reduction));
-    gni_builder_print(text, "#define PACK %d\n#define SLOTS %d\n#define COUNTERS %d\n", form->pack,
-                      GNI_FOLD_SLOTS, GNI_FOLD_COUNTERS);
+    gni_builder_print(text, "#define PACK %d\n" GNI_LAST_DEFINITIONS, form->pack);
     gni_builder_print(
         text, "typedef %s accumulator;\ntypedef %s element_type;\ntypedef %s result_type;\n",
         gni_cuda_type(accumulator), gni_cuda_type(held), memory_type(form->result));
     gni_builder_print(text, "#define FINISH(x) convert<%s>(%s)\n", gni_cuda_type(form->result),
                       form->reduction == GN_REDUCE_MEAN ? "(x) / a.divisor" : "x");
+    gni_builder_add(text, gni_text_last, strlen(gni_text_last));
     gni_builder_add(text, gni_text_fold, strlen(gni_text_fold));
 }
 

@@ -47,8 +47,6 @@ struct gni_form {
 
 enum {
     GNI_CUDA_BLOCK = 256, /* threads */
-    GNI_FOLD_SLOTS = 16,  /* streams that may fold a result with several blocks at the same time */
-    GNI_FOLD_COUNTERS = 1056, /* results of such a fold: with more, a block for each fills a GPU */
     GNI_CUDA_ARGUMENTS_MOST =
         16 + (GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST + 1) * (GN_DIMENSIONS_MAX + 1),
     GNI_CUDA_SIGNATURE_MOST =

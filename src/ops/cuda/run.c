@@ -9,6 +9,7 @@
 
 #include "base/host.h"
 #include "jit/kernel.h"
+#include "ops/cuda/last.h"
 #include "ops/cuda/rows.h"
 #include "ops/cuda/product.h"
 #include "ops/cuda/index.h"
@@ -133,7 +134,7 @@ static void fold_spread(struct gni_form *form, const struct gni_folding *folding
                             : fold->kept;
     fold->parts = 1;
     fold->chunk = fold->folded;
-    if (is_short || *blocks >= GNI_FOLD_COUNTERS)
+    if (is_short || *blocks >= GNI_LAST_COUNTERS)
         return;
     int64_t least = is_by_columns ? CHUNK_ROWS_LEAST : CHUNK_LEAST;
     int64_t parts = ENOUGH_BLOCKS / *blocks, most = fold->folded / least;
@@ -143,30 +144,6 @@ static void fold_spread(struct gni_form *form, const struct gni_folding *folding
         fold->chunk = divided_up(divided_up(fold->folded, parts), unit) * unit;
         fold->parts = divided_up(fold->folded, fold->chunk);
     }
-}
-
-/* A place of its own, in every kernel, for the counters of a stream; -1 if there is none left. Streams that may be
- * captured have none: a graph can run beside the stream. */
-static int stream_slot(gn_stream *stream)
-{
-    static _Atomic(uint64_t) owners[GNI_DEVICE_MAX][GNI_FOLD_SLOTS];
-    uint64_t id;
-    if ((stream->kind != GNI_STREAM_DEFAULT && stream->kind != GNI_STREAM_OWNED) ||
-        gn_stream_get_id(stream, &id) != GN_OK)
-        return -1;
-    bool is_capturing = false;
-    if (stream->kind == GNI_STREAM_OWNED &&
-        (gn_stream_is_capturing(stream, &is_capturing) != GN_OK || is_capturing))
-        return -1;
-    for (int i = 0; i < GNI_FOLD_SLOTS; i++) {
-        uint64_t owner = atomic_load(&owners[stream->device->index][i]);
-        if (owner == 0 &&
-            atomic_compare_exchange_strong(&owners[stream->device->index][i], &owner, id + 1))
-            return i;
-        if (owner == id + 1)
-            return i;
-    }
-    return -1;
 }
 
 static gn_status fold_launch(const struct gni_form *form, struct gni_fold_arguments *fold,
@@ -206,7 +183,7 @@ gn_status gni_cuda_fold(struct gni_program *program, short value, const struct g
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld results are more than a kernel can have",
                          (long long)folding->kept);
-    int slot = fold.parts > 1 ? stream_slot(stream) : 0;
+    int slot = fold.parts > 1 ? gni_last_slot(stream) : 0;
     if (slot < 0) { /* slower, and the same numbers in another order */
         fold.parts = 1;
         fold.chunk = fold.folded;
