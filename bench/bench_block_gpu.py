@@ -2,7 +2,7 @@
 
     python bench/bench_block_gpu.py [ROUNDS] [--kernels]
 
-Batch 8, sequence 1024, width 1024, 16 heads, a hidden layer of 4096. Attention and normalization are
+Batch 8, sequence 1024, width 1024, 16 heads, 4096 hidden. Attention and normalization are
 written out, in the same operations on both sides. Beside it, PyTorch with what it has ready made:
 layer_norm, linear, and scaled_dot_product_attention. A ratio is the median of the rounds' ratios,
 PyTorch's time over that of Genesis: above 1 Genesis is faster. Memory is the peak beyond what was
@@ -19,7 +19,7 @@ from types import ModuleType
 
 import numpy
 import torch
-import torch.nn.functional as F
+from torch.nn import functional
 
 import genesis
 
@@ -67,25 +67,35 @@ def attention(qkv):
 
 def gelu(module: ModuleType, x):
     """By either side."""
-    return F.gelu(x) if module is torch else x.gelu()
+    return functional.gelu(x) if module is torch else x.gelu()
 
 
 def block(module: ModuleType, x, w):
     """The same text for both."""
-    x = x + attention(normalized(x, w["scale1"], w["shift1"]) @ w["qkv"] + w["qkv_bias"]) @ w["out"] + w["out_bias"]
+    x = (
+        x
+        + attention(normalized(x, w["scale1"], w["shift1"]) @ w["qkv"] + w["qkv_bias"]) @ w["out"]
+        + w["out_bias"]
+    )
     inner = normalized(x, w["scale2"], w["shift2"]) @ w["up"] + w["up_bias"]
     return x + gelu(module, inner) @ w["down"] + w["down_bias"]
 
 
 def ready_made(x, w):
     """PyTorch with all that it has fused by hand."""
-    h = F.layer_norm(x, (WIDTH,), w["scale1"], w["shift1"])
-    qkv = F.linear(h, w["qkv"].T, w["qkv_bias"]).reshape(BATCH, SEQUENCE, 3, HEADS, EACH)
+    h = functional.layer_norm(x, (WIDTH,), w["scale1"], w["shift1"])
+    qkv = functional.linear(h, w["qkv"].T, w["qkv_bias"]).reshape(BATCH, SEQUENCE, 3, HEADS, EACH)
     q, k, v = qkv.permute(2, 0, 3, 1, 4)
-    h = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(BATCH, SEQUENCE, WIDTH)
-    x = x + F.linear(h, w["out"].T, w["out_bias"])
-    h = F.layer_norm(x, (WIDTH,), w["scale2"], w["shift2"])
-    return x + F.linear(F.gelu(F.linear(h, w["up"].T, w["up_bias"])), w["down"].T, w["down_bias"])
+    h = (
+        functional.scaled_dot_product_attention(q, k, v)
+        .transpose(1, 2)
+        .reshape(BATCH, SEQUENCE, WIDTH)
+    )
+    x = x + functional.linear(h, w["out"].T, w["out_bias"])
+    h = functional.layer_norm(x, (WIDTH,), w["scale2"], w["shift2"])
+    return x + functional.linear(
+        functional.gelu(functional.linear(h, w["up"].T, w["up_bias"])), w["down"].T, w["down_bias"]
+    )
 
 
 def seconds(call: Callable[[], object], count: int, synchronize: Callable[[], None]) -> float:
@@ -114,11 +124,16 @@ def compare(kind: str, rounds: int, with_kernels: bool) -> None:
     name = "float32" if kind == "TF32" else kind
     for module in (torch, genesis):
         module.set_float32_matmul_precision("high" if kind == "TF32" else "highest")
-    start = numpy.random.default_rng(2).standard_normal((BATCH, SEQUENCE, WIDTH)).astype(numpy.float32)
+    start = (
+        numpy.random.default_rng(2).standard_normal((BATCH, SEQUENCE, WIDTH)).astype(numpy.float32)
+    )
     w = weights()
     theirs = {key: torch.tensor(one).cuda().to(getattr(torch, name)) for key, one in w.items()}
     ours = {key: genesis.tensor(one).cuda().to(getattr(genesis, name)) for key, one in w.items()}
-    x, y = torch.tensor(start).cuda().to(getattr(torch, name)), genesis.tensor(start).cuda().to(getattr(genesis, name))
+    x, y = (
+        torch.tensor(start).cuda().to(getattr(torch, name)),
+        genesis.tensor(start).cuda().to(getattr(genesis, name)),
+    )
     genesis.flush()
 
     def by_genesis() -> object:
@@ -131,7 +146,11 @@ def compare(kind: str, rounds: int, with_kernels: bool) -> None:
         (torch, lambda: ready_made(x, theirs)),
         (genesis, by_genesis),
     ]
-    exact = block(torch, torch.tensor(start).cuda().double(), {key: one.double() for key, one in theirs.items()})
+    exact = block(
+        torch,
+        torch.tensor(start).cuda().double(),
+        {key: one.double() for key, one in theirs.items()},
+    )
     errors = []
     for module, way in (ways[0], ways[2]):
         result = way().float().cpu()
@@ -142,7 +161,10 @@ def compare(kind: str, rounds: int, with_kernels: bool) -> None:
         peaks = [peak(module, way) for module, way in ways]
         for module, way in ways:
             seconds(way, 5, module.cuda.synchronize)
-        times = [[seconds(way, 20, module.cuda.synchronize) for module, way in ways] for _ in range(rounds)]
+        times = [
+            [seconds(way, 20, module.cuda.synchronize) for module, way in ways]
+            for _ in range(rounds)
+        ]
     same, made, mine = (statistics.median(column) * 1e3 for column in zip(*times, strict=True))
     ratio = statistics.median(one[0] / one[2] for one in times)
     other = statistics.median(one[1] / one[2] for one in times)
@@ -163,9 +185,10 @@ def main() -> None:
     rounds = counts[0] if counts else 7
     print(f"{genesis.cuda.get_device_name()}, medians of {rounds} interleaved rounds.\n")
     print(
-        "| | PyTorch, ms | PyTorch, ready made, ms | Genesis, ms | PyTorch / Genesis | ready made / Genesis | "
-        "PyTorch, MiB | ready made, MiB | Genesis, MiB | PyTorch's mean error | Genesis's |\n" + "|---" * 11 + "|"
+        "| | PyTorch, ms | ready made, ms | Genesis, ms | PyTorch / Genesis | ready made / Genesis "
+        "| PyTorch, MiB | ready made, MiB | Genesis, MiB | PyTorch's mean error | Genesis's |"
     )
+    print("|---" * 11 + "|")
     for kind in KINDS:
         compare(kind, rounds, "--kernels" in sys.argv)
 

@@ -185,6 +185,45 @@ def layouts():
     same(genesis.ones(5000).add(1)[3:].half(), x.add(1)[3:].half(), "a view of what waits")
 
 
+def packs():
+    """Operands of which several elements are loaded at once, and those for which this cannot be."""
+    keys = [
+        lambda x: x,
+        lambda x: x[:, :, 8:],  # begins at a multiple of 16 bytes
+        lambda x: x[:, :, 1:25],  # does not
+        lambda x: x[::-1, 1:],
+        lambda x: x[:, :, :23],  # an odd length
+        lambda x: x[:, :, ::2],
+        lambda x: x.transpose(0, 1),
+        lambda x: x[:, :2, None, :16],
+    ]
+    for dtype in TYPES if "--all" in sys.argv else [genesis.float16]:
+        x, row, column = (
+            numbers(dtype, 480).reshape(3, 5, 32),
+            numbers(dtype, 32, 1),
+            numbers(dtype, 15, 2),
+        )
+        for number, key in enumerate(keys):
+            results = []
+            for move in (lambda t: t, lambda t: t.cuda()):
+                y, r, c = key(move(x)), move(row), move(column)
+                r = r[: y.shape[-1]]
+                c = c[: y.shape[0]].reshape(-1, *[1] * (y.ndim - 1))
+                made = [
+                    y + r,
+                    c.maximum(y),
+                    y.expand(2, *y.shape) + r,
+                    c.expand(y.shape).contiguous(),
+                ]
+                if dtype.is_floating_point:
+                    made += [(y + r).amax(-1), c.maximum(y).amin(0), (y.abs() * 0).add(r).amax()]
+                target = key(move(x).clone())
+                target += r
+                results.append([*made, target])
+            for near, far in zip(*results, strict=True):
+                same(near, far, ("packs", dtype, number))
+
+
 def folds():
     """Reductions over any dimensions, of every type."""
     for dtype in TYPES:
@@ -323,7 +362,7 @@ def moves():
     genesis.set_default_device(None)
 
 
-SECTIONS = [elementwise, conversions, layouts, folds, rows, streams, moves]
+SECTIONS = [elementwise, conversions, layouts, packs, folds, rows, streams, moves]
 
 if __name__ == "__main__":
     for section in SECTIONS:

@@ -14,10 +14,12 @@
 
 /* How an operand's address follows from the index of an element. */
 enum gni_access {
-    GNI_ACCESS_NUMBER,     /* no address: an argument */
-    GNI_ACCESS_ONE,        /* one element for all */
-    GNI_ACCESS_CONTIGUOUS, /* the index itself */
-    GNI_ACCESS_STRIDED,    /* by the index in each dimension */
+    GNI_ACCESS_NUMBER,       /* no address: an argument */
+    GNI_ACCESS_ONE,          /* one element for all */
+    GNI_ACCESS_CONTIGUOUS,   /* the index itself */
+    GNI_ACCESS_STRIDED,      /* by the index in each dimension; also: */
+    GNI_ACCESS_STRIDED_PACK, /* a pack's elements are neighbours in memory */
+    GNI_ACCESS_STRIDED_ONE,  /* a pack's elements are one */
 };
 
 enum gni_fold_kind {
@@ -35,7 +37,7 @@ struct gni_form {
     enum gni_access inputs[GNI_PROGRAM_INPUTS_MOST];
     enum gni_access outputs[GNI_PROGRAM_NODES_MOST];
     bool is_wide; /* indices have 64 bits */
-    int pack;     /* elements that a thread loads at once */
+    int pack;     /* elements, one behind the other, that a thread loads at once */
     int steps;    /* of a softmax: packs that a thread keeps; 0: it reads the row twice */
     int threads;  /* of a block */
     enum gni_fold_kind fold;
@@ -66,6 +68,10 @@ struct gni_fold_arguments {
 
 /* The form of a program, elementwise; the caller changes it for a fold. */
 void gni_form_make(struct gni_form *form, const struct gni_program *program);
+
+/* Makes packs as large as all operands allow: 16 bytes of the largest type, or less. Packs do not go across a multiple
+ * of `stretch` elements; 0: it does not matter. */
+void gni_form_pack(struct gni_form *form, int64_t stretch);
 
 /* Bytes that two forms have in common exactly when their kernels are one; returns how many. */
 size_t gni_form_sign(const struct gni_form *form, unsigned char *signature);

@@ -18,7 +18,6 @@
 #include <string.h>
 
 enum {
-    PACK_BYTES = 16,
     ENOUGH_BLOCKS = 1056, /* that fill a GPU: 8 for each of 132 multiprocessors */
     GRID_MOST = 1 << 30,
     FEW_ROWS = 264,        /* of a softmax: larger blocks use more of the GPU */
@@ -59,39 +58,13 @@ static gn_status form_launch(const struct gni_form *form, const struct gni_fold_
 
 /* ---- elementwise ------------------------------------------------------------------------------ */
 
-/* The most elements that every contiguous operand can be read or written with at once. */
-static int pack_of(const struct gni_form *form)
-{
-    const struct gni_program *program = form->program;
-    size_t largest = 1;
-    uintptr_t addresses = 0;
-    for (int i = 0; i < program->input_count; i++) {
-        if (form->inputs[i] == GNI_ACCESS_STRIDED)
-            return 1;
-        if (form->inputs[i] != GNI_ACCESS_CONTIGUOUS)
-            continue;
-        size_t size = gni_dtype_size(program->inputs[i].held);
-        largest = size > largest ? size : largest;
-        addresses |= (uintptr_t)program->inputs[i].data;
-    }
-    for (int i = 0; i < program->output_count; i++) {
-        if (form->outputs[i] == GNI_ACCESS_STRIDED)
-            return 1;
-        size_t size = gni_dtype_size(program->outputs[i].dtype);
-        largest = size > largest ? size : largest;
-        addresses |= (uintptr_t)program->outputs[i].data;
-    }
-    /* Smaller elements are packed less tightly than the largest: all have the alignment of 16 bytes. */
-    return addresses % PACK_BYTES == 0 ? (int)(PACK_BYTES / largest) : 1;
-}
-
 gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
 {
     struct gni_form form;
     if (program->count == 0)
         return GN_OK;
     gni_form_make(&form, program);
-    form.pack = pack_of(&form);
+    gni_form_pack(&form, 0);
     int64_t block = (int64_t)GNI_CUDA_BLOCK * form.pack;
     int64_t blocks = (program->count + block - 1) / block;
     if (blocks > GRID_MOST)
@@ -107,27 +80,13 @@ static int64_t divided_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Elements that a fold can load at once: rows, or rows of columns, must begin at multiples of that. */
-static int fold_pack(const struct gni_form *form, const struct gni_folding *folding)
-{
-    const struct gni_program *program = form->program;
-    int pack = pack_of(form);
-    int64_t stretch = folding->is_by_columns || folding->kept > 1
-                          ? (folding->is_by_columns ? folding->kept : folding->folded)
-                          : 0; /* a single row begins where it begins */
-    bool has_contiguous = false;
-    for (int i = 0; i < program->input_count; i++)
-        has_contiguous |= form->inputs[i] == GNI_ACCESS_CONTIGUOUS;
-    return has_contiguous && pack > 1 && stretch % pack == 0 ? pack : 1;
-}
-
 /* How a fold is spread over the GPU: by its shape alone. */
 static void fold_spread(struct gni_form *form, const struct gni_folding *folding,
                         struct gni_fold_arguments *fold, int64_t *blocks)
 {
     bool is_by_columns = folding->is_by_columns;
     bool is_short = !is_by_columns && fold->folded <= SHORT_MOST;
-    form->pack = fold_pack(form, folding);
+    gni_form_pack(form, is_by_columns ? fold->kept : fold->kept > 1 ? fold->folded : 0);
     form->fold = is_by_columns ? GNI_FOLD_COLUMNS : is_short ? GNI_FOLD_SHORT : GNI_FOLD_ROWS;
     *blocks = is_by_columns ? divided_up(fold->kept, 32 * form->pack)
               : is_short    ? divided_up(fold->kept, 8)
@@ -210,9 +169,7 @@ gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t row
     form.is_log = is_log;
     bool is_short = fold.folded <= SHORT_MOST;
     form.fold = is_short ? GNI_SOFTMAX_SHORT : GNI_SOFTMAX_ROWS;
-    form.pack = fold_pack(&form, &(struct gni_folding){.kept = rows, .folded = fold.folded});
-    if ((uintptr_t)fold.result % PACK_BYTES != 0)
-        form.pack = 1;
+    gni_form_pack(&form, rows > 1 ? fold.folded : 0);
     int lanes = 32; /* that share a row */
     if (!is_short)
         lanes = form.threads = rows < FEW_ROWS ? 1024 : 512;
