@@ -450,8 +450,51 @@ gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_o
 
 /* ---- programs for others --------------------------------------------------------------------- */
 
-/* With the lock: collects what a pending tensor needs; computes it instead where others need something of it, too,
- * or where it was taken along before. */
+/* Whether computing a node once more costs less than memory does. */
+static bool is_light(const struct gni_node *node)
+{
+    switch (node->typing.op) {
+    case GNI_OP_ADD:
+    case GNI_OP_SUBTRACT:
+    case GNI_OP_MULTIPLY:
+    case GNI_OP_MAXIMUM:
+    case GNI_OP_MINIMUM:
+    case GNI_OP_NEGATIVE:
+    case GNI_OP_ABSOLUTE:
+    case GNI_OP_SQUARE:
+    case GNI_OP_RELU:
+        return true;
+    default:
+        return node->typing.is_identity;
+    }
+}
+
+/* Of collected nodes one that had better be in memory, because it is needed again; NULL: none. What is light, and made
+ * of little memory, is made twice instead, once. */
+static struct gni_node *node_to_keep(struct gni_work *work)
+{
+    enum {
+        INPUTS_MOST = 2
+    };
+    struct gni_node *root = work->nodes[work->node_count - 1];
+    bool is_twice = true;
+    int inputs = 0;
+    for (int n = 0; n < work->node_count - 1; n++) {
+        struct gni_node *node = work->nodes[n];
+        is_twice &= is_light(node);
+        for (int i = 0; i < node->arity; i++)
+            inputs +=
+                node->operands[i].kind == GNI_OPERAND_MEMORY ||
+                (node->operands[i].kind == GNI_OPERAND_NODE && node->operands[i].node->is_done);
+        if (!gni_node_is_needed(node))
+            continue;
+        if (!is_twice || inputs > INPUTS_MOST || node->is_reduced)
+            return node;
+    }
+    return root->is_reduced ? root : NULL;
+}
+
+/* With the lock: collects what a pending tensor needs; what others need of it, too, is computed before. */
 static gn_status work_take(struct gni_work *work, gn_tensor *tensor)
 {
     work->node_count = 0;
@@ -459,12 +502,10 @@ static gn_status work_take(struct gni_work *work, gn_tensor *tensor)
         struct gni_node *root = tensor->node;
         root->references++;
         gn_status status = nodes_take(work, root);
-        bool is_simple = !root->is_reduced;
-        for (int n = 0; n < work->node_count - 1; n++)
-            is_simple &= !gni_node_is_needed(work->nodes[n]);
-        if (status == GN_OK && work->node_count > 0 && !is_simple) {
+        struct gni_node *kept = status == GN_OK && work->node_count > 0 ? node_to_keep(work) : NULL;
+        if (kept != NULL) {
             work->node_count = 0;
-            status = node_flush(root, NULL, "a reduction and others need it");
+            status = node_flush(kept, NULL, "a reduction and others need it");
         }
         gni_node_release(root);
         GN_TRY(status);
@@ -489,7 +530,8 @@ gn_status gni_work_begin(struct gni_work *work, gn_tensor *tensor, const int *or
     work->stream = stream;
     if (work->node_count > 0) {
         gni_work_cut(work, order);
-        tensor->node->is_reduced = true;
+        for (int n = 0; n < work->node_count; n++)
+            work->nodes[n]->is_reduced = true;
     }
     work_open(work);
     if (work->node_count == 0) {
