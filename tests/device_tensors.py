@@ -224,6 +224,25 @@ def packs():
                 same(near, far, ("packs", dtype, number))
 
 
+def tiles():
+    """Transposed operands, which go through tiles: whole ones, and parts of them."""
+    turns = [((33, 65), (1, 0)), ((3, 40, 50), (0, 2, 1)), ((17, 2, 19), (2, 1, 0))]
+    for dtype in TYPES if "--all" in sys.argv else [genesis.int16]:
+        for shape, order in turns:
+            results = []
+            for move in (lambda t: t, lambda t: t.cuda()):
+                x = move(numbers(dtype, math.prod(shape)).reshape(shape))
+                turned = x.permute(*order)
+                straight = move(numbers(dtype, math.prod(shape), 1).reshape(turned.shape))
+                made = [turned.contiguous(), turned.maximum(straight), turned == straight[..., :1]]
+                straight[...] = turned.maximum(straight)
+                written = x.clone()
+                written.permute(*order)[...] = straight
+                results.append([*made, straight, written])
+            for near, far in zip(*results, strict=True):
+                same(near, far, ("tiles", dtype, shape))
+
+
 def folds():
     """Reductions over any dimensions, of every type."""
     for dtype in TYPES:
@@ -362,7 +381,7 @@ def moves():
     genesis.set_default_device(None)
 
 
-SECTIONS = [elementwise, conversions, layouts, packs, folds, rows, streams, moves]
+SECTIONS = [elementwise, conversions, layouts, packs, tiles, folds, rows, streams, moves]
 
 if __name__ == "__main__":
     for section in SECTIONS:

@@ -96,6 +96,7 @@ void gni_form_make(struct gni_form *form, const struct gni_program *program)
 {
     form->program = program;
     form->pack = 1;
+    form->tile = -1;
     form->steps = 0;
     form->threads = GNI_CUDA_BLOCK;
     form->fold = GNI_FOLD_NONE;
@@ -198,6 +199,52 @@ void gni_form_pack(struct gni_form *form, int64_t stretch)
         form->pack /= 2;
 }
 
+/* The dimension in which an input's neighbours are neighbours in memory, where that is not the last one; -1: none. */
+static int tile_of(const struct gni_layout *layout, const int64_t *strides)
+{
+    const int last = layout->ndim - 1;
+    int found = -1;
+    for (int d = 0; d <= last; d++) {
+        if (layout->sizes[d] < GNI_CUDA_TILE / 2)
+            continue;
+        if (strides[d] == 1)
+            found = d;
+        else if (d == last && strides[d] == 0)
+            return -1;
+    }
+    return found == last || layout->sizes[last] < GNI_CUDA_TILE / 2 ? -1 : found;
+}
+
+int64_t gni_form_tile(struct gni_form *form)
+{
+    const struct gni_program *program = form->program;
+    const struct gni_layout *layout = &form->layout;
+    if (form->pack > 1)
+        return 0;
+    for (int i = 0; i < program->input_count; i++) {
+        if (form->inputs[i] != GNI_ACCESS_STRIDED)
+            continue;
+        int tile = tile_of(layout, layout->strides[i]);
+        if (tile < 0 || (form->tile >= 0 && tile != form->tile))
+            continue;
+        form->tile = tile;
+        form->inputs[i] = GNI_ACCESS_STRIDED_TILE;
+    }
+    if (form->tile < 0)
+        return 0;
+    int64_t tiles = 1;
+    for (int d = 0; d < layout->ndim; d++)
+        tiles *= d == form->tile || d == layout->ndim - 1
+                     ? (layout->sizes[d] + GNI_CUDA_TILE - 1) / GNI_CUDA_TILE
+                     : layout->sizes[d];
+    for (int i = 0; i < program->input_count; i++)
+        if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
+            form->inputs[i] = GNI_ACCESS_STRIDED; /* there is no index of all elements */
+    for (int i = 0; i < program->output_count; i++)
+        form->outputs[i] = GNI_ACCESS_STRIDED;
+    return tiles;
+}
+
 size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
 {
     const struct gni_program *program = form->program;
@@ -206,6 +253,7 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     *at++ = (unsigned char)(is_strided(form) ? form->layout.ndim : 0);
     *at++ = form->is_wide;
     *at++ = (unsigned char)form->pack;
+    *at++ = (unsigned char)form->tile;
     *at++ = (unsigned char)form->steps;
     *at++ = (unsigned char)(form->threads / 32);
     *at++ = (unsigned char)form->fold;
@@ -522,6 +570,113 @@ static void text_elements(const struct gni_form *form, const char *name, struct 
     gni_builder_print(text, "}\n");
 }
 
+/* ---- tiles ------------------------------------------------------------------------------------- */
+
+/* Where operand `number` has the element of a tile. */
+static void text_tile_place(const struct gni_form *form, const char *operand, const char *strides,
+                            char offset, int number, struct gni_builder *text)
+{
+    gni_builder_print(text, "a.%s%d[%c%d + x * (offset)a.%s%d[%d] + y * (offset)a.%s%d[%d]]",
+                      operand, number, offset, number, strides, number, form->layout.ndim - 1,
+                      strides, number, form->tile);
+}
+
+/* Offsets of the tile's first element, from its number. */
+static void text_tile_offsets(const struct gni_form *form, struct gni_builder *text)
+{
+    const struct gni_program *program = form->program;
+    const int last = form->layout.ndim - 1;
+    gni_builder_print(text,
+                      "    const int column = threadIdx.x %% %d, row = threadIdx.x / %d;\n"
+                      "    const offset width = (offset)a.size[%d], height = (offset)a.size[%d];\n"
+                      "    index rest = blockIdx.x, at;\n"
+                      "    at = (index)((width + %d) / %d);\n"
+                      "    const offset left = (offset)(rest %% at) * %d;\n    rest /= at;\n"
+                      "    at = (index)((height + %d) / %d);\n"
+                      "    const offset top = (offset)(rest %% at) * %d;\n    rest /= at;\n",
+                      GNI_CUDA_TILE, GNI_CUDA_TILE, last, form->tile, GNI_CUDA_TILE - 1,
+                      GNI_CUDA_TILE, GNI_CUDA_TILE, GNI_CUDA_TILE - 1, GNI_CUDA_TILE,
+                      GNI_CUDA_TILE);
+    for (int i = 0; i < program->input_count; i++)
+        if (form->inputs[i] >= GNI_ACCESS_STRIDED)
+            gni_builder_print(text, "    offset o%d = 0;\n", i);
+    for (int i = 0; i < program->output_count; i++)
+        gni_builder_print(text, "    offset w%d = 0;\n", i);
+    for (int d = last - 1; d >= 0; d--) {
+        if (d == form->tile)
+            continue;
+        gni_builder_print(
+            text, "    at = rest %% (index)a.size[%d];\n    rest /= (index)a.size[%d];\n", d, d);
+        for (int i = 0; i < program->input_count; i++)
+            if (form->inputs[i] >= GNI_ACCESS_STRIDED)
+                gni_builder_print(text, "    o%d += (offset)at * (offset)a.stride%d[%d];\n", i, i,
+                                  d);
+        for (int i = 0; i < program->output_count; i++)
+            gni_builder_print(text, "    w%d += (offset)at * (offset)a.step%d[%d];\n", i, i, d);
+    }
+}
+
+/* The elements of a tile that a thread has: x along the last dimension, y along the other. Consecutive threads are
+ * neighbours along the last dimension, or along the other. */
+static void text_tile_loop(bool is_transposed, struct gni_builder *text)
+{
+    gni_builder_print(text,
+                      "#pragma unroll\n    for (int k = 0; k < %d; k += %d) {\n"
+                      "        const offset x = left + %s, y = top + %s;\n"
+                      "        if (x >= width || y >= height)\n            continue;\n",
+                      GNI_CUDA_TILE, GNI_CUDA_BLOCK / GNI_CUDA_TILE,
+                      is_transposed ? "row + k" : "column", is_transposed ? "column" : "row + k");
+}
+
+/* A block computes a tile. What is transposed is read along its own neighbours, and goes through shared memory. */
+static void text_tile(const struct gni_form *form, const char *name, struct gni_builder *text)
+{
+    const struct gni_program *program = form->program;
+    gni_builder_print(text,
+                      "extern \"C\" __global__ void __launch_bounds__(%d) %s(const "
+                      "__grid_constant__ arguments a)\n{\n",
+                      GNI_CUDA_BLOCK, name);
+    for (int i = 0; i < program->input_count; i++)
+        if (form->inputs[i] == GNI_ACCESS_STRIDED_TILE)
+            gni_builder_print(text, "    __shared__ %s tile%d[%d][%d];\n",
+                              memory_type(program->inputs[i].held), i, GNI_CUDA_TILE,
+                              GNI_CUDA_TILE + 1);
+    text_tile_offsets(form, text);
+    text_tile_loop(true, text);
+    for (int i = 0; i < program->input_count; i++)
+        if (form->inputs[i] == GNI_ACCESS_STRIDED_TILE) {
+            gni_builder_print(text, "        tile%d[row + k][column] = ", i);
+            text_tile_place(form, "in", "stride", 'o', i, text);
+            gni_builder_print(text, ";\n");
+        }
+    gni_builder_print(text, "    }\n    __syncthreads();\n");
+    text_tile_loop(false, text);
+    for (int i = 0; i < program->output_count; i++)
+        gni_builder_print(text, "        %s y%d;\n", memory_type(program->outputs[i].dtype), i);
+    gni_builder_print(text, "        element(a");
+    for (int i = 0; i < program->input_count; i++) {
+        if (form->inputs[i] == GNI_ACCESS_NUMBER)
+            continue;
+        gni_builder_print(text, ", loaded<%s>(", gni_cuda_type(program->inputs[i].held));
+        if (form->inputs[i] == GNI_ACCESS_STRIDED_TILE)
+            gni_builder_print(text, "tile%d[column][row + k]", i);
+        else if (form->inputs[i] == GNI_ACCESS_STRIDED)
+            text_tile_place(form, "in", "stride", 'o', i, text);
+        else
+            gni_builder_print(text, "*a.in%d", i);
+        gni_builder_print(text, ")");
+    }
+    for (int i = 0; i < program->output_count; i++)
+        gni_builder_print(text, ", y%d", i);
+    gni_builder_print(text, ");\n");
+    for (int i = 0; i < program->output_count; i++) {
+        gni_builder_print(text, "        ");
+        text_tile_place(form, "out", "step", 'w', i, text);
+        gni_builder_print(text, " = y%d;\n", i);
+    }
+    gni_builder_print(text, "    }\n}\n");
+}
+
 /* ---- folds ------------------------------------------------------------------------------------ */
 
 gn_dtype gni_fold_accumulator(gn_reduction reduction, gn_dtype dtype)
@@ -616,6 +771,8 @@ void gni_form_text(const struct gni_form *form, const char *name, struct gni_bui
         text_softmax(form, name, text);
     else if (form->fold != GNI_FOLD_NONE)
         text_fold(form, name, text);
+    else if (form->tile >= 0)
+        text_tile(form, name, text);
     else
         text_elements(form, name, text);
 }

@@ -20,6 +20,7 @@ enum gni_access {
     GNI_ACCESS_STRIDED,      /* by the index in each dimension; also: */
     GNI_ACCESS_STRIDED_PACK, /* a pack's elements are neighbours in memory */
     GNI_ACCESS_STRIDED_ONE,  /* a pack's elements are one */
+    GNI_ACCESS_STRIDED_TILE, /* neighbours in another dimension than the last one are neighbours in memory */
 };
 
 enum gni_fold_kind {
@@ -38,8 +39,9 @@ struct gni_form {
     enum gni_access outputs[GNI_PROGRAM_NODES_MOST];
     bool is_wide; /* indices have 64 bits */
     int pack;     /* elements, one behind the other, that a thread loads at once */
-    int steps;    /* of a softmax: packs that a thread keeps; 0: it reads the row twice */
-    int threads;  /* of a block */
+    int tile; /* the dimension in which GNI_ACCESS_STRIDED_TILE has its neighbours; -1: there are none */
+    int steps;   /* of a softmax: packs that a thread keeps; 0: it reads the row twice */
+    int threads; /* of a block */
     enum gni_fold_kind fold;
     gn_reduction reduction;
     short value;     /* that is folded */
@@ -49,6 +51,7 @@ struct gni_form {
 
 enum {
     GNI_CUDA_BLOCK = 256, /* threads */
+    GNI_CUDA_TILE = 32,   /* elements of both dimensions of a tile */
     GNI_CUDA_ARGUMENTS_MOST =
         16 + (GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST + 1) * (GN_DIMENSIONS_MAX + 1),
     GNI_CUDA_SIGNATURE_MOST =
@@ -72,6 +75,10 @@ void gni_form_make(struct gni_form *form, const struct gni_program *program);
 /* Makes packs as large as all operands allow: 16 bytes of the largest type, or less. Packs do not go across a multiple
  * of `stretch` elements; 0: it does not matter. */
 void gni_form_pack(struct gni_form *form, int64_t stretch);
+
+/* Where inputs of an elementwise form are transposed, makes tiles, which go through shared memory so that everything is
+ * read and written in order. Behind gni_form_pack(). Returns how many tiles; 0: none are made. */
+int64_t gni_form_tile(struct gni_form *form);
 
 /* Bytes that two forms have in common exactly when their kernels are one; returns how many. */
 size_t gni_form_sign(const struct gni_form *form, unsigned char *signature);

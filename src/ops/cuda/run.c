@@ -66,7 +66,8 @@ gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
     gni_form_make(&form, program);
     gni_form_pack(&form, 0);
     int64_t block = (int64_t)GNI_CUDA_BLOCK * form.pack;
-    int64_t blocks = (program->count + block - 1) / block;
+    int64_t tiles = gni_form_tile(&form);
+    int64_t blocks = tiles > 0 ? tiles : (program->count + block - 1) / block;
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld elements are more than a kernel can have",
                          (long long)program->count);
