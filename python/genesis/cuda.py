@@ -222,7 +222,11 @@ def get_device_capability(device: DeviceLike = None) -> tuple[int, int]:
 
 
 def synchronize(device: DeviceLike = None) -> None:
-    """Wait until all work on a device is complete."""
+    """Wait until all work on a device is complete.
+
+    Not while a graph is captured there, by whichever thread: that raises RuntimeError, as what is
+    captured has not run. Other streams, and events in them, can be waited for.
+    """
     _C.synchronize(device)
 
 

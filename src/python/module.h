@@ -290,6 +290,10 @@ PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tenso
 /* A Tensor, or a number of Python's: 1; anything else: 0; -1 with an exception. Borrowed. */
 int operand_from_python(struct module_state *state, PyObject *object, gn_operand *operand);
 
+/* Whether the exception says that an operand's owner does not give it away, as a tensor that needs gradients: then it is
+ * cleared, and the owner is asked to compute. */
+bool operand_is_kept(void);
+
 /* A shape from arguments: integers, or one sequence of them. */
 int shape_from_python(PyObject *const *arguments, Py_ssize_t count, int64_t *sizes, int *ndim);
 
@@ -334,14 +338,18 @@ extern PyMethodDef tensor_dlpack_functions[];
 int tensor_dlpack_init(PyObject *class);
 PyObject *tensor_from_dlpack(struct module_state *state, PyObject *object, PyObject *device,
                              PyObject *copy);
+bool dlpack_is_on_gpu(PyObject *object);
 
 /* __cuda_array_interface__: python_cuda_array.c. The descriptor of the class, and the tensor of an object that has
  * one. */
 PyObject *cuda_array_property(PyObject *class);
 PyObject *tensor_from_cuda_array(struct module_state *state, PyObject *object);
 
-/* Other protocols: python_interop.c. Whether an object has elements that only they give, and these, shared. */
+/* Other protocols: python_interop.c. Whether an object has elements that only they give, and these, shared. Memory of a
+ * GPU comes by DLPack or __cuda_array_interface__ whatever else its owner has: the buffer protocol is for the CPU. */
 int tensor_interop_init(PyObject *class);
+bool is_on_gpu(PyObject *object);
+bool has_buffer(PyObject *object);
 bool is_foreign(PyObject *object);
 PyObject *tensor_from_foreign(struct module_state *state, PyObject *object, PyObject *device);
 

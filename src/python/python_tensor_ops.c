@@ -2,7 +2,8 @@
  * python_tensor_ops.c: operators, elementwise operations and reductions of Tensor, as methods and functions.
  *
  * An operand is a Tensor, one of Python's numbers (which takes the tensors' type as long as its kind allows), or
- * something that has elements: an array of NumPy, say, which is copied, or what DLPack gives, which is not.
+ * something that has elements: an array of NumPy, say, which is copied, or what DLPack or __cuda_array_interface__
+ * gives, which is not.
  */
 #include "module.h"
 
@@ -20,11 +21,12 @@ static int operands_take(struct module_state *state, PyObject *const *objects, i
     *operands = (struct operands){0};
     for (int i = 0; i < count; i++) {
         int found = operand_from_python(state, objects[i], &operands->list[i]);
-        if (found == 0 && PyObject_CheckBuffer(objects[i])) {
+        if (found == 0 && has_buffer(objects[i])) {
             operands->made[i] = tensor_from_data(state, objects[i], NULL, true);
             found = operands->made[i] != NULL ? 1 : -1;
-        } else if (found == 0 && PyObject_HasAttrString(objects[i], "__dlpack__")) {
-            operands->made[i] = tensor_from_dlpack(state, objects[i], Py_None, Py_None);
+        } else if (found == 0 && (PyObject_HasAttrString(objects[i], "__dlpack__") ||
+                                  PyObject_HasAttrString(objects[i], "__cuda_array_interface__"))) {
+            operands->made[i] = tensor_from_foreign(state, objects[i], Py_None);
             found = operands->made[i] != NULL ? 1 : -1;
         }
         if (operands->made[i] != NULL)
@@ -37,8 +39,7 @@ static int operands_take(struct module_state *state, PyObject *const *objects, i
     return 1;
 }
 
-/* Whether an operand's owner does not give it away, as a tensor that needs gradients: then it is asked to compute. */
-static bool operand_is_kept(void)
+bool operand_is_kept(void)
 {
     bool is_kept = PyErr_ExceptionMatches(PyExc_BufferError);
     if (is_kept)
