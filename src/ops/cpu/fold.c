@@ -14,6 +14,7 @@
 #include "ops/cpu/rows.h"
 #include "ops/cpu/product.h"
 #include "ops/cpu/run.h"
+#include "ops/cpu/softmax.h"
 
 #include <math.h>
 #include <string.h>
@@ -333,6 +334,8 @@ gn_status gni_cpu_fold(struct gni_program *program, short value, const struct gn
 const struct gni_backend gni_cpu_backend = {
     .run = gni_cpu_run,
     .fold = gni_cpu_fold,
+    .softmax = gni_cpu_softmax,
+    .softmax_row_bytes = GNI_SOFTMAX_ROW_BYTES,
     .random = gni_cpu_random,
     .extreme = gni_cpu_extreme,
     .cumulate = gni_cpu_cumulate,
