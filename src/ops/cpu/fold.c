@@ -157,8 +157,7 @@ static gn_status rows_fold(struct gni_program *program, short value, enum gni_re
 /* ---- columns ---------------------------------------------------------------------------------- */
 
 enum {
-    COLUMNS_PART =
-        4096, /* columns that a thread takes at a time, so that it reads long stretches */
+    COLUMNS_PART = 4096,        /* columns of a part: memory is read in long stretches */
     COLUMNS_ELEMENTS = 1 << 19, /* elements of a part, at least: many rows are cut into chunks */
 };
 
