@@ -60,6 +60,7 @@ struct gni_backend {
      * them. `result` is contiguous, in the program's order. NULL: it is made of other operations. */
     gn_status (*softmax)(struct gni_program *program, short value, int64_t rows, bool is_log,
                          gn_tensor *result, gn_stream *stream);
+    size_t softmax_row_bytes; /* of the longest row that it takes, as it is computed; 0: any */
 
     /* Fills `out`, contiguous: floating, but integers a type that has them all. */
     gn_status (*random)(const struct gni_random *random, gn_tensor *out, gn_stream *stream);

@@ -1,6 +1,6 @@
 /*
- * softmax.c: softmax along a dimension: by the device's own way where it has one and the dimension is the last, else
- * made of reductions and elementwise operations, which fuse.
+ * softmax.c: softmax along a dimension: by the device's own way where it has one for the last dimension, else made
+ * of reductions and elementwise operations, which fuse.
  */
 #include "ops/backend.h"
 #include "ops/recorder.h"
@@ -81,6 +81,17 @@ static gn_status softmax_widened(gn_tensor *tensor, uint32_t dimensions, bool is
     return status;
 }
 
+/* Whether the device has a way of its own for rows as long as the last dimension. */
+static bool has_own_way(const gn_tensor *tensor, int dimension)
+{
+    const struct gni_backend *backend = gni_backend_get(tensor->device);
+    if (backend->softmax == NULL || tensor->ndim == 0 || dimension != tensor->ndim - 1)
+        return false;
+    size_t size = gni_dtype_size(gni_dtypes[tensor->dtype].compute);
+    return backend->softmax_row_bytes == 0 ||
+           (size_t)tensor->sizes[dimension] <= backend->softmax_row_bytes / size;
+}
+
 gn_status gn_softmax(gn_tensor *tensor, int dimension, bool is_log, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
@@ -90,8 +101,7 @@ gn_status gn_softmax(gn_tensor *tensor, int dimension, bool is_log, gn_tensor **
                          "softmax of %s is not defined: convert to a floating type first",
                          gni_dtypes[tensor->dtype].name);
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
-    if (gni_backend_get(tensor->device)->softmax != NULL && tensor->ndim > 0 &&
-        at == tensor->ndim - 1)
+    if (has_own_way(tensor, at))
         return softmax_run(tensor, is_log, result);
     if (tensor->count == 0)
         return gn_tensor_create(tensor->dtype, tensor->ndim, tensor->sizes, tensor->device, result);

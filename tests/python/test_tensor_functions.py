@@ -30,6 +30,61 @@ def test_softmax_and_its_kin():
     assert genesis.tensor([math.inf, 0.0]).logsumexp(0).item() == math.inf
 
 
+def softmax_expected(array: numpy.ndarray, *, is_log: bool) -> numpy.ndarray:
+    shifted = array.astype(numpy.float64)
+    with numpy.errstate(invalid="ignore"):
+        shifted = shifted - shifted.max(-1, keepdims=True)
+    powers = numpy.exp(shifted)
+    total = powers.sum(-1, keepdims=True)
+    return shifted - numpy.log(total) if is_log else powers / total
+
+
+# Rows that share a tile, that fill one, that need several, and that are made of other operations.
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1), (7, 1), (1000, 3), (2, 3, 33), (3, 512), (5, 1023), (4, 1024), (3, 1025), (40, 3000),
+     (2, 65537), (0, 5), (5, 0)],
+)  # fmt: skip
+def test_softmax_of_rows(shape, dtype):
+    x = genesis.tensor(RNG.standard_normal(shape) * 3).to(getattr(genesis, dtype))
+    array = x.double().numpy()
+    tolerance = {"float32": 2e-6, "float64": 1e-14, "float16": 2e-3, "bfloat16": 1e-2}[dtype]
+    views = (x, array), (x * 2 - 1, None), (x.flip(-1), array[..., ::-1]), (x[::2], array[::2])
+    for value, wanted in views:
+        if wanted is None:
+            wanted = (x * 2 - 1).double().numpy()
+        if wanted.size == 0:
+            assert value.softmax(-1).shape == wanted.shape
+            continue
+        for is_log in (False, True):
+            made = value.log_softmax(-1) if is_log else value.softmax(-1)
+            least = tolerance if is_log else tolerance * 1e-4  # half of a float16 is 3e-8
+            assert made.dtype == x.dtype
+            numpy.testing.assert_allclose(
+                made.double().numpy(), softmax_expected(wanted, is_log=is_log),
+                rtol=4 * tolerance, atol=least,
+            )  # fmt: skip
+
+
+def test_softmax_of_rows_that_have_no_largest_number():
+    rows = [[0.0, math.nan], [math.inf, 1.0], [-math.inf, -math.inf], [-math.inf, 2.0]]
+    array = numpy.array(rows, dtype=numpy.float32)
+    numpy.testing.assert_array_equal(
+        genesis.tensor(array).softmax(1).numpy(), softmax_expected(array, is_log=False)
+    )
+
+
+def test_softmax_is_the_same_on_one_thread():
+    x, threads = genesis.randn(300, 777), genesis.cpu.get_num_threads()
+    made = []
+    for count in (1, 2, 3):
+        genesis.cpu.set_num_threads(count)
+        made.append((x.softmax(1).numpy().tobytes(), (x * 3).log_softmax(1).numpy().tobytes()))
+    genesis.cpu.set_num_threads(threads)
+    assert made[0] == made[1] == made[2]
+
+
 def test_statistics():
     x = genesis.tensor(MATRIX)
     for dim in (None, 0, 1, (0, 1)):

@@ -267,6 +267,22 @@ def test_a_long_sum_is_accurate():
     genesis.cpu.set_num_threads(2)
 
 
+@pytest.mark.parametrize("columns", [64, 1025, 4096, 4097])
+@pytest.mark.parametrize("rows", [1, 2, 7, 8, 9, 300])
+def test_sums_of_columns(rows, columns):
+    """The same whether what is summed lies in memory or is computed, on any number of threads."""
+    a = numpy.random.default_rng(rows).standard_normal((rows, columns)).astype(numpy.float32)
+    x, made = genesis.tensor(a), []
+    for count in (1, 2, 3):
+        genesis.cpu.set_num_threads(count)
+        made += [x.sum(dim=0).numpy().tobytes(), (x * 1).sum(dim=0).numpy().tobytes()]
+    genesis.cpu.set_num_threads(2)
+    assert len(set(made)) == 1
+    bound = 3e-7 * numpy.abs(a).sum(0, dtype=numpy.float64)
+    assert (abs(x.sum(dim=0).numpy() - a.sum(0, dtype=numpy.float64)) <= bound).all()
+    assert (genesis.full((rows, columns), -0.0).sum(dim=0).numpy() == 0).all()
+
+
 def test_nan_wins():
     x = genesis.tensor([1.0, math.nan, 3.0])
     assert (

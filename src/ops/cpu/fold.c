@@ -2,8 +2,8 @@
  * fold.c: reductions on the CPU: rows of a value are folded one after the other, or columns side by side, with the
  * steps before them in the same pass over a tile.
  *
- * Sums and products are accumulated in double or int64. Sums of float32 columns are added up in float32 for a few
- * rows at a time: their error is below that of adding in pairs.
+ * Sums and products are accumulated in double or int64. Of float32 columns the elements of GNI_FOLD_ROWS rows are
+ * added in pairs in float32 first, the same whether they are computed or lie in memory.
  *
  * How the elements are cut into parts depends on the shape alone, so that the result does not depend on the number
  * of threads.
@@ -14,6 +14,7 @@
 #include "ops/cpu/rows.h"
 #include "ops/cpu/product.h"
 #include "ops/cpu/run.h"
+#include "ops/cpu/softmax.h"
 
 #include <math.h>
 #include <string.h>
@@ -156,63 +157,97 @@ static gn_status rows_fold(struct gni_program *program, short value, enum gni_re
 /* ---- columns ---------------------------------------------------------------------------------- */
 
 enum {
-    COLUMNS_PART = 512,         /* columns that a thread takes at a time */
-    COLUMNS_ELEMENTS = 1 << 18, /* elements of a part, at least: many rows are cut into chunks */
-    SHORT_ROWS = 8,             /* that are added up in float32 */
+    COLUMNS_PART = 4096,        /* columns of a part: memory is read in long stretches */
+    COLUMNS_ELEMENTS = 1 << 19, /* elements of a part, at least: many rows are cut into chunks */
 };
 
 struct fold_columns {
     const struct gni_plan *plan;
-    short value;            /* as it is computed */
-    gni_loop add;           /* of a tile to the short sums; NULL: there are none */
-    gni_loop widen;         /* of a tile, or short sums, to the accumulator's type */
-    gni_loop fold;          /* into the accumulators */
-    size_t size, wide_size; /* of an element, and of an accumulator */
+    const char *direct;      /* where the values lie in memory already; NULL: they are computed */
+    short value;             /* as it is computed */
+    gni_fold_rows fold_rows; /* of several tiles into the accumulators; NULL: one by one */
+    gni_loop widen;          /* of a tile to the accumulator's type */
+    gni_loop fold;           /* into the accumulators */
+    size_t size, wide_size;  /* of an element, and of an accumulator */
     int64_t rows, columns, chunk_rows, column_parts;
     uint64_t start;
     char *partial; /* [chunks][columns] accumulators */
 };
 
-/* A tile of values goes into the accumulators. */
-static void tile_fold(const struct fold_columns *fold, char *sums, const void *values, size_t count)
+/* What a thread works in. */
+struct columns_room {
+    struct gni_run run;
+    _Alignas(64) char tiles[GNI_SCRATCH_BYTES];
+    _Alignas(64) float rows[GNI_FOLD_ROWS][GNI_TILE_MOST];
+    _Alignas(64) float nothing[GNI_TILE_MOST]; /* what changes no sum */
+    _Alignas(64) char wide[GNI_TILE_MOST * GNI_ELEMENT_BYTES];
+};
+
+static const void *tile_get(const struct fold_columns *fold, struct columns_room *room,
+                            int64_t position, size_t count)
 {
-    _Alignas(64) char wide[COLUMNS_PART * GNI_ELEMENT_BYTES];
-    fold->widen(wide, &values, count);
-    const void *in[] = {sums, wide};
+    if (fold->direct != NULL)
+        return fold->direct + position * (int64_t)fold->size;
+    gni_run_tile(&room->run, position, count);
+    return room->run.values[fold->value];
+}
+
+/* A tile of values goes into the accumulators. */
+static void tile_fold(const struct fold_columns *fold, struct columns_room *room, int64_t position,
+                      size_t count, char *sums)
+{
+    const void *values = tile_get(fold, room, position, count), *in[] = {sums, room->wide};
+    fold->widen(room->wide, &values, count);
     fold->fold(sums, in, count);
 }
 
-static void chunk_fold(const struct fold_columns *fold, struct gni_run *run, int64_t row,
-                       int64_t row_end, int64_t column, size_t count, char *sums)
+/* The same for a tile of each of several rows. */
+static void tiles_fold(const struct fold_columns *fold, struct columns_room *room, int64_t position,
+                       int64_t rows, size_t count, char *sums)
 {
-    _Alignas(64) char some[COLUMNS_PART * GNI_ELEMENT_BYTES];
-    int added = 0;
-    for (; row < row_end; row++) {
-        gni_run_tile(run, row * fold->columns + column, count);
-        const void *values = run->values[fold->value];
-        if (fold->add == NULL) {
-            tile_fold(fold, sums, values, count);
-            continue;
-        }
-        const void *in[] = {some, values};
-        if (added == 0)
-            memcpy(some, values, count * fold->size);
-        else
-            fold->add(some, in, count);
-        if (++added == SHORT_ROWS || row + 1 == row_end) {
-            tile_fold(fold, sums, some, count);
-            added = 0;
+    const float *all[GNI_FOLD_ROWS];
+    for (int64_t i = 0; i < GNI_FOLD_ROWS; i++) {
+        all[i] =
+            i < rows ? tile_get(fold, room, position + i * fold->columns, count) : room->nothing;
+        if (i < rows && fold->direct == NULL)
+            all[i] = memcpy(room->rows[i], all[i], count * sizeof(float));
+    }
+    fold->fold_rows((double *)(void *)sums, all, count);
+}
+
+static void chunk_fold(const struct fold_columns *fold, struct columns_room *room, int64_t row,
+                       int64_t row_end, int64_t column, int64_t column_end, char *sums)
+{
+    int64_t step = fold->fold_rows != NULL ? GNI_FOLD_ROWS : 1, tile = (int64_t)fold->plan->tile;
+    for (; row < row_end; row += step) {
+        for (int64_t at = column; at < column_end; at += tile) {
+            size_t count = (size_t)(column_end - at < tile ? column_end - at : tile);
+            char *to = sums + (size_t)(at - column) * fold->wide_size;
+            int64_t position = row * fold->columns + at;
+            if (fold->fold_rows != NULL)
+                tiles_fold(fold, room, position, row_end - row, count, to);
+            else
+                tile_fold(fold, room, position, count, to);
         }
     }
+}
+
+static void accumulators_start(const struct fold_columns *fold, size_t count, char *sums)
+{
+    size_t nbytes = count * fold->wide_size;
+    memcpy(sums, &fold->start, fold->wide_size);
+    for (size_t done = fold->wide_size; done < nbytes; done *= 2)
+        memcpy(sums + done, sums, done < nbytes - done ? done : nbytes - done);
 }
 
 /* Items are the column parts of all chunks of rows. */
 static void part_fold_columns(void *context, size_t begin, size_t end)
 {
     const struct fold_columns *fold = context;
-    _Alignas(64) char tiles[GNI_SCRATCH_BYTES];
-    struct gni_run run;
-    gni_run_begin(&run, fold->plan, tiles);
+    struct columns_room room;
+    gni_run_begin(&room.run, fold->plan, room.tiles);
+    for (int64_t i = 0; i < GNI_TILE_MOST && i < fold->columns; i++)
+        room.nothing[i] = -0.0f;
     for (size_t item = begin; item < end; item++) {
         int64_t chunk = (int64_t)item / fold->column_parts;
         int64_t column = (int64_t)item % fold->column_parts * COLUMNS_PART;
@@ -220,14 +255,9 @@ static void part_fold_columns(void *context, size_t begin, size_t end)
             column + COLUMNS_PART < fold->columns ? column + COLUMNS_PART : fold->columns;
         int64_t row = chunk * fold->chunk_rows;
         int64_t row_end = row + fold->chunk_rows < fold->rows ? row + fold->chunk_rows : fold->rows;
-        int64_t tile = (int64_t)fold->plan->tile;
-        for (; column < column_end; column += tile) {
-            size_t count = (size_t)(column_end - column < tile ? column_end - column : tile);
-            char *sums = fold->partial + (size_t)(chunk * fold->columns + column) * fold->wide_size;
-            for (size_t i = 0; i < count; i++)
-                memcpy(sums + i * fold->wide_size, &fold->start, fold->wide_size);
-            chunk_fold(fold, &run, row, row_end, column, count, sums);
-        }
+        char *sums = fold->partial + (size_t)(chunk * fold->columns + column) * fold->wide_size;
+        accumulators_start(fold, (size_t)(column_end - column), sums);
+        chunk_fold(fold, &room, row, row_end, column, column_end, sums);
     }
 }
 
@@ -244,11 +274,13 @@ static gn_status columns_fold(struct gni_program *program, short value,
     gn_dtype wide = accumulator_type(reduction, computing);
     value = gni_program_convert(program, value, computing);
     gni_plan_make(&plan, program, value);
+    bool is_direct = value < program->input_count && plan.is_direct[value];
     bool has_short = reduction == GNI_REDUCTION_SUM && computing == GN_FLOAT32;
     struct fold_columns fold = {
         .plan = &plan,
+        .direct = is_direct ? program->inputs[value].data : NULL,
         .value = value,
-        .add = has_short ? gni_loop_find(GNI_OP_ADD, GN_FLOAT32) : NULL,
+        .fold_rows = has_short ? gni_fold_rows_find() : NULL,
         .widen = gni_loop_convert(computing, wide),
         .fold = gni_loop_find(ops[reduction], wide),
         .size = gni_dtype_size(computing),
@@ -333,6 +365,8 @@ gn_status gni_cpu_fold(struct gni_program *program, short value, const struct gn
 const struct gni_backend gni_cpu_backend = {
     .run = gni_cpu_run,
     .fold = gni_cpu_fold,
+    .softmax = gni_cpu_softmax,
+    .softmax_row_bytes = GNI_SOFTMAX_ROW_BYTES,
     .random = gni_cpu_random,
     .extreme = gni_cpu_extreme,
     .cumulate = gni_cpu_cumulate,

@@ -102,3 +102,8 @@ gni_fold gni_fold_find(enum gni_reduction reduction, gn_dtype dtype)
     gni_assert((unsigned)reduction < GNI_REDUCTION_COUNT && gni_dtype_is_valid(dtype));
     return loops_get()->folds[reduction][dtype];
 }
+
+gni_fold_rows gni_fold_rows_find(void)
+{
+    return loops_get()->fold_rows;
+}

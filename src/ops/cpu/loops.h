@@ -60,6 +60,16 @@ typedef void (*gni_fold)(void *accumulator, const void *in, size_t count);
 /* NULL for the half types, which are converted before. */
 gni_fold gni_fold_find(enum gni_reduction reduction, gn_dtype dtype);
 
+enum {
+    GNI_FOLD_ROWS = 8,
+};
+
+/* sums[i] += the sum of rows[0][i] to rows[GNI_FOLD_ROWS - 1][i], which are added in pairs in float32. The sums
+ * overlap no row. */
+typedef void (*gni_fold_rows)(double *sums, const float *const *rows, size_t count);
+
+gni_fold_rows gni_fold_rows_find(void);
+
 /* Name of the instruction set in use: "basic", "avx2" or "avx512". Static memory. */
 const char *gni_loops_name(void);
 

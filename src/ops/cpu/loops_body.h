@@ -532,6 +532,15 @@ FOLD_FLOAT(fold_maximum_float64, double, double, -(double)INFINITY, f64_maximum(
 FOLD_FLOAT(fold_minimum_float32, float, float, INFINITY, f32_minimum(a, x))
 FOLD_FLOAT(fold_minimum_float64, double, double, (double)INFINITY, f64_minimum(a, x))
 
+static void fold_rows_float32(double *sums, const float *const *rows, size_t count)
+{
+    const float *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
+    const float *e = rows[4], *f = rows[5], *g = rows[6], *h = rows[7];
+    PARALLEL
+    for (size_t i = 0; i < count; i++)
+        sums[i] += (double)(((a[i] + b[i]) + (c[i] + d[i])) + ((e[i] + f[i]) + (g[i] + h[i])));
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define INTEGERS(name)                                                             \
@@ -631,4 +640,5 @@ const struct gni_loops_set GNI_LOOPS_SET =
                 [GNI_REDUCTION_ANY] = {ALL(fold_any)},
                 [GNI_REDUCTION_ALL] = {ALL(fold_all)},
             },
+        .fold_rows = fold_rows_float32,
 };

@@ -12,6 +12,7 @@ struct gni_loops_set {
     gni_loop converts[GN_DTYPE_COUNT][GN_DTYPE_COUNT]; /* from, to */
     gni_loop rounds[GN_DTYPE_COUNT];                   /* the halves only */
     gni_fold folds[GNI_REDUCTION_COUNT][GN_DTYPE_COUNT];
+    gni_fold_rows fold_rows;
 };
 
 extern const struct gni_loops_set gni_loops_basic;

@@ -18,7 +18,7 @@ enum {
     TASK_ROWS = 256,
     TASK_INNER = 1 << 15,
     VECTOR_COST = 4, /* of a product here, in those of a product of matrices */
-    STEP = 2048,     /* inner indices at a time, of which the vector's part is in cache */
+    STEP = 4096,     /* inner indices at a time, of which the vector's part is in cache */
 };
 
 struct vector_product {

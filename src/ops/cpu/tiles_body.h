@@ -96,11 +96,14 @@ enum {
             UNROLL for (int j = 0; j < DOT_SUMS; j++) total[j] = MIX(total[j], l[j], r[j]);        \
         }                                                                                          \
         kind##_vector both = JOIN(JOIN(total[0], total[1]), JOIN(total[2], total[3]));             \
-        type all = 0;                                                                              \
+        type all = 0, lanes[kind##_LANES];                                                         \
+        memcpy(lanes, &both, sizeof both);                                                         \
         for (; i < count; i++)                                                                     \
             all = MIX_ONE(all, left[i], right[i]);                                                 \
-        for (int j = 0; j < kind##_LANES; j++)                                                     \
-            all = (type)JOIN(all, both[j]);                                                        \
+        for (int width = kind##_LANES / 2; width > 0; width /= 2)                                  \
+            for (int j = 0; j < width; j++)                                                        \
+                lanes[j] = (type)JOIN(lanes[j], lanes[j + width]);                                 \
+        all = (type)JOIN(all, lanes[0]);                                                           \
         *(type *)sum = (type)JOIN(*(type *)sum, all);                                              \
     }                                                                                              \
                                                                                                    \
