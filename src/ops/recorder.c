@@ -12,6 +12,7 @@
 static struct {
     struct gni_mutex mutex;
     pthread_cond_t ended; /* a work has ended */
+    unsigned waiter_count; /* for that */
     bool is_off;
 } recorder = {.mutex = GNI_MUTEX_INIT, .ended = PTHREAD_COND_INITIALIZER};
 
@@ -28,6 +29,7 @@ static void fork_done(bool is_child)
     for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next)
         gni_container_of(link, struct gni_node, link)->is_running = false;
     (void)pthread_cond_init(&recorder.ended, NULL);
+    recorder.waiter_count = 0;
 }
 
 static const struct gni_fork_handlers recorder_fork = {.mutex = &recorder.mutex, .done = fork_done};
@@ -61,9 +63,11 @@ static void lock_wait(void)
 {
     void *state = wait_begin != NULL ? wait_begin() : NULL;
     atomic_store_explicit(&recorder.mutex.owner, NULL, memory_order_relaxed);
+    recorder.waiter_count++;
     int failed = pthread_cond_wait(&recorder.ended, &recorder.mutex.native);
     gni_assert(!failed);
     (void)failed;
+    recorder.waiter_count--;
     atomic_store_explicit(&recorder.mutex.owner, gni_thread_self(), memory_order_relaxed);
     if (state == NULL)
         return;
@@ -134,7 +138,8 @@ static void work_close(struct gni_work *work)
     lock_take();
     for (int n = 0; n < work->node_count; n++)
         work->nodes[n]->is_running = false;
-    pthread_cond_broadcast(&recorder.ended);
+    if (recorder.waiter_count > 0)
+        pthread_cond_broadcast(&recorder.ended);
 }
 
 static void work_release(struct gni_work *work)

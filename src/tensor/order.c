@@ -76,6 +76,8 @@ static void readers_clear(struct gni_storage *storage)
 
 void gni_storage_order_deinit(struct gni_storage *storage)
 {
+    if (storage->first.stream == NULL)
+        return;
     if (atomic_load(&storage->capture) != NULL)
         gni_capture_forget(storage);
     readers_clear(storage);
