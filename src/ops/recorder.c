@@ -9,6 +9,10 @@
 
 #include <string.h>
 
+enum {
+    LONG_LEAST = 16384, /* elements for which an interpreter's lock is let go */
+};
+
 static struct {
     struct gni_mutex mutex;
     pthread_cond_t ended; /* a work has ended */
@@ -57,11 +61,22 @@ static void lock_give(void)
     }
 }
 
+void *gni_wait_begin(void)
+{
+    return wait_begin != NULL ? wait_begin() : NULL;
+}
+
+void gni_wait_end(void *state)
+{
+    if (state != NULL)
+        wait_end(state);
+}
+
 /* Lets others go on until some work has ended. The interpreter's lock, if there is one, is taken again without ours:
  * who has it may be waiting for ours. */
 static void lock_wait(void)
 {
-    void *state = wait_begin != NULL ? wait_begin() : NULL;
+    void *state = gni_wait_begin();
     atomic_store_explicit(&recorder.mutex.owner, NULL, memory_order_relaxed);
     recorder.waiter_count++;
     int failed = pthread_cond_wait(&recorder.ended, &recorder.mutex.native);
@@ -232,7 +247,9 @@ static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *
         gni_work_cut(&work, NULL);
         work_open(&work);
         flush_log(&work, is_needed, why);
+        void *state = root->count > LONG_LEAST ? gni_wait_begin() : NULL;
         status = work_run(&work, is_needed, storages, into);
+        gni_wait_end(state);
         work_close(&work);
         for (int n = 0; n < work.node_count && status == GN_OK; n++)
             if (is_needed[n])

@@ -69,6 +69,8 @@ gn_status gni_storage_order_begin(struct gni_storage *storage, gn_stream *stream
 
 static void readers_clear(struct gni_storage *storage)
 {
+    if (storage->stream_reader_count == 0)
+        return;
     for (int i = 0; i < storage->stream_reader_count; i++)
         gn_stream_release(storage->readers[i].stream);
     storage->stream_reader_count = 0;
