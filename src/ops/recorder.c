@@ -9,9 +9,14 @@
 
 #include <string.h>
 
+enum {
+    LONG_LEAST = 16384, /* elements for which an interpreter's lock is let go */
+};
+
 static struct {
     struct gni_mutex mutex;
     pthread_cond_t ended; /* a work has ended */
+    unsigned waiter_count; /* for that */
     bool is_off;
 } recorder = {.mutex = GNI_MUTEX_INIT, .ended = PTHREAD_COND_INITIALIZER};
 
@@ -28,6 +33,7 @@ static void fork_done(bool is_child)
     for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next)
         gni_container_of(link, struct gni_node, link)->is_running = false;
     (void)pthread_cond_init(&recorder.ended, NULL);
+    recorder.waiter_count = 0;
 }
 
 static const struct gni_fork_handlers recorder_fork = {.mutex = &recorder.mutex, .done = fork_done};
@@ -55,15 +61,28 @@ static void lock_give(void)
     }
 }
 
+void *gni_wait_begin(void)
+{
+    return wait_begin != NULL ? wait_begin() : NULL;
+}
+
+void gni_wait_end(void *state)
+{
+    if (state != NULL)
+        wait_end(state);
+}
+
 /* Lets others go on until some work has ended. The interpreter's lock, if there is one, is taken again without ours:
  * who has it may be waiting for ours. */
 static void lock_wait(void)
 {
-    void *state = wait_begin != NULL ? wait_begin() : NULL;
+    void *state = gni_wait_begin();
     atomic_store_explicit(&recorder.mutex.owner, NULL, memory_order_relaxed);
+    recorder.waiter_count++;
     int failed = pthread_cond_wait(&recorder.ended, &recorder.mutex.native);
     gni_assert(!failed);
     (void)failed;
+    recorder.waiter_count--;
     atomic_store_explicit(&recorder.mutex.owner, gni_thread_self(), memory_order_relaxed);
     if (state == NULL)
         return;
@@ -134,7 +153,8 @@ static void work_close(struct gni_work *work)
     lock_take();
     for (int n = 0; n < work->node_count; n++)
         work->nodes[n]->is_running = false;
-    pthread_cond_broadcast(&recorder.ended);
+    if (recorder.waiter_count > 0)
+        pthread_cond_broadcast(&recorder.ended);
 }
 
 static void work_release(struct gni_work *work)
@@ -227,7 +247,9 @@ static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *
         gni_work_cut(&work, NULL);
         work_open(&work);
         flush_log(&work, is_needed, why);
+        void *state = root->count > LONG_LEAST ? gni_wait_begin() : NULL;
         status = work_run(&work, is_needed, storages, into);
+        gni_wait_end(state);
         work_close(&work);
         for (int n = 0; n < work.node_count && status == GN_OK; n++)
             if (is_needed[n])

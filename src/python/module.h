@@ -97,18 +97,20 @@ enum {
         16384, /* elements for which letting the interpreter's lock go costs more than it gives */
 };
 
-/* Runs a call with the interpreter's lock, which is let go only while the call waits for another thread's work: that
- * thread may need the lock, for a handler in Python. */
-#define CALL_HELD(status, call)      \
-    do {                             \
-        interpreter_is_held = true;  \
-        status = (call);             \
-        interpreter_is_held = false; \
+/* Runs a call with the interpreter's lock, which the library lets go where it computes for long, or waits for another
+ * thread's work (that thread may need the lock, for a handler in Python): gn_set_wait_hooks(). */
+#define CALL_HELD(status, call)                 \
+    do {                                        \
+        bool *is_held = &interpreter_is_held;   \
+        bool was_held = *is_held; /* a handler */ \
+        *is_held = true;                        \
+        status = (call);                        \
+        *is_held = was_held;                    \
     } while (0)
 
 extern _Thread_local bool interpreter_is_held;
 
-/* The same for an operation on tensors: a short one keeps the interpreter's lock. */
+/* The same for an operation on tensors: a short one, and one that lets go by itself, keeps the interpreter's lock. */
 #define CALL_OPERATION(is_long, status, call) \
     do {                                      \
         if ((is_long) || gn_history_is_on())  \

@@ -14,6 +14,7 @@
 #include "ops/cuda/product.h"
 #include "ops/cuda/index.h"
 #include "ops/cuda/run.h"
+#include "ops/recorder.h"
 
 #include <string.h>
 
@@ -39,7 +40,10 @@ static gn_status kernel_get(gn_device *device, const struct gni_form *form,
     struct gni_builder text = {.text = NULL};
     gni_form_name(form, name, sizeof name);
     gni_form_text(form, name, &text);
-    return gni_kernel_build(device, name, &text, signature, size, kernel);
+    void *state = gni_wait_begin();
+    gn_status status = gni_kernel_build(device, name, &text, signature, size, kernel);
+    gni_wait_end(state);
+    return status;
 }
 
 static gn_status form_launch(const struct gni_form *form, const struct gni_fold_arguments *fold,
