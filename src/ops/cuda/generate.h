@@ -38,6 +38,8 @@ struct gni_form {
     int pack;     /* elements that a thread loads at once */
     int steps;    /* of a softmax: packs that a thread keeps; 0: it reads the row twice */
     int threads;  /* of a block */
+    int blocks;   /* of a softmax: that a multiprocessor should hold */
+    int at_once; /* of a softmax: rows that a block or warp has at the same time; 0: one, and the next is loaded ahead */
     enum gni_fold_kind fold;
     gn_reduction reduction;
     short value;     /* that is folded */

@@ -20,8 +20,6 @@ enum {
     PACK_BYTES = 16,
     ENOUGH_BLOCKS = 1056, /* that fill a GPU: 8 for each of 132 multiprocessors */
     GRID_MOST = 1 << 30,
-    FEW_ROWS = 264,        /* of a softmax: larger blocks use more of the GPU */
-    SOFTMAX_ITEMS = 32,    /* that a thread keeps in registers */
     SHORT_MOST = 1024,     /* elements of a row that a warp folds */
     CHUNK_LEAST = 4096,    /* elements of a part of a row */
     CHUNK_ROWS_LEAST = 64, /* rows of a part of columns */
@@ -42,8 +40,8 @@ static gn_status kernel_get(gn_device *device, const struct gni_form *form,
     return gni_kernel_build(device, name, &text, signature, size, kernel);
 }
 
-static gn_status form_launch(const struct gni_form *form, const struct gni_fold_arguments *fold,
-                             unsigned grid_x, unsigned grid_y, gn_stream *stream)
+gn_status gni_form_launch(const struct gni_form *form, const struct gni_fold_arguments *fold,
+                          unsigned grid_x, unsigned grid_y, gn_stream *stream)
 {
     uint64_t arguments[GNI_CUDA_ARGUMENTS_MOST];
     struct gni_kernel *kernel;
@@ -96,7 +94,7 @@ gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld elements are more than a kernel can have",
                          (long long)program->count);
-    return form_launch(&form, NULL, (unsigned)blocks, 1, stream);
+    return gni_form_launch(&form, NULL, (unsigned)blocks, 1, stream);
 }
 
 /* ---- folds ------------------------------------------------------------------------------------ */
@@ -106,8 +104,7 @@ static int64_t divided_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Elements that a fold can load at once: rows, or rows of columns, must begin at multiples of that. */
-static int fold_pack(const struct gni_form *form, const struct gni_folding *folding)
+int gni_fold_pack(const struct gni_form *form, const struct gni_folding *folding)
 {
     const struct gni_program *program = form->program;
     int pack = pack_of(form);
@@ -126,7 +123,7 @@ static void fold_spread(struct gni_form *form, const struct gni_folding *folding
 {
     bool is_by_columns = folding->is_by_columns;
     bool is_short = !is_by_columns && fold->folded <= SHORT_MOST;
-    form->pack = fold_pack(form, folding);
+    form->pack = gni_fold_pack(form, folding);
     form->fold = is_by_columns ? GNI_FOLD_COLUMNS : is_short ? GNI_FOLD_SHORT : GNI_FOLD_ROWS;
     *blocks = is_by_columns ? divided_up(fold->kept, 32 * form->pack)
               : is_short    ? divided_up(fold->kept, 8)
@@ -180,7 +177,7 @@ static gn_status fold_launch(const struct gni_form *form, struct gni_fold_argume
         GN_TRY(gni_storage_create(stream->device, nbytes, stream, &storage));
         fold->partial = storage->data;
     }
-    gn_status status = form_launch(form, fold, (unsigned)blocks, (unsigned)fold->parts, stream);
+    gn_status status = gni_form_launch(form, fold, (unsigned)blocks, (unsigned)fold->parts, stream);
     gni_storage_release(storage);
     return status;
 }
@@ -213,39 +210,6 @@ gn_status gni_cuda_fold(struct gni_program *program, short value, const struct g
     }
     fold.slot = slot < 0 ? 0 : slot;
     return fold_launch(&form, &fold, blocks, stream);
-}
-
-/* ---- softmax ---------------------------------------------------------------------------------- */
-
-gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t rows, bool is_log,
-                           gn_tensor *result, gn_stream *stream)
-{
-    struct gni_form form;
-    struct gni_fold_arguments fold = {.kept = rows,
-                                      .folded = program->count / (rows > 0 ? rows : 1),
-                                      .result = gni_tensor_data(result)};
-    if (program->count == 0)
-        return GN_OK;
-    GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
-    gni_form_make(&form, program);
-    form.value = value;
-    form.result = result->dtype;
-    form.is_log = is_log;
-    bool is_short = fold.folded <= SHORT_MOST;
-    form.fold = is_short ? GNI_SOFTMAX_SHORT : GNI_SOFTMAX_ROWS;
-    form.pack = fold_pack(&form, &(struct gni_folding){.kept = rows, .folded = fold.folded});
-    if ((uintptr_t)fold.result % PACK_BYTES != 0)
-        form.pack = 1;
-    int lanes = 32; /* that share a row */
-    if (!is_short)
-        lanes = form.threads = rows < FEW_ROWS ? 1024 : 512;
-    int64_t steps = divided_up(fold.folded, (int64_t)lanes * form.pack);
-    form.steps = steps * form.pack <= SOFTMAX_ITEMS ? (int)steps : 0;
-    int64_t blocks = is_short ? divided_up(rows, form.threads / lanes) : rows;
-    if (blocks > GRID_MOST)
-        return gni_error(GN_ERROR_OVERFLOW, "%lld rows are more than a kernel can have",
-                         (long long)rows);
-    return form_launch(&form, &fold, (unsigned)blocks, 1, stream);
 }
 
 const struct gni_backend gni_cuda_backend = {
