@@ -99,6 +99,8 @@ void gni_form_make(struct gni_form *form, const struct gni_program *program)
     form->tile = -1;
     form->steps = 0;
     form->threads = GNI_CUDA_BLOCK;
+    form->blocks = 1;
+    form->at_once = 1;
     form->fold = GNI_FOLD_NONE;
     form->reduction = GN_REDUCE_SUM;
     form->value = -1;
@@ -256,6 +258,8 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     *at++ = (unsigned char)form->tile;
     *at++ = (unsigned char)form->steps;
     *at++ = (unsigned char)(form->threads / 32);
+    *at++ = (unsigned char)form->blocks;
+    *at++ = (unsigned char)form->at_once;
     *at++ = (unsigned char)form->fold;
     *at++ = (unsigned char)form->reduction;
     *at++ = (unsigned char)form->value;
@@ -749,7 +753,10 @@ static void text_softmax(const struct gni_form *form, const char *name, struct g
 {
     gn_dtype held = gni_program_held(form->program, form->value);
     text_value(form, text);
-    gni_builder_print(text, "#define STEPS %d\n#define THREADS %d\n", form->steps, form->threads);
+    gni_builder_print(text, "#define STEPS %d\n#define THREADS %d\n#define BLOCKS %d\n",
+                      form->steps, form->threads, form->blocks);
+    gni_builder_print(text, "#define AT_ONCE %d\n#define IS_STREAMING %d\n", form->at_once,
+                      form->at_once == 0);
     gni_builder_print(text, "#define NAME %s\n#define %s\n#define IS_LOG %d\n#define PACK %d\n",
                       name, form->fold == GNI_SOFTMAX_ROWS ? "SOFTMAX_ROWS" : "SOFTMAX_SHORT",
                       form->is_log, form->pack);

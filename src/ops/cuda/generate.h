@@ -42,6 +42,8 @@ struct gni_form {
     int tile; /* the dimension in which GNI_ACCESS_STRIDED_TILE has its neighbours; -1: there are none */
     int steps;   /* of a softmax: packs that a thread keeps; 0: it reads the row twice */
     int threads; /* of a block */
+    int blocks;  /* of a softmax: that a multiprocessor should hold */
+    int at_once; /* of a softmax: rows that a block or warp has at the same time; 0: one, and the next is loaded ahead */
     enum gni_fold_kind fold;
     gn_reduction reduction;
     short value;     /* that is folded */

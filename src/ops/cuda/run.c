@@ -21,8 +21,6 @@
 enum {
     ENOUGH_BLOCKS = 1056, /* that fill a GPU: 8 for each of 132 multiprocessors */
     GRID_MOST = 1 << 30,
-    FEW_ROWS = 264,        /* of a softmax: larger blocks use more of the GPU */
-    SOFTMAX_ITEMS = 32,    /* that a thread keeps in registers */
     SHORT_MOST = 1024,     /* elements of a row that a warp folds */
     CHUNK_LEAST = 4096,    /* elements of a part of a row */
     CHUNK_ROWS_LEAST = 64, /* rows of a part of columns */
@@ -46,8 +44,8 @@ static gn_status kernel_get(gn_device *device, const struct gni_form *form,
     return status;
 }
 
-static gn_status form_launch(const struct gni_form *form, const struct gni_fold_arguments *fold,
-                             unsigned grid_x, unsigned grid_y, gn_stream *stream)
+gn_status gni_form_launch(const struct gni_form *form, const struct gni_fold_arguments *fold,
+                          unsigned grid_x, unsigned grid_y, gn_stream *stream)
 {
     uint64_t arguments[GNI_CUDA_ARGUMENTS_MOST];
     struct gni_kernel *kernel;
@@ -75,7 +73,7 @@ gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld elements are more than a kernel can have",
                          (long long)program->count);
-    return form_launch(&form, NULL, (unsigned)blocks, 1, stream);
+    return gni_form_launch(&form, NULL, (unsigned)blocks, 1, stream);
 }
 
 /* ---- folds ------------------------------------------------------------------------------------ */
@@ -121,7 +119,7 @@ static gn_status fold_launch(const struct gni_form *form, struct gni_fold_argume
         GN_TRY(gni_storage_create(stream->device, nbytes, stream, &storage));
         fold->partial = storage->data;
     }
-    gn_status status = form_launch(form, fold, (unsigned)blocks, (unsigned)fold->parts, stream);
+    gn_status status = gni_form_launch(form, fold, (unsigned)blocks, (unsigned)fold->parts, stream);
     gni_storage_release(storage);
     return status;
 }
@@ -154,37 +152,6 @@ gn_status gni_cuda_fold(struct gni_program *program, short value, const struct g
     }
     fold.slot = slot < 0 ? 0 : slot;
     return fold_launch(&form, &fold, blocks, stream);
-}
-
-/* ---- softmax ---------------------------------------------------------------------------------- */
-
-gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t rows, bool is_log,
-                           gn_tensor *result, gn_stream *stream)
-{
-    struct gni_form form;
-    struct gni_fold_arguments fold = {.kept = rows,
-                                      .folded = program->count / (rows > 0 ? rows : 1),
-                                      .result = gni_tensor_data(result)};
-    if (program->count == 0)
-        return GN_OK;
-    GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
-    gni_form_make(&form, program);
-    form.value = value;
-    form.result = result->dtype;
-    form.is_log = is_log;
-    bool is_short = fold.folded <= SHORT_MOST;
-    form.fold = is_short ? GNI_SOFTMAX_SHORT : GNI_SOFTMAX_ROWS;
-    gni_form_pack(&form, rows > 1 ? fold.folded : 0);
-    int lanes = 32; /* that share a row */
-    if (!is_short)
-        lanes = form.threads = rows < FEW_ROWS ? 1024 : 512;
-    int64_t steps = divided_up(fold.folded, (int64_t)lanes * form.pack);
-    form.steps = steps * form.pack <= SOFTMAX_ITEMS ? (int)steps : 0;
-    int64_t blocks = is_short ? divided_up(rows, form.threads / lanes) : rows;
-    if (blocks > GRID_MOST)
-        return gni_error(GN_ERROR_OVERFLOW, "%lld rows are more than a kernel can have",
-                         (long long)rows);
-    return form_launch(&form, &fold, (unsigned)blocks, 1, stream);
 }
 
 const struct gni_backend gni_cuda_backend = {
