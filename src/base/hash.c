@@ -46,7 +46,7 @@ static uint64_t hash_add(uint64_t hash, uint64_t first, uint64_t second)
 uint64_t gni_hash_bytes(const void *bytes, size_t size, uint64_t seed)
 {
     /* The size goes in first: the last words are filled up with bytes that were there before, or with zeros. */
-    uint64_t hash = gni_hash_u64(seed + HASH_GOLDEN) ^ size;
+    uint64_t hash = (seed + HASH_GOLDEN) * HASH_PI ^ size;
     const unsigned char *next = bytes;
     uint64_t words[2] = {0, 0};
     size_t left = size;

@@ -102,8 +102,15 @@ void gni_form_make(struct gni_form *form, const struct gni_program *program)
     form->value = -1;
     form->result = GN_BOOL;
     form->is_log = false;
-    gni_program_join(program, &form->layout);
     form->is_wide = program->count >= INT32_MAX / 2;
+    if (gni_program_join(program, &form->layout)) {
+        for (int i = 0; i < program->input_count; i++)
+            form->inputs[i] = program->inputs[i].storage == NULL ? GNI_ACCESS_NUMBER
+                                                                 : GNI_ACCESS_CONTIGUOUS;
+        for (int i = 0; i < program->output_count; i++)
+            form->outputs[i] = GNI_ACCESS_CONTIGUOUS;
+        return;
+    }
     for (int i = 0; i < program->input_count; i++) {
         form->inputs[i] = program->inputs[i].storage == NULL
                               ? GNI_ACCESS_NUMBER

@@ -66,26 +66,25 @@ static gn_status form_launch(const struct gni_form *form, const struct gni_fold_
 static int pack_of(const struct gni_form *form)
 {
     const struct gni_program *program = form->program;
-    size_t largest = 1;
+    size_t sizes = 1; /* powers of two, all together */
     uintptr_t addresses = 0;
     for (int i = 0; i < program->input_count; i++) {
         if (form->inputs[i] == GNI_ACCESS_STRIDED)
             return 1;
         if (form->inputs[i] != GNI_ACCESS_CONTIGUOUS)
             continue;
-        size_t size = gni_dtype_size(program->inputs[i].held);
-        largest = size > largest ? size : largest;
+        sizes |= gni_dtype_size(program->inputs[i].held);
         addresses |= (uintptr_t)program->inputs[i].data;
     }
     for (int i = 0; i < program->output_count; i++) {
         if (form->outputs[i] == GNI_ACCESS_STRIDED)
             return 1;
-        size_t size = gni_dtype_size(program->outputs[i].dtype);
-        largest = size > largest ? size : largest;
+        sizes |= gni_dtype_size(program->outputs[i].dtype);
         addresses |= (uintptr_t)program->outputs[i].data;
     }
     /* Smaller elements are packed less tightly than the largest: all have the alignment of 16 bytes. */
-    return addresses % PACK_BYTES == 0 ? (int)(PACK_BYTES / largest) : 1;
+    int largest = 63 - __builtin_clzll(sizes); /* its bit */
+    return addresses % PACK_BYTES == 0 ? PACK_BYTES >> largest : 1;
 }
 
 gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
