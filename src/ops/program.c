@@ -1,6 +1,5 @@
 #include "ops/program.h"
 
-#include <string.h>
 
 void gni_program_init(struct gni_program *program, int ndim, const int64_t *sizes, const int *order)
 {
@@ -15,11 +14,10 @@ short gni_program_add_memory(struct gni_program *program, struct gni_storage *st
                              int64_t offset, gn_dtype dtype, const int64_t *strides)
 {
     const char *data = storage->data + offset * (int64_t)gni_dtype_size(dtype);
-    size_t bytes = sizeof *strides * (size_t)program->ndim;
     for (short i = 0; i < program->input_count; i++) {
         const struct gni_input *known = &program->inputs[i];
         if (known->storage == storage && known->data == data && known->held == dtype &&
-            memcmp(known->strides, strides, bytes) == 0)
+            gni_shape_is_equal(program->ndim, known->strides, program->ndim, strides))
             return i;
     }
     gni_assert(program->step_count == 0 && program->input_count < GNI_PROGRAM_INPUTS_MOST);
@@ -27,7 +25,8 @@ short gni_program_add_memory(struct gni_program *program, struct gni_storage *st
     input->storage = storage;
     input->data = data;
     input->held = dtype;
-    memcpy(input->strides, strides, bytes);
+    for (int d = 0; d < program->ndim; d++)
+        input->strides[d] = strides[d];
     return (short)program->input_count++;
 }
 

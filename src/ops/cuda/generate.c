@@ -102,6 +102,7 @@ void gni_form_make(struct gni_form *form, const struct gni_program *program)
     form->value = -1;
     form->result = GN_BOOL;
     form->is_log = false;
+    form->is_strided = false;
     form->is_wide = program->count >= INT32_MAX / 2;
     if (gni_program_join(program, &form->layout)) {
         for (int i = 0; i < program->input_count; i++)
@@ -115,26 +116,20 @@ void gni_form_make(struct gni_form *form, const struct gni_program *program)
         form->inputs[i] = program->inputs[i].storage == NULL
                               ? GNI_ACCESS_NUMBER
                               : access_of(&form->layout, form->layout.strides[i]);
-        form->is_wide |=
-            form->inputs[i] == GNI_ACCESS_STRIDED && is_far(&form->layout, form->layout.strides[i]);
+        if (form->inputs[i] != GNI_ACCESS_STRIDED)
+            continue;
+        form->is_strided = true;
+        form->is_wide |= is_far(&form->layout, form->layout.strides[i]);
     }
     for (int i = 0; i < program->output_count; i++) {
         form->outputs[i] = access_of(&form->layout, form->layout.output_strides[i]);
         if (form->outputs[i] == GNI_ACCESS_ONE) /* one element, in strides of any kind */
             form->outputs[i] = GNI_ACCESS_CONTIGUOUS;
-        form->is_wide |= form->outputs[i] == GNI_ACCESS_STRIDED &&
-                         is_far(&form->layout, form->layout.output_strides[i]);
+        if (form->outputs[i] != GNI_ACCESS_STRIDED)
+            continue;
+        form->is_strided = true;
+        form->is_wide |= is_far(&form->layout, form->layout.output_strides[i]);
     }
-}
-
-static bool is_strided(const struct gni_form *form)
-{
-    bool found = false;
-    for (int i = 0; i < form->program->input_count; i++)
-        found |= form->inputs[i] == GNI_ACCESS_STRIDED;
-    for (int i = 0; i < form->program->output_count; i++)
-        found |= form->outputs[i] == GNI_ACCESS_STRIDED;
-    return found;
 }
 
 size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
@@ -142,7 +137,7 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     const struct gni_program *program = form->program;
     unsigned char *at = signature;
     *at++ = 'e';
-    *at++ = (unsigned char)(is_strided(form) ? form->layout.ndim : 0);
+    *at++ = (unsigned char)(form->is_strided ? form->layout.ndim : 0);
     *at++ = form->is_wide;
     *at++ = (unsigned char)form->pack;
     *at++ = (unsigned char)form->steps;
@@ -154,29 +149,23 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     *at++ = (unsigned char)form->result;
     *at++ = form->is_log;
     *at++ = (unsigned char)program->input_count;
-    for (int i = 0; i < program->input_count; i++) {
-        *at++ = (unsigned char)form->inputs[i];
-        *at++ = (unsigned char)program->inputs[i].held;
-    }
+    for (int i = 0; i < program->input_count; i++)
+        *at++ = (unsigned char)((unsigned)form->inputs[i] | (unsigned)program->inputs[i].held << 2);
     *at++ = (unsigned char)program->step_count;
     for (int s = 0; s < program->step_count; s++) {
         const struct gni_step *step = &program->steps[s];
-        *at++ = (unsigned char)step->kind;
-        *at++ = (unsigned char)step->op;
-        *at++ = (unsigned char)step->from;
-        *at++ = (unsigned char)step->held;
-        *at++ = (unsigned char)step->half;
-        for (int i = 0; i < 3; i++) {
-            *at++ = (unsigned char)step->in[i];
-            *at++ = (unsigned char)((unsigned)step->in[i] >> 8);
-        }
+        uint64_t what = (uint64_t)step->kind | (uint64_t)step->op << 8 | (uint64_t)step->from << 16 |
+                        (uint64_t)step->held << 24 | (uint64_t)step->half << 32;
+        memcpy(at, &what, sizeof what);
+        memcpy(at + 5, step->in, sizeof step->in);
+        at += 5 + sizeof step->in;
     }
     *at++ = (unsigned char)program->output_count;
     for (int i = 0; i < program->output_count; i++) {
-        *at++ = (unsigned char)form->outputs[i];
-        *at++ = (unsigned char)program->outputs[i].dtype;
-        *at++ = (unsigned char)program->outputs[i].value;
-        *at++ = (unsigned char)((unsigned)program->outputs[i].value >> 8);
+        uint32_t what = (uint32_t)form->outputs[i] | (uint32_t)program->outputs[i].dtype << 8 |
+                        (uint32_t)program->outputs[i].value << 16;
+        memcpy(at, &what, sizeof what);
+        at += sizeof what;
     }
     return (size_t)(at - signature);
 }
@@ -197,7 +186,7 @@ static void text_arguments(const struct gni_form *form, struct gni_builder *text
     }
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, "    %s *out%d;\n", memory_type(program->outputs[i].dtype), i);
-    if (is_strided(form)) {
+    if (form->is_strided) {
         gni_builder_print(text, "    int64 size[%d];\n", form->layout.ndim);
         for (int i = 0; i < program->input_count; i++)
             if (form->inputs[i] == GNI_ACCESS_STRIDED)
@@ -224,7 +213,7 @@ int gni_form_arguments(const struct gni_form *form, const struct gni_fold_argume
                                                      : (uintptr_t)program->inputs[i].data;
     for (int i = 0; i < program->output_count; i++)
         *at++ = (uintptr_t)program->outputs[i].data;
-    if (is_strided(form)) {
+    if (form->is_strided) {
         memcpy(at, form->layout.sizes, row * sizeof *at);
         at += row;
         for (int i = 0; i < program->input_count; i++)
@@ -307,7 +296,7 @@ static void text_element(const struct gni_form *form, struct gni_builder *text)
 static void text_offsets(const struct gni_form *form, const char *indent, struct gni_builder *text)
 {
     const struct gni_program *program = form->program;
-    if (!is_strided(form))
+    if (!form->is_strided)
         return;
     gni_builder_print(text, "%sindex rest = i, at;\n", indent);
     for (int d = form->layout.ndim - 1; d >= 0; d--) {
@@ -568,7 +557,7 @@ void gni_form_text(const struct gni_form *form, const char *name, struct gni_bui
         text_softmax(form, name, text);
     else if (form->fold != GNI_FOLD_NONE)
         text_fold(form, name, text);
-    else if (is_strided(form))
+    else if (form->is_strided)
         text_strided(form, name, text);
     else
         text_packed(form, name, text);
