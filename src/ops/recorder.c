@@ -1,5 +1,6 @@
 #include "ops/recorder.h"
 
+#include "base/bias.h"
 #include "base/fork.h"
 #include "base/host.h"
 #include "base/log.h"
@@ -14,16 +15,21 @@ enum {
 };
 
 static struct {
-    struct gni_mutex mutex;
+    struct gni_bias lock;
     pthread_cond_t ended; /* a work has ended */
     unsigned waiter_count; /* for that */
     bool is_off;
-} recorder = {.mutex = GNI_MUTEX_INIT, .ended = PTHREAD_COND_INITIALIZER};
+} recorder = {.lock = GNI_BIAS_INIT, .ended = PTHREAD_COND_INITIALIZER};
 
 static void *(*wait_begin)(void);
 static void (*wait_end)(void *state);
 
 /* ---- the lock -------------------------------------------------------------------------------- */
+
+static void fork_prepare(void)
+{
+    gni_bias_fork_prepare(&recorder.lock);
+}
 
 /* Threads that computed something are not there in a child, which computes it itself. */
 static void fork_done(bool is_child)
@@ -36,7 +42,8 @@ static void fork_done(bool is_child)
     recorder.waiter_count = 0;
 }
 
-static const struct gni_fork_handlers recorder_fork = {.mutex = &recorder.mutex, .done = fork_done};
+static const struct gni_fork_handlers recorder_fork = {
+    .mutex = &recorder.lock.mutex, .prepare = fork_prepare, .done = fork_done};
 static struct gni_once recorder_once = GNI_ONCE_INIT;
 
 static void recorder_register(void)
@@ -46,14 +53,16 @@ static void recorder_register(void)
 
 static void lock_take(void)
 {
+    if (gni_bias_enter(&recorder.lock))
+        return;
     gni_once_run(&recorder_once, recorder_register);
-    gni_mutex_lock(&recorder.mutex);
+    gni_bias_lock(&recorder.lock);
 }
 
 static void lock_give(void)
 {
     struct gni_storage *dead = gni_node_take_dead();
-    gni_mutex_unlock(&recorder.mutex);
+    gni_bias_unlock(&recorder.lock);
     while (dead != NULL) {
         struct gni_storage *next = dead->next_dead;
         gni_storage_destroy(dead);
@@ -72,23 +81,25 @@ void gni_wait_end(void *state)
         wait_end(state);
 }
 
-/* Lets others go on until some work has ended. The interpreter's lock, if there is one, is taken again without ours:
- * who has it may be waiting for ours. */
+/* Lets others go on until some work has ended. There are others, so that the lock is a mutex (bias.h). The interpreter's
+ * lock, if there is one, is taken again without ours: who has it may be waiting for ours. */
 static void lock_wait(void)
 {
+    struct gni_mutex *mutex = &recorder.lock.mutex;
+    gni_assert(!recorder.lock.is_biased);
     void *state = gni_wait_begin();
-    atomic_store_explicit(&recorder.mutex.owner, NULL, memory_order_relaxed);
+    atomic_store_explicit(&mutex->owner, NULL, memory_order_relaxed);
     recorder.waiter_count++;
-    int failed = pthread_cond_wait(&recorder.ended, &recorder.mutex.native);
+    int failed = pthread_cond_wait(&recorder.ended, &mutex->native);
     gni_assert(!failed);
     (void)failed;
     recorder.waiter_count--;
-    atomic_store_explicit(&recorder.mutex.owner, gni_thread_self(), memory_order_relaxed);
+    atomic_store_explicit(&mutex->owner, gni_thread_self(), memory_order_relaxed);
     if (state == NULL)
         return;
-    gni_mutex_unlock(&recorder.mutex);
-    wait_end(state);
-    gni_mutex_lock(&recorder.mutex);
+    gni_mutex_unlock(mutex);
+    gni_wait_end(state);
+    gni_mutex_lock(mutex);
 }
 
 void gn_set_wait_hooks(void *(*begin)(void), void (*end)(void *state))

@@ -67,9 +67,10 @@ gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
         return GN_OK;
     gni_form_make(&form, program);
     gni_form_pack(&form, 0);
-    int64_t block = (int64_t)GNI_CUDA_BLOCK * form.pack;
-    int64_t tiles = gni_form_tile(&form);
-    int64_t blocks = tiles > 0 ? tiles : (program->count + block - 1) / block;
+    uint64_t block = (uint64_t)GNI_CUDA_BLOCK * (uint64_t)form.pack; /* a power of two */
+    uint64_t blocks = form.is_strided ? (uint64_t)gni_form_tile(&form) : 0;
+    if (blocks == 0)
+        blocks = ((uint64_t)program->count + block - 1) >> __builtin_ctzll(block);
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld elements are more than a kernel can have",
                          (long long)program->count);
