@@ -108,6 +108,11 @@ struct gni_backend {
      * if that is NULL, rows of coordinates. Waits for the device: the number of them is the result's shape. */
     gn_status (*mask_places)(gn_tensor *mask, const int64_t *strides, gn_tensor **places);
 
+    /* The elements of a tensor where such a mask, of its shape, is true; and such elements, which take over those of
+     * `values`, contiguous and of their type: GN_ERROR_SHAPE if these are not as many. Wait for the device, too. */
+    gn_status (*mask_get)(gn_tensor *source, gn_tensor *mask, gn_tensor **result);
+    gn_status (*mask_set)(gn_tensor *target, gn_tensor *mask, gn_tensor *values);
+
     /* Fails with GN_ERROR_INDEX, once, if a number of an index tensor was out of range in work that is done. */
     gn_status (*index_check)(gn_device *device);
 

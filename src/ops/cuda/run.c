@@ -264,6 +264,8 @@ const struct gni_backend gni_cuda_backend = {
     .index_get = gni_cuda_index_get,
     .index_set = gni_cuda_index_set,
     .mask_places = gni_cuda_mask_places,
+    .mask_get = gni_cuda_mask_get,
+    .mask_set = gni_cuda_mask_set,
     .index_check = gni_cuda_index_check,
     .warm_up = gni_cuda_warm_up,
 };
