@@ -116,6 +116,20 @@ struct gni_backend {
     /* Fails with GN_ERROR_INDEX, once, if a number of an index tensor was out of range in work that is done. */
     gn_status (*index_check)(gn_device *device);
 
+    /* ---- the same for what searches and counts; tensors are contiguous, and have elements ---- */
+
+    /* Where values belong in sequences of their type: gn_searchsorted(), int64. */
+    gn_status (*search)(gn_tensor *sequence, gn_tensor *values, bool is_right, gn_tensor *result,
+                        gn_stream *stream);
+
+    /* The smallest and the largest of int64 numbers, for which the call waits; and how often each occurs: added to
+     * `counts`, int64, of which there is one for each. */
+    gn_status (*range)(gn_tensor *numbers, int64_t *least, int64_t *most, gn_stream *stream);
+    gn_status (*count)(gn_tensor *numbers, gn_tensor *counts, gn_stream *stream);
+
+    /* The random permutation of `out`, int64, that gni_random_permutation() makes on the CPU. */
+    gn_status (*permutation)(struct gni_philox philox, gn_tensor *out, gn_stream *stream);
+
     /* (optional) Makes what common operations will need. */
     gn_status (*warm_up)(gn_device *device);
 };
