@@ -227,16 +227,42 @@ def functions():
         alike(lambda t: t.nonzero(), y, what=f"nonzero of {count}")
         alike(lambda t: t[t > 6], y, what=f"a mask of {count}")
     alike(lambda s, v: genesis.searchsorted(s, v), x.sort(dim=1)[0], x, what="searchsorted")
-    alike(lambda i: genesis.bincount(i, minlength=9), rows, what="bincount")
-    alike(lambda i, w: genesis.bincount(i, w), rows, v[0, :4], what="bincount with weights")
     g = x.cuda()
-    assert genesis.searchsorted(genesis.arange(5, device="cuda"), 3).item() == 3
     same(x.gather(0, [[1, 2]]), g.gather(0, [[1, 2]]), "an index that is a list")
     plan, other = genesis.index_plan(x, x > 0), genesis.index_plan(g, g > 0)
     for name in ("kind", "result_shape", "result_strides", "ptr_offset_bytes"):
         assert getattr(plan, name) == getattr(other, name), name
     plan, other = genesis.index_plan(x, (rows, rows)), genesis.index_plan(g, (rows.cuda(), rows))
     same(plan.index_tensor, other.index_tensor, "index_tensor")
+
+
+def searches():
+    """Where values belong, how often numbers occur, and random permutations: those of the CPU."""
+    for dtype in TYPES:
+        sequence, values = numbers(dtype, 41).sort()[0], numbers(dtype, 300, 1)
+        for right in (False, True):
+            alike(lambda s, v, r=right: genesis.searchsorted(s, v, right=r), sequence, values)
+    for length in (0, 1, 2, 3, 31, 32, 33):
+        sequence, values = genesis.arange(length) // 2, genesis.arange(-1, 20).float() / 2
+        alike(lambda s, v: genesis.searchsorted(s, v), sequence, values, what=length)
+        alike(lambda s, v: genesis.searchsorted(s, v, right=True), sequence, values[:0])
+    rows = numbers(genesis.float64, 60).reshape(3, 4, 5)
+    alike(lambda s, v: genesis.searchsorted(s.sort()[0], v[..., ::2]), rows, rows)
+    assert genesis.searchsorted(genesis.arange(5, device="cuda"), 3).item() == 3
+    index = (genesis.arange(5000) * 7919 + 13) % 300
+    for numbers_of in (index, index.to(genesis.uint8), index * 50, index * 0, index[:0], index[:1]):
+        alike(lambda i: genesis.bincount(i), numbers_of, what="bincount")
+        alike(
+            lambda i: genesis.bincount(i[::2], minlength=400), numbers_of, what="bincount of some"
+        )
+        weights = wild(len(numbers_of), 5)
+        twice(lambda w, i: genesis.bincount(i, w, minlength=2), weights, numbers_of)
+    for count in (0, 1, 2, 3, 63, 64, 1000, 5001):
+        near, other = (
+            genesis.randperm(count, generator=genesis.Generator().manual_seed(count), device=place)
+            for place in ("cpu", "cuda")
+        )
+        same(near, other, f"randperm of {count}")
 
 
 def errors():
@@ -331,7 +357,7 @@ def keys(count=60):
         alike(lambda t, key=key, value=value: put(t, key, value), x, what=seed)
 
 
-SECTIONS = [reads, writes, ordered, functions, errors, keys]
+SECTIONS = [reads, writes, ordered, functions, searches, errors, keys]
 
 if __name__ == "__main__":
     names = [one for one in sys.argv[1:] if not one.startswith("--")]

@@ -81,6 +81,8 @@ gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tens
                       "tensor, keys and result must not be NULL");
     struct gni_index_plan plan;
     struct gni_index_source source = gni_index_source_of(tensor);
+    if (gni_index_is_mask(tensor, count, keys) && keys[0].tensor->ndim == tensor->ndim)
+        return gni_index_mask_get(tensor, keys[0].tensor, result);
     if (!gni_device_is_host(tensor->device) && !is_basic_key(count, keys))
         return device_get(tensor, count, keys, result);
     GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
@@ -316,11 +318,18 @@ static gn_status keys_scatter(gn_tensor *tensor, int count, const gn_key *given,
     struct gni_index_plan plan;
     struct gni_index_source source = gni_index_source_of(tensor);
     gn_tensor *taken = NULL;
-    if (!is_accumulated && gni_index_is_masked_fill(tensor, count, keys, &value))
+    bool is_mask = !is_accumulated && gni_index_is_mask(tensor, count, keys);
+    if (is_mask && (value.tensor == NULL || value.tensor->count == 1))
         return gni_index_masked_fill(tensor, keys[0].tensor, value);
     gn_status status = keys_part(tensor, count, keys, copies);
     if (status == GN_OK && value.tensor != NULL)
         status = operand_take(value.tensor, tensor->dtype, tensor, &taken);
+    if (status == GN_OK && is_mask && keys[0].tensor->ndim == tensor->ndim && taken->ndim == 1 &&
+        taken->is_contiguous) {
+        status = gni_index_mask_set(tensor, keys[0].tensor, taken);
+        gn_tensor_release(taken);
+        return status;
+    }
     if (status == GN_OK)
         status = gni_index_plan_init(&plan, &source, count, keys);
     if (status == GN_OK) {
