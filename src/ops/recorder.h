@@ -46,4 +46,15 @@ gn_status gni_out_check(const char *what, const gn_tensor *out, const struct gni
 gn_status gni_work_begin(struct gni_work *work, gn_tensor *tensor, const int *order) GN_NODISCARD;
 void gni_work_end(struct gni_work *work);
 
+/*
+ * After the end of a work that ended like this: whether it is to be tried again, because its kernel was refused and what
+ * it took along is now computed by itself. The status changes if that has failed.
+ *
+ *     do {
+ *         status = gni_work_begin(&work, tensor, order);
+ *         ...
+ *     } while (gni_work_split(&work, tensor, &status));
+ */
+bool gni_work_split(const struct gni_work *work, gn_tensor *tensor, gn_status *status);
+
 #endif
