@@ -227,6 +227,20 @@ def threads():
     assert len(results) == 8 and all(one == expected for one in results)
 
 
+def cached():
+    """Kernels that may come from a disk: what is there does not matter."""
+    far = numbers(6, 40)
+    near = far.cpu()
+    for call in (
+        lambda x: x * 2 + 1,
+        lambda x: (x - 1).sum(dim=1),
+        lambda x: x[x > 7],
+        lambda x: x.flip(1).sort(dim=1)[0],
+        lambda x: x.cumsum(dim=1),
+    ):
+        assert call(far).tolist() == call(near).tolist()
+
+
 # ---- memory, and the device ---------------------------------------------------------------------
 
 
@@ -358,7 +372,7 @@ def lost():
     assert (near * 2).tolist() == [2.0] * 3
 
 
-SECTIONS = [programs, folds, loading, alone, names, threads, full, calls, lost]
+SECTIONS = [programs, folds, loading, alone, names, threads, cached, full, calls, lost]
 
 if __name__ == "__main__":
     SIMULATOR = simulator()
