@@ -8,6 +8,7 @@
 #include "ops/backend.h"
 #include "ops/node.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -16,9 +17,10 @@ enum {
 
 static struct {
     struct gni_bias lock;
-    pthread_cond_t ended; /* a work has ended */
+    pthread_cond_t ended;  /* a work has ended */
     unsigned waiter_count; /* for that */
     bool is_off;
+    _Atomic(uint64_t) failure_count; /* of programs that were refused */
 } recorder = {.lock = GNI_BIAS_INIT, .ended = PTHREAD_COND_INITIALIZER};
 
 static void *(*wait_begin)(void);
@@ -241,6 +243,36 @@ static void flush_log(const struct gni_work *work, const bool *is_needed, const 
             results, results == 1 ? "" : "s", why);
 }
 
+static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *why);
+
+/* Whether a program failed for what it is: its kernel does not compile, or the driver does not take it. Its operations
+ * by themselves are other kernels. This is said when it happens first, and then ever more rarely. */
+static bool is_refused(gn_status status)
+{
+    if (status != GN_ERROR_COMPILATION && status != GN_ERROR_DRIVER)
+        return false;
+    uint64_t count = atomic_fetch_add(&recorder.failure_count, 1) + 1;
+    char reason[512]; /* in one line */
+    (void)snprintf(reason, sizeof reason, "%s", gn_error_detail());
+    for (char *end = strchr(reason, '\n'); end != NULL; end = strchr(end, '\n'))
+        *end = ' ';
+    gni_log((count & (count - 1)) == 0 ? GNI_LOG_WARNING : GNI_LOG_INFO,
+            "operations that cannot be one kernel run one by one (failure number %llu): %s",
+            (unsigned long long)count, reason);
+    return true;
+}
+
+/* With the lock, which is free while it works: computes the nodes of a refused program one by one, the last one into
+ * `into`. What is computed stays so when a later one fails. */
+static gn_status nodes_flush_alone(const struct gni_work *work, gn_tensor *into)
+{
+    gn_status status = GN_OK;
+    for (int n = 0; n < work->node_count && status == GN_OK; n++)
+        status = node_flush(work->nodes[n], n == work->node_count - 1 ? into : NULL,
+                            "its kernel cannot be one with others");
+    return status;
+}
+
 /*
  * With the lock, which is free while it works: computes a node and what it needs. Its value goes into new memory, or
  * into `into`, which has its shape; then nobody else may need it, or what `into` overlaps.
@@ -267,6 +299,8 @@ static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *
                 gni_node_finish(work.nodes[n], storages[n]);
         for (int n = 0; n < work.node_count && status == GN_OK; n++)
             gni_node_forget(work.nodes[n]);
+        if (status != GN_OK && work.node_count > 1 && is_refused(status))
+            status = nodes_flush_alone(&work, into);
         work_release(&work);
     }
     gni_node_release(root);
@@ -549,6 +583,7 @@ static gn_status work_take(struct gni_work *work, gn_tensor *tensor)
 gn_status gni_work_begin(struct gni_work *work, gn_tensor *tensor, const int *order)
 {
     gn_stream *stream;
+    work->node_count = 0;
     GN_TRY(gni_stream_of(tensor->device, &stream));
     lock_take();
     gn_status status = work_take(work, tensor);
@@ -590,6 +625,14 @@ void gni_work_end(struct gni_work *work)
     lock_give();
 }
 
+bool gni_work_split(const struct gni_work *work, gn_tensor *tensor, gn_status *status)
+{
+    if (*status == GN_OK || work->node_count == 0 || !is_refused(*status))
+        return false;
+    *status = gni_tensor_flush(tensor);
+    return *status == GN_OK;
+}
+
 /* ---- the switch ------------------------------------------------------------------------------ */
 
 bool gn_is_pending(void)
@@ -623,4 +666,9 @@ bool gn_get_fusion(void)
     bool is_on = !recorder.is_off;
     lock_give();
     return is_on;
+}
+
+uint64_t gn_get_fusion_failures(void)
+{
+    return atomic_load(&recorder.failure_count);
 }

@@ -498,6 +498,12 @@ static PyObject *get_fusion(PyObject *module, PyObject *unused)
     return PyBool_FromLong(gn_get_fusion());
 }
 
+static PyObject *get_fusion_failures(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromUnsignedLongLong(gn_get_fusion_failures());
+}
+
 #define FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL
 #define SIGNATURE_1 "input, /, *, out=None"
 #define SIGNATURE_2 "input, other, /, *, out=None"
@@ -536,5 +542,8 @@ PyMethodDef tensor_op_functions[] = {
      "set_fusion($module, is_on, /)\n--\n\nWhether elementwise operations may wait."},
     {"get_fusion", get_fusion, METH_NOARGS,
      "get_fusion($module, /)\n--\n\nWhether elementwise operations may wait."},
+    {"get_fusion_failures", get_fusion_failures, METH_NOARGS,
+     "get_fusion_failures($module, /)\n--\n\n"
+     "How often operations could not be one kernel, and ran one by one."},
     {NULL, NULL, 0, NULL},
 };

@@ -5,9 +5,14 @@
  */
 #include "tensor/tensor.h"
 
+#include "base/checked.h"
 #include "base/host.h"
 #include "base/log.h"
 #include "memory/manager.h"
+
+enum {
+    GPU_WORD = 4, /* bytes that a GPU exchanges at once: storage ends with a whole one (index.cu) */
+};
 
 /* Where new storage on the CPU comes from; NULL: its own manager. Managers live for ever. */
 static gn_memory_manager *_Atomic pinned_manager;
@@ -38,7 +43,10 @@ gn_status gni_storage_create_from(gn_memory_manager *manager, gn_device *device,
     struct gni_storage *storage = gni_host_alloc(sizeof *storage);
     if (storage == NULL)
         return gni_error_host_memory(sizeof *storage);
-    gn_status status = gn_memory_block_alloc(manager, nbytes, stream, &storage->block);
+    size_t whole = nbytes;
+    if (stream != NULL && !gni_size_align_up(nbytes, GPU_WORD, &whole))
+        whole = nbytes; /* which is too much, too */
+    gn_status status = gn_memory_block_alloc(manager, whole, stream, &storage->block);
     if (status != GN_OK) {
         gni_host_free(storage);
         return status;
