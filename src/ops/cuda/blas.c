@@ -32,6 +32,7 @@
 #include "genesis/ops.h"
 #include "jit/kernel.h"
 #include "jit/profile.h"
+#include "memory/manager.h"
 
 #include <string.h>
 
@@ -561,7 +562,7 @@ static gn_status plan_run(struct plan *plan, const char *a, const char *b, char 
         return plan_submit(plan, a, b, c, NULL, stream);
     GN_TRY(gn_memory_manager_get(stream->device, &manager));
     GN_TRY(gn_memory_block_alloc(manager, plan->workspace_bytes, stream, &block));
-    gn_status status = plan_submit(plan, a, b, c, gn_memory_block_get_address(block), stream);
+    gn_status status = plan_submit(plan, a, b, c, gni_block_pin(block), stream);
     gn_status freed = gn_memory_block_free(block);
     return status != GN_OK ? status : freed;
 }

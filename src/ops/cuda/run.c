@@ -50,11 +50,12 @@ gn_status gni_form_launch(const struct gni_form *form, const struct gni_fold_arg
     uint64_t arguments[GNI_CUDA_ARGUMENTS_MOST];
     struct gni_kernel *kernel;
     GN_TRY(kernel_get(stream->device, form, &kernel));
-    gni_form_arguments(form, fold, arguments);
+    int words = gni_form_arguments(form, fold, arguments);
     void *addresses[] = {arguments};
     struct gni_launch launch = {.grid = {grid_x, grid_y, 1},
                                 .block = {(unsigned)form->threads, 1, 1},
-                                .arguments = addresses};
+                                .arguments = addresses,
+                                .argument_bytes = (size_t)words * sizeof *arguments};
     return gni_kernel_launch(kernel, stream, &launch);
 }
 
