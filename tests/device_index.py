@@ -257,7 +257,7 @@ def searches():
         )
         weights = wild(len(numbers_of), 5)
         twice(lambda w, i: genesis.bincount(i, w, minlength=2), weights, numbers_of)
-    for count in (0, 1, 2, 3, 63, 64, 1000, 5001):
+    for count in (0, 1, 2, 3, 63, 64, 1000, 5001, 140001):
         near, other = (
             genesis.randperm(count, generator=genesis.Generator().manual_seed(count), device=place)
             for place in ("cpu", "cuda")
