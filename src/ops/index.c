@@ -60,6 +60,8 @@ static gn_status device_get(gn_tensor *tensor, int count, const gn_key *given, g
     gn_tensor *copies[GN_KEYS_MAX] = {NULL};
     if (count > GN_KEYS_MAX)
         return gni_error(GN_ERROR_INDEX, "a key has at most %d parts, not %d", GN_KEYS_MAX, count);
+    if (gni_index_is_mask(tensor, count, given) && given[0].tensor->ndim == tensor->ndim)
+        return gni_index_mask_get(tensor, given[0].tensor, result);
     memcpy(keys, given, sizeof *keys * (size_t)count);
     gn_status status = gni_index_keys_move(tensor, count, keys, copies);
     if (status == GN_OK)
@@ -81,8 +83,6 @@ gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tens
                       "tensor, keys and result must not be NULL");
     struct gni_index_plan plan;
     struct gni_index_source source = gni_index_source_of(tensor);
-    if (gni_index_is_mask(tensor, count, keys) && keys[0].tensor->ndim == tensor->ndim)
-        return gni_index_mask_get(tensor, keys[0].tensor, result);
     if (!gni_device_is_host(tensor->device) && !is_basic_key(count, keys))
         return device_get(tensor, count, keys, result);
     GN_TRY(gni_index_plan_init(&plan, &source, count, keys));

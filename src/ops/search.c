@@ -12,7 +12,9 @@
 #include <string.h>
 
 enum {
-    GRAIN = 1 << 12, /* places in a part */
+    GRAIN = 1 << 12,       /* places in a part */
+    COUNT_GRAIN = 1 << 17, /* numbers that a part counts */
+    BINS_FEW = 4096,       /* into how many bins */
 };
 
 gn_status gn_take(gn_tensor *tensor, gn_tensor *index, gn_tensor **result)
@@ -242,6 +244,43 @@ static gn_status bincount_check(const gn_tensor *tensor, const gn_tensor *weight
     return GN_OK;
 }
 
+/* Numbers on the host that are counted as long as they are small; the last bin is for all others. */
+struct counting {
+    const int64_t *data;
+    _Atomic(int64_t) counts[BINS_FEW + 1];
+};
+
+/* A part counts by itself, and then adds that to the others'. */
+static void count_part(void *context, size_t begin, size_t end)
+{
+    struct counting *counting = context;
+    uint32_t own[BINS_FEW + 1] = {0};
+    for (size_t i = begin; i < end; i++) {
+        uint64_t number = (uint64_t)counting->data[i];
+        own[number < BINS_FEW ? number : BINS_FEW]++;
+    }
+    for (size_t i = 0; i <= BINS_FEW; i++)
+        if (own[i] != 0)
+            atomic_fetch_add_explicit(&counting->counts[i], own[i], memory_order_relaxed);
+}
+
+/* In one look at the numbers, if all are small, which is seen then; otherwise nothing is made. */
+static gn_status small_count(const gn_tensor *numbers, int64_t minimum, gn_tensor **made)
+{
+    struct counting counting = {.data = (const int64_t *)(void *)gni_tensor_data(numbers)};
+    gni_parallel_for((size_t)numbers->count, COUNT_GRAIN, count_part, &counting);
+    if (counting.counts[BINS_FEW] != 0)
+        return GN_OK;
+    int64_t length = BINS_FEW;
+    while (length > minimum && counting.counts[length - 1] == 0)
+        length--;
+    GN_TRY(gn_tensor_create(GN_INT64, 1, &length, numbers->device, made));
+    int64_t *out = (int64_t *)(void *)gni_tensor_data(*made);
+    for (int64_t i = 0; i < length; i++)
+        out[i] = counting.counts[i];
+    return GN_OK;
+}
+
 /* From where to where numbers go, of which there are some. */
 static gn_status numbers_range(gn_tensor *numbers, int64_t *least, int64_t *most)
 {
@@ -292,6 +331,30 @@ static gn_status numbers_count(gn_tensor *numbers, gn_tensor *counts)
     return GN_OK;
 }
 
+/* How often each number occurs, or the sum of its weights. */
+static gn_status numbers_sum(gn_tensor *numbers, gn_tensor *weights, int64_t minimum,
+                             gn_tensor **result)
+{
+    gn_dtype dtype = weights == NULL                ? GN_INT64
+                     : weights->dtype == GN_FLOAT32 ? GN_FLOAT32
+                                                    : GN_FLOAT64;
+    gn_operand zero = {.scalar = {.kind = GN_INT64}};
+    gn_tensor *made;
+    int64_t length;
+    GN_TRY(bincount_length(numbers, minimum, &length));
+    GN_TRY(gn_tensor_create(dtype, 1, &length, numbers->device, &made));
+    gn_status status = gn_assign(made, zero);
+    if (status == GN_OK && weights != NULL)
+        status = gn_index_put(made, 0, numbers, (gn_operand){.tensor = weights}, true);
+    else if (status == GN_OK)
+        status = numbers_count(numbers, made);
+    if (status == GN_OK)
+        *result = made;
+    else
+        gn_tensor_release(made);
+    return status;
+}
+
 gn_status gn_bincount(gn_tensor *tensor, gn_tensor *weights, int64_t minimum, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
@@ -299,26 +362,16 @@ gn_status gn_bincount(gn_tensor *tensor, gn_tensor *weights, int64_t minimum, gn
     if (weights != NULL && weights->device != tensor->device)
         return gni_error(GN_ERROR_INVALID_VALUE,
                          "bincount: the numbers and the weights are on two devices");
-    gn_dtype dtype = weights == NULL                ? GN_INT64
-                     : weights->dtype == GN_FLOAT32 ? GN_FLOAT32
-                                                    : GN_FLOAT64;
-    gn_operand zero = {.scalar = {.kind = GN_INT64}};
     gn_tensor *numbers, *made = NULL;
-    int64_t length;
     GN_TRY(whole_take(tensor, GN_INT64, &numbers));
-    gn_status status = bincount_length(numbers, minimum, &length);
-    if (status == GN_OK)
-        status = gn_tensor_create(dtype, 1, &length, tensor->device, &made);
-    if (status == GN_OK)
-        status = gn_assign(made, zero);
-    if (status == GN_OK && weights != NULL)
-        status = gn_index_put(made, 0, numbers, (gn_operand){.tensor = weights}, true);
-    else if (status == GN_OK)
-        status = numbers_count(numbers, made);
+    gn_status status = GN_OK;
+    if (weights == NULL && gni_device_is_host(tensor->device) && minimum <= BINS_FEW &&
+        numbers->count >= BINS_FEW)
+        status = small_count(numbers, minimum, &made);
+    if (status == GN_OK && made == NULL)
+        status = numbers_sum(numbers, weights, minimum, &made);
     gn_tensor_release(numbers);
     if (status == GN_OK)
         *result = made;
-    else
-        gn_tensor_release(made);
     return status;
 }

@@ -35,7 +35,7 @@
 #define FEW_ADD 9
 
 #define ANY_NUMBER 6 /* these two as in index_form.h */
-#define FEW 2048
+#define FEW 4096
 
 struct place_index {
     const char *data;
@@ -238,6 +238,20 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
  * A warp for each entry; each block finds all keys by itself. Of the entries with a key the last one puts what it has,
  * or the first one adds up what they have.
  */
+/* Where an entry's values are. */
+ELEMENT int64 entry_other(const arguments &a, int entry)
+{
+    const int dimensions = DIMENSIONS > 0 ? DIMENSIONS : a.dimensions;
+    int64 offset = 0;
+#pragma unroll
+    for (int d = dimensions - 1; d >= 0; d--) {
+        const int above = d > 0 ? entry / (int)a.sizes[d] : 0;
+        offset += (entry - above * (int)a.sizes[d]) * a.other_strides[d];
+        entry = above;
+    }
+    return offset;
+}
+
 #if MODE == FEW_ADD
 typedef ELEMENT_TYPE element;
 typedef decltype(number(element())) real;
@@ -258,23 +272,19 @@ ELEMENT real lanes_sum(real own)
 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
-    __shared__ int64 keys[FEW], others[FEW];
+    __shared__ INDEX keys[FEW];
     __shared__ unsigned equal[8][FEW / 32]; /* by warps: which entries have the key of theirs */
     const int count = (int)a.count, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int words = (count + 31) / 32, own = (int)blockIdx.x * 8 + warp;
     for (int i = (int)threadIdx.x; i < words * 32; i += 256) {
-        keys[i] = a.none;
-        if (i < count) {
-            spot at = spot_load(a, (INDEX)i);
-            spot_resolve(a, at);
-            keys[i] = at.is_inside ? a.base + at.source : a.none;
-            others[i] = at.other;
-        }
+        spot at = spot_load(a, (INDEX)i);
+        spot_resolve(a, at);
+        keys[i] = (INDEX)(at.is_inside ? a.base + at.source : a.none);
     }
     __syncthreads();
-    if (own >= count || keys[own] == a.none)
+    if (own >= count || keys[own] == (INDEX)a.none)
         return;
-    const int64 key = keys[own];
+    const INDEX key = keys[own];
     bool is_other = false; /* another entry is the one */
     for (int word = 0; word < words; word++) {
         const unsigned found = __ballot_sync(0xffffffffu, keys[word * 32 + lane] == key);
@@ -287,14 +297,14 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     if (is_other)
         return;
     __syncwarp();
-    char *const target = a.source + key * a.step;
+    char *const target = a.source + (int64)key * a.step;
 #if MODE == FEW_ADD
     if (a.columns == 1) {
         real sum = number(*(const element *)target);
         for (int word = 0; word < words; word++) {
             const unsigned found = equal[warp][word];
             if (found != 0)
-                sum += lanes_sum(found >> lane & 1 ? value_of(a, others[word * 32 + lane]) : (real)-0.0);
+                sum += lanes_sum(found >> lane & 1 ? value_of(a, entry_other(a, word * 32 + lane)) : (real)-0.0);
         }
         if (lane == 0)
             *(element *)target = convert<element>(sum);
@@ -313,10 +323,10 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         real sum = number(*(const element *)(target + offset));
         for (int word = own / 32; word < words; word++)
             for (unsigned left = equal[warp][word]; left != 0; left &= left - 1)
-                sum += value_of(a, others[word * 32 + __ffs((int)left) - 1] + other);
+                sum += value_of(a, entry_other(a, word * 32 + __ffs((int)left) - 1) + other);
         *(element *)(target + offset) = convert<element>(sum);
 #else
-        *(unit *)(target + offset) = *(const unit *)(a.other + others[own] + other);
+        *(unit *)(target + offset) = *(const unit *)(a.other + entry_other(a, own) + other);
 #endif
     }
 }
