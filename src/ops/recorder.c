@@ -16,7 +16,7 @@ enum {
 
 static struct {
     struct gni_bias lock;
-    pthread_cond_t ended; /* a work has ended */
+    pthread_cond_t ended;  /* a work has ended */
     unsigned waiter_count; /* for that */
     bool is_off;
 } recorder = {.lock = GNI_BIAS_INIT, .ended = PTHREAD_COND_INITIALIZER};
@@ -200,7 +200,6 @@ static void output_add(struct gni_work *work, const struct gni_node *node,
     struct gni_program *program = &work->program;
     struct gni_output *output = &program->outputs[program->output_count++];
     output->value = node->value;
-    output->storage = storage;
     output->data = into != NULL ? gni_tensor_data(into) : storage->data;
     output->dtype = into != NULL ? into->dtype : node->typing.dtype;
     output->is_strided = into != NULL && !into->is_contiguous;
@@ -218,8 +217,11 @@ static gn_status work_run(struct gni_work *work, const bool *is_needed,
         if (storages[n] != NULL)
             output_add(work, work->nodes[n], storages[n], NULL);
     if (into != NULL)
-        output_add(work, root, gni_tensor_storage(into), into);
+        output_add(work, root, NULL, into);
+    /* What was made just now is the stream's already. */
     gn_status status = gni_program_order(&work->program, work->stream);
+    if (status == GN_OK && into != NULL)
+        status = gni_storage_order(gni_tensor_storage(into), work->stream, true);
     if (status == GN_OK)
         status = gni_backend_get(root->device)->run(&work->program, work->stream);
     for (int n = 0; n < work->node_count && status != GN_OK; n++)

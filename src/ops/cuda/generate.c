@@ -106,8 +106,8 @@ void gni_form_make(struct gni_form *form, const struct gni_program *program)
     form->is_wide = program->count >= INT32_MAX / 2;
     if (gni_program_join(program, &form->layout)) {
         for (int i = 0; i < program->input_count; i++)
-            form->inputs[i] = program->inputs[i].storage == NULL ? GNI_ACCESS_NUMBER
-                                                                 : GNI_ACCESS_CONTIGUOUS;
+            form->inputs[i] =
+                program->inputs[i].storage == NULL ? GNI_ACCESS_NUMBER : GNI_ACCESS_CONTIGUOUS;
         for (int i = 0; i < program->output_count; i++)
             form->outputs[i] = GNI_ACCESS_CONTIGUOUS;
         return;
@@ -154,8 +154,9 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     *at++ = (unsigned char)program->step_count;
     for (int s = 0; s < program->step_count; s++) {
         const struct gni_step *step = &program->steps[s];
-        uint64_t what = (uint64_t)step->kind | (uint64_t)step->op << 8 | (uint64_t)step->from << 16 |
-                        (uint64_t)step->held << 24 | (uint64_t)step->half << 32;
+        uint64_t what = (uint64_t)step->kind | (uint64_t)step->op << 8 |
+                        (uint64_t)step->from << 16 | (uint64_t)step->held << 24 |
+                        (uint64_t)step->half << 32;
         memcpy(at, &what, sizeof what);
         memcpy(at + 5, step->in, sizeof step->in);
         at += 5 + sizeof step->in;
