@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    LONG_LEAST = 16384, /* elements for which an interpreter's lock is let go */
+    QUICK_MOST = 16384, /* elements for which an interpreter's lock is not let go */
 };
 
 static struct {
@@ -260,7 +260,7 @@ static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *
         gni_work_cut(&work, NULL);
         work_open(&work);
         flush_log(&work, is_needed, why);
-        void *state = root->count > LONG_LEAST ? gni_wait_begin() : NULL;
+        void *state = root->count > QUICK_MOST ? gni_wait_begin() : NULL;
         status = work_run(&work, is_needed, storages, into);
         gni_wait_end(state);
         work_close(&work);
