@@ -24,8 +24,7 @@ void gni_barrier_all(void)
     if (barrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0)
         return;
     /* A forked child registers for itself. */
-    bool failed =
-        !gni_barrier_register() || barrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0;
+    bool failed = !gni_barrier_register() || barrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0;
     gni_assert(!failed);
     (void)failed;
 }

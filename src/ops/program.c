@@ -1,6 +1,5 @@
 #include "ops/program.h"
 
-
 void gni_program_init(struct gni_program *program, int ndim, const int64_t *sizes, const int *order)
 {
     program->ndim = ndim;
@@ -95,8 +94,6 @@ gn_status gni_program_order(struct gni_program *program, gn_stream *stream)
     for (int i = 0; i < program->input_count; i++)
         if (program->inputs[i].storage != NULL)
             GN_TRY(gni_storage_order(program->inputs[i].storage, stream, false));
-    for (int i = 0; i < program->output_count; i++)
-        GN_TRY(gni_storage_order(program->outputs[i].storage, stream, true));
     return GN_OK;
 }
 
@@ -139,12 +136,12 @@ static short step_find(const struct gni_program *program, const struct gni_step 
 short gni_program_add_op(struct gni_program *program, enum gni_op op, gn_dtype computing,
                          gn_dtype held, int arity, const short *in)
 {
-    return step_add(program,
-                    (struct gni_step){.kind = GNI_STEP_OP,
-                                      .op = op,
-                                      .from = computing,
-                                      .held = held,
-                                      .in = {in[0], arity > 1 ? in[1] : -1, arity > 2 ? in[2] : -1}});
+    return step_add(
+        program, (struct gni_step){.kind = GNI_STEP_OP,
+                                   .op = op,
+                                   .from = computing,
+                                   .held = held,
+                                   .in = {in[0], arity > 1 ? in[1] : -1, arity > 2 ? in[2] : -1}});
 }
 
 short gni_program_add_conversion(struct gni_program *program, short value, gn_dtype held)

@@ -49,7 +49,6 @@ struct gni_step {
 struct gni_output {
     short value;
     gn_dtype dtype;
-    struct gni_storage *storage;
     char *data;
     bool is_strided;
     int64_t strides[GN_DIMENSIONS_MAX];
@@ -90,7 +89,7 @@ short gni_program_add_op(struct gni_program *program, enum gni_op op, gn_dtype c
 short gni_program_add_conversion(struct gni_program *program, short value, gn_dtype held);
 short gni_program_round(struct gni_program *program, short value, gn_dtype half);
 
-/* What is submitted to the stream from now on may read the inputs and write the outputs. */
+/* What is submitted to the stream from now on may read the inputs. */
 gn_status gni_program_order(struct gni_program *program, gn_stream *stream) GN_NODISCARD;
 
 static inline gn_dtype gni_program_held(const struct gni_program *program, short value)

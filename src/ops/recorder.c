@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    LONG_LEAST = 16384, /* elements for which an interpreter's lock is let go */
+    QUICK_MOST = 16384, /* elements for which an interpreter's lock is not let go */
 };
 
 static struct {
@@ -202,7 +202,6 @@ static void output_add(struct gni_work *work, const struct gni_node *node,
     struct gni_program *program = &work->program;
     struct gni_output *output = &program->outputs[program->output_count++];
     output->value = node->value;
-    output->storage = storage;
     output->data = into != NULL ? gni_tensor_data(into) : storage->data;
     output->dtype = into != NULL ? into->dtype : node->typing.dtype;
     output->is_strided = into != NULL && !into->is_contiguous;
@@ -220,8 +219,11 @@ static gn_status work_run(struct gni_work *work, const bool *is_needed,
         if (storages[n] != NULL)
             output_add(work, work->nodes[n], storages[n], NULL);
     if (into != NULL)
-        output_add(work, root, gni_tensor_storage(into), into);
+        output_add(work, root, NULL, into);
+    /* What was made just now is the stream's already. */
     gn_status status = gni_program_order(&work->program, work->stream);
+    if (status == GN_OK && into != NULL)
+        status = gni_storage_order(gni_tensor_storage(into), work->stream, true);
     if (status == GN_OK)
         status = gni_backend_get(root->device)->run(&work->program, work->stream);
     for (int n = 0; n < work->node_count && status != GN_OK; n++)
@@ -290,7 +292,7 @@ static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *
         gni_work_cut(&work, NULL);
         work_open(&work);
         flush_log(&work, is_needed, why);
-        void *state = root->count > LONG_LEAST ? gni_wait_begin() : NULL;
+        void *state = root->count > QUICK_MOST ? gni_wait_begin() : NULL;
         status = work_run(&work, is_needed, storages, into);
         gni_wait_end(state);
         work_close(&work);

@@ -155,7 +155,7 @@ gn_status gni_storage_order(struct gni_storage *storage, gn_stream *stream, bool
         return gni_capture_refuse_other();
     bool is_alone = !is_write || storage->stream_reader_count == 0;
     if (storage->writer.stream == stream && stream->kind != GNI_STREAM_PER_THREAD && is_alone)
-        return GN_OK; /* nearly always */
+        return GN_OK; /* nearly always, and without asking for an id */
     GN_TRY(gn_stream_get_id(stream, &id));
     if (storage->writer.id == id && is_alone)
         return GN_OK;
