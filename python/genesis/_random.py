@@ -173,8 +173,8 @@ def randperm(
     >>> sorted(genesis.randperm(4).tolist())
     [0, 1, 2, 3]
     """
-    made = _C._permutation(n, generator).to(dtype=dtype or _C.int64)
-    return made.to(device or _C._get_default_device())
+    made = _C._permutation(n, generator, device)
+    return made if dtype is None else made.to(dtype)
 
 
 def uniform_(

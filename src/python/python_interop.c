@@ -173,9 +173,15 @@ bool is_foreign(PyObject *object)
 
 PyObject *tensor_from_foreign(struct module_state *state, PyObject *object, PyObject *device)
 {
-    if (PyObject_HasAttrString(object, "__dlpack__"))
-        return tensor_from_dlpack(state, object, device, Py_None);
-    if (PyObject_HasAttrString(object, "__cuda_array_interface__"))
+    bool has_dictionary = PyObject_HasAttrString(object, "__cuda_array_interface__");
+    if (PyObject_HasAttrString(object, "__dlpack__")) {
+        PyObject *made = tensor_from_dlpack(state, object, device, Py_None);
+        /* CuPy 14 divides negative strides as if they had no sign; its dictionary has them right. */
+        if (made != NULL || !has_dictionary || !PyErr_ExceptionMatches(PyExc_ValueError))
+            return made;
+        PyErr_Clear();
+    }
+    if (has_dictionary)
         return tensor_from_cuda_array(state, object);
     PyObject *numpy = PyImport_ImportModule("numpy");
     PyObject *array = numpy != NULL ? PyObject_CallMethod(numpy, "asarray", "O", object) : NULL;

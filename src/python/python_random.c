@@ -247,18 +247,18 @@ static PyObject *fill_integers(PyObject *module, PyObject *arguments)
 static PyObject *permutation(PyObject *module, PyObject *arguments)
 {
     struct module_state *state = module_state_of(module);
-    PyObject *n, *generator_object;
+    PyObject *n, *generator_object, *device_object;
     size_t count;
     gn_device *device;
     gn_generator generator;
     gn_tensor *result = NULL;
-    gn_status status = gn_device_get(GN_DEVICE_CPU, 0, &device);
-    if (!PyArg_ParseTuple(arguments, "OO", &n, &generator_object) ||
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "OOO", &n, &generator_object, &device_object) ||
         size_from_python(n, "n", &count) < 0 ||
-        generator_take(state, generator_object, &generator) < 0)
+        generator_take(state, generator_object, &generator) < 0 ||
+        device_of_new(state, device_object, &device) < 0)
         return NULL;
-    if (status == GN_OK)
-        CALL_ALLOCATING(status, gn_random_permutation((int64_t)count, device, &generator, &result));
+    CALL_ALLOCATING(status, gn_random_permutation((int64_t)count, device, &generator, &result));
     return tensor_or_raise(state, status, result);
 }
 
@@ -270,6 +270,7 @@ PyMethodDef random_functions[] = {
     {"_fill_integers", fill_integers, METH_VARARGS,
      "_fill_integers($module, tensor, low, high, generator, /)\n--\n\nFills it."},
     {"_permutation", permutation, METH_VARARGS,
-     "_permutation($module, n, generator, /)\n--\n\nThe numbers from 0 to n - 1 in random order."},
+     "_permutation($module, n, generator, device, /)\n--\n\nThe numbers from 0 to n - 1 in random "
+     "order."},
     {NULL, NULL, 0, NULL},
 };

@@ -136,6 +136,20 @@ for kind in (Shown, Packed, Both):
 """)
 
 
+def test_a_dictionary_where_a_capsule_is_wrong(simulated):
+    simulated("""
+class Both(Array):  # as CuPy's arrays with negative strides
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, **keywords):
+        raise ValueError("strides")
+
+x = genesis.ones(4, device="cuda")
+assert genesis.as_tensor(Both(x)).data_ptr() == x.data_ptr()
+""")
+
+
 def test_arrays_that_cannot_be(simulated):
     assert not simulated("""
 x = genesis.ones(4, 4, device="cuda")

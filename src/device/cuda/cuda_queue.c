@@ -143,20 +143,28 @@ static void *queue_run(void *context)
     return NULL;
 }
 
-/* Submits one by the caller itself, if the thread does not: it may have to wait for a processor. */
+/* Submits one by the caller itself, if nobody does. */
 static void entry_help(struct gni_cuda_queue *queue)
 {
     const struct gni_cuda_functions *functions = &queue->device->driver->functions;
     CUcontext before;
-    if (pthread_mutex_trylock(&queue->submitting.native) != 0) {
-        gni_thread_pause();
+    if (pthread_mutex_trylock(&queue->submitting.native) != 0)
         return;
-    }
     if (functions->cuCtxPushCurrent(atomic_load(&queue->device->context)) == CUDA_SUCCESS) {
         entry_submit(queue);
         (void)functions->cuCtxPopCurrent(&before);
     }
     (void)pthread_mutex_unlock(&queue->submitting.native);
+}
+
+/* Until so many are submitted. Where that takes long, the thread has no processor, and the caller takes its part. */
+static void entries_wait(struct gni_cuda_queue *queue, uint64_t count)
+{
+    for (int looks = 0; atomic_load_explicit(&queue->done, memory_order_acquire) < count; looks++) {
+        gni_thread_pause();
+        if (looks >= LOOKS_MOST)
+            entry_help(queue);
+    }
 }
 
 /* Under queues_mutex. */
@@ -278,9 +286,11 @@ bool gni_cuda_queue_push(struct gni_cuda_device *device, const struct gni_functi
     if (queue == NULL || atomic_load_explicit(&queue->has_failed, memory_order_relaxed))
         return false;
     gni_mutex_lock(&queue->mutex);
-    while (is_full(queue)) { /* without the mutex, which a failure wants */
+    while (is_full(queue)) { /* waits without the mutex, which a failure wants */
+        uint64_t least =
+            atomic_load_explicit(&queue->pushed, memory_order_relaxed) - QUEUE_LENGTH + 1;
         gni_mutex_unlock(&queue->mutex);
-        entry_help(queue);
+        entries_wait(queue, least);
         gni_mutex_lock(&queue->mutex);
     }
     if (!is_open(queue, stream) || (!queue->is_running && !queue_start(queue))) {
@@ -300,13 +310,6 @@ bool gni_cuda_queue_push(struct gni_cuda_device *device, const struct gni_functi
         pthread_cond_signal(&queue->wanted);
     gni_mutex_unlock(&queue->mutex);
     return true;
-}
-
-/* Until so many are submitted. */
-static void entries_wait(struct gni_cuda_queue *queue, uint64_t count)
-{
-    while (atomic_load_explicit(&queue->done, memory_order_acquire) < count)
-        entry_help(queue);
 }
 
 /* Who pushes at this moment is seen, or has seen what the caller has changed. */
