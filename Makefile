@@ -59,7 +59,7 @@ asan: build
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build-asan/python .venv/bin/python -m pytest -q -n 2 --dist loadfile -m "not gpu" $(PURE:%=--ignore=tests/python/%.py) --deselect tests/python/test_device_tensors.py::test_the_kernels_are_cuda_c --deselect tests/python/test_device_tensors.py::test_bounds tests/python
 
 # Suites in which one thread works tell the thread sanitizer nothing, and take ten times as long under it.
-ALONE = test_(sim$$|memory_(pool|virtual)_sim|streams_memory|loops|dtype|fold|compact|pool_faults|pool_parts|kernels|engine|conformance|order_without|memory_fake|memory_direct|json|checked|containers|option|programs|debug_modes_(pool|virtual))
+ALONE = test_(sim$$|memory_(pool|virtual)_sim|streams_memory|loops|dtype|fold|compact|pool_faults|pool_parts|kernels|engine|conformance|order_without|memory_fake|memory_direct|json|checked|containers|option|programs|debug_modes_(pool|virtual)|pool_config_(pool|virtual)|cuda_faults|matmul_gpu)
 
 tsan: build
 	@test -f build-tsan/build.ninja || cmake -S . -B build-tsan -G Ninja -DGENESIS_SANITIZE=thread -DGENESIS_PYTHON=OFF
