@@ -59,7 +59,7 @@ asan: build
 	LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=build-asan/python .venv/bin/python -m pytest -q -n 2 --dist loadfile -m "not gpu" $(PURE:%=--ignore=tests/python/%.py) --deselect tests/python/test_device_tensors.py::test_the_kernels_are_cuda_c --deselect tests/python/test_device_tensors.py::test_bounds tests/python
 
 # Suites in which one thread works tell the thread sanitizer nothing, and take ten times as long under it.
-ALONE = test_(sim$$|memory_(pool|virtual)_sim|streams_memory_pool|loops|dtype|fold|compact|pool_faults|pool_parts|kernels|engine|conformance|order_without|memory_fake|memory_direct|json|checked|containers|option|programs|debug_modes_pool)
+ALONE = test_(sim$$|memory_(pool|virtual)_sim|streams_memory|loops|dtype|fold|compact|pool_faults|pool_parts|kernels|engine|conformance|order_without|memory_fake|memory_direct|json|checked|containers|option|programs|debug_modes_(pool|virtual)|pool_config_(pool|virtual)|cuda_faults|matmul_gpu)
 
 tsan: build
 	@test -f build-tsan/build.ninja || cmake -S . -B build-tsan -G Ninja -DGENESIS_SANITIZE=thread -DGENESIS_PYTHON=OFF
@@ -89,6 +89,8 @@ soak: build
 	build/tests/test_stress $(SECONDS)
 	build/tests/test_stress_pool cpu $(SECONDS)
 	for policy in pool virtual; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=$$policy SIM_GPU_SCHEDULE=random SIM_GPU_SEED=$$RANDOM build/tests/test_stress_pool cuda $(SECONDS) || exit 1; done
+	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so build/tests/sim/test_order $$(($(SECONDS) * 20)) $$RANDOM
+	for schedule in lazy random; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=virtual SIM_GPU_SCHEDULE=$$schedule SIM_GPU_MEMORY=2147483648 build/tests/test_compact cuda 1 || exit 1; done
 	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so build/tests/sim/test_programs $$(($(SECONDS) * 1000)) $$RANDOM
 	HYPOTHESIS_PROFILE=soak TENSOR_PROGRAMS=$$(($(SECONDS) * 100)) .venv/bin/python -m pytest -q tests/python/test_properties.py tests/python/test_tensor_programs.py
 	KERNEL_ARCHITECTURES="80 90 100" .venv/bin/python -m pytest -q tests/python/test_device_tensors.py::test_the_kernels_are_cuda_c
