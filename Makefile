@@ -133,6 +133,8 @@ gpu-bench: gpu-build
 	$(GPU_PYTHON) bench/replay_torch.py
 	$(GPU_PYTHON) bench/bench_ops_gpu.py
 	$(GPU_PYTHON) bench/bench_matmul_gpu.py
+	$(GPU_PYTHON) bench/bench_block_gpu.py
 	$(GPU_PYTHON) bench/bench_rows_gpu.py
+	$(GPU_PYTHON) bench/bench_index_gpu.py
 	build-gpu/bench/alloc/replay --device cuda bench/alloc/traces/sample_torch.json
 	build-gpu/bench/alloc/replay --device cuda bench/alloc/traces/sample_rmm.csv

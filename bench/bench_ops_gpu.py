@@ -3,15 +3,18 @@
     python bench/bench_ops_gpu.py [ROUNDS]
 
 Call to call: a loop of calls, and one synchronize at its end, on both sides. A ratio is the median
-of the rounds' ratios, PyTorch's time over that of Genesis: above 1 Genesis is faster.
+of the rounds' ratios, PyTorch's time over that of Genesis: above 1 Genesis is faster. The floor is
+what a bare cuLaunchKernel costs from C, in the same rounds of the same process.
 """
 
 from __future__ import annotations
 
+import ctypes
 import statistics
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 
@@ -61,6 +64,7 @@ def scenarios() -> list[Scenario]:
     add("softmax, 4096 x 10K", 50, lambda x: x.softmax(dim=1), wide)
     add("sum of columns, 4096 x 10K", 100, lambda x: x.sum(dim=0), wide)
     add("transposed copy, 4096 x 10K", 50, lambda x: x.T.contiguous(), wide)
+    add("matmul, 512 x 512", 500, lambda x: x @ x, new(512, 512))
     add("100 small operations", 20, hundred, new(1024))
     return found
 
@@ -84,6 +88,14 @@ def large() -> list[Scenario]:
     return found
 
 
+def floor_of() -> Callable[[int], float]:
+    """Seconds of a bare launch, from build-gpu/bench."""
+    path = Path(__file__).parent.parent / "build-gpu" / "bench" / "liblaunch_floor.so"
+    function = ctypes.CDLL(str(path)).launch_floor
+    function.restype = ctypes.c_double
+    return function
+
+
 def seconds(call: Callable[[], object], count: int, synchronize: Callable[[], None]) -> float:
     """Of one call."""
     synchronize()
@@ -96,7 +108,11 @@ def seconds(call: Callable[[], object], count: int, synchronize: Callable[[], No
 
 def table(rows: list[Scenario], rounds: int) -> None:
     """Print one."""
-    print("| float32 | PyTorch, us | Genesis, us | PyTorch / Genesis |\n|---|---|---|---|")
+    floor = floor_of()
+    print(
+        "| float32 | PyTorch, us | Genesis, us | PyTorch / Genesis | floor, us | Genesis / floor |"
+    )
+    print("|---|---|---|---|---|---|")
     for name, count, theirs, ours in rows:
         seconds(theirs, 3, torch.cuda.synchronize)
         seconds(ours, 3, genesis.cuda.synchronize)
@@ -104,12 +120,17 @@ def table(rows: list[Scenario], rounds: int) -> None:
             (
                 seconds(theirs, count, torch.cuda.synchronize),
                 seconds(ours, count, genesis.cuda.synchronize),
+                floor(1000),
             )
             for _ in range(rounds)
         ]
-        first, second = (statistics.median(column) * 1e6 for column in zip(*times, strict=True))
-        ratio = statistics.median(one / other for one, other in times)
-        print(f"| {name} | {first:.2f} | {second:.2f} | {ratio:.2f} |", flush=True)
+        first, second, bare = (statistics.median(one) * 1e6 for one in zip(*times, strict=True))
+        ratio = statistics.median(one[0] / one[1] for one in times)
+        launches = statistics.median(one[1] / one[2] for one in times)
+        print(
+            f"| {name} | {first:.2f} | {second:.2f} | {ratio:.2f} | {bare:.2f} | {launches:.2f} |",
+            flush=True,
+        )
 
 
 def main() -> None:

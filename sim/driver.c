@@ -478,7 +478,8 @@ CUresult cuCtxPopCurrent(CUcontext *context)
 CUresult cuCtxSynchronize(void)
 {
     SIM_CALL(SIM_NEED_CONTEXT);
-    SIM_REQUIRE(sim_capture_allows_unsafe(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    CUresult refusal = sim_capture_check_context(call.context->device);
+    SIM_REQUIRE(refusal == CUDA_SUCCESS, refusal);
     sim_complete_context(call.context->device);
     return call.context->lost;
 }

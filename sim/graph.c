@@ -82,6 +82,17 @@ bool sim_capture_allows_unsafe(void)
     return is_allowed;
 }
 
+CUresult sim_capture_check_context(CUdevice device)
+{
+    CUresult result = CUDA_SUCCESS;
+    gni_list_each (link, &sim.streams) {
+        struct CUstream_st *stream = gni_container_of(link, struct CUstream_st, link);
+        if (stream->capture != NULL && stream->device == device)
+            result = sim_capture_refuse(stream);
+    }
+    return result;
+}
+
 struct CUstream_st *sim_capture_find_implicit(const struct CUstream_st *stream)
 {
     gni_list_each (link, &sim.streams) {

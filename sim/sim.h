@@ -353,6 +353,9 @@ bool sim_capture_allows_unsafe(void);
 /* A call that a stream may not get while it is captured: spoils the capture and gives its result. */
 CUresult sim_capture_refuse(struct CUstream_st *stream);
 
+/* A context may not be waited for while a stream of it is captured, in any mode, by any thread. */
+CUresult sim_capture_check_context(CUdevice device);
+
 /* The legacy stream may not be used while a blocking stream of its device is captured. */
 CUresult sim_capture_check_legacy(const struct CUstream_st *stream);
 struct CUstream_st *sim_capture_find_implicit(const struct CUstream_st *stream); /* or NULL */

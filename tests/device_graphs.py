@@ -141,10 +141,46 @@ def captured_stream_is_left_alone():
         with cuda.stream(cuda.default_stream()):
             z = x + 1  # the stream of x is captured: there is nothing to wait for
             assert abs(z[3].item() - x[3].item() - 1) < 1e-6
-            cuda.synchronize()
+            cuda.current_stream().synchronize()
         w = y + 1
     graph.replay()
     assert w.tolist() == (x * 2 + 1).tolist()
+
+
+def waits():
+    """Nobody can wait for the whole device during a capture; who tries does no harm."""
+    x, errors = numbers(65), []
+    tripled = (x * 3).tolist()
+    old, _ = captured(lambda: x + 1)
+    old.replay()
+
+    def refused():
+        errors.append(0)
+        raises(RuntimeError, "cuda:0 cannot be waited for while a graph", cuda.synchronize)
+        raises(RuntimeError, "cannot be waited for", lambda: captured(list, stream=cuda.Stream()))
+        errors.pop()
+
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        y = x * 2
+        refused()
+        thread = threading.Thread(target=refused)
+        thread.start()
+        thread.join()
+        with cuda.stream(cuda.Stream()):  # another stream, and an event in it, can be
+            z = x * 3
+            event = cuda.Event()
+            event.record()
+            event.synchronize()
+            assert event.query() and z.tolist() == tripled
+        del old  # whose memory goes back later
+        gc.collect()
+        cuda.empty_cache()
+        w = y + 1
+    assert not errors
+    graph.replay()
+    assert w.tolist() == (x * 2 + 1).tolist()
+    cuda.synchronize()
 
 
 def threads():
@@ -340,7 +376,7 @@ def randoms():
 
 
 SECTIONS = [
-    *(chains, folds, places, pending, streams, captured_stream_is_left_alone, threads),
+    *(chains, folds, places, pending, streams, captured_stream_is_left_alone, waits, threads),
     *(memory, inputs_live, pools, errors, misuse, randoms),
 ]
 

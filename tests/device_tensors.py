@@ -185,6 +185,64 @@ def layouts():
     same(genesis.ones(5000).add(1)[3:].half(), x.add(1)[3:].half(), "a view of what waits")
 
 
+def packs():
+    """Operands of which several elements are loaded at once, and those for which this cannot be."""
+    keys = [
+        lambda x: x,
+        lambda x: x[:, :, 8:],  # begins at a multiple of 16 bytes
+        lambda x: x[:, :, 1:25],  # does not
+        lambda x: x[::-1, 1:],
+        lambda x: x[:, :, :23],  # an odd length
+        lambda x: x[:, :, ::2],
+        lambda x: x.transpose(0, 1),
+        lambda x: x[:, :2, None, :16],
+    ]
+    for dtype in TYPES if "--all" in sys.argv else [genesis.float16]:
+        x, row, column = (
+            numbers(dtype, 480).reshape(3, 5, 32),
+            numbers(dtype, 32, 1),
+            numbers(dtype, 15, 2),
+        )
+        for number, key in enumerate(keys):
+            results = []
+            for move in (lambda t: t, lambda t: t.cuda()):
+                y, r, c = key(move(x)), move(row), move(column)
+                r = r[: y.shape[-1]]
+                c = c[: y.shape[0]].reshape(-1, *[1] * (y.ndim - 1))
+                made = [
+                    y + r,
+                    c.maximum(y),
+                    y.expand(2, *y.shape) + r,
+                    c.expand(y.shape).contiguous(),
+                ]
+                if dtype.is_floating_point:
+                    made += [(y + r).amax(-1), c.maximum(y).amin(0), (y.abs() * 0).add(r).amax()]
+                target = key(move(x).clone())
+                target += r
+                results.append([*made, target])
+            for near, far in zip(*results, strict=True):
+                same(near, far, ("packs", dtype, number))
+
+
+def tiles():
+    """Transposed operands, which go through tiles: whole ones, and parts of them."""
+    turns = [((33, 65), (1, 0)), ((3, 40, 50), (0, 2, 1)), ((17, 2, 19), (2, 1, 0))]
+    for dtype in TYPES if "--all" in sys.argv else [genesis.int16]:
+        for shape, order in turns:
+            results = []
+            for move in (lambda t: t, lambda t: t.cuda()):
+                x = move(numbers(dtype, math.prod(shape)).reshape(shape))
+                turned = x.permute(*order)
+                straight = move(numbers(dtype, math.prod(shape), 1).reshape(turned.shape))
+                made = [turned.contiguous(), turned.maximum(straight), turned == straight[..., :1]]
+                straight[...] = turned.maximum(straight)
+                written = x.clone()
+                written.permute(*order)[...] = straight
+                results.append([*made, straight, written])
+            for near, far in zip(*results, strict=True):
+                same(near, far, ("tiles", dtype, shape))
+
+
 def folds():
     """Reductions over any dimensions, of every type."""
     for dtype in TYPES:
@@ -323,7 +381,7 @@ def moves():
     genesis.set_default_device(None)
 
 
-SECTIONS = [elementwise, conversions, layouts, folds, rows, streams, moves]
+SECTIONS = [elementwise, conversions, layouts, packs, tiles, folds, rows, streams, moves]
 
 if __name__ == "__main__":
     for section in SECTIONS:

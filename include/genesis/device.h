@@ -92,7 +92,7 @@ GN_API gn_status gn_device_get_properties(gn_device *device,
 GN_API gn_status gn_device_get_memory_info(gn_device *device, size_t *free_bytes,
                                            size_t *total_bytes) GN_NODISCARD;
 
-/* Waits until all work of all streams of the device is complete. */
+/* Waits until all work of all streams of the device is complete. GN_ERROR_CAPTURE while one is captured by us. */
 GN_API gn_status gn_device_synchronize(gn_device *device) GN_NODISCARD;
 
 /*

@@ -16,5 +16,6 @@
 #include "genesis/ops.h"
 #include "genesis/profile.h"
 #include "genesis/tensor.h"
+#include "genesis/tune.h"
 
 #endif

@@ -229,8 +229,9 @@ GN_API gn_status gn_random_permutation(int64_t count, gn_device *device, gn_gene
 GN_API gn_status gn_flush(void) GN_NODISCARD;
 
 /*
- * For an interpreter with a lock of its own: `begin` is called before a thread waits for what another one computes, and
- * `end` after that, with what the first gave. NULL: nothing. To be set before tensors are used.
+ * For an interpreter with a lock of its own: `begin` is called before a thread computes pending operations of many
+ * elements, has a kernel compiled for them, or waits for what another one computes; `end` after that, with what the
+ * first gave. NULL: nothing. To be set before tensors are used.
  */
 GN_API void gn_set_wait_hooks(void *(*begin)(void), void (*end)(void *state));
 

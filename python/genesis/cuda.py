@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from genesis._kernel import warm_up_kernels as warm_up_kernels
     from genesis._profiling import enable_profiling as enable_profiling
     from genesis._profiling import profiler as profiler
+    from genesis._tuning import TuningChoice as TuningChoice
+    from genesis._tuning import tuning_choices as tuning_choices
     from genesis._types import DeviceProperties
 
     DeviceLike = _C.device | str | int | None
@@ -35,6 +37,7 @@ __all__ = [
     "Graph",
     "Kernel",
     "Stream",
+    "TuningChoice",
     "clear_kernel_cache",
     "configure_memory_manager",
     "current_device",
@@ -70,6 +73,7 @@ __all__ = [
     "set_stream",
     "stream",
     "synchronize",
+    "tuning_choices",
     "warm_up_kernels",
 ]
 
@@ -88,6 +92,10 @@ def __getattr__(name: str) -> Any:
         from genesis import _profiling
 
         return getattr(_profiling, name)
+    if name in ("TuningChoice", "tuning_choices"):
+        from genesis import _tuning
+
+        return getattr(_tuning, name)
     raise AttributeError(f"module 'genesis.cuda' has no attribute {name!r}")
 
 
@@ -222,7 +230,11 @@ def get_device_capability(device: DeviceLike = None) -> tuple[int, int]:
 
 
 def synchronize(device: DeviceLike = None) -> None:
-    """Wait until all work on a device is complete."""
+    """Wait until all work on a device is complete.
+
+    Not while a graph is captured there, by whichever thread: that raises RuntimeError, as what is
+    captured has not run. Other streams, and events in them, can be waited for.
+    """
     _C.synchronize(device)
 
 
@@ -684,9 +696,10 @@ def configure_memory_manager(settings: dict[str, Any], device: DeviceLike = None
 
 
 def clear_kernel_cache() -> int:
-    """Forget every compiled kernel, in this process and on disk.
+    """Forget every compiled kernel and what tuning has found, in this process and on disk.
 
-    The next launch compiles again. A :class:`Kernel` that was launched keeps what it has.
+    The next launch compiles again, and measures again (:func:`tuning_choices`). A :class:`Kernel`
+    that was launched keeps what it has.
 
     Returns
     -------

@@ -14,11 +14,6 @@ static _Atomic(const struct gni_fork_handlers *) fork_handlers[GNI_FORK_LEVELS];
 static struct gni_once fork_once = GNI_ONCE_INIT;
 static _Thread_local bool is_prepared[GNI_FORK_LEVELS];
 
-const void *gni_thread_self(void)
-{
-    return is_prepared;
-}
-
 static void fork_prepare(void)
 {
     for (int level = GNI_FORK_LEVELS; level-- > 0;) {

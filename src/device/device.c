@@ -247,8 +247,12 @@ static void stream_share(gn_stream *stream)
         hook(stream);
 }
 
+/* Default streams are their devices' for ever: nobody counts who else refers to them, which would be the most contended
+ * counter of the process. */
 gn_stream *gn_stream_retain(gn_stream *stream)
 {
+    if (stream->kind == GNI_STREAM_DEFAULT)
+        return stream;
     int before = atomic_fetch_add_explicit(&stream->references, 1, memory_order_relaxed);
     gni_assert(before >= 1);
     (void)before;
@@ -257,14 +261,13 @@ gn_stream *gn_stream_retain(gn_stream *stream)
 
 void gn_stream_release(gn_stream *stream)
 {
-    if (stream == NULL)
+    if (stream == NULL || stream->kind == GNI_STREAM_DEFAULT)
         return;
     int before = atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel);
     gni_assert(before >= 1);
     if (before != 1)
         return;
     gn_device *device = stream->device;
-    gni_assert(stream->kind != GNI_STREAM_DEFAULT); /* owned by its device for ever */
     void (*hook)(gn_stream *) = atomic_load_explicit(&stream_end_hook, memory_order_acquire);
     if (hook != NULL && stream->kind == GNI_STREAM_OWNED)
         hook(stream);

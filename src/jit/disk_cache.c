@@ -390,6 +390,48 @@ void gni_disk_cache_store(const struct gni_disk_key *key, const char *label, con
     (void)close(directory);
 }
 
+/* Whether a file is an entry with this label; no more of it is read. */
+static bool entry_has_label(int directory, const char *name, const char *label,
+                            struct gni_disk_key *key)
+{
+    struct entry_header header;
+    char found[64];
+    size_t size = strlen(label) + 1;
+    int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    bool has_label = file >= 0 && size <= sizeof found &&
+                     bytes_read(file, &header, sizeof header) && header.label_bytes == size &&
+                     bytes_read(file, found, size) && memcmp(found, label, size) == 0;
+    if (file >= 0)
+        (void)close(file);
+    if (has_label)
+        memcpy(key->digest, header.key, sizeof key->digest);
+    return has_label;
+}
+
+void gni_disk_cache_visit(const char *label,
+                          void (*visit)(void *context, const struct gni_disk_key *key,
+                                        const struct gni_kernel_image *image),
+                          void *context)
+{
+    int directory = directory_open(false);
+    if (directory < 0)
+        return;
+    struct listing listing = {.entries = NULL};
+    listing_fill(directory, &listing);
+    qsort(listing.entries, listing.count, sizeof *listing.entries, found_entry_compare);
+    for (size_t i = 0; i < listing.count; i++) {
+        struct gni_disk_key key;
+        struct gni_kernel_image image;
+        if (!entry_has_label(directory, listing.entries[i].name, label, &key) ||
+            !gni_disk_cache_find(&key, &image))
+            continue;
+        visit(context, &key, &image);
+        gni_kernel_image_deinit(&image);
+    }
+    gni_host_free(listing.entries);
+    (void)close(directory);
+}
+
 void gni_disk_cache_remove(const struct gni_disk_key *key)
 {
     char name[ENTRY_NAME_BYTES];

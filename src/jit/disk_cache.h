@@ -43,6 +43,12 @@ void gni_disk_cache_store(const struct gni_disk_key *key, const char *label, con
 /* Removes an entry that turned out to be of no use. */
 void gni_disk_cache_remove(const struct gni_disk_key *key);
 
+/* Calls a function with each entry of a label, which it borrows. The directory may change meanwhile. */
+void gni_disk_cache_visit(const char *label,
+                          void (*visit)(void *context, const struct gni_disk_key *key,
+                                        const struct gni_kernel_image *image),
+                          void *context);
+
 /* Removes all entries; gives how many. */
 size_t gni_disk_cache_clear(void);
 

@@ -9,6 +9,7 @@
 #include "base/host.h"
 #include "jit/disk_cache.h"
 #include "jit/kernel.h"
+#include "jit/tune.h"
 #include "memory/manager.h"
 
 enum {
@@ -163,6 +164,7 @@ gn_status gn_kernel_launch(gn_kernel *kernel, const gn_kernel_shape *shape, void
 gn_status gn_kernel_cache_clear(size_t *removed)
 {
     gni_kernel_clear();
+    gni_tune_clear();
     size_t count = gni_disk_cache_clear();
     if (removed != NULL)
         *removed = count;

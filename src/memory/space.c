@@ -392,11 +392,17 @@ static gn_status region_reserve(struct gni_space *space, enum gni_range range, s
     return status;
 }
 
-/* Fresh memory holds zeros, if so configured; visible to every stream. */
-static gn_status fresh_fill(struct gni_pool *pool, char *start, size_t nbytes, gn_stream *stream)
+/*
+ * Fresh memory holds zeros, if so configured; visible to every stream. A graph's stream may be captured: its fill would
+ * run with every replay, over what another graph of the same pool keeps there.
+ */
+static gn_status fresh_fill(const struct gni_space *space, char *start, size_t nbytes,
+                            gn_stream *stream)
 {
-    if (!pool->is_zeroed)
+    if (!space->pool->is_zeroed)
         return GN_OK;
+    if (space->is_private)
+        GN_TRY(gn_stream_get_default(space->pool->device, &stream));
     GN_TRY(gn_fill(start, 0, 1, nbytes, stream));
     return gn_stream_synchronize(stream);
 }
@@ -464,7 +470,7 @@ static gn_status plain_grow(struct gni_space *space, const struct gni_need *need
     GN_TRY(plain_obtain_aligned(pool, nbytes, &address, &obtained));
     char *start = (char *)gni_align_up((uintptr_t)address, GNI_PAGE);
     struct gni_region *region = NULL;
-    gn_status status = fresh_fill(pool, start, nbytes, need->stream);
+    gn_status status = fresh_fill(space, start, nbytes, need->stream);
     if (status == GN_OK)
         status = region_create(space, range, start, nbytes, &region);
     if (status == GN_OK) {
@@ -619,7 +625,7 @@ static gn_status virtual_grow(struct gni_space *space, const struct gni_need *ne
     gn_memory_block *hole = growth.hole;
     gn_status status = gni_mappings_open(hole->region, hole->start, nbytes, need);
     if (status == GN_OK) {
-        status = fresh_fill(pool, hole->start, nbytes, need->stream);
+        status = fresh_fill(space, hole->start, nbytes, need->stream);
         if (status != GN_OK)
             mappings_close(hole->start, hole->start + nbytes);
     }

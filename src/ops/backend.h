@@ -99,7 +99,8 @@ struct gni_backend {
     gn_status (*index_get)(const struct gni_index_plan *plan, gn_tensor *source, gn_tensor *result);
 
     /* The same, written, or added: elements of `value`, of the target's type, with `strides` for the plan's
-     * dimensions; NULL: the bytes of `number`. Where a place is written twice any one value stays. */
+     * dimensions; NULL: the bytes of `number`. Where a place is written twice the last value stays, and sums have one
+     * order: the same call gives the same bits. */
     gn_status (*index_set)(const struct gni_index_plan *plan, gn_tensor *target,
                            const gn_tensor *value, const int64_t *strides, uint64_t number,
                            bool is_accumulated);

@@ -32,12 +32,14 @@ bool gni_work_collect(struct gni_work *work, struct gni_node *root)
     return nodes_collect(work, root, ++round);
 }
 
-/* `permuted` strides are those of a node's dimensions in the order of the program's. */
+/* Strides of a node's dimensions in the order of the program's, which `permuted` has room for. */
 static const int64_t *strides_permute(const int64_t *strides, int ndim, const int *order,
                                       int64_t *permuted)
 {
+    if (order == NULL)
+        return strides;
     for (int i = 0; i < ndim; i++)
-        permuted[i] = strides[order != NULL ? order[i] : i];
+        permuted[i] = strides[order[i]];
     return permuted;
 }
 

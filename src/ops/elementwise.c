@@ -12,7 +12,8 @@
 #include <string.h>
 
 enum {
-    SMALL_MOST = 256, /* elements that are computed in less time than it takes to record them */
+    SMALL_MOST = 256,      /* elements that are computed in less time than it takes to record them */
+    SURELY_MOST = 1 << 30, /* elements of any type that fit the address space */
 };
 
 /* ---- what goes together ---------------------------------------------------------------------- */
@@ -36,6 +37,7 @@ static gn_status operands_check(enum gni_op op, int arity, const gn_operand *ope
                                 struct gni_shape *shape, gn_device **device)
 {
     const gn_tensor *first = NULL;
+    bool is_broadcast = false;
     int64_t count;
     for (int i = 0; i < arity; i++) {
         const gn_tensor *tensor = operands[i].tensor;
@@ -53,12 +55,15 @@ static gn_status operands_check(enum gni_op op, int arity, const gn_operand *ope
             struct gni_shape own = shape_of(tensor);
             if (!gni_shape_broadcast(shape, &own, shape))
                 return shapes_refuse(op, first, tensor);
+            is_broadcast = true;
         }
     }
     if (first == NULL)
         return gni_error(GN_ERROR_INVALID_VALUE, "%s: there must be a tensor among the operands",
                          gni_op_name(op));
     *device = first->device;
+    if (!is_broadcast && first->count > 0 && first->count <= SURELY_MOST)
+        return GN_OK;
     return gni_shape_check(shape->ndim, shape->sizes, sizeof(int64_t), &count);
 }
 
@@ -122,6 +127,11 @@ static gn_status small_run(const struct gni_typing *typing, int arity, const gn_
 
 /* ---- two devices ------------------------------------------------------------------------------ */
 
+static bool is_host_number(const gn_tensor *tensor)
+{
+    return tensor != NULL && tensor->ndim == 0 && gni_device_is_host(tensor->device);
+}
+
 /* A single number on the host goes with tensors of a GPU: it is moved there. */
 static gn_status numbers_move(int arity, gn_operand *operands, gn_tensor **moved)
 {
@@ -131,7 +141,7 @@ static gn_status numbers_move(int arity, gn_operand *operands, gn_tensor **moved
             device = operands[i].tensor->device;
     for (int i = 0; i < arity && device != NULL; i++) {
         gn_tensor *tensor = operands[i].tensor;
-        if (tensor == NULL || tensor->ndim > 0 || !gni_device_is_host(tensor->device))
+        if (!is_host_number(tensor))
             continue;
         GN_TRY(gn_tensor_to(tensor, device, &moved[i]));
         operands[i].tensor = moved[i];
@@ -169,6 +179,11 @@ gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **resul
         if (is_plain(&typing, arity, operands))
             return small_run(&typing, arity, operands, small, result);
     }
+    bool has_number = false;
+    for (int i = 0; i < arity; i++)
+        has_number |= is_host_number(operands[i].tensor);
+    if (!has_number)
+        return elementwise(own, arity, operands, result);
     gn_tensor *moved[3] = {NULL};
     gn_operand own_operands[3];
     memcpy(own_operands, operands, sizeof *operands * (size_t)arity);

@@ -8,6 +8,13 @@ struct gni_list gni_nodes = {.next = &gni_nodes, .prev = &gni_nodes};
 
 _Atomic(unsigned) gni_node_count;
 
+/* Written under the lock only: nothing can come between the load and the store. */
+static void node_count_change(unsigned change)
+{
+    unsigned count = atomic_load_explicit(&gni_node_count, memory_order_relaxed);
+    atomic_store_explicit(&gni_node_count, count + change, memory_order_release);
+}
+
 static struct gni_storage *dead;
 static uint64_t last_number;
 
@@ -57,7 +64,7 @@ void gni_node_release(struct gni_node *node)
         return;
     operands_release(node);
     gni_list_remove(&node->link);
-    atomic_fetch_sub_explicit(&gni_node_count, 1, memory_order_release);
+    node_count_change(-1U);
     if (node->storage != NULL)
         storage_drop(node->storage);
     gn_stream_release(node->stream);
@@ -80,19 +87,21 @@ static void operand_set(struct gni_node *node, struct gni_node_operand *operand,
 {
     gn_tensor *tensor = given->tensor;
     if (tensor == NULL) {
-        *operand = (struct gni_node_operand){.kind = GNI_OPERAND_NUMBER, .number = given->scalar};
+        operand->kind = GNI_OPERAND_NUMBER;
+        operand->number = given->scalar;
     } else if (tensor->node != NULL) {
-        *operand = (struct gni_node_operand){.kind = GNI_OPERAND_NODE, .node = tensor->node};
+        operand->kind = GNI_OPERAND_NODE;
+        operand->node = tensor->node;
         tensor->node->references++;
         tensor->node->readers++;
         node->weight += tensor->node->weight;
     } else {
         struct gni_storage *storage = gni_tensor_storage(tensor);
-        *operand = (struct gni_node_operand){.kind = GNI_OPERAND_MEMORY,
-                                             .storage = storage,
-                                             .dtype = tensor->dtype,
-                                             .offset = tensor->offset,
-                                             .strides = strides};
+        operand->kind = GNI_OPERAND_MEMORY;
+        operand->dtype = tensor->dtype;
+        operand->storage = storage;
+        operand->offset = tensor->offset;
+        operand->strides = strides;
         strides_broadcast(tensor, node->ndim, node->sizes, strides);
         gni_storage_retain(storage);
         storage->reader_count++;
@@ -121,7 +130,7 @@ gn_status gni_node_create(const struct gni_typing *typing, int arity, const gn_o
         operand_set(node, &node->operands[i], &operands[i], node->sizes + (i + 1) * shape->ndim);
     node->arity = arity;
     gni_list_push_back(&gni_nodes, &node->link);
-    atomic_fetch_add_explicit(&gni_node_count, 1, memory_order_release);
+    node_count_change(1);
     *out = node;
     return GN_OK;
 }
@@ -129,11 +138,13 @@ gn_status gni_node_create(const struct gni_typing *typing, int arity, const gn_o
 void gni_node_finish(struct gni_node *node, struct gni_storage *storage)
 {
     gn_tensor *owner = node->owner;
-    node->storage = storage;
     storage->reader_count += node->readers;
+    if (owner == NULL || node->readers > 0)
+        node->storage = storage;
     if (owner == NULL)
         return;
-    gni_storage_retain(storage);
+    if (node->storage != NULL)
+        gni_storage_retain(storage);
     atomic_store_explicit(&owner->storage, storage, memory_order_release);
     owner->node = NULL;
     node->owner = NULL;

@@ -34,12 +34,16 @@ enum gni_operand_kind {
 
 struct gni_node_operand {
     enum gni_operand_kind kind;
-    gn_scalar number;
-    struct gni_node *node;
-    struct gni_storage *storage; /* of memory */
-    gn_dtype dtype;
-    int64_t offset;
-    int64_t *strides; /* for the node's shape; behind the node */
+    gn_dtype dtype; /* of memory, as the rest of its struct */
+    union {
+        gn_scalar number;
+        struct gni_node *node;
+        struct {
+            struct gni_storage *storage;
+            int64_t offset;
+            int64_t *strides; /* for the node's shape; behind the node */
+        };
+    };
 };
 
 struct gni_node {

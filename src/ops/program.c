@@ -2,12 +2,6 @@
 
 #include <string.h>
 
-gn_dtype gni_program_held(const struct gni_program *program, short value)
-{
-    return value < program->input_count ? program->inputs[value].held
-                                        : program->steps[value - program->input_count].held;
-}
-
 void gni_program_init(struct gni_program *program, int ndim, const int64_t *sizes, const int *order)
 {
     program->ndim = ndim;
@@ -37,10 +31,38 @@ short gni_program_add_memory(struct gni_program *program, struct gni_storage *st
     return (short)program->input_count++;
 }
 
+/* Whether all memory is contiguous, as it nearly always is. */
+static bool program_is_contiguous(const struct gni_program *program, const int64_t *contiguous)
+{
+    for (int i = 0; i < program->output_count; i++)
+        if (program->outputs[i].is_strided)
+            return false;
+    for (int i = 0; i < program->input_count; i++)
+        for (int d = 0; d < program->ndim && program->inputs[i].storage != NULL; d++)
+            if (program->inputs[i].strides[d] != contiguous[d] && program->sizes[d] != 1)
+                return false;
+    return true;
+}
+
+/* Everything in one dimension. */
+static void layout_make_flat(const struct gni_program *program, struct gni_layout *layout)
+{
+    layout->ndim = 1;
+    layout->sizes[0] = program->count;
+    for (int i = 0; i < program->input_count; i++)
+        layout->strides[i][0] = program->inputs[i].storage != NULL;
+    for (int i = 0; i < program->output_count; i++)
+        layout->output_strides[i][0] = 1;
+}
+
 void gni_program_join(const struct gni_program *program, struct gni_layout *layout)
 {
     int64_t contiguous[GN_DIMENSIONS_MAX];
     gni_strides_contiguous(program->ndim, program->sizes, contiguous);
+    if (program->count > 1 && program_is_contiguous(program, contiguous)) {
+        layout_make_flat(program, layout);
+        return;
+    }
     layout->ndim = 0;
     for (int d = 0; d < program->ndim; d++) {
         if (program->sizes[d] == 1)
@@ -58,7 +80,8 @@ void gni_program_join(const struct gni_program *program, struct gni_layout *layo
         int at = is_joined ? last : layout->ndim++;
         layout->sizes[at] = is_joined ? layout->sizes[at] * program->sizes[d] : program->sizes[d];
         for (int i = 0; i < program->input_count; i++)
-            layout->strides[i][at] = program->inputs[i].strides[d];
+            layout->strides[i][at] =
+                program->inputs[i].storage != NULL ? program->inputs[i].strides[d] : 0;
         for (int i = 0; i < program->output_count; i++)
             layout->output_strides[i][at] =
                 program->outputs[i].is_strided ? program->outputs[i].strides[d] : contiguous[d];
@@ -86,7 +109,11 @@ short gni_program_add_number(struct gni_program *program, gn_scalar number, gn_d
             program->inputs[i].number == element)
             return i;
     gni_assert(program->step_count == 0 && program->input_count < GNI_PROGRAM_INPUTS_MOST);
-    program->inputs[program->input_count] = (struct gni_input){.held = dtype, .number = element};
+    struct gni_input *input = &program->inputs[program->input_count];
+    input->storage = NULL;
+    input->data = NULL;
+    input->held = dtype;
+    input->number = element;
     return (short)program->input_count++;
 }
 

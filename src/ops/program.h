@@ -35,8 +35,8 @@ struct gni_input {
     struct gni_storage *storage; /* NULL: a number */
     const char *data;            /* NULL: a number */
     gn_dtype held;
-    int64_t strides[GN_DIMENSIONS_MAX];
-    uint64_t number; /* an element of `held` */
+    int64_t strides[GN_DIMENSIONS_MAX]; /* of memory */
+    uint64_t number;                    /* an element of `held` */
 };
 
 struct gni_step {
@@ -93,6 +93,10 @@ short gni_program_round(struct gni_program *program, short value, gn_dtype half)
 /* What is submitted to the stream from now on may read the inputs and write the outputs. */
 gn_status gni_program_order(struct gni_program *program, gn_stream *stream) GN_NODISCARD;
 
-gn_dtype gni_program_held(const struct gni_program *program, short value);
+static inline gn_dtype gni_program_held(const struct gni_program *program, short value)
+{
+    return value < program->input_count ? program->inputs[value].held
+                                        : program->steps[value - program->input_count].held;
+}
 
 #endif

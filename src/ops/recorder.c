@@ -9,9 +9,14 @@
 
 #include <string.h>
 
+enum {
+    LONG_LEAST = 16384, /* elements for which an interpreter's lock is let go */
+};
+
 static struct {
     struct gni_mutex mutex;
     pthread_cond_t ended; /* a work has ended */
+    unsigned waiter_count; /* for that */
     bool is_off;
 } recorder = {.mutex = GNI_MUTEX_INIT, .ended = PTHREAD_COND_INITIALIZER};
 
@@ -28,6 +33,7 @@ static void fork_done(bool is_child)
     for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next)
         gni_container_of(link, struct gni_node, link)->is_running = false;
     (void)pthread_cond_init(&recorder.ended, NULL);
+    recorder.waiter_count = 0;
 }
 
 static const struct gni_fork_handlers recorder_fork = {.mutex = &recorder.mutex, .done = fork_done};
@@ -55,15 +61,28 @@ static void lock_give(void)
     }
 }
 
+void *gni_wait_begin(void)
+{
+    return wait_begin != NULL ? wait_begin() : NULL;
+}
+
+void gni_wait_end(void *state)
+{
+    if (state != NULL)
+        wait_end(state);
+}
+
 /* Lets others go on until some work has ended. The interpreter's lock, if there is one, is taken again without ours:
  * who has it may be waiting for ours. */
 static void lock_wait(void)
 {
-    void *state = wait_begin != NULL ? wait_begin() : NULL;
+    void *state = gni_wait_begin();
     atomic_store_explicit(&recorder.mutex.owner, NULL, memory_order_relaxed);
+    recorder.waiter_count++;
     int failed = pthread_cond_wait(&recorder.ended, &recorder.mutex.native);
     gni_assert(!failed);
     (void)failed;
+    recorder.waiter_count--;
     atomic_store_explicit(&recorder.mutex.owner, gni_thread_self(), memory_order_relaxed);
     if (state == NULL)
         return;
@@ -134,7 +153,8 @@ static void work_close(struct gni_work *work)
     lock_take();
     for (int n = 0; n < work->node_count; n++)
         work->nodes[n]->is_running = false;
-    pthread_cond_broadcast(&recorder.ended);
+    if (recorder.waiter_count > 0)
+        pthread_cond_broadcast(&recorder.ended);
 }
 
 static void work_release(struct gni_work *work)
@@ -227,7 +247,9 @@ static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *
         gni_work_cut(&work, NULL);
         work_open(&work);
         flush_log(&work, is_needed, why);
+        void *state = root->count > LONG_LEAST ? gni_wait_begin() : NULL;
         status = work_run(&work, is_needed, storages, into);
+        gni_wait_end(state);
         work_close(&work);
         for (int n = 0; n < work.node_count && status == GN_OK; n++)
             if (is_needed[n])
@@ -450,8 +472,51 @@ gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_o
 
 /* ---- programs for others --------------------------------------------------------------------- */
 
-/* With the lock: collects what a pending tensor needs; computes it instead where others need something of it, too,
- * or where it was taken along before. */
+/* Whether computing a node once more costs less than memory does. */
+static bool is_light(const struct gni_node *node)
+{
+    switch (node->typing.op) {
+    case GNI_OP_ADD:
+    case GNI_OP_SUBTRACT:
+    case GNI_OP_MULTIPLY:
+    case GNI_OP_MAXIMUM:
+    case GNI_OP_MINIMUM:
+    case GNI_OP_NEGATIVE:
+    case GNI_OP_ABSOLUTE:
+    case GNI_OP_SQUARE:
+    case GNI_OP_RELU:
+        return true;
+    default:
+        return node->typing.is_identity;
+    }
+}
+
+/* Of collected nodes one that had better be in memory, because it is needed again; NULL: none. What is light, and made
+ * of little memory, is made twice instead, once. */
+static struct gni_node *node_to_keep(struct gni_work *work)
+{
+    enum {
+        INPUTS_MOST = 2
+    };
+    struct gni_node *root = work->nodes[work->node_count - 1];
+    bool is_twice = true;
+    int inputs = 0;
+    for (int n = 0; n < work->node_count - 1; n++) {
+        struct gni_node *node = work->nodes[n];
+        is_twice &= is_light(node);
+        for (int i = 0; i < node->arity; i++)
+            inputs +=
+                node->operands[i].kind == GNI_OPERAND_MEMORY ||
+                (node->operands[i].kind == GNI_OPERAND_NODE && node->operands[i].node->is_done);
+        if (!gni_node_is_needed(node))
+            continue;
+        if (!is_twice || inputs > INPUTS_MOST || node->is_reduced)
+            return node;
+    }
+    return root->is_reduced ? root : NULL;
+}
+
+/* With the lock: collects what a pending tensor needs; what others need of it, too, is computed before. */
 static gn_status work_take(struct gni_work *work, gn_tensor *tensor)
 {
     work->node_count = 0;
@@ -459,12 +524,10 @@ static gn_status work_take(struct gni_work *work, gn_tensor *tensor)
         struct gni_node *root = tensor->node;
         root->references++;
         gn_status status = nodes_take(work, root);
-        bool is_simple = !root->is_reduced;
-        for (int n = 0; n < work->node_count - 1; n++)
-            is_simple &= !gni_node_is_needed(work->nodes[n]);
-        if (status == GN_OK && work->node_count > 0 && !is_simple) {
+        struct gni_node *kept = status == GN_OK && work->node_count > 0 ? node_to_keep(work) : NULL;
+        if (kept != NULL) {
             work->node_count = 0;
-            status = node_flush(root, NULL, "a reduction and others need it");
+            status = node_flush(kept, NULL, "a reduction and others need it");
         }
         gni_node_release(root);
         GN_TRY(status);
@@ -489,7 +552,8 @@ gn_status gni_work_begin(struct gni_work *work, gn_tensor *tensor, const int *or
     work->stream = stream;
     if (work->node_count > 0) {
         gni_work_cut(work, order);
-        tensor->node->is_reduced = true;
+        for (int n = 0; n < work->node_count; n++)
+            work->nodes[n]->is_reduced = true;
     }
     work_open(work);
     if (work->node_count == 0) {

@@ -46,4 +46,9 @@ gn_status gni_out_check(const char *what, const gn_tensor *out, const struct gni
 gn_status gni_work_begin(struct gni_work *work, gn_tensor *tensor, const int *order) GN_NODISCARD;
 void gni_work_end(struct gni_work *work);
 
+/* Lets an interpreter's lock go, without the recorder's, around what takes long (gn_set_wait_hooks()), and takes it
+ * again. */
+void *gni_wait_begin(void);
+void gni_wait_end(void *state);
+
 #endif

@@ -257,7 +257,10 @@ _Thread_local bool interpreter_is_held;
 
 static void *wait_begin(void)
 {
-    return interpreter_is_held ? PyEval_SaveThread() : NULL;
+    if (!interpreter_is_held)
+        return NULL;
+    interpreter_is_held = false; /* for what a handler calls meanwhile */
+    return PyEval_SaveThread();
 }
 
 static void wait_end(void *state)
@@ -265,7 +268,7 @@ static void wait_end(void *state)
     if (state == NULL)
         return;
     PyEval_RestoreThread(state);
-    interpreter_is_held = true; /* others may have called us meanwhile */
+    interpreter_is_held = true;
 }
 
 /* ---- the module's life ---------------------------------------------------------------------- */

@@ -97,18 +97,20 @@ enum {
         16384, /* elements for which letting the interpreter's lock go costs more than it gives */
 };
 
-/* Runs a call with the interpreter's lock, which is let go only while the call waits for another thread's work: that
- * thread may need the lock, for a handler in Python. */
-#define CALL_HELD(status, call)      \
-    do {                             \
-        interpreter_is_held = true;  \
-        status = (call);             \
-        interpreter_is_held = false; \
+/* Runs a call with the interpreter's lock, which the library lets go where it computes for long, or waits for another
+ * thread's work (that thread may need the lock, for a handler in Python): gn_set_wait_hooks(). */
+#define CALL_HELD(status, call)                 \
+    do {                                        \
+        bool *is_held = &interpreter_is_held;   \
+        bool was_held = *is_held; /* a handler */ \
+        *is_held = true;                        \
+        status = (call);                        \
+        *is_held = was_held;                    \
     } while (0)
 
 extern _Thread_local bool interpreter_is_held;
 
-/* The same for an operation on tensors: a short one keeps the interpreter's lock. */
+/* The same for an operation on tensors: a short one, and one that lets go by itself, keeps the interpreter's lock. */
 #define CALL_OPERATION(is_long, status, call) \
     do {                                      \
         if ((is_long) || gn_history_is_on())  \
@@ -290,6 +292,10 @@ PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tenso
 /* A Tensor, or a number of Python's: 1; anything else: 0; -1 with an exception. Borrowed. */
 int operand_from_python(struct module_state *state, PyObject *object, gn_operand *operand);
 
+/* Whether the exception says that an operand's owner does not give it away, as a tensor that needs gradients: then it is
+ * cleared, and the owner is asked to compute. */
+bool operand_is_kept(void);
+
 /* A shape from arguments: integers, or one sequence of them. */
 int shape_from_python(PyObject *const *arguments, Py_ssize_t count, int64_t *sizes, int *ndim);
 
@@ -334,14 +340,18 @@ extern PyMethodDef tensor_dlpack_functions[];
 int tensor_dlpack_init(PyObject *class);
 PyObject *tensor_from_dlpack(struct module_state *state, PyObject *object, PyObject *device,
                              PyObject *copy);
+bool dlpack_is_on_gpu(PyObject *object);
 
 /* __cuda_array_interface__: python_cuda_array.c. The descriptor of the class, and the tensor of an object that has
  * one. */
 PyObject *cuda_array_property(PyObject *class);
 PyObject *tensor_from_cuda_array(struct module_state *state, PyObject *object);
 
-/* Other protocols: python_interop.c. Whether an object has elements that only they give, and these, shared. */
+/* Other protocols: python_interop.c. Whether an object has elements that only they give, and these, shared. Memory of a
+ * GPU comes by DLPack or __cuda_array_interface__ whatever else its owner has: the buffer protocol is for the CPU. */
 int tensor_interop_init(PyObject *class);
+bool is_on_gpu(PyObject *object);
+bool has_buffer(PyObject *object);
 bool is_foreign(PyObject *object);
 PyObject *tensor_from_foreign(struct module_state *state, PyObject *object, PyObject *device);
 

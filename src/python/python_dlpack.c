@@ -308,15 +308,34 @@ static int stream_take_current(struct module_state *state, int index, int64_t *s
     return status == GN_OK ? 0 : -1;
 }
 
-/* Where a tensor of others is, and how it can come. */
-static int wish_take(struct module_state *state, PyObject *object, struct wish *wish)
+/* Where a tensor of others is: on the CPU if it says nothing. */
+static int place_take(PyObject *object, int64_t pair[2])
 {
-    int64_t pair[2] = {DEVICE_CPU, 0};
-    int type = DEVICE_CPU, index = 0;
+    pair[0] = DEVICE_CPU;
+    pair[1] = 0;
     PyObject *place = PyObject_CallMethod(object, "__dlpack_device__", NULL);
     int found = place != NULL ? pair_take(place, "__dlpack_device__()", pair) : -1;
     Py_XDECREF(place);
-    if (found < 0)
+    return found;
+}
+
+bool dlpack_is_on_gpu(PyObject *object)
+{
+    int64_t pair[2];
+    if (!PyObject_HasAttrString(object, "__dlpack_device__"))
+        return false;
+    if (place_take(object, pair) >= 0)
+        return !is_host(pair[0]);
+    PyErr_Clear(); /* who takes it as DLPack's is told */
+    return false;
+}
+
+/* The place, and how it can come from there. */
+static int wish_take(struct module_state *state, PyObject *object, struct wish *wish)
+{
+    int64_t pair[2];
+    int type = DEVICE_CPU, index = 0;
+    if (place_take(object, pair) < 0)
         return -1;
     if (wish->device != NULL)
         gn_device_to_dlpack(wish->device, &type, &index);

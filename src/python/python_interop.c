@@ -147,6 +147,17 @@ static PyObject *tensor_torch_function(PyObject *class, PyObject *arguments, PyO
 
 /* ---- what others have ------------------------------------------------------------------------ */
 
+/* Arrays of CuPy have a buffer, which raises: whoever has memory of a GPU is asked for that, and for nothing else. */
+bool is_on_gpu(PyObject *object)
+{
+    return PyObject_HasAttrString(object, "__cuda_array_interface__") || dlpack_is_on_gpu(object);
+}
+
+bool has_buffer(PyObject *object)
+{
+    return PyObject_CheckBuffer(object) && !is_on_gpu(object);
+}
+
 bool is_foreign(PyObject *object)
 {
     static const char *const names[] = {"__dlpack__", "__cuda_array_interface__", "__array__",

@@ -548,9 +548,56 @@ static PyObject *warm_up_operations(PyObject *module, PyObject *name)
     Py_RETURN_NONE;
 }
 
+/* (kernel, problem, device, chosen, ((values, milliseconds), ...)) */
+static PyObject *tuning_to_python(const gn_tuning *tuning)
+{
+    PyObject *candidates = PyTuple_New(tuning->count);
+    for (int i = 0; candidates != NULL && i < tuning->count; i++) {
+        const gn_tuning_candidate *from = &tuning->candidates[i];
+        PyObject *one = Py_BuildValue("(sd)", from->values, from->milliseconds);
+        if (one == NULL || PyTuple_SetItem(candidates, i, one) < 0)
+            Py_CLEAR(candidates);
+    }
+    return candidates == NULL ? NULL
+                              : Py_BuildValue("(sssiN)", tuning->kernel, tuning->problem,
+                                              tuning->device, (int)tuning->chosen, candidates);
+}
+
+/* What is known now: there may be more of it a moment later. */
+static PyObject *tuning_list(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    struct module_state *state = module_state_of(module);
+    gn_tuning *entries = NULL;
+    size_t capacity = 0, count;
+    gn_status status;
+    for (;;) {
+        CALL_UNLOCKED(status, gn_tuning_list(entries, capacity, &count));
+        if (status != GN_OK || count <= capacity)
+            break;
+        PyMem_Free(entries);
+        capacity = count;
+        entries = PyMem_Calloc(capacity, sizeof *entries);
+        if (entries == NULL)
+            return PyErr_NoMemory();
+    }
+    PyObject *list = status == GN_OK ? PyList_New(0) : error_raise(state, status);
+    for (size_t i = 0; list != NULL && i < count; i++) {
+        PyObject *one = tuning_to_python(&entries[i]);
+        if (one == NULL || PyList_Append(list, one) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(one);
+    }
+    PyMem_Free(entries);
+    return list;
+}
+
 static PyMethodDef kernel_functions[] = {
     {"clear_kernel_cache", clear_kernel_cache, METH_NOARGS,
      "clear_kernel_cache($module, /)\n--\n\nForgets compiled kernels; how many were on disk."},
+    {"tuning_list", tuning_list, METH_NOARGS,
+     "tuning_list($module, /)\n--\n\nWhat was measured: (kernel, problem, device, chosen, "
+     "candidates)."},
     {"warm_up_operations", warm_up_operations, METH_O,
      "warm_up_operations($module, device, /)\n--\n\nCompiles kernels of common operations."},
     {NULL, NULL, 0, NULL},

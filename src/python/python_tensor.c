@@ -10,14 +10,15 @@
 
 PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor)
 {
-    PyObject *made = PyType_GenericAlloc((PyTypeObject *)state->tensor_class, 0);
+    struct tensor_object *made =
+        PyObject_New(struct tensor_object, (PyTypeObject *)state->tensor_class);
     if (made == NULL) {
         gn_tensor_release(tensor);
         return NULL;
     }
-    ((struct tensor_object *)made)->tensor = tensor;
-    ((struct tensor_object *)made)->state = state;
-    return made;
+    made->tensor = tensor;
+    made->state = state;
+    return (PyObject *)made;
 }
 
 PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tensor *tensor)
@@ -36,10 +37,11 @@ static void tensor_dealloc(PyObject *self)
 int operand_from_python(struct module_state *state, PyObject *object, gn_operand *operand)
 {
     if (tensor_check(state, object)) {
-        *operand = (gn_operand){.tensor = tensor_of(object)};
+        operand->tensor = tensor_of(object);
         return 1;
     }
-    if (PyFloat_Check(object)) {
+    bool is_plain_int = PyLong_CheckExact(object); /* known without a call, which is nearly always */
+    if (!is_plain_int && PyFloat_Check(object)) {
         *operand =
             (gn_operand){.scalar = {.kind = GN_FLOAT64, .floating = PyFloat_AsDouble(object)}};
         return 1;
@@ -48,7 +50,7 @@ int operand_from_python(struct module_state *state, PyObject *object, gn_operand
         *operand = (gn_operand){.scalar = {.kind = GN_BOOL, .integer = object == Py_True}};
         return 1;
     }
-    if (PyLong_Check(object)) {
+    if (is_plain_int || PyLong_Check(object)) {
         int overflow;
         long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
         if (overflow != 0) {

@@ -96,7 +96,7 @@ static PyObject *array_convert(struct module_state *state, PyObject *array)
 static PyObject *elements_take(struct module_state *state, PyObject *item)
 {
     PyObject *made = NULL;
-    if (PyObject_CheckBuffer(item) && !PyBytes_Check(item)) {
+    if ((PyObject_CheckBuffer(item) || is_on_gpu(item)) && !PyBytes_Check(item)) {
         made = tensor_from_data(state, item, NULL, false);
         if (made == NULL) {
             PyErr_Clear();
@@ -202,7 +202,8 @@ static int value_take(struct module_state *state, PyObject *object, gn_operand *
     int found = operand_from_python(state, object, value);
     if (found != 0)
         return found < 0 ? -1 : 0;
-    if (!PyObject_CheckBuffer(object) && !PyList_Check(object) && !PyTuple_Check(object)) {
+    if (!PyObject_CheckBuffer(object) && !PyList_Check(object) && !PyTuple_Check(object) &&
+        !is_on_gpu(object)) {
         PyErr_Format(PyExc_TypeError, "%R is neither a tensor nor a number", object);
         return -1;
     }

@@ -283,7 +283,7 @@ PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject 
     PyObject *shared;
     if (tensor_check(state, data))
         shared = Py_NewRef(data);
-    else if (PyObject_CheckBuffer(data) && !PyBytes_Check(data))
+    else if (has_buffer(data) && !PyBytes_Check(data))
         shared = tensor_from_buffer_or_dlpack(state, data);
     else if (is_foreign(data))
         shared = tensor_from_foreign(state, data, Py_None);
@@ -318,7 +318,7 @@ static PyObject *make_from_data(PyObject *module, PyObject *arguments, PyObject 
         return NULL;
     if (dtype == Py_None)
         dtype = NULL;
-    bool is_theirs = place != Py_None && !PyObject_CheckBuffer(data) && is_foreign(data);
+    bool is_theirs = place != Py_None && is_foreign(data) && !has_buffer(data);
     PyObject *shared = is_theirs ? tensor_from_foreign(state, data, place) : Py_NewRef(data);
     PyObject *made = shared != NULL ? tensor_from_data(state, shared, dtype, is_copied) : NULL;
     Py_XDECREF(shared);

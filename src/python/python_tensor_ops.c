@@ -2,43 +2,41 @@
  * python_tensor_ops.c: operators, elementwise operations and reductions of Tensor, as methods and functions.
  *
  * An operand is a Tensor, one of Python's numbers (which takes the tensors' type as long as its kind allows), or
- * something that has elements: an array of NumPy, say, which is copied, or what DLPack gives, which is not.
+ * something that has elements: an array of NumPy, say, which is copied, or what DLPack or __cuda_array_interface__
+ * gives, which is not.
  */
 #include "module.h"
 
 /* Operands, and the tensors that were made for them. */
 struct operands {
     gn_operand list[3];
-    PyObject *made[3];
-    bool is_long;
+    PyObject *made[3]; /* NULL: not */
 };
 
 /* 1, 0 for something that is no operand, -1 with an exception. */
 static int operands_take(struct module_state *state, PyObject *const *objects, int count,
                          struct operands *operands)
 {
-    *operands = (struct operands){0};
+    operands->made[0] = operands->made[1] = operands->made[2] = NULL;
     for (int i = 0; i < count; i++) {
         int found = operand_from_python(state, objects[i], &operands->list[i]);
-        if (found == 0 && PyObject_CheckBuffer(objects[i])) {
+        if (found == 0 && has_buffer(objects[i])) {
             operands->made[i] = tensor_from_data(state, objects[i], NULL, true);
             found = operands->made[i] != NULL ? 1 : -1;
-        } else if (found == 0 && PyObject_HasAttrString(objects[i], "__dlpack__")) {
-            operands->made[i] = tensor_from_dlpack(state, objects[i], Py_None, Py_None);
+        } else if (found == 0 && (PyObject_HasAttrString(objects[i], "__dlpack__") ||
+                                  PyObject_HasAttrString(objects[i], "__cuda_array_interface__"))) {
+            operands->made[i] = tensor_from_foreign(state, objects[i], Py_None);
             found = operands->made[i] != NULL ? 1 : -1;
         }
         if (operands->made[i] != NULL)
             operands->list[i] = (gn_operand){.tensor = tensor_of(operands->made[i])};
         if (found <= 0)
             return found;
-        const gn_tensor *tensor = operands->list[i].tensor;
-        operands->is_long |= tensor != NULL && gn_tensor_get_count(tensor) > QUICK_MOST;
     }
     return 1;
 }
 
-/* Whether an operand's owner does not give it away, as a tensor that needs gradients: then it is asked to compute. */
-static bool operand_is_kept(void)
+bool operand_is_kept(void)
 {
     bool is_kept = PyErr_ExceptionMatches(PyExc_BufferError);
     if (is_kept)
@@ -62,11 +60,10 @@ static PyObject *operation_into(struct module_state *state, gn_op op, PyObject *
     int found = operands_take(state, objects, arity, &operands);
     PyObject *made = NULL;
     if (found > 0 && out == NULL) {
-        CALL_OPERATION(operands.is_long, status, gn_elementwise(op, operands.list, &result));
+        CALL_OPERATION(false, status, gn_elementwise(op, operands.list, &result));
         made = tensor_or_raise(state, status, result);
     } else if (found > 0) {
-        CALL_OPERATION(operands.is_long, status,
-                       gn_elementwise_into(op, operands.list, tensor_of(out)));
+        CALL_OPERATION(false, status, gn_elementwise_into(op, operands.list, tensor_of(out)));
         made = status == GN_OK ? Py_NewRef(out) : error_raise(state, status);
     } else if (missing != NULL && (found == 0 || operand_is_kept())) {
         made = Py_NewRef(missing);
@@ -94,7 +91,7 @@ static struct module_state *state_of_either(PyObject *a, PyObject *b)
         void *slot;
         binaryfunc function;
     } own = {.slot = PyType_GetSlot(Py_TYPE(a), Py_nb_add)};
-    return module_state_of_object(own.function == operator_add ? a : b);
+    return tensor_state(own.function == operator_add ? a : b);
 }
 
 #define OPERATOR(name, OP)                                                                  \
@@ -107,13 +104,13 @@ static struct module_state *state_of_either(PyObject *a, PyObject *b)
     static PyObject *operator_in_place_##name(PyObject *self, PyObject *other)            \
     {                                                                                     \
         PyObject *objects[] = {self, other};                                              \
-        return operation_into(module_state_of_object(self), GN_OP_##OP, objects, 2, self, \
+        return operation_into(tensor_state(self), GN_OP_##OP, objects, 2, self, \
                               Py_NotImplemented);                                         \
     }
 #define OPERATOR_UNARY(name, OP)                                                    \
     static PyObject *operator_##name(PyObject *self)                                \
     {                                                                               \
-        return operation(module_state_of_object(self), GN_OP_##OP, &self, 1, NULL); \
+        return operation(tensor_state(self), GN_OP_##OP, &self, 1, NULL); \
     }
 
 OPERATOR(add, ADD)
@@ -155,7 +152,7 @@ static PyObject *operator_in_place_power(PyObject *self, PyObject *other, PyObje
     PyObject *objects[] = {self, other};
     if (modulus != Py_None)
         return Py_NewRef(Py_NotImplemented);
-    return operation_into(module_state_of_object(self), GN_OP_POWER, objects, 2, self,
+    return operation_into(tensor_state(self), GN_OP_POWER, objects, 2, self,
                           Py_NotImplemented);
 }
 
@@ -170,7 +167,7 @@ static PyObject *operator_compare(PyObject *self, PyObject *other, int what)
         [Py_LT] = GN_OP_LESS,      [Py_LE] = GN_OP_LESS_EQUAL, [Py_EQ] = GN_OP_EQUAL,
         [Py_NE] = GN_OP_NOT_EQUAL, [Py_GT] = GN_OP_GREATER,    [Py_GE] = GN_OP_GREATER_EQUAL};
     PyObject *objects[] = {self, other};
-    return operation(module_state_of_object(self), ops[what], objects, 2, Py_NotImplemented);
+    return operation(tensor_state(self), ops[what], objects, 2, Py_NotImplemented);
 }
 
 PyType_Slot tensor_number_slots[] = {
@@ -259,7 +256,7 @@ static PyObject *call_method(PyObject *self, const char *name, gn_op op, int ari
         return NULL;
     for (Py_ssize_t i = 0; i < count; i++)
         objects[i + 1] = arguments[i];
-    return call(module_state_of_object(self), name, op, objects, arity, out);
+    return call(tensor_state(self), name, op, objects, arity, out);
 }
 
 static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int arity,
@@ -270,7 +267,7 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
         return NULL;
     for (Py_ssize_t i = 0; i < count; i++)
         objects[i + 1] = arguments[i];
-    return operation_into(module_state_of_object(self), op, objects, arity, self, NULL);
+    return operation_into(tensor_state(self), op, objects, arity, self, NULL);
 }
 
 /* X(python name, OP, arity, what it gives) */
@@ -429,7 +426,7 @@ static PyObject *reduce_function(PyObject *module, const char *name, gn_reductio
     static PyObject *method_##name(PyObject *self, PyObject *const *arguments, Py_ssize_t count,  \
                                    PyObject *keywords)                                            \
     {                                                                                             \
-        return reduce_take(module_state_of_object(self), #name, GN_REDUCE_##REDUCTION,            \
+        return reduce_take(tensor_state(self), #name, GN_REDUCE_##REDUCTION,            \
                            tensor_of(self), arguments, count, keywords);                          \
     }
 REDUCTIONS(DEFINE_REDUCTION)
@@ -447,7 +444,7 @@ static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py
 
 static PyObject *assign(PyObject *self, PyObject *value)
 {
-    struct module_state *state = module_state_of_object(self);
+    struct module_state *state = tensor_state(self);
     struct operands operands;
     gn_status status;
     PyObject *made = NULL;
@@ -477,7 +474,7 @@ static PyObject *flush(PyObject *module, PyObject *unused)
     (void)unused;
     gn_status status = GN_OK;
     if (gn_is_pending())
-        CALL_ALLOCATING(status, gn_flush());
+        CALL_OPERATION(false, status, gn_flush());
     if (status != GN_OK)
         return error_raise(module_state_of(module), status);
     Py_RETURN_NONE;

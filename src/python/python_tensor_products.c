@@ -29,12 +29,15 @@ static int blas_tell(struct module_state *state)
     return state->is_blas_told ? 0 : -1;
 }
 
-/* A Tensor, or something with elements, which is copied: a new reference; NULL without an exception otherwise. */
+/* A Tensor, or something with elements, which is copied unless a GPU has them: a new reference; NULL without an
+ * exception otherwise. */
 static PyObject *factor_take(struct module_state *state, PyObject *object)
 {
     if (tensor_check(state, object))
         return Py_NewRef(object);
-    return PyObject_CheckBuffer(object) ? tensor_from_data(state, object, NULL, true) : NULL;
+    bool is_far = is_on_gpu(object);
+    return is_far || PyObject_CheckBuffer(object) ? tensor_from_data(state, object, NULL, !is_far)
+                                                  : NULL;
 }
 
 /* About how many products are computed. */
@@ -71,7 +74,7 @@ static PyObject *multiply(struct module_state *state, PyObject *a, PyObject *b, 
     PyObject *right = left != NULL ? factor_take(state, b) : NULL;
     if (right != NULL)
         made = product(state, tensor_of(left), tensor_of(right), out);
-    else if (!PyErr_Occurred() && missing != NULL)
+    else if (missing != NULL && (!PyErr_Occurred() || operand_is_kept()))
         made = Py_NewRef(missing);
     else if (!PyErr_Occurred())
         PyErr_Format(PyExc_TypeError, "matmul() takes tensors or arrays, not %R",

@@ -69,6 +69,8 @@ gn_status gni_storage_order_begin(struct gni_storage *storage, gn_stream *stream
 
 static void readers_clear(struct gni_storage *storage)
 {
+    if (storage->stream_reader_count == 0)
+        return;
     for (int i = 0; i < storage->stream_reader_count; i++)
         gn_stream_release(storage->readers[i].stream);
     storage->stream_reader_count = 0;
@@ -76,6 +78,8 @@ static void readers_clear(struct gni_storage *storage)
 
 void gni_storage_order_deinit(struct gni_storage *storage)
 {
+    if (storage->first.stream == NULL)
+        return;
     if (atomic_load(&storage->capture) != NULL)
         gni_capture_forget(storage);
     readers_clear(storage);

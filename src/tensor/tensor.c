@@ -25,7 +25,7 @@ void gni_tensor_set_layout(gn_tensor *tensor, int ndim, const int64_t *sizes,
 gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_device *device,
                              gn_tensor **out)
 {
-    int64_t count, strides[GN_DIMENSIONS_MAX];
+    int64_t count;
     if (!gni_dtype_is_valid(dtype))
         return gni_error(GN_ERROR_TYPE, "%d is no dtype", (int)dtype);
     GN_TRY(gni_shape_check(ndim, sizes, gni_dtype_size(dtype), &count));
@@ -35,8 +35,12 @@ gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_
     atomic_init(&tensor->references, 1);
     tensor->device = device;
     tensor->dtype = dtype;
-    gni_strides_contiguous(ndim, sizes, strides);
-    gni_tensor_set_layout(tensor, ndim, sizes, strides);
+    tensor->ndim = ndim;
+    for (int i = 0; i < ndim; i++)
+        tensor->sizes[i] = sizes[i];
+    gni_strides_contiguous(ndim, sizes, tensor->strides);
+    tensor->count = count;
+    tensor->is_contiguous = true;
     *out = tensor;
     return GN_OK;
 }

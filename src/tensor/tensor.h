@@ -122,10 +122,12 @@ static inline void gni_storage_retain(struct gni_storage *storage)
     atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
 }
 
-/* The first half of a release: whether that was the last reference; then gni_storage_destroy() is the other one. */
+/* The first half of a release: whether that was the last reference; then gni_storage_destroy() is the other one. Where
+ * the only reference is ours, nobody can take another one meanwhile. */
 static inline bool gni_storage_unreference(struct gni_storage *storage)
 {
-    return atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel) == 1;
+    return atomic_load_explicit(&storage->references, memory_order_acquire) == 1 ||
+           atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel) == 1;
 }
 
 /* ---- tensor.c -------------------------------------------------------------------------------- */

@@ -67,6 +67,20 @@ def fresh(tmp_path_factory):
     return run
 
 
+# Releases of Numba ask for a name that NumPy 2.5 has dropped.
+NUMPY_FOR_NUMBA = """
+import numpy
+if not hasattr(numpy, "row_stack"):
+    numpy.row_stack = numpy.vstack
+"""
+
+
+@pytest.fixture
+def numpy_for_numba() -> None:
+    """NumPy as Numba wants it."""
+    exec(NUMPY_FOR_NUMBA)
+
+
 MEMORY_PRELUDE = """
 import ctypes, gc, io, os, sys, threading, time
 import genesis

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import NUMPY_FOR_NUMBA
 
 from genesis import adapters
 
@@ -54,14 +55,6 @@ import genesis
 from genesis.adapters import torch as adapter
 import torch
 adapter.enable()
-"""
-
-
-# Releases of numba-cuda ask for a name that NumPy 2.5 has dropped.
-NUMPY_FOR_NUMBA = """
-import numpy
-if not hasattr(numpy, "row_stack"):
-    numpy.row_stack = numpy.vstack
 """
 
 

@@ -40,7 +40,7 @@ def cupy():
 
 
 @pytest.fixture
-def numba_cuda():
+def numba_cuda(numpy_for_numba):
     return pytest.importorskip("numba.cuda")
 
 

@@ -85,6 +85,57 @@ assert genesis.as_tensor(Array(pending)).tolist() == [2] * 5
 """)
 
 
+def test_a_buffer_that_raises(simulated):
+    """Arrays of CuPy are on the GPU, and have a buffer that says so by an exception."""
+    assert not simulated("""
+import mmap
+class Far(mmap.mmap):  # closed: it has a buffer that raises
+    def __new__(cls, owner):
+        one = super().__new__(cls, -1, 1)
+        one.close()
+        one.owner = owner
+        return one
+    def __index__(self):
+        raise TypeError("not on the CPU")
+    __float__ = __bool__ = __len__ = __iter__ = __getitem__ = __index__
+class Shown(Far):
+    @property
+    def __cuda_array_interface__(self):
+        return self.owner.__cuda_array_interface__
+class Packed(Far):
+    def __dlpack__(self, **asked):
+        return self.owner.__dlpack__(**asked)
+    def __dlpack_device__(self):
+        return self.owner.__dlpack_device__()
+class Both(Shown, Packed):
+    pass
+raises(ValueError, "closed", lambda: memoryview(Both(None)))
+x = genesis.arange(6, device="cuda").reshape(2, 3).float()
+places = genesis.tensor([1, 0, 1], device="cuda")
+mask = x > 2
+for kind in (Shown, Packed, Both):
+    far = kind(x)
+    assert genesis.as_tensor(far).data_ptr() == x.data_ptr() != genesis.tensor(far).data_ptr()
+    assert genesis.as_tensor(far, device="cuda").data_ptr() == x.data_ptr()
+    assert genesis.as_tensor(far, dtype=genesis.int32).tolist() == [[0, 1, 2], [3, 4, 5]]
+    for host in (genesis.as_tensor(far, device="cpu"), genesis.tensor(far, device="cpu")):
+        assert host.tolist() == x.tolist() and str(host.device) == "cpu"
+    assert (x + far).tolist() == (far + x).tolist() == (x * 2).tolist()
+    assert genesis.maximum(far, 3).tolist() == [[3, 3, 3], [3, 4, 5]]
+    assert (x.T @ far).tolist() == genesis.matmul(kind(x.T), far).tolist() == (x.T @ x).tolist()
+    assert (kind(x.T) @ x).tolist() == (x.T @ x).tolist()
+    assert x[kind(places)].tolist() == x[places].tolist()
+    assert x[kind(mask)].tolist() == [3, 4, 5] and x[0, kind(places)].tolist() == [1, 0, 1]
+    y = genesis.zeros(2, 3, device="cuda")
+    y[:] = far
+    y[kind(mask)] += 1
+    assert y.tolist() == [[0, 1, 2], [4, 5, 6]]
+    y.copy_(genesis.as_tensor(far))
+    assert y.tolist() == x.tolist()
+    raises(ValueError, "closed", lambda: genesis.as_tensor(kind(genesis.ones(2))))  # not on a GPU
+""")
+
+
 def test_arrays_that_cannot_be(simulated):
     assert not simulated("""
 x = genesis.ones(4, 4, device="cuda")

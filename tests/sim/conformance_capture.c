@@ -356,6 +356,67 @@ static void capture_unsafe_calls(const struct gni_cuda_functions *cuda)
     CU(cuStreamDestroy, (stream), CUDA_SUCCESS);
 }
 
+static void context_wait_is_refused(const struct gni_cuda_functions *cuda)
+{
+    CU(cuCtxSynchronize, (), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+/* The context has the captured stream in it: it cannot be waited for in any mode, by any thread. */
+static void capture_and_context(const struct gni_cuda_functions *cuda)
+{
+    CUstream stream = stream_make(cuda, CU_STREAM_NON_BLOCKING);
+    CUgraph graph = NULL;
+    for (int i = 0; i < 6; i++) {
+        NEED(cuStreamBeginCapture, (stream, modes[i % 3]));
+        if (i < 3)
+            context_wait_is_refused(cuda);
+        else
+            thread_run(cuda, context_wait_is_refused);
+        CU(cuStreamEndCapture, (stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+           modes[i % 3] != CU_STREAM_CAPTURE_MODE_GLOBAL ? CUDA_SUCCESS
+                                                         : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        if (graph != NULL)
+            CU(cuGraphDestroy, (graph), CUDA_SUCCESS);
+        CU(cuCtxSynchronize, (), CUDA_SUCCESS);
+    }
+    CU(cuStreamDestroy, (stream), CUDA_SUCCESS);
+}
+
+/* What may wait, but not for the captured stream, is allowed while that is captured relaxed. */
+static void capture_relaxed_calls(const struct gni_cuda_functions *cuda)
+{
+    CUstream stream = stream_make(cuda, CU_STREAM_NON_BLOCKING);
+    CUstream other = stream_make(cuda, CU_STREAM_NON_BLOCKING);
+    CUevent event = event_make(cuda);
+    CUdeviceptr block = ints_make(cuda, 100, 1), gone = ints_make(cuda, 100, 1);
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    void *host = NULL;
+    NEED(cuMemHostAlloc, (&host, 100, 0));
+    NEED(cuStreamBeginCapture, (other, CU_STREAM_CAPTURE_MODE_RELAXED));
+    add_launch(cuda, block, 100, 10, other);
+    NEED(cuStreamEndCapture, (other, &graph));
+    NEED(cuStreamBeginCapture, (stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    CU(cuGraphInstantiateWithFlags, (&exec, graph, 0), CUDA_SUCCESS);
+    CU(cuGraphLaunch, (exec, other), CUDA_SUCCESS);
+    CU(cuEventRecord, (event, other), CUDA_SUCCESS);
+    CU(cuEventQuery, (event), CUDA_SUCCESS, CUDA_ERROR_NOT_READY);
+    CU(cuEventSynchronize, (event), CUDA_SUCCESS);
+    CU(cuStreamWaitEvent, (NULL, event, 0), CUDA_SUCCESS);
+    CU(cuStreamQuery, (other), CUDA_SUCCESS);
+    CU(cuStreamSynchronize, (other), CUDA_SUCCESS);
+    EXPECT(int_read(cuda, block, NULL) == 11); /* the legacy stream, too */
+    CU(cuMemFree, (gone), CUDA_SUCCESS);
+    CU(cuMemFreeHost, (host), CUDA_SUCCESS);
+    CU(cuGraphExecDestroy, (exec), CUDA_SUCCESS);
+    CU(cuGraphDestroy, (graph), CUDA_SUCCESS);
+    CU(cuEventDestroy, (event), CUDA_SUCCESS);
+    CU(cuStreamDestroy, (other), CUDA_SUCCESS);
+    end_well(cuda, stream);
+    CU(cuStreamDestroy, (stream), CUDA_SUCCESS);
+    CU(cuMemFree, (block), CUDA_SUCCESS);
+}
+
 /* A thread may say that it knows what it does. */
 static void capture_mode_of_thread(const struct gni_cuda_functions *cuda)
 {
@@ -456,6 +517,8 @@ const struct conformance_program conformance_capture[] = {
     PROGRAM(capture_is_lost, 0),
     PROGRAM(capture_harmless_calls, 0),
     PROGRAM(capture_unsafe_calls, 0),
+    PROGRAM(capture_and_context, 0),
+    PROGRAM(capture_relaxed_calls, 0),
     PROGRAM(capture_mode_of_thread, 0),
     PROGRAM(capture_and_other_threads, 0),
     PROGRAM(capture_and_legacy_stream, 0),

@@ -36,6 +36,7 @@ struct gni_cuda_device {
     gn_stream default_stream;
     gn_device_properties properties;
     int priority_least, priority_greatest; /* the greatest is the smaller number */
+    atomic_int capture_count;              /* captures of ours that are under way */
 };
 
 static inline struct gni_cuda_device *gni_cuda_device_of(gn_device *device)

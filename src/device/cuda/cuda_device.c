@@ -404,9 +404,20 @@ static gn_status cuda_memory_info(gn_device *base, size_t *free_bytes, size_t *t
     return GN_OK;
 }
 
+/*
+ * The driver refuses this during a capture, and spoils the capture. So it is not asked; a capture that another thread
+ * begins between the look and the call can still be spoilt, as it can by any other library's.
+ */
 static gn_status cuda_synchronize(gn_device *base)
 {
-    GNI_CUDA_TRY(gni_cuda_device_of(base), cuCtxSynchronize);
+    struct gni_cuda_device *device = gni_cuda_device_of(base);
+    if (atomic_load(&device->capture_count) > 0)
+        return gni_error(GN_ERROR_CAPTURE,
+                         "%s cannot be waited for while a graph is captured: what is captured does "
+                         "not run before the graph is replayed; wait for another stream, or an "
+                         "event",
+                         gni_device_label(base).text);
+    GNI_CUDA_TRY(device, cuCtxSynchronize);
     return GN_OK;
 }
 

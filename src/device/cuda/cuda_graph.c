@@ -2,14 +2,17 @@
  * cuda_graph.c: capture of a stream, and graphs.
  *
  * A capture is relaxed: it minds no calls but those that would wait for its own work, and any thread may end it. What
- * the driver refuses meanwhile spoils the capture, and the end of it says so; the stream is usable after that.
+ * the driver refuses meanwhile spoils the capture, and the end of it says so; the stream is usable after that. A wait
+ * for the whole device is a wait for the captured stream, in every mode and from every thread: the captures are
+ * counted, so that cuda_device.c can refuse it without a call.
  */
 #include "device/cuda/cuda.h"
 
 gn_status gni_cuda_graph_begin(gn_stream *stream)
 {
-    GNI_CUDA_TRY(gni_cuda_device_of_stream(stream), cuStreamBeginCapture, stream->handle,
-                 CU_STREAM_CAPTURE_MODE_RELAXED);
+    struct gni_cuda_device *device = gni_cuda_device_of_stream(stream);
+    GNI_CUDA_TRY(device, cuStreamBeginCapture, stream->handle, CU_STREAM_CAPTURE_MODE_RELAXED);
+    atomic_fetch_add(&device->capture_count, 1);
     return GN_OK;
 }
 
@@ -32,6 +35,7 @@ gn_status gni_cuda_graph_end(gn_stream *stream, struct gni_graph *graph)
     struct gni_cuda_device *device = gni_cuda_device_of_stream(stream);
     CUgraph template = NULL;
     CUgraphExec exec;
+    atomic_fetch_sub(&device->capture_count, 1); /* it is over, also when the end fails */
     GNI_CUDA_TRY(device, cuStreamEndCapture, stream->handle, &template);
     gn_status status = template_instantiate(device, template, &exec);
     if (status == GN_OK)

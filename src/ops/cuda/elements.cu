@@ -65,6 +65,7 @@ ELEMENT float number(bfloat16 x)
 {
     return __uint_as_float((unsigned)x.bits << 16);
 }
+#if defined(GN_NO_PTX) || __CUDA_ARCH__ < 800
 ELEMENT bfloat16 bfloat_of(float value)
 {
     unsigned bits = __float_as_uint(value);
@@ -72,6 +73,14 @@ ELEMENT bfloat16 bfloat_of(float value)
         return bfloat16{(unsigned short)(bits >> 16 | 0x40)};
     return bfloat16{(unsigned short)((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
 }
+#else
+ELEMENT bfloat16 bfloat_of(float value)
+{
+    bfloat16 bfloat;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bfloat.bits) : "f"(value));
+    return bfloat;
+}
+#endif
 
 /* ---- conversions ---- */
 

@@ -1,7 +1,8 @@
 /*
- * extreme.c: where the largest or smallest element of each row is: one kernel for each type, in one or two launches.
+ * extreme.c: where the largest or smallest element of each row is: one kernel for each type, one launch.
  */
 #include "ops/cuda/fixed.h"
+#include "ops/cuda/last.h"
 #include "ops/cuda/rows.h"
 #include "ops/cuda/texts.h"
 
@@ -10,54 +11,58 @@ enum {
     SHORT_MOST = 1024,    /* elements of a row that a warp searches */
     CHUNK_LEAST = 2048,   /* elements of a part of a row */
     PARTS_MOST = 1024,
+    PACK_BYTES = 16,
 };
 
-static const struct gni_fixed extreme = {"extreme", {gni_text_extreme}, NULL};
+static const struct gni_fixed extreme = {
+    "extreme", {gni_text_last, gni_text_extreme}, GNI_LAST_DEFINITIONS};
 
 struct arguments {
     const void *in;
-    int64_t rows, length, inner, parts, chunk, width, is_strided, is_maximum, is_joining;
+    int64_t rows, length, inner, parts, chunk, width, is_packed, is_maximum, slot;
     void *scores;
     int64_t *places, *indices;
     void *values;
 };
 
 /* How the work is spread: by its shape alone. */
-static int64_t extreme_spread(struct arguments *arguments)
+static int64_t extreme_spread(struct arguments *arguments, int64_t pack)
 {
-    arguments->is_strided = arguments->inner > 1;
     arguments->width = arguments->inner > 1 ? 32 : arguments->length <= SHORT_MOST ? 8 : 1;
     int64_t blocks = gni_divided_up(arguments->rows, arguments->width);
     int64_t parts = 1;
-    if (blocks < ENOUGH_BLOCKS && arguments->width != 8) {
+    if (blocks < GNI_LAST_COUNTERS && arguments->width != 8) {
         int64_t least = CHUNK_LEAST / arguments->width;
         int64_t most = gni_divided_up(arguments->length, least);
         parts = gni_divided_up(ENOUGH_BLOCKS, blocks);
         parts = parts < most ? parts : most;
         parts = parts < PARTS_MOST ? parts : PARTS_MOST;
     }
-    arguments->chunk = gni_divided_up(arguments->length, parts);
+    arguments->chunk = gni_divided_up(gni_divided_up(arguments->length, parts), pack) * pack;
     arguments->parts = gni_divided_up(arguments->length, arguments->chunk);
+    arguments->is_packed = arguments->inner == 1 && (uintptr_t)arguments->in % PACK_BYTES == 0 &&
+                           (arguments->rows == 1 || arguments->length % pack == 0);
     return blocks;
 }
 
-/* Parts first, then what they have found. */
-static gn_status parts_run(struct arguments *arguments, gn_dtype dtype, int64_t blocks,
-                           gn_stream *stream)
+static gn_status extreme_run(struct arguments *arguments, gn_dtype dtype, int64_t blocks,
+                             gn_stream *stream)
 {
-    size_t count = (size_t)(arguments->rows * arguments->parts);
-    struct gni_storage *found;
-    GN_TRY(gni_storage_create(stream->device, 2 * count * sizeof(int64_t), stream, &found));
-    arguments->places = (int64_t *)(void *)found->data;
-    arguments->scores = arguments->places + count;
+    struct gni_storage *found = NULL;
+    int slot = arguments->parts > 1 ? gni_last_slot(stream) : 0;
+    if (slot < 0) { /* slower, and the same */
+        arguments->parts = 1;
+        arguments->chunk = arguments->length;
+    }
+    if (arguments->parts > 1) {
+        size_t count = (size_t)(arguments->rows * arguments->parts);
+        GN_TRY(gni_storage_create(stream->device, 2 * count * sizeof(int64_t), stream, &found));
+        arguments->slot = slot;
+        arguments->places = (int64_t *)(void *)found->data;
+        arguments->scores = arguments->places + count;
+    }
     gn_status status =
         gni_fixed_launch(&extreme, dtype, blocks, arguments->parts, arguments, stream);
-    arguments->is_joining = 1;
-    arguments->is_strided = 0;
-    arguments->width = 8;
-    if (status == GN_OK)
-        status = gni_fixed_launch(&extreme, dtype, gni_divided_up(arguments->rows, 8), 1, arguments,
-                                  stream);
     gni_storage_release(found);
     return status;
 }
@@ -74,12 +79,11 @@ gn_status gni_cuda_extreme(gn_tensor *tensor, const struct gni_along *along, boo
         .indices = (int64_t *)(void *)gni_tensor_data(indices),
         .values = values != NULL ? gni_tensor_data(values) : NULL,
     };
-    int64_t blocks = extreme_spread(&arguments);
+    int64_t pack = PACK_BYTES / (int64_t)gni_dtype_size(tensor->dtype);
+    int64_t blocks = extreme_spread(&arguments, pack);
     GN_TRY(gni_storage_order(gni_tensor_storage(tensor), stream, false));
     GN_TRY(gni_storage_order(gni_tensor_storage(indices), stream, true));
     if (values != NULL)
         GN_TRY(gni_storage_order(gni_tensor_storage(values), stream, true));
-    if (arguments.parts > 1)
-        return parts_run(&arguments, tensor->dtype, blocks, stream);
-    return gni_fixed_launch(&extreme, tensor->dtype, blocks, 1, &arguments, stream);
+    return extreme_run(&arguments, tensor->dtype, blocks, stream);
 }

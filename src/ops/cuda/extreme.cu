@@ -4,7 +4,7 @@
  * An array is [outer][length][inner], and a row goes along the middle; rows are counted over outer and inner. A block
  * has `width` rows side by side, and 256 / width threads for each; the y of a block is a part of its rows. Elements
  * become scores, of which the largest wins, and then the lowest place: joining is exact in whatever order. With
- * several parts, a second launch joins what those have found.
+ * several parts, the last block to finish (last.cu) joins what those have found.
  */
 
 /* ---- keys: unsigned integers in the order of the elements, -0 as 0, NaN the largest: src/ops/cpu/keys.h ---- */
@@ -49,15 +49,18 @@ struct arguments {
     const element *in;
     int64 rows, length, inner;
     int64 parts, chunk; /* of a row, and elements of each */
-    int64 width;        /* a power of two */
-    int64 is_strided;   /* neighbours are in different rows */
+    int64 width;        /* a power of two; 1 or 8 where inner is 1 */
+    int64 is_packed;    /* rows and parts begin at multiples of 16 bytes, and inner is 1 */
     int64 is_maximum;
-    int64 is_joining; /* of what parts have found */
-    key *scores;      /* [rows][parts], and where: what parts find */
+    int64 slot;  /* of last.cu */
+    key *scores; /* [rows][parts], and where: what parts find */
     int64 *places;
-    int64 *indices; /* results */
+    int64 *indices;  /* results */
     element *values; /* may be NULL */
 };
+
+enum { PACK = 16 / sizeof(element) };
+typedef pack<element, PACK> elements;
 
 struct best {
     key score;
@@ -83,20 +86,56 @@ ELEMENT key score_of(element x, bool is_maximum)
     return ~found;
 }
 
-/* Each `step`-th element from `lane` on. The first is found, and then what is better: of equal ones the first stays. */
-ELEMENT best elements_search(const arguments &a, int64 row, int64 lane, int64 step)
+/* Of equal ones the first stays: `place` is behind all that came before. */
+ELEMENT void elements_join(best &x, const elements &e, int64 place, bool is_maximum)
 {
-    best x = {0, (int64)(~(uint64)0 >> 1)};
-    const int64 first = (int64)blockIdx.y * a.chunk;
-    const int64 last = first + a.chunk < a.length ? first + a.chunk : a.length;
-    const int64 stride = step * a.inner;
-    const bool is_maximum = a.is_maximum != 0;
+    key scores[PACK], most;
+#pragma unroll
+    for (int k = 0; k < PACK; k++) {
+        scores[k] = score_of(e.item[k], is_maximum);
+        most = k == 0 || scores[k] > most ? scores[k] : most;
+    }
+    if (most <= x.score)
+        return;
+    x.score = most;
+#pragma unroll
+    for (int k = PACK - 1; k >= 0; k--)
+        if (scores[k] == most)
+            x.place = place + k;
+}
+
+/* Each `step`-th pack from `lane` on, and the elements behind the last one. */
+ELEMENT void packs_search(best &x, const element *in, int64 first, int64 last, int64 lane, int64 step, bool is_maximum)
+{
+    const elements *packs = (const elements *)(in + first);
+    const int64 count = (last - first) / PACK;
+    int64 i = lane;
+    if (i < count)
+        best_join(x, score_of(packs[i].item[0], is_maximum), first + i * PACK);
+    for (; i + 3 * step < count; i += 4 * step) {
+        elements e[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            e[k] = packs[i + k * step];
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            elements_join(x, e[k], first + (i + k * step) * PACK, is_maximum);
+    }
+    for (; i < count; i += step)
+        elements_join(x, packs[i], first + i * PACK, is_maximum);
+    for (i = first + count * PACK + lane; i < last; i += step)
+        best_join(x, score_of(in[i], is_maximum), i);
+}
+
+/* Each `step`-th element from `lane` on. */
+ELEMENT void elements_search(best &x, const element *in, int64 first, int64 last, int64 lane, int64 step, int64 inner, bool is_maximum)
+{
+    const int64 stride = step * inner;
     int64 i = first + lane;
     if (i >= last)
-        return x;
-    const element *in = a.in + (row / a.inner * a.length + i) * a.inner + row % a.inner;
-    x.score = score_of(*in, is_maximum);
-    x.place = i;
+        return;
+    in += i * inner;
+    best_join(x, score_of(*in, is_maximum), i);
     for (; i + 3 * step < last; i += 4 * step, in += 4 * stride) {
         element e[4];
 #pragma unroll
@@ -113,44 +152,91 @@ ELEMENT best elements_search(const arguments &a, int64 row, int64 lane, int64 st
     }
     for (; i < last; i += step, in += stride)
         best_join(x, score_of(*in, is_maximum), i);
-    return x;
+}
+
+/* Joins the threads of each row, which are neighbours; the first of them has the result. */
+ELEMENT void neighbours_join(best &x, int height)
+{
+    __shared__ key scores[8];
+    __shared__ int64 places[8];
+#pragma unroll
+    for (int half = 16; half > 0; half /= 2) {
+        const key score = __shfl_down_sync(0xffffffffu, x.score, half);
+        const int64 place = __shfl_down_sync(0xffffffffu, x.place, half);
+        best_join(x, score, place);
+    }
+    if (height == 32)
+        return;
+    __syncthreads(); /* what was joined before is read */
+    if (threadIdx.x % 32 == 0) {
+        scores[threadIdx.x / 32] = x.score;
+        places[threadIdx.x / 32] = x.place;
+    }
+    __syncthreads();
+    for (int k = 1; k < 8 && threadIdx.x == 0; k++)
+        best_join(x, scores[k], places[k]);
+}
+
+/* Joins the threads of each row, which are `width` threads apart; the first of them has the result. */
+ELEMENT void columns_join(best &x, int lane, int width, int height)
+{
+    __shared__ key scores[256];
+    __shared__ int64 places[256];
+    __syncthreads(); /* what was joined before is read */
+    scores[threadIdx.x] = x.score;
+    places[threadIdx.x] = x.place;
+    for (int half = height / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (lane < half) {
+            best_join(x, scores[threadIdx.x + half * width], places[threadIdx.x + half * width]);
+            scores[threadIdx.x] = x.score;
+            places[threadIdx.x] = x.place;
+        }
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
-    __shared__ key scores[256];
-    __shared__ int64 places[256];
+    const bool is_strided = a.inner > 1;
     const int width = (int)a.width, height = 256 / width;
-    const int slot = a.is_strided ? threadIdx.x % width : threadIdx.x / height;
-    const int lane = a.is_strided ? threadIdx.x / width : threadIdx.x % height;
+    const int slot = is_strided ? threadIdx.x % width : threadIdx.x / height;
+    const int lane = is_strided ? threadIdx.x / width : threadIdx.x % height;
     const int64 row = (int64)blockIdx.x * width + slot;
-    best x = {0, (int64)(~(uint64)0 >> 1)};
+    const element *in = a.in + row / a.inner * a.length * a.inner + row % a.inner;
+    const best none = {0, (int64)(~(uint64)0 >> 1)};
+    best x = none;
     if (row < a.rows) {
-        if (a.is_joining)
-            for (int64 i = lane; i < a.parts; i += height)
-                best_join(x, a.scores[row * a.parts + i], a.places[row * a.parts + i]);
+        const int64 first = (int64)blockIdx.y * a.chunk;
+        const int64 last = first + a.chunk < a.length ? first + a.chunk : a.length;
+        if (a.is_packed)
+            packs_search(x, in, first, last, lane, height, a.is_maximum != 0);
         else
-            x = elements_search(a, row, lane, height);
+            elements_search(x, in, first, last, lane, height, a.inner, a.is_maximum != 0);
     }
-    const int at = lane * width + slot;
-    scores[at] = x.score;
-    places[at] = x.place;
-    for (int half = height / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (lane < half) {
-            best_join(x, scores[at + half * width], places[at + half * width]);
-            scores[at] = x.score;
-            places[at] = x.place;
+    if (is_strided)
+        columns_join(x, lane, width, height);
+    else
+        neighbours_join(x, height);
+    if (a.parts > 1) {
+        key *scores = a.scores + row * a.parts;
+        int64 *places = a.places + row * a.parts;
+        if (lane == 0 && row < a.rows) {
+            scores[blockIdx.y] = x.score;
+            places[blockIdx.y] = x.place;
         }
+        if (!is_last((int)a.slot))
+            return;
+        x = none;
+        for (int64 i = lane; i < a.parts && row < a.rows; i += height)
+            best_join(x, *(const volatile key *)(scores + i), *(const volatile int64 *)(places + i));
+        if (is_strided)
+            columns_join(x, lane, width, height);
+        else
+            neighbours_join(x, height);
     }
     if (lane > 0 || row >= a.rows)
         return;
-    if (a.parts > 1 && !a.is_joining) {
-        a.scores[row * a.parts + blockIdx.y] = x.score;
-        a.places[row * a.parts + blockIdx.y] = x.place;
-        return;
-    }
     a.indices[row] = x.place;
     if (a.values != 0)
-        a.values[row] = a.in[(row / a.inner * a.length + x.place) * a.inner + row % a.inner];
+        a.values[row] = in[x.place * a.inner];
 }

@@ -11,7 +11,7 @@
  *   values_at(a, i, e)      PACK of them, from i on, which is a multiple of PACK
  *
  * Every result is folded in an order that follows from its shape alone. Where several blocks fold one result, each
- * leaves an accumulator behind, and the last one to finish, by a counter, folds those, in their order.
+ * leaves an accumulator behind, and the last one to finish (last.cu) folds those, in their order.
  */
 struct fold_sum {
     static __device__ __forceinline__ accumulator start() { return (accumulator)0; }
@@ -61,10 +61,6 @@ struct fold_amin {
     static __device__ __forceinline__ accumulator start() { return limits<accumulator>::high(); }
     static __device__ __forceinline__ accumulator join(accumulator x, accumulator y) { return op_minimum<accumulator>(x, y); }
 };
-
-/* How many blocks have left an accumulator, for each result and for each stream that may run the kernel. They are 0
- * between two launches. */
-static __device__ unsigned counters[SLOTS][COUNTERS];
 
 ELEMENT accumulator warp_fold(accumulator x)
 {
@@ -125,22 +121,6 @@ ELEMENT accumulator row_fold(const arguments &a, index begin, index end, index l
     return x[0];
 }
 
-/* Whether this block is the last of several that fold a result; what they left is visible to it then. */
-ELEMENT bool is_last(unsigned *counter, unsigned blocks)
-{
-    __shared__ bool found;
-    __threadfence();
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        found = atomicAdd(counter, 1u) == blocks - 1;
-        if (found)
-            *counter = 0;
-    }
-    __syncthreads();
-    __threadfence();
-    return found;
-}
-
 #ifdef FOLD_ROWS
 /* The threads of a block join; the first has the result. */
 ELEMENT accumulator block_fold(accumulator x)
@@ -172,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     accumulator *left = (accumulator *)a.partial + (int64)row * a.parts;
     if (threadIdx.x == 0)
         left[blockIdx.y] = x;
-    if (!is_last(&counters[a.slot][blockIdx.x], gridDim.y))
+    if (!is_last((int)a.slot))
         return;
     x = REDUCTION::start();
     for (int64 k = threadIdx.x; k < a.parts; k += 256)
@@ -247,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         else if (at < kept)
             left[(int64)blockIdx.y * a.kept + at] = sum;
     }
-    if (a.parts == 1 || !is_last(&counters[a.slot][blockIdx.x], gridDim.y))
+    if (a.parts == 1 || !is_last((int)a.slot))
         return;
     for (int c = threadIdx.x; c < 32 * PACK; c += 256) {
         const index at = (index)blockIdx.x * 32 * PACK + c;

@@ -1,5 +1,6 @@
 #include "ops/cuda/generate.h"
 
+#include "ops/cuda/last.h"
 #include "ops/cuda/texts.h"
 #include "ops/promote.h"
 
@@ -95,8 +96,11 @@ void gni_form_make(struct gni_form *form, const struct gni_program *program)
 {
     form->program = program;
     form->pack = 1;
+    form->tile = -1;
     form->steps = 0;
     form->threads = GNI_CUDA_BLOCK;
+    form->blocks = 1;
+    form->at_once = 1;
     form->fold = GNI_FOLD_NONE;
     form->reduction = GN_REDUCE_SUM;
     form->value = -1;
@@ -124,10 +128,123 @@ static bool is_strided(const struct gni_form *form)
 {
     bool found = false;
     for (int i = 0; i < form->program->input_count; i++)
-        found |= form->inputs[i] == GNI_ACCESS_STRIDED;
+        found |= form->inputs[i] >= GNI_ACCESS_STRIDED;
     for (int i = 0; i < form->program->output_count; i++)
-        found |= form->outputs[i] == GNI_ACCESS_STRIDED;
+        found |= form->outputs[i] >= GNI_ACCESS_STRIDED;
     return found;
+}
+
+/* How an operand is read or written by packs; GNI_ACCESS_STRIDED: not at all. */
+static enum gni_access pack_access(const struct gni_layout *layout, enum gni_access access,
+                                   const int64_t *strides, const void *data, size_t pack_bytes,
+                                   int64_t pack)
+{
+    const int last = layout->ndim - 1;
+    if (access == GNI_ACCESS_NUMBER || access == GNI_ACCESS_ONE)
+        return access;
+    bool is_aligned = (uintptr_t)data % pack_bytes == 0;
+    if (access == GNI_ACCESS_CONTIGUOUS)
+        return is_aligned ? access : GNI_ACCESS_STRIDED;
+    if (layout->sizes[last] % pack != 0)
+        return GNI_ACCESS_STRIDED;
+    if (strides[last] == 0)
+        return GNI_ACCESS_STRIDED_ONE;
+    is_aligned &= strides[last] == 1;
+    for (int d = 0; d < last; d++)
+        is_aligned &= strides[d] % pack == 0;
+    return is_aligned ? GNI_ACCESS_STRIDED_PACK : GNI_ACCESS_STRIDED;
+}
+
+/* Whether all operands can be packed so; their accesses are changed if they can. */
+static bool pack_try(struct gni_form *form, int pack)
+{
+    const struct gni_program *program = form->program;
+    const struct gni_layout *layout = &form->layout;
+    enum gni_access inputs[GNI_PROGRAM_INPUTS_MOST], outputs[GNI_PROGRAM_NODES_MOST];
+    for (int i = 0; i < program->input_count; i++) {
+        const struct gni_input *input = &program->inputs[i];
+        inputs[i] = pack_access(layout, form->inputs[i], layout->strides[i], input->data,
+                                gni_dtype_size(input->held) * (size_t)pack, pack);
+        if (inputs[i] == GNI_ACCESS_STRIDED)
+            return false;
+    }
+    for (int i = 0; i < program->output_count; i++) {
+        const struct gni_output *output = &program->outputs[i];
+        outputs[i] = pack_access(layout, form->outputs[i], layout->output_strides[i], output->data,
+                                 gni_dtype_size(output->dtype) * (size_t)pack, pack);
+        if (outputs[i] == GNI_ACCESS_STRIDED)
+            return false;
+    }
+    memcpy(form->inputs, inputs, (size_t)program->input_count * sizeof *inputs);
+    memcpy(form->outputs, outputs, (size_t)program->output_count * sizeof *outputs);
+    return true;
+}
+
+void gni_form_pack(struct gni_form *form, int64_t stretch)
+{
+    enum {
+        PACK_BYTES = 16
+    };
+    const struct gni_program *program = form->program;
+    size_t largest = 0;
+    for (int i = 0; i < program->input_count; i++) {
+        size_t size = gni_dtype_size(program->inputs[i].held);
+        if (form->inputs[i] >= GNI_ACCESS_CONTIGUOUS && size > largest)
+            largest = size;
+    }
+    for (int i = 0; i < program->output_count; i++) {
+        size_t size = gni_dtype_size(program->outputs[i].dtype);
+        largest = size > largest ? size : largest;
+    }
+    form->pack = largest == 0 ? 1 : (int)(PACK_BYTES / largest);
+    while (form->pack > 1 && (stretch % form->pack != 0 || !pack_try(form, form->pack)))
+        form->pack /= 2;
+}
+
+/* The dimension in which an input's neighbours are neighbours in memory, where that is not the last one; -1: none. */
+static int tile_of(const struct gni_layout *layout, const int64_t *strides)
+{
+    const int last = layout->ndim - 1;
+    int found = -1;
+    for (int d = 0; d <= last; d++) {
+        if (layout->sizes[d] < GNI_CUDA_TILE / 2)
+            continue;
+        if (strides[d] == 1)
+            found = d;
+        else if (d == last && strides[d] == 0)
+            return -1;
+    }
+    return found == last || layout->sizes[last] < GNI_CUDA_TILE / 2 ? -1 : found;
+}
+
+int64_t gni_form_tile(struct gni_form *form)
+{
+    const struct gni_program *program = form->program;
+    const struct gni_layout *layout = &form->layout;
+    if (form->pack > 1)
+        return 0;
+    for (int i = 0; i < program->input_count; i++) {
+        if (form->inputs[i] != GNI_ACCESS_STRIDED)
+            continue;
+        int tile = tile_of(layout, layout->strides[i]);
+        if (tile < 0 || (form->tile >= 0 && tile != form->tile))
+            continue;
+        form->tile = tile;
+        form->inputs[i] = GNI_ACCESS_STRIDED_TILE;
+    }
+    if (form->tile < 0)
+        return 0;
+    int64_t tiles = 1;
+    for (int d = 0; d < layout->ndim; d++)
+        tiles *= d == form->tile || d == layout->ndim - 1
+                     ? (layout->sizes[d] + GNI_CUDA_TILE - 1) / GNI_CUDA_TILE
+                     : layout->sizes[d];
+    for (int i = 0; i < program->input_count; i++)
+        if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
+            form->inputs[i] = GNI_ACCESS_STRIDED; /* there is no index of all elements */
+    for (int i = 0; i < program->output_count; i++)
+        form->outputs[i] = GNI_ACCESS_STRIDED;
+    return tiles;
 }
 
 size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
@@ -138,8 +255,11 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     *at++ = (unsigned char)(is_strided(form) ? form->layout.ndim : 0);
     *at++ = form->is_wide;
     *at++ = (unsigned char)form->pack;
+    *at++ = (unsigned char)form->tile;
     *at++ = (unsigned char)form->steps;
     *at++ = (unsigned char)(form->threads / 32);
+    *at++ = (unsigned char)form->blocks;
+    *at++ = (unsigned char)form->at_once;
     *at++ = (unsigned char)form->fold;
     *at++ = (unsigned char)form->reduction;
     *at++ = (unsigned char)form->value;
@@ -193,10 +313,10 @@ static void text_arguments(const struct gni_form *form, struct gni_builder *text
     if (is_strided(form)) {
         gni_builder_print(text, "    int64 size[%d];\n", form->layout.ndim);
         for (int i = 0; i < program->input_count; i++)
-            if (form->inputs[i] == GNI_ACCESS_STRIDED)
+            if (form->inputs[i] >= GNI_ACCESS_STRIDED)
                 gni_builder_print(text, "    int64 stride%d[%d];\n", i, form->layout.ndim);
         for (int i = 0; i < program->output_count; i++)
-            if (form->outputs[i] == GNI_ACCESS_STRIDED)
+            if (form->outputs[i] >= GNI_ACCESS_STRIDED)
                 gni_builder_print(text, "    int64 step%d[%d];\n", i, form->layout.ndim);
     }
     if (form->fold != GNI_FOLD_NONE)
@@ -221,12 +341,12 @@ int gni_form_arguments(const struct gni_form *form, const struct gni_fold_argume
         memcpy(at, form->layout.sizes, row * sizeof *at);
         at += row;
         for (int i = 0; i < program->input_count; i++)
-            if (form->inputs[i] == GNI_ACCESS_STRIDED) {
+            if (form->inputs[i] >= GNI_ACCESS_STRIDED) {
                 memcpy(at, form->layout.strides[i], row * sizeof *at);
                 at += row;
             }
         for (int i = 0; i < program->output_count; i++)
-            if (form->outputs[i] == GNI_ACCESS_STRIDED) {
+            if (form->outputs[i] >= GNI_ACCESS_STRIDED) {
                 memcpy(at, form->layout.output_strides[i], row * sizeof *at);
                 at += row;
             }
@@ -297,158 +417,268 @@ static void text_element(const struct gni_form *form, struct gni_builder *text)
 /* ---- elements at strides ---------------------------------------------------------------------- */
 
 /* Offsets o0, .. of strided inputs and w0, .. of outputs, from the index i. */
-static void text_offsets(const struct gni_form *form, const char *indent, struct gni_builder *text)
+static void text_offsets(const struct gni_form *form, struct gni_builder *text)
 {
     const struct gni_program *program = form->program;
     if (!is_strided(form))
         return;
-    gni_builder_print(text, "%sindex rest = i, at;\n", indent);
+    gni_builder_print(text, "    index rest = i, at;\n");
     for (int d = form->layout.ndim - 1; d >= 0; d--) {
         if (d > 0)
             gni_builder_print(text,
-                              "%sat = rest %% (index)a.size[%d];\n%srest /= (index)a.size[%d];\n",
-                              indent, d, indent, d);
+                              "    at = rest %% (index)a.size[%d];\n"
+                              "    rest /= (index)a.size[%d];\n",
+                              d, d);
         else
-            gni_builder_print(text, "%sat = rest;\n", indent);
+            gni_builder_print(text, "    at = rest;\n");
         bool is_first = d == form->layout.ndim - 1;
         for (int i = 0; i < program->input_count; i++)
-            if (form->inputs[i] == GNI_ACCESS_STRIDED)
-                gni_builder_print(text, "%s%so%d %s (offset)at * (offset)a.stride%d[%d];\n", indent,
+            if (form->inputs[i] >= GNI_ACCESS_STRIDED)
+                gni_builder_print(text, "    %so%d %s (offset)at * (offset)a.stride%d[%d];\n",
                                   is_first ? "offset " : "", i, is_first ? "=" : "+=", i, d);
         for (int i = 0; i < program->output_count; i++)
-            if (form->outputs[i] == GNI_ACCESS_STRIDED)
-                gni_builder_print(text, "%s%sw%d %s (offset)at * (offset)a.step%d[%d];\n", indent,
+            if (form->outputs[i] >= GNI_ACCESS_STRIDED)
+                gni_builder_print(text, "    %sw%d %s (offset)at * (offset)a.step%d[%d];\n",
                                   is_first ? "offset " : "", i, is_first ? "=" : "+=", i, d);
     }
 }
 
-/* element(a, what is loaded for the index i */
+/* ---- packs of elements ------------------------------------------------------------------------- */
+
+/* Where operand `number` of a kind has its elements for the index i. */
+static void text_place(enum gni_access access, const char *operand, char offset, int number,
+                       struct gni_builder *text)
+{
+    if (access >= GNI_ACCESS_STRIDED)
+        gni_builder_print(text, "a.%s%d + %c%d", operand, number, offset, number);
+    else
+        gni_builder_print(text, access == GNI_ACCESS_ONE ? "a.%s%d" : "a.%s%d + i", operand,
+                          number);
+}
+
+static bool is_packed(enum gni_access access)
+{
+    return access == GNI_ACCESS_CONTIGUOUS || access == GNI_ACCESS_STRIDED ||
+           access == GNI_ACCESS_STRIDED_PACK;
+}
+
+/* What is loaded of each input: a pack p0, or an element one0; where the elements end within a pack, those that are
+ * there. Strided programs are made of whole packs. */
+static void text_load(const struct gni_form *form, bool is_partial, const char *indent,
+                      struct gni_builder *text)
+{
+    const struct gni_program *program = form->program;
+    for (int i = 0; i < program->input_count; i++) {
+        if (!is_packed(form->inputs[i]))
+            continue;
+        gni_builder_print(text, "%sp%d%s = ", indent, i, is_partial ? ".item[k]" : "");
+        if (is_partial)
+            gni_builder_print(text, "a.in%d[i + k];\n", i);
+        else {
+            gni_builder_print(text, "*(const pack<%s, %d> *)(",
+                              memory_type(program->inputs[i].held), form->pack);
+            text_place(form->inputs[i], "in", 'o', i, text);
+            gni_builder_print(text, ");\n");
+        }
+    }
+}
+
+static void text_inputs(const struct gni_form *form, struct gni_builder *text)
+{
+    const struct gni_program *program = form->program;
+    for (int i = 0; i < program->input_count; i++) {
+        const char *type = memory_type(program->inputs[i].held);
+        if (is_packed(form->inputs[i]))
+            gni_builder_print(text, "    pack<%s, %d> p%d;\n", type, form->pack, i);
+        else if (form->inputs[i] != GNI_ACCESS_NUMBER) {
+            gni_builder_print(text, "    const %s one%d = *(", type, i);
+            text_place(form->inputs[i], "in", 'o', i, text);
+            gni_builder_print(text, ");\n");
+        }
+    }
+}
+
+/* element(a, element k of what is loaded */
 static void text_call(const struct gni_form *form, struct gni_builder *text)
 {
     const struct gni_program *program = form->program;
     gni_builder_print(text, "element(a");
     for (int i = 0; i < program->input_count; i++) {
         const char *type = gni_cuda_type(program->inputs[i].held);
-        switch (form->inputs[i]) {
-        case GNI_ACCESS_NUMBER:
-            break;
-        case GNI_ACCESS_ONE:
-            gni_builder_print(text, ", loaded<%s>(*a.in%d)", type, i);
-            break;
-        case GNI_ACCESS_CONTIGUOUS:
-            gni_builder_print(text, ", loaded<%s>(a.in%d[i])", type, i);
-            break;
-        case GNI_ACCESS_STRIDED:
-            gni_builder_print(text, ", loaded<%s>(a.in%d[o%d])", type, i, i);
-            break;
-        }
+        if (is_packed(form->inputs[i]))
+            gni_builder_print(text, ", loaded<%s>(p%d.item[k])", type, i);
+        else if (form->inputs[i] != GNI_ACCESS_NUMBER)
+            gni_builder_print(text, ", loaded<%s>(one%d)", type, i);
     }
 }
 
-static void text_head(const char *name, struct gni_builder *text)
+static void text_store(const struct gni_form *form, bool is_partial, const char *indent,
+                       struct gni_builder *text)
 {
+    const struct gni_program *program = form->program;
+    for (int i = 0; i < program->output_count; i++) {
+        if (is_partial) {
+            gni_builder_print(text, "%sa.out%d[i + k] = q%d.item[k];\n", indent, i, i);
+            continue;
+        }
+        gni_builder_print(text, "%s*(pack<%s, %d> *)(", indent,
+                          memory_type(program->outputs[i].dtype), form->pack);
+        text_place(form->outputs[i], "out", 'w', i, text);
+        gni_builder_print(text, ") = q%d;\n", i);
+    }
+}
+
+/* Loads or stores a pack, or where the elements end within it, those that are there. */
+static void text_move(const struct gni_form *form,
+                      void (*part)(const struct gni_form *form, bool is_partial, const char *indent,
+                                   struct gni_builder *text),
+                      struct gni_builder *text)
+{
+    if (form->pack == 1 || is_strided(form)) {
+        part(form, false, "    ", text);
+        return;
+    }
+    gni_builder_print(text, "    if (i + %d <= a.count) {\n", form->pack);
+    part(form, false, "        ", text);
+    gni_builder_print(text,
+                      "    } else {\n#pragma unroll\n"
+                      "        for (int k = 0; k < %d && i + k < a.count; k++) {\n",
+                      form->pack);
+    part(form, true, "            ", text);
+    gni_builder_print(text, "        }\n    }\n");
+}
+
+/* A thread computes one pack of each output. */
+static void text_elements(const struct gni_form *form, const char *name, struct gni_builder *text)
+{
+    const struct gni_program *program = form->program;
+    gni_builder_print(text,
+                      "extern \"C\" __global__ void __launch_bounds__(%d) %s(const "
+                      "__grid_constant__ arguments a)\n{\n"
+                      "    const index i = ((index)blockIdx.x * %d + threadIdx.x) * %d;\n"
+                      "    if (i >= a.count)\n        return;\n",
+                      GNI_CUDA_BLOCK, name, GNI_CUDA_BLOCK, form->pack);
+    text_offsets(form, text);
+    text_inputs(form, text);
+    text_move(form, text_load, text);
+    for (int i = 0; i < program->output_count; i++)
+        gni_builder_print(text, "    pack<%s, %d> q%d;\n", memory_type(program->outputs[i].dtype),
+                          form->pack, i);
+    gni_builder_print(text, "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        ",
+                      form->pack);
+    text_call(form, text);
+    for (int i = 0; i < program->output_count; i++)
+        gni_builder_print(text, ", q%d.item[k]", i);
+    gni_builder_print(text, ");\n");
+    text_move(form, text_store, text);
+    gni_builder_print(text, "}\n");
+}
+
+/* ---- tiles ------------------------------------------------------------------------------------- */
+
+/* Where operand `number` has the element of a tile. */
+static void text_tile_place(const struct gni_form *form, const char *operand, const char *strides,
+                            char offset, int number, struct gni_builder *text)
+{
+    gni_builder_print(text, "a.%s%d[%c%d + x * (offset)a.%s%d[%d] + y * (offset)a.%s%d[%d]]",
+                      operand, number, offset, number, strides, number, form->layout.ndim - 1,
+                      strides, number, form->tile);
+}
+
+/* Offsets of the tile's first element, from its number. */
+static void text_tile_offsets(const struct gni_form *form, struct gni_builder *text)
+{
+    const struct gni_program *program = form->program;
+    const int last = form->layout.ndim - 1;
+    gni_builder_print(text,
+                      "    const int column = threadIdx.x %% %d, row = threadIdx.x / %d;\n"
+                      "    const offset width = (offset)a.size[%d], height = (offset)a.size[%d];\n"
+                      "    index rest = blockIdx.x, at;\n"
+                      "    at = (index)((width + %d) / %d);\n"
+                      "    const offset left = (offset)(rest %% at) * %d;\n    rest /= at;\n"
+                      "    at = (index)((height + %d) / %d);\n"
+                      "    const offset top = (offset)(rest %% at) * %d;\n    rest /= at;\n",
+                      GNI_CUDA_TILE, GNI_CUDA_TILE, last, form->tile, GNI_CUDA_TILE - 1,
+                      GNI_CUDA_TILE, GNI_CUDA_TILE, GNI_CUDA_TILE - 1, GNI_CUDA_TILE,
+                      GNI_CUDA_TILE);
+    for (int i = 0; i < program->input_count; i++)
+        if (form->inputs[i] >= GNI_ACCESS_STRIDED)
+            gni_builder_print(text, "    offset o%d = 0;\n", i);
+    for (int i = 0; i < program->output_count; i++)
+        gni_builder_print(text, "    offset w%d = 0;\n", i);
+    for (int d = last - 1; d >= 0; d--) {
+        if (d == form->tile)
+            continue;
+        gni_builder_print(
+            text, "    at = rest %% (index)a.size[%d];\n    rest /= (index)a.size[%d];\n", d, d);
+        for (int i = 0; i < program->input_count; i++)
+            if (form->inputs[i] >= GNI_ACCESS_STRIDED)
+                gni_builder_print(text, "    o%d += (offset)at * (offset)a.stride%d[%d];\n", i, i,
+                                  d);
+        for (int i = 0; i < program->output_count; i++)
+            gni_builder_print(text, "    w%d += (offset)at * (offset)a.step%d[%d];\n", i, i, d);
+    }
+}
+
+/* The elements of a tile that a thread has: x along the last dimension, y along the other. Consecutive threads are
+ * neighbours along the last dimension, or along the other. */
+static void text_tile_loop(bool is_transposed, struct gni_builder *text)
+{
+    gni_builder_print(text,
+                      "#pragma unroll\n    for (int k = 0; k < %d; k += %d) {\n"
+                      "        const offset x = left + %s, y = top + %s;\n"
+                      "        if (x >= width || y >= height)\n            continue;\n",
+                      GNI_CUDA_TILE, GNI_CUDA_BLOCK / GNI_CUDA_TILE,
+                      is_transposed ? "row + k" : "column", is_transposed ? "column" : "row + k");
+}
+
+/* A block computes a tile. What is transposed is read along its own neighbours, and goes through shared memory. */
+static void text_tile(const struct gni_form *form, const char *name, struct gni_builder *text)
+{
+    const struct gni_program *program = form->program;
     gni_builder_print(text,
                       "extern \"C\" __global__ void __launch_bounds__(%d) %s(const "
                       "__grid_constant__ arguments a)\n{\n",
                       GNI_CUDA_BLOCK, name);
-}
-
-/* A thread computes one element. */
-static void text_strided(const struct gni_form *form, const char *name, struct gni_builder *text)
-{
-    const struct gni_program *program = form->program;
-    text_head(name, text);
-    gni_builder_print(text,
-                      "    const index i = (index)blockIdx.x * %d + threadIdx.x;\n"
-                      "    if (i >= a.count)\n        return;\n",
-                      GNI_CUDA_BLOCK);
-    text_offsets(form, "    ", text);
+    for (int i = 0; i < program->input_count; i++)
+        if (form->inputs[i] == GNI_ACCESS_STRIDED_TILE)
+            gni_builder_print(text, "    __shared__ %s tile%d[%d][%d];\n",
+                              memory_type(program->inputs[i].held), i, GNI_CUDA_TILE,
+                              GNI_CUDA_TILE + 1);
+    text_tile_offsets(form, text);
+    text_tile_loop(true, text);
+    for (int i = 0; i < program->input_count; i++)
+        if (form->inputs[i] == GNI_ACCESS_STRIDED_TILE) {
+            gni_builder_print(text, "        tile%d[row + k][column] = ", i);
+            text_tile_place(form, "in", "stride", 'o', i, text);
+            gni_builder_print(text, ";\n");
+        }
+    gni_builder_print(text, "    }\n    __syncthreads();\n");
+    text_tile_loop(false, text);
     for (int i = 0; i < program->output_count; i++)
-        gni_builder_print(text, "    %s y%d;\n", memory_type(program->outputs[i].dtype), i);
-    gni_builder_print(text, "    ");
-    text_call(form, text);
+        gni_builder_print(text, "        %s y%d;\n", memory_type(program->outputs[i].dtype), i);
+    gni_builder_print(text, "        element(a");
+    for (int i = 0; i < program->input_count; i++) {
+        if (form->inputs[i] == GNI_ACCESS_NUMBER)
+            continue;
+        gni_builder_print(text, ", loaded<%s>(", gni_cuda_type(program->inputs[i].held));
+        if (form->inputs[i] == GNI_ACCESS_STRIDED_TILE)
+            gni_builder_print(text, "tile%d[column][row + k]", i);
+        else if (form->inputs[i] == GNI_ACCESS_STRIDED)
+            text_tile_place(form, "in", "stride", 'o', i, text);
+        else
+            gni_builder_print(text, "*a.in%d", i);
+        gni_builder_print(text, ")");
+    }
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, ", y%d", i);
     gni_builder_print(text, ");\n");
-    for (int i = 0; i < program->output_count; i++)
-        if (form->outputs[i] == GNI_ACCESS_STRIDED)
-            gni_builder_print(text, "    a.out%d[w%d] = y%d;\n", i, i, i);
-        else
-            gni_builder_print(text, "    a.out%d[i] = y%d;\n", i, i);
-    gni_builder_print(text, "}\n");
-}
-
-/* ---- contiguous elements ---------------------------------------------------------------------- */
-
-/* What a pack does as a whole, or, where the elements end within it, for each that is there. */
-static void text_move(const struct gni_form *form, bool is_load, struct gni_builder *text)
-{
-    const struct gni_program *program = form->program;
-    const int pack = form->pack, count = is_load ? program->input_count : program->output_count;
-    for (int part = 0; part < (pack > 1 ? 2 : 1); part++) {
-        if (part == 0)
-            gni_builder_print(text, "    if (at + %d <= a.count) {\n", pack);
-        else
-            gni_builder_print(text,
-                              "    } else {\n#pragma unroll\n"
-                              "        for (int k = 0; k < %d && at + k < a.count; k++) {\n",
-                              pack);
-        for (int i = 0; i < count; i++) {
-            if (is_load && form->inputs[i] != GNI_ACCESS_CONTIGUOUS)
-                continue;
-            const char *type =
-                memory_type(is_load ? program->inputs[i].held : program->outputs[i].dtype);
-            if (part == 1)
-                gni_builder_print(text,
-                                  is_load ? "            p%d.item[k] = a.in%d[at + k];\n"
-                                          : "            a.out%d[at + k] = q%d.item[k];\n",
-                                  i, i);
-            else if (is_load)
-                gni_builder_print(text, "        p%d = *(const pack<%s, %d> *)(a.in%d + at);\n", i,
-                                  type, pack, i);
-            else
-                gni_builder_print(text, "        *(pack<%s, %d> *)(a.out%d + at) = q%d;\n", type,
-                                  pack, i, i);
-        }
+    for (int i = 0; i < program->output_count; i++) {
+        gni_builder_print(text, "        ");
+        text_tile_place(form, "out", "step", 'w', i, text);
+        gni_builder_print(text, " = y%d;\n", i);
     }
-    gni_builder_print(text, pack > 1 ? "        }\n    }\n" : "    }\n");
-}
-
-/* A thread loads one pack of each operand. */
-static void text_packed(const struct gni_form *form, const char *name, struct gni_builder *text)
-{
-    const struct gni_program *program = form->program;
-    const int pack = form->pack;
-    text_head(name, text);
-    gni_builder_print(text,
-                      "    const index at = ((index)blockIdx.x * %d + threadIdx.x) * %d;\n"
-                      "    if (at >= a.count)\n        return;\n",
-                      GNI_CUDA_BLOCK, pack);
-    for (int i = 0; i < program->input_count; i++) {
-        const char *type = memory_type(program->inputs[i].held);
-        if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
-            gni_builder_print(text, "    pack<%s, %d> p%d;\n", type, pack, i);
-        else if (form->inputs[i] == GNI_ACCESS_ONE)
-            gni_builder_print(text, "    const %s one%d = *a.in%d;\n", type, i, i);
-    }
-    text_move(form, true, text);
-    for (int i = 0; i < program->output_count; i++)
-        gni_builder_print(text, "    pack<%s, %d> q%d;\n", memory_type(program->outputs[i].dtype),
-                          pack, i);
-    gni_builder_print(text, "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        element(a",
-                      pack);
-    for (int i = 0; i < program->input_count; i++) {
-        const char *type = gni_cuda_type(program->inputs[i].held);
-        if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
-            gni_builder_print(text, ", loaded<%s>(p%d.item[k])", type, i);
-        else if (form->inputs[i] == GNI_ACCESS_ONE)
-            gni_builder_print(text, ", loaded<%s>(one%d)", type, i);
-    }
-    for (int i = 0; i < program->output_count; i++)
-        gni_builder_print(text, ", q%d.item[k]", i);
-    gni_builder_print(text, ");\n");
-    text_move(form, false, text);
-    gni_builder_print(text, "}\n");
+    gni_builder_print(text, "    }\n}\n");
 }
 
 /* ---- folds ------------------------------------------------------------------------------------ */
@@ -472,45 +702,29 @@ gn_dtype gni_fold_accumulator(gn_reduction reduction, gn_dtype dtype)
     return gni_dtype_kind(computing) == GNI_KIND_FLOATING ? GN_FLOAT64 : GN_INT64;
 }
 
-/* values_at(): packs of contiguous operands. */
-static void text_values(const struct gni_form *form, struct gni_builder *text)
-{
-    const struct gni_program *program = form->program;
-    gni_builder_print(text, "ELEMENT void values_at(const arguments &a, index i, %s *e)\n{\n",
-                      gni_cuda_type(gni_program_held(program, form->value)));
-    if (form->pack == 1) {
-        gni_builder_print(text, "    e[0] = value_at(a, i);\n}\n\n");
-        return;
-    }
-    for (int i = 0; i < program->input_count; i++)
-        if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
-            gni_builder_print(text,
-                              "    const pack<%s, %d> p%d = *(const pack<%s, %d> *)(a.in%d + i);\n",
-                              memory_type(program->inputs[i].held), form->pack, i,
-                              memory_type(program->inputs[i].held), form->pack, i);
-    gni_builder_print(text,
-                      "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        e[k] = element(a",
-                      form->pack);
-    for (int i = 0; i < program->input_count; i++) {
-        const char *type = gni_cuda_type(program->inputs[i].held);
-        if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
-            gni_builder_print(text, ", loaded<%s>(p%d.item[k])", type, i);
-        else if (form->inputs[i] == GNI_ACCESS_ONE)
-            gni_builder_print(text, ", loaded<%s>(*a.in%d)", type, i);
-    }
-    gni_builder_print(text, ");\n}\n\n");
-}
-
-/* value_at() and values_at(), of the value that is folded. */
+/* A function of the value that is folded, for the index i: one element, or those of a pack. */
 static void text_value(const struct gni_form *form, struct gni_builder *text)
 {
-    gni_builder_print(text, "ELEMENT %s value_at(const arguments &a, index i)\n{\n",
-                      gni_cuda_type(gni_program_held(form->program, form->value)));
-    text_offsets(form, "    ", text);
-    gni_builder_print(text, "    return ");
+    const struct gni_program *program = form->program;
+    const char *type = gni_cuda_type(gni_program_held(program, form->value));
+    gni_builder_print(text, "ELEMENT %s value_at(const arguments &a, index i)\n{\n", type);
+    text_offsets(form, text);
+    gni_builder_print(text, "    return element(a");
+    for (int i = 0; i < program->input_count; i++)
+        if (form->inputs[i] != GNI_ACCESS_NUMBER) {
+            gni_builder_print(text, ", loaded<%s>(*(", gni_cuda_type(program->inputs[i].held));
+            text_place(form->inputs[i], "in", 'o', i, text);
+            gni_builder_print(text, "))");
+        }
+    gni_builder_print(
+        text, ");\n}\n\nELEMENT void values_at(const arguments &a, index i, %s *e)\n{\n", type);
+    text_offsets(form, text);
+    text_inputs(form, text);
+    text_load(form, false, "    ", text);
+    gni_builder_print(
+        text, "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        e[k] = ", form->pack);
     text_call(form, text);
     gni_builder_print(text, ");\n}\n\n");
-    text_values(form, text);
 }
 
 /* What fold.cu wants to be defined. */
@@ -524,13 +738,13 @@ static void text_fold(const struct gni_form *form, const char *name, struct gni_
     text_value(form, text);
     gni_builder_print(text, "#define NAME %s\n#define %s\n#define REDUCTION fold_%s\n", name,
                       kernels[form->fold], reduction_word(form->reduction));
-    gni_builder_print(text, "#define PACK %d\n#define SLOTS %d\n#define COUNTERS %d\n", form->pack,
-                      GNI_FOLD_SLOTS, GNI_FOLD_COUNTERS);
+    gni_builder_print(text, "#define PACK %d\n" GNI_LAST_DEFINITIONS, form->pack);
     gni_builder_print(
         text, "typedef %s accumulator;\ntypedef %s element_type;\ntypedef %s result_type;\n",
         gni_cuda_type(accumulator), gni_cuda_type(held), memory_type(form->result));
     gni_builder_print(text, "#define FINISH(x) convert<%s>(%s)\n", gni_cuda_type(form->result),
                       form->reduction == GN_REDUCE_MEAN ? "(x) / a.divisor" : "x");
+    gni_builder_add(text, gni_text_last, strlen(gni_text_last));
     gni_builder_add(text, gni_text_fold, strlen(gni_text_fold));
 }
 
@@ -539,7 +753,10 @@ static void text_softmax(const struct gni_form *form, const char *name, struct g
 {
     gn_dtype held = gni_program_held(form->program, form->value);
     text_value(form, text);
-    gni_builder_print(text, "#define STEPS %d\n#define THREADS %d\n", form->steps, form->threads);
+    gni_builder_print(text, "#define STEPS %d\n#define THREADS %d\n#define BLOCKS %d\n",
+                      form->steps, form->threads, form->blocks);
+    gni_builder_print(text, "#define AT_ONCE %d\n#define IS_STREAMING %d\n", form->at_once,
+                      form->at_once == 0);
     gni_builder_print(text, "#define NAME %s\n#define %s\n#define IS_LOG %d\n#define PACK %d\n",
                       name, form->fold == GNI_SOFTMAX_ROWS ? "SOFTMAX_ROWS" : "SOFTMAX_SHORT",
                       form->is_log, form->pack);
@@ -561,8 +778,8 @@ void gni_form_text(const struct gni_form *form, const char *name, struct gni_bui
         text_softmax(form, name, text);
     else if (form->fold != GNI_FOLD_NONE)
         text_fold(form, name, text);
-    else if (is_strided(form))
-        text_strided(form, name, text);
+    else if (form->tile >= 0)
+        text_tile(form, name, text);
     else
-        text_packed(form, name, text);
+        text_elements(form, name, text);
 }

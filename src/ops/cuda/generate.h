@@ -14,10 +14,13 @@
 
 /* How an operand's address follows from the index of an element. */
 enum gni_access {
-    GNI_ACCESS_NUMBER,     /* no address: an argument */
-    GNI_ACCESS_ONE,        /* one element for all */
-    GNI_ACCESS_CONTIGUOUS, /* the index itself */
-    GNI_ACCESS_STRIDED,    /* by the index in each dimension */
+    GNI_ACCESS_NUMBER,       /* no address: an argument */
+    GNI_ACCESS_ONE,          /* one element for all */
+    GNI_ACCESS_CONTIGUOUS,   /* the index itself */
+    GNI_ACCESS_STRIDED,      /* by the index in each dimension; also: */
+    GNI_ACCESS_STRIDED_PACK, /* a pack's elements are neighbours in memory */
+    GNI_ACCESS_STRIDED_ONE,  /* a pack's elements are one */
+    GNI_ACCESS_STRIDED_TILE, /* neighbours in another dimension than the last one are neighbours in memory */
 };
 
 enum gni_fold_kind {
@@ -35,9 +38,12 @@ struct gni_form {
     enum gni_access inputs[GNI_PROGRAM_INPUTS_MOST];
     enum gni_access outputs[GNI_PROGRAM_NODES_MOST];
     bool is_wide; /* indices have 64 bits */
-    int pack;     /* elements that a thread loads at once */
-    int steps;    /* of a softmax: packs that a thread keeps; 0: it reads the row twice */
-    int threads;  /* of a block */
+    int pack;     /* elements, one behind the other, that a thread loads at once */
+    int tile; /* the dimension in which GNI_ACCESS_STRIDED_TILE has its neighbours; -1: there are none */
+    int steps;   /* of a softmax: packs that a thread keeps; 0: it reads the row twice */
+    int threads; /* of a block */
+    int blocks;  /* of a softmax: that a multiprocessor should hold */
+    int at_once; /* of a softmax: rows that a block or warp has at the same time; 0: one, and the next is loaded ahead */
     enum gni_fold_kind fold;
     gn_reduction reduction;
     short value;     /* that is folded */
@@ -47,8 +53,7 @@ struct gni_form {
 
 enum {
     GNI_CUDA_BLOCK = 256, /* threads */
-    GNI_FOLD_SLOTS = 16,  /* streams that may fold a result with several blocks at the same time */
-    GNI_FOLD_COUNTERS = 1056, /* results of such a fold: with more, a block for each fills a GPU */
+    GNI_CUDA_TILE = 32,   /* elements of both dimensions of a tile */
     GNI_CUDA_ARGUMENTS_MOST =
         16 + (GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST + 1) * (GN_DIMENSIONS_MAX + 1),
     GNI_CUDA_SIGNATURE_MOST =
@@ -68,6 +73,14 @@ struct gni_fold_arguments {
 
 /* The form of a program, elementwise; the caller changes it for a fold. */
 void gni_form_make(struct gni_form *form, const struct gni_program *program);
+
+/* Makes packs as large as all operands allow: 16 bytes of the largest type, or less. Packs do not go across a multiple
+ * of `stretch` elements; 0: it does not matter. */
+void gni_form_pack(struct gni_form *form, int64_t stretch);
+
+/* Where inputs of an elementwise form are transposed, makes tiles, which go through shared memory so that everything is
+ * read and written in order. Behind gni_form_pack(). Returns how many tiles; 0: none are made. */
+int64_t gni_form_tile(struct gni_form *form);
 
 /* Bytes that two forms have in common exactly when their kernels are one; returns how many. */
 size_t gni_form_sign(const struct gni_form *form, unsigned char *signature);

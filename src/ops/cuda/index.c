@@ -1,5 +1,5 @@
 /*
- * index.c: keys on a GPU: from a plan to the arguments of a kernel (index.cu), and from a mask to places (places.cu).
+ * index.c: keys on a GPU: from a plan to the arguments of a kernel (index.cu).
  *
  * The dimensions of a plan are joined where all strides allow it; the last one is moved in units of up to 16 bytes,
  * where it is contiguous on both sides and all addresses are multiples of that. Kernels are made for the number of
@@ -11,59 +11,23 @@
 #include "base/option.h"
 #include "jit/kernel.h"
 #include "ops/cuda/generate.h"
+#include "ops/cuda/index_form.h"
+#include "ops/cuda/ordered.h"
 #include "ops/cuda/texts.h"
-#include "ops/move.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    UNIT_MOST = 16,      /* bytes */
     GRID_MOST = 1 << 30, /* blocks */
     FEW_DIMENSIONS = 3,  /* kernels of their own */
     FEW_INDICES = 2,     /* likewise */
-    PART = 4096,         /* bytes of a mask that a block looks at: PART of places.cu */
-    SCAN_THREADS = 1024, /* of the block that adds up counts */
+    FEW_COLUMNS = 128,   /* that a warp has of one of few entries */
+    FEW_COLUMNS_MOST = 4096,
     TEXT_NAME_MOST = 64,
 };
 
-enum mode {
-    MODE_GET,
-    MODE_SET,
-    MODE_ADD,
-    MODE_CHECK,
-};
-
-/* ---- the arguments, as index.cu has them ------------------------------------------------------- */
-
-struct place_index {
-    const char *data;
-    int64_t size, wrap, stride;
-    int64_t strides[GN_DIMENSIONS_MAX];
-    int32_t type, dimension;
-};
-
-struct arguments {
-    _Alignas(UNIT_MOST) uint64_t number[2];
-    uint64_t count;
-    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX], other_strides[GN_DIMENSIONS_MAX];
-    char *source, *other;
-    void *fault;
-    int32_t dimensions, index_count;
-    struct place_index indices[GN_DIMENSIONS_MAX];
-};
-
-/* What the text of a kernel depends on; the signature of it, so without holes. */
-struct form {
-    uint32_t kind; /* apart from signatures of others */
-    uint32_t mode, unit, dimensions, indices, dtype;
-    uint32_t is_wide;
-};
-
-_Static_assert(sizeof(struct arguments) <= 4096, "arguments of a kernel have at most 4096 bytes");
-_Static_assert(sizeof(struct form) == 7 * sizeof(uint32_t), "a signature has no holes");
-
-static void form_text(const struct form *form, const char *name, struct gni_builder *text)
+static void form_text(const struct gni_index_form *form, const char *name, struct gni_builder *text)
 {
     gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
     gni_builder_print(text,
@@ -75,9 +39,11 @@ static void form_text(const struct form *form, const char *name, struct gni_buil
     gni_builder_add(text, gni_text_index, strlen(gni_text_index));
 }
 
-static gn_status form_kernel(gn_device *device, const struct form *form, struct gni_kernel **kernel)
+static gn_status form_kernel(gn_device *device, const struct gni_index_form *form,
+                             struct gni_kernel **kernel)
 {
-    static const char *const modes[] = {"get", "set", "add", "check"};
+    static const char *const modes[] = {"get",  "set",    "add", "check",   "keys",
+                                        "mark", "choose", "put", "few_set", "few_add"};
     char name[TEXT_NAME_MOST];
     *kernel = gni_kernel_find(device, form, sizeof *form);
     if (*kernel != NULL)
@@ -145,16 +111,18 @@ static int32_t type_code(const struct gni_index *index)
 }
 
 /* Adds a dimension, joined with the one before where all strides allow it. */
-static void dimension_add(struct arguments *to, const struct gni_index_plan *plan, int from,
-                          int64_t unit, const int64_t *other_strides)
+static void dimension_add(struct gni_index_arguments *to, const struct gni_index_plan *plan,
+                          int from, const struct gni_index_sides *sides)
 {
-    int64_t size = plan->sizes[from], stride = plan->strides[from] * unit;
-    int64_t other = other_strides[from] * unit, own[GN_DIMENSIONS_MAX];
+    int64_t size = plan->sizes[from], stride = plan->strides[from] * sides->width;
+    int64_t other = sides->other_strides[from] * sides->other_width, own[GN_DIMENSIONS_MAX];
+    int64_t entry = sides->entry_strides != NULL ? sides->entry_strides[from] : 0;
     int last = to->dimensions - 1;
     if (size == 1)
         return;
-    bool is_joined =
-        last >= 0 && to->strides[last] == stride * size && to->other_strides[last] == other * size;
+    bool is_joined = last >= 0 && to->strides[last] == stride * size &&
+                     to->other_strides[last] == other * size &&
+                     to->entry_strides[last] == entry * size;
     for (int k = 0; k < to->index_count; k++) {
         const struct gni_index *index = &plan->indices[k];
         own[k] = index->strides[from] * (int64_t)gni_dtype_size(index->tensor->dtype);
@@ -164,12 +132,13 @@ static void dimension_add(struct arguments *to, const struct gni_index_plan *pla
     to->sizes[at] = is_joined ? to->sizes[at] * size : size;
     to->strides[at] = stride;
     to->other_strides[at] = other;
+    to->entry_strides[at] = entry;
     for (int k = 0; k < to->index_count; k++)
         to->indices[k].strides[at] = own[k];
 }
 
 /* The most bytes that the last dimension can be moved in at once; its own size is `width`. */
-static int64_t unit_find(const struct arguments *from, int64_t width)
+static int64_t unit_find(const struct gni_index_arguments *from, int64_t width)
 {
     int last = from->dimensions - 1;
     bool has_other = from->other != NULL;
@@ -184,31 +153,31 @@ static int64_t unit_find(const struct arguments *from, int64_t width)
             return width;
         all |= (uint64_t)from->indices[k].stride;
     }
-    int64_t unit = UNIT_MOST;
+    int64_t unit = GNI_INDEX_UNIT;
     while (unit > width && all % (uint64_t)unit != 0)
         unit /= 2;
     return unit;
 }
 
-static void arguments_make(struct arguments *to, const struct gni_index_plan *plan, int64_t width,
-                           char *source, char *other, const int64_t *other_strides)
+void gni_index_arguments_make(struct gni_index_arguments *to, const struct gni_index_plan *plan,
+                              const struct gni_index_sides *sides)
 {
     memset(to, 0, sizeof *to);
-    to->source = (char *)((uintptr_t)source + (uintptr_t)(plan->offset * width));
-    to->other = other;
+    to->source = (char *)((uintptr_t)sides->source + (uintptr_t)(plan->offset * sides->width));
+    to->other = sides->other;
     to->index_count = plan->index_count;
     for (int k = 0; k < plan->index_count; k++) {
         const struct gni_index *index = &plan->indices[k];
-        struct place_index *own = &to->indices[k];
+        struct gni_place_index *own = &to->indices[k];
         own->data = gni_tensor_data(index->tensor);
         own->size = index->size;
         own->wrap = index->wrap;
-        own->stride = index->stride * width;
+        own->stride = index->stride * sides->width;
         own->type = type_code(index);
         own->dimension = index->dimension;
     }
     for (int i = 0; i < plan->ndim; i++)
-        dimension_add(to, plan, i, width, other_strides);
+        dimension_add(to, plan, i, sides);
     if (to->dimensions == 0) {
         to->sizes[0] = 1;
         to->dimensions = 1;
@@ -218,7 +187,7 @@ static void arguments_make(struct arguments *to, const struct gni_index_plan *pl
         to->count *= (uint64_t)to->sizes[i];
 }
 
-static void arguments_widen(struct arguments *to, int64_t width, int64_t unit)
+static void arguments_widen(struct gni_index_arguments *to, int64_t width, int64_t unit)
 {
     int last = to->dimensions - 1;
     if (unit == width)
@@ -239,20 +208,31 @@ static gn_status indices_order(const struct gni_index_plan *plan, gn_stream *str
     return GN_OK;
 }
 
-static gn_status arguments_launch(struct arguments *arguments, struct form *form, gn_stream *stream)
+/* How many warps share the columns of an entry. */
+static unsigned few_columns(const struct gni_index_arguments *arguments)
+{
+    int64_t wanted = (arguments->columns + FEW_COLUMNS - 1) / FEW_COLUMNS;
+    return (unsigned)(wanted < FEW_COLUMNS_MOST ? wanted : FEW_COLUMNS_MOST);
+}
+
+gn_status gni_index_launch(struct gni_index_arguments *arguments, struct gni_index_form *form,
+                           gn_stream *stream)
 {
     _Atomic(uint64_t) *word;
     struct gni_kernel *kernel;
     if (arguments->count == 0)
         return GN_OK;
-    uint64_t blocks = (arguments->count + GNI_CUDA_BLOCK - 1) / GNI_CUDA_BLOCK;
+    bool is_few = form->mode == GNI_INDEX_FEW_SET || form->mode == GNI_INDEX_FEW_ADD;
+    uint64_t each =
+        is_few ? GNI_CUDA_BLOCK / 32 : GNI_CUDA_BLOCK; /* entries, or units, of a block */
+    uint64_t blocks = (arguments->count + each - 1) / each;
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%llu elements are more than a kernel can have",
                          (unsigned long long)arguments->count);
     GN_TRY(fault_word(stream->device, &word));
     arguments->fault = word;
     form->kind = 'I' << 24 | 'X' << 16;
-    form->is_wide = arguments->count > INT32_MAX;
+    form->is_wide |= arguments->count > INT32_MAX;
     form->dimensions =
         arguments->dimensions <= FEW_DIMENSIONS ? (uint32_t)arguments->dimensions : 0;
     form->indices = arguments->index_count <= FEW_INDICES && arguments->index_count > 0
@@ -260,8 +240,9 @@ static gn_status arguments_launch(struct arguments *arguments, struct form *form
                         : 0;
     GN_TRY(form_kernel(stream->device, form, &kernel));
     void *addresses[] = {arguments};
-    struct gni_launch launch = {
-        .grid = {(unsigned)blocks, 1, 1}, .block = {GNI_CUDA_BLOCK, 1, 1}, .arguments = addresses};
+    struct gni_launch launch = {.grid = {(unsigned)blocks, is_few ? few_columns(arguments) : 1, 1},
+                                .block = {GNI_CUDA_BLOCK, 1, 1},
+                                .arguments = addresses};
     GN_TRY(gni_kernel_launch(kernel, stream, &launch));
     bool is_waiting = (gni_option_set(GNI_OPTION_DEBUG) & GNI_DEBUG_SYNC) != 0;
     return is_waiting ? gni_cuda_index_check(stream->device) : GN_OK;
@@ -272,8 +253,9 @@ static gn_status numbers_check(const struct gni_index_plan *plan, gn_stream *str
 {
     static const int64_t none[GN_DIMENSIONS_MAX];
     struct gni_index_plan block = *plan;
-    struct arguments arguments;
-    struct form form = {.mode = MODE_CHECK, .unit = 1, .dtype = GN_UINT8};
+    struct gni_index_arguments arguments;
+    struct gni_index_form form = {.mode = GNI_INDEX_CHECK, .unit = 1, .dtype = GN_UINT8};
+    struct gni_index_sides sides = {.width = 1, .other_width = 1, .other_strides = none};
     block.ndim = plan->block_end - plan->block_begin;
     for (int i = 0; i < block.ndim; i++) {
         block.sizes[i] = plan->sizes[plan->block_begin + i];
@@ -281,8 +263,8 @@ static gn_status numbers_check(const struct gni_index_plan *plan, gn_stream *str
         for (int k = 0; k < plan->index_count; k++)
             block.indices[k].strides[i] = plan->indices[k].strides[plan->block_begin + i];
     }
-    arguments_make(&arguments, &block, 1, NULL, NULL, none);
-    return arguments_launch(&arguments, &form, stream);
+    gni_index_arguments_make(&arguments, &block, &sides);
+    return gni_index_launch(&arguments, &form, stream);
 }
 
 static bool has_elements(const struct gni_index_plan *plan)
@@ -296,8 +278,8 @@ static bool has_elements(const struct gni_index_plan *plan)
 gn_status gni_cuda_index_get(const struct gni_index_plan *plan, gn_tensor *source,
                              gn_tensor *result)
 {
-    struct arguments arguments;
-    struct form form = {.mode = MODE_GET, .dtype = GN_UINT8};
+    struct gni_index_arguments arguments;
+    struct gni_index_form form = {.mode = GNI_INDEX_GET, .dtype = GN_UINT8};
     int64_t strides[GN_DIMENSIONS_MAX], width = (int64_t)gni_dtype_size(source->dtype);
     gn_stream *stream;
     GN_TRY(gni_stream_of(source->device, &stream));
@@ -307,21 +289,50 @@ gn_status gni_cuda_index_get(const struct gni_index_plan *plan, gn_tensor *sourc
     GN_TRY(gni_storage_order(gni_tensor_storage(source), stream, false));
     GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
     gni_strides_contiguous(plan->ndim, plan->sizes, strides);
-    arguments_make(&arguments, plan, width, gni_tensor_data(source), gni_tensor_data(result),
-                   strides);
+    struct gni_index_sides sides = {.source = gni_tensor_data(source),
+                                    .other = gni_tensor_data(result),
+                                    .width = width,
+                                    .other_width = width,
+                                    .other_strides = strides};
+    gni_index_arguments_make(&arguments, plan, &sides);
     form.unit = (uint32_t)unit_find(&arguments, width);
     arguments_widen(&arguments, width, form.unit);
-    return arguments_launch(&arguments, &form, stream);
+    return gni_index_launch(&arguments, &form, stream);
+}
+
+/* Each place of which the entry is chosen. */
+gn_status gni_index_put(const struct gni_index_plan *plan, const struct gni_index_values *values,
+                        const int64_t *entry_strides, const uint8_t *chosen, gn_stream *stream)
+{
+    struct gni_index_arguments arguments;
+    gn_dtype dtype = values->target->dtype;
+    struct gni_index_form form = {.mode = values->is_accumulated ? GNI_INDEX_ADD : GNI_INDEX_SET,
+                                  .dtype = values->is_accumulated ? (uint32_t)dtype : GN_UINT8};
+    int64_t width = (int64_t)gni_dtype_size(dtype);
+    struct gni_index_sides sides = {.source = gni_tensor_data(values->target),
+                                    .other = values->data,
+                                    .width = width,
+                                    .other_width = width,
+                                    .other_strides = values->strides,
+                                    .entry_strides = entry_strides};
+    gni_index_arguments_make(&arguments, plan, &sides);
+    arguments.chosen = chosen;
+    for (int64_t at = 0; at < GNI_INDEX_UNIT; at += width)
+        memcpy((char *)arguments.number + at, &values->number, (size_t)width);
+    form.unit = (uint32_t)(values->is_accumulated ? width : unit_find(&arguments, width));
+    arguments_widen(&arguments, width, form.unit);
+    return gni_index_launch(&arguments, &form, stream);
 }
 
 gn_status gni_cuda_index_set(const struct gni_index_plan *plan, gn_tensor *target,
                              const gn_tensor *value, const int64_t *strides, uint64_t number,
                              bool is_accumulated)
 {
-    struct arguments arguments;
-    struct form form = {.mode = is_accumulated ? MODE_ADD : MODE_SET,
-                        .dtype = is_accumulated ? (uint32_t)target->dtype : GN_UINT8};
-    int64_t width = (int64_t)gni_dtype_size(target->dtype);
+    struct gni_index_values values = {.target = target,
+                                      .data = value != NULL ? gni_tensor_data(value) : NULL,
+                                      .strides = strides,
+                                      .number = number,
+                                      .is_accumulated = is_accumulated};
     gn_stream *stream;
     GN_TRY(gni_stream_of(target->device, &stream));
     GN_TRY(indices_order(plan, stream));
@@ -330,100 +341,6 @@ gn_status gni_cuda_index_set(const struct gni_index_plan *plan, gn_tensor *targe
     if (value != NULL)
         GN_TRY(gni_storage_order(gni_tensor_storage(value), stream, false));
     GN_TRY(gni_storage_order(gni_tensor_storage(target), stream, true));
-    arguments_make(&arguments, plan, width, gni_tensor_data(target),
-                   value != NULL ? gni_tensor_data(value) : NULL, strides);
-    for (int64_t at = 0; at < UNIT_MOST; at += width)
-        memcpy((char *)arguments.number + at, &number, (size_t)width);
-    form.unit = (uint32_t)(is_accumulated ? width : unit_find(&arguments, width));
-    arguments_widen(&arguments, width, form.unit);
-    return arguments_launch(&arguments, &form, stream);
-}
-
-/* ---- masks ------------------------------------------------------------------------------------- */
-
-/* The arguments of places.cu. */
-struct places {
-    const char *bytes;
-    int64_t length, parts;
-    int64_t *counts, *out;
-    int32_t dimensions, is_coordinates;
-    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
-};
-
-static gn_status places_launch(struct places *places, uint32_t step, unsigned blocks,
-                               unsigned threads, gn_stream *stream)
-{
-    const uint32_t signature[] = {'P' << 24 | 'L' << 16, step};
-    char name[TEXT_NAME_MOST];
-    struct gni_kernel *kernel = gni_kernel_find(stream->device, signature, sizeof signature);
-    if (kernel == NULL) {
-        struct gni_builder text = {.text = NULL};
-        (void)snprintf(name, sizeof name, "mask_places_%u", (unsigned)step);
-        gni_builder_add(&text, gni_text_elements, strlen(gni_text_elements));
-        gni_builder_print(&text, "#define NAME %s\n#define STEP %u\n", name, (unsigned)step);
-        gni_builder_add(&text, gni_text_places, strlen(gni_text_places));
-        GN_TRY(gni_kernel_build(stream->device, name, &text, signature, sizeof signature, &kernel));
-    }
-    void *addresses[] = {places};
-    struct gni_launch launch = {
-        .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .arguments = addresses};
-    return gni_kernel_launch(kernel, stream, &launch);
-}
-
-/* Counts, waits for the sum, and makes room for it. */
-static gn_status places_count(struct places *places, gn_tensor *counts, int64_t *count,
-                              gn_stream *stream)
-{
-    unsigned blocks = (unsigned)places->parts;
-    GN_TRY(places_launch(places, 0, blocks, GNI_CUDA_BLOCK, stream));
-    GN_TRY(places_launch(places, 1, 1, SCAN_THREADS, stream));
-    return gni_tensor_read(counts, places->parts, sizeof *count, count);
-}
-
-static gn_status places_find(gn_tensor *mask, struct places *places, gn_tensor *counts,
-                             gn_tensor **result)
-{
-    gn_stream *stream;
-    gn_tensor *made;
-    int64_t shape[] = {0, mask->ndim};
-    GN_TRY(gni_stream_of(mask->device, &stream));
-    GN_TRY(gni_storage_order(gni_tensor_storage(mask), stream, false));
-    if (places->parts > 0)
-        GN_TRY(places_count(places, counts, &shape[0], stream));
-    GN_TRY(gn_tensor_create(GN_INT64, places->is_coordinates != 0 ? 2 : 1, shape, mask->device,
-                            &made));
-    if (made->count > 0) {
-        places->out = (int64_t *)(void *)gni_tensor_data(made);
-        gn_status status =
-            places_launch(places, 2, (unsigned)places->parts, GNI_CUDA_BLOCK, stream);
-        if (status != GN_OK) {
-            gn_tensor_release(made);
-            return status;
-        }
-    }
-    *result = made;
-    return GN_OK;
-}
-
-gn_status gni_cuda_mask_places(gn_tensor *mask, const int64_t *strides, gn_tensor **places)
-{
-    struct places arguments = {.bytes = gni_tensor_data(mask),
-                               .length = mask->count,
-                               .parts = (mask->count + PART - 1) / PART,
-                               .dimensions = mask->ndim,
-                               .is_coordinates = strides == NULL};
-    gn_tensor *counts;
-    int64_t room = arguments.parts + 1;
-    if (arguments.parts > GRID_MOST)
-        return gni_error(GN_ERROR_OVERFLOW, "%lld elements are more than a kernel can have",
-                         (long long)mask->count);
-    for (int i = 0; i < mask->ndim; i++) {
-        arguments.sizes[i] = mask->sizes[i];
-        arguments.strides[i] = strides != NULL ? strides[i] : 0;
-    }
-    GN_TRY(gn_tensor_create(GN_INT64, 1, &room, mask->device, &counts));
-    arguments.counts = (int64_t *)(void *)gni_tensor_data(counts);
-    gn_status status = places_find(mask, &arguments, counts, places);
-    gn_tensor_release(counts);
-    return status;
+    return gni_ordered_is_needed(plan, &values) ? gni_ordered_put(plan, &values, stream)
+                                                : gni_index_put(plan, &values, NULL, NULL, stream);
 }

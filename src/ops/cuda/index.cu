@@ -5,17 +5,35 @@
  * are, or 0 where that is an argument; UNIT, bytes that are moved at once; MODE:
  *
  *     GET     other[place] = source[what the plan means]
- *     SET     source[what the plan means] = other[place]
- *     ADD     source[what the plan means] += other[place], of type ELEMENT_TYPE, atomically
+ *     SET     source[what the plan means] = other[place], if the place's entry is chosen
+ *     ADD     source[what the plan means] += other[place], of type ELEMENT_TYPE: integers atomically; for a floating
+ *             element there is one place at most
  *     CHECK   nothing
  *
+ * and, for entries (ordered.h), of which strides make keys, and of which several may have one key:
+ *
+ *     KEYS      keys[entry] = its key, or `none` if a number of it is out of range
+ *     MARK      latest[key] = the last of its entries, counted from 1
+ *     CHOOSE    chosen[entry] = whether it is that one
+ *     PUT       target[key] = other[entry], of those: where an entry is one unit
+ *     FEW_SET   all of that for up to FEW entries, and units of each
+ *     FEW_ADD   target[key] += what its entries have, in their order; ELEMENT_TYPE is floating
+ *
  * A number that is out of range is reported in the word `fault`, in the host's memory, by one store; its unit is not
- * written, or, read, is 0. All strides are in bytes.
+ * written, or, read, is 0. All strides are in bytes, but those that make keys.
  */
 #define GET 0
 #define SET 1
 #define ADD 2
 #define CHECK 3
+#define KEYS 4
+#define MARK 5
+#define CHOOSE 6
+#define PUT 7
+#define FEW_SET 8
+#define FEW_ADD 9
+
+#define FEW 2048 /* index.c has the same */
 
 struct place_index {
     const char *data;
@@ -33,6 +51,12 @@ struct __align__(16) arguments {
     volatile uint64 *fault;
     int dimensions, index_count;
     place_index indices[16];
+    int64 base, none, step;   /* of entries: key 0, what no key is, and bytes of the target from key to key */
+    void *keys;               /* KEYS: keys, words; MARK, CHOOSE, PUT: latest, words */
+    uint8 *chosen;            /* entries; NULL: all are */
+    int64 entry_strides[16];  /* of SET: from place to entry */
+    int64 columns;            /* units, or elements, of an entry */
+    int64 column_dimensions, column_sizes[16], column_strides[16], column_other_strides[16];
 };
 
 template <int BYTES> struct unit_of {
@@ -77,27 +101,21 @@ ELEMENT void fault_report(const arguments &a, const place_index &index, int64 nu
 }
 
 #if MODE == ADD
-ELEMENT void add_atomic(float *to, float value) { atomicAdd(to, value); }
-ELEMENT void add_atomic(double *to, double value) { atomicAdd(to, value); }
-ELEMENT void add_atomic(int *to, int value) { atomicAdd(to, value); }
-ELEMENT void add_atomic(int64 *to, int64 value) { atomicAdd((uint64 *)to, (uint64)value); }
+ELEMENT void add_to(float *to, float value) { *to += value; }
+ELEMENT void add_to(double *to, double value) { *to += value; }
+ELEMENT void add_to(float16 *to, float16 value) { *to = half_of(number(*to) + number(value)); }
+ELEMENT void add_to(bfloat16 *to, bfloat16 value) { *to = bfloat_of(number(*to) + number(value)); }
+ELEMENT void add_to(int *to, int value) { atomicAdd(to, value); }
+ELEMENT void add_to(int64 *to, int64 value) { atomicAdd((uint64 *)to, (uint64)value); }
 
 /* The bits of a sum, from those of one summand. */
 ELEMENT unsigned summed(unsigned bits, bool value) { return bits != 0 || value; }
 ELEMENT unsigned summed(unsigned bits, uint8 value) { return (bits + value) & 0xff; }
 ELEMENT unsigned summed(unsigned bits, int8 value) { return (bits + (unsigned)value) & 0xff; }
 ELEMENT unsigned summed(unsigned bits, short value) { return (bits + (unsigned)value) & 0xffff; }
-ELEMENT unsigned summed(unsigned bits, float16 value)
-{
-    return half_of(number(float16{(unsigned short)bits}) + number(value)).bits;
-}
-ELEMENT unsigned summed(unsigned bits, bfloat16 value)
-{
-    return bfloat_of(number(bfloat16{(unsigned short)bits}) + number(value)).bits;
-}
 
 /* Smaller than a word: the word around it is exchanged, until nobody has come between. */
-template <class T> ELEMENT void add_atomic(T *to, T value)
+template <class T> ELEMENT void add_to(T *to, T value)
 {
     unsigned *word = (unsigned *)((uint64)to & ~(uint64)3);
     const int shift = (int)((uint64)to & 3) * 8;
@@ -110,27 +128,32 @@ template <class T> ELEMENT void add_atomic(T *to, T value)
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
+/* Where a unit is: in the source, or as a key; in the other; which entry it is of. */
+struct spot {
+    int64 source, other, entry;
+    bool is_inside;
+};
+
+ELEMENT spot spot_of(const arguments &a, INDEX i)
 {
     const int dimensions = DIMENSIONS > 0 ? DIMENSIONS : a.dimensions;
     const int index_count = INDICES > 0 ? INDICES : a.index_count;
-    const INDEX i = (INDEX)blockIdx.x * 256 + threadIdx.x;
-    if (i >= a.count)
-        return;
-    int64 at[INDICES > 0 ? INDICES : 16] = {0}, source = 0, other = 0;
+    int64 at[INDICES > 0 ? INDICES : 16] = {0};
+    spot found = {0, 0, 0, true};
     INDEX rest = i;
 #pragma unroll
     for (int d = dimensions - 1; d >= 0; d--) {
         const INDEX above = d > 0 ? rest / (INDEX)a.sizes[d] : 0;
         const int64 place = (int64)(rest - above * (INDEX)a.sizes[d]);
         rest = above;
-        source += place * a.strides[d];
-        other += place * a.other_strides[d];
+        found.source += place * a.strides[d];
+        found.other += place * a.other_strides[d];
+        if (MODE == SET)
+            found.entry += place * a.entry_strides[d];
 #pragma unroll
         for (int k = 0; k < index_count; k++)
             at[k] += place * a.indices[k].strides[d];
     }
-    bool is_inside = true;
 #pragma unroll
     for (int k = 0; k < index_count; k++) {
         const place_index &index = a.indices[k];
@@ -138,22 +161,130 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         const int64 wrapped = index.type != 0 && number < 0 ? number + index.wrap : number;
         if (index.type != 0 && (uint64)wrapped >= (uint64)index.size) {
             fault_report(a, index, number);
-            is_inside = false;
+            found.is_inside = false;
         }
-        source += wrapped * index.stride;
+        found.source += wrapped * index.stride;
     }
+    return found;
+}
+
+#if MODE < FEW_SET
+extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
+{
+    const INDEX i = (INDEX)blockIdx.x * 256 + threadIdx.x;
+    if (i >= a.count)
+        return;
+    const spot at = spot_of(a, i);
 #if MODE == GET
     unit value = unit();
-    if (is_inside)
-        value = *(const unit *)(a.source + source);
-    *(unit *)(a.other + other) = value;
+    if (at.is_inside)
+        value = *(const unit *)(a.source + at.source);
+    *(unit *)(a.other + at.other) = value;
 #elif MODE == SET
-    if (is_inside)
-        *(unit *)(a.source + source) = *(const unit *)(a.other != 0 ? a.other + other : (const char *)a.number);
+    if (at.is_inside && (a.chosen == 0 || a.chosen[at.entry] != 0))
+        *(unit *)(a.source + at.source) = *(const unit *)(a.other != 0 ? a.other + at.other : (const char *)a.number);
 #elif MODE == ADD
-    const ELEMENT_TYPE value =
-        loaded<ELEMENT_TYPE>(*(const memory<ELEMENT_TYPE>::type *)(a.other != 0 ? a.other + other : (const char *)a.number));
-    if (is_inside)
-        add_atomic((ELEMENT_TYPE *)(a.source + source), value);
+    const ELEMENT_TYPE value = loaded<ELEMENT_TYPE>(
+        *(const memory<ELEMENT_TYPE>::type *)(a.other != 0 ? a.other + at.other : (const char *)a.number));
+    if (at.is_inside)
+        add_to((ELEMENT_TYPE *)(a.source + at.source), value);
+#elif MODE == KEYS
+    ((INDEX *)a.keys)[i] = (INDEX)(at.is_inside ? a.base + at.source : a.none);
+#elif MODE == MARK
+    if (at.is_inside)
+        atomicMax((INDEX *)a.keys + a.base + at.source, i + 1);
+#elif MODE == CHOOSE
+    a.chosen[i] = at.is_inside && ((const INDEX *)a.keys)[a.base + at.source] == i + 1;
+#elif MODE == PUT
+    if (at.is_inside && ((const INDEX *)a.keys)[a.base + at.source] == i + 1)
+        *(unit *)(a.source + (a.base + at.source) * a.step) = *(const unit *)(a.other + at.other);
 #endif
 }
+
+#else
+/*
+ * A warp for each entry; each block finds all keys by itself. Of the entries with a key the last one puts what it has,
+ * or the first one adds up what they have.
+ */
+#if MODE == FEW_ADD
+typedef ELEMENT_TYPE element;
+typedef decltype(number(element())) real;
+ELEMENT real value_of(const arguments &a, int64 other)
+{
+    return number(*(const element *)(a.other != 0 ? a.other + other : (const char *)a.number));
+}
+
+/* The sum of what the lanes of a warp have: by all of them, in pairs, always the same. */
+ELEMENT real lanes_sum(real own)
+{
+#pragma unroll
+    for (int lanes = 16; lanes > 0; lanes /= 2)
+        own += __shfl_xor_sync(0xffffffffu, own, lanes);
+    return own;
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
+{
+    __shared__ int64 keys[FEW], others[FEW];
+    __shared__ unsigned equal[8][FEW / 32]; /* by warps: which entries have the key of theirs */
+    const int count = (int)a.count, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    const int words = (count + 31) / 32, own = (int)blockIdx.x * 8 + warp;
+    for (int i = (int)threadIdx.x; i < words * 32; i += 256) {
+        keys[i] = a.none;
+        if (i < count) {
+            const spot at = spot_of(a, (INDEX)i);
+            keys[i] = at.is_inside ? a.base + at.source : a.none;
+            others[i] = at.other;
+        }
+    }
+    __syncthreads();
+    if (own >= count || keys[own] == a.none)
+        return;
+    const int64 key = keys[own];
+    bool is_other = false; /* another entry is the one */
+    for (int word = 0; word < words; word++) {
+        const unsigned found = __ballot_sync(0xffffffffu, keys[word * 32 + lane] == key);
+        const unsigned sooner = word < own / 32 ? found : word == own / 32 ? found & ((1u << own % 32) - 1) : 0;
+        const unsigned here = word == own / 32 ? 1u << own % 32 : 0;
+        is_other |= MODE == FEW_ADD ? sooner != 0 : (found & ~sooner & ~here) != 0;
+        if (lane == 0)
+            equal[warp][word] = found;
+    }
+    if (is_other)
+        return;
+    __syncwarp();
+    char *const target = a.source + key * a.step;
+#if MODE == FEW_ADD
+    if (a.columns == 1) {
+        real sum = number(*(const element *)target);
+        for (int word = 0; word < words; word++) {
+            const unsigned found = equal[warp][word];
+            if (found != 0)
+                sum += lanes_sum(found >> lane & 1 ? value_of(a, others[word * 32 + lane]) : (real)-0.0);
+        }
+        if (lane == 0)
+            *(element *)target = convert<element>(sum);
+        return;
+    }
+#endif
+    for (int64 column = (int64)blockIdx.y * 32 + lane; column < a.columns; column += (int64)gridDim.y * 32) {
+        int64 rest = column, offset = 0, other = 0;
+        for (int d = (int)a.column_dimensions - 1; d >= 0; d--) {
+            const int64 above = d > 0 ? rest / a.column_sizes[d] : 0, place = rest - above * a.column_sizes[d];
+            rest = above;
+            offset += place * a.column_strides[d];
+            other += place * a.column_other_strides[d];
+        }
+#if MODE == FEW_ADD
+        real sum = number(*(const element *)(target + offset));
+        for (int word = own / 32; word < words; word++)
+            for (unsigned left = equal[warp][word]; left != 0; left &= left - 1)
+                sum += value_of(a, others[word * 32 + __ffs((int)left) - 1] + other);
+        *(element *)(target + offset) = convert<element>(sum);
+#else
+        *(unit *)(target + offset) = *(const unit *)(a.other + others[own] + other);
+#endif
+    }
+}
+#endif

@@ -9,19 +9,18 @@
 
 #include "base/host.h"
 #include "jit/kernel.h"
+#include "ops/cuda/last.h"
 #include "ops/cuda/rows.h"
 #include "ops/cuda/product.h"
 #include "ops/cuda/index.h"
 #include "ops/cuda/run.h"
+#include "ops/recorder.h"
 
 #include <string.h>
 
 enum {
-    PACK_BYTES = 16,
     ENOUGH_BLOCKS = 1056, /* that fill a GPU: 8 for each of 132 multiprocessors */
     GRID_MOST = 1 << 30,
-    FEW_ROWS = 264,        /* of a softmax: larger blocks use more of the GPU */
-    SOFTMAX_ITEMS = 32,    /* that a thread keeps in registers */
     SHORT_MOST = 1024,     /* elements of a row that a warp folds */
     CHUNK_LEAST = 4096,    /* elements of a part of a row */
     CHUNK_ROWS_LEAST = 64, /* rows of a part of columns */
@@ -39,11 +38,14 @@ static gn_status kernel_get(gn_device *device, const struct gni_form *form,
     struct gni_builder text = {.text = NULL};
     gni_form_name(form, name, sizeof name);
     gni_form_text(form, name, &text);
-    return gni_kernel_build(device, name, &text, signature, size, kernel);
+    void *state = gni_wait_begin();
+    gn_status status = gni_kernel_build(device, name, &text, signature, size, kernel);
+    gni_wait_end(state);
+    return status;
 }
 
-static gn_status form_launch(const struct gni_form *form, const struct gni_fold_arguments *fold,
-                             unsigned grid_x, unsigned grid_y, gn_stream *stream)
+gn_status gni_form_launch(const struct gni_form *form, const struct gni_fold_arguments *fold,
+                          unsigned grid_x, unsigned grid_y, gn_stream *stream)
 {
     uint64_t arguments[GNI_CUDA_ARGUMENTS_MOST];
     struct gni_kernel *kernel;
@@ -58,45 +60,20 @@ static gn_status form_launch(const struct gni_form *form, const struct gni_fold_
 
 /* ---- elementwise ------------------------------------------------------------------------------ */
 
-/* The most elements that every contiguous operand can be read or written with at once. */
-static int pack_of(const struct gni_form *form)
-{
-    const struct gni_program *program = form->program;
-    size_t largest = 1;
-    uintptr_t addresses = 0;
-    for (int i = 0; i < program->input_count; i++) {
-        if (form->inputs[i] == GNI_ACCESS_STRIDED)
-            return 1;
-        if (form->inputs[i] != GNI_ACCESS_CONTIGUOUS)
-            continue;
-        size_t size = gni_dtype_size(program->inputs[i].held);
-        largest = size > largest ? size : largest;
-        addresses |= (uintptr_t)program->inputs[i].data;
-    }
-    for (int i = 0; i < program->output_count; i++) {
-        if (form->outputs[i] == GNI_ACCESS_STRIDED)
-            return 1;
-        size_t size = gni_dtype_size(program->outputs[i].dtype);
-        largest = size > largest ? size : largest;
-        addresses |= (uintptr_t)program->outputs[i].data;
-    }
-    /* Smaller elements are packed less tightly than the largest: all have the alignment of 16 bytes. */
-    return addresses % PACK_BYTES == 0 ? (int)(PACK_BYTES / largest) : 1;
-}
-
 gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
 {
     struct gni_form form;
     if (program->count == 0)
         return GN_OK;
     gni_form_make(&form, program);
-    form.pack = pack_of(&form);
+    gni_form_pack(&form, 0);
     int64_t block = (int64_t)GNI_CUDA_BLOCK * form.pack;
-    int64_t blocks = (program->count + block - 1) / block;
+    int64_t tiles = gni_form_tile(&form);
+    int64_t blocks = tiles > 0 ? tiles : (program->count + block - 1) / block;
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld elements are more than a kernel can have",
                          (long long)program->count);
-    return form_launch(&form, NULL, (unsigned)blocks, 1, stream);
+    return gni_form_launch(&form, NULL, (unsigned)blocks, 1, stream);
 }
 
 /* ---- folds ------------------------------------------------------------------------------------ */
@@ -106,34 +83,20 @@ static int64_t divided_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Elements that a fold can load at once: rows, or rows of columns, must begin at multiples of that. */
-static int fold_pack(const struct gni_form *form, const struct gni_folding *folding)
-{
-    const struct gni_program *program = form->program;
-    int pack = pack_of(form);
-    int64_t stretch = folding->is_by_columns || folding->kept > 1
-                          ? (folding->is_by_columns ? folding->kept : folding->folded)
-                          : 0; /* a single row begins where it begins */
-    bool has_contiguous = false;
-    for (int i = 0; i < program->input_count; i++)
-        has_contiguous |= form->inputs[i] == GNI_ACCESS_CONTIGUOUS;
-    return has_contiguous && pack > 1 && stretch % pack == 0 ? pack : 1;
-}
-
 /* How a fold is spread over the GPU: by its shape alone. */
 static void fold_spread(struct gni_form *form, const struct gni_folding *folding,
                         struct gni_fold_arguments *fold, int64_t *blocks)
 {
     bool is_by_columns = folding->is_by_columns;
     bool is_short = !is_by_columns && fold->folded <= SHORT_MOST;
-    form->pack = fold_pack(form, folding);
+    gni_form_pack(form, is_by_columns ? fold->kept : fold->kept > 1 ? fold->folded : 0);
     form->fold = is_by_columns ? GNI_FOLD_COLUMNS : is_short ? GNI_FOLD_SHORT : GNI_FOLD_ROWS;
     *blocks = is_by_columns ? divided_up(fold->kept, 32 * form->pack)
               : is_short    ? divided_up(fold->kept, 8)
                             : fold->kept;
     fold->parts = 1;
     fold->chunk = fold->folded;
-    if (is_short || *blocks >= GNI_FOLD_COUNTERS)
+    if (is_short || *blocks >= GNI_LAST_COUNTERS)
         return;
     int64_t least = is_by_columns ? CHUNK_ROWS_LEAST : CHUNK_LEAST;
     int64_t parts = ENOUGH_BLOCKS / *blocks, most = fold->folded / least;
@@ -143,30 +106,6 @@ static void fold_spread(struct gni_form *form, const struct gni_folding *folding
         fold->chunk = divided_up(divided_up(fold->folded, parts), unit) * unit;
         fold->parts = divided_up(fold->folded, fold->chunk);
     }
-}
-
-/* A place of its own, in every kernel, for the counters of a stream; -1 if there is none left. Streams that may be
- * captured have none: a graph can run beside the stream. */
-static int stream_slot(gn_stream *stream)
-{
-    static _Atomic(uint64_t) owners[GNI_DEVICE_MAX][GNI_FOLD_SLOTS];
-    uint64_t id;
-    if ((stream->kind != GNI_STREAM_DEFAULT && stream->kind != GNI_STREAM_OWNED) ||
-        gn_stream_get_id(stream, &id) != GN_OK)
-        return -1;
-    bool is_capturing = false;
-    if (stream->kind == GNI_STREAM_OWNED &&
-        (gn_stream_is_capturing(stream, &is_capturing) != GN_OK || is_capturing))
-        return -1;
-    for (int i = 0; i < GNI_FOLD_SLOTS; i++) {
-        uint64_t owner = atomic_load(&owners[stream->device->index][i]);
-        if (owner == 0 &&
-            atomic_compare_exchange_strong(&owners[stream->device->index][i], &owner, id + 1))
-            return i;
-        if (owner == id + 1)
-            return i;
-    }
-    return -1;
 }
 
 static gn_status fold_launch(const struct gni_form *form, struct gni_fold_arguments *fold,
@@ -180,7 +119,7 @@ static gn_status fold_launch(const struct gni_form *form, struct gni_fold_argume
         GN_TRY(gni_storage_create(stream->device, nbytes, stream, &storage));
         fold->partial = storage->data;
     }
-    gn_status status = form_launch(form, fold, (unsigned)blocks, (unsigned)fold->parts, stream);
+    gn_status status = gni_form_launch(form, fold, (unsigned)blocks, (unsigned)fold->parts, stream);
     gni_storage_release(storage);
     return status;
 }
@@ -206,46 +145,13 @@ gn_status gni_cuda_fold(struct gni_program *program, short value, const struct g
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld results are more than a kernel can have",
                          (long long)folding->kept);
-    int slot = fold.parts > 1 ? stream_slot(stream) : 0;
+    int slot = fold.parts > 1 ? gni_last_slot(stream) : 0;
     if (slot < 0) { /* slower, and the same numbers in another order */
         fold.parts = 1;
         fold.chunk = fold.folded;
     }
     fold.slot = slot < 0 ? 0 : slot;
     return fold_launch(&form, &fold, blocks, stream);
-}
-
-/* ---- softmax ---------------------------------------------------------------------------------- */
-
-gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t rows, bool is_log,
-                           gn_tensor *result, gn_stream *stream)
-{
-    struct gni_form form;
-    struct gni_fold_arguments fold = {.kept = rows,
-                                      .folded = program->count / (rows > 0 ? rows : 1),
-                                      .result = gni_tensor_data(result)};
-    if (program->count == 0)
-        return GN_OK;
-    GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
-    gni_form_make(&form, program);
-    form.value = value;
-    form.result = result->dtype;
-    form.is_log = is_log;
-    bool is_short = fold.folded <= SHORT_MOST;
-    form.fold = is_short ? GNI_SOFTMAX_SHORT : GNI_SOFTMAX_ROWS;
-    form.pack = fold_pack(&form, &(struct gni_folding){.kept = rows, .folded = fold.folded});
-    if ((uintptr_t)fold.result % PACK_BYTES != 0)
-        form.pack = 1;
-    int lanes = 32; /* that share a row */
-    if (!is_short)
-        lanes = form.threads = rows < FEW_ROWS ? 1024 : 512;
-    int64_t steps = divided_up(fold.folded, (int64_t)lanes * form.pack);
-    form.steps = steps * form.pack <= SOFTMAX_ITEMS ? (int)steps : 0;
-    int64_t blocks = is_short ? divided_up(rows, form.threads / lanes) : rows;
-    if (blocks > GRID_MOST)
-        return gni_error(GN_ERROR_OVERFLOW, "%lld rows are more than a kernel can have",
-                         (long long)rows);
-    return form_launch(&form, &fold, (unsigned)blocks, 1, stream);
 }
 
 const struct gni_backend gni_cuda_backend = {

@@ -8,6 +8,8 @@
  *
  * Only the number of different elements is waited for.
  */
+#include "ops/cuda/sort.h"
+
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/rows.h"
 #include "ops/cuda/texts.h"
@@ -71,6 +73,7 @@ struct sort {
     struct arguments arguments;
     gn_stream *stream;
     size_t element_bytes, key_bytes, place_bytes;
+    int digits;  /* that are sorted by */
     bool is_far; /* places have 8 bytes */
     struct gni_storage *storage;
     char *keys[2], *places[2]; /* by turns; NULL where there are fewer turns */
@@ -94,23 +97,30 @@ static uint64_t infinite_of(gn_dtype dtype)
     }
 }
 
-static void sort_init(struct sort *sort, gn_tensor *in, int64_t rows, int64_t columns,
-                      gn_stream *stream)
+/* Elements of `size` bytes; what else the arguments need is the caller's to say. */
+static void sort_init(struct sort *sort, const void *in, size_t size, int64_t rows, int64_t columns,
+                      bool is_far, gn_stream *stream)
 {
-    size_t size = gni_dtype_size(in->dtype);
-    *sort = (struct sort){.stream = stream, .element_bytes = size};
+    *sort = (struct sort){
+        .stream = stream, .element_bytes = size, .digits = (int)size, .is_far = is_far};
     sort->key_bytes = size <= 4 ? 4 : 8;
-    sort->is_far = columns > UINT32_MAX;
-    sort->place_bytes = sort->is_far ? 8 : 4;
-    sort->arguments.in = gni_tensor_data(in);
+    sort->place_bytes = is_far ? 8 : 4;
+    sort->arguments.in = in;
     sort->arguments.size = (int64_t)size;
-    sort->arguments.sign = gni_dtypes[in->dtype].is_signed ? (uint64_t)1 << (8 * size - 1) : 0;
-    sort->arguments.infinite = infinite_of(in->dtype);
     sort->arguments.rows = rows;
     sort->arguments.columns = columns;
     sort->arguments.kept = columns;
     int64_t items = sort->key_bytes + sort->place_bytes == 8 ? 16 : 8;
     sort->arguments.tiles = gni_divided_up(columns, items * GNI_FIXED_THREADS);
+}
+
+static void sort_init_tensor(struct sort *sort, gn_tensor *in, int64_t rows, int64_t columns,
+                             gn_stream *stream)
+{
+    size_t size = gni_dtype_size(in->dtype);
+    sort_init(sort, gni_tensor_data(in), size, rows, columns, columns > UINT32_MAX, stream);
+    sort->arguments.sign = gni_dtypes[in->dtype].is_signed ? (uint64_t)1 << (8 * size - 1) : 0;
+    sort->arguments.infinite = infinite_of(in->dtype);
 }
 
 static gn_status stage_launch(struct sort *sort, enum stage stage, int64_t blocks)
@@ -129,7 +139,7 @@ static size_t rounded_up(size_t nbytes)
  * memory: a few times their bytes cannot overflow. */
 static gn_status sort_alloc(struct sort *sort, int buffers, size_t extra)
 {
-    const struct arguments *arguments = &sort->arguments;
+    struct arguments *arguments = &sort->arguments;
     size_t count = (size_t)arguments->rows * (size_t)arguments->columns;
     size_t lines = (size_t)arguments->rows * DIGITS * sort->place_bytes;
     size_t keys = rounded_up(count * sort->key_bytes);
@@ -143,8 +153,8 @@ static gn_status sort_alloc(struct sort *sort, int buffers, size_t extra)
         sort->places[i] = at + keys;
         at += keys + places;
     }
-    sort->arguments.table = at;
-    sort->arguments.totals = at + table;
+    arguments->table = at;
+    arguments->totals = at + table;
     sort->extra = at + table + lines;
     return GN_OK;
 }
@@ -164,9 +174,9 @@ static gn_status sort_run(struct sort *sort, bool is_kept)
 {
     struct arguments *arguments = &sort->arguments;
     int64_t blocks = arguments->rows * arguments->tiles;
-    for (size_t digit = 0; digit < sort->element_bytes; digit++) {
+    for (int digit = 0; digit < sort->digits; digit++) {
         arguments->shift = 8 * (int64_t)digit;
-        arguments->is_last = !is_kept && digit + 1 == sort->element_bytes;
+        arguments->is_last = !is_kept && digit + 1 == sort->digits;
         arguments->new_keys = sort->keys[digit % 2];
         arguments->new_places = sort->places[digit % 2];
         GN_TRY(stage_launch(sort, STAGE_COUNT, blocks));
@@ -243,7 +253,7 @@ gn_status gni_cuda_select(gn_tensor *rows, const struct gni_selection *selection
 {
     struct sort sort;
     gn_tensor *results[] = {values, indices};
-    sort_init(&sort, rows, selection->rows, selection->columns, stream);
+    sort_init_tensor(&sort, rows, selection->rows, selection->columns, stream);
     sort.arguments.flip = selection->is_descending ? UINT64_MAX : 0;
     sort.arguments.kept = selection->kept;
     sort.arguments.values = data_or_null(values);
@@ -288,7 +298,7 @@ gn_status gni_cuda_unique(gn_tensor *tensor, gn_tensor *values, gn_tensor *inver
     struct sort sort;
     gn_tensor *results[] = {values, inverse, counts};
     size_t starts = counts != NULL ? (size_t)tensor->count * sizeof(int64_t) : 0;
-    sort_init(&sort, tensor, 1, tensor->count, stream);
+    sort_init_tensor(&sort, tensor, 1, tensor->count, stream);
     sort.arguments.values = gni_tensor_data(values);
     sort.arguments.inverse = data_or_null(inverse);
     sort.arguments.counts = data_or_null(counts);
@@ -298,4 +308,53 @@ gn_status gni_cuda_unique(gn_tensor *tensor, gn_tensor *values, gn_tensor *inver
     gn_status status = unique_run(&sort, found);
     gni_storage_release(sort.storage);
     return status;
+}
+
+/* ---- for other files --------------------------------------------------------------------------- */
+
+static void order_sort(const struct gni_order *order, struct sort *sort)
+{
+    sort_init(sort, order->in, order->is_far ? 8 : 4, 1, order->count, order->is_far,
+              order->stream);
+}
+
+gn_status gni_order_init(struct gni_order *order, int64_t count, bool is_far, size_t extra,
+                         gn_stream *stream)
+{
+    struct sort sort;
+    *order = (struct gni_order){.count = count, .is_far = is_far, .stream = stream};
+    order_sort(order, &sort);
+    GN_TRY(sort_alloc(&sort, 2, extra));
+    order->storage = sort.storage;
+    for (int i = 0; i < 2; i++) {
+        order->buffers[i].keys = sort.keys[i];
+        order->buffers[i].places = sort.places[i];
+    }
+    order->in = sort.keys[1]; /* the first digit has read it before the second is written there */
+    order->table = sort.arguments.table;
+    order->totals = sort.arguments.totals;
+    order->extra = sort.extra;
+    return GN_OK;
+}
+
+gn_status gni_order_run(struct gni_order *order, int digits)
+{
+    struct sort sort;
+    order_sort(order, &sort);
+    sort.digits = digits;
+    for (int i = 0; i < 2; i++) {
+        sort.keys[i] = order->buffers[i].keys;
+        sort.places[i] = order->buffers[i].places;
+    }
+    sort.arguments.table = order->table;
+    sort.arguments.totals = order->totals;
+    GN_TRY(sort_run(&sort, true));
+    order->keys = sort.arguments.keys;
+    order->places = sort.arguments.places;
+    return GN_OK;
+}
+
+void gni_order_deinit(struct gni_order *order)
+{
+    gni_storage_release(order->storage);
 }

@@ -15,6 +15,8 @@ extern const char gni_text_sort[];
 extern const char gni_text_softmax[];
 extern const char gni_text_matmul[];
 extern const char gni_text_index[];
+extern const char gni_text_last[];
+extern const char gni_text_ordered[];
 extern const char gni_text_places[];
 
 #endif
