@@ -24,7 +24,7 @@
 #define AVX512_INLINE static inline __attribute__((always_inline, target("avx512f,popcnt")))
 
 enum {
-    LEAF = 16,        /* vectors of a leaf */
+    LEAF = 8,         /* vectors of a leaf */
     RANGES_MAX = 256, /* of the levels that threads split together */
     SAMPLES_FAR = 4,  /* vectors of samples for a pivot of a long range */
     FAR = 1 << 14,    /* elements of a long range */
@@ -102,10 +102,10 @@ AVX512_INLINE __m512i v64_exchange(__m512i v, unsigned change)
     /* read backwards. */                                                                              \
     AVX512_INLINE void v##bits##_sort(__m512i *v, const int count)                                     \
     {                                                                                                  \
-        _Pragma("GCC unroll 16") for (int i = 0; i < count; i++) v[i] = v##bits##_sort_one(v[i]);      \
-        _Pragma("GCC unroll 16") for (int run = 1; run < count; run *= 2)                              \
+        _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) v[i] = v##bits##_sort_one(v[i]);       \
+        _Pragma("GCC unroll 8") for (int run = 1; run < count; run *= 2)                               \
         {                                                                                              \
-            _Pragma("GCC unroll 16") for (int i = 0; i < count; i++)                                   \
+            _Pragma("GCC unroll 8") for (int i = 0; i < count; i++)                                    \
             {                                                                                          \
                 int j = i ^ (2 * run - 1);                                                             \
                 if (i > j)                                                                             \
@@ -114,9 +114,9 @@ AVX512_INLINE __m512i v64_exchange(__m512i v, unsigned change)
                 v[i] = _mm512_min_epu##bits(a, b);                                                     \
                 v[j] = v##bits##_exchange(_mm512_max_epu##bits(a, b), lanes - 1);                      \
             }                                                                                          \
-            _Pragma("GCC unroll 16") for (int step = run / 2; step > 0; step /= 2)                     \
+            _Pragma("GCC unroll 8") for (int step = run / 2; step > 0; step /= 2)                      \
             {                                                                                          \
-                _Pragma("GCC unroll 16") for (int i = 0; i < count; i++)                               \
+                _Pragma("GCC unroll 8") for (int i = 0; i < count; i++)                                \
                 {                                                                                      \
                     if ((i & step) != 0)                                                               \
                         continue;                                                                      \
@@ -126,8 +126,7 @@ AVX512_INLINE __m512i v64_exchange(__m512i v, unsigned change)
                     v[other] = _mm512_max_epu##bits(a, b);                                             \
                 }                                                                                      \
             }                                                                                          \
-            _Pragma("GCC unroll 16") for (int i = 0; i < count; i++) v[i] =                            \
-                v##bits##_settle(v[i]);                                                                \
+            _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) v[i] = v##bits##_settle(v[i]);     \
         }                                                                                              \
     }                                                                                                  \
                                                                                                        \
@@ -143,11 +142,11 @@ AVX512_INLINE __m512i v64_exchange(__m512i v, unsigned change)
     {                                                                                                  \
         __m512i v[LEAF];                                                                               \
         const __m512i most = _mm512_set1_epi32(-1);                                                    \
-        _Pragma("GCC unroll 16") for (int i = 0; i < count; i++) v[i] =                                \
+        _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) v[i] =                                 \
             _mm512_mask_loadu_epi##bits(most, v##bits##_lanes(n, (size_t)i),                           \
                                         from + (size_t)i * lanes);                                     \
         v##bits##_sort(v, count);                                                                      \
-        _Pragma("GCC unroll 16") for (int i = 0; i < count; i++) _mm512_mask_storeu_epi##bits(         \
+        _Pragma("GCC unroll 8") for (int i = 0; i < count; i++) _mm512_mask_storeu_epi##bits(          \
             out + (size_t)i * lanes, v##bits##_lanes(n, (size_t)i), v[i]);                             \
     }                                                                                                  \
                                                                                                        \
@@ -159,10 +158,8 @@ AVX512_INLINE __m512i v64_exchange(__m512i v, unsigned change)
             v##bits##_leaf(from, n, out, 2);                                                           \
         else if (n <= 4 * lanes)                                                                       \
             v##bits##_leaf(from, n, out, 4);                                                           \
-        else if (n <= 8 * lanes)                                                                       \
-            v##bits##_leaf(from, n, out, 8);                                                           \
         else                                                                                           \
-            v##bits##_leaf(from, n, out, 16);                                                          \
+            v##bits##_leaf(from, n, out, 8);                                                           \
     }                                                                                                  \
                                                                                                        \
     /* About the middle of the words: the middle of some. */                                           \
