@@ -66,6 +66,8 @@ def scenarios() -> list[Scenario]:
         ("a transposed copy, 3000 x 3000", 1, lambda: square.T.copy(),
          flushed(lambda: m.T.clone())),
         ("sort, 1 million", 3, lambda: numpy.sort(a1), lambda: x1.sort().values),
+        ("argsort, stable, 1 million", 1, lambda: numpy.argsort(a1, kind="stable"),
+         lambda: x1.argsort()),
         ("cumsum, 1 million", 10, lambda: a1.cumsum(), lambda: x1.cumsum(0)),
         ("matrix product, 1024 x 1024", 1, lambda: big @ big, lambda: g @ g),
         ("matrix product, 16 x 16", 20000, lambda: few @ few, lambda: f @ f),

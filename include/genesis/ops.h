@@ -155,7 +155,8 @@ GN_API gn_status gn_softmax(gn_tensor *tensor, int dimension, bool is_log,
 
 /* ---- along one dimension ---------------------------------------------------------------------- */
 
-/* Sorted, stable; NaN counts as the largest. `values` and `indices` (int64) may each be NULL. */
+/* Sorted, stable; NaN counts as the largest. `values` and `indices` (int64) may each be NULL. On the CPU
+ * indices may wait until somebody needs them, as elementwise operations do. */
 GN_API gn_status gn_sort(gn_tensor *tensor, int dimension, bool is_descending, gn_tensor **values,
                          gn_tensor **indices) GN_NODISCARD;
 

@@ -52,6 +52,7 @@ static struct {
     _Atomic(bool) is_waiting; /* the caller sleeps until debt is 0 */
     alignas(CACHE_LINE) _Atomic(int) sleepers;
     alignas(CACHE_LINE) struct loop loop;
+    _Atomic(int) processor; /* on which the caller was when it opened the gate */
     _Atomic(bool) is_taken; /* a caller has the pool */
     _Atomic(int) threads;   /* 0: nobody asked yet */
     _Atomic(int) wishes;    /* how often the number was set */
@@ -106,8 +107,28 @@ static void parts_run_alone(const struct loop *loop)
 
 /* ---- workers --------------------------------------------------------------------------------- */
 
+/* A worker may be woken on its caller's processor where all others are busy, and would stay there for milliseconds:
+ * the two would take turns, while somebody who only waits busily (as OpenBLAS's threads do after a product) has a
+ * processor to himself. It moves to another one, and is then free to go anywhere again. This may take long, so it
+ * comes before a seat is taken. */
+static void processor_leave(void)
+{
+    cpu_set_t all, others;
+    int processor = atomic_load_explicit(&pool.processor, memory_order_relaxed);
+    if (processor < 0 || processor >= CPU_SETSIZE || sched_getcpu() != processor ||
+        sched_getaffinity(0, sizeof all, &all) != 0 || CPU_COUNT(&all) < gni_parallel_get_threads())
+        return;
+    others = all;
+    CPU_CLR((size_t)processor, &others);
+    if (sched_setaffinity(0, sizeof others, &others) == 0)
+        (void)sched_setaffinity(0, sizeof all, &all);
+}
+
 static bool seat_take(void)
 {
+    if ((atomic_load_explicit(&pool.gate, memory_order_relaxed) & GATE_SEATS) == 0)
+        return false;
+    processor_leave();
     unsigned gate = atomic_load_explicit(&pool.gate, memory_order_relaxed);
     while ((gate & GATE_SEATS) != 0) {
         if (atomic_compare_exchange_weak_explicit(&pool.gate, &gate, gate - 1, memory_order_acquire,
@@ -285,6 +306,7 @@ void gni_parallel_for(size_t count, size_t grain, gni_part part, void *context)
     if (seats > pool.started)
         seats = pool.started;
     pool.loop = loop;
+    atomic_store_explicit(&pool.processor, sched_getcpu(), memory_order_relaxed);
     atomic_store_explicit(&pool.next, 0, memory_order_relaxed);
     gate_open(seats);
     parts_run();

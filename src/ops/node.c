@@ -66,6 +66,7 @@ void gni_node_release(struct gni_node *node)
     if (node->storage != NULL)
         storage_drop(node->storage);
     gn_stream_release(node->stream);
+    gni_host_free(node->late);
     gni_host_free(node);
 }
 

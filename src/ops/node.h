@@ -17,7 +17,9 @@
  *   R6  a node has at most GNI_PROGRAM_NODES_MOST below it, itself counted, with repetition;
  *   R7  a node that is_running belongs to one work. Nobody takes it as an operand, or into another work, before
  *       that has ended; its owner may go;
- *   R8  a node and those below it that are not computed have one device and one stream.
+ *   R8  a node and those below it that are not computed have one device and one stream;
+ *   R9  a node that is `late` has one operand, which is memory. It is nobody's operand, and
+ *       alone in its work.
  *
  * Threads: all functions here want the recorder's lock.
  */
@@ -57,8 +59,9 @@ struct gni_node {
     gn_stream *
         stream; /* that was current when it was recorded; NULL on the CPU, which computes in place */
     struct gni_typing typing;
-    uint64_t number; /* in the order of recording */
-    unsigned weight; /* R6 */
+    struct gni_late *late; /* R9; its own; NULL: an elementwise operation */
+    uint64_t number;       /* in the order of recording */
+    unsigned weight;       /* R6 */
     bool is_reduced; /* a reduction has taken it along: the next one had better find it in memory */
     bool is_done;    /* R3 */
     bool is_running; /* R7 */

@@ -231,6 +231,23 @@ static gn_status work_run(struct gni_work *work, const bool *is_needed,
     return status;
 }
 
+/* The same for a node that is late (R9). */
+static gn_status late_run(const struct gni_node *node, struct gni_storage **storage)
+{
+    const struct gni_node_operand *operand = &node->operands[0];
+    const char *from =
+        operand->storage->data + operand->offset * (int64_t)gni_dtype_size(operand->dtype);
+    size_t nbytes = (size_t)node->count * gni_dtype_size(node->typing.dtype);
+    struct gni_storage *made;
+    GN_TRY(gni_storage_create(node->device, nbytes, NULL, &made));
+    gn_status status = node->late->run(node->late, from, made->data);
+    if (status == GN_OK)
+        *storage = made;
+    else
+        gni_storage_release(made);
+    return status;
+}
+
 static void flush_log(const struct gni_work *work, const bool *is_needed, const char *why)
 {
     if (!gni_log_is_on(GNI_LOG_DEBUG))
@@ -289,11 +306,13 @@ static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *
     if (status == GN_OK && work.node_count > 0) {
         for (int n = 0; n < work.node_count; n++)
             is_needed[n] = work.nodes[n] == root ? into == NULL : gni_node_is_needed(work.nodes[n]);
-        gni_work_cut(&work, NULL);
+        bool is_late = root->late != NULL;
+        if (!is_late)
+            gni_work_cut(&work, NULL);
         work_open(&work);
         flush_log(&work, is_needed, why);
         void *state = root->count > QUICK_MOST ? gni_wait_begin() : NULL;
-        status = work_run(&work, is_needed, storages, into);
+        status = is_late ? late_run(root, storages) : work_run(&work, is_needed, storages, into);
         gni_wait_end(state);
         work_close(&work);
         for (int n = 0; n < work.node_count && status == GN_OK; n++)
@@ -423,6 +442,8 @@ static bool reads_escaped(int arity, const gn_operand *operands)
 static const char *operand_refuse(const struct gni_node *node, const struct gni_shape *shape,
                                   const gn_stream *stream, unsigned weight)
 {
+    if (node->late != NULL)
+        return "it is no elementwise operation";
     if (node->stream != stream)
         return "it is needed on another stream";
     if (!gni_shape_is_equal(node->ndim, node->sizes, shape->ndim, shape->sizes))
@@ -464,6 +485,24 @@ static gn_status node_record(const struct gni_typing *typing, int arity, const g
     return gni_node_create(typing, arity, operands, shape, device, stream, node);
 }
 
+/* Gives a node to its tensor, and computes it where it must not wait; without the node on failure. */
+static gn_status node_own(struct gni_node *node, int arity, const gn_operand *operands,
+                          gn_tensor *tensor)
+{
+    gn_status status = GN_OK;
+    node->owner = tensor;
+    tensor->node = node;
+    if (recorder.is_off || reads_escaped(arity, operands))
+        status = node_flush(node, NULL,
+                            recorder.is_off ? "fusion is off" : "others can reach its operands");
+    if (status != GN_OK) {
+        node->owner = NULL;
+        tensor->node = NULL;
+        gni_node_release(node);
+    }
+    return status;
+}
+
 gn_status gni_record(const struct gni_typing *typing, int arity, const gn_operand *operands,
                      const struct gni_shape *shape, gn_device *device, gn_tensor **result)
 {
@@ -472,20 +511,45 @@ gn_status gni_record(const struct gni_typing *typing, int arity, const gn_operan
     GN_TRY(gni_tensor_prepare(typing->dtype, shape->ndim, shape->sizes, device, &tensor));
     lock_take();
     gn_status status = node_record(typing, arity, operands, shape, device, &node);
+    if (status == GN_OK)
+        status = node_own(node, arity, operands, tensor);
+    lock_give();
+    if (status != GN_OK) {
+        gni_host_free(tensor);
+        return status;
+    }
+    *result = tensor;
+    return GN_OK;
+}
+
+gn_status gni_record_late(const struct gni_late *late, gn_tensor *operand, gn_dtype dtype,
+                          gn_tensor **result)
+{
+    struct gni_typing typing = {.is_identity = true, .computing = dtype, .dtype = dtype};
+    gn_operand operands[] = {{.tensor = operand}};
+    struct gni_shape shape = {.ndim = operand->ndim};
+    gn_tensor *tensor;
+    struct gni_node *node;
+    memcpy(shape.sizes, operand->sizes, sizeof shape.sizes);
+    struct gni_late *kept = gni_host_alloc(sizeof *kept);
+    if (kept == NULL)
+        return gni_error_host_memory(sizeof *kept);
+    gn_status status = gni_tensor_prepare(dtype, shape.ndim, shape.sizes, operand->device, &tensor);
+    if (status != GN_OK) {
+        gni_host_free(kept);
+        return status;
+    }
+    lock_take();
+    status = gni_node_create(&typing, 1, operands, &shape, operand->device, NULL, &node);
     if (status == GN_OK) {
-        node->owner = tensor;
-        tensor->node = node;
-        if (recorder.is_off || reads_escaped(arity, operands))
-            status = node_flush(
-                node, NULL, recorder.is_off ? "fusion is off" : "others can reach its operands");
-        if (status != GN_OK) {
-            node->owner = NULL;
-            tensor->node = NULL;
-            gni_node_release(node);
-        }
+        *kept = *late;
+        node->late = kept;
+        kept = NULL;
+        status = node_own(node, 1, operands, tensor);
     }
     lock_give();
     if (status != GN_OK) {
+        gni_host_free(kept);
         gni_host_free(tensor);
         return status;
     }
@@ -548,6 +612,8 @@ static struct gni_node *node_to_keep(struct gni_work *work)
     struct gni_node *root = work->nodes[work->node_count - 1];
     bool is_twice = true;
     int inputs = 0;
+    if (root->late != NULL)
+        return root;
     for (int n = 0; n < work->node_count - 1; n++) {
         struct gni_node *node = work->nodes[n];
         is_twice &= is_light(node);

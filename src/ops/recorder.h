@@ -1,5 +1,5 @@
 /*
- * recorder.h: elementwise operations that wait.
+ * recorder.h: operations that wait: elementwise ones, and few others.
  *
  * An operation becomes a node (node.h). Somebody who needs bytes has the nodes that these depend on cut out and
  * computed in one program: by the calling thread on the CPU, in the order of a stream on a GPU.
@@ -29,6 +29,19 @@ struct gni_work {
 gn_status gni_record(const struct gni_typing *typing, int arity, const gn_operand *operands,
                      const struct gni_shape *shape, gn_device *device,
                      gn_tensor **result) GN_NODISCARD;
+
+/* An operation that is no elementwise one, and may wait as well, since its result is often not wanted at all: where the
+ * elements of sorted rows were. */
+struct gni_late {
+    gn_status (*run)(const struct gni_late *late, const void *from, void *to);
+    gn_dtype dtype; /* of what is read */
+    int64_t rows, columns;
+    bool is_descending;
+};
+
+/* Records one: of a contiguous operand in memory, with a result of its shape. On the CPU. */
+gn_status gni_record_late(const struct gni_late *late, gn_tensor *operand, gn_dtype dtype,
+                          gn_tensor **result) GN_NODISCARD;
 
 /* Runs an operation whose result goes into memory that is there: `out`, of the operation's shape. */
 gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_operand *operands,

@@ -10,6 +10,7 @@
 #include "genesis/device.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -230,6 +231,53 @@ static void crowd_part(void *context, size_t begin, size_t end)
     atomic_fetch_sub(&crowd->inside, 1);
 }
 
+struct place {
+    const void *caller;
+    int processor; /* of the caller */
+    cpu_set_t all;
+    _Atomic(int) arrived, together, bound;
+};
+
+/* A worker goes to its caller's processor, after it has told where it was. */
+static void follow(void *context, size_t begin, size_t end)
+{
+    struct place *place = context;
+    cpu_set_t own, one;
+    (void)begin;
+    (void)end;
+    if (gni_thread_self() != place->caller) {
+        CPU_ZERO(&one);
+        CPU_SET((size_t)place->processor, &one);
+        (void)sched_getaffinity(0, sizeof own, &own);
+        atomic_fetch_add(&place->bound, !CPU_EQUAL(&own, &place->all));
+        atomic_fetch_add(&place->together, sched_getcpu() == place->processor);
+        (void)sched_setaffinity(0, sizeof one, &one);
+        (void)sched_setaffinity(0, sizeof own, &own);
+    }
+    atomic_fetch_add(&place->arrived, 1);
+    while (atomic_load(&place->arrived) < 2)
+        gni_thread_pause();
+}
+
+/* A worker does not stay where its caller is, and may go everywhere after that. */
+static void test_processors(void)
+{
+    enum {
+        LOOPS = 40
+    };
+    struct place place = {.caller = gni_thread_self()};
+    if (sched_getaffinity(0, sizeof place.all, &place.all) != 0 || CPU_COUNT(&place.all) < 2)
+        return;
+    CHECK_OK(gni_parallel_set_threads(2));
+    for (int i = 0; i < LOOPS; i++) {
+        atomic_store(&place.arrived, 0);
+        place.processor = sched_getcpu();
+        gni_parallel_for(2, 1, follow, &place);
+    }
+    CHECK(atomic_load(&place.bound) == 0);
+    CHECK(atomic_load(&place.together) < LOOPS / 2);
+}
+
 /* The number changes between loops: never more threads than the last one says. */
 static void test_number_changes(void)
 {
@@ -422,6 +470,7 @@ int main(int count, char **words)
     RUN(test_sum);
     RUN(test_nested);
     RUN(test_all_threads_work);
+    RUN(test_processors);
     RUN(test_number_changes);
     RUN(test_many_short);
     RUN(test_callers);

@@ -157,16 +157,44 @@ static gn_status mixed_program(double *sum)
     return status;
 }
 
-static void test_host_memory_fails(void)
+/* What waits though it is no elementwise operation: where sorted elements were. It is read by an expression, and after
+ * what was sorted is overwritten. */
+static gn_status sorted_program(double *sum)
+{
+    gn_tensor *x = NULL, *values = NULL, *indices = NULL, *next = NULL, *total = NULL;
+    gn_status status = gn_tensor_create(GN_FLOAT32, 2, (const int64_t[]){50, 100}, cpu, &x);
+    if (status == GN_OK)
+        status = gn_assign(x, number(2));
+    if (status == GN_OK)
+        status = gn_sort(x, 1, true, &values, &indices);
+    if (status == GN_OK)
+        status = gn_assign(x, number(3));
+    if (status == GN_OK)
+        status =
+            gn_elementwise(GN_OP_ADD, (gn_operand[]){tensor_operand(indices), number(1)}, &next);
+    if (status == GN_OK)
+        status = gn_reduce(GN_REDUCE_SUM, next, 0, false, &total);
+    if (status == GN_OK) {
+        gn_scalar item;
+        status = gn_tensor_get_item(total, NULL, &item);
+        *sum = status == GN_OK ? item.floating : 0;
+    }
+    gn_tensor *all[] = {x, values, indices, next, total};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        gn_tensor_release(all[i]);
+    return status;
+}
+
+static void faults_check(gn_status (*program)(double *sum), double expected)
 {
     double sum = 0;
-    CHECK_OK(mixed_program(&sum));
-    CHECK(sum == 7200);
+    CHECK_OK(program(&sum));
+    CHECK(sum == expected);
     size_t live = gni_host_live_count();
     long faults = 0;
     for (long nth = 1;; nth++) {
         gni_host_fail_after(nth);
-        gn_status status = mixed_program(&sum);
+        gn_status status = program(&sum);
         gni_host_fail_after(-1);
         CHECK(gni_host_live_count() == live);
         if (status == GN_OK)
@@ -174,9 +202,15 @@ static void test_host_memory_fails(void)
         CHECK_STATUS(status, GN_ERROR_OUT_OF_HOST_MEMORY);
         faults++;
     }
-    CHECK_OK(mixed_program(&sum));
-    CHECK(sum == 7200 && faults > 10);
+    CHECK_OK(program(&sum));
+    CHECK(sum == expected && faults > 10);
     printf("     %ld faults\n", faults);
+}
+
+static void test_host_memory_fails(void)
+{
+    faults_check(mixed_program, 7200);
+    faults_check(sorted_program, 50 * 100 * 101 / 2);
 }
 
 static void test_out_of_memory(void)
@@ -285,6 +319,39 @@ static void test_threads(void)
     gn_tensor_release(shared);
 }
 
+/* Several threads read what none has computed yet, while another lets it go or sorts as well. */
+static void *late_run(void *argument)
+{
+    gn_tensor *indices = argument, *values, *own;
+    gn_scalar item = {0};
+    CHECK_OK(gn_sort(shared, 1, false, &values, &own));
+    CHECK_OK(gn_tensor_get_item(indices, (const int64_t[]){7, 41}, &item));
+    CHECK(item.integer == 41);
+    gn_tensor_release(own);
+    gn_tensor_release(values);
+    gn_tensor_release(indices);
+    return NULL;
+}
+
+static void test_threads_of_late_values(void)
+{
+    shared = filled(20, 500, 1);
+    for (int turn = 0; turn < TURNS; turn++) {
+        pthread_t threads[THREADS];
+        gn_tensor *values, *indices;
+        CHECK_OK(gn_sort(shared, 1, false, &values, &indices));
+        for (int i = 0; i < THREADS; i++) {
+            gn_tensor_retain(indices);
+            CHECK(pthread_create(&threads[i], NULL, late_run, indices) == 0);
+        }
+        gn_tensor_release(indices);
+        gn_tensor_release(values);
+        for (int i = 0; i < THREADS; i++)
+            CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+    gn_tensor_release(shared);
+}
+
 int main(void)
 {
     CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
@@ -295,5 +362,6 @@ int main(void)
     RUN(test_places);
     RUN(test_wait_hooks);
     RUN(test_threads);
+    RUN(test_threads_of_late_values);
     return check_result();
 }

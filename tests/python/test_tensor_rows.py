@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy
 import pytest
 
@@ -180,3 +182,85 @@ def test_extremes_of_nan():
     assert genesis.max(genesis.tensor([1, 5]), genesis.tensor([3, 2])).tolist() == [3, 5]
     with pytest.raises(IndexError):
         x.max(5)
+
+
+LATE = numpy.random.default_rng(5).integers(0, 3000, (3, 4001)).astype(numpy.float32)
+LATE_ORDER = numpy.argsort(LATE, axis=1, kind="stable")
+
+
+def changed_in_place(x, pair):
+    x[0] = 7
+    x.fill_(1)
+    return pair.indices.numpy()
+
+
+def changed_through_a_view(x, pair):
+    x.T[5] += 1
+    return pair.indices.numpy()
+
+
+def changed_by_numpy(x, pair):
+    x.numpy()[:] = 0
+    return pair.indices.numpy()
+
+
+def gone(x, pair):
+    indices = pair.indices
+    del x, pair
+    genesis.rand(3, 4001)
+    return indices.numpy()
+
+
+def of_another_shape(x, pair):
+    return (pair.indices.reshape(-1, 3) + 0).numpy().reshape(3, 4001)
+
+
+def in_an_expression(x, pair):
+    return (genesis.where(pair.indices > -1, pair.indices, 0) * 2 // 2).numpy()
+
+
+def in_a_reduction(x, pair):
+    total = pair.indices.sum(dim=1)
+    assert total.tolist() == [4001 * 2000] * 3 and pair.indices.amax().item() == 4000
+    return pair.indices.numpy()
+
+
+def by_others(x, pair):
+    assert (x.gather(1, pair.indices).numpy() == numpy.sort(LATE, 1)).all()
+    return numpy.from_dlpack(pair.indices)
+
+
+def flushed(x, pair):
+    genesis.flush()
+    x.zero_()
+    return pair.indices.numpy()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [changed_in_place, changed_through_a_view, changed_by_numpy, gone, of_another_shape,
+     in_an_expression, in_a_reduction, by_others, flushed],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", ["own", "computed", "strided", "from NumPy"])
+def test_positions_are_those_of_the_call(read, kind):
+    """They are computed when somebody reads them, which nobody can see."""
+    if kind == "from NumPy":
+        x = genesis.from_numpy(LATE.copy())
+    elif kind == "strided":
+        x = genesis.tensor(LATE.T.copy()).T
+    else:
+        x = genesis.tensor(LATE) if kind == "own" else genesis.tensor(LATE) * 1
+    pair = x.sort()
+    assert pair.indices.shape == (3, 4001) and pair.indices.dtype == genesis.int64
+    assert (read(x, pair) == LATE_ORDER).all()
+    assert (pair.values.numpy() == numpy.sort(LATE, 1)).all()
+
+
+def test_positions_after_a_fork():
+    x = genesis.tensor(LATE)
+    indices = x.sort().indices
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if (indices.numpy() == LATE_ORDER).all() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert (indices.numpy() == LATE_ORDER).all()

@@ -1,11 +1,40 @@
 /*
- * keys.c: blocks of elements to keys and back; plain loops that compilers turn into vector instructions.
+ * keys.c: blocks of elements to keys and back; plain loops that compilers turn into vector instructions: those that
+ * every processor has, and AVX2 for one that has it.
  */
 #include "ops/cpu/keys.h"
 
 #include "base/error.h"
 
 #include <string.h>
+
+#define INLINE static inline __attribute__((always_inline))
+
+/* A function of the name gni_##name for its inline body `name`. */
+#if defined(__x86_64__)
+#define FOR_PROCESSORS(name, parameters, arguments)                    \
+    __attribute__((target("avx2"))) static void name##_avx2 parameters \
+    {                                                                  \
+        name arguments;                                                \
+    }                                                                  \
+    static void name##_basic parameters                                \
+    {                                                                  \
+        name arguments;                                                \
+    }                                                                  \
+    void gni_##name parameters                                         \
+    {                                                                  \
+        if (__builtin_cpu_supports("avx2"))                            \
+            name##_avx2 arguments;                                     \
+        else                                                           \
+            name##_basic arguments;                                    \
+    }
+#else
+#define FOR_PROCESSORS(name, parameters, arguments) \
+    void gni_##name parameters                      \
+    {                                               \
+        name arguments;                             \
+    }
+#endif
 
 /* Elements are read as bytes: what they are in C, the caller knows. */
 #define KEYS_EACH(type, expression)                          \
@@ -22,7 +51,7 @@
         memcpy(bytes + i * sizeof bits, &bits, sizeof bits); \
     }
 
-void gni_keys_load32(gn_dtype dtype, const void *in, size_t count, uint64_t flip, uint32_t *keys)
+INLINE void keys_load32(gn_dtype dtype, const void *in, size_t count, uint64_t flip, uint32_t *keys)
 {
     const unsigned char *bytes = in;
     uint32_t mask = (uint32_t)flip;
@@ -55,7 +84,7 @@ void gni_keys_load32(gn_dtype dtype, const void *in, size_t count, uint64_t flip
     }
 }
 
-void gni_keys_load64(gn_dtype dtype, const void *in, size_t count, uint64_t flip, uint64_t *keys)
+INLINE void keys_load64(gn_dtype dtype, const void *in, size_t count, uint64_t flip, uint64_t *keys)
 {
     const unsigned char *bytes = in;
     uint64_t mask = flip;
@@ -71,13 +100,14 @@ void gni_keys_load64(gn_dtype dtype, const void *in, size_t count, uint64_t flip
     size_t size = gni_dtype_size(dtype);
     for (size_t done = 0; done < count; done += GNI_KEYS_BLOCK) {
         size_t n = count - done < GNI_KEYS_BLOCK ? count - done : GNI_KEYS_BLOCK;
-        gni_keys_load32(dtype, bytes + done * size, n, flip, block);
+        keys_load32(dtype, bytes + done * size, n, flip, block);
         for (size_t i = 0; i < n; i++)
             keys[done + i] = block[i];
     }
 }
 
-void gni_keys_store32(gn_dtype dtype, const uint32_t *keys, size_t count, uint64_t flip, void *out)
+INLINE void keys_store32(gn_dtype dtype, const uint32_t *keys, size_t count, uint64_t flip,
+                         void *out)
 {
     unsigned char *bytes = out;
     uint32_t mask = (uint32_t)flip;
@@ -108,7 +138,8 @@ void gni_keys_store32(gn_dtype dtype, const uint32_t *keys, size_t count, uint64
     }
 }
 
-void gni_keys_store64(gn_dtype dtype, const uint64_t *keys, size_t count, uint64_t flip, void *out)
+INLINE void keys_store64(gn_dtype dtype, const uint64_t *keys, size_t count, uint64_t flip,
+                         void *out)
 {
     unsigned char *bytes = out;
     uint64_t mask = flip;
@@ -127,6 +158,19 @@ void gni_keys_store64(gn_dtype dtype, const uint64_t *keys, size_t count, uint64
         size_t n = count - done < GNI_KEYS_BLOCK ? count - done : GNI_KEYS_BLOCK;
         for (size_t i = 0; i < n; i++)
             block[i] = (uint32_t)keys[done + i];
-        gni_keys_store32(dtype, block, n, flip, bytes + done * size);
+        keys_store32(dtype, block, n, flip, bytes + done * size);
     }
 }
+
+FOR_PROCESSORS(keys_load32,
+               (gn_dtype dtype, const void *in, size_t count, uint64_t flip, uint32_t *keys),
+               (dtype, in, count, flip, keys))
+FOR_PROCESSORS(keys_load64,
+               (gn_dtype dtype, const void *in, size_t count, uint64_t flip, uint64_t *keys),
+               (dtype, in, count, flip, keys))
+FOR_PROCESSORS(keys_store32,
+               (gn_dtype dtype, const uint32_t *keys, size_t count, uint64_t flip, void *out),
+               (dtype, keys, count, flip, out))
+FOR_PROCESSORS(keys_store64,
+               (gn_dtype dtype, const uint64_t *keys, size_t count, uint64_t flip, void *out),
+               (dtype, keys, count, flip, out))

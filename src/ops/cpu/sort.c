@@ -132,45 +132,60 @@ static void row_load_part(void *context, size_t begin, size_t end)
     }
 }
 
-/* Elements of which several have one key keep their bits: they are copied from where they were. */
-static void row_restore(const struct row *row, const uint64_t *keys, const uint64_t *positions,
-                        size_t n, unsigned char *values)
+/* Where the element of an item was. */
+static uint64_t item_position(const struct row *row, size_t i)
 {
-    const struct row_sort *sort = row->sort;
-    uint64_t zero = gni_key_zero(sort->dtype) ^ sort->flip;
-    uint64_t nan = gni_key_nan(sort->dtype) ^ sort->flip;
-    for (size_t i = 0; i < n; i++)
-        if (keys[i] == zero || keys[i] == nan)
-            memcpy(values + i * sort->size, row->in + positions[i] * sort->size, sort->size);
+    return row->sort->item == GNI_ITEM_64 ? ((const uint64_t *)row->items)[i] & UINT32_MAX
+                                          : ((const struct gni_pair *)row->items)[i].position;
 }
 
-/* The items may be in the row of `indices`: a block is read before it is written. */
+/* Elements of which several have one key keep their bits: they are copied from where they were. `keys` are n sorted
+ * ones, of the items from `at` on. */
+static void row_restore(const struct row *row, const uint64_t *keys, size_t at, size_t n,
+                        unsigned char *values)
+{
+    const struct row_sort *sort = row->sort;
+    uint64_t same[] = {gni_key_zero(sort->dtype) ^ sort->flip,
+                       gni_key_nan(sort->dtype) ^ sort->flip};
+    for (int k = 0; k < 2; k++) {
+        if (same[k] < keys[0] || same[k] > keys[n - 1])
+            continue;
+        for (size_t i = 0; i < n; i++)
+            if (keys[i] == same[k])
+                memcpy(values + i * sort->size, row->in + item_position(row, at + i) * sort->size,
+                       sort->size);
+    }
+}
+
+/* The items may be in the row of `indices`: a block is written there last. */
 static void row_store_pairs(const struct row *row, size_t begin, size_t end)
 {
     const struct row_sort *sort = row->sort;
-    uint64_t keys[GNI_KEYS_BLOCK], positions[GNI_KEYS_BLOCK];
+    uint64_t keys[GNI_KEYS_BLOCK];
     for (size_t at = begin; at < end; at += GNI_KEYS_BLOCK) {
         size_t n = end - at < GNI_KEYS_BLOCK ? end - at : GNI_KEYS_BLOCK;
-        for (size_t i = 0; i < n; i++) {
-            if (sort->item == GNI_ITEM_64) {
-                uint64_t item = ((const uint64_t *)row->items)[at + i];
-                keys[i] = item >> 32;
-                positions[i] = item & UINT32_MAX;
-            } else {
-                struct gni_pair item = ((const struct gni_pair *)row->items)[at + i];
-                keys[i] = item.key;
-                positions[i] = item.position;
-            }
-        }
-        if (row->indices != NULL)
-            for (size_t i = 0; i < n; i++)
-                row->indices[at + i] = (int64_t)positions[i];
         if (row->values != NULL) {
             unsigned char *values = row->values + at * sort->size;
+            if (sort->item == GNI_ITEM_64)
+                for (size_t i = 0; i < n; i++)
+                    keys[i] = ((const uint64_t *)row->items)[at + i] >> 32;
+            else
+                for (size_t i = 0; i < n; i++)
+                    keys[i] = ((const struct gni_pair *)row->items)[at + i].key;
             gni_keys_store64(sort->dtype, keys, n, sort->flip, values);
             if (dtype_is_floating(sort->dtype))
-                row_restore(row, keys, positions, n, values);
+                row_restore(row, keys, at, n, values);
         }
+        if (row->indices == NULL)
+            continue;
+        if (sort->item == GNI_ITEM_64)
+            for (size_t i = 0; i < n; i++)
+                row->indices[at + i] =
+                    (int64_t)(((const uint64_t *)row->items)[at + i] & UINT32_MAX);
+        else
+            for (size_t i = 0; i < n; i++)
+                row->indices[at + i] =
+                    (int64_t)((const struct gni_pair *)row->items)[at + i].position;
     }
 }
 
