@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 int sim_nvrtc_fault(const char *function);
+bool sim_nvrtc_refuses(const char *source);
 
 #define DECLARE(result, name, arguments) SIM_EXPORT result sim_control_##name arguments;
 SIM_CONTROLS(DECLARE)
@@ -89,6 +90,23 @@ void sim_control_fail(const char *function, int nth, int result, int is_persiste
     fault.result = (CUresult)result;
     fault.is_persistent = is_persistent != 0;
     fault.count = 0;
+    pthread_mutex_unlock(&sim.mutex);
+}
+
+static char refused[128]; /* "": nothing is */
+
+bool sim_nvrtc_refuses(const char *source)
+{
+    pthread_mutex_lock(&sim.mutex);
+    bool is_refused = refused[0] != '\0' && strstr(source, refused) != NULL;
+    pthread_mutex_unlock(&sim.mutex);
+    return is_refused;
+}
+
+void sim_control_refuse(const char *text)
+{
+    pthread_mutex_lock(&sim.mutex);
+    (void)snprintf(refused, sizeof refused, "%s", text != NULL ? text : "");
     pthread_mutex_unlock(&sim.mutex);
 }
 

@@ -536,8 +536,9 @@ nvrtcResult nvrtcGetSupportedArchs(int *list)
     return NVRTC_SUCCESS;
 }
 
-/* A fault that a test ordered (control.c); the engine's own tests are without it. */
+/* Faults that a test ordered (control.c); the engine's own tests are without them. */
 int sim_nvrtc_fault(const char *function) __attribute__((weak));
+bool sim_nvrtc_refuses(const char *source) __attribute__((weak));
 
 #define FAULT_CHECK()                                                          \
     do {                                                                       \
@@ -590,6 +591,11 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int option_count, const ch
     struct options parsed = {
         .is_fused = true, .architecture = DEFAULT_ARCHITECTURE, .standard = "c++17"};
     nvrtcResult result = options_parse(&parsed, &program->log, option_count, options);
+    if (result == NVRTC_SUCCESS && sim_nvrtc_refuses != NULL &&
+        sim_nvrtc_refuses(program->source)) {
+        sim_text_print(&program->log, "%s(1): error: a test wants no such text\n", program->name);
+        result = NVRTC_ERROR_COMPILATION;
+    }
     if (result == NVRTC_SUCCESS)
         result = program_compile(program, &parsed);
     list_deinit(&parsed.flags);

@@ -153,8 +153,8 @@ def twice(call, tensor, *operands, what=None):
 def ordered():
     """Several values for an element: the last one stays, and sums have one order."""
     cases = [
-        (5, 3, 1, FLOATING), (2048, 50, 2, FLOATING[:1]), (70, 9, 33, FLOATING[1:]),
-        (2500, 70, 1, FLOATING), (2049, 40000, 1, FLOATING[:1]), (2100, 11, 3, FLOATING[:1]),
+        (5, 3, 1, FLOATING), (600, 50, 2, FLOATING[:1]), (70, 9, 33, FLOATING[1:]),
+        (4500, 70, 1, FLOATING), (4097, 40000, 1, FLOATING[:1]), (4100, 11, 3, FLOATING[:1]),
     ]  # fmt: skip
     for count, size, columns, dtypes in cases:
         shape, target = ((count,), (size,)) if columns == 1 else ((count, columns), (size, columns))
@@ -169,10 +169,10 @@ def ordered():
                 twice(
                     lambda t, i, v: t.clone().index_add_(0, i, v), t, index, v, what=(count, dtype)
                 )
-    t, v = genesis.zeros(40, 60).double(), wild(2700 * 3, 3).reshape(2700, 3)
-    rows, columns = genesis.arange(2700) % 40, (genesis.arange(2700) * 31) % 57
+    t, v = genesis.zeros(40, 60).double(), wild(4200 * 3, 3).reshape(4200, 3)
+    rows, columns = genesis.arange(4200) % 40, (genesis.arange(4200) * 31) % 57
     twice(lambda t, i, v: t.T.scatter_add(1, i.T, v.T), t, genesis.stack([rows] * 3, 1), v)
-    twice(lambda t, i, v: t.scatter_add(0, i[:, None].expand(2700, 3), v), t, rows, v)
+    twice(lambda t, i, v: t.scatter_add(0, i[:, None].expand(4200, 3), v), t, rows, v)
     key = (slice(1, 4), rows, columns)
     block = genesis.zeros(6, 40, 60).double()
     twice(lambda t, k, v: t.clone().index_put_(k, v.T, accumulate=True), block, key, v)
@@ -182,15 +182,15 @@ def ordered():
     twice(lambda t, k: t.clone().index_put_(k, 0.1, accumulate=True), block,
           (mask, rows[:, None], columns[:, None]))  # fmt: skip
     twice(lambda t, k: t.clone().index_put_(k, 0.1, accumulate=True), block, (mask,))
-    alike(put, block, (slice(None), rows, columns), wild(2700, 4).float())
-    alike(put, block[0], (rows, columns), wild(2700, 4).double())
+    alike(put, block, (slice(None), rows, columns), wild(4200, 4).float())
+    alike(put, block[0], (rows, columns), wild(4200, 4).double())
     for accumulate in (False, True):  # one number of many is out of range: the others count
-        g, i = genesis.zeros(5).cuda(), genesis.arange(3000) % 5
+        g, i = genesis.zeros(5).cuda(), genesis.arange(5000) % 5
         i[7] = 9
         _, error = outcome(lambda g=g, i=i, a=accumulate: g.index_put_(
-            (i.cuda(),), genesis.arange(3000).float().cuda() % 100, accumulate=a))  # fmt: skip
+            (i.cuda(),), genesis.arange(5000).float().cuda() % 100, accumulate=a))  # fmt: skip
         assert "index 9" in str(error), error
-        kept = genesis.zeros(5).index_put_((i[i < 5],), (genesis.arange(3000) % 100)[i < 5].float(),
+        kept = genesis.zeros(5).index_put_((i[i < 5],), (genesis.arange(5000) % 100)[i < 5].float(),
                                            accumulate=accumulate)  # fmt: skip
         assert genesis.equal(g.cpu(), kept), accumulate
 
@@ -227,16 +227,42 @@ def functions():
         alike(lambda t: t.nonzero(), y, what=f"nonzero of {count}")
         alike(lambda t: t[t > 6], y, what=f"a mask of {count}")
     alike(lambda s, v: genesis.searchsorted(s, v), x.sort(dim=1)[0], x, what="searchsorted")
-    alike(lambda i: genesis.bincount(i, minlength=9), rows, what="bincount")
-    alike(lambda i, w: genesis.bincount(i, w), rows, v[0, :4], what="bincount with weights")
     g = x.cuda()
-    assert genesis.searchsorted(genesis.arange(5, device="cuda"), 3).item() == 3
     same(x.gather(0, [[1, 2]]), g.gather(0, [[1, 2]]), "an index that is a list")
     plan, other = genesis.index_plan(x, x > 0), genesis.index_plan(g, g > 0)
     for name in ("kind", "result_shape", "result_strides", "ptr_offset_bytes"):
         assert getattr(plan, name) == getattr(other, name), name
     plan, other = genesis.index_plan(x, (rows, rows)), genesis.index_plan(g, (rows.cuda(), rows))
     same(plan.index_tensor, other.index_tensor, "index_tensor")
+
+
+def searches():
+    """Where values belong, how often numbers occur, and random permutations: those of the CPU."""
+    for dtype in TYPES:
+        sequence, values = numbers(dtype, 41).sort()[0], numbers(dtype, 300, 1)
+        for right in (False, True):
+            alike(lambda s, v, r=right: genesis.searchsorted(s, v, right=r), sequence, values)
+    for length in (0, 1, 2, 3, 31, 32, 33):
+        sequence, values = genesis.arange(length) // 2, genesis.arange(-1, 20).float() / 2
+        alike(lambda s, v: genesis.searchsorted(s, v), sequence, values, what=length)
+        alike(lambda s, v: genesis.searchsorted(s, v, right=True), sequence, values[:0])
+    rows = numbers(genesis.float64, 60).reshape(3, 4, 5)
+    alike(lambda s, v: genesis.searchsorted(s.sort()[0], v[..., ::2]), rows, rows)
+    assert genesis.searchsorted(genesis.arange(5, device="cuda"), 3).item() == 3
+    index = (genesis.arange(5000) * 7919 + 13) % 300
+    for numbers_of in (index, index.to(genesis.uint8), index * 50, index * 0, index[:0], index[:1]):
+        alike(lambda i: genesis.bincount(i), numbers_of, what="bincount")
+        alike(
+            lambda i: genesis.bincount(i[::2], minlength=400), numbers_of, what="bincount of some"
+        )
+        weights = wild(len(numbers_of), 5)
+        twice(lambda w, i: genesis.bincount(i, w, minlength=2), weights, numbers_of)
+    for count in (0, 1, 2, 3, 63, 64, 1000, 5001, 140001):
+        near, other = (
+            genesis.randperm(count, generator=genesis.Generator().manual_seed(count), device=place)
+            for place in ("cpu", "cuda")
+        )
+        same(near, other, f"randperm of {count}")
 
 
 def errors():
@@ -331,7 +357,7 @@ def keys(count=60):
         alike(lambda t, key=key, value=value: put(t, key, value), x, what=seed)
 
 
-SECTIONS = [reads, writes, ordered, functions, errors, keys]
+SECTIONS = [reads, writes, ordered, functions, searches, errors, keys]
 
 if __name__ == "__main__":
     names = [one for one in sys.argv[1:] if not one.startswith("--")]

@@ -243,6 +243,10 @@ GN_API bool gn_is_pending(void);
 GN_API gn_status gn_set_fusion(bool is_on) GN_NODISCARD;
 GN_API bool gn_get_fusion(void);
 
+/* How often operations could not be one kernel, because that does not compile or the driver does not take it, and ran
+ * one by one. The log says why. */
+GN_API uint64_t gn_get_fusion_failures(void);
+
 /* Compiles the kernels of common operations on float32 for a device, several at the same time, so that their first use
  * does not wait for it. Nothing on the CPU. */
 GN_API gn_status gn_warm_up(gn_device *device) GN_NODISCARD;

@@ -53,6 +53,7 @@ __all__ = [
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
+    "get_kernel_fusion_failures",
     "graph",
     "graph_pool_handle",
     "is_available",
@@ -713,6 +714,21 @@ def clear_kernel_cache() -> int:
     True
     """
     return _C.clear_kernel_cache()
+
+
+def get_kernel_fusion_failures() -> int:
+    """How often operations could not be one kernel, and ran one by one instead.
+
+    That is so when the kernel does not compile, or the driver does not take it: the log says why.
+    An operation that fails by itself, too, raises.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.get_kernel_fusion_failures()
+    0
+    """
+    return _C.get_fusion_failures()
 
 
 def set_kernel_fusion(enabled: bool) -> None:

@@ -11,12 +11,13 @@
 
 #include <assert.h>
 
-/* Runs an expression that gives a gn_status and returns it to the caller if it is not GN_OK. */
-#define GN_TRY(expression)                      \
-    do {                                        \
-        gn_status gn_try_status = (expression); \
-        if (gn_try_status != GN_OK)             \
-            return gn_try_status;               \
+/* Runs an expression that gives a gn_status and returns it to the caller if it is not GN_OK, which the compiler lays
+ * aside: what nearly always runs lies together. */
+#define GN_TRY(expression)                               \
+    do {                                                 \
+        gn_status gn_try_status = (expression);          \
+        if (__builtin_expect(gn_try_status != GN_OK, 0)) \
+            return gn_try_status;                        \
     } while (0)
 
 /* Programmer errors only; compiled out unless the build is a debug build (GNI_DEBUG). */

@@ -45,19 +45,21 @@ static uint64_t hash_add(uint64_t hash, uint64_t first, uint64_t second)
 
 uint64_t gni_hash_bytes(const void *bytes, size_t size, uint64_t seed)
 {
-    /* The size goes in first: the last words are filled up with zeros, which may be data as well. */
-    uint64_t hash = gni_hash_u64(seed + HASH_GOLDEN) ^ size;
+    /* The size goes in first: the last words are filled up with bytes that were there before, or with zeros. */
+    uint64_t hash = (seed + HASH_GOLDEN) * HASH_PI ^ size;
     const unsigned char *next = bytes;
-    uint64_t words[2];
-    for (; size >= sizeof words; size -= sizeof words, next += sizeof words) {
+    uint64_t words[2] = {0, 0};
+    size_t left = size;
+    for (; left >= sizeof words; left -= sizeof words, next += sizeof words) {
         memcpy(words, next, sizeof words);
         hash = hash_add(hash, words[0], words[1]);
     }
-    if (size > 0) {
-        words[0] = words[1] = 0;
-        memcpy(words, next, size);
+    if (left > 0 && size >= sizeof words)
+        memcpy(words, next + left - sizeof words, sizeof words);
+    else if (left > 0)
+        memcpy(words, next, left);
+    if (left > 0)
         hash = hash_add(hash, words[0], words[1]);
-    }
     return gni_hash_u64(hash + HASH_GOLDEN);
 }
 

@@ -52,6 +52,8 @@
       "detailed statistics: the time of driver calls")                                          \
     X(AUTOTUNE, "GENESIS_AUTOTUNE", choice, "on", 0, 0, "off,on,max",                           \
       "how much kernels are tuned by measurement")                                              \
+    X(LAUNCH_THREAD, "GENESIS_LAUNCH_THREAD", choice, "auto", 0, 0, "auto,on,off",              \
+      "whether a thread of its own submits kernels; auto: with 4 processors or more")           \
     X(KERNEL_CACHE_DIR, "GENESIS_KERNEL_CACHE_DIR", path, "", 0, 0, "",                         \
       "where compiled kernels are kept; without it the user's cache directory")                 \
     X(KERNEL_SOURCE_DIR, "GENESIS_KERNEL_SOURCE_DIR", path, "", 0, 0, "",                       \

@@ -55,7 +55,11 @@ static inline void gni_thread_pause(void)
 /* An address that no other living thread has: without a call, since every lock asks for it. */
 static inline const void *gni_thread_self(void)
 {
+#if defined(__clang__) || __GNUC__ >= 11
     return __builtin_thread_pointer();
+#else
+    return (const void *)(uintptr_t)pthread_self();
+#endif
 }
 
 static inline void gni_mutex_lock(struct gni_mutex *mutex)

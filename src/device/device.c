@@ -31,7 +31,7 @@ _Thread_local struct gni_thread gni_thread;
 
 static _Atomic(void (*)(gn_stream *)) stream_end_hook;
 static _Atomic(void (*)(gn_stream *)) stream_share_hook;
-static _Atomic(void (*)(void)) close_hooks[3];
+static _Atomic(void (*)(void)) close_hooks[4];
 static _Atomic(void (*)(void)) wait_hook;
 
 static pthread_key_t thread_key;
@@ -243,6 +243,8 @@ static void stream_share(gn_stream *stream)
         return;
     void (*hook)(gn_stream *) = atomic_load_explicit(&stream_share_hook, memory_order_acquire);
     atomic_store(&stream->memory_key, 0);
+    if (stream->device->ops->submit != NULL)
+        stream->device->ops->submit(stream->device);
     if (hook != NULL)
         hook(stream);
 }
@@ -347,6 +349,8 @@ void *gn_stream_get_handle(gn_stream *stream)
         return NULL;
     if (stream->kind == GNI_STREAM_OWNED)
         stream_share(stream);
+    else if (stream->device->ops->submit != NULL)
+        stream->device->ops->submit(stream->device);
     return stream->handle;
 }
 

@@ -44,6 +44,8 @@ struct gn_device {
     int index;
     atomic_int object_count;   /* what lives on it; see Ownership 4 */
     gn_stream *default_stream; /* set when the device is opened, then constant */
+    /* Reasons why launches must be submitted before the call returns: others know addresses of the device's memory. */
+    atomic_int direct_count;
     /* A word of page-locked memory in which kernels report what they had to refuse; NULL until one may, and again
      * after gn_shutdown(). The layer that launches such kernels makes it, and knows what is in it. */
     _Atomic(uint64_t) *_Atomic fault;
@@ -100,8 +102,9 @@ struct gni_function {
 struct gni_launch {
     unsigned grid[3];
     unsigned block[3];
-    size_t shared_bytes; /* dynamic shared memory of each block */
-    void **arguments;    /* addresses of the arguments; copied before the call returns */
+    size_t shared_bytes;   /* dynamic shared memory of each block */
+    void **arguments;      /* addresses of the arguments; copied before the call returns */
+    size_t argument_bytes; /* of the only argument; 0: not known, or there are several */
 };
 
 /* Work that was captured, ready to run. Opaque above this layer. */
@@ -198,6 +201,9 @@ struct gni_device_ops {
     gn_status (*function_launch)(const struct gni_function *function, gn_stream *stream,
                                  const struct gni_launch *launch);
 
+    /* (optional) Returns when all launches that calls have returned for are submitted. */
+    void (*submit)(gn_device *device);
+
     /* (optional, all or none) Graphs. Work that is submitted to a stream between begin and end does not run, but
      * is kept. After `end` the stream is not captured any more, also if that fails; the graph is none then. */
     gn_status (*graph_begin)(gn_stream *stream);
@@ -205,6 +211,19 @@ struct gni_device_ops {
     gn_status (*graph_launch)(const struct gni_graph *graph, gn_stream *stream);
     void (*graph_close)(struct gni_graph *graph);
 };
+
+/* Others may submit work that uses the device's memory, until gni_device_direct_end(). */
+static inline void gni_device_direct_begin(gn_device *device)
+{
+    atomic_fetch_add(&device->direct_count, 1);
+    if (device->ops->submit != NULL)
+        device->ops->submit(device);
+}
+
+static inline void gni_device_direct_end(gn_device *device)
+{
+    atomic_fetch_sub(&device->direct_count, 1);
+}
 
 /* Sets up a stream object in the caller's memory, for the devices' default streams. */
 void gni_stream_init(gn_stream *stream, gn_device *device, enum gni_stream_kind kind);

@@ -19,6 +19,7 @@
 #include "base/option.h"
 #include "base/parallel.h"
 #include "base/thread.h"
+#include "genesis/memory.h"
 #include "jit/compiler.h"
 #include "jit/nvrtc.h"
 #include "jit/profile.h"
@@ -245,12 +246,24 @@ static gn_status kernel_find_function(struct gni_kernel *kernel, const char *sym
     return GN_OK;
 }
 
+/* Code takes memory of the device, of which the memory manager may hold some that is idle. */
+static gn_status module_load(gn_device *device, const void *image, struct gni_module *module)
+{
+    gn_memory_manager *manager;
+    gn_status status = device->ops->module_load(device, image, module);
+    if (status != GN_ERROR_OUT_OF_MEMORY)
+        return status;
+    if (gn_memory_manager_get(device, &manager) == GN_OK)
+        status = gn_memory_trim(manager, 0, NULL); /* if it fails, the driver says so again */
+    return device->ops->module_load(device, image, module);
+}
+
 /* On failure there is no module. */
 static gn_status kernel_load(struct gni_kernel *kernel, const struct gni_kernel_source *source,
                              const struct gni_kernel_image *image)
 {
     gn_device *device = kernel->device;
-    gn_status status = device->ops->module_load(device, image->bytes, &kernel->module);
+    gn_status status = module_load(device, image->bytes, &kernel->module);
     if (status != GN_OK)
         return kernel_error(source, status);
     status = kernel_find_function(kernel, image->symbol);

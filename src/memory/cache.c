@@ -4,12 +4,10 @@
 #include "memory/cache.h"
 #include "memory/tile.h"
 
+#include "base/barrier.h"
 #include "base/host.h"
 
-#include <linux/membarrier.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum {
     BIN_BYTES = 256 << 10, /* of one class that a thread keeps */
@@ -24,24 +22,6 @@ static _Thread_local struct gni_cache *thread_caches;
 
 static pthread_key_t thread_key;
 static struct gni_once thread_once = GNI_ONCE_INIT;
-
-/* ---- barriers ------------------------------------------------------------------------------- */
-
-static int barrier_call(int command)
-{
-    return (int)syscall(SYS_membarrier, command, 0, 0);
-}
-
-/* Every thread of the process passes a full barrier. A forked child registers for itself. */
-static void barrier_all(void)
-{
-    if (!gni_cache_has_barrier || barrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED) == 0)
-        return;
-    int failed = barrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0 ||
-                 barrier_call(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0;
-    gni_assert(!failed);
-    (void)failed;
-}
 
 /* ---- the end of a thread -------------------------------------------------------------------- */
 
@@ -69,7 +49,7 @@ static void thread_start(void)
     int failed = pthread_key_create(&thread_key, thread_end);
     gni_assert(!failed);
     (void)failed;
-    gni_cache_has_barrier = barrier_call(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
+    gni_cache_has_barrier = gni_barrier_register();
 }
 
 /* ---- peaks ---------------------------------------------------------------------------------- */
@@ -284,7 +264,8 @@ void gni_caches_revoke(struct gni_pool *pool, const struct gni_heap *heap)
     }
     if (!is_any)
         return;
-    barrier_all();
+    if (gni_cache_has_barrier)
+        gni_barrier_all();
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
         while (atomic_load_explicit(&cache->is_revoked, memory_order_relaxed) != 0 &&
                atomic_load(&cache->busy) != 0)

@@ -171,6 +171,8 @@ gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *
                           void **pointer)
 {
     struct gni_cache *known = NULL;
+    if (manager != NULL)
+        gni_pool_show(manager->pool);
     gn_memory_block *block =
         pointer != NULL ? fast_alloc(manager, nbytes, stream, GNI_BLOCK_EXPORTED, &known) : NULL;
     if (!LIKELY(block != NULL))
@@ -274,6 +276,13 @@ gn_status gn_memory_block_free(gn_memory_block *block)
 /* ---- about blocks --------------------------------------------------------------------------- */
 
 void *gn_memory_block_get_address(gn_memory_block *block)
+{
+    if (block->pool != NULL)
+        gni_pool_show(block->pool);
+    return gni_block_pin(block);
+}
+
+void *gni_block_pin(gn_memory_block *block)
 {
     if (block->pool != NULL && !gni_block_has(block, GNI_BLOCK_EXPORTED)) {
         gni_pool_lock(block->pool); /* its page is not being folded */

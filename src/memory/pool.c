@@ -506,6 +506,7 @@ gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t
                                gn_stream *stream, void **pointers)
 {
     size_t total;
+    gni_pool_show(pool);
     GN_TRY(pool->device->ops->check(pool->device));
     GN_TRY(batch_total(pool, count, sizes, &total));
     gn_memory_block **blocks = gni_host_alloc(count * sizeof *blocks);

@@ -167,6 +167,7 @@ struct gni_pool {
     gn_memory_config config;
     unsigned debug;       /* enum gni_debug_flag */
     bool is_limited;      /* a free has to look at the configured limits */
+    atomic_bool is_shown; /* others know addresses of it: gni_pool_show() */
     bool is_marked;       /* a sanitizer wants to know of each block */
     bool is_zeroed;       /* fresh memory is filled with zeros */
     bool is_tight;        /* memory ran out once: it comes in small pieces from then on */
@@ -202,6 +203,15 @@ struct gni_need {
     bool is_tight; /* memory is being recycled: small pieces, which can go back one by one */
     bool is_grown; /* the driver had to be asked */
 };
+
+/* An address of the pool's memory is about to be told to others, who may submit work of their own with it. */
+static inline void gni_pool_show(struct gni_pool *pool)
+{
+    if (__builtin_expect(!atomic_load_explicit(&pool->is_shown, memory_order_relaxed), 0)) {
+        gni_device_direct_begin(pool->device); /* for good */
+        atomic_store(&pool->is_shown, true);
+    }
+}
 
 /* The lock, around every use of what pool.h describes. */
 static inline void gni_pool_lock(struct gni_pool *pool)

@@ -109,8 +109,27 @@ struct gni_backend {
      * if that is NULL, rows of coordinates. Waits for the device: the number of them is the result's shape. */
     gn_status (*mask_places)(gn_tensor *mask, const int64_t *strides, gn_tensor **places);
 
+    /* The elements of a tensor where such a mask, of its shape, is true; and such elements, which take over those of
+     * `values`, contiguous and of their type: GN_ERROR_SHAPE if these are not as many. Wait for the device, too. */
+    gn_status (*mask_get)(gn_tensor *source, gn_tensor *mask, gn_tensor **result);
+    gn_status (*mask_set)(gn_tensor *target, gn_tensor *mask, gn_tensor *values);
+
     /* Fails with GN_ERROR_INDEX, once, if a number of an index tensor was out of range in work that is done. */
     gn_status (*index_check)(gn_device *device);
+
+    /* ---- the same for what searches and counts; tensors are contiguous, and have elements ---- */
+
+    /* Where values belong in sequences of their type: gn_searchsorted(), int64. */
+    gn_status (*search)(gn_tensor *sequence, gn_tensor *values, bool is_right, gn_tensor *result,
+                        gn_stream *stream);
+
+    /* The smallest and the largest of int64 numbers, for which the call waits; and how often each occurs: added to
+     * `counts`, int64, of which there is one for each. */
+    gn_status (*range)(gn_tensor *numbers, int64_t *least, int64_t *most, gn_stream *stream);
+    gn_status (*count)(gn_tensor *numbers, gn_tensor *counts, gn_stream *stream);
+
+    /* The random permutation of `out`, int64, that gni_random_permutation() makes on the CPU. */
+    gn_status (*permutation)(struct gni_philox philox, gn_tensor *out, gn_stream *stream);
 
     /* (optional) Makes what common operations will need. */
     gn_status (*warm_up)(gn_device *device);

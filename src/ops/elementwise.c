@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum {
-    SMALL_MOST = 256,      /* elements that are computed in less time than it takes to record them */
+    SMALL_MOST = 256, /* elements that are computed in less time than it takes to record them */
     SURELY_MOST = 1 << 30, /* elements of any type that fit the address space */
 };
 

@@ -60,6 +60,8 @@ static gn_status device_get(gn_tensor *tensor, int count, const gn_key *given, g
     gn_tensor *copies[GN_KEYS_MAX] = {NULL};
     if (count > GN_KEYS_MAX)
         return gni_error(GN_ERROR_INDEX, "a key has at most %d parts, not %d", GN_KEYS_MAX, count);
+    if (gni_index_is_mask(tensor, count, given) && given[0].tensor->ndim == tensor->ndim)
+        return gni_index_mask_get(tensor, given[0].tensor, result);
     memcpy(keys, given, sizeof *keys * (size_t)count);
     gn_status status = gni_index_keys_move(tensor, count, keys, copies);
     if (status == GN_OK)
@@ -316,11 +318,18 @@ static gn_status keys_scatter(gn_tensor *tensor, int count, const gn_key *given,
     struct gni_index_plan plan;
     struct gni_index_source source = gni_index_source_of(tensor);
     gn_tensor *taken = NULL;
-    if (!is_accumulated && gni_index_is_masked_fill(tensor, count, keys, &value))
+    bool is_mask = !is_accumulated && gni_index_is_mask(tensor, count, keys);
+    if (is_mask && (value.tensor == NULL || value.tensor->count == 1))
         return gni_index_masked_fill(tensor, keys[0].tensor, value);
     gn_status status = keys_part(tensor, count, keys, copies);
     if (status == GN_OK && value.tensor != NULL)
         status = operand_take(value.tensor, tensor->dtype, tensor, &taken);
+    if (status == GN_OK && is_mask && keys[0].tensor->ndim == tensor->ndim && taken->ndim == 1 &&
+        taken->is_contiguous) {
+        status = gni_index_mask_set(tensor, keys[0].tensor, taken);
+        gn_tensor_release(taken);
+        return status;
+    }
     if (status == GN_OK)
         status = gni_index_plan_init(&plan, &source, count, keys);
     if (status == GN_OK) {

@@ -23,10 +23,15 @@ gn_status gni_index_keys_move(const gn_tensor *tensor, int count, gn_key *keys,
 gn_status gni_index_moved_check(const struct gni_index_plan *plan, int count, const gn_key *given,
                                 gn_tensor *const *copies) GN_NODISCARD;
 
-/* Whether a key on a GPU is a mask, and the value one for all; and target = where(mask, value, target), for which
- * nobody waits for the number of them. */
-bool gni_index_is_masked_fill(const gn_tensor *target, int count, const gn_key *keys,
-                              const gn_operand *value);
+/* Whether a key is one mask over the first dimensions of a tensor on a GPU. */
+bool gni_index_is_mask(const gn_tensor *tensor, int count, const gn_key *keys);
+
+/* The elements of a tensor, which such a mask over all dimensions has; and what they take over: contiguous values of
+ * their type, apart from the tensor. */
+gn_status gni_index_mask_get(gn_tensor *tensor, gn_tensor *mask, gn_tensor **result) GN_NODISCARD;
+gn_status gni_index_mask_set(gn_tensor *tensor, gn_tensor *mask, gn_tensor *values) GN_NODISCARD;
+
+/* target = where(mask, value, target), of one value, for which nobody waits for the number of them. */
 gn_status gni_index_masked_fill(gn_tensor *target, gn_tensor *mask, gn_operand value) GN_NODISCARD;
 
 #endif

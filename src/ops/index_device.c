@@ -78,16 +78,46 @@ gn_status gni_index_moved_check(const struct gni_index_plan *plan, int count, co
     return GN_OK;
 }
 
-bool gni_index_is_masked_fill(const gn_tensor *target, int count, const gn_key *keys,
-                              const gn_operand *value)
+bool gni_index_is_mask(const gn_tensor *tensor, int count, const gn_key *keys)
 {
-    if (gni_device_is_host(target->device) || count != 1 || keys[0].kind != GN_KEY_TENSOR ||
-        keys[0].tensor == NULL || keys[0].tensor->dtype != GN_BOOL || keys[0].tensor->ndim == 0)
-        return false;
-    const gn_tensor *mask = keys[0].tensor;
-    return mask->device == target->device && (value->tensor == NULL || value->tensor->count == 1) &&
-           mask->ndim <= target->ndim &&
-           gni_shape_is_equal(mask->ndim, mask->sizes, mask->ndim, target->sizes);
+    const gn_tensor *mask = count == 1 && keys[0].kind == GN_KEY_TENSOR ? keys[0].tensor : NULL;
+    return !gni_device_is_host(tensor->device) && mask != NULL && mask->dtype == GN_BOOL &&
+           mask->ndim > 0 && mask->device == tensor->device && mask->ndim <= tensor->ndim &&
+           gni_shape_is_equal(mask->ndim, mask->sizes, mask->ndim, tensor->sizes);
+}
+
+/* A mask in memory, contiguous. */
+static gn_status mask_take(gn_tensor *mask, gn_tensor **whole)
+{
+    GN_TRY(gni_tensor_compact(mask, whole));
+    gn_status status = gni_tensor_flush(*whole);
+    if (status != GN_OK)
+        gn_tensor_release(*whole);
+    return status;
+}
+
+gn_status gni_index_mask_get(gn_tensor *tensor, gn_tensor *mask, gn_tensor **result)
+{
+    gn_tensor *whole;
+    GN_TRY(gni_tensor_flush(tensor));
+    GN_TRY(mask_take(mask, &whole));
+    gn_status status = gni_backend_get(tensor->device)->mask_get(tensor, whole, result);
+    gn_tensor_release(whole);
+    return status;
+}
+
+gn_status gni_index_mask_set(gn_tensor *tensor, gn_tensor *mask, gn_tensor *values)
+{
+    struct gni_storage *storage = gni_tensor_storage(tensor);
+    gn_tensor *whole;
+    GN_TRY(mask_take(mask, &whole));
+    gn_status status = gni_storage_flush_readers(storage);
+    if (status == GN_OK) {
+        atomic_fetch_add(&storage->version, 1);
+        status = gni_backend_get(tensor->device)->mask_set(tensor, whole, values);
+    }
+    gn_tensor_release(whole);
+    return status;
 }
 
 gn_status gni_index_masked_fill(gn_tensor *target, gn_tensor *mask, gn_operand value)

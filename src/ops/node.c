@@ -2,8 +2,6 @@
 
 #include "base/host.h"
 
-#include <string.h>
-
 struct gni_list gni_nodes = {.next = &gni_nodes, .prev = &gni_nodes};
 
 _Atomic(unsigned) gni_node_count;
@@ -126,7 +124,8 @@ gn_status gni_node_create(const struct gni_typing *typing, int arity, const gn_o
     node->weight = 1;
     node->ndim = shape->ndim;
     node->count = gni_shape_count(shape->ndim, shape->sizes);
-    memcpy(node->sizes, shape->sizes, sizeof *shape->sizes * (size_t)shape->ndim);
+    for (int i = 0; i < shape->ndim; i++)
+        node->sizes[i] = shape->sizes[i];
     for (int i = 0; i < arity; i++)
         operand_set(node, &node->operands[i], &operands[i], node->sizes + (i + 1) * shape->ndim);
     node->arity = arity;

@@ -9,8 +9,9 @@
  * Invariants, under the recorder's lock:
  *   R1  all nodes are in one list, in the order in which they were made: operands come before;
  *   R2  references of a node: its owner, each operand of a node that is it, and who works on it or waits for it;
- *   R3  a node that was computed is_done, and has no operands; it has a storage if it was needed then, and leaves
- *       when nobody refers to it. Nobody but who waited for it refers to one without a storage;
+ *   R3  a node that was computed is_done, and has no operands; it has a storage if it was an operand of others then,
+ *       or had no owner to leave it to, and leaves when nobody refers to it. Nobody but who waited for it refers to
+ *       one without a storage;
  *   R4  reader_count of a storage: the operands of nodes that are its memory, or a computed node with it;
  *   R5  no operand's storage is escaped when the call that recorded it has returned;
  *   R6  a node has at most GNI_PROGRAM_NODES_MOST below it, itself counted, with repetition;
@@ -53,7 +54,7 @@ struct gni_node {
     unsigned references;  /* R2 */
     unsigned readers;     /* nodes that it is an operand of, with repetition */
     gn_tensor *owner;
-    struct gni_storage *storage; /* once it is computed, if anybody needs it */
+    struct gni_storage *storage; /* R3; retained */
     gn_device *device;
     gn_stream *
         stream; /* that was current when it was recorded; NULL on the CPU, which computes in place */

@@ -1,7 +1,5 @@
 #include "ops/program.h"
 
-#include <string.h>
-
 void gni_program_init(struct gni_program *program, int ndim, const int64_t *sizes, const int *order)
 {
     program->ndim = ndim;
@@ -15,11 +13,10 @@ short gni_program_add_memory(struct gni_program *program, struct gni_storage *st
                              int64_t offset, gn_dtype dtype, const int64_t *strides)
 {
     const char *data = storage->data + offset * (int64_t)gni_dtype_size(dtype);
-    size_t bytes = sizeof *strides * (size_t)program->ndim;
     for (short i = 0; i < program->input_count; i++) {
         const struct gni_input *known = &program->inputs[i];
         if (known->storage == storage && known->data == data && known->held == dtype &&
-            memcmp(known->strides, strides, bytes) == 0)
+            gni_shape_is_equal(program->ndim, known->strides, program->ndim, strides))
             return i;
     }
     gni_assert(program->step_count == 0 && program->input_count < GNI_PROGRAM_INPUTS_MOST);
@@ -27,7 +24,8 @@ short gni_program_add_memory(struct gni_program *program, struct gni_storage *st
     input->storage = storage;
     input->data = data;
     input->held = dtype;
-    memcpy(input->strides, strides, bytes);
+    for (int d = 0; d < program->ndim; d++)
+        input->strides[d] = strides[d];
     return (short)program->input_count++;
 }
 
@@ -55,13 +53,13 @@ static void layout_make_flat(const struct gni_program *program, struct gni_layou
         layout->output_strides[i][0] = 1;
 }
 
-void gni_program_join(const struct gni_program *program, struct gni_layout *layout)
+bool gni_program_join(const struct gni_program *program, struct gni_layout *layout)
 {
     int64_t contiguous[GN_DIMENSIONS_MAX];
     gni_strides_contiguous(program->ndim, program->sizes, contiguous);
     if (program->count > 1 && program_is_contiguous(program, contiguous)) {
         layout_make_flat(program, layout);
-        return;
+        return true;
     }
     layout->ndim = 0;
     for (int d = 0; d < program->ndim; d++) {
@@ -86,6 +84,7 @@ void gni_program_join(const struct gni_program *program, struct gni_layout *layo
             layout->output_strides[i][at] =
                 program->outputs[i].is_strided ? program->outputs[i].strides[d] : contiguous[d];
     }
+    return false;
 }
 
 gn_status gni_program_order(struct gni_program *program, gn_stream *stream)
@@ -95,8 +94,6 @@ gn_status gni_program_order(struct gni_program *program, gn_stream *stream)
     for (int i = 0; i < program->input_count; i++)
         if (program->inputs[i].storage != NULL)
             GN_TRY(gni_storage_order(program->inputs[i].storage, stream, false));
-    for (int i = 0; i < program->output_count; i++)
-        GN_TRY(gni_storage_order(program->outputs[i].storage, stream, true));
     return GN_OK;
 }
 
@@ -139,17 +136,17 @@ static short step_find(const struct gni_program *program, const struct gni_step 
 short gni_program_add_op(struct gni_program *program, enum gni_op op, gn_dtype computing,
                          gn_dtype held, int arity, const short *in)
 {
-    struct gni_step step = {.kind = GNI_STEP_OP, .op = op, .from = computing, .held = held};
-    for (int i = 0; i < 3; i++)
-        step.in[i] = i < arity ? in[i] : -1;
-    return step_add(program, step);
+    return step_add(
+        program, (struct gni_step){.kind = GNI_STEP_OP,
+                                   .op = op,
+                                   .from = computing,
+                                   .held = held,
+                                   .in = {in[0], arity > 1 ? in[1] : -1, arity > 2 ? in[2] : -1}});
 }
 
-short gni_program_convert(struct gni_program *program, short value, gn_dtype held)
+short gni_program_add_conversion(struct gni_program *program, short value, gn_dtype held)
 {
     gn_dtype from = gni_program_held(program, value);
-    if (from == held)
-        return value;
     struct gni_step step = {
         .kind = GNI_STEP_CONVERT, .from = from, .held = held, .in = {value, -1, -1}};
     short known = step_find(program, &step);

@@ -49,7 +49,6 @@ struct gni_step {
 struct gni_output {
     short value;
     gn_dtype dtype;
-    struct gni_storage *storage;
     char *data;
     bool is_strided;
     int64_t strides[GN_DIMENSIONS_MAX];
@@ -73,7 +72,8 @@ struct gni_layout {
     int64_t output_strides[GNI_PROGRAM_NODES_MOST][GN_DIMENSIONS_MAX];
 };
 
-void gni_program_join(const struct gni_program *program, struct gni_layout *layout);
+/* Whether that leaves one dimension, in which all memory is contiguous. */
+bool gni_program_join(const struct gni_program *program, struct gni_layout *layout);
 
 /* A program of nothing, of a shape whose dimensions are taken in `order` (NULL: as they are). */
 void gni_program_init(struct gni_program *program, int ndim, const int64_t *sizes,
@@ -86,17 +86,24 @@ short gni_program_add_number(struct gni_program *program, gn_scalar number, gn_d
 short gni_program_add_op(struct gni_program *program, enum gni_op op, gn_dtype computing,
                          gn_dtype held, int arity, const short *in);
 
-/* A value as another type: itself where it is held so already. */
-short gni_program_convert(struct gni_program *program, short value, gn_dtype held);
+short gni_program_add_conversion(struct gni_program *program, short value, gn_dtype held);
 short gni_program_round(struct gni_program *program, short value, gn_dtype half);
 
-/* What is submitted to the stream from now on may read the inputs and write the outputs. */
+/* What is submitted to the stream from now on may read the inputs. */
 gn_status gni_program_order(struct gni_program *program, gn_stream *stream) GN_NODISCARD;
 
 static inline gn_dtype gni_program_held(const struct gni_program *program, short value)
 {
     return value < program->input_count ? program->inputs[value].held
                                         : program->steps[value - program->input_count].held;
+}
+
+/* A value as another type: itself where it is held so already. */
+static inline short gni_program_convert(struct gni_program *program, short value, gn_dtype held)
+{
+    return gni_program_held(program, value) == held
+               ? value
+               : gni_program_add_conversion(program, value, held);
 }
 
 #endif

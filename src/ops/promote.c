@@ -45,8 +45,9 @@ gn_dtype gni_promote(int count, const gn_operand *operands)
 {
     int with_dimensions = NOTHING, without = NOTHING, numbers = NOTHING;
     const gn_tensor *a = operands[0].tensor, *b = count == 2 ? operands[1].tensor : a;
-    if (count <= 2 && a != NULL && b != NULL && a->dtype == b->dtype)
-        return a->dtype;
+    if (count <= 2 && a != NULL &&
+        (b == NULL ? gni_dtype_kind(a->dtype) == GNI_KIND_FLOATING : a->dtype == b->dtype))
+        return a->dtype; /* what comes below, for what comes nearly always */
     for (int i = 0; i < count; i++) {
         const gn_tensor *tensor = operands[i].tensor;
         if (tensor == NULL) {

@@ -119,14 +119,20 @@ gn_status gn_random_permutation(int64_t count, gn_device *device, gn_generator *
 {
     GN_CHECK_ARGUMENT(device != NULL && generator != NULL && result != NULL,
                       "device, generator and result must not be NULL");
-    gn_device *host;
+    gn_stream *stream;
     gn_tensor *made;
-    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &host));
-    GN_TRY(gn_tensor_create(GN_INT64, 1, &count, host, &made));
-    gn_status status = gni_random_permutation(
-        philox_next(generator), (int64_t *)(void *)gni_tensor_data(made), (size_t)count);
+    gn_status status = GN_OK;
+    GN_TRY(gni_stream_of(device, &stream));
+    GN_TRY(gn_tensor_create(GN_INT64, 1, &count, device, &made));
+    struct gni_philox philox = philox_next(generator);
+    if (gni_device_is_host(device))
+        status =
+            gni_random_permutation(philox, (int64_t *)(void *)gni_tensor_data(made), (size_t)count);
+    else if (count > 0)
+        status = gni_backend_get(device)->permutation(philox, made, stream);
     if (status == GN_OK)
-        status = gn_tensor_to(made, device, result);
-    gn_tensor_release(made);
+        *result = made;
+    else
+        gn_tensor_release(made);
     return status;
 }

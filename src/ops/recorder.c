@@ -1,5 +1,6 @@
 #include "ops/recorder.h"
 
+#include "base/bias.h"
 #include "base/fork.h"
 #include "base/host.h"
 #include "base/log.h"
@@ -7,23 +8,30 @@
 #include "ops/backend.h"
 #include "ops/node.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
-    LONG_LEAST = 16384, /* elements for which an interpreter's lock is let go */
+    QUICK_MOST = 16384, /* elements for which an interpreter's lock is not let go */
 };
 
 static struct {
-    struct gni_mutex mutex;
+    struct gni_bias lock;
     pthread_cond_t ended;  /* a work has ended */
     unsigned waiter_count; /* for that */
     bool is_off;
-} recorder = {.mutex = GNI_MUTEX_INIT, .ended = PTHREAD_COND_INITIALIZER};
+    _Atomic(uint64_t) failure_count; /* of programs that were refused */
+} recorder = {.lock = GNI_BIAS_INIT, .ended = PTHREAD_COND_INITIALIZER};
 
 static void *(*wait_begin)(void);
 static void (*wait_end)(void *state);
 
 /* ---- the lock -------------------------------------------------------------------------------- */
+
+static void fork_prepare(void)
+{
+    gni_bias_fork_prepare(&recorder.lock);
+}
 
 /* Threads that computed something are not there in a child, which computes it itself. */
 static void fork_done(bool is_child)
@@ -36,7 +44,8 @@ static void fork_done(bool is_child)
     recorder.waiter_count = 0;
 }
 
-static const struct gni_fork_handlers recorder_fork = {.mutex = &recorder.mutex, .done = fork_done};
+static const struct gni_fork_handlers recorder_fork = {
+    .mutex = &recorder.lock.mutex, .prepare = fork_prepare, .done = fork_done};
 static struct gni_once recorder_once = GNI_ONCE_INIT;
 
 static void recorder_register(void)
@@ -46,14 +55,16 @@ static void recorder_register(void)
 
 static void lock_take(void)
 {
+    if (gni_bias_enter(&recorder.lock))
+        return;
     gni_once_run(&recorder_once, recorder_register);
-    gni_mutex_lock(&recorder.mutex);
+    gni_bias_lock(&recorder.lock);
 }
 
 static void lock_give(void)
 {
     struct gni_storage *dead = gni_node_take_dead();
-    gni_mutex_unlock(&recorder.mutex);
+    gni_bias_unlock(&recorder.lock);
     while (dead != NULL) {
         struct gni_storage *next = dead->next_dead;
         gni_storage_destroy(dead);
@@ -72,23 +83,25 @@ void gni_wait_end(void *state)
         wait_end(state);
 }
 
-/* Lets others go on until some work has ended. The interpreter's lock, if there is one, is taken again without ours:
- * who has it may be waiting for ours. */
+/* Lets others go on until some work has ended. There are others, so that the lock is a mutex (bias.h). The interpreter's
+ * lock, if there is one, is taken again without ours: who has it may be waiting for ours. */
 static void lock_wait(void)
 {
+    struct gni_mutex *mutex = &recorder.lock.mutex;
+    gni_assert(!recorder.lock.is_biased);
     void *state = gni_wait_begin();
-    atomic_store_explicit(&recorder.mutex.owner, NULL, memory_order_relaxed);
+    atomic_store_explicit(&mutex->owner, NULL, memory_order_relaxed);
     recorder.waiter_count++;
-    int failed = pthread_cond_wait(&recorder.ended, &recorder.mutex.native);
+    int failed = pthread_cond_wait(&recorder.ended, &mutex->native);
     gni_assert(!failed);
     (void)failed;
     recorder.waiter_count--;
-    atomic_store_explicit(&recorder.mutex.owner, gni_thread_self(), memory_order_relaxed);
+    atomic_store_explicit(&mutex->owner, gni_thread_self(), memory_order_relaxed);
     if (state == NULL)
         return;
-    gni_mutex_unlock(&recorder.mutex);
-    wait_end(state);
-    gni_mutex_lock(&recorder.mutex);
+    gni_mutex_unlock(mutex);
+    gni_wait_end(state);
+    gni_mutex_lock(mutex);
 }
 
 void gn_set_wait_hooks(void *(*begin)(void), void (*end)(void *state))
@@ -189,7 +202,6 @@ static void output_add(struct gni_work *work, const struct gni_node *node,
     struct gni_program *program = &work->program;
     struct gni_output *output = &program->outputs[program->output_count++];
     output->value = node->value;
-    output->storage = storage;
     output->data = into != NULL ? gni_tensor_data(into) : storage->data;
     output->dtype = into != NULL ? into->dtype : node->typing.dtype;
     output->is_strided = into != NULL && !into->is_contiguous;
@@ -207,8 +219,11 @@ static gn_status work_run(struct gni_work *work, const bool *is_needed,
         if (storages[n] != NULL)
             output_add(work, work->nodes[n], storages[n], NULL);
     if (into != NULL)
-        output_add(work, root, gni_tensor_storage(into), into);
+        output_add(work, root, NULL, into);
+    /* What was made just now is the stream's already. */
     gn_status status = gni_program_order(&work->program, work->stream);
+    if (status == GN_OK && into != NULL)
+        status = gni_storage_order(gni_tensor_storage(into), work->stream, true);
     if (status == GN_OK)
         status = gni_backend_get(root->device)->run(&work->program, work->stream);
     for (int n = 0; n < work->node_count && status != GN_OK; n++)
@@ -247,6 +262,36 @@ static void flush_log(const struct gni_work *work, const bool *is_needed, const 
             results, results == 1 ? "" : "s", why);
 }
 
+static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *why);
+
+/* Whether a program failed for what it is: its kernel does not compile, or the driver does not take it. Its operations
+ * by themselves are other kernels. This is said when it happens first, and then ever more rarely. */
+static bool is_refused(gn_status status)
+{
+    if (status != GN_ERROR_COMPILATION && status != GN_ERROR_DRIVER)
+        return false;
+    uint64_t count = atomic_fetch_add(&recorder.failure_count, 1) + 1;
+    char reason[512]; /* in one line */
+    (void)snprintf(reason, sizeof reason, "%s", gn_error_detail());
+    for (char *end = strchr(reason, '\n'); end != NULL; end = strchr(end, '\n'))
+        *end = ' ';
+    gni_log((count & (count - 1)) == 0 ? GNI_LOG_WARNING : GNI_LOG_INFO,
+            "operations that cannot be one kernel run one by one (failure number %llu): %s",
+            (unsigned long long)count, reason);
+    return true;
+}
+
+/* With the lock, which is free while it works: computes the nodes of a refused program one by one, the last one into
+ * `into`. What is computed stays so when a later one fails. */
+static gn_status nodes_flush_alone(const struct gni_work *work, gn_tensor *into)
+{
+    gn_status status = GN_OK;
+    for (int n = 0; n < work->node_count && status == GN_OK; n++)
+        status = node_flush(work->nodes[n], n == work->node_count - 1 ? into : NULL,
+                            "its kernel cannot be one with others");
+    return status;
+}
+
 /*
  * With the lock, which is free while it works: computes a node and what it needs. Its value goes into new memory, or
  * into `into`, which has its shape; then nobody else may need it, or what `into` overlaps.
@@ -266,7 +311,7 @@ static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *
             gni_work_cut(&work, NULL);
         work_open(&work);
         flush_log(&work, is_needed, why);
-        void *state = root->count > LONG_LEAST ? gni_wait_begin() : NULL;
+        void *state = root->count > QUICK_MOST ? gni_wait_begin() : NULL;
         status = is_late ? late_run(root, storages) : work_run(&work, is_needed, storages, into);
         gni_wait_end(state);
         work_close(&work);
@@ -275,6 +320,8 @@ static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *
                 gni_node_finish(work.nodes[n], storages[n]);
         for (int n = 0; n < work.node_count && status == GN_OK; n++)
             gni_node_forget(work.nodes[n]);
+        if (status != GN_OK && work.node_count > 1 && is_refused(status))
+            status = nodes_flush_alone(&work, into);
         work_release(&work);
     }
     gni_node_release(root);
@@ -604,6 +651,7 @@ static gn_status work_take(struct gni_work *work, gn_tensor *tensor)
 gn_status gni_work_begin(struct gni_work *work, gn_tensor *tensor, const int *order)
 {
     gn_stream *stream;
+    work->node_count = 0;
     GN_TRY(gni_stream_of(tensor->device, &stream));
     lock_take();
     gn_status status = work_take(work, tensor);
@@ -645,6 +693,14 @@ void gni_work_end(struct gni_work *work)
     lock_give();
 }
 
+bool gni_work_split(const struct gni_work *work, gn_tensor *tensor, gn_status *status)
+{
+    if (*status == GN_OK || work->node_count == 0 || !is_refused(*status))
+        return false;
+    *status = gni_tensor_flush(tensor);
+    return *status == GN_OK;
+}
+
 /* ---- the switch ------------------------------------------------------------------------------ */
 
 bool gn_is_pending(void)
@@ -678,4 +734,9 @@ bool gn_get_fusion(void)
     bool is_on = !recorder.is_off;
     lock_give();
     return is_on;
+}
+
+uint64_t gn_get_fusion_failures(void)
+{
+    return atomic_load(&recorder.failure_count);
 }

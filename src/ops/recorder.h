@@ -64,4 +64,15 @@ void gni_work_end(struct gni_work *work);
 void *gni_wait_begin(void);
 void gni_wait_end(void *state);
 
+/*
+ * After the end of a work that ended like this: whether it is to be tried again, because its kernel was refused and what
+ * it took along is now computed by itself. The status changes if that has failed.
+ *
+ *     do {
+ *         status = gni_work_begin(&work, tensor, order);
+ *         ...
+ *     } while (gni_work_split(&work, tensor, &status));
+ */
+bool gni_work_split(const struct gni_work *work, gn_tensor *tensor, gn_status *status);
+
 #endif

@@ -105,12 +105,15 @@ gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensio
                                   .folded = layout.columns};
     GN_TRY(
         gn_tensor_create(dtype, layout.result.ndim, layout.result.sizes, tensor->device, &result));
-    gn_status status = gni_work_begin(&work, tensor, layout.order);
-    if (status == GN_OK) {
-        status = gni_backend_get(tensor->device)
-                     ->fold(&work.program, work.value, &folding, result, work.stream);
-        gni_work_end(&work);
-    }
+    gn_status status;
+    do {
+        status = gni_work_begin(&work, tensor, layout.order);
+        if (status == GN_OK) {
+            status = gni_backend_get(tensor->device)
+                         ->fold(&work.program, work.value, &folding, result, work.stream);
+            gni_work_end(&work);
+        }
+    } while (gni_work_split(&work, tensor, &status));
     if (status != GN_OK) {
         gn_tensor_release(result);
         return status;

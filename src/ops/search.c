@@ -7,13 +7,14 @@
 #include "base/parallel.h"
 #include "ops/backend.h"
 #include "ops/cpu/sort.h"
-#include "ops/move.h"
 #include "tensor/mask.h"
 
 #include <string.h>
 
 enum {
-    GRAIN = 1 << 12, /* places in a part */
+    GRAIN = 1 << 12,       /* places in a part */
+    COUNT_GRAIN = 1 << 17, /* numbers that a part counts */
+    BINS_FEW = 4096,       /* into how many bins */
 };
 
 gn_status gn_take(gn_tensor *tensor, gn_tensor *index, gn_tensor **result)
@@ -183,18 +184,19 @@ static void rows_search(const gn_tensor *sequence, const gn_tensor *values, bool
                           out + row * each);
 }
 
-static gn_status search_by_host(gn_tensor *sequence, gn_tensor *values, bool is_right,
-                                gn_tensor **result)
+/* Both contiguous, of one type. */
+static gn_status values_search(gn_tensor *sequence, gn_tensor *values, bool is_right,
+                               gn_tensor *result)
 {
-    gn_tensor *copy = NULL, *wanted = NULL, *made = NULL, **const results[] = {result};
-    gn_status status = gni_host_copy(sequence, &copy);
-    if (status == GN_OK)
-        status = gni_host_copy(values, &wanted);
-    if (status == GN_OK)
-        status = gn_searchsorted(copy, wanted, is_right, &made);
-    gn_tensor_release(wanted);
-    gn_tensor_release(copy);
-    return gni_results_move(status, sequence->device, 1, &made, results);
+    gn_stream *stream;
+    if (values->count == 0)
+        return GN_OK;
+    if (gni_device_is_host(values->device)) {
+        rows_search(sequence, values, is_right, (int64_t *)(void *)gni_tensor_data(result));
+        return GN_OK;
+    }
+    GN_TRY(gni_stream_of(values->device, &stream));
+    return gni_backend_get(values->device)->search(sequence, values, is_right, result, stream);
 }
 
 gn_status gn_searchsorted(gn_tensor *sequence, gn_tensor *values, bool is_right, gn_tensor **result)
@@ -205,20 +207,20 @@ gn_status gn_searchsorted(gn_tensor *sequence, gn_tensor *values, bool is_right,
     if (sequence->device != values->device)
         return gni_error(GN_ERROR_INVALID_VALUE,
                          "searchsorted: the sequence and the values are on two devices");
-    if (!gni_device_is_host(sequence->device))
-        return search_by_host(sequence, values, is_right, result);
     gn_dtype dtype = gni_dtype_promote(sequence->dtype, values->dtype);
     gn_tensor *whole, *wanted = NULL, *made = NULL;
     GN_TRY(whole_take(sequence, dtype, &whole));
     gn_status status = whole_take(values, dtype, &wanted);
     if (status == GN_OK)
         status = gn_tensor_create(GN_INT64, values->ndim, values->sizes, values->device, &made);
-    if (status == GN_OK) {
-        rows_search(whole, wanted, is_right, (int64_t *)(void *)gni_tensor_data(made));
-        *result = made;
-    }
+    if (status == GN_OK)
+        status = values_search(whole, wanted, is_right, made);
     gn_tensor_release(wanted);
     gn_tensor_release(whole);
+    if (status == GN_OK)
+        *result = made;
+    else
+        gn_tensor_release(made);
     return status;
 }
 
@@ -242,42 +244,115 @@ static gn_status bincount_check(const gn_tensor *tensor, const gn_tensor *weight
     return GN_OK;
 }
 
-/* How long the result is. */
-static gn_status bincount_length(const gn_tensor *numbers, int64_t minimum, int64_t *length)
+/* Numbers on the host that are counted as long as they are small; the last bin is for all others. */
+struct counting {
+    const int64_t *data;
+    _Atomic(int64_t) counts[BINS_FEW + 1];
+};
+
+/* A part counts by itself, and then adds that to the others'. */
+static void count_part(void *context, size_t begin, size_t end)
+{
+    struct counting *counting = context;
+    uint32_t own[BINS_FEW + 1] = {0};
+    for (size_t i = begin; i < end; i++) {
+        uint64_t number = (uint64_t)counting->data[i];
+        own[number < BINS_FEW ? number : BINS_FEW]++;
+    }
+    for (size_t i = 0; i <= BINS_FEW; i++)
+        if (own[i] != 0)
+            atomic_fetch_add_explicit(&counting->counts[i], own[i], memory_order_relaxed);
+}
+
+/* In one look at the numbers, if all are small, which is seen then; otherwise nothing is made. */
+static gn_status small_count(const gn_tensor *numbers, int64_t minimum, gn_tensor **made)
+{
+    struct counting counting = {.data = (const int64_t *)(void *)gni_tensor_data(numbers)};
+    gni_parallel_for((size_t)numbers->count, COUNT_GRAIN, count_part, &counting);
+    if (counting.counts[BINS_FEW] != 0)
+        return GN_OK;
+    int64_t length = BINS_FEW;
+    while (length > minimum && counting.counts[length - 1] == 0)
+        length--;
+    GN_TRY(gn_tensor_create(GN_INT64, 1, &length, numbers->device, made));
+    int64_t *out = (int64_t *)(void *)gni_tensor_data(*made);
+    for (int64_t i = 0; i < length; i++)
+        out[i] = counting.counts[i];
+    return GN_OK;
+}
+
+/* From where to where numbers go, of which there are some. */
+static gn_status numbers_range(gn_tensor *numbers, int64_t *least, int64_t *most)
 {
     const int64_t *data = (const int64_t *)(const void *)gni_tensor_data(numbers);
-    int64_t least = 0, most = minimum - 1;
-    for (int64_t i = 0; i < numbers->count; i++) {
-        least = data[i] < least ? data[i] : least;
-        most = data[i] > most ? data[i] : most;
+    gn_stream *stream;
+    if (!gni_device_is_host(numbers->device)) {
+        GN_TRY(gni_stream_of(numbers->device, &stream));
+        return gni_backend_get(numbers->device)->range(numbers, least, most, stream);
     }
+    *least = *most = data[0];
+    for (int64_t i = 0; i < numbers->count; i++) {
+        *least = data[i] < *least ? data[i] : *least;
+        *most = data[i] > *most ? data[i] : *most;
+    }
+    return GN_OK;
+}
+
+/* How long the result is. */
+static gn_status bincount_length(gn_tensor *numbers, int64_t minimum, int64_t *length)
+{
+    int64_t least = 0, most = -1;
+    if (numbers->count > 0)
+        GN_TRY(numbers_range(numbers, &least, &most));
     if (least < 0)
         return gni_error(GN_ERROR_INVALID_VALUE, "bincount: there is a negative number: %lld",
                          (long long)least);
+    most = most < minimum - 1 ? minimum - 1 : most;
     *length = most < INT64_MAX ? most + 1 : most;
     return GN_OK;
 }
 
-static void numbers_count(const gn_tensor *numbers, int64_t length, int64_t *counts)
+/* Adds how often each number occurs. */
+static gn_status numbers_count(gn_tensor *numbers, gn_tensor *counts)
 {
+    gn_stream *stream;
+    GN_TRY(gni_tensor_flush(counts));
+    if (numbers->count == 0)
+        return GN_OK;
     const int64_t *data = (const int64_t *)(const void *)gni_tensor_data(numbers);
+    int64_t *out = (int64_t *)(void *)gni_tensor_data(counts);
+    if (!gni_device_is_host(numbers->device)) {
+        GN_TRY(gni_stream_of(numbers->device, &stream));
+        return gni_backend_get(numbers->device)->count(numbers, counts, stream);
+    }
     for (int64_t i = 0; i < numbers->count; i++)
-        if (data[i] >= 0 && data[i] < length) /* whatever others write meanwhile */
-            counts[data[i]]++;
+        if (data[i] >= 0 && data[i] < counts->count) /* whatever others write meanwhile */
+            out[data[i]]++;
+    return GN_OK;
 }
 
-static gn_status bincount_by_host(gn_tensor *tensor, gn_tensor *weights, int64_t minimum,
-                                  gn_tensor **result)
+/* How often each number occurs, or the sum of its weights. */
+static gn_status numbers_sum(gn_tensor *numbers, gn_tensor *weights, int64_t minimum,
+                             gn_tensor **result)
 {
-    gn_tensor *copy = NULL, *own = NULL, *made = NULL, **const results[] = {result};
-    gn_status status = gni_host_copy(tensor, &copy);
+    gn_dtype dtype = weights == NULL                ? GN_INT64
+                     : weights->dtype == GN_FLOAT32 ? GN_FLOAT32
+                                                    : GN_FLOAT64;
+    gn_operand zero = {.scalar = {.kind = GN_INT64}};
+    gn_tensor *made;
+    int64_t length;
+    GN_TRY(bincount_length(numbers, minimum, &length));
+    GN_TRY(gn_tensor_create(dtype, 1, &length, numbers->device, &made));
+    gn_status status = gn_assign(made, zero);
     if (status == GN_OK && weights != NULL)
-        status = gni_host_copy(weights, &own);
+        status = gn_index_put(made, 0, numbers, (gn_operand){.tensor = weights}, true);
+    else if (status == GN_OK)
+        status = numbers_count(numbers, made);
     if (status == GN_OK)
-        status = gn_bincount(copy, own, minimum, &made);
-    gn_tensor_release(own);
-    gn_tensor_release(copy);
-    return gni_results_move(status, tensor->device, 1, &made, results);
+        *result = made;
+    else
+        gn_tensor_release(made);
+    return status;
 }
 
 gn_status gn_bincount(gn_tensor *tensor, gn_tensor *weights, int64_t minimum, gn_tensor **result)
@@ -287,28 +362,16 @@ gn_status gn_bincount(gn_tensor *tensor, gn_tensor *weights, int64_t minimum, gn
     if (weights != NULL && weights->device != tensor->device)
         return gni_error(GN_ERROR_INVALID_VALUE,
                          "bincount: the numbers and the weights are on two devices");
-    if (!gni_device_is_host(tensor->device))
-        return bincount_by_host(tensor, weights, minimum, result);
-    gn_dtype dtype = weights == NULL                ? GN_INT64
-                     : weights->dtype == GN_FLOAT32 ? GN_FLOAT32
-                                                    : GN_FLOAT64;
-    gn_operand zero = {.scalar = {.kind = GN_INT64}};
     gn_tensor *numbers, *made = NULL;
-    int64_t length;
     GN_TRY(whole_take(tensor, GN_INT64, &numbers));
-    gn_status status = bincount_length(numbers, minimum, &length);
-    if (status == GN_OK)
-        status = gn_tensor_create(dtype, 1, &length, tensor->device, &made);
-    if (status == GN_OK)
-        status = gn_assign(made, zero);
-    if (status == GN_OK && weights != NULL)
-        status = gn_index_put(made, 0, numbers, (gn_operand){.tensor = weights}, true);
-    else if (status == GN_OK)
-        numbers_count(numbers, length, (int64_t *)(void *)gni_tensor_data(made));
+    gn_status status = GN_OK;
+    if (weights == NULL && gni_device_is_host(tensor->device) && minimum <= BINS_FEW &&
+        numbers->count >= BINS_FEW)
+        status = small_count(numbers, minimum, &made);
+    if (status == GN_OK && made == NULL)
+        status = numbers_sum(numbers, weights, minimum, &made);
     gn_tensor_release(numbers);
     if (status == GN_OK)
         *result = made;
-    else
-        gn_tensor_release(made);
     return status;
 }

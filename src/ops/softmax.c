@@ -54,11 +54,14 @@ static gn_status softmax_run(gn_tensor *tensor, bool is_log, gn_tensor **result)
         order[i] = i;
     int64_t rows = gni_shape_count(tensor->ndim - 1, tensor->sizes);
     GN_TRY(gn_tensor_create(tensor->dtype, tensor->ndim, tensor->sizes, tensor->device, &made));
-    gn_status status = gni_work_begin(&work, tensor, order);
-    if (status == GN_OK) {
-        status = backend->softmax(&work.program, work.value, rows, is_log, made, work.stream);
-        gni_work_end(&work);
-    }
+    gn_status status;
+    do {
+        status = gni_work_begin(&work, tensor, order);
+        if (status == GN_OK) {
+            status = backend->softmax(&work.program, work.value, rows, is_log, made, work.stream);
+            gni_work_end(&work);
+        }
+    } while (gni_work_split(&work, tensor, &status));
     if (status != GN_OK) {
         gn_tensor_release(made);
         return status;

@@ -99,13 +99,13 @@ enum {
 
 /* Runs a call with the interpreter's lock, which the library lets go where it computes for long, or waits for another
  * thread's work (that thread may need the lock, for a handler in Python): gn_set_wait_hooks(). */
-#define CALL_HELD(status, call)                 \
-    do {                                        \
-        bool *is_held = &interpreter_is_held;   \
+#define CALL_HELD(status, call)                   \
+    do {                                          \
+        bool *is_held = &interpreter_is_held;     \
         bool was_held = *is_held; /* a handler */ \
-        *is_held = true;                        \
-        status = (call);                        \
-        *is_held = was_held;                    \
+        *is_held = true;                          \
+        status = (call);                          \
+        *is_held = was_held;                      \
     } while (0)
 
 extern _Thread_local bool interpreter_is_held;

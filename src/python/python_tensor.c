@@ -40,7 +40,7 @@ int operand_from_python(struct module_state *state, PyObject *object, gn_operand
         operand->tensor = tensor_of(object);
         return 1;
     }
-    bool is_plain_int = PyLong_CheckExact(object); /* known without a call, which is nearly always */
+    bool is_plain_int = PyLong_CheckExact(object); /* the usual number, known without a call */
     if (!is_plain_int && PyFloat_Check(object)) {
         *operand =
             (gn_operand){.scalar = {.kind = GN_FLOAT64, .floating = PyFloat_AsDouble(object)}};

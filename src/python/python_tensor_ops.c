@@ -100,16 +100,16 @@ static struct module_state *state_of_either(PyObject *a, PyObject *b)
         PyObject *objects[] = {a, b};                                                       \
         return operation(state_of_either(a, b), GN_OP_##OP, objects, 2, Py_NotImplemented); \
     }
-#define OPERATOR_IN_PLACE(name, OP)                                                       \
-    static PyObject *operator_in_place_##name(PyObject *self, PyObject *other)            \
-    {                                                                                     \
-        PyObject *objects[] = {self, other};                                              \
+#define OPERATOR_IN_PLACE(name, OP)                                             \
+    static PyObject *operator_in_place_##name(PyObject *self, PyObject *other)  \
+    {                                                                           \
+        PyObject *objects[] = {self, other};                                    \
         return operation_into(tensor_state(self), GN_OP_##OP, objects, 2, self, \
-                              Py_NotImplemented);                                         \
+                              Py_NotImplemented);                               \
     }
-#define OPERATOR_UNARY(name, OP)                                                    \
-    static PyObject *operator_##name(PyObject *self)                                \
-    {                                                                               \
+#define OPERATOR_UNARY(name, OP)                                          \
+    static PyObject *operator_##name(PyObject *self)                      \
+    {                                                                     \
         return operation(tensor_state(self), GN_OP_##OP, &self, 1, NULL); \
     }
 
@@ -152,8 +152,7 @@ static PyObject *operator_in_place_power(PyObject *self, PyObject *other, PyObje
     PyObject *objects[] = {self, other};
     if (modulus != Py_None)
         return Py_NewRef(Py_NotImplemented);
-    return operation_into(tensor_state(self), GN_OP_POWER, objects, 2, self,
-                          Py_NotImplemented);
+    return operation_into(tensor_state(self), GN_OP_POWER, objects, 2, self, Py_NotImplemented);
 }
 
 static PyObject *operator_positive(PyObject *self)
@@ -426,8 +425,8 @@ static PyObject *reduce_function(PyObject *module, const char *name, gn_reductio
     static PyObject *method_##name(PyObject *self, PyObject *const *arguments, Py_ssize_t count,  \
                                    PyObject *keywords)                                            \
     {                                                                                             \
-        return reduce_take(tensor_state(self), #name, GN_REDUCE_##REDUCTION,            \
-                           tensor_of(self), arguments, count, keywords);                          \
+        return reduce_take(tensor_state(self), #name, GN_REDUCE_##REDUCTION, tensor_of(self),     \
+                           arguments, count, keywords);                                           \
     }
 REDUCTIONS(DEFINE_REDUCTION)
 
@@ -498,6 +497,12 @@ static PyObject *get_fusion(PyObject *module, PyObject *unused)
     return PyBool_FromLong(gn_get_fusion());
 }
 
+static PyObject *get_fusion_failures(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyLong_FromUnsignedLongLong(gn_get_fusion_failures());
+}
+
 #define FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL
 #define SIGNATURE_1 "input, /, *, out=None"
 #define SIGNATURE_2 "input, other, /, *, out=None"
@@ -536,5 +541,8 @@ PyMethodDef tensor_op_functions[] = {
      "set_fusion($module, is_on, /)\n--\n\nWhether elementwise operations may wait."},
     {"get_fusion", get_fusion, METH_NOARGS,
      "get_fusion($module, /)\n--\n\nWhether elementwise operations may wait."},
+    {"get_fusion_failures", get_fusion_failures, METH_NOARGS,
+     "get_fusion_failures($module, /)\n--\n\n"
+     "How often operations could not be one kernel, and ran one by one."},
     {NULL, NULL, 0, NULL},
 };

@@ -153,8 +153,11 @@ gn_status gni_storage_order(struct gni_storage *storage, gn_stream *stream, bool
         return gni_capture_note(capture, storage, is_write);
     if (atomic_load_explicit(&storage->is_capturing, memory_order_relaxed))
         return gni_capture_refuse_other();
+    bool is_alone = !is_write || storage->stream_reader_count == 0;
+    if (storage->writer.stream == stream && stream->kind != GNI_STREAM_PER_THREAD && is_alone)
+        return GN_OK; /* nearly always, and without asking for an id */
     GN_TRY(gn_stream_get_id(stream, &id));
-    if (storage->writer.id == id && (!is_write || storage->stream_reader_count == 0))
+    if (storage->writer.id == id && is_alone)
         return GN_OK;
     gni_mutex_lock(&mutex);
     gn_status status =

@@ -24,20 +24,19 @@ gn_status gni_shape_check(int ndim, const int64_t *sizes, size_t element_bytes, 
     if (ndim < 0 || ndim > GN_DIMENSIONS_MAX)
         return gni_error(GN_ERROR_SHAPE, "a tensor has 0 to %d dimensions, not %d",
                          GN_DIMENSIONS_MAX, ndim);
-    size_t nbytes = element_bytes;
-    bool is_empty = false;
+    size_t nbytes = element_bytes, elements = 1;
     for (int i = 0; i < ndim; i++) {
         if (sizes[i] < 0)
             return gni_error(GN_ERROR_SHAPE, "the shape %s has a negative size",
                              gni_shape_text(ndim, sizes).text);
-        is_empty |= sizes[i] == 0;
         if (sizes[i] != 0 && !gni_size_multiply(nbytes, (size_t)sizes[i], &nbytes))
             nbytes = SIZE_MAX;
+        elements *= (size_t)sizes[i];
         if (!gni_size_is_possible(nbytes))
             return gni_error(GN_ERROR_SHAPE, "a tensor of shape %s does not fit the address space",
                              gni_shape_text(ndim, sizes).text);
     }
-    *count = is_empty ? 0 : (int64_t)(nbytes / element_bytes);
+    *count = (int64_t)elements;
     return GN_OK;
 }
 

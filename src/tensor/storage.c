@@ -5,9 +5,14 @@
  */
 #include "tensor/tensor.h"
 
+#include "base/checked.h"
 #include "base/host.h"
 #include "base/log.h"
 #include "memory/manager.h"
+
+enum {
+    GPU_WORD = 4, /* bytes that a GPU exchanges at once: storage ends with a whole one (index.cu) */
+};
 
 /* Where new storage on the CPU comes from; NULL: its own manager. Managers live for ever. */
 static gn_memory_manager *_Atomic pinned_manager;
@@ -38,7 +43,10 @@ gn_status gni_storage_create_from(gn_memory_manager *manager, gn_device *device,
     struct gni_storage *storage = gni_host_alloc(sizeof *storage);
     if (storage == NULL)
         return gni_error_host_memory(sizeof *storage);
-    gn_status status = gn_memory_block_alloc(manager, nbytes, stream, &storage->block);
+    size_t whole = nbytes;
+    if (stream != NULL && !gni_size_align_up(nbytes, GPU_WORD, &whole))
+        whole = nbytes; /* which is too much, too */
+    gn_status status = gn_memory_block_alloc(manager, whole, stream, &storage->block);
     if (status != GN_OK) {
         gni_host_free(storage);
         return status;
@@ -47,7 +55,7 @@ gn_status gni_storage_create_from(gn_memory_manager *manager, gn_device *device,
     storage->device = device;
     storage->manager = manager;
     /* On a GPU the address is in kernels that wait in a stream: the manager must not move it by itself. */
-    storage->data = stream != NULL ? gn_memory_block_get_address(storage->block)
+    storage->data = stream != NULL ? gni_block_pin(storage->block)
                                    : gn_memory_block_peek_address(storage->block);
     storage->nbytes = nbytes;
     status = gni_storage_order_init(storage, stream);
@@ -72,11 +80,13 @@ gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
     storage->context = context;
     storage->is_read_only = is_read_only;
     atomic_init(&storage->is_escaped, true);
+    gni_device_direct_begin(device);
     gn_stream *stream;
     gn_status status = gni_stream_of(device, &stream);
     if (status == GN_OK)
         status = gni_storage_order_init(storage, stream);
     if (status != GN_OK) {
+        gni_device_direct_end(device);
         gni_host_free(storage);
         return status;
     }
@@ -99,5 +109,7 @@ void gni_storage_destroy(struct gni_storage *storage)
         gni_log(GNI_LOG_ERROR, "a tensor's memory was not freed: %s", gn_error_detail());
     else if (storage->block == NULL && storage->deleter != NULL)
         storage->deleter(storage->context);
+    if (atomic_load_explicit(&storage->is_escaped, memory_order_relaxed))
+        gni_device_direct_end(storage->device);
     gni_host_free(storage);
 }

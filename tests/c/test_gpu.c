@@ -191,7 +191,7 @@ static void test_kernel(void)
     CHECK_OK(gn_fill(block, 41, sizeof(int), COUNT, stream));
     unsigned count = COUNT - 1;
     void *arguments[] = {&block, &count};
-    struct gni_launch launch = {{(COUNT + 127) / 128, 1, 1}, {128, 1, 1}, 0, arguments};
+    struct gni_launch launch = {{(COUNT + 127) / 128, 1, 1}, {128, 1, 1}, 0, arguments, 0};
     CHECK_OK(ops->function_launch(&add_one, stream, &launch));
     int host[COUNT];
     CHECK_OK(gn_copy(host, block, sizeof host, stream));

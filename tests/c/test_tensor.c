@@ -1,6 +1,6 @@
 /*
  * test_tensor.c: tensors and operations through the public interface: views, expressions, failures of host memory
- * at every point, and threads. The values of operations are tested from Python, against NumPy.
+ * at every point, an interpreter's lock, and threads. The values of operations are tested from Python, against NumPy.
  */
 #include "check.h"
 
@@ -234,6 +234,48 @@ static void test_out_of_memory(void)
     gn_tensor_release(x);
 }
 
+/* ---- an interpreter's lock ------------------------------------------------------------------- */
+
+static int let_go_count;
+static bool is_let_go;
+
+static void *wait_begin(void)
+{
+    CHECK(!is_let_go);
+    is_let_go = true;
+    let_go_count++;
+    return &is_let_go;
+}
+
+static void wait_end(void *state)
+{
+    CHECK(state == &is_let_go && is_let_go);
+    is_let_go = false;
+}
+
+/* It is let go once for what takes long, and not at all for what does not. */
+static void test_wait_hooks(void)
+{
+    gn_tensor *few = filled(3, 100, 1), *many = filled(300, 100, 1), *a, *b;
+    gn_set_wait_hooks(wait_begin, wait_end);
+    CHECK_OK(gn_elementwise(GN_OP_ADD, (gn_operand[]){tensor_operand(few), number(1)}, &a));
+    CHECK_OK(gn_flush());
+    CHECK(let_go_count == 0 && item_at(a, 2, 99) == 2);
+    gn_tensor_release(a);
+    CHECK_OK(gn_elementwise(GN_OP_ADD, (gn_operand[]){tensor_operand(many), number(1)}, &a));
+    CHECK_OK(gn_elementwise(GN_OP_ADD, (gn_operand[]){tensor_operand(a), number(1)}, &b));
+    CHECK(let_go_count == 0);
+    CHECK_OK(gn_flush());
+    CHECK(let_go_count == 1 && !is_let_go && item_at(b, 299, 99) == 3);
+    CHECK_OK(gn_elementwise_into(GN_OP_ADD, (gn_operand[]){tensor_operand(b), number(1)}, many));
+    CHECK(let_go_count == 2 && !is_let_go && item_at(many, 299, 99) == 4);
+    gn_set_wait_hooks(NULL, NULL);
+    gn_tensor_release(a);
+    gn_tensor_release(b);
+    gn_tensor_release(few);
+    gn_tensor_release(many);
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 enum {
@@ -318,6 +360,7 @@ int main(void)
     RUN(test_host_memory_fails); /* before there are streams: their threads free when they end */
     RUN(test_out_of_memory);
     RUN(test_places);
+    RUN(test_wait_hooks);
     RUN(test_threads);
     RUN(test_threads_of_late_values);
     return check_result();

@@ -70,6 +70,30 @@ def test_gather_of_many():
         assert numpy.array_equal(x.scatter_add(dim, i, x).numpy(), added)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64"])
+def test_sums_by_several_threads(dtype):
+    """Each has a share of the target: the sums are NumPy's, bit for bit, whoever adds."""
+    rng = numpy.random.default_rng(3)
+    before = genesis.cpu.get_num_threads()
+    for count, size in ((1 << 16, 4096), (70001, 5003)):
+        index, start = rng.integers(-size, size, count), (rng.random(size) * 9).astype(dtype)
+        values = (rng.random(2 * count) * 100 - 50).astype(dtype)
+        expected = start.copy()
+        numpy.add.at(expected, index, values[::-2])
+        i, v = genesis.tensor(index), genesis.tensor(values)[::-2]
+        for threads in (1, 2, 3):
+            genesis.cpu.set_num_threads(threads)
+            got = genesis.tensor(start).index_put_((i,), v, accumulate=True)
+            assert got.numpy().tobytes() == expected.tobytes(), (count, threads)
+            index[-1] = size
+            target = genesis.tensor(start)
+            with pytest.raises(IndexError):
+                target.index_put_((genesis.tensor(index),), v, accumulate=True)
+            assert target.numpy().tobytes() == start.tobytes()
+            index[-1] = i[-1].item()
+    genesis.cpu.set_num_threads(before)
+
+
 def test_slices_by_index():
     rng = numpy.random.default_rng(2)
     for _ in range(60):
@@ -182,6 +206,35 @@ def test_searchsorted():
         genesis.searchsorted(genesis.zeros(2, 3), genesis.zeros(3, 3))
     with pytest.raises(ValueError, match="side"):
         genesis.searchsorted(genesis.zeros(2), genesis.zeros(1), side="middle")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_searchsorted_of_every_type(dtype):
+    rng = numpy.random.default_rng(5)
+    for length in (1, 2, 3, 7, 8, 9, 64, 1000):
+        sequence = numpy.sort(rng.integers(0, 100, length).astype(dtype))
+        values = rng.integers(0, 101, 77).astype(dtype)
+        if dtype.startswith("float"):
+            sequence[length * 3 // 4 :] = numpy.nan
+            sequence[: length // 4] = -numpy.inf
+            values[::5], values[1::5], values[2::5] = numpy.nan, numpy.inf, -0.0
+        for side in ("left", "right"):
+            got = genesis.searchsorted(genesis.tensor(sequence), genesis.tensor(values), side=side)
+            assert got.tolist() == numpy.searchsorted(sequence, values, side).tolist()
+
+
+@pytest.mark.parametrize("most", [1, 4095, 4096, 4097, 100000])
+def test_bincount_of_many(most):
+    """Numbers below 4096 are counted before it is known that they are."""
+    numbers = numpy.random.default_rng(2).integers(0, most, 200001)
+    numbers[-1] = most - 1
+    x = genesis.tensor(numbers)
+    for least in (0, 7, 4096, 5000):
+        got, expected = x.bincount(minlength=least), numpy.bincount(numbers, minlength=least)
+        assert got.numpy().tobytes() == expected.tobytes(), least
+    numbers[1] = -3
+    with pytest.raises(ValueError, match="-3"):
+        genesis.tensor(numbers).bincount()
 
 
 def test_bincount():

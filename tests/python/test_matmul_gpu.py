@@ -141,6 +141,23 @@ assert genesis.allclose(made.cpu(), y @ z)
 """)
 
 
+def test_batches_that_lie_unevenly_are_copied_into_one_call(gpu):
+    gpu("""
+heads = genesis.rand(2, 5, 3, 4, 6)
+q, k, v = heads.permute(2, 0, 3, 1, 4)
+far_q, far_k, far_v = heads.cuda().permute(2, 0, 3, 1, 4)
+before = count("Matmul")
+made = far_q @ far_k.mT
+assert count("Matmul") == before + 1
+assert genesis.allclose(made.cpu(), q @ k.mT)
+made = made @ far_v
+assert count("Matmul") == before + 2
+assert genesis.allclose(made.cpu(), q @ k.mT @ v)
+far_q[:1] @ far_k.mT  # the matrices of some are shared by others: a copy would not help
+assert count("Matmul") == before + 2 + 2
+""")
+
+
 def test_what_the_library_cannot_is_done_by_our_kernel(gpu):
     gpu("""
 fail("MatmulAlgoGetHeuristic:15")

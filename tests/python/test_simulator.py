@@ -84,10 +84,10 @@ def test_indexing(build):
     script = pathlib.Path(__file__).parents[1] / "device_index.py"
     environment = {**os.environ, "GENESIS_CUDA_DRIVER": "sim"}
     environment |= {"SIM_GPU_SCHEDULE": "random", "SIM_GPU_LANES": "random"}
-    command = [sys.executable, script, "ordered", "errors", "keys", "--keys=20"]
+    command = [sys.executable, script, "ordered", "searches", "errors", "keys", "--keys=20"]
     finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert finished.returncode == 0, finished.stderr
-    assert finished.stdout.split() == ["ordered", "errors", "keys"]
+    assert finished.stdout.split() == ["ordered", "searches", "errors", "keys"]
     code = """
 import genesis
 try:

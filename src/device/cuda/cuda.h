@@ -37,6 +37,8 @@ struct gni_cuda_device {
     gn_device_properties properties;
     int priority_least, priority_greatest; /* the greatest is the smaller number */
     atomic_int capture_count;              /* captures of ours that are under way */
+    struct gni_cuda_queue *_Atomic queue;  /* of launches; NULL: there is none (yet) */
+    atomic_int launch_run; /* launches since the driver was called for anything else */
 };
 
 static inline struct gni_cuda_device *gni_cuda_device_of(gn_device *device)

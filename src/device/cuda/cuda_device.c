@@ -6,7 +6,7 @@
  *
  * Threads: cuda_mutex guards opening and closing. It is never held while a slot runs.
  */
-#include "device/cuda/cuda.h"
+#include "device/cuda/cuda_queue.h"
 
 #include "base/fork.h"
 #include "base/log.h"
@@ -109,6 +109,10 @@ static gn_status cuda_check(gn_device *base)
 gn_status gni_cuda_enter(struct gni_cuda_device *device, struct gni_cuda_scope *scope)
 {
     GN_TRY(cuda_check(&device->base));
+    struct gni_cuda_queue *queue = atomic_load_explicit(&device->queue, memory_order_acquire);
+    if (queue != NULL)
+        GN_TRY(gni_cuda_queue_drain(queue));
+    atomic_store_explicit(&device->launch_run, 0, memory_order_relaxed);
     CUcontext context = atomic_load_explicit(&device->context, memory_order_acquire);
     if (context == NULL) { /* gn_shutdown() gave it back; whoever uses the device takes it again */
         gn_device *same;
@@ -464,6 +468,7 @@ static const struct gni_device_ops cuda_ops = {
     .function_allow_shared = gni_cuda_function_allow_shared,
     .function_parameter = gni_cuda_function_parameter,
     .function_launch = gni_cuda_function_launch,
+    .submit = gni_cuda_submit,
     .graph_begin = gni_cuda_graph_begin,
     .graph_end = gni_cuda_graph_end,
     .graph_launch = gni_cuda_graph_launch,

@@ -4,7 +4,7 @@
  * A kernel may be needed for the first time while a stream is being captured. So all that makes one ready is
  * relaxed about captures: loading, and asking about it, which is when the driver really loads it.
  */
-#include "device/cuda/cuda.h"
+#include "device/cuda/cuda_queue.h"
 
 gn_status gni_cuda_module_load(gn_device *device, const void *image, struct gni_module *module)
 {
@@ -88,9 +88,14 @@ gn_status gni_cuda_function_launch(const struct gni_function *function, gn_strea
     if (launch->shared_bytes > UINT32_MAX)
         return gni_error(GN_ERROR_INVALID_VALUE, "%zu bytes of shared memory are too many",
                          launch->shared_bytes);
-    GNI_CUDA_TRY(gni_cuda_device_of(function->device), cuLaunchKernel, function->handle,
-                 launch->grid[0], launch->grid[1], launch->grid[2], launch->block[0],
-                 launch->block[1], launch->block[2], (unsigned)launch->shared_bytes, stream->handle,
-                 launch->arguments, NULL);
+    struct gni_cuda_device *device = gni_cuda_device_of(function->device);
+    if (gni_cuda_queue_push(device, function, stream, launch))
+        return GN_OK;
+    int run = atomic_load_explicit(&device->launch_run, memory_order_relaxed);
+    GNI_CUDA_TRY(device, cuLaunchKernel, function->handle, launch->grid[0], launch->grid[1],
+                 launch->grid[2], launch->block[0], launch->block[1], launch->block[2],
+                 (unsigned)launch->shared_bytes, stream->handle, launch->arguments, NULL);
+    if (run < INT16_MAX)
+        atomic_store_explicit(&device->launch_run, run + 1, memory_order_relaxed);
     return GN_OK;
 }

@@ -20,6 +20,9 @@ enum {
     TILE = GNI_MASK_WINDOW, /* places of a block at a time */
     GRAIN = 1 << 15,        /* elements that are worth a part */
     FEW = 16,               /* places of a block: an outer dimension had better be the inner one */
+    SHARE_LEAST = 1 << 16,  /* values, */
+    SHARE_SIZE_LEAST = 1 << 12, /* and places, that are worth several threads; */
+    SHARES_MOST = 8,            /* each looks at all numbers */
 };
 
 enum mode {
@@ -66,11 +69,22 @@ struct walk {
 
 #define INDEX_AT(type, step) ((int64_t) * (const type *)(const void *)(data + (int64_t)i * (step)))
 
-/* From -wrap to before size is one comparison of unsigned numbers. */
-#define INDEX_CHECK(type, step)                                                       \
-    for (size_t i = 0; i < count; i++) {                                              \
-        if ((uint64_t)INDEX_AT(type, step) + (uint64_t)wrap >= size + (uint64_t)wrap) \
-            return false;                                                             \
+/* From -wrap to before size is one comparison of unsigned numbers; four of them for a branch. */
+#define INDEX_IS_OUTSIDE(type, step, at)                                                          \
+    ((uint64_t) * (const type *)(const void *)(data + (int64_t)(at) * (step)) + (uint64_t)wrap >= \
+     most)
+
+#define INDEX_CHECK(type, step)                                                            \
+    {                                                                                      \
+        const uint64_t most = size + (uint64_t)wrap;                                       \
+        size_t i = 0;                                                                      \
+        for (; i + 4 <= count; i += 4)                                                     \
+            if (INDEX_IS_OUTSIDE(type, step, i) | INDEX_IS_OUTSIDE(type, step, i + 1) |    \
+                INDEX_IS_OUTSIDE(type, step, i + 2) | INDEX_IS_OUTSIDE(type, step, i + 3)) \
+                return false;                                                              \
+        for (; i < count; i++)                                                             \
+            if (INDEX_IS_OUTSIDE(type, step, i))                                           \
+                return false;                                                              \
     }
 
 #define INDEX_LOOP(type, step, store)      \
@@ -429,12 +443,98 @@ static int split_find(const struct walk *walk)
     return best;
 }
 
+/* ---- sums by shares of the target -------------------------------------------------------------- */
+
+/*
+ * Threads that add to one target have a share of it each: all look at all numbers, and keep those that are theirs. Each
+ * element sees its values in their order, so that sums do not depend on how many threads there are.
+ */
+struct shares {
+    const struct walk *walk;
+    size_t count;
+};
+
+/* Numbers of a tile from `low` to before `high` become offsets, and their values neighbours: how many. */
+#define SHARE_TAKE(bytes)                                                  \
+    for (size_t i = 0; i < count; i++) {                                   \
+        int64_t at = numbers[i] + (numbers[i] < 0 ? index->wrap : 0);      \
+        offsets[kept] = (int64_t)((uint64_t)at * (uint64_t)index->stride); \
+        memcpy(values + kept * (bytes), other + (int64_t)i * step, bytes); \
+        kept += (uint64_t)at - low < high - low;                           \
+    }
+
+static size_t share_take(const struct walk *walk, const int64_t *numbers, const char *other,
+                         size_t count, uint64_t low, uint64_t high, int64_t *offsets, char *values)
+{
+    const struct index *index = &walk->indices[0];
+    int64_t step = walk->other_strides[0];
+    size_t kept = 0;
+    switch (walk->width) {
+    case 1:
+        SHARE_TAKE(1)
+        break;
+    case 2:
+        SHARE_TAKE(2)
+        break;
+    case 4:
+        SHARE_TAKE(4)
+        break;
+    default:
+        SHARE_TAKE(8)
+    }
+    return kept;
+}
+
+static void share_run(void *context, size_t begin, size_t end)
+{
+    const struct shares *shares = context;
+    const struct walk *walk = shares->walk;
+    const struct index *index = &walk->indices[0];
+    const int64_t *numbers = (const int64_t *)(const void *)index->data;
+    uint64_t each = (uint64_t)index->size / shares->count + 1;
+    uint64_t low = (uint64_t)begin * each, high = (uint64_t)end * each;
+    int64_t offsets[TILE];
+    _Alignas(8) char values[TILE * 8];
+    high = high < (uint64_t)index->size ? high : (uint64_t)index->size;
+    low = low < high ? low : high;
+    gni_index_kernel kernel = kernel_find(walk);
+    for (int64_t at = 0; at < walk->sizes[0]; at += TILE) {
+        size_t count = (size_t)(walk->sizes[0] - at < TILE ? walk->sizes[0] - at : TILE);
+        struct gni_index_tile tile = {.source = walk->source,
+                                      .other = values,
+                                      .offsets = offsets,
+                                      .step = (int64_t)walk->width,
+                                      .inner = 1,
+                                      .width = walk->width};
+        tile.count = share_take(walk, numbers + at, walk->other + at * walk->other_strides[0],
+                                count, low, high, offsets, values);
+        if (tile.count > 0)
+            (void)kernel(&tile);
+    }
+}
+
+/* Whether it is worth while that several threads add. */
+static bool is_shared(const struct walk *walk)
+{
+    return walk->mode == MODE_ADD && is_plain(walk) && walk->count >= SHARE_LEAST &&
+           walk->indices[0].size >= SHARE_SIZE_LEAST && gni_parallel_get_threads() > 1;
+}
+
+static void shares_run(const struct walk *walk)
+{
+    size_t threads = (size_t)gni_parallel_get_threads();
+    struct shares shares = {walk, threads < SHARES_MOST ? threads : SHARES_MOST};
+    gni_parallel_for(shares.count, 1, share_run, &shares);
+}
+
 static bool walk_all(struct walk *walk)
 {
     _Atomic(bool) is_outside = false;
     walk->is_outside = &is_outside;
     int dimension = walk->count * (int64_t)walk->width >= GRAIN * 2 ? split_find(walk) : -1;
-    if (dimension < 0) {
+    if (dimension < 0 && is_shared(walk)) {
+        shares_run(walk);
+    } else if (dimension < 0) {
         inner_widen(walk);
         walk_run(walk);
     } else {
@@ -515,8 +615,9 @@ bool gni_cpu_index_check(const struct gni_index_plan *plan)
     if (!is_needed)
         return true;
     walk_make(&walk, plan, MODE_CHECK, GN_INT8, NULL, NULL, none);
-    /* By this thread alone: what follows mostly is one thread's work, and finds the numbers in its cache. */
-    return tiles_work(&walk);
+    /* By this thread alone, if they are not many: what follows mostly is one thread's work, and finds the numbers in
+     * its cache. */
+    return plan->ndim == 1 && plan->count >= SHARE_LEAST ? walk_all(&walk) : tiles_work(&walk);
 }
 
 bool gni_cpu_index_get(const struct gni_index_plan *plan, const void *source, gn_dtype dtype,

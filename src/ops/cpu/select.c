@@ -14,6 +14,7 @@
 #include "ops/cpu/keys.h"
 #include "ops/cpu/radix.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -21,6 +22,7 @@ enum {
     TOPK_STOCK_MIN = 256,   /* candidates beyond k, at least */
     TOPK_GRAIN = 1 << 14,   /* elements that are worth waking a thread for */
     SEARCH_GRAIN = 1 << 11, /* searches that are */
+    SEARCH_LANES = 8,       /* searches at the same time */
 };
 
 /* ---- the largest ----------------------------------------------------------------------------- */
@@ -214,39 +216,61 @@ struct search {
     const unsigned char *values;
     bool is_right;
     int64_t *positions;
+    size_t nan; /* where NaN of float32 and float64 belongs */
 };
 
-/* Halves the range without a branch on what is found: one of two is mispredicted. */
-#define SEARCH(name, type, KEY)                                                           \
-    static size_t search_##name(const struct search *search, uint64_t key)                \
-    {                                                                                     \
-        size_t base = 0;                                                                  \
-        for (size_t left = search->count; left > 0;) {                                    \
-            size_t half = (left + 1) / 2;                                                 \
-            type bits;                                                                    \
-            memcpy(&bits, search->sorted + (base + half - 1) * sizeof bits, sizeof bits); \
-            uint64_t found = KEY(bits);                                                   \
-            bool is_behind = search->is_right ? found <= key : found < key;               \
-            base += is_behind ? half : 0;                                                 \
-            left = is_behind ? left - half : half - 1;                                    \
-        }                                                                                 \
-        return base;                                                                      \
+/*
+ * Halves the range without a branch on what is found, as one of two would be mispredicted; several values at the same
+ * time, as each step waits for the one before. All have the same steps: half of what is left, until one is.
+ *
+ * `stored` is what lies in memory, `type` what is compared: NaN is less than nothing, and has its place found before.
+ */
+#define SEARCH_STEPS(stored, type, OF, is_behind)                                          \
+    for (size_t left = search->count; left > 0;) {                                         \
+        size_t half = left > 1 ? left / 2 : 1;                                             \
+        left -= half;                                                                      \
+        for (size_t k = 0; k < SEARCH_LANES; k++) {                                        \
+            stored bits;                                                                   \
+            memcpy(&bits, search->sorted + (at[k] + half - 1) * sizeof bits, sizeof bits); \
+            type found = OF(bits);                                                         \
+            at[k] += half & (0 - (size_t)(is_behind));                                     \
+        }                                                                                  \
     }
 
-#define KEY_SAME(bits) (bits)
-#define KEY_SIGNED(bits) ((bits) ^ ((uint64_t)1 << (8 * sizeof(bits) - 1)))
+#define SEARCH(name, stored, type, OF, IS_NAN)                                                 \
+    static void search_##name(const struct search *search, size_t begin, size_t count)         \
+    {                                                                                          \
+        size_t at[SEARCH_LANES] = {0};                                                         \
+        type wanted[SEARCH_LANES];                                                             \
+        for (size_t k = 0; k < SEARCH_LANES; k++) { /* behind the last: that one again */      \
+            stored bits;                                                                       \
+            size_t i = begin + (k < count ? k : count - 1);                                    \
+            memcpy(&bits, search->values + i * sizeof bits, sizeof bits);                      \
+            wanted[k] = OF(bits);                                                              \
+        }                                                                                      \
+        if (search->is_right)                                                                  \
+            SEARCH_STEPS(stored, type, OF, found <= wanted[k])                                 \
+        else                                                                                   \
+            SEARCH_STEPS(stored, type, OF, found < wanted[k])                                  \
+        for (size_t k = 0; k < count; k++)                                                     \
+            search->positions[begin + k] = (int64_t)(IS_NAN(wanted[k]) ? search->nan : at[k]); \
+    }
 
-SEARCH(uint8, uint8_t, KEY_SAME)
-SEARCH(int8, uint8_t, KEY_SIGNED)
-SEARCH(int16, uint16_t, KEY_SIGNED)
-SEARCH(int32, uint32_t, KEY_SIGNED)
-SEARCH(int64, uint64_t, KEY_SIGNED)
-SEARCH(float16, uint16_t, gni_key_float16)
-SEARCH(bfloat16, uint16_t, gni_key_bfloat16)
-SEARCH(float32, uint32_t, gni_key_float32)
-SEARCH(float64, uint64_t, gni_key_float64)
+#define NEVER_NAN(x) false
+#define SAME(x) (x)
+#define IS_NAN(x) ((x) != (x))
 
-static size_t (*const search_of[GN_DTYPE_COUNT])(const struct search *, uint64_t) = {
+SEARCH(uint8, uint8_t, uint8_t, SAME, NEVER_NAN)
+SEARCH(int8, int8_t, int8_t, SAME, NEVER_NAN)
+SEARCH(int16, int16_t, int16_t, SAME, NEVER_NAN)
+SEARCH(int32, int32_t, int32_t, SAME, NEVER_NAN)
+SEARCH(int64, int64_t, int64_t, SAME, NEVER_NAN)
+SEARCH(float16, uint16_t, uint32_t, gni_key_float16, NEVER_NAN)
+SEARCH(bfloat16, uint16_t, uint32_t, gni_key_bfloat16, NEVER_NAN)
+SEARCH(float32, float, float, SAME, IS_NAN)
+SEARCH(float64, double, double, SAME, IS_NAN)
+
+static void (*const search_of[GN_DTYPE_COUNT])(const struct search *, size_t, size_t) = {
     [GN_BOOL] = search_uint8,      [GN_UINT8] = search_uint8,       [GN_INT8] = search_int8,
     [GN_INT16] = search_int16,     [GN_INT32] = search_int32,       [GN_INT64] = search_int64,
     [GN_FLOAT16] = search_float16, [GN_BFLOAT16] = search_bfloat16, [GN_FLOAT32] = search_float32,
@@ -256,20 +280,32 @@ static size_t (*const search_of[GN_DTYPE_COUNT])(const struct search *, uint64_t
 static void search_part(void *context, size_t begin, size_t end)
 {
     const struct search *search = context;
-    size_t size = gni_dtype_size(search->dtype);
-    uint64_t keys[GNI_KEYS_BLOCK];
-    for (size_t at = begin; at < end; at += GNI_KEYS_BLOCK) {
-        size_t n = end - at < GNI_KEYS_BLOCK ? end - at : GNI_KEYS_BLOCK;
-        gni_keys_load64(search->dtype, search->values + at * size, n, 0, keys);
-        for (size_t i = 0; i < n; i++)
-            search->positions[at + i] = (int64_t)search_of[search->dtype](search, keys[i]);
-    }
+    for (size_t at = begin; at < end; at += SEARCH_LANES)
+        search_of[search->dtype](search, at, end - at < SEARCH_LANES ? end - at : SEARCH_LANES);
+}
+
+/* Where NaN belongs: behind everything, or before the first one, which is behind infinity. */
+static size_t nan_place(const struct search *search)
+{
+    const float infinite32 = INFINITY;
+    const double infinite64 = INFINITY;
+    int64_t place;
+    struct search own = *search;
+    if (search->is_right || (search->dtype != GN_FLOAT32 && search->dtype != GN_FLOAT64))
+        return search->count;
+    own.values = search->dtype == GN_FLOAT32 ? (const unsigned char *)&infinite32
+                                             : (const unsigned char *)&infinite64;
+    own.is_right = true;
+    own.positions = &place;
+    search_of[search->dtype](&own, 0, 1);
+    return (size_t)place;
 }
 
 void gni_search_sorted(const void *sorted, gn_dtype dtype, size_t count, const void *values,
                        size_t n, bool is_right, int64_t *positions)
 {
-    struct search search = {sorted, dtype, count, values, is_right, positions};
+    struct search search = {sorted, dtype, count, values, is_right, positions, 0};
+    search.nan = nan_place(&search);
     if (n > 0)
         gni_parallel_for(n, SEARCH_GRAIN, search_part, &search);
 }

@@ -32,6 +32,7 @@
 #include "genesis/ops.h"
 #include "jit/kernel.h"
 #include "jit/profile.h"
+#include "memory/manager.h"
 
 #include <string.h>
 
@@ -42,6 +43,9 @@ enum {
     WORKSPACE_MOST = 32 << 20, /* bytes: what Hopper's algorithms are made for */
     ALIGNMENT_MOST = 256,      /* bytes, of an address: more is of no use */
 };
+
+/* Products in a call with which a GPU is busy for long: more of them in one call are not faster. */
+static const double CALL_ENOUGH = 4e9;
 
 /* How a matrix lies in memory: by rows or by columns, each so many elements behind the one before. */
 struct lie {
@@ -232,14 +236,6 @@ static bool matrix_lies(const struct gni_matrix *matrix, int64_t rows, int64_t c
     return is_by_rows || is_by_columns;
 }
 
-unsigned gni_cublas_copies(const struct gni_product *product)
-{
-    struct lie lie;
-    return (matrix_lies(&product->a, product->rows, product->inner, &lie) ? 0 : GNI_COPY_A) |
-           (matrix_lies(&product->b, product->inner, product->columns, &lie) ? 0 : GNI_COPY_B) |
-           (matrix_lies(&product->c, product->rows, product->columns, &lie) ? 0 : GNI_COPY_C);
-}
-
 /* The dimension of the batch that is one call: the largest of those that the library can step through. -1: none. */
 static int batch_choose(const struct gni_product *product)
 {
@@ -249,6 +245,53 @@ static int batch_choose(const struct gni_product *product)
             (best < 0 || product->batch_sizes[d] > product->batch_sizes[best]))
             best = d;
     return best;
+}
+
+enum batch_kind {
+    BATCH_EVEN,   /* one step goes through it, if only this matrix is asked */
+    BATCH_UNEVEN, /* it would, of a copy */
+    BATCH_SHARED, /* some of it is the same matrix again */
+};
+
+static enum batch_kind batch_of(const struct gni_product *product, const int64_t *steps)
+{
+    bool is_even = true, has_zero = false, has_other = false;
+    int64_t expected = -1;
+    for (int d = product->batch_ndim - 1; d >= 0; d--) {
+        if (product->batch_sizes[d] == 1)
+            continue;
+        is_even &= expected < 0 || steps[d] == expected;
+        expected = steps[d] * product->batch_sizes[d];
+        has_zero |= steps[d] == 0;
+        has_other |= steps[d] != 0;
+    }
+    return has_zero && has_other ? BATCH_SHARED : is_even ? BATCH_EVEN : BATCH_UNEVEN;
+}
+
+/* A batch that takes several calls, each of which is too small to fill a GPU well, takes one if matrices are copied. */
+static unsigned batch_copies(const struct gni_product *product)
+{
+    struct gni_product joined = *product;
+    gni_product_join(&joined);
+    int along = batch_choose(&joined);
+    if (along < 0 || joined.batch_count == joined.batch_sizes[along])
+        return 0;
+    double work = (double)joined.rows * (double)joined.columns * (double)joined.inner *
+                  (double)joined.batch_sizes[along];
+    enum batch_kind a = batch_of(&joined, joined.a_steps), b = batch_of(&joined, joined.b_steps);
+    if (work > CALL_ENOUGH || a == BATCH_SHARED || b == BATCH_SHARED ||
+        batch_of(&joined, joined.c_steps) != BATCH_EVEN)
+        return 0;
+    return (a == BATCH_UNEVEN ? GNI_COPY_A : 0) | (b == BATCH_UNEVEN ? GNI_COPY_B : 0);
+}
+
+unsigned gni_cublas_copies(const struct gni_product *product)
+{
+    struct lie lie;
+    return (matrix_lies(&product->a, product->rows, product->inner, &lie) ? 0 : GNI_COPY_A) |
+           (matrix_lies(&product->b, product->inner, product->columns, &lie) ? 0 : GNI_COPY_B) |
+           (matrix_lies(&product->c, product->rows, product->columns, &lie) ? 0 : GNI_COPY_C) |
+           batch_copies(product);
 }
 
 static uint8_t shift_of(const char *address)
@@ -519,7 +562,7 @@ static gn_status plan_run(struct plan *plan, const char *a, const char *b, char 
         return plan_submit(plan, a, b, c, NULL, stream);
     GN_TRY(gn_memory_manager_get(stream->device, &manager));
     GN_TRY(gn_memory_block_alloc(manager, plan->workspace_bytes, stream, &block));
-    gn_status status = plan_submit(plan, a, b, c, gn_memory_block_get_address(block), stream);
+    gn_status status = plan_submit(plan, a, b, c, gni_block_pin(block), stream);
     gn_status freed = gn_memory_block_free(block);
     return status != GN_OK ? status : freed;
 }

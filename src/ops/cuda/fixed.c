@@ -38,8 +38,9 @@ static gn_status kernel_get(const struct gni_fixed *fixed, gn_dtype dtype, gn_de
     return gni_kernel_build(device, name, &text, signature, sizeof signature, kernel);
 }
 
-gn_status gni_fixed_launch(const struct gni_fixed *fixed, gn_dtype dtype, int64_t grid_x,
-                           int64_t grid_y, void *arguments, gn_stream *stream)
+gn_status gni_fixed_submit(const struct gni_fixed *fixed, gn_dtype dtype, int64_t grid_x,
+                           int64_t grid_y, void *arguments, size_t argument_bytes,
+                           gn_stream *stream)
 {
     struct gni_kernel *kernel;
     if (dtype == GN_BOOL) /* the same in memory */
@@ -52,6 +53,7 @@ gn_status gni_fixed_launch(const struct gni_fixed *fixed, gn_dtype dtype, int64_
     void *addresses[] = {arguments};
     struct gni_launch launch = {.grid = {(unsigned)grid_x, (unsigned)grid_y, 1},
                                 .block = {GNI_FIXED_THREADS, 1, 1},
-                                .arguments = addresses};
+                                .arguments = addresses,
+                                .argument_bytes = argument_bytes};
     return gni_kernel_launch(kernel, stream, &launch);
 }

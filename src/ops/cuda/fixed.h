@@ -24,9 +24,12 @@ enum {
     GNI_FIXED_THREADS = 256, /* of every block */
 };
 
-/* Launches a kernel. `arguments` is the struct of that name in its text. */
-gn_status gni_fixed_launch(const struct gni_fixed *fixed, gn_dtype dtype, int64_t grid_x,
-                           int64_t grid_y, void *arguments, gn_stream *stream) GN_NODISCARD;
+/* Launches a kernel. `arguments` points to the struct of that name in its text. */
+#define gni_fixed_launch(fixed, dtype, grid_x, grid_y, arguments, stream) \
+    gni_fixed_submit(fixed, dtype, grid_x, grid_y, arguments, sizeof *(arguments), stream)
+gn_status gni_fixed_submit(const struct gni_fixed *fixed, gn_dtype dtype, int64_t grid_x,
+                           int64_t grid_y, void *arguments, size_t argument_bytes,
+                           gn_stream *stream) GN_NODISCARD;
 
 static inline int64_t gni_divided_up(int64_t a, int64_t b)
 {

@@ -106,35 +106,37 @@ void gni_form_make(struct gni_form *form, const struct gni_program *program)
     form->value = -1;
     form->result = GN_BOOL;
     form->is_log = false;
-    gni_program_join(program, &form->layout);
+    form->is_strided = false;
     form->is_wide = program->count >= INT32_MAX / 2;
+    if (gni_program_join(program, &form->layout)) {
+        for (int i = 0; i < program->input_count; i++)
+            form->inputs[i] =
+                program->inputs[i].storage == NULL ? GNI_ACCESS_NUMBER : GNI_ACCESS_CONTIGUOUS;
+        for (int i = 0; i < program->output_count; i++)
+            form->outputs[i] = GNI_ACCESS_CONTIGUOUS;
+        return;
+    }
     for (int i = 0; i < program->input_count; i++) {
         form->inputs[i] = program->inputs[i].storage == NULL
                               ? GNI_ACCESS_NUMBER
                               : access_of(&form->layout, form->layout.strides[i]);
-        form->is_wide |=
-            form->inputs[i] == GNI_ACCESS_STRIDED && is_far(&form->layout, form->layout.strides[i]);
+        if (form->inputs[i] != GNI_ACCESS_STRIDED)
+            continue;
+        form->is_strided = true;
+        form->is_wide |= is_far(&form->layout, form->layout.strides[i]);
     }
     for (int i = 0; i < program->output_count; i++) {
         form->outputs[i] = access_of(&form->layout, form->layout.output_strides[i]);
         if (form->outputs[i] == GNI_ACCESS_ONE) /* one element, in strides of any kind */
             form->outputs[i] = GNI_ACCESS_CONTIGUOUS;
-        form->is_wide |= form->outputs[i] == GNI_ACCESS_STRIDED &&
-                         is_far(&form->layout, form->layout.output_strides[i]);
+        if (form->outputs[i] != GNI_ACCESS_STRIDED)
+            continue;
+        form->is_strided = true;
+        form->is_wide |= is_far(&form->layout, form->layout.output_strides[i]);
     }
 }
 
-static bool is_strided(const struct gni_form *form)
-{
-    bool found = false;
-    for (int i = 0; i < form->program->input_count; i++)
-        found |= form->inputs[i] >= GNI_ACCESS_STRIDED;
-    for (int i = 0; i < form->program->output_count; i++)
-        found |= form->outputs[i] >= GNI_ACCESS_STRIDED;
-    return found;
-}
-
-/* How an operand is read or written by packs; GNI_ACCESS_STRIDED: not at all. */
+/* How an operand is read or written by packs; GNI_ACCESS_STRIDED: not at all. A pack is a power of two. */
 static enum gni_access pack_access(const struct gni_layout *layout, enum gni_access access,
                                    const int64_t *strides, const void *data, size_t pack_bytes,
                                    int64_t pack)
@@ -142,41 +144,42 @@ static enum gni_access pack_access(const struct gni_layout *layout, enum gni_acc
     const int last = layout->ndim - 1;
     if (access == GNI_ACCESS_NUMBER || access == GNI_ACCESS_ONE)
         return access;
-    bool is_aligned = (uintptr_t)data % pack_bytes == 0;
+    bool is_aligned = ((uintptr_t)data & (pack_bytes - 1)) == 0;
     if (access == GNI_ACCESS_CONTIGUOUS)
         return is_aligned ? access : GNI_ACCESS_STRIDED;
-    if (layout->sizes[last] % pack != 0)
+    if ((layout->sizes[last] & (pack - 1)) != 0)
         return GNI_ACCESS_STRIDED;
     if (strides[last] == 0)
         return GNI_ACCESS_STRIDED_ONE;
     is_aligned &= strides[last] == 1;
     for (int d = 0; d < last; d++)
-        is_aligned &= strides[d] % pack == 0;
+        is_aligned &= (strides[d] & (pack - 1)) == 0;
     return is_aligned ? GNI_ACCESS_STRIDED_PACK : GNI_ACCESS_STRIDED;
 }
 
-/* Whether all operands can be packed so; their accesses are changed if they can. */
-static bool pack_try(struct gni_form *form, int pack)
+/* Whether all operands can be packed so; their accesses are changed if `is_final`. */
+static bool pack_try(struct gni_form *form, int pack, bool is_final)
 {
     const struct gni_program *program = form->program;
     const struct gni_layout *layout = &form->layout;
-    enum gni_access inputs[GNI_PROGRAM_INPUTS_MOST], outputs[GNI_PROGRAM_NODES_MOST];
     for (int i = 0; i < program->input_count; i++) {
         const struct gni_input *input = &program->inputs[i];
-        inputs[i] = pack_access(layout, form->inputs[i], layout->strides[i], input->data,
-                                gni_dtype_size(input->held) * (size_t)pack, pack);
-        if (inputs[i] == GNI_ACCESS_STRIDED)
+        enum gni_access access =
+            pack_access(layout, form->inputs[i], layout->strides[i], input->data,
+                        gni_dtype_size(input->held) * (size_t)pack, pack);
+        if (access == GNI_ACCESS_STRIDED)
             return false;
+        form->inputs[i] = is_final ? access : form->inputs[i];
     }
     for (int i = 0; i < program->output_count; i++) {
         const struct gni_output *output = &program->outputs[i];
-        outputs[i] = pack_access(layout, form->outputs[i], layout->output_strides[i], output->data,
-                                 gni_dtype_size(output->dtype) * (size_t)pack, pack);
-        if (outputs[i] == GNI_ACCESS_STRIDED)
+        enum gni_access access =
+            pack_access(layout, form->outputs[i], layout->output_strides[i], output->data,
+                        gni_dtype_size(output->dtype) * (size_t)pack, pack);
+        if (access == GNI_ACCESS_STRIDED)
             return false;
+        form->outputs[i] = is_final ? access : form->outputs[i];
     }
-    memcpy(form->inputs, inputs, (size_t)program->input_count * sizeof *inputs);
-    memcpy(form->outputs, outputs, (size_t)program->output_count * sizeof *outputs);
     return true;
 }
 
@@ -186,19 +189,18 @@ void gni_form_pack(struct gni_form *form, int64_t stretch)
         PACK_BYTES = 16
     };
     const struct gni_program *program = form->program;
-    size_t largest = 0;
-    for (int i = 0; i < program->input_count; i++) {
-        size_t size = gni_dtype_size(program->inputs[i].held);
-        if (form->inputs[i] >= GNI_ACCESS_CONTIGUOUS && size > largest)
-            largest = size;
-    }
-    for (int i = 0; i < program->output_count; i++) {
-        size_t size = gni_dtype_size(program->outputs[i].dtype);
-        largest = size > largest ? size : largest;
-    }
-    form->pack = largest == 0 ? 1 : (int)(PACK_BYTES / largest);
-    while (form->pack > 1 && (stretch % form->pack != 0 || !pack_try(form, form->pack)))
+    size_t sizes = 0; /* powers of two, all together */
+    for (int i = 0; i < program->input_count; i++)
+        if (form->inputs[i] >= GNI_ACCESS_CONTIGUOUS)
+            sizes |= gni_dtype_size(program->inputs[i].held);
+    for (int i = 0; i < program->output_count; i++)
+        sizes |= gni_dtype_size(program->outputs[i].dtype);
+    form->pack = sizes == 0 ? 1 : PACK_BYTES >> (63 - __builtin_clzll(sizes));
+    while (form->pack > 1 &&
+           ((stretch & (form->pack - 1)) != 0 || !pack_try(form, form->pack, false)))
         form->pack /= 2;
+    if (form->pack > 1 && form->is_strided)
+        (void)pack_try(form, form->pack, true);
 }
 
 /* The dimension in which an input's neighbours are neighbours in memory, where that is not the last one; -1: none. */
@@ -252,7 +254,7 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     const struct gni_program *program = form->program;
     unsigned char *at = signature;
     *at++ = 'e';
-    *at++ = (unsigned char)(is_strided(form) ? form->layout.ndim : 0);
+    *at++ = (unsigned char)(form->is_strided ? form->layout.ndim : 0);
     *at++ = form->is_wide;
     *at++ = (unsigned char)form->pack;
     *at++ = (unsigned char)form->tile;
@@ -267,29 +269,24 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     *at++ = (unsigned char)form->result;
     *at++ = form->is_log;
     *at++ = (unsigned char)program->input_count;
-    for (int i = 0; i < program->input_count; i++) {
-        *at++ = (unsigned char)form->inputs[i];
-        *at++ = (unsigned char)program->inputs[i].held;
-    }
+    for (int i = 0; i < program->input_count; i++)
+        *at++ = (unsigned char)((unsigned)form->inputs[i] | (unsigned)program->inputs[i].held << 2);
     *at++ = (unsigned char)program->step_count;
     for (int s = 0; s < program->step_count; s++) {
         const struct gni_step *step = &program->steps[s];
-        *at++ = (unsigned char)step->kind;
-        *at++ = (unsigned char)step->op;
-        *at++ = (unsigned char)step->from;
-        *at++ = (unsigned char)step->held;
-        *at++ = (unsigned char)step->half;
-        for (int i = 0; i < 3; i++) {
-            *at++ = (unsigned char)step->in[i];
-            *at++ = (unsigned char)((unsigned)step->in[i] >> 8);
-        }
+        uint64_t what = (uint64_t)step->kind | (uint64_t)step->op << 8 |
+                        (uint64_t)step->from << 16 | (uint64_t)step->held << 24 |
+                        (uint64_t)step->half << 32;
+        memcpy(at, &what, sizeof what);
+        memcpy(at + 5, step->in, sizeof step->in);
+        at += 5 + sizeof step->in;
     }
     *at++ = (unsigned char)program->output_count;
     for (int i = 0; i < program->output_count; i++) {
-        *at++ = (unsigned char)form->outputs[i];
-        *at++ = (unsigned char)program->outputs[i].dtype;
-        *at++ = (unsigned char)program->outputs[i].value;
-        *at++ = (unsigned char)((unsigned)program->outputs[i].value >> 8);
+        uint32_t what = (uint32_t)form->outputs[i] | (uint32_t)program->outputs[i].dtype << 8 |
+                        (uint32_t)program->outputs[i].value << 16;
+        memcpy(at, &what, sizeof what);
+        at += sizeof what;
     }
     return (size_t)(at - signature);
 }
@@ -310,7 +307,7 @@ static void text_arguments(const struct gni_form *form, struct gni_builder *text
     }
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, "    %s *out%d;\n", memory_type(program->outputs[i].dtype), i);
-    if (is_strided(form)) {
+    if (form->is_strided) {
         gni_builder_print(text, "    int64 size[%d];\n", form->layout.ndim);
         for (int i = 0; i < program->input_count; i++)
             if (form->inputs[i] >= GNI_ACCESS_STRIDED)
@@ -337,7 +334,7 @@ int gni_form_arguments(const struct gni_form *form, const struct gni_fold_argume
                                                      : (uintptr_t)program->inputs[i].data;
     for (int i = 0; i < program->output_count; i++)
         *at++ = (uintptr_t)program->outputs[i].data;
-    if (is_strided(form)) {
+    if (form->is_strided) {
         memcpy(at, form->layout.sizes, row * sizeof *at);
         at += row;
         for (int i = 0; i < program->input_count; i++)
@@ -420,7 +417,7 @@ static void text_element(const struct gni_form *form, struct gni_builder *text)
 static void text_offsets(const struct gni_form *form, struct gni_builder *text)
 {
     const struct gni_program *program = form->program;
-    if (!is_strided(form))
+    if (!form->is_strided)
         return;
     gni_builder_print(text, "    index rest = i, at;\n");
     for (int d = form->layout.ndim - 1; d >= 0; d--) {
@@ -534,7 +531,7 @@ static void text_move(const struct gni_form *form,
                                    struct gni_builder *text),
                       struct gni_builder *text)
 {
-    if (form->pack == 1 || is_strided(form)) {
+    if (form->pack == 1 || form->is_strided) {
         part(form, false, "    ", text);
         return;
     }

@@ -37,8 +37,9 @@ struct gni_form {
     struct gni_layout layout;
     enum gni_access inputs[GNI_PROGRAM_INPUTS_MOST];
     enum gni_access outputs[GNI_PROGRAM_NODES_MOST];
-    bool is_wide; /* indices have 64 bits */
-    int pack;     /* elements, one behind the other, that a thread loads at once */
+    bool is_strided; /* an operand is: then sizes and strides are arguments */
+    bool is_wide;    /* indices have 64 bits */
+    int pack;        /* elements, one behind the other, that a thread loads at once */
     int tile; /* the dimension in which GNI_ACCESS_STRIDED_TILE has its neighbours; -1: there are none */
     int steps;   /* of a softmax: packs that a thread keeps; 0: it reads the row twice */
     int threads; /* of a block */

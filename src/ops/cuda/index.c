@@ -22,6 +22,7 @@ enum {
     GRID_MOST = 1 << 30, /* blocks */
     FEW_DIMENSIONS = 3,  /* kernels of their own */
     FEW_INDICES = 2,     /* likewise */
+    UNITS_EACH = 4,      /* units of a thread, where these are single elements */
     FEW_COLUMNS = 128,   /* that a warp has of one of few entries */
     FEW_COLUMNS_MOST = 4096,
     TEXT_NAME_MOST = 64,
@@ -32,9 +33,11 @@ static void form_text(const struct gni_index_form *form, const char *name, struc
     gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
     gni_builder_print(text,
                       "#define NAME %s\n#define MODE %u\n#define UNIT %u\n#define DIMENSIONS %u\n"
-                      "#define INDICES %u\n#define INDEX %s\n#define ELEMENT_TYPE %s\n",
+                      "#define INDICES %u\n#define NUMBER %u\n#define EACH %u\n#define INDEX %s\n"
+                      "#define ELEMENT_TYPE %s\n",
                       name, (unsigned)form->mode, (unsigned)form->unit, (unsigned)form->dimensions,
-                      (unsigned)form->indices, form->is_wide != 0 ? "uint64" : "unsigned",
+                      (unsigned)form->indices, (unsigned)form->number, (unsigned)form->each,
+                      form->is_wide != 0 ? "uint64" : "unsigned",
                       gni_cuda_type((gn_dtype)form->dtype));
     gni_builder_add(text, gni_text_index, strlen(gni_text_index));
 }
@@ -208,6 +211,22 @@ static gn_status indices_order(const struct gni_index_plan *plan, gn_stream *str
     return GN_OK;
 }
 
+/* What a kernel is made for, and what it is told. A thread has several units where finding one is little work. */
+static void form_find(const struct gni_index_arguments *arguments, struct gni_index_form *form)
+{
+    bool is_few = arguments->index_count > 0 && arguments->index_count <= FEW_INDICES;
+    form->kind = 'I' << 24 | 'X' << 16;
+    form->is_wide |= arguments->count > INT32_MAX;
+    form->dimensions =
+        arguments->dimensions <= FEW_DIMENSIONS ? (uint32_t)arguments->dimensions : 0;
+    form->indices = is_few ? (uint32_t)arguments->index_count : 0;
+    form->number = is_few ? (uint32_t)arguments->indices[0].type : GNI_INDEX_ANY_NUMBER;
+    for (int k = 1; k < arguments->index_count; k++)
+        if (arguments->indices[k].type != arguments->indices[0].type)
+            form->number = GNI_INDEX_ANY_NUMBER;
+    form->each = is_few && form->dimensions == 1 && form->unit <= 8 ? UNITS_EACH : 1;
+}
+
 /* How many warps share the columns of an entry. */
 static unsigned few_columns(const struct gni_index_arguments *arguments)
 {
@@ -223,26 +242,21 @@ gn_status gni_index_launch(struct gni_index_arguments *arguments, struct gni_ind
     if (arguments->count == 0)
         return GN_OK;
     bool is_few = form->mode == GNI_INDEX_FEW_SET || form->mode == GNI_INDEX_FEW_ADD;
-    uint64_t each =
-        is_few ? GNI_CUDA_BLOCK / 32 : GNI_CUDA_BLOCK; /* entries, or units, of a block */
+    form_find(arguments, form);
+    /* Entries, or units, of a block. */
+    uint64_t each = is_few ? GNI_CUDA_BLOCK / 32 : GNI_CUDA_BLOCK * (uint64_t)form->each;
     uint64_t blocks = (arguments->count + each - 1) / each;
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%llu elements are more than a kernel can have",
                          (unsigned long long)arguments->count);
     GN_TRY(fault_word(stream->device, &word));
     arguments->fault = word;
-    form->kind = 'I' << 24 | 'X' << 16;
-    form->is_wide |= arguments->count > INT32_MAX;
-    form->dimensions =
-        arguments->dimensions <= FEW_DIMENSIONS ? (uint32_t)arguments->dimensions : 0;
-    form->indices = arguments->index_count <= FEW_INDICES && arguments->index_count > 0
-                        ? (uint32_t)arguments->index_count
-                        : 0;
     GN_TRY(form_kernel(stream->device, form, &kernel));
     void *addresses[] = {arguments};
     struct gni_launch launch = {.grid = {(unsigned)blocks, is_few ? few_columns(arguments) : 1, 1},
                                 .block = {GNI_CUDA_BLOCK, 1, 1},
-                                .arguments = addresses};
+                                .arguments = addresses,
+                                .argument_bytes = sizeof *arguments};
     GN_TRY(gni_kernel_launch(kernel, stream, &launch));
     bool is_waiting = (gni_option_set(GNI_OPTION_DEBUG) & GNI_DEBUG_SYNC) != 0;
     return is_waiting ? gni_cuda_index_check(stream->device) : GN_OK;

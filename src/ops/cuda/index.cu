@@ -2,7 +2,8 @@
  * index.cu: a plan of a key (tensor/index_plan.h), carried out: a thread for each unit of the result.
  *
  * Behind elements.cu. Defined before: NAME; INDEX, the type of a unit's number; DIMENSIONS and INDICES, how many there
- * are, or 0 where that is an argument; UNIT, bytes that are moved at once; MODE:
+ * are, or 0 where that is an argument; NUMBER, the type of the index tensors' numbers, or ANY_NUMBER likewise; UNIT,
+ * bytes that are moved at once; EACH, the units of a thread; MODE:
  *
  *     GET     other[place] = source[what the plan means]
  *     SET     source[what the plan means] = other[place], if the place's entry is chosen
@@ -33,7 +34,8 @@
 #define FEW_SET 8
 #define FEW_ADD 9
 
-#define FEW 2048 /* index.c has the same */
+#define ANY_NUMBER 6 /* these two as in index_form.h */
+#define FEW 4096
 
 struct place_index {
     const char *data;
@@ -131,16 +133,21 @@ template <class T> ELEMENT void add_to(T *to, T value)
 /* Where a unit is: in the source, or as a key; in the other; which entry it is of. */
 struct spot {
     int64 source, other, entry;
+    int64 numbers[INDICES > 0 ? INDICES : 16];
     bool is_inside;
 };
 
-ELEMENT spot spot_of(const arguments &a, INDEX i)
+ELEMENT int type_of(const place_index &index) { return NUMBER != ANY_NUMBER ? NUMBER : index.type; }
+
+/* In two steps, so that a thread with several units waits once: numbers are loaded, and then used. */
+ELEMENT spot spot_load(const arguments &a, INDEX i)
 {
     const int dimensions = DIMENSIONS > 0 ? DIMENSIONS : a.dimensions;
     const int index_count = INDICES > 0 ? INDICES : a.index_count;
-    int64 at[INDICES > 0 ? INDICES : 16] = {0};
-    spot found = {0, 0, 0, true};
+    spot found = {0, 0, 0, {0}, i < a.count};
     INDEX rest = i;
+    if (!found.is_inside)
+        return found;
 #pragma unroll
     for (int d = dimensions - 1; d >= 0; d--) {
         const INDEX above = d > 0 ? rest / (INDEX)a.sizes[d] : 0;
@@ -152,53 +159,78 @@ ELEMENT spot spot_of(const arguments &a, INDEX i)
             found.entry += place * a.entry_strides[d];
 #pragma unroll
         for (int k = 0; k < index_count; k++)
-            at[k] += place * a.indices[k].strides[d];
+            found.numbers[k] += place * a.indices[k].strides[d];
     }
 #pragma unroll
-    for (int k = 0; k < index_count; k++) {
+    for (int k = 0; k < index_count; k++)
+        found.numbers[k] = number_load(a.indices[k].data + found.numbers[k], type_of(a.indices[k]));
+    return found;
+}
+
+ELEMENT void spot_resolve(const arguments &a, spot &found)
+{
+    const int index_count = INDICES > 0 ? INDICES : a.index_count;
+#pragma unroll
+    for (int k = 0; k < index_count && found.is_inside; k++) {
         const place_index &index = a.indices[k];
-        const int64 number = number_load(index.data + at[k], index.type);
-        const int64 wrapped = index.type != 0 && number < 0 ? number + index.wrap : number;
-        if (index.type != 0 && (uint64)wrapped >= (uint64)index.size) {
+        const int64 number = found.numbers[k];
+        const int64 wrapped = type_of(index) != 0 && number < 0 ? number + index.wrap : number;
+        if (type_of(index) != 0 && (uint64)wrapped >= (uint64)index.size) {
             fault_report(a, index, number);
             found.is_inside = false;
         }
         found.source += wrapped * index.stride;
     }
-    return found;
 }
 
 #if MODE < FEW_SET
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
-    const INDEX i = (INDEX)blockIdx.x * 256 + threadIdx.x;
-    if (i >= a.count)
-        return;
-    const spot at = spot_of(a, i);
+    const INDEX first = (INDEX)blockIdx.x * (256 * EACH) + threadIdx.x;
+    spot spots[EACH];
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+        spots[k] = spot_load(a, first + k * 256);
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+        spot_resolve(a, spots[k]);
 #if MODE == GET
-    unit value = unit();
-    if (at.is_inside)
-        value = *(const unit *)(a.source + at.source);
-    *(unit *)(a.other + at.other) = value;
-#elif MODE == SET
-    if (at.is_inside && (a.chosen == 0 || a.chosen[at.entry] != 0))
-        *(unit *)(a.source + at.source) = *(const unit *)(a.other != 0 ? a.other + at.other : (const char *)a.number);
-#elif MODE == ADD
-    const ELEMENT_TYPE value = loaded<ELEMENT_TYPE>(
-        *(const memory<ELEMENT_TYPE>::type *)(a.other != 0 ? a.other + at.other : (const char *)a.number));
-    if (at.is_inside)
-        add_to((ELEMENT_TYPE *)(a.source + at.source), value);
-#elif MODE == KEYS
-    ((INDEX *)a.keys)[i] = (INDEX)(at.is_inside ? a.base + at.source : a.none);
-#elif MODE == MARK
-    if (at.is_inside)
-        atomicMax((INDEX *)a.keys + a.base + at.source, i + 1);
-#elif MODE == CHOOSE
-    a.chosen[i] = at.is_inside && ((const INDEX *)a.keys)[a.base + at.source] == i + 1;
-#elif MODE == PUT
-    if (at.is_inside && ((const INDEX *)a.keys)[a.base + at.source] == i + 1)
-        *(unit *)(a.source + (a.base + at.source) * a.step) = *(const unit *)(a.other + at.other);
+    unit values[EACH];
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        values[k] = unit();
+        if (spots[k].is_inside)
+            values[k] = *(const unit *)(a.source + spots[k].source);
+    }
 #endif
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const INDEX i = first + k * 256;
+        const spot &at = spots[k];
+        if (i >= a.count)
+            return;
+#if MODE == GET
+        *(unit *)(a.other + at.other) = values[k];
+#elif MODE == SET
+        if (at.is_inside && (a.chosen == 0 || a.chosen[at.entry] != 0))
+            *(unit *)(a.source + at.source) = *(const unit *)(a.other != 0 ? a.other + at.other : (const char *)a.number);
+#elif MODE == ADD
+        const ELEMENT_TYPE value = loaded<ELEMENT_TYPE>(
+            *(const memory<ELEMENT_TYPE>::type *)(a.other != 0 ? a.other + at.other : (const char *)a.number));
+        if (at.is_inside)
+            add_to((ELEMENT_TYPE *)(a.source + at.source), value);
+#elif MODE == KEYS
+        ((INDEX *)a.keys)[i] = (INDEX)(at.is_inside ? a.base + at.source : a.none);
+#elif MODE == MARK
+        if (at.is_inside)
+            atomicMax((INDEX *)a.keys + a.base + at.source, i + 1);
+#elif MODE == CHOOSE
+        a.chosen[i] = at.is_inside && ((const INDEX *)a.keys)[a.base + at.source] == i + 1;
+#elif MODE == PUT
+        if (at.is_inside && ((const INDEX *)a.keys)[a.base + at.source] == i + 1)
+            *(unit *)(a.source + (a.base + at.source) * a.step) = *(const unit *)(a.other + at.other);
+#endif
+    }
 }
 
 #else
@@ -206,6 +238,20 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
  * A warp for each entry; each block finds all keys by itself. Of the entries with a key the last one puts what it has,
  * or the first one adds up what they have.
  */
+/* Where an entry's values are. */
+ELEMENT int64 entry_other(const arguments &a, int entry)
+{
+    const int dimensions = DIMENSIONS > 0 ? DIMENSIONS : a.dimensions;
+    int64 offset = 0;
+#pragma unroll
+    for (int d = dimensions - 1; d >= 0; d--) {
+        const int above = d > 0 ? entry / (int)a.sizes[d] : 0;
+        offset += (entry - above * (int)a.sizes[d]) * a.other_strides[d];
+        entry = above;
+    }
+    return offset;
+}
+
 #if MODE == FEW_ADD
 typedef ELEMENT_TYPE element;
 typedef decltype(number(element())) real;
@@ -226,22 +272,19 @@ ELEMENT real lanes_sum(real own)
 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
-    __shared__ int64 keys[FEW], others[FEW];
+    __shared__ INDEX keys[FEW];
     __shared__ unsigned equal[8][FEW / 32]; /* by warps: which entries have the key of theirs */
     const int count = (int)a.count, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     const int words = (count + 31) / 32, own = (int)blockIdx.x * 8 + warp;
     for (int i = (int)threadIdx.x; i < words * 32; i += 256) {
-        keys[i] = a.none;
-        if (i < count) {
-            const spot at = spot_of(a, (INDEX)i);
-            keys[i] = at.is_inside ? a.base + at.source : a.none;
-            others[i] = at.other;
-        }
+        spot at = spot_load(a, (INDEX)i);
+        spot_resolve(a, at);
+        keys[i] = (INDEX)(at.is_inside ? a.base + at.source : a.none);
     }
     __syncthreads();
-    if (own >= count || keys[own] == a.none)
+    if (own >= count || keys[own] == (INDEX)a.none)
         return;
-    const int64 key = keys[own];
+    const INDEX key = keys[own];
     bool is_other = false; /* another entry is the one */
     for (int word = 0; word < words; word++) {
         const unsigned found = __ballot_sync(0xffffffffu, keys[word * 32 + lane] == key);
@@ -254,14 +297,14 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     if (is_other)
         return;
     __syncwarp();
-    char *const target = a.source + key * a.step;
+    char *const target = a.source + (int64)key * a.step;
 #if MODE == FEW_ADD
     if (a.columns == 1) {
         real sum = number(*(const element *)target);
         for (int word = 0; word < words; word++) {
             const unsigned found = equal[warp][word];
             if (found != 0)
-                sum += lanes_sum(found >> lane & 1 ? value_of(a, others[word * 32 + lane]) : (real)-0.0);
+                sum += lanes_sum(found >> lane & 1 ? value_of(a, entry_other(a, word * 32 + lane)) : (real)-0.0);
         }
         if (lane == 0)
             *(element *)target = convert<element>(sum);
@@ -280,10 +323,10 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         real sum = number(*(const element *)(target + offset));
         for (int word = own / 32; word < words; word++)
             for (unsigned left = equal[warp][word]; left != 0; left &= left - 1)
-                sum += value_of(a, others[word * 32 + __ffs((int)left) - 1] + other);
+                sum += value_of(a, entry_other(a, word * 32 + __ffs((int)left) - 1) + other);
         *(element *)(target + offset) = convert<element>(sum);
 #else
-        *(unit *)(target + offset) = *(const unit *)(a.other + others[own] + other);
+        *(unit *)(target + offset) = *(const unit *)(a.other + entry_other(a, own) + other);
 #endif
     }
 }

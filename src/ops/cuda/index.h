@@ -20,6 +20,8 @@ gn_status gni_cuda_index_set(const struct gni_index_plan *plan, gn_tensor *targe
                              bool is_accumulated) GN_NODISCARD;
 gn_status gni_cuda_mask_places(gn_tensor *mask, const int64_t *strides,
                                gn_tensor **places) GN_NODISCARD;
+gn_status gni_cuda_mask_get(gn_tensor *source, gn_tensor *mask, gn_tensor **result) GN_NODISCARD;
+gn_status gni_cuda_mask_set(gn_tensor *target, gn_tensor *mask, gn_tensor *values) GN_NODISCARD;
 gn_status gni_cuda_index_check(gn_device *device) GN_NODISCARD;
 
 #endif

@@ -8,8 +8,9 @@
 #include "tensor/index_plan.h"
 
 enum {
-    GNI_INDEX_UNIT = 16,  /* bytes that are moved at once, at most */
-    GNI_INDEX_FEW = 2048, /* entries that the FEW modes take: FEW in index.cu */
+    GNI_INDEX_UNIT = 16,      /* bytes that are moved at once, at most */
+    GNI_INDEX_FEW = 4096,     /* entries that the FEW modes take: FEW in index.cu */
+    GNI_INDEX_ANY_NUMBER = 6, /* ANY_NUMBER in index.cu */
 };
 
 /* As index.cu has them, which says what each does. */
@@ -54,13 +55,14 @@ struct gni_index_arguments {
 /* What the text of a kernel depends on; the signature of it, so without holes. */
 struct gni_index_form {
     uint32_t kind; /* apart from signatures of others; gni_index_launch() sets it */
-    uint32_t mode, unit, dimensions, indices, dtype;
+    uint32_t mode, unit, dtype;
+    uint32_t dimensions, indices, number, each; /* gni_index_launch() sets them, too */
     uint32_t is_wide; /* words of 8 bytes: set where there are many units, at least */
 };
 
 _Static_assert(sizeof(struct gni_index_arguments) <= 4096,
                "arguments of a kernel have at most 4096 bytes");
-_Static_assert(sizeof(struct gni_index_form) == 7 * sizeof(uint32_t), "a signature has no holes");
+_Static_assert(sizeof(struct gni_index_form) == 9 * sizeof(uint32_t), "a signature has no holes");
 
 /* The two sides of a plan: its source, and the result or the values. */
 struct gni_index_sides {

@@ -1,77 +1,146 @@
 /*
- * mask.c: where a mask on a GPU is true: the kernels of places.cu.
+ * mask.c: where a mask on a GPU is true, and the elements there: two kernels of places.cu, and between them one wait
+ * for the count, which is the size of what the second one writes.
+ *
+ * A mask is cut into parts, a block for each, so few that each block of the second kernel can add up the counts of the
+ * parts before its own, and the host those of all.
  */
 #include "jit/kernel.h"
+#include "ops/cuda/answer.h"
 #include "ops/cuda/generate.h"
-#include "ops/cuda/index.h"
 #include "ops/cuda/texts.h"
-#include "ops/move.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum {
-    GRID_MOST = 1 << 30, /* blocks */
-    PART = 4096,         /* bytes of a mask that a block looks at: PART of places.cu */
-    SCAN_THREADS = 1024, /* of the block that adds up counts */
+    TILE = 4096,       /* bytes of a mask that a block looks at at a time: TILE of places.cu */
+    PARTS_MOST = 1056, /* 8 blocks for each of 132 multiprocessors */
     TEXT_NAME_MOST = 64,
 };
 
-/* The arguments of places.cu. */
-struct places {
-    const char *bytes;
-    int64_t length, parts;
-    int64_t *counts, *out;
-    int32_t dimensions, is_coordinates;
-    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+/* As places.cu has them, which says what each does. */
+enum step {
+    STEP_COUNT,
+    STEP_PLACES,
+    STEP_COORDINATES,
+    STEP_GET,
+    STEP_SET,
 };
 
-static gn_status places_launch(struct places *places, uint32_t step, unsigned blocks,
-                               unsigned threads, gn_stream *stream)
+/* The arguments of places.cu. */
+struct arguments {
+    const char *bytes;
+    int64_t length, tiles;
+    uint32_t *counts, *host;
+    int64_t total, *out;
+    char *source, *other;
+    int64_t dimensions, sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+};
+
+/* A mask whose true bytes are counted. */
+struct places {
+    gn_stream *stream;
+    int64_t parts;
+    struct gni_storage *counts;
+    struct arguments arguments;
+};
+
+static gn_status step_launch(struct places *places, enum step step, size_t unit)
 {
-    const uint32_t signature[] = {'P' << 24 | 'L' << 16, step};
+    const uint32_t signature[] = {'P' << 24 | 'L' << 16, step, (uint32_t)unit};
+    static const char *const words[] = {"count", "places", "coordinates", "get", "set"};
+    gn_device *device = places->stream->device;
     char name[TEXT_NAME_MOST];
-    struct gni_kernel *kernel = gni_kernel_find(stream->device, signature, sizeof signature);
+    struct gni_kernel *kernel = gni_kernel_find(device, signature, sizeof signature);
     if (kernel == NULL) {
         struct gni_builder text = {.text = NULL};
-        (void)snprintf(name, sizeof name, "mask_places_%u", (unsigned)step);
+        (void)snprintf(name, sizeof name, "mask_%s_%zu", words[step], unit);
         gni_builder_add(&text, gni_text_elements, strlen(gni_text_elements));
-        gni_builder_print(&text, "#define NAME %s\n#define STEP %u\n", name, (unsigned)step);
+        gni_builder_print(&text, "#define NAME %s\n#define STEP %u\n#define UNIT %zu\n", name,
+                          (unsigned)step, unit);
         gni_builder_add(&text, gni_text_places, strlen(gni_text_places));
-        GN_TRY(gni_kernel_build(stream->device, name, &text, signature, sizeof signature, &kernel));
+        GN_TRY(gni_kernel_build(device, name, &text, signature, sizeof signature, &kernel));
     }
-    void *addresses[] = {places};
-    struct gni_launch launch = {
-        .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .arguments = addresses};
-    return gni_kernel_launch(kernel, stream, &launch);
+    void *addresses[] = {&places->arguments};
+    struct gni_launch launch = {.grid = {(unsigned)places->parts, 1, 1},
+                                .block = {GNI_CUDA_BLOCK, 1, 1},
+                                .arguments = addresses};
+    return gni_kernel_launch(kernel, places->stream, &launch);
 }
 
-/* Counts, waits for the sum, and makes room for it. */
-static gn_status places_count(struct places *places, gn_tensor *counts, int64_t *count,
-                              gn_stream *stream)
+static gn_status places_wait(struct places *places, const struct gni_storage *answer)
 {
-    unsigned blocks = (unsigned)places->parts;
-    GN_TRY(places_launch(places, 0, blocks, GNI_CUDA_BLOCK, stream));
-    GN_TRY(places_launch(places, 1, 1, SCAN_THREADS, stream));
-    return gni_tensor_read(counts, places->parts, sizeof *count, count);
+    const uint32_t *counts = (const uint32_t *)(const void *)answer->data;
+    places->arguments.host = (uint32_t *)(void *)answer->data;
+    GN_TRY(step_launch(places, STEP_COUNT, 1));
+    GN_TRY(gni_answer_wait(places->stream));
+    for (int64_t i = 0; i < places->parts; i++)
+        places->arguments.total += counts[i];
+    return GN_OK;
 }
 
-static gn_status places_find(gn_tensor *mask, struct places *places, gn_tensor *counts,
-                             gn_tensor **result)
+/* Counts a contiguous mask, and waits for that. */
+static gn_status places_init(struct places *places, gn_tensor *mask)
 {
-    gn_stream *stream;
+    int64_t tiles = (mask->count + TILE - 1) / TILE;
+    struct gni_storage *answer;
+    *places = (struct places){.arguments = {.bytes = gni_tensor_data(mask), .length = mask->count}};
+    if (tiles == 0)
+        return GN_OK;
+    places->arguments.tiles = (tiles + PARTS_MOST - 1) / PARTS_MOST;
+    places->parts = (tiles + places->arguments.tiles - 1) / places->arguments.tiles;
+    size_t nbytes = (size_t)places->parts * sizeof(uint32_t);
+    GN_TRY(gni_stream_of(mask->device, &places->stream));
+    GN_TRY(gni_storage_order(gni_tensor_storage(mask), places->stream, false));
+    GN_TRY(gni_answer_create(places->stream, nbytes, &answer));
+    gn_status status = gni_storage_create(mask->device, nbytes, places->stream, &places->counts);
+    if (status == GN_OK) {
+        places->arguments.counts = (uint32_t *)(void *)places->counts->data;
+        status = places_wait(places, answer);
+        if (status != GN_OK)
+            gni_storage_release(places->counts);
+    }
+    gni_storage_release(answer);
+    return status;
+}
+
+static void places_deinit(struct places *places)
+{
+    gni_storage_release(places->counts);
+}
+
+/* The mask's dimensions, joined where the strides allow it. */
+static void places_stride(struct places *places, const gn_tensor *mask, const int64_t *strides,
+                          int64_t unit)
+{
+    struct arguments *to = &places->arguments;
+    for (int i = 0; i < mask->ndim; i++) {
+        int64_t size = mask->sizes[i], stride = strides[i] * unit;
+        int last = (int)to->dimensions - 1;
+        bool is_joined = last >= 0 && to->strides[last] == stride * size;
+        int at = is_joined ? last : (int)to->dimensions++;
+        to->sizes[at] = is_joined ? to->sizes[at] * size : size;
+        to->strides[at] = stride;
+    }
+}
+
+static gn_status places_write(struct places *places, gn_tensor *mask, const int64_t *strides,
+                              gn_tensor **result)
+{
+    int64_t shape[] = {places->arguments.total, mask->ndim};
     gn_tensor *made;
-    int64_t shape[] = {0, mask->ndim};
-    GN_TRY(gni_stream_of(mask->device, &stream));
-    GN_TRY(gni_storage_order(gni_tensor_storage(mask), stream, false));
-    if (places->parts > 0)
-        GN_TRY(places_count(places, counts, &shape[0], stream));
-    GN_TRY(gn_tensor_create(GN_INT64, places->is_coordinates != 0 ? 2 : 1, shape, mask->device,
-                            &made));
+    bool is_row = strides == NULL && mask->ndim != 1; /* of one dimension both are the same */
+    GN_TRY(gn_tensor_create(GN_INT64, strides == NULL ? 2 : 1, shape, mask->device, &made));
+    if (is_row) {
+        places->arguments.dimensions = mask->ndim;
+        memcpy(places->arguments.sizes, mask->sizes, sizeof *mask->sizes * (size_t)mask->ndim);
+    } else {
+        places_stride(places, mask, strides != NULL ? strides : mask->strides, 1);
+    }
+    places->arguments.out = (int64_t *)(void *)gni_tensor_data(made);
     if (made->count > 0) {
-        places->out = (int64_t *)(void *)gni_tensor_data(made);
-        gn_status status =
-            places_launch(places, 2, (unsigned)places->parts, GNI_CUDA_BLOCK, stream);
+        gn_status status = step_launch(places, is_row ? STEP_COORDINATES : STEP_PLACES, 8);
         if (status != GN_OK) {
             gn_tensor_release(made);
             return status;
@@ -81,25 +150,60 @@ static gn_status places_find(gn_tensor *mask, struct places *places, gn_tensor *
     return GN_OK;
 }
 
-gn_status gni_cuda_mask_places(gn_tensor *mask, const int64_t *strides, gn_tensor **places)
+gn_status gni_cuda_mask_places(gn_tensor *mask, const int64_t *strides, gn_tensor **result)
 {
-    struct places arguments = {.bytes = gni_tensor_data(mask),
-                               .length = mask->count,
-                               .parts = (mask->count + PART - 1) / PART,
-                               .dimensions = mask->ndim,
-                               .is_coordinates = strides == NULL};
-    gn_tensor *counts;
-    int64_t room = arguments.parts + 1;
-    if (arguments.parts > GRID_MOST)
-        return gni_error(GN_ERROR_OVERFLOW, "%lld elements are more than a kernel can have",
-                         (long long)mask->count);
-    for (int i = 0; i < mask->ndim; i++) {
-        arguments.sizes[i] = mask->sizes[i];
-        arguments.strides[i] = strides != NULL ? strides[i] : 0;
+    struct places places;
+    GN_TRY(places_init(&places, mask));
+    gn_status status = places_write(&places, mask, strides, result);
+    places_deinit(&places);
+    return status;
+}
+
+/* The elements of a tensor of the mask's shape, one way or the other. */
+static gn_status elements_move(struct places *places, gn_tensor *mask, gn_tensor *tensor,
+                               gn_tensor *other, enum step step)
+{
+    size_t unit = gni_dtype_size(tensor->dtype);
+    if (places->arguments.total == 0)
+        return GN_OK;
+    GN_TRY(gni_storage_order(gni_tensor_storage(tensor), places->stream, step == STEP_SET));
+    GN_TRY(gni_storage_order(gni_tensor_storage(other), places->stream, step == STEP_GET));
+    places_stride(places, mask, tensor->strides, (int64_t)unit);
+    places->arguments.source = gni_tensor_data(tensor);
+    places->arguments.other = gni_tensor_data(other);
+    return step_launch(places, step, unit);
+}
+
+gn_status gni_cuda_mask_get(gn_tensor *source, gn_tensor *mask, gn_tensor **result)
+{
+    struct places places;
+    gn_tensor *made;
+    GN_TRY(places_init(&places, mask));
+    gn_status status =
+        gn_tensor_create(source->dtype, 1, &places.arguments.total, source->device, &made);
+    if (status == GN_OK) {
+        status = elements_move(&places, mask, source, made, STEP_GET);
+        if (status == GN_OK)
+            *result = made;
+        else
+            gn_tensor_release(made);
     }
-    GN_TRY(gn_tensor_create(GN_INT64, 1, &room, mask->device, &counts));
-    arguments.counts = (int64_t *)(void *)gni_tensor_data(counts);
-    gn_status status = places_find(mask, &arguments, counts, places);
-    gn_tensor_release(counts);
+    places_deinit(&places);
+    return status;
+}
+
+gn_status gni_cuda_mask_set(gn_tensor *target, gn_tensor *mask, gn_tensor *values)
+{
+    struct places places;
+    gn_status status;
+    GN_TRY(places_init(&places, mask));
+    if (values->count == places.arguments.total)
+        status = elements_move(&places, mask, target, values, STEP_SET);
+    else
+        status = gni_error(GN_ERROR_SHAPE,
+                           "a value of shape %s cannot be broadcast to the %s that are written",
+                           gni_shape_text(values->ndim, values->sizes).text,
+                           gni_shape_text(1, &places.arguments.total).text);
+    places_deinit(&places);
     return status;
 }

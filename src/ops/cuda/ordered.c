@@ -1,7 +1,7 @@
 /*
  * ordered.c: several values for one element: which kernels of index.cu and ordered.cu are launched.
  *
- *     up to 2048 entries   FEW_SET or FEW_ADD
+ *     up to 4096 entries   FEW_SET or FEW_ADD
  *     sums                 KEYS, a sort, SUM or ROWS, JOIN where there are several tiles
  *     the last of values   where the target is not much larger: MARK, then PUT, or CHOOSE and SET
  *                          else: KEYS, a sort, LAST, SET
@@ -271,7 +271,8 @@ static gn_status few_put(const struct entries *entries, const struct gni_index_p
         arguments.column_strides[i] = entries->column_strides[i] * width;
         arguments.column_other_strides[i] = entries->column_other_strides[i] * width;
     }
-    struct gni_index_form form = {.mode = GNI_INDEX_FEW_ADD, .dtype = (uint32_t)dtype};
+    struct gni_index_form form = {
+        .mode = GNI_INDEX_FEW_ADD, .dtype = (uint32_t)dtype, .is_wide = entries->is_far};
     if (!values->is_accumulated) {
         unit = columns_unit(&arguments, width);
         form.mode = GNI_INDEX_FEW_SET;

@@ -2,24 +2,22 @@
  * random.c: memory of a GPU filled with random numbers: one kernel for each kind of number and type.
  */
 #include "ops/cuda/fixed.h"
+#include "ops/cuda/philox_text.h"
 #include "ops/cuda/rows.h"
 #include "ops/cuda/texts.h"
 
-/* The functions of philox.h become the device's: same text, same numbers. */
-#define PHILOX_TYPES                                               \
-    "#define uint32_t unsigned\n#define int32_t int\n"             \
-    "#define uint64_t unsigned long long\n#define int64_t int64\n" \
-    "#define inline __device__\n"
-
-static const struct gni_fixed uniform = {
-    "random_uniform", {gni_text_philox, gni_text_random}, PHILOX_TYPES "#define RANDOM_UNIFORM\n"};
-static const struct gni_fixed normal = {
-    "random_normal", {gni_text_philox, gni_text_random}, PHILOX_TYPES "#define RANDOM_NORMAL\n"};
-static const struct gni_fixed narrow = {
-    "random_integers", {gni_text_philox, gni_text_random}, PHILOX_TYPES "#define RANDOM_NARROW\n"};
+static const struct gni_fixed uniform = {"random_uniform",
+                                         {gni_text_philox, gni_text_random},
+                                         GNI_PHILOX_TYPES "#define RANDOM_UNIFORM\n"};
+static const struct gni_fixed normal = {"random_normal",
+                                        {gni_text_philox, gni_text_random},
+                                        GNI_PHILOX_TYPES "#define RANDOM_NORMAL\n"};
+static const struct gni_fixed narrow = {"random_integers",
+                                        {gni_text_philox, gni_text_random},
+                                        GNI_PHILOX_TYPES "#define RANDOM_NARROW\n"};
 static const struct gni_fixed wide = {"random_integers_wide",
                                       {gni_text_philox, gni_text_random},
-                                      PHILOX_TYPES "#define RANDOM_WIDE\n"};
+                                      GNI_PHILOX_TYPES "#define RANDOM_WIDE\n"};
 
 gn_status gni_cuda_random(const struct gni_random *random, gn_tensor *out, gn_stream *stream)
 {

@@ -20,4 +20,13 @@ gn_status gni_cuda_select(gn_tensor *rows, const struct gni_selection *selection
 gn_status gni_cuda_unique(gn_tensor *tensor, gn_tensor *values, gn_tensor *inverse,
                           gn_tensor *counts, int64_t *found, gn_stream *stream) GN_NODISCARD;
 
+/* Random permutations, searching and counting. */
+gn_status gni_cuda_permutation(struct gni_philox philox, gn_tensor *out,
+                               gn_stream *stream) GN_NODISCARD;
+gn_status gni_cuda_search(gn_tensor *sequence, gn_tensor *values, bool is_right, gn_tensor *result,
+                          gn_stream *stream) GN_NODISCARD;
+gn_status gni_cuda_range(gn_tensor *numbers, int64_t *least, int64_t *most,
+                         gn_stream *stream) GN_NODISCARD;
+gn_status gni_cuda_count(gn_tensor *numbers, gn_tensor *counts, gn_stream *stream) GN_NODISCARD;
+
 #endif

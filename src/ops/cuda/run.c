@@ -50,11 +50,12 @@ gn_status gni_form_launch(const struct gni_form *form, const struct gni_fold_arg
     uint64_t arguments[GNI_CUDA_ARGUMENTS_MOST];
     struct gni_kernel *kernel;
     GN_TRY(kernel_get(stream->device, form, &kernel));
-    gni_form_arguments(form, fold, arguments);
+    int words = gni_form_arguments(form, fold, arguments);
     void *addresses[] = {arguments};
     struct gni_launch launch = {.grid = {grid_x, grid_y, 1},
                                 .block = {(unsigned)form->threads, 1, 1},
-                                .arguments = addresses};
+                                .arguments = addresses,
+                                .argument_bytes = (size_t)words * sizeof *arguments};
     return gni_kernel_launch(kernel, stream, &launch);
 }
 
@@ -67,9 +68,10 @@ gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
         return GN_OK;
     gni_form_make(&form, program);
     gni_form_pack(&form, 0);
-    int64_t block = (int64_t)GNI_CUDA_BLOCK * form.pack;
-    int64_t tiles = gni_form_tile(&form);
-    int64_t blocks = tiles > 0 ? tiles : (program->count + block - 1) / block;
+    uint64_t block = (uint64_t)GNI_CUDA_BLOCK * (uint64_t)form.pack; /* a power of two */
+    uint64_t blocks = form.is_strided ? (uint64_t)gni_form_tile(&form) : 0;
+    if (blocks == 0)
+        blocks = ((uint64_t)program->count + block - 1) >> __builtin_ctzll(block);
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld elements are more than a kernel can have",
                          (long long)program->count);
@@ -167,9 +169,15 @@ const struct gni_backend gni_cuda_backend = {
     .unique = gni_cuda_unique,
     .product = gni_cuda_product,
     .product_copies = gni_cuda_product_copies,
+    .search = gni_cuda_search,
+    .range = gni_cuda_range,
+    .count = gni_cuda_count,
+    .permutation = gni_cuda_permutation,
     .index_get = gni_cuda_index_get,
     .index_set = gni_cuda_index_set,
     .mask_places = gni_cuda_mask_places,
+    .mask_get = gni_cuda_mask_get,
+    .mask_set = gni_cuda_mask_set,
     .index_check = gni_cuda_index_check,
     .warm_up = gni_cuda_warm_up,
 };

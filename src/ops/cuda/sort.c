@@ -3,7 +3,8 @@
  *
  *     rows of up to 2048         SMALL
  *     the first few of longer    SELECT, SMALL: while what the parts of a row select is at most 2048
- *     others                     for each digit: COUNT, LINES, SPREAD; the first reads elements, the last writes results
+ *     others                     for each digit: COUNT, LINES, SPREAD; the first reads elements, the last writes results.
+ *                                Of a few tiles, SPREAD needs no LINES, and of one no COUNT
  *     different elements         the same, but keys stay; UNIQUE_COUNT, LINES, UNIQUE_STORE, UNIQUE_DIFFER
  *
  * Only the number of different elements is waited for.
@@ -21,6 +22,7 @@ enum {
     UNIQUE_TILE = 8 * GNI_FIXED_THREADS,
     LINES_BLOCK = GNI_FIXED_THREADS / 32,
 
+    TILES_FEW = 32,       /* whose counts each block adds up by itself */
     ENOUGH_BLOCKS = 264,  /* that a selection keeps busy: 2 for each of 132 multiprocessors */
     CHUNK_LEAST = 4096,   /* elements that a block selects from, */
     CHUNK_MOST = 1 << 16, /* where there are few: sorting is spread better */
@@ -61,7 +63,7 @@ struct arguments {
     const void *in;
     int64_t size;
     uint64_t sign, infinite, flip;
-    int64_t rows, columns, kept, count, padded, chunk, tiles, shift, is_last;
+    int64_t rows, columns, kept, count, padded, chunk, tiles, shift, is_last, is_summed;
     void *keys, *places, *new_keys, *new_places, *origins, *table, *totals;
     void *values;
     int64_t *indices;
@@ -174,13 +176,16 @@ static gn_status sort_run(struct sort *sort, bool is_kept)
 {
     struct arguments *arguments = &sort->arguments;
     int64_t blocks = arguments->rows * arguments->tiles;
+    arguments->is_summed = arguments->tiles > TILES_FEW;
     for (int digit = 0; digit < sort->digits; digit++) {
         arguments->shift = 8 * (int64_t)digit;
         arguments->is_last = !is_kept && digit + 1 == sort->digits;
         arguments->new_keys = sort->keys[digit % 2];
         arguments->new_places = sort->places[digit % 2];
-        GN_TRY(stage_launch(sort, STAGE_COUNT, blocks));
-        GN_TRY(lines_launch(sort, arguments->rows * DIGITS, arguments->tiles));
+        if (arguments->tiles > 1)
+            GN_TRY(stage_launch(sort, STAGE_COUNT, blocks));
+        if (arguments->is_summed)
+            GN_TRY(lines_launch(sort, arguments->rows * DIGITS, arguments->tiles));
         GN_TRY(stage_launch(sort, STAGE_SPREAD, blocks));
         arguments->keys = arguments->new_keys;
         arguments->places = arguments->new_places;

@@ -41,6 +41,7 @@ struct arguments {
     int64 tiles;  /* of a row, or such parts */
     int64 shift;  /* of the digit in a key; of the highest for a selection */
     int64 is_last;
+    int64 is_summed; /* the table: by SORT_LINES; else it has counts, and is not there for one tile */
     const key *keys; /* sorted by lower digits, with places; NULL: elements */
     const place *places;
     key *new_keys; /* of this digit too */
@@ -404,8 +405,20 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     unsigned all;
     place all_places;
     starts[threadIdx.x] = threads_before(sum, warps, all);
-    bases[threadIdx.x] = threads_before(a.totals[line], warp_places, all_places) + a.table[line * a.tiles + tile] -
-                         (place)starts[threadIdx.x];
+    place before = 0, total = 0; /* keys of this digit: in tiles before this one, and in all */
+    if (a.tiles == 1) {
+        total = sum;
+    } else if (a.is_summed) {
+        before = a.table[line * a.tiles + tile];
+        total = a.totals[line];
+    } else {
+        for (int64 k = 0; k < a.tiles; k++) {
+            const place its = a.table[line * a.tiles + k];
+            before += k < tile ? its : 0;
+            total += its;
+        }
+    }
+    bases[threadIdx.x] = threads_before(total, warp_places, all_places) + before - (place)starts[threadIdx.x];
     __syncthreads();
 #pragma unroll
     for (int k = 0; k < ITEMS; k++) {

@@ -17,6 +17,8 @@ extern const char gni_text_matmul[];
 extern const char gni_text_index[];
 extern const char gni_text_last[];
 extern const char gni_text_ordered[];
+extern const char gni_text_permutation[];
 extern const char gni_text_places[];
+extern const char gni_text_search[];
 
 #endif

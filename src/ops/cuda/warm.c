@@ -99,7 +99,7 @@ static void list_begin(struct list *list)
 static void list_end(struct list *list, short value)
 {
     list->program.outputs[list->program.output_count++] =
-        (struct gni_output){.value = value, .dtype = GN_FLOAT32, .storage = &list->storages[0]};
+        (struct gni_output){.value = value, .dtype = GN_FLOAT32};
     gni_form_make(&list->form, &list->program);
     list_add_form(list);
 }

@@ -1,0 +1,339 @@
+#include "device/cuda/cuda_queue.h"
+
+#include "base/fork.h"
+#include "base/host.h"
+#include "base/log.h"
+#include "base/option.h"
+#include "base/thread.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    QUEUE_LENGTH = 16,  /* launches; a power of two */
+    ENTRY_BYTES = 4096, /* of arguments; what has more is launched directly */
+    RUN_LEAST =
+        6, /* launches in a row before the thread is used: one that is read at once is not slower */
+    LOOKS_MOST = 2000, /* for work, before the thread sleeps: some 50 us */
+    PROCESSORS_LEAST = 4,
+    CACHE_LINE = 64,
+};
+
+struct entry {
+    CUfunction function;
+    CUstream stream;
+    unsigned grid[3], block[3], shared_bytes;
+    uint64_t arguments[ENTRY_BYTES / sizeof(uint64_t)];
+};
+
+/*
+ * Invariants:
+ *   L1  done <= pushed <= done + QUEUE_LENGTH; entries from done to pushed are to be submitted. Only a thread with the
+ *       mutex pushes, and one with `submitting` submits: the queue's own, or one that waits;
+ *   L2  the thread sleeps only if there was nothing to do under the mutex; who pushes then wakes it;
+ *   L3  a queue is never destroyed: a device has it for ever, with a thread or without.
+ */
+struct gni_cuda_queue {
+    struct gni_cuda_device *device;
+    struct gni_mutex mutex;
+    struct gni_mutex submitting; /* L1 */
+    pthread_cond_t wanted;       /* something was pushed while is_asleep, or is_stopping */
+    bool is_running, is_asleep;
+    atomic_bool is_stopping;
+    pthread_t thread;
+    gn_status failure; /* under the mutex: of a launch, with its text; GN_OK: none */
+    char text[256];
+    atomic_bool has_failed;
+    char apart_before[CACHE_LINE]; /* the two are written by different threads */
+    _Atomic(uint64_t) pushed;
+    char apart_between[CACHE_LINE];
+    _Atomic(uint64_t) done;
+    char apart_behind[CACHE_LINE];
+    struct entry entries[QUEUE_LENGTH];
+};
+
+static struct gni_mutex queues_mutex = GNI_MUTEX_INIT;
+static struct gni_cuda_queue *queues[GNI_DEVICE_MAX]; /* under the mutex */
+
+/* The thread is the parent's, and so is the driver. */
+static void queues_forked(bool is_child)
+{
+    for (int i = 0; i < GNI_DEVICE_MAX && is_child; i++)
+        if (queues[i] != NULL) {
+            atomic_store(&queues[i]->device->queue, NULL);
+            queues[i] = NULL;
+        }
+}
+
+static const struct gni_fork_handlers queues_fork = {.mutex = &queues_mutex, .done = queues_forked};
+
+/* ---- the thread ------------------------------------------------------------------------------ */
+
+static bool has_work(struct gni_cuda_queue *queue)
+{
+    return atomic_load_explicit(&queue->pushed, memory_order_acquire) !=
+           atomic_load_explicit(&queue->done, memory_order_acquire);
+}
+
+/* Waits until there is something to submit; false: the thread is to end. */
+static bool work_wait(struct gni_cuda_queue *queue)
+{
+    for (int i = 0; i < LOOKS_MOST; i++) {
+        if (has_work(queue))
+            return true;
+        if (atomic_load_explicit(&queue->is_stopping, memory_order_relaxed))
+            break;
+        gni_thread_pause();
+    }
+    gni_mutex_lock(&queue->mutex);
+    while (!has_work(queue) && !atomic_load(&queue->is_stopping)) {
+        queue->is_asleep = true; /* L2 */
+        pthread_cond_wait(&queue->wanted, &queue->mutex.native);
+    }
+    queue->is_asleep = false;
+    gni_mutex_unlock(&queue->mutex);
+    return has_work(queue);
+}
+
+static void failure_note(struct gni_cuda_queue *queue, CUresult result)
+{
+    struct gni_cuda_scope scope = {.device = queue->device};
+    gn_status status = gni_cuda_leave(&scope, "cuLaunchKernel", result);
+    gni_mutex_lock(&queue->mutex);
+    if (queue->failure == GN_OK) {
+        queue->failure = status;
+        (void)snprintf(queue->text, sizeof queue->text, "%s", gn_error_detail());
+        atomic_store(&queue->has_failed, true);
+    }
+    gni_mutex_unlock(&queue->mutex);
+}
+
+/* With `submitting`: the oldest launch, if there is one. */
+static void entry_submit(struct gni_cuda_queue *queue)
+{
+    uint64_t done = atomic_load_explicit(&queue->done, memory_order_relaxed);
+    if (atomic_load_explicit(&queue->pushed, memory_order_acquire) == done)
+        return;
+    struct entry *entry = &queue->entries[done % QUEUE_LENGTH];
+    void *arguments[] = {entry->arguments};
+    CUresult result = queue->device->driver->functions.cuLaunchKernel(
+        entry->function, entry->grid[0], entry->grid[1], entry->grid[2], entry->block[0],
+        entry->block[1], entry->block[2], entry->shared_bytes, entry->stream, arguments, NULL);
+    if (result != CUDA_SUCCESS)
+        failure_note(queue, result);
+    atomic_store_explicit(&queue->done, done + 1, memory_order_release);
+}
+
+/* For the thread of the context: it ends before that does. */
+static void *queue_run(void *context)
+{
+    struct gni_cuda_queue *queue = context;
+    CUresult result =
+        queue->device->driver->functions.cuCtxPushCurrent(atomic_load(&queue->device->context));
+    if (result != CUDA_SUCCESS)
+        failure_note(queue, result);
+    while (work_wait(queue)) {
+        gni_mutex_lock(&queue->submitting);
+        entry_submit(queue);
+        gni_mutex_unlock(&queue->submitting);
+    }
+    return NULL;
+}
+
+/* Submits one by the caller itself, if the thread does not: it may have to wait for a processor. */
+static void entry_help(struct gni_cuda_queue *queue)
+{
+    const struct gni_cuda_functions *functions = &queue->device->driver->functions;
+    CUcontext before;
+    if (pthread_mutex_trylock(&queue->submitting.native) != 0) {
+        gni_thread_pause();
+        return;
+    }
+    if (functions->cuCtxPushCurrent(atomic_load(&queue->device->context)) == CUDA_SUCCESS) {
+        entry_submit(queue);
+        (void)functions->cuCtxPopCurrent(&before);
+    }
+    (void)pthread_mutex_unlock(&queue->submitting.native);
+}
+
+/* Under queues_mutex. */
+static void queue_stop(struct gni_cuda_queue *queue)
+{
+    gni_mutex_lock(&queue->mutex);
+    bool is_running = queue->is_running;
+    atomic_store(&queue->is_stopping, is_running);
+    pthread_cond_signal(&queue->wanted);
+    gni_mutex_unlock(&queue->mutex);
+    if (!is_running)
+        return;
+    (void)pthread_join(queue->thread, NULL);
+    gni_mutex_lock(&queue->mutex);
+    atomic_store(&queue->is_stopping, false);
+    queue->is_running = false;
+    gni_mutex_unlock(&queue->mutex);
+}
+
+/* Before the devices are closed, and before the driver goes at exit. */
+static void queues_stop(void)
+{
+    gni_mutex_lock(&queues_mutex);
+    for (int i = 0; i < GNI_DEVICE_MAX; i++)
+        if (queues[i] != NULL)
+            queue_stop(queues[i]);
+    gni_mutex_unlock(&queues_mutex);
+}
+
+/* Signals of the process are for the program's own threads. */
+static bool queue_start(struct gni_cuda_queue *queue)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    queue->is_running = pthread_create(&queue->thread, NULL, queue_run, queue) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return queue->is_running;
+}
+
+/* ---- whether there is one --------------------------------------------------------------------- */
+
+static bool is_wanted(void)
+{
+    enum {
+        AUTO,
+        ON,
+        OFF
+    };
+    cpu_set_t set;
+    switch (gni_option_choice(GNI_OPTION_LAUNCH_THREAD)) {
+    case ON:
+        return true;
+    case OFF:
+        return false;
+    default:
+        return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= PROCESSORS_LEAST;
+    }
+}
+
+static void queues_open(void)
+{
+    gni_fork_register(GNI_FORK_CUDA_QUEUE, &queues_fork);
+    gni_devices_add_close_hook(queues_stop);
+    (void)atexit(queues_stop); /* runs before what the driver has registered, which is loaded */
+}
+
+/* The queue of a device, made at its first use; NULL: there is none. */
+static struct gni_cuda_queue *queue_get(struct gni_cuda_device *device)
+{
+    static struct gni_once once = GNI_ONCE_INIT;
+    struct gni_cuda_queue *queue = atomic_load_explicit(&device->queue, memory_order_acquire);
+    if (queue != NULL || !is_wanted() || gni_cuda_driver_is_gone())
+        return queue;
+    gni_once_run(&once, queues_open);
+    gni_mutex_lock(&queues_mutex);
+    queue = atomic_load(&device->queue);
+    if (queue == NULL && (queue = gni_host_alloc(sizeof *queue)) != NULL) {
+        memset(queue, 0, sizeof *queue);
+        queue->device = device;
+        gni_mutex_init(&queue->mutex);
+        gni_mutex_init(&queue->submitting);
+        pthread_cond_init(&queue->wanted, NULL);
+        queues[device->base.index] = queue;
+        atomic_store_explicit(&device->queue, queue, memory_order_release);
+    }
+    gni_mutex_unlock(&queues_mutex);
+    return queue;
+}
+
+/* ---- pushing, draining ------------------------------------------------------------------------ */
+
+/* With the mutex. */
+static bool is_full(struct gni_cuda_queue *queue)
+{
+    return atomic_load_explicit(&queue->pushed, memory_order_relaxed) -
+               atomic_load_explicit(&queue->done, memory_order_acquire) ==
+           QUEUE_LENGTH;
+}
+
+/* With the mutex: Q2. */
+static bool is_open(struct gni_cuda_queue *queue, gn_stream *stream)
+{
+    struct gni_cuda_device *device = queue->device;
+    return atomic_load(&device->base.direct_count) == 0 &&
+           atomic_load(&device->capture_count) == 0 && atomic_load(&device->lost) == 0 &&
+           !atomic_load(&stream->is_shared) && !atomic_load(&queue->is_stopping);
+}
+
+bool gni_cuda_queue_push(struct gni_cuda_device *device, const struct gni_function *function,
+                         gn_stream *stream, const struct gni_launch *launch)
+{
+    if (atomic_load_explicit(&device->launch_run, memory_order_relaxed) < RUN_LEAST ||
+        launch->argument_bytes == 0 || launch->argument_bytes > ENTRY_BYTES ||
+        atomic_load_explicit(&device->base.direct_count, memory_order_relaxed) != 0 ||
+        (stream->kind != GNI_STREAM_DEFAULT && stream->kind != GNI_STREAM_OWNED))
+        return false;
+    struct gni_cuda_queue *queue = queue_get(device);
+    if (queue == NULL || atomic_load_explicit(&queue->has_failed, memory_order_relaxed))
+        return false;
+    gni_mutex_lock(&queue->mutex);
+    while (is_full(queue)) { /* without the mutex, which a failure wants */
+        gni_mutex_unlock(&queue->mutex);
+        entry_help(queue);
+        gni_mutex_lock(&queue->mutex);
+    }
+    if (!is_open(queue, stream) || (!queue->is_running && !queue_start(queue))) {
+        gni_mutex_unlock(&queue->mutex);
+        return false;
+    }
+    uint64_t pushed = atomic_load_explicit(&queue->pushed, memory_order_relaxed);
+    struct entry *entry = &queue->entries[pushed % QUEUE_LENGTH];
+    entry->function = function->handle;
+    entry->stream = stream->handle;
+    memcpy(entry->grid, launch->grid, sizeof entry->grid);
+    memcpy(entry->block, launch->block, sizeof entry->block);
+    entry->shared_bytes = (unsigned)launch->shared_bytes;
+    memcpy(entry->arguments, launch->arguments[0], launch->argument_bytes);
+    atomic_store_explicit(&queue->pushed, pushed + 1, memory_order_release);
+    if (queue->is_asleep)
+        pthread_cond_signal(&queue->wanted);
+    gni_mutex_unlock(&queue->mutex);
+    return true;
+}
+
+/* Until so many are submitted. */
+static void entries_wait(struct gni_cuda_queue *queue, uint64_t count)
+{
+    while (atomic_load_explicit(&queue->done, memory_order_acquire) < count)
+        entry_help(queue);
+}
+
+/* Who pushes at this moment is seen, or has seen what the caller has changed. */
+void gni_cuda_submit(gn_device *device)
+{
+    struct gni_cuda_queue *queue =
+        atomic_load_explicit(&gni_cuda_device_of(device)->queue, memory_order_acquire);
+    if (queue == NULL || gni_cuda_driver_is_gone())
+        return;
+    gni_mutex_lock(&queue->mutex);
+    uint64_t pushed = atomic_load(&queue->pushed);
+    gni_mutex_unlock(&queue->mutex);
+    entries_wait(queue, pushed);
+}
+
+gn_status gni_cuda_queue_drain(struct gni_cuda_queue *queue)
+{
+    uint64_t pushed = atomic_load_explicit(&queue->pushed, memory_order_acquire);
+    entries_wait(queue, pushed);
+    if (!atomic_load_explicit(&queue->has_failed, memory_order_relaxed))
+        return GN_OK;
+    gni_mutex_lock(&queue->mutex);
+    gn_status status = queue->failure;
+    if (status != GN_OK)
+        status = gni_error(status, "an operation that was submitted before: %s", queue->text);
+    queue->failure = GN_OK;
+    atomic_store(&queue->has_failed, false);
+    gni_mutex_unlock(&queue->mutex);
+    return status;
+}

@@ -1,0 +1,34 @@
+/*
+ * cuda_queue.h: a thread that submits launches, so that the next operation is prepared while the driver takes the last.
+ *
+ * A launch costs the driver several microseconds of the host's time, which is more than all that the library does for a
+ * small operation. In a run of launches, with no other call of the driver in between, a second thread makes them, in
+ * their order; the first is ahead of it by QUEUE_LENGTH at most.
+ *
+ * Nobody can tell, because
+ *   Q1  every other call of the driver for the device waits until all that was pushed before it is submitted:
+ *       gni_cuda_enter() sees to it;
+ *   Q2  nothing is pushed while others could know: while memory of tensors is reached by others or a stream's handle is
+ *       known to them (gn_device.direct_count, gn_stream.is_shared), on streams that are not ours, and during captures.
+ *       What begins one of these waits as in Q1.
+ *
+ * A launch that fails is reported by the next call, with its own text.
+ *
+ * Threads: any may push; a launch is behind those that were pushed before it, by whomever.
+ */
+#ifndef GNI_DEVICE_CUDA_CUDA_QUEUE_H
+#define GNI_DEVICE_CUDA_CUDA_QUEUE_H
+
+#include "device/cuda/cuda.h"
+
+/* Takes a launch; false: it is to be made directly. */
+bool gni_cuda_queue_push(struct gni_cuda_device *device, const struct gni_function *function,
+                         gn_stream *stream, const struct gni_launch *launch);
+
+/* Waits until all launches that were pushed are submitted, and reports one that failed. */
+gn_status gni_cuda_queue_drain(struct gni_cuda_queue *queue);
+
+/* The table's slot: waits for the same, and leaves what has failed to others. */
+void gni_cuda_submit(gn_device *device);
+
+#endif
