@@ -45,7 +45,16 @@ GN_API gn_status gn_memory_manager_get(gn_device *device, gn_memory_manager **ma
 GN_API gn_status gn_memory_manager_get_pinned(gn_device *device,
                                               gn_memory_manager **manager) GN_NODISCARD;
 
+/*
+ * Walks the managers that were used so far, by whomever: the first for NULL, NULL after the last. Makes none,
+ * and starts no device.
+ */
+GN_API gn_memory_manager *gn_memory_manager_next(const gn_memory_manager *manager);
+
 GN_API gn_device *gn_memory_manager_get_device(const gn_memory_manager *manager);
+
+/* Whether its memory is page-locked memory of the host, for the device. */
+GN_API bool gn_memory_manager_is_pinned(const gn_memory_manager *manager);
 
 /* A small number that no other manager of gn_memory_manager_get() has: genesis/history.h. */
 GN_API unsigned gn_memory_manager_get_number(const gn_memory_manager *manager);

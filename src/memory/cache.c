@@ -10,8 +10,8 @@
 #include <sched.h>
 
 enum {
-    BIN_BYTES = 256 << 10, /* of one class that a thread keeps */
-    BIN_LEAST = 1,
+    BIN_BYTES = 1 << 20, /* of one class that a thread keeps */
+    BIN_LEAST = 4,
     BIN_MOST = 256,
 };
 

@@ -54,8 +54,8 @@ struct gni_bin {
     gn_memory_block *first;
     unsigned count;
     unsigned limit;
-    uint64_t alloc_count;
-    uint64_t hit_count;
+    uint64_t hit_count;  /* allocations that it met */
+    uint64_t miss_count; /* that it did not */
 };
 
 struct gni_slot {
@@ -197,8 +197,8 @@ static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_bloc
     int64_t live_level = atomic_load_explicit(&cache->checked, memory_order_relaxed);
     int64_t count_level = atomic_load_explicit(&cache->checked_count, memory_order_relaxed);
     int64_t asked_level = atomic_load_explicit(&cache->checked_requested, memory_order_relaxed);
-    bool is_above = (live > live_level) | (count > count_level) | (asked > asked_level);
-    if (__builtin_expect(is_above, 0))
+    int64_t room = (live_level - live) | (count_level - count) | (asked_level - asked);
+    if (__builtin_expect(room < 0, 0)) /* one of the three is above its level */
         gni_caches_share(cache->pool);
 }
 

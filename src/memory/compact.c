@@ -33,7 +33,6 @@
 enum {
     PAGE_GRAINS = GNI_PAGE / GNI_GRAIN,
     PAGE_WORDS = PAGE_GRAINS / 64,
-    BLOCKS_BY_PAGE = 2,
 };
 
 /* A page that may be folded, and the grains that living blocks use in it. */
@@ -261,10 +260,10 @@ static gn_status folding_remap(struct folding *folding, gn_memory_compaction *re
         bool is_first = !gni_physical_is_folded(goal->physical);
         mapping_join(pool, mapping, goal->physical);
         page_block(mapping, page_first_block(&folding->pages[i]));
-        pool->reserve_blocks += BLOCKS_BY_PAGE;
+        pool->reserve_blocks += GNI_BLOCKS_BY_PAGE;
         if (is_first) {
             page_block(goal, page_first_block(&folding->pages[target]));
-            pool->reserve_blocks += BLOCKS_BY_PAGE;
+            pool->reserve_blocks += GNI_BLOCKS_BY_PAGE;
         }
         report->folded_pages++;
     }
@@ -298,7 +297,7 @@ static gn_status folding_run(struct folding *folding, gn_memory_compaction *repo
     if (folded == 0)
         return GN_OK;
     GN_TRY(gni_blocks_reserve(&pool->blocks,
-                              pool->reserve_blocks + 8 * folding->count * BLOCKS_BY_PAGE));
+                              pool->reserve_blocks + 8 * folding->count * GNI_BLOCKS_BY_PAGE));
     GN_TRY(folding_copy(folding, report));
     return folding_remap(folding, report);
 }
@@ -396,7 +395,6 @@ static void physical_unfold(struct gni_pool *pool, struct gni_physical *physical
     while (gni_block_end(block) <= last->start)
         block = block->after;
     page_unblock(pool, block, last->start);
-    pool->reserve_blocks -= BLOCKS_BY_PAGE;
 }
 
 static void region_unfold(struct gni_region *region)
@@ -411,7 +409,6 @@ static void region_unfold(struct gni_region *region)
         struct gni_physical *physical = mapping->physical;
         if (gni_mapping_close(mapping) != GN_OK)
             continue;
-        pool->reserve_blocks -= BLOCKS_BY_PAGE;
         gni_block_make_hole(block);
         physical_unfold(pool, physical);
         after = region->first; /* neighbours were joined: begin again */

@@ -3,7 +3,9 @@
  *
  *     |  guard  |  what the caller asked for  |  guard and the rest of the rounded block  |
  *
- * poison   fresh blocks hold 0xD0, freed ones 0xDD, written in stream order
+ * poison   fresh blocks hold 0xD0, freed ones 0xDD, written in stream order. Memory of the host is also written by
+ *          threads that know of no stream: there the stream is waited for, or a fill that another thread's work
+ *          has held up would come over what they wrote
  * guard    zones before and behind each block hold 0xFD and are checked when it is freed; the check waits
  *          for the stream
  * sync     the stream is waited for at each allocation and free, so that an error of the device shows
@@ -32,11 +34,11 @@ static char *guard_behind(const gn_memory_block *block, size_t *nbytes)
     return start;
 }
 
-/* A captured fill does not run now. */
+/* Waits for the fills, where that is asked for or needed. A captured fill does not run now. */
 static gn_status debug_wait(const struct gni_pool *pool, gn_stream *stream)
 {
     bool is_capturing;
-    if ((pool->debug & GNI_DEBUG_SYNC) == 0)
+    if ((pool->debug & GNI_DEBUG_SYNC) == 0 && pool->holder->type != GN_DEVICE_CPU)
         return GN_OK;
     GN_TRY(stream->device->ops->stream_is_capturing(stream, &is_capturing));
     return is_capturing ? GN_OK : gn_stream_synchronize(stream);

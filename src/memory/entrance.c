@@ -30,7 +30,6 @@ INLINE gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
         }
         bin->first = block->next;
         bin->count--;
-        bin->alloc_count++;
         bin->hit_count++;
     } else {
         size_t rounded = gni_size_round(nbytes);

@@ -33,17 +33,27 @@ static struct gni_mutex managers_mutex = GNI_MUTEX_INIT;
 static struct gni_once managers_once = GNI_ONCE_INIT;
 static uint8_t manager_count; /* under the mutex */
 
+gn_memory_manager *gn_memory_manager_next(const gn_memory_manager *manager)
+{
+    int place = 0;
+    if (manager != NULL) {
+        int kind = manager->is_pinned ? KIND_PINNED : (int)manager->device->type;
+        place = kind * GNI_DEVICE_MAX + manager->device->index + 1;
+    }
+    for (; place < KIND_COUNT * GNI_DEVICE_MAX; place++) {
+        gn_memory_manager *found = atomic_load_explicit(
+            &managers[place / GNI_DEVICE_MAX][place % GNI_DEVICE_MAX], memory_order_acquire);
+        if (found != NULL)
+            return found;
+    }
+    return NULL;
+}
+
 /* Calls `visit` for every manager that was made. */
 static void managers_each(void (*visit)(gn_memory_manager *manager, void *context), void *context)
 {
-    for (int kind = 0; kind < KIND_COUNT; kind++) {
-        for (int index = 0; index < GNI_DEVICE_MAX; index++) {
-            gn_memory_manager *manager =
-                atomic_load_explicit(&managers[kind][index], memory_order_acquire);
-            if (manager != NULL)
-                visit(manager, context);
-        }
-    }
+    for (gn_memory_manager *manager = NULL; (manager = gn_memory_manager_next(manager)) != NULL;)
+        visit(manager, context);
 }
 
 /* ---- leaks and shutdown --------------------------------------------------------------------- */
@@ -333,6 +343,11 @@ gn_status gn_memory_manager_get_pinned(gn_device *device, gn_memory_manager **ma
 gn_device *gn_memory_manager_get_device(const gn_memory_manager *manager)
 {
     return manager->device;
+}
+
+bool gn_memory_manager_is_pinned(const gn_memory_manager *manager)
+{
+    return manager->is_pinned;
 }
 
 unsigned gn_memory_manager_get_number(const gn_memory_manager *manager)

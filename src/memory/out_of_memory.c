@@ -14,10 +14,13 @@
  *   8  half-empty pages are folded, where nobody can know their addresses
  *   9  the user's handler (pool.c), and from the start
  *
- * The bound is a part of the most that was live since the peaks were reset: 1/16 for blocks up to 8 MiB, 1/8
- * for larger ones. The blocks of a training loop, placed by best fit and joined when they are freed, need less
- * than that; recycling them would cost driver calls, and cut the memory into pieces that fit less well. A
- * program whose sizes change so that recycling goes on and on is given a wider bound, up to twice what was live.
+ * The bound is a part of the most that was live since the peaks were reset: 1/16 for blocks up to 8 MiB, and
+ * for larger ones with the policy `virtual` 1/13 of what was asked for (`pool`: 1/8 of what was live). The
+ * blocks of a training loop, placed by best fit and joined when they are freed, need less than that; recycling
+ * them would cost driver calls, and cut the memory into pieces that fit less well. A program whose sizes change
+ * so that recycling goes on and on is given a wider bound, up to twice what was live, until memory is trimmed:
+ * a few thousand pieces of large blocks take less than a second, once. Where blocks are so large that using
+ * them takes longer than moving a piece, nothing is widened for them.
  */
 #include "memory/cache.h"
 
@@ -28,9 +31,15 @@
 
 enum {
     BOUND_LEAST = 14 << 20,
-    LARGE_RECYCLED_MOST = 256, /* pieces, before the bound is widened */
-    FLUSHED_LEAST = 2 << 20,   /* so that it need not be done again soon */
-    CACHED_LEAST = 4 << 20,    /* of small blocks, which the threads keep in any case */
+    BOUND_ASKED = 13, /* 1 / this of what was asked for is the least bound for large blocks */
+    LARGE_RECYCLED_FIRST = 6144, /* pieces, before the bound is widened */
+    LARGE_RECYCLED_MOST = 256,   /* and again */
+    LARGE_PIECE_USED = 64 << 20, /* bytes of a block whose use takes longer than to move a piece */
+    LARGE_IDLE_MOST = 64,        /* 1 / this of the large memory idle: it comes in small pieces */
+    LOOKS_MOST = 4,              /* at events that an idle device completes at once */
+    LOOK_NS = 4000,
+    FLUSHED_LEAST = 2 << 20, /* so that it need not be done again soon */
+    CACHED_LEAST = 4 << 20,  /* of small blocks, which the threads keep in any case */
 };
 
 /* Steps 1 and 2. */
@@ -48,16 +57,25 @@ static gn_memory_block *idle_take(struct gni_space *space, struct gni_need *need
     return block;
 }
 
+static uint64_t larger(uint64_t one, uint64_t two)
+{
+    return one > two ? one : two;
+}
+
 /* What may be reserved before idle memory is recycled: the most that was ever live, and a bound. */
 static uint64_t reserved_allowed(struct gni_pool *pool, const struct gni_need *need)
 {
-    uint64_t live = gni_pool_live_bytes(pool) + pool->pending_bytes + need->nbytes;
-    uint64_t peak = atomic_load_explicit(&pool->live_peak, memory_order_relaxed);
-    if (live < peak)
-        live = peak;
-    if (live < pool->warm_bytes)
-        live = pool->warm_bytes;
-    return live + (live >> pool->bound_shift[need->range]) + BOUND_LEAST;
+    struct gni_totals now = gni_pool_totals(pool);
+    uint64_t live = (uint64_t)now.live_bytes + pool->pending_bytes + need->nbytes;
+    live = larger(live, atomic_load_explicit(&pool->live_peak, memory_order_relaxed));
+    live = larger(live, pool->warm_bytes);
+    uint64_t allowed = live + (live >> pool->bound_shift[need->range]);
+    if (need->range == GNI_RANGE_LARGE) {
+        uint64_t asked = now.alloc_bytes - now.free_bytes + need->requested;
+        asked = larger(asked, atomic_load_explicit(&pool->requested_peak, memory_order_relaxed));
+        allowed = larger(allowed, asked + asked / BOUND_ASKED);
+    }
+    return allowed + BOUND_LEAST;
 }
 
 /* Whether the threads' caches hold so much of the need's range that it is better used than kept: small
@@ -76,18 +94,22 @@ static bool is_within_bound(struct gni_space *space, const struct gni_need *need
                                     reserved_allowed(space->pool, need);
 }
 
-/* Recycling that goes on and on earns a wider bound. */
-static void bound_widen(struct gni_space *space, enum gni_range range, size_t pieces)
+/* Recycling that goes on and on earns a wider bound: 1/8 of what is live, then 1/4 and so on. */
+static void bound_widen(struct gni_space *space, const struct gni_need *need, size_t pieces)
 {
     struct gni_pool *pool = space->pool;
-    size_t most = LARGE_RECYCLED_MOST;
-    if (range != GNI_RANGE_LARGE)
-        most = space->mapped_bytes[range] / GNI_PAGE / 8 + 8;
-    pool->recycled_pieces[range] += pieces;
-    if (pool->recycled_pieces[range] < most || pool->bound_shift[range] == 0)
+    unsigned *shift = &pool->bound_shift[need->range];
+    size_t most = space->mapped_bytes[need->range] / GNI_PAGE / 8 + 8;
+    if (need->range == GNI_RANGE_LARGE) {
+        size_t used = need->nbytes / LARGE_PIECE_USED;
+        pieces = pieces > used ? pieces - used : 0;
+        most = *shift > 3 ? LARGE_RECYCLED_FIRST : LARGE_RECYCLED_MOST;
+    }
+    pool->recycled_pieces[need->range] += pieces;
+    if (pool->recycled_pieces[need->range] < most || *shift == 0)
         return;
-    pool->bound_shift[range]--;
-    pool->recycled_pieces[range] = 0;
+    *shift = *shift > 3 ? 3 : *shift - 1;
+    pool->recycled_pieces[need->range] = 0;
 }
 
 /* Step 3. */
@@ -99,15 +121,39 @@ static gn_memory_block *caches_take(struct gni_space *space, struct gni_need *ne
     return idle_take(space, need);
 }
 
-/* Gives idle memory back that no work uses, so much that the need's growth stays within `allowed` bytes. */
-static void make_room(struct gni_space *space, struct gni_need *need, uint64_t allowed)
+static bool has_marks(const struct gni_space *space)
+{
+    gni_list_each (link, &space->heaps)
+        if (!gni_list_is_empty(&gni_container_of(link, struct gni_heap, link)->marks))
+            return true;
+    return false;
+}
+
+/* Takes in what the streams have done. A device that is idle completes a fresh event within microseconds:
+ * a busy one is not waited for. */
+static void look_at_streams(struct gni_space *space)
 {
     gni_list_each (link, &space->heaps)
         gni_heap_close(gni_container_of(link, struct gni_heap, link));
     gni_space_poll(space);
-    uint64_t wanted = space->pool->reserved_bytes + gni_space_growth(space, need);
-    if (wanted > allowed)
-        (void)gni_space_release(space, (size_t)(wanted - allowed));
+    for (int looks = 1; looks < LOOKS_MOST && has_marks(space); looks++) {
+        uint64_t begin = gni_time_ns();
+        while (gni_time_ns() - begin < LOOK_NS)
+            ;
+        gni_space_poll(space);
+    }
+}
+
+/* Gives idle memory back that no work uses, so much that the need's growth stays within `allowed` bytes. What
+ * goes back may have been what the need would have grown beside. */
+static void make_room(struct gni_space *space, struct gni_need *need, uint64_t allowed)
+{
+    size_t released = 1;
+    look_at_streams(space);
+    while (released > 0) {
+        uint64_t wanted = space->pool->reserved_bytes + gni_space_growth(space, need);
+        released = wanted > allowed ? gni_space_release(space, (size_t)(wanted - allowed)) : 0;
+    }
     need->is_tight = true;
 }
 
@@ -117,12 +163,21 @@ static void recycle(struct gni_space *space, struct gni_need *need)
     struct gni_pool *pool = space->pool;
     uint64_t before = pool->counts.driver_free_count;
     make_room(space, need, reserved_allowed(pool, need));
-    bound_widen(space, need->range, (size_t)(pool->counts.driver_free_count - before));
+    bound_widen(space, need, (size_t)(pool->counts.driver_free_count - before));
+}
+
+/* Whether large memory lies idle that does not fit what is asked for: it will have to be recycled. */
+static bool is_in_pieces(const struct gni_space *space)
+{
+    size_t idle = 0;
+    gni_list_each (link, &space->heaps)
+        idle += gni_container_of(link, struct gni_heap, link)->fit[GNI_RANGE_LARGE].nbytes;
+    return idle > space->mapped_bytes[GNI_RANGE_LARGE] / LARGE_IDLE_MOST;
 }
 
 static gn_status grow(struct gni_space *space, struct gni_need *need, gn_memory_block **block)
 {
-    need->is_tight |= space->pool->is_tight;
+    need->is_tight |= space->pool->is_tight || is_in_pieces(space);
     GN_TRY(gni_space_grow(space, need));
     need->is_grown = true;
     *block = gni_space_take(need->heap, need);

@@ -94,7 +94,7 @@ static gn_memory_block *cache_take(struct gni_cache *cache, const struct gni_nee
         struct gni_bin *bin = &cache->bins[gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)];
         first = &bin->first;
         count = &bin->count;
-        bin->alloc_count++;
+        bin->miss_count++;
     } else {
         slot_note(cache, need->nbytes);
         struct gni_slot *slot = gni_cache_slot(cache, need->nbytes);
@@ -204,7 +204,7 @@ static __attribute__((noinline)) void quick_refill(struct gni_cache *cache, unsi
 {
     size_t nbytes = gni_class_bytes(class);
     struct gni_need need = {.nbytes = nbytes, .range = gni_size_range(nbytes), .heap = cache->heap};
-    cache->bins[class].alloc_count++;
+    cache->bins[class].miss_count++;
     cache_refill(cache, &need);
 }
 

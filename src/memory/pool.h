@@ -146,6 +146,7 @@ enum gni_backing {
 
 enum {
     GNI_POOL_FREED_SHIFT = 12, /* 1 << this: addresses of merged blocks that are remembered */
+    GNI_BLOCKS_BY_PAGE = 2,    /* descriptors that stand by for each folded page */
 };
 
 struct gni_pool {
@@ -200,7 +201,7 @@ struct gni_need {
     enum gni_range range;
     gn_stream *stream; /* the caller's */
     struct gni_heap *heap;
-    bool is_tight; /* memory is being recycled: small pieces, which can go back one by one */
+    bool is_tight; /* free memory is in pieces: small ones, which can go back one by one */
     bool is_grown; /* the driver had to be asked */
 };
 

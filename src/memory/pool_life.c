@@ -96,12 +96,24 @@ static uint64_t idle_bytes(struct gni_pool *pool)
     return pool->reserved_bytes > used ? pool->reserved_bytes - used : 0;
 }
 
+/* What may lie idle before it is recycled: out_of_memory.c. Where memory only goes back in segments, large
+ * ones are not tried so hard. */
+static void bounds_reset(struct gni_pool *pool)
+{
+    for (int range = 0; range < GNI_RANGE_COUNT; range++) {
+        pool->bound_shift[range] = 4;
+        pool->recycled_pieces[range] = 0;
+    }
+    pool->bound_shift[GNI_RANGE_LARGE] = pool->backing == GNI_BACKING_VIRTUAL ? 6 : 3;
+}
+
 gn_status gni_pool_trim(struct gni_pool *pool, size_t keep_bytes, size_t *released)
 {
     gni_pool_lock(pool);
     size_t given = 0;
     gn_status status = GN_OK;
     pool->warm_bytes = 0;
+    bounds_reset(pool);
     uint64_t before = pool->reserved_bytes;
     gni_pool_sweep_captures(pool);
     given = (size_t)(before - pool->reserved_bytes);
@@ -344,8 +356,7 @@ gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual, struct gn
                     : manager->is_pinned ? GNI_BACKING_PINNED
                                          : GNI_BACKING_DEVICE;
     pool->total_bytes = total_bytes;
-    for (int range = 0; range < GNI_RANGE_COUNT; range++)
-        pool->bound_shift[range] = range == GNI_RANGE_LARGE ? 3 : 4;
+    bounds_reset(pool);
     gni_space_init(&pool->main, pool, false);
     gni_list_init(&pool->private_spaces);
     gni_list_init(&pool->begun);

@@ -125,7 +125,7 @@ size_t gni_pool_classes(struct gni_pool *pool, gn_memory_class *classes, size_t 
         classes[bin] = (gn_memory_class){.nbytes = gni_class_bytes((unsigned)bin)};
         for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL;
              cache = cache->next) {
-            classes[bin].alloc_count += cache->bins[bin].alloc_count;
+            classes[bin].alloc_count += cache->bins[bin].hit_count + cache->bins[bin].miss_count;
             classes[bin].hit_count += cache->bins[bin].hit_count;
             classes[bin].cached_count += cache->bins[bin].count;
         }

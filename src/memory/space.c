@@ -6,8 +6,8 @@
  *   small    the same, in regions of its own
  *   medium   the pages that the request needs beyond the free memory beside the hole, each a piece of its
  *            own, so that pages between living blocks can go back one by one
- *   large    few pieces, since the cost of a piece is the same whatever its size; smaller ones while
- *            memory is being recycled. A last page that is hardly used is a piece of its own
+ *   large    few pieces, since the cost of a piece is the same whatever its size; smaller ones where free
+ *            memory does not fit what is asked for. A first page that is hardly used is a piece of its own
  *
  * With the policy `pool` a region is one allocation, and goes back when all of it is free.
  *
@@ -25,10 +25,10 @@
 static const struct {
     size_t least;
     size_t most_count;
-} piece_rules[] = {{32 << 20, 8}, {4 << 20, 32}}; /* the second where memory is being recycled */
+} piece_rules[] = {{32 << 20, 8}, {GNI_PAGE, 8}}; /* the second where memory is in pieces */
 
 enum {
-    THIN_TAIL_MOST = 256 << 10,
+    THIN_PAGE_MOST = 256 << 10,
 };
 
 static unsigned range_shift(enum gni_range range)
@@ -214,11 +214,14 @@ gn_status gni_mapping_close(struct gni_mapping *mapping)
     struct gni_space *space = mapping->region->space;
     struct gni_pool *pool = space->pool;
     struct gni_physical *physical = mapping->physical;
+    bool was_folded = gni_physical_is_folded(physical);
     uint64_t begin = time_begin(pool);
     GN_TRY(pool->device->ops->virtual_unmap(pool->device, mapping->start, physical->nbytes));
     pages_set_mapping(mapping->start, physical->nbytes, NULL);
     space->mapped_bytes[mapping->region->range] -= physical->nbytes;
     gni_list_remove(&mapping->link);
+    if (was_folded) /* and where one is left, that is folded with none */
+        pool->reserve_blocks -= GNI_BLOCKS_BY_PAGE * (gni_physical_is_folded(physical) ? 1U : 2U);
     if (gni_list_is_empty(&physical->mappings))
         gni_physical_let_go(pool, physical);
     else if (physical->home == mapping->start)
@@ -298,19 +301,19 @@ static size_t piece_bytes(enum gni_range range, size_t nbytes, bool is_tight)
     return piece > piece_rules[is_tight].least ? piece : piece_rules[is_tight].least;
 }
 
-/* Whether the last page of a large block, which it hardly uses, should be a piece of its own: it can then
+/* Whether the first page of a large block, which it hardly uses, should be a piece of its own: it can then
  * be folded with another page. */
-static bool has_thin_tail(const struct gni_need *need)
+static bool has_thin_page(const struct gni_need *need)
 {
-    size_t tail = need->requested % GNI_PAGE;
-    return need->range == GNI_RANGE_LARGE && tail != 0 && tail <= THIN_TAIL_MOST;
+    size_t used = need->nbytes % GNI_PAGE;
+    return need->range == GNI_RANGE_LARGE && used != 0 && used <= THIN_PAGE_MOST;
 }
 
 gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbytes,
                             const struct gni_need *need)
 {
     size_t most = piece_bytes(region->range, nbytes, need->is_tight);
-    size_t tail = has_thin_tail(need) && nbytes > GNI_PAGE ? GNI_PAGE : 0;
+    bool is_thin = has_thin_page(need) && nbytes > GNI_PAGE;
     struct gni_pool *pool = region->space->pool;
     GN_TRY(gni_address_open(region, start, nbytes, range_shift(region->range)));
     uint64_t begin = time_begin(pool);
@@ -318,9 +321,9 @@ gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbyte
     char *at = start;
     while (status == GN_OK && at < start + nbytes) {
         size_t rest = (size_t)(start + nbytes - at);
-        if (rest > tail)
-            rest -= tail;
         size_t piece = rest < most + most / 2 && most > GNI_PAGE ? rest : most;
+        if (is_thin && at == start)
+            piece = GNI_PAGE;
         status = mapping_open(region, at, piece);
         if (status == GN_OK)
             at += piece;
@@ -529,11 +532,11 @@ static size_t small_step(const struct gni_space *space, enum gni_range range)
 /* What a region of the policy `pool` should have: a segment, but less while little is in use. */
 static size_t plain_step(const struct gni_space *space, const struct gni_need *need)
 {
+    size_t least = gni_align_up(need->nbytes, GNI_PAGE);
     if (need->range == GNI_RANGE_LARGE)
-        return need->nbytes;
+        return least;
     size_t most = gni_align_up(space->pool->config.segment_bytes, GNI_PAGE);
     size_t step = gni_align_up(space->mapped_bytes[need->range] / 4, GNI_PAGE);
-    size_t least = gni_align_up(need->nbytes, GNI_PAGE);
     if (need->range == GNI_RANGE_MEDIUM && step < 2 * GNI_SIZE_MEDIUM_MOST)
         step = 2 * GNI_SIZE_MEDIUM_MOST;
     step = step < most ? step : most;

@@ -57,17 +57,24 @@ static inline struct gni_fit *gni_fit_of(gn_memory_block *block)
     return &block->heap->fit[block->range];
 }
 
-/* The first `nbytes` of a free block become a block of `heap`, CACHED, and known by its address. Needs one
- * descriptor. */
+/* A part of a free block becomes a block of `heap`, CACHED, and known by its address: the first `nbytes`; or
+ * the last, if it is large. Fresh memory for a large block is whole pages, and what it leaves of them must not
+ * become the beginning of another block, which would keep all of a piece that is only freed as a whole. Needs
+ * one descriptor. */
 static inline gn_memory_block *gni_tile_carve(gn_memory_block *block, struct gni_heap *heap,
                                               enum gni_range range, size_t nbytes, size_t offset)
 {
     struct gni_fit *fit = gni_fit_of(block);
     if (block->nbytes > nbytes) {
         gn_memory_block *rest = block;
-        block = gni_tile_add(rest->region, rest->before, rest, rest->start, nbytes);
-        rest->start += nbytes;
-        gni_fit_resize(fit, rest, rest->nbytes - nbytes);
+        size_t left = rest->nbytes - nbytes;
+        if (range == GNI_RANGE_LARGE && left < GNI_PAGE) {
+            block = gni_tile_add(rest->region, rest, rest->after, rest->start + left, nbytes);
+        } else {
+            block = gni_tile_add(rest->region, rest->before, rest, rest->start, nbytes);
+            rest->start += nbytes;
+        }
+        gni_fit_resize(fit, rest, left);
     } else {
         gni_fit_remove(fit, block);
         block->sequence = 0;

@@ -22,7 +22,6 @@
 
 enum {
     PAGE_GRAINS = GNI_PAGE / GNI_GRAIN,
-    BLOCKS_BY_PAGE = 2,
 };
 
 /* What the tiles add up to. */
@@ -504,8 +503,8 @@ static bool pool_is_valid(struct gni_pool *pool)
     HOLDS(pool->reserved_bytes == walk.reserved_bytes);  /* P3 */
     HOLDS(walk.live_bytes == gni_pool_live_bytes(pool)); /* V4 */
     HOLDS(walk.pending_bytes == pool->pending_bytes && walk.pending_count == pool->pending_count);
-    HOLDS(walk.used_bytes <= walk.reserved_bytes);                     /* P4 */
-    HOLDS(pool->reserve_blocks == BLOCKS_BY_PAGE * walk.folded_pages); /* V3 */
+    HOLDS(walk.used_bytes <= walk.reserved_bytes);                         /* P4 */
+    HOLDS(pool->reserve_blocks == GNI_BLOCKS_BY_PAGE * walk.folded_pages); /* V3 */
     HOLDS(pool->blocks.count >= walk.folded_borders);
     return true;
 }

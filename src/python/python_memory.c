@@ -542,10 +542,14 @@ static PyObject *memory_managers(PyObject *module, PyObject *unused)
 {
     (void)unused;
     struct module_state *state = module_state_of(module);
+    PyTypeObject *class = (PyTypeObject *)state->manager_class;
     PyObject *list = PyList_New(0);
-    for (int i = 0; list != NULL && i < state->manager_count; i++)
-        (void)list_append(&list, manager_to_python((PyTypeObject *)state->manager_class, state,
-                                                   &state->managers[i]));
+    gn_memory_manager *manager = NULL;
+    while (list != NULL && (manager = gn_memory_manager_next(manager)) != NULL) {
+        struct manager_entry *entry =
+            entry_get(state, manager, gn_memory_manager_is_pinned(manager));
+        (void)list_append(&list, entry != NULL ? manager_to_python(class, state, entry) : NULL);
+    }
     return list;
 }
 
@@ -573,7 +577,7 @@ static PyMethodDef manager_functions[] = {
      "ValueError\n"
      "    If the address is not that of a living block, or the size is not its size.\n"},
     {"memory_managers", memory_managers, METH_NOARGS,
-     "memory_managers($module, /)\n--\n\nThe memory managers that Python has used."},
+     "memory_managers($module, /)\n--\n\nThe memory managers that were used, by whomever."},
     {NULL, NULL, 0, NULL},
 };
 

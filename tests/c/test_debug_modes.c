@@ -72,6 +72,34 @@ static void child_poison_order(void)
     pool_empty();
 }
 
+/* Host memory is written without a stream, too: no fill that is held up by other work comes late, over what the
+ * owner of a block has written. */
+static void child_poison_late(void)
+{
+    gn_memory_manager *manager = suite.manager;
+    gn_stream *stream = stream_make(0); /* the default stream waits for it */
+    void *busy = block_make_on(64 * MIB, stream), *pointers[2];
+    if (!suite.is_cpu)
+        CHECK_OK(gn_memory_manager_get_pinned(suite.device, &manager));
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < 2; i++) { /* fresh memory, and what was freed */
+            block_fill(busy, (unsigned char)round, 64 * MIB, stream);
+            CHECK_OK(gn_memory_alloc(manager, 4096, NULL, &pointers[i]));
+            memset(pointers[i], 0x33, 4096);
+            if (i == 0)
+                CHECK_OK(gn_memory_free(manager, pointers[i]));
+        }
+        CHECK_OK(gn_device_synchronize(suite.device));
+        for (size_t i = 0; i < 4096; i += 511)
+            CHECK_U64(((unsigned char *)pointers[1])[i], 0x33);
+        CHECK_OK(gn_memory_free(manager, pointers[1]));
+    }
+    block_free(busy);
+    gn_stream_release(stream);
+    findings_check();
+    pool_empty();
+}
+
 /* ---- guard ---------------------------------------------------------------------------------- */
 
 /* A byte out of bounds is written, found by the free, told with its place, and put right. */
@@ -244,6 +272,7 @@ static void child_all(void)
 static const struct child_mode modes[] = {
     {"poison", child_poison, {"GENESIS_DEBUG=poison"}},
     {"poison_order", child_poison_order, {"GENESIS_DEBUG=poison"}},
+    {"poison_late", child_poison_late, {"GENESIS_DEBUG=poison"}},
     {"guard", child_guard, {"GENESIS_DEBUG=guard"}},
     {"guard_many", child_guard_many, {"GENESIS_DEBUG=guard"}},
     {"guard_compact", child_guard_compact, {"GENESIS_DEBUG=guard"}},

@@ -36,6 +36,23 @@ raises(ValueError, "", genesis.memory_stats, "gpu")
 """)
 
 
+def test_memory_that_only_tensors_used(fresh):
+    """What tensors took is counted and given back, though nobody has asked for a manager."""
+    fresh(
+        """
+import genesis
+x = genesis.empty(1000, 1000, device="cuda")
+stats = genesis.memory_stats()
+assert stats.reserved_bytes >= stats.allocated_bytes >= 4_000_000
+del x
+genesis.empty_cache()
+assert genesis.memory_stats().reserved_bytes == 0
+assert genesis.memory_stats(device="cuda").num_frees == 1
+""",
+        GENESIS_CUDA_DRIVER="sim",
+    )
+
+
 def test_stats_by_hand():
     from genesis.ndarray.cuda_memory_manager import MemoryStats
 
