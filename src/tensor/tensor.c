@@ -314,11 +314,13 @@ gn_status gn_tensor_as_strided(gn_tensor *tensor, int dimensions, const int64_t 
     } else {
         gni_strides_extent(tensor->ndim, tensor->sizes, tensor->strides, &first, &last);
         first += tensor->offset;
-        last += tensor->offset - (tensor->count == 0);
+        last += tensor->offset - (tensor->count == 0 ? 1 : 0);
     }
     bool is_inside = count > 0
                          ? strides_stay_within(dimensions, shape, strides, offset, first, last)
-                         : offset >= first && offset <= last + 1;
+                         : offset >= 0;
+    if (count == 0 && is_inside)
+        offset = tensor->offset; /* nothing is there, wherever it is */
     if (!is_inside)
         return gni_error(GN_ERROR_SHAPE,
                          "a view of shape %s and strides %s from element %lld on is not within the "
