@@ -155,6 +155,11 @@ static int number_take(PyObject *item, gn_scalar *number)
                               ? PyObject_CallMethod(item, "item", NULL)
                           : PyIndex_Check(item) ? PyNumber_Index(item)
                                                 : PyNumber_Float(item);
+    if (converted != NULL && !PyFloat_Check(converted) && !PyLong_Check(converted)) {
+        PyObject *wide = converted; /* NumPy's long double, say */
+        converted = PyNumber_Float(wide);
+        Py_DECREF(wide);
+    }
     int status = converted != NULL ? number_take(converted, number) : -1;
     Py_XDECREF(converted);
     return status;

@@ -320,9 +320,11 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
 {
     PyObject *out, *objects[3] = {self};
     int found = arguments_split(name, op, arity, 1, arguments, count, keywords, objects, &out);
+    if (found < 0)
+        return NULL;
     if (found == 0 || out != NULL)
         return call_with_options(name, self, arguments, count, keywords);
-    return found > 0 ? operation_into(tensor_state(self), op, objects, arity, self, NULL) : NULL;
+    return operation_into(tensor_state(self), op, objects, arity, self, NULL);
 }
 
 /* X(python name, OP, arity, what it gives) */

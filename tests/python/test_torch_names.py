@@ -119,6 +119,7 @@ g.zeros(size=(2, 3)), g.full(size=2, fill_value=k[0, 0]) |
 @ x.new_zeros(2), x.new_full((2,), 3) | (numpy.zeros(2), numpy.full(2, 3.0))
 x.new_tensor([1, 2]), k.type_as(x) | (numpy.array([1.0, 2]), K * 1.0)
 g.tensor(range(3)), g.tensor([V, V]) | (numpy.arange(3), numpy.array([V, V], 'f4'))
+g.tensor([numpy.longdouble(1.5), numpy.bool_(True)]) | numpy.array([1.5, 1], 'f4')
 @ g.tensor([k[0, 0], 2.5]), g.tensor([[V], [V]]) |
     (numpy.array([K[0, 0], 2.5], 'f4'), numpy.array([[V], [V]], 'f4'))
 g.multiply(x, 2), x.greater_equal(y), g.concat([v, v]) | (X * 2, X >= Y, numpy.concatenate([V, V]))
@@ -177,7 +178,7 @@ def compare(device, mark=""):
             continue
         ours, theirs = line.removeprefix("@").split("|")
         tensors = {name: genesis.tensor(array) for name, array in NAMES.items()}
-        made = eval(ours.strip(), {"g": genesis, "V": V, **tensors})
+        made = eval(ours.strip(), {"g": genesis, "numpy": numpy, "V": V, **tensors})
         check(made, eval(theirs.strip(), globals()), ours.strip())
     genesis.set_default_device(None)
 
@@ -229,6 +230,7 @@ def test_views_share_their_memory():
         ("g.add(x, x, beta=1)", TypeError, "beta"),
         ("x.exp(beta=1)", TypeError, r"exp\(\) does not know"),
         ("x.add_(x, out=x)", TypeError, "out"),
+        ("x.add_(out=x)", TypeError, "takes 1 operands, not 0"),
         ("g.div(x, 2, rounding_mode='up')", ValueError, "'floor' or 'trunc'"),
         ("x.as_strided((4, 4), (4, 1))", genesis.ShapeError, "elements 0 to 11"),
         ("x.as_strided((2,), (1 << 62,))", genesis.ShapeError, "not within"),
