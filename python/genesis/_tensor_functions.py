@@ -267,6 +267,8 @@ def equal(input: _C.Tensor, other: _C.Tensor) -> bool:
     >>> genesis.equal(genesis.ones(2), genesis.ones(2))
     True
     """
+    if not isinstance(other, _C.Tensor):
+        raise TypeError(f"equal: both are tensors, not {other!r}")
     return input.shape == other.shape and (input == other).all().item()
 
 

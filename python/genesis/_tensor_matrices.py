@@ -211,6 +211,9 @@ def einsum(equation: str, *operands: Any) -> _C.Tensor:
     """
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
+    for one in operands:
+        if not isinstance(one, _C.Tensor):
+            raise TypeError(f"einsum: operands are tensors, not {one!r}")
     terms, result = _einsum_terms(equation, [one.ndim for one in operands])
     made, term = None, ""
     for i, (x, letters) in enumerate(zip(operands, terms, strict=True)):

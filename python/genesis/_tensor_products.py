@@ -26,6 +26,9 @@ __all__ = [
 
 
 def _need(name: str, input: _C.Tensor, other: _C.Tensor, dimensions: tuple[int, int]) -> None:
+    for one in (input, other):
+        if not isinstance(one, _C.Tensor):
+            raise TypeError(f"{name}: operands are tensors, not {one!r}")
     if (input.ndim, other.ndim) != dimensions:
         raise _C.ShapeError(
             f"{name}: operands have {dimensions[0]} and {dimensions[1]} dimensions, "
