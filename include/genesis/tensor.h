@@ -143,6 +143,21 @@ GN_API gn_status gn_tensor_view(gn_tensor *tensor, int dimensions, const int64_t
 GN_API gn_status gn_tensor_reshape(gn_tensor *tensor, int dimensions, const int64_t *shape,
                                    gn_tensor **result) GN_NODISCARD;
 
+/*
+ * Any sizes and strides (in elements, also negative or 0) from an offset into the storage, in elements. Every element
+ * must lie in the storage; in memory of somebody else's, between the first and the last that the tensor reaches.
+ */
+GN_API gn_status gn_tensor_as_strided(gn_tensor *tensor, int dimensions, const int64_t *shape,
+                                      const int64_t *strides, int64_t offset,
+                                      gn_tensor **view) GN_NODISCARD;
+
+/*
+ * The same bytes as elements of another type. Where their sizes differ, so does that of the last dimension, whose
+ * elements must lie side by side, and in whole groups of the larger type.
+ */
+GN_API gn_status gn_tensor_view_as_dtype(gn_tensor *tensor, gn_dtype dtype,
+                                         gn_tensor **view) GN_NODISCARD;
+
 /* Dimension i of the view is dimension order[i]. */
 GN_API gn_status gn_tensor_permute(gn_tensor *tensor, const int *order,
                                    gn_tensor **view) GN_NODISCARD;

@@ -10,12 +10,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
+    "bernoulli",
     "get_rng_state",
     "initial_seed",
     "manual_seed",
+    "multinomial",
+    "normal",
     "rand",
     "rand_like",
     "randint",
+    "randint_like",
     "randn",
     "randn_like",
     "randperm",
@@ -88,7 +92,11 @@ def set_rng_state(state: _C.Tensor) -> None:
 
 
 def rand(
-    *shape: Any, generator: _C.Generator | None = None, dtype: Any = None, device: Any = None
+    *shape: Any,
+    size: Any = None,
+    generator: _C.Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
 ) -> _C.Tensor:
     """Random numbers from 0 to before 1, all as likely.
 
@@ -98,11 +106,15 @@ def rand(
     >>> bool((genesis.rand(1000) < 1).all())
     True
     """
-    return _C._fill_uniform(_C._empty(shape_of(shape), dtype, device), generator)
+    return _C._fill_uniform(_C._empty(shape_of(shape, size), dtype, device), generator)
 
 
 def randn(
-    *shape: Any, generator: _C.Generator | None = None, dtype: Any = None, device: Any = None
+    *shape: Any,
+    size: Any = None,
+    generator: _C.Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
 ) -> _C.Tensor:
     """Random numbers with mean 0 and variance 1, normally distributed.
 
@@ -112,7 +124,7 @@ def randn(
     >>> genesis.randn(2, 3).shape
     (2, 3)
     """
-    return _C._fill_normal(_C._empty(shape_of(shape), dtype, device), generator)
+    return _C._fill_normal(_C._empty(shape_of(shape, size), dtype, device), generator)
 
 
 def rand_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
@@ -124,7 +136,7 @@ def rand_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Ten
     >>> genesis.rand_like(genesis.zeros(2, 3)).shape
     (2, 3)
     """
-    return rand(input.shape, dtype=dtype or input.dtype, device=device)
+    return rand(input.shape, dtype=dtype or input.dtype, device=device or input.device)
 
 
 def randn_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
@@ -136,12 +148,12 @@ def randn_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Te
     >>> genesis.randn_like(genesis.zeros(2, 3)).shape
     (2, 3)
     """
-    return randn(input.shape, dtype=dtype or input.dtype, device=device)
+    return randn(input.shape, dtype=dtype or input.dtype, device=device or input.device)
 
 
 def randint(
-    low: int,
-    high: Any,
+    low: int = 0,
+    high: Any = None,
     size: Any = None,
     *,
     generator: _C.Generator | None = None,
@@ -160,6 +172,128 @@ def randint(
         low, high, size = 0, low, high
     made = _C._empty(size, dtype or _C.int64, device)
     return _C._fill_integers(made, low, high, generator)
+
+
+def randint_like(
+    input: _C.Tensor, low: int = 0, high: Any = None, *, dtype: Any = None, device: Any = None
+) -> _C.Tensor:
+    """Random integers in the same shape and dtype; one number is the end.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.randint_like(genesis.zeros(2), 3, 4)
+    tensor([3., 3.])
+    """
+    low, high = (0, low) if high is None else (low, high)
+    made = _C._empty(input.shape, dtype or input.dtype, device or input.device)
+    return _C._fill_integers(made, low, high, None)
+
+
+def normal(
+    mean: Any = 0.0,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: _C.Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
+) -> _C.Tensor:
+    """Normally distributed random numbers, each with a mean and a standard deviation.
+
+    Without a size these are tensors, whose shape the result has.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.normal(genesis.tensor([5.0, 7.0]), 0.0)
+    tensor([5., 7.])
+    """
+    if size is None:
+        like = mean + std  # broadcast
+        if not isinstance(like, _C.Tensor):
+            raise TypeError("normal: where mean and std are numbers there must be a size")
+        dtype, device, size = like.dtype, like.device, like.shape
+    return randn(size=size, generator=generator, dtype=dtype, device=device) * std + mean
+
+
+def bernoulli_(
+    self: _C.Tensor, p: Any = 0.5, *, generator: _C.Generator | None = None
+) -> _C.Tensor:
+    """Fill it with ones, each with a probability, and zeros.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.empty(3).bernoulli_(1.0)
+    tensor([1., 1., 1.])
+    """
+    return self.copy_(rand(self.shape, generator=generator, device=self.device) < p)
+
+
+def bernoulli(input: _C.Tensor, *, generator: _C.Generator | None = None) -> _C.Tensor:
+    """Ones, each with the probability that an element is, and zeros.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.bernoulli(genesis.tensor([0.0, 1.0]))
+    tensor([0., 1.])
+    """
+    return bernoulli_(_C._empty(input.shape, input.dtype, input.device), input, generator=generator)
+
+
+def exponential_(
+    self: _C.Tensor, lambd: float = 1.0, *, generator: _C.Generator | None = None
+) -> _C.Tensor:
+    """Fill it with random numbers whose logarithm of the probability falls by `lambd`.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> bool((genesis.empty(1000).exponential_() >= 0).all())
+    True
+    """
+    if not lambd > 0:
+        raise ValueError(f"exponential_: lambd is above 0, not {lambd}")
+    chance = rand(self.shape, generator=generator, dtype=_C.float64, device=self.device)
+    return self.copy_((-chance).log1p() / -lambd)
+
+
+def multinomial(
+    input: _C.Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: _C.Generator | None = None,
+) -> _C.Tensor:
+    """Random places of a vector, or of each row, as likely as the elements there are large.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.multinomial(genesis.tensor([0.0, 1.0]), 3, replacement=True)
+    tensor([1, 1, 1])
+    """
+    if input.ndim not in (1, 2) or not input.dtype.is_floating_point or num_samples < 1:
+        raise ValueError(
+            f"multinomial: {num_samples} places of floating numbers with 1 or 2 dimensions, not of "
+            f"{input.dtype} and shape {input.shape}"
+        )
+    weights = input.double()
+    possible = (weights > 0).sum(-1).amin().item()
+    if not bool((weights >= 0).all() & weights.isfinite().all()) or possible < 1:
+        raise ValueError("multinomial: elements are finite and not negative, and one is above 0")
+    if not replacement:
+        if num_samples > possible:
+            raise ValueError(f"multinomial: there are {possible} places for {num_samples} samples")
+        # The smallest of times that are exponentially distributed, at these rates.
+        times = _C._empty(input.shape, _C.float64, input.device).exponential_(generator=generator)
+        return (times / weights).topk(num_samples, largest=False).indices
+    ends = weights.cumsum(-1)
+    shape = (*input.shape[:-1], num_samples)
+    chance = rand(shape, generator=generator, dtype=_C.float64, device=input.device)
+    return _C._searchsorted(ends / ends[..., -1:], chance, True)
 
 
 def randperm(
@@ -250,6 +384,10 @@ _COUNTS = {
     "float64": 1 << 53,
 }
 
+_C.Tensor.bernoulli = bernoulli
+_C.Tensor.bernoulli_ = bernoulli_
+_C.Tensor.exponential_ = exponential_
+_C.Tensor.multinomial = multinomial
 _C.Tensor.random_ = random_
 _C.Tensor.uniform_ = uniform_
 _C.Tensor.normal_ = normal_

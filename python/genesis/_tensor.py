@@ -6,6 +6,7 @@ from genesis import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 __all__ = [
@@ -25,7 +26,6 @@ __all__ = [
     "ones_like",
     "sort",
     "topk",
-    "unique",
     "zeros",
     "zeros_like",
 ]
@@ -34,14 +34,34 @@ _EDGE = 3  # items at each end of a long dimension in the text
 _WHOLE = 1000  # elements up to which everything is shown
 
 
-def shape_of(sizes: tuple[Any, ...]) -> tuple[int, ...]:
-    """A shape from arguments: integers, or one sequence of them."""
+def shape_of(sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
+    """A shape from arguments: integers, one sequence of them, or one that has a name."""
+    if size is not None:
+        if sizes:
+            raise TypeError(f"a shape is given once: {sizes} and size={size}")
+        return (size,) if hasattr(size, "__index__") else tuple(size)
     if len(sizes) == 1 and not hasattr(sizes[0], "__index__"):
         return tuple(sizes[0])
     return sizes
 
 
-def empty(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
+def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, with NumPy's ``axis`` and ``keepdims`` for ``dim`` and ``keepdim``, too."""
+
+    def named(*args: Any, **kwargs: Any) -> Any:
+        if "axis" in kwargs and "dim" not in kwargs:
+            kwargs["dim"] = kwargs.pop("axis")
+        if "keepdims" in kwargs and "keepdim" not in kwargs:
+            kwargs["keepdim"] = kwargs.pop("keepdims")
+        return function(*args, **kwargs)
+
+    named.__wrapped__ = function  # for inspect.signature()
+    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        setattr(named, name, getattr(function, name))
+    return named
+
+
+def empty(*shape: Any, size: Any = None, dtype: Any = None, device: Any = None) -> _C.Tensor:
     """A tensor whose elements are not set.
 
     Examples
@@ -50,10 +70,10 @@ def empty(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
     >>> genesis.empty(2, 3).shape
     (2, 3)
     """
-    return _C._empty(shape_of(shape), dtype, device)
+    return _C._empty(shape_of(shape, size), dtype, device)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
+def full(size: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
     """A tensor of one number; without a dtype that of the number.
 
     Examples
@@ -65,11 +85,11 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> 
     if dtype is None:
         kinds = ((bool, _C.bool), (int, _C.int64))
         dtype = next((kind for type_, kind in kinds if isinstance(fill_value, type_)), None)
-    sizes = (shape,) if hasattr(shape, "__index__") else tuple(shape)
-    return _C._empty(sizes, dtype, device).fill_(fill_value)
+        dtype = fill_value.dtype if isinstance(fill_value, _C.Tensor) else dtype
+    return _C._empty(shape_of((), size), dtype, device).fill_(fill_value)
 
 
-def zeros(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
+def zeros(*shape: Any, size: Any = None, dtype: Any = None, device: Any = None) -> _C.Tensor:
     """A tensor of zeros.
 
     Examples
@@ -78,10 +98,10 @@ def zeros(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
     >>> genesis.zeros(2)
     tensor([0., 0.])
     """
-    return _C._empty(shape_of(shape), dtype, device).fill_(0)
+    return _C._empty(shape_of(shape, size), dtype, device).fill_(0)
 
 
-def ones(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
+def ones(*shape: Any, size: Any = None, dtype: Any = None, device: Any = None) -> _C.Tensor:
     """A tensor of ones.
 
     Examples
@@ -90,7 +110,7 @@ def ones(*shape: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
     >>> genesis.ones(2, dtype=genesis.int8)
     tensor([1, 1], dtype=genesis.int8)
     """
-    return _C._empty(shape_of(shape), dtype, device).fill_(1)
+    return _C._empty(shape_of(shape, size), dtype, device).fill_(1)
 
 
 def empty_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
@@ -144,7 +164,7 @@ def full_like(
 
 
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+    start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> _C.Tensor:
     """Numbers from `start` (0 if only one is given) to before `end`, in steps.
 
@@ -156,6 +176,9 @@ def arange(
     """
     if end is None:
         start, end = 0, start
+    start, end, step = (
+        one.item() if isinstance(one, _C.Tensor) else one for one in (start, end, step)
+    )
     if step == 0:
         raise ValueError("arange: the step must not be 0")
     is_whole = all(isinstance(one, int) for one in (start, end, step))
@@ -167,6 +190,7 @@ def arange(
     return ((counted - 1).to(wide) * step + start).to(dtype=dtype)
 
 
+@numpy_names
 def sort(input: _C.Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
     """The sorted elements and where they were, as a pair (values, indices); always stable.
 
@@ -179,6 +203,7 @@ def sort(input: _C.Tensor, dim: int = -1, descending: bool = False, stable: bool
     return input.sort(dim, descending, stable)
 
 
+@numpy_names
 def argsort(
     input: _C.Tensor, dim: int = -1, descending: bool = False, stable: bool = True
 ) -> _C.Tensor:
@@ -193,6 +218,7 @@ def argsort(
     return input.argsort(dim, descending, stable)
 
 
+@numpy_names
 def topk(input: _C.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest or smallest elements, in order, as a pair (values, indices).
 
@@ -205,6 +231,7 @@ def topk(input: _C.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: 
     return input.topk(k, dim, largest, sorted)
 
 
+@numpy_names
 def argmax(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> _C.Tensor:
     """Where the first of the largest elements is.
 
@@ -217,6 +244,7 @@ def argmax(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> _
     return input.argmax(dim, keepdim)
 
 
+@numpy_names
 def argmin(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> _C.Tensor:
     """Where the first of the smallest elements is.
 
@@ -229,6 +257,7 @@ def argmin(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> _
     return input.argmin(dim, keepdim)
 
 
+@numpy_names
 def max(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The largest element; along a dimension a pair (values, indices); of two tensors the larger.
 
@@ -241,6 +270,7 @@ def max(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     return input.max(dim, keepdim)
 
 
+@numpy_names
 def min(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The smallest element; along a dimension a pair (values, indices); of two tensors the smaller.
 
@@ -253,7 +283,8 @@ def min(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     return input.min(dim, keepdim)
 
 
-def cumsum(input: _C.Tensor, dim: int) -> _C.Tensor:
+@numpy_names
+def cumsum(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     """The sum of the elements up to each, along a dimension.
 
     Examples
@@ -262,10 +293,11 @@ def cumsum(input: _C.Tensor, dim: int) -> _C.Tensor:
     >>> genesis.cumsum(genesis.tensor([1, 2, 3]), 0)
     tensor([1, 3, 6])
     """
-    return input.cumsum(dim)
+    return input.cumsum(dim, dtype)
 
 
-def cumprod(input: _C.Tensor, dim: int) -> _C.Tensor:
+@numpy_names
+def cumprod(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     """The product of the elements up to each, along a dimension.
 
     Examples
@@ -274,24 +306,7 @@ def cumprod(input: _C.Tensor, dim: int) -> _C.Tensor:
     >>> genesis.cumprod(genesis.tensor([1, 2, 3]), 0)
     tensor([1, 2, 6])
     """
-    return input.cumprod(dim)
-
-
-def unique(
-    input: _C.Tensor,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-) -> Any:
-    """The different elements, ascending; where each element is among them; how often each occurs.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.unique(genesis.tensor([3, 1, 3]))
-    tensor([1, 3])
-    """
-    return input.unique(sorted, return_inverse, return_counts)
+    return input.cumprod(dim, dtype)
 
 
 def _ceil(value: float) -> int:

@@ -6,7 +6,7 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import arange
+from genesis._tensor import arange, numpy_names, shape_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ __all__ = [
 ]
 
 
-def clamp(input: _C.Tensor, min: Any = None, max: Any = None) -> _C.Tensor:
+def clamp(
+    input: _C.Tensor, min: Any = None, max: Any = None, *, out: _C.Tensor | None = None
+) -> _C.Tensor:
     """The elements, or a bound where they are beyond it; NaN stays.
 
     Examples
@@ -49,8 +51,10 @@ def clamp(input: _C.Tensor, min: Any = None, max: Any = None) -> _C.Tensor:
     """
     if min is None and max is None:
         raise ValueError("clamp: there must be a bound")
-    made = input if min is None else _C.maximum(input, min)
-    return made if max is None else _C.minimum(made, max)
+    if max is None:
+        return _C.maximum(input, min, out=out)
+    # One step into `out`, so that a bound that does not fit changes nothing.
+    return _C.minimum(input if min is None else _C.maximum(input, min), max, out=out)
 
 
 def clamp_(self: _C.Tensor, min: Any = None, max: Any = None) -> _C.Tensor:
@@ -62,19 +66,15 @@ def clamp_(self: _C.Tensor, min: Any = None, max: Any = None) -> _C.Tensor:
     >>> genesis.tensor([-1, 5, 20]).clamp_(0, 10)
     tensor([ 0,  5, 10])
     """
-    if min is None and max is None:
-        raise ValueError("clamp_: there must be a bound")
-    if max is None:
-        return _C.maximum(self, min, out=self)
-    # One step, so that a bound that does not fit changes nothing.
-    return _C.minimum(self if min is None else _C.maximum(self, min), max, out=self)
+    return clamp(self, min, max, out=self)
 
 
 def _count(input: _C.Tensor, dim: Any) -> int:
-    if dim is None:
+    dims = () if dim is None else _several(dim)
+    if not input.ndim or not dims:
         return input.numel()
     count = 1
-    for one in (dim,) if hasattr(dim, "__index__") else dim:
+    for one in dims:
         count *= input.shape[one]
     return count
 
@@ -84,14 +84,31 @@ def _wide(input: _C.Tensor) -> _C.Tensor:
     return input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
 
 
-def _variance(input: _C.Tensor, dim: Any, correction: int, keepdim: bool) -> _C.Tensor:
+def _variance(
+    input: _C.Tensor, dim: Any, correction: Any, keepdim: bool, unbiased: bool | None
+) -> _C.Tensor:
+    if dim is True or dim is False:  # PyTorch's x.var(unbiased)
+        dim, unbiased = None, dim
+    if unbiased is not None:
+        correction = int(unbiased)
+    input = _wide(input)
     squares = (input - input.mean(dim, True)).square().sum(dim, keepdim)
     left = _count(input, dim) - correction
     return squares / (left if left > 0 else 0.0)
 
 
-def var(input: _C.Tensor, dim: Any = None, correction: int = 1, keepdim: bool = False) -> _C.Tensor:
+@numpy_names
+def var(
+    input: _C.Tensor,
+    dim: Any = None,
+    correction: Any = 1,
+    keepdim: bool = False,
+    *,
+    unbiased: bool | None = None,
+) -> _C.Tensor:
     """The mean square distance from the mean, of one element less than there are.
+
+    `correction` says how many less; ``unbiased=False`` is a correction of 0.
 
     Examples
     --------
@@ -99,10 +116,18 @@ def var(input: _C.Tensor, dim: Any = None, correction: int = 1, keepdim: bool = 
     >>> genesis.var(genesis.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    return _variance(_wide(input), dim, correction, keepdim).to(input.dtype)
+    return _variance(input, dim, correction, keepdim, unbiased).to(input.dtype)
 
 
-def std(input: _C.Tensor, dim: Any = None, correction: int = 1, keepdim: bool = False) -> _C.Tensor:
+@numpy_names
+def std(
+    input: _C.Tensor,
+    dim: Any = None,
+    correction: Any = 1,
+    keepdim: bool = False,
+    *,
+    unbiased: bool | None = None,
+) -> _C.Tensor:
     """The square root of the variance.
 
     Examples
@@ -111,10 +136,13 @@ def std(input: _C.Tensor, dim: Any = None, correction: int = 1, keepdim: bool = 
     >>> genesis.std(genesis.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    return _variance(_wide(input), dim, correction, keepdim).sqrt().to(input.dtype)
+    return _variance(input, dim, correction, keepdim, unbiased).sqrt().to(input.dtype)
 
 
-def norm(input: _C.Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -> _C.Tensor:
+@numpy_names
+def norm(
+    input: _C.Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> _C.Tensor:
     """The p-th root of the sum of the p-th powers of the absolute values.
 
     `p` is a number, infinity (the largest), minus infinity (the smallest), 0 (how many are not 0)
@@ -128,8 +156,10 @@ def norm(input: _C.Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -
     """
     if not input.dtype.is_floating_point:
         raise TypeError(f"norm: elements are floating numbers, not {input.dtype}")
+    if dtype is not None:
+        input = input.to(dtype)
     x = _wide(input)
-    if p in ("fro", 2):
+    if p in ("fro", 2, None):
         made = x.square().sum(dim, keepdim).sqrt()
     elif p == float("inf"):
         made = x.abs().amax(dim, keepdim)
@@ -137,13 +167,11 @@ def norm(input: _C.Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False) -
         made = x.abs().amin(dim, keepdim)
     elif p == 0:
         made = (x != 0).sum(dim, keepdim)
+    elif isinstance(p, str):
+        raise ValueError(f"norm: p is a number or 'fro', not {p!r}")
     else:
         made = x.abs().pow(p).sum(dim, keepdim).pow(1 / p)
     return made.to(input.dtype)
-
-
-def _floating(input: _C.Tensor) -> _C.dtype:
-    return input.dtype if input.dtype.is_floating_point else _C.float32
 
 
 def _shifted(input: _C.Tensor, dim: Any) -> tuple[_C.Tensor, _C.Tensor]:
@@ -153,6 +181,7 @@ def _shifted(input: _C.Tensor, dim: Any) -> tuple[_C.Tensor, _C.Tensor]:
     return input - largest, largest
 
 
+@numpy_names
 def softmax(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     """exp(x) over the sum of it along a dimension.
 
@@ -165,6 +194,7 @@ def softmax(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     return input.softmax(dim, dtype)
 
 
+@numpy_names
 def log_softmax(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     """The logarithm of softmax, without going there.
 
@@ -177,6 +207,7 @@ def log_softmax(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     return input.log_softmax(dim, dtype)
 
 
+@numpy_names
 def logsumexp(input: _C.Tensor, dim: Any, keepdim: bool = False) -> _C.Tensor:
     """The logarithm of the sum of exp(x).
 
@@ -186,8 +217,11 @@ def logsumexp(input: _C.Tensor, dim: Any, keepdim: bool = False) -> _C.Tensor:
     >>> genesis.logsumexp(genesis.tensor([0.0, 0.0]), 0)
     tensor(0.6931)
     """
-    shifted, largest = _shifted(_wide(input), dim)
-    made = (shifted.exp().sum(dim, True).log() + largest).to(_floating(input))
+    floating = input if input.dtype.is_floating_point else input.float()
+    if not _count(input, dim):
+        return floating.sum(dim, keepdim).log()  # of nothing: -inf
+    shifted, largest = _shifted(_wide(floating), dim)
+    made = (shifted.exp().sum(dim, True).log() + largest).to(floating.dtype)
     return made if keepdim else made.sum(dim)
 
 
@@ -202,7 +236,7 @@ def isclose(
     >>> genesis.isclose(genesis.tensor([1.0, 2.0]), genesis.tensor([1.0, 2.1]))
     tensor([ True, False])
     """
-    other = _C.as_tensor(other)
+    other = _C.as_tensor(other, device=input.device)
     if not input.dtype.is_floating_point:
         return input == other
     near = ((input - other).abs() <= atol + rtol * other.abs()) & other.isfinite()
@@ -233,14 +267,17 @@ def equal(input: _C.Tensor, other: _C.Tensor) -> bool:
     >>> genesis.equal(genesis.ones(2), genesis.ones(2))
     True
     """
+    if not isinstance(other, _C.Tensor):
+        raise TypeError(f"equal: both are tensors, not {other!r}")
     return input.shape == other.shape and (input == other).all().item()
 
 
 # ---- shapes ----
 
 
-def cat(tensors: Sequence[_C.Tensor], dim: int = 0) -> _C.Tensor:
-    """Tensors one behind the other along a dimension.
+@numpy_names
+def cat(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """Tensors one behind the other along a dimension; those of shape (0,) count as nothing.
 
     Examples
     --------
@@ -251,8 +288,10 @@ def cat(tensors: Sequence[_C.Tensor], dim: int = 0) -> _C.Tensor:
     tensors = list(tensors)
     if not tensors:
         raise ValueError("cat: there must be a tensor")
+    dtype = _C._result_type(*tensors)
+    tensors = [one for one in tensors if one.shape != (0,)] or tensors[:1]
     first = tensors[0]
-    if first.ndim == 0:
+    if any(one.ndim == 0 for one in tensors):
         raise _C.ShapeError("cat: tensors without dimensions cannot be put together: use stack()")
     if not -first.ndim <= dim < first.ndim:
         raise IndexError(f"cat: dimension {dim} is out of range for {first.ndim} dimensions")
@@ -263,7 +302,9 @@ def cat(tensors: Sequence[_C.Tensor], dim: int = 0) -> _C.Tensor:
             raise _C.ShapeError(f"cat: shapes {first.shape} and {one.shape} differ beside {dim}")
     total = sum(one.shape[at] for one in tensors)
     shape = first.shape[:at] + (total,) + first.shape[at + 1 :]
-    made = _C._empty(shape, _C._result_type(*tensors), first.device)
+    if out is not None and out.shape != shape:
+        raise _C.ShapeError(f"cat: a result of shape {shape} does not fit a tensor of {out.shape}")
+    made = _C._empty(shape, dtype, first.device) if out is None else out
     begin = 0
     for one in tensors:
         end = begin + one.shape[at]
@@ -272,7 +313,8 @@ def cat(tensors: Sequence[_C.Tensor], dim: int = 0) -> _C.Tensor:
     return made
 
 
-def stack(tensors: Sequence[_C.Tensor], dim: int = 0) -> _C.Tensor:
+@numpy_names
+def stack(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """Tensors of one shape side by side, along a new dimension.
 
     Examples
@@ -282,13 +324,15 @@ def stack(tensors: Sequence[_C.Tensor], dim: int = 0) -> _C.Tensor:
     (2, 2)
     """
     tensors = list(tensors)
+    if not tensors:
+        raise ValueError("stack: there must be a tensor")
     for one in tensors[1:]:
         if one.shape != tensors[0].shape:
             raise _C.ShapeError(f"stack: shapes {tensors[0].shape} and {one.shape} differ")
-    return cat([one.unsqueeze(dim) for one in tensors], dim)
+    return cat([one.unsqueeze(dim) for one in tensors], dim, out=out)
 
 
-def split(input: _C.Tensor, sizes: Any, dim: int = 0) -> tuple[_C.Tensor, ...]:
+def split(input: _C.Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[_C.Tensor, ...]:
     """Views of parts along a dimension: of so many elements each, or of these sizes.
 
     Examples
@@ -297,6 +341,9 @@ def split(input: _C.Tensor, sizes: Any, dim: int = 0) -> tuple[_C.Tensor, ...]:
     >>> [part.tolist() for part in genesis.split(genesis.arange(5), 2)]
     [[0, 1], [2, 3], [4]]
     """
+    sizes = split_size_or_sections
+    if not input.ndim:
+        raise _C.ShapeError("split: a tensor without dimensions has no parts")
     length = input.shape[dim]
     if hasattr(sizes, "__index__"):
         if sizes < 1:
@@ -323,10 +370,14 @@ def chunk(input: _C.Tensor, chunks: int, dim: int = 0) -> tuple[_C.Tensor, ...]:
     """
     if chunks < 1:
         raise ValueError("chunk: there is at least 1 part")
-    return split(input, max(1, -(-input.shape[dim] // chunks)), dim)
+    if not input.ndim:
+        raise _C.ShapeError("chunk: a tensor without dimensions has no parts")
+    if not input.shape[dim]:
+        return split(input, [0] * chunks, dim)
+    return split(input, -(-input.shape[dim] // chunks), dim)
 
 
-def flip(input: _C.Tensor, *dims: Any) -> _C.Tensor:
+def flip(input: _C.Tensor, *places: Any, dims: Any = None) -> _C.Tensor:
     """A copy with dimensions the other way round.
 
     Examples
@@ -335,7 +386,14 @@ def flip(input: _C.Tensor, *dims: Any) -> _C.Tensor:
     >>> genesis.flip(genesis.arange(3), 0)
     tensor([2, 1, 0])
     """
-    turned = {dim % input.ndim for dim in (dims if len(dims) != 1 else _several(dims[0]))}
+    asked = shape_of(places, dims)
+    span = input.ndim or 1
+    for dim in asked:
+        if not -span <= dim < span:
+            raise IndexError(f"flip: dimension {dim} is out of range for shape {input.shape}")
+    turned = {dim % span for dim in asked}
+    if len(turned) != len(asked):
+        raise ValueError(f"flip: a dimension is there twice: {tuple(asked)}")
     key = tuple(slice(None, None, -1 if i in turned else None) for i in range(input.ndim))
     return input[key].clone()
 
@@ -376,14 +434,17 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) 
     tensor([[1., 0.],
             [0., 1.]])
     """
+    if n < 0 or (m is not None and m < 0):
+        raise ValueError(f"eye: {n} rows and {m} columns: they must not be negative")
     columns = arange(n if m is None else m, device=device)
-    return (arange(n).unsqueeze(1) == columns).to(dtype=dtype or _C.float32)
+    return (arange(n, device=device).unsqueeze(1) == columns).to(dtype=dtype or _C.float32)
 
 
 def _distance(input: _C.Tensor) -> _C.Tensor:
     if input.ndim < 2:
         raise _C.ShapeError(f"a matrix has at least 2 dimensions, not {input.ndim}")
-    return arange(input.shape[-1]) - arange(input.shape[-2]).unsqueeze(1)
+    rows = arange(input.shape[-2], device=input.device)
+    return arange(input.shape[-1], device=input.device) - rows.unsqueeze(1)
 
 
 def _nothing(input: _C.Tensor) -> int:
@@ -416,6 +477,7 @@ def triu(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     return _C.where(_distance(input) >= diagonal, input, _nothing(input))
 
 
+@numpy_names
 def cumsum_(self: _C.Tensor, dim: int) -> _C.Tensor:
     """In place: the sum of the elements up to each, along a dimension.
 
@@ -428,6 +490,7 @@ def cumsum_(self: _C.Tensor, dim: int) -> _C.Tensor:
     return self.copy_(self.cumsum(dim))
 
 
+@numpy_names
 def cumprod_(self: _C.Tensor, dim: int) -> _C.Tensor:
     """In place: the product of the elements up to each, along a dimension.
 
@@ -498,7 +561,7 @@ def one_hot(input: _C.Tensor, num_classes: int = -1) -> _C.Tensor:
         num_classes = most + 1 if num_classes < 0 else num_classes
     elif num_classes < 0:
         raise ValueError("one_hot: without elements the number of classes must be given")
-    return (input.unsqueeze(-1) == arange(num_classes)).to(_C.int64)
+    return (input.unsqueeze(-1) == arange(num_classes, device=input.device)).to(_C.int64)
 
 
 clip, clip_ = clamp, clamp_

@@ -84,11 +84,18 @@ def gather(input: _C.Tensor, dim: int, index: Any) -> _C.Tensor:
 
 
 def scatter_(
-    input: _C.Tensor, dim: int, index: Any, src: Any = None, value: Any = None
+    input: _C.Tensor,
+    dim: int,
+    index: Any,
+    src: Any = None,
+    value: Any = None,
+    *,
+    reduce: str | None = None,
 ) -> _C.Tensor:
     """Set elements along a dimension: ``input[i][index[i][j]] = src[i][j]`` for ``dim=1``.
 
-    Where one place is written twice the last one wins, in row-major order.
+    Where one place is written twice the last one wins, in row-major order, unless all are added
+    (``reduce="add"``).
 
     Examples
     --------
@@ -98,11 +105,20 @@ def scatter_(
     """
     if (src is None) == (value is None):
         raise TypeError("scatter: either src or value must be given")
-    return _C._scatter(input, dim, _index(index, input), value if src is None else src, False)
+    if reduce not in (None, "add"):
+        raise ValueError(f"scatter: reduce is None or 'add', not {reduce!r}")
+    given = value if src is None else src
+    return _C._scatter(input, dim, _index(index, input), given, reduce == "add")
 
 
 def scatter(
-    input: _C.Tensor, dim: int, index: Any, src: Any = None, value: Any = None
+    input: _C.Tensor,
+    dim: int,
+    index: Any,
+    src: Any = None,
+    value: Any = None,
+    *,
+    reduce: str | None = None,
 ) -> _C.Tensor:
     """A copy in which elements along a dimension are set.
 
@@ -112,7 +128,7 @@ def scatter(
     >>> genesis.scatter(genesis.zeros(3), 0, genesis.tensor([1]), value=7)
     tensor([0., 7., 0.])
     """
-    return scatter_(input.clone(), dim, index, src, value)
+    return scatter_(input.clone(), dim, index, src, value, reduce=reduce)
 
 
 def scatter_add_(input: _C.Tensor, dim: int, index: Any, src: Any) -> _C.Tensor:
@@ -332,7 +348,13 @@ def nonzero(input: _C.Tensor, *, as_tuple: bool = False) -> Any:
 
 
 def searchsorted(
-    sorted_sequence: _C.Tensor, input: Any, *, right: bool = False, side: str | None = None
+    sorted_sequence: _C.Tensor,
+    input: Any,
+    *,
+    right: bool = False,
+    side: str | None = None,
+    out_int32: bool = False,
+    sorter: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """Where values would have to be put into an ascending sequence for it to stay so.
 
@@ -346,6 +368,10 @@ def searchsorted(
         Behind elements that are equal, not before them.
     side : str, optional
         ``"left"`` or ``"right"``: the same in other words.
+    out_int32 : bool
+        Places as int32 instead of int64.
+    sorter : Tensor, optional
+        What sorts the sequence, such as argsort() gives, where it is not ascending itself.
 
     Examples
     --------
@@ -355,9 +381,11 @@ def searchsorted(
     """
     if side not in (None, "left", "right") or (side == "left" and right):
         raise ValueError(f"searchsorted: side={side!r}, right={right}: it is 'left' or 'right'")
-    return _C._searchsorted(
-        sorted_sequence, _index(input, sorted_sequence), right or side == "right"
-    )
+    if sorter is not None:
+        sorted_sequence = sorted_sequence.gather(-1, sorter)
+    values = _index(input, sorted_sequence)
+    made = _C._searchsorted(sorted_sequence, values, right or side == "right")
+    return made.to(_C.int32) if out_int32 else made
 
 
 def bincount(input: _C.Tensor, weights: _C.Tensor | None = None, minlength: int = 0) -> _C.Tensor:

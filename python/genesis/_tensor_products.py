@@ -26,6 +26,9 @@ __all__ = [
 
 
 def _need(name: str, input: _C.Tensor, other: _C.Tensor, dimensions: tuple[int, int]) -> None:
+    for one in (input, other):
+        if not isinstance(one, _C.Tensor):
+            raise TypeError(f"{name}: operands are tensors, not {one!r}")
     if (input.ndim, other.ndim) != dimensions:
         raise _C.ShapeError(
             f"{name}: operands have {dimensions[0]} and {dimensions[1]} dimensions, "
@@ -33,7 +36,7 @@ def _need(name: str, input: _C.Tensor, other: _C.Tensor, dimensions: tuple[int, 
         )
 
 
-def dot(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+def dot(input: _C.Tensor, tensor: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The sum of the products of two vectors.
 
     Examples
@@ -42,11 +45,11 @@ def dot(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> 
     >>> genesis.dot(genesis.tensor([1, 2]), genesis.tensor([3, 4]))
     tensor(11)
     """
-    _need("dot", input, other, (1, 1))
-    return _C.matmul(input, other, out=out)
+    _need("dot", input, tensor, (1, 1))
+    return _C.matmul(input, tensor, out=out)
 
 
-def mv(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+def mv(input: _C.Tensor, vec: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """A matrix times a vector.
 
     Examples
@@ -55,11 +58,11 @@ def mv(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _
     >>> genesis.mv(genesis.tensor([[1, 2], [3, 4]]), genesis.tensor([1, 1]))
     tensor([3, 7])
     """
-    _need("mv", input, other, (2, 1))
-    return _C.matmul(input, other, out=out)
+    _need("mv", input, vec, (2, 1))
+    return _C.matmul(input, vec, out=out)
 
 
-def mm(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+def mm(input: _C.Tensor, mat2: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """A matrix times a matrix.
 
     Examples
@@ -69,11 +72,11 @@ def mm(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _
     tensor([[1., 1.],
             [1., 1.]])
     """
-    _need("mm", input, other, (2, 2))
-    return _C.matmul(input, other, out=out)
+    _need("mm", input, mat2, (2, 2))
+    return _C.matmul(input, mat2, out=out)
 
 
-def bmm(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+def bmm(input: _C.Tensor, mat2: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """As many matrices times as many others, without broadcasting.
 
     Examples
@@ -82,16 +85,16 @@ def bmm(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> 
     >>> genesis.bmm(genesis.ones(5, 2, 3), genesis.ones(5, 3, 4)).shape
     (5, 2, 4)
     """
-    _need("bmm", input, other, (3, 3))
-    if input.shape[0] != other.shape[0]:
+    _need("bmm", input, mat2, (3, 3))
+    if input.shape[0] != mat2.shape[0]:
         raise _C.ShapeError(
-            f"bmm: there are {input.shape[0]} matrices and {other.shape[0]} others "
-            f"(shapes {input.shape} and {other.shape})"
+            f"bmm: there are {input.shape[0]} matrices and {mat2.shape[0]} others "
+            f"(shapes {input.shape} and {mat2.shape})"
         )
-    return _C.matmul(input, other, out=out)
+    return _C.matmul(input, mat2, out=out)
 
 
-def outer(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+def outer(input: _C.Tensor, vec2: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The products of each element of a vector with each of another.
 
     Examples
@@ -101,8 +104,8 @@ def outer(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -
     tensor([[3, 4],
             [6, 8]])
     """
-    _need("outer", input, other, (1, 1))
-    return _C.mul(input.unsqueeze(1), other, out=out)
+    _need("outer", input, vec2, (1, 1))
+    return _C.mul(input.unsqueeze(1), vec2, out=out)
 
 
 def _dimensions(dims: Any, ndim: int, name: str) -> list[int]:

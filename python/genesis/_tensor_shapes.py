@@ -6,6 +6,7 @@ Each is a method of Tensor, too: the views are methods first, and the functions 
 from __future__ import annotations
 
 from genesis import _C
+from genesis._tensor import shape_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 
-def reshape(input: _C.Tensor, *shape: Any) -> _C.Tensor:
+def reshape(input: _C.Tensor, *sizes: Any, shape: Any = None) -> _C.Tensor:
     """Another shape, with a copy only where there must be one; one -1 is worked out.
 
     Examples
@@ -37,7 +38,7 @@ def reshape(input: _C.Tensor, *shape: Any) -> _C.Tensor:
     >>> genesis.reshape(genesis.arange(6), (2, -1)).shape
     (2, 3)
     """
-    return input.reshape(*shape)
+    return input.reshape(shape_of(sizes, shape))
 
 
 def view(input: _C.Tensor, *shape: Any) -> _C.Tensor:
@@ -76,7 +77,7 @@ def transpose(input: _C.Tensor, dim0: int, dim1: int) -> _C.Tensor:
     return input.transpose(dim0, dim1)
 
 
-def permute(input: _C.Tensor, *dims: Any) -> _C.Tensor:
+def permute(input: _C.Tensor, *places: Any, dims: Any = None) -> _C.Tensor:
     """A view with the dimensions in another order.
 
     Examples
@@ -85,7 +86,7 @@ def permute(input: _C.Tensor, *dims: Any) -> _C.Tensor:
     >>> genesis.permute(genesis.zeros(2, 3, 4), (2, 0, 1)).shape
     (4, 2, 3)
     """
-    return input.permute(*dims)
+    return input.permute(shape_of(places, dims))
 
 
 def squeeze(input: _C.Tensor, dim: Any = None) -> _C.Tensor:
@@ -112,7 +113,7 @@ def unsqueeze(input: _C.Tensor, dim: int) -> _C.Tensor:
     return input.unsqueeze(dim)
 
 
-def expand(input: _C.Tensor, *shape: Any) -> _C.Tensor:
+def expand(input: _C.Tensor, *shape: Any, size: Any = None) -> _C.Tensor:
     """A view in which dimensions of 1 are repeated; -1 keeps a size.
 
     Examples
@@ -121,10 +122,10 @@ def expand(input: _C.Tensor, *shape: Any) -> _C.Tensor:
     >>> genesis.expand(genesis.zeros(3, 1), -1, 4).shape
     (3, 4)
     """
-    return input.expand(*shape)
+    return input.expand(shape_of(shape, size))
 
 
-def broadcast_to(input: _C.Tensor, *shape: Any) -> _C.Tensor:
+def broadcast_to(input: _C.Tensor, *shape: Any, size: Any = None) -> _C.Tensor:
     """A view in which dimensions of 1 are repeated.
 
     Examples
@@ -133,7 +134,7 @@ def broadcast_to(input: _C.Tensor, *shape: Any) -> _C.Tensor:
     >>> genesis.broadcast_to(genesis.zeros(3), (2, 3)).shape
     (2, 3)
     """
-    return input.broadcast_to(*shape)
+    return input.broadcast_to(shape_of(shape, size))
 
 
 def contiguous(input: _C.Tensor) -> _C.Tensor:
@@ -187,7 +188,7 @@ def roll(input: _C.Tensor, shifts: Any, dims: Any = None) -> _C.Tensor:
     return made
 
 
-def repeat(input: _C.Tensor, *sizes: Any) -> _C.Tensor:
+def repeat(input: _C.Tensor, *sizes: Any, repeats: Any = None) -> _C.Tensor:
     """A copy with the whole repeated so many times along each dimension; new ones come in front.
 
     Examples
@@ -197,7 +198,7 @@ def repeat(input: _C.Tensor, *sizes: Any) -> _C.Tensor:
     tensor([[1, 2, 1, 2],
             [1, 2, 1, 2]])
     """
-    counts = sizes if len(sizes) != 1 or hasattr(sizes[0], "__index__") else tuple(sizes[0])
+    counts = shape_of(sizes, repeats)
     if len(counts) < input.ndim:
         raise _C.ShapeError(
             f"repeat: {len(counts)} counts {tuple(counts)} for the {input.ndim} dimensions of "
@@ -216,7 +217,7 @@ def repeat(input: _C.Tensor, *sizes: Any) -> _C.Tensor:
     return made.view([count * size for count, size in zip(counts, shape, strict=True)])
 
 
-def tile(input: _C.Tensor, *dims: Any) -> _C.Tensor:
+def tile(input: _C.Tensor, *counts: Any, dims: Any = None) -> _C.Tensor:
     """As repeat(), with counts that are missing taken as 1 in front.
 
     Examples
@@ -225,8 +226,8 @@ def tile(input: _C.Tensor, *dims: Any) -> _C.Tensor:
     >>> genesis.tile(genesis.tensor([[1, 2]]), (2,))
     tensor([[1, 2, 1, 2]])
     """
-    counts = dims if len(dims) != 1 or hasattr(dims[0], "__index__") else tuple(dims[0])
-    return repeat(input, (1,) * (input.ndim - len(counts)) + tuple(counts))
+    asked = tuple(shape_of(counts, dims))
+    return repeat(input, (1,) * (input.ndim - len(asked)) + asked)
 
 
 for _name in ("repeat", "roll", "tile"):

@@ -155,6 +155,21 @@ static void moved_release(int arity, gn_tensor **moved)
         gn_tensor_release(moved[i]);
 }
 
+/* A number that is compared with halves is taken as one: 0.1 is equal to the half that is next to it. */
+static void numbers_round(enum gni_op op, int arity, gn_operand *operands)
+{
+    if (op < GNI_OP_EQUAL || op > GNI_OP_GREATER_EQUAL)
+        return;
+    gn_dtype dtype = gni_promote(arity, operands);
+    for (int i = 0; i < arity && gni_dtype_is_half(dtype); i++) {
+        uint64_t half = 0;
+        if (operands[i].tensor != NULL)
+            continue;
+        gni_scalar_store(operands[i].scalar, dtype, &half);
+        operands[i].scalar = gni_scalar_load(dtype, &half);
+    }
+}
+
 static gn_status elementwise(enum gni_op op, int arity, const gn_operand *operands,
                              gn_tensor **result)
 {
@@ -187,6 +202,7 @@ gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **resul
     gn_tensor *moved[3] = {NULL};
     gn_operand own_operands[3];
     memcpy(own_operands, operands, sizeof *operands * (size_t)arity);
+    numbers_round(own, arity, own_operands);
     gn_status status = numbers_move(arity, own_operands, moved);
     if (status == GN_OK)
         status = elementwise(own, arity, own_operands, result);
@@ -304,6 +320,7 @@ gn_status gn_elementwise_into(gn_op op, const gn_operand *operands, gn_tensor *o
     gn_tensor *moved[3] = {NULL};
     gn_operand own_operands[3];
     memcpy(own_operands, operands, sizeof *operands * (size_t)arity);
+    numbers_round(own, arity, own_operands);
     gn_status status = numbers_move(arity, own_operands, moved);
     if (status == GN_OK)
         status = elementwise_into(own, arity, own_operands, out);

@@ -287,6 +287,7 @@ static int module_exec(PyObject *module)
     if (PyModule_AddFunctions(module, history_functions) < 0 ||
         PyModule_AddFunctions(module, profile_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_op_functions) < 0 ||
+        PyModule_AddFunctions(module, tensor_reduction_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_make_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_place_functions) < 0 ||
         PyModule_AddFunctions(module, random_functions) < 0 ||

@@ -303,12 +303,15 @@ int shape_from_python(PyObject *const *arguments, Py_ssize_t count, int64_t *siz
 int integers_from_python(PyObject *object, const char *what, int64_t *values, int most, int *count);
 PyObject *integers_to_python(const int64_t *values, int count);
 
-/* Elementwise operations and reductions: python_tensor_ops.c. Indexing: python_tensor_index.c. Creation:
+/* Elementwise operations: python_tensor_ops.c. Indexing: python_tensor_index.c. Creation:
  * python_tensor_make.c. */
 extern PyMethodDef tensor_op_methods[];
 extern PyMethodDef tensor_op_functions[];
 extern PyType_Slot tensor_number_slots[];
 extern PyMethodDef tensor_make_functions[];
+extern PyMethodDef tensor_reduction_methods[]; /* python_tensor_reduce.c */
+extern PyMethodDef tensor_reduction_functions[];
+extern PyMethodDef tensor_view_methods[];    /* python_tensor_views.c */
 extern PyMethodDef tensor_row_methods[];     /* python_tensor_rows.c */
 extern PyMethodDef tensor_product_methods[]; /* python_tensor_products.c */
 extern PyMethodDef tensor_product_functions[];

@@ -56,7 +56,7 @@ int dtype_from_python(struct module_state *state, PyObject *object, gn_dtype *dt
     }
     if (object == (PyObject *)&PyFloat_Type || object == (PyObject *)&PyLong_Type ||
         object == (PyObject *)&PyBool_Type) {
-        *dtype = object == (PyObject *)&PyFloat_Type  ? GN_FLOAT32
+        *dtype = object == (PyObject *)&PyFloat_Type  ? GN_FLOAT64
                  : object == (PyObject *)&PyLong_Type ? GN_INT64
                                                       : GN_BOOL;
         return 0;

@@ -74,8 +74,9 @@ int integers_from_python(PyObject *object, const char *what, int64_t *values, in
     if (sequence == NULL)
         return -1;
     Py_ssize_t length = PyTuple_Size(sequence);
-    if (length > most) {
-        PyErr_Format(PyExc_ValueError, "%s: there are at most %d, not %zd", what, most, length);
+    if (length > most || (most == 1 && length == 0)) {
+        PyErr_Format(PyExc_ValueError, "%s: there %s %d, not %zd", what,
+                     most == 1 ? "is" : "are at most", most, length);
         Py_DECREF(sequence);
         return -1;
     }
@@ -249,18 +250,18 @@ static PyObject *tensor_dim(PyObject *self, PyObject *unused)
 
 /* All, or those of one dimension. */
 static PyObject *one_or_all(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
-                            const int64_t *values, const char *what)
+                            PyObject *keywords, const int64_t *values, const char *what)
 {
+    const struct signature signature = {what, {"dim", NULL}, 0};
     int ndim = gn_tensor_get_dimensions(tensor_of(self));
+    PyObject *taken[2];
     int64_t dimension;
     int one;
-    if (count == 0)
-        return integers_to_python(values, ndim);
-    if (count > 1) {
-        PyErr_Format(PyExc_TypeError, "%s() takes at most 1 argument", what);
+    if (arguments_take(&signature, arguments, count, keywords, taken) < 0)
         return NULL;
-    }
-    if (integers_from_python(arguments[0], what, &dimension, 1, &one) < 0)
+    if (taken[0] == Py_None)
+        return integers_to_python(values, ndim);
+    if (integers_from_python(taken[0], what, &dimension, 1, &one) < 0)
         return NULL;
     if (dimension < -ndim || dimension >= ndim) {
         PyErr_Format(PyExc_IndexError,
@@ -271,70 +272,21 @@ static PyObject *one_or_all(PyObject *self, PyObject *const *arguments, Py_ssize
     return PyLong_FromLongLong(values[dimension < 0 ? dimension + ndim : dimension]);
 }
 
-static PyObject *tensor_stride(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+static PyObject *tensor_stride(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                               PyObject *keywords)
 {
-    return one_or_all(self, arguments, count, gn_tensor_get_strides(tensor_of(self)), "stride");
+    return one_or_all(self, arguments, count, keywords, gn_tensor_get_strides(tensor_of(self)),
+                      "stride");
 }
 
-static PyObject *tensor_size(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+static PyObject *tensor_size(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                             PyObject *keywords)
 {
-    return one_or_all(self, arguments, count, gn_tensor_get_shape(tensor_of(self)), "size");
+    return one_or_all(self, arguments, count, keywords, gn_tensor_get_shape(tensor_of(self)),
+                      "size");
 }
 
 /* ---- views ----------------------------------------------------------------------------------- */
-
-typedef gn_status (*shape_call)(gn_tensor *tensor, int ndim, const int64_t *sizes,
-                                gn_tensor **result);
-
-static PyObject *with_shape(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
-                            shape_call call)
-{
-    int64_t sizes[GN_DIMENSIONS_MAX];
-    int ndim;
-    gn_tensor *result;
-    gn_status status;
-    if (shape_from_python(arguments, count, sizes, &ndim) < 0)
-        return NULL;
-    CALL_ALLOCATING(status, call(tensor_of(self), ndim, sizes, &result));
-    return tensor_or_raise(module_state_of_object(self), status, result);
-}
-
-static PyObject *tensor_view(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
-{
-    return with_shape(self, arguments, count, gn_tensor_view);
-}
-
-static PyObject *tensor_reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
-{
-    return with_shape(self, arguments, count, gn_tensor_reshape);
-}
-
-static PyObject *tensor_expand(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
-{
-    return with_shape(self, arguments, count, gn_tensor_expand);
-}
-
-static PyObject *tensor_permute(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
-{
-    int64_t values[GN_DIMENSIONS_MAX];
-    int order[GN_DIMENSIONS_MAX], ndim;
-    gn_tensor *view;
-    if (shape_from_python(arguments, count, values, &ndim) < 0)
-        return NULL;
-    if (ndim != gn_tensor_get_dimensions(tensor_of(self))) {
-        PyErr_Format(module_state_of_object(self)->shape_error,
-                     "permute of a tensor of %d dimensions takes as many, not %d",
-                     gn_tensor_get_dimensions(tensor_of(self)), ndim);
-        return NULL;
-    }
-    for (int i = 0; i < ndim; i++)
-        order[i] = values[i] < -GN_DIMENSIONS_MAX || values[i] > GN_DIMENSIONS_MAX
-                       ? GN_DIMENSIONS_MAX
-                       : (int)values[i];
-    gn_status status;
-    CALL_OPERATION(gn_is_pending(), status, gn_tensor_permute(tensor_of(self), order, &view));
-    return tensor_or_raise(module_state_of_object(self), status, view);
-}
 
 /* Dimensions as arguments, counted from the end if negative. */
 static int dimensions_take(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
@@ -482,7 +434,8 @@ static PyObject *tensor_contiguous(PyObject *self, PyObject *unused)
     return gn_tensor_is_contiguous(tensor_of(self)) ? Py_NewRef(self) : tensor_clone(self, unused);
 }
 
-/* Each argument says by itself what it is: a dtype, a device, another tensor; `copy` and `non_blocking` by name. */
+/* Each argument says by itself what it is: a dtype, a device, another tensor; `non_blocking` and `copy` by name, or as
+ * the first and second bool. */
 static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                            PyObject *keywords)
 {
@@ -491,10 +444,15 @@ static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_
     gn_device *device = gn_tensor_get_device(tensor_of(self));
     Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
     bool is_copied = false;
+    int flags = 0;
     for (Py_ssize_t i = 0; i < count + named; i++) {
         PyObject *name = i >= count ? PyTuple_GetItem(keywords, i - count) : NULL;
         if (arguments[i] == Py_None)
             continue;
+        if (name == NULL && PyBool_Check(arguments[i])) {
+            is_copied |= flags++ == 1 && arguments[i] == Py_True;
+            continue;
+        }
         if (name != NULL && (PyUnicode_CompareWithASCIIString(name, "copy") == 0 ||
                              PyUnicode_CompareWithASCIIString(name, "non_blocking") == 0)) {
             int is_true = PyObject_IsTrue(arguments[i]);
@@ -769,7 +727,6 @@ static PyObject *tensor_reduce(PyObject *self, PyObject *unused)
     return made;
 }
 
-#define FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL
 #define CAST_ENTRY(name, type)                                                         \
     {                                                                                  \
 #name, tensor_##name, METH_NOARGS,                                             \
@@ -785,24 +742,14 @@ static PyMethodDef tensor_methods[] = {
      "storage_offset($self, /)\n--\n\nWhere the first element is in its storage, in elements."},
     {"is_contiguous", tensor_is_contiguous, METH_NOARGS,
      "is_contiguous($self, /)\n--\n\nWhether the elements follow each other in row-major order."},
-    {"stride", FAST(tensor_stride),
-     "stride($self, dim=None, /)\n--\n\nElements from one index to the next: of all dimensions, or "
+    {"stride", WITH_VECTOR(tensor_stride),
+     "stride($self, dim=None)\n--\n\nElements from one index to the next: of all dimensions, or "
      "one."},
-    {"size", FAST(tensor_size), "size($self, dim=None, /)\n--\n\nThe shape, or one size of it."},
-    {"view", FAST(tensor_view),
-     "view($self, /, *shape)\n--\n\nThe same elements with another shape, without a copy."},
-    {"reshape", FAST(tensor_reshape),
-     "reshape($self, /, *shape)\n--\n\nAnother shape, with a copy only where there must be one."},
-    {"expand", FAST(tensor_expand),
-     "expand($self, /, *shape)\n--\n\nA view in which dimensions of 1 are repeated; -1 keeps a "
-     "size."},
-    {"broadcast_to", FAST(tensor_expand),
-     "broadcast_to($self, /, *shape)\n--\n\nA view in which dimensions of 1 are repeated."},
+    {"size", WITH_VECTOR(tensor_size),
+     "size($self, dim=None)\n--\n\nThe shape, or one size of it."},
     {"flatten", WITH_VECTOR(tensor_flatten),
      "flatten($self, start_dim=0, end_dim=-1)\n--\n\n"
      "Several dimensions, or all, as one, with a copy only where there must be one."},
-    {"permute", FAST(tensor_permute),
-     "permute($self, /, *dims)\n--\n\nA view with the dimensions in another order."},
     {"transpose", WITH_VECTOR(tensor_transpose),
      "transpose($self, dim0, dim1)\n--\n\nA view with two dimensions exchanged."},
     {"unsqueeze", WITH_VECTOR(tensor_unsqueeze),
@@ -907,6 +854,8 @@ int tensor_class_init(PyObject *module, struct module_state *state)
     state->tensor_class = PyType_FromModuleAndSpec(module, &spec, NULL);
     if (state->tensor_class == NULL || pair_class_init(state) < 0 ||
         methods_add(state->tensor_class, tensor_op_methods) < 0 ||
+        methods_add(state->tensor_class, tensor_reduction_methods) < 0 ||
+        methods_add(state->tensor_class, tensor_view_methods) < 0 ||
         methods_add(state->tensor_class, tensor_row_methods) < 0 ||
         methods_add(state->tensor_class, tensor_place_methods) < 0 ||
         methods_add(state->tensor_class, tensor_product_methods) < 0 ||

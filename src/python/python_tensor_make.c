@@ -3,6 +3,7 @@
  */
 #include "module.h"
 
+#include <math.h>
 #include <string.h>
 
 static int cpu_take(struct module_state *state, gn_device **device)
@@ -106,7 +107,6 @@ struct listing {
     int ndim;
     int64_t sizes[GN_DIMENSIONS_MAX];
     gn_dtype kind; /* the highest: bool, int64 or float64 */
-    PyObject *tensor_class;
 };
 
 static bool is_list(PyObject *object)
@@ -132,21 +132,6 @@ static int listing_measure(PyObject *data, struct listing *listing)
     return 0;
 }
 
-/* NumPy's bool is neither Python's nor an index: it shows what it is by its memory. */
-static bool is_numpy_bool(PyObject *item)
-{
-    Py_buffer buffer;
-    if (PyIndex_Check(item) || !PyObject_CheckBuffer(item))
-        return false;
-    if (PyObject_GetBuffer(item, &buffer, PyBUF_FORMAT) < 0) {
-        PyErr_Clear();
-        return false;
-    }
-    bool is_bool = buffer.format != NULL && strcmp(buffer.format, "?") == 0 && buffer.len == 1;
-    PyBuffer_Release(&buffer);
-    return is_bool;
-}
-
 static int number_take(PyObject *item, gn_scalar *number)
 {
     if (PyBool_Check(item)) {
@@ -165,12 +150,16 @@ static int number_take(PyObject *item, gn_scalar *number)
         PyErr_Format(PyExc_TypeError, "%R is no number", item);
         return -1;
     }
-    if (is_numpy_bool(item)) {
-        int is_true = PyObject_IsTrue(item);
-        *number = (gn_scalar){.kind = GN_BOOL, .integer = is_true};
-        return is_true < 0 ? -1 : 0;
+    /* NumPy's numbers and tensors of one element know themselves which of Python's numbers they are. */
+    PyObject *converted = PyObject_HasAttrString(item, "item")
+                              ? PyObject_CallMethod(item, "item", NULL)
+                          : PyIndex_Check(item) ? PyNumber_Index(item)
+                                                : PyNumber_Float(item);
+    if (converted != NULL && !PyFloat_Check(converted) && !PyLong_Check(converted)) {
+        PyObject *wide = converted; /* NumPy's long double, say */
+        converted = PyNumber_Float(wide);
+        Py_DECREF(wide);
     }
-    PyObject *converted = PyIndex_Check(item) ? PyNumber_Index(item) : PyNumber_Float(item);
     int status = converted != NULL ? number_take(converted, number) : -1;
     Py_XDECREF(converted);
     return status;
@@ -204,6 +193,18 @@ static int listing_walk(PyObject *data, struct listing *listing, int level, gn_s
             return -1;
     }
     return 0;
+}
+
+/* Whether a type has a number, as PyTorch sees it: unsigned ones have negative numbers, which wrap around. */
+static bool number_fits(gn_scalar number, gn_dtype dtype)
+{
+    if (dtype == GN_BOOL || dtype >= GN_FLOAT16)
+        return true;
+    double most = ldexp(1, (int)gn_dtype_size(dtype) * 8 - (dtype == GN_UINT8 ? 0 : 1));
+    double value = number.kind == GN_FLOAT64 ? number.floating : (double)number.integer;
+    if (number.kind != GN_FLOAT64 && dtype == GN_INT64)
+        return true;
+    return value > -most - (dtype != GN_UINT8) && value < most;
 }
 
 static void number_store(gn_scalar number, gn_dtype dtype, void *element)
@@ -241,6 +242,12 @@ static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
     dtype = listing.kind == GN_FLOAT64 ? GN_FLOAT32 : listing.kind;
     if (dtype_object != NULL && dtype_from_python(state, dtype_object, &dtype) < 0)
         goto free_numbers;
+    for (int64_t i = 0; i < count; i++)
+        if (!number_fits(numbers[i], dtype)) {
+            PyErr_Format(PyExc_OverflowError, "number %lld of the data does not fit %s",
+                         (long long)i, gn_dtype_name(dtype));
+            goto free_numbers;
+        }
     /* As float64 or int64 first, from which every other type comes. */
     gn_dtype first = listing.kind == GN_FLOAT64 ? GN_FLOAT64 : GN_INT64;
     gn_status status = gn_tensor_create(first, listing.ndim, listing.sizes, device, &wide);
@@ -255,6 +262,40 @@ static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
     made = tensor_or_raise(state, status, result);
 free_numbers:
     PyMem_Free(numbers);
+    return made;
+}
+
+/* Lists in lists: arrays and tensors among them, and whatever else has items, as lists, too. Those too deep for a tensor
+ * stay as they are. */
+static PyObject *lists_of(PyObject *data, int depth)
+{
+    if (!is_list(data) && PyObject_HasAttrString(data, "tolist"))
+        return PyObject_CallMethod(data, "tolist", NULL);
+    if (depth > GN_DIMENSIONS_MAX || !PySequence_Check(data) || PyUnicode_Check(data) ||
+        PyBytes_Check(data))
+        return Py_NewRef(data);
+    PyObject *list = PySequence_List(data);
+    for (Py_ssize_t i = 0; list != NULL && i < PyList_Size(list); i++) {
+        PyObject *listed = lists_of(PyList_GetItem(list, i), depth + 1);
+        if (listed == NULL || PyList_SetItem(list, i, listed) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+/* A range, say, or a list of arrays: what the first item of each level ends in says which. */
+static PyObject *tensor_from_sequence(struct module_state *state, PyObject *data,
+                                      PyObject *dtype_object)
+{
+    PyObject *first = data; /* borrowed */
+    for (int i = 0; i < GN_DIMENSIONS_MAX && is_list(first) && PySequence_Size(first) > 0; i++)
+        first = PyList_Check(first) ? PyList_GetItem(first, 0) : PyTuple_GetItem(first, 0);
+    bool is_plain =
+        is_list(data) && (is_list(first) || !PySequence_Check(first) || PySequence_Size(first) < 0);
+    PyErr_Clear(); /* what has no items has no length */
+    PyObject *list = is_plain ? Py_NewRef(data) : lists_of(data, 0);
+    PyObject *made = list != NULL ? tensor_from_lists(state, list, dtype_object) : NULL;
+    Py_XDECREF(list);
     return made;
 }
 
@@ -287,6 +328,8 @@ PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject 
         shared = tensor_from_buffer_or_dlpack(state, data);
     else if (is_foreign(data))
         shared = tensor_from_foreign(state, data, Py_None);
+    else if (PySequence_Check(data) && !PyUnicode_Check(data) && !PyBytes_Check(data))
+        return tensor_from_sequence(state, data, dtype);
     else
         return tensor_from_lists(state, data, dtype);
     if (shared == NULL)

@@ -1,5 +1,5 @@
 /*
- * python_tensor_ops.c: operators, elementwise operations and reductions of Tensor, as methods and functions.
+ * python_tensor_ops.c: operators and elementwise operations of Tensor, as methods and functions.
  *
  * An operand is a Tensor, one of Python's numbers (which takes the tensors' type as long as its kind allows), or
  * something that has elements: an array of NumPy, say, which is copied, or what DLPack or __cuda_array_interface__
@@ -205,25 +205,78 @@ PyType_Slot tensor_number_slots[] = {
 
 /* ---- methods and functions ------------------------------------------------------------------- */
 
-/* The positional operands, and `out` where that is given. */
-static int arguments_split(const char *name, PyObject *const *arguments, Py_ssize_t count,
-                           PyObject *keywords, Py_ssize_t wanted, PyObject **out)
+/* The place of an operand that is given by its name; -1: it is the name of none. */
+static int operand_place(PyObject *name, gn_op op, int arity)
 {
-    Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
+    static const char *const names[] = {"condition", "input", "other"};
+    int first = arity == 3 ? 0 : 1;
+    for (int i = 0; i < arity; i++)
+        if (PyUnicode_CompareWithASCIIString(name, names[first + i]) == 0)
+            return i;
+    return op == GN_OP_POWER && PyUnicode_CompareWithASCIIString(name, "exponent") == 0 ? 1 : -1;
+}
+
+/*
+ * The operands, by place or by name, and `out` where that is given. `objects` has the first `begin` of them already.
+ * 1; 0 where there is an argument of another name, which is an option; -1 with an exception.
+ */
+static int arguments_split(const char *name, gn_op op, int arity, int begin,
+                           PyObject *const *arguments, Py_ssize_t count, PyObject *keywords,
+                           PyObject *objects[3], PyObject **out)
+{
+    Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0, taken = begin + count;
     *out = NULL;
-    if (count != wanted) {
-        PyErr_Format(PyExc_TypeError, "%s() takes %zd operands, not %zd", name, wanted, count);
-        return -1;
-    }
+    for (Py_ssize_t i = 0; i < count && begin + i < arity; i++)
+        objects[begin + i] = arguments[i];
     for (Py_ssize_t i = 0; i < named; i++) {
-        if (PyUnicode_CompareWithASCIIString(PyTuple_GetItem(keywords, i), "out") != 0) {
-            PyErr_Format(PyExc_TypeError, "%s() has no argument %R", name,
-                         PyTuple_GetItem(keywords, i));
+        PyObject *key = PyTuple_GetItem(keywords, i), *given = arguments[count + i];
+        int place = operand_place(key, op, arity);
+        if (place >= 0 && objects[place] == NULL) {
+            objects[place] = given;
+            taken++;
+        } else if (PyUnicode_CompareWithASCIIString(key, "out") == 0) {
+            *out = given != Py_None ? given : NULL;
+        } else if (place < 0) {
+            return 0;
+        } else {
+            PyErr_Format(PyExc_TypeError, "%s() got two values for the argument %R", name, key);
             return -1;
         }
-        *out = arguments[count + i] != Py_None ? arguments[count + i] : NULL;
     }
-    return 0;
+    if (taken == arity)
+        return 1;
+    PyErr_Format(PyExc_TypeError, "%s() takes %d operands, not %zd", name, arity - begin,
+                 taken - begin);
+    return -1;
+}
+
+/* An operation with an option, such as alpha: those are made of others, in Python. `self` may be NULL. */
+static PyObject *call_with_options(const char *name, PyObject *self, PyObject *const *arguments,
+                                   Py_ssize_t count, PyObject *keywords)
+{
+    Py_ssize_t begin = self != NULL ? 1 : 0;
+    PyObject *module = PyImport_ImportModule("genesis._tensor_options");
+    PyObject *function = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
+    PyObject *places = function != NULL ? PyTuple_New(begin + count) : NULL;
+    PyObject *names = places != NULL ? PyDict_New() : NULL, *made = NULL;
+    if (module != NULL && function == NULL) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "%s() does not know all of the arguments %R", name, keywords);
+    }
+    bool is_filled = names != NULL;
+    if (is_filled && self != NULL)
+        is_filled = PyTuple_SetItem(places, 0, Py_NewRef(self)) == 0;
+    for (Py_ssize_t i = 0; is_filled && i < count; i++)
+        is_filled = PyTuple_SetItem(places, begin + i, Py_NewRef(arguments[i])) == 0;
+    for (Py_ssize_t i = 0; is_filled && i < PyTuple_Size(keywords); i++)
+        is_filled = PyDict_SetItem(names, PyTuple_GetItem(keywords, i), arguments[count + i]) == 0;
+    if (is_filled)
+        made = PyObject_Call(function, places, names);
+    Py_XDECREF(names);
+    Py_XDECREF(places);
+    Py_XDECREF(function);
+    Py_XDECREF(module);
+    return made;
 }
 
 static PyObject *call(struct module_state *state, const char *name, gn_op op,
@@ -241,31 +294,32 @@ static PyObject *call(struct module_state *state, const char *name, gn_op op,
 static PyObject *call_function(PyObject *module, const char *name, gn_op op, int arity,
                                PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
-    PyObject *out;
-    if (arguments_split(name, arguments, count, keywords, arity, &out) < 0)
-        return NULL;
-    return call(module_state_of(module), name, op, arguments, arity, out);
+    PyObject *out, *objects[3] = {NULL};
+    int found = arguments_split(name, op, arity, 0, arguments, count, keywords, objects, &out);
+    if (found == 0)
+        return call_with_options(name, NULL, arguments, count, keywords);
+    return found > 0 ? call(module_state_of(module), name, op, objects, arity, out) : NULL;
 }
 
 static PyObject *call_method(PyObject *self, const char *name, gn_op op, int arity,
                              PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
     PyObject *out, *objects[3] = {self};
-    if (arguments_split(name, arguments, count, keywords, arity - 1, &out) < 0)
-        return NULL;
-    for (Py_ssize_t i = 0; i < count; i++)
-        objects[i + 1] = arguments[i];
-    return call(tensor_state(self), name, op, objects, arity, out);
+    int found = arguments_split(name, op, arity, 1, arguments, count, keywords, objects, &out);
+    if (found == 0)
+        return call_with_options(name, self, arguments, count, keywords);
+    return found > 0 ? call(tensor_state(self), name, op, objects, arity, out) : NULL;
 }
 
 static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int arity,
-                               PyObject *const *arguments, Py_ssize_t count)
+                               PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
     PyObject *out, *objects[3] = {self};
-    if (arguments_split(name, arguments, count, NULL, arity - 1, &out) < 0)
+    int found = arguments_split(name, op, arity, 1, arguments, count, keywords, objects, &out);
+    if (found < 0)
         return NULL;
-    for (Py_ssize_t i = 0; i < count; i++)
-        objects[i + 1] = arguments[i];
+    if (found == 0 || out != NULL)
+        return call_with_options(name, self, arguments, count, keywords);
     return operation_into(tensor_state(self), op, objects, arity, self, NULL);
 }
 
@@ -338,97 +392,11 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
         return call_method(self, #name, GN_OP_##OP, arity, arguments, count, keywords);          \
     }                                                                                            \
     static PyObject *method_in_place_##name(PyObject *self, PyObject *const *arguments,          \
-                                            Py_ssize_t count)                                    \
+                                            Py_ssize_t count, PyObject *keywords)                \
     {                                                                                            \
-        return call_in_place(self, #name "_", GN_OP_##OP, arity, arguments, count);              \
+        return call_in_place(self, #name "_", GN_OP_##OP, arity, arguments, count, keywords);    \
     }
 NAMES(DEFINE)
-
-/* ---- reductions ------------------------------------------------------------------------------ */
-
-/* dim: None, an int or several; keepdim. */
-static PyObject *reduce_call(struct module_state *state, const char *name, gn_reduction reduction,
-                             gn_tensor *tensor, PyObject *dim, PyObject *keepdim)
-{
-    int64_t dimensions[GN_DIMENSIONS_MAX];
-    int count = 0, ndim = gn_tensor_get_dimensions(tensor), span = ndim > 0 ? ndim : 1;
-    uint32_t bits = 0;
-    if (dim != Py_None &&
-        integers_from_python(dim, "dim", dimensions, GN_DIMENSIONS_MAX, &count) < 0)
-        return NULL;
-    for (int i = 0; i < count; i++) {
-        int64_t wrapped = dimensions[i] < 0 ? dimensions[i] + span : dimensions[i];
-        if (wrapped < 0 || wrapped >= span) {
-            PyErr_Format(
-                PyExc_IndexError,
-                "%s: dimension %lld is out of range for a tensor of %d dimensions: %d to %d", name,
-                (long long)dimensions[i], ndim, -span, span - 1);
-            return NULL;
-        }
-        if ((bits >> wrapped & 1) != 0) {
-            PyErr_Format(PyExc_ValueError, "%s: dimension %lld is there twice", name,
-                         (long long)wrapped);
-            return NULL;
-        }
-        bits |= UINT32_C(1) << wrapped;
-    }
-    int is_kept = PyObject_IsTrue(keepdim);
-    if (is_kept < 0)
-        return NULL;
-    gn_tensor *result;
-    gn_status status;
-    bool is_long = gn_tensor_get_count(tensor) > QUICK_MOST;
-    CALL_OPERATION(is_long, status,
-                   gn_reduce(reduction, tensor, ndim > 0 ? bits : 0, is_kept != 0, &result));
-    return tensor_or_raise(state, status, result);
-}
-
-static PyObject *reduce_take(struct module_state *state, const char *name, gn_reduction reduction,
-                             gn_tensor *tensor, PyObject *const *arguments, Py_ssize_t count,
-                             PyObject *keywords)
-{
-    const struct signature signature = {name, {"dim", "keepdim"}, 0};
-    PyObject *taken[2];
-    if (arguments_take(&signature, arguments, count, keywords, taken) < 0)
-        return NULL;
-    return reduce_call(state, name, reduction, tensor, taken[0],
-                       taken[1] == Py_None ? Py_False : taken[1]);
-}
-
-static PyObject *reduce_function(PyObject *module, const char *name, gn_reduction reduction,
-                                 PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
-{
-    struct module_state *state = module_state_of(module);
-    if (count < 1 || !tensor_check(state, arguments[0])) {
-        PyErr_Format(PyExc_TypeError, "%s() takes a Tensor", name);
-        return NULL;
-    }
-    return reduce_take(state, name, reduction, tensor_of(arguments[0]), arguments + 1, count - 1,
-                       keywords);
-}
-
-#define REDUCTIONS(X)                                                               \
-    X(sum, SUM, "The sum of the elements; of integers and bool as int64.")          \
-    X(prod, PRODUCT, "The product of the elements; of integers and bool as int64.") \
-    X(mean, MEAN, "The mean of the elements.")                                      \
-    X(amax, MAXIMUM, "The largest element; NaN if there is one.")                   \
-    X(amin, MINIMUM, "The smallest element; NaN if there is one.")                  \
-    X(any, ANY, "Whether an element is not 0.")                                     \
-    X(all, ALL, "Whether no element is 0.")
-
-#define DEFINE_REDUCTION(name, REDUCTION, doc)                                                    \
-    static PyObject *function_##name(PyObject *module, PyObject *const *arguments,                \
-                                     Py_ssize_t count, PyObject *keywords)                        \
-    {                                                                                             \
-        return reduce_function(module, #name, GN_REDUCE_##REDUCTION, arguments, count, keywords); \
-    }                                                                                             \
-    static PyObject *method_##name(PyObject *self, PyObject *const *arguments, Py_ssize_t count,  \
-                                   PyObject *keywords)                                            \
-    {                                                                                             \
-        return reduce_take(tensor_state(self), #name, GN_REDUCE_##REDUCTION, tensor_of(self),     \
-                           arguments, count, keywords);                                           \
-    }
-REDUCTIONS(DEFINE_REDUCTION)
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
@@ -503,37 +471,30 @@ static PyObject *get_fusion_failures(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLongLong(gn_get_fusion_failures());
 }
 
-#define FAST(function) (PyCFunction)(void (*)(void)) function, METH_FASTCALL
-#define SIGNATURE_1 "input, /, *, out=None"
-#define SIGNATURE_2 "input, other, /, *, out=None"
+#define SIGNATURE_1 "input, *, out=None"
+#define SIGNATURE_2 "input, other, *, out=None"
 #define SELF_1 "$self, /, *, out=None"
-#define SELF_2 "$self, other, /, *, out=None"
+#define SELF_2 "$self, other, *, out=None"
 #define SELF_IN_PLACE_1 "$self, /"
-#define SELF_IN_PLACE_2 "$self, other, /"
+#define SELF_IN_PLACE_2 "$self, other"
 #define METHOD(name, OP, arity, doc)                                             \
     {#name, WITH_VECTOR(method_##name), #name "(" SELF_##arity ")\n--\n\n" doc}, \
-        {#name "_", FAST(method_in_place_##name),                                \
+        {#name "_", WITH_VECTOR(method_in_place_##name),                         \
          #name "_(" SELF_IN_PLACE_##arity ")\n--\n\nIn place: " doc},
 #define FUNCTION(name, OP, arity, doc) \
     {#name, WITH_VECTOR(function_##name), #name "(" SIGNATURE_##arity ")\n--\n\n" doc},
-#define REDUCTION_METHOD(name, REDUCTION, doc) \
-    {#name, WITH_VECTOR(method_##name), #name "($self, dim=None, keepdim=False)\n--\n\n" doc},
-#define REDUCTION_FUNCTION(name, REDUCTION, doc) \
-    {#name, WITH_VECTOR(function_##name), #name "(input, dim=None, keepdim=False)\n--\n\n" doc},
-
 PyMethodDef tensor_op_methods[] = {
-    NAMES(METHOD) REDUCTIONS(REDUCTION_METHOD){
-        "copy_", assign, METH_O,
-        "copy_($self, source, /)\n--\n\nTakes over elements, converted and broadcast."},
+    NAMES(METHOD){"copy_", assign, METH_O,
+                  "copy_($self, source, /)\n--\n\nTakes over elements, converted and broadcast."},
     {"fill_", assign, METH_O, "fill_($self, value, /)\n--\n\nSets all elements to one number."},
     {"zero_", method_zero, METH_NOARGS, "zero_($self, /)\n--\n\nSets all elements to 0."},
     {NULL, NULL, 0, NULL},
 };
 
 PyMethodDef tensor_op_functions[] = {
-    NAMES(FUNCTION) REDUCTIONS(REDUCTION_FUNCTION){
+    NAMES(FUNCTION){
         "where", WITH_VECTOR(function_where),
-        "where(condition, input=None, other=None, /, *, out=None)\n--\n\n"
+        "where(condition, input=None, other=None, *, out=None)\n--\n\n"
         "Elements of the second where the first is true, of the third elsewhere; of a condition "
         "alone the places where it is true, a tensor for each dimension."},
     {"flush", flush, METH_NOARGS, "flush($module, /)\n--\n\nComputes everything that is pending."},

@@ -94,18 +94,26 @@ PyObject *tensor_matmul(PyObject *a, PyObject *b)
     return multiply(module_state_of_object(tensor), a, b, NULL, Py_NotImplemented);
 }
 
-/* `out`, by its name alone. */
-static int out_take(struct module_state *state, PyObject *const *arguments, Py_ssize_t count,
-                    Py_ssize_t wanted, PyObject *keywords, PyObject **out)
+/* The factors from `begin` on, by place or as `input` and `other`, and `out`, by its name alone. */
+static int factors_take(struct module_state *state, PyObject *const *arguments, Py_ssize_t count,
+                        int begin, PyObject *keywords, PyObject *factors[2], PyObject **out)
 {
-    Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
+    static const char *const names[] = {"input", "other"};
+    Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0, taken = begin + count;
     *out = NULL;
-    if (count != wanted) {
-        PyErr_Format(PyExc_TypeError, "matmul() takes %zd operands, not %zd", wanted, count);
-        return -1;
-    }
+    for (Py_ssize_t i = 0; i < count && begin + i < 2; i++)
+        factors[begin + i] = arguments[i];
     for (Py_ssize_t i = 0; i < named; i++) {
         PyObject *name = PyTuple_GetItem(keywords, i), *given = arguments[count + i];
+        int place = 0;
+        while (place < 2 && (PyUnicode_CompareWithASCIIString(name, names[place]) != 0 ||
+                             factors[place] != NULL))
+            place++;
+        if (place < 2) {
+            factors[place] = given;
+            taken++;
+            continue;
+        }
         if (PyUnicode_CompareWithASCIIString(name, "out") != 0) {
             PyErr_Format(PyExc_TypeError, "matmul() has no argument %R", name);
             return -1;
@@ -116,27 +124,30 @@ static int out_take(struct module_state *state, PyObject *const *arguments, Py_s
         }
         *out = given != Py_None ? given : NULL;
     }
-    return 0;
+    if (taken == 2)
+        return 0;
+    PyErr_Format(PyExc_TypeError, "matmul() takes %d operands, not %zd", 2 - begin, taken - begin);
+    return -1;
 }
 
 static PyObject *function_matmul(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                                  PyObject *keywords)
 {
     struct module_state *state = module_state_of(module);
-    PyObject *out;
-    if (out_take(state, arguments, count, 2, keywords, &out) < 0)
+    PyObject *out, *factors[2] = {NULL};
+    if (factors_take(state, arguments, count, 0, keywords, factors, &out) < 0)
         return NULL;
-    return multiply(state, arguments[0], arguments[1], out, NULL);
+    return multiply(state, factors[0], factors[1], out, NULL);
 }
 
 static PyObject *method_matmul(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                                PyObject *keywords)
 {
     struct module_state *state = module_state_of_object(self);
-    PyObject *out;
-    if (out_take(state, arguments, count, 1, keywords, &out) < 0)
+    PyObject *out, *factors[2] = {self};
+    if (factors_take(state, arguments, count, 1, keywords, factors, &out) < 0)
         return NULL;
-    return multiply(state, self, arguments[0], out, NULL);
+    return multiply(state, factors[0], factors[1], out, NULL);
 }
 
 static PyObject *set_allow_tf32(PyObject *module, PyObject *is_allowed)
@@ -158,7 +169,7 @@ static PyObject *get_allow_tf32(PyObject *module, PyObject *unused)
 
 PyMethodDef tensor_product_methods[] = {
     {"matmul", WITH_VECTOR(method_matmul),
-     "matmul($self, other, /, *, out=None)\n--\n\n"
+     "matmul($self, other, *, out=None)\n--\n\n"
      "The matrix product; dimensions before the last two are a batch, which broadcasts."},
     {NULL, NULL, 0, NULL},
 };
@@ -169,7 +180,7 @@ PyMethodDef tensor_product_functions[] = {
      "Choose whether float32 products on a GPU may round their operands to TF32."},
     {"_get_allow_tf32", get_allow_tf32, METH_NOARGS, "_get_allow_tf32()\n--\n\nWhether they may."},
     {"matmul", WITH_VECTOR(function_matmul),
-     "matmul(input, other, /, *, out=None)\n--\n\n"
+     "matmul(input, other, *, out=None)\n--\n\n"
      "The matrix product; dimensions before the last two are a batch, which broadcasts."},
     {NULL, NULL, 0, NULL},
 };

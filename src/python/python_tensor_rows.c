@@ -1,7 +1,47 @@
 /*
  * python_tensor_rows.c: what works along one dimension, as methods.
+ *
+ * The dimension, and whether it is kept, have PyTorch's names and NumPy's: dim or axis, keepdim or keepdims.
  */
 #include "module.h"
+
+#include <stdarg.h>
+
+/* Arguments with NumPy's names called by PyTorch's: a new reference, NULL for none. */
+static int keywords_rename(PyObject *keywords, PyObject **renamed)
+{
+    static const char *const pairs[][2] = {{"axis", "dim"}, {"keepdims", "keepdim"}};
+    *renamed = Py_XNewRef(keywords);
+    for (int i = 0; i < 2 && keywords != NULL; i++) {
+        PyObject *value = PyDict_GetItemString(keywords, pairs[i][0]); /* borrowed */
+        if (value == NULL || PyDict_GetItemString(keywords, pairs[i][1]) != NULL)
+            continue;
+        PyObject *copy = PyDict_Copy(*renamed);
+        Py_DECREF(*renamed);
+        *renamed = copy;
+        if (copy == NULL || PyDict_SetItemString(copy, pairs[i][1], value) < 0 ||
+            PyDict_DelItemString(copy, pairs[i][0]) < 0) {
+            Py_XDECREF(copy);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* As PyArg_ParseTupleAndKeywords(). */
+static bool arguments_parse(PyObject *arguments, PyObject *keywords, const char *format,
+                            char **names, ...)
+{
+    PyObject *renamed;
+    va_list places;
+    if (keywords_rename(keywords, &renamed) < 0)
+        return false;
+    va_start(places, names);
+    int is_parsed = PyArg_VaParseTupleAndKeywords(arguments, renamed, format, names, places);
+    va_end(places);
+    Py_XDECREF(renamed);
+    return is_parsed != 0;
+}
 
 static PyObject *pair_make(struct module_state *state, gn_tensor *values, gn_tensor *indices)
 {
@@ -25,8 +65,7 @@ static PyObject *method_sort(PyObject *self, PyObject *arguments, PyObject *keyw
     int dim = -1, is_descending = 0, is_stable; /* it always is */
     gn_tensor *values, *indices;
     gn_status status;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|ipp", names, &dim, &is_descending,
-                                     &is_stable))
+    if (!arguments_parse(arguments, keywords, "|ipp:sort", names, &dim, &is_descending, &is_stable))
         return NULL;
     CALL_ALLOCATING(status, gn_sort(tensor_of(self), dim, is_descending != 0, &values, &indices));
     return status == GN_OK ? pair_make(state, values, indices) : error_raise(state, status);
@@ -38,11 +77,18 @@ static PyObject *method_argsort(PyObject *self, PyObject *arguments, PyObject *k
     int dim = -1, is_descending = 0, is_stable; /* it always is */
     gn_tensor *indices;
     gn_status status;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|ipp", names, &dim, &is_descending,
-                                     &is_stable))
+    if (!arguments_parse(arguments, keywords, "|ipp:argsort", names, &dim, &is_descending,
+                         &is_stable))
         return NULL;
     CALL_ALLOCATING(status, gn_sort(tensor_of(self), dim, is_descending != 0, NULL, &indices));
     return tensor_or_raise(module_state_of_object(self), status, indices);
+}
+
+/* What is out of range stays so, as an int. */
+static int dimension_clamp(int64_t dimension)
+{
+    return dimension < -GN_DIMENSIONS_MAX || dimension > GN_DIMENSIONS_MAX ? GN_DIMENSIONS_MAX + 1
+                                                                           : (int)dimension;
 }
 
 /* max() and min(): of all elements one; along a dimension a pair; with another tensor the larger of two. */
@@ -55,7 +101,8 @@ static PyObject *extreme(PyObject *self, PyObject *arguments, PyObject *keywords
     int64_t dimension;
     gn_tensor *values, *indices, *wide;
     gn_status status;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|Op", names, &dim, &is_kept))
+    if (!arguments_parse(arguments, keywords, is_maximum ? "|Op:max" : "|Op:min", names, &dim,
+                         &is_kept))
         return NULL;
     if (tensor_check(state, dim))
         return PyObject_CallMethod(self, is_maximum ? "maximum" : "minimum", "O", dim);
@@ -66,11 +113,11 @@ static PyObject *extreme(PyObject *self, PyObject *arguments, PyObject *keywords
     }
     if (integers_from_python(dim, "dim", &dimension, 1, &one) < 0)
         return NULL;
-    int at = dimension < -GN_DIMENSIONS_MAX || dimension > GN_DIMENSIONS_MAX ? GN_DIMENSIONS_MAX + 1
-                                                                             : (int)dimension;
+    int at = dimension_clamp(dimension);
     CALL_ALLOCATING(status, gn_extreme(tensor_of(self), at, is_maximum, &values, &indices));
     if (status != GN_OK)
         return error_raise(state, status);
+    is_kept = is_kept && gn_tensor_get_dimensions(tensor_of(self)) > 0;
     gn_tensor **both[] = {&values, &indices};
     for (int i = 0; i < 2 && is_kept && status == GN_OK; i++) {
         status = gn_tensor_unsqueeze(*both[i], at, &wide);
@@ -100,23 +147,34 @@ static PyObject *method_min(PyObject *self, PyObject *arguments, PyObject *keywo
 static PyObject *extreme_place(PyObject *self, PyObject *arguments, PyObject *keywords,
                                bool is_maximum)
 {
-    PyObject *dim = Py_None, *keepdim = Py_False, *made = NULL;
     static char *names[] = {"dim", "keepdim", NULL};
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OO", names, &dim, &keepdim))
+    struct module_state *state = tensor_state(self);
+    gn_tensor *tensor = tensor_of(self), *flat = NULL, *place, *wide;
+    PyObject *dim = Py_None;
+    int64_t ones[GN_DIMENSIONS_MAX], dimension = 0, whole = -1;
+    int is_kept = 0, one, ndim = gn_tensor_get_dimensions(tensor);
+    gn_status status = GN_OK;
+    if (!arguments_parse(arguments, keywords, is_maximum ? "|Op:argmax" : "|Op:argmin", names, &dim,
+                         &is_kept) ||
+        (dim != Py_None && integers_from_python(dim, "dim", &dimension, 1, &one) < 0))
         return NULL;
-    PyObject *place = dim == Py_None ? PyLong_FromLong(0) : Py_NewRef(dim);
-    PyObject *from = dim == Py_None ? PyObject_CallMethod(self, "flatten", NULL) : Py_NewRef(self);
-    PyObject *tuple = place != NULL && from != NULL
-                          ? PyTuple_Pack(2, place, dim == Py_None ? Py_False : keepdim)
-                          : NULL;
-    PyObject *pair = tuple != NULL ? extreme(from, tuple, NULL, is_maximum) : NULL;
-    if (pair != NULL)
-        made = PySequence_GetItem(pair, 1);
-    Py_XDECREF(pair);
-    Py_XDECREF(tuple);
-    Py_XDECREF(from);
-    Py_XDECREF(place);
-    return made;
+    int at = dimension_clamp(dimension);
+    if (dim == Py_None)
+        CALL_ALLOCATING(status, gn_tensor_reshape(tensor, 1, &whole, &flat));
+    if (status == GN_OK)
+        CALL_ALLOCATING(status,
+                        gn_extreme(flat != NULL ? flat : tensor, at, is_maximum, NULL, &place));
+    gn_tensor_release(flat);
+    if (status != GN_OK || !is_kept || ndim == 0)
+        return tensor_or_raise(state, status, place);
+    for (int i = 0; i < ndim; i++)
+        ones[i] = 1;
+    if (dim == Py_None)
+        status = gn_tensor_view(place, ndim, ones, &wide);
+    else
+        status = gn_tensor_unsqueeze(place, at, &wide);
+    gn_tensor_release(place);
+    return tensor_or_raise(state, status, wide);
 }
 
 static PyObject *method_argmax(PyObject *self, PyObject *arguments, PyObject *keywords)
@@ -137,8 +195,8 @@ static PyObject *method_topk(PyObject *self, PyObject *arguments, PyObject *keyw
     int dim = -1, is_largest = 1, is_sorted = 1; /* they always are */
     gn_tensor *values, *indices;
     gn_status status;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "L|ipp", names, &k, &dim, &is_largest,
-                                     &is_sorted))
+    if (!arguments_parse(arguments, keywords, "L|ipp:topk", names, &k, &dim, &is_largest,
+                         &is_sorted))
         return NULL;
     CALL_ALLOCATING(status, gn_topk(tensor_of(self), k, dim, is_largest != 0, &values, &indices));
     return status == GN_OK ? pair_make(state, values, indices) : error_raise(state, status);
@@ -153,7 +211,8 @@ static PyObject *softmax(PyObject *self, PyObject *arguments, PyObject *keywords
     gn_dtype dtype;
     gn_status status = GN_OK;
     int dim;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "i|O", names, &dim, &type) ||
+    if (!arguments_parse(arguments, keywords, is_log ? "i|O:log_softmax" : "i|O:softmax", names,
+                         &dim, &type) ||
         (type != Py_None && dtype_from_python(state, type, &dtype) < 0))
         return NULL;
     if (type != Py_None)
@@ -175,16 +234,41 @@ static PyObject *method_log_softmax(PyObject *self, PyObject *arguments, PyObjec
     return softmax(self, arguments, keywords, true);
 }
 
+/* With a type: of the elements as that, and as that. */
+static gn_status cumulate_as(gn_tensor *tensor, int dim, bool is_product, gn_dtype dtype,
+                             gn_tensor **result)
+{
+    gn_tensor *cast, *made;
+    gn_status status = gn_cast(tensor, dtype, &cast);
+    if (status != GN_OK)
+        return status;
+    status = gn_cumulate(cast, dim, is_product, &made);
+    gn_tensor_release(cast);
+    if (status != GN_OK)
+        return status;
+    status = gn_cast(made, dtype, result);
+    gn_tensor_release(made);
+    return status;
+}
+
 static PyObject *cumulate(PyObject *self, PyObject *arguments, PyObject *keywords, bool is_product)
 {
-    static char *names[] = {"dim", NULL};
+    static char *names[] = {"dim", "dtype", NULL};
+    struct module_state *state = tensor_state(self);
+    PyObject *type = Py_None;
+    gn_dtype dtype;
     int dim;
     gn_tensor *result;
     gn_status status;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "i", names, &dim))
+    if (!arguments_parse(arguments, keywords, is_product ? "i|O:cumprod" : "i|O:cumsum", names,
+                         &dim, &type) ||
+        (type != Py_None && dtype_from_python(state, type, &dtype) < 0))
         return NULL;
-    CALL_ALLOCATING(status, gn_cumulate(tensor_of(self), dim, is_product, &result));
-    return tensor_or_raise(module_state_of_object(self), status, result);
+    if (type == Py_None)
+        CALL_ALLOCATING(status, gn_cumulate(tensor_of(self), dim, is_product, &result));
+    else
+        CALL_ALLOCATING(status, cumulate_as(tensor_of(self), dim, is_product, dtype, &result));
+    return tensor_or_raise(state, status, result);
 }
 
 static PyObject *method_cumsum(PyObject *self, PyObject *arguments, PyObject *keywords)
@@ -204,8 +288,8 @@ static PyObject *method_unique(PyObject *self, PyObject *arguments, PyObject *ke
     int is_sorted = 1, has_inverse = 0, has_counts = 0; /* they always are */
     gn_tensor *values, *inverse, *counts;
     gn_status status;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|ppp", names, &is_sorted, &has_inverse,
-                                     &has_counts))
+    if (!arguments_parse(arguments, keywords, "|ppp:unique", names, &is_sorted, &has_inverse,
+                         &has_counts))
         return NULL;
     CALL_ALLOCATING(status, gn_unique(tensor_of(self), &values, has_inverse ? &inverse : NULL,
                                       has_counts ? &counts : NULL));
@@ -253,10 +337,12 @@ PyMethodDef tensor_row_methods[] = {
     {"log_softmax", WITH_KEYWORDS(method_log_softmax),
      "log_softmax($self, dim, dtype=None)\n--\n\nThe logarithm of softmax, without going there."},
     {"cumsum", WITH_KEYWORDS(method_cumsum),
-     "cumsum($self, dim)\n--\n\nThe sum of the elements up to each; of integers and bool as "
+     "cumsum($self, dim, dtype=None)\n--\n\nThe sum of the elements up to each; of integers and "
+     "bool as "
      "int64."},
     {"cumprod", WITH_KEYWORDS(method_cumprod),
-     "cumprod($self, dim)\n--\n\nThe product of the elements up to each; of integers and bool as "
+     "cumprod($self, dim, dtype=None)\n--\n\nThe product of the elements up to each; of integers "
+     "and bool as "
      "int64."},
     {"unique", WITH_KEYWORDS(method_unique),
      "unique($self, sorted=True, return_inverse=False, return_counts=False)\n--\n\n"

@@ -294,6 +294,89 @@ gn_status gn_tensor_reshape(gn_tensor *tensor, int dimensions, const int64_t *sh
     return status;
 }
 
+/* Whether sizes and strides from an offset on reach nothing outside of the elements from `first` to `last`. */
+static bool strides_stay_within(int ndim, const int64_t *sizes, const int64_t *strides,
+                                int64_t offset, int64_t first, int64_t last)
+{
+    int64_t low = offset, high = offset, span;
+    for (int i = 0; i < ndim; i++) {
+        if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &span) ||
+            __builtin_add_overflow(span < 0 ? low : high, span, span < 0 ? &low : &high))
+            return false;
+    }
+    return low >= first && high <= last;
+}
+
+gn_status gn_tensor_as_strided(gn_tensor *tensor, int dimensions, const int64_t *shape,
+                               const int64_t *strides, int64_t offset, gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
+    int64_t count, first, last, size = (int64_t)gni_dtype_size(tensor->dtype);
+    GN_TRY(gni_shape_check(dimensions, shape, (size_t)size, &count));
+    GN_TRY(gni_tensor_flush(tensor));
+    const struct gni_storage *storage = gni_tensor_storage(tensor);
+    if (storage->block != NULL) {
+        first = 0;
+        last = (int64_t)storage->nbytes / size - 1;
+    } else {
+        gni_strides_extent(tensor->ndim, tensor->sizes, tensor->strides, &first, &last);
+        first += tensor->offset;
+        last += tensor->offset - (tensor->count == 0 ? 1 : 0);
+    }
+    bool is_inside = count > 0
+                         ? strides_stay_within(dimensions, shape, strides, offset, first, last)
+                         : offset >= 0;
+    if (count == 0 && is_inside)
+        offset = tensor->offset; /* nothing is there, wherever it is */
+    if (!is_inside)
+        return gni_error(GN_ERROR_SHAPE,
+                         "a view of shape %s and strides %s from element %lld on is not within the "
+                         "elements %lld to %lld that there are",
+                         gni_shape_text(dimensions, shape).text,
+                         gni_shape_text(dimensions, strides).text, (long long)offset,
+                         (long long)first, (long long)last);
+    return gni_tensor_alias_as(tensor, offset - tensor->offset, dimensions, shape, strides, out);
+}
+
+/* Elements of `from` bytes as elements of `to`, if their number, or the steps between them, allow it. */
+static bool elements_regroup(int64_t *value, int64_t from, int64_t to)
+{
+    if (from >= to)
+        return !__builtin_mul_overflow(*value, from / to, value);
+    bool is_whole = *value % (to / from) == 0;
+    *value /= to / from;
+    return is_whole;
+}
+
+gn_status gn_tensor_view_as_dtype(gn_tensor *tensor, gn_dtype dtype, gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
+    GN_CHECK_ARGUMENT((unsigned)dtype < GN_DTYPE_COUNT, "there is no such dtype");
+    int64_t from = (int64_t)gni_dtype_size(tensor->dtype), to = (int64_t)gni_dtype_size(dtype);
+    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+    int last = tensor->ndim - 1;
+    GN_TRY(gni_tensor_flush(tensor));
+    int64_t offset = tensor->offset;
+    memcpy(sizes, tensor->sizes, sizeof sizes);
+    memcpy(strides, tensor->strides, sizeof strides);
+    bool is_possible = from == to;
+    if (from != to && last >= 0 && (strides[last] == 1 || sizes[last] == 1)) {
+        is_possible =
+            elements_regroup(&offset, from, to) && elements_regroup(&sizes[last], from, to);
+        for (int i = 0; i < last && is_possible; i++)
+            is_possible = elements_regroup(&strides[i], from, to);
+        strides[last] = 1;
+    }
+    if (!is_possible || (uintptr_t)gni_tensor_storage(tensor)->data % (size_t)to != 0)
+        return gni_error(
+            GN_ERROR_SHAPE, "a tensor of %s, shape %s and strides %s cannot be seen as %s",
+            gni_dtypes[tensor->dtype].name, gni_shape_text(tensor->ndim, tensor->sizes).text,
+            gni_shape_text(tensor->ndim, tensor->strides).text, gni_dtypes[dtype].name);
+    GN_TRY(gni_tensor_alias_as(tensor, offset - tensor->offset, tensor->ndim, sizes, strides, out));
+    (*out)->dtype = dtype;
+    return GN_OK;
+}
+
 gn_status gn_tensor_permute(gn_tensor *tensor, const int *order, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");

@@ -63,6 +63,29 @@ static void test_views(void)
         gn_tensor_release(all[i]);
 }
 
+static void test_views_of_the_storage(void)
+{
+    const int64_t windows[] = {38, 3}, steps[] = {1, 1}, far[] = {INT64_MAX, 1}, none[] = {0, 3};
+    gn_tensor *x = filled(1, 40, 1.5), *view, *bytes, *back;
+    CHECK_OK(gn_tensor_as_strided(x, 2, windows, steps, 0, &view));
+    CHECK(gn_tensor_shares_storage(view, x) && item_at(view, 37, 2) == 1.5);
+    CHECK_STATUS(gn_assign(view, number(1)), GN_ERROR_INVALID_VALUE); /* windows overlap */
+    gn_tensor_release(view);
+    CHECK_STATUS(gn_tensor_as_strided(x, 2, windows, steps, 1, &view), GN_ERROR_SHAPE);
+    CHECK_STATUS(gn_tensor_as_strided(x, 2, windows, steps, -1, &view), GN_ERROR_SHAPE);
+    CHECK_STATUS(gn_tensor_as_strided(x, 2, windows, far, 0, &view), GN_ERROR_SHAPE);
+    CHECK_OK(gn_tensor_as_strided(x, 2, none, far, 99, &view));
+    CHECK(gn_tensor_get_count(view) == 0);
+    CHECK_OK(gn_tensor_view_as_dtype(x, GN_UINT8, &bytes));
+    CHECK(gn_tensor_get_shape(bytes)[1] == 160);
+    CHECK_OK(gn_tensor_view_as_dtype(bytes, GN_FLOAT32, &back));
+    CHECK(gn_tensor_get_shape(back)[1] == 40 && item_at(back, 0, 39) == 1.5);
+    CHECK_STATUS(gn_tensor_view_as_dtype(x, GN_DTYPE_COUNT, &view), GN_ERROR_INVALID_VALUE);
+    gn_tensor *all[] = {x, view, bytes, back};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        gn_tensor_release(all[i]);
+}
+
 static int deleted;
 
 static void deleter(void *context)
@@ -126,6 +149,7 @@ static void test_places(void)
 static gn_status mixed_program(double *sum)
 {
     gn_tensor *x = NULL, *a = NULL, *b = NULL, *c = NULL, *view = NULL, *total = NULL, *half = NULL;
+    gn_tensor *flat = NULL, *bits = NULL;
     gn_status status = gn_tensor_create(GN_FLOAT32, 2, (const int64_t[]){40, 30}, cpu, &x);
     if (status == GN_OK)
         status = gn_assign(x, number(2));
@@ -143,6 +167,11 @@ static gn_status mixed_program(double *sum)
     if (status == GN_OK)
         status = gn_tensor_permute(b, (const int[]){1, 0}, &view);
     if (status == GN_OK)
+        status =
+            gn_tensor_as_strided(b, 1, (const int64_t[]){1200}, (const int64_t[]){1}, 0, &flat);
+    if (status == GN_OK)
+        status = gn_tensor_view_as_dtype(flat, GN_INT32, &bits);
+    if (status == GN_OK)
         status = gn_cast(view, GN_FLOAT16, &half);
     if (status == GN_OK)
         status = gn_reduce(GN_REDUCE_SUM, half, 0, false, &total);
@@ -151,7 +180,7 @@ static gn_status mixed_program(double *sum)
         status = gn_tensor_get_item(total, NULL, &item);
         *sum = status == GN_OK ? item.floating : 0;
     }
-    gn_tensor *all[] = {x, a, b, c, view, total, half};
+    gn_tensor *all[] = {x, a, b, c, view, total, half, flat, bits};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         gn_tensor_release(all[i]);
     return status;
@@ -356,6 +385,7 @@ int main(void)
 {
     CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
     RUN(test_views);
+    RUN(test_views_of_the_storage);
     RUN(test_memory_of_others);
     RUN(test_host_memory_fails); /* before there are streams: their threads free when they end */
     RUN(test_out_of_memory);

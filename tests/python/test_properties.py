@@ -30,7 +30,7 @@ from tensor_strategies import (
 
 import genesis
 
-for module in ("elementwise", "rows", "shapes", "methods"):
+for module in ("elementwise", "rows", "shapes", "methods", "names"):
     import_module(f"properties_{module}")
 
 settings.register_profile("quick", max_examples=10, deadline=None, database=None)

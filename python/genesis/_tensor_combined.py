@@ -1,0 +1,469 @@
+"""More elementwise functions, and tensors put together or turned, made of the other functions.
+
+They fuse, and run where the tensors are. Those that begin with a tensor are its methods, too; those
+that end in an underscore are methods only, and change the tensor.
+"""
+
+from __future__ import annotations
+
+from genesis import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+__all__ = [
+    "addcdiv",
+    "addcmul",
+    "clamp_max",
+    "clamp_min",
+    "column_stack",
+    "cosh",
+    "dstack",
+    "exp2",
+    "fliplr",
+    "flipud",
+    "fmax",
+    "fmin",
+    "fmod",
+    "frac",
+    "hstack",
+    "hypot",
+    "isneginf",
+    "isposinf",
+    "lerp",
+    "logaddexp",
+    "nan_to_num",
+    "rot90",
+    "sinh",
+    "vstack",
+]
+
+_INFINITY = float("inf")
+
+
+# ---- of elements ----
+
+
+def clamp_min(input: _C.Tensor, min: Any) -> _C.Tensor:
+    """The elements, or a bound where they are below it; NaN stays.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.clamp_min(genesis.tensor([-1, 5]), 0)
+    tensor([0, 5])
+    """
+    return _C.maximum(input, min)
+
+
+def clamp_max(input: _C.Tensor, max: Any) -> _C.Tensor:
+    """The elements, or a bound where they are above it; NaN stays.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.clamp_max(genesis.tensor([-1, 5]), 0)
+    tensor([-1,  0])
+    """
+    return _C.minimum(input, max)
+
+
+def clamp_min_(self: _C.Tensor, min: Any) -> _C.Tensor:
+    """In place: the elements, or a bound where they are below it.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.tensor([-1, 5]).clamp_min_(0)
+    tensor([0, 5])
+    """
+    return _C.maximum(self, min, out=self)
+
+
+def clamp_max_(self: _C.Tensor, max: Any) -> _C.Tensor:
+    """In place: the elements, or a bound where they are above it.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.tensor([-1, 5]).clamp_max_(0)
+    tensor([-1,  0])
+    """
+    return _C.minimum(self, max, out=self)
+
+
+def addcmul(input: _C.Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> _C.Tensor:
+    """``input + value * tensor1 * tensor2``.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.addcmul(genesis.ones(2), genesis.tensor([2.0, 3.0]), genesis.tensor(5.0))
+    tensor([11., 16.])
+    """
+    product = tensor1 * tensor2
+    return input + (product if value == 1 else product * value)
+
+
+def addcdiv(input: _C.Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> _C.Tensor:
+    """``input + value * tensor1 / tensor2``.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.addcdiv(genesis.ones(2), genesis.tensor([2.0, 3.0]), genesis.tensor(2.0))
+    tensor([2.0000, 2.5000])
+    """
+    return input + (tensor1 if value == 1 else tensor1 * value) / tensor2
+
+
+def addcmul_(self: _C.Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> _C.Tensor:
+    """In place: ``self += value * tensor1 * tensor2``.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.ones(2).addcmul_(genesis.tensor([2.0, 3.0]), genesis.tensor(5.0))
+    tensor([11., 16.])
+    """
+    product = tensor1 * tensor2
+    return self.add_(product if value == 1 else product * value)
+
+
+def addcdiv_(self: _C.Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> _C.Tensor:
+    """In place: ``self += value * tensor1 / tensor2``.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.ones(2).addcdiv_(genesis.tensor([2.0, 3.0]), genesis.tensor(2.0))
+    tensor([2.0000, 2.5000])
+    """
+    return self.add_((tensor1 if value == 1 else tensor1 * value) / tensor2)
+
+
+def lerp(input: _C.Tensor, end: Any, weight: Any) -> _C.Tensor:
+    """What lies between two, `weight` of the way.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.lerp(genesis.tensor([0.0]), genesis.tensor([8.0]), 0.25)
+    tensor([2.])
+    """
+    return input + weight * (end - input)
+
+
+def lerp_(self: _C.Tensor, end: Any, weight: Any) -> _C.Tensor:
+    """In place: what lies between it and another, `weight` of the way.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.tensor([0.0]).lerp_(genesis.tensor([8.0]), 0.25)
+    tensor([2.])
+    """
+    return self.add_(weight * (end - self))
+
+
+def fmod(input: _C.Tensor, other: Any) -> _C.Tensor:
+    """What is left of a division that rounds towards 0: it has the sign of the first.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.fmod(genesis.tensor([-5, 5]), 3)
+    tensor([-2,  2])
+    """
+    left = _C.remainder(input, other)  # has the sign of the second, or is 0
+    return _C.where((left != 0) & ((left < 0) != (input < 0)), left - other, left)
+
+
+def exp2(input: _C.Tensor) -> _C.Tensor:
+    """2 to the power of it.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.exp2(genesis.tensor([0, 3]))
+    tensor([1., 8.])
+    """
+    return _C.pow(2.0, input)
+
+
+def frac(input: _C.Tensor) -> _C.Tensor:
+    """What is behind the point, with the sign of the whole.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.frac(genesis.tensor([1.5, -2.25]))
+    tensor([ 0.5000, -0.2500])
+    """
+    return input - input.trunc()
+
+
+def sinh(input: _C.Tensor) -> _C.Tensor:
+    """The hyperbolic sine.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.sinh(genesis.tensor([0.0, 1.0]))
+    tensor([0.0000, 1.1752])
+    """
+    grown = input.abs().expm1()
+    half = _C.where(grown.isinf(), grown, grown + grown / (grown + 1)) / 2
+    return _C.where(input < 0, -half, half)
+
+
+def cosh(input: _C.Tensor) -> _C.Tensor:
+    """The hyperbolic cosine.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cosh(genesis.tensor([0.0, 1.0]))
+    tensor([1.0000, 1.5431])
+    """
+    return (input.exp() + (-input).exp()) / 2
+
+
+def hypot(input: _C.Tensor, other: Any) -> _C.Tensor:
+    """The length of the third side of a triangle with a right angle.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.hypot(genesis.tensor([3.0]), genesis.tensor([4.0]))
+    tensor([5.])
+    """
+    most, least = _C.maximum(input.abs(), abs(other)), _C.minimum(input.abs(), abs(other))
+    ratio = least / _C.where(most == 0, 1, most)
+    made = most * (1 + ratio * ratio).sqrt()
+    return _C.where(most.isinf(), most, made)
+
+
+def logaddexp(input: _C.Tensor, other: _C.Tensor) -> _C.Tensor:
+    """The logarithm of the sum of exp() of two.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.logaddexp(genesis.tensor([0.0]), genesis.tensor([0.0]))
+    tensor([0.6931])
+    """
+    largest = _C.maximum(input, other)
+    made = largest + (-(input - other).abs()).exp().log1p()
+    return _C.where(input == other, largest + 0.6931471805599453, made)  # infinities, too
+
+
+def fmax(input: _C.Tensor, other: Any) -> _C.Tensor:
+    """The larger of two; the other one where one is NaN.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.fmax(genesis.tensor([1.0, float("nan")]), genesis.tensor([3.0, 2.0]))
+    tensor([3., 2.])
+    """
+    return _C.where(
+        input != input, other, _C.where(other != other, input, _C.maximum(input, other))
+    )
+
+
+def fmin(input: _C.Tensor, other: Any) -> _C.Tensor:
+    """The smaller of two; the other one where one is NaN.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.fmin(genesis.tensor([1.0, float("nan")]), genesis.tensor([3.0, 2.0]))
+    tensor([1., 2.])
+    """
+    return _C.where(
+        input != input, other, _C.where(other != other, input, _C.minimum(input, other))
+    )
+
+
+def isposinf(input: _C.Tensor) -> _C.Tensor:
+    """Whether it is infinity.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.isposinf(genesis.tensor([float("inf"), float("-inf")]))
+    tensor([ True, False])
+    """
+    return input == _INFINITY
+
+
+def isneginf(input: _C.Tensor) -> _C.Tensor:
+    """Whether it is minus infinity.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.isneginf(genesis.tensor([float("inf"), float("-inf")]))
+    tensor([False,  True])
+    """
+    return input == -_INFINITY
+
+
+def nan_to_num(
+    input: _C.Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> _C.Tensor:
+    """Numbers in place of NaN and infinities: without others the largest and smallest there are.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.nan_to_num(genesis.tensor([1.0, float("nan"), float("inf")]), posinf=9)
+    tensor([1., 0., 9.])
+    """
+    if not input.dtype.is_floating_point:
+        return input.clone()
+    from genesis._tensor_names import finfo
+
+    most = finfo(input.dtype).max
+    made = _C.where(input.isnan(), float(nan), input)
+    made = _C.where(input == _INFINITY, float(most if posinf is None else posinf), made)
+    return _C.where(input == -_INFINITY, float(-most if neginf is None else neginf), made)
+
+
+# ---- put together, turned ----
+
+
+def hstack(tensors: Sequence[_C.Tensor]) -> _C.Tensor:
+    """Tensors side by side: along the second dimension, vectors along the first.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.hstack([genesis.tensor([1]), genesis.tensor([2, 3])])
+    tensor([1, 2, 3])
+    """
+    from genesis import atleast_1d, cat
+
+    parts = [atleast_1d(one) for one in tensors]
+    return cat(parts, 0 if parts and parts[0].ndim == 1 else 1)
+
+
+def vstack(tensors: Sequence[_C.Tensor]) -> _C.Tensor:
+    """Tensors below each other: along the first dimension, vectors as rows.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.vstack([genesis.tensor([1, 2]), genesis.tensor([3, 4])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    from genesis import atleast_2d, cat
+
+    return cat([atleast_2d(one) for one in tensors])
+
+
+def dstack(tensors: Sequence[_C.Tensor]) -> _C.Tensor:
+    """Tensors behind each other: along the third dimension.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.dstack([genesis.tensor([1, 2]), genesis.tensor([3, 4])])
+    tensor([[[1, 3],
+             [2, 4]]])
+    """
+    from genesis import atleast_3d, cat
+
+    return cat([atleast_3d(one) for one in tensors], 2)
+
+
+def column_stack(tensors: Sequence[_C.Tensor]) -> _C.Tensor:
+    """Vectors as the columns of a matrix; matrices side by side.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.column_stack([genesis.tensor([1, 2]), genesis.tensor([3, 4])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    from genesis import cat
+
+    return cat([one.reshape(-1, 1) if one.ndim < 2 else one for one in tensors], 1)
+
+
+def fliplr(input: _C.Tensor) -> _C.Tensor:
+    """A copy with the second dimension the other way round.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.fliplr(genesis.tensor([[1, 2]]))
+    tensor([[2, 1]])
+    """
+    return input.flip(1)
+
+
+def flipud(input: _C.Tensor) -> _C.Tensor:
+    """A copy with the first dimension the other way round.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.flipud(genesis.tensor([1, 2]))
+    tensor([2, 1])
+    """
+    return input.flip(0)
+
+
+def rot90(input: _C.Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> _C.Tensor:
+    """A copy turned by right angles, from the first of two dimensions towards the second.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.rot90(genesis.tensor([[1, 2], [3, 4]]))
+    tensor([[2, 4],
+            [1, 3]])
+    """
+    first, second = dims
+    if k % 4 == 0:
+        return input.clone()
+    if k % 4 == 2:
+        return input.flip(first, second)
+    return input.flip(second if k % 4 == 1 else first).transpose(first, second)
+
+
+for _name in (
+    "addcdiv",
+    "addcdiv_",
+    "addcmul",
+    "addcmul_",
+    "clamp_max",
+    "clamp_max_",
+    "clamp_min",
+    "clamp_min_",
+    "cosh",
+    "exp2",
+    "fliplr",
+    "flipud",
+    "fmax",
+    "fmin",
+    "fmod",
+    "frac",
+    "hypot",
+    "isneginf",
+    "isposinf",
+    "lerp",
+    "lerp_",
+    "logaddexp",
+    "nan_to_num",
+    "rot90",
+    "sinh",
+):
+    setattr(_C.Tensor, _name, globals()[_name])
+del _name

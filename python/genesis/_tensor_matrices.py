@@ -1,0 +1,241 @@
+"""Matrices: diagonals, products with a sum, and einsum(), made of views and matmul().
+
+Those that begin with a tensor are its methods, too.
+"""
+
+from __future__ import annotations
+
+from genesis import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "addmm",
+    "addmv",
+    "baddbmm",
+    "diag",
+    "einsum",
+    "inner",
+    "trace",
+]
+
+
+def diag(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
+    """A matrix with a vector on a diagonal, or the diagonal of a matrix; a copy.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.diag(genesis.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    if input.ndim == 2:
+        return input.diagonal(diagonal).clone()
+    if input.ndim != 1:
+        raise _C.ShapeError(f"diag: a vector or a matrix, not shape {input.shape}")
+    size = input.shape[0] + abs(diagonal)
+    made = _C._empty((size, size), input.dtype, input.device).zero_()
+    made.diagonal(diagonal).copy_(input)
+    return made
+
+
+def trace(input: _C.Tensor) -> _C.Tensor:
+    """The sum of the diagonal of a matrix.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.trace(genesis.eye(3))
+    tensor(3.)
+    """
+    if input.ndim != 2:
+        raise _C.ShapeError(f"trace: a matrix has 2 dimensions, not shape {input.shape}")
+    return input.diagonal().sum()
+
+
+def _added(input: _C.Tensor, product: _C.Tensor, beta: Any, alpha: Any) -> _C.Tensor:
+    product = product if alpha == 1 else product * alpha
+    return product if beta == 0 else (input if beta == 1 else input * beta) + product
+
+
+def addmm(
+    input: _C.Tensor, mat1: _C.Tensor, mat2: _C.Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> _C.Tensor:
+    """``beta * input + alpha * (mat1 @ mat2)``.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.addmm(genesis.ones(2), genesis.eye(2), genesis.eye(2), alpha=3)
+    tensor([[4., 1.],
+            [1., 4.]])
+    """
+    return _added(input, mat1.mm(mat2), beta, alpha)
+
+
+def addmv(
+    input: _C.Tensor, mat: _C.Tensor, vec: _C.Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> _C.Tensor:
+    """``beta * input + alpha * (mat @ vec)``.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.addmv(genesis.ones(2), genesis.eye(2), genesis.ones(2))
+    tensor([2., 2.])
+    """
+    return _added(input, mat.mv(vec), beta, alpha)
+
+
+def baddbmm(
+    input: _C.Tensor, batch1: _C.Tensor, batch2: _C.Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> _C.Tensor:
+    """``beta * input + alpha * (batch1 @ batch2)``, of as many matrices.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.baddbmm(genesis.ones(1), genesis.ones(5, 2, 3), genesis.ones(5, 3, 4)).shape
+    (5, 2, 4)
+    """
+    return _added(input, batch1.bmm(batch2), beta, alpha)
+
+
+def inner(input: _C.Tensor, other: _C.Tensor) -> _C.Tensor:
+    """The sum of products over the last dimensions.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.inner(genesis.tensor([1, 2]), genesis.tensor([3, 4]))
+    tensor(11)
+    """
+    if not input.ndim or not other.ndim:
+        return input * other
+    return input.tensordot(other, ([input.ndim - 1], [other.ndim - 1]))
+
+
+def _einsum_terms(equation: str, ranks: list[int]) -> tuple[list[str], str]:
+    """The letters of each operand and of the result; digits stand for what ``...`` hides."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ValueError(f"einsum: {equation!r} is for {len(terms)} operands, not {len(ranks)}")
+    made = []
+    for term, rank in zip(terms, ranks, strict=True):
+        hidden = rank - len(term.replace("...", ""))
+        if hidden < 0 or (hidden and "..." not in term):
+            raise ValueError(f"einsum: {term!r} of {equation!r} is not for {rank} dimensions")
+        digits = "".join(chr(0x100 + i) for i in range(hidden))[::-1]
+        made.append(term.replace("...", digits))
+    joined = "".join(made)
+    widest = max((one for term in made for one in [_hidden(term)]), key=len, default="")
+    if not arrow:
+        right = "..." + "".join(
+            sorted(one for one in {*joined} - {*widest} if joined.count(one) == 1)
+        )
+    result = right.replace("...", widest)
+    if len({*result}) != len(result) or not {*result} <= {*joined}:
+        raise ValueError(
+            f"einsum: the result of {equation!r} has a letter twice, or an unknown one"
+        )
+    return made, result
+
+
+def _hidden(term: str) -> str:
+    return "".join(one for one in term if ord(one) >= 0x100)
+
+
+def _einsum_one(x: _C.Tensor, term: str, kept: set[str]) -> tuple[_C.Tensor, str]:
+    """One operand with the diagonals of letters that are there twice, and those not kept summed."""
+    for letter in dict.fromkeys(term):
+        while term.count(letter) > 1:
+            first = term.index(letter)
+            second = term.index(letter, first + 1)
+            if x.shape[first] != x.shape[second]:
+                raise _C.ShapeError(f"einsum: sizes {x.shape} of {term!r} differ")
+            x = x.diagonal(0, first, second)
+            term = term[:first] + term[first + 1 : second] + term[second + 1 :] + letter
+    gone = [i for i, letter in enumerate(term) if letter not in kept]
+    return (x.sum(gone) if gone else x), "".join(one for one in term if one in kept)
+
+
+def _einsum_two(
+    a: _C.Tensor, a_term: str, b: _C.Tensor, b_term: str, kept: set[str]
+) -> tuple[_C.Tensor, str]:
+    """The product of two operands over the letters that are not kept, as matrices in a batch."""
+    sizes: dict[str, int] = {}
+    for x, term in ((a, a_term), (b, b_term)):
+        for letter, size in zip(term, x.shape, strict=True):
+            known = sizes.setdefault(letter, size)
+            if known != size and 1 not in (known, size):
+                raise _C.ShapeError(f"einsum: {letter!r} is {known} in one operand and {size}")
+            sizes[letter] = max(known, size) if 0 not in (known, size) else 0
+    both = [one for one in a_term if one in b_term]
+    batch = [one for one in both if one in kept]
+    over = [one for one in both if one not in kept]
+    rows = [one for one in a_term if one not in b_term]
+    columns = [one for one in b_term if one not in a_term]
+
+    def matrix(x: _C.Tensor, term: str, *groups: list[str]) -> _C.Tensor:
+        letters = [one for group in groups for one in group]
+        wide = x.permute([term.index(one) for one in letters])
+        wide = wide.expand([sizes[one] for one in letters])
+        counts = []
+        for group in groups:
+            count = 1
+            for one in group:
+                count *= sizes[one]
+            counts.append(count)
+        return wide.reshape(counts)
+
+    made = matrix(a, a_term, batch, rows, over) @ matrix(b, b_term, batch, over, columns)
+    order = batch + rows + columns
+    return made.reshape([sizes[one] for one in order]), "".join(order)
+
+
+def einsum(equation: str, *operands: Any) -> _C.Tensor:
+    """Sums of products by the letters of dimensions, as ``"ij,jk->ik"`` for a matrix product.
+
+    Letters that the result has not are summed over; without ``->`` it has, in the alphabet's order,
+    those that occur once. ``...`` stands for dimensions that broadcast.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.einsum("ij,j->i", genesis.eye(2), genesis.tensor([3.0, 4.0]))
+    tensor([3., 4.])
+    """
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    for one in operands:
+        if not isinstance(one, _C.Tensor):
+            raise TypeError(f"einsum: operands are tensors, not {one!r}")
+    terms, result = _einsum_terms(equation, [one.ndim for one in operands])
+    made, term = None, ""
+    for i, (x, letters) in enumerate(zip(operands, terms, strict=True)):
+        later = {*result, *"".join(terms[i + 1 :])}
+        x, letters = _einsum_one(x, letters, later | {*term})
+        if made is None:
+            made, term = x, letters
+        else:
+            made, term = _einsum_two(made, term, x, letters, later)
+    if made is None:
+        raise ValueError("einsum: there must be an operand")
+    made, term = _einsum_one(made, term, {*result})
+    return made.permute([term.index(one) for one in result])
+
+
+for _name in (
+    "addmm",
+    "addmv",
+    "baddbmm",
+    "diag",
+    "inner",
+    "trace",
+):
+    setattr(_C.Tensor, _name, globals()[_name])
+del _name

@@ -1,0 +1,322 @@
+"""Second names of functions, questions about tensors and types, and tensors like another.
+
+PyTorch and NumPy call several things by two names; programs use both.
+"""
+
+from __future__ import annotations
+
+from genesis import _C
+from genesis._tensor import full, shape_of
+from genesis._tensor_functions import cat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "absolute",
+    "asarray",
+    "can_cast",
+    "clone",
+    "concat",
+    "concatenate",
+    "divide",
+    "finfo",
+    "greater",
+    "greater_equal",
+    "iinfo",
+    "is_floating_point",
+    "is_tensor",
+    "less",
+    "less_equal",
+    "multiply",
+    "negative",
+    "not_equal",
+    "numel",
+    "promote_types",
+    "result_type",
+    "subtract",
+    "true_divide",
+]
+
+# The same function under its second name; in place, too.
+_SECOND = {
+    "absolute": "abs",
+    "divide": "div",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "multiply": "mul",
+    "negative": "neg",
+    "not_equal": "ne",
+    "subtract": "sub",
+    "true_divide": "div",
+}
+absolute = _C.abs
+divide = true_divide = _C.div
+greater = _C.gt
+greater_equal = _C.ge
+less = _C.lt
+less_equal = _C.le
+multiply = _C.mul
+negative = _C.neg
+not_equal = _C.ne
+subtract = _C.sub
+concat = concatenate = cat
+
+for _second, _first in _SECOND.items():
+    setattr(_C.Tensor, _second, getattr(_C.Tensor, _first))
+    setattr(_C.Tensor, f"{_second}_", getattr(_C.Tensor, f"{_first}_"))
+del _second, _first
+
+
+# ---- tensors ----
+
+
+def asarray(
+    data: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None
+) -> _C.Tensor:
+    """A tensor of anything that has elements, which share memory with it where that can be.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.asarray([1, 2])
+    tensor([1, 2])
+    """
+    return (_C.tensor if copy else _C.as_tensor)(data, dtype=dtype, device=device)
+
+
+def clone(input: _C.Tensor) -> _C.Tensor:
+    """A contiguous copy.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.clone(genesis.tensor([1, 2]))
+    tensor([1, 2])
+    """
+    return input.clone()
+
+
+def numel(input: _C.Tensor) -> int:
+    """How many elements there are.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.numel(genesis.zeros(2, 3))
+    6
+    """
+    return input.numel()
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether it is a tensor of Genesis.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.is_tensor(genesis.zeros(2)), genesis.is_tensor([1, 2])
+    (True, False)
+    """
+    return isinstance(obj, _C.Tensor)
+
+
+def is_floating_point(input: _C.Tensor) -> bool:
+    """Whether the elements are floating numbers.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.is_floating_point(genesis.zeros(2))
+    True
+    """
+    return input.dtype.is_floating_point
+
+
+def _is_signed(self: _C.Tensor) -> bool:
+    """Whether the elements can be negative."""
+    return self.dtype not in (_C.bool, _C.uint8)
+
+
+def _get_device(self: _C.Tensor) -> int:
+    """The index of its GPU; -1 on the CPU."""
+    return self.device.index if self.device.type == "cuda" else -1
+
+
+def _type_as(self: _C.Tensor, other: _C.Tensor) -> _C.Tensor:
+    """The elements with the dtype of another tensor."""
+    return self.to(other.dtype)
+
+
+def _new_shape(self: _C.Tensor, sizes: Any, size: Any, dtype: Any, device: Any) -> _C.Tensor:
+    return _C._empty(shape_of(sizes, size), dtype or self.dtype, device or self.device)
+
+
+def _new_empty(
+    self: _C.Tensor, *shape: Any, size: Any = None, dtype: Any = None, device: Any = None
+) -> _C.Tensor:
+    """A tensor of the same dtype on the same device, whose elements are not set."""
+    return _new_shape(self, shape, size, dtype, device)
+
+
+def _new_zeros(
+    self: _C.Tensor, *shape: Any, size: Any = None, dtype: Any = None, device: Any = None
+) -> _C.Tensor:
+    """A tensor of zeros of the same dtype on the same device."""
+    return _new_shape(self, shape, size, dtype, device).fill_(0)
+
+
+def _new_ones(
+    self: _C.Tensor, *shape: Any, size: Any = None, dtype: Any = None, device: Any = None
+) -> _C.Tensor:
+    """A tensor of ones of the same dtype on the same device."""
+    return _new_shape(self, shape, size, dtype, device).fill_(1)
+
+
+def _new_full(
+    self: _C.Tensor, size: Any, fill_value: Any, dtype: Any = None, device: Any = None
+) -> _C.Tensor:
+    """A tensor of one number of the same dtype on the same device."""
+    return full(size, fill_value, dtype or self.dtype, device or self.device)
+
+
+def _new_tensor(self: _C.Tensor, data: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
+    """A copy of numbers with the same dtype on the same device."""
+    return _C.tensor(data, dtype=dtype or self.dtype, device=device or self.device)
+
+
+def _contains(self: _C.Tensor, value: Any) -> bool:
+    """Whether an element is equal to it."""
+    return bool((self == value).any())
+
+
+def _reversed(self: _C.Tensor) -> _C.Tensor:
+    """A copy with all dimensions the other way round, as PyTorch has it."""
+    return self.flip(tuple(range(self.ndim)))
+
+
+def _formatted(self: _C.Tensor, spec: str) -> str:
+    """The number of a tensor without dimensions, as Python formats it; else the text."""
+    return format(self.item(), spec) if not self.ndim else format(str(self), spec)
+
+
+_C.Tensor.__contains__ = _contains
+_C.Tensor.__reversed__ = _reversed
+_C.Tensor.__format__ = _formatted
+_C.Tensor.is_cuda = property(lambda self: self.device.type == "cuda", doc="Whether it is on a GPU.")
+_C.Tensor.itemsize = property(lambda self: self.element_size(), doc="Bytes of an element.")
+_C.Tensor.nelement = numel
+_C.Tensor.ndimension = _C.Tensor.dim
+_C.Tensor.is_floating_point = is_floating_point
+_C.Tensor.is_signed = _is_signed
+_C.Tensor.get_device = _get_device
+_C.Tensor.type_as = _type_as
+_C.Tensor.new_empty = _new_empty
+_C.Tensor.new_zeros = _new_zeros
+_C.Tensor.new_ones = _new_ones
+_C.Tensor.new_full = _new_full
+_C.Tensor.new_tensor = _new_tensor
+
+
+# ---- types ----
+
+
+def result_type(tensor1: Any, tensor2: Any) -> _C.dtype:
+    """The dtype that an operation on two tensors or numbers has.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.result_type(genesis.tensor([1]), 1.5)
+    genesis.float32
+    """
+    both = [one for one in (tensor1, tensor2) if isinstance(one, _C.Tensor)]
+    if not both:
+        return _C._result_type(_C.as_tensor(tensor1), _C.as_tensor(tensor2))
+    if len(both) == 2:
+        return _C._result_type(*both)
+    empty = [
+        one[:0] if isinstance(one, _C.Tensor) and one.ndim else one for one in (tensor1, tensor2)
+    ]
+    return _C.where(_C._empty((), _C.bool, both[0].device), *empty).dtype
+
+
+def promote_types(type1: Any, type2: Any) -> _C.dtype:
+    """The dtype that has the numbers of both.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.promote_types(genesis.uint8, genesis.int8)
+    genesis.int16
+    """
+    return _C._result_type(*(_C._empty((0,), one, "cpu") for one in (type1, type2)))
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether an operation in place may store one dtype as another: kinds do not go down.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.can_cast(genesis.float64, genesis.float32)
+    True
+    """
+    kinds = [(one.is_floating_point, one != _C.bool) for one in (from_, to)]
+    return kinds[0] <= kinds[1]
+
+
+class finfo:  # noqa: N801 - as in PyTorch and NumPy
+    """What a floating dtype can hold.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.finfo(genesis.float32).bits, genesis.finfo(genesis.float16).max
+    (32, 65504.0)
+    """
+
+    # bits of the exponent, and behind the point
+    _LAYOUTS = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64": (11, 52)}
+
+    def __init__(self, type: Any = _C.float32) -> None:
+        dtype = type if isinstance(type, _C.dtype) else _C._empty((0,), type, "cpu").dtype
+        if not dtype.is_floating_point:
+            raise TypeError(f"finfo: {dtype} has no fractions: use iinfo()")
+        exponent, fraction = self._LAYOUTS[dtype.name]
+        bias = 2 ** (exponent - 1) - 1
+        self.dtype = dtype.name
+        self.bits = 8 * dtype.itemsize
+        self.eps = 2.0**-fraction
+        self.max = (2 - self.eps) * 2.0**bias
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0 ** (1 - bias)
+
+    def __repr__(self) -> str:
+        return f"finfo(dtype={self.dtype}, eps={self.eps:g}, max={self.max:g}, tiny={self.tiny:g})"
+
+
+class iinfo:  # noqa: N801 - as in PyTorch and NumPy
+    """What an integer dtype can hold.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.iinfo(genesis.int8).min, genesis.iinfo(genesis.uint8).max
+    (-128, 255)
+    """
+
+    def __init__(self, type: Any) -> None:
+        dtype = type if isinstance(type, _C.dtype) else _C._empty((0,), type, "cpu").dtype
+        if dtype.is_floating_point or dtype == _C.bool:
+            raise TypeError(f"iinfo: {dtype} is no type of integers")
+        self.dtype = dtype.name
+        self.bits = 8 * dtype.itemsize
+        self.min = 0 if dtype == _C.uint8 else -(2 ** (self.bits - 1))
+        self.max = self.min + 2**self.bits - 1
+
+    def __repr__(self) -> str:
+        return f"iinfo(dtype={self.dtype}, min={self.min}, max={self.max})"

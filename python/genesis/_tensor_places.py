@@ -1,0 +1,345 @@
+"""More functions by places, made of those of genesis._tensor_index: copies, counts, repetitions.
+
+Those that begin with a tensor are its methods, too; those that end in an underscore are methods
+only, and change the tensor.
+"""
+
+from __future__ import annotations
+
+from genesis import _C
+from genesis._tensor import arange, numpy_names
+from genesis._tensor_index import bincount, nonzero, searchsorted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "argwhere",
+    "bucketize",
+    "histc",
+    "index_add",
+    "index_copy",
+    "index_fill",
+    "index_put",
+    "isin",
+    "masked_scatter",
+    "repeat_interleave",
+    "tril_indices",
+    "triu_indices",
+    "unique",
+    "unique_consecutive",
+]
+
+
+def index_add(input: _C.Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> _C.Tensor:
+    """A copy in which slices are added to those of a dimension that an index names.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.index_add(genesis.ones(2), 0, genesis.tensor([1, 1]), genesis.tensor([1.0, 2.0]))
+    tensor([1., 4.])
+    """
+    return input.clone().index_add_(dim, index, source, alpha=alpha)
+
+
+def index_copy(input: _C.Tensor, dim: int, index: Any, source: Any) -> _C.Tensor:
+    """A copy in which the slices of a dimension that an index names are set.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.index_copy(genesis.ones(3), 0, genesis.tensor([2]), genesis.tensor([7.0]))
+    tensor([1., 1., 7.])
+    """
+    return input.clone().index_copy_(dim, index, source)
+
+
+def index_fill(input: _C.Tensor, dim: int, index: Any, value: Any) -> _C.Tensor:
+    """A copy in which the slices of a dimension that an index names are one number.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.index_fill(genesis.ones(3), 0, genesis.tensor([2]), 7)
+    tensor([1., 1., 7.])
+    """
+    return input.clone().index_fill_(dim, index, value)
+
+
+def index_put(input: _C.Tensor, indices: Any, values: Any, accumulate: bool = False) -> _C.Tensor:
+    """A copy in which the elements that index tensors name are set, or added to.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.index_put(genesis.ones(3), (genesis.tensor([2]),), genesis.tensor(7.0))
+    tensor([1., 1., 7.])
+    """
+    return input.clone().index_put_(indices, values, accumulate)
+
+
+def put_(self: _C.Tensor, index: _C.Tensor, source: Any, accumulate: bool = False) -> _C.Tensor:
+    """Set elements by their number in row-major order, or add to them.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.zeros(2, 2).put_(genesis.tensor([3, 0]), genesis.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 1.]])
+    """
+    if isinstance(source, _C.Tensor):
+        source = source.reshape(index.shape)
+    if self.is_contiguous():
+        self.view(-1).index_put_((index,), source, accumulate)
+        return self
+    flat = self.reshape(-1).index_put_((index,), source, accumulate)
+    return self.copy_(flat.view(self.shape))
+
+
+def masked_scatter_(self: _C.Tensor, mask: _C.Tensor, source: _C.Tensor) -> _C.Tensor:
+    """Set the elements for which a mask is true to those of another tensor, one after the other.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.zeros(3).masked_scatter_(genesis.tensor([True, False, True]), genesis.ones(5))
+    tensor([1., 0., 1.])
+    """
+    mask = mask.expand(self.shape)
+    count = int(mask.sum())
+    if source.numel() < count:
+        raise _C.ShapeError(
+            f"masked_scatter: {count} elements are to be set, and {source.numel()} are there"
+        )
+    self[mask] = source.reshape(-1)[:count]
+    return self
+
+
+def masked_scatter(input: _C.Tensor, mask: _C.Tensor, source: _C.Tensor) -> _C.Tensor:
+    """A copy whose elements for which a mask is true are those of another tensor.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> mask = genesis.tensor([True, False, True])
+    >>> genesis.masked_scatter(genesis.zeros(3), mask, genesis.tensor([1.0, 2.0]))
+    tensor([1., 0., 2.])
+    """
+    return masked_scatter_(input.clone(), mask, source)
+
+
+def argwhere(input: _C.Tensor) -> _C.Tensor:
+    """The places of the elements that are not 0, a row of coordinates for each.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.argwhere(genesis.tensor([0, 7, 8]))
+    tensor([[1],
+            [2]])
+    """
+    return nonzero(input)
+
+
+def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> _C.Tensor:
+    """Whether each element is among others.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.isin(genesis.tensor([1, 2, 3]), genesis.tensor([3, 1]))
+    tensor([ True, False,  True])
+    """
+    elements = _C.as_tensor(elements)
+    among = _C.as_tensor(test_elements, device=elements.device).reshape(-1)
+    if not among.numel():
+        found = _C._empty(elements.shape, _C.bool, elements.device).fill_(False)
+    else:
+        dtype = _C._result_type(elements, among)
+        among, elements = among.to(dtype).sort().values, elements.to(dtype)
+        place = searchsorted(among, elements).clamp(max=among.numel() - 1)
+        found = among.take(place) == elements
+    return ~found if invert else found
+
+
+def bucketize(
+    input: Any, boundaries: _C.Tensor, *, out_int32: bool = False, right: bool = False
+) -> _C.Tensor:
+    """Between which boundaries values lie: searchsorted() with the arguments exchanged.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.bucketize(genesis.tensor([1, 4]), genesis.tensor([2, 3]))
+    tensor([0, 2])
+    """
+    return searchsorted(boundaries, input, right=right, out_int32=out_int32)
+
+
+def histc(input: _C.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> _C.Tensor:
+    """How many elements lie in each of `bins` parts from `min` to `max`, which belongs to the last.
+
+    Where both are 0 they are the smallest and the largest element.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.histc(genesis.tensor([0.0, 1.0, 1.5, 2.0]), 2)
+    tensor([1., 3.])
+    """
+    if bins < 1 or max < min:
+        raise ValueError(f"histc: {bins} parts from {min} to {max}")
+    x = input.reshape(-1)
+    if min == max == 0 and x.numel():
+        min, max = x.amin().item(), x.amax().item()
+    if min == max:
+        min, max = min - 1, max + 1
+    x = x[(x >= min) & (x <= max)]
+    place = ((x - min) * (bins / (max - min))).long().clamp(0, bins - 1)
+    return bincount(place, minlength=bins).to(input.dtype)
+
+
+@numpy_names
+def repeat_interleave(
+    input: Any,
+    repeats: Any = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
+) -> _C.Tensor:
+    """Each element of a dimension so many times; of counts alone, each place that often.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.repeat_interleave(genesis.tensor([7, 8]), genesis.tensor([1, 2]))
+    tensor([7, 8, 8])
+    """
+    if repeats is None:
+        return repeat_interleave(arange(input.shape[0], device=input.device), input)
+    if dim is None:
+        input, dim = input.reshape(-1), 0
+    count = input.shape[dim]
+    repeats = _C.as_tensor(repeats, device=input.device).reshape(-1).expand(count)
+    if count and repeats.amin().item() < 0:
+        raise ValueError("repeat_interleave: counts are not negative")
+    ends = repeats.cumsum(0)
+    total = int(ends[-1]) if count else 0
+    places = searchsorted(ends, arange(total, device=input.device), right=True)
+    return input.index_select(dim, places)
+
+
+# ---- what is there only once ----
+
+
+def _unique_rows(rows: _C.Tensor) -> tuple[_C.Tensor, _C.Tensor, _C.Tensor]:
+    """The places of the first of equal rows, in order; where each row is among them; how often."""
+    number = arange(rows.shape[0], device=rows.device) * 0
+    for i in range(rows.shape[1]):  # rows that are equal so far have one number
+        column = _unique_of_all(rows[:, i].contiguous(), return_inverse=True)[1]
+        number = _unique_of_all(number * rows.shape[0] + column, return_inverse=True)[1]
+    counts = bincount(number)
+    first = number.argsort().index_select(0, counts.cumsum(0) - counts)
+    return first, number, counts
+
+
+_unique_of_all = _C.Tensor.unique
+
+
+@numpy_names
+def unique(
+    input: _C.Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The different elements, ascending; where each element is among them; how often each occurs.
+
+    With a dimension, the different slices of it.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.unique(genesis.tensor([3, 1, 3]))
+    tensor([1, 3])
+    >>> genesis.unique(genesis.tensor([[2, 1], [0, 5], [2, 1]]), dim=0)
+    tensor([[0, 5],
+            [2, 1]])
+    """
+    if dim is None:
+        return _unique_of_all(input, sorted, return_inverse, return_counts)
+    first, inverse, counts = _unique_rows(input.movedim(dim, 0).reshape(input.shape[dim], -1))
+    made = (input.index_select(dim, first), inverse, counts)
+    wanted = (True, return_inverse, return_counts)
+    kept = tuple(one for one, is_wanted in zip(made, wanted, strict=True) if is_wanted)
+    return kept if len(kept) > 1 else kept[0]
+
+
+def unique_consecutive(
+    input: _C.Tensor, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    """The elements without those that are equal to the one before; which one each is; how many.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.unique_consecutive(genesis.tensor([1, 1, 2, 1]))
+    tensor([1, 2, 1])
+    """
+    flat = input.reshape(-1)
+    is_new = _C._empty(flat.shape, _C.bool, flat.device).fill_(True)
+    is_new[1:] = flat[1:] != flat[:-1]
+    made = [flat[is_new]]
+    number = is_new.cumsum(0) - 1
+    if return_inverse:
+        made.append(number.view(input.shape))
+    if return_counts:
+        made.append(bincount(number))
+    return tuple(made) if len(made) > 1 else made[0]
+
+
+# ---- places of a matrix ----
+
+
+def _triangle(row: int, col: int, offset: int, is_lower: bool, device: Any) -> _C.Tensor:
+    distance = arange(col, device=device) - arange(row, device=device).unsqueeze(1)
+    return nonzero(distance <= offset if is_lower else distance >= offset).T.contiguous()
+
+
+def tril_indices(row: int, col: int, offset: int = 0, *, device: Any = None) -> _C.Tensor:
+    """The places on and below a diagonal: a row of rows, and a row of columns.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    return _triangle(row, col, offset, True, device)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, *, device: Any = None) -> _C.Tensor:
+    """The places on and above a diagonal: a row of rows, and a row of columns.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
+    return _triangle(row, col, offset, False, device)
+
+
+for _name in (
+    *("argwhere", "histc", "index_add", "index_copy", "index_fill", "index_put"),
+    *("masked_scatter", "masked_scatter_", "put_", "repeat_interleave", "unique"),
+    "unique_consecutive",
+):
+    setattr(_C.Tensor, _name, globals()[_name])
+del _name

@@ -1,0 +1,211 @@
+"""Counts, means, medians and the like, made of the other functions.
+
+Those that begin with a tensor are its methods, too.
+"""
+
+from __future__ import annotations
+
+from genesis import _C
+from genesis._tensor import numpy_names
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "aminmax",
+    "count_nonzero",
+    "diff",
+    "median",
+    "nanmean",
+    "nansum",
+    "quantile",
+    "std_mean",
+    "var_mean",
+]
+
+
+@numpy_names
+def count_nonzero(input: _C.Tensor, dim: Any = None) -> _C.Tensor:
+    """How many elements are not 0.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.count_nonzero(genesis.tensor([[0, 7], [8, 9]]), 0)
+    tensor([1, 2])
+    """
+    return (input != 0).sum(dim)
+
+
+@numpy_names
+def nansum(
+    input: _C.Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> _C.Tensor:
+    """The sum of the elements that are no NaN.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.nansum(genesis.tensor([1.0, float("nan"), 2.0]))
+    tensor(3.)
+    """
+    kept = _C.where(input.isnan(), 0, input) if input.dtype.is_floating_point else input
+    return kept.sum(dim, keepdim, dtype=dtype)
+
+
+@numpy_names
+def nanmean(
+    input: _C.Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> _C.Tensor:
+    """The mean of the elements that are no NaN.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.nanmean(genesis.tensor([1.0, float("nan"), 2.0]))
+    tensor(1.5000)
+    """
+    return nansum(input, dim, keepdim, dtype) / (~input.isnan()).sum(dim, keepdim)
+
+
+@numpy_names
+def aminmax(input: _C.Tensor, *, dim: Any = None, keepdim: bool = False) -> Any:
+    """The smallest and the largest element, as a pair (min, max).
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.aminmax(genesis.tensor([3, 1, 2]))
+    (tensor(1), tensor(3))
+    """
+    return input.amin(dim, keepdim), input.amax(dim, keepdim)
+
+
+@numpy_names
+def var_mean(
+    input: _C.Tensor,
+    dim: Any = None,
+    correction: Any = 1,
+    keepdim: bool = False,
+    *,
+    unbiased: bool | None = None,
+) -> tuple[_C.Tensor, _C.Tensor]:
+    """The variance and the mean.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.var_mean(genesis.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    variance = input.var(dim, correction, keepdim, unbiased=unbiased)
+    return variance, input.mean(None if isinstance(dim, bool) else dim, keepdim)
+
+
+@numpy_names
+def std_mean(
+    input: _C.Tensor,
+    dim: Any = None,
+    correction: Any = 1,
+    keepdim: bool = False,
+    *,
+    unbiased: bool | None = None,
+) -> tuple[_C.Tensor, _C.Tensor]:
+    """The standard deviation and the mean.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.std_mean(genesis.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
+    """
+    variance, mean = var_mean(input, dim, correction, keepdim, unbiased=unbiased)
+    return variance.sqrt(), mean
+
+
+@numpy_names
+def median(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The element in the middle, the lower one of two; along a dimension a pair with its index.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.median(genesis.tensor([5, 1, 3, 2]))
+    tensor(2)
+    """
+    flat = input.reshape(-1) if dim is None or not input.ndim else input
+    at = 0 if flat is not input else dim
+    ordered = flat.sort(at)  # NaN comes last
+    middle = (flat.shape[at] - 1) // 2
+    place = ordered.values.narrow(at, middle, 1).long() * 0 + middle
+    if flat.dtype.is_floating_point:  # one NaN makes it NaN: the first of them
+        is_nan = ordered.values.isnan()
+        place = _C.where(is_nan.any(at, True), is_nan.byte().argmax(at, True), middle)
+    values, indices = (one.gather(at, place) for one in ordered)
+    if dim is None:
+        return values.reshape(())
+    if not keepdim or not input.ndim:
+        values, indices = values.squeeze(at), indices.squeeze(at)
+    return type(ordered)((values, indices))
+
+
+@numpy_names
+def quantile(input: _C.Tensor, q: Any, dim: int | None = None, keepdim: bool = False) -> _C.Tensor:
+    """The element that a fraction `q` of all is below, with what lies between two.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.quantile(genesis.tensor([1.0, 2.0, 4.0]), 0.75)
+    tensor(3.)
+    """
+    if not input.dtype.is_floating_point:
+        raise TypeError(f"quantile: elements are floating numbers, not {input.dtype}")
+    flat = input.reshape(-1) if dim is None or not input.ndim else input.movedim(dim, -1)
+    fractions = _C.as_tensor(q, dtype=input.dtype, device=input.device)
+    if not (fractions.amin().item() >= 0 and fractions.amax().item() <= 1):
+        raise ValueError(f"quantile: fractions are from 0 to 1, not {q!r}")
+    values = flat.sort(-1).values
+    places = fractions.reshape(-1) * (flat.shape[-1] - 1)
+    below = places.floor()
+    low, high = (values.index_select(-1, one.long()) for one in (below, places.ceil()))
+    made = low + (high - low) * (places - below)
+    made = _C.where(values.isnan().any(-1, True), float("nan"), made)  # (..., fractions)
+    if keepdim:
+        made = made.unsqueeze(-2)
+        made = made.movedim(-2, dim) if dim is not None else made.view([1] * input.ndim + [-1])
+    return made.movedim(-1, 0) if fractions.ndim else made.squeeze(-1)
+
+
+@numpy_names
+def diff(input: _C.Tensor, n: int = 1, dim: int = -1) -> _C.Tensor:
+    """How much each element is more than the one before, `n` times.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.diff(genesis.tensor([1, 4, 9]))
+    tensor([3, 5])
+    """
+    for _ in range(n):
+        length = max(input.shape[dim] - 1, 0)
+        later, earlier = (
+            input.narrow(dim, input.shape[dim] - length, length),
+            input.narrow(dim, 0, length),
+        )
+        input = later ^ earlier if input.dtype == _C.bool else later - earlier
+    return input
+
+
+for _name in (
+    "aminmax",
+    "count_nonzero",
+    "diff",
+    "median",
+    "nanmean",
+    "nansum",
+    "quantile",
+):
+    setattr(_C.Tensor, _name, globals()[_name])
+del _name

@@ -1,0 +1,218 @@
+/*
+ * python_tensor_reduce.c: reductions of Tensor, as methods and functions.
+ *
+ * Dimensions and whether they are kept have PyTorch's names and NumPy's: dim or axis, keepdim or keepdims.
+ */
+#include "module.h"
+
+/* What a reduction takes; the first three by place, too. */
+enum reduction_argument {
+    ARGUMENT_INPUT,
+    ARGUMENT_DIM,
+    ARGUMENT_KEEPDIM,
+    ARGUMENT_DTYPE,
+    ARGUMENT_OUT,
+    REDUCTION_ARGUMENTS
+};
+
+/* Those that are left out are NULL. */
+static int reduction_arguments_take(const char *name, enum reduction_argument begin,
+                                    PyObject *const *arguments, Py_ssize_t count,
+                                    PyObject *keywords, PyObject *taken[REDUCTION_ARGUMENTS])
+{
+    static const struct {
+        const char *name;
+        enum reduction_argument argument;
+    } names[] = {
+        {"dim", ARGUMENT_DIM},          {"axis", ARGUMENT_DIM},    {"keepdim", ARGUMENT_KEEPDIM},
+        {"keepdims", ARGUMENT_KEEPDIM}, {"dtype", ARGUMENT_DTYPE}, {"out", ARGUMENT_OUT},
+        {"input", ARGUMENT_INPUT},
+    };
+    enum {
+        NAMES_COUNT = sizeof names / sizeof *names
+    };
+    Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
+    if ((Py_ssize_t)begin + count > ARGUMENT_DTYPE) {
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %d arguments by place, not %zd", name,
+                     ARGUMENT_DTYPE - (int)begin, count);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++)
+        taken[(Py_ssize_t)begin + i] = arguments[i];
+    for (Py_ssize_t i = 0; i < named; i++) {
+        PyObject *key = PyTuple_GetItem(keywords, i);
+        int found = 0;
+        while (found < NAMES_COUNT && PyUnicode_CompareWithASCIIString(key, names[found].name) != 0)
+            found++;
+        if (found == NAMES_COUNT || taken[names[found].argument] != NULL) {
+            PyErr_Format(PyExc_TypeError,
+                         found == NAMES_COUNT ? "%s() got an unexpected keyword argument %R"
+                                              : "%s() got two values for the argument %R",
+                         name, key);
+            return -1;
+        }
+        taken[names[found].argument] = arguments[count + i];
+    }
+    for (int i = ARGUMENT_DIM; i < REDUCTION_ARGUMENTS; i++)
+        if (taken[i] == Py_None)
+            taken[i] = NULL;
+    return 0;
+}
+
+/* None, an int or several, as a set of bits. */
+static int dimensions_from_python(const char *name, PyObject *dim, int ndim, uint32_t *bits)
+{
+    int64_t dimensions[GN_DIMENSIONS_MAX];
+    int count = 0, span = ndim > 0 ? ndim : 1;
+    *bits = 0;
+    if (dim != NULL && integers_from_python(dim, "dim", dimensions, GN_DIMENSIONS_MAX, &count) < 0)
+        return -1;
+    for (int i = 0; i < count; i++) {
+        int64_t wrapped = dimensions[i] < 0 ? dimensions[i] + span : dimensions[i];
+        if (wrapped < 0 || wrapped >= span) {
+            PyErr_Format(
+                PyExc_IndexError,
+                "%s: dimension %lld is out of range for a tensor of %d dimensions: %d to %d", name,
+                (long long)dimensions[i], ndim, -span, span - 1);
+            return -1;
+        }
+        if ((*bits >> wrapped & 1) != 0) {
+            PyErr_Format(PyExc_ValueError, "%s: dimension %lld is there twice", name,
+                         (long long)wrapped);
+            return -1;
+        }
+        *bits |= UINT32_C(1) << wrapped;
+    }
+    if (ndim == 0)
+        *bits = 0;
+    return 0;
+}
+
+/* A reduction of the elements as a type, which the result has, too. */
+static gn_status reduce_as(gn_reduction reduction, gn_tensor *tensor, uint32_t bits, bool is_kept,
+                           gn_dtype dtype, gn_tensor **result)
+{
+    gn_tensor *cast, *reduced;
+    gn_status status = gn_cast(tensor, dtype, &cast);
+    if (status != GN_OK)
+        return status;
+    status = gn_reduce(reduction, cast, bits, is_kept, &reduced);
+    gn_tensor_release(cast);
+    if (status != GN_OK || gn_tensor_get_dtype(reduced) == dtype) {
+        *result = status == GN_OK ? reduced : NULL;
+        return status;
+    }
+    status = gn_cast(reduced, dtype, result);
+    gn_tensor_release(reduced);
+    return status;
+}
+
+/* The result of a reduction, copied into `out`, which must have its shape; takes over the reference. */
+static PyObject *reduced_into(struct module_state *state, const char *name, gn_tensor *result,
+                              PyObject *out)
+{
+    gn_status status = GN_OK;
+    int ndim = gn_tensor_get_dimensions(result);
+    bool is_fitting = tensor_check(state, out) && ndim == gn_tensor_get_dimensions(tensor_of(out));
+    for (int i = 0; is_fitting && i < ndim; i++)
+        is_fitting = gn_tensor_get_shape(result)[i] == gn_tensor_get_shape(tensor_of(out))[i];
+    if (is_fitting)
+        CALL_ALLOCATING(status, gn_assign(tensor_of(out), (gn_operand){.tensor = result}));
+    else
+        PyErr_Format(state->shape_error, "%s(): out must be a Tensor of the result's shape", name);
+    gn_tensor_release(result);
+    if (!is_fitting)
+        return NULL;
+    return status == GN_OK ? Py_NewRef(out) : error_raise(state, status);
+}
+
+static PyObject *reduce_call(struct module_state *state, const char *name, gn_reduction reduction,
+                             PyObject *const taken[REDUCTION_ARGUMENTS])
+{
+    gn_tensor *tensor = tensor_of(taken[ARGUMENT_INPUT]), *result;
+    bool is_long = gn_tensor_get_count(tensor) > QUICK_MOST;
+    int is_kept = taken[ARGUMENT_KEEPDIM] != NULL ? PyObject_IsTrue(taken[ARGUMENT_KEEPDIM]) : 0;
+    uint32_t bits;
+    gn_dtype dtype;
+    gn_status status;
+    if (is_kept < 0 || dimensions_from_python(name, taken[ARGUMENT_DIM],
+                                              gn_tensor_get_dimensions(tensor), &bits) < 0)
+        return NULL;
+    if (taken[ARGUMENT_DTYPE] == NULL) {
+        CALL_OPERATION(is_long, status, gn_reduce(reduction, tensor, bits, is_kept != 0, &result));
+    } else if (reduction != GN_REDUCE_SUM && reduction != GN_REDUCE_PRODUCT &&
+               reduction != GN_REDUCE_MEAN) {
+        PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument 'dtype'", name);
+        return NULL;
+    } else {
+        if (dtype_from_python(state, taken[ARGUMENT_DTYPE], &dtype) < 0)
+            return NULL;
+        CALL_OPERATION(is_long, status,
+                       reduce_as(reduction, tensor, bits, is_kept != 0, dtype, &result));
+    }
+    if (status == GN_OK && taken[ARGUMENT_OUT] != NULL)
+        return reduced_into(state, name, result, taken[ARGUMENT_OUT]);
+    return tensor_or_raise(state, status, result);
+}
+
+static PyObject *reduce_method(PyObject *self, const char *name, gn_reduction reduction,
+                               PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
+{
+    PyObject *taken[REDUCTION_ARGUMENTS] = {[ARGUMENT_INPUT] = self};
+    if (reduction_arguments_take(name, ARGUMENT_DIM, arguments, count, keywords, taken) < 0)
+        return NULL;
+    return reduce_call(tensor_state(self), name, reduction, taken);
+}
+
+static PyObject *reduce_function(PyObject *module, const char *name, gn_reduction reduction,
+                                 PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *taken[REDUCTION_ARGUMENTS] = {NULL};
+    if (reduction_arguments_take(name, ARGUMENT_INPUT, arguments, count, keywords, taken) < 0)
+        return NULL;
+    if (taken[ARGUMENT_INPUT] == NULL || !tensor_check(state, taken[ARGUMENT_INPUT])) {
+        PyErr_Format(PyExc_TypeError, "%s() takes a Tensor", name);
+        return NULL;
+    }
+    return reduce_call(state, name, reduction, taken);
+}
+
+/* X(python name, REDUCTION, what it takes beside the usual, what it gives) */
+#define REDUCTIONS(X)                                                                      \
+    X(sum, SUM, ", dtype=None", "The sum of the elements; of integers and bool as int64.") \
+    X(prod, PRODUCT, ", dtype=None",                                                       \
+      "The product of the elements; of integers and bool as int64.")                       \
+    X(mean, MEAN, ", dtype=None", "The mean of the elements.")                             \
+    X(amax, MAXIMUM, "", "The largest element; NaN if there is one.")                      \
+    X(amin, MINIMUM, "", "The smallest element; NaN if there is one.")                     \
+    X(any, ANY, "", "Whether an element is not 0.")                                        \
+    X(all, ALL, "", "Whether no element is 0.")
+
+#define DEFINE_REDUCTION(name, REDUCTION, more, doc)                                              \
+    static PyObject *function_##name(PyObject *module, PyObject *const *arguments,                \
+                                     Py_ssize_t count, PyObject *keywords)                        \
+    {                                                                                             \
+        return reduce_function(module, #name, GN_REDUCE_##REDUCTION, arguments, count, keywords); \
+    }                                                                                             \
+    static PyObject *method_##name(PyObject *self, PyObject *const *arguments, Py_ssize_t count,  \
+                                   PyObject *keywords)                                            \
+    {                                                                                             \
+        return reduce_method(self, #name, GN_REDUCE_##REDUCTION, arguments, count, keywords);     \
+    }
+REDUCTIONS(DEFINE_REDUCTION)
+
+#define REDUCTION_METHOD(name, REDUCTION, more, doc) \
+    {#name, WITH_VECTOR(method_##name),              \
+     #name "($self, dim=None, keepdim=False, *" more ", out=None)\n--\n\n" doc},
+#define REDUCTION_FUNCTION(name, REDUCTION, more, doc) \
+    {#name, WITH_VECTOR(function_##name),              \
+     #name "(input, dim=None, keepdim=False, *" more ", out=None)\n--\n\n" doc},
+
+PyMethodDef tensor_reduction_methods[] = {
+    REDUCTIONS(REDUCTION_METHOD){NULL, NULL, 0, NULL},
+};
+
+PyMethodDef tensor_reduction_functions[] = {
+    REDUCTIONS(REDUCTION_FUNCTION){NULL, NULL, 0, NULL},
+};
