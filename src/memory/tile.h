@@ -58,9 +58,9 @@ static inline struct gni_fit *gni_fit_of(gn_memory_block *block)
 }
 
 /* A part of a free block becomes a block of `heap`, CACHED, and known by its address: the first `nbytes`; or
- * the last, if it is large. Fresh memory for a large block is whole pages, and what it leaves of them must not
- * become the beginning of another block, which would keep all of a piece that is only freed as a whole. Needs
- * one descriptor. */
+ * the last, where it is large and leaves less than a page. Fresh memory for a large block is whole pages, and
+ * what it leaves of them must not become the beginning of another block, which would keep all of a piece that
+ * goes back only as a whole. Needs one descriptor. */
 static inline gn_memory_block *gni_tile_carve(gn_memory_block *block, struct gni_heap *heap,
                                               enum gni_range range, size_t nbytes, size_t offset)
 {

@@ -741,6 +741,20 @@ static void test_pinned(void)
 }
 
 /* Everything alive is gone, and the pool begins again. */
+/* Every manager that was used is met once, each behind the one before. */
+static void test_walk_of_managers(void)
+{
+    gn_memory_manager *pinned, *at = NULL;
+    int met = 0, met_pinned = 0, count = 0;
+    CHECK_OK(gn_memory_manager_get_pinned(suite.device, &pinned));
+    while ((at = gn_memory_manager_next(at)) != NULL && count++ < 1000) {
+        met += at == suite.manager;
+        met_pinned += at == pinned;
+        CHECK(gn_memory_manager_is_pinned(at) == (at == pinned && !suite.is_cpu));
+    }
+    CHECK(met == 1 && met_pinned == 1 && count < 10);
+}
+
 static void test_clear(void)
 {
     for (int round = 0; round < 3; round++) {
@@ -788,6 +802,7 @@ static void run(void)
     RUN(test_current_stream);
     RUN(test_streams_share);
     RUN(test_pinned);
+    RUN(test_walk_of_managers);
     RUN(test_clear);
 }
 
