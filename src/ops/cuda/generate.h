@@ -36,10 +36,10 @@ struct gni_form {
     enum gni_access outputs[GNI_PROGRAM_NODES_MOST];
     bool is_wide; /* indices have 64 bits */
     int pack;     /* elements that a thread loads at once */
-    int steps;    /* of a softmax: packs that a thread keeps; 0: it reads the row twice */
-    int threads;  /* of a block */
-    int blocks;   /* of a softmax: that a multiprocessor should hold */
-    int at_once; /* of a softmax: rows that a block or warp has at the same time; 0: one, and the next is loaded ahead */
+    int steps; /* of a softmax: packs that a thread keeps; 0: it reads the row twice. Of a fold: packs in flight */
+    int threads; /* of a block */
+    int blocks;  /* of a softmax: that a multiprocessor should hold */
+    int at_once; /* rows of a warp, or block, at the same time. 0, of a softmax: one, and the next is loaded ahead */
     enum gni_fold_kind fold;
     gn_reduction reduction;
     short value;     /* that is folded */
@@ -48,8 +48,9 @@ struct gni_form {
 };
 
 enum {
-    GNI_CUDA_BLOCK = 256, /* threads */
-    GNI_FOLD_SLOTS = 16,  /* streams that may fold a result with several blocks at the same time */
+    GNI_CUDA_BLOCK = 256,  /* threads */
+    GNI_FOLD_TOGETHER = 4, /* packs in flight, by default */
+    GNI_FOLD_SLOTS = 16,   /* streams that may fold a result with several blocks at the same time */
     GNI_FOLD_COUNTERS = 1056, /* results of such a fold: with more, a block for each fills a GPU */
     GNI_CUDA_ARGUMENTS_MOST =
         16 + (GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST + 1) * (GN_DIMENSIONS_MAX + 1),
