@@ -10,6 +10,7 @@
 #include "base/builder.h"
 #include "base/option.h"
 #include "jit/kernel.h"
+#include "jit/tune.h"
 #include "ops/cuda/generate.h"
 #include "ops/cuda/texts.h"
 #include "ops/move.h"
@@ -58,20 +59,22 @@ struct form {
     uint32_t kind; /* apart from signatures of others */
     uint32_t mode, unit, dimensions, indices, dtype;
     uint32_t is_wide;
+    uint32_t items; /* units of a thread */
 };
 
 _Static_assert(sizeof(struct arguments) <= 4096, "arguments of a kernel have at most 4096 bytes");
-_Static_assert(sizeof(struct form) == 7 * sizeof(uint32_t), "a signature has no holes");
+_Static_assert(sizeof(struct form) == 8 * sizeof(uint32_t), "a signature has no holes");
 
 static void form_text(const struct form *form, const char *name, struct gni_builder *text)
 {
     gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
     gni_builder_print(text,
                       "#define NAME %s\n#define MODE %u\n#define UNIT %u\n#define DIMENSIONS %u\n"
-                      "#define INDICES %u\n#define INDEX %s\n#define ELEMENT_TYPE %s\n",
+                      "#define INDICES %u\n#define INDEX %s\n#define ELEMENT_TYPE %s\n"
+                      "#define ITEMS %u\n",
                       name, (unsigned)form->mode, (unsigned)form->unit, (unsigned)form->dimensions,
                       (unsigned)form->indices, form->is_wide != 0 ? "uint64" : "unsigned",
-                      gni_cuda_type((gn_dtype)form->dtype));
+                      gni_cuda_type((gn_dtype)form->dtype), (unsigned)form->items);
     gni_builder_add(text, gni_text_index, strlen(gni_text_index));
 }
 
@@ -245,7 +248,9 @@ static gn_status arguments_launch(struct arguments *arguments, struct form *form
     struct gni_kernel *kernel;
     if (arguments->count == 0)
         return GN_OK;
-    uint64_t blocks = (arguments->count + GNI_CUDA_BLOCK - 1) / GNI_CUDA_BLOCK;
+    form->items = form->items > 0 ? form->items : 1;
+    uint64_t block = (uint64_t)GNI_CUDA_BLOCK * form->items;
+    uint64_t blocks = (arguments->count + block - 1) / block;
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%llu elements are more than a kernel can have",
                          (unsigned long long)arguments->count);
@@ -293,25 +298,95 @@ static bool has_elements(const struct gni_index_plan *plan)
     return plan->count > 0;
 }
 
+/* A plan that is read, and how that is tuned: all ways move the same bytes. */
+struct get_work {
+    struct arguments arguments; /* in elements of `width` bytes */
+    int64_t width, unit;        /* the widest that there can be */
+    gn_stream *stream;
+};
+
+enum get_value {
+    GET_ITEMS,
+    GET_UNIT,
+};
+
+static const struct gni_tune_family get_family = {
+    .name = "index_get",
+    .extents = {"bytes", "row_bytes", "unit", "dimensions", "indices"},
+    .plain = 1 << 2 | 1 << 3 | 1 << 4,
+    .values = {"items", "unit"},
+};
+
+static gn_status get_run(void *context, const struct gni_choice *choice)
+{
+    struct get_work *work = context;
+    struct arguments *arguments = &work->arguments;
+    int last = arguments->dimensions - 1;
+    const int64_t size = arguments->sizes[last], stride = arguments->strides[last];
+    const int64_t other_stride = arguments->other_strides[last];
+    const uint64_t count = arguments->count;
+    struct form form = {.mode = MODE_GET,
+                        .dtype = GN_UINT8,
+                        .unit = (uint32_t)choice->values[GET_UNIT],
+                        .items = (uint32_t)choice->values[GET_ITEMS]};
+    arguments_widen(arguments, work->width, form.unit);
+    gn_status status = arguments_launch(arguments, &form, work->stream);
+    arguments->sizes[last] = size; /* for another choice */
+    arguments->strides[last] = stride;
+    arguments->other_strides[last] = other_stride;
+    arguments->count = count;
+    return status;
+}
+
+static int get_list(void *context, struct gni_choice *choices)
+{
+    static const int items[] = {2, 4, 8, 1, 2, 4};
+    const struct get_work *work = context;
+    int count = 0;
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+        int64_t unit = i < 3 ? work->unit : work->unit / 2;
+        if (unit >= work->width)
+            choices[count++] =
+                (struct gni_choice){.values = {[GET_ITEMS] = items[i], [GET_UNIT] = (int)unit}};
+    }
+    return count;
+}
+
+static gn_status get_tune(struct get_work *work)
+{
+    const struct arguments *arguments = &work->arguments;
+    int last = arguments->dimensions - 1;
+    struct gni_tune tune = {.family = &get_family,
+                            .stream = work->stream,
+                            .type = "bytes",
+                            .nbytes = 2 * arguments->count * (uint64_t)work->width,
+                            .extents = {gni_tune_log((int64_t)arguments->count * work->width),
+                                        gni_tune_log(arguments->sizes[last] * work->width),
+                                        (int)work->unit, arguments->dimensions,
+                                        arguments->index_count},
+                            .standard = {.values = {[GET_ITEMS] = 1, [GET_UNIT] = (int)work->unit}},
+                            .context = work,
+                            .run = get_run,
+                            .list = get_list};
+    return gni_tune_run(&tune);
+}
+
 gn_status gni_cuda_index_get(const struct gni_index_plan *plan, gn_tensor *source,
                              gn_tensor *result)
 {
-    struct arguments arguments;
-    struct form form = {.mode = MODE_GET, .dtype = GN_UINT8};
-    int64_t strides[GN_DIMENSIONS_MAX], width = (int64_t)gni_dtype_size(source->dtype);
-    gn_stream *stream;
-    GN_TRY(gni_stream_of(source->device, &stream));
-    GN_TRY(indices_order(plan, stream));
+    int64_t strides[GN_DIMENSIONS_MAX];
+    struct get_work work = {.width = (int64_t)gni_dtype_size(source->dtype)};
+    GN_TRY(gni_stream_of(source->device, &work.stream));
+    GN_TRY(indices_order(plan, work.stream));
     if (!has_elements(plan))
-        return numbers_check(plan, stream);
-    GN_TRY(gni_storage_order(gni_tensor_storage(source), stream, false));
-    GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
+        return numbers_check(plan, work.stream);
+    GN_TRY(gni_storage_order(gni_tensor_storage(source), work.stream, false));
+    GN_TRY(gni_storage_order(gni_tensor_storage(result), work.stream, true));
     gni_strides_contiguous(plan->ndim, plan->sizes, strides);
-    arguments_make(&arguments, plan, width, gni_tensor_data(source), gni_tensor_data(result),
-                   strides);
-    form.unit = (uint32_t)unit_find(&arguments, width);
-    arguments_widen(&arguments, width, form.unit);
-    return arguments_launch(&arguments, &form, stream);
+    arguments_make(&work.arguments, plan, work.width, gni_tensor_data(source),
+                   gni_tensor_data(result), strides);
+    work.unit = unit_find(&work.arguments, work.width);
+    return get_tune(&work);
 }
 
 gn_status gni_cuda_index_set(const struct gni_index_plan *plan, gn_tensor *target,

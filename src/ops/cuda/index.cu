@@ -2,7 +2,7 @@
  * index.cu: a plan of a key (tensor/index_plan.h), carried out: a thread for each unit of the result.
  *
  * Behind elements.cu. Defined before: NAME; INDEX, the type of a unit's number; DIMENSIONS and INDICES, how many there
- * are, or 0 where that is an argument; UNIT, bytes that are moved at once; MODE:
+ * are, or 0 where that is an argument; UNIT, bytes that are moved at once; ITEMS, units of a thread; MODE:
  *
  *     GET     other[place] = source[what the plan means]
  *     SET     source[what the plan means] = other[place]
@@ -110,14 +110,13 @@ template <class T> ELEMENT void add_atomic(T *to, T value)
 }
 #endif
 
-extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
+/* Where unit i is, on both sides; false: a number is out of range. */
+ELEMENT bool unit_find(const arguments &a, INDEX i, int64 &source, int64 &other)
 {
     const int dimensions = DIMENSIONS > 0 ? DIMENSIONS : a.dimensions;
     const int index_count = INDICES > 0 ? INDICES : a.index_count;
-    const INDEX i = (INDEX)blockIdx.x * 256 + threadIdx.x;
-    if (i >= a.count)
-        return;
-    int64 at[INDICES > 0 ? INDICES : 16] = {0}, source = 0, other = 0;
+    int64 at[INDICES > 0 ? INDICES : 16] = {0};
+    source = other = 0;
     INDEX rest = i;
 #pragma unroll
     for (int d = dimensions - 1; d >= 0; d--) {
@@ -142,18 +141,42 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         }
         source += wrapped * index.stride;
     }
+    return is_inside;
+}
+
+/* A thread has ITEMS units, a block apart from each other. */
+extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
+{
+    const INDEX first = (INDEX)blockIdx.x * (256 * ITEMS) + threadIdx.x;
+    int64 source[ITEMS], other[ITEMS];
+    bool is_inside[ITEMS];
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++)
+        is_inside[u] = first + u * 256 < a.count && unit_find(a, first + u * 256, source[u], other[u]);
 #if MODE == GET
-    unit value = unit();
-    if (is_inside)
-        value = *(const unit *)(a.source + source);
-    *(unit *)(a.other + other) = value;
-#elif MODE == SET
-    if (is_inside)
-        *(unit *)(a.source + source) = *(const unit *)(a.other != 0 ? a.other + other : (const char *)a.number);
+    unit value[ITEMS];
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        value[u] = unit();
+        if (is_inside[u])
+            value[u] = *(const unit *)(a.source + source[u]);
+    }
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++)
+        if (first + u * 256 < a.count)
+            *(unit *)(a.other + other[u]) = value[u];
+#else
+#pragma unroll
+    for (int u = 0; u < ITEMS; u++) {
+        if (!is_inside[u])
+            continue;
+        const char *from = a.other != 0 ? a.other + other[u] : (const char *)a.number;
+#if MODE == SET
+        *(unit *)(a.source + source[u]) = *(const unit *)from;
 #elif MODE == ADD
-    const ELEMENT_TYPE value =
-        loaded<ELEMENT_TYPE>(*(const memory<ELEMENT_TYPE>::type *)(a.other != 0 ? a.other + other : (const char *)a.number));
-    if (is_inside)
-        add_atomic((ELEMENT_TYPE *)(a.source + source), value);
+        add_atomic((ELEMENT_TYPE *)(a.source + source[u]),
+                   loaded<ELEMENT_TYPE>(*(const memory<ELEMENT_TYPE>::type *)from));
+#endif
+    }
 #endif
 }
