@@ -420,6 +420,11 @@ static enum mode mode_get(void)
     return given >= 0 ? (enum mode)given : (enum mode)gni_option_choice(GNI_OPTION_AUTOTUNE);
 }
 
+bool gni_tune_is_max(void)
+{
+    return mode_get() == MODE_MAX;
+}
+
 /* T1. */
 static int candidates_list(const struct gni_tune *tune, enum mode mode, struct gni_choice *choices)
 {

@@ -74,6 +74,9 @@ int gni_tune_log(int64_t size);
 /* Submits a problem, in the way that is best as far as it is known. Fails as the run of the chosen way does. */
 gn_status gni_tune_run(const struct gni_tune *tune) GN_NODISCARD;
 
+/* Whether candidates may sum in another order: T1. */
+bool gni_tune_is_max(void);
+
 /* Forgets all choices of the process. */
 void gni_tune_clear(void);
 
