@@ -31,7 +31,7 @@ _Thread_local struct gni_thread gni_thread;
 
 static _Atomic(void (*)(gn_stream *)) stream_end_hook;
 static _Atomic(void (*)(gn_stream *)) stream_share_hook;
-static _Atomic(void (*)(void)) close_hooks[3];
+static _Atomic(void (*)(void)) close_hooks[4];
 static _Atomic(void (*)(void)) wait_hook;
 
 static pthread_key_t thread_key;

@@ -75,7 +75,7 @@ static struct entry *buckets[BUCKET_COUNT];
 static atomic_bool is_measuring;
 static _Atomic(uint64_t) spent_ns, measure_count;
 static _Atomic(gni_tune_clock *) test_clock;
-static atomic_int test_mode = -1;
+static atomic_int test_mode = -1, test_candidate = -1, test_count;
 
 /* ---- classes -------------------------------------------------------------------------------- */
 
@@ -103,6 +103,7 @@ static const struct gni_fork_handlers tune_fork = {.mutex = &tune_mutex};
 static void tune_start(void)
 {
     gni_fork_register(GNI_FORK_TUNE, &tune_fork);
+    gni_devices_add_close_hook(gni_tune_clear);
 }
 
 static void buckets_lock(void)
@@ -432,7 +433,7 @@ static int candidates_list(const struct gni_tune *tune, enum mode mode, struct g
     gni_assert(count <= GN_TUNING_CANDIDATES_MOST);
     choices[0] = tune->standard;
     for (int i = 1; i < count; i++)
-        if (mode == MODE_MAX || (!choices[i].is_reordering && kept < CANDIDATES_ON))
+        if (mode == MODE_MAX || !choices[i].is_reordering)
             choices[kept++] = choices[i];
     return kept;
 }
@@ -480,6 +481,8 @@ static void class_decide(const struct gni_tune *tune, enum mode mode, const stru
     gn_device *device = tune->stream->device;
     struct entry *made = gni_host_alloc(sizeof *made);
     int count = candidates_list(tune, mode, choices);
+    if (mode == MODE_ON && count > CANDIDATES_ON)
+        count = CANDIDATES_ON;
     *choice = choices[0];
     if (made == NULL || device->ops->properties(device, &properties) != GN_OK) {
         gni_host_free(made);
@@ -500,10 +503,21 @@ static void class_decide(const struct gni_tune *tune, enum mode mode, const stru
     gni_host_free(made);
 }
 
+static gn_status forced_run(const struct gni_tune *tune, int candidate)
+{
+    struct gni_choice choices[GN_TUNING_CANDIDATES_MOST];
+    int count = candidates_list(tune, mode_get(), choices);
+    atomic_store(&test_count, count);
+    return tune->run(tune->context, &choices[candidate < count ? candidate : count - 1]);
+}
+
 gn_status gni_tune_run(const struct gni_tune *tune)
 {
     enum mode mode = mode_get();
     struct gni_choice choice;
+    int forced = atomic_load_explicit(&test_candidate, memory_order_relaxed);
+    if (forced >= 0)
+        return forced_run(tune, forced);
     if (tune->nbytes < bytes_least[mode])
         return tune->run(tune->context, &tune->standard);
     struct class_key key = {
@@ -573,6 +587,16 @@ void gni_tune_set_clock(gni_tune_clock *clock)
 void gni_tune_set_mode(int mode)
 {
     atomic_store(&test_mode, mode);
+}
+
+void gni_tune_force(int candidate)
+{
+    atomic_store(&test_candidate, candidate);
+}
+
+int gni_tune_forced_count(void)
+{
+    return atomic_load(&test_count);
 }
 
 uint64_t gni_tune_measure_count(void)

@@ -16,7 +16,7 @@
  *       takes those that sum in another order, too, and then the cache is what makes results repeat: a choice that was
  *       stored is used by every process that finds it.
  *   T2  A class is decided by its first use in a process: by what is on disk, by measuring, or, where it may not be
- *       measured, for the default. It stays decided until gni_tune_clear(). What cannot be measured just now (a stream
+ *       measured, for the default. It stays decided until gni_tune_clear() or gn_shutdown(). What cannot be measured just now (a stream
  *       that is captured, a profiler that would see it, another thread that measures) takes the default; with `max` that
  *       decides a class that nobody has decided, since bits must not change later.
  *   T3  Every candidate is run on the problem's own inputs and into its own output, so each must give a right result,
@@ -88,6 +88,13 @@ void gni_tune_set_clock(gni_tune_clock *clock);
 
 /* Another setting than GENESIS_AUTOTUNE's: 0 off, 1 on, 2 max; -1: the option's. */
 void gni_tune_set_mode(int mode);
+
+/* Every problem is run by this candidate, 0 being the default, of those that the mode allows; a number behind the last
+ * one stands for that. Nothing is looked up or measured. -1: as usual. */
+void gni_tune_force(int candidate);
+
+/* How many candidates the problem had that was run so last. */
+int gni_tune_forced_count(void);
 
 /* How many classes were measured. */
 uint64_t gni_tune_measure_count(void);
