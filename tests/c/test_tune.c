@@ -464,7 +464,6 @@ static gn_status select_of(const struct operation *operation, gn_tensor *tensor,
 
 static const struct operation operations[] = {
     {"softmax, short", GN_FLOAT32, 37, 100, softmax_of, 0, 1, false},
-    {"softmax, short, odd", GN_FLOAT32, 9, 33, softmax_of, 0, 1, true},
     {"softmax, short, halves", GN_BFLOAT16, 5, 1000, softmax_of, 0, 1, false},
     {"softmax", GN_FLOAT32, 7, 2052, softmax_of, 0, 1, false},
     {"softmax, halves", GN_FLOAT16, 3, 4104, softmax_of, 0, 1, true},
@@ -478,11 +477,9 @@ static const struct operation operations[] = {
     {"sum, columns, odd", GN_BFLOAT16, 77, 35, reduce_of, GN_REDUCE_SUM, 0, false},
     {"sum, all", GN_FLOAT32, 5, 8004, reduce_of, GN_REDUCE_SUM, -1, false},
     {"maximum, all", GN_FLOAT32, 5, 8004, reduce_of, GN_REDUCE_MAXIMUM, -1, false},
-    {"sum of integers", GN_INT32, 3, 9001, reduce_of, GN_REDUCE_SUM, 1, false},
     {"argmax, rows", GN_FLOAT32, 3, 5000, extreme_of, 0, 1, false},
     {"argmax, columns", GN_FLOAT32, 400, 35, extreme_of, 0, 0, false},
     {"rows", GN_FLOAT32, 41, 36, select_of, 0, 0, false},
-    {"rows, odd", GN_INT8, 41, 35, select_of, 0, 0, false},
     {"elements", GN_FLOAT32, 777, 1, select_of, 0, 0, false},
 };
 
