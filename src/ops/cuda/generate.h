@@ -21,12 +21,11 @@ enum gni_access {
 };
 
 enum gni_fold_kind {
-    GNI_FOLD_NONE,     /* elementwise */
-    GNI_FOLD_ROWS,     /* a block folds a row, or a part of one */
-    GNI_FOLD_SHORT,    /* a warp folds a row */
-    GNI_FOLD_COLUMNS,  /* a block folds 32 packs of columns side by side, or a part of them */
-    GNI_SOFTMAX_ROWS,  /* a block for each row */
-    GNI_SOFTMAX_SHORT, /* a warp for each row */
+    GNI_FOLD_NONE,    /* elementwise */
+    GNI_FOLD_ROWS,    /* a block folds a row, or a part of one */
+    GNI_FOLD_SHORT,   /* a warp folds a row, or several */
+    GNI_FOLD_COLUMNS, /* a block folds 32 packs of columns side by side, or a part of them */
+    GNI_FOLD_SOFTMAX, /* a block or some threads for each row */
 };
 
 struct gni_form {
@@ -37,9 +36,10 @@ struct gni_form {
     bool is_wide; /* indices have 64 bits */
     int pack;     /* elements that a thread loads at once */
     int steps; /* of a softmax: packs that a thread keeps; 0: it reads the row twice. Of a fold: packs in flight */
-    int threads; /* of a block */
-    int blocks;  /* of a softmax: that a multiprocessor should hold */
-    int at_once; /* rows of a warp, or block, at the same time. 0, of a softmax: one, and the next is loaded ahead */
+    int threads;    /* of a block */
+    int blocks;     /* of a softmax: that a multiprocessor should hold */
+    int lanes;      /* threads that share a row, of a softmax or a short fold */
+    bool is_ragged; /* of a softmax: packs do not divide rows */
     enum gni_fold_kind fold;
     gn_reduction reduction;
     short value;     /* that is folded */
