@@ -5,7 +5,6 @@
  *   FOLD_ROWS, FOLD_SHORT or FOLD_COLUMNS
  *   PACK                    elements that are loaded at once
  *   TOGETHER                packs whose loads are in flight before the first is folded
- *   WIDTH                   of FOLD_SHORT: threads for a row
  *   accumulator, element_type, result_type
  *   REDUCTION               one of the structs below
  *   FINISH(x)               an accumulator as a result
@@ -13,8 +12,7 @@
  *   values_at(a, i, e)      PACK of them, from i on, which is a multiple of PACK
  *
  * Every result is folded in an order that follows from its shape alone, and from the number of parts: not from TOGETHER,
- * since packs are joined in their order, nor from WIDTH, since that is chosen so that threads have a pack each, or is 32,
- * and joining with what an accumulator starts as changes nothing. Where several blocks fold one result, each
+ * since packs are joined in their order. Where several blocks fold one result, each
  * leaves an accumulator behind, and the last one to finish, by a counter, folds those, in their order.
  */
 struct fold_sum {
@@ -70,11 +68,11 @@ struct fold_amin {
  * between two launches. */
 static __device__ unsigned counters[SLOTS][COUNTERS];
 
-/* The first of WIDTH threads gets the result. */
-ELEMENT accumulator warp_fold(accumulator x)
+/* The first of so many threads gets the result. */
+ELEMENT accumulator warp_fold(accumulator x, int lanes)
 {
 #pragma unroll
-    for (int width = WIDTH / 2; width > 0; width /= 2)
+    for (int width = lanes / 2; width > 0; width /= 2)
         x = REDUCTION::join(x, __shfl_down_sync(0xffffffffu, x, width));
     return x;
 }
@@ -157,7 +155,7 @@ ELEMENT bool is_last(unsigned *counter, unsigned blocks)
 ELEMENT accumulator block_fold(accumulator x)
 {
     __shared__ accumulator warps[8];
-    x = warp_fold(x);
+    x = warp_fold(x, 32);
     __syncthreads();
     if (threadIdx.x % 32 == 0)
         warps[threadIdx.x / 32] = x;
@@ -195,14 +193,20 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 #endif
 
 #ifdef FOLD_SHORT
-/* WIDTH threads for each row. */
+/* A warp for each row, or for several: as many threads as there are packs, since joining with what an accumulator starts
+ * as changes nothing. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
-    const index row = (index)blockIdx.x * (256 / WIDTH) + threadIdx.x / WIDTH, folded = (index)a.folded;
+    const index folded = (index)a.folded;
+    int shift = 5;
+    while (shift > 0 && folded <= (index)PACK << (shift - 1))
+        shift--;
+    const int lanes = 1 << shift;
+    const index row = (index)blockIdx.x * (256 >> shift) + (threadIdx.x >> shift);
     const bool is_there = row < (index)a.kept;
     const index begin = is_there ? row * folded : 0, end = is_there ? begin + folded : 0;
-    const accumulator x = warp_fold(row_fold(a, begin, end, threadIdx.x % WIDTH, WIDTH));
-    if (threadIdx.x % WIDTH == 0 && is_there)
+    const accumulator x = warp_fold(row_fold(a, begin, end, threadIdx.x & (lanes - 1), lanes), lanes);
+    if ((threadIdx.x & (lanes - 1)) == 0 && is_there)
         ((result_type *)a.result)[row] = FINISH(x);
 }
 #endif

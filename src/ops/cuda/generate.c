@@ -533,7 +533,7 @@ static void text_fold(const struct gni_form *form, const char *name, struct gni_
                       kernels[form->fold], reduction_word(form->reduction));
     gni_builder_print(text, "#define PACK %d\n#define SLOTS %d\n#define COUNTERS %d\n", form->pack,
                       GNI_FOLD_SLOTS, GNI_FOLD_COUNTERS);
-    gni_builder_print(text, "#define TOGETHER %d\n#define WIDTH %d\n", form->steps, form->lanes);
+    gni_builder_print(text, "#define TOGETHER %d\n", form->steps);
     gni_builder_print(
         text, "typedef %s accumulator;\ntypedef %s element_type;\ntypedef %s result_type;\n",
         gni_cuda_type(accumulator), gni_cuda_type(held), memory_type(form->result));

@@ -38,7 +38,7 @@ struct gni_form {
     int steps; /* of a softmax: packs that a thread keeps; 0: it reads the row twice. Of a fold: packs in flight */
     int threads;    /* of a block */
     int blocks;     /* of a softmax: that a multiprocessor should hold */
-    int lanes;      /* threads that share a row, of a softmax or a short fold */
+    int lanes;      /* of a softmax: threads that share a row */
     bool is_ragged; /* of a softmax: packs do not divide rows */
     enum gni_fold_kind fold;
     gn_reduction reduction;

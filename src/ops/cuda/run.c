@@ -124,11 +124,11 @@ static void fold_spread(struct gni_form *form, bool is_by_columns, int64_t enoug
 {
     bool is_short = !is_by_columns && fold->folded <= SHORT_MOST;
     form->fold = is_by_columns ? GNI_FOLD_COLUMNS : is_short ? GNI_FOLD_SHORT : GNI_FOLD_ROWS;
-    form->lanes = 32;
-    while (is_short && form->lanes > 1 && fold->folded <= (int64_t)form->lanes / 2 * form->pack)
-        form->lanes /= 2; /* a pack for each of them, as far as that goes */
+    int lanes = 32; /* for a short row: fold.cu has the same */
+    while (is_short && lanes > 1 && fold->folded <= (int64_t)lanes / 2 * form->pack)
+        lanes /= 2;
     *blocks = is_by_columns ? divided_up(fold->kept, 32 * form->pack)
-              : is_short    ? divided_up(fold->kept, GNI_CUDA_BLOCK / form->lanes)
+              : is_short    ? divided_up(fold->kept, GNI_CUDA_BLOCK / lanes)
                             : fold->kept;
     fold->parts = 1;
     fold->chunk = fold->folded;
