@@ -15,10 +15,10 @@
  *   T1  `on` changes no bit of a result: it takes only candidates that compute in the same order as the default. `max`
  *       takes those that sum in another order, too, and then the cache is what makes results repeat: a choice that was
  *       stored is used by every process that finds it.
- *   T2  A class is decided by its first use in a process: by what is on disk, by measuring, or, where it may not be
- *       measured, for the default. It stays decided until gni_tune_clear() or gn_shutdown(). What cannot be measured just now (a stream
- *       that is captured, a profiler that would see it, another thread that measures) takes the default; with `max` that
- *       decides a class that nobody has decided, since bits must not change later.
+ *   T2  A class is decided once in a process, by what is on disk or by measuring, until gni_tune_clear() or
+ *       gn_shutdown(). While it cannot be measured (a stream that is captured, a profiler that would see it, another
+ *       thread that measures, no time left) it takes the default; with `max` that decides it, since bits must not
+ *       change later.
  *   T3  Every candidate is run on the problem's own inputs and into its own output, so each must give a right result,
  *       and be free to run any number of times. The chosen one runs last.
  *   T4  Measuring is bounded: TUNE_CLASS_NS for a class, TUNE_PROCESS_NS for the process with all that is compiled for
@@ -50,7 +50,6 @@ struct gni_tune_family {
     const char *extents[GNI_TUNE_EXTENTS]; /* names; NULL behind the last */
     unsigned plain;                        /* bit i: extent i is a number, not a logarithm */
     const char *values[GNI_TUNE_VALUES];   /* names; NULL behind the last */
-    const char *const *words;              /* (optional) for value 1: "plain", "prefetch" */
 };
 
 /* A problem. */

@@ -22,6 +22,7 @@ enum {
     MODE_MAX,
     LARGE = 64 << 20, /* bytes, of a problem that is worth it */
     LISTED_MOST = 64,
+    ALL = 99, /* candidates */
 };
 
 static gn_device *device, *cpu;
@@ -43,8 +44,7 @@ struct problem {
 static const struct gni_tune_family family = {.name = "test",
                                               .extents = {"size", "number"},
                                               .plain = 1 << 1,
-                                              .values = {"candidate", "word"},
-                                              .words = (const char *const[]){"zero", "one"}};
+                                              .values = {"candidate", "other"}};
 
 static gn_status problem_run(void *context, const struct gni_choice *choice)
 {
@@ -56,7 +56,8 @@ static gn_status problem_run(void *context, const struct gni_choice *choice)
         problem->during(problem);
     if (problem->sleep_us > 0)
         (void)usleep(problem->sleep_us);
-    return at == problem->failing ? gni_error(GN_ERROR_COMPILATION, "it does not compile") : GN_OK;
+    bool is_failing = at == problem->failing || problem->failing == ALL;
+    return is_failing ? gni_error(GN_ERROR_COMPILATION, "it does not compile") : GN_OK;
 }
 
 static int problem_list(void *context, struct gni_choice *choices)
@@ -185,6 +186,20 @@ static void test_candidates_that_fail(void)
     CHECK_STATUS(problem_solve(&problem), GN_ERROR_COMPILATION);
 }
 
+/* What fails altogether is not remembered. */
+static void test_all_fail(void)
+{
+    struct problem problem = {.times = {9, 7, 1, 1}, .failing = ALL};
+    size_t count;
+    forget(MODE_ON);
+    CHECK_STATUS(problem_solve(&problem), GN_ERROR_COMPILATION);
+    CHECK_OK(gn_tuning_list(NULL, 0, &count));
+    CHECK_U64(count, 0);
+    problem.failing = -1;
+    CHECK_OK(problem_solve(&problem));
+    CHECK_U64(problem.last, 2);
+}
+
 static void test_the_list(void)
 {
     struct problem problem = {.times = {9, 7, 5, 1}, .failing = -1};
@@ -202,7 +217,7 @@ static void test_the_list(void)
         CHECK(strstr(found[0].device, "genesis ") != NULL);
         CHECK(strstr(found[0].device, "driver ") != NULL);
         CHECK(found[0].count == 3 && found[0].chosen == 2);
-        CHECK_TEXT(found[0].candidates[2].values, "candidate=2 word=one");
+        CHECK_TEXT(found[0].candidates[2].values, "candidate=2 other=1");
         CHECK(found[0].candidates[0].milliseconds == 9);
         gni_tune_clear();
     }
@@ -641,6 +656,7 @@ int main(void)
     RUN(test_the_fastest);
     RUN(test_the_default_needs_a_reason);
     RUN(test_candidates_that_fail);
+    RUN(test_all_fail);
     RUN(test_the_list);
     RUN(test_the_next_process);
     RUN(test_damaged_entries);
