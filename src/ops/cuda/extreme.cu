@@ -83,37 +83,71 @@ ELEMENT key score_of(element x, bool is_maximum)
     return ~found;
 }
 
-/* Each `step`-th element from `lane` on. The first is found, and then what is better: of equal ones the first stays. */
-ELEMENT best elements_search(const arguments &a, int64 row, int64 lane, int64 step)
+/* Elements as they are compared: of which the largest wins. */
+template <bool IS_MAXIMUM, class T> ELEMENT T turned(T x)
 {
-    best x = {0, (int64)(~(uint64)0 >> 1)};
-    const int64 first = (int64)blockIdx.y * a.chunk;
-    const int64 last = first + a.chunk < a.length ? first + a.chunk : a.length;
-    const int64 stride = step * a.inner;
-    const bool is_maximum = a.is_maximum != 0;
-    int64 i = first + lane;
-    if (i >= last)
+    if constexpr (IS_MAXIMUM)
         return x;
-    const element *in = a.in + (row / a.inner * a.length + i) * a.inner + row % a.inner;
-    x.score = score_of(*in, is_maximum);
-    x.place = i;
-    for (; i + 3 * step < last; i += 4 * step, in += 4 * stride) {
-        element e[4];
+    else if constexpr (is_floating<T>::value)
+        return -x;
+    else
+        return (T)~x;
+}
+
+/* Whether an element is to be found in the place of one before it: NaN is, but for another. */
+template <class T> ELEMENT bool is_better(T x, T before)
+{
+    if constexpr (is_floating<T>::value)
+        return !(x <= before) && before == before;
+    else
+        return x > before;
+}
+
+/* Each `step`-th element from `lane` on: of equal ones the first stays. Numbers are compared as they are, and only what
+ * is found becomes a score. */
+template <bool IS_MAXIMUM> ELEMENT best elements_search(const arguments &a, int64 row, int64 lane, int64 step)
+{
+    const int TOGETHER = 8; /* loads in flight */
+    const int64 first = (int64)blockIdx.y * a.chunk + lane;
+    const int64 end = (int64)(blockIdx.y + 1) * a.chunk, last = end < a.length ? end : a.length;
+    if (first >= last)
+        return best{0, (int64)(~(uint64)0 >> 1)};
+    const element *in = a.in + (row / a.inner * a.length + first) * a.inner + row % a.inner;
+    const int64 stride = step * a.inner;
+    const unsigned count = (unsigned)((last - first + step - 1) / step);
+    auto top = turned<IS_MAXIMUM>(number(*in));
+    unsigned at = 0, n = 0;
+    const element *from = in;
+    for (; n + TOGETHER <= count; n += TOGETHER, from += TOGETHER * stride) {
+        element e[TOGETHER];
 #pragma unroll
-        for (int k = 0; k < 4; k++)
-            e[k] = in[k * stride];
+        for (int k = 0; k < TOGETHER; k++)
+            e[k] = from[k * stride];
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            const key score = score_of(e[k], is_maximum);
-            if (score > x.score) {
-                x.score = score;
-                x.place = i + k * step;
+        for (int k = 0; k < TOGETHER; k++) {
+            const auto x = turned<IS_MAXIMUM>(number(e[k]));
+            if (is_better(x, top)) {
+                top = x;
+                at = n + k;
             }
         }
     }
-    for (; i < last; i += step, in += stride)
-        best_join(x, score_of(*in, is_maximum), i);
-    return x;
+    element e[TOGETHER - 1];
+#pragma unroll
+    for (int k = 0; k < TOGETHER - 1; k++)
+        if (n + k < count)
+            e[k] = from[k * stride];
+#pragma unroll
+    for (int k = 0; k < TOGETHER - 1; k++) {
+        if (n + k >= count)
+            break;
+        const auto x = turned<IS_MAXIMUM>(number(e[k]));
+        if (is_better(x, top)) {
+            top = x;
+            at = n + k;
+        }
+    }
+    return best{score_of(in[at * stride], IS_MAXIMUM), first + at * step};
 }
 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
@@ -130,7 +164,8 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
             for (int64 i = lane; i < a.parts; i += height)
                 best_join(x, a.scores[row * a.parts + i], a.places[row * a.parts + i]);
         else
-            x = elements_search(a, row, lane, height);
+            x = a.is_maximum ? elements_search<true>(a, row, lane, height)
+                             : elements_search<false>(a, row, lane, height);
     }
     const int at = lane * width + slot;
     scores[at] = x.score;
