@@ -17,6 +17,7 @@ enum {
     SHORT_LANES = 4,       /* threads for it at the least, so that neighbours load neighbours */
     ITEMS_MOST = 40,       /* elements that a thread keeps in registers by default */
     ITEMS_LIMIT = 48,      /* and at all */
+    STEPS_MOST = 5,        /* loads of a thread before there are more than 256 of them */
     REGISTERS_BESIDE = 20, /* that a thread needs beside its elements */
     REGISTERS_HALVES = 4,  /* fewer, since two halves lie in one while they are loaded */
     REGISTERS_RAGGED = 8,  /* more, for the ends of a row */
@@ -98,8 +99,10 @@ static struct gni_choice standard_choose(const struct work *work)
 {
     int lanes = 256;
     if (!is_short(work)) {
-        while (lanes < 1024 && items_of(work, lanes) > ITEMS_MOST)
-            lanes *= 2;
+        if (items_of(work, lanes) > STEPS_MOST * work->form.pack)
+            lanes = 512;
+        if (items_of(work, lanes) > ITEMS_MOST)
+            lanes = 1024;
         return choice_of(work, lanes, lanes);
     }
     for (lanes = 32; lanes > SHORT_LANES && items_of(work, lanes / 2) <= SHORT_ITEMS;)

@@ -15,7 +15,7 @@
  *   values_at(a, i, e)      PACK of them, from i on, which is a multiple of PACK
  *
  * A row in registers is read once and written once. On an H200, 4096 rows of 10,000 take 82 us in float32 and 44 us in
- * bfloat16: what a copy of them takes. Few threads with many elements each do best, and the compiler must know BLOCKS,
+ * bfloat16: what a copy of them takes. 256 or 512 threads with some five loads each do best, and the compiler must know BLOCKS,
  * or it takes registers for fewer.
  *
  * A row that is ragged is seen with what lies before it up to a multiple of PACK, and behind it: those elements are not
