@@ -1,15 +1,17 @@
 /*
  * tune.h: the choice between ways to launch a kernel, measured once and kept.
  *
- *     static const struct gni_tune_family family = {.name = "softmax", .extents = {"rows", "columns"},
- *                                                   .values = {"threads", "variant"}};
- *     struct gni_tune tune = {.family = &family, .stream = stream, .type = "float32", .nbytes = moved, .extents = {gni_tune_log(rows),
- *                             ...}, .standard = {{256, 0}}, .context = &work, .run = work_run, .list = work_list};
+ *     static const struct gni_tune_family family = {
+ *         .name = "softmax", .extents = {"rows", "columns"}, .values = {"threads", "blocks"}};
+ *     struct gni_tune tune = {.family = &family, .stream = stream, .type = "float32", .nbytes = moved,
+ *                             .extents = {gni_tune_log(rows), gni_tune_log(columns)},
+ *                             .standard = {.values = {256, 4}},
+ *                             .context = &work, .run = work_run, .list = work_list};
  *     GN_TRY(gni_tune_run(&tune));
  *
  * A problem belongs to a class: the family, the type, the device, and a few small numbers, mostly rounded logarithms of
- * sizes. The choice for a class is a few integers, out of candidates that the family lists; the default follows from the
- * shape alone.
+ * sizes. The choice for a class is a few integers, out of candidates that the family lists; the default follows from
+ * the shape alone.
  *
  * The rules, which docs/cuda.md tells the user:
  *   T1  `on` changes no bit of a result: it takes only candidates that compute in the same order as the default. `max`
@@ -21,8 +23,9 @@
  *       change later.
  *   T3  Every candidate is run on the problem's own inputs and into its own output, so each must give a right result,
  *       and be free to run any number of times. The chosen one runs last.
- *   T4  Measuring is bounded: TUNE_CLASS_NS for a class, TUNE_PROCESS_NS for the process with all that is compiled for
- *       it. A candidate that fails is passed over; what is not faster by a fiftieth than the default is not chosen.
+ *   T4  Measuring is bounded: 50 ms for a class and 2 s for the process, with all that is compiled for it; with `max`
+ *       1 s and 60 s. A candidate that fails is passed over, and one that is not faster than the default by a
+ *       fiftieth is not chosen.
  *   T5  Small problems, where launching takes longer than running, are never looked up.
  *
  * Threads: any. One measures at a time, and nobody waits for it.

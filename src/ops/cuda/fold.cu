@@ -11,9 +11,9 @@
  *   value_at(a, i)          the value of element i, in the order of the program's dimensions
  *   values_at(a, i, e)      PACK of them, from i on, which is a multiple of PACK
  *
- * Every result is folded in an order that follows from its shape alone, and from the number of parts: not from TOGETHER,
- * since packs are joined in their order. Where several blocks fold one result, each
- * leaves an accumulator behind, and the last one to finish, by a counter, folds those, in their order.
+ * Every result is folded in an order that follows from its shape and the number of its parts alone: packs are joined in
+ * their order, however many of them are in flight. Where several blocks fold one result, each leaves an accumulator
+ * behind, and the last one to finish, by a counter, folds those, in their order.
  */
 struct fold_sum {
     static __device__ __forceinline__ accumulator start() { return (accumulator)0; }
@@ -193,8 +193,8 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 #endif
 
 #ifdef FOLD_SHORT
-/* A warp for each row, or for several: as many threads as there are packs, since joining with what an accumulator starts
- * as changes nothing. */
+/* A warp for each row, or for several: a row has as many threads as it has packs, since joining with what an accumulator
+ * starts as changes nothing. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
     const index folded = (index)a.folded;
