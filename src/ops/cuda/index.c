@@ -375,7 +375,8 @@ gn_status gni_cuda_index_get(const struct gni_index_plan *plan, gn_tensor *sourc
                              gn_tensor *result)
 {
     int64_t strides[GN_DIMENSIONS_MAX];
-    struct get_work work = {.width = (int64_t)gni_dtype_size(source->dtype)};
+    struct get_work work; /* large, and all of it is set below */
+    work.width = (int64_t)gni_dtype_size(source->dtype);
     GN_TRY(gni_stream_of(source->device, &work.stream));
     GN_TRY(indices_order(plan, work.stream));
     if (!has_elements(plan))

@@ -260,7 +260,7 @@ static int fold_list(void *context, struct gni_choice *choices)
 gn_status gni_cuda_fold(struct gni_program *program, short value, const struct gni_folding *folding,
                         gn_tensor *result, gn_stream *stream)
 {
-    struct fold_work work = {.is_by_columns = folding->is_by_columns, .stream = stream};
+    struct fold_work work; /* large, and all of it is set below */
     struct gni_tune tune = {
         .family = &fold_family,
         .stream = stream,
@@ -273,6 +273,8 @@ gn_status gni_cuda_fold(struct gni_program *program, short value, const struct g
     if (folding->kept == 0)
         return GN_OK;
     GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
+    work.is_by_columns = folding->is_by_columns;
+    work.stream = stream;
     work.arguments = (struct gni_fold_arguments){.kept = folding->kept,
                                                  .folded = folding->folded,
                                                  .divisor = (double)folding->folded,

@@ -142,10 +142,11 @@ static int work_list(void *context, struct gni_choice *choices)
 gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t rows, bool is_log,
                            gn_tensor *result, gn_stream *stream)
 {
-    struct work work = {.stream = stream};
+    struct work work; /* large, and all of it is set below */
     if (program->count == 0)
         return GN_OK;
     GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
+    work.stream = stream;
     work.fold = (struct gni_fold_arguments){
         .kept = rows, .folded = program->count / rows, .result = gni_tensor_data(result)};
     gni_form_make(&work.form, program);
