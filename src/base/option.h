@@ -51,7 +51,7 @@
     X(CUDA_STATS_ENABLED, "GENESIS_CUDA_STATS_ENABLED", flag, "off", 0, 1, "",                  \
       "detailed statistics: the time of driver calls")                                          \
     X(AUTOTUNE, "GENESIS_AUTOTUNE", choice, "on", 0, 0, "off,on,max",                           \
-      "how much kernels are tuned by measurement")                                              \
+      "which ways to launch a kernel are compared by measuring: none, same bits, or all")       \
     X(LAUNCH_THREAD, "GENESIS_LAUNCH_THREAD", choice, "auto", 0, 0, "auto,on,off",              \
       "whether a thread of its own submits kernels; auto: with 4 processors or more")           \
     X(KERNEL_CACHE_DIR, "GENESIS_KERNEL_CACHE_DIR", path, "", 0, 0, "",                         \

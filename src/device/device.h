@@ -241,7 +241,7 @@ struct gni_device_label gni_device_label(const gn_device *device);
  * may be called with the caller's locks held, of GNI_FORK_MARK or above. */
 void gni_devices_set_wait_hook(void (*hook)(void));
 
-/* A layer above gives back what it keeps on the devices before they are closed. There are three at the most. */
+/* A layer above gives back what it keeps on the devices before they are closed. There are four at the most. */
 void gni_devices_add_close_hook(void (*hook)(void));
 
 /*

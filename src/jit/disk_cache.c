@@ -418,7 +418,8 @@ void gni_disk_cache_visit(const char *label,
         return;
     struct listing listing = {.entries = NULL};
     listing_fill(directory, &listing);
-    qsort(listing.entries, listing.count, sizeof *listing.entries, found_entry_compare);
+    if (listing.count > 0)
+        qsort(listing.entries, listing.count, sizeof *listing.entries, found_entry_compare);
     for (size_t i = 0; i < listing.count; i++) {
         struct gni_disk_key key;
         struct gni_kernel_image image;

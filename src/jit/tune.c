@@ -64,6 +64,7 @@ struct entry {
     uint64_t hash;
     struct class_key key;
     struct gni_choice choice;
+    bool is_open;    /* the default, until it can be measured */
     bool has_record; /* measured, now or by the process that stored it */
     struct gni_disk_key disk_key;
     gn_tuning record;
@@ -75,7 +76,7 @@ static struct entry *buckets[BUCKET_COUNT];
 static atomic_bool is_measuring;
 static _Atomic(uint64_t) spent_ns, measure_count;
 static _Atomic(gni_tune_clock *) test_clock;
-static atomic_int test_mode = -1;
+static atomic_int test_mode = -1, test_candidate = -1, test_count;
 
 /* ---- classes -------------------------------------------------------------------------------- */
 
@@ -103,6 +104,7 @@ static const struct gni_fork_handlers tune_fork = {.mutex = &tune_mutex};
 static void tune_start(void)
 {
     gni_fork_register(GNI_FORK_TUNE, &tune_fork);
+    gni_devices_add_close_hook(gni_tune_clear);
 }
 
 static void buckets_lock(void)
@@ -120,39 +122,39 @@ static struct entry *entry_find(const struct class_key *key, uint64_t hash)
     return entry;
 }
 
-static bool choice_find(const struct class_key *key, uint64_t hash, struct gni_choice *choice)
+/* The choice of a class, and whether that is decided; false: nobody has met it. */
+static bool choice_find(const struct class_key *key, uint64_t hash, struct gni_choice *choice,
+                        bool *is_open)
 {
     buckets_lock();
     const struct entry *entry = entry_find(key, hash);
-    if (entry != NULL)
+    if (entry != NULL) {
         *choice = entry->choice;
+        *is_open = entry->is_open;
+    }
     gni_mutex_unlock(&tune_mutex);
     return entry != NULL;
 }
 
-/* Decides a class, unless that has been done; gives what it is decided for. Without memory it stays open. */
-static bool choice_add(const struct class_key *key, uint64_t hash, const struct entry *from,
-                       struct gni_choice *choice)
+/* Takes an entry, unless its class has been decided meanwhile; gives what it is decided for. */
+static void choice_add(struct entry *made, struct gni_choice *choice)
 {
-    struct entry *made = gni_host_alloc(sizeof *made);
-    bool is_ours = made != NULL;
-    if (made != NULL) {
-        *made = *from;
-        made->hash = hash;
-        made->key = *key;
-    }
     buckets_lock();
-    const struct entry *before = entry_find(key, hash);
-    *choice = before != NULL ? before->choice : from->choice;
-    is_ours = is_ours && before == NULL;
-    if (is_ours) {
-        made->next = buckets[hash % BUCKET_COUNT];
-        buckets[hash % BUCKET_COUNT] = made;
+    struct entry *before = entry_find(&made->key, made->hash), *left = NULL;
+    if (before == NULL) {
+        made->next = buckets[made->hash % BUCKET_COUNT];
+        buckets[made->hash % BUCKET_COUNT] = made;
+        before = made;
+    } else {
+        left = made;
+        if (before->is_open) {
+            made->next = before->next;
+            *before = *made;
+        }
     }
+    *choice = before->choice;
     gni_mutex_unlock(&tune_mutex);
-    if (!is_ours)
-        gni_host_free(made);
-    return is_ours;
+    gni_host_free(left);
 }
 
 void gni_tune_clear(void)
@@ -197,15 +199,9 @@ static void values_print(const struct gni_tune_family *family, const struct gni_
                          char *text, size_t size)
 {
     size_t used = 0;
-    for (int i = 0; i < GNI_TUNE_VALUES && family->values[i] != NULL && used < size; i++) {
-        const char *gap = i > 0 ? " " : "";
-        if (i == 1 && family->words != NULL)
-            used += (size_t)snprintf(text + used, size - used, "%s%s=%s", gap, family->values[i],
-                                     family->words[choice->values[i]]);
-        else
-            used += (size_t)snprintf(text + used, size - used, "%s%s=%d", gap, family->values[i],
-                                     choice->values[i]);
-    }
+    for (int i = 0; i < GNI_TUNE_VALUES && family->values[i] != NULL && used < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s%s=%d", i > 0 ? " " : "",
+                                 family->values[i], choice->values[i]);
 }
 
 static void record_make(const struct gni_tune *tune, const struct gni_choice *choices, int count,
@@ -387,8 +383,9 @@ static int trials_choose(const struct trial *trials, int count)
     return best;
 }
 
-static gn_status problem_measure(const struct gni_tune *tune, const struct gni_choice *choices,
-                                 enum mode mode, gn_tuning *record)
+/* False: nothing is known about any candidate. */
+static bool problem_measure(const struct gni_tune *tune, const struct gni_choice *choices,
+                            enum mode mode, gn_tuning *record)
 {
     struct trial trials[GN_TUNING_CANDIDATES_MOST] = {{.repeats = 0}};
     struct stopwatch stopwatch;
@@ -405,11 +402,10 @@ static gn_status problem_measure(const struct gni_tune *tune, const struct gni_c
     stopwatch_close(&stopwatch);
     atomic_fetch_add(&spent_ns, gni_time_ns() - begin_ns);
     atomic_fetch_add(&measure_count, 1);
-    GN_TRY(status);
     record->chosen = trials_choose(trials, count);
     for (int i = 0; i < count; i++)
         record->candidates[i].milliseconds = trials[i].is_out ? -1 : trials[i].best_ms;
-    return GN_OK;
+    return best_of(trials, count) >= 0;
 }
 
 /* ---- deciding ------------------------------------------------------------------------------- */
@@ -420,6 +416,11 @@ static enum mode mode_get(void)
     return given >= 0 ? (enum mode)given : (enum mode)gni_option_choice(GNI_OPTION_AUTOTUNE);
 }
 
+bool gni_tune_is_max(void)
+{
+    return mode_get() == MODE_MAX;
+}
+
 /* T1. */
 static int candidates_list(const struct gni_tune *tune, enum mode mode, struct gni_choice *choices)
 {
@@ -427,23 +428,23 @@ static int candidates_list(const struct gni_tune *tune, enum mode mode, struct g
     gni_assert(count <= GN_TUNING_CANDIDATES_MOST);
     choices[0] = tune->standard;
     for (int i = 1; i < count; i++)
-        if (mode == MODE_MAX || (!choices[i].is_reordering && kept < CANDIDATES_ON))
+        if (mode == MODE_MAX || !choices[i].is_reordering)
             choices[kept++] = choices[i];
     return kept;
 }
 
 /* T2. A device that has no clock is of no use for it: with `max` it may show what would be done. */
-static bool can_measure(const struct gni_tune *tune, enum mode mode,
-                        const gn_device_properties *properties)
+static bool can_measure(const struct gni_tune *tune, enum mode mode)
 {
+    gn_device *device = tune->stream->device;
+    gn_device_properties properties;
     bool is_capturing = true;
-    return (properties->clock_rate_khz > 0 || mode == MODE_MAX ||
-            atomic_load(&test_clock) != NULL) &&
-           atomic_load(&spent_ns) < process_ns_most[mode] &&
+    return atomic_load(&spent_ns) < process_ns_most[mode] && !atomic_load(&is_measuring) &&
            !atomic_load_explicit(&gni_profile_is_wanted, memory_order_relaxed) &&
            (gni_option_set(GNI_OPTION_DEBUG) & GNI_DEBUG_SYNC) == 0 &&
-           tune->stream->device->ops->stream_is_capturing(tune->stream, &is_capturing) == GN_OK &&
-           !is_capturing;
+           device->ops->stream_is_capturing(tune->stream, &is_capturing) == GN_OK &&
+           !is_capturing && device->ops->properties(device, &properties) == GN_OK &&
+           (properties.clock_rate_khz > 0 || mode == MODE_MAX || atomic_load(&test_clock) != NULL);
 }
 
 /* Measures a class and stores what is found; another process may have been faster: then its choice holds. */
@@ -453,9 +454,9 @@ static bool class_measure(const struct gni_tune *tune, const struct gni_choice *
     gn_tuning other = made->record;
     if (atomic_exchange(&is_measuring, true))
         return false;
-    gn_status status = problem_measure(tune, choices, mode, &made->record);
+    bool is_measured = problem_measure(tune, choices, mode, &made->record);
     atomic_store(&is_measuring, false);
-    if (status != GN_OK)
+    if (!is_measured)
         return false;
     if (record_find(&made->disk_key, &other))
         made->record = other;
@@ -466,7 +467,7 @@ static bool class_measure(const struct gni_tune *tune, const struct gni_choice *
     return true;
 }
 
-/* The choice of a class that this process has not met. */
+/* The choice of a class that is not decided. */
 static void class_decide(const struct gni_tune *tune, enum mode mode, const struct class_key *key,
                          uint64_t hash, struct gni_choice *choice)
 {
@@ -475,37 +476,47 @@ static void class_decide(const struct gni_tune *tune, enum mode mode, const stru
     gn_device *device = tune->stream->device;
     struct entry *made = gni_host_alloc(sizeof *made);
     int count = candidates_list(tune, mode, choices);
+    if (mode == MODE_ON && count > CANDIDATES_ON)
+        count = CANDIDATES_ON;
     *choice = choices[0];
     if (made == NULL || device->ops->properties(device, &properties) != GN_OK) {
         gni_host_free(made);
         return;
     }
-    memset(made, 0, sizeof *made);
+    *made = (struct entry){.hash = hash, .key = *key};
     record_make(tune, choices, count, &properties, &made->record);
     record_key(&made->record, &made->disk_key);
     if (count > 1)
-        made->has_record =
-            record_find(&made->disk_key, &made->record) ||
-            (can_measure(tune, mode, &properties) && class_measure(tune, choices, mode, made));
+        made->has_record = record_find(&made->disk_key, &made->record) ||
+                           (can_measure(tune, mode) && class_measure(tune, choices, mode, made));
     made->choice = choices[made->has_record ? made->record.chosen : 0];
-    bool is_decided = made->has_record || count == 1 || mode == MODE_MAX ||
-                      atomic_load(&spent_ns) >= process_ns_most[mode];
-    if (is_decided)
-        (void)choice_add(key, hash, made, choice);
-    gni_host_free(made);
+    made->is_open = !made->has_record && count > 1 && mode == MODE_ON;
+    choice_add(made, choice);
+}
+
+static gn_status forced_run(const struct gni_tune *tune, int candidate)
+{
+    struct gni_choice choices[GN_TUNING_CANDIDATES_MOST];
+    int count = candidates_list(tune, mode_get(), choices);
+    atomic_store(&test_count, count);
+    return tune->run(tune->context, &choices[candidate < count ? candidate : count - 1]);
 }
 
 gn_status gni_tune_run(const struct gni_tune *tune)
 {
     enum mode mode = mode_get();
     struct gni_choice choice;
+    int forced = atomic_load_explicit(&test_candidate, memory_order_relaxed);
+    if (forced >= 0)
+        return forced_run(tune, forced);
     if (tune->nbytes < bytes_least[mode])
         return tune->run(tune->context, &tune->standard);
     struct class_key key = {
         .family = tune->family, .device = tune->stream->device, .type = tune->type};
     memcpy(key.extents, tune->extents, sizeof key.extents);
     uint64_t hash = gni_hash_bytes(&key, sizeof key, 0);
-    if (!choice_find(&key, hash, &choice))
+    bool is_open;
+    if (!choice_find(&key, hash, &choice, &is_open) || (is_open && can_measure(tune, mode)))
         class_decide(tune, mode, &key, hash, &choice);
     return tune->run(tune->context, &choice);
 }
@@ -568,6 +579,16 @@ void gni_tune_set_clock(gni_tune_clock *clock)
 void gni_tune_set_mode(int mode)
 {
     atomic_store(&test_mode, mode);
+}
+
+void gni_tune_force(int candidate)
+{
+    atomic_store(&test_candidate, candidate);
+}
+
+int gni_tune_forced_count(void)
+{
+    return atomic_load(&test_count);
 }
 
 uint64_t gni_tune_measure_count(void)

@@ -27,7 +27,8 @@ CUresult cuCtxGetCurrent(CUcontext *context);
 
 enum {
     MAGIC = 0x5eed,
-    DEEP = 100, /* products of more than this need a workspace */
+    ALGORITHMS = 3, /* at the most; the last one fails when it is used */
+    DEEP = 100,     /* products of more than this need a workspace */
     WORKSPACE_BYTES = 4096,
 };
 
@@ -315,13 +316,16 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
         return status;
     size_t workspace = sizes.inner > DEEP ? WORKSPACE_BYTES : 0;
     NEED(preference->workspace_bytes >= workspace);
-    *results = (cublasLtMatmulHeuristicResult_t){.workspaceSize = workspace,
-                                                 .state = CUBLAS_STATUS_SUCCESS};
-    results->algo.data[0] = MAGIC;
-    results->algo.data[1] = workspace;
-    for (int i = 0; i < 3; i++)
-        results->algo.data[2 + i] = preference->alignments[i];
-    *count = 1;
+    *count = capacity < ALGORITHMS ? capacity : ALGORITHMS;
+    for (int k = 0; k < *count; k++) {
+        results[k] = (cublasLtMatmulHeuristicResult_t){.workspaceSize = workspace,
+                                                       .state = CUBLAS_STATUS_SUCCESS};
+        results[k].algo.data[0] = MAGIC;
+        results[k].algo.data[1] = workspace;
+        for (int i = 0; i < 3; i++)
+            results[k].algo.data[2 + i] = preference->alignments[i];
+        results[k].algo.data[5] = (uint64_t)k;
+    }
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -531,6 +535,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     NEED(workspace_nbytes == 0 || (workspace != NULL && (uintptr_t)workspace % 256 == 0));
     NEED((uintptr_t)a % algorithm->data[2] == 0 && (uintptr_t)b % algorithm->data[3] == 0 &&
          (uintptr_t)d % algorithm->data[4] == 0);
+    if (algorithm->data[5] == ALGORITHMS - 1)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     char *left = matrix_bring(a_layout, a, stream), *right = matrix_bring(b_layout, b, stream);
     status = left != NULL && right != NULL
                  ? product_write(descriptor, left, a_layout, right, b_layout, d, d_layout,

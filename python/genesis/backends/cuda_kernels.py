@@ -1,4 +1,4 @@
-"""Kernels: their own CUDA C, the cache of compiled ones, fusion, and how long they take.
+"""Kernels: their own CUDA C, the cache of compiled ones, fusion, tuning, and how long they take.
 
 The same names as in :mod:`genesis.cuda`.
 
@@ -12,15 +12,19 @@ True
 
 from genesis._kernel import Kernel, warm_up_kernels
 from genesis._profiling import KernelEvent, KernelStats, enable_profiling, profiler
+from genesis._tuning import TuningCandidate, TuningChoice, tuning_choices
 from genesis.cuda import clear_kernel_cache, set_kernel_fusion
 
 __all__ = [
     "Kernel",
     "KernelEvent",
     "KernelStats",
+    "TuningCandidate",
+    "TuningChoice",
     "clear_kernel_cache",
     "enable_profiling",
     "profiler",
     "set_kernel_fusion",
+    "tuning_choices",
     "warm_up_kernels",
 ]

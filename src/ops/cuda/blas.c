@@ -32,6 +32,7 @@
 #include "genesis/ops.h"
 #include "jit/kernel.h"
 #include "jit/profile.h"
+#include "jit/tune.h"
 #include "memory/manager.h"
 
 #include <string.h>
@@ -42,6 +43,7 @@ enum {
     BATCH_MOST = 65535,        /* products in one call */
     WORKSPACE_MOST = 32 << 20, /* bytes: what Hopper's algorithms are made for */
     ALIGNMENT_MOST = 256,      /* bytes, of an address: more is of no use */
+    ALGORITHMS_MOST = 8,       /* that are asked for where they are measured */
 };
 
 /* Products in a call with which a GPU is busy for long: more of them in one call are not faster. */
@@ -68,6 +70,12 @@ struct plan_key {
 _Static_assert(sizeof(struct plan_key) == sizeof(gn_device *) + 10 * sizeof(int64_t) + 8,
                "a plan's key is hashed and compared as bytes");
 
+/* A way to compute a product, and the memory that it works in. */
+struct algorithm {
+    cublasLtMatmulAlgo_t handle;
+    size_t workspace_bytes;
+};
+
 struct plan {
     struct plan *next; /* in its bucket */
     uint64_t hash;
@@ -75,9 +83,9 @@ struct plan {
     _Atomic(int) references;  /* B2 */
     _Atomic(bool) is_refused; /* the library cannot */
     cublasLtMatmulDesc_t descriptor;
-    cublasLtMatrixLayout_t a, b, c; /* of our matrices */
-    cublasLtMatmulAlgo_t algorithm;
-    size_t workspace_bytes;
+    cublasLtMatrixLayout_t a, b, c;               /* of our matrices */
+    struct algorithm algorithms[ALGORITHMS_MOST]; /* what the library recommends first, first */
+    int algorithm_count;
 };
 
 enum state {
@@ -426,17 +434,18 @@ static gn_status preference_fill(const struct plan_key *key, cublasLtMatmulPrefe
 /* What the library recommends. That it has nothing to recommend is no failure: the plan says so. */
 static gn_status algorithm_choose(struct plan *plan, cublasLtMatmulPreference_t preference)
 {
-    cublasLtMatmulHeuristicResult_t result = {.workspaceSize = 0};
+    cublasLtMatmulHeuristicResult_t results[ALGORITHMS_MOST] = {{.workspaceSize = 0}};
     int count = 0;
     GN_TRY(preference_fill(&plan->key, preference));
     cublasStatus_t status = blas.library->cublasLtMatmulAlgoGetHeuristic(
         blas.handles[plan->key.device->index], plan->descriptor, plan->b, plan->a, plan->c, plan->c,
-        preference, 1, &result, &count);
-    if (status == CUBLAS_STATUS_SUCCESS && count > 0 && result.state == CUBLAS_STATUS_SUCCESS) {
-        plan->algorithm = result.algo;
-        plan->workspace_bytes = result.workspaceSize;
+        preference, gni_tune_is_max() ? ALGORITHMS_MOST : 1, results, &count);
+    for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; i++)
+        if (results[i].state == CUBLAS_STATUS_SUCCESS)
+            plan->algorithms[plan->algorithm_count++] = (struct algorithm){
+                .handle = results[i].algo, .workspace_bytes = results[i].workspaceSize};
+    if (plan->algorithm_count > 0)
         return GN_OK;
-    }
     const struct plan_key *key = &plan->key;
     atomic_store(&plan->is_refused, true);
     gni_log(
@@ -528,9 +537,26 @@ size_t gni_cublas_plan_count(void)
 
 /* ---- products --------------------------------------------------------------------------------- */
 
-static gn_status plan_submit(struct plan *plan, const char *a, const char *b, char *c,
-                             void *workspace, gn_stream *stream)
+/* A plan, where its matrices lie, and how it is tuned. Algorithms may add in different orders: jit/tune.h, T1. */
+struct product_work {
+    struct plan *plan;
+    const char *a, *b;
+    char *c;
+    gn_stream *stream;
+};
+
+static const struct gni_tune_family product_family = {
+    .name = "matmul",
+    .extents = {"rows", "columns", "inner", "batch", "layout", "cublaslt"},
+    .plain = 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5,
+    .values = {"algorithm", "workspace"},
+};
+
+static gn_status plan_submit(const struct product_work *work, const struct algorithm *algorithm,
+                             void *workspace)
 {
+    struct plan *plan = work->plan;
+    gn_stream *stream = work->stream;
     static const float one = 1, zero = 0;
     static const double double_one = 1, double_zero = 0;
     bool is_double = plan->key.dtype == GN_FLOAT64;
@@ -540,11 +566,12 @@ static gn_status plan_submit(struct plan *plan, const char *a, const char *b, ch
     GN_TRY(gni_cuda_enter(gni_cuda_device_of(stream->device), &scope));
     struct gni_profile_run *run = gni_profile_begin("cublaslt_matmul_kernel", stream, NULL);
     cublasStatus_t status = blas.library->cublasLtMatmul(
-        blas.handles[stream->device->index], plan->descriptor, alpha, b, plan->b, a, plan->a, beta,
-        c, plan->c, c, plan->c, &plan->algorithm, workspace, plan->workspace_bytes, stream->handle);
+        blas.handles[stream->device->index], plan->descriptor, alpha, work->b, plan->b, work->a,
+        plan->a, beta, work->c, plan->c, work->c, plan->c, &algorithm->handle, workspace,
+        algorithm->workspace_bytes, stream->handle);
     gni_profile_end(run, stream, status == CUBLAS_STATUS_SUCCESS);
     (void)gni_cuda_leave(&scope, "cublasLtMatmul", CUDA_SUCCESS);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED) {
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED && algorithm == plan->algorithms) {
         atomic_store(&plan->is_refused, true);
         return GN_OK;
     }
@@ -552,19 +579,59 @@ static gn_status plan_submit(struct plan *plan, const char *a, const char *b, ch
     return gni_launch_check(stream);
 }
 
-/* With the memory that the plan works in: it is free again in the order of the stream. */
-static gn_status plan_run(struct plan *plan, const char *a, const char *b, char *c,
-                          gn_stream *stream)
+/* With the memory that an algorithm works in: it is free again in the order of the stream. */
+static gn_status product_run(void *context, const struct gni_choice *choice)
 {
+    const struct product_work *work = context;
+    int at = choice->values[0] < work->plan->algorithm_count ? choice->values[0] : 0;
+    const struct algorithm *algorithm = &work->plan->algorithms[at];
     gn_memory_manager *manager;
     gn_memory_block *block;
-    if (plan->workspace_bytes == 0)
-        return plan_submit(plan, a, b, c, NULL, stream);
-    GN_TRY(gn_memory_manager_get(stream->device, &manager));
-    GN_TRY(gn_memory_block_alloc(manager, plan->workspace_bytes, stream, &block));
-    gn_status status = plan_submit(plan, a, b, c, gni_block_pin(block), stream);
+    if (algorithm->workspace_bytes == 0)
+        return plan_submit(work, algorithm, NULL);
+    GN_TRY(gn_memory_manager_get(work->stream->device, &manager));
+    GN_TRY(gn_memory_block_alloc(manager, algorithm->workspace_bytes, work->stream, &block));
+    gn_status status = plan_submit(work, algorithm, gni_block_pin(block));
     gn_status freed = gn_memory_block_free(block);
     return status != GN_OK ? status : freed;
+}
+
+static struct gni_choice product_choice(const struct plan *plan, int algorithm)
+{
+    return (struct gni_choice){
+        .values = {algorithm, (int)plan->algorithms[algorithm].workspace_bytes},
+        .is_reordering = algorithm > 0};
+}
+
+static int product_list(void *context, struct gni_choice *choices)
+{
+    const struct product_work *work = context;
+    for (int i = 1; i < work->plan->algorithm_count; i++)
+        choices[i - 1] = product_choice(work->plan, i);
+    return work->plan->algorithm_count - 1;
+}
+
+/* What the library recommends depends on the sizes themselves: classes are no larger. */
+static gn_status product_tune(struct product_work *work)
+{
+    const struct plan_key *key = &work->plan->key;
+    struct gni_choice standard = product_choice(work->plan, 0);
+    if (work->plan->algorithm_count == 1)
+        return product_run(work, &standard);
+    struct gni_tune tune = {
+        .family = &product_family,
+        .stream = work->stream,
+        .nbytes = (uint64_t)(key->rows * key->columns) * (uint64_t)key->inner, /* work, not bytes */
+        .type = gni_dtypes[key->dtype].name,
+        .extents = {(int)key->rows, (int)key->columns, (int)key->inner, (int)key->batch_count,
+                    key->is_tf32 | key->is_a_by_columns << 1 | key->is_b_by_columns << 2 |
+                        key->a_shift << 4 | key->b_shift << 8 | key->c_shift << 12,
+                    (int)blas.library->cublasLtGetVersion()},
+        .standard = standard,
+        .context = work,
+        .run = product_run,
+        .list = product_list};
+    return gni_tune_run(&tune);
 }
 
 /* One call, for what lies at these addresses. */
@@ -578,7 +645,7 @@ static gn_status key_run(struct plan_key *key, const char *a, const char *b, cha
     GN_TRY(plan_get(key, &plan));
     gn_status status = GN_OK;
     if (!atomic_load_explicit(&plan->is_refused, memory_order_relaxed))
-        status = plan_run(plan, a, b, c, stream);
+        status = product_tune(&(struct product_work){plan, a, b, c, stream});
     *is_done = !atomic_load_explicit(&plan->is_refused, memory_order_relaxed);
     plan_release(plan);
     return status;

@@ -127,31 +127,71 @@ ELEMENT void packs_search(best &x, const element *in, int64 first, int64 last, i
         best_join(x, score_of(in[i], is_maximum), i);
 }
 
-/* Each `step`-th element from `lane` on. */
-ELEMENT void elements_search(best &x, const element *in, int64 first, int64 last, int64 lane, int64 step, int64 inner, bool is_maximum)
+/* Elements as they are compared: of which the largest wins. */
+template <bool IS_MAXIMUM, class T> ELEMENT T turned(T x)
 {
-    const int64 stride = step * inner;
-    int64 i = first + lane;
-    if (i >= last)
-        return;
-    in += i * inner;
-    best_join(x, score_of(*in, is_maximum), i);
-    for (; i + 3 * step < last; i += 4 * step, in += 4 * stride) {
-        element e[4];
+    if constexpr (IS_MAXIMUM)
+        return x;
+    else if constexpr (is_floating<T>::value)
+        return -x;
+    else
+        return (T)~x;
+}
+
+/* Whether an element is to be found in the place of one before it: NaN is, but for another. */
+template <class T> ELEMENT bool is_better(T x, T before)
+{
+    if constexpr (is_floating<T>::value)
+        return !(x <= before) && before == before;
+    else
+        return x > before;
+}
+
+/* Each `step`-th element from `lane` on: of equal ones the first stays. Numbers are compared as they are, and only what
+ * is found becomes a score. */
+template <bool IS_MAXIMUM> ELEMENT best elements_search(const arguments &a, int64 row, int64 lane, int64 step)
+{
+    const int TOGETHER = 8; /* loads in flight */
+    const int64 first = (int64)blockIdx.y * a.chunk + lane;
+    const int64 end = (int64)(blockIdx.y + 1) * a.chunk, last = end < a.length ? end : a.length;
+    if (first >= last)
+        return best{0, (int64)(~(uint64)0 >> 1)};
+    const element *in = a.in + (row / a.inner * a.length + first) * a.inner + row % a.inner;
+    const int64 stride = step * a.inner;
+    const unsigned count = (unsigned)((last - first + step - 1) / step);
+    auto top = turned<IS_MAXIMUM>(number(*in));
+    unsigned at = 0, n = 0;
+    const element *from = in;
+    for (; n + TOGETHER <= count; n += TOGETHER, from += TOGETHER * stride) {
+        element e[TOGETHER];
 #pragma unroll
-        for (int k = 0; k < 4; k++)
-            e[k] = in[k * stride];
+        for (int k = 0; k < TOGETHER; k++)
+            e[k] = from[k * stride];
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
-            const key score = score_of(e[k], is_maximum);
-            if (score > x.score) {
-                x.score = score;
-                x.place = i + k * step;
+        for (int k = 0; k < TOGETHER; k++) {
+            const auto x = turned<IS_MAXIMUM>(number(e[k]));
+            if (is_better(x, top)) {
+                top = x;
+                at = n + k;
             }
         }
     }
-    for (; i < last; i += step, in += stride)
-        best_join(x, score_of(*in, is_maximum), i);
+    element e[TOGETHER - 1];
+#pragma unroll
+    for (int k = 0; k < TOGETHER - 1; k++)
+        if (n + k < count)
+            e[k] = from[k * stride];
+#pragma unroll
+    for (int k = 0; k < TOGETHER - 1; k++) {
+        if (n + k >= count)
+            break;
+        const auto x = turned<IS_MAXIMUM>(number(e[k]));
+        if (is_better(x, top)) {
+            top = x;
+            at = n + k;
+        }
+    }
+    return best{score_of(in[at * stride], IS_MAXIMUM), first + at * step};
 }
 
 /* Joins the threads of each row, which are neighbours; the first of them has the result. */
@@ -211,7 +251,8 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         if (a.is_packed)
             packs_search(x, in, first, last, lane, height, a.is_maximum != 0);
         else
-            elements_search(x, in, first, last, lane, height, a.inner, a.is_maximum != 0);
+            x = a.is_maximum ? elements_search<true>(a, row, lane, height)
+                             : elements_search<false>(a, row, lane, height);
     }
     if (is_strided)
         columns_join(x, lane, width, height);

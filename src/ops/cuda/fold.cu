@@ -4,14 +4,16 @@
  *   NAME                    the kernel's
  *   FOLD_ROWS, FOLD_SHORT or FOLD_COLUMNS
  *   PACK                    elements that are loaded at once
+ *   TOGETHER                packs whose loads are in flight before the first is folded
  *   accumulator, element_type, result_type
  *   REDUCTION               one of the structs below
  *   FINISH(x)               an accumulator as a result
  *   value_at(a, i)          the value of element i, in the order of the program's dimensions
  *   values_at(a, i, e)      PACK of them, from i on, which is a multiple of PACK
  *
- * Every result is folded in an order that follows from its shape alone. Where several blocks fold one result, each
- * leaves an accumulator behind, and the last one to finish (last.cu) folds those, in their order.
+ * Every result is folded in an order that follows from its shape and the number of its parts alone: packs are joined in
+ * their order, however many of them are in flight. Where several blocks fold one result, each leaves an accumulator
+ * behind, and the last one to finish (last.cu) folds those, in their order.
  */
 struct fold_sum {
     static __device__ __forceinline__ accumulator start() { return (accumulator)0; }
@@ -62,10 +64,11 @@ struct fold_amin {
     static __device__ __forceinline__ accumulator join(accumulator x, accumulator y) { return op_minimum<accumulator>(x, y); }
 };
 
-ELEMENT accumulator warp_fold(accumulator x)
+/* The first of so many threads gets the result. */
+ELEMENT accumulator warp_fold(accumulator x, int lanes)
 {
 #pragma unroll
-    for (int width = 16; width > 0; width /= 2)
+    for (int width = lanes / 2; width > 0; width /= 2)
         x = REDUCTION::join(x, __shfl_down_sync(0xffffffffu, x, width));
     return x;
 }
@@ -81,23 +84,29 @@ ELEMENT accumulator row_fold(const arguments &a, index begin, index end, index l
     index i = begin + lane * PACK;
     const index step = lanes * PACK;
 #if PACK > 1
-    for (; i + step + PACK <= end; i += 2 * step) {
-        element_type e[2][PACK];
-        values_at(a, i, e[0]);
-        values_at(a, i + step, e[1]);
+    element_type e[TOGETHER][PACK];
+    for (; i + (TOGETHER - 1) * step + PACK <= end; i += TOGETHER * step) {
 #pragma unroll
-        for (int k = 0; k < PACK; k++) {
-            x[k] = REDUCTION::join(x[k], convert<accumulator>(e[0][k]));
-            x[k] = REDUCTION::join(x[k], convert<accumulator>(e[1][k]));
+        for (int u = 0; u < TOGETHER; u++)
+            values_at(a, i + u * step, e[u]);
+#pragma unroll
+        for (int u = 0; u < TOGETHER; u++)
+#pragma unroll
+            for (int k = 0; k < PACK; k++)
+                x[k] = REDUCTION::join(x[k], convert<accumulator>(e[u][k]));
+    }
+#pragma unroll
+    for (int u = 0; u < TOGETHER - 1; u++)
+        if (i + u * step + PACK <= end)
+            values_at(a, i + u * step, e[u]);
+#pragma unroll
+    for (int u = 0; u < TOGETHER - 1; u++)
+        if (i + PACK <= end) {
+#pragma unroll
+            for (int k = 0; k < PACK; k++)
+                x[k] = REDUCTION::join(x[k], convert<accumulator>(e[u][k]));
+            i += step;
         }
-    }
-    for (; i + PACK <= end; i += step) {
-        element_type e[PACK];
-        values_at(a, i, e);
-#pragma unroll
-        for (int k = 0; k < PACK; k++)
-            x[k] = REDUCTION::join(x[k], convert<accumulator>(e[k]));
-    }
     for (int k = 0; k < PACK && i + k < end; k++) /* one thread meets the rest of the row */
         x[0] = REDUCTION::join(x[0], convert<accumulator>(value_at(a, i + k)));
 #else
@@ -126,7 +135,7 @@ ELEMENT accumulator row_fold(const arguments &a, index begin, index end, index l
 ELEMENT accumulator block_fold(accumulator x)
 {
     __shared__ accumulator warps[8];
-    x = warp_fold(x);
+    x = warp_fold(x, 32);
     __syncthreads();
     if (threadIdx.x % 32 == 0)
         warps[threadIdx.x / 32] = x;
@@ -164,14 +173,20 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 #endif
 
 #ifdef FOLD_SHORT
-/* A warp for each row. */
+/* A warp for each row, or for several: a row has as many threads as it has packs, since joining with what an accumulator
+ * starts as changes nothing. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
-    const index row = (index)blockIdx.x * 8 + threadIdx.x / 32, folded = (index)a.folded;
-    if (row >= a.kept)
-        return;
-    const accumulator x = warp_fold(row_fold(a, row * folded, (row + 1) * folded, threadIdx.x % 32, 32));
-    if (threadIdx.x % 32 == 0)
+    const index folded = (index)a.folded;
+    int shift = 5;
+    while (shift > 0 && folded <= (index)PACK << (shift - 1))
+        shift--;
+    const int lanes = 1 << shift;
+    const index row = (index)blockIdx.x * (256 >> shift) + (threadIdx.x >> shift);
+    const bool is_there = row < (index)a.kept;
+    const index begin = is_there ? row * folded : 0, end = is_there ? begin + folded : 0;
+    const accumulator x = warp_fold(row_fold(a, begin, end, threadIdx.x & (lanes - 1), lanes), lanes);
+    if ((threadIdx.x & (lanes - 1)) == 0 && is_there)
         ((result_type *)a.result)[row] = FINISH(x);
 }
 #endif
@@ -192,24 +207,27 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         sums[k] = REDUCTION::start();
     if (column < kept) {
         index row = first + y;
-        for (; row + 24 < last; row += 32) {
-            element_type e[4][PACK];
+        element_type e[TOGETHER][PACK];
+        for (; row + 8 * (TOGETHER - 1) < last; row += 8 * TOGETHER) {
 #pragma unroll
-            for (int u = 0; u < 4; u++)
+            for (int u = 0; u < TOGETHER; u++)
                 values_at(a, (row + 8 * u) * kept + column, e[u]);
 #pragma unroll
-            for (int u = 0; u < 4; u++)
+            for (int u = 0; u < TOGETHER; u++)
 #pragma unroll
                 for (int k = 0; k < PACK; k++)
                     sums[k] = REDUCTION::join(sums[k], convert<accumulator>(e[u][k]));
         }
-        for (; row < last; row += 8) {
-            element_type e[PACK];
-            values_at(a, row * kept + column, e);
+#pragma unroll
+        for (int u = 0; u < TOGETHER - 1; u++)
+            if (row + 8 * u < last)
+                values_at(a, (row + 8 * u) * kept + column, e[u]);
+#pragma unroll
+        for (int u = 0; u < TOGETHER - 1; u++)
 #pragma unroll
             for (int k = 0; k < PACK; k++)
-                sums[k] = REDUCTION::join(sums[k], convert<accumulator>(e[k]));
-        }
+                if (row + 8 * u < last)
+                    sums[k] = REDUCTION::join(sums[k], convert<accumulator>(e[u][k]));
     }
 #pragma unroll
     for (int k = 0; k < PACK; k++)

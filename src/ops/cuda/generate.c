@@ -38,7 +38,7 @@ static const char *reduction_word(gn_reduction reduction)
 
 static bool is_softmax(const struct gni_form *form)
 {
-    return form->fold == GNI_SOFTMAX_ROWS || form->fold == GNI_SOFTMAX_SHORT;
+    return form->fold == GNI_FOLD_SOFTMAX;
 }
 
 void gni_form_name(const struct gni_form *form, char *name, size_t size)
@@ -100,7 +100,8 @@ void gni_form_make(struct gni_form *form, const struct gni_program *program)
     form->steps = 0;
     form->threads = GNI_CUDA_BLOCK;
     form->blocks = 1;
-    form->at_once = 1;
+    form->lanes = 32;
+    form->is_ragged = false;
     form->fold = GNI_FOLD_NONE;
     form->reduction = GN_REDUCE_SUM;
     form->value = -1;
@@ -261,7 +262,9 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     *at++ = (unsigned char)form->steps;
     *at++ = (unsigned char)(form->threads / 32);
     *at++ = (unsigned char)form->blocks;
-    *at++ = (unsigned char)form->at_once;
+    *at++ = (unsigned char)form->lanes;
+    *at++ = (unsigned char)(form->lanes >> 8);
+    *at++ = form->is_ragged;
     *at++ = (unsigned char)form->fold;
     *at++ = (unsigned char)form->reduction;
     *at++ = (unsigned char)form->value;
@@ -736,6 +739,7 @@ static void text_fold(const struct gni_form *form, const char *name, struct gni_
     gni_builder_print(text, "#define NAME %s\n#define %s\n#define REDUCTION fold_%s\n", name,
                       kernels[form->fold], reduction_word(form->reduction));
     gni_builder_print(text, "#define PACK %d\n" GNI_LAST_DEFINITIONS, form->pack);
+    gni_builder_print(text, "#define TOGETHER %d\n", form->steps);
     gni_builder_print(
         text, "typedef %s accumulator;\ntypedef %s element_type;\ntypedef %s result_type;\n",
         gni_cuda_type(accumulator), gni_cuda_type(held), memory_type(form->result));
@@ -752,10 +756,9 @@ static void text_softmax(const struct gni_form *form, const char *name, struct g
     text_value(form, text);
     gni_builder_print(text, "#define STEPS %d\n#define THREADS %d\n#define BLOCKS %d\n",
                       form->steps, form->threads, form->blocks);
-    gni_builder_print(text, "#define AT_ONCE %d\n#define IS_STREAMING %d\n", form->at_once,
-                      form->at_once == 0);
-    gni_builder_print(text, "#define NAME %s\n#define %s\n#define IS_LOG %d\n#define PACK %d\n",
-                      name, form->fold == GNI_SOFTMAX_ROWS ? "SOFTMAX_ROWS" : "SOFTMAX_SHORT",
+    gni_builder_print(text, "#define LANES %d\n#define IS_RAGGED %d\n", form->lanes,
+                      form->is_ragged);
+    gni_builder_print(text, "#define NAME %s\n#define IS_LOG %d\n#define PACK %d\n", name,
                       form->is_log, form->pack);
     gni_builder_print(text,
                       "typedef %s element_type;\ntypedef %s result_type;\ntypedef %s compute;\n",

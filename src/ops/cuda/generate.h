@@ -24,12 +24,11 @@ enum gni_access {
 };
 
 enum gni_fold_kind {
-    GNI_FOLD_NONE,     /* elementwise */
-    GNI_FOLD_ROWS,     /* a block folds a row, or a part of one */
-    GNI_FOLD_SHORT,    /* a warp folds a row */
-    GNI_FOLD_COLUMNS,  /* a block folds 32 packs of columns side by side, or a part of them */
-    GNI_SOFTMAX_ROWS,  /* a block for each row */
-    GNI_SOFTMAX_SHORT, /* a warp for each row */
+    GNI_FOLD_NONE,    /* elementwise */
+    GNI_FOLD_ROWS,    /* a block folds a row, or a part of one */
+    GNI_FOLD_SHORT,   /* a warp folds a row, or several */
+    GNI_FOLD_COLUMNS, /* a block folds 32 packs of columns side by side, or a part of them */
+    GNI_FOLD_SOFTMAX, /* a block or some threads for each row */
 };
 
 struct gni_form {
@@ -41,10 +40,11 @@ struct gni_form {
     bool is_wide;    /* indices have 64 bits */
     int pack;        /* elements, one behind the other, that a thread loads at once */
     int tile; /* the dimension in which GNI_ACCESS_STRIDED_TILE has its neighbours; -1: there are none */
-    int steps;   /* of a softmax: packs that a thread keeps; 0: it reads the row twice */
-    int threads; /* of a block */
-    int blocks;  /* of a softmax: that a multiprocessor should hold */
-    int at_once; /* of a softmax: rows that a block or warp has at the same time; 0: one, and the next is loaded ahead */
+    int steps; /* of a softmax: packs that a thread keeps; 0: it reads the row twice. Of a fold: packs in flight */
+    int threads;    /* of a block */
+    int blocks;     /* of a softmax: that a multiprocessor should hold */
+    int lanes;      /* of a softmax: threads that share a row */
+    bool is_ragged; /* of a softmax: packs do not divide rows */
     enum gni_fold_kind fold;
     gn_reduction reduction;
     short value;     /* that is folded */
@@ -53,8 +53,9 @@ struct gni_form {
 };
 
 enum {
-    GNI_CUDA_BLOCK = 256, /* threads */
-    GNI_CUDA_TILE = 32,   /* elements of both dimensions of a tile */
+    GNI_CUDA_BLOCK = 256,  /* threads */
+    GNI_CUDA_TILE = 32,    /* elements of both dimensions of a tile */
+    GNI_FOLD_TOGETHER = 4, /* packs in flight, by default */
     GNI_CUDA_ARGUMENTS_MOST =
         16 + (GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST + 1) * (GN_DIMENSIONS_MAX + 1),
     GNI_CUDA_SIGNATURE_MOST =

@@ -10,6 +10,7 @@
 #include "base/builder.h"
 #include "base/option.h"
 #include "jit/kernel.h"
+#include "jit/tune.h"
 #include "ops/cuda/generate.h"
 #include "ops/cuda/index_form.h"
 #include "ops/cuda/ordered.h"
@@ -211,7 +212,14 @@ static gn_status indices_order(const struct gni_index_plan *plan, gn_stream *str
     return GN_OK;
 }
 
-/* What a kernel is made for, and what it is told. A thread has several units where finding one is little work. */
+/* The units of a thread: several where finding one is little work. */
+static uint32_t units_each(const struct gni_index_arguments *arguments, int64_t unit)
+{
+    bool is_few = arguments->index_count > 0 && arguments->index_count <= FEW_INDICES;
+    return is_few && arguments->dimensions == 1 && unit <= 8 ? UNITS_EACH : 1;
+}
+
+/* What a kernel is made for, and what it is told. */
 static void form_find(const struct gni_index_arguments *arguments, struct gni_index_form *form)
 {
     bool is_few = arguments->index_count > 0 && arguments->index_count <= FEW_INDICES;
@@ -224,7 +232,8 @@ static void form_find(const struct gni_index_arguments *arguments, struct gni_in
     for (int k = 1; k < arguments->index_count; k++)
         if (arguments->indices[k].type != arguments->indices[0].type)
             form->number = GNI_INDEX_ANY_NUMBER;
-    form->each = is_few && form->dimensions == 1 && form->unit <= 8 ? UNITS_EACH : 1;
+    if (form->each == 0)
+        form->each = units_each(arguments, form->unit);
 }
 
 /* How many warps share the columns of an entry. */
@@ -289,29 +298,101 @@ static bool has_elements(const struct gni_index_plan *plan)
     return plan->count > 0;
 }
 
+/* A plan that is read, and how that is tuned. */
+struct get_work {
+    struct gni_index_arguments arguments; /* in elements of `width` bytes */
+    int64_t width, unit;                  /* the widest that there can be */
+    gn_stream *stream;
+};
+
+enum get_value {
+    GET_EACH,
+    GET_UNIT,
+};
+
+static const struct gni_tune_family get_family = {
+    .name = "index_get",
+    .extents = {"bytes", "row_bytes", "unit", "dimensions", "indices"},
+    .plain = 1 << 2 | 1 << 3 | 1 << 4,
+    .values = {"items", "unit"},
+};
+
+static gn_status get_run(void *context, const struct gni_choice *choice)
+{
+    struct get_work *work = context;
+    struct gni_index_arguments *arguments = &work->arguments;
+    int last = arguments->dimensions - 1;
+    const int64_t size = arguments->sizes[last], stride = arguments->strides[last];
+    const int64_t other_stride = arguments->other_strides[last];
+    const uint64_t count = arguments->count;
+    struct gni_index_form form = {.mode = GNI_INDEX_GET,
+                                  .dtype = GN_UINT8,
+                                  .unit = (uint32_t)choice->values[GET_UNIT],
+                                  .each = (uint32_t)choice->values[GET_EACH]};
+    arguments_widen(arguments, work->width, form.unit);
+    gn_status status = gni_index_launch(arguments, &form, work->stream);
+    arguments->sizes[last] = size; /* for another choice */
+    arguments->strides[last] = stride;
+    arguments->other_strides[last] = other_stride;
+    arguments->count = count;
+    return status;
+}
+
+static int get_list(void *context, struct gni_choice *choices)
+{
+    static const int each[] = {1, 2, 4, 8, 1, 2, 4};
+    const struct get_work *work = context;
+    int count = 0;
+    for (size_t i = 0; i < sizeof each / sizeof *each; i++) {
+        int64_t unit = i < 4 ? work->unit : work->unit / 2;
+        bool is_usual = i < 4 && (uint32_t)each[i] == units_each(&work->arguments, work->unit);
+        if (unit >= work->width && !is_usual)
+            choices[count++] =
+                (struct gni_choice){.values = {[GET_EACH] = each[i], [GET_UNIT] = (int)unit}};
+    }
+    return count;
+}
+
+static gn_status get_tune(struct get_work *work)
+{
+    const struct gni_index_arguments *arguments = &work->arguments;
+    int last = arguments->dimensions - 1, each = (int)units_each(arguments, work->unit);
+    struct gni_tune tune = {
+        .family = &get_family,
+        .stream = work->stream,
+        .type = "bytes",
+        .nbytes = 2 * arguments->count * (uint64_t)work->width,
+        .extents = {gni_tune_log((int64_t)arguments->count * work->width),
+                    gni_tune_log(arguments->sizes[last] * work->width), (int)work->unit,
+                    arguments->dimensions, arguments->index_count},
+        .standard = {.values = {[GET_EACH] = each, [GET_UNIT] = (int)work->unit}},
+        .context = work,
+        .run = get_run,
+        .list = get_list};
+    return gni_tune_run(&tune);
+}
+
 gn_status gni_cuda_index_get(const struct gni_index_plan *plan, gn_tensor *source,
                              gn_tensor *result)
 {
-    struct gni_index_arguments arguments;
-    struct gni_index_form form = {.mode = GNI_INDEX_GET, .dtype = GN_UINT8};
-    int64_t strides[GN_DIMENSIONS_MAX], width = (int64_t)gni_dtype_size(source->dtype);
-    gn_stream *stream;
-    GN_TRY(gni_stream_of(source->device, &stream));
-    GN_TRY(indices_order(plan, stream));
+    struct get_work work; /* large, and all of it is set below */
+    int64_t strides[GN_DIMENSIONS_MAX];
+    work.width = (int64_t)gni_dtype_size(source->dtype);
+    GN_TRY(gni_stream_of(source->device, &work.stream));
+    GN_TRY(indices_order(plan, work.stream));
     if (!has_elements(plan))
-        return numbers_check(plan, stream);
-    GN_TRY(gni_storage_order(gni_tensor_storage(source), stream, false));
-    GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
+        return numbers_check(plan, work.stream);
+    GN_TRY(gni_storage_order(gni_tensor_storage(source), work.stream, false));
+    GN_TRY(gni_storage_order(gni_tensor_storage(result), work.stream, true));
     gni_strides_contiguous(plan->ndim, plan->sizes, strides);
     struct gni_index_sides sides = {.source = gni_tensor_data(source),
                                     .other = gni_tensor_data(result),
-                                    .width = width,
-                                    .other_width = width,
+                                    .width = work.width,
+                                    .other_width = work.width,
                                     .other_strides = strides};
-    gni_index_arguments_make(&arguments, plan, &sides);
-    form.unit = (uint32_t)unit_find(&arguments, width);
-    arguments_widen(&arguments, width, form.unit);
-    return gni_index_launch(&arguments, &form, stream);
+    gni_index_arguments_make(&work.arguments, plan, &sides);
+    work.unit = unit_find(&work.arguments, work.width);
+    return get_tune(&work);
 }
 
 /* Each place of which the entry is chosen. */

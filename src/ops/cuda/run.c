@@ -9,6 +9,7 @@
 
 #include "base/host.h"
 #include "jit/kernel.h"
+#include "jit/tune.h"
 #include "ops/cuda/last.h"
 #include "ops/cuda/rows.h"
 #include "ops/cuda/product.h"
@@ -85,23 +86,24 @@ static int64_t divided_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* How a fold is spread over the GPU: by its shape alone. */
-static void fold_spread(struct gni_form *form, const struct gni_folding *folding,
+/* How a fold is spread over the GPU, with so many blocks if there are few results. */
+static void fold_spread(struct gni_form *form, bool is_by_columns, int64_t enough,
                         struct gni_fold_arguments *fold, int64_t *blocks)
 {
-    bool is_by_columns = folding->is_by_columns;
     bool is_short = !is_by_columns && fold->folded <= SHORT_MOST;
-    gni_form_pack(form, is_by_columns ? fold->kept : fold->kept > 1 ? fold->folded : 0);
     form->fold = is_by_columns ? GNI_FOLD_COLUMNS : is_short ? GNI_FOLD_SHORT : GNI_FOLD_ROWS;
+    int lanes = 32; /* for a short row: fold.cu has the same */
+    while (is_short && lanes > 1 && fold->folded <= (int64_t)lanes / 2 * form->pack)
+        lanes /= 2;
     *blocks = is_by_columns ? divided_up(fold->kept, 32 * form->pack)
-              : is_short    ? divided_up(fold->kept, 8)
+              : is_short    ? divided_up(fold->kept, GNI_CUDA_BLOCK / lanes)
                             : fold->kept;
     fold->parts = 1;
     fold->chunk = fold->folded;
     if (is_short || *blocks >= GNI_LAST_COUNTERS)
         return;
     int64_t least = is_by_columns ? CHUNK_ROWS_LEAST : CHUNK_LEAST;
-    int64_t parts = ENOUGH_BLOCKS / *blocks, most = fold->folded / least;
+    int64_t parts = enough / *blocks, most = fold->folded / least;
     parts = parts < most ? parts : most;
     if (parts > 1) {
         int64_t unit = is_by_columns ? 1 : form->pack;
@@ -126,34 +128,116 @@ static gn_status fold_launch(const struct gni_form *form, struct gni_fold_argume
     return status;
 }
 
-gn_status gni_cuda_fold(struct gni_program *program, short value, const struct gni_folding *folding,
-                        gn_tensor *result, gn_stream *stream)
-{
+/* A fold, and how it is tuned: more loads in flight give the same bits, other parts only where joining is exact. */
+struct fold_work {
     struct gni_form form;
-    struct gni_fold_arguments fold = {.kept = folding->kept,
-                                      .folded = folding->folded,
-                                      .divisor = (double)folding->folded,
-                                      .result = gni_tensor_data(result)};
+    bool is_by_columns;
+    struct gni_fold_arguments arguments;
+    gn_stream *stream;
+};
+
+enum fold_value {
+    FOLD_TOGETHER,
+    FOLD_BLOCKS,
+};
+
+static const struct gni_tune_family fold_family = {
+    .name = "fold",
+    .extents = {"kept", "folded", "pack", "by_columns", "reduction"},
+    .plain = 1 << 2 | 1 << 3 | 1 << 4,
+    .values = {"together", "blocks"},
+};
+
+static gn_status fold_run(void *context, const struct gni_choice *choice)
+{
+    struct fold_work *work = context;
+    struct gni_fold_arguments fold = work->arguments;
     int64_t blocks;
-    if (folding->kept == 0)
-        return GN_OK;
-    GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
-    gni_form_make(&form, program);
-    form.is_wide |= folding->kept >= INT32_MAX / 2; /* of nothing, perhaps */
-    form.reduction = folding->reduction;
-    form.value = value;
-    form.result = result->dtype;
-    fold_spread(&form, folding, &fold, &blocks);
+    work->form.steps = choice->values[FOLD_TOGETHER];
+    fold_spread(&work->form, work->is_by_columns, choice->values[FOLD_BLOCKS], &fold, &blocks);
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld results are more than a kernel can have",
-                         (long long)folding->kept);
-    int slot = fold.parts > 1 ? gni_last_slot(stream) : 0;
+                         (long long)fold.kept);
+    int slot = fold.parts > 1 ? gni_last_slot(work->stream) : 0;
     if (slot < 0) { /* slower, and the same numbers in another order */
         fold.parts = 1;
         fold.chunk = fold.folded;
     }
     fold.slot = slot < 0 ? 0 : slot;
-    return fold_launch(&form, &fold, blocks, stream);
+    return fold_launch(&work->form, &fold, blocks, work->stream);
+}
+
+/* Whether joining gives the same bits in every order. */
+static bool fold_is_exact(const struct gni_form *form)
+{
+    gn_dtype accumulator =
+        gni_fold_accumulator(form->reduction, gni_program_held(form->program, form->value));
+    return (form->reduction != GN_REDUCE_SUM && form->reduction != GN_REDUCE_MEAN &&
+            form->reduction != GN_REDUCE_PRODUCT) ||
+           gni_dtype_kind(accumulator) != GNI_KIND_FLOATING;
+}
+
+static int fold_list(void *context, struct gni_choice *choices)
+{
+    static const int together[] = {2, 8, 4};
+    static const int blocks[] = {ENOUGH_BLOCKS, ENOUGH_BLOCKS / 2, ENOUGH_BLOCKS / 4,
+                                 2 * ENOUGH_BLOCKS};
+    const struct fold_work *work = context;
+    struct gni_fold_arguments fold = work->arguments;
+    struct gni_form form = work->form;
+    int64_t grid;
+    int count = 0;
+    bool has_packs = form.pack > 1 || work->is_by_columns;
+    fold_spread(&form, work->is_by_columns, ENOUGH_BLOCKS, &fold, &grid);
+    for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++)
+        for (size_t i = 0; i < sizeof together / sizeof *together; i++) {
+            bool is_usual = together[i] == GNI_FOLD_TOGETHER;
+            if ((k > 0 && fold.parts == 1) || (k == 0 && is_usual) || (!is_usual && !has_packs))
+                continue;
+            choices[count++] = (struct gni_choice){
+                .values = {[FOLD_TOGETHER] = together[i], [FOLD_BLOCKS] = blocks[k]},
+                .is_reordering = k > 0 && !fold_is_exact(&form)};
+        }
+    return count;
+}
+
+gn_status gni_cuda_fold(struct gni_program *program, short value, const struct gni_folding *folding,
+                        gn_tensor *result, gn_stream *stream)
+{
+    struct fold_work work; /* large, and all of it is set below */
+    struct gni_tune tune = {
+        .family = &fold_family,
+        .stream = stream,
+        .type = gni_dtypes[gni_program_held(program, value)].name,
+        .standard =
+            {.values = {[FOLD_TOGETHER] = GNI_FOLD_TOGETHER, [FOLD_BLOCKS] = ENOUGH_BLOCKS}},
+        .context = &work,
+        .run = fold_run,
+        .list = fold_list};
+    if (folding->kept == 0)
+        return GN_OK;
+    GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
+    work.is_by_columns = folding->is_by_columns;
+    work.stream = stream;
+    work.arguments = (struct gni_fold_arguments){.kept = folding->kept,
+                                                 .folded = folding->folded,
+                                                 .divisor = (double)folding->folded,
+                                                 .result = gni_tensor_data(result)};
+    gni_form_make(&work.form, program);
+    work.form.is_wide |= folding->kept >= INT32_MAX / 2; /* of nothing, perhaps */
+    work.form.reduction = folding->reduction;
+    work.form.value = value;
+    work.form.result = result->dtype;
+    gni_form_pack(&work.form, folding->is_by_columns ? folding->kept
+                              : folding->kept > 1    ? folding->folded
+                                                     : 0); /* a single row begins where it begins */
+    tune.nbytes = (uint64_t)program->count * gni_dtype_size(gni_program_held(program, value));
+    tune.extents[0] = gni_tune_log(folding->kept);
+    tune.extents[1] = gni_tune_log(folding->folded);
+    tune.extents[2] = work.form.pack;
+    tune.extents[3] = folding->is_by_columns;
+    tune.extents[4] = (int)folding->reduction;
+    return gni_tune_run(&tune);
 }
 
 const struct gni_backend gni_cuda_backend = {

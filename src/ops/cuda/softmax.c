@@ -5,65 +5,78 @@
  * it. By default those follow from the shape, and other numbers of threads are candidates that sum in another order;
  * how many rows are in flight changes no bit.
  */
-#include "device/cuda/cuda.h"
 #include "jit/tune.h"
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/run.h"
 
 enum {
     GRID_MOST = 1 << 30,
-    FEW_ROWS = 264,        /* larger blocks use more of the GPU */
-    ITEMS_MOST = 32,       /* elements that a thread keeps in registers by default */
+    SHORT_MOST = 1024,     /* elements of a row that threads of one warp share */
+    SHORT_ITEMS = 16,      /* elements of it for each of them, where not all 32 are needed */
+    SHORT_LANES = 4,       /* threads for it at the least, so that neighbours load neighbours */
+    ITEMS_MOST = 40,       /* elements that a thread keeps in registers by default */
     ITEMS_LIMIT = 48,      /* and at all */
-    SHORT_MOST = 1024,     /* elements of a row that a warp has */
-    SHORT_ITEMS = 32,      /* elements of several rows that a lane has at once */
-    REGISTERS_BESIDE = 16, /* that a thread needs beside its elements */
+    STEPS_MOST = 5,        /* loads of a thread before there are more than 256 of them */
+    REGISTERS_BESIDE = 20, /* that a thread needs beside its elements */
+    REGISTERS_HALVES = 4,  /* fewer, since two halves lie in one while they are loaded */
+    REGISTERS_RAGGED = 8,  /* more, for the ends of a row */
     REGISTERS = 65536,     /* of a multiprocessor */
     THREADS_MOST = 2048,   /* likewise */
+    LONG_REGISTERS = 64,   /* of a thread whose row is read twice */
 };
 
 struct work {
     struct gni_form form;
     struct gni_fold_arguments fold;
     gn_stream *stream;
-    int width;     /* registers of an element */
-    bool is_short; /* a warp has a row, not a block */
+    int width; /* registers of an element */
 };
 
-/* The values of a choice. Rows at once: 0 means one, with the next loaded ahead. */
+/* The values of a choice. */
 enum value {
-    THREADS,
-    AT_ONCE,
-    BLOCKS, /* that a multiprocessor should hold */
+    THREADS, /* of a block */
+    LANES,   /* threads that share a row */
+    BLOCKS,  /* that a multiprocessor should hold */
 };
 
 static const struct gni_tune_family softmax_family = {
     .name = "softmax",
-    .extents = {"rows", "columns", "pack", "threads", "items"},
-    .plain = 1 << 2 | 1 << 3 | 1 << 4,
-    .values = {"threads", "rows_at_once", "blocks"},
+    .extents = {"rows", "columns", "pack", "ragged", "lanes", "items"},
+    .plain = 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5,
+    .values = {"threads", "lanes", "blocks"},
 };
 
-/* Elements of a row for each thread that shares it. */
-static int64_t items_of(const struct work *work, int threads)
+/* Elements of a row for each thread that shares it. A ragged one begins within a pack. */
+static int64_t items_of(const struct work *work, int64_t lanes)
 {
-    int64_t lanes = work->is_short ? 32 : threads;
-    return gni_divided_up(work->fold.folded, lanes * work->form.pack) * work->form.pack;
+    int64_t pack = work->form.pack;
+    return gni_divided_up(work->fold.folded + (work->form.is_ragged ? pack - 1 : 0), lanes * pack) *
+           pack;
 }
 
 /* Whether a row is kept in registers. */
-static bool is_held(const struct work *work, int threads)
+static bool is_held(const struct work *work, int lanes)
 {
-    return items_of(work, threads) <= ITEMS_LIMIT;
+    return items_of(work, lanes) <= ITEMS_LIMIT;
 }
 
-/* As many blocks as have room for their registers. */
-static int blocks_of(const struct work *work, int threads, int at_once)
+static bool is_short(const struct work *work)
 {
-    int64_t items = items_of(work, threads) * (at_once == 0 ? 2 : at_once) * work->width;
-    int64_t blocks = REGISTERS / (threads * (items + REGISTERS_BESIDE));
-    int most = THREADS_MOST / threads;
-    return blocks < 1 ? 1 : blocks > most ? most : (int)blocks;
+    return work->fold.folded <= SHORT_MOST;
+}
+
+/* With as many blocks as there are registers for. */
+static struct gni_choice choice_of(const struct work *work, int threads, int lanes)
+{
+    int64_t registers = items_of(work, lanes) * work->width + REGISTERS_BESIDE -
+                        (gni_dtype_is_half(work->form.result) ? REGISTERS_HALVES : 0) +
+                        (work->form.is_ragged ? REGISTERS_RAGGED : 0);
+    if (!is_held(work, lanes))
+        registers = LONG_REGISTERS;
+    int64_t blocks = REGISTERS / (threads * registers), most = THREADS_MOST / threads;
+    blocks = blocks < 1 ? 1 : blocks > most ? most : blocks;
+    return (struct gni_choice){
+        .values = {[THREADS] = threads, [LANES] = lanes, [BLOCKS] = (int)blocks}};
 }
 
 static gn_status work_run(void *context, const struct gni_choice *choice)
@@ -71,82 +84,56 @@ static gn_status work_run(void *context, const struct gni_choice *choice)
     struct work *work = context;
     struct gni_form *form = &work->form;
     form->threads = choice->values[THREADS];
-    form->at_once = choice->values[AT_ONCE];
+    form->lanes = choice->values[LANES];
     form->blocks = choice->values[BLOCKS];
-    int64_t items = items_of(work, form->threads);
-    form->steps = is_held(work, form->threads) ? (int)(items / form->pack) : 0;
-    if (form->steps == 0)
-        form->at_once = 1;
-    int64_t in_block = work->is_short ? form->threads / 32 : 1;
-    int64_t blocks =
-        gni_divided_up(work->fold.kept, in_block * (form->at_once > 0 ? form->at_once : 1));
-    if (form->at_once == 0) {
-        const struct gni_cuda_device *device = gni_cuda_device_of(work->stream->device);
-        int64_t resident = (int64_t)device->properties.multi_processor_count * form->blocks;
-        blocks = blocks < resident ? blocks : resident;
-    }
+    form->steps = is_held(work, form->lanes) ? (int)(items_of(work, form->lanes) / form->pack) : 0;
+    int64_t blocks = gni_divided_up(work->fold.kept, form->threads / form->lanes);
     if (blocks > GRID_MOST)
         return gni_error(GN_ERROR_OVERFLOW, "%lld rows are more than a kernel can have",
                          (long long)work->fold.kept);
     return gni_form_launch(form, &work->fold, (unsigned)blocks, 1, work->stream);
 }
 
-static struct gni_choice choice_of(const struct work *work, int threads, int at_once)
-{
-    return (struct gni_choice){.values = {[THREADS] = threads,
-                                          [AT_ONCE] = at_once,
-                                          [BLOCKS] = blocks_of(work, threads, at_once)}};
-}
-
 static struct gni_choice standard_choose(const struct work *work)
 {
-    int threads = work->fold.kept < FEW_ROWS ? 1024 : 512;
-    if (work->is_short)
-        threads = GNI_CUDA_BLOCK;
-    else if (items_of(work, threads) > ITEMS_MOST && items_of(work, 1024) <= ITEMS_MOST)
-        threads = 1024;
-    struct gni_choice standard = choice_of(work, threads, 1);
-    if (!is_held(work, threads))
-        standard.values[BLOCKS] = 1; /* the row is read twice, and needs few registers */
-    return standard;
-}
-
-/* All of them sum in the same order. */
-static int short_list(const struct work *work, struct gni_choice *choices)
-{
-    static const int ways[][2] = {{256, 2}, {256, 4}, {128, 1}, {256, 0}, {512, 1},
-                                  {128, 2}, {128, 4}, {128, 0}, {64, 1}};
-    int count = 0;
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
-        if (items_of(work, 32) * (ways[i][1] == 0 ? 2 : ways[i][1]) <= SHORT_ITEMS)
-            choices[count++] = choice_of(work, ways[i][0], ways[i][1]);
-    return count;
+    int lanes = 256;
+    if (!is_short(work)) {
+        if (items_of(work, lanes) > STEPS_MOST * work->form.pack)
+            lanes = 512;
+        if (items_of(work, lanes) > ITEMS_MOST)
+            lanes = 1024;
+        return choice_of(work, lanes, lanes);
+    }
+    for (lanes = 32; lanes > SHORT_LANES && items_of(work, lanes / 2) <= SHORT_ITEMS;)
+        lanes /= 2;
+    return choice_of(work, GNI_CUDA_BLOCK, lanes);
 }
 
 static int work_list(void *context, struct gni_choice *choices)
 {
-    static const int sizes[] = {256, 512, 1024};
+    static const int sizes[] = {128, 256, 512, 1024};
     const struct work *work = context;
-    const int usual = standard_choose(work).values[THREADS];
+    const struct gni_choice standard = standard_choose(work);
+    const int threads = standard.values[THREADS], lanes = standard.values[LANES];
     int count = 0;
-    if (work->is_short)
-        return short_list(work, choices);
-    if (is_held(work, usual)) {
-        choices[count++] = choice_of(work, usual, 0);
-        for (int more = -1; more <= 1; more += 2) {
-            choices[count] = choice_of(work, usual, 1);
-            int blocks = choices[count].values[BLOCKS] += more;
-            count += blocks > 0 && blocks * usual <= THREADS_MOST;
-        }
+    for (int more = -1; more <= 1; more += 2) {
+        choices[count] = standard;
+        int blocks = choices[count].values[BLOCKS] += more;
+        count += blocks > 0 && blocks * threads <= THREADS_MOST;
     }
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        bool can_hold = is_held(work, sizes[i]);
-        if (sizes[i] == usual || (!can_hold && sizes[i] < 512))
+        bool is_usual = sizes[i] == threads;
+        int shared = is_short(work) ? lanes : sizes[i];
+        if (is_usual || (!is_short(work) && sizes[i] < 512 && !is_held(work, sizes[i])))
             continue;
-        for (int at_once = 1; at_once >= (can_hold ? 0 : 1); at_once--) {
-            choices[count] = choice_of(work, sizes[i], at_once);
-            choices[count++].is_reordering = true;
-        }
+        choices[count] = choice_of(work, sizes[i], shared);
+        choices[count++].is_reordering = shared != lanes;
+    }
+    for (int shared = 2; is_short(work) && shared <= 32; shared *= 2) {
+        if (shared == lanes || !is_held(work, shared))
+            continue;
+        choices[count] = choice_of(work, threads, shared);
+        choices[count++].is_reordering = true;
     }
     return count;
 }
@@ -154,33 +141,33 @@ static int work_list(void *context, struct gni_choice *choices)
 gn_status gni_cuda_softmax(struct gni_program *program, short value, int64_t rows, bool is_log,
                            gn_tensor *result, gn_stream *stream)
 {
-    struct work work = {.stream = stream};
-    struct gni_tune tune = {.family = &softmax_family,
-                            .stream = stream,
-                            .type = gni_dtypes[result->dtype].name,
-                            .context = &work,
-                            .run = work_run,
-                            .list = work_list};
+    struct work work; /* large, and all of it is set below */
     if (program->count == 0)
         return GN_OK;
     GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
+    work.stream = stream;
     work.fold = (struct gni_fold_arguments){
         .kept = rows, .folded = program->count / rows, .result = gni_tensor_data(result)};
     gni_form_make(&work.form, program);
     work.form.value = value;
     work.form.result = result->dtype;
     work.form.is_log = is_log;
-    work.is_short = work.fold.folded <= SHORT_MOST;
-    work.form.fold = work.is_short ? GNI_SOFTMAX_SHORT : GNI_SOFTMAX_ROWS;
-    gni_form_pack(&work.form, work.fold.folded);
+    work.form.fold = GNI_FOLD_SOFTMAX;
+    gni_form_pack(&work.form, 0); /* as if there were one row: they may be ragged */
+    work.form.is_ragged = work.fold.folded % work.form.pack != 0;
     work.width = result->dtype == GN_FLOAT64 ? 2 : 1;
-    tune.standard = standard_choose(&work);
-    tune.nbytes = 2 * (uint64_t)program->count * gni_dtype_size(result->dtype);
-    tune.extents[0] = gni_tune_log(rows);
-    tune.extents[1] = gni_tune_log(work.fold.folded);
-    tune.extents[2] = work.form.pack;
-    tune.extents[3] = tune.standard.values[THREADS];
-    if (is_held(&work, tune.standard.values[THREADS]))
-        tune.extents[4] = (int)items_of(&work, tune.standard.values[THREADS]);
+    struct gni_choice standard = standard_choose(&work);
+    int lanes = standard.values[LANES];
+    struct gni_tune tune = {.family = &softmax_family,
+                            .stream = stream,
+                            .type = gni_dtypes[result->dtype].name,
+                            .nbytes = 2 * (uint64_t)program->count * gni_dtype_size(result->dtype),
+                            .extents = {gni_tune_log(rows), gni_tune_log(work.fold.folded),
+                                        work.form.pack, work.form.is_ragged, lanes,
+                                        is_held(&work, lanes) ? (int)items_of(&work, lanes) : 0},
+                            .standard = standard,
+                            .context = &work,
+                            .run = work_run,
+                            .list = work_list};
     return gni_tune_run(&tune);
 }

@@ -126,6 +126,7 @@ static void list_add_fold(struct list *list, gn_reduction reduction, enum gni_fo
     list->form.value = value;
     list->form.result = GN_FLOAT32;
     list->form.fold = fold;
+    list->form.steps = GNI_FOLD_TOGETHER;
     list_add_form(list);
 }
 
