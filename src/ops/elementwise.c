@@ -155,10 +155,15 @@ static void moved_release(int arity, gn_tensor **moved)
         gn_tensor_release(moved[i]);
 }
 
+static bool is_comparison(enum gni_op op)
+{
+    return op >= GNI_OP_EQUAL && op <= GNI_OP_GREATER_EQUAL;
+}
+
 /* A number that is compared with halves is taken as one: 0.1 is equal to the half that is next to it. */
 static void numbers_round(enum gni_op op, int arity, gn_operand *operands)
 {
-    if (op < GNI_OP_EQUAL || op > GNI_OP_GREATER_EQUAL)
+    if (!is_comparison(op))
         return;
     gn_dtype dtype = gni_promote(arity, operands);
     for (int i = 0; i < arity && gni_dtype_is_half(dtype); i++) {
@@ -194,10 +199,11 @@ gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **resul
         if (is_plain(&typing, arity, operands))
             return small_run(&typing, arity, operands, small, result);
     }
-    bool has_number = false;
+    bool is_changed = false; /* by what is below */
     for (int i = 0; i < arity; i++)
-        has_number |= is_host_number(operands[i].tensor);
-    if (!has_number)
+        is_changed |=
+            operands[i].tensor != NULL ? is_host_number(operands[i].tensor) : is_comparison(own);
+    if (!is_changed)
         return elementwise(own, arity, operands, result);
     gn_tensor *moved[3] = {NULL};
     gn_operand own_operands[3];
