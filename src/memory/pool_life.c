@@ -119,8 +119,6 @@ gn_status gni_pool_trim(struct gni_pool *pool, size_t keep_bytes, size_t *releas
     given = (size_t)(before - pool->reserved_bytes);
     if (idle_bytes(pool) + pool->pending_bytes > keep_bytes) { /* which is idle after the wait */
         status = pool_settle(pool);
-        if (status == GN_ERROR_CAPTURE) /* the rest stays until somebody asks again */
-            status = GN_OK, keep_bytes = SIZE_MAX;
         uint64_t idle = idle_bytes(pool);
         if (status == GN_OK && idle > keep_bytes)
             given += gni_space_release(&pool->main, (size_t)(idle - keep_bytes));

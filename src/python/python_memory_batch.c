@@ -147,6 +147,8 @@ PyObject *manager_trim(PyObject *self, PyObject *const *arguments, Py_ssize_t co
         return NULL;
     gn_status status;
     CALL_UNLOCKED(status, gn_memory_trim(manager_of(self)->manager, keep_bytes, &released));
+    if (status == GN_ERROR_CAPTURE) /* nothing can go back before the graph is whole */
+        return PyLong_FromLong(0);
     return status == GN_OK ? PyLong_FromSize_t(released)
                            : error_raise(manager_of(self)->state, status);
 }
