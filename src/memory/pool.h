@@ -168,7 +168,6 @@ struct gni_pool {
     gn_memory_config config;
     unsigned debug;       /* enum gni_debug_flag */
     bool is_limited;      /* a free has to look at the configured limits */
-    atomic_bool is_shown; /* others know addresses of it: gni_pool_show() */
     bool is_marked;       /* a sanitizer wants to know of each block */
     bool is_zeroed;       /* fresh memory is filled with zeros */
     bool is_tight;        /* memory ran out once: it comes in small pieces from then on */
@@ -188,6 +187,8 @@ struct gni_pool {
     void *handler_context;
     gn_memory_statistics counts; /* the parts that change under the lock only */
     _Atomic(uint64_t) live_peak, live_count_peak, requested_peak;
+    atomic_bool
+        is_shown; /* others know addresses of it: gni_pool_show(). Apart from what is read at once */
     uintptr_t freed[1 << GNI_POOL_FREED_SHIFT]; /* by a hash of the address: tile.h */
 };
 
