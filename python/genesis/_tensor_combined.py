@@ -260,6 +260,11 @@ def logaddexp(input: _C.Tensor, other: _C.Tensor) -> _C.Tensor:
     return _C.where(input == other, largest + 0.6931471805599453, made)  # infinities, too
 
 
+def _beside_nan(input: _C.Tensor, other: Any, made: _C.Tensor) -> _C.Tensor:
+    """What was made of two; the other one where one is NaN."""
+    return _C.where(input != input, other, _C.where(other != other, input, made))
+
+
 def fmax(input: _C.Tensor, other: Any) -> _C.Tensor:
     """The larger of two; the other one where one is NaN.
 
@@ -269,9 +274,7 @@ def fmax(input: _C.Tensor, other: Any) -> _C.Tensor:
     >>> genesis.fmax(genesis.tensor([1.0, float("nan")]), genesis.tensor([3.0, 2.0]))
     tensor([3., 2.])
     """
-    return _C.where(
-        input != input, other, _C.where(other != other, input, _C.maximum(input, other))
-    )
+    return _beside_nan(input, other, _C.maximum(input, other))
 
 
 def fmin(input: _C.Tensor, other: Any) -> _C.Tensor:
@@ -283,9 +286,7 @@ def fmin(input: _C.Tensor, other: Any) -> _C.Tensor:
     >>> genesis.fmin(genesis.tensor([1.0, float("nan")]), genesis.tensor([3.0, 2.0]))
     tensor([1., 2.])
     """
-    return _C.where(
-        input != input, other, _C.where(other != other, input, _C.minimum(input, other))
-    )
+    return _beside_nan(input, other, _C.minimum(input, other))
 
 
 def isposinf(input: _C.Tensor) -> _C.Tensor:

@@ -23,10 +23,8 @@
 
 #include <linux/futex.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdalign.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 enum {
@@ -210,15 +208,10 @@ static void pool_register(void)
     gni_fork_register(GNI_FORK_PARALLEL, &pool_fork);
 }
 
-/* Signals are for the program's own threads. */
 static bool worker_start(void)
 {
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     pthread_t thread;
-    int failed = pthread_create(&thread, NULL, worker_run, NULL);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failed = gni_thread_start(&thread, worker_run, NULL);
     if (!failed)
         (void)pthread_detach(thread);
     return !failed;
@@ -318,8 +311,7 @@ void gni_parallel_for(size_t count, size_t grain, gni_part part, void *context)
 
 static int processor_count(void)
 {
-    cpu_set_t set;
-    int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : get_nprocs();
+    int count = gni_processor_count();
     return count < 1 ? 1 : count < THREADS_MOST ? count : THREADS_MOST;
 }
 

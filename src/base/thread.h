@@ -1,5 +1,5 @@
 /*
- * thread.h: mutexes and one-time initialisation.
+ * thread.h: mutexes, one-time initialisation, and threads of the library's own.
  *
  * Thin names over pthreads whose failures are programmer errors. Counters and flags that are read
  * without a lock are C17 <stdatomic.h> objects.
@@ -110,6 +110,13 @@ static inline void gni_once_run(struct gni_once *once, void (*function)(void))
     gni_assert(!failed);
     (void)failed;
 }
+
+/* Starts a thread; 0, or the system's error. Signals belong to the program's own threads, but for those that a bad
+ * address causes: while they are blocked the program dies without its crash handlers. */
+int gni_thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
+
+/* The processors that this process may use. */
+int gni_processor_count(void);
 
 /* The clock by which things are measured and ordered: nanoseconds, the same for all threads. */
 static inline uint64_t gni_time_ns(void)

@@ -243,8 +243,7 @@ static void stream_share(gn_stream *stream)
         return;
     void (*hook)(gn_stream *) = atomic_load_explicit(&stream_share_hook, memory_order_acquire);
     atomic_store(&stream->memory_key, 0);
-    if (stream->device->ops->submit != NULL)
-        stream->device->ops->submit(stream->device);
+    gni_device_submit(stream->device);
     if (hook != NULL)
         hook(stream);
 }
@@ -349,8 +348,8 @@ void *gn_stream_get_handle(gn_stream *stream)
         return NULL;
     if (stream->kind == GNI_STREAM_OWNED)
         stream_share(stream);
-    else if (stream->device->ops->submit != NULL)
-        stream->device->ops->submit(stream->device);
+    else
+        gni_device_submit(stream->device);
     return stream->handle;
 }
 

@@ -212,12 +212,18 @@ struct gni_device_ops {
     void (*graph_close)(struct gni_graph *graph);
 };
 
+/* All launches that calls have returned for are submitted. */
+static inline void gni_device_submit(gn_device *device)
+{
+    if (device->ops->submit != NULL)
+        device->ops->submit(device);
+}
+
 /* Others may submit work that uses the device's memory, until gni_device_direct_end(). */
 static inline void gni_device_direct_begin(gn_device *device)
 {
     atomic_fetch_add(&device->direct_count, 1);
-    if (device->ops->submit != NULL)
-        device->ops->submit(device);
+    gni_device_submit(device);
 }
 
 static inline void gni_device_direct_end(gn_device *device)

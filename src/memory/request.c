@@ -20,7 +20,6 @@
 #include "device/device.h"
 #include "memory/history.h"
 
-#include <signal.h>
 #include <stdio.h>
 
 struct gn_memory_request {
@@ -133,17 +132,13 @@ static void worker_register(void)
     gni_fork_register(GNI_FORK_REQUEST, &worker_fork);
 }
 
-/* With the mutex. Signals are for the program's own threads. */
+/* With the mutex. */
 static gn_status worker_ensure(void)
 {
     if (worker.is_started)
         return GN_OK;
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     pthread_t thread;
-    int failed = pthread_create(&thread, NULL, worker_run, NULL);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failed = gni_thread_start(&thread, worker_run, NULL);
     if (failed)
         return gni_error(GN_ERROR_OUT_OF_HOST_MEMORY, "the system starts no more threads");
     (void)pthread_detach(thread);

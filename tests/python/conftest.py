@@ -67,6 +67,30 @@ def fresh(tmp_path_factory):
     return run
 
 
+def run_script(script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    """Run a program of tests/, which must end well."""
+    finished = subprocess.run(
+        [sys.executable, ROOT / "tests" / script, *arguments],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished
+
+
+def simulate_script(
+    script: str, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess:
+    """Run a program of tests/ on the simulated GPU, or skip where there is none."""
+    driver = BUILD / "libgenesis_sim.so"
+    if not driver.exists():
+        pytest.skip("the build has no simulator")
+    return run_script(script, *arguments, **{"GENESIS_CUDA_DRIVER": str(driver)} | environment)
+
+
 # Releases of Numba ask for a name that NumPy 2.5 has dropped.
 NUMPY_FOR_NUMBA = """
 import numpy

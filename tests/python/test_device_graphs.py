@@ -1,31 +1,12 @@
 """Captured graphs on the simulated GPU: tests/device_graphs.py under each schedule."""
 
-import os
-import subprocess
-import sys
-
 import pytest
-from conftest import BUILD, ROOT
+from conftest import simulate_script
 
 
 def run(schedule, *sections, **options):
-    if not (BUILD / "libgenesis_sim.so").exists():
-        pytest.skip("the build has no simulator")
-    finished = subprocess.run(
-        [sys.executable, ROOT / "tests" / "device_graphs.py", *sections],
-        env=os.environ
-        | {
-            "GENESIS_CUDA_DRIVER": str(BUILD / "libgenesis_sim.so"),
-            "SIM_GPU_SCHEDULE": schedule,
-            "SIM_GPU_LANES": "random",
-        }
-        | options,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr
+    options |= {"SIM_GPU_SCHEDULE": schedule, "SIM_GPU_LANES": "random"}
+    finished = simulate_script("device_graphs.py", *sections, **options)
     assert not finished.stderr, finished.stderr
 
 

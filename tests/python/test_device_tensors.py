@@ -5,42 +5,21 @@ import subprocess
 import sys
 
 import pytest
-from conftest import BUILD, ROOT
-
-
-def run(script: str, *sections: str, **environment: str) -> None:
-    """It ends well, and nothing is found on the way."""
-    finished = subprocess.run(
-        [sys.executable, ROOT / "tests" / script, *sections],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert not finished.stderr, finished.stderr
+from conftest import BUILD, ROOT, run_script, simulate_script
 
 
 @pytest.mark.parametrize("schedule", ["lazy", "random"])
 def test_on_the_simulated_gpu(schedule):
-    if not (BUILD / "libgenesis_sim.so").exists():
-        pytest.skip("the build has no simulator")
-    run(
-        "device_tensors.py",
-        GENESIS_CUDA_DRIVER=str(BUILD / "libgenesis_sim.so"),
-        SIM_GPU_SCHEDULE=schedule,
-        SIM_GPU_LANES="random",
-    )
+    options = {"SIM_GPU_SCHEDULE": schedule, "SIM_GPU_LANES": "random"}
+    finished = simulate_script("device_tensors.py", **options)
+    assert not finished.stderr, finished.stderr
 
 
 @pytest.mark.parametrize("script", [("one_of_each.py", "--few"), ("device_index.py", "writes")])
 def test_bounds(script):
     """Each tensor is an allocation by itself: what is outside is nobody's."""
-    if not (BUILD / "libgenesis_sim.so").exists():
-        pytest.skip("the build has no simulator")
-    driver = str(BUILD / "libgenesis_sim.so")
-    run(*script, GENESIS_CUDA_DRIVER=driver, GENESIS_CUDA_ALLOCATOR="direct")
+    finished = simulate_script(*script, GENESIS_CUDA_ALLOCATOR="direct")
+    assert not finished.stderr, finished.stderr
 
 
 def texts_write(sources, cache, script, *arguments):
@@ -96,4 +75,5 @@ def test_the_kernels_are_cuda_c(tmp_path):
 @pytest.mark.gpu
 @pytest.mark.parametrize("script", sorted(one.name for one in (ROOT / "tests").glob("device_*.py")))
 def test_on_a_gpu(script):
-    run(script, *(["--all"] if script == "device_tensors.py" else []))
+    finished = run_script(script, *(["--all"] if script == "device_tensors.py" else []))
+    assert not finished.stderr, finished.stderr

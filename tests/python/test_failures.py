@@ -1,32 +1,15 @@
 """Failures on the simulated GPU: tests/sim_failures.py, and what is printed meanwhile."""
 
 import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-from conftest import BUILD, ROOT
+from conftest import simulate_script
 
 
 def run(directory, *sections, **options):
-    if not (BUILD / "libgenesis_sim.so").exists():
-        pytest.skip("the build has no simulator")
-    finished = subprocess.run(
-        [sys.executable, ROOT / "tests" / "sim_failures.py", *sections],
-        env=os.environ
-        | {
-            "GENESIS_CUDA_DRIVER": str(BUILD / "libgenesis_sim.so"),
-            "GENESIS_KERNEL_CACHE_DIR": str(directory),
-        }
-        | options,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert finished.returncode == 0, finished.stderr
-    return [line for line in finished.stderr.splitlines() if "leak:" not in line]
+    options |= {"GENESIS_KERNEL_CACHE_DIR": str(directory)}
+    lines = simulate_script("sim_failures.py", *sections, **options).stderr.splitlines()
+    return [line for line in lines if "leak:" not in line]
 
 
 def test_kernels(tmp_path):

@@ -12,11 +12,9 @@
 #include "base/thread.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/sysinfo.h>
 #include <unistd.h>
 
 static gn_device cpu_device;
@@ -70,14 +68,6 @@ static uint64_t cpu_total_memory(void)
     return pages > 0 && page_size > 0 ? (uint64_t)pages * (uint64_t)page_size : 0;
 }
 
-static int cpu_processor_count(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        return CPU_COUNT(&set);
-    return get_nprocs();
-}
-
 static gn_status cpu_properties(gn_device *device, gn_device_properties *properties)
 {
     (void)device;
@@ -85,7 +75,7 @@ static gn_status cpu_properties(gn_device *device, gn_device_properties *propert
     if (!proc_field_read("/proc/cpuinfo", "model name", made.name, sizeof made.name))
         (void)snprintf(made.name, sizeof made.name, "CPU");
     made.total_memory = cpu_total_memory();
-    made.multi_processor_count = cpu_processor_count();
+    made.multi_processor_count = gni_processor_count();
     made.max_threads_per_multi_processor = 1;
     long cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
     made.l2_cache_size = cache > 0 ? (uint64_t)cache : 0;

@@ -28,7 +28,6 @@
 #include "base/list.h"
 #include "base/thread.h"
 
-#include <signal.h>
 #include <string.h>
 
 struct cpu_record {
@@ -221,16 +220,8 @@ static gn_status queue_thread_ensure(struct cpu_queue *queue)
 {
     if (queue->has_thread)
         return GN_OK;
-    /* Signals belong to the program's own threads, but for those that a bad address causes: while
-     * they are blocked the program dies without its crash handlers. */
-    sigset_t all, before;
-    (void)sigfillset(&all);
-    (void)sigdelset(&all, SIGSEGV);
-    (void)sigdelset(&all, SIGBUS);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t thread;
-    int failed = pthread_create(&thread, NULL, queue_serve, queue);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failed = gni_thread_start(&thread, queue_serve, queue);
     if (failed)
         return gni_error(GN_ERROR_OUT_OF_HOST_MEMORY, "cpu: no thread for a stream: %s",
                          strerror(failed));

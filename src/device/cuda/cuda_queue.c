@@ -2,12 +2,9 @@
 
 #include "base/fork.h"
 #include "base/host.h"
-#include "base/log.h"
 #include "base/option.h"
 #include "base/thread.h"
 
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,10 +95,10 @@ static bool work_wait(struct gni_cuda_queue *queue)
     return has_work(queue);
 }
 
-static void failure_note(struct gni_cuda_queue *queue, CUresult result)
+static void failure_note(struct gni_cuda_queue *queue, const char *function, CUresult result)
 {
     struct gni_cuda_scope scope = {.device = queue->device};
-    gn_status status = gni_cuda_leave(&scope, "cuLaunchKernel", result);
+    gn_status status = gni_cuda_leave(&scope, function, result);
     gni_mutex_lock(&queue->mutex);
     if (queue->failure == GN_OK) {
         queue->failure = status;
@@ -123,7 +120,7 @@ static void entry_submit(struct gni_cuda_queue *queue)
         entry->function, entry->grid[0], entry->grid[1], entry->grid[2], entry->block[0],
         entry->block[1], entry->block[2], entry->shared_bytes, entry->stream, arguments, NULL);
     if (result != CUDA_SUCCESS)
-        failure_note(queue, result);
+        failure_note(queue, "cuLaunchKernel", result);
     atomic_store_explicit(&queue->done, done + 1, memory_order_release);
 }
 
@@ -134,7 +131,7 @@ static void *queue_run(void *context)
     CUresult result =
         queue->device->driver->functions.cuCtxPushCurrent(atomic_load(&queue->device->context));
     if (result != CUDA_SUCCESS)
-        failure_note(queue, result);
+        failure_note(queue, "cuCtxPushCurrent", result);
     while (work_wait(queue)) {
         gni_mutex_lock(&queue->submitting);
         entry_submit(queue);
@@ -194,39 +191,20 @@ static void queues_stop(void)
     gni_mutex_unlock(&queues_mutex);
 }
 
-/* Signals of the process are for the program's own threads. */
-static bool queue_start(struct gni_cuda_queue *queue)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    queue->is_running = pthread_create(&queue->thread, NULL, queue_run, queue) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return queue->is_running;
-}
-
 /* ---- whether there is one --------------------------------------------------------------------- */
 
-static bool is_wanted(void)
-{
-    enum {
-        AUTO,
-        ON,
-        OFF
-    };
-    cpu_set_t set;
-    switch (gni_option_choice(GNI_OPTION_LAUNCH_THREAD)) {
-    case ON:
-        return true;
-    case OFF:
-        return false;
-    default:
-        return sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) >= PROCESSORS_LEAST;
-    }
-}
+static bool is_wanted; /* asked once: a launch does not pay for it */
 
 static void queues_open(void)
 {
+    enum {
+        AUTO,
+        ON
+    };
+    unsigned choice = gni_option_choice(GNI_OPTION_LAUNCH_THREAD);
+    is_wanted = choice == ON || (choice == AUTO && gni_processor_count() >= PROCESSORS_LEAST);
+    if (!is_wanted)
+        return;
     gni_fork_register(GNI_FORK_CUDA_QUEUE, &queues_fork);
     gni_devices_add_close_hook(queues_stop);
     (void)atexit(queues_stop); /* runs before what the driver has registered, which is loaded */
@@ -237,13 +215,14 @@ static struct gni_cuda_queue *queue_get(struct gni_cuda_device *device)
 {
     static struct gni_once once = GNI_ONCE_INIT;
     struct gni_cuda_queue *queue = atomic_load_explicit(&device->queue, memory_order_acquire);
-    if (queue != NULL || !is_wanted() || gni_cuda_driver_is_gone())
+    if (queue != NULL)
         return queue;
     gni_once_run(&once, queues_open);
+    if (!is_wanted || gni_cuda_driver_is_gone())
+        return NULL;
     gni_mutex_lock(&queues_mutex);
     queue = atomic_load(&device->queue);
     if (queue == NULL && (queue = gni_host_alloc(sizeof *queue)) != NULL) {
-        memset(queue, 0, sizeof *queue);
         queue->device = device;
         gni_mutex_init(&queue->mutex);
         gni_mutex_init(&queue->submitting);
@@ -253,6 +232,14 @@ static struct gni_cuda_queue *queue_get(struct gni_cuda_device *device)
     }
     gni_mutex_unlock(&queues_mutex);
     return queue;
+}
+
+/* With the mutex. */
+static bool queue_start(struct gni_cuda_queue *queue)
+{
+    if (!queue->is_running)
+        queue->is_running = gni_thread_start(&queue->thread, queue_run, queue) == 0;
+    return queue->is_running;
 }
 
 /* ---- pushing, draining ------------------------------------------------------------------------ */
@@ -293,7 +280,7 @@ bool gni_cuda_queue_push(struct gni_cuda_device *device, const struct gni_functi
         entries_wait(queue, least);
         gni_mutex_lock(&queue->mutex);
     }
-    if (!is_open(queue, stream) || (!queue->is_running && !queue_start(queue))) {
+    if (!is_open(queue, stream) || !queue_start(queue)) {
         gni_mutex_unlock(&queue->mutex);
         return false;
     }

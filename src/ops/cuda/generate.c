@@ -1,5 +1,6 @@
 #include "ops/cuda/generate.h"
 
+#include "ops/cuda/fixed.h"
 #include "ops/cuda/last.h"
 #include "ops/cuda/texts.h"
 #include "ops/promote.h"
@@ -240,7 +241,7 @@ int64_t gni_form_tile(struct gni_form *form)
     int64_t tiles = 1;
     for (int d = 0; d < layout->ndim; d++)
         tiles *= d == form->tile || d == layout->ndim - 1
-                     ? (layout->sizes[d] + GNI_CUDA_TILE - 1) / GNI_CUDA_TILE
+                     ? gni_divided_up(layout->sizes[d], GNI_CUDA_TILE)
                      : layout->sizes[d];
     for (int i = 0; i < program->input_count; i++)
         if (form->inputs[i] == GNI_ACCESS_CONTIGUOUS)
@@ -548,16 +549,23 @@ static void text_move(const struct gni_form *form,
     gni_builder_print(text, "        }\n    }\n");
 }
 
+static void text_head(const char *name, struct gni_builder *text)
+{
+    gni_builder_print(text,
+                      "extern \"C\" __global__ void __launch_bounds__(%d) %s(const "
+                      "__grid_constant__ arguments a)\n{\n",
+                      GNI_CUDA_BLOCK, name);
+}
+
 /* A thread computes one pack of each output. */
 static void text_elements(const struct gni_form *form, const char *name, struct gni_builder *text)
 {
     const struct gni_program *program = form->program;
+    text_head(name, text);
     gni_builder_print(text,
-                      "extern \"C\" __global__ void __launch_bounds__(%d) %s(const "
-                      "__grid_constant__ arguments a)\n{\n"
                       "    const index i = ((index)blockIdx.x * %d + threadIdx.x) * %d;\n"
                       "    if (i >= a.count)\n        return;\n",
-                      GNI_CUDA_BLOCK, name, GNI_CUDA_BLOCK, form->pack);
+                      GNI_CUDA_BLOCK, form->pack);
     text_offsets(form, text);
     text_inputs(form, text);
     text_move(form, text_load, text);
@@ -636,10 +644,7 @@ static void text_tile_loop(bool is_transposed, struct gni_builder *text)
 static void text_tile(const struct gni_form *form, const char *name, struct gni_builder *text)
 {
     const struct gni_program *program = form->program;
-    gni_builder_print(text,
-                      "extern \"C\" __global__ void __launch_bounds__(%d) %s(const "
-                      "__grid_constant__ arguments a)\n{\n",
-                      GNI_CUDA_BLOCK, name);
+    text_head(name, text);
     for (int i = 0; i < program->input_count; i++)
         if (form->inputs[i] == GNI_ACCESS_STRIDED_TILE)
             gni_builder_print(text, "    __shared__ %s tile%d[%d][%d];\n",

@@ -7,6 +7,7 @@
  */
 #include "jit/kernel.h"
 #include "ops/cuda/answer.h"
+#include "ops/cuda/fixed.h"
 #include "ops/cuda/generate.h"
 #include "ops/cuda/texts.h"
 
@@ -83,13 +84,13 @@ static gn_status places_wait(struct places *places, const struct gni_storage *an
 /* Counts a contiguous mask, and waits for that. */
 static gn_status places_init(struct places *places, gn_tensor *mask)
 {
-    int64_t tiles = (mask->count + TILE - 1) / TILE;
+    int64_t tiles = gni_divided_up(mask->count, TILE);
     struct gni_storage *answer;
     *places = (struct places){.arguments = {.bytes = gni_tensor_data(mask), .length = mask->count}};
     if (tiles == 0)
         return GN_OK;
-    places->arguments.tiles = (tiles + PARTS_MOST - 1) / PARTS_MOST;
-    places->parts = (tiles + places->arguments.tiles - 1) / places->arguments.tiles;
+    places->arguments.tiles = gni_divided_up(tiles, PARTS_MOST);
+    places->parts = gni_divided_up(tiles, places->arguments.tiles);
     size_t nbytes = (size_t)places->parts * sizeof(uint32_t);
     GN_TRY(gni_stream_of(mask->device, &places->stream));
     GN_TRY(gni_storage_order(gni_tensor_storage(mask), places->stream, false));

@@ -10,6 +10,7 @@
 #include "base/host.h"
 #include "jit/kernel.h"
 #include "jit/tune.h"
+#include "ops/cuda/fixed.h"
 #include "ops/cuda/last.h"
 #include "ops/cuda/rows.h"
 #include "ops/cuda/product.h"
@@ -81,11 +82,6 @@ gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
 
 /* ---- folds ------------------------------------------------------------------------------------ */
 
-static int64_t divided_up(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 /* How a fold is spread over the GPU, with so many blocks if there are few results. */
 static void fold_spread(struct gni_form *form, bool is_by_columns, int64_t enough,
                         struct gni_fold_arguments *fold, int64_t *blocks)
@@ -95,8 +91,8 @@ static void fold_spread(struct gni_form *form, bool is_by_columns, int64_t enoug
     int lanes = 32; /* for a short row: fold.cu has the same */
     while (is_short && lanes > 1 && fold->folded <= (int64_t)lanes / 2 * form->pack)
         lanes /= 2;
-    *blocks = is_by_columns ? divided_up(fold->kept, 32 * form->pack)
-              : is_short    ? divided_up(fold->kept, GNI_CUDA_BLOCK / lanes)
+    *blocks = is_by_columns ? gni_divided_up(fold->kept, 32 * form->pack)
+              : is_short    ? gni_divided_up(fold->kept, GNI_CUDA_BLOCK / lanes)
                             : fold->kept;
     fold->parts = 1;
     fold->chunk = fold->folded;
@@ -107,8 +103,8 @@ static void fold_spread(struct gni_form *form, bool is_by_columns, int64_t enoug
     parts = parts < most ? parts : most;
     if (parts > 1) {
         int64_t unit = is_by_columns ? 1 : form->pack;
-        fold->chunk = divided_up(divided_up(fold->folded, parts), unit) * unit;
-        fold->parts = divided_up(fold->folded, fold->chunk);
+        fold->chunk = gni_divided_up(gni_divided_up(fold->folded, parts), unit) * unit;
+        fold->parts = gni_divided_up(fold->folded, fold->chunk);
     }
 }
 
