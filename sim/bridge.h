@@ -13,7 +13,7 @@
 #ifndef GN_SIM_BRIDGE_H
 #define GN_SIM_BRIDGE_H
 
-#define GN_SIM_BRIDGE_VERSION 1
+#define GN_SIM_BRIDGE_VERSION 2
 
 /* The most dynamic shared memory of a block: that of compute capability 9.0. */
 #define GN_SIM_DYNAMIC_SHARED_BYTES 232448
@@ -71,6 +71,7 @@ struct gn_sim_bridge {
     void (*stop)(int reason, const char *text, const char *file, int line);
     void (*yield)(void);
     unsigned long long (*clock)(void); /* ns */
+    void (*wait)(void);                /* for what is before the kernel on its stream */
 };
 
 struct gn_sim_entry {

@@ -104,6 +104,7 @@ static bool block_begin(void)
         sim_run.threads[i].state = THREAD_UNBEGUN;
         sim_run.threads[i].fiber = NULL;
         sim_run.accesses[i] = 0;
+        sim_run.has_waited[i] = false;
     }
     for (unsigned i = 0; i * SIM_WARP_LANES < count; i++) {
         unsigned lanes = count - i * SIM_WARP_LANES;
@@ -402,12 +403,21 @@ static void bridge_access(const void *pointer, unsigned long nbytes, unsigned fl
                          sim_run.dynamic_nbytes);
         shared_access(sim_run.shared_nbytes + dynamic, address, nbytes, flags, place);
     } else if (address < sim_run.image || address >= sim_run.image_end) {
+        if (sim_run.launch->is_early && !sim_run.has_waited[place.thread])
+            access_fault(SIM_FAULT_EARLY, CUDA_ERROR_ILLEGAL_ADDRESS, address, nbytes, place,
+                         "access before cudaGridDependencySynchronize() in a kernel that may begin "
+                         "before the one before it has ended");
         if (!sim_trace_access(address, nbytes, flags, site))
             access_fault(SIM_FAULT_OUT_OF_BOUNDS, CUDA_ERROR_ILLEGAL_ADDRESS, address, nbytes,
                          place, "out of bounds: no memory of this kernel is there");
     }
     if (++sim_run.spin >= SPIN_ACCESSES)
         spin_check(place);
+}
+
+static void bridge_wait(void)
+{
+    sim_run.has_waited[sim_thread_number(sim_run.current)] = true;
 }
 
 struct gn_sim_bridge sim_bridge = {
@@ -418,6 +428,7 @@ struct gn_sim_bridge sim_bridge = {
     .stop = bridge_stop,
     .yield = bridge_yield,
     .clock = bridge_clock,
+    .wait = bridge_wait,
 };
 
 /* ---- A fiber's life ---- */

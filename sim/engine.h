@@ -88,6 +88,7 @@ enum sim_fault {
     SIM_FAULT_MISALIGNED,
     SIM_FAULT_TRAP,
     SIM_FAULT_ASSERT,
+    SIM_FAULT_EARLY,   /* an access before the wait that an early launch needs */
     SIM_FAULT_TIMEOUT, /* a thread made more accesses than the launch allows */
 };
 
@@ -125,6 +126,7 @@ struct sim_launch {
     enum sim_order lane_order;
     enum sim_order block_order; /* blocks that wait for earlier ones need ASCENDING or tickets */
     uint64_t seed;
+    bool is_early;         /* a thread must wait before it accesses memory that others know */
     uint64_t accesses_max; /* of one thread; 0: no limit. Only instrumented kernels are counted */
 
     void *context; /* of the callbacks, which may all be NULL */

@@ -82,6 +82,7 @@ struct run {
     uint64_t random;
     unsigned spin; /* accesses of the current thread since it was switched to */
     uint64_t accesses[SIM_BLOCK_MAX_THREADS];
+    bool has_waited[SIM_BLOCK_MAX_THREADS]; /* by cudaGridDependencySynchronize() */
 
     /* What went wrong. */
     enum sim_fault fault;

@@ -181,20 +181,23 @@ static CUresult launch_check(const struct CUfunc_st *function, const struct sim_
     return CUDA_SUCCESS;
 }
 
-CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
-                        unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-                        unsigned int block_z, unsigned int shared_bytes, CUstream handle,
-                        void **arguments, void **extra)
+/* Inside a call of the driver. */
+static CUresult kernel_submit(struct CUctx_st *context, CUfunction function,
+                              const CUlaunchConfig *config, void **arguments, void **extra)
 {
-    SIM_CALL(SIM_NEED_CONTEXT);
-    struct CUstream_st *stream = sim_stream_get(call.context, handle);
+    struct CUstream_st *stream = sim_stream_get(context, config->hStream);
     SIM_REQUIRE(stream != NULL && function_exists(function), CUDA_ERROR_INVALID_HANDLE);
     SIM_REQUIRE(extra == NULL, CUDA_ERROR_NOT_SUPPORTED);
     struct sim_op op = {.kind = SIM_OP_KERNEL,
                         .function = function,
-                        .grid = {grid_x, grid_y, grid_z},
-                        .block = {block_x, block_y, block_z},
-                        .shared_bytes = shared_bytes};
+                        .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                        .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                        .shared_bytes = config->sharedMemBytes};
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        SIM_REQUIRE(config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                    CUDA_ERROR_NOT_SUPPORTED);
+        op.is_early = config->attrs[i].value.programmaticStreamSerializationAllowed != 0;
+    }
     CUresult result = launch_check(function, &op);
     SIM_REQUIRE(result == CUDA_SUCCESS, result);
     SIM_REQUIRE(arguments != NULL || function->kernel->parameter_count == 0,
@@ -203,6 +206,26 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
     SIM_REQUIRE(op.parameters != NULL, CUDA_ERROR_OUT_OF_MEMORY);
     sim_kernel_parameters_copy(function->kernel, arguments, op.parameters);
     return sim_submit(stream, &op);
+}
+
+CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                        unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                        unsigned int block_z, unsigned int shared_bytes, CUstream handle,
+                        void **arguments, void **extra)
+{
+    SIM_CALL(SIM_NEED_CONTEXT);
+    CUlaunchConfig config = {grid_x,  grid_y,       grid_z, block_x, block_y,
+                             block_z, shared_bytes, handle, NULL,    0};
+    return kernel_submit(call.context, function, &config, arguments, extra);
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **arguments,
+                          void **extra)
+{
+    SIM_CALL(SIM_NEED_CONTEXT);
+    SIM_REQUIRE(config != NULL && (config->numAttrs == 0 || config->attrs != NULL),
+                CUDA_ERROR_INVALID_VALUE);
+    return kernel_submit(call.context, function, config, arguments, extra);
 }
 
 bool sim_kernel_is_given(const struct sim_op *op, uintptr_t address, size_t nbytes)
@@ -324,6 +347,7 @@ void sim_kernel_run(const struct sim_op *op)
     struct sim_launch launch = {.kernel = op->function->kernel,
                                 .dynamic_shared_bytes = op->shared_bytes,
                                 .parameters = op->parameters,
+                                .is_early = op->is_early,
                                 .lane_order = lane_order(),
                                 .seed = sim.seed + op->number,
                                 .context = (void *)(uintptr_t)op,

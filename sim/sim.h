@@ -135,6 +135,7 @@ struct sim_op {
     struct CUfunc_st *function;
     unsigned grid[3], block[3];
     size_t shared_bytes;
+    bool is_early;
     void *parameters; /* packed; owned */
     /* COPY, FILL, ALLOC, FREE */
     uintptr_t destination, source;

@@ -270,6 +270,9 @@ GN_SIM_INLINE void __threadfence() { GN_SIM_FENCE; }
 GN_SIM_INLINE void __threadfence_block() { GN_SIM_FENCE; }
 GN_SIM_INLINE void __threadfence_system() { GN_SIM_FENCE; }
 
+/* A kernel begins when all before it is complete; the engine sees whether it would wait for that. */
+GN_SIM_PLAIN void cudaGridDependencySynchronize() { gn_sim_bridge_now->wait(); }
+
 GN_SIM_PLAIN void __nanosleep(unsigned) { gn_sim_bridge_now->yield(); }
 GN_SIM_PLAIN long long clock64() { return (long long)gn_sim_bridge_now->clock(); }
 GN_SIM_PLAIN clock_t clock() { return (clock_t)gn_sim_bridge_now->clock(); }

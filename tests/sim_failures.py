@@ -136,7 +136,7 @@ def loading():
         ("nvrtcCompileProgram", COMPILATION, 1),
         ("cuModuleLoadData", INVALID_IMAGE, 1),
         ("cuModuleGetFunction", INVALID_IMAGE, 1),
-        ("cuLaunchKernel", OUT_OF_RESOURCES, 1),
+        ("cuLaunchKernelEx", OUT_OF_RESOURCES, 1),
         ("cuModuleLoadData", OUT_OF_MEMORY, 0),  # idle memory is given back first
     ]:
         forget()
@@ -354,7 +354,7 @@ def lost():
         captured = x + 1
     cuda.synchronize()
     pending, waiting, near = x * 2 + 1, x * 3 + 1, genesis.ones(3)
-    fail("cuLaunchKernel", 700)  # CUDA_ERROR_ILLEGAL_ADDRESS
+    fail("cuLaunchKernelEx", 700)  # CUDA_ERROR_ILLEGAL_ADDRESS
     raises("CUDA_ERROR_ILLEGAL_ADDRESS", pending.tolist, genesis.DeviceLostError)
     heal()
     before = cuda.get_kernel_fusion_failures()

@@ -54,6 +54,8 @@
       "which ways to launch a kernel are compared by measuring: none, same bits, or all")       \
     X(LAUNCH_THREAD, "GENESIS_LAUNCH_THREAD", choice, "auto", 0, 0, "auto,on,off",              \
       "whether a thread of its own submits kernels; auto: with 4 processors or more")           \
+    X(LAUNCH_EARLY, "GENESIS_LAUNCH_EARLY", flag, "on", 0, 1, "",                               \
+      "kernels are launched while the one before them ends, where the GPU can do that")         \
     X(KERNEL_CACHE_DIR, "GENESIS_KERNEL_CACHE_DIR", path, "", 0, 0, "",                         \
       "where compiled kernels are kept; without it the user's cache directory")                 \
     X(KERNEL_SOURCE_DIR, "GENESIS_KERNEL_SOURCE_DIR", path, "", 0, 0, "",                       \

@@ -105,6 +105,7 @@ struct gni_launch {
     size_t shared_bytes;   /* dynamic shared memory of each block */
     void **arguments;      /* addresses of the arguments; copied before the call returns */
     size_t argument_bytes; /* of the only argument; 0: not known, or there are several */
+    bool waits; /* the kernel begins by waiting for what is before it: it may begin early */
 };
 
 /* Work that was captured, ready to run. Opaque above this layer. */

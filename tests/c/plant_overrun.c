@@ -63,7 +63,7 @@ static void kernel_run(const char *image, void *block, unsigned index, gn_stream
     CHECK_OK(ops->module_load(device, image, &module));
     CHECK_OK(ops->function_find(&module, "write_one", &write_one));
     void *arguments[] = {&block, &index};
-    struct gni_launch launch = {{1, 1, 1}, {1, 1, 1}, 0, arguments, 0};
+    struct gni_launch launch = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .arguments = arguments};
     CHECK_OK(ops->function_launch(&write_one, stream, &launch));
     CHECK_OK(gn_stream_synchronize(stream));
     CHECK_OK(ops->module_unload(&module));

@@ -191,7 +191,8 @@ static void test_kernel(void)
     CHECK_OK(gn_fill(block, 41, sizeof(int), COUNT, stream));
     unsigned count = COUNT - 1;
     void *arguments[] = {&block, &count};
-    struct gni_launch launch = {{(COUNT + 127) / 128, 1, 1}, {128, 1, 1}, 0, arguments, 0};
+    struct gni_launch launch = {
+        .grid = {(COUNT + 127) / 128, 1, 1}, .block = {128, 1, 1}, .arguments = arguments};
     CHECK_OK(ops->function_launch(&add_one, stream, &launch));
     int host[COUNT];
     CHECK_OK(gn_copy(host, block, sizeof host, stream));

@@ -294,6 +294,14 @@ CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int g
     return CUDA_SUCCESS;
 }
 
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **parameters,
+                          void **extra)
+{
+    return cuLaunchKernel(function, config->gridDimX, config->gridDimY, config->gridDimZ,
+                          config->blockDimX, config->blockDimY, config->blockDimZ,
+                          config->sharedMemBytes, config->hStream, parameters, extra);
+}
+
 /* ---- graphs, which this driver does not have ------------------------------------------------- */
 
 #define NOT_SUPPORTED(name, arguments)   \

@@ -74,6 +74,7 @@ class Struct:
     name: str
     fields: list[Field]
     end: int
+    is_union: bool = False
 
 
 @dataclass
@@ -141,7 +142,7 @@ LIBRARY_ROW = re.compile(
 )
 ENUM = re.compile(r"typedef enum(?: \w+)? \{(?P<body>[^{}]*)\} (?P<name>\w+);")
 ENUMERATOR = re.compile(rf"\s*(?P<name>\w+) = (?P<value>{NUMBER}),\s*")
-STRUCT = re.compile(r"typedef struct(?: \w+)? \{")
+STRUCT = re.compile(r"typedef (?P<kind>struct|union)(?: \w+)? \{")
 STRUCT_END = re.compile(r"\s*\} (?P<name>\w+);")
 NESTED = re.compile(r"\s*struct \{")
 FIELD = re.compile(
@@ -239,7 +240,7 @@ class Reader:
                 raise self.fail("not understood in a structure")
             name = self.declare(end["name"], match.start())
             closing = self.text.index("}", end.start())
-            self.interface.structs.append(Struct(name, fields, closing))
+            self.interface.structs.append(Struct(name, fields, closing, match["kind"] == "union"))
             return True
         if match := self.accept(OPAQUE) or self.accept(ALIAS):
             tag = match["target"] if match.re is OPAQUE else None

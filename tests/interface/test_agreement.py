@@ -262,7 +262,7 @@ def test_every_exchange_of_fields_is_seen(comparison: Comparison) -> None:
     edits: list[Edit] = []
     items: Items = set()
     for struct in comparison.interface.structs:
-        plain = [item for item in struct.fields if item.type is not None]
+        plain = [item for item in struct.fields if item.type is not None and not struct.is_union]
         for first, second in zip(plain[::2], plain[1::2], strict=False):
             if first.path.count(".") != second.path.count("."):
                 continue
@@ -278,7 +278,7 @@ def test_every_exchange_of_fields_is_seen(comparison: Comparison) -> None:
 def test_every_wrong_structure_size_is_seen(comparison: Comparison) -> None:
     edits, items = [], set()
     for struct in comparison.interface.structs:
-        edits.append(((struct.end, struct.end), "    char mutated[64];\n"))
+        edits.append(((struct.end, struct.end), "    char mutated[65];\n"))
         items |= {f"struct {struct.name}: sizeof differs"}
         if comparison.strict:
             items |= {f"field {struct.name}.mutated: the real headers have no mutated"}
@@ -384,7 +384,7 @@ STRAY = [
     "static inline int stray(void) { return 0; }",
     "typedef int stray[3];",
     "typedef int *stray;",
-    "typedef union stray { int a; } stray;",
+    "typedef union stray { } stray;",
     "struct stray { int a; };",
     "enum stray { STRAY = 1 };",
     "typedef enum stray { } stray;",

@@ -129,4 +129,4 @@ def test_memory(tmp_path):
 
 def test_a_lost_device(tmp_path):
     (line,) = run(tmp_path, "lost")
-    assert "cuda:0 is lost: cuLaunchKernel reported CUDA_ERROR_ILLEGAL_ADDRESS" in line
+    assert "cuda:0 is lost: cuLaunchKernelEx reported CUDA_ERROR_ILLEGAL_ADDRESS" in line

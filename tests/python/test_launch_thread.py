@@ -123,12 +123,12 @@ many(30)
 genesis.cuda.synchronize()
 for i in range(10):
     many(10)
-    sim.sim_control_fail(b"cuLaunchKernel", 8, 701, 0)
+    sim.sim_control_fail(b"cuLaunchKernelEx", 8, 701, 0)
     try:
         many(30)
         genesis.cuda.synchronize()
     except RuntimeError as error:
-        assert "cuLaunchKernel failed" in str(error), error
+        assert "cuLaunchKernelEx failed" in str(error), error
     else:
         raise AssertionError("nothing was reported")
     assert many(30)[0].item() == 30

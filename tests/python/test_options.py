@@ -18,6 +18,7 @@ GOOD = {
     "GENESIS_CUDA_STATS_ENABLED": "1",
     "GENESIS_AUTOTUNE": "max",
     "GENESIS_LAUNCH_THREAD": "off",
+    "GENESIS_LAUNCH_EARLY": "off",
     "GENESIS_KERNEL_CACHE_DIR": "/somewhere",
     "GENESIS_KERNEL_SOURCE_DIR": "/somewhere/else",
 }

@@ -70,6 +70,22 @@ static void launch_copies_arguments(const struct gni_cuda_functions *cuda)
     CU(cuMemFree, (block), CUDA_SUCCESS);
 }
 
+/* Without attributes it is the same launch. */
+static void launch_by_configuration(const struct gni_cuda_functions *cuda)
+{
+    CUstream stream = stream_make(cuda, CU_STREAM_NON_BLOCKING);
+    CUdeviceptr block = ints_make(cuda, 10, 1);
+    int count = 10, value = 5;
+    void *arguments[] = {&block, &count, &value};
+    CUlaunchConfig config = {1, 1, 1, 64, 1, 1, 0, stream, NULL, 0};
+    CU(cuLaunchKernelEx, (&config, conformance.add, arguments, NULL), CUDA_SUCCESS);
+    EXPECT(int_read(cuda, block + 36, stream) == 6);
+    config.blockDimX = 1025;
+    CU(cuLaunchKernelEx, (&config, conformance.add, arguments, NULL), CUDA_ERROR_INVALID_VALUE);
+    CU(cuStreamDestroy, (stream), CUDA_SUCCESS);
+    CU(cuMemFree, (block), CUDA_SUCCESS);
+}
+
 static void launch_limits(const struct gni_cuda_functions *cuda)
 {
     CUdeviceptr block = ints_make(cuda, 1, 1);
@@ -187,6 +203,7 @@ const struct conformance_program conformance_kernel[] = {
     PROGRAM(function_attributes, 0),
     PROGRAM(function_parameters, 0),
     PROGRAM(launch_copies_arguments, 0),
+    PROGRAM(launch_by_configuration, 0),
     PROGRAM(launch_limits, 0),
     PROGRAM(shared_memory_optin, 0),
     PROGRAM(lost_by_illegal_address, IN_CHILD),

@@ -174,6 +174,7 @@ CUresult kernel_run(struct sim_module *module, const char *name, const struct ru
         .block_order = options->order < 2 ? (enum sim_order)options->order : SIM_ORDER_RANDOM,
         .seed = (uint64_t)options->order,
         .accesses_max = options->accesses_max,
+        .is_early = options->is_early,
         .find_range = options->is_every_access ? NULL : range_find,
         .access = access_count,
     };

@@ -44,6 +44,7 @@ struct run_options {
     size_t shared_nbytes;
     int order;             /* 0 to ORDER_COUNT - 1 */
     bool is_every_access;  /* no find_range */
+    bool is_early;
     uint64_t accesses_max; /* of one thread */
 };
 

@@ -121,6 +121,22 @@ static void bounds(void)
     buffers_free();
 }
 
+/* A kernel that may begin before the one before it has ended must wait for that. */
+static void early(void)
+{
+    float *to = buffer_make(sizeof *to);
+    struct sim_report report;
+    struct run_options options = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
+    kernel_run_well(module_of("bugs.cu"), "without_wait", &options, ARGUMENTS(&to));
+    options.is_early = true;
+    CHECK_U64(kernel_run(module_of("bugs.cu"), "without_wait", &options, ARGUMENTS(&to), &report),
+              CUDA_ERROR_ILLEGAL_ADDRESS);
+    CHECK_U64(report.fault, SIM_FAULT_EARLY);
+    CHECK_U64(report.place.line, line_of("without_wait"));
+    text_check(&report, "access before cudaGridDependencySynchronize()");
+    buffers_free();
+}
+
 static void alignment(void)
 {
     float *from = buffer_make(64), *to = buffer_make(64);
@@ -240,6 +256,7 @@ void test_engine_bugs(void)
     RUN(race_within_a_warp);
     RUN(race_with_the_next_round);
     RUN(bounds);
+    RUN(early);
     RUN(alignment);
     RUN(bounds_of_shared_memory);
     RUN(endless_loops);

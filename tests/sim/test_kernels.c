@@ -150,7 +150,7 @@ static void test_vector_add(void)
         float *a = floats_make((size_t)n), *b = floats_make((size_t)n), *c = floats_make((size_t)n);
         void *da = block_of(a, nbytes), *db = block_of(b, nbytes), *dc = block_of(c, nbytes);
         launch(&module, "vector_add",
-               (struct gni_launch){{blocks_for(n, 128), 1, 1}, {128, 1, 1}, 0, NULL, 0},
+               (struct gni_launch){.grid = {blocks_for(n, 128), 1, 1}, .block = {128, 1, 1}},
                ARGUMENTS(&da, &db, &dc, &n));
         for (int i = 0; i < n; i++)
             c[i] = a[i] + b[i];
@@ -177,7 +177,7 @@ static void strided_copy(const struct gni_module *module, struct layout view, in
     void *start = base + first, *target = block_of(to, (size_t)n * sizeof *to);
     long long count = n;
     launch(module, "strided_copy",
-           (struct gni_launch){{blocks_for(n, 64), 1, 1}, {64, 1, 1}, 0, NULL, 0},
+           (struct gni_launch){.grid = {blocks_for(n, 64), 1, 1}, .block = {64, 1, 1}},
            ARGUMENTS(&start, &target, &view, &count));
     for (int i = 0; i < n; i++) {
         long long rest = i, offset = first;
@@ -228,7 +228,8 @@ static void test_block_sum(void)
             from[i] = 0;
         void *dfrom = block_of(from, (size_t)n * sizeof *from);
         void *dsums = block_of(sums, count * sizeof *sums);
-        launch(&module, "block_sum", (struct gni_launch){{count, 1, 1}, {256, 1, 1}, 0, NULL, 0},
+        launch(&module, "block_sum",
+               (struct gni_launch){.grid = {count, 1, 1}, .block = {256, 1, 1}},
                ARGUMENTS(&dfrom, &dsums, &n));
         for (unsigned block = 0; block < count; block++) {
             float partial[32] = {0};
@@ -260,7 +261,7 @@ static void test_look_back_scan(void)
         void *own = block_of(empty, count * sizeof *empty);
         void *upto = block_of(empty, count * sizeof *empty);
         launch(&module, "look_back_scan",
-               (struct gni_launch){{count, 1, 1}, {128, 1, 1}, 0, NULL, 0},
+               (struct gni_launch){.grid = {count, 1, 1}, .block = {128, 1, 1}},
                ARGUMENTS(&dfrom, &dto, &n, &ticket, &states, &own, &upto));
         for (int i = 0; i < n; i++)
             to[i] = from[i] + (i > 0 ? to[i - 1] : 0);
@@ -279,7 +280,7 @@ static void histogram(const struct gni_module *module, int n)
     for (int i = 0; i < n; i++)
         counts[from[i] = (unsigned char)(check_random(&seed) % 200)]++;
     void *dfrom = block_of(from, (size_t)n);
-    launch(module, "histogram", (struct gni_launch){{7, 1, 1}, {192, 1, 1}, 0, NULL, 0},
+    launch(module, "histogram", (struct gni_launch){.grid = {7, 1, 1}, .block = {192, 1, 1}},
            ARGUMENTS(&dfrom, &dcounts, &n));
     result_check("histogram", dcounts, counts, sizeof counts);
     case_end();
@@ -307,10 +308,10 @@ static void test_matrix_product(void)
         void *da = block_of(a, (size_t)(m * k) * sizeof *a);
         void *db = block_of(b, (size_t)(k * n) * sizeof *b);
         void *dc = block_of(c, (size_t)(m * n) * sizeof *c);
-        launch(
-            &module, "matrix_product",
-            (struct gni_launch){{blocks_for(n, 16), blocks_for(m, 16), 1}, {16, 16, 1}, 0, NULL, 0},
-            ARGUMENTS(&da, &db, &dc, &m, &n, &k));
+        launch(&module, "matrix_product",
+               (struct gni_launch){.grid = {blocks_for(n, 16), blocks_for(m, 16), 1},
+                                   .block = {16, 16, 1}},
+               ARGUMENTS(&da, &db, &dc, &m, &n, &k));
         int steps = (int)blocks_for(k, 16) * 16; /* the last tile is filled up with zeros */
         for (int row = 0; row < m; row++) {
             for (int column = 0; column < n; column++) {

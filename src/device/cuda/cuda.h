@@ -36,6 +36,7 @@ struct gni_cuda_device {
     gn_stream default_stream;
     gn_device_properties properties;
     int priority_least, priority_greatest; /* the greatest is the smaller number */
+    bool launches_early;                   /* kernels that wait by themselves (gni_launch.waits) */
     atomic_int capture_count;              /* captures of ours that are under way */
     struct gni_cuda_queue *_Atomic queue;  /* of launches; NULL: there is none (yet) */
     atomic_int launch_run; /* launches since the driver was called for anything else */
@@ -159,6 +160,22 @@ gn_status gni_cuda_function_properties(const struct gni_function *function,
 gn_status gni_cuda_function_allow_shared(const struct gni_function *function, size_t nbytes);
 gn_status gni_cuda_function_parameter(const struct gni_function *function, size_t index,
                                       size_t *nbytes);
+/* A launch as the driver is asked for it: by cuLaunchKernelEx if it is early. */
+struct gni_cuda_launch {
+    CUfunction function;
+    CUstream stream;
+    unsigned grid[3], block[3], shared_bytes;
+    bool is_early;
+};
+
+struct gni_cuda_launch gni_cuda_launch_of(const struct gni_function *function,
+                                          const gn_stream *stream, const struct gni_launch *launch);
+
+/* With the context current. Gives the name of the driver's function, too. */
+CUresult gni_cuda_launch_submit(const struct gni_cuda_driver *driver,
+                                const struct gni_cuda_launch *launch, void **arguments,
+                                const char **name);
+
 gn_status gni_cuda_function_launch(const struct gni_function *function, gn_stream *stream,
                                    const struct gni_launch *launch);
 

@@ -10,6 +10,7 @@
 
 #include "base/fork.h"
 #include "base/log.h"
+#include "base/option.h"
 #include "base/thread.h"
 
 #include <stdio.h>
@@ -269,6 +270,8 @@ static gn_status properties_read(struct gni_cuda_device *device)
         functions->cuMemMap != NULL && functions->cuMemUnmap != NULL &&
         functions->cuMemSetAccess != NULL && READ(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0;
 #undef READ
+    device->launches_early = made->major >= 9 && functions->cuLaunchKernelEx != NULL &&
+                             gni_option_flag(GNI_OPTION_LAUNCH_EARLY);
     return failure == CUDA_SUCCESS ? GN_OK : start_error(device, "cuDeviceGetAttribute", failure);
 }
 

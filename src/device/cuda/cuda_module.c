@@ -6,6 +6,8 @@
  */
 #include "device/cuda/cuda_queue.h"
 
+#include <string.h>
+
 gn_status gni_cuda_module_load(gn_device *device, const void *image, struct gni_module *module)
 {
     CUmodule handle;
@@ -81,6 +83,44 @@ gn_status gni_cuda_function_parameter(const struct gni_function *function, size_
     return GN_OK;
 }
 
+struct gni_cuda_launch gni_cuda_launch_of(const struct gni_function *function,
+                                          const gn_stream *stream, const struct gni_launch *launch)
+{
+    struct gni_cuda_launch made = {
+        .function = function->handle,
+        .stream = stream->handle,
+        .shared_bytes = (unsigned)launch->shared_bytes,
+        .is_early = launch->waits && gni_cuda_device_of(function->device)->launches_early};
+    memcpy(made.grid, launch->grid, sizeof made.grid);
+    memcpy(made.block, launch->block, sizeof made.block);
+    return made;
+}
+
+CUresult gni_cuda_launch_submit(const struct gni_cuda_driver *driver,
+                                const struct gni_cuda_launch *launch, void **arguments,
+                                const char **name)
+{
+    const unsigned *grid = launch->grid, *block = launch->block;
+    *name = launch->is_early ? "cuLaunchKernelEx" : "cuLaunchKernel";
+    if (!launch->is_early)
+        return driver->functions.cuLaunchKernel(launch->function, grid[0], grid[1], grid[2],
+                                                block[0], block[1], block[2], launch->shared_bytes,
+                                                launch->stream, arguments, NULL);
+    CUlaunchAttribute early = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                               .value = {.programmaticStreamSerializationAllowed = 1}};
+    CUlaunchConfig config = {.gridDimX = grid[0],
+                             .gridDimY = grid[1],
+                             .gridDimZ = grid[2],
+                             .blockDimX = block[0],
+                             .blockDimY = block[1],
+                             .blockDimZ = block[2],
+                             .sharedMemBytes = launch->shared_bytes,
+                             .hStream = launch->stream,
+                             .attrs = &early,
+                             .numAttrs = 1};
+    return driver->functions.cuLaunchKernelEx(&config, launch->function, arguments, NULL);
+}
+
 gn_status gni_cuda_function_launch(const struct gni_function *function, gn_stream *stream,
                                    const struct gni_launch *launch)
 {
@@ -92,9 +132,12 @@ gn_status gni_cuda_function_launch(const struct gni_function *function, gn_strea
     if (gni_cuda_queue_push(device, function, stream, launch))
         return GN_OK;
     int run = atomic_load_explicit(&device->launch_run, memory_order_relaxed);
-    GNI_CUDA_TRY(device, cuLaunchKernel, function->handle, launch->grid[0], launch->grid[1],
-                 launch->grid[2], launch->block[0], launch->block[1], launch->block[2],
-                 (unsigned)launch->shared_bytes, stream->handle, launch->arguments, NULL);
+    struct gni_cuda_launch made = gni_cuda_launch_of(function, stream, launch);
+    struct gni_cuda_scope scope;
+    const char *name;
+    GN_TRY(gni_cuda_enter(device, &scope));
+    CUresult result = gni_cuda_launch_submit(device->driver, &made, launch->arguments, &name);
+    GN_TRY(gni_cuda_leave(&scope, name, result));
     if (run < INT16_MAX)
         atomic_store_explicit(&device->launch_run, run + 1, memory_order_relaxed);
     return GN_OK;

@@ -20,9 +20,7 @@ enum {
 };
 
 struct entry {
-    CUfunction function;
-    CUstream stream;
-    unsigned grid[3], block[3], shared_bytes;
+    struct gni_cuda_launch launch;
     uint64_t arguments[ENTRY_BYTES / sizeof(uint64_t)];
 };
 
@@ -116,11 +114,11 @@ static void entry_submit(struct gni_cuda_queue *queue)
         return;
     struct entry *entry = &queue->entries[done % QUEUE_LENGTH];
     void *arguments[] = {entry->arguments};
-    CUresult result = queue->device->driver->functions.cuLaunchKernel(
-        entry->function, entry->grid[0], entry->grid[1], entry->grid[2], entry->block[0],
-        entry->block[1], entry->block[2], entry->shared_bytes, entry->stream, arguments, NULL);
+    const char *name;
+    CUresult result =
+        gni_cuda_launch_submit(queue->device->driver, &entry->launch, arguments, &name);
     if (result != CUDA_SUCCESS)
-        failure_note(queue, "cuLaunchKernel", result);
+        failure_note(queue, name, result);
     atomic_store_explicit(&queue->done, done + 1, memory_order_release);
 }
 
@@ -286,11 +284,7 @@ bool gni_cuda_queue_push(struct gni_cuda_device *device, const struct gni_functi
     }
     uint64_t pushed = atomic_load_explicit(&queue->pushed, memory_order_relaxed);
     struct entry *entry = &queue->entries[pushed % QUEUE_LENGTH];
-    entry->function = function->handle;
-    entry->stream = stream->handle;
-    memcpy(entry->grid, launch->grid, sizeof entry->grid);
-    memcpy(entry->block, launch->block, sizeof entry->block);
-    entry->shared_bytes = (unsigned)launch->shared_bytes;
+    entry->launch = gni_cuda_launch_of(function, stream, launch);
     memcpy(entry->arguments, launch->arguments[0], launch->argument_bytes);
     atomic_store_explicit(&queue->pushed, pushed + 1, memory_order_release);
     if (queue->is_asleep)

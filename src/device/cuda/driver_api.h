@@ -268,6 +268,39 @@ typedef enum CUfunction_attribute_enum {
     CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
 } CUfunction_attribute;
 
+typedef enum CUlaunchAttributeID_enum {
+    CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
+} CUlaunchAttributeID;
+
+typedef union CUlaunchAttributeValue_union {
+    char pad[64];
+    int programmaticStreamSerializationAllowed;
+    struct {
+        CUevent event;
+        int flags;
+        int triggerAtBlockStart;
+    } programmaticEvent; /* not used: it gives the union its alignment */
+} CUlaunchAttributeValue;
+
+typedef struct CUlaunchAttribute_st {
+    CUlaunchAttributeID id;
+    char pad[4];
+    CUlaunchAttributeValue value;
+} CUlaunchAttribute;
+
+typedef struct CUlaunchConfig_st {
+    unsigned int gridDimX;
+    unsigned int gridDimY;
+    unsigned int gridDimZ;
+    unsigned int blockDimX;
+    unsigned int blockDimY;
+    unsigned int blockDimZ;
+    unsigned int sharedMemBytes;
+    CUstream hStream;
+    CUlaunchAttribute *attrs;
+    unsigned int numAttrs;
+} CUlaunchConfig;
+
 /* ---- How the driver is asked for its functions ---- */
 
 typedef enum CUdriverProcAddress_flags_enum {
@@ -444,7 +477,10 @@ typedef CUresult (*PFN_cuGetProcAddress_v12000)(const char *symbol, void **funct
       (CUfunction function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,         \
        unsigned int block_x, unsigned int block_y, unsigned int block_z,                           \
        unsigned int shared_bytes, CUstream stream, void **parameters, void **extra),               \
-      "")
+      "")                                                                                          \
+    X(cuLaunchKernelEx, "cuLaunchKernelEx", 11060, OPTIONAL,                                       \
+      (const CUlaunchConfig *config, CUfunction function, void **parameters, void **extra),        \
+      "kernels that are launched while the one before them ends")
 // clang-format on
 
 /* One pointer for each function of the table. */

@@ -14,6 +14,20 @@ typedef signed char int8;
 
 #define ELEMENT static __device__ __forceinline__
 
+/*
+ * The first thing in each kernel, and of each thread: waits until all that is before it on its stream is complete.
+ * Kernels are launched while the one before them ends (gni_launch.waits), so before this nothing may be read or written
+ * but arguments and shared memory.
+ */
+ELEMENT void kernel_begin()
+{
+#ifdef GN_NO_PTX
+    cudaGridDependencySynchronize();
+#elif __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 /* ---- halves: kept as bits, computed as float ---- */
 
 struct float16 {

@@ -237,6 +237,7 @@ ELEMENT void columns_join(best &x, int lane, int width, int height)
 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     const bool is_strided = a.inner > 1;
     const int width = (int)a.width, height = 256 / width;
     const int slot = is_strided ? threadIdx.x % width : threadIdx.x / height;

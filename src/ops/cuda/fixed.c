@@ -54,6 +54,7 @@ gn_status gni_fixed_submit(const struct gni_fixed *fixed, gn_dtype dtype, int64_
     struct gni_launch launch = {.grid = {(unsigned)grid_x, (unsigned)grid_y, 1},
                                 .block = {GNI_FIXED_THREADS, 1, 1},
                                 .arguments = addresses,
-                                .argument_bytes = argument_bytes};
+                                .argument_bytes = argument_bytes,
+                                .waits = true};
     return gni_kernel_launch(kernel, stream, &launch);
 }

@@ -148,6 +148,7 @@ ELEMENT accumulator block_fold(accumulator x)
 /* Block x: a row; block y: a part of it. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     result_type *result = (result_type *)a.result;
     const index first = (index)blockIdx.y * (index)a.chunk, folded = (index)a.folded;
     const index last = first + (index)a.chunk < folded ? first + (index)a.chunk : folded;
@@ -177,6 +178,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
  * starts as changes nothing. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     const index folded = (index)a.folded;
     int shift = 5;
     while (shift > 0 && folded <= (index)PACK << (shift - 1))
@@ -195,6 +197,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 /* Block x: 32 packs of columns; block y: a part of the rows; thread y: every eighth of those. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     __shared__ accumulator rows[8][32 * PACK];
     result_type *result = (result_type *)a.result;
     const int x = threadIdx.x % 32, y = threadIdx.x / 32;

@@ -553,7 +553,7 @@ static void text_head(const char *name, struct gni_builder *text)
 {
     gni_builder_print(text,
                       "extern \"C\" __global__ void __launch_bounds__(%d) %s(const "
-                      "__grid_constant__ arguments a)\n{\n",
+                      "__grid_constant__ arguments a)\n{\n    kernel_begin();\n",
                       GNI_CUDA_BLOCK, name);
 }
 

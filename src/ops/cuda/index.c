@@ -265,7 +265,8 @@ gn_status gni_index_launch(struct gni_index_arguments *arguments, struct gni_ind
     struct gni_launch launch = {.grid = {(unsigned)blocks, is_few ? few_columns(arguments) : 1, 1},
                                 .block = {GNI_CUDA_BLOCK, 1, 1},
                                 .arguments = addresses,
-                                .argument_bytes = sizeof *arguments};
+                                .argument_bytes = sizeof *arguments,
+                                .waits = true};
     GN_TRY(gni_kernel_launch(kernel, stream, &launch));
     bool is_waiting = (gni_option_set(GNI_OPTION_DEBUG) & GNI_DEBUG_SYNC) != 0;
     return is_waiting ? gni_cuda_index_check(stream->device) : GN_OK;

@@ -186,6 +186,7 @@ ELEMENT void spot_resolve(const arguments &a, spot &found)
 #if MODE < FEW_SET
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     const INDEX first = (INDEX)blockIdx.x * (256 * EACH) + threadIdx.x;
     spot spots[EACH];
 #pragma unroll
@@ -272,6 +273,7 @@ ELEMENT real lanes_sum(real own)
 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     __shared__ INDEX keys[FEW];
     __shared__ unsigned equal[8][FEW / 32]; /* by warps: which entries have the key of theirs */
     const int count = (int)a.count, lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;

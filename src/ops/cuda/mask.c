@@ -66,7 +66,8 @@ static gn_status step_launch(struct places *places, enum step step, size_t unit)
     void *addresses[] = {&places->arguments};
     struct gni_launch launch = {.grid = {(unsigned)places->parts, 1, 1},
                                 .block = {GNI_CUDA_BLOCK, 1, 1},
-                                .arguments = addresses};
+                                .arguments = addresses,
+                                .waits = true};
     return gni_kernel_launch(kernel, places->stream, &launch);
 }
 

@@ -51,6 +51,7 @@ ELEMENT void batch_seek(const arguments &g, int64 batch, const memory_type *&a, 
 
 extern "C" __global__ void __launch_bounds__(256) matmul_kernel(const __grid_constant__ arguments g)
 {
+    kernel_begin();
     __shared__ accumulator warps[8];
     const int64 size = g.rows * g.columns;
     for (int64 at = blockIdx.x; at < g.batch_count * size; at += gridDim.x) {
@@ -190,6 +191,7 @@ ELEMENT void tile_multiply(const arguments &g, const memory_type *a, const memor
 
 extern "C" __global__ void __launch_bounds__(256, 2) matmul_kernel(const __grid_constant__ arguments g)
 {
+    kernel_begin();
     __shared__ __align__(16) tile a_tile;
     __shared__ __align__(16) tile b_tile;
     const int64 down = (g.rows + EDGE - 1) / EDGE, along = (g.columns + EDGE - 1) / EDGE;

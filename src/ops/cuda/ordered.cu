@@ -110,6 +110,7 @@ ELEMENT running threads_before(running own, running *warps)
 /* A block for each tile. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     __shared__ real values[TILE];
     __shared__ word keys[TILE + 2]; /* with a neighbour on either side; behind the end and before the beginning: */
     __shared__ running warps[8];
@@ -160,6 +161,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 /* A thread for each tile and column. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     const int64 t = (int64)blockIdx.x * 256 + threadIdx.x, tile = t / a.columns, column = t - tile * a.columns;
     if (tile >= a.tiles)
         return;
@@ -224,6 +226,7 @@ ELEMENT int64 tile_find(const arguments &a, word key, int64 tile)
 /* A thread for each tile and column; of those whose run is long, a warp for each. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     const int64 t = (int64)blockIdx.x * 256 + threadIdx.x, tile = t / a.columns, column = t - tile * a.columns;
     const int64 end = (tile + 1) * a.tile;
     const int lane = (int)threadIdx.x % 32;
@@ -266,6 +269,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 #ifdef ORDERED_LAST
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     const int64 i = (int64)blockIdx.x * 256 + threadIdx.x;
     if (i < a.count)
         a.chosen[a.entries[i]] = i + 1 == a.count || a.keys[i + 1] != a.keys[i];

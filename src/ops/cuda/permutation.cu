@@ -33,6 +33,7 @@ ELEMENT void keys_make(const arguments &a, int64 block, uint64 *keys)
 /* A thread for each block of Philox. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     const int64 first = ((int64)blockIdx.x * 256 + threadIdx.x) * 2;
     if (first >= a.count)
         return;
@@ -57,6 +58,7 @@ ELEMENT bool is_before(const arguments &a, int64 i, int64 j)
 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     const int64 i = (int64)blockIdx.x * 256 + threadIdx.x;
     if (i >= a.count || (i > 0 && a.keys[i - 1] == a.keys[i]))
         return;

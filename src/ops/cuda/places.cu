@@ -96,6 +96,7 @@ template <class T> ELEMENT T block_before(T own, T &all)
 #if STEP == COUNT
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     const int64 begin = (int64)blockIdx.x * a.tiles * TILE + threadIdx.x * EACH;
     unsigned own = 0, all;
 #pragma unroll 4
@@ -131,6 +132,7 @@ ELEMENT void place_use(const arguments &a, int64 n, int64 number)
 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     __shared__ unsigned short list[TILE];
     const int64 part = (int64)blockIdx.x * a.tiles * TILE;
     int64 own = 0, n;

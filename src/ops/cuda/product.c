@@ -157,7 +157,8 @@ static gn_status kernel_multiply(const struct gni_product *product, gn_stream *s
     void *addresses[] = {&arguments};
     struct gni_launch launch = {.grid = {tiles < GRID_MOST ? (unsigned)tiles : GRID_MOST, 1, 1},
                                 .block = {GNI_CUDA_BLOCK, 1, 1},
-                                .arguments = addresses};
+                                .arguments = addresses,
+                                .waits = true};
     return gni_kernel_launch(kernel, stream, &launch);
 }
 

@@ -66,6 +66,7 @@ template <class T> ELEMENT void numbers_make(const arguments &a, const unsigned 
 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     const uint64 block = (uint64)blockIdx.x * 256 + threadIdx.x, first = block * PER_BLOCK;
     if (first >= a.count)
         return;

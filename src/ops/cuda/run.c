@@ -57,7 +57,8 @@ gn_status gni_form_launch(const struct gni_form *form, const struct gni_fold_arg
     struct gni_launch launch = {.grid = {grid_x, grid_y, 1},
                                 .block = {(unsigned)form->threads, 1, 1},
                                 .arguments = addresses,
-                                .argument_bytes = (size_t)words * sizeof *arguments};
+                                .argument_bytes = (size_t)words * sizeof *arguments,
+                                .waits = true};
     return gni_kernel_launch(kernel, stream, &launch);
 }
 

@@ -179,6 +179,7 @@ ELEMENT running totals_join(const arguments &a, int64 row, running *shared)
 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     __shared__ running shared[8];
     const int threads = (int)a.threads, lane = threadIdx.x % threads;
     const int64 row = (int64)blockIdx.x * (256 / threads) + threadIdx.x / threads;

@@ -31,6 +31,7 @@ template <class T> ELEMENT bool is_less(T x, T y)
 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     typedef decltype(number(element())) real;
     const int64 first = (int64)blockIdx.x * (256 * EACH) + threadIdx.x;
     const element *from[EACH];
@@ -63,6 +64,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 #ifdef RANGE
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     __shared__ int64 shared[2][8];
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
     int64 least = a.numbers[0], most = least;
@@ -97,6 +99,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 #define BINS 8192 /* search.c has the same */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     __shared__ unsigned counts[BINS];
     const int bins = (int)a.bins;
     for (int i = (int)threadIdx.x; i < bins; i += 256)
@@ -118,6 +121,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 #ifdef COUNT_MANY
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
 #pragma unroll 4
     for (int64 i = (int64)blockIdx.x * 256 + threadIdx.x; i < a.count; i += (int64)gridDim.x * 256) {
         const int64 x = a.numbers[i];

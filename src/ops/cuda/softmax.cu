@@ -210,6 +210,7 @@ ELEMENT void row_softmax(const arguments &a, index base, index end, index lane)
 /* All threads of a warp take part in its shuffles: those that have no row have an empty one. */
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     const index row = (index)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES, folded = (index)a.folded;
     const bool is_there = row < (index)a.kept;
     if (LANES >= 32 && !is_there)

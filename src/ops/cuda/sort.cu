@@ -141,6 +141,7 @@ ELEMENT void pair_order(key *keys, unsigned short *places, int i, int j)
 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     __shared__ key keys[SMALL];
     __shared__ unsigned short places[SMALL];
     const int padded = (int)a.padded;
@@ -204,6 +205,7 @@ ELEMENT void digits_count(const arguments &a, const T *in, int64 count, int shif
 /* A block for each part of a row. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     __shared__ unsigned counts[DIGITS], warps[8], chosen[2];
     const int64 row = blockIdx.x / a.tiles, part = blockIdx.x % a.tiles;
     const int64 first = part * a.chunk, base = row * a.columns + first;
@@ -297,6 +299,7 @@ ELEMENT void tile_load(const arguments &a, int64 first, int count, key *own)
 /* A block for each tile. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     __shared__ unsigned counts[DIGITS];
     const int64 row = blockIdx.x / a.tiles, tile = blockIdx.x % a.tiles;
     const int count = a.columns - tile * TILE < TILE ? (int)(a.columns - tile * TILE) : TILE;
@@ -317,6 +320,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 /* A warp for each line of the table: a row's digit. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     const int64 line = (int64)blockIdx.x * 8 + threadIdx.x / 32;
     const int lane = threadIdx.x % 32;
     if (line >= a.rows)
@@ -356,6 +360,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 /* A block for each tile. Positions behind the end of a row have the largest key, and come last. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     __shared__ unsigned counts[8][DIGITS];
     __shared__ unsigned starts[DIGITS];
     __shared__ place bases[DIGITS]; /* where a digit's keys go, less where they are in the tile */
@@ -457,6 +462,7 @@ ELEMENT bool is_new(const arguments &a, int64 i)
 #ifdef UNIQUE_COUNT
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     __shared__ unsigned warps[8];
     const int64 first = ((int64)blockIdx.x * 256 + threadIdx.x) * EACH;
     unsigned own = 0, all;
@@ -471,6 +477,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 #ifdef UNIQUE_STORE
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     __shared__ unsigned warps[8];
     const int64 first = ((int64)blockIdx.x * 256 + threadIdx.x) * EACH;
     unsigned own = 0, all;
@@ -495,6 +502,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 #ifdef UNIQUE_DIFFER
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
+    kernel_begin();
     const int64 i = (int64)blockIdx.x * 256 + threadIdx.x;
     if (i < a.found)
         a.counts[i] = (i + 1 < a.found ? a.starts[i + 1] : a.columns) - a.starts[i];

@@ -50,6 +50,14 @@ extern "C" __global__ void read_null(const float *from, float *to)
     to[threadIdx.x] = from[threadIdx.x]; // mark: read_null
 }
 
+/* Wrong only if it is launched early. */
+extern "C" __global__ void without_wait(float *to)
+{
+    __shared__ float value;
+    value = 1.0f;
+    *to = value; // mark: without_wait
+}
+
 extern "C" __global__ void misaligned(const float *from, double *to)
 {
     to[0] = *(const double *)(from + 1); // mark: misaligned
