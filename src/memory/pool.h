@@ -40,9 +40,9 @@
 #include "memory/fit.h"
 #include "memory/manager.h"
 
+#include "base/favour.h"
 #include "base/hash.h"
 #include "base/list.h"
-#include "base/lock.h"
 
 struct gni_cache;
 
@@ -145,8 +145,8 @@ enum gni_backing {
 };
 
 enum {
-    GNI_POOL_FREED_SHIFT = 12, /* 1 << this: addresses of merged blocks that are remembered */
-    GNI_BLOCKS_BY_PAGE = 2,    /* descriptors that stand by for each folded page */
+    GNI_POOL_FREED = 4096,  /* addresses of merged blocks that are remembered */
+    GNI_BLOCKS_BY_PAGE = 2, /* descriptors that stand by for each folded page */
 };
 
 struct gni_pool {
@@ -155,7 +155,7 @@ struct gni_pool {
     gn_device
         *holder; /* whose memory it is: the device's own, or for page-locked memory the CPU's */
     enum gni_backing backing;
-    struct gni_lock lock;
+    struct gni_favour lock;
     struct gni_space main;
     struct gni_list private_spaces;
     struct gni_list begun;     /* streams that allocate from a private space */
@@ -189,7 +189,8 @@ struct gni_pool {
     _Atomic(uint64_t) live_peak, live_count_peak, requested_peak;
     atomic_bool
         is_shown; /* others know addresses of it: gni_pool_show(). Apart from what is read at once */
-    uintptr_t freed[1 << GNI_POOL_FREED_SHIFT]; /* by a hash of the address: tile.h */
+    size_t freed_count;
+    uintptr_t freed[GNI_POOL_FREED]; /* addresses that were forgotten, the oldest overwritten */
 };
 
 /* ---- pool.c: the policy --------------------------------------------------------------------- */
@@ -218,12 +219,12 @@ static inline void gni_pool_show(struct gni_pool *pool)
 /* The lock, around every use of what pool.h describes. */
 static inline void gni_pool_lock(struct gni_pool *pool)
 {
-    gni_lock_own(&pool->lock);
+    gni_favour_take(&pool->lock);
 }
 
 static inline void gni_pool_unlock(struct gni_pool *pool)
 {
-    gni_lock_disown(&pool->lock);
+    gni_favour_give(&pool->lock);
 }
 
 /* The sums of all threads' counters. */
