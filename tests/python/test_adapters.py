@@ -48,6 +48,134 @@ def test_the_command_refuses_clearly(tmp_path):
     assert finished.returncode == 2 and "jax" in finished.stderr and "ran" not in finished.stdout
 
 
+# ---- on the simulated GPU, with as much of a framework as its adapter touches ----
+
+NUMBA = """
+import collections, sys, types
+class Manager:
+    def __init__(self, context):
+        self.context = context
+    def reset(self):
+        self.was_reset = True
+class Handles:
+    def get_ipc_handle(self, memory):
+        return "Numba's"
+class Pointer:
+    def __init__(self, context, pointer, size, finalizer):
+        self.pointer, self.size, self.free = pointer.value, size, finalizer
+cuda = types.ModuleType("numba.cuda")
+cuda.HostOnlyCUDAMemoryManager, cuda.GetIpcHandleMixin = Manager, Handles
+cuda.MemoryPointer = Pointer
+cuda.MemoryInfo = collections.namedtuple("MemoryInfo", "free total")
+cuda.set_memory_manager = lambda kind: setattr(cuda, "kind", kind)
+numba = types.ModuleType("numba")
+numba.cuda = cuda
+sys.modules.update({"numba": numba, "numba.cuda": cuda})
+import genesis
+from genesis import adapters
+adapter = adapters.get("numba")
+adapter.enable()
+assert adapter.is_enabled() and adapter._numba_memory_manager.__name__ == cuda.kind.__name__
+manager = cuda.kind(types.SimpleNamespace(device=types.SimpleNamespace(id=0)))
+"""
+
+
+def test_numba_can_share_memory_where_it_is_alone(fresh):
+    fresh(
+        NUMBA
+        + """
+manager.initialize()
+mm = genesis.memory_manager
+assert mm.policy == "pool", mm.policy
+blocks = [manager.memalloc(size) for size in (0, 1, 100_000, 5_000_000)]
+assert len({one.pointer for one in blocks}) == 4 and mm.statistics()["live_count"] == 4
+assert manager.get_ipc_handle(blocks[1]) == "Numba's"
+free, total = manager.get_memory_info()
+for block in blocks:
+    block.free()
+assert mm.statistics()["live_count"] == 0 and mm.statistics()["reserved_bytes"] > 0
+assert free < total and manager.get_memory_info() == (total, total)
+manager.reset()
+assert manager.was_reset and mm.statistics()["reserved_bytes"] == 0
+""",
+        GENESIS_CUDA_DRIVER="sim",
+    )
+
+
+@pytest.mark.parametrize("why", ["torch", "cupy", "used", "said"])
+def test_numba_takes_the_policy_that_is_there(fresh, why):
+    fresh(
+        NUMBA
+        + f"""
+why = {why!r}
+if why in adapters.NAMES:
+    adapters.get(why).is_enabled = lambda: True
+elif why == "used":
+    genesis._C.MemoryManager(0)
+manager.initialize()
+block = manager.memalloc(100)
+assert genesis.memory_manager.policy == "virtual"
+try:
+    manager.get_ipc_handle(block)
+except RuntimeError as error:
+    assert "GENESIS_CUDA_ALLOCATOR=pool" in str(error)
+else:
+    raise AssertionError("no error")
+block.free()
+""",
+        GENESIS_CUDA_DRIVER="sim",
+        **({"GENESIS_CUDA_ALLOCATOR": "virtual"} if why == "said" else {}),
+    )
+
+
+def test_cupy_allocates_and_puts_back(fresh):
+    fresh(
+        """
+import collections, sys, types
+cuda, cupy = types.ModuleType("cupy.cuda"), types.ModuleType("cupy")
+class OutOfMemoryError(MemoryError):
+    def __init__(self, size, total, limit):
+        raise AssertionError("its own words are not wanted")
+Memory = collections.namedtuple("Memory", "ptr size owner device")
+Pointer = collections.namedtuple("Pointer", "mem offset")
+cuda.memory = types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
+cuda.UnownedMemory, cuda.MemoryPointer, cuda.PinnedMemoryPointer = Memory, Pointer, Pointer
+cuda.Device = lambda: types.SimpleNamespace(id=0)
+cuda.get_current_stream = lambda: types.SimpleNamespace(ptr=stream)
+cuda.get_allocator = lambda: "CuPy's"
+cuda.set_allocator = lambda allocate: setattr(cuda, "allocate", allocate)
+cuda.set_pinned_memory_allocator = lambda allocate: setattr(cuda, "pin", allocate)
+cupy.get_default_pinned_memory_pool = lambda: types.SimpleNamespace(malloc="CuPy's pinned")
+cupy.cuda = cuda
+sys.modules.update({"cupy": cupy, "cupy.cuda": cuda})
+import genesis
+from genesis.adapters import cupy as adapter
+adapter.enable()
+adapter.enable()
+mm = genesis.memory_manager
+made = genesis.cuda.Stream()
+held = []
+for stream in (0, made.cuda_stream, 0):
+    held += [cuda.allocate(size) for size in (0, 1, 3 << 20)]
+assert len({one.mem.ptr for one in held}) == 9 and mm.statistics()["live_count"] == 9
+assert len(adapter._streams) == 2
+pinned = cuda.pin(1000)
+assert pinned.mem.ptr and pinned.mem.size == 1000
+try:
+    cuda.allocate(1 << 46)
+except OutOfMemoryError as error:
+    assert "out of memory" in str(error)
+else:
+    raise AssertionError("no error")
+del held, pinned
+assert mm.statistics()["live_count"] == 0
+adapter.disable()
+assert (cuda.allocate, cuda.pin) == ("CuPy's", "CuPy's pinned") and not adapter.is_enabled()
+""",
+        GENESIS_CUDA_DRIVER="sim",
+    )
+
+
 # ---- on a GPU ----
 
 TORCH = """
