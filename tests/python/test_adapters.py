@@ -85,6 +85,8 @@ def test_numba_can_share_memory_where_it_is_alone(fresh):
         NUMBA
         + """
 manager.initialize()
+adapters._load_library = None  # Numba calls again and again
+manager.initialize()
 mm = genesis.memory_manager
 assert mm.policy == "pool", mm.policy
 blocks = [manager.memalloc(size) for size in (0, 1, 100_000, 5_000_000)]

@@ -39,10 +39,18 @@ def _make_class() -> type:
     class GenesisMemoryManager(cuda.GetIpcHandleMixin, cuda.HostOnlyCUDAMemoryManager):
         """Numba's device memory comes from the manager of its device; host memory stays Numba's."""
 
+        is_initialized = False
+
         def initialize(self) -> None:
-            """Start the device's manager, so that handles can be had if Numba has it for itself."""
+            """Start the device's manager, so that handles can be had if Numba has it for itself.
+
+            Numba calls this whenever it makes its context current.
+            """
+            if self.is_initialized:
+                return
             if not any(adapters.get(name).is_enabled() for name in ("torch", "cupy")):
                 adapters._load_library().gn_adapter_init_shareable(self.context.device.id)
+            self.is_initialized = True
 
         def memalloc(self, size: int) -> Any:
             """A block of the device that is current in Numba."""
