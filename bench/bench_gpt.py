@@ -31,6 +31,10 @@ import time
 from typing import Any
 
 WARM_UP = 10  # steps that are not compared
+ENVIRONMENT = {
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # cuBLAS is deterministic
+    "GENESIS_CUDA_STATS_ENABLED": "on",  # the time of driver calls
+}
 RESAMPLES = 1000
 MIB = 1 << 20
 WIDTH, LAYERS, HEADS, WORDS, BATCH, LONGEST = 768, 8, 12, 16000, 16, 768
@@ -130,8 +134,13 @@ def read_statistics(torch: Any, peer: str) -> dict[str, int]:
         names = tuple(f"{name}_bytes.all.peak" for name in ("allocated", "reserved", "requested"))
         calls = ("num_device_alloc", "num_device_free")
     live, reserved, requested = (stats[name] for name in names)
-    calls_made = sum(stats[name] for name in calls)
-    return {"live": live, "reserved": reserved, "requested": requested, "calls": calls_made}
+    return {
+        "live": live,
+        "reserved": reserved,
+        "requested": requested,
+        "calls": sum(stats[name] for name in calls),
+        "driver_ns": stats.get("driver_time_ns", 0),  # PyTorch does not tell
+    }
 
 
 def work(peer: str, budget: int) -> None:
@@ -177,11 +186,12 @@ class Worker:
         self.peer = peer
         self.times: list[float] = []
         self.calls: list[int] = []  # of the driver, up to and with each step
+        self.driver_ns: list[int] = []  # that they took
         self.end: dict[str, Any] = {}
         self.is_out_of_memory = False
         self.process = subprocess.Popen(
             [sys.executable, __file__, "work", peer, str(budget)],
-            env=os.environ | {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"},
+            env=os.environ | ENVIRONMENT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -208,6 +218,7 @@ class Worker:
         if not self.is_out_of_memory:
             self.times.append(answer["seconds"])
             self.calls.append(answer["calls"])
+            self.driver_ns.append(answer["driver_ns"])
 
     def row(self) -> str:
         """A line of a table."""
@@ -283,6 +294,10 @@ def compare_all(own: list[Worker], ours: list[Worker], steps: int) -> None:
     print(f"\nThe same step, steps {WARM_UP} to {steps}:\n")
     print("| | median of the ratios | ratio of the sums |\n|---|---|---|")
     ratio = compare("Genesis / PyTorch", ours, own)
+    shares = [
+        (worker.driver_ns[-1] - worker.driver_ns[WARM_UP - 1]) * 1e-9 / sum(worker.times[WARM_UP:])
+        for worker in ours
+    ]
     controls = [
         compare(f"{peer[0].peer} / {peer[0].peer}, process {i} / process 0", [other], [peer[0]])
         for peer in (own, ours)
@@ -291,6 +306,7 @@ def compare_all(own: list[Worker], ours: list[Worker], steps: int) -> None:
     if controls:
         most = max(abs(control - 1) for control in controls)
         print(f"\nGenesis differs by {ratio - 1:+.2%}, processes of one allocator by {most:.2%}.")
+    print(f"Genesis spent {max(shares):.2%} of these steps in the driver's calls for memory.")
 
 
 def main() -> None:
