@@ -92,6 +92,7 @@ assert mm.policy == "pool", mm.policy
 blocks = [manager.memalloc(size) for size in (0, 1, 100_000, 5_000_000)]
 assert len({one.pointer for one in blocks}) == 4 and mm.statistics()["live_count"] == 4
 assert manager.get_ipc_handle(blocks[1]) == "Numba's"
+assert not mm.compact().can_fold  # what other processes know stays where it is
 free, total = manager.get_memory_info()
 for block in blocks:
     block.free()
@@ -303,6 +304,17 @@ assert genesis.cuda.memory_allocated() == 0
 """)
 
 
+NUMBA_READER = """
+import pickle, sys
+from numba import cuda
+with pickle.loads(sys.stdin.buffer.read()) as array:
+    there = array.copy_to_host()
+    assert (there == numpy.arange(1000.0)).all()
+    array.copy_to_device(there + 1)
+    cuda.synchronize()
+"""
+
+
 @pytest.mark.gpu
 def test_numba(fresh):
     pytest.importorskip("numba.cuda")
@@ -324,6 +336,32 @@ double[8, 128](array)
 assert array.copy_to_host().sum() == 999000
 del array
 cuda.synchronize()
+"""
+    )
+
+
+@pytest.mark.gpu
+def test_numba_shares_memory_with_another_process(fresh):
+    pytest.importorskip("numba.cuda")
+    fresh(
+        f"""
+READER = {NUMPY_FOR_NUMBA + NUMBA_READER!r}
+"""
+        + NUMPY_FOR_NUMBA
+        + """
+import pickle, subprocess, sys
+import genesis
+from genesis.adapters import numba as adapter
+adapter.enable()
+from numba import cuda
+before = cuda.to_device(numpy.zeros(1000))
+array = cuda.to_device(numpy.arange(1000.0))
+after = cuda.to_device(numpy.zeros(1000))
+kept = genesis.memory_manager.allocate_memory(5_000_000)
+told = pickle.dumps(array.get_ipc_handle())
+subprocess.run([sys.executable, "-c", READER], input=told, check=True, timeout=60)
+assert (array.copy_to_host() == numpy.arange(1000.0) + 1).all()
+assert not before.copy_to_host().any() and not after.copy_to_host().any()
 """
     )
 
