@@ -131,6 +131,64 @@ block.free()
     )
 
 
+def test_torch_is_given_the_entry_points(fresh):
+    fresh(
+        """
+import ctypes, sys, types
+class Allocator:
+    def __init__(self, path, alloc, free):
+        library = ctypes.CDLL(path)
+        self.alloc, self.free = getattr(library, alloc), getattr(library, free)
+        self.alloc.restype = ctypes.c_void_p
+    def allocator(self):
+        return self
+    def __getattr__(self, setter):
+        return lambda address: setattr(self, setter.removeprefix("set_"), address)
+torch = types.ModuleType("torch")
+torch.__file__ = "/nowhere/torch/__init__.py"
+torch._C = types.SimpleNamespace(_cuda_customAllocator=None)
+memory = types.SimpleNamespace(CUDAPluggableAllocator=Allocator)
+memory.change_current_allocator = lambda allocator: setattr(memory, "current", allocator)
+torch.cuda = types.SimpleNamespace(is_initialized=lambda: is_used, memory=memory)
+torch.cuda.MemPool = lambda allocator: ("pool", allocator)
+sys.modules["torch"] = torch
+import genesis
+from genesis.adapters import torch as adapter
+is_used = True
+try:
+    adapter.enable()
+except RuntimeError as error:
+    assert "mempool" in str(error) and not adapter.is_enabled()
+else:
+    raise AssertionError("no error")
+is_used = False
+adapter.enable()
+one = memory.current
+adapter.enable()
+assert memory.current is one and adapter.is_enabled()
+word, size, integer = ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int
+ctypes.CFUNCTYPE(None, integer)(one.init_fn)(1)
+stats = genesis.memory_manager.statistics
+block = word(one.alloc(size(5_000_000), integer(0), word()))
+assert stats()["requested_bytes"] == 5_000_000
+found = ctypes.c_size_t()
+base = ctypes.CFUNCTYPE(word, word, ctypes.POINTER(ctypes.c_size_t))(one.base_alloc_fn)
+assert base(block.value + 4_999_999, found) == block.value and found.value == 5_000_000
+side = genesis.cuda.Stream()
+ctypes.CFUNCTYPE(None, word, word)(one.record_stream_fn)(block, side.cuda_stream)
+one.free(block, size(5_000_000), integer(0), word())
+genesis.cuda.synchronize()
+ctypes.CFUNCTYPE(None)(one.reset_fn)()
+assert stats()["live_count"] == 0 and stats()["reserved_bytes"] == 0
+ctypes.CFUNCTYPE(None, ctypes.c_double, integer)(one.memory_fraction_fn)(0.25, 0)
+assert stats()["limit_bytes"] == (1 << 30) // 4
+kind, pool = adapter.mempool()
+assert kind == "pool" and pool is not one and pool.alloc and pool.init_fn
+""",
+        GENESIS_CUDA_DRIVER="sim",
+    )
+
+
 def test_cupy_allocates_and_puts_back(fresh):
     fresh(
         """
