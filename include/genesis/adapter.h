@@ -22,6 +22,13 @@ extern "C" {
 /* Starts the devices, so that the first allocation need not. */
 GN_API void gn_adapter_init(int device_count);
 
+/*
+ * Starts a device for a library that has other processes open its memory by the driver's handles
+ * (cuIpcGetMemHandle), which there are only for memory that the driver allocated: the manager gets the policy
+ * `pool`. One that was started before keeps its policy, and GENESIS_CUDA_ALLOCATOR goes first.
+ */
+GN_API void gn_adapter_init_shareable(int device);
+
 /* Memory of a device for a stream. 0 bytes have an address, too. */
 GN_API void *gn_adapter_alloc(size_t nbytes, int device, void *stream);
 

@@ -27,7 +27,8 @@ void gn_adapter_set_failure(gn_adapter_failure failure)
     atomic_store(&on_failure, failure);
 }
 
-static gn_status manager_find(int device, gn_memory_manager **manager)
+/* A manager that is not there yet gets the policy; NULL: the usual one. */
+static gn_status manager_find_as(int device, const char *policy, gn_memory_manager **manager)
 {
     if (device < 0 || device >= GNI_DEVICE_MAX)
         return gni_error(GN_ERROR_INVALID_DEVICE, "there is no CUDA device %d", device);
@@ -36,9 +37,14 @@ static gn_status manager_find(int device, gn_memory_manager **manager)
         return GN_OK;
     gn_device *found;
     GN_TRY(gn_device_get(GN_DEVICE_CUDA, device, &found));
-    GN_TRY(gn_memory_manager_get(found, manager));
+    GN_TRY(gni_manager_get_as(found, policy, manager));
     atomic_store_explicit(&managers[device], *manager, memory_order_release);
     return GN_OK;
+}
+
+static gn_status manager_find(int device, gn_memory_manager **manager)
+{
+    return manager_find_as(device, NULL, manager);
 }
 
 /* With the lock. */
@@ -79,6 +85,13 @@ void gn_adapter_init(int device_count)
         if (manager_find(device, &manager) != GN_OK)
             gni_log(GNI_LOG_WARNING, "%s", gn_error_detail());
     }
+}
+
+void gn_adapter_init_shareable(int device)
+{
+    gn_memory_manager *manager;
+    if (manager_find_as(device, "pool", &manager) != GN_OK)
+        gni_log(GNI_LOG_WARNING, "%s", gn_error_detail());
 }
 
 void *gn_adapter_alloc(size_t nbytes, int device, void *handle)

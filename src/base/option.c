@@ -46,6 +46,7 @@ struct option_value {
     uint64_t number; /* flag, size, amount, choice, set; thousandths are not enough for fraction */
     double fraction;
     bool is_count;
+    bool is_given;   /* by the environment; else the default */
     char text[4096]; /* as given, or the default; for path and library it is the value */
     atomic_bool is_read;
 };
@@ -345,6 +346,7 @@ static void option_read(enum gni_option option, char *warning, size_t warning_si
         gni_assert(is_default_valid || rule->standard[0] == '\0');
         (void)is_default_valid;
     }
+    value->is_given = given != NULL;
     (void)snprintf(value->text, sizeof value->text, "%s", given != NULL ? given : rule->standard);
     atomic_store_explicit(&value->is_read, true, memory_order_release);
 }
@@ -367,6 +369,11 @@ static const struct option_value *option_get(enum gni_option option)
     if (!atomic_exchange(&has_reported_unknown, true))
         option_unknown_report();
     return value;
+}
+
+bool gni_option_is_given(enum gni_option option)
+{
+    return option_get(option)->is_given;
 }
 
 bool gni_option_flag(enum gni_option option)

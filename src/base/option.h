@@ -77,6 +77,9 @@ enum gni_debug_flag {
     GNI_DEBUG_SYNC = 1u << 3,
 };
 
+/* Whether the environment has a value for it that is a good one. */
+bool gni_option_is_given(enum gni_option option);
+
 /* Each getter is for options of its kind (asserted); all are cheap after the first call. */
 bool gni_option_flag(enum gni_option option);
 uint64_t gni_option_size(enum gni_option option); /* size and amount */

@@ -272,13 +272,16 @@ gn_status gni_manager_create(gn_device *device, bool is_pinned, const char *poli
     return GN_OK;
 }
 
-/* The policy that the options and the device allow. */
-static gn_status manager_create_default(gn_device *device, bool is_pinned, gn_memory_manager **out)
+/* The policy that the options and the device allow; `preferred` (may be NULL) goes before the default. */
+static gn_status manager_create_default(gn_device *device, bool is_pinned, const char *preferred,
+                                        gn_memory_manager **out)
 {
     static const char *const policies[] = {"direct", "pool", "virtual"};
     if (device->type != GN_DEVICE_CUDA)
         return gni_manager_create(device, is_pinned, "pool", out);
     const char *policy = policies[gni_option_choice(GNI_OPTION_CUDA_ALLOCATOR)];
+    if (preferred != NULL && !gni_option_is_given(GNI_OPTION_CUDA_ALLOCATOR))
+        policy = preferred;
     /* The sanitizer takes marks of plain memory only: mark.h. */
     if ((is_pinned || gni_mark_is_on()) && strcmp(policy, "virtual") == 0)
         policy = "pool";
@@ -301,7 +304,8 @@ static void manager_warm_up(gn_memory_manager *manager)
         gni_log(GNI_LOG_WARNING, "the warm-up failed: %s", gn_error_detail());
 }
 
-static gn_status manager_get(gn_device *device, int kind, gn_memory_manager **manager)
+static gn_status manager_get(gn_device *device, int kind, const char *preferred,
+                             gn_memory_manager **manager)
 {
     _Atomic(gn_memory_manager *) *slot = &managers[kind][device->index];
     gn_memory_manager *made = atomic_load_explicit(slot, memory_order_acquire);
@@ -312,7 +316,7 @@ static gn_status manager_get(gn_device *device, int kind, gn_memory_manager **ma
         gn_status status = GN_OK;
         made = atomic_load(slot);
         if (made == NULL) {
-            status = manager_create_default(device, kind == KIND_PINNED, &made);
+            status = manager_create_default(device, kind == KIND_PINNED, preferred, &made);
             is_new = status == GN_OK;
         }
         if (is_new) {
@@ -331,13 +335,19 @@ static gn_status manager_get(gn_device *device, int kind, gn_memory_manager **ma
 gn_status gn_memory_manager_get(gn_device *device, gn_memory_manager **manager)
 {
     GN_CHECK_ARGUMENT(device != NULL && manager != NULL, "device and manager must not be NULL");
-    return manager_get(device, (int)device->type, manager);
+    return gni_manager_get_as(device, NULL, manager);
+}
+
+gn_status gni_manager_get_as(gn_device *device, const char *policy, gn_memory_manager **manager)
+{
+    return manager_get(device, (int)device->type, policy, manager);
 }
 
 gn_status gn_memory_manager_get_pinned(gn_device *device, gn_memory_manager **manager)
 {
     GN_CHECK_ARGUMENT(device != NULL && manager != NULL, "device and manager must not be NULL");
-    return manager_get(device, device->type == GN_DEVICE_CUDA ? KIND_PINNED : KIND_CPU, manager);
+    int kind = device->type == GN_DEVICE_CUDA ? KIND_PINNED : KIND_CPU;
+    return manager_get(device, kind, NULL, manager);
 }
 
 gn_device *gn_memory_manager_get_device(const gn_memory_manager *manager)

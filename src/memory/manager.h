@@ -50,6 +50,11 @@ struct gn_memory_manager {
 gn_status gni_manager_create(gn_device *device, bool is_pinned, const char *policy,
                              gn_memory_manager **manager) GN_NODISCARD;
 
+/* The manager of a device, made with this policy (NULL: the usual one) if it is not there yet and
+ * GENESIS_CUDA_ALLOCATOR does not say another. */
+gn_status gni_manager_get_as(gn_device *device, const char *policy,
+                             gn_memory_manager **manager) GN_NODISCARD;
+
 /* A NULL stream is the calling thread's current one; another device's is refused. */
 gn_status gni_manager_stream(const gn_memory_manager *manager, gn_stream **stream) GN_NODISCARD;
 

@@ -26,6 +26,19 @@ static gn_memory_statistics statistics_now(void)
     return now;
 }
 
+/* A manager that was there keeps its policy. What becomes of one that was not: test_adapters.py. */
+static void test_starting(void)
+{
+    const char *policy = gn_memory_manager_get_policy(manager);
+    gn_adapter_init_shareable(0);
+    gn_adapter_init_shareable(-1);
+    gn_adapter_init_shareable(63);
+    gn_memory_manager *found;
+    CHECK_OK(gn_memory_manager_get(device, &found));
+    CHECK(found == manager);
+    CHECK_TEXT(gn_memory_manager_get_policy(manager), policy);
+}
+
 /* ---- failures ------------------------------------------------------------------------------- */
 
 static int failure_count;
@@ -182,6 +195,7 @@ int main(void)
     }
     CHECK_OK(gn_memory_manager_get(device, &manager));
     gn_adapter_init(1);
+    RUN(test_starting);
     RUN(test_failures);
     RUN(test_sizes);
     RUN(test_streams);

@@ -171,6 +171,7 @@ static void bad_value_check(void *context)
         CHECK(gn_option_describe(given->index, &description));
         CHECK_TEXT(description.value, description.standard);
         CHECK(memcmp(&reading, &standard_readings[given->index], sizeof reading) == 0);
+        CHECK(!gni_option_is_given((enum gni_option)given->index));
     }
 }
 
@@ -297,6 +298,7 @@ static void good_value_check(void *context)
     CHECK_U64(reading.number, good->number);
     CHECK(reading.fraction == good->fraction);
     CHECK(reading.is_count == good->is_count);
+    CHECK(gni_option_is_given(good->option) == (good->value[0] != '\0'));
     CHECK_TEXT(reading.text, kind == kind_path || kind == kind_library ? good->value : "");
 }
 

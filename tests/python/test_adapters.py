@@ -48,6 +48,195 @@ def test_the_command_refuses_clearly(tmp_path):
     assert finished.returncode == 2 and "jax" in finished.stderr and "ran" not in finished.stdout
 
 
+# ---- on the simulated GPU, with as much of a framework as its adapter touches ----
+
+NUMBA = """
+import collections, sys, types
+class Manager:
+    def __init__(self, context):
+        self.context = context
+    def reset(self):
+        self.was_reset = True
+class Handles:
+    def get_ipc_handle(self, memory):
+        return "Numba's"
+class Pointer:
+    def __init__(self, context, pointer, size, finalizer):
+        self.pointer, self.size, self.free = pointer.value, size, finalizer
+cuda = types.ModuleType("numba.cuda")
+cuda.HostOnlyCUDAMemoryManager, cuda.GetIpcHandleMixin = Manager, Handles
+cuda.MemoryPointer = Pointer
+cuda.MemoryInfo = collections.namedtuple("MemoryInfo", "free total")
+cuda.set_memory_manager = lambda kind: setattr(cuda, "kind", kind)
+numba = types.ModuleType("numba")
+numba.cuda = cuda
+sys.modules.update({"numba": numba, "numba.cuda": cuda})
+import genesis
+from genesis import adapters
+adapter = adapters.get("numba")
+adapter.enable()
+assert adapter.is_enabled() and adapter._numba_memory_manager.__name__ == cuda.kind.__name__
+manager = cuda.kind(types.SimpleNamespace(device=types.SimpleNamespace(id=0)))
+"""
+
+
+def test_numba_can_share_memory_where_it_is_alone(fresh):
+    fresh(
+        NUMBA
+        + """
+manager.initialize()
+adapters._load_library = None  # Numba calls again and again
+manager.initialize()
+mm = genesis.memory_manager
+assert mm.policy == "pool", mm.policy
+blocks = [manager.memalloc(size) for size in (0, 1, 100_000, 5_000_000)]
+assert len({one.pointer for one in blocks}) == 4 and mm.statistics()["live_count"] == 4
+assert manager.get_ipc_handle(blocks[1]) == "Numba's"
+assert not mm.compact().can_fold  # what other processes know stays where it is
+free, total = manager.get_memory_info()
+for block in blocks:
+    block.free()
+assert mm.statistics()["live_count"] == 0 and mm.statistics()["reserved_bytes"] > 0
+assert free < total and manager.get_memory_info() == (total, total)
+manager.reset()
+assert manager.was_reset and mm.statistics()["reserved_bytes"] == 0
+""",
+        GENESIS_CUDA_DRIVER="sim",
+    )
+
+
+@pytest.mark.parametrize("why", ["torch", "cupy", "used", "said"])
+def test_numba_takes_the_policy_that_is_there(fresh, why):
+    fresh(
+        NUMBA
+        + f"""
+why = {why!r}
+if why in adapters.NAMES:
+    adapters.get(why).is_enabled = lambda: True
+elif why == "used":
+    genesis._C.MemoryManager(0)
+manager.initialize()
+block = manager.memalloc(100)
+assert genesis.memory_manager.policy == "virtual"
+try:
+    manager.get_ipc_handle(block)
+except RuntimeError as error:
+    assert "GENESIS_CUDA_ALLOCATOR=pool" in str(error)
+else:
+    raise AssertionError("no error")
+block.free()
+""",
+        GENESIS_CUDA_DRIVER="sim",
+        **({"GENESIS_CUDA_ALLOCATOR": "virtual"} if why == "said" else {}),
+    )
+
+
+def test_torch_is_given_the_entry_points(fresh):
+    fresh(
+        """
+import ctypes, sys, types
+class Allocator:
+    def __init__(self, path, alloc, free):
+        library = ctypes.CDLL(path)
+        self.alloc, self.free = getattr(library, alloc), getattr(library, free)
+        self.alloc.restype = ctypes.c_void_p
+    def allocator(self):
+        return self
+    def __getattr__(self, setter):
+        return lambda address: setattr(self, setter.removeprefix("set_"), address)
+torch = types.ModuleType("torch")
+torch.__file__ = "/nowhere/torch/__init__.py"
+torch._C = types.SimpleNamespace(_cuda_customAllocator=None)
+memory = types.SimpleNamespace(CUDAPluggableAllocator=Allocator)
+memory.change_current_allocator = lambda allocator: setattr(memory, "current", allocator)
+torch.cuda = types.SimpleNamespace(is_initialized=lambda: is_used, memory=memory)
+torch.cuda.MemPool = lambda allocator: ("pool", allocator)
+sys.modules["torch"] = torch
+import genesis
+from genesis.adapters import torch as adapter
+is_used = True
+try:
+    adapter.enable()
+except RuntimeError as error:
+    assert "mempool" in str(error) and not adapter.is_enabled()
+else:
+    raise AssertionError("no error")
+is_used = False
+adapter.enable()
+one = memory.current
+adapter.enable()
+assert memory.current is one and adapter.is_enabled()
+word, size, integer = ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int
+ctypes.CFUNCTYPE(None, integer)(one.init_fn)(1)
+stats = genesis.memory_manager.statistics
+block = word(one.alloc(size(5_000_000), integer(0), word()))
+assert stats()["requested_bytes"] == 5_000_000
+found = ctypes.c_size_t()
+base = ctypes.CFUNCTYPE(word, word, ctypes.POINTER(ctypes.c_size_t))(one.base_alloc_fn)
+assert base(block.value + 4_999_999, found) == block.value and found.value == 5_000_000
+side = genesis.cuda.Stream()
+ctypes.CFUNCTYPE(None, word, word)(one.record_stream_fn)(block, side.cuda_stream)
+one.free(block, size(5_000_000), integer(0), word())
+genesis.cuda.synchronize()
+ctypes.CFUNCTYPE(None)(one.reset_fn)()
+assert stats()["live_count"] == 0 and stats()["reserved_bytes"] == 0
+ctypes.CFUNCTYPE(None, ctypes.c_double, integer)(one.memory_fraction_fn)(0.25, 0)
+assert stats()["limit_bytes"] == (1 << 30) // 4
+kind, pool = adapter.mempool()
+assert kind == "pool" and pool is not one and pool.alloc and pool.init_fn
+""",
+        GENESIS_CUDA_DRIVER="sim",
+    )
+
+
+def test_cupy_allocates_and_puts_back(fresh):
+    fresh(
+        """
+import collections, sys, types
+cuda, cupy = types.ModuleType("cupy.cuda"), types.ModuleType("cupy")
+class OutOfMemoryError(MemoryError):
+    def __init__(self, size, total, limit):
+        raise AssertionError("its own words are not wanted")
+Memory = collections.namedtuple("Memory", "ptr size owner device")
+Pointer = collections.namedtuple("Pointer", "mem offset")
+cuda.memory = types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
+cuda.UnownedMemory, cuda.MemoryPointer, cuda.PinnedMemoryPointer = Memory, Pointer, Pointer
+cuda.Device = lambda: types.SimpleNamespace(id=0)
+cuda.get_current_stream = lambda: types.SimpleNamespace(ptr=stream)
+cuda.get_allocator = lambda: "CuPy's"
+cuda.set_allocator = lambda allocate: setattr(cuda, "allocate", allocate)
+cuda.set_pinned_memory_allocator = lambda allocate: setattr(cuda, "pin", allocate)
+cupy.get_default_pinned_memory_pool = lambda: types.SimpleNamespace(malloc="CuPy's pinned")
+cupy.cuda = cuda
+sys.modules.update({"cupy": cupy, "cupy.cuda": cuda})
+import genesis
+from genesis.adapters import cupy as adapter
+adapter.enable()
+adapter.enable()
+mm = genesis.memory_manager
+made = genesis.cuda.Stream()
+held = []
+for stream in (0, made.cuda_stream, 0):
+    held += [cuda.allocate(size) for size in (0, 1, 3 << 20)]
+assert len({one.mem.ptr for one in held}) == 9 and mm.statistics()["live_count"] == 9
+assert len(adapter._streams) == 2
+pinned = cuda.pin(1000)
+assert pinned.mem.ptr and pinned.mem.size == 1000
+try:
+    cuda.allocate(1 << 46)
+except OutOfMemoryError as error:
+    assert "out of memory" in str(error)
+else:
+    raise AssertionError("no error")
+del held, pinned
+assert mm.statistics()["live_count"] == 0
+adapter.disable()
+assert (cuda.allocate, cuda.pin) == ("CuPy's", "CuPy's pinned") and not adapter.is_enabled()
+""",
+        GENESIS_CUDA_DRIVER="sim",
+    )
+
+
 # ---- on a GPU ----
 
 TORCH = """
@@ -173,6 +362,17 @@ assert genesis.cuda.memory_allocated() == 0
 """)
 
 
+NUMBA_READER = """
+import pickle, sys
+from numba import cuda
+with pickle.loads(sys.stdin.buffer.read()) as array:
+    there = array.copy_to_host()
+    assert (there == numpy.arange(1000.0)).all()
+    array.copy_to_device(there + 1)
+    cuda.synchronize()
+"""
+
+
 @pytest.mark.gpu
 def test_numba(fresh):
     pytest.importorskip("numba.cuda")
@@ -194,6 +394,32 @@ double[8, 128](array)
 assert array.copy_to_host().sum() == 999000
 del array
 cuda.synchronize()
+"""
+    )
+
+
+@pytest.mark.gpu
+def test_numba_shares_memory_with_another_process(fresh):
+    pytest.importorskip("numba.cuda")
+    fresh(
+        f"""
+READER = {NUMPY_FOR_NUMBA + NUMBA_READER!r}
+"""
+        + NUMPY_FOR_NUMBA
+        + """
+import pickle, subprocess, sys
+import genesis
+from genesis.adapters import numba as adapter
+adapter.enable()
+from numba import cuda
+before = cuda.to_device(numpy.zeros(1000))
+array = cuda.to_device(numpy.arange(1000.0))
+after = cuda.to_device(numpy.zeros(1000))
+kept = genesis.memory_manager.allocate_memory(5_000_000)
+told = pickle.dumps(array.get_ipc_handle())
+subprocess.run([sys.executable, "-c", READER], input=told, check=True, timeout=60)
+assert (array.copy_to_host() == numpy.arange(1000.0) + 1).all()
+assert not before.copy_to_host().any() and not after.copy_to_host().any()
 """
     )
 

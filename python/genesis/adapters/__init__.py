@@ -11,9 +11,23 @@ Examples
 
 from __future__ import annotations
 
+import ctypes
+from pathlib import Path
 from types import ModuleType
 
 NAMES = ("torch", "cupy", "numba")
+
+
+def _load_library() -> ctypes.CDLL:
+    """The library that this process has loaded, for its entry points of genesis/adapter.h."""
+    from genesis import _C  # noqa: F401 - it is what loads the library
+
+    with Path("/proc/self/maps").open() as maps:
+        for line in maps:
+            path = line.rstrip("\n").partition("/")
+            if Path(path[2]).name.startswith("libgenesis.so"):
+                return ctypes.CDLL("/" + path[2])
+    raise RuntimeError("libgenesis.so is not among the files that this process has loaded")
 
 
 def get(name: str) -> ModuleType:

@@ -2,6 +2,11 @@
 
 Either ``enable()`` before Numba uses CUDA, or ``NUMBA_CUDA_MEMORY_MANAGER=genesis.adapters.numba``
 in the environment. Numba's interface has no streams: blocks belong to the default stream.
+
+Numba hands memory to other processes by the driver's handles (``get_ipc_handle``), which there are
+only for memory that the driver allocated, not for memory that was mapped. So a device that Numba is
+the first to use gets the policy ``pool``, unless another adapter is on, or the environment has
+``GENESIS_CUDA_ALLOCATOR``. Under the policy ``virtual`` asking for a handle is an error.
 """
 
 from __future__ import annotations
@@ -9,7 +14,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from genesis import _C
+from genesis import _C, adapters
 
 __all__ = ["enable", "is_enabled"]
 
@@ -34,8 +39,18 @@ def _make_class() -> type:
     class GenesisMemoryManager(cuda.GetIpcHandleMixin, cuda.HostOnlyCUDAMemoryManager):
         """Numba's device memory comes from the manager of its device; host memory stays Numba's."""
 
+        is_initialized = False
+
         def initialize(self) -> None:
-            """Nothing: the manager starts with the first block."""
+            """Start the device's manager, so that handles can be had if Numba has it for itself.
+
+            Numba calls this whenever it makes its context current.
+            """
+            if self.is_initialized:
+                return
+            if not any(adapters.get(name).is_enabled() for name in ("torch", "cupy")):
+                adapters._load_library().gn_adapter_init_shareable(self.context.device.id)
+            self.is_initialized = True
 
         def memalloc(self, size: int) -> Any:
             """A block of the device that is current in Numba."""
@@ -54,12 +69,12 @@ def _make_class() -> type:
             return cuda.MemoryInfo(free=free + manager.statistics()["cached_bytes"], total=total)
 
         def get_ipc_handle(self, memory: Any) -> Any:
-            """For another process: of memory that the driver allocated, which `virtual` maps."""
+            """A handle with which another process opens the block."""
             manager = _C.MemoryManager(self.context.device.id)
             if manager.policy == "virtual":
                 raise RuntimeError(
-                    "memory of the policy virtual cannot be shared with other processes by CUDA's "
-                    "handles: start the program with GENESIS_CUDA_ALLOCATOR=pool"
+                    "the driver has no handles of memory that was mapped, which is what the policy "
+                    "virtual hands out: start the program with GENESIS_CUDA_ALLOCATOR=pool"
                 )
             return super().get_ipc_handle(memory)
 

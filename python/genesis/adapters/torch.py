@@ -16,21 +16,11 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
+from genesis.adapters import _load_library
+
 __all__ = ["enable", "is_enabled", "mempool"]
 
 _enabled: Any = None  # the allocator, kept alive for ever: PyTorch calls into it
-
-
-def _library_path() -> str:
-    """The file of the library that this process has loaded."""
-    from genesis import _C  # noqa: F401 - it is what loads the library
-
-    with Path("/proc/self/maps").open() as maps:
-        for line in maps:
-            path = line.rstrip("\n").partition("/")
-            if Path(path[2]).name.startswith("libgenesis.so"):
-                return "/" + path[2]
-    raise RuntimeError("libgenesis.so is not among the files that this process has loaded")
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
@@ -85,7 +75,7 @@ def enable() -> None:
             "PyTorch has used CUDA already: call genesis.adapters.torch.enable() before that, or "
             "use genesis.adapters.torch.mempool()"
         )
-    library = ctypes.CDLL(_library_path())
+    library = _load_library()
     allocator = _make_allocator(torch, library)
     torch.cuda.memory.change_current_allocator(allocator)
     _raise_torch_errors(torch, library)
@@ -111,4 +101,4 @@ def mempool() -> Any:
     """
     import torch
 
-    return torch.cuda.MemPool(_make_allocator(torch, ctypes.CDLL(_library_path())).allocator())
+    return torch.cuda.MemPool(_make_allocator(torch, _load_library()).allocator())
