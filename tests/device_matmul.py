@@ -165,6 +165,57 @@ def outputs():
     assert genesis.tensordot(ones, ones, ([0, 2], [0, 2])).tolist() == [[8.0] * 3] * 3
 
 
+def sums():
+    """Products to which something is added: by the library where it can, rounded once."""
+    kinds = [
+        ("a row", lambda t: t[0, :9]),
+        ("a matrix", lambda t: t[:7, :9]),
+        ("a matrix by columns", lambda t: t.T[:7, :9]),
+        ("a column", lambda t: t[:7, :1]),
+        ("a number", lambda t: t[0, 0]),
+        ("a row with an offset", lambda t: t[0, 1:10]),
+        ("every second of a row", lambda t: t[0, ::2][:9]),
+        ("a row, reversed", lambda t: t[0, :9].flip(0)),
+        ("one row", lambda t: t[:1, :9]),
+        ("more than the product", lambda t: t[:14, :9].reshape(2, 7, 9)),
+        ("another type", lambda t: t[0, :9].double()),
+        ("what waits", lambda t: t[0, :9] * 1),
+    ]
+    for dtype in (*FLOATS, genesis.int32):
+        base, a, b = make(dtype, (20, 20), 7), make(dtype, (7, 5)), make(dtype, (5, 9), 1)
+        for name, view in kinds:
+            what = f"{dtype} {name}"
+            near = view(base)
+            made = genesis.addmm(view(base.cuda()), a.cuda(), b.cuda())
+            far = made.cpu()
+            expected = genesis.addmm(near, a, b)
+            assert far.dtype is expected.dtype and far.shape == expected.shape, what
+            if not dtype.is_floating_point:
+                assert genesis.equal(far, expected), what
+                continue
+            exact = a.double() @ b.double() + near.double()
+            size = a.double().abs() @ b.double().abs() + near.double().abs()
+            each, last = UNITS[dtype]
+            # Twice rounded where the library does not add.
+            bound = 12 * each * size + 2 * last * size * 1.01 + 2.0**-23
+            error = (far.double() - exact).abs()
+            assert bool((error <= bound).all()), (what, (error - bound).max().item())
+    for shapes in (((5, 1), (1, 1), (1,)), ((7, 4), (4, 1), (7, 1)), ((1, 4), (4, 6), (6,))):
+        a, b, c = (make(genesis.float32, shape, seed) for seed, shape in enumerate(shapes))
+        far = genesis.addmm(c.cuda(), a.cuda(), b.cuda()).cpu()
+        assert genesis.allclose(far, genesis.addmm(c, a, b), rtol=1e-5, atol=1e-5), shapes
+    a = genesis.ones(2, 3).cuda()
+    assert genesis.addmm(genesis.tensor([float("nan"), -1, 1]).cuda(), a, a.T @ a).isnan().any()
+    assert genesis.addmm(a, a[:, :0], a[:0]).tolist() == [[1.0] * 3] * 2
+    side = genesis.cuda.Stream()
+    for _ in range(5):
+        with genesis.cuda.stream(side):
+            bias = genesis.arange(3.0, device="cuda") * 1
+        total = genesis.addmm(bias, a[:, :2], a[:, :3])
+        del bias
+        assert total.tolist() == [[2.0, 3.0, 4.0]] * 2
+
+
 def errors():
     """What cannot be."""
     g = genesis.ones(2, 3).cuda()
@@ -174,6 +225,9 @@ def errors():
         (lambda: g @ g.T.int(), TypeError, "one operand is float32"),
         (lambda: genesis.matmul(g, g.T, out=genesis.ones(2, 2)), ValueError, "another device"),
         (lambda: genesis.matmul(g, g.T, out=g), RuntimeError, "the result has shape (2, 2)"),
+        (lambda: genesis.addmm(g, g, g.T), RuntimeError, "shapes (2, 3) and (2, 2)"),
+        (lambda: genesis.addmm(g[0], g, g[0]), RuntimeError, "addmm: operands have 2 and 2"),
+        (lambda: genesis.addmm(g[0], g, 3), TypeError, "addmm: operands are tensors"),
     ):
         try:
             call()
@@ -228,7 +282,7 @@ def precision():
     print(f"  64 (1 + 2**-12)**2: {exact[0, 0].item()}, with TF32 allowed {rounded}")
 
 
-SECTIONS = [floats, integers, batches, layouts, outputs, errors, streams, precision]
+SECTIONS = [floats, integers, batches, layouts, outputs, sums, errors, streams, precision]
 
 if __name__ == "__main__":
     for section in SECTIONS:

@@ -49,6 +49,10 @@ def randoms():
     for low, high in ((-(2**62), 2**62 + 1), (-5, 2**32 - 5), (0, 2**32 + 1)):
         near, far = seeded(lambda d, a=low, b=high: genesis.randint(a, b, (7, 11), device=d))
         same(near, far, ("randint", low, high))
+    near, far = seeded(
+        lambda d: genesis.randint(-(2**31), 2**31, (1030,), dtype=genesis.int32, device=d)
+    )
+    same(near, far, "all numbers of a type")
     near, far = seeded(lambda d: genesis.randint(-9, 9, (99,), dtype=genesis.float16, device=d))
     same(near, far, "integers of a floating type")
     near, far = seeded(lambda d: genesis.randperm(1000, device=d))

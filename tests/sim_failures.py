@@ -143,6 +143,10 @@ def loading():
         fail(function, result)
         done, count = failures(lambda: (x * 2 + 1).tolist())
         assert done == double and count == fallbacks, function
+        if result == COMPILATION:  # which is not tried again
+            done, count = failures(lambda: (x * 2 + 1).tolist())
+            assert done == double and count == 1
+            forget()
         done, count = failures(lambda: (x * 2 + 1).tolist())  # and then it is one kernel
         assert done == double and count == 0, function
     fail("cuModuleLoadData", OUT_OF_MEMORY, always=True)
@@ -184,6 +188,8 @@ def alone():
         assert (x.tolist(), whole.tolist(), rows.tolist()) == before, name
         assert out.tolist() == done, name
         heal()
+        raises("does not compile", call)  # as it did before
+        forget()
         call()
         if name in ("index_set", "index_add"):
             assert out.tolist() != done
@@ -202,6 +208,7 @@ def names():
     raises("tanh_kernel", y.tolist)
     raises("tanh_kernel", genesis.flush)
     heal()
+    forget()
     assert y.tolist() == (x.tanh() * 2 + 1).tolist()
     genesis.flush()
 

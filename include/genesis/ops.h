@@ -193,6 +193,14 @@ GN_API gn_status gn_matmul(gn_tensor *a, gn_tensor *b, gn_tensor **result) GN_NO
 GN_API gn_status gn_matmul_into(gn_tensor *a, gn_tensor *b, gn_tensor *out) GN_NODISCARD;
 
 /*
+ * The product, to which a tensor is added that broadcasts with it: gn_matmul() and a sum. On a GPU both are one call
+ * of cuBLASLt where that can, of tensors of one type, with the same row, or a row each, for all rows of the product:
+ * halves are then rounded once, behind the sum.
+ */
+GN_API gn_status gn_matmul_add(gn_tensor *a, gn_tensor *b, gn_tensor *addend,
+                               gn_tensor **result) GN_NODISCARD;
+
+/*
  * Whether products of float32 on a GPU may round their operands to TF32, of which 10 bits behind the point are kept:
  * several times faster there. At first they may not. Any thread.
  */

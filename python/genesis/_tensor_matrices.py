@@ -6,6 +6,7 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
+from genesis._tensor_products import _need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,6 +67,9 @@ def addmm(
 ) -> _C.Tensor:
     """``beta * input + alpha * (mat1 @ mat2)``.
 
+    Without factors, and with a row or a matrix as ``input``, this is one call of cuBLASLt on a GPU;
+    half precision is rounded once, then.
+
     Examples
     --------
     >>> import genesis
@@ -73,6 +77,9 @@ def addmm(
     tensor([[4., 1.],
             [1., 4.]])
     """
+    if alpha == 1 and beta == 1 and isinstance(input, _C.Tensor):
+        _need("addmm", mat1, mat2, (2, 2))
+        return _C._matmul_add(mat1, mat2, input)
     return _added(input, mat1.mm(mat2), beta, alpha)
 
 

@@ -699,8 +699,8 @@ def configure_memory_manager(settings: dict[str, Any], device: DeviceLike = None
 def clear_kernel_cache() -> int:
     """Forget every compiled kernel and what tuning has found, in this process and on disk.
 
-    The next launch compiles again, and measures again (:func:`tuning_choices`). A :class:`Kernel`
-    that was launched keeps what it has.
+    The next launch compiles again, what did not compile before, too, and measures again
+    (:func:`tuning_choices`). A :class:`Kernel` that was launched keeps what it has.
 
     Returns
     -------

@@ -4,8 +4,9 @@
  *     buckets      kernels by hash, each in a chain that only grows at its head, or is dropped whole
  *     all_kernels  all that were made, dropped ones too, until gn_shutdown()
  *     jobs         kernels that are being made
+ *     refusals     kernels that do not compile, with the reason
  *
- * Threads: kernel_mutex guards writing to the first two, and all of the third. A job lies on the stack of
+ * Threads: kernel_mutex guards writing to the first two, and all of the others. A job lies on the stack of
  * the thread that makes the kernel, which leaves only when nobody looks at it any more.
  */
 #include "jit/kernel.h"
@@ -30,6 +31,7 @@
 enum {
     BUCKET_COUNT = 4096,
     SHARED_BYTES_FREE = 48 * 1024, /* static and dynamic, that need no asking on any device */
+    REFUSALS_MOST = 256,           /* then all are forgotten */
 };
 
 /* What a kernel is looked for by. */
@@ -50,10 +52,18 @@ struct job {
     const char *detail; /* of a failure: the maker's, who waits until all have read it */
 };
 
+struct refusal {
+    struct gni_list link;
+    struct gni_kernel *kernel; /* that did not become one: what it is known by is there */
+    char detail[];
+};
+
 static _Atomic(struct gni_kernel *) buckets[BUCKET_COUNT];
 static struct gni_kernel *all_kernels;
 static size_t kernel_count; /* in the buckets */
 static struct gni_list jobs = {&jobs, &jobs};
+static struct gni_list refusals = {&refusals, &refusals};
+static size_t refusal_count;
 static struct gni_mutex kernel_mutex = GNI_MUTEX_INIT;
 static pthread_cond_t job_changed = PTHREAD_COND_INITIALIZER;
 static struct gni_once kernel_once = GNI_ONCE_INIT;
@@ -161,11 +171,24 @@ static void table_add(struct gni_kernel *kernel)
 }
 
 /* Under the mutex. */
+static void refusals_forget(void)
+{
+    while (!gni_list_is_empty(&refusals)) {
+        struct refusal *refusal = gni_container_of(refusals.next, struct refusal, link);
+        gni_list_remove(&refusal->link);
+        gni_host_free(refusal->kernel);
+        gni_host_free(refusal);
+    }
+    refusal_count = 0;
+}
+
+/* Under the mutex. */
 static void table_drop(void)
 {
     for (size_t i = 0; i < BUCKET_COUNT; i++)
         atomic_store_explicit(&buckets[i], NULL, memory_order_relaxed);
     kernel_count = 0;
+    refusals_forget();
 }
 
 void gni_kernel_clear(void)
@@ -329,6 +352,37 @@ static gn_status kernel_make(struct gni_kernel *kernel, const struct gni_kernel_
     return kernel_compile(kernel, source, architecture, &key);
 }
 
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+/* Under the mutex. */
+static const struct refusal *refusal_find(const struct key *key)
+{
+    gni_list_each (link, &refusals) {
+        const struct refusal *refusal = gni_container_of(link, struct refusal, link);
+        if (key_fits(key, refusal->kernel))
+            return refusal;
+    }
+    return NULL;
+}
+
+/* Under the mutex: remembers why a kernel is none, which it takes, unless there is no memory for that; headers of a
+ * source may be others the next time (J3). */
+static bool refusal_add(const struct key *key, struct gni_kernel *kernel, const char *detail)
+{
+    size_t size = strlen(detail) + 1;
+    struct refusal *refusal =
+        gni_kernel_source_is_whole(key->source) ? gni_host_alloc(sizeof *refusal + size) : NULL;
+    if (refusal == NULL)
+        return false;
+    if (refusal_count == REFUSALS_MOST)
+        refusals_forget();
+    refusal->kernel = kernel;
+    memcpy(refusal->detail, detail, size);
+    gni_list_push_back(&refusals, &refusal->link);
+    refusal_count++;
+    return true;
+}
+
 /* ---- jobs ----------------------------------------------------------------------------------- */
 
 /* Under the mutex. */
@@ -379,7 +433,7 @@ static gn_status job_run(const struct key *key, struct gni_kernel **out)
         (void)pthread_cond_wait(&job_changed, &kernel_mutex.native);
     if (job.status == GN_OK)
         *out = job.kernel;
-    else
+    else if (job.status != GN_ERROR_COMPILATION || !refusal_add(key, job.kernel, job.detail))
         gni_host_free(job.kernel);
     return job.status;
 }
@@ -401,9 +455,12 @@ gn_status gni_kernel_get(gn_device *device, const struct gni_kernel_source *sour
     gni_mutex_lock(&kernel_mutex);
     gn_status status = GN_OK;
     struct job *job = NULL;
+    const struct refusal *refusal = NULL;
     kernel = table_find(&key);
     if (kernel != NULL)
         *out = kernel;
+    else if ((refusal = refusal_find(&key)) != NULL)
+        status = gni_error(GN_ERROR_COMPILATION, "%s", refusal->detail);
     else if ((job = job_find(&key)) != NULL)
         status = job_wait(job, out);
     else

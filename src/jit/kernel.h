@@ -23,7 +23,8 @@
  *       may be kept, with gni_shutdown_count() beside it where shutdowns are to be survived;
  *   J2  a kernel that is in the table does not change, and is found without a lock;
  *   J3  one thread makes a kernel, and others that ask for the same one meanwhile wait for it, and fail
- *       as it fails. Different kernels are made at the same time. A failure is not remembered;
+ *       as it fails. Different kernels are made at the same time. That a text without headers does not
+ *       compile is remembered until gni_kernel_clear(); other failures are not;
  *   J4  kernel_mutex is not held while a kernel is compiled, loaded, or read from disk or written to it;
  *   J5  what is on disk was loaded once by the process that wrote it.
  */

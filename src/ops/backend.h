@@ -88,6 +88,11 @@ struct gni_backend {
     /* Computes a product, which has elements: their memory is in the order of the stream. */
     gn_status (*product)(const struct gni_product *product, gn_device *device, gn_stream *stream);
 
+    /* (optional) The same for a product without a batch, to which a matrix of the same size is added, with strides
+     * from 0 on: rounded once. Where it cannot, `is_done` is false, and nothing was done. */
+    gn_status (*product_add)(const struct gni_product *product, const struct gni_matrix *addend,
+                             gn_device *device, gn_stream *stream, bool *is_done);
+
     /* Which matrices of a product it pays to copy first, so that each is contiguous: GNI_COPY_*. */
     unsigned (*product_copies)(const struct gni_product *product, gn_device *device);
 

@@ -182,6 +182,88 @@ static bool out_is_copied(gn_tensor *a, gn_tensor *b, gn_tensor *out, const stru
     return gni_backend_get(a->device)->product_copies(&product, a->device) & GNI_COPY_C;
 }
 
+/* ---- products with a sum ---------------------------------------------------------------------- */
+
+/* A tensor that is added to a product of this shape, as a matrix: all dimensions but the last are its rows. False if it
+ * is none. */
+static bool addend_make(const gn_tensor *tensor, const struct gni_shape *shape,
+                        struct gni_matrix *addend)
+{
+    int shift = shape->ndim - tensor->ndim;
+    int64_t rows = 1;
+    *addend = (struct gni_matrix){.data = gni_tensor_data(tensor)};
+    for (int d = shape->ndim - 1; d >= 0; d--) {
+        int64_t stride =
+            d < shift || tensor->sizes[d - shift] == 1 ? 0 : tensor->strides[d - shift];
+        if (d == shape->ndim - 1) {
+            addend->column_stride = stride;
+            continue;
+        }
+        if (shape->sizes[d] == 1)
+            continue;
+        if (rows == 1)
+            addend->row_stride = stride;
+        else if (stride != rows * addend->row_stride)
+            return false;
+        rows *= shape->sizes[d];
+    }
+    return addend->row_stride >= 0 && addend->column_stride >= 0;
+}
+
+/* Whether a product and a sum with a tensor may be one call: of matrices of one type, whose shape the tensor takes. */
+static bool suits_sum(const gn_tensor *a, const gn_tensor *b, const gn_tensor *tensor,
+                      const struct gni_shape *shape)
+{
+    struct gni_shape own = {.ndim = tensor->ndim}, both;
+    memcpy(own.sizes, tensor->sizes, sizeof own.sizes);
+    return gni_backend_get(a->device)->product_add != NULL && tensor->device == a->device &&
+           tensor->dtype == a->dtype && a->ndim > 1 && b->ndim > 1 &&
+           gni_shape_count(shape->ndim, shape->sizes) > 0 &&
+           gni_shape_broadcast(&own, shape, &both) &&
+           gni_shape_is_equal(both.ndim, both.sizes, shape->ndim, shape->sizes);
+}
+
+/* Submits both as one call, where that can be. */
+static gn_status sum_submit(gn_tensor *a, gn_tensor *b, gn_tensor *tensor,
+                            const struct gni_shape *batch, gn_tensor *made, bool *is_done)
+{
+    const struct gni_backend *backend = gni_backend_get(a->device);
+    struct gni_shape shape = {.ndim = made->ndim};
+    struct gni_product product;
+    struct gni_matrix addend;
+    gn_stream *stream;
+    memcpy(shape.sizes, made->sizes, sizeof shape.sizes);
+    product_make(a, b, made, batch, &product);
+    if (product.batch_ndim > 0 || backend->product_copies(&product, a->device) != 0 ||
+        !addend_make(tensor, &shape, &addend))
+        return GN_OK;
+    GN_TRY(gni_stream_of(a->device, &stream));
+    GN_TRY(gni_storage_order(gni_tensor_storage(a), stream, false));
+    GN_TRY(gni_storage_order(gni_tensor_storage(b), stream, false));
+    GN_TRY(gni_storage_order(gni_tensor_storage(tensor), stream, false));
+    GN_TRY(gni_storage_order(gni_tensor_storage(made), stream, true));
+    return backend->product_add(&product, &addend, a->device, stream, is_done);
+}
+
+/* `result` stays as it is where that cannot be. */
+static gn_status sum_run(gn_tensor *a, gn_tensor *b, gn_tensor *tensor,
+                         const struct gni_shape *batch, const struct gni_shape *shape,
+                         gn_tensor **result)
+{
+    gn_tensor *made;
+    bool is_done = false;
+    gn_tensor *all[] = {a, b, tensor};
+    for (int i = 0; i < 3; i++)
+        GN_TRY(gni_tensor_flush(all[i]));
+    GN_TRY(gn_tensor_create(a->dtype, shape->ndim, shape->sizes, a->device, &made));
+    gn_status status = sum_submit(a, b, tensor, batch, made, &is_done);
+    if (status == GN_OK && is_done)
+        *result = made;
+    else
+        gn_tensor_release(made);
+    return status;
+}
+
 /* ---- the public side ------------------------------------------------------------------------- */
 
 gn_status gn_matmul(gn_tensor *a, gn_tensor *b, gn_tensor **result)
@@ -198,6 +280,28 @@ gn_status gn_matmul(gn_tensor *a, gn_tensor *b, gn_tensor **result)
     if (status != GN_OK) {
         gn_tensor_release(made);
         return status;
+    }
+    *result = made;
+    return GN_OK;
+}
+
+gn_status gn_matmul_add(gn_tensor *a, gn_tensor *b, gn_tensor *addend, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT(a != NULL && b != NULL && addend != NULL && result != NULL,
+                      "a, b, addend and result must not be NULL");
+    struct gni_shape batch, shape;
+    gn_tensor *made = NULL;
+    GN_TRY(operands_check(a, b));
+    GN_TRY(shape_make(a, b, &batch, &shape));
+    if (suits_sum(a, b, addend, &shape))
+        GN_TRY(sum_run(a, b, addend, &batch, &shape, &made));
+    if (made == NULL) {
+        gn_tensor *product;
+        GN_TRY(gn_matmul(a, b, &product));
+        gn_status status = gn_elementwise(
+            GN_OP_ADD, (gn_operand[]){{.tensor = addend}, {.tensor = product}}, &made);
+        gn_tensor_release(product);
+        GN_TRY(status);
     }
     *result = made;
     return GN_OK;

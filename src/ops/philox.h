@@ -36,6 +36,11 @@
 #define GNI_PHILOX_KEY0 0x9E3779B9u /* what is added to the key after each round */
 #define GNI_PHILOX_KEY1 0xBB67AE85u
 
+/* All 64 bits of a product of words. A GPU's compiler wants to be told that its factors have no more than 32. */
+#ifndef GNI_PHILOX_PRODUCT
+#define GNI_PHILOX_PRODUCT(a, b) ((uint64_t)(a) * (b))
+#endif
+
 struct gni_philox {
     uint64_t seed, offset;
 };
@@ -46,7 +51,8 @@ static inline void gni_philox_block(struct gni_philox philox, uint64_t block, ui
     uint32_t c2 = (uint32_t)philox.offset, c3 = (uint32_t)(philox.offset >> 32);
     uint32_t k0 = (uint32_t)philox.seed, k1 = (uint32_t)(philox.seed >> 32);
     for (int round = 0; round < 10; round++) {
-        uint64_t a = (uint64_t)c0 * GNI_PHILOX_FACTOR0, b = (uint64_t)c2 * GNI_PHILOX_FACTOR1;
+        uint64_t a = GNI_PHILOX_PRODUCT(c0, GNI_PHILOX_FACTOR0);
+        uint64_t b = GNI_PHILOX_PRODUCT(c2, GNI_PHILOX_FACTOR1);
         c0 = (uint32_t)(b >> 32) ^ c1 ^ k0;
         c1 = (uint32_t)b;
         c2 = (uint32_t)(a >> 32) ^ c3 ^ k1;

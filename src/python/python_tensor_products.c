@@ -150,6 +150,24 @@ static PyObject *method_matmul(PyObject *self, PyObject *const *arguments, Py_ss
     return multiply(state, factors[0], factors[1], out, NULL);
 }
 
+static PyObject *matmul_add(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    struct module_state *state = module_state_of(module);
+    gn_tensor *result;
+    gn_status status;
+    for (Py_ssize_t i = 0; i < 3; i++)
+        if (count != 3 || !tensor_check(state, arguments[i])) {
+            PyErr_SetString(PyExc_TypeError, "_matmul_add() takes three tensors");
+            return NULL;
+        }
+    if (!state->is_blas_told && blas_tell(state) < 0)
+        return NULL;
+    gn_tensor *a = tensor_of(arguments[0]), *b = tensor_of(arguments[1]);
+    gn_tensor *addend = tensor_of(arguments[2]);
+    CALL_OPERATION(work_of(a, b) > QUICK_WORK, status, gn_matmul_add(a, b, addend, &result));
+    return tensor_or_raise(state, status, result);
+}
+
 static PyObject *set_allow_tf32(PyObject *module, PyObject *is_allowed)
 {
     (void)module;
@@ -179,6 +197,8 @@ PyMethodDef tensor_product_functions[] = {
      "_set_allow_tf32(is_allowed, /)\n--\n\n"
      "Choose whether float32 products on a GPU may round their operands to TF32."},
     {"_get_allow_tf32", get_allow_tf32, METH_NOARGS, "_get_allow_tf32()\n--\n\nWhether they may."},
+    {"_matmul_add", (PyCFunction)(void (*)(void))matmul_add, METH_FASTCALL,
+     "_matmul_add(a, b, addend, /)\n--\n\na @ b + addend, where it can be in one call."},
     {"matmul", WITH_VECTOR(function_matmul),
      "matmul(input, other, *, out=None)\n--\n\n"
      "The matrix product; dimensions before the last two are a batch, which broadcasts."},

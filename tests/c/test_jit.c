@@ -273,6 +273,44 @@ static void test_many_threads_one_kernel(void)
     }
 }
 
+/* What does not compile is compiled once, and again after everything was forgotten; headers may change. */
+static void test_failures_are_remembered(void)
+{
+    struct gni_kernel *kernel = NULL;
+    struct gni_kernel_source wrong = {.name = "never",
+                                      .text = "extern \"C\" __global__ void never() { nothing; }"};
+    struct gni_kernel_source open = wrong;
+    open.text = "extern \"C\" __global__ void never() { /* include */ nothing; }";
+    if (!is_simulated)
+        return;
+    gni_kernel_clear();
+    size_t live = gni_host_live_count();
+    for (int round = 0; round < 2; round++) {
+        control.fail("nvrtcCompileProgram", 1, NVRTC_ERROR_COMPILATION, 1);
+        for (int i = 0; i < 3; i++) {
+            CHECK_STATUS(gni_kernel_get(device, &wrong, &kernel), GN_ERROR_COMPILATION);
+            CHECK_DETAIL("kernel never does not compile");
+            CHECK_STATUS(gni_kernel_get(device, &open, &kernel), GN_ERROR_COMPILATION);
+        }
+        CHECK_U64(control.fault_count(), 1 + 3);
+        gni_kernel_clear();
+        CHECK_U64(gni_host_live_count(), live);
+    }
+    /* There are never many of them. */
+    char text[64];
+    wrong.text = text;
+    control.fail("nvrtcCreateProgram", 1, NVRTC_ERROR_INTERNAL_ERROR, 1);
+    for (int i = 0; i < 1000; i++) {
+        (void)snprintf(text, sizeof text, "extern \"C\" __global__ void never() { %d; }", i);
+        CHECK_STATUS(gni_kernel_get(device, &wrong, &kernel), GN_ERROR_COMPILATION);
+        CHECK(gni_host_live_count() <= live + 2 * 256);
+    }
+    control.fail(NULL, 0, 0, 0);
+    CHECK_STATUS(gni_kernel_get(device, &wrong, &kernel), GN_ERROR_COMPILATION);
+    gni_kernel_clear();
+    CHECK_OK(gni_kernel_get(device, &wrong, &kernel));
+}
+
 static const char *const small_texts[] = {
     "extern \"C\" __global__ void s0() {}", "extern \"C\" __global__ void s1() {}",
     "extern \"C\" __global__ void s2() {}", "extern \"C\" __global__ void s3() {}"};
@@ -344,6 +382,7 @@ static void get_cached(const struct gni_kernel_source *source, bool is_on_disk)
     CHECK_STATUS(gni_kernel_get(device, source, &kernel),
                  is_on_disk ? GN_OK : GN_ERROR_COMPILATION);
     control.fail(NULL, 0, 0, 0);
+    gni_kernel_clear(); /* the failure, too */
     if (!is_on_disk)
         CHECK_OK(gni_kernel_get(device, source, &kernel));
     if (kernel != NULL)
@@ -411,6 +450,7 @@ static void faults_of(const char *function, int result)
         if (status != GN_OK) {
             CHECK(is_struck);
             CHECK_DETAIL("kernel scale");
+            gni_kernel_clear(); /* what does not compile is remembered */
             CHECK_U64(control.live_objects(), objects);
             CHECK_U64(gni_host_live_count(), live);
             CHECK_OK(gni_kernel_get(device, &scale_source, &kernel));
@@ -613,6 +653,7 @@ int main(void)
     RUN(test_the_cpu_has_no_kernels);
     RUN(test_shared_memory);
     RUN(test_many_threads_one_kernel);
+    RUN(test_failures_are_remembered);
     RUN(test_looking_while_others_forget);
     RUN(test_preparing);
     RUN(test_the_disk);

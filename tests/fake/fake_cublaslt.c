@@ -4,7 +4,7 @@
  * The library that this becomes needs the simulator's: named as the driver (GENESIS_CUDA_DRIVER), it is both. What it
  * is given it checks as the documentation of the real one has it (sizes of attributes, leading dimensions, shapes that
  * go together, alignment, workspace), and refuses with CUBLAS_STATUS_INVALID_VALUE; products it computes on the host,
- * in double, in the order of the stream.
+ * in double, in the order of the stream. It adds no bias to products of double: something that it cannot.
  *
  * FAKE_CUBLASLT_FAIL, read at each call, makes one function fail: "cublasLtMatmul:15". fake_cublaslt_count() tells how
  * often a function succeeded.
@@ -47,6 +47,8 @@ struct cublasLtMatmulDescOpaque_t {
     cublasComputeType_t compute;
     cudaDataType scale;
     int32_t left, right; /* cublasOperation_t */
+    uint32_t epilogue;   /* cublasLtEpilogue_t; 0: the default */
+    const char *bias;
 };
 
 struct cublasLtMatmulPreferenceOpaque_t {
@@ -173,7 +175,17 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t descriptor,
                                               cublasLtMatmulDescAttributes_t attribute,
                                               const void *value, size_t nbytes)
 {
+    if (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER) {
+        NEED(nbytes == sizeof descriptor->bias);
+        memcpy(&descriptor->bias, value, nbytes);
+        return CUBLAS_STATUS_SUCCESS;
+    }
     NEED(nbytes == sizeof(int32_t));
+    if (attribute == CUBLASLT_MATMUL_DESC_EPILOGUE) {
+        memcpy(&descriptor->epilogue, value, nbytes);
+        NEED(descriptor->epilogue == CUBLASLT_EPILOGUE_BIAS);
+        return CUBLAS_STATUS_SUCCESS;
+    }
     NEED(attribute == CUBLASLT_MATMUL_DESC_TRANSA || attribute == CUBLASLT_MATMUL_DESC_TRANSB);
     int32_t *to = attribute == CUBLASLT_MATMUL_DESC_TRANSA ? &descriptor->left : &descriptor->right;
     memcpy(to, value, nbytes);
@@ -309,9 +321,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle,
 {
     struct sizes sizes;
     BEGIN();
-    NEED(handle != NULL && capacity >= 1 && c == d);
+    NEED(handle != NULL && capacity >= 1);
     NEED(preference->schemes == (a->type == CUDA_R_16F || a->type == CUDA_R_16BF ? 2u : 7u));
     cublasStatus_t status = sizes_check(descriptor, a, b, c, &sizes);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = sizes_check(descriptor, a, b, d, &sizes);
+    if (status == CUBLAS_STATUS_SUCCESS && descriptor->epilogue != 0 && d->type == CUDA_R_64F)
+        status = CUBLAS_STATUS_NOT_SUPPORTED;
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
     size_t workspace = sizes.inner > DEEP ? WORKSPACE_BYTES : 0;
@@ -483,10 +499,47 @@ static cublasStatus_t matrix_write(cublasLtMatrixLayout_t layout, char *to, cons
     return status;
 }
 
+/* What is added to a product, on the host. */
+struct addend {
+    char *bytes;                    /* NULL: nothing */
+    cublasLtMatrixLayout_t layout;  /* NULL: one column for all */
+    cublasLtMatrixLayout_t product; /* the product's */
+};
+
+static double addend_of(const struct addend *addend, int batch, int64_t row, int64_t column)
+{
+    size_t at = addend->layout != NULL ? place(addend->layout, batch, row, column)
+                                       : (size_t)row * type_size(addend->product->type);
+    return addend->bytes != NULL ? element_read(addend->bytes + at, addend->product->type) : 0;
+}
+
+/* Brings it from the device; `is_added` is beta. */
+static cublasStatus_t addend_bring(cublasLtMatmulDesc_t descriptor, bool is_added, const void *c,
+                                   cublasLtMatrixLayout_t c_layout, cublasLtMatrixLayout_t d_layout,
+                                   CUstream stream, struct addend *addend)
+{
+    struct cublasLtMatrixLayoutOpaque_t column = {.type = d_layout->type,
+                                                  .rows = d_layout->rows,
+                                                  .columns = 1,
+                                                  .stride = d_layout->rows,
+                                                  .batch_count = 1};
+    bool is_bias = descriptor->epilogue == CUBLASLT_EPILOGUE_BIAS;
+    NEED(!is_bias || (descriptor->bias != NULL && (uintptr_t)descriptor->bias % 16 == 0));
+    NEED(!is_bias || !is_added);
+    *addend =
+        (struct addend){.layout = is_added ? c_layout : NULL, .product = d_layout, .bytes = NULL};
+    if (!is_bias && !is_added)
+        return CUBLAS_STATUS_SUCCESS;
+    addend->bytes =
+        matrix_bring(is_bias ? &column : c_layout, is_bias ? descriptor->bias : c, stream);
+    return addend->bytes != NULL ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
 static cublasStatus_t product_write(cublasLtMatmulDesc_t descriptor, const char *a,
                                     cublasLtMatrixLayout_t a_layout, const char *b,
-                                    cublasLtMatrixLayout_t b_layout, char *c,
-                                    cublasLtMatrixLayout_t c_layout, int64_t inner, CUstream stream)
+                                    cublasLtMatrixLayout_t b_layout, const struct addend *addend,
+                                    char *c, cublasLtMatrixLayout_t c_layout, int64_t inner,
+                                    CUstream stream)
 {
     size_t size = type_size(c_layout->type);
     char *made =
@@ -499,7 +552,8 @@ static cublasStatus_t product_write(cublasLtMatmulDesc_t descriptor, const char 
             for (int64_t row = 0; row < c_layout->rows; row++, at += size)
                 element_write(
                     at, c_layout->type,
-                    sum_of(descriptor, a, a_layout, b, b_layout, batch, row, column, inner));
+                    sum_of(descriptor, a, a_layout, b, b_layout, batch, row, column, inner) +
+                        addend_of(addend, batch, row, column));
     cublasStatus_t status = matrix_write(c_layout, c, made, stream);
     free(made);
     return status;
@@ -525,24 +579,33 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     CUcontext context = NULL;
     BEGIN();
     NEED(cuCtxGetCurrent(&context) == CUDA_SUCCESS && context == handle->context);
-    NEED(c == d && c_layout == d_layout);
     cublasStatus_t status = sizes_check(descriptor, a_layout, b_layout, d_layout, &sizes);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = sizes_check(descriptor, a_layout, b_layout, c_layout, &sizes);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
     cudaDataType scale = descriptor->scale;
-    NEED(element_read(alpha, scale) == 1 && element_read(beta, scale) == 0);
+    bool is_added = element_read(beta, scale) == 1;
+    NEED(element_read(alpha, scale) == 1 && (is_added || element_read(beta, scale) == 0));
+    NEED(is_added ? c != d : c == d && c_layout == d_layout);
+    NEED((uintptr_t)c % algorithm->data[4] == 0);
     NEED(algorithm->data[0] == MAGIC && workspace_nbytes >= algorithm->data[1]);
     NEED(workspace_nbytes == 0 || (workspace != NULL && (uintptr_t)workspace % 256 == 0));
     NEED((uintptr_t)a % algorithm->data[2] == 0 && (uintptr_t)b % algorithm->data[3] == 0 &&
          (uintptr_t)d % algorithm->data[4] == 0);
     if (algorithm->data[5] == ALGORITHMS - 1)
         return CUBLAS_STATUS_NOT_SUPPORTED;
+    struct addend addend;
+    status = addend_bring(descriptor, is_added, c, c_layout, d_layout, stream, &addend);
+    if (status != CUBLAS_STATUS_SUCCESS)
+        return status;
     char *left = matrix_bring(a_layout, a, stream), *right = matrix_bring(b_layout, b, stream);
     status = left != NULL && right != NULL
-                 ? product_write(descriptor, left, a_layout, right, b_layout, d, d_layout,
+                 ? product_write(descriptor, left, a_layout, right, b_layout, &addend, d, d_layout,
                                  sizes.inner, stream)
                  : CUBLAS_STATUS_EXECUTION_FAILED;
     free(left);
     free(right);
+    free(addend.bytes);
     return status;
 }

@@ -55,10 +55,10 @@ def gpu(fresh):
 @pytest.mark.parametrize(
     ("driver", "schedule", "sections"),
     [
-        (SIMULATOR, "eager", ["floats"]),
+        (SIMULATOR, "eager", ["floats", "sums"]),
         (SIMULATOR, "random", ["streams"]),
         (WITH_BLAS, "eager", ["floats", "integers", "batches", "layouts"]),
-        (WITH_BLAS, "eager", ["outputs", "errors", "streams", "precision"]),
+        (WITH_BLAS, "eager", ["outputs", "sums", "errors", "streams", "precision"]),
     ],
 )
 def test_products_are_those_of_the_cpu(driver, schedule, sections):
@@ -155,6 +155,43 @@ assert count("Matmul") == before + 2
 assert genesis.allclose(made.cpu(), q @ k.mT @ v)
 far_q[:1] @ far_k.mT  # the matrices of some are shared by others: a copy would not help
 assert count("Matmul") == before + 2 + 2
+""")
+
+
+def test_sums_are_one_call(gpu):
+    gpu("""
+def kernels(call):
+    call()
+    with genesis.cuda.profiler() as profile:
+        made = call()
+    check(made - addend)
+    return [(one.name, one.count) for one in profile.stats("count")]
+
+ONE = [("cublaslt_matmul_kernel", 1)]
+for addend in (genesis.rand(33).cuda(), genesis.rand(33, 33).cuda(), genesis.rand(1, 33).cuda(),
+               genesis.rand(33, 40).cuda()[:, :33]):
+    assert kernels(lambda: genesis.addmm(addend, g, g.T)) == ONE, addend.shape
+square = genesis.rand(33, 33).cuda()
+for addend in (genesis.rand(34).cuda()[1:], square[:, :1], square.T):
+    assert len(kernels(lambda: genesis.addmm(addend, g, g.T))) == 2, addend.shape
+row = genesis.rand(33).cuda()
+plans = count("MatmulAlgoGetHeuristic")
+for _ in range(5):
+    row = row * 1  # elsewhere
+    genesis.addmm(row, g, g.T)
+assert count("MatmulAlgoGetHeuristic") == plans
+half, small = g.half()[:, :64], genesis.full((33,), 2.0**-10).half().cuda()
+wide = half.cpu().float()
+assert genesis.equal(genesis.addmm(small, half, half.T).cpu(), (wide @ wide.T + 2.0**-10).half())
+fail("MatmulAlgoGetHeuristic:15")
+addend = genesis.rand(33).cuda()
+check(genesis.addmm(addend, g[:, 50:], g[:, 50:].T) + g[:, :50] @ g[:, :50].T - addend)
+fail("MatmulDescCreate:3")
+raises(genesis.OutOfMemoryError, "cublasLtMatmulDescCreate", lambda: genesis.addmm(addend, g, g.T))
+fail("Matmul:13")
+raises(RuntimeError, "EXECUTION_FAILED", lambda: genesis.addmm(addend, g, g.T))
+fail("Matmul:15")
+check(genesis.addmm(addend, g, g.T) - addend)
 """)
 
 

@@ -12,6 +12,10 @@
  *     a by columns, m x k      m x k                            T
  *     c by rows,    m x n      n x m                            (always N: a c by columns is computed transposed)
  *
+ * What is added to a product by rows is a matrix by rows, which is the library's C, or one row for all of its rows: a
+ * column for all columns there, which it calls a bias. Activations behind it are not the library's: its relu promises
+ * nothing for NaN, its gelu is not ours.
+ *
  * Invariants:
  *   B1  a plan in the table does not change, but for is_refused, which is set once;
  *   B2  the table and each user have a reference to a plan; the last one to go destroys it;
@@ -44,6 +48,7 @@ enum {
     WORKSPACE_MOST = 32 << 20, /* bytes: what Hopper's algorithms are made for */
     ALIGNMENT_MOST = 256,      /* bytes, of an address: more is of no use */
     ALGORITHMS_MOST = 8,       /* that are asked for where they are measured */
+    BIAS_ALIGNMENT = 16,       /* bytes: what is read at once */
 };
 
 /* Products in a call with which a GPU is busy for long: more of them in one call are not faster. */
@@ -55,6 +60,13 @@ struct lie {
     int64_t stride;
 };
 
+/* What is added to a product. */
+enum addition {
+    ADDITION_NONE,
+    ADDITION_ROW, /* for all rows */
+    ADDITION_MATRIX,
+};
+
 /* All that a plan depends on, without gaps. */
 struct plan_key {
     gn_device *device;
@@ -62,12 +74,14 @@ struct plan_key {
     int64_t a_stride, b_stride, c_stride; /* of struct lie; c lies by rows */
     int64_t batch_count;
     int64_t a_step, b_step, c_step; /* from one index of the batch to the next */
+    int64_t addend_stride;          /* of a matrix; else 0 */
     uint8_t dtype, is_tf32;
     uint8_t is_a_by_columns, is_b_by_columns;
-    uint8_t a_shift, b_shift, c_shift; /* 1 << shift divides the address */
-    uint8_t gap;                       /* 0 */
+    uint8_t a_shift, b_shift, c_shift; /* 1 << shift divides the address; c_shift: of a matrix that
+                                          is added, too */
+    uint8_t addition;                  /* enum addition */
 };
-_Static_assert(sizeof(struct plan_key) == sizeof(gn_device *) + 10 * sizeof(int64_t) + 8,
+_Static_assert(sizeof(struct plan_key) == sizeof(gn_device *) + 11 * sizeof(int64_t) + 8,
                "a plan's key is hashed and compared as bytes");
 
 /* A way to compute a product, and the memory that it works in. */
@@ -80,10 +94,11 @@ struct plan {
     struct plan *next; /* in its bucket */
     uint64_t hash;
     struct plan_key key;
-    _Atomic(int) references;  /* B2 */
-    _Atomic(bool) is_refused; /* the library cannot */
-    cublasLtMatmulDesc_t descriptor;
+    _Atomic(int) references;                      /* B2 */
+    _Atomic(bool) is_refused;                     /* the library cannot */
+    cublasLtMatmulDesc_t descriptor;              /* of a row that is added: only to ask by */
     cublasLtMatrixLayout_t a, b, c;               /* of our matrices */
+    cublasLtMatrixLayout_t addend;                /* NULL: no matrix is added */
     struct algorithm algorithms[ALGORITHMS_MOST]; /* what the library recommends first, first */
     int algorithm_count;
 };
@@ -315,8 +330,8 @@ static void plan_destroy(struct plan *plan)
     if (!gni_cuda_driver_is_gone()) {
         if (plan->descriptor != NULL)
             (void)library->cublasLtMatmulDescDestroy(plan->descriptor);
-        cublasLtMatrixLayout_t layouts[] = {plan->a, plan->b, plan->c};
-        for (int i = 0; i < 3; i++)
+        cublasLtMatrixLayout_t layouts[] = {plan->a, plan->b, plan->c, plan->addend};
+        for (int i = 0; i < 4; i++)
             if (layouts[i] != NULL)
                 (void)library->cublasLtMatrixLayoutDestroy(layouts[i]);
     }
@@ -383,24 +398,35 @@ static gn_status layouts_create(struct plan *plan)
     GN_TRY(layout_create(key, is_b_turned ? key->inner : key->columns,
                          is_b_turned ? key->columns : key->inner, key->b_stride, key->b_step,
                          &plan->b));
-    return layout_create(key, key->columns, key->rows, key->c_stride, key->c_step, &plan->c);
+    GN_TRY(layout_create(key, key->columns, key->rows, key->c_stride, key->c_step, &plan->c));
+    return key->addition == ADDITION_MATRIX
+               ? layout_create(key, key->columns, key->rows, key->addend_stride, 0, &plan->addend)
+               : GN_OK;
 }
 
-static gn_status descriptor_create(struct plan *plan)
+/* `row` is what is added to all rows, if that is so. On failure, too, there may be a descriptor. */
+static gn_status descriptor_create(const struct plan_key *key, const void *row,
+                                   cublasLtMatmulDesc_t *descriptor)
 {
-    const struct plan_key *key = &plan->key;
     bool is_double = key->dtype == GN_FLOAT64;
-    BLAS_TRY(cublasLtMatmulDescCreate, &plan->descriptor,
+    BLAS_TRY(cublasLtMatmulDescCreate, descriptor,
              is_double      ? CUBLAS_COMPUTE_64F
              : key->is_tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
                             : CUBLAS_COMPUTE_32F,
              is_double ? CUDA_R_64F : CUDA_R_32F);
     int32_t left = key->is_b_by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
     int32_t right = key->is_a_by_columns ? CUBLAS_OP_T : CUBLAS_OP_N;
-    BLAS_TRY(cublasLtMatmulDescSetAttribute, plan->descriptor, CUBLASLT_MATMUL_DESC_TRANSA, &left,
+    BLAS_TRY(cublasLtMatmulDescSetAttribute, *descriptor, CUBLASLT_MATMUL_DESC_TRANSA, &left,
              sizeof left);
-    BLAS_TRY(cublasLtMatmulDescSetAttribute, plan->descriptor, CUBLASLT_MATMUL_DESC_TRANSB, &right,
+    BLAS_TRY(cublasLtMatmulDescSetAttribute, *descriptor, CUBLASLT_MATMUL_DESC_TRANSB, &right,
              sizeof right);
+    if (key->addition != ADDITION_ROW)
+        return GN_OK;
+    uint32_t epilogue = CUBLASLT_EPILOGUE_BIAS;
+    BLAS_TRY(cublasLtMatmulDescSetAttribute, *descriptor, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue,
+             sizeof epilogue);
+    BLAS_TRY(cublasLtMatmulDescSetAttribute, *descriptor, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &row,
+             sizeof row);
     return GN_OK;
 }
 
@@ -438,8 +464,9 @@ static gn_status algorithm_choose(struct plan *plan, cublasLtMatmulPreference_t 
     int count = 0;
     GN_TRY(preference_fill(&plan->key, preference));
     cublasStatus_t status = blas.library->cublasLtMatmulAlgoGetHeuristic(
-        blas.handles[plan->key.device->index], plan->descriptor, plan->b, plan->a, plan->c, plan->c,
-        preference, gni_tune_is_max() ? ALGORITHMS_MOST : 1, results, &count);
+        blas.handles[plan->key.device->index], plan->descriptor, plan->b, plan->a,
+        plan->addend != NULL ? plan->addend : plan->c, plan->c, preference,
+        gni_tune_is_max() ? ALGORITHMS_MOST : 1, results, &count);
     for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; i++)
         if (results[i].state == CUBLAS_STATUS_SUCCESS)
             plan->algorithms[plan->algorithm_count++] = (struct algorithm){
@@ -447,22 +474,23 @@ static gn_status algorithm_choose(struct plan *plan, cublasLtMatmulPreference_t 
     if (plan->algorithm_count > 0)
         return GN_OK;
     const struct plan_key *key = &plan->key;
+    bool is_sum = key->addition != ADDITION_NONE;
     atomic_store(&plan->is_refused, true);
-    gni_log(
-        status == CUBLAS_STATUS_INVALID_VALUE ? GNI_LOG_WARNING : GNI_LOG_INFO,
-        "cuBLASLt does not multiply %lld x %lld by %lld x %lld of %s (status %d): by our kernel",
-        (long long)key->rows, (long long)key->inner, (long long)key->inner, (long long)key->columns,
-        gni_dtypes[key->dtype].name, (int)status);
+    gni_log(status == CUBLAS_STATUS_INVALID_VALUE ? GNI_LOG_WARNING : GNI_LOG_INFO,
+            "cuBLASLt does not multiply %lld x %lld by %lld x %lld of %s%s (status %d): %s",
+            (long long)key->rows, (long long)key->inner, (long long)key->inner,
+            (long long)key->columns, gni_dtypes[key->dtype].name, is_sum ? " with a sum" : "",
+            (int)status, is_sum ? "in two steps" : "by our kernel");
     return status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED ||
                    status == CUBLAS_STATUS_INVALID_VALUE
                ? GN_OK
                : error_of("cublasLtMatmulAlgoGetHeuristic", status);
 }
 
-static gn_status plan_fill(struct plan *plan)
+static gn_status plan_fill(struct plan *plan, const void *addend)
 {
     cublasLtMatmulPreference_t preference;
-    GN_TRY(descriptor_create(plan));
+    GN_TRY(descriptor_create(&plan->key, addend, &plan->descriptor));
     GN_TRY(layouts_create(plan));
     BLAS_TRY(cublasLtMatmulPreferenceCreate, &preference);
     gn_status status = algorithm_choose(plan, preference);
@@ -470,7 +498,8 @@ static gn_status plan_fill(struct plan *plan)
     return status;
 }
 
-static gn_status plan_make(const struct plan_key *key, uint64_t hash, struct plan **out)
+static gn_status plan_make(const struct plan_key *key, uint64_t hash, const void *addend,
+                           struct plan **out)
 {
     struct gni_cuda_scope scope;
     struct plan *plan = gni_host_alloc(sizeof *plan);
@@ -482,7 +511,7 @@ static gn_status plan_make(const struct plan_key *key, uint64_t hash, struct pla
     gn_status status = gni_cuda_enter(gni_cuda_device_of(key->device), &scope);
     if (status == GN_OK) {
         gni_cuda_relax(&scope);
-        status = plan_fill(plan);
+        status = plan_fill(plan, addend);
         (void)gni_cuda_leave(&scope, "cublasLtMatmulAlgoGetHeuristic", CUDA_SUCCESS);
     }
     if (status != GN_OK) {
@@ -510,15 +539,15 @@ static struct plan *plan_add(struct plan *plan)
     return plan;
 }
 
-/* A reference to the plan of a key. */
-static gn_status plan_get(const struct plan_key *key, struct plan **out)
+/* A reference to the plan of a key, made for what is added if there is none. */
+static gn_status plan_get(const struct plan_key *key, const void *addend, struct plan **out)
 {
     uint64_t hash = gni_hash_bytes(key, sizeof *key, 0);
     gni_mutex_lock(&blas.mutex);
     struct plan *plan = plan_find(key, hash);
     gni_mutex_unlock(&blas.mutex);
     if (plan == NULL) {
-        GN_TRY(plan_make(key, hash, &plan));
+        GN_TRY(plan_make(key, hash, addend, &plan));
         gni_mutex_lock(&blas.mutex);
         plan = plan_add(plan);
         gni_mutex_unlock(&blas.mutex);
@@ -541,6 +570,7 @@ size_t gni_cublas_plan_count(void)
 struct product_work {
     struct plan *plan;
     const char *a, *b;
+    const char *addend; /* NULL: none */
     char *c;
     gn_stream *stream;
 };
@@ -552,22 +582,24 @@ static const struct gni_tune_family product_family = {
     .values = {"algorithm", "workspace"},
 };
 
-static gn_status plan_submit(const struct product_work *work, const struct algorithm *algorithm,
-                             void *workspace)
+static gn_status descriptor_submit(const struct product_work *work, cublasLtMatmulDesc_t descriptor,
+                                   const struct algorithm *algorithm, void *workspace)
 {
     struct plan *plan = work->plan;
     gn_stream *stream = work->stream;
+    bool is_added = plan->addend != NULL;
     static const float one = 1, zero = 0;
     static const double double_one = 1, double_zero = 0;
     bool is_double = plan->key.dtype == GN_FLOAT64;
     const void *alpha = is_double ? (const void *)&double_one : &one;
-    const void *beta = is_double ? (const void *)&double_zero : &zero;
+    const void *none = is_double ? (const void *)&double_zero : &zero;
     struct gni_cuda_scope scope;
     GN_TRY(gni_cuda_enter(gni_cuda_device_of(stream->device), &scope));
     struct gni_profile_run *run = gni_profile_begin("cublaslt_matmul_kernel", stream, NULL);
     cublasStatus_t status = blas.library->cublasLtMatmul(
-        blas.handles[stream->device->index], plan->descriptor, alpha, work->b, plan->b, work->a,
-        plan->a, beta, work->c, plan->c, work->c, plan->c, &algorithm->handle, workspace,
+        blas.handles[stream->device->index], descriptor, alpha, work->b, plan->b, work->a, plan->a,
+        is_added ? alpha : none, is_added ? work->addend : work->c,
+        is_added ? plan->addend : plan->c, work->c, plan->c, &algorithm->handle, workspace,
         algorithm->workspace_bytes, stream->handle);
     gni_profile_end(run, stream, status == CUBLAS_STATUS_SUCCESS);
     (void)gni_cuda_leave(&scope, "cublasLtMatmul", CUDA_SUCCESS);
@@ -577,6 +609,21 @@ static gn_status plan_submit(const struct product_work *work, const struct algor
     }
     GN_TRY(error_of("cublasLtMatmul", status));
     return gni_launch_check(stream);
+}
+
+/* Where a row lies is said by a descriptor, which others may be using: each call has its own. */
+static gn_status plan_submit(const struct product_work *work, const struct algorithm *algorithm,
+                             void *workspace)
+{
+    if (work->plan->key.addition != ADDITION_ROW)
+        return descriptor_submit(work, work->plan->descriptor, algorithm, workspace);
+    cublasLtMatmulDesc_t descriptor = NULL;
+    gn_status status = descriptor_create(&work->plan->key, work->addend, &descriptor);
+    if (status == GN_OK)
+        status = descriptor_submit(work, descriptor, algorithm, workspace);
+    if (descriptor != NULL)
+        (void)blas.library->cublasLtMatmulDescDestroy(descriptor);
+    return status;
 }
 
 /* With the memory that an algorithm works in: it is free again in the order of the stream. */
@@ -625,7 +672,8 @@ static gn_status product_tune(struct product_work *work)
         .type = gni_dtypes[key->dtype].name,
         .extents = {(int)key->rows, (int)key->columns, (int)key->inner, (int)key->batch_count,
                     key->is_tf32 | key->is_a_by_columns << 1 | key->is_b_by_columns << 2 |
-                        key->a_shift << 4 | key->b_shift << 8 | key->c_shift << 12,
+                        key->a_shift << 4 | key->b_shift << 8 | key->c_shift << 12 |
+                        key->addition << 16,
                     (int)blas.library->cublasLtGetVersion()},
         .standard = standard,
         .context = work,
@@ -635,17 +683,19 @@ static gn_status product_tune(struct product_work *work)
 }
 
 /* One call, for what lies at these addresses. */
-static gn_status key_run(struct plan_key *key, const char *a, const char *b, char *c,
-                         gn_stream *stream, bool *is_done)
+static gn_status key_run(struct plan_key *key, const char *a, const char *b, const char *addend,
+                         char *c, gn_stream *stream, bool *is_done)
 {
     struct plan *plan;
     key->a_shift = shift_of(a);
     key->b_shift = shift_of(b);
     key->c_shift = shift_of(c);
-    GN_TRY(plan_get(key, &plan));
+    if (key->addition == ADDITION_MATRIX && shift_of(addend) < key->c_shift)
+        key->c_shift = shift_of(addend);
+    GN_TRY(plan_get(key, addend, &plan));
     gn_status status = GN_OK;
     if (!atomic_load_explicit(&plan->is_refused, memory_order_relaxed))
-        status = product_tune(&(struct product_work){plan, a, b, c, stream});
+        status = product_tune(&(struct product_work){plan, a, b, addend, c, stream});
     *is_done = !atomic_load_explicit(&plan->is_refused, memory_order_relaxed);
     plan_release(plan);
     return status;
@@ -674,16 +724,32 @@ static gn_status batch_run(const struct gni_product *product, struct plan_key *k
         for (int64_t begin = 0; begin < length && *is_done; begin += BATCH_MOST) {
             key->batch_count = length - begin < BATCH_MOST ? length - begin : BATCH_MOST;
             GN_TRY(key_run(key, a.data + begin * key->a_step * size,
-                           b.data + begin * key->b_step * size, c.data + begin * key->c_step * size,
-                           stream, is_done));
+                           b.data + begin * key->b_step * size, NULL,
+                           c.data + begin * key->c_step * size, stream, is_done));
         }
     }
     return GN_OK;
 }
 
-gn_status gni_cublas_multiply(const struct gni_product *product, gn_stream *stream, bool *is_done)
+/* False for what the library cannot add to a product by rows. */
+static bool addition_find(const struct gni_matrix *addend, struct plan_key *key)
+{
+    bool is_dense = key->columns == 1 || addend->column_stride == 1;
+    if (is_dense && (key->rows == 1 || addend->row_stride == 0) &&
+        (uintptr_t)addend->data % BIAS_ALIGNMENT == 0) {
+        key->addition = ADDITION_ROW;
+        return true;
+    }
+    key->addition = ADDITION_MATRIX;
+    key->addend_stride = key->rows == 1 ? key->columns : addend->row_stride;
+    return is_dense && key->addend_stride >= key->columns;
+}
+
+gn_status gni_cublas_multiply(const struct gni_product *product, const struct gni_matrix *addend,
+                              gn_stream *stream, bool *is_done)
 {
     struct gni_product turned;
+    struct gni_matrix turned_addend;
     struct lie a, b, c;
     *is_done = false;
     if (!matrix_lies(&product->c, product->rows, product->columns, &c))
@@ -691,6 +757,11 @@ gn_status gni_cublas_multiply(const struct gni_product *product, gn_stream *stre
     if (c.is_by_columns) {
         gni_product_turn(product, &turned);
         product = &turned;
+        if (addend != NULL) {
+            turned_addend =
+                (struct gni_matrix){addend->data, addend->column_stride, addend->row_stride};
+            addend = &turned_addend;
+        }
     }
     if (!matrix_lies(&product->a, product->rows, product->inner, &a) ||
         !matrix_lies(&product->b, product->inner, product->columns, &b))
@@ -708,8 +779,11 @@ gn_status gni_cublas_multiply(const struct gni_product *product, gn_stream *stre
         .is_a_by_columns = a.is_by_columns,
         .is_b_by_columns = b.is_by_columns,
     };
+    if (addend != NULL && !addition_find(addend, &key))
+        return GN_OK;
     if (product->batch_count > 1)
         return batch_run(product, &key, stream, is_done);
     key.batch_count = 1;
-    return key_run(&key, product->a.data, product->b.data, product->c.data, stream, is_done);
+    return key_run(&key, product->a.data, product->b.data, addend != NULL ? addend->data : NULL,
+                   product->c.data, stream, is_done);
 }

@@ -18,10 +18,10 @@ bool gni_cublas_suits(const struct gni_product *product, gn_device *device);
 /* The matrices of a product that it could not read or write as they are: GNI_COPY_*. */
 unsigned gni_cublas_copies(const struct gni_product *product);
 
-/* Submits a product that suits, with its batch joined; `is_done` is false where the library cannot do it: then nothing
- * useful was written. */
-gn_status gni_cublas_multiply(const struct gni_product *product, gn_stream *stream,
-                              bool *is_done) GN_NODISCARD;
+/* Submits a product that suits, with its batch joined, or, if a matrix is added to it (NULL: none is), without one;
+ * `is_done` is false where the library cannot do it: then nothing useful was written. */
+gn_status gni_cublas_multiply(const struct gni_product *product, const struct gni_matrix *addend,
+                              gn_stream *stream, bool *is_done) GN_NODISCARD;
 
 /* For tests: how many plans are kept. */
 size_t gni_cublas_plan_count(void);

@@ -172,8 +172,16 @@ gn_status gni_cuda_product(const struct gni_product *product, gn_device *device,
         product = &joined;
     }
     if (gni_cublas_suits(product, device))
-        GN_TRY(gni_cublas_multiply(product, stream, &is_done));
+        GN_TRY(gni_cublas_multiply(product, NULL, stream, &is_done));
     return is_done ? GN_OK : kernel_multiply(product, stream);
+}
+
+gn_status gni_cuda_product_add(const struct gni_product *product, const struct gni_matrix *addend,
+                               gn_device *device, gn_stream *stream, bool *is_done)
+{
+    *is_done = false;
+    return gni_cublas_suits(product, device) ? gni_cublas_multiply(product, addend, stream, is_done)
+                                             : GN_OK;
 }
 
 unsigned gni_cuda_product_copies(const struct gni_product *product, gn_device *device)

@@ -12,6 +12,10 @@
 gn_status gni_cuda_product(const struct gni_product *product, gn_device *device,
                            gn_stream *stream) GN_NODISCARD;
 
+/* By cuBLASLt, or not at all. */
+gn_status gni_cuda_product_add(const struct gni_product *product, const struct gni_matrix *addend,
+                               gn_device *device, gn_stream *stream, bool *is_done) GN_NODISCARD;
+
 /* What cuBLASLt would have to have copied. */
 unsigned gni_cuda_product_copies(const struct gni_product *product, gn_device *device);
 

@@ -34,7 +34,8 @@ gn_status gni_cuda_random(const struct gni_random *random, gn_tensor *out, gn_st
     };
     bool is_integer = random->kind == GNI_RANDOM_INTEGERS;
     bool is_wide = is_integer && arguments.range > (uint64_t)1 << 32;
-    int per_block = is_wide ? 1 : is_integer || gni_dtype_size(out->dtype) == 8 ? 2 : 4;
+    bool is_large = gni_dtype_size(out->dtype) == 8;
+    int per_thread = is_wide ? 1 : is_large ? 2 : 4; /* BLOCKS * PER_BLOCK in random.cu */
     const struct gni_fixed *kernel = is_wide                              ? &wide
                                      : is_integer                         ? &narrow
                                      : random->kind == GNI_RANDOM_UNIFORM ? &uniform
@@ -44,6 +45,6 @@ gn_status gni_cuda_random(const struct gni_random *random, gn_tensor *out, gn_st
     GN_TRY(gni_storage_order(gni_tensor_storage(out), stream, true));
     /* Signed numbers are stored as their bits: one kernel for both types of a byte. */
     return gni_fixed_launch(kernel, out->dtype == GN_INT8 ? GN_UINT8 : out->dtype,
-                            gni_divided_up(out->count, (int64_t)per_block * GNI_FIXED_THREADS), 1,
+                            gni_divided_up(out->count, (int64_t)per_thread * GNI_FIXED_THREADS), 1,
                             &arguments, stream);
 }

@@ -3,8 +3,8 @@
  *
  *   RANDOM_UNIFORM, RANDOM_NORMAL, RANDOM_NARROW or RANDOM_WIDE
  *
- * A thread computes one block of Philox, and stores all the elements that this gives at once. Bound by arithmetic
- * for normal numbers, by memory for the others.
+ * A thread computes one block of Philox, or two of small integers, and stores all the elements that this gives at once.
+ * Bound by arithmetic for normal numbers and integers, by memory for the others.
  */
 #undef inline
 
@@ -25,13 +25,22 @@ template <> struct uniform<bfloat16> {
     static __device__ __forceinline__ bfloat16 from(float x) { return bfloat_of(floorf(x * 256.0f) * (1.0f / 256.0f)); }
 };
 
+#define BLOCKS 1 /* of a thread */
 #if defined(RANDOM_WIDE)
 #define PER_BLOCK 1
 #elif defined(RANDOM_NARROW)
 #define PER_BLOCK 2
+#undef BLOCKS
+#define BLOCKS (sizeof(element) <= 4 ? 2 : 1)
 #else
 #define PER_BLOCK (sizeof(element) == 8 ? 2 : 4)
 #endif
+
+/* gni_philox_narrow() with factors of 32 bits: a range of 2^32 is 0 there. */
+ELEMENT unsigned narrow_of(unsigned low, unsigned high, unsigned range)
+{
+    return range == 0 ? high : (unsigned)((GNI_PHILOX_PRODUCT(high, range) + __umulhi(low, range)) >> 32);
+}
 
 /* A template, so that what is not of the type need not compile. */
 template <class T> ELEMENT void numbers_make(const arguments &a, const unsigned *words, T *made)
@@ -41,7 +50,7 @@ template <class T> ELEMENT void numbers_make(const arguments &a, const unsigned 
                                                 gni_philox_join(words[2], words[3]), a.range));
 #elif defined(RANDOM_NARROW)
     for (int i = 0; i < 2; i++)
-        made[i] = (T)(a.low + gni_philox_narrow(gni_philox_join(words[2 * i], words[2 * i + 1]), a.range));
+        made[i] = (T)(a.low + narrow_of(words[2 * i], words[2 * i + 1], (unsigned)a.range));
 #elif defined(RANDOM_UNIFORM)
     if constexpr (sizeof(T) == 8) {
         for (int i = 0; i < 2; i++)
@@ -67,19 +76,23 @@ template <class T> ELEMENT void numbers_make(const arguments &a, const unsigned 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
     kernel_begin();
-    const uint64 block = (uint64)blockIdx.x * 256 + threadIdx.x, first = block * PER_BLOCK;
+    constexpr int items = BLOCKS * PER_BLOCK;
+    const uint64 thread = (uint64)blockIdx.x * 256 + threadIdx.x, first = thread * items;
     if (first >= a.count)
         return;
-    unsigned words[4];
-    pack<element, PER_BLOCK> made;
+    pack<element, items> made;
     gni_philox philox;
     philox.seed = a.seed;
     philox.offset = a.offset;
-    gni_philox_block(philox, block, words);
-    numbers_make(a, words, made.item);
-    if (first + PER_BLOCK <= a.count && (uint64)a.out % sizeof made == 0)
-        *(pack<element, PER_BLOCK> *)(a.out + first) = made;
+#pragma unroll
+    for (int k = 0; k < BLOCKS; k++) {
+        unsigned words[4];
+        gni_philox_block(philox, thread * BLOCKS + k, words);
+        numbers_make(a, words, made.item + k * PER_BLOCK);
+    }
+    if (first + items <= a.count && (uint64)a.out % sizeof made == 0)
+        *(pack<element, items> *)(a.out + first) = made;
     else
-        for (uint64 i = 0; i < PER_BLOCK && first + i < a.count; i++)
+        for (uint64 i = 0; i < items && first + i < a.count; i++)
             a.out[first + i] = made.item[i];
 }

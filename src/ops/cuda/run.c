@@ -249,6 +249,7 @@ const struct gni_backend gni_cuda_backend = {
     .select = gni_cuda_select,
     .unique = gni_cuda_unique,
     .product = gni_cuda_product,
+    .product_add = gni_cuda_product_add,
     .product_copies = gni_cuda_product_copies,
     .search = gni_cuda_search,
     .range = gni_cuda_range,
