@@ -74,3 +74,15 @@ def test_the_library_links_nothing_of_cuda(build):
     needed = subprocess.run(["ldd", library], capture_output=True, text=True, check=False).stdout
     assert "libc.so" in needed
     assert not re.search(r"cuda|nvrtc|cublas", needed)
+
+
+def test_kernels_wait_before_anything_else(root):
+    """They are launched early (gni_launch.waits): the simulated GPU sees only what the tests run."""
+    kernels = re.compile(r"__global__[^;{]*\{\s*(\S+)")
+    sources = [*sorted((root / "src/ops/cuda").glob("*.cu")), root / "src/ops/cuda/generate.c"]
+    found = [
+        first
+        for path in sources
+        for first in kernels.findall(path.read_text().replace("\\n", "\n"))
+    ]
+    assert len(found) > 25 and set(found) == {"kernel_begin();"}, set(found)
