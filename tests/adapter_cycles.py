@@ -146,7 +146,7 @@ def run(number: int, program: Program, last_start: float) -> Outcome | None:
             capture_output=True,
             text=True,
             check=False,
-            timeout=300,
+            timeout=120,
         )
         status, told = finished.returncode, finished.stderr
     except subprocess.TimeoutExpired:
