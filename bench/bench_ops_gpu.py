@@ -64,6 +64,9 @@ def scenarios() -> list[Scenario]:
     add("softmax, 4096 x 10K", 50, lambda x: x.softmax(dim=1), wide)
     add("sum of columns, 4096 x 10K", 100, lambda x: x.sum(dim=0), wide)
     add("transposed copy, 4096 x 10K", 50, lambda x: x.T.contiguous(), wide)
+    some = torch.randint(0, 1000, (500,), device="cuda")
+    add("x[idx], 500 rows of 1000 x 1000", 1000, lambda x, idx: x[idx], square, some)
+    add("x[mask], 1000 x 1000", 500, lambda x, mask: x[mask], square, square > 0.5)
     add("matmul, 512 x 512", 500, lambda x: x @ x, new(512, 512))
     add("100 small operations", 20, hundred, new(1024))
     return found
