@@ -16,6 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 
+enum {
+    EARLY_DRIVER = 12030, /* captures know early launches since then */
+};
+
 static struct gni_cuda_device cuda_devices[GNI_DEVICE_MAX];
 static struct gni_mutex cuda_mutex = GNI_MUTEX_INIT;
 static struct gni_once cuda_once = GNI_ONCE_INIT;
@@ -271,6 +275,7 @@ static gn_status properties_read(struct gni_cuda_device *device)
         functions->cuMemSetAccess != NULL && READ(VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) != 0;
 #undef READ
     device->launches_early = made->major >= 9 && functions->cuLaunchKernelEx != NULL &&
+                             device->driver->version >= EARLY_DRIVER &&
                              gni_option_flag(GNI_OPTION_LAUNCH_EARLY);
     return failure == CUDA_SUCCESS ? GN_OK : start_error(device, "cuDeviceGetAttribute", failure);
 }
