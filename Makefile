@@ -9,7 +9,7 @@
 #   make wheel      a wheel in dist/
 #   make gpu-test gpu-bench    on a machine with a GPU, with GPU_PYTHON (it has PyTorch)
 .DEFAULT_GOAL := help
-.PHONY: help demo test build asan tsan clang lint fmt soak bench wheel gpu-build gpu-test gpu-bench clean
+.PHONY: help demo test build asan tsan clang lint fmt soak bench wheel wheel-check gpu-build gpu-test gpu-bench clean
 
 SECONDS ?= 60
 GPU_PYTHON ?= python3
@@ -41,6 +41,14 @@ build:
 
 wheel: build
 	.venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+# The same of what build/ has compiled, which takes seconds; unpacked, it must work by itself.
+wheel-check: build
+	@tools/setup test
+	rm -rf build/wheel
+	.venv/bin/python -m pip wheel --quiet --no-deps --no-build-isolation -C build-dir=build -C cmake.define.GENESIS_TESTS=ON -C cmake.build-type=RelWithDebInfo --wheel-dir build/wheel .
+	.venv/bin/python -m pip install --quiet --no-deps --no-index --target build/wheel/unpacked build/wheel/*.whl
+	cd build/wheel/unpacked && ../../../.venv/bin/python -c "import genesis; assert 'unpacked' in genesis.__file__; assert (genesis.ones(3) + 1).sum().item() == 6"
 
 clean:
 	rm -rf build build-* dist

@@ -3,9 +3,11 @@
  *
  *   owner     one op that touched memory: its actor, tick, clock and name; shared by its accesses
  *   access    a stretch of memory that an owner read or wrote
- *   page      2 MiB of addresses: the accesses in it
+ *   page      256 KiB of addresses: the accesses in it
  *
- * Invariant: an access lies within one page; longer ones are cut.
+ * Invariants:
+ *   1  an access lies within one page; longer ones are cut;
+ *   2  a page with accesses is in `busy`.
  */
 #include "clock.h"
 
@@ -15,7 +17,7 @@
 #include <stdlib.h>
 
 enum {
-    PAGE_SHIFT = 21,
+    PAGE_SHIFT = 18,
     ACTORS_REUSED_FROM = 64, /* until then each stream has a place of its own */
 };
 
@@ -37,9 +39,12 @@ struct access {
 struct page {
     struct access *accesses;
     size_t count, capacity;
+    bool is_busy; /* it is in `busy` */
 };
 
 static struct gni_map pages;
+static struct page **busy; /* of all pages that ever were, those to look at */
+static size_t busy_count, busy_capacity;
 static size_t access_count;
 static uint64_t last_reported; /* the op of the last report: one op is reported once */
 
@@ -148,15 +153,26 @@ static void access_remove(struct page *page, size_t place)
     access_count--;
 }
 
+/* The array with room for one more. */
+static void *array_grow(void *array, size_t count, size_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return array;
+    *capacity = *capacity == 0 ? 8 : *capacity * 2;
+    array = gni_host_realloc(array, *capacity * size);
+    if (array == NULL)
+        abort();
+    return array;
+}
+
 static void access_add(struct page *page, struct access access)
 {
-    if (page->count == page->capacity) {
-        size_t capacity = page->capacity == 0 ? 8 : page->capacity * 2;
-        struct access *grown = gni_host_realloc(page->accesses, capacity * sizeof *grown);
-        if (grown == NULL)
-            abort();
-        page->accesses = grown;
-        page->capacity = capacity;
+    page->accesses =
+        array_grow(page->accesses, page->count, &page->capacity, sizeof *page->accesses);
+    if (!page->is_busy) {
+        busy = array_grow(busy, busy_count, &busy_capacity, sizeof *busy);
+        busy[busy_count++] = page;
+        page->is_busy = true;
     }
     access.owner->references++;
     page->accesses[page->count++] = access;
@@ -301,8 +317,8 @@ void sim_history_retire(uintptr_t address, size_t nbytes, const char *what)
 
 void sim_history_settle(void)
 {
-    gni_map_each (entry, &pages) {
-        struct page *page = entry->value;
+    for (size_t at = 0; at < busy_count;) {
+        struct page *page = busy[at];
         for (size_t i = 0; i < page->count;) {
             const struct owner *owner = page->accesses[i].owner;
             if (sim_clock_get(&sim.host, owner->actor) >= owner->tick)
@@ -310,6 +326,12 @@ void sim_history_settle(void)
             else
                 i++;
         }
+        if (page->count > 0) {
+            at++;
+            continue;
+        }
+        page->is_busy = false;
+        busy[at] = busy[--busy_count];
     }
 }
 

@@ -38,38 +38,49 @@ def texts_write(sources, cache, script, *arguments):
     )
 
 
+def kernels_compile(architecture, texts):
+    """Compile texts with NVRTC, or skip where there is none."""
+    finished = subprocess.run(
+        [BUILD / "tests" / "compile_kernels", architecture, *texts],
+        env={k: v for k, v in os.environ.items() if k != "GENESIS_CUDA_DRIVER"},
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    if finished.returncode == 77:
+        pytest.skip("there is no NVRTC")
+    assert finished.returncode == 0, finished.stderr
+
+
 def test_the_kernels_are_cuda_c(tmp_path):
     """What the simulator compiles, NVRTC compiles, for GPUs that need not be there."""
-    is_soak = "KERNEL_ARCHITECTURES" in os.environ  # several, and every type of elements
+    soak = os.environ.get("KERNEL_ARCHITECTURES")  # several, and every type of elements
     sources, cache = tmp_path / "sources", tmp_path / "cache"
     sources.mkdir()
     cache.mkdir(mode=0o700)
-    texts_write(sources, cache, "device_tensors.py", *(["--all"] if is_soak else []))
+    texts_write(sources, cache, "device_tensors.py", *(["--all"] if soak else []))
     texts_write(sources, cache, "device_rows.py")
     texts_write(sources, cache, "device_matmul.py")
     texts_write(
         sources,
         cache,
         "device_index.py",
-        *([] if is_soak else ["ordered", "searches", "errors", "keys"]),
+        *([] if soak else ["ordered", "searches", "errors", "keys"]),
     )
-    texts_write(sources, cache, "one_of_each.py", *([] if is_soak else ["--few"]))
+    texts_write(sources, cache, "one_of_each.py", *([] if soak else ["--few"]))
     texts = sorted(sources.iterdir())
     print(f"{len(texts)} kernels")
     assert 100 < len(texts) < 1500
-    kept = {k: v for k, v in os.environ.items() if k != "GENESIS_CUDA_DRIVER"}
-    for architecture in os.environ.get("KERNEL_ARCHITECTURES", "90").split():
-        finished = subprocess.run(
-            [BUILD / "tests" / "compile_kernels", architecture, *texts],
-            env=kept,
-            capture_output=True,
-            text=True,
-            timeout=1200,
-            check=False,
-        )
-        if finished.returncode == 77:
-            pytest.skip("there is no NVRTC")
-        assert finished.returncode == 0, finished.stderr
+    if soak:
+        for architecture in soak.split():
+            kernels_compile(architecture, texts)
+        return
+    # The assembler takes half of the time, and refuses only what does not fit a processor: here it
+    # sees one kernel of each name. NVRTC does not know sm_91, and stops before it.
+    names = {text.stem.rsplit("_", 1)[0]: text for text in texts}
+    kernels_compile("90", names.values())
+    kernels_compile("91", sorted(set(texts) - set(names.values())))
 
 
 @pytest.mark.gpu

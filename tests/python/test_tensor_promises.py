@@ -252,7 +252,8 @@ def test_memory_fails_at_every_point():
 # ---- interrupts ----
 
 LOOP = """
-import genesis, time
+import genesis, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # programs in the background ignore it
 x = genesis.ones(500, 500)
 print("ready", flush=True)
 try:

@@ -1,0 +1,341 @@
+/*
+ * test_launch_thread.c: several threads and the one that submits kernels (device/cuda/cuda_queue.c), on the simulated
+ * GPU: they launch on streams of their own and on one that they share, wait in every way, allocate, free, capture, fail
+ * and shut down. What the blocks hold says that no launch was lost, doubled or moved; the thread sanitizer, that it was
+ * no luck. tests/python/test_launch_thread.py has what one thread can see.
+ */
+#include "child.h"
+
+#include "base/thread.h"
+#include "control.h"
+#include "device/cuda/cuda.h"
+#include "device/cuda/library.h"
+#include "genesis/genesis.h"
+#include "jit/kernel.h"
+
+#include <unistd.h>
+
+enum {
+    THREADS = 4,
+    ROUNDS = 12,   /* of each thread */
+    BURST = 40,    /* launches in a row, at most: more than the queue holds */
+    RUN_LEAST = 6, /* as in cuda_queue.c */
+    INTS = 64,     /* in a block */
+};
+
+struct arguments {
+    int *x;
+    int by;
+};
+
+static const struct gni_kernel_source source = {
+    .name = "count",
+    .text = "struct arguments { int *x; int by; };\n"
+            "extern \"C\" __global__ void count(arguments a)\n"
+            "{\n"
+            "    a.x[threadIdx.x] += a.by;\n"
+            "}\n",
+};
+
+static gn_device *device;
+static gn_memory_manager *manager;
+static gn_stream *common; /* the default stream */
+static struct gni_kernel *kernel;
+static struct sim_control control;
+
+/* ---- blocks that count ------------------------------------------------------------------------ */
+
+/* By handles: with an address that others know, nothing would be left to the thread. */
+static gn_memory_block *block_make(gn_stream *stream)
+{
+    gn_memory_block *block = NULL;
+    size_t nbytes = INTS * sizeof(int);
+    CHECK_OK(gn_memory_block_alloc(manager, nbytes, stream, &block));
+    CHECK_OK(gn_fill(gn_memory_block_peek_address(block), 0, 1, nbytes, stream));
+    return block;
+}
+
+static gn_status block_count(const gn_memory_block *block, int by, gn_stream *stream)
+{
+    struct arguments own = {.x = gn_memory_block_peek_address(block), .by = by};
+    void *arguments[] = {&own};
+    struct gni_launch launch = {.grid = {1, 1, 1},
+                                .block = {INTS, 1, 1},
+                                .arguments = arguments,
+                                .argument_bytes = sizeof own};
+    return gni_kernel_launch(kernel, stream, &launch);
+}
+
+/* All of its elements; -1 where they differ. */
+static int block_read(const gn_memory_block *block, gn_stream *stream)
+{
+    int host[INTS] = {0};
+    CHECK_OK(gn_copy(host, gn_memory_block_peek_address(block), sizeof host, stream));
+    CHECK_OK(gn_stream_synchronize(stream));
+    for (int i = 1; i < INTS; i++)
+        if (host[i] != host[0])
+            return -1;
+    return host[0];
+}
+
+/* ---- one thread ------------------------------------------------------------------------------- */
+
+/* Of a run of launches only the first ones are made by the caller. */
+static void test_launches_are_left_to_it(void)
+{
+    struct gni_cuda_device *cuda = gni_cuda_device_of(device);
+    gn_memory_block *block = block_make(common);
+    for (int i = 0; i < BURST; i++)
+        CHECK_OK(block_count(block, 1, common));
+    CHECK_U64(atomic_load(&cuda->launch_run), RUN_LEAST);
+    CHECK(atomic_load(&cuda->queue) != NULL);
+    CHECK_U64(block_read(block, common), BURST);
+    CHECK_OK(gn_memory_block_free(block));
+}
+
+/* ---- several ---------------------------------------------------------------------------------- */
+
+struct worker {
+    uint64_t seed;
+    gn_memory_block *common_block;
+    int common_count;  /* what it has added there */
+    int failure_count; /* launches that were reported */
+    void (*work)(struct worker *worker);
+};
+
+static int pick(struct worker *worker, int count)
+{
+    return (int)(check_random(&worker->seed) % (uint64_t)count);
+}
+
+static void *worker_run(void *context)
+{
+    struct worker *worker = context;
+    worker->work(worker);
+    return NULL;
+}
+
+/* Runs the work in all threads, and looks at the block that they share. */
+static void workers_run(void (*work)(struct worker *worker), int *failure_count)
+{
+    struct worker workers[THREADS];
+    pthread_t threads[THREADS];
+    gn_memory_block *block = block_make(common);
+    int sum = 0;
+    for (int i = 0; i < THREADS; i++) {
+        workers[i] = (struct worker){.seed = (uint64_t)i + 1, .common_block = block, .work = work};
+        CHECK(pthread_create(&threads[i], NULL, worker_run, &workers[i]) == 0);
+    }
+    *failure_count = 0;
+    for (int i = 0; i < THREADS; i++) {
+        CHECK(pthread_join(threads[i], NULL) == 0);
+        sum += workers[i].common_count;
+        *failure_count += workers[i].failure_count;
+    }
+    if (*failure_count == 0)
+        CHECK_U64(block_read(block, common), sum);
+    else /* by one of them, of which nobody knows whose it was */
+        CHECK_OK(gn_stream_synchronize(common));
+    CHECK_OK(gn_memory_block_free(block));
+}
+
+/* Launches on both streams, by turns; what is added on the own one. */
+static int worker_launch(struct worker *worker, const gn_memory_block *block, gn_stream *stream)
+{
+    int added = 0, count = 1 + pick(worker, BURST);
+    for (int i = 0; i < count; i++) {
+        int by = 1 + pick(worker, 3);
+        CHECK_OK(block_count(block, by, stream));
+        added += by;
+        if (pick(worker, 4) == 0) {
+            CHECK_OK(block_count(worker->common_block, by, common));
+            worker->common_count += by;
+        }
+        if (pick(worker, 100) == 0)
+            (void)usleep(200); /* the thread falls asleep */
+    }
+    return added;
+}
+
+static void work_waits(struct worker *worker)
+{
+    gn_stream *own = NULL, *other = NULL;
+    gn_event *event = NULL;
+    CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &own));
+    CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &other));
+    CHECK_OK(gn_event_create(device, 0, &event));
+    gn_memory_block *block = block_make(own);
+    int added = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        added += worker_launch(worker, block, own);
+        switch (pick(worker, 6)) {
+        case 0:
+            CHECK_OK(gn_stream_synchronize(own));
+            break;
+        case 1: /* on to the other stream, and back */
+            CHECK_OK(gn_event_record(event, own));
+            CHECK_OK(gn_stream_wait_event(other, event));
+            CHECK_OK(block_count(block, 1, other));
+            CHECK_OK(gn_event_record(event, other));
+            CHECK_OK(gn_stream_wait_event(own, event));
+            added++;
+            break;
+        case 2: /* what is pending may still use it: the next block does not */
+            CHECK_OK(gn_memory_block_free(block));
+            block = block_make(own);
+            added = 0;
+            break;
+        case 3:
+            CHECK_OK(gn_device_synchronize(device));
+            break;
+        case 4:
+            gni_device_submit(device);
+            break;
+        default:
+            CHECK_U64(block_read(block, own), added);
+        }
+    }
+    CHECK_U64(block_read(block, own), added);
+    CHECK_OK(gn_memory_block_free(block));
+    gn_event_destroy(event);
+    gn_stream_release(own);
+    gn_stream_release(other);
+}
+
+static void test_threads(void)
+{
+    int failure_count;
+    workers_run(work_waits, &failure_count);
+    CHECK_U64(failure_count, 0);
+}
+
+/* The first thread captures while the others launch. */
+static void work_captures(struct worker *worker)
+{
+    bool is_capturing = worker->seed == 1;
+    gn_stream *own = NULL;
+    gn_graph *graph = NULL;
+    CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &own));
+    gn_memory_block *block = block_make(own);
+    int added = 0;
+    for (int round = 0; round < ROUNDS / 3; round++) {
+        if (!is_capturing) {
+            added += worker_launch(worker, block, own);
+            CHECK_OK(gn_stream_synchronize(own));
+            continue;
+        }
+        CHECK_OK(gn_graph_create(device, &graph));
+        CHECK_OK(gn_graph_begin(graph, own, NULL));
+        for (int i = 0; i < BURST; i++)
+            CHECK_OK(block_count(block, 1, own));
+        CHECK_OK(gn_graph_end(graph));
+        CHECK_OK(gn_graph_replay(graph, own));
+        CHECK_OK(gn_graph_replay(graph, own));
+        added += 2 * BURST;
+        CHECK_U64(block_read(block, own), added);
+        gn_graph_destroy(graph);
+    }
+    CHECK_U64(block_read(block, own), added);
+    CHECK_OK(gn_memory_block_free(block));
+    gn_stream_release(own);
+}
+
+static void test_captures(void)
+{
+    int failure_count;
+    workers_run(work_captures, &failure_count);
+    CHECK_U64(failure_count, 0);
+}
+
+/* A launch that fails is reported to one of them, once. */
+static void work_fails(struct worker *worker)
+{
+    for (int i = 0; i < 3 * BURST; i++)
+        worker->failure_count += block_count(worker->common_block, 1, common) != GN_OK;
+    worker->failure_count += gn_stream_synchronize(common) != GN_OK;
+}
+
+static void test_failures(void)
+{
+    for (int nth = 1; nth < 3 * BURST; nth += 47) {
+        int failure_count;
+        CHECK_OK(gn_device_synchronize(device));
+        control.fail("cuLaunchKernel", nth, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0);
+        workers_run(work_fails, &failure_count);
+        CHECK_U64(failure_count, 1);
+        CHECK_U64(control.fault_count(), 1);
+    }
+}
+
+/* The device goes with launches behind it, and comes again. */
+static void test_shutdown(void)
+{
+    for (int round = 0; round < 3; round++) {
+        size_t leaked = 0;
+        test_launches_are_left_to_it();
+        gn_memory_block *block = block_make(common);
+        for (int i = 0; i < BURST; i++)
+            CHECK_OK(block_count(block, 1, common));
+        CHECK_OK(gn_memory_block_free(block));
+        CHECK_OK(gn_shutdown(&leaked));
+        CHECK_U64(leaked, 0);
+        CHECK_OK(gn_stream_get_default(device, &common));
+        CHECK_OK(gni_kernel_get(device, &source, &kernel));
+    }
+}
+
+#ifndef CHILD_IS_ALONE
+static void fork_body(void *context)
+{
+    for (int i = 0; i < BURST; i++)
+        CHECK(block_count(context, 1, common) != GN_OK);
+}
+
+/* While the others push. */
+static void work_forks(struct worker *worker)
+{
+    static struct child_result result;
+    for (int round = 0; round < ROUNDS; round++) {
+        if (worker->seed == 1 && round % 4 == 0) {
+            child_run(fork_body, worker->common_block, &result);
+            child_is_ok(&result);
+        }
+        for (int i = 0; i < BURST; i++)
+            CHECK_OK(block_count(worker->common_block, 1, common));
+        worker->common_count += BURST;
+    }
+}
+
+static void test_forks(void)
+{
+    int failure_count;
+    workers_run(work_forks, &failure_count);
+}
+#endif
+
+int main(void)
+{
+    (void)setenv("GENESIS_LAUNCH_THREAD", "on", 1); /* wherever the test runs */
+    gn_library_description driver;
+    if (gn_device_get(GN_DEVICE_CUDA, 0, &device) != GN_OK || !gn_library_describe(0, &driver) ||
+        !sim_control_load(driver.path, &control)) {
+        printf("skipped: the simulated GPU is needed\n");
+        return CHECK_SKIPPED;
+    }
+    CHECK_OK(gn_memory_manager_get(device, &manager));
+    CHECK_OK(gn_stream_get_default(device, &common));
+    CHECK_OK(gni_kernel_get(device, &source, &kernel));
+    if (kernel == NULL)
+        return check_result();
+    RUN(test_launches_are_left_to_it);
+    RUN(test_threads);
+    RUN(test_captures);
+    RUN(test_failures);
+    RUN(test_shutdown);
+    RUN(test_threads); /* with the thread that was started after a shutdown */
+#ifndef CHILD_IS_ALONE
+    RUN(test_forks);
+#endif
+    CHECK_U64(control.finding_count(), 0);
+    return check_result();
+}
