@@ -145,6 +145,12 @@ def cumulated():
         x = genesis.ones(8000, dtype=genesis.float64) * 3
         x[0] = first
         same(x.cumprod(dim=0), x.cuda().cumprod(dim=0), ("cumprod", first), 5000)
+    # The largest and the smallest numbers of a type side by side, in groups of 4.
+    for dtype, power in ((genesis.float16, 15), (genesis.float32, 127)):
+        x = genesis.tensor(([2.0**power] * 4 + [-(2.0**-power)] * 4) * 525 + [3.0] * 7)
+        for y in (x, x.reshape(7, 601)):
+            near, far = y.to(dtype).cumprod(dim=-1), y.to(dtype).cuda().cumprod(dim=-1)
+            same(near, far, ("cumprod", dtype, "extremes"))
     x = genesis.rand(40, 30)
     for key in (lambda t: t.T, lambda t: t[::3, 1:], lambda t: t.flip(1)):
         same(key(x).cumsum(dim=1), key(x.cuda()).cumsum(dim=1), "a view", 2)
