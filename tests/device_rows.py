@@ -182,6 +182,12 @@ def sorted_rows():
     ):
         x = genesis.randint(-20, 20, shape).float()
         pairs(x.sort(), x.cuda().sort(), ("ties", shape))
+    for width in (2, 8, 9, 17, 64, 129, 256, 513, 1000):  # several rows of a block, each way apart
+        x = genesis.randint(-width, width, (2048 // width + 2, width))
+        for y in (x, x.float()):
+            pairs(
+                y.sort(descending=width % 2 == 0), y.cuda().sort(descending=width % 2 == 0), width
+            )
     x = numbers(genesis.float32, 3 * 4500).reshape(3, 4500)
     for key in (lambda t: t.T[:5], lambda t: t[::2, 1:900], lambda t: t.flip(1)[:, :77]):
         pairs(key(x).sort(dim=0), key(x.cuda()).sort(dim=0), "a view")
