@@ -125,6 +125,37 @@ def others(rounds: int) -> None:
             )  # fmt: skip
 
 
+def sums(rounds: int) -> None:
+    """Products with a sum, as one call, and as two operations of ours."""
+    rows, inner, columns = 8192, 1024, 4096
+    for title, kind, our_kind, is_rounded in KINDS[:4]:
+        allow_tf32(is_rounded)
+        head(f"{title}, {rows} x {inner} by {inner} x {columns}")
+        a, ours_a = pair((rows, inner), kind, our_kind)
+        b, ours_b = pair((inner, columns), kind, our_kind)
+        for name, shape in (("a row", (columns,)), ("a matrix", (rows, columns))):
+            c, ours_c = pair(shape, kind, our_kind)
+            made = torch.tensor(
+                genesis.addmm(ours_c, ours_a, ours_b).float().cpu().numpy(), device="cuda"
+            )
+            difference = (torch.addmm(c, a, b).float() - made).abs().max().item()
+            assert difference < 0.5, (title, name, difference)
+            theirs = lambda a=a, b=b, c=c: torch.addmm(c, a, b)  # noqa: E731
+
+            def apart(a=ours_a, b=ours_b, c=ours_c):
+                made = a @ b + c
+                genesis.flush()
+                return made
+
+            work = 2.0 * rows * inner * columns
+            compare(
+                f"addmm, {name}", work, theirs,
+                lambda a=ours_a, b=ours_b, c=ours_c: genesis.addmm(c, a, b), rounds,
+            )  # fmt: skip
+            compare(f"addmm, {name}; ours as @ and +", work, theirs, apart, rounds)
+    allow_tf32(False)
+
+
 def integers(rounds: int) -> None:
     """By our own kernel."""
     print("\n| integers | Genesis, us | tera operations in a second |\n|---|---|---|")
@@ -148,6 +179,7 @@ def main() -> None:
     print(f"{genesis.cuda.get_device_name()}, medians of {rounds} interleaved rounds.")
     squares(rounds)
     others(rounds)
+    sums(rounds)
     integers(rounds)
 
 

@@ -145,6 +145,12 @@ def cumulated():
         x = genesis.ones(8000, dtype=genesis.float64) * 3
         x[0] = first
         same(x.cumprod(dim=0), x.cuda().cumprod(dim=0), ("cumprod", first), 5000)
+    # The largest and the smallest numbers of a type side by side, in groups of 4.
+    for dtype, power in ((genesis.float16, 15), (genesis.float32, 127)):
+        x = genesis.tensor(([2.0**power] * 4 + [-(2.0**-power)] * 4) * 525 + [3.0] * 7)
+        for y in (x, x.reshape(7, 601)):
+            near, far = y.to(dtype).cumprod(dim=-1), y.to(dtype).cuda().cumprod(dim=-1)
+            same(near, far, ("cumprod", dtype, "extremes"))
     x = genesis.rand(40, 30)
     for key in (lambda t: t.T, lambda t: t[::3, 1:], lambda t: t.flip(1)):
         same(key(x).cumsum(dim=1), key(x.cuda()).cumsum(dim=1), "a view", 2)
@@ -176,6 +182,12 @@ def sorted_rows():
     ):
         x = genesis.randint(-20, 20, shape).float()
         pairs(x.sort(), x.cuda().sort(), ("ties", shape))
+    for width in (2, 8, 9, 17, 64, 129, 256, 513, 1000):  # several rows of a block, each way apart
+        x = genesis.randint(-width, width, (2048 // width + 2, width))
+        for y in (x, x.float()):
+            pairs(
+                y.sort(descending=width % 2 == 0), y.cuda().sort(descending=width % 2 == 0), width
+            )
     x = numbers(genesis.float32, 3 * 4500).reshape(3, 4500)
     for key in (lambda t: t.T[:5], lambda t: t[::2, 1:900], lambda t: t.flip(1)[:, :77]):
         pairs(key(x).sort(dim=0), key(x.cuda()).sort(dim=0), "a view")

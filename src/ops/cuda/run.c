@@ -26,6 +26,8 @@ enum {
     SHORT_MOST = 1024,     /* elements of a row that a warp folds */
     CHUNK_LEAST = 4096,    /* elements of a part of a row */
     CHUNK_ROWS_LEAST = 64, /* rows of a part of columns */
+    LOADED_MOST = 64,      /* elements that a thread has registers for, with a block beside its own:
+                              of bytes each takes one */
 };
 
 static gn_status kernel_get(gn_device *device, const struct gni_form *form,
@@ -189,7 +191,8 @@ static int fold_list(void *context, struct gni_choice *choices)
     for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++)
         for (size_t i = 0; i < sizeof together / sizeof *together; i++) {
             bool is_usual = together[i] == GNI_FOLD_TOGETHER;
-            if ((k > 0 && fold.parts == 1) || (k == 0 && is_usual) || (!is_usual && !has_packs))
+            if ((k > 0 && fold.parts == 1) || (k == 0 && is_usual) || (!is_usual && !has_packs) ||
+                together[i] * form.pack > LOADED_MOST)
                 continue;
             choices[count++] = (struct gni_choice){
                 .values = {[FOLD_TOGETHER] = together[i], [FOLD_BLOCKS] = blocks[k]},

@@ -16,7 +16,7 @@ enum {
     STRIDED_PARTS_MOST = 64, /* each thread adds up those before its own */
 };
 
-/* By [is_product][is_real]. */
+/* By [is_product][is_real]; products of double are by themselves. */
 static const struct gni_fixed scans[2][2] = {
     {{"cumsum", {gni_text_scan}, "#define SCAN_SUM\ntypedef int64 result;\n"},
      {"cumsum", {gni_text_scan}, "#define SCAN_SUM\n#define SCAN_REAL\ntypedef element result;\n"}},
@@ -25,6 +25,10 @@ static const struct gni_fixed scans[2][2] = {
       {gni_text_scan},
       "#define SCAN_PRODUCT\n#define SCAN_REAL\ntypedef element result;\n"}},
 };
+static const struct gni_fixed double_product = {
+    "cumprod",
+    {gni_text_scan},
+    "#define SCAN_PRODUCT\n#define SCAN_REAL\n#define SCAN_DOUBLE\ntypedef element result;\n"};
 
 struct arguments {
     const void *in;
@@ -57,7 +61,8 @@ gn_status gni_cuda_cumulate(gn_tensor *tensor, const struct gni_along *along, bo
                             gn_tensor *result, gn_stream *stream)
 {
     bool is_real = gni_dtype_kind(tensor->dtype) == GNI_KIND_FLOATING;
-    const struct gni_fixed *scan = &scans[is_product][is_real];
+    const struct gni_fixed *scan =
+        is_product && tensor->dtype == GN_FLOAT64 ? &double_product : &scans[is_product][is_real];
     size_t total_bytes = is_product && is_real ? 16 : 8;
     struct gni_storage *totals = NULL;
     struct arguments arguments = {

@@ -2,7 +2,8 @@
  * scan.cu: cumulative sums and products. In front:
  *
  *   SCAN_SUM or SCAN_PRODUCT
- *   result   the type of the results, as it lies in memory: int64, or that of the floating elements
+ *   SCAN_REAL     of floating elements; SCAN_DOUBLE: of double
+ *   result        the type of the results, as it lies in memory: int64, or that of the floating elements
  *
  * An array is [outer][length][inner], and is scanned along the middle; rows are counted over outer and inner. Rows of
  * neighbouring elements are scanned by a warp or a block each, 4 elements a thread at a time; others, and very short
@@ -10,7 +11,13 @@
  * in the second each part begins with those before it.
  *
  * Sums are accumulated in int64 or double. A floating product has an exponent of its own: a part's product may be too
- * large for double where the row's is not, and 0 times infinity would be NaN.
+ * large for double where the row's is not, and 0 times infinity would be NaN. What one has of its number is moved there
+ * (running_settle) no more often than it must be:
+ *
+ *   the neighbours of a thread, unless they are double      2^-596 to 2^512: as they are
+ *   settled numbers                                         1 to 2
+ *   those of a block joined                                 1 to 2^256
+ *   with what is carried to it, and neighbours              2^-596 to 2^769
  */
 #define ITEMS 4 /* neighbours that a thread has */
 #define BATCH 8 /* elements of its own row that a thread loads before it uses them */
@@ -55,33 +62,34 @@ ELEMENT result result_of(running a)
     return (result)a.x;
 #endif
 }
+ELEMENT running running_settle(running a) { return a; }
 ELEMENT running running_up(running a, int lanes) { return running{__shfl_up_sync(0xffffffffu, a.x, lanes)}; }
 ELEMENT running running_from(running a, int lane) { return running{__shfl_sync(0xffffffffu, a.x, lane)}; }
 #else
-/* x * 2^e, with x from 1 to before 2; 0, infinity and NaN are x alone. */
+/* x * 2^e; settled, x is from 1 to before 2, or 0, infinity or NaN. */
 struct running {
     double x;
     int64 e;
 };
-ELEMENT running running_make(double x, int64 e)
-{
-    const int64 bits = __double_as_longlong(x), own = bits >> 52 & 0x7ff;
-    if (own == 0 || own == 0x7ff)
-        return running{x, 0};
-    return running{__longlong_as_double((bits & ~((int64)0x7ff << 52)) | (int64)0x3ff << 52), e + own - 0x3ff};
-}
 ELEMENT running running_start() { return running{1, 0}; }
-ELEMENT running running_join(running a, running b) { return running_make(a.x * b.x, a.e + b.e); }
+ELEMENT running running_join(running a, running b) { return running{a.x * b.x, a.e + b.e}; }
+ELEMENT running running_settle(running a)
+{
+    const int high = __double2hiint(a.x), own = high >> 20 & 0x7ff;
+    if (own == 0 || own == 0x7ff)
+        return a;
+    return running{__hiloint2double((high & ~(0x7ff << 20)) | 0x3ff << 20, __double2loint(a.x)), a.e + own - 0x3ff};
+}
 ELEMENT running running_of(element e)
 {
     const double x = (double)number(e);
-    return absolute(x) < 0x1p-1022 ? running_make(x * 0x1p54, -54) : running_make(x, 0);
+    return running_settle(absolute(x) < 0x1p-1022 ? running{x * 0x1p54, -54} : running{x, 0});
 }
-ELEMENT double power_of_two(int64 e) { return __longlong_as_double((e + 0x3ff) << 52); }
+ELEMENT double power_of_two(int e) { return __hiloint2double((e + 0x3ff) << 20, 0); }
 ELEMENT result result_of(running a)
 {
     /* In two steps, each of which double has: from the largest number to the smallest. */
-    const int64 e = a.e > 2000 ? 2000 : a.e < -2000 ? -2000 : a.e;
+    const int e = a.e > 2000 ? 2000 : a.e < -2000 ? -2000 : (int)a.e;
     return convert<result>(a.x * power_of_two(e / 2) * power_of_two(e - e / 2));
 }
 ELEMENT running running_up(running a, int lanes)
@@ -92,6 +100,21 @@ ELEMENT running running_from(running a, int lane)
 {
     return running{__shfl_sync(0xffffffffu, a.x, lane), __shfl_sync(0xffffffffu, a.e, lane)};
 }
+#endif
+
+/* What a thread has of its neighbours. */
+#if defined(SCAN_PRODUCT) && defined(SCAN_REAL) && !defined(SCAN_DOUBLE)
+typedef double few;
+ELEMENT few few_of(element e) { return (double)number(e); }
+ELEMENT few few_start() { return 1; }
+ELEMENT few few_join(few a, few b) { return a * b; }
+ELEMENT running few_running(few a) { return running{a, 0}; }
+#else
+typedef running few;
+ELEMENT few few_of(element e) { return running_of(e); }
+ELEMENT few few_start() { return running_start(); }
+ELEMENT few few_join(few a, few b) { return running_join(a, b); }
+ELEMENT running few_running(few a) { return a; }
 #endif
 
 struct arguments {
@@ -105,7 +128,8 @@ struct arguments {
     running *totals;    /* [parts][rows] */
 };
 
-/* What the threads of a row hold, from the first to each: before it, and of all. `shared` is for a whole block. */
+/* What the threads of a row hold, settled, from the first to each: before it, and of all. `shared` is for a whole
+ * block. */
 ELEMENT void threads_scan(running own, int threads, running *shared, running &before, running &all)
 {
     running sum = own;
@@ -142,7 +166,7 @@ ELEMENT void thread_scan(const arguments &a, int64 row, int64 first, int64 last)
     running sum = running_start();
     if (!a.is_total)
         for (int part = 0; part < (int)blockIdx.y; part++)
-            sum = running_join(sum, a.totals[part * a.rows + row]);
+            sum = running_settle(running_join(sum, a.totals[part * a.rows + row]));
     for (int64 i = first; i < last; i += BATCH) {
         const int64 at = base + i * a.inner;
         element e[BATCH];
@@ -154,7 +178,7 @@ ELEMENT void thread_scan(const arguments &a, int64 row, int64 first, int64 last)
         for (int k = 0; k < BATCH; k++) {
             if (i + k >= last)
                 break;
-            sum = running_join(sum, running_of(e[k]));
+            sum = running_settle(running_join(sum, few_running(few_of(e[k]))));
             if (!a.is_total)
                 a.out[at + k * a.inner] = result_of(sum);
         }
@@ -171,10 +195,10 @@ ELEMENT running totals_join(const arguments &a, int64 row, running *shared)
     for (int k = 0; k < each; k++) {
         const int part = (int)threadIdx.x * each + k;
         if (part < (int)blockIdx.y)
-            own = running_join(own, a.totals[part * a.rows + row]);
+            own = running_settle(running_join(own, a.totals[part * a.rows + row]));
     }
     threads_scan(own, 256, shared, before, all);
-    return all;
+    return running_settle(all);
 }
 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
@@ -191,7 +215,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         thread_scan(a, row, first, last);
         return;
     }
-    running carry = running_start();
+    running carry = running_start(), before, all;
     if (blockIdx.y > 0 && !a.is_total)
         carry = totals_join(a, row, shared);
     const element *in = a.in + row * a.length;
@@ -199,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     for (int64 base = first; base < last; base += threads * ITEMS) {
         const int64 mine = base + lane * ITEMS;
         const bool is_whole = a.is_packed && mine + ITEMS <= last;
-        running sums[ITEMS], before, all;
+        few sums[ITEMS];
         pack<element, ITEMS> loaded;
         pack<result, ITEMS> made;
         if (is_whole)
@@ -208,25 +232,30 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         for (int k = 0; k < ITEMS; k++) {
             if (!is_whole && mine + k < last)
                 loaded.item[k] = in[mine + k];
-            sums[k] = mine + k < last ? running_of(loaded.item[k]) : running_start();
+            sums[k] = mine + k < last ? few_of(loaded.item[k]) : few_start();
         }
 #pragma unroll
         for (int k = 1; k < ITEMS; k++)
-            sums[k] = running_join(sums[k - 1], sums[k]);
-        threads_scan(sums[ITEMS - 1], threads, shared, before, all);
-        before = running_join(carry, before);
-        carry = running_join(carry, all);
-        if (a.is_total)
+            sums[k] = few_join(sums[k - 1], sums[k]);
+        if (a.is_total) { /* each thread keeps its own, up to the end */
+            carry = running_settle(running_join(carry, few_running(sums[ITEMS - 1])));
             continue;
+        }
+        threads_scan(running_settle(few_running(sums[ITEMS - 1])), threads, shared, before, all);
+        before = running_join(carry, before);
+        carry = running_settle(running_join(carry, all));
 #pragma unroll
         for (int k = 0; k < ITEMS; k++) {
-            made.item[k] = result_of(running_join(before, sums[k]));
+            made.item[k] = result_of(running_join(before, few_running(sums[k])));
             if (!is_whole && mine + k < last)
                 out[mine + k] = made.item[k];
         }
         if (is_whole)
             *(pack<result, ITEMS> *)(out + mine) = made;
     }
-    if (a.is_total && lane == 0)
-        a.totals[(int64)blockIdx.y * a.rows + row] = carry;
+    if (!a.is_total)
+        return;
+    threads_scan(carry, threads, shared, before, all);
+    if (lane == 0)
+        a.totals[(int64)blockIdx.y * a.rows + row] = running_settle(all);
 }

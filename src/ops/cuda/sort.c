@@ -17,8 +17,9 @@
 #include "tensor/capture.h"
 
 enum {
-    DIGITS = 256, /* these four as in sort.cu */
+    DIGITS = 256, /* these five as in sort.cu */
     SMALL = 2048,
+    OWN = 8,
     UNIQUE_TILE = 8 * GNI_FIXED_THREADS,
     LINES_BLOCK = GNI_FIXED_THREADS / 32,
 
@@ -212,7 +213,7 @@ static void *data_or_null(const gn_tensor *tensor)
 static gn_status small_run(struct sort *sort, int64_t count)
 {
     sort->arguments.count = count;
-    sort->arguments.padded = 1;
+    sort->arguments.padded = OWN;
     while (sort->arguments.padded < count)
         sort->arguments.padded *= 2;
     return stage_launch(sort, STAGE_SMALL,

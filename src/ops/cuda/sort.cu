@@ -12,9 +12,10 @@
  *
  * and typedef place, an unsigned integer that counts the elements of a row.
  *
- * Small rows: a block has 2048 keys in shared memory, of one row or several, each filled up to a power of two, and
- * sorts them by a network; a key and its place together are different from all others, so that equal keys stay in
- * their order. Others: digits of 8 bits, the lowest first. A table has for each row, digit and tile how many keys
+ * Small rows: a block has 2048 keys, of one row or several, each filled up to a power of two, and sorts them by a
+ * network; a key and its place together are different from all others, so that equal keys stay in their order. A thread
+ * has 8 neighbours, which it compares by itself; lanes of a warp show theirs to each other, and only what is further
+ * apart goes through shared memory. Others: digits of 8 bits, the lowest first. A table has for each row, digit and tile how many keys
  * there are, in the order in which they go; summed up it says where each tile's keys of a digit begin. Inside a tile,
  * the warps have its keys in their order, and lanes with the same digit find each other: nothing depends on which
  * thread comes first. The first few of a row are selected digit by digit, the highest first: which digit the last of
@@ -127,56 +128,149 @@ template <class T> ELEMENT T threads_before(T own, T *warps, T &all)
 }
 
 #ifdef SORT_SMALL
-ELEMENT void pair_order(key *keys, unsigned short *places, int i, int j)
+#define OWN 8 /* neighbours of a thread: SMALL / 256 */
+
+/* A key and its place, of which the latter is less than SMALL: one number where that has room. */
+struct short_item {
+    uint64 both;
+};
+struct long_item {
+    uint64 x;
+    unsigned at;
+};
+ELEMENT short_item item_make(unsigned x, unsigned at) { return short_item{(uint64)x << 16 | at}; }
+ELEMENT long_item item_make(uint64 x, unsigned at) { return long_item{x, at}; }
+ELEMENT unsigned item_place(short_item a) { return (unsigned)a.both & 0xffff; }
+ELEMENT unsigned item_place(long_item a) { return a.at; }
+ELEMENT bool is_less(short_item a, short_item b) { return a.both < b.both; }
+ELEMENT bool is_less(long_item a, long_item b) { return (a.x < b.x) | ((a.x == b.x) & (a.at < b.at)); }
+ELEMENT short_item item_choose(bool is_first, short_item a, short_item b)
 {
-    const key x = keys[i], y = keys[j];
-    const unsigned short p = places[i], q = places[j];
-    if (y < x || (y == x && q < p)) {
-        keys[i] = y;
-        keys[j] = x;
-        places[i] = q;
-        places[j] = p;
+    return short_item{is_first ? a.both : b.both};
+}
+ELEMENT long_item item_choose(bool is_first, long_item a, long_item b)
+{
+    return long_item{is_first ? a.x : b.x, is_first ? a.at : b.at};
+}
+ELEMENT short_item item_across(short_item a, int lanes)
+{
+    return short_item{__shfl_xor_sync(0xffffffffu, a.both, lanes)};
+}
+ELEMENT long_item item_across(long_item a, int lanes)
+{
+    return long_item{__shfl_xor_sync(0xffffffffu, a.x, lanes), __shfl_xor_sync(0xffffffffu, a.at, lanes)};
+}
+typedef decltype(item_make(key(), 0)) item;
+
+/* Puts those of a thread in order whose numbers differ by these bits. */
+template <int BITS> ELEMENT void own_order(item *own)
+{
+#pragma unroll
+    for (int k = 0; k < OWN; k++) {
+        const int other = k ^ BITS;
+        if (k > other)
+            continue;
+        const item x = own[k], y = own[other];
+        const bool is_swapped = is_less(y, x);
+        own[k] = item_choose(is_swapped, y, x);
+        own[other] = item_choose(is_swapped, x, y);
+    }
+}
+
+/* The same with those of another thread, whose number differs by `bits`, the highest of which is `top`. TURNED: where
+ * runs meet at their ends, each thread's first is compared with the other's last. */
+template <bool TURNED> ELEMENT void threads_order(item *own, int bits, int top, item *shared)
+{
+    const bool is_lower = (threadIdx.x & top) == 0;
+    item others[OWN];
+    if (bits < 32) {
+#pragma unroll
+        for (int k = 0; k < OWN; k++)
+            others[k] = item_across(own[TURNED ? OWN - 1 - k : k], bits);
+    } else {
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < OWN; k++)
+            shared[k * 256 + threadIdx.x] = own[k];
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < OWN; k++)
+            others[k] = shared[(TURNED ? OWN - 1 - k : k) * 256 + (threadIdx.x ^ bits)];
+    }
+#pragma unroll
+    for (int k = 0; k < OWN; k++)
+        own[k] = item_choose(is_less(others[k], own[k]) == is_lower, others[k], own[k]);
+}
+
+/* The elements of a row at these places, those behind its end like the first: all loads are on their way at once. */
+template <class T, class K> ELEMENT void own_load(const T *row, const place *from, K *own)
+{
+#pragma unroll
+    for (int k = 0; k < OWN; k++)
+        own[k] = (K)row[from[k]];
+}
+
+/* Some of a row's elements, whose threads read side by side: where one begins in the network does not matter. */
+ELEMENT void items_load(const arguments &a, int64 row, int first, int step, item *own)
+{
+    const int count = (int)a.count;
+    const int64 base = row * a.columns;
+    place from[OWN];
+    key bits[OWN];
+#pragma unroll
+    for (int k = 0; k < OWN; k++)
+        from[k] = (place)(first + k * step < count ? first + k * step : 0);
+    if (a.origins != 0)
+        own_load(a.origins + row * count, from, from);
+    switch (a.size) {
+    case 1: own_load((const uint8 *)a.in + base, from, bits); break;
+    case 2: own_load((const unsigned short *)a.in + base, from, bits); break;
+    case 4: own_load((const unsigned *)a.in + base, from, bits); break;
+    default: own_load((const key *)a.in + base, from, bits);
+    }
+#pragma unroll
+    for (int k = 0; k < OWN; k++) {
+        const int at = first + k * step;
+        own[k] = item_make(at < count ? key_of_bits(a, bits[k]) : ~(key)0, (unsigned)at);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
     kernel_begin();
-    __shared__ key keys[SMALL];
-    __shared__ unsigned short places[SMALL];
-    const int padded = (int)a.padded;
-    const int64 first = (int64)blockIdx.x * (SMALL / padded), left = a.rows - first;
-    const int slots = left < SMALL / padded ? (int)left : SMALL / padded, count = slots * padded;
-    for (int i = threadIdx.x; i < count; i += 256) {
-        const int64 row = first + i / padded;
-        const int at = i % padded;
-        keys[i] = ~(key)0;
-        if (at < a.count)
-            keys[i] = key_of_bits(
-                a, bits_at(a, row * a.columns + (a.origins != 0 ? a.origins[row * a.count + at] : at)));
-        places[i] = (unsigned short)at;
-    }
+    __shared__ item shared[SMALL];
+    __shared__ pack<unsigned short, OWN> places[256];
+    const int padded = (int)a.padded, digits = __popc(padded - 1), thread = threadIdx.x;
+    const int64 first = (int64)blockIdx.x << (11 - digits), left = a.rows - first; /* 2^11: SMALL */
+    const int slots = left < SMALL >> digits ? (int)left : SMALL >> digits;
+    const int step = padded / OWN, slot = thread >> digits - 3, at = thread & (step - 1); /* 2^3: OWN */
+    item own[OWN] = {};
+    if (slot < slots)
+        items_load(a, first + slot, at, step, own);
     /* Each row in ascending runs of twice the length, from two that meet at their ends. */
-    for (int run = 2; run <= padded; run *= 2) {
-        __syncthreads();
-        for (int t = threadIdx.x; t < count / 2; t += 256) {
-            const int base = t / (run / 2) * run, at = t % (run / 2);
-            pair_order(keys, places, base + at, base + run - 1 - at);
-        }
-        for (int step = run / 4; step > 0; step /= 2) {
-            __syncthreads();
-            for (int t = threadIdx.x; t < count / 2; t += 256) {
-                const int i = t / step * 2 * step + t % step;
-                pair_order(keys, places, i, i + step);
-            }
-        }
+    own_order<1>(own);
+    own_order<3>(own);
+    own_order<1>(own);
+    own_order<7>(own);
+    own_order<2>(own);
+    own_order<1>(own);
+    for (int run = 2; run <= step; run *= 2) { /* of threads */
+        threads_order<true>(own, run - 1, run / 2, shared);
+        for (int apart = run / 4; apart > 0; apart /= 2)
+            threads_order<false>(own, apart, apart, shared);
+        own_order<4>(own);
+        own_order<2>(own);
+        own_order<1>(own);
     }
+#pragma unroll
+    for (int k = 0; k < OWN; k++)
+        places[thread].item[k] = (unsigned short)item_place(own[k]);
     __syncthreads();
-    const int kept = (int)a.kept;
-    for (int i = threadIdx.x; i < slots * kept; i += 256) {
-        const int64 row = first + i / kept;
-        const int at = i % kept, from = places[i / kept * padded + at];
-        result_store(a, row, at, a.origins != 0 ? (int64)a.origins[row * a.count + from] : from);
+    for (int i = thread; i < slots << digits; i += 256) {
+        const int64 row = first + (i >> digits);
+        const int at = i & (padded - 1), from = places[i / OWN].item[i % OWN];
+        if (at < a.kept)
+            result_store(a, row, at, a.origins != 0 ? (int64)a.origins[row * a.count + from] : from);
     }
 }
 #endif
