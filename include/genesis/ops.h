@@ -81,7 +81,14 @@ extern "C" {
     X(SIN, sin, 1, FLOAT)                    \
     X(COS, cos, 1, FLOAT)                    \
     X(TAN, tan, 1, FLOAT)                    \
+    X(ASIN, asin, 1, FLOAT)                  \
+    X(ACOS, acos, 1, FLOAT)                  \
+    X(ATAN, atan, 1, FLOAT)                  \
+    X(ATAN2, atan2, 2, FLOAT)                \
     X(TANH, tanh, 1, FLOAT)                  \
+    X(ASINH, asinh, 1, FLOAT)                \
+    X(ACOSH, acosh, 1, FLOAT)                \
+    X(ATANH, atanh, 1, FLOAT)                \
     X(ERF, erf, 1, FLOAT)                    \
     X(SIGMOID, sigmoid, 1, FLOAT)            \
     X(RELU, relu, 1, NUMBER)                 \
