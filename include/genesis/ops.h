@@ -180,6 +180,10 @@ GN_API gn_status gn_extreme(gn_tensor *tensor, int dimension, bool is_maximum, g
 GN_API gn_status gn_cumulate(gn_tensor *tensor, int dimension, bool is_product,
                              gn_tensor **result) GN_NODISCARD;
 
+/* The largest or smallest of the elements up to each, and where the last of them is (int64); NaN wins. */
+GN_API gn_status gn_cumulate_extreme(gn_tensor *tensor, int dimension, bool is_maximum,
+                                     gn_tensor **values, gn_tensor **indices) GN_NODISCARD;
+
 /* The different elements, ascending; where each element is among them, in the tensor's shape, and how often each
  * occurs (int64): `inverse` and `counts` may be NULL. */
 GN_API gn_status gn_unique(gn_tensor *tensor, gn_tensor **values, gn_tensor **inverse,

@@ -78,7 +78,7 @@ ELSEWHERE |= dict.fromkeys(
 ELSEWHERE |= dict.fromkeys(
     ("index_add", "index_copy", "index_fill", "index_put",
      "bincount", "gather", "index_select", "masked_fill", "masked_select", "nonzero", "scatter",
-     "scatter_add", "searchsorted", "take", "take_along_axis", "take_along_dim"
+     "scatter_add", "scatter_reduce", "searchsorted", "take", "take_along_axis", "take_along_dim"
     ),
     "test_index_functions.py",
 )  # fmt: skip

@@ -1,7 +1,8 @@
 /*
- * scan.cu: cumulative sums and products. In front:
+ * scan.cu: cumulative sums, products, maxima and minima. In front:
  *
- *   SCAN_SUM or SCAN_PRODUCT
+ *   SCAN_SUM, SCAN_PRODUCT, SCAN_MAXIMUM or SCAN_MINIMUM
+ *   SCAN_REAL of floating elements
  *   result   the type of the results, as it lies in memory: int64, or that of the floating elements
  *
  * An array is [outer][length][inner], and is scanned along the middle; rows are counted over outer and inner. Rows of
@@ -10,12 +11,51 @@
  * in the second each part begins with those before it.
  *
  * Sums are accumulated in int64 or double. A floating product has an exponent of its own: a part's product may be too
- * large for double where the row's is not, and 0 times infinity would be NaN.
+ * large for double where the row's is not, and 0 times infinity would be NaN. The result of an extreme is its place,
+ * the last of equal ones; the element there is stored as it is.
  */
 #define ITEMS 4 /* neighbours that a thread has */
 #define BATCH 8 /* elements of its own row that a thread loads before it uses them */
 
-#if defined(SCAN_SUM) || !defined(SCAN_REAL)
+#if defined(SCAN_MAXIMUM) || defined(SCAN_MINIMUM)
+#define SCAN_EXTREME
+struct running {
+#ifdef SCAN_REAL
+    double x;
+#else
+    int64 x;
+#endif
+    int64 at; /* -1: none yet */
+};
+ELEMENT running running_start() { return running{0, -1}; }
+/* NaN wins, and the later one of two. */
+ELEMENT running running_join(running a, running b)
+{
+#ifdef SCAN_MAXIMUM
+    const bool is_beyond = b.x >= a.x;
+#else
+    const bool is_beyond = b.x <= a.x;
+#endif
+    return b.at >= 0 && (a.at < 0 || is_beyond || b.x != b.x) ? b : a;
+}
+ELEMENT running running_of(element e, int64 at)
+{
+#ifdef SCAN_REAL
+    return running{(double)number(e), at};
+#else
+    return running{(int64)e, at};
+#endif
+}
+ELEMENT result result_of(running a) { return a.at; }
+ELEMENT running running_up(running a, int lanes)
+{
+    return running{__shfl_up_sync(0xffffffffu, a.x, lanes), __shfl_up_sync(0xffffffffu, a.at, lanes)};
+}
+ELEMENT running running_from(running a, int lane)
+{
+    return running{__shfl_sync(0xffffffffu, a.x, lane), __shfl_sync(0xffffffffu, a.at, lane)};
+}
+#elif defined(SCAN_SUM) || !defined(SCAN_REAL)
 struct running {
 #ifdef SCAN_REAL
     double x;
@@ -39,7 +79,7 @@ ELEMENT running running_join(running a, running b)
     return running{a.x * b.x};
 #endif
 }
-ELEMENT running running_of(element e)
+ELEMENT running running_of(element e, int64)
 {
 #ifdef SCAN_REAL
     return running{(double)number(e)};
@@ -72,7 +112,7 @@ ELEMENT running running_make(double x, int64 e)
 }
 ELEMENT running running_start() { return running{1, 0}; }
 ELEMENT running running_join(running a, running b) { return running_make(a.x * b.x, a.e + b.e); }
-ELEMENT running running_of(element e)
+ELEMENT running running_of(element e, int64)
 {
     const double x = (double)number(e);
     return absolute(x) < 0x1p-1022 ? running_make(x * 0x1p54, -54) : running_make(x, 0);
@@ -103,6 +143,7 @@ struct arguments {
     int64 is_packed;    /* every fourth element of a row, and each part, begins where 4 can be read at once */
     int64 is_total;     /* of parts: nothing else is made */
     running *totals;    /* [parts][rows] */
+    element *values;    /* of extremes: as `out` */
 };
 
 /* What the threads of a row hold, from the first to each: before it, and of all. `shared` is for a whole block. */
@@ -154,9 +195,13 @@ ELEMENT void thread_scan(const arguments &a, int64 row, int64 first, int64 last)
         for (int k = 0; k < BATCH; k++) {
             if (i + k >= last)
                 break;
-            sum = running_join(sum, running_of(e[k]));
-            if (!a.is_total)
-                a.out[at + k * a.inner] = result_of(sum);
+            sum = running_join(sum, running_of(e[k], i + k));
+            if (a.is_total)
+                continue;
+            a.out[at + k * a.inner] = result_of(sum);
+#ifdef SCAN_EXTREME
+            a.values[at + k * a.inner] = a.in[base + sum.at * a.inner];
+#endif
         }
     }
     if (a.is_total)
@@ -207,7 +252,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         for (int k = 0; k < ITEMS; k++) {
             if (!is_whole && mine + k < last)
                 loaded.item[k] = in[mine + k];
-            sums[k] = mine + k < last ? running_of(loaded.item[k]) : running_start();
+            sums[k] = mine + k < last ? running_of(loaded.item[k], mine + k) : running_start();
         }
 #pragma unroll
         for (int k = 1; k < ITEMS; k++)
@@ -222,6 +267,10 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
             made.item[k] = result_of(running_join(before, sums[k]));
             if (!is_whole && mine + k < last)
                 out[mine + k] = made.item[k];
+#ifdef SCAN_EXTREME
+            if (mine + k < last)
+                a.values[row * a.length + mine + k] = in[made.item[k]];
+#endif
         }
         if (is_whole)
             *(pack<result, ITEMS> *)(out + mine) = made;
