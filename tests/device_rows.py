@@ -133,6 +133,8 @@ def cumulated():
         for x in (genesis.rand(shape), genesis.randint(-9, 9, shape)):
             for dim in range(len(shape)):
                 same(x.cumsum(dim=dim), x.cuda().cumsum(dim=dim), ("cumsum", shape, dim), 2)
+                for near, far in zip(x.cummax(dim=dim), x.cuda().cummax(dim=dim), strict=True):
+                    same(near, far, ("cummax", shape, dim))
     for dtype in (genesis.float16, genesis.float32, genesis.float64, genesis.int32):
         for shape in ((5, 40), (1, 5000), (5000, 3)):
             x = genesis.rand(shape) * 1.5 + 0.25
@@ -151,6 +153,15 @@ def cumulated():
         for y in (x, x.reshape(7, 601)):
             near, far = y.to(dtype).cumprod(dim=-1), y.to(dtype).cuda().cumprod(dim=-1)
             same(near, far, ("cumprod", dtype, "extremes"))
+    for dtype in TYPES:
+        x = numbers(dtype, 5 * 700).reshape(5, 700)
+        for near, far in zip(x.cummin(dim=1), x.cuda().cummin(dim=1), strict=True):
+            same(near, far, ("cummin", dtype))
+    x = genesis.randint(0, 4, (2, 9001)).float()  # long rows go in parts, and have many equals
+    x[1, 5000] = float("nan")
+    for name in ("cummax", "cummin"):
+        for near, far in zip(getattr(x, name)(dim=1), getattr(x.cuda(), name)(dim=1), strict=True):
+            same(near, far, (name, "equals"))
     x = genesis.rand(40, 30)
     for key in (lambda t: t.T, lambda t: t[::3, 1:], lambda t: t.flip(1)):
         same(key(x).cumsum(dim=1), key(x.cuda()).cumsum(dim=1), "a view", 2)

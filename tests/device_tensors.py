@@ -28,7 +28,7 @@ EXACT = [
 ]
 NEAR = [
     *("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "erf"),
-    *("sigmoid", "gelu", "silu"),
+    *("sigmoid", "gelu", "silu", "asin", "acos", "atan", "asinh", "acosh", "atanh"),
 ]
 PAIRS = [
     *("add", "sub", "mul", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge"),
@@ -125,6 +125,8 @@ def elementwise():
         in_one(NEAR, [x], 16)
         a, b = numbers(dtype, 100).abs().clamp(0.1, 5), numbers(dtype, 100, 3).clamp(-3, 3)
         same(a**b, a.cuda() ** b.cuda(), "pow", 16)
+        c, d = numbers(dtype, 331, 4), numbers(dtype, 331, 5)
+        same(genesis.atan2(c, d), genesis.atan2(c.cuda(), d.cuda()), "atan2", 16)
         same(a // b, a.cuda() // b.cuda(), "floor_divide")
         same(a % b, a.cuda() % b.cuda(), "remainder")
 

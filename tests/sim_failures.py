@@ -172,6 +172,7 @@ def alone():
         "mask": lambda: x[mask].tolist(),
         "copy_kernel": lambda: x.T.contiguous().tolist(),
         "cumsum": lambda: x.cumsum(dim=1).tolist(),
+        "cummax": lambda: x.cummax(dim=1).values.tolist(),
         "arg": lambda: x.argmax(dim=1).tolist(),
         "sort": lambda: x.sort(dim=1, descending=True)[0].tolist(),
         "uniform": lambda: genesis.rand(9, device="cuda").tolist(),

@@ -81,7 +81,14 @@ extern "C" {
     X(SIN, sin, 1, FLOAT)                    \
     X(COS, cos, 1, FLOAT)                    \
     X(TAN, tan, 1, FLOAT)                    \
+    X(ASIN, asin, 1, FLOAT)                  \
+    X(ACOS, acos, 1, FLOAT)                  \
+    X(ATAN, atan, 1, FLOAT)                  \
+    X(ATAN2, atan2, 2, FLOAT)                \
     X(TANH, tanh, 1, FLOAT)                  \
+    X(ASINH, asinh, 1, FLOAT)                \
+    X(ACOSH, acosh, 1, FLOAT)                \
+    X(ATANH, atanh, 1, FLOAT)                \
     X(ERF, erf, 1, FLOAT)                    \
     X(SIGMOID, sigmoid, 1, FLOAT)            \
     X(RELU, relu, 1, NUMBER)                 \
@@ -172,6 +179,10 @@ GN_API gn_status gn_extreme(gn_tensor *tensor, int dimension, bool is_maximum, g
 /* Cumulative sums or products; of integers and bool as int64. */
 GN_API gn_status gn_cumulate(gn_tensor *tensor, int dimension, bool is_product,
                              gn_tensor **result) GN_NODISCARD;
+
+/* The largest or smallest of the elements up to each, and where the last of them is (int64); NaN wins. */
+GN_API gn_status gn_cumulate_extreme(gn_tensor *tensor, int dimension, bool is_maximum,
+                                     gn_tensor **values, gn_tensor **indices) GN_NODISCARD;
 
 /* The different elements, ascending; where each element is among them, in the tensor's shape, and how often each
  * occurs (int64): `inverse` and `counts` may be NULL. */

@@ -32,6 +32,13 @@ Tensor = _C.Tensor
 # Functions of elements that we have: those with another name here, and those with the same.
 _RENAMED = {
     "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
     "divide": "div",
     "equal": "eq",
     "greater": "gt",

@@ -14,6 +14,8 @@ __all__ = [
     "argmax",
     "argmin",
     "argsort",
+    "cummax",
+    "cummin",
     "cumprod",
     "cumsum",
     "empty",
@@ -307,6 +309,33 @@ def cumprod(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     tensor([1, 2, 6])
     """
     return input.cumprod(dim, dtype)
+
+
+@numpy_names
+def cummax(input: _C.Tensor, dim: int) -> Any:
+    """The largest of the elements up to each, and where the last of them is; NaN wins.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> values, indices = genesis.cummax(genesis.tensor([1, 3, 2, 3]), 0)
+    >>> values, indices
+    (tensor([1, 3, 3, 3]), tensor([0, 1, 1, 3]))
+    """
+    return input.cummax(dim)
+
+
+@numpy_names
+def cummin(input: _C.Tensor, dim: int) -> Any:
+    """The smallest of the elements up to each, and where the last of them is; NaN wins.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cummin(genesis.tensor([3, 1, 2]), 0).values
+    tensor([3, 1, 1])
+    """
+    return input.cummin(dim)
 
 
 def _ceil(value: float) -> int:

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "absolute",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
     "asarray",
     "can_cast",
     "clone",
@@ -42,6 +49,13 @@ __all__ = [
 # The same function under its second name; in place, too.
 _SECOND = {
     "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
     "divide": "div",
     "greater": "gt",
     "greater_equal": "ge",
@@ -54,6 +68,13 @@ _SECOND = {
     "true_divide": "div",
 }
 absolute = _C.abs
+arccos = _C.acos
+arccosh = _C.acosh
+arcsin = _C.asin
+arcsinh = _C.asinh
+arctan = _C.atan
+arctan2 = _C.atan2
+arctanh = _C.atanh
 divide = true_divide = _C.div
 greater = _C.gt
 greater_equal = _C.ge

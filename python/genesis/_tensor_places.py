@@ -7,7 +7,8 @@ only, and change the tensor.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import arange, numpy_names
+from genesis._tensor import arange, numpy_names, ones_like, zeros_like
+from genesis._tensor_functions import cat
 from genesis._tensor_index import bincount, nonzero, searchsorted
 
 TYPE_CHECKING = False
@@ -25,6 +26,7 @@ __all__ = [
     "isin",
     "masked_scatter",
     "repeat_interleave",
+    "scatter_reduce",
     "tril_indices",
     "triu_indices",
     "unique",
@@ -202,6 +204,112 @@ def histc(input: _C.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> 
     return bincount(place, minlength=bins).to(input.dtype)
 
 
+_FOLDS = {"prod": _C.mul, "amax": _C.maximum, "amin": _C.minimum}
+
+
+def _flat_places(input: _C.Tensor, dim: int, index: _C.Tensor) -> _C.Tensor:
+    """Where scatter's elements go, counted in row-major order."""
+    places, stride = 0, 1
+    for i in range(input.ndim - 1, -1, -1):
+        shape = [-1 if k == i else 1 for k in range(input.ndim)]
+        along = arange(index.shape[i], device=input.device).reshape(shape)
+        places = places + (index if i == dim else along) * stride
+        stride *= input.shape[i]
+    return places.expand(index.shape).reshape(-1)
+
+
+def _folded(values: _C.Tensor, places: _C.Tensor, fold: Any) -> tuple[_C.Tensor, _C.Tensor]:
+    """Each place once, ascending, and all its values folded into one.
+
+    Equal places lie side by side when they are sorted. Each value then takes over what the one 1,
+    2, 4 and so on before it has gathered, if that has the same place: the last has them all.
+    """
+    places, order = places.sort()
+    values, step = values[order], 1
+    while step < places.numel():
+        is_same = places[step:] == places[:-step]
+        if not is_same.any():
+            break
+        joined = _C.where(is_same, fold(values[step:], values[:-step]), values[step:])
+        values, step = cat((values[:step], joined)), step * 2
+    is_last = cat((places[1:] != places[:-1], places[:1] == places[:1]))
+    return places[is_last], values[is_last]
+
+
+def scatter_reduce_(
+    self: _C.Tensor, dim: int, index: Any, src: _C.Tensor, reduce: str, *, include_self: bool = True
+) -> _C.Tensor:
+    """Fold elements into those that an index names along a dimension, in place.
+
+    `reduce` is "sum", "prod", "mean", "amax" or "amin"; without `include_self` what was there is
+    replaced.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> x, index = genesis.zeros(2), genesis.tensor([0, 1, 0])
+    >>> x.scatter_reduce_(0, index, genesis.tensor([3.0, -1.0, 5.0]), "amax")
+    tensor([5., 0.])
+    """
+    if reduce != "sum" and reduce != "mean" and reduce not in _FOLDS:
+        raise ValueError(
+            f"scatter_reduce: reduce is 'sum', 'prod', 'mean', 'amax' or 'amin', not {reduce!r}"
+        )
+    if src.dtype != self.dtype:
+        raise TypeError(f"scatter_reduce: src is {src.dtype}, and the tensor {self.dtype}")
+    index = _C.as_tensor(index, device=self.device)
+    if not self.ndim:
+        row = self.reshape(1)
+        scatter_reduce_(
+            row, dim, index.reshape(-1), src.reshape(-1), reduce, include_self=include_self
+        )
+        return self
+    is_counted = include_self and reduce == "mean"
+    counts = (ones_like if is_counted else zeros_like)(self, dtype=_C.int64)
+    counts.scatter_add_(dim, index, ones_like(index))  # checks dim and the index, too
+    if index.numel() == 0:
+        return self
+    if reduce in _FOLDS:
+        given = src[tuple(slice(size) for size in index.shape)].reshape(-1)
+        wide = given.float() if self.dtype.itemsize == 2 and reduce == "prod" else given
+        row, places = self.reshape(-1), _flat_places(self, dim % self.ndim, index)
+        places, folded = _folded(wide, places, _FOLDS[reduce])
+        if include_self:
+            folded = _FOLDS[reduce](row[places].to(folded.dtype), folded)
+        row = row.index_put((places,), folded.to(self.dtype))
+        return self.copy_(row.reshape(self.shape))
+    base = self if include_self else _C.where(counts > 0, 0, self)
+    total = base.scatter_add(dim, index, src)
+    if reduce == "mean":
+        shared = counts.clamp(min=1)
+        total = total / shared if self.dtype.is_floating_point else total // shared
+    return self.copy_(total)
+
+
+def scatter_reduce(
+    input: _C.Tensor,
+    dim: int,
+    index: Any,
+    src: _C.Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+) -> _C.Tensor:
+    """A copy in which elements are folded into those that an index names along a dimension.
+
+    `reduce` is "sum", "prod", "mean", "amax" or "amin"; without `include_self` what was there is
+    replaced.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> x, index = genesis.ones(3), genesis.tensor([2, 2, 0])
+    >>> genesis.scatter_reduce(x, 0, index, genesis.tensor([2.0, 3.0, 4.0]), "prod")
+    tensor([4., 1., 6.])
+    """
+    return scatter_reduce_(input.clone(), dim, index, src, reduce, include_self=include_self)
+
+
 @numpy_names
 def repeat_interleave(
     input: Any,
@@ -338,8 +446,8 @@ def triu_indices(row: int, col: int, offset: int = 0, *, device: Any = None) -> 
 
 for _name in (
     *("argwhere", "histc", "index_add", "index_copy", "index_fill", "index_put"),
-    *("masked_scatter", "masked_scatter_", "put_", "repeat_interleave", "unique"),
-    "unique_consecutive",
+    *("masked_scatter", "masked_scatter_", "put_", "repeat_interleave", "scatter_reduce"),
+    *("scatter_reduce_", "unique", "unique_consecutive"),
 ):
     setattr(_C.Tensor, _name, globals()[_name])
 del _name

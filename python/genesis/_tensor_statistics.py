@@ -6,7 +6,8 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import numpy_names
+from genesis._tensor import arange, numpy_names
+from genesis._tensor_functions import cat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,9 @@ __all__ = [
     "aminmax",
     "count_nonzero",
     "diff",
+    "kthvalue",
     "median",
+    "mode",
     "nanmean",
     "nansum",
     "quantile",
@@ -124,6 +127,11 @@ def std_mean(
     return variance.sqrt(), mean
 
 
+def _squeezed(pair: Any, dim: int, keepdim: bool) -> Any:
+    """Values and indices of one element of a dimension, which goes."""
+    return pair if keepdim else type(pair)(tuple(one.squeeze(dim) for one in pair))
+
+
 @numpy_names
 def median(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The element in the middle, the lower one of two; along a dimension a pair with its index.
@@ -142,12 +150,55 @@ def median(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> A
     if flat.dtype.is_floating_point:  # one NaN makes it NaN: the first of them
         is_nan = ordered.values.isnan()
         place = _C.where(is_nan.any(at, True), is_nan.byte().argmax(at, True), middle)
-    values, indices = (one.gather(at, place) for one in ordered)
+    found = type(ordered)(tuple(one.gather(at, place) for one in ordered))
     if dim is None:
-        return values.reshape(())
-    if not keepdim or not input.ndim:
-        values, indices = values.squeeze(at), indices.squeeze(at)
-    return type(ordered)((values, indices))
+        return found.values.reshape(())
+    return _squeezed(found, at, keepdim and input.ndim > 0)
+
+
+@numpy_names
+def kthvalue(input: _C.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """The k-th smallest element of a dimension, from 1 on, and where it is; NaN is the largest.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.kthvalue(genesis.tensor([5, 1, 3]), 2).values
+    tensor(3)
+    """
+    row = input if input.ndim else input.reshape(1)
+    size = row.shape[dim]
+    if not 1 <= k <= size:
+        raise ValueError(f"kthvalue: k is from 1 to {size}, not {k}, for shape {input.shape}")
+    smallest = row.topk(k, dim, largest=False)
+    found = type(smallest)(tuple(one.narrow(dim, k - 1, 1) for one in smallest))
+    return _squeezed(found, dim, keepdim and input.ndim > 0)
+
+
+@numpy_names
+def mode(input: _C.Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """The element that occurs most often, the smallest of several, and where the last of it is.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> values, indices = genesis.mode(genesis.tensor([2, 7, 7, 2, 9]))
+    >>> values, indices
+    (tensor(2), tensor(3))
+    """
+    row = input if input.ndim else input.reshape(1)
+    size = row.shape[dim]
+    if size == 0:
+        raise IndexError(f"mode: dimension {dim} of shape {input.shape} has no elements")
+    ordered = row.sort(dim)
+    values = ordered.values.movedim(dim, -1)
+    # How many equal ones there are up to each: it is largest where the longest run ends.
+    places = arange(size, device=input.device)
+    is_new = values.narrow(-1, 1, size - 1) != values.narrow(-1, 0, size - 1)
+    starts = cat((values.narrow(-1, 0, 1).long() * 0, places[1:] * is_new), -1).cummax(-1).values
+    end = (places - starts).argmax(-1, keepdim=True).movedim(-1, dim)
+    found = type(ordered)(tuple(one.gather(dim, end) for one in ordered))
+    return _squeezed(found, dim, keepdim and input.ndim > 0)
 
 
 @numpy_names
@@ -202,7 +253,9 @@ for _name in (
     "aminmax",
     "count_nonzero",
     "diff",
+    "kthvalue",
     "median",
+    "mode",
     "nanmean",
     "nansum",
     "quantile",

@@ -74,6 +74,11 @@ void *gni_host_alloc(size_t size)
     return host_counted(block);
 }
 
+void *gni_host_alloc_unset(size_t size)
+{
+    return host_can_try(size) ? host_counted(malloc(host_size_at_least_one(size))) : NULL;
+}
+
 void *gni_host_realloc(void *block, size_t size)
 {
     if (!host_can_try(size))

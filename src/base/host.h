@@ -23,13 +23,16 @@
  */
 void *gni_host_alloc(size_t size) GN_NODISCARD;
 
+/* The same without zeros, for a struct that is made for each call of a user and is mostly unused room. */
+void *gni_host_alloc_unset(size_t size) GN_NODISCARD;
+
 /*
  * Resizes a block, or allocates when `block` is NULL. Bytes beyond the old size are not set (the
  * old size is not known here). Size 0 does not free.
  */
 void *gni_host_realloc(void *block, size_t size) GN_NODISCARD;
 
-/* Frees a block of the two above; NULL is allowed. */
+/* Frees a block of those above; NULL is allowed. */
 void gni_host_free(void *block);
 
 /*

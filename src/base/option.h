@@ -33,7 +33,8 @@
       "allocated (no effect yet), "                                                             \
       "sync waits after each operation")                                                        \
     X(BLAS, "GENESIS_BLAS", library, "auto", 0, 0, "",                                          \
-      "the OpenBLAS for large matrix products; off: neither it nor cuBLASLt")                   \
+      "the OpenBLAS for large matrix products; off: neither it nor cuBLASLt; shared: the one "  \
+      "that somebody has loaded, and its threads")                                              \
     X(CUDA_DRIVER, "GENESIS_CUDA_DRIVER", library, "libcuda.so.1", 0, 0, "",                    \
       "the driver library; a plain word W means libgenesis_W.so beside this library")           \
     X(CUDA_ALLOCATOR, "GENESIS_CUDA_ALLOCATOR", choice, "virtual", 0, 0, "direct,pool,virtual", \

@@ -76,6 +76,10 @@ struct gni_backend {
     gn_status (*cumulate)(gn_tensor *tensor, const struct gni_along *along, bool is_product,
                           gn_tensor *result, gn_stream *stream);
 
+    /* Cumulative maxima or minima, and where they were, the last of equal ones. No size is 0. */
+    gn_status (*cumulate_extreme)(gn_tensor *tensor, const struct gni_along *along, bool is_maximum,
+                                  gn_tensor *values, gn_tensor *indices, gn_stream *stream);
+
     /* The first elements of sorted rows, and where they were: src/ops/cpu/sort.h says in which order. No size is 0;
      * either result may be NULL. */
     gn_status (*select)(gn_tensor *rows, const struct gni_selection *selection, gn_tensor *values,

@@ -257,6 +257,35 @@ gn_status gn_cumulate(gn_tensor *tensor, int dimension, bool is_product, gn_tens
     return status;
 }
 
+gn_status gn_cumulate_extreme(gn_tensor *tensor, int dimension, bool is_maximum, gn_tensor **values,
+                              gn_tensor **indices)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && values != NULL && indices != NULL,
+                      "tensor, values and indices must not be NULL");
+    int at;
+    gn_stream *stream;
+    gn_tensor *whole, *rooms[2] = {NULL};
+    GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
+    GN_TRY(gni_stream_of(tensor->device, &stream));
+    GN_TRY(gni_tensor_compact(tensor, &whole));
+    struct gni_along along = along_of(whole, at);
+    gn_status status = gni_tensor_flush(whole);
+    if (status == GN_OK)
+        status = rooms_make(whole, at, along.length, true, true, rooms);
+    if (status == GN_OK && whole->count > 0)
+        status = gni_backend_get(whole->device)
+                     ->cumulate_extreme(whole, &along, is_maximum, rooms[0], rooms[1], stream);
+    gn_tensor_release(whole);
+    if (status != GN_OK) {
+        gn_tensor_release(rooms[0]);
+        gn_tensor_release(rooms[1]);
+        return status;
+    }
+    *values = rooms[0];
+    *indices = rooms[1];
+    return GN_OK;
+}
+
 gn_status gn_unique(gn_tensor *tensor, gn_tensor **values, gn_tensor **inverse, gn_tensor **counts)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && values != NULL, "tensor and values must not be NULL");

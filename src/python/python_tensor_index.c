@@ -33,7 +33,7 @@ static int key_refuse(PyObject *item)
     return -1;
 }
 
-static int take_integer(gn_key *part, PyObject *integer)
+static inline int take_integer(gn_key *part, PyObject *integer)
 {
     int overflow;
     part->kind = GN_KEY_INTEGER;
@@ -92,10 +92,46 @@ static PyObject *array_convert(struct module_state *state, PyObject *array)
     return made;
 }
 
+/* A list of plain integers: 1 and a tensor that nobody but the key sees; 0: it is another list; -1 with an exception. */
+static int integers_take(struct module_state *state, PyObject *list, PyObject **made)
+{
+    int64_t length = PyList_Size(list);
+    gn_device *device;
+    gn_tensor *tensor;
+    void *memory;
+    for (Py_ssize_t i = 0; i < length; i++)
+        if (!PyLong_CheckExact(PyList_GetItem(list, i)))
+            return 0;
+    if (length == 0)
+        return 0;
+    gn_status status = gn_device_get(GN_DEVICE_CPU, 0, &device);
+    if (status == GN_OK)
+        status = gn_tensor_create(GN_INT64, 1, &length, device, &tensor);
+    if (status == GN_OK && (status = gn_tensor_get_data(tensor, &memory)) != GN_OK)
+        gn_tensor_release(tensor);
+    if (status != GN_OK) {
+        (void)error_raise(state, status);
+        return -1;
+    }
+    gn_key part = {.start = 0};
+    for (Py_ssize_t i = 0; i < length; i++) {
+        if (take_integer(&part, PyList_GetItem(list, i)) < 0) {
+            gn_tensor_release(tensor);
+            return -1;
+        }
+        ((int64_t *)memory)[i] = part.start;
+    }
+    *made = tensor_to_python(state, tensor);
+    return *made != NULL ? 1 : -1;
+}
+
 /* Something that has elements, as a tensor; a new reference. */
 static PyObject *elements_take(struct module_state *state, PyObject *item)
 {
     PyObject *made = NULL;
+    int found = PyList_CheckExact(item) ? integers_take(state, item, &made) : 0;
+    if (found != 0)
+        return made;
     if ((PyObject_CheckBuffer(item) || is_on_gpu(item)) && !PyBytes_Check(item)) {
         made = tensor_from_data(state, item, NULL, false);
         if (made == NULL) {
@@ -165,8 +201,12 @@ static int key_take(struct module_state *state, PyObject *object, struct key *ke
     int status = 0;
     if (PyTuple_Check(object)) {
         Py_ssize_t length = PyTuple_Size(object);
-        for (Py_ssize_t i = 0; status == 0 && i < length; i++)
-            status = take_item(state, key, PyTuple_GetItem(object, i));
+        for (Py_ssize_t i = 0; status == 0 && i < length; i++) {
+            PyObject *item = PyTuple_GetItem(object, i);
+            bool is_usual = PyLong_CheckExact(item) && i < GN_KEYS_MAX; /* then without a call */
+            status = is_usual ? take_integer(&key->parts[key->count++], item)
+                              : take_item(state, key, item);
+        }
     } else {
         status = take_item(state, key, object);
     }
@@ -183,12 +223,12 @@ PyObject *tensor_get_index(PyObject *self, PyObject *object)
     gn_status status;
     if (key_take(state, object, &key) < 0)
         return NULL;
-    if (!key.has_elements)
-        CALL_OPERATION(gn_is_pending(), status, /* a view */
-                       gn_index_get(tensor_of(self), key.count, key.parts, &result));
+    bool is_view = !key.has_elements;
+    if (is_view && !gn_is_pending()) /* nothing is computed, and no memory allocated */
+        CALL_HELD(status, gn_index_get(tensor_of(self), key.count, key.parts, &result));
     else
-        CALL_OPERATION(key.is_long || gn_tensor_get_count(tensor_of(self)) > QUICK_MOST, status,
-                       gn_index_get(tensor_of(self), key.count, key.parts, &result));
+        CALL_OPERATION(is_view || key.is_long || gn_tensor_get_count(tensor_of(self)) > QUICK_MOST,
+                       status, gn_index_get(tensor_of(self), key.count, key.parts, &result));
     PyObject *made = tensor_or_raise(state, status, result);
     key_drop(&key);
     return made;

@@ -370,7 +370,14 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
     X(sin, SIN, 1, "The sine.")                                                \
     X(cos, COS, 1, "The cosine.")                                              \
     X(tan, TAN, 1, "The tangent.")                                             \
+    X(asin, ASIN, 1, "The angle that has this sine.")                          \
+    X(acos, ACOS, 1, "The angle that has this cosine.")                        \
+    X(atan, ATAN, 1, "The angle that has this tangent.")                       \
+    X(atan2, ATAN2, 2, "The angle of the point (other, input).")               \
     X(tanh, TANH, 1, "The hyperbolic tangent.")                                \
+    X(asinh, ASINH, 1, "The inverse of the hyperbolic sine.")                  \
+    X(acosh, ACOSH, 1, "The inverse of the hyperbolic cosine.")                \
+    X(atanh, ATANH, 1, "The inverse of the hyperbolic tangent.")               \
     X(erf, ERF, 1, "The error function.")                                      \
     X(sigmoid, SIGMOID, 1, "1 / (1 + exp(-x)).")                               \
     X(relu, RELU, 1, "The value, or 0 if that is larger.")                     \

@@ -281,6 +281,31 @@ static PyObject *method_cumprod(PyObject *self, PyObject *arguments, PyObject *k
     return cumulate(self, arguments, keywords, true);
 }
 
+static PyObject *cumulate_extreme(PyObject *self, PyObject *arguments, PyObject *keywords,
+                                  bool is_maximum)
+{
+    static char *names[] = {"dim", NULL};
+    struct module_state *state = tensor_state(self);
+    int dim;
+    gn_tensor *values, *indices;
+    gn_status status;
+    if (!arguments_parse(arguments, keywords, is_maximum ? "i:cummax" : "i:cummin", names, &dim))
+        return NULL;
+    CALL_ALLOCATING(status,
+                    gn_cumulate_extreme(tensor_of(self), dim, is_maximum, &values, &indices));
+    return status == GN_OK ? pair_make(state, values, indices) : error_raise(state, status);
+}
+
+static PyObject *method_cummax(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    return cumulate_extreme(self, arguments, keywords, true);
+}
+
+static PyObject *method_cummin(PyObject *self, PyObject *arguments, PyObject *keywords)
+{
+    return cumulate_extreme(self, arguments, keywords, false);
+}
+
 static PyObject *method_unique(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"sorted", "return_inverse", "return_counts", NULL};
@@ -344,6 +369,14 @@ PyMethodDef tensor_row_methods[] = {
      "cumprod($self, dim, dtype=None)\n--\n\nThe product of the elements up to each; of integers "
      "and bool as "
      "int64."},
+    {"cummax", WITH_KEYWORDS(method_cummax),
+     "cummax($self, dim)\n--\n\nThe largest of the elements up to each, and where the last of them "
+     "is, "
+     "as a pair (values, indices). NaN wins."},
+    {"cummin", WITH_KEYWORDS(method_cummin),
+     "cummin($self, dim)\n--\n\nThe smallest of the elements up to each, and where the last of "
+     "them is, "
+     "as a pair (values, indices). NaN wins."},
     {"unique", WITH_KEYWORDS(method_unique),
      "unique($self, sorted=True, return_inverse=False, return_counts=False)\n--\n\n"
      "The different elements, ascending; where each element is among them, and how often each "

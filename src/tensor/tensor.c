@@ -7,6 +7,7 @@
 #include "base/host.h"
 #include "memory/manager.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -240,11 +241,12 @@ gn_status gni_tensor_alias_as(gn_tensor *tensor, int64_t offset, int ndim, const
 {
     if (gni_tensor_storage(tensor) == NULL)
         GN_TRY(gni_tensor_flush(tensor));
-    gn_tensor *view = gni_host_alloc(sizeof *view);
+    gn_tensor *view = gni_host_alloc_unset(sizeof *view);
     if (view == NULL)
         return gni_error_host_memory(sizeof *view);
     struct gni_storage *storage = gni_tensor_storage(tensor);
     gni_storage_retain(storage);
+    memset(view, 0, offsetof(gn_tensor, sizes));
     atomic_init(&view->references, 1);
     atomic_init(&view->storage, storage);
     view->device = tensor->device;

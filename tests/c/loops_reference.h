@@ -231,6 +231,20 @@ static inline long double float_reference(enum gni_op op, long double a, long do
         return cosl(a);
     case GNI_OP_TAN:
         return tanl(a);
+    case GNI_OP_ASIN:
+        return asinl(a);
+    case GNI_OP_ACOS:
+        return acosl(a);
+    case GNI_OP_ATAN:
+        return atanl(a);
+    case GNI_OP_ASINH:
+        return asinhl(a);
+    case GNI_OP_ACOSH:
+        return acoshl(a);
+    case GNI_OP_ATANH:
+        return atanhl(a);
+    case GNI_OP_ATAN2:
+        return atan2l(a, b);
     case GNI_OP_TANH:
         return tanhl(a);
     case GNI_OP_ERF:
@@ -270,6 +284,13 @@ static inline double bound_of(enum gni_op op, gn_dtype dtype)
     case GNI_OP_SIN:
     case GNI_OP_COS:
     case GNI_OP_TAN:
+    case GNI_OP_ASIN:
+    case GNI_OP_ACOS:
+    case GNI_OP_ATAN:
+    case GNI_OP_ASINH:
+    case GNI_OP_ACOSH:
+    case GNI_OP_ATANH:
+    case GNI_OP_ATAN2:
     case GNI_OP_TANH:
     case GNI_OP_ERF:
     case GNI_OP_SIGMOID:

@@ -40,6 +40,8 @@ REAL = {
     "exp": numpy.exp, "expm1": numpy.expm1, "log": numpy.log, "log1p": numpy.log1p,
     "log2": numpy.log2, "log10": numpy.log10, "sin": numpy.sin, "cos": numpy.cos,
     "tan": numpy.tan, "tanh": numpy.tanh, "erf": erf,
+    "asin": numpy.arcsin, "acos": numpy.arccos, "atan": numpy.arctan,
+    "asinh": numpy.arcsinh, "acosh": numpy.arccosh, "atanh": numpy.arctanh,
     "sigmoid": lambda x: 1 / (1 + numpy.exp(-x)), "silu": lambda x: x / (1 + numpy.exp(-x)),
     "gelu": lambda x: x / 2 * (1 + erf(x / numpy.sqrt(numpy.longdouble(2)))),
 }  # fmt: skip
@@ -216,6 +218,14 @@ def power(name, draw):
         inverse = numpy.where(a == 1, 1, numpy.where(a == -1, numpy.where(b % 2, -1, 1), 0))
         expected = numpy.where(b < 0, inverse, power_of)
     check(name, both_ways(name, draw, one, two.tensor), expected, dtype)
+
+
+@prop("atan2")
+def angle(name, draw):
+    one, two = draw(broadcast_pairs())
+    dtype = floating_of(result_type(one, two))
+    a, b = (converted(x, dtype).astype(numpy.longdouble) for x in (one, two))
+    check(name, both_ways(name, draw, one, two.tensor), numpy.arctan2(a, b), dtype)
 
 
 @prop("where")

@@ -24,14 +24,16 @@ import genesis
 SECOND = {
     "absolute": "abs", "divide": "div", "greater": "gt", "greater_equal": "ge", "less": "lt",
     "less_equal": "le", "multiply": "mul", "negative": "neg", "not_equal": "ne",
-    "subtract": "sub", "true_divide": "div",
+    "subtract": "sub", "true_divide": "div", "arccos": "acos", "arccosh": "acosh",
+    "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh",
 }  # fmt: skip
+OF_ONE = {"abs", "neg", "acos", "acosh", "asin", "asinh", "atan", "atanh"}
 
 
 @prop(*SECOND)
 def second_names(name, draw):
     both = draw(broadcast_pairs(dtypes=INTEGERS + FLOATS))
-    operands = [one.tensor for one in both[: 1 if SECOND[name] in ("abs", "neg") else 2]]
+    operands = [one.tensor for one in both[: 1 if SECOND[name] in OF_ONE else 2]]
     expected = getattr(genesis, SECOND[name])(*operands)
     made = getattr(genesis if draw(st.booleans()) else genesis.Tensor, name)(*operands)
     check(name, made, elements(expected), expected.dtype.name)

@@ -17,6 +17,7 @@ from tensor_properties import (
 from tensor_strategies import (
     FLOATS,
     Pair,
+    elements,
     pairs,
     shapes,
 )
@@ -140,6 +141,55 @@ def cumulated(name, draw):
     own = genesis.tensor(pair.tensor)
     assert getattr(own, name + "_")(dim) is own
     assert own.dtype == pair.tensor.dtype and genesis.equal(own, made.to(own.dtype))
+
+
+@prop("cummax", "cummin")
+def cumulated_extremes(name, draw):
+    pair = draw(pairs(draw(shapes(1))))
+    dim = draw(st.integers(-pair.array.ndim, pair.array.ndim - 1))
+    function = numpy.maximum if name == "cummax" else numpy.minimum
+    values, indices = both_ways(name, draw, pair, dim)
+    expected = function.accumulate(pair.array, dim)
+    numpy.testing.assert_array_equal(elements(values), expected)
+    assert values.dtype.name == pair.dtype and values.shape == indices.shape == expected.shape
+    if expected.size == 0:
+        return
+    places = numpy.moveaxis(indices.numpy(), dim, -1).reshape(-1, expected.shape[dim])
+    rows = numpy.moveaxis(pair.array, dim, -1).reshape(places.shape)
+    for row, found in zip(rows, places, strict=True):  # the last of those that are equal
+        for i in range(len(row)):
+            best = function.reduce(row[: i + 1])
+            is_best = (row != row) if best != best else row == best
+            assert found[i] == numpy.flatnonzero(is_best[: i + 1])[-1]
+
+
+@prop("kthvalue", "mode")
+def picked(name, draw):
+    pair = draw(pairs(draw(shapes(1))))
+    dim = draw(st.integers(-pair.array.ndim, pair.array.ndim - 1))
+    array, keepdim = pair.array, draw(st.booleans())
+    if array.shape[dim] == 0:
+        with pytest.raises((ValueError, IndexError), match=f"{name}: "):
+            getattr(genesis, name)(pair.tensor, *([1] if name == "kthvalue" else []), dim)
+        return
+    k = draw(st.integers(1, array.shape[dim]))
+    order = array.argsort(dim, kind="stable")
+    places = numpy.take(order, [k - 1], dim)
+    if name == "mode":
+        for at in numpy.ndindex(places.shape):
+            key = tuple(slice(None) if i == dim % array.ndim else n for i, n in enumerate(at))
+            row, first = array[key], order[key][0]
+            counts = [max(int((row == one).sum()), 1) for one in row]  # NaN is like nothing
+            best = min((one for one, n in zip(row, counts, strict=True) if n == max(counts)),
+                       key=lambda one: (one != one, one))  # fmt: skip
+            places[at] = first if best != best else numpy.flatnonzero(row == best)[-1]
+    arguments = ([k] if name == "kthvalue" else []) + [dim, keepdim]
+    values, indices = both_ways(name, draw, pair, *arguments)
+    expected = numpy.take_along_axis(array, places, dim)
+    if not keepdim:
+        expected, places = expected.squeeze(dim), places.squeeze(dim)
+    numpy.testing.assert_array_equal(elements(values), expected)
+    numpy.testing.assert_array_equal(indices.numpy(), places)
 
 
 # ---- along one dimension ----

@@ -23,7 +23,7 @@ class Bound(NamedTuple):
 BOUNDS: dict[str, tuple[Bound, Bound, Bound]] = {
     **{name: (Bound(4), Bound(4), Bound(1)) for name in
        ("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "erf",
-        "rsqrt", "sigmoid", "pow")},
+        "rsqrt", "sigmoid", "pow", "asin", "acos", "atan", "atan2", "asinh", "acosh", "atanh")},
     # of |x|
     **{name: (Bound(4, 1e-6), Bound(4, 1e-15), Bound(1, 1e-6)) for name in ("gelu", "silu")},
     # of the sum of |x|
@@ -78,7 +78,7 @@ ELSEWHERE |= dict.fromkeys(
 ELSEWHERE |= dict.fromkeys(
     ("index_add", "index_copy", "index_fill", "index_put",
      "bincount", "gather", "index_select", "masked_fill", "masked_select", "nonzero", "scatter",
-     "scatter_add", "searchsorted", "take", "take_along_axis", "take_along_dim"
+     "scatter_add", "scatter_reduce", "searchsorted", "take", "take_along_axis", "take_along_dim"
     ),
     "test_index_functions.py",
 )  # fmt: skip

@@ -261,7 +261,7 @@ def test_messages():
         ([slice(1)], "not by"),
         (numpy.datetime64("2020"), "not by"),
         (numpy.array(["a"]), "not by"),
-        ([1 << 63], "not by"),
+        ([0, 1 << 63], "index 9223372036854775808 does not fit 64 bits"),
         (-(1 << 63), "index -9223372036854775808 is out of range"),
         ((None,) * 17, "at most 16"),
         ((True,) * 65, "at most 64"),

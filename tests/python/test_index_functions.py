@@ -31,6 +31,56 @@ def places(index, dim):
         yield at, tuple(to)
 
 
+FOLDS = {"sum": numpy.add, "mean": numpy.add, "prod": numpy.multiply,
+         "amax": numpy.maximum, "amin": numpy.minimum}  # fmt: skip
+
+
+@pytest.mark.parametrize("reduce", FOLDS)
+@pytest.mark.parametrize("include_self", [True, False])
+def test_scatter_reduce(reduce, include_self):
+    rng = numpy.random.default_rng(5)
+    for _ in range(25):
+        array, dim, index = case(rng)
+        array = (array % 5).astype(array.dtype)
+        source = rng.integers(0, 4, [n + 1 for n in index.shape]).astype(array.dtype)
+        expected, counts = array.copy(), numpy.full(array.shape, int(include_self))
+        for at, to in places(index, dim):
+            is_first = counts[to] == 0
+            with numpy.errstate(over="ignore"):
+                expected[to] = source[at] if is_first else FOLDS[reduce](expected[to], source[at])
+            counts[to] += 1
+        if reduce == "mean":
+            divide = numpy.divide if array.dtype.kind == "f" else numpy.floor_divide
+            expected = divide(expected, numpy.maximum(counts, 1)).astype(array.dtype)
+        x, i, v = genesis.tensor(array), genesis.tensor(index), genesis.tensor(source)
+        made = genesis.scatter_reduce(x, dim, i, v, reduce, include_self=include_self)
+        assert made.numpy().dtype == array.dtype
+        numpy.testing.assert_allclose(made.numpy(), expected, rtol=2e-3)
+        assert x.tolist() == array.tolist()
+        assert x.scatter_reduce_(dim, i, v, reduce, include_self=include_self) is x
+        assert x.tolist() == made.tolist()
+
+
+def test_scatter_reduce_mistakes():
+    x, i, v = genesis.zeros(3), genesis.tensor([0, 3]), genesis.ones(2)
+    for wrong, error, words in [
+        (lambda: x.scatter_reduce_(0, i, v, "max"), ValueError, "not 'max'"),
+        (lambda: x.scatter_reduce_(0, i, v, "amax"), IndexError, "3 is out of range"),
+        (lambda: x.scatter_reduce_(1, i, v, "prod"), IndexError, "dimension 1"),
+        (lambda: x.scatter_reduce(0, i, v.int(), "prod"), TypeError, "int32.*float32"),
+    ]:
+        with pytest.raises(error, match=words):
+            wrong()
+    assert x.tolist() == [0, 0, 0]
+    one = genesis.tensor(2.0)
+    assert one.scatter_reduce_(0, genesis.tensor(0), genesis.tensor(5.0), "prod").item() == 10
+    assert (
+        genesis.tensor([1.0])
+        .scatter_reduce(0, genesis.tensor([0, 0]), genesis.tensor([float("nan"), 2.0]), "amax")
+        .isnan()
+    )
+
+
 def test_gather_and_scatter():
     rng = numpy.random.default_rng(0)
     for _ in range(150):

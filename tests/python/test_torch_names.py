@@ -35,6 +35,7 @@ x.fmod(1.5) | numpy.fmod(X, 1.5)
 k.fmod(3) | numpy.fmod(K, 3)
 g.fmax(n, 2.0), g.fmin(n, 2.0) | (numpy.fmax(N, 2), numpy.fmin(N, 2))
 g.nan_to_num(n, nan=7, posinf=8, neginf=-8) | numpy.nan_to_num(N, nan=7, posinf=8, neginf=-8)
+@ x.clone().atan2_(y), g.arctan2(k, 2) | (numpy.arctan2(X, Y), numpy.arctan2(K, 2).astype('f4'))
 x.sinh(), x.cosh(), x.exp2() | (numpy.sinh(X), numpy.cosh(X), numpy.exp2(X))
 x.hypot(y), x.logaddexp(y) | (numpy.hypot(X, Y), numpy.logaddexp(X, Y))
 x.lerp(y, 0.25), x.frac() | (X + 0.25 * (Y - X), X - numpy.trunc(X))
@@ -54,6 +55,7 @@ x.var(unbiased=False), x.std(0, unbiased=True) | (X.var(), X.std(0, ddof=1))
 x.var(False), x.var(dim=()), x[0, 0].var(0, 0) | (X.var(), X.var(ddof=1), numpy.array(0.0))
 (k + 5).byte().logsumexp(1) | logsumexp((K + 5).astype('f4'), 1)
 g.median(x, 1).values, k.median() | (numpy.sort(X, 1)[:, 1], numpy.sort(K, None)[5])
+@ k.kthvalue(2, 1).values, (k % 3).mode(1).values | (numpy.sort(K, 1)[:, 1], majority(K % 3))
 @ n.median(0).indices | numpy.array([1, 0, 1])
 @ x.quantile(0.3), x.quantile([0.2, 0.9], axis=1) |
     (numpy.quantile(X, 0.3), numpy.quantile(X, [0.2, 0.9], 1))
@@ -100,6 +102,7 @@ g.tensor([1, 1, 3, 1]).unique_consecutive() | numpy.array([1, 3, 1])
 x.T.clone().T.put_(g.tensor([3]), 5.0) | put(X, [3], 5)
 @ x.masked_scatter(b, y) | put(X, numpy.flatnonzero(B), Y.ravel())
 x.index_add(0, g.tensor([0, 0]), y[:2]) | put(X, range(4), X[0] + Y[0] + Y[1])
+@ x.scatter_reduce(1, g.tensor([[0, 0]]), y, 'amax') | put(X, [0], max(X[0, 0], *Y[0, :2]))
 x.index_copy(0, g.tensor([1]), y[:1]) | put(X, range(4, 8), Y[0])
 x.index_put((g.tensor([1]),), v) | put(X, range(4, 8), V)
 g.asarray(x).data_ptr() == x.data_ptr(), g.can_cast(g.float64, g.int8) | (True, False)
@@ -145,6 +148,10 @@ def sliding(array, size):
 
 def logsumexp(array, axis):
     return numpy.log(numpy.exp(array).sum(axis))
+
+
+def majority(array):
+    return numpy.array([min(row, key=lambda one: (-(row == one).sum(), one)) for row in array])
 
 
 def put(array, places, values):

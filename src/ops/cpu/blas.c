@@ -13,6 +13,7 @@
 #include "genesis/ops.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,21 +42,32 @@ typedef void gemm_float_wide(int, int, int, int64_t, int64_t, int64_t, float, co
 typedef void gemm_double_wide(int, int, int, int64_t, int64_t, int64_t, double, const double *,
                               int64_t, const double *, int64_t, double, double *, int64_t);
 
-/* How the builds that we know name their functions. */
+/* The same of a matrix and a vector. */
+typedef void gemv_float(int, int, int, int, float, const float *, int, const float *, int, float,
+                        float *, int);
+typedef void gemv_double(int, int, int, int, double, const double *, int, const double *, int,
+                         double, double *, int);
+typedef void gemv_float_wide(int, int, int64_t, int64_t, float, const float *, int64_t,
+                             const float *, int64_t, float, float *, int64_t);
+typedef void gemv_double_wide(int, int, int64_t, int64_t, double, const double *, int64_t,
+                              const double *, int64_t, double, double *, int64_t);
+
+/* How the builds that we know name their functions. The width of their integers does not follow from it. */
 static const struct convention {
     const char *prefix, *suffix;
-    bool is_wide;
 } conventions[] = {
-    {"", "", false},         /* the system's */
-    {"scipy_", "", false},   /* scipy-openblas32 */
-    {"scipy_", "64_", true}, /* scipy-openblas64, which NumPy brings along */
+    {"", ""},          /* the system's */
+    {"", "64_"},       /* the system's with wide integers, for some systems */
+    {"scipy_", ""},    /* scipy-openblas32 */
+    {"scipy_", "64_"}, /* scipy-openblas64, which NumPy brings along */
 };
 
 static struct {
     struct gni_mutex mutex;
     _Atomic(bool) is_off; /* gni_blas_enable() */
     _Atomic(int) state;
-    bool is_wide;
+    bool is_wide;   /* its integers have 64 bits */
+    bool is_shared; /* somebody else had loaded it, and GENESIS_BLAS wants its threads */
     union {
         void *symbol;
         gemm_float *narrow;
@@ -66,6 +78,16 @@ static struct {
         gemm_double *narrow;
         gemm_double_wide *wide;
     } dgemm;
+    union {
+        void *symbol;
+        gemv_float *narrow;
+        gemv_float_wide *wide;
+    } sgemv;
+    union {
+        void *symbol;
+        gemv_double *narrow;
+        gemv_double_wide *wide;
+    } dgemv;
     union {
         void *symbol;
         int (*call)(void);
@@ -96,20 +118,28 @@ static bool symbols_take(void *library, const struct convention *convention)
         void *symbol;
         int (*call)(void);
     } parallel = {symbol_find(library, convention, "openblas_get_parallel")};
+    union {
+        void *symbol;
+        const char *(*call)(void);
+    } config = {symbol_find(library, convention, "openblas_get_config")};
     blas.sgemm.symbol = symbol_find(library, convention, "cblas_sgemm");
     blas.dgemm.symbol = symbol_find(library, convention, "cblas_dgemm");
+    blas.sgemv.symbol = symbol_find(library, convention, "cblas_sgemv");
+    blas.dgemv.symbol = symbol_find(library, convention, "cblas_dgemv");
     blas.get_threads.symbol = symbol_find(library, convention, "openblas_get_num_threads");
     blas.set_threads.symbol = symbol_find(library, convention, "openblas_set_num_threads");
-    blas.is_wide = convention->is_wide;
-    return blas.sgemm.symbol != NULL && blas.dgemm.symbol != NULL &&
-           blas.get_threads.symbol != NULL && blas.set_threads.symbol != NULL &&
-           parallel.symbol != NULL && parallel.call() == PTHREADS;
+    if (blas.sgemm.symbol == NULL || blas.dgemm.symbol == NULL || blas.sgemv.symbol == NULL ||
+        blas.dgemv.symbol == NULL || blas.get_threads.symbol == NULL ||
+        blas.set_threads.symbol == NULL || config.symbol == NULL || parallel.symbol == NULL)
+        return false;
+    blas.is_wide = strstr(config.call(), "USE64BITINT") != NULL;
+    return parallel.call() == PTHREADS;
 }
 
-/* A library that is not what we need is closed again. */
-static bool library_try(const char *file)
+/* A library that is not what we need is closed again. `loaded`: 0, or RTLD_NOLOAD if it must be in the process. */
+static bool library_try(const char *file, int loaded)
 {
-    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL | loaded);
     if (library == NULL)
         return false;
     for (size_t i = 0; i < sizeof conventions / sizeof *conventions; i++) {
@@ -124,28 +154,59 @@ static bool library_try(const char *file)
     return false;
 }
 
+/* The libraries of the process whose names say that they are OpenBLAS. */
+struct loaded {
+    char files[FILES_MOST][PATH_SIZE];
+    int count;
+};
+
+static int loaded_note(struct dl_phdr_info *info, size_t size, void *context)
+{
+    struct loaded *loaded = context;
+    (void)size;
+    const char *slash = info->dlpi_name == NULL ? NULL : strrchr(info->dlpi_name, '/');
+    if (slash != NULL && strstr(slash, "openblas") != NULL && loaded->count < FILES_MOST &&
+        strlen(info->dlpi_name) < PATH_SIZE)
+        (void)snprintf(loaded->files[loaded->count++], PATH_SIZE, "%s", info->dlpi_name);
+    return 0;
+}
+
+/* What was loaded first comes first: NumPy's, where there is one. */
+static bool library_share(void)
+{
+    struct loaded loaded = {.count = 0};
+    (void)dl_iterate_phdr(loaded_note, &loaded);
+    for (int i = 0; i < loaded.count && !blas.is_shared; i++)
+        blas.is_shared = library_try(loaded.files[i], RTLD_NOLOAD);
+    return blas.is_shared;
+}
+
 static bool library_search(void)
 {
     const char *wish = gni_option_text(GNI_OPTION_BLAS);
     if (strcmp(wish, "off") == 0)
         return false;
-    if (strcmp(wish, "auto") != 0) {
-        if (library_try(wish))
+    if (strcmp(wish, "shared") == 0) {
+        if (library_share())
+            return true;
+    } else if (strcmp(wish, "auto") != 0) {
+        if (library_try(wish, 0))
             return true;
         gni_log(GNI_LOG_WARNING, "GENESIS_BLAS=%s is no OpenBLAS with threads: looking for another",
                 wish);
     }
     for (int i = 0; i < blas.file_count; i++)
-        if (library_try(blas.files[i]))
+        if (library_try(blas.files[i], 0))
             return true;
-    return library_try("libopenblas.so.0") || library_try("libopenblas.so");
+    return library_try("libopenblas.so.0", 0) || library_try("libopenblas.so", 0);
 }
 
 static void library_find(void)
 {
     bool is_found = library_search();
     atomic_store(&blas.state, is_found ? FOUND : MISSING);
-    gni_log(GNI_LOG_INFO, "matrix products: %s", is_found ? blas.path : "without OpenBLAS");
+    gni_log(GNI_LOG_INFO, "matrix products: %s%s", is_found ? blas.path : "without OpenBLAS",
+            blas.is_shared ? ", by its own threads" : "");
 }
 
 /* ---- one thread at a time ------------------------------------------------------------------- */
@@ -184,14 +245,19 @@ bool gni_blas_is_there(void)
     return atomic_load(&blas.state) == FOUND;
 }
 
-void gni_blas_begin(void)
+bool gni_blas_is_shared(void)
+{
+    return gni_blas_is_there() && blas.is_shared;
+}
+
+void gni_blas_begin(int threads)
 {
     lock_take();
     if (blas.users++ == 0) {
-        int threads = blas.get_threads.call();
-        if (threads != 1) {
-            blas.threads_before = threads;
-            blas.set_threads.call(1);
+        int before = blas.get_threads.call();
+        if (before != threads) {
+            blas.threads_before = before;
+            blas.set_threads.call(threads);
         }
     }
     gni_mutex_unlock(&blas.mutex);
@@ -248,6 +314,27 @@ void gni_blas_multiply(const struct gni_block *block, gn_dtype dtype)
         MULTIPLY(blas.dgemm.narrow, int, double);
     else
         MULTIPLY(blas.dgemm.wide, int64_t, double);
+}
+
+#define MULTIPLY_VECTOR(call, integer, real)                                               \
+    (call)(ROW_MAJOR, form.transposed, (integer)(is_by_rows ? block->rows : block->inner), \
+           (integer)(is_by_rows ? block->inner : block->rows), 1,                          \
+           (const real *)(const void *)block->a.data, (integer)form.step,                  \
+           (const real *)(const void *)block->b.data, (integer)block->b.row_stride, 0,     \
+           (real *)(void *)block->c.data, (integer)block->c.row_stride)
+
+void gni_blas_multiply_vector(const struct gni_block *block, gn_dtype dtype)
+{
+    struct form form = form_of(&block->a, block->rows, block->inner);
+    bool is_by_rows = form.transposed == NOT_TRANSPOSED;
+    if (dtype == GN_FLOAT32 && !blas.is_wide)
+        MULTIPLY_VECTOR(blas.sgemv.narrow, int, float);
+    else if (dtype == GN_FLOAT32)
+        MULTIPLY_VECTOR(blas.sgemv.wide, int64_t, float);
+    else if (!blas.is_wide)
+        MULTIPLY_VECTOR(blas.dgemv.narrow, int, double);
+    else
+        MULTIPLY_VECTOR(blas.dgemv.wide, int64_t, double);
 }
 
 /* ---- for programs ---------------------------------------------------------------------------- */

@@ -9,6 +9,12 @@
  * Each call computes on the calling thread alone: the work is cut into blocks that our own threads share out
  * (product.c), so that there is one number of threads, and one pool that is right after a fork. Between begin and end
  * OpenBLAS is therefore set to one thread, and then back: others in the process may use the same library.
+ *
+ * GENESIS_BLAS=shared takes the one that somebody else has loaded, and lets its own threads compute a large product.
+ * They wait busily for a tenth of a second after each product that somebody has them compute, and our threads would
+ * not have the processors to themselves meanwhile. It is not the default because it is the other way round for the
+ * operations that follow a product of ours; and which of the two it is must not depend on what runs at the moment:
+ * the bits of a result would.
  */
 #ifndef GNI_OPS_CPU_BLAS_H
 #define GNI_OPS_CPU_BLAS_H
@@ -18,13 +24,20 @@
 /* Whether there is one; looks for it at the first call. Any thread. */
 bool gni_blas_is_there(void);
 
-/* Where there is one: around products. Any thread, and several at once. */
-void gni_blas_begin(void);
+/* Whether there is one whose own threads should compute large products. */
+bool gni_blas_is_shared(void);
+
+/* Where there is one: around products, each of which uses as many of its threads as the first of those who are inside
+ * said. Any thread, and several at once. */
+void gni_blas_begin(int threads);
 void gni_blas_end(void);
 
 /* Between the two, by any thread: a block of float32 or float64, of any size up to INT_MAX, of whose matrices
  * one stride is 1 and the other long enough, c by rows. */
 void gni_blas_multiply(const struct gni_block *block, gn_dtype dtype);
+
+/* The same with one column: b and c are vectors with row strides from 1 to INT_MAX. */
+void gni_blas_multiply_vector(const struct gni_block *block, gn_dtype dtype);
 
 /* For tests: whether it may be used, from now on. */
 void gni_blas_enable(bool is_enabled);

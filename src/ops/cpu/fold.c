@@ -370,6 +370,7 @@ const struct gni_backend gni_cpu_backend = {
     .random = gni_cpu_random,
     .extreme = gni_cpu_extreme,
     .cumulate = gni_cpu_cumulate,
+    .cumulate_extreme = gni_cpu_cumulate_extreme,
     .select = gni_cpu_select,
     .unique = gni_cpu_unique,
     .product = gni_cpu_product,

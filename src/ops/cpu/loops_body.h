@@ -283,6 +283,13 @@ FLOAT_LOOPS(float64, double, f64, fabs, floor, ceil, rint, trunc, sqrt)
 
 UNARY(log10_float32, float, float, f32_log10(x))
 UNARY(erf_float32, float, float, f32_erf(x))
+UNARY(asin_float32, float, float, f32_asin(x))
+UNARY(acos_float32, float, float, f32_acos(x))
+UNARY(atan_float32, float, float, f32_atan(x))
+UNARY(asinh_float32, float, float, f32_asinh(x))
+UNARY(acosh_float32, float, float, f32_acosh(x))
+UNARY(atanh_float32, float, float, f32_atanh(x))
+BINARY(atan2_float32, float, float, f32_atan2(x, y))
 BINARY(power_float32, float, float, f32_power(x, y))
 BINARY_GUARDED(floor_divide_float32, float, f32_is_divided_fast, f32_floor_divide,
                f32_floor_divide_slow)
@@ -291,6 +298,13 @@ BINARY_GUARDED(remainder_float32, float, f32_is_divided_fast, f32_remainder, f32
 /* The C library's: exact, but a call for each element. */
 UNARY(log10_float64, double, double, log10(x))
 UNARY(tan_float64, double, double, tan(x))
+UNARY(asin_float64, double, double, asin(x))
+UNARY(acos_float64, double, double, acos(x))
+UNARY(atan_float64, double, double, atan(x))
+UNARY(asinh_float64, double, double, asinh(x))
+UNARY(acosh_float64, double, double, acosh(x))
+UNARY(atanh_float64, double, double, atanh(x))
+BINARY(atan2_float64, double, double, atan2(x, y))
 UNARY(erf_float64, double, double, erf(x))
 BINARY(power_float64, double, double, pow(x, y))
 BINARY(floor_divide_float64, double, double, f64_floor_divide(x, y))
@@ -605,7 +619,14 @@ const struct gni_loops_set GNI_LOOPS_SET =
                 [GNI_OP_SIN] = {FLOATS(sin)},
                 [GNI_OP_COS] = {FLOATS(cos)},
                 [GNI_OP_TAN] = {FLOATS(tan)},
+                [GNI_OP_ASIN] = {FLOATS(asin)},
+                [GNI_OP_ACOS] = {FLOATS(acos)},
+                [GNI_OP_ATAN] = {FLOATS(atan)},
+                [GNI_OP_ATAN2] = {FLOATS(atan2)},
                 [GNI_OP_TANH] = {FLOATS(tanh)},
+                [GNI_OP_ASINH] = {FLOATS(asinh)},
+                [GNI_OP_ACOSH] = {FLOATS(acosh)},
+                [GNI_OP_ATANH] = {FLOATS(atanh)},
                 [GNI_OP_ERF] = {FLOATS(erf)},
                 [GNI_OP_SIGMOID] = {FLOATS(sigmoid)},
                 [GNI_OP_RELU] = {NUMBERS(relu)},

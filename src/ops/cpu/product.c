@@ -21,6 +21,7 @@ enum {
     BLAS_WORK = 1 << 13,   /* products from which on OpenBLAS is faster than tiles */
     BLAS_EDGE_LEAST = 128, /* of its blocks */
     BLAS_TURNS = 2,        /* of each thread */
+    SHARED_WORK = 1 << 20, /* products that are worth OpenBLAS's own threads */
     NARROW = 16,           /* columns */
     SMALL_BYTES = 16384,   /* a workspace that is taken from the stack */
     SLOTS_MOST = 256,
@@ -204,6 +205,44 @@ static bool all_fit_blas(const struct gni_product *product)
            (product->c.column_stride == 1 || product->columns == 1);
 }
 
+/* Whether OpenBLAS's own threads compute each matrix of the batch, one after the other. */
+static bool is_for_shared(const struct gni_product *product)
+{
+    return gni_blas_is_shared() && gni_parallel_get_threads() > 1 &&
+           work_of(product->rows, product->columns, product->inner) >= SHARED_WORK;
+}
+
+static void run_shared(const struct gni_product *product)
+{
+    struct blocks blocks = {.product = product};
+    blocks_cut(&blocks, product->rows < INT_MAX ? product->rows : INT_MAX, product->columns);
+    gni_blas_begin(gni_parallel_get_threads());
+    part_run_blas(&blocks, 0, (size_t)block_count(&blocks));
+    gni_blas_end();
+}
+
+/* Whether a matrix times a vector is what OpenBLAS's own threads can compute. A vector that is not written element by
+ * element, or backwards, is for product_vector.c. */
+static bool vector_is_for_shared(const struct gni_product *product)
+{
+    int64_t across = product->b.row_stride, down = product->c.row_stride;
+    return (product->dtype == GN_FLOAT32 || product->dtype == GN_FLOAT64) && product->rows > 1 &&
+           product->rows <= INT_MAX && product->inner > 1 && product->inner <= INT_MAX &&
+           product->batch_count == 1 && across >= 1 && across <= INT_MAX && down >= 1 &&
+           down <= INT_MAX && matrix_fits_blas(&product->a, product->rows, product->inner) &&
+           is_for_shared(product);
+}
+
+static void run_shared_vector(const struct gni_product *product)
+{
+    struct gni_block block = {
+        .rows = (size_t)product->rows, .columns = 1, .inner = (size_t)product->inner};
+    gni_product_seek(product, 0, &block.a, &block.b, &block.c);
+    gni_blas_begin(gni_parallel_get_threads());
+    gni_blas_multiply_vector(&block, product->dtype);
+    gni_blas_end();
+}
+
 /* Blocks are halves of halves: as large as they can be, so that packing them does not count, but several for each
  * thread, since threads are not equally fast. */
 static void run_blas(const struct gni_product *product)
@@ -220,7 +259,9 @@ static void run_blas(const struct gni_product *product)
             wide = ceil_divide(wide, 2);
         blocks_cut(&blocks, high, wide);
     }
+    gni_blas_begin(1);
     blocks_run(&blocks, part_run_blas);
+    gni_blas_end();
 }
 
 /* ---- any -------------------------------------------------------------------------------------- */
@@ -243,12 +284,14 @@ gn_status gni_cpu_product(const struct gni_product *product, gn_device *device, 
         gni_product_turn(product, &other);
         product = &other;
     }
+    if (product->columns == 1 && vector_is_for_shared(product)) {
+        run_shared_vector(product);
+        return GN_OK;
+    }
     if (product->columns == 1)
         return gni_product_vector(product, device);
     if (!suits_blas(product) || !all_fit_blas(product))
         return run_tiles(product, device);
-    gni_blas_begin();
-    run_blas(product);
-    gni_blas_end();
+    (is_for_shared(product) ? run_shared : run_blas)(product);
     return GN_OK;
 }

@@ -61,6 +61,17 @@ gn_status gni_cpu_cumulate(gn_tensor *tensor, const struct gni_along *along, boo
                     (size_t)along->inner, gni_tensor_data(result), result->dtype, NULL);
 }
 
+gn_status gni_cpu_cumulate_extreme(gn_tensor *tensor, const struct gni_along *along,
+                                   bool is_maximum, gn_tensor *values, gn_tensor *indices,
+                                   gn_stream *stream)
+{
+    (void)stream;
+    return gni_scan(is_maximum ? GNI_SCAN_MAXIMUM : GNI_SCAN_MINIMUM, gni_tensor_data(tensor),
+                    tensor->dtype, (size_t)along->outer, (size_t)along->length,
+                    (size_t)along->inner, gni_tensor_data(values), values->dtype,
+                    (int64_t *)(void *)gni_tensor_data(indices));
+}
+
 gn_status gni_cpu_select(gn_tensor *rows, const struct gni_selection *selection, gn_tensor *values,
                          gn_tensor *indices, gn_stream *stream)
 {

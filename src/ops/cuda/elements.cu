@@ -362,8 +362,18 @@ FUNCTION(log10, log10f(x), log10(x))
 FUNCTION(sin, sinf(x), sin(x))
 FUNCTION(cos, cosf(x), cos(x))
 FUNCTION(tan, tanf(x), tan(x))
+FUNCTION(asin, asinf(x), asin(x))
+FUNCTION(acos, acosf(x), acos(x))
+FUNCTION(atan, atanf(x), atan(x))
 FUNCTION(tanh, tanhf(x), tanh(x))
+FUNCTION(asinh, asinhf(x), asinh(x))
+FUNCTION(acosh, acoshf(x), acosh(x))
+FUNCTION(atanh, atanhf(x), atanh(x))
 FUNCTION(erf, erff(x), erf(x))
+
+template <class T> ELEMENT T op_atan2(T y, T x);
+template <> __device__ __forceinline__ float op_atan2(float y, float x) { return atan2f(y, x); }
+template <> __device__ __forceinline__ double op_atan2(double y, double x) { return atan2(y, x); }
 
 template <class T> ELEMENT T op_sigmoid(T x)
 {

@@ -15,6 +15,9 @@ gn_status gni_cuda_extreme(gn_tensor *tensor, const struct gni_along *along, boo
                            gn_tensor *values, gn_tensor *indices, gn_stream *stream) GN_NODISCARD;
 gn_status gni_cuda_cumulate(gn_tensor *tensor, const struct gni_along *along, bool is_product,
                             gn_tensor *result, gn_stream *stream) GN_NODISCARD;
+gn_status gni_cuda_cumulate_extreme(gn_tensor *tensor, const struct gni_along *along,
+                                    bool is_maximum, gn_tensor *values, gn_tensor *indices,
+                                    gn_stream *stream) GN_NODISCARD;
 gn_status gni_cuda_select(gn_tensor *rows, const struct gni_selection *selection, gn_tensor *values,
                           gn_tensor *indices, gn_stream *stream) GN_NODISCARD;
 gn_status gni_cuda_unique(gn_tensor *tensor, gn_tensor *values, gn_tensor *inverse,

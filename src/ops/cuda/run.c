@@ -249,6 +249,7 @@ const struct gni_backend gni_cuda_backend = {
     .extreme = gni_cuda_extreme,
     .extreme_has_inner = true,
     .cumulate = gni_cuda_cumulate,
+    .cumulate_extreme = gni_cuda_cumulate_extreme,
     .select = gni_cuda_select,
     .unique = gni_cuda_unique,
     .product = gni_cuda_product,

@@ -1,5 +1,5 @@
 /*
- * scan.c: cumulative sums and products on a GPU: a kernel for each type, in one launch or two.
+ * scan.c: cumulative sums, products, maxima and minima on a GPU: a kernel for each type, in one launch or two.
  */
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/rows.h"
@@ -30,11 +30,24 @@ static const struct gni_fixed double_product = {
     {gni_text_scan},
     "#define SCAN_PRODUCT\n#define SCAN_REAL\n#define SCAN_DOUBLE\ntypedef element result;\n"};
 
+/* By [is_maximum][is_real]: where they are is the result. */
+static const struct gni_fixed extremes[2][2] = {
+    {{"cummin", {gni_text_scan}, "#define SCAN_MINIMUM\ntypedef int64 result;\n"},
+     {"cummin",
+      {gni_text_scan},
+      "#define SCAN_MINIMUM\n#define SCAN_REAL\ntypedef int64 result;\n"}},
+    {{"cummax", {gni_text_scan}, "#define SCAN_MAXIMUM\ntypedef int64 result;\n"},
+     {"cummax",
+      {gni_text_scan},
+      "#define SCAN_MAXIMUM\n#define SCAN_REAL\ntypedef int64 result;\n"}},
+};
+
 struct arguments {
     const void *in;
     void *out;
     int64_t rows, length, inner, parts, chunk, threads, is_packed, is_total;
     void *totals;
+    void *values; /* of extremes */
 };
 
 /* How the work is spread: by its shape alone. */
@@ -57,17 +70,16 @@ static int64_t scan_spread(struct arguments *arguments)
     return blocks;
 }
 
-gn_status gni_cuda_cumulate(gn_tensor *tensor, const struct gni_along *along, bool is_product,
-                            gn_tensor *result, gn_stream *stream)
+/* `values` is NULL but for extremes; `total_bytes` is the size of a running in scan.cu. */
+static gn_status scan_run(const struct gni_fixed *scan, size_t total_bytes, gn_tensor *tensor,
+                          const struct gni_along *along, gn_tensor *result, gn_tensor *values,
+                          gn_stream *stream)
 {
-    bool is_real = gni_dtype_kind(tensor->dtype) == GNI_KIND_FLOATING;
-    const struct gni_fixed *scan =
-        is_product && tensor->dtype == GN_FLOAT64 ? &double_product : &scans[is_product][is_real];
-    size_t total_bytes = is_product && is_real ? 16 : 8;
     struct gni_storage *totals = NULL;
     struct arguments arguments = {
         .in = gni_tensor_data(tensor),
         .out = gni_tensor_data(result),
+        .values = values != NULL ? gni_tensor_data(values) : NULL,
         .rows = along->outer * along->inner,
         .length = along->length,
         .inner = along->inner,
@@ -77,6 +89,8 @@ gn_status gni_cuda_cumulate(gn_tensor *tensor, const struct gni_along *along, bo
     int64_t blocks = scan_spread(&arguments);
     GN_TRY(gni_storage_order(gni_tensor_storage(tensor), stream, false));
     GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
+    if (values != NULL)
+        GN_TRY(gni_storage_order(gni_tensor_storage(values), stream, true));
     if (arguments.parts == 1)
         return gni_fixed_launch(scan, tensor->dtype, blocks, 1, &arguments, stream);
     GN_TRY(gni_storage_create(
@@ -90,4 +104,21 @@ gn_status gni_cuda_cumulate(gn_tensor *tensor, const struct gni_along *along, bo
         status = gni_fixed_launch(scan, tensor->dtype, blocks, arguments.parts, &arguments, stream);
     gni_storage_release(totals);
     return status;
+}
+
+gn_status gni_cuda_cumulate(gn_tensor *tensor, const struct gni_along *along, bool is_product,
+                            gn_tensor *result, gn_stream *stream)
+{
+    bool is_real = gni_dtype_kind(tensor->dtype) == GNI_KIND_FLOATING;
+    const struct gni_fixed *scan =
+        is_product && tensor->dtype == GN_FLOAT64 ? &double_product : &scans[is_product][is_real];
+    return scan_run(scan, is_product && is_real ? 16 : 8, tensor, along, result, NULL, stream);
+}
+
+gn_status gni_cuda_cumulate_extreme(gn_tensor *tensor, const struct gni_along *along,
+                                    bool is_maximum, gn_tensor *values, gn_tensor *indices,
+                                    gn_stream *stream)
+{
+    bool is_real = gni_dtype_kind(tensor->dtype) == GNI_KIND_FLOATING;
+    return scan_run(&extremes[is_maximum][is_real], 16, tensor, along, indices, values, stream);
 }

@@ -1,7 +1,7 @@
 /*
- * scan.cu: cumulative sums and products. In front:
+ * scan.cu: cumulative sums, products, maxima and minima. In front:
  *
- *   SCAN_SUM or SCAN_PRODUCT
+ *   SCAN_SUM, SCAN_PRODUCT, SCAN_MAXIMUM or SCAN_MINIMUM
  *   SCAN_REAL     of floating elements; SCAN_DOUBLE: of double
  *   result        the type of the results, as it lies in memory: int64, or that of the floating elements
  *
@@ -18,11 +18,57 @@
  *   settled numbers                                         1 to 2
  *   those of a block joined                                 1 to 2^256
  *   with what is carried to it, and neighbours              2^-596 to 2^769
+ *
+ * The result of an extreme is its place, the last of equal ones; the element there is stored as it is.
  */
 #define ITEMS 4 /* neighbours that a thread has */
 #define BATCH 8 /* elements of its own row that a thread loads before it uses them */
 
-#if defined(SCAN_SUM) || !defined(SCAN_REAL)
+#if defined(SCAN_MAXIMUM) || defined(SCAN_MINIMUM)
+#define SCAN_EXTREME
+struct running {
+#ifdef SCAN_REAL
+    double x;
+#else
+    int64 x;
+#endif
+    int64 at; /* -1: none yet */
+};
+ELEMENT running running_start() { return running{0, -1}; }
+/* NaN wins, and the later one of two that are equal, in whichever order they come. */
+ELEMENT running running_join(running a, running b)
+{
+    const bool is_later = b.at > a.at;
+    if (a.at < 0 || b.at < 0)
+        return is_later ? b : a;
+#ifdef SCAN_MAXIMUM
+    const bool is_beyond = b.x > a.x;
+#else
+    const bool is_beyond = b.x < a.x;
+#endif
+    if (a.x != a.x || b.x != b.x)
+        return b.x != b.x && (a.x == a.x || is_later) ? b : a;
+    return is_beyond || (a.x == b.x && is_later) ? b : a;
+}
+ELEMENT running running_settle(running a) { return a; }
+ELEMENT running running_of(element e, int64 at)
+{
+#ifdef SCAN_REAL
+    return running{(double)number(e), at};
+#else
+    return running{(int64)e, at};
+#endif
+}
+ELEMENT result result_of(running a) { return a.at; }
+ELEMENT running running_up(running a, int lanes)
+{
+    return running{__shfl_up_sync(0xffffffffu, a.x, lanes), __shfl_up_sync(0xffffffffu, a.at, lanes)};
+}
+ELEMENT running running_from(running a, int lane)
+{
+    return running{__shfl_sync(0xffffffffu, a.x, lane), __shfl_sync(0xffffffffu, a.at, lane)};
+}
+#elif defined(SCAN_SUM) || !defined(SCAN_REAL)
 struct running {
 #ifdef SCAN_REAL
     double x;
@@ -46,7 +92,7 @@ ELEMENT running running_join(running a, running b)
     return running{a.x * b.x};
 #endif
 }
-ELEMENT running running_of(element e)
+ELEMENT running running_of(element e, int64)
 {
 #ifdef SCAN_REAL
     return running{(double)number(e)};
@@ -80,7 +126,7 @@ ELEMENT running running_settle(running a)
         return a;
     return running{__hiloint2double((high & ~(0x7ff << 20)) | 0x3ff << 20, __double2loint(a.x)), a.e + own - 0x3ff};
 }
-ELEMENT running running_of(element e)
+ELEMENT running running_of(element e, int64)
 {
     const double x = (double)number(e);
     return running_settle(absolute(x) < 0x1p-1022 ? running{x * 0x1p54, -54} : running{x, 0});
@@ -105,13 +151,13 @@ ELEMENT running running_from(running a, int lane)
 /* What a thread has of its neighbours. */
 #if defined(SCAN_PRODUCT) && defined(SCAN_REAL) && !defined(SCAN_DOUBLE)
 typedef double few;
-ELEMENT few few_of(element e) { return (double)number(e); }
+ELEMENT few few_of(element e, int64) { return (double)number(e); }
 ELEMENT few few_start() { return 1; }
 ELEMENT few few_join(few a, few b) { return a * b; }
 ELEMENT running few_running(few a) { return running{a, 0}; }
 #else
 typedef running few;
-ELEMENT few few_of(element e) { return running_of(e); }
+ELEMENT few few_of(element e, int64 at) { return running_of(e, at); }
 ELEMENT few few_start() { return running_start(); }
 ELEMENT few few_join(few a, few b) { return running_join(a, b); }
 ELEMENT running few_running(few a) { return a; }
@@ -126,6 +172,7 @@ struct arguments {
     int64 is_packed;    /* every fourth element of a row, and each part, begins where 4 can be read at once */
     int64 is_total;     /* of parts: nothing else is made */
     running *totals;    /* [parts][rows] */
+    element *values;    /* of extremes: as `out` */
 };
 
 /* What the threads of a row hold, settled, from the first to each: before it, and of all. `shared` is for a whole
@@ -178,9 +225,13 @@ ELEMENT void thread_scan(const arguments &a, int64 row, int64 first, int64 last)
         for (int k = 0; k < BATCH; k++) {
             if (i + k >= last)
                 break;
-            sum = running_settle(running_join(sum, few_running(few_of(e[k]))));
-            if (!a.is_total)
-                a.out[at + k * a.inner] = result_of(sum);
+            sum = running_settle(running_join(sum, few_running(few_of(e[k], i + k))));
+            if (a.is_total)
+                continue;
+            a.out[at + k * a.inner] = result_of(sum);
+#ifdef SCAN_EXTREME
+            a.values[at + k * a.inner] = a.in[base + sum.at * a.inner];
+#endif
         }
     }
     if (a.is_total)
@@ -232,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         for (int k = 0; k < ITEMS; k++) {
             if (!is_whole && mine + k < last)
                 loaded.item[k] = in[mine + k];
-            sums[k] = mine + k < last ? few_of(loaded.item[k]) : few_start();
+            sums[k] = mine + k < last ? few_of(loaded.item[k], mine + k) : few_start();
         }
 #pragma unroll
         for (int k = 1; k < ITEMS; k++)
@@ -249,6 +300,10 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
             made.item[k] = result_of(running_join(before, few_running(sums[k])));
             if (!is_whole && mine + k < last)
                 out[mine + k] = made.item[k];
+#ifdef SCAN_EXTREME
+            if (mine + k < last)
+                a.values[row * a.length + mine + k] = in[made.item[k]];
+#endif
         }
         if (is_whole)
             *(pack<result, ITEMS> *)(out + mine) = made;
