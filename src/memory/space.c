@@ -25,7 +25,7 @@
 static const struct {
     size_t least;
     size_t most_count;
-} piece_rules[] = {{32 << 20, 8}, {GNI_PAGE, 8}}; /* the second where memory is in pieces */
+} piece_rules[] = {{96 << 20, 8}, {GNI_PAGE, 8}}; /* the second where memory is in pieces */
 
 enum {
     THIN_PAGE_MOST = 256 << 10,
