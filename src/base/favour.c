@@ -7,29 +7,44 @@
 
 #include <sched.h>
 
+/* The calling thread's seat; NULL if all are others'. */
+static struct gni_favour_seat *seat_take(struct gni_favour *favour)
+{
+    const void *self = gni_thread_self();
+    for (int i = 0; i < GNI_FAVOUR_SEATS; i++) {
+        struct gni_favour_seat *seat = &favour->seats[i];
+        const void *thread = atomic_load_explicit(&seat->thread, memory_order_relaxed);
+        if (thread == NULL)
+            atomic_store_explicit(&seat->thread, self, memory_order_relaxed);
+        if (thread == NULL || thread == self)
+            return seat;
+    }
+    return NULL;
+}
+
 void gni_favour_begin(struct gni_favour *favour)
 {
     favour->streak = 0;
     favour->is_plain = favour->is_plain || !gni_barrier_register();
     if (!favour->is_plain)
-        atomic_store_explicit(&favour->favourite, gni_thread_self(), memory_order_relaxed);
+        atomic_store_explicit(&favour->favourite, seat_take(favour), memory_order_release);
 }
 
 void gni_favour_end(struct gni_favour *favour)
 {
-    atomic_store_explicit(&favour->favourite, NULL, memory_order_release);
+    struct gni_favour_seat *seat =
+        atomic_exchange_explicit(&favour->favourite, NULL, memory_order_acq_rel);
     gni_barrier_all();
-    while (atomic_load_explicit(&favour->busy, memory_order_acquire) != 0)
+    while (atomic_load_explicit(&seat->busy, memory_order_acquire) != 0)
         (void)sched_yield(); /* until its turn is over: once in many turns */
 }
 
 void gni_favour_fork_take(struct gni_favour *favour)
 {
     const void *self = gni_thread_self();
-    bool is_owner = atomic_load_explicit(&favour->owner, memory_order_relaxed) == self;
-    bool is_favourite = atomic_load_explicit(&favour->favourite, memory_order_relaxed) == self;
-    if (is_owner ||
-        (is_favourite && atomic_load_explicit(&favour->busy, memory_order_relaxed) != 0))
+    const struct gni_favour_seat *seat = gni_favour_seat(favour, self);
+    if (atomic_load_explicit(&favour->owner, memory_order_relaxed) == self ||
+        (seat != NULL && atomic_load_explicit(&seat->busy, memory_order_relaxed) != 0))
         favour->is_passed_over = true;
     else
         gni_favour_take(favour);

@@ -22,7 +22,7 @@ static void turn_take(struct gni_favour *favour)
 
 static bool is_favourite(struct gni_favour *favour)
 {
-    return atomic_load(&favour->favourite) == gni_thread_self();
+    return gni_favour_seat(favour, gni_thread_self()) != NULL;
 }
 
 static void become_favourite(struct gni_favour *favour)
@@ -36,19 +36,19 @@ static void test_one_thread(void)
     struct gni_favour favour = {0};
     for (int i = 0; i < GNI_FAVOUR_STREAK; i++) {
         gni_favour_take(&favour);
-        CHECK(!favour.is_short && !is_favourite(&favour));
+        CHECK(favour.inside == NULL && !is_favourite(&favour));
         gni_favour_give(&favour);
     }
     gni_favour_take(&favour); /* becomes it, and is in with the lock for the last time */
-    CHECK(!favour.is_short && atomic_load(&favour.lock.state) == 1);
+    CHECK(favour.inside == NULL && atomic_load(&favour.lock.state) == 1);
     CHECK(is_favourite(&favour) == gni_barrier_register());
     gni_favour_give(&favour);
     for (int i = 0; i < 3; i++) {
         gni_favour_take(&favour);
-        CHECK(favour.is_short == is_favourite(&favour));
-        CHECK(atomic_load(&favour.busy) == favour.is_short);
+        CHECK((favour.inside != NULL) == is_favourite(&favour));
+        CHECK(atomic_load(&favour.seats[0].busy) == (favour.inside != NULL));
         gni_favour_give(&favour);
-        CHECK(!favour.is_short && atomic_load(&favour.busy) == 0);
+        CHECK(favour.inside == NULL && atomic_load(&favour.seats[0].busy) == 0);
         CHECK(atomic_load(&favour.lock.state) == 0 && atomic_load(&favour.owner) == NULL);
     }
 }
@@ -96,7 +96,7 @@ static void test_second_thread(void)
         turns_take(&meeting, GNI_FAVOUR_STREAK + 1 + i);
         CHECK(pthread_join(thread, NULL) == 0);
         CHECK_U64((uint64_t)meeting.turns, 2 * TURNS);
-        CHECK(!meeting.favour.is_short && atomic_load(&meeting.favour.busy) == 0);
+        CHECK(meeting.favour.inside == NULL && atomic_load(&meeting.favour.seats[0].busy) == 0);
         CHECK(atomic_load(&meeting.favour.lock.state) == 0);
         become_favourite(&meeting.favour); /* whoever it was in the end */
         CHECK(is_favourite(&meeting.favour) == !meeting.favour.is_plain);
@@ -125,6 +125,42 @@ static void test_turns_of_two(void)
     }
     turn_take(&favour);
     CHECK(is_favourite(&favour) == !favour.is_plain);
+}
+
+static void *become_thread(void *argument)
+{
+    become_favourite(argument);
+    return NULL;
+}
+
+/* Each favourite has a seat of its own: one that comes in late writes to no other's. */
+static void test_seats(void)
+{
+    struct gni_favour favour = {0};
+    become_favourite(&favour);
+    struct gni_favour_seat *mine = gni_favour_seat(&favour, gni_thread_self());
+    CHECK((mine == NULL) == favour.is_plain);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, become_thread, &favour) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(favour.is_plain || atomic_load(&favour.favourite) != NULL);
+    CHECK(favour.is_plain || atomic_load(&favour.favourite) != mine);
+    CHECK(!gni_favour_enter(&favour, gni_thread_self()));
+    turn_take(&favour);
+    CHECK(atomic_load(&favour.favourite) == NULL);
+    become_favourite(&favour);
+    CHECK(atomic_load(&favour.favourite) == mine);
+}
+
+/* When every seat is another thread's, the lock is shared. */
+static void test_no_seat(void)
+{
+    struct gni_favour favour = {0};
+    for (int i = 0; i < GNI_FAVOUR_SEATS; i++)
+        atomic_store(&favour.seats[i].thread, &favour);
+    for (int i = 0; i < 3; i++)
+        become_favourite(&favour);
+    CHECK(atomic_load(&favour.favourite) == NULL && atomic_load(&favour.lock.state) == 0);
 }
 
 /* ---- before a fork -------------------------------------------------------------------------- */
@@ -165,6 +201,8 @@ int main(void)
     RUN(test_one_thread);
     RUN(test_second_thread);
     RUN(test_turns_of_two);
+    RUN(test_seats);
+    RUN(test_no_seat);
     RUN(test_fork);
     return check_result();
 }

@@ -1,6 +1,7 @@
 """The layering of the sources, read off their #include lines."""
 
 import re
+import struct
 
 # A layer may include itself and the layers before it. src/python sees only the public headers.
 LAYERS = ["base", "device", "memory", "adapter", "jit", "tensor", "ops", "autograd"]
@@ -86,3 +87,13 @@ def test_kernels_wait_before_anything_else(root):
         for first in kernels.findall(path.read_text().replace("\\n", "\n"))
     ]
     assert len(found) > 25 and set(found) == {"kernel_begin();"}, set(found)
+
+
+def test_thread_local_variables_are_few(build):
+    """glibc has 512 bytes at hand for libraries that are loaded late: src/device/device.h."""
+    elf = next(build.glob("libgenesis.so.*")).read_bytes()
+    table, size, count = *struct.unpack_from("<Q", elf, 32), *struct.unpack_from("<HH", elf, 54)
+    headers = [struct.unpack_from("<IIQQQQQQ", elf, table + size * i) for i in range(count)]
+    thread_local = [header[6] for header in headers if header[0] == 7]  # PT_TLS
+    assert len(thread_local) == 1
+    assert 0 < thread_local[0] <= 512
