@@ -243,7 +243,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     const int padded = (int)a.padded, digits = __popc(padded - 1), thread = threadIdx.x;
     const int64 first = (int64)blockIdx.x << (11 - digits), left = a.rows - first; /* 2^11: SMALL */
     const int slots = left < SMALL >> digits ? (int)left : SMALL >> digits;
-    const int step = padded / OWN, slot = thread >> digits - 3, at = thread & (step - 1); /* 2^3: OWN */
+    const int step = padded / OWN, slot = thread >> (digits - 3), at = thread & (step - 1); /* 2^3: OWN */
     item own[OWN] = {};
     if (slot < slots)
         items_load(a, first + slot, at, step, own);
