@@ -747,10 +747,10 @@ def __getattr__(name: str) -> Any:
         from genesis.ndarray.cuda_memory_manager import get_memory_manager
 
         return get_memory_manager()
-    if name == "memory_profiler":  # these are for those who look for something: not at each import
+    if name in ("array_api", "memory_profiler"):  # few need these: not at each import
         from importlib import import_module
 
-        return import_module("genesis.memory_profiler")
+        return import_module(f"genesis.{name}")
     if name in _SHORT:  # not in __all__, since they would hide Python's own names
         return _SHORT[name]
     if name in ("Leak", "leak_scope"):
@@ -761,7 +761,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_SHORT, "Leak", "leak_scope", "memory_manager", "memory_profiler"})
+    late = {"Leak", "array_api", "leak_scope", "memory_manager", "memory_profiler"}
+    return sorted({*globals(), *_SHORT, *late})
 
 
 if "trace" in environ.get("GENESIS_DEBUG", "").lower().split(","):

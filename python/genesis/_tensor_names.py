@@ -224,6 +224,25 @@ def _formatted(self: _C.Tensor, spec: str) -> str:
     return format(self.item(), spec) if not self.ndim else format(str(self), spec)
 
 
+def _array_namespace(self: _C.Tensor, *, api_version: str | None = None) -> Any:
+    """The module of the array API standard: genesis.array_api."""
+    from genesis import array_api
+
+    versions = ("2021.12", "2022.12", "2023.12", array_api.__array_api_version__)
+    if api_version is not None and api_version not in versions:
+        raise ValueError(f"the array API is there in {', '.join(versions)}, not in {api_version!r}")
+    return array_api
+
+
+def _to_device(self: _C.Tensor, device: Any, /, *, stream: Any = None) -> _C.Tensor:
+    """The tensor on a device, as the array API standard names it."""
+    if stream is not None:
+        raise ValueError("to_device: the current stream is used: see genesis.cuda.stream()")
+    return self.to(device)
+
+
+_C.Tensor.__array_namespace__ = _array_namespace
+_C.Tensor.to_device = _to_device
 _C.Tensor.__contains__ = _contains
 _C.Tensor.__reversed__ = _reversed
 _C.Tensor.__format__ = _formatted

@@ -1,0 +1,768 @@
+"""The functions of the array API standard that differ from those of genesis: see genesis.array_api.
+
+They are functions of tensors; those that make them, and what is about dtypes, are beside them.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import NamedTuple
+
+import genesis
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from genesis import Tensor
+
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "argsort",
+    "broadcast_to",
+    "concat",
+    "copysign",
+    "count_nonzero",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+    "expand_dims",
+    "flip",
+    "hypot",
+    "logaddexp",
+    "matrix_transpose",
+    "max",
+    "mean",
+    "min",
+    "nextafter",
+    "nonzero",
+    "permute_dims",
+    "positive",
+    "prod",
+    "repeat",
+    "reshape",
+    "roll",
+    "searchsorted",
+    "signbit",
+    "sort",
+    "squeeze",
+    "stack",
+    "std",
+    "sum",
+    "take",
+    "take_along_axis",
+    "tensordot",
+    "tile",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "unstack",
+    "var",
+    "vecdot",
+]
+
+
+# ---- of elements ----
+
+_BITS = {2: genesis.int16, 4: genesis.int32, 8: genesis.int64}
+
+
+def _bits(x: Tensor) -> Tensor:
+    """The elements of a floating tensor as the integers that have the same bits."""
+    return x.contiguous().view(_BITS[x.dtype.itemsize])
+
+
+def positive(x: Tensor, /) -> Tensor:
+    """The elements themselves, as a copy.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.positive(xp.asarray([-1, 2]))
+    tensor([-1,  2])
+    """
+    return x.clone()
+
+
+def signbit(x: Tensor, /) -> Tensor:
+    """Whether the sign is set: of -0 and of NaN with a sign, too.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.signbit(xp.asarray([-0.0, 0.0, -3.0]))
+    tensor([ True, False,  True])
+    """
+    return _bits(x) < 0
+
+
+def copysign(x1: Any, x2: Any, /) -> Tensor:
+    """The magnitude of the first with the sign of the second.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.copysign(xp.asarray([1.0, -2.0]), xp.asarray([-0.0, 5.0]))
+    tensor([-1.,  2.])
+    """
+    x1, x2 = _both_floating(x1, x2)
+    magnitude = x1.abs()
+    return genesis.where(signbit(x2), -magnitude, magnitude)
+
+
+def nextafter(x1: Any, x2: Any, /) -> Tensor:
+    """The next number of the dtype on the way from the first to the second.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.nextafter(xp.asarray([1.0]), xp.asarray([2.0])) > 1
+    tensor([True])
+    """
+    x1, x2 = genesis.broadcast_tensors(*_both_floating(x1, x2))
+    bits = _bits(x1)
+    # Magnitudes are in the order of their bits: away from 0 is 1 more, whatever the sign.
+    is_away = (x2 > x1) == (x1 > 0)
+    beside = (bits + genesis.where(is_away, 1, -1).to(bits.dtype)).view(x1.dtype)
+    least = (bits * 0 + 1).view(x1.dtype)
+    beside = genesis.where(x1 == 0, genesis.where(x2 > 0, least, -least), beside)
+    return genesis.where((x1 != x1) | (x2 != x2), x1 + x2, genesis.where(x1 == x2, x2, beside))
+
+
+def hypot(x1: Any, x2: Any, /) -> Tensor:
+    """The length of the third side of a triangle with a right angle.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.hypot(3.0, xp.asarray([4.0]))
+    tensor([5.])
+    """
+    return genesis.hypot(*_both_floating(x1, x2))
+
+
+def logaddexp(x1: Any, x2: Any, /) -> Tensor:
+    """The logarithm of the sum of exp() of two.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.logaddexp(0.0, xp.asarray([0.0]))
+    tensor([0.6931])
+    """
+    return genesis.logaddexp(*_both_floating(x1, x2))
+
+
+def _both_floating(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
+    """Two operands as tensors of the dtype that an operation on them has."""
+    dtype = genesis.result_type(x1, x2)
+    near = x1 if isinstance(x1, genesis.Tensor) else x2
+    return tuple(
+        one.to(dtype)
+        if isinstance(one, genesis.Tensor)
+        else genesis.full((), one, dtype, near.device)
+        for one in (x1, x2)
+    )
+
+
+# ---- shapes ----
+
+
+def broadcast_to(x: Tensor, /, shape: Any) -> Tensor:
+    """A view of another shape, along whose new dimensions the elements are repeated.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.broadcast_to(xp.asarray([1, 2]), (2, 2))
+    tensor([[1, 2],
+            [1, 2]])
+    """
+    return genesis.broadcast_to(x, tuple(shape))
+
+
+def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
+    """Tensors one after the other; flattened where `axis` is None.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.concat([xp.asarray([1]), xp.asarray([2, 3])])
+    tensor([1, 2, 3])
+    """
+    if axis is None:
+        return genesis.cat([one.reshape(-1) for one in arrays])
+    return genesis.cat(list(arrays), axis)
+
+
+def expand_dims(x: Tensor, /, axis: Any = 0) -> Tensor:
+    """A view with a dimension of 1 more, or with several.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.expand_dims(xp.asarray([1, 2]), axis=1).shape
+    (2, 1)
+    """
+    if isinstance(axis, int):
+        return x.unsqueeze(axis)
+    ndim = x.ndim + len(axis)
+    for one in sorted(place % ndim for place in axis):
+        x = x.unsqueeze(one)
+    return x
+
+
+def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
+    """The elements the other way round along dimensions; None: all.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.flip(xp.asarray([1, 2, 3]))
+    tensor([3, 2, 1])
+    """
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    return x.flip(tuple(axes))
+
+
+def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
+    """A view with the dimensions in another order.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.permute_dims(xp.zeros((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    return x.permute(tuple(axes))
+
+
+def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
+    """Each element as often as it says.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.repeat(xp.asarray([1, 2]), 2)
+    tensor([1, 1, 2, 2])
+    """
+    return genesis.repeat_interleave(x, repeats, axis)
+
+
+def reshape(x: Tensor, /, shape: Any, *, copy: builtins.bool | None = None) -> Tensor:
+    """The elements in another shape: a view where that can be, unless `copy` says otherwise.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.reshape(xp.arange(4), (2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
+    shape = tuple(shape) if not isinstance(shape, int) else (shape,)
+    if copy is False:
+        return x.view(shape)
+    return x.clone().reshape(shape) if copy else x.reshape(shape)
+
+
+def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
+    """The elements moved along dimensions; those that leave come in at the other end.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.roll(xp.asarray([1, 2, 3]), 1)
+    tensor([3, 1, 2])
+    """
+    if isinstance(shift, int) and isinstance(axis, tuple):
+        shift = (shift,) * len(axis)
+    return genesis.roll(x, shift, axis)
+
+
+def squeeze(x: Tensor, /, axis: Any) -> Tensor:
+    """A view without dimensions of size 1.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.squeeze(xp.zeros((1, 2)), 0).shape
+    (2,)
+    """
+    for one in (axis,) if isinstance(axis, int) else axis:
+        if x.shape[one] != 1:
+            raise ValueError(f"squeeze: dimension {one} of shape {x.shape} is not of size 1")
+    return x.squeeze(axis)
+
+
+def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+    """Tensors side by side along a new dimension.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.stack([xp.asarray([1, 2]), xp.asarray([3, 4])], axis=1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    return genesis.stack(list(arrays), axis)
+
+
+def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
+    """The tensor several times along each dimension.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.tile(xp.asarray([1, 2]), (2,))
+    tensor([1, 2, 1, 2])
+    """
+    return genesis.tile(x, tuple(repetitions))
+
+
+def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The slices of a dimension.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.unstack(xp.asarray([[1, 2], [3, 4]]))
+    (tensor([1, 2]), tensor([3, 4]))
+    """
+    return tuple(x.select(axis, i) for i in range(x.shape[axis]))
+
+
+# ---- matrices ----
+
+
+def matrix_transpose(x: Tensor, /) -> Tensor:
+    """A view with the last two dimensions exchanged.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.matrix_transpose(xp.zeros((4, 2, 3))).shape
+    (4, 3, 2)
+    """
+    return x.mT
+
+
+def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
+    """The sum of products over dimensions of both.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.tensordot(xp.ones((2, 3)), xp.ones((3, 2)), axes=1)
+    tensor([[3., 3.],
+            [3., 3.]])
+    """
+    return genesis.tensordot(x1, x2, axes)
+
+
+def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The sum of products along a dimension of both.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.vecdot(xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 1]))
+    tensor([3, 7])
+    """
+    dtype = genesis.result_type(x1, x2)
+    return (x1 * x2).sum(axis).to(dtype)
+
+
+# ---- reductions ----
+
+
+def _reduced(
+    function: Any, x: Tensor, axis: Any, keepdims: builtins.bool, **options: Any
+) -> Tensor:
+    """A reduction; over no dimension for (), which means all of them to PyTorch's functions."""
+    if axis == ():
+        x, axis, keepdims = x.unsqueeze(0), 0, False
+    return function(x, axis, keepdims, **options)
+
+
+def sum(
+    x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: builtins.bool = False
+) -> Tensor:
+    """The sum of the elements.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.sum(xp.asarray([[1, 2], [3, 4]]), axis=0)
+    tensor([4, 6])
+    """
+    return _reduced(genesis.sum, x, axis, keepdims, dtype=dtype)
+
+
+def prod(
+    x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: builtins.bool = False
+) -> Tensor:
+    """The product of the elements.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.prod(xp.asarray([[1, 2], [3, 4]]), axis=0)
+    tensor([3, 8])
+    """
+    return _reduced(genesis.prod, x, axis, keepdims, dtype=dtype)
+
+
+def mean(x: Tensor, /, *, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+    """The mean of the elements.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.mean(xp.asarray([1.0, 2.0]))
+    tensor(1.5000)
+    """
+    return _reduced(genesis.mean, x, axis, keepdims)
+
+
+def max(x: Tensor, /, *, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+    """The largest element; NaN wins.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.max(xp.asarray([[1, 2], [3, 4]]), axis=1)
+    tensor([2, 4])
+    """
+    return _reduced(genesis.amax, x, axis, keepdims)
+
+
+def min(x: Tensor, /, *, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+    """The smallest element; NaN wins.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.min(xp.asarray([[1, 2], [3, 4]]), axis=1)
+    tensor([1, 3])
+    """
+    return _reduced(genesis.amin, x, axis, keepdims)
+
+
+def all(x: Tensor, /, *, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+    """Whether all elements are not 0.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.all(xp.asarray([True, False]))
+    tensor(False)
+    """
+    return _reduced(genesis.all, x, axis, keepdims)
+
+
+def any(x: Tensor, /, *, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+    """Whether an element is not 0.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.any(xp.asarray([True, False]))
+    tensor(True)
+    """
+    return _reduced(genesis.any, x, axis, keepdims)
+
+
+def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
+    """How many elements are not 0.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.count_nonzero(xp.asarray([0, 3, 4]))
+    tensor(2)
+    """
+    return sum(x != 0, axis=axis, keepdims=keepdims)
+
+
+def var(
+    x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: builtins.bool = False
+) -> Tensor:
+    """The variance; the divisor is the number of elements less `correction`.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.var(xp.asarray([1.0, 3.0]))
+    tensor(1.)
+    """
+    return _reduced(
+        lambda x, axis, keepdims: genesis.var(x, axis, correction, keepdims), x, axis, keepdims
+    )
+
+
+def std(
+    x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: builtins.bool = False
+) -> Tensor:
+    """The square root of the variance.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.std(xp.asarray([1.0, 3.0]))
+    tensor(1.)
+    """
+    return var(x, axis=axis, correction=correction, keepdims=keepdims).sqrt()
+
+
+def _cumulated(
+    function: Any, first: int, x: Tensor, axis: Any, dtype: Any, has_first: Any
+) -> Tensor:
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(f"cumulating needs an axis for shape {x.shape}")
+        axis = 0
+    made = function(x, axis, dtype)
+    if not has_first:
+        return made
+    shape = list(made.shape)
+    shape[axis] = 1
+    return genesis.cat((genesis.full(shape, first, made.dtype, made.device), made), axis)
+
+
+def cumulative_sum(
+    x: Tensor,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: builtins.bool = False,
+) -> Tensor:
+    """The sum of the elements up to each; with `include_initial` 0 comes first.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.cumulative_sum(xp.asarray([1, 2, 3]), include_initial=True)
+    tensor([0, 1, 3, 6])
+    """
+    return _cumulated(genesis.cumsum, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Tensor,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    include_initial: builtins.bool = False,
+) -> Tensor:
+    """The product of the elements up to each; with `include_initial` 1 comes first.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.cumulative_prod(xp.asarray([1, 2, 3]))
+    tensor([1, 2, 6])
+    """
+    return _cumulated(genesis.cumprod, 1, x, axis, dtype, include_initial)
+
+
+def diff(
+    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None
+) -> Tensor:
+    """What each element is more than the one before it, `n` times.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.diff(xp.asarray([1, 4, 9]), prepend=xp.asarray([0]))
+    tensor([1, 3, 5])
+    """
+    parts = [one for one in (prepend, x, append) if one is not None]
+    return genesis.diff(x if len(parts) == 1 else genesis.cat(parts, axis), n, axis)
+
+
+# ---- searching and sorting ----
+
+
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: builtins.bool = False) -> Tensor:
+    """Where the first of the largest elements is.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.argmax(xp.asarray([1, 3, 2]))
+    tensor(1)
+    """
+    return genesis.argmax(x, axis, keepdims)
+
+
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: builtins.bool = False) -> Tensor:
+    """Where the first of the smallest elements is.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.argmin(xp.asarray([4, 3, 5]))
+    tensor(1)
+    """
+    return genesis.argmin(x, axis, keepdims)
+
+
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """The places of elements that are not 0, a tensor for each dimension.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.nonzero(xp.asarray([0, 5, 6]))
+    (tensor([1, 2]),)
+    """
+    if not x.ndim:
+        raise ValueError("nonzero: a tensor without dimensions has no places")
+    return genesis.nonzero(x, as_tuple=True)
+
+
+def searchsorted(
+    x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None
+) -> Tensor:
+    """Where elements belong in a sorted row.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.searchsorted(xp.asarray([1, 3, 5]), xp.asarray([3, 6]))
+    tensor([1, 3])
+    """
+    return genesis.searchsorted(x1, x2, side=side, sorter=sorter)
+
+
+def sort(
+    x: Tensor, /, *, axis: int = -1, descending: builtins.bool = False, stable: builtins.bool = True
+) -> Tensor:
+    """The elements in order; NaN is the largest.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.sort(xp.asarray([3, 1, 2]))
+    tensor([1, 2, 3])
+    """
+    return genesis.sort(x, axis, descending, stable)[0]
+
+
+def argsort(
+    x: Tensor, /, *, axis: int = -1, descending: builtins.bool = False, stable: builtins.bool = True
+) -> Tensor:
+    """Where the elements in order are; NaN is the largest.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.argsort(xp.asarray([3, 1, 2]))
+    tensor([1, 2, 0])
+    """
+    return genesis.argsort(x, axis, descending, stable)
+
+
+def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+    """The slices of a dimension that an index names.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.take(xp.asarray([5, 6, 7]), xp.asarray([2, 0]))
+    tensor([7, 5])
+    """
+    if axis is None and x.ndim != 1:
+        raise ValueError(f"take: needs an axis for shape {x.shape}")
+    at = 0 if axis is None else axis % x.ndim
+    return x[(slice(None),) * at + (indices,)]
+
+
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    """The elements of a dimension that an index names for each of the others.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.take_along_axis(xp.asarray([[1, 2], [3, 4]]), xp.asarray([[1], [0]]))
+    tensor([[2],
+            [3]])
+    """
+    return genesis.take_along_axis(x, indices, axis)
+
+
+# ---- different elements ----
+
+
+class _All(NamedTuple):
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class _Counts(NamedTuple):
+    values: Any
+    counts: Any
+
+
+class _Inverse(NamedTuple):
+    values: Any
+    inverse_indices: Any
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """The different elements, ascending.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.unique_values(xp.asarray([3, 1, 3]))
+    tensor([1, 3])
+    """
+    return genesis.unique(x)
+
+
+def unique_counts(x: Tensor, /) -> _Counts:
+    """The different elements, and how often each is there.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.unique_counts(xp.asarray([3, 1, 3])).counts
+    tensor([1, 2])
+    """
+    return _Counts(*genesis.unique(x, return_counts=True))
+
+
+def unique_inverse(x: Tensor, /) -> _Inverse:
+    """The different elements, and where each element is among them.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.unique_inverse(xp.asarray([3, 1, 3])).inverse_indices
+    tensor([1, 0, 1])
+    """
+    return _Inverse(*genesis.unique(x, return_inverse=True))
+
+
+def unique_all(x: Tensor, /) -> _All:
+    """The different elements, where the first of each is, where each element is, and how often.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.unique_all(xp.asarray([3, 1, 3])).indices
+    tensor([1, 0])
+    """
+    values, inverse, counts = genesis.unique(x, return_inverse=True, return_counts=True)
+    order = inverse.reshape(-1).argsort()  # stable: the first of each group is the first of all
+    return _All(values, order[counts.cumsum(0) - counts], inverse, counts)

@@ -1,0 +1,208 @@
+"""genesis.array_api beside NumPy, whose main namespace follows the same standard."""
+
+from __future__ import annotations
+
+import inspect
+
+import numpy
+import pytest
+
+import genesis
+import genesis.array_api as ours
+
+NUMBERS = numpy.random.default_rng(11)
+ARRAYS = {
+    "x": NUMBERS.normal(size=(3, 4)).round(1),
+    "y": NUMBERS.normal(size=(3, 4)).round(1) + 3,
+    "u": NUMBERS.random((3, 4)) * 0.9,
+    "i": NUMBERS.integers(-5, 6, (3, 4)),
+    "j": NUMBERS.integers(1, 4, (3, 4)),
+    "b": NUMBERS.random((3, 4)) < 0.5,
+    "c": NUMBERS.normal(size=(2, 1, 4)),
+    "v": numpy.array([4.0, -0.0, numpy.inf, -numpy.inf, numpy.nan, 0.0]),
+    "w": numpy.array([-1.0, 2.0, 5.0, 1.0, 1.0, -0.0]),
+    "s": numpy.array([3, 1, 3, 2, 1, 3]),
+    "n": numpy.zeros((0, 3)),
+}
+
+# What the standard asks for; each line is evaluated with both namespaces as xp.
+CASES = """
+xp.abs(i), xp.negative(x), xp.positive(v), xp.sign(i), xp.square(i), xp.reciprocal(y)
+xp.acos(u), xp.acosh(y + 1), xp.asin(u), xp.asinh(x), xp.atan(x), xp.atan2(x, y), xp.atanh(u)
+xp.cos(x), xp.cosh(x), xp.sin(x), xp.sinh(x), xp.tan(x), xp.tanh(x), xp.atan2(1.0, y)
+xp.exp(x), xp.expm1(x), xp.log(y), xp.log1p(u), xp.log2(y), xp.log10(y), xp.sqrt(y)
+xp.add(x, y), xp.subtract(i, j), xp.multiply(i, 2), xp.divide(x, y), xp.pow(y, x), xp.pow(j, 2)
+xp.floor_divide(i, j), xp.remainder(i, j), xp.floor_divide(x, y), xp.remainder(x, y)
+xp.ceil(x), xp.floor(x), xp.round(x * 2.5), xp.trunc(x), xp.ceil(i), xp.round(i)
+xp.bitwise_and(i, j), xp.bitwise_or(i, 3), xp.bitwise_xor(i, j), xp.bitwise_invert(i)
+xp.bitwise_left_shift(i, j), xp.bitwise_right_shift(i, j), xp.bitwise_invert(b)
+xp.equal(i, j), xp.not_equal(i, j), xp.less(x, y), xp.less_equal(i, 2), xp.greater(i, j)
+xp.greater_equal(x, y), xp.isfinite(v), xp.isinf(v), xp.isnan(v), xp.signbit(v), xp.signbit(w)
+xp.logical_and(b, i > 0), xp.logical_or(b, i > 0), xp.logical_xor(b, i > 0), xp.logical_not(b)
+xp.maximum(x, y), xp.minimum(i, 1), xp.clip(x, -0.5, 0.5), xp.clip(x, max=y), xp.clip(i, min=0)
+xp.copysign(w, v), xp.copysign(w, -1.0), xp.hypot(x, y), xp.hypot(1.0, y), xp.logaddexp(x, y)
+xp.nextafter(w, v), xp.nextafter(v, w), xp.nextafter(x, 0.0), xp.where(b, x, y), xp.where(b, i, 0)
+xp.arange(5), xp.arange(2, 9, 3), xp.arange(5, 1), xp.arange(1.0, 0.0, -0.25, dtype=xp.float64)
+xp.linspace(0, 1, 5, dtype=xp.float64), xp.linspace(0, 1, 4, endpoint=False, dtype=xp.float64)
+xp.eye(3, dtype=xp.int64), xp.eye(2, 4, k=1, dtype=xp.float64), xp.eye(3, 2, k=-1, dtype=xp.int8)
+xp.zeros((2, 0)).shape, xp.ones(3, dtype=xp.int32), xp.full((2, 2), 7), xp.full(2, True)
+xp.empty((2, 3)).shape, xp.empty_like(i, dtype=xp.float64).shape, xp.zeros_like(i), xp.ones_like(b)
+xp.full_like(i, 3, dtype=xp.float64), xp.meshgrid(v, w[:2]), xp.meshgrid(v, w, indexing="ij")
+xp.tril(x), xp.triu(x, k=1), xp.tril(c, k=-1), xp.asarray([[1, 2], [3, 4]]), xp.asarray(True)
+xp.astype(x, xp.int64), xp.astype(i, xp.float32), xp.astype(b, xp.uint8), xp.astype(i, xp.bool)
+xp.broadcast_arrays(x, c), xp.broadcast_to(c, (2, 3, 4)), xp.can_cast(xp.int8, xp.int16)
+xp.can_cast(xp.float64, xp.float32), xp.can_cast(i, xp.int8), xp.isdtype(xp.int8, "integral")
+xp.isdtype(xp.float32, ("bool", "real floating")), xp.isdtype(xp.bool, "numeric")
+xp.finfo(xp.float32).eps, xp.finfo(x.dtype).bits, xp.iinfo(xp.int16).min, xp.iinfo(i.dtype).max
+xp.take(x, s - 1, axis=0), xp.take(w, s), xp.take_along_axis(x, xp.argsort(x, axis=0), axis=0)
+x @ xp.matrix_transpose(y), xp.matmul(i, i.T), xp.matrix_transpose(c), xp.vecdot(x, y)
+xp.vecdot(x, y, axis=-2), xp.tensordot(x, y, axes=2), xp.tensordot(x, y, axes=((1,), (1,)))
+xp.concat((x, y)), xp.concat((x, y), axis=1), xp.concat((x, w), axis=None), xp.stack((x, y), axis=1)
+xp.expand_dims(x, axis=1), xp.expand_dims(x, axis=-1), xp.squeeze(c, 1), xp.squeeze(c, axis=(1,))
+xp.flip(x), xp.flip(c, axis=-1), xp.flip(c, axis=(0, 2)), xp.moveaxis(c, 0, -1)
+xp.permute_dims(c, (2, 0, 1)), xp.repeat(i, 2), xp.repeat(i, xp.asarray([1, 0, 2]), axis=0)
+xp.reshape(x, (4, 3)), xp.reshape(x, (-1,), copy=True), xp.reshape(x, (2, -1), copy=False)
+xp.roll(x, 1), xp.roll(x, (1, -2), axis=(0, 1)), xp.roll(x, 2, axis=1), xp.tile(i, (2, 1, 2))
+xp.unstack(x), xp.unstack(c, axis=2), xp.argmax(x), xp.argmax(x, axis=1, keepdims=True)
+xp.argmin(i, axis=0), xp.argmin(x, keepdims=True), xp.count_nonzero(i, axis=1), xp.nonzero(b)
+xp.count_nonzero(b, keepdims=True), xp.searchsorted(xp.sort(w), x), xp.sort(s, descending=True)
+xp.searchsorted(s, s, side="right", sorter=xp.argsort(s)), xp.sort(x, axis=0), xp.argsort(s)
+xp.sort(xp.unique_values(s)), xp.unique_counts(s).counts, xp.unique_inverse(s).inverse_indices
+xp.unique_all(s).indices, xp.unique_all(i).values, xp.unique_all(i).counts
+xp.cumulative_sum(s), xp.cumulative_sum(x, axis=1, include_initial=True)
+xp.cumulative_prod(i, axis=0), xp.cumulative_prod(y, axis=-1, include_initial=True)
+xp.max(x), xp.max(i, axis=1, keepdims=True), xp.min(c, axis=(0, 2)), xp.min(x, axis=())
+xp.sum(x, axis=0), xp.sum(i), xp.sum(x, axis=(), keepdims=True), xp.sum(n), xp.sum(i, dtype=xp.int8)
+xp.prod(y, axis=(0, 1)), xp.prod(i, axis=1), xp.prod(n, axis=0), xp.mean(x), xp.mean(c, axis=(0, 1))
+xp.var(x), xp.var(x, axis=0, correction=1.0, keepdims=True), xp.std(x, axis=1), xp.var(x, axis=())
+xp.all(b, axis=0), xp.any(b, axis=1, keepdims=True), xp.all(n), xp.any(i), xp.all(b, axis=())
+xp.diff(x), xp.diff(x, axis=0, n=2), xp.diff(s, prepend=xp.asarray([0]), append=xp.asarray([9]))
+xp.e, xp.pi, xp.inf, xp.newaxis is None, x[xp.newaxis, ...], xp.nan != xp.nan
+""".strip().splitlines()
+
+
+def plain(made) -> list:
+    """Results as arrays and numbers, one after the other."""
+    if isinstance(made, (tuple, list)):
+        return [part for one in made for part in plain(one)]
+    return [made.numpy() if isinstance(made, genesis.Tensor) else made]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_as_numpy(case):
+    tensors = {name: genesis.tensor(array) for name, array in ARRAYS.items()}
+    with numpy.errstate(all="ignore"):
+        expected = plain(eval(case, {"xp": WithStandard(), **ARRAYS}))
+    made = plain(eval(case, {"xp": ours, **tensors}))
+    assert len(made) == len(expected)
+    for one, other in zip(made, expected, strict=True):
+        assert numpy.shape(one) == numpy.shape(other), case
+        if isinstance(one, numpy.ndarray) and isinstance(other, numpy.ndarray | numpy.generic):
+            assert one.dtype == other.dtype, case
+        numpy.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-13, err_msg=case)
+        if isinstance(one, numpy.ndarray) and one.dtype.kind == "f":
+            assert (numpy.signbit(one) == numpy.signbit(other)).all() or "sign" not in case
+
+
+class WithStandard:
+    """NumPy, with what it leaves out of the standard, or has in another way."""
+
+    def __getattr__(self, name):
+        return getattr(numpy, name)
+
+    def sort(self, x, axis=-1, descending=False):
+        made = numpy.sort(x, axis)
+        return numpy.flip(made, axis) if descending else made
+
+    def reshape(self, x, shape, copy=None):
+        return numpy.reshape(x, shape, copy=copy)
+
+
+def test_info():
+    info = genesis.zeros(1).__array_namespace__().__array_namespace_info__()
+    assert info.capabilities() == {
+        "boolean indexing": True, "data-dependent shapes": True, "max dimensions": 16,
+    }  # fmt: skip
+    assert info.default_device() == genesis.device("cpu") and info.devices()[0] == "cpu"
+    assert info.default_dtypes() == {
+        "real floating": ours.float32, "integral": ours.int64, "indexing": ours.int64,
+    }  # fmt: skip
+    every = info.dtypes()
+    assert set(every) == {"bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64"}
+    assert all(getattr(ours, name) is dtype for name, dtype in every.items())
+    two = info.dtypes(kind=("bool", "unsigned integer"))
+    assert two == {"bool": ours.bool, "uint8": ours.uint8}
+    assert info.dtypes(kind="complex floating") == {}
+
+
+def test_the_namespace_of_a_tensor():
+    x = genesis.zeros(2)
+    assert x.__array_namespace__() is ours is genesis.array_api
+    assert x.__array_namespace__(api_version="2024.12") is ours
+    with pytest.raises(ValueError, match=r"not in '1999.01'"):
+        x.__array_namespace__(api_version="1999.01")
+    assert x.to_device("cpu").data_ptr() == x.data_ptr()
+    with pytest.raises(ValueError, match="to_device"):
+        x.to_device("cpu", stream=3)
+    assert sorted(ours.__all__) == sorted(set(ours.__all__)) and "all" in ours.__all__
+    assert all(hasattr(ours, name) for name in ours.__all__)
+
+
+def test_memory_is_shared_or_not():
+    array = numpy.arange(4.0)
+    shared = ours.asarray(array, copy=False)
+    assert shared.data_ptr() == array.ctypes.data
+    assert ours.asarray(shared, copy=False) is shared
+    assert ours.asarray(shared, copy=True).data_ptr() != shared.data_ptr()
+    for wrong, words in (
+        (lambda: ours.asarray([1, 2], copy=False), "list cannot be shared"),
+        (lambda: ours.asarray(array, dtype=ours.int8, copy=False), "float64 on cpu .* as .*int8"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            wrong()
+    x = ours.astype(shared, ours.float64)
+    assert x.data_ptr() != shared.data_ptr()
+    assert ours.astype(shared, ours.float64, copy=False) is shared
+    assert ours.reshape(shared, (2, 2), copy=False).data_ptr() == shared.data_ptr()
+    assert ours.reshape(shared, (2, 2), copy=True).data_ptr() != shared.data_ptr()
+    with pytest.raises((ValueError, RuntimeError)):
+        ours.reshape(genesis.zeros(2, 3).T, (6,), copy=False)
+
+
+def test_mistakes():
+    x = ours.ones((2, 3))
+    for wrong, kind, words in (
+        (lambda: ours.squeeze(x, 0), ValueError, r"dimension 0 of shape \(2, 3\) is not of size 1"),
+        (lambda: ours.cumulative_sum(x), ValueError, r"axis for shape \(2, 3\)"),
+        (lambda: ours.take(x, ours.asarray([0])), ValueError, r"axis for shape \(2, 3\)"),
+        (lambda: ours.isdtype(ours.int8, "whole"), ValueError, "'whole' is none of"),
+        (lambda: ours.__array_namespace_info__().dtypes(kind="whole"), ValueError, "'whole'"),
+        (lambda: ours.result_type(1, 2.0), ValueError, "a tensor or a dtype"),
+        (lambda: ours.nonzero(ours.asarray(3)), ValueError, "without dimensions"),
+        (lambda: ours.expand_dims(x, axis=4), IndexError, "4"),
+    ):
+        with pytest.raises(kind, match=words):
+            wrong()
+    assert ours.result_type(ours.int8, 2.0, ours.asarray([1], dtype=ours.uint8)) == ours.float32
+    assert ours.result_type(ours.float64, 1) == ours.float64
+    assert ours.finfo(x).dtype == ours.float32 and ours.iinfo(ours.asarray(3)).bits == 64
+
+
+def test_beside_array_api_strict():
+    """Every function that the strict implementation has takes the same arguments here."""
+    strict = pytest.importorskip("array_api_strict")
+    later = {"broadcast_shapes", "isin"}  # of a later version
+    complex_or_wide = {"conj", "imag", "real", "complex64", "complex128"}
+    complex_or_wide |= {"uint16", "uint32", "uint64"}
+    flags = {name for name in strict.__all__ if "strict" in name.lower()} | {"Device"}
+    extensions = {"fft", "linalg"}
+    names = {name for name in strict.__all__ if not name.startswith("_")}
+    assert names - set(ours.__all__) <= later | complex_or_wide | flags | extensions
+    for name in sorted(names & set(ours.__all__)):
+        function = getattr(strict, name)
+        if not inspect.isfunction(function):
+            continue
+        theirs = inspect.signature(function).parameters.values()
+        own = inspect.signature(getattr(ours, name)).parameters
+        by_name = {one.name for one in theirs if one.kind == one.KEYWORD_ONLY}
+        assert by_name <= set(own), name
