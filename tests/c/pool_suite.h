@@ -95,9 +95,8 @@ static inline bool block_holds(const void *pointer, unsigned char value, size_t 
     for (size_t at = 0; at < nbytes;) {
         size_t part = nbytes - at < sizeof bytes ? nbytes - at : sizeof bytes;
         bytes_move(bytes, (const char *)pointer + at, part, suite.stream);
-        for (size_t i = 0; i < part; i++)
-            if (bytes[i] != value)
-                return false;
+        if (bytes[0] != value || memcmp(bytes, bytes + 1, part - 1) != 0) /* each is the next */
+            return false;
         at += part;
     }
     return true;

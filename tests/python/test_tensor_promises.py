@@ -255,6 +255,7 @@ LOOP = """
 import genesis, signal, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # programs in the background ignore it
 x = genesis.ones(500, 500)
+x.numpy()  # an import that is interrupted raises something else
 print("ready", flush=True)
 try:
     while True:
