@@ -170,8 +170,11 @@ static void test_host_fail_after(void)
     gni_host_fail_after(1);
     CHECK(gni_host_alloc(1) == NULL);
     gni_host_fail_after(1);
+    CHECK(gni_host_alloc_unset(1) == NULL);
+    CHECK(gni_host_alloc_unset((size_t)PTRDIFF_MAX + 1) == NULL);
+    gni_host_fail_after(1);
     gni_host_fail_after(-1);
-    char *fourth = gni_host_alloc(1);
+    char *fourth = gni_host_alloc_unset(0);
     CHECK(fourth != NULL);
     CHECK_U64(gni_host_live_count(), live + 4);
     gni_host_free(first);

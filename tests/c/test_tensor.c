@@ -214,6 +214,35 @@ static gn_status sorted_program(double *sum)
     return status;
 }
 
+/* The largest up to each, of a transposed view, and an element of it. */
+static gn_status cumulated_program(double *sum)
+{
+    gn_tensor *x = NULL, *view = NULL, *values = NULL, *places = NULL, *one = NULL, *total = NULL;
+    const gn_key keys[] = {{.kind = GN_KEY_INTEGER, .start = 1},
+                           {.kind = GN_KEY_INTEGER, .start = -1}};
+    gn_scalar last = {0}, item = {0};
+    gn_status status = gn_tensor_create(GN_FLOAT32, 2, (const int64_t[]){50, 100}, cpu, &x);
+    if (status == GN_OK)
+        status = gn_assign(x, number(2));
+    if (status == GN_OK)
+        status = gn_tensor_permute(x, (const int[]){1, 0}, &view);
+    if (status == GN_OK)
+        status = gn_cumulate_extreme(view, -1, true, &values, &places);
+    if (status == GN_OK)
+        status = gn_index_get(places, 2, keys, &one);
+    if (status == GN_OK)
+        status = gn_tensor_get_item(one, NULL, &last);
+    if (status == GN_OK)
+        status = gn_reduce(GN_REDUCE_SUM, values, 0, false, &total);
+    if (status == GN_OK)
+        status = gn_tensor_get_item(total, NULL, &item);
+    *sum = item.floating + (double)last.integer;
+    gn_tensor *all[] = {x, view, values, places, one, total};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        gn_tensor_release(all[i]);
+    return status;
+}
+
 static void faults_check(gn_status (*program)(double *sum), double expected)
 {
     double sum = 0;
@@ -240,6 +269,7 @@ static void test_host_memory_fails(void)
 {
     faults_check(mixed_program, 7200);
     faults_check(sorted_program, 50 * 100 * 101 / 2);
+    faults_check(cumulated_program, 50 * 100 * 2 + 49);
 }
 
 static void test_out_of_memory(void)
