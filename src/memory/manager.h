@@ -62,6 +62,19 @@ gn_status gni_manager_clear(gn_memory_manager *manager) GN_NODISCARD;
 /* The address of a block that kernels of ours have: the manager does not move it any more. */
 void *gni_block_pin(gn_memory_block *block);
 
+/* ---- entrance.c ----------------------------------------------------------------------------- */
+
+/* Why allocate and free must do more than the least: one word, so that it is one branch for those who do not. */
+enum gni_care {
+    GNI_CARE_EVENTS = 1, /* the history wants events */
+    GNI_CARE_SITES = 2,  /* and stacks: history.h */
+    GNI_CARE_EXCHANGE =
+        4, /* the system has no membarrier: cache.h. Set before the first cache is made */
+    GNI_CARE_HISTORY = GNI_CARE_EVENTS | GNI_CARE_SITES,
+};
+
+extern _Atomic(unsigned) gni_care; /* of enum gni_care */
+
 /* ---- watch.c -------------------------------------------------------------------------------- */
 
 /* What is reserved has changed by this much. Under any lock. */
