@@ -45,6 +45,14 @@ struct gn_memory_manager {
     atomic_bool is_direct; /* the policy in force; else pool or virtual */
 };
 
+enum {
+    GNI_MANAGER_KINDS = 3,     /* CPU, CUDA, and page-locked memory for CUDA */
+    GNI_DIRECT_STATISTICS = 0, /* where in struct gni_direct: board.c tells others */
+};
+
+/* Those that gn_memory_manager_get() gives; each stays for ever. */
+extern _Atomic(gn_memory_manager *) gni_managers[GNI_MANAGER_KINDS][GNI_DEVICE_MAX];
+
 /* A manager of its own, unknown to gn_memory_manager_get(): for that function and for tests. The policy is
  * "direct", "pool" or "virtual"; GN_ERROR_UNSUPPORTED where the device cannot have it. */
 gn_status gni_manager_create(gn_device *device, bool is_pinned, const char *policy,
