@@ -1,7 +1,8 @@
 """The command line.
 
 ``python -m genesis info`` shows versions, devices, memory, driver and libraries, for people;
-``python -m genesis memory`` shows, compares, draws and replays snapshots of memory.
+``python -m genesis memory`` shows, compares, draws and replays snapshots of memory, and watches
+that of a running process.
 """
 
 from __future__ import annotations
@@ -66,7 +67,9 @@ def main() -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="versions, devices, memory, driver and libraries")
-    memory = commands.add_parser("memory", help="snapshots of memory: show, diff, html, replay")
+    memory = commands.add_parser(
+        "memory", help="snapshots of memory: show, diff, html, replay; and watch, live"
+    )
     _memory_cli.add_commands(memory)
     script = commands.add_parser("run", help="a script, with Genesis under its framework")
     _run.add_arguments(script)

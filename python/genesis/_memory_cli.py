@@ -1,9 +1,10 @@
-"""``python -m genesis memory``: snapshots from the shell.
+"""``python -m genesis memory``: snapshots, and running processes, from the shell.
 
     show SNAPSHOT           what it says, in words
     diff A B                what grew from one to the other
     html SNAPSHOT           the interactive page, SNAPSHOT.html or -o PAGE
     replay TRACE            the same allocations through this allocator
+    watch PID               the memory of a running process, again and again
 
 A file is a snapshot in PyTorch's layout, PyTorch's own or ours, JSON or pickle, or RMM's log.
 """
@@ -52,11 +53,17 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
         "--with-older", action="store_true", help="begin with what was live before the recording"
     )
     again.add_argument("--trace-device", metavar="NAME", help="whose trace, such as cuda:1")
+    live = commands.add_parser("watch", help="the memory of a running process, live")
+    live.add_argument("pid", type=int, metavar="PID")
+    live.add_argument(
+        "--interval", type=float, default=1.0, metavar="SECONDS", help="between two looks; 1"
+    )
+    live.add_argument("--once", action="store_true", help="look once, and end")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what the arguments say; gives the exit code."""
-    command = {"show": _show, "diff": _diff, "html": _html, "replay": _replay}
+    command = {"show": _show, "diff": _diff, "html": _html, "replay": _replay, "watch": _watch}
     try:
         command[arguments.memory_command](arguments)
     except CommandError as error:
@@ -288,3 +295,17 @@ def _cell(key: str, outcome: Outcome) -> str:
     if key == "fragmentation":
         return f"{value:.1%}"
     return format_size(value) if key.startswith("peak") else str(value)
+
+
+# ---- watch --------------------------------------------------------------------------------------
+
+
+def _watch(arguments: argparse.Namespace) -> None:
+    from genesis._watch import WatchError, watch
+
+    if not 0 < arguments.interval < float("inf"):
+        raise CommandError("--interval: seconds, more than 0")
+    try:
+        watch(arguments.pid, arguments.interval, arguments.once)
+    except WatchError as error:
+        raise CommandError(str(error)) from None

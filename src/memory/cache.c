@@ -15,7 +15,7 @@ enum {
     BIN_MOST = 256,
 };
 
-bool gni_cache_has_barrier;
+static bool has_barrier; /* membarrier(2) */
 
 /* The calling thread's caches. */
 static _Thread_local struct gni_cache *thread_caches;
@@ -49,7 +49,9 @@ static void thread_start(void)
     int failed = pthread_key_create(&thread_key, thread_end);
     gni_assert(!failed);
     (void)failed;
-    gni_cache_has_barrier = gni_barrier_register();
+    has_barrier = gni_barrier_register();
+    if (!has_barrier)
+        (void)atomic_fetch_or(&gni_care, GNI_CARE_EXCHANGE);
 }
 
 /* ---- peaks ---------------------------------------------------------------------------------- */
@@ -57,7 +59,7 @@ static void thread_start(void)
 /* A cache may rise by so much above where it is. */
 static void level_set(struct gni_cache *cache, const struct gni_peaks *share)
 {
-    int64_t live = atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
+    int64_t live = gni_cache_live(cache);
     uint64_t count = atomic_load_explicit(&cache->alloc_count, memory_order_relaxed) -
                      atomic_load_explicit(&cache->free_count, memory_order_relaxed);
     uint64_t asked = atomic_load_explicit(&cache->alloc_bytes, memory_order_relaxed) -
@@ -264,11 +266,11 @@ void gni_caches_revoke(struct gni_pool *pool, const struct gni_heap *heap)
     }
     if (!is_any)
         return;
-    if (gni_cache_has_barrier)
+    if (has_barrier)
         gni_barrier_all();
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
         while (atomic_load_explicit(&cache->is_revoked, memory_order_relaxed) != 0 &&
-               atomic_load(&cache->busy) != 0)
+               (atomic_load(&cache->live) & GNI_LIVE_BUSY) != 0)
             (void)sched_yield();
 }
 

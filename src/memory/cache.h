@@ -9,11 +9,14 @@
  * away for a moment:
  *
  *     owner                                another thread, with the pool's lock
- *     busy = 1                             is_revoked = 1
+ *     live is marked busy                  is_revoked = 1
  *     (order: see below)                   barrier on all threads
- *     is_revoked? then not                 wait until busy is 0
+ *     is_revoked? then not                 wait until live is not busy
  *     ... pop or push ...                  ... empty the cache ...
- *     busy = 0 (release)                   is_revoked = 0 (release)
+ *     live = the new sum (release)         is_revoked = 0 (release)
+ *
+ * The word that says so is one that changes with each pop and push anyway, so that the mark costs no store of its
+ * own: the sum of the live bytes, which is even.
  *
  * Each side writes its own word and then reads the other's; one of the two must see the other. That needs
  * a full barrier on both sides, or, as here, none for the owner and membarrier(2) for the other, which
@@ -66,7 +69,7 @@ struct gni_slot {
 };
 
 struct gni_cache {
-    _Atomic(unsigned) busy;
+    _Atomic(int64_t) live; /* bytes, a counter; with GNI_LIVE_BUSY the owner is at work */
     _Atomic(unsigned) is_revoked;
     _Atomic(gn_memory_manager *) manager; /* NULL: nobody's */
     gn_stream *asked;      /* the stream argument that last led here: a stream, or NULL */
@@ -79,11 +82,10 @@ struct gni_cache {
     uint64_t
         slots_used; /* bit i: slots[i] got a block since the heap was last asked for a larger one, K6 */
     uint64_t slots_kept; /* bit i: it may have blocks from before */
-    /* counters, K2 */
-    _Atomic(int64_t) live_bytes;
+    /* counters, K2, as `live` is one */
     _Atomic(uint64_t) alloc_count, free_count, alloc_bytes, free_bytes, slow_count;
     /* levels, K5: everyone may write them */
-    _Atomic(int64_t) checked;           /* of live_bytes */
+    _Atomic(int64_t) checked;           /* of live */
     _Atomic(int64_t) checked_count;     /* of alloc_count - free_count */
     _Atomic(int64_t) checked_requested; /* of alloc_bytes - free_bytes */
     /* the blocks */
@@ -94,29 +96,43 @@ struct gni_cache {
     const void *thread; /* the owner; NULL: free to be taken over. Under the pool's lock */
 };
 
-/* False where the owners need an exchange; set before the first cache is made. */
-extern bool gni_cache_has_barrier;
+enum {
+    GNI_LIVE_BUSY = 1, /* in `live` */
+};
 
-static inline __attribute__((always_inline)) bool gni_cache_enter(struct gni_cache *cache)
+/* The live bytes by a cache's counter. */
+static inline int64_t gni_cache_live(const struct gni_cache *cache)
+{
+    return atomic_load_explicit(&cache->live, memory_order_relaxed) & ~(int64_t)GNI_LIVE_BUSY;
+}
+
+/* The owner begins; *live is for it to count in until it leaves. */
+static inline __attribute__((always_inline)) bool gni_cache_enter(struct gni_cache *cache,
+                                                                  unsigned care, int64_t *live)
 {
     unsigned is_revoked;
-    if (__builtin_expect(gni_cache_has_barrier, 1)) {
-        atomic_store_explicit(&cache->busy, 1, memory_order_relaxed);
+#ifdef GNI_BARE /* for bench/bench_watch.c: what the counters cost */
+    *live = 0;
+#else
+    *live = atomic_load_explicit(&cache->live, memory_order_relaxed);
+#endif
+    if (!(care & GNI_CARE_EXCHANGE)) {
+        atomic_store_explicit(&cache->live, *live | GNI_LIVE_BUSY, memory_order_relaxed);
         atomic_signal_fence(memory_order_seq_cst);
         is_revoked = atomic_load_explicit(&cache->is_revoked, memory_order_acquire);
     } else {
-        (void)atomic_exchange(&cache->busy, 1);
+        (void)atomic_exchange(&cache->live, *live | GNI_LIVE_BUSY);
         is_revoked = atomic_load(&cache->is_revoked);
     }
     if (__builtin_expect(!is_revoked, 1))
         return true;
-    atomic_store_explicit(&cache->busy, 0, memory_order_release);
+    atomic_store_explicit(&cache->live, *live, memory_order_release);
     return false;
 }
 
-static inline void gni_cache_leave(struct gni_cache *cache)
+static inline void gni_cache_leave(struct gni_cache *cache, int64_t live)
 {
-    atomic_store_explicit(&cache->busy, 0, memory_order_release);
+    atomic_store_explicit(&cache->live, live, memory_order_release);
 }
 
 /* The thread's last cache, if it is the one that is meant. For a NULL stream, the thread's current stream
@@ -171,47 +187,60 @@ static inline struct gni_bin *gni_cache_larger(struct gni_cache *cache, unsigned
                           atomic_load_explicit((counter), memory_order_relaxed) + (amount), \
                           memory_order_release)
 
-/* Raises the peaks, and shares out what is missing to them: K5. */
-void gni_caches_share(struct gni_pool *pool);
-
-static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_block *block,
-                                         size_t requested)
+/* Counts an allocation, by the owner between enter and leave. True: a counter is above its level, and
+ * gni_caches_share() must be called. */
+static inline __attribute__((always_inline)) bool
+gni_count_alloc(struct gni_cache *cache, gn_memory_block *block, size_t requested, int64_t *live)
 {
-#ifdef GNI_BARE /* for bench/bench_watch.c: what the counters cost */
     block->requested = requested;
-    return;
+#ifdef GNI_BARE
+    return false;
 #endif
     uint64_t number = atomic_load_explicit(&cache->alloc_count, memory_order_relaxed) + 1;
     atomic_store_explicit(&cache->alloc_count, number, memory_order_relaxed);
+    block->number = number;
     uint64_t bytes = atomic_load_explicit(&cache->alloc_bytes, memory_order_relaxed) + requested;
     atomic_store_explicit(&cache->alloc_bytes, bytes, memory_order_relaxed);
-    int64_t live =
-        atomic_load_explicit(&cache->live_bytes, memory_order_relaxed) + (int64_t)block->nbytes;
-    atomic_store_explicit(&cache->live_bytes, live, memory_order_relaxed);
-    block->number = number;
-    block->requested = requested;
-    int64_t count =
-        (int64_t)(number - atomic_load_explicit(&cache->free_count, memory_order_relaxed));
-    int64_t asked =
-        (int64_t)(bytes - atomic_load_explicit(&cache->free_bytes, memory_order_relaxed));
-    int64_t live_level = atomic_load_explicit(&cache->checked, memory_order_relaxed);
-    int64_t count_level = atomic_load_explicit(&cache->checked_count, memory_order_relaxed);
-    int64_t asked_level = atomic_load_explicit(&cache->checked_requested, memory_order_relaxed);
-    int64_t room = (live_level - live) | (count_level - count) | (asked_level - asked);
-    if (__builtin_expect(room < 0, 0)) /* one of the three is above its level */
-        gni_caches_share(cache->pool);
+    *live += (int64_t)block->nbytes;
+    number -= atomic_load_explicit(&cache->free_count, memory_order_relaxed);
+    if ((int64_t)number > atomic_load_explicit(&cache->checked_count, memory_order_relaxed))
+        return true;
+    bytes -= atomic_load_explicit(&cache->free_bytes, memory_order_relaxed);
+    if ((int64_t)bytes > atomic_load_explicit(&cache->checked_requested, memory_order_relaxed))
+        return true;
+    return *live > atomic_load_explicit(&cache->checked, memory_order_relaxed);
 }
 
-static inline void gni_cache_count_free(struct gni_cache *cache, const gn_memory_block *block)
+static inline __attribute__((always_inline)) void
+gni_count_free(struct gni_cache *cache, const gn_memory_block *block, int64_t *live)
 {
 #ifdef GNI_BARE
     return;
 #endif
     gni_count_add(&cache->free_count, 1);
     gni_count_add(&cache->free_bytes, block->requested);
-    int64_t live =
-        atomic_load_explicit(&cache->live_bytes, memory_order_relaxed) - (int64_t)block->nbytes;
-    atomic_store_explicit(&cache->live_bytes, live, memory_order_relaxed);
+    *live -= (int64_t)block->nbytes;
+}
+
+/* Raises the peaks, and shares out what is missing to them: K5. */
+void gni_caches_share(struct gni_pool *pool);
+
+/* The same with the lock, by the owner. */
+static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_block *block,
+                                         size_t requested)
+{
+    int64_t live = gni_cache_live(cache);
+    bool is_above = gni_count_alloc(cache, block, requested, &live);
+    atomic_store_explicit(&cache->live, live, memory_order_relaxed);
+    if (is_above)
+        gni_caches_share(cache->pool);
+}
+
+static inline void gni_cache_count_free(struct gni_cache *cache, const gn_memory_block *block)
+{
+    int64_t live = gni_cache_live(cache);
+    gni_count_free(cache, block, &live);
+    atomic_store_explicit(&cache->live, live, memory_order_relaxed);
 }
 
 /* A block from the heap of the thread's cache, if that has one: pool.c. */

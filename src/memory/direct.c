@@ -43,6 +43,7 @@ struct history_entry {
 };
 
 struct gni_direct {
+    gn_memory_statistics statistics;
     gn_memory_manager *manager;
     struct gni_mutex mutex;
     struct gni_map blocks;     /* address -> struct direct_block *, owned; D1 */
@@ -52,11 +53,12 @@ struct gni_direct {
     uint64_t freeing_bytes;    /* that the threads in `freeing` give back */
     uint64_t last_number;
     uint64_t limit; /* of live_bytes + allocating_bytes, by the memory fraction; or UINT64_MAX */
-    gn_memory_statistics statistics;
     struct gni_map freed; /* address -> allocation number, the history by address */
     struct history_entry history[HISTORY_SIZE];
     uint64_t history_next;
 };
+
+_Static_assert(offsetof(struct gni_direct, statistics) == GNI_DIRECT_STATISTICS, "for board.c");
 
 /* What the driver is asked for: it gives no address for 0 bytes. */
 static size_t block_driver_bytes(const struct direct_block *block)

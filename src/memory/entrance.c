@@ -15,6 +15,13 @@
 #define INLINE static inline __attribute__((always_inline))
 #define OUTLINE static __attribute__((noinline))
 
+_Atomic(unsigned) gni_care;
+
+INLINE unsigned care_now(void)
+{
+    return atomic_load_explicit(&gni_care, memory_order_relaxed);
+}
+
 INLINE gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
 {
     gn_memory_block *block;
@@ -44,22 +51,25 @@ INLINE gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
     return block;
 }
 
-/* A block of the thread's last cache, if that is the one that is meant; then it is in *known, too. */
+/* A block of the thread's last cache, if that is the one that is meant; then it is in *known, too. *is_above:
+ * a counter is above its level. */
 INLINE gn_memory_block *fast_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                                   unsigned flags, struct gni_cache **known)
+                                   unsigned flags, unsigned care, struct gni_cache **known,
+                                   bool *is_above)
 {
     struct gni_cache *cache =
         LIKELY(gni_size_is_possible(nbytes)) ? gni_cache_known(manager, stream) : NULL;
+    int64_t live;
     *known = cache;
-    if (!LIKELY(cache != NULL && gni_cache_enter(cache)))
+    if (!LIKELY(cache != NULL && gni_cache_enter(cache, care, &live)))
         return NULL;
     gn_memory_block *block = cache_pop(cache, nbytes);
     if (LIKELY(block != NULL)) {
         atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
         gni_block_set_state(block, GNI_BLOCK_LIVE);
-        gni_cache_count_alloc(cache, block, nbytes);
+        *is_above = gni_count_alloc(cache, block, nbytes, &live);
     }
-    gni_cache_leave(cache);
+    gni_cache_leave(cache, live);
     return block;
 }
 
@@ -87,37 +97,34 @@ INLINE bool cache_push(struct gni_cache *cache, gn_memory_block *block)
 
 /* False: not freed, and nothing changed. The block is live, or its caller is wrong. With a time the free is
  * recorded. */
-INLINE bool fast_free(gn_memory_block *block, uint64_t time_ns)
+INLINE bool fast_free(gn_memory_block *block, unsigned care, uint64_t time_ns)
 {
     struct gni_cache *cache = gni_thread.cache;
-    if (cache == NULL || cache->pool != block->pool || !LIKELY(gni_cache_enter(cache)))
+    int64_t live;
+    if (cache == NULL || cache->pool != block->pool || !LIKELY(gni_cache_enter(cache, care, &live)))
         return false;
     bool is_freed = false;
     if (LIKELY(block->heap == cache->heap && gni_block_state(block) == GNI_BLOCK_LIVE &&
                !gni_block_has(block, GNI_BLOCK_SLOW)) &&
         LIKELY(cache_push(cache, block))) {
         gni_block_set_state(block, GNI_BLOCK_CACHED);
-        gni_cache_count_free(cache, block);
+        gni_count_free(cache, block, &live);
         if (time_ns != 0)
             gni_history_free(cache->pool->manager, block, time_ns);
         is_freed = true;
     }
-    gni_cache_leave(cache);
+    gni_cache_leave(cache, live);
     return is_freed;
 }
 
 /* ---- allocating ----------------------------------------------------------------------------- */
 
-OUTLINE gn_status note_alloc(gn_memory_manager *manager, gn_memory_block *block)
-{
-    gni_history_alloc(manager, block);
-    return GN_OK;
-}
-
 /* A block is the caller's: recorded where that is asked for. */
-INLINE gn_status noted_alloc(gn_memory_manager *manager, gn_memory_block *block)
+static gn_status noted_alloc(gn_memory_manager *manager, gn_memory_block *block)
 {
-    return gni_history_is_on() ? note_alloc(manager, block) : GN_OK;
+    if (gni_history_is_on())
+        gni_history_alloc(manager, block);
+    return GN_OK;
 }
 
 OUTLINE gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
@@ -166,29 +173,74 @@ OUTLINE gn_status next_alloc_block(gn_memory_manager *manager, size_t nbytes, gn
     return noted_alloc(manager, block);
 }
 
-gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                          void **pointer)
+/* The end of an allocation that the cache met: nearly always nothing is left to do. */
+OUTLINE gn_status finish_alloc(gn_memory_block *block, bool is_above)
+{
+    struct gni_pool *pool = block->pool;
+    if (is_above)
+        gni_caches_share(pool);
+    return noted_alloc(pool->manager, block);
+}
+
+INLINE gn_status alloc_pointer(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                               void **pointer, unsigned care)
 {
     struct gni_cache *known = NULL;
-    if (manager != NULL)
-        gni_pool_show(manager->pool);
+    bool is_above = false;
     gn_memory_block *block =
-        pointer != NULL ? fast_alloc(manager, nbytes, stream, GNI_BLOCK_EXPORTED, &known) : NULL;
+        pointer != NULL
+            ? fast_alloc(manager, nbytes, stream, GNI_BLOCK_EXPORTED, care, &known, &is_above)
+            : NULL;
     if (!LIKELY(block != NULL))
         return next_alloc_pointer(manager, nbytes, stream, pointer, known);
     *pointer = block->address;
-    return noted_alloc(manager, block);
+    return LIKELY(!is_above && care == 0) ? GN_OK : finish_alloc(block, is_above);
+}
+
+INLINE gn_status alloc_block(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                             gn_memory_block **out, unsigned care)
+{
+    struct gni_cache *known = NULL;
+    bool is_above = false;
+    gn_memory_block *block =
+        out != NULL ? fast_alloc(manager, nbytes, stream, 0, care, &known, &is_above) : NULL;
+    if (!LIKELY(block != NULL))
+        return next_alloc_block(manager, nbytes, stream, out, known);
+    *out = block;
+    return LIKELY(!is_above && care == 0) ? GN_OK : finish_alloc(block, is_above);
+}
+
+/* With care, and the first time. */
+OUTLINE gn_status careful_alloc_pointer(gn_memory_manager *manager, size_t nbytes,
+                                        gn_stream *stream, void **pointer, unsigned care)
+{
+    if (manager != NULL)
+        gni_pool_show(manager->pool);
+    return alloc_pointer(manager, nbytes, stream, pointer, care);
+}
+
+OUTLINE gn_status careful_alloc_block(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                                      gn_memory_block **out, unsigned care)
+{
+    return alloc_block(manager, nbytes, stream, out, care);
+}
+
+gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                          void **pointer)
+{
+    unsigned care = care_now();
+    if (LIKELY(care == 0 && manager != NULL && gni_pool_is_shown(manager->pool)))
+        return alloc_pointer(manager, nbytes, stream, pointer, 0);
+    return careful_alloc_pointer(manager, nbytes, stream, pointer, care);
 }
 
 gn_status gn_memory_block_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
                                 gn_memory_block **out)
 {
-    struct gni_cache *known = NULL;
-    gn_memory_block *block = out != NULL ? fast_alloc(manager, nbytes, stream, 0, &known) : NULL;
-    if (!LIKELY(block != NULL))
-        return next_alloc_block(manager, nbytes, stream, out, known);
-    *out = block;
-    return noted_alloc(manager, block);
+    unsigned care = care_now();
+    if (LIKELY(care == 0))
+        return alloc_block(manager, nbytes, stream, out, 0);
+    return careful_alloc_block(manager, nbytes, stream, out, care);
 }
 
 /* ---- freeing -------------------------------------------------------------------------------- */
@@ -228,17 +280,18 @@ OUTLINE gn_status wrong_size(struct gni_pool *pool, const gn_memory_block *block
 }
 
 /* Frees a block of the pool, recorded where that is asked for. */
-OUTLINE gn_status note_free(gn_memory_block *block, void *pointer)
+OUTLINE gn_status careful_free(gn_memory_block *block, void *pointer, unsigned care)
 {
-    uint64_t now = gni_time_ns();
-    return fast_free(block, now) ? GN_OK : gni_pool_free(block, pointer, now);
+    uint64_t now = care & GNI_CARE_HISTORY ? gni_time_ns() : 0;
+    return fast_free(block, care, now) ? GN_OK : gni_pool_free(block, pointer, now);
 }
 
-INLINE gn_status noted_free(gn_memory_block *block, void *pointer)
+INLINE gn_status pool_free(gn_memory_block *block, void *pointer)
 {
-    if (gni_history_is_on())
-        return note_free(block, pointer);
-    return LIKELY(fast_free(block, 0)) ? GN_OK : gni_pool_free(block, pointer, 0);
+    unsigned care = care_now();
+    if (!LIKELY(care == 0))
+        return careful_free(block, pointer, care);
+    return LIKELY(fast_free(block, 0, 0)) ? GN_OK : gni_pool_free(block, pointer, 0);
 }
 
 gn_status gn_memory_free(gn_memory_manager *manager, void *pointer)
@@ -247,7 +300,7 @@ gn_status gn_memory_free(gn_memory_manager *manager, void *pointer)
     gn_memory_block *block = block_find(manager, pointer);
     if (!LIKELY(block != NULL))
         return other_free(manager, pointer, NULL);
-    return noted_free(block, pointer);
+    return pool_free(block, pointer);
 }
 
 gn_status gn_memory_free_sized(gn_memory_manager *manager, void *pointer, size_t nbytes)
@@ -258,7 +311,7 @@ gn_status gn_memory_free_sized(gn_memory_manager *manager, void *pointer, size_t
         return other_free(manager, pointer, &nbytes);
     if (gni_block_state(block) == GNI_BLOCK_LIVE && block->requested != nbytes)
         return wrong_size(block->pool, block, nbytes);
-    return noted_free(block, pointer);
+    return pool_free(block, pointer);
 }
 
 gn_status gn_memory_block_free(gn_memory_block *block)
@@ -269,7 +322,7 @@ gn_status gn_memory_block_free(gn_memory_block *block)
             return gni_error(GN_ERROR_DOUBLE_FREE, "the block was freed already");
         return gni_direct_free_block(block);
     }
-    return noted_free(block, NULL);
+    return pool_free(block, NULL);
 }
 
 /* ---- about blocks --------------------------------------------------------------------------- */

@@ -30,8 +30,6 @@ enum {
     NAME_MOST = 1024, /* bytes of a path of annotations */
 };
 
-_Atomic(unsigned) gni_history_flags;
-
 struct ring {
     struct gni_list link;
     struct gni_lock lock;
@@ -68,6 +66,13 @@ static _Thread_local struct {
     unsigned depth;
     uint32_t annotations[NESTED_MOST]; /* the innermost is the last */
 } thread;
+
+/* What is recorded from now on. */
+static void care_set(unsigned care)
+{
+    (void)atomic_fetch_or(&gni_care, care);
+    (void)atomic_fetch_and(&gni_care, care | ~(unsigned)GNI_CARE_HISTORY);
+}
 
 /* ---- threads and forks ---------------------------------------------------------------------- */
 
@@ -112,7 +117,7 @@ static void fork_done(bool is_child)
             atomic_store(&ring->is_orphan, true);
     }
     if (is_child) {
-        atomic_store(&gni_history_flags, 0);
+        care_set(0);
         atomic_fetch_add(&recording, 1);
     }
 }
@@ -186,8 +191,7 @@ static void event_write(gn_history_event *event)
 
 static bool has_events(void)
 {
-    return (atomic_load_explicit(&gni_history_flags, memory_order_relaxed) & GNI_HISTORY_EVENTS) !=
-           0;
+    return (atomic_load_explicit(&gni_care, memory_order_relaxed) & GNI_CARE_EVENTS) != 0;
 }
 
 static uint32_t annotation_now(void)
@@ -222,7 +226,7 @@ uint32_t gn_history_set_site(uint32_t site)
 
 uint32_t gn_history_capture(void)
 {
-    if (!(atomic_load_explicit(&gni_history_flags, memory_order_relaxed) & GNI_HISTORY_SITES))
+    if (!(atomic_load_explicit(&gni_care, memory_order_relaxed) & GNI_CARE_SITES))
         return 0;
     return thread.site != 0 ? thread.site : gni_site_capture();
 }
@@ -327,17 +331,17 @@ gn_status gn_history_start(const gn_history_options *options)
         if (atomic_load(&ring->is_orphan))
             ring_destroy(ring);
     }
-    unsigned flags = capacity > 0 ? GNI_HISTORY_EVENTS : 0;
+    unsigned care = capacity > 0 ? GNI_CARE_EVENTS : 0;
     if (options->python_frames + options->c_frames > 0 || capacity == 0)
-        flags |= GNI_HISTORY_SITES;
-    atomic_store(&gni_history_flags, flags);
+        care |= GNI_CARE_SITES;
+    care_set(care);
     gni_mutex_unlock(&rings_mutex);
     return GN_OK;
 }
 
 void gn_history_stop(void)
 {
-    atomic_store(&gni_history_flags, 0);
+    care_set(0);
 }
 
 bool gn_history_is_on(void)

@@ -16,20 +16,10 @@
 #include "genesis/history.h"
 #include "memory/manager.h"
 
-enum gni_history_flag {
-    GNI_HISTORY_EVENTS = 1,
-    GNI_HISTORY_SITES = 2,
-};
-
-extern _Atomic(unsigned) gni_history_flags; /* of enum gni_history_flag */
-
-/* The one branch of whoever does not record. */
 static inline bool gni_history_is_on(void)
 {
-#ifdef GNI_BARE /* for bench/bench_watch.c: what the branch costs */
-    return false;
-#endif
-    return __builtin_expect(atomic_load_explicit(&gni_history_flags, memory_order_relaxed) != 0, 0);
+    unsigned care = atomic_load_explicit(&gni_care, memory_order_relaxed);
+    return __builtin_expect((care & GNI_CARE_HISTORY) != 0, 0);
 }
 
 /* A block was handed out to the calling thread. Call it outside of all locks. */

@@ -25,10 +25,9 @@ enum {
     KIND_CPU = GN_DEVICE_CPU,
     KIND_CUDA = GN_DEVICE_CUDA,
     KIND_PINNED, /* page-locked, by the index of the CUDA device */
-    KIND_COUNT,
 };
 
-static _Atomic(gn_memory_manager *) managers[KIND_COUNT][GNI_DEVICE_MAX];
+_Atomic(gn_memory_manager *) gni_managers[GNI_MANAGER_KINDS][GNI_DEVICE_MAX];
 static struct gni_mutex managers_mutex = GNI_MUTEX_INIT;
 static struct gni_once managers_once = GNI_ONCE_INIT;
 static uint8_t manager_count; /* under the mutex */
@@ -40,9 +39,9 @@ gn_memory_manager *gn_memory_manager_next(const gn_memory_manager *manager)
         int kind = manager->is_pinned ? KIND_PINNED : (int)manager->device->type;
         place = kind * GNI_DEVICE_MAX + manager->device->index + 1;
     }
-    for (; place < KIND_COUNT * GNI_DEVICE_MAX; place++) {
+    for (; place < GNI_MANAGER_KINDS * GNI_DEVICE_MAX; place++) {
         gn_memory_manager *found = atomic_load_explicit(
-            &managers[place / GNI_DEVICE_MAX][place % GNI_DEVICE_MAX], memory_order_acquire);
+            &gni_managers[place / GNI_DEVICE_MAX][place % GNI_DEVICE_MAX], memory_order_acquire);
         if (found != NULL)
             return found;
     }
@@ -307,7 +306,7 @@ static void manager_warm_up(gn_memory_manager *manager)
 static gn_status manager_get(gn_device *device, int kind, const char *preferred,
                              gn_memory_manager **manager)
 {
-    _Atomic(gn_memory_manager *) *slot = &managers[kind][device->index];
+    _Atomic(gn_memory_manager *) *slot = &gni_managers[kind][device->index];
     gn_memory_manager *made = atomic_load_explicit(slot, memory_order_acquire);
     if (made == NULL) {
         bool is_new = false;

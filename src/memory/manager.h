@@ -45,6 +45,14 @@ struct gn_memory_manager {
     atomic_bool is_direct; /* the policy in force; else pool or virtual */
 };
 
+enum {
+    GNI_MANAGER_KINDS = 3,     /* CPU, CUDA, and page-locked memory for CUDA */
+    GNI_DIRECT_STATISTICS = 0, /* where in struct gni_direct: board.c tells others */
+};
+
+/* Those that gn_memory_manager_get() gives; each stays for ever. */
+extern _Atomic(gn_memory_manager *) gni_managers[GNI_MANAGER_KINDS][GNI_DEVICE_MAX];
+
 /* A manager of its own, unknown to gn_memory_manager_get(): for that function and for tests. The policy is
  * "direct", "pool" or "virtual"; GN_ERROR_UNSUPPORTED where the device cannot have it. */
 gn_status gni_manager_create(gn_device *device, bool is_pinned, const char *policy,
@@ -66,6 +74,19 @@ gn_status gni_manager_clear(gn_memory_manager *manager) GN_NODISCARD;
 
 /* The address of a block that kernels of ours have: the manager does not move it any more. */
 void *gni_block_pin(gn_memory_block *block);
+
+/* ---- entrance.c ----------------------------------------------------------------------------- */
+
+/* Why allocate and free must do more than the least: one word, so that it is one branch for those who do not. */
+enum gni_care {
+    GNI_CARE_EVENTS = 1, /* the history wants events */
+    GNI_CARE_SITES = 2,  /* and stacks: history.h */
+    GNI_CARE_EXCHANGE =
+        4, /* the system has no membarrier: cache.h. Set before the first cache is made */
+    GNI_CARE_HISTORY = GNI_CARE_EVENTS | GNI_CARE_SITES,
+};
+
+extern _Atomic(unsigned) gni_care; /* of enum gni_care */
 
 /* ---- watch.c -------------------------------------------------------------------------------- */
 

@@ -28,6 +28,7 @@
 #include "memory/history.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 
 enum {
     BOUND_LEAST = 14 << 20,
@@ -267,6 +268,17 @@ gn_status gni_pool_meet(struct gni_pool *pool, struct gni_need *need, gn_memory_
 
 /* ---- the message ---------------------------------------------------------------------------- */
 
+/* The system has the bytes, and its pages need not be neighbours: some limit is why the process has none. */
+static const char *advice_host(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        return "The system has that much, but this process may not take it: ulimit -v";
+    if (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+        return "The system has that much, but this process may not take it: ulimit -d";
+    return "The system has that much, but refused it: vm.overcommit_memory, or a container's limit";
+}
+
 /* What would have helped, from the most likely on. */
 static const char *advice(struct gni_pool *pool, const gn_memory_statistics *now, size_t nbytes,
                           size_t device_free)
@@ -279,6 +291,8 @@ static const char *advice(struct gni_pool *pool, const gn_memory_statistics *now
                "allow it";
     if (now->pending_bytes >= nbytes)
         return "Blocks wait for work on other streams: free them earlier, or synchronize";
+    if (pool->holder->type == GN_DEVICE_CPU && now->cached_bytes < nbytes && device_free >= nbytes)
+        return advice_host();
     if (now->cached_bytes + device_free >= nbytes)
         return pool->backing == GNI_BACKING_VIRTUAL
                    ? "Enough is free, but in pieces: compact() folds half-empty pages"

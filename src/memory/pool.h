@@ -207,10 +207,15 @@ struct gni_need {
     bool is_grown; /* the driver had to be asked */
 };
 
+static inline bool gni_pool_is_shown(const struct gni_pool *pool)
+{
+    return atomic_load_explicit(&pool->is_shown, memory_order_relaxed);
+}
+
 /* An address of the pool's memory is about to be told to others, who may submit work of their own with it. */
 static inline void gni_pool_show(struct gni_pool *pool)
 {
-    if (__builtin_expect(!atomic_load_explicit(&pool->is_shown, memory_order_relaxed), 0)) {
+    if (!__builtin_expect(gni_pool_is_shown(pool), 1)) {
         gni_device_direct_begin(pool->device); /* for good */
         atomic_store(&pool->is_shown, true);
     }

@@ -229,7 +229,7 @@ static void counters_settle(struct gni_pool *pool)
     struct gni_cache *spare = gni_cache_spare(pool);
     gni_count_add(&spare->free_count, sum.alloc_count - sum.free_count);
     gni_count_add(&spare->free_bytes, sum.alloc_bytes - sum.free_bytes);
-    gni_count_add(&spare->live_bytes, -sum.live_bytes);
+    gni_count_add(&spare->live, -sum.live_bytes);
 }
 
 gn_status gni_pool_clear(struct gni_pool *pool)
@@ -281,7 +281,7 @@ static void caches_fork(struct gni_pool *pool)
 {
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
         bool is_mine = cache->thread == gni_thread_self();
-        atomic_store(&cache->busy, 0);
+        atomic_store(&cache->live, gni_cache_live(cache)); /* not busy */
         if (cache == pool->spare || (is_mine && pool->device->type != GN_DEVICE_CUDA))
             continue;
         if (cache->heap != NULL)

@@ -21,7 +21,7 @@ struct gni_totals gni_pool_totals(struct gni_pool *pool)
     /* Again from the start: a cache that was made meanwhile may have the allocation. */
     first = atomic_load_explicit(&pool->caches, memory_order_acquire);
     for (struct gni_cache *cache = first; cache != NULL; cache = cache->next) {
-        sum.live_bytes += atomic_load_explicit(&cache->live_bytes, memory_order_relaxed);
+        sum.live_bytes += gni_cache_live(cache);
         sum.slow_count += atomic_load_explicit(&cache->slow_count, memory_order_relaxed);
         sum.alloc_count += atomic_load_explicit(&cache->alloc_count, memory_order_relaxed);
         sum.alloc_bytes += atomic_load_explicit(&cache->alloc_bytes, memory_order_relaxed);

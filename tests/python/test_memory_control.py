@@ -528,6 +528,19 @@ assert mm.get_statistics().live_blocks == 0
 """)
 
 
+def test_a_limit_of_the_process_is_named(cpu_memory):
+    cpu_memory("""
+import resource
+pages = int(open("/proc/self/statm").read().split()[0])
+most = pages * resource.getpagesize() + 100 * MiB
+resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
+text = str(raises(genesis.OutOfMemoryError, "out of memory", mm.allocate_memory, 200 * MiB))
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert "may not take it: ulimit -v" in text and "in pieces" not in text, text
+mm.free_memory(mm.allocate_memory(200 * MiB))
+""")
+
+
 def test_the_out_of_memory_handler(simulated_memory):
     simulated_memory("""
 kept, seen = [mm.allocate_memory(200 * MiB) for _ in range(4)], []

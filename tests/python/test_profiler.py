@@ -136,14 +136,19 @@ def hold(nbytes):
 held = [hold(2 << 20)]
 held += [hold(1 << 20), hold(1 << 20)]               # another stack, the same place
 held.append(mm.allocate_memory(5 << 20))
+held.append(mm.allocate_memory(6 << 20))
+held.append(mm.allocate_memory(7 << 20))
+held.append(mm.allocate_memory(8 << 20))
+held.append(mm.allocate_memory(3 << 20))             # not among the five
 error = raises(genesis.OutOfMemoryError, "Largest holders", mm.allocate_memory, 1 << 46)
 genesis.enable_memory_debugging(False)
 text = str(error)
 assert "hold (" in text and __file__ in text, text
 holders = text.partition("Largest holders: ")[2].split("; ")
 assert [one.partition(":")[0] for one in holders] == [
-    "5.00 MiB in 1 block", "4.00 MiB in 3 blocks"
+    *(f"{size}.00 MiB in 1 block" for size in (8, 7, 6, 5)), "4.00 MiB in 3 blocks"
 ], holders
+assert all(f"{__file__}:" in one for one in holders), holders
 for address in held:
     mm.free_memory(address)
 """)
