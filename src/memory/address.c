@@ -1,8 +1,9 @@
 /*
  * address.c: making and changing the address index.
  *
- * A table is made for the finest grain that its page was ever used with and is kept (A1): a page that
- * comes back with a coarser grain uses part of the same table.
+ * The table that was made for the finest step of a page is kept (A1): a page that comes back with a coarser
+ * one uses part of it. Only a finer one needs another, so that a page has two at most in its life. Tables lie
+ * close together, since those of large steps are short and often looked at.
  */
 #include "memory/address.h"
 
@@ -33,6 +34,16 @@ static void leaves_start(void)
     gni_fork_register(GNI_FORK_ADDRESS, &leaves_fork);
 }
 
+_Static_assert(GNI_SIZE_SMALL_MOST == 1 << GNI_HALF_SHIFT, "medium blocks are larger than that");
+
+enum {
+    CHUNK_BYTES = 256 << 10, /* of tables that the system is asked for at a time */
+};
+
+/* Where the next table comes from; under the mutex. */
+static char *chunk_next;
+static size_t chunk_left;
+
 /* Zeros that the system gives when they are touched, and that are kept for ever. */
 static void *kept_alloc(size_t nbytes)
 {
@@ -58,26 +69,39 @@ static gn_status leaf_ensure(const char *address)
     return leaf != NULL ? GN_OK : gni_error_host_memory(sizeof *leaf);
 }
 
+/* An empty table of steps of 1 << shift bytes; 0 if the host has no memory. */
+static gni_table table_make(unsigned shift)
+{
+    size_t nbytes = sizeof(_Atomic(gn_memory_block *)) << (GNI_PAGE_SHIFT - shift);
+    gni_assert(nbytes % GNI_TABLE_ALIGN == 0 && nbytes <= CHUNK_BYTES);
+    gni_table made = 0;
+    gni_mutex_lock(&leaves_mutex);
+    if (chunk_left < nbytes) {
+        char *chunk = kept_alloc(CHUNK_BYTES);
+        chunk_next = chunk != NULL ? chunk : chunk_next;
+        chunk_left = chunk != NULL ? CHUNK_BYTES : chunk_left;
+    }
+    if (chunk_left >= nbytes) {
+        made = (uintptr_t)chunk_next | shift;
+        chunk_next += nbytes;
+        chunk_left -= nbytes;
+    }
+    gni_mutex_unlock(&leaves_mutex);
+    return made;
+}
+
 static gn_status table_ensure(struct gni_page *page, unsigned shift)
 {
-    _Atomic(gn_memory_block *) *table = atomic_load_explicit(&page->table, memory_order_relaxed);
-    if (shift == GNI_PAGE_SHIFT) {
-        if (table == NULL) {
-            atomic_store_explicit(&page->shift, shift, memory_order_relaxed);
-            atomic_store_explicit(&page->table, &page->single, memory_order_release);
-        } else if (table != &page->single) {
-            atomic_store_explicit(&page->shift, shift, memory_order_relaxed);
+    gni_table table = gni_table_of(page->halves, shift);
+    if (shift < GNI_HALF_SHIFT) {
+        if (page->kept == 0 || gni_table_shift(page->kept) > shift) {
+            gni_table made = table_make(shift);
+            if (made == 0)
+                return gni_error_host_memory(sizeof(gn_memory_block *) << (GNI_PAGE_SHIFT - shift));
+            page->kept = made;
         }
-        return GN_OK;
+        table = gni_table_of(gni_table_entries(page->kept), shift);
     }
-    /* A shorter table than one of grains would have to be replaced one day, so all are of grains. */
-    if (table == NULL || table == &page->single) {
-        size_t size = sizeof *table << (GNI_PAGE_SHIFT - GNI_GRAIN_SHIFT);
-        table = kept_alloc(size);
-        if (table == NULL)
-            return gni_error_host_memory(size);
-    }
-    atomic_store_explicit(&page->shift, shift, memory_order_relaxed);
     atomic_store_explicit(&page->table, table, memory_order_release);
     return GN_OK;
 }

@@ -2,7 +2,7 @@
  * size.h: sizes: what a request is rounded to, and how free blocks are sorted by size.
  *
  *   grain    512 bytes, the unit of everything
- *   page     2 MiB, what a GPU maps; no two large blocks start in one page
+ *   page     2 MiB, what a GPU maps; no two medium or large blocks start in one half of a page
  *   class    a step of sizes: every multiple of 512 up to 4 KiB, then 8 steps a doubling. The first
  *            GNI_SIZE_BINS classes, up to 1 MiB, are what small requests are rounded to; the index of
  *            free blocks uses all of them for sorting only.
@@ -25,6 +25,8 @@ enum {
     GNI_GRAIN = 1 << GNI_GRAIN_SHIFT,
     GNI_PAGE_SHIFT = 21,
     GNI_PAGE = 1 << GNI_PAGE_SHIFT,
+    GNI_HALF_SHIFT = 20,  /* half a page is as much as a small block has at most */
+    GNI_SMALL_SHIFT = 13, /* sizes of small blocks are multiples of 8 KiB */
     GNI_MEDIUM_SHIFT = 12,
     GNI_LARGE_SHIFT = 17,
     GNI_SIZE_TINY_MOST = 64 << 10,

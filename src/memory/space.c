@@ -31,10 +31,11 @@ enum {
     THIN_PAGE_MOST = 256 << 10,
 };
 
+/* No two blocks of a range start in one step of so many bytes: address.h. */
 static unsigned range_shift(enum gni_range range)
 {
-    static const unsigned shifts[GNI_RANGE_COUNT] = {GNI_GRAIN_SHIFT, GNI_GRAIN_SHIFT,
-                                                     GNI_MEDIUM_SHIFT, GNI_PAGE_SHIFT};
+    static const unsigned shifts[GNI_RANGE_COUNT] = {GNI_GRAIN_SHIFT, GNI_SMALL_SHIFT,
+                                                     GNI_HALF_SHIFT, GNI_HALF_SHIFT};
     return shifts[range];
 }
 

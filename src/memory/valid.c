@@ -203,11 +203,12 @@ static bool entries_are_valid(const struct gni_region *region)
         const struct gni_page *page = gni_page_find(at);
         if (page == NULL || page->region != region)
             continue;
-        _Atomic(gn_memory_block *) *table = atomic_load(&page->table);
-        HOLDS(table != NULL);
-        size_t count = (size_t)1 << (GNI_PAGE_SHIFT - atomic_load(&page->shift));
+        gni_table table = atomic_load(&page->table);
+        HOLDS(table != 0);
+        size_t count = (size_t)1 << (GNI_PAGE_SHIFT - gni_table_shift(table));
         for (size_t i = 0; i < count; i++)
-            entries += atomic_load_explicit(&table[i], memory_order_relaxed) != NULL;
+            entries +=
+                atomic_load_explicit(gni_table_entries(table) + i, memory_order_relaxed) != NULL;
     }
     for (const gn_memory_block *block = region->first; block != NULL; block = block->after)
         blocks += is_indexed(gni_block_state(block));

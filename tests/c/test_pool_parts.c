@@ -246,8 +246,9 @@ static void test_addresses(void)
 /* Pages that come back with another grain, in every order, with blocks at every place. */
 static void test_addresses_with_other_grains(void)
 {
-    static const unsigned shifts[] = {GNI_PAGE_SHIFT,   GNI_GRAIN_SHIFT, GNI_PAGE_SHIFT,
-                                      GNI_MEDIUM_SHIFT, GNI_GRAIN_SHIFT, GNI_MEDIUM_SHIFT};
+    static const unsigned shifts[] = {GNI_HALF_SHIFT,  GNI_SMALL_SHIFT, GNI_HALF_SHIFT,
+                                      GNI_GRAIN_SHIFT, GNI_HALF_SHIFT,  GNI_SMALL_SHIFT,
+                                      GNI_GRAIN_SHIFT, GNI_SMALL_SHIFT};
     static gn_memory_block blocks[GNI_PAGE >> GNI_GRAIN_SHIFT];
     char *start = address_start + (size_t)ADDRESS_PAGES * GNI_PAGE; /* fresh pages */
     struct gni_region *region = (struct gni_region *)(void *)&check_count;
