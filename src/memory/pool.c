@@ -395,12 +395,15 @@ static const gn_memory_block *block_around(const struct gni_pool *pool, const ch
 }
 
 /* With the lock: was there a block at this address, whose free is remembered? */
-static bool was_freed_at(struct gni_pool *pool, const gn_memory_block *block, const void *pointer)
+static bool was_freed_at(const struct gni_pool *pool, const gn_memory_block *block,
+                         const void *pointer)
 {
-    uintptr_t number = (uintptr_t)pointer;
-    if (number == 0)
-        return false; /* what an empty place of the history holds */
-    return *gni_pool_freed(pool, number) == number || (block != NULL && block->address == pointer);
+    if (block != NULL && block->address == pointer)
+        return true;
+    for (size_t i = 0; i < GNI_POOL_FREED && i < pool->freed_count; i++)
+        if (pool->freed[i] == (uintptr_t)pointer)
+            return true;
+    return false;
 }
 
 bool gni_pool_knows(struct gni_pool *pool, const void *pointer)

@@ -145,8 +145,8 @@ enum gni_backing {
 };
 
 enum {
-    GNI_POOL_FREED_SHIFT = 12, /* 1 << this: addresses of merged blocks that are remembered */
-    GNI_BLOCKS_BY_PAGE = 2,    /* descriptors that stand by for each folded page */
+    GNI_POOL_FREED = 4096,  /* addresses of merged blocks that are remembered */
+    GNI_BLOCKS_BY_PAGE = 2, /* descriptors that stand by for each folded page */
 };
 
 struct gni_pool {
@@ -189,7 +189,8 @@ struct gni_pool {
     _Atomic(uint64_t) live_peak, live_count_peak, requested_peak;
     atomic_bool
         is_shown; /* others know addresses of it: gni_pool_show(). Apart from what is read at once */
-    uintptr_t freed[1 << GNI_POOL_FREED_SHIFT]; /* by a hash of the address: tile.h */
+    size_t freed_count;
+    uintptr_t freed[GNI_POOL_FREED]; /* addresses that were forgotten, the oldest overwritten */
 };
 
 /* ---- pool.c: the policy --------------------------------------------------------------------- */

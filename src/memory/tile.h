@@ -88,19 +88,12 @@ static inline gn_memory_block *gni_tile_carve(gn_memory_block *block, struct gni
     return block;
 }
 
-/* Where the pool remembers that an address was freed. */
-static inline uintptr_t *gni_pool_freed(struct gni_pool *pool, uintptr_t address)
-{
-    uint64_t hash = (uint64_t)address * UINT64_C(0x9E3779B97F4A7C15);
-    return &pool->freed[hash >> (64 - GNI_POOL_FREED_SHIFT)];
-}
-
 /* A block that was handed out has no address any more. */
 static inline void gni_tile_forget(gn_memory_block *block)
 {
-    uintptr_t address = (uintptr_t)block->address;
+    struct gni_pool *pool = block->pool;
     gni_address_remove(block);
-    *gni_pool_freed(block->pool, address) = address;
+    pool->freed[pool->freed_count++ % GNI_POOL_FREED] = (uintptr_t)block->address;
     gni_block_set_address(block, NULL);
     atomic_store_explicit(&block->flags, 0, memory_order_relaxed);
     atomic_store_explicit(&block->site, 0, memory_order_relaxed);
