@@ -5,10 +5,7 @@
  *
  * Taking a free lock is one compare-and-exchange; a thread that finds it held looks a few times more, and
  * then sleeps in the kernel until the holder wakes it. For everything else there is gni_mutex (thread.h),
- * which can be waited with.
- *
- * A holder that may fork (a driver can do that by itself) takes the lock by gni_lock_own(), so that the
- * fork's handlers pass over it (fork.h).
+ * which can be waited with; where one thread comes far more often than others, favour.h.
  */
 #ifndef GNI_BASE_LOCK_H
 #define GNI_BASE_LOCK_H
@@ -17,8 +14,6 @@
 
 struct gni_lock {
     _Atomic(unsigned) state;
-    _Atomic(const void *) owner; /* gni_lock_own(): who; NULL otherwise */
-    bool is_passed_over;         /* by the owner's own fork() */
 };
 
 /* The part of gni_lock_take() that may sleep. */
@@ -37,35 +32,6 @@ static inline void gni_lock_give(struct gni_lock *lock)
 {
     if (atomic_exchange_explicit(&lock->state, 0, memory_order_release) == 2)
         gni_lock_wake(lock);
-}
-
-static inline void gni_lock_own(struct gni_lock *lock)
-{
-    gni_lock_take(lock);
-    atomic_store_explicit(&lock->owner, gni_thread_self(), memory_order_relaxed);
-}
-
-static inline void gni_lock_disown(struct gni_lock *lock)
-{
-    atomic_store_explicit(&lock->owner, NULL, memory_order_relaxed);
-    gni_lock_give(lock);
-}
-
-/* For fork handlers: passes over a lock that the thread holds already. */
-static inline void gni_lock_fork_take(struct gni_lock *lock)
-{
-    if (atomic_load_explicit(&lock->owner, memory_order_relaxed) == gni_thread_self())
-        lock->is_passed_over = true;
-    else
-        gni_lock_own(lock);
-}
-
-static inline void gni_lock_fork_give(struct gni_lock *lock)
-{
-    if (lock->is_passed_over)
-        lock->is_passed_over = false;
-    else
-        gni_lock_disown(lock);
 }
 
 #endif

@@ -40,9 +40,9 @@
 #include "memory/fit.h"
 #include "memory/manager.h"
 
+#include "base/favour.h"
 #include "base/hash.h"
 #include "base/list.h"
-#include "base/lock.h"
 
 struct gni_cache;
 
@@ -155,7 +155,7 @@ struct gni_pool {
     gn_device
         *holder; /* whose memory it is: the device's own, or for page-locked memory the CPU's */
     enum gni_backing backing;
-    struct gni_lock lock;
+    struct gni_favour lock;
     struct gni_space main;
     struct gni_list private_spaces;
     struct gni_list begun;     /* streams that allocate from a private space */
@@ -219,12 +219,12 @@ static inline void gni_pool_show(struct gni_pool *pool)
 /* The lock, around every use of what pool.h describes. */
 static inline void gni_pool_lock(struct gni_pool *pool)
 {
-    gni_lock_own(&pool->lock);
+    gni_favour_take(&pool->lock);
 }
 
 static inline void gni_pool_unlock(struct gni_pool *pool)
 {
-    gni_lock_disown(&pool->lock);
+    gni_favour_give(&pool->lock);
 }
 
 /* The sums of all threads' counters. */
