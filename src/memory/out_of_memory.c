@@ -35,7 +35,7 @@ enum {
     LARGE_RECYCLED_FIRST = 6144, /* pieces, before the bound is widened */
     LARGE_RECYCLED_MOST = 256,   /* and again */
     LARGE_PIECE_USED = 64 << 20, /* bytes of a block whose use takes longer than to move a piece */
-    LARGE_IDLE_MOST = 64,        /* 1 / this of the large memory idle: it comes in small pieces */
+    LARGE_IDLE_MOST = 256,       /* 1 / this of the large memory idle: it comes in small pieces */
     LOOKS_MOST = 4,              /* at events that an idle device completes at once */
     LOOK_NS = 4000,
     FLUSHED_LEAST = 2 << 20, /* so that it need not be done again soon */
@@ -166,13 +166,20 @@ static void recycle(struct gni_space *space, struct gni_need *need)
     bound_widen(space, need, (size_t)(pool->counts.driver_free_count - before));
 }
 
-/* Whether large memory lies idle that does not fit what is asked for: it will have to be recycled. */
+/* Whether large memory lies idle that does not fit what is asked for: it will have to be recycled. What blocks leave
+ * of their last pages will not. */
 static bool is_in_pieces(const struct gni_space *space)
 {
-    size_t idle = 0;
-    gni_list_each (link, &space->heaps)
-        idle += gni_container_of(link, struct gni_heap, link)->fit[GNI_RANGE_LARGE].nbytes;
-    return idle > space->mapped_bytes[GNI_RANGE_LARGE] / LARGE_IDLE_MOST;
+    size_t idle = 0, most = space->mapped_bytes[GNI_RANGE_LARGE] / LARGE_IDLE_MOST;
+    gni_list_each (link, &space->heaps) {
+        const struct gni_fit *fit =
+            &gni_container_of(link, struct gni_heap, link)->fit[GNI_RANGE_LARGE];
+        for (const gn_memory_block *block =
+                 gni_fit_from(fit, gni_class_down(GNI_PAGE >> GNI_GRAIN_SHIFT));
+             block != NULL && idle <= most; block = gni_fit_next(fit, block))
+            idle += block->nbytes;
+    }
+    return idle > most;
 }
 
 static gn_status grow(struct gni_space *space, struct gni_need *need, gn_memory_block **block)
