@@ -170,7 +170,7 @@ struct gni_pool {
     bool is_limited;      /* a free has to look at the configured limits */
     bool is_marked;       /* a sanitizer wants to know of each block */
     bool is_zeroed;       /* fresh memory is filled with zeros */
-    bool is_tight;        /* memory ran out once: it comes in small pieces from then on */
+    bool is_tight;        /* memory ran out: it comes in small pieces until all of it went back */
     uint64_t limit;       /* of reserved_bytes */
     uint64_t total_bytes; /* of the device */
     uint64_t reserved_bytes, reserved_peak;

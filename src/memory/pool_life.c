@@ -123,6 +123,8 @@ gn_status gni_pool_trim(struct gni_pool *pool, size_t keep_bytes, size_t *releas
         if (status == GN_OK && idle > keep_bytes)
             given += gni_space_release(&pool->main, (size_t)(idle - keep_bytes));
     }
+    if (pool->reserved_bytes == 0)
+        pool->is_tight = false;
     gni_pool_unlock(pool);
     gni_assert(gni_pool_is_valid(pool));
     *released = given;
