@@ -3,14 +3,55 @@
  */
 #include "base/error.h"
 
+#include "base/thread.h"
+
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/mman.h>
 
 #define STRINGIZE_(x) #x
 #define STRINGIZE(x) STRINGIZE_(x)
 
-/* Long enough for a driver's text and two paths; a fixed buffer, since an error must not fail. */
-static _Thread_local char error_detail[4096];
+enum {
+    DETAIL_BYTES = 4096, /* long enough for a driver's text and two paths */
+};
+
+/* The thread's last text, in a page of the system's from its first error on: not in thread-local memory itself, of
+ * which little is at hand (device.h, gni_thread). */
+static _Thread_local char *error_detail;
+
+static pthread_key_t thread_key;
+static struct gni_once thread_key_once = GNI_ONCE_INIT;
+
+static void detail_free(void *detail)
+{
+    (void)munmap(detail, DETAIL_BYTES);
+    error_detail = NULL;
+}
+
+static void thread_key_create(void)
+{
+    int failed = pthread_key_create(&thread_key, detail_free);
+    gni_assert(!failed);
+    (void)failed;
+}
+
+/* The thread's buffer; NULL if the system has no memory for it. */
+static char *detail_get(void)
+{
+    if (error_detail != NULL)
+        return error_detail;
+    gni_once_run(&thread_key_once, thread_key_create);
+    char *made =
+        mmap(NULL, DETAIL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (made == MAP_FAILED)
+        return NULL;
+    if (pthread_setspecific(thread_key, made) != 0) {
+        (void)munmap(made, DETAIL_BYTES);
+        return NULL;
+    }
+    return error_detail = made;
+}
 
 struct status_text {
     const char *name;
@@ -41,7 +82,7 @@ const char *gn_status_message(gn_status status)
 
 const char *gn_error_detail(void)
 {
-    return error_detail;
+    return error_detail != NULL ? error_detail : "";
 }
 
 const char *gn_version(void)
@@ -51,9 +92,12 @@ const char *gn_version(void)
 
 void gni_error_keep(const char *format, ...)
 {
+    char *detail = detail_get();
+    if (detail == NULL)
+        return; /* the status must do */
     va_list arguments;
     va_start(arguments, format);
-    (void)vsnprintf(error_detail, sizeof error_detail, format, arguments);
+    (void)vsnprintf(detail, DETAIL_BYTES, format, arguments);
     va_end(arguments);
 }
 

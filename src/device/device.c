@@ -21,11 +21,15 @@
 
 enum {
     DEVICE_TYPE_COUNT = 2,
+    NEAR_STREAMS = 9,                                /* of the CPU and the first GPUs */
+    FAR_STREAMS = 1 + GNI_DEVICE_MAX - NEAR_STREAMS, /* of the others */
 };
 
-/* What the calling thread uses. The streams are retained; device_thread_end() lets them go. */
+/* What the calling thread uses. The streams are retained; device_thread_end() lets them go. Those of GPUs that few
+ * machines have are found by a pointer: the library's thread-local memory must be small (see gni_thread). */
 static _Thread_local int current_device[DEVICE_TYPE_COUNT];
-static _Thread_local gn_stream *current_stream[DEVICE_TYPE_COUNT][GNI_DEVICE_MAX];
+static _Thread_local gn_stream *near_streams[NEAR_STREAMS];
+static _Thread_local gn_stream **far_streams; /* owned; NULL: all of them are the default streams */
 
 _Thread_local struct gni_thread gni_thread;
 
@@ -177,11 +181,16 @@ int gni_devices_close(void)
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-uint64_t gni_stream_next_id(void)
+uint64_t gni_stream_next_ids(unsigned count)
 {
     /* The top bit keeps our numbers apart from the driver's own. */
     static atomic_uint_fast64_t next = 1;
-    return (1ull << 63) | atomic_fetch_add_explicit(&next, 1, memory_order_relaxed);
+    return (1ull << 63) | atomic_fetch_add_explicit(&next, count, memory_order_relaxed);
+}
+
+uint64_t gni_stream_next_id(void)
+{
+    return gni_stream_next_ids(1);
 }
 
 void gni_stream_init(gn_stream *stream, gn_device *device, enum gni_stream_kind kind)
@@ -284,11 +293,20 @@ gn_status gn_stream_get_default(gn_device *device, gn_stream **stream)
     return GN_OK;
 }
 
+/* Where the thread's stream of a device stands; NULL if it never had another than the default one. */
+static gn_stream **current_stream_find(const gn_device *device)
+{
+    int place = device->type == GN_DEVICE_CPU ? 0 : 1 + device->index;
+    if (place < NEAR_STREAMS)
+        return &near_streams[place];
+    return far_streams != NULL ? &far_streams[place - NEAR_STREAMS] : NULL;
+}
+
 gn_status gn_stream_get_current(gn_device *device, gn_stream **stream)
 {
     GN_CHECK_ARGUMENT(device != NULL && stream != NULL, "device and stream must not be NULL");
-    gn_stream *current = current_stream[device->type][device->index];
-    *stream = current != NULL ? current : device->default_stream;
+    gn_stream **current = current_stream_find(device);
+    *stream = current != NULL && *current != NULL ? *current : device->default_stream;
     return GN_OK;
 }
 
@@ -302,18 +320,25 @@ void gni_stream_set_share_hook(void (*hook)(gn_stream *stream))
     atomic_store_explicit(&stream_share_hook, hook, memory_order_release);
 }
 
+static void streams_let_go(gn_stream **streams, int count)
+{
+    for (int i = 0; i < count; i++) {
+        gn_stream *stream = streams[i];
+        streams[i] = NULL;
+        gn_stream_release(stream);
+    }
+}
+
 /* Runs when a thread ends that has ever set a stream. */
 static void device_thread_end(void *unused)
 {
     (void)unused;
     gni_thread.stream_epoch++;
-    for (int type = 0; type < DEVICE_TYPE_COUNT; type++) {
-        for (int index = 0; index < GNI_DEVICE_MAX; index++) {
-            gn_stream *stream = current_stream[type][index];
-            current_stream[type][index] = NULL;
-            gn_stream_release(stream);
-        }
-    }
+    streams_let_go(near_streams, NEAR_STREAMS);
+    if (far_streams != NULL)
+        streams_let_go(far_streams, FAR_STREAMS);
+    gni_host_free(far_streams);
+    far_streams = NULL;
 }
 
 static void thread_key_create(void)
@@ -329,7 +354,13 @@ gn_status gn_stream_set_current(gn_stream *stream)
     gni_once_run(&thread_key_once, thread_key_create);
     if (pthread_setspecific(thread_key, &thread_key) != 0) /* any value but NULL */
         return gni_error_host_memory(sizeof(void *));
-    gn_stream **slot = &current_stream[stream->device->type][stream->device->index];
+    gn_stream **slot = current_stream_find(stream->device);
+    if (slot == NULL) {
+        far_streams = gni_host_alloc(FAR_STREAMS * sizeof *far_streams);
+        if (far_streams == NULL)
+            return gni_error_host_memory(FAR_STREAMS * sizeof *far_streams);
+        slot = current_stream_find(stream->device);
+    }
     gn_stream *before = *slot;
     gni_thread.stream_epoch++;
     *slot = stream->kind == GNI_STREAM_DEFAULT ? NULL : gn_stream_retain(stream);

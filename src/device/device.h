@@ -67,8 +67,9 @@ struct gn_stream {
         *_Atomic capture; /* what a graph of ours is captured with: src/tensor/capture.c */
 };
 
-/* What the fast path of the memory manager keeps for each thread, in one place: finding it costs a call
- * where the library was loaded late. */
+/* What the fast path of the memory manager keeps for each thread, in one place. Finding it is nearly free while all
+ * thread-local variables of the library together have at most 512 bytes, which glibc has at hand for a library that is
+ * loaded late; it costs a call of some nanoseconds otherwise. tests/python/test_layers.py looks at the size. */
 struct gni_thread {
     uint64_t stream_epoch;   /* how often the thread has changed its current streams */
     struct gni_cache *cache; /* that it used last; NULL: none yet */
@@ -236,6 +237,9 @@ void gni_stream_init(gn_stream *stream, gn_device *device, enum gni_stream_kind 
 
 /* A number for a stream on a device whose driver has none; never given out twice. */
 uint64_t gni_stream_next_id(void);
+
+/* The first of so many in a row. */
+uint64_t gni_stream_next_ids(unsigned count);
 
 /* "cuda:1", for messages. */
 struct gni_device_label {

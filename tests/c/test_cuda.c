@@ -418,6 +418,41 @@ static void *stream_thread(void *context)
     return NULL;
 }
 
+/* A thread keeps the streams of GPUs that few machines have apart, and lets them go as well. */
+static void *far_thread(void *context)
+{
+    gn_stream *stream = context, *current;
+    CHECK_OK(gn_stream_get_current(stream->device, &current));
+    CHECK(current == stream->device->default_stream);
+    gni_host_fail_after(1);
+    CHECK_STATUS(gn_stream_set_current(stream), GN_ERROR_OUT_OF_HOST_MEMORY);
+    gni_host_fail_after(-1);
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(gn_stream_set_current(stream));
+        CHECK_U64(atomic_load(&stream->references), 2);
+    }
+    CHECK_OK(gn_stream_get_current(stream->device, &current));
+    CHECK(current == stream);
+    CHECK_OK(gn_stream_get_current(first, &current));
+    CHECK(current == first->default_stream);
+    return NULL;
+}
+
+static void test_streams_of_many_devices(void)
+{
+    size_t live = gni_host_live_count();
+    gn_device far = {.type = GN_DEVICE_CUDA,
+                     .index = GNI_DEVICE_MAX - 1, /* as if there were so many */
+                     .default_stream = first->default_stream};
+    gn_stream stream;
+    gni_stream_init(&stream, &far, GNI_STREAM_OWNED);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, far_thread, &stream) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK_U64(atomic_load(&stream.references), 1);
+    CHECK_U64(gni_host_live_count(), live);
+}
+
 static void *id_thread(void *context)
 {
     uint64_t *id = calloc(1, sizeof *id);
@@ -1103,6 +1138,7 @@ int main(void)
     RUN(test_foreign_streams);
     RUN(test_captured_streams);
     RUN(test_streams_of_threads);
+    RUN(test_streams_of_many_devices);
     RUN(test_events);
     RUN(test_modules);
     RUN(test_contexts_are_restored);

@@ -1,6 +1,7 @@
 """The layering of the sources, read off their #include lines."""
 
 import re
+import struct
 
 # A layer may include itself and the layers before it. src/python sees only the public headers.
 LAYERS = ["base", "device", "memory", "adapter", "jit", "tensor", "ops", "autograd"]
@@ -74,3 +75,13 @@ def test_the_library_links_nothing_of_cuda(build):
     needed = subprocess.run(["ldd", library], capture_output=True, text=True, check=False).stdout
     assert "libc.so" in needed
     assert not re.search(r"cuda|nvrtc|cublas", needed)
+
+
+def test_thread_local_variables_are_few(build):
+    """glibc has 512 bytes at hand for libraries that are loaded late: src/device/device.h."""
+    elf = next(build.glob("libgenesis.so.*")).read_bytes()
+    table, size, count = *struct.unpack_from("<Q", elf, 32), *struct.unpack_from("<HH", elf, 54)
+    headers = [struct.unpack_from("<IIQQQQQQ", elf, table + size * i) for i in range(count)]
+    thread_local = [header[6] for header in headers if header[0] == 7]  # PT_TLS
+    assert len(thread_local) == 1
+    assert 0 < thread_local[0] <= 512

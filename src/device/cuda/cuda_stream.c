@@ -86,14 +86,17 @@ static void foreign_id_give(const gn_stream *stream)
 
 static gn_status own_id_make(const gn_stream *stream, uint64_t *id)
 {
-    static _Thread_local uint64_t thread_ids[GNI_DEVICE_MAX]; /* of the per-thread streams */
-    uint64_t *thread_id = &thread_ids[stream->device->index];
+    static _Thread_local uint64_t
+        thread_ids; /* the first of its per-thread streams: one a device */
     if (stream->kind == GNI_STREAM_FOREIGN)
         return foreign_id_take(stream, id);
-    if (stream->kind != GNI_STREAM_PER_THREAD)
+    if (stream->kind != GNI_STREAM_PER_THREAD) {
         *id = gni_stream_next_id();
-    else
-        *id = *thread_id = *thread_id != 0 ? *thread_id : gni_stream_next_id();
+        return GN_OK;
+    }
+    if (thread_ids == 0)
+        thread_ids = gni_stream_next_ids(GNI_DEVICE_MAX);
+    *id = thread_ids + (unsigned)stream->device->index;
     return GN_OK;
 }
 
