@@ -39,21 +39,37 @@ void gni_favour_end(struct gni_favour *favour)
         (void)sched_yield(); /* until its turn is over: once in many turns */
 }
 
-void gni_favour_fork_take(struct gni_favour *favour)
+/* Whether the calling thread is in. Its favour may be ending while it is. */
+static bool is_inside(struct gni_favour *favour)
 {
     const void *self = gni_thread_self();
-    const struct gni_favour_seat *seat = gni_favour_seat(favour, self);
-    if (atomic_load_explicit(&favour->owner, memory_order_relaxed) == self ||
-        (seat != NULL && atomic_load_explicit(&seat->busy, memory_order_relaxed) != 0))
+    for (int i = 0; i < GNI_FAVOUR_SEATS; i++) {
+        struct gni_favour_seat *seat = &favour->seats[i];
+        if (atomic_load_explicit(&seat->thread, memory_order_relaxed) == self &&
+            atomic_load_explicit(&seat->busy, memory_order_relaxed) != 0)
+            return true;
+    }
+    return atomic_load_explicit(&favour->owner, memory_order_relaxed) == self;
+}
+
+void gni_favour_fork_take(struct gni_favour *favour)
+{
+    if (is_inside(favour))
         favour->is_passed_over = true;
     else
         gni_favour_take(favour);
 }
 
-void gni_favour_fork_give(struct gni_favour *favour)
+void gni_favour_fork_give(struct gni_favour *favour, bool is_child)
 {
-    if (favour->is_passed_over)
-        favour->is_passed_over = false;
-    else
+    if (!favour->is_passed_over) {
         gni_favour_give(favour);
+        return;
+    }
+    favour->is_passed_over = false;
+    /* The thread that was about to end this favour had the lock, and is not in the child. */
+    if (is_child && favour->inside != NULL) {
+        favour->lock = (struct gni_lock){0};
+        atomic_store_explicit(&favour->owner, NULL, memory_order_relaxed);
+    }
 }

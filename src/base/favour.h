@@ -36,9 +36,8 @@
 #include "base/lock.h"
 
 enum {
-    GNI_FAVOUR_STREAK =
-        1024,             /* turns of one thread: they cost about as much as the end of a favour */
-    GNI_FAVOUR_SEATS = 8, /* threads that can be favourites; the others share the lock */
+    GNI_FAVOUR_STREAK = 1024, /* turns of one thread, which cost as much as the end of a favour */
+    GNI_FAVOUR_SEATS = 8,     /* threads that can be favourites; the others share the lock */
 };
 
 struct gni_favour_seat {
@@ -118,6 +117,6 @@ static inline void gni_favour_give(struct gni_favour *favour)
 
 /* For fork handlers: passes over a lock that the thread is in already. */
 void gni_favour_fork_take(struct gni_favour *favour);
-void gni_favour_fork_give(struct gni_favour *favour);
+void gni_favour_fork_give(struct gni_favour *favour, bool is_child);
 
 #endif

@@ -69,8 +69,7 @@ static gn_status leaf_ensure(const char *address)
     return leaf != NULL ? GN_OK : gni_error_host_memory(sizeof *leaf);
 }
 
-/* An empty table of steps of 1 << shift bytes; 0 if the host has no memory. Its size is a power of two, and
- * so is what is left of a chunk aligned. */
+/* An empty table of steps of 1 << shift bytes; 0 if the host has no memory. */
 static gni_table table_make(unsigned shift)
 {
     size_t nbytes = sizeof(_Atomic(gn_memory_block *)) << (GNI_PAGE_SHIFT - shift);

@@ -36,7 +36,7 @@ enum {
     LARGE_RECYCLED_FIRST = 6144, /* pieces, before the bound is widened */
     LARGE_RECYCLED_MOST = 256,   /* and again */
     LARGE_PIECE_USED = 64 << 20, /* bytes of a block whose use takes longer than to move a piece */
-    LARGE_IDLE_MOST = 64,        /* 1 / this of the large memory idle: it comes in small pieces */
+    LARGE_IDLE_MOST = 256,       /* 1 / this of the large memory idle: it comes in small pieces */
     LOOKS_MOST = 4,              /* at events that an idle device completes at once */
     LOOK_NS = 4000,
     FLUSHED_LEAST = 2 << 20, /* so that it need not be done again soon */

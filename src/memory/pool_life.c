@@ -302,7 +302,7 @@ void gni_pool_fork_done(struct gni_pool *pool, bool is_child)
             caches_fork(pool);
         gni_caches_restore(pool);
     }
-    gni_favour_fork_give(&pool->lock);
+    gni_favour_fork_give(&pool->lock, is_child);
 }
 
 static void config_from_options(struct gni_pool *pool)

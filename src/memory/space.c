@@ -21,11 +21,15 @@
 
 #include <string.h>
 
-/* Large blocks are divided into pieces of at least this much, and into at most so many. */
-static const struct {
-    size_t least;
-    size_t most_count;
-} piece_rules[] = {{96 << 20, 8}, {GNI_PAGE, 8}}; /* the second where memory is in pieces */
+/* Large blocks are divided into at most so many pieces, of at least this much: large ones, which cost the driver
+ * less, as long as there is plenty; small ones, which can go back one by one, where memory is in pieces already. */
+enum {
+    PIECES_MOST = 8,
+    PIECE_LEAST_OF_PLENTY = 96 << 20,
+    PIECE_LEAST = 32 << 20,
+    PIECE_LEAST_TIGHT = GNI_PAGE,
+    PLENTY_SHIFT = 2, /* 1 / (1 << this) of what may be reserved: below, there is plenty */
+};
 
 enum {
     THIN_PAGE_MOST = 256 << 10,
@@ -294,12 +298,18 @@ static void mappings_close(char *start, char *end)
 
 /* How much of a stretch is one piece. Pages of small blocks go back one by one. A large block has few
  * pieces, since each costs the same; but more than one, so that a part of it can go back, too. */
-static size_t piece_bytes(enum gni_range range, size_t nbytes, bool is_tight)
+static size_t piece_bytes(const struct gni_region *region, size_t nbytes,
+                          const struct gni_need *need)
 {
-    if (range != GNI_RANGE_LARGE)
+    const struct gni_pool *pool = region->space->pool;
+    if (region->range != GNI_RANGE_LARGE)
         return GNI_PAGE;
-    size_t piece = gni_align_up(nbytes / piece_rules[is_tight].most_count, GNI_PAGE);
-    return piece > piece_rules[is_tight].least ? piece : piece_rules[is_tight].least;
+    uint64_t allowed = pool->limit < pool->total_bytes ? pool->limit : pool->total_bytes;
+    size_t least = need->is_tight                                            ? PIECE_LEAST_TIGHT
+                   : pool->reserved_bytes + nbytes < allowed >> PLENTY_SHIFT ? PIECE_LEAST_OF_PLENTY
+                                                                             : PIECE_LEAST;
+    size_t piece = gni_align_up(nbytes / PIECES_MOST, GNI_PAGE);
+    return piece > least ? piece : least;
 }
 
 /* Whether the first page of a large block, which it hardly uses, should be a piece of its own: it can then
@@ -313,7 +323,7 @@ static bool has_thin_page(const struct gni_need *need)
 gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbytes,
                             const struct gni_need *need)
 {
-    size_t most = piece_bytes(region->range, nbytes, need->is_tight);
+    size_t most = piece_bytes(region, nbytes, need);
     bool is_thin = has_thin_page(need) && nbytes > GNI_PAGE;
     struct gni_pool *pool = region->space->pool;
     GN_TRY(gni_address_open(region, start, nbytes, range_shift(region->range)));

@@ -8,6 +8,8 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum {
     TRIES = 200,                         /* meetings of two threads, each with a lock of its own */
@@ -169,7 +171,7 @@ static void fork_pass(struct gni_favour *favour, bool is_passed_over)
 {
     gni_favour_fork_take(favour);
     CHECK(favour->is_passed_over == is_passed_over);
-    gni_favour_fork_give(favour);
+    gni_favour_fork_give(favour, false);
     CHECK(!favour->is_passed_over);
 }
 
@@ -196,6 +198,34 @@ static void test_fork(void)
     CHECK(atomic_load(&favour.favourite) == NULL);
 }
 
+/* A favourite forks while another thread has the lock and waits for it to come out. The child has no such thread. */
+static void test_fork_of_a_favourite(void)
+{
+    struct gni_favour favour = {0};
+    become_favourite(&favour);
+    if (favour.is_plain)
+        return;
+    pthread_t thread;
+    gni_favour_take(&favour);
+    CHECK(pthread_create(&thread, NULL, one_turn, &favour) == 0);
+    while (atomic_load(&favour.favourite) != NULL)
+        (void)sched_yield();
+    gni_favour_fork_take(&favour);
+    CHECK(favour.is_passed_over);
+    pid_t child = fork();
+    gni_favour_fork_give(&favour, child == 0);
+    gni_favour_give(&favour);
+    if (child == 0) {
+        (void)alarm(20); /* a lock that nobody gives back */
+        turn_take(&favour);
+        _exit(atomic_load(&favour.lock.state) != 0);
+    }
+    int status = -1;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(atomic_load(&favour.lock.state) == 0 && favour.inside == NULL);
+}
+
 int main(void)
 {
     RUN(test_one_thread);
@@ -204,5 +234,6 @@ int main(void)
     RUN(test_seats);
     RUN(test_no_seat);
     RUN(test_fork);
+    RUN(test_fork_of_a_favourite);
     return check_result();
 }
