@@ -93,14 +93,10 @@ static bool integers_apply(const gn_tensor *tensor, int count, const gn_key *key
     return true;
 }
 
-gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
+/* Whatever is not integers alone. Apart, since its large frame would cost those some time, too. */
+static __attribute__((noinline)) gn_status keys_get(gn_tensor *tensor, int count,
+                                                    const gn_key *keys, gn_tensor **result)
 {
-    GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
-                      "tensor, keys and result must not be NULL");
-    int64_t offset;
-    if (integers_apply(tensor, count, keys, &offset))
-        return gni_tensor_alias_as(tensor, offset, tensor->ndim - count, tensor->sizes + count,
-                                   tensor->strides + count, result);
     struct gni_index_plan plan;
     struct gni_index_source source = gni_index_source_of(tensor);
     if (!gni_device_is_host(tensor->device) && !is_basic_key(count, keys))
@@ -112,6 +108,17 @@ gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tens
     gn_status status = plan_get(&plan, tensor, result);
     gni_index_plan_deinit(&plan);
     return status;
+}
+
+gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
+                      "tensor, keys and result must not be NULL");
+    int64_t offset;
+    if (!integers_apply(tensor, count, keys, &offset))
+        return keys_get(tensor, count, keys, result);
+    return gni_tensor_alias_as(tensor, offset, tensor->ndim - count, tensor->sizes + count,
+                               tensor->strides + count, result);
 }
 
 gn_status gn_index_check(gn_device *device)

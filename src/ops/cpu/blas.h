@@ -12,9 +12,9 @@
  *
  * GENESIS_BLAS=shared takes the one that somebody else has loaded, and lets its own threads compute a large product.
  * They wait busily for a tenth of a second after each product that somebody has them compute, and our threads would
- * not have the processors to themselves meanwhile. It is not the default because it is the other way round for the
- * operations that follow a product of ours; and which of the two it is must not depend on what runs at the moment:
- * the bits of a result would.
+ * not have the processors to themselves meanwhile. It is not the default: its threads wait for each other, so that a
+ * product takes several times as long where other programs have work, too (bench/RESULTS.md); and which of the two it
+ * is must not depend on what runs at the moment, since the bits of a result would.
  */
 #ifndef GNI_OPS_CPU_BLAS_H
 #define GNI_OPS_CPU_BLAS_H
