@@ -9,6 +9,7 @@ The system decides who may read another process: see :class:`WatchError`.
 
 from __future__ import annotations
 
+import functools
 import os
 import struct
 import sys
@@ -246,11 +247,11 @@ class Board:
     --------
     >>> import os
     >>> import genesis
-    >>> address = genesis.memory_manager.allocate_memory(1000)
-    >>> try:
-    ...     figures = Board(Process(os.getpid())).read()
-    ... except WatchError as error:  # the system may forbid it
-    ...     print(error)
+    >>> block = genesis.memory_manager.allocate_block(1000)
+    >>> process = Process(os.getpid())
+    >>> any(now["live_count"] for now in Board(process).read().values())
+    True
+    >>> process.close()
     """
 
     def __init__(self, process: Process) -> None:
@@ -279,10 +280,12 @@ class Board:
                     figures.update(self._manager(table, manager))
         return figures
 
-    def _manager(self, table: dict[str, Any], manager: int) -> dict[str, dict[str, int]]:
-        def number(base: int, field: str, code: str = "Q") -> int:
-            return self.process.number(base + table[field], code)
+    def _field(self, table: dict[str, Any], base: int, field: str, code: str = "Q") -> int:
+        """A number in a structure, at the place that the table says."""
+        return self.process.number(base + table[field], code)
 
+    def _manager(self, table: dict[str, Any], manager: int) -> dict[str, dict[str, int]]:
+        number = functools.partial(self._field, table)
         device, pool, direct = (number(manager, name) for name in ("device", "pool", "direct"))
         name = "cpu" if number(device, "type", "i") == 0 else f"cuda:{number(device, 'index', 'i')}"
         if number(manager, "is_pinned", "?"):
@@ -308,9 +311,7 @@ class Board:
         return now
 
     def _pool(self, table: dict[str, Any], pool: int) -> dict[str, int]:
-        def number(base: int, field: str, code: str = "Q") -> int:
-            return self.process.number(base + table[field], code)
-
+        number = functools.partial(self._field, table)
         now = self._statistics(table, pool + table["counts"])
         live = slow = 0
         cache = number(pool, "caches")

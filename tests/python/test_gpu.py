@@ -232,15 +232,22 @@ def activations():
     return [mm.allocate_memory(256 << 20) for _ in range(8)]
 def gradients():
     return mm.allocate_memory(1 << 30)
-held = [weights(), *activations(), gradients()]
+def moments():
+    return mm.allocate_memory(768 << 20)
+def images():
+    return mm.allocate_memory(512 << 20)
+def scratch():
+    return mm.allocate_memory(64 << 20)   # not among the five
+held = [weights(), *activations(), gradients(), moments(), images(), scratch()]
 total = genesis.cuda.get_device_properties().total_memory
 try:
     mm.allocate_memory(total - (1 << 30))
 except genesis.OutOfMemoryError as error:
     text = str(error)
 place = text.index("Largest holders")
-order = [text.index(name, place) for name in ("weights", "activations", "gradients")]
-assert order == sorted(order) and text.count(__file__) >= 3, text
+names = ("weights", "activations", "gradients", "moments", "images")
+order = [text.index(f": {name}", place) for name in names]
+assert order == sorted(order) and text.count(__file__) == 5, text
 for address in held:
     mm.free_memory(address)
 address = mm.allocate_memory(1 << 30)   # and it goes on
