@@ -42,8 +42,8 @@ extern size_t trace_calls, trace_read_nbytes, trace_write_nbytes;
 struct run_options {
     unsigned grid[3], block[3];
     size_t shared_nbytes;
-    int order;             /* 0 to ORDER_COUNT - 1 */
-    bool is_every_access;  /* no find_range */
+    int order;            /* 0 to ORDER_COUNT - 1 */
+    bool is_every_access; /* no find_range */
     bool is_early;
     uint64_t accesses_max; /* of one thread */
 };
