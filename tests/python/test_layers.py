@@ -78,7 +78,7 @@ def test_the_library_links_nothing_of_cuda(build):
 
 
 def test_kernels_wait_before_anything_else(root):
-    """They are launched early (gni_launch.waits): the simulated GPU sees only what the tests run."""
+    """They are launched early (gni_launch.waits); the simulator sees only what the tests run."""
     kernels = re.compile(r"__global__[^;{]*\{\s*(\S+)")
     sources = [*sorted((root / "src/ops/cuda").glob("*.cu")), root / "src/ops/cuda/generate.c"]
     found = [
