@@ -127,10 +127,8 @@ static CUresult module_open(struct sim_module *module, const struct sim_image *i
 static void module_close(struct sim_module *module)
 {
     free(module->kernels);
-#ifndef __SANITIZE_ADDRESS__ /* which looks for leaks in thread-local memory, that of closed libraries, too */
     if (module->handle != NULL)
         dlclose(module->handle);
-#endif
     if (module->file >= 0)
         close(module->file);
     free(module);

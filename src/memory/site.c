@@ -227,7 +227,8 @@ uint32_t gni_site_capture(void)
     size_t count = python_count;
     if (c_most > 0) {
         void *addresses[FRAMES_MOST + OWN_MOST];
-        int found = backtrace(addresses, (int)c_most + OWN_MOST), first = 0;
+        int found = backtrace(addresses, (int)c_most + OWN_MOST);
+        int first = found > 0 && !gni_history_is_own(addresses[0]); /* a sanitizer's backtrace() */
         while (first < found && gni_history_is_own(addresses[first]))
             first++;
         for (int i = first; i < found && count < python_count + c_most && count < FRAMES_MOST; i++)
