@@ -12,6 +12,7 @@ import math
 import random
 import struct
 import sys
+import tempfile
 
 import genesis
 
@@ -359,6 +360,10 @@ def moves():
     target = genesis.zeros(7, 9)
     target.copy_(g)
     assert genesis.equal(target, x)
+    with tempfile.TemporaryDirectory() as directory:
+        genesis.save({"g": g, "t": g.T}, f"{directory}/a")
+        loaded = genesis.load(f"{directory}/a")
+    assert genesis.equal(loaded["g"], x) and genesis.equal(loaded["t"], x.T)
     g[0] = genesis.zeros(9)
     assert g[0].sum().item() == 0
     assert "device='cuda:0'" in repr(g) and g[1, 2].item() == x[1, 2].item()

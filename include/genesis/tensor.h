@@ -106,6 +106,9 @@ GN_API gn_status gn_tensor_is_pinned(gn_tensor *tensor, bool *is_pinned) GN_NODI
 /* Whether both look at one storage. A pending result has none of its own yet. */
 GN_API bool gn_tensor_shares_storage(const gn_tensor *a, const gn_tensor *b);
 
+/* Where the storage begins, for whoever only compares: nothing is computed for it. NULL for a pending result. */
+GN_API const void *gn_tensor_peek_storage(const gn_tensor *tensor);
+
 /* How often the storage was written to in place. */
 GN_API uint64_t gn_tensor_get_version(const gn_tensor *tensor);
 

@@ -200,6 +200,17 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     return genesis.cat(list(arrays), axis)
 
 
+def _places(axes: Any, ndim: int, name: str) -> list[int]:
+    """Axes counted from the front, each once."""
+    for axis in axes:
+        if not -ndim <= axis < ndim:
+            raise IndexError(f"{name}: axis {axis} is out of range for {ndim} dimensions")
+    places = [axis % ndim for axis in axes]
+    if len(set(places)) < len(places):
+        raise ValueError(f"{name}: an axis is named twice: {tuple(axes)}")
+    return places
+
+
 def expand_dims(x: Tensor, /, axis: Any = 0) -> Tensor:
     """A view with a dimension of 1 more, or with several.
 
@@ -211,8 +222,7 @@ def expand_dims(x: Tensor, /, axis: Any = 0) -> Tensor:
     """
     if isinstance(axis, int):
         return x.unsqueeze(axis)
-    ndim = x.ndim + len(axis)
-    for one in sorted(place % ndim for place in axis):
+    for one in sorted(_places(axis, x.ndim + len(axis), "expand_dims")):
         x = x.unsqueeze(one)
     return x
 
@@ -681,7 +691,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     """
     if axis is None and x.ndim != 1:
         raise ValueError(f"take: needs an axis for shape {x.shape}")
-    at = 0 if axis is None else axis % x.ndim
+    at = 0 if axis is None else _places((axis,), x.ndim, "take")[0]
     return x[(slice(None),) * at + (indices,)]
 
 

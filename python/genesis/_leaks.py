@@ -134,7 +134,7 @@ def _blocks_of(objects: Iterable[Any]) -> Iterator[tuple[int, str]]:
     """The blocks among some objects, directly, through a view, or in what is not tracked."""
     for one in objects:
         kind = type(one)
-        if kind is _C.MemoryBlock:
+        if kind is _C.MemoryBlock or isinstance(one, _C.Tensor):
             yield one._place, "object"
         elif kind is memoryview:
             owner = _owner_of_view(one)

@@ -14,7 +14,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--under",
         default="torch",
         metavar="NAMES",
-        help="torch, cupy, numba, or several: torch,cupy",
+        help="torch (the default), cupy, numba, or several: torch,cupy",
     )
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)

@@ -53,6 +53,7 @@ def save(tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[s
     ----------
     tensors : dict of str to Tensor, or Tensor
         Views are written as contiguous tensors. One tensor alone is one again when it is loaded.
+        Tensors of a GPU are written as well; loaded tensors are the CPU's.
     path : str or path
         Where.
 
@@ -86,7 +87,7 @@ def save(tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[s
         try:
             _write(file, header)
             for name in order:
-                tensor = named[name].contiguous()
+                tensor = named[name].cpu().contiguous()
                 for first, count in _chunks(tensor):
                     _write(file, _C._bytes_of(tensor, first, count))
             os.fsync(file.fileno())

@@ -76,7 +76,7 @@ class Timeline:
             from matplotlib.figure import Figure
         except ImportError:
             raise ImportError(
-                "plot() needs matplotlib: pip install 'genesis[plot]'; to_html() does not"
+                "plot() needs matplotlib: pip install matplotlib; to_html() does not"
             ) from None
         figure = _draw(Figure, self.recording)
         if path is None:

@@ -410,6 +410,7 @@ def _title(pid: int) -> str:
     except OSError:
         words = []
     command = " ".join(b" ".join(words).decode(errors="replace").split())
+    command = "".join(letter if letter.isprintable() else "?" for letter in command)
     shown = command if len(command) <= 60 else command[:59] + "…"
     return f"process {pid}, {time.strftime('%H:%M:%S')}" + (f": {shown}" if shown else "")
 

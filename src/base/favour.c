@@ -6,6 +6,13 @@
 #include "base/barrier.h"
 
 #include <sched.h>
+#include <time.h>
+
+enum {
+    LOOKS =
+        100, /* whether the favourite is out, before sleeping: its turn is long if it calls the driver */
+    NAP = 50000, /* ns */
+};
 
 /* The calling thread's seat; NULL if all are others'. */
 static struct gni_favour_seat *seat_take(struct gni_favour *favour)
@@ -35,8 +42,12 @@ void gni_favour_end(struct gni_favour *favour)
     struct gni_favour_seat *seat =
         atomic_exchange_explicit(&favour->favourite, NULL, memory_order_acq_rel);
     gni_barrier_all();
-    while (atomic_load_explicit(&seat->busy, memory_order_acquire) != 0)
-        (void)sched_yield(); /* until its turn is over: once in many turns */
+    for (int looks = 0; atomic_load_explicit(&seat->busy, memory_order_acquire) != 0; looks++) {
+        if (looks < LOOKS)
+            (void)sched_yield();
+        else
+            (void)nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
+    }
 }
 
 /* Whether the calling thread is in. Its favour may be ending while it is. */
@@ -62,6 +73,10 @@ void gni_favour_fork_take(struct gni_favour *favour)
 
 void gni_favour_fork_give(struct gni_favour *favour, bool is_child)
 {
+    /* Threads that were about to look whether they may be in are not in the child. */
+    for (int i = 0; is_child && i < GNI_FAVOUR_SEATS; i++)
+        if (&favour->seats[i] != favour->inside)
+            atomic_store_explicit(&favour->seats[i].busy, 0, memory_order_relaxed);
     if (!favour->is_passed_over) {
         gni_favour_give(favour);
         return;

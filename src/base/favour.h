@@ -38,6 +38,7 @@
 enum {
     GNI_FAVOUR_STREAK = 1024, /* turns of one thread, which cost as much as the end of a favour */
     GNI_FAVOUR_SEATS = 8,     /* threads that can be favourites; the others share the lock */
+    GNI_FAVOUR_APART = 64,    /* bytes: a cache line */
 };
 
 struct gni_favour_seat {
@@ -45,16 +46,21 @@ struct gni_favour_seat {
     _Atomic(unsigned) busy;       /* it is in, or about to look whether it may be */
 };
 
+/* Threads that wait look at the lock all the time, and all threads at the favourite: what is written at each turn lies
+ * apart from both. */
 struct gni_favour {
+    char apart_before[GNI_FAVOUR_APART];
     struct gni_lock lock;
+    char apart_behind[GNI_FAVOUR_APART];
     _Atomic(struct gni_favour_seat *) favourite; /* one of the seats, or NULL */
-    struct gni_favour_seat *inside;              /* of who is in; NULL: it has the lock */
-    bool is_passed_over;                         /* by the owner's own fork() */
     bool is_plain;                               /* the system has no barrier */
-    unsigned streak;             /* turns that `last` took since another thread did */
-    const void *last;            /* who took the lock last */
-    _Atomic(const void *) owner; /* who has the lock, or NULL */
     struct gni_favour_seat seats[GNI_FAVOUR_SEATS];
+    char apart_inside[GNI_FAVOUR_APART];
+    struct gni_favour_seat *inside; /* of who is in; NULL: it has the lock */
+    bool is_passed_over;            /* by the owner's own fork() */
+    unsigned streak;                /* turns that `last` took since another thread did */
+    const void *last;               /* who took the lock last */
+    _Atomic(const void *) owner;    /* who has the lock, or NULL */
 };
 
 /* With the lock: the thread becomes the favourite; or another one is it no more, and not in. */

@@ -17,6 +17,7 @@
 
 enum {
     ARCHITECTURES_MAX = 64,
+    EARLY = 90,
     OPTIONS_MAX = 64,
     LOG_SHOWN_LINES = 12, /* of a compiler's log, in an error's text */
     LOG_SHOWN_BYTES = 2000,
@@ -59,7 +60,9 @@ static gn_status target_find(const struct gni_nvrtc *nvrtc, int architecture, st
             nvrtc->version / 1000, nvrtc->version % 1000 / 10, architecture, known[0]);
     target->architecture = newest;
     target->is_ptx = newest != architecture;
-    if (target->is_ptx && (functions->nvrtcGetPTX == NULL || functions->nvrtcGetPTXSize == NULL))
+    /* Code for less than EARLY cannot wait for what is before it, which early launches need (gni_launch.waits). */
+    if (target->is_ptx && ((newest < EARLY && architecture >= EARLY) ||
+                           functions->nvrtcGetPTX == NULL || functions->nvrtcGetPTXSize == NULL))
         return gni_error(GN_ERROR_UNSUPPORTED,
                          "NVRTC %d.%d does not know sm_%d; install a newer one",
                          nvrtc->version / 1000, nvrtc->version % 1000 / 10, architecture);
@@ -118,7 +121,10 @@ static gn_status nvrtc_error(const struct compilation *compilation, const char *
                              nvrtcResult result)
 {
     const struct gni_nvrtc *nvrtc = compilation->nvrtc;
-    gn_status status = GN_ERROR_COMPILATION;
+    bool is_text =
+        result == NVRTC_ERROR_COMPILATION ||
+        result == NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID; /* else another time it may work */
+    gn_status status = is_text ? GN_ERROR_COMPILATION : GN_ERROR_DRIVER;
     if (result == NVRTC_ERROR_OUT_OF_MEMORY)
         status = GN_ERROR_OUT_OF_HOST_MEMORY;
     if (result == NVRTC_ERROR_INVALID_OPTION)

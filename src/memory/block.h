@@ -44,7 +44,7 @@ enum gni_block_state {
 };
 
 enum gni_block_flag {
-    GNI_BLOCK_EXPORTED = 1, /* somebody knows its address */
+    GNI_BLOCK_EXPORTED = 1, /* somebody knows its address; where pages are folded */
     GNI_BLOCK_SLOW = 2,     /* its free is not a push on a bin: used on other streams, of a private
                                space, with guard zones, or on a folded page */
 };

@@ -336,7 +336,8 @@ void *gn_memory_block_get_address(gn_memory_block *block)
 
 void *gni_block_pin(gn_memory_block *block)
 {
-    if (block->pool != NULL && !gni_block_has(block, GNI_BLOCK_EXPORTED)) {
+    if (block->pool != NULL && block->pool->backing == GNI_BACKING_VIRTUAL &&
+        !gni_block_has(block, GNI_BLOCK_EXPORTED)) {
         gni_pool_lock(block->pool); /* its page is not being folded */
         gni_block_add_flags(block, GNI_BLOCK_EXPORTED);
         gni_pool_unlock(block->pool);

@@ -206,6 +206,12 @@ static PyObject *get_mt(PyObject *self, void *unused)
     return transposed(self, ndim - 2, ndim - 1);
 }
 
+static PyObject *get_place(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr((void *)(uintptr_t)gn_tensor_peek_storage(tensor_of(self)));
+}
+
 static PyGetSetDef tensor_properties[] = {
     {"shape", get_shape, NULL, "The sizes, as a tuple.", NULL},
     {"strides", get_strides, NULL, "Elements from one index to the next, in each dimension.", NULL},
@@ -215,6 +221,7 @@ static PyGetSetDef tensor_properties[] = {
     {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
     {"T", get_t, NULL, "A view with the dimensions in reverse order.", NULL},
     {"mT", get_mt, NULL, "A view with the last two dimensions exchanged.", NULL},
+    {"_place", get_place, NULL, "Where the storage is, to compare; 0 while it is pending.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

@@ -411,8 +411,8 @@ static PyObject *make_empty(PyObject *module, PyObject *arguments)
 }
 
 /*
- * Copies elements of a contiguous tensor to memory, or from there, for pickle and files. Nobody gets to know the
- * tensor's own address: what was saved or loaded goes on waiting like any other.
+ * Copies elements of a contiguous tensor of the CPU to memory, or from there, for pickle and files. Nobody gets to know
+ * the tensor's own address: what was saved or loaded goes on waiting like any other.
  */
 static gn_status bytes_exchange(gn_tensor *tensor, int64_t first, int64_t count, void *memory,
                                 bool is_stored)

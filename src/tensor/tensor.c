@@ -189,6 +189,12 @@ bool gn_tensor_shares_storage(const gn_tensor *a, const gn_tensor *b)
     return a == b || (storage != NULL && storage == gni_tensor_storage(b));
 }
 
+const void *gn_tensor_peek_storage(const gn_tensor *tensor)
+{
+    const struct gni_storage *storage = gni_tensor_storage(tensor);
+    return storage != NULL ? storage->data : NULL;
+}
+
 uint64_t gn_tensor_get_version(const gn_tensor *tensor)
 {
     const struct gni_storage *storage = gni_tensor_storage(tensor);

@@ -206,3 +206,14 @@ def test_beside_array_api_strict():
         own = inspect.signature(getattr(ours, name)).parameters
         by_name = {one.name for one in theirs if one.kind == one.KEYWORD_ONLY}
         assert by_name <= set(own), name
+
+
+def test_axes_that_are_not_there():
+    x = ours.ones((2, 3))
+    for axis in (2, -3):
+        with pytest.raises(IndexError, match=f"axis {axis} is out of range for 2 dimensions"):
+            ours.take(x, ours.asarray([0]), axis=axis)
+    with pytest.raises(IndexError, match="axis 7 is out of range for 3 dimensions"):
+        ours.expand_dims(x, axis=(7,))
+    with pytest.raises(ValueError, match="named twice"):
+        ours.expand_dims(x, axis=(0, -4))

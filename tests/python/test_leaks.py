@@ -222,3 +222,34 @@ pair = (mm.allocate_block(100), 0)
 table = {"weights": {"first": mm.allocate_block(200)}}
 """
     assert fresh(code, GENESIS_DEBUG="trace").stderr == ""
+
+
+def test_what_holds_a_tensor(any_memory):
+    any_memory("""
+genesis.enable_memory_debugging(True)
+made = lambda size: genesis.ones(size, dtype=genesis.uint8, device=str(mm.device))
+
+class Model:
+    def __init__(self):
+        self.weights = made(1600)
+
+def cycle():
+    model = Model()
+    model.weights, model.itself = made(3200), model
+
+model = Model()
+kept = made(4800)
+table = {"weights": made(6400)}
+small = made(8000)[3:5]
+cycle()
+genesis.flush()
+gc.disable()
+held_by = {leak.size: leak.held_by for leak in genesis.check_memory_leaks()}
+assert held_by == {
+    1600: "a __main__.Model",
+    3200: "a reference cycle (Model)",
+    4800: "the variable kept of __main__",
+    6400: "the variable table of __main__",
+    8000: "the variable small of __main__",
+}, held_by
+""")

@@ -130,7 +130,7 @@ from genesis._recording import Recording
 try:
     Timeline(Recording()).plot("x.png")
 except ImportError as error:
-    assert "genesis[plot]" in str(error), error
+    assert "pip install matplotlib" in str(error), error
 else:
     raise AssertionError("no error")
 """)

@@ -256,7 +256,8 @@ void gni_blas_begin(int threads)
     if (blas.users++ == 0) {
         int before = blas.get_threads.call();
         if (before != threads) {
-            blas.threads_before = before;
+            if (blas.threads_before == 0) /* else a fork has cut somebody short */
+                blas.threads_before = before;
             blas.set_threads.call(threads);
         }
     }

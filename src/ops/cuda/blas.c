@@ -356,6 +356,7 @@ gn_status gni_cublas_multiply(const struct gni_product *product, const struct gn
     };
     if (addend != NULL && !addition_find(addend, &key))
         return GN_OK;
+    gni_assert(addend == NULL || product->batch_count == 1);
     if (product->batch_count > 1)
         return batch_run(product, &key, stream, is_done);
     key.batch_count = 1;
