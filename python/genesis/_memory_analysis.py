@@ -182,20 +182,23 @@ def _sizes_of(manager: _C.MemoryManager) -> list[SizePattern]:
 # ---- text ---------------------------------------------------------------------------------------
 
 
+# Statistics in bytes: what people call them, and their keys.
+AMOUNTS = (
+    ("live", "live_bytes"),
+    ("live, at most", "live_bytes_peak"),
+    ("requested", "requested_bytes"),
+    ("reserved", "reserved_bytes"),
+    ("reserved, at most", "reserved_bytes_peak"),
+    ("cached", "cached_bytes"),
+    ("pending", "pending_bytes"),
+)
+
+
 def summary_text(manager: _C.MemoryManager, abbreviated: bool = False) -> str:
     """The statistics of a manager for people."""
     now = _memory.statistics(manager)
     lines = [f"memory of {manager.device} ({manager.policy})"]
-    for name, key in (
-        ("live", "live_bytes"),
-        ("live, at most", "live_bytes_peak"),
-        ("requested", "requested_bytes"),
-        ("reserved", "reserved_bytes"),
-        ("reserved, at most", "reserved_bytes_peak"),
-        ("cached", "cached_bytes"),
-        ("pending", "pending_bytes"),
-        ("largest free block", "largest_free_bytes"),
-    ):
+    for name, key in (*AMOUNTS, ("largest free block", "largest_free_bytes")):
         lines.append(f"  {name:<20}{format_size(now[key]):>12}")
     idle = max(now["reserved_bytes"] - now["live_bytes"], 0)
     hits = now["stream_hit_count"] + now["global_hit_count"]

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from genesis._memory import format_size
+from genesis._memory_analysis import AMOUNTS
 
 BOARD = b"gn_memory_board"
 MAGIC = b"genesis memory"
@@ -361,15 +362,7 @@ def table_lines(
     if not figures:
         return ["no memory manager yet: nothing was allocated"]
     rows: list[list[str]] = [["", *figures]]
-    for name, key in (
-        ("live", "live_bytes"),
-        ("live, at most", "live_bytes_peak"),
-        ("requested", "requested_bytes"),
-        ("reserved", "reserved_bytes"),
-        ("reserved, at most", "reserved_bytes_peak"),
-        ("cached", "cached_bytes"),
-        ("pending", "pending_bytes"),
-    ):
+    for name, key in AMOUNTS:
         rows.append([name, *(format_size(now[key]) for now in figures.values())])
     rows.append(["living blocks", *(f"{now['live_count']:,}" for now in figures.values())])
     rates = []
