@@ -23,7 +23,7 @@ from genesis._memory_analysis import AMOUNTS
 
 BOARD = b"gn_memory_board"
 MAGIC = b"genesis memory"
-VERSION = 1
+VERSION = 2
 
 # The table's fields in their order, src/memory/board.c; the names of structures are left away.
 _BOARD = struct.Struct("<16sIIQII25I")
@@ -53,7 +53,7 @@ _FIELDS = [
     "limit",
     "live",
     "alloc_count",
-    "free_count",
+    "stock",
     "alloc_bytes",
     "free_bytes",
     "slow_count",
@@ -62,7 +62,6 @@ _FIELDS = [
 ]
 _COUNTED = {  # by each cache: the names of the table, and of gn_memory_statistics
     "alloc_count": "alloc_count",
-    "free_count": "free_count",
     "alloc_bytes": "alloc_bytes_total",
     "free_bytes": "free_bytes_total",
 }
@@ -314,18 +313,20 @@ class Board:
     def _pool(self, table: dict[str, Any], pool: int) -> dict[str, int]:
         number = functools.partial(self._field, table)
         now = self._statistics(table, pool + table["counts"])
-        live = slow = 0
+        live = slow = count = 0
         cache = number(pool, "caches")
         for _ in range(_CACHES_MOST):
             if not cache:
                 break
             live += number(cache, "live", "q") & ~1  # the lowest bit: its thread is at work
             slow += number(cache, "slow_count")
+            count += number(cache, "stock", "q") >> 16  # below: what its owner may still keep
             for field, key in _COUNTED.items():
                 now[key] += number(cache, field)
             cache = number(cache, "next")
         now["live_bytes"] = max(live, 0)
-        now["live_count"] = max(now["alloc_count"] - now["free_count"], 0)
+        now["live_count"] = max(count, 0)
+        now["free_count"] = max(now["alloc_count"] - now["live_count"], 0)
         now["requested_bytes"] = max(now["alloc_bytes_total"] - now["free_bytes_total"], 0)
         now["stream_hit_count"] = max(now["alloc_count"] - slow, 0)
         now["live_bytes_peak"] = max(number(pool, "live_peak"), now["live_bytes"])

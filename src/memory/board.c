@@ -22,7 +22,7 @@
 #include <stddef.h>
 
 enum {
-    BOARD_VERSION = 1,
+    BOARD_VERSION = 2,
 };
 
 struct board {
@@ -43,7 +43,7 @@ struct board {
             reserved_peak, pending, limit;
     } pool;
     struct {
-        uint32_t live, alloc_count, free_count, alloc_bytes, free_bytes, slow_count, next;
+        uint32_t live, alloc_count, stock, alloc_bytes, free_bytes, slow_count, next;
     } cache;
     uint32_t direct_statistics;
 };
@@ -77,7 +77,7 @@ const struct board gn_memory_board = {
              .limit = PLACE(gni_pool, limit)},
     .cache = {.live = PLACE(gni_cache, live),
               .alloc_count = PLACE(gni_cache, alloc_count),
-              .free_count = PLACE(gni_cache, free_count),
+              .stock = PLACE(gni_cache, stock),
               .alloc_bytes = PLACE(gni_cache, alloc_bytes),
               .free_bytes = PLACE(gni_cache, free_bytes),
               .slow_count = PLACE(gni_cache, slow_count),
@@ -87,4 +87,5 @@ const struct board gn_memory_board = {
 
 _Static_assert(GNI_BACKING_VIRTUAL == 0, "so says the table");
 _Static_assert(GNI_LIVE_BUSY == 1, "the reader takes the lowest bit away");
+_Static_assert(GNI_STOCK_LIVE == 1 << 16, "the reader shifts by it");
 _Static_assert(GN_DEVICE_CPU == 0 && GN_DEVICE_CUDA == 1, "the reader names the devices");

@@ -12,7 +12,6 @@
 enum {
     BIN_BYTES = 1 << 20, /* of one class that a thread keeps */
     BIN_LEAST = 4,
-    BIN_MOST = 256,
 };
 
 static bool has_barrier; /* membarrier(2) */
@@ -60,12 +59,11 @@ static void thread_start(void)
 static void level_set(struct gni_cache *cache, const struct gni_peaks *share)
 {
     int64_t live = gni_cache_live(cache);
-    uint64_t count = atomic_load_explicit(&cache->alloc_count, memory_order_relaxed) -
-                     atomic_load_explicit(&cache->free_count, memory_order_relaxed);
     uint64_t asked = atomic_load_explicit(&cache->alloc_bytes, memory_order_relaxed) -
                      atomic_load_explicit(&cache->free_bytes, memory_order_relaxed);
     atomic_store_explicit(&cache->checked, live + share->live_bytes, memory_order_relaxed);
-    atomic_store_explicit(&cache->checked_count, (int64_t)count + share->live_count,
+    int64_t count = gni_cache_live_count(cache) + share->live_count;
+    atomic_store_explicit(&cache->checked_stock, count * GNI_STOCK_LIVE + GNI_STOCK_ROOM_MOST,
                           memory_order_relaxed);
     atomic_store_explicit(&cache->checked_requested, (int64_t)asked + share->requested_bytes,
                           memory_order_relaxed);
@@ -106,7 +104,7 @@ struct gni_cache *gni_cache_find(const struct gni_heap *heap)
 static unsigned bin_limit(unsigned bin)
 {
     size_t count = BIN_BYTES / gni_class_bytes(bin);
-    return count < BIN_LEAST ? BIN_LEAST : count > BIN_MOST ? BIN_MOST : (unsigned)count;
+    return count < BIN_LEAST ? BIN_LEAST : count > GNI_BIN_MOST ? GNI_BIN_MOST : (unsigned)count;
 }
 
 enum {
@@ -121,7 +119,13 @@ static unsigned room_most(const struct gni_pool *pool)
         return 0;
     if (pool->config.coalescing_threshold < 1 && most > WATCHED_MOST)
         most = WATCHED_MOST;
-    return most < UINT32_MAX / 2 ? (unsigned)most : UINT32_MAX / 2;
+    return most < GNI_STOCK_ROOM_MOST ? (unsigned)most : GNI_STOCK_ROOM_MOST;
+}
+
+/* Of an empty cache. */
+static void room_renew(struct gni_cache *cache)
+{
+    gni_cache_room_add(cache, (int)room_most(cache->pool) - (int)gni_cache_room(cache));
 }
 
 static struct gni_cache *cache_create(struct gni_pool *pool)
@@ -184,7 +188,7 @@ struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap)
         return NULL;
     cache->heap = heap;
     atomic_store(&cache->manager, pool->manager);
-    cache->room = room_most(pool);
+    room_renew(cache);
     cache->slot_limit = pool->is_limited ? 0 : GNI_CACHE_SLOT_MOST;
     cache->asked = NULL;
     cache->key = 0;
@@ -208,7 +212,7 @@ static void block_flush(struct gni_cache *cache, gn_memory_block *block)
     block->next = NULL;
     gni_heap_stamp(cache->heap, block);
     (void)gni_tile_merge(block);
-    cache->room++;
+    gni_cache_room_add(cache, 1);
 }
 
 /* Empties a list; how many blocks it had. */
@@ -367,7 +371,7 @@ void gni_caches_resize(struct gni_pool *pool)
         if (cache->heap == NULL)
             continue;
         (void)gni_cache_flush(cache);
-        cache->room = room_most(pool);
+        room_renew(cache);
         cache->slot_limit = pool->is_limited ? 0 : GNI_CACHE_SLOT_MOST;
     }
     gni_caches_restore(pool);
@@ -395,9 +399,9 @@ static void list_halve(struct gni_cache *cache, gn_memory_block **first, unsigne
 void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
 {
     gni_block_set_state(block, GNI_BLOCK_CACHED);
-    if (cache->room == 0)
+    if (gni_cache_room(cache) == 0)
         (void)gni_cache_flush(cache);
-    if (cache->room == 0) { /* no room at all */
+    if (gni_cache_room(cache) == 0) { /* no room at all */
         gni_heap_stamp(cache->heap, block);
         (void)gni_tile_merge(block);
         return;
@@ -409,7 +413,7 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
         block->next = bin->first;
         bin->first = block;
         bin->count++;
-        cache->room--;
+        gni_cache_room_add(cache, -1);
         return;
     }
     struct gni_slot *slot = gni_cache_slot(cache, block->nbytes);
@@ -417,6 +421,7 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
         if (slot->count >= cache->slot_limit)
             list_halve(cache, &slot->first, &slot->count);
         gni_slot_push(cache, slot, block);
+        gni_cache_room_add(cache, -1);
         return;
     }
     gni_heap_stamp(cache->heap, block);

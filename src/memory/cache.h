@@ -30,7 +30,10 @@
  *       may read them. Caches are never freed: when a thread ends, its caches wait for other threads and
  *       their counters go on;
  *   K3  every block in it is CACHED, of the cache's heap, and not SLOW;
- *   K4  room is what `stream_cache_blocks` and the limits allow minus the blocks in it;
+ *   K4  room is what `stream_cache_blocks` and the limits allow minus the blocks in it. It shares a word with the
+ *       number of living blocks that the cache counts, since a pop or push by its owner changes both alike: counting
+ *       costs nothing then. Elsewhere either changes by itself. What was freed is what was allocated and is not
+ *       alive;
  *   K5  a peak is what was live at once, of all threads. Each cache may rise to a level of its own without
  *       looking at the others; the levels together are not above the peak. Who rises above its level raises
  *       the peak, if it is one, and shares out anew what is missing to it. So no peak is missed, but for what
@@ -49,6 +52,7 @@ enum {
     GNI_CACHE_LARGER = 3,       /* classes above its own that may meet a request */
     GNI_CACHE_LARGER_FROM = 40, /* from 64 KiB on */
     GNI_CACHE_SLOT_MOST = 256,  /* blocks in a slot */
+    GNI_BIN_MOST = 256,         /* blocks in a bin */
     GNI_CACHE_SCORE = 2,        /* requests of a slot's size before it keeps blocks */
     GNI_CACHE_SCORE_MOST = 16,  /* what a size can save up against others */
 };
@@ -77,16 +81,17 @@ struct gni_cache {
     uint64_t epoch;        /* of the thread's current stream, when `asked` is NULL */
     struct gni_heap *heap; /* NULL: the stream is gone */
     struct gni_pool *pool;
-    unsigned room;       /* K4 */
+    _Atomic(uint64_t) stock; /* K4: room, and above it the living blocks */
     unsigned slot_limit; /* blocks in a slot: GNI_CACHE_SLOT_MOST, or 0 where limits must be kept */
     uint64_t
         slots_used; /* bit i: slots[i] got a block since the heap was last asked for a larger one, K6 */
     uint64_t slots_kept; /* bit i: it may have blocks from before */
     /* counters, K2, as `live` is one */
-    _Atomic(uint64_t) alloc_count, free_count, alloc_bytes, free_bytes, slow_count;
+    _Atomic(uint64_t) alloc_count, alloc_bytes, free_bytes, slow_count;
     /* levels, K5: everyone may write them */
-    _Atomic(int64_t) checked;           /* of live */
-    _Atomic(int64_t) checked_count;     /* of alloc_count - free_count */
+    _Atomic(int64_t) checked; /* of live */
+    _Atomic(int64_t)
+        checked_stock; /* of the living blocks in `stock`, as the largest word with so many */
     _Atomic(int64_t) checked_requested; /* of alloc_bytes - free_bytes */
     /* the blocks */
     struct gni_bin bins[GNI_SIZE_BINS];
@@ -99,6 +104,42 @@ struct gni_cache {
 enum {
     GNI_LIVE_BUSY = 1, /* in `live` */
 };
+
+/* In `stock`. Bins and slots have no place for as many blocks as 16 bits can count. */
+enum {
+    GNI_STOCK_ROOM = 1,
+    GNI_STOCK_ROOM_MOST = UINT16_MAX,
+    GNI_STOCK_LIVE = 1 << 16,
+};
+
+_Static_assert(GNI_SIZE_BINS *GNI_BIN_MOST + GNI_CACHE_SLOTS * GNI_CACHE_SLOT_MOST <=
+                   GNI_STOCK_ROOM_MOST,
+               "room for all");
+
+static inline unsigned gni_cache_room(const struct gni_cache *cache)
+{
+    return (uint16_t)atomic_load_explicit(&cache->stock, memory_order_relaxed);
+}
+
+/* The living blocks that a cache counts: below zero where it frees what others allocate. */
+static inline int64_t gni_cache_live_count(const struct gni_cache *cache)
+{
+    return (int64_t)atomic_load_explicit(&cache->stock, memory_order_acquire) >> 16;
+}
+
+/* By the owner, or with the lock; the new word. */
+static inline uint64_t gni_cache_stock_add(struct gni_cache *cache, uint64_t change)
+{
+    uint64_t stock = atomic_load_explicit(&cache->stock, memory_order_relaxed) + change;
+    atomic_store_explicit(&cache->stock, stock, memory_order_relaxed);
+    return stock;
+}
+
+/* A block leaves the cache, or comes, and is not counted. */
+static inline void gni_cache_room_add(struct gni_cache *cache, int change)
+{
+    (void)gni_cache_stock_add(cache, (uint64_t)change * GNI_STOCK_ROOM);
+}
 
 /* The live bytes by a cache's counter. */
 static inline int64_t gni_cache_live(const struct gni_cache *cache)
@@ -164,7 +205,6 @@ static inline void gni_slot_push(struct gni_cache *cache, struct gni_slot *slot,
     slot->first = block;
     slot->count++;
     cache->slots_used |= UINT64_C(1) << (slot - cache->slots);
-    cache->room--;
 }
 
 /* A bin of one of the next classes that has a block, for sizes at which a block that lies idle costs more
@@ -187,23 +227,26 @@ static inline struct gni_bin *gni_cache_larger(struct gni_cache *cache, unsigned
                           atomic_load_explicit((counter), memory_order_relaxed) + (amount), \
                           memory_order_release)
 
-/* Counts an allocation, by the owner between enter and leave. True: a counter is above its level, and
- * gni_caches_share() must be called. */
-static inline __attribute__((always_inline)) bool
-gni_count_alloc(struct gni_cache *cache, gn_memory_block *block, size_t requested, int64_t *live)
+/* Counts an allocation, by the owner between enter and leave; `room` is GNI_STOCK_ROOM for a block that was in the
+ * cache, or 0. True: a counter is above its level, and gni_caches_share() must be called. */
+static inline __attribute__((always_inline)) bool gni_count_alloc(struct gni_cache *cache,
+                                                                  gn_memory_block *block,
+                                                                  size_t requested, uint64_t room,
+                                                                  int64_t *live)
 {
     block->requested = requested;
 #ifdef GNI_BARE
+    (void)gni_cache_stock_add(cache, room);
     return false;
 #endif
+    uint64_t stock = gni_cache_stock_add(cache, GNI_STOCK_LIVE + room);
     uint64_t number = atomic_load_explicit(&cache->alloc_count, memory_order_relaxed) + 1;
     atomic_store_explicit(&cache->alloc_count, number, memory_order_relaxed);
     block->number = number;
     uint64_t bytes = atomic_load_explicit(&cache->alloc_bytes, memory_order_relaxed) + requested;
     atomic_store_explicit(&cache->alloc_bytes, bytes, memory_order_relaxed);
     *live += (int64_t)block->nbytes;
-    number -= atomic_load_explicit(&cache->free_count, memory_order_relaxed);
-    if ((int64_t)number > atomic_load_explicit(&cache->checked_count, memory_order_relaxed))
+    if ((int64_t)stock > atomic_load_explicit(&cache->checked_stock, memory_order_relaxed))
         return true;
     bytes -= atomic_load_explicit(&cache->free_bytes, memory_order_relaxed);
     if ((int64_t)bytes > atomic_load_explicit(&cache->checked_requested, memory_order_relaxed))
@@ -212,12 +255,13 @@ gni_count_alloc(struct gni_cache *cache, gn_memory_block *block, size_t requeste
 }
 
 static inline __attribute__((always_inline)) void
-gni_count_free(struct gni_cache *cache, const gn_memory_block *block, int64_t *live)
+gni_count_free(struct gni_cache *cache, const gn_memory_block *block, uint64_t room, int64_t *live)
 {
 #ifdef GNI_BARE
+    (void)gni_cache_stock_add(cache, -room);
     return;
 #endif
-    gni_count_add(&cache->free_count, 1);
+    (void)gni_cache_stock_add(cache, -(GNI_STOCK_LIVE + room));
     gni_count_add(&cache->free_bytes, block->requested);
     *live -= (int64_t)block->nbytes;
 }
@@ -230,7 +274,7 @@ static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_bloc
                                          size_t requested)
 {
     int64_t live = gni_cache_live(cache);
-    bool is_above = gni_count_alloc(cache, block, requested, &live);
+    bool is_above = gni_count_alloc(cache, block, requested, 0, &live);
     atomic_store_explicit(&cache->live, live, memory_order_relaxed);
     if (is_above)
         gni_caches_share(cache->pool);
@@ -239,7 +283,7 @@ static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_bloc
 static inline void gni_cache_count_free(struct gni_cache *cache, const gn_memory_block *block)
 {
     int64_t live = gni_cache_live(cache);
-    gni_count_free(cache, block, &live);
+    gni_count_free(cache, block, 0, &live);
     atomic_store_explicit(&cache->live, live, memory_order_relaxed);
 }
 

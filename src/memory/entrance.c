@@ -47,7 +47,6 @@ INLINE gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
         slot->first = block->next;
         slot->count--;
     }
-    cache->room++;
     return block;
 }
 
@@ -67,7 +66,7 @@ INLINE gn_memory_block *fast_alloc(gn_memory_manager *manager, size_t nbytes, gn
     if (LIKELY(block != NULL)) {
         atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
         gni_block_set_state(block, GNI_BLOCK_LIVE);
-        *is_above = gni_count_alloc(cache, block, nbytes, &live);
+        *is_above = gni_count_alloc(cache, block, nbytes, GNI_STOCK_ROOM, &live);
     }
     gni_cache_leave(cache, live);
     return block;
@@ -75,7 +74,7 @@ INLINE gn_memory_block *fast_alloc(gn_memory_manager *manager, size_t nbytes, gn
 
 INLINE bool cache_push(struct gni_cache *cache, gn_memory_block *block)
 {
-    if (cache->room == 0)
+    if (gni_cache_room(cache) == 0)
         return false;
     if (block->bin != GNI_BLOCK_NO_BIN) {
         struct gni_bin *bin = &cache->bins[block->bin];
@@ -84,7 +83,6 @@ INLINE bool cache_push(struct gni_cache *cache, gn_memory_block *block)
         block->next = bin->first;
         bin->first = block;
         bin->count++;
-        cache->room--;
     } else {
         struct gni_slot *slot = gni_cache_slot(cache, block->nbytes);
         if (slot->nbytes != block->nbytes || slot->score < GNI_CACHE_SCORE ||
@@ -108,7 +106,7 @@ INLINE bool fast_free(gn_memory_block *block, unsigned care, uint64_t time_ns)
                !gni_block_has(block, GNI_BLOCK_SLOW)) &&
         LIKELY(cache_push(cache, block))) {
         gni_block_set_state(block, GNI_BLOCK_CACHED);
-        gni_count_free(cache, block, &live);
+        gni_count_free(cache, block, GNI_STOCK_ROOM, &live);
         if (time_ns != 0)
             gni_history_free(cache->pool->manager, block, time_ns);
         is_freed = true;

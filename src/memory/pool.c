@@ -43,7 +43,7 @@ static void cache_refill(struct gni_cache *cache, const struct gni_need *need)
     struct gni_pool *pool = cache->pool;
     for (unsigned i = 1; i < refill_count(need->nbytes); i++) {
         struct gni_bin *bin = &cache->bins[gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)];
-        if (cache->room == 0 || bin->count >= bin->limit ||
+        if (gni_cache_room(cache) == 0 || bin->count >= bin->limit ||
             gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 1) != GN_OK)
             return;
         gn_memory_block *block = gni_space_take(need->heap, need);
@@ -108,7 +108,7 @@ static gn_memory_block *cache_take(struct gni_cache *cache, const struct gni_nee
         return NULL;
     *first = block->next;
     (*count)--;
-    cache->room++;
+    gni_cache_room_add(cache, 1);
     block->next = NULL;
     return block;
 }

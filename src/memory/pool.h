@@ -234,8 +234,8 @@ static inline void gni_pool_unlock(struct gni_pool *pool)
 
 /* The sums of all threads' counters. */
 struct gni_totals {
-    int64_t live_bytes;
-    uint64_t alloc_count, free_count, alloc_bytes, free_bytes, slow_count;
+    int64_t live_bytes, live_count;
+    uint64_t alloc_count, alloc_bytes, free_bytes, slow_count;
 };
 
 struct gni_totals gni_pool_totals(struct gni_pool *pool);

@@ -227,7 +227,7 @@ static void counters_settle(struct gni_pool *pool)
 {
     struct gni_totals sum = gni_pool_totals(pool);
     struct gni_cache *spare = gni_cache_spare(pool);
-    gni_count_add(&spare->free_count, sum.alloc_count - sum.free_count);
+    (void)gni_cache_stock_add(spare, -(uint64_t)sum.live_count * GNI_STOCK_LIVE);
     gni_count_add(&spare->free_bytes, sum.alloc_bytes - sum.free_bytes);
     gni_count_add(&spare->live, -sum.live_bytes);
 }

@@ -8,24 +8,44 @@
 
 /* ---- counting ------------------------------------------------------------------------------- */
 
-/* Frees before allocations, all of them, so that no block is seen freed that was not seen allocated: it
+enum {
+    LOOKS_MOST = 4, /* at a cache whose owner is at work */
+};
+
+/* What a cache has counted, of one moment if that can be had. */
+static void cache_count(const struct gni_cache *cache, struct gni_totals *sum)
+{
+    int64_t live = gni_cache_live_count(cache), before;
+    uint64_t count;
+    int looks = 0;
+    do {
+        before = live;
+        count = atomic_load_explicit(&cache->alloc_count, memory_order_acquire);
+        live = gni_cache_live_count(cache);
+    } while (live != before && ++looks < LOOKS_MOST);
+    sum->live_count += live;
+    sum->alloc_count += count;
+}
+
+/* Bytes freed before bytes allocated, all of them, so that none is seen freed that was not seen allocated: it
  * may be one thread's allocation and another one's free. */
 struct gni_totals gni_pool_totals(struct gni_pool *pool)
 {
     struct gni_totals sum = {0};
     struct gni_cache *first = atomic_load_explicit(&pool->caches, memory_order_acquire);
     for (struct gni_cache *cache = first; cache != NULL; cache = cache->next) {
-        sum.free_count += atomic_load_explicit(&cache->free_count, memory_order_acquire);
         sum.free_bytes += atomic_load_explicit(&cache->free_bytes, memory_order_acquire);
     }
     /* Again from the start: a cache that was made meanwhile may have the allocation. */
     first = atomic_load_explicit(&pool->caches, memory_order_acquire);
     for (struct gni_cache *cache = first; cache != NULL; cache = cache->next) {
+        cache_count(cache, &sum);
         sum.live_bytes += gni_cache_live(cache);
         sum.slow_count += atomic_load_explicit(&cache->slow_count, memory_order_relaxed);
-        sum.alloc_count += atomic_load_explicit(&cache->alloc_count, memory_order_relaxed);
         sum.alloc_bytes += atomic_load_explicit(&cache->alloc_bytes, memory_order_relaxed);
     }
+    if (sum.live_count < 0)
+        sum.live_count = 0;
     return sum;
 }
 
@@ -47,8 +67,7 @@ static void peaks_raise(struct gni_pool *pool, const struct gni_totals *sum)
 {
     if (sum->live_bytes > 0)
         peak_raise(&pool->live_peak, (uint64_t)sum->live_bytes);
-    if (sum->alloc_count > sum->free_count)
-        peak_raise(&pool->live_count_peak, sum->alloc_count - sum->free_count);
+    peak_raise(&pool->live_count_peak, (uint64_t)sum->live_count);
     if (sum->alloc_bytes > sum->free_bytes)
         peak_raise(&pool->requested_peak, sum->alloc_bytes - sum->free_bytes);
 }
@@ -57,11 +76,11 @@ struct gni_peaks gni_pool_peaks_raise(struct gni_pool *pool)
 {
     struct gni_totals sum = gni_pool_totals(pool);
     peaks_raise(pool, &sum);
-    return (struct gni_peaks){.live_bytes = (int64_t)atomic_load(&pool->live_peak) - sum.live_bytes,
-                              .live_count = (int64_t)(atomic_load(&pool->live_count_peak) -
-                                                      (sum.alloc_count - sum.free_count)),
-                              .requested_bytes = (int64_t)(atomic_load(&pool->requested_peak) -
-                                                           (sum.alloc_bytes - sum.free_bytes))};
+    return (struct gni_peaks){
+        .live_bytes = (int64_t)atomic_load(&pool->live_peak) - sum.live_bytes,
+        .live_count = (int64_t)atomic_load(&pool->live_count_peak) - sum.live_count,
+        .requested_bytes =
+            (int64_t)(atomic_load(&pool->requested_peak) - (sum.alloc_bytes - sum.free_bytes))};
 }
 
 static size_t heaps_largest(const struct gni_space *space)
@@ -85,7 +104,7 @@ void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics
     peaks_raise(pool, &sum); /* of the same reading: nothing is above its peak */
     gn_memory_statistics now = pool->counts;
     now.live_bytes = sum.live_bytes > 0 ? (uint64_t)sum.live_bytes : 0;
-    now.live_count = sum.alloc_count - sum.free_count;
+    now.live_count = (uint64_t)sum.live_count;
     now.requested_bytes = sum.alloc_bytes - sum.free_bytes;
     now.live_bytes_peak = atomic_load(&pool->live_peak);
     now.live_count_peak = atomic_load(&pool->live_count_peak);
@@ -96,7 +115,7 @@ void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics
     uint64_t used = now.live_bytes + now.pending_bytes;
     now.cached_bytes = now.reserved_bytes > used ? now.reserved_bytes - used : 0;
     now.alloc_count = sum.alloc_count;
-    now.free_count = sum.free_count;
+    now.free_count = sum.alloc_count - now.live_count;
     now.alloc_bytes_total = sum.alloc_bytes;
     now.free_bytes_total = sum.free_bytes;
     now.stream_hit_count = sum.alloc_count - sum.slow_count;

@@ -460,7 +460,8 @@ static bool cache_is_valid(const struct gni_cache *cache, size_t *count)
     }
     HOLDS(cache->heap != NULL || found == 0);
     size_t most = cache->pool->config.stream_cache_blocks;
-    HOLDS(cache->heap == NULL || most > UINT32_MAX / 2 || cache->room + found <= most);
+    HOLDS(cache->heap == NULL || most >= GNI_STOCK_ROOM_MOST ||
+          gni_cache_room(cache) + found <= most);
     *count += found;
     return true;
 }
