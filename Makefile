@@ -139,7 +139,7 @@ gpu-test: gpu-build
 
 gpu-bench: export PYTHONDONTWRITEBYTECODE = 1
 gpu-bench: export PYTHONPATH = $(CURDIR)/build-gpu/python
-gpu-bench: export GENESIS_LIBRARY = $(CURDIR)/build-gpu/libgenesis.so
+gpu-bench: export BENCH_LIBRARY = $(CURDIR)/build-gpu/libgenesis.so
 gpu-bench: gpu-build
 	build-gpu/bench/bench_direct
 	build-gpu/bench/bench_jit

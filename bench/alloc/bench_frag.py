@@ -122,9 +122,9 @@ def measure(peer: Peer, budget: int, lowest: int) -> dict[str, float]:
         nbytes = int(2 ** source.uniform(lowest, 26))
         start = time.perf_counter()
         block = peer.alloc(nbytes)
-        seconds += time.perf_counter() - start
-        if block is None:
+        if block is None:  # the search for room is not filling
             break
+        seconds += time.perf_counter() - start
         live.append((block, nbytes))
         filled += nbytes
     block = None

@@ -1,6 +1,6 @@
 """What the Python benchmarks of allocators share: the scenarios, Genesis through ctypes, tables.
 
-The libraries are looked for in ``build-gpu`` and ``build``; ``GENESIS_LIBRARY`` names another
+The libraries are looked for in ``build-gpu`` and ``build``; ``BENCH_LIBRARY`` names another
 ``libgenesis.so``, whose build folder then has the scenarios, too.
 """
 
@@ -21,12 +21,12 @@ GIB = 1 << 30
 
 def library_path() -> Path:
     """Where libgenesis.so is."""
-    named = os.environ.get("GENESIS_LIBRARY")
+    named = os.environ.get("BENCH_LIBRARY")
     paths = [Path(named)] if named else [ROOT / d / "libgenesis.so" for d in ("build-gpu", "build")]
     for path in paths:
         if path.exists():
             return path.resolve()
-    sys.exit(f"no libgenesis.so in {', '.join(map(str, paths))}: build it, or set GENESIS_LIBRARY")
+    sys.exit(f"no libgenesis.so in {', '.join(map(str, paths))}: build it, or set BENCH_LIBRARY")
 
 
 # ---- scenarios ----

@@ -15,7 +15,7 @@
  *   9  the user's handler (pool.c), and from the start
  *
  * The bound is a part of the most that was live since the peaks were reset: 1/16 for blocks up to 8 MiB, and
- * for larger ones with the policy `virtual` 1/13 of what was asked for (`pool`: 1/8 of what was live). The
+ * for larger ones with the policy `virtual` 1/14 of what was asked for (`pool`: 1/8 of what was live). The
  * blocks of a training loop, placed by best fit and joined when they are freed, need less than that; recycling
  * them would cost driver calls, and cut the memory into pieces that fit less well. A program whose sizes change
  * so that recycling goes on and on is given a wider bound, up to twice what was live, until memory is trimmed:
@@ -32,11 +32,11 @@
 
 enum {
     BOUND_LEAST = 14 << 20,
-    BOUND_ASKED = 13, /* 1 / this of what was asked for is the least bound for large blocks */
+    BOUND_ASKED = 14, /* 1 / this of what was asked for is the least bound for large blocks */
     LARGE_RECYCLED_FIRST = 6144, /* pieces, before the bound is widened */
     LARGE_RECYCLED_MOST = 256,   /* and again */
     LARGE_PIECE_USED = 64 << 20, /* bytes of a block whose use takes longer than to move a piece */
-    LARGE_IDLE_MOST = 256,       /* 1 / this of the large memory idle: it comes in small pieces */
+    IDLE_MOST = 256,             /* 1 / this of a range idle: it comes in small pieces */
     LOOKS_MOST = 4,              /* at events that an idle device completes at once */
     LOOK_NS = 4000,
     FLUSHED_LEAST = 2 << 20, /* so that it need not be done again soon */
@@ -167,14 +167,13 @@ static void recycle(struct gni_space *space, struct gni_need *need)
     bound_widen(space, need, (size_t)(pool->counts.driver_free_count - before));
 }
 
-/* Whether large memory lies idle that does not fit what is asked for: it will have to be recycled. What blocks leave
+/* Whether memory lies idle that does not fit what is asked for: it will have to be recycled. What blocks leave
  * of their last pages will not. */
-static bool is_in_pieces(const struct gni_space *space)
+static bool is_in_pieces(const struct gni_space *space, enum gni_range range)
 {
-    size_t idle = 0, most = space->mapped_bytes[GNI_RANGE_LARGE] / LARGE_IDLE_MOST;
+    size_t idle = 0, most = space->mapped_bytes[range] / IDLE_MOST;
     gni_list_each (link, &space->heaps) {
-        const struct gni_fit *fit =
-            &gni_container_of(link, struct gni_heap, link)->fit[GNI_RANGE_LARGE];
+        const struct gni_fit *fit = &gni_container_of(link, struct gni_heap, link)->fit[range];
         for (const gn_memory_block *block =
                  gni_fit_from(fit, gni_class_down(GNI_PAGE >> GNI_GRAIN_SHIFT));
              block != NULL && idle <= most; block = gni_fit_next(fit, block))
@@ -185,7 +184,7 @@ static bool is_in_pieces(const struct gni_space *space)
 
 static gn_status grow(struct gni_space *space, struct gni_need *need, gn_memory_block **block)
 {
-    need->is_tight |= space->pool->is_tight || is_in_pieces(space);
+    need->is_tight |= space->pool->is_tight || is_in_pieces(space, need->range);
     GN_TRY(gni_space_grow(space, need));
     need->is_grown = true;
     *block = gni_space_take(need->heap, need);

@@ -300,10 +300,6 @@ size_t gni_space_release(struct gni_space *space, size_t most);
  * and the first failure is returned. */
 gn_status gni_space_clear(struct gni_space *space) GN_NODISCARD;
 
-/* Memory for addresses of a virtual region, all of it or none, in pieces that suit the need. */
-gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbytes,
-                            const struct gni_need *need) GN_NODISCARD;
-
 /* Unmaps memory, and lets its piece go when this was its last mapping. On failure it is as before. */
 gn_status gni_mapping_close(struct gni_mapping *mapping);
 

@@ -4,8 +4,9 @@
  * Growing, by range:
  *   tiny     a few pages at a time, each a piece of its own
  *   small    the same, in regions of its own
- *   medium   the pages that the request needs beyond the free memory beside the hole, each a piece of its
- *            own, so that pages between living blocks can go back one by one
+ *   medium   the pages that the request needs beyond the free memory beside the hole. Those that it covers are
+ *            one piece, which goes back when it does; the last, which it shares, is a piece of its own. Where free
+ *            memory does not fit what is asked for, all are, so that any page between living blocks can go back
  *   large    few pieces, since the cost of a piece is the same whatever its size; smaller ones where free
  *            memory does not fit what is asked for. A first page that is hardly used is a piece of its own
  *
@@ -26,7 +27,7 @@
 enum {
     PIECES_MOST = 8,
     PIECE_LEAST_OF_PLENTY = 96 << 20,
-    PIECE_LEAST = 32 << 20,
+    PIECE_LEAST = 48 << 20,
     PIECE_LEAST_TIGHT = GNI_PAGE,
     PLENTY_SHIFT = 2, /* 1 / (1 << this) of what may be reserved: below, there is plenty */
 };
@@ -296,7 +297,7 @@ static void mappings_close(char *start, char *end)
     }
 }
 
-/* How much of a stretch is one piece. Pages of small blocks go back one by one. A large block has few
+/* How much of a stretch is one piece. Pages that blocks share go back one by one. A large block has few
  * pieces, since each costs the same; but more than one, so that a part of it can go back, too. */
 static size_t piece_bytes(const struct gni_region *region, size_t nbytes,
                           const struct gni_need *need)
@@ -312,19 +313,24 @@ static size_t piece_bytes(const struct gni_region *region, size_t nbytes,
     return piece > least ? piece : least;
 }
 
-/* Whether the first page of a large block, which it hardly uses, should be a piece of its own: it can then
- * be folded with another page. */
-static bool has_thin_page(const struct gni_need *need)
+/* The first piece of a stretch, if there is a rule for it: the pages that a medium block covers, of which it needs
+ * `covered` bytes; and the first page of a large one that hardly uses it: it can then be folded with another page. */
+static size_t first_piece_bytes(const struct gni_need *need, size_t covered)
 {
-    size_t used = need->nbytes % GNI_PAGE;
-    return need->range == GNI_RANGE_LARGE && used != 0 && used <= THIN_PAGE_MOST;
+    size_t thin = need->nbytes % GNI_PAGE;
+    if (need->range == GNI_RANGE_LARGE)
+        return thin != 0 && thin <= THIN_PAGE_MOST ? GNI_PAGE : 0;
+    return need->range == GNI_RANGE_MEDIUM && !need->is_tight ? covered & ~(GNI_PAGE - (size_t)1)
+                                                              : 0;
 }
 
-gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbytes,
-                            const struct gni_need *need)
+/* Memory for addresses of a virtual region, all of it or none, in pieces that suit the need, which has its block end
+ * `covered` bytes behind the start. */
+static gn_status mappings_open(struct gni_region *region, char *start, size_t nbytes,
+                               size_t covered, const struct gni_need *need)
 {
     size_t most = piece_bytes(region, nbytes, need);
-    bool is_thin = has_thin_page(need) && nbytes > GNI_PAGE;
+    size_t first = first_piece_bytes(need, covered);
     struct gni_pool *pool = region->space->pool;
     GN_TRY(gni_address_open(region, start, nbytes, range_shift(region->range)));
     uint64_t begin = time_begin(pool);
@@ -333,8 +339,8 @@ gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbyte
     while (status == GN_OK && at < start + nbytes) {
         size_t rest = (size_t)(start + nbytes - at);
         size_t piece = rest < most + most / 2 && most > GNI_PAGE ? rest : most;
-        if (is_thin && at == start)
-            piece = GNI_PAGE;
+        if (at == start && first != 0)
+            piece = first < nbytes ? first : nbytes;
         status = mapping_open(region, at, piece);
         if (status == GN_OK)
             at += piece;
@@ -637,7 +643,9 @@ static gn_status virtual_grow(struct gni_space *space, const struct gni_need *ne
         growth.hole = gni_fit_lowest(&space->holes[need->range], nbytes);
     }
     gn_memory_block *hole = growth.hole;
-    gn_status status = gni_mappings_open(hole->region, hole->start, nbytes, need);
+    size_t before = gni_tile_is_free_of(hole->before, need->heap) ? hole->before->nbytes : 0;
+    size_t covered = before < need->nbytes ? need->nbytes - before : 0;
+    gn_status status = mappings_open(hole->region, hole->start, nbytes, covered, need);
     if (status == GN_OK) {
         status = fresh_fill(space, hole->start, nbytes, need->stream);
         if (status != GN_OK)
