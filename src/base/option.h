@@ -30,11 +30,10 @@
       "the lowest level of messages that is printed to standard error")                         \
     X(DEBUG, "GENESIS_DEBUG", set, "", 0, 0, "poison,guard,trace,sync",                         \
       "checks: poison fills fresh memory, guard fences blocks, trace marks where blocks were "  \
-      "allocated (no effect yet), "                                                             \
-      "sync waits after each operation")                                                        \
+      "allocated, sync waits after each operation")                                             \
     X(BLAS, "GENESIS_BLAS", library, "auto", 0, 0, "",                                          \
-      "the OpenBLAS for large matrix products; off: neither it nor cuBLASLt; shared: the one "  \
-      "that somebody has loaded, and its threads")                                              \
+      "the OpenBLAS for large matrix products; auto: the one that somebody has loaded, or one " \
+      "of our own; own: always that; off: neither it nor cuBLASLt")                             \
     X(CUDA_DRIVER, "GENESIS_CUDA_DRIVER", library, "libcuda.so.1", 0, 0, "",                    \
       "the driver library; a plain word W means libgenesis_W.so beside this library")           \
     X(CUDA_ALLOCATOR, "GENESIS_CUDA_ALLOCATOR", choice, "virtual", 0, 0, "direct,pool,virtual", \

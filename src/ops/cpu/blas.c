@@ -42,16 +42,6 @@ typedef void gemm_float_wide(int, int, int, int64_t, int64_t, int64_t, float, co
 typedef void gemm_double_wide(int, int, int, int64_t, int64_t, int64_t, double, const double *,
                               int64_t, const double *, int64_t, double, double *, int64_t);
 
-/* The same of a matrix and a vector. */
-typedef void gemv_float(int, int, int, int, float, const float *, int, const float *, int, float,
-                        float *, int);
-typedef void gemv_double(int, int, int, int, double, const double *, int, const double *, int,
-                         double, double *, int);
-typedef void gemv_float_wide(int, int, int64_t, int64_t, float, const float *, int64_t,
-                             const float *, int64_t, float, float *, int64_t);
-typedef void gemv_double_wide(int, int, int64_t, int64_t, double, const double *, int64_t,
-                              const double *, int64_t, double, double *, int64_t);
-
 /* How the builds that we know name their functions. The width of their integers does not follow from it. */
 static const struct convention {
     const char *prefix, *suffix;
@@ -67,7 +57,7 @@ static struct {
     _Atomic(bool) is_off; /* gni_blas_enable() */
     _Atomic(int) state;
     bool is_wide;   /* its integers have 64 bits */
-    bool is_shared; /* somebody else had loaded it, and GENESIS_BLAS wants its threads */
+    bool is_shared; /* somebody else had loaded it */
     union {
         void *symbol;
         gemm_float *narrow;
@@ -78,16 +68,6 @@ static struct {
         gemm_double *narrow;
         gemm_double_wide *wide;
     } dgemm;
-    union {
-        void *symbol;
-        gemv_float *narrow;
-        gemv_float_wide *wide;
-    } sgemv;
-    union {
-        void *symbol;
-        gemv_double *narrow;
-        gemv_double_wide *wide;
-    } dgemv;
     union {
         void *symbol;
         int (*call)(void);
@@ -124,12 +104,9 @@ static bool symbols_take(void *library, const struct convention *convention)
     } config = {symbol_find(library, convention, "openblas_get_config")};
     blas.sgemm.symbol = symbol_find(library, convention, "cblas_sgemm");
     blas.dgemm.symbol = symbol_find(library, convention, "cblas_dgemm");
-    blas.sgemv.symbol = symbol_find(library, convention, "cblas_sgemv");
-    blas.dgemv.symbol = symbol_find(library, convention, "cblas_dgemv");
     blas.get_threads.symbol = symbol_find(library, convention, "openblas_get_num_threads");
     blas.set_threads.symbol = symbol_find(library, convention, "openblas_set_num_threads");
-    if (blas.sgemm.symbol == NULL || blas.dgemm.symbol == NULL || blas.sgemv.symbol == NULL ||
-        blas.dgemv.symbol == NULL || blas.get_threads.symbol == NULL ||
+    if (blas.sgemm.symbol == NULL || blas.dgemm.symbol == NULL || blas.get_threads.symbol == NULL ||
         blas.set_threads.symbol == NULL || config.symbol == NULL || parallel.symbol == NULL)
         return false;
     blas.is_wide = strstr(config.call(), "USE64BITINT") != NULL;
@@ -186,10 +163,10 @@ static bool library_search(void)
     const char *wish = gni_option_text(GNI_OPTION_BLAS);
     if (strcmp(wish, "off") == 0)
         return false;
-    if (strcmp(wish, "shared") == 0) {
+    if (strcmp(wish, "auto") == 0) {
         if (library_share())
             return true;
-    } else if (strcmp(wish, "auto") != 0) {
+    } else if (strcmp(wish, "own") != 0) {
         if (library_try(wish, 0))
             return true;
         gni_log(GNI_LOG_WARNING, "GENESIS_BLAS=%s is no OpenBLAS with threads: looking for another",
@@ -206,7 +183,7 @@ static void library_find(void)
     bool is_found = library_search();
     atomic_store(&blas.state, is_found ? FOUND : MISSING);
     gni_log(GNI_LOG_INFO, "matrix products: %s%s", is_found ? blas.path : "without OpenBLAS",
-            blas.is_shared ? ", by its own threads" : "");
+            blas.is_shared ? ", the largest by its own threads" : "");
 }
 
 /* ---- one thread at a time ------------------------------------------------------------------- */
@@ -315,27 +292,6 @@ void gni_blas_multiply(const struct gni_block *block, gn_dtype dtype)
         MULTIPLY(blas.dgemm.narrow, int, double);
     else
         MULTIPLY(blas.dgemm.wide, int64_t, double);
-}
-
-#define MULTIPLY_VECTOR(call, integer, real)                                               \
-    (call)(ROW_MAJOR, form.transposed, (integer)(is_by_rows ? block->rows : block->inner), \
-           (integer)(is_by_rows ? block->inner : block->rows), 1,                          \
-           (const real *)(const void *)block->a.data, (integer)form.step,                  \
-           (const real *)(const void *)block->b.data, (integer)block->b.row_stride, 0,     \
-           (real *)(void *)block->c.data, (integer)block->c.row_stride)
-
-void gni_blas_multiply_vector(const struct gni_block *block, gn_dtype dtype)
-{
-    struct form form = form_of(&block->a, block->rows, block->inner);
-    bool is_by_rows = form.transposed == NOT_TRANSPOSED;
-    if (dtype == GN_FLOAT32 && !blas.is_wide)
-        MULTIPLY_VECTOR(blas.sgemv.narrow, int, float);
-    else if (dtype == GN_FLOAT32)
-        MULTIPLY_VECTOR(blas.sgemv.wide, int64_t, float);
-    else if (!blas.is_wide)
-        MULTIPLY_VECTOR(blas.dgemv.narrow, int, double);
-    else
-        MULTIPLY_VECTOR(blas.dgemv.wide, int64_t, double);
 }
 
 /* ---- for programs ---------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@ enum {
     BLAS_WORK = 1 << 13,   /* products from which on OpenBLAS is faster than tiles */
     BLAS_EDGE_LEAST = 128, /* of its blocks */
     BLAS_TURNS = 2,        /* of each thread */
-    SHARED_WORK = 1 << 20, /* products that are worth OpenBLAS's own threads */
+    SHARED_WORK = 1 << 29, /* products that are worth OpenBLAS's own threads */
     NARROW = 16,           /* columns */
     SMALL_BYTES = 16384,   /* a workspace that is taken from the stack */
     SLOTS_MOST = 256,
@@ -221,28 +221,6 @@ static void run_shared(const struct gni_product *product)
     gni_blas_end();
 }
 
-/* Whether a matrix times a vector is what OpenBLAS's own threads can compute. A vector that is not written element by
- * element, or backwards, is for product_vector.c. */
-static bool vector_is_for_shared(const struct gni_product *product)
-{
-    int64_t across = product->b.row_stride, down = product->c.row_stride;
-    return (product->dtype == GN_FLOAT32 || product->dtype == GN_FLOAT64) && product->rows > 1 &&
-           product->rows <= INT_MAX && product->inner > 1 && product->inner <= INT_MAX &&
-           product->batch_count == 1 && across >= 1 && across <= INT_MAX && down >= 1 &&
-           down <= INT_MAX && matrix_fits_blas(&product->a, product->rows, product->inner) &&
-           is_for_shared(product);
-}
-
-static void run_shared_vector(const struct gni_product *product)
-{
-    struct gni_block block = {
-        .rows = (size_t)product->rows, .columns = 1, .inner = (size_t)product->inner};
-    gni_product_seek(product, 0, &block.a, &block.b, &block.c);
-    gni_blas_begin(gni_parallel_get_threads());
-    gni_blas_multiply_vector(&block, product->dtype);
-    gni_blas_end();
-}
-
 /* Blocks are halves of halves: as large as they can be, so that packing them does not count, but several for each
  * thread, since threads are not equally fast. */
 static void run_blas(const struct gni_product *product)
@@ -283,10 +261,6 @@ gn_status gni_cpu_product(const struct gni_product *product, gn_device *device, 
     if (is_better_turned(product)) {
         gni_product_turn(product, &other);
         product = &other;
-    }
-    if (product->columns == 1 && vector_is_for_shared(product)) {
-        run_shared_vector(product);
-        return GN_OK;
     }
     if (product->columns == 1)
         return gni_product_vector(product, device);
