@@ -44,8 +44,11 @@ struct gni_totals gni_pool_totals(struct gni_pool *pool)
         sum.slow_count += atomic_load_explicit(&cache->slow_count, memory_order_relaxed);
         sum.alloc_bytes += atomic_load_explicit(&cache->alloc_bytes, memory_order_relaxed);
     }
+    /* Of different moments: no fewer than none, no more than were made. */
     if (sum.live_count < 0)
         sum.live_count = 0;
+    if ((uint64_t)sum.live_count > sum.alloc_count)
+        sum.live_count = (int64_t)sum.alloc_count;
     return sum;
 }
 
