@@ -67,9 +67,13 @@ def simulated(fresh, build):
 
 NUMBA = """
 import collections, sys, types
+class Pending(list):
+    is_disabled = False
+    def add_item(self, free, handle, size):
+        self.append(lambda: free(handle))
 class Manager:
     def __init__(self, context):
-        self.context = context
+        self.context, self.deallocations = context, Pending()
     def reset(self):
         self.was_reset = True
 class Handles:
@@ -116,6 +120,47 @@ assert free < total and manager.get_memory_info() == (total, total)
 manager.reset()
 assert manager.was_reset and mm.statistics()["reserved_bytes"] == 0
 """,
+    )
+
+
+def test_numba_uses_memory_on_any_stream(simulated):
+    """What was freed is not handed out before the work on all streams is done."""
+    simulated(
+        NUMBA
+        + """
+size = 4 << 20
+class Array:
+    def __init__(self, block):
+        self.__cuda_array_interface__ = {
+            "shape": (size // 4,), "typestr": "<f4", "version": 3, "data": (block.pointer, False)
+        }
+side = genesis.cuda.Stream(blocking=True)
+for turn in range(3):
+    block = manager.memalloc(size)
+    with genesis.cuda.stream(side):
+        seen = genesis.as_tensor(Array(block))
+        seen += 1
+        genesis.flush()
+    del seen
+    manager.deallocations.is_disabled = turn == 2  # cuda.defer_cleanup()
+    block.free()
+    other = manager.memalloc(size)
+    assert other.pointer != block.pointer
+    side.synchronize()
+    genesis.memory_manager.collect()
+    again = manager.memalloc(size)
+    assert (again.pointer == block.pointer) == (turn < 2)
+    manager.deallocations.is_disabled = False
+    for free in manager.deallocations:
+        free()
+    manager.deallocations.clear()
+    for one in (other, again):
+        one.free()
+    genesis.cuda.synchronize()
+    genesis.cuda.empty_cache()
+assert genesis.memory_manager.statistics()["live_count"] == 0
+""",
+        SIM_GPU_SCHEDULE="lazy",
     )
 
 
@@ -405,6 +450,54 @@ double[8, 128](array)
 assert array.copy_to_host().sum() == 999000
 del array
 cuda.synchronize()
+"""
+    )
+
+
+@pytest.mark.gpu
+def test_numba_uses_many_streams(fresh):
+    """Memory that a kernel of one stream still reads is not what another stream gets."""
+    pytest.importorskip("numba.cuda")
+    fresh(
+        NUMPY_FOR_NUMBA
+        + """
+import genesis
+from genesis.adapters import numba as adapter
+adapter.enable()
+from numba import cuda
+@cuda.jit
+def read_late(values, out):
+    i = cuda.grid(1)
+    for turn in range(200):  # longer than the host needs
+        cuda.nanosleep(500_000)
+    out[i] = values[i]
+@cuda.jit
+def copy(values, out):
+    i = cuda.grid(1)
+    out[i] = values[i]
+first, second = cuda.stream(), cuda.stream()
+n = 1024
+bad = cuda.to_device(numpy.full(n, -1.0))
+copy[4, 256](bad, bad)
+for turn in range(5):
+    source = cuda.to_device(numpy.full(n, float(turn)))
+    out = cuda.to_device(numpy.zeros(n))
+    cuda.synchronize()
+    read_late[4, 256, first](source, out)
+    del source
+    for _ in range(3):
+        other = cuda.device_array(n)
+
+        copy[4, 256, second](bad, other)
+    second.synchronize()
+    first.synchronize()
+    assert (out.copy_to_host() == turn).all(), turn
+with cuda.defer_cleanup():
+    before = genesis.cuda.memory_allocated()
+    del other
+    assert genesis.cuda.memory_allocated() == before
+cuda.current_context().deallocations.clear()
+assert genesis.cuda.memory_allocated() < before
 """
     )
 

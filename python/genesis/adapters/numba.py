@@ -1,7 +1,12 @@
 """Genesis under Numba: an External Memory Manager plug-in.
 
 Either ``enable()`` before Numba uses CUDA, or ``NUMBA_CUDA_MEMORY_MANAGER=genesis.adapters.numba``
-in the environment. Numba's interface has no streams: blocks belong to the default stream.
+in the environment.
+
+Numba's interface has no streams: an array may be used on any of them. A block therefore belongs to
+a stream on which nothing runs, and what is freed is handed out again when an event on CUDA's legacy
+default stream is complete, which all work that was submitted to Numba's streams comes before.
+Inside ``cuda.defer_cleanup()`` nothing is freed, as with Numba's own manager.
 
 Numba hands memory to other processes by the driver's handles (``get_ipc_handle``), which there are
 only for memory that the driver allocated, not for memory that was mapped. So a device that Numba is
@@ -40,6 +45,7 @@ def _make_class() -> type:
         """Numba's device memory comes from the manager of its device; host memory stays Numba's."""
 
         is_initialized = False
+        stream: Any = None  # on which nothing runs: what the blocks belong to
 
         def initialize(self) -> None:
             """Start the device's manager, so that handles can be had if Numba has it for itself.
@@ -55,16 +61,27 @@ def _make_class() -> type:
         def memalloc(self, size: int) -> Any:
             """A block of the device that is current in Numba."""
             manager = _C.MemoryManager(self.context.device.id)
-            address = manager.allocate_memory(size, _C.default_stream(manager.device))
+            if self.stream is None:
+                self.stream = _C.Stream(manager.device)
+            address = manager.allocate_memory(size, self.stream)
+            pending = self.deallocations
+
+            def free(address: int) -> None:
+                manager.record_stream(address, _C.default_stream(manager.device))
+                manager.free_memory(address)
 
             def finalizer() -> None:
-                manager.free_memory(address)
+                if pending.is_disabled:
+                    pending.add_item(free, address, size)
+                else:
+                    free(address)
 
             return cuda.MemoryPointer(self.context, _pointer_of(address), size, finalizer=finalizer)
 
         def get_memory_info(self) -> Any:
             """Bytes free and in all: what the manager keeps idle counts as free."""
             manager = _C.MemoryManager(self.context.device.id)
+            manager.collect()
             free, total = _C.memory_info(manager.device)
             return cuda.MemoryInfo(free=free + manager.statistics()["cached_bytes"], total=total)
 
