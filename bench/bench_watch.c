@@ -158,7 +158,7 @@ static struct worker worker_start(const char *path)
 
 static double worker_ask(const struct worker *worker, enum mode mode)
 {
-    double ns;
+    double ns = 0;
     if (write(worker->ask, &mode, sizeof mode) != (ssize_t)sizeof mode ||
         read(worker->answer, &ns, sizeof ns) != (ssize_t)sizeof ns)
         fail("a process ended early");

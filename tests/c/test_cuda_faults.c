@@ -9,17 +9,11 @@
  *
  * Results after which a device is lost are tried in children, as the loss is for ever.
  */
-#include "check.h"
+#include "cuda_suite.h"
 #include "child.h"
 
 #include "base/host.h"
-#include "device/cuda/cuda.h"
-#include "device/device.h"
-#include "fake/fake_cuda.h"
-#include "genesis/genesis.h"
 
-#define FAKE GENESIS_FAKE_DIRECTORY "/libgenesis_fake.so"
-#define PAGE ((size_t)2 << 20) /* the stand-in's granularity */
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
 static const char *const functions[] = {
@@ -28,31 +22,11 @@ static const char *const functions[] = {
 #undef FUNCTION
 };
 
-static struct fake_control fake;
-static const struct gni_cuda_functions *raw;
-static gn_device *first, *second;
-static const struct gni_device_ops *ops;
 static gn_memory_manager *manager;
-
-static void devices_open(void)
-{
-    const struct gni_cuda_driver *driver;
-    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 0, &first));
-    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 1, &second));
-    CHECK_OK(gni_cuda_driver_open(&driver));
-    raw = &driver->functions;
-    ops = first->ops;
-    fake = fake_control_load(FAKE);
-}
 
 static void devices_close(void)
 {
     CHECK_OK(gn_shutdown(NULL));
-}
-
-static bool is_active(int device)
-{
-    return fake.is_active(device) != 0;
 }
 
 /* ---- how a scenario goes on ----------------------------------------------------------------- */
