@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from genesis import _C
 from genesis._tensor import full, shape_of
+from genesis._tensor_calls import publish
 from genesis._tensor_functions import cat
 
 TYPE_CHECKING = False
@@ -360,3 +361,6 @@ class iinfo:  # noqa: N801 - as in PyTorch and NumPy
 
     def __repr__(self) -> str:
         return f"iinfo(dtype={self.dtype}, min={self.min}, max={self.max})"
+
+
+publish(globals(), __all__)

@@ -6,6 +6,7 @@ Each is a method of Tensor, too, but for those of several tensors.
 from __future__ import annotations
 
 from genesis import _C
+from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -401,9 +402,12 @@ def atleast_3d(*tensors: Any) -> Any:
     return _at_least(3, tensors)
 
 
-for _name in (
-    *("diagonal", "expand_as", "moveaxis", "movedim", "narrow", "ravel", "reshape_as", "select"),
-    *("swapaxes", "swapdims", "t", "tensor_split", "unbind", "unflatten", "unfold", "view_as"),
-):
-    setattr(_C.Tensor, _name, globals()[_name])
-del _name
+publish(
+    globals(),
+    __all__,
+    methods=(
+        *("diagonal", "expand_as", "moveaxis", "movedim", "narrow", "ravel", "reshape_as"),
+        *("select", "swapaxes", "swapdims", "t", "tensor_split", "unbind", "unflatten", "unfold"),
+        *("view_as",),
+    ),
+)
