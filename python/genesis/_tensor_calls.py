@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _KINDS = (ValueError, TypeError, IndexError, _C.ShapeError)  # whose text is a sentence of ours
+_PLAIN = (int, float, complex, str, list, tuple, dict, type(None))  # given in a tensor's place
 
 
 def named(name: str, text: str) -> str:
@@ -31,6 +32,9 @@ def named(name: str, text: str) -> str:
         return text
     if colon and head.removesuffix("()").isidentifier():
         return f"{name}: {rest}"
+    word, verb, rest = text.partition(" is not defined for ")
+    if rest and word.isidentifier():
+        return f"{name}{verb}{rest}"
     word, _, rest = text.partition("() ")
     return f"{name}() {rest}" if rest and word.isidentifier() else f"{name}: {text}"
 
@@ -77,16 +81,17 @@ def _wrapped(function: Callable[..., Any], name: str, has_own_out: bool) -> Call
             if has_keepdim and "keepdims" in kwargs and "keepdim" not in kwargs:
                 kwargs["keepdim"] = kwargs.pop("keepdims")
             out = kwargs.pop("out", None) if writes_out else None
+            if has_own_out and not isinstance(kwargs.get("out"), (_C.Tensor, type(None))):
+                raise TypeError(f"out is a tensor, not {kwargs['out']!r}")
             made = function(*args, **kwargs)
             return made if out is None else _write(made, out)
         except _KINDS as error:
             _rename(name, error)
             raise
         except AttributeError as error:
-            given = error.obj
-            if isinstance(given, _C.Tensor) or not any(given is one for one in args):
+            if not isinstance(error.obj, _PLAIN):
                 raise
-            raise TypeError(f"{name}: {given!r} is not a Tensor") from None
+            raise TypeError(f"{name}: {error.obj!r} is not a Tensor") from None
 
     call.__wrapped__ = function  # for inspect.signature()
     call.__name__ = call.__qualname__ = name

@@ -5,6 +5,8 @@ Each is a method of Tensor, too, but for those of several tensors.
 
 from __future__ import annotations
 
+from operator import index
+
 from genesis import _C
 from genesis._tensor_calls import publish
 
@@ -37,7 +39,7 @@ __all__ = [
 
 def _dimension(name: str, input: _C.Tensor, dim: int) -> int:
     """A dimension, counted from the beginning; IndexError where there is none."""
-    span = input.ndim or 1
+    span, dim = input.ndim or 1, index(dim)
     if not -span <= dim < span:
         raise IndexError(f"{name}: dimension {dim} is out of range for shape {input.shape}")
     return dim % span

@@ -229,10 +229,10 @@ def test_views_share_their_memory():
     [
         ("x.flip(5)", IndexError, "dimension 5 is out of range"),
         ("x.flip(0, -2)", ValueError, "twice"),
-        ("x.max(dim=())", ValueError, "dim: there is 1, not 0"),
+        ("x.max(dim=())", ValueError, "dim is one integer, not 0"),
         ("x.sum(axis=0, dim=0)", TypeError, "two values"),
         ("x.amax(dtype=g.int8)", TypeError, "unexpected keyword argument 'dtype'"),
-        ("g.sum(x, 1, out=g.empty(4))", genesis.ShapeError, "the result's shape"),
+        ("g.sum(x, 1, out=g.empty(4))", genesis.ShapeError, "does not fit a tensor of"),
         ("g.add(k, k, alpha=0.5)", TypeError, "alpha=0.5 has fractions"),
         ("g.add(x, x, beta=1)", TypeError, "beta"),
         ("x.exp(beta=1)", TypeError, r"exp\(\) does not know"),
