@@ -11,6 +11,7 @@ before its bytes are known to be there.
 
 from __future__ import annotations
 
+import errno
 import os
 
 from genesis import _C
@@ -53,9 +54,16 @@ def save(tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[s
     ----------
     tensors : dict of str to Tensor, or Tensor
         Views are written as contiguous tensors. One tensor alone is one again when it is loaded.
-        Tensors of a GPU are written as well; loaded tensors are the CPU's.
+        Tensors of a GPU are written as well; loaded tensors are the CPU's, unless load() is told.
     path : str or path
-        Where.
+        Where; the directory must be there.
+
+    Raises
+    ------
+    TypeError
+        If it is something else than tensors by names.
+    OSError
+        FileNotFoundError, IsADirectoryError, PermissionError or another, of this path.
 
     Examples
     --------
@@ -67,6 +75,10 @@ def save(tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[s
     {'bias': tensor([1., 1.])}
     """
     is_alone = isinstance(tensors, _C.Tensor)
+    if not is_alone and not hasattr(tensors, "keys"):
+        raise TypeError(
+            f"save: a Tensor, or a dict of names and tensors, not {type(tensors).__name__}"
+        )
     named = {"tensor": tensors} if is_alone else dict(tensors)
     for name, tensor in named.items():
         if not isinstance(name, str):
@@ -82,19 +94,28 @@ def save(tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[s
     from pathlib import Path
 
     target = Path(path)
-    draft = target.with_name(f"{target.name}.{os.getpid()}-{os.urandom(4).hex()}")
-    with draft.open("xb", buffering=0) as file:
-        try:
-            _write(file, header)
-            for name in order:
-                tensor = named[name].cpu().contiguous()
-                for first, count in _chunks(tensor):
-                    _write(file, _C._bytes_of(tensor, first, count))
-            os.fsync(file.fileno())
-            draft.replace(target)
-        except BaseException:
-            draft.unlink()
-            raise
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "save: this is a directory", os.fspath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            errno.ENOENT, f"save: there is no directory '{target.parent}'", os.fspath(path)
+        )
+    draft = target.with_name(f"{target.name[:32]}.{os.getpid()}-{os.urandom(4).hex()}")
+    try:
+        with draft.open("xb", buffering=0) as file:
+            try:
+                _write(file, header)
+                for name in order:
+                    tensor = named[name].cpu().contiguous()
+                    for first, count in _chunks(tensor):
+                        _write(file, _C._bytes_of(tensor, first, count))
+                os.fsync(file.fileno())
+                draft.replace(target)
+            except BaseException:
+                draft.unlink()
+                raise
+    except OSError as error:  # of the path that was given: nobody has heard of the draft
+        raise OSError(error.errno, f"save: {error.strerror}", os.fspath(path)) from None
 
 
 def _header(tensors: dict[str, _C.Tensor], order: list[str], is_alone: bool) -> bytes:
@@ -130,8 +151,15 @@ def _write(file: FileIO, data: bytes) -> None:
         left = left[file.write(left) :]
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, device: Any = None) -> Any:
     """Read the tensors of a file in the safetensors layout.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    device : device or str, optional
+        Where the tensors go, one after the other; the CPU if not given.
 
     Returns
     -------
@@ -154,6 +182,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     from pathlib import Path
 
+    place = _C._empty((0,), _C.uint8, "cpu" if device is None else device).device
     with Path(path).open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         try:
@@ -166,7 +195,7 @@ def load(path: str | os.PathLike[str]) -> Any:
                     data = bytearray(count * tensor.element_size())
                     _read_into(file, memoryview(data), f"tensor {name!r}")
                     _C._set_bytes(tensor, first, data)
-                made[name] = tensor
+                made[name] = tensor.to(place)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
     if metadata == _ALONE and list(made) == ["tensor"]:
