@@ -18,8 +18,9 @@ from genesis import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from io import FileIO
+    from pathlib import Path
     from typing import Any
 
     Entry = tuple[str, _C.dtype, tuple[int, ...], int, int]  # name, dtype, shape, begin, end
@@ -94,28 +95,31 @@ def save(tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[s
     from pathlib import Path
 
     target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "save: this is a directory", os.fspath(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            errno.ENOENT, f"save: there is no directory '{target.parent}'", os.fspath(path)
-        )
-    draft = target.with_name(f"{target.name[:32]}.{os.getpid()}-{os.urandom(4).hex()}")
     try:
-        with draft.open("xb", buffering=0) as file:
-            try:
-                _write(file, header)
-                for name in order:
-                    tensor = named[name].cpu().contiguous()
-                    for first, count in _chunks(tensor):
-                        _write(file, _C._bytes_of(tensor, first, count))
-                os.fsync(file.fileno())
-                draft.replace(target)
-            except BaseException:
-                draft.unlink()
-                raise
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "this is a directory")
+        if not target.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, f"there is no directory '{target.parent}'")
+        _write_file(target, header, (named[name] for name in order))
     except OSError as error:  # of the path that was given: nobody has heard of the draft
         raise OSError(error.errno, f"save: {error.strerror}", os.fspath(path)) from None
+
+
+def _write_file(target: Path, header: bytes, tensors: Iterable[_C.Tensor]) -> None:
+    """Write a draft beside the file, which takes its place when it is on the disk."""
+    draft = target.with_name(f"{target.name[:32]}.{os.getpid()}-{os.urandom(4).hex()}")
+    with draft.open("xb", buffering=0) as file:
+        try:
+            _write(file, header)
+            for tensor in tensors:
+                near = tensor.cpu().contiguous()
+                for first, count in _chunks(near):
+                    _write(file, _C._bytes_of(near, first, count))
+            os.fsync(file.fileno())
+            draft.replace(target)
+        except BaseException:
+            draft.unlink()
+            raise
 
 
 def _header(tensors: dict[str, _C.Tensor], order: list[str], is_alone: bool) -> bytes:

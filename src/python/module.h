@@ -254,6 +254,9 @@ int kernel_class_init(PyObject *module);
 int dtype_class_init(PyObject *module, struct module_state *state);
 PyObject *dtype_to_python(struct module_state *state, gn_dtype dtype);
 
+/* _dtype_advice(): which types there are, and which one has the numbers of one that is not there. */
+PyObject *dtype_advice(PyObject *module, PyObject *name);
+
 /* A dtype, its name, or one of Python's own types; TypeError otherwise. */
 int dtype_from_python(struct module_state *state, PyObject *object, gn_dtype *dtype);
 
