@@ -1,7 +1,7 @@
 """Documentation is executed, and names what there is."""
 
 import doctest
-import importlib
+import importlib.util
 import inspect
 import os
 import re
@@ -214,6 +214,18 @@ def test_console_blocks(root, build, tmp_path):
         )
         printed = finished.stdout.replace(f"{tmp_path}/", "")
         assert is_same(shown, printed), f"{command}:\n{printed}"
+
+
+def test_the_demo_for_the_simulated_gpu_learns(root):
+    """With the sizes that it chooses there: a step takes 40 ms, and less than 1 ms here."""
+    demo = importlib.util.module_from_spec(
+        spec := importlib.util.spec_from_file_location("demo", root / "examples/demo.py")
+    )
+    spec.loader.exec_module(demo)
+    assert demo.train("cpu", demo.SIMULATED) < 0.1
+    assert demo.SIMULATED.steps <= 200 and demo.SIMULATED.samples * demo.SIMULATED.hidden <= 8192
+    shown = (root / "sim/driver.c").read_text()
+    assert "Genesis simulated GPU" in shown  # the name by which it knows it
 
 
 def test_examples_run(root, tmp_path):
