@@ -417,7 +417,7 @@ def text_of(tensor: _C.Tensor) -> str:
         tensor = tensor.cpu()
     part = _edges(tensor, tensor.numel() <= _WHOLE)
     texts = _number_texts([value for value in _flat(part) if value is not None])
-    words = [_lines(part, iter(texts), len("tensor("))]
+    words = [_lines(part, iter(texts), len("tensor(")) if tensor.numel() else "[]"]
     if tensor.numel() == 0 and tensor.ndim != 1:
         words.append(f"size={tensor.shape}")
     usual = (_C.float32, _C.int64, _C.bool)

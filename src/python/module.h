@@ -243,7 +243,7 @@ PyObject *manager_compact(PyObject *self, PyObject *unused);
 /* The history of events: python_history.c. */
 extern PyMethodDef history_functions[];
 extern PyMethodDef profile_functions[];
-void history_init(void);
+void history_init(PyObject *module);
 
 /* ---- kernels: python_kernel.c --------------------------------------------------------------- */
 

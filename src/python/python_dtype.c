@@ -196,7 +196,7 @@ static PyType_Slot dtype_slots[] = {
 };
 
 static PyType_Spec dtype_spec = {
-    .name = "genesis._C.dtype",
+    .name = "genesis.dtype",
     .basicsize = sizeof(struct dtype_object),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = dtype_slots,

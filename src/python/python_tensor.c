@@ -672,6 +672,11 @@ static void tensor_release_buffer(PyObject *self, Py_buffer *view)
 
 static PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t index)
 {
+    if (gn_tensor_get_dimensions(tensor_of(self)) ==
+        0) { /* an IndexError would end a loop in silence */
+        PyErr_SetString(PyExc_TypeError, "a tensor without dimensions has no elements to go over");
+        return NULL;
+    }
     PyObject *key = PyLong_FromSsize_t(index);
     PyObject *item = key != NULL ? tensor_get_index(self, key) : NULL;
     Py_XDECREF(key);
@@ -867,7 +872,7 @@ int tensor_class_init(PyObject *module, struct module_state *state)
         slots[count++] = *slot;
     slots[count] = (PyType_Slot){0, NULL};
     PyType_Spec spec = {
-        .name = "genesis._C.Tensor",
+        .name = "genesis.Tensor",
         .basicsize = sizeof(struct tensor_object),
         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
         .slots = slots,

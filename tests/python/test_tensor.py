@@ -60,7 +60,7 @@ def test_from_arrays():
     locked = genesis.from_numpy(array)
     with pytest.raises(ValueError, match="read-only"):
         locked += 1
-    with pytest.raises(TypeError, match="format"):
+    with pytest.raises(TypeError, match="elements of complex128 have no dtype"):
         genesis.tensor(numpy.array([1 + 2j]))
 
 
@@ -155,7 +155,7 @@ def test_text():
     assert "nan" in repr(genesis.tensor([float("nan"), 1.0]))
     long = repr(genesis.arange(5000))
     assert "..." in long and "4999" in long and len(long) < 100
-    assert repr(genesis.zeros(2, 0)).endswith("[]], size=(2, 0), dtype=genesis.float32)")
+    assert repr(genesis.zeros(2, 0)) == "tensor([], size=(2, 0), dtype=genesis.float32)"
     assert "e+" in repr(genesis.tensor([1e20, 1.0]))
 
 
