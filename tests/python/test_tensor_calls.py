@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
+import re
 
 import pytest
 
@@ -192,3 +194,39 @@ def test_no_error_names_another_function():
                 except (AttributeError, RuntimeError, OverflowError):
                     pass
     assert seen > 1000
+
+
+def test_the_page_says_what_has_which_form(root):
+    """docs/tensors.md: which functions have a form in place, and which take out=."""
+    page = (root / "docs/tensors.md").read_text()
+    rows = dict(re.findall(r"^\| ([a-z, ]+) \| (.*) \|$", page, re.MULTILINE))
+    quoted = {key: " ".join(re.findall("`([^`]*)`", row)) for key, row in rows.items()}
+    listed = {key: set(re.findall(r"\w+", words)) for key, words in quoted.items()}
+    of_elements = (
+        set().union(
+            *(listed[key] for key in ("arithmetic", "comparison", "logic and bits", "functions"))
+        )
+        | listed["rounding"]
+    )
+    made = listed["made of others"]
+    whole = {"var", "std", "norm", "softmax", "log_softmax", "logsumexp", "allclose", "equal"}
+    assert whole < made
+    of_elements |= made - whole
+    in_place = {one for one in of_elements if hasattr(genesis.Tensor, f"{one}_")}
+    of_elements |= {"isposinf", "isneginf"}
+    assert of_elements - in_place == {"where", "isclose", "isposinf", "isneginf"}
+    assert "but for `where isclose isposinf isneginf`" in page
+    takers = of_elements | made | listed["reductions"] | listed["statistics"] | listed["matrices"]
+    takers |= listed["along a dimension"] | {"tril", "triu"}
+    without = set(re.search("These have none: `([^`]*)`", page)[1].split())
+    without |= {"dim", "keepdim", "clip", "out"}  # words, and a second name
+    refused = set()
+    for name in sorted(takers - without):
+        try:
+            getattr(genesis, name)(out=3)
+        except TypeError as error:
+            if "unexpected keyword argument 'out'" in str(error):
+                refused.add(name)
+    assert not refused
+    for name in sorted(without & set(genesis.__all__)):
+        assert "out" not in inspect.signature(getattr(genesis, name)).parameters or name == "clip"
