@@ -19,7 +19,9 @@ __all__ = [
     "clamp_max",
     "clamp_min",
     "column_stack",
+    "copysign",
     "cosh",
+    "deg2rad",
     "dstack",
     "exp2",
     "fliplr",
@@ -35,7 +37,9 @@ __all__ = [
     "lerp",
     "logaddexp",
     "nan_to_num",
+    "rad2deg",
     "rot90",
+    "signbit",
     "sinh",
     "vstack",
 ]
@@ -232,6 +236,60 @@ def fmin(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _C.Te
     return _beside_nan(input, other, _C.minimum(input, other))
 
 
+def signbit(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """Whether there is a minus, at a zero or NaN as well.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.signbit(genesis.tensor([1.0, -0.0, -2.0]))
+    tensor([False,  True,  True])
+    """
+    if not input.dtype.is_floating_point:
+        return _C.lt(input, 0, out=out)
+    bits = {2: _C.int16, 4: _C.int32, 8: _C.int64}[input.dtype.itemsize]
+    return _C.lt(input.view(bits), 0, out=out)
+
+
+def copysign(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """The first without its sign, with that of the second.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.copysign(genesis.tensor([1.0, -2.0]), genesis.tensor([-0.0, 3.0]))
+    tensor([-1.,  2.])
+    """
+    other = other if isinstance(other, _C.Tensor) else _C.as_tensor(other, device=input.device)
+    dtype = _C._result_type(input, other)
+    size = input.abs().to(dtype if dtype.is_floating_point else _C.float32)
+    return _C.where(signbit(other), -size, size, out=out)
+
+
+def deg2rad(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """Degrees as radians.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.deg2rad(genesis.tensor([180.0]))
+    tensor([3.1416])
+    """
+    return _C.mul(input, 0.017453292519943295, out=out)
+
+
+def rad2deg(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """Radians as degrees.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.rad2deg(genesis.tensor([0.5]))
+    tensor([28.6479])
+    """
+    return _C.mul(input, 57.29577951308232, out=out)
+
+
 def isposinf(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """Whether it is infinity.
 
@@ -391,15 +449,17 @@ publish(
     globals(),
     __all__,
     methods=(
-        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "cosh", "exp2", "fliplr", "flipud"),
-        *("fmax", "fmin", "fmod", "frac", "hypot", "isneginf", "isposinf", "lerp", "logaddexp"),
-        *("nan_to_num", "rot90", "sinh"),
+        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "cosh", "deg2rad", "exp2"),
+        *("fliplr", "flipud", "fmax", "fmin", "fmod", "frac", "hypot", "isneginf", "isposinf"),
+        *("lerp", "logaddexp", "nan_to_num", "rad2deg", "rot90", "signbit", "sinh"),
     ),
     in_place=(
-        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "cosh", "exp2", "fmax", "fmin", "fmod"),
-        *("frac", "hypot", "lerp", "logaddexp", "nan_to_num", "sinh"),
+        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "cosh", "deg2rad", "exp2"),
+        *("fmax", "fmin", "fmod", "frac", "hypot", "lerp", "logaddexp", "nan_to_num", "rad2deg"),
+        *("sinh",),
     ),
     own_out=(
-        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "exp2", "isneginf", "isposinf", "lerp"),
+        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad", "exp2"),
+        *("isneginf", "isposinf", "lerp", "rad2deg", "signbit"),
     ),
 )

@@ -26,6 +26,7 @@ __all__ = [
     "isclose",
     "linspace",
     "log_softmax",
+    "logspace",
     "logsumexp",
     "norm",
     "one_hot",
@@ -435,6 +436,27 @@ def linspace(
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     made = _C.where(at < steps / 2, start + at * step, end - (steps - 1 - at) * step)
     return made.to(dtype=dtype or _C.float32)
+
+
+def logspace(
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+) -> _C.Tensor:
+    """Powers of `base` whose exponents go from `start` to `end` at equal distances.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    places = linspace(start, end, steps, dtype=_C.float64, device=device)
+    return _C.pow(float(base), places).to(dtype=dtype or _C.float32)
 
 
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) -> _C.Tensor:

@@ -44,6 +44,24 @@ def diag(input: _C.Tensor, diagonal: int = 0, *, out: _C.Tensor | None = None) -
     return made
 
 
+def fill_diagonal_(self: _C.Tensor, fill_value: Any) -> _C.Tensor:
+    """Set the elements whose indices are all equal to one number, in place.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.zeros(2, 3).fill_diagonal_(7)
+    tensor([[7., 0., 0.],
+            [0., 7., 0.]])
+    """
+    if self.ndim < 2 or (self.ndim > 2 and len({*self.shape}) > 1):
+        raise _C.ShapeError(
+            f"fill_diagonal_: a matrix, or more dimensions of one size, not shape {self.shape}"
+        )
+    self.as_strided((min(self.shape),), (sum(self.strides),)).fill_(fill_value)
+    return self
+
+
 def trace(input: _C.Tensor) -> _C.Tensor:
     """The sum of the diagonal of a matrix.
 
@@ -276,6 +294,6 @@ def einsum(equation: str, *operands: Any) -> _C.Tensor:
 publish(
     globals(),
     __all__,
-    methods=("addmm", "addmv", "baddbmm", "diag", "inner", "trace"),
+    methods=("addmm", "addmv", "baddbmm", "diag", "fill_diagonal_", "inner", "trace"),
     in_place=("addmm", "addmv", "baddbmm"),
 )

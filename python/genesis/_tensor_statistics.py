@@ -80,6 +80,14 @@ def nanmean(
     return nansum(input, dim, keepdim, dtype) / (~input.isnan()).sum(dim, keepdim)
 
 
+class MinMax(tuple):
+    """A pair (min, max), by these names, too."""
+
+    __slots__ = ()
+    min = property(lambda self: self[0], doc="The smallest element.")
+    max = property(lambda self: self[1], doc="The largest element.")
+
+
 def aminmax(input: _C.Tensor, *, dim: Any = None, keepdim: bool = False, out: Any = None) -> Any:
     """The smallest and the largest element, as a pair (min, max).
 
@@ -89,7 +97,7 @@ def aminmax(input: _C.Tensor, *, dim: Any = None, keepdim: bool = False, out: An
     >>> genesis.aminmax(genesis.tensor([3, 1, 2]))
     (tensor(1), tensor(3))
     """
-    return input.amin(dim, keepdim), input.amax(dim, keepdim)
+    return MinMax((input.amin(dim, keepdim), input.amax(dim, keepdim)))
 
 
 def var_mean(

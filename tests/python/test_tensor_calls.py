@@ -13,6 +13,7 @@ import genesis
 # Calls of what PyTorch has with out=; those of elements that it has in place, too, come first.
 ELEMENTS = """
     cosh(x) exp2(x) frac(x) nan_to_num(x) sinh(x) tan(x) square(x) expm1(x) round(x) fmax(x,y)
+    copysign(x,y) deg2rad(x) rad2deg(x)
     fmin(x,y) fmod(x,y) hypot(x,y) logaddexp(x,y) remainder(x,y) atan2(x,y) maximum(x,y)
     addcmul(x,y,y) addcdiv(x,y,y) lerp(x,y,0.25) clamp_min(x,0.5) clamp_max(x,0.5)
     clamp(x,-1,1) tril(x) triu(x,1)
@@ -21,7 +22,7 @@ PRODUCTS = """
     addmm(b,x,y.T) addmm(b,x,y.T,alpha=2,beta=3) addmv(b,x,y[0]) baddbmm(b,x[None],y.T[None])
 """
 OTHERS = """
-    isneginf(x) isposinf(x) isnan(x) isclose(x,y) argmax(x) argmin(x,1) sum(x) mean(x)
+    signbit(x) isneginf(x) isposinf(x) isnan(x) isclose(x,y) argmax(x) argmin(x,1) sum(x) mean(x)
     amax(x,0) median(x) median(x,1) aminmax(x) var(x,0) std(x,0) norm(x,1,1) logsumexp(x,0)
     nansum(x,1) nanmean(x,1) quantile(x,0.25,1) diff(x) max(x) max(x,1) min(x,1) mode(x,1)
     kthvalue(x,2) softmax(x,0) log_softmax(x,0) cumsum(x,0) cumprod(x,0) cummax(x,1)
@@ -214,8 +215,8 @@ def test_the_page_says_what_has_which_form(root):
     of_elements |= made - whole
     in_place = {one for one in of_elements if hasattr(genesis.Tensor, f"{one}_")}
     of_elements |= {"isposinf", "isneginf"}
-    assert of_elements - in_place == {"where", "isclose", "isposinf", "isneginf"}
-    assert "but for `where isclose isposinf isneginf`" in page
+    assert of_elements - in_place == {"where", "isclose", "isposinf", "isneginf", "signbit"}
+    assert "but for `where isclose isposinf isneginf signbit`" in page
     takers = of_elements | made | listed["reductions"] | listed["statistics"] | listed["matrices"]
     takers |= listed["along a dimension"] | {"tril", "triu"}
     without = set(re.search("These have none: `([^`]*)`", page)[1].split())
