@@ -2,25 +2,39 @@
 
     python examples/demo.py [PAGE]
 
-Runs on the first GPU, or on the CPU where there is none. The result is checked: the network must
-come close to the function. What happened to the memory is printed, its timeline written to PAGE.
+Runs on the first GPU, or on the CPU where there is none; on the simulated GPU, which computes one
+element after the other, with a smaller network and fewer steps. The result is checked: the network
+must come close to the function. What happened to the memory is printed, its timeline written to
+PAGE.
 """
 
 import math
 import sys
 import time
+from typing import NamedTuple
 
 import genesis
 from genesis import memory_profiler
 
-SAMPLES, HIDDEN, STEPS, RATE = 4096, 64, 2000, 0.05
+
+class Plan(NamedTuple):
+    """How much is computed, and how fast it learns."""
+
+    samples: int
+    hidden: int
+    steps: int
+    rate: float
 
 
-def progress(step: int, loss: float) -> None:
+USUAL = Plan(samples=4096, hidden=64, steps=2000, rate=0.05)
+SIMULATED = Plan(samples=256, hidden=32, steps=150, rate=0.15)
+
+
+def progress(step: int, steps: int, loss: float) -> None:
     """Draw the bar, on a terminal again and again."""
-    done = 30 * step // STEPS
-    end = "\n" if step == STEPS else ""
-    if sys.stdout.isatty() or step == STEPS:
+    done = 30 * step // steps
+    end = "\n" if step == steps else ""
+    if sys.stdout.isatty() or step == steps:
         print(
             f"\r[{'#' * done}{'.' * (30 - done)}] step {step:4}, loss {loss:.5f}",
             end=end,
@@ -28,33 +42,34 @@ def progress(step: int, loss: float) -> None:
         )
 
 
-def train(device: str) -> float:
+def train(device: str, plan: Plan) -> float:
     """Fit sin(3 x) on [-1, 1]; gives the largest error on points it has not seen."""
     genesis.manual_seed(1)
-    x = genesis.rand(SAMPLES, 1, device=device) * 2 - 1
+    hidden = plan.hidden
+    x = genesis.rand(plan.samples, 1, device=device) * 2 - 1
     target = (3 * x).sin()
-    w1, b1 = genesis.randn(1, HIDDEN, device=device) * 2, genesis.randn(HIDDEN, device=device)
-    w2, b2 = genesis.randn(HIDDEN, 1, device=device) * 0.1, genesis.zeros(1, device=device)
+    w1, b1 = genesis.randn(1, hidden, device=device) * 2, genesis.randn(hidden, device=device)
+    w2, b2 = genesis.randn(hidden, 1, device=device) * 0.1, genesis.zeros(1, device=device)
 
     weights = (w1, b1, w2, b2)
     speeds = [genesis.zeros_like(weight) for weight in weights]
 
-    for step in range(1, STEPS + 1):
-        rate = RATE * (1 + math.cos(math.pi * step / STEPS)) / 2
+    for step in range(1, plan.steps + 1):
+        rate = plan.rate * (1 + math.cos(math.pi * step / plan.steps)) / 2
         with memory_profiler.annotate("forward"):
-            hidden = (x @ w1 + b1).tanh()
-            error = hidden @ w2 + b2 - target
+            inner = (x @ w1 + b1).tanh()
+            error = inner @ w2 + b2 - target
         with memory_profiler.annotate("backward"):
-            back = error * (2 / SAMPLES)
-            slope = (back @ w2.T) * (1 - hidden * hidden)
-            gradients = (x.T @ slope, slope.sum(dim=0), hidden.T @ back, back.sum(dim=0))
+            back = error * (2 / plan.samples)
+            slope = (back @ w2.T) * (1 - inner * inner)
+            gradients = (x.T @ slope, slope.sum(dim=0), inner.T @ back, back.sum(dim=0))
         with memory_profiler.annotate("update"):
             for weight, speed, gradient in zip(weights, speeds, gradients, strict=True):
                 speed *= 0.9
                 speed -= rate * gradient
                 weight += speed
         if step % 50 == 0:
-            progress(step, (error * error).mean().item())
+            progress(step, plan.steps, (error * error).mean().item())
 
     fresh = genesis.linspace(-1, 1, 1001, device=device).reshape(-1, 1)
     guess = (fresh @ w1 + b1).tanh() @ w2 + b2
@@ -65,12 +80,14 @@ def main() -> None:
     """Train, check, and show the memory."""
     device = "cuda" if genesis.cuda.is_available() else "cpu"
     name = genesis.cuda.get_device_properties(genesis.device(device)).name
+    plan = SIMULATED if name == "Genesis simulated GPU" else USUAL
     print(f"genesis {genesis.__version__} on {name}")
     begin = time.perf_counter()
     with memory_profiler.record():
-        worst = train(device)
+        worst = train(device, plan)
         genesis.flush()
-    print(f"{STEPS} steps in {time.perf_counter() - begin:.2f} s; the largest error is {worst:.4f}")
+    took = time.perf_counter() - begin
+    print(f"{plan.steps} steps in {took:.2f} s; the largest error is {worst:.4f}")
     if not worst < 0.1:  # also where it is not a number
         sys.exit("the network did not learn the function")
     print(genesis.cuda.memory_summary(genesis.device(device), abbreviated=True))

@@ -134,7 +134,8 @@ typedef struct gn_history_interpreter {
     void (*release)(int token);
     /* These frames are known for ever from now on. */
     void (*keep)(const gn_history_frame *frames, size_t count);
-    /* A frame as text; false where the interpreter cannot be asked. */
+    /* A frame as text; false where the interpreter cannot be asked, or others are better to name: then the text is
+     * what is left if there are none. */
     bool (*describe)(const gn_history_frame *frame, char *buffer, size_t size);
 } gn_history_interpreter;
 

@@ -46,6 +46,10 @@ typedef struct gn_tensor gn_tensor;
 /* "float32"; NULL for no dtype. Static memory. */
 GN_API const char *gn_dtype_name(gn_dtype dtype);
 
+/* For messages about a type that there is not, such as "uint16": which there are, and which one has its numbers. The
+ * end of a sentence, in static memory. */
+GN_API const char *gn_dtype_advice(const char *name);
+
 /* Bytes of an element; 0 for no dtype. */
 GN_API size_t gn_dtype_size(gn_dtype dtype);
 

@@ -161,7 +161,9 @@ from genesis._tensor_combined import (
     clamp_max,
     clamp_min,
     column_stack,
+    copysign,
     cosh,
+    deg2rad,
     dstack,
     exp2,
     fliplr,
@@ -177,7 +179,9 @@ from genesis._tensor_combined import (
     lerp,
     logaddexp,
     nan_to_num,
+    rad2deg,
     rot90,
+    signbit,
     sinh,
     vstack,
 )
@@ -193,6 +197,7 @@ from genesis._tensor_functions import (
     isclose,
     linspace,
     log_softmax,
+    logspace,
     logsumexp,
     norm,
     one_hot,
@@ -426,6 +431,7 @@ __all__ = [
     "concat",
     "concatenate",
     "contiguous",
+    "copysign",
     "cos",
     "cosh",
     "count_nonzero",
@@ -436,6 +442,7 @@ __all__ = [
     "cumprod",
     "cumsum",
     "default_generator",
+    "deg2rad",
     "detailed_memory_stats",
     "device",
     "diag",
@@ -531,6 +538,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "logspace",
     "logsumexp",
     "lt",
     "manual_seed",
@@ -576,6 +584,7 @@ __all__ = [
     "prod",
     "promote_types",
     "quantile",
+    "rad2deg",
     "rand",
     "rand_like",
     "randint",
@@ -608,6 +617,7 @@ __all__ = [
     "set_rng_state",
     "sigmoid",
     "sign",
+    "signbit",
     "silu",
     "sin",
     "sinh",
@@ -757,6 +767,10 @@ def __getattr__(name: str) -> Any:
         from genesis import _leaks
 
         return getattr(_leaks, name)
+    if name in ("uint16", "uint32", "uint64", "complex64", "complex128"):
+        from genesis._C import _dtype_advice
+
+        raise AttributeError(f"module 'genesis' has no {name}: {_dtype_advice(name)}")
     raise AttributeError(f"module 'genesis' has no attribute {name!r}")
 
 

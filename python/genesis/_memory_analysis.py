@@ -249,7 +249,9 @@ def trace_text(manager: _C.MemoryManager) -> str:
     for size, group in sorted(groups.items(), key=lambda item: (-item[0] * len(item[1]), item[0])):
         lines.append(f"  {len(group)} x {size} bytes = {format_size(size * len(group))}")
     segment = None
+    default = _C.default_stream(manager.device).stream_id if held else 0
     for block in held:
+        stream = block["stream_id"]
         if block["segment_id"] != segment:
             segment = block["segment_id"]
             lines.append(
@@ -258,7 +260,8 @@ def trace_text(manager: _C.MemoryManager) -> str:
             )
         lines.append(
             f"  {block['address']:#x}  {block['requested']} bytes in {block['nbytes']}"
-            f"  allocation {block['number']}  stream {block['stream_id']}"
+            f"  allocation {block['number']}"
+            + ("  default stream" if stream in (0, default) else f"  stream {stream}")
             + ("  freed, waiting for its streams" if block["state"] == "pending" else "")
             + (f"  at {_sites.location_of(block['site'])}" if block["site"] else "")
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from genesis import _C
 from genesis._tensor import shape_of
+from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -384,10 +385,11 @@ _COUNTS = {
     "float64": 1 << 53,
 }
 
-_C.Tensor.bernoulli = bernoulli
-_C.Tensor.bernoulli_ = bernoulli_
-_C.Tensor.exponential_ = exponential_
-_C.Tensor.multinomial = multinomial
-_C.Tensor.random_ = random_
-_C.Tensor.uniform_ = uniform_
-_C.Tensor.normal_ = normal_
+publish(
+    globals(),
+    __all__,
+    methods=(
+        *("bernoulli", "bernoulli_", "exponential_", "multinomial", "normal_", "random_"),
+        "uniform_",
+    ),
+)

@@ -29,7 +29,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import accumulate, compress
 from operator import mul
+from os.path import dirname, join
 from typing import Any, NamedTuple
+
+_PACKAGE = join(dirname(__file__), "")  # what the files of this package begin with
 
 EVENT = struct.Struct("<QQQQQIIHBBI")
 
@@ -103,6 +106,16 @@ class Frame(NamedTuple):
     def __str__(self) -> str:
         place = f"{self.filename}:{self.line}" if self.line else self.filename
         return f"{place} ({self.name})" if self.name else place
+
+
+def place_of(frames: tuple[Frame, ...]) -> Frame | None:
+    """The line that a stack is about: the innermost of Python that is not this package's own.
+
+    Where there is none it is the innermost of Python, or else the innermost; None of no frames.
+    """
+    python = [one for one in frames if one.filename.endswith(".py") or one.filename[:1] == "<"]
+    others = (one for one in python if not one.filename.startswith(_PACKAGE))
+    return next(others, (python or frames or (None,))[0])
 
 
 class Event(NamedTuple):
@@ -281,12 +294,9 @@ class Recording:
         return self.devices[index] if 0 <= index < len(self.devices) else f"device {index}"
 
     def location(self, site: int) -> str:
-        """Where a site is, in one line: its innermost Python frame, or else its innermost."""
-        frames = self.frames(site)
-        for frame in frames:
-            if frame.filename.endswith(".py"):
-                return " ".join(str(frame).split())
-        return " ".join(str(frames[0]).split()) if frames else "not known"
+        """Where a site is, in one line; see :func:`place_of`."""
+        place = place_of(self.frames(site))
+        return " ".join(str(place).split()) if place is not None else "not known"
 
     def span_ns(self) -> tuple[int, int]:
         """The times of the first and the last event; zeros where there is none."""

@@ -22,6 +22,7 @@ from genesis._recording import (
     Lifetime,
     Recording,
     no_collection,
+    place_of,
 )
 
 ROWS = 10  # that a table of the summary has at most
@@ -297,7 +298,8 @@ def _is_short(one: Lifetime) -> bool:
 
 
 def _at(event: Event) -> str:
-    return f"  {event.frames[0]}" if event.frames else ""
+    place = place_of(event.frames)
+    return f"  {place}" if place is not None else ""
 
 
 def _more(rows: list[Any], shown: int, what: str) -> list[str]:

@@ -11,14 +11,16 @@ before its bytes are known to be there.
 
 from __future__ import annotations
 
+import errno
 import os
 
 from genesis import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from io import FileIO
+    from pathlib import Path
     from typing import Any
 
     Entry = tuple[str, _C.dtype, tuple[int, ...], int, int]  # name, dtype, shape, begin, end
@@ -53,9 +55,16 @@ def save(tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[s
     ----------
     tensors : dict of str to Tensor, or Tensor
         Views are written as contiguous tensors. One tensor alone is one again when it is loaded.
-        Tensors of a GPU are written as well; loaded tensors are the CPU's.
+        Tensors of a GPU are written as well; loaded tensors are the CPU's, unless load() is told.
     path : str or path
-        Where.
+        Where; the directory must be there.
+
+    Raises
+    ------
+    TypeError
+        If it is something else than tensors by names.
+    OSError
+        FileNotFoundError, IsADirectoryError, PermissionError or another, of this path.
 
     Examples
     --------
@@ -67,6 +76,10 @@ def save(tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[s
     {'bias': tensor([1., 1.])}
     """
     is_alone = isinstance(tensors, _C.Tensor)
+    if not is_alone and not hasattr(tensors, "keys"):
+        raise TypeError(
+            f"save: a Tensor, or a dict of names and tensors, not {type(tensors).__name__}"
+        )
     named = {"tensor": tensors} if is_alone else dict(tensors)
     for name, tensor in named.items():
         if not isinstance(name, str):
@@ -82,14 +95,26 @@ def save(tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[s
     from pathlib import Path
 
     target = Path(path)
-    draft = target.with_name(f"{target.name}.{os.getpid()}-{os.urandom(4).hex()}")
+    try:
+        if target.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "this is a directory")
+        if not target.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, f"there is no directory '{target.parent}'")
+        _write_file(target, header, (named[name] for name in order))
+    except OSError as error:  # of the path that was given: nobody has heard of the draft
+        raise OSError(error.errno, f"save: {error.strerror}", os.fspath(path)) from None
+
+
+def _write_file(target: Path, header: bytes, tensors: Iterable[_C.Tensor]) -> None:
+    """Write a draft beside the file, which takes its place when it is on the disk."""
+    draft = target.with_name(f"{target.name[:32]}.{os.getpid()}-{os.urandom(4).hex()}")
     with draft.open("xb", buffering=0) as file:
         try:
             _write(file, header)
-            for name in order:
-                tensor = named[name].cpu().contiguous()
-                for first, count in _chunks(tensor):
-                    _write(file, _C._bytes_of(tensor, first, count))
+            for tensor in tensors:
+                near = tensor.cpu().contiguous()
+                for first, count in _chunks(near):
+                    _write(file, _C._bytes_of(near, first, count))
             os.fsync(file.fileno())
             draft.replace(target)
         except BaseException:
@@ -130,8 +155,15 @@ def _write(file: FileIO, data: bytes) -> None:
         left = left[file.write(left) :]
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, device: Any = None) -> Any:
     """Read the tensors of a file in the safetensors layout.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    device : device or str, optional
+        Where the tensors go, one after the other; the CPU if not given.
 
     Returns
     -------
@@ -154,6 +186,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     """
     from pathlib import Path
 
+    place = _C._empty((0,), _C.uint8, "cpu" if device is None else device).device
     with Path(path).open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         try:
@@ -166,7 +199,7 @@ def load(path: str | os.PathLike[str]) -> Any:
                     data = bytearray(count * tensor.element_size())
                     _read_into(file, memoryview(data), f"tensor {name!r}")
                     _C._set_bytes(tensor, first, data)
-                made[name] = tensor
+                made[name] = tensor.to(place)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
     if metadata == _ALONE and list(made) == ["tensor"]:

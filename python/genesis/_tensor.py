@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from genesis import _C
+from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
 __all__ = [
@@ -45,22 +45,6 @@ def shape_of(sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
     if len(sizes) == 1 and not hasattr(sizes[0], "__index__"):
         return tuple(sizes[0])
     return sizes
-
-
-def numpy_names(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, with NumPy's ``axis`` and ``keepdims`` for ``dim`` and ``keepdim``, too."""
-
-    def named(*args: Any, **kwargs: Any) -> Any:
-        if "axis" in kwargs and "dim" not in kwargs:
-            kwargs["dim"] = kwargs.pop("axis")
-        if "keepdims" in kwargs and "keepdim" not in kwargs:
-            kwargs["keepdim"] = kwargs.pop("keepdims")
-        return function(*args, **kwargs)
-
-    named.__wrapped__ = function  # for inspect.signature()
-    for name in ("__name__", "__qualname__", "__module__", "__doc__"):
-        setattr(named, name, getattr(function, name))
-    return named
 
 
 def empty(*shape: Any, size: Any = None, dtype: Any = None, device: Any = None) -> _C.Tensor:
@@ -192,8 +176,14 @@ def arange(
     return ((counted - 1).to(wide) * step + start).to(dtype=dtype)
 
 
-@numpy_names
-def sort(input: _C.Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
+def sort(
+    input: _C.Tensor,
+    dim: int = -1,
+    descending: bool = False,
+    stable: bool = True,
+    *,
+    out: Any = None,
+) -> Any:
     """The sorted elements and where they were, as a pair (values, indices); always stable.
 
     Examples
@@ -205,9 +195,13 @@ def sort(input: _C.Tensor, dim: int = -1, descending: bool = False, stable: bool
     return input.sort(dim, descending, stable)
 
 
-@numpy_names
 def argsort(
-    input: _C.Tensor, dim: int = -1, descending: bool = False, stable: bool = True
+    input: _C.Tensor,
+    dim: int = -1,
+    descending: bool = False,
+    stable: bool = True,
+    *,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """Where the sorted elements are.
 
@@ -220,8 +214,15 @@ def argsort(
     return input.argsort(dim, descending, stable)
 
 
-@numpy_names
-def topk(input: _C.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def topk(
+    input: _C.Tensor,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    *,
+    out: Any = None,
+) -> Any:
     """The k largest or smallest elements, in order, as a pair (values, indices).
 
     Examples
@@ -233,8 +234,9 @@ def topk(input: _C.Tensor, k: int, dim: int = -1, largest: bool = True, sorted: 
     return input.topk(k, dim, largest, sorted)
 
 
-@numpy_names
-def argmax(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> _C.Tensor:
+def argmax(
+    input: _C.Tensor, dim: int | None = None, keepdim: bool = False, *, out: _C.Tensor | None = None
+) -> _C.Tensor:
     """Where the first of the largest elements is.
 
     Examples
@@ -246,8 +248,9 @@ def argmax(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> _
     return input.argmax(dim, keepdim)
 
 
-@numpy_names
-def argmin(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> _C.Tensor:
+def argmin(
+    input: _C.Tensor, dim: int | None = None, keepdim: bool = False, *, out: _C.Tensor | None = None
+) -> _C.Tensor:
     """Where the first of the smallest elements is.
 
     Examples
@@ -259,8 +262,7 @@ def argmin(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> _
     return input.argmin(dim, keepdim)
 
 
-@numpy_names
-def max(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+def max(input: _C.Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:
     """The largest element; along a dimension a pair (values, indices); of two tensors the larger.
 
     Examples
@@ -272,8 +274,7 @@ def max(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     return input.max(dim, keepdim)
 
 
-@numpy_names
-def min(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> Any:
+def min(input: _C.Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:
     """The smallest element; along a dimension a pair (values, indices); of two tensors the smaller.
 
     Examples
@@ -285,8 +286,9 @@ def min(input: _C.Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     return input.min(dim, keepdim)
 
 
-@numpy_names
-def cumsum(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
+def cumsum(
+    input: _C.Tensor, dim: int, dtype: Any = None, *, out: _C.Tensor | None = None
+) -> _C.Tensor:
     """The sum of the elements up to each, along a dimension.
 
     Examples
@@ -298,8 +300,9 @@ def cumsum(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     return input.cumsum(dim, dtype)
 
 
-@numpy_names
-def cumprod(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
+def cumprod(
+    input: _C.Tensor, dim: int, dtype: Any = None, *, out: _C.Tensor | None = None
+) -> _C.Tensor:
     """The product of the elements up to each, along a dimension.
 
     Examples
@@ -311,8 +314,7 @@ def cumprod(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     return input.cumprod(dim, dtype)
 
 
-@numpy_names
-def cummax(input: _C.Tensor, dim: int) -> Any:
+def cummax(input: _C.Tensor, dim: int, *, out: Any = None) -> Any:
     """The largest of the elements up to each, and where the last of them is; NaN wins.
 
     Examples
@@ -325,8 +327,7 @@ def cummax(input: _C.Tensor, dim: int) -> Any:
     return input.cummax(dim)
 
 
-@numpy_names
-def cummin(input: _C.Tensor, dim: int) -> Any:
+def cummin(input: _C.Tensor, dim: int, *, out: Any = None) -> Any:
     """The smallest of the elements up to each, and where the last of them is; NaN wins.
 
     Examples
@@ -416,7 +417,7 @@ def text_of(tensor: _C.Tensor) -> str:
         tensor = tensor.cpu()
     part = _edges(tensor, tensor.numel() <= _WHOLE)
     texts = _number_texts([value for value in _flat(part) if value is not None])
-    words = [_lines(part, iter(texts), len("tensor("))]
+    words = [_lines(part, iter(texts), len("tensor(")) if tensor.numel() else "[]"]
     if tensor.numel() == 0 and tensor.ndim != 1:
         words.append(f"size={tensor.shape}")
     usual = (_C.float32, _C.int64, _C.bool)
@@ -442,3 +443,6 @@ def reduced(tensor: _C.Tensor) -> tuple[Any, ...]:
     near = tensor.cpu().contiguous()
     data = _C._bytes_of(near, 0, near.numel())
     return restore, (data, near.shape, near.dtype.name, str(tensor.device))
+
+
+publish(globals(), __all__)

@@ -1,12 +1,12 @@
 """More elementwise functions, and tensors put together or turned, made of the other functions.
 
-They fuse, and run where the tensors are. Those that begin with a tensor are its methods, too; those
-that end in an underscore are methods only, and change the tensor.
+They fuse, and run where the tensors are. Those that begin with a tensor are its methods, too.
 """
 
 from __future__ import annotations
 
 from genesis import _C
+from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,9 @@ __all__ = [
     "clamp_max",
     "clamp_min",
     "column_stack",
+    "copysign",
     "cosh",
+    "deg2rad",
     "dstack",
     "exp2",
     "fliplr",
@@ -35,7 +37,9 @@ __all__ = [
     "lerp",
     "logaddexp",
     "nan_to_num",
+    "rad2deg",
     "rot90",
+    "signbit",
     "sinh",
     "vstack",
 ]
@@ -46,7 +50,7 @@ _INFINITY = float("inf")
 # ---- of elements ----
 
 
-def clamp_min(input: _C.Tensor, min: Any) -> _C.Tensor:
+def clamp_min(input: _C.Tensor, min: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The elements, or a bound where they are below it; NaN stays.
 
     Examples
@@ -55,10 +59,10 @@ def clamp_min(input: _C.Tensor, min: Any) -> _C.Tensor:
     >>> genesis.clamp_min(genesis.tensor([-1, 5]), 0)
     tensor([0, 5])
     """
-    return _C.maximum(input, min)
+    return _C.maximum(input, min, out=out)
 
 
-def clamp_max(input: _C.Tensor, max: Any) -> _C.Tensor:
+def clamp_max(input: _C.Tensor, max: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The elements, or a bound where they are above it; NaN stays.
 
     Examples
@@ -67,34 +71,12 @@ def clamp_max(input: _C.Tensor, max: Any) -> _C.Tensor:
     >>> genesis.clamp_max(genesis.tensor([-1, 5]), 0)
     tensor([-1,  0])
     """
-    return _C.minimum(input, max)
+    return _C.minimum(input, max, out=out)
 
 
-def clamp_min_(self: _C.Tensor, min: Any) -> _C.Tensor:
-    """In place: the elements, or a bound where they are below it.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.tensor([-1, 5]).clamp_min_(0)
-    tensor([0, 5])
-    """
-    return _C.maximum(self, min, out=self)
-
-
-def clamp_max_(self: _C.Tensor, max: Any) -> _C.Tensor:
-    """In place: the elements, or a bound where they are above it.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.tensor([-1, 5]).clamp_max_(0)
-    tensor([-1,  0])
-    """
-    return _C.minimum(self, max, out=self)
-
-
-def addcmul(input: _C.Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> _C.Tensor:
+def addcmul(
+    input: _C.Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: _C.Tensor | None = None
+) -> _C.Tensor:
     """``input + value * tensor1 * tensor2``.
 
     Examples
@@ -104,10 +86,12 @@ def addcmul(input: _C.Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> 
     tensor([11., 16.])
     """
     product = tensor1 * tensor2
-    return input + (product if value == 1 else product * value)
+    return _C.add(input, product if value == 1 else product * value, out=out)
 
 
-def addcdiv(input: _C.Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> _C.Tensor:
+def addcdiv(
+    input: _C.Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: _C.Tensor | None = None
+) -> _C.Tensor:
     """``input + value * tensor1 / tensor2``.
 
     Examples
@@ -116,35 +100,10 @@ def addcdiv(input: _C.Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> 
     >>> genesis.addcdiv(genesis.ones(2), genesis.tensor([2.0, 3.0]), genesis.tensor(2.0))
     tensor([2.0000, 2.5000])
     """
-    return input + (tensor1 if value == 1 else tensor1 * value) / tensor2
+    return _C.add(input, (tensor1 if value == 1 else tensor1 * value) / tensor2, out=out)
 
 
-def addcmul_(self: _C.Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> _C.Tensor:
-    """In place: ``self += value * tensor1 * tensor2``.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.ones(2).addcmul_(genesis.tensor([2.0, 3.0]), genesis.tensor(5.0))
-    tensor([11., 16.])
-    """
-    product = tensor1 * tensor2
-    return self.add_(product if value == 1 else product * value)
-
-
-def addcdiv_(self: _C.Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> _C.Tensor:
-    """In place: ``self += value * tensor1 / tensor2``.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.ones(2).addcdiv_(genesis.tensor([2.0, 3.0]), genesis.tensor(2.0))
-    tensor([2.0000, 2.5000])
-    """
-    return self.add_((tensor1 if value == 1 else tensor1 * value) / tensor2)
-
-
-def lerp(input: _C.Tensor, end: Any, weight: Any) -> _C.Tensor:
+def lerp(input: _C.Tensor, end: Any, weight: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """What lies between two, `weight` of the way.
 
     Examples
@@ -153,22 +112,10 @@ def lerp(input: _C.Tensor, end: Any, weight: Any) -> _C.Tensor:
     >>> genesis.lerp(genesis.tensor([0.0]), genesis.tensor([8.0]), 0.25)
     tensor([2.])
     """
-    return input + weight * (end - input)
+    return _C.add(input, weight * (end - input), out=out)
 
 
-def lerp_(self: _C.Tensor, end: Any, weight: Any) -> _C.Tensor:
-    """In place: what lies between it and another, `weight` of the way.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.tensor([0.0]).lerp_(genesis.tensor([8.0]), 0.25)
-    tensor([2.])
-    """
-    return self.add_(weight * (end - self))
-
-
-def fmod(input: _C.Tensor, other: Any) -> _C.Tensor:
+def fmod(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """What is left of a division that rounds towards 0: it has the sign of the first.
 
     Examples
@@ -181,7 +128,7 @@ def fmod(input: _C.Tensor, other: Any) -> _C.Tensor:
     return _C.where((left != 0) & ((left < 0) != (input < 0)), left - other, left)
 
 
-def exp2(input: _C.Tensor) -> _C.Tensor:
+def exp2(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """2 to the power of it.
 
     Examples
@@ -190,10 +137,10 @@ def exp2(input: _C.Tensor) -> _C.Tensor:
     >>> genesis.exp2(genesis.tensor([0, 3]))
     tensor([1., 8.])
     """
-    return _C.pow(2.0, input)
+    return _C.pow(2.0, input, out=out)
 
 
-def frac(input: _C.Tensor) -> _C.Tensor:
+def frac(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """What is behind the point, with the sign of the whole.
 
     Examples
@@ -205,7 +152,7 @@ def frac(input: _C.Tensor) -> _C.Tensor:
     return input - input.trunc()
 
 
-def sinh(input: _C.Tensor) -> _C.Tensor:
+def sinh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The hyperbolic sine.
 
     Examples
@@ -219,7 +166,7 @@ def sinh(input: _C.Tensor) -> _C.Tensor:
     return _C.where(input < 0, -half, half)
 
 
-def cosh(input: _C.Tensor) -> _C.Tensor:
+def cosh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The hyperbolic cosine.
 
     Examples
@@ -231,7 +178,7 @@ def cosh(input: _C.Tensor) -> _C.Tensor:
     return (input.exp() + (-input).exp()) / 2
 
 
-def hypot(input: _C.Tensor, other: Any) -> _C.Tensor:
+def hypot(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The length of the third side of a triangle with a right angle.
 
     Examples
@@ -246,7 +193,7 @@ def hypot(input: _C.Tensor, other: Any) -> _C.Tensor:
     return _C.where(most.isinf(), most, made)
 
 
-def logaddexp(input: _C.Tensor, other: _C.Tensor) -> _C.Tensor:
+def logaddexp(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The logarithm of the sum of exp() of two.
 
     Examples
@@ -265,7 +212,7 @@ def _beside_nan(input: _C.Tensor, other: Any, made: _C.Tensor) -> _C.Tensor:
     return _C.where(input != input, other, _C.where(other != other, input, made))
 
 
-def fmax(input: _C.Tensor, other: Any) -> _C.Tensor:
+def fmax(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The larger of two; the other one where one is NaN.
 
     Examples
@@ -277,7 +224,7 @@ def fmax(input: _C.Tensor, other: Any) -> _C.Tensor:
     return _beside_nan(input, other, _C.maximum(input, other))
 
 
-def fmin(input: _C.Tensor, other: Any) -> _C.Tensor:
+def fmin(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The smaller of two; the other one where one is NaN.
 
     Examples
@@ -289,7 +236,61 @@ def fmin(input: _C.Tensor, other: Any) -> _C.Tensor:
     return _beside_nan(input, other, _C.minimum(input, other))
 
 
-def isposinf(input: _C.Tensor) -> _C.Tensor:
+def signbit(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """Whether there is a minus, at a zero or NaN as well.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.signbit(genesis.tensor([1.0, -0.0, -2.0]))
+    tensor([False,  True,  True])
+    """
+    if not input.dtype.is_floating_point:
+        return _C.lt(input, 0, out=out)
+    bits = {2: _C.int16, 4: _C.int32, 8: _C.int64}[input.dtype.itemsize]
+    return _C.lt(input.view(bits), 0, out=out)
+
+
+def copysign(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """The first without its sign, with that of the second.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.copysign(genesis.tensor([1.0, -2.0]), genesis.tensor([-0.0, 3.0]))
+    tensor([-1.,  2.])
+    """
+    other = other if isinstance(other, _C.Tensor) else _C.as_tensor(other, device=input.device)
+    dtype = _C._result_type(input, other)
+    size = input.abs().to(dtype if dtype.is_floating_point else _C.float32)
+    return _C.where(signbit(other), -size, size, out=out)
+
+
+def deg2rad(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """Degrees as radians.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.deg2rad(genesis.tensor([180.0]))
+    tensor([3.1416])
+    """
+    return _C.mul(input, 0.017453292519943295, out=out)
+
+
+def rad2deg(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """Radians as degrees.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.rad2deg(genesis.tensor([0.5]))
+    tensor([28.6479])
+    """
+    return _C.mul(input, 57.29577951308232, out=out)
+
+
+def isposinf(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """Whether it is infinity.
 
     Examples
@@ -298,10 +299,10 @@ def isposinf(input: _C.Tensor) -> _C.Tensor:
     >>> genesis.isposinf(genesis.tensor([float("inf"), float("-inf")]))
     tensor([ True, False])
     """
-    return input == _INFINITY
+    return _C.eq(input, _INFINITY, out=out)
 
 
-def isneginf(input: _C.Tensor) -> _C.Tensor:
+def isneginf(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """Whether it is minus infinity.
 
     Examples
@@ -310,11 +311,16 @@ def isneginf(input: _C.Tensor) -> _C.Tensor:
     >>> genesis.isneginf(genesis.tensor([float("inf"), float("-inf")]))
     tensor([False,  True])
     """
-    return input == -_INFINITY
+    return _C.eq(input, -_INFINITY, out=out)
 
 
 def nan_to_num(
-    input: _C.Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+    input: _C.Tensor,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+    *,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """Numbers in place of NaN and infinities: without others the largest and smallest there are.
 
@@ -337,7 +343,7 @@ def nan_to_num(
 # ---- put together, turned ----
 
 
-def hstack(tensors: Sequence[_C.Tensor]) -> _C.Tensor:
+def hstack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) -> _C.Tensor:
     """Tensors side by side: along the second dimension, vectors along the first.
 
     Examples
@@ -352,7 +358,7 @@ def hstack(tensors: Sequence[_C.Tensor]) -> _C.Tensor:
     return cat(parts, 0 if parts and parts[0].ndim == 1 else 1)
 
 
-def vstack(tensors: Sequence[_C.Tensor]) -> _C.Tensor:
+def vstack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) -> _C.Tensor:
     """Tensors below each other: along the first dimension, vectors as rows.
 
     Examples
@@ -367,7 +373,7 @@ def vstack(tensors: Sequence[_C.Tensor]) -> _C.Tensor:
     return cat([atleast_2d(one) for one in tensors])
 
 
-def dstack(tensors: Sequence[_C.Tensor]) -> _C.Tensor:
+def dstack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) -> _C.Tensor:
     """Tensors behind each other: along the third dimension.
 
     Examples
@@ -382,7 +388,7 @@ def dstack(tensors: Sequence[_C.Tensor]) -> _C.Tensor:
     return cat([atleast_3d(one) for one in tensors], 2)
 
 
-def column_stack(tensors: Sequence[_C.Tensor]) -> _C.Tensor:
+def column_stack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) -> _C.Tensor:
     """Vectors as the columns of a matrix; matrices side by side.
 
     Examples
@@ -439,32 +445,21 @@ def rot90(input: _C.Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> _C.Tens
     return input.flip(second if k % 4 == 1 else first).transpose(first, second)
 
 
-for _name in (
-    "addcdiv",
-    "addcdiv_",
-    "addcmul",
-    "addcmul_",
-    "clamp_max",
-    "clamp_max_",
-    "clamp_min",
-    "clamp_min_",
-    "cosh",
-    "exp2",
-    "fliplr",
-    "flipud",
-    "fmax",
-    "fmin",
-    "fmod",
-    "frac",
-    "hypot",
-    "isneginf",
-    "isposinf",
-    "lerp",
-    "lerp_",
-    "logaddexp",
-    "nan_to_num",
-    "rot90",
-    "sinh",
-):
-    setattr(_C.Tensor, _name, globals()[_name])
-del _name
+publish(
+    globals(),
+    __all__,
+    methods=(
+        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "cosh", "deg2rad", "exp2"),
+        *("fliplr", "flipud", "fmax", "fmin", "fmod", "frac", "hypot", "isneginf", "isposinf"),
+        *("lerp", "logaddexp", "nan_to_num", "rad2deg", "rot90", "signbit", "sinh"),
+    ),
+    in_place=(
+        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "cosh", "deg2rad", "exp2"),
+        *("fmax", "fmin", "fmod", "frac", "hypot", "lerp", "logaddexp", "nan_to_num", "rad2deg"),
+        *("sinh",),
+    ),
+    own_out=(
+        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad", "exp2"),
+        *("isneginf", "isposinf", "lerp", "rad2deg", "signbit"),
+    ),
+)

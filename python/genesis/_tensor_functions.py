@@ -6,7 +6,8 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import arange, numpy_names, shape_of
+from genesis._tensor import arange, shape_of
+from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = [
     "isclose",
     "linspace",
     "log_softmax",
+    "logspace",
     "logsumexp",
     "norm",
     "one_hot",
@@ -97,7 +99,6 @@ def _variance(
     return squares / (left if left > 0 else 0.0)
 
 
-@numpy_names
 def var(
     input: _C.Tensor,
     dim: Any = None,
@@ -105,6 +106,7 @@ def var(
     keepdim: bool = False,
     *,
     unbiased: bool | None = None,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """The mean square distance from the mean, of one element less than there are.
 
@@ -119,7 +121,6 @@ def var(
     return _variance(input, dim, correction, keepdim, unbiased).to(input.dtype)
 
 
-@numpy_names
 def std(
     input: _C.Tensor,
     dim: Any = None,
@@ -127,6 +128,7 @@ def std(
     keepdim: bool = False,
     *,
     unbiased: bool | None = None,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """The square root of the variance.
 
@@ -139,9 +141,14 @@ def std(
     return _variance(input, dim, correction, keepdim, unbiased).sqrt().to(input.dtype)
 
 
-@numpy_names
 def norm(
-    input: _C.Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None
+    input: _C.Tensor,
+    p: Any = 2,
+    dim: Any = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    *,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """The p-th root of the sum of the p-th powers of the absolute values.
 
@@ -181,8 +188,9 @@ def _shifted(input: _C.Tensor, dim: Any) -> tuple[_C.Tensor, _C.Tensor]:
     return input - largest, largest
 
 
-@numpy_names
-def softmax(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
+def softmax(
+    input: _C.Tensor, dim: int, dtype: Any = None, *, out: _C.Tensor | None = None
+) -> _C.Tensor:
     """exp(x) over the sum of it along a dimension.
 
     Examples
@@ -194,8 +202,9 @@ def softmax(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     return input.softmax(dim, dtype)
 
 
-@numpy_names
-def log_softmax(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
+def log_softmax(
+    input: _C.Tensor, dim: int, dtype: Any = None, *, out: _C.Tensor | None = None
+) -> _C.Tensor:
     """The logarithm of softmax, without going there.
 
     Examples
@@ -207,8 +216,9 @@ def log_softmax(input: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     return input.log_softmax(dim, dtype)
 
 
-@numpy_names
-def logsumexp(input: _C.Tensor, dim: Any, keepdim: bool = False) -> _C.Tensor:
+def logsumexp(
+    input: _C.Tensor, dim: Any, keepdim: bool = False, *, out: _C.Tensor | None = None
+) -> _C.Tensor:
     """The logarithm of the sum of exp(x).
 
     Examples
@@ -226,7 +236,13 @@ def logsumexp(input: _C.Tensor, dim: Any, keepdim: bool = False) -> _C.Tensor:
 
 
 def isclose(
-    input: _C.Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+    input: _C.Tensor,
+    other: Any,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
+    *,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """Whether elements differ by no more than `atol` and `rtol` of the second.
 
@@ -275,7 +291,6 @@ def equal(input: _C.Tensor, other: _C.Tensor) -> bool:
 # ---- shapes ----
 
 
-@numpy_names
 def cat(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """Tensors one behind the other along a dimension; those of shape (0,) count as nothing.
 
@@ -313,7 +328,6 @@ def cat(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = N
     return made
 
 
-@numpy_names
 def stack(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """Tensors of one shape side by side, along a new dimension.
 
@@ -424,6 +438,27 @@ def linspace(
     return made.to(dtype=dtype or _C.float32)
 
 
+def logspace(
+    start: float,
+    end: float,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+) -> _C.Tensor:
+    """Powers of `base` whose exponents go from `start` to `end` at equal distances.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    places = linspace(start, end, steps, dtype=_C.float64, device=device)
+    return _C.pow(float(base), places).to(dtype=dtype or _C.float32)
+
+
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) -> _C.Tensor:
     """Ones where row and column are equal, zeros elsewhere.
 
@@ -451,7 +486,7 @@ def _nothing(input: _C.Tensor) -> int:
     return False if input.dtype == _C.bool else 0  # the number of that kind: bool stays bool
 
 
-def tril(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
+def tril(input: _C.Tensor, diagonal: int = 0, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The elements on and below a diagonal, zeros elsewhere.
 
     Examples
@@ -464,7 +499,7 @@ def tril(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     return _C.where(_distance(input) <= diagonal, input, _nothing(input))
 
 
-def triu(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
+def triu(input: _C.Tensor, diagonal: int = 0, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The elements on and above a diagonal, zeros elsewhere.
 
     Examples
@@ -477,7 +512,6 @@ def triu(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     return _C.where(_distance(input) >= diagonal, input, _nothing(input))
 
 
-@numpy_names
 def cumsum_(self: _C.Tensor, dim: int) -> _C.Tensor:
     """In place: the sum of the elements up to each, along a dimension.
 
@@ -490,7 +524,6 @@ def cumsum_(self: _C.Tensor, dim: int) -> _C.Tensor:
     return self.copy_(self.cumsum(dim))
 
 
-@numpy_names
 def cumprod_(self: _C.Tensor, dim: int) -> _C.Tensor:
     """In place: the product of the elements up to each, along a dimension.
 
@@ -566,10 +599,13 @@ def one_hot(input: _C.Tensor, num_classes: int = -1) -> _C.Tensor:
 
 clip, clip_ = clamp, clamp_
 
-for _name in (
-    *("allclose", "chunk", "clamp", "clamp_", "clip", "clip_", "cumprod_", "cumsum_"),
-    *("equal", "flip", "isclose", "logsumexp", "norm", "split", "std"),
-    *("tril", "tril_", "triu", "triu_", "var", "where"),
-):
-    setattr(_C.Tensor, _name, globals()[_name])
-del _name
+publish(
+    globals(),
+    __all__,
+    methods=(
+        *("allclose", "chunk", "clamp", "clamp_", "clip", "clip_", "cumprod_", "cumsum_", "equal"),
+        *("flip", "isclose", "logsumexp", "norm", "split", "std", "tril", "tril_", "triu", "triu_"),
+        *("var", "where"),
+    ),
+    own_out=("cat", "clamp", "clip", "stack"),
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from genesis import _C
 from genesis._tensor import arange
+from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def _index(index: Any, like: _C.Tensor) -> _C.Tensor:
     return index if isinstance(index, _C.Tensor) else _C.as_tensor(index, device=like.device)
 
 
-def gather(input: _C.Tensor, dim: int, index: Any) -> _C.Tensor:
+def gather(input: _C.Tensor, dim: int, index: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """Elements along a dimension: ``result[i][j] = input[i][index[i][j]]`` for ``dim=1``.
 
     Examples
@@ -119,6 +120,7 @@ def scatter(
     value: Any = None,
     *,
     reduce: str | None = None,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """A copy in which elements along a dimension are set.
 
@@ -143,7 +145,9 @@ def scatter_add_(input: _C.Tensor, dim: int, index: Any, src: Any) -> _C.Tensor:
     return _C._scatter(input, dim, _index(index, input), src, True)
 
 
-def scatter_add(input: _C.Tensor, dim: int, index: Any, src: Any) -> _C.Tensor:
+def scatter_add(
+    input: _C.Tensor, dim: int, index: Any, src: Any, *, out: _C.Tensor | None = None
+) -> _C.Tensor:
     """A copy in which something is added to elements along a dimension.
 
     Examples
@@ -155,7 +159,9 @@ def scatter_add(input: _C.Tensor, dim: int, index: Any, src: Any) -> _C.Tensor:
     return scatter_add_(input.clone(), dim, index, src)
 
 
-def index_select(input: _C.Tensor, dim: int, index: Any) -> _C.Tensor:
+def index_select(
+    input: _C.Tensor, dim: int, index: Any, *, out: _C.Tensor | None = None
+) -> _C.Tensor:
     """The slices of a dimension that an index names, in its order.
 
     Examples
@@ -230,7 +236,9 @@ def index_put_(input: _C.Tensor, indices: Any, values: Any, accumulate: bool = F
     return _C._index_put(input, tuple(indices), values, accumulate)
 
 
-def take_along_dim(input: _C.Tensor, indices: Any, dim: int | None = None) -> _C.Tensor:
+def take_along_dim(
+    input: _C.Tensor, indices: Any, dim: int | None = None, *, out: _C.Tensor | None = None
+) -> _C.Tensor:
     """Elements along a dimension by indices such as argsort() gives, the two broadcast together.
 
     Without a dimension the elements are those of all of the tensor, in row-major order. Negative
@@ -269,7 +277,7 @@ take_along_axis = take_along_dim
 # ---- of all elements ----
 
 
-def take(input: _C.Tensor, index: Any) -> _C.Tensor:
+def take(input: _C.Tensor, index: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """Elements by their number in row-major order; negative ones count from the end.
 
     Examples
@@ -281,7 +289,7 @@ def take(input: _C.Tensor, index: Any) -> _C.Tensor:
     return _C._take(input, _index(index, input))
 
 
-def masked_select(input: _C.Tensor, mask: Any) -> _C.Tensor:
+def masked_select(input: _C.Tensor, mask: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The elements for which a mask is true, in row-major order, the two broadcast together.
 
     Examples
@@ -355,6 +363,7 @@ def searchsorted(
     side: str | None = None,
     out_int32: bool = False,
     sorter: _C.Tensor | None = None,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """Where values would have to be put into an ascending sequence for it to stay so.
 
@@ -372,6 +381,8 @@ def searchsorted(
         Places as int32 instead of int64.
     sorter : Tensor, optional
         What sorts the sequence, such as argsort() gives, where it is not ascending itself.
+    out : Tensor, optional
+        Where the result goes.
 
     Examples
     --------
@@ -400,10 +411,12 @@ def bincount(input: _C.Tensor, weights: _C.Tensor | None = None, minlength: int 
     return _C._bincount(input, weights, minlength)
 
 
-for _name in (
-    *("bincount", "gather", "index_add_", "index_copy_", "index_fill_", "index_put_"),
-    *("index_select", "masked_fill", "masked_fill_", "masked_select", "nonzero", "scatter"),
-    *("scatter_", "scatter_add", "scatter_add_", "take", "take_along_dim"),
-):
-    setattr(_C.Tensor, _name, globals()[_name])
-del _name
+publish(
+    globals(),
+    __all__,
+    methods=(
+        *("bincount", "gather", "index_add_", "index_copy_", "index_fill_", "index_put_"),
+        *("index_select", "masked_fill", "masked_fill_", "masked_select", "nonzero", "scatter"),
+        *("scatter_", "scatter_add", "scatter_add_", "take", "take_along_dim"),
+    ),
+)

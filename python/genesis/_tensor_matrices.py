@@ -6,6 +6,7 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
+from genesis._tensor_calls import publish
 from genesis._tensor_products import _need
 
 TYPE_CHECKING = False
@@ -23,7 +24,7 @@ __all__ = [
 ]
 
 
-def diag(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
+def diag(input: _C.Tensor, diagonal: int = 0, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """A matrix with a vector on a diagonal, or the diagonal of a matrix; a copy.
 
     Examples
@@ -43,6 +44,24 @@ def diag(input: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     return made
 
 
+def fill_diagonal_(self: _C.Tensor, fill_value: Any) -> _C.Tensor:
+    """Set the elements whose indices are all equal to one number, in place.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.zeros(2, 3).fill_diagonal_(7)
+    tensor([[7., 0., 0.],
+            [0., 7., 0.]])
+    """
+    if self.ndim < 2 or (self.ndim > 2 and len({*self.shape}) > 1):
+        raise _C.ShapeError(
+            f"fill_diagonal_: a matrix, or more dimensions of one size, not shape {self.shape}"
+        )
+    self.as_strided((min(self.shape),), (sum(self.strides),)).fill_(fill_value)
+    return self
+
+
 def trace(input: _C.Tensor) -> _C.Tensor:
     """The sum of the diagonal of a matrix.
 
@@ -57,13 +76,35 @@ def trace(input: _C.Tensor) -> _C.Tensor:
     return input.diagonal().sum()
 
 
+def _check_addend(
+    name: str, input: _C.Tensor, a: _C.Tensor, b: _C.Tensor, dimensions: tuple[int, int]
+) -> None:
+    """What is added broadcasts to the product, never the other way round."""
+    _need(name, a, b, dimensions)
+    if not isinstance(input, _C.Tensor):
+        raise TypeError(f"{name}: what is added is a Tensor, not {input!r}")
+    shape = a.shape[:-1] + (b.shape[-1:] if b.ndim > 1 else ())
+    ends = zip(input.shape[::-1], shape[::-1], strict=False)
+    if input.ndim > len(shape) or any(one not in (1, size) for one, size in ends):
+        raise _C.ShapeError(
+            f"{name}: a tensor of shape {input.shape} cannot be broadcast to {shape}, the shape of "
+            f"the product of {a.shape} and {b.shape}"
+        )
+
+
 def _added(input: _C.Tensor, product: _C.Tensor, beta: Any, alpha: Any) -> _C.Tensor:
     product = product if alpha == 1 else product * alpha
     return product if beta == 0 else (input if beta == 1 else input * beta) + product
 
 
 def addmm(
-    input: _C.Tensor, mat1: _C.Tensor, mat2: _C.Tensor, *, beta: Any = 1, alpha: Any = 1
+    input: _C.Tensor,
+    mat1: _C.Tensor,
+    mat2: _C.Tensor,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """``beta * input + alpha * (mat1 @ mat2)``.
 
@@ -77,14 +118,20 @@ def addmm(
     tensor([[4., 1.],
             [1., 4.]])
     """
-    if alpha == 1 and beta == 1 and isinstance(input, _C.Tensor):
-        _need("addmm", mat1, mat2, (2, 2))
+    _check_addend("addmm", input, mat1, mat2, (2, 2))
+    if alpha == 1 and beta == 1:
         return _C._matmul_add(mat1, mat2, input)
-    return _added(input, mat1.mm(mat2), beta, alpha)
+    return _added(input, mat1 @ mat2, beta, alpha)
 
 
 def addmv(
-    input: _C.Tensor, mat: _C.Tensor, vec: _C.Tensor, *, beta: Any = 1, alpha: Any = 1
+    input: _C.Tensor,
+    mat: _C.Tensor,
+    vec: _C.Tensor,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """``beta * input + alpha * (mat @ vec)``.
 
@@ -94,11 +141,18 @@ def addmv(
     >>> genesis.addmv(genesis.ones(2), genesis.eye(2), genesis.ones(2))
     tensor([2., 2.])
     """
-    return _added(input, mat.mv(vec), beta, alpha)
+    _check_addend("addmv", input, mat, vec, (2, 1))
+    return _added(input, mat @ vec, beta, alpha)
 
 
 def baddbmm(
-    input: _C.Tensor, batch1: _C.Tensor, batch2: _C.Tensor, *, beta: Any = 1, alpha: Any = 1
+    input: _C.Tensor,
+    batch1: _C.Tensor,
+    batch2: _C.Tensor,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """``beta * input + alpha * (batch1 @ batch2)``, of as many matrices.
 
@@ -108,10 +162,11 @@ def baddbmm(
     >>> genesis.baddbmm(genesis.ones(1), genesis.ones(5, 2, 3), genesis.ones(5, 3, 4)).shape
     (5, 2, 4)
     """
-    return _added(input, batch1.bmm(batch2), beta, alpha)
+    _check_addend("baddbmm", input, batch1, batch2, (3, 3))
+    return _added(input, batch1 @ batch2, beta, alpha)
 
 
-def inner(input: _C.Tensor, other: _C.Tensor) -> _C.Tensor:
+def inner(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The sum of products over the last dimensions.
 
     Examples
@@ -236,13 +291,9 @@ def einsum(equation: str, *operands: Any) -> _C.Tensor:
     return made.permute([term.index(one) for one in result])
 
 
-for _name in (
-    "addmm",
-    "addmv",
-    "baddbmm",
-    "diag",
-    "inner",
-    "trace",
-):
-    setattr(_C.Tensor, _name, globals()[_name])
-del _name
+publish(
+    globals(),
+    __all__,
+    methods=("addmm", "addmv", "baddbmm", "diag", "fill_diagonal_", "inner", "trace"),
+    in_place=("addmm", "addmv", "baddbmm"),
+)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from genesis import _C
 from genesis._tensor import full, shape_of
+from genesis._tensor_calls import publish
 from genesis._tensor_functions import cat
 
 TYPE_CHECKING = False
@@ -46,50 +47,26 @@ __all__ = [
     "true_divide",
 ]
 
-# The same function under its second name; in place, too.
-_SECOND = {
-    "absolute": "abs",
-    "arccos": "acos",
-    "arccosh": "acosh",
-    "arcsin": "asin",
-    "arcsinh": "asinh",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "arctanh": "atanh",
-    "divide": "div",
-    "greater": "gt",
-    "greater_equal": "ge",
-    "less": "lt",
-    "less_equal": "le",
-    "multiply": "mul",
-    "negative": "neg",
-    "not_equal": "ne",
-    "subtract": "sub",
-    "true_divide": "div",
-}
-absolute = _C.abs
-arccos = _C.acos
-arccosh = _C.acosh
-arcsin = _C.asin
-arcsinh = _C.asinh
-arctan = _C.atan
-arctan2 = _C.atan2
-arctanh = _C.atanh
-divide = true_divide = _C.div
-greater = _C.gt
-greater_equal = _C.ge
-less = _C.lt
-less_equal = _C.le
-multiply = _C.mul
-negative = _C.neg
-not_equal = _C.ne
-subtract = _C.sub
+# The extension has these; cat() has two more names.
+absolute = _C.absolute
+arccos = _C.arccos
+arccosh = _C.arccosh
+arcsin = _C.arcsin
+arcsinh = _C.arcsinh
+arctan = _C.arctan
+arctan2 = _C.arctan2
+arctanh = _C.arctanh
+divide = _C.divide
+greater = _C.greater
+greater_equal = _C.greater_equal
+less = _C.less
+less_equal = _C.less_equal
+multiply = _C.multiply
+negative = _C.negative
+not_equal = _C.not_equal
+subtract = _C.subtract
+true_divide = _C.true_divide
 concat = concatenate = cat
-
-for _second, _first in _SECOND.items():
-    setattr(_C.Tensor, _second, getattr(_C.Tensor, _first))
-    setattr(_C.Tensor, f"{_second}_", getattr(_C.Tensor, f"{_first}_"))
-del _second, _first
 
 
 # ---- tensors ----
@@ -157,17 +134,17 @@ def is_floating_point(input: _C.Tensor) -> bool:
     return input.dtype.is_floating_point
 
 
-def _is_signed(self: _C.Tensor) -> bool:
+def is_signed(self: _C.Tensor) -> bool:
     """Whether the elements can be negative."""
     return self.dtype not in (_C.bool, _C.uint8)
 
 
-def _get_device(self: _C.Tensor) -> int:
+def get_device(self: _C.Tensor) -> int:
     """The index of its GPU; -1 on the CPU."""
     return self.device.index if self.device.type == "cuda" else -1
 
 
-def _type_as(self: _C.Tensor, other: _C.Tensor) -> _C.Tensor:
+def type_as(self: _C.Tensor, other: _C.Tensor) -> _C.Tensor:
     """The elements with the dtype of another tensor."""
     return self.to(other.dtype)
 
@@ -176,35 +153,35 @@ def _new_shape(self: _C.Tensor, sizes: Any, size: Any, dtype: Any, device: Any) 
     return _C._empty(shape_of(sizes, size), dtype or self.dtype, device or self.device)
 
 
-def _new_empty(
+def new_empty(
     self: _C.Tensor, *shape: Any, size: Any = None, dtype: Any = None, device: Any = None
 ) -> _C.Tensor:
     """A tensor of the same dtype on the same device, whose elements are not set."""
     return _new_shape(self, shape, size, dtype, device)
 
 
-def _new_zeros(
+def new_zeros(
     self: _C.Tensor, *shape: Any, size: Any = None, dtype: Any = None, device: Any = None
 ) -> _C.Tensor:
     """A tensor of zeros of the same dtype on the same device."""
     return _new_shape(self, shape, size, dtype, device).fill_(0)
 
 
-def _new_ones(
+def new_ones(
     self: _C.Tensor, *shape: Any, size: Any = None, dtype: Any = None, device: Any = None
 ) -> _C.Tensor:
     """A tensor of ones of the same dtype on the same device."""
     return _new_shape(self, shape, size, dtype, device).fill_(1)
 
 
-def _new_full(
+def new_full(
     self: _C.Tensor, size: Any, fill_value: Any, dtype: Any = None, device: Any = None
 ) -> _C.Tensor:
     """A tensor of one number of the same dtype on the same device."""
     return full(size, fill_value, dtype or self.dtype, device or self.device)
 
 
-def _new_tensor(self: _C.Tensor, data: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
+def new_tensor(self: _C.Tensor, data: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
     """A copy of numbers with the same dtype on the same device."""
     return _C.tensor(data, dtype=dtype or self.dtype, device=device or self.device)
 
@@ -234,7 +211,7 @@ def _array_namespace(self: _C.Tensor, *, api_version: str | None = None) -> Any:
     return array_api
 
 
-def _to_device(self: _C.Tensor, device: Any, /, *, stream: Any = None) -> _C.Tensor:
+def to_device(self: _C.Tensor, device: Any, /, *, stream: Any = None) -> _C.Tensor:
     """The tensor on a device, as the array API standard names it."""
     if stream is not None:
         raise ValueError("to_device: the current stream is used: see genesis.cuda.stream()")
@@ -242,7 +219,6 @@ def _to_device(self: _C.Tensor, device: Any, /, *, stream: Any = None) -> _C.Ten
 
 
 _C.Tensor.__array_namespace__ = _array_namespace
-_C.Tensor.to_device = _to_device
 _C.Tensor.__contains__ = _contains
 _C.Tensor.__reversed__ = _reversed
 _C.Tensor.__format__ = _formatted
@@ -251,14 +227,6 @@ _C.Tensor.itemsize = property(lambda self: self.element_size(), doc="Bytes of an
 _C.Tensor.nelement = numel
 _C.Tensor.ndimension = _C.Tensor.dim
 _C.Tensor.is_floating_point = is_floating_point
-_C.Tensor.is_signed = _is_signed
-_C.Tensor.get_device = _get_device
-_C.Tensor.type_as = _type_as
-_C.Tensor.new_empty = _new_empty
-_C.Tensor.new_zeros = _new_zeros
-_C.Tensor.new_ones = _new_ones
-_C.Tensor.new_full = _new_full
-_C.Tensor.new_tensor = _new_tensor
 
 
 # ---- types ----
@@ -360,3 +328,13 @@ class iinfo:  # noqa: N801 - as in PyTorch and NumPy
 
     def __repr__(self) -> str:
         return f"iinfo(dtype={self.dtype}, min={self.min}, max={self.max})"
+
+
+publish(
+    globals(),
+    __all__,
+    methods=(
+        *("get_device", "is_signed", "new_empty", "new_full", "new_ones", "new_tensor"),
+        *("new_zeros", "to_device", "type_as"),
+    ),
+)

@@ -6,6 +6,7 @@ The extension calls these where an argument is neither an operand nor ``out``.
 from __future__ import annotations
 
 from genesis import _C
+from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,3 +99,12 @@ def gelu(input: _C.Tensor, *, approximate: str = "none", out: _C.Tensor | None =
 def gelu_(self: _C.Tensor, *, approximate: str = "none") -> _C.Tensor:
     """In place: x times the normal distribution up to x."""
     return gelu(self, approximate=approximate, out=self)
+
+
+# By their second names, too.
+subtract, subtract_ = sub, sub_
+divide = true_divide = div
+divide_ = true_divide_ = div_
+
+_NAMES = ("add", "sub", "subtract", "div", "divide", "true_divide", "round", "gelu")
+publish(globals(), (*_NAMES, *(f"{name}_" for name in _NAMES)), own_out=_NAMES)

@@ -7,7 +7,8 @@ only, and change the tensor.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import arange, numpy_names, ones_like, zeros_like
+from genesis._tensor import arange, ones_like, zeros_like
+from genesis._tensor_calls import publish
 from genesis._tensor_functions import cat
 from genesis._tensor_index import bincount, nonzero, searchsorted
 
@@ -34,7 +35,15 @@ __all__ = [
 ]
 
 
-def index_add(input: _C.Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> _C.Tensor:
+def index_add(
+    input: _C.Tensor,
+    dim: int,
+    index: Any,
+    source: Any,
+    *,
+    alpha: Any = 1,
+    out: _C.Tensor | None = None,
+) -> _C.Tensor:
     """A copy in which slices are added to those of a dimension that an index names.
 
     Examples
@@ -46,7 +55,9 @@ def index_add(input: _C.Tensor, dim: int, index: Any, source: Any, *, alpha: Any
     return input.clone().index_add_(dim, index, source, alpha=alpha)
 
 
-def index_copy(input: _C.Tensor, dim: int, index: Any, source: Any) -> _C.Tensor:
+def index_copy(
+    input: _C.Tensor, dim: int, index: Any, source: Any, *, out: _C.Tensor | None = None
+) -> _C.Tensor:
     """A copy in which the slices of a dimension that an index names are set.
 
     Examples
@@ -168,7 +179,12 @@ def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> _C.Tenso
 
 
 def bucketize(
-    input: Any, boundaries: _C.Tensor, *, out_int32: bool = False, right: bool = False
+    input: Any,
+    boundaries: _C.Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """Between which boundaries values lie: searchsorted() with the arguments exchanged.
 
@@ -181,7 +197,14 @@ def bucketize(
     return searchsorted(boundaries, input, right=right, out_int32=out_int32)
 
 
-def histc(input: _C.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> _C.Tensor:
+def histc(
+    input: _C.Tensor,
+    bins: int = 100,
+    min: float = 0,
+    max: float = 0,
+    *,
+    out: _C.Tensor | None = None,
+) -> _C.Tensor:
     """How many elements lie in each of `bins` parts from `min` to `max`, which belongs to the last.
 
     Where both are 0 they are the smallest and the largest element.
@@ -294,6 +317,7 @@ def scatter_reduce(
     reduce: str,
     *,
     include_self: bool = True,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """A copy in which elements are folded into those that an index names along a dimension.
 
@@ -310,7 +334,6 @@ def scatter_reduce(
     return scatter_reduce_(input.clone(), dim, index, src, reduce, include_self=include_self)
 
 
-@numpy_names
 def repeat_interleave(
     input: Any,
     repeats: Any = None,
@@ -357,7 +380,6 @@ def _unique_rows(rows: _C.Tensor) -> tuple[_C.Tensor, _C.Tensor, _C.Tensor]:
 _unique_of_all = _C.Tensor.unique
 
 
-@numpy_names
 def unique(
     input: _C.Tensor,
     sorted: bool = True,
@@ -444,10 +466,12 @@ def triu_indices(row: int, col: int, offset: int = 0, *, device: Any = None) -> 
     return _triangle(row, col, offset, False, device)
 
 
-for _name in (
-    *("argwhere", "histc", "index_add", "index_copy", "index_fill", "index_put"),
-    *("masked_scatter", "masked_scatter_", "put_", "repeat_interleave", "scatter_reduce"),
-    *("scatter_reduce_", "unique", "unique_consecutive"),
-):
-    setattr(_C.Tensor, _name, globals()[_name])
-del _name
+publish(
+    globals(),
+    __all__,
+    methods=(
+        *("argwhere", "histc", "index_add", "index_copy", "index_fill", "index_put"),
+        *("masked_scatter", "masked_scatter_", "put_", "repeat_interleave", "scatter_reduce"),
+        *("scatter_reduce_", "unique", "unique_consecutive"),
+    ),
+)

@@ -7,6 +7,7 @@ Beside them stands how exact products of float32 are.
 from __future__ import annotations
 
 from genesis import _C
+from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,14 +26,28 @@ __all__ = [
 ]
 
 
-def _need(name: str, input: _C.Tensor, other: _C.Tensor, dimensions: tuple[int, int]) -> None:
+def _need(
+    name: str,
+    input: _C.Tensor,
+    other: _C.Tensor,
+    dimensions: tuple[int, int],
+    has_inner: bool = True,
+) -> None:
+    """Tensors of so many dimensions, whose sizes go together; batches have the same length."""
     for one in (input, other):
         if not isinstance(one, _C.Tensor):
             raise TypeError(f"{name}: operands are tensors, not {one!r}")
+    shapes = f"shapes {input.shape} and {other.shape}"
     if (input.ndim, other.ndim) != dimensions:
         raise _C.ShapeError(
-            f"{name}: operands have {dimensions[0]} and {dimensions[1]} dimensions, "
-            f"not shapes {input.shape} and {other.shape}"
+            f"{name}: operands have {dimensions[0]} and {dimensions[1]} dimensions, not {shapes}"
+        )
+    inner = (input.shape[-1], other.shape[max(other.ndim - 2, 0)])
+    if has_inner and inner[0] != inner[1]:
+        raise _C.ShapeError(f"{name}: {shapes}: the sizes {inner[0]} and {inner[1]} must be equal")
+    if input.ndim == 3 and input.shape[0] != other.shape[0]:
+        raise _C.ShapeError(
+            f"{name}: there are {input.shape[0]} matrices and {other.shape[0]} others ({shapes})"
         )
 
 
@@ -86,11 +101,6 @@ def bmm(input: _C.Tensor, mat2: _C.Tensor, *, out: _C.Tensor | None = None) -> _
     (5, 2, 4)
     """
     _need("bmm", input, mat2, (3, 3))
-    if input.shape[0] != mat2.shape[0]:
-        raise _C.ShapeError(
-            f"bmm: there are {input.shape[0]} matrices and {mat2.shape[0]} others "
-            f"(shapes {input.shape} and {mat2.shape})"
-        )
     return _C.matmul(input, mat2, out=out)
 
 
@@ -104,7 +114,7 @@ def outer(input: _C.Tensor, vec2: _C.Tensor, *, out: _C.Tensor | None = None) ->
     tensor([[3, 4],
             [6, 8]])
     """
-    _need("outer", input, vec2, (1, 1))
+    _need("outer", input, vec2, (1, 1), has_inner=False)
     return _C.mul(input.unsqueeze(1), vec2, out=out)
 
 
@@ -227,6 +237,10 @@ def get_float32_matmul_precision() -> str:
 
 # NumPy's operators leave it to ours when the other operand is a tensor.
 _C.Tensor.__array_priority__ = 1000
-for _name in ("bmm", "dot", "mm", "mv", "outer", "tensordot"):
-    setattr(_C.Tensor, _name, globals()[_name])
-del _name
+
+publish(
+    globals(),
+    __all__,
+    methods=("bmm", "dot", "mm", "mv", "outer", "tensordot"),
+    own_out=("bmm", "dot", "mm", "mv", "outer", "tensordot"),
+)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from genesis import _C
 from genesis._tensor import shape_of
+from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -230,6 +231,8 @@ def tile(input: _C.Tensor, *counts: Any, dims: Any = None) -> _C.Tensor:
     return repeat(input, (1,) * (input.ndim - len(asked)) + asked)
 
 
-for _name in ("repeat", "roll", "tile"):
-    setattr(_C.Tensor, _name, globals()[_name])
-del _name
+publish(
+    globals(),
+    __all__,
+    methods=("repeat", "roll", "tile"),
+)

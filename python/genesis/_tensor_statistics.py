@@ -6,7 +6,8 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import arange, numpy_names
+from genesis._tensor import arange
+from genesis._tensor_calls import publish
 from genesis._tensor_functions import cat
 
 TYPE_CHECKING = False
@@ -28,7 +29,6 @@ __all__ = [
 ]
 
 
-@numpy_names
 def count_nonzero(input: _C.Tensor, dim: Any = None) -> _C.Tensor:
     """How many elements are not 0.
 
@@ -41,9 +41,13 @@ def count_nonzero(input: _C.Tensor, dim: Any = None) -> _C.Tensor:
     return (input != 0).sum(dim)
 
 
-@numpy_names
 def nansum(
-    input: _C.Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None
+    input: _C.Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    *,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """The sum of the elements that are no NaN.
 
@@ -57,9 +61,13 @@ def nansum(
     return kept.sum(dim, keepdim, dtype=dtype)
 
 
-@numpy_names
 def nanmean(
-    input: _C.Tensor, dim: Any = None, keepdim: bool = False, dtype: Any = None
+    input: _C.Tensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    *,
+    out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """The mean of the elements that are no NaN.
 
@@ -72,8 +80,15 @@ def nanmean(
     return nansum(input, dim, keepdim, dtype) / (~input.isnan()).sum(dim, keepdim)
 
 
-@numpy_names
-def aminmax(input: _C.Tensor, *, dim: Any = None, keepdim: bool = False) -> Any:
+class MinMax(tuple):
+    """A pair (min, max), by these names, too."""
+
+    __slots__ = ()
+    min = property(lambda self: self[0], doc="The smallest element.")
+    max = property(lambda self: self[1], doc="The largest element.")
+
+
+def aminmax(input: _C.Tensor, *, dim: Any = None, keepdim: bool = False, out: Any = None) -> Any:
     """The smallest and the largest element, as a pair (min, max).
 
     Examples
@@ -82,10 +97,9 @@ def aminmax(input: _C.Tensor, *, dim: Any = None, keepdim: bool = False) -> Any:
     >>> genesis.aminmax(genesis.tensor([3, 1, 2]))
     (tensor(1), tensor(3))
     """
-    return input.amin(dim, keepdim), input.amax(dim, keepdim)
+    return MinMax((input.amin(dim, keepdim), input.amax(dim, keepdim)))
 
 
-@numpy_names
 def var_mean(
     input: _C.Tensor,
     dim: Any = None,
@@ -106,7 +120,6 @@ def var_mean(
     return variance, input.mean(None if isinstance(dim, bool) else dim, keepdim)
 
 
-@numpy_names
 def std_mean(
     input: _C.Tensor,
     dim: Any = None,
@@ -132,8 +145,9 @@ def _squeezed(pair: Any, dim: int, keepdim: bool) -> Any:
     return pair if keepdim else type(pair)(tuple(one.squeeze(dim) for one in pair))
 
 
-@numpy_names
-def median(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+def median(
+    input: _C.Tensor, dim: int | None = None, keepdim: bool = False, *, out: Any = None
+) -> Any:
     """The element in the middle, the lower one of two; along a dimension a pair with its index.
 
     Examples
@@ -156,8 +170,9 @@ def median(input: _C.Tensor, dim: int | None = None, keepdim: bool = False) -> A
     return _squeezed(found, at, keepdim and input.ndim > 0)
 
 
-@numpy_names
-def kthvalue(input: _C.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+def kthvalue(
+    input: _C.Tensor, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None
+) -> Any:
     """The k-th smallest element of a dimension, from 1 on, and where it is; NaN is the largest.
 
     Examples
@@ -175,8 +190,7 @@ def kthvalue(input: _C.Tensor, k: int, dim: int = -1, keepdim: bool = False) -> 
     return _squeezed(found, dim, keepdim and input.ndim > 0)
 
 
-@numpy_names
-def mode(input: _C.Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+def mode(input: _C.Tensor, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """The element that occurs most often, the smallest of several, and where the last of it is.
 
     Examples
@@ -201,8 +215,14 @@ def mode(input: _C.Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     return _squeezed(found, dim, keepdim and input.ndim > 0)
 
 
-@numpy_names
-def quantile(input: _C.Tensor, q: Any, dim: int | None = None, keepdim: bool = False) -> _C.Tensor:
+def quantile(
+    input: _C.Tensor,
+    q: Any,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    out: _C.Tensor | None = None,
+) -> _C.Tensor:
     """The element that a fraction `q` of all is below, with what lies between two.
 
     Examples
@@ -229,8 +249,7 @@ def quantile(input: _C.Tensor, q: Any, dim: int | None = None, keepdim: bool = F
     return made.movedim(-1, 0) if fractions.ndim else made.squeeze(-1)
 
 
-@numpy_names
-def diff(input: _C.Tensor, n: int = 1, dim: int = -1) -> _C.Tensor:
+def diff(input: _C.Tensor, n: int = 1, dim: int = -1, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """How much each element is more than the one before, `n` times.
 
     Examples
@@ -249,16 +268,11 @@ def diff(input: _C.Tensor, n: int = 1, dim: int = -1) -> _C.Tensor:
     return input
 
 
-for _name in (
-    "aminmax",
-    "count_nonzero",
-    "diff",
-    "kthvalue",
-    "median",
-    "mode",
-    "nanmean",
-    "nansum",
-    "quantile",
-):
-    setattr(_C.Tensor, _name, globals()[_name])
-del _name
+publish(
+    globals(),
+    __all__,
+    methods=(
+        *("aminmax", "count_nonzero", "diff", "kthvalue", "median", "mode", "nanmean", "nansum"),
+        *("quantile",),
+    ),
+)

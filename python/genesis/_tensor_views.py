@@ -5,7 +5,10 @@ Each is a method of Tensor, too, but for those of several tensors.
 
 from __future__ import annotations
 
+from operator import index
+
 from genesis import _C
+from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ __all__ = [
 
 def _dimension(name: str, input: _C.Tensor, dim: int) -> int:
     """A dimension, counted from the beginning; IndexError where there is none."""
-    span = input.ndim or 1
+    span, dim = input.ndim or 1, index(dim)
     if not -span <= dim < span:
         raise IndexError(f"{name}: dimension {dim} is out of range for shape {input.shape}")
     return dim % span
@@ -401,9 +404,12 @@ def atleast_3d(*tensors: Any) -> Any:
     return _at_least(3, tensors)
 
 
-for _name in (
-    *("diagonal", "expand_as", "moveaxis", "movedim", "narrow", "ravel", "reshape_as", "select"),
-    *("swapaxes", "swapdims", "t", "tensor_split", "unbind", "unflatten", "unfold", "view_as"),
-):
-    setattr(_C.Tensor, _name, globals()[_name])
-del _name
+publish(
+    globals(),
+    __all__,
+    methods=(
+        *("diagonal", "expand_as", "moveaxis", "movedim", "narrow", "ravel", "reshape_as"),
+        *("select", "swapaxes", "swapdims", "t", "tensor_split", "unbind", "unflatten", "unfold"),
+        *("view_as",),
+    ),
+)

@@ -10,7 +10,7 @@ import sys
 from _thread import get_ident
 
 from genesis import _C, _memory
-from genesis._C import CUDAGraph, Event, Stream
+from genesis._C import CUDAGraph, Event, OutOfMemoryError, Stream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ __all__ = [
     "ExternalStream",
     "Graph",
     "Kernel",
+    "OutOfMemoryError",
     "Stream",
     "TuningChoice",
     "clear_kernel_cache",
@@ -57,7 +58,11 @@ __all__ = [
     "graph",
     "graph_pool_handle",
     "is_available",
+    "manual_seed",
+    "manual_seed_all",
     "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
     "memory_allocated",
     "memory_cached",
     "memory_reserved",
@@ -71,6 +76,7 @@ __all__ = [
     "set_kernel_fusion",
     "set_memory_callback",
     "set_memory_fraction",
+    "set_per_process_memory_fraction",
     "set_stream",
     "stream",
     "synchronize",
@@ -443,6 +449,29 @@ def memory_reserved(device: DeviceLike = None) -> int:
     return _statistic(device, "reserved_bytes")
 
 
+def max_memory_reserved(device: DeviceLike = None) -> int:
+    """The most bytes that were kept from the driver since the start or the last reset."""
+    return _statistic(device, "reserved_bytes_peak")
+
+
+def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
+    """Bytes that are free on a device, for all processes, and all that it has.
+
+    Raises
+    ------
+    RuntimeError
+        If CUDA cannot be used, with the reason, and the device is not the CPU.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> free, total = genesis.cuda.mem_get_info("cpu")
+    >>> 0 < free < total
+    True
+    """
+    return _C.memory_info(device)
+
+
 def memory_cached(device: DeviceLike = None) -> int:
     """Bytes that were obtained from the driver, are idle, and are kept to be used again."""
     return _statistic(device, "cached_bytes")
@@ -648,6 +677,9 @@ def set_memory_fraction(fraction: float, device: DeviceLike = None) -> None:
     configure_memory_manager({"memory_fraction": fraction}, device)
 
 
+set_per_process_memory_fraction = set_memory_fraction
+
+
 def set_cache_size(size: int | str | None, device: DeviceLike = None) -> None:
     """Limit the idle memory that is kept on a device; None removes the limit.
 
@@ -743,6 +775,24 @@ def set_kernel_fusion(enabled: bool) -> None:
     >>> genesis.cuda.set_kernel_fusion(True)
     """
     _C.set_fusion(enabled)
+
+
+def manual_seed(seed: int) -> None:
+    """Begin the sequence of random numbers that belongs to a seed, as :func:`genesis.manual_seed`.
+
+    There is one generator for all devices: a seed gives the same numbers on each.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.manual_seed(3)
+    >>> genesis.initial_seed()
+    3
+    """
+    _C.default_generator.manual_seed(seed)
+
+
+manual_seed_all = manual_seed
 
 
 def enable_lazy_init(enabled: bool = True) -> None:

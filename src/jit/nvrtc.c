@@ -12,8 +12,10 @@
 #include "base/thread.h"
 #include "device/cuda/library.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     ARCHITECTURES_MAX = 64,
@@ -241,13 +243,14 @@ static void source_show(const struct gni_kernel_source *source)
         if (strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_", *at) == NULL)
             *at = '_';
     snprintf(path, sizeof path, "%s/%s_%016llx.cu", directory, name, (unsigned long long)hash);
+    (void)mkdir(directory, 0700); /* private, as the cache is; it may be there already */
     FILE *file = fopen(path, "w");
     bool is_written = file != NULL && fputs(source->text, file) >= 0;
     if (file != NULL)
         is_written &= fclose(file) == 0;
     if (!is_written)
-        gni_log(GNI_LOG_WARNING, "the source of kernel %s cannot be written to %s", source->name,
-                path);
+        gni_log(GNI_LOG_WARNING, "the source of kernel %s cannot be written to %s: %s",
+                source->name, path, strerror(errno));
 }
 
 gn_status gni_nvrtc_compile(const struct gni_kernel_source *source, int architecture,

@@ -218,8 +218,8 @@ gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **resul
 
 /* ---- writing into a tensor ------------------------------------------------------------------- */
 
-gn_status gni_out_check(const char *what, const gn_tensor *out, const struct gni_shape *shape,
-                        gn_dtype dtype)
+/* Whether it can be written to at all. */
+static gn_status target_check(const char *what, const gn_tensor *out)
 {
     if (gn_tensor_is_read_only(out))
         return gni_error(GN_ERROR_INVALID_VALUE, "%s: the tensor is read-only", what);
@@ -229,12 +229,25 @@ gn_status gni_out_check(const char *what, const gn_tensor *out, const struct gni
                          "address, as in an expanded view: write into a clone()",
                          what, gni_shape_text(out->ndim, out->sizes).text,
                          gni_shape_text(out->ndim, out->strides).text);
+    return GN_OK;
+}
+
+/* Whether a shape broadcasts to that of a tensor. */
+static bool shape_fits(const struct gni_shape *shape, const gn_tensor *out)
+{
     struct gni_shape joined, own = shape_of(out);
-    if (!gni_shape_broadcast(&own, shape, &joined) || joined.ndim != own.ndim ||
-        memcmp(joined.sizes, own.sizes, sizeof *own.sizes * (size_t)own.ndim) != 0)
+    return gni_shape_broadcast(&own, shape, &joined) && joined.ndim == own.ndim &&
+           memcmp(joined.sizes, own.sizes, sizeof *own.sizes * (size_t)own.ndim) == 0;
+}
+
+gn_status gni_out_check(const char *what, const gn_tensor *out, const struct gni_shape *shape,
+                        gn_dtype dtype)
+{
+    GN_TRY(target_check(what, out));
+    if (!shape_fits(shape, out))
         return gni_error(GN_ERROR_SHAPE, "%s: a result of shape %s does not fit a tensor of %s",
                          what, gni_shape_text(shape->ndim, shape->sizes).text,
-                         gni_shape_text(own.ndim, own.sizes).text);
+                         gni_shape_text(out->ndim, out->sizes).text);
     if (gni_dtype_kind(dtype) > gni_dtype_kind(out->dtype))
         return gni_error(GN_ERROR_TYPE, "%s: a result of %s cannot be stored as %s", what,
                          gni_dtypes[dtype].name, gni_dtypes[out->dtype].name);
@@ -359,7 +372,11 @@ gn_status gn_assign(gn_tensor *out, gn_operand value)
     struct gni_shape shape = {0};
     if (value.tensor != NULL)
         shape = shape_of(value.tensor);
-    GN_TRY(gni_out_check("copy", out, &shape, GN_BOOL));
+    GN_TRY(target_check("copy", out));
+    if (!shape_fits(&shape, out))
+        return gni_error(GN_ERROR_SHAPE, "copy: a value of shape %s cannot be broadcast to %s",
+                         gni_shape_text(shape.ndim, shape.sizes).text,
+                         gni_shape_text(out->ndim, out->sizes).text);
     if (value.tensor == NULL || value.tensor->device == out->device)
         return write_into(&typing, 1, &value, out);
     gn_tensor *moved;

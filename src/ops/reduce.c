@@ -94,7 +94,7 @@ gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensio
                          reduction_name(reduction), tensor->ndim);
     layout_make(tensor, dimensions != 0 ? dimensions : all, has_dimensions, &layout);
     if (layout.columns == 0 && (reduction == GN_REDUCE_MAXIMUM || reduction == GN_REDUCE_MINIMUM))
-        return gni_error(GN_ERROR_SHAPE, "%s of no elements is not defined (shape %s)",
+        return gni_error(GN_ERROR_SHAPE, "%s: of no elements it is not defined (shape %s)",
                          reduction_name(reduction),
                          gni_shape_text(tensor->ndim, tensor->sizes).text);
     gn_tensor *result;

@@ -100,9 +100,8 @@ gn_status gn_softmax(gn_tensor *tensor, int dimension, bool is_log, gn_tensor **
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
     int at;
     if (gni_dtype_kind(tensor->dtype) != GNI_KIND_FLOATING)
-        return gni_error(GN_ERROR_TYPE,
-                         "softmax of %s is not defined: convert to a floating type first",
-                         gni_dtypes[tensor->dtype].name);
+        return gni_error(GN_ERROR_TYPE, "%s of %s is not defined: convert to a floating type first",
+                         is_log ? "log_softmax" : "softmax", gni_dtypes[tensor->dtype].name);
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
     if (has_own_way(tensor, at))
         return softmax_run(tensor, is_log, result);

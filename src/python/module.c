@@ -282,7 +282,7 @@ static int module_exec(PyObject *module)
         tensor_class_init(module, state) < 0 || random_init(module, state) < 0 ||
         kernel_class_init(module) < 0 || graph_class_init(module) < 0)
         return -1;
-    history_init();
+    history_init(module);
     gn_set_wait_hooks(wait_begin, wait_end);
     if (PyModule_AddFunctions(module, history_functions) < 0 ||
         PyModule_AddFunctions(module, profile_functions) < 0 ||

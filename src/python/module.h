@@ -74,6 +74,9 @@ int errors_init(PyObject *module, struct module_state *state);
 /* Raises what fits the status, with the thread's error detail. Always returns NULL. */
 PyObject *error_raise(const struct module_state *state, gn_status status);
 
+/* The same, of a function that was called by this name: the sentence names it, and no inner one. */
+PyObject *error_raise_in(const struct module_state *state, const char *function, gn_status status);
+
 /* Runs a gn_ call that may take long without the interpreter's lock. */
 #define CALL_UNLOCKED(status, call) \
     do {                            \
@@ -240,7 +243,7 @@ PyObject *manager_compact(PyObject *self, PyObject *unused);
 /* The history of events: python_history.c. */
 extern PyMethodDef history_functions[];
 extern PyMethodDef profile_functions[];
-void history_init(void);
+void history_init(PyObject *module);
 
 /* ---- kernels: python_kernel.c --------------------------------------------------------------- */
 
@@ -250,6 +253,9 @@ int kernel_class_init(PyObject *module);
 
 int dtype_class_init(PyObject *module, struct module_state *state);
 PyObject *dtype_to_python(struct module_state *state, gn_dtype dtype);
+
+/* _dtype_advice(): which types there are, and which one has the numbers of one that is not there. */
+PyObject *dtype_advice(PyObject *module, PyObject *name);
 
 /* A dtype, its name, or one of Python's own types; TypeError otherwise. */
 int dtype_from_python(struct module_state *state, PyObject *object, gn_dtype *dtype);
@@ -288,6 +294,10 @@ PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor);
 
 /* The result of a call, or its exception. */
 PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tensor *tensor);
+
+/* The same, of a function that was called by this name. */
+PyObject *tensor_or_raise_in(struct module_state *state, const char *function, gn_status status,
+                             gn_tensor *tensor);
 
 /* A Tensor, or a number of Python's: 1; anything else: 0; -1 with an exception. Borrowed. */
 int operand_from_python(struct module_state *state, PyObject *object, gn_operand *operand);

@@ -111,7 +111,8 @@ static int dtype_take(PyObject *item, gn_dtype *dtype)
             *dtype = (gn_dtype)i;
             return 0;
         }
-    PyErr_Format(PyExc_TypeError, "elements of the type %R have no dtype here", item);
+    PyErr_Format(PyExc_TypeError, "elements of the type %R have no dtype here: %s", item,
+                 gn_dtype_advice(""));
     return -1;
 }
 

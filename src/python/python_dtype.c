@@ -3,6 +3,7 @@
  */
 #include "module.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct dtype_object {
@@ -19,6 +20,27 @@ static const char *const formats[GN_DTYPE_COUNT] = {
 const char *dtype_format(gn_dtype dtype)
 {
     return formats[dtype];
+}
+
+/* By the name that NumPy has for them, where it has one. */
+static void format_refuse(const char *format, Py_ssize_t size)
+{
+    char name[24] = "";
+    bool is_swapped = strchr("<>!", *format) != NULL && format[0] != 0 && format[1] != 0;
+    if (format[0] != 0 && format[1] == 0 && strchr("HILQN", format[0]) != NULL)
+        (void)snprintf(name, sizeof name, "uint%d", (int)size * 8);
+    else if (format[0] == 'Z')
+        (void)snprintf(name, sizeof name, "complex%d", (int)size * 8);
+    else if (strcmp(format, "g") == 0)
+        (void)snprintf(name, sizeof name, "longdouble");
+    if (name[0] != 0)
+        PyErr_Format(PyExc_TypeError, "elements of %s have no dtype here: %s", name,
+                     gn_dtype_advice(name));
+    else
+        PyErr_Format(PyExc_TypeError, "elements of the format '%s' have no dtype here: %s", format,
+                     is_swapped ? "their bytes are in another order than this machine's: see "
+                                  "newbyteorder() and astype()"
+                                : gn_dtype_advice(""));
 }
 
 int dtype_from_format(const char *format, Py_ssize_t size, gn_dtype *dtype)
@@ -39,13 +61,42 @@ int dtype_from_format(const char *format, Py_ssize_t size, gn_dtype *dtype)
             return 0;
         }
     }
-    PyErr_Format(PyExc_TypeError, "elements of the format '%s' have no dtype here", format);
+    format_refuse(format, size);
     return -1;
 }
 
 PyObject *dtype_to_python(struct module_state *state, gn_dtype dtype)
 {
     return Py_NewRef(state->dtypes[dtype]);
+}
+
+/* What is given may be a text, a class of Python's or NumPy's, or a dtype of NumPy's. */
+static int dtype_refuse(PyObject *object)
+{
+    const char *attribute = PyType_Check(object) ? "__name__" : "name";
+    PyObject *name =
+        PyUnicode_Check(object) ? Py_NewRef(object) : PyObject_GetAttrString(object, attribute);
+    const char *text = name != NULL && PyUnicode_Check(name) ? text_from_python(name) : "";
+    PyErr_Clear();
+    if (text == NULL)
+        text = "";
+    for (int i = 0; i < GN_DTYPE_COUNT; i++)
+        if (strcmp(text, gn_dtype_name((gn_dtype)i)) == 0) {
+            PyErr_Format(PyExc_TypeError, "%R is no dtype here: write genesis.%s", object, text);
+            Py_DECREF(name);
+            return -1;
+        }
+    PyErr_Format(PyExc_TypeError, "%R is no dtype here: %s", object,
+                 gn_dtype_advice(strcmp(text, "complex") == 0 ? "complex128" : text));
+    Py_XDECREF(name);
+    return -1;
+}
+
+PyObject *dtype_advice(PyObject *module, PyObject *name)
+{
+    (void)module;
+    const char *text = text_from_python(name);
+    return text != NULL ? text_to_python(gn_dtype_advice(text)) : NULL;
 }
 
 int dtype_from_python(struct module_state *state, PyObject *object, gn_dtype *dtype)
@@ -71,8 +122,7 @@ int dtype_from_python(struct module_state *state, PyObject *object, gn_dtype *dt
                 return 0;
             }
     }
-    PyErr_Format(PyExc_TypeError, "%R is no dtype: genesis.float32, for example, is one", object);
-    return -1;
+    return dtype_refuse(object);
 }
 
 static gn_dtype dtype_of(PyObject *self)
@@ -146,7 +196,7 @@ static PyType_Slot dtype_slots[] = {
 };
 
 static PyType_Spec dtype_spec = {
-    .name = "genesis._C.dtype",
+    .name = "genesis.dtype",
     .basicsize = sizeof(struct dtype_object),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .slots = dtype_slots,

@@ -69,17 +69,49 @@ static PyObject *error_class(const struct module_state *state, gn_status status)
     }
 }
 
-PyObject *error_raise(const struct module_state *state, gn_status status)
+/* The sentence without the name in front of it, if there is one: "add: shapes ..." begins at "shapes". */
+static const char *behind_name(const char *sentence)
 {
+    size_t length = strspn(sentence, "abcdefghijklmnopqrstuvwxyz_0123456789");
+    return length > 0 && strncmp(sentence + length, ": ", 2) == 0 ? sentence + length + 2
+                                                                  : sentence;
+}
+
+/* Whether the caller's arguments are to blame, and not memory or a device. */
+static bool is_about_arguments(gn_status status)
+{
+    return status == GN_ERROR_INVALID_VALUE || status == GN_ERROR_OVERFLOW ||
+           status == GN_ERROR_SHAPE || status == GN_ERROR_INDEX || status == GN_ERROR_TYPE;
+}
+
+PyObject *error_raise_in(const struct module_state *state, const char *function, gn_status status)
+{
+    static const char undefined[] = " is not defined for ";
     const char *detail = status == GN_ERROR_NOT_READY ? "" : gn_error_detail();
     if (detail[0] == '\0')
         detail = gn_status_message(status);
-    PyObject *text = text_to_python(detail);
-    if (text != NULL) {
-        PyErr_SetObject(error_class(state, status), text);
-        Py_DECREF(text);
+    const char *rest = behind_name(detail), *verb = strchr(detail, ' ');
+    PyObject *sentence;
+    if (function == NULL ||
+        !is_about_arguments(
+            status)) /* the names of C's functions are not for those who call from Python */
+        sentence = text_to_python(strncmp(detail, "gn_", 3) == 0 ? rest : detail);
+    else if (verb == detail + strlen(function) && strncmp(detail, function, strlen(function)) == 0)
+        sentence = text_to_python(detail); /* "mean of int64 is ..." */
+    else if (verb != NULL && strncmp(verb, undefined, sizeof undefined - 1) == 0)
+        sentence = PyUnicode_FromFormat("%s%s", function, verb);
+    else
+        sentence = PyUnicode_FromFormat("%s: %s", function, rest);
+    if (sentence != NULL) {
+        PyErr_SetObject(error_class(state, status), sentence);
+        Py_DECREF(sentence);
     }
     return NULL;
+}
+
+PyObject *error_raise(const struct module_state *state, gn_status status)
+{
+    return error_raise_in(state, NULL, status);
 }
 
 PyObject *none_or_raise(PyObject *self, gn_status status)

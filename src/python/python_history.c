@@ -104,6 +104,10 @@ static const char *code_text(PyObject *code, const char *name, PyObject **holder
     return text != NULL ? text : "?";
 }
 
+/* What the files of this package begin with; empty where that is not known. */
+static char own_directory[1024];
+
+/* Functions of this package are not who allocates: whoever has called them is. */
 static bool frame_describe(const gn_history_frame *frame, char *buffer, size_t size)
 {
     if (!Py_IsInitialized())
@@ -116,11 +120,24 @@ static bool frame_describe(const gn_history_frame *frame, char *buffer, size_t s
     const char *path = code_text(code, "co_filename", &file);
     (void)snprintf(buffer, size, "%s (%s:%d)", function, path,
                    cpython.code_line((PyCodeObject *)code, frame->offset));
+    size_t length = strlen(own_directory);
+    bool is_own = length > 0 && strncmp(path, own_directory, length) == 0;
     Py_XDECREF(name);
     Py_XDECREF(file);
     PyErr_Restore(type, value, traceback);
     PyGILState_Release(gil);
-    return true;
+    return !is_own;
+}
+
+static void own_directory_find(PyObject *module)
+{
+    PyObject *file = PyModule_GetFilenameObject(module);
+    const char *path = file != NULL ? PyUnicode_AsUTF8AndSize(file, NULL) : NULL;
+    const char *name = path != NULL ? strrchr(path, '/') : NULL;
+    if (name != NULL && (size_t)(name + 1 - path) < sizeof own_directory)
+        memcpy(own_directory, path, (size_t)(name + 1 - path)); /* the rest is 0 */
+    Py_XDECREF(file);
+    PyErr_Clear();
 }
 
 static const gn_history_interpreter interpreter = {.capture = frames_capture,
@@ -128,8 +145,9 @@ static const gn_history_interpreter interpreter = {.capture = frames_capture,
                                                    .keep = frames_keep,
                                                    .describe = frame_describe};
 
-void history_init(void)
+void history_init(PyObject *module)
 {
+    own_directory_find(module);
     if (cpython_find())
         gn_history_set_interpreter(&interpreter);
 }

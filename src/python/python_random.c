@@ -169,7 +169,7 @@ static PyType_Slot generator_slots[] = {
 };
 
 static PyType_Spec generator_spec = {
-    .name = "genesis._C.Generator",
+    .name = "genesis.Generator",
     .basicsize = sizeof(struct generator_object),
     .flags = Py_TPFLAGS_DEFAULT,
     .slots = generator_slots,

@@ -463,6 +463,11 @@ static PyObject *event_elapsed_time(PyObject *self, PyObject *arguments, PyObjec
         PyErr_SetString(PyExc_ValueError, "both events must be recorded before time is measured");
         return NULL;
     }
+    if ((event_of(self)->flags & event_of(end)->flags & GN_EVENT_TIMING) == 0) {
+        PyErr_SetString(PyExc_ValueError,
+                        "elapsed_time: both events must be made with enable_timing=True");
+        return NULL;
+    }
     float milliseconds;
     gn_status status = gn_event_elapsed(event_of(self)->event, event_of(end)->event, &milliseconds);
     return status == GN_OK ? PyFloat_FromDouble((double)milliseconds) : error_raise(state, status);

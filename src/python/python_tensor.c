@@ -21,9 +21,16 @@ PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor)
     return (PyObject *)made;
 }
 
+PyObject *tensor_or_raise_in(struct module_state *state, const char *function, gn_status status,
+                             gn_tensor *tensor)
+{
+    return status == GN_OK ? tensor_to_python(state, tensor)
+                           : error_raise_in(state, function, status);
+}
+
 PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tensor *tensor)
 {
-    return status == GN_OK ? tensor_to_python(state, tensor) : error_raise(state, status);
+    return tensor_or_raise_in(state, NULL, status, tensor);
 }
 
 static void tensor_dealloc(PyObject *self)
@@ -70,13 +77,20 @@ int integers_from_python(PyObject *object, const char *what, int64_t *values, in
         *count = 1;
         return values[0] == -1 && PyErr_Occurred() ? -1 : 0;
     }
-    PyObject *sequence = PySequence_Tuple(object);
-    if (sequence == NULL)
+    PyObject *sequence = PyUnicode_Check(object) ? NULL : PySequence_Tuple(object);
+    if (sequence == NULL) {
+        if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError))
+            PyErr_Format(PyExc_TypeError, "%s is %s, not %R", what,
+                         most == 1 ? "an integer" : "one integer or several", object);
         return -1;
+    }
     Py_ssize_t length = PyTuple_Size(sequence);
     if (length > most || (most == 1 && length == 0)) {
-        PyErr_Format(PyExc_ValueError, "%s: there %s %d, not %zd", what,
-                     most == 1 ? "is" : "are at most", most, length);
+        if (most == 1)
+            PyErr_Format(PyExc_ValueError, "%s is one integer, not %zd", what, length);
+        else
+            PyErr_Format(PyExc_ValueError, "%s has at most %d integers, not %zd", what, most,
+                         length);
         Py_DECREF(sequence);
         return -1;
     }
@@ -658,6 +672,11 @@ static void tensor_release_buffer(PyObject *self, Py_buffer *view)
 
 static PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t index)
 {
+    if (gn_tensor_get_dimensions(tensor_of(self)) ==
+        0) { /* an IndexError would end a loop in silence */
+        PyErr_SetString(PyExc_TypeError, "a tensor without dimensions has no elements to go over");
+        return NULL;
+    }
     PyObject *key = PyLong_FromSsize_t(index);
     PyObject *item = key != NULL ? tensor_get_index(self, key) : NULL;
     Py_XDECREF(key);
@@ -853,7 +872,7 @@ int tensor_class_init(PyObject *module, struct module_state *state)
         slots[count++] = *slot;
     slots[count] = (PyType_Slot){0, NULL};
     PyType_Spec spec = {
-        .name = "genesis._C.Tensor",
+        .name = "genesis.Tensor",
         .basicsize = sizeof(struct tensor_object),
         .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
         .slots = slots,

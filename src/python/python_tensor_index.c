@@ -273,7 +273,7 @@ static int index_set(struct module_state *state, gn_tensor *tensor, PyObject *ob
     CALL_OPERATION(is_long, status,
                    gn_index_set(tensor, key.count, key.parts, value, is_accumulated));
     if (status != GN_OK)
-        (void)error_raise(state, status);
+        (void)error_raise_in(state, "assignment by a key", status);
     key_drop(&key);
     Py_XDECREF(made);
     return status == GN_OK ? 0 : -1;

@@ -146,6 +146,10 @@ static int number_take(PyObject *item, gn_scalar *number)
         *number = (gn_scalar){.kind = GN_INT64, .integer = PyLong_AsLongLong(item)};
         return number->integer == -1 && PyErr_Occurred() ? -1 : 0;
     }
+    if (PyComplex_Check(item)) {
+        PyErr_Format(PyExc_TypeError, "%R is complex: %s", item, gn_dtype_advice("complex128"));
+        return -1;
+    }
     if (!PyNumber_Check(item)) {
         PyErr_Format(PyExc_TypeError, "%R is no number", item);
         return -1;
@@ -517,6 +521,8 @@ PyMethodDef tensor_make_functions[] = {
      "The same, with the memory of an array or tensor shared where it has that dtype."},
     {"from_numpy", make_from_numpy, METH_O,
      "from_numpy($module, array, /)\n--\n\nA tensor that shares the memory of an array."},
+    {"_dtype_advice", dtype_advice, METH_O,
+     "_dtype_advice($module, name, /)\n--\n\nWhich types there are, and which has these numbers."},
     {"_result_type", (PyCFunction)(void (*)(void))result_type, METH_FASTCALL,
      "_result_type($module, /, *tensors)\n--\n\nThe type that an operation on these has."},
     {"_bytes_of", bytes_of, METH_VARARGS,

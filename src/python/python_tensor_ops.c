@@ -50,9 +50,11 @@ static void operands_drop(struct operands *operands)
         Py_XDECREF(operands->made[i]);
 }
 
-/* The result as a new tensor, or written into `out` where that is not NULL. */
-static PyObject *operation_into(struct module_state *state, gn_op op, PyObject *const *objects,
-                                int arity, PyObject *out, PyObject *missing)
+/* The result as a new tensor, or written into `out` where that is not NULL. `name`: that of the function; NULL for
+ * an operator, whose operation has one. */
+static PyObject *operation_into(struct module_state *state, const char *name, gn_op op,
+                                PyObject *const *objects, int arity, PyObject *out,
+                                PyObject *missing)
 {
     struct operands operands;
     gn_tensor *result;
@@ -61,23 +63,23 @@ static PyObject *operation_into(struct module_state *state, gn_op op, PyObject *
     PyObject *made = NULL;
     if (found > 0 && out == NULL) {
         CALL_OPERATION(false, status, gn_elementwise(op, operands.list, &result));
-        made = tensor_or_raise(state, status, result);
+        made = tensor_or_raise_in(state, name, status, result);
     } else if (found > 0) {
         CALL_OPERATION(false, status, gn_elementwise_into(op, operands.list, tensor_of(out)));
-        made = status == GN_OK ? Py_NewRef(out) : error_raise(state, status);
+        made = status == GN_OK ? Py_NewRef(out) : error_raise_in(state, name, status);
     } else if (missing != NULL && (found == 0 || operand_is_kept())) {
         made = Py_NewRef(missing);
     } else if (found == 0) {
-        PyErr_SetString(PyExc_TypeError, "operands are tensors, numbers or arrays");
+        PyErr_Format(PyExc_TypeError, "%s: operands are tensors, numbers or arrays", name);
     }
     operands_drop(&operands);
     return made;
 }
 
-static PyObject *operation(struct module_state *state, gn_op op, PyObject *const *objects,
-                           int arity, PyObject *missing)
+static PyObject *operator_call(struct module_state *state, gn_op op, PyObject *const *objects,
+                               int arity, PyObject *missing)
 {
-    return operation_into(state, op, objects, arity, NULL, missing);
+    return operation_into(state, NULL, op, objects, arity, NULL, missing);
 }
 
 /* ---- operators ------------------------------------------------------------------------------- */
@@ -94,23 +96,23 @@ static struct module_state *state_of_either(PyObject *a, PyObject *b)
     return tensor_state(own.function == operator_add ? a : b);
 }
 
-#define OPERATOR(name, OP)                                                                  \
-    static PyObject *operator_##name(PyObject *a, PyObject *b)                              \
-    {                                                                                       \
-        PyObject *objects[] = {a, b};                                                       \
-        return operation(state_of_either(a, b), GN_OP_##OP, objects, 2, Py_NotImplemented); \
+#define OPERATOR(name, OP)                                                                      \
+    static PyObject *operator_##name(PyObject *a, PyObject *b)                                  \
+    {                                                                                           \
+        PyObject *objects[] = {a, b};                                                           \
+        return operator_call(state_of_either(a, b), GN_OP_##OP, objects, 2, Py_NotImplemented); \
     }
-#define OPERATOR_IN_PLACE(name, OP)                                             \
-    static PyObject *operator_in_place_##name(PyObject *self, PyObject *other)  \
-    {                                                                           \
-        PyObject *objects[] = {self, other};                                    \
-        return operation_into(tensor_state(self), GN_OP_##OP, objects, 2, self, \
-                              Py_NotImplemented);                               \
+#define OPERATOR_IN_PLACE(name, OP)                                                   \
+    static PyObject *operator_in_place_##name(PyObject *self, PyObject *other)        \
+    {                                                                                 \
+        PyObject *objects[] = {self, other};                                          \
+        return operation_into(tensor_state(self), NULL, GN_OP_##OP, objects, 2, self, \
+                              Py_NotImplemented);                                     \
     }
-#define OPERATOR_UNARY(name, OP)                                          \
-    static PyObject *operator_##name(PyObject *self)                      \
-    {                                                                     \
-        return operation(tensor_state(self), GN_OP_##OP, &self, 1, NULL); \
+#define OPERATOR_UNARY(name, OP)                                              \
+    static PyObject *operator_##name(PyObject *self)                          \
+    {                                                                         \
+        return operator_call(tensor_state(self), GN_OP_##OP, &self, 1, NULL); \
     }
 
 OPERATOR(add, ADD)
@@ -144,7 +146,7 @@ static PyObject *operator_power(PyObject *a, PyObject *b, PyObject *modulus)
     PyObject *objects[] = {a, b};
     if (modulus != Py_None)
         return Py_NewRef(Py_NotImplemented);
-    return operation(state_of_either(a, b), GN_OP_POWER, objects, 2, Py_NotImplemented);
+    return operator_call(state_of_either(a, b), GN_OP_POWER, objects, 2, Py_NotImplemented);
 }
 
 static PyObject *operator_in_place_power(PyObject *self, PyObject *other, PyObject *modulus)
@@ -152,7 +154,8 @@ static PyObject *operator_in_place_power(PyObject *self, PyObject *other, PyObje
     PyObject *objects[] = {self, other};
     if (modulus != Py_None)
         return Py_NewRef(Py_NotImplemented);
-    return operation_into(tensor_state(self), GN_OP_POWER, objects, 2, self, Py_NotImplemented);
+    return operation_into(tensor_state(self), NULL, GN_OP_POWER, objects, 2, self,
+                          Py_NotImplemented);
 }
 
 static PyObject *operator_positive(PyObject *self)
@@ -166,7 +169,7 @@ static PyObject *operator_compare(PyObject *self, PyObject *other, int what)
         [Py_LT] = GN_OP_LESS,      [Py_LE] = GN_OP_LESS_EQUAL, [Py_EQ] = GN_OP_EQUAL,
         [Py_NE] = GN_OP_NOT_EQUAL, [Py_GT] = GN_OP_GREATER,    [Py_GE] = GN_OP_GREATER_EQUAL};
     PyObject *objects[] = {self, other};
-    return operation(tensor_state(self), ops[what], objects, 2, Py_NotImplemented);
+    return operator_call(tensor_state(self), ops[what], objects, 2, Py_NotImplemented);
 }
 
 PyType_Slot tensor_number_slots[] = {
@@ -282,13 +285,11 @@ static PyObject *call_with_options(const char *name, PyObject *self, PyObject *c
 static PyObject *call(struct module_state *state, const char *name, gn_op op,
                       PyObject *const *objects, int arity, PyObject *out)
 {
-    if (out == NULL)
-        return operation(state, op, objects, arity, NULL);
-    if (!tensor_check(state, out)) {
-        PyErr_Format(PyExc_TypeError, "%s(): out must be a Tensor", name);
+    if (out != NULL && !tensor_check(state, out)) {
+        PyErr_Format(PyExc_TypeError, "%s: out is a tensor, not %R", name, out);
         return NULL;
     }
-    return operation_into(state, op, objects, arity, out, NULL);
+    return operation_into(state, name, op, objects, arity, out, NULL);
 }
 
 static PyObject *call_function(PyObject *module, const char *name, gn_op op, int arity,
@@ -320,7 +321,7 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
         return NULL;
     if (found == 0 || out != NULL)
         return call_with_options(name, self, arguments, count, keywords);
-    return operation_into(tensor_state(self), op, objects, arity, self, NULL);
+    return operation_into(tensor_state(self), name, op, objects, arity, self, NULL);
 }
 
 /* X(python name, OP, arity, what it gives) */
@@ -387,6 +388,27 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
     X(isinf, ISINF, 1, "Whether it is infinite.")                              \
     X(isfinite, ISFINITE, 1, "Whether it is a number, and not infinite.")
 
+/* The same operations by the names that PyTorch and NumPy have for them, too. */
+#define SECOND_NAMES(X)                                                     \
+    X(absolute, ABSOLUTE, 1, "The value without its sign.")                 \
+    X(arccos, ACOS, 1, "The angle that has this cosine.")                   \
+    X(arccosh, ACOSH, 1, "The inverse of the hyperbolic cosine.")           \
+    X(arcsin, ASIN, 1, "The angle that has this sine.")                     \
+    X(arcsinh, ASINH, 1, "The inverse of the hyperbolic sine.")             \
+    X(arctan, ATAN, 1, "The angle that has this tangent.")                  \
+    X(arctan2, ATAN2, 2, "The angle of the point (other, input).")          \
+    X(arctanh, ATANH, 1, "The inverse of the hyperbolic tangent.")          \
+    X(divide, DIVIDE, 2, "The quotient, as a floating number.")             \
+    X(greater, GREATER, 2, "Whether the first is larger.")                  \
+    X(greater_equal, GREATER_EQUAL, 2, "Whether the first is not smaller.") \
+    X(less, LESS, 2, "Whether the first is smaller.")                       \
+    X(less_equal, LESS_EQUAL, 2, "Whether the first is not larger.")        \
+    X(multiply, MULTIPLY, 2, "The product.")                                \
+    X(negative, NEGATIVE, 1, "The value with the other sign.")              \
+    X(not_equal, NOT_EQUAL, 2, "Whether two are not equal.")                \
+    X(subtract, SUBTRACT, 2, "The difference.")                             \
+    X(true_divide, DIVIDE, 2, "The quotient, as a floating number.")
+
 #define DEFINE(name, OP, arity, doc)                                                             \
     static PyObject *function_##name(PyObject *module, PyObject *const *arguments,               \
                                      Py_ssize_t count, PyObject *keywords)                       \
@@ -404,6 +426,7 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
         return call_in_place(self, #name "_", GN_OP_##OP, arity, arguments, count, keywords);    \
     }
 NAMES(DEFINE)
+SECOND_NAMES(DEFINE)
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
@@ -416,7 +439,7 @@ static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py
     return call_function(module, "where", GN_OP_WHERE, 3, arguments, count, keywords);
 }
 
-static PyObject *assign(PyObject *self, PyObject *value)
+static PyObject *assign(PyObject *self, const char *name, PyObject *value)
 {
     struct module_state *state = tensor_state(self);
     struct operands operands;
@@ -426,19 +449,29 @@ static PyObject *assign(PyObject *self, PyObject *value)
     if (found > 0) {
         bool is_long = gn_tensor_get_count(tensor_of(self)) > QUICK_MOST;
         CALL_OPERATION(is_long, status, gn_assign(tensor_of(self), operands.list[0]));
-        made = status == GN_OK ? Py_NewRef(self) : error_raise(state, status);
+        made = status == GN_OK ? Py_NewRef(self) : error_raise_in(state, name, status);
     } else if (found == 0) {
-        PyErr_Format(PyExc_TypeError, "%R is neither a tensor nor a number", value);
+        PyErr_Format(PyExc_TypeError, "%s: %R is neither a tensor nor a number", name, value);
     }
     operands_drop(&operands);
     return made;
+}
+
+static PyObject *method_copy(PyObject *self, PyObject *source)
+{
+    return assign(self, "copy_", source);
+}
+
+static PyObject *method_fill(PyObject *self, PyObject *value)
+{
+    return assign(self, "fill_", value);
 }
 
 static PyObject *method_zero(PyObject *self, PyObject *unused)
 {
     (void)unused;
     PyObject *zero = PyLong_FromLong(0);
-    PyObject *made = zero != NULL ? assign(self, zero) : NULL;
+    PyObject *made = zero != NULL ? assign(self, "zero_", zero) : NULL;
     Py_XDECREF(zero);
     return made;
 }
@@ -491,15 +524,17 @@ static PyObject *get_fusion_failures(PyObject *module, PyObject *unused)
 #define FUNCTION(name, OP, arity, doc) \
     {#name, WITH_VECTOR(function_##name), #name "(" SIGNATURE_##arity ")\n--\n\n" doc},
 PyMethodDef tensor_op_methods[] = {
-    NAMES(METHOD){"copy_", assign, METH_O,
-                  "copy_($self, source, /)\n--\n\nTakes over elements, converted and broadcast."},
-    {"fill_", assign, METH_O, "fill_($self, value, /)\n--\n\nSets all elements to one number."},
+    NAMES(METHOD) SECOND_NAMES(METHOD){
+        "copy_", method_copy, METH_O,
+        "copy_($self, source, /)\n--\n\nTakes over elements, converted and broadcast."},
+    {"fill_", method_fill, METH_O,
+     "fill_($self, value, /)\n--\n\nSets all elements to one number."},
     {"zero_", method_zero, METH_NOARGS, "zero_($self, /)\n--\n\nSets all elements to 0."},
     {NULL, NULL, 0, NULL},
 };
 
 PyMethodDef tensor_op_functions[] = {
-    NAMES(FUNCTION){
+    NAMES(FUNCTION) SECOND_NAMES(FUNCTION){
         "where", WITH_VECTOR(function_where),
         "where(condition, input=None, other=None, *, out=None)\n--\n\n"
         "Elements of the second where the first is true, of the third elsewhere; of a condition "

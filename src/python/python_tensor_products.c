@@ -119,7 +119,7 @@ static int factors_take(struct module_state *state, PyObject *const *arguments, 
             return -1;
         }
         if (given != Py_None && !tensor_check(state, given)) {
-            PyErr_SetString(PyExc_TypeError, "matmul(): out must be a Tensor");
+            PyErr_Format(PyExc_TypeError, "matmul: out is a tensor, not %R", given);
             return -1;
         }
         *out = given != Py_None ? given : NULL;

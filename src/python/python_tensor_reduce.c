@@ -107,23 +107,40 @@ static gn_status reduce_as(gn_reduction reduction, gn_tensor *tensor, uint32_t b
     return status;
 }
 
+static void shapes_refuse(struct module_state *state, const char *name, const gn_tensor *result,
+                          const gn_tensor *out)
+{
+    PyObject *made =
+        integers_to_python(gn_tensor_get_shape(result), gn_tensor_get_dimensions(result));
+    PyObject *room = integers_to_python(gn_tensor_get_shape(out), gn_tensor_get_dimensions(out));
+    if (made != NULL && room != NULL)
+        PyErr_Format(state->shape_error, "%s: a result of shape %R does not fit a tensor of %R",
+                     name, made, room);
+    Py_XDECREF(made);
+    Py_XDECREF(room);
+}
+
 /* The result of a reduction, copied into `out`, which must have its shape; takes over the reference. */
 static PyObject *reduced_into(struct module_state *state, const char *name, gn_tensor *result,
                               PyObject *out)
 {
     gn_status status = GN_OK;
     int ndim = gn_tensor_get_dimensions(result);
-    bool is_fitting = tensor_check(state, out) && ndim == gn_tensor_get_dimensions(tensor_of(out));
+    const int64_t *sizes = gn_tensor_get_shape(result);
+    bool is_tensor = tensor_check(state, out);
+    bool is_fitting = is_tensor && ndim == gn_tensor_get_dimensions(tensor_of(out));
     for (int i = 0; is_fitting && i < ndim; i++)
-        is_fitting = gn_tensor_get_shape(result)[i] == gn_tensor_get_shape(tensor_of(out))[i];
+        is_fitting = sizes[i] == gn_tensor_get_shape(tensor_of(out))[i];
     if (is_fitting)
         CALL_ALLOCATING(status, gn_assign(tensor_of(out), (gn_operand){.tensor = result}));
+    else if (!is_tensor)
+        PyErr_Format(PyExc_TypeError, "%s: out is a tensor, not %R", name, out);
     else
-        PyErr_Format(state->shape_error, "%s(): out must be a Tensor of the result's shape", name);
+        shapes_refuse(state, name, result, tensor_of(out));
     gn_tensor_release(result);
     if (!is_fitting)
         return NULL;
-    return status == GN_OK ? Py_NewRef(out) : error_raise(state, status);
+    return status == GN_OK ? Py_NewRef(out) : error_raise_in(state, name, status);
 }
 
 static PyObject *reduce_call(struct module_state *state, const char *name, gn_reduction reduction,
@@ -152,7 +169,7 @@ static PyObject *reduce_call(struct module_state *state, const char *name, gn_re
     }
     if (status == GN_OK && taken[ARGUMENT_OUT] != NULL)
         return reduced_into(state, name, result, taken[ARGUMENT_OUT]);
-    return tensor_or_raise(state, status, result);
+    return tensor_or_raise_in(state, name, status, result);
 }
 
 static PyObject *reduce_method(PyObject *self, const char *name, gn_reduction reduction,

@@ -68,7 +68,8 @@ static PyObject *method_sort(PyObject *self, PyObject *arguments, PyObject *keyw
     if (!arguments_parse(arguments, keywords, "|ipp:sort", names, &dim, &is_descending, &is_stable))
         return NULL;
     CALL_ALLOCATING(status, gn_sort(tensor_of(self), dim, is_descending != 0, &values, &indices));
-    return status == GN_OK ? pair_make(state, values, indices) : error_raise(state, status);
+    return status == GN_OK ? pair_make(state, values, indices)
+                           : error_raise_in(state, "sort", status);
 }
 
 static PyObject *method_argsort(PyObject *self, PyObject *arguments, PyObject *keywords)
@@ -81,7 +82,7 @@ static PyObject *method_argsort(PyObject *self, PyObject *arguments, PyObject *k
                          &is_stable))
         return NULL;
     CALL_ALLOCATING(status, gn_sort(tensor_of(self), dim, is_descending != 0, NULL, &indices));
-    return tensor_or_raise(module_state_of_object(self), status, indices);
+    return tensor_or_raise_in(module_state_of_object(self), "argsort", status, indices);
 }
 
 /* What is out of range stays so, as an int. */
@@ -96,6 +97,7 @@ static PyObject *extreme(PyObject *self, PyObject *arguments, PyObject *keywords
 {
     static char *names[] = {"dim", "keepdim", NULL};
     struct module_state *state = module_state_of_object(self);
+    const char *name = is_maximum ? "max" : "min";
     PyObject *dim = Py_None;
     int is_kept = 0, one;
     int64_t dimension;
@@ -109,14 +111,14 @@ static PyObject *extreme(PyObject *self, PyObject *arguments, PyObject *keywords
     if (dim == Py_None) {
         CALL_ALLOCATING(status, gn_reduce(is_maximum ? GN_REDUCE_MAXIMUM : GN_REDUCE_MINIMUM,
                                           tensor_of(self), 0, is_kept != 0, &values));
-        return tensor_or_raise(state, status, values);
+        return tensor_or_raise_in(state, name, status, values);
     }
     if (integers_from_python(dim, "dim", &dimension, 1, &one) < 0)
         return NULL;
     int at = dimension_clamp(dimension);
     CALL_ALLOCATING(status, gn_extreme(tensor_of(self), at, is_maximum, &values, &indices));
     if (status != GN_OK)
-        return error_raise(state, status);
+        return error_raise_in(state, name, status);
     is_kept = is_kept && gn_tensor_get_dimensions(tensor_of(self)) > 0;
     gn_tensor **both[] = {&values, &indices};
     for (int i = 0; i < 2 && is_kept && status == GN_OK; i++) {
@@ -130,7 +132,7 @@ static PyObject *extreme(PyObject *self, PyObject *arguments, PyObject *keywords
         return pair_make(state, values, indices);
     gn_tensor_release(values);
     gn_tensor_release(indices);
-    return error_raise(state, status);
+    return error_raise_in(state, name, status);
 }
 
 static PyObject *method_max(PyObject *self, PyObject *arguments, PyObject *keywords)
@@ -149,6 +151,7 @@ static PyObject *extreme_place(PyObject *self, PyObject *arguments, PyObject *ke
 {
     static char *names[] = {"dim", "keepdim", NULL};
     struct module_state *state = tensor_state(self);
+    const char *name = is_maximum ? "argmax" : "argmin";
     gn_tensor *tensor = tensor_of(self), *flat = NULL, *place, *wide;
     PyObject *dim = Py_None;
     int64_t ones[GN_DIMENSIONS_MAX], dimension = 0, whole = -1;
@@ -166,7 +169,7 @@ static PyObject *extreme_place(PyObject *self, PyObject *arguments, PyObject *ke
                         gn_extreme(flat != NULL ? flat : tensor, at, is_maximum, NULL, &place));
     gn_tensor_release(flat);
     if (status != GN_OK || !is_kept || ndim == 0)
-        return tensor_or_raise(state, status, place);
+        return tensor_or_raise_in(state, name, status, place);
     for (int i = 0; i < ndim; i++)
         ones[i] = 1;
     if (dim == Py_None)
@@ -174,7 +177,7 @@ static PyObject *extreme_place(PyObject *self, PyObject *arguments, PyObject *ke
     else
         status = gn_tensor_unsqueeze(place, at, &wide);
     gn_tensor_release(place);
-    return tensor_or_raise(state, status, wide);
+    return tensor_or_raise_in(state, name, status, wide);
 }
 
 static PyObject *method_argmax(PyObject *self, PyObject *arguments, PyObject *keywords)
@@ -199,7 +202,8 @@ static PyObject *method_topk(PyObject *self, PyObject *arguments, PyObject *keyw
                          &is_sorted))
         return NULL;
     CALL_ALLOCATING(status, gn_topk(tensor_of(self), k, dim, is_largest != 0, &values, &indices));
-    return status == GN_OK ? pair_make(state, values, indices) : error_raise(state, status);
+    return status == GN_OK ? pair_make(state, values, indices)
+                           : error_raise_in(state, "topk", status);
 }
 
 static PyObject *softmax(PyObject *self, PyObject *arguments, PyObject *keywords, bool is_log)
@@ -221,7 +225,7 @@ static PyObject *softmax(PyObject *self, PyObject *arguments, PyObject *keywords
         CALL_ALLOCATING(status,
                         gn_softmax(cast != NULL ? cast : tensor_of(self), dim, is_log, &result));
     gn_tensor_release(cast);
-    return tensor_or_raise(state, status, result);
+    return tensor_or_raise_in(state, is_log ? "log_softmax" : "softmax", status, result);
 }
 
 static PyObject *method_softmax(PyObject *self, PyObject *arguments, PyObject *keywords)
@@ -268,7 +272,7 @@ static PyObject *cumulate(PyObject *self, PyObject *arguments, PyObject *keyword
         CALL_ALLOCATING(status, gn_cumulate(tensor_of(self), dim, is_product, &result));
     else
         CALL_ALLOCATING(status, cumulate_as(tensor_of(self), dim, is_product, dtype, &result));
-    return tensor_or_raise(state, status, result);
+    return tensor_or_raise_in(state, is_product ? "cumprod" : "cumsum", status, result);
 }
 
 static PyObject *method_cumsum(PyObject *self, PyObject *arguments, PyObject *keywords)
@@ -293,7 +297,8 @@ static PyObject *cumulate_extreme(PyObject *self, PyObject *arguments, PyObject 
         return NULL;
     CALL_ALLOCATING(status,
                     gn_cumulate_extreme(tensor_of(self), dim, is_maximum, &values, &indices));
-    return status == GN_OK ? pair_make(state, values, indices) : error_raise(state, status);
+    return status == GN_OK ? pair_make(state, values, indices)
+                           : error_raise_in(state, is_maximum ? "cummax" : "cummin", status);
 }
 
 static PyObject *method_cummax(PyObject *self, PyObject *arguments, PyObject *keywords)
@@ -319,7 +324,7 @@ static PyObject *method_unique(PyObject *self, PyObject *arguments, PyObject *ke
     CALL_ALLOCATING(status, gn_unique(tensor_of(self), &values, has_inverse ? &inverse : NULL,
                                       has_counts ? &counts : NULL));
     if (status != GN_OK)
-        return error_raise(state, status);
+        return error_raise_in(state, "unique", status);
     PyObject *first = tensor_to_python(state, values);
     if (!has_inverse && !has_counts)
         return first;

@@ -38,7 +38,7 @@ static PyObject *with_shape(PyObject *self, const char *function, PyObject *cons
         shape_from_python(arguments, count, sizes, &ndim) < 0)
         return NULL;
     CALL_ALLOCATING(status, call(tensor_of(self), ndim, sizes, &result));
-    return tensor_or_raise(tensor_state(self), status, result);
+    return tensor_or_raise_in(tensor_state(self), function, status, result);
 }
 
 /* A shape, or a dtype: then the same bytes are seen as elements of that. */
@@ -58,7 +58,7 @@ static PyObject *tensor_view(PyObject *self, PyObject *const *arguments, Py_ssiz
     if (dtype_from_python(state, arguments[0], &dtype) < 0)
         return NULL;
     CALL_ALLOCATING(status, gn_tensor_view_as_dtype(tensor_of(self), dtype, &view));
-    return tensor_or_raise(state, status, view);
+    return tensor_or_raise_in(state, "view", status, view);
 }
 
 static PyObject *tensor_reshape(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
@@ -73,6 +73,12 @@ static PyObject *tensor_expand(PyObject *self, PyObject *const *arguments, Py_ss
     return with_shape(self, "expand", arguments, count, keywords, gn_tensor_expand);
 }
 
+static PyObject *tensor_broadcast_to(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                     PyObject *keywords)
+{
+    return with_shape(self, "broadcast_to", arguments, count, keywords, gn_tensor_expand);
+}
+
 static PyObject *tensor_permute(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                                 PyObject *keywords)
 {
@@ -85,7 +91,7 @@ static PyObject *tensor_permute(PyObject *self, PyObject *const *arguments, Py_s
         return NULL;
     if (ndim != gn_tensor_get_dimensions(tensor_of(self))) {
         PyErr_Format(tensor_state(self)->shape_error,
-                     "permute of a tensor of %d dimensions takes as many, not %d",
+                     "permute: a tensor of %d dimensions takes as many, not %d",
                      gn_tensor_get_dimensions(tensor_of(self)), ndim);
         return NULL;
     }
@@ -95,7 +101,7 @@ static PyObject *tensor_permute(PyObject *self, PyObject *const *arguments, Py_s
                        : (int)values[i];
     gn_status status;
     CALL_OPERATION(gn_is_pending(), status, gn_tensor_permute(tensor_of(self), order, &view));
-    return tensor_or_raise(tensor_state(self), status, view);
+    return tensor_or_raise_in(tensor_state(self), "permute", status, view);
 }
 
 /* Any sizes and strides; the offset is that of the tensor where none is given. */
@@ -121,7 +127,7 @@ static PyObject *tensor_as_strided(PyObject *self, PyObject *arguments, PyObject
     }
     CALL_ALLOCATING(status,
                     gn_tensor_as_strided(tensor_of(self), ndim, sizes, strides, offset, &view));
-    return tensor_or_raise(tensor_state(self), status, view);
+    return tensor_or_raise_in(tensor_state(self), "as_strided", status, view);
 }
 
 PyMethodDef tensor_view_methods[] = {
@@ -133,7 +139,7 @@ PyMethodDef tensor_view_methods[] = {
     {"expand", WITH_VECTOR(tensor_expand),
      "expand($self, /, *shape)\n--\n\nA view in which dimensions of 1 are repeated; -1 keeps a "
      "size."},
-    {"broadcast_to", WITH_VECTOR(tensor_expand),
+    {"broadcast_to", WITH_VECTOR(tensor_broadcast_to),
      "broadcast_to($self, /, *shape)\n--\n\nA view in which dimensions of 1 are repeated."},
     {"permute", WITH_VECTOR(tensor_permute),
      "permute($self, /, *dims)\n--\n\nA view with the dimensions in another order."},

@@ -12,6 +12,8 @@
 #include "base/checked.h"
 #include "base/host.h"
 
+#include <stdio.h>
+
 /* ---- types and devices ----------------------------------------------------------------------- */
 
 static const DLDataType types[GN_DTYPE_COUNT] = {
@@ -29,10 +31,16 @@ static gn_status dtype_from(DLDataType type, gn_dtype *dtype)
             *dtype = (gn_dtype)i;
             return GN_OK;
         }
+    bool is_complex = type.code == kDLComplex;
+    char name[24];
+    (void)snprintf(name, sizeof name, "%s%d", is_complex ? "complex" : "uint", type.bits);
+    if (type.lanes == 1 && (is_complex || type.code == kDLUInt))
+        return gni_error(GN_ERROR_TYPE, "elements of %s have no dtype here: %s", name,
+                         gn_dtype_advice(name));
     return gni_error(
         GN_ERROR_TYPE,
-        "elements of DLPack's type code %d with %d bits and %d lanes have no dtype here", type.code,
-        type.bits, type.lanes);
+        "elements of DLPack's type code %d with %d bits and %d lanes have no dtype here: %s",
+        type.code, type.bits, type.lanes, gn_dtype_advice(""));
 }
 
 void gn_device_to_dlpack(const gn_device *device, int *type, int *index)

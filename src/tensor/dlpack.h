@@ -41,6 +41,7 @@ enum {
     kDLUInt = 1,
     kDLFloat = 2,
     kDLBfloat = 4,
+    kDLComplex = 5,
     kDLBool = 6,
 };
 

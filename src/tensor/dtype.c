@@ -25,6 +25,27 @@ const char *gn_dtype_name(gn_dtype dtype)
     return gni_dtype_is_valid(dtype) ? gni_dtypes[dtype].name : NULL;
 }
 
+const char *gn_dtype_advice(const char *name)
+{
+#define THERE \
+    "there are bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32 and float64"
+    static const struct {
+        const char *name, *advice;
+    } others[] = {
+        {"uint16", THERE "; convert to int32, which has all of its numbers"},
+        {"uint32", THERE "; convert to int64, which has all of its numbers"},
+        {"uint64", THERE "; convert to int64, which has those below 2^63"},
+        {"complex64", THERE "; take its real and imaginary parts, which are float32"},
+        {"complex128", THERE "; take its real and imaginary parts, which are float64"},
+        {"longdouble", THERE "; convert to float64, the widest"},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name, others[i].name) == 0)
+            return others[i].advice;
+    return THERE;
+#undef THERE
+}
+
 size_t gn_dtype_size(gn_dtype dtype)
 {
     return gni_dtype_is_valid(dtype) ? gni_dtypes[dtype].size : 0;

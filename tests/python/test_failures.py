@@ -21,13 +21,17 @@ def test_kernels(tmp_path):
 
 
 def test_the_text_of_a_kernel_on_demand(tmp_path):
-    texts = tmp_path / "texts"
-    texts.mkdir()
+    texts = tmp_path / "texts"  # it is made
     lines = run(tmp_path, "names", GENESIS_KERNEL_SOURCE_DIR=str(texts), GENESIS_LOG="debug")
+    assert texts.stat().st_mode & 0o777 == 0o700
     (text,) = texts.glob("tanh_kernel_*.cu")
     assert "tanh_kernel" in text.read_text()
     start = lines.index("genesis: debug: the text of kernel tanh_kernel:")
     assert lines[start + 1].startswith("genesis: debug:    1  ")
+    missing = tmp_path / "no" / "such" / "place"
+    lines = run(tmp_path, "names", GENESIS_KERNEL_SOURCE_DIR=str(missing))
+    (said,) = {line.partition(str(missing))[2][-27:] for line in lines if str(missing) in line}
+    assert said == ": No such file or directory"
 
 
 # ---- the cache on disk: tests/c/test_disk_cache.c has more, one by one ----

@@ -330,9 +330,50 @@ def test_as_tensor_takes_anything():
     assert genesis.as_tensor(3).dtype == genesis.int64
 
 
+THERE = "there are bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32 and float64"
+
+
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("uint16", "convert to int32"),
+        ("uint32", "convert to int64"),
+        ("uint64", "convert to int64, which has those below 2"),
+        ("complex64", "real and imaginary parts, which are float32"),
+        ("complex128", "real and imaginary parts, which are float64"),
+    ],
+)
+def test_types_that_there_are_not(name, advice):
+    array = numpy.ones(2, dtype=name)
+    for make in (genesis.tensor, genesis.as_tensor, genesis.from_numpy, genesis.from_dlpack):
+        with pytest.raises(TypeError, match=f"elements of {name} have .*{THERE}; .*{advice}"):
+            make(array)
+    with pytest.raises(TypeError, match=f"elements of {name} have .*{advice}"):
+        genesis.ones(2) + array
+    for dtype in (name, array.dtype, array.dtype.type):
+        with pytest.raises(TypeError, match=f"^zeros: .*{name}.* is no dtype here: .*{advice}"):
+            genesis.zeros(2, dtype=dtype)
+    with pytest.raises(AttributeError, match=f"no {name}: {THERE}; .*{advice}"):
+        getattr(genesis, name)
+    assert not hasattr(genesis, name)
+
+
+def test_types_by_other_names():
+    for wrong in (numpy.float32, numpy.dtype("float32")):
+        with pytest.raises(TypeError, match="is no dtype here: write genesis.float32$"):
+            genesis.zeros(2, dtype=wrong)
+    for wrong in (complex, "float", 3, genesis.ones(1)):
+        with pytest.raises(TypeError, match=f"is no dtype here: {THERE}"):
+            genesis.zeros(2, dtype=wrong)
+    with pytest.raises(TypeError, match="^1j is complex: .*imaginary parts"):
+        genesis.tensor([1j])
+    with pytest.raises(TypeError, match="'>f' have no dtype here: their bytes .* newbyteorder"):
+        genesis.as_tensor(numpy.ones(2, dtype=">f4"))
+
+
 def test_as_tensor_refuses_with_a_sentence():
     for wrong, error, words in [
-        (numpy.ones(2, dtype=complex), TypeError, "'Zd' have no dtype"),
+        (numpy.ones(2, dtype=complex), TypeError, "complex128 have no dtype"),
         (numpy.array(["a"]), TypeError, "no dtype"),
         (numpy.array([None]), TypeError, "'O' have no dtype"),
         (WithArray(3), (TypeError, ValueError), "."),

@@ -402,6 +402,28 @@ mm.free_memory(pointers[0])
 """)
 
 
+def test_no_name_of_c_reaches_python(any_memory):
+    any_memory("""
+def said(call, *arguments, **keywords):
+    error = raises(ValueError, "", call, *arguments, **keywords)
+    assert "gn_" not in str(error) and "GN_" not in str(error), error
+    return str(error)
+assert said(cuda.set_memory_fraction, 2) == (
+    "memory_fraction must be above 0 and at most 1: memory_fraction=2")
+assert said(mm.configure, segment_size=1) == (
+    "segment_size must be from 2 MiB to 64 GiB: segment_size=1")
+said(mm.configure, cleanup_threshold=7)
+said(cuda.set_memory_callback, print, threshold=3)
+said(mm.free_memory, 12345)
+said(mm.allocate_memory, 2**63)
+said(genesis.memory_profiler.start, max_events=2**40)
+stream = cuda.Stream(device=mm.device)
+start, end = stream.record_event(), stream.record_event()
+assert said(start.elapsed_time, end) == (
+    "elapsed_time: both events must be made with enable_timing=True")
+""")
+
+
 def test_dump_allocation_trace(any_memory):
     finished = any_memory("""
 import pathlib, tempfile
@@ -414,7 +436,12 @@ assert "3 living blocks" in text and "2 x 1000 bytes" in text and "1 x 70000 byt
 for block in mm.blocks():
     if block["state"] == "live":
         assert f"{block['address']:#x}" in text and f"allocation {block['number']}" in text
-        assert f"segment {block['segment_id']}" in text and f"stream {block['stream_id']}" in text
+        assert f"segment {block['segment_id']}" in text
+assert text.count("  default stream\\n") == 3
+other = cuda.Stream(device=mm.device)
+pointers.append(mm.allocate_memory(3000, stream=other))
+if mm.policy != "direct":
+    assert f"  stream {other.stream_id}\\n" in mm.dump_allocation_trace(io.StringIO())
 with tempfile.TemporaryDirectory() as folder:
     path = pathlib.Path(folder) / "trace.txt"
     assert mm.dump_allocation_trace(path) == path.read_text()

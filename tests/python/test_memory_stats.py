@@ -166,6 +166,28 @@ assert genesis.cpu.memory_stats()["requested"] == 0
 """)
 
 
+def test_more_names_of_pytorch(simulated_memory):
+    simulated_memory("""
+free, total = cuda.mem_get_info()
+assert (free, total) == cuda.mem_get_info("cuda:0") and 0 < free <= total == 1 << 30
+held = genesis.empty(100 * MiB, dtype=genesis.uint8, device="cuda")
+assert cuda.mem_get_info(0)[0] <= free - 100 * MiB
+del held
+cuda.empty_cache()
+assert cuda.max_memory_reserved() >= 100 * MiB > cuda.memory_reserved()
+cuda.reset_peak_memory_stats()
+assert cuda.max_memory_reserved() == cuda.memory_reserved()
+cuda.set_per_process_memory_fraction(0.25)
+raises(cuda.OutOfMemoryError, "of 256.00 MiB", genesis.empty, 300 * MiB,
+       dtype=genesis.uint8, device="cuda")
+cuda.set_per_process_memory_fraction(1.0)
+cuda.manual_seed_all(7)
+first = genesis.rand(5, device="cuda").tolist()
+cuda.manual_seed(7)
+assert genesis.rand(5).tolist() == first
+""")
+
+
 def test_cuda_functions(simulated_memory):
     simulated_memory("""
 assert cuda.memory_allocated() == cuda.memory_reserved() == cuda.memory_cached() == 0

@@ -45,6 +45,35 @@ for address in blocks:
 """)
 
 
+def test_tensors_are_named_by_the_line_of_the_program(fresh):
+    finished = fresh("""
+import genesis
+from genesis import memory_profiler
+def work():
+    x = genesis.rand(1000)
+    return x, genesis.cat([x, x])
+with memory_profiler.record():
+    kept = work()
+print(memory_profiler.get_report().summary())
+""")
+    for line in (5, 6):
+        assert f"script.py:{line} (work)" in finished.stdout
+    assert "_random.py" not in finished.stdout and "_tensor" not in finished.stdout
+    finished = fresh("""
+import genesis
+genesis.enable_memory_debugging(True)
+def work():
+    return genesis.rand(1000, 1000)
+kept = work()
+try:
+    genesis.ones(10**13)
+except genesis.OutOfMemoryError as error:
+    print(error)
+""")
+    assert "in 1 block: work (" in finished.stdout and "script.py:5)" in finished.stdout
+    assert "_random.py" not in finished.stdout
+
+
 def test_stacks_and_annotations(any_memory):
     any_memory("""
 from genesis import memory_profiler

@@ -60,7 +60,7 @@ def test_from_arrays():
     locked = genesis.from_numpy(array)
     with pytest.raises(ValueError, match="read-only"):
         locked += 1
-    with pytest.raises(TypeError, match="format"):
+    with pytest.raises(TypeError, match="elements of complex128 have no dtype"):
         genesis.tensor(numpy.array([1 + 2j]))
 
 
@@ -155,7 +155,7 @@ def test_text():
     assert "nan" in repr(genesis.tensor([float("nan"), 1.0]))
     long = repr(genesis.arange(5000))
     assert "..." in long and "4999" in long and len(long) < 100
-    assert repr(genesis.zeros(2, 0)).endswith("[]], size=(2, 0), dtype=genesis.float32)")
+    assert repr(genesis.zeros(2, 0)) == "tensor([], size=(2, 0), dtype=genesis.float32)"
     assert "e+" in repr(genesis.tensor([1e20, 1.0]))
 
 
@@ -440,7 +440,7 @@ def test_mistakes_read_well():
         (lambda: genesis.tensor([1]).mean(), TypeError, "mean of int64"),
         (lambda: x & 1, TypeError, "bitwise_and is not defined for float32"),
         (lambda: x.exp(1), TypeError, r"exp\(\) takes 0 operands"),
-        (lambda: genesis.add(x, x, out=3), TypeError, "out must be a Tensor"),
+        (lambda: genesis.add(x, x, out=3), TypeError, "out is a tensor, not"),
         (lambda: genesis.add(x, x, other=3), TypeError, "two values for the argument 'other'"),
         (lambda: genesis.add(1, 2), ValueError, "must be a tensor"),
         (lambda: x.to("cuda:63"), RuntimeError, "CPU|CUDA|cuda"),

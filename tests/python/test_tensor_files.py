@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -240,6 +241,55 @@ def test_mistakes_when_saving(tmp_path):
     with pytest.raises(FileNotFoundError):
         genesis.load(tmp_path / "no")
     assert names_in(tmp_path) == ["f"]
+
+
+def test_errors_name_the_path_that_was_given(tmp_path):
+    x = genesis.ones(2)
+    for wrong in ([x], (x, x), 3, None, {x}):
+        words = rf"^save: a Tensor, or a dict of names and tensors, not {type(wrong).__name__}$"
+        with pytest.raises(TypeError, match=words):
+            genesis.save(wrong, tmp_path / "x")
+    missing = tmp_path / "missing" / "x"
+    with pytest.raises(FileNotFoundError, match=f"no directory '{missing.parent}'") as found:
+        genesis.save(x, missing)
+    assert found.value.filename == str(missing) and found.value.errno == errno.ENOENT
+    for folder in (tmp_path, ".", f"{tmp_path}/"):
+        with pytest.raises(IsADirectoryError, match="this is a directory") as found:
+            genesis.save(x, folder)
+        assert found.value.filename == str(folder)
+    with pytest.raises(OSError, match="save: File name too long") as found:
+        genesis.save(x, tmp_path / ("x" * 256))
+    assert found.value.filename == str(tmp_path / ("x" * 256))
+    assert names_in(tmp_path) == []
+    genesis.save(x, tmp_path / ("x" * 255))  # there is room for a name behind the draft's, too
+    assert names_in(tmp_path) == ["x" * 255]
+    for path, kind in ((missing, FileNotFoundError), (tmp_path, IsADirectoryError)):
+        with pytest.raises(kind) as found:
+            genesis.load(path)
+        assert str(found.value.filename) == str(path)
+
+
+def test_a_device_for_what_is_loaded(tmp_path, fresh, build):
+    genesis.save({"a": genesis.arange(5), "b": genesis.ones(2, 0)}, tmp_path / "x")
+    for device in (None, "cpu", genesis.device("cpu")):
+        assert genesis.load(tmp_path / "x", device=device)["a"].device == "cpu"
+    with pytest.raises(genesis.InvalidDeviceError, match="^'moon' is not a device"):
+        genesis.load(tmp_path / "x", device="moon")
+    driver = build / "libgenesis_sim.so"
+    if driver.exists():
+        fresh(
+            f"""
+import genesis
+path = {str(tmp_path / "x")!r}
+loaded = genesis.load(path, device="cuda")
+assert [str(one.device) for one in loaded.values()] == ["cuda:0", "cuda:0"]
+assert loaded["a"].tolist() == [0, 1, 2, 3, 4] and loaded["b"].shape == (2, 0)
+assert genesis.load(path)["a"].device == "cpu"
+genesis.set_default_device("cuda")
+assert genesis.load(path)["a"].device == "cpu"
+""",
+            GENESIS_CUDA_DRIVER=str(driver),
+        )
 
 
 def test_a_failed_save_leaves_what_was_there(tmp_path, monkeypatch):

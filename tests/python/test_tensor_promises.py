@@ -118,7 +118,7 @@ def test_a_view_that_cannot_be_says_why():
         (lambda: x.sum(dim=-3), IndexError, r"sum: dimension -3 .* 2 dimensions: -2 to 1"),
         (lambda: x.transpose(0, 2), IndexError, r"dimension 2 .* 2 dimensions: -2 to 1"),
         (lambda: x.sort(dim=2), IndexError, "dimension 2 is out of range"),
-        (lambda: x.int().add_(1.5), TypeError, "add: .*float32 cannot be stored as int32"),
+        (lambda: x.int().add_(1.5), TypeError, "add_: .*float32 cannot be stored as int32"),
         (lambda: x ^ x, TypeError, "bitwise_xor is not defined for float32"),
         (lambda: x[0].expand(3, 6).mul_(2), ValueError, "expanded view"),
         (lambda: x.masked, AttributeError, "masked"),

@@ -368,7 +368,12 @@ class CUDAMemoryManager(_C.MemoryManager):
             for size, count in warmup
         ]
         if settings:
-            self.set_config(**settings)
+            try:
+                self.set_config(**settings)
+            except ValueError as error:
+                given = ", ".join(f"{name}={value!r}" for name, value in settings.items())
+                text = f"{error}: {given}".replace("segment_bytes", "segment_size")
+                raise ValueError(text) from None
         if pairs:
             self.warmup_cache([size for size, _ in pairs], [count for _, count in pairs])
 
