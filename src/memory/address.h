@@ -34,6 +34,7 @@ enum {
 };
 
 struct gni_mapping;
+struct gni_claim;
 
 /* A table of blocks and, in the low bits of its address, the shift of its step: A4. 0: there is none. */
 typedef uintptr_t gni_table;
@@ -44,6 +45,7 @@ struct gni_page {
     struct gni_region *region; /* that has the page now, or NULL */
     struct gni_mapping *mapping;          /* the memory behind it, or NULL */
     _Atomic(gn_memory_block *) halves[2]; /* the table of blocks that are larger than half a page */
+    _Atomic(struct gni_claim *) claim;    /* of the region: claim.h */
 };
 
 _Static_assert(sizeof(struct gni_page) == 64, "a cache line");

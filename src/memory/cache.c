@@ -33,8 +33,12 @@ static void thread_end(void *unused)
     for (struct gni_cache *cache = thread_caches, *next; cache != NULL; cache = next) {
         next = cache->next_of_thread;
         gni_pool_lock(cache->pool);
-        if (cache->heap != NULL)
-            (void)gni_cache_flush(cache);
+        if (cache->heap != NULL) {
+            if (cache->claim != NULL) /* others may be about to return a block to it */
+                gni_caches_revoke(cache->pool, cache->heap);
+            (void)gni_cache_empty(cache);
+            gni_caches_restore(cache->pool);
+        }
         atomic_store(&cache->manager, NULL);
         cache->heap = NULL;
         cache->thread = NULL;
@@ -206,8 +210,7 @@ void gni_cache_remember(struct gni_cache *cache, gn_stream *asked, uint64_t key)
 static void block_flush(struct gni_cache *cache, gn_memory_block *block)
 {
     block->next = NULL;
-    gni_heap_stamp(cache->heap, block);
-    (void)gni_tile_merge(block);
+    gni_block_settle(block);
     cache->room++;
 }
 
@@ -237,6 +240,13 @@ void gni_cache_slot_flush(struct gni_cache *cache, struct gni_slot *slot)
     (void)list_flush(cache, &slot->first, &slot->count);
 }
 
+void gni_slot_change(struct gni_cache *cache, struct gni_slot *slot, size_t nbytes)
+{
+    gni_cache_slot_flush(cache, slot);
+    slot->nbytes = nbytes;
+    slot->score = 1;
+}
+
 static size_t slots_flush(struct gni_cache *cache)
 {
     size_t count = 0;
@@ -248,6 +258,12 @@ static size_t slots_flush(struct gni_cache *cache)
 size_t gni_cache_flush(struct gni_cache *cache)
 {
     return bins_flush(cache) + slots_flush(cache);
+}
+
+size_t gni_cache_empty(struct gni_cache *cache)
+{
+    size_t count = gni_cache_flush(cache); /* some of it into the claim */
+    return count + gni_claim_dissolve(cache);
 }
 
 static bool cache_matters(const struct gni_cache *cache, const struct gni_heap *heap)
@@ -287,7 +303,7 @@ size_t gni_caches_flush(struct gni_pool *pool, const struct gni_heap *heap)
     gni_caches_revoke(pool, heap);
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
         if (cache_matters(cache, heap))
-            count += gni_cache_flush(cache);
+            count += gni_cache_empty(cache);
     gni_caches_restore(pool);
     return count;
 }
@@ -298,6 +314,7 @@ static size_t range_flush(struct gni_cache *cache, enum gni_range range, size_t 
     size_t nbytes = 0;
     if (range > GNI_RANGE_SMALL) {
         (void)slots_flush(cache);
+        (void)gni_claim_dissolve(cache);
         return 0;
     }
     for (int i = GNI_SIZE_BINS - 1; i >= 0 && nbytes < least; i--) {
@@ -352,7 +369,7 @@ void gni_caches_forget(struct gni_pool *pool, const struct gni_heap *heap)
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
         if (cache->heap != heap)
             continue;
-        (void)gni_cache_flush(cache);
+        (void)gni_cache_empty(cache);
         cache->heap = NULL;
         atomic_store(&cache->manager,
                      NULL); /* its thread finds no match, and takes it for another stream later */
@@ -366,7 +383,7 @@ void gni_caches_resize(struct gni_pool *pool)
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
         if (cache->heap == NULL)
             continue;
-        (void)gni_cache_flush(cache);
+        (void)gni_cache_empty(cache);
         cache->room = room_most(pool);
         cache->slot_limit = pool->is_limited ? 0 : GNI_CACHE_SLOT_MOST;
     }
@@ -398,8 +415,7 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
     if (cache->room == 0)
         (void)gni_cache_flush(cache);
     if (cache->room == 0) { /* no room at all */
-        gni_heap_stamp(cache->heap, block);
-        (void)gni_tile_merge(block);
+        gni_block_settle(block);
         return;
     }
     if (block->bin != GNI_BLOCK_NO_BIN) {
@@ -419,6 +435,5 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
         gni_slot_push(cache, slot, block);
         return;
     }
-    gni_heap_stamp(cache->heap, block);
-    (void)gni_tile_merge(block);
+    gni_block_settle(block);
 }
