@@ -74,6 +74,7 @@ struct gn_memory_block {
     union {
         unsigned wait_count;       /* pending: events that it waits for */
         unsigned class;            /* in an index: its list */
+        unsigned batch_count;      /* first of a batch: its blocks (depot.h) */
         _Atomic(uint32_t) born_ms; /* live, where the site is known: when */
     };
     /* the rest */

@@ -266,6 +266,20 @@ size_t gni_cache_empty(struct gni_cache *cache)
     return count + gni_claim_dissolve(cache);
 }
 
+/* The batches of one heap, or of all; how many blocks. */
+static size_t depots_flush(struct gni_pool *pool, const struct gni_heap *heap)
+{
+    size_t count = 0;
+    if (!pool->has_claims)
+        return 0;
+    gni_list_each (link, &pool->main.heaps) {
+        struct gni_heap *one = gni_container_of(link, struct gni_heap, link);
+        for (unsigned class = 0; (heap == NULL || one == heap) && class < GNI_SIZE_BINS; class ++)
+            count += gni_depot_flush(one, class);
+    }
+    return count;
+}
+
 static bool cache_matters(const struct gni_cache *cache, const struct gni_heap *heap)
 {
     return cache->heap != NULL && (heap == NULL || cache->heap == heap);
@@ -304,8 +318,25 @@ size_t gni_caches_flush(struct gni_pool *pool, const struct gni_heap *heap)
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
         if (cache_matters(cache, heap))
             count += gni_cache_empty(cache);
+    count += depots_flush(pool, heap);
     gni_caches_restore(pool);
     return count;
+}
+
+/* The bytes of the batches of one range, and all of them to their heaps; of none that is not small. */
+static size_t depots_bytes(struct gni_pool *pool, enum gni_range range, bool is_flushed)
+{
+    size_t nbytes = 0;
+    if (!pool->has_claims)
+        return 0;
+    gni_list_each (link, &pool->main.heaps) {
+        struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
+        for (unsigned class = 0; class < GNI_SIZE_BINS; class ++)
+            if (gni_size_range(gni_class_bytes(class)) == range)
+                nbytes += gni_class_bytes(class) * (is_flushed ? gni_depot_flush(heap, class)
+                                                               : gni_depot_count(heap, class));
+    }
+    return nbytes;
 }
 
 /* The largest blocks first: few of them give much room, and the small ones are asked for most. */
@@ -328,8 +359,8 @@ static size_t range_flush(struct gni_cache *cache, enum gni_range range, size_t 
 
 void gni_caches_flush_range(struct gni_pool *pool, enum gni_range range, size_t least)
 {
-    size_t nbytes = 0;
     gni_caches_revoke(pool, NULL);
+    size_t nbytes = depots_bytes(pool, range, true);
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL && nbytes < least;
          cache = cache->next)
         if (cache->heap != NULL)
@@ -354,8 +385,8 @@ static size_t cache_bytes(const struct gni_cache *cache, enum gni_range range)
 
 size_t gni_caches_bytes(struct gni_pool *pool, enum gni_range range)
 {
-    size_t nbytes = 0;
     gni_caches_revoke(pool, NULL);
+    size_t nbytes = depots_bytes(pool, range, false);
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
         if (cache->heap != NULL)
             nbytes += cache_bytes(cache, range);
@@ -374,6 +405,7 @@ void gni_caches_forget(struct gni_pool *pool, const struct gni_heap *heap)
         atomic_store(&cache->manager,
                      NULL); /* its thread finds no match, and takes it for another stream later */
     }
+    (void)depots_flush(pool, heap);
     gni_caches_restore(pool);
 }
 
@@ -387,6 +419,7 @@ void gni_caches_resize(struct gni_pool *pool)
         cache->room = room_most(pool);
         cache->slot_limit = pool->is_limited ? 0 : GNI_CACHE_SLOT_MOST;
     }
+    (void)depots_flush(pool, NULL);
     gni_caches_restore(pool);
 }
 

@@ -271,9 +271,8 @@ void gni_claim_region(struct gni_cache *cache, struct gni_region *region)
     struct gni_pool *pool = cache->pool;
     struct gni_claim *claim = cache->claim;
     if (!pool->has_claims || pool->is_limited || pool->config.stream_cache_blocks == 0 ||
-        pool->config.strategy != GN_MEMORY_BEST_FIT ||
-        region->range != GNI_RANGE_MEDIUM || region->claim != NULL ||
-        !region_is_of(region, cache->heap))
+        pool->config.strategy != GN_MEMORY_BEST_FIT || region->range != GNI_RANGE_MEDIUM ||
+        region->claim != NULL || !region_is_of(region, cache->heap))
         return;
     if (claim == NULL && (claim = claim_create(cache)) == NULL)
         return;

@@ -185,21 +185,33 @@ enum {
 };
 
 /* With the lock: a block of the thread's own regions or of its heap; NULL if there is none. */
-static gn_memory_block *quick_find(struct gni_cache *cache, enum gni_range range, size_t nbytes)
+static inline gn_memory_block *quick_find(struct gni_cache *cache, enum gni_range range,
+                                          size_t nbytes)
 {
     struct gni_heap *heap = cache->heap;
+    bool is_claiming = range == GNI_RANGE_MEDIUM && cache->pool->has_claims;
+    gn_memory_block *block = NULL;
     if (range > GNI_RANGE_SMALL)
         gni_slot_note(cache, nbytes);
-    gn_memory_block *block = range == GNI_RANGE_MEDIUM ? gni_claim_take(cache, nbytes) : NULL;
-    if (block != NULL)
+    if (is_claiming && (block = gni_claim_take(cache, nbytes)) != NULL)
         return block;
     block = gni_fit_best(&heap->fit[range], nbytes);
     if (block == NULL)
         return NULL;
     block = gni_tile_carve(block, heap, range, nbytes, 0);
-    if (range == GNI_RANGE_MEDIUM)
+    if (is_claiming)
         gni_claim_region(cache, block->region);
     return block;
+}
+
+/* Without the lock: from the thread's own regions, or a batch of the depot; NULL if there is none. */
+static inline gn_memory_block *quick_take(struct gni_cache *cache, enum gni_range range,
+                                          size_t nbytes, unsigned flags)
+{
+    if (!cache->pool->has_claims || range == GNI_RANGE_LARGE)
+        return NULL;
+    return range == GNI_RANGE_MEDIUM ? gni_claim_alloc(cache, nbytes, flags)
+                                     : gni_depot_alloc(cache, nbytes, flags);
 }
 
 gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, unsigned flags)
@@ -207,8 +219,7 @@ gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, un
     struct gni_pool *pool = cache->pool;
     size_t rounded = gni_size_round(nbytes);
     enum gni_range range = gni_size_range(nbytes);
-    gn_memory_block *block =
-        range == GNI_RANGE_MEDIUM ? gni_claim_alloc(cache, nbytes, flags) : NULL;
+    gn_memory_block *block = quick_take(cache, range, nbytes, flags);
     if (block != NULL)
         return block;
     gni_pool_lock(pool);
@@ -331,7 +342,8 @@ gn_status gni_pool_free(gn_memory_block *block, const void *pointer, uint64_t ti
     if (pool->debug != 0)
         GN_TRY(gni_debug_free(pool, block));
     if (pool->has_claims && cache != NULL && cache->pool == pool &&
-        gni_claim_free(cache, block, pointer, time_ns))
+        (block->bin == GNI_BLOCK_NO_BIN ? gni_claim_free(cache, block, pointer, time_ns)
+                                        : gni_depot_free(cache, block, pointer, time_ns)))
         return GN_OK;
     gni_pool_lock(pool);
     void *address = block->address;

@@ -11,6 +11,7 @@
  *   heap      the free blocks that belong to one stream, and what is known about that stream's progress
  *   cache     the blocks that one thread keeps for one stream: cache.h
  *   claim     the regions that one thread has to itself, of the CPU's memory: claim.h
+ *   depot     small blocks on their way from thread to thread, of the CPU's memory: depot.h
  *
  *          thread 1                thread 2
  *       cache   cache           cache   cache         no lock; one bin for each size class
@@ -38,6 +39,7 @@
 #define GNI_MEMORY_POOL_H
 
 #include "memory/address.h"
+#include "memory/depot.h"
 #include "memory/fit.h"
 #include "memory/manager.h"
 
@@ -126,6 +128,7 @@ struct gni_heap {
     size_t block_count;    /* blocks that name this heap, in any state */
     size_t use_count;      /* uses that name this heap: of living and of freed blocks */
     struct gni_fit fit[GNI_RANGE_COUNT];
+    struct gni_depot depot;
 };
 
 struct gni_space {
@@ -179,7 +182,7 @@ struct gni_pool {
     gn_memory_config config;
     unsigned debug;       /* enum gni_debug_flag */
     bool is_limited;      /* a free has to look at the configured limits */
-    bool has_claims;      /* threads may have regions to themselves */
+    bool has_claims;      /* threads may have regions to themselves, and pass each other batches */
     bool is_marked;       /* a sanitizer wants to know of each block */
     bool is_zeroed;       /* fresh memory is filled with zeros */
     bool is_tight;        /* memory ran out: it comes in small pieces until all of it went back */

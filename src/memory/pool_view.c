@@ -130,6 +130,9 @@ size_t gni_pool_classes(struct gni_pool *pool, gn_memory_class *classes, size_t 
             classes[bin].hit_count += cache->bins[bin].hit_count;
             classes[bin].cached_count += cache->bins[bin].count;
         }
+        gni_list_each (link, &pool->main.heaps)
+            classes[bin].cached_count +=
+                gni_depot_count(gni_container_of(link, struct gni_heap, link), (unsigned)bin);
     }
     gni_caches_restore(pool);
     gni_pool_unlock(pool);

@@ -4,7 +4,8 @@
  * For asserts of debug builds, and for tests: it looks at every block, every entry of the address index and
  * every page, and costs accordingly. What it finds first is printed with the condition that does not hold.
  *
- * Beyond P1 to P4 of pool.h, B1 and B2 of block.h, K3 and K4 of cache.h and C1 to C6 of claim.h:
+ * Beyond P1 to P4 of pool.h, B1 and B2 of block.h, K3 and K4 of cache.h, C1 to C6 of claim.h and D1
+ * of depot.h:
  *   V1  the living bytes of the pages that share one piece of memory do not overlap;
  *   V2  a living block on a folded page is SLOW: its free looks for the fold. Nothing is free or cached
  *       there;
@@ -514,9 +515,28 @@ static bool cache_is_valid(const struct gni_cache *cache, size_t *count)
     return cache->claim == NULL || claim_is_valid(cache, count);
 }
 
+/* D1; `count` grows by the blocks of the batches. */
+static bool depot_is_valid(const struct gni_heap *heap, size_t *count)
+{
+    for (unsigned class = 0; class < GNI_SIZE_BINS; class ++) {
+        size_t found = 0;
+        for (int i = 0; i < GNI_DEPOT_PLACES; i++)
+            for (const gn_memory_block *block = atomic_load(&heap->depot.places[class][i]);
+                 block != NULL; block = block->next, found++)
+                HOLDS(gni_block_state(block) == GNI_BLOCK_CACHED && block->heap == heap &&
+                      block->bin == class);
+        HOLDS(found == gni_depot_count(heap, class));
+        *count += found;
+    }
+    return true;
+}
+
 static bool caches_are_valid(const struct walk *walk)
 {
     size_t count = 0;
+    gni_list_each (link, &walk->pool->main.heaps)
+        if (!depot_is_valid(gni_container_of(link, struct gni_heap, link), &count))
+            return false;
     for (const struct gni_cache *cache = atomic_load(&walk->pool->caches); cache != NULL;
          cache = cache->next)
         if (!cache_is_valid(cache, &count))

@@ -1,5 +1,6 @@
 /*
- * test_claim.c: regions of the CPU's memory that a thread has to itself (claim.h).
+ * test_claim.c: regions of the CPU's memory that a thread has to itself (claim.h), and batches of small blocks that
+ * threads pass to each other (depot.h).
  *
  *     test_claim [cpu [seconds [seed]]]     of the last test; 1 second by default
  *
@@ -28,6 +29,7 @@ struct hand {
     void (*work)(struct hand *hand);
     size_t count; /* of blocks */
     size_t nbytes;
+    size_t step; /* by which each block is larger than the one before */
     void *blocks[HELD];
 };
 
@@ -68,7 +70,7 @@ static void hand_end(struct hand *hand)
 static void work_alloc(struct hand *hand)
 {
     for (size_t i = 0; i < hand->count; i++)
-        hand->blocks[i] = block_make(hand->nbytes + i * 64 * KIB);
+        hand->blocks[i] = block_make(hand->nbytes + i * hand->step);
 }
 
 static void work_free(struct hand *hand)
@@ -90,6 +92,7 @@ static void hand_start_with(struct hand *hand, size_t count)
     hand_start(hand);
     hand->count = count;
     hand->nbytes = size_new();
+    hand->step = 64 * KIB;
     hand_do(hand, work_alloc);
 }
 
@@ -232,7 +235,7 @@ static void test_returned(void)
         gn_memory_statistics was = statistics_now();
         block_free(hand.blocks[i]);
         gn_memory_statistics now = statistics_now();
-        size_t nbytes = hand.nbytes + i * 64 * KIB; /* of a medium block, as many are taken */
+        size_t nbytes = hand.nbytes + i * hand.step; /* of a medium block, as many are taken */
         CHECK_U64(now.live_bytes, was.live_bytes - nbytes);
         CHECK_U64(now.requested_bytes, was.requested_bytes - nbytes);
         CHECK_U64(now.live_count, was.live_count - 1);
@@ -432,6 +435,86 @@ static void test_fork(void)
     pool_empty();
 }
 
+/* ---- batches ---------------------------------------------------------------------------------- */
+
+static const struct gni_heap *heap_of(const void *address)
+{
+    return gni_address_find(address)->heap;
+}
+
+static void test_depot(void)
+{
+    struct hand hand;
+    const size_t nbytes = 64 * KIB;
+    const unsigned class = gni_size_bin(nbytes);
+    gn_memory_class classes[GNI_SIZE_BINS];
+    size_t count = 0;
+    pool_empty();
+    hand_start(&hand);
+    hand.count = HELD;
+    hand.nbytes = nbytes;
+    hand_do(&hand, work_alloc);
+    const struct gni_heap *heap = heap_of(hand.blocks[0]);
+    CHECK_U64(gni_depot_count(heap, class), 0);
+    for (size_t i = 0; i < HELD; i++) { /* 16 fill the bin */
+        block_free(hand.blocks[i]);
+        gn_memory_statistics now = statistics_now();
+        CHECK_U64(now.live_count, HELD - 1 - i);
+        CHECK_U64(now.live_bytes, (HELD - 1 - i) * nbytes);
+        CHECK_U64(gni_depot_count(heap, class), i < 16 ? 0 : i < 24 ? 8 : 16);
+        POOL_CHECK();
+    }
+    CHECK_STATUS(gn_memory_free(suite.manager, hand.blocks[3]), GN_ERROR_DOUBLE_FREE);
+    CHECK_OK(gn_memory_get_classes(suite.manager, classes, COUNT_OF(classes), &count));
+    CHECK(classes[class].cached_count >= 16 + 8);
+    gn_memory_statistics before = statistics_now();
+    hand.count = 20;
+    hand_do(&hand, work_alloc);
+    gn_memory_statistics now = statistics_now();
+    CHECK_U64(now.driver_alloc_count, before.driver_alloc_count);
+    CHECK(now.stream_hit_count >= before.stream_hit_count + 16);
+    CHECK_U64(gni_depot_count(heap, class), 0);
+    POOL_CHECK();
+    for (size_t i = 0; i < hand.count; i++)
+        block_free(hand.blocks[i]);
+    CHECK(gni_depot_count(heap, class) > 0);
+    pool_empty(); /* all of it goes back */
+    CHECK_U64(gni_depot_count(heap, class), 0);
+    hand_end(&hand);
+}
+
+/* A batch is found by a request of another size before the system is asked for more than it may. */
+static void test_depot_is_found(void)
+{
+    struct hand hand;
+    pool_empty();
+    hand_start(&hand);
+    hand.count = HELD;
+    hand.nbytes = 512 * KIB;
+    hand_do(&hand, work_alloc);
+    const struct gni_heap *heap = heap_of(hand.blocks[0]);
+    for (size_t i = 0; i < HELD; i++)
+        block_free(hand.blocks[i]);
+    CHECK(gni_depot_count(heap, gni_size_bin(hand.nbytes)) > 0);
+    uint64_t reserved = statistics_now().reserved_bytes;
+    limit_set(reserved);
+    void *all = block_make(reserved / 2);
+    block_free(all);
+    limit_set(UINT64_MAX);
+    gn_memory_config config = config_now(), limited = config;
+    hand_do(&hand, work_alloc);
+    limited.cache_bytes = 128 * MIB; /* looked at when blocks are freed: nothing stays apart */
+    CHECK_OK(gn_memory_configure(suite.manager, &limited));
+    for (size_t i = 0; i < HELD; i++)
+        block_free(hand.blocks[i]);
+    CHECK_U64(gni_depot_count(heap, gni_size_bin(hand.nbytes)), 0);
+    CHECK_OK(gn_memory_configure(suite.manager, &config));
+    hand_end(&hand);
+    pool_empty();
+}
+
+/* ---- failures --------------------------------------------------------------------------------- */
+
 static void work_try(struct hand *hand)
 {
     gni_host_fail_after((long)hand->count);
@@ -486,7 +569,9 @@ static atomic_ullong alloc_count, death_count;
 static struct item *item_make(uint64_t *seed)
 {
     struct item *item = calloc(1, sizeof *item);
-    item->nbytes = MIB + 1 + check_random(seed) % (7 * MIB);
+    item->nbytes = check_random(seed) % 2 == 0
+                       ? MIB + 1 + check_random(seed) % (7 * MIB)
+                       : 1 + (check_random(seed) % MIB >> check_random(seed) % 12);
     item->value = (unsigned char)check_random(seed);
     gn_status status;
     if (check_random(seed) % 2 == 0) {
@@ -638,6 +723,8 @@ int main(int argc, char **argv)
     RUN(test_recorded);
     RUN(test_batches);
     RUN(test_fork);
+    RUN(test_depot);
+    RUN(test_depot_is_found);
     RUN(test_stress);
     return check_result();
 }
