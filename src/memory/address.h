@@ -17,7 +17,8 @@
  *   A3  the fields of a page but the entries change under the lock of the pool that has the page;
  *   A4  a table and its step are one word, so that no reader uses one with the step of another.
  *
- * Threads: finding is free for all; the rest is for the owner of the addresses, under its lock.
+ * Threads: finding is free for all; the rest is for the owner of the addresses, under its lock, or for the thread that
+ * has their region to itself (claim.h).
  */
 #ifndef GNI_MEMORY_ADDRESS_H
 #define GNI_MEMORY_ADDRESS_H

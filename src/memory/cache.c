@@ -34,7 +34,7 @@ static void thread_end(void *unused)
         next = cache->next_of_thread;
         gni_pool_lock(cache->pool);
         if (cache->heap != NULL) {
-            if (cache->claim != NULL) /* others may be about to return a block to it */
+            if (gni_claim_has_regions(cache)) /* others may be about to return a block to it */
                 gni_caches_revoke(cache->pool, cache->heap);
             (void)gni_cache_empty(cache);
             gni_caches_restore(cache->pool);

@@ -88,8 +88,8 @@ static bool slots_prepare(struct gni_cache *cache, size_t nbytes)
     return slot->nbytes == nbytes || slot->score > 0 || slot_empty(cache, slot);
 }
 
-/* With the lock, by its owner: wholly free regions go back to the heap. */
-static void claim_shed(struct gni_cache *cache);
+/* Takes the lock: wholly free regions go back to the heap, as long as much is idle. */
+static void claim_relieve(struct gni_cache *cache);
 
 static bool cache_enter(struct gni_cache *cache, int64_t *live)
 {
@@ -117,7 +117,7 @@ gn_memory_block *gni_claim_alloc(struct gni_cache *cache, size_t nbytes, unsigne
     if (is_above)
         gni_caches_share(cache->pool);
     if (is_richer)
-        claim_shed(cache);
+        claim_relieve(cache);
     return block;
 }
 
@@ -155,7 +155,7 @@ bool gni_claim_free(struct gni_cache *cache, gn_memory_block *block, const void 
     }
     gni_cache_leave(cache, live);
     if (is_rich)
-        claim_shed(cache);
+        claim_relieve(cache);
     return is_freed;
 }
 
@@ -184,7 +184,7 @@ static void stock_level(struct gni_pool *pool, struct gni_claim *claim)
 gn_memory_block *gni_claim_take(struct gni_cache *cache, size_t nbytes)
 {
     struct gni_claim *claim = cache->claim;
-    if (claim == NULL || gni_list_is_empty(&claim->regions))
+    if (!gni_claim_has_regions(cache))
         return NULL;
     bool is_richer; /* the next time will do */
     stock_level(cache->pool, claim);
@@ -222,16 +222,22 @@ static void region_unclaim(struct gni_cache *cache, struct gni_region *region)
     region_set_claim(region, NULL);
 }
 
-static void claim_shed(struct gni_cache *cache)
+/* Wholly free regions go back to the heap, as long as more than so many bytes are idle. */
+static void claim_shed(struct gni_cache *cache, size_t keep)
+{
+    struct gni_claim *claim = cache->claim;
+    gni_fit_each (block, &claim->fit)
+        if (block->before == NULL && block->after == NULL && claim->fit.nbytes > keep)
+            region_unclaim(cache, block->region);
+}
+
+static void claim_relieve(struct gni_cache *cache)
 {
     struct gni_pool *pool = cache->pool;
-    struct gni_claim *claim = cache->claim;
     gni_pool_lock(pool);
-    gni_fit_each (block, &claim->fit)
-        if (block->before == NULL && block->after == NULL && claim_is_rich(claim))
-            region_unclaim(cache, block->region);
-    if (!gni_list_is_empty(&claim->regions))
-        stock_level(pool, claim);
+    claim_shed(cache, GNI_CLAIM_IDLE_MOST);
+    if (gni_claim_has_regions(cache))
+        stock_level(pool, cache->claim);
     gni_pool_unlock(pool);
 }
 
@@ -276,6 +282,7 @@ void gni_claim_region(struct gni_cache *cache, struct gni_region *region)
         return;
     if (claim == NULL && (claim = claim_create(cache)) == NULL)
         return;
+    gni_assert(claim->blocks.count == 0 || claim->blocks.heap == cache->heap);
     claim->blocks.heap = cache->heap;
     stock_level(pool, claim);
     region_adopt(region, cache->heap);
@@ -300,7 +307,7 @@ size_t gni_claim_dissolve(struct gni_cache *cache)
 
 /* ---- all claims ----------------------------------------------------------------------------- */
 
-static bool has_regions(const struct gni_cache *cache)
+bool gni_claim_has_regions(const struct gni_cache *cache)
 {
     return cache->claim != NULL && !gni_list_is_empty(&cache->claim->regions);
 }
@@ -309,35 +316,55 @@ bool gni_claims_exist(const struct gni_pool *pool)
 {
     for (const struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL;
          cache = cache->next)
-        if (has_regions(cache))
+        if (gni_claim_has_regions(cache))
             return true;
     return false;
 }
 
-/* A region of the heap's own threads first: what another stream has freed must be waited for. */
-static bool claims_yield(struct gni_pool *pool, const struct gni_need *need, bool is_own)
+/* The claim with most to spare among those that have a block that fits; of caches of the need's heap, or of others. */
+static struct gni_cache *claims_richest(struct gni_pool *pool, const struct gni_need *need,
+                                        bool is_own)
 {
+    struct gni_cache *richest = NULL;
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
-        if (!has_regions(cache) || (cache->heap == need->heap) != is_own)
+        if (!gni_claim_has_regions(cache) || (cache->heap == need->heap) != is_own)
             continue;
         (void)claim_gather(cache->claim);
-        gn_memory_block *block = gni_fit_largest(&cache->claim->fit);
-        if (block == NULL || block->nbytes < need->nbytes)
-            continue;
-        region_unclaim(cache, block->region);
-        if (!is_own)
-            gni_heap_close(cache->heap);
-        return true;
+        const gn_memory_block *block = gni_fit_largest(&cache->claim->fit);
+        if (block != NULL && block->nbytes >= need->nbytes &&
+            (richest == NULL || cache->claim->fit.nbytes > richest->claim->fit.nbytes))
+            richest = cache;
     }
-    return false;
+    return richest;
 }
 
 bool gni_claims_yield(struct gni_pool *pool, const struct gni_need *need)
 {
     gni_caches_revoke(pool, NULL);
-    bool is_any = claims_yield(pool, need, true) || claims_yield(pool, need, false);
+    struct gni_cache *cache = claims_richest(pool, need, true);
+    if (cache == NULL) /* what another stream has freed must be waited for */
+        cache = claims_richest(pool, need, false);
+    if (cache != NULL) {
+        region_unclaim(cache, gni_fit_largest(&cache->claim->fit)->region);
+        if (cache->heap != need->heap)
+            gni_heap_close(cache->heap);
+    }
     gni_caches_restore(pool);
-    return is_any;
+    return cache != NULL;
+}
+
+void gni_claims_shed(struct gni_pool *pool)
+{
+    if (!gni_claims_exist(pool))
+        return;
+    gni_caches_revoke(pool, NULL);
+    for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
+        if (!gni_claim_has_regions(cache))
+            continue;
+        (void)claim_gather(cache->claim);
+        claim_shed(cache, 0);
+    }
+    gni_caches_restore(pool);
 }
 
 size_t gni_claims_largest(struct gni_pool *pool)
@@ -347,7 +374,7 @@ size_t gni_claims_largest(struct gni_pool *pool)
         return 0;
     gni_caches_revoke(pool, NULL);
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
-        if (!has_regions(cache))
+        if (!gni_claim_has_regions(cache))
             continue;
         (void)claim_gather(cache->claim);
         const gn_memory_block *block = gni_fit_largest(&cache->claim->fit);

@@ -96,10 +96,14 @@ size_t gni_claim_dissolve(struct gni_cache *cache);
 /* A region with a medium block that fits goes back to its heap; false if there is none. */
 bool gni_claims_yield(struct gni_pool *pool, const struct gni_need *need);
 
+/* All wholly free regions go back to their heaps. */
+void gni_claims_shed(struct gni_pool *pool);
+
 /* The largest block of all claims. */
 size_t gni_claims_largest(struct gni_pool *pool);
 
-/* Whether any thread has regions to itself. */
+/* Whether a thread has regions to itself, or any has. */
+bool gni_claim_has_regions(const struct gni_cache *cache);
 bool gni_claims_exist(const struct gni_pool *pool);
 
 #endif

@@ -196,6 +196,8 @@ static void recycle(struct gni_space *space, struct gni_need *need)
 {
     struct gni_pool *pool = space->pool;
     uint64_t before = pool->counts.driver_free_count;
+    if (need->range == GNI_RANGE_LARGE) /* others have looked there for a block */
+        gni_claims_shed(pool);
     make_room(space, need, reserved_allowed(pool, need));
     bound_widen(space, need, (size_t)(pool->counts.driver_free_count - before));
 }

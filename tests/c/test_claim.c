@@ -321,6 +321,24 @@ static void test_much_is_idle(void)
     pool_empty();
 }
 
+/* A large request recycles what claims have before more is reserved than was live. */
+static void test_large_requests(void)
+{
+    struct hand hand;
+    pool_empty();
+    hand_start_with(&hand, 16);
+    hand_do(&hand, work_free);
+    uint64_t reserved = statistics_now().reserved_bytes;
+    CHECK(reserved >= 48 * MIB);
+    CHECK_OK(gn_memory_reset_peaks(suite.manager));
+    void *large = block_make(40 * MIB);
+    CHECK(statistics_now().reserved_bytes <= 40 * MIB + 5 * MIB + 14 * MIB);
+    POOL_CHECK();
+    block_free(large);
+    hand_end(&hand);
+    pool_empty();
+}
+
 /* Limits of idle memory, and other strategies, need the lock. */
 static void test_settings(void)
 {
@@ -718,6 +736,7 @@ int main(int argc, char **argv)
     RUN(test_second_free);
     RUN(test_thread_ends);
     RUN(test_much_is_idle);
+    RUN(test_large_requests);
     RUN(test_settings);
     RUN(test_streams);
     RUN(test_recorded);
