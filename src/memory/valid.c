@@ -510,7 +510,10 @@ static bool cache_is_valid(const struct gni_cache *cache, size_t *count)
     }
     HOLDS(cache->heap != NULL || found == 0);
     size_t most = cache->pool->config.stream_cache_blocks;
-    HOLDS(cache->heap == NULL || most > UINT32_MAX / 2 || cache->room + found <= most);
+    if (cache->heap != NULL && most <= UINT32_MAX / 2) {
+        HOLDS(cache->room + found <= most);
+        HOLDS(cache->room + found == most || cache->pool->is_limited);
+    }
     *count += found;
     return cache->claim == NULL || claim_is_valid(cache, count);
 }
