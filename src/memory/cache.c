@@ -323,7 +323,7 @@ size_t gni_caches_flush(struct gni_pool *pool, const struct gni_heap *heap)
     return count;
 }
 
-/* The bytes of the batches of one range, and all of them to their heaps; of none that is not small. */
+/* The bytes of the batches of one range. With `is_flushed` they go to their heaps. */
 static size_t depots_bytes(struct gni_pool *pool, enum gni_range range, bool is_flushed)
 {
     size_t nbytes = 0;

@@ -299,13 +299,13 @@ gn_status gni_cache_spare_create(struct gni_pool *pool) GN_NODISCARD;
 void gni_caches_revoke(struct gni_pool *pool, const struct gni_heap *heap);
 void gni_caches_restore(struct gni_pool *pool);
 
-/* With the lock: every block of the caches and claims goes to its heap. Returns how many. */
+/* With the lock: every block of the caches, claims and depots goes to its heap. Returns how many. */
 size_t gni_caches_flush(struct gni_pool *pool, const struct gni_heap *heap);
 
 /* With the lock: blocks of one range go to their heaps, at least so many bytes if there are. */
 void gni_caches_flush_range(struct gni_pool *pool, enum gni_range range, size_t least);
 
-/* With the lock: the bytes of one range in all caches. */
+/* With the lock: the bytes of one range in all caches and depots. */
 size_t gni_caches_bytes(struct gni_pool *pool, enum gni_range range);
 
 /* With the lock, by its owner or revoked: its blocks go to the heap. Returns how many. */

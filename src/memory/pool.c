@@ -1,10 +1,9 @@
 /*
  * pool.c: the pool's slow path: what a thread does that its cache cannot do for it.
  *
- * Nearly everything here takes the pool's lock. entrance.c has the fast path, claim.c what a thread does in regions of
- * its own, out_of_memory.c what happens when
- * the driver must be asked, order.c the rules between streams, pool_life.c settings and giving back, and
- * pool_view.c what can be seen.
+ * Nearly everything here takes the pool's lock. entrance.c has the fast path, claim.c and depot.c what a thread of the
+ * CPU does before it comes to the lock, out_of_memory.c what happens when the driver must be asked, order.c the rules
+ * between streams, pool_life.c settings and giving back, and pool_view.c what can be seen.
  */
 #include "memory/cache.h"
 
