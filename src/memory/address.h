@@ -17,7 +17,8 @@
  *   A3  the fields of a page but the entries change under the lock of the pool that has the page;
  *   A4  a table and its step are one word, so that no reader uses one with the step of another.
  *
- * Threads: finding is free for all; the rest is for the owner of the addresses, under its lock.
+ * Threads: finding is free for all; the rest is for the owner of the addresses, under its lock, or for the thread that
+ * has their region to itself (claim.h).
  */
 #ifndef GNI_MEMORY_ADDRESS_H
 #define GNI_MEMORY_ADDRESS_H
@@ -34,6 +35,7 @@ enum {
 };
 
 struct gni_mapping;
+struct gni_claim;
 
 /* A table of blocks and, in the low bits of its address, the shift of its step: A4. 0: there is none. */
 typedef uintptr_t gni_table;
@@ -44,6 +46,7 @@ struct gni_page {
     struct gni_region *region; /* that has the page now, or NULL */
     struct gni_mapping *mapping;          /* the memory behind it, or NULL */
     _Atomic(gn_memory_block *) halves[2]; /* the table of blocks that are larger than half a page */
+    _Atomic(struct gni_claim *) claim;    /* of the region: claim.h */
 };
 
 _Static_assert(sizeof(struct gni_page) == 64, "a cache line");

@@ -8,7 +8,7 @@
  *     +------+--------+------+--------------+------+-----------------+
  *
  *   live      handed out
- *   cached    idle, in a thread's cache of its stream
+ *   cached    idle, in a thread's cache of its stream, or on its way back to one (claim.h)
  *   pending   freed, but other streams may still use it
  *   free      idle, in the index of its stream's heap
  *   blocked   idle, but its bytes are used through another address: part of a folded page
@@ -18,7 +18,7 @@
  *   B1  two neighbours are never both free with one heap, both holes, or both blocked;
  *   B2  a block is known to the address index exactly while it is live, cached or pending;
  *   B3  `state` changes live <-> cached in the thread that has the block, everything else under the
- *       pool's lock;
+ *       pool's lock, or by the thread that has the region to itself (claim.h);
  *   B4  descriptors are never given back to the host while the pool has regions, so that a stale
  *       pointer to one reads a descriptor, whatever it describes now;
  *   B5  who frees a block twice looks at it while others use it: `address`, `pool` and `state` are atomic,
@@ -74,6 +74,7 @@ struct gn_memory_block {
     union {
         unsigned wait_count;       /* pending: events that it waits for */
         unsigned class;            /* in an index: its list */
+        unsigned batch_count;      /* first of a batch: its blocks (depot.h) */
         _Atomic(uint32_t) born_ms; /* live, where the site is known: when */
     };
     /* the rest */
@@ -134,25 +135,26 @@ struct gni_blocks {
     gn_memory_block *unused;
     size_t count;
     struct gni_slab *slabs; /* owned */
+    struct gni_heap *heap;  /* that its descriptors name already: a claim's (claim.h); or NULL */
 };
 
 /* Sees to it that `count` descriptors can be taken. */
 gn_status gni_blocks_reserve(struct gni_blocks *blocks, size_t count) GN_NODISCARD;
 
-/* One of those that were reserved. It has no address, heap, uses and flags; the caller sets the rest. */
+/* One of those that were reserved. It has no address, uses and flags; the caller sets the rest. */
 static inline gn_memory_block *gni_blocks_take(struct gni_blocks *blocks)
 {
     gn_memory_block *block = blocks->unused;
-    gni_assert(block != NULL && block->heap == NULL && block->address == NULL);
+    gni_assert(block != NULL && block->heap == blocks->heap && block->address == NULL);
     blocks->unused = block->next;
     blocks->count--;
     return block;
 }
 
-/* A descriptor whose block was forgotten, and is of no heap, describes nothing from now on. */
+/* A descriptor whose block was forgotten, and is of the stock's heap, describes nothing from now on. */
 static inline void gni_blocks_give(struct gni_blocks *blocks, gn_memory_block *block)
 {
-    gni_assert(block->heap == NULL && block->address == NULL && block->uses == NULL);
+    gni_assert(block->heap == blocks->heap && block->address == NULL && block->uses == NULL);
     gni_block_set_state(block, GNI_BLOCK_UNUSED);
     block->next = blocks->unused;
     blocks->unused = block;

@@ -32,8 +32,12 @@ static void thread_end(void *unused)
     for (struct gni_cache *cache = thread_caches, *next; cache != NULL; cache = next) {
         next = cache->next_of_thread;
         gni_pool_lock(cache->pool);
-        if (cache->heap != NULL)
-            (void)gni_cache_flush(cache);
+        if (cache->heap != NULL) {
+            if (gni_claim_has_regions(cache)) /* others may be about to return a block to it */
+                gni_caches_revoke(cache->pool, cache->heap);
+            (void)gni_cache_empty(cache);
+            gni_caches_restore(cache->pool);
+        }
         atomic_store(&cache->manager, NULL);
         cache->heap = NULL;
         cache->thread = NULL;
@@ -210,8 +214,7 @@ void gni_cache_remember(struct gni_cache *cache, gn_stream *asked, uint64_t key)
 static void block_flush(struct gni_cache *cache, gn_memory_block *block)
 {
     block->next = NULL;
-    gni_heap_stamp(cache->heap, block);
-    (void)gni_tile_merge(block);
+    gni_block_settle(block);
     gni_cache_room_add(cache, 1);
 }
 
@@ -241,6 +244,13 @@ void gni_cache_slot_flush(struct gni_cache *cache, struct gni_slot *slot)
     (void)list_flush(cache, &slot->first, &slot->count);
 }
 
+void gni_slot_change(struct gni_cache *cache, struct gni_slot *slot, size_t nbytes)
+{
+    gni_cache_slot_flush(cache, slot);
+    slot->nbytes = nbytes;
+    slot->score = 1;
+}
+
 static size_t slots_flush(struct gni_cache *cache)
 {
     size_t count = 0;
@@ -252,6 +262,26 @@ static size_t slots_flush(struct gni_cache *cache)
 size_t gni_cache_flush(struct gni_cache *cache)
 {
     return bins_flush(cache) + slots_flush(cache);
+}
+
+size_t gni_cache_empty(struct gni_cache *cache)
+{
+    size_t count = gni_cache_flush(cache); /* some of it into the claim */
+    return count + gni_claim_dissolve(cache);
+}
+
+/* The batches of one heap, or of all; how many blocks. */
+static size_t depots_flush(struct gni_pool *pool, const struct gni_heap *heap)
+{
+    size_t count = 0;
+    if (!pool->has_claims)
+        return 0;
+    gni_list_each (link, &pool->main.heaps) {
+        struct gni_heap *one = gni_container_of(link, struct gni_heap, link);
+        for (unsigned class = 0; (heap == NULL || one == heap) && class < GNI_SIZE_BINS; class ++)
+            count += gni_depot_flush(one, class);
+    }
+    return count;
 }
 
 static bool cache_matters(const struct gni_cache *cache, const struct gni_heap *heap)
@@ -291,9 +321,26 @@ size_t gni_caches_flush(struct gni_pool *pool, const struct gni_heap *heap)
     gni_caches_revoke(pool, heap);
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
         if (cache_matters(cache, heap))
-            count += gni_cache_flush(cache);
+            count += gni_cache_empty(cache);
+    count += depots_flush(pool, heap);
     gni_caches_restore(pool);
     return count;
+}
+
+/* The bytes of the batches of one range. With `is_flushed` they go to their heaps. */
+static size_t depots_bytes(struct gni_pool *pool, enum gni_range range, bool is_flushed)
+{
+    size_t nbytes = 0;
+    if (!pool->has_claims)
+        return 0;
+    gni_list_each (link, &pool->main.heaps) {
+        struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
+        for (unsigned class = 0; class < GNI_SIZE_BINS; class ++)
+            if (gni_size_range(gni_class_bytes(class)) == range)
+                nbytes += gni_class_bytes(class) * (is_flushed ? gni_depot_flush(heap, class)
+                                                               : gni_depot_count(heap, class));
+    }
+    return nbytes;
 }
 
 /* The largest blocks first: few of them give much room, and the small ones are asked for most. */
@@ -302,6 +349,7 @@ static size_t range_flush(struct gni_cache *cache, enum gni_range range, size_t 
     size_t nbytes = 0;
     if (range > GNI_RANGE_SMALL) {
         (void)slots_flush(cache);
+        (void)gni_claim_dissolve(cache);
         return 0;
     }
     for (int i = GNI_SIZE_BINS - 1; i >= 0 && nbytes < least; i--) {
@@ -315,8 +363,8 @@ static size_t range_flush(struct gni_cache *cache, enum gni_range range, size_t 
 
 void gni_caches_flush_range(struct gni_pool *pool, enum gni_range range, size_t least)
 {
-    size_t nbytes = 0;
     gni_caches_revoke(pool, NULL);
+    size_t nbytes = depots_bytes(pool, range, true);
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL && nbytes < least;
          cache = cache->next)
         if (cache->heap != NULL)
@@ -341,8 +389,8 @@ static size_t cache_bytes(const struct gni_cache *cache, enum gni_range range)
 
 size_t gni_caches_bytes(struct gni_pool *pool, enum gni_range range)
 {
-    size_t nbytes = 0;
     gni_caches_revoke(pool, NULL);
+    size_t nbytes = depots_bytes(pool, range, false);
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
         if (cache->heap != NULL)
             nbytes += cache_bytes(cache, range);
@@ -356,11 +404,12 @@ void gni_caches_forget(struct gni_pool *pool, const struct gni_heap *heap)
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
         if (cache->heap != heap)
             continue;
-        (void)gni_cache_flush(cache);
+        (void)gni_cache_empty(cache);
         cache->heap = NULL;
         atomic_store(&cache->manager,
                      NULL); /* its thread finds no match, and takes it for another stream later */
     }
+    (void)depots_flush(pool, heap);
     gni_caches_restore(pool);
 }
 
@@ -370,10 +419,11 @@ void gni_caches_resize(struct gni_pool *pool)
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
         if (cache->heap == NULL)
             continue;
-        (void)gni_cache_flush(cache);
+        (void)gni_cache_empty(cache);
         room_renew(cache);
         cache->slot_limit = pool->is_limited ? 0 : GNI_CACHE_SLOT_MOST;
     }
+    (void)depots_flush(pool, NULL);
     gni_caches_restore(pool);
 }
 
@@ -402,8 +452,7 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
     if (gni_cache_room(cache) == 0)
         (void)gni_cache_flush(cache);
     if (gni_cache_room(cache) == 0) { /* no room at all */
-        gni_heap_stamp(cache->heap, block);
-        (void)gni_tile_merge(block);
+        gni_block_settle(block);
         return;
     }
     if (block->bin != GNI_BLOCK_NO_BIN) {
@@ -424,6 +473,5 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
         gni_cache_room_add(cache, -1);
         return;
     }
-    gni_heap_stamp(cache->heap, block);
-    (void)gni_tile_merge(block);
+    gni_block_settle(block);
 }

@@ -3,7 +3,8 @@
  *
  * A cache has a bin for each class of small sizes, and a few slots for larger sizes that come again and
  * again: a slot belongs to one size, and keeps blocks of it once that size was asked for twice. Both
- * are stacks: what was freed last is handed out first.
+ * are stacks: what was freed last is handed out first. Beside them the thread may have regions of its own, from
+ * which it cuts what no slot has: claim.h.
  *
  * Only the owning thread uses a cache, without a lock. Another thread that wants what is in it takes it
  * away for a moment:
@@ -45,6 +46,7 @@
 #ifndef GNI_MEMORY_CACHE_H
 #define GNI_MEMORY_CACHE_H
 
+#include "memory/claim.h"
 #include "memory/pool.h"
 
 enum {
@@ -94,6 +96,7 @@ struct gni_cache {
         checked_stock; /* of the living blocks in `stock`, as the largest word with so many */
     _Atomic(int64_t) checked_requested; /* of alloc_bytes - free_bytes */
     /* the blocks */
+    struct gni_claim *claim; /* made when it is first needed, and never freed */
     struct gni_bin bins[GNI_SIZE_BINS];
     struct gni_slot slots[GNI_CACHE_SLOTS];
     struct gni_cache *next; /* in the pool */
@@ -207,6 +210,32 @@ static inline void gni_slot_push(struct gni_cache *cache, struct gni_slot *slot,
     cache->slots_used |= UINT64_C(1) << (slot - cache->slots);
 }
 
+/* The slots that got no block since the heap or the claim was last asked for a larger one: K6. */
+static inline uint64_t gni_slots_stale(const struct gni_cache *cache)
+{
+    return cache->slots_kept & ~cache->slots_used;
+}
+
+/* cache.c; with the lock, unless the slots that it empties are empty. */
+void gni_cache_slot_flush(struct gni_cache *cache, struct gni_slot *slot);
+void gni_slot_change(struct gni_cache *cache, struct gni_slot *slot, size_t nbytes);
+
+/* A larger size is asked for that no slot has: K6. A size that comes again and again earns a slot. */
+static inline void gni_slot_note(struct gni_cache *cache, size_t nbytes)
+{
+    for (uint64_t stale = gni_slots_stale(cache); stale != 0; stale &= stale - 1)
+        gni_cache_slot_flush(cache, &cache->slots[__builtin_ctzll(stale)]);
+    cache->slots_kept = cache->slots_used;
+    cache->slots_used = 0;
+    struct gni_slot *slot = gni_cache_slot(cache, nbytes);
+    if (slot->nbytes == nbytes)
+        slot->score += slot->score < GNI_CACHE_SCORE_MOST;
+    else if (slot->score > 0)
+        slot->score--;
+    else
+        gni_slot_change(cache, slot, nbytes);
+}
+
 /* A bin of one of the next classes that has a block, for sizes at which a block that lies idle costs more
  * than one that is a little too large. NULL if there is none. */
 static inline struct gni_bin *gni_cache_larger(struct gni_cache *cache, unsigned class)
@@ -314,18 +343,20 @@ gn_status gni_cache_spare_create(struct gni_pool *pool) GN_NODISCARD;
 void gni_caches_revoke(struct gni_pool *pool, const struct gni_heap *heap);
 void gni_caches_restore(struct gni_pool *pool);
 
-/* With the lock: every block of the caches goes to its heap. Returns how many. */
+/* With the lock: every block of the caches, claims and depots goes to its heap. Returns how many. */
 size_t gni_caches_flush(struct gni_pool *pool, const struct gni_heap *heap);
 
 /* With the lock: blocks of one range go to their heaps, at least so many bytes if there are. */
 void gni_caches_flush_range(struct gni_pool *pool, enum gni_range range, size_t least);
 
-/* With the lock: the bytes of one range in all caches. */
+/* With the lock: the bytes of one range in all caches and depots. */
 size_t gni_caches_bytes(struct gni_pool *pool, enum gni_range range);
 
 /* With the lock, by its owner or revoked: its blocks go to the heap. Returns how many. */
 size_t gni_cache_flush(struct gni_cache *cache);
-void gni_cache_slot_flush(struct gni_cache *cache, struct gni_slot *slot);
+
+/* The same and its claim; with the caches of the heap revoked. */
+size_t gni_cache_empty(struct gni_cache *cache);
 
 /* Whether a block of a larger size has a slot. */
 static inline bool gni_cache_wants(struct gni_cache *cache, const gn_memory_block *block)

@@ -344,6 +344,11 @@ static gn_memory_block *blocked_join(gn_memory_block *block)
 
 void gni_block_release(gn_memory_block *block)
 {
+    struct gni_claim *claim = gni_claim_of(block);
+    if (claim != NULL) {
+        gni_claim_return(claim, block);
+        return;
+    }
     bool is_folded = false;
     if (block->pool->backing == GNI_BACKING_VIRTUAL && gni_block_has(block, GNI_BLOCK_SLOW))
         for (char *at = page_start(block->start); at < gni_block_end(block); at += GNI_PAGE)
@@ -352,7 +357,7 @@ void gni_block_release(gn_memory_block *block)
         (void)gni_tile_merge(block);
         return;
     }
-    gni_tile_forget(block);
+    gni_tile_forget(&block->pool->freed, block);
     while (block != NULL) {
         char *end = gni_block_end(block);
         char *change = fold_change(block->start, end);

@@ -4,7 +4,8 @@
  * In this order, and no further than needed:
  *   1  a free block of the stream's own heap, then of the clean heap
  *   2  blocks of other streams whose work is known to be done, joined with the stream's own where they touch
- *   3  what the threads' caches hold of this range, where that is enough to matter
+ *   3  a region that a thread has to itself, with a free block that fits; what the threads' caches hold of this
+ *      range, where that is enough to matter
  *   4  more memory from the driver; but if that would be more than a bound above what was ever live, idle
  *      memory is recycled first: as much as is wholly free goes back
  *   5  the same, where the driver has no more: all idle memory that no work uses goes back, so that what comes
@@ -41,6 +42,7 @@ enum {
     LOOK_NS = 4000,
     FLUSHED_LEAST = 2 << 20, /* so that it need not be done again soon */
     CACHED_LEAST = 4 << 20,  /* of small blocks, which the threads keep in any case */
+    YIELDS_MOST = 16,        /* regions that threads take from each other before memory grows */
 };
 
 /* Steps 1 and 2. */
@@ -79,6 +81,19 @@ static uint64_t reserved_allowed(struct gni_pool *pool, const struct gni_need *n
     return allowed + BOUND_LEAST;
 }
 
+/* What the caches keep of small blocks in any case. Of the host's memory each thread keeps as much: threads that
+ * empty each other's caches in turn cost more than that. */
+static size_t cached_least(const struct gni_pool *pool)
+{
+    size_t count = 0;
+    if (!pool->has_claims)
+        return CACHED_LEAST;
+    for (const struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL;
+         cache = cache->next)
+        count += cache->heap != NULL;
+    return count > 1 ? count * CACHED_LEAST : CACHED_LEAST;
+}
+
 /* Whether the threads' caches hold so much of the need's range that it is better used than kept: small
  * blocks are what the caches are for, and their refill costs more than a page. */
 static bool is_worth_flushing(struct gni_space *space, const struct gni_need *need)
@@ -86,7 +101,7 @@ static bool is_worth_flushing(struct gni_space *space, const struct gni_need *ne
     size_t cached = gni_caches_bytes(space->pool, need->range);
     if (need->range > GNI_RANGE_SMALL)
         return cached >= need->nbytes;
-    return cached > CACHED_LEAST && cached > space->mapped_bytes[need->range] / 3;
+    return cached > cached_least(space->pool) && cached > space->mapped_bytes[need->range] / 3;
 }
 
 static bool is_within_bound(struct gni_space *space, const struct gni_need *need)
@@ -113,11 +128,29 @@ static void bound_widen(struct gni_space *space, const struct gni_need *need, si
     pool->recycled_pieces[need->range] = 0;
 }
 
+/* Whether a thread's region should be taken from it: threads that take them from each other on and on have too few,
+ * and get more, up to twice what was live. */
+static bool is_yield_due(struct gni_space *space, const struct gni_need *need)
+{
+    struct gni_pool *pool = space->pool;
+    if (space->is_private || need->range != GNI_RANGE_MEDIUM || !gni_claims_exist(pool))
+        return false;
+    uint64_t live = larger(atomic_load_explicit(&pool->live_peak, memory_order_relaxed),
+                           gni_pool_live_bytes(pool) + need->nbytes);
+    uint64_t grown = pool->reserved_bytes + gni_space_growth(space, need);
+    return pool->yield_count < YIELDS_MOST || grown > pool->limit || grown > 2 * live + BOUND_LEAST;
+}
+
 /* Step 3. */
 static gn_memory_block *caches_take(struct gni_space *space, struct gni_need *need)
 {
-    if (!is_worth_flushing(space, need))
-        return NULL;
+    gn_memory_block *block = NULL;
+    if (is_yield_due(space, need) && gni_claims_yield(space->pool, need)) {
+        space->pool->yield_count++;
+        block = idle_take(space, need);
+    }
+    if (block != NULL || !is_worth_flushing(space, need))
+        return block;
     gni_caches_flush_range(space->pool, need->range, FLUSHED_LEAST);
     return idle_take(space, need);
 }
@@ -163,6 +196,8 @@ static void recycle(struct gni_space *space, struct gni_need *need)
 {
     struct gni_pool *pool = space->pool;
     uint64_t before = pool->counts.driver_free_count;
+    if (need->range == GNI_RANGE_LARGE) /* others have looked there for a block */
+        gni_claims_shed(pool);
     make_room(space, need, reserved_allowed(pool, need));
     bound_widen(space, need, (size_t)(pool->counts.driver_free_count - before));
 }
@@ -187,6 +222,8 @@ static gn_status grow(struct gni_space *space, struct gni_need *need, gn_memory_
     need->is_tight |= space->pool->is_tight || is_in_pieces(space, need->range);
     GN_TRY(gni_space_grow(space, need));
     need->is_grown = true;
+    if (need->range == GNI_RANGE_MEDIUM)
+        space->pool->yield_count = 0;
     *block = gni_space_take(need->heap, need);
     gni_assert(*block != NULL);
     return GN_OK;

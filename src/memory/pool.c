@@ -1,9 +1,9 @@
 /*
  * pool.c: the pool's slow path: what a thread does that its cache cannot do for it.
  *
- * Everything here takes the pool's lock. entrance.c has the fast path, out_of_memory.c what happens when
- * the driver must be asked, order.c the rules between streams, pool_life.c settings and giving back, and
- * pool_view.c what can be seen.
+ * Nearly everything here takes the pool's lock. entrance.c has the fast path, claim.c and depot.c what a thread of the
+ * CPU does before it comes to the lock, out_of_memory.c what happens when the driver must be asked, order.c the rules
+ * between streams, pool_life.c settings and giving back, and pool_view.c what can be seen.
  */
 #include "memory/cache.h"
 
@@ -53,38 +53,6 @@ static void cache_refill(struct gni_cache *cache, const struct gni_need *need)
     }
 }
 
-/* A slot gets another size. */
-static __attribute__((noinline)) void slot_change(struct gni_cache *cache, struct gni_slot *slot,
-                                                  size_t nbytes)
-{
-    gni_cache_slot_flush(cache, slot);
-    slot->nbytes = nbytes;
-    slot->score = 1;
-}
-
-/* K6. */
-static inline void slots_sweep(struct gni_cache *cache)
-{
-    uint64_t stale = cache->slots_kept & ~cache->slots_used;
-    for (; stale != 0; stale &= stale - 1)
-        gni_cache_slot_flush(cache, &cache->slots[__builtin_ctzll(stale)]);
-    cache->slots_kept = cache->slots_used;
-    cache->slots_used = 0;
-}
-
-/* A size that is asked for again and again earns a slot. */
-static inline void slot_note(struct gni_cache *cache, size_t nbytes)
-{
-    slots_sweep(cache);
-    struct gni_slot *slot = gni_cache_slot(cache, nbytes);
-    if (slot->nbytes == nbytes)
-        slot->score += slot->score < GNI_CACHE_SCORE_MOST;
-    else if (slot->score > 0)
-        slot->score--;
-    else
-        slot_change(cache, slot, nbytes);
-}
-
 /* Takes from the thread's own cache, under the lock: it may be here for other reasons than a miss. */
 static gn_memory_block *cache_take(struct gni_cache *cache, const struct gni_need *need)
 {
@@ -96,10 +64,10 @@ static gn_memory_block *cache_take(struct gni_cache *cache, const struct gni_nee
         count = &bin->count;
         bin->miss_count++;
     } else {
-        slot_note(cache, need->nbytes);
+        gni_slot_note(cache, need->nbytes);
         struct gni_slot *slot = gni_cache_slot(cache, need->nbytes);
-        if (slot->nbytes != need->nbytes)
-            return NULL;
+        if (slot->nbytes != need->nbytes || slot->first == NULL)
+            return need->range == GNI_RANGE_MEDIUM ? gni_claim_take(cache, need->nbytes) : NULL;
         first = &slot->first;
         count = &slot->count;
     }
@@ -165,6 +133,8 @@ static gn_status need_meet(struct gni_pool *pool, struct gni_need *need, struct 
         GN_TRY(gni_pool_meet(pool, need, &found));
         if (*cache != NULL && need->range <= GNI_RANGE_SMALL)
             cache_refill(*cache, need);
+        else if (*cache != NULL)
+            gni_claim_region(*cache, found->region);
     }
     *block = found;
     return GN_OK;
@@ -213,22 +183,51 @@ enum {
         64, /* requests between two looks at what is pending: a look costs more than they do */
 };
 
+/* With the lock: a block of the thread's own regions or of its heap; NULL if there is none. */
+static inline gn_memory_block *quick_find(struct gni_cache *cache, enum gni_range range,
+                                          size_t nbytes)
+{
+    struct gni_heap *heap = cache->heap;
+    bool is_claiming = range == GNI_RANGE_MEDIUM && cache->pool->has_claims;
+    gn_memory_block *block = NULL;
+    if (range > GNI_RANGE_SMALL)
+        gni_slot_note(cache, nbytes);
+    if (is_claiming && (block = gni_claim_take(cache, nbytes)) != NULL)
+        return block;
+    block = gni_fit_best(&heap->fit[range], nbytes);
+    if (block == NULL)
+        return NULL;
+    block = gni_tile_carve(block, heap, range, nbytes, 0);
+    if (is_claiming)
+        gni_claim_region(cache, block->region);
+    return block;
+}
+
+/* Without the lock: from the thread's own regions, or a batch of the depot; NULL if there is none. */
+static inline gn_memory_block *quick_take(struct gni_cache *cache, enum gni_range range,
+                                          size_t nbytes, unsigned flags)
+{
+    if (!cache->pool->has_claims || range == GNI_RANGE_LARGE)
+        return NULL;
+    return range == GNI_RANGE_MEDIUM ? gni_claim_alloc(cache, nbytes, flags)
+                                     : gni_depot_alloc(cache, nbytes, flags);
+}
+
 gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, unsigned flags)
 {
     struct gni_pool *pool = cache->pool;
     size_t rounded = gni_size_round(nbytes);
     enum gni_range range = gni_size_range(nbytes);
-    gn_memory_block *block = NULL;
+    gn_memory_block *block = quick_take(cache, range, nbytes, flags);
+    if (block != NULL)
+        return block;
     gni_pool_lock(pool);
     struct gni_heap *heap = cache->heap; /* NULL: taken away since the caller looked */
     bool is_poll_due = pool->pending_count != 0 && pool->unpolled_count++ >= UNPOLLED_MOST;
     if (heap != NULL && !is_poll_due && pool->blocks.count > pool->reserve_blocks &&
         pool->config.strategy == GN_MEMORY_BEST_FIT) {
-        if (range > GNI_RANGE_SMALL)
-            slot_note(cache, rounded);
-        block = gni_fit_best(&heap->fit[range], rounded);
+        block = quick_find(cache, range, rounded);
         if (block != NULL) {
-            block = gni_tile_carve(block, heap, range, rounded, 0);
             atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
             gni_block_set_state(block, GNI_BLOCK_LIVE);
             gni_cache_count_alloc(cache, block, nbytes);
@@ -341,6 +340,10 @@ gn_status gni_pool_free(gn_memory_block *block, const void *pointer, uint64_t ti
     struct gni_hold *holds = NULL;
     if (pool->debug != 0)
         GN_TRY(gni_debug_free(pool, block));
+    if (pool->has_claims && cache != NULL && cache->pool == pool &&
+        (block->bin == GNI_BLOCK_NO_BIN ? gni_claim_free(cache, block, pointer, time_ns)
+                                        : gni_depot_free(cache, block, pointer, time_ns)))
+        return GN_OK;
     gni_pool_lock(pool);
     void *address = block->address;
     if (gni_block_state(block) != GNI_BLOCK_LIVE || (pointer != NULL && pointer != address)) {
@@ -354,8 +357,7 @@ gn_status gni_pool_free(gn_memory_block *block, const void *pointer, uint64_t ti
         !gni_block_has(block, GNI_BLOCK_SLOW)) {
         gni_cache_count_free(cache, block);
         if (block->bin == GNI_BLOCK_NO_BIN && !gni_cache_wants(cache, block)) {
-            gni_heap_stamp(block->heap, block);
-            (void)gni_tile_merge(block);
+            gni_block_settle(block);
         } else {
             gni_cache_put(cache, block);
         }
@@ -381,7 +383,21 @@ gn_status gni_pool_record_stream(gn_memory_block *block, gn_stream *stream)
     return status;
 }
 
-/* The block that an address lies in, whatever its state; with the lock. For error messages only. */
+/* With the lock, and the caches, whose claims change the blocks of their regions without it. */
+static void claims_hold(struct gni_pool *pool)
+{
+    gni_pool_lock(pool);
+    if (gni_claims_exist(pool))
+        gni_caches_revoke(pool, NULL);
+}
+
+static void claims_let_go(struct gni_pool *pool)
+{
+    gni_caches_restore(pool);
+    gni_pool_unlock(pool);
+}
+
+/* The block that an address lies in, whatever its state; with the lock and the caches. For error messages only. */
 static const gn_memory_block *block_around(const struct gni_pool *pool, const char *pointer)
 {
     const struct gni_page *page = gni_page_find(pointer);
@@ -394,38 +410,49 @@ static const gn_memory_block *block_around(const struct gni_pool *pool, const ch
     return NULL;
 }
 
-/* With the lock: was there a block at this address, whose free is remembered? */
+static bool is_among(const struct gni_freed *freed, const void *pointer)
+{
+    for (size_t i = 0; i < GNI_POOL_FREED && i < freed->count; i++)
+        if (freed->addresses[i] == (uintptr_t)pointer)
+            return true;
+    return false;
+}
+
+/* With the lock, and the caches: was there a block at this address, whose free is remembered? */
 static bool was_freed_at(const struct gni_pool *pool, const gn_memory_block *block,
                          const void *pointer)
 {
     if (block != NULL && block->address == pointer)
         return true;
-    for (size_t i = 0; i < GNI_POOL_FREED && i < pool->freed_count; i++)
-        if (pool->freed[i] == (uintptr_t)pointer)
+    if (is_among(&pool->freed, pointer))
+        return true;
+    for (const struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL;
+         cache = cache->next)
+        if (cache->claim != NULL && is_among(&cache->claim->freed, pointer))
             return true;
     return false;
 }
 
 bool gni_pool_knows(struct gni_pool *pool, const void *pointer)
 {
-    gni_pool_lock(pool);
+    claims_hold(pool);
     const gn_memory_block *block = block_around(pool, pointer);
     bool is_known = block != NULL || was_freed_at(pool, NULL, pointer);
-    gni_pool_unlock(pool);
+    claims_let_go(pool);
     return is_known;
 }
 
 gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer, bool is_free)
 {
     struct gni_device_label label = gni_device_label(pool->device);
-    gni_pool_lock(pool);
+    claims_hold(pool);
     pool->counts.refused_count += is_free;
     const gn_memory_block *block = block_around(pool, pointer);
     bool is_live = block != NULL && gni_block_state(block) == GNI_BLOCK_LIVE;
     bool was_freed = !is_live && was_freed_at(pool, block, pointer);
     char *address = is_live ? block->address : NULL;
     size_t nbytes = is_live ? block->requested : 0;
-    gni_pool_unlock(pool);
+    claims_let_go(pool);
     if (is_live)
         return gni_error(GN_ERROR_INVALID_POINTER,
                          "%s: %p is %td bytes into the block of %zu bytes at %p; free the address "

@@ -10,6 +10,8 @@
  *             indivisible: the driver maps and unmaps it whole
  *   heap      the free blocks that belong to one stream, and what is known about that stream's progress
  *   cache     the blocks that one thread keeps for one stream: cache.h
+ *   claim     the regions that one thread has to itself, of the CPU's memory: claim.h
+ *   depot     small blocks on their way from thread to thread, of the CPU's memory: depot.h
  *
  *          thread 1                thread 2
  *       cache   cache           cache   cache         no lock; one bin for each size class
@@ -23,7 +25,7 @@
  *
  * Invariants, under the pool's lock (P3 and P4 with the threads' caches emptied):
  *   P1  the blocks of a region tile it, and B1 to B4 of block.h hold;
- *   P2  a free block is in fit[range] of its heap, and its bytes are mapped;
+ *   P2  a free block is in fit[range] of its heap, or of its region's claim; its bytes are mapped;
  *   P3  reserved_bytes is the sum of the physical pieces;
  *   P4  reserved_bytes >= requested + pending + free bytes: living blocks of folded pages share pieces,
  *       as far as their owners asked for the bytes, not as far as they were rounded up;
@@ -37,6 +39,7 @@
 #define GNI_MEMORY_POOL_H
 
 #include "memory/address.h"
+#include "memory/depot.h"
 #include "memory/fit.h"
 #include "memory/manager.h"
 
@@ -45,6 +48,7 @@
 #include "base/list.h"
 
 struct gni_cache;
+struct gni_claim;
 
 /* A piece of physical memory. */
 struct gni_physical {
@@ -79,6 +83,9 @@ struct gni_region {
     void *obtained; /* pool: what the driver gave: `start` is the first page in it */
     size_t obtained_bytes;
     gn_memory_block *first; /* at the lowest address */
+    struct gni_claim
+        *claim; /* of the thread that has it to itself, or NULL; its pages know it, too */
+    struct gni_list claim_link; /* in that */
 };
 
 /* An event that was recorded in a heap's stream after everything up to `sequence` was freed. */
@@ -121,6 +128,7 @@ struct gni_heap {
     size_t block_count;    /* blocks that name this heap, in any state */
     size_t use_count;      /* uses that name this heap: of living and of freed blocks */
     struct gni_fit fit[GNI_RANGE_COUNT];
+    struct gni_depot depot;
 };
 
 struct gni_space {
@@ -149,6 +157,12 @@ enum {
     GNI_BLOCKS_BY_PAGE = 2, /* descriptors that stand by for each folded page */
 };
 
+/* Addresses that were forgotten, the oldest overwritten: for the message of a second free. */
+struct gni_freed {
+    size_t count; /* that were ever written */
+    uintptr_t addresses[GNI_POOL_FREED];
+};
+
 struct gni_pool {
     gn_memory_manager *manager;
     gn_device *device;
@@ -168,6 +182,7 @@ struct gni_pool {
     gn_memory_config config;
     unsigned debug;       /* enum gni_debug_flag */
     bool is_limited;      /* a free has to look at the configured limits */
+    bool has_claims;      /* threads may have regions to themselves, and pass each other batches */
     bool is_marked;       /* a sanitizer wants to know of each block */
     bool is_zeroed;       /* fresh memory is filled with zeros */
     bool is_tight;        /* memory ran out: it comes in small pieces until all of it went back */
@@ -177,6 +192,7 @@ struct gni_pool {
     uint64_t pending_bytes;
     uint64_t warm_bytes; /* that a warm-up asked for: not to be recycled before they were used */
     size_t pending_count;
+    unsigned yield_count;    /* regions that threads lost to others since memory last grew */
     unsigned unpolled_count; /* requests that were met since pending blocks were last looked at */
     uint64_t last_region;
     size_t
@@ -189,8 +205,7 @@ struct gni_pool {
     _Atomic(uint64_t) live_peak, live_count_peak, requested_peak;
     atomic_bool
         is_shown; /* others know addresses of it: gni_pool_show(). Apart from what is read at once */
-    size_t freed_count;
-    uintptr_t freed[GNI_POOL_FREED]; /* addresses that were forgotten, the oldest overwritten */
+    struct gni_freed freed;
 };
 
 /* ---- pool.c: the policy --------------------------------------------------------------------- */

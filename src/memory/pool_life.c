@@ -285,7 +285,7 @@ static void caches_fork(struct gni_pool *pool)
         if (cache == pool->spare || (is_mine && pool->device->type != GN_DEVICE_CUDA))
             continue;
         if (cache->heap != NULL)
-            (void)gni_cache_flush(cache);
+            (void)gni_cache_empty(cache);
         cache->heap = NULL;
         atomic_store(&cache->manager, NULL);
         if (!is_mine) {
@@ -366,6 +366,7 @@ gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual, struct gn
     gni_list_init(&pool->orphans);
     config_from_options(pool);
     pool->is_limited = config_is_limited(&pool->config);
+    pool->has_claims = device->type == GN_DEVICE_CPU && pool->backing == GNI_BACKING_DEVICE;
     pool->is_marked = device->type == GN_DEVICE_CUDA && gni_mark_is_on();
     pool->limit = pool->config.memory_fraction < 1
                       ? (uint64_t)(pool->config.memory_fraction * (double)total_bytes)

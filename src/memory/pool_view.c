@@ -123,7 +123,8 @@ void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics
     now.free_bytes_total = sum.free_bytes;
     now.stream_hit_count = sum.alloc_count - sum.slow_count;
     now.limit_bytes = pool->limit;
-    now.largest_free_bytes = heaps_largest(&pool->main);
+    size_t heaps = heaps_largest(&pool->main), claims = gni_claims_largest(pool);
+    now.largest_free_bytes = heaps > claims ? heaps : claims;
     gni_pool_unlock(pool);
     *statistics = now;
 }
@@ -151,6 +152,9 @@ size_t gni_pool_classes(struct gni_pool *pool, gn_memory_class *classes, size_t 
             classes[bin].hit_count += cache->bins[bin].hit_count;
             classes[bin].cached_count += cache->bins[bin].count;
         }
+        gni_list_each (link, &pool->main.heaps)
+            classes[bin].cached_count +=
+                gni_depot_count(gni_container_of(link, struct gni_heap, link), (unsigned)bin);
     }
     gni_caches_restore(pool);
     gni_pool_unlock(pool);
@@ -250,9 +254,11 @@ static size_t space_report_leaks(struct gni_space *space, size_t most, size_t co
 size_t gni_pool_report_leaks(struct gni_pool *pool, size_t most)
 {
     gni_pool_lock(pool);
+    gni_caches_revoke(pool, NULL);
     size_t count = space_report_leaks(&pool->main, most, 0);
     gni_list_each (link, &pool->private_spaces)
         count = space_report_leaks(gni_container_of(link, struct gni_space, link), most, count);
+    gni_caches_restore(pool);
     gni_pool_unlock(pool);
     if (most > 0 && count > most)
         gni_log(GNI_LOG_WARNING, "leak: %s: and %zu more blocks",

@@ -101,14 +101,15 @@ void gni_block_absorb(gn_memory_block *block, gn_memory_block *other)
 {
     gni_assert(block->after == other && gni_block_end(block) == other->start);
     block->nbytes += other->nbytes;
-    gni_tile_remove(other);
+    gni_tile_remove(&block->pool->blocks, other);
 }
 
 gn_memory_block *gni_block_split(gn_memory_block *block, char *start)
 {
     gni_assert(block->start < start && start < gni_block_end(block));
     size_t nbytes = (size_t)(gni_block_end(block) - start);
-    gn_memory_block *rest = gni_tile_add(block->region, block, block->after, start, nbytes);
+    gn_memory_block *rest =
+        gni_tile_add(&block->pool->blocks, block->region, block, block->after, start, nbytes);
     block->nbytes -= nbytes;
     gni_block_set_heap(rest, block->heap);
     rest->sequence = block->sequence;
@@ -370,7 +371,7 @@ static gn_status region_create(struct gni_space *space, enum gni_range range, ch
                                   .nbytes = nbytes,
                                   .obtained = start,
                                   .obtained_bytes = nbytes};
-    gn_memory_block *block = gni_tile_add(region, NULL, NULL, start, nbytes);
+    gn_memory_block *block = gni_tile_add(&pool->blocks, region, NULL, NULL, start, nbytes);
     gni_block_set_state(block, GNI_BLOCK_HOLE);
     gni_fit_insert(&space->holes[range], block);
     gni_list_push_back(&space->regions, &region->link);
@@ -780,11 +781,11 @@ static void block_drop(gn_memory_block *block)
     case GNI_BLOCK_LIVE:
         if (gni_history_is_on())
             gni_history_free(block->region->space->pool->manager, block, gni_time_ns());
-        gni_tile_forget(block);
+        gni_tile_forget(&block->pool->freed, block);
         break;
     case GNI_BLOCK_CACHED:
     case GNI_BLOCK_PENDING:
-        gni_tile_forget(block);
+        gni_tile_forget(&block->pool->freed, block);
         break;
     case GNI_BLOCK_BLOCKED:
     case GNI_BLOCK_UNUSED:

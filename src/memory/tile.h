@@ -5,21 +5,22 @@
  * The blocks of a region are its tiles (block.h). Where a free block is cut, or joined with a neighbour, the
  * free part keeps its descriptor, and its place in the index unless its class changes.
  *
- * Threads: everything here is under the pool's lock.
+ * Threads: everything here is under the pool's lock, with the pool's descriptors, and in regions that no thread has
+ * to itself; or, for what is given an index and descriptors, by who may change the claim they are of (claim.h).
  */
 #ifndef GNI_MEMORY_TILE_H
 #define GNI_MEMORY_TILE_H
 
-#include "memory/pool.h"
+#include "memory/claim.h"
 
-/* A tile of a region, between two neighbours (NULL: at the region's border). It has no heap, and no state
- * yet. */
-static inline gn_memory_block *gni_tile_add(struct gni_region *region, gn_memory_block *before,
-                                            gn_memory_block *after, char *start, size_t nbytes)
+/* A tile of a region, between two neighbours (NULL: at the region's border). It has its stock's heap, and no
+ * state yet. */
+static inline gn_memory_block *gni_tile_add(struct gni_blocks *blocks, struct gni_region *region,
+                                            gn_memory_block *before, gn_memory_block *after,
+                                            char *start, size_t nbytes)
 {
-    struct gni_pool *pool = region->space->pool;
-    gn_memory_block *made = gni_blocks_take(&pool->blocks);
-    gni_block_set_pool(made, pool);
+    gn_memory_block *made = gni_blocks_take(blocks);
+    gni_block_set_pool(made, region->space->pool);
     made->region = region;
     made->range = (unsigned char)region->range;
     made->bin = GNI_BLOCK_NO_BIN;
@@ -39,7 +40,7 @@ static inline gn_memory_block *gni_tile_add(struct gni_region *region, gn_memory
 }
 
 /* A tile goes away: a neighbour has its bytes. */
-static inline void gni_tile_remove(gn_memory_block *block)
+static inline void gni_tile_remove(struct gni_blocks *blocks, gn_memory_block *block)
 {
     gn_memory_block *before = block->before, *after = block->after;
     if (before != NULL)
@@ -48,8 +49,8 @@ static inline void gni_tile_remove(gn_memory_block *block)
         block->region->first = after;
     if (after != NULL)
         after->before = before;
-    gni_block_set_heap(block, NULL);
-    gni_blocks_give(&block->region->space->pool->blocks, block);
+    gni_block_set_heap(block, blocks->heap);
+    gni_blocks_give(blocks, block);
 }
 
 static inline struct gni_fit *gni_fit_of(gn_memory_block *block)
@@ -61,17 +62,18 @@ static inline struct gni_fit *gni_fit_of(gn_memory_block *block)
  * the last, where it is large and leaves less than a page. Fresh memory for a large block is whole pages, and
  * what it leaves of them must not become the beginning of another block, which would keep all of a piece that
  * goes back only as a whole. Needs one descriptor. */
-static inline gn_memory_block *gni_tile_carve(gn_memory_block *block, struct gni_heap *heap,
-                                              enum gni_range range, size_t nbytes, size_t offset)
+static inline gn_memory_block *gni_tile_cut(struct gni_fit *fit, struct gni_blocks *blocks,
+                                            gn_memory_block *block, struct gni_heap *heap,
+                                            enum gni_range range, size_t nbytes, size_t offset)
 {
-    struct gni_fit *fit = gni_fit_of(block);
     if (block->nbytes > nbytes) {
         gn_memory_block *rest = block;
         size_t left = rest->nbytes - nbytes;
         if (range == GNI_RANGE_LARGE && left < GNI_PAGE) {
-            block = gni_tile_add(rest->region, rest, rest->after, rest->start + left, nbytes);
+            block =
+                gni_tile_add(blocks, rest->region, rest, rest->after, rest->start + left, nbytes);
         } else {
-            block = gni_tile_add(rest->region, rest->before, rest, rest->start, nbytes);
+            block = gni_tile_add(blocks, rest->region, rest->before, rest, rest->start, nbytes);
             rest->start += nbytes;
         }
         gni_fit_resize(fit, rest, left);
@@ -88,12 +90,20 @@ static inline gn_memory_block *gni_tile_carve(gn_memory_block *block, struct gni
     return block;
 }
 
-/* A block that was handed out has no address any more. */
-static inline void gni_tile_forget(gn_memory_block *block)
+/* The same with the pool's own. */
+static inline gn_memory_block *gni_tile_carve(gn_memory_block *block, struct gni_heap *heap,
+                                              enum gni_range range, size_t nbytes, size_t offset)
 {
-    struct gni_pool *pool = block->pool;
+    gni_assert(block->region->claim == NULL);
+    return gni_tile_cut(gni_fit_of(block), &block->pool->blocks, block, heap, range, nbytes,
+                        offset);
+}
+
+/* A block that was handed out has no address any more. */
+static inline void gni_tile_forget(struct gni_freed *freed, gn_memory_block *block)
+{
     gni_address_remove(block);
-    pool->freed[pool->freed_count++ % GNI_POOL_FREED] = (uintptr_t)block->address;
+    freed->addresses[freed->count++ % GNI_POOL_FREED] = (uintptr_t)block->address;
     gni_block_set_address(block, NULL);
     atomic_store_explicit(&block->flags, 0, memory_order_relaxed);
     atomic_store_explicit(&block->site, 0, memory_order_relaxed);
@@ -107,15 +117,15 @@ static inline bool gni_tile_is_free_of(const gn_memory_block *block, const struc
     return block != NULL && gni_block_state(block) == GNI_BLOCK_FREE && block->heap == heap;
 }
 
-/* A block that nobody uses, in no index and with its sequence set, goes into its heap's index, merged with
- * its neighbours: the free block that has its bytes now. Its address is forgotten.
+/* A block that nobody uses, in no index and with its sequence set, goes into an index, merged with its
+ * neighbours: the free block that has its bytes now. Its address is forgotten.
  * A free neighbour takes the bytes over, and must wait for what either waits for. */
-static inline gn_memory_block *gni_tile_merge(gn_memory_block *block)
+static inline gn_memory_block *gni_tile_join(struct gni_fit *fit, struct gni_blocks *blocks,
+                                             struct gni_freed *freed, gn_memory_block *block)
 {
     struct gni_heap *heap = block->heap;
-    struct gni_fit *fit = gni_fit_of(block);
     if (block->address != NULL)
-        gni_tile_forget(block);
+        gni_tile_forget(freed, block);
     gn_memory_block *before = block->before, *after = block->after;
     bool has_before = gni_tile_is_free_of(before, heap);
     bool has_after = gni_tile_is_free_of(after, heap);
@@ -131,17 +141,37 @@ static inline gn_memory_block *gni_tile_merge(gn_memory_block *block)
         sequence = block->sequence;
     if (!has_before)
         merged->start = block->start;
-    gni_tile_remove(block);
+    gni_tile_remove(blocks, block);
     if (has_before && has_after) {
         nbytes += after->nbytes;
         if (sequence < after->sequence)
             sequence = after->sequence;
         gni_fit_remove(fit, after);
-        gni_tile_remove(after);
+        gni_tile_remove(blocks, after);
     }
     merged->sequence = sequence;
     gni_fit_resize(fit, merged, nbytes);
     return merged;
+}
+
+/* The same with the pool's own: it goes into its heap's index. */
+static inline gn_memory_block *gni_tile_merge(gn_memory_block *block)
+{
+    struct gni_pool *pool = block->pool;
+    gni_assert(block->region->claim == NULL);
+    return gni_tile_join(gni_fit_of(block), &pool->blocks, &pool->freed, block);
+}
+
+/* With the lock: a block that nobody uses goes to its heap, or to the thread that has its region. */
+static inline void gni_block_settle(gn_memory_block *block)
+{
+    struct gni_claim *claim = gni_claim_of(block);
+    if (__builtin_expect(claim != NULL, 0)) {
+        gni_claim_return(claim, block);
+        return;
+    }
+    gni_heap_stamp(block->heap, block);
+    (void)gni_tile_merge(block);
 }
 
 #endif

@@ -4,7 +4,8 @@
  * For asserts of debug builds, and for tests: it looks at every block, every entry of the address index and
  * every page, and costs accordingly. What it finds first is printed with the condition that does not hold.
  *
- * Beyond P1 to P4 of pool.h, B1 and B2 of block.h and K3 and K4 of cache.h:
+ * Beyond P1 to P4 of pool.h, B1 and B2 of block.h, K3 and K4 of cache.h, C1 to C6 of claim.h and D1
+ * of depot.h:
  *   V1  the living bytes of the pages that share one piece of memory do not overlap;
  *   V2  a living block on a folded page is SLOW: its free looks for the fold. Nothing is free or cached
  *       there;
@@ -86,9 +87,10 @@ static bool block_is_tile(const gn_memory_block *block)
            (block->after == NULL || block->after->before == block);
 }
 
-/* The lists, the bitmap and the sums agree; what is in it has this state, heap and range. */
+/* The lists, the bitmap and the sums agree; what is in it has this state, heap and range, and is of regions of this
+ * claim, or of nobody's. */
 static bool fit_is_valid(const struct gni_fit *fit, const struct gni_space *space,
-                         const struct gni_heap *heap, int range)
+                         const struct gni_heap *heap, int range, const struct gni_claim *claim)
 {
     size_t count = 0, nbytes = 0;
     enum gni_block_state state = heap != NULL ? GNI_BLOCK_FREE : GNI_BLOCK_HOLE;
@@ -102,6 +104,7 @@ static bool fit_is_valid(const struct gni_fit *fit, const struct gni_space *spac
             HOLDS(gni_block_state(block) == state);
             HOLDS(block->heap == heap && block->range == range);
             HOLDS(block->region->space == space && block_is_tile(block));
+            HOLDS(block->region->claim == claim); /* P2 and C2 */
             count++;
             nbytes += block->nbytes;
         }
@@ -203,6 +206,7 @@ static bool entries_are_valid(const struct gni_region *region)
         const struct gni_page *page = gni_page_find(at);
         if (page == NULL || page->region != region)
             continue;
+        HOLDS(atomic_load(&page->claim) == region->claim);
         gni_table table = atomic_load(&page->table);
         HOLDS(table != 0);
         size_t count = (size_t)1 << (GNI_PAGE_SHIFT - gni_table_shift(table));
@@ -370,12 +374,23 @@ static size_t heap_blocks(const struct gni_heap *heap)
     return count;
 }
 
+/* Descriptors that stand by in the claims of the heap's caches: C6. */
+static size_t heap_stocks(const struct gni_heap *heap)
+{
+    size_t count = 0;
+    for (const struct gni_cache *cache = atomic_load(&heap->space->pool->caches); cache != NULL;
+         cache = cache->next)
+        if (cache->heap == heap && cache->claim != NULL)
+            count += cache->claim->blocks.count;
+    return count;
+}
+
 static bool heap_is_valid(const struct gni_heap *heap)
 {
     const struct gni_space *space = heap->space;
     HOLDS((heap->key == 0) == (heap == space->clean));
     HOLDS(heap->key == 0 || heap->is_dead || gni_map_find(&space->heaps_by_key, heap->key) == heap);
-    HOLDS(heap->block_count == heap_blocks(heap));
+    HOLDS(heap->block_count == heap_blocks(heap) + heap_stocks(heap));
     HOLDS(heap->open > heap->complete);
     uint64_t last = heap->complete;
     gni_list_each (link, &heap->marks) {
@@ -389,7 +404,7 @@ static bool heap_is_valid(const struct gni_heap *heap)
         HOLDS(gni_block_state(use->block) == GNI_BLOCK_PENDING);
     }
     for (int range = 0; range < GNI_RANGE_COUNT; range++)
-        if (!fit_is_valid(&heap->fit[range], space, heap, range))
+        if (!fit_is_valid(&heap->fit[range], space, heap, range, NULL))
             return false;
     return true;
 }
@@ -416,8 +431,12 @@ static bool space_is_valid(struct walk *walk, struct gni_space *space)
         for (int range = 0; range < GNI_RANGE_COUNT; range++)
             free_count[range] += heap->fit[range].count;
     }
+    for (const struct gni_cache *cache = atomic_load(&space->pool->caches); cache != NULL;
+         cache = cache->next)
+        if (cache->claim != NULL && space == &space->pool->main)
+            free_count[GNI_RANGE_MEDIUM] += cache->claim->fit.count;
     for (int range = 0; range < GNI_RANGE_COUNT; range++) {
-        if (!fit_is_valid(&space->holes[range], space, NULL, range))
+        if (!fit_is_valid(&space->holes[range], space, NULL, range, NULL))
             return false;
         HOLDS(walk->free_count[range] == free_count[range]);
         HOLDS(walk->hole_count[range] == space->holes[range].count);
@@ -441,6 +460,37 @@ static bool cache_list_is_valid(const struct gni_cache *cache, const gn_memory_b
     return true;
 }
 
+static bool stock_is_valid(const struct gni_blocks *blocks)
+{
+    size_t count = 0;
+    for (const gn_memory_block *block = blocks->unused; block != NULL; block = block->next) {
+        HOLDS(gni_block_state(block) == GNI_BLOCK_UNUSED && block->heap == blocks->heap);
+        count++;
+    }
+    HOLDS(count == blocks->count);
+    return true;
+}
+
+/* C1, C2, C5 and C6; `count` grows by the blocks that were returned. */
+static bool claim_is_valid(const struct gni_cache *cache, size_t *count)
+{
+    const struct gni_claim *claim = cache->claim;
+    bool is_empty = gni_list_is_empty(&claim->regions);
+    HOLDS(claim->blocks.count == 0 || claim->blocks.heap == cache->heap);
+    HOLDS(!is_empty || (claim->fit.count == 0 && atomic_load(&claim->returned) == NULL));
+    gni_list_each (link, &claim->regions) {
+        const struct gni_region *region = gni_container_of(link, struct gni_region, claim_link);
+        HOLDS(region->claim == claim && region->range == GNI_RANGE_MEDIUM);
+        for (const gn_memory_block *block = region->first; block != NULL; block = block->after)
+            HOLDS(block->heap == cache->heap);
+    }
+    for (const gn_memory_block *block = atomic_load(&claim->returned); block != NULL;
+         block = block->next, (*count)++)
+        HOLDS(gni_block_state(block) == GNI_BLOCK_CACHED && block->region->claim == claim);
+    return stock_is_valid(&claim->blocks) &&
+           fit_is_valid(&claim->fit, &cache->pool->main, cache->heap, GNI_RANGE_MEDIUM, claim);
+}
+
 /* K3 and K4; `count` grows by the blocks in the cache. */
 static bool cache_is_valid(const struct gni_cache *cache, size_t *count)
 {
@@ -460,15 +510,37 @@ static bool cache_is_valid(const struct gni_cache *cache, size_t *count)
     }
     HOLDS(cache->heap != NULL || found == 0);
     size_t most = cache->pool->config.stream_cache_blocks;
-    HOLDS(cache->heap == NULL || most >= GNI_STOCK_ROOM_MOST ||
-          gni_cache_room(cache) + found <= most);
+    if (cache->heap != NULL && most < GNI_STOCK_ROOM_MOST) {
+        HOLDS(gni_cache_room(cache) + found <= most);
+        HOLDS(gni_cache_room(cache) + found == most || cache->pool->is_limited);
+    }
     *count += found;
+    return cache->claim == NULL || claim_is_valid(cache, count);
+}
+
+/* D1; `count` grows by the blocks of the batches. */
+static bool depot_is_valid(const struct gni_heap *heap, size_t *count)
+{
+    for (unsigned class = 0; class < GNI_SIZE_BINS; class ++) {
+        for (int i = 0; i < GNI_DEPOT_PLACES; i++) {
+            const gn_memory_block *first = atomic_load(&heap->depot.places[class][i]);
+            size_t found = 0;
+            for (const gn_memory_block *block = first; block != NULL; block = block->next, found++)
+                HOLDS(gni_block_state(block) == GNI_BLOCK_CACHED && block->heap == heap &&
+                      block->bin == class);
+            HOLDS(first == NULL || first->batch_count == found);
+            *count += found;
+        }
+    }
     return true;
 }
 
 static bool caches_are_valid(const struct walk *walk)
 {
     size_t count = 0;
+    gni_list_each (link, &walk->pool->main.heaps)
+        if (!depot_is_valid(gni_container_of(link, struct gni_heap, link), &count))
+            return false;
     for (const struct gni_cache *cache = atomic_load(&walk->pool->caches); cache != NULL;
          cache = cache->next)
         if (!cache_is_valid(cache, &count))
@@ -478,17 +550,6 @@ static bool caches_are_valid(const struct walk *walk)
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
-
-static bool stock_is_valid(const struct gni_blocks *blocks)
-{
-    size_t count = 0;
-    for (const gn_memory_block *block = blocks->unused; block != NULL; block = block->next) {
-        HOLDS(gni_block_state(block) == GNI_BLOCK_UNUSED);
-        count++;
-    }
-    HOLDS(count == blocks->count);
-    return true;
-}
 
 static bool pool_is_valid(struct gni_pool *pool)
 {
