@@ -137,7 +137,7 @@ def publish(
     """
     own = {*own_out}
     for name in {*functions, *methods}:
-        if type(module[name]) is type(publish):  # second names stay what they are
+        if type(module[name]) is type(publish):  # what is the extension's does this itself
             module[name] = _wrapped(module[name], name, name in own)
     for name in methods:
         setattr(_C.Tensor, name, module[name])

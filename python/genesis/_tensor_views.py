@@ -5,7 +5,7 @@ Each is a method of Tensor, too, but for those of several tensors.
 
 from __future__ import annotations
 
-from operator import index
+from _operator import index  # what operator has, without importing that
 
 from genesis import _C
 from genesis._tensor_calls import publish

@@ -92,9 +92,8 @@ PyObject *error_raise_in(const struct module_state *state, const char *function,
         detail = gn_status_message(status);
     const char *rest = behind_name(detail), *verb = strchr(detail, ' ');
     PyObject *sentence;
-    if (function == NULL ||
-        !is_about_arguments(
-            status)) /* the names of C's functions are not for those who call from Python */
+    /* The names of C's functions are not for those who call from Python. */
+    if (function == NULL || !is_about_arguments(status))
         sentence = text_to_python(strncmp(detail, "gn_", 3) == 0 ? rest : detail);
     else if (verb == detail + strlen(function) && strncmp(detail, function, strlen(function)) == 0)
         sentence = text_to_python(detail); /* "mean of int64 is ..." */

@@ -672,8 +672,8 @@ static void tensor_release_buffer(PyObject *self, Py_buffer *view)
 
 static PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t index)
 {
-    if (gn_tensor_get_dimensions(tensor_of(self)) ==
-        0) { /* an IndexError would end a loop in silence */
+    /* An IndexError would end a loop in silence. */
+    if (gn_tensor_get_dimensions(tensor_of(self)) == 0) {
         PyErr_SetString(PyExc_TypeError, "a tensor without dimensions has no elements to go over");
         return NULL;
     }
