@@ -97,6 +97,7 @@ soak: build
 	@tools/setup test
 	build/tests/test_stress $(SECONDS)
 	build/tests/test_stress_pool cpu $(SECONDS)
+	build/tests/test_claim cpu $(SECONDS)
 	for policy in pool virtual; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=$$policy SIM_GPU_SCHEDULE=random SIM_GPU_SEED=$$RANDOM build/tests/test_stress_pool cuda $(SECONDS) || exit 1; done
 	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so build/tests/sim/test_order $$(($(SECONDS) * 20)) $$RANDOM
 	for schedule in eager lazy random; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=virtual SIM_GPU_SCHEDULE=$$schedule SIM_GPU_MEMORY=2147483648 build/tests/test_compact cuda 1 || exit 1; done
