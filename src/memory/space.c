@@ -30,6 +30,7 @@ enum {
     PIECE_LEAST = 48 << 20,
     PIECE_LEAST_TIGHT = GNI_PAGE,
     PLENTY_SHIFT = 2, /* 1 / (1 << this) of what may be reserved: below, there is plenty */
+    PIECE_SHIFT = 5,  /* and so much of it is enough for a piece */
 };
 
 enum {
@@ -310,6 +311,8 @@ static size_t piece_bytes(const struct gni_region *region, size_t nbytes,
     size_t least = need->is_tight                                            ? PIECE_LEAST_TIGHT
                    : pool->reserved_bytes + nbytes < allowed >> PLENTY_SHIFT ? PIECE_LEAST_OF_PLENTY
                                                                              : PIECE_LEAST;
+    if (least > allowed >> PIECE_SHIFT && !need->is_tight)
+        least = gni_align_up((size_t)(allowed >> PIECE_SHIFT), GNI_PAGE);
     size_t piece = gni_align_up(nbytes / PIECES_MOST, GNI_PAGE);
     return piece > least ? piece : least;
 }
