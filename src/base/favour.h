@@ -27,8 +27,8 @@
  *      favour ended, and come to see that when another thread is the favourite long since;
  *   4. everything else but `owner` is read and written by who is in.
  *
- * Not recursive, and nobody can wait with it: bias.h is for those who want to. A holder may fork (a driver can do that
- * by itself): the fork's handlers pass over it then (fork.h).
+ * Not recursive, and no condition can be waited for with it: that takes a mutex beside it (ops/recorder.c). A holder
+ * may fork (a driver can do that by itself): the fork's handlers pass over it then (fork.h).
  */
 #ifndef GNI_BASE_FAVOUR_H
 #define GNI_BASE_FAVOUR_H

@@ -21,7 +21,8 @@ static void fork_prepare(void)
         is_prepared[level] = handlers != NULL;
         if (handlers == NULL)
             continue;
-        gni_mutex_fork_lock(handlers->mutex);
+        if (handlers->mutex != NULL)
+            gni_mutex_fork_lock(handlers->mutex);
         if (handlers->prepare != NULL)
             handlers->prepare();
     }
@@ -35,7 +36,8 @@ static void fork_done(bool is_child)
         const struct gni_fork_handlers *handlers = atomic_load(&fork_handlers[level]);
         if (handlers->done != NULL)
             handlers->done(is_child);
-        gni_mutex_fork_unlock(handlers->mutex);
+        if (handlers->mutex != NULL)
+            gni_mutex_fork_unlock(handlers->mutex);
     }
 }
 

@@ -44,8 +44,8 @@ struct gni_mutex;
 
 /* A module's lock is held over the fork; most need no more than that. */
 struct gni_fork_handlers {
-    struct gni_mutex *mutex;
-    void (*prepare)(void);       /* (optional) with the lock, before the fork */
+    struct gni_mutex *mutex; /* (optional) NULL: the other two take and give a lock themselves */
+    void (*prepare)(void);   /* (optional) with the lock, before the fork */
     void (*done)(bool is_child); /* (optional) with the lock, after it, in both processes */
 };
 

@@ -1,6 +1,6 @@
 #include "ops/recorder.h"
 
-#include "base/bias.h"
+#include "base/favour.h"
 #include "base/fork.h"
 #include "base/host.h"
 #include "base/log.h"
@@ -16,12 +16,14 @@ enum {
 };
 
 static struct {
-    struct gni_bias lock;
-    pthread_cond_t ended;  /* a work has ended */
-    unsigned waiter_count; /* for that */
+    struct gni_favour lock;
+    struct gni_mutex mutex; /* for `ended`; who has it does not take the lock */
+    pthread_cond_t ended;   /* a work has ended */
+    unsigned ended_count;   /* written with the lock and the mutex, read with either */
+    unsigned waiter_count;  /* for that; this and the rest under the lock */
     bool is_off;
     _Atomic(uint64_t) failure_count; /* of programs that were refused */
-} recorder = {.lock = GNI_BIAS_INIT, .ended = PTHREAD_COND_INITIALIZER};
+} recorder = {.mutex = GNI_MUTEX_INIT, .ended = PTHREAD_COND_INITIALIZER};
 
 static void *(*wait_begin)(void);
 static void (*wait_end)(void *state);
@@ -30,22 +32,28 @@ static void (*wait_end)(void *state);
 
 static void fork_prepare(void)
 {
-    gni_bias_fork_prepare(&recorder.lock);
+    gni_favour_fork_take(&recorder.lock);
+    gni_mutex_fork_lock(&recorder.mutex);
 }
 
 /* Threads that computed something are not there in a child, which computes it itself. */
-static void fork_done(bool is_child)
+static void works_forget(void)
 {
-    if (!is_child)
-        return;
     for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next)
         gni_container_of(link, struct gni_node, link)->is_running = false;
     (void)pthread_cond_init(&recorder.ended, NULL);
     recorder.waiter_count = 0;
 }
 
-static const struct gni_fork_handlers recorder_fork = {
-    .mutex = &recorder.lock.mutex, .prepare = fork_prepare, .done = fork_done};
+static void fork_done(bool is_child)
+{
+    if (is_child)
+        works_forget();
+    gni_mutex_fork_unlock(&recorder.mutex);
+    gni_favour_fork_give(&recorder.lock, is_child);
+}
+
+static const struct gni_fork_handlers recorder_fork = {.prepare = fork_prepare, .done = fork_done};
 static struct gni_once recorder_once = GNI_ONCE_INIT;
 
 static void recorder_register(void)
@@ -53,18 +61,23 @@ static void recorder_register(void)
     gni_fork_register(GNI_FORK_RECORDER, &recorder_fork);
 }
 
+/* The long way in, which is not to be a part of each caller. */
+static __attribute__((noinline)) void lock_take_shared(void)
+{
+    gni_once_run(&recorder_once, recorder_register);
+    gni_favour_take(&recorder.lock);
+}
+
 static void lock_take(void)
 {
-    if (gni_bias_enter(&recorder.lock))
-        return;
-    gni_once_run(&recorder_once, recorder_register);
-    gni_bias_lock(&recorder.lock);
+    if (!gni_favour_enter(&recorder.lock, gni_thread_self()))
+        lock_take_shared();
 }
 
 static void lock_give(void)
 {
     struct gni_storage *dead = gni_node_take_dead();
-    gni_bias_unlock(&recorder.lock);
+    gni_favour_give(&recorder.lock);
     while (dead != NULL) {
         struct gni_storage *next = dead->next_dead;
         gni_storage_destroy(dead);
@@ -83,25 +96,33 @@ void gni_wait_end(void *state)
         wait_end(state);
 }
 
-/* Lets others go on until some work has ended. There are others, so that the lock is a mutex (bias.h). The interpreter's
- * lock, if there is one, is taken again without ours: who has it may be waiting for ours. */
+/* Lets others go on until some work has ended. The interpreter's lock, if there is one, is taken again without ours:
+ * who has it may be waiting for ours. */
 static void lock_wait(void)
 {
-    struct gni_mutex *mutex = &recorder.lock.mutex;
-    gni_assert(!recorder.lock.is_biased);
-    void *state = gni_wait_begin();
-    atomic_store_explicit(&mutex->owner, NULL, memory_order_relaxed);
+    unsigned seen = recorder.ended_count;
     recorder.waiter_count++;
-    int failed = pthread_cond_wait(&recorder.ended, &mutex->native);
-    gni_assert(!failed);
-    (void)failed;
-    recorder.waiter_count--;
-    atomic_store_explicit(&mutex->owner, gni_thread_self(), memory_order_relaxed);
-    if (state == NULL)
-        return;
-    gni_mutex_unlock(mutex);
+    gni_favour_give(&recorder.lock);
+    void *state = gni_wait_begin();
+    gni_mutex_lock(&recorder.mutex);
+    while (recorder.ended_count == seen) {
+        int failed = pthread_cond_wait(&recorder.ended, &recorder.mutex.native);
+        gni_assert(!failed);
+        (void)failed;
+    }
+    gni_mutex_unlock(&recorder.mutex);
     gni_wait_end(state);
-    gni_mutex_lock(mutex);
+    gni_favour_take(&recorder.lock);
+    recorder.waiter_count--;
+}
+
+/* With the lock: wakes those who wait. */
+static void waiters_wake(void)
+{
+    gni_mutex_lock(&recorder.mutex);
+    recorder.ended_count++;
+    pthread_cond_broadcast(&recorder.ended);
+    gni_mutex_unlock(&recorder.mutex);
 }
 
 void gn_set_wait_hooks(void *(*begin)(void), void (*end)(void *state))
@@ -167,7 +188,7 @@ static void work_close(struct gni_work *work)
     for (int n = 0; n < work->node_count; n++)
         work->nodes[n]->is_running = false;
     if (recorder.waiter_count > 0)
-        pthread_cond_broadcast(&recorder.ended);
+        waiters_wake();
 }
 
 static void work_release(struct gni_work *work)
