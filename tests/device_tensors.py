@@ -371,6 +371,10 @@ def moves():
 
     assert genesis.equal(pickle.loads(pickle.dumps(g)).cpu(), g.cpu())
     assert (g * genesis.tensor(2.0)).device.type == "cuda"
+    array = x.numpy()
+    for made in (g + array, array + g, genesis.maximum(g, array), g.where(array > 0, array)):
+        assert made.device.type == "cuda"
+    assert genesis.equal((g + array).cpu(), g.cpu() + x)
     for call, kind, text in (
         (lambda: g + x, ValueError, "one tensor is on"),
         (lambda: g.numpy(), TypeError, "use cpu()"),
@@ -388,7 +392,22 @@ def moves():
     genesis.set_default_device(None)
 
 
-SECTIONS = [elementwise, conversions, layouts, packs, tiles, folds, rows, streams, moves]
+def alike():
+    """Kernels that differ only in how an operand is found: a number, an element, rows of a matrix.
+
+    Each is the first to be made once, so that none can be taken for another.
+    """
+    for dtype in TYPES:
+        x, y = (genesis.arange(48).view(4, 12).to(dtype) % 5 for _ in range(2))
+        g, h = (one.to("cuda")[:, :8] for one in (x, y))
+        x, y = x[:, :8], y[:, :8]
+        others = [lambda b: 3, lambda b: b, lambda b: b[:, :1], lambda b: b[1, 1].expand(4, 8)]
+        for op, order in ((genesis.add, others), (genesis.mul, others[::-1])):
+            for other in order:
+                assert genesis.equal(op(g, other(h)).cpu(), op(x, other(y))), (dtype, op)
+
+
+SECTIONS = [elementwise, alike, conversions, layouts, packs, tiles, folds, rows, streams, moves]
 
 if __name__ == "__main__":
     for section in SECTIONS:

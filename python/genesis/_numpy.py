@@ -141,6 +141,13 @@ def _ufunc_ours(ufunc: Any, inputs: tuple[Any, ...], out: Any) -> Any:
     operands = [_operand(one) for one in inputs]
     if function is None or any(one is None for one in operands):
         return NotImplemented
+    tensors = [one for one in inputs if isinstance(one, Tensor)]
+    if tensors:  # arrays go where the tensors are
+        place = tensors[0].device
+        operands = [
+            one if one is given or not isinstance(one, Tensor) else one.to(place)
+            for one, given in zip(operands, inputs, strict=True)
+        ]
     if not any(isinstance(one, Tensor) for one in operands):
         operands[0] = _C.as_tensor(operands[0])
     if out is None:

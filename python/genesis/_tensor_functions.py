@@ -319,6 +319,11 @@ def cat(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = N
     shape = first.shape[:at] + (total,) + first.shape[at + 1 :]
     if out is not None and out.shape != shape:
         raise _C.ShapeError(f"cat: a result of shape {shape} does not fit a tensor of {out.shape}")
+    if out is not None and any(n > 1 and not s for n, s in zip(shape, out.stride(), strict=True)):
+        raise ValueError(
+            f"cat: several elements of the tensor (shape {out.shape}, strides {out.stride()}) lie "
+            "at one address, as in an expanded view: write into a clone()"
+        )
     made = _C._empty(shape, dtype, first.device) if out is None else out
     begin = 0
     for one in tensors:

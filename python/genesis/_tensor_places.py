@@ -6,6 +6,8 @@ only, and change the tensor.
 
 from __future__ import annotations
 
+import math
+
 from genesis import _C
 from genesis._tensor import arange, ones_like, zeros_like
 from genesis._tensor_calls import publish
@@ -220,6 +222,8 @@ def histc(
     x = input.reshape(-1)
     if min == max == 0 and x.numel():
         min, max = x.amin().item(), x.amax().item()
+    if not (math.isfinite(min) and math.isfinite(max)):
+        raise ValueError(f"histc: the range from {min} to {max} is not finite")
     if min == max:
         min, max = min - 1, max + 1
     x = x[(x >= min) & (x <= max)]

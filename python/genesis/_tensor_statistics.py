@@ -234,6 +234,8 @@ def quantile(
     if not input.dtype.is_floating_point:
         raise TypeError(f"quantile: elements are floating numbers, not {input.dtype}")
     flat = input.reshape(-1) if dim is None or not input.ndim else input.movedim(dim, -1)
+    if not flat.shape[-1]:
+        raise ValueError("quantile: there are no elements")
     fractions = _C.as_tensor(q, dtype=input.dtype, device=input.device)
     if not (fractions.amin().item() >= 0 and fractions.amax().item() <= 1):
         raise ValueError(f"quantile: fractions are from 0 to 1, not {q!r}")

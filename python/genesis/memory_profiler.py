@@ -92,6 +92,7 @@ def start(max_events: int = MAX_EVENTS, stacks: str = "python", frames: int | No
         if not 1 <= frames <= 32:
             raise ValueError(f"frames is 1 to 32, not {frames}")
         python_frames, c_frames = (frames if one else 0 for one in (python_frames, c_frames))
+    _C.flush()  # what waits is of before
     _C.history_start(max_events, python_frames, c_frames)
     _has_started, _kept = True, None
 
@@ -107,9 +108,13 @@ def stop() -> None:
     False
     """
     global _has_started
-    _C.history_stop()
-    _has_started = False
-    want_stacks(_stacks_wanted)
+    try:
+        if has_started():
+            _C.flush()  # what waits belongs to the recording
+    finally:
+        _C.history_stop()
+        _has_started = False
+        want_stacks(_stacks_wanted)
 
 
 def has_started() -> bool:
@@ -156,6 +161,12 @@ def record(
         stop()
 
 
+def _submit() -> None:
+    """While a recording goes on, what waits happens before the moment that is named next."""
+    if has_started():
+        _C.flush()
+
+
 class annotate:  # noqa: N801 - used like a function
     """Name what a thread does in a ``with`` block, or as a decorator.
 
@@ -177,11 +188,16 @@ class annotate:  # noqa: N801 - used like a function
         self.name = name
 
     def __enter__(self) -> annotate:
+        _submit()
         _C.history_begin(self.name)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        _C.history_end()
+        try:
+            if exception[0] is None:
+                _submit()
+        finally:
+            _C.history_end()
 
     def __call__(self, function: Any) -> Any:
         """Decorate a function."""
@@ -205,6 +221,7 @@ def mark(name: str) -> None:
     """
     if not isinstance(name, str):
         raise TypeError(f"the name of a mark is a str, not {type(name).__name__}")
+    _submit()
     _C.history_mark(name)
 
 
@@ -213,6 +230,7 @@ def get_recording() -> Recording:
     from genesis import _memory, _sites
     from genesis._recording import EVENT, Recording
 
+    _submit()
     managers = {manager.number: manager for manager in _memory.used_managers()}
     data, lost = _C.history_read()
     if not data and _kept is not None:

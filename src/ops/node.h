@@ -61,7 +61,8 @@ struct gni_node {
     struct gni_typing typing;
     struct gni_late *late; /* R9; its own; NULL: an elementwise operation */
     uint64_t number;       /* in the order of recording */
-    unsigned weight;       /* R6 */
+    uint32_t site;   /* where the program asked for it, if that is recorded: genesis/history.h */
+    unsigned weight; /* R6 */
     bool is_reduced; /* a reduction has taken it along: the next one had better find it in memory */
     bool is_done;    /* R3 */
     bool is_running; /* R7 */

@@ -5,6 +5,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "base/thread.h"
+#include "genesis/history.h"
 #include "ops/backend.h"
 #include "ops/node.h"
 
@@ -197,6 +198,19 @@ static void work_release(struct gni_work *work)
         gni_node_release(work->nodes[n]);
 }
 
+/* Memory for the value of a node, as if the line that recorded it had asked for it now. */
+static gn_status storage_create(const struct gni_node *node, gn_stream *stream,
+                                struct gni_storage **storage)
+{
+    size_t nbytes = (size_t)node->count * gni_dtype_size(node->typing.dtype);
+    if (node->site == 0)
+        return gni_storage_create(node->device, nbytes, stream, storage);
+    uint32_t site = gn_history_set_site(node->site);
+    gn_status status = gni_storage_create(node->device, nbytes, stream, storage);
+    (void)gn_history_set_site(site);
+    return status;
+}
+
 /* Memory for every value that is needed; all or nothing. */
 static gn_status storages_create(const struct gni_work *work, const bool *is_needed,
                                  struct gni_storage **storages)
@@ -207,9 +221,7 @@ static gn_status storages_create(const struct gni_work *work, const bool *is_nee
         const struct gni_node *node = work->nodes[n];
         storages[n] = NULL;
         if (is_needed[n])
-            status = gni_storage_create(node->device,
-                                        (size_t)node->count * gni_dtype_size(node->typing.dtype),
-                                        work->stream, &storages[n]);
+            status = storage_create(node, work->stream, &storages[n]);
     }
     if (status != GN_OK)
         for (int i = 0; i < n; i++)
@@ -258,9 +270,8 @@ static gn_status late_run(const struct gni_node *node, struct gni_storage **stor
     const struct gni_node_operand *operand = &node->operands[0];
     const char *from =
         operand->storage->data + operand->offset * (int64_t)gni_dtype_size(operand->dtype);
-    size_t nbytes = (size_t)node->count * gni_dtype_size(node->typing.dtype);
     struct gni_storage *made;
-    GN_TRY(gni_storage_create(node->device, nbytes, NULL, &made));
+    GN_TRY(storage_create(node, NULL, &made));
     gn_status status = node->late->run(node->late, from, made->data);
     if (status == GN_OK)
         *storage = made;

@@ -13,6 +13,25 @@ struct operands {
     PyObject *made[3]; /* NULL: not */
 };
 
+/* Elements of an array, as a tensor on the device of the first tensor among the objects, or on the CPU. */
+static PyObject *tensor_beside(struct module_state *state, PyObject *array,
+                               PyObject *const *objects, int count)
+{
+    PyObject *made = tensor_from_data(state, array, NULL, true);
+    for (int i = 0; made != NULL && i < count; i++) {
+        if (!tensor_check(state, objects[i]))
+            continue;
+        if (gn_tensor_get_device(tensor_of(objects[i])) == gn_tensor_get_device(tensor_of(made)))
+            return made;
+        PyObject *device = PyObject_GetAttrString(objects[i], "device");
+        PyObject *moved = device != NULL ? PyObject_CallMethod(made, "to", "O", device) : NULL;
+        Py_XDECREF(device);
+        Py_DECREF(made);
+        return moved;
+    }
+    return made;
+}
+
 /* 1, 0 for something that is no operand, -1 with an exception. */
 static int operands_take(struct module_state *state, PyObject *const *objects, int count,
                          struct operands *operands)
@@ -21,7 +40,7 @@ static int operands_take(struct module_state *state, PyObject *const *objects, i
     for (int i = 0; i < count; i++) {
         int found = operand_from_python(state, objects[i], &operands->list[i]);
         if (found == 0 && has_buffer(objects[i])) {
-            operands->made[i] = tensor_from_data(state, objects[i], NULL, true);
+            operands->made[i] = tensor_beside(state, objects[i], objects, count);
             found = operands->made[i] != NULL ? 1 : -1;
         } else if (found == 0 && (PyObject_HasAttrString(objects[i], "__dlpack__") ||
                                   PyObject_HasAttrString(objects[i], "__cuda_array_interface__"))) {

@@ -74,6 +74,34 @@ except genesis.OutOfMemoryError as error:
     assert "_random.py" not in finished.stdout
 
 
+def test_what_waits_is_recorded_where_the_program_asked_for_it(fresh):
+    """Operations that are computed later: their line, and the annotation around it."""
+    finished = fresh("""
+import genesis
+from genesis import memory_profiler
+x = genesis.ones(1000, 1000)
+before = x + 1
+with memory_profiler.record():
+    with memory_profiler.annotate("first"):
+        y = x * 2
+    with memory_profiler.annotate("second"):
+        z = y + before
+events = memory_profiler.get_timeline().events
+print([(e.frames[0].line, e.annotation) for e in events if e.kind == "alloc"])
+print(memory_profiler.get_report().summary())
+""")
+    assert finished.stdout.startswith("[(8, 'first'), (10, 'second')]"), finished.stdout
+    finished = fresh("""
+import genesis
+genesis.enable_memory_debugging(True)
+x = genesis.ones(1000, 1000)
+y = x + 1
+for leak in genesis.check_memory_leaks():
+    print(leak.location)
+""")
+    assert "script.py:5 " in finished.stdout and "script.py:6" not in finished.stdout
+
+
 def test_stacks_and_annotations(any_memory):
     any_memory("""
 from genesis import memory_profiler

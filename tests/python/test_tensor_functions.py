@@ -177,3 +177,13 @@ def test_matrices_to_begin_with():
     ]:
         with pytest.raises(error):
             wrong()
+
+
+def test_what_has_no_answer_is_refused():
+    """Nothing to choose from, a range without bounds, a result that overlaps itself."""
+    with pytest.raises(ValueError, match="quantile: there are no elements"):
+        genesis.zeros(0).quantile(0.5)
+    with pytest.raises(ValueError, match="histc: the range from nan to nan is not finite"):
+        genesis.histc(genesis.tensor([1.0, math.nan]), bins=3)
+    with pytest.raises(ValueError, match="cat: several elements"):
+        genesis.cat([genesis.ones(1, 3)] * 2, out=genesis.zeros(1, 3).expand(2, 3))

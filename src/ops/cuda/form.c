@@ -207,8 +207,10 @@ size_t gni_form_sign(const struct gni_form *form, unsigned char *signature)
     *at++ = (unsigned char)form->result;
     *at++ = form->is_log;
     *at++ = (unsigned char)program->input_count;
-    for (int i = 0; i < program->input_count; i++)
-        *at++ = (unsigned char)((unsigned)form->inputs[i] | (unsigned)program->inputs[i].held << 2);
+    for (int i = 0; i < program->input_count; i++) {
+        *at++ = (unsigned char)form->inputs[i];
+        *at++ = (unsigned char)program->inputs[i].held;
+    }
     *at++ = (unsigned char)program->step_count;
     for (int s = 0; s < program->step_count; s++) {
         const struct gni_step *step = &program->steps[s];
