@@ -407,7 +407,46 @@ def alike():
                 assert genesis.equal(op(g, other(h)).cpu(), op(x, other(y))), (dtype, op)
 
 
-SECTIONS = [elementwise, alike, conversions, layouts, packs, tiles, folds, rows, streams, moves]
+def forked():
+    """A child cannot compute what waits for a GPU, and everything of the CPU goes on."""
+    import os
+
+    waiting = genesis.ones(10, device="cuda") + 1
+    x = genesis.ones(10) + 1
+    child = os.fork()
+    if child == 0:
+        try:
+            genesis.flush()
+            assert x.sum().item() == 20
+            assert genesis.memory_stats(device="cpu").allocated_bytes > 0
+            genesis.memory_stats()
+            try:
+                waiting.tolist()
+            except RuntimeError as error:
+                assert "forked" in str(error)
+            else:
+                raise AssertionError("computed")
+        except BaseException as error:
+            print(repr(error), flush=True)
+            os._exit(1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert waiting.sum().item() == 20
+
+
+SECTIONS = [
+    elementwise,
+    alike,
+    forked,
+    conversions,
+    layouts,
+    packs,
+    tiles,
+    folds,
+    rows,
+    streams,
+    moves,
+]
 
 if __name__ == "__main__":
     for section in SECTIONS:

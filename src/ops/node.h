@@ -66,8 +66,9 @@ struct gni_node {
     bool is_reduced; /* a reduction has taken it along: the next one had better find it in memory */
     bool is_done;    /* R3 */
     bool is_running; /* R7 */
-    bool is_marked;  /* scratch of the recorder: reads a certain storage */
-    bool is_blocked; /* scratch of the recorder: needs what this thread itself is computing */
+    bool is_inherited;  /* of a GPU, and recorded before a fork: this process cannot compute it */
+    bool is_marked;     /* scratch of the recorder: reads a certain storage */
+    bool is_blocked;    /* scratch of the recorder: needs what this thread itself is computing */
     const void *runner; /* the thread that computes it */
     int arity;
     struct gni_node_operand operands[3];

@@ -37,11 +37,14 @@ static void fork_prepare(void)
     gni_mutex_fork_lock(&recorder.mutex);
 }
 
-/* Threads that computed something are not there in a child, which computes it itself. */
+/* Threads that computed something are not there in a child, which computes it itself, but for what a GPU has to. */
 static void works_forget(void)
 {
-    for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next)
-        gni_container_of(link, struct gni_node, link)->is_running = false;
+    for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next) {
+        struct gni_node *node = gni_container_of(link, struct gni_node, link);
+        node->is_running = false;
+        node->is_inherited = gn_device_get_type(node->device) != GN_DEVICE_CPU;
+    }
     (void)pthread_cond_init(&recorder.ended, NULL);
     recorder.waiter_count = 0;
 }
@@ -387,14 +390,14 @@ static bool is_blocked(const struct gni_node *node)
 }
 
 /* The last node up to a number that is not computed, and (unless storage is NULL) depends on a storage. Without a
- * storage those that are blocked do not count; with one they make it fail. */
+ * storage those that are blocked or inherited do not count; with one they make it fail. */
 static gn_status last_find(const struct gni_storage *storage, uint64_t number,
                            struct gni_node **last)
 {
     *last = NULL;
     for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next) {
         struct gni_node *node = gni_container_of(link, struct gni_node, link);
-        node->is_marked = storage == NULL || reads(node, storage);
+        node->is_marked = storage == NULL ? !node->is_inherited : reads(node, storage);
         node->is_blocked = !node->is_done && is_blocked(node);
         if (node->number > number || !node->is_marked || node->is_done)
             continue;
