@@ -410,7 +410,9 @@ def alike():
 def forked():
     """A child cannot compute what waits for a GPU, and everything of the CPU goes on."""
     import os
+    import warnings
 
+    warnings.simplefilter("ignore", DeprecationWarning)  # the child does little, and ends
     waiting = genesis.ones(10, device="cuda") + 1
     x = genesis.ones(10) + 1
     child = os.fork()

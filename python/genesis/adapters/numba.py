@@ -17,9 +17,14 @@ the first to use gets the policy ``pool``, unless another adapter is on, or the 
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from contextlib import contextmanager
 
 from genesis import _C, adapters
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
 
 __all__ = ["enable", "is_enabled"]
 
@@ -77,6 +82,13 @@ def _make_class() -> type:
                     free(address)
 
             return cuda.MemoryPointer(self.context, _pointer_of(address), size, finalizer=finalizer)
+
+        @contextmanager
+        def defer_cleanup(self) -> Iterator[None]:
+            """Nothing is freed inside; what was to be is freed at the end of the outermost."""
+            with super().defer_cleanup():
+                yield
+            self.deallocations.clear()
 
         def get_memory_info(self) -> Any:
             """Bytes free and in all: what the manager keeps idle counts as free."""
