@@ -100,6 +100,7 @@ soak: build
 	build/tests/test_claim cpu $(SECONDS)
 	for policy in pool virtual; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=$$policy SIM_GPU_SCHEDULE=random SIM_GPU_SEED=$$RANDOM build/tests/test_stress_pool cuda $(SECONDS) || exit 1; done
 	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so build/tests/sim/test_order $$(($(SECONDS) * 20)) $$RANDOM
+	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so build/tests/sim/test_launch_thread $$(($(SECONDS) * 1000))
 	for schedule in eager lazy random; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=virtual SIM_GPU_SCHEDULE=$$schedule SIM_GPU_MEMORY=2147483648 build/tests/test_compact cuda 1 || exit 1; done
 	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so build/tests/sim/test_programs $$(($(SECONDS) * 1000)) $$RANDOM
 	HYPOTHESIS_PROFILE=soak TENSOR_PROGRAMS=$$(($(SECONDS) * 100)) .venv/bin/python -m pytest -q tests/python/test_properties.py tests/python/test_tensor_programs.py

@@ -3,6 +3,8 @@
  * GPU: they launch on streams of their own and on one that they share, wait in every way, allocate, free, capture, fail
  * and shut down. What the blocks hold says that no launch was lost, doubled or moved; the thread sanitizer, that it was
  * no luck. tests/python/test_launch_thread.py has what one thread can see.
+ *
+ *     test_launch_thread [WAKES]
  */
 #include "child.h"
 
@@ -13,6 +15,8 @@
 #include "genesis/genesis.h"
 #include "jit/kernel.h"
 
+#include <dirent.h>
+#include <sched.h>
 #include <unistd.h>
 
 enum {
@@ -42,6 +46,7 @@ static gn_memory_manager *manager;
 static gn_stream *common; /* the default stream */
 static struct gni_kernel *kernel;
 static struct sim_control control;
+static int wake_count = 1000;
 
 /* ---- blocks that count ------------------------------------------------------------------------ */
 
@@ -90,6 +95,37 @@ static void test_launches_are_left_to_it(void)
     CHECK_U64(atomic_load(&cuda->launch_run), RUN_LEAST);
     CHECK(atomic_load(&cuda->queue) != NULL);
     CHECK_U64(block_read(block, common), BURST);
+    CHECK_OK(gn_memory_block_free(block));
+}
+
+/* The threads of this process. */
+static int threads_count(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    CHECK(tasks != NULL);
+    int count = 0;
+    for (struct dirent *task; tasks != NULL && (task = readdir(tasks)) != NULL;)
+        count += task->d_name[0] != '.';
+    (void)closedir(tasks);
+    return count;
+}
+
+/* A thread that wakes when the caller has done its work is there for the next. One in ten thousand wakes is as late as
+ * that, on an idle machine. */
+static void test_late(void)
+{
+    gn_memory_block *block = block_make(common);
+    for (int i = 0; i < BURST; i++) /* it is started */
+        CHECK_OK(block_count(block, 1, common));
+    int before = threads_count();
+    for (int wake = 0; wake < wake_count; wake++) {
+        CHECK_OK(gn_stream_synchronize(common));
+        (void)usleep(100); /* it falls asleep */
+        for (int i = 0; i < RUN_LEAST + 1; i++)
+            CHECK_OK(block_count(block, 1, common));
+    }
+    CHECK_U64(block_read(block, common), BURST + wake_count * (RUN_LEAST + 1));
+    CHECK_U64(threads_count(), before);
     CHECK_OK(gn_memory_block_free(block));
 }
 
@@ -313,8 +349,10 @@ static void test_forks(void)
 }
 #endif
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        wake_count = atoi(argv[1]);
     (void)setenv("GENESIS_LAUNCH_THREAD", "on", 1); /* wherever the test runs */
     gn_library_description driver;
     if (gn_device_get(GN_DEVICE_CUDA, 0, &device) != GN_OK || !gn_library_describe(0, &driver) ||
@@ -328,6 +366,7 @@ int main(void)
     if (kernel == NULL)
         return check_result();
     RUN(test_launches_are_left_to_it);
+    RUN(test_late);
     RUN(test_threads);
     RUN(test_captures);
     RUN(test_failures);

@@ -28,7 +28,8 @@ struct entry {
  * Invariants:
  *   L1  done <= pushed <= done + QUEUE_LENGTH; entries from done to pushed are to be submitted. Only a thread with the
  *       mutex pushes, and one with `submitting` submits: the queue's own, or one that waits;
- *   L2  the thread sleeps only if there was nothing to do under the mutex; who pushes then wakes it;
+ *   L2  the thread sleeps only if there was nothing to do under the mutex; who pushes then wakes it, and may have done
+ *       its work when it looks: it ends only when it is told to;
  *   L3  a queue is never destroyed: a device has it for ever, with a thread or without.
  */
 struct gni_cuda_queue {
@@ -90,7 +91,7 @@ static bool work_wait(struct gni_cuda_queue *queue)
     }
     queue->is_asleep = false;
     gni_mutex_unlock(&queue->mutex);
-    return has_work(queue);
+    return has_work(queue) || !atomic_load(&queue->is_stopping);
 }
 
 static void failure_note(struct gni_cuda_queue *queue, const char *function, CUresult result)
@@ -138,7 +139,7 @@ static void *queue_run(void *context)
     return NULL;
 }
 
-/* Submits one by the caller itself, if nobody does. */
+/* Submits what there is by the caller itself, if nobody does. */
 static void entry_help(struct gni_cuda_queue *queue)
 {
     const struct gni_cuda_functions *functions = &queue->device->driver->functions;
@@ -146,7 +147,8 @@ static void entry_help(struct gni_cuda_queue *queue)
     if (pthread_mutex_trylock(&queue->submitting.native) != 0)
         return;
     if (functions->cuCtxPushCurrent(atomic_load(&queue->device->context)) == CUDA_SUCCESS) {
-        entry_submit(queue);
+        while (has_work(queue))
+            entry_submit(queue);
         (void)functions->cuCtxPopCurrent(&before);
     }
     (void)pthread_mutex_unlock(&queue->submitting.native);
