@@ -95,7 +95,9 @@ from genesis import adapters
 adapter = adapters.get("numba")
 adapter.enable()
 assert adapter.is_enabled() and adapter._numba_memory_manager.__name__ == cuda.kind.__name__
-manager = cuda.kind(types.SimpleNamespace(device=types.SimpleNamespace(id=0)))
+def manager_of(device):
+    return cuda.kind(types.SimpleNamespace(device=device))
+manager = manager_of(types.SimpleNamespace(id=0))
 """
 
 
@@ -103,6 +105,7 @@ def test_numba_can_share_memory_where_it_is_alone(simulated):
     simulated(
         NUMBA
         + """
+manager_of(0).initialize()  # a context that others made has the driver's device
 manager.initialize()
 adapters._load_library = None  # Numba calls again and again
 manager.initialize()

@@ -52,6 +52,12 @@ def _make_class() -> type:
         is_initialized = False
         stream: Any = None  # on which nothing runs: what the blocks belong to
 
+        @property
+        def index(self) -> int:
+            """Of the context's device: Numba's, or the driver's where somebody else made it."""
+            device = self.context.device
+            return device.id if hasattr(device, "id") else int(device)
+
         def initialize(self) -> None:
             """Start the device's manager, so that handles can be had if Numba has it for itself.
 
@@ -60,12 +66,12 @@ def _make_class() -> type:
             if self.is_initialized:
                 return
             if not any(adapters.get(name).is_enabled() for name in ("torch", "cupy")):
-                adapters._load_library().gn_adapter_init_shareable(self.context.device.id)
+                adapters._load_library().gn_adapter_init_shareable(self.index)
             self.is_initialized = True
 
         def memalloc(self, size: int) -> Any:
             """A block of the device that is current in Numba."""
-            manager = _C.MemoryManager(self.context.device.id)
+            manager = _C.MemoryManager(self.index)
             if self.stream is None:
                 self.stream = _C.Stream(manager.device)
             address = manager.allocate_memory(size, self.stream)
@@ -92,14 +98,14 @@ def _make_class() -> type:
 
         def get_memory_info(self) -> Any:
             """Bytes free and in all: what the manager keeps idle counts as free."""
-            manager = _C.MemoryManager(self.context.device.id)
+            manager = _C.MemoryManager(self.index)
             manager.collect()
             free, total = _C.memory_info(manager.device)
             return cuda.MemoryInfo(free=free + manager.statistics()["cached_bytes"], total=total)
 
         def get_ipc_handle(self, memory: Any) -> Any:
             """A handle with which another process opens the block."""
-            manager = _C.MemoryManager(self.context.device.id)
+            manager = _C.MemoryManager(self.index)
             if manager.policy == "virtual":
                 raise RuntimeError(
                     "the driver has no handles of memory that was mapped, which is what the policy "
@@ -110,7 +116,7 @@ def _make_class() -> type:
         def reset(self) -> None:
             """Numba forgets what it has: its finalizers free it; idle memory goes back."""
             super().reset()
-            _C.MemoryManager(self.context.device.id).trim(0)
+            _C.MemoryManager(self.index).trim(0)
 
         @property
         def interface_version(self) -> int:
