@@ -18,10 +18,15 @@
  * The bound is a part of the most that was live since the peaks were reset: 1/16 for blocks up to 8 MiB, and
  * for larger ones with the policy `virtual` 1/14 of what was asked for (`pool`: 1/8 of what was live). The
  * blocks of a training loop, placed by best fit and joined when they are freed, need less than that; recycling
- * them would cost driver calls, and cut the memory into pieces that fit less well. A program whose sizes change
- * so that recycling goes on and on is given a wider bound, up to twice what was live, until memory is trimmed:
- * a few thousand pieces of large blocks take less than a second, once. Where blocks are so large that using
- * them takes longer than moving a piece, nothing is widened for them.
+ * them would cost driver calls, and cut the memory into pieces that fit less well. A program that recycles on and
+ * on is given a wider bound, up to twice what was live or to the limit, until memory is trimmed. For large blocks it
+ * matters whether the program repeats itself:
+ *   W1  where memory was recycled before after the same five large requests, it would be in each turn to come: few
+ *       pieces are enough for the next of the four steps. What a program pays until its turns need no driver is so
+ *       many pieces, however long it runs, as long as twice what was live is enough for it;
+ *   W2  requests that come in ever new orders gain less from a wider bound: it holds for a few thousand pieces, which
+ *       take less than a second, once. Where their blocks are so large that using them takes longer than moving a
+ *       piece, nothing is widened for them.
  */
 #include "memory/cache.h"
 
@@ -36,6 +41,7 @@ enum {
     BOUND_ASKED = 14, /* 1 / this of what was asked for is the least bound for large blocks */
     LARGE_RECYCLED_FIRST = 6144, /* pieces, before the bound is widened */
     LARGE_RECYCLED_MOST = 256,   /* and again */
+    LARGE_RECYCLED_AGAIN = 64,   /* each time, where the program repeats itself: W1 */
     LARGE_PIECE_USED = 64 << 20, /* bytes of a block whose use takes longer than to move a piece */
     IDLE_MOST = 256,             /* 1 / this of a range idle: it comes in small pieces */
     LOOKS_MOST = 4,              /* at events that an idle device completes at once */
@@ -65,20 +71,27 @@ static uint64_t larger(uint64_t one, uint64_t two)
     return one > two ? one : two;
 }
 
-/* What may be reserved before idle memory is recycled: the most that was ever live, and a bound. */
+static uint64_t smaller(uint64_t one, uint64_t two)
+{
+    return one < two ? one : two;
+}
+
+/* What may be reserved before idle memory is recycled: the most that was ever live, and a bound, which is not widened
+ * beyond the limit: there all idle memory would have to go back. */
 static uint64_t reserved_allowed(struct gni_pool *pool, const struct gni_need *need)
 {
     struct gni_totals now = gni_pool_totals(pool);
     uint64_t live = (uint64_t)now.live_bytes + pool->pending_bytes + need->nbytes;
     live = larger(live, atomic_load_explicit(&pool->live_peak, memory_order_relaxed));
     live = larger(live, pool->warm_bytes);
-    uint64_t allowed = live + (live >> pool->bound_shift[need->range]);
+    uint64_t allowed = live + (live >> gni_pool_bound_shift(pool, need->range));
+    uint64_t wide = live + (live >> pool->bound_shift[need->range]);
     if (need->range == GNI_RANGE_LARGE) {
         uint64_t asked = now.alloc_bytes - now.free_bytes + need->requested;
         asked = larger(asked, atomic_load_explicit(&pool->requested_peak, memory_order_relaxed));
         allowed = larger(allowed, asked + asked / BOUND_ASKED);
     }
-    return allowed + BOUND_LEAST;
+    return larger(allowed + BOUND_LEAST, smaller(wide + BOUND_LEAST, pool->limit));
 }
 
 /* What the caches keep of small blocks in any case. Of the host's memory each thread keeps as much: threads that
@@ -110,6 +123,26 @@ static bool is_within_bound(struct gni_space *space, const struct gni_need *need
                                     reserved_allowed(space->pool, need);
 }
 
+/* Whether memory was recycled after the same requests before; it is remembered that it was. */
+static bool is_recycled_again(struct gni_pool *pool)
+{
+    uint64_t hash = pool->trail * UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t *place = &pool->recycled_trails[hash >> (64 - GNI_TRAILS_SHIFT)];
+    bool is_again = *place == pool->trail;
+    *place = pool->trail;
+    return is_again;
+}
+
+/* What the pieces that went back for a large block weigh against the `most` of the next step: W1, W2. */
+static size_t large_weight(struct gni_pool *pool, const struct gni_need *need, size_t pieces,
+                           size_t most)
+{
+    size_t used = need->nbytes / LARGE_PIECE_USED;
+    if (pieces != 0 && is_recycled_again(pool))
+        return pieces * (most / LARGE_RECYCLED_AGAIN);
+    return pieces > used ? pieces - used : 0;
+}
+
 /* Recycling that goes on and on earns a wider bound: 1/8 of what is live, then 1/4 and so on. */
 static void bound_widen(struct gni_space *space, const struct gni_need *need, size_t pieces)
 {
@@ -117,9 +150,8 @@ static void bound_widen(struct gni_space *space, const struct gni_need *need, si
     unsigned *shift = &pool->bound_shift[need->range];
     size_t most = space->mapped_bytes[need->range] / GNI_PAGE / 8 + 8;
     if (need->range == GNI_RANGE_LARGE) {
-        size_t used = need->nbytes / LARGE_PIECE_USED;
-        pieces = pieces > used ? pieces - used : 0;
         most = *shift > 3 ? LARGE_RECYCLED_FIRST : LARGE_RECYCLED_MOST;
+        pieces = large_weight(pool, need, pieces, most);
     }
     pool->recycled_pieces[need->range] += pieces;
     if (pool->recycled_pieces[need->range] < most || *shift == 0)

@@ -130,6 +130,8 @@ static gn_status need_meet(struct gni_pool *pool, struct gni_need *need, struct 
         GN_TRY(need_find_heap(pool, need, cache));
     gn_memory_block *found = *cache != NULL ? cache_take(*cache, need) : NULL;
     if (found == NULL) {
+        if (need->range == GNI_RANGE_LARGE)
+            gni_pool_trail_add(pool, need->requested);
         GN_TRY(gni_pool_meet(pool, need, &found));
         if (*cache != NULL && need->range <= GNI_RANGE_SMALL)
             cache_refill(*cache, need);
@@ -235,6 +237,8 @@ gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, un
             pool->counts.global_hit_count++;
             if (range <= GNI_RANGE_SMALL)
                 quick_refill(cache, block->bin);
+            else if (range == GNI_RANGE_LARGE)
+                gni_pool_trail_add(pool, nbytes);
         }
     }
     gni_pool_unlock(pool);

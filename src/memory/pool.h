@@ -155,6 +155,8 @@ enum gni_backing {
 enum {
     GNI_POOL_FREED = 4096,  /* addresses of merged blocks that are remembered */
     GNI_BLOCKS_BY_PAGE = 2, /* descriptors that stand by for each folded page */
+    GNI_TRAIL_SHIFT = 12,   /* bits of a trail for each request */
+    GNI_TRAILS_SHIFT = 12,  /* 1 << this: trails that are remembered */
 };
 
 /* Addresses that were forgotten, the oldest overwritten: for the message of a second free. */
@@ -198,7 +200,8 @@ struct gni_pool {
     size_t
         recycled_pieces[GNI_RANGE_COUNT];  /* given back to make room, since a bound was widened */
     unsigned bound_shift[GNI_RANGE_COUNT]; /* how much may be idle before growing: live >> this */
-    size_t reserve_blocks;                 /* descriptors that are kept for freeing folded blocks */
+    uint64_t trail;        /* the last five large requests, the newest in the lowest bits */
+    size_t reserve_blocks; /* descriptors that are kept for freeing folded blocks */
     gn_memory_handler handler;
     void *handler_context;
     gn_memory_statistics counts; /* the parts that change under the lock only */
@@ -206,6 +209,7 @@ struct gni_pool {
     atomic_bool
         is_shown; /* others know addresses of it: gni_pool_show(). Apart from what is read at once */
     struct gni_freed freed;
+    uint64_t recycled_trails[1 << GNI_TRAILS_SHIFT]; /* at which memory was recycled, by hash */
 };
 
 /* ---- pool.c: the policy --------------------------------------------------------------------- */
@@ -245,6 +249,20 @@ static inline void gni_pool_lock(struct gni_pool *pool)
 static inline void gni_pool_unlock(struct gni_pool *pool)
 {
     gni_favour_give(&pool->lock);
+}
+
+/* What may lie idle before it is recycled, out_of_memory.c: live >> this, unless it was widened. Where memory only
+ * goes back in segments, large ones are not tried so hard. */
+static inline unsigned gni_pool_bound_shift(const struct gni_pool *pool, enum gni_range range)
+{
+    return range != GNI_RANGE_LARGE ? 4 : pool->backing == GNI_BACKING_VIRTUAL ? 6 : 3;
+}
+
+/* With the lock: a large block is asked for that no thread's cache has. */
+static inline void gni_pool_trail_add(struct gni_pool *pool, size_t requested)
+{
+    uint64_t hash = (uint64_t)requested * UINT64_C(0x9E3779B97F4A7C15);
+    pool->trail = pool->trail << GNI_TRAIL_SHIFT | hash >> (64 - GNI_TRAIL_SHIFT);
 }
 
 /* The sums of all threads' counters. */

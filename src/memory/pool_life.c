@@ -8,6 +8,8 @@
 #include "base/option.h"
 #include "memory/mark.h"
 
+#include <string.h>
+
 /* ---- limits --------------------------------------------------------------------------------- */
 
 /* Whether a free has to look at the limits. */
@@ -96,15 +98,14 @@ static uint64_t idle_bytes(struct gni_pool *pool)
     return pool->reserved_bytes > used ? pool->reserved_bytes - used : 0;
 }
 
-/* What may lie idle before it is recycled: out_of_memory.c. Where memory only goes back in segments, large
- * ones are not tried so hard. */
+/* Nothing has widened the bounds: out_of_memory.c. */
 static void bounds_reset(struct gni_pool *pool)
 {
     for (int range = 0; range < GNI_RANGE_COUNT; range++) {
-        pool->bound_shift[range] = 4;
+        pool->bound_shift[range] = gni_pool_bound_shift(pool, (enum gni_range)range);
         pool->recycled_pieces[range] = 0;
     }
-    pool->bound_shift[GNI_RANGE_LARGE] = pool->backing == GNI_BACKING_VIRTUAL ? 6 : 3;
+    memset(pool->recycled_trails, 0, sizeof pool->recycled_trails);
 }
 
 gn_status gni_pool_trim(struct gni_pool *pool, size_t keep_bytes, size_t *released)
