@@ -35,7 +35,7 @@ _Thread_local struct gni_thread gni_thread;
 
 static _Atomic(void (*)(gn_stream *)) stream_end_hook;
 static _Atomic(void (*)(gn_stream *)) stream_share_hook;
-static _Atomic(void (*)(void)) close_hooks[4];
+static _Atomic(struct gni_close_hook *) close_hooks;
 static _Atomic(void (*)(void)) wait_hook;
 
 static pthread_key_t thread_key;
@@ -159,23 +159,17 @@ gn_status gn_device_synchronize(gn_device *device)
     return waited(device->ops->synchronize(device));
 }
 
-void gni_devices_add_close_hook(void (*hook)(void))
+void gni_devices_add_close_hook(struct gni_close_hook *hook)
 {
-    for (size_t i = 0; i < sizeof close_hooks / sizeof *close_hooks; i++) {
-        void (*none)(void) = NULL;
-        if (atomic_compare_exchange_strong(&close_hooks[i], &none, hook))
-            return;
-    }
-    gni_assert(false);
+    hook->next = atomic_load(&close_hooks);
+    while (!atomic_compare_exchange_weak(&close_hooks, &hook->next, hook))
+        ;
 }
 
 int gni_devices_close(void)
 {
-    for (size_t i = 0; i < sizeof close_hooks / sizeof *close_hooks; i++) {
-        void (*hook)(void) = atomic_load(&close_hooks[i]);
-        if (hook != NULL)
-            hook();
-    }
+    for (struct gni_close_hook *hook = atomic_load(&close_hooks); hook != NULL; hook = hook->next)
+        hook->run();
     return gni_cuda_devices_close() + gni_cpu_device_close();
 }
 

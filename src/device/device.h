@@ -252,8 +252,13 @@ struct gni_device_label gni_device_label(const gn_device *device);
  * may be called with the caller's locks held, of GNI_FORK_MARK or above. */
 void gni_devices_set_wait_hook(void (*hook)(void));
 
-/* A layer above gives back what it keeps on the devices before they are closed. There are four at the most. */
-void gni_devices_add_close_hook(void (*hook)(void));
+/* A layer above gives back what it keeps on the devices before they are closed: for ever, and added once. */
+struct gni_close_hook {
+    void (*run)(void);
+    struct gni_close_hook *next; /* the one that was added before */
+};
+
+void gni_devices_add_close_hook(struct gni_close_hook *hook);
 
 /*
  * Gives every open device back whose streams, events and modules are all gone, and returns how many

@@ -224,10 +224,12 @@ static void kernels_unload(void)
 
 static const struct gni_fork_handlers kernel_fork = {.mutex = &kernel_mutex};
 
+static struct gni_close_hook close_hook = {.run = kernels_unload};
+
 static void kernel_start(void)
 {
     gni_fork_register(GNI_FORK_KERNEL, &kernel_fork);
-    gni_devices_add_close_hook(kernels_unload);
+    gni_devices_add_close_hook(&close_hook);
 }
 
 /* ---- making --------------------------------------------------------------------------------- */

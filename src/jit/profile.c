@@ -240,10 +240,12 @@ static void profile_forked(bool is_child)
 static const struct gni_fork_handlers profile_fork = {.mutex = &profile_mutex,
                                                       .done = profile_forked};
 
+static struct gni_close_hook close_hook = {.run = profile_close};
+
 static void profile_init(void)
 {
     gni_fork_register(GNI_FORK_PROFILE, &profile_fork);
-    gni_devices_add_close_hook(profile_close);
+    gni_devices_add_close_hook(&close_hook);
     gni_devices_set_wait_hook(after_wait);
 }
 

@@ -101,10 +101,12 @@ static long long log_most(int log)
 
 static const struct gni_fork_handlers tune_fork = {.mutex = &tune_mutex};
 
+static struct gni_close_hook close_hook = {.run = gni_tune_clear};
+
 static void tune_start(void)
 {
     gni_fork_register(GNI_FORK_TUNE, &tune_fork);
-    gni_devices_add_close_hook(gni_tune_clear);
+    gni_devices_add_close_hook(&close_hook);
 }
 
 static void buckets_lock(void)

@@ -14,6 +14,8 @@
 #include "device/cuda/library.h"
 #include "genesis/genesis.h"
 #include "jit/kernel.h"
+#include "jit/tune.h"
+#include "ops/cuda/blas_plan.h"
 
 #include <dirent.h>
 #include <sched.h>
@@ -303,15 +305,20 @@ static void test_failures(void)
     }
 }
 
-/* The device goes with launches behind it, and comes again. */
+/* The device goes with launches behind it, and comes again; whatever else gives something back before. */
 static void test_shutdown(void)
 {
+    gni_tune_clear();
+    (void)gni_cublas_is_ready(device);
     for (int round = 0; round < 3; round++) {
         size_t leaked = 0;
         test_launches_are_left_to_it();
         gn_memory_block *block = block_make(common);
         for (int i = 0; i < BURST; i++)
             CHECK_OK(block_count(block, 1, common));
+        CHECK_OK(gn_profile_enable(true)); /* with events, which would be left */
+        CHECK_OK(block_count(block, 1, common));
+        CHECK_OK(gn_profile_enable(false));
         CHECK_OK(gn_memory_block_free(block));
         CHECK_OK(gn_shutdown(&leaked));
         CHECK_U64(leaked, 0);

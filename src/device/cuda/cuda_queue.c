@@ -195,6 +195,8 @@ static void queues_stop(void)
 
 static bool is_wanted; /* asked once: a launch does not pay for it */
 
+static struct gni_close_hook close_hook = {.run = queues_stop};
+
 static void queues_open(void)
 {
     enum {
@@ -206,7 +208,7 @@ static void queues_open(void)
     if (!is_wanted)
         return;
     gni_fork_register(GNI_FORK_CUDA_QUEUE, &queues_fork);
-    gni_devices_add_close_hook(queues_stop);
+    gni_devices_add_close_hook(&close_hook);
     (void)atexit(queues_stop); /* runs before what the driver has registered, which is loaded */
 }
 

@@ -84,10 +84,12 @@ static void blas_close(void)
 static const struct gni_fork_handlers blas_fork = {.mutex = &blas.mutex};
 static struct gni_once blas_once = GNI_ONCE_INIT;
 
+static struct gni_close_hook close_hook = {.run = blas_close};
+
 static void blas_start(void)
 {
     gni_fork_register(GNI_FORK_CUBLAS, &blas_fork);
-    gni_devices_add_close_hook(blas_close);
+    gni_devices_add_close_hook(&close_hook);
 }
 
 static gn_status handle_create(gn_device *device, cublasLtHandle_t *handle)
