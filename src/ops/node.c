@@ -1,7 +1,6 @@
 #include "ops/node.h"
 
 #include "base/host.h"
-#include "genesis/history.h"
 
 struct gni_list gni_nodes = {.next = &gni_nodes, .prev = &gni_nodes};
 
@@ -122,7 +121,6 @@ gn_status gni_node_create(const struct gni_typing *typing, int arity, const gn_o
     node->device = device;
     node->stream = stream != NULL ? gn_stream_retain(stream) : NULL;
     node->number = ++last_number;
-    node->site = gn_history_capture();
     node->weight = 1;
     node->ndim = shape->ndim;
     node->count = gni_shape_count(shape->ndim, shape->sizes);

@@ -544,10 +544,13 @@ gn_status gni_record(const struct gni_typing *typing, int arity, const gn_operan
     gn_tensor *tensor;
     struct gni_node *node;
     GN_TRY(gni_tensor_prepare(typing->dtype, shape->ndim, shape->sizes, device, &tensor));
+    uint32_t site = gn_history_capture(); /* without the lock: an interpreter may be waited for */
     lock_take();
     gn_status status = node_record(typing, arity, operands, shape, device, &node);
-    if (status == GN_OK)
+    if (status == GN_OK) {
+        node->site = site;
         status = node_own(node, arity, operands, tensor);
+    }
     lock_give();
     if (status != GN_OK) {
         gni_host_free(tensor);
@@ -574,11 +577,13 @@ gn_status gni_record_late(const struct gni_late *late, gn_tensor *operand, gn_dt
         gni_host_free(kept);
         return status;
     }
+    uint32_t site = gn_history_capture();
     lock_take();
     status = gni_node_create(&typing, 1, operands, &shape, operand->device, NULL, &node);
     if (status == GN_OK) {
         *kept = *late;
         node->late = kept;
+        node->site = site;
         kept = NULL;
         status = node_own(node, 1, operands, tensor);
     }

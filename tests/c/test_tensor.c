@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 static gn_device *cpu;
 
@@ -335,6 +336,57 @@ static void test_wait_hooks(void)
     gn_tensor_release(many);
 }
 
+/* An interpreter whose lock another thread has, which waits for the recorder's before it lets go. */
+static int stuck_count;
+
+static void *holder_run(void *unused)
+{
+    (void)gn_get_fusion();
+    return unused;
+}
+
+static size_t frames_capture(gn_history_frame *frames, size_t most, int *token)
+{
+    struct timespec end;
+    pthread_t holder;
+    (void)clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += 2;
+    *token = 0;
+    CHECK(most == 1 && pthread_create(&holder, NULL, holder_run, NULL) == 0);
+    if (pthread_timedjoin_np(holder, NULL, &end) != 0)
+        stuck_count += pthread_detach(holder) == 0;
+    frames[0] = (gn_history_frame){.code = &stuck_count, .offset = 0};
+    return 1;
+}
+
+static void frames_release(int token)
+{
+    CHECK_U64(token, 0);
+}
+
+static void frames_keep(const gn_history_frame *frames, size_t count)
+{
+    CHECK(count == 1 && frames[0].code == &stuck_count);
+}
+
+static void test_recording_captures_without_the_lock(void)
+{
+    static const gn_history_interpreter interpreter = {
+        .capture = frames_capture, .release = frames_release, .keep = frames_keep};
+    gn_tensor *x = filled(20, 500, 1), *results[3];
+    gn_history_set_interpreter(&interpreter);
+    CHECK_OK(gn_history_start(&(gn_history_options){.python_frames = 1}));
+    CHECK_OK(gn_elementwise(GN_OP_ADD, (gn_operand[]){tensor_operand(x), number(1)}, &results[0]));
+    CHECK_U64(stuck_count, 0);
+    CHECK_OK(gn_sort(x, 1, false, &results[1], &results[2]));
+    CHECK_U64(stuck_count, 0);
+    gn_history_stop();
+    gn_history_set_interpreter(NULL);
+    for (int i = 0; i < 3; i++)
+        gn_tensor_release(results[i]);
+    gn_tensor_release(x);
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 enum {
@@ -430,6 +482,7 @@ int main(void)
     RUN(test_out_of_memory);
     RUN(test_places);
     RUN(test_wait_hooks);
+    RUN(test_recording_captures_without_the_lock);
     RUN(test_threads);
     RUN(test_threads_of_late_values);
     return check_result();
