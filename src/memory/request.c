@@ -5,7 +5,8 @@
  * the process does; a forked child starts its own.
  *
  * Invariants, under worker.mutex:
- *   R1  a request is waiting (in the queue), running (with the worker) or done;
+ *   R1  a request is waiting (in the queue), running (with the worker, which may serve another one in a handler that
+ *       it has called for the first) or done;
  *   R2  it is freed by the worker if it was released before it was done, else by the release;
  *   R3  its stream is retained until it has its answer, which is before it is done: whoever saw it done
  *       finds that the worker holds nothing of theirs any more.
@@ -23,11 +24,11 @@
 #include <stdio.h>
 
 struct gn_memory_request {
-    struct gni_list link; /* in the queue, while it waits */
+    struct gni_list link; /* in the queue, or in `running` */
     gn_memory_manager *manager;
     size_t nbytes;
     gn_stream *stream; /* R3; NULL: the answer is there */
-    bool is_done, is_released, is_taken;
+    bool is_running, is_done, is_released, is_taken;
     uint32_t site;           /* of whoever asked */
     uint64_t shutdown_count; /* when it was started: a shutdown frees what it got */
     gn_status status;
@@ -40,13 +41,14 @@ static struct {
     pthread_cond_t arrived; /* a request came */
     pthread_cond_t changed; /* a request is done */
     struct gni_list queue;
-    gn_memory_request *running; /* with the worker */
+    struct gni_list running; /* with the worker, the innermost first */
     bool is_started;
 } worker = {
     .mutex = GNI_MUTEX_INIT,
     .arrived = PTHREAD_COND_INITIALIZER,
     .changed = PTHREAD_COND_INITIALIZER,
     .queue = {&worker.queue, &worker.queue},
+    .running = {&worker.running, &worker.running},
 };
 
 static struct gni_once worker_once = GNI_ONCE_INIT;
@@ -61,6 +63,14 @@ static void request_free(gn_memory_request *request)
         gn_memory_free(request->manager, request->pointer) != GN_OK)
         gni_log(GNI_LOG_WARNING, "a block that nobody took was not freed: %s", gn_error_detail());
     gni_host_free(request);
+}
+
+/* With the mutex: a request that waits is the worker's. */
+static void request_take(gn_memory_request *request)
+{
+    gni_list_remove(&request->link);
+    gni_list_push_front(&worker.running, &request->link);
+    request->is_running = true;
 }
 
 static void request_run(gn_memory_request *request)
@@ -82,8 +92,8 @@ static void request_run(gn_memory_request *request)
     gn_stream_release(stream);
     gni_mutex_lock(&worker.mutex);
     request->is_done = true;
-    if (worker.running == request)
-        worker.running = NULL;
+    request->is_running = false;
+    gni_list_remove(&request->link);
     bool is_released = request->is_released;
     (void)pthread_cond_broadcast(&worker.changed);
     gni_mutex_unlock(&worker.mutex);
@@ -97,11 +107,11 @@ static void *worker_run(void *unused)
     is_worker = true;
     for (;;) {
         gni_mutex_lock(&worker.mutex);
-        struct gni_list *link;
-        while ((link = gni_list_pop_front(&worker.queue)) == NULL)
+        while (gni_list_is_empty(&worker.queue))
             (void)pthread_cond_wait(&worker.arrived, &worker.mutex.native);
-        gn_memory_request *request = gni_container_of(link, gn_memory_request, link);
-        worker.running = request;
+        gn_memory_request *request =
+            gni_container_of(worker.queue.next, gn_memory_request, link);
+        request_take(request);
         gni_mutex_unlock(&worker.mutex);
         request_run(request);
     }
@@ -117,11 +127,14 @@ static void worker_fork_done(bool is_child)
     worker.is_started = false;
     (void)pthread_cond_init(&worker.arrived, NULL);
     (void)pthread_cond_init(&worker.changed, NULL);
-    if (worker.running != NULL && worker.running->stream != NULL)
-        gni_list_push_front(&worker.queue, &worker.running->link);
-    else if (worker.running != NULL)
-        worker.running->is_done = true;
-    worker.running = NULL;
+    struct gni_list *link;
+    while ((link = gni_list_pop_front(&worker.running)) != NULL) {
+        gn_memory_request *request = gni_container_of(link, gn_memory_request, link);
+        request->is_running = false;
+        request->is_done = request->stream == NULL;
+        if (!request->is_done)
+            gni_list_push_front(&worker.queue, link);
+    }
 }
 
 static const struct gni_fork_handlers worker_fork = {.mutex = &worker.mutex,
@@ -132,7 +145,7 @@ static void worker_register(void)
     gni_fork_register(GNI_FORK_REQUEST, &worker_fork);
 }
 
-/* With the mutex. */
+/* With the mutex. In a forked child it has to be started again, by whoever asks for a request. */
 static gn_status worker_ensure(void)
 {
     if (worker.is_started)
@@ -155,6 +168,7 @@ gn_status gn_memory_request_start(gn_memory_manager *manager, size_t nbytes, gn_
     if (request == NULL)
         return gni_error_host_memory(sizeof *request);
     gni_once_run(&worker_once, worker_register);
+    gni_list_init(&request->link);
     request->manager = manager;
     request->nbytes = nbytes;
     request->stream = gn_stream_retain(stream);
@@ -186,8 +200,23 @@ gn_status gn_memory_request_query(gn_memory_request *request)
     GN_CHECK_ARGUMENT(request != NULL, "request is NULL");
     gni_mutex_lock(&worker.mutex);
     bool is_done = request->is_done;
+    gn_status status = is_done ? GN_OK : worker_ensure();
     gni_mutex_unlock(&worker.mutex);
-    return is_done ? GN_OK : GN_ERROR_NOT_READY;
+    return status == GN_OK && !is_done ? GN_ERROR_NOT_READY : status;
+}
+
+/* In the worker, with the mutex, which is given up meanwhile: an out-of-memory handler waits, and nobody else will
+ * serve the request. */
+static gn_status request_serve(gn_memory_request *request)
+{
+    if (request->is_running)
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "a request cannot be waited for by a handler that it has called");
+    request_take(request);
+    gni_mutex_unlock(&worker.mutex);
+    request_run(request);
+    gni_mutex_lock(&worker.mutex);
+    return GN_OK;
 }
 
 gn_status gn_memory_request_wait(gn_memory_request *request, void **pointer)
@@ -195,20 +224,13 @@ gn_status gn_memory_request_wait(gn_memory_request *request, void **pointer)
     GN_CHECK_ARGUMENT(request != NULL && pointer != NULL, "request and pointer must not be NULL");
     gni_mutex_lock(&worker.mutex);
     while (!request->is_done) {
-        if (is_worker) { /* an out-of-memory handler waits here: nobody else will serve it */
-            gni_list_remove(&request->link);
-            gni_mutex_unlock(&worker.mutex);
-            request_run(request);
-            gni_mutex_lock(&worker.mutex);
-            continue;
-        }
-        /* In a forked child the worker may have to be started again. */
-        gn_status status = worker_ensure();
+        gn_status status = is_worker ? request_serve(request) : worker_ensure();
         if (status != GN_OK) {
             gni_mutex_unlock(&worker.mutex);
             return status;
         }
-        (void)pthread_cond_wait(&worker.changed, &worker.mutex.native);
+        if (!is_worker)
+            (void)pthread_cond_wait(&worker.changed, &worker.mutex.native);
     }
     gn_status status = request->status;
     if (status == GN_OK) {

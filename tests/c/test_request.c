@@ -168,13 +168,53 @@ static void test_host_memory_fails(void)
     CHECK(request == NULL && gni_host_live_count() == live);
 }
 
+/* ---- handlers ------------------------------------------------------------------------------- */
+
+static _Atomic(gn_memory_request *) served, behind; /* by the worker; and the one after it */
+
+static gn_memory_request *request_get(_Atomic(gn_memory_request *) *from)
+{
+    gn_memory_request *request;
+    while ((request = atomic_load(from)) == NULL) /* it was started just now */
+        (void)usleep(100);
+    return request;
+}
+
+/* In the worker: it serves another request itself, and cannot wait for its own. */
+static bool handler_wait(gn_memory_manager *manager, size_t nbytes, void *context)
+{
+    void *pointer = NULL;
+    CHECK(manager == suite.manager && nbytes == 30 * MIB);
+    CHECK_STATUS(gn_memory_request_wait(request_get(&served), &pointer), GN_ERROR_INVALID_VALUE);
+    CHECK_OK(gn_memory_request_wait(request_get(&behind), &pointer));
+    block_free(pointer);
+    ++*(int *)context;
+    return false;
+}
+
+static void test_handler_waits(void)
+{
+    int calls = 0;
+    void *pointer = NULL;
+    limit_set(8 * MIB);
+    CHECK_OK(gn_memory_set_out_of_memory_handler(suite.manager, handler_wait, &calls));
+    atomic_store(&served, request_start(30 * MIB, NULL));
+    atomic_store(&behind, request_start(1000, NULL));
+    CHECK_STATUS(gn_memory_request_wait(served, &pointer), GN_ERROR_OUT_OF_MEMORY);
+    CHECK_U64(calls, 1);
+    gn_memory_request_release(served);
+    gn_memory_request_release(behind);
+    CHECK_OK(gn_memory_set_out_of_memory_handler(suite.manager, NULL, NULL));
+    limit_set(UINT64_MAX);
+    live_wait(0);
+}
+
 /* ---- fork ----------------------------------------------------------------------------------- */
 
 #ifndef CHILD_IS_ALONE
 
 static void *inherited[10];
-static gn_memory_request *waiting;
-static atomic_int handler_state; /* 1: the handler is in the worker; 2: it may go on */
+static atomic_int handler_state; /* 1: the handler is in the worker; 2: twice; 3: it may go on */
 
 /* What the parent allocated can be freed; the CPU goes on, a GPU says why it cannot. */
 static void fork_body(void *unused)
@@ -225,20 +265,26 @@ static bool handler_stop(gn_memory_manager *manager, size_t nbytes, void *contex
     (void)manager;
     (void)nbytes;
     (void)context;
-    int before = 0;
-    (void)atomic_compare_exchange_strong(&handler_state, &before, 1);
-    while (atomic_load(&handler_state) == 1)
+    void *pointer = NULL;
+    if (atomic_load(&handler_state) < 2 && atomic_fetch_add(&handler_state, 1) == 0)
+        CHECK_STATUS(gn_memory_request_wait(request_get(&served), &pointer),
+                     GN_ERROR_OUT_OF_MEMORY);
+    while (atomic_load(&handler_state) == 2)
         (void)usleep(100);
     return false;
 }
 
-/* The worker was busy with one request, and another one waited: the child's own worker serves both. */
+/* The worker was busy with one request for another's sake, and a third one waited: the child's own worker serves all,
+ * also if nobody does more than ask. */
 static void fork_request_body(void *context)
 {
-    gn_memory_request *behind = context;
     void *pointer = NULL;
-    atomic_store(&handler_state, 2);
-    CHECK_STATUS(gn_memory_request_wait(waiting, &pointer), GN_ERROR_OUT_OF_MEMORY);
+    atomic_store(&handler_state, 3);
+    for (int i = 0; i < 5000 && gn_memory_request_query(behind) != GN_OK; i++)
+        (void)usleep(1000);
+    CHECK_OK(gn_memory_request_query(behind));
+    CHECK_STATUS(gn_memory_request_query(served), GN_OK);
+    CHECK_STATUS(gn_memory_request_wait(context, &pointer), GN_ERROR_OUT_OF_MEMORY);
     CHECK_OK(gn_memory_request_wait(behind, &pointer));
     block_free(pointer);
 }
@@ -249,18 +295,22 @@ static void test_fork_with_requests(void)
     void *pointer = NULL;
     limit_set(8 * MIB);
     atomic_store(&handler_state, 0);
+    atomic_store(&served, NULL);
     CHECK_OK(gn_memory_set_out_of_memory_handler(suite.manager, handler_stop, NULL));
-    waiting = request_start(30 * MIB, NULL);
-    gn_memory_request *behind = request_start(1000, NULL);
-    while (atomic_load(&handler_state) != 1)
+    gn_memory_request *first = request_start(30 * MIB, NULL);
+    atomic_store(&served, request_start(20 * MIB, NULL));
+    atomic_store(&behind, request_start(1000, NULL));
+    while (atomic_load(&handler_state) != 2)
         (void)usleep(100);
-    child_run(fork_request_body, behind, &result);
+    child_run(fork_request_body, first, &result);
     CHECK(child_is_ok(&result));
-    atomic_store(&handler_state, 2);
-    CHECK_STATUS(gn_memory_request_wait(waiting, &pointer), GN_ERROR_OUT_OF_MEMORY);
+    atomic_store(&handler_state, 3);
+    CHECK_STATUS(gn_memory_request_wait(first, &pointer), GN_ERROR_OUT_OF_MEMORY);
+    CHECK_STATUS(gn_memory_request_wait(served, &pointer), GN_ERROR_OUT_OF_MEMORY);
     CHECK_OK(gn_memory_request_wait(behind, &pointer));
     block_free(pointer);
-    gn_memory_request_release(waiting);
+    gn_memory_request_release(first);
+    gn_memory_request_release(served);
     gn_memory_request_release(behind);
     CHECK_OK(gn_memory_set_out_of_memory_handler(suite.manager, NULL, NULL));
     limit_set(UINT64_MAX);
@@ -311,6 +361,7 @@ static void run(void)
     RUN(test_release_before_done);
     RUN(test_many);
     RUN(test_host_memory_fails);
+    RUN(test_handler_waits);
 #ifndef CHILD_IS_ALONE
     RUN(test_fork_frees);
     RUN(test_fork_with_threads);
