@@ -356,10 +356,23 @@ static void test_forks(void)
 }
 #endif
 
+static gn_memory_block *last_block; /* on which launches were left to the thread */
+
+/* After the library's own handlers: nothing is left to the thread any more. */
+static void launch_at_exit(void)
+{
+    int before = check_failures;
+    for (int i = 0; i < RUN_LEAST && last_block != NULL; i++)
+        CHECK_STATUS(block_count(last_block, 1, common), GN_ERROR_SHUTDOWN);
+    if (check_failures != before)
+        _exit(1);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
         wake_count = atoi(argv[1]);
+    (void)atexit(launch_at_exit);
     (void)setenv("GENESIS_LAUNCH_THREAD", "on", 1); /* wherever the test runs */
     gn_library_description driver;
     if (gn_device_get(GN_DEVICE_CUDA, 0, &device) != GN_OK || !gn_library_describe(0, &driver) ||
@@ -383,5 +396,8 @@ int main(int argc, char **argv)
     RUN(test_forks);
 #endif
     CHECK_U64(control.finding_count(), 0);
+    last_block = block_make(common);
+    for (int i = 0; i < BURST; i++)
+        CHECK_OK(block_count(last_block, 1, common));
     return check_result();
 }

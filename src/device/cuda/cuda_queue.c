@@ -53,6 +53,7 @@ struct gni_cuda_queue {
 
 static struct gni_mutex queues_mutex = GNI_MUTEX_INIT;
 static struct gni_cuda_queue *queues[GNI_DEVICE_MAX]; /* under the mutex */
+static atomic_bool is_exiting;                        /* the process: no thread is started again */
 
 /* The thread is the parent's, and so is the driver. */
 static void queues_forked(bool is_child)
@@ -181,7 +182,7 @@ static void queue_stop(struct gni_cuda_queue *queue)
     gni_mutex_unlock(&queue->mutex);
 }
 
-/* Before the devices are closed, and before the driver goes at exit. */
+/* Before the devices are closed. */
 static void queues_stop(void)
 {
     gni_mutex_lock(&queues_mutex);
@@ -189,6 +190,13 @@ static void queues_stop(void)
         if (queues[i] != NULL)
             queue_stop(queues[i]);
     gni_mutex_unlock(&queues_mutex);
+}
+
+/* Before the driver goes, which is loaded: its own handlers run later. */
+static void queues_at_exit(void)
+{
+    atomic_store(&is_exiting, true);
+    queues_stop();
 }
 
 /* ---- whether there is one --------------------------------------------------------------------- */
@@ -209,7 +217,7 @@ static void queues_open(void)
         return;
     gni_fork_register(GNI_FORK_CUDA_QUEUE, &queues_fork);
     gni_devices_add_close_hook(&close_hook);
-    (void)atexit(queues_stop); /* runs before what the driver has registered, which is loaded */
+    (void)atexit(queues_at_exit);
 }
 
 /* The queue of a device, made at its first use; NULL: there is none. */
@@ -260,7 +268,8 @@ static bool is_open(struct gni_cuda_queue *queue, gn_stream *stream)
     struct gni_cuda_device *device = queue->device;
     return atomic_load(&device->base.direct_count) == 0 &&
            atomic_load(&device->capture_count) == 0 && atomic_load(&device->lost) == 0 &&
-           !atomic_load(&stream->is_shared) && !atomic_load(&queue->is_stopping);
+           !atomic_load(&stream->is_shared) && !atomic_load(&queue->is_stopping) &&
+           !atomic_load(&is_exiting);
 }
 
 bool gni_cuda_queue_push(struct gni_cuda_device *device, const struct gni_function *function,
