@@ -63,6 +63,7 @@ static gn_status stream_find(gn_device *device, void *handle, gn_stream **stream
 {
     if ((uintptr_t)handle <= 1) /* CUDA's two names of its default stream */
         return gn_stream_get_default(device, stream);
+    GN_TRY(device->ops->check(device)); /* in a forked child the lock may be held for ever */
     gni_lock_take(&streams.lock);
     gn_status status = stream_wrap(device, handle, stream);
     gni_lock_give(&streams.lock);

@@ -3,7 +3,7 @@
  *
  *     test_adapter          on the GPU that CUDA's driver has, which may be the simulated one
  */
-#include "check.h"
+#include "child.h"
 
 #include "genesis/genesis.h"
 
@@ -187,6 +187,41 @@ static void test_threads(void)
     CHECK_U64(statistics_now().live_count, 0);
 }
 
+#ifndef CHILD_IS_ALONE
+static const struct gni_device_ops *own_ops;
+static int fork_count;
+
+static void fork_body(void *handle)
+{
+    CHECK(gn_adapter_alloc(1000, 0, handle) == NULL);
+}
+
+static gn_status forking_open(gn_stream *stream)
+{
+    static struct child_result result;
+    fork_count++;
+    child_run(fork_body, stream->handle, &result);
+    CHECK(child_is_ok(&result) && strstr(result.text, "forked") != NULL);
+    return own_ops->stream_open(stream);
+}
+
+/* A child does not wait for a thread that was looking for a stream. */
+static void test_fork(void)
+{
+    gn_stream *stream;
+    own_ops = device->ops;
+    struct gni_device_ops ops = *own_ops;
+    ops.stream_open = forking_open;
+    CHECK_OK(gn_stream_create(device, 0, 0, &stream));
+    device->ops = &ops;
+    void *pointer = gn_adapter_alloc(1000, 0, stream->handle);
+    device->ops = own_ops;
+    CHECK(pointer != NULL && fork_count == 1);
+    gn_adapter_free(pointer, 1000, 0, stream->handle);
+    gn_stream_release(stream);
+}
+#endif
+
 int main(void)
 {
     if (gn_device_get(GN_DEVICE_CUDA, 0, &device) != GN_OK) {
@@ -195,6 +230,9 @@ int main(void)
     }
     CHECK_OK(gn_memory_manager_get(device, &manager));
     gn_adapter_init(1);
+#ifndef CHILD_IS_ALONE
+    RUN(test_fork); /* before any handle is known */
+#endif
     RUN(test_starting);
     RUN(test_failures);
     RUN(test_sizes);
