@@ -11,7 +11,8 @@
  *   3. A pool is let go after the driver's graph is destroyed, and that after its replays are done.
  *   4. Graphs with one pool use the same memory for different things: their replays wait for each other.
  *
- * A graph is used by one thread at a time, which its mutex sees to.
+ * A graph is used by one thread at a time, which its mutex sees to. In a forked child a mutex may be held for ever, and
+ * there is nothing that it could guard: it is not waited for.
  */
 #include "genesis/graph.h"
 
@@ -47,6 +48,21 @@ struct gn_graph {
     struct gni_graph work;       /* READY */
     uint64_t shutdown_count;     /* when its capture began */
 };
+
+static gn_status mutex_take(gn_device *device, struct gni_mutex *mutex)
+{
+    gn_status status = device->ops->check(device);
+    if (status == GN_ERROR_FORKED)
+        return status;
+    gni_mutex_lock(mutex);
+    return GN_OK;
+}
+
+static void mutex_end(gn_device *device, struct gni_mutex *mutex)
+{
+    if (device->ops->check(device) != GN_ERROR_FORKED)
+        gni_mutex_deinit(mutex);
+}
 
 /* ---- pools ------------------------------------------------------------------------------------ */
 
@@ -97,7 +113,7 @@ void gn_graph_pool_release(gn_graph_pool *pool)
     if (pool->shutdown_count == gni_shutdown_count())
         gn_memory_pool_abandon(pool->memory);
     gn_stream_release(pool->last.stream);
-    gni_mutex_deinit(&pool->mutex);
+    mutex_end(pool->device, &pool->mutex);
     gni_host_free(pool);
 }
 
@@ -174,7 +190,7 @@ static gn_status capture_end(gn_graph *graph)
 static gn_status pool_wait(gn_graph_pool *pool)
 {
     gn_status status = GN_OK;
-    gni_mutex_lock(&pool->mutex);
+    GN_TRY(mutex_take(pool->device, &pool->mutex));
     gn_stream *last = pool->last.stream;
     if (last != NULL && atomic_load(&last->capture) == NULL)
         status = gn_stream_synchronize(last);
@@ -197,7 +213,7 @@ static gn_status graph_reset(gn_graph *graph)
 gn_status gn_graph_reset(gn_graph *graph)
 {
     GN_CHECK_ARGUMENT(graph != NULL, "graph is NULL");
-    gni_mutex_lock(&graph->mutex);
+    GN_TRY(mutex_take(graph->device, &graph->mutex));
     gn_status status = graph_reset(graph);
     gni_mutex_unlock(&graph->mutex);
     return status;
@@ -208,7 +224,7 @@ void gn_graph_destroy(gn_graph *graph)
     if (graph == NULL)
         return;
     (void)graph_reset(graph); /* nobody else has it; a device that is lost was reported elsewhere */
-    gni_mutex_deinit(&graph->mutex);
+    mutex_end(graph->device, &graph->mutex);
     atomic_fetch_sub(&graph->device->object_count, 1);
     gni_host_free(graph);
 }
@@ -281,7 +297,7 @@ gn_status gn_graph_begin(gn_graph *graph, gn_stream *stream, gn_graph_pool *pool
     GN_CHECK_ARGUMENT(graph != NULL && stream != NULL, "graph and stream must not be NULL");
     GN_CHECK_ARGUMENT(pool == NULL || pool->device == graph->device,
                       "the pool belongs to another device");
-    gni_mutex_lock(&graph->mutex);
+    GN_TRY(mutex_take(graph->device, &graph->mutex));
     gn_status status = graph_begin(graph, stream, pool);
     gni_mutex_unlock(&graph->mutex);
     return status;
@@ -303,7 +319,7 @@ static gn_status graph_end(gn_graph *graph)
 gn_status gn_graph_end(gn_graph *graph)
 {
     GN_CHECK_ARGUMENT(graph != NULL, "graph is NULL");
-    gni_mutex_lock(&graph->mutex);
+    GN_TRY(mutex_take(graph->device, &graph->mutex));
     gn_status status = graph_end(graph);
     gni_mutex_unlock(&graph->mutex);
     return status;
@@ -336,7 +352,7 @@ static gn_status graph_replay(gn_graph *graph, gn_stream *stream)
 gn_status gn_graph_replay(gn_graph *graph, gn_stream *stream)
 {
     GN_CHECK_ARGUMENT(graph != NULL && stream != NULL, "graph and stream must not be NULL");
-    gni_mutex_lock(&graph->mutex);
+    GN_TRY(mutex_take(graph->device, &graph->mutex));
     gn_status status = graph_replay(graph, stream);
     gni_mutex_unlock(&graph->mutex);
     return status;

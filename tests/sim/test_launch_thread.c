@@ -354,6 +354,46 @@ static void test_forks(void)
     int failure_count;
     workers_run(work_forks, &failure_count);
 }
+
+static const struct gni_device_ops *own_ops;
+static gn_graph *replayed;
+
+static void replay_body(void *stream)
+{
+    CHECK_STATUS(gn_graph_replay(replayed, stream), GN_ERROR_FORKED);
+    CHECK_STATUS(gn_graph_reset(replayed), GN_ERROR_FORKED);
+    gn_graph_destroy(replayed);
+}
+
+static gn_status forking_launch(const struct gni_graph *graph, gn_stream *stream)
+{
+    static struct child_result result;
+    child_run(replay_body, stream, &result);
+    CHECK(child_is_ok(&result));
+    return own_ops->graph_launch(graph, stream);
+}
+
+/* A child does not wait for a thread that was replaying. */
+static void test_fork_in_replay(void)
+{
+    gn_stream *own = NULL;
+    CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &own));
+    gn_memory_block *block = block_make(own);
+    CHECK_OK(gn_graph_create(device, &replayed));
+    CHECK_OK(gn_graph_begin(replayed, own, NULL));
+    CHECK_OK(block_count(block, 1, own));
+    CHECK_OK(gn_graph_end(replayed));
+    own_ops = device->ops;
+    struct gni_device_ops ops = *own_ops;
+    ops.graph_launch = forking_launch;
+    device->ops = &ops;
+    CHECK_OK(gn_graph_replay(replayed, own));
+    device->ops = own_ops;
+    CHECK_U64(block_read(block, own), 1);
+    gn_graph_destroy(replayed);
+    CHECK_OK(gn_memory_block_free(block));
+    gn_stream_release(own);
+}
 #endif
 
 static gn_memory_block *last_block; /* on which launches were left to the thread */
@@ -394,6 +434,7 @@ int main(int argc, char **argv)
     RUN(test_threads); /* with the thread that was started after a shutdown */
 #ifndef CHILD_IS_ALONE
     RUN(test_forks);
+    RUN(test_fork_in_replay);
 #endif
     CHECK_U64(control.finding_count(), 0);
     last_block = block_make(common);
