@@ -5,15 +5,6 @@
 
 #include "base/barrier.h"
 
-#include <sched.h>
-#include <time.h>
-
-enum {
-    LOOKS =
-        100, /* whether the favourite is out, before sleeping: its turn is long if it calls the driver */
-    NAP = 50000, /* ns */
-};
-
 /* The calling thread's seat; NULL if all are others'. */
 static struct gni_favour_seat *seat_take(struct gni_favour *favour)
 {
@@ -42,12 +33,8 @@ void gni_favour_end(struct gni_favour *favour)
     struct gni_favour_seat *seat =
         atomic_exchange_explicit(&favour->favourite, NULL, memory_order_acq_rel);
     gni_barrier_all();
-    for (int looks = 0; atomic_load_explicit(&seat->busy, memory_order_acquire) != 0; looks++) {
-        if (looks < LOOKS)
-            (void)sched_yield();
-        else
-            (void)nanosleep(&(struct timespec){.tv_nsec = NAP}, NULL);
-    }
+    for (int looks = 0; atomic_load_explicit(&seat->busy, memory_order_acquire) != 0; looks++)
+        gni_thread_wait(looks); /* long if it calls the driver */
 }
 
 /* Whether the calling thread is in. Its favour may be ending while it is. */

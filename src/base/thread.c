@@ -4,6 +4,11 @@
 #include <signal.h>
 #include <sys/sysinfo.h>
 
+enum {
+    YIELDS = 100, /* before the first nap */
+    NAP_NS = 50000,
+};
+
 int gni_thread_start(pthread_t *thread, void *(*run)(void *context), void *context)
 {
     sigset_t all, before;
@@ -14,6 +19,14 @@ int gni_thread_start(pthread_t *thread, void *(*run)(void *context), void *conte
     int failed = pthread_create(thread, NULL, run, context);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return failed;
+}
+
+void gni_thread_wait(int looks)
+{
+    if (looks < YIELDS)
+        (void)sched_yield();
+    else
+        (void)nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
 }
 
 int gni_processor_count(void)

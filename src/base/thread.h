@@ -115,6 +115,10 @@ static inline void gni_once_run(struct gni_once *once, void (*function)(void))
  * address causes: while they are blocked the program dies without its crash handlers. */
 int gni_thread_start(pthread_t *thread, void *(*run)(void *context), void *context);
 
+/* Lets others run after so many looks at what another thread will change soon: by yielding at first, and then by sleeping
+ * for a moment, without which a thread of lower priority would not run. */
+void gni_thread_wait(int looks);
+
 /* The processors that this process may use. */
 int gni_processor_count(void);
 

@@ -7,8 +7,6 @@
 #include "base/barrier.h"
 #include "base/host.h"
 
-#include <sched.h>
-
 enum {
     BIN_BYTES = 1 << 20, /* of one class that a thread keeps */
     BIN_LEAST = 4,
@@ -303,9 +301,10 @@ void gni_caches_revoke(struct gni_pool *pool, const struct gni_heap *heap)
     if (has_barrier)
         gni_barrier_all();
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
-        while (atomic_load_explicit(&cache->is_revoked, memory_order_relaxed) != 0 &&
-               (atomic_load(&cache->live) & GNI_LIVE_BUSY) != 0)
-            (void)sched_yield();
+        for (int looks = 0; atomic_load_explicit(&cache->is_revoked, memory_order_relaxed) != 0 &&
+                            (atomic_load(&cache->live) & GNI_LIVE_BUSY) != 0;
+             looks++)
+            gni_thread_wait(looks);
 }
 
 void gni_caches_restore(struct gni_pool *pool)

@@ -11,6 +11,7 @@
 #include "pool_suite.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -718,6 +719,49 @@ static void test_stress(void)
            atomic_load(&death_count), (unsigned long long)stress_seed);
 }
 
+/* ---- priorities ------------------------------------------------------------------------------ */
+
+static atomic_bool is_over;
+
+static void *idle_body(void *unused)
+{
+    (void)pthread_setschedparam(pthread_self(), SCHED_OTHER, &(struct sched_param){0});
+    while (!atomic_load(&is_over))
+        block_free(block_make(1000));
+    return unused;
+}
+
+/* A thread that others must not disturb wants what is in the cache of one that has no processor then: it lets it have
+ * one, or would wait for ever. */
+static void test_priorities(void)
+{
+    enum {
+        ROUNDS = 400
+    };
+    pthread_t thread;
+    cpu_set_t all, one;
+    CPU_ZERO(&one);
+    CHECK(pthread_getaffinity_np(pthread_self(), sizeof all, &all) == 0);
+    CPU_SET((size_t)sched_getcpu(), &one);
+    if (pthread_setschedparam(pthread_self(), SCHED_FIFO,
+                              &(struct sched_param){.sched_priority = 1}) != 0) {
+        printf("     the system allows no priorities\n");
+        return;
+    }
+    CHECK(pthread_setaffinity_np(pthread_self(), sizeof one, &one) == 0);
+    CHECK(pthread_create(&thread, NULL, idle_body, NULL) == 0);
+    (void)alarm(20); /* instead of a test that hangs */
+    for (int i = 0; i < ROUNDS; i++) {
+        (void)usleep(200);
+        CHECK_OK(gn_memory_trim(suite.manager, 0, NULL));
+    }
+    (void)alarm(0);
+    atomic_store(&is_over, true);
+    (void)pthread_setschedparam(pthread_self(), SCHED_OTHER, &(struct sched_param){0});
+    (void)pthread_setaffinity_np(pthread_self(), sizeof all, &all);
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
     (void)setenv("GENESIS_LOG", "error", 0);
@@ -744,6 +788,7 @@ int main(int argc, char **argv)
     RUN(test_fork);
     RUN(test_depot);
     RUN(test_depot_is_found);
+    RUN(test_priorities);
     RUN(test_stress);
     return check_result();
 }
