@@ -12,8 +12,8 @@
  *       for all uses and all that was made and still lives, as order.c says: it is a reader of what it only reads,
  *       and a writer of all else;
  *   G2  what was made belongs to the captured stream until the capture ends: others would be drawn into it;
- *   G3  `capture` of a storage changes under the mutex only; is_capturing is true between its making and the end of
- *       the capture.
+ *   G3  `capture` of a storage or a stream changes under the mutex only; is_capturing is true between its making and
+ *       the end of the capture.
  */
 #include "tensor/capture.h"
 
@@ -51,7 +51,10 @@ gn_status gni_capture_open(gn_stream *stream, struct gni_capture **capture)
     gni_map_init(&made->uses);
     gni_list_init(&made->made);
     struct gni_capture *none = NULL;
-    if (!atomic_compare_exchange_strong(&stream->capture, &none, made)) {
+    gni_mutex_lock(&mutex);
+    bool is_first = atomic_compare_exchange_strong(&stream->capture, &none, made);
+    gni_mutex_unlock(&mutex);
+    if (!is_first) {
         gni_host_free(made);
         return gni_error(GN_ERROR_CAPTURE, "the stream is being captured into another graph");
     }
@@ -142,8 +145,9 @@ gn_status gni_capture_note(struct gni_capture *capture, struct gni_storage *stor
 
 gn_status gni_capture_order(struct gni_capture *capture, gn_stream *stream)
 {
-    gn_status status = GN_OK;
     gni_mutex_lock(&mutex);
+    /* Looked at again: another thread may just have begun, and with the mutex nothing can be noted. */
+    gn_status status = gni_capture_refuse(stream, "a graph cannot be replayed");
     gni_map_each (entry, &capture->uses) {
         struct use *use = entry->value;
         if (status == GN_OK)
@@ -155,7 +159,8 @@ gn_status gni_capture_order(struct gni_capture *capture, gn_stream *stream)
         struct gni_storage *storage = gni_container_of(link, struct gni_storage, capture_link);
         if (status == GN_OK)
             status = gni_storage_order(storage, stream, true);
-        atomic_fetch_add(&storage->version, 1);
+        if (status == GN_OK)
+            atomic_fetch_add(&storage->version, 1);
     }
     gni_mutex_unlock(&mutex);
     return status;

@@ -327,6 +327,46 @@ static void test_shutdown(void)
     }
 }
 
+static const struct gni_device_ops *own_ops;
+static gn_graph *other_graph;
+
+/* Somebody captures the stream in the moment before it is replayed to. */
+static gn_status capturing_id(gn_stream *stream, uint64_t *id)
+{
+    stream->device->ops = own_ops;
+    CHECK_OK(gn_graph_begin(other_graph, stream, NULL));
+    *id = 1;
+    return GN_OK;
+}
+
+/* With a tensor: who notes that a captured stream uses it has the lock that a replay has. */
+static void test_replay_while_captured(void)
+{
+    gn_stream *own = NULL;
+    gn_tensor *x = NULL;
+    gn_graph *graph = NULL;
+    struct gni_device_ops ops = *device->ops;
+    CHECK_OK(gn_tensor_create(GN_FLOAT32, 1, (const int64_t[]){INTS}, device, &x));
+    CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &own));
+    CHECK_OK(gn_graph_create(device, &graph));
+    CHECK_OK(gn_graph_create(device, &other_graph));
+    CHECK_OK(gn_graph_begin(graph, own, NULL));
+    CHECK_OK(gn_stream_set_current(own));
+    CHECK_OK(gn_assign(x, (gn_operand){.scalar = {.kind = GN_FLOAT64, .floating = 1}}));
+    CHECK_OK(gn_stream_set_current(common));
+    CHECK_OK(gn_graph_end(graph));
+    own_ops = device->ops;
+    ops.stream_id = capturing_id;
+    device->ops = &ops;
+    CHECK_STATUS(gn_graph_replay(graph, own), GN_ERROR_CAPTURE);
+    CHECK_OK(gn_graph_end(other_graph));
+    CHECK_OK(gn_graph_replay(graph, own));
+    gn_graph_destroy(graph);
+    gn_graph_destroy(other_graph);
+    gn_tensor_release(x);
+    gn_stream_release(own);
+}
+
 #ifndef CHILD_IS_ALONE
 static void fork_body(void *context)
 {
@@ -355,7 +395,6 @@ static void test_forks(void)
     workers_run(work_forks, &failure_count);
 }
 
-static const struct gni_device_ops *own_ops;
 static gn_graph *replayed;
 
 static void replay_body(void *stream)
@@ -429,6 +468,7 @@ int main(int argc, char **argv)
     RUN(test_late);
     RUN(test_threads);
     RUN(test_captures);
+    RUN(test_replay_while_captured);
     RUN(test_failures);
     RUN(test_shutdown);
     RUN(test_threads); /* with the thread that was started after a shutdown */
