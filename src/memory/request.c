@@ -109,8 +109,7 @@ static void *worker_run(void *unused)
         gni_mutex_lock(&worker.mutex);
         while (gni_list_is_empty(&worker.queue))
             (void)pthread_cond_wait(&worker.arrived, &worker.mutex.native);
-        gn_memory_request *request =
-            gni_container_of(worker.queue.next, gn_memory_request, link);
+        gn_memory_request *request = gni_container_of(worker.queue.next, gn_memory_request, link);
         request_take(request);
         gni_mutex_unlock(&worker.mutex);
         request_run(request);

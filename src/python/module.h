@@ -77,12 +77,20 @@ PyObject *error_raise(const struct module_state *state, gn_status status);
 /* The same, of a function that was called by this name: the sentence names it, and no inner one. */
 PyObject *error_raise_in(const struct module_state *state, const char *function, gn_status status);
 
-/* Runs a gn_ call that may take long without the interpreter's lock. */
-#define CALL_UNLOCKED(status, call) \
-    do {                            \
-        Py_BEGIN_ALLOW_THREADS;     \
-        status = (call);            \
-        Py_END_ALLOW_THREADS;       \
+/* Whether the thread is in a call of CALL_HELD(): the library has the interpreter's lock then, and may let it go. */
+extern _Thread_local bool interpreter_is_held;
+
+/* Runs a gn_ call that may take long without the interpreter's lock; perhaps for a handler that the library has called
+ * with it. */
+#define CALL_UNLOCKED(status, call)           \
+    do {                                      \
+        bool *is_held = &interpreter_is_held; \
+        bool was_held = *is_held;             \
+        *is_held = false;                     \
+        Py_BEGIN_ALLOW_THREADS;               \
+        status = (call);                      \
+        Py_END_ALLOW_THREADS;                 \
+        *is_held = was_held;                  \
     } while (0)
 
 /* The same for one that allocates: Python's frames are looked at before the lock is let go. */
@@ -110,8 +118,6 @@ enum {
         status = (call);                          \
         *is_held = was_held;                      \
     } while (0)
-
-extern _Thread_local bool interpreter_is_held;
 
 /* The same for an operation on tensors: a short one, and one that lets go by itself, keeps the interpreter's lock. */
 #define CALL_OPERATION(is_long, status, call) \

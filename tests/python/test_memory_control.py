@@ -638,6 +638,29 @@ request = mm.allocate_async(2000 * MiB)                 # and left alone when Py
 """)
 
 
+def test_a_handler_that_computes(simulated_memory):
+    """An operation that keeps the interpreter's lock runs out of memory, and the handler lets the lock go."""
+    simulated_memory("""
+kept, seen, size = [], [], 512 * MiB
+x = genesis.ones(1000, device="cuda")
+x.data_ptr()                                             # now operations on it are not recorded
+pending = genesis.ones(100000) + 1
+while size > 4096:
+    try:
+        kept.append(mm.allocate_memory(size))
+    except genesis.OutOfMemoryError:
+        size //= 2
+def handler(request):
+    seen.append(pending.numpy()[0])
+    mm.free_memory(kept.pop(0))
+    return True
+mm.set_oom_handler(handler)
+while not seen:
+    kept.append(x + 1)
+assert seen == [2] and kept[-1].cpu().numpy()[0] == 2
+""")
+
+
 def test_handlers_and_threads(simulated_memory):
     """Python code runs in handlers while other threads allocate, free and fail."""
     simulated_memory("""
