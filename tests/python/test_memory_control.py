@@ -639,7 +639,7 @@ request = mm.allocate_async(2000 * MiB)                 # and left alone when Py
 
 
 def test_a_handler_that_computes(simulated_memory):
-    """An operation that keeps the interpreter's lock runs out of memory, and the handler lets the lock go."""
+    """An operation that keeps the interpreter's lock calls one that lets it go."""
     simulated_memory("""
 kept, seen, size = [], [], 512 * MiB
 x = genesis.ones(1000, device="cuda")
