@@ -178,7 +178,7 @@ static void event_write(gn_history_event *event)
         return;
     }
     gni_lock_take(&ring->lock);
-    uint64_t number = atomic_load_explicit(&recording, memory_order_relaxed);
+    uint64_t number = atomic_load_explicit(&recording, memory_order_acquire); /* and its capacity */
     if (ring->recording != number)
         ring_renew(ring, number);
     event->thread = ring->thread;
