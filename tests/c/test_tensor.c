@@ -352,7 +352,8 @@ static size_t frames_capture(gn_history_frame *frames, size_t most, int *token)
     (void)clock_gettime(CLOCK_REALTIME, &end);
     end.tv_sec += 2;
     *token = 0;
-    CHECK(most == 1 && pthread_create(&holder, NULL, holder_run, NULL) == 0);
+    CHECK_U64(most, 1);
+    CHECK(pthread_create(&holder, NULL, holder_run, NULL) == 0);
     if (pthread_timedjoin_np(holder, NULL, &end) != 0)
         stuck_count += pthread_detach(holder) == 0;
     frames[0] = (gn_history_frame){.code = &stuck_count, .offset = 0};
