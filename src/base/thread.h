@@ -119,8 +119,11 @@ int gni_thread_start(pthread_t *thread, void *(*run)(void *context), void *conte
  * for a moment, without which a thread of lower priority would not run. */
 void gni_thread_wait(int looks);
 
-/* The processors that this process may use. */
+/* The processors that this process may use; what a container has a share of counts as a whole one. */
 int gni_processor_count(void);
+
+/* The container's part of that, by the system's files in `root`, of either version; INT_MAX: all. */
+int gni_processor_share(const char *root);
 
 /* The clock by which things are measured and ordered: nanoseconds, the same for all threads. */
 static inline uint64_t gni_time_ns(void)

@@ -9,10 +9,13 @@
 #include "child.h"
 #include "genesis/device.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
@@ -278,6 +281,45 @@ static void test_processors(void)
     CHECK(atomic_load(&place.together) < LOOPS / 2);
 }
 
+/* ---- a container's share ---------------------------------------------------------------------- */
+
+static void file_write(const char *name, const char *text)
+{
+    FILE *file = fopen(name, "w");
+    CHECK(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static void test_share(void)
+{
+    static const struct {
+        const char *text;
+        int count;
+    } shares[] = {{"max 100000\n", INT_MAX},   {"100000 100000\n", 1}, {"150000 100000\n", 2},
+                  {"1000 100000\n", 1},        {"", INT_MAX},          {"-1 100000\n", INT_MAX},
+                  {"800000 100000\n", 8},      {"1 0\n", INT_MAX},     {"many\n", INT_MAX},
+                  {"99999999999 1\n", INT_MAX}};
+    char root[] = "/tmp/genesis-share-XXXXXX";
+    char file[64], folder[64], quota[64], period[64];
+    CHECK(mkdtemp(root) != NULL);
+    (void)snprintf(file, sizeof file, "%s/cpu.max", root);
+    (void)snprintf(folder, sizeof folder, "%s/cpu", root);
+    (void)snprintf(quota, sizeof quota, "%s/cpu.cfs_quota_us", folder);
+    (void)snprintf(period, sizeof period, "%s/cpu.cfs_period_us", folder);
+    CHECK(gni_processor_share(root) == INT_MAX);
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        file_write(file, shares[i].text);
+        CHECK_U64(gni_processor_share(root), shares[i].count);
+    }
+    CHECK(unlink(file) == 0 && mkdir(folder, 0700) == 0);
+    file_write(quota, "250000\n");
+    CHECK(gni_processor_share(root) == INT_MAX);
+    file_write(period, "100000\n");
+    CHECK(gni_processor_share(root) == 3);
+    file_write(quota, "-1\n");
+    CHECK(gni_processor_share(root) == INT_MAX);
+    CHECK(unlink(quota) == 0 && unlink(period) == 0 && rmdir(folder) == 0 && rmdir(root) == 0);
+}
+
 /* The number changes between loops: never more threads than the last one says. */
 static void test_number_changes(void)
 {
@@ -471,6 +513,7 @@ int main(int count, char **words)
     RUN(test_nested);
     RUN(test_all_threads_work);
     RUN(test_processors);
+    RUN(test_share);
     RUN(test_number_changes);
     RUN(test_many_short);
     RUN(test_callers);
