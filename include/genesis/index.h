@@ -70,6 +70,11 @@ typedef struct gn_index_info {
 GN_API gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys,
                               gn_tensor **result) GN_NODISCARD;
 
+/* The same where it is a view that can be had at once, without waiting for anything. NULL where it is none, where the key
+ * is wrong, and of a pending tensor: gn_index_get() does the rest, and says what is wrong. */
+GN_API gn_status gn_index_view(gn_tensor *tensor, int count, const gn_key *keys,
+                               gn_tensor **view) GN_NODISCARD;
+
 /* tensor[keys] = value, which is converted and broadcast; or += where every occurrence of a place counts. */
 GN_API gn_status gn_index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_operand value,
                               bool is_accumulated) GN_NODISCARD;

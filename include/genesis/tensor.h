@@ -39,6 +39,7 @@ typedef enum gn_dtype {
 
 enum {
     GN_DIMENSIONS_MAX = 16,
+    GN_TENSOR_ROOM = 32,
 };
 
 typedef struct gn_tensor gn_tensor;
@@ -87,6 +88,13 @@ GN_API gn_status gn_tensor_from_memory(void *data, gn_dtype dtype, int dimension
 
 GN_API void gn_tensor_retain(gn_tensor *tensor);
 GN_API void gn_tensor_release(gn_tensor *tensor); /* NULL is allowed */
+
+/*
+ * GN_TENSOR_ROOM bytes within the tensor, aligned for anything, that go when it goes: for the object of another language
+ * that holds a reference to it, and then needs no memory of its own. Given once in the life of a tensor, afterwards
+ * NULL; of several callers one at a time.
+ */
+GN_API void *gn_tensor_take_room(gn_tensor *tensor);
 
 /* ---- what it is ------------------------------------------------------------------------------ */
 

@@ -7,6 +7,7 @@
 #include "base/host.h"
 
 #include "base/checked.h"
+#include "base/thread.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -19,6 +20,11 @@ static const size_t HOST_COUNT_START = (size_t)1 << 32;
 
 enum {
     HOST_SMALL_MOST = 1024, /* bytes */
+#ifdef GNI_DEBUG
+    HOST_KEEPS = false, /* so that sanitizers see who uses a block that is free */
+#else
+    HOST_KEEPS = true,
+#endif
 };
 
 /* Allocations until the one that fails, counting it; never when it is not positive. */
@@ -74,11 +80,6 @@ void *gni_host_alloc(size_t size)
     return host_counted(block);
 }
 
-void *gni_host_alloc_unset(size_t size)
-{
-    return host_can_try(size) ? host_counted(malloc(host_size_at_least_one(size))) : NULL;
-}
-
 void *gni_host_realloc(void *block, size_t size)
 {
     if (!host_can_try(size))
@@ -93,6 +94,72 @@ void gni_host_free(void *block)
         return;
     host_count((size_t)-1);
     free(block);
+}
+
+/* ---- a block at hand ---------------------------------------------------------------------------- */
+
+/* For the counter, and for whoever asked, a block that is kept is free. */
+struct kept {
+    void *block;
+    bool is_watched; /* the end of the thread frees the block */
+};
+
+static _Thread_local struct kept thread_kept;
+
+/* What finds a thread's variable is a call, which the compiler would repeat at each use. */
+static inline struct kept *kept_get(void)
+{
+    struct kept *kept = &thread_kept;
+    __asm__("" : "+r"(kept));
+    return kept;
+}
+
+static pthread_key_t thread_key;
+static struct gni_once thread_key_once = GNI_ONCE_INIT;
+
+static void kept_free(void *unused)
+{
+    (void)unused;
+    free(thread_kept.block);
+    thread_kept = (struct kept){NULL, false};
+}
+
+static void thread_key_create(void)
+{
+    int failed = pthread_key_create(&thread_key, kept_free);
+    gni_assert(!failed);
+    (void)failed;
+}
+
+/* Once in a thread. */
+static __attribute__((noinline)) bool kept_watch(struct kept *kept)
+{
+    if (!HOST_KEEPS)
+        return false;
+    gni_once_run(&thread_key_once, thread_key_create);
+    return kept->is_watched = pthread_setspecific(thread_key, kept) == 0;
+}
+
+void *gni_host_alloc_kept(void)
+{
+    if (host_must_fail())
+        return NULL;
+    struct kept *kept = kept_get();
+    void *block = kept->block;
+    kept->block = NULL;
+    return host_counted(block != NULL ? block : malloc(GNI_HOST_KEPT));
+}
+
+void gni_host_free_kept(void *block)
+{
+    struct kept *kept = kept_get();
+    bool can_keep = kept->block == NULL && (kept->is_watched || kept_watch(kept));
+    if (!can_keep) {
+        gni_host_free(block);
+        return;
+    }
+    host_count((size_t)-1);
+    kept->block = block;
 }
 
 void gni_host_fail_after(long count)

@@ -23,9 +23,6 @@
  */
 void *gni_host_alloc(size_t size) GN_NODISCARD;
 
-/* The same without zeros, for a struct that is made for each call of a user and is mostly unused room. */
-void *gni_host_alloc_unset(size_t size) GN_NODISCARD;
-
 /*
  * Resizes a block, or allocates when `block` is NULL. Bytes beyond the old size are not set (the
  * old size is not known here). Size 0 does not free.
@@ -34,6 +31,18 @@ void *gni_host_realloc(void *block, size_t size) GN_NODISCARD;
 
 /* Frees a block of those above; NULL is allowed. */
 void gni_host_free(void *block);
+
+enum {
+    GNI_HOST_KEPT = 384,
+};
+
+/*
+ * A block of GNI_HOST_KEPT bytes, without zeros, for the one struct that comes and goes with each call of a user: a
+ * thread keeps the block that it freed last, which the next call of the thread gets. Such a block is freed by
+ * gni_host_free_kept(), by any thread.
+ */
+void *gni_host_alloc_kept(void) GN_NODISCARD;
+void gni_host_free_kept(void *block);
 
 /*
  * For tests, present in every build so that failure paths are tested as shipped: the count-th

@@ -77,26 +77,10 @@ static gn_status device_get(gn_tensor *tensor, int count, const gn_key *given, g
     return status;
 }
 
-/* The usual key of integers alone, for which no plan is worth its time: false where it is another one, or wrong. */
-static bool integers_apply(const gn_tensor *tensor, int count, const gn_key *keys, int64_t *offset)
+gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
 {
-    int64_t sum = 0;
-    if (count > tensor->ndim)
-        return false;
-    for (int i = 0; i < count; i++) {
-        int64_t size = tensor->sizes[i], index = keys[i].start;
-        if (keys[i].kind != GN_KEY_INTEGER || index >= size || index < -size)
-            return false;
-        sum += (index < 0 ? index + size : index) * tensor->strides[i];
-    }
-    *offset = sum;
-    return true;
-}
-
-/* Whatever is not integers alone. Apart, since its large frame would cost those some time, too. */
-static __attribute__((noinline)) gn_status keys_get(gn_tensor *tensor, int count,
-                                                    const gn_key *keys, gn_tensor **result)
-{
+    GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
+                      "tensor, keys and result must not be NULL");
     struct gni_index_plan plan;
     struct gni_index_source source = gni_index_source_of(tensor);
     if (!gni_device_is_host(tensor->device) && !is_basic_key(count, keys))
@@ -108,17 +92,6 @@ static __attribute__((noinline)) gn_status keys_get(gn_tensor *tensor, int count
     gn_status status = plan_get(&plan, tensor, result);
     gni_index_plan_deinit(&plan);
     return status;
-}
-
-gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
-{
-    GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
-                      "tensor, keys and result must not be NULL");
-    int64_t offset;
-    if (!integers_apply(tensor, count, keys, &offset))
-        return keys_get(tensor, count, keys, result);
-    return gni_tensor_alias_as(tensor, offset, tensor->ndim - count, tensor->sizes + count,
-                               tensor->strides + count, result);
 }
 
 gn_status gn_index_check(gn_device *device)

@@ -277,6 +277,8 @@ struct tensor_object {
     struct module_state *state; /* as module_state_of_object(), which takes three calls */
 };
 
+_Static_assert(sizeof(struct tensor_object) <= GN_TENSOR_ROOM, "a Tensor lies in its gn_tensor");
+
 int tensor_class_init(PyObject *module, struct module_state *state);
 int methods_add(PyObject *class, PyMethodDef *methods);
 
@@ -295,7 +297,7 @@ static inline bool tensor_check(const struct module_state *state, PyObject *obje
     return Py_TYPE(object) == (PyTypeObject *)state->tensor_class;
 }
 
-/* Takes over a reference. */
+/* Takes over a reference: to a new tensor, since a second Tensor of one cannot be. */
 PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor);
 
 /* The result of a call, or its exception. */

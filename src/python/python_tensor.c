@@ -1,8 +1,9 @@
 /*
  * python_tensor.c: genesis.Tensor: what a tensor is, its views, and its bytes.
  *
- * A Tensor owns one reference to its gn_tensor, which never changes. The interpreter's lock is let go around
- * calls that may compute for long.
+ * A Tensor owns one reference to its gn_tensor, which never changes, and lies in the room within that: one
+ * allocation makes both, and a gn_tensor becomes a Tensor once. A function that gives back the tensor that it was
+ * given gives back the Tensor. The interpreter's lock is let go around calls that may compute for long.
  */
 #include "module.h"
 
@@ -10,15 +11,15 @@
 
 PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor)
 {
-    struct tensor_object *made =
-        PyObject_New(struct tensor_object, (PyTypeObject *)state->tensor_class);
+    struct tensor_object *made = gn_tensor_take_room(tensor);
     if (made == NULL) {
+        PyErr_SetString(PyExc_SystemError, "a gn_tensor became two objects of Python");
         gn_tensor_release(tensor);
         return NULL;
     }
     made->tensor = tensor;
     made->state = state;
-    return (PyObject *)made;
+    return PyObject_Init((PyObject *)made, (PyTypeObject *)state->tensor_class);
 }
 
 PyObject *tensor_or_raise_in(struct module_state *state, const char *function, gn_status status,
@@ -36,8 +37,7 @@ PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tenso
 static void tensor_dealloc(PyObject *self)
 {
     PyTypeObject *class = Py_TYPE(self);
-    gn_tensor_release(tensor_of(self));
-    PyObject_Free(self);
+    gn_tensor_release(tensor_of(self)); /* in which the object is */
     Py_DECREF(class);
 }
 

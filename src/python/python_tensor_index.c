@@ -33,24 +33,29 @@ static int key_refuse(PyObject *item)
     return -1;
 }
 
-static inline int take_integer(gn_key *part, PyObject *integer)
+static __attribute__((noinline)) int integer_refuse(PyObject *integer)
 {
-    int overflow;
-    part->kind = GN_KEY_INTEGER;
-    part->start = PyLong_AsLongLongAndOverflow(integer, &overflow);
-    if (overflow != 0) {
+    if (PyErr_ExceptionMatches(PyExc_OverflowError))
         PyErr_Format(PyExc_IndexError, "index %S does not fit 64 bits", integer);
-        return -1;
-    }
-    return part->start == -1 && PyErr_Occurred() ? -1 : 0;
+    return -1;
 }
 
-static int take_slice(gn_key *part, PyObject *slice)
+static inline int take_integer(gn_key *part, PyObject *integer)
+{
+    part->kind = GN_KEY_INTEGER;
+    part->start = PyLong_AsSsize_t(integer);
+    return part->start == -1 && PyErr_Occurred() ? integer_refuse(integer) : 0;
+}
+
+static inline int take_slice(gn_key *part, PyObject *slice)
 {
     Py_ssize_t start, stop, step;
     if (PySlice_Unpack(slice, &start, &stop, &step) < 0)
         return -1;
-    *part = (gn_key){.kind = GN_KEY_SLICE, .start = start, .stop = stop, .step = step};
+    part->kind = GN_KEY_SLICE;
+    part->start = start;
+    part->stop = stop;
+    part->step = step;
     return 0;
 }
 
@@ -157,19 +162,12 @@ static PyObject *elements_take(struct module_state *state, PyObject *item)
     return made;
 }
 
-static int take_item(struct module_state *state, struct key *key, PyObject *item)
+/* Whatever is not usual. Apart, so that what is usual needs no more registers. */
+static __attribute__((noinline)) int take_unusual(struct module_state *state, struct key *key,
+                                                  gn_key *part, PyObject *item)
 {
-    if (key->count == GN_KEYS_MAX) {
-        PyErr_Format(PyExc_IndexError, "a key has at most %d parts", GN_KEYS_MAX);
-        return -1;
-    }
-    gn_key *part = &key->parts[key->count++];
-    if (PyLong_CheckExact(item))
-        return take_integer(part, item);
-    if (PySlice_Check(item))
-        return take_slice(part, item);
-    if (item == Py_None || item == Py_Ellipsis) {
-        part->kind = item == Py_None ? GN_KEY_NEW_AXIS : GN_KEY_ELLIPSIS;
+    if (item == Py_Ellipsis) {
+        part->kind = GN_KEY_ELLIPSIS;
         return 0;
     }
     if (PyBool_Check(item)) {
@@ -193,45 +191,75 @@ static int take_item(struct module_state *state, struct key *key, PyObject *item
     return take_tensor(state, key, part, tensor_of(made));
 }
 
-/* To be dropped by the caller if it succeeds. */
-static int key_take(struct module_state *state, PyObject *object, struct key *key)
+static inline int take_item(struct module_state *state, struct key *key, gn_key *part,
+                            PyObject *item)
 {
-    key->count = key->made_count = 0;
-    key->has_elements = key->is_long = false;
-    int status = 0;
-    if (PyTuple_Check(object)) {
-        Py_ssize_t length = PyTuple_Size(object);
-        for (Py_ssize_t i = 0; status == 0 && i < length; i++) {
-            PyObject *item = PyTuple_GetItem(object, i);
-            bool is_usual = PyLong_CheckExact(item) && i < GN_KEYS_MAX; /* then without a call */
-            status = is_usual ? take_integer(&key->parts[key->count++], item)
-                              : take_item(state, key, item);
-        }
-    } else {
-        status = take_item(state, key, object);
+    if (PyLong_CheckExact(item))
+        return take_integer(part, item);
+    if (PySlice_Check(item))
+        return take_slice(part, item);
+    if (item == Py_None) {
+        part->kind = GN_KEY_NEW_AXIS;
+        return 0;
     }
+    return take_unusual(state, key, part, item);
+}
+
+static int tuple_take(struct module_state *state, PyObject *tuple, struct key *key)
+{
+    Py_ssize_t length = PyTuple_Size(tuple);
+    if (length > GN_KEYS_MAX) {
+        PyErr_Format(PyExc_IndexError, "a key has at most %d parts", GN_KEYS_MAX);
+        return -1;
+    }
+    int status = 0;
+    for (Py_ssize_t i = 0; status == 0 && i < length; i++)
+        status = take_item(state, key, &key->parts[i], PyTuple_GetItem(tuple, i));
+    key->count = (int)length;
+    return status;
+}
+
+/* To be dropped by the caller if it succeeds. */
+static inline int key_take(struct module_state *state, PyObject *object, struct key *key)
+{
+    key->count = 1;
+    key->made_count = 0;
+    key->has_elements = key->is_long = false;
+    bool is_tuple = PyTuple_CheckExact(object) || /* the rest is a call */
+                    (!PyLong_CheckExact(object) && !PySlice_Check(object) && PyTuple_Check(object));
+    int status =
+        is_tuple ? tuple_take(state, object, key) : take_item(state, key, key->parts, object);
     if (status < 0)
         key_drop(key);
     return status;
+}
+
+/* A key that is no view, or whose view has to wait for something. */
+static __attribute__((noinline)) PyObject *key_get(PyObject *self, struct key *key)
+{
+    gn_tensor *tensor = tensor_of(self), *result;
+    gn_status status;
+    bool is_long = !key->has_elements || key->is_long || gn_tensor_get_count(tensor) > QUICK_MOST;
+    CALL_OPERATION(is_long, status, gn_index_get(tensor, key->count, key->parts, &result));
+    PyObject *made = tensor_or_raise(tensor_state(self), status, result);
+    key_drop(key);
+    return made;
 }
 
 PyObject *tensor_get_index(PyObject *self, PyObject *object)
 {
     struct module_state *state = tensor_state(self);
     struct key key;
-    gn_tensor *result;
-    gn_status status;
+    gn_tensor *view = NULL;
     if (key_take(state, object, &key) < 0)
         return NULL;
-    bool is_view = !key.has_elements;
-    if (is_view && !gn_is_pending()) /* nothing is computed, and no memory allocated */
-        CALL_HELD(status, gn_index_get(tensor_of(self), key.count, key.parts, &result));
-    else
-        CALL_OPERATION(is_view || key.is_long || gn_tensor_get_count(tensor_of(self)) > QUICK_MOST,
-                       status, gn_index_get(tensor_of(self), key.count, key.parts, &result));
-    PyObject *made = tensor_or_raise(state, status, result);
+    gn_status status = GN_OK;
+    if (!key.has_elements)
+        status = gn_index_view(tensor_of(self), key.count, key.parts, &view);
+    if (status == GN_OK && view == NULL)
+        return key_get(self, &key);
     key_drop(&key);
-    return made;
+    return tensor_or_raise(state, status, view);
 }
 
 /* A tensor, a number, or something that has elements: `made` is the caller's to drop. */

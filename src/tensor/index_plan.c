@@ -1,6 +1,11 @@
 #include "tensor/index_plan.h"
 
+#include "base/host.h"
+
 #include <string.h>
+
+/* What every basic key takes, and the compiler would not by itself. */
+#define INLINE static inline __attribute__((always_inline))
 
 /* ---- the key ----------------------------------------------------------------------------------- */
 
@@ -71,21 +76,24 @@ static gn_status key_check(const struct gni_index_source *source, int count, con
     return GN_OK;
 }
 
-/* Cuts a slice to a dimension, by Python's rule: how many elements it has. */
-static int64_t slice_cut(int64_t *start, int64_t stop, int64_t step, int64_t size)
+/* An end of a slice, cut to a dimension by Python's rule. */
+INLINE int64_t end_cut(int64_t end, int64_t size, int64_t least, int64_t most)
 {
-    int64_t least = step < 0 ? -1 : 0, most = step < 0 ? size - 1 : size;
-    int64_t ends[2] = {*start, stop};
-    for (int i = 0; i < 2; i++) {
-        if (ends[i] < 0)
-            ends[i] = ends[i] < -size ? least : ends[i] + size;
-        else if (ends[i] > most)
-            ends[i] = most;
-    }
-    *start = ends[0];
-    if (step < 0)
-        return ends[1] < ends[0] ? (ends[0] - ends[1] - 1) / -step + 1 : 0;
-    return ends[0] < ends[1] ? (ends[1] - ends[0] - 1) / step + 1 : 0;
+    if (end >= 0)
+        return end < most ? end : most;
+    return end < -size ? least : end + size;
+}
+
+/* Cuts a slice to a dimension: how many elements it has. */
+INLINE int64_t slice_cut(int64_t *start, int64_t stop, int64_t step, int64_t size)
+{
+    int64_t least = step < 0 ? -1 : 0, most = size + least;
+    int64_t first = end_cut(*start, size, least, most), last = end_cut(stop, size, least, most);
+    int64_t length = step < 0 ? first - last : last - first;
+    *start = first;
+    if (length <= 0)
+        return 0;
+    return step == 1 ? length : (length - 1) / (step < 0 ? -step : step) + 1;
 }
 
 static void basic_add(struct parse *parse, int64_t size, int64_t stride)
@@ -97,7 +105,7 @@ static void basic_add(struct parse *parse, int64_t size, int64_t stride)
 }
 
 /* What a slice, whose step is not 0, makes of a dimension; the offset of its first element is added. */
-static int64_t slice_apply(const gn_key *key, int64_t size, int64_t *stride, int64_t *offset)
+INLINE int64_t slice_apply(const gn_key *key, int64_t size, int64_t *stride, int64_t *offset)
 {
     int64_t start = key->start, step = key->step < -INT64_MAX ? -INT64_MAX : key->step;
     int64_t count = slice_cut(&start, key->stop, step, size);
@@ -301,54 +309,117 @@ static gn_status part_take(struct parse *parse, const gn_key *key, int *unused)
 /* ---- the plan ---------------------------------------------------------------------------------- */
 
 /* A new axis (a bit of `axes`) has the stride that PyTorch gives it: over all of the next dimension. */
+INLINE void axes_finish(int ndim, const int64_t *sizes, int64_t *strides, uint64_t axes)
+{
+    for (int i = ndim - 2; axes != 0 && i >= 0; i--)
+        if ((axes >> i & 1) != 0)
+            strides[i] = sizes[i + 1] * strides[i + 1];
+}
+
 static void basic_finish(struct gni_index_plan *plan, uint64_t axes)
 {
-    for (int i = plan->ndim - 2; axes != 0 && i >= 0; i--)
-        if ((axes >> i & 1) != 0)
-            plan->strides[i] = plan->sizes[i + 1] * plan->strides[i + 1];
+    axes_finish(plan->ndim, plan->sizes, plan->strides, axes);
     plan->is_basic = true;
     plan->count = gni_shape_count(plan->ndim, plan->sizes); /* no more than the source has */
 }
 
-/* The usual key, of integers, slices and new axes: false where there is something else, or something wrong. */
-static bool plan_try_basic(struct gni_index_plan *plan, const struct gni_index_source *source,
-                           int count, const gn_key *keys)
+/* How many dimensions the first part stands for, an ellipsis, if `left` are left for it and those behind it; -1 where it
+ * is none, or cannot be. */
+static int ellipsis_count(int left, int count, const gn_key *parts)
 {
-    int at = 0, ndim = 0;
+    if (parts[0].kind != GN_KEY_ELLIPSIS)
+        return -1;
+    for (int i = 1; i < count; i++) {
+        if (parts[i].kind > GN_KEY_NEW_AXIS)
+            return -1;
+        left -= parts[i].kind != GN_KEY_NEW_AXIS;
+    }
+    return left;
+}
+
+INLINE void layout_copy(int ndim, const int64_t *sizes, const int64_t *strides, int64_t *to_sizes,
+                        int64_t *to_strides)
+{
+    for (int i = 0; i < ndim; i++) {
+        to_sizes[i] = sizes[i];
+        to_strides[i] = strides[i];
+    }
+}
+
+/*
+ * A key without index tensors, and the layout of its view: how many dimensions that has. -1 where there is something
+ * else, or something wrong, which key_check() and part_take() put into words; the layout is not to be used then.
+ */
+INLINE int basic_apply(int ndim, const int64_t *sizes, const int64_t *strides, int count,
+                       const gn_key *keys, int64_t *view_sizes, int64_t *view_strides,
+                       int64_t *offset)
+{
+    int at = 0, made = 0;
+    int64_t first = 0;
     uint64_t axes = 0;
-    if (source->ndim + count > GN_DIMENSIONS_MAX)
-        return false;
+    if (count > GN_DIMENSIONS_MAX - ndim)
+        return -1;
     for (int i = 0; i < count; i++) {
         const gn_key *key = &keys[i];
-        if (key->kind == GN_KEY_NEW_AXIS) {
-            axes |= UINT64_C(1) << ndim;
-            plan->sizes[ndim] = plan->strides[ndim] = 1;
-            ndim++;
-            continue;
-        }
-        if (at == source->ndim || key->kind > GN_KEY_SLICE)
-            return false;
-        int64_t size = source->sizes[at], stride = source->strides[at];
-        at++;
-        if (key->kind == GN_KEY_SLICE) {
+        if (key->kind <= GN_KEY_SLICE) {
+            if (at == ndim)
+                return -1;
+            int64_t size = sizes[at], stride = strides[at];
+            at++;
+            if (key->kind == GN_KEY_INTEGER) {
+                int64_t index = key->start < 0 ? key->start + size : key->start;
+                if (index < 0 || index >= size)
+                    return -1;
+                first += index * stride;
+                continue;
+            }
             if (key->step == 0)
-                return false;
-            plan->sizes[ndim] = slice_apply(key, size, &stride, &plan->offset);
-            plan->strides[ndim++] = stride;
-            continue;
+                return -1;
+            view_sizes[made] = slice_apply(key, size, &stride, &first);
+            view_strides[made++] = stride;
+        } else if (key->kind == GN_KEY_NEW_AXIS) {
+            axes |= UINT64_C(1) << made;
+            view_sizes[made] = view_strides[made] = 1;
+            made++;
+        } else {
+            int more = ellipsis_count(ndim - at, count - i, key);
+            if (more < 0)
+                return -1;
+            layout_copy(more, sizes + at, strides + at, view_sizes + made, view_strides + made);
+            at += more;
+            made += more;
         }
-        int64_t index = key->start < 0 ? key->start + size : key->start;
-        if (index < 0 || index >= size)
-            return false;
-        plan->offset += index * stride;
     }
-    for (; at < source->ndim; at++, ndim++) {
-        plan->sizes[ndim] = source->sizes[at];
-        plan->strides[ndim] = source->strides[at];
+    layout_copy(ndim - at, sizes + at, strides + at, view_sizes + made, view_strides + made);
+    made += ndim - at;
+    axes_finish(made, view_sizes, view_strides, axes);
+    *offset = first;
+    return made;
+}
+
+gn_status gn_index_view(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **view)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && view != NULL && (keys != NULL || count == 0),
+                      "tensor, keys and view must not be NULL");
+    if (gni_tensor_storage(tensor) == NULL) {
+        *view = NULL;
+        return GN_OK;
     }
-    plan->ndim = plan->block_begin = plan->block_end = ndim;
-    basic_finish(plan, axes);
-    return true;
+    gn_tensor *made = gni_host_alloc_kept();
+    int64_t offset;
+    if (made == NULL)
+        return gni_error_host_memory(sizeof *made);
+    made->ndim = basic_apply(tensor->ndim, tensor->sizes, tensor->strides, count, keys, made->sizes,
+                             made->strides, &offset);
+    if (made->ndim < 0) {
+        gni_host_free_kept(made);
+        *view = NULL;
+        return GN_OK;
+    }
+    gni_tensor_measure(made);
+    gni_tensor_share(tensor, offset, made);
+    *view = made;
+    return GN_OK;
 }
 
 /* Basic dimensions and those of the index tensors, in the order of the result. */
@@ -390,17 +461,12 @@ static void strides_set(struct gni_index *index, const struct gni_index_plan *pl
     }
 }
 
-gn_status gni_index_plan_init(struct gni_index_plan *plan, const struct gni_index_source *source,
-                              int count, const gn_key *keys)
+/* Of a key that is not basic, or is wrong. */
+static gn_status plan_parse(struct gni_index_plan *plan, const struct gni_index_source *source,
+                            int count, const gn_key *keys)
 {
     struct parse parse;
     int unused;
-    plan->offset = 0;
-    plan->index_count = 0;
-    plan->has_mask = false;
-    if (plan_try_basic(plan, source, count, keys))
-        return GN_OK;
-    plan->offset = 0;
     GN_TRY(key_check(source, count, keys, &unused));
     parse.plan = plan;
     parse.source = source;
@@ -431,6 +497,21 @@ gn_status gni_index_plan_init(struct gni_index_plan *plan, const struct gni_inde
         gni_mask_deinit(&plan->mask);
         plan->has_mask = false;
     }
+    return GN_OK;
+}
+
+gn_status gni_index_plan_init(struct gni_index_plan *plan, const struct gni_index_source *source,
+                              int count, const gn_key *keys)
+{
+    plan->offset = 0;
+    plan->index_count = 0;
+    plan->has_mask = false;
+    plan->ndim = basic_apply(source->ndim, source->sizes, source->strides, count, keys, plan->sizes,
+                             plan->strides, &plan->offset);
+    if (plan->ndim < 0)
+        return plan_parse(plan, source, count, keys);
+    plan->block_begin = plan->block_end = plan->ndim;
+    basic_finish(plan, 0);
     return GN_OK;
 }
 

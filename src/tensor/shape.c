@@ -49,21 +49,6 @@ void gni_strides_contiguous(int ndim, const int64_t *sizes, int64_t *strides)
     }
 }
 
-bool gni_strides_are_contiguous(int ndim, const int64_t *sizes, const int64_t *strides)
-{
-    int64_t step = 1;
-    for (int i = ndim - 1; i >= 0; i--) {
-        if (sizes[i] == 0)
-            return true;
-        if (sizes[i] == 1)
-            continue;
-        if (strides[i] != step)
-            return gni_shape_count(i, sizes) == 0;
-        step *= sizes[i];
-    }
-    return true;
-}
-
 bool gni_shape_broadcast(const struct gni_shape *a, const struct gni_shape *b,
                          struct gni_shape *result)
 {

@@ -51,8 +51,6 @@ static inline bool gni_shape_is_equal(int ndim, const int64_t *sizes, int other_
 /* Row-major strides. */
 void gni_strides_contiguous(int ndim, const int64_t *sizes, int64_t *strides);
 
-bool gni_strides_are_contiguous(int ndim, const int64_t *sizes, const int64_t *strides);
-
 /* The shape that two broadcast to; false if they do not. `result` may be one of them. */
 bool gni_shape_broadcast(const struct gni_shape *a, const struct gni_shape *b,
                          struct gni_shape *result);

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <string.h>
 
+_Static_assert(sizeof(gn_tensor) <= GNI_HOST_KEPT, "a tensor is what a thread keeps a block for");
+
 /* ---- life ------------------------------------------------------------------------------------ */
 
 void gni_tensor_set_layout(gn_tensor *tensor, int ndim, const int64_t *sizes,
@@ -20,8 +22,7 @@ void gni_tensor_set_layout(gn_tensor *tensor, int ndim, const int64_t *sizes,
         tensor->sizes[i] = sizes[i];
         tensor->strides[i] = strides[i];
     }
-    tensor->count = gni_shape_count(ndim, sizes);
-    tensor->is_contiguous = gni_strides_are_contiguous(ndim, sizes, strides);
+    gni_tensor_measure(tensor);
 }
 
 gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_device *device,
@@ -31,9 +32,10 @@ gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_
     if (!gni_dtype_is_valid(dtype))
         return gni_error(GN_ERROR_TYPE, "%d is no dtype", (int)dtype);
     GN_TRY(gni_shape_check(ndim, sizes, gni_dtype_size(dtype), &count));
-    gn_tensor *tensor = gni_host_alloc(sizeof *tensor);
+    gn_tensor *tensor = gni_host_alloc_kept();
     if (tensor == NULL)
         return gni_error_host_memory(sizeof *tensor);
+    memset(tensor, 0, offsetof(gn_tensor, sizes));
     atomic_init(&tensor->references, 1);
     tensor->device = device;
     tensor->dtype = dtype;
@@ -62,7 +64,7 @@ static gn_status tensor_create_from(gn_memory_manager *manager, gn_dtype dtype, 
                      ? gni_storage_create_from(manager, device, nbytes, stream, &storage)
                      : gni_storage_create(device, nbytes, stream, &storage);
     if (status != GN_OK) {
-        gni_host_free(tensor);
+        gni_host_free_kept(tensor);
         return status;
     }
     atomic_init(&tensor->storage, storage);
@@ -103,7 +105,7 @@ gn_status gn_tensor_from_memory(void *data, gn_dtype dtype, int dimensions, cons
     if (status == GN_OK)
         status = gni_storage_wrap(device, data, is_read_only, deleter, context, &storage);
     if (status != GN_OK) {
-        gni_host_free(tensor);
+        gni_host_free_kept(tensor);
         return status;
     }
     atomic_init(&tensor->storage, storage);
@@ -127,12 +129,21 @@ void gn_tensor_release(gn_tensor *tensor)
         atomic_fetch_sub_explicit(&tensor->references, 1, memory_order_acq_rel) != 1)
         return;
     struct gni_storage *storage = gni_tensor_storage(tensor);
-    if (storage == NULL)
-        gni_node_abandon(
-            tensor); /* it may have been computed since we looked: then it has a storage now */
-    storage = gni_tensor_storage(tensor);
-    gni_storage_release(storage);
-    gni_host_free(tensor);
+    if (storage == NULL) {
+        gni_node_abandon(tensor);
+        storage = gni_tensor_storage(tensor); /* it may have been computed since we looked */
+    }
+    if (storage != NULL && gni_storage_unreference(storage))
+        gni_storage_destroy(storage);
+    gni_host_free_kept(tensor);
+}
+
+void *gn_tensor_take_room(gn_tensor *tensor)
+{
+    if (tensor->is_room_taken)
+        return NULL;
+    tensor->is_room_taken = true;
+    return tensor->room;
 }
 
 /* ---- what it is ------------------------------------------------------------------------------ */
@@ -247,17 +258,10 @@ gn_status gni_tensor_alias_as(gn_tensor *tensor, int64_t offset, int ndim, const
 {
     if (gni_tensor_storage(tensor) == NULL)
         GN_TRY(gni_tensor_flush(tensor));
-    gn_tensor *view = gni_host_alloc_unset(sizeof *view);
+    gn_tensor *view = gni_host_alloc_kept();
     if (view == NULL)
         return gni_error_host_memory(sizeof *view);
-    struct gni_storage *storage = gni_tensor_storage(tensor);
-    gni_storage_retain(storage);
-    memset(view, 0, offsetof(gn_tensor, sizes));
-    atomic_init(&view->references, 1);
-    atomic_init(&view->storage, storage);
-    view->device = tensor->device;
-    view->dtype = tensor->dtype;
-    view->offset = tensor->offset + offset;
+    gni_tensor_share(tensor, offset, view);
     gni_tensor_set_layout(view, ndim, sizes, strides);
     *out = view;
     return GN_OK;

@@ -10,7 +10,8 @@
  *       after its bytes are there;
  *   T3  every element that shape, strides and offset reach lies in the storage;
  *   T4  `version` of a storage grows with each write through a tensor after its first content;
- *   T5  storage that is_escaped has bytes that others can reach. Once set it stays.
+ *   T5  storage that is_escaped has bytes that others can reach. Once set it stays;
+ *   T6  the room is given once: whoever took it may have an object there until the tensor goes.
  *
  * `node`, `storage` and what hangs on them change under the recorder's lock only (src/ops/recorder.h); the rest
  * of a tensor never changes after its creation.
@@ -71,6 +72,8 @@ struct gn_tensor {
     gn_dtype dtype;
     int ndim;
     bool is_contiguous;
+    bool is_room_taken;                     /* T6 */
+    _Alignas(16) char room[GN_TENSOR_ROOM]; /* of gn_tensor_take_room() */
     int64_t sizes[GN_DIMENSIONS_MAX];
     int64_t strides[GN_DIMENSIONS_MAX];
 };
@@ -150,6 +153,35 @@ void gni_tensor_set_layout(gn_tensor *tensor, int ndim, const int64_t *sizes,
 static inline struct gni_storage *gni_tensor_storage(const gn_tensor *tensor)
 {
     return atomic_load_explicit(&tensor->storage, memory_order_acquire);
+}
+
+/* Makes a view, but for its layout, of memory that is not set yet. The tensor has a storage. */
+static inline void gni_tensor_share(const gn_tensor *tensor, int64_t offset, gn_tensor *view)
+{
+    struct gni_storage *storage = gni_tensor_storage(tensor);
+    gni_storage_retain(storage);
+    atomic_init(&view->references, 1);
+    atomic_init(&view->storage, storage);
+    view->node = NULL;
+    view->device = tensor->device;
+    view->gradient = NULL;
+    view->offset = tensor->offset + offset;
+    view->dtype = tensor->dtype;
+    view->is_room_taken = false;
+}
+
+/* What follows from shape and strides: how many elements there are, and whether they lie one after the other. */
+static inline void gni_tensor_measure(gn_tensor *tensor)
+{
+    int64_t count = 1;
+    bool is_contiguous = true;
+    for (int i = tensor->ndim - 1; i >= 0; i--) {
+        int64_t size = tensor->sizes[i];
+        is_contiguous &= size == 1 || tensor->strides[i] == count;
+        count *= size;
+    }
+    tensor->count = count;
+    tensor->is_contiguous = is_contiguous || count == 0;
 }
 
 /* The first element; its bytes must be there. */

@@ -6,6 +6,8 @@
 #include "base/checked.h"
 #include "base/host.h"
 
+#include <pthread.h>
+
 #define UNTOUCHED ((size_t)12345)
 
 /* Each checks the answer, and that the result is stored on success and left alone on failure. */
@@ -170,11 +172,8 @@ static void test_host_fail_after(void)
     gni_host_fail_after(1);
     CHECK(gni_host_alloc(1) == NULL);
     gni_host_fail_after(1);
-    CHECK(gni_host_alloc_unset(1) == NULL);
-    CHECK(gni_host_alloc_unset((size_t)PTRDIFF_MAX + 1) == NULL);
-    gni_host_fail_after(1);
     gni_host_fail_after(-1);
-    char *fourth = gni_host_alloc_unset(0);
+    char *fourth = gni_host_alloc(0);
     CHECK(fourth != NULL);
     CHECK_U64(gni_host_live_count(), live + 4);
     gni_host_free(first);
@@ -182,6 +181,39 @@ static void test_host_fail_after(void)
     gni_host_free(third);
     gni_host_free(fourth);
     CHECK_U64(gni_host_live_count(), live);
+}
+
+/* A thread gets back the block that it freed last; the counter and failures are as for other blocks. */
+static void *kept_check(void *unused)
+{
+    size_t live = gni_host_live_count();
+    char *first = gni_host_alloc_kept(), *second = gni_host_alloc_kept();
+    CHECK(first != NULL && second != NULL && first != second);
+    memset(first, 1, GNI_HOST_KEPT);
+    memset(second, 2, GNI_HOST_KEPT);
+    CHECK_U64(gni_host_live_count(), live + 2);
+    gni_host_free_kept(first);
+    gni_host_free_kept(second); /* one is enough */
+    CHECK_U64(gni_host_live_count(), live);
+    gni_host_fail_after(1);
+    CHECK(gni_host_alloc_kept() == NULL);
+    char *again = gni_host_alloc_kept();
+#ifndef GNI_DEBUG
+    CHECK(again == first);
+#endif
+    CHECK_U64(gni_host_live_count(), live + 1);
+    gni_host_free_kept(again);
+    CHECK_U64(gni_host_live_count(), live);
+    return unused;
+}
+
+/* Each thread has its own. */
+static void test_host_kept(void)
+{
+    pthread_t thread;
+    (void)kept_check(NULL);
+    CHECK(pthread_create(&thread, NULL, kept_check, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
 }
 
 int main(void)
@@ -195,5 +227,6 @@ int main(void)
     RUN(test_host_blocks);
     RUN(test_host_refuses_impossible_sizes);
     RUN(test_host_fail_after);
+    RUN(test_host_kept);
     return check_result();
 }

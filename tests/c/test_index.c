@@ -123,6 +123,53 @@ static void test_writes(void)
     gn_tensor_release(places);
 }
 
+/* Whether there is a view at once, and with this layout. */
+static bool is_view(gn_tensor *tensor, int count, const gn_key *keys, int ndim,
+                    const int64_t *sizes, const int64_t *strides, int64_t offset)
+{
+    gn_tensor *view = NULL;
+    CHECK_OK(gn_index_view(tensor, count, keys, &view));
+    size_t bytes = sizeof *sizes * (size_t)ndim;
+    bool is_right = view != NULL && gn_tensor_get_dimensions(view) == ndim &&
+                    gn_tensor_get_offset(view) == offset &&
+                    memcmp(gn_tensor_get_shape(view), sizes, bytes) == 0 &&
+                    memcmp(gn_tensor_get_strides(view), strides, bytes) == 0;
+    gn_tensor_release(view);
+    return is_right;
+}
+
+static void test_views_at_once(void)
+{
+    const gn_key one = {.kind = GN_KEY_INTEGER, .start = 1}, axis = {.kind = GN_KEY_NEW_AXIS};
+    const gn_key far = {.kind = GN_KEY_INTEGER, .start = -4}, dots = {.kind = GN_KEY_ELLIPSIS};
+    const gn_key back = {.kind = GN_KEY_SLICE, .start = -1, .stop = INT64_MIN, .step = -3};
+    const gn_key still = {.kind = GN_KEY_SLICE, .stop = 3};
+    const int64_t none = 0;
+    gn_tensor *x = tensor_of(GN_FLOAT32, 3, 4, twelve), *later, *view = x;
+    CHECK_OK(gn_cast(x, GN_INT32, &later));
+    CHECK_OK(gn_index_view(later, 1, &one, &view));
+    CHECK(view == NULL && gn_is_pending());
+    CHECK(is_view(x, 0, NULL, 2, (int64_t[]){3, 4}, (int64_t[]){4, 1}, 0));
+    CHECK(is_view(x, 2, (gn_key[]){one, far}, 0, &none, &none, 4));
+    CHECK(is_view(x, 2, (gn_key[]){dots, one}, 1, (int64_t[]){3}, (int64_t[]){4}, 1));
+    CHECK(is_view(x, 3, (gn_key[]){one, dots, one}, 0, &none, &none, 5));
+    CHECK(is_view(x, 4, (gn_key[]){dots, all_of_it, axis, back}, 3, (int64_t[]){3, 1, 2},
+                  (int64_t[]){4, -6, -3}, 3));
+    const gn_key wrong[][3] = {{far, one, axis},        {one, dots, dots},
+                               {one, one, one},         {dots, still, one},
+                               {key_of(x), one, axis},  {one, dots, key_of(x)},
+                               {{.kind = GN_KEY_BOOL}}, {dots, {.kind = (gn_key_kind)9}}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        view = x;
+        CHECK_OK(gn_index_view(x, 3, wrong[i], &view));
+        CHECK(view == NULL);
+    }
+    CHECK_STATUS(gn_index_view(NULL, 0, NULL, &view), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_index_view(x, 1, NULL, &view), GN_ERROR_INVALID_VALUE);
+    gn_tensor_release(x);
+    gn_tensor_release(later);
+}
+
 static void test_mistakes(void)
 {
     gn_tensor *x = tensor_of(GN_FLOAT32, 3, 4, twelve), *result = NULL;
@@ -214,6 +261,9 @@ static gn_status everything(const struct inputs *in, gn_tensor *target, int step
     case 12:
         status = gn_take(in->transposed, in->index, &result);
         break;
+    case 13:
+        status = gn_index_view(in->x, 1, &all_of_it, &result);
+        break;
     default:
         break;
     }
@@ -222,7 +272,7 @@ static gn_status everything(const struct inputs *in, gn_tensor *target, int step
 }
 
 enum {
-    STEPS = 13,
+    STEPS = 14,
 };
 
 static void test_out_of_host_memory(void)
@@ -366,6 +416,7 @@ int main(void)
 {
     CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
     RUN(test_descriptions);
+    RUN(test_views_at_once);
     RUN(test_writes);
     RUN(test_mistakes);
     RUN(test_out_of_host_memory);

@@ -64,6 +64,24 @@ static void test_views(void)
         gn_tensor_release(all[i]);
 }
 
+/* For whoever asks first; it is nobody else's memory, and goes with the tensor. */
+static void test_room(void)
+{
+    gn_tensor *x = filled(3, 4, 1), *view;
+    CHECK_OK(gn_tensor_permute(x, (const int[]){1, 0}, &view));
+    char *rooms[] = {gn_tensor_take_room(x), gn_tensor_take_room(view)};
+    for (int i = 0; i < 2; i++) {
+        CHECK(rooms[i] != NULL && (uintptr_t)rooms[i] % 16 == 0);
+        memset(rooms[i], -1, GN_TENSOR_ROOM);
+    }
+    CHECK(gn_tensor_take_room(x) == NULL && gn_tensor_take_room(view) == NULL);
+    CHECK(item_at(view, 3, 2) == 1 && gn_tensor_get_count(view) == 12);
+    CHECK(gn_tensor_get_strides(view)[0] == 1 && !gn_tensor_is_contiguous(view));
+    gn_tensor_release(x);
+    CHECK(item_at(view, 0, 0) == 1);
+    gn_tensor_release(view);
+}
+
 static void test_views_of_the_storage(void)
 {
     const int64_t windows[] = {38, 3}, steps[] = {1, 1}, far[] = {INT64_MAX, 1}, none[] = {0, 3};
@@ -477,6 +495,7 @@ int main(void)
 {
     CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
     RUN(test_views);
+    RUN(test_room);
     RUN(test_views_of_the_storage);
     RUN(test_memory_of_others);
     RUN(test_host_memory_fails); /* before there are streams: their threads free when they end */

@@ -246,7 +246,7 @@ def test_memory_fails_at_every_point():
     )
     assert finished.returncode == 0, finished.stderr
     failures, _ = map(int, finished.stdout.split())
-    assert failures > 100
+    assert failures > 80  # a block for a tensor may be at hand, which cannot fail
 
 
 # ---- interrupts ----
