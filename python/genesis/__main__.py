@@ -76,17 +76,20 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.command == "run":
         return _run.run(arguments)
-    if arguments.command == "memory":
-        return _memory_cli.run(arguments)
-    print("\n".join(info_lines()))
-    return 0
+    try:
+        code = 0
+        if arguments.command == "memory":
+            code = _memory_cli.run(arguments)
+        else:
+            print("\n".join(info_lines()))
+        sys.stdout.flush()
+    except OSError as error:  # the output cannot be written
+        if not isinstance(error, BrokenPipeError):  # whoever read it, such as head, has enough
+            print(f"python -m genesis: {error}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    return code
 
 
 if __name__ == "__main__":
-    try:
-        code = main()
-        sys.stdout.flush()
-    except BrokenPipeError:  # whoever read the output, such as head, has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 1
-    sys.exit(code)
+    sys.exit(main())

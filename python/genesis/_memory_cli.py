@@ -19,11 +19,14 @@ from typing import Any
 
 from genesis._memory import format_size, parse_size
 from genesis._recording import Recording
-from genesis._replay import Outcome, Settings, Trace, default_memory, read_recording, replay
+from genesis._replay import GIB, Outcome, Settings, Trace, default_memory, read_recording, replay
 from genesis._report import Report, group_by
 from genesis._snapshot import SnapshotError
 
 ROWS = 15  # of a table, at most
+PAGE = 2 << 20
+SEGMENT_MOST = 64 * GIB  # as GENESIS_CUDA_SEGMENT_SIZE
+MEMORY_MOST = 16384 * GIB  # addresses for several times as much are reserved
 
 
 class CommandError(Exception):
@@ -81,15 +84,16 @@ def _read(path: str) -> Recording:
         raise CommandError(f"{path}: {error.strerror or error}") from None
 
 
-def _size(text: str | None, name: str) -> int | None:
+def _size(text: str | None, name: str, most: int) -> int | None:
+    """A size that somebody wrote: a page of the allocator at least."""
     if text is None:
         return None
     try:
         size = parse_size(text)
     except ValueError as error:
         raise CommandError(f"{name}: {error}") from None
-    if not size:
-        raise CommandError(f"{name}: 0 is not enough")
+    if not PAGE <= size <= most:
+        raise CommandError(f"{name}: from 2 MiB to {most // GIB} GiB, not {text}")
     return size
 
 
@@ -222,8 +226,8 @@ def _replay(arguments: argparse.Namespace) -> None:
     settings = Settings(
         arguments.device,
         arguments.policy,
-        _size(arguments.segment_size, "--segment-size"),
-        _size(arguments.memory, "--memory"),
+        _size(arguments.segment_size, "--segment-size", SEGMENT_MOST),
+        _size(arguments.memory, "--memory", MEMORY_MOST),
     )
     if settings.device == "cpu" and settings.policy == "virtual":
         raise CommandError("--policy: the CPU has pool and direct")

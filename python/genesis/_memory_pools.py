@@ -56,8 +56,9 @@ class MemoryPool:
         self._blocks: dict[int, Block] = {}
         self._lock = allocate_lock()
 
-    def allocate(self, size: int, stream: Stream | None = None) -> int:
+    def allocate(self, size: int | str, stream: Stream | None = None) -> int:
         """Allocate memory and return its address."""
+        size = _memory.parse_size(size, "size")
         address = self.manager.allocate_memory(size, stream)
         self._add(Block(address, size))
         return address
@@ -215,13 +216,13 @@ class CPUMemoryPool(MemoryPool):
         self.use_pinned_memory = cpu.is_pinned_memory_enabled()
         self._pinned: dict[int, _C.MemoryManager] = {}  # address -> the manager that has it
 
-    def allocate(self, size: int, stream: Stream | None = None) -> int:
+    def allocate(self, size: int | str, stream: Stream | None = None) -> int:
         """Allocate memory and return its address."""
         if self.use_pinned_memory:
             return self.allocate_pinned(size).ptr
         return super().allocate(size, stream)
 
-    def allocate_pinned(self, size: int) -> Block:
+    def allocate_pinned(self, size: int | str) -> Block:
         """Allocate memory that the current CUDA device reads and writes directly.
 
         Where there is no CUDA device it is ordinary memory, and one warning says so.
@@ -231,6 +232,7 @@ class CPUMemoryPool(MemoryPool):
         else:
             cpu.warn_not_pinned()
             manager = _C.MemoryManager("cpu", pinned=True)
+        size = _memory.parse_size(size, "size")
         block = Block(manager.allocate_memory(size), size, pinned=True)
         self._add(block)
         self._pinned[block.ptr] = manager
@@ -380,8 +382,9 @@ class AsyncMemoryPool(MemoryPool):
         """Addresses are multiples of this."""
         return 256 if self.manager.policy == "direct" else 512
 
-    def allocate(self, size_bytes: int, stream: Stream | None = None) -> int:
+    def allocate(self, size_bytes: int | str, stream: Stream | None = None) -> int:
         """Allocate memory and return its address."""
+        size_bytes = _memory.parse_size(size_bytes, "size_bytes")
         self._reserve(size_bytes)
         try:
             address = self.manager.allocate_memory(size_bytes, stream)
@@ -391,8 +394,9 @@ class AsyncMemoryPool(MemoryPool):
         self._arrive(address, size_bytes)
         return address
 
-    def allocate_async(self, size: int, stream: Stream | None = None) -> AllocationFuture:
+    def allocate_async(self, size: int | str, stream: Stream | None = None) -> AllocationFuture:
         """Start an allocation and return at once; the result is an address."""
+        size = _memory.parse_size(size, "size")
         try:
             self._reserve(size)
         except _C.OutOfMemoryError as error:
@@ -409,18 +413,15 @@ class AsyncMemoryPool(MemoryPool):
         )
 
     def _reserve(self, size: int) -> None:
-        if isinstance(size, str):
-            raise TypeError(f"nbytes is an int, not {size!r}")
-        wanted = _memory.parse_size(size, "nbytes")
         with self._lock:
             used = self.total_allocated + self._coming
-            if wanted > self.pool_size - used:
+            if size > self.pool_size - used:
                 raise _C.OutOfMemoryError(
-                    f"{_memory.format_size(wanted)} were asked for, and the pool has "
+                    f"{_memory.format_size(size)} were asked for, and the pool has "
                     f"{_memory.format_size(used)} of its {_memory.format_size(self.pool_size)} "
                     "handed out: deallocate some, or make it with a larger pool_size"
                 )
-            self._coming += wanted
+            self._coming += size
 
     def _unreserve(self, size: int) -> None:
         with self._lock:

@@ -281,7 +281,9 @@ def _open_manager(settings: Settings) -> Any:
             manager.set_config(segment_bytes=settings.segment_size)
     if settings.memory and settings.device != "sim":
         total = _C.memory_info(place)[1]
-        manager.set_config(memory_fraction=min(1.0, settings.memory / total))
+        if settings.memory > total:
+            sys.exit(f"{place} has {total} bytes, not the {settings.memory} that it shall have")
+        manager.set_config(memory_fraction=settings.memory / total)
     return manager
 
 

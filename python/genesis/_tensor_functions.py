@@ -317,14 +317,7 @@ def cat(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = N
             raise _C.ShapeError(f"cat: shapes {first.shape} and {one.shape} differ beside {dim}")
     total = sum(one.shape[at] for one in tensors)
     shape = first.shape[:at] + (total,) + first.shape[at + 1 :]
-    if out is not None and out.shape != shape:
-        raise _C.ShapeError(f"cat: a result of shape {shape} does not fit a tensor of {out.shape}")
-    if out is not None and any(n > 1 and not s for n, s in zip(shape, out.stride(), strict=True)):
-        raise ValueError(
-            f"cat: several elements of the tensor (shape {out.shape}, strides {out.stride()}) lie "
-            "at one address, as in an expanded view: write into a clone()"
-        )
-    made = _C._empty(shape, dtype, first.device) if out is None else out
+    made = _C._empty(shape, dtype, first.device)
     begin = 0
     for one in tensors:
         end = begin + one.shape[at]
@@ -348,7 +341,7 @@ def stack(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None =
     for one in tensors[1:]:
         if one.shape != tensors[0].shape:
             raise _C.ShapeError(f"stack: shapes {tensors[0].shape} and {one.shape} differ")
-    return cat([one.unsqueeze(dim) for one in tensors], dim, out=out)
+    return cat([one.unsqueeze(dim) for one in tensors], dim)
 
 
 def split(input: _C.Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[_C.Tensor, ...]:
@@ -612,5 +605,5 @@ publish(
         *("flip", "isclose", "logsumexp", "norm", "split", "std", "tril", "tril_", "triu", "triu_"),
         *("var", "where"),
     ),
-    own_out=("cat", "clamp", "clip", "stack"),
+    own_out=("clamp", "clip"),
 )

@@ -158,6 +158,10 @@ def median(
     """
     flat = input.reshape(-1) if dim is None or not input.ndim else input
     at = 0 if flat is not input else dim
+    if not flat.shape[at]:
+        if dim is None and flat.dtype.is_floating_point:
+            return _C.as_tensor(float("nan"), dtype=flat.dtype, device=flat.device)
+        raise IndexError(f"median: dimension {at} of shape {input.shape} has no elements")
     ordered = flat.sort(at)  # NaN comes last
     middle = (flat.shape[at] - 1) // 2
     place = ordered.values.narrow(at, middle, 1).long() * 0 + middle
@@ -260,6 +264,10 @@ def diff(input: _C.Tensor, n: int = 1, dim: int = -1, *, out: _C.Tensor | None =
     >>> genesis.diff(genesis.tensor([1, 4, 9]))
     tensor([3, 5])
     """
+    if not input.ndim:
+        raise _C.ShapeError("diff: the tensor has no dimension along which elements differ")
+    if n < 0:
+        raise ValueError(f"diff: it is done 0 times or more, not {n} times")
     for _ in range(n):
         length = max(input.shape[dim] - 1, 0)
         later, earlier = (

@@ -47,6 +47,17 @@ static gn_status keys_init(struct host_keys *near, const gn_tensor *tensor, int 
     return status;
 }
 
+/* The numbers of index tensors are in range, as they must be for the key to be carried out. */
+static gn_status numbers_check(struct gni_index_plan *plan)
+{
+    bool is_needed = false;
+    for (int k = 0; k < plan->index_count; k++)
+        is_needed |= !plan->indices[k].is_trusted;
+    if (is_needed)
+        GN_TRY(gni_index_plan_compact(plan));
+    return !is_needed || gni_cpu_index_check(plan) ? GN_OK : gni_index_refuse(plan);
+}
+
 static gn_status key_describe(const gn_tensor *tensor, const struct host_keys *near,
                               const gn_operand *value, gn_index_info *info)
 {
@@ -73,8 +84,9 @@ static gn_status key_describe(const gn_tensor *tensor, const struct host_keys *n
     if (!plan.is_basic && value != NULL && value->tensor != NULL &&
         value->tensor->dtype != tensor->dtype)
         info->temp_bytes += (size_t)value->tensor->count * gni_dtype_size(tensor->dtype);
+    gn_status status = numbers_check(&plan);
     gni_index_plan_deinit(&plan);
-    return GN_OK;
+    return status;
 }
 
 gn_status gn_index_describe(gn_tensor *tensor, int count, const gn_key *keys,
@@ -84,8 +96,11 @@ gn_status gn_index_describe(gn_tensor *tensor, int count, const gn_key *keys,
                       "tensor, keys and info must not be NULL");
     struct host_keys near;
     GN_TRY(keys_init(&near, tensor, count, keys));
-    gn_status status = key_describe(tensor, &near, value, info);
+    gn_index_info made;
+    gn_status status = key_describe(tensor, &near, value, &made);
     keys_deinit(&near);
+    if (status == GN_OK)
+        *info = made;
     return status;
 }
 

@@ -98,6 +98,13 @@ static bool is_rounding(enum gni_op op)
     return op == GNI_OP_FLOOR || op == GNI_OP_CEIL || op == GNI_OP_ROUND || op == GNI_OP_TRUNC;
 }
 
+/* Integers to the power of one negative number: nearly all would be 0. A tensor of exponents is not looked at. */
+static bool is_fraction(enum gni_op op, enum gni_kind kind, const gn_operand *operands)
+{
+    return op == GNI_OP_POWER && kind != GNI_KIND_FLOATING && operands[1].tensor == NULL &&
+           operands[1].scalar.integer < 0;
+}
+
 gn_status gni_typing_find(enum gni_op op, const gn_operand *operands, struct gni_typing *typing)
 {
     enum gni_domain domain = ops[op].domain;
@@ -107,6 +114,10 @@ gn_status gni_typing_find(enum gni_op op, const gn_operand *operands, struct gni
     *typing = (struct gni_typing){.op = op, .computing = gni_dtypes[dtype].compute, .dtype = dtype};
     switch (domain) {
     case GNI_DOMAIN_NUMBER:
+        if (is_fraction(op, kind, operands))
+            return gni_error(GN_ERROR_INVALID_VALUE,
+                             "pow: integers to negative integer powers are not allowed: make one "
+                             "of the two floating");
         return kind == GNI_KIND_BOOL ? typing_of_bool(op, typing) : GN_OK;
     case GNI_DOMAIN_ANY:
     case GNI_DOMAIN_SELECT:

@@ -26,7 +26,7 @@ static inline gn_dtype gni_typing_operand(const struct gni_typing *typing, int i
 
 gn_dtype gni_promote(int count, const gn_operand *operands);
 
-/* GN_ERROR_TYPE where the operation is not defined. */
+/* GN_ERROR_TYPE where the operation is not defined; GN_ERROR_INVALID_VALUE for integers to a negative power. */
 gn_status gni_typing_find(enum gni_op op, const gn_operand *operands,
                           struct gni_typing *typing) GN_NODISCARD;
 

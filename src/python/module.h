@@ -221,6 +221,9 @@ int manager_class_init(PyObject *module, struct module_state *state);
 /* A size, fast for plain ints; otherwise as size_from_python(). */
 int size_take(PyObject *object, const char *what, size_t *size);
 
+/* A number of bytes: the same, or a text such as "2GB". */
+int nbytes_take(PyObject *object, const char *what, size_t *size);
+
 /* A stream of the manager; None is NULL: the library finds the thread's current one itself. */
 int stream_take(struct module_state *state, gn_memory_manager *manager, PyObject *object,
                 gn_stream **stream);

@@ -156,6 +156,23 @@ int size_take(PyObject *object, const char *what, size_t *size)
     return size_from_python(object, what, size);
 }
 
+int nbytes_take(PyObject *object, const char *what, size_t *size)
+{
+    if (PyLong_CheckExact(object) || PyIndex_Check(object))
+        return size_take(object, what, size);
+    if (!PyUnicode_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s is an int or a text such as '2GB', not %R", what, object);
+        return -1;
+    }
+    const char *text = text_from_python(object);
+    if (text == NULL)
+        return -1;
+    if (gn_size_parse(text, size) == GN_OK)
+        return 0;
+    PyErr_Format(PyExc_ValueError, "%s: %s", what, gn_error_detail());
+    return -1;
+}
+
 int stream_take(struct module_state *state, gn_memory_manager *manager, PyObject *object,
                 gn_stream **stream)
 {
@@ -171,7 +188,7 @@ static PyObject *memory_allocate(struct module_state *state, struct manager_entr
     gn_memory_manager *manager = entry->manager;
     size_t nbytes;
     gn_stream *stream;
-    if (size_take(taken[0], "nbytes", &nbytes) < 0 ||
+    if (nbytes_take(taken[0], "nbytes", &nbytes) < 0 ||
         stream_take(state, manager, taken[1], &stream) < 0)
         return NULL;
     void *pointer;
@@ -196,7 +213,7 @@ static PyObject *memory_free(struct module_state *state, struct manager_entry *e
     size_t address, nbytes = 0;
     bool is_sized = taken[1] != Py_None;
     if (size_take(taken[0], "an address", &address) < 0 ||
-        (is_sized && size_take(taken[1], "nbytes", &nbytes) < 0))
+        (is_sized && nbytes_take(taken[1], "nbytes", &nbytes) < 0))
         return NULL;
     void *pointer = (void *)(uintptr_t)address;
     if (entry == NULL) {
@@ -277,7 +294,7 @@ static PyObject *manager_allocate_block(PyObject *self, PyObject *const *argumen
     size_t nbytes;
     gn_stream *stream;
     if (arguments_take(&signature, arguments, count, keywords, taken) < 0 ||
-        size_take(taken[0], "nbytes", &nbytes) < 0 ||
+        nbytes_take(taken[0], "nbytes", &nbytes) < 0 ||
         stream_take(own->state, own->manager, taken[1], &stream) < 0)
         return NULL;
     gn_memory_block *block;

@@ -7,9 +7,15 @@
 
 /* ---- many, and ahead of time ---------------------------------------------------------------- */
 
-/* The numbers of an iterable, in memory that the caller frees; NULL and an exception on failure. */
-static size_t *sizes_from_python(PyObject *object, const char *what, size_t *count)
+/* The numbers of an iterable, in memory that the caller frees; NULL and an exception on failure. A text is one size,
+ * not an iterable of its letters. */
+static size_t *sizes_from_python(PyObject *object, const char *what,
+                                 int (*take)(PyObject *, const char *, size_t *), size_t *count)
 {
+    if (PyUnicode_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s is of a list, not %R", what, object);
+        return NULL;
+    }
     PyObject *list = PySequence_List(object);
     if (list == NULL)
         return NULL;
@@ -18,7 +24,7 @@ static size_t *sizes_from_python(PyObject *object, const char *what, size_t *cou
     if (sizes == NULL)
         PyErr_NoMemory();
     for (size_t i = 0; sizes != NULL && i < *count; i++) {
-        if (size_from_python(PyList_GetItem(list, (Py_ssize_t)i), what, &sizes[i]) == 0)
+        if (take(PyList_GetItem(list, (Py_ssize_t)i), what, &sizes[i]) == 0)
             continue;
         free(sizes);
         sizes = NULL;
@@ -51,7 +57,7 @@ PyObject *manager_allocate_batch(PyObject *self, PyObject *const *arguments,
         stream_take(own->state, own->manager, taken[1], &stream) < 0)
         return NULL;
     size_t count;
-    size_t *sizes = sizes_from_python(taken[0], "a size", &count);
+    size_t *sizes = sizes_from_python(taken[0], "a size", nbytes_take, &count);
     if (sizes == NULL)
         return NULL;
     PyObject *list = NULL;
@@ -79,8 +85,9 @@ PyObject *manager_warmup_cache(PyObject *self, PyObject *const *arguments,
     if (arguments_take(&signature, arguments, argument_count, keywords, taken) < 0)
         return NULL;
     size_t size_count, count_count = 0;
-    size_t *sizes = sizes_from_python(taken[0], "a size", &size_count);
-    size_t *counts = sizes != NULL ? sizes_from_python(taken[1], "a count", &count_count) : NULL;
+    size_t *sizes = sizes_from_python(taken[0], "a size", nbytes_take, &size_count);
+    size_t *counts =
+        sizes != NULL ? sizes_from_python(taken[1], "a count", size_take, &count_count) : NULL;
     PyObject *result = NULL;
     gn_status status = GN_OK;
     if (counts != NULL && size_count != count_count)
@@ -106,7 +113,7 @@ PyObject *manager_allocate_async(PyObject *self, PyObject *const *arguments, Py_
     size_t nbytes;
     gn_stream *stream;
     if (arguments_take(&signature, arguments, count, keywords, taken) < 0 ||
-        size_take(taken[0], "nbytes", &nbytes) < 0 ||
+        nbytes_take(taken[0], "nbytes", &nbytes) < 0 ||
         stream_take(own->state, own->manager, taken[1], &stream) < 0)
         return NULL;
     gn_memory_request *request;
@@ -143,7 +150,7 @@ PyObject *manager_trim(PyObject *self, PyObject *const *arguments, Py_ssize_t co
     PyObject *taken[2];
     size_t keep_bytes = 0, released;
     if (arguments_take(&signature, arguments, count, keywords, taken) < 0 ||
-        (taken[0] != Py_None && size_take(taken[0], "keep_bytes", &keep_bytes) < 0))
+        (taken[0] != Py_None && nbytes_take(taken[0], "keep_bytes", &keep_bytes) < 0))
         return NULL;
     gn_status status;
     CALL_UNLOCKED(status, gn_memory_trim(manager_of(self)->manager, keep_bytes, &released));

@@ -821,8 +821,19 @@ static const char tensor_doc[] = "Elements of one type on a device, with a shape
                                  ">>> ((x + 1) * 2).sum(dim=1)\n"
                                  "tensor([10., 18.])\n";
 
+/* The class is there to be asked about, not to be called: what it would make depends on who is asked. */
+static PyObject *tensor_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords)
+{
+    (void)type, (void)arguments, (void)keywords;
+    PyErr_SetString(PyExc_TypeError,
+                    "genesis.Tensor is not called: genesis.tensor(data) makes a tensor of data, "
+                    "genesis.empty(shape) and the like one of a shape");
+    return NULL;
+}
+
 static PyType_Slot tensor_slots[] = {
     {Py_tp_doc, (void *)tensor_doc},
+    {Py_tp_new, tensor_new},
     {Py_tp_dealloc, tensor_dealloc},
     {Py_tp_methods, tensor_methods},
     {Py_tp_getset, tensor_properties},
@@ -874,7 +885,7 @@ int tensor_class_init(PyObject *module, struct module_state *state)
     PyType_Spec spec = {
         .name = "genesis.Tensor",
         .basicsize = sizeof(struct tensor_object),
-        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        .flags = Py_TPFLAGS_DEFAULT,
         .slots = slots,
     };
     state->tensor_class = PyType_FromModuleAndSpec(module, &spec, NULL);

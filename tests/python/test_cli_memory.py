@@ -128,6 +128,14 @@ def test_a_reader_that_has_enough(sample):
         assert process.stderr.read() == b"" and process.wait() == 1
 
 
+def test_output_that_has_no_room(sample):
+    command = [sys.executable, "-m", "genesis", "memory", "show", sample]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert re.fullmatch("python -m genesis: .*No space left on device\n", done.stderr)
+
+
 @pytest.mark.parametrize("content", [None, b"", b"\x80nonsense", b"{}", b"a,b,c\n", b"[1, 2"])
 def test_bad_files_are_one_line_and_2(shell, tmp_path, content):
     path = tmp_path / "x"
@@ -145,6 +153,11 @@ def test_usage_errors(shell, sample):
     for option in ("--memory", "--segment-size"):
         code, _, errors = shell("replay", sample, option, "lots")
         assert code == 2 and option in errors and errors.count("\n") == 1
+        for size in ("1", "900TiB"):
+            code, _, errors = shell("replay", sample, option, size)
+            assert code == 2 and re.search(f"{option}: from 2 MiB to .* not {size}", errors)
+    code, _, errors = shell("replay", sample, "--device", "cpu", "--memory", "16TiB")
+    assert code == 2 and "cpu has" in errors and errors.count("\n") == 1
     code, _, errors = shell("replay", sample, "--device", "cpu", "--policy", "virtual")
     assert code == 2 and "pool and direct" in errors
     code, _, errors = shell("replay", sample, "--trace-device", "cuda:9")

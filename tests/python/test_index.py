@@ -270,6 +270,9 @@ def test_messages():
             x[key]
         with pytest.raises(IndexError, match=words):
             x[key] = 1
+        for value in (None, 1):
+            with pytest.raises(IndexError, match=words):
+                genesis.index_plan(x, key, value)
         assert x.tolist() == genesis.zeros(3, 4).tolist()
     for key, value in [([0, 1], genesis.ones(3)), (x == 0, genesis.ones(5)), (0, genesis.ones(3))]:
         with pytest.raises(genesis.ShapeError):

@@ -187,3 +187,29 @@ def test_what_has_no_answer_is_refused():
         genesis.histc(genesis.tensor([1.0, math.nan]), bins=3)
     with pytest.raises(ValueError, match="cat: several elements"):
         genesis.cat([genesis.ones(1, 3)] * 2, out=genesis.zeros(1, 3).expand(2, 3))
+    with pytest.raises(IndexError, match=r"median: dimension 0 of shape \(0, 3\) has no elements"):
+        genesis.zeros(0, 3).median(0)
+    with pytest.raises(IndexError, match="median: dimension 0"):
+        genesis.zeros(0, dtype=genesis.int64).median()
+    assert math.isnan(genesis.zeros(0).median().item())
+    with pytest.raises(genesis.ShapeError, match="diff: the tensor has no dimension"):
+        genesis.tensor(3.0).diff()
+    with pytest.raises(TypeError, match=r"genesis.tensor\(data\) makes a tensor"):
+        genesis.Tensor([1, 2])
+
+
+def test_parts_of_the_result_are_put_together():
+    x = genesis.arange(6)
+    genesis.cat([x[3:], x[:3]], out=x)
+    assert x.tolist() == [3, 4, 5, 0, 1, 2]
+
+
+def test_integers_to_negative_powers():
+    """One number as the exponent is refused, and a tensor of them is not looked at."""
+    for x in (genesis.tensor([1, 2]), genesis.tensor([True]), genesis.tensor(3).byte()):
+        for power in (lambda x=x: x**-1, lambda x=x: genesis.pow(x, -2), lambda x=x: x.pow_(-1)):
+            with pytest.raises(ValueError, match="integers to negative integer powers"):
+                power()
+    x = genesis.tensor([1, -1, 2])
+    assert (x ** genesis.tensor(-1)).tolist() == [1, -1, 0]
+    assert (x**-1.0).tolist() == [1, -1, 0.5] and (x.float() ** -1).tolist() == [1, -1, 0.5]

@@ -272,19 +272,19 @@ class CUDAMemoryManager(_C.MemoryManager):
 
     # ---- allocating ----
 
-    def allocate_from_cache(self, size: int, stream: Stream | None = None) -> int | None:
+    def allocate_from_cache(self, size: int | str, stream: Stream | None = None) -> int | None:
         """Allocate without asking the driver; None where no idle block is large enough."""
         wanted = max(_memory.parse_size(size, "size"), 1)
         if self.statistics()["largest_free_bytes"] < wanted:
             return None
         return self.allocate_memory(size, stream)
 
-    def allocate_segment_block(self, size: int, stream: Stream | None = None) -> int:
+    def allocate_segment_block(self, size: int | str, stream: Stream | None = None) -> int:
         """Allocate a block that is new, not one that was in a cache before."""
         self.warmup_cache([size], [1])
         return self.allocate_memory(size, stream)
 
-    def allocate_large_block(self, size: int, stream: Stream | None = None) -> int:
+    def allocate_large_block(self, size: int | str, stream: Stream | None = None) -> int:
         """Allocate a block of any size; the same as allocate_memory()."""
         return self.allocate_memory(size, stream)
 
