@@ -34,6 +34,7 @@ static _Thread_local gn_stream **far_streams; /* owned; NULL: all of them are th
 _Thread_local struct gni_thread gni_thread;
 
 static _Atomic(void (*)(gn_stream *)) stream_end_hook;
+static _Atomic(void (*)(gn_stream *)) stream_leave_hook;
 static _Atomic(void (*)(gn_stream *)) stream_share_hook;
 static _Atomic(struct gni_close_hook *) close_hooks;
 static _Atomic(void (*)(void)) wait_hook;
@@ -263,10 +264,8 @@ gn_stream *gn_stream_retain(gn_stream *stream)
     return stream;
 }
 
-void gn_stream_release(gn_stream *stream)
+static void stream_let_go(gn_stream *stream)
 {
-    if (stream == NULL || stream->kind == GNI_STREAM_DEFAULT)
-        return;
     int before = atomic_fetch_sub_explicit(&stream->references, 1, memory_order_acq_rel);
     gni_assert(before >= 1);
     if (before != 1)
@@ -278,6 +277,42 @@ void gn_stream_release(gn_stream *stream)
     device->ops->stream_close(stream);
     gni_host_free(stream);
     atomic_fetch_sub(&device->object_count, 1);
+}
+
+/* The caller's own reference makes sure that the stream is still there when its watchers have let go. */
+static void stream_leave(gn_stream *stream)
+{
+    int watchers = atomic_load(&stream->watchers);
+    if (watchers == 0 || stream->kind != GNI_STREAM_OWNED ||
+        atomic_load(&stream->references) != watchers + 1)
+        return;
+    void (*hook)(gn_stream *) = atomic_load_explicit(&stream_leave_hook, memory_order_acquire);
+    if (hook != NULL)
+        hook(stream);
+}
+
+void gn_stream_release(gn_stream *stream)
+{
+    if (stream == NULL || stream->kind == GNI_STREAM_DEFAULT)
+        return;
+    stream_leave(stream);
+    stream_let_go(stream);
+}
+
+void gni_stream_watch(gn_stream *stream)
+{
+    (void)gn_stream_retain(stream);
+    if (stream->kind != GNI_STREAM_DEFAULT)
+        atomic_fetch_add(&stream->watchers, 1);
+}
+
+/* In this order: no owner that is about to go may take another owner for a watcher. */
+void gni_stream_unwatch(gn_stream *stream)
+{
+    if (stream->kind == GNI_STREAM_DEFAULT)
+        return;
+    atomic_fetch_sub(&stream->watchers, 1);
+    stream_let_go(stream);
 }
 
 gn_status gn_stream_get_default(gn_device *device, gn_stream **stream)
@@ -307,6 +342,11 @@ gn_status gn_stream_get_current(gn_device *device, gn_stream **stream)
 void gni_stream_set_end_hook(void (*hook)(gn_stream *stream))
 {
     atomic_store_explicit(&stream_end_hook, hook, memory_order_release);
+}
+
+void gni_stream_set_leave_hook(void (*hook)(gn_stream *stream))
+{
+    atomic_store_explicit(&stream_leave_hook, hook, memory_order_release);
 }
 
 void gni_stream_set_share_hook(void (*hook)(gn_stream *stream))

@@ -59,6 +59,7 @@ struct gn_stream {
     _Atomic(uint64_t) id;  /* 0: not read yet. Not for PER_THREAD, where it depends on the caller */
     void *handle;          /* CUDA: the CUstream. CPU: the queue */
     atomic_int references; /* >= 1 while alive */
+    atomic_int watchers;   /* of these: who lets go when nobody else is left */
     atomic_bool is_shared; /* others know its handle: they may submit work, or capture it */
     /* What the memory manager's fast path knows it by: its id, or 0 where that path must not be taken
      * (not known yet, foreign, shared, or allocating from a private pool). */
@@ -76,6 +77,12 @@ struct gni_thread {
 };
 
 extern _Thread_local struct gni_thread gni_thread;
+
+/* One more owner, who does not keep a stream of ours alive alone: when only such ones are left, the hook is called,
+ * which makes them let go. */
+void gni_stream_watch(gn_stream *stream);
+void gni_stream_unwatch(gn_stream *stream);
+void gni_stream_set_leave_hook(void (*hook)(gn_stream *stream));
 
 /* A layer above wants to know, before it happens, that a stream of ours is destroyed. */
 void gni_stream_set_end_hook(void (*hook)(gn_stream *stream));

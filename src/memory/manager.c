@@ -180,6 +180,18 @@ static void managers_fork_done(bool is_child)
 static const struct gni_fork_handlers managers_fork = {
     .mutex = &managers_mutex, .prepare = managers_fork_prepare, .done = managers_fork_done};
 
+static void manager_stream_leave(gn_memory_manager *manager, void *context)
+{
+    gn_stream *stream = context;
+    if (manager->device == stream->device && manager->pool != NULL)
+        gni_pool_stream_leave(manager->pool, stream);
+}
+
+static void managers_stream_leave(gn_stream *stream)
+{
+    managers_each(manager_stream_leave, stream);
+}
+
 static void manager_stream_end(gn_memory_manager *manager, void *context)
 {
     gn_stream *stream = context;
@@ -207,6 +219,7 @@ static void managers_stream_share(gn_stream *stream)
 static void managers_start(void)
 {
     gni_fork_register(GNI_FORK_MEMORY, &managers_fork);
+    gni_stream_set_leave_hook(managers_stream_leave);
     gni_stream_set_end_hook(managers_stream_end);
     gni_stream_set_share_hook(managers_stream_share);
     if (gni_option_set(GNI_OPTION_DEBUG) & GNI_DEBUG_TRACE)

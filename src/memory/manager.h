@@ -172,6 +172,7 @@ void gni_pool_collect(struct gni_pool *pool);
 size_t gni_pool_coalesce(struct gni_pool *pool);
 gn_status gni_pool_trim(struct gni_pool *pool, size_t keep_bytes, size_t *released) GN_NODISCARD;
 gn_status gni_pool_compact(struct gni_pool *pool, gn_memory_compaction *report) GN_NODISCARD;
+void gni_pool_stream_leave(struct gni_pool *pool, gn_stream *stream);
 void gni_pool_stream_end(struct gni_pool *pool, gn_stream *stream);
 void gni_pool_stream_share(struct gni_pool *pool, gn_stream *stream);
 size_t gni_pool_report_leaks(struct gni_pool *pool, size_t most);

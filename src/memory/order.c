@@ -69,6 +69,7 @@ gn_status gni_heap_create(struct gni_space *space, uint64_t key, const gn_stream
     heap->key = key;
     heap->open = 1;
     gni_list_init(&heap->marks);
+    gni_list_init(&heap->held);
     gni_list_init(&heap->uses);
     if (stream != NULL) {
         gni_stream_init(&heap->stream, stream->device, stream->kind);
@@ -241,30 +242,50 @@ static uint64_t sequence_complete(const struct gni_heap *heap)
 #endif
 }
 
+/* One heap's; it may be gone then. */
+static bool heap_retire(struct gni_heap *heap, unsigned ranges)
+{
+    bool is_any = false;
+    gni_heap_poll(heap);
+    for (int range = 0; range < GNI_RANGE_COUNT; range++) {
+        if ((ranges >> range & 1) == 0)
+            continue;
+        gni_fit_each (block, &heap->fit[range]) {
+            if (block->sequence > sequence_complete(heap))
+                continue;
+            gni_fit_remove(&heap->fit[range], block);
+            gni_block_set_heap(block, heap->space->clean);
+            block->sequence = 0;
+            (void)gni_tile_merge(block);
+            is_any = true;
+        }
+    }
+    gni_heap_settle(heap);
+    return is_any;
+}
+
 bool gni_space_retire(struct gni_space *space, const struct gni_heap *except, unsigned ranges)
 {
     bool is_any = false;
     gni_list_each (link, &space->heaps) {
         struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
-        if (heap == except || heap == space->clean)
-            continue;
-        gni_heap_poll(heap);
-        for (int range = 0; range < GNI_RANGE_COUNT; range++) {
-            if ((ranges >> range & 1) == 0)
-                continue;
-            gni_fit_each (block, &heap->fit[range]) {
-                if (block->sequence > sequence_complete(heap))
-                    continue;
-                gni_fit_remove(&heap->fit[range], block);
-                gni_block_set_heap(block, space->clean);
-                block->sequence = 0;
-                (void)gni_tile_merge(block);
-                is_any = true;
-            }
-        }
-        gni_heap_settle(heap);
+        if (heap != except && heap != space->clean)
+            is_any |= heap_retire(heap, ranges);
     }
     return is_any;
+}
+
+void gni_space_tidy(struct gni_space *space)
+{
+    gni_list_each (link, &space->heaps) {
+        struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
+        if (!heap->is_dead)
+            continue;
+        gni_heap_poll(heap);
+        if (!gni_list_is_empty(&heap->marks))
+            break;
+        (void)heap_retire(heap, GNI_RANGES_ALL);
+    }
 }
 
 bool gni_heap_adopt(struct gni_heap *heap, enum gni_range range, bool is_all)
@@ -343,6 +364,24 @@ static void use_destroy(struct gni_pool *pool, struct gni_use *use)
     gni_host_free(use);
 }
 
+/* Uses of a living block on streams that are gone end when these have done their work: what lives long is not to
+ * remember every stream that ever was. */
+static void uses_forget(gn_memory_block *block)
+{
+    struct gni_pool *pool = block->pool;
+    for (struct gni_use **at = &block->uses; *at != NULL;) {
+        struct gni_use *use = *at;
+        struct gni_heap *heap = use->heap;
+        if (use->hold != NULL || pool->device->ops->event_query(use->mark->event) != GN_OK) {
+            at = &use->next;
+            continue;
+        }
+        *at = use->next;
+        use_destroy(pool, use);
+        gni_heap_settle(heap);
+    }
+}
+
 gn_status gni_block_use(gn_memory_block *block, gn_stream *stream)
 {
     struct gni_pool *pool = block->pool;
@@ -356,6 +395,7 @@ gn_status gni_block_use(gn_memory_block *block, gn_stream *stream)
     for (struct gni_use *use = block->uses; use != NULL; use = use->next)
         if (use->heap == heap)
             return GN_OK;
+    uses_forget(block);
     struct gni_use *use = gni_host_alloc(sizeof *use);
     struct gni_hold *hold = gni_host_alloc(sizeof *hold);
     gn_status status = use != NULL && hold != NULL ? gni_event_take(pool, &use->mark)
@@ -365,8 +405,9 @@ gn_status gni_block_use(gn_memory_block *block, gn_stream *stream)
         gni_host_free(hold);
         return status;
     }
-    hold->stream = gn_stream_retain(stream);
-    gni_list_init(&use->link);
+    gni_stream_watch(stream);
+    hold->stream = stream;
+    gni_list_push_back(&heap->held, &use->link);
     use->block = block;
     use->heap = heap;
     heap->use_count++;
@@ -377,7 +418,7 @@ gn_status gni_block_use(gn_memory_block *block, gn_stream *stream)
     return GN_OK;
 }
 
-/* Records the event of a use, if that can be. */
+/* Records the event of a use whose stream is held, if that can be. */
 static void use_record(struct gni_use *use)
 {
     gn_stream *stream = use->hold->stream;
@@ -385,6 +426,13 @@ static void use_record(struct gni_use *use)
                        stream->device->ops->event_record(use->mark->event, stream) == GN_OK;
     if (use->is_recorded)
         use->block->pool->counts.event_count++;
+}
+
+static void hold_take(struct gni_use *use, struct gni_hold **holds)
+{
+    use->hold->next = *holds;
+    *holds = use->hold;
+    use->hold = NULL;
 }
 
 struct gni_hold *gni_block_wait(gn_memory_block *block)
@@ -396,12 +444,27 @@ struct gni_hold *gni_block_wait(gn_memory_block *block)
     pool->pending_count++;
     block->wait_count = 0;
     for (struct gni_use *use = block->uses; use != NULL; use = use->next) {
-        use_record(use);
         block->wait_count++;
+        gni_list_remove(&use->link);
         gni_list_push_back(&use->heap->uses, &use->link);
-        use->hold->next = holds;
-        holds = use->hold;
-        use->hold = NULL;
+        if (use->hold == NULL) /* recorded when the stream went */
+            continue;
+        use_record(use);
+        hold_take(use, &holds);
+    }
+    return holds;
+}
+
+struct gni_hold *gni_heap_leave(struct gni_heap *heap)
+{
+    struct gni_hold *holds = NULL;
+    gni_list_each (link, &heap->held) {
+        struct gni_use *use = gni_container_of(link, struct gni_use, link);
+        use_record(use);
+        if (!use->is_recorded)
+            continue;
+        gni_list_remove(link);
+        hold_take(use, &holds);
     }
     return holds;
 }
@@ -410,7 +473,7 @@ void gni_holds_let_go(struct gni_hold *holds)
 {
     for (struct gni_hold *hold = holds, *next; hold != NULL; hold = next) {
         next = hold->next;
-        gn_stream_release(hold->stream);
+        gni_stream_unwatch(hold->stream);
         gni_host_free(hold);
     }
 }
@@ -442,11 +505,8 @@ static void space_drop_uses(struct gni_space *space, struct gni_hold **holds)
         for (gn_memory_block *block = region->first; block != NULL; block = block->after) {
             for (struct gni_use *use = block->uses, *next; use != NULL; use = next) {
                 next = use->next;
-                if (use->hold != NULL) {
-                    use->hold->next = *holds;
-                    *holds = use->hold;
-                    use->hold = NULL;
-                }
+                if (use->hold != NULL)
+                    hold_take(use, holds);
                 use_destroy(space->pool, use);
             }
             block->uses = NULL;

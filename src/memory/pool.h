@@ -95,7 +95,7 @@ struct gni_mark {
     uint64_t sequence;
 };
 
-/* A stream that is retained. It must not be let go under the lock: its end takes the lock. */
+/* A stream that is watched: it lives as long as others own it. It must not be let go under the lock: its end takes the lock. */
 struct gni_hold {
     struct gni_hold *next;
     gn_stream *stream;
@@ -103,12 +103,13 @@ struct gni_hold {
 
 /* A use of a block on another stream, from record_stream to the end of that work. */
 struct gni_use {
-    struct gni_list link; /* in the other stream's heap, oldest first, once the block is freed */
+    struct gni_list
+        link; /* in the other stream's heap: `held`, and once the block is freed `uses` */
     struct gni_use *next; /* of the same block */
     gn_memory_block *block;
     struct gni_heap *heap; /* of the other stream */
-    struct gni_hold *hold; /* its stream; NULL once the block is freed */
-    struct gni_mark *mark; /* its event is recorded at the free */
+    struct gni_hold *hold; /* its stream; NULL once the block is freed, or the stream is gone */
+    struct gni_mark *mark; /* its event is recorded then */
     bool is_recorded;      /* it was; else a later use's event, or the device, is waited for */
 };
 
@@ -124,6 +125,7 @@ struct gni_heap {
     unsigned open_count;   /* blocks that were given this sequence */
     uint64_t complete;     /* blocks up to this sequence are free for all */
     struct gni_list marks; /* recorded and not known to be complete, oldest first */
+    struct gni_list held;  /* uses of living blocks on this stream, which watch it */
     struct gni_list uses;  /* of freed blocks on this stream, oldest first */
     size_t block_count;    /* blocks that name this heap, in any state */
     size_t use_count;      /* uses that name this heap: of living and of freed blocks */
@@ -404,6 +406,9 @@ enum {
  * there were any. */
 bool gni_space_retire(struct gni_space *space, const struct gni_heap *except, unsigned ranges);
 
+/* The same of heaps whose streams are gone, the oldest first, as far as these have done their work. */
+void gni_space_tidy(struct gni_space *space);
+
 /* Moves free blocks of the clean heap to another one: those that touch its own, or all; true if there were
  * any. */
 bool gni_heap_adopt(struct gni_heap *heap, enum gni_range range, bool is_all);
@@ -428,6 +433,10 @@ void gni_holds_let_go(struct gni_hold *holds);
 
 /* Drops all uses of all blocks: the device runs nothing any more. */
 struct gni_hold *gni_pool_drop_uses(struct gni_pool *pool);
+
+/* Nobody can submit work to the stream of a heap any more: the uses of living blocks on it get their events now, and the
+ * list of those who watched it is for the caller to let go. */
+struct gni_hold *gni_heap_leave(struct gni_heap *heap);
 
 /* The stream of a heap is about to be destroyed. */
 void gni_heap_bury(struct gni_heap *heap);

@@ -151,6 +151,18 @@ gn_status gni_pool_compact(struct gni_pool *pool, gn_memory_compaction *report)
     return status;
 }
 
+void gni_pool_stream_leave(struct gni_pool *pool, gn_stream *stream)
+{
+    uint64_t key;
+    if (stream->device->ops->stream_id(stream, &key) != GN_OK)
+        return;
+    gni_pool_lock(pool);
+    struct gni_heap *heap = gni_map_find(&pool->main.heaps_by_key, key);
+    struct gni_hold *holds = heap != NULL ? gni_heap_leave(heap) : NULL;
+    gni_pool_unlock(pool);
+    gni_holds_let_go(holds);
+}
+
 void gni_pool_stream_end(struct gni_pool *pool, gn_stream *stream)
 {
     uint64_t key;
@@ -161,6 +173,7 @@ void gni_pool_stream_end(struct gni_pool *pool, gn_stream *stream)
     if (heap != NULL) {
         gni_caches_forget(pool, heap);
         gni_heap_bury(heap);
+        gni_space_tidy(&pool->main);
     }
     gni_list_each (link, &pool->private_spaces) {
         struct gni_space *space = gni_container_of(link, struct gni_space, link);

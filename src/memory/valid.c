@@ -398,6 +398,11 @@ static bool heap_is_valid(const struct gni_heap *heap)
         HOLDS(mark->sequence > last && mark->sequence < heap->open);
         last = mark->sequence;
     }
+    gni_list_each (link, &heap->held) {
+        const struct gni_use *use = gni_container_of(link, struct gni_use, link);
+        HOLDS(use->heap == heap && use->hold != NULL);
+        HOLDS(gni_block_state(use->block) == GNI_BLOCK_LIVE);
+    }
     gni_list_each (link, &heap->uses) {
         const struct gni_use *use = gni_container_of(link, struct gni_use, link);
         HOLDS(use->heap == heap && use->hold == NULL);

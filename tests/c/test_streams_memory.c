@@ -179,6 +179,66 @@ static void test_streams_come_and_go(void)
     findings_check();
 }
 
+static int heaps_count(void)
+{
+    int count = 0;
+    gni_list_each (link, &manager->pool->main.heaps)
+        count++;
+    return count;
+}
+
+/* A block that outlives the streams that read it keeps none of them, and is not given to others before they are done. */
+static void test_readers_come_and_go(void)
+{
+    enum {
+        ROUNDS = 40,
+        NBYTES = 1 << 20,
+    };
+    gn_stream *writer = stream_make(GN_STREAM_NON_BLOCKING);
+    char *weights = block_make(NBYTES, writer), *result = block_make(NBYTES, writer);
+    fill(weights, 7, NBYTES, writer);
+    int objects = atomic_load(&device->object_count);
+    for (int i = 0; i < ROUNDS; i++) {
+        gn_stream *reader = stream_make(GN_STREAM_NON_BLOCKING);
+        order(writer, reader);
+        CHECK_OK(gn_memory_record_stream(manager, weights, reader));
+        CHECK_OK(gn_memory_record_stream(manager, result, reader));
+        CHECK_OK(gn_copy(result, weights, NBYTES, reader));
+        block_free(block_make(100, reader));
+        order(reader, writer);
+        gn_stream_release(reader);
+        if (i % 4 == 3)
+            CHECK_OK(gn_stream_synchronize(writer));
+    }
+    CHECK(gni_pool_is_valid(manager->pool));
+    CHECK(heaps_count() < 12);
+    CHECK(atomic_load(&device->object_count) < objects + 24); /* events, which are used again */
+    CHECK(holds(result, 7, NBYTES, writer));
+    if (is_simulated)
+        control.schedule(1, seed); /* nothing runs before it is waited for */
+    for (int i = 0; i < 2; i++) {  /* they go before the block, and have work yet */
+        gn_stream *reader = stream_make(GN_STREAM_NON_BLOCKING);
+        CHECK_OK(gn_memory_record_stream(manager, weights, reader));
+        CHECK_OK(gn_copy(result + i * (NBYTES / 2), weights, NBYTES / 2, reader));
+        gn_stream_release(reader);
+    }
+    block_free(weights);
+    CHECK_OK(gn_memory_collect(manager));
+    char *others[3];
+    for (int i = 0; i < 3; i++)
+        fill(others[i] = block_make(NBYTES, writer), 9, NBYTES, writer);
+    CHECK_OK(gn_device_synchronize(device));
+    CHECK(holds(result, 7, NBYTES, writer));
+    for (int i = 0; i < 3; i++)
+        block_free(others[i]);
+    if (is_simulated)
+        control.schedule(0, seed);
+    block_free(result);
+    gn_stream_release(writer);
+    all_goes_back();
+    findings_check();
+}
+
 /* ---- graphs --------------------------------------------------------------------------------- */
 
 static const CUstreamCaptureMode modes[] = {CU_STREAM_CAPTURE_MODE_GLOBAL,
@@ -220,10 +280,7 @@ static void test_foreign_streams_come_and_go(void)
     }
     CHECK_OK(gn_device_synchronize(device));
     CHECK_OK(gn_memory_collect(manager));
-    int count = 0;
-    gni_list_each (link, &manager->pool->main.heaps)
-        count++;
-    CHECK(count < 10);
+    CHECK(heaps_count() < 10);
     all_goes_back();
     findings_check();
 }
@@ -655,6 +712,7 @@ int main(void)
     printf("policy %s\n", gn_memory_manager_get_policy(manager));
     RUN(test_record_stream);
     RUN(test_streams_come_and_go);
+    RUN(test_readers_come_and_go);
     RUN(test_foreign_streams_come_and_go);
     RUN(test_out_of_memory);
     RUN(test_graph_with_pool);
