@@ -377,6 +377,7 @@ def moves():
     assert genesis.equal((g + array).cpu(), g.cpu() + x)
     for call, kind, text in (
         (lambda: g + x, ValueError, "one tensor is on"),
+        (lambda: genesis.cat([x, g]), ValueError, "cat: one tensor is on"),
         (lambda: g.numpy(), TypeError, "use cpu()"),
         (lambda: memoryview(g), BufferError, "use cpu()"),
         (lambda: g + g[:, :3], RuntimeError, "cannot be broadcast"),

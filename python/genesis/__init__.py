@@ -757,7 +757,7 @@ def __getattr__(name: str) -> Any:
         from genesis.ndarray.cuda_memory_manager import get_memory_manager
 
         return get_memory_manager()
-    if name in ("array_api", "memory_profiler"):  # few need these: not at each import
+    if name in ("adapters", "array_api", "memory_profiler"):  # few need these: not at each import
         from importlib import import_module
 
         return import_module(f"genesis.{name}")

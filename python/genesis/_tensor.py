@@ -43,6 +43,8 @@ def shape_of(sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
             raise TypeError(f"a shape is given once: {sizes} and size={size}")
         return (size,) if hasattr(size, "__index__") else tuple(size)
     if len(sizes) == 1 and not hasattr(sizes[0], "__index__"):
+        if not hasattr(sizes[0], "__iter__") and not hasattr(sizes[0], "__getitem__"):
+            raise TypeError(f"a shape is of integers, not {sizes[0]!r}")
         return tuple(sizes[0])
     return sizes
 

@@ -315,6 +315,10 @@ def cat(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = N
         rest = [one.shape[:at] + one.shape[at + 1 :], first.shape[:at] + first.shape[at + 1 :]]
         if one.ndim != first.ndim or rest[0] != rest[1]:
             raise _C.ShapeError(f"cat: shapes {first.shape} and {one.shape} differ beside {dim}")
+        if one.device != first.device:
+            raise ValueError(
+                f"cat: one tensor is on {first.device} and one on {one.device}: move one with to()"
+            )
     total = sum(one.shape[at] for one in tensors)
     shape = first.shape[:at] + (total,) + first.shape[at + 1 :]
     made = _C._empty(shape, dtype, first.device)

@@ -718,6 +718,8 @@ def configure_memory_manager(settings: dict[str, Any], device: DeviceLike = None
     """
     from genesis.ndarray.cuda_memory_manager import CUDAMemoryManager, get_memory_manager
 
+    if not hasattr(settings, "keys"):
+        raise TypeError(f"settings are a dict of names and values, not {settings!r}")
     known = sorted(CUDAMemoryManager.configure.__kwdefaults__)
     unknown = sorted(str(key) for key in settings if key not in known)
     if unknown:

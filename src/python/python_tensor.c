@@ -310,24 +310,21 @@ static PyObject *tensor_size(PyObject *self, PyObject *const *arguments, Py_ssiz
 /* ---- views ----------------------------------------------------------------------------------- */
 
 /* Dimensions as arguments, counted from the end if negative. */
-static int dimensions_take(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
-                           Py_ssize_t wanted, int extra, int *dimensions)
+static int dimensions_take(PyObject *self, const char *name, PyObject *const *arguments, int count,
+                           int extra, int *dimensions)
 {
     int ndim = gn_tensor_get_dimensions(tensor_of(self)) + extra;
     int span = ndim > 0 ? ndim : 1;
-    if (count != wanted) {
-        PyErr_Format(PyExc_TypeError, "%zd dimensions are needed, not %zd", wanted, count);
-        return -1;
-    }
-    for (Py_ssize_t i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++) {
         int64_t value;
         int one;
         if (integers_from_python(arguments[i], "a dimension", &value, 1, &one) < 0)
             return -1;
         if (value < -span || value >= span) {
-            PyErr_Format(PyExc_IndexError,
-                         "dimension %lld is out of range for a tensor of %d dimensions: %d to %d",
-                         (long long)value, ndim - extra, -span, span - 1);
+            PyErr_Format(
+                PyExc_IndexError,
+                "%s: dimension %lld is out of range for a tensor of %d dimensions: %d to %d", name,
+                (long long)value, ndim - extra, -span, span - 1);
             return -1;
         }
         dimensions[i] = (int)(value < 0 ? value + span : value);
@@ -342,7 +339,7 @@ static PyObject *tensor_transpose(PyObject *self, PyObject *const *arguments, Py
     PyObject *taken[2];
     int dimensions[2];
     if (arguments_take(&signature, arguments, count, keywords, taken) < 0 ||
-        dimensions_take(self, taken, 2, 2, 0, dimensions) < 0)
+        dimensions_take(self, "transpose", taken, 2, 0, dimensions) < 0)
         return NULL;
     return transposed(self, dimensions[0], dimensions[1]);
 }
@@ -360,7 +357,7 @@ static PyObject *tensor_flatten(PyObject *self, PyObject *const *arguments, Py_s
     if (arguments_take(&signature, arguments, count, keywords, taken) < 0)
         return NULL;
     for (int i = 0; i < 2; i++)
-        if (taken[i] != Py_None && dimensions_take(self, &taken[i], 1, 1, 0, &ends[i]) < 0)
+        if (taken[i] != Py_None && dimensions_take(self, "flatten", &taken[i], 1, 0, &ends[i]) < 0)
             return NULL;
     if (ends[0] > ends[1]) {
         PyErr_Format(module_state_of_object(self)->shape_error,
@@ -387,7 +384,7 @@ static PyObject *tensor_unsqueeze(PyObject *self, PyObject *const *arguments, Py
     int dimension;
     gn_tensor *view;
     if (arguments_take(&signature, arguments, count, keywords, taken) < 0 ||
-        dimensions_take(self, taken, 1, 1, 1, &dimension) < 0)
+        dimensions_take(self, "unsqueeze", taken, 1, 1, &dimension) < 0)
         return NULL;
     gn_status status;
     CALL_OPERATION(gn_is_pending(), status, gn_tensor_unsqueeze(tensor_of(self), dimension, &view));
@@ -412,7 +409,8 @@ static PyObject *tensor_squeeze(PyObject *self, PyObject *const *arguments, Py_s
     for (int i = 0; i < named; i++) {
         if (dims[i] < -span || dims[i] >= span) {
             PyErr_Format(PyExc_IndexError,
-                         "dimension %lld is out of range for a tensor of %d dimensions: %d to %d",
+                         "squeeze: dimension %lld is out of range for a tensor of %d dimensions: "
+                         "%d to %d",
                          (long long)dims[i], ndim, -span, span - 1);
             return NULL;
         }
@@ -685,10 +683,11 @@ static PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t index)
 
 static int tensor_truth(PyObject *self)
 {
-    if (gn_tensor_get_count(tensor_of(self)) != 1) {
-        PyErr_SetString(
-            PyExc_ValueError,
-            "the truth of a tensor of several elements is not defined: use any() or all()");
+    int64_t count = gn_tensor_get_count(tensor_of(self));
+    if (count != 1) {
+        PyErr_Format(PyExc_ValueError,
+                     "the truth of a tensor of %s elements is not defined: use any() or all()",
+                     count == 0 ? "no" : "several");
         return -1;
     }
     PyObject *item = tensor_item(self, NULL);

@@ -143,8 +143,12 @@ static int number_take(PyObject *item, gn_scalar *number)
         return 0;
     }
     if (PyLong_Check(item)) {
-        *number = (gn_scalar){.kind = GN_INT64, .integer = PyLong_AsLongLong(item)};
-        return number->integer == -1 && PyErr_Occurred() ? -1 : 0;
+        int overflow;
+        *number =
+            (gn_scalar){.kind = GN_INT64, .integer = PyLong_AsLongLongAndOverflow(item, &overflow)};
+        if (overflow != 0)
+            PyErr_Format(PyExc_OverflowError, "%R does not fit int64", item);
+        return overflow != 0 ? -1 : 0;
     }
     if (PyComplex_Check(item)) {
         PyErr_Format(PyExc_TypeError, "%R is complex: %s", item, gn_dtype_advice("complex128"));
@@ -354,13 +358,13 @@ PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject 
 }
 
 static PyObject *make_from_data(PyObject *module, PyObject *arguments, PyObject *keywords,
-                                bool is_copied)
+                                const char *format, bool is_copied)
 {
     static char *names[] = {"data", "dtype", "device", NULL};
     struct module_state *state = module_state_of(module);
     PyObject *data, *dtype = Py_None, *place = Py_None;
     gn_device *device;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|OO", names, &data, &dtype, &place) ||
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, names, &data, &dtype, &place) ||
         device_of_new(state, place, &device) < 0)
         return NULL;
     if (dtype == Py_None)
@@ -381,16 +385,21 @@ static PyObject *make_from_data(PyObject *module, PyObject *arguments, PyObject 
 
 static PyObject *make_tensor(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    return make_from_data(module, arguments, keywords, true);
+    return make_from_data(module, arguments, keywords, "O|OO:tensor", true);
 }
 
 static PyObject *make_as_tensor(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    return make_from_data(module, arguments, keywords, false);
+    return make_from_data(module, arguments, keywords, "O|OO:as_tensor", false);
 }
 
 static PyObject *make_from_numpy(PyObject *module, PyObject *array)
 {
+    if (!PyObject_CheckBuffer(array)) {
+        PyErr_Format(PyExc_TypeError,
+                     "from_numpy: %R is no array whose memory can be shared: see tensor()", array);
+        return NULL;
+    }
     return tensor_from_buffer(module_state_of(module), array);
 }
 

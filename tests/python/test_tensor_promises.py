@@ -116,7 +116,15 @@ def test_a_view_that_cannot_be_says_why():
             wrong()
     for wrong, error, words in [
         (lambda: x.sum(dim=-3), IndexError, r"sum: dimension -3 .* 2 dimensions: -2 to 1"),
-        (lambda: x.transpose(0, 2), IndexError, r"dimension 2 .* 2 dimensions: -2 to 1"),
+        (lambda: x.transpose(0, 2), IndexError, r"transpose: dimension 2 .* -2 to 1"),
+        (lambda: x.unsqueeze(3), IndexError, r"unsqueeze: dimension 3 .* -3 to 2"),
+        (lambda: x.squeeze(2), IndexError, "squeeze: dimension 2 is out of range"),
+        (lambda: genesis.zeros(2.5), TypeError, "zeros: a shape is of integers, not 2.5"),
+        (lambda: genesis.tensor([1, 1 << 63]), OverflowError, "9223372036854775808 does not fit"),
+        (lambda: genesis.tensor(1, depth=2), TypeError, r"for tensor\(\)"),
+        (lambda: genesis.from_numpy([1]), TypeError, r"from_numpy: \[1\] is no array"),
+        (lambda: bool(x[:0]), ValueError, "truth of a tensor of no elements"),
+        (lambda: genesis.cuda.configure_memory_manager(3), TypeError, "a dict of names"),
         (lambda: x.sort(dim=2), IndexError, "dimension 2 is out of range"),
         (lambda: x.int().add_(1.5), TypeError, "add_: .*float32 cannot be stored as int32"),
         (lambda: x ^ x, TypeError, "bitwise_xor is not defined for float32"),
