@@ -540,16 +540,11 @@ static int table_to_python(struct DLManagedTensorVersioned *managed, void **obje
     struct module_state *state = table_state(&module);
     if (state == NULL)
         return -1;
-    PyObject *made = object_alloc((PyTypeObject *)state->tensor_class);
-    int result = made != NULL ? 0 : -1;
+    gn_tensor *tensor;
+    int result = table_result(state, gn_tensor_from_dlpack(managed, &tensor));
     if (result == 0)
-        result = table_result(
-            state, gn_tensor_from_dlpack(managed, &((struct tensor_object *)made)->tensor));
+        *object = tensor_to_python(state, tensor);
     Py_DECREF(module);
-    if (result == 0)
-        *object = made;
-    else
-        Py_XDECREF(made);
     return result;
 }
 

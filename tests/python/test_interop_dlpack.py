@@ -479,6 +479,7 @@ def test_the_table():
     assert table.to_python(managed, made) == 0
     y = taken(made)
     assert type(y) is genesis.Tensor and y.data_ptr() == x.data_ptr() and y.shape == (2, 3)
+    assert (y + 1).tolist() == [[1, 2, 3], [4, 5, 6]]  # it can be computed with
     assert table.describe(x.T, tensor) == 0
     assert tensor.data == x.data_ptr() and tensor.ndim == 2 and tensor.code == 0
     stream = ctypes.c_void_p(5)
