@@ -363,6 +363,7 @@ class CUDAMemoryManager(_C.MemoryManager):
         warmup = warmup_sizes
         if warmup is None:
             warmup = WARMUP_SIZES if enable_warmup else ()
+        warmup = list(warmup)
         for pair in warmup:
             if not isinstance(pair, (tuple, list)) or len(pair) != 2:
                 raise TypeError(f"warmup_sizes are pairs of a size and a count, not {pair!r}")
