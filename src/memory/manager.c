@@ -388,8 +388,10 @@ gn_status gni_manager_stream(const gn_memory_manager *manager, gn_stream **strea
 {
     if (*stream == NULL)
         return gn_stream_get_current(manager->device, stream);
-    GN_CHECK_ARGUMENT((*stream)->device == manager->device,
-                      "the stream and the manager belong to two devices");
+    if ((*stream)->device != manager->device)
+        return gni_error(GN_ERROR_INVALID_VALUE, "the stream is of %s, and the memory of %s",
+                         gni_device_label((*stream)->device).text,
+                         gni_device_label(manager->device).text);
     return GN_OK;
 }
 

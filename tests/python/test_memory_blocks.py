@@ -292,11 +292,12 @@ for stream in (genesis.cuda.Stream("cuda:0"), genesis.cuda.Stream("cpu")):
     for call in (lambda: manager.allocate_memory(10, stream),
                  lambda: manager.allocate_batch([10], stream),
                  lambda: manager.allocate_async(10, stream),
-                 lambda: manager.allocate_block(10, stream)):
+                 lambda: manager.allocate_block(10, stream),
+                 lambda: manager.record_stream(address, stream)):
         try:
             call()
         except ValueError as error:
-            assert "two devices" in str(error)
+            assert f"the stream is of {stream.device}, and the memory of cuda:1" in str(error)
         else:
             raise AssertionError
 manager.free_memory(address)
