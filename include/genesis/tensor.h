@@ -39,7 +39,7 @@ typedef enum gn_dtype {
 
 enum {
     GN_DIMENSIONS_MAX = 16,
-    GN_TENSOR_ROOM = 32,
+    GN_TENSOR_ROOM = 48,
 };
 
 typedef struct gn_tensor gn_tensor;

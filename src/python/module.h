@@ -278,6 +278,7 @@ int dtype_from_format(const char *format, Py_ssize_t size, gn_dtype *dtype);
 struct tensor_object {
     PyObject_HEAD gn_tensor *tensor;
     struct module_state *state; /* as module_state_of_object(), which takes three calls */
+    PyObject *weak;             /* weak references to it; NULL: none */
 };
 
 _Static_assert(sizeof(struct tensor_object) <= GN_TENSOR_ROOM, "a Tensor lies in its gn_tensor");

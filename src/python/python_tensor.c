@@ -7,7 +7,9 @@
  */
 #include "module.h"
 
+#include <stddef.h>
 #include <string.h>
+#include <structmember.h>
 
 PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor)
 {
@@ -19,6 +21,7 @@ PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor)
     }
     made->tensor = tensor;
     made->state = state;
+    made->weak = NULL;
     return PyObject_Init((PyObject *)made, (PyTypeObject *)state->tensor_class);
 }
 
@@ -37,6 +40,8 @@ PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tenso
 static void tensor_dealloc(PyObject *self)
 {
     PyTypeObject *class = Py_TYPE(self);
+    if (((struct tensor_object *)self)->weak != NULL)
+        PyObject_ClearWeakRefs(self);
     gn_tensor_release(tensor_of(self)); /* in which the object is */
     Py_DECREF(class);
 }
@@ -830,11 +835,17 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     return NULL;
 }
 
+static PyMemberDef tensor_members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(struct tensor_object, weak), READONLY, NULL},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyType_Slot tensor_slots[] = {
     {Py_tp_doc, (void *)tensor_doc},
     {Py_tp_new, tensor_new},
     {Py_tp_dealloc, tensor_dealloc},
     {Py_tp_methods, tensor_methods},
+    {Py_tp_members, tensor_members},
     {Py_tp_getset, tensor_properties},
     {Py_tp_repr, tensor_repr},
     {Py_tp_hash, tensor_hash},

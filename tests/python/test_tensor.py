@@ -7,6 +7,7 @@ import gc
 import os
 import pickle
 import threading
+import weakref
 
 import numpy
 import pytest
@@ -168,6 +169,17 @@ def test_pickle_and_copy():
 
 
 # ---- views ----
+
+
+def test_weak_references():
+    x = genesis.arange(3)
+    told = []
+    weak, cache = weakref.ref(x, told.append), weakref.WeakValueDictionary(x=x)
+    kept = x[1:]  # has its bytes, not it
+    assert weak() is x and cache["x"] is x
+    del x
+    assert weak() is None and told == [weak] and not cache
+    assert kept.tolist() == [1, 2] and weakref.ref(kept)() is kept
 
 
 def test_views():
