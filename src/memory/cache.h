@@ -342,8 +342,8 @@ gni_count_free(struct gni_cache *cache, const gn_memory_block *block, uint64_t r
     *live -= (int64_t)block->nbytes;
 }
 
-/* Takes such a block back: it is CACHED and counted, and for the caller to put where it belongs before it leaves. With a
- * time the free is recorded. */
+/* Takes such a block back: it is CACHED and counted, and for the caller to put where it belongs before it leaves. With
+ * a time the free is recorded. */
 static inline __attribute__((always_inline)) void
 gni_block_take_back(struct gni_cache *cache, gn_memory_block *block, uint64_t room,
                     uint64_t time_ns, int64_t *live)
