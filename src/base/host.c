@@ -80,6 +80,17 @@ void *gni_host_alloc(size_t size)
     return host_counted(block);
 }
 
+void *gni_host_alloc_lines(size_t size)
+{
+    if (!host_can_try(size))
+        return NULL;
+    size = (host_size_at_least_one(size) + GNI_HOST_LINE - 1) & ~(size_t)(GNI_HOST_LINE - 1);
+    void *block = aligned_alloc(GNI_HOST_LINE, size);
+    if (block != NULL)
+        memset(block, 0, size);
+    return host_counted(block);
+}
+
 void *gni_host_realloc(void *block, size_t size)
 {
     if (!host_can_try(size))

@@ -23,6 +23,13 @@
  */
 void *gni_host_alloc(size_t size) GN_NODISCARD;
 
+enum {
+    GNI_HOST_LINE = 64, /* bytes of a cache line */
+};
+
+/* The same on cache lines of its own: for what its thread uses all the time, or one by one. */
+void *gni_host_alloc_lines(size_t size) GN_NODISCARD;
+
 /*
  * Resizes a block, or allocates when `block` is NULL. Bytes beyond the old size are not set (the
  * old size is not known here). Size 0 does not free.

@@ -8,6 +8,7 @@
 #include "memory/address.h"
 
 #include "base/fork.h"
+#include "base/host.h"
 #include "base/thread.h"
 
 #include <sys/mman.h>
@@ -36,8 +37,13 @@ static void leaves_start(void)
 
 _Static_assert(GNI_SIZE_SMALL_MOST == 1 << GNI_HALF_SHIFT, "medium blocks are larger than that");
 
+/* A cache line lies before each table. Users touch the first bytes of pages of 4 KiB, which fall into one set of the
+ * processor's cache, and would push out the entry of a page's first block before it is freed; and the entries of one
+ * place in many pages would share a set. */
 enum {
-    CHUNK_BYTES = 256 << 10, /* of tables that the system is asked for at a time */
+    TABLE_APART = GNI_HOST_LINE,
+    TABLE_MOST = sizeof(void *) << (GNI_PAGE_SHIFT - GNI_GRAIN_SHIFT),
+    CHUNK_BYTES = 8 * (TABLE_MOST + TABLE_APART), /* that the system is asked for at a time */
 };
 
 /* Where the next table comes from; under the mutex. */
@@ -73,18 +79,19 @@ static gn_status leaf_ensure(const char *address)
 static gni_table table_make(unsigned shift)
 {
     size_t nbytes = sizeof(_Atomic(gn_memory_block *)) << (GNI_PAGE_SHIFT - shift);
-    gni_assert(nbytes % GNI_TABLE_ALIGN == 0 && nbytes <= CHUNK_BYTES);
+    size_t taken = TABLE_APART + nbytes;
+    gni_assert(nbytes % GNI_TABLE_ALIGN == 0 && nbytes <= TABLE_MOST);
     gni_table made = 0;
     gni_mutex_lock(&leaves_mutex);
-    if (chunk_left < nbytes) {
+    if (chunk_left < taken) {
         char *chunk = kept_alloc(CHUNK_BYTES);
         chunk_next = chunk != NULL ? chunk : chunk_next;
         chunk_left = chunk != NULL ? CHUNK_BYTES : chunk_left;
     }
-    if (chunk_left >= nbytes) {
-        made = (uintptr_t)chunk_next | shift;
-        chunk_next += nbytes;
-        chunk_left -= nbytes;
+    if (chunk_left >= taken) {
+        made = (uintptr_t)(chunk_next + TABLE_APART) | shift;
+        chunk_next += taken;
+        chunk_left -= taken;
     }
     gni_mutex_unlock(&leaves_mutex);
     return made;

@@ -136,7 +136,7 @@ static struct gni_cache *cache_create(struct gni_pool *pool)
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
         if (cache->thread == NULL && cache != pool->spare)
             return cache;
-    struct gni_cache *cache = gni_host_alloc(sizeof *cache);
+    struct gni_cache *cache = gni_host_alloc_lines(sizeof *cache);
     if (cache == NULL)
         return NULL;
     cache->pool = pool;
@@ -193,8 +193,7 @@ struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap)
     room_renew(cache);
     cache->slot_limit = pool->is_limited ? 0 : GNI_CACHE_SLOT_MOST;
     cache->asked = NULL;
-    cache->key = 0;
-    cache->epoch = UINT64_MAX; /* nobody came here by his current stream yet */
+    cache->key = UINT64_MAX; /* nobody came here by his current stream yet */
     gni_caches_share(pool);
     return cache;
 }
@@ -202,8 +201,7 @@ struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap)
 void gni_cache_remember(struct gni_cache *cache, gn_stream *asked, uint64_t key)
 {
     cache->asked = asked;
-    cache->key = key;
-    cache->epoch = gni_thread.stream_epoch;
+    cache->key = asked != NULL ? key : gni_thread.stream_epoch;
     gni_thread.cache = cache;
 }
 
@@ -458,9 +456,7 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
         struct gni_bin *bin = &cache->bins[block->bin];
         if (bin->count >= bin->limit)
             list_halve(cache, &bin->first, &bin->count);
-        block->next = bin->first;
-        bin->first = block;
-        bin->count++;
+        gni_bin_push(bin, block);
         gni_cache_room_add(cache, -1);
         return;
     }

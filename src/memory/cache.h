@@ -46,8 +46,12 @@
 #ifndef GNI_MEMORY_CACHE_H
 #define GNI_MEMORY_CACHE_H
 
+#include "base/host.h"
 #include "memory/claim.h"
+#include "memory/history.h"
 #include "memory/pool.h"
+
+#include <stddef.h>
 
 enum {
     GNI_CACHE_SLOTS = 64,
@@ -74,35 +78,43 @@ struct gni_slot {
     unsigned score;
 };
 
+/* The first line says whether it is the right one and the thread's, the second changes with each block; beside them an
+ * allocation and a free touch one line of the bins or slots, and the block's. */
 struct gni_cache {
-    _Atomic(int64_t) live; /* bytes, a counter; with GNI_LIVE_BUSY the owner is at work */
+    /* bytes, a counter; with GNI_LIVE_BUSY the owner is at work */
+    _Alignas(GNI_HOST_LINE) _Atomic(int64_t) live;
     _Atomic(unsigned) is_revoked;
+    unsigned slot_limit; /* blocks in a slot: GNI_CACHE_SLOT_MOST, or 0 where limits must be kept */
     _Atomic(gn_memory_manager *) manager; /* NULL: nobody's */
-    gn_stream *asked;      /* the stream argument that last led here: a stream, or NULL */
-    uint64_t key;          /* of the stream: its memory_key */
-    uint64_t epoch;        /* of the thread's current stream, when `asked` is NULL */
+    gn_stream *asked; /* the stream argument that last led here: a stream, or NULL */
+    uint64_t key;     /* the memory_key of that stream; or the epoch of the thread's current one */
     struct gni_heap *heap; /* NULL: the stream is gone */
     struct gni_pool *pool;
-    _Atomic(uint64_t) stock; /* K4: room, and above it the living blocks */
-    unsigned slot_limit; /* blocks in a slot: GNI_CACHE_SLOT_MOST, or 0 where limits must be kept */
-    uint64_t
-        slots_used; /* bit i: slots[i] got a block since the heap was last asked for a larger one, K6 */
-    uint64_t slots_kept; /* bit i: it may have blocks from before */
-    /* counters, K2, as `live` is one */
-    _Atomic(uint64_t) alloc_count, alloc_bytes, free_bytes, slow_count;
+    struct gni_claim *claim; /* made when it is first needed, and never freed */
+
+    _Alignas(GNI_HOST_LINE) _Atomic(uint64_t) stock; /* K4: room, and above it the living blocks */
+    _Atomic(uint64_t) alloc_count, alloc_bytes, free_bytes; /* counters, K2, as `live` is one */
     /* levels, K5: everyone may write them */
-    _Atomic(int64_t) checked; /* of live */
     _Atomic(int64_t)
         checked_stock; /* of the living blocks in `stock`, as the largest word with so many */
     _Atomic(int64_t) checked_requested; /* of alloc_bytes - free_bytes */
-    /* the blocks */
-    struct gni_claim *claim; /* made when it is first needed, and never freed */
+    _Atomic(int64_t) checked;           /* of live */
+    uint64_t
+        slots_used; /* bit i: slots[i] got a block since the heap was last asked for a larger one, K6 */
+
     struct gni_bin bins[GNI_SIZE_BINS];
     struct gni_slot slots[GNI_CACHE_SLOTS];
-    struct gni_cache *next; /* in the pool */
+    uint64_t slots_kept;          /* bit i: it may have blocks from before */
+    _Atomic(uint64_t) slow_count; /* a counter, K2 */
+    struct gni_cache *next;       /* in the pool */
     struct gni_cache *next_of_thread;
     const void *thread; /* the owner; NULL: free to be taken over. Under the pool's lock */
 };
+
+_Static_assert(offsetof(struct gni_cache, stock) == GNI_HOST_LINE &&
+                   offsetof(struct gni_cache, bins) == 2 * GNI_HOST_LINE,
+               "two lines");
+_Static_assert(GNI_HOST_LINE % sizeof(struct gni_bin) == 0, "a bin is in one line");
 
 enum {
     GNI_LIVE_BUSY = 1, /* in `live` */
@@ -189,16 +201,34 @@ gni_cache_known(const gn_memory_manager *manager, const gn_stream *stream)
     if (cache == NULL || atomic_load_explicit(&cache->manager, memory_order_relaxed) != manager ||
         cache->asked != stream)
         return NULL;
-    bool is_same = stream == NULL ? cache->epoch == thread->stream_epoch
-                                  : atomic_load_explicit(&stream->memory_key,
-                                                         memory_order_relaxed) == cache->key;
-    return is_same ? cache : NULL;
+    uint64_t key = stream == NULL ? thread->stream_epoch
+                                  : atomic_load_explicit(&stream->memory_key, memory_order_relaxed);
+    return cache->key == key ? cache : NULL;
 }
 
 static inline struct gni_slot *gni_cache_slot(struct gni_cache *cache, size_t nbytes)
 {
     uint64_t hash = (uint64_t)(nbytes >> GNI_MEDIUM_SHIFT) * UINT64_C(0x9E3779B97F4A7C15);
     return &cache->slots[hash >> 58];
+}
+
+/* The bin has a block. */
+static inline gn_memory_block *gni_bin_pop(struct gni_bin *bin)
+{
+    gn_memory_block *block = bin->first;
+    bin->first = block->next;
+    bin->count--;
+#ifndef GNI_BARE
+    bin->hit_count++;
+#endif
+    return block;
+}
+
+static inline void gni_bin_push(struct gni_bin *bin, gn_memory_block *block)
+{
+    block->next = bin->first;
+    bin->first = block;
+    bin->count++;
 }
 
 static inline void gni_slot_push(struct gni_cache *cache, struct gni_slot *slot,
@@ -256,13 +286,21 @@ static inline struct gni_bin *gni_cache_larger(struct gni_cache *cache, unsigned
                           atomic_load_explicit((counter), memory_order_relaxed) + (amount), \
                           memory_order_release)
 
-/* Counts an allocation, by the owner between enter and leave; `room` is GNI_STOCK_ROOM for a block that was in the
- * cache, or 0. True: a counter is above its level, and gni_caches_share() must be called. */
-static inline __attribute__((always_inline)) bool gni_count_alloc(struct gni_cache *cache,
-                                                                  gn_memory_block *block,
-                                                                  size_t requested, uint64_t room,
-                                                                  int64_t *live)
+/* Whether a counter is above its level: K5. */
+static inline bool gni_is_above(int64_t value, const _Atomic(int64_t) *level)
 {
+    return __builtin_expect(value > atomic_load_explicit(level, memory_order_relaxed), 0);
+}
+
+/* Hands out a block that is CACHED and in no list any more, and counts it: by the owner between enter and leave. `room`
+ * is GNI_STOCK_ROOM for a block that was in the cache, or 0. True: a counter is above its level, and
+ * gni_caches_share() must be called. */
+static inline __attribute__((always_inline)) bool
+gni_block_hand_out(struct gni_cache *cache, gn_memory_block *block, size_t requested,
+                   unsigned flags, uint64_t room, int64_t *live)
+{
+    atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
+    gni_block_set_state(block, GNI_BLOCK_LIVE);
     block->requested = requested;
 #ifdef GNI_BARE
     (void)gni_cache_stock_add(cache, room);
@@ -275,12 +313,21 @@ static inline __attribute__((always_inline)) bool gni_count_alloc(struct gni_cac
     uint64_t bytes = atomic_load_explicit(&cache->alloc_bytes, memory_order_relaxed) + requested;
     atomic_store_explicit(&cache->alloc_bytes, bytes, memory_order_relaxed);
     *live += (int64_t)block->nbytes;
-    if ((int64_t)stock > atomic_load_explicit(&cache->checked_stock, memory_order_relaxed))
+    if (gni_is_above((int64_t)stock, &cache->checked_stock))
         return true;
     bytes -= atomic_load_explicit(&cache->free_bytes, memory_order_relaxed);
-    if ((int64_t)bytes > atomic_load_explicit(&cache->checked_requested, memory_order_relaxed))
+    if (gni_is_above((int64_t)bytes, &cache->checked_requested))
         return true;
-    return *live > atomic_load_explicit(&cache->checked, memory_order_relaxed);
+    return gni_is_above(*live, &cache->checked);
+}
+
+/* Whether the owner may take a block back between enter and leave: it lives, is of the cache's stream, and its free is
+ * nothing more. With a pointer, it must still be the block there: B5. */
+static inline bool gni_cache_can_take_back(const struct gni_cache *cache,
+                                           const gn_memory_block *block, const void *pointer)
+{
+    return gni_block_state(block) == GNI_BLOCK_LIVE && block->heap == cache->heap &&
+           !gni_block_has(block, GNI_BLOCK_SLOW) && (pointer == NULL || pointer == block->address);
 }
 
 static inline __attribute__((always_inline)) void
@@ -295,20 +342,33 @@ gni_count_free(struct gni_cache *cache, const gn_memory_block *block, uint64_t r
     *live -= (int64_t)block->nbytes;
 }
 
+/* Takes such a block back: it is CACHED and counted, and for the caller to put where it belongs before it leaves. With
+ * a time the free is recorded. */
+static inline __attribute__((always_inline)) void
+gni_block_take_back(struct gni_cache *cache, gn_memory_block *block, uint64_t room,
+                    uint64_t time_ns, int64_t *live)
+{
+    gni_block_set_state(block, GNI_BLOCK_CACHED);
+    gni_count_free(cache, block, room, live);
+    if (time_ns != 0)
+        gni_history_free(cache->pool->manager, block, time_ns);
+}
+
 /* Raises the peaks, and shares out what is missing to them: K5. */
 void gni_caches_share(struct gni_pool *pool);
 
-/* The same with the lock, by the owner. */
-static inline void gni_cache_count_alloc(struct gni_cache *cache, gn_memory_block *block,
-                                         size_t requested)
+/* Hands out a block with the lock, by the owner. */
+static inline void gni_cache_hand_out(struct gni_cache *cache, gn_memory_block *block,
+                                      size_t requested, unsigned flags)
 {
     int64_t live = gni_cache_live(cache);
-    bool is_above = gni_count_alloc(cache, block, requested, 0, &live);
+    bool is_above = gni_block_hand_out(cache, block, requested, flags, 0, &live);
     atomic_store_explicit(&cache->live, live, memory_order_relaxed);
     if (is_above)
         gni_caches_share(cache->pool);
 }
 
+/* Counts a free with the lock, by the owner. */
 static inline void gni_cache_count_free(struct gni_cache *cache, const gn_memory_block *block)
 {
     int64_t live = gni_cache_live(cache);

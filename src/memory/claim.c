@@ -3,8 +3,6 @@
  */
 #include "memory/cache.h"
 
-#include "base/host.h"
-#include "memory/history.h"
 #include "memory/tile.h"
 
 enum {
@@ -109,9 +107,7 @@ gn_memory_block *gni_claim_alloc(struct gni_cache *cache, size_t nbytes, unsigne
     if (block != NULL) {
         gni_slot_note(cache, rounded);
         block = claim_cut(claim, block, rounded);
-        atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
-        gni_block_set_state(block, GNI_BLOCK_LIVE);
-        is_above = gni_count_alloc(cache, block, nbytes, 0, &live);
+        is_above = gni_block_hand_out(cache, block, nbytes, flags, 0, &live);
     }
     gni_cache_leave(cache, live);
     if (is_above)
@@ -136,16 +132,12 @@ bool gni_claim_free(struct gni_cache *cache, gn_memory_block *block, const void 
     int64_t live;
     if (!cache_enter(cache, &live))
         return false;
-    if (gni_block_state(block) == GNI_BLOCK_LIVE && block->heap == cache->heap &&
-        !gni_block_has(block, GNI_BLOCK_SLOW) && (pointer == NULL || pointer == block->address)) {
+    if (gni_cache_can_take_back(cache, block, pointer)) {
         struct gni_claim *claim = gni_claim_of(block);
         bool is_own = claim == cache->claim;
         is_freed = claim != NULL && (is_own || block_take(block));
-        if (is_freed) {
-            gni_count_free(cache, block, 0, &live);
-            if (time_ns != 0)
-                gni_history_free(cache->pool->manager, block, time_ns);
-        }
+        if (is_freed)
+            gni_block_take_back(cache, block, 0, time_ns, &live);
         if (is_freed && is_own) {
             block = claim_join(claim, block);
             is_rich = claim_is_rich(claim) && block->before == NULL && block->after == NULL;
@@ -243,7 +235,7 @@ static void claim_relieve(struct gni_cache *cache)
 
 static struct gni_claim *claim_create(struct gni_cache *cache)
 {
-    struct gni_claim *claim = gni_host_alloc(sizeof *claim);
+    struct gni_claim *claim = gni_host_alloc_lines(sizeof *claim);
     if (claim != NULL)
         gni_list_init(&claim->regions);
     cache->claim = claim;

@@ -35,14 +35,14 @@
 #ifndef GNI_MEMORY_CLAIM_H
 #define GNI_MEMORY_CLAIM_H
 
+#include "base/host.h"
 #include "memory/pool.h"
 
 struct gni_cache;
 
 enum {
     GNI_CLAIM_IDLE_MOST =
-        64 << 20,         /* bytes, beyond which wholly free regions go back to the heap */
-    GNI_CLAIM_APART = 64, /* bytes: a cache line */
+        64 << 20, /* bytes, beyond which wholly free regions go back to the heap */
 };
 
 struct gni_claim {
@@ -50,9 +50,8 @@ struct gni_claim {
     struct gni_blocks blocks; /* C6 */
     struct gni_fit fit;       /* C2 */
     struct gni_freed freed;
-    char apart_before[GNI_CLAIM_APART];
-    _Atomic(gn_memory_block *) returned; /* by other threads, linked by `next` */
-    char apart_behind[GNI_CLAIM_APART];
+    /* by other threads, linked by `next`: on a line of its own */
+    _Alignas(GNI_HOST_LINE) _Atomic(gn_memory_block *) returned;
 };
 
 /* The claim that has a block's region; NULL if there is none. For who has the pool's lock, or a cache of the block's

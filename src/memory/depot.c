@@ -3,7 +3,6 @@
  */
 #include "memory/cache.h"
 
-#include "memory/history.h"
 #include "memory/tile.h"
 
 /* The older half of a bin goes to the depot; false if there is no place. */
@@ -61,14 +60,8 @@ gn_memory_block *gni_depot_alloc(struct gni_cache *cache, size_t nbytes, unsigne
         return NULL;
     gn_memory_block *block = NULL;
     if (cache->heap != NULL && batch_take(cache, class)) {
-        struct gni_bin *bin = &cache->bins[class];
-        block = bin->first;
-        bin->first = block->next;
-        bin->count--;
-        bin->hit_count++;
-        atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
-        gni_block_set_state(block, GNI_BLOCK_LIVE);
-        is_above = gni_count_alloc(cache, block, nbytes, GNI_STOCK_ROOM, &live);
+        block = gni_bin_pop(&cache->bins[class]);
+        is_above = gni_block_hand_out(cache, block, nbytes, flags, GNI_STOCK_ROOM, &live);
     }
     gni_cache_leave(cache, live);
     if (is_above)
@@ -84,19 +77,12 @@ bool gni_depot_free(struct gni_cache *cache, gn_memory_block *block, const void 
     int64_t live;
     if (!gni_cache_enter(cache, atomic_load_explicit(&gni_care, memory_order_relaxed), &live))
         return false;
-    if (class < GNI_SIZE_BINS && gni_block_state(block) == GNI_BLOCK_LIVE &&
-        block->heap == cache->heap && !gni_block_has(block, GNI_BLOCK_SLOW) &&
-        (pointer == NULL || pointer == block->address)) {
+    if (class < GNI_SIZE_BINS && gni_cache_can_take_back(cache, block, pointer)) {
         struct gni_bin *bin = &cache->bins[class];
         is_freed = cache->slot_limit > 0 && bin->count >= bin->limit && batch_put(cache, class);
         if (is_freed) {
-            block->next = bin->first;
-            bin->first = block;
-            bin->count++;
-            gni_block_set_state(block, GNI_BLOCK_CACHED);
-            gni_count_free(cache, block, GNI_STOCK_ROOM, &live);
-            if (time_ns != 0)
-                gni_history_free(cache->pool->manager, block, time_ns);
+            gni_bin_push(bin, block);
+            gni_block_take_back(cache, block, GNI_STOCK_ROOM, time_ns, &live);
         }
     }
     gni_cache_leave(cache, live);

@@ -7,7 +7,6 @@
 #include "memory/cache.h"
 
 #include "base/checked.h"
-#include "memory/history.h"
 
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
 
@@ -25,7 +24,7 @@ INLINE unsigned care_now(void)
 INLINE gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
 {
     gn_memory_block *block;
-    if (nbytes <= GNI_SIZE_SMALL_MOST) {
+    if (LIKELY(nbytes <= GNI_SIZE_SMALL_MOST)) {
         unsigned class = gni_size_bin(nbytes);
         struct gni_bin *bin = &cache->bins[class];
         block = bin->first;
@@ -35,9 +34,7 @@ INLINE gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
                 return NULL;
             block = bin->first;
         }
-        bin->first = block->next;
-        bin->count--;
-        bin->hit_count++;
+        (void)gni_bin_pop(bin);
     } else {
         size_t rounded = gni_size_round(nbytes);
         struct gni_slot *slot = gni_cache_slot(cache, rounded);
@@ -63,11 +60,8 @@ INLINE gn_memory_block *fast_alloc(gn_memory_manager *manager, size_t nbytes, gn
     if (!LIKELY(cache != NULL && gni_cache_enter(cache, care, &live)))
         return NULL;
     gn_memory_block *block = cache_pop(cache, nbytes);
-    if (LIKELY(block != NULL)) {
-        atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
-        gni_block_set_state(block, GNI_BLOCK_LIVE);
-        *is_above = gni_count_alloc(cache, block, nbytes, GNI_STOCK_ROOM, &live);
-    }
+    if (LIKELY(block != NULL))
+        *is_above = gni_block_hand_out(cache, block, nbytes, flags, GNI_STOCK_ROOM, &live);
     gni_cache_leave(cache, live);
     return block;
 }
@@ -80,9 +74,7 @@ INLINE bool cache_push(struct gni_cache *cache, gn_memory_block *block)
         struct gni_bin *bin = &cache->bins[block->bin];
         if (bin->count >= bin->limit)
             return false;
-        block->next = bin->first;
-        bin->first = block;
-        bin->count++;
+        gni_bin_push(bin, block);
     } else {
         struct gni_slot *slot = gni_cache_slot(cache, block->nbytes);
         if (slot->nbytes != block->nbytes || slot->score < GNI_CACHE_SCORE ||
@@ -93,24 +85,18 @@ INLINE bool cache_push(struct gni_cache *cache, gn_memory_block *block)
     return true;
 }
 
-/* False: not freed, and nothing changed. The block is live, or its caller is wrong. With a time the free is
- * recorded. */
+/* False: not freed, and nothing changed. The block is live, or its caller is wrong; it may be of another pool than the
+ * cache: then its heap is another, too. With a time the free is recorded. */
 INLINE bool fast_free(gn_memory_block *block, unsigned care, uint64_t time_ns)
 {
     struct gni_cache *cache = gni_thread.cache;
     int64_t live;
-    if (cache == NULL || cache->pool != block->pool || !LIKELY(gni_cache_enter(cache, care, &live)))
+    if (!LIKELY(cache != NULL && gni_cache_enter(cache, care, &live)))
         return false;
-    bool is_freed = false;
-    if (LIKELY(block->heap == cache->heap && gni_block_state(block) == GNI_BLOCK_LIVE &&
-               !gni_block_has(block, GNI_BLOCK_SLOW)) &&
-        LIKELY(cache_push(cache, block))) {
-        gni_block_set_state(block, GNI_BLOCK_CACHED);
-        gni_count_free(cache, block, GNI_STOCK_ROOM, &live);
-        if (time_ns != 0)
-            gni_history_free(cache->pool->manager, block, time_ns);
-        is_freed = true;
-    }
+    bool is_freed =
+        LIKELY(gni_cache_can_take_back(cache, block, NULL)) && LIKELY(cache_push(cache, block));
+    if (is_freed)
+        gni_block_take_back(cache, block, GNI_STOCK_ROOM, time_ns, &live);
     gni_cache_leave(cache, live);
     return is_freed;
 }

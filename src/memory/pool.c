@@ -93,9 +93,7 @@ static void block_hand_out(struct gni_pool *pool, gn_memory_block *block, struct
         flags |= GNI_BLOCK_EXPORTED; /* fills of it are under way without the lock */
     if (need->heap->space->is_private)
         need->heap->space->live_count++;
-    atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
-    gni_block_set_state(block, GNI_BLOCK_LIVE);
-    gni_cache_count_alloc(counter, block, need->requested);
+    gni_cache_hand_out(counter, block, need->requested, flags);
     gni_count_add(&counter->slow_count, 1);
     if (need->is_grown)
         pool->counts.miss_count++;
@@ -230,9 +228,7 @@ gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, un
         pool->config.strategy == GN_MEMORY_BEST_FIT) {
         block = quick_find(cache, range, rounded);
         if (block != NULL) {
-            atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
-            gni_block_set_state(block, GNI_BLOCK_LIVE);
-            gni_cache_count_alloc(cache, block, nbytes);
+            gni_cache_hand_out(cache, block, nbytes, flags);
             gni_count_add(&cache->slow_count, 1);
             pool->counts.global_hit_count++;
             if (range <= GNI_RANGE_SMALL)
@@ -357,8 +353,7 @@ gn_status gni_pool_free(gn_memory_block *block, const void *pointer, uint64_t ti
     }
     if (time_ns != 0)
         gni_history_free(pool->manager, block, time_ns);
-    if (!pool->is_limited && cache != NULL && cache->heap == block->heap &&
-        !gni_block_has(block, GNI_BLOCK_SLOW)) {
+    if (!pool->is_limited && cache != NULL && gni_cache_can_take_back(cache, block, NULL)) {
         gni_cache_count_free(cache, block);
         if (block->bin == GNI_BLOCK_NO_BIN && !gni_cache_wants(cache, block)) {
             gni_block_settle(block);

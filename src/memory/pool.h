@@ -335,12 +335,6 @@ size_t gni_space_release(struct gni_space *space, size_t most);
  * and the first failure is returned. */
 gn_status gni_space_clear(struct gni_space *space) GN_NODISCARD;
 
-/* Unmaps memory, and lets its piece go when this was its last mapping. On failure it is as before. */
-gn_status gni_mapping_close(struct gni_mapping *mapping);
-
-/* A piece that is mapped nowhere goes back; if the driver refuses, it is tried again later. */
-void gni_physical_let_go(struct gni_pool *pool, struct gni_physical *physical);
-
 /* Cuts the bytes from `start` on off a block that is in no index. They keep its heap and sequence. */
 gn_memory_block *gni_block_split(gn_memory_block *block, char *start);
 
@@ -350,15 +344,39 @@ void gni_block_absorb(gn_memory_block *block, gn_memory_block *other);
 /* A block that is in no index becomes a hole, joined with its neighbours. */
 void gni_block_make_hole(gn_memory_block *block);
 
-/* Tries again to give back what the driver refused before; the first failure, if there is one. */
-gn_status gni_orphans_release(struct gni_pool *pool);
-
 /* Sets what is known of a part of a region: splits at both ends, and returns the block that is exactly
  * [start, end). Needs two descriptors. The block is in no index. */
 gn_memory_block *gni_block_cut(gn_memory_block *block, char *start, char *end);
 
 /* Whether P1, P2 and B1, B2 hold; for asserts and tests. */
 bool gni_pool_is_valid(struct gni_pool *pool);
+
+/* ---- mapping.c: pieces of memory, and where they are mapped ---------------------------------- */
+
+/* Memory for addresses of a virtual region, all of it or none, in pieces that suit the need, which has its block end
+ * `covered` bytes behind the start. */
+gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbytes, size_t covered,
+                            const struct gni_need *need) GN_NODISCARD;
+
+/* Undoes mappings as far as the driver allows. */
+void gni_mappings_close(char *start, char *end);
+
+/* Unmaps memory, and lets its piece go when this was its last mapping. On failure it is as before. */
+gn_status gni_mapping_close(struct gni_mapping *mapping);
+
+/* A piece that is mapped nowhere goes back; if the driver refuses, it is tried again later. */
+void gni_physical_let_go(struct gni_pool *pool, struct gni_physical *physical);
+
+/* Tries again to give back what the driver refused before; the first failure, if there is one. */
+gn_status gni_orphans_release(struct gni_pool *pool);
+
+/* Around calls of the driver: their time is counted where that is asked for. */
+uint64_t gni_driver_begin(const struct gni_pool *pool);
+void gni_driver_end(struct gni_pool *pool, uint64_t begin);
+
+/* Memory came from the driver, or goes back. */
+void gni_reserved_add(struct gni_pool *pool, const void *address, size_t nbytes);
+void gni_reserved_remove(struct gni_pool *pool, const void *address, size_t nbytes);
 
 /* ---- order.c: heaps, events and streams ----------------------------------------------------- */
 

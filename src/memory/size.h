@@ -84,6 +84,14 @@ static inline enum gni_range gni_size_range(size_t nbytes)
     return nbytes <= GNI_SIZE_MEDIUM_MOST ? GNI_RANGE_MEDIUM : GNI_RANGE_LARGE;
 }
 
+/* No two blocks of a range start in one step of so many bytes, as a shift: address.h. */
+static inline unsigned gni_range_shift(enum gni_range range)
+{
+    static const unsigned shifts[GNI_RANGE_COUNT] = {GNI_GRAIN_SHIFT, GNI_SMALL_SHIFT,
+                                                     GNI_HALF_SHIFT, GNI_HALF_SHIFT};
+    return shifts[range];
+}
+
 /* What a request takes. The size is possible (checked.h), so nothing here overflows. */
 static inline size_t gni_size_round(size_t nbytes)
 {

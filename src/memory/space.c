@@ -20,31 +20,6 @@
 #include "memory/history.h"
 #include "memory/mark.h"
 
-#include <string.h>
-
-/* Large blocks are divided into at most so many pieces, of at least this much: large ones, which cost the driver
- * less, as long as there is plenty; small ones, which can go back one by one, where memory is in pieces already. */
-enum {
-    PIECES_MOST = 8,
-    PIECE_LEAST_OF_PLENTY = 96 << 20,
-    PIECE_LEAST = 48 << 20,
-    PIECE_LEAST_TIGHT = GNI_PAGE,
-    PLENTY_SHIFT = 2, /* 1 / (1 << this) of what may be reserved: below, there is plenty */
-    PIECE_SHIFT = 5,  /* and so much of it is enough for a piece */
-};
-
-enum {
-    THIN_PAGE_MOST = 256 << 10,
-};
-
-/* No two blocks of a range start in one step of so many bytes: address.h. */
-static unsigned range_shift(enum gni_range range)
-{
-    static const unsigned shifts[GNI_RANGE_COUNT] = {GNI_GRAIN_SHIFT, GNI_SMALL_SHIFT,
-                                                     GNI_HALF_SHIFT, GNI_HALF_SHIFT};
-    return shifts[range];
-}
-
 void gni_space_init(struct gni_space *space, struct gni_pool *pool, bool is_private)
 {
     *space = (struct gni_space){.pool = pool, .is_private = is_private};
@@ -60,40 +35,6 @@ void gni_space_deinit(struct gni_space *space)
         gni_heap_destroy(gni_container_of(link, struct gni_heap, link));
     gni_map_deinit(&space->heaps_by_key);
     space->clean = NULL;
-}
-
-/* ---- driver calls and what they cost -------------------------------------------------------- */
-
-static uint64_t time_begin(const struct gni_pool *pool)
-{
-    return pool->config.has_detailed_statistics ? gni_time_ns() : 0;
-}
-
-static void time_end(struct gni_pool *pool, uint64_t begin)
-{
-    if (begin != 0)
-        pool->counts.driver_time_ns += time_begin(pool) - begin;
-}
-
-static void reserved_add(struct gni_pool *pool, const void *address, size_t nbytes)
-{
-    if (gni_history_is_on())
-        gni_history_segment(pool->manager, address, nbytes, true, gni_time_ns());
-    pool->reserved_bytes += nbytes;
-    gni_watch_note(pool->manager, (int64_t)nbytes);
-    if (pool->reserved_bytes > pool->reserved_peak)
-        pool->reserved_peak = pool->reserved_bytes;
-    pool->counts.driver_alloc_count++;
-}
-
-static void reserved_remove(struct gni_pool *pool, const void *address, size_t nbytes)
-{
-    gni_assert(pool->reserved_bytes >= nbytes);
-    if (gni_history_is_on())
-        gni_history_segment(pool->manager, address, nbytes, false, gni_time_ns());
-    pool->reserved_bytes -= nbytes;
-    gni_watch_note(pool->manager, -(int64_t)nbytes);
-    pool->counts.driver_free_count++;
 }
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
@@ -172,189 +113,6 @@ void gni_block_make_hole(gn_memory_block *block)
     }
     gni_block_set_state(block, GNI_BLOCK_HOLE);
     gni_fit_insert(holes, block);
-}
-
-/* ---- mappings ------------------------------------------------------------------------------- */
-
-gn_status gni_orphans_release(struct gni_pool *pool)
-{
-    gn_status first = GN_OK;
-    gni_list_each (link, &pool->orphans) {
-        struct gni_physical *physical = gni_container_of(link, struct gni_physical, link);
-        gn_status status = pool->device->ops->physical_release(pool->device, physical->handle);
-        if (status != GN_OK) {
-            first = first == GN_OK ? status : first;
-            continue;
-        }
-        gni_list_remove(&physical->link);
-        reserved_remove(pool, physical->home, physical->nbytes);
-        gni_host_free(physical);
-    }
-    return first;
-}
-
-/* A piece that is mapped nowhere goes back; if the driver refuses, it is tried again later. */
-void gni_physical_let_go(struct gni_pool *pool, struct gni_physical *physical)
-{
-    gni_list_push_back(&pool->orphans, &physical->link);
-    (void)gni_orphans_release(pool);
-}
-
-static void pages_set_mapping(char *start, size_t nbytes, struct gni_mapping *mapping)
-{
-    for (char *at = start; at < start + nbytes; at += GNI_PAGE)
-        gni_page_find(at)->mapping = mapping;
-}
-
-/* A folded piece is not where it was any more: in the history it moves to where it still is. */
-static void home_move(struct gni_pool *pool, struct gni_physical *physical)
-{
-    const void *before = physical->home;
-    physical->home = gni_container_of(physical->mappings.next, struct gni_mapping, link)->start;
-    if (gni_history_is_on()) {
-        gni_history_segment(pool->manager, before, physical->nbytes, false, gni_time_ns());
-        gni_history_segment(pool->manager, physical->home, physical->nbytes, true, gni_time_ns());
-    }
-}
-
-gn_status gni_mapping_close(struct gni_mapping *mapping)
-{
-    struct gni_space *space = mapping->region->space;
-    struct gni_pool *pool = space->pool;
-    struct gni_physical *physical = mapping->physical;
-    bool was_folded = gni_physical_is_folded(physical);
-    uint64_t begin = time_begin(pool);
-    GN_TRY(pool->device->ops->virtual_unmap(pool->device, mapping->start, physical->nbytes));
-    pages_set_mapping(mapping->start, physical->nbytes, NULL);
-    space->mapped_bytes[mapping->region->range] -= physical->nbytes;
-    gni_list_remove(&mapping->link);
-    if (was_folded) /* and where one is left, that is folded with none */
-        pool->reserve_blocks -= GNI_BLOCKS_BY_PAGE * (gni_physical_is_folded(physical) ? 1U : 2U);
-    if (gni_list_is_empty(&physical->mappings))
-        gni_physical_let_go(pool, physical);
-    else if (physical->home == mapping->start)
-        home_move(pool, physical);
-    gni_host_free(mapping);
-    time_end(pool, begin);
-    return GN_OK;
-}
-
-/* Host records of one piece and its mapping. */
-static gn_status mapping_create(struct gni_region *region, char *start, size_t nbytes,
-                                struct gni_mapping **out)
-{
-    struct gni_mapping *mapping = gni_host_alloc(sizeof *mapping);
-    struct gni_physical *physical = gni_host_alloc(sizeof *physical);
-    if (mapping == NULL || physical == NULL) {
-        gni_host_free(mapping);
-        gni_host_free(physical);
-        return gni_error_host_memory(sizeof *mapping);
-    }
-    gni_list_init(&physical->link);
-    gni_list_init(&physical->mappings);
-    physical->nbytes = nbytes;
-    physical->home = start;
-    *mapping = (struct gni_mapping){.start = start, .physical = physical, .region = region};
-    *out = mapping;
-    return GN_OK;
-}
-
-/* One piece of new memory at an address, not accessible yet. */
-static gn_status mapping_open(struct gni_region *region, char *start, size_t nbytes)
-{
-    struct gni_pool *pool = region->space->pool;
-    gn_device *device = pool->device;
-    struct gni_mapping *mapping = NULL;
-    GN_TRY(mapping_create(region, start, nbytes, &mapping));
-    struct gni_physical *physical = mapping->physical;
-    gn_status status = device->ops->physical_create(device, nbytes, &physical->handle);
-    if (status != GN_OK)
-        goto free_records;
-    reserved_add(pool, start, nbytes);
-    status = device->ops->virtual_map(device, start, nbytes, physical->handle);
-    if (status != GN_OK)
-        goto release_physical;
-    gni_list_push_back(&physical->mappings, &mapping->link);
-    region->space->mapped_bytes[region->range] += nbytes;
-    pages_set_mapping(start, nbytes, mapping);
-    return GN_OK;
-
-release_physical:
-    gni_physical_let_go(pool, physical);
-    gni_host_free(mapping);
-    return status;
-free_records:
-    gni_host_free(physical);
-    gni_host_free(mapping);
-    return status;
-}
-
-/* Undoes mappings as far as the driver allows. */
-static void mappings_close(char *start, char *end)
-{
-    for (char *at = start; at < end;) {
-        struct gni_mapping *mapping = gni_page_find(at)->mapping;
-        at += mapping->physical->nbytes;
-        (void)gni_mapping_close(mapping);
-    }
-}
-
-/* How much of a stretch is one piece. Pages that blocks share go back one by one. A large block has few
- * pieces, since each costs the same; but more than one, so that a part of it can go back, too. */
-static size_t piece_bytes(const struct gni_region *region, size_t nbytes,
-                          const struct gni_need *need)
-{
-    const struct gni_pool *pool = region->space->pool;
-    if (region->range != GNI_RANGE_LARGE)
-        return GNI_PAGE;
-    uint64_t allowed = pool->limit < pool->total_bytes ? pool->limit : pool->total_bytes;
-    size_t least = need->is_tight                                            ? PIECE_LEAST_TIGHT
-                   : pool->reserved_bytes + nbytes < allowed >> PLENTY_SHIFT ? PIECE_LEAST_OF_PLENTY
-                                                                             : PIECE_LEAST;
-    if (least > allowed >> PIECE_SHIFT && !need->is_tight)
-        least = gni_align_up((size_t)(allowed >> PIECE_SHIFT), GNI_PAGE);
-    size_t piece = gni_align_up(nbytes / PIECES_MOST, GNI_PAGE);
-    return piece > least ? piece : least;
-}
-
-/* The first piece of a stretch, if there is a rule for it: the pages that a medium block covers, of which it needs
- * `covered` bytes; and the first page of a large one that hardly uses it: it can then be folded with another page. */
-static size_t first_piece_bytes(const struct gni_need *need, size_t covered)
-{
-    size_t thin = need->nbytes % GNI_PAGE;
-    if (need->range == GNI_RANGE_LARGE)
-        return thin != 0 && thin <= THIN_PAGE_MOST ? GNI_PAGE : 0;
-    return need->range == GNI_RANGE_MEDIUM && !need->is_tight ? covered & ~(GNI_PAGE - (size_t)1)
-                                                              : 0;
-}
-
-/* Memory for addresses of a virtual region, all of it or none, in pieces that suit the need, which has its block end
- * `covered` bytes behind the start. */
-static gn_status mappings_open(struct gni_region *region, char *start, size_t nbytes,
-                               size_t covered, const struct gni_need *need)
-{
-    size_t most = piece_bytes(region, nbytes, need);
-    size_t first = first_piece_bytes(need, covered);
-    struct gni_pool *pool = region->space->pool;
-    GN_TRY(gni_address_open(region, start, nbytes, range_shift(region->range)));
-    uint64_t begin = time_begin(pool);
-    gn_status status = GN_OK;
-    char *at = start;
-    while (status == GN_OK && at < start + nbytes) {
-        size_t rest = (size_t)(start + nbytes - at);
-        size_t piece = rest < most + most / 2 && most > GNI_PAGE ? rest : most;
-        if (at == start && first != 0)
-            piece = first < nbytes ? first : nbytes;
-        status = mapping_open(region, at, piece);
-        if (status == GN_OK)
-            at += piece;
-    }
-    if (status == GN_OK)
-        status = pool->device->ops->virtual_grant(pool->device, start, nbytes);
-    if (status != GN_OK)
-        mappings_close(start, at);
-    time_end(pool, begin);
-    return status;
 }
 
 /* ---- regions -------------------------------------------------------------------------------- */
@@ -436,7 +194,7 @@ static gn_status fresh_fill(const struct gni_space *space, char *start, size_t n
 static gn_status plain_obtain(struct gni_pool *pool, size_t nbytes, void **address)
 {
     gn_device *device = pool->device;
-    uint64_t begin = time_begin(pool);
+    uint64_t begin = gni_driver_begin(pool);
     gn_status status;
     if (pool->backing == GNI_BACKING_DEVICE) {
         status = device->ops->memory_alloc(device, nbytes, address);
@@ -450,14 +208,14 @@ static gn_status plain_obtain(struct gni_pool *pool, size_t nbytes, void **addre
                 (void)cpu->ops->memory_free(cpu, *address, nbytes);
         }
     }
-    time_end(pool, begin);
+    gni_driver_end(pool, begin);
     return status;
 }
 
 static gn_status plain_return(struct gni_pool *pool, void *address, size_t nbytes)
 {
     gn_device *device = pool->device;
-    uint64_t begin = time_begin(pool);
+    uint64_t begin = gni_driver_begin(pool);
     gn_status status;
     if (pool->backing == GNI_BACKING_DEVICE) {
         status = device->ops->memory_free(device, address, nbytes);
@@ -468,7 +226,7 @@ static gn_status plain_return(struct gni_pool *pool, void *address, size_t nbyte
         if (status == GN_OK)
             (void)cpu->ops->memory_free(cpu, address, nbytes);
     }
-    time_end(pool, begin);
+    gni_driver_end(pool, begin);
     return status;
 }
 
@@ -498,7 +256,7 @@ static gn_status plain_grow(struct gni_space *space, const struct gni_need *need
     if (status == GN_OK)
         status = region_create(space, range, start, nbytes, &region);
     if (status == GN_OK) {
-        status = gni_address_open(region, start, nbytes, range_shift(range));
+        status = gni_address_open(region, start, nbytes, gni_range_shift(range));
         if (status != GN_OK)
             region_destroy(region);
     }
@@ -508,7 +266,7 @@ static gn_status plain_grow(struct gni_space *space, const struct gni_need *need
     }
     region->obtained = address;
     region->obtained_bytes = obtained;
-    reserved_add(pool, address, obtained);
+    gni_reserved_add(pool, address, obtained);
     space->mapped_bytes[range] += nbytes;
     atomic_fetch_add(&pool->device->object_count, 1);
     gni_mark_segment_add(pool->device, address, obtained);
@@ -529,7 +287,7 @@ static gn_status plain_release(struct gni_region *region)
         return status;
     }
     gni_address_close(region->start, region->nbytes);
-    reserved_remove(pool, region->obtained, region->obtained_bytes);
+    gni_reserved_remove(pool, region->obtained, region->obtained_bytes);
     space->mapped_bytes[region->range] -= region->nbytes;
     atomic_fetch_sub(&pool->device->object_count, 1);
     if (gni_block_state(block) == GNI_BLOCK_FREE) {
@@ -649,11 +407,11 @@ static gn_status virtual_grow(struct gni_space *space, const struct gni_need *ne
     gn_memory_block *hole = growth.hole;
     size_t before = gni_tile_is_free_of(hole->before, need->heap) ? hole->before->nbytes : 0;
     size_t covered = before < need->nbytes ? need->nbytes - before : 0;
-    gn_status status = mappings_open(hole->region, hole->start, nbytes, covered, need);
+    gn_status status = gni_mappings_open(hole->region, hole->start, nbytes, covered, need);
     if (status == GN_OK) {
         status = fresh_fill(space, hole->start, nbytes, need->stream);
         if (status != GN_OK)
-            mappings_close(hole->start, hole->start + nbytes);
+            gni_mappings_close(hole->start, hole->start + nbytes);
     }
     if (status != GN_OK) {
         addresses_set_apart(hole, nbytes);

@@ -134,6 +134,13 @@ static void test_host_blocks(void)
     void *fresh = gni_host_realloc(NULL, 8);
     CHECK(fresh != NULL);
     CHECK_U64(gni_host_live_count(), live + 3);
+    unsigned char *lines = gni_host_alloc_lines(1);
+    CHECK(lines != NULL && (uintptr_t)lines % GNI_HOST_LINE == 0);
+    for (size_t i = 0; i < GNI_HOST_LINE; i++)
+        sum += lines[i];
+    CHECK_U64(sum, 0);
+    CHECK_U64(gni_host_live_count(), live + 4);
+    gni_host_free(lines);
     gni_host_free(fresh);
     gni_host_free(block);
     gni_host_free(empty);
@@ -146,6 +153,7 @@ static void test_host_refuses_impossible_sizes(void)
     size_t live = gni_host_live_count();
     CHECK(gni_host_alloc(SIZE_MAX) == NULL);
     CHECK(gni_host_alloc((size_t)PTRDIFF_MAX + 1) == NULL);
+    CHECK(gni_host_alloc_lines(PTRDIFF_MAX) == NULL);
     CHECK(gni_host_realloc(NULL, SIZE_MAX) == NULL);
     unsigned char *block = gni_host_alloc(1);
     block[0] = 9;
