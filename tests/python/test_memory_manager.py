@@ -83,7 +83,7 @@ def test_more_than_there_is(manager, size):
     manager.free_memory(address)
 
 
-@pytest.mark.parametrize("size", [1.5, "1", None, b"1", []])
+@pytest.mark.parametrize("size", [1.5, None, b"1", []])
 def test_sizes_of_the_wrong_type(manager, size):
     with pytest.raises(TypeError):
         manager.allocate_memory(size)
