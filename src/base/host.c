@@ -82,9 +82,9 @@ void *gni_host_alloc(size_t size)
 
 void *gni_host_alloc_lines(size_t size)
 {
-    if (!host_can_try(size))
+    if (!gni_size_align_up(host_size_at_least_one(size), GNI_HOST_LINE, &size) ||
+        !host_can_try(size))
         return NULL;
-    size = (host_size_at_least_one(size) + GNI_HOST_LINE - 1) & ~(size_t)(GNI_HOST_LINE - 1);
     void *block = aligned_alloc(GNI_HOST_LINE, size);
     if (block != NULL)
         memset(block, 0, size);
