@@ -22,7 +22,9 @@ enum {
     FEW = 16,               /* places of a block: an outer dimension had better be the inner one */
     SHARE_LEAST = 1 << 16,  /* values, */
     SHARE_SIZE_LEAST = 1 << 12, /* and places, that are worth several threads; */
-    SHARES_MOST = 8,            /* each looks at all numbers */
+    SHARE_THREADS_LEAST =
+        4, /* each looks at all numbers, which takes half as long as to add all; */
+    SHARES_MOST = 8,
 };
 
 enum mode {
@@ -517,7 +519,8 @@ static void share_run(void *context, size_t begin, size_t end)
 static bool is_shared(const struct walk *walk)
 {
     return walk->mode == MODE_ADD && is_plain(walk) && walk->count >= SHARE_LEAST &&
-           walk->indices[0].size >= SHARE_SIZE_LEAST && gni_parallel_get_threads() > 1;
+           walk->indices[0].size >= SHARE_SIZE_LEAST &&
+           gni_parallel_get_threads() >= SHARE_THREADS_LEAST;
 }
 
 static void shares_run(const struct walk *walk)

@@ -6,15 +6,14 @@ enum {
     AHEAD = 32, /* places whose lines are asked for before they are written */
 };
 
-/* Stores wait for their lines one after the other, unless these are on their way. The offset may be any number. */
+/* Who writes waits for one line after the other, unless they are on their way. The offset may be any number. */
 #define PREFETCH(source, offset) \
     __builtin_prefetch((const void *)((uintptr_t)(source) + (uintptr_t)(offset)), 1)
 #define AHEAD_OF(i) ((i) + AHEAD < count ? (i) + AHEAD : count - 1)
 
 /*
- * A kernel: `work` does something with the addresses `sparse` and `dense`; `is_store` if it stores at `sparse` without
- * a look at what is there. What a kernel reads of its tile it reads once: what it writes may be anywhere, for all the
- * compiler knows.
+ * A kernel: `work` does something with the addresses `sparse` and `dense`; `is_store` if it writes at `sparse`. What a
+ * kernel reads of its tile it reads once: what it writes may be anywhere, for all the compiler knows.
  */
 #define DEFINE_KERNEL(name, is_store, work)                                                \
     static bool name(const struct gni_index_tile *tile)                                    \
@@ -113,7 +112,7 @@ gni_index_kernel gni_index_kernel_set(size_t width)
 
 #define TO(type) (*(type *)(void *)sparse)
 #define FROM(type) (*(const type *)(const void *)dense)
-#define DEFINE_ADD(name, type, sum) DEFINE_KERNEL(add_##name, false, TO(type) = (type)(sum))
+#define DEFINE_ADD(name, type, sum) DEFINE_KERNEL(add_##name, true, TO(type) = (type)(sum))
 
 DEFINE_ADD(bool, uint8_t, TO(uint8_t) != 0 || FROM(uint8_t) != 0)
 DEFINE_ADD(int8, uint8_t, TO(uint8_t) + FROM(uint8_t))
