@@ -152,10 +152,16 @@ class Process:
 
 def _is_running(pid: int) -> bool:
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return _has_memory(Path(f"/proc/{pid}/stat").read_text())
     except OSError:
         return False
-    return state not in "ZX"
+
+
+def _has_memory(stat: str) -> bool:
+    """Whether a process runs, by its /proc/PID/stat: one that ends loses its memory first."""
+    fields = stat.rpartition(")")[2].split()
+    state, size = fields[0], fields[20]
+    return state not in "ZX" and size != "0"
 
 
 def _forbidden(pid: int) -> str:

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
@@ -127,15 +129,32 @@ def test_a_simulated_gpu(shell, start, build):
     assert "cuda:0 (virtual)" in output and re.search(r"living blocks +3\b", output)
 
 
-def test_it_ends_with_the_process(shell, start):
+def test_it_ends_with_the_process(shell, start, monkeypatch):
     process = start(PROGRAM.format(device="cpu"))
-    timer = threading.Timer(0.3, process.stdin.close)
-    timer.start()
+    sleep, seconds = time.sleep, []
+
+    def slept(interval):
+        seconds.append(interval)
+        if len(seconds) == 2:
+            process.stdin.close()
+        sleep(interval)
+
+    monkeypatch.setattr(_watch.time, "sleep", slept)
     code, output, errors = shell(process.pid, "--interval", 0.1)
-    timer.join()
-    assert (code, errors) == (0, "")
+    assert (code, errors) == (0, "") and set(seconds) == {0.1}
     assert output.count("living blocks") >= 2 and "allocations a second" in output
     assert output.endswith(f"process {process.pid} has ended\n")
+
+
+def test_a_process_that_ends():
+    """It is said to run for a while when its memory is gone."""
+    stat = Path("/proc/self/stat").read_text()
+    before, _, after = stat.rpartition(")")
+    fields = after.split()
+    assert _watch._has_memory(stat) and _watch._has_memory(f"1 (a) Z 0) {' '.join(fields)}")
+    for at, value in ((0, "Z"), (0, "X"), (20, "0")):
+        changed = [*fields[:at], value, *fields[at + 1 :]]
+        assert not _watch._has_memory(f"{before}) {' '.join(changed)}\n")
 
 
 def test_control_c_ends_it_well(shell, start, monkeypatch):
