@@ -301,6 +301,9 @@ static inline bool tensor_check(const struct module_state *state, PyObject *obje
     return Py_TYPE(object) == (PyTypeObject *)state->tensor_class;
 }
 
+/* A view with two dimensions exchanged: python_tensor_views.c. */
+PyObject *tensor_transposed(PyObject *self, int first, int second);
+
 /* Takes over a reference: to a new tensor, since a second Tensor of one cannot be. */
 PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor);
 

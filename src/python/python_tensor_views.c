@@ -1,8 +1,10 @@
 /*
- * python_tensor_views.c: other shapes of Tensor's elements, as methods that take sizes one by one, as one sequence,
- * or as one by its name.
+ * python_tensor_views.c: other shapes of Tensor's elements: by sizes, which are given one by one, as one sequence, or
+ * as one by its name; and by dimensions.
  */
 #include "module.h"
+
+/* ---- by sizes -------------------------------------------------------------------------------- */
 
 /* The values that stand for sizes or dimensions: the arguments, or the one that has a name. */
 static int values_take(const char *function, const char *const names[2], Py_ssize_t *count,
@@ -130,6 +132,136 @@ static PyObject *tensor_as_strided(PyObject *self, PyObject *arguments, PyObject
     return tensor_or_raise_in(tensor_state(self), "as_strided", status, view);
 }
 
+/* ---- by dimensions ---------------------------------------------------------------------------- */
+
+/* One of `ndim` dimensions, counted from the end if negative; `extra` of them are not there yet. */
+static int dimension_find(const char *name, int64_t value, int ndim, int extra, int *dimension)
+{
+    int span = ndim > 0 ? ndim : 1;
+    if (value < -span || value >= span) {
+        PyErr_Format(PyExc_IndexError,
+                     "%s: dimension %lld is out of range for a tensor of %d dimensions: %d to %d",
+                     name, (long long)value, ndim - extra, -span, span - 1);
+        return -1;
+    }
+    *dimension = (int)(value < 0 ? value + span : value);
+    return 0;
+}
+
+/* Dimensions as arguments. */
+static int dimensions_take(PyObject *self, const char *name, PyObject *const *arguments, int count,
+                           int extra, int *dimensions)
+{
+    int ndim = gn_tensor_get_dimensions(tensor_of(self)) + extra;
+    for (int i = 0; i < count; i++) {
+        int64_t value;
+        int one;
+        if (integers_from_python(arguments[i], "a dimension", &value, 1, &one) < 0 ||
+            dimension_find(name, value, ndim, extra, &dimensions[i]) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+PyObject *tensor_transposed(PyObject *self, int first, int second)
+{
+    gn_tensor *tensor = tensor_of(self), *view;
+    int order[GN_DIMENSIONS_MAX];
+    for (int i = 0; i < gn_tensor_get_dimensions(tensor); i++)
+        order[i] = i == first ? second : i == second ? first : i;
+    gn_status status;
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_permute(tensor, order, &view));
+    return tensor_or_raise(module_state_of_object(self), status, view);
+}
+
+static PyObject *tensor_transpose(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                  PyObject *keywords)
+{
+    static const struct signature signature = {"transpose", {"dim0", "dim1"}, 2};
+    PyObject *taken[2];
+    int dimensions[2];
+    if (arguments_take(&signature, arguments, count, keywords, taken) < 0 ||
+        dimensions_take(self, "transpose", taken, 2, 0, dimensions) < 0)
+        return NULL;
+    return tensor_transposed(self, dimensions[0], dimensions[1]);
+}
+
+/* The dimensions from one to another become one. */
+static PyObject *tensor_flatten(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                PyObject *keywords)
+{
+    static const struct signature signature = {"flatten", {"start_dim", "end_dim"}, 0};
+    gn_tensor *tensor = tensor_of(self), *result;
+    int ndim = gn_tensor_get_dimensions(tensor), ends[2] = {0, ndim > 0 ? ndim - 1 : 0};
+    int64_t sizes[GN_DIMENSIONS_MAX], joined = 1;
+    PyObject *taken[2];
+    gn_status status;
+    if (arguments_take(&signature, arguments, count, keywords, taken) < 0)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (taken[i] != Py_None && dimensions_take(self, "flatten", &taken[i], 1, 0, &ends[i]) < 0)
+            return NULL;
+    if (ends[0] > ends[1]) {
+        PyErr_Format(module_state_of_object(self)->shape_error,
+                     "flatten: dimension %d does not come before %d", ends[0], ends[1]);
+        return NULL;
+    }
+    for (int i = 0; i < ndim; i++) {
+        if (i >= ends[0] && i <= ends[1])
+            joined *= gn_tensor_get_shape(tensor)[i];
+        else
+            sizes[i < ends[0] ? i : i - (ends[1] - ends[0])] = gn_tensor_get_shape(tensor)[i];
+    }
+    sizes[ends[0]] = joined;
+    int left = ndim > 0 ? ndim - (ends[1] - ends[0]) : 1;
+    CALL_ALLOCATING(status, gn_tensor_reshape(tensor, left, sizes, &result));
+    return tensor_or_raise(module_state_of_object(self), status, result);
+}
+
+static PyObject *tensor_unsqueeze(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                  PyObject *keywords)
+{
+    static const struct signature signature = {"unsqueeze", {"dim", NULL}, 1};
+    PyObject *taken[2];
+    int dimension;
+    gn_tensor *view;
+    if (arguments_take(&signature, arguments, count, keywords, taken) < 0 ||
+        dimensions_take(self, "unsqueeze", taken, 1, 1, &dimension) < 0)
+        return NULL;
+    gn_status status;
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_unsqueeze(tensor_of(self), dimension, &view));
+    return tensor_or_raise(module_state_of_object(self), status, view);
+}
+
+/* Without dimensions of 1: all of them, or those that are named. */
+static PyObject *tensor_squeeze(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                PyObject *keywords)
+{
+    static const struct signature signature = {"squeeze", {"dim", NULL}, 0};
+    gn_tensor *tensor = tensor_of(self), *view;
+    int ndim = gn_tensor_get_dimensions(tensor), named = 0, left = 0;
+    int64_t sizes[GN_DIMENSIONS_MAX], dims[GN_DIMENSIONS_MAX];
+    bool is_named[GN_DIMENSIONS_MAX] = {false};
+    PyObject *taken[2];
+    if (arguments_take(&signature, arguments, count, keywords, taken) < 0)
+        return NULL;
+    bool has_names = taken[0] != Py_None;
+    if (has_names && integers_from_python(taken[0], "squeeze", dims, GN_DIMENSIONS_MAX, &named) < 0)
+        return NULL;
+    for (int i = 0; i < named; i++) {
+        int dimension;
+        if (dimension_find("squeeze", dims[i], ndim, 0, &dimension) < 0)
+            return NULL;
+        is_named[dimension] = true;
+    }
+    for (int i = 0; i < ndim; i++)
+        if (gn_tensor_get_shape(tensor)[i] != 1 || (has_names && !is_named[i]))
+            sizes[left++] = gn_tensor_get_shape(tensor)[i];
+    gn_status status;
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_view(tensor, left, sizes, &view));
+    return tensor_or_raise(module_state_of_object(self), status, view);
+}
+
 PyMethodDef tensor_view_methods[] = {
     {"view", WITH_VECTOR(tensor_view),
      "view($self, /, *shape)\n--\n\n"
@@ -146,5 +278,16 @@ PyMethodDef tensor_view_methods[] = {
     {"as_strided", WITH_KEYWORDS(tensor_as_strided),
      "as_strided($self, size, stride, storage_offset=None)\n--\n\n"
      "A view with any sizes and strides, in elements, as long as it stays in the storage."},
+    {"flatten", WITH_VECTOR(tensor_flatten),
+     "flatten($self, start_dim=0, end_dim=-1)\n--\n\n"
+     "Several dimensions, or all, as one, with a copy only where there must be one."},
+    {"transpose", WITH_VECTOR(tensor_transpose),
+     "transpose($self, dim0, dim1)\n--\n\nA view with two dimensions exchanged."},
+    {"unsqueeze", WITH_VECTOR(tensor_unsqueeze),
+     "unsqueeze($self, dim)\n--\n\nA view with a new dimension of 1."},
+    {"squeeze", WITH_VECTOR(tensor_squeeze),
+     "squeeze($self, dim=None)\n--\n\nA view without dimensions of 1: all of them, or those that "
+     "are "
+     "named."},
     {NULL, NULL, 0, NULL},
 };
