@@ -92,6 +92,12 @@ bool gni_map_is_valid(const struct gni_map *map);
  */
 uint64_t gni_hash_u64(uint64_t value);
 
+/* A number of so many bits, 1 to 64, for a table of that size: quicker, and good enough for sizes and the like. */
+static inline uint64_t gni_hash_bits(uint64_t value, unsigned bits)
+{
+    return value * UINT64_C(0x9E3779B97F4A7C15) >> (64 - bits);
+}
+
 /*
  * A hash of bytes for tables in this process, which may be NULL when size is 0. Different seeds
  * give unrelated hashes. Not for files (it depends on the byte order) nor against an opponent.

@@ -54,7 +54,8 @@
 #include <stddef.h>
 
 enum {
-    GNI_CACHE_SLOTS = 64,
+    GNI_CACHE_SLOTS_SHIFT = 6,
+    GNI_CACHE_SLOTS = 1 << GNI_CACHE_SLOTS_SHIFT,
     GNI_CACHE_LARGER = 3,       /* classes above its own that may meet a request */
     GNI_CACHE_LARGER_FROM = 40, /* from 64 KiB on */
     GNI_CACHE_SLOT_MOST = 256,  /* blocks in a slot */
@@ -208,8 +209,7 @@ gni_cache_known(const gn_memory_manager *manager, const gn_stream *stream)
 
 static inline struct gni_slot *gni_cache_slot(struct gni_cache *cache, size_t nbytes)
 {
-    uint64_t hash = (uint64_t)(nbytes >> GNI_MEDIUM_SHIFT) * UINT64_C(0x9E3779B97F4A7C15);
-    return &cache->slots[hash >> 58];
+    return &cache->slots[gni_hash_bits(nbytes >> GNI_MEDIUM_SHIFT, GNI_CACHE_SLOTS_SHIFT)];
 }
 
 /* The bin has a block. */

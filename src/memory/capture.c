@@ -153,7 +153,7 @@ gn_status gn_memory_pool_begin(gn_memory_pool *graph, gn_stream *stream)
 {
     GN_CHECK_ARGUMENT(graph != NULL && stream != NULL, "pool and stream must not be NULL");
     struct gni_pool *pool = graph->space.pool;
-    GN_CHECK_ARGUMENT(stream->device == pool->device, "the stream belongs to another device");
+    GN_TRY(gni_stream_check(stream, pool->device));
     struct begun *begun = gni_host_alloc(sizeof *begun);
     if (begun == NULL)
         return gni_error_host_memory(sizeof *begun);

@@ -180,40 +180,32 @@ static void managers_fork_done(bool is_child)
 static const struct gni_fork_handlers managers_fork = {
     .mutex = &managers_mutex, .prepare = managers_fork_prepare, .done = managers_fork_done};
 
-static void manager_stream_leave(gn_memory_manager *manager, void *context)
+/* Something that happens to a stream, and what a pool of its device does then. */
+struct stream_change {
+    gn_stream *stream;
+    void (*change)(struct gni_pool *pool, gn_stream *stream);
+};
+
+static void manager_stream_change(gn_memory_manager *manager, void *context)
 {
-    gn_stream *stream = context;
-    if (manager->device == stream->device && manager->pool != NULL)
-        gni_pool_stream_leave(manager->pool, stream);
+    const struct stream_change *change = context;
+    if (manager->device == change->stream->device && manager->pool != NULL)
+        change->change(manager->pool, change->stream);
 }
 
 static void managers_stream_leave(gn_stream *stream)
 {
-    managers_each(manager_stream_leave, stream);
-}
-
-static void manager_stream_end(gn_memory_manager *manager, void *context)
-{
-    gn_stream *stream = context;
-    if (manager->device == stream->device && manager->pool != NULL)
-        gni_pool_stream_end(manager->pool, stream);
+    managers_each(manager_stream_change, &(struct stream_change){stream, gni_pool_stream_leave});
 }
 
 static void managers_stream_end(gn_stream *stream)
 {
-    managers_each(manager_stream_end, stream);
-}
-
-static void manager_stream_share(gn_memory_manager *manager, void *context)
-{
-    gn_stream *stream = context;
-    if (manager->device == stream->device && manager->pool != NULL)
-        gni_pool_stream_share(manager->pool, stream);
+    managers_each(manager_stream_change, &(struct stream_change){stream, gni_pool_stream_end});
 }
 
 static void managers_stream_share(gn_stream *stream)
 {
-    managers_each(manager_stream_share, stream);
+    managers_each(manager_stream_change, &(struct stream_change){stream, gni_pool_stream_share});
 }
 
 static void managers_start(void)
@@ -384,15 +376,19 @@ const char *gn_memory_manager_get_policy(const gn_memory_manager *manager)
     return gni_pool_policy(manager->pool);
 }
 
+gn_status gni_stream_check(const gn_stream *stream, const gn_device *device)
+{
+    if (stream->device == device)
+        return GN_OK;
+    return gni_error(GN_ERROR_INVALID_VALUE, "the stream is of %s, and the memory of %s",
+                     gni_device_label(stream->device).text, gni_device_label(device).text);
+}
+
 gn_status gni_manager_stream(const gn_memory_manager *manager, gn_stream **stream)
 {
     if (*stream == NULL)
         return gn_stream_get_current(manager->device, stream);
-    if ((*stream)->device != manager->device)
-        return gni_error(GN_ERROR_INVALID_VALUE, "the stream is of %s, and the memory of %s",
-                         gni_device_label((*stream)->device).text,
-                         gni_device_label(manager->device).text);
-    return GN_OK;
+    return gni_stream_check(*stream, manager->device);
 }
 
 /* ---- many at once, and ahead of time -------------------------------------------------------- */

@@ -63,6 +63,9 @@ gn_status gni_manager_create(gn_device *device, bool is_pinned, const char *poli
 gn_status gni_manager_get_as(gn_device *device, const char *policy,
                              gn_memory_manager **manager) GN_NODISCARD;
 
+/* Refuses a stream that is not of the device that has the memory. */
+gn_status gni_stream_check(const gn_stream *stream, const gn_device *device) GN_NODISCARD;
+
 /* A NULL stream is the calling thread's current one; another device's is refused. */
 gn_status gni_manager_stream(const gn_memory_manager *manager, gn_stream **stream) GN_NODISCARD;
 

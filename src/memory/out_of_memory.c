@@ -126,8 +126,7 @@ static bool is_within_bound(struct gni_space *space, const struct gni_need *need
 /* Whether memory was recycled after the same requests before; it is remembered that it was. */
 static bool is_recycled_again(struct gni_pool *pool)
 {
-    uint64_t hash = pool->trail * UINT64_C(0x9E3779B97F4A7C15);
-    uint64_t *place = &pool->recycled_trails[hash >> (64 - GNI_TRAILS_SHIFT)];
+    uint64_t *place = &pool->recycled_trails[gni_hash_bits(pool->trail, GNI_TRAILS_SHIFT)];
     bool is_again = *place == pool->trail;
     *place = pool->trail;
     return is_again;

@@ -373,10 +373,7 @@ gn_status gni_pool_free(gn_memory_block *block, const void *pointer, uint64_t ti
 gn_status gni_pool_record_stream(gn_memory_block *block, gn_stream *stream)
 {
     struct gni_pool *pool = block->pool;
-    if (stream->device != pool->device)
-        return gni_error(GN_ERROR_INVALID_VALUE, "the stream is of %s, and the memory of %s",
-                         gni_device_label(stream->device).text,
-                         gni_device_label(pool->device).text);
+    GN_TRY(gni_stream_check(stream, pool->device));
     gni_pool_lock(pool);
     gn_status status = gni_block_state(block) == GNI_BLOCK_LIVE
                            ? gni_block_use(block, stream)

@@ -263,8 +263,7 @@ static inline unsigned gni_pool_bound_shift(const struct gni_pool *pool, enum gn
 /* With the lock: a large block is asked for that no thread's cache has. */
 static inline void gni_pool_trail_add(struct gni_pool *pool, size_t requested)
 {
-    uint64_t hash = (uint64_t)requested * UINT64_C(0x9E3779B97F4A7C15);
-    pool->trail = pool->trail << GNI_TRAIL_SHIFT | hash >> (64 - GNI_TRAIL_SHIFT);
+    pool->trail = pool->trail << GNI_TRAIL_SHIFT | gni_hash_bits(requested, GNI_TRAIL_SHIFT);
 }
 
 /* The sums of all threads' counters. */
