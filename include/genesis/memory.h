@@ -205,14 +205,14 @@ typedef struct gn_memory_compaction {
     uint64_t released_bytes; /* that went back to the driver in all */
     uint64_t folded_pages;   /* physical pages that were folded into others */
     uint64_t moved_bytes;    /* that were copied for it */
-    uint64_t skipped_bytes;  /* of half-empty pages that had to be left alone */
+    uint64_t skipped_bytes;  /* that are free on pages and pieces which had to be left alone */
     bool can_fold;           /* false where the policy or the device cannot fold pages */
 } gn_memory_compaction;
 
 /*
- * Gives back every byte that is not needed: idle memory first; then half-empty pages are folded: two
- * physical pages whose living blocks do not overlap become one, mapped at both addresses. Contents and
- * addresses stay as they are. The caller makes sure that nobody submits work on the manager's blocks
+ * Gives back every byte that is not needed: idle memory first; then pieces that are partly free are divided
+ * into pages, of which the free ones go back; then half-empty pages are folded: two physical pages whose
+ * living blocks do not overlap become one, mapped at both addresses. Contents and addresses stay as they are. The caller makes sure that nobody submits work on the manager's blocks
  * meanwhile; work that was submitted before is waited for. Memory that a captured graph knows is left
  * alone.
  */

@@ -1,5 +1,5 @@
 /*
- * compact.c: folding half-empty pages.
+ * compact.c: folding half-empty pages; those of pieces of several pages once these are divided (divide.c).
  *
  *     before:   addresses   | A . A . | . B . B |        two pages, two pieces of memory
  *     copy:                   A B A B   . B . B          into the bytes that are free in the first piece
@@ -302,12 +302,15 @@ static gn_status folding_run(struct folding *folding, gn_memory_compaction *repo
     return folding_remap(folding, report);
 }
 
-gn_status gni_pool_fold(struct gni_pool *pool, bool is_automatic, gn_memory_compaction *report)
+gn_status gni_pool_squeeze(struct gni_pool *pool, bool is_automatic, uint64_t goal,
+                           gn_memory_compaction *report)
 {
     struct folding folding = {.pool = pool, .is_automatic = is_automatic};
     /* No thread frees a block without seeing that its page is folded. */
     gni_caches_revoke(pool, NULL);
-    gn_status status = folding_run(&folding, report);
+    gn_status status = gni_pool_divide(pool, is_automatic, goal, report);
+    if (status == GN_OK && pool->reserved_bytes > goal)
+        status = folding_run(&folding, report);
     gni_caches_restore(pool);
     gni_host_free(folding.pages);
     gni_host_free(folding.masks);

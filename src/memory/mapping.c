@@ -87,14 +87,28 @@ void gni_physical_let_go(struct gni_pool *pool, struct gni_physical *physical)
     (void)gni_orphans_release(pool);
 }
 
-static void pages_set_mapping(char *start, size_t nbytes, struct gni_mapping *mapping)
+static void pages_set_mapping(const struct gni_mapping *mapping, struct gni_mapping *behind)
 {
-    for (char *at = start; at < start + nbytes; at += GNI_PAGE)
-        gni_page_find(at)->mapping = mapping;
+    char *end = mapping->start + mapping->physical->nbytes;
+    for (char *at = mapping->start; at < end; at += GNI_PAGE)
+        gni_page_find(at)->mapping = behind;
 }
 
-/* A folded piece is not where it was any more: in the history it moves to where it still is. */
-static void home_move(struct gni_pool *pool, struct gni_physical *physical)
+void gni_mapping_enter(struct gni_mapping *mapping)
+{
+    gni_list_push_back(&mapping->physical->mappings, &mapping->link);
+    mapping->region->space->mapped_bytes[mapping->region->range] += mapping->physical->nbytes;
+    pages_set_mapping(mapping, mapping);
+}
+
+void gni_mapping_leave(struct gni_mapping *mapping)
+{
+    pages_set_mapping(mapping, NULL);
+    mapping->region->space->mapped_bytes[mapping->region->range] -= mapping->physical->nbytes;
+    gni_list_remove(&mapping->link);
+}
+
+void gni_physical_move_home(struct gni_pool *pool, struct gni_physical *physical)
 {
     const void *before = physical->home;
     physical->home = gni_container_of(physical->mappings.next, struct gni_mapping, link)->start;
@@ -106,21 +120,18 @@ static void home_move(struct gni_pool *pool, struct gni_physical *physical)
 
 gn_status gni_mapping_close(struct gni_mapping *mapping)
 {
-    struct gni_space *space = mapping->region->space;
-    struct gni_pool *pool = space->pool;
+    struct gni_pool *pool = mapping->region->space->pool;
     struct gni_physical *physical = mapping->physical;
     bool was_folded = gni_physical_is_folded(physical);
     uint64_t begin = gni_driver_begin(pool);
     GN_TRY(pool->device->ops->virtual_unmap(pool->device, mapping->start, physical->nbytes));
-    pages_set_mapping(mapping->start, physical->nbytes, NULL);
-    space->mapped_bytes[mapping->region->range] -= physical->nbytes;
-    gni_list_remove(&mapping->link);
+    gni_mapping_leave(mapping);
     if (was_folded) /* and where one is left, that is folded with none */
         pool->reserve_blocks -= GNI_BLOCKS_BY_PAGE * (gni_physical_is_folded(physical) ? 1U : 2U);
     if (gni_list_is_empty(&physical->mappings))
         gni_physical_let_go(pool, physical);
     else if (physical->home == mapping->start)
-        home_move(pool, physical);
+        gni_physical_move_home(pool, physical);
     gni_host_free(mapping);
     gni_driver_end(pool, begin);
     return GN_OK;
@@ -146,33 +157,41 @@ static gn_status mapping_create(struct gni_region *region, char *start, size_t n
     return GN_OK;
 }
 
+gn_status gni_piece_create(struct gni_region *region, char *start, size_t nbytes,
+                           struct gni_mapping **out)
+{
+    struct gni_pool *pool = region->space->pool;
+    struct gni_mapping *mapping = NULL;
+    GN_TRY(mapping_create(region, start, nbytes, &mapping));
+    gn_status status =
+        pool->device->ops->physical_create(pool->device, nbytes, &mapping->physical->handle);
+    if (status != GN_OK) {
+        gni_host_free(mapping->physical);
+        gni_host_free(mapping);
+        return status;
+    }
+    gni_reserved_add(pool, start, nbytes);
+    *out = mapping;
+    return GN_OK;
+}
+
+void gni_piece_destroy(struct gni_mapping *mapping)
+{
+    gni_physical_let_go(mapping->region->space->pool, mapping->physical);
+    gni_host_free(mapping);
+}
+
 /* One piece of new memory at an address, not accessible yet. */
 static gn_status mapping_open(struct gni_region *region, char *start, size_t nbytes)
 {
-    struct gni_pool *pool = region->space->pool;
-    gn_device *device = pool->device;
+    gn_device *device = region->space->pool->device;
     struct gni_mapping *mapping = NULL;
-    GN_TRY(mapping_create(region, start, nbytes, &mapping));
-    struct gni_physical *physical = mapping->physical;
-    gn_status status = device->ops->physical_create(device, nbytes, &physical->handle);
-    if (status != GN_OK)
-        goto free_records;
-    gni_reserved_add(pool, start, nbytes);
-    status = device->ops->virtual_map(device, start, nbytes, physical->handle);
-    if (status != GN_OK)
-        goto release_physical;
-    gni_list_push_back(&physical->mappings, &mapping->link);
-    region->space->mapped_bytes[region->range] += nbytes;
-    pages_set_mapping(start, nbytes, mapping);
-    return GN_OK;
-
-release_physical:
-    gni_physical_let_go(pool, physical);
-    gni_host_free(mapping);
-    return status;
-free_records:
-    gni_host_free(physical);
-    gni_host_free(mapping);
+    GN_TRY(gni_piece_create(region, start, nbytes, &mapping));
+    gn_status status = device->ops->virtual_map(device, start, nbytes, mapping->physical->handle);
+    if (status == GN_OK)
+        gni_mapping_enter(mapping);
+    else
+        gni_piece_destroy(mapping);
     return status;
 }
 

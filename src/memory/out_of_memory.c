@@ -12,7 +12,7 @@
  *      instead can lie together
  *   6  a block of another stream whose work is not done, for which this stream waits on the device
  *   7  the threads' caches are emptied, the device is waited for, everything idle goes back
- *   8  half-empty pages are folded, where nobody can know their addresses
+ *   8  pieces that are partly free are divided, and half-empty pages folded, where nobody can know their addresses
  *   9  the user's handler (pool.c), and from the start
  *
  * The bound is a part of the most that was live since the peaks were reset: 1/16 for blocks up to 8 MiB, and
@@ -287,7 +287,10 @@ static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memo
     if (status != GN_ERROR_OUT_OF_MEMORY || pool->backing != GNI_BACKING_VIRTUAL || !is_idle)
         return status;
     gn_memory_compaction report = {0};
-    if (gni_pool_fold(pool, true, &report) != GN_OK || report.folded_pages == 0)
+    uint64_t before = pool->reserved_bytes;
+    uint64_t growth = gni_space_growth(space, need);
+    if (gni_pool_squeeze(pool, true, before > growth ? before - growth : 0, &report) != GN_OK ||
+        pool->reserved_bytes == before)
         return status;
     return grow(space, need, block);
 }

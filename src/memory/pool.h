@@ -52,8 +52,9 @@ struct gni_claim;
 
 /* A piece of physical memory. */
 struct gni_physical {
-    struct gni_list link; /* in pool->orphans, once the driver has refused to take it back */
-    uint64_t handle;      /* virtual: the driver's */
+    struct gni_list
+        link; /* in pool->orphans, once the driver has refused to take it back, or in scratch_pieces */
+    uint64_t handle; /* virtual: the driver's */
     size_t nbytes;
     const void *home;         /* where it was mapped first: its address in the history */
     struct gni_list mappings; /* where it is seen; more than one: folded */
@@ -194,6 +195,9 @@ struct gni_pool {
     uint64_t total_bytes; /* of the device */
     uint64_t reserved_bytes, reserved_peak;
     uint64_t pending_bytes;
+    char *scratch; /* addresses of divide.c's; NULL but where they could not go back */
+    size_t scratch_bytes, scratch_mapped;
+    struct gni_list scratch_pieces; /* that are seen there, and nowhere else */
     uint64_t warm_bytes; /* that a warm-up asked for: not to be recycled before they were used */
     size_t pending_count;
     unsigned yield_count;    /* regions that threads lost to others since memory last grew */
@@ -363,6 +367,19 @@ void gni_mappings_close(char *start, char *end);
 /* Unmaps memory, and lets its piece go when this was its last mapping. On failure it is as before. */
 gn_status gni_mapping_close(struct gni_mapping *mapping);
 
+/* A new piece, mapped nowhere, and the record of the mapping that it shall have; and the end of both, as long as it has
+ * none. */
+gn_status gni_piece_create(struct gni_region *region, char *start, size_t nbytes,
+                           struct gni_mapping **mapping) GN_NODISCARD;
+void gni_piece_destroy(struct gni_mapping *mapping);
+
+/* The books of a mapping that the driver has made, or undone. */
+void gni_mapping_enter(struct gni_mapping *mapping);
+void gni_mapping_leave(struct gni_mapping *mapping);
+
+/* A piece is not where it was: in the history it moves to where its first mapping is. */
+void gni_physical_move_home(struct gni_pool *pool, struct gni_physical *physical);
+
 /* A piece that is mapped nowhere goes back; if the driver refuses, it is tried again later. */
 void gni_physical_let_go(struct gni_pool *pool, struct gni_physical *physical);
 
@@ -469,10 +486,11 @@ void gni_event_give(struct gni_pool *pool, struct gni_mark *mark);
 /* Where the bytes end that a living block's owner may use; a grain at least. */
 char *gni_block_used_end(const gn_memory_block *block);
 
-/* Folds half-empty pages; only those without an exported block if `is_automatic`. With the lock, after
- * the device was waited for. */
-gn_status gni_pool_fold(struct gni_pool *pool, bool is_automatic,
-                        gn_memory_compaction *report) GN_NODISCARD;
+/* Gives back what is free on pieces and pages that are partly used, until no more than `goal` bytes are reserved:
+ * divides pieces of several pages, then folds half-empty pages; only those without an exported block if `is_automatic`.
+ * With the lock, after the device was waited for and all that is wholly free went back. */
+gn_status gni_pool_squeeze(struct gni_pool *pool, bool is_automatic, uint64_t goal,
+                           gn_memory_compaction *report) GN_NODISCARD;
 
 /* A block that nobody uses any more, and whose sequence is set, goes to its heap; the parts of it that
  * lie on folded pages are blocked until gni_pool_unfold(). */
@@ -481,6 +499,15 @@ void gni_block_release(gn_memory_block *block);
 /* Gives back folded pages without living blocks, and makes pages whole again that are folded with no
  * other any more. After the device was waited for. */
 void gni_pool_unfold(struct gni_pool *pool);
+
+/* ---- divide.c ------------------------------------------------------------------------------- */
+
+/* The first half of gni_pool_squeeze(), with the threads' caches. */
+gn_status gni_pool_divide(struct gni_pool *pool, bool is_automatic, uint64_t goal,
+                          gn_memory_compaction *report) GN_NODISCARD;
+
+/* Gives back what a division could not, where nothing runs. */
+gn_status gni_scratch_close(struct gni_pool *pool);
 
 /* ---- debug.c -------------------------------------------------------------------------------- */
 

@@ -141,7 +141,7 @@ gn_status gni_pool_compact(struct gni_pool *pool, gn_memory_compaction *report)
     if (status == GN_OK) {
         (void)gni_space_release(&pool->main, SIZE_MAX);
         if (made.can_fold)
-            status = gni_pool_fold(pool, false, &made);
+            status = gni_pool_squeeze(pool, false, 0, &made);
     }
     made.released_bytes = before > pool->reserved_bytes ? before - pool->reserved_bytes : 0;
     gni_pool_unlock(pool);
@@ -262,6 +262,9 @@ gn_status gni_pool_clear(struct gni_pool *pool)
     gn_status status = gni_space_clear(&pool->main);
     if (first == GN_OK)
         first = status;
+    status = gni_scratch_close(pool);
+    if (first == GN_OK)
+        first = status;
     counters_settle(pool); /* no block is left, whatever the driver has taken back */
     if (gni_list_is_empty(&pool->main.regions)) {
         gni_list_each (link, &pool->main.heaps)
@@ -378,6 +381,7 @@ gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual, struct gn
     gni_list_init(&pool->begun);
     gni_list_init(&pool->events);
     gni_list_init(&pool->orphans);
+    gni_list_init(&pool->scratch_pieces);
     config_from_options(pool);
     pool->is_limited = config_is_limited(&pool->config);
     pool->has_claims = device->type == GN_DEVICE_CPU && pool->backing == GNI_BACKING_DEVICE;

@@ -6,7 +6,8 @@
  *   small    the same, in regions of its own
  *   medium   the pages that the request needs beyond the free memory beside the hole. Those that it covers are
  *            one piece, which goes back when it does; the last, which it shares, is a piece of its own. Where free
- *            memory does not fit what is asked for, all are, so that any page between living blocks can go back
+ *            memory does not fit what is asked for, all are, so that any page between living blocks can go back. As
+ *            long as it does, and there is plenty, several blocks share a piece (growth_step)
  *   large    few pieces, since the cost of a piece is the same whatever its size; smaller ones where free
  *            memory does not fit what is asked for. A first page that is hardly used is a piece of its own
  *
@@ -19,6 +20,10 @@
 #include "base/host.h"
 #include "memory/history.h"
 #include "memory/mark.h"
+
+enum {
+    MEDIUM_STEP_MOST = 16 << 20,
+};
 
 void gni_space_init(struct gni_space *space, struct gni_pool *pool, bool is_private)
 {
@@ -380,6 +385,22 @@ size_t gni_space_growth(const struct gni_space *space, const struct gni_need *ne
     return plain_step(space, need);
 }
 
+/* How much of a hole gets memory: as much as is needed. But medium blocks share a piece of several pages as long as what
+ * there is lies together, and half of what may be reserved is left: a page costs the driver as much as a piece. When
+ * memory gets scarce such pieces are divided (divide.c). */
+static size_t growth_step(const struct gni_space *space, const struct gni_need *need,
+                          const struct growth *growth)
+{
+    const struct gni_pool *pool = space->pool;
+    size_t step = gni_align_up(space->mapped_bytes[need->range] / 4, GNI_PAGE);
+    step = step < MEDIUM_STEP_MOST ? step : MEDIUM_STEP_MOST;
+    uint64_t allowed = pool->limit < pool->total_bytes ? pool->limit : pool->total_bytes;
+    bool is_worth = need->range == GNI_RANGE_MEDIUM && !need->is_tight && step > growth->nbytes &&
+                    growth->hole != NULL && growth->hole->nbytes >= step &&
+                    pool->reserved_bytes + step <= allowed / 2;
+    return is_worth ? step : growth->nbytes;
+}
+
 /* Where the driver did not undo a mapping, nothing can be mapped again: those addresses are lost to us
  * until the region goes. */
 static void addresses_set_apart(gn_memory_block *hole, size_t nbytes)
@@ -398,7 +419,8 @@ static gn_status virtual_grow(struct gni_space *space, const struct gni_need *ne
 {
     struct gni_pool *pool = space->pool;
     struct growth growth = growth_find(space, need);
-    size_t nbytes = growth.nbytes < most ? growth.nbytes : most;
+    size_t step = growth_step(space, need, &growth);
+    size_t nbytes = step < most ? step : most;
     GN_TRY(limit_check(pool, nbytes));
     if (growth.hole == NULL) {
         GN_TRY(region_reserve(space, need->range, nbytes));
@@ -406,7 +428,9 @@ static gn_status virtual_grow(struct gni_space *space, const struct gni_need *ne
     }
     gn_memory_block *hole = growth.hole;
     size_t before = gni_tile_is_free_of(hole->before, need->heap) ? hole->before->nbytes : 0;
-    size_t covered = before < need->nbytes ? need->nbytes - before : 0;
+    size_t covered = nbytes > growth.nbytes  ? nbytes /* one piece */
+                     : before < need->nbytes ? need->nbytes - before
+                                             : 0;
     gn_status status = gni_mappings_open(hole->region, hole->start, nbytes, covered, need);
     if (status == GN_OK) {
         status = fresh_fill(space, hole->start, nbytes, need->stream);

@@ -566,6 +566,8 @@ static bool pool_is_valid(struct gni_pool *pool)
             return false;
     gni_list_each (link, &pool->orphans)
         walk.reserved_bytes += gni_container_of(link, struct gni_physical, link)->nbytes;
+    gni_list_each (link, &pool->scratch_pieces)
+        walk.reserved_bytes += gni_container_of(link, struct gni_physical, link)->nbytes;
     if (!caches_are_valid(&walk) || !stock_is_valid(&pool->blocks))
         return false;
     HOLDS(pool->reserved_bytes == walk.reserved_bytes);  /* P3 */

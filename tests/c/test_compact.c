@@ -1,6 +1,6 @@
 /*
- * test_compact.c: folding half-empty pages: contents and addresses stay, memory comes back, and everything
- * goes on, also on folded pages.
+ * test_compact.c: folding half-empty pages, and dividing pieces that are partly used: contents and addresses stay,
+ * memory comes back, and everything goes on, also on folded pages.
  *
  *     test_compact [cuda [DIVISOR]]     needs the policy `virtual`, and 1.5 GiB on the device
  *
@@ -412,6 +412,104 @@ static void test_automatic_goes_on(void)
     pool_empty();
 }
 
+/* ---- pieces of several pages ---------------------------------------------------------------- */
+
+enum {
+    LARGE_BYTES = 32 << 20, /* one piece each */
+    PART_BYTES = 9 << 20,   /* blocks that come in their place: three and a half in each */
+    PART_COUNT = 12,
+};
+
+/* Blocks in the place of `count` large ones, of which every third stays; the pieces are theirs together. */
+static void parts_make(size_t count, bool is_handle)
+{
+    for (size_t i = 0; i < count; i++)
+        item_make(&items[i], LARGE_BYTES, is_handle);
+    for (size_t i = 0; i < count; i++)
+        item_free(&items[i]);
+    CHECK_OK(gn_memory_coalesce(suite.manager, NULL)); /* any stream takes what is free */
+    CHECK_OK(gn_device_synchronize(suite.device));
+    CHECK_OK(gn_memory_collect(suite.manager));
+    size_t parts = count * PART_COUNT / 4;
+    for (size_t i = 0; i < parts; i++)
+        item_make(&items[i], PART_BYTES, is_handle);
+    CHECK_U64(statistics_now().reserved_bytes, count * LARGE_BYTES);
+    for (size_t i = 0; i < parts; i++)
+        if (i % 3 != 0)
+            item_free(&items[i]);
+    CHECK_OK(gn_device_synchronize(suite.device));
+}
+
+/* All but the pages that are used comes back, and nothing else has changed. */
+static void divide_try(bool is_handle)
+{
+    pool_empty();
+    parts_make(4, is_handle);
+    gn_memory_compaction report = compact();
+    size_t pages = PART_BYTES / GNI_PAGE + 2; /* that a block reaches into at most */
+    CHECK(statistics_now().reserved_bytes <= PART_COUNT / 3 * pages * GNI_PAGE);
+    CHECK(report.moved_bytes >= PART_COUNT / 3 * PART_BYTES);
+    items_check(PART_COUNT);
+    CHECK_U64(compact().released_bytes, 0); /* there is nothing left to do */
+    for (size_t i = 0; i < PART_COUNT; i++) {
+        if (items[i].address == NULL)
+            item_make(&items[i], PART_BYTES - pick(MIB), is_handle);
+        else
+            item_fill(&items[i]);
+    }
+    items_check(PART_COUNT);
+    items_free(PART_COUNT);
+    pool_empty();
+}
+
+static void test_divide(void)
+{
+    divide_try(false);
+    divide_try(true);
+}
+
+/* A request that only dividing can meet, where nobody knows an address of the pieces. */
+static void test_divide_automatic(void)
+{
+    struct item large = {.address = NULL};
+    for (int is_exported = 0; is_exported <= 1; is_exported++) {
+        pool_empty();
+        parts_make(4, !is_exported);
+        limit_set((size_t)4 * LARGE_BYTES + 16 * MIB);
+        gn_status status = item_try(&large, (size_t)2 * LARGE_BYTES, false);
+        CHECK_STATUS(status, is_exported ? GN_ERROR_OUT_OF_MEMORY : GN_OK);
+        if (is_exported) {
+            CHECK(compact().released_bytes > 0); /* the caller may */
+            CHECK_OK(item_try(&large, (size_t)2 * LARGE_BYTES, false));
+        }
+        items_check(PART_COUNT);
+        CHECK(item_is_right(&large));
+        item_free(&large);
+        items_free(PART_COUNT);
+        limit_set(UINT64_MAX);
+    }
+    pool_empty();
+}
+
+/* Without room for a second copy of what is used a piece stays as it is, and the report says so. */
+static void test_divide_without_room(void)
+{
+    pool_empty();
+    parts_make(1, false);
+    limit_set(LARGE_BYTES);
+    gn_memory_compaction report = compact();
+    CHECK_U64(report.released_bytes, 0);
+    CHECK_U64(report.moved_bytes, 0);
+    CHECK_U64(report.skipped_bytes, LARGE_BYTES - PART_BYTES);
+    items_check(PART_COUNT / 4);
+    limit_set(LARGE_BYTES + PART_BYTES + 3 * MIB);
+    CHECK(compact().released_bytes >= LARGE_BYTES - PART_BYTES - 3 * MIB);
+    items_check(PART_COUNT / 4);
+    items_free(PART_COUNT / 4);
+    limit_set(UINT64_MAX);
+    pool_empty();
+}
+
 /* ---- what is left alone --------------------------------------------------------------------- */
 
 /* Memory of a graph's pool stays where it is, and the report says how much could not be had. */
@@ -490,6 +588,9 @@ static void run(void)
     RUN(test_automatic);
     RUN(test_automatic_leaves_exported);
     RUN(test_automatic_goes_on);
+    RUN(test_divide);
+    RUN(test_divide_automatic);
+    RUN(test_divide_without_room);
     RUN(test_private_pools);
     RUN(test_policy_pool);
     RUN(test_schedules);

@@ -201,6 +201,44 @@ static void scenario_compact(void)
     STEP(gn_memory_compact(suite.manager, &report));
 }
 
+static void drop_handle(gn_memory_block *handle)
+{
+    if (handle != NULL)
+        CHECK_OK(gn_memory_block_free(handle));
+}
+
+/* Pieces of several pages that are partly used: by address, then by handle where only dividing them helps. */
+static void scenario_divide(void)
+{
+    gn_memory_compaction report;
+    gn_memory_block *handles[3] = {NULL};
+    unsigned char last = 0;
+    drop(make(24 * MIB));
+    char *first = make(9 * MIB), *second = make(9 * MIB);
+    drop(first);
+    STEP(gn_memory_compact(suite.manager, &report));
+    if (is_well())
+        STEP(gn_copy(&last, second + (9 * MIB < filled_most ? 9 * MIB : filled_most) - 1, 1,
+                     suite.stream));
+    STEP(gn_stream_synchronize(suite.stream));
+    CHECK(!is_well() || last == 0x5A);
+    drop(second);
+    STEP(gn_memory_trim(suite.manager, 0, NULL));
+    if (!suite.is_virtual)
+        return;
+    STEP(gn_memory_block_alloc(suite.manager, 24 * MIB, suite.stream, &handles[0]));
+    drop_handle(handles[0]);
+    handles[0] = NULL;
+    limit_set(38 * MIB); /* after the piece: under a limit it would be several */
+    for (int i = 0; i < 2; i++)
+        STEP(gn_memory_block_alloc(suite.manager, 9 * MIB, suite.stream, &handles[i]));
+    drop_handle(handles[0]);
+    STEP(gn_memory_block_alloc(suite.manager, 16 * MIB, suite.stream, &handles[2]));
+    drop_handle(handles[1]);
+    drop_handle(handles[2]);
+    limit_set(UINT64_MAX);
+}
+
 /* A request that only folding by itself can meet. */
 static void scenario_fold(void)
 {
@@ -428,21 +466,14 @@ static const struct scenario {
     const char *name;
     void (*run)(void);
 } scenarios[] = {
-    {"growth", scenario_growth},
-    {"give back", scenario_give_back},
-    {"hand-over", scenario_handover},
-    {"record_stream", scenario_record_stream},
-    {"stream end", scenario_stream_end},
-    {"compact", scenario_compact},
-    {"fold", scenario_fold},
-    {"graph", scenario_graph},
-    {"batch", scenario_batch},
-    {"warm-up", scenario_warm_up},
-    {"out of memory", scenario_out_of_memory},
-    {"clear", scenario_clear},
-    {"pinned", scenario_pinned},
-    {"direct", scenario_direct},
-    {"adapter", scenario_adapter},
+    {"growth", scenario_growth},         {"give back", scenario_give_back},
+    {"hand-over", scenario_handover},    {"record_stream", scenario_record_stream},
+    {"stream end", scenario_stream_end}, {"compact", scenario_compact},
+    {"divide", scenario_divide},         {"fold", scenario_fold},
+    {"graph", scenario_graph},           {"batch", scenario_batch},
+    {"warm-up", scenario_warm_up},       {"out of memory", scenario_out_of_memory},
+    {"clear", scenario_clear},           {"pinned", scenario_pinned},
+    {"direct", scenario_direct},         {"adapter", scenario_adapter},
 };
 
 /* ---- faults --------------------------------------------------------------------------------- */
