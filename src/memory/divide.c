@@ -78,7 +78,8 @@ static bool division_look(struct division *division, bool is_automatic)
     for (gn_memory_block *block = division->first; reaches_into(division, block);
          block = block->after) {
         enum gni_block_state state = gni_block_state(block);
-        if (state == GNI_BLOCK_LIVE && !(is_automatic && gni_block_has(block, GNI_BLOCK_EXPORTED))) {
+        if (state == GNI_BLOCK_LIVE &&
+            !(is_automatic && gni_block_has(block, GNI_BLOCK_EXPORTED))) {
             division->living = block;
             continue;
         }
@@ -201,8 +202,8 @@ static gn_status part_copy(const struct division *division, const char *start, c
         const char *from = start > page ? start : page;
         const char *to = end < page + GNI_PAGE ? end : page + GNI_PAGE;
         if (from < to)
-            GN_TRY(gn_copy(scratch + i * GNI_PAGE + (from - page), from, (size_t)(to - from),
-                           stream));
+            GN_TRY(
+                gn_copy(scratch + i * GNI_PAGE + (from - page), from, (size_t)(to - from), stream));
     }
     return GN_OK;
 }
@@ -231,7 +232,8 @@ static gn_status pages_grant(const struct division *division)
     gn_device *device = division->whole->region->space->pool->device;
     for (size_t i = 0, next; i < division->used_count; i = next) {
         char *start = division->pages[i]->start, *end = start + GNI_PAGE;
-        for (next = i + 1; next < division->used_count && division->pages[next]->start == end; next++)
+        for (next = i + 1; next < division->used_count && division->pages[next]->start == end;
+             next++)
             end += GNI_PAGE;
         GN_TRY(device->ops->virtual_grant(device, start, (size_t)(end - start)));
     }
@@ -257,7 +259,8 @@ static gn_status division_exchange(const struct division *division)
         return GN_OK;
     while (mapped-- > 0)
         (void)device->ops->virtual_unmap(device, division->pages[mapped]->start, GNI_PAGE);
-    gn_status back = device->ops->virtual_map(device, whole->start, nbytes, whole->physical->handle);
+    gn_status back =
+        device->ops->virtual_map(device, whole->start, nbytes, whole->physical->handle);
     if (back == GN_OK)
         back = device->ops->virtual_grant(device, whole->start, nbytes);
     if (back != GN_OK)

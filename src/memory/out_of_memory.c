@@ -260,6 +260,21 @@ static gn_status grow(struct gni_space *space, struct gni_need *need, gn_memory_
     return GN_OK;
 }
 
+/* Step 8, unless even what nobody asked for would not be enough. */
+static gn_status squeeze(struct gni_space *space, struct gni_need *need, gn_memory_block **block)
+{
+    struct gni_pool *pool = space->pool;
+    struct gni_totals now = gni_pool_totals(pool);
+    uint64_t before = pool->reserved_bytes, growth = gni_space_growth(space, need);
+    uint64_t asked = now.alloc_bytes - now.free_bytes + growth;
+    gn_memory_compaction report = {0};
+    if (asked > smaller(pool->limit, pool->total_bytes) ||
+        gni_pool_squeeze(pool, true, before > growth ? before - growth : 0, &report) != GN_OK ||
+        pool->reserved_bytes == before)
+        return GN_ERROR_OUT_OF_MEMORY; /* as the last try has told */
+    return grow(space, need, block);
+}
+
 /* Steps 7 and 8. */
 static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memory_block **block)
 {
@@ -286,13 +301,7 @@ static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memo
     gn_status status = grow(space, need, block);
     if (status != GN_ERROR_OUT_OF_MEMORY || pool->backing != GNI_BACKING_VIRTUAL || !is_idle)
         return status;
-    gn_memory_compaction report = {0};
-    uint64_t before = pool->reserved_bytes;
-    uint64_t growth = gni_space_growth(space, need);
-    if (gni_pool_squeeze(pool, true, before > growth ? before - growth : 0, &report) != GN_OK ||
-        pool->reserved_bytes == before)
-        return status;
-    return grow(space, need, block);
+    return squeeze(space, need, block);
 }
 
 /* Steps 1 to 8. */
@@ -365,7 +374,7 @@ static const char *advice(struct gni_pool *pool, const gn_memory_statistics *now
         return advice_host();
     if (now->cached_bytes + device_free >= nbytes)
         return pool->backing == GNI_BACKING_VIRTUAL
-                   ? "Enough is free, but in pieces: compact() folds half-empty pages"
+                   ? "Enough is free, but in pieces: compact() can put them together"
                : pool->device->type == GN_DEVICE_CUDA
                    ? "Enough is free, but in pieces: the policy virtual "
                      "(GENESIS_CUDA_ALLOCATOR=virtual) can use them"
