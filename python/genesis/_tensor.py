@@ -173,6 +173,8 @@ def arange(
     count = -(-(end - start) // step) if is_whole else _ceil((end - start) / step)
     if dtype is None:
         dtype = _C.int64 if is_whole else _C.float32
+    elif not is_whole and not _C._empty((0,), dtype, "cpu").dtype.is_floating_point:
+        start, step, is_whole = int(start), int(step), True  # of the type, not only their sums
     wide = _C.int64 if is_whole else _C.float64
     counted = _C._empty((count if count > 0 else 0,), _C.int64, device).fill_(1).cumsum(0)
     return ((counted - 1).to(wide) * step + start).to(dtype=dtype)

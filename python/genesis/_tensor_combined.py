@@ -74,6 +74,19 @@ def clamp_max(input: _C.Tensor, max: Any, *, out: _C.Tensor | None = None) -> _C
     return _C.minimum(input, max, out=out)
 
 
+def _widest(first: Any, *others: Any) -> tuple[Any, Any]:
+    """An operand as the type in which all are computed, float32 for halves: then their type, too.
+
+    So nothing in between is rounded to less than what comes out.
+    """
+    tensors = [one for one in (first, *others) if isinstance(one, _C.Tensor)]
+    dtype = _C._result_type(*tensors)
+    is_half = dtype in (_C.float16, _C.bfloat16)
+    if isinstance(first, _C.Tensor):
+        first = first.to(_C.float32 if is_half else dtype)
+    return first, dtype if is_half else None
+
+
 def addcmul(
     input: _C.Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: _C.Tensor | None = None
 ) -> _C.Tensor:
@@ -85,8 +98,10 @@ def addcmul(
     >>> genesis.addcmul(genesis.ones(2), genesis.tensor([2.0, 3.0]), genesis.tensor(5.0))
     tensor([11., 16.])
     """
-    product = tensor1 * tensor2
-    return _C.add(input, product if value == 1 else product * value, out=out)
+    first, dtype = _widest(tensor1, input, tensor2)
+    product = first * tensor2
+    made = _C.add(input, product if value == 1 else product * value, out=out)
+    return made if dtype is None or out is not None else made.to(dtype)
 
 
 def addcdiv(
@@ -100,7 +115,9 @@ def addcdiv(
     >>> genesis.addcdiv(genesis.ones(2), genesis.tensor([2.0, 3.0]), genesis.tensor(2.0))
     tensor([2.0000, 2.5000])
     """
-    return _C.add(input, (tensor1 if value == 1 else tensor1 * value) / tensor2, out=out)
+    first, dtype = _widest(tensor1, input, tensor2)
+    made = _C.add(input, (first if value == 1 else first * value) / tensor2, out=out)
+    return made if dtype is None or out is not None else made.to(dtype)
 
 
 def lerp(input: _C.Tensor, end: Any, weight: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
@@ -124,6 +141,9 @@ def fmod(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _C.Te
     >>> genesis.fmod(genesis.tensor([-5, 5]), 3)
     tensor([-2,  2])
     """
+    size = _C.remainder(abs(input), abs(other))
+    if size.dtype.is_floating_point:
+        return _C.where(input < 0, -size, size)
     left = _C.remainder(input, other)  # has the sign of the second, or is 0
     return _C.where((left != 0) & ((left < 0) != (input < 0)), left - other, left)
 
@@ -152,6 +172,11 @@ def frac(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     return input - input.trunc()
 
 
+def _wide(input: _C.Tensor) -> _C.Tensor:
+    """Floating numbers, and no halves, which would be rounded after each step."""
+    return input if input.dtype in (_C.float32, _C.float64) else input.float()
+
+
 def sinh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The hyperbolic sine.
 
@@ -161,9 +186,11 @@ def sinh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     >>> genesis.sinh(genesis.tensor([0.0, 1.0]))
     tensor([0.0000, 1.1752])
     """
-    grown = input.abs().expm1()
-    half = _C.where(grown.isinf(), grown, grown + grown / (grown + 1)) / 2
-    return _C.where(input < 0, -half, half)
+    size = _wide(input).abs()
+    grown, root = size.expm1(), (size / 2).exp()  # half of its square may fit, where that does not
+    half = _C.where(grown.isinf(), root * (root / 2), (grown + grown / (grown + 1)) / 2)
+    made = _C.where(input < 0, -half, half)
+    return made.to(input.dtype) if input.dtype.is_floating_point else made
 
 
 def cosh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
@@ -175,7 +202,9 @@ def cosh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     >>> genesis.cosh(genesis.tensor([0.0, 1.0]))
     tensor([1.0000, 1.5431])
     """
-    return (input.exp() + (-input).exp()) / 2
+    root = (_wide(input).abs() / 2).exp()  # half of its square may fit, where that does not
+    made = root * (root / 2) + (1 / root) * (0.5 / root)
+    return made.to(input.dtype) if input.dtype.is_floating_point else made
 
 
 def hypot(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
@@ -190,7 +219,8 @@ def hypot(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _C.T
     most, least = _C.maximum(input.abs(), abs(other)), _C.minimum(input.abs(), abs(other))
     ratio = least / _C.where(most == 0, 1, most)
     made = most * (1 + ratio * ratio).sqrt()
-    return _C.where(most.isinf(), most, made)
+    is_infinite = (abs(input) == _INFINITY) | (abs(other) == _INFINITY)  # whatever the other is
+    return _C.where(is_infinite, _INFINITY, made)
 
 
 def logaddexp(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
@@ -260,8 +290,9 @@ def copysign(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _
     >>> genesis.copysign(genesis.tensor([1.0, -2.0]), genesis.tensor([-0.0, 3.0]))
     tensor([-1.,  2.])
     """
-    other = other if isinstance(other, _C.Tensor) else _C.as_tensor(other, device=input.device)
-    dtype = _C._result_type(input, other)
+    is_number = not isinstance(other, _C.Tensor)
+    other = _C.as_tensor(other, device=input.device) if is_number else other
+    dtype = input.dtype if is_number else _C._result_type(input, other)
     size = input.abs().to(dtype if dtype.is_floating_point else _C.float32)
     return _C.where(signbit(other), -size, size, out=out)
 
@@ -424,6 +455,8 @@ def flipud(input: _C.Tensor) -> _C.Tensor:
     >>> genesis.flipud(genesis.tensor([1, 2]))
     tensor([2, 1])
     """
+    if not input.ndim:
+        raise _C.ShapeError("flipud: the tensor has no first dimension")
     return input.flip(0)
 
 
@@ -438,6 +471,8 @@ def rot90(input: _C.Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> _C.Tens
             [1, 3]])
     """
     first, second = dims
+    if input.ndim and first % input.ndim == second % input.ndim:
+        raise ValueError(f"rot90: dimensions {first} and {second} of {input.shape} are the same")
     if k % 4 == 0:
         return input.clone()
     if k % 4 == 2:

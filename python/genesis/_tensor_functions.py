@@ -91,8 +91,8 @@ def _variance(
 ) -> _C.Tensor:
     if dim is True or dim is False:  # PyTorch's x.var(unbiased)
         dim, unbiased = None, dim
-    if unbiased is not None:
-        correction = int(unbiased)
+    if unbiased is not None or correction is None:
+        correction = int(unbiased is not False)
     input = _wide(input)
     squares = (input - input.mean(dim, True)).square().sum(dim, keepdim)
     left = _count(input, dim) - correction
@@ -252,6 +252,8 @@ def isclose(
     >>> genesis.isclose(genesis.tensor([1.0, 2.0]), genesis.tensor([1.0, 2.1]))
     tensor([ True, False])
     """
+    if not (rtol >= 0 and atol >= 0):
+        raise ValueError(f"isclose: tolerances are not negative: rtol={rtol}, atol={atol}")
     other = _C.as_tensor(other, device=input.device)
     if not input.dtype.is_floating_point:
         return input == other
@@ -421,6 +423,14 @@ def _several(dims: Any) -> Any:
 # ---- creation ----
 
 
+def _ends(start: Any, end: Any, dtype: Any) -> tuple[Any, Any]:
+    """Numbers, of a type: for integers both are cut off, and not only what lies between."""
+    ends = [one.item() if isinstance(one, _C.Tensor) else one for one in (start, end)]
+    if dtype is None or _C._empty((0,), dtype, "cpu").dtype.is_floating_point:
+        return ends[0], ends[1]
+    return int(ends[0]), int(ends[1])
+
+
 def linspace(
     start: float, end: float, steps: int, *, dtype: Any = None, device: Any = None
 ) -> _C.Tensor:
@@ -434,6 +444,7 @@ def linspace(
     """
     if steps < 0:
         raise ValueError("linspace: the number of steps must not be negative")
+    start, end = _ends(start, end, dtype)
     at = arange(steps, dtype=_C.float64, device=device)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     made = _C.where(at < steps / 2, start + at * step, end - (steps - 1 - at) * step)
@@ -457,6 +468,7 @@ def logspace(
     >>> genesis.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
+    start, end = _ends(start, end, dtype)
     places = linspace(start, end, steps, dtype=_C.float64, device=device)
     return _C.pow(float(base), places).to(dtype=dtype or _C.float32)
 
@@ -514,7 +526,7 @@ def triu(input: _C.Tensor, diagonal: int = 0, *, out: _C.Tensor | None = None) -
     return _C.where(_distance(input) >= diagonal, input, _nothing(input))
 
 
-def cumsum_(self: _C.Tensor, dim: int) -> _C.Tensor:
+def cumsum_(self: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     """In place: the sum of the elements up to each, along a dimension.
 
     Examples
@@ -523,10 +535,10 @@ def cumsum_(self: _C.Tensor, dim: int) -> _C.Tensor:
     >>> genesis.tensor([1, 2, 3]).cumsum_(0)
     tensor([1, 3, 6])
     """
-    return self.copy_(self.cumsum(dim))
+    return self.copy_(self.cumsum(dim, dtype))
 
 
-def cumprod_(self: _C.Tensor, dim: int) -> _C.Tensor:
+def cumprod_(self: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
     """In place: the product of the elements up to each, along a dimension.
 
     Examples
@@ -535,7 +547,7 @@ def cumprod_(self: _C.Tensor, dim: int) -> _C.Tensor:
     >>> genesis.tensor([1, 2, 3]).cumprod_(0)
     tensor([1, 2, 6])
     """
-    return self.copy_(self.cumprod(dim))
+    return self.copy_(self.cumprod(dim, dtype))
 
 
 def tril_(self: _C.Tensor, diagonal: int = 0) -> _C.Tensor:

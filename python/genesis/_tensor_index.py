@@ -81,7 +81,8 @@ def gather(input: _C.Tensor, dim: int, index: Any, *, out: _C.Tensor | None = No
     tensor([[1, 1],
             [4, 3]])
     """
-    return _C._gather(input, dim, _index(index, input))
+    index = _index(index, input)
+    return _C._gather(input if input.ndim or not index.ndim else input.reshape(1), dim, index)
 
 
 def scatter_(
@@ -96,7 +97,7 @@ def scatter_(
     """Set elements along a dimension: ``input[i][index[i][j]] = src[i][j]`` for ``dim=1``.
 
     Where one place is written twice the last one wins, in row-major order, unless all are added
-    (``reduce="add"``).
+    (``reduce="add"``) or multiplied (``"multiply"``).
 
     Examples
     --------
@@ -106,9 +107,13 @@ def scatter_(
     """
     if (src is None) == (value is None):
         raise TypeError("scatter: either src or value must be given")
-    if reduce not in (None, "add"):
-        raise ValueError(f"scatter: reduce is None or 'add', not {reduce!r}")
+    if reduce not in (None, "add", "multiply"):
+        raise ValueError(f"scatter: reduce is None, 'add' or 'multiply', not {reduce!r}")
     given = value if src is None else src
+    if reduce == "multiply":
+        index, given = _index(index, input), _index(given, input)
+        given = given if given.ndim else given.expand(index.shape).to(input.dtype)
+        return input.scatter_reduce_(dim, index, given, "prod")
     return _C._scatter(input, dim, _index(index, input), given, reduce == "add")
 
 
@@ -321,7 +326,10 @@ def masked_fill_(input: _C.Tensor, mask: Any, value: Any) -> _C.Tensor:
     >>> x.masked_fill_(x > 2, 0)
     tensor([1, 0, 0])
     """
-    return _C.where(_fill_mask(input, mask, value), value, input, out=input)
+    mask = _fill_mask(input, mask, value)
+    if input.dtype == _C.bool:
+        value = bool(value)
+    return _C.where(mask, value, input, out=input)
 
 
 def masked_fill(input: _C.Tensor, mask: Any, value: Any) -> _C.Tensor:

@@ -254,7 +254,9 @@ def _einsum_two(
             counts.append(count)
         return wide.reshape(counts)
 
-    made = matrix(a, a_term, batch, rows, over) @ matrix(b, b_term, batch, over, columns)
+    dtype = _C._result_type(a, b)  # sums of integers are int64 already
+    left = matrix(a.to(dtype), a_term, batch, rows, over)
+    made = left @ matrix(b.to(dtype), b_term, batch, over, columns)
     order = batch + rows + columns
     return made.reshape([sizes[one] for one in order]), "".join(order)
 

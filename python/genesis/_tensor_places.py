@@ -143,7 +143,10 @@ def masked_scatter(input: _C.Tensor, mask: _C.Tensor, source: _C.Tensor) -> _C.T
     >>> genesis.masked_scatter(genesis.zeros(3), mask, genesis.tensor([1.0, 2.0]))
     tensor([1., 0., 2.])
     """
-    return masked_scatter_(input.clone(), mask, source)
+    from genesis._tensor_views import broadcast_shapes
+
+    wide = input.expand(broadcast_shapes(input.shape, mask.shape))
+    return masked_scatter_(wide.clone(), mask, source)
 
 
 def argwhere(input: _C.Tensor) -> _C.Tensor:
@@ -220,6 +223,7 @@ def histc(
     if bins < 1 or max < min:
         raise ValueError(f"histc: {bins} parts from {min} to {max}")
     x = input.reshape(-1)
+    x = x.float() if x.dtype in (_C.float16, _C.bfloat16) else x
     if min == max == 0 and x.numel():
         min, max = x.amin().item(), x.amax().item()
     if not (math.isfinite(min) and math.isfinite(max)):
@@ -406,7 +410,9 @@ def unique(
     """
     if dim is None:
         return _unique_of_all(input, sorted, return_inverse, return_counts)
-    first, inverse, counts = _unique_rows(input.movedim(dim, 0).reshape(input.shape[dim], -1))
+    rows = input.movedim(dim, 0)
+    rows = rows.reshape(rows.shape[0], rows.numel() // max(rows.shape[0], 1))
+    first, inverse, counts = _unique_rows(rows)
     made = (input.index_select(dim, first), inverse, counts)
     wanted = (True, return_inverse, return_counts)
     kept = tuple(one for one, is_wanted in zip(made, wanted, strict=True) if is_wanted)
@@ -414,9 +420,14 @@ def unique(
 
 
 def unique_consecutive(
-    input: _C.Tensor, return_inverse: bool = False, return_counts: bool = False
+    input: _C.Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Any:
     """The elements without those that are equal to the one before; which one each is; how many.
+
+    With a dimension, the slices of it.
 
     Examples
     --------
@@ -424,13 +435,14 @@ def unique_consecutive(
     >>> genesis.unique_consecutive(genesis.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
-    flat = input.reshape(-1)
-    is_new = _C._empty(flat.shape, _C.bool, flat.device).fill_(True)
-    is_new[1:] = flat[1:] != flat[:-1]
-    made = [flat[is_new]]
+    rows = input.reshape(-1) if dim is None else input.movedim(dim, 0)
+    is_new = _C._empty(rows.shape[:1], _C.bool, rows.device).fill_(True)
+    is_other = rows[1:] != rows[:-1]
+    is_new[1:] = is_other.any(tuple(range(1, rows.ndim))) if rows.ndim > 1 else is_other
+    made = [rows[is_new] if dim is None else rows[is_new].movedim(0, dim)]
     number = is_new.cumsum(0) - 1
     if return_inverse:
-        made.append(number.view(input.shape))
+        made.append(number.view(input.shape) if dim is None else number)
     if return_counts:
         made.append(bincount(number))
     return tuple(made) if len(made) > 1 else made[0]
@@ -439,12 +451,17 @@ def unique_consecutive(
 # ---- places of a matrix ----
 
 
-def _triangle(row: int, col: int, offset: int, is_lower: bool, device: Any) -> _C.Tensor:
+def _triangle(
+    row: int, col: int, offset: int, is_lower: bool, dtype: Any, device: Any
+) -> _C.Tensor:
     distance = arange(col, device=device) - arange(row, device=device).unsqueeze(1)
-    return nonzero(distance <= offset if is_lower else distance >= offset).T.contiguous()
+    places = nonzero(distance <= offset if is_lower else distance >= offset).T.contiguous()
+    return places if dtype is None else places.to(dtype=dtype)
 
 
-def tril_indices(row: int, col: int, offset: int = 0, *, device: Any = None) -> _C.Tensor:
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None
+) -> _C.Tensor:
     """The places on and below a diagonal: a row of rows, and a row of columns.
 
     Examples
@@ -454,10 +471,12 @@ def tril_indices(row: int, col: int, offset: int = 0, *, device: Any = None) -> 
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
-    return _triangle(row, col, offset, True, device)
+    return _triangle(row, col, offset, True, dtype, device)
 
 
-def triu_indices(row: int, col: int, offset: int = 0, *, device: Any = None) -> _C.Tensor:
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None
+) -> _C.Tensor:
     """The places on and above a diagonal: a row of rows, and a row of columns.
 
     Examples
@@ -467,7 +486,7 @@ def triu_indices(row: int, col: int, offset: int = 0, *, device: Any = None) -> 
     tensor([[0, 0, 1],
             [0, 1, 1]])
     """
-    return _triangle(row, col, offset, False, device)
+    return _triangle(row, col, offset, False, dtype, device)
 
 
 publish(

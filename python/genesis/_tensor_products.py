@@ -163,6 +163,11 @@ def tensordot(
     else:
         ours = _dimensions(dims[0], input.ndim, "input")
         theirs = _dimensions(dims[1], other.ndim, "other")
+    for one, two in zip(ours, theirs, strict=False):  # a dimension of 1 goes with any
+        if input.shape[one] == 1 != other.shape[two]:
+            other = other.sum(two, True, dtype=other.dtype)
+        elif other.shape[two] == 1 != input.shape[one]:
+            input = input.sum(one, True, dtype=input.dtype)
     if [input.shape[dim] for dim in ours] != [other.shape[dim] for dim in theirs]:
         raise _C.ShapeError(
             f"tensordot: dimensions {ours} of shape {input.shape} and {theirs} of {other.shape} "

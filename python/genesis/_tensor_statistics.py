@@ -225,9 +225,12 @@ def quantile(
     dim: int | None = None,
     keepdim: bool = False,
     *,
+    interpolation: str = "linear",
     out: _C.Tensor | None = None,
 ) -> _C.Tensor:
     """The element that a fraction `q` of all is below, with what lies between two.
+
+    `interpolation` says what is taken of two: "linear", "lower", "higher", "midpoint", "nearest".
 
     Examples
     --------
@@ -238,6 +241,8 @@ def quantile(
     if not input.dtype.is_floating_point:
         raise TypeError(f"quantile: elements are floating numbers, not {input.dtype}")
     flat = input.reshape(-1) if dim is None or not input.ndim else input.movedim(dim, -1)
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise ValueError(f"quantile: there is no interpolation {interpolation!r}")
     if not flat.shape[-1]:
         raise ValueError("quantile: there are no elements")
     fractions = _C.as_tensor(q, dtype=input.dtype, device=input.device)
@@ -245,18 +250,32 @@ def quantile(
         raise ValueError(f"quantile: fractions are from 0 to 1, not {q!r}")
     values = flat.sort(-1).values
     places = fractions.reshape(-1) * (flat.shape[-1] - 1)
-    below = places.floor()
-    low, high = (values.index_select(-1, one.long()) for one in (below, places.ceil()))
-    made = low + (high - low) * (places - below)
+    if interpolation == "nearest":
+        places = places.round()
+    below, above = places.floor(), places.ceil()
+    low, high = (values.index_select(-1, one.long()) for one in (below, above))
+    share = {"lower": 0.0, "higher": 1.0, "midpoint": (above - below) / 2}
+    made = low + (high - low) * share.get(interpolation, places - below)
     made = _C.where(values.isnan().any(-1, True), float("nan"), made)  # (..., fractions)
     if keepdim:
         made = made.unsqueeze(-2)
-        made = made.movedim(-2, dim) if dim is not None else made.view([1] * input.ndim + [-1])
+        has_dim = dim is not None and input.ndim > 0
+        made = made.movedim(-2, dim) if has_dim else made.view([1] * input.ndim + [-1])
     return made.movedim(-1, 0) if fractions.ndim else made.squeeze(-1)
 
 
-def diff(input: _C.Tensor, n: int = 1, dim: int = -1, *, out: _C.Tensor | None = None) -> _C.Tensor:
+def diff(
+    input: _C.Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: _C.Tensor | None = None,
+    append: _C.Tensor | None = None,
+    *,
+    out: _C.Tensor | None = None,
+) -> _C.Tensor:
     """How much each element is more than the one before, `n` times.
+
+    `prepend` and `append` are put before and behind the elements first.
 
     Examples
     --------
@@ -268,6 +287,8 @@ def diff(input: _C.Tensor, n: int = 1, dim: int = -1, *, out: _C.Tensor | None =
         raise _C.ShapeError("diff: the tensor has no dimension along which elements differ")
     if n < 0:
         raise ValueError(f"diff: it is done 0 times or more, not {n} times")
+    if n > 0 and (prepend is not None or append is not None):
+        input = cat([one for one in (prepend, input, append) if one is not None], dim)
     for _ in range(n):
         length = max(input.shape[dim] - 1, 0)
         later, earlier = (

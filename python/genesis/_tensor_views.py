@@ -245,6 +245,8 @@ def tensor_split(input: _C.Tensor, indices_or_sections: Any, dim: int = 0) -> tu
     """
     at = _dimension("tensor_split", input, dim)
     length = input.shape[at]
+    if isinstance(indices_or_sections, _C.Tensor):
+        indices_or_sections = indices_or_sections.tolist()  # a number, or several
     if hasattr(indices_or_sections, "__index__"):
         count = int(indices_or_sections)
         if count < 1:

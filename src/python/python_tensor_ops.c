@@ -476,14 +476,38 @@ static PyObject *assign(PyObject *self, const char *name, PyObject *value)
     return made;
 }
 
-static PyObject *method_copy(PyObject *self, PyObject *source)
+/* One value, by its place or its name, and for `most` of 2 whether to wait, which nobody asks for here: a copy is in
+ * the order of streams. */
+static PyObject *assign_given(PyObject *self, const char *name, const char *key, Py_ssize_t most,
+                              PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
-    return assign(self, "copy_", source);
+    PyObject *value = count > 0 ? arguments[0] : NULL;
+    Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
+    bool is_known = count + named <= most;
+    for (Py_ssize_t i = 0; is_known && i < named; i++) {
+        PyObject *word = PyTuple_GetItem(keywords, i);
+        if (value == NULL && PyUnicode_CompareWithASCIIString(word, key) == 0)
+            value = arguments[count + i];
+        else
+            is_known = most > 1 && PyUnicode_CompareWithASCIIString(word, "non_blocking") == 0;
+    }
+    if (is_known && value != NULL)
+        return assign(self, name, value);
+    PyErr_Format(PyExc_TypeError, most > 1 ? "%s() takes %s and non_blocking" : "%s() takes %s",
+                 name, key);
+    return NULL;
 }
 
-static PyObject *method_fill(PyObject *self, PyObject *value)
+static PyObject *method_copy(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                             PyObject *keywords)
 {
-    return assign(self, "fill_", value);
+    return assign_given(self, "copy_", "src", 2, arguments, count, keywords);
+}
+
+static PyObject *method_fill(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                             PyObject *keywords)
+{
+    return assign_given(self, "fill_", "value", 1, arguments, count, keywords);
 }
 
 static PyObject *method_zero(PyObject *self, PyObject *unused)
@@ -543,11 +567,11 @@ static PyObject *get_fusion_failures(PyObject *module, PyObject *unused)
 #define FUNCTION(name, OP, arity, doc) \
     {#name, WITH_VECTOR(function_##name), #name "(" SIGNATURE_##arity ")\n--\n\n" doc},
 PyMethodDef tensor_op_methods[] = {
-    NAMES(METHOD) SECOND_NAMES(METHOD){
-        "copy_", method_copy, METH_O,
-        "copy_($self, source, /)\n--\n\nTakes over elements, converted and broadcast."},
-    {"fill_", method_fill, METH_O,
-     "fill_($self, value, /)\n--\n\nSets all elements to one number."},
+    NAMES(METHOD) SECOND_NAMES(METHOD){"copy_", WITH_VECTOR(method_copy),
+                                       "copy_($self, src, non_blocking=False)\n--\n\n"
+                                       "Takes over elements, converted and broadcast."},
+    {"fill_", WITH_VECTOR(method_fill),
+     "fill_($self, value)\n--\n\nSets all elements to one number."},
     {"zero_", method_zero, METH_NOARGS, "zero_($self, /)\n--\n\nSets all elements to 0."},
     {NULL, NULL, 0, NULL},
 };

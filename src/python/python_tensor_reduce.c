@@ -120,7 +120,15 @@ static void shapes_refuse(struct module_state *state, const char *name, const gn
     Py_XDECREF(room);
 }
 
-/* The result of a reduction, copied into `out`, which must have its shape; takes over the reference. */
+/* Which kinds can hold which: bool, integers, floating numbers. */
+static int kind_of(const gn_tensor *tensor)
+{
+    gn_dtype dtype = gn_tensor_get_dtype(tensor);
+    return dtype == GN_BOOL ? 0 : dtype < GN_FLOAT16 ? 1 : 2;
+}
+
+/* The result of a reduction, copied into `out`, which must have its shape, and a type that can hold it; takes over the
+ * reference. */
 static PyObject *reduced_into(struct module_state *state, const char *name, gn_tensor *result,
                               PyObject *out)
 {
@@ -131,7 +139,12 @@ static PyObject *reduced_into(struct module_state *state, const char *name, gn_t
     bool is_fitting = is_tensor && ndim == gn_tensor_get_dimensions(tensor_of(out));
     for (int i = 0; is_fitting && i < ndim; i++)
         is_fitting = sizes[i] == gn_tensor_get_shape(tensor_of(out))[i];
-    if (is_fitting)
+    if (is_fitting && kind_of(result) > kind_of(tensor_of(out))) {
+        is_fitting = false;
+        PyErr_Format(PyExc_TypeError, "%s: a result of %s cannot be stored as %s", name,
+                     gn_dtype_name(gn_tensor_get_dtype(result)),
+                     gn_dtype_name(gn_tensor_get_dtype(tensor_of(out))));
+    } else if (is_fitting)
         CALL_ALLOCATING(status, gn_assign(tensor_of(out), (gn_operand){.tensor = result}));
     else if (!is_tensor)
         PyErr_Format(PyExc_TypeError, "%s: out is a tensor, not %R", name, out);

@@ -32,18 +32,27 @@ x.clone().mul_(other=y) | X * Y
 g.matmul(input=x, other=v) | X @ V
 x.clamp_min(0.5).clamp_max(1) | X.clip(0.5, 1)
 x.fmod(1.5) | numpy.fmod(X, 1.5)
-k.fmod(3) | numpy.fmod(K, 3)
+k.fmod(3), (x * 9).fmod(y * 1e20), g.fmod(7.5, x + 20) |
+    (numpy.fmod(K, 3), numpy.fmod(X * 9, Y * 1e20), numpy.fmod(7.5, X + 20))
 g.fmax(n, 2.0), g.fmin(n, 2.0) | (numpy.fmax(N, 2), numpy.fmin(N, 2))
 g.nan_to_num(n, nan=7, posinf=8, neginf=-8) | numpy.nan_to_num(N, nan=7, posinf=8, neginf=-8)
 @ x.clone().atan2_(y), g.arctan2(k, 2) | (numpy.arctan2(X, Y), numpy.arctan2(K, 2).astype('f4'))
 x.sinh(), x.cosh(), x.exp2() | (numpy.sinh(X), numpy.cosh(X), numpy.exp2(X))
+g.cosh(b), (k + 5).byte().cosh() | (numpy.cosh(B, dtype='f4'), numpy.cosh(K + 5).astype('f4'))
+g.tensor([89.0]).cosh() / 1e38, g.tensor([-89.0]).sinh() / 1e38 |
+    (numpy.cosh([89.0]).astype('f4') / 1e38, numpy.sinh([-89.0]).astype('f4') / 1e38)
+n.hypot(n.flip(1)), n.flip(0).hypot(n) | (numpy.hypot(N, N[:, ::-1]), numpy.hypot(N[::-1], N))
 x.hypot(y), x.logaddexp(y) | (numpy.hypot(X, Y), numpy.logaddexp(X, Y))
 x.lerp(y, 0.25), x.frac() | (X + 0.25 * (Y - X), X - numpy.trunc(X))
 g.addcmul(x, y, x, value=3) | X + 3 * Y * X
 x.clone().addcdiv_(y, x + 20, value=2) | X + 2 * Y / (X + 20)
+g.addcdiv(v, v.half(), v, value=1 / 3), g.addcmul(v.half(), v.half(), v.half(), value=-1).dtype |
+    (V + V.astype('f2').astype('f8') / 3 / V, genesis.float16)
 g.deg2rad(x), x.rad2deg(), k.deg2rad() |
     (numpy.deg2rad(X), numpy.rad2deg(X), numpy.deg2rad(K).astype('f4'))
 g.copysign(x, y - 1), g.copysign(n, -0.0) | (numpy.copysign(X, Y - 1), numpy.copysign(N, -0.0))
+g.copysign(v[0].half(), -2.0).dtype, g.copysign(k, -2.0).dtype |
+    (genesis.float16, genesis.float32)
 g.copysign(k, x) | numpy.copysign(K, X)
 g.signbit(x * 0 * (x - 1)), g.signbit(-n), k.signbit() |
     (numpy.signbit(X * 0 * (X - 1)), numpy.signbit(-N), numpy.signbit(K))
@@ -61,6 +70,7 @@ k.cumsum(axis=1, dtype=g.float64) | K.cumsum(1).astype(float)
 x.argmax(keepdim=True) | X.argmax(keepdims=True)
 g.argmin(x, axis=0, keepdims=True) | X.argmin(0, keepdims=True)
 g.max(x, axis=1).values, g.sort(x, axis=0)[0] | (X.max(1), numpy.sort(X, 0))
+x.clone().cumsum_(1, dtype=g.float64), x.var(correction=None) | (X.cumsum(1), X.var(ddof=1))
 x.var(unbiased=False), x.std(0, unbiased=True) | (X.var(), X.std(0, ddof=1))
 x.var(False), x.var(dim=()), x[0, 0].var(0, 0) | (X.var(), X.var(ddof=1), numpy.array(0.0))
 (k + 5).byte().logsumexp(1) | logsumexp((K + 5).astype('f4'), 1)
@@ -69,10 +79,17 @@ g.median(x, 1).values, k.median() | (numpy.sort(X, 1)[:, 1], numpy.sort(K, None)
 @ n.median(0).indices | numpy.array([1, 0, 1])
 @ x.quantile(0.3), x.quantile([0.2, 0.9], axis=1) |
     (numpy.quantile(X, 0.3), numpy.quantile(X, [0.2, 0.9], 1))
+x.quantile(0.3, 1, interpolation='nearest'), x.quantile(0.3, interpolation='midpoint') |
+    (numpy.quantile(X, 0.3, 1, method='nearest'), numpy.quantile(X, 0.3, method='midpoint'))
+[x.quantile(0.3, 0, interpolation=one) for one in ('lower', 'higher')] |
+    [numpy.quantile(X, 0.3, 0, method=one) for one in ('lower', 'higher')]
+x[0, 0].quantile(0.5, 0, True) | X[0, 0]
 n.nansum(1), n[:1].nanmean() | (numpy.nansum(N, 1), numpy.nanmean(N[:1]))
 k.count_nonzero(0), k.aminmax() | (numpy.count_nonzero(K, 0), (K.min(), K.max()))
 g.std_mean(x, 0), g.var_mean(x) | ((X.std(0, ddof=1), X.mean(0)), (X.var(ddof=1), X.mean()))
 x.diff(), x.diff(2, 0), b.diff() | (numpy.diff(X), numpy.diff(X, 2, 0), numpy.diff(B))
+x.diff(2, 0, v[None], y[:2]), k.diff(append=k[:, :1]) |
+    (numpy.diff(X, 2, 0, V[None], Y[:2]), numpy.diff(K, append=K[:, :1]))
 c.diagonal(-1, 0, 2), x.diagonal(3) | (C.diagonal(-1, 0, 2), X.diagonal(3))
 @ g.diag(v, -1), g.diag(x, 1), x.trace() | (numpy.diag(V, -1), numpy.diag(X, 1), X.trace())
 g.addmm(v, x.T, x, beta=2, alpha=0.5) | 2 * V + 0.5 * (X.T @ X)
@@ -82,7 +99,10 @@ g.einsum('ij,kj->ik', x, y) | X @ Y.T
 g.einsum('bij, bkj', c, c) | numpy.einsum('bij,bkj', C, C)
 g.einsum('...i,i,...j->j...', c, v, c) | numpy.einsum('...i,i,...j->j...', C, V, C)
 g.einsum('ii->i', x[:, :3]) | numpy.einsum('ii->i', X[:, :3])
-g.einsum('ij->', x) | X.sum()
+g.einsum('ij->', x), g.einsum('ij,k->ik', k.int(), k[0].int()) |
+    (X.sum(), numpy.outer(K.sum(1), K[0]))
+g.tensordot(x, y[:1], ([0, 1], [0, 1])), g.tensordot(k.int(), k[:, :1].int(), ([1], [1])) |
+    ((X.sum(0) * Y[0]).sum(), numpy.outer(K.sum(1), K[:, 0]).astype('i4'))
 @ c.unfold(2, 2, 2), v.unfold(0, 3, 1) | (C.reshape(2, 3, 2, 2), sliding(V, 3))
 @ x.as_strided((2, 2), (1, 4), 1) | X[:2, 1:3].T
 @ x.view(g.int64), x.view(dtype=g.uint8) | (X.view('i8'), X.view('u1'))
@@ -90,6 +110,8 @@ x.float().view(g.float64).view(g.float32) | X.astype('f4')
 c.movedim((0, 1), (2, 0)), c.swapaxes(0, 2) | (numpy.moveaxis(C, (0, 1), (2, 0)), C.swapaxes(0, 2))
 c.unbind(1), x.select(1, -1), x.narrow(1, 1, 2) | ((C[:, 0], C[:, 1], C[:, 2]), X[:, -1], X[:, 1:3])
 x.tensor_split(3, dim=1), v.tensor_split((1,)) | (numpy.array_split(X, 3, 1), numpy.split(V, [1]))
+v.tensor_split(g.tensor([1, 3])), v.tensor_split(g.tensor(2)) |
+    (numpy.split(V, [1, 3]), numpy.array_split(V, 2))
 c.unflatten(2, (2, -1)), x.ravel(), x.t() | (C.reshape(2, 3, 2, 2), X.ravel(), X.T)
 v.expand_as(x), x.view_as(x.T), v.view(size=4) | (numpy.broadcast_to(V, (3, 4)), X.reshape(4, 3), V)
 g.permute(c, dims=(2, 0, 1)), c.size(dim=1) | (C.transpose(2, 0, 1), 3)
@@ -104,13 +126,23 @@ v.repeat_interleave(2), g.tile(v, dims=(2, 1)) | (V.repeat(2), numpy.tile(V, (2,
 @ x.repeat_interleave(g.tensor([2, 0, 1]), 0) | X.repeat([2, 0, 1], 0)
 @ g.isin(k, [1, 2, 9]), g.isin(k, 2, invert=True) | (numpy.isin(K, [1, 2, 9]), K != 2)
 g.bucketize(x, g.tensor([-1.0, 0, 2])) | numpy.searchsorted([-1, 0, 2], X)
+g.full((2,), -1.201).half().histc(100, -10, 10).nonzero() | numpy.array([[43]])
 @ x.histc(5, -2, 2) | numpy.histogram(X[(X >= -2) & (X <= 2)], 5, (-2, 2))[0] * 1.0
 @ g.unique(k % 2, dim=0, return_counts=True) | numpy.unique(K % 2, axis=0, return_counts=True)
 g.unique((k > 0), dim=1, return_inverse=True) | numpy.unique(K > 0, axis=1, return_inverse=True)
 g.tensor([1, 1, 3, 1]).unique_consecutive() | numpy.array([1, 3, 1])
+g.cat((k, k[2:])).unique_consecutive(True, True, dim=0) |
+    (K, numpy.array([0, 1, 2, 2]), numpy.array([1, 1, 2]))
+k.repeat_interleave(2, 1).unique_consecutive(dim=1).shape, g.unique(k[:0], dim=0) | ((3, 4), K[:0])
 @ x.clone().put_(g.tensor([0, -1]), g.ones(2)) | put(X, [0, -1], 1)
 x.T.clone().T.put_(g.tensor([3]), 5.0) | put(X, [3], 5)
 @ x.masked_scatter(b, y) | put(X, numpy.flatnonzero(B), Y.ravel())
+v.masked_scatter(b, y) | put(numpy.tile(V, (3, 1)), numpy.flatnonzero(B), Y.ravel())
+b.clone().masked_fill_(~b, 7), x.clone().fill_(value=2) | (numpy.ones_like(B), X * 0 + 2)
+x.clone().copy_(y, non_blocking=True), x.clone().copy_(src=v) | (Y, numpy.tile(V, (3, 1)))
+x[0, 0].gather(0, g.tensor([0, 0])) | X[[0, 0], 0]
+x.scatter(1, g.tensor([[0, 0]]), y, reduce='multiply') | put(X, [0], X[0, 0] * Y[0, 0] * Y[0, 1])
+x.scatter(1, g.tensor([[0, 0]]), value=3, reduce='multiply') | put(X, [0], X[0, 0] * 9)
 x.index_add(0, g.tensor([0, 0]), y[:2]) | put(X, range(4), X[0] + Y[0] + Y[1])
 @ x.scatter_reduce(1, g.tensor([[0, 0]]), y, 'amax') | put(X, [0], max(X[0, 0], *Y[0, :2]))
 x.index_copy(0, g.tensor([1]), y[:1]) | put(X, range(4, 8), Y[0])
@@ -121,6 +153,7 @@ x.new_empty(2).shape | (2,)
 g.empty(5000).exponential_(2).mean().isclose(g.tensor(0.5), 0.1) | numpy.array(True)
 x.index_fill(1, g.tensor([0, 2]), 7) | put(X, [0, 2, 4, 6, 8, 10], 7)
 x.scatter(1, g.tensor([[0], [0]]), y, reduce='add') | put(X, [0, 4], X[:2, 0] + Y[:2, 0])
+g.tril_indices(2, 2, dtype=g.int32) | numpy.array([[0, 1, 1], [0, 0, 1]], 'i4')
 @ g.tril_indices(3, 4, 1), g.triu_indices(3, 3) |
     (numpy.array(numpy.tril_indices(3, 1, 4)), numpy.array(numpy.triu_indices(3)))
 @ g.eye(3, 4, dtype=g.int32), x.tril(1), x.triu() |
@@ -128,6 +161,11 @@ x.scatter(1, g.tensor([[0], [0]]), y, reduce='add') | put(X, [0, 4], X[:2, 0] + 
 @ g.one_hot(k.clamp(0, 2), 4) | numpy.eye(4, dtype=int)[K.clip(0, 2)]
 g.zeros(size=(2, 3)), g.full(size=2, fill_value=k[0, 0]) |
     (numpy.zeros((2, 3), 'f4'), numpy.full(2, K[0, 0]))
+g.arange(-0.9, 3.1, 2.0, dtype=g.int64), g.arange(0, 2, 0.5, dtype=g.int8) |
+    (numpy.array([0, 2]), numpy.zeros(4, 'i1'))
+g.linspace(4.3, 0, 5, dtype=g.uint8), g.logspace(0, 1.2, 2, dtype=g.int32) |
+    (numpy.arange(4, -1, -1, 'u1'), numpy.array([1, 10], 'i4'))
+g.linspace(g.tensor(0.1), 1.0, 3, dtype=g.float64) | numpy.linspace(numpy.float32(0.1).item(), 1, 3)
 @ g.arange(end=4), g.arange(g.tensor(3)) | (numpy.arange(4), numpy.arange(3))
 @ x.new_zeros(2), x.new_full((2,), 3) | (numpy.zeros(2), numpy.full(2, 3.0))
 x.new_tensor([1, 2]), k.type_as(x) | (numpy.array([1.0, 2]), K * 1.0)
@@ -249,6 +287,14 @@ def test_views_share_their_memory():
         ("x.sum(axis=0, dim=0)", TypeError, "two values"),
         ("x.amax(dtype=g.int8)", TypeError, "unexpected keyword argument 'dtype'"),
         ("g.sum(x, 1, out=g.empty(4))", genesis.ShapeError, "does not fit a tensor of"),
+        ("g.amax(x, out=k[0, 0])", TypeError, "float64 cannot be stored as int64"),
+        ("x.fill_()", TypeError, "takes value"),
+        ("x.copy_(x, src=x)", TypeError, "takes src and non_blocking"),
+        ("x.rot90(1, (1, -1))", ValueError, "are the same"),
+        ("x[0, 0].flipud()", genesis.ShapeError, "no first dimension"),
+        ("x.isclose(x, rtol=-1.0)", ValueError, "not negative"),
+        ("x.quantile(0.5, interpolation='best')", ValueError, "no interpolation"),
+        ("g.linspace(x[0], 1, 3)", ValueError, "one element"),
         ("g.add(k, k, alpha=0.5)", TypeError, "alpha=0.5 has fractions"),
         ("g.add(x, x, beta=1)", TypeError, "beta"),
         ("x.exp(beta=1)", TypeError, r"exp\(\) does not know"),
