@@ -19,9 +19,8 @@ from genesis import _C
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from io import FileIO
     from pathlib import Path
-    from typing import Any
+    from typing import Any, BinaryIO
 
     Entry = tuple[str, _C.dtype, tuple[int, ...], int, int]  # name, dtype, shape, begin, end
 
@@ -46,7 +45,9 @@ _CODES = {
 }
 
 
-def save(tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[str]) -> None:
+def save(
+    tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[str] | BinaryIO
+) -> None:
     """Write tensors to a file in the safetensors layout.
 
     The file is there as a whole or not at all: what was there before stays until then.
@@ -56,8 +57,9 @@ def save(tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[s
     tensors : dict of str to Tensor, or Tensor
         Views are written as contiguous tensors. One tensor alone is one again when it is loaded.
         Tensors of a GPU are written as well; loaded tensors are the CPU's, unless load() is told.
-    path : str or path
-        Where; the directory must be there.
+    path : str, path or file
+        Where; the directory must be there. To an open file, or an ``io.BytesIO``, the bytes are
+        written from where it is on.
 
     Raises
     ------
@@ -91,6 +93,9 @@ def save(tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[s
     # Wide elements first: then each tensor lies aligned without holes between them.
     order = sorted(named, key=lambda name: (-named[name].element_size(), name))
     header = _header(named, order, is_alone)
+    if hasattr(path, "write"):
+        _write_all(path, header, (named[name] for name in order))
+        return
 
     from pathlib import Path
 
@@ -110,11 +115,7 @@ def _write_file(target: Path, header: bytes, tensors: Iterable[_C.Tensor]) -> No
     draft = target.with_name(f"{target.name[:32]}.{os.getpid()}-{os.urandom(4).hex()}")
     with draft.open("xb", buffering=0) as file:
         try:
-            _write(file, header)
-            for tensor in tensors:
-                near = tensor.cpu().contiguous()
-                for first, count in _chunks(near):
-                    _write(file, _C._bytes_of(near, first, count))
+            _write_all(file, header, tensors)
             os.fsync(file.fileno())
             draft.replace(target)
         except BaseException:
@@ -149,19 +150,28 @@ def _chunks(tensor: _C.Tensor) -> Iterator[tuple[int, int]]:
     return ((first, min(most, total - first)) for first in range(0, total, most))
 
 
-def _write(file: FileIO, data: bytes) -> None:
+def _write_all(file: BinaryIO, header: bytes, tensors: Iterable[_C.Tensor]) -> None:
+    _write(file, header)
+    for tensor in tensors:
+        near = tensor.cpu().contiguous()
+        for first, count in _chunks(near):
+            _write(file, _C._bytes_of(near, first, count))
+
+
+def _write(file: BinaryIO, data: bytes) -> None:
     left = memoryview(data)
     while left:
         left = left[file.write(left) :]
 
 
-def load(path: str | os.PathLike[str], *, device: Any = None) -> Any:
+def load(path: str | os.PathLike[str] | BinaryIO, *, device: Any = None) -> Any:
     """Read the tensors of a file in the safetensors layout.
 
     Parameters
     ----------
-    path : str or path
-        The file.
+    path : str, path or file
+        The file; or one that is open for bytes and can seek, an ``io.BytesIO`` for example, which
+        is read from where it is to its end.
     device : device or str, optional
         Where the tensors go, one after the other; the CPU if not given.
 
@@ -184,30 +194,42 @@ def load(path: str | os.PathLike[str], *, device: Any = None) -> Any:
     >>> genesis.load(path)
     tensor([0, 1, 2])
     """
-    from pathlib import Path
-
     place = _C._empty((0,), _C.uint8, "cpu" if device is None else device).device
-    with Path(path).open("rb", buffering=0) as file:
-        size = os.fstat(file.fileno()).st_size
-        try:
-            entries, metadata, start = _read_header(file, size)
-            made = {}
-            for name, dtype, shape, begin, _ in entries:
-                tensor = _C._empty(shape, dtype, "cpu")
-                file.seek(start + begin)
-                for first, count in _chunks(tensor):
-                    data = bytearray(count * tensor.element_size())
-                    _read_into(file, memoryview(data), f"tensor {name!r}")
-                    _C._set_bytes(tensor, first, data)
-                made[name] = tensor.to(place)
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+    try:
+        if hasattr(path, "readinto"):
+            return _read_all(path, place)
+        if hasattr(path, "read"):
+            raise TypeError(f"load: {path!r} is not open for bytes: it has no readinto()")
+
+        from pathlib import Path
+
+        with Path(path).open("rb", buffering=0) as file:
+            return _read_all(file, place)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _read_all(file: BinaryIO, place: _C.device) -> Any:
+    begin = file.tell()
+    size = file.seek(0, os.SEEK_END) - begin
+    file.seek(begin)
+    entries, metadata, start = _read_header(file, size)
+    made = {}
+    for name, dtype, shape, offset, _ in entries:
+        tensor = _C._empty(shape, dtype, "cpu")
+        file.seek(begin + start + offset)
+        for first, count in _chunks(tensor):
+            data = bytearray(count * tensor.element_size())
+            _read_into(file, memoryview(data), f"tensor {name!r}")
+            _C._set_bytes(tensor, first, data)
+        made[name] = tensor.to(place)
+    file.seek(begin + size)
     if metadata == _ALONE and list(made) == ["tensor"]:
         return made["tensor"]
     return made
 
 
-def _read_into(file: FileIO, view: memoryview, what: str) -> None:
+def _read_into(file: BinaryIO, view: memoryview, what: str) -> None:
     while view:
         count = file.readinto(view)
         if not count:
@@ -215,7 +237,7 @@ def _read_into(file: FileIO, view: memoryview, what: str) -> None:
         view = view[count:]
 
 
-def _read_header(file: FileIO, size: int) -> tuple[list[Entry], dict[str, str], int]:
+def _read_header(file: BinaryIO, size: int) -> tuple[list[Entry], dict[str, str], int]:
     if size < 8:
         raise ValueError(f"{size} bytes are no safetensors file: it begins with 8 for a length")
     prefix = bytearray(8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import pickle
@@ -63,6 +64,31 @@ def test_one_tensor_alone(tmp_path):
         assert_same(genesis.load(tmp_path / "one"), tensor)
     genesis.save({"tensor": genesis.ones(1)}, tmp_path / "one")
     assert list(genesis.load(tmp_path / "one")) == ["tensor"]
+
+
+def test_open_files(tmp_path, monkeypatch):
+    monkeypatch.setattr("genesis._serialization._CHUNK", 16)
+    tensors, room = samples(), io.BytesIO(b"before")
+    room.seek(6)
+    genesis.save(tensors, room)
+    path = tmp_path / "a"
+    genesis.save(tensors, path)
+    assert room.getvalue() == b"before" + path.read_bytes() and room.tell() == len(room.getvalue())
+    room.seek(6)
+    made = genesis.load(room)
+    assert room.read() == b"" and list(made) == list(tensors)
+    for name, tensor in tensors.items():
+        assert_same(made[name], tensor)
+    with path.open("wb") as file:
+        genesis.save(genesis.arange(3), file)
+    with path.open("rb") as file:
+        assert genesis.load(file).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="BytesIO.*: 6 bytes are no safetensors file"):
+        genesis.load(io.BytesIO(b"before"))
+    with path.open("r") as file, pytest.raises(TypeError, match="not open for bytes"):
+        genesis.load(file)
+    with path.open("w") as file, pytest.raises(TypeError, match="must be str"):
+        genesis.save(genesis.arange(3), file)
 
 
 def test_files_in_several_parts(tmp_path, monkeypatch):
