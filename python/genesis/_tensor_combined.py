@@ -26,6 +26,7 @@ __all__ = [
     "exp2",
     "fliplr",
     "flipud",
+    "float_power",
     "fmax",
     "fmin",
     "fmod",
@@ -158,6 +159,21 @@ def exp2(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     tensor([1., 8.])
     """
     return _C.pow(2.0, input, out=out)
+
+
+def float_power(input: Any, exponent: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
+    """The first to the power of the second, in float64 whatever they are.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.float_power(genesis.tensor([2, 4]), -0.5)
+    tensor([0.7071, 0.5000], dtype=genesis.float64)
+    """
+    base, power = (
+        one.double() if isinstance(one, _C.Tensor) else float(one) for one in (input, exponent)
+    )
+    return _C.pow(base, power, out=out)
 
 
 def frac(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
@@ -485,16 +501,17 @@ publish(
     __all__,
     methods=(
         *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "cosh", "deg2rad", "exp2"),
-        *("fliplr", "flipud", "fmax", "fmin", "fmod", "frac", "hypot", "isneginf", "isposinf"),
-        *("lerp", "logaddexp", "nan_to_num", "rad2deg", "rot90", "signbit", "sinh"),
+        *("fliplr", "flipud", "float_power", "fmax", "fmin", "fmod", "frac", "hypot"),
+        *("isneginf", "isposinf", "lerp", "logaddexp", "nan_to_num", "rad2deg", "rot90"),
+        *("signbit", "sinh"),
     ),
     in_place=(
         *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "cosh", "deg2rad", "exp2"),
-        *("fmax", "fmin", "fmod", "frac", "hypot", "lerp", "logaddexp", "nan_to_num", "rad2deg"),
-        *("sinh",),
+        *("float_power", "fmax", "fmin", "fmod", "frac", "hypot", "lerp", "logaddexp"),
+        *("nan_to_num", "rad2deg", "sinh"),
     ),
     own_out=(
         *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad", "exp2"),
-        *("isneginf", "isposinf", "lerp", "rad2deg", "signbit"),
+        *("float_power", "isneginf", "isposinf", "lerp", "rad2deg", "signbit"),
     ),
 )

@@ -149,6 +149,43 @@ def type_as(self: _C.Tensor, other: _C.Tensor) -> _C.Tensor:
     return self.to(other.dtype)
 
 
+_TYPE_NAMES = {
+    "ByteTensor": _C.uint8,
+    "CharTensor": _C.int8,
+    "ShortTensor": _C.int16,
+    "IntTensor": _C.int32,
+    "LongTensor": _C.int64,
+    "BoolTensor": _C.bool,
+    "HalfTensor": _C.float16,
+    "BFloat16Tensor": _C.bfloat16,
+    "FloatTensor": _C.float32,
+    "DoubleTensor": _C.float64,
+}
+
+
+def type(self: _C.Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The name of its dtype and place; or its elements as another dtype, or as such a name says.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> x = genesis.tensor([1.5])
+    >>> x.type(), x.type(genesis.int64), x.type("genesis.HalfTensor").dtype
+    ('genesis.FloatTensor', tensor([1]), genesis.float16)
+    """
+    if dtype is None:
+        name = next(name for name, one in _TYPE_NAMES.items() if one == self.dtype)
+        return f"genesis.cuda.{name}" if self.device.type == "cuda" else f"genesis.{name}"
+    if isinstance(dtype, str) and dtype.startswith("genesis.") and dtype.endswith("Tensor"):
+        *places, name = dtype.split(".")[1:]
+        if name not in _TYPE_NAMES or places not in ([], ["cuda"]):
+            raise TypeError(f"type: there is no {dtype!r}")
+        place = places[0] if places else "cpu"
+        is_there = self.device.type == place  # on whichever GPU
+        return self.to(self.device if is_there else place, _TYPE_NAMES[name])
+    return self.to(dtype=dtype)
+
+
 def _new_shape(self: _C.Tensor, sizes: Any, size: Any, dtype: Any, device: Any) -> _C.Tensor:
     return _C._empty(shape_of(sizes, size), dtype or self.dtype, device or self.device)
 
@@ -335,6 +372,6 @@ publish(
     __all__,
     methods=(
         *("get_device", "is_signed", "new_empty", "new_full", "new_ones", "new_tensor"),
-        *("new_zeros", "to_device", "type_as"),
+        *("new_zeros", "to_device", "type", "type_as"),
     ),
 )

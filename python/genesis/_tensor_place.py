@@ -14,6 +14,8 @@ __all__ = ["get_default_device", "set_default_device"]
 def set_default_device(device: Any) -> None:
     """Choose the device of new tensors for which none is named; None for the CPU.
 
+    Within ``with genesis.device(...):`` that one is chosen.
+
     Raises
     ------
     RuntimeError

@@ -48,6 +48,7 @@ struct module_state {
     PyObject *generator; /* that of genesis.rand() and its kin, unless they are given another */
     gn_device_type default_type; /* of the device of new tensors for which none is named */
     int default_index;
+    int context_count; /* of `with device:` in all threads */
     bool is_blas_told; /* where Python's packages have an OpenBLAS */
     PyObject *shape_error;
     PyObject *out_of_memory_error;
@@ -191,6 +192,8 @@ int device_name_from_python(struct module_state *state, PyObject *object, gn_dev
 int device_from_python(struct module_state *state, PyObject *object, gn_device **device);
 
 /* The device of a new tensor: None is the default one. */
+/* The device of new tensors: that of the innermost `with device:` of this thread, or of all threads. */
+void device_default(const struct module_state *state, gn_device_type *type, int *index);
 int device_of_new(struct module_state *state, PyObject *object, gn_device **device);
 
 PyObject *device_to_python(struct module_state *state, gn_device_type type, int index);

@@ -3,6 +3,9 @@
  *
  * A name is a type and an index; it starts nothing and need not exist. "cuda" without an index is
  * the current CUDA device at the time the name is made.
+ *
+ * In `with device:` new tensors for which no device is named go there, those of this thread only. Blocks lie within
+ * each other: each thread has a stack of them.
  */
 #include "module.h"
 
@@ -15,6 +18,14 @@ struct device_object {
     PyObject_HEAD gn_device_type type;
     int index; /* 0 on the CPU */
 };
+
+struct context {
+    struct context *outer;
+    gn_device_type type;
+    int index;
+};
+
+static _Thread_local struct context *innermost;
 
 static struct device_object *device_of(PyObject *object)
 {
@@ -118,11 +129,21 @@ int device_from_python(struct module_state *state, PyObject *object, gn_device *
     return status == GN_OK ? 0 : -1;
 }
 
+void device_default(const struct module_state *state, gn_device_type *type, int *index)
+{
+    const struct context *context = state->context_count > 0 ? innermost : NULL;
+    *type = context != NULL ? context->type : state->default_type;
+    *index = context != NULL ? context->index : state->default_index;
+}
+
 int device_of_new(struct module_state *state, PyObject *object, gn_device **device)
 {
     if (object != NULL && object != Py_None)
         return device_from_python(state, object, device);
-    gn_status status = gn_device_get(state->default_type, state->default_index, device);
+    gn_device_type type;
+    int index;
+    device_default(state, &type, &index);
+    gn_status status = gn_device_get(type, index, device);
     if (status != GN_OK)
         error_raise(state, status);
     return status == GN_OK ? 0 : -1;
@@ -233,6 +254,37 @@ static PyObject *device_reduce(PyObject *self, PyObject *unused)
     return Py_BuildValue("O(N)", (PyObject *)Py_TYPE(self), text);
 }
 
+static PyObject *device_enter(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    struct module_state *state = module_state_of_object(self);
+    gn_device *device;
+    if (device_from_python(state, self, &device) < 0)
+        return NULL;
+    struct context *context = PyMem_Malloc(sizeof *context);
+    if (context == NULL)
+        return PyErr_NoMemory();
+    *context = (struct context){
+        .outer = innermost, .type = device_of(self)->type, .index = device_of(self)->index};
+    innermost = context;
+    state->context_count++;
+    return Py_NewRef(self);
+}
+
+static PyObject *device_exit(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    struct context *context = innermost;
+    if (context == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "this thread is in no block of a device");
+        return NULL;
+    }
+    innermost = context->outer;
+    PyMem_Free(context);
+    module_state_of_object(self)->context_count--;
+    Py_RETURN_NONE;
+}
+
 static PyGetSetDef device_getset[] = {
     {"type", device_get_type, NULL, "\"cpu\" or \"cuda\".", NULL},
     {"index", device_get_index, NULL, "The number of the GPU; None on the CPU.", NULL},
@@ -241,6 +293,9 @@ static PyGetSetDef device_getset[] = {
 
 static PyMethodDef device_methods[] = {
     {"__reduce__", device_reduce, METH_NOARGS, NULL},
+    {"__enter__", device_enter, METH_NOARGS,
+     "__enter__($self, /)\n--\n\nNew tensors of this thread go there until the block ends."},
+    {"__exit__", device_exit, METH_VARARGS, "__exit__($self, *exception)\n--\n\n"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -253,13 +308,17 @@ static const char device_doc[] =
     "index : int, optional\n"
     "    The number of the GPU, with a plain \"cuda\".\n\n"
     "Making a name starts nothing, and the device need not exist. A device equals the text that\n"
-    "names it.\n\n"
+    "names it. In ``with device:`` this thread's new tensors for which no device is named go "
+    "there.\n\n"
     "Examples\n--------\n"
     ">>> import genesis\n"
     ">>> genesis.device(\"cuda:1\").index\n"
     "1\n"
     ">>> genesis.device(\"cpu\") == \"cpu\"\n"
-    "True\n";
+    "True\n"
+    ">>> with genesis.device(\"cpu\"):\n"
+    "...     genesis.zeros(2).device\n"
+    "device('cpu')\n";
 
 static PyType_Slot device_slots[] = {
     {Py_tp_doc, (void *)device_doc},

@@ -138,7 +138,10 @@ static PyObject *get_default_device(PyObject *module, PyObject *unused)
 {
     (void)unused;
     struct module_state *state = module_state_of(module);
-    return device_to_python(state, state->default_type, state->default_index);
+    gn_device_type type;
+    int index;
+    device_default(state, &type, &index);
+    return device_to_python(state, type, index);
 }
 
 PyMethodDef tensor_place_functions[] = {

@@ -88,14 +88,14 @@ ELSEWHERE |= dict.fromkeys(
 ELSEWHERE |= dict.fromkeys(("index_plan",), "test_index.py")
 ELSEWHERE |= dict.fromkeys(
     ("addcdiv", "addcmul", "addmm", "addmv", "asarray", "baddbmm", "bernoulli", "can_cast",
-     "copysign", "cosh", "deg2rad", "einsum", "exp2", "finfo", "histc", "hypot", "iinfo",
-     "inner", "is_floating_point", "is_tensor", "lerp", "logaddexp", "logspace",
+     "copysign", "cosh", "deg2rad", "einsum", "exp2", "finfo", "float_power", "histc",
+     "hypot", "iinfo", "inner", "is_floating_point", "is_tensor", "lerp", "logaddexp", "logspace",
      "masked_scatter", "multinomial", "nanmean", "nansum", "normal", "quantile", "rad2deg",
      "randint_like", "signbit", "sinh", "std_mean", "tril_indices", "triu_indices", "var_mean",
      "Tensor.exponential_", "Tensor.fill_diagonal_", "Tensor.get_device", "Tensor.is_cuda",
      "Tensor.is_signed", "Tensor.itemsize", "Tensor.ndimension", "Tensor.nelement",
      "Tensor.new_empty", "Tensor.new_full", "Tensor.new_ones", "Tensor.new_tensor",
-     "Tensor.new_zeros", "Tensor.put_"),
+     "Tensor.new_zeros", "Tensor.put_", "Tensor.type"),
     "test_torch_names.py",
 )  # fmt: skip
 ELSEWHERE |= dict.fromkeys(("from_dlpack",), "test_interop_dlpack.py")

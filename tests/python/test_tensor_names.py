@@ -141,6 +141,51 @@ def test_the_default_device():
             make("cuda:63")
 
 
+def test_blocks_of_a_device(fresh, build):
+    device = genesis.device("cpu")
+    with device as entered, device:
+        assert entered is device and genesis.zeros(1).device == "cpu"
+    with pytest.raises(RuntimeError, match="in no block"):
+        device.__exit__(None, None, None)
+    with pytest.raises(RuntimeError, match="CUDA|cuda"), genesis.device("cuda:63"):
+        pass
+    driver = build / "libgenesis_sim.so"
+    if driver.exists():
+        fresh(
+            """
+import threading
+import genesis
+
+def places():
+    return [str(one.device) for one in (genesis.zeros(1), genesis.tensor([1]), genesis.arange(2))]
+
+def other():
+    assert places() == ["cpu"] * 3  # a block is of one thread
+    with gpu:
+        assert places() == ["cuda:0"] * 3
+
+gpu = genesis.device("cuda")
+try:
+    with gpu:
+        assert places() == ["cuda:0"] * 3 and genesis.get_default_device() == gpu
+        with genesis.device("cpu"):
+            genesis.set_default_device("cuda")
+            assert places() == ["cpu"] * 3 and genesis.zeros(1, device=gpu).device == gpu
+        genesis.set_default_device(None)
+        thread = threading.Thread(target=other)
+        thread.start()
+        thread.join()
+        assert places() == ["cuda:0"] * 3
+        raise KeyError
+except KeyError:
+    assert places() == ["cpu"] * 3
+assert genesis.ones(2, device="cuda").type() == "genesis.cuda.FloatTensor"
+assert genesis.ones(2).type("genesis.cuda.IntTensor").device == "cuda"
+""",
+            GENESIS_CUDA_DRIVER=str(driver),
+        )
+
+
 def test_moving_and_converting():
     x = genesis.arange(6).reshape(2, 3)
     assert x.cpu() is x is x.to("cpu") is x.to(device="cpu", non_blocking=True)

@@ -168,6 +168,9 @@ g.linspace(4.3, 0, 5, dtype=g.uint8), g.logspace(0, 1.2, 2, dtype=g.int32) |
 g.linspace(g.tensor(0.1), 1.0, 3, dtype=g.float64) | numpy.linspace(numpy.float32(0.1).item(), 1, 3)
 @ g.arange(end=4), g.arange(g.tensor(3)) | (numpy.arange(4), numpy.arange(3))
 @ x.new_zeros(2), x.new_full((2,), 3) | (numpy.zeros(2), numpy.full(2, 3.0))
+k.type(g.float64), x.type('genesis.LongTensor').type() | (K * 1.0, 'genesis.LongTensor')
+g.float_power(k, 2), g.float_power(2, x.float()), x.abs().float_power_(y) |
+    (K ** 2.0, 2 ** X.astype('f4').astype('f8'), abs(X) ** Y)
 x.new_tensor([1, 2]), k.type_as(x) | (numpy.array([1.0, 2]), K * 1.0)
 g.tensor(range(3)), g.tensor([V, V]) | (numpy.arange(3), numpy.array([V, V], 'f4'))
 g.tensor([numpy.longdouble(1.5), numpy.bool_(True)]) | numpy.array([1.5, 1], 'f4')
@@ -295,6 +298,7 @@ def test_views_share_their_memory():
         ("x.isclose(x, rtol=-1.0)", ValueError, "not negative"),
         ("x.quantile(0.5, interpolation='best')", ValueError, "no interpolation"),
         ("g.linspace(x[0], 1, 3)", ValueError, "one element"),
+        ("x.type('genesis.tpu.FloatTensor')", TypeError, "there is no"),
         ("g.add(k, k, alpha=0.5)", TypeError, "alpha=0.5 has fractions"),
         ("g.add(x, x, beta=1)", TypeError, "beta"),
         ("x.exp(beta=1)", TypeError, r"exp\(\) does not know"),
