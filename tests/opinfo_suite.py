@@ -1,0 +1,321 @@
+"""PyTorch's own samples of its operations, given to PyTorch and to Genesis.
+
+    python tests/opinfo_suite.py [--device cuda] [--limit N] [--dtypes a,b] [PATTERN ...]
+
+Takes each entry of PyTorch's database of operations (OpInfo) that has a namesake here: a function,
+a method, or a method in place. Runs the database's samples through both, with and without out=,
+and compares shapes, types and values; what PyTorch refuses should be refused. PATTERN is a glob of
+names, N a bound for the samples of one operation and dtype: on the simulated GPU, which
+GENESIS_CUDA_DRIVER names, 5 take some minutes. PyTorch (tested with 2.15) and expecttest must be
+installed, which the test environment has not. Each operation has a process of its own. The exit
+status says whether all differences are KNOWN.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import math
+import os
+import re
+import signal
+import sys
+from collections import Counter
+from inspect import signature
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+import genesis
+
+SECONDS = 300  # for an operation
+DTYPES = "float32,float64,float16,bfloat16,int64,int32,int16,int8,uint8,bool"
+RANDOM = {"bernoulli", "exponential", "multinomial", "normal", "rand", "randn", "randint"}
+RANDOM |= {"rand_like", "randn_like", "randint_like", "uniform"}
+RANDOM |= {"empty", "empty_like", "new_empty"}  # whose elements may be anything
+TIES = {"argsort", "kthvalue", "median", "mode", "sort", "topk"}  # any of equal ones may be it
+TOLERANCE = {  # relative, absolute: PyTorch's own sums are no better
+    torch.float64: (1e-7, 1e-7),
+    torch.float32: (1e-5, 1e-5),
+    torch.float16: (4e-3, 4e-3),
+    torch.bfloat16: (3e-2, 3e-2),
+}
+
+# The database calls something else by the name, or looks at memory before a view's first element.
+LEFT_OUT = "masked.* sparse.* linalg.norm* nn.functional.unfold norm.nuc normal.in_place "
+LEFT_OUT += "as_strided.partial_views"
+
+# Entries that take their arguments in another order than the function.
+OURS = {
+    "einsum": lambda operands, equation: genesis.einsum(equation, *operands),
+    "where": lambda input, condition, other: genesis.where(condition, input, other),
+}
+
+# Differences that are meant: operation, kind, what is in the text, and why.
+KNOWN = [
+    ("*", "refused", "lie at one address", "PyTorch writes to such views without seeing it"),
+    ("*", "refused", "does not fit a tensor of", "out= is not resized"),
+    ("*", "refused", "must be a tensor among the operands", "two numbers are Python's"),
+    ("*", "refused", "'genesis.Tensor' object but received a", "the method of a number"),
+    ("*", "accepted", "out tensor to have dtype|dtype for input and out", "out= may be wider"),
+    ("*", "accepted", "dtype to be equal to src.dtype", "values are converted as copy_() does"),
+    ("*", "accepted", "single memory location", "a view is whole when it comes to a GPU"),
+    ("addmv|baddbmm", "dtype|refused", "float32", "factors with fractions make fractions"),
+    ("all|any", "dtype", "uint8", "the answer is bool, of uint8 as well"),
+    ("aminmax", "accepted", "must not overlap", "the second stays"),
+    ("arange", "accepted", "inconsistent with step", "it is empty, as Python's range is"),
+    ("float_power", "accepted", "requires dtype Double", "results are stored as floating numbers"),
+    ("histc", "values", "", "PyTorch divides halves as halves"),
+    ("index_add", "accepted", "source tensor shape", "the source is broadcast"),
+    ("narrow", "accepted", "0-dim integral", "True is an integer"),
+    ("scatter", "refused", "cannot be stored as", "fractions are not cut off"),
+    ("sign", "values", "0.0, here nan", "the sign of NaN is NaN"),
+    ("square", "dtype|accepted", "torch.bool|Long", "of bool it is bool"),
+]
+
+
+class UnsupportedError(Exception):
+    """A sample with something that Genesis has no word for: complex numbers, sparse layouts."""
+
+
+def copied(value, device=None):
+    """A copy of arguments, for PyTorch, or as ours; tensors keep their strides and offsets."""
+    if isinstance(value, torch.Tensor):
+        if value.layout != torch.strided or value.ndim > 16 or value.is_complex():
+            raise UnsupportedError
+        value = value.resolve_neg()
+        copy = torch.empty(0, dtype=value.dtype)
+        place = value.storage_offset(), value.size(), value.stride()
+        copy.set_(value.untyped_storage().clone(), *place)
+        return copy if device is None else genesis.from_dlpack(copy).to(device)
+    if isinstance(value, (list, tuple)):
+        made = [copied(one, device) for one in value]
+        return made if isinstance(value, list) else tuple(made)
+    if device is None:
+        return value
+    if isinstance(value, torch.dtype) and hasattr(genesis, str(value)[6:]):
+        return getattr(genesis, str(value)[6:])
+    if isinstance(value, (complex, torch.dtype, torch.layout, torch.memory_format)):
+        raise UnsupportedError
+    return device if isinstance(value, torch.device) else value
+
+
+def theirs_of(value):
+    if isinstance(value, genesis.Tensor):
+        return torch.from_dlpack(value.cpu().clone())
+    return getattr(torch, value.name) if isinstance(value, genesis.dtype) else value
+
+
+def difference(theirs, ours, has_values):
+    """What differs between two results, or None."""
+    if isinstance(theirs, (list, tuple)):
+        if not isinstance(ours, (list, tuple)) or len(theirs) != len(ours):
+            return f"structure: {len(theirs)} results, here {ours!r}"
+        found = (difference(*pair, has_values) for pair in zip(theirs, ours, strict=True))
+        return next((one for one in found if one), None)
+    ours = theirs_of(ours)
+    if not isinstance(theirs, torch.Tensor) or not isinstance(ours, torch.Tensor):
+        is_same = theirs is ours or theirs == ours or (theirs != theirs and ours != ours)
+        if isinstance(theirs, float) and isinstance(ours, float):
+            is_same = is_same or math.isclose(theirs, ours, rel_tol=1e-2)
+        return None if is_same else f"values: {theirs!r}, here {ours!r}"
+    if theirs.shape != ours.shape:
+        return f"shape: {tuple(theirs.shape)}, here {tuple(ours.shape)}"
+    if theirs.dtype != ours.dtype:
+        return f"dtype: {theirs.dtype}, here {ours.dtype}"
+    if not has_values:
+        return None
+    relative, absolute = TOLERANCE.get(theirs.dtype, (0, 0))
+    is_wrong = ~torch.isclose(ours, theirs, relative, absolute, equal_nan=True)
+    if not is_wrong.any():
+        return None
+    at = tuple(is_wrong.nonzero()[0].tolist())
+    count = f"{int(is_wrong.sum())} of {is_wrong.numel()}, at {at}"
+    return f"values: {count} {theirs[at].item()!r}, here {ours[at].item()!r}"
+
+
+def words(value):
+    if isinstance(value, torch.Tensor):
+        strides = "" if value.is_contiguous() else f"/{value.stride()}"
+        elements = f"={value.tolist()}" if value.numel() <= 4 else ""
+        return f"{str(value.dtype)[6:]}{tuple(value.shape)}{strides}{elements}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(words, value)) + "]"
+    return repr(value)
+
+
+def outcome(call):
+    try:
+        return call(), None
+    except UnsupportedError:
+        raise
+    except Exception as error:
+        return None, error
+
+
+class Operation:
+    """An entry of the database, and the ways to call it: PyTorch's and ours."""
+
+    def __init__(self, info):
+        self.info, self.name = info, info.name.split(".")[-1]
+        self.full_name = ".".join(filter(None, (info.name, info.variant_test_name)))
+        self.has_values = self.name not in RANDOM
+        ours = OURS.get(self.name) or getattr(genesis, self.name, None)
+        method = getattr(genesis.Tensor, self.name, None)
+        in_place = getattr(genesis.Tensor, self.name + "_", None)
+        self.ways = []
+        if callable(ours) and not isinstance(ours, (type, genesis.dtype)):
+            self.ways.append(("function", info.op, ours))
+            if info.supports_out and self.has_values and "out" in signature(ours).parameters:
+                self.ways.append(("out", info.op, ours))
+        if callable(method) and (info.method_variant or not self.ways):
+            self.ways.append(("method", info.method_variant or info.op, method))
+        if callable(in_place) and info.inplace_variant:
+            self.ways.append(("in place", info.inplace_variant, in_place))
+
+    def samples(self, dtypes, limit):
+        """(dtype, kind, sample): those of the database, its references, and its mistakes."""
+        for name in dtypes:
+            dtype = getattr(torch, name)
+            if dtype not in self.info.supported_dtypes("cpu"):
+                continue
+            torch.manual_seed(1)
+            has_references = self.info.reference_inputs_func is not None
+            for kind in ("sample", "reference") if has_references else ("sample",):
+                made = getattr(self.info, f"{kind}_inputs")("cpu", dtype, requires_grad=False)
+                for _, sample in zip(range(limit), made, strict=False):
+                    yield name, kind, sample
+        if self.info.error_inputs_func is not None:
+            for mistake in self.info.error_inputs("cpu"):
+                yield "-", "error", mistake.sample_input
+
+    def compare(self, way, theirs, ours, sample, device):
+        """What came of it, in a word and in many."""
+        given = [sample.input, *sample.args]
+        mine = copied(given, device)
+        options = {key: copied(one, device) for key, one in sample.kwargs.items()}
+        options.pop("requires_grad", None)
+        expected, refusal = outcome(lambda: theirs(*copied(given), **sample.kwargs))
+        if way == "out":
+            if refusal is not None or "out" in options or not isinstance(expected, torch.Tensor):
+                raise UnsupportedError
+            if not expected.is_complex():
+                room = torch.ones_like(expected)
+                room = room.mT.contiguous().mT if room.ndim > 1 else room
+                options["out"] = copied(room, device)
+
+        def run():
+            made = ours(*mine, **options)
+            theirs_of(made)  # what waits is computed, and reports what is wrong
+            return made
+
+        made, error = outcome(run)
+        if refusal is not None and error is None:
+            kind = "lenient" if isinstance(refusal, TypeError) else "accepted"
+            return kind, f"{type(refusal).__name__}: {refusal}"
+        if error is not None:
+            is_odd = isinstance(error, (AttributeError, SystemError, AssertionError))
+            kind = "odd" if is_odd else "refused" if refusal is None else "same"
+            return kind, f"{type(error).__name__}: {error}"
+        results = expected if isinstance(expected, (list, tuple)) else [expected]
+        if any(isinstance(one, torch.Tensor) and one.is_complex() for one in results):
+            raise UnsupportedError
+        if self.name in TIES:
+            made, expected = self.untied(made, expected, given, mine, sample.kwargs)
+        found = difference(expected, made, self.has_values)
+        is_pure = way in ("function", "method") and self.name[-1] != "_" and "out" not in options
+        if not found and is_pure:
+            found = difference(given, mine, True)
+            return ("changed", f"changed: {found}") if found else ("same", "")
+        return (found.partition(":")[0], found) if found else ("same", "")
+
+    def untied(self, made, expected, given, mine, options):
+        """Results with the elements that indices name in place of these."""
+        places = given[2:] if self.name in ("kthvalue", "topk") else given[1:]
+        dim = options.get("dim", places[0] if places else -1)
+        if dim is None or (isinstance(expected, torch.Tensor) and self.name != "argsort"):
+            return made, expected
+
+        def named(x, indices):
+            x, indices = theirs_of(x), theirs_of(indices)
+            wide = indices if indices.ndim == x.ndim else indices.unsqueeze(dim)
+            return x.gather(dim, wide) if x.ndim else x
+
+        if isinstance(expected, torch.Tensor):
+            return named(mine[0], made), named(given[0], expected)
+        ours, theirs = named(mine[0], made[1]), named(given[0], expected[1])
+        return (made[0], ours), (expected[0], theirs)
+
+    def run(self, dtypes, limit, device, say):
+        for dtype, sort, sample in self.samples(dtypes, limit):
+            for way, theirs, ours in self.ways:
+                try:
+                    kind, text = self.compare(way, theirs, ours, sample, device)
+                except UnsupportedError:
+                    kind, text = "unsupported", ""
+                shown = [sample.input, *sample.args, *sample.kwargs.items()]
+                given = words(shown)[:400] if kind not in ("same", "unsupported") else ""
+                say([kind, text[:400], f"{way}, {dtype} {sort}: {given}"])
+
+
+def findings(operation, options):
+    """Kind, text and place of all that was found, from a process of its own."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(SECONDS)
+        with os.fdopen(writer, "w") as file:
+            operation.run(
+                options.dtypes.split(","),
+                options.limit,
+                options.device,
+                lambda found: print(json.dumps(found), file=file),
+            )
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as file:
+        found = [json.loads(line) for line in file]
+    status = os.waitpid(child, 0)[1]
+    return [*found, ["crash", f"status {status}", ""]] if status else found
+
+
+def is_known(name, kind, text):
+    return any(
+        any(fnmatch.fnmatch(name, one) for one in names.split("|"))
+        and kind in kinds.split("|")
+        and re.search(what, text)
+        for names, kinds, what, _ in KNOWN
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("patterns", nargs="*", default=["*"])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--dtypes", default=DTYPES)
+    parser.add_argument("--limit", type=int, default=1_000_000)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    total: Counter[str] = Counter()
+    operations = [one for one in map(Operation, op_db) if one.ways]
+    for one in operations:
+        name = one.full_name
+        is_wanted = any(fnmatch.fnmatch(name, pattern) for pattern in options.patterns)
+        if not is_wanted or any(fnmatch.fnmatch(name, other) for other in LEFT_OUT.split()):
+            continue
+        total["operations"] += 1
+        shown: Counter[str] = Counter()
+        for kind, text, where in findings(one, options):
+            is_fine = kind in ("same", "unsupported", "lenient")
+            kind = "known" if not is_fine and is_known(name, kind, text) else kind
+            total[kind] += 1
+            shown[kind] += 1
+            if not is_fine and kind != "known" and shown[kind] <= 3:
+                print(f"{name}: {kind}: {text}\n    {where}", flush=True)
+    print(dict(total))
+    return int(bool(set(total) - {"operations", "same", "unsupported", "lenient", "known"}))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
