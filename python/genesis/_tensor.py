@@ -49,7 +49,19 @@ def shape_of(sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
     return sizes
 
 
-def empty(*shape: Any, size: Any = None, dtype: Any = None, device: Any = None) -> _C.Tensor:
+def _pinned(shape: tuple[int, ...], dtype: Any, device: Any) -> _C.Tensor:
+    from genesis._tensor_place import empty_pinned
+
+    return empty_pinned(shape, dtype, device)
+
+
+def empty(
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+) -> _C.Tensor:
     """A tensor whose elements are not set.
 
     Examples
@@ -58,10 +70,12 @@ def empty(*shape: Any, size: Any = None, dtype: Any = None, device: Any = None) 
     >>> genesis.empty(2, 3).shape
     (2, 3)
     """
-    return _C._empty(shape_of(shape, size), dtype, device)
+    return (_pinned if pin_memory else _C._empty)(shape_of(shape, size), dtype, device)
 
 
-def full(size: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
+def full(
+    size: Any, fill_value: Any, dtype: Any = None, device: Any = None, pin_memory: bool = False
+) -> _C.Tensor:
     """A tensor of one number; without a dtype that of the number.
 
     Examples
@@ -74,10 +88,17 @@ def full(size: Any, fill_value: Any, dtype: Any = None, device: Any = None) -> _
         kinds = ((bool, _C.bool), (int, _C.int64))
         dtype = next((kind for type_, kind in kinds if isinstance(fill_value, type_)), None)
         dtype = fill_value.dtype if isinstance(fill_value, _C.Tensor) else dtype
-    return _C._empty(shape_of((), size), dtype, device).fill_(fill_value)
+    made = (_pinned if pin_memory else _C._empty)(shape_of((), size), dtype, device)
+    return made.fill_(fill_value)
 
 
-def zeros(*shape: Any, size: Any = None, dtype: Any = None, device: Any = None) -> _C.Tensor:
+def zeros(
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+) -> _C.Tensor:
     """A tensor of zeros.
 
     Examples
@@ -86,10 +107,16 @@ def zeros(*shape: Any, size: Any = None, dtype: Any = None, device: Any = None) 
     >>> genesis.zeros(2)
     tensor([0., 0.])
     """
-    return _C._empty(shape_of(shape, size), dtype, device).fill_(0)
+    return (_pinned if pin_memory else _C._empty)(shape_of(shape, size), dtype, device).fill_(0)
 
 
-def ones(*shape: Any, size: Any = None, dtype: Any = None, device: Any = None) -> _C.Tensor:
+def ones(
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+) -> _C.Tensor:
     """A tensor of ones.
 
     Examples
@@ -98,7 +125,7 @@ def ones(*shape: Any, size: Any = None, dtype: Any = None, device: Any = None) -
     >>> genesis.ones(2, dtype=genesis.int8)
     tensor([1, 1], dtype=genesis.int8)
     """
-    return _C._empty(shape_of(shape, size), dtype, device).fill_(1)
+    return (_pinned if pin_memory else _C._empty)(shape_of(shape, size), dtype, device).fill_(1)
 
 
 def empty_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:

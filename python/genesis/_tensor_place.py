@@ -43,6 +43,19 @@ def get_default_device() -> _C.device:
     return _C._get_default_device()
 
 
+def empty_pinned(shape: tuple[int, ...], dtype: Any, device: Any) -> _C.Tensor:
+    """A tensor of the CPU whose elements are not set, page-locked where there is a CUDA device."""
+    from genesis import cpu, cuda
+
+    place = _C._get_default_device() if device is None else _C.device(device)
+    if place.type != "cpu":
+        raise ValueError(f"pin_memory=True is for tensors of the CPU, not of {place}")
+    if not cuda.is_available():
+        cpu.warn_not_pinned()
+        return _C._empty(shape, dtype, "cpu")
+    return _C._empty_pinned(shape, _C.float32 if dtype is None else dtype, None)
+
+
 def pin_memory(self: _C.Tensor, device: Any = None) -> _C.Tensor:
     """A copy in page-locked memory, which a CUDA device reads directly; itself if it is there.
 

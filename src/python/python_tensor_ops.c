@@ -476,8 +476,8 @@ static PyObject *assign(PyObject *self, const char *name, PyObject *value)
     return made;
 }
 
-/* One value, by its place or its name, and for `most` of 2 whether to wait, which nobody asks for here: a copy is in
- * the order of streams. */
+/* One value, by its place or its name; with `most` of 2 also non_blocking, which changes nothing: copies are in the order of
+ * streams in any case. */
 static PyObject *assign_given(PyObject *self, const char *name, const char *key, Py_ssize_t most,
                               PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {

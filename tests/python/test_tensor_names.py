@@ -299,6 +299,7 @@ def test_without_a_gpu_memory_is_ordinary():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert x.pin_memory() is x and not x.is_pinned()  # said once
+        assert genesis.full((2,), 7, pin_memory=True).tolist() == [7, 7]
         genesis.cpu.enable_pinned_memory(True)
         assert not genesis.ones(3).is_pinned()
         genesis.cpu.enable_pinned_memory(False)
@@ -310,6 +311,15 @@ x = genesis.arange(1000, dtype=genesis.float32)
 pinned = (x + 1).pin_memory()
 assert pinned.is_pinned() and pinned.pin_memory() is pinned and not x.is_pinned()
 assert pinned[10:].T.is_pinned() and not (pinned + 1).is_pinned() and not pinned.clone().is_pinned()
+made = [make(3, pin_memory=True) for make in (genesis.empty, genesis.zeros, genesis.ones)]
+made += [genesis.full((3,), 7, pin_memory=True)]
+assert all(one.is_pinned() for one in made) and [one[0].item() for one in made[1:]] == [0, 1, 7]
+del made
+try:
+    genesis.zeros(2, device="cuda", pin_memory=True)
+    raise SystemExit("a GPU's memory cannot be page-locked")
+except ValueError as error:
+    assert "tensors of the CPU, not of cuda:0" in str(error)
 assert pinned.device == "cpu" and pinned.tolist() == (x + 1).tolist()
 import numpy
 assert not genesis.from_numpy(numpy.ones(3)).is_pinned()
