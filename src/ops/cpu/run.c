@@ -177,10 +177,14 @@ static void tile_move(const struct gni_plan *plan, const int64_t *strides, char 
 
 /* ---- running ---------------------------------------------------------------------------------- */
 
+/* What is there is copied behind itself, twice as much each time: one element after the other would take longer than
+ * the rest of a small operation. */
 static void number_fill(char *tile, uint64_t number, size_t size, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        memcpy(tile + i * size, &number, size);
+    size_t total = size * count;
+    memcpy(tile, &number, size);
+    for (size_t done = size; done < total; done *= 2)
+        memcpy(tile + done, tile, done < total - done ? done : total - done);
 }
 
 static char *tile_of(const struct gni_run *run, short place)
