@@ -122,7 +122,7 @@ gn_status gni_mask_init(struct gni_mask *mask, const void *bytes, int ndim, cons
     }
     int64_t parts = gni_mask_parts(mask);
     if (parts <= 1) {
-        mask->count = bytes_count(bytes, (size_t)mask->length);
+        mask->count = mask->length > 0 ? bytes_count(bytes, (size_t)mask->length) : 0; /* of NULL */
         return GN_OK;
     }
     size_t nbytes = (size_t)parts * sizeof *mask->before;

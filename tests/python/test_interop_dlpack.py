@@ -158,6 +158,15 @@ def test_capsules(version, name):
     assert allocated() == before and x.tolist() == [0, 1, 2]
 
 
+def test_no_elements_have_no_memory():
+    """Their address is NULL, which no function of C may be handed: the sanitizers look."""
+    x = genesis.from_dlpack(genesis.empty(0, 2).__dlpack__())
+    mask = genesis.from_dlpack(genesis.empty(0, 2, dtype=genesis.bool).__dlpack__())
+    assert x.data_ptr() == mask.data_ptr() == 0
+    assert mask.nonzero().shape == (0, 2) == x.sort(0).values.shape and x[mask].shape == (0,)
+    assert genesis.cat((x, x)).unique().tolist() == x.sum(1).tolist() == (x + 1).tolist() == []
+
+
 def test_what_the_structure_says():
     x = genesis.arange(6, dtype=genesis.bfloat16).reshape(2, 3)[:, 1:]
     capsule = x.__dlpack__(max_version=(1, 3), copy=True)
