@@ -128,7 +128,13 @@ def randn(
     return _C._fill_normal(_C._empty(shape_of(shape, size), dtype, device), generator)
 
 
-def rand_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
+def rand_like(
+    input: _C.Tensor,
+    dtype: Any = None,
+    device: Any = None,
+    *,
+    generator: _C.Generator | None = None,
+) -> _C.Tensor:
     """Random numbers from 0 to before 1 in the same shape.
 
     Examples
@@ -137,10 +143,17 @@ def rand_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Ten
     >>> genesis.rand_like(genesis.zeros(2, 3)).shape
     (2, 3)
     """
-    return rand(input.shape, dtype=dtype or input.dtype, device=device or input.device)
+    made = _C._empty(input.shape, dtype or input.dtype, device or input.device)
+    return _C._fill_uniform(made, generator)
 
 
-def randn_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
+def randn_like(
+    input: _C.Tensor,
+    dtype: Any = None,
+    device: Any = None,
+    *,
+    generator: _C.Generator | None = None,
+) -> _C.Tensor:
     """Normally distributed random numbers in the same shape.
 
     Examples
@@ -149,7 +162,8 @@ def randn_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Te
     >>> genesis.randn_like(genesis.zeros(2, 3)).shape
     (2, 3)
     """
-    return randn(input.shape, dtype=dtype or input.dtype, device=device or input.device)
+    made = _C._empty(input.shape, dtype or input.dtype, device or input.device)
+    return _C._fill_normal(made, generator)
 
 
 def randint(
@@ -176,7 +190,13 @@ def randint(
 
 
 def randint_like(
-    input: _C.Tensor, low: int = 0, high: Any = None, *, dtype: Any = None, device: Any = None
+    input: _C.Tensor,
+    low: int = 0,
+    high: Any = None,
+    *,
+    generator: _C.Generator | None = None,
+    dtype: Any = None,
+    device: Any = None,
 ) -> _C.Tensor:
     """Random integers in the same shape and dtype; one number is the end.
 
@@ -188,7 +208,7 @@ def randint_like(
     """
     low, high = (0, low) if high is None else (low, high)
     made = _C._empty(input.shape, dtype or input.dtype, device or input.device)
-    return _C._fill_integers(made, low, high, None)
+    return _C._fill_integers(made, low, high, generator)
 
 
 def normal(

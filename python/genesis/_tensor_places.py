@@ -162,8 +162,10 @@ def argwhere(input: _C.Tensor) -> _C.Tensor:
     return nonzero(input)
 
 
-def isin(elements: Any, test_elements: Any, *, invert: bool = False) -> _C.Tensor:
-    """Whether each element is among others.
+def isin(
+    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
+) -> _C.Tensor:
+    """Whether each element is among others; that those are all different is no help.
 
     Examples
     --------

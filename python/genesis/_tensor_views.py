@@ -163,7 +163,16 @@ def swapaxes(input: _C.Tensor, axis0: int, axis1: int) -> _C.Tensor:
     return input.transpose(axis0, axis1)
 
 
-swapdims = swapaxes
+def swapdims(input: _C.Tensor, dim0: int, dim1: int) -> _C.Tensor:
+    """A view with two dimensions exchanged: transpose() by another name.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.swapdims(genesis.zeros(2, 3), 0, 1).shape
+    (3, 2)
+    """
+    return input.transpose(dim0, dim1)
 
 
 def movedim(input: _C.Tensor, source: Any, destination: Any) -> _C.Tensor:

@@ -108,6 +108,10 @@ g.tensordot(x, y[:1], ([0, 1], [0, 1])), g.tensordot(k.int(), k[:, :1].int(), ([
 @ x.view(g.int64), x.view(dtype=g.uint8) | (X.view('i8'), X.view('u1'))
 x.float().view(g.float64).view(g.float32) | X.astype('f4')
 c.movedim((0, 1), (2, 0)), c.swapaxes(0, 2) | (numpy.moveaxis(C, (0, 1), (2, 0)), C.swapaxes(0, 2))
+c.swapdims(dim0=0, dim1=2), g.isin(k, k[0], assume_unique=True) |
+    (C.swapaxes(0, 2), numpy.isin(K, K[0]))
+is_seeded(g.rand_like, x), is_seeded(g.randn_like, x), is_seeded(g.randint_like, k, 1 << 40) |
+    (True, True, True)
 c.unbind(1), x.select(1, -1), x.narrow(1, 1, 2) | ((C[:, 0], C[:, 1], C[:, 2]), X[:, -1], X[:, 1:3])
 x.tensor_split(3, dim=1), v.tensor_split((1,)) | (numpy.array_split(X, 3, 1), numpy.split(V, [1]))
 v.tensor_split(g.tensor([1, 3])), v.tensor_split(g.tensor(2)) |
@@ -193,6 +197,12 @@ x.to(g.float64, True, True).data_ptr() == x.data_ptr(), g.float, g.long |
 """
 
 
+def is_seeded(function, *arguments):
+    """Whether its numbers come from the generator that it is given."""
+    generators = [genesis.Generator().manual_seed(7) for _ in range(2)]
+    return genesis.equal(*(function(*arguments, generator=one) for one in generators))
+
+
 def sliding(array, size):
     return numpy.lib.stride_tricks.sliding_window_view(array, size)
 
@@ -242,7 +252,8 @@ def compare(device, mark=""):
             continue
         ours, theirs = line.removeprefix("@").split("|")
         tensors = {name: genesis.tensor(array) for name, array in NAMES.items()}
-        made = eval(ours.strip(), {"g": genesis, "numpy": numpy, "V": V, **tensors})
+        names = {"g": genesis, "numpy": numpy, "V": V, "is_seeded": is_seeded, **tensors}
+        made = eval(ours.strip(), names)
         check(made, eval(theirs.strip(), globals()), ours.strip())
     genesis.set_default_device(None)
 
