@@ -193,6 +193,12 @@ def _wide(input: _C.Tensor) -> _C.Tensor:
     return input if input.dtype in (_C.float32, _C.float64) else input.float()
 
 
+def _floating(value: Any) -> Any:
+    """Integers as floating numbers, of which none is without its opposite; numbers as they are."""
+    is_whole = isinstance(value, _C.Tensor) and not value.dtype.is_floating_point
+    return value.float() if is_whole else value
+
+
 def sinh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The hyperbolic sine.
 
@@ -232,7 +238,8 @@ def hypot(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _C.T
     >>> genesis.hypot(genesis.tensor([3.0]), genesis.tensor([4.0]))
     tensor([5.])
     """
-    most, least = _C.maximum(input.abs(), abs(other)), _C.minimum(input.abs(), abs(other))
+    input, other = _floating(input), _floating(other)
+    most, least = _C.maximum(abs(input), abs(other)), _C.minimum(abs(input), abs(other))
     ratio = least / _C.where(most == 0, 1, most)
     made = most * (1 + ratio * ratio).sqrt()
     is_infinite = (abs(input) == _INFINITY) | (abs(other) == _INFINITY)  # whatever the other is
@@ -309,7 +316,7 @@ def copysign(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _
     is_number = not isinstance(other, _C.Tensor)
     other = _C.as_tensor(other, device=input.device) if is_number else other
     dtype = input.dtype if is_number else _C._result_type(input, other)
-    size = input.abs().to(dtype if dtype.is_floating_point else _C.float32)
+    size = input.to(dtype if dtype.is_floating_point else _C.float32).abs()
     return _C.where(signbit(other), -size, size, out=out)
 
 

@@ -255,10 +255,11 @@ def isclose(
     if not (rtol >= 0 and atol >= 0):
         raise ValueError(f"isclose: tolerances are not negative: rtol={rtol}, atol={atol}")
     other = _C.as_tensor(other, device=input.device)
-    if not input.dtype.is_floating_point:
-        return input == other
-    near = ((input - other).abs() <= atol + rtol * other.abs()) & other.isfinite()
-    made = (input == other) | near
+    made = input == other
+    if rtol == atol == 0 and not equal_nan:
+        return made
+    x, y = (one if one.dtype.is_floating_point else one.double() for one in (input, other))
+    made = made | (((x - y).abs() <= atol + rtol * y.abs()) & y.isfinite())
     return made | (input.isnan() & other.isnan()) if equal_nan else made
 
 

@@ -53,6 +53,8 @@ g.deg2rad(x), x.rad2deg(), k.deg2rad() |
 g.copysign(x, y - 1), g.copysign(n, -0.0) | (numpy.copysign(X, Y - 1), numpy.copysign(N, -0.0))
 g.copysign(v[0].half(), -2.0).dtype, g.copysign(k, -2.0).dtype |
     (genesis.float16, genesis.float32)
+g.copysign(g.tensor([-128], dtype=g.int8), 1), g.hypot(g.tensor([-128], dtype=g.int8), k[:1]) |
+    (numpy.array([128], 'f4'), numpy.hypot(-128, K[:1]).astype('f4'))
 g.copysign(k, x) | numpy.copysign(K, X)
 g.signbit(x * 0 * (x - 1)), g.signbit(-n), k.signbit() |
     (numpy.signbit(X * 0 * (X - 1)), numpy.signbit(-N), numpy.signbit(K))
@@ -60,6 +62,8 @@ g.logspace(-1, 2, 7), g.logspace(0, 4, 5, base=2, dtype=g.int64) |
     (numpy.logspace(-1, 2, 7, dtype='f4'), numpy.logspace(0, 4, 5, base=2, dtype=int))
 k.clone().fill_diagonal_(7), k.clone().T.fill_diagonal_(7).T | (diagonal(K), diagonal(K))
 g.aminmax(k).min, k.aminmax(dim=1).max | (K.min(), K.max(1))
+g.isclose(k, j, atol=1), g.allclose(k, k + 1, atol=1), g.isclose(k.byte(), k.byte() + 1, 0.01) |
+    (numpy.isclose(K, J, atol=1), True, numpy.isclose(K.astype('u1'), K.astype('u1') + 1, 0.01))
 g.isposinf(n), g.isneginf(n) | (numpy.isposinf(N), numpy.isneginf(N))
 x.sum(axis=1, keepdims=True) | X.sum(axis=1, keepdims=True)
 k.sum(dim=0, dtype=g.float64) | K.sum(0).astype(float)
