@@ -191,9 +191,10 @@ int device_name_from_python(struct module_state *state, PyObject *object, gn_dev
                             int *index);
 int device_from_python(struct module_state *state, PyObject *object, gn_device **device);
 
-/* The device of a new tensor: None is the default one. */
 /* The device of new tensors: that of the innermost `with device:` of this thread, or of all threads. */
 void device_default(const struct module_state *state, gn_device_type *type, int *index);
+
+/* The device of a new tensor: None is the default one. */
 int device_of_new(struct module_state *state, PyObject *object, gn_device **device);
 
 PyObject *device_to_python(struct module_state *state, gn_device_type type, int index);
