@@ -120,6 +120,15 @@ CUresult cuMemAddressFree(CUdeviceptr pointer, size_t nbytes)
     return CUDA_SUCCESS;
 }
 
+/* New memory holds anything. It is marked at both ends only, as plain memory is where it is large. */
+static bool physical_poison(const struct sim_physical *physical, size_t nbytes)
+{
+    unsigned char mark[4096];
+    memset(mark, SIM_POISON_ALLOC, sizeof mark);
+    return pwrite(physical->file, mark, sizeof mark, 0) == sizeof mark &&
+           pwrite(physical->file, mark, sizeof mark, (off_t)(nbytes - sizeof mark)) == sizeof mark;
+}
+
 CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t nbytes,
                      const CUmemAllocationProp *property, unsigned long long flags)
 {
@@ -134,7 +143,8 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t nbytes,
     struct sim_physical *made = gni_host_alloc(sizeof *made);
     SIM_REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
     made->file = memfd_create("genesis-sim", MFD_CLOEXEC);
-    if (made->file < 0 || ftruncate(made->file, (off_t)nbytes) != 0) {
+    if (made->file < 0 || ftruncate(made->file, (off_t)nbytes) != 0 ||
+        !physical_poison(made, nbytes)) {
         if (made->file >= 0)
             (void)close(made->file);
         gni_host_free(made);

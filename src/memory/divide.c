@@ -210,8 +210,11 @@ static gn_status part_copy(const struct division *division, const char *start, c
 
 static gn_status pages_copy(const struct division *division, gn_memory_compaction *report)
 {
+    const struct gni_pool *pool = division->whole->region->space->pool;
     gn_stream *stream;
-    GN_TRY(gn_stream_get_default(division->whole->region->space->pool->device, &stream));
+    GN_TRY(gn_stream_get_default(pool->device, &stream));
+    if (pool->is_zeroed) /* what is free on them comes from the driver, too */
+        GN_TRY(gn_fill(pool->scratch, 0, 1, pool->scratch_mapped, stream));
     for (gn_memory_block *block = division->first; reaches_into(division, block);
          block = block->after) {
         if (gni_block_state(block) != GNI_BLOCK_LIVE)

@@ -260,13 +260,14 @@ static gn_status grow(struct gni_space *space, struct gni_need *need, gn_memory_
     return GN_OK;
 }
 
-/* Step 8, unless even what nobody asked for would not be enough. */
+/* Step 8, unless even what nobody asked for would not be enough. Room is made for all of the need: what it would have
+ * grown beside may be what goes back. */
 static gn_status squeeze(struct gni_space *space, struct gni_need *need, gn_memory_block **block)
 {
     struct gni_pool *pool = space->pool;
     struct gni_totals now = gni_pool_totals(pool);
-    uint64_t before = pool->reserved_bytes, growth = gni_space_growth(space, need);
-    uint64_t asked = now.alloc_bytes - now.free_bytes + growth;
+    uint64_t before = pool->reserved_bytes, growth = gni_align_up(need->nbytes, GNI_PAGE);
+    uint64_t asked = now.alloc_bytes - now.free_bytes + need->requested;
     gn_memory_compaction report = {0};
     if (asked > smaller(pool->limit, pool->total_bytes) ||
         gni_pool_squeeze(pool, true, before > growth ? before - growth : 0, &report) != GN_OK ||

@@ -385,9 +385,10 @@ size_t gni_space_growth(const struct gni_space *space, const struct gni_need *ne
     return plain_step(space, need);
 }
 
-/* How much of a hole gets memory: as much as is needed. But medium blocks share a piece of several pages as long as what
- * there is lies together, and half of what may be reserved is left: a page costs the driver as much as a piece. When
- * memory gets scarce such pieces are divided (divide.c). */
+/* How much of a hole gets memory: as much as is needed. But medium blocks share a piece of several pages as long as
+ * what there is lies together, and half of what may be reserved is left: a page costs the driver as much as a piece.
+ * When memory gets scarce such pieces are divided (divide.c). Where the configuration says how much may be idle, none
+ * are shared. */
 static size_t growth_step(const struct gni_space *space, const struct gni_need *need,
                           const struct growth *growth)
 {
@@ -395,8 +396,8 @@ static size_t growth_step(const struct gni_space *space, const struct gni_need *
     size_t step = gni_align_up(space->mapped_bytes[need->range] / 4, GNI_PAGE);
     step = step < MEDIUM_STEP_MOST ? step : MEDIUM_STEP_MOST;
     uint64_t allowed = pool->limit < pool->total_bytes ? pool->limit : pool->total_bytes;
-    bool is_worth = need->range == GNI_RANGE_MEDIUM && !need->is_tight && step > growth->nbytes &&
-                    growth->hole != NULL && growth->hole->nbytes >= step &&
+    bool is_worth = need->range == GNI_RANGE_MEDIUM && !need->is_tight && !pool->is_limited &&
+                    step > growth->nbytes && growth->hole != NULL && growth->hole->nbytes >= step &&
                     pool->reserved_bytes + step <= allowed / 2;
     return is_worth ? step : growth->nbytes;
 }
@@ -453,10 +454,12 @@ gn_status gni_space_grow(struct gni_space *space, const struct gni_need *need)
     GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
     if (pool->backing == GNI_BACKING_VIRTUAL) {
         gn_status status = virtual_grow(space, need, SIZE_MAX);
-        if (status == GN_ERROR_OUT_OF_MEMORY && need->range <= GNI_RANGE_SMALL) {
-            /* Not a step, but a page may be left. */
+        if (status == GN_ERROR_OUT_OF_MEMORY && need->range < GNI_RANGE_LARGE) {
+            /* Not a step, but what is needed may be left. */
+            size_t least =
+                need->range <= GNI_RANGE_SMALL ? GNI_PAGE : gni_space_growth(space, need);
             GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
-            status = virtual_grow(space, need, GNI_PAGE);
+            status = virtual_grow(space, need, least);
         }
         GN_TRY(status);
     } else {

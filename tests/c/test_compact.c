@@ -510,6 +510,99 @@ static void test_divide_without_room(void)
     pool_empty();
 }
 
+/* What is free goes to where every stream finds it. */
+static void frees_spread(void)
+{
+    CHECK_OK(gn_memory_coalesce(suite.manager, NULL));
+    CHECK_OK(gn_device_synchronize(suite.device));
+    CHECK_OK(gn_memory_collect(suite.manager));
+}
+
+/* Where the driver has less left than what several blocks would share, one still gets what it needs. */
+static void test_less_than_a_step(void)
+{
+    enum {
+        COUNT = 40,
+        LEFT = 3
+    };
+    gn_memory_pool *graph = NULL;
+    void *pointers[2 * COUNT];
+    size_t count, spare, left, total;
+    if (!suite.is_sim)
+        return;
+    pool_empty();
+    CHECK_OK(gn_memory_pool_create(suite.manager, &graph));
+    CHECK_OK(gn_memory_pool_begin(graph, streams[1]));
+    for (count = 0; count < COUNT; count++)
+        pointers[count] = block_make_on(GNI_PAGE, streams[1]);
+    gn_memory_statistics now = statistics_now();
+    spare = (size_t)(now.reserved_bytes - now.live_bytes) / GNI_PAGE;
+    CHECK(spare > 0 && spare < COUNT - LEFT); /* they share pieces */
+    CHECK_OK(suite.device->ops->memory_info(suite.device, &left, &total));
+    CHECK(suite.control.memory(total - left + LEFT * GNI_PAGE));
+    for (; count < COUNT + spare + LEFT; count++)
+        pointers[count] = block_make_on(GNI_PAGE, streams[1]);
+    CHECK(suite.control.memory(total));
+    CHECK_OK(gn_memory_pool_end(graph, streams[1]));
+    while (count > 0)
+        block_free(pointers[--count]);
+    CHECK_OK(gn_memory_pool_destroy(graph));
+    pool_empty();
+}
+
+/* Room is made for all of a request, also where the free memory that it would have grown beside goes back first. */
+static void test_divide_for_all(void)
+{
+    struct item large = {.address = NULL};
+    pool_empty();
+    for (size_t i = 0; i < 4; i++)
+        item_make(&items[i], LARGE_BYTES, true);
+    item_free(&items[0]);
+    frees_spread();
+    item_make(&items[0], PART_BYTES, true);
+    item_free(&items[2]);
+    frees_spread();
+    item_make(&items[2], 24 * MIB, true); /* where it fits: in the third piece */
+    item_free(&items[1]);
+    CHECK_OK(gn_device_synchronize(suite.device));
+    CHECK_OK(gn_memory_trim(suite.manager, 0, NULL));
+    CHECK_U64(statistics_now().reserved_bytes, (size_t)3 * LARGE_BYTES);
+    limit_set((size_t)3 * LARGE_BYTES + 10 * MIB);
+    item_make(&large, 36 * MIB, false);
+    items_check(4);
+    CHECK(item_is_right(&large));
+    item_free(&large);
+    items_free(4);
+    limit_set(UINT64_MAX);
+    pool_empty();
+}
+
+/* Room is made for a block where there is none for all that its kind would take at a time. */
+static void test_fold_for_little(void)
+{
+    enum {
+        TINY = 1024, /* 64 MiB of 64 KiB: the next step is 4 MiB */
+        HALVES =
+            16, /* two pages of 256 KiB, of which the first half of one stays, and the second of the other */
+    };
+    pool_empty();
+    for (size_t i = 0; i < TINY; i++)
+        item_make(&items[i], 64 * KIB, true);
+    for (size_t i = TINY; i < TINY + HALVES; i++)
+        item_make(&items[i], 256 * KIB, true);
+    frees_spread();
+    CHECK_OK(gn_memory_trim(suite.manager, 0, NULL));
+    for (size_t i = TINY + 4; i < TINY + 12; i++)
+        item_free(&items[i]);
+    limit_set(statistics_now().reserved_bytes);
+    CHECK_U64(statistics_now().reserved_bytes, 68 * MIB);
+    item_make(&items[TINY + 4], 64 * KIB, true);
+    items_check(TINY + HALVES);
+    items_free(TINY + HALVES);
+    limit_set(UINT64_MAX);
+    pool_empty();
+}
+
 /* ---- what is left alone --------------------------------------------------------------------- */
 
 /* Memory of a graph's pool stays where it is, and the report says how much could not be had. */
@@ -591,6 +684,9 @@ static void run(void)
     RUN(test_divide);
     RUN(test_divide_automatic);
     RUN(test_divide_without_room);
+    RUN(test_less_than_a_step);
+    RUN(test_divide_for_all);
+    RUN(test_fold_for_little);
     RUN(test_private_pools);
     RUN(test_policy_pool);
     RUN(test_schedules);

@@ -561,6 +561,20 @@ static void child_zero(void)
         }
         pool_empty();
     }
+    if (!suite.is_virtual)
+        return;
+    gn_memory_compaction report = {0};
+    block_free(block_make(8 * MIB));
+    CHECK_OK(gn_memory_coalesce(suite.manager, NULL));
+    void *first = block_make(5 * MIB / 2); /* a page, and a part of one */
+    CHECK_OK(gn_memory_compact(suite.manager, &report));
+    CHECK_U64(report.released_bytes, 4 * MIB);
+    void *second = block_make(3 * MIB / 2);
+    CHECK((char *)second == (char *)first + 5 * MIB / 2);
+    CHECK(block_holds(second, 0, 3 * MIB / 2)); /* the page came from the driver for this */
+    block_free(first);
+    block_free(second);
+    pool_empty();
 }
 
 static void child_segment_size(void)
@@ -584,6 +598,19 @@ static void child_cache_bytes(void)
     blocks_pass(20, 9 * MIB);
     frees_settle();
     CHECK(statistics_now().cached_bytes <= 20 * MIB);
+    enum {
+        COUNT = 64
+    };
+    void *pointers[COUNT];
+    for (size_t i = 0; i < COUNT; i++)
+        pointers[i] = block_make(2 * MIB);
+    for (size_t i = 0; i < COUNT; i++) /* those that stay do not hold up the rest */
+        if (i % 8 != 0)
+            block_free(pointers[i]);
+    frees_settle();
+    CHECK(!suite.is_virtual || statistics_now().cached_bytes <= 10 * MIB);
+    for (size_t i = 0; i < COUNT; i += 8)
+        block_free(pointers[i]);
 }
 
 static void child_cache_count(void)
