@@ -23,6 +23,7 @@
 
 enum {
     MEDIUM_STEP_MOST = 16 << 20,
+    MEDIUM_PLENTY_SHIFT = 3, /* 1 / (1 << this) of what may be reserved: below, pieces are shared */
 };
 
 void gni_space_init(struct gni_space *space, struct gni_pool *pool, bool is_private)
@@ -386,9 +387,9 @@ size_t gni_space_growth(const struct gni_space *space, const struct gni_need *ne
 }
 
 /* How much of a hole gets memory: as much as is needed. But medium blocks share a piece of several pages as long as
- * what there is lies together, and half of what may be reserved is left: a page costs the driver as much as a piece.
- * When memory gets scarce such pieces are divided (divide.c). Where the configuration says how much may be idle, none
- * are shared. */
+ * what there is lies together and little is reserved: a page costs the driver as much as a piece. When memory gets
+ * scarce such pieces are divided (divide.c), but not those with a block whose address is known: that is why it must be
+ * little. Where the configuration says how much may be idle, none are shared. */
 static size_t growth_step(const struct gni_space *space, const struct gni_need *need,
                           const struct growth *growth)
 {
@@ -398,7 +399,7 @@ static size_t growth_step(const struct gni_space *space, const struct gni_need *
     uint64_t allowed = pool->limit < pool->total_bytes ? pool->limit : pool->total_bytes;
     bool is_worth = need->range == GNI_RANGE_MEDIUM && !need->is_tight && !pool->is_limited &&
                     step > growth->nbytes && growth->hole != NULL && growth->hole->nbytes >= step &&
-                    pool->reserved_bytes + step <= allowed / 2;
+                    pool->reserved_bytes + step <= allowed >> MEDIUM_PLENTY_SHIFT;
     return is_worth ? step : growth->nbytes;
 }
 

@@ -518,6 +518,27 @@ static void frees_spread(void)
     CHECK_OK(gn_memory_collect(suite.manager));
 }
 
+/* Pieces that blocks share, and that cannot be divided since their addresses are known, hold up little. */
+static void test_addresses_hold_up_little(void)
+{
+    enum {
+        COUNT = 64, /* of 2 MiB: half of the limit */
+        KEPT = 8    /* one of so many */
+    };
+    pool_empty();
+    limit_set(2 * COUNT * GNI_PAGE);
+    for (size_t i = 0; i < COUNT; i++)
+        item_make(&items[i], GNI_PAGE, false);
+    for (size_t i = 0; i < COUNT; i++)
+        if (i % KEPT != 0)
+            item_free(&items[i]);
+    CHECK_OK(gn_memory_trim(suite.manager, 0, NULL));
+    CHECK(statistics_now().reserved_bytes <= (COUNT / KEPT + 2 * COUNT / 8) * GNI_PAGE);
+    items_free(COUNT);
+    limit_set(UINT64_MAX);
+    pool_empty();
+}
+
 /* Where the driver has less left than what several blocks would share, one still gets what it needs. */
 static void test_less_than_a_step(void)
 {
@@ -684,6 +705,7 @@ static void run(void)
     RUN(test_divide);
     RUN(test_divide_automatic);
     RUN(test_divide_without_room);
+    RUN(test_addresses_hold_up_little);
     RUN(test_less_than_a_step);
     RUN(test_divide_for_all);
     RUN(test_fold_for_little);
