@@ -338,6 +338,15 @@ static gn_status piece_divide(struct division *division, gn_memory_compaction *r
     return status;
 }
 
+/* What the limit and the device have left. */
+static uint64_t room_left(struct gni_pool *pool)
+{
+    uint64_t room = pool->limit > pool->reserved_bytes ? pool->limit - pool->reserved_bytes : 0;
+    size_t left, total;
+    gn_status status = pool->device->ops->memory_info(pool->device, &left, &total);
+    return status == GN_OK && left < room ? left : room;
+}
+
 /* Divides a piece if that is worth it and there is room. *next is where to go on. */
 static gn_status piece_consider(struct division *division, bool is_automatic,
                                 gn_memory_compaction *report, gn_memory_block **next)
@@ -348,8 +357,7 @@ static gn_status piece_consider(struct division *division, bool is_automatic,
     *next = division->first;
     if (!is_worth_dividing(division))
         return GN_OK;
-    uint64_t room = pool->limit > pool->reserved_bytes ? pool->limit - pool->reserved_bytes : 0;
-    if (!is_allowed || division->used_count * GNI_PAGE > room) {
+    if (!is_allowed || division->used_count * GNI_PAGE > room_left(pool)) {
         report->skipped_bytes += division->free_bytes;
         return GN_OK;
     }

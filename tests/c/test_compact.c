@@ -502,6 +502,16 @@ static void test_divide_without_room(void)
     CHECK_U64(report.moved_bytes, 0);
     CHECK_U64(report.skipped_bytes, LARGE_BYTES - PART_BYTES);
     items_check(PART_COUNT / 4);
+    if (suite.is_sim) { /* nor is it tried where the device has none */
+        size_t left, total;
+        CHECK_OK(suite.device->ops->memory_info(suite.device, &left, &total));
+        CHECK(suite.control.memory(total - left + PART_BYTES));
+        limit_set(UINT64_MAX);
+        long made = suite.control.call_count("cuMemCreate");
+        CHECK_U64(compact().skipped_bytes, LARGE_BYTES - PART_BYTES);
+        CHECK_U64(suite.control.call_count("cuMemCreate"), made);
+        CHECK(suite.control.memory(total));
+    }
     limit_set(LARGE_BYTES + PART_BYTES + 3 * MIB);
     CHECK(compact().released_bytes >= LARGE_BYTES - PART_BYTES - 3 * MIB);
     items_check(PART_COUNT / 4);
