@@ -7,7 +7,7 @@
  *   medium   the pages that the request needs beyond the free memory beside the hole. Those that it covers are
  *            one piece, which goes back when it does; the last, which it shares, is a piece of its own. Where free
  *            memory does not fit what is asked for, all are, so that any page between living blocks can go back. As
- *            long as it does, and there is plenty, several blocks share a piece (growth_step)
+ *            long as it does, and there is plenty, two blocks share a piece (growth_step)
  *   large    few pieces, since the cost of a piece is the same whatever its size; smaller ones where free
  *            memory does not fit what is asked for. A first page that is hardly used is a piece of its own
  *
@@ -20,11 +20,6 @@
 #include "base/host.h"
 #include "memory/history.h"
 #include "memory/mark.h"
-
-enum {
-    MEDIUM_STEP_MOST = 16 << 20,
-    MEDIUM_PLENTY_SHIFT = 3, /* 1 / (1 << this) of what may be reserved: below, pieces are shared */
-};
 
 void gni_space_init(struct gni_space *space, struct gni_pool *pool, bool is_private)
 {
@@ -386,20 +381,22 @@ size_t gni_space_growth(const struct gni_space *space, const struct gni_need *ne
     return plain_step(space, need);
 }
 
-/* How much of a hole gets memory: as much as is needed. But medium blocks share a piece of several pages as long as
- * what there is lies together and little is reserved: a page costs the driver as much as a piece. When memory gets
- * scarce such pieces are divided (divide.c), but not those with a block whose address is known: that is why it must be
- * little. Where the configuration says how much may be idle, none are shared. */
+/* How much of a hole gets memory: as much as is needed. But two medium blocks share a piece, a page of which costs the
+ * driver as much as all of it, as long as what there is lies together and half of what may be reserved is left. When
+ * memory gets scarce such pieces are divided (divide.c); those with a block whose address is known only by compact(),
+ * which is why no more blocks share one. Where the configuration says how much may be idle none do. */
 static size_t growth_step(const struct gni_space *space, const struct gni_need *need,
                           const struct growth *growth)
 {
     const struct gni_pool *pool = space->pool;
-    size_t step = gni_align_up(space->mapped_bytes[need->range] / 4, GNI_PAGE);
-    step = step < MEDIUM_STEP_MOST ? step : MEDIUM_STEP_MOST;
+    size_t two = gni_align_up(2 * need->nbytes, GNI_PAGE);
+    size_t most =
+        gni_align_up(space->mapped_bytes[need->range] / 4, GNI_PAGE); /* little at first */
+    size_t step = two < most ? two : most;
     uint64_t allowed = pool->limit < pool->total_bytes ? pool->limit : pool->total_bytes;
     bool is_worth = need->range == GNI_RANGE_MEDIUM && !need->is_tight && !pool->is_limited &&
                     step > growth->nbytes && growth->hole != NULL && growth->hole->nbytes >= step &&
-                    pool->reserved_bytes + step <= allowed >> MEDIUM_PLENTY_SHIFT;
+                    pool->reserved_bytes + step <= allowed / 2;
     return is_worth ? step : growth->nbytes;
 }
 
