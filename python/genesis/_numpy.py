@@ -141,6 +141,8 @@ def _ufunc_ours(ufunc: Any, inputs: tuple[Any, ...], out: Any) -> Any:
     operands = [_operand(one) for one in inputs]
     if function is None or any(one is None for one in operands):
         return NotImplemented
+    if ufunc is numpy.matmul and len({getattr(one, "dtype", None) for one in operands}) > 1:
+        return NotImplemented  # ours are of one type
     tensors = [one for one in inputs if isinstance(one, Tensor)]
     if tensors:  # arrays go where the tensors are
         place = tensors[0].device
@@ -162,7 +164,13 @@ def _ufunc_ours(ufunc: Any, inputs: tuple[Any, ...], out: Any) -> Any:
 def ufunc_call(ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
     """What Tensor.__array_ufunc__ does."""
     function = _ufunc_of(ufunc)
-    if function and method == "__call__" and not options and _PLAIN.issuperset(map(type, inputs)):
+    if (
+        function
+        and method == "__call__"
+        and not options
+        and ufunc is not numpy.matmul
+        and _PLAIN.issuperset(map(type, inputs))
+    ):
         return function(*inputs)  # the usual case, without further questions
     outs = options.get("out", ())
     if any(_has_own_ufunc(one) for one in (*inputs, *outs)):
@@ -254,13 +262,13 @@ def _clip(a: Any, a_min: Any = None, a_max: Any = None) -> Any:
     low, high = (None if one is None else _operand(one) for one in (a_min, a_max))
     if (low is None) != (a_min is None) or (high is None) != (a_max is None):
         return NotImplemented
-    return a if low is None and high is None else genesis.clamp(a, low, high)
+    return NotImplemented if low is None and high is None else genesis.clamp(a, low, high)
 
 
 @_stands_for(numpy.where)
 def _where(condition: Any, x: Any, y: Any, /) -> Any:
     operands = [_operand(one) for one in (condition, x, y)]
-    if any(one is None for one in operands) or operands[0].dtype != _C.bool:
+    if any(one is None for one in operands) or getattr(operands[0], "dtype", None) != _C.bool:
         return NotImplemented
     return _C.where(*operands)
 
@@ -313,7 +321,8 @@ def _expand_dims(a: Any, axis: Any) -> Any:
 
 @_stands_for(numpy.broadcast_to)
 def _broadcast_to(array: Any, shape: Any) -> Any:
-    return array.expand(shape)
+    sizes = (shape,) if isinstance(shape, int) else shape
+    return NotImplemented if any(size < 0 for size in sizes) else array.expand(shape)
 
 
 @_stands_for(numpy.tril)

@@ -36,13 +36,23 @@ _EDGE = 3  # items at each end of a long dimension in the text
 _WHOLE = 1000  # elements up to which everything is shown
 
 
+def _is_integer(one: Any) -> bool:
+    """Whether it is one integer; an array of several has ``__index__``, too."""
+    return isinstance(one, int) or (hasattr(one, "__index__") and not getattr(one, "ndim", 0))
+
+
+def _plain(number: Any) -> Any:
+    """NumPy's numbers, and tensors of one element, as the numbers of Python that they are."""
+    return number.item() if hasattr(number, "item") else number
+
+
 def shape_of(sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
     """A shape from arguments: integers, one sequence of them, or one that has a name."""
     if size is not None:
         if sizes:
             raise TypeError(f"a shape is given once: {sizes} and size={size}")
-        return (size,) if hasattr(size, "__index__") else tuple(size)
-    if len(sizes) == 1 and not hasattr(sizes[0], "__index__"):
+        return (size,) if _is_integer(size) else tuple(size)
+    if len(sizes) == 1 and not _is_integer(sizes[0]):
         if not hasattr(sizes[0], "__iter__") and not hasattr(sizes[0], "__getitem__"):
             raise TypeError(f"a shape is of integers, not {sizes[0]!r}")
         return tuple(sizes[0])
@@ -84,10 +94,12 @@ def full(
     >>> genesis.full((2,), 7)
     tensor([7, 7])
     """
-    if dtype is None:
+    if dtype is None and isinstance(fill_value, _C.Tensor):
+        dtype = fill_value.dtype
+    elif dtype is None:
         kinds = ((bool, _C.bool), (int, _C.int64))
-        dtype = next((kind for type_, kind in kinds if isinstance(fill_value, type_)), None)
-        dtype = fill_value.dtype if isinstance(fill_value, _C.Tensor) else dtype
+        number = _plain(fill_value)
+        dtype = next((kind for type_, kind in kinds if isinstance(number, type_)), None)
     made = (_pinned if pin_memory else _C._empty)(shape_of((), size), dtype, device)
     return made.fill_(fill_value)
 
@@ -191,9 +203,7 @@ def arange(
     """
     if end is None:
         start, end = 0, start
-    start, end, step = (
-        one.item() if isinstance(one, _C.Tensor) else one for one in (start, end, step)
-    )
+    start, end, step = _plain(start), _plain(end), _plain(step)
     if step == 0:
         raise ValueError("arange: the step must not be 0")
     is_whole = all(isinstance(one, int) for one in (start, end, step))

@@ -160,19 +160,45 @@ static bool is_comparison(enum gni_op op)
     return op >= GNI_OP_EQUAL && op <= GNI_OP_GREATER_EQUAL;
 }
 
-/* A number that is compared with halves is taken as one: 0.1 is equal to the half that is next to it. */
-static void numbers_round(enum gni_op op, int arity, gn_operand *operands)
+static bool is_extreme(enum gni_op op)
 {
-    if (!is_comparison(op))
+    return op == GNI_OP_MAXIMUM || op == GNI_OP_MINIMUM;
+}
+
+/* An integer type's largest or least number, whichever is next to one that it has not; other numbers as they are. So the
+ * larger one of uint8 and -1 is the former, whatever 255 is. */
+static gn_scalar number_bound(gn_scalar number, gn_dtype dtype)
+{
+    if (gni_number_fits(number, dtype))
+        return number;
+    int64_t most = INT64_MAX >> (64 - 8 * (int)gni_dtype_size(dtype));
+    bool is_unsigned = dtype == GN_UINT8;
+    number.integer =
+        number.integer < 0 ? (is_unsigned ? 0 : -most - 1) : (is_unsigned ? 2 * most + 1 : most);
+    return number;
+}
+
+/* A number that is compared with halves is taken as one: 0.1 is equal to the half that is next to it. */
+static gn_scalar number_fit(enum gni_op op, gn_scalar number, gn_dtype dtype)
+{
+    uint64_t half = 0;
+    if (is_extreme(op))
+        return number_bound(number, dtype);
+    if (!gni_dtype_is_half(dtype))
+        return number;
+    gni_scalar_store(number, dtype, &half);
+    return gni_scalar_load(dtype, &half);
+}
+
+/* A number goes with tensors as their type has it, where the operation is about order. */
+static void numbers_fit(enum gni_op op, int arity, gn_operand *operands)
+{
+    if (!is_comparison(op) && !is_extreme(op))
         return;
     gn_dtype dtype = gni_promote(arity, operands);
-    for (int i = 0; i < arity && gni_dtype_is_half(dtype); i++) {
-        uint64_t half = 0;
-        if (operands[i].tensor != NULL)
-            continue;
-        gni_scalar_store(operands[i].scalar, dtype, &half);
-        operands[i].scalar = gni_scalar_load(dtype, &half);
-    }
+    for (int i = 0; i < arity; i++)
+        if (operands[i].tensor == NULL)
+            operands[i].scalar = number_fit(op, operands[i].scalar, dtype);
 }
 
 static gn_status elementwise(enum gni_op op, int arity, const gn_operand *operands,
@@ -201,14 +227,14 @@ gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **resul
     }
     bool is_changed = false; /* by what is below */
     for (int i = 0; i < arity; i++)
-        is_changed |=
-            operands[i].tensor != NULL ? is_host_number(operands[i].tensor) : is_comparison(own);
+        is_changed |= operands[i].tensor != NULL ? is_host_number(operands[i].tensor)
+                                                 : is_comparison(own) || is_extreme(own);
     if (!is_changed)
         return elementwise(own, arity, operands, result);
     gn_tensor *moved[3] = {NULL};
     gn_operand own_operands[3];
     memcpy(own_operands, operands, sizeof *operands * (size_t)arity);
-    numbers_round(own, arity, own_operands);
+    numbers_fit(own, arity, own_operands);
     gn_status status = numbers_move(arity, own_operands, moved);
     if (status == GN_OK)
         status = elementwise(own, arity, own_operands, result);
@@ -339,7 +365,7 @@ gn_status gn_elementwise_into(gn_op op, const gn_operand *operands, gn_tensor *o
     gn_tensor *moved[3] = {NULL};
     gn_operand own_operands[3];
     memcpy(own_operands, operands, sizeof *operands * (size_t)arity);
-    numbers_round(own, arity, own_operands);
+    numbers_fit(own, arity, own_operands);
     gn_status status = numbers_move(arity, own_operands, moved);
     if (status == GN_OK)
         status = elementwise_into(own, arity, own_operands, out);

@@ -105,6 +105,27 @@ static bool is_fraction(enum gni_op op, enum gni_kind kind, const gn_operand *op
            operands[1].scalar.integer < 0;
 }
 
+bool gni_number_fits(gn_scalar number, gn_dtype dtype)
+{
+    if (number.kind != GN_INT64 || (uint64_t)number.integer <= INT8_MAX ||
+        gni_dtype_kind(dtype) != GNI_KIND_INTEGER)
+        return true;
+    uint64_t element = 0;
+    gni_scalar_store(number, dtype, &element);
+    return gni_scalar_load(dtype, &element).integer == number.integer;
+}
+
+/* uint8 beside -1, say: as int64 both can be compared. maximum and minimum get another number before they compute
+ * (elementwise.c). */
+static __attribute__((noinline)) gn_dtype comparing_in(int arity, const gn_operand *operands,
+                                                       gn_dtype dtype)
+{
+    for (int i = 0; i < arity; i++)
+        if (operands[i].tensor == NULL && !gni_number_fits(operands[i].scalar, dtype))
+            return GN_INT64;
+    return gni_dtypes[dtype].compute;
+}
+
 gn_status gni_typing_find(enum gni_op op, const gn_operand *operands, struct gni_typing *typing)
 {
     enum gni_domain domain = ops[op].domain;
@@ -120,6 +141,11 @@ gn_status gni_typing_find(enum gni_op op, const gn_operand *operands, struct gni
                              "of the two floating");
         return kind == GNI_KIND_BOOL ? typing_of_bool(op, typing) : GN_OK;
     case GNI_DOMAIN_ANY:
+    case GNI_DOMAIN_TEST:
+        if (kind == GNI_KIND_INTEGER && dtype != GN_INT64)
+            typing->computing = comparing_in(ops[op].arity, operands, dtype);
+        typing->dtype = domain == GNI_DOMAIN_TEST ? GN_BOOL : dtype;
+        return GN_OK;
     case GNI_DOMAIN_SELECT:
         return GN_OK;
     case GNI_DOMAIN_FLOAT:
@@ -129,7 +155,6 @@ gn_status gni_typing_find(enum gni_op op, const gn_operand *operands, struct gni
         if (!typing->is_identity)
             typing->computing = typing->dtype = GN_FLOAT32;
         return GN_OK;
-    case GNI_DOMAIN_TEST:
     case GNI_DOMAIN_LOGIC:
         typing->dtype = GN_BOOL;
         return GN_OK;

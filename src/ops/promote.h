@@ -3,7 +3,7 @@
  *
  * PyTorch's rule: operands count in three groups, tensors with dimensions, tensors without, and numbers. A lower
  * group matters only if its kind (bool, integer, floating) is higher than that of the groups above it. A floating
- * number beside integers makes float32.
+ * number beside integers makes float32. Integers are compared with a number that their type has not as int64.
  */
 #ifndef GNI_OPS_PROMOTE_H
 #define GNI_OPS_PROMOTE_H
@@ -25,6 +25,9 @@ static inline gn_dtype gni_typing_operand(const struct gni_typing *typing, int i
 }
 
 gn_dtype gni_promote(int count, const gn_operand *operands);
+
+/* Whether a type has a number; floating types and bool have all, as nearly as they can. */
+bool gni_number_fits(gn_scalar number, gn_dtype dtype);
 
 /* GN_ERROR_TYPE where the operation is not defined; GN_ERROR_INVALID_VALUE for integers to a negative power. */
 gn_status gni_typing_find(enum gni_op op, const gn_operand *operands,

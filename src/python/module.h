@@ -367,6 +367,9 @@ PyObject *nonzero_tuple(struct module_state *state, gn_tensor *tensor);
 PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,
                            bool is_copied);
 
+/* The same for what is only read: an array of a type that there is not comes as the nearest one. */
+PyObject *tensor_from_value(struct module_state *state, PyObject *data);
+
 /* DLPack: python_dlpack.c. `device` and `copy` may be None. */
 extern PyMethodDef tensor_dlpack_functions[];
 int tensor_dlpack_init(PyObject *class);

@@ -167,10 +167,26 @@ static PyObject *dtype_get_is_floating_point(PyObject *self, void *unused)
     return PyBool_FromLong(dtype_of(self) >= GN_FLOAT16);
 }
 
+/* What NumPy 2.4 and newer ask of what stands where they expect a dtype. */
+static PyObject *dtype_get_numpy(PyObject *self, void *unused)
+{
+    (void)unused;
+    const char *name = gn_dtype_name(dtype_of(self));
+    if (dtype_format(dtype_of(self)) == NULL) {
+        PyErr_Format(PyExc_AttributeError, "NumPy has no %s", name);
+        return NULL;
+    }
+    PyObject *numpy = PyImport_ImportModule("numpy");
+    PyObject *made = numpy != NULL ? PyObject_CallMethod(numpy, "dtype", "s", name) : NULL;
+    Py_XDECREF(numpy);
+    return made;
+}
+
 static PyGetSetDef dtype_properties[] = {
     {"name", dtype_get_name, NULL, "For example \"float32\".", NULL},
     {"itemsize", dtype_get_itemsize, NULL, "Bytes of an element.", NULL},
     {"is_floating_point", dtype_get_is_floating_point, NULL, "Whether it has fractions.", NULL},
+    {"__numpy_dtype__", dtype_get_numpy, NULL, "The same type of NumPy's.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 

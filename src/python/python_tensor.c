@@ -80,7 +80,11 @@ int integers_from_python(PyObject *object, const char *what, int64_t *values, in
     if (PyLong_Check(object) || PyIndex_Check(object)) {
         values[0] = PyLong_AsLongLong(object);
         *count = 1;
-        return values[0] == -1 && PyErr_Occurred() ? -1 : 0;
+        if (values[0] != -1 || !PyErr_Occurred())
+            return 0;
+        if (PyLong_Check(object) || !PySequence_Check(object))
+            return -1;
+        PyErr_Clear(); /* an array of several */
     }
     PyObject *sequence = PyUnicode_Check(object) ? NULL : PySequence_Tuple(object);
     if (sequence == NULL) {
@@ -545,13 +549,18 @@ static void tensor_release_buffer(PyObject *self, Py_buffer *view)
     PyMem_Free(view->internal);
 }
 
-static PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t index)
+/* At once, and a TypeError: that is how others ask whether there is something to go over. */
+static PyObject *tensor_iterate(PyObject *self)
 {
-    /* An IndexError would end a loop in silence. */
     if (gn_tensor_get_dimensions(tensor_of(self)) == 0) {
         PyErr_SetString(PyExc_TypeError, "a tensor without dimensions has no elements to go over");
         return NULL;
     }
+    return PySeqIter_New(self);
+}
+
+static PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t index)
+{
     PyObject *key = PyLong_FromSsize_t(index);
     PyObject *item = key != NULL ? tensor_get_index(self, key) : NULL;
     Py_XDECREF(key);
@@ -712,7 +721,8 @@ static PyType_Slot tensor_slots[] = {
     {Py_tp_hash, tensor_hash},
     {Py_mp_length, tensor_length},
     {Py_sq_length, tensor_length},
-    {Py_sq_item, tensor_sequence_item}, /* for iteration */
+    {Py_sq_item, tensor_sequence_item},
+    {Py_tp_iter, tensor_iterate},
     {Py_mp_subscript, tensor_get_index},
     {Py_mp_ass_subscript, tensor_set_index},
     {Py_bf_getbuffer, tensor_get_buffer},

@@ -82,21 +82,6 @@ static int take_tensor(struct module_state *state, struct key *key, gn_key *part
     return 0;
 }
 
-/* Unsigned integers wider than ours, and whatever else an array has, as int64. */
-static PyObject *array_convert(struct module_state *state, PyObject *array)
-{
-    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
-    PyObject *kind = dtype != NULL ? PyObject_GetAttrString(dtype, "kind") : NULL;
-    bool is_integer = kind != NULL && (PyUnicode_CompareWithASCIIString(kind, "u") == 0 ||
-                                       PyUnicode_CompareWithASCIIString(kind, "i") == 0);
-    PyObject *wide = is_integer ? PyObject_CallMethod(array, "astype", "s", "int64") : NULL;
-    PyObject *made = wide != NULL ? tensor_from_data(state, wide, NULL, false) : NULL;
-    Py_XDECREF(dtype);
-    Py_XDECREF(kind);
-    Py_XDECREF(wide);
-    return made;
-}
-
 /* A list of plain integers: 1 and a tensor that nobody but the key sees; 0: it is another list; -1 with an exception. */
 static int integers_take(struct module_state *state, PyObject *list, PyObject **made)
 {
@@ -138,11 +123,7 @@ static PyObject *elements_take(struct module_state *state, PyObject *item)
     if (found != 0)
         return made;
     if ((PyObject_CheckBuffer(item) || is_on_gpu(item)) && !PyBytes_Check(item)) {
-        made = tensor_from_data(state, item, NULL, false);
-        if (made == NULL) {
-            PyErr_Clear();
-            made = array_convert(state, item);
-        }
+        made = tensor_from_value(state, item);
     } else if (PySequence_Check(item) && !PyUnicode_Check(item) && !PyBytes_Check(item)) {
         PyObject *list = PySequence_List(item);
         made = list != NULL ? tensor_from_data(state, list, NULL, false) : NULL;
@@ -270,12 +251,12 @@ static int value_take(struct module_state *state, PyObject *object, gn_operand *
     int found = operand_from_python(state, object, value);
     if (found != 0)
         return found < 0 ? -1 : 0;
-    if (!PyObject_CheckBuffer(object) && !PyList_Check(object) && !PyTuple_Check(object) &&
-        !is_on_gpu(object)) {
+    if (!PyObject_CheckBuffer(object) && !is_on_gpu(object) &&
+        (!PySequence_Check(object) || PyUnicode_Check(object))) {
         PyErr_Format(PyExc_TypeError, "%R is neither a tensor nor a number", object);
         return -1;
     }
-    *made = tensor_from_data(state, object, NULL, false);
+    *made = tensor_from_value(state, object);
     if (*made == NULL)
         return -1;
     *value = (gn_operand){.tensor = tensor_of(*made)};

@@ -101,12 +101,67 @@ static PyObject *tensor_from_buffer(struct module_state *state, PyObject *object
     return NULL;
 }
 
+/* The name of a dtype that has an array's numbers, or most of them; NULL if it has none. */
+static const char *array_near(PyObject *array)
+{
+    static const struct {
+        char kind;
+        const char *name;
+    } near[] = {{'b', "bool"}, {'i', "int64"}, {'u', "int64"}, {'f', "float64"}};
+    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
+    PyObject *kind = dtype != NULL ? PyObject_GetAttrString(dtype, "kind") : NULL;
+    const char *letter = kind != NULL && PyUnicode_Check(kind) ? text_from_python(kind) : NULL;
+    const char *name = NULL;
+    for (size_t i = 0; letter != NULL && i < sizeof near / sizeof *near; i++)
+        if (letter[0] == near[i].kind && letter[1] == 0)
+            name = near[i].name;
+    Py_XDECREF(dtype);
+    Py_XDECREF(kind);
+    PyErr_Clear();
+    return name;
+}
+
+/* A copy of numbers that NumPy makes, in the machine's order of bytes. */
+static PyObject *array_copy(PyObject *array, const char *name)
+{
+    if (*name != 0)
+        return PyObject_CallMethod(array, "astype", "s", name);
+    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
+    PyObject *own = dtype != NULL ? PyObject_GetAttrString(dtype, "name") : NULL;
+    PyObject *copy = own != NULL ? PyObject_CallMethod(array, "astype", "O", own) : NULL;
+    Py_XDECREF(dtype);
+    Py_XDECREF(own);
+    return copy;
+}
+
+/* Called with an exception, that there is no sharing an array: NULL leaves it as it is. `name`: of the type that the copy
+ * has; empty: the array's own; NULL: the nearest that there is. */
+static PyObject *tensor_from_copy(struct module_state *state, PyObject *array, const char *name)
+{
+    PyObject *type, *value, *trace, *made = NULL;
+    PyErr_Fetch(&type, &value, &trace);
+    const char *near = array_near(array);
+    PyObject *copy = near != NULL ? array_copy(array, name != NULL ? name : near) : NULL;
+    if (copy != NULL)
+        made = tensor_from_buffer(state, copy);
+    Py_XDECREF(copy);
+    if (made == NULL) {
+        PyErr_Restore(type, value, trace);
+        return NULL;
+    }
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return made;
+}
+
 /* ---- from lists ------------------------------------------------------------------------------ */
 
 struct listing {
     int ndim;
     int64_t sizes[GN_DIMENSIONS_MAX];
-    gn_dtype kind; /* the highest: bool, int64 or float64 */
+    gn_dtype kind;    /* the highest: bool, int64 or float64 */
+    bool is_floating; /* so are all numbers to be: integers may be larger than int64 has them */
 };
 
 static bool is_list(PyObject *object)
@@ -132,7 +187,7 @@ static int listing_measure(PyObject *data, struct listing *listing)
     return 0;
 }
 
-static int number_take(PyObject *item, gn_scalar *number)
+static int number_take(PyObject *item, bool is_floating, gn_scalar *number)
 {
     if (PyBool_Check(item)) {
         *number = (gn_scalar){.kind = GN_BOOL, .integer = item == Py_True};
@@ -146,6 +201,10 @@ static int number_take(PyObject *item, gn_scalar *number)
         int overflow;
         *number =
             (gn_scalar){.kind = GN_INT64, .integer = PyLong_AsLongLongAndOverflow(item, &overflow)};
+        if (overflow != 0 && is_floating) {
+            *number = (gn_scalar){.kind = GN_FLOAT64, .floating = PyLong_AsDouble(item)};
+            return PyErr_Occurred() ? -1 : 0;
+        }
         if (overflow != 0)
             PyErr_Format(PyExc_OverflowError, "%R does not fit int64", item);
         return overflow != 0 ? -1 : 0;
@@ -168,7 +227,7 @@ static int number_take(PyObject *item, gn_scalar *number)
         converted = PyNumber_Float(wide);
         Py_DECREF(wide);
     }
-    int status = converted != NULL ? number_take(converted, number) : -1;
+    int status = converted != NULL ? number_take(converted, is_floating, number) : -1;
     Py_XDECREF(converted);
     return status;
 }
@@ -182,7 +241,7 @@ static int listing_walk(PyObject *data, struct listing *listing, int level, gn_s
             PyErr_SetString(PyExc_ValueError, "lists of one level have different depths");
             return -1;
         }
-        if (number_take(data, &number) < 0)
+        if (number_take(data, listing->is_floating, &number) < 0)
             return -1;
         if (number.kind > listing->kind)
             listing->kind = number.kind;
@@ -229,8 +288,11 @@ static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
                                    PyObject *dtype_object)
 {
     struct listing listing = {.kind = GN_BOOL};
-    if (listing_measure(data, &listing) < 0)
+    gn_dtype dtype = GN_BOOL;
+    if ((dtype_object != NULL && dtype_from_python(state, dtype_object, &dtype) < 0) ||
+        listing_measure(data, &listing) < 0)
         return NULL;
+    listing.is_floating = dtype >= GN_FLOAT16;
     int64_t count = 1;
     for (int i = 0; i < listing.ndim; i++)
         count *= listing.sizes[i];
@@ -238,7 +300,6 @@ static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
     if (numbers == NULL)
         return PyErr_NoMemory();
     gn_scalar *next = numbers;
-    gn_dtype dtype;
     gn_device *device;
     gn_tensor *wide, *result = NULL;
     void *memory;
@@ -247,9 +308,8 @@ static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
         goto free_numbers;
     if (listing.kind == GN_BOOL && count == 0)
         listing.kind = GN_FLOAT64;
-    dtype = listing.kind == GN_FLOAT64 ? GN_FLOAT32 : listing.kind;
-    if (dtype_object != NULL && dtype_from_python(state, dtype_object, &dtype) < 0)
-        goto free_numbers;
+    if (dtype_object == NULL)
+        dtype = listing.kind == GN_FLOAT64 ? GN_FLOAT32 : listing.kind;
     for (int64_t i = 0; i < count; i++)
         if (!number_fits(numbers[i], dtype)) {
             PyErr_Format(PyExc_OverflowError, "number %lld of the data does not fit %s",
@@ -326,6 +386,29 @@ static PyObject *tensor_from_buffer_or_dlpack(struct module_state *state, PyObje
     return tensor_from_dlpack(state, data, Py_None, Py_None);
 }
 
+PyObject *tensor_from_value(struct module_state *state, PyObject *data)
+{
+    PyObject *made = tensor_from_data(state, data, NULL, false);
+    if (made != NULL || PyErr_ExceptionMatches(PyExc_MemoryError) || !PyObject_CheckBuffer(data))
+        return made;
+    return tensor_from_copy(state, data, NULL);
+}
+
+/* The memory of a buffer, or a copy of it where one is wanted anyway and there is no other way. */
+static PyObject *tensor_of_buffer(struct module_state *state, PyObject *data, PyObject *dtype,
+                                  bool is_copied)
+{
+    PyObject *shared = tensor_from_buffer_or_dlpack(state, data);
+    gn_dtype wanted = GN_BOOL;
+    if (shared != NULL || (!is_copied && dtype == NULL) ||
+        PyErr_ExceptionMatches(PyExc_MemoryError))
+        return shared;
+    if (dtype != NULL && dtype_from_python(state, dtype, &wanted) < 0)
+        return NULL;
+    const char *name = wanted == GN_BFLOAT16 ? "float32" : gn_dtype_name(wanted);
+    return tensor_from_copy(state, data, dtype != NULL ? name : "");
+}
+
 PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,
                            bool is_copied)
 {
@@ -333,7 +416,7 @@ PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject 
     if (tensor_check(state, data))
         shared = Py_NewRef(data);
     else if (has_buffer(data) && !PyBytes_Check(data))
-        shared = tensor_from_buffer_or_dlpack(state, data);
+        shared = tensor_of_buffer(state, data, dtype, is_copied);
     else if (is_foreign(data))
         shared = tensor_from_foreign(state, data, Py_None);
     else if (PySequence_Check(data) && !PyUnicode_Check(data) && !PyBytes_Check(data))

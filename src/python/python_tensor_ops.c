@@ -13,11 +13,28 @@ struct operands {
     PyObject *made[3]; /* NULL: not */
 };
 
-/* Elements of an array, as a tensor on the device of the first tensor among the objects, or on the CPU. */
+/* Whether it is one of NumPy's; called with an exception, which stays. */
+static bool is_number(PyObject *object)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *ndim = PyObject_GetAttrString(object, "ndim");
+    bool is_zero = ndim != NULL && PyLong_Check(ndim) && PyLong_AsLong(ndim) == 0;
+    Py_XDECREF(ndim);
+    PyErr_Restore(type, value, trace);
+    return is_zero;
+}
+
+/* Elements of an array, as a tensor on the device of the first tensor among the objects, or on the CPU. NumPy's numbers
+ * are taken as the nearest that there is: their type counts for little beside a tensor's. */
 static PyObject *tensor_beside(struct module_state *state, PyObject *array,
                                PyObject *const *objects, int count)
 {
     PyObject *made = tensor_from_data(state, array, NULL, true);
+    if (made == NULL && is_number(array)) {
+        PyErr_Clear();
+        made = tensor_from_value(state, array);
+    }
     for (int i = 0; made != NULL && i < count; i++) {
         if (!tensor_check(state, objects[i]))
             continue;

@@ -236,7 +236,11 @@ def test_keys_as_numpy_and_python_have_them():
     array[1, 0] = 3.9
     x[2] = numpy.ones((1, 1, 4))  # dimensions of 1 in front
     array[2] = 1
-    assert x.tolist() == array.tolist()
+    for value in (range(4), numpy.arange(4, dtype="uint16"), numpy.arange(4, dtype=">f8")):
+        x[0] = value
+        array[0] = value
+        assert x.tolist() == array.tolist()
+        x[0] = 9
 
 
 # ---- mistakes ----

@@ -204,6 +204,9 @@ OTHERS = [
     lambda x: numpy.tril(x[0, 0]),
     lambda x: numpy.squeeze(x[:, :1], axis=1),
     lambda x: numpy.where(x, x, 1),
+    lambda x: numpy.where(True, x, 1),
+    lambda x: numpy.clip(x, None, None),
+    lambda x: numpy.matmul(x, numpy.ones((5, 2))),
 ]
 
 
@@ -222,6 +225,9 @@ def test_what_is_no_tensor_stays():
     named = numpy.linalg.svd(x)
     assert type(named).__name__ == "SVDResult" and isinstance(named.S, Tensor)
     assert [part.shape for part in numpy.split(x, 2, axis=1)] == [(3, 2), (3, 2)]
+    assert numpy.clip(x, None, None) is not x
+    with pytest.raises(ValueError, match="non-negative"):
+        numpy.broadcast_to(x, (-1, 4))
 
 
 def test_functions_share_memory():
@@ -359,6 +365,10 @@ def test_types_that_there_are_not(name, advice):
 
 
 def test_types_by_other_names():
+    if numpy.lib.NumpyVersion(numpy.__version__) >= "2.4.0":
+        assert numpy.issubdtype(genesis.float16, numpy.floating)
+        assert numpy.zeros(2, dtype=genesis.int8).dtype == numpy.int8
+    assert genesis.bool.__numpy_dtype__ == bool and not hasattr(genesis.bfloat16, "__numpy_dtype__")
     for wrong in (numpy.float32, numpy.dtype("float32")):
         with pytest.raises(TypeError, match="is no dtype here: write genesis.float32$"):
             genesis.zeros(2, dtype=wrong)

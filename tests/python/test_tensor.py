@@ -8,6 +8,7 @@ import os
 import pickle
 import threading
 import weakref
+from collections.abc import Iterable
 
 import numpy
 import pytest
@@ -43,6 +44,9 @@ def test_from_lists():
         genesis.tensor(["a"])
     with pytest.raises(TypeError, match="no dtype"):
         genesis.tensor([1], dtype="float33")
+    assert genesis.tensor([1 << 64, 1], dtype=genesis.float64).tolist() == [2.0**64, 1]
+    with pytest.raises(OverflowError, match="does not fit int64"):
+        genesis.tensor([1 << 64])
 
 
 def test_from_arrays():
@@ -63,6 +67,27 @@ def test_from_arrays():
         locked += 1
     with pytest.raises(TypeError, match="elements of complex128 have no dtype"):
         genesis.tensor(numpy.array([1 + 2j]))
+
+
+def test_arrays_that_cannot_be_shared_are_copied():
+    apart = numpy.frombuffer(b"\0" + numpy.arange(3.0).tobytes(), dtype="f8", offset=1)
+    swapped = numpy.arange(3, dtype=">i4")
+    for array, dtype in ((apart, genesis.float64), (swapped, genesis.int32)):
+        copied = genesis.tensor(array)
+        assert copied.dtype == dtype and copied.tolist() == [0, 1, 2]
+        assert (genesis.ones(3) + array).tolist() == [1, 2, 3]
+        with pytest.raises((TypeError, ValueError), match="aligned|order"):
+            genesis.as_tensor(array)
+    for dtype in ("uint16", "uint32", "uint64", "longdouble"):
+        array = numpy.array([1, 2], dtype=dtype)
+        for wanted in (genesis.int64, genesis.bfloat16):
+            assert genesis.as_tensor(array, dtype=wanted).tolist() == [1, 2]
+        x = genesis.tensor([1, 2])
+        assert (x == array[1]).tolist() == [False, True]
+        x[:] = array[::-1]
+        assert x.tolist() == [2, 1]
+    with pytest.raises(TypeError, match="elements of complex128"):
+        genesis.ones(2) + numpy.complex128(1)
 
 
 def test_to_numpy_without_a_copy():
@@ -102,6 +127,11 @@ def test_creation():
         numpy.testing.assert_allclose(
             genesis.arange(*arguments).numpy(), numpy.arange(*arguments), rtol=1e-6
         )
+    assert genesis.arange(numpy.int64(3)).dtype == genesis.int64
+    assert genesis.full(2, numpy.int8(3)).dtype == genesis.int64
+    assert genesis.full(2, numpy.True_).dtype == genesis.bool
+    for shape in (numpy.array([2, 3]), genesis.tensor([2, 3])):
+        assert genesis.zeros(shape).shape == genesis.ones(6).reshape(shape).shape == (2, 3)
     with pytest.raises(ValueError, match="step"):
         genesis.arange(1, 2, 0)
     for wrong in ((-1,), (2, -3)):
@@ -169,6 +199,14 @@ def test_pickle_and_copy():
 
 
 # ---- views ----
+
+
+def test_iteration():
+    x = genesis.arange(4).view(2, 2)
+    assert isinstance(x, Iterable) and [row.tolist() for row in x] == [[0, 1], [2, 3]]
+    assert not numpy.iterable(x[0, 0])
+    with pytest.raises(TypeError, match="no elements to go over"):
+        iter(x[0, 0])
 
 
 def test_weak_references():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 
 import numpy
 import pytest
@@ -327,6 +328,24 @@ def test_promotion():
     zero = genesis.tensor(1.0, dtype=f64)  # without dimensions
     assert (genesis.ones(2) + zero).dtype == f32 and (x + zero).dtype == f64
     assert (genesis.ones((), dtype=i8) + zero).dtype == f64
+
+
+@pytest.mark.parametrize("dtype", INTEGERS[:-1])
+def test_order_beside_numbers_that_a_type_has_not(dtype):
+    info = numpy.iinfo(dtype)
+    for count in (1, 100):  # at once, and recorded
+        array = numpy.array([info.min, 0, 5, info.max] * count, dtype=dtype)
+        x = genesis.tensor(array)
+        for number in (-1, info.min - 1, info.max + 1, 1 << 40):
+            for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+                compare = getattr(operator, name)
+                expected = compare(array, number).tolist()
+                assert compare(x, number).tolist() == expected, (name, number)
+            for name in ("minimum", "maximum"):
+                nearest = getattr(numpy, name)(array.astype("int64"), number)
+                expected = nearest.clip(info.min, info.max).tolist()
+                assert getattr(genesis, name)(x, number).tolist() == expected, (name, number)
+        assert x.clamp(info.min - 9, info.max + 9).tolist() == array.tolist()
 
 
 def test_where():
