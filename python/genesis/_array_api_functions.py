@@ -6,6 +6,7 @@ They are functions of tensors; those that make them, and what is about dtypes, a
 from __future__ import annotations
 
 import builtins
+import functools
 from typing import NamedTuple
 
 import genesis
@@ -18,31 +19,53 @@ if TYPE_CHECKING:
     from genesis import Tensor
 
 __all__ = [
+    "add",
     "all",
     "any",
     "argmax",
     "argmin",
     "argsort",
+    "atan2",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
     "broadcast_to",
+    "clip",
     "concat",
     "copysign",
     "count_nonzero",
     "cumulative_prod",
     "cumulative_sum",
     "diff",
+    "divide",
+    "equal",
     "expand_dims",
     "flip",
+    "floor_divide",
+    "greater",
+    "greater_equal",
     "hypot",
+    "less",
+    "less_equal",
     "logaddexp",
+    "matmul",
     "matrix_transpose",
     "max",
+    "maximum",
     "mean",
     "min",
+    "minimum",
+    "multiply",
     "nextafter",
     "nonzero",
+    "not_equal",
     "permute_dims",
     "positive",
+    "pow",
     "prod",
+    "remainder",
     "repeat",
     "reshape",
     "roll",
@@ -52,6 +75,7 @@ __all__ = [
     "squeeze",
     "stack",
     "std",
+    "subtract",
     "sum",
     "take",
     "take_along_axis",
@@ -64,10 +88,92 @@ __all__ = [
     "unstack",
     "var",
     "vecdot",
+    "where",
 ]
 
 
 # ---- of elements ----
+
+
+def _promoted(*operands: Any) -> tuple[Any, ...]:
+    """Operands of which a tensor without dimensions counts as any other, not as in PyTorch."""
+    types = {one.dtype: one for one in operands if isinstance(one, genesis.Tensor)}
+    if len(types) < 2:
+        return operands
+    dtype = functools.reduce(genesis.promote_types, types)
+    return tuple(one.to(dtype) if isinstance(one, genesis.Tensor) else one for one in operands)
+
+
+def _of_two(function: Any, name: str, what: str) -> Any:
+    """A function of two tensors, or a tensor and a number, as the standard has it."""
+
+    def call(x1: Any, x2: Any, /) -> Tensor:
+        return function(*_promoted(x1, x2))
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"""{what}
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.{name}(xp.asarray(1, dtype=xp.int8), xp.asarray([2, 3])).shape
+    (2,)
+    """
+    return call
+
+
+add = _of_two(genesis.add, "add", "The sums of elements.")
+atan2 = _of_two(genesis.atan2, "atan2", "The angles of points (x2, x1).")
+bitwise_and = _of_two(genesis.bitwise_and, "bitwise_and", "The bits that both have.")
+bitwise_or = _of_two(genesis.bitwise_or, "bitwise_or", "The bits that one of them has.")
+bitwise_xor = _of_two(genesis.bitwise_xor, "bitwise_xor", "The bits that only one of them has.")
+bitwise_left_shift = _of_two(
+    genesis.bitwise_left_shift, "bitwise_left_shift", "The bits, so many places higher."
+)
+bitwise_right_shift = _of_two(
+    genesis.bitwise_right_shift, "bitwise_right_shift", "The bits, so many places lower."
+)
+divide = _of_two(genesis.divide, "divide", "The quotients of elements.")
+equal = _of_two(genesis.eq, "equal", "Whether elements are equal.")
+floor_divide = _of_two(genesis.floor_divide, "floor_divide", "The quotients, rounded down.")
+greater = _of_two(genesis.greater, "greater", "Whether the first is larger.")
+greater_equal = _of_two(genesis.greater_equal, "greater_equal", "Whether the first is not smaller.")
+less = _of_two(genesis.less, "less", "Whether the first is smaller.")
+less_equal = _of_two(genesis.less_equal, "less_equal", "Whether the first is not larger.")
+maximum = _of_two(genesis.maximum, "maximum", "The larger one of two; NaN wins.")
+minimum = _of_two(genesis.minimum, "minimum", "The smaller one of two; NaN wins.")
+multiply = _of_two(genesis.multiply, "multiply", "The products of elements.")
+not_equal = _of_two(genesis.not_equal, "not_equal", "Whether elements differ.")
+pow = _of_two(genesis.pow, "pow", "The first to the power of the second.")
+remainder = _of_two(
+    genesis.remainder, "remainder", "What division leaves, with the divisor's sign."
+)
+subtract = _of_two(genesis.subtract, "subtract", "The differences of elements.")
+
+
+def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
+    """Elements of the first where a condition is true, and of the second elsewhere.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.where(xp.asarray([True, False]), xp.asarray([1, 2]), 0)
+    tensor([1, 0])
+    """
+    return genesis.where(condition, *_promoted(x1, x2))
+
+
+def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
+    """The elements, or the bound that they are beyond.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.clip(xp.asarray([-3, 2, 9]), max=5)
+    tensor([-3,  2,  5])
+    """
+    return x.clone() if min is None and max is None else genesis.clip(x, min, max)
+
 
 _BITS = {2: genesis.int16, 4: genesis.int32, 8: genesis.int64}
 
@@ -160,6 +266,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Tensor:
 
 def _both_floating(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     """Two operands as tensors of the dtype that an operation on them has."""
+    x1, x2 = _promoted(x1, x2)
     dtype = genesis.result_type(x1, x2)
     near = x1 if isinstance(x1, genesis.Tensor) else x2
     return tuple(
@@ -349,6 +456,18 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 # ---- matrices ----
 
 
+def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The products of matrices.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.matmul(xp.asarray([[1, 2]]), xp.asarray([[3.0], [4.0]]))
+    tensor([[11.]])
+    """
+    return genesis.matmul(*_promoted(x1, x2))
+
+
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """A view with the last two dimensions exchanged.
 
@@ -371,7 +490,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
     tensor([[3., 3.],
             [3., 3.]])
     """
-    return genesis.tensordot(x1, x2, axes)
+    return genesis.tensordot(*_promoted(x1, x2), axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -383,8 +502,8 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     >>> xp.vecdot(xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 1]))
     tensor([3, 7])
     """
-    dtype = genesis.result_type(x1, x2)
-    return (x1 * x2).sum(axis).to(dtype)
+    x1, x2 = _promoted(x1, x2)
+    return (x1 * x2).sum(axis).to(x1.dtype)
 
 
 # ---- reductions ----

@@ -60,7 +60,10 @@ def _write(made: Any, out: Any) -> Any:
                 f"a result of shape {one.shape} does not fit a tensor of {place.shape}"
             )
         if not can_cast(one.dtype, place.dtype):
-            raise TypeError(f"a result of {one.dtype.name} cannot be stored as {place.dtype.name}")
+            raise TypeError(
+                f"a result of {one.dtype.name} cannot be stored as {place.dtype.name}: "
+                "cast it first"
+            )
     for one, place in zip(results, places, strict=True):
         place.copy_(one)
     return out

@@ -211,7 +211,7 @@ def sinh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     size = _wide(input).abs()
     grown, root = size.expm1(), (size / 2).exp()  # half of its square may fit, where that does not
     half = _C.where(grown.isinf(), root * (root / 2), (grown + grown / (grown + 1)) / 2)
-    made = _C.where(input < 0, -half, half)
+    made = _C.where(input == 0, input, _C.where(input < 0, -half, half))  # -0 stays
     return made.to(input.dtype) if input.dtype.is_floating_point else made
 
 

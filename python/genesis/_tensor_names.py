@@ -238,6 +238,11 @@ def _formatted(self: _C.Tensor, spec: str) -> str:
     return format(self.item(), spec) if not self.ndim else format(str(self), spec)
 
 
+def _complex(self: _C.Tensor) -> complex:
+    """The number of a tensor of one element."""
+    return complex(self.item())
+
+
 def _array_namespace(self: _C.Tensor, *, api_version: str | None = None) -> Any:
     """The module of the array API standard: genesis.array_api."""
     from genesis import array_api
@@ -256,6 +261,7 @@ def to_device(self: _C.Tensor, device: Any, /, *, stream: Any = None) -> _C.Tens
 
 
 _C.Tensor.__array_namespace__ = _array_namespace
+_C.Tensor.__complex__ = _complex
 _C.Tensor.__contains__ = _contains
 _C.Tensor.__reversed__ = _reversed
 _C.Tensor.__format__ = _formatted

@@ -275,8 +275,8 @@ gn_status gni_out_check(const char *what, const gn_tensor *out, const struct gni
                          what, gni_shape_text(shape->ndim, shape->sizes).text,
                          gni_shape_text(out->ndim, out->sizes).text);
     if (gni_dtype_kind(dtype) > gni_dtype_kind(out->dtype))
-        return gni_error(GN_ERROR_TYPE, "%s: a result of %s cannot be stored as %s", what,
-                         gni_dtypes[dtype].name, gni_dtypes[out->dtype].name);
+        return gni_error(GN_ERROR_TYPE, "%s: a result of %s cannot be stored as %s: cast it first",
+                         what, gni_dtypes[dtype].name, gni_dtypes[out->dtype].name);
     return GN_OK;
 }
 

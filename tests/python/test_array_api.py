@@ -77,6 +77,11 @@ xp.prod(y, axis=(0, 1)), xp.prod(i, axis=1), xp.prod(n, axis=0), xp.mean(x), xp.
 xp.var(x), xp.var(x, axis=0, correction=1.0, keepdims=True), xp.std(x, axis=1), xp.var(x, axis=())
 xp.all(b, axis=0), xp.any(b, axis=1, keepdims=True), xp.all(n), xp.any(i), xp.all(b, axis=())
 xp.diff(x), xp.diff(x, axis=0, n=2), xp.diff(s, prepend=xp.asarray([0]), append=xp.asarray([9]))
+xp.add(xp.asarray(300, dtype=xp.int16), xp.astype(j, xp.uint8)), xp.clip(x), xp.hypot(v, w)
+xp.where(b, xp.astype(i, xp.int8), s[0]), xp.signbit(xp.sinh(v)), xp.hypot(w, v)
+xp.greater(i[0, 0] * 0 - 4, xp.astype(j, xp.uint8)), xp.hypot(x[0, 0], xp.astype(y, xp.float32))
+xp.matmul(x, xp.astype(c[0, ...].T, xp.float32)), xp.tensordot(i, xp.astype(j, xp.int8), axes=2)
+xp.vecdot(i, xp.astype(j, xp.int8))
 xp.e, xp.pi, xp.inf, xp.newaxis is None, x[xp.newaxis, ...], xp.nan != xp.nan
 """.strip().splitlines()
 
@@ -142,6 +147,7 @@ def test_the_namespace_of_a_tensor():
     with pytest.raises(ValueError, match=r"not in '1999.01'"):
         x.__array_namespace__(api_version="1999.01")
     assert x.to_device("cpu").data_ptr() == x.data_ptr()
+    assert x[:1].__complex__() == 0j
     with pytest.raises(ValueError, match="to_device"):
         x.to_device("cpu", stream=3)
     assert sorted(ours.__all__) == sorted(set(ours.__all__)) and "all" in ours.__all__

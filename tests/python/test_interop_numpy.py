@@ -368,7 +368,8 @@ def test_types_by_other_names():
     if numpy.lib.NumpyVersion(numpy.__version__) >= "2.4.0":
         assert numpy.issubdtype(genesis.float16, numpy.floating)
         assert numpy.zeros(2, dtype=genesis.int8).dtype == numpy.int8
-    assert genesis.bool.__numpy_dtype__ == bool and not hasattr(genesis.bfloat16, "__numpy_dtype__")
+    assert genesis.bool.__numpy_dtype__ == numpy.dtype("bool")
+    assert not hasattr(genesis.bfloat16, "__numpy_dtype__")
     for wrong in (numpy.float32, numpy.dtype("float32")):
         with pytest.raises(TypeError, match="is no dtype here: write genesis.float32$"):
             genesis.zeros(2, dtype=wrong)
