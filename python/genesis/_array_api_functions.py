@@ -34,6 +34,7 @@ __all__ = [
     "broadcast_to",
     "clip",
     "concat",
+    "conj",
     "copysign",
     "count_nonzero",
     "cumulative_prod",
@@ -65,6 +66,7 @@ __all__ = [
     "positive",
     "pow",
     "prod",
+    "real",
     "remainder",
     "repeat",
     "reshape",
@@ -191,6 +193,30 @@ def positive(x: Tensor, /) -> Tensor:
     >>> import genesis.array_api as xp
     >>> xp.positive(xp.asarray([-1, 2]))
     tensor([-1,  2])
+    """
+    return x.clone()
+
+
+def conj(x: Tensor, /) -> Tensor:
+    """The complex conjugates: of real numbers, which are all that there are, they themselves.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.conj(xp.asarray([1, 2]))
+    tensor([1, 2])
+    """
+    return x.clone()
+
+
+def real(x: Tensor, /) -> Tensor:
+    """The real parts: of real numbers, which are all that there are, they themselves.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.real(xp.asarray([1.5, 2.0]))
+    tensor([1.5000, 2.0000])
     """
     return x.clone()
 

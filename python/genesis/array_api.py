@@ -5,9 +5,8 @@ arguments and results that it asks for, where those of :mod:`genesis`, which are
 What is the same is the same function. ``x.__array_namespace__()`` is this module.
 
 Without complex numbers and unsigned integers wider than 8 bits, which tensors do not have, there
-are no ``conj``, ``imag``, ``real``, ``complex64``, ``uint16`` and their kin; sums of uint8 are
-int64. ``x.size`` is PyTorch's method: use ``math.prod(x.shape)``. The default floating dtype is
-float32.
+are no ``imag``, ``complex64``, ``uint16`` and their kin; sums of uint8 are int64. ``x.size`` is
+PyTorch's method: use ``math.prod(x.shape)``. The default floating dtype is float32.
 
 Examples
 --------
@@ -90,6 +89,7 @@ from genesis._array_api_functions import (
     broadcast_to,
     clip,
     concat,
+    conj,
     copysign,
     count_nonzero,
     cumulative_prod,
@@ -121,6 +121,7 @@ from genesis._array_api_functions import (
     positive,
     pow,
     prod,
+    real,
     remainder,
     repeat,
     reshape,
@@ -186,6 +187,7 @@ __all__ = [
     "ceil",
     "clip",
     "concat",
+    "conj",
     "copysign",
     "cos",
     "cosh",
@@ -259,6 +261,7 @@ __all__ = [
     "positive",
     "pow",
     "prod",
+    "real",
     "reciprocal",
     "remainder",
     "repeat",

@@ -454,6 +454,8 @@ static PyObject *make_from_data(PyObject *module, PyObject *arguments, PyObject 
         dtype = NULL;
     bool is_theirs = place != Py_None && is_foreign(data) && !has_buffer(data);
     PyObject *shared = is_theirs ? tensor_from_foreign(state, data, place) : Py_NewRef(data);
+    /* NumPy's single numbers never change: a tensor has its own. */
+    is_copied |= PyObject_CheckBuffer(data) && PyNumber_Check(data) && !PySequence_Check(data);
     PyObject *made = shared != NULL ? tensor_from_data(state, shared, dtype, is_copied) : NULL;
     Py_XDECREF(shared);
     bool is_placed = made != NULL &&

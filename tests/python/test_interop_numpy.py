@@ -328,6 +328,8 @@ def test_as_tensor_takes_anything():
     x = genesis.ones(2)
     assert genesis.as_tensor(x) is x
     assert genesis.as_tensor(numpy.float16(3)).dtype == genesis.float16
+    number = numpy.float64(3)
+    assert genesis.as_tensor(number).add_(1).item() == 4 and number == 3
     assert genesis.as_tensor(numpy.bool_(True)).item() is True
     assert genesis.as_tensor(arrays.array("h", [1, 2])).dtype == genesis.int16
     assert genesis.as_tensor(bytearray(b"ab")).tolist() == [97, 98]
