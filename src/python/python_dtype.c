@@ -3,6 +3,7 @@
  */
 #include "module.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,10 +11,17 @@ struct dtype_object {
     PyObject_HEAD gn_dtype dtype;
 };
 
+/* long, where that has 64 bits: NumPy's int64, which is not the same as its long long to who asks for its number. */
+#if LONG_MAX == INT64_MAX
+#define FORMAT_INT64 "l"
+#else
+#define FORMAT_INT64 "q"
+#endif
+
 /* The letters of the struct module; bfloat16 has none. */
 static const char *const formats[GN_DTYPE_COUNT] = {
-    [GN_BOOL] = "?",    [GN_UINT8] = "B",   [GN_INT8] = "b",    [GN_INT16] = "h",
-    [GN_INT32] = "i",   [GN_INT64] = "q",   [GN_FLOAT16] = "e", [GN_BFLOAT16] = NULL,
+    [GN_BOOL] = "?",    [GN_UINT8] = "B",          [GN_INT8] = "b",    [GN_INT16] = "h",
+    [GN_INT32] = "i",   [GN_INT64] = FORMAT_INT64, [GN_FLOAT16] = "e", [GN_BFLOAT16] = NULL,
     [GN_FLOAT32] = "f", [GN_FLOAT64] = "d",
 };
 
@@ -55,7 +63,7 @@ int dtype_from_format(const char *format, Py_ssize_t size, gn_dtype *dtype)
             continue;
         /* long and long long have several letters */
         bool is_same = strcmp(formats[i], format) == 0 ||
-                       (is_integer && strchr("bhiq", formats[i][0]) != NULL);
+                       (is_integer && strchr("bhilq", formats[i][0]) != NULL);
         if (is_same) {
             *dtype = (gn_dtype)i;
             return 0;

@@ -317,6 +317,15 @@ class WithArray:
         return self.array
 
 
+@pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "uint8", "float64", "bool"])
+def test_arrays_are_of_numpys_own_types(name):
+    """Whose numbers code in C asks for: long long is another one than int64."""
+    x = genesis.zeros(2, dtype=name)
+    assert x.numpy().dtype.num == numpy.asarray(x).dtype.num == numpy.dtype(name).num
+    for letter in "lq":
+        assert genesis.as_tensor(numpy.zeros(2, letter)).dtype == genesis.int64
+
+
 def test_as_tensor_takes_anything():
     array = numpy.arange(6, dtype=numpy.int32).reshape(2, 3)
     for one in (Interface(array), WithArray(array), array, memoryview(array), array[::-1][::-1]):
