@@ -162,7 +162,23 @@ struct listing {
     int64_t sizes[GN_DIMENSIONS_MAX];
     gn_dtype kind;    /* the highest: bool, int64 or float64 */
     bool is_floating; /* so are all numbers to be: integers may be larger than int64 has them */
+    bool has_double;  /* a number of NumPy's, an array or a tensor of float64: so is the result */
 };
+
+/* Whether something that is none of Python's numbers says that it is of float64. */
+static bool is_double(PyObject *object)
+{
+    if (PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object))
+        return false;
+    PyObject *dtype = PyObject_GetAttrString(object, "dtype");
+    PyObject *name = dtype != NULL ? PyObject_GetAttrString(dtype, "name") : NULL;
+    bool is_said = name != NULL && PyUnicode_Check(name) &&
+                   PyUnicode_CompareWithASCIIString(name, "float64") == 0;
+    Py_XDECREF(dtype);
+    Py_XDECREF(name);
+    PyErr_Clear();
+    return is_said;
+}
 
 static bool is_list(PyObject *object)
 {
@@ -245,6 +261,7 @@ static int listing_walk(PyObject *data, struct listing *listing, int level, gn_s
             return -1;
         if (number.kind > listing->kind)
             listing->kind = number.kind;
+        listing->has_double = listing->has_double || is_double(data);
         *(*numbers)++ = number;
         return 0;
     }
@@ -285,9 +302,9 @@ static void number_store(gn_scalar number, gn_dtype dtype, void *element)
 }
 
 static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
-                                   PyObject *dtype_object)
+                                   PyObject *dtype_object, bool has_double)
 {
-    struct listing listing = {.kind = GN_BOOL};
+    struct listing listing = {.kind = GN_BOOL, .has_double = has_double};
     gn_dtype dtype = GN_BOOL;
     if ((dtype_object != NULL && dtype_from_python(state, dtype_object, &dtype) < 0) ||
         listing_measure(data, &listing) < 0)
@@ -309,7 +326,7 @@ static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
     if (listing.kind == GN_BOOL && count == 0)
         listing.kind = GN_FLOAT64;
     if (dtype_object == NULL)
-        dtype = listing.kind == GN_FLOAT64 ? GN_FLOAT32 : listing.kind;
+        dtype = listing.kind == GN_FLOAT64 && !listing.has_double ? GN_FLOAT32 : listing.kind;
     for (int64_t i = 0; i < count; i++)
         if (!number_fits(numbers[i], dtype)) {
             PyErr_Format(PyExc_OverflowError, "number %lld of the data does not fit %s",
@@ -335,16 +352,18 @@ free_numbers:
 
 /* Lists in lists: arrays and tensors among them, and whatever else has items, as lists, too. Those too deep for a tensor
  * stay as they are. */
-static PyObject *lists_of(PyObject *data, int depth)
+static PyObject *lists_of(PyObject *data, int depth, bool *has_double)
 {
-    if (!is_list(data) && PyObject_HasAttrString(data, "tolist"))
+    if (!is_list(data) && PyObject_HasAttrString(data, "tolist")) {
+        *has_double = *has_double || is_double(data);
         return PyObject_CallMethod(data, "tolist", NULL);
+    }
     if (depth > GN_DIMENSIONS_MAX || !PySequence_Check(data) || PyUnicode_Check(data) ||
         PyBytes_Check(data))
         return Py_NewRef(data);
     PyObject *list = PySequence_List(data);
     for (Py_ssize_t i = 0; list != NULL && i < PyList_Size(list); i++) {
-        PyObject *listed = lists_of(PyList_GetItem(list, i), depth + 1);
+        PyObject *listed = lists_of(PyList_GetItem(list, i), depth + 1, has_double);
         if (listed == NULL || PyList_SetItem(list, i, listed) < 0)
             Py_CLEAR(list);
     }
@@ -361,8 +380,9 @@ static PyObject *tensor_from_sequence(struct module_state *state, PyObject *data
     bool is_plain =
         is_list(data) && (is_list(first) || !PySequence_Check(first) || PySequence_Size(first) < 0);
     PyErr_Clear(); /* what has no items has no length */
-    PyObject *list = is_plain ? Py_NewRef(data) : lists_of(data, 0);
-    PyObject *made = list != NULL ? tensor_from_lists(state, list, dtype_object) : NULL;
+    bool has_double = false;
+    PyObject *list = is_plain ? Py_NewRef(data) : lists_of(data, 0, &has_double);
+    PyObject *made = list != NULL ? tensor_from_lists(state, list, dtype_object, has_double) : NULL;
     Py_XDECREF(list);
     return made;
 }
@@ -422,7 +442,7 @@ PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject 
     else if (PySequence_Check(data) && !PyUnicode_Check(data) && !PyBytes_Check(data))
         return tensor_from_sequence(state, data, dtype);
     else
-        return tensor_from_lists(state, data, dtype);
+        return tensor_from_lists(state, data, dtype, false);
     if (shared == NULL)
         return NULL;
     gn_dtype wanted = gn_tensor_get_dtype(tensor_of(shared));

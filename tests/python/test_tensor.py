@@ -44,6 +44,11 @@ def test_from_lists():
         genesis.tensor(["a"])
     with pytest.raises(TypeError, match="no dtype"):
         genesis.tensor([1], dtype="float33")
+    wide = numpy.float64(0.1)  # of NumPy, and so nothing is lost
+    for given in ([wide, 1], [[numpy.array([wide])]], [genesis.tensor(wide)], [(2, wide)]):
+        assert genesis.tensor(given).dtype == genesis.float64
+        assert genesis.tensor(given).flatten()[-1].item() in (0.1, 1)
+    assert genesis.tensor([numpy.float32(1), 0.1]).dtype == genesis.float32
     assert genesis.tensor([1 << 64, 1], dtype=genesis.float64).tolist() == [2.0**64, 1]
     with pytest.raises(OverflowError, match="does not fit int64"):
         genesis.tensor([1 << 64])

@@ -180,10 +180,10 @@ k.type(g.float64), x.type('genesis.LongTensor').type() | (K * 1.0, 'genesis.Long
 g.float_power(k, 2), g.float_power(2, x.float()), x.abs().float_power_(y) |
     (K ** 2.0, 2 ** X.astype('f4').astype('f8'), abs(X) ** Y)
 x.new_tensor([1, 2]), k.type_as(x) | (numpy.array([1.0, 2]), K * 1.0)
-g.tensor(range(3)), g.tensor([V, V]) | (numpy.arange(3), numpy.array([V, V], 'f4'))
+g.tensor(range(3)), g.tensor([V, V]) | (numpy.arange(3), numpy.array([V, V]))
 g.tensor([numpy.longdouble(1.5), numpy.bool_(True)]) | numpy.array([1.5, 1], 'f4')
 @ g.tensor([k[0, 0], 2.5]), g.tensor([[V], [V]]) |
-    (numpy.array([K[0, 0], 2.5], 'f4'), numpy.array([[V], [V]], 'f4'))
+    (numpy.array([K[0, 0], 2.5], 'f4'), numpy.array([[V], [V]]))
 g.multiply(x, 2), x.greater_equal(y), g.concat([v, v]) | (X * 2, X >= Y, numpy.concatenate([V, V]))
 g.numel(x), x.nelement(), x.itemsize, x.ndimension() | (12, 12, 8, 2)
 g.is_tensor(x), x.is_floating_point(), k.is_signed() | (True, True, True)
