@@ -141,8 +141,8 @@ static PyObject *reduced_into(struct module_state *state, const char *name, gn_t
         is_fitting = sizes[i] == gn_tensor_get_shape(tensor_of(out))[i];
     if (is_fitting && kind_of(result) > kind_of(tensor_of(out))) {
         is_fitting = false;
-        PyErr_Format(PyExc_TypeError, "%s: a result of %s cannot be stored as %s", name,
-                     gn_dtype_name(gn_tensor_get_dtype(result)),
+        PyErr_Format(PyExc_TypeError, "%s: a result of %s cannot be stored as %s: cast it first",
+                     name, gn_dtype_name(gn_tensor_get_dtype(result)),
                      gn_dtype_name(gn_tensor_get_dtype(tensor_of(out))));
     } else if (is_fitting)
         CALL_ALLOCATING(status, gn_assign(tensor_of(out), (gn_operand){.tensor = result}));
