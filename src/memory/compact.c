@@ -184,15 +184,7 @@ static gn_status page_remap(struct gni_pool *pool, struct gni_mapping *mapping,
             return GN_OK;
         (void)device->ops->virtual_unmap(device, mapping->start, GNI_PAGE);
     }
-    gn_status back =
-        device->ops->virtual_map(device, mapping->start, GNI_PAGE, mapping->physical->handle);
-    if (back == GN_OK)
-        back = device->ops->virtual_grant(device, mapping->start, GNI_PAGE);
-    if (back != GN_OK)
-        return gni_error(GN_ERROR_DEVICE_LOST,
-                         "%s: the driver refused to map %p again: the blocks on it are lost",
-                         gni_device_label(device).text, (void *)mapping->start);
-    return status;
+    return gni_mapping_restore(mapping, status);
 }
 
 static void mapping_join(struct gni_pool *pool, struct gni_mapping *mapping,

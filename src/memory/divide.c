@@ -262,15 +262,7 @@ static gn_status division_exchange(const struct division *division)
         return GN_OK;
     while (mapped-- > 0)
         (void)device->ops->virtual_unmap(device, division->pages[mapped]->start, GNI_PAGE);
-    gn_status back =
-        device->ops->virtual_map(device, whole->start, nbytes, whole->physical->handle);
-    if (back == GN_OK)
-        back = device->ops->virtual_grant(device, whole->start, nbytes);
-    if (back != GN_OK)
-        return gni_error(GN_ERROR_DEVICE_LOST,
-                         "%s: the driver refused to map %p again: the blocks on it are lost",
-                         gni_device_label(device).text, (void *)whole->start);
-    return status;
+    return gni_mapping_restore(whole, status);
 }
 
 /* What is free on the unused pages of [start, end) becomes holes. From the end: a hole joins one before it, and takes

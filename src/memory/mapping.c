@@ -108,6 +108,21 @@ void gni_mapping_leave(struct gni_mapping *mapping)
     gni_list_remove(&mapping->link);
 }
 
+gn_status gni_mapping_restore(const struct gni_mapping *mapping, gn_status why)
+{
+    gn_device *device = mapping->region->space->pool->device;
+    const struct gni_physical *physical = mapping->physical;
+    gn_status status =
+        device->ops->virtual_map(device, mapping->start, physical->nbytes, physical->handle);
+    if (status == GN_OK)
+        status = device->ops->virtual_grant(device, mapping->start, physical->nbytes);
+    if (status != GN_OK)
+        return gni_error(GN_ERROR_DEVICE_LOST,
+                         "%s: the driver refused to map %p again: the blocks on it are lost",
+                         gni_device_label(device).text, (void *)mapping->start);
+    return why;
+}
+
 void gni_physical_move_home(struct gni_pool *pool, struct gni_physical *physical)
 {
     const void *before = physical->home;

@@ -377,6 +377,10 @@ void gni_piece_destroy(struct gni_mapping *mapping);
 void gni_mapping_enter(struct gni_mapping *mapping);
 void gni_mapping_leave(struct gni_mapping *mapping);
 
+/* Maps a piece again that was unmapped while its books stayed as they were. Returns `why` that was needed, or that its
+ * blocks are lost. */
+gn_status gni_mapping_restore(const struct gni_mapping *mapping, gn_status why) GN_NODISCARD;
+
 /* A piece is not where it was: in the history it moves to where its first mapping is. */
 void gni_physical_move_home(struct gni_pool *pool, struct gni_physical *physical);
 
