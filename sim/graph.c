@@ -119,8 +119,10 @@ CUresult sim_capture_check_legacy(const struct CUstream_st *stream)
 static struct CUgraph_st *graph_make(void)
 {
     struct CUgraph_st *graph = gni_host_alloc(sizeof *graph);
-    if (graph != NULL)
+    if (graph != NULL) {
+        graph->references = 1;
         gni_list_push_back(&sim.graphs, &graph->link);
+    }
     return graph;
 }
 
@@ -325,7 +327,7 @@ static bool exec_exists(const struct CUgraphExec_st *exec)
 {
     gni_list_each (link, &sim.execs) {
         if (gni_container_of(link, struct CUgraphExec_st, link) == exec)
-            return !exec->is_destroyed;
+            return true;
     }
     return false;
 }
@@ -338,22 +340,28 @@ static void *bytes_copy(const void *bytes, size_t nbytes)
     return copy;
 }
 
-/* A graph of its own for an executable one: the original may be destroyed. */
+/* A graph of its own for an executable one: the original may be destroyed, or run unchanged. */
 static struct CUgraph_st *graph_copy(const struct CUgraph_st *from)
 {
     struct CUgraph_st *to = graph_make();
     for (size_t i = 0; to != NULL && i < from->count; i++) {
         struct sim_op *node = gni_host_alloc(sizeof *node);
-        if (node == NULL)
-            return to; /* the caller sees that it is shorter */
+        if (node == NULL) {
+            graph_free(to);
+            return NULL;
+        }
         *node = *from->nodes[i];
         node->after = (struct sim_nodes){.places = NULL};
         if (node->parameters != NULL)
             node->parameters =
                 bytes_copy(node->parameters, sim_function_parameters_bytes(node->function));
         node->staged = bytes_copy(node->staged, node->nbytes);
-        if (!graph_add(to, node))
-            return to;
+        if (!graph_add(to, node)) {
+            sim_op_deinit(node);
+            gni_host_free(node);
+            graph_free(to);
+            return NULL;
+        }
     }
     return to;
 }
@@ -365,10 +373,9 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
     SIM_REQUIRE(graph_exists(graph), CUDA_ERROR_INVALID_VALUE);
     struct CUgraphExec_st *made = gni_host_alloc(sizeof *made);
     SIM_REQUIRE(made != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    made->origin = graph;
     made->graph = graph_copy(graph);
-    if (made->graph == NULL || made->graph->count != graph->count) {
-        if (made->graph != NULL)
-            graph_free(made->graph);
+    if (made->graph == NULL) {
         gni_host_free(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -384,18 +391,18 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
     SIM_REQUIRE(stream != NULL, CUDA_ERROR_INVALID_HANDLE);
     SIM_REQUIRE(exec_exists(exec), CUDA_ERROR_INVALID_VALUE);
     SIM_REQUIRE(stream->capture == NULL, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    struct sim_op op = {.kind = SIM_OP_GRAPH, .exec = exec};
-    exec->pending++;
+    struct sim_op op = {.kind = SIM_OP_GRAPH, .graph = exec->graph};
+    exec->graph->references++; /* before it may run */
     CUresult result = sim_submit(stream, &op);
     if (result != CUDA_SUCCESS)
-        exec->pending--;
+        exec->graph->references--;
     return result;
 }
 
 /* Its nodes run in their order, each with the clock of the launch. */
 void sim_graph_run(const struct sim_op *launch)
 {
-    struct CUgraph_st *graph = launch->exec->graph;
+    const struct CUgraph_st *graph = launch->graph;
     for (size_t i = 0; i < graph->count; i++) {
         struct sim_op node = *graph->nodes[i];
         node.stream = launch->stream;
@@ -405,18 +412,10 @@ void sim_graph_run(const struct sim_op *launch)
     }
 }
 
-static void exec_free(struct CUgraphExec_st *exec)
+void sim_graph_release(struct CUgraph_st *graph)
 {
-    graph_free(exec->graph);
-    gni_list_remove(&exec->link);
-    gni_host_free(exec);
-}
-
-void sim_exec_launched(struct CUgraphExec_st *exec)
-{
-    exec->pending--;
-    if (exec->is_destroyed && exec->pending == 0)
-        exec_free(exec);
+    if (--graph->references == 0)
+        graph_free(graph);
 }
 
 CUresult cuGraphDestroy(CUgraph graph)
@@ -431,8 +430,119 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
     SIM_CALL(SIM_NEED_INIT);
     SIM_REQUIRE(exec_exists(exec), CUDA_ERROR_INVALID_VALUE);
-    exec->is_destroyed = true;
-    if (exec->pending == 0)
-        exec_free(exec);
+    sim_graph_release(exec->graph);
+    gni_list_remove(&exec->link);
+    gni_host_free(exec);
+    return CUDA_SUCCESS;
+}
+
+/* ---- graphs that are made by hand: kernels ---------------------------------------------------- */
+
+CUresult cuGraphCreate(CUgraph *graph, unsigned int flags)
+{
+    SIM_CALL(SIM_NEED_INIT);
+    SIM_REQUIRE(graph != NULL && flags == 0, CUDA_ERROR_INVALID_VALUE);
+    *graph = graph_make();
+    return *graph != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The place of a node, or the number of nodes. */
+static size_t node_find(const struct CUgraph_st *graph, CUgraphNode node)
+{
+    size_t place = 0;
+    while (place < graph->count && graph->nodes[place] != (struct sim_op *)(void *)node)
+        place++;
+    return place;
+}
+
+static CUresult node_init(struct sim_op *op, const CUDA_KERNEL_NODE_PARAMS_v2 *parameters)
+{
+    SIM_REQUIRE(parameters != NULL, CUDA_ERROR_INVALID_VALUE);
+    CUlaunchConfig config = {.gridDimX = parameters->gridDimX,
+                             .gridDimY = parameters->gridDimY,
+                             .gridDimZ = parameters->gridDimZ,
+                             .blockDimX = parameters->blockDimX,
+                             .blockDimY = parameters->blockDimY,
+                             .blockDimZ = parameters->blockDimZ,
+                             .sharedMemBytes = parameters->sharedMemBytes};
+    return sim_kernel_op_init(op, parameters->func, &config, parameters->kernelParams,
+                              parameters->extra);
+}
+
+CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                              size_t count, const CUDA_KERNEL_NODE_PARAMS_v2 *parameters)
+{
+    SIM_CALL(SIM_NEED_CONTEXT);
+    SIM_REQUIRE(node != NULL && graph_exists(graph), CUDA_ERROR_INVALID_VALUE);
+    SIM_REQUIRE(count == 0 || dependencies != NULL, CUDA_ERROR_INVALID_VALUE);
+    for (size_t i = 0; i < count; i++)
+        SIM_REQUIRE(node_find(graph, dependencies[i]) < graph->count, CUDA_ERROR_INVALID_VALUE);
+    struct sim_op model;
+    CUresult result = node_init(&model, parameters);
+    SIM_REQUIRE(result == CUDA_SUCCESS, result);
+    struct sim_op *made = gni_host_alloc(sizeof *made);
+    bool is_made = made != NULL;
+    for (size_t i = 0; is_made && i < count; i++)
+        is_made = nodes_add(&model.after, node_find(graph, dependencies[i]));
+    if (is_made) {
+        *made = model;
+        is_made = graph_add(graph, made);
+    }
+    if (!is_made) {
+        sim_op_deinit(&model);
+        gni_host_free(made);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *node = (CUgraphNode)(void *)made;
+    return CUDA_SUCCESS;
+}
+
+/* A node waits for earlier ones only: see above. */
+CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,
+                                const CUgraphEdgeData *edges, size_t count)
+{
+    SIM_CALL(SIM_NEED_INIT);
+    SIM_REQUIRE(graph_exists(graph), CUDA_ERROR_INVALID_VALUE);
+    SIM_REQUIRE(count == 0 || (from != NULL && to != NULL), CUDA_ERROR_INVALID_VALUE);
+    for (size_t i = 0; i < count; i++) {
+        size_t first = node_find(graph, from[i]), second = node_find(graph, to[i]);
+        SIM_REQUIRE(second < graph->count && first < graph->count, CUDA_ERROR_INVALID_VALUE);
+        SIM_REQUIRE(first < second, CUDA_ERROR_NOT_SUPPORTED);
+        struct sim_op *node = graph->nodes[second];
+        bool is_early = edges != NULL && edges[i].type == CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC;
+        bool is_known = edges == NULL || (edges[i].to_port == 0 && edges[i].from_port == is_early &&
+                                          edges[i].type == (unsigned char)is_early);
+        SIM_REQUIRE(is_known, CUDA_ERROR_INVALID_VALUE);
+        SIM_REQUIRE(nodes_add(&node->after, first), CUDA_ERROR_OUT_OF_MEMORY);
+        node->is_early = node->is_early || is_early;
+    }
+    return CUDA_SUCCESS;
+}
+
+/* Launches that have not run keep what they were launched with. */
+CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                        const CUDA_KERNEL_NODE_PARAMS_v2 *parameters)
+{
+    SIM_CALL(SIM_NEED_CONTEXT);
+    SIM_REQUIRE(exec_exists(exec) && graph_exists(exec->origin), CUDA_ERROR_INVALID_VALUE);
+    size_t place = node_find(exec->origin, node);
+    SIM_REQUIRE(place < exec->graph->count && exec->graph->nodes[place]->kind == SIM_OP_KERNEL,
+                CUDA_ERROR_INVALID_VALUE);
+    struct sim_op model;
+    CUresult result = node_init(&model, parameters);
+    SIM_REQUIRE(result == CUDA_SUCCESS, result);
+    if (exec->graph->references > 1) {
+        struct CUgraph_st *changed = graph_copy(exec->graph);
+        if (changed == NULL) {
+            sim_op_deinit(&model);
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        sim_graph_release(exec->graph);
+        exec->graph = changed;
+    }
+    struct sim_op *old = exec->graph->nodes[place];
+    model.is_early = old->is_early;
+    sim_op_deinit(old);
+    *old = model;
     return CUDA_SUCCESS;
 }

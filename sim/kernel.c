@@ -181,31 +181,40 @@ static CUresult launch_check(const struct CUfunc_st *function, const struct sim_
     return CUDA_SUCCESS;
 }
 
+CUresult sim_kernel_op_init(struct sim_op *op, CUfunction function, const CUlaunchConfig *config,
+                            void **arguments, void **extra)
+{
+    SIM_REQUIRE(function_exists(function), CUDA_ERROR_INVALID_HANDLE);
+    SIM_REQUIRE(extra == NULL, CUDA_ERROR_NOT_SUPPORTED);
+    *op = (struct sim_op){.kind = SIM_OP_KERNEL,
+                          .function = function,
+                          .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+                          .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+                          .shared_bytes = config->sharedMemBytes};
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        SIM_REQUIRE(config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                    CUDA_ERROR_NOT_SUPPORTED);
+        op->is_early = config->attrs[i].value.programmaticStreamSerializationAllowed != 0;
+    }
+    CUresult result = launch_check(function, op);
+    SIM_REQUIRE(result == CUDA_SUCCESS, result);
+    SIM_REQUIRE(arguments != NULL || function->kernel->parameter_count == 0,
+                CUDA_ERROR_INVALID_VALUE);
+    op->parameters = gni_host_alloc(sim_kernel_parameters_bytes(function->kernel));
+    SIM_REQUIRE(op->parameters != NULL, CUDA_ERROR_OUT_OF_MEMORY);
+    sim_kernel_parameters_copy(function->kernel, arguments, op->parameters);
+    return CUDA_SUCCESS;
+}
+
 /* Inside a call of the driver. */
 static CUresult kernel_submit(struct CUctx_st *context, CUfunction function,
                               const CUlaunchConfig *config, void **arguments, void **extra)
 {
     struct CUstream_st *stream = sim_stream_get(context, config->hStream);
-    SIM_REQUIRE(stream != NULL && function_exists(function), CUDA_ERROR_INVALID_HANDLE);
-    SIM_REQUIRE(extra == NULL, CUDA_ERROR_NOT_SUPPORTED);
-    struct sim_op op = {.kind = SIM_OP_KERNEL,
-                        .function = function,
-                        .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
-                        .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
-                        .shared_bytes = config->sharedMemBytes};
-    for (unsigned i = 0; i < config->numAttrs; i++) {
-        SIM_REQUIRE(config->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-                    CUDA_ERROR_NOT_SUPPORTED);
-        op.is_early = config->attrs[i].value.programmaticStreamSerializationAllowed != 0;
-    }
-    CUresult result = launch_check(function, &op);
-    SIM_REQUIRE(result == CUDA_SUCCESS, result);
-    SIM_REQUIRE(arguments != NULL || function->kernel->parameter_count == 0,
-                CUDA_ERROR_INVALID_VALUE);
-    op.parameters = gni_host_alloc(sim_kernel_parameters_bytes(function->kernel));
-    SIM_REQUIRE(op.parameters != NULL, CUDA_ERROR_OUT_OF_MEMORY);
-    sim_kernel_parameters_copy(function->kernel, arguments, op.parameters);
-    return sim_submit(stream, &op);
+    struct sim_op op;
+    SIM_REQUIRE(stream != NULL, CUDA_ERROR_INVALID_HANDLE);
+    CUresult result = sim_kernel_op_init(&op, function, config, arguments, extra);
+    return result == CUDA_SUCCESS ? sim_submit(stream, &op) : result;
 }
 
 CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,

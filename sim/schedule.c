@@ -76,8 +76,8 @@ static bool op_touches(const struct sim_op *op, uintptr_t address, size_t nbytes
     case SIM_OP_KERNEL:
         return sim_kernel_is_given(op, address, nbytes);
     case SIM_OP_GRAPH:
-        for (size_t i = 0; i < op->exec->graph->count; i++)
-            if (op_touches(op->exec->graph->nodes[i], address, nbytes))
+        for (size_t i = 0; i < op->graph->count; i++)
+            if (op_touches(op->graph->nodes[i], address, nbytes))
                 return true;
         return false;
     default:
@@ -134,7 +134,7 @@ static void op_step(struct sim_op *op)
         op->record->time_ms = sim.time_ms;
     }
     if (op->kind == SIM_OP_GRAPH)
-        sim_exec_launched(op->exec);
+        sim_graph_release(op->graph);
     gni_list_remove(&op->link);
     sim_op_deinit(op);
     gni_host_free(op);

@@ -146,8 +146,8 @@ struct sim_op {
     /* RECORD, WAIT */
     struct sim_record *record;
     /* GRAPH */
-    struct CUgraphExec_st *exec;
-    struct sim_nodes after; /* inside a graph: the nodes this one waits for */
+    struct CUgraph_st *graph; /* as it was when it was launched; a reference */
+    struct sim_nodes after;   /* inside a graph: the nodes this one waits for */
 };
 
 struct CUstream_st {
@@ -174,16 +174,16 @@ struct CUstream_st {
 
 struct CUgraph_st {
     struct gni_list link;
-    struct sim_op **nodes;
+    struct sim_op **nodes; /* a CUgraphNode is one of them */
     size_t count, capacity;
+    int references;   /* of an executable graph's: it, and its launches that have not run */
     bool is_captured; /* the capture is still going on */
 };
 
 struct CUgraphExec_st {
     struct gni_list link;
-    struct CUgraph_st *graph; /* a copy of its own */
-    int pending;              /* launches that have not run */
-    bool is_destroyed;
+    struct CUgraph_st *graph;  /* a copy of its own; another one once nodes of it were changed */
+    struct CUgraph_st *origin; /* whose nodes name those of the copy; may be destroyed */
 };
 
 struct CUmod_st {
@@ -367,11 +367,15 @@ CUresult sim_capture_wait(struct CUstream_st *stream, struct CUevent_st *event);
 void sim_nodes_deinit(struct sim_nodes *nodes);
 void sim_capture_abandon(struct CUstream_st *stream); /* that is going to be destroyed */
 void sim_graph_run(const struct sim_op *launch);
-void sim_exec_launched(struct CUgraphExec_st *exec); /* one of its launches has run */
+void sim_graph_release(struct CUgraph_st *graph); /* one reference */
 
 /* ---- kernels: kernel.c ---- */
 
 size_t sim_function_parameters_bytes(const struct CUfunc_st *function);
+
+/* The op of a launch, whose stream is not looked at; on failure there is nothing to deinit. */
+CUresult sim_kernel_op_init(struct sim_op *op, CUfunction function, const CUlaunchConfig *config,
+                            void **arguments, void **extra);
 void sim_kernel_run(const struct sim_op *op);
 
 /* Was the kernel given an address in this stretch as an argument? */

@@ -56,6 +56,8 @@
       "whether a thread of its own submits kernels; auto: with 4 processors or more")           \
     X(LAUNCH_EARLY, "GENESIS_LAUNCH_EARLY", flag, "on", 0, 1, "",                               \
       "kernels are launched while the one before them ends, where the GPU can do that")         \
+    X(LAUNCH_TOGETHER, "GENESIS_LAUNCH_TOGETHER", flag, "on", 0, 1, "",                         \
+      "the thread that submits kernels submits those that wait for it as one graph")            \
     X(KERNEL_CACHE_DIR, "GENESIS_KERNEL_CACHE_DIR", path, "", 0, 0, "",                         \
       "where compiled kernels are kept; without it the user's cache directory")                 \
     X(KERNEL_SOURCE_DIR, "GENESIS_KERNEL_SOURCE_DIR", path, "", 0, 0, "",                       \

@@ -316,6 +316,15 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, voi
 NOT_SUPPORTED(cuStreamBeginCapture, (CUstream stream UNUSED, CUstreamCaptureMode mode UNUSED))
 NOT_SUPPORTED(cuStreamEndCapture, (CUstream stream UNUSED, CUgraph *graph UNUSED))
 NOT_SUPPORTED(cuThreadExchangeStreamCaptureMode, (CUstreamCaptureMode * mode UNUSED))
+NOT_SUPPORTED(cuGraphCreate, (CUgraph * graph UNUSED, unsigned int flags UNUSED))
+NOT_SUPPORTED(cuGraphAddKernelNode, (CUgraphNode * node UNUSED, CUgraph graph UNUSED,
+                                     const CUgraphNode *dependencies UNUSED, size_t count UNUSED,
+                                     const CUDA_KERNEL_NODE_PARAMS_v2 *parameters UNUSED))
+NOT_SUPPORTED(cuGraphAddDependencies,
+              (CUgraph graph UNUSED, const CUgraphNode *from UNUSED, const CUgraphNode *to UNUSED,
+               const CUgraphEdgeData *edges UNUSED, size_t count UNUSED))
+NOT_SUPPORTED(cuGraphExecKernelNodeSetParams, (CUgraphExec exec UNUSED, CUgraphNode node UNUSED,
+                                               const CUDA_KERNEL_NODE_PARAMS_v2 *parameters UNUSED))
 NOT_SUPPORTED(cuGraphInstantiateWithFlags,
               (CUgraphExec * exec UNUSED, CUgraph graph UNUSED, unsigned long long flags UNUSED))
 NOT_SUPPORTED(cuGraphLaunch, (CUgraphExec exec UNUSED, CUstream stream UNUSED))

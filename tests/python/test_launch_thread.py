@@ -1,7 +1,7 @@
 """The thread that submits kernels: nobody can tell that it is there."""
 
 import pytest
-from conftest import BUILD
+from conftest import BUILD, simulate_script
 
 START = """
 import ctypes, os
@@ -118,7 +118,8 @@ assert many(30)[0].item() == 30
 
 
 def test_a_launch_that_fails_is_reported_and_the_rest_goes_on(queued):
-    queued("""
+    queued(
+        """
 many(30)
 genesis.cuda.synchronize()
 for i in range(10):
@@ -132,7 +133,60 @@ for i in range(10):
     else:
         raise AssertionError("nothing was reported")
     assert many(30)[0].item() == 30
+""",
+        GENESIS_LAUNCH_TOGETHER="off",
+    )
+
+
+def test_launches_that_wait_are_submitted_together(queued):
+    queued("""
+graphs = lambda: sim.sim_control_call_count(b"cuGraphLaunch")
+for _ in range(1000):  # the thread may have no processor: then the caller submits what waits
+    assert many(100)[0].item() == 100
+    if graphs() > 100:
+        break
+assert graphs() > 100
+made = sim.sim_control_call_count(b"cuGraphInstantiateWithFlags")
+assert 0 < made <= 7, made  # of 2 to 8 kernels
 """)
+
+
+@pytest.mark.parametrize("is_persistent", [0, 1])
+@pytest.mark.parametrize("nth", [1, 2, 5])
+@pytest.mark.parametrize(
+    "function",
+    [
+        *("cuGraphCreate", "cuGraphAddKernelNode", "cuGraphAddDependencies"),
+        *("cuGraphInstantiateWithFlags", "cuGraphExecKernelNodeSetParams", "cuGraphLaunch"),
+        *("cuGraphExecDestroy", "cuGraphDestroy"),
+    ],
+)
+def test_graphs_that_fail_are_launched_one_by_one(queued, function, nth, is_persistent):
+    queued(f"""
+sim.sim_control_fail(b"{function}", {nth}, 1, {is_persistent})
+for _ in range(10):
+    assert many(50)[0].item() == 50
+del x
+sim.sim_control_fail(None, 0, 0, 0)
+""")
+
+
+def test_drivers_without_graphs_to_change(queued):
+    queued(
+        """
+assert many(100)[0].item() == 100
+assert sim.sim_control_call_count(b"cuGraphLaunch") == 0
+""",
+        SIM_GPU_VERSION="12020",
+    )
+
+
+@pytest.mark.parametrize("schedule", ["lazy", "random"])
+def test_long_runs_beside_the_cpu(schedule):
+    finished = simulate_script(
+        "device_launches.py", "60", SIM_GPU_SCHEDULE=schedule, SIM_GPU_DELAY_US="1"
+    )
+    assert not finished.stderr, finished.stderr
 
 
 def test_it_ends_with_the_process_and_is_not_forked(queued):

@@ -19,6 +19,7 @@ GOOD = {
     "GENESIS_AUTOTUNE": "max",
     "GENESIS_LAUNCH_THREAD": "off",
     "GENESIS_LAUNCH_EARLY": "off",
+    "GENESIS_LAUNCH_TOGETHER": "off",
     "GENESIS_KERNEL_CACHE_DIR": "/somewhere",
     "GENESIS_KERNEL_SOURCE_DIR": "/somewhere/else",
 }

@@ -501,6 +501,86 @@ static void graph_owns_its_arguments(const struct gni_cuda_functions *cuda)
     CU(cuMemFree, (block), CUDA_SUCCESS);
 }
 
+static CUDA_KERNEL_NODE_PARAMS_v2 node_of(CUfunction function, void **arguments)
+{
+    return (CUDA_KERNEL_NODE_PARAMS_v2){.func = function,
+                                        .gridDimX = 1,
+                                        .gridDimY = 1,
+                                        .gridDimZ = 1,
+                                        .blockDimX = 1,
+                                        .blockDimY = 1,
+                                        .blockDimZ = 1,
+                                        .kernelParams = arguments};
+}
+
+/* Two kernels in a row, which are changed between launches; what is launched keeps what it had. */
+static void graph_by_hand(const struct gni_cuda_functions *cuda)
+{
+    CUstream stream = stream_make(cuda, CU_STREAM_NON_BLOCKING);
+    CUdeviceptr block = ints_make(cuda, 2, 1);
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    CUgraphNode nodes[2] = {NULL, NULL};
+    CUgraphEdgeData edge = {.type = CU_GRAPH_DEPENDENCY_TYPE_DEFAULT};
+    long long place = 0;
+    int count = 1, value = 5, more = 2;
+    void *put[] = {&block, &place, &value}, *add[] = {&block, &count, &more};
+    CUDA_KERNEL_NODE_PARAMS_v2 first = node_of(conformance.put, put);
+    CUDA_KERNEL_NODE_PARAMS_v2 second = node_of(conformance.add, add);
+    CU(cuGraphCreate, (&graph, 1), CUDA_ERROR_INVALID_VALUE);
+    NEED(cuGraphCreate, (&graph, 0));
+    CU(cuGraphAddKernelNode, (&nodes[0], NULL, NULL, 0, &first), BAD_HANDLE);
+    NEED(cuGraphAddKernelNode, (&nodes[0], graph, NULL, 0, &first));
+    NEED(cuGraphAddKernelNode, (&nodes[1], graph, NULL, 0, &second));
+    CU(cuGraphAddDependencies, (NULL, &nodes[0], &nodes[1], &edge, 1), BAD_HANDLE);
+    NEED(cuGraphAddDependencies, (graph, &nodes[0], &nodes[1], &edge, 1));
+    NEED(cuGraphInstantiateWithFlags, (&exec, graph, 0));
+    CU(cuGraphLaunch, (exec, stream), CUDA_SUCCESS);
+    EXPECT(int_read(cuda, block, stream) == 7);
+    hold_begin(cuda, stream);
+    CU(cuGraphLaunch, (exec, stream), CUDA_SUCCESS); /* puts 5 and adds 2 */
+    CU(cuGraphExecKernelNodeSetParams, (NULL, nodes[0], &first), BAD_HANDLE);
+    more = 10; /* now the first node adds as well, and the second adds to the next one, too */
+    NEED(cuGraphExecKernelNodeSetParams, (exec, nodes[0], &second));
+    more = 100;
+    count = 2;
+    second.blockDimX = 2;
+    NEED(cuGraphExecKernelNodeSetParams, (exec, nodes[1], &second));
+    more = count = 0;
+    CU(cuGraphLaunch, (exec, stream), CUDA_SUCCESS);
+    hold_end();
+    EXPECT(int_read(cuda, block, stream) == 117);
+    EXPECT(int_read(cuda, block + 4, stream) == 101);
+    CU(cuGraphExecDestroy, (exec), CUDA_SUCCESS);
+    CU(cuGraphDestroy, (graph), CUDA_SUCCESS);
+    CU(cuStreamDestroy, (stream), CUDA_SUCCESS);
+    CU(cuMemFree, (block), CUDA_SUCCESS);
+}
+
+/* On its way when it is destroyed: it is run all the same. */
+static void graph_destroyed_while_it_waits(const struct gni_cuda_functions *cuda)
+{
+    CUstream stream = stream_make(cuda, CU_STREAM_NON_BLOCKING);
+    CUdeviceptr block = ints_make(cuda, 1, 1);
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    CUgraphNode node = NULL;
+    int count = 1, value = 5;
+    void *add[] = {&block, &count, &value};
+    CUDA_KERNEL_NODE_PARAMS_v2 parameters = node_of(conformance.add, add);
+    NEED(cuGraphCreate, (&graph, 0));
+    NEED(cuGraphAddKernelNode, (&node, graph, NULL, 0, &parameters));
+    NEED(cuGraphInstantiateWithFlags, (&exec, graph, 0));
+    hold_begin(cuda, stream);
+    CU(cuGraphLaunch, (exec, stream), CUDA_SUCCESS);
+    CU(cuGraphExecDestroy, (exec), CUDA_SUCCESS);
+    CU(cuGraphDestroy, (graph), CUDA_SUCCESS);
+    hold_end();
+    EXPECT(int_read(cuda, block, stream) == 6);
+    CU(cuStreamDestroy, (stream), CUDA_SUCCESS);
+    CU(cuMemFree, (block), CUDA_SUCCESS);
+}
+
 const struct conformance_program conformance_capture[] = {
     PROGRAM(capture_replay, 0),
     PROGRAM(capture_of_nothing, 0),
@@ -523,5 +603,7 @@ const struct conformance_program conformance_capture[] = {
     PROGRAM(capture_and_other_threads, 0),
     PROGRAM(capture_and_legacy_stream, 0),
     PROGRAM(graph_owns_its_arguments, 0),
+    PROGRAM(graph_by_hand, 0),
+    PROGRAM(graph_destroyed_while_it_waits, 0),
     {NULL, NULL, 0},
 };

@@ -49,6 +49,7 @@ static gn_stream *common; /* the default stream */
 static struct gni_kernel *kernel;
 static struct sim_control control;
 static int wake_count = 1000;
+static bool is_together; /* as GENESIS_LAUNCH_TOGETHER has it */
 
 /* ---- blocks that count ------------------------------------------------------------------------ */
 
@@ -62,15 +63,21 @@ static gn_memory_block *block_make(gn_stream *stream)
     return block;
 }
 
-static gn_status block_count(const gn_memory_block *block, int by, gn_stream *stream)
+static gn_status block_launch(const gn_memory_block *block, int by, unsigned threads,
+                              gn_stream *stream)
 {
     struct arguments own = {.x = gn_memory_block_peek_address(block), .by = by};
     void *arguments[] = {&own};
     struct gni_launch launch = {.grid = {1, 1, 1},
-                                .block = {INTS, 1, 1},
+                                .block = {threads, 1, 1},
                                 .arguments = arguments,
                                 .argument_bytes = sizeof own};
     return gni_kernel_launch(kernel, stream, &launch);
+}
+
+static gn_status block_count(const gn_memory_block *block, int by, gn_stream *stream)
+{
+    return block_launch(block, by, INTS, stream);
 }
 
 /* All of its elements; -1 where they differ. */
@@ -98,6 +105,51 @@ static void test_launches_are_left_to_it(void)
     CHECK(atomic_load(&cuda->queue) != NULL);
     CHECK_U64(block_read(block, common), BURST);
     CHECK_OK(gn_memory_block_free(block));
+}
+
+/* Those that wait are submitted by one call, and what was made for a stream goes with it. */
+static void test_together(void)
+{
+    int left = 0;
+    for (int round = 0; round < 3; round++) {
+        gn_stream *own = NULL;
+        long graphs = control.call_count("cuGraphLaunch");
+        CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &own));
+        gn_memory_block *block = block_make(own);
+        int before = control.live_objects(), count = 0;
+        do { /* again, where the thread had no processor: then the caller submits what waits */
+            for (int i = 0; i < BURST; i++)
+                CHECK_OK(block_count(block, 1, own));
+            count += BURST;
+            CHECK_U64(block_read(block, own), count);
+        } while (is_together && control.call_count("cuGraphLaunch") == graphs && count < 10000);
+        CHECK((control.call_count("cuGraphLaunch") > graphs) == is_together);
+        CHECK((control.live_objects() > before) == is_together);
+        CHECK_OK(gn_memory_block_free(block));
+        gn_stream_release(own);
+        CHECK(round == 0 || control.live_objects() == left); /* events are kept */
+        left = control.live_objects();
+    }
+}
+
+/* A launch that cannot be is reported, and those around it are made. */
+static void test_impossible(void)
+{
+    enum {
+        TOO_MANY = 2048
+    };
+    for (int bad = 0; bad < BURST; bad += 3) {
+        gn_memory_block *block = block_make(common);
+        int failure_count = 0;
+        CHECK_OK(gn_device_synchronize(device));
+        for (int i = 0; i < BURST; i++) /* the next one of the caller's may learn of it */
+            failure_count += block_launch(block, 1, i == bad ? TOO_MANY : INTS, common) != GN_OK;
+        failure_count += gn_stream_synchronize(common) != GN_OK;
+        CHECK_U64(failure_count, 1);
+        int sum = block_read(block, common);
+        CHECK(sum == BURST - 1 || (sum == BURST - 2 && bad >= RUN_LEAST));
+        CHECK_OK(gn_memory_block_free(block));
+    }
 }
 
 /* The threads of this process. */
@@ -295,7 +347,8 @@ static void work_fails(struct worker *worker)
 
 static void test_failures(void)
 {
-    for (int nth = 1; nth < 3 * BURST; nth += 47) {
+    int most = is_together ? 2 : 3 * BURST; /* others may be in graphs */
+    for (int nth = 1; nth < most; nth += 47) {
         int failure_count;
         CHECK_OK(gn_device_synchronize(device));
         control.fail("cuLaunchKernel", nth, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, 0);
@@ -453,6 +506,7 @@ int main(int argc, char **argv)
         wake_count = atoi(argv[1]);
     (void)atexit(launch_at_exit);
     (void)setenv("GENESIS_LAUNCH_THREAD", "on", 1); /* wherever the test runs */
+    (void)setenv("SIM_GPU_DELAY_US", "3", 1);       /* as a driver */
     gn_library_description driver;
     if (gn_device_get(GN_DEVICE_CUDA, 0, &device) != GN_OK || !gn_library_describe(0, &driver) ||
         !sim_control_load(driver.path, &control)) {
@@ -464,7 +518,10 @@ int main(int argc, char **argv)
     CHECK_OK(gni_kernel_get(device, &source, &kernel));
     if (kernel == NULL)
         return check_result();
+    is_together = gni_cuda_device_of(device)->launches_together;
     RUN(test_launches_are_left_to_it);
+    RUN(test_together);
+    RUN(test_impossible);
     RUN(test_late);
     RUN(test_threads);
     RUN(test_captures);

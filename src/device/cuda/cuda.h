@@ -37,6 +37,7 @@ struct gni_cuda_device {
     gn_device_properties properties;
     int priority_least, priority_greatest; /* the greatest is the smaller number */
     bool launches_early;                   /* kernels that wait by themselves (gni_launch.waits) */
+    bool launches_together;                /* by the queue: cuda_bundle.h */
     atomic_int capture_count;              /* captures of ours that are under way */
     struct gni_cuda_queue *_Atomic queue;  /* of launches; NULL: there is none (yet) */
     atomic_int launch_run; /* launches since the driver was called for anything else */

@@ -277,6 +277,14 @@ static gn_status properties_read(struct gni_cuda_device *device)
     device->launches_early = made->major >= 9 && functions->cuLaunchKernelEx != NULL &&
                              device->driver->version >= EARLY_DRIVER &&
                              gni_option_flag(GNI_OPTION_LAUNCH_EARLY);
+    device->launches_together =
+        functions->cuGraphCreate != NULL && functions->cuGraphAddKernelNode != NULL &&
+        functions->cuGraphAddDependencies != NULL &&
+        functions->cuGraphExecKernelNodeSetParams != NULL &&
+        functions->cuGraphInstantiateWithFlags != NULL && functions->cuGraphLaunch != NULL &&
+        functions->cuGraphExecDestroy != NULL && functions->cuGraphDestroy != NULL &&
+        functions->cuThreadExchangeStreamCaptureMode != NULL &&
+        gni_option_flag(GNI_OPTION_LAUNCH_TOGETHER);
     return failure == CUDA_SUCCESS ? GN_OK : start_error(device, "cuDeviceGetAttribute", failure);
 }
 
@@ -389,6 +397,7 @@ int gni_cuda_devices_close(void)
         left += objects;
         if (objects > 0 || gni_cuda_driver_is_gone() || atomic_load(&device->lost) != 0)
             continue;
+        gni_cuda_queue_forget(device, NULL);
         _Atomic(uint64_t) *fault = atomic_exchange(&device->base.fault, NULL);
         if (fault != NULL)
             (void)gni_cuda_host_free(&device->base, fault, sizeof *fault);

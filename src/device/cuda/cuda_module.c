@@ -19,6 +19,7 @@ gn_status gni_cuda_module_load(gn_device *device, const void *image, struct gni_
 
 static gn_status module_unload(const struct gni_module *module)
 {
+    gni_cuda_queue_forget(gni_cuda_device_of(module->device), NULL);
     GNI_CUDA_TRY(gni_cuda_device_of(module->device), cuModuleUnload, module->handle);
     return GN_OK;
 }

@@ -1,4 +1,5 @@
 #include "device/cuda/cuda_queue.h"
+#include "device/cuda/cuda_bundle.h"
 
 #include "base/fork.h"
 #include "base/host.h"
@@ -35,8 +36,9 @@ struct entry {
 struct gni_cuda_queue {
     struct gni_cuda_device *device;
     struct gni_mutex mutex;
-    struct gni_mutex submitting; /* L1 */
-    pthread_cond_t wanted;       /* something was pushed while is_asleep, or is_stopping */
+    struct gni_mutex submitting;     /* L1 */
+    struct gni_cuda_bundles bundles; /* who submits */
+    pthread_cond_t wanted;           /* something was pushed while is_asleep, or is_stopping */
     bool is_running, is_asleep;
     atomic_bool is_stopping;
     pthread_t thread;
@@ -108,33 +110,54 @@ static void failure_note(struct gni_cuda_queue *queue, const char *function, CUr
     gni_mutex_unlock(&queue->mutex);
 }
 
-/* With `submitting`: the oldest launch, if there is one. */
-static void entry_submit(struct gni_cuda_queue *queue)
+static void entry_submit(struct gni_cuda_queue *queue, struct entry *entry)
 {
-    uint64_t done = atomic_load_explicit(&queue->done, memory_order_relaxed);
-    if (atomic_load_explicit(&queue->pushed, memory_order_acquire) == done)
-        return;
-    struct entry *entry = &queue->entries[done % QUEUE_LENGTH];
     void *arguments[] = {entry->arguments};
     const char *name;
     CUresult result =
         gni_cuda_launch_submit(queue->device->driver, &entry->launch, arguments, &name);
     if (result != CUDA_SUCCESS)
         failure_note(queue, name, result);
-    atomic_store_explicit(&queue->done, done + 1, memory_order_release);
 }
 
-/* For the thread of the context: it ends before that does. */
+/* With `submitting`: the oldest launches, if there are any: those that go together. */
+static void entries_submit(struct gni_cuda_queue *queue, bool is_together)
+{
+    uint64_t done = atomic_load_explicit(&queue->done, memory_order_relaxed);
+    uint64_t pushed = atomic_load_explicit(&queue->pushed, memory_order_acquire);
+    struct entry *entries[GNI_BUNDLE_MOST];
+    const struct gni_cuda_launch *launches[GNI_BUNDLE_MOST];
+    void *arguments[GNI_BUNDLE_MOST];
+    int count = 0, most = is_together ? GNI_BUNDLE_MOST : 1;
+    for (; count < most && done + (unsigned)count < pushed; count++) {
+        struct entry *entry = &queue->entries[(done + (unsigned)count) % QUEUE_LENGTH];
+        if (count > 0 && !gni_cuda_bundle_fits(&entry->launch, launches[0]))
+            break;
+        entries[count] = entry;
+        launches[count] = &entry->launch;
+        arguments[count] = entry->arguments;
+    }
+    if (count < 2 ||
+        !gni_cuda_bundle_submit(&queue->bundles, queue->device->driver, launches, arguments, count))
+        for (int i = 0; i < count; i++)
+            entry_submit(queue, entries[i]);
+    atomic_store_explicit(&queue->done, done + (unsigned)count, memory_order_release);
+}
+
+/* For the thread of the context: it ends before that does. Captures are others', and do not mind it. */
 static void *queue_run(void *context)
 {
     struct gni_cuda_queue *queue = context;
-    CUresult result =
-        queue->device->driver->functions.cuCtxPushCurrent(atomic_load(&queue->device->context));
+    const struct gni_cuda_functions *functions = &queue->device->driver->functions;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUresult result = functions->cuCtxPushCurrent(atomic_load(&queue->device->context));
     if (result != CUDA_SUCCESS)
         failure_note(queue, "cuCtxPushCurrent", result);
+    bool is_together = queue->device->launches_together &&
+                       functions->cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
     while (work_wait(queue)) {
         gni_mutex_lock(&queue->submitting);
-        entry_submit(queue);
+        entries_submit(queue, is_together);
         gni_mutex_unlock(&queue->submitting);
     }
     return NULL;
@@ -149,7 +172,7 @@ static void entry_help(struct gni_cuda_queue *queue)
         return;
     if (functions->cuCtxPushCurrent(atomic_load(&queue->device->context)) == CUDA_SUCCESS) {
         while (has_work(queue))
-            entry_submit(queue);
+            entries_submit(queue, false);
         (void)functions->cuCtxPopCurrent(&before);
     }
     (void)pthread_mutex_unlock(&queue->submitting.native);
@@ -333,4 +356,23 @@ gn_status gni_cuda_queue_drain(struct gni_cuda_queue *queue)
     atomic_store(&queue->has_failed, false);
     gni_mutex_unlock(&queue->mutex);
     return status;
+}
+
+/* By itself, not by gni_cuda_enter(): what has failed before is for others to learn. */
+void gni_cuda_queue_forget(struct gni_cuda_device *device, const CUstream *stream)
+{
+    struct gni_cuda_queue *queue = atomic_load_explicit(&device->queue, memory_order_acquire);
+    CUcontext context = atomic_load(&device->context);
+    struct gni_cuda_scope scope = {.device = device, .is_pushed = true};
+    if (queue == NULL || context == NULL || gni_cuda_driver_is_gone() ||
+        atomic_load(&device->lost) != 0)
+        return;
+    gni_cuda_submit(&device->base);
+    gni_mutex_lock(&queue->submitting);
+    if (device->driver->functions.cuCtxPushCurrent(context) == CUDA_SUCCESS) {
+        gni_cuda_relax(&scope);
+        gni_cuda_bundles_drop(&queue->bundles, device->driver, stream);
+        (void)gni_cuda_leave(&scope, "cuGraphExecDestroy", CUDA_SUCCESS);
+    }
+    gni_mutex_unlock(&queue->submitting);
 }

@@ -3,7 +3,8 @@
  *
  * A launch costs the driver several microseconds of the host's time, which is more than all that the library does for a
  * small operation. In a run of launches, with no other call of the driver in between, a second thread makes them, in
- * their order; the first is ahead of it by QUEUE_LENGTH at most.
+ * their order; the first is ahead of it by QUEUE_LENGTH at most. Those that are there when it looks are submitted
+ * together (cuda_bundle.h).
  *
  * Nobody can tell, because
  *   Q1  every other call of the driver for the device waits until all that was pushed before it is submitted:
@@ -27,6 +28,9 @@ bool gni_cuda_queue_push(struct gni_cuda_device *device, const struct gni_functi
 
 /* Waits until all launches that were pushed are submitted, and reports one that failed. */
 gn_status gni_cuda_queue_drain(struct gni_cuda_queue *queue);
+
+/* Gives back what was made to submit launches on a stream, which goes; on all of them with NULL, as a module goes. */
+void gni_cuda_queue_forget(struct gni_cuda_device *device, const CUstream *stream);
 
 /* The table's slot: waits for the same, and leaves what has failed to others. */
 void gni_cuda_submit(gn_device *device);

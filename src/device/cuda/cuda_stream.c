@@ -10,7 +10,7 @@
  * not say so). cuStreamIsCapturing, cuStreamGetCtx and cuStreamGetPriority do no harm. So a foreign
  * stream that is met during its capture has no id until the capture is over.
  */
-#include "device/cuda/cuda.h"
+#include "device/cuda/cuda_queue.h"
 
 #include "base/fork.h"
 #include "base/host.h"
@@ -184,7 +184,10 @@ gn_status gni_cuda_stream_open(gn_stream *stream)
 
 static gn_status stream_destroy(gn_stream *stream)
 {
-    GNI_CUDA_TRY(gni_cuda_device_of_stream(stream), cuStreamDestroy, stream->handle);
+    struct gni_cuda_device *device = gni_cuda_device_of_stream(stream);
+    CUstream handle = stream->handle;
+    gni_cuda_queue_forget(device, &handle);
+    GNI_CUDA_TRY(device, cuStreamDestroy, handle);
     return GN_OK;
 }
 

@@ -37,6 +37,8 @@ typedef struct CUevent_st *CUevent;
 typedef struct CUstream_st *CUstream;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUkern_st *CUkernel;
 typedef unsigned long long CUmemGenericAllocationHandle;
 
 typedef struct CUuuid_st {
@@ -301,6 +303,36 @@ typedef struct CUlaunchConfig_st {
     unsigned int numAttrs;
 } CUlaunchConfig;
 
+typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
+    CUfunction func;
+    unsigned int gridDimX;
+    unsigned int gridDimY;
+    unsigned int gridDimZ;
+    unsigned int blockDimX;
+    unsigned int blockDimY;
+    unsigned int blockDimZ;
+    unsigned int sharedMemBytes;
+    void **kernelParams;
+    void **extra;
+    CUkernel kern; /* not used: where there is no func */
+    CUcontext ctx; /* likewise */
+} CUDA_KERNEL_NODE_PARAMS_v2;
+
+/* How a kernel in a graph waits for another: for its end (all zero), or by itself, once the other lets it begin. */
+#define CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC 1
+
+typedef enum CUgraphDependencyType_enum {
+    CU_GRAPH_DEPENDENCY_TYPE_DEFAULT = 0,
+    CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC = 1,
+} CUgraphDependencyType;
+
+typedef struct CUgraphEdgeData_st {
+    unsigned char from_port;
+    unsigned char to_port;
+    unsigned char type;
+    unsigned char reserved[5];
+} CUgraphEdgeData;
+
 /* ---- How the driver is asked for its functions ---- */
 
 typedef enum CUdriverProcAddress_flags_enum {
@@ -446,6 +478,19 @@ typedef CUresult (*PFN_cuGetProcAddress_v12000)(const char *symbol, void **funct
       (CUstream stream, CUgraph *graph), "graphs")                                                 \
     X(cuThreadExchangeStreamCaptureMode, "cuThreadExchangeStreamCaptureMode", 10010, OPTIONAL,     \
       (CUstreamCaptureMode *mode), "memory during a capture")                                      \
+    X(cuGraphCreate, "cuGraphCreate", 10000, OPTIONAL, (CUgraph *graph, unsigned int flags),       \
+      "launches that are submitted together")                                                      \
+    X(cuGraphAddKernelNode, "cuGraphAddKernelNode_v2", 12000, OPTIONAL,                            \
+      (CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies, size_t count,            \
+       const CUDA_KERNEL_NODE_PARAMS_v2 *parameters),                                              \
+      "launches that are submitted together")                                                      \
+    X(cuGraphAddDependencies, "cuGraphAddDependencies_v2", 12030, OPTIONAL,                        \
+      (CUgraph graph, const CUgraphNode *from, const CUgraphNode *to,                              \
+       const CUgraphEdgeData *edges, size_t count),                                                \
+      "launches that are submitted together")                                                      \
+    X(cuGraphExecKernelNodeSetParams, "cuGraphExecKernelNodeSetParams_v2", 12000, OPTIONAL,        \
+      (CUgraphExec exec, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v2 *parameters),          \
+      "launches that are submitted together")                                                      \
     X(cuGraphInstantiateWithFlags, "cuGraphInstantiateWithFlags", 11040, OPTIONAL,                 \
       (CUgraphExec *exec, CUgraph graph, unsigned long long flags), "graphs")                      \
     X(cuGraphLaunch, "cuGraphLaunch", 10000, OPTIONAL,                                             \
