@@ -131,6 +131,7 @@ ONE_OF_EACH = PYTHONPATH=build-gpu/python GENESIS_CUDA_ALLOCATOR=direct GENESIS_
 gpu-test: gpu-build
 	ctest --output-on-failure --no-tests=error --test-dir build-gpu -L gpu
 	PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q -m gpu tests/python
+	PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q tests/python/test_interop_torch.py
 	$(SANITIZER) --tool memcheck --leak-check full --report-api-errors no --error-exitcode 9 build-gpu/tests/test_gpu quick
 	$(SANITIZER) --tool memcheck --report-api-errors no --error-exitcode 9 build-gpu/tests/test_memory cuda pool
 	$(ONE_OF_EACH) --tool memcheck --report-api-errors no $(GPU_PYTHON) tests/one_of_each.py

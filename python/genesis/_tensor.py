@@ -59,6 +59,11 @@ def shape_of(sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
     return sizes
 
 
+def wide(input: _C.Tensor) -> _C.Tensor:
+    """Halves as float32: each step rounds them, and sums of many have no place in one."""
+    return input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
+
+
 def _pinned(shape: tuple[int, ...], dtype: Any, device: Any) -> _C.Tensor:
     from genesis._tensor_place import empty_pinned
 

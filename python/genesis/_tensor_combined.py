@@ -6,6 +6,7 @@ They fuse, and run where the tensors are. Those that begin with a tensor are its
 from __future__ import annotations
 
 from genesis import _C
+from genesis._tensor import wide
 from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
@@ -188,11 +189,6 @@ def frac(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     return input - input.trunc()
 
 
-def _wide(input: _C.Tensor) -> _C.Tensor:
-    """Floating numbers, and no halves, which would be rounded after each step."""
-    return input if input.dtype in (_C.float32, _C.float64) else input.float()
-
-
 def _floating(value: Any) -> Any:
     """Integers as floating numbers, of which none is without its opposite; numbers as they are."""
     is_whole = isinstance(value, _C.Tensor) and not value.dtype.is_floating_point
@@ -208,7 +204,7 @@ def sinh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     >>> genesis.sinh(genesis.tensor([0.0, 1.0]))
     tensor([0.0000, 1.1752])
     """
-    size = _wide(input).abs()
+    size = wide(_floating(input)).abs()
     grown, root = size.expm1(), (size / 2).exp()  # half of its square may fit, where that does not
     half = _C.where(grown.isinf(), root * (root / 2), (grown + grown / (grown + 1)) / 2)
     made = _C.where(input == 0, input, _C.where(input < 0, -half, half))  # -0 stays
@@ -224,7 +220,9 @@ def cosh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     >>> genesis.cosh(genesis.tensor([0.0, 1.0]))
     tensor([1.0000, 1.5431])
     """
-    root = (_wide(input).abs() / 2).exp()  # half of its square may fit, where that does not
+    root = (
+        wide(_floating(input)).abs() / 2
+    ).exp()  # half of its square may fit, where that does not
     made = root * (root / 2) + (1 / root) * (0.5 / root)
     return made.to(input.dtype) if input.dtype.is_floating_point else made
 

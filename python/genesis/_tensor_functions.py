@@ -6,7 +6,7 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import arange, shape_of
+from genesis._tensor import arange, shape_of, wide
 from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
@@ -81,11 +81,6 @@ def _count(input: _C.Tensor, dim: Any) -> int:
     return count
 
 
-def _wide(input: _C.Tensor) -> _C.Tensor:
-    """Halves as float32: sums of many of them have no place in a half."""
-    return input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
-
-
 def _variance(
     input: _C.Tensor, dim: Any, correction: Any, keepdim: bool, unbiased: bool | None
 ) -> _C.Tensor:
@@ -93,7 +88,7 @@ def _variance(
         dim, unbiased = None, dim
     if unbiased is not None or correction is None:
         correction = int(unbiased is not False)
-    input = _wide(input)
+    input = wide(input)
     squares = (input - input.mean(dim, True)).square().sum(dim, keepdim)
     left = _count(input, dim) - correction
     return squares / (left if left > 0 else 0.0)
@@ -165,7 +160,7 @@ def norm(
         raise TypeError(f"norm: elements are floating numbers, not {input.dtype}")
     if dtype is not None:
         input = input.to(dtype)
-    x = _wide(input)
+    x = wide(input)
     if p in ("fro", 2, None):
         made = x.square().sum(dim, keepdim).sqrt()
     elif p == float("inf"):
@@ -230,7 +225,7 @@ def logsumexp(
     floating = input if input.dtype.is_floating_point else input.float()
     if not _count(input, dim):
         return floating.sum(dim, keepdim).log()  # of nothing: -inf
-    shifted, largest = _shifted(_wide(floating), dim)
+    shifted, largest = _shifted(wide(floating), dim)
     made = (shifted.exp().sum(dim, True).log() + largest).to(floating.dtype)
     return made if keepdim else made.sum(dim)
 

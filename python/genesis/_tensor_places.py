@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from genesis import _C
-from genesis._tensor import arange, ones_like, zeros_like
+from genesis._tensor import arange, ones_like, wide, zeros_like
 from genesis._tensor_calls import publish
 from genesis._tensor_functions import cat
 from genesis._tensor_index import bincount, nonzero, searchsorted
@@ -224,8 +224,7 @@ def histc(
     """
     if bins < 1 or max < min:
         raise ValueError(f"histc: {bins} parts from {min} to {max}")
-    x = input.reshape(-1)
-    x = x.float() if x.dtype in (_C.float16, _C.bfloat16) else x
+    x = wide(input.reshape(-1))
     if min == max == 0 and x.numel():
         min, max = x.amin().item(), x.amax().item()
     if not (math.isfinite(min) and math.isfinite(max)):

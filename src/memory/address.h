@@ -57,6 +57,11 @@ struct gni_leaf {
 
 extern _Atomic(struct gni_leaf *) gni_leaves[GNI_LEAF_COUNT];
 
+static inline char *gni_page_start(const char *address)
+{
+    return (char *)((uintptr_t)address & ~(uintptr_t)(GNI_PAGE - 1));
+}
+
 /* The record of an address's page; NULL if nobody ever had it. */
 static inline struct gni_page *gni_page_find(const void *address)
 {

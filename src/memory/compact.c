@@ -57,11 +57,6 @@ static bool page_is_folded(const char *address)
     return page != NULL && page->mapping != NULL && gni_physical_is_folded(page->mapping->physical);
 }
 
-static char *page_start(char *address)
-{
-    return (char *)((uintptr_t)address & ~(uintptr_t)(GNI_PAGE - 1));
-}
-
 /* ---- looking for pages ---------------------------------------------------------------------- */
 
 char *gni_block_used_end(const gn_memory_block *block)
@@ -140,7 +135,7 @@ static gn_status region_consider(struct folding *folding, struct gni_region *reg
         enum gni_block_state state = gni_block_state(block);
         if (state == GNI_BLOCK_HOLE || state == GNI_BLOCK_BLOCKED)
             continue;
-        for (char *at = page_start(block->start); at < gni_block_end(block); at += GNI_PAGE) {
+        for (char *at = gni_page_start(block->start); at < gni_block_end(block); at += GNI_PAGE) {
             struct gni_mapping *mapping = gni_page_find(at)->mapping;
             if (at < seen || mapping == NULL || mapping->physical->nbytes != GNI_PAGE)
                 continue;
@@ -316,7 +311,7 @@ gn_status gni_pool_squeeze(struct gni_pool *pool, bool is_automatic, uint64_t go
 static char *fold_change(char *at, const char *end)
 {
     bool is_folded = page_is_folded(at);
-    char *next = page_start(at) + GNI_PAGE;
+    char *next = gni_page_start(at) + GNI_PAGE;
     while (next < end && page_is_folded(next) == is_folded && !is_folded)
         next += GNI_PAGE;
     return next; /* folded pages one by one: blocked bytes do not cross pages */
@@ -325,12 +320,12 @@ static char *fold_change(char *at, const char *end)
 static gn_memory_block *blocked_join(gn_memory_block *block)
 {
     gn_memory_block *before = block->before, *after = block->after;
-    char *start = page_start(block->start);
+    char *start = gni_page_start(block->start);
     if (after != NULL && gni_block_state(after) == GNI_BLOCK_BLOCKED &&
-        page_start(after->start) == start)
+        gni_page_start(after->start) == start)
         gni_block_absorb(block, after);
     if (before != NULL && gni_block_state(before) == GNI_BLOCK_BLOCKED &&
-        page_start(before->start) == start) {
+        gni_page_start(before->start) == start) {
         gni_block_absorb(before, block);
         block = before;
     }
@@ -346,7 +341,7 @@ void gni_block_release(gn_memory_block *block)
     }
     bool is_folded = false;
     if (block->pool->backing == GNI_BACKING_VIRTUAL && gni_block_has(block, GNI_BLOCK_SLOW))
-        for (char *at = page_start(block->start); at < gni_block_end(block); at += GNI_PAGE)
+        for (char *at = gni_page_start(block->start); at < gni_block_end(block); at += GNI_PAGE)
             is_folded |= page_is_folded(at);
     if (!is_folded) {
         (void)gni_tile_merge(block);

@@ -48,11 +48,6 @@ static char *page_up(char *address)
     return (char *)gni_align_up((uintptr_t)address, GNI_PAGE);
 }
 
-static char *page_down(char *address)
-{
-    return (char *)((uintptr_t)address & ~(uintptr_t)(GNI_PAGE - 1));
-}
-
 /* The part of a block that lies on the piece. */
 static char *part_start(const struct division *division, const gn_memory_block *block)
 {
@@ -87,8 +82,8 @@ static bool division_look(struct division *division, bool is_automatic)
             return false;
         char *start = part_start(division, block), *end = part_end(division, gni_block_end(block));
         division->free_bytes += (size_t)(end - start);
-        if (page_up(start) < page_down(end))
-            division->used_count -= (size_t)(page_down(end) - page_up(start)) / GNI_PAGE;
+        if (page_up(start) < gni_page_start(end))
+            division->used_count -= (size_t)(gni_page_start(end) - page_up(start)) / GNI_PAGE;
     }
     return true;
 }
@@ -105,7 +100,7 @@ static struct gni_mapping *piece_find(const gn_memory_block *block, char *from)
 {
     if (gni_block_state(block) == GNI_BLOCK_HOLE || gni_block_state(block) == GNI_BLOCK_BLOCKED)
         return NULL;
-    char *at = page_down(block->start);
+    char *at = gni_page_start(block->start);
     for (at = at > from ? at : from; at < gni_block_end(block);) {
         struct gni_mapping *mapping = gni_page_find(at)->mapping;
         if (mapping->physical->nbytes > GNI_PAGE)
@@ -172,7 +167,7 @@ static char *used_find(const struct division *division, gn_memory_block **block,
     while (at < end) {
         while (gni_block_end(*block) <= at)
             *block = (*block)->after;
-        char *free_end = page_down(part_end(division, gni_block_end(*block)));
+        char *free_end = gni_page_start(part_end(division, gni_block_end(*block)));
         if (gni_block_state(*block) != GNI_BLOCK_FREE || free_end <= at)
             return at;
         at = free_end;
@@ -274,7 +269,7 @@ static void unused_make_holes(gn_memory_block *living, char *start, char *end)
         block = block->after;
     for (; block != NULL && gni_block_end(block) > start; block = before) {
         char *from = page_up(block->start > start ? block->start : start);
-        char *to = page_down(gni_block_end(block) < end ? gni_block_end(block) : end);
+        char *to = gni_page_start(gni_block_end(block) < end ? gni_block_end(block) : end);
         before = block->before;
         if (gni_block_state(block) == GNI_BLOCK_FREE && from < to)
             gni_block_make_hole(gni_block_cut(block, from, to));

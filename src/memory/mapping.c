@@ -228,7 +228,7 @@ static size_t piece_bytes(const struct gni_region *region, size_t nbytes,
     const struct gni_pool *pool = region->space->pool;
     if (region->range != GNI_RANGE_LARGE)
         return GNI_PAGE;
-    uint64_t allowed = pool->limit < pool->total_bytes ? pool->limit : pool->total_bytes;
+    uint64_t allowed = gni_pool_allowed(pool);
     size_t least = need->is_tight                                            ? PIECE_LEAST_TIGHT
                    : pool->reserved_bytes + nbytes < allowed >> PLENTY_SHIFT ? PIECE_LEAST_OF_PLENTY
                                                                              : PIECE_LEAST;

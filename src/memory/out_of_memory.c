@@ -269,7 +269,7 @@ static gn_status squeeze(struct gni_space *space, struct gni_need *need, gn_memo
     uint64_t before = pool->reserved_bytes, growth = gni_align_up(need->nbytes, GNI_PAGE);
     uint64_t asked = now.alloc_bytes - now.free_bytes + need->requested;
     gn_memory_compaction report = {0};
-    if (asked > smaller(pool->limit, pool->total_bytes) ||
+    if (asked > gni_pool_allowed(pool) ||
         gni_pool_squeeze(pool, true, before > growth ? before - growth : 0, &report) != GN_OK ||
         pool->reserved_bytes == before)
         return GN_ERROR_OUT_OF_MEMORY; /* as the last try has told */

@@ -232,6 +232,12 @@ struct gni_need {
     bool is_grown; /* the driver had to be asked */
 };
 
+/* What reserved_bytes can reach. */
+static inline uint64_t gni_pool_allowed(const struct gni_pool *pool)
+{
+    return pool->limit < pool->total_bytes ? pool->limit : pool->total_bytes;
+}
+
 static inline bool gni_pool_is_shown(const struct gni_pool *pool)
 {
     return atomic_load_explicit(&pool->is_shown, memory_order_relaxed);

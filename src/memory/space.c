@@ -393,10 +393,9 @@ static size_t growth_step(const struct gni_space *space, const struct gni_need *
     size_t most =
         gni_align_up(space->mapped_bytes[need->range] / 4, GNI_PAGE); /* little at first */
     size_t step = two < most ? two : most;
-    uint64_t allowed = pool->limit < pool->total_bytes ? pool->limit : pool->total_bytes;
     bool is_worth = need->range == GNI_RANGE_MEDIUM && !need->is_tight && !pool->is_limited &&
                     step > growth->nbytes && growth->hole != NULL && growth->hole->nbytes >= step &&
-                    pool->reserved_bytes + step <= allowed / 2;
+                    pool->reserved_bytes + step <= gni_pool_allowed(pool) / 2;
     return is_worth ? step : growth->nbytes;
 }
 

@@ -66,11 +66,6 @@ static bool is_used(enum gni_block_state state)
     return state == GNI_BLOCK_LIVE || state == GNI_BLOCK_PENDING;
 }
 
-static char *page_start(const char *address)
-{
-    return (char *)((uintptr_t)address & ~(uintptr_t)(GNI_PAGE - 1));
-}
-
 /* The memory behind an address of a region, or NULL. */
 static struct gni_mapping *mapping_at(const struct gni_region *region, const char *address)
 {
@@ -285,7 +280,7 @@ static bool pages_are_valid(struct walk *walk, const struct gni_region *region)
 {
     for (const gn_memory_block *block = region->first; block != NULL; block = block->after) {
         bool was_folded = false;
-        char *first = page_start(block->start);
+        char *first = gni_page_start(block->start);
         for (char *at = first; at < gni_block_end(block); at += GNI_PAGE) {
             const struct gni_mapping *mapping = mapping_at(region, at);
             if (!page_fits(block, mapping))

@@ -146,7 +146,8 @@ STRUCT = re.compile(r"typedef (?P<kind>struct|union)(?: \w+)? \{")
 STRUCT_END = re.compile(r"\s*\} (?P<name>\w+);")
 NESTED = re.compile(r"\s*struct \{")
 FIELD = re.compile(
-    rf"\s*(?P<whole>(?P<type>(?:const )?{TYPE}(?: \*\*| \*| ))(?P<name>\w+)(?:\[(?P<length>\d+)\])?;)"
+    rf"\s*(?P<whole>(?P<type>(?:const )?{TYPE}(?: \*{{1,2}}| ))(?P<name>\w+)"
+    r"(?:\[(?P<length>\d+)\])?;)"
 )
 OPAQUE = re.compile(r"typedef struct (?P<target>\w+) \*(?P<name>\w+);")
 ALIAS = re.compile(rf"typedef (?P<target>{TYPE}) (?P<name>\w+);")
