@@ -5,6 +5,7 @@
 enum {
     LEAST = 2,         /* launches for which a graph is cheaper than they are */
     FAILURES_MOST = 8, /* a launch that cannot be is one, too */
+    AHEAD_LEAST = 8,   /* submissions; of one kernel at least, which is 15 us of work */
 };
 
 static CUDA_KERNEL_NODE_PARAMS_v2 node_parameters(const struct gni_cuda_launch *launch,
@@ -119,4 +120,40 @@ void gni_cuda_bundles_drop(struct gni_cuda_bundles *bundles, const struct gni_cu
         }
         set->is_used = false;
     }
+}
+
+/* ---- pace ------------------------------------------------------------------------------------- */
+
+void gni_cuda_pace_init(struct gni_cuda_pace *pace, const struct gni_cuda_driver *driver)
+{
+    if (driver->functions.cuEventCreate(&pace->event, CU_EVENT_DISABLE_TIMING) != CUDA_SUCCESS)
+        pace->event = NULL;
+}
+
+void gni_cuda_pace_deinit(struct gni_cuda_pace *pace, const struct gni_cuda_driver *driver)
+{
+    if (pace->event != NULL)
+        (void)driver->functions.cuEventDestroy(pace->event);
+}
+
+void gni_cuda_pace_note(struct gni_cuda_pace *pace, const struct gni_cuda_driver *driver,
+                        CUstream stream)
+{
+    if (pace->is_recorded) {
+        pace->since += pace->stream == stream;
+        return;
+    }
+    pace->is_recorded =
+        pace->event != NULL && driver->functions.cuEventRecord(pace->event, stream) == CUDA_SUCCESS;
+    pace->stream = stream;
+    pace->since = 0;
+}
+
+bool gni_cuda_pace_is_ahead(struct gni_cuda_pace *pace, const struct gni_cuda_driver *driver,
+                            CUstream stream)
+{
+    if (!pace->is_recorded || (pace->stream == stream && pace->since < AHEAD_LEAST))
+        return false;
+    pace->is_recorded = driver->functions.cuEventQuery(pace->event) == CUDA_ERROR_NOT_READY;
+    return pace->is_recorded && pace->stream == stream;
 }

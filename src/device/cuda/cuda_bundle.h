@@ -3,7 +3,8 @@
  *
  * A launch costs the driver 2.8 us of the host's time, and 3.5 us without early starts; a graph of two kernels costs
  * 1.9 us, one of eight 2.9 us, with all of their arguments set anew (H200, driver 580). So the thread that submits
- * launches (cuda_queue.h) makes one graph of those that are there when it looks.
+ * launches (cuda_queue.h) makes one graph of those that are there when it looks. The GPU needs a microsecond more where
+ * a graph ends, so that the thread waits for more of them while the GPU has enough to do.
  *
  * A bundle is such a graph for one number of kernels in a row. It is made once for a stream, and its kernels are others
  * each time. What is on its way keeps what it was launched with.
@@ -54,6 +55,27 @@ static inline bool gni_cuda_bundle_fits(const struct gni_cuda_launch *launch,
 {
     return launch->stream == other->stream && launch->is_early == other->is_early;
 }
+
+/* How far ahead of the GPU submissions are: by an event that is recorded on one stream now and then. All zero: not known.
+ */
+struct gni_cuda_pace {
+    CUevent event; /* NULL: nobody can tell */
+    CUstream stream;
+    bool is_recorded;
+    int since; /* submissions behind it */
+};
+
+/* With the context current, as all about it. It may fail, and then nobody is ever ahead. */
+void gni_cuda_pace_init(struct gni_cuda_pace *pace, const struct gni_cuda_driver *driver);
+void gni_cuda_pace_deinit(struct gni_cuda_pace *pace, const struct gni_cuda_driver *driver);
+
+/* Something was submitted on the stream. */
+void gni_cuda_pace_note(struct gni_cuda_pace *pace, const struct gni_cuda_driver *driver,
+                        CUstream stream);
+
+/* Whether the stream has several submissions before it that are not done: the next one can wait some microseconds. */
+bool gni_cuda_pace_is_ahead(struct gni_cuda_pace *pace, const struct gni_cuda_driver *driver,
+                            CUstream stream);
 
 /* Gives back the bundles of a stream; of all with NULL. */
 void gni_cuda_bundles_drop(struct gni_cuda_bundles *bundles, const struct gni_cuda_driver *driver,

@@ -16,6 +16,7 @@ enum {
     RUN_LEAST =
         6, /* launches in a row before the thread is used: one that is read at once is not slower */
     LOOKS_MOST = 2000, /* for work, before the thread sleeps: some 50 us */
+    LOOKS_AHEAD = 300, /* for more of it, while the GPU has enough to do: some 8 us */
     PROCESSORS_LEAST = 4,
     CACHE_LINE = 64,
 };
@@ -31,7 +32,8 @@ struct entry {
  *       mutex pushes, and one with `submitting` submits: the queue's own, or one that waits;
  *   L2  the thread sleeps only if there was nothing to do under the mutex; who pushes then wakes it, and may have done
  *       its work when it looks: it ends only when it is told to;
- *   L3  a queue is never destroyed: a device has it for ever, with a thread or without.
+ *   L3  who waits for launches counts as a waiter, and the thread does not wait for more of them then;
+ *   L4  a queue is never destroyed: a device has it for ever, with a thread or without.
  */
 struct gni_cuda_queue {
     struct gni_cuda_device *device;
@@ -45,6 +47,7 @@ struct gni_cuda_queue {
     gn_status failure; /* under the mutex: of a launch, with its text; GN_OK: none */
     char text[256];
     atomic_bool has_failed;
+    atomic_int waiters;            /* L3 */
     char apart_before[CACHE_LINE]; /* the two are written by different threads */
     _Atomic(uint64_t) pushed;
     char apart_between[CACHE_LINE];
@@ -120,15 +123,29 @@ static void entry_submit(struct gni_cuda_queue *queue, struct entry *entry)
         failure_note(queue, name, result);
 }
 
-/* With `submitting`: the oldest launches, if there are any: those that go together. */
-static void entries_submit(struct gni_cuda_queue *queue, bool is_together)
+/* Whether the thread may wait for more launches: nobody waits for those that there are, and they are few. L3. */
+static bool is_waiting_allowed(struct gni_cuda_queue *queue, uint64_t done)
 {
+    return atomic_load_explicit(&queue->pushed, memory_order_acquire) - done < GNI_BUNDLE_MOST &&
+           atomic_load(&queue->waiters) == 0 && !atomic_load(&queue->is_stopping);
+}
+
+/* With `submitting`: the oldest launches, if there are any: those that go together, if there is a pace. */
+static void entries_submit(struct gni_cuda_queue *queue, struct gni_cuda_pace *pace)
+{
+    const struct gni_cuda_driver *driver = queue->device->driver;
     uint64_t done = atomic_load_explicit(&queue->done, memory_order_relaxed);
+    if (!has_work(queue))
+        return;
+    CUstream stream = queue->entries[done % QUEUE_LENGTH].launch.stream;
+    if (pace != NULL && gni_cuda_pace_is_ahead(pace, driver, stream))
+        for (int i = 0; i < LOOKS_AHEAD && is_waiting_allowed(queue, done); i++)
+            gni_thread_pause();
     uint64_t pushed = atomic_load_explicit(&queue->pushed, memory_order_acquire);
     struct entry *entries[GNI_BUNDLE_MOST];
     const struct gni_cuda_launch *launches[GNI_BUNDLE_MOST];
     void *arguments[GNI_BUNDLE_MOST];
-    int count = 0, most = is_together ? GNI_BUNDLE_MOST : 1;
+    int count = 0, most = pace != NULL ? GNI_BUNDLE_MOST : 1;
     for (; count < most && done + (unsigned)count < pushed; count++) {
         struct entry *entry = &queue->entries[(done + (unsigned)count) % QUEUE_LENGTH];
         if (count > 0 && !gni_cuda_bundle_fits(&entry->launch, launches[0]))
@@ -137,10 +154,11 @@ static void entries_submit(struct gni_cuda_queue *queue, bool is_together)
         launches[count] = &entry->launch;
         arguments[count] = entry->arguments;
     }
-    if (count < 2 ||
-        !gni_cuda_bundle_submit(&queue->bundles, queue->device->driver, launches, arguments, count))
+    if (count < 2 || !gni_cuda_bundle_submit(&queue->bundles, driver, launches, arguments, count))
         for (int i = 0; i < count; i++)
             entry_submit(queue, entries[i]);
+    if (pace != NULL)
+        gni_cuda_pace_note(pace, driver, stream); /* which may be gone once they are done */
     atomic_store_explicit(&queue->done, done + (unsigned)count, memory_order_release);
 }
 
@@ -148,18 +166,22 @@ static void entries_submit(struct gni_cuda_queue *queue, bool is_together)
 static void *queue_run(void *context)
 {
     struct gni_cuda_queue *queue = context;
-    const struct gni_cuda_functions *functions = &queue->device->driver->functions;
+    const struct gni_cuda_driver *driver = queue->device->driver;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    CUresult result = functions->cuCtxPushCurrent(atomic_load(&queue->device->context));
+    CUresult result = driver->functions.cuCtxPushCurrent(atomic_load(&queue->device->context));
     if (result != CUDA_SUCCESS)
         failure_note(queue, "cuCtxPushCurrent", result);
     bool is_together = queue->device->launches_together &&
-                       functions->cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+                       driver->functions.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+    struct gni_cuda_pace pace = {.event = NULL};
+    if (is_together)
+        gni_cuda_pace_init(&pace, driver);
     while (work_wait(queue)) {
         gni_mutex_lock(&queue->submitting);
-        entries_submit(queue, is_together);
+        entries_submit(queue, is_together ? &pace : NULL);
         gni_mutex_unlock(&queue->submitting);
     }
+    gni_cuda_pace_deinit(&pace, driver);
     return NULL;
 }
 
@@ -172,7 +194,7 @@ static void entry_help(struct gni_cuda_queue *queue)
         return;
     if (functions->cuCtxPushCurrent(atomic_load(&queue->device->context)) == CUDA_SUCCESS) {
         while (has_work(queue))
-            entries_submit(queue, false);
+            entries_submit(queue, NULL);
         (void)functions->cuCtxPopCurrent(&before);
     }
     (void)pthread_mutex_unlock(&queue->submitting.native);
@@ -181,11 +203,15 @@ static void entry_help(struct gni_cuda_queue *queue)
 /* Until so many are submitted. Where that takes long, the thread has no processor, and the caller takes its part. */
 static void entries_wait(struct gni_cuda_queue *queue, uint64_t count)
 {
+    if (atomic_load_explicit(&queue->done, memory_order_acquire) >= count)
+        return;
+    atomic_fetch_add(&queue->waiters, 1);
     for (int looks = 0; atomic_load_explicit(&queue->done, memory_order_acquire) < count; looks++) {
         gni_thread_pause();
         if (looks >= LOOKS_MOST)
             entry_help(queue);
     }
+    atomic_fetch_sub(&queue->waiters, 1);
 }
 
 /* Under queues_mutex. */
