@@ -4,7 +4,7 @@
 
 enum {
     LEAST = 2,         /* launches for which a graph is cheaper than they are */
-    FAILURES_MOST = 8, /* a launch that cannot be is one, too */
+    FAILURES_MOST = 8, /* a launch that cannot be is one, too: those that can end the row */
     AHEAD_LEAST = 8,   /* submissions; of one kernel at least, which is 15 us of work */
 };
 
@@ -99,8 +99,10 @@ bool gni_cuda_bundle_submit(struct gni_cuda_bundles *bundles, const struct gni_c
     struct gni_cuda_bundle *bundle = &set->of[launches[0]->is_early][count];
     bool is_ready = bundle->exec == NULL ? bundle_make(bundle, driver, launches, arguments, count)
                                          : bundle_set(bundle, driver, launches, arguments, count);
-    if (is_ready && driver->functions.cuGraphLaunch(bundle->exec, stream) == CUDA_SUCCESS)
+    if (is_ready && driver->functions.cuGraphLaunch(bundle->exec, stream) == CUDA_SUCCESS) {
+        bundles->failures = 0;
         return true;
+    }
     bundle_drop(bundle, driver); /* it may have some of the launches, and not others */
     if (++bundles->failures == FAILURES_MOST)
         gni_log(GNI_LOG_INFO, "launches are submitted one by one from now on");

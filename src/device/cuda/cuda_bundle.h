@@ -34,7 +34,7 @@ struct gni_cuda_bundle {
 
 /* Of a device. All zero: none yet. */
 struct gni_cuda_bundles {
-    int failures; /* so far; after some of them there are no bundles any more */
+    int failures; /* in a row; after some of them there are no bundles any more */
     struct gni_cuda_bundle_set {
         bool is_used;
         CUstream stream;
