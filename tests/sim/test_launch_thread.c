@@ -23,10 +23,11 @@
 
 enum {
     THREADS = 4,
-    ROUNDS = 12,   /* of each thread */
-    BURST = 40,    /* launches in a row, at most: more than the queue holds */
-    RUN_LEAST = 6, /* as in cuda_queue.c */
-    INTS = 64,     /* in a block */
+    ROUNDS = 12,     /* of each thread */
+    BURST = 40,      /* launches in a row, at most: more than the queue holds */
+    RUN_LEAST = 6,   /* as in cuda_queue.c */
+    INTS = 64,       /* in a block */
+    TOO_MANY = 2048, /* threads */
 };
 
 struct arguments {
@@ -133,7 +134,10 @@ static void test_together(void)
         CHECK((control.call_count("cuGraphLaunch") > graphs) == is_together);
         CHECK((graphs_alive() > alive) == is_together);
         CHECK_OK(gn_memory_block_free(block));
+        if (round == 0) /* the stream itself stays */
+            control.fail("cuCtxPushCurrent", 1, CUDA_ERROR_OUT_OF_MEMORY, 1);
         gn_stream_release(own);
+        control.fail(NULL, 0, 0, 0);
         CHECK_U64(graphs_alive(), alive);
     }
 }
@@ -141,9 +145,6 @@ static void test_together(void)
 /* A launch that cannot be is reported, and those around it are made. */
 static void test_impossible(void)
 {
-    enum {
-        TOO_MANY = 2048
-    };
     for (int bad = 0; bad < BURST; bad++) {
         gn_memory_block *block = block_make(common);
         int failure_count = 0;
@@ -156,6 +157,34 @@ static void test_impossible(void)
         CHECK(sum == BURST - 1 || (sum == BURST - 2 && bad >= RUN_LEAST));
         CHECK_OK(gn_memory_block_free(block));
     }
+}
+
+/* What goes behind a launch that has failed goes, and does not take the report along. */
+static void test_failure_and_what_goes(void)
+{
+    gn_stream *own = NULL;
+    gn_event *event = NULL;
+    gn_memory_block *block = block_make(common);
+    for (int round = 0; round < 2; round++) {
+        CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &own));
+        CHECK_OK(gn_event_create(device, 0, &event));
+        long destroyed =
+            control.call_count("cuStreamDestroy") + control.call_count("cuEventDestroy");
+        for (int i = 0; i < BURST; i++)
+            CHECK_OK(block_launch(block, 1, i == BURST - 1 ? TOO_MANY : INTS, common));
+        if (round == 0) {
+            gn_event_destroy(event);
+            gn_stream_release(own);
+        } else {
+            gn_stream_release(own);
+            gn_event_destroy(event);
+        }
+        CHECK_U64(control.call_count("cuStreamDestroy") + control.call_count("cuEventDestroy"),
+                  destroyed + 2);
+        CHECK(gn_stream_synchronize(common) != GN_OK);
+        CHECK_OK(gn_stream_synchronize(common));
+    }
+    CHECK_OK(gn_memory_block_free(block));
 }
 
 /* The threads of this process. */
@@ -529,6 +558,7 @@ int main(int argc, char **argv)
     RUN(test_together);
     RUN(test_impossible);
     RUN(test_together); /* they are as before */
+    RUN(test_failure_and_what_goes);
     RUN(test_late);
     RUN(test_threads);
     RUN(test_captures);

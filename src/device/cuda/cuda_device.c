@@ -116,7 +116,7 @@ gn_status gni_cuda_enter(struct gni_cuda_device *device, struct gni_cuda_scope *
     GN_TRY(cuda_check(&device->base));
     struct gni_cuda_queue *queue = atomic_load_explicit(&device->queue, memory_order_acquire);
     if (queue != NULL)
-        GN_TRY(gni_cuda_queue_drain(queue));
+        gni_cuda_queue_wait(queue);
     atomic_store_explicit(&device->launch_run, 0, memory_order_relaxed);
     CUcontext context = atomic_load_explicit(&device->context, memory_order_acquire);
     if (context == NULL) { /* gn_shutdown() gave it back; whoever uses the device takes it again */
@@ -438,6 +438,7 @@ static gn_status cuda_synchronize(gn_device *base)
                          "not run before the graph is replayed; wait for another stream, or an "
                          "event",
                          gni_device_label(base).text);
+    GN_TRY(gni_cuda_queue_report(device));
     GNI_CUDA_TRY(device, cuCtxSynchronize);
     return GN_OK;
 }

@@ -6,11 +6,12 @@
  * for the whole device is a wait for the captured stream, in every mode and from every thread: the captures are
  * counted, so that cuda_device.c can refuse it without a call.
  */
-#include "device/cuda/cuda.h"
+#include "device/cuda/cuda_queue.h"
 
 gn_status gni_cuda_graph_begin(gn_stream *stream)
 {
     struct gni_cuda_device *device = gni_cuda_device_of_stream(stream);
+    GN_TRY(gni_cuda_queue_report(device));
     GNI_CUDA_TRY(device, cuStreamBeginCapture, stream->handle, CU_STREAM_CAPTURE_MODE_RELAXED);
     atomic_fetch_add(&device->capture_count, 1);
     return GN_OK;
@@ -46,6 +47,7 @@ gn_status gni_cuda_graph_end(gn_stream *stream, struct gni_graph *graph)
 
 gn_status gni_cuda_graph_launch(const struct gni_graph *graph, gn_stream *stream)
 {
+    GN_TRY(gni_cuda_queue_report(gni_cuda_device_of(graph->device)));
     GNI_CUDA_TRY(gni_cuda_device_of(graph->device), cuGraphLaunch, graph->handle, stream->handle);
     return GN_OK;
 }

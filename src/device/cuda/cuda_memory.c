@@ -5,7 +5,7 @@
  * Slots that give something back do nothing once the driver is gone: the memory went with it
  * (exit), or belongs to the parent process (fork).
  */
-#include "device/cuda/cuda.h"
+#include "device/cuda/cuda_queue.h"
 
 /* A device address as the driver has it. */
 static CUdeviceptr address_of(const void *pointer)
@@ -192,6 +192,7 @@ gn_status gni_cuda_host_unregister(gn_device *device, void *pointer)
 
 gn_status gni_cuda_copy(gn_stream *stream, void *destination, const void *source, size_t nbytes)
 {
+    GN_TRY(gni_cuda_queue_report(gni_cuda_device_of_stream(stream)));
     /* With unified addressing the driver sees from an address where it lies. */
     GNI_CUDA_TRY(gni_cuda_device_of_stream(stream), cuMemcpyAsync, address_of(destination),
                  address_of(source), nbytes, stream->handle);
@@ -203,6 +204,7 @@ gn_status gni_cuda_fill(gn_stream *stream, void *destination, uint32_t value, si
 {
     struct gni_cuda_device *device = gni_cuda_device_of_stream(stream);
     CUdeviceptr address = address_of(destination);
+    GN_TRY(gni_cuda_queue_report(device));
     if (element_size == 1)
         GNI_CUDA_TRY(device, cuMemsetD8Async, address, (unsigned char)value, count, stream->handle);
     else if (element_size == 2)

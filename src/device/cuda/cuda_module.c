@@ -136,6 +136,7 @@ gn_status gni_cuda_function_launch(const struct gni_function *function, gn_strea
     struct gni_cuda_launch made = gni_cuda_launch_of(function, stream, launch);
     struct gni_cuda_scope scope;
     const char *name;
+    GN_TRY(gni_cuda_queue_report(device));
     GN_TRY(gni_cuda_enter(device, &scope));
     CUresult result = gni_cuda_launch_submit(device->driver, &made, launch->arguments, &name);
     GN_TRY(gni_cuda_leave(&scope, name, result));

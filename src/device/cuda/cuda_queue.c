@@ -368,10 +368,17 @@ void gni_cuda_submit(gn_device *device)
     entries_wait(queue, pushed);
 }
 
-gn_status gni_cuda_queue_drain(struct gni_cuda_queue *queue)
+void gni_cuda_queue_wait(struct gni_cuda_queue *queue)
 {
-    uint64_t pushed = atomic_load_explicit(&queue->pushed, memory_order_acquire);
-    entries_wait(queue, pushed);
+    entries_wait(queue, atomic_load_explicit(&queue->pushed, memory_order_acquire));
+}
+
+gn_status gni_cuda_queue_report(struct gni_cuda_device *device)
+{
+    struct gni_cuda_queue *queue = atomic_load_explicit(&device->queue, memory_order_acquire);
+    if (queue == NULL || gni_cuda_driver_is_gone() || atomic_load(&device->lost) != 0)
+        return GN_OK; /* which is reported otherwise */
+    gni_cuda_queue_wait(queue);
     if (!atomic_load_explicit(&queue->has_failed, memory_order_relaxed))
         return GN_OK;
     gni_mutex_lock(&queue->mutex);
@@ -384,21 +391,21 @@ gn_status gni_cuda_queue_drain(struct gni_cuda_queue *queue)
     return status;
 }
 
-/* By itself, not by gni_cuda_enter(): what has failed before is for others to learn. */
+/* By itself, not by gni_cuda_enter(), which would open a device again. Without the context, too: the driver may have
+ * the stream's handle for another one, or another context, next time. */
 void gni_cuda_queue_forget(struct gni_cuda_device *device, const CUstream *stream)
 {
     struct gni_cuda_queue *queue = atomic_load_explicit(&device->queue, memory_order_acquire);
     CUcontext context = atomic_load(&device->context);
-    struct gni_cuda_scope scope = {.device = device, .is_pushed = true};
+    struct gni_cuda_scope scope = {.device = device};
     if (queue == NULL || context == NULL || gni_cuda_driver_is_gone() ||
         atomic_load(&device->lost) != 0)
         return;
     gni_cuda_submit(&device->base);
     gni_mutex_lock(&queue->submitting);
-    if (device->driver->functions.cuCtxPushCurrent(context) == CUDA_SUCCESS) {
-        gni_cuda_relax(&scope);
-        gni_cuda_bundles_drop(&queue->bundles, device->driver, stream);
-        (void)gni_cuda_leave(&scope, "cuGraphExecDestroy", CUDA_SUCCESS);
-    }
+    scope.is_pushed = device->driver->functions.cuCtxPushCurrent(context) == CUDA_SUCCESS;
+    gni_cuda_relax(&scope);
+    gni_cuda_bundles_drop(&queue->bundles, device->driver, stream);
+    (void)gni_cuda_leave(&scope, "cuGraphExecDestroy", CUDA_SUCCESS);
     gni_mutex_unlock(&queue->submitting);
 }

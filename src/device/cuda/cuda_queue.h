@@ -13,7 +13,9 @@
  *       known to them (gn_device.direct_count, gn_stream.is_shared), on streams that are not ours, and during captures.
  *       What begins one of these waits as in Q1.
  *
- * A launch that fails is reported by the next call, with its own text.
+ * A launch that fails is reported, once and with its own text, by the next call that launches, copies, fills, captures,
+ * replays, or waits for a stream or the device. The others are made where nobody would learn of it, too, as when
+ * something is given back.
  *
  * Threads: any may push; a launch is behind those that were pushed before it, by whomever.
  */
@@ -26,8 +28,11 @@
 bool gni_cuda_queue_push(struct gni_cuda_device *device, const struct gni_function *function,
                          gn_stream *stream, const struct gni_launch *launch);
 
-/* Waits until all launches that were pushed are submitted, and reports one that failed. */
-gn_status gni_cuda_queue_drain(struct gni_cuda_queue *queue);
+/* Waits until all launches that were pushed are submitted. */
+void gni_cuda_queue_wait(struct gni_cuda_queue *queue);
+
+/* The same, and reports one that failed. */
+gn_status gni_cuda_queue_report(struct gni_cuda_device *device);
 
 /* Gives back what was made to submit launches on a stream, which goes; on all of them with NULL, as a module goes. */
 void gni_cuda_queue_forget(struct gni_cuda_device *device, const CUstream *stream);

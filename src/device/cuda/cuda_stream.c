@@ -219,6 +219,7 @@ gn_status gni_cuda_stream_query(gn_stream *stream)
 
 gn_status gni_cuda_stream_synchronize(gn_stream *stream)
 {
+    GN_TRY(gni_cuda_queue_report(gni_cuda_device_of_stream(stream)));
     GNI_CUDA_TRY(gni_cuda_device_of_stream(stream), cuStreamSynchronize, stream->handle);
     return GN_OK;
 }
