@@ -356,7 +356,7 @@ static struct CUgraph_st *graph_copy(const struct CUgraph_st *from)
             node->parameters =
                 bytes_copy(node->parameters, sim_function_parameters_bytes(node->function));
         node->staged = bytes_copy(node->staged, node->nbytes);
-        if (!graph_add(to, node)) {
+        if (!nodes_join(&node->after, &from->nodes[i]->after) || !graph_add(to, node)) {
             sim_op_deinit(node);
             gni_host_free(node);
             graph_free(to);
@@ -399,17 +399,36 @@ CUresult cuGraphLaunch(CUgraphExec exec, CUstream handle)
     return result;
 }
 
-/* Its nodes run in their order, each with the clock of the launch. */
+static bool node_is_ready(const struct CUgraph_st *graph, size_t place, const bool *ran)
+{
+    const struct sim_nodes *after = &graph->nodes[place]->after;
+    bool is_ready = !ran[place];
+    for (size_t i = 0; is_ready && i < after->count; i++)
+        is_ready = ran[after->places[i]];
+    return is_ready;
+}
+
+/* Its nodes run each with the clock of the launch, in their order; unless the schedule is eager, the last one that may
+ * runs first, so that one that was to wait for another and does not is seen. */
 void sim_graph_run(const struct sim_op *launch)
 {
     const struct CUgraph_st *graph = launch->graph;
+    bool *ran = sim.schedule != SIM_EAGER ? gni_host_alloc(graph->count + 1) : NULL;
     for (size_t i = 0; i < graph->count; i++) {
-        struct sim_op node = *graph->nodes[i];
+        size_t place = i;
+        if (ran != NULL) {
+            place = graph->count - 1;
+            while (!node_is_ready(graph, place, ran))
+                place--; /* to the first that has not run, at most: it waits for earlier ones only */
+            ran[place] = true;
+        }
+        struct sim_op node = *graph->nodes[place];
         node.stream = launch->stream;
         node.number = launch->number;
         node.clock = launch->clock;
         sim_op_run(&node);
     }
+    gni_host_free(ran);
 }
 
 void sim_graph_release(struct CUgraph_st *graph)
@@ -542,6 +561,8 @@ CUresult cuGraphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
     }
     struct sim_op *old = exec->graph->nodes[place];
     model.is_early = old->is_early;
+    model.after = old->after; /* handed over */
+    old->after = (struct sim_nodes){.places = NULL};
     sim_op_deinit(old);
     *old = model;
     return CUDA_SUCCESS;

@@ -474,6 +474,51 @@ static void test_schedules(void)
     OK(cuda->cuMemFree(block));
 }
 
+static CUgraphNode node_add(CUgraph graph, const char *name, unsigned threads, void **arguments)
+{
+    CUgraphNode node = NULL;
+    CUDA_KERNEL_NODE_PARAMS_v2 parameters = {.func = function_get(name),
+                                             .gridDimX = 1,
+                                             .gridDimY = 1,
+                                             .gridDimZ = 1,
+                                             .blockDimX = threads,
+                                             .blockDimY = 1,
+                                             .blockDimZ = 1,
+                                             .kernelParams = arguments};
+    OK(cuda->cuGraphAddKernelNode(&node, graph, NULL, 0, &parameters));
+    return node;
+}
+
+/* Kernels of a graph that do not wait for each other are not in their order by luck, unless the schedule is eager. */
+static void test_graphs(void)
+{
+    for (int kind = 0; kind < 3; kind++)
+        for (int is_ordered = 0; is_ordered < 2; is_ordered++) {
+            CUstream stream = stream_make();
+            CUdeviceptr block = block_make(64 * sizeof(int));
+            CUgraph graph = NULL;
+            CUgraphExec exec = NULL;
+            int count = 1, value = 5, found[64] = {0};
+            control.schedule(kind, 1);
+            OK(cuda->cuGraphCreate(&graph, 0));
+            CUgraphNode add = node_add(graph, "add", 1, (void *[]){&block, &count, &value});
+            CUgraphNode turn = node_add(graph, "reverse_well", 64, (void *[]){&block});
+            if (is_ordered)
+                OK(cuda->cuGraphAddDependencies(graph, &add, &turn, NULL, 1));
+            OK(cuda->cuGraphInstantiateWithFlags(&exec, graph, 0));
+            OK(cuda->cuGraphLaunch(exec, stream));
+            OK(cuda->cuStreamSynchronize(stream));
+            OK(cuda->cuMemcpyAsync((CUdeviceptr)(uintptr_t)found, block, sizeof found, stream));
+            OK(cuda->cuStreamSynchronize(stream));
+            CHECK_U64(found[is_ordered || kind == 0 ? 63 : 0], 5);
+            OK(cuda->cuGraphExecDestroy(exec));
+            OK(cuda->cuGraphDestroy(graph));
+            OK(cuda->cuStreamDestroy(stream));
+            OK(cuda->cuMemFree(block));
+        }
+    control.schedule(0, 0);
+}
+
 static void test_memory_is_bounded(void)
 {
     size_t free_bytes, total;
@@ -679,6 +724,7 @@ int main(int argc, char **argv)
     RUN(test_persistent_fault);
     RUN(test_same_seed_same_order);
     RUN(test_schedules);
+    RUN(test_graphs);
     RUN(test_memory_is_bounded);
     CHECK_U64(control.finding_count(), 0);
     return check_result();
