@@ -143,8 +143,8 @@ def rand_like(
     >>> genesis.rand_like(genesis.zeros(2, 3)).shape
     (2, 3)
     """
-    made = _C._empty(input.shape, dtype or input.dtype, device or input.device)
-    return _C._fill_uniform(made, generator)
+    place = device or input.device
+    return rand(input.shape, generator=generator, dtype=dtype or input.dtype, device=place)
 
 
 def randn_like(
@@ -162,8 +162,8 @@ def randn_like(
     >>> genesis.randn_like(genesis.zeros(2, 3)).shape
     (2, 3)
     """
-    made = _C._empty(input.shape, dtype or input.dtype, device or input.device)
-    return _C._fill_normal(made, generator)
+    place = device or input.device
+    return randn(input.shape, generator=generator, dtype=dtype or input.dtype, device=place)
 
 
 def randint(

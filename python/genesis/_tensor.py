@@ -59,6 +59,11 @@ def shape_of(sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
     return sizes
 
 
+def dtype_of(named: Any) -> _C.dtype:
+    """A dtype, or the one that a name is for."""
+    return named if isinstance(named, _C.dtype) else _C._empty((0,), named, "cpu").dtype
+
+
 def wide(input: _C.Tensor) -> _C.Tensor:
     """Halves as float32: each step rounds them, and sums of many have no place in one."""
     return input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
@@ -215,11 +220,11 @@ def arange(
     count = -(-(end - start) // step) if is_whole else _ceil((end - start) / step)
     if dtype is None:
         dtype = _C.int64 if is_whole else _C.float32
-    elif not is_whole and not _C._empty((0,), dtype, "cpu").dtype.is_floating_point:
+    elif not is_whole and not dtype_of(dtype).is_floating_point:
         start, step, is_whole = int(start), int(step), True  # of the type, not only their sums
-    wide = _C.int64 if is_whole else _C.float64
+    computed = _C.int64 if is_whole else _C.float64
     counted = _C._empty((count if count > 0 else 0,), _C.int64, device).fill_(1).cumsum(0)
-    return ((counted - 1).to(wide) * step + start).to(dtype=dtype)
+    return ((counted - 1).to(computed) * step + start).to(dtype=dtype)
 
 
 def sort(

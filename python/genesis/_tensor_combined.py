@@ -220,9 +220,8 @@ def cosh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     >>> genesis.cosh(genesis.tensor([0.0, 1.0]))
     tensor([1.0000, 1.5431])
     """
-    root = (
-        wide(_floating(input)).abs() / 2
-    ).exp()  # half of its square may fit, where that does not
+    size = wide(_floating(input)).abs()
+    root = (size / 2).exp()  # half of its square may fit, where that does not
     made = root * (root / 2) + (1 / root) * (0.5 / root)
     return made.to(input.dtype) if input.dtype.is_floating_point else made
 

@@ -6,7 +6,7 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import arange, shape_of, wide
+from genesis._tensor import arange, dtype_of, shape_of, wide
 from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
@@ -422,7 +422,7 @@ def _several(dims: Any) -> Any:
 def _ends(start: Any, end: Any, dtype: Any) -> tuple[Any, Any]:
     """Numbers, of a type: for integers both are cut off, and not only what lies between."""
     ends = [one.item() if isinstance(one, _C.Tensor) else one for one in (start, end)]
-    if dtype is None or _C._empty((0,), dtype, "cpu").dtype.is_floating_point:
+    if dtype is None or dtype_of(dtype).is_floating_point:
         return ends[0], ends[1]
     return int(ends[0]), int(ends[1])
 

@@ -6,7 +6,7 @@ PyTorch and NumPy call several things by two names; programs use both.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import full, shape_of
+from genesis._tensor import dtype_of, full, shape_of
 from genesis._tensor_calls import publish
 from genesis._tensor_functions import cat
 
@@ -334,7 +334,7 @@ class finfo:  # noqa: N801 - as in PyTorch and NumPy
     _LAYOUTS = {"float16": (5, 10), "bfloat16": (8, 7), "float32": (8, 23), "float64": (11, 52)}
 
     def __init__(self, type: Any = _C.float32) -> None:
-        dtype = type if isinstance(type, _C.dtype) else _C._empty((0,), type, "cpu").dtype
+        dtype = dtype_of(type)
         if not dtype.is_floating_point:
             raise TypeError(f"finfo: {dtype} has no fractions: use iinfo()")
         exponent, fraction = self._LAYOUTS[dtype.name]
@@ -361,7 +361,7 @@ class iinfo:  # noqa: N801 - as in PyTorch and NumPy
     """
 
     def __init__(self, type: Any) -> None:
-        dtype = type if isinstance(type, _C.dtype) else _C._empty((0,), type, "cpu").dtype
+        dtype = dtype_of(type)
         if dtype.is_floating_point or dtype == _C.bool:
             raise TypeError(f"iinfo: {dtype} is no type of integers")
         self.dtype = dtype.name

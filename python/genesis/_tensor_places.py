@@ -145,8 +145,8 @@ def masked_scatter(input: _C.Tensor, mask: _C.Tensor, source: _C.Tensor) -> _C.T
     """
     from genesis._tensor_views import broadcast_shapes
 
-    wide = input.expand(broadcast_shapes(input.shape, mask.shape))
-    return masked_scatter_(wide.clone(), mask, source)
+    spread = input.expand(broadcast_shapes(input.shape, mask.shape))
+    return masked_scatter_(spread.clone(), mask, source)
 
 
 def argwhere(input: _C.Tensor) -> _C.Tensor:
@@ -303,9 +303,9 @@ def scatter_reduce_(
         return self
     if reduce in _FOLDS:
         given = src[tuple(slice(size) for size in index.shape)].reshape(-1)
-        wide = given.float() if self.dtype.itemsize == 2 and reduce == "prod" else given
+        factors = given.float() if self.dtype.itemsize == 2 and reduce == "prod" else given
         row, places = self.reshape(-1), _flat_places(self, dim % self.ndim, index)
-        places, folded = _folded(wide, places, _FOLDS[reduce])
+        places, folded = _folded(factors, places, _FOLDS[reduce])
         if include_self:
             folded = _FOLDS[reduce](row[places].to(folded.dtype), folded)
         row = row.index_put((places,), folded.to(self.dtype))

@@ -101,6 +101,19 @@ static PyObject *tensor_from_buffer(struct module_state *state, PyObject *object
     return NULL;
 }
 
+/* What the dtype of an array, a number of NumPy's or a tensor says of itself, a text; NULL, without an exception, where it
+ * says nothing. */
+static PyObject *dtype_word(PyObject *object, const char *name)
+{
+    PyObject *dtype = PyObject_GetAttrString(object, "dtype");
+    PyObject *word = dtype != NULL ? PyObject_GetAttrString(dtype, name) : NULL;
+    Py_XDECREF(dtype);
+    if (word != NULL && !PyUnicode_Check(word))
+        Py_CLEAR(word);
+    PyErr_Clear();
+    return word;
+}
+
 /* The name of a dtype that has an array's numbers, or most of them; NULL if it has none. */
 static const char *array_near(PyObject *array)
 {
@@ -108,14 +121,12 @@ static const char *array_near(PyObject *array)
         char kind;
         const char *name;
     } near[] = {{'b', "bool"}, {'i', "int64"}, {'u', "int64"}, {'f', "float64"}};
-    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
-    PyObject *kind = dtype != NULL ? PyObject_GetAttrString(dtype, "kind") : NULL;
-    const char *letter = kind != NULL && PyUnicode_Check(kind) ? text_from_python(kind) : NULL;
+    PyObject *kind = dtype_word(array, "kind");
+    const char *letter = kind != NULL ? text_from_python(kind) : NULL;
     const char *name = NULL;
     for (size_t i = 0; letter != NULL && i < sizeof near / sizeof *near; i++)
         if (letter[0] == near[i].kind && letter[1] == 0)
             name = near[i].name;
-    Py_XDECREF(dtype);
     Py_XDECREF(kind);
     PyErr_Clear();
     return name;
@@ -126,10 +137,8 @@ static PyObject *array_copy(PyObject *array, const char *name)
 {
     if (*name != 0)
         return PyObject_CallMethod(array, "astype", "s", name);
-    PyObject *dtype = PyObject_GetAttrString(array, "dtype");
-    PyObject *own = dtype != NULL ? PyObject_GetAttrString(dtype, "name") : NULL;
+    PyObject *own = dtype_word(array, "name");
     PyObject *copy = own != NULL ? PyObject_CallMethod(array, "astype", "O", own) : NULL;
-    Py_XDECREF(dtype);
     Py_XDECREF(own);
     return copy;
 }
@@ -170,13 +179,9 @@ static bool is_double(PyObject *object)
 {
     if (PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object))
         return false;
-    PyObject *dtype = PyObject_GetAttrString(object, "dtype");
-    PyObject *name = dtype != NULL ? PyObject_GetAttrString(dtype, "name") : NULL;
-    bool is_said = name != NULL && PyUnicode_Check(name) &&
-                   PyUnicode_CompareWithASCIIString(name, "float64") == 0;
-    Py_XDECREF(dtype);
+    PyObject *name = dtype_word(object, "name");
+    bool is_said = name != NULL && PyUnicode_CompareWithASCIIString(name, "float64") == 0;
     Py_XDECREF(name);
-    PyErr_Clear();
     return is_said;
 }
 
