@@ -126,12 +126,16 @@ static struct CUgraph_st *graph_make(void)
     return graph;
 }
 
+static void node_free(struct sim_op *node)
+{
+    sim_op_deinit(node);
+    gni_host_free(node);
+}
+
 static void graph_free(struct CUgraph_st *graph)
 {
-    for (size_t i = 0; i < graph->count; i++) {
-        sim_op_deinit(graph->nodes[i]);
-        gni_host_free(graph->nodes[i]);
-    }
+    for (size_t i = 0; i < graph->count; i++)
+        node_free(graph->nodes[i]);
     gni_host_free(graph->nodes);
     gni_list_remove(&graph->link);
     gni_host_free(graph);
@@ -332,12 +336,29 @@ static bool exec_exists(const struct CUgraphExec_st *exec)
     return false;
 }
 
-static void *bytes_copy(const void *bytes, size_t nbytes)
+/* NULL is a copy of NULL. */
+static bool bytes_copy(const void *bytes, size_t nbytes, void **copy)
 {
-    void *copy = bytes != NULL ? gni_host_alloc(nbytes) : NULL;
-    if (copy != NULL)
-        memcpy(copy, bytes, nbytes);
-    return copy;
+    *copy = bytes != NULL ? gni_host_alloc(nbytes) : NULL;
+    if (*copy != NULL)
+        memcpy(*copy, bytes, nbytes);
+    return *copy != NULL || bytes == NULL;
+}
+
+static struct sim_op *node_copy(const struct sim_op *from)
+{
+    struct sim_op *node = gni_host_alloc(sizeof *node);
+    if (node == NULL)
+        return NULL;
+    *node = *from;
+    node->after = (struct sim_nodes){.places = NULL};
+    size_t nbytes = from->parameters != NULL ? sim_function_parameters_bytes(from->function) : 0;
+    bool is_made = bytes_copy(from->parameters, nbytes, &node->parameters);
+    is_made = bytes_copy(from->staged, from->nbytes, &node->staged) && is_made;
+    if (is_made && nodes_join(&node->after, &from->after))
+        return node;
+    node_free(node);
+    return NULL;
 }
 
 /* A graph of its own for an executable one: the original may be destroyed, or run unchanged. */
@@ -345,23 +366,13 @@ static struct CUgraph_st *graph_copy(const struct CUgraph_st *from)
 {
     struct CUgraph_st *to = graph_make();
     for (size_t i = 0; to != NULL && i < from->count; i++) {
-        struct sim_op *node = gni_host_alloc(sizeof *node);
-        if (node == NULL) {
-            graph_free(to);
-            return NULL;
-        }
-        *node = *from->nodes[i];
-        node->after = (struct sim_nodes){.places = NULL};
-        if (node->parameters != NULL)
-            node->parameters =
-                bytes_copy(node->parameters, sim_function_parameters_bytes(node->function));
-        node->staged = bytes_copy(node->staged, node->nbytes);
-        if (!nodes_join(&node->after, &from->nodes[i]->after) || !graph_add(to, node)) {
-            sim_op_deinit(node);
-            gni_host_free(node);
-            graph_free(to);
-            return NULL;
-        }
+        struct sim_op *node = node_copy(from->nodes[i]);
+        if (node != NULL && graph_add(to, node))
+            continue;
+        if (node != NULL)
+            node_free(node);
+        graph_free(to);
+        return NULL;
     }
     return to;
 }

@@ -420,6 +420,14 @@ enum {
     PART_COUNT = 12,
 };
 
+/* What is free goes to where every stream finds it. */
+static void frees_spread(void)
+{
+    CHECK_OK(gn_memory_coalesce(suite.manager, NULL));
+    CHECK_OK(gn_device_synchronize(suite.device));
+    CHECK_OK(gn_memory_collect(suite.manager));
+}
+
 /* Blocks in the place of `count` large ones, of which every third stays; the pieces are theirs together. */
 static void parts_make(size_t count, bool is_handle)
 {
@@ -427,9 +435,7 @@ static void parts_make(size_t count, bool is_handle)
         item_make(&items[i], LARGE_BYTES, is_handle);
     for (size_t i = 0; i < count; i++)
         item_free(&items[i]);
-    CHECK_OK(gn_memory_coalesce(suite.manager, NULL)); /* any stream takes what is free */
-    CHECK_OK(gn_device_synchronize(suite.device));
-    CHECK_OK(gn_memory_collect(suite.manager));
+    frees_spread();
     size_t parts = count * PART_COUNT / 4;
     for (size_t i = 0; i < parts; i++)
         item_make(&items[i], PART_BYTES, is_handle);
@@ -518,14 +524,6 @@ static void test_divide_without_room(void)
     items_free(PART_COUNT / 4);
     limit_set(UINT64_MAX);
     pool_empty();
-}
-
-/* What is free goes to where every stream finds it. */
-static void frees_spread(void)
-{
-    CHECK_OK(gn_memory_coalesce(suite.manager, NULL));
-    CHECK_OK(gn_device_synchronize(suite.device));
-    CHECK_OK(gn_memory_collect(suite.manager));
 }
 
 /* Pieces that blocks share, and that cannot be divided since their addresses are known, hold up little. */

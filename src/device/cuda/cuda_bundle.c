@@ -3,7 +3,6 @@
 #include "base/log.h"
 
 enum {
-    LEAST = 2,         /* launches for which a graph is cheaper than they are */
     FAILURES_MOST = 8, /* a launch that cannot be is one, too: those that can end the row */
     AHEAD_LEAST = 8,   /* submissions; of one kernel at least, which is 15 us of work */
 };
@@ -88,7 +87,7 @@ bool gni_cuda_bundle_submit(struct gni_cuda_bundles *bundles, const struct gni_c
                             const struct gni_cuda_launch *const launches[], void *const arguments[],
                             int count)
 {
-    gni_assert(count >= LEAST && count <= GNI_BUNDLE_MOST);
+    gni_assert(count >= GNI_BUNDLE_LEAST && count <= GNI_BUNDLE_MOST);
     CUstream stream = launches[0]->stream;
     struct gni_cuda_bundle_set *set =
         bundles->failures < FAILURES_MOST ? set_find(bundles, stream) : NULL;
@@ -116,7 +115,7 @@ void gni_cuda_bundles_drop(struct gni_cuda_bundles *bundles, const struct gni_cu
         struct gni_cuda_bundle_set *set = &bundles->sets[i];
         if (!set->is_used || (stream != NULL && set->stream != *stream))
             continue;
-        for (int count = LEAST; count <= GNI_BUNDLE_MOST; count++) {
+        for (int count = GNI_BUNDLE_LEAST; count <= GNI_BUNDLE_MOST; count++) {
             bundle_drop(&set->of[false][count], driver);
             bundle_drop(&set->of[true][count], driver);
         }

@@ -22,6 +22,7 @@
 #include "device/cuda/cuda.h"
 
 enum {
+    GNI_BUNDLE_LEAST = 2,   /* launches for which a graph is cheaper than they are */
     GNI_BUNDLE_MOST = 8,    /* launches in one */
     GNI_BUNDLE_STREAMS = 8, /* of a device that have bundles: the first ones that want them */
 };
@@ -43,7 +44,7 @@ struct gni_cuda_bundles {
     } sets[GNI_BUNDLE_STREAMS];
 };
 
-/* Submits launches, 2 to GNI_BUNDLE_MOST, which go together: see below; with the context current, and relaxed about
+/* Submits launches, GNI_BUNDLE_LEAST to GNI_BUNDLE_MOST, which go together: see below; with the context current, and relaxed about
  * captures. False: none of them is submitted, and who launches them by themselves learns why. */
 bool gni_cuda_bundle_submit(struct gni_cuda_bundles *bundles, const struct gni_cuda_driver *driver,
                             const struct gni_cuda_launch *const launches[], void *const arguments[],

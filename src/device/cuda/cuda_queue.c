@@ -154,7 +154,8 @@ static void entries_submit(struct gni_cuda_queue *queue, struct gni_cuda_pace *p
         launches[count] = &entry->launch;
         arguments[count] = entry->arguments;
     }
-    if (count < 2 || !gni_cuda_bundle_submit(&queue->bundles, driver, launches, arguments, count))
+    if (count < GNI_BUNDLE_LEAST ||
+        !gni_cuda_bundle_submit(&queue->bundles, driver, launches, arguments, count))
         for (int i = 0; i < count; i++)
             entry_submit(queue, entries[i]);
     if (pace != NULL)
