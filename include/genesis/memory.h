@@ -76,8 +76,8 @@ GN_API gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_s
 
 /*
  * Frees a block. Work that was submitted before may still use it. The second form also checks the
- * size. NULL is refused: it is not a block. GN_ERROR_INVALID_POINTER, GN_ERROR_DOUBLE_FREE,
- * GN_ERROR_WRONG_SIZE.
+ * size. NULL is refused: it is not a block. So is the address of a block that a handle or a tensor
+ * owns: only its owner frees it. GN_ERROR_INVALID_POINTER, GN_ERROR_DOUBLE_FREE, GN_ERROR_WRONG_SIZE.
  */
 GN_API gn_status gn_memory_free(gn_memory_manager *manager, void *pointer) GN_NODISCARD;
 GN_API gn_status gn_memory_free_sized(gn_memory_manager *manager, void *pointer,
@@ -98,7 +98,7 @@ GN_API gn_status gn_memory_record_stream(gn_memory_manager *manager, void *point
 /* ---- blocks by handle ----------------------------------------------------------------------- */
 
 /*
- * The same, by a handle, whose free needs no look-up. As long as nobody has asked for its address
+ * The same, by a handle, whose free needs no look-up, and which alone frees the block. As long as nobody has asked for its address
  * the manager may move the block's physical memory (see gn_memory_compact); asking for the address
  * ends that for good.
  */

@@ -47,6 +47,14 @@ enum gni_block_flag {
     GNI_BLOCK_EXPORTED = 1, /* somebody knows its address; where pages are folded */
     GNI_BLOCK_SLOW = 2,     /* its free is not a push on a bin: used on other streams, of a private
                                space, with guard zones, or on a folded page */
+    GNI_BLOCK_OWNED = 4,    /* handed out by handle: its address does not free it */
+    GNI_BLOCK_TENSOR = 8,   /* OWNED, and the handle is a tensor's storage */
+};
+
+/* What makes a free more than a push on a bin, by handle and by address. */
+enum {
+    GNI_BLOCK_SLOW_BY_HANDLE = GNI_BLOCK_SLOW,
+    GNI_BLOCK_SLOW_BY_ADDRESS = GNI_BLOCK_SLOW | GNI_BLOCK_OWNED,
 };
 
 enum {
@@ -121,6 +129,23 @@ static inline void gni_block_add_flags(gn_memory_block *block, unsigned flags)
 {
     unsigned char now = atomic_load_explicit(&block->flags, memory_order_relaxed);
     atomic_store_explicit(&block->flags, (unsigned char)(now | flags), memory_order_relaxed);
+}
+
+/* Whether a free by this address, NULL for one by handle, would take the memory away from its owner. */
+static inline bool gni_block_is_owned(const gn_memory_block *block, const void *pointer)
+{
+    return pointer != NULL && gni_block_has(block, GNI_BLOCK_OWNED) &&
+           gni_block_state(block) == GNI_BLOCK_LIVE;
+}
+
+/* Why an address does not free: the device, the block's bytes and address, gni_block_owner(). */
+#define GNI_OWNED_TEXT \
+    "%s: the block of %zu bytes at %p belongs to %s, which frees it; nothing was changed"
+
+/* Who frees an OWNED block, for messages. */
+static inline const char *gni_block_owner(const gn_memory_block *block)
+{
+    return gni_block_has(block, GNI_BLOCK_TENSOR) ? "a tensor" : "a block handle";
 }
 
 static inline char *gni_block_end(const gn_memory_block *block)

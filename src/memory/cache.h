@@ -322,12 +322,21 @@ gni_block_hand_out(struct gni_cache *cache, gn_memory_block *block, size_t reque
 }
 
 /* Whether the owner may take a block back between enter and leave: it lives, is of the cache's stream, and its free is
- * nothing more. With a pointer, it must still be the block there: B5. */
-static inline bool gni_cache_can_take_back(const struct gni_cache *cache,
-                                           const gn_memory_block *block, const void *pointer)
+ * nothing more: it has none of the flags `slow` (GNI_BLOCK_SLOW_BY_...). */
+static inline __attribute__((always_inline)) bool
+gni_cache_can_take_back(const struct gni_cache *cache, const gn_memory_block *block, unsigned slow)
 {
     return gni_block_state(block) == GNI_BLOCK_LIVE && block->heap == cache->heap &&
-           !gni_block_has(block, GNI_BLOCK_SLOW) && (pointer == NULL || pointer == block->address);
+           !gni_block_has(block, slow);
+}
+
+/* The same for a free by a pointer, which must still be the block's address (B5), or by handle, with NULL. */
+static inline bool gni_cache_can_free(const struct gni_cache *cache, const gn_memory_block *block,
+                                      const void *pointer)
+{
+    return pointer == NULL ? gni_cache_can_take_back(cache, block, GNI_BLOCK_SLOW_BY_HANDLE)
+                           : gni_cache_can_take_back(cache, block, GNI_BLOCK_SLOW_BY_ADDRESS) &&
+                                 pointer == block->address;
 }
 
 static inline __attribute__((always_inline)) void

@@ -132,7 +132,7 @@ bool gni_claim_free(struct gni_cache *cache, gn_memory_block *block, const void 
     int64_t live;
     if (!cache_enter(cache, &live))
         return false;
-    if (gni_cache_can_take_back(cache, block, pointer)) {
+    if (gni_cache_can_free(cache, block, pointer)) {
         struct gni_claim *claim = gni_claim_of(block);
         bool is_own = claim == cache->claim;
         is_freed = claim != NULL && (is_own || block_take(block));

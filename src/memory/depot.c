@@ -77,7 +77,7 @@ bool gni_depot_free(struct gni_cache *cache, gn_memory_block *block, const void 
     int64_t live;
     if (!gni_cache_enter(cache, atomic_load_explicit(&gni_care, memory_order_relaxed), &live))
         return false;
-    if (class < GNI_SIZE_BINS && gni_cache_can_take_back(cache, block, pointer)) {
+    if (class < GNI_SIZE_BINS && gni_cache_can_free(cache, block, pointer)) {
         struct gni_bin *bin = &cache->bins[class];
         is_freed = cache->slot_limit > 0 && bin->count >= bin->limit && batch_put(cache, class);
         if (is_freed) {

@@ -105,12 +105,22 @@ static const struct direct_block *block_find_around(const struct gni_direct *dir
     return NULL;
 }
 
+/* Why an address did not free the block there. */
+static gn_status refusal_owned(const struct gni_direct *direct, const struct direct_block *block)
+{
+    return gni_error(GN_ERROR_INVALID_POINTER, GNI_OWNED_TEXT,
+                     gni_device_label(direct->manager->device).text, block->base.requested,
+                     block->base.address, gni_block_owner(&block->base));
+}
+
 /* Why an address that is not a living block was refused. */
 static gn_status refusal(const struct gni_direct *direct, uint64_t address)
 {
     struct gni_device_label label = gni_device_label(direct->manager->device);
     /* First: what lives there now was handed out after anything that was freed there. */
     const struct direct_block *around = block_find_around(direct, address);
+    if (around != NULL && gni_block_has(&around->base, GNI_BLOCK_OWNED))
+        return refusal_owned(direct, around);
     if (around != NULL)
         return gni_error(GN_ERROR_INVALID_POINTER,
                          "%s: 0x%llx is %llu bytes into the block of %zu bytes at %p; free the "
@@ -276,7 +286,7 @@ static gn_status block_obtain(struct gni_direct *direct, struct direct_block *bl
 }
 
 gn_status gni_direct_alloc(struct gni_direct *direct, size_t nbytes, gn_stream *stream,
-                           gn_memory_block **out)
+                           unsigned flags, gn_memory_block **out)
 {
     struct direct_block *block = gni_host_alloc(sizeof *block);
     if (block == NULL)
@@ -285,6 +295,7 @@ gn_status gni_direct_alloc(struct gni_direct *direct, size_t nbytes, gn_stream *
     block->base.requested = nbytes;
     block->base.nbytes = nbytes;
     gni_block_set_state(&block->base, GNI_BLOCK_LIVE);
+    gni_block_add_flags(&block->base, flags);
     gn_status status = allocating_begin(direct, nbytes);
     if (status != GN_OK)
         goto free_descriptor;
@@ -306,13 +317,15 @@ free_descriptor:
 
 /* Takes a block out of the map, keeping its room there (D2, D4), or says why it cannot be freed. */
 static gn_status freeing_begin(struct gni_direct *direct, uint64_t address, const size_t *nbytes,
-                               struct direct_block **taken)
+                               bool is_by_address, struct direct_block **taken)
 {
     gn_status status = GN_OK;
     gni_mutex_lock(&direct->mutex);
     struct direct_block *block = gni_map_find(&direct->blocks, address);
     if (block == NULL)
         status = refusal(direct, address);
+    else if (is_by_address && gni_block_has(&block->base, GNI_BLOCK_OWNED))
+        status = refusal_owned(direct, block);
     else if (nbytes != NULL && *nbytes != block->base.requested)
         status = gni_error(GN_ERROR_WRONG_SIZE,
                            "%s: the block at 0x%llx has %zu bytes, not %zu; nothing was changed",
@@ -349,11 +362,12 @@ static void freeing_end(struct gni_direct *direct, struct direct_block *block, b
     gni_mutex_unlock(&direct->mutex);
 }
 
-gn_status gni_direct_free(struct gni_direct *direct, void *pointer, const size_t *nbytes)
+static gn_status direct_free(struct gni_direct *direct, void *pointer, const size_t *nbytes,
+                             bool is_by_address)
 {
     struct direct_block *block;
     uint64_t now = gni_history_is_on() ? gni_time_ns() : 0; /* before the address is free */
-    GN_TRY(freeing_begin(direct, (uintptr_t)pointer, nbytes, &block));
+    GN_TRY(freeing_begin(direct, (uintptr_t)pointer, nbytes, is_by_address, &block));
     gn_status status = memory_return(direct, pointer, block_driver_bytes(block));
     freeing_end(direct, block, status == GN_OK);
     if (status != GN_OK)
@@ -366,9 +380,14 @@ gn_status gni_direct_free(struct gni_direct *direct, void *pointer, const size_t
     return GN_OK;
 }
 
+gn_status gni_direct_free(struct gni_direct *direct, void *pointer, const size_t *nbytes)
+{
+    return direct_free(direct, pointer, nbytes, true);
+}
+
 gn_status gni_direct_free_block(gn_memory_block *block)
 {
-    return gni_direct_free(((struct direct_block *)(void *)block)->direct, block->address, NULL);
+    return direct_free(((struct direct_block *)(void *)block)->direct, block->address, NULL, false);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------- */
@@ -484,7 +503,7 @@ gn_status gni_direct_clear(struct gni_direct *direct)
         freed = 0;
         size_t count = blocks_list(direct, pointers, CLEAR_BATCH);
         for (size_t i = 0; i < count; i++) {
-            gn_status status = gni_direct_free(direct, pointers[i], NULL);
+            gn_status status = direct_free(direct, pointers[i], NULL, false);
             freed += status == GN_OK;
             if (first == GN_OK)
                 first = status;

@@ -86,15 +86,15 @@ INLINE bool cache_push(struct gni_cache *cache, gn_memory_block *block)
 }
 
 /* False: not freed, and nothing changed. The block is live, or its caller is wrong; it may be of another pool than the
- * cache: then its heap is another, too. With a time the free is recorded. */
-INLINE bool fast_free(gn_memory_block *block, unsigned care, uint64_t time_ns)
+ * cache: then its heap is another, too. `slow`: GNI_BLOCK_SLOW_BY_... With a time the free is recorded. */
+INLINE bool fast_free(gn_memory_block *block, unsigned slow, unsigned care, uint64_t time_ns)
 {
     struct gni_cache *cache = gni_thread.cache;
     int64_t live;
     if (!LIKELY(cache != NULL && gni_cache_enter(cache, care, &live)))
         return false;
     bool is_freed =
-        LIKELY(gni_cache_can_take_back(cache, block, NULL)) && LIKELY(cache_push(cache, block));
+        LIKELY(gni_cache_can_take_back(cache, block, slow)) && LIKELY(cache_push(cache, block));
     if (is_freed)
         gni_block_take_back(cache, block, GNI_STOCK_ROOM, time_ns, &live);
     gni_cache_leave(cache, live);
@@ -112,19 +112,19 @@ static gn_status noted_alloc(gn_memory_manager *manager, gn_memory_block *block)
 }
 
 OUTLINE gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                             bool is_exported, gn_memory_block **block)
+                             unsigned flags, gn_memory_block **block)
 {
     GN_CHECK_ARGUMENT(manager != NULL, "manager must not be NULL");
     if (!gni_size_is_possible(nbytes))
         return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device", nbytes);
     gn_status status;
     if (!atomic_load_explicit(&manager->is_direct, memory_order_relaxed)) {
-        status = gni_pool_alloc(manager->pool, nbytes, stream, is_exported, block);
+        status = gni_pool_alloc(manager->pool, nbytes, stream, flags, block);
     } else {
         GN_TRY(gni_manager_stream(manager, &stream));
         int calls = 0;
         do
-            status = gni_direct_alloc(manager->direct, nbytes, stream, block);
+            status = gni_direct_alloc(manager->direct, nbytes, stream, flags, block);
         while (status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(manager->pool, nbytes, &calls));
     }
     if (status == GN_ERROR_OUT_OF_MEMORY && gni_history_is_on())
@@ -141,18 +141,18 @@ OUTLINE gn_status next_alloc_pointer(gn_memory_manager *manager, size_t nbytes, 
     gn_memory_block *block =
         known != NULL ? gni_pool_alloc_quick(known, nbytes, GNI_BLOCK_EXPORTED) : NULL;
     if (block == NULL)
-        GN_TRY(slow_alloc(manager, nbytes, stream, true, &block));
+        GN_TRY(slow_alloc(manager, nbytes, stream, GNI_BLOCK_EXPORTED, &block));
     *pointer = block->address;
     return noted_alloc(manager, block);
 }
 
 OUTLINE gn_status next_alloc_block(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                                   gn_memory_block **out, struct gni_cache *known)
+                                   unsigned flags, gn_memory_block **out, struct gni_cache *known)
 {
     GN_CHECK_ARGUMENT(out != NULL, "block must not be NULL");
-    gn_memory_block *block = known != NULL ? gni_pool_alloc_quick(known, nbytes, 0) : NULL;
+    gn_memory_block *block = known != NULL ? gni_pool_alloc_quick(known, nbytes, flags) : NULL;
     if (block == NULL)
-        GN_TRY(slow_alloc(manager, nbytes, stream, false, &block));
+        GN_TRY(slow_alloc(manager, nbytes, stream, flags, &block));
     *out = block;
     return noted_alloc(manager, block);
 }
@@ -182,14 +182,14 @@ INLINE gn_status alloc_pointer(gn_memory_manager *manager, size_t nbytes, gn_str
 }
 
 INLINE gn_status alloc_block(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                             gn_memory_block **out, unsigned care)
+                             unsigned flags, gn_memory_block **out, unsigned care)
 {
     struct gni_cache *known = NULL;
     bool is_above = false;
     gn_memory_block *block =
-        out != NULL ? fast_alloc(manager, nbytes, stream, 0, care, &known, &is_above) : NULL;
+        out != NULL ? fast_alloc(manager, nbytes, stream, flags, care, &known, &is_above) : NULL;
     if (!LIKELY(block != NULL))
-        return next_alloc_block(manager, nbytes, stream, out, known);
+        return next_alloc_block(manager, nbytes, stream, flags, out, known);
     *out = block;
     return LIKELY(!is_above && care == 0) ? GN_OK : finish_alloc(block, is_above);
 }
@@ -204,9 +204,9 @@ OUTLINE gn_status careful_alloc_pointer(gn_memory_manager *manager, size_t nbyte
 }
 
 OUTLINE gn_status careful_alloc_block(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                                      gn_memory_block **out, unsigned care)
+                                      unsigned flags, gn_memory_block **out, unsigned care)
 {
-    return alloc_block(manager, nbytes, stream, out, care);
+    return alloc_block(manager, nbytes, stream, flags, out, care);
 }
 
 gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
@@ -218,13 +218,26 @@ gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *
     return careful_alloc_pointer(manager, nbytes, stream, pointer, care);
 }
 
-gn_status gn_memory_block_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                                gn_memory_block **out)
+/* A block that only its handle frees. */
+INLINE gn_status alloc_owned(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                             unsigned flags, gn_memory_block **out)
 {
     unsigned care = care_now();
     if (LIKELY(care == 0))
-        return alloc_block(manager, nbytes, stream, out, 0);
-    return careful_alloc_block(manager, nbytes, stream, out, care);
+        return alloc_block(manager, nbytes, stream, flags, out, 0);
+    return careful_alloc_block(manager, nbytes, stream, flags, out, care);
+}
+
+gn_status gn_memory_block_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                                gn_memory_block **out)
+{
+    return alloc_owned(manager, nbytes, stream, GNI_BLOCK_OWNED, out);
+}
+
+gn_status gni_memory_alloc_tensor(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                                  gn_memory_block **out)
+{
+    return alloc_owned(manager, nbytes, stream, GNI_BLOCK_OWNED | GNI_BLOCK_TENSOR, out);
 }
 
 /* ---- freeing -------------------------------------------------------------------------------- */
@@ -263,19 +276,19 @@ OUTLINE gn_status wrong_size(struct gni_pool *pool, const gn_memory_block *block
                      gni_device_label(pool->device).text, block->address, block->requested, nbytes);
 }
 
-/* Frees a block of the pool, recorded where that is asked for. */
-OUTLINE gn_status careful_free(gn_memory_block *block, void *pointer, unsigned care)
+/* Frees a block of the pool, by its address or, with NULL, by its handle; recorded where that is asked for. */
+OUTLINE gn_status careful_free(gn_memory_block *block, void *pointer, unsigned slow, unsigned care)
 {
     uint64_t now = care & GNI_CARE_HISTORY ? gni_time_ns() : 0;
-    return fast_free(block, care, now) ? GN_OK : gni_pool_free(block, pointer, now);
+    return fast_free(block, slow, care, now) ? GN_OK : gni_pool_free(block, pointer, now);
 }
 
-INLINE gn_status pool_free(gn_memory_block *block, void *pointer)
+INLINE gn_status pool_free(gn_memory_block *block, void *pointer, unsigned slow)
 {
     unsigned care = care_now();
     if (!LIKELY(care == 0))
-        return careful_free(block, pointer, care);
-    return LIKELY(fast_free(block, 0, 0)) ? GN_OK : gni_pool_free(block, pointer, 0);
+        return careful_free(block, pointer, slow, care);
+    return LIKELY(fast_free(block, slow, 0, 0)) ? GN_OK : gni_pool_free(block, pointer, 0);
 }
 
 gn_status gn_memory_free(gn_memory_manager *manager, void *pointer)
@@ -284,7 +297,7 @@ gn_status gn_memory_free(gn_memory_manager *manager, void *pointer)
     gn_memory_block *block = block_find(manager, pointer);
     if (!LIKELY(block != NULL))
         return other_free(manager, pointer, NULL);
-    return pool_free(block, pointer);
+    return pool_free(block, pointer, GNI_BLOCK_SLOW_BY_ADDRESS);
 }
 
 gn_status gn_memory_free_sized(gn_memory_manager *manager, void *pointer, size_t nbytes)
@@ -295,7 +308,7 @@ gn_status gn_memory_free_sized(gn_memory_manager *manager, void *pointer, size_t
         return other_free(manager, pointer, &nbytes);
     if (gni_block_state(block) == GNI_BLOCK_LIVE && block->requested != nbytes)
         return wrong_size(block->pool, block, nbytes);
-    return pool_free(block, pointer);
+    return pool_free(block, pointer, GNI_BLOCK_SLOW_BY_ADDRESS);
 }
 
 gn_status gn_memory_block_free(gn_memory_block *block)
@@ -306,7 +319,7 @@ gn_status gn_memory_block_free(gn_memory_block *block)
             return gni_error(GN_ERROR_DOUBLE_FREE, "the block was freed already");
         return gni_direct_free_block(block);
     }
-    return pool_free(block, NULL);
+    return pool_free(block, NULL, GNI_BLOCK_SLOW_BY_HANDLE);
 }
 
 /* ---- about blocks --------------------------------------------------------------------------- */

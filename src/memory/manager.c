@@ -403,7 +403,7 @@ static gn_status direct_batch(gn_memory_manager *manager, size_t count, const si
     struct gni_direct *direct = manager->direct;
     for (size_t i = 0; i < count; i++) {
         gn_memory_block *block;
-        gn_status status = gni_direct_alloc(direct, sizes[i], stream, &block);
+        gn_status status = gni_direct_alloc(direct, sizes[i], stream, GNI_BLOCK_EXPORTED, &block);
         if (status != GN_OK) {
             while (i-- > 0)
                 (void)gni_direct_free(direct, pointers[i], NULL);

@@ -91,6 +91,10 @@ enum gni_care {
 
 extern _Atomic(unsigned) gni_care; /* of enum gni_care */
 
+/* gn_memory_block_alloc() for the storage of a tensor, which messages call so. */
+gn_status gni_memory_alloc_tensor(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                                  gn_memory_block **block) GN_NODISCARD;
+
 /* ---- watch.c -------------------------------------------------------------------------------- */
 
 /* What is reserved has changed by this much. Under any lock. */
@@ -119,10 +123,11 @@ static inline void gni_watch_after(gn_memory_manager *manager, gn_status status)
 
 gn_status gni_direct_create(gn_memory_manager *manager, struct gni_direct **direct) GN_NODISCARD;
 void gni_direct_destroy(struct gni_direct *direct); /* one that was never used; NULL is allowed */
+/* `flags`: of enum gni_block_flag, that the block begins with; so for the pool. */
 gn_status gni_direct_alloc(struct gni_direct *direct, size_t nbytes, gn_stream *stream,
-                           gn_memory_block **block) GN_NODISCARD;
+                           unsigned flags, gn_memory_block **block) GN_NODISCARD;
 
-/* `nbytes` is NULL where the caller does not say the size. On failure nothing changed. */
+/* By address. `nbytes` is NULL where the caller does not say the size. On failure nothing changed. */
 gn_status gni_direct_free(struct gni_direct *direct, void *pointer, const size_t *nbytes);
 gn_status gni_direct_free_block(gn_memory_block *block) GN_NODISCARD;
 gn_status gni_direct_size(struct gni_direct *direct, const void *pointer,
@@ -145,7 +150,7 @@ gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual,
 void gni_pool_destroy(struct gni_pool *pool); /* one that was never used; NULL is allowed */
 const char *gni_pool_policy(const struct gni_pool *pool);
 uint64_t gni_pool_limit(const struct gni_pool *pool);
-gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked, bool is_exported,
+gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked, unsigned flags,
                          gn_memory_block **block) GN_NODISCARD;
 gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t *sizes,
                                gn_stream *stream, void **pointers) GN_NODISCARD;

@@ -83,10 +83,9 @@ static gn_memory_block *cache_take(struct gni_cache *cache, const struct gni_nee
 
 /* The block becomes the caller's. */
 static void block_hand_out(struct gni_pool *pool, gn_memory_block *block, struct gni_need *need,
-                           struct gni_cache *cache, bool is_exported)
+                           struct gni_cache *cache, unsigned flags)
 {
     struct gni_cache *counter = cache != NULL ? cache : gni_cache_spare(pool);
-    unsigned flags = is_exported ? GNI_BLOCK_EXPORTED : 0;
     if (need->heap->space->is_private || pool->debug != 0 || pool->is_marked)
         flags |= GNI_BLOCK_SLOW;
     if (pool->debug != 0)
@@ -153,14 +152,14 @@ static void stream_remember(struct gni_cache *cache, gn_stream *asked, gn_stream
 
 /* One try, with the lock. */
 static gn_status alloc_once(struct gni_pool *pool, struct gni_need *need, gn_stream *asked,
-                            bool is_exported, gn_memory_block **block)
+                            unsigned flags, gn_memory_block **block)
 {
     struct gni_cache *known = gni_cache_known(pool->manager, asked), *cache = known;
     gn_memory_block *found;
     gni_pool_lock(pool);
     gn_status status = need_meet(pool, need, &cache, &found);
     if (status == GN_OK) {
-        block_hand_out(pool, found, need, cache, is_exported);
+        block_hand_out(pool, found, need, cache, flags);
         if (cache != NULL && cache != known)
             stream_remember(cache, asked, need->stream);
         *block = found;
@@ -261,7 +260,7 @@ bool gni_pool_handle(struct gni_pool *pool, size_t nbytes, int *calls)
     return is_retry;
 }
 
-gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked, bool is_exported,
+gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked, unsigned flags,
                          gn_memory_block **block)
 {
     gn_stream *stream = asked;
@@ -269,10 +268,10 @@ gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked,
     GN_TRY(pool->device->ops->check(pool->device));
     struct gni_need need;
     need_init(pool, nbytes, stream, &need);
-    gn_status status = alloc_once(pool, &need, asked, is_exported, block);
+    gn_status status = alloc_once(pool, &need, asked, flags, block);
     int calls = 0;
     while (status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(pool, nbytes, &calls))
-        status = alloc_once(pool, &need, asked, is_exported, block);
+        status = alloc_once(pool, &need, asked, flags, block);
     if (status == GN_ERROR_OUT_OF_MEMORY)
         return gni_pool_out_of_memory(pool, nbytes);
     if (status == GN_OK && (pool->debug != 0)) {
@@ -333,11 +332,24 @@ static __attribute__((noinline)) gn_status error_freed(struct gni_pool *pool, co
                      gni_device_label(pool->device).text, pointer);
 }
 
+static __attribute__((noinline)) gn_status error_owned(struct gni_pool *pool,
+                                                       const gn_memory_block *block)
+{
+    const char *owner = gni_block_owner(block);
+    gni_pool_lock(pool);
+    pool->counts.refused_count++;
+    gni_pool_unlock(pool);
+    return gni_error(GN_ERROR_INVALID_POINTER, GNI_OWNED_TEXT, gni_device_label(pool->device).text,
+                     block->requested, block->address, owner);
+}
+
 gn_status gni_pool_free(gn_memory_block *block, const void *pointer, uint64_t time_ns)
 {
     struct gni_pool *pool = block->pool;
     struct gni_cache *cache = gni_thread.cache;
     struct gni_hold *holds = NULL;
+    if (gni_block_is_owned(block, pointer))
+        return error_owned(pool, block);
     if (pool->debug != 0)
         GN_TRY(gni_debug_free(pool, block));
     if (pool->has_claims && cache != NULL && cache->pool == pool &&
@@ -346,14 +358,16 @@ gn_status gni_pool_free(gn_memory_block *block, const void *pointer, uint64_t ti
         return GN_OK;
     gni_pool_lock(pool);
     void *address = block->address;
-    if (gni_block_state(block) != GNI_BLOCK_LIVE || (pointer != NULL && pointer != address)) {
+    if (gni_block_state(block) != GNI_BLOCK_LIVE || (pointer != NULL && pointer != address) ||
+        gni_block_is_owned(block, pointer)) {
         pool->counts.refused_count++; /* the descriptor may be another block's by now: B5 */
         gni_pool_unlock(pool);
         return error_freed(pool, pointer != NULL ? pointer : address);
     }
     if (time_ns != 0)
         gni_history_free(pool->manager, block, time_ns);
-    if (!pool->is_limited && cache != NULL && gni_cache_can_take_back(cache, block, NULL)) {
+    if (!pool->is_limited && cache != NULL &&
+        gni_cache_can_take_back(cache, block, GNI_BLOCK_SLOW_BY_HANDLE)) {
         gni_cache_count_free(cache, block);
         if (block->bin == GNI_BLOCK_NO_BIN && !gni_cache_wants(cache, block)) {
             gni_block_settle(block);
@@ -448,10 +462,15 @@ gn_status gni_pool_refuse(struct gni_pool *pool, const void *pointer, bool is_fr
     pool->counts.refused_count += is_free;
     const gn_memory_block *block = block_around(pool, pointer);
     bool is_live = block != NULL && gni_block_state(block) == GNI_BLOCK_LIVE;
+    const char *owner =
+        is_free && is_live && gni_block_has(block, GNI_BLOCK_OWNED) ? gni_block_owner(block) : NULL;
     bool was_freed = !is_live && was_freed_at(pool, block, pointer);
     char *address = is_live ? block->address : NULL;
     size_t nbytes = is_live ? block->requested : 0;
     claims_let_go(pool);
+    if (owner != NULL)
+        return gni_error(GN_ERROR_INVALID_POINTER, GNI_OWNED_TEXT, label.text, nbytes,
+                         (void *)address, owner);
     if (is_live)
         return gni_error(GN_ERROR_INVALID_POINTER,
                          "%s: %p is %td bytes into the block of %zu bytes at %p; free the address "
@@ -505,7 +524,7 @@ static gn_status batch_meet(struct gni_pool *pool, size_t count, const size_t *s
     }
     for (size_t i = 0; i < count; i++) {
         need.requested = sizes[i];
-        block_hand_out(pool, blocks[i], &need, cache, true);
+        block_hand_out(pool, blocks[i], &need, cache, GNI_BLOCK_EXPORTED);
     }
     return GN_OK;
 }

@@ -46,7 +46,7 @@ gn_status gni_storage_create_from(gn_memory_manager *manager, gn_device *device,
     size_t whole = nbytes;
     if (stream != NULL && !gni_size_align_up(nbytes, GPU_WORD, &whole))
         whole = nbytes; /* which is too much, too */
-    gn_status status = gn_memory_block_alloc(manager, whole, stream, &storage->block);
+    gn_status status = gni_memory_alloc_tensor(manager, whole, stream, &storage->block);
     if (status != GN_OK) {
         gni_host_free(storage);
         return status;

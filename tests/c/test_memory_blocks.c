@@ -163,6 +163,58 @@ static void test_wrong_size(void)
     refused_check(block, GN_ERROR_DOUBLE_FREE, "freed already");
 }
 
+/* Its address does not free what somebody else owns, and the owner still can. */
+static void owned_check(void *address, size_t nbytes, const char *owner)
+{
+    char word[64];
+    (void)snprintf(word, sizeof word, "%zu bytes at %p belongs to %s", nbytes, address, owner);
+    gn_memory_statistics expected = statistics_now();
+    CHECK_STATUS(gn_memory_free(suite.manager, address), GN_ERROR_INVALID_POINTER);
+    CHECK_DETAIL(word);
+    CHECK_STATUS(gn_memory_free_sized(suite.manager, address, nbytes), GN_ERROR_INVALID_POINTER);
+    CHECK_DETAIL(word);
+    CHECK_STATUS(gn_memory_free(suite.manager, (char *)address + 8), GN_ERROR_INVALID_POINTER);
+    CHECK_DETAIL(word);
+    expected.refused_count += 3;
+    CHECK(statistics_are(&expected));
+    size_t known = 0;
+    CHECK_OK(gn_memory_get_size(suite.manager, address, &known));
+    CHECK_U64(known, nbytes);
+}
+
+/* Small ones are freed into a bin, medium ones into a slot or a claim, large ones under the lock. */
+static const size_t owned_sizes[] = {64, 100 * KIB, 2 * MIB, 40 * MIB};
+
+static void test_block_that_a_handle_owns(void)
+{
+    for (size_t i = 0; i < sizeof owned_sizes / sizeof *owned_sizes; i++)
+        for (int round = 0; round < 4; round++) { /* then from the cache, with flags of before */
+            size_t nbytes = owned_sizes[i];
+            gn_memory_block *block;
+            CHECK_OK(gn_memory_block_alloc(suite.manager, nbytes, NULL, &block));
+            char *address = gn_memory_block_get_address(block);
+            cookie_write(address, nbytes, 3);
+            owned_check(address, nbytes, "a block handle");
+            CHECK(cookie_is(address, nbytes, 3));
+            CHECK_OK(gn_memory_block_free(block));
+            CHECK_STATUS(gn_memory_free(suite.manager, address), GN_ERROR_DOUBLE_FREE);
+            block_free(block_make(nbytes)); /* by address again */
+        }
+}
+
+static void test_block_that_a_tensor_owns(void)
+{
+    for (size_t i = 0; i < sizeof owned_sizes / sizeof *owned_sizes; i++) {
+        int64_t count = (int64_t)owned_sizes[i];
+        gn_tensor *tensor;
+        void *address;
+        CHECK_OK(gn_tensor_create(GN_UINT8, 1, &count, suite.device, &tensor));
+        CHECK_OK(gn_tensor_get_data(tensor, &address));
+        owned_check(address, owned_sizes[i], "a tensor");
+        gn_tensor_release(tensor);
+    }
+}
+
 static void test_other_managers_pointer(void)
 {
     void *ours = block_make(100);
@@ -276,6 +328,8 @@ void test_memory_blocks(void)
     RUN(test_double_free);
     RUN(test_interior_pointers);
     RUN(test_wrong_size);
+    RUN(test_block_that_a_handle_owns);
+    RUN(test_block_that_a_tensor_owns);
     RUN(test_other_managers_pointer);
     RUN(test_free_with_pending_work);
     RUN(test_address_reuse);

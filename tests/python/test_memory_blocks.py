@@ -393,3 +393,29 @@ for _ in range(200):
 gc.collect()
 assert sys.getallocatedblocks() - before < 100
 """)
+
+
+def test_only_its_owner_frees_memory(any_memory):
+    """An address that a tensor, a handle or a view of it owns is refused, and all goes on."""
+    any_memory("""
+place = "cpu" if mm.device.type == "cpu" else "cuda"
+for count in (3, 300_000, 3_000_000):
+    x = genesis.ones(count, device=place)
+    y = x[1:]
+    for free in (mm.free_memory, genesis.ndarray.cuda_memory_manager.free_memory):
+        raises(ValueError, "belongs to a tensor", free, x.data_ptr())
+        raises(ValueError, "belongs to a tensor", free, x.data_ptr(), 4 * count)
+        raises(ValueError, "belongs to a tensor", free, y.data_ptr())
+    z = genesis.zeros(count, device=place)
+    assert z.data_ptr() != x.data_ptr() and (x == 1).all().item()
+block = mm.allocate_block(1000)
+raises(ValueError, "belongs to a block handle", mm.free_memory, block.address)
+if mm.device.type == "cpu":
+    with memoryview(block) as view:
+        view[0] = 7
+        raises(ValueError, "belongs to a block handle", mm.free_memory, block.address)
+        assert view[0] == 7
+address = block.address
+block.free()
+raises(ValueError, "freed already", mm.free_memory, address)
+""")
