@@ -34,6 +34,7 @@ __all__ = [
 
 _EDGE = 3  # items at each end of a long dimension in the text
 _WHOLE = 1000  # elements up to which everything is shown
+_SHOWN = 100_000  # elements beyond which fewer are shown at each end: of many dimensions
 
 
 def _is_integer(one: Any) -> bool:
@@ -51,11 +52,11 @@ def shape_of(sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
     if size is not None:
         if sizes:
             raise TypeError(f"a shape is given once: {sizes} and size={size}")
-        return (size,) if _is_integer(size) else tuple(size)
+        return (size,) if _is_integer(size) else _C._dimensions(size)
     if len(sizes) == 1 and not _is_integer(sizes[0]):
         if not hasattr(sizes[0], "__iter__") and not hasattr(sizes[0], "__getitem__"):
             raise TypeError(f"a shape is of integers, not {sizes[0]!r}")
-        return tuple(sizes[0])
+        return _C._dimensions(sizes[0])
     return sizes
 
 
@@ -429,15 +430,26 @@ def _flat(part: Any) -> list[Any]:
     return [one for item in part for one in _flat(item)] if isinstance(part, list) else [part]
 
 
-def _edges(tensor: _C.Tensor, is_whole: bool) -> Any:
-    """The elements as lists, without the inner ones of long dimensions."""
+def _edge_of(shape: tuple[int, ...]) -> int:
+    """How many items to show at each end of a long dimension."""
+    edge, shown = _EDGE, _SHOWN + 1
+    while shown > _SHOWN and edge > 0:
+        shown = 1
+        for size in shape:
+            shown *= size if size <= 2 * edge else 2 * edge
+        edge -= 1
+    return edge + 1
+
+
+def _edges(tensor: _C.Tensor, edge: int) -> Any:
+    """The elements as lists, without the inner ones of long dimensions; with 0 all."""
     if tensor.ndim == 0:
         return tensor.item()
     length = tensor.shape[0]
-    if is_whole or length <= 2 * _EDGE:
-        return [_edges(tensor[i], is_whole) for i in range(length)]
-    first = [_edges(tensor[i], False) for i in range(_EDGE)]
-    last = [_edges(tensor[i], False) for i in range(length - _EDGE, length)]
+    if not edge or length <= 2 * edge:
+        return [_edges(tensor[i], edge) for i in range(length)]
+    first = [_edges(tensor[i], edge) for i in range(edge)]
+    last = [_edges(tensor[i], edge) for i in range(length - edge, length)]
     return [*first, None, *last]
 
 
@@ -466,9 +478,11 @@ def text_of(tensor: _C.Tensor) -> str:
     place, dtype = tensor.device, tensor.dtype
     if place.type != "cpu" and tensor.numel() <= _WHOLE:
         tensor = tensor.cpu()
-    part = _edges(tensor, tensor.numel() <= _WHOLE)
-    texts = _number_texts([value for value in _flat(part) if value is not None])
-    words = [_lines(part, iter(texts), len("tensor(")) if tensor.numel() else "[]"]
+    words = ["[]"]
+    if tensor.numel():
+        part = _edges(tensor, 0 if tensor.numel() <= _WHOLE else _edge_of(tensor.shape))
+        texts = _number_texts([value for value in _flat(part) if value is not None])
+        words = [_lines(part, iter(texts), len("tensor("))]
     if tensor.numel() == 0 and tensor.ndim != 1:
         words.append(f"size={tensor.shape}")
     usual = (_C.float32, _C.int64, _C.bool)
@@ -485,6 +499,11 @@ def text_of(tensor: _C.Tensor) -> str:
 def restore(data: bytes, shape: tuple[int, ...], name: str, device: str = "cpu") -> _C.Tensor:
     """Make a pickled tensor again, where it was."""
     made = _C._empty(shape, getattr(_C, name), "cpu")
+    if len(data) != made.nbytes:
+        raise ValueError(
+            f"a pickled tensor of shape {made.shape} and {made.dtype} has {made.nbytes} bytes, not "
+            f"{len(data)}"
+        )
     _C._set_bytes(made, 0, data)
     return made.to(device)
 

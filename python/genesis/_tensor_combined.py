@@ -405,7 +405,7 @@ def hstack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) -> _C.
     """
     from genesis import atleast_1d, cat
 
-    parts = [atleast_1d(one) for one in tensors]
+    parts = [atleast_1d(one) for one in _C._items(tensors)]
     return cat(parts, 0 if parts and parts[0].ndim == 1 else 1)
 
 
@@ -421,7 +421,7 @@ def vstack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) -> _C.
     """
     from genesis import atleast_2d, cat
 
-    return cat([atleast_2d(one) for one in tensors])
+    return cat([atleast_2d(one) for one in _C._items(tensors)])
 
 
 def dstack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) -> _C.Tensor:
@@ -436,7 +436,7 @@ def dstack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) -> _C.
     """
     from genesis import atleast_3d, cat
 
-    return cat([atleast_3d(one) for one in tensors], 2)
+    return cat([atleast_3d(one) for one in _C._items(tensors)], 2)
 
 
 def column_stack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) -> _C.Tensor:
@@ -451,7 +451,7 @@ def column_stack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) 
     """
     from genesis import cat
 
-    return cat([one.reshape(-1, 1) if one.ndim < 2 else one for one in tensors], 1)
+    return cat([one.reshape(-1, 1) if one.ndim < 2 else one for one in _C._items(tensors)], 1)
 
 
 def fliplr(input: _C.Tensor) -> _C.Tensor:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from genesis import _C
 from genesis._tensor import arange, dtype_of, shape_of, wide
-from genesis._tensor_calls import publish
+from genesis._tensor_calls import check_parts, publish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -298,7 +298,7 @@ def cat(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = N
     >>> genesis.cat([genesis.zeros(2), genesis.ones(1)])
     tensor([0., 0., 1.])
     """
-    tensors = list(tensors)
+    tensors = [*_C._items(tensors)]
     if not tensors:
         raise ValueError("cat: there must be a tensor")
     dtype = _C._result_type(*tensors)
@@ -337,7 +337,7 @@ def stack(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None =
     >>> genesis.stack([genesis.zeros(2), genesis.ones(2)]).shape
     (2, 2)
     """
-    tensors = list(tensors)
+    tensors = [*_C._items(tensors)]
     if not tensors:
         raise ValueError("stack: there must be a tensor")
     for one in tensors[1:]:
@@ -363,7 +363,10 @@ def split(input: _C.Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[
         if sizes < 1:
             raise ValueError("split: a part has at least 1 element")
         count = max(1, -(-length // sizes))
+        check_parts("split", input, count)
         sizes = [min(sizes, length - i * sizes) for i in range(count)]
+    else:
+        sizes = _C._items(sizes)
     if sum(sizes) != length:
         raise _C.ShapeError(f"split: {list(sizes)} are not the {length} elements that there are")
     parts, begin, at = [], 0, dim % input.ndim
@@ -387,6 +390,7 @@ def chunk(input: _C.Tensor, chunks: int, dim: int = 0) -> tuple[_C.Tensor, ...]:
     if not input.ndim:
         raise _C.ShapeError("chunk: a tensor without dimensions has no parts")
     if not input.shape[dim]:
+        check_parts("chunk", input, chunks)
         return split(input, [0] * chunks, dim)
     return split(input, -(-input.shape[dim] // chunks), dim)
 
@@ -413,7 +417,7 @@ def flip(input: _C.Tensor, *places: Any, dims: Any = None) -> _C.Tensor:
 
 
 def _several(dims: Any) -> Any:
-    return (dims,) if hasattr(dims, "__index__") else dims
+    return (dims,) if hasattr(dims, "__index__") else _C._dimensions(dims)
 
 
 # ---- creation ----

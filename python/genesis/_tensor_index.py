@@ -238,7 +238,7 @@ def index_put_(input: _C.Tensor, indices: Any, values: Any, accumulate: bool = F
     >>> genesis.zeros(3).index_put_((genesis.tensor([1, 1]),), 2.0, accumulate=True)
     tensor([0., 4., 0.])
     """
-    return _C._index_put(input, tuple(indices), values, accumulate)
+    return _C._index_put(input, _C._items(indices), values, accumulate)
 
 
 def take_along_dim(

@@ -119,7 +119,7 @@ def outer(input: _C.Tensor, vec2: _C.Tensor, *, out: _C.Tensor | None = None) ->
 
 
 def _dimensions(dims: Any, ndim: int, name: str) -> list[int]:
-    dims = [dims] if hasattr(dims, "__index__") else list(dims)
+    dims = [dims] if hasattr(dims, "__index__") else [*_C._dimensions(dims)]
     wrapped = [dim + ndim if dim < 0 else dim for dim in dims]
     for dim, place in zip(dims, wrapped, strict=True):
         if not 0 <= place < ndim:

@@ -163,12 +163,12 @@ def roll(input: _C.Tensor, shifts: Any, dims: Any = None) -> _C.Tensor:
     """
     from itertools import product
 
-    shifts = (shifts,) if hasattr(shifts, "__index__") else tuple(shifts)
+    shifts = (shifts,) if hasattr(shifts, "__index__") else _C._dimensions(shifts)
     if dims is None:
         if len(shifts) != 1:
             raise ValueError(f"roll: {len(shifts)} shifts need as many dimensions")
         return roll(input.flatten(), shifts, 0).view(input.shape)
-    dims = (dims,) if hasattr(dims, "__index__") else tuple(dims)
+    dims = (dims,) if hasattr(dims, "__index__") else _C._dimensions(dims)
     if len(dims) != len(shifts):
         raise ValueError(f"roll: {len(shifts)} shifts and {len(dims)} dimensions")
     moved = [0] * input.ndim

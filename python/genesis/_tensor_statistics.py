@@ -289,7 +289,7 @@ def diff(
         raise ValueError(f"diff: it is done 0 times or more, not {n} times")
     if n > 0 and (prepend is not None or append is not None):
         input = cat([one for one in (prepend, input, append) if one is not None], dim)
-    for _ in range(n):
+    for _ in range(min(n, input.shape[dim])):  # then nothing is left
         length = max(input.shape[dim] - 1, 0)
         later, earlier = (
             input.narrow(dim, input.shape[dim] - length, length),

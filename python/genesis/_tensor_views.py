@@ -8,7 +8,7 @@ from __future__ import annotations
 from _operator import index  # what operator has, without importing that
 
 from genesis import _C
-from genesis._tensor_calls import publish
+from genesis._tensor_calls import check_parts, publish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def unflatten(input: _C.Tensor, dim: int, sizes: Any) -> _C.Tensor:
     (2, 3, 2)
     """
     at = _dimension("unflatten", input, dim)
-    sizes, known = list(sizes), 1
+    sizes, known = [*_C._dimensions(sizes)], 1
     for size in sizes:
         known *= size if size != -1 else 1
     if sizes.count(-1) == 1 and known > 0 and input.shape[at] % known == 0:
@@ -184,8 +184,8 @@ def movedim(input: _C.Tensor, source: Any, destination: Any) -> _C.Tensor:
     >>> genesis.movedim(genesis.zeros(2, 3, 4), 0, -1).shape
     (3, 4, 2)
     """
-    sources = (source,) if hasattr(source, "__index__") else tuple(source)
-    places = (destination,) if hasattr(destination, "__index__") else tuple(destination)
+    sources = (source,) if hasattr(source, "__index__") else _C._dimensions(source)
+    places = (destination,) if hasattr(destination, "__index__") else _C._dimensions(destination)
     sources = tuple(_dimension("movedim", input, one) for one in sources)
     places = tuple(_dimension("movedim", input, one) for one in places)
     if len(sources) != len(places) or len({*sources}) + len({*places}) != 2 * len(sources):
@@ -240,6 +240,7 @@ def unbind(input: _C.Tensor, dim: int = 0) -> tuple[_C.Tensor, ...]:
     if not input.ndim:
         raise _C.ShapeError("unbind: a tensor without dimensions has no parts")
     at = _dimension("unbind", input, dim)
+    check_parts("unbind", input, input.shape[at])
     return tuple(select(input, at, i) for i in range(input.shape[at]))
 
 
@@ -260,10 +261,11 @@ def tensor_split(input: _C.Tensor, indices_or_sections: Any, dim: int = 0) -> tu
         count = int(indices_or_sections)
         if count < 1:
             raise ValueError(f"tensor_split: there is at least 1 part, not {count}")
+        check_parts("tensor_split", input, count)
         small, larger = divmod(length, count)
         cuts = [i * small + min(i, larger) for i in range(1, count)]
     else:
-        cuts = [int(cut) for cut in indices_or_sections]
+        cuts = [int(cut) for cut in _C._items(indices_or_sections)]
     before = (slice(None),) * at
     ends = zip([0, *cuts], [*cuts, length], strict=True)
     return tuple(input[(*before, slice(begin, end))] for begin, end in ends)
@@ -319,7 +321,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     """
     sizes: list[int] = []
     for given in shapes:
-        shape = (given,) if hasattr(given, "__index__") else tuple(given)
+        shape = (given,) if hasattr(given, "__index__") else _C._dimensions(given)
         sizes = [1] * (len(shape) - len(sizes)) + sizes
         for i, size in enumerate(reversed(shape), 1):
             if 1 not in (size, sizes[-i]) and size != sizes[-i]:

@@ -162,6 +162,16 @@ const char *text_from_python(PyObject *text);
 /* A size or an address from any integer; ValueError if it is negative or too large. */
 int size_from_python(PyObject *object, const char *what, size_t *size);
 
+/*
+ * The items of a list, a tuple or another object, as a tuple that no user code can change: a new reference. An object
+ * whose items do not end does not take all memory: with `most` at least 0 no more than `most + 1` of them are read (the
+ * caller compares, and refuses), with -1 as many as its length says, which it must have.
+ */
+PyObject *items_take(PyObject *object, Py_ssize_t most);
+
+/* The same for an iterable of any kind: what has an iterator of its own needs no length. */
+PyObject *iterable_take(PyObject *object);
+
 /* Appends a new reference, which it takes over, to a list; -1 and no list on failure. */
 int list_append(PyObject **list, PyObject *item);
 

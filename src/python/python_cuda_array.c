@@ -97,7 +97,8 @@ struct array {
     int is_read_only;
 };
 
-/* An item of the dictionary, borrowed; None where there is none. */
+/* An item of the dictionary, borrowed; None where there is none. Nobody else has the dictionary: no user code takes its
+ * items away. */
 static PyObject *item_of(PyObject *dictionary, const char *name)
 {
     PyObject *item = PyDict_GetItemString(dictionary, name);
@@ -165,13 +166,16 @@ static int data_take(PyObject *dictionary, struct array *array)
     return 0;
 }
 
+static PyObject *dictionary_copy(PyObject *given)
+{
+    if (PyDict_Check(given))
+        return PyDict_Copy(given);
+    PyErr_Format(PyExc_TypeError, "__cuda_array_interface__ must be a dictionary, not %R", given);
+    return NULL;
+}
+
 static int array_take(PyObject *dictionary, struct array *array)
 {
-    if (!PyDict_Check(dictionary)) {
-        PyErr_Format(PyExc_TypeError, "__cuda_array_interface__ must be a dictionary, not %R",
-                     dictionary);
-        return -1;
-    }
     if (item_of(dictionary, "mask") != Py_None) {
         PyErr_SetString(PyExc_TypeError, "tensors have no masks: fill in what is left out first");
         return -1;
@@ -197,9 +201,11 @@ PyObject *tensor_from_cuda_array(struct module_state *state, PyObject *object)
     struct array array = {0};
     gn_device *device;
     gn_tensor *tensor;
-    PyObject *dictionary = PyObject_GetAttrString(object, "__cuda_array_interface__");
+    PyObject *given = PyObject_GetAttrString(object, "__cuda_array_interface__");
+    PyObject *dictionary = given != NULL ? dictionary_copy(given) : NULL;
     int taken = dictionary != NULL ? array_take(dictionary, &array) : -1;
     Py_XDECREF(dictionary);
+    Py_XDECREF(given);
     if (taken < 0 || device_from_python(state, Py_None, &device) < 0)
         return NULL;
     gn_status status = gn_tensor_from_others(

@@ -147,6 +147,60 @@ int size_from_python(PyObject *object, const char *what, size_t *size)
     return is_wrong ? -1 : 0;
 }
 
+/* A tuple of the first items of an iterable, at most `most`. */
+static PyObject *items_collect(PyObject *object, Py_ssize_t most)
+{
+    size_t nbytes;
+    if (__builtin_mul_overflow((size_t)most, sizeof(PyObject *), &nbytes) ||
+        nbytes > PY_SSIZE_T_MAX)
+        return PyErr_NoMemory();
+    PyObject *iterator = PyObject_GetIter(object), *tuple = NULL;
+    if (iterator == NULL)
+        return NULL;
+    /* Not a tuple at once: the length may be a lie, and memory that is not written costs nothing. */
+    PyObject **items = PyMem_Malloc(nbytes > 0 ? nbytes : 1);
+    Py_ssize_t count = 0;
+    if (items == NULL)
+        PyErr_NoMemory();
+    while (items != NULL && count < most && (items[count] = PyIter_Next(iterator)) != NULL)
+        count++;
+    if (PyErr_Occurred() == NULL)
+        tuple = PyTuple_New(count);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (tuple == NULL || PyTuple_SetItem(tuple, i, Py_NewRef(items[i])) < 0)
+            Py_CLEAR(tuple);
+        Py_DECREF(items[i]);
+    }
+    PyMem_Free(items);
+    Py_DECREF(iterator);
+    return tuple;
+}
+
+PyObject *items_take(PyObject *object, Py_ssize_t most)
+{
+    if (PyTuple_Check(object))
+        return Py_NewRef(object);
+    if (PyList_Check(object))
+        return PyList_AsTuple(object);
+    if (most >= 0)
+        return items_collect(object, most + 1);
+    Py_ssize_t length = PyObject_Size(object);
+    PyObject *tuple = length >= 0 ? items_collect(object, length) : NULL;
+    if (tuple != NULL && PyTuple_Size(tuple) < length) {
+        PyErr_Format(PyExc_ValueError, "%R has %zd items, and its length is %zd", object,
+                     PyTuple_Size(tuple), length);
+        Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+PyObject *iterable_take(PyObject *object)
+{
+    bool is_list = PyList_Check(object) || PyTuple_Check(object);
+    return !is_list && PyObject_HasAttrString(object, "__iter__") ? PySequence_Tuple(object)
+                                                                  : items_take(object, -1);
+}
+
 static int keyword_take(const struct signature *signature, PyObject *name, PyObject *value,
                         PyObject *taken[2])
 {

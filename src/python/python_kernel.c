@@ -369,7 +369,7 @@ static int arguments_read(struct kernel_object *kernel, PyObject *sequence,
 /* Blocks or threads: a number, or up to three. */
 static int sizes_take(PyObject *object, const char *what, unsigned sizes[3])
 {
-    PyObject *tuple = PyIndex_Check(object) ? PyTuple_Pack(1, object) : PySequence_Tuple(object);
+    PyObject *tuple = PyIndex_Check(object) ? PyTuple_Pack(1, object) : items_take(object, 3);
     if (tuple == NULL)
         return -1;
     Py_ssize_t count = PyTuple_Size(tuple);
@@ -429,7 +429,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *arguments, PyObject *keyw
     else if (device_from_python(kernel->state, Py_None, &device) < 0)
         return NULL;
     gn_kernel *code = kernel_on(kernel, device);
-    PyObject *sequence = code != NULL ? PySequence_Tuple(given) : NULL;
+    PyObject *sequence = code != NULL ? items_take(given, ARGUMENTS_MAX) : NULL;
     if (sequence == NULL)
         return NULL;
     PyObject *result = kernel_launch(kernel, code, &shape, stream, sequence);

@@ -16,20 +16,20 @@ static size_t *sizes_from_python(PyObject *object, const char *what,
         PyErr_Format(PyExc_TypeError, "%s is of a list, not %R", what, object);
         return NULL;
     }
-    PyObject *list = PySequence_List(object);
-    if (list == NULL)
+    PyObject *items = iterable_take(object);
+    if (items == NULL)
         return NULL;
-    *count = (size_t)PyList_Size(list);
+    *count = (size_t)PyTuple_Size(items);
     size_t *sizes = calloc(*count + 1, sizeof *sizes);
     if (sizes == NULL)
         PyErr_NoMemory();
     for (size_t i = 0; sizes != NULL && i < *count; i++) {
-        if (take(PyList_GetItem(list, (Py_ssize_t)i), what, &sizes[i]) == 0)
+        if (take(PyTuple_GetItem(items, (Py_ssize_t)i), what, &sizes[i]) == 0)
             continue;
         free(sizes);
         sizes = NULL;
     }
-    Py_DECREF(list);
+    Py_DECREF(items);
     return sizes;
 }
 

@@ -86,7 +86,7 @@ int integers_from_python(PyObject *object, const char *what, int64_t *values, in
             return -1;
         PyErr_Clear(); /* an array of several */
     }
-    PyObject *sequence = PyUnicode_Check(object) ? NULL : PySequence_Tuple(object);
+    PyObject *sequence = PyUnicode_Check(object) ? NULL : items_take(object, most);
     if (sequence == NULL) {
         if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError))
             PyErr_Format(PyExc_TypeError, "%s is %s, not %R", what,

@@ -82,15 +82,16 @@ static int take_tensor(struct module_state *state, struct key *key, gn_key *part
     return 0;
 }
 
-/* A list of plain integers: 1 and a tensor that nobody but the key sees; 0: it is another list; -1 with an exception. */
-static int integers_take(struct module_state *state, PyObject *list, PyObject **made)
+/* Plain integers, a tuple of a key's list: 1 and a tensor that nobody but the key sees; 0: it has others; -1 with an
+ * exception. */
+static int integers_take(struct module_state *state, PyObject *items, PyObject **made)
 {
-    int64_t length = PyList_Size(list);
+    int64_t length = PyTuple_Size(items);
     gn_device *device;
     gn_tensor *tensor;
     void *memory;
     for (Py_ssize_t i = 0; i < length; i++)
-        if (!PyLong_CheckExact(PyList_GetItem(list, i)))
+        if (!PyLong_CheckExact(PyTuple_GetItem(items, i)))
             return 0;
     if (length == 0)
         return 0;
@@ -105,7 +106,7 @@ static int integers_take(struct module_state *state, PyObject *list, PyObject **
     }
     gn_key part = {.start = 0};
     for (Py_ssize_t i = 0; i < length; i++) {
-        if (take_integer(&part, PyList_GetItem(list, i)) < 0) {
+        if (take_integer(&part, PyTuple_GetItem(items, i)) < 0) {
             gn_tensor_release(tensor);
             return -1;
         }
@@ -119,13 +120,17 @@ static int integers_take(struct module_state *state, PyObject *list, PyObject **
 static PyObject *elements_take(struct module_state *state, PyObject *item)
 {
     PyObject *made = NULL;
-    int found = PyList_CheckExact(item) ? integers_take(state, item, &made) : 0;
-    if (found != 0)
-        return made;
+    if (PyList_CheckExact(item)) {
+        PyObject *items = items_take(item, -1);
+        int found = items != NULL ? integers_take(state, items, &made) : -1;
+        Py_XDECREF(items);
+        if (found != 0)
+            return made;
+    }
     if ((PyObject_CheckBuffer(item) || is_on_gpu(item)) && !PyBytes_Check(item)) {
         made = tensor_from_value(state, item);
     } else if (PySequence_Check(item) && !PyUnicode_Check(item) && !PyBytes_Check(item)) {
-        PyObject *list = PySequence_List(item);
+        PyObject *list = items_take(item, -1);
         made = list != NULL ? tensor_from_data(state, list, NULL, false) : NULL;
         if (made != NULL && gn_tensor_get_count(tensor_of(made)) == 0) {
             /* Without numbers there is nothing that says that they are none. */

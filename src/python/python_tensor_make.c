@@ -47,8 +47,10 @@ static int buffer_layout(const Py_buffer *buffer, gn_dtype *dtype, int64_t *size
         sizes[i] = buffer->shape[i];
         strides[i] = stride / buffer->itemsize;
         is_aligned &= stride % buffer->itemsize == 0 || buffer->shape[i] < 2;
-        if (buffer->strides == NULL)
-            step *= buffer->shape[i];
+        if (buffer->strides == NULL && __builtin_mul_overflow(step, buffer->shape[i], &step)) {
+            PyErr_SetString(PyExc_ValueError, "the object's shape does not fit the address space");
+            return -1;
+        }
     }
     if (!is_aligned) {
         PyErr_SetString(PyExc_ValueError,
@@ -166,9 +168,18 @@ static PyObject *tensor_from_copy(struct module_state *state, PyObject *array, c
 
 /* ---- from lists ------------------------------------------------------------------------------ */
 
+/*
+ * Numbers of lists in lists, in order. User code runs at every number and every list that is not Python's own, and may
+ * change what is being read. So: a level is read through a tuple of its items that nobody can change, and each list is
+ * compared with the shape, which the first item of each level gives, before its numbers are stored.
+ */
 struct listing {
-    int ndim;
+    int ndim; /* levels met so far; all of them once `is_shaped` */
     int64_t sizes[GN_DIMENSIONS_MAX];
+    bool is_shaped;     /* the first number, or an empty list, was met */
+    size_t count;       /* of the shape */
+    gn_scalar *numbers; /* room for `count`, owned; NULL before `is_shaped` */
+    size_t used;
     gn_dtype kind;    /* the highest: bool, int64 or float64 */
     bool is_floating; /* so are all numbers to be: integers may be larger than int64 has them */
     bool has_double;  /* a number of NumPy's, an array or a tensor of float64: so is the result */
@@ -188,24 +199,6 @@ static bool is_double(PyObject *object)
 static bool is_list(PyObject *object)
 {
     return PyList_Check(object) || PyTuple_Check(object);
-}
-
-/* The shape, by the first item of each level. */
-static int listing_measure(PyObject *data, struct listing *listing)
-{
-    PyObject *at = data;
-    while (is_list(at)) {
-        if (listing->ndim == GN_DIMENSIONS_MAX) {
-            PyErr_Format(PyExc_ValueError, "a tensor has at most %d dimensions", GN_DIMENSIONS_MAX);
-            return -1;
-        }
-        Py_ssize_t length = PySequence_Size(at);
-        listing->sizes[listing->ndim++] = length;
-        if (length <= 0)
-            return length < 0 ? -1 : 0;
-        at = PyList_Check(at) ? PyList_GetItem(at, 0) : PyTuple_GetItem(at, 0);
-    }
-    return 0;
 }
 
 static int number_take(PyObject *item, bool is_floating, gn_scalar *number)
@@ -253,35 +246,121 @@ static int number_take(PyObject *item, bool is_floating, gn_scalar *number)
     return status;
 }
 
-/* Each number, in order; NULL numbers: only their kinds. */
-static int listing_walk(PyObject *data, struct listing *listing, int level, gn_scalar **numbers)
+/* No level comes below: makes room for the numbers of the shape. */
+static int listing_close(struct module_state *state, struct listing *listing)
 {
-    if (level == listing->ndim) {
-        gn_scalar number;
-        if (is_list(data)) {
-            PyErr_SetString(PyExc_ValueError, "lists of one level have different depths");
-            return -1;
-        }
-        if (number_take(data, listing->is_floating, &number) < 0)
-            return -1;
-        if (number.kind > listing->kind)
-            listing->kind = number.kind;
-        listing->has_double = listing->has_double || is_double(data);
-        *(*numbers)++ = number;
-        return 0;
-    }
-    if (!is_list(data) || PySequence_Size(data) != listing->sizes[level]) {
-        PyErr_Format(PyExc_ValueError, "lists of level %d have different lengths: %lld and %zd",
-                     level, (long long)listing->sizes[level],
-                     is_list(data) ? PySequence_Size(data) : 0);
+    size_t count = 1, nbytes;
+    bool is_possible =
+        true; /* only the last size can be 0: the sizes before it are multiplied, too */
+    for (int i = 0; i < listing->ndim; i++)
+        is_possible &= !__builtin_mul_overflow(count, (size_t)listing->sizes[i], &count);
+    is_possible &= !__builtin_mul_overflow(count > 0 ? count : 1, sizeof(gn_scalar), &nbytes);
+    if (!is_possible || nbytes > PY_SSIZE_T_MAX) {
+        PyObject *shape = integers_to_python(listing->sizes, listing->ndim);
+        if (shape != NULL)
+            PyErr_Format(state->shape_error, "lists of the shape %R do not fit the address space",
+                         shape);
+        Py_XDECREF(shape);
         return -1;
     }
-    for (Py_ssize_t i = 0; i < (Py_ssize_t)listing->sizes[level]; i++) {
-        PyObject *item = PyList_Check(data) ? PyList_GetItem(data, i) : PyTuple_GetItem(data, i);
-        if (item == NULL || listing_walk(item, listing, level + 1, numbers) < 0)
-            return -1;
+    listing->numbers = PyMem_Malloc(nbytes);
+    if (listing->numbers == NULL) {
+        PyErr_NoMemory();
+        return -1;
     }
+    listing->count = count;
+    listing->is_shaped = true;
     return 0;
+}
+
+static int listing_add(struct listing *listing, PyObject *item)
+{
+    gn_scalar number;
+    if (is_list(item)) {
+        PyErr_SetString(PyExc_ValueError, "lists of one level have different depths");
+        return -1;
+    }
+    if (number_take(item, listing->is_floating, &number) < 0)
+        return -1;
+    if (number.kind > listing->kind)
+        listing->kind = number.kind;
+    listing->has_double = listing->has_double || is_double(item);
+    listing->numbers[listing->used++] = number;
+    return 0;
+}
+
+/* What an object has items of: a tuple of them; or the number that it is. A new reference. */
+static PyObject *listing_open(struct listing *listing, PyObject *data)
+{
+    if (is_list(data))
+        return items_take(data, -1);
+    if (PyFloat_CheckExact(data) || PyLong_CheckExact(data))
+        return Py_NewRef(data);
+    if (PyObject_HasAttrString(data, "tolist")) { /* an array or a tensor */
+        listing->has_double = listing->has_double || is_double(data);
+        PyObject *list = PyObject_CallMethod(data, "tolist", NULL);
+        PyObject *items = list != NULL && is_list(list) ? items_take(list, -1) : Py_XNewRef(list);
+        Py_XDECREF(list);
+        return items;
+    }
+    if (!PySequence_Check(data) || PyUnicode_Check(data) || PyBytes_Check(data))
+        return Py_NewRef(data);
+    PyObject *items = items_take(data, -1);
+    if (items == NULL && PyNumber_Check(data) && PyErr_ExceptionMatches(PyExc_TypeError)) {
+        PyErr_Clear(); /* a number that can be asked for items, and has none */
+        return Py_NewRef(data);
+    }
+    return items;
+}
+
+static int listing_walk(struct module_state *state, struct listing *listing, PyObject *data,
+                        int level);
+
+/* The items of one list, at a level that the shape has, or is about to have. */
+static int listing_walk_items(struct module_state *state, struct listing *listing, PyObject *items,
+                              int level)
+{
+    Py_ssize_t length = PyTuple_Size(items);
+    if (!listing->is_shaped && level == GN_DIMENSIONS_MAX) {
+        PyErr_Format(PyExc_ValueError, "a tensor has at most %d dimensions", GN_DIMENSIONS_MAX);
+        return -1;
+    }
+    if (!listing->is_shaped) {
+        listing->sizes[level] = length;
+        listing->ndim = level + 1;
+        if (length == 0)
+            return listing_close(state, listing);
+    }
+    if (length != listing->sizes[level]) {
+        PyErr_Format(PyExc_ValueError, "lists of level %d have different lengths: %lld and %zd",
+                     level, (long long)listing->sizes[level], length);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < length; i++)
+        if (listing_walk(state, listing, PyTuple_GetItem(items, i), level + 1) < 0)
+            return -1;
+    return 0;
+}
+
+static int listing_walk(struct module_state *state, struct listing *listing, PyObject *data,
+                        int level)
+{
+    if (listing->is_shaped && level == listing->ndim)
+        return listing_add(listing, data);
+    PyObject *opened = listing_open(listing, data);
+    if (opened == NULL)
+        return -1;
+    int status = -1;
+    if (is_list(opened))
+        status = listing_walk_items(state, listing, opened, level);
+    else if (listing->is_shaped)
+        PyErr_Format(PyExc_ValueError,
+                     "lists of one level have different depths: %R is no list, as others are",
+                     data);
+    else if (listing_close(state, listing) == 0)
+        status = listing_add(listing, opened);
+    Py_DECREF(opened);
+    return status;
 }
 
 /* Whether a type has a number, as PyTorch sees it: unsigned ones have negative numbers, which wrap around. */
@@ -306,89 +385,53 @@ static void number_store(gn_scalar number, gn_dtype dtype, void *element)
         memcpy(element, &integer, sizeof integer);
 }
 
-static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
-                                   PyObject *dtype_object, bool has_double)
+/* A tensor of the numbers, in the type that they, or the caller, want. */
+static PyObject *listing_to_tensor(struct module_state *state, const struct listing *listing,
+                                   gn_dtype dtype)
 {
-    struct listing listing = {.kind = GN_BOOL, .has_double = has_double};
-    gn_dtype dtype = GN_BOOL;
-    if ((dtype_object != NULL && dtype_from_python(state, dtype_object, &dtype) < 0) ||
-        listing_measure(data, &listing) < 0)
-        return NULL;
-    listing.is_floating = dtype >= GN_FLOAT16;
-    int64_t count = 1;
-    for (int i = 0; i < listing.ndim; i++)
-        count *= listing.sizes[i];
-    gn_scalar *numbers = PyMem_Malloc((size_t)(count > 0 ? count : 1) * sizeof *numbers);
-    if (numbers == NULL)
-        return PyErr_NoMemory();
-    gn_scalar *next = numbers;
     gn_device *device;
     gn_tensor *wide, *result = NULL;
     void *memory;
-    PyObject *made = NULL;
-    if (listing_walk(data, &listing, 0, &next) < 0 || cpu_take(state, &device) < 0)
-        goto free_numbers;
-    if (listing.kind == GN_BOOL && count == 0)
-        listing.kind = GN_FLOAT64;
-    if (dtype_object == NULL)
-        dtype = listing.kind == GN_FLOAT64 && !listing.has_double ? GN_FLOAT32 : listing.kind;
-    for (int64_t i = 0; i < count; i++)
-        if (!number_fits(numbers[i], dtype)) {
-            PyErr_Format(PyExc_OverflowError, "number %lld of the data does not fit %s",
-                         (long long)i, gn_dtype_name(dtype));
-            goto free_numbers;
+    if (cpu_take(state, &device) < 0)
+        return NULL;
+    for (size_t i = 0; i < listing->count; i++)
+        if (!number_fits(listing->numbers[i], dtype)) {
+            PyErr_Format(PyExc_OverflowError, "number %zu of the data does not fit %s", i,
+                         gn_dtype_name(dtype));
+            return NULL;
         }
     /* As float64 or int64 first, from which every other type comes. */
-    gn_dtype first = listing.kind == GN_FLOAT64 ? GN_FLOAT64 : GN_INT64;
-    gn_status status = gn_tensor_create(first, listing.ndim, listing.sizes, device, &wide);
+    gn_dtype first = listing->kind == GN_FLOAT64 ? GN_FLOAT64 : GN_INT64;
+    gn_status status = gn_tensor_create(first, listing->ndim, listing->sizes, device, &wide);
     if (status == GN_OK) {
         status = gn_tensor_get_data(wide, &memory);
-        for (int64_t i = 0; status == GN_OK && i < count; i++)
-            number_store(numbers[i], first, (char *)memory + i * 8);
+        for (size_t i = 0; status == GN_OK && i < listing->count; i++)
+            number_store(listing->numbers[i], first, (char *)memory + i * 8);
         if (status == GN_OK)
             status = gn_cast(wide, dtype, &result);
         gn_tensor_release(wide);
     }
-    made = tensor_or_raise(state, status, result);
-free_numbers:
-    PyMem_Free(numbers);
-    return made;
+    return tensor_or_raise(state, status, result);
 }
 
-/* Lists in lists: arrays and tensors among them, and whatever else has items, as lists, too. Those too deep for a tensor
- * stay as they are. */
-static PyObject *lists_of(PyObject *data, int depth, bool *has_double)
+/* A number, or lists in lists: arrays, tensors and whatever else has items and a length are lists, too. */
+static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
+                                   PyObject *dtype_object)
 {
-    if (!is_list(data) && PyObject_HasAttrString(data, "tolist")) {
-        *has_double = *has_double || is_double(data);
-        return PyObject_CallMethod(data, "tolist", NULL);
+    struct listing listing = {.kind = GN_BOOL};
+    gn_dtype dtype = GN_BOOL;
+    if (dtype_object != NULL && dtype_from_python(state, dtype_object, &dtype) < 0)
+        return NULL;
+    listing.is_floating = dtype >= GN_FLOAT16;
+    PyObject *made = NULL;
+    if (listing_walk(state, &listing, data, 0) == 0) {
+        if (listing.kind == GN_BOOL && listing.count == 0)
+            listing.kind = GN_FLOAT64;
+        if (dtype_object == NULL)
+            dtype = listing.kind == GN_FLOAT64 && !listing.has_double ? GN_FLOAT32 : listing.kind;
+        made = listing_to_tensor(state, &listing, dtype);
     }
-    if (depth > GN_DIMENSIONS_MAX || !PySequence_Check(data) || PyUnicode_Check(data) ||
-        PyBytes_Check(data))
-        return Py_NewRef(data);
-    PyObject *list = PySequence_List(data);
-    for (Py_ssize_t i = 0; list != NULL && i < PyList_Size(list); i++) {
-        PyObject *listed = lists_of(PyList_GetItem(list, i), depth + 1, has_double);
-        if (listed == NULL || PyList_SetItem(list, i, listed) < 0)
-            Py_CLEAR(list);
-    }
-    return list;
-}
-
-/* A range, say, or a list of arrays: what the first item of each level ends in says which. */
-static PyObject *tensor_from_sequence(struct module_state *state, PyObject *data,
-                                      PyObject *dtype_object)
-{
-    PyObject *first = data; /* borrowed */
-    for (int i = 0; i < GN_DIMENSIONS_MAX && is_list(first) && PySequence_Size(first) > 0; i++)
-        first = PyList_Check(first) ? PyList_GetItem(first, 0) : PyTuple_GetItem(first, 0);
-    bool is_plain =
-        is_list(data) && (is_list(first) || !PySequence_Check(first) || PySequence_Size(first) < 0);
-    PyErr_Clear(); /* what has no items has no length */
-    bool has_double = false;
-    PyObject *list = is_plain ? Py_NewRef(data) : lists_of(data, 0, &has_double);
-    PyObject *made = list != NULL ? tensor_from_lists(state, list, dtype_object, has_double) : NULL;
-    Py_XDECREF(list);
+    PyMem_Free(listing.numbers);
     return made;
 }
 
@@ -444,10 +487,8 @@ PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject 
         shared = tensor_of_buffer(state, data, dtype, is_copied);
     else if (is_foreign(data))
         shared = tensor_from_foreign(state, data, Py_None);
-    else if (PySequence_Check(data) && !PyUnicode_Check(data) && !PyBytes_Check(data))
-        return tensor_from_sequence(state, data, dtype);
     else
-        return tensor_from_lists(state, data, dtype, false);
+        return tensor_from_lists(state, data, dtype);
     if (shared == NULL)
         return NULL;
     gn_dtype wanted = gn_tensor_get_dtype(tensor_of(shared));
@@ -631,6 +672,23 @@ free_operands:
     return made;
 }
 
+static PyObject *items_of(PyObject *module, PyObject *iterable)
+{
+    (void)module;
+    return iterable_take(iterable);
+}
+
+static PyObject *dimensions_of(PyObject *module, PyObject *sequence)
+{
+    (void)module;
+    PyObject *items = items_take(sequence, GN_DIMENSIONS_MAX);
+    if (items != NULL && PyTuple_Size(items) > GN_DIMENSIONS_MAX) {
+        PyErr_Format(PyExc_ValueError, "a tensor has at most %d dimensions", GN_DIMENSIONS_MAX);
+        Py_CLEAR(items);
+    }
+    return items;
+}
+
 PyMethodDef tensor_make_functions[] = {
     {"tensor", WITH_KEYWORDS(make_tensor),
      "tensor(data, dtype=None, device=None)\n--\n\n"
@@ -644,6 +702,12 @@ PyMethodDef tensor_make_functions[] = {
      "_dtype_advice($module, name, /)\n--\n\nWhich types there are, and which has these numbers."},
     {"_result_type", (PyCFunction)(void (*)(void))result_type, METH_FASTCALL,
      "_result_type($module, /, *tensors)\n--\n\nThe type that an operation on these has."},
+    {"_items", items_of, METH_O,
+     "_items($module, iterable, /)\n--\n\n"
+     "The items as a tuple, of a list as it is; what has no iterator must have a length."},
+    {"_dimensions", dimensions_of, METH_O,
+     "_dimensions($module, sequence, /)\n--\n\n"
+     "The items of a shape, or one for each dimension, as a tuple: not more than a tensor has."},
     {"_bytes_of", bytes_of, METH_VARARGS,
      "_bytes_of($module, tensor, first, count, /)\n--\n\nElements of a contiguous tensor as "
      "bytes."},

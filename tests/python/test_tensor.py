@@ -203,6 +203,27 @@ def test_pickle_and_copy():
             assert made.data_ptr() != x.data_ptr()
 
 
+@pytest.mark.parametrize("count", [0, 8, 23, 25, 32])
+def test_a_pickle_with_another_number_of_bytes(count):
+    """Nothing is made of fewer bytes than the shape has, or more."""
+    from genesis._tensor import restore
+
+    assert restore(bytes(24), (2, 3), "float32").tolist() == [[0, 0, 0]] * 2
+    with pytest.raises(ValueError, match=rf"has 24 bytes, not {count}"):
+        restore(bytes(count), (2, 3), "float32")
+
+
+def test_text_of_shapes_without_data():
+    """The text follows what is shown: no elements, or one that is repeated."""
+    assert repr(genesis.zeros(2**40, 0)) == (
+        "tensor([], size=(1099511627776, 0), dtype=genesis.float32)"
+    )
+    assert repr(genesis.zeros(0, 2**40)).startswith("tensor([], size=(0, ")
+    text = repr(genesis.ones(1).expand((9,) * 14))
+    assert text.count("1.") == 2**14 and text.count("...") >= 2**13
+    assert repr(genesis.ones(7, 7, 7, 7)).count("1.") == 6**4
+
+
 # ---- views ----
 
 

@@ -213,3 +213,27 @@ def test_integers_to_negative_powers():
     x = genesis.tensor([1, -1, 2])
     assert (x ** genesis.tensor(-1)).tolist() == [1, -1, 0]
     assert (x**-1.0).tolist() == [1, -1, 0.5] and (x.float() ** -1).tolist() == [1, -1, 0.5]
+
+
+def test_parts_follow_the_data():
+    """A number alone makes no more than 2**20 empty views."""
+    x = genesis.arange(5)
+    assert [len(part) for part in x.tensor_split(7)] == [1] * 5 + [0] * 2
+    assert len(genesis.zeros(0).chunk(4)) == 4 and len(genesis.zeros(9, 0).unbind()) == 9
+    nothing, same = genesis.zeros(2**50, 0), genesis.ones(1).expand(2**50)
+    for call, name in (
+        (lambda: x.tensor_split(2**62), "tensor_split"),
+        (lambda: genesis.tensor_split(x, 2**20 + 1), "tensor_split"),
+        (lambda: genesis.zeros(0).chunk(2**62), "chunk"),
+        (lambda: nothing.split(1), "split"),
+        (lambda: nothing.unbind(), "unbind"),
+        (lambda: same.split(4), "split"),
+        (lambda: same.unbind(), "unbind"),
+        (lambda: same.tensor_split(2**62), "tensor_split"),
+    ):
+        with pytest.raises(ValueError, match=rf"^{name}: \d+ parts of \d+ elements"):
+            call()
+    with pytest.raises(MemoryError):
+        nothing.tolist()
+    assert genesis.arange(4).diff(n=2**62).shape == (0,)
+    assert genesis.arange(4).diff(n=3).tolist() == [0]
