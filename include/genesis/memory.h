@@ -224,7 +224,8 @@ GN_API gn_status gn_memory_compact(gn_memory_manager *manager,
 /*
  * Called outside of all locks when a request cannot be met although everything idle was given back,
  * in the thread that asks. Returns true to have it tried again, which is done at most 3 times for a
- * request. It may free blocks and call any function here. NULL removes it.
+ * request. It may free blocks and call any function here; a request of its own to the same manager that cannot be met
+ * fails, without another call. NULL removes it.
  */
 typedef bool (*gn_memory_handler)(gn_memory_manager *manager, size_t nbytes, void *context);
 

@@ -416,15 +416,21 @@ static gn_status direct_batch(gn_memory_manager *manager, size_t count, const si
     return GN_OK;
 }
 
+/* The sum of the sizes; the largest number where it has no room for them. */
+static size_t batch_total(size_t count, const size_t *sizes)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < count; i++)
+        total = sizes[i] < SIZE_MAX - total ? total + sizes[i] : SIZE_MAX;
+    return total;
+}
+
 /* Tells whoever wants to know. */
 static gn_status batch_after(gn_memory_manager *manager, size_t count, const size_t *sizes,
                              gn_status status)
 {
-    size_t total = 0;
-    for (size_t i = 0; status == GN_ERROR_OUT_OF_MEMORY && i < count; i++)
-        total += sizes[i];
     if (status == GN_ERROR_OUT_OF_MEMORY && gni_history_is_on())
-        gni_history_out_of_memory(manager, total);
+        gni_history_out_of_memory(manager, batch_total(count, sizes));
     gni_watch_after(manager, status);
     return status;
 }
@@ -450,7 +456,8 @@ gn_status gn_memory_alloc_batch(gn_memory_manager *manager, size_t count, const 
     int calls = 0;
     do
         status = direct_batch(manager, count, sizes, stream, made);
-    while (status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(manager->pool, sizes[0], &calls));
+    while (status == GN_ERROR_OUT_OF_MEMORY &&
+           gni_pool_handle(manager->pool, batch_total(count, sizes), &calls));
     if (status == GN_OK)
         memcpy(pointers, made, count * sizeof *made);
     gni_host_free(made);

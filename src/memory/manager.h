@@ -173,7 +173,8 @@ size_t gni_pool_classes(struct gni_pool *pool, gn_memory_class *classes, size_t 
 size_t gni_pool_list(struct gni_pool *pool, gn_memory_info *infos, size_t capacity);
 void gni_pool_get_config(struct gni_pool *pool, gn_memory_config *config);
 void gni_pool_configure(struct gni_pool *pool, const gn_memory_config *config);
-/* Asks the user's handler whether to try again, outside of all locks; at most three times a request. */
+/* Asks the user's handler whether to try again, outside of all locks; at most three times a request, and never from
+ * inside the handler. */
 bool gni_pool_handle(struct gni_pool *pool, size_t nbytes, int *calls);
 void gni_pool_set_handler(struct gni_pool *pool, gn_memory_handler handler, void *context);
 void gni_pool_collect(struct gni_pool *pool);

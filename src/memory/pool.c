@@ -244,9 +244,27 @@ enum {
     HANDLER_CALLS_MOST = 3,
 };
 
+/* The pools whose handlers this thread is in, the innermost first. */
+struct handling {
+    const struct gni_pool *pool;
+    const struct handling *outer;
+};
+
+static _Thread_local const struct handling *handling_now;
+
+/* True inside a pool's handler. A handler that allocates is not called for what it asks for itself: that request
+ * fails, and the depth of calls has an end. The handler of another pool may be called. */
+static bool is_handling(const struct gni_pool *pool)
+{
+    const struct handling *one = handling_now;
+    while (one != NULL && one->pool != pool)
+        one = one->outer;
+    return one != NULL;
+}
+
 bool gni_pool_handle(struct gni_pool *pool, size_t nbytes, int *calls)
 {
-    if ((*calls)++ >= HANDLER_CALLS_MOST)
+    if ((*calls)++ >= HANDLER_CALLS_MOST || is_handling(pool))
         return false;
     gni_pool_lock(pool);
     gn_memory_handler handler = pool->handler;
@@ -255,7 +273,10 @@ bool gni_pool_handle(struct gni_pool *pool, size_t nbytes, int *calls)
     if (handler == NULL)
         return false;
     uint32_t site = gn_history_set_site(0); /* what it allocates is its own */
+    struct handling own = {.pool = pool, .outer = handling_now};
+    handling_now = &own;
     bool is_retry = handler(pool->manager, nbytes, context);
+    handling_now = own.outer;
     (void)gn_history_set_site(site);
     return is_retry;
 }

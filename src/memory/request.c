@@ -194,16 +194,6 @@ gn_status gn_memory_request_start(gn_memory_manager *manager, size_t nbytes, gn_
     return GN_OK;
 }
 
-gn_status gn_memory_request_query(gn_memory_request *request)
-{
-    GN_CHECK_ARGUMENT(request != NULL, "request is NULL");
-    gni_mutex_lock(&worker.mutex);
-    bool is_done = request->is_done;
-    gn_status status = is_done ? GN_OK : worker_ensure();
-    gni_mutex_unlock(&worker.mutex);
-    return status == GN_OK && !is_done ? GN_ERROR_NOT_READY : status;
-}
-
 /* In the worker, with the mutex, which is given up meanwhile: an out-of-memory handler waits, and nobody else will
  * serve the request. */
 static gn_status request_serve(gn_memory_request *request)
@@ -216,6 +206,21 @@ static gn_status request_serve(gn_memory_request *request)
     request_run(request);
     gni_mutex_lock(&worker.mutex);
     return GN_OK;
+}
+
+/* In the worker, a handler may ask until the request is done: then it is served here, or it never would be. */
+gn_status gn_memory_request_query(gn_memory_request *request)
+{
+    GN_CHECK_ARGUMENT(request != NULL, "request is NULL");
+    gn_status status = GN_OK;
+    gni_mutex_lock(&worker.mutex);
+    if (!request->is_done && is_worker && !request->is_running)
+        status = request_serve(request);
+    bool is_done = request->is_done;
+    if (!is_done)
+        status = worker_ensure();
+    gni_mutex_unlock(&worker.mutex);
+    return status == GN_OK && !is_done ? GN_ERROR_NOT_READY : status;
 }
 
 gn_status gn_memory_request_wait(gn_memory_request *request, void **pointer)

@@ -278,6 +278,50 @@ static void test_out_of_memory(void)
     CHECK(child_is_ok(&result));
 }
 
+/* A handler that allocates, and fails as its caller did: it is called three times for a request, never by itself. */
+struct greedy {
+    int calls, depth, depth_most;
+    size_t asked;
+};
+
+static bool handler_greedy(gn_memory_manager *manager, size_t nbytes, void *context)
+{
+    struct greedy *greedy = context;
+    void *pointers[2] = {NULL, NULL};
+    const size_t sizes[2] = {1000, (size_t)1 << 47};
+    greedy->calls++;
+    greedy->asked = nbytes;
+    if (++greedy->depth > greedy->depth_most)
+        greedy->depth_most = greedy->depth;
+    if (greedy->depth < 100) {
+        CHECK_STATUS(gn_memory_alloc(manager, (size_t)1 << 47, NULL, pointers),
+                     GN_ERROR_OUT_OF_MEMORY);
+        CHECK_STATUS(gn_memory_alloc_batch(manager, 2, sizes, NULL, pointers),
+                     GN_ERROR_OUT_OF_MEMORY);
+        CHECK_OK(gn_memory_alloc(manager, 1000, NULL, pointers)); /* what can be met, is */
+        block_free(pointers[0]);
+    }
+    greedy->depth--;
+    return true;
+}
+
+static void test_handler_that_allocates(void)
+{
+    struct greedy greedy = {.calls = 0};
+    void *pointers[2] = {NULL, NULL};
+    const size_t sizes[2] = {1000, (size_t)1 << 46};
+    CHECK_OK(gn_memory_set_out_of_memory_handler(suite.manager, handler_greedy, &greedy));
+    CHECK_STATUS(gn_memory_alloc(suite.manager, (size_t)1 << 46, NULL, pointers),
+                 GN_ERROR_OUT_OF_MEMORY);
+    CHECK_U64(greedy.asked, (size_t)1 << 46);
+    CHECK(greedy.calls == 3 && greedy.depth_most == 1);
+    CHECK_STATUS(gn_memory_alloc_batch(suite.manager, 2, sizes, NULL, pointers),
+                 GN_ERROR_OUT_OF_MEMORY);
+    CHECK(greedy.asked >= 1000 + ((size_t)1 << 46)); /* a batch is told by its sum, rounded in a pool */
+    CHECK(greedy.calls == 6 && greedy.depth_most == 1 && greedy.depth == 0);
+    CHECK_OK(gn_memory_set_out_of_memory_handler(suite.manager, NULL, NULL));
+}
+
 /* Sizes that take every way to memory; mostly small ones. */
 static size_t failing_size(int i)
 {
@@ -441,6 +485,7 @@ void test_memory_load(void)
     RUN(test_peaks);
     RUN(test_random_programs);
     RUN(test_out_of_memory);
+    RUN(test_handler_that_allocates);
     RUN(test_host_memory_fails);
     RUN(test_threads);
     RUN(test_frees_race);

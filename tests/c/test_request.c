@@ -186,7 +186,9 @@ static bool handler_wait(gn_memory_manager *manager, size_t nbytes, void *contex
     void *pointer = NULL;
     CHECK(manager == suite.manager && nbytes == 30 * MIB);
     CHECK_STATUS(gn_memory_request_wait(request_get(&served), &pointer), GN_ERROR_INVALID_VALUE);
-    CHECK_OK(gn_memory_request_wait(request_get(&behind), &pointer));
+    CHECK_STATUS(gn_memory_request_query(served), GN_ERROR_NOT_READY);
+    CHECK_OK(gn_memory_request_query(request_get(&behind))); /* who asks on and on gets it, too */
+    CHECK_OK(gn_memory_request_wait(behind, &pointer));
     block_free(pointer);
     ++*(int *)context;
     return false;
@@ -214,7 +216,7 @@ static void test_handler_waits(void)
 #ifndef CHILD_IS_ALONE
 
 static void *inherited[10];
-static atomic_int handler_state; /* 1: the handler is in the worker; 2: twice; 3: it may go on */
+static atomic_int handler_state; /* 1: the handler runs; 2: its own request failed; 3: it may go on */
 
 /* What the parent allocated can be freed; the CPU goes on, a GPU says why it cannot. */
 static void fork_body(void *unused)
@@ -260,18 +262,30 @@ static void test_fork_frees(void)
     pool_empty();
 }
 
+/* In the worker, which serves another request for it. */
 static bool handler_stop(gn_memory_manager *manager, size_t nbytes, void *context)
 {
     (void)manager;
     (void)nbytes;
     (void)context;
     void *pointer = NULL;
-    if (atomic_load(&handler_state) < 2 && atomic_fetch_add(&handler_state, 1) == 0)
+    int state = 0;
+    if (atomic_compare_exchange_strong(&handler_state, &state, 1))
         CHECK_STATUS(gn_memory_request_wait(request_get(&served), &pointer),
                      GN_ERROR_OUT_OF_MEMORY);
+    return false;
+}
+
+/* When that request fails, in the worker still: there the parent forks. */
+static void callback_stop(gn_memory_manager *manager, bool is_out_of_memory, void *context)
+{
+    (void)manager;
+    (void)context;
+    int state = 1;
+    if (is_out_of_memory)
+        (void)atomic_compare_exchange_strong(&handler_state, &state, 2);
     while (atomic_load(&handler_state) == 2)
         (void)usleep(100);
-    return false;
 }
 
 /* The worker was busy with one request for another's sake, and a third one waited: the child's own worker serves all,
@@ -297,6 +311,7 @@ static void test_fork_with_requests(void)
     atomic_store(&handler_state, 0);
     atomic_store(&served, NULL);
     CHECK_OK(gn_memory_set_out_of_memory_handler(suite.manager, handler_stop, NULL));
+    CHECK_OK(gn_memory_set_callback(suite.manager, 1, callback_stop, NULL));
     gn_memory_request *first = request_start(30 * MIB, NULL);
     atomic_store(&served, request_start(20 * MIB, NULL));
     atomic_store(&behind, request_start(1000, NULL));
@@ -312,6 +327,7 @@ static void test_fork_with_requests(void)
     gn_memory_request_release(first);
     gn_memory_request_release(served);
     gn_memory_request_release(behind);
+    CHECK_OK(gn_memory_set_callback(suite.manager, 1, NULL, NULL));
     CHECK_OK(gn_memory_set_out_of_memory_handler(suite.manager, NULL, NULL));
     limit_set(UINT64_MAX);
     pool_empty();

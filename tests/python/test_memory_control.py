@@ -626,12 +626,19 @@ def last(request):
     return True
 mm.set_oom_handler(last)
 raises(genesis.OutOfMemoryError, "", mm.allocate_memory, 2000 * MiB)
+seen = []
 def nested(request):
-    if request.nbytes < 3000 * MiB:
-        raises(genesis.OutOfMemoryError, "", mm.allocate_memory, 4000 * MiB)
-    return False
+    seen.append(request.nbytes)
+    raises(genesis.OutOfMemoryError, "", mm.allocate_memory, 4000 * MiB)
+    raises(genesis.OutOfMemoryError, "", genesis.empty, 4000 * MiB, device="cuda")
+    raises(genesis.OutOfMemoryError, "", mm.allocate_batch, [4000 * MiB])
+    raises(genesis.OutOfMemoryError, "", mm.allocate_async(4000 * MiB).wait, 60)
+    return True
 mm.set_oom_handler(nested)
 raises(genesis.OutOfMemoryError, "", mm.allocate_memory, 2000 * MiB)
+# not by what it asks for itself; a thread that it waits for is another one, and is served alike
+own = seen.count(2000 * MiB)
+assert own == 3 and set(seen) == {2000 * MiB, 4000 * MiB} and len(seen) == 3 + 3 * 3, seen
 request = mm.allocate_async(2000 * MiB)                 # in a thread that is not Python's
 raises(genesis.OutOfMemoryError, "", request.wait, 60)
 request = mm.allocate_async(2000 * MiB)                 # and left alone when Python ends
