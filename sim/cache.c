@@ -4,6 +4,7 @@
 #include "cache.h"
 #include "compile.h"
 #include "image.h"
+#include "setting.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +29,7 @@ static struct entry *entries; /* few: the kernels of one process */
 /* The directory's name; false: there is to be no disk cache. */
 static bool directory_name(char *path, size_t capacity)
 {
-    const char *own = secure_getenv("SIM_GPU_CACHE_DIR");
+    const char *own = sim_setting_text("SIM_GPU_CACHE_DIR");
     const char *cache = secure_getenv("XDG_CACHE_HOME");
     const char *home = secure_getenv("HOME");
     int count = -1;

@@ -19,6 +19,7 @@
 enum {
     PAGE_SHIFT = 18,
     ACTORS_REUSED_FROM = 64, /* until then each stream has a place of its own */
+    ACTORS_MOST = SIM_STREAMS_MAX + 1,
 };
 
 struct owner {
@@ -49,9 +50,9 @@ static size_t access_count;
 static uint64_t last_reported; /* the op of the last report: one op is reported once */
 
 static unsigned actor_count = 1; /* 0 is the host */
-static unsigned idle_actors[4096];
+static unsigned idle_actors[ACTORS_MOST];
 static unsigned idle_count;
-static uint64_t actor_ticks[4096]; /* the last tick of an actor that was given back */
+static uint64_t actor_ticks[ACTORS_MOST]; /* the last tick of an actor that was given back */
 
 /* ---- clocks --------------------------------------------------------------------------------- */
 
@@ -67,7 +68,7 @@ static void clock_grow(struct sim_clock *clock, unsigned count)
         return;
     uint64_t *grown = gni_host_realloc(clock->ticks, count * sizeof *grown);
     if (grown == NULL)
-        abort(); /* a test tool without memory has nothing to say */
+        sim_die_without_memory();
     memset(grown + clock->count, 0, (count - clock->count) * sizeof *grown);
     clock->ticks = grown;
     clock->count = count;
@@ -114,9 +115,7 @@ unsigned sim_actor_take(uint64_t *tick)
             return actor;
         }
     }
-    if (actor_count >= sizeof idle_actors / sizeof *idle_actors)
-        abort();
-    return actor_count++;
+    return actor_count < ACTORS_MOST ? actor_count++ : 0;
 }
 
 void sim_actor_give(unsigned actor, uint64_t tick)
@@ -142,7 +141,7 @@ static struct page *page_get(uintptr_t number, bool is_made)
         return page;
     page = gni_host_alloc(sizeof *page);
     if (page == NULL || gni_map_insert(&pages, number, page) != GN_OK)
-        abort();
+        sim_die_without_memory();
     return page;
 }
 
@@ -161,7 +160,7 @@ static void *array_grow(void *array, size_t count, size_t *capacity, size_t size
     *capacity = *capacity == 0 ? 8 : *capacity * 2;
     array = gni_host_realloc(array, *capacity * size);
     if (array == NULL)
-        abort();
+        sim_die_without_memory();
     return array;
 }
 
@@ -249,7 +248,7 @@ void sim_history_access(const struct sim_op *op, uintptr_t address, size_t nbyte
             owner_release(last);
         last = gni_host_alloc(sizeof *last);
         if (last == NULL)
-            abort();
+            sim_die_without_memory();
         last->references = 1;
         last->actor = op->stream->actor;
         last->tick = sim_clock_get(&op->clock, last->actor);

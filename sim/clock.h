@@ -42,7 +42,7 @@ void sim_clock_join(struct sim_clock *to, const struct sim_clock *from); /* the 
 uint64_t sim_clock_get(const struct sim_clock *clock, unsigned actor);
 void sim_clock_set(struct sim_clock *clock, unsigned actor, uint64_t tick);
 
-/* A place in clocks for a new stream and its ticks so far, and its return. */
+/* A place in clocks for a new stream and its ticks so far, and its return. 0: there is none left. */
 unsigned sim_actor_take(uint64_t *tick);
 void sim_actor_give(unsigned actor, uint64_t tick);
 

@@ -2,6 +2,7 @@
  * compile.c: see compile.h.
  */
 #include "compile.h"
+#include "setting.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +43,7 @@ unsigned long sim_compile_starts(void)
 
 enum sim_instrument sim_compile_instrument(void)
 {
-    const char *check = secure_getenv("SIM_GPU_CHECK");
-    if (check == NULL || strcmp(check, "off") != 0)
+    if (sim_setting_choice("SIM_GPU_CHECK") != 1)
         return SIM_INSTRUMENT_HOOKS;
     return HAS_ASAN ? SIM_INSTRUMENT_ADDRESS : SIM_INSTRUMENT_NONE;
 }
@@ -145,8 +145,8 @@ static bool path_search(const char *name, char found[PATH_BYTES])
     const char *at = getenv("PATH");
     while (at != NULL && *at != '\0') {
         size_t length = strcspn(at, ":");
-        /* An empty entry means the working directory, from which nothing is started. */
-        if (length > 0 &&
+        /* An empty or relative entry means the working directory, from which nothing is started. */
+        if (*at == '/' &&
             snprintf(found, PATH_BYTES, "%.*s/%s", (int)length, at, name) < PATH_BYTES &&
             is_program(found))
             return true;
@@ -157,7 +157,7 @@ static bool path_search(const char *name, char found[PATH_BYTES])
 
 static bool compiler_find(char found[PATH_BYTES])
 {
-    const char *wanted = secure_getenv("SIM_GPU_CXX");
+    const char *wanted = sim_setting_text("SIM_GPU_CXX");
     if (wanted != NULL && *wanted != '\0')
         return path_search(wanted, found);
     static const char *const names[] = {GENESIS_SIM_CXX_DEFAULT, "c++", "g++", "clang++"};
@@ -411,7 +411,7 @@ enum sim_compile_result sim_compile(const struct sim_compile_job *job, struct si
 {
     struct paths paths;
     if (!compiler_find(paths.compiler)) {
-        const char *wanted = secure_getenv("SIM_GPU_CXX");
+        const char *wanted = sim_setting_text("SIM_GPU_CXX");
         sim_text_print(log,
                        "the simulated GPU needs a C++ compiler, and %s%s; SIM_GPU_CXX can name "
                        "one\n",

@@ -5,6 +5,7 @@
 
 #include "control.h"
 #include "engine.h"
+#include "setting.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -223,14 +224,18 @@ void sim_finding(const char *format, ...)
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    const char *mode = getenv("SIM_GPU_FINDINGS");
-    if (mode == NULL || strcmp(mode, "silent") != 0)
+    enum {
+        ABORT = 1,
+        SILENT
+    };
+    int mode = sim_setting_choice("SIM_GPU_FINDINGS");
+    if (mode != SILENT)
         fprintf(stderr, "simulated GPU: %s (schedule %s, seed %llu, op %llu)\n", text,
                 sim.schedule == SIM_EAGER  ? "eager"
                 : sim.schedule == SIM_LAZY ? "lazy"
                                            : "random",
                 (unsigned long long)sim.seed, (unsigned long long)sim.last_number);
-    if (mode != NULL && strcmp(mode, "abort") == 0)
+    if (mode == ABORT)
         abort();
     if (finding_count < FINDINGS_KEPT)
         memcpy(findings[finding_count], text, sizeof text);

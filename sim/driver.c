@@ -7,6 +7,7 @@
 #include "sim.h"
 
 #include "control.h"
+#include "setting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,35 +24,28 @@ static const char *missing = "";
 
 /* ---- start ---------------------------------------------------------------------------------- */
 
-static unsigned long long number_read(const char *name, unsigned long long standard)
-{
-    const char *text = getenv(name);
-    return text != NULL && *text != '\0' ? strtoull(text, NULL, 0) : standard;
-}
-
 static enum sim_schedule schedule_read(void)
 {
-    const char *text = getenv("SIM_GPU_SCHEDULE");
-    if (text != NULL && strcmp(text, "lazy") == 0)
-        return SIM_LAZY;
-    return text != NULL && strcmp(text, "random") == 0 ? SIM_RANDOM : SIM_EAGER;
+    static const enum sim_schedule schedules[] = {SIM_EAGER, SIM_LAZY, SIM_RANDOM};
+    int choice = sim_setting_choice("SIM_GPU_SCHEDULE");
+    return choice < 0 ? SIM_EAGER : schedules[choice];
 }
 
 __attribute__((constructor)) static void sim_start(void)
 {
-    unsigned long long devices = number_read("SIM_GPU_DEVICES", 1);
-    sim.device_count = devices > SIM_DEVICES_MAX ? SIM_DEVICES_MAX : (int)devices;
-    sim.memory_bytes = (size_t)number_read("SIM_GPU_MEMORY", 1ull << 30);
-    sim.version = (int)number_read("SIM_GPU_VERSION", 13000);
+    sim_settings_check();
+    sim.device_count = (int)sim_setting_number("SIM_GPU_DEVICES", 1);
+    sim.memory_bytes = (size_t)sim_setting_number("SIM_GPU_MEMORY", 1ull << 30);
+    sim.version = (int)sim_setting_number("SIM_GPU_VERSION", 13000);
     sim.schedule = schedule_read();
-    sim.seed = number_read("SIM_GPU_SEED", 1);
+    sim.seed = sim_setting_number("SIM_GPU_SEED", 1);
     sim.random = sim.seed;
-    const char *strict = getenv("SIM_GPU_STRICT");
-    sim.is_strict = strict != NULL && strcmp(strict, "on") == 0;
-    sim.is_blocking_launch = number_read("CUDA_LAUNCH_BLOCKING", 0) != 0;
-    delay_us = (unsigned)number_read("SIM_GPU_DELAY_US", 0);
-    if (getenv("SIM_GPU_MISSING") != NULL)
-        missing = getenv("SIM_GPU_MISSING");
+    sim.is_strict = sim_setting_choice("SIM_GPU_STRICT") == 1;
+    const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
+    sim.is_blocking_launch = blocking != NULL && strtoull(blocking, NULL, 0) != 0;
+    delay_us = (unsigned)sim_setting_number("SIM_GPU_DELAY_US", 0);
+    if (sim_setting_text("SIM_GPU_MISSING") != NULL)
+        missing = sim_setting_text("SIM_GPU_MISSING");
     gni_list_init(&sim.streams);
     gni_list_init(&sim.events);
     gni_list_init(&sim.modules);
@@ -73,6 +67,12 @@ __attribute__((noreturn)) static void die(const char *function, const char *reas
 {
     fprintf(stderr, "simulated GPU: %s was called %s\n", function, reason);
     _exit(code);
+}
+
+void sim_die_without_memory(void)
+{
+    fprintf(stderr, "simulated GPU: the host has no memory left for the simulator's records\n");
+    abort();
 }
 
 static void process_check(const char *function)

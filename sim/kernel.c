@@ -8,6 +8,7 @@
 #include "sim.h"
 
 #include "engine.h"
+#include "setting.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -312,7 +313,7 @@ static void touch_add(struct touch touch)
         size_t capacity = touch_capacity == 0 ? 4096 : touch_capacity * 2;
         struct touch *grown = gni_host_realloc(touches, capacity * sizeof *grown);
         if (grown == NULL)
-            abort(); /* a test tool without memory has nothing to say */
+            sim_die_without_memory();
         touches = grown;
         touch_capacity = capacity;
     }
@@ -344,11 +345,12 @@ static bool kernel_access(void *context, uintptr_t address, size_t nbytes, bool 
 
 static enum sim_order lane_order(void)
 {
-    const char *text = getenv("SIM_GPU_LANES");
-    if (text != NULL && strcmp(text, "descending") == 0)
-        return SIM_ORDER_DESCENDING;
-    bool is_random = text != NULL ? strcmp(text, "random") == 0 : sim.schedule == SIM_RANDOM;
-    return is_random ? SIM_ORDER_RANDOM : SIM_ORDER_ASCENDING;
+    static const enum sim_order orders[] = {SIM_ORDER_ASCENDING, SIM_ORDER_DESCENDING,
+                                            SIM_ORDER_RANDOM};
+    int choice = sim_setting_choice("SIM_GPU_LANES");
+    if (choice >= 0)
+        return orders[choice];
+    return sim.schedule == SIM_RANDOM ? SIM_ORDER_RANDOM : SIM_ORDER_ASCENDING;
 }
 
 void sim_kernel_run(const struct sim_op *op)

@@ -43,13 +43,14 @@
 
 enum {
     SIM_DEVICES_MAX = 8,
-    SIM_STACK_MAX = 16,        /* contexts on a thread's stack */
-    SIM_GRANULARITY = 2 << 20, /* of virtual memory */
-    SIM_ALIGNMENT = 512,       /* of cuMemAlloc */
-    SIM_POISON_ALLOC = 0xD0,   /* what fresh memory holds */
-    SIM_POISON_FREE = 0xDF,    /* what freed memory holds */
-    SIM_EXIT_FORKED = 98,      /* how a process ends whose forked child calls the driver */
-    SIM_EXIT_LATE = 99,        /* ... or that calls it after its exit handler */
+    SIM_STREAMS_MAX = (1 << 13) - 1, /* a stream has 8 bytes for each that came before it */
+    SIM_STACK_MAX = 16,              /* contexts on a thread's stack */
+    SIM_GRANULARITY = 2 << 20,       /* of virtual memory */
+    SIM_ALIGNMENT = 512,             /* of cuMemAlloc */
+    SIM_POISON_ALLOC = 0xD0,         /* what fresh memory holds */
+    SIM_POISON_FREE = 0xDF,          /* what freed memory holds */
+    SIM_EXIT_FORKED = 98,            /* how a process ends whose forked child calls the driver */
+    SIM_EXIT_LATE = 99,              /* ... or that calls it after its exit handler */
 };
 
 struct CUctx_st {
@@ -393,6 +394,9 @@ CUresult sim_fault_take(const char *function);
 
 /* A finding: printed, kept for tests, and counted. */
 void sim_finding(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
+
+/* The records of a test tool cannot do without memory: says so, and ends the process. */
+__attribute__((noreturn)) void sim_die_without_memory(void);
 
 /* "stream 3 (op 12)" and the like. */
 struct sim_label {

@@ -28,13 +28,21 @@ struct CUstream_st *sim_stream_make(CUdevice device, unsigned flags, int priorit
     struct CUstream_st *stream = gni_host_alloc(sizeof *stream);
     if (stream == NULL)
         return NULL;
+    uint64_t tick;
+    stream->actor = sim_actor_take(&tick);
+    if (stream->actor == 0) {
+        sim_finding("too many streams: the simulator has room for %u that exist, or that were "
+                    "destroyed before the "
+                    "host waited for their work",
+                    SIM_STREAMS_MAX);
+        gni_host_free(stream);
+        return NULL;
+    }
     stream->device = device;
     stream->flags = flags;
     stream->priority = priority;
     stream->id = ++sim.last_id;
     stream->is_blocking = !(flags & CU_STREAM_NON_BLOCKING);
-    uint64_t tick;
-    stream->actor = sim_actor_take(&tick);
     sim_clock_set(&stream->clock, stream->actor, tick);
     gni_list_init(&stream->ops);
     gni_list_push_back(&sim.streams, &stream->link);

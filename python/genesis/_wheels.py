@@ -28,7 +28,8 @@ def roots() -> list[str]:
     """
     paths = sysconfig.get_paths()
     everywhere = (paths["purelib"], paths["platlib"], *site.getsitepackages())
-    return list(dict.fromkeys((*everywhere, site.getusersitepackages())))
+    found = dict.fromkeys((*everywhere, site.getusersitepackages()))
+    return [path for path in found if os.path.isabs(path)]  # PYTHONUSERBASE may be relative
 
 
 def openblas() -> list[str]:

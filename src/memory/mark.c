@@ -51,10 +51,13 @@ static size_t segment_capacity;
 
 /* ---- the tool ------------------------------------------------------------------------------- */
 
+/* An absolute path, or a file name that the system's loader finds: nothing is loaded from the current directory. */
 static const char *tool_path(void)
 {
     const char *path = secure_getenv("NVTX_INJECTION64_PATH");
-    return path != NULL && path[0] != '\0' ? path : NULL;
+    if (path == NULL || path[0] == '\0')
+        return NULL;
+    return path[0] == '/' || strchr(path, '/') == NULL ? path : NULL;
 }
 
 /* Takes our functions out of the slots; false when one is missing. */
@@ -114,6 +117,12 @@ static const struct gni_fork_handlers mark_fork = {.mutex = &mark_mutex, .done =
 static void mark_start(void)
 {
     bool is_wanted = tool_path() != NULL;
+    const char *given = secure_getenv("NVTX_INJECTION64_PATH");
+    if (!is_wanted && given != NULL && given[0] != '\0')
+        gni_log(
+            GNI_LOG_WARNING,
+            "NVTX_INJECTION64_PATH=%.200s is ignored: it must be an absolute path or a file name",
+            given);
     if (is_wanted)
         gni_fork_register(GNI_FORK_MARK, &mark_fork);
     atomic_store(&mark_state, is_wanted ? MARK_WANTED : MARK_OFF);

@@ -14,6 +14,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #define FAKE_DRIVER GENESIS_FAKE_DIRECTORY "/libgenesis_fake.so"
 #define FAKE_TOOL GENESIS_FAKE_DIRECTORY "/libgenesis_fake_nvtx.so"
@@ -74,6 +75,16 @@ static void body_no_variable(void *context)
     CHECK(tool_find().calls == NULL); /* not even loaded */
 }
 
+/* A relative path, which would be taken from the current directory: one warning. */
+static void body_relative(void *context)
+{
+    CHECK(chdir(GENESIS_FAKE_DIRECTORY) == 0);
+    tool_set(context, "");
+    CHECK(!gni_mark_is_on());
+    everything_call();
+    CHECK(tool_find().calls == NULL);
+}
+
 /* The variable names something, which turns out to be of no use at the first segment. */
 static void body_useless(void *context)
 {
@@ -97,6 +108,13 @@ static void test_no_tool(void)
     CHECK(child_is_ok(&result) && result.length == 0);
     child_run(body_no_variable, empty, &result);
     CHECK(child_is_ok(&result) && result.length == 0);
+    static char here[] = "./libgenesis_fake_nvtx.so", up[] = "fake/../libgenesis_fake_nvtx.so";
+    char *relative[] = {here, up};
+    for (size_t i = 0; i < 2; i++) {
+        child_run(body_relative, relative[i], &result);
+        CHECK(child_is_ok(&result) && strstr(result.text, "must be an absolute path") != NULL &&
+              strstr(result.text, relative[i]) != NULL);
+    }
     const char *cases[][2] = {
         {"/nonexistent.so", ""}, {FAKE_DRIVER, ""}, {FAKE_TOOL, "refuse"}, {FAKE_TOOL, "partial"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

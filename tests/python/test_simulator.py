@@ -100,3 +100,74 @@ except IndexError:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60
     )
     assert finished.stdout == "at the call\n", finished.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("SCHEDULE", "lazzy", "one of eager,lazy,random"),
+        ("LANES", "up", "one of ascending,descending,random"),
+        ("CHECK", "yes", "one of on,off"),
+        ("STRICT", "1", "one of off,on"),
+        ("FINDINGS", "loud", "one of print,abort,silent"),
+        ("SEED", "-1", "a number from 0 to"),
+        ("SEED", "7x", "a number from 0 to"),
+        ("DEVICES", "many", "a number from 0 to 8"),
+        ("DEVICES", "9", "a number from 0 to 8"),
+        ("DELAY_US", "1000000", "a number from 0 to 999999"),
+        ("VERSION", "13.0", "a number from 0 to"),
+        ("MEMORY", "1 GB", "a number of bytes, or one with K, M, G or T"),
+        ("MEMORY", "0", "a number of bytes, or one with K, M, G or T"),
+        ("MEMORY", "99999999999T", "a number of bytes, or one with K, M, G or T"),
+        ("CACHE_DIR", "here", "an absolute path"),
+        ("CXX", "./g++", "a program's name or absolute path"),
+    ],
+)
+def test_settings_that_cannot_be(simulated, name, value, expected):
+    """One warning and the default."""
+    finished = simulated(
+        """
+assert cuda.device_count() == 1
+assert cuda.get_device_properties().total_memory == 1 << 30
+assert (genesis.ones(3, device="cuda") + 1).tolist() == [2, 2, 2]
+""",
+        **{f"SIM_GPU_{name}": value},
+    )
+    (line,) = finished.stderr.splitlines()
+    assert line.startswith(f"simulated GPU: SIM_GPU_{name}={value} is ignored: it must be ")
+    assert expected in line
+
+
+def test_settings_that_nobody_knows(simulated):
+    finished = simulated("assert cuda.is_available()", SIM_GPU_SEEED="1")
+    assert finished.stderr == "simulated GPU: there is no variable SIM_GPU_SEEED\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "nbytes"), [("512M", 512 << 20), ("2GiB", 2 << 30), ("0x40000000", 1 << 30), ("", 1 << 30)]
+)
+def test_memory_with_a_unit(simulated, text, nbytes):
+    code = f"assert cuda.get_device_properties().total_memory == {nbytes}"
+    assert simulated(code, SIM_GPU_MEMORY=text).stderr == ""
+
+
+def test_nothing_runs_from_the_current_directory(simulated, tmp_path):
+    """A relative entry of PATH is no place for a compiler."""
+    program = tmp_path / "bin" / "planted"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\nexit 1\n")
+    program.chmod(0o755)
+    finished = simulated(
+        f"""
+import os
+os.chdir({str(tmp_path)!r})
+genesis.ones(3, device="cuda").exp().tolist()
+""",
+        SIM_GPU_CXX="planted",
+        SIM_GPU_CACHE_DIR="",
+        GENESIS_KERNEL_CACHE="off",
+        PATH=f"bin:.:{os.environ['PATH']}",
+        check=False,
+    )
+    assert "planted cannot be run" in finished.stderr
+    assert not (tmp_path / "ran").exists()

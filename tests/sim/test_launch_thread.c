@@ -415,6 +415,39 @@ static void test_shutdown(void)
     }
 }
 
+/* Neither the thread nor who takes its part submits without the context: launches that wait fail with the reason,
+ * those that come later are made. A context that cannot be made current at all is an error, not a wait without an end. */
+static void test_no_context(void)
+{
+    for (int is_persistent = 0; is_persistent < 2; is_persistent++) {
+        size_t leaked = 0;
+        CHECK_OK(gn_shutdown(&leaked)); /* the next launches start a thread */
+        CHECK_OK(gn_stream_get_default(device, &common));
+        CHECK_OK(gni_kernel_get(device, &source, &kernel));
+        gn_memory_block *block = block_make(common);
+        for (int i = 0; i < RUN_LEAST; i++)
+            CHECK_OK(block_count(block, 1, common));
+        control.fail("cuCtxPushCurrent", 1, CUDA_ERROR_OUT_OF_MEMORY, is_persistent);
+        int failure_count = 0, made = RUN_LEAST;
+        for (int i = 0; i < 3; i++)
+            failure_count += block_count(block, 1, common) != GN_OK;
+        if (failure_count == 0) {
+            CHECK_STATUS(gn_stream_synchronize(common), GN_ERROR_OUT_OF_MEMORY);
+            CHECK(strstr(gn_error_detail(), "cuCtxPushCurrent") != NULL);
+            failure_count++;
+        }
+        CHECK(failure_count == 1 || is_persistent);
+        control.fail(NULL, 0, 0, 0);
+        CHECK_OK(gn_stream_synchronize(common)); /* it was reported once */
+        int sum = block_read(block, common);
+        CHECK(sum >= made && sum < made + 3);
+        for (int i = 0; i < BURST; i++)
+            CHECK_OK(block_count(block, 1, common));
+        CHECK_U64(block_read(block, common), sum + BURST);
+        CHECK_OK(gn_memory_block_free(block));
+    }
+}
+
 static const struct gni_device_ops *own_ops;
 static gn_graph *other_graph;
 
@@ -565,6 +598,7 @@ int main(int argc, char **argv)
     RUN(test_replay_while_captured);
     RUN(test_failures);
     RUN(test_shutdown);
+    RUN(test_no_context);
     RUN(test_threads); /* with the thread that was started after a shutdown */
 #ifndef CHILD_IS_ALONE
     RUN(test_forks);

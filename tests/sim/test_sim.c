@@ -533,6 +533,34 @@ static void test_memory_is_bounded(void)
     CHECK(control.memory((size_t)1 << 30));
 }
 
+/* More streams than there is room for are an error and a finding, and room comes back with them. */
+static void test_streams_are_bounded(void)
+{
+    enum {
+        MOST = 8191 -
+               64, /* the tests before have some places, which are seen by the host only later */
+        TRIED = 10000,
+    };
+    static CUstream streams[TRIED];
+    for (int round = 0; round < 2; round++) {
+        int count = 0;
+        CUresult result = CUDA_SUCCESS;
+        while (count < TRIED && result == CUDA_SUCCESS) {
+            result = cuda->cuStreamCreateWithPriority(&streams[count], CU_STREAM_NON_BLOCKING, 0);
+            count += result == CUDA_SUCCESS;
+        }
+        CHECK_U64(result, CUDA_ERROR_OUT_OF_MEMORY);
+        CHECK(count >= MOST && count < TRIED);
+        CHECK_U64(control.finding_count(), 1);
+        CHECK(strstr(control.finding_text(0), "too many streams") != NULL);
+        control.reset_findings();
+        OK(cuda->cuStreamQuery(streams[count - 1]));
+        while (count > 0)
+            OK(cuda->cuStreamDestroy(streams[--count]));
+        OK(cuda->cuCtxSynchronize());
+    }
+}
+
 /* ---- other drivers, each in a child --------------------------------------------------------- */
 
 static int refused_main(void)
@@ -726,6 +754,7 @@ int main(int argc, char **argv)
     RUN(test_schedules);
     RUN(test_graphs);
     RUN(test_memory_is_bounded);
+    RUN(test_streams_are_bounded);
     CHECK_U64(control.finding_count(), 0);
     return check_result();
 }

@@ -163,23 +163,39 @@ static void entries_submit(struct gni_cuda_queue *queue, struct gni_cuda_pace *p
     atomic_store_explicit(&queue->done, done + (unsigned)count, memory_order_release);
 }
 
+/* With `submitting`: makes the context current in this thread. Without it nothing can be submitted: the launches that
+ * wait fail with the reason, and those that come after it try again. */
+static bool context_push(struct gni_cuda_queue *queue)
+{
+    CUresult result =
+        queue->device->driver->functions.cuCtxPushCurrent(atomic_load(&queue->device->context));
+    if (result == CUDA_SUCCESS)
+        return true;
+    uint64_t pushed = atomic_load_explicit(&queue->pushed, memory_order_acquire);
+    failure_note(queue, "cuCtxPushCurrent", result);
+    atomic_store_explicit(&queue->done, pushed, memory_order_release);
+    return false;
+}
+
 /* For the thread of the context: it ends before that does. Captures are others', and do not mind it. */
 static void *queue_run(void *context)
 {
     struct gni_cuda_queue *queue = context;
     const struct gni_cuda_driver *driver = queue->device->driver;
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    CUresult result = driver->functions.cuCtxPushCurrent(atomic_load(&queue->device->context));
-    if (result != CUDA_SUCCESS)
-        failure_note(queue, "cuCtxPushCurrent", result);
-    bool is_together = queue->device->launches_together &&
-                       driver->functions.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
     struct gni_cuda_pace pace = {.event = NULL};
-    if (is_together)
-        gni_cuda_pace_init(&pace, driver);
+    bool has_context = false, is_together = false;
     while (work_wait(queue)) {
         gni_mutex_lock(&queue->submitting);
-        entries_submit(queue, is_together ? &pace : NULL);
+        if (!has_context && has_work(queue) && (has_context = context_push(queue))) {
+            is_together =
+                queue->device->launches_together &&
+                driver->functions.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+            if (is_together)
+                gni_cuda_pace_init(&pace, driver);
+        }
+        if (has_context)
+            entries_submit(queue, is_together ? &pace : NULL);
         gni_mutex_unlock(&queue->submitting);
     }
     gni_cuda_pace_deinit(&pace, driver);
@@ -193,7 +209,7 @@ static void entry_help(struct gni_cuda_queue *queue)
     CUcontext before;
     if (pthread_mutex_trylock(&queue->submitting.native) != 0)
         return;
-    if (functions->cuCtxPushCurrent(atomic_load(&queue->device->context)) == CUDA_SUCCESS) {
+    if (has_work(queue) && context_push(queue)) {
         while (has_work(queue))
             entries_submit(queue, NULL);
         (void)functions->cuCtxPopCurrent(&before);

@@ -120,7 +120,8 @@ static bool is_file_name(const char *text)
     return text[0] == '/' || strstr(text, ".so") != NULL;
 }
 
-/* Where this library itself was loaded from, up to and including the last slash; "" if unknown. */
+/* Where this library itself was loaded from, up to and including the last slash; "" if unknown, or if it was loaded by a
+ * relative path: the current directory may be another one by now. The system's loader then finds what it found before. */
 static void own_directory_find(char *directory, size_t size)
 {
     Dl_info info;
@@ -128,7 +129,7 @@ static void own_directory_find(char *directory, size_t size)
     if (dladdr(&driver, &info) == 0 || info.dli_fname == NULL)
         return;
     const char *slash = strrchr(info.dli_fname, '/');
-    if (slash != NULL)
+    if (slash != NULL && info.dli_fname[0] == '/')
         (void)snprintf(directory, size, "%.*s", (int)(slash + 1 - info.dli_fname), info.dli_fname);
 }
 
