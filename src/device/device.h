@@ -213,6 +213,11 @@ struct gni_device_ops {
     /* (optional) Returns when all launches that calls have returned for are submitted. */
     void (*submit)(gn_device *device);
 
+    /* (optional, both or none) Between the two no thread submits work to the device but the caller. What was submitted
+     * before may still run. Not recursive. */
+    void (*pause)(gn_device *device);
+    void (*resume)(gn_device *device);
+
     /* (optional, all or none) Graphs. Work that is submitted to a stream between begin and end does not run, but
      * is kept. After `end` the stream is not captured any more, also if that fails; the graph is none then. */
     gn_status (*graph_begin)(gn_stream *stream);

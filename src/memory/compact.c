@@ -14,9 +14,10 @@
  * allocated there. When a living block on it is freed, its bytes are blocked, too. gni_pool_unfold(), when
  * nothing runs, takes apart what is not needed any more.
  *
- * Safety: between the copy and the new mapping nobody may write the bytes. An explicit compact() demands
- * that of its caller. By itself the pool folds only pages whose blocks are all known by handle: nobody has
- * their addresses, so nobody can have submitted work with them.
+ * Safety: between the copy and the new mapping nobody may write the bytes. The device is paused: no thread submits
+ * work of this library, and what was submitted is waited for. Others' work on addresses that they know is beyond
+ * that: an explicit compact() demands of its caller that there is none, and by itself the pool folds only pages whose
+ * blocks are all known by handle (tensors whose address nobody asked for among them).
  *
  * Descriptors: a folded page may cut a free block, and later a freed one, at both its ends. Two for each
  * folded page stand by (reserve_blocks), so that freeing never fails.
@@ -293,12 +294,18 @@ gn_status gni_pool_squeeze(struct gni_pool *pool, bool is_automatic, uint64_t go
                            gn_memory_compaction *report)
 {
     struct folding folding = {.pool = pool, .is_automatic = is_automatic};
-    /* No thread frees a block without seeing that its page is folded. */
-    gni_caches_revoke(pool, NULL);
-    gn_status status = gni_pool_divide(pool, is_automatic, goal, report);
-    if (status == GN_OK && pool->reserved_bytes > goal)
-        status = folding_run(&folding, report);
-    gni_caches_restore(pool);
+    gn_device *device = pool->device;
+    device->ops->pause(device);
+    gn_status status = gni_pool_synchronize(pool); /* for what came since the caller waited */
+    if (status == GN_OK) {
+        /* No thread frees a block without seeing that its page is folded. */
+        gni_caches_revoke(pool, NULL);
+        status = gni_pool_divide(pool, is_automatic, goal, report);
+        if (status == GN_OK && pool->reserved_bytes > goal)
+            status = folding_run(&folding, report);
+        gni_caches_restore(pool);
+    }
+    device->ops->resume(device);
     gni_host_free(folding.pages);
     gni_host_free(folding.masks);
     gni_host_free(folding.targets);

@@ -75,7 +75,7 @@ uint64_t gni_shutdown_count(void);
 /* Frees everything that lives in a manager, and gives all its memory back. */
 gn_status gni_manager_clear(gn_memory_manager *manager) GN_NODISCARD;
 
-/* The address of a block that kernels of ours have: the manager does not move it any more. */
+/* The address of a block, for others: the manager does not move it any more. */
 void *gni_block_pin(gn_memory_block *block);
 
 /* ---- entrance.c ----------------------------------------------------------------------------- */

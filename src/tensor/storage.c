@@ -1,7 +1,8 @@
 /*
  * storage.c: bytes that tensors share.
  *
- * Our own memory is kept by handle: its free needs no look-up.
+ * Our own memory is kept by handle: its free needs no look-up, and until somebody outside learns its address
+ * (gn_tensor_get_data) the manager may exchange what lies behind it. Work that we submit is kept away meanwhile.
  */
 #include "tensor/tensor.h"
 
@@ -54,9 +55,7 @@ gn_status gni_storage_create_from(gn_memory_manager *manager, gn_device *device,
     atomic_init(&storage->references, 1);
     storage->device = device;
     storage->manager = manager;
-    /* On a GPU the address is in kernels that wait in a stream: the manager must not move it by itself. */
-    storage->data = stream != NULL ? gni_block_pin(storage->block)
-                                   : gn_memory_block_peek_address(storage->block);
+    storage->data = gn_memory_block_peek_address(storage->block);
     storage->nbytes = nbytes;
     status = gni_storage_order_init(storage, stream);
     if (status != GN_OK) {

@@ -218,11 +218,10 @@ gn_status gn_tensor_get_data(gn_tensor *tensor, void **data)
     GN_TRY(gni_tensor_flush(tensor));
     struct gni_storage *storage = gni_tensor_storage(tensor);
     /* In this order: what another thread records meanwhile sees the mark, or is seen by the flush. */
-    if (!atomic_exchange(&storage->is_escaped, true)) {
-        if (storage->block != NULL)
-            (void)gni_block_pin(storage->block); /* the manager may not move it any more */
+    if (!atomic_exchange(&storage->is_escaped, true))
         gni_device_direct_begin(storage->device);
-    }
+    if (storage->block != NULL)
+        (void)gni_block_pin(storage->block); /* the manager may not move it any more */
     GN_TRY(gni_storage_flush_readers(storage));
     gn_stream *stream;
     GN_TRY(gni_stream_of(tensor->device, &stream));

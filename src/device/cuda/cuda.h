@@ -23,6 +23,7 @@
 #ifndef GNI_DEVICE_CUDA_CUDA_H
 #define GNI_DEVICE_CUDA_CUDA_H
 
+#include "device/cuda/cuda_gate.h"
 #include "device/cuda/driver.h"
 #include "device/device.h"
 
@@ -40,6 +41,7 @@ struct gni_cuda_device {
     bool launches_together;                /* by the queue: cuda_bundle.h */
     atomic_int capture_count;              /* captures of ours that are under way */
     struct gni_cuda_queue *_Atomic queue;  /* of launches; NULL: there is none (yet) */
+    struct gni_cuda_gate gate;
     atomic_int launch_run; /* launches since the driver was called for anything else */
 };
 

@@ -292,6 +292,8 @@ static const struct gni_fork_handlers cuda_fork = {.mutex = &cuda_mutex};
 
 static void cuda_start(void)
 {
+    for (int index = 0; index < GNI_DEVICE_MAX; index++)
+        gni_mutex_init(&cuda_devices[index].gate.mutex);
     gni_fork_register(GNI_FORK_CUDA_DEVICE, &cuda_fork);
 }
 
@@ -487,6 +489,8 @@ static const struct gni_device_ops cuda_ops = {
     .function_parameter = gni_cuda_function_parameter,
     .function_launch = gni_cuda_function_launch,
     .submit = gni_cuda_submit,
+    .pause = gni_cuda_pause,
+    .resume = gni_cuda_resume,
     .graph_begin = gni_cuda_graph_begin,
     .graph_end = gni_cuda_graph_end,
     .graph_launch = gni_cuda_graph_launch,

@@ -11,8 +11,7 @@
 gn_status gni_cuda_graph_begin(gn_stream *stream)
 {
     struct gni_cuda_device *device = gni_cuda_device_of_stream(stream);
-    GN_TRY(gni_cuda_queue_report(device));
-    GNI_CUDA_TRY(device, cuStreamBeginCapture, stream->handle, CU_STREAM_CAPTURE_MODE_RELAXED);
+    GNI_CUDA_SUBMIT(device, cuStreamBeginCapture, stream->handle, CU_STREAM_CAPTURE_MODE_RELAXED);
     atomic_fetch_add(&device->capture_count, 1);
     return GN_OK;
 }
@@ -47,8 +46,8 @@ gn_status gni_cuda_graph_end(gn_stream *stream, struct gni_graph *graph)
 
 gn_status gni_cuda_graph_launch(const struct gni_graph *graph, gn_stream *stream)
 {
-    GN_TRY(gni_cuda_queue_report(gni_cuda_device_of(graph->device)));
-    GNI_CUDA_TRY(gni_cuda_device_of(graph->device), cuGraphLaunch, graph->handle, stream->handle);
+    GNI_CUDA_SUBMIT(gni_cuda_device_of(graph->device), cuGraphLaunch, graph->handle,
+                    stream->handle);
     return GN_OK;
 }
 

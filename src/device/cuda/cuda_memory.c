@@ -192,10 +192,9 @@ gn_status gni_cuda_host_unregister(gn_device *device, void *pointer)
 
 gn_status gni_cuda_copy(gn_stream *stream, void *destination, const void *source, size_t nbytes)
 {
-    GN_TRY(gni_cuda_queue_report(gni_cuda_device_of_stream(stream)));
     /* With unified addressing the driver sees from an address where it lies. */
-    GNI_CUDA_TRY(gni_cuda_device_of_stream(stream), cuMemcpyAsync, address_of(destination),
-                 address_of(source), nbytes, stream->handle);
+    GNI_CUDA_SUBMIT(gni_cuda_device_of_stream(stream), cuMemcpyAsync, address_of(destination),
+                    address_of(source), nbytes, stream->handle);
     return GN_OK;
 }
 
@@ -204,13 +203,13 @@ gn_status gni_cuda_fill(gn_stream *stream, void *destination, uint32_t value, si
 {
     struct gni_cuda_device *device = gni_cuda_device_of_stream(stream);
     CUdeviceptr address = address_of(destination);
-    GN_TRY(gni_cuda_queue_report(device));
     if (element_size == 1)
-        GNI_CUDA_TRY(device, cuMemsetD8Async, address, (unsigned char)value, count, stream->handle);
+        GNI_CUDA_SUBMIT(device, cuMemsetD8Async, address, (unsigned char)value, count,
+                        stream->handle);
     else if (element_size == 2)
-        GNI_CUDA_TRY(device, cuMemsetD16Async, address, (unsigned short)value, count,
-                     stream->handle);
+        GNI_CUDA_SUBMIT(device, cuMemsetD16Async, address, (unsigned short)value, count,
+                        stream->handle);
     else
-        GNI_CUDA_TRY(device, cuMemsetD32Async, address, value, count, stream->handle);
+        GNI_CUDA_SUBMIT(device, cuMemsetD32Async, address, value, count, stream->handle);
     return GN_OK;
 }

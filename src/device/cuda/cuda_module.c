@@ -138,7 +138,9 @@ gn_status gni_cuda_function_launch(const struct gni_function *function, gn_strea
     const char *name;
     GN_TRY(gni_cuda_queue_report(device));
     GN_TRY(gni_cuda_enter(device, &scope));
+    gni_cuda_gate_enter(&device->gate);
     CUresult result = gni_cuda_launch_submit(device->driver, &made, launch->arguments, &name);
+    gni_cuda_gate_leave(&device->gate);
     GN_TRY(gni_cuda_leave(&scope, name, result));
     if (run < INT16_MAX)
         atomic_store_explicit(&device->launch_run, run + 1, memory_order_relaxed);

@@ -334,8 +334,8 @@ static bool is_open(struct gni_cuda_queue *queue, gn_stream *stream)
     struct gni_cuda_device *device = queue->device;
     return atomic_load(&device->base.direct_count) == 0 &&
            atomic_load(&device->capture_count) == 0 && atomic_load(&device->lost) == 0 &&
-           !atomic_load(&stream->is_shared) && !atomic_load(&queue->is_stopping) &&
-           !atomic_load(&is_exiting);
+           !atomic_load(&stream->is_shared) && !gni_cuda_gate_is_closed(&device->gate) &&
+           !atomic_load(&queue->is_stopping) && !atomic_load(&is_exiting);
 }
 
 bool gni_cuda_queue_push(struct gni_cuda_device *device, const struct gni_function *function,

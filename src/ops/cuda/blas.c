@@ -170,12 +170,15 @@ static gn_status descriptor_submit(const struct product_work *work, cublasLtMatm
     const void *none = is_double ? (const void *)&double_zero : &zero;
     struct gni_cuda_scope scope;
     GN_TRY(gni_cuda_enter(gni_cuda_device_of(stream->device), &scope));
+    struct gni_cuda_gate *gate = &gni_cuda_device_of(stream->device)->gate;
     struct gni_profile_run *run = gni_profile_begin("cublaslt_matmul_kernel", stream, NULL);
+    gni_cuda_gate_enter(gate);
     cublasStatus_t status = gni_cublas_library()->cublasLtMatmul(
         gni_cublas_handle(stream->device), descriptor, alpha, work->b, plan->b, work->a, plan->a,
         is_added ? alpha : none, is_added ? work->addend : work->c,
         is_added ? plan->addend : plan->c, work->c, plan->c, &algorithm->handle, workspace,
         algorithm->workspace_bytes, stream->handle);
+    gni_cuda_gate_leave(gate);
     gni_profile_end(run, stream, status == CUBLAS_STATUS_SUCCESS);
     (void)gni_cuda_leave(&scope, "cublasLtMatmul", CUDA_SUCCESS);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED && algorithm == plan->algorithms) {
@@ -213,7 +216,7 @@ static gn_status product_run(void *context, const struct gni_choice *choice)
         return plan_submit(work, algorithm, NULL);
     GN_TRY(gn_memory_manager_get(work->stream->device, &manager));
     GN_TRY(gn_memory_block_alloc(manager, algorithm->workspace_bytes, work->stream, &block));
-    gn_status status = plan_submit(work, algorithm, gni_block_pin(block));
+    gn_status status = plan_submit(work, algorithm, gn_memory_block_peek_address(block));
     gn_status freed = gn_memory_block_free(block);
     return status != GN_OK ? status : freed;
 }
