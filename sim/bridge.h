@@ -13,7 +13,7 @@
 #ifndef GN_SIM_BRIDGE_H
 #define GN_SIM_BRIDGE_H
 
-#define GN_SIM_BRIDGE_VERSION 2
+#define GN_SIM_BRIDGE_VERSION 3
 
 /* The most dynamic shared memory of a block: that of compute capability 9.0. */
 #define GN_SIM_DYNAMIC_SHARED_BYTES 232448
@@ -50,7 +50,8 @@ enum gn_sim_barrier_kind {
 enum gn_sim_access_flags {
     GN_SIM_WRITE = 1,
     GN_SIM_ATOMIC = 2,
-    GN_SIM_ALIGNED = 4 /* a GPU needs the address to be a multiple of the size */
+    GN_SIM_ALIGNED = 4, /* a GPU needs the address to be a multiple of the size */
+    GN_SIM_VOLATILE = 8
 };
 
 enum gn_sim_stop_reason {
@@ -72,6 +73,7 @@ struct gn_sim_bridge {
     void (*yield)(void);
     unsigned long long (*clock)(void); /* ns */
     void (*wait)(void);                /* for what is before the kernel on its stream */
+    void (*fence)(void);               /* of the device or more */
 };
 
 struct gn_sim_entry {

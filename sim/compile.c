@@ -287,8 +287,10 @@ static const char *const link_flags[] = {
     "-shared", "-nostdlib", "-Wl,-Bsymbolic", "-Wl,-z,now", "-Wl,--build-id=none",
 };
 static const char *const hook_flags[] = {"-fsanitize=thread", "-DGN_SIM_CHECKS=1"};
-static const char *const gcc_hook_flags[] = {"--param", "tsan-instrument-func-entry-exit=0"};
-static const char *const clang_hook_flags[] = {"-mllvm", "-tsan-instrument-func-entry-exit=0"};
+static const char *const gcc_hook_flags[] = {"--param", "tsan-instrument-func-entry-exit=0",
+                                             "--param", "tsan-distinguish-volatile=1"};
+static const char *const clang_hook_flags[] = {"-mllvm", "-tsan-instrument-func-entry-exit=0",
+                                               "-mllvm", "-tsan-distinguish-volatile=1"};
 static const char *const address_flags[] = {"-fsanitize=address", "-fno-omit-frame-pointer",
                                             "-DGN_SIM_CHECKS=0"};
 static const char *const plain_flags[] = {"-DGN_SIM_CHECKS=0"};

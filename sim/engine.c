@@ -19,6 +19,7 @@
  *       all are at the barrier, or a lane is missing somewhere.
  */
 #include "engine_inside.h"
+#include "global.h"
 #include "race.h"
 #include "trace.h"
 
@@ -79,15 +80,20 @@ static void shared_poison(char *memory, size_t nbytes)
         memory[i] = (char)pattern[i & 1];
 }
 
-static void block_locate(void)
+void sim_block_locate(uint64_t number, unsigned *index)
 {
-    uint64_t number = sim_run.block_number, count = sim_run.block_count;
+    uint64_t count = sim_run.block_count;
     uint64_t block =
         (uint64_t)((sim_run.block_first + (unsigned __int128)number * sim_run.block_step) % count);
     const unsigned *grid = sim_run.launch->grid;
-    sim_run.block_index[0] = (unsigned)(block % grid[0]);
-    sim_run.block_index[1] = (unsigned)(block / grid[0] % grid[1]);
-    sim_run.block_index[2] = (unsigned)(block / grid[0] / grid[1]);
+    index[0] = (unsigned)(block % grid[0]);
+    index[1] = (unsigned)(block / grid[0] % grid[1]);
+    index[2] = (unsigned)(block / grid[0] / grid[1]);
+}
+
+static void block_locate(void)
+{
+    sim_block_locate(sim_run.block_number, sim_run.block_index);
     sim_bridge.block_index = (struct gn_sim_index){sim_run.block_index[0], sim_run.block_index[1],
                                                    sim_run.block_index[2]};
 }
@@ -117,8 +123,10 @@ static bool block_begin(void)
         order_make();
     shared_poison(sim_run.shared, sim_run.shared_nbytes);
     shared_poison(sim_run.dynamic, sim_run.dynamic_nbytes);
-    if (sim_run.has_checks)
+    if (sim_run.has_checks) {
         sim_race_barrier();
+        sim_global_block();
+    }
     return true;
 }
 
@@ -187,8 +195,10 @@ static void barrier_finish(void)
         sim_ready_push(thread);
     }
     sim_run.barrier_count = 0;
-    if (sim_run.has_checks)
+    if (sim_run.has_checks) {
         sim_race_barrier();
+        sim_global_barrier();
+    }
 }
 
 /*
@@ -360,6 +370,24 @@ static void shared_access(size_t offset, uintptr_t address, size_t nbytes, unsig
     run_leave();
 }
 
+static void global_access(uintptr_t address, size_t nbytes, unsigned flags, struct raw_place place)
+{
+    struct sim_global_access other;
+    struct raw_place earlier = {.is_elsewhere = true};
+    if (!sim_global_access(address, nbytes, place.thread, flags, place.site, &other,
+                           &earlier.block_number))
+        return;
+    sim_run.address = address;
+    sim_run.nbytes = nbytes;
+    earlier.site = other.site;
+    earlier.thread = other.thread;
+    earlier.is_write = (other.flags & GN_SIM_WRITE) != 0;
+    sim_fault_set(SIM_FAULT_GLOBAL_RACE, CUDA_ERROR_LAUNCH_FAILED, place, earlier,
+                  "race in global memory: two blocks, and no fence with an atomic operation or "
+                  "volatile access of each orders them");
+    run_leave();
+}
+
 /* A thread that loops may wait for another one of its block, or for ever. */
 static void spin_check(struct raw_place place)
 {
@@ -410,6 +438,9 @@ static void bridge_access(const void *pointer, unsigned long nbytes, unsigned fl
         if (!sim_trace_access(address, nbytes, flags, site))
             access_fault(SIM_FAULT_OUT_OF_BOUNDS, CUDA_ERROR_ILLEGAL_ADDRESS, address, nbytes,
                          place, "out of bounds: no memory of this kernel is there");
+        global_access(address, nbytes, flags, place);
+    } else {
+        global_access(address, nbytes, flags, place);
     }
     if (++sim_run.spin >= SPIN_ACCESSES)
         spin_check(place);
@@ -418,6 +449,12 @@ static void bridge_access(const void *pointer, unsigned long nbytes, unsigned fl
 static void bridge_wait(void)
 {
     sim_run.has_waited[sim_thread_number(sim_run.current)] = true;
+}
+
+static void bridge_fence(void)
+{
+    if (sim_run.has_checks)
+        sim_global_fence(sim_thread_number(sim_run.current));
 }
 
 struct gn_sim_bridge sim_bridge = {
@@ -429,6 +466,7 @@ struct gn_sim_bridge sim_bridge = {
     .yield = bridge_yield,
     .clock = bridge_clock,
     .wait = bridge_wait,
+    .fence = bridge_fence,
 };
 
 /* ---- A fiber's life ---- */
@@ -548,6 +586,8 @@ static bool run_prepare(const struct sim_launch *launch)
     grid_prepare(launch);
     block_prepare(launch);
     sim_trace_begin(launch);
+    if (sim_run.has_checks)
+        sim_global_begin(sim_run.thread_count);
     return !sim_run.has_checks || sim_race_begin(sim_run.shared_nbytes + sim_run.dynamic_nbytes);
 }
 

@@ -14,8 +14,8 @@
  * What is checked always: lanes that never meet (a barrier or warp operation that cannot end),
  * masks without the caller, shuffles that read from a lane that is not there, barriers whose
  * threads wait at different lines, __trap and assert. With instrumented kernels (compile.h) also
- * each access to memory: races in shared memory, bounds of shared memory, alignment, and for all
- * other memory what the launch's callbacks say.
+ * each access to memory: races in shared memory, races between blocks (global.h), bounds of shared
+ * memory, alignment, and for all other memory what the launch's callbacks say.
  *
  * Rules:
  *   E1  one launch at a time in a process: kernels' shared memory and the fibers are its only ones.
@@ -84,6 +84,7 @@ enum sim_fault {
     SIM_FAULT_ABSENT_LANE,       /* a warp operation names or reads a lane that does not come */
     SIM_FAULT_BAD_MASK,          /* a lane is not in its own mask, or reads one outside it */
     SIM_FAULT_SHARED_RACE,       /* two threads of a block, no barrier between them */
+    SIM_FAULT_GLOBAL_RACE,       /* two blocks, no fences and atomics between them */
     SIM_FAULT_OUT_OF_BOUNDS,
     SIM_FAULT_MISALIGNED,
     SIM_FAULT_TRAP,

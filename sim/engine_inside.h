@@ -48,6 +48,8 @@ struct raw_place {
     const void *site; /* used if file is NULL */
     unsigned thread;
     bool is_write;
+    bool is_elsewhere; /* in another block: the one of this number, in the order that they run */
+    uint64_t block_number;
 };
 
 struct run {
@@ -119,6 +121,9 @@ void sim_fault_set(enum sim_fault fault, CUresult result, struct raw_place place
 
 /* Symbols are looked up here, so it is called on the caller's own stack. */
 void sim_report_fill(struct sim_report *report);
+
+/* The index of a block by its number, in the order that they run. */
+void sim_block_locate(uint64_t number, unsigned *index);
 
 /* Puts a thread among those that can go on. */
 void sim_ready_push(struct gpu_thread *thread);

@@ -33,7 +33,10 @@ static void place_fill(const struct raw_place *raw, struct sim_place *place)
     } else {
         sim_site_describe(raw->site, place->file, sizeof place->file, &place->line);
     }
-    memcpy(place->block, sim_run.fault_block, sizeof place->block);
+    if (raw->is_elsewhere)
+        sim_block_locate(raw->block_number, place->block);
+    else
+        memcpy(place->block, sim_run.fault_block, sizeof place->block);
     const struct gn_sim_index *index = &sim_run.indices[raw->thread];
     place->thread[0] = index->x;
     place->thread[1] = index->y;
@@ -72,7 +75,8 @@ void sim_report_fill(struct sim_report *report)
         used += place_print(text + used, capacity - (size_t)used, &report->place, "; at ");
     if (report->other.file[0] != '\0')
         place_print(text + used, capacity - (size_t)used, &report->other,
-                    sim_run.fault != SIM_FAULT_SHARED_RACE ? "; the other at "
-                    : report->other.is_write               ? "; an earlier write at "
-                                                           : "; an earlier read at ");
+                    sim_run.fault != SIM_FAULT_SHARED_RACE && sim_run.fault != SIM_FAULT_GLOBAL_RACE
+                        ? "; the other at "
+                    : report->other.is_write ? "; an earlier write at "
+                                             : "; an earlier read at ");
 }

@@ -266,9 +266,13 @@ GN_SIM_REDUCE(or, unsigned, GN_SIM_REDUCE_OR)
 GN_SIM_REDUCE(xor, unsigned, GN_SIM_REDUCE_XOR)
 
 #define GN_SIM_FENCE __atomic_signal_fence(__ATOMIC_SEQ_CST)
-GN_SIM_INLINE void __threadfence() { GN_SIM_FENCE; }
+GN_SIM_PLAIN void __threadfence()
+{
+    GN_SIM_FENCE;
+    gn_sim_bridge_now->fence();
+}
 GN_SIM_INLINE void __threadfence_block() { GN_SIM_FENCE; }
-GN_SIM_INLINE void __threadfence_system() { GN_SIM_FENCE; }
+GN_SIM_INLINE void __threadfence_system() { __threadfence(); }
 
 /* A kernel begins when all before it is complete; the engine sees whether it would wait for that. */
 GN_SIM_PLAIN void cudaGridDependencySynchronize() { gn_sim_bridge_now->wait(); }
@@ -650,13 +654,13 @@ static_assert(GN_SIM_WRITE == 1 && GN_SIM_ALIGNED == 4, "as in the numbers below
     GN_SIM_HOOK(read##n, GN_SIM_HOOK_SIZE(n) GN_SIM_HOOK_GO(4))                                    \
     GN_SIM_HOOK(write##n, GN_SIM_HOOK_SIZE(n) GN_SIM_HOOK_GO(5))                                   \
     GN_SIM_HOOK(read_write##n, GN_SIM_HOOK_SIZE(n) GN_SIM_HOOK_GO(5))                              \
-    GN_SIM_HOOK(volatile_read##n, GN_SIM_HOOK_SIZE(n) GN_SIM_HOOK_GO(4))                           \
-    GN_SIM_HOOK(volatile_write##n, GN_SIM_HOOK_SIZE(n) GN_SIM_HOOK_GO(5))                          \
+    GN_SIM_HOOK(volatile_read##n, GN_SIM_HOOK_SIZE(n) GN_SIM_HOOK_GO(12))                          \
+    GN_SIM_HOOK(volatile_write##n, GN_SIM_HOOK_SIZE(n) GN_SIM_HOOK_GO(13))                         \
     GN_SIM_HOOK(unaligned_read##n, GN_SIM_HOOK_SIZE(n) GN_SIM_HOOK_GO(0))                          \
     GN_SIM_HOOK(unaligned_write##n, GN_SIM_HOOK_SIZE(n) GN_SIM_HOOK_GO(1))                         \
     GN_SIM_HOOK(unaligned_read_write##n, GN_SIM_HOOK_SIZE(n) GN_SIM_HOOK_GO(1))                    \
-    GN_SIM_HOOK(unaligned_volatile_read##n, GN_SIM_HOOK_SIZE(n) GN_SIM_HOOK_GO(0))                 \
-    GN_SIM_HOOK(unaligned_volatile_write##n, GN_SIM_HOOK_SIZE(n) GN_SIM_HOOK_GO(1))
+    GN_SIM_HOOK(unaligned_volatile_read##n, GN_SIM_HOOK_SIZE(n) GN_SIM_HOOK_GO(8))                 \
+    GN_SIM_HOOK(unaligned_volatile_write##n, GN_SIM_HOOK_SIZE(n) GN_SIM_HOOK_GO(9))
 __asm__(".text\n" GN_SIM_HOOKS(1) GN_SIM_HOOKS(2) GN_SIM_HOOKS(4) GN_SIM_HOOKS(8) GN_SIM_HOOKS(16)
         GN_SIM_HOOK(read_range, GN_SIM_HOOK_GO(0))
         GN_SIM_HOOK(write_range, GN_SIM_HOOK_GO(1))

@@ -74,7 +74,7 @@ static void race_in_shared_memory(void)
 static void race_within_a_warp(void)
 {
     race_find("missing_warp_barrier", 32, "first_of_warp", "__syncwarp or __syncthreads");
-    float *to = buffer_make(128);
+    float *to = buffer_make(256);
     for (int order = 0; order < ORDER_COUNT; order++) {
         struct run_options options = {.grid = {2, 1, 1}, .block = {32, 1, 1}, .order = order};
         kernel_run_well(module_of("bugs.cu"), "ordered_by_shuffle", &options, ARGUMENTS(&to));
@@ -94,6 +94,75 @@ static void race_with_the_next_round(void)
                                        SIM_FAULT_SHARED_RACE, CUDA_ERROR_LAUNCH_FAILED);
     CHECK(report.place.is_write && !report.other.is_write);
     CHECK_U64(report.place.thread[0], 64);
+    buffers_free();
+}
+
+/* Runs a kernel on some blocks, and expects a race between two of them. */
+static struct sim_report blocks_race(const char *name, unsigned threads, void *const *arguments,
+                                     int order)
+{
+    struct sim_report report;
+    struct run_options options = {.grid = {3, 1, 1}, .block = {threads, 1, 1}, .order = order};
+    CHECK_U64(kernel_run(module_of("bugs.cu"), name, &options, arguments, &report),
+              CUDA_ERROR_LAUNCH_FAILED);
+    CHECK_U64(report.fault, SIM_FAULT_GLOBAL_RACE);
+    text_check(&report, "race in global memory: two blocks");
+    CHECK(memcmp(report.place.block, report.other.block, sizeof report.place.block) != 0);
+    return report;
+}
+
+static void race_between_blocks(void)
+{
+    float *to = buffer_make(512);
+    for (int order = 0; order < ORDER_COUNT; order++) {
+        struct sim_report report = blocks_race("blocks_meet", 32, ARGUMENTS(&to), order);
+        CHECK_U64(report.place.line, line_of("blocks_meet"));
+        CHECK_U64(report.other.line, line_of("blocks_meet"));
+        CHECK(report.place.is_write && report.other.is_write);
+        report = blocks_race("blocks_shift", 32, ARGUMENTS(&to), order);
+        int read = line_of("shift_read"), write = line_of("blocks_shift");
+        CHECK_U64(report.place.line, (report.place.is_write ? write : read));
+        CHECK_U64(report.other.line, (report.other.is_write ? write : read));
+        CHECK(report.place.is_write != report.other.is_write);
+    }
+    buffers_free();
+}
+
+/* What blocks leave for the last one needs both fences, and the barriers, unless one thread does it all. */
+static void race_without_fences(void)
+{
+    enum {
+        BARRIER = 1,
+        FENCE = 2,
+        FENCE_AFTER = 4,
+        BARRIER_AFTER = 8,
+        ALL = 15
+    };
+    float *left = buffer_make(16), *to = buffer_make(4);
+    unsigned *count = buffer_make(4);
+    *count = 0;
+    for (int order = 0; order < ORDER_COUNT; order++) {
+        struct run_options options = {.grid = {3, 1, 1}, .block = {64, 1, 1}, .order = order};
+        int steps = ALL;
+        for (int again = 0; again < 2; again++) {
+            kernel_run_well(module_of("bugs.cu"), "last_adds", &options,
+                            ARGUMENTS(&left, &count, &to, &steps));
+            CHECK(*to == 3.0f);
+        }
+        for (int missing = BARRIER; missing <= FENCE_AFTER; missing *= 2) {
+            steps = ALL & ~missing;
+            struct sim_report report =
+                blocks_race("last_adds", 64, ARGUMENTS(&left, &count, &to, &steps), order);
+            CHECK_U64(report.place.line, line_of("last_adds"));
+            CHECK_U64(report.other.line, line_of("last_left"));
+            CHECK(!report.place.is_write && report.other.is_write);
+            *count = 0;
+        }
+        steps = ALL & ~BARRIER_AFTER;
+        kernel_run_well(module_of("bugs.cu"), "last_adds", &options,
+                        ARGUMENTS(&left, &count, &to, &steps));
+        *count = 0;
+    }
     buffers_free();
 }
 
@@ -255,6 +324,8 @@ void test_engine_bugs(void)
     RUN(race_in_shared_memory);
     RUN(race_within_a_warp);
     RUN(race_with_the_next_round);
+    RUN(race_between_blocks);
+    RUN(race_without_fences);
     RUN(bounds);
     RUN(early);
     RUN(alignment);

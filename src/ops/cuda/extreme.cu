@@ -194,7 +194,8 @@ template <bool IS_MAXIMUM> ELEMENT best elements_search(const arguments &a, int6
     return best{score_of(in[at * stride], IS_MAXIMUM), first + at * step};
 }
 
-/* Joins the threads of each row, which are neighbours; the first of them has the result. */
+/* Joins the threads of each row, which are neighbours; the first of them has the result. Between two calls is a barrier,
+ * that of is_last(). */
 ELEMENT void neighbours_join(best &x, int height)
 {
     __shared__ key scores[8];
@@ -207,7 +208,6 @@ ELEMENT void neighbours_join(best &x, int height)
     }
     if (height == 32)
         return;
-    __syncthreads(); /* what was joined before is read */
     if (threadIdx.x % 32 == 0) {
         scores[threadIdx.x / 32] = x.score;
         places[threadIdx.x / 32] = x.place;
@@ -217,12 +217,12 @@ ELEMENT void neighbours_join(best &x, int height)
         best_join(x, scores[k], places[k]);
 }
 
-/* Joins the threads of each row, which are `width` threads apart; the first of them has the result. */
+/* Joins the threads of each row, which are `width` threads apart; the first of them has the result. Between two calls is
+ * a barrier, as above. */
 ELEMENT void columns_join(best &x, int lane, int width, int height)
 {
     __shared__ key scores[256];
     __shared__ int64 places[256];
-    __syncthreads(); /* what was joined before is read */
     scores[threadIdx.x] = x.score;
     places[threadIdx.x] = x.place;
     for (int half = height / 2; half > 0; half /= 2) {

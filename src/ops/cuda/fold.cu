@@ -131,12 +131,11 @@ ELEMENT accumulator row_fold(const arguments &a, index begin, index end, index l
 }
 
 #ifdef FOLD_ROWS
-/* The threads of a block join; the first has the result. */
+/* The threads of a block join; the first has the result. Between two calls is a barrier, that of is_last(). */
 ELEMENT accumulator block_fold(accumulator x)
 {
     __shared__ accumulator warps[8];
     x = warp_fold(x, 32);
-    __syncthreads();
     if (threadIdx.x % 32 == 0)
         warps[threadIdx.x / 32] = x;
     __syncthreads();

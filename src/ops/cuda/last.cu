@@ -7,19 +7,20 @@
  * two launches. */
 static __device__ unsigned counters[SLOTS][COUNTERS];
 
-/* Whether this block is the last one; what the others left is visible to it then. */
+/* Whether this block is the last one; what the others left is visible to it then. The barriers bring all threads under
+ * the fences of the first: what the block left comes before its count, and what it reads then comes after it. */
 ELEMENT bool is_last(int slot)
 {
     __shared__ bool found;
     unsigned *counter = &counters[slot][blockIdx.x];
-    __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
+        __threadfence();
         found = atomicAdd(counter, 1u) == gridDim.y - 1;
+        __threadfence();
         if (found)
             *counter = 0;
     }
     __syncthreads();
-    __threadfence();
     return found;
 }

@@ -68,7 +68,7 @@ ELEMENT unsigned truth(const arguments &a, int64 begin)
     return found;
 }
 
-/* The sum over the threads of a block before this one, and over all. */
+/* The sum over the threads of a block before this one, and over all. Between two calls for one type is a barrier. */
 template <class T> ELEMENT T block_before(T own, T &all)
 {
     __shared__ T warps[8];
@@ -79,7 +79,6 @@ template <class T> ELEMENT T block_before(T own, T &all)
         const T left = __shfl_up_sync(0xffffffffu, sum, width);
         sum += lane >= width ? left : 0;
     }
-    __syncthreads(); /* of a call before, everybody has read */
     if (lane == 31)
         warps[warp] = sum;
     __syncthreads();

@@ -22,7 +22,7 @@ extern "C" __global__ void ordered_by_shuffle(float *to)
     __shared__ float values[32];
     values[threadIdx.x] = (float)threadIdx.x;
     __syncwarp();
-    to[threadIdx.x] = values[31 - threadIdx.x];
+    to[32 * blockIdx.x + threadIdx.x] = values[31 - threadIdx.x];
 }
 
 extern "C" __global__ void missing_second_barrier(float *to, int rounds)
@@ -145,4 +145,49 @@ extern "C" __global__ void waits_for_neighbour(volatile int *flag, int *to)
     else
         *flag = 1;
     to[threadIdx.x] = *flag;
+}
+
+/* Wrong: two blocks use one element. */
+extern "C" __global__ void blocks_meet(float *to)
+{
+    to[blockIdx.x + threadIdx.x] = 1.0f; // mark: blocks_meet
+}
+
+/* Wrong: one block changes what another one has read, or will read. */
+extern "C" __global__ void blocks_shift(float *to)
+{
+    const float next = to[threadIdx.x == 31 ? 32 * (blockIdx.x + 1) : 32 * blockIdx.x + threadIdx.x]; // mark: shift_read
+    __syncthreads();
+    to[32 * blockIdx.x + threadIdx.x] = next; // mark: blocks_shift
+}
+
+/*
+ * Each block leaves its sum, and the last one adds these. Right with all of `steps`:
+ * 1 a barrier, 2 a fence before the count, 4 a fence after it, 8 another barrier.
+ */
+extern "C" __global__ void last_adds(float *left, unsigned *count, float *to, int steps)
+{
+    __shared__ bool is_last;
+    bool is_own_last = false;
+    if (threadIdx.x == 33)
+        left[blockIdx.x] = 1.0f; // mark: last_left
+    if (steps & 1)
+        __syncthreads();
+    if (threadIdx.x == 0) {
+        if (steps & 2)
+            __threadfence();
+        is_last = is_own_last = atomicAdd(count, 1u) == gridDim.x - 1;
+        if (steps & 4)
+            __threadfence();
+        if (is_last)
+            *count = 0;
+    }
+    if (steps & 8)
+        __syncthreads();
+    if (steps & 8 ? threadIdx.x == 34 && is_last : is_own_last) {
+        float sum = 0.0f;
+        for (unsigned i = 0; i < gridDim.x; i++)
+            sum += left[i]; // mark: last_adds
+        *to = sum;
+    }
 }
