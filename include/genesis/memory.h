@@ -289,13 +289,19 @@ typedef struct gn_memory_statistics {
     uint64_t handover_count;     /* blocks that another stream took over, waiting on the device */
     uint64_t limit_bytes;        /* what reserved_bytes may reach */
     uint64_t largest_free_bytes; /* the largest block that could be had without the driver */
+    uint64_t pending_count;      /* blocks freed, waiting for other streams */
+    uint64_t active_bytes_peak;  /* the most that was live or pending at once */
+    uint64_t active_count_peak;
+    uint64_t driver_count_peak;  /* the most pieces at one time */
+    uint64_t driver_bytes_total; /* of all pieces that the driver or system gave */
+    uint64_t wait_count;         /* times that all work of the device was waited for */
 } gn_memory_statistics;
 
 /* A reading in which live, requested, reserved and pending fit each other if no other thread works. */
 GN_API gn_status gn_memory_get_statistics(gn_memory_manager *manager,
                                           gn_memory_statistics *statistics) GN_NODISCARD;
 
-/* Sets the peaks to what is live now. */
+/* Sets the peaks of the statistics to what is live now. How much idle memory is kept does not change. */
 GN_API gn_status gn_memory_reset_peaks(gn_memory_manager *manager) GN_NODISCARD;
 
 /* What one size class has met since the start. */

@@ -26,7 +26,7 @@ MAGIC = b"genesis memory"
 VERSION = 2
 
 # The table's fields in their order, src/memory/board.c; the names of structures are left away.
-_BOARD = struct.Struct("<16sIIQII25I")
+_BOARD = struct.Struct("<16sIIQII28I")
 _FIELDS = [
     "magic",
     "version",
@@ -59,6 +59,9 @@ _FIELDS = [
     "slow_count",
     "next",
     "direct_statistics",
+    "pending_count",
+    "active_peak",
+    "active_count_peak",
 ]
 _COUNTED = {  # by each cache: the names of the table, and of gn_memory_statistics
     "alloc_count": "alloc_count",
@@ -95,6 +98,12 @@ _STATISTICS = [
     "handover_count",
     "limit_bytes",
     "largest_free_bytes",
+    "pending_count",
+    "active_bytes_peak",
+    "active_count_peak",
+    "driver_count_peak",
+    "driver_bytes_total",
+    "wait_count",
 ]
 _CACHES_MOST = 1 << 20  # a list that is longer is not one
 
@@ -341,7 +350,11 @@ class Board:
         now["reserved_bytes"] = number(pool, "reserved")
         now["reserved_bytes_peak"] = number(pool, "reserved_peak")
         now["pending_bytes"] = number(pool, "pending")
+        now["pending_count"] = number(pool, "pending_count")
         used = now["live_bytes"] + now["pending_bytes"]
+        blocks = now["live_count"] + now["pending_count"]
+        now["active_bytes_peak"] = max(number(pool, "active_peak"), used)
+        now["active_count_peak"] = max(number(pool, "active_count_peak"), blocks)
         now["cached_bytes"] = max(now["reserved_bytes"] - used, 0)
         now["limit_bytes"] = number(pool, "limit")
         return now

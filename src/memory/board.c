@@ -46,6 +46,9 @@ struct board {
         uint32_t live, alloc_count, stock, alloc_bytes, free_bytes, slow_count, next;
     } cache;
     uint32_t direct_statistics;
+    struct {
+        uint32_t pending_count, active_peak, active_count_peak;
+    } pool_active;
 };
 
 #define PLACE(type, field) ((uint32_t)offsetof(struct type, field))
@@ -83,6 +86,9 @@ const struct board gn_memory_board = {
               .slow_count = PLACE(gni_cache, slow_count),
               .next = PLACE(gni_cache, next)},
     .direct_statistics = GNI_DIRECT_STATISTICS,
+    .pool_active = {.pending_count = PLACE(gni_pool, pending_count),
+                    .active_peak = PLACE(gni_pool, active_peak),
+                    .active_count_peak = PLACE(gni_pool, active_count_peak)},
 };
 
 _Static_assert(GNI_BACKING_VIRTUAL == 0, "so says the table");

@@ -164,6 +164,13 @@ static gn_status out_of_memory_error(struct gni_direct *direct, size_t nbytes, c
 
 /* ---- counting ------------------------------------------------------------------------------- */
 
+/* Nothing is ever pending, and each block is a piece of the driver's. */
+static void actives_set(gn_memory_statistics *statistics)
+{
+    statistics->active_bytes_peak = statistics->live_bytes_peak;
+    statistics->active_count_peak = statistics->driver_count_peak = statistics->live_count_peak;
+}
+
 static void peaks_raise(gn_memory_statistics *statistics)
 {
     if (statistics->live_bytes > statistics->live_bytes_peak)
@@ -172,6 +179,7 @@ static void peaks_raise(gn_memory_statistics *statistics)
         statistics->live_count_peak = statistics->live_count;
     if (statistics->reserved_bytes > statistics->reserved_bytes_peak)
         statistics->reserved_bytes_peak = statistics->reserved_bytes;
+    actives_set(statistics);
 }
 
 static void statistics_add(struct gni_direct *direct, const struct direct_block *block)
@@ -181,6 +189,7 @@ static void statistics_add(struct gni_direct *direct, const struct direct_block 
                      1); /* it may not be closed under a block */
     statistics->alloc_count++;
     statistics->driver_alloc_count++;
+    statistics->driver_bytes_total += block->base.requested;
     statistics->alloc_bytes_total += block->base.requested;
     statistics->live_bytes += block->base.requested;
     statistics->live_count++;
@@ -423,6 +432,7 @@ void gni_direct_reset_peaks(struct gni_direct *direct)
     statistics->live_bytes_peak = statistics->live_bytes;
     statistics->live_count_peak = statistics->live_count;
     statistics->reserved_bytes_peak = statistics->reserved_bytes;
+    actives_set(statistics);
     gni_mutex_unlock(&direct->mutex);
 }
 

@@ -568,7 +568,7 @@ gn_status gn_memory_set_out_of_memory_handler(gn_memory_manager *manager, gn_mem
 
 /* ---- looking -------------------------------------------------------------------------------- */
 
-/* Adds what the other engine has. All fields are of one width, and counts, but for the last two. */
+/* Adds what the other engine has. All fields are of one width, and counts, but for two. */
 static void statistics_add(gn_memory_statistics *sum, const gn_memory_statistics *other)
 {
     uint64_t limit = sum->limit_bytes, largest = sum->largest_free_bytes;

@@ -48,7 +48,12 @@ void gni_reserved_add(struct gni_pool *pool, const void *address, size_t nbytes)
     gni_watch_note(pool->manager, (int64_t)nbytes);
     if (pool->reserved_bytes > pool->reserved_peak)
         pool->reserved_peak = pool->reserved_bytes;
-    pool->counts.driver_alloc_count++;
+    gn_memory_statistics *counts = &pool->counts;
+    counts->driver_alloc_count++;
+    counts->driver_bytes_total += nbytes;
+    uint64_t count = counts->driver_alloc_count - counts->driver_free_count;
+    if (count > counts->driver_count_peak)
+        counts->driver_count_peak = count;
 }
 
 void gni_reserved_remove(struct gni_pool *pool, const void *address, size_t nbytes)

@@ -627,6 +627,7 @@ gn_status gni_pool_synchronize(struct gni_pool *pool)
                          "%s cannot be waited for while a graph is being captured",
                          gni_device_label(pool->device).text);
     GN_TRY(pool->device->ops->synchronize(pool->device));
+    pool->counts.wait_count++;
     gni_list_each (link, &pool->main.heaps)
         heap_complete(gni_container_of(link, struct gni_heap, link));
     spaces_pending_end(pool);

@@ -15,7 +15,7 @@
  *   8  pieces that are partly free are divided, and half-empty pages folded, where nobody can know their addresses
  *   9  the user's handler (pool.c), and from the start
  *
- * The bound is a part of the most that was live since the peaks were reset: 1/16 for blocks up to 8 MiB, and
+ * The bound is a part of the most that was live since memory was last trimmed: 1/16 for blocks up to 8 MiB, and
  * for larger ones with the policy `virtual` 1/14 of what was asked for (`pool`: 1/8 of what was live). The
  * blocks of a training loop, placed by best fit and joined when they are freed, need less than that; recycling
  * them would cost driver calls, and cut the memory into pieces that fit less well. A program that recycles on and
@@ -76,19 +76,31 @@ static uint64_t smaller(uint64_t one, uint64_t two)
     return one < two ? one : two;
 }
 
+/* The most that was ever live, whatever the statistics' peaks were reset to: a program that resets them in each step
+ * needs as much in the next. */
+static uint64_t live_most(const struct gni_pool *pool)
+{
+    return larger(pool->live_past, atomic_load_explicit(&pool->live_peak, memory_order_relaxed));
+}
+
+static uint64_t requested_most(const struct gni_pool *pool)
+{
+    return larger(pool->requested_past,
+                  atomic_load_explicit(&pool->requested_peak, memory_order_relaxed));
+}
+
 /* What may be reserved before idle memory is recycled: the most that was ever live, and a bound, which is not widened
  * beyond the limit: there all idle memory would have to go back. */
 static uint64_t reserved_allowed(struct gni_pool *pool, const struct gni_need *need)
 {
     struct gni_totals now = gni_pool_totals(pool);
     uint64_t live = (uint64_t)now.live_bytes + pool->pending_bytes + need->nbytes;
-    live = larger(live, atomic_load_explicit(&pool->live_peak, memory_order_relaxed));
-    live = larger(live, pool->warm_bytes);
+    live = larger(live, larger(live_most(pool), pool->warm_bytes));
     uint64_t allowed = live + (live >> gni_pool_bound_shift(pool, need->range));
     uint64_t wide = live + (live >> pool->bound_shift[need->range]);
     if (need->range == GNI_RANGE_LARGE) {
         uint64_t asked = now.alloc_bytes - now.free_bytes + need->requested;
-        asked = larger(asked, atomic_load_explicit(&pool->requested_peak, memory_order_relaxed));
+        asked = larger(asked, requested_most(pool));
         allowed = larger(allowed, asked + asked / BOUND_ASKED);
     }
     return larger(allowed + BOUND_LEAST, smaller(wide + BOUND_LEAST, pool->limit));
@@ -166,8 +178,7 @@ static bool is_yield_due(struct gni_space *space, const struct gni_need *need)
     struct gni_pool *pool = space->pool;
     if (space->is_private || need->range != GNI_RANGE_MEDIUM || !gni_claims_exist(pool))
         return false;
-    uint64_t live = larger(atomic_load_explicit(&pool->live_peak, memory_order_relaxed),
-                           gni_pool_live_bytes(pool) + need->nbytes);
+    uint64_t live = larger(live_most(pool), gni_pool_live_bytes(pool) + need->nbytes);
     uint64_t grown = pool->reserved_bytes + gni_space_growth(space, need);
     return pool->yield_count < YIELDS_MOST || grown > pool->limit || grown > 2 * live + BOUND_LEAST;
 }

@@ -334,6 +334,8 @@ static struct gni_hold *block_free_slowly(struct gni_pool *pool, gn_memory_block
     if (block->uses != NULL) {
         gni_heap_stamp(block->heap, block);
         holds = gni_block_wait(block);
+        gni_caches_share(
+            pool); /* what is live is further below the peak of what is active than it may rise: K5 */
     } else if (cache != NULL && !gni_block_has(block, GNI_BLOCK_SLOW) && is_caching(pool)) {
         gni_cache_put(cache, block);
         if (gni_thread.cache == NULL)

@@ -194,12 +194,12 @@ struct gni_pool {
     uint64_t limit;       /* of reserved_bytes */
     uint64_t total_bytes; /* of the device */
     uint64_t reserved_bytes, reserved_peak;
-    uint64_t pending_bytes;
+    _Atomic(uint64_t) pending_bytes; /* changes under the lock */
     char *scratch; /* addresses of divide.c's; NULL but where they could not go back */
     size_t scratch_bytes, scratch_mapped;
     struct gni_list scratch_pieces; /* that are seen there, and nowhere else */
     uint64_t warm_bytes; /* that a warm-up asked for: not to be recycled before they were used */
-    size_t pending_count;
+    _Atomic(uint64_t) pending_count;
     unsigned yield_count;    /* regions that threads lost to others since memory last grew */
     unsigned unpolled_count; /* requests that were met since pending blocks were last looked at */
     uint64_t last_region;
@@ -212,6 +212,9 @@ struct gni_pool {
     void *handler_context;
     gn_memory_statistics counts; /* the parts that change under the lock only */
     _Atomic(uint64_t) live_peak, live_count_peak, requested_peak;
+    _Atomic(uint64_t) active_peak, active_count_peak; /* of live and pending together */
+    uint64_t live_past,
+        requested_past; /* the peaks before a reset: bounds keep to them until a trim */
     atomic_bool
         is_shown; /* others know addresses of it: gni_pool_show(). Apart from what is read at once */
     struct gni_freed freed;

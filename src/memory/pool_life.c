@@ -113,7 +113,7 @@ gn_status gni_pool_trim(struct gni_pool *pool, size_t keep_bytes, size_t *releas
     gni_pool_lock(pool);
     size_t given = 0;
     gn_status status = GN_OK;
-    pool->warm_bytes = 0;
+    pool->warm_bytes = pool->live_past = pool->requested_past = 0;
     bounds_reset(pool);
     uint64_t before = pool->reserved_bytes;
     gni_pool_sweep_captures(pool);

@@ -73,15 +73,31 @@ static void peaks_raise(struct gni_pool *pool, const struct gni_totals *sum)
     peak_raise(&pool->live_count_peak, (uint64_t)sum->live_count);
     if (sum->alloc_bytes > sum->free_bytes)
         peak_raise(&pool->requested_peak, sum->alloc_bytes - sum->free_bytes);
+    int64_t active = sum->live_bytes + (int64_t)atomic_load(&pool->pending_bytes);
+    if (active > 0)
+        peak_raise(&pool->active_peak, (uint64_t)active);
+    peak_raise(&pool->active_count_peak,
+               (uint64_t)sum->live_count + atomic_load(&pool->pending_count));
+}
+
+static int64_t smaller(int64_t one, int64_t two)
+{
+    return one < two ? one : two;
 }
 
 struct gni_peaks gni_pool_peaks_raise(struct gni_pool *pool)
 {
     struct gni_totals sum = gni_pool_totals(pool);
     peaks_raise(pool, &sum);
+    int64_t pending = (int64_t)atomic_load(&pool->pending_bytes);
+    int64_t pending_count = (int64_t)atomic_load(&pool->pending_count);
     return (struct gni_peaks){
-        .live_bytes = (int64_t)atomic_load(&pool->live_peak) - sum.live_bytes,
-        .live_count = (int64_t)atomic_load(&pool->live_count_peak) - sum.live_count,
+        .live_bytes = smaller((int64_t)atomic_load(&pool->live_peak),
+                              (int64_t)atomic_load(&pool->active_peak) - pending) -
+                      sum.live_bytes,
+        .live_count = smaller((int64_t)atomic_load(&pool->live_count_peak),
+                              (int64_t)atomic_load(&pool->active_count_peak) - pending_count) -
+                      sum.live_count,
         .requested_bytes =
             (int64_t)(atomic_load(&pool->requested_peak) - (sum.alloc_bytes - sum.free_bytes))};
 }
@@ -115,6 +131,9 @@ void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics
     now.reserved_bytes = pool->reserved_bytes;
     now.reserved_bytes_peak = pool->reserved_peak;
     now.pending_bytes = pool->pending_bytes;
+    now.pending_count = pool->pending_count;
+    now.active_bytes_peak = atomic_load(&pool->active_peak);
+    now.active_count_peak = atomic_load(&pool->active_count_peak);
     uint64_t used = now.live_bytes + now.pending_bytes;
     now.cached_bytes = now.reserved_bytes > used ? now.reserved_bytes - used : 0;
     now.alloc_count = sum.alloc_count;
@@ -132,10 +151,16 @@ void gni_pool_statistics(struct gni_pool *pool, gn_memory_statistics *statistics
 void gni_pool_reset_peaks(struct gni_pool *pool)
 {
     gni_pool_lock(pool);
-    atomic_store(&pool->live_peak, 0);
+    uint64_t live = atomic_exchange(&pool->live_peak, 0);
+    uint64_t requested = atomic_exchange(&pool->requested_peak, 0);
+    pool->live_past = live > pool->live_past ? live : pool->live_past;
+    pool->requested_past = requested > pool->requested_past ? requested : pool->requested_past;
     atomic_store(&pool->live_count_peak, 0);
-    atomic_store(&pool->requested_peak, 0);
+    atomic_store(&pool->active_peak, 0);
+    atomic_store(&pool->active_count_peak, 0);
     pool->reserved_peak = pool->reserved_bytes;
+    pool->counts.driver_count_peak =
+        pool->counts.driver_alloc_count - pool->counts.driver_free_count;
     gni_caches_share(pool);
     gni_pool_unlock(pool);
 }

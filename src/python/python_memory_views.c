@@ -39,6 +39,8 @@ static const struct counter statistics[] = {
     STATISTIC(retry_count),       STATISTIC(refused_count),       STATISTIC(driver_alloc_count),
     STATISTIC(driver_free_count), STATISTIC(driver_time_ns),      STATISTIC(event_count),
     STATISTIC(handover_count),    STATISTIC(limit_bytes),         STATISTIC(largest_free_bytes),
+    STATISTIC(pending_count),     STATISTIC(active_bytes_peak),   STATISTIC(active_count_peak),
+    STATISTIC(driver_count_peak), STATISTIC(driver_bytes_total),  STATISTIC(wait_count),
 };
 
 enum {

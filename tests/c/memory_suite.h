@@ -117,6 +117,13 @@ static inline void statistics_check(const gn_memory_statistics *now)
     CHECK(now->reserved_bytes <= now->reserved_bytes_peak);
     CHECK(now->requested_bytes <= now->live_bytes);
     CHECK(now->largest_free_bytes <= now->cached_bytes);
+    CHECK(now->live_bytes + now->pending_bytes <= now->active_bytes_peak);
+    CHECK(now->live_count + now->pending_count <= now->active_count_peak);
+    CHECK(now->live_bytes_peak <= now->active_bytes_peak);
+    CHECK(now->live_count_peak <= now->active_count_peak);
+    CHECK((now->pending_count == 0) == (now->pending_bytes == 0));
+    CHECK(now->driver_alloc_count - now->driver_free_count <= now->driver_count_peak);
+    CHECK(now->reserved_bytes <= now->driver_bytes_total);
     CHECK_U64(now->alloc_count, now->stream_hit_count + now->global_hit_count + now->miss_count);
     if (suite.policy->is_pooled)
         CHECK((now->driver_alloc_count == now->driver_free_count) == (now->reserved_bytes == 0));
@@ -146,7 +153,14 @@ static inline bool statistics_fit(gn_memory_statistics *expected)
         expected->driver_alloc_count = now.driver_alloc_count;
         expected->driver_free_count = now.driver_free_count;
         expected->event_count = now.event_count;
+        expected->driver_bytes_total = now.driver_bytes_total;
+        expected->driver_count_peak = now.driver_count_peak;
+        expected->wait_count = now.wait_count;
     }
+    expected->active_bytes_peak = expected->live_bytes_peak; /* nothing is ever pending here */
+    expected->active_count_peak = expected->live_count_peak;
+    if (!suite.policy->is_pooled)
+        expected->driver_count_peak = expected->live_count_peak;
     return statistics_same(&now, expected);
 }
 

@@ -56,6 +56,7 @@ static void expected_alloc(gn_memory_statistics *expected, size_t nbytes, size_t
     expected->miss_count++;
     expected->driver_alloc_count++;
     expected->reserved_bytes = expected->live_bytes;
+    expected->driver_bytes_total += nbytes;
     expected->reserved_bytes_peak =
         u64_max(expected->reserved_bytes_peak, expected->reserved_bytes);
 }

@@ -325,6 +325,32 @@ static void test_changing_lengths(void)
     pool_empty();
 }
 
+/* A program that resets the peaks in each step, to print them, keeps the idle memory that the next step needs. */
+static void test_peaks_are_reset(void)
+{
+    enum {
+        PAIRS = 10
+    };
+    void *kept[PAIRS], *gone[PAIRS];
+    CHECK_OK(gn_memory_reset_peaks(suite.manager));
+    pool_empty();
+    for (int i = 0; i < PAIRS; i++) {
+        gone[i] = block_make(50 * MIB);
+        kept[i] = block_make(10 * MIB);
+    }
+    for (int i = 0; i < PAIRS; i++)
+        block_free(gone[i]);
+    CHECK_OK(gn_memory_reset_peaks(suite.manager));
+    gn_memory_statistics before = statistics_now();
+    CHECK_U64(before.live_bytes_peak, before.live_bytes);
+    gone[0] = block_make(52 * MIB); /* fits nowhere, and is within the bound above 600 MiB */
+    CHECK_U64(statistics_now().driver_free_count, before.driver_free_count);
+    block_free(gone[0]);
+    for (int i = 0; i < PAIRS; i++)
+        block_free(kept[i]);
+    pool_empty();
+}
+
 /* Blocks of random sizes come and go, as many bytes as a limit allows; each turn is the same. */
 static void random_turn(void)
 {
@@ -465,7 +491,7 @@ static void test_collect(void)
     block_fill(block, 3, 5 * MIB, side);
     block_free(block);
     gn_memory_statistics now = statistics_now();
-    CHECK(now.pending_bytes == 5 * MIB && now.event_count > 0);
+    CHECK(now.pending_bytes == 5 * MIB && now.pending_count == 1 && now.event_count > 0);
     CHECK_U64(now.cached_bytes, now.reserved_bytes - now.live_bytes - now.pending_bytes);
     POOL_CHECK();
     CHECK_OK(gn_stream_synchronize(side));
@@ -473,6 +499,38 @@ static void test_collect(void)
     CHECK_U64(statistics_now().pending_bytes, 0);
     POOL_CHECK();
     CHECK_STATUS(gn_memory_record_stream(suite.manager, block, side), GN_ERROR_DOUBLE_FREE);
+    gn_stream_release(side);
+    pool_empty();
+}
+
+/* What is pending counts as active: with what is allocated meanwhile it is above the peak of what is live. */
+static void test_active_peak(void)
+{
+    gn_stream *side = stream_make(GN_STREAM_NON_BLOCKING);
+    pool_empty();
+    CHECK_OK(gn_memory_reset_peaks(suite.manager));
+    void *block = block_make(5 * MIB);
+    CHECK_OK(gn_memory_record_stream(suite.manager, block, side));
+    block_fill(block, 3, 5 * MIB, side);
+    block_free(block);
+    void *others[3];
+    for (int i = 0; i < 3; i++)
+        others[i] = block_make(MIB);
+    for (int i = 0; i < 3; i++)
+        block_free(others[i]);
+    gn_memory_statistics now = statistics_now();
+    CHECK_U64(now.live_bytes_peak, 5 * MIB);
+    CHECK_U64(now.live_count_peak, 3);
+    if (now.pending_count ==
+        1) { /* it was all the time; a device that works at once is done earlier */
+        CHECK_U64(now.active_bytes_peak, 8 * MIB);
+        CHECK_U64(now.active_count_peak, 4);
+    }
+    CHECK_OK(gn_stream_synchronize(side));
+    CHECK_OK(gn_memory_collect(suite.manager));
+    CHECK_U64(statistics_now().pending_count, 0);
+    CHECK_OK(gn_memory_reset_peaks(suite.manager));
+    CHECK_U64(statistics_now().active_bytes_peak, 0);
     gn_stream_release(side);
     pool_empty();
 }
@@ -807,11 +865,13 @@ static void run(void)
     RUN(test_warm_up);
     RUN(test_training_needs_no_driver);
     RUN(test_changing_lengths);
+    RUN(test_peaks_are_reset);
     RUN(test_random_sizes);
     RUN(test_trim);
     RUN(test_trim_waits);
     RUN(test_coalesce);
     RUN(test_collect);
+    RUN(test_active_peak);
     RUN(test_handler);
     RUN(test_out_of_memory);
     RUN(test_recovery_joins_streams);
