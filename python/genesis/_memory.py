@@ -18,7 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["detailed_memory_stats", "empty_cache", "memory_pressure", "memory_stats"]
 
-_PEAKS = ("live_bytes_peak", "live_count_peak", "requested_bytes_peak", "reserved_bytes_peak")
+_PEAKS = (
+    "live_bytes_peak",
+    "live_count_peak",
+    "requested_bytes_peak",
+    "reserved_bytes_peak",
+    "active_bytes_peak",
+    "active_count_peak",
+    "driver_count_peak",
+)
 
 # For each manager: the peaks from before the first open scope, then those of the open scopes.
 _scopes: dict[tuple[str, bool], list[dict[str, int]]] = {}
@@ -102,52 +110,74 @@ def fragmentation(now: dict[str, int]) -> float:
     return max(0.0, 1 - now["live_bytes"] / now["reserved_bytes"]) if now["reserved_bytes"] else 0.0
 
 
+def torch_amounts(now: dict[str, int]) -> dict[str, tuple[int, int, int, int]]:
+    """PyTorch's statistics, each now, at most, and what came and went since the start.
+
+    What came and went in bytes is counted as asked for, and not as rounded. What could not be given
+    back (``inactive_split``) is nothing: pages go back wherever they are.
+    """
+    live, pending = now["live_bytes"], now["pending_bytes"]
+    live_count, pending_count = now["live_count"], now["pending_count"]
+    allocated, freed = now["alloc_count"], now["free_count"]
+    freed_bytes = now["free_bytes_total"]
+    came, went = now["driver_alloc_count"], now["driver_free_count"]
+    reserved, came_bytes = now["reserved_bytes"], now["driver_bytes_total"]
+    return {
+        "allocation": (live_count, now["live_count_peak"], allocated, freed),
+        "segment": (came - went, now["driver_count_peak"], came, went),
+        "active": (
+            live_count + pending_count,
+            now["active_count_peak"],
+            allocated,
+            max(0, freed - pending_count),
+        ),
+        "inactive_split": (0, 0, 0, 0),
+        "allocated_bytes": (live, now["live_bytes_peak"], live + freed_bytes, freed_bytes),
+        "reserved_bytes": (reserved, now["reserved_bytes_peak"], came_bytes, came_bytes - reserved),
+        "active_bytes": (
+            live + pending,
+            now["active_bytes_peak"],
+            live + freed_bytes,
+            max(0, freed_bytes - pending),
+        ),
+        "inactive_split_bytes": (0, 0, 0, 0),
+        "requested_bytes": (
+            now["requested_bytes"],
+            now["requested_bytes_peak"],
+            now["alloc_bytes_total"],
+            freed_bytes,
+        ),
+    }
+
+
+def torch_counts(now: dict[str, int]) -> dict[str, int]:
+    """PyTorch's counters of single events."""
+    return {
+        "num_alloc_retries": now["retry_count"],
+        "num_ooms": now["out_of_memory_count"],
+        "num_sync_all_streams": now["wait_count"],
+        "num_device_alloc": now["driver_alloc_count"],
+        "num_device_free": now["driver_free_count"],
+    }
+
+
 def manager_stats(manager: _C.MemoryManager) -> dict[str, Any]:
     """What memory_stats() says of one manager, with PyTorch's flat keys that can be told."""
     now = statistics(manager)
-    live, pending = now["live_bytes"], now["pending_bytes"]
     stats: dict[str, Any] = {
-        "allocated": live,
+        "allocated": now["live_bytes"],
         "requested": now["requested_bytes"],
         "reserved": now["reserved_bytes"],
         "cached": now["cached_bytes"],
-        "pending": pending,
+        "pending": now["pending_bytes"],
         "free": _C.memory_info(manager.device)[0],
         "fragmentation": fragmentation(now),
         "peak_allocated": now["live_bytes_peak"],
     }
-    flat = {
-        "allocation.all": {
-            "current": now["live_count"],
-            "peak": now["live_count_peak"],
-            "allocated": now["alloc_count"],
-            "freed": now["free_count"],
-        },
-        "allocated_bytes.all": {"current": live, "peak": now["live_bytes_peak"]},
-        "requested_bytes.all": {
-            "current": now["requested_bytes"],
-            "peak": now["requested_bytes_peak"],
-            "allocated": now["alloc_bytes_total"],
-            "freed": now["free_bytes_total"],
-        },
-        "reserved_bytes.all": {
-            "current": now["reserved_bytes"],
-            "peak": now["reserved_bytes_peak"],
-        },
-        "active_bytes.all": {"current": live + pending},
-        "segment.all": {
-            "current": now["driver_alloc_count"] - now["driver_free_count"],
-            "allocated": now["driver_alloc_count"],
-            "freed": now["driver_free_count"],
-        },
-    }
-    for key, counters in flat.items():
-        for kind, counter in counters.items():
-            stats[f"{key}.{kind}"] = counter
-    stats["num_alloc_retries"] = now["retry_count"]
-    stats["num_ooms"] = now["out_of_memory_count"]
-    stats["num_device_alloc"] = now["driver_alloc_count"]
-    stats["num_device_free"] = now["driver_free_count"]
+    for name, amount in torch_amounts(now).items():
+        for kind, number in zip(("current", "peak", "allocated", "freed"), amount, strict=True):
+            stats[f"{name}.all.{kind}"] = number
+    stats.update(torch_counts(now))
     return stats
 
 

@@ -1,13 +1,17 @@
 """Memory of all devices: genesis.memory_stats and its like, genesis.cuda and genesis.cpu."""
 
 TORCH_KEYS = [
-    *(f"allocation.all.{kind}" for kind in ("current", "peak", "allocated", "freed")),
-    *(f"requested_bytes.all.{kind}" for kind in ("current", "peak", "allocated", "freed")),
-    *(f"allocated_bytes.all.{kind}" for kind in ("current", "peak")),
-    *(f"reserved_bytes.all.{kind}" for kind in ("current", "peak")),
-    *(f"segment.all.{kind}" for kind in ("current", "allocated", "freed")),
-    "active_bytes.all.current",
+    *(
+        f"{name}.all.{kind}"
+        for name in (
+            *("allocation", "active", "segment", "inactive_split"),
+            *("allocated_bytes", "requested_bytes", "reserved_bytes", "active_bytes"),
+            "inactive_split_bytes",
+        )
+        for kind in ("current", "peak", "allocated", "freed")
+    ),
     "num_alloc_retries",
+    "num_sync_all_streams",
     "num_ooms",
     "num_device_alloc",
     "num_device_free",

@@ -1,9 +1,9 @@
 """Genesis under PyTorch.
 
 ``enable()`` comes before PyTorch uses CUDA; from then on every tensor on a GPU lies in memory of
-Genesis. PyTorch's own statistics do not know of it: ask :func:`genesis.cuda.memory_stats`,
-:mod:`genesis.memory_profiler` and the others, which see PyTorch's blocks with the Python lines that
-made them. ``mempool()`` is for a part of a program, at any time.
+Genesis, and ``torch.cuda.memory_stats()`` and its like answer from Genesis.
+:mod:`genesis.memory_profiler` and the others see PyTorch's blocks with the Python lines that made
+them. ``mempool()`` is for a part of a program, at any time.
 
 What PyTorch's interface does not let through: a request that cannot be met raises
 ``torch.OutOfMemoryError`` where the library that PyTorch is made of has what that needs (all
@@ -16,7 +16,7 @@ import ctypes
 from pathlib import Path
 from typing import Any
 
-from genesis.adapters import _load_library
+from genesis.adapters import _load_library, _torch_memory
 
 __all__ = ["enable", "is_enabled", "mempool"]
 
@@ -79,6 +79,7 @@ def enable() -> None:
     allocator = _make_allocator(torch, library)
     torch.cuda.memory.change_current_allocator(allocator)
     _raise_torch_errors(torch, library)
+    _torch_memory.install(torch)
     _enabled = allocator
 
 
