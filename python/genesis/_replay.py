@@ -183,16 +183,17 @@ def _read_csv(path: str) -> Recording:
     ignored = 0
     with open(path, newline="", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
         lines = csv.reader(file)
-        next(lines)
-        for number, line in enumerate(lines, 2):
-            try:
+        number = 1
+        try:
+            next(lines)
+            for number, line in enumerate(lines, 2):
                 kind, row = _csv_row(number, line)
-            except (ValueError, struct.error):
-                raise SnapshotError(f"line {number} cannot be read") from None
-            if kind is None:
-                ignored += 1
-            else:
-                rows.append(row)
+                if kind is None:
+                    ignored += 1
+                else:
+                    rows.append(row)
+        except (ValueError, struct.error, csv.Error):
+            raise SnapshotError(f"line {number} cannot be read") from None
     data = b"".join(rows)
     blocks = blocks_from_events(data, {0})
     return Recording(data, devices=["cuda:0"], blocks=blocks, ignored=ignored)

@@ -19,8 +19,8 @@ What its readers demand, and what is done for it:
 6. Integers are exact up to 2**53 in browsers: addresses, sizes and microseconds are below that.
 7. device_traces[n] belongs to CUDA device n; the CPU's come after the last of them.
 
-A file is text of one entry a line, or a pickle of plain types. Pickles come from others: reading
-one refuses everything that could run code.
+A file is text of one entry a line, or a pickle of plain types. Pickles come from others: ours are
+read by a reader that knows plain types only, and takes no more memory than the file's bytes make.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from collections.abc import Iterator
 from itertools import compress, islice
 from typing import IO, Any
 
+from genesis import _C
 from genesis._recording import (
     ALLOC,
     ANNOTATION_BEGIN,
@@ -446,16 +447,6 @@ def _chunks(entries: Iterator[str]) -> Iterator[list[str]]:
 # ---- reading ------------------------------------------------------------------------------------
 
 
-class _PlainUnpickler(pickle.Unpickler):
-    """Reads lists, dicts, text and numbers, and refuses whatever could run code."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        raise SnapshotError(f"the pickle wants {module}.{name}: a snapshot has plain types only")
-
-    def persistent_load(self, pid: Any) -> Any:
-        raise SnapshotError("the pickle refers to something outside of it")
-
-
 def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a snapshot, JSON or pickle; by what is in the file, not by its name.
 
@@ -466,17 +457,17 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     OSError
         If the file cannot be read.
     """
-    with open(path, "rb") as file, no_collection():  # noqa: PTH123
-        first = file.read(1)
-        file.seek(0)
-        try:
-            snapshot = _PlainUnpickler(file).load() if first == b"\x80" else json.load(file)
-        except SnapshotError:
-            raise
-        except Exception as error:  # a broken pickle raises almost anything
-            kind = "pickle" if first == b"\x80" else "JSON"
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise SnapshotError(f"cannot be read as {kind}: {reason}") from None
+    with open(path, "rb") as file:  # noqa: PTH123
+        data = file.read()
+    kind = "pickle" if data[:1] == b"\x80" else "JSON"
+    try:
+        with no_collection():
+            snapshot = _C.read_pickle(data) if kind == "pickle" else json.loads(data)
+    except RecursionError:
+        raise SnapshotError(f"cannot be read as {kind}: it is nested too deeply") from None
+    except (ValueError, MemoryError) as error:
+        reason = " ".join(str(error).split()) or "it does not fit into memory"
+        raise SnapshotError(f"cannot be read as {kind}: {reason}") from None
     if not isinstance(snapshot, dict):
         raise SnapshotError(f"a snapshot is a dict, not {type(snapshot).__name__}")
     if "device_traces" not in snapshot and "segments" not in snapshot:

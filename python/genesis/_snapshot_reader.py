@@ -1,7 +1,8 @@
 """From PyTorch's snapshot layout to a recording; see _snapshot.py for the layout.
 
 Snapshots come from others: every number is checked before it is packed, and whatever has the wrong
-type is one SnapshotError that says where.
+type is one SnapshotError that says where. A pickle can share and nest objects without a bound: what
+is not of the type that is expected is not hashed, compared or turned into text.
 """
 
 from __future__ import annotations
@@ -52,13 +53,33 @@ DEVICES_MOST = 256  # an event has one byte for it
 WORD_MOST = 1 << 64
 
 
+def _shown(value: Any) -> str:
+    """A value for a message; of what may be long or deep, its type."""
+    if isinstance(value, int) and abs(value) >= 1 << 80:
+        return "a number of more than 80 bits"
+    if isinstance(value, str):
+        return repr(value[:60])
+    return repr(value) if isinstance(value, int | float | None) else type(value).__name__
+
+
 def _number(entry: dict[str, Any], key: str, default: int | None = None) -> int:
     value = entry.get(key, default)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < WORD_MOST:
-        raise SnapshotError(f"{key} is a number of 64 bits, not {value!r:.60}")
+        raise SnapshotError(f"{key} is a number of 64 bits, not {_shown(value)}")
     return value
+
+
+def _text(value: Any, what: str) -> str:
+    """A name. Some writers have numbers in its place, or nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, int | float) and not abs(value) < WORD_MOST:
+        raise SnapshotError(f"{what} is a text, not {_shown(value)}")
+    if not isinstance(value, str | int | float):
+        raise SnapshotError(f"{what} is a text, not {_shown(value)}")
+    return str(value)
 
 
 def _list(parent: dict[str, Any], key: str) -> list[Any]:
@@ -81,6 +102,20 @@ def _all_dicts(values: Any, key: str) -> list[dict[str, Any]]:
     return list(values)
 
 
+def _is_plain(stack: tuple[tuple[Any, ...], ...]) -> bool:
+    """Whether all of a stack's names and lines can be hashed without going deep."""
+    return {type(part) for frame in stack for part in frame} <= {str, int}
+
+
+def _frame(frame: dict[str, Any]) -> Frame:
+    line = frame.get("line")
+    return Frame(
+        _text(frame.get("name"), "the name of a frame"),
+        _text(frame.get("filename"), "the filename of a frame"),
+        line if isinstance(line, int) and 0 < line < 1 << 32 else 0,
+    )
+
+
 class _Tables:
     """Stacks and names, each once."""
 
@@ -89,7 +124,6 @@ class _Tables:
         self.annotations: list[str] = [""]
         self._site_of: dict[tuple[Frame, ...], int] = {(): 0}
         self._site_of_list: dict[int, int] = {}  # by identity: pickles share lists
-        self._frame_of: dict[tuple[Any, ...], Frame] = {}
         self._annotation_of: dict[str, int] = {"": 0}
 
     def site(self, entry: dict[str, Any]) -> int:
@@ -103,39 +137,23 @@ class _Tables:
 
     def _site(self, entry: dict[str, Any], frames: Any) -> int:
         # JSON has a new list for each entry, most of them seen before: plain tuples compare equal
-        # to Frames, and are made much faster.
+        # to Frames, and are made much faster. The pickle may hold anything.
         try:
             key = tuple([(frame["name"], frame["filename"], frame["line"]) for frame in frames])
-            number = self._site_of.get(key)
+            number = self._site_of.get(key) if _is_plain(key) else None
         except (KeyError, TypeError):
             number = None
         if number is None:
-            stack = tuple(map(self._frame, _dicts(entry, "frames")))
+            stack = tuple(map(_frame, _dicts(entry, "frames")))
             number = self._site_of.setdefault(stack, len(self.sites))
             if number == len(self.sites):
                 self.sites.append(stack)
         return number
 
-    def _frame(self, frame: dict[str, Any]) -> Frame:
-        key = (frame.get("name"), frame.get("filename"), frame.get("line"))
-        try:
-            found = self._frame_of.get(key)
-        except TypeError:
-            raise SnapshotError("a frame has a name, a filename and a line") from None
-        if found is None:
-            name, filename, line = key
-            found = Frame(
-                "" if name is None else str(name),
-                "" if filename is None else str(filename),
-                line if isinstance(line, int) and 0 < line < 1 << 32 else 0,
-            )
-            self._frame_of[key] = found
-        return found
-
     def annotation(self, name: Any) -> int:
         if not name:
             return 0
-        text = name if isinstance(name, str) else str(name)
+        text = _text(name, "a name")
         number = self._annotation_of.setdefault(text, len(self.annotations))
         if number == len(self.annotations):
             self.annotations.append(text)
@@ -147,8 +165,12 @@ class _Reader:
 
     def __init__(self, snapshot: dict[str, Any]) -> None:
         self.tables = _Tables()
+        self.lists: set[int] = set()  # by identity, see _own_dicts()
         self.segments = _dicts(snapshot, "segments")
-        self.traces = [_all_dicts(one, "device_traces") for one in _list(snapshot, "device_traces")]
+        traces = _list(snapshot, "device_traces")
+        if len({id(one) for one in traces if one}) < sum(1 for one in traces if one):
+            raise SnapshotError("device_traces: two have the same list")
+        self.traces = [_all_dicts(one, "device_traces") for one in traces]
         self.external = _dicts(snapshot, "external_annotations")
         own = snapshot.get("genesis")
         self.own: dict[str, Any] = own if isinstance(own, dict) else {}
@@ -172,12 +194,12 @@ class _Reader:
         count = len(self.traces)
         for part in (*self.segments, *self.external):
             count = max(count, _number(part, "device", 0) + 1)
-            if count > DEVICES_MOST:
-                raise SnapshotError(f"there are at most {DEVICES_MOST} devices")
+        if count > DEVICES_MOST:
+            raise SnapshotError(f"there are at most {DEVICES_MOST} devices")
         given = self.own.get("devices")
         given = given if isinstance(given, list) else []
         return [
-            str(given[slot]) if slot < len(given) and given[slot] is not None else f"cuda:{slot}"
+            (slot < len(given) and _text(given[slot], "the name of a device")) or f"cuda:{slot}"
             for slot in range(count)
         ]
 
@@ -199,15 +221,29 @@ class _Reader:
 
     # ---- blocks ----
 
+    def _place_check(self, address: int, size: int, what: str) -> None:
+        if address + size > WORD_MOST:
+            raise SnapshotError(f"{what} ends beyond the last address")
+
+    def _own_dicts(self, parent: dict[str, Any], key: str) -> list[dict[str, Any]]:
+        """A list that nobody else has: work is bounded by what is in the file."""
+        found = _dicts(parent, key)
+        if found and id(parent[key]) in self.lists:
+            raise SnapshotError(f"{key}: two have the same list")
+        self.lists.add(id(parent[key]) if found else 0)
+        return found
+
     def _blocks(self) -> list[dict[str, Any]]:
         found = []
         for number, segment in enumerate(self.segments):
             device = self.device_of[_number(segment, "device", 0)]
             address = at = _number(segment, "address")
             total, stream = _number(segment, "total_size"), _number(segment, "stream", 0)
-            for block in _dicts(segment, "blocks"):
+            self._place_check(address, total, "a segment")
+            for block in self._own_dicts(segment, "blocks"):
                 size = _number(block, "size")
-                state = STATES.get(str(block.get("state")), "global_cached")
+                self._place_check(at, size, "a block")
+                state = STATES.get(_text(block.get("state"), "state"), "global_cached")
                 found.append(
                     {
                         "device": device,
@@ -262,7 +298,7 @@ class _Reader:
                 kind, folded = FREE, index + 1
             try:
                 row = self._row(entry, kind, self.device_of[slot], last_alloc, index)
-            except (TypeError, OverflowError, ValueError) as error:
+            except SnapshotError as error:
                 raise SnapshotError(f"entry {index} of device {slot}: {error}") from None
             if row[0] < time_ns:  # the order of the list is what counts
                 row = (time_ns, *row[1:])
@@ -281,17 +317,25 @@ class _Reader:
         """An entry as an event without its number; what does not fit is found when it is packed."""
         get = entry.get
         address, requested = get("addr", 0), get("size", 0)
+        if type(address) is not int or type(requested) is not int:
+            address, requested = _number(entry, "addr", 0), _number(entry, "size", 0)
         if kind == OUT_OF_MEMORY:
-            address, size = 0, get("device_free", 0)
+            address, size = 0, _number(entry, "device_free", 0)
         elif kind in (SEGMENT_MAP, SEGMENT_UNMAP):
             size, requested = requested, 0
         else:
             size = get("block_size")
-            if size is None:
+            if size is not None:
+                size = _number(entry, "block_size")
+            else:
                 is_last = index >= last_alloc.get(address, 0)
                 size = self._size(requested, (device, address), is_last)
         time_us, name, frames = get("time_us"), get("user_metadata"), get("frames")
-        time_ns = 0 if time_us is None else int(time_us) * 1000 - self.unix_ns
+        if type(time_us) is not int and time_us is not None:
+            time_us = _number(entry, "time_us")
+        time_ns = 0 if time_us is None else time_us * 1000 - self.unix_ns
+        if address + size > WORD_MOST:
+            raise SnapshotError(f"a block at {_shown(address)} ends beyond the last address")
         return (
             time_ns if time_ns > 0 else 0,
             address,
@@ -318,7 +362,7 @@ class _Reader:
                     0,
                     self.tables.annotation(entry.get("name")),
                     _number(entry, "thread", 0) & 0xFFFF,
-                    STAGES.get(str(entry.get("stage")), MARK),
+                    STAGES.get(_text(entry.get("stage"), "stage"), MARK),
                     self.device_of.get(_number(entry, "device", 0), 0),
                 )
             )
@@ -345,7 +389,7 @@ def _misfit(rows: list[tuple[int, ...]]) -> str:
         for name, value in zip(names, row, strict=False):
             most = 1 << 16 if name == "thread" else WORD_MOST
             if not isinstance(value, int) or not 0 <= value < most:
-                return f"{name} is {value!r:.60}"
+                return f"{name} is {_shown(value)}"
     return "in an event"
 
 
@@ -359,6 +403,16 @@ def _is_completed_next(trace: list[dict[str, Any]], index: int) -> bool:
     ].get("addr")
 
 
+def _statistics(given: Any) -> dict[str, dict[str, Any]]:
+    """The numbers of each device's manager; what is none is left out."""
+    devices = given.items() if isinstance(given, dict) else ()
+    return {
+        str(name): {key: value for key, value in numbers.items() if isinstance(value, int | float)}
+        for name, numbers in devices
+        if isinstance(numbers, dict)
+    }
+
+
 def read(snapshot: dict[str, Any]) -> Recording:
     """The recording that a snapshot holds."""
     reader = _Reader(snapshot)
@@ -366,7 +420,6 @@ def read(snapshot: dict[str, Any]) -> Recording:
     # A snapshot without segments, or one that was cut out of another, says nothing of its end.
     unknown = set(reader.device_of.values()) - {block["device"] for block in reader.blocks}
     blocks = reader.blocks + (blocks_from_events(data, unknown) if unknown else [])
-    statistics = reader.own.get("statistics")
     return Recording(
         data,
         reader.tables.sites,
@@ -375,6 +428,6 @@ def read(snapshot: dict[str, Any]) -> Recording:
         blocks,
         _number(reader.own, "lost", 0),
         reader.unix_ns,
-        statistics if isinstance(statistics, dict) else {},
+        _statistics(reader.own.get("statistics")),
         reader.ignored,
     )

@@ -29,7 +29,7 @@ def roots() -> list[str]:
     paths = sysconfig.get_paths()
     everywhere = (paths["purelib"], paths["platlib"], *site.getsitepackages())
     found = dict.fromkeys((*everywhere, site.getusersitepackages()))
-    return [path for path in found if os.path.isabs(path)]  # PYTHONUSERBASE may be relative
+    return [path for path in found if path.startswith("/")]  # PYTHONUSERBASE may be relative
 
 
 def openblas() -> list[str]:

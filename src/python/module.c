@@ -283,6 +283,8 @@ static int module_exec(PyObject *module)
         kernel_class_init(module) < 0 || graph_class_init(module) < 0)
         return -1;
     history_init(module);
+    if (pickle_init(module) < 0)
+        return -1;
     gn_set_wait_hooks(wait_begin, wait_end);
     if (PyModule_AddFunctions(module, history_functions) < 0 ||
         PyModule_AddFunctions(module, profile_functions) < 0 ||

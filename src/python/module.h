@@ -268,6 +268,10 @@ extern PyMethodDef history_functions[];
 extern PyMethodDef profile_functions[];
 void history_init(PyObject *module);
 
+/* ---- pickles of others: python_pickle.c ----------------------------------------------------- */
+
+int pickle_init(PyObject *module);
+
 /* ---- kernels: python_kernel.c --------------------------------------------------------------- */
 
 int kernel_class_init(PyObject *module);

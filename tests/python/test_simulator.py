@@ -144,7 +144,8 @@ def test_settings_that_nobody_knows(simulated):
 
 
 @pytest.mark.parametrize(
-    ("text", "nbytes"), [("512M", 512 << 20), ("2GiB", 2 << 30), ("0x40000000", 1 << 30), ("", 1 << 30)]
+    ("text", "nbytes"),
+    [("512M", 512 << 20), ("2GiB", 2 << 30), ("0x40000000", 1 << 30), ("", 1 << 30)],
 )
 def test_memory_with_a_unit(simulated, text, nbytes):
     code = f"assert cuda.get_device_properties().total_memory == {nbytes}"

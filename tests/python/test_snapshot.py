@@ -1,7 +1,11 @@
 """Recordings in PyTorch's snapshot layout, and what its reader asks of one."""
 
 import json
+import os
 import pickle
+import pickletools
+import subprocess
+import sys
 from itertools import groupby
 
 import pytest
@@ -10,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recording_models import random_model
 
-from genesis import _snapshot
+from genesis import _C, _snapshot
 from genesis._recording import (
     ALLOC,
     EVENT,
@@ -441,6 +445,18 @@ def test_annotations_of_pytorch():
         {"segments": {}, "device_traces": {"a": 1}},
         {"device_traces": [], "genesis": {"lost": -1}},
         {"device_traces": [[]], "external_annotations": [{"time_us": 1.5}]},
+        {"device_traces": [[entry("alloc", 10**5000)]]},
+        {"device_traces": [[entry("alloc", 1, 1, block_size=[])]]},
+        {"device_traces": [[entry("alloc", (1 << 64) - 1, 2)]]},
+        {"device_traces": [[entry("oom", device_free=[])]]},
+        {"device_traces": [[entry("alloc", 1, 1, user_metadata=[[]])]]},
+        {"device_traces": [[entry("alloc", 1, 1, stream="x")]]},
+        {"device_traces": [[]] * 257},
+        {"device_traces": [[entry("alloc")]] * 2},
+        {"device_traces": [[entry("alloc")]], "genesis": {"devices": [[]]}},
+        {"segments": [segment((1, 1, "inactive")) | {"blocks": [{"size": 1 << 63}] * 2}]},
+        {"segments": [segment((512, 1, "inactive"))] * 2},
+        {"segments": [{"address": (1 << 64) - 1, "total_size": 2}]},
     ],
 )
 def test_what_is_wrong_is_one_clear_error(snapshot):
@@ -493,7 +509,23 @@ class Evil:
         (pickle.dumps({"device_traces": Evil()}), "plain types only"),
         (pickle.dumps({"device_traces": {1}}, protocol=2), "plain types only"),
         (b"\x80\x04X\x01\x00\x00\x00aQ.", "outside"),
-        (b'{"device_traces": ' + b"[" * 100_000, "JSON"),
+        (b'{"device_traces": ' + b"[" * 100_000, "JSON: it is nested too deeply"),
+        (b'{"device_traces": ' + b"9" * 5000 + b"}", "JSON"),
+        (b"\x80\x04B\xff\xff\xff\xff.", "opcode 0x42"),
+        (b"\x80\x04X\xff\xff\xff\xff.", "ends too early"),
+        (b"\x80\x04\x95\xff\xff\xff\xff\x00\x00\x00\x00.", "ends too early"),
+        (b"\x80\x04]r\xff\xff\xff\xff.", "index of the memo"),
+        (b"\x80\x04]p4294967295\n.", "opcode 0x70"),
+        (b"\x80\x04h\x00.", "not made"),
+        (b"\x80\x04}" + b")" + b"\x85" * 1_000_000 + b"Ns.", "a key is neither"),
+        (b"\x80\x04\x8b\x10\x00\x00\x00" + b"\xff" * 16 + b".", "64 bits"),
+        (b"\x80\x04(]Na.", "not a snapshot|a dict"),
+        (b"\x80\x04](e0.", "more values"),
+        (b"\x80\x04Ne.", "a mark"),
+        (b"\x80\x04N(Ne.", "no list"),
+        (b"\x80\x04](N(Ne.", "no list"),
+        (b"\x80\x06N.", "protocol"),
+        (b"\x80\x04c\x1b[31m\nx\n.", r"wants \?\[31m\.x"),
     ],
 )
 def test_bad_files(tmp_path, content, reason):
@@ -501,6 +533,59 @@ def test_bad_files(tmp_path, content, reason):
     path.write_bytes(content)
     with pytest.raises(SnapshotError, match=reason):
         load(path)
+
+
+PLAIN_VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 63), (1 << 64) - 1)
+    | st.floats(allow_nan=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner)
+        | st.tuples(inner)
+        | st.tuples(inner, inner, inner, inner)
+        | st.dictionaries(st.text() | st.integers(-5, 1 << 40), inner)
+    ),
+    max_leaves=50,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(PLAIN_VALUES, st.integers(2, 5))
+def test_plain_pickles_are_read_as_python_reads_them(value, protocol):
+    data = pickle.dumps([value, value], protocol)
+    assert _C.read_pickle(data) == [value, value]
+    assert repr(_C.read_pickle(data)) == repr(pickle.loads(data))
+    assert _C.read_pickle(pickletools.optimize(data)) == [value, value]
+
+
+def test_a_pickle_keeps_what_is_shared():
+    shared = ["x"]
+    inside = [shared, shared]
+    inside.append(inside)
+    read = _C.read_pickle(pickle.dumps(inside))
+    assert read[0] is read[1] and read[2] is read
+
+
+def test_long_lists_in_a_pickle():
+    value = {"a": list(range(5000)), "b": {str(i): -i for i in range(3000)}}
+    for protocol in range(2, 6):
+        assert _C.read_pickle(pickle.dumps(value, protocol)) == value
+
+
+def test_mutated_snapshots_are_refused_or_read(root):
+    """With 1 GiB of memory; SNAPSHOT_MUTANTS of them."""
+    count = os.environ.get("SNAPSHOT_MUTANTS", "1500")
+    finished = subprocess.run(
+        [sys.executable, root / "tests/python/snapshot_fuzz.py", count, count],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout[-3000:] + finished.stderr[-3000:]
+    accepted = int(finished.stdout.split()[0])
+    assert int(count) // 20 < accepted < int(count)
 
 
 def test_files_that_are_not_there(tmp_path):
