@@ -129,6 +129,15 @@ GN_API gn_status gn_cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result) 
 /* Copies elements, converted and broadcast, into a tensor. The two may overlap. */
 GN_API gn_status gn_assign(gn_tensor *out, gn_operand value) GN_NODISCARD;
 
+/* A tensor of one number. */
+GN_API gn_status gn_full(gn_scalar value, gn_dtype dtype, int ndim, const int64_t *sizes,
+                         gn_device *device, gn_tensor **result) GN_NODISCARD;
+
+/* start + i step for i below `count`: computed in float64 if both are floating, in int64 (which wraps) if neither is,
+ * and converted. */
+GN_API gn_status gn_range(gn_scalar start, gn_scalar step, int64_t count, gn_dtype dtype,
+                          gn_device *device, gn_tensor **result) GN_NODISCARD;
+
 /* The type that an operation on these has. */
 GN_API gn_status gn_result_type(int count, const gn_operand *operands,
                                 gn_dtype *dtype) GN_NODISCARD;

@@ -31,6 +31,7 @@ from genesis._C import (
     amax,
     amin,
     any,
+    arange,
     as_tensor,
     asin,
     asinh,
@@ -51,6 +52,7 @@ from genesis._C import (
     device,
     div,
     dtype,
+    empty,
     eq,
     erf,
     exp,
@@ -91,6 +93,7 @@ from genesis._C import (
     mul,
     ne,
     neg,
+    ones,
     pow,
     prod,
     reciprocal,
@@ -113,6 +116,7 @@ from genesis._C import (
     trunc,
     uint8,
     where,
+    zeros,
 )
 from genesis._memory import detailed_memory_stats, empty_cache, memory_pressure, memory_stats
 from genesis._random import (
@@ -134,7 +138,6 @@ from genesis._random import (
 )
 from genesis._serialization import load, save
 from genesis._tensor import (
-    arange,
     argmax,
     argmin,
     argsort,
@@ -142,17 +145,14 @@ from genesis._tensor import (
     cummin,
     cumprod,
     cumsum,
-    empty,
     empty_like,
     full,
     full_like,
     max,
     min,
-    ones,
     ones_like,
     sort,
     topk,
-    zeros,
     zeros_like,
 )
 from genesis._tensor_combined import (

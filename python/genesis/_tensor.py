@@ -1,4 +1,4 @@
-"""What of tensors is written in Python: creation from shapes, text, and pickling."""
+"""What of tensors is written in Python: creation like another tensor, text, and pickling."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "arange",
     "argmax",
     "argmin",
     "argsort",
@@ -18,17 +17,14 @@ __all__ = [
     "cummin",
     "cumprod",
     "cumsum",
-    "empty",
     "empty_like",
     "full",
     "full_like",
     "max",
     "min",
-    "ones",
     "ones_like",
     "sort",
     "topk",
-    "zeros",
     "zeros_like",
 ]
 
@@ -76,24 +72,6 @@ def _pinned(shape: tuple[int, ...], dtype: Any, device: Any) -> _C.Tensor:
     return empty_pinned(shape, dtype, device)
 
 
-def empty(
-    *shape: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-) -> _C.Tensor:
-    """A tensor whose elements are not set.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.empty(2, 3).shape
-    (2, 3)
-    """
-    return (_pinned if pin_memory else _C._empty)(shape_of(shape, size), dtype, device)
-
-
 def full(
     size: Any, fill_value: Any, dtype: Any = None, device: Any = None, pin_memory: bool = False
 ) -> _C.Tensor:
@@ -113,42 +91,6 @@ def full(
         dtype = next((kind for type_, kind in kinds if isinstance(number, type_)), None)
     made = (_pinned if pin_memory else _C._empty)(shape_of((), size), dtype, device)
     return made.fill_(fill_value)
-
-
-def zeros(
-    *shape: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-) -> _C.Tensor:
-    """A tensor of zeros.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.zeros(2)
-    tensor([0., 0.])
-    """
-    return (_pinned if pin_memory else _C._empty)(shape_of(shape, size), dtype, device).fill_(0)
-
-
-def ones(
-    *shape: Any,
-    size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-) -> _C.Tensor:
-    """A tensor of ones.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.ones(2, dtype=genesis.int8)
-    tensor([1, 1], dtype=genesis.int8)
-    """
-    return (_pinned if pin_memory else _C._empty)(shape_of(shape, size), dtype, device).fill_(1)
 
 
 def empty_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
@@ -199,33 +141,6 @@ def full_like(
     tensor([5, 5])
     """
     return empty_like(input, dtype, device).fill_(fill_value)
-
-
-def arange(
-    start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
-) -> _C.Tensor:
-    """Numbers from `start` (0 if only one is given) to before `end`, in steps.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.arange(3), genesis.arange(1, 2, 0.25)
-    (tensor([0, 1, 2]), tensor([1.0000, 1.2500, 1.5000, 1.7500]))
-    """
-    if end is None:
-        start, end = 0, start
-    start, end, step = _plain(start), _plain(end), _plain(step)
-    if step == 0:
-        raise ValueError("arange: the step must not be 0")
-    is_whole = all(isinstance(one, int) for one in (start, end, step))
-    count = -(-(end - start) // step) if is_whole else _ceil((end - start) / step)
-    if dtype is None:
-        dtype = _C.int64 if is_whole else _C.float32
-    elif not is_whole and not dtype_of(dtype).is_floating_point:
-        start, step, is_whole = int(start), int(step), True  # of the type, not only their sums
-    computed = _C.int64 if is_whole else _C.float64
-    counted = _C._empty((count if count > 0 else 0,), _C.int64, device).fill_(1).cumsum(0)
-    return ((counted - 1).to(computed) * step + start).to(dtype=dtype)
 
 
 def sort(
@@ -389,12 +304,6 @@ def cummin(input: _C.Tensor, dim: int, *, out: Any = None) -> Any:
     tensor([3, 1, 1])
     """
     return input.cummin(dim)
-
-
-def _ceil(value: float) -> int:
-    from math import ceil
-
-    return ceil(value)
 
 
 # ---- text ----

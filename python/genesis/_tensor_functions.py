@@ -6,7 +6,8 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import arange, dtype_of, shape_of, wide
+from genesis._C import arange
+from genesis._tensor import dtype_of, shape_of, wide
 from genesis._tensor_calls import check_parts, publish
 
 TYPE_CHECKING = False
@@ -485,8 +486,10 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) 
     """
     if n < 0 or (m is not None and m < 0):
         raise ValueError(f"eye: {n} rows and {m} columns: they must not be negative")
-    columns = arange(n if m is None else m, device=device)
-    return (arange(n, device=device).unsqueeze(1) == columns).to(dtype=dtype or _C.float32)
+    columns = n if m is None else m
+    made = _C.zeros((n, columns), dtype=dtype, device=device)
+    made.as_strided((min(n, columns),), (columns + 1,)).fill_(1)
+    return made
 
 
 def _distance(input: _C.Tensor) -> _C.Tensor:

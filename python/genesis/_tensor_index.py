@@ -7,7 +7,7 @@ only, and change the tensor.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import arange
+from genesis._C import arange
 from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False

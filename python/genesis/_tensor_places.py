@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 
 from genesis import _C
-from genesis._tensor import arange, ones_like, wide, zeros_like
+from genesis._C import arange
+from genesis._tensor import ones_like, wide, zeros_like
 from genesis._tensor_calls import publish
 from genesis._tensor_functions import cat
 from genesis._tensor_index import bincount, nonzero, searchsorted
@@ -343,6 +344,19 @@ def scatter_reduce(
     return scatter_reduce_(input.clone(), dim, index, src, reduce, include_self=include_self)
 
 
+def _repeated(input: _C.Tensor, count: int, dim: int) -> _C.Tensor:
+    """Each element of a dimension `count` times: a copy of a view with one more dimension."""
+    if count < 0:
+        raise ValueError("repeat_interleave: counts are not negative")
+    shape, after = input.shape, dim + 1
+    wide = (*shape[:after], count, *shape[after:])
+    return (
+        input.unsqueeze(after)
+        .expand(wide)
+        .reshape(*shape[:dim], shape[dim] * count, *shape[after:])
+    )
+
+
 def repeat_interleave(
     input: Any,
     repeats: Any = None,
@@ -363,6 +377,8 @@ def repeat_interleave(
     if dim is None:
         input, dim = input.reshape(-1), 0
     count = input.shape[dim]
+    if isinstance(repeats, int):
+        return _repeated(input, repeats, dim % input.ndim)
     repeats = _C.as_tensor(repeats, device=input.device).reshape(-1).expand(count)
     if count and repeats.amin().item() < 0:
         raise ValueError("repeat_interleave: counts are not negative")

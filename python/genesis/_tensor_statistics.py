@@ -6,7 +6,7 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import arange
+from genesis._C import arange
 from genesis._tensor_calls import publish
 from genesis._tensor_functions import cat
 
@@ -38,7 +38,7 @@ def count_nonzero(input: _C.Tensor, dim: Any = None) -> _C.Tensor:
     >>> genesis.count_nonzero(genesis.tensor([[0, 7], [8, 9]]), 0)
     tensor([1, 2])
     """
-    return (input != 0).sum(dim)
+    return (input if input.dtype == _C.bool else input != 0).sum(dim)
 
 
 def nansum(

@@ -67,6 +67,38 @@ static short operand_input(struct gni_program *program, const struct gni_node *n
     return -1;
 }
 
+/* The operations of a power of a number (promote.h); -1: the node is no such power. */
+static int node_power_ops(const struct gni_node *node, enum gni_op *ops)
+{
+    if (node->typing.is_identity || node->typing.op != GNI_OP_POWER ||
+        node->operands[1].kind != GNI_OPERAND_NUMBER)
+        return -1;
+    return gni_power_ops(node->typing.computing, node->operands[1].number, ops);
+}
+
+/* How many operands are inputs of the program: the exponent of such a power is none. */
+static int node_inputs(const struct gni_node *node)
+{
+    enum gni_op ops[GNI_POWER_OPS_MOST];
+    return node_power_ops(node, ops) >= 0 ? 1 : node->arity;
+}
+
+static short node_op(struct gni_program *program, const struct gni_node *node, const short *in)
+{
+    const struct gni_typing *typing = &node->typing;
+    gn_dtype computing = typing->computing;
+    enum gni_op ops[GNI_POWER_OPS_MOST];
+    int count = node_power_ops(node, ops);
+    if (count < 0)
+        return gni_program_add_op(program, typing->op, computing,
+                                  typing->dtype == GN_BOOL ? GN_BOOL : computing, node->arity, in);
+    short value = in[0];
+    for (int i = 0; i < count; i++)
+        value = gni_program_add_op(program, ops[i], computing, computing, gni_op_arity(ops[i]),
+                                   (short[]){value, in[0]});
+    return value;
+}
+
 static short node_step(struct gni_program *program, const struct gni_node *node, const short *in)
 {
     const struct gni_typing *typing = &node->typing;
@@ -77,11 +109,9 @@ static short node_step(struct gni_program *program, const struct gni_node *node,
                    ? gni_program_round(program, value, typing->dtype)
                    : value;
     }
-    for (int i = 0; i < node->arity; i++)
+    for (int i = 0; i < node_inputs(node); i++)
         wanted[i] = gni_program_convert(program, in[i], gni_typing_operand(&node->typing, i));
-    gn_dtype held = typing->dtype == GN_BOOL ? GN_BOOL : typing->computing;
-    short value =
-        gni_program_add_op(program, typing->op, typing->computing, held, node->arity, wanted);
+    short value = node_op(program, node, wanted);
     return gni_dtype_is_half(typing->dtype) ? gni_program_round(program, value, typing->dtype)
                                             : value;
 }
@@ -93,11 +123,11 @@ void gni_work_cut(struct gni_work *work, const int *order)
     short inputs[GNI_PROGRAM_NODES_MOST][3];
     gni_program_init(program, root->ndim, root->sizes, order);
     for (int n = 0; n < work->node_count; n++)
-        for (int i = 0; i < work->nodes[n]->arity; i++)
+        for (int i = 0; i < node_inputs(work->nodes[n]); i++)
             inputs[n][i] = operand_input(program, work->nodes[n], i, order);
     for (int n = 0; n < work->node_count; n++) {
         struct gni_node *node = work->nodes[n];
-        for (int i = 0; i < node->arity; i++)
+        for (int i = 0; i < node_inputs(node); i++)
             if (inputs[n][i] < 0)
                 inputs[n][i] = node->operands[i].node->value;
         node->value = node_step(program, node, inputs[n]);

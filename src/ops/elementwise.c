@@ -100,6 +100,22 @@ static bool is_plain(const struct gni_typing *typing, int arity, const gn_operan
     return true;
 }
 
+/* A power of a number by other operations, as a program has it (cut.c); false: by POWER. */
+static bool small_power(const struct gni_typing *typing, const gn_operand *operands, const void *in,
+                        void *out, size_t count)
+{
+    enum gni_op ops[GNI_POWER_OPS_MOST];
+    if (typing->op != GNI_OP_POWER || operands[1].tensor != NULL || operands[0].tensor == NULL)
+        return false;
+    int op_count = gni_power_ops(typing->computing, operands[1].scalar, ops);
+    if (op_count == 0)
+        memcpy(out, in, count * gni_dtype_size(typing->computing));
+    for (int i = 0; i < op_count; i++)
+        gni_loop_find(ops[i], typing->computing)(out, (const void *[]){i == 0 ? in : out, in},
+                                                 count);
+    return op_count >= 0;
+}
+
 /* Computes at once, without the recorder. */
 static gn_status small_run(const struct gni_typing *typing, int arity, const gn_operand *operands,
                            const gn_tensor *first, gn_tensor **result)
@@ -121,7 +137,9 @@ static gn_status small_run(const struct gni_typing *typing, int arity, const gn_
             memcpy(at + k * size, at, size);
         in[i] = at;
     }
-    gni_loop_find(typing->op, typing->computing)(gni_tensor_data(*result), in, count);
+    char *out = gni_tensor_data(*result);
+    if (!small_power(typing, operands, in[0], out, count))
+        gni_loop_find(typing->op, typing->computing)(out, in, count);
     return GN_OK;
 }
 

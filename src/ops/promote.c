@@ -105,6 +105,34 @@ static bool is_fraction(enum gni_op op, enum gni_kind kind, const gn_operand *op
            operands[1].scalar.integer < 0;
 }
 
+int gni_power_ops(gn_dtype computing, gn_scalar exponent, enum gni_op *own)
+{
+    static const struct {
+        double exponent;
+        int count;
+        enum gni_op ops[GNI_POWER_OPS_MOST];
+        bool is_of_integers; /* too */
+    } known[] = {
+        {1, 0, {0}, true},
+        {2, 1, {GNI_OP_SQUARE}, true},
+        {3, 2, {GNI_OP_SQUARE, GNI_OP_MULTIPLY}, true},
+        {0.5, 1, {GNI_OP_SQRT}, false},
+        {-0.5, 1, {GNI_OP_RSQRT}, false},
+        {-1, 1, {GNI_OP_RECIPROCAL}, false},
+        {-2, 2, {GNI_OP_SQUARE, GNI_OP_RECIPROCAL}, false},
+    };
+    double number = exponent.kind == GN_FLOAT64 ? exponent.floating : (double)exponent.integer;
+    bool is_floating = gni_dtype_kind(computing) == GNI_KIND_FLOATING;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (known[i].exponent != number || !(is_floating || known[i].is_of_integers))
+            continue;
+        for (int k = 0; k < known[i].count; k++)
+            own[k] = known[i].ops[k];
+        return known[i].count;
+    }
+    return -1;
+}
+
 bool gni_number_fits(gn_scalar number, gn_dtype dtype)
 {
     if (number.kind != GN_INT64 || (uint64_t)number.integer <= INT8_MAX ||

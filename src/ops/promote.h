@@ -33,6 +33,16 @@ bool gni_number_fits(gn_scalar number, gn_dtype dtype);
 gn_status gni_typing_find(enum gni_op op, const gn_operand *operands,
                           struct gni_typing *typing) GN_NODISCARD;
 
+/*
+ * The operations that x to the power of a number is made of: the first is of x, a MULTIPLY after it by x. Returns how
+ * many there are, 0 for x itself, or -1: the number has none, and POWER computes it. Results are those of the
+ * operations, as in PyTorch: -0.0 to the power of 0.5 is sqrt(-0.0).
+ */
+enum {
+    GNI_POWER_OPS_MOST = 2,
+};
+int gni_power_ops(gn_dtype computing, gn_scalar exponent, enum gni_op *own);
+
 int gni_op_arity(enum gni_op op);
 const char *gni_op_name(enum gni_op op);
 

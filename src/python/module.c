@@ -291,6 +291,7 @@ static int module_exec(PyObject *module)
         PyModule_AddFunctions(module, tensor_op_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_reduction_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_make_functions) < 0 ||
+        PyModule_AddFunctions(module, tensor_create_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_place_functions) < 0 ||
         PyModule_AddFunctions(module, random_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_product_functions) < 0 ||

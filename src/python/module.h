@@ -352,6 +352,7 @@ extern PyMethodDef tensor_op_methods[];
 extern PyMethodDef tensor_op_functions[];
 extern PyType_Slot tensor_number_slots[];
 extern PyMethodDef tensor_make_functions[];
+extern PyMethodDef tensor_create_functions[];
 extern PyMethodDef tensor_reduction_methods[]; /* python_tensor_reduce.c */
 extern PyMethodDef tensor_reduction_functions[];
 extern PyMethodDef tensor_view_methods[];    /* python_tensor_views.c */

@@ -441,42 +441,72 @@ static PyObject *tensor_item(PyObject *self, PyObject *unused)
     return status == GN_OK ? scalar_to_python(item) : error_raise(state, status);
 }
 
-static PyObject *list_from(struct module_state *state, gn_tensor *tensor, int dimension,
-                           int64_t *index)
+/* An item of a list; `plain` is float64, int64 or bool. */
+static PyObject *plain_to_python(gn_dtype plain, const void *elements, int64_t i)
 {
-    if (dimension == gn_tensor_get_dimensions(tensor)) {
-        gn_scalar item;
-        gn_status status = gn_tensor_get_item(tensor, index, &item);
-        return status == GN_OK ? scalar_to_python(item) : error_raise(state, status);
+    switch (plain) {
+    case GN_FLOAT64:
+        return PyFloat_FromDouble(((const double *)elements)[i]);
+    case GN_INT64:
+        return PyLong_FromLongLong(((const int64_t *)elements)[i]);
+    default:
+        return PyBool_FromLong(((const uint8_t *)elements)[i]);
     }
+}
+
+/* Lists in lists of contiguous elements; *next is the first that is not in a list yet. */
+static PyObject *list_from(gn_tensor *tensor, int dimension, gn_dtype plain, const void *elements,
+                           int64_t *next)
+{
     int64_t size = gn_tensor_get_shape(tensor)[dimension];
+    bool is_last = dimension + 1 == gn_tensor_get_dimensions(tensor);
     PyObject *list = PyList_New((Py_ssize_t)size);
     for (int64_t i = 0; list != NULL && i < size; i++) {
-        index[dimension] = i;
-        PyObject *item = list_from(state, tensor, dimension + 1, index);
+        PyObject *item = is_last ? plain_to_python(plain, elements, (*next)++)
+                                 : list_from(tensor, dimension + 1, plain, elements, next);
         if (item == NULL || PyList_SetItem(list, (Py_ssize_t)i, item) < 0)
             Py_CLEAR(list);
     }
     return list;
 }
 
+/* A contiguous copy on the CPU as another type, and where its elements are: nobody gets to know the tensor's own
+ * address. */
+static gn_status plain_copy(gn_tensor *tensor, gn_dtype plain, gn_tensor **copy, void **elements)
+{
+    gn_device *host;
+    gn_tensor *near;
+    gn_status status = gn_device_get(GN_DEVICE_CPU, 0, &host);
+    if (status == GN_OK)
+        status = gn_tensor_to(tensor, host, &near);
+    if (status != GN_OK)
+        return status;
+    status = gn_cast(near, plain, copy);
+    gn_tensor_release(near);
+    if (status != GN_OK)
+        return status;
+    status = gn_tensor_get_data(*copy, elements);
+    if (status != GN_OK)
+        gn_tensor_release(*copy);
+    return status;
+}
+
 static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
 {
     (void)unused;
     struct module_state *state = module_state_of_object(self);
-    int64_t index[GN_DIMENSIONS_MAX] = {0};
-    gn_device *host;
-    gn_tensor *near;
-    gn_scalar first;
-    gn_status status = gn_device_get(GN_DEVICE_CPU, 0, &host);
-    if (status == GN_OK)
-        CALL_ALLOCATING(status, gn_tensor_to(tensor_of(self), host, &near));
+    gn_tensor *tensor = tensor_of(self), *near;
+    gn_dtype dtype = gn_tensor_get_dtype(tensor);
+    gn_dtype plain = dtype == GN_BOOL ? GN_BOOL : dtype >= GN_FLOAT16 ? GN_FLOAT64 : GN_INT64;
+    if (gn_tensor_get_dimensions(tensor) == 0)
+        return tensor_item(self, NULL);
+    void *elements = NULL;
+    gn_status status;
+    CALL_ALLOCATING(status, plain_copy(tensor, plain, &near, &elements));
     if (status != GN_OK)
         return error_raise(state, status);
-    if (gn_tensor_get_count(near) > 0) /* computes it, without the interpreter's lock */
-        CALL_ALLOCATING(status, gn_tensor_get_item(near, index, &first));
-    PyObject *list =
-        status == GN_OK ? list_from(state, near, 0, index) : error_raise(state, status);
+    int64_t next = 0;
+    PyObject *list = list_from(near, 0, plain, elements, &next);
     gn_tensor_release(near);
     return list;
 }

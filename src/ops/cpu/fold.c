@@ -17,6 +17,7 @@
 #include "ops/cpu/softmax.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 /* The accumulator of nothing. */
@@ -67,12 +68,21 @@ struct reduce {
     int64_t part_columns;
     uint64_t start;
     uint64_t *partial; /* [rows][parts] */
+    bool has_end;      /* any, all: what is not `start` any more stays as it is */
+    bool is_alone;     /* one row, so that all parts can end when one has */
+    _Atomic(bool) is_ended;
 };
+
+/* Whether no element can change what an item comes to. */
+static bool is_ended(const struct reduce *reduce, int64_t item)
+{
+    return reduce->has_end && reduce->partial[item] != reduce->start;
+}
 
 /* Items are the parts of all rows; whole rows where a row has one part. */
 static void part_reduce(void *context, size_t begin, size_t end)
 {
-    const struct reduce *reduce = context;
+    struct reduce *reduce = context;
     _Alignas(64) char tiles[GNI_SCRATCH_BYTES];
     struct gni_run run;
     gni_run_begin(&run, reduce->plan, tiles);
@@ -85,7 +95,7 @@ static void part_reduce(void *context, size_t begin, size_t end)
     if (stop > (stop_row + 1) * reduce->columns)
         stop = (stop_row + 1) * reduce->columns;
     item--;
-    while (at < stop) {
+    while (at < stop && !atomic_load_explicit(&reduce->is_ended, memory_order_relaxed)) {
         size_t tile_count = reduce->plan->tile;
         size_t count = stop - at < (int64_t)tile_count ? (size_t)(stop - at) : tile_count;
         gni_run_tile(&run, at, count);
@@ -93,7 +103,6 @@ static void part_reduce(void *context, size_t begin, size_t end)
         for (size_t done = 0; done < count;) {
             if (at + (int64_t)done == item_end) { /* the next item */
                 item++;
-                reduce->partial[item] = reduce->start;
                 int64_t row = item / reduce->parts;
                 item_end =
                     row * reduce->columns + (item % reduce->parts + 1) * reduce->part_columns;
@@ -102,11 +111,35 @@ static void part_reduce(void *context, size_t begin, size_t end)
             }
             size_t left = (size_t)(item_end - at) - done;
             size_t folded = count - done < left ? count - done : left;
-            reduce->fold(&reduce->partial[item], tile + done * reduce->size, folded);
+            if (!is_ended(reduce, item))
+                reduce->fold(&reduce->partial[item], tile + done * reduce->size, folded);
             done += folded;
         }
         at += (int64_t)count;
+        if (is_ended(reduce, item)) {
+            at = at < item_end ? item_end : at;
+            if (reduce->is_alone)
+                atomic_store_explicit(&reduce->is_ended, true, memory_order_relaxed);
+        }
     }
+}
+
+/* Whether the first tile of a single row says what any or all is: then *result is that. */
+static bool first_tile_reduce(const struct reduce *reduce, uint64_t *result)
+{
+    _Alignas(64) char tiles[GNI_SCRATCH_BYTES];
+    struct gni_run run;
+    size_t count = reduce->plan->tile;
+    if (!reduce->has_end || !reduce->is_alone || reduce->columns <= (int64_t)count)
+        return false;
+    gni_run_begin(&run, reduce->plan, tiles);
+    gni_run_tile(&run, 0, count);
+    uint64_t found = reduce->start;
+    reduce->fold(&found, run.values[reduce->value], count);
+    if (found == reduce->start)
+        return false;
+    *result = found;
+    return true;
 }
 
 /* What two accumulators are folded as. */
@@ -136,13 +169,20 @@ static gn_status rows_fold(struct gni_program *program, short value, enum gni_re
                             .combine = gni_fold_find(reduction, accumulator_type(reduction, held)),
                             .size = gni_dtype_size(held),
                             .columns = program->count / rows,
-                            .start = accumulator_start(reduction, held)};
+                            .start = accumulator_start(reduction, held),
+                            .has_end =
+                                reduction == GNI_REDUCTION_ANY || reduction == GNI_REDUCTION_ALL,
+                            .is_alone = rows == 1};
+    if (first_tile_reduce(&reduce, results))
+        return GN_OK;
     reduce.part_columns = reduce.columns < PART_COLUMNS ? reduce.columns : PART_COLUMNS;
     reduce.parts = (reduce.columns + reduce.part_columns - 1) / reduce.part_columns;
     size_t items = (size_t)(rows * reduce.parts);
     reduce.partial = reduce.parts > 1 ? gni_host_alloc(items * sizeof *reduce.partial) : results;
     if (reduce.partial == NULL)
         return gni_error_host_memory(items * sizeof *reduce.partial);
+    for (size_t i = 0; i < items; i++) /* an end leaves the rest out */
+        reduce.partial[i] = reduce.start;
     size_t grain = (size_t)(PART_COLUMNS / reduce.part_columns);
     gni_parallel_for(items, grain > 0 ? grain : 1, part_reduce, &reduce);
     if (reduce.parts > 1) {

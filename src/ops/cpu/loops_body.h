@@ -467,14 +467,36 @@ UNARY(round_bfloat16, float, float, bf16_to(bf16_from(x)))
         *total = (ACCUMULATOR)(JOIN);                                 \
     }
 
+/* any and all: what the elements come to is kept in a type of their size, so that a vector has as many. */
+#define FOLD_TRUTH(S, T, KEPT, ANY_START, ANY, ALL_START, ALL)                \
+    static void fold_any_##S(void *accumulator, const void *in, size_t count) \
+    {                                                                         \
+        const T *first = in;                                                  \
+        KEPT a = ANY_START;                                                   \
+        for (size_t i = 0; i < count; i++) {                                  \
+            T x = first[i];                                                   \
+            a = (KEPT)(ANY);                                                  \
+        }                                                                     \
+        *(uint8_t *)accumulator |= a != 0;                                    \
+    }                                                                         \
+    static void fold_all_##S(void *accumulator, const void *in, size_t count) \
+    {                                                                         \
+        const T *first = in;                                                  \
+        KEPT a = ALL_START;                                                   \
+        for (size_t i = 0; i < count; i++) {                                  \
+            T x = first[i];                                                   \
+            a = (KEPT)(ALL);                                                  \
+        }                                                                     \
+        *(uint8_t *)accumulator &= a != 0;                                    \
+    }
+
 /* Sums and products of bytes wrap as uint64; int64 and uint64 may alias. */
 #define FOLD_INTEGERS(S, T, LEAST, LARGEST)                                       \
     FOLD_INTEGER(fold_sum_##S, T, uint64_t, 0, a + (uint64_t)(int64_t)x, a + x)   \
     FOLD_INTEGER(fold_product_##S, T, uint64_t, 1, a *(uint64_t)(int64_t)x, a *x) \
     FOLD_INTEGER(fold_maximum_##S, T, T, LEAST, x > a ? x : a, x > a ? x : a)     \
     FOLD_INTEGER(fold_minimum_##S, T, T, LARGEST, x < a ? x : a, x < a ? x : a)   \
-    FOLD_INTEGER(fold_any_##S, T, uint8_t, 0, a | (x != 0), a | (x != 0))         \
-    FOLD_INTEGER(fold_all_##S, T, uint8_t, 1, a &(x != 0), a &(x != 0))
+    FOLD_TRUTH(S, T, T, 0, a | x, (T)~0, a & (T) - (x != 0))
 
 FOLD_INTEGERS(uint8, uint8_t, 0, UINT8_MAX)
 FOLD_INTEGERS(int8, int8_t, INT8_MIN, INT8_MAX)
@@ -482,17 +504,38 @@ FOLD_INTEGERS(int16, int16_t, INT16_MIN, INT16_MAX)
 FOLD_INTEGERS(int32, int32_t, INT32_MIN, INT32_MAX)
 FOLD_INTEGERS(int64, int64_t, INT64_MIN, INT64_MAX)
 
-FOLD_INTEGER(fold_sum_boolean, uint8_t, uint64_t, 0, a + (x != 0), a + x)
+/* Bytes are counted in bytes as long as these have room. */
+static void fold_sum_boolean(void *accumulator, const void *in, size_t count)
+{
+    enum {
+        WIDTH = 128,
+        TURNS = 255,
+    };
+    const uint8_t *first = in;
+    uint64_t *total = accumulator;
+    size_t i = 0;
+    while (count - i >= WIDTH) {
+        uint8_t counts[WIDTH] = {0};
+        for (int turn = 0; turn < TURNS && count - i >= WIDTH; turn++, i += WIDTH)
+            for (size_t j = 0; j < WIDTH; j++)
+                counts[j] = (uint8_t)(counts[j] + (first[i + j] != 0));
+        uint32_t sum = 0;
+        for (size_t j = 0; j < WIDTH; j++)
+            sum += counts[j];
+        *total += sum;
+    }
+    for (; i < count; i++)
+        *total += first[i] != 0;
+}
+
 FOLD_INTEGER(fold_product_boolean, uint8_t, uint64_t, 1, a &(x != 0), a *x)
 #define fold_maximum_boolean fold_any_uint8
 #define fold_minimum_boolean fold_all_uint8
 #define fold_any_boolean fold_any_uint8
 #define fold_all_boolean fold_all_uint8
 
-FOLD_INTEGER(fold_any_float32, float, uint8_t, 0, a | (x != 0), a | (x != 0))
-FOLD_INTEGER(fold_all_float32, float, uint8_t, 1, a &(x != 0), a &(x != 0))
-FOLD_INTEGER(fold_any_float64, double, uint8_t, 0, a | (x != 0), a | (x != 0))
-FOLD_INTEGER(fold_all_float64, double, uint8_t, 1, a &(x != 0), a &(x != 0))
+FOLD_TRUTH(float32, float, uint32_t, 0, a | (x != 0), 1, a &(x != 0))
+FOLD_TRUTH(float64, double, uint64_t, 0, a | (x != 0), 1, a &(x != 0))
 
 enum {
     LANES = 32,
@@ -541,10 +584,41 @@ FOLD_FLOAT(fold_sum_float32, float, double, -0.0, a + x)
 FOLD_FLOAT(fold_sum_float64, double, double, -0.0, a + x)
 FOLD_FLOAT(fold_product_float32, float, double, 1.0, a *x)
 FOLD_FLOAT(fold_product_float64, double, double, 1.0, a *x)
-FOLD_FLOAT(fold_maximum_float32, float, float, -INFINITY, f32_maximum(a, x))
-FOLD_FLOAT(fold_maximum_float64, double, double, -(double)INFINITY, f64_maximum(a, x))
-FOLD_FLOAT(fold_minimum_float32, float, float, INFINITY, f32_minimum(a, x))
-FOLD_FLOAT(fold_minimum_float64, double, double, (double)INFINITY, f64_minimum(a, x))
+/*
+ * The bits of floating numbers as signed integers in the same order: -0 is before 0, NaN with a sign before -infinity,
+ * NaN without one behind infinity. The way back is the same.
+ */
+#define ORDER_OF(bits, KEY, MOST) ((KEY)(bits) ^ (((KEY)(bits) >> (sizeof(KEY) * 8 - 1)) & (MOST)))
+
+#define FOLD_EXTREMES(S, T, F, KEY, UNSIGNED, MOST)                                   \
+    static void fold_extremes_##S(const T *in, size_t count, T *smallest, T *largest) \
+    {                                                                                 \
+        KEY least = ORDER_OF(F##_bits(INFINITY), KEY, MOST);                          \
+        KEY most = ORDER_OF(F##_bits(-INFINITY), KEY, MOST);                          \
+        for (size_t i = 0; i < count; i++) {                                          \
+            KEY key = ORDER_OF(F##_bits(in[i]), KEY, MOST);                           \
+            least = key < least ? key : least;                                        \
+            most = key > most ? key : most;                                           \
+        }                                                                             \
+        *smallest = F##_from_bits((UNSIGNED)ORDER_OF(least, KEY, MOST));              \
+        *largest = F##_from_bits((UNSIGNED)ORDER_OF(most, KEY, MOST));                \
+    }                                                                                 \
+    /* A NaN is the smallest or the largest of these. */                              \
+    static void fold_maximum_##S(void *accumulator, const void *in, size_t count)     \
+    {                                                                                 \
+        T smallest, largest, *total = accumulator;                                    \
+        fold_extremes_##S(in, count, &smallest, &largest);                            \
+        *total = F##_maximum(*total, smallest != smallest ? smallest : largest);      \
+    }                                                                                 \
+    static void fold_minimum_##S(void *accumulator, const void *in, size_t count)     \
+    {                                                                                 \
+        T smallest, largest, *total = accumulator;                                    \
+        fold_extremes_##S(in, count, &smallest, &largest);                            \
+        *total = F##_minimum(*total, largest != largest ? largest : smallest);        \
+    }
+
+FOLD_EXTREMES(float32, float, f32, int32_t, uint32_t, INT32_MAX)
+FOLD_EXTREMES(float64, double, f64, int64_t, uint64_t, INT64_MAX)
 
 static void fold_rows_float32(double *sums, const float *const *rows, size_t count)
 {

@@ -106,11 +106,10 @@ static int64_t cursor_set(const struct gni_plan *plan, const int64_t *strides, i
     return offset;
 }
 
-/* `done` elements of the last dimension were walked. */
-static int64_t cursor_advance(const struct gni_plan *plan, const int64_t *strides, int64_t done,
-                              int64_t *index)
+/* `done` elements of a dimension were walked, and all of the later ones. */
+static int64_t cursor_advance(const struct gni_plan *plan, const int64_t *strides, int d,
+                              int64_t done, int64_t *index)
 {
-    int d = plan->layout.ndim - 1;
     int64_t offset = done * strides[d];
     index[d] += done;
     while (d > 0 && index[d] == plan->layout.sizes[d]) {
@@ -154,6 +153,55 @@ static void copy_run(char *to, int64_t to_step, const char *from, int64_t from_s
     }
 }
 
+#define COPY_ROWS(type)                                                                \
+    do {                                                                               \
+        const type *from_typed = (const type *)(const void *)from;                     \
+        type *to_typed = (type *)(void *)to;                                           \
+        for (int64_t i = 0; i < rows; i++, to_typed += to_row, from_typed += from_row) \
+            for (int64_t k = 0; k < columns; k++)                                      \
+                to_typed[k * to_step] = from_typed[k * from_step];                     \
+    } while (0)
+
+/* Rows that are too short for a call each. */
+static void copy_rows(char *to, int64_t to_row, int64_t to_step, const char *from, int64_t from_row,
+                      int64_t from_step, size_t size, int64_t rows, int64_t columns)
+{
+    switch (size) {
+    case 1:
+        COPY_ROWS(uint8_t);
+        break;
+    case 2:
+        COPY_ROWS(uint16_t);
+        break;
+    case 4:
+        COPY_ROWS(uint32_t);
+        break;
+    default:
+        COPY_ROWS(uint64_t);
+        break;
+    }
+}
+
+/* Moves whole rows between memory and a tile, if rows are short, and the next one is whole; how many elements. */
+static size_t rows_move(const struct gni_plan *plan, const int64_t *strides, char *memory,
+                        char *tile, size_t size, size_t count, bool is_load, const int64_t *index)
+{
+    enum {
+        SHORT_MOST = 32
+    };
+    int last = plan->layout.ndim - 1;
+    int64_t columns = plan->layout.sizes[last];
+    if (last < 1 || columns > SHORT_MOST || index[last] != 0)
+        return 0;
+    int64_t rows = (int64_t)count / columns, left = plan->layout.sizes[last - 1] - index[last - 1];
+    rows = rows < left ? rows : left;
+    if (is_load)
+        copy_rows(tile, columns, 1, memory, strides[last - 1], strides[last], size, rows, columns);
+    else
+        copy_rows(memory, strides[last - 1], strides[last], tile, columns, 1, size, rows, columns);
+    return (size_t)(rows * columns);
+}
+
 /* Copies elements between memory with strides and a tile. */
 static void tile_move(const struct gni_plan *plan, const int64_t *strides, char *memory, char *tile,
                       size_t size, int64_t position, size_t count, bool is_load)
@@ -162,6 +210,14 @@ static void tile_move(const struct gni_plan *plan, const int64_t *strides, char 
     int64_t offset = cursor_set(plan, strides, position, index);
     int last = plan->layout.ndim - 1;
     for (size_t done = 0; done < count;) {
+        size_t whole = rows_move(plan, strides, memory + offset * (int64_t)size, tile + done * size,
+                                 size, count - done, is_load, index);
+        if (whole > 0) {
+            offset += cursor_advance(plan, strides, last - 1,
+                                     (int64_t)whole / plan->layout.sizes[last], index);
+            done += whole;
+            continue;
+        }
         size_t run = (size_t)(plan->layout.sizes[last] - index[last]);
         if (run > count - done)
             run = count - done;
@@ -170,7 +226,7 @@ static void tile_move(const struct gni_plan *plan, const int64_t *strides, char 
             copy_run(in_tile, 1, at, strides[last], size, run);
         else
             copy_run(at, strides[last], in_tile, 1, size, run);
-        offset += cursor_advance(plan, strides, (int64_t)run, index);
+        offset += cursor_advance(plan, strides, last, (int64_t)run, index);
         done += run;
     }
 }

@@ -1,0 +1,275 @@
+/*
+ * python_tensor_create.c: tensors from shapes: empty, zeros, ones; and numbers at equal distances: arange.
+ */
+#include "module.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- shapes ----------------------------------------------------------------------------------- */
+
+struct creation {
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    int ndim;
+    gn_dtype dtype;
+    gn_device *device;
+    PyObject *dtype_object, *device_object; /* borrowed, as they were given; NULL: not at all */
+    bool is_pinned;
+};
+
+static int shape_take(const char *name, PyObject *positional, PyObject *size,
+                      struct creation *creation)
+{
+    PyObject *objects[GN_DIMENSIONS_MAX + 1];
+    Py_ssize_t count = PyTuple_Size(positional);
+    if (size != NULL && count > 0) {
+        PyErr_Format(PyExc_TypeError, "%s: a shape is given once: %R and size=%R", name, positional,
+                     size);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count && i <= GN_DIMENSIONS_MAX; i++)
+        objects[i] = PyTuple_GetItem(positional, i);
+    if (size != NULL)
+        objects[count++] = size;
+    if (count == 1 && !PyIndex_Check(objects[0]) && !PySequence_Check(objects[0]) &&
+        !PyObject_HasAttrString(objects[0], "__iter__")) {
+        PyErr_Format(PyExc_TypeError, "%s: a shape is of integers, not %R", name, objects[0]);
+        return -1;
+    }
+    return shape_from_python(objects, count, creation->sizes, &creation->ndim);
+}
+
+/* The arguments of `name(*shape, size=None, dtype=None, device=None, pin_memory=False)`. */
+static int creation_parse(struct module_state *state, const char *name, PyObject *positional,
+                          PyObject *keywords, struct creation *creation)
+{
+    PyObject *size = NULL, *pinned = NULL, *key, *value;
+    const struct {
+        const char *name;
+        PyObject **place;
+    } known[] = {{"dtype", &creation->dtype_object},
+                 {"device", &creation->device_object},
+                 {"size", &size},
+                 {"pin_memory", &pinned}};
+    Py_ssize_t at = 0;
+    while (keywords != NULL && PyDict_Next(keywords, &at, &key, &value)) {
+        size_t i = 0, count = sizeof known / sizeof *known;
+        while (i < count && PyUnicode_CompareWithASCIIString(key, known[i].name) != 0)
+            i++;
+        if (i == count) {
+            PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument %R", name, key);
+            return -1;
+        }
+        *known[i].place = value != Py_None ? value : NULL;
+    }
+    int is_pinned = pinned != NULL ? PyObject_IsTrue(pinned) : 0;
+    if (is_pinned < 0 || shape_take(name, positional, size, creation) < 0)
+        return -1;
+    creation->is_pinned = is_pinned != 0;
+    creation->dtype = GN_FLOAT32;
+    if (creation->dtype_object != NULL &&
+        dtype_from_python(state, creation->dtype_object, &creation->dtype) < 0)
+        return -1;
+    return device_of_new(state, creation->device_object, &creation->device);
+}
+
+/* Page-locked memory is Python's matter; NULL of `method`: the elements are not set. */
+static PyObject *create_pinned(const struct creation *creation, const char *method, int number)
+{
+    PyObject *module = PyImport_ImportModule("genesis._tensor_place");
+    PyObject *shape = integers_to_python(creation->sizes, creation->ndim);
+    PyObject *made = NULL;
+    if (module != NULL && shape != NULL)
+        made = PyObject_CallMethod(
+            module, "empty_pinned", "OOO", shape,
+            creation->dtype_object != NULL ? creation->dtype_object : Py_None,
+            creation->device_object != NULL ? creation->device_object : Py_None);
+    Py_XDECREF(module);
+    Py_XDECREF(shape);
+    if (made == NULL || method == NULL)
+        return made;
+    PyObject *filled = PyObject_CallMethod(made, method, "i", number);
+    Py_DECREF(made);
+    return filled;
+}
+
+static PyObject *create_full(const char *name, PyObject *module, PyObject *arguments,
+                             PyObject *keywords, int number)
+{
+    struct module_state *state = module_state_of(module);
+    struct creation creation = {0};
+    gn_tensor *tensor;
+    gn_status status;
+    if (creation_parse(state, name, arguments, keywords, &creation) < 0)
+        return NULL;
+    if (creation.is_pinned)
+        return create_pinned(&creation, "fill_", number);
+    gn_scalar value = {.kind = GN_INT64, .integer = number};
+    CALL_ALLOCATING(status, gn_full(value, creation.dtype, creation.ndim, creation.sizes,
+                                    creation.device, &tensor));
+    return tensor_or_raise_in(state, name, status, tensor);
+}
+
+static PyObject *create_zeros(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    return create_full("zeros", module, arguments, keywords, 0);
+}
+
+static PyObject *create_ones(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    return create_full("ones", module, arguments, keywords, 1);
+}
+
+static PyObject *create_empty(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    struct module_state *state = module_state_of(module);
+    struct creation creation = {0};
+    gn_tensor *tensor;
+    gn_status status;
+    if (creation_parse(state, "empty", arguments, keywords, &creation) < 0)
+        return NULL;
+    if (creation.is_pinned)
+        return create_pinned(&creation, NULL, 0);
+    CALL_ALLOCATING(status, gn_tensor_create(creation.dtype, creation.ndim, creation.sizes,
+                                             creation.device, &tensor));
+    return tensor_or_raise_in(state, "empty", status, tensor);
+}
+
+/* ---- numbers at equal distances --------------------------------------------------------------- */
+
+/* A number of Python, of NumPy, or a tensor of one element. */
+static int number_from_python(struct module_state *state, PyObject *object, gn_scalar *number)
+{
+    gn_operand operand = {0};
+    PyObject *plain = PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
+                              !PyObject_HasAttrString(object, "item")
+                          ? Py_NewRef(object)
+                          : PyObject_CallMethod(object, "item", NULL);
+    int found = plain != NULL ? operand_from_python(state, plain, &operand) : -1;
+    if (found == 0 || (found > 0 && operand.tensor != NULL)) {
+        PyErr_Format(PyExc_TypeError, "arange: %R is no number", object);
+        found = -1;
+    }
+    Py_XDECREF(plain);
+    *number = operand.scalar;
+    return found > 0 ? 0 : -1;
+}
+
+static double as_double(gn_scalar number)
+{
+    return number.kind == GN_FLOAT64 ? number.floating : (double)number.integer;
+}
+
+/* How many numbers there are from the start to before the end. */
+static int range_count(gn_scalar start, gn_scalar end, gn_scalar step, bool is_whole,
+                       int64_t *count)
+{
+    if (is_whole) {
+        __extension__ typedef __int128 wide;
+        wide span = (wide)end.integer - start.integer, by = step.integer;
+        wide steps = span / by + (span % by != 0 && (span < 0) == (by < 0));
+        *count = steps < 0 ? 0 : steps > INT64_MAX ? INT64_MAX : (int64_t)steps;
+        return 0;
+    }
+    double steps = ceil((as_double(end) - as_double(start)) / as_double(step));
+    if (!(steps < 0x1p62)) {
+        PyErr_SetString(steps != steps ? PyExc_ValueError : PyExc_OverflowError,
+                        steps != steps ? "arange: the bounds and the step must not be NaN"
+                                       : "arange: there are more numbers than a tensor can have");
+        return -1;
+    }
+    *count = steps > 0 ? (int64_t)steps : 0;
+    return 0;
+}
+
+static int range_parse(struct module_state *state, PyObject *const objects[3], gn_scalar *start,
+                       gn_scalar *end, gn_scalar *step)
+{
+    const gn_scalar one = {.kind = GN_INT64, .integer = 1}, zero = {.kind = GN_INT64};
+    *start = zero;
+    *step = one;
+    PyObject *first = objects[1] != NULL ? objects[0] : NULL;
+    PyObject *last = objects[1] != NULL ? objects[1] : objects[0];
+    if (last == NULL) {
+        PyErr_SetString(PyExc_TypeError, "arange: where the numbers end is missing");
+        return -1;
+    }
+    if ((first != NULL && number_from_python(state, first, start) < 0) ||
+        number_from_python(state, last, end) < 0 ||
+        (objects[2] != NULL && number_from_python(state, objects[2], step) < 0))
+        return -1;
+    if (as_double(*step) == 0) {
+        PyErr_SetString(PyExc_ValueError, "arange: the step must not be 0");
+        return -1;
+    }
+    return 0;
+}
+
+/* The start and the step as the numbers are computed: all integers, or all floating. Of an integer type both are cut
+ * off, and not only their sums. */
+static int range_unify(bool is_whole, gn_dtype dtype, gn_scalar *start, gn_scalar *step)
+{
+    gn_scalar *numbers[] = {start, step};
+    bool is_floating = !is_whole && dtype >= GN_FLOAT16;
+    for (int i = 0; i < 2; i++) {
+        double value = as_double(*numbers[i]);
+        if (!is_floating && numbers[i]->kind == GN_FLOAT64 && !(fabs(value) < 0x1p63)) {
+            PyErr_SetString(PyExc_OverflowError, "arange: a number does not fit int64");
+            return -1;
+        }
+        int64_t integer =
+            numbers[i]->kind == GN_FLOAT64 && !is_floating ? (int64_t)value : numbers[i]->integer;
+        *numbers[i] = (gn_scalar){
+            .kind = is_floating ? GN_FLOAT64 : GN_INT64, .integer = integer, .floating = value};
+    }
+    return 0;
+}
+
+static PyObject *create_arange(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"start", "end", "step", "dtype", "device", NULL};
+    struct module_state *state = module_state_of(module);
+    PyObject *objects[3] = {NULL}, *dtype_object = Py_None, *device_object = Py_None;
+    gn_scalar start, end, step;
+    gn_device *device;
+    gn_tensor *tensor;
+    gn_status status;
+    int64_t count;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OOO$OO:arange", names, &objects[0],
+                                     &objects[1], &objects[2], &dtype_object, &device_object))
+        return NULL;
+    objects[1] = objects[1] != Py_None ? objects[1] : NULL;
+    if (range_parse(state, objects, &start, &end, &step) < 0)
+        return NULL;
+    bool is_whole = start.kind != GN_FLOAT64 && end.kind != GN_FLOAT64 && step.kind != GN_FLOAT64;
+    gn_dtype dtype = is_whole ? GN_INT64 : GN_FLOAT32;
+    if ((dtype_object != Py_None && dtype_from_python(state, dtype_object, &dtype) < 0) ||
+        device_of_new(state, device_object, &device) < 0 ||
+        range_count(start, end, step, is_whole, &count) < 0 ||
+        range_unify(is_whole, dtype, &start, &step) < 0)
+        return NULL;
+    CALL_ALLOCATING(status, gn_range(start, step, count, dtype, device, &tensor));
+    return tensor_or_raise_in(state, "arange", status, tensor);
+}
+
+PyMethodDef tensor_create_functions[] = {
+    {"empty", WITH_KEYWORDS(create_empty),
+     "empty(*shape, size=None, dtype=None, device=None, pin_memory=False)\n--\n\n"
+     "A tensor whose elements are not set.\n\n"
+     "Examples\n--------\n>>> import genesis\n>>> genesis.empty(2, 3).shape\n(2, 3)\n"},
+    {"zeros", WITH_KEYWORDS(create_zeros),
+     "zeros(*shape, size=None, dtype=None, device=None, pin_memory=False)\n--\n\n"
+     "A tensor of zeros.\n\n"
+     "Examples\n--------\n>>> import genesis\n>>> genesis.zeros(2)\ntensor([0., 0.])\n"},
+    {"ones", WITH_KEYWORDS(create_ones),
+     "ones(*shape, size=None, dtype=None, device=None, pin_memory=False)\n--\n\n"
+     "A tensor of ones.\n\n"
+     "Examples\n--------\n>>> import genesis\n>>> genesis.ones(2, dtype=genesis.int8)\n"
+     "tensor([1, 1], dtype=genesis.int8)\n"},
+    {"arange", WITH_KEYWORDS(create_arange),
+     "arange(start=0, end=None, step=1, *, dtype=None, device=None)\n--\n\n"
+     "Numbers from `start` (0 if only one is given) to before `end`, in steps.\n\n"
+     "Examples\n--------\n>>> import genesis\n>>> genesis.arange(3), genesis.arange(1, 2, 0.25)\n"
+     "(tensor([0, 1, 2]), tensor([1.0000, 1.2500, 1.5000, 1.7500]))\n"},
+    {NULL, NULL, 0, NULL},
+};
