@@ -9,6 +9,7 @@ import builtins
 from typing import NamedTuple
 
 import genesis
+from genesis import _C
 from genesis._array_api_elements import promoted
 
 TYPE_CHECKING = False
@@ -76,7 +77,7 @@ def broadcast_to(x: Tensor, /, shape: Any) -> Tensor:
     tensor([[1, 2],
             [1, 2]])
     """
-    return genesis.broadcast_to(x, tuple(shape))
+    return genesis.broadcast_to(x, _C._dimensions(shape))
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
@@ -89,12 +90,13 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     tensor([1, 2, 3])
     """
     if axis is None:
-        return genesis.cat([one.reshape(-1) for one in arrays])
-    return genesis.cat(list(arrays), axis)
+        return genesis.cat([one.reshape(-1) for one in _C._items(arrays)])
+    return genesis.cat(arrays, axis)
 
 
 def _places(axes: Any, ndim: int, name: str) -> list[int]:
     """Axes counted from the front, each once."""
+    axes = _C._dimensions(axes)
     for axis in axes:
         if not -ndim <= axis < ndim:
             raise IndexError(f"{name}: axis {axis} is out of range for {ndim} dimensions")
@@ -130,7 +132,7 @@ def flip(x: Tensor, /, *, axis: Any = None) -> Tensor:
     tensor([3, 2, 1])
     """
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-    return x.flip(tuple(axes))
+    return x.flip(_C._dimensions(axes))
 
 
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
@@ -142,7 +144,7 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
     >>> xp.permute_dims(xp.zeros((2, 3)), (1, 0)).shape
     (3, 2)
     """
-    return x.permute(tuple(axes))
+    return x.permute(_C._dimensions(axes))
 
 
 def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
@@ -167,7 +169,7 @@ def reshape(x: Tensor, /, shape: Any, *, copy: builtins.bool | None = None) -> T
     tensor([[0, 1],
             [2, 3]])
     """
-    shape = tuple(shape) if not isinstance(shape, int) else (shape,)
+    shape = _C._dimensions(shape) if not isinstance(shape, int) else (shape,)
     if copy is False:
         return x.view(shape)
     return x.clone().reshape(shape) if copy else x.reshape(shape)
@@ -212,7 +214,7 @@ def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    return genesis.stack(list(arrays), axis)
+    return genesis.stack(arrays, axis)
 
 
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
@@ -224,7 +226,7 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
     >>> xp.tile(xp.asarray([1, 2]), (2,))
     tensor([1, 2, 1, 2])
     """
-    return genesis.tile(x, tuple(repetitions))
+    return genesis.tile(x, _C._dimensions(repetitions))
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
@@ -236,7 +238,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     >>> xp.unstack(xp.asarray([[1, 2], [3, 4]]))
     (tensor([1, 2]), tensor([3, 4]))
     """
-    return tuple(x.select(axis, i) for i in range(x.shape[axis]))
+    return x.unbind(axis)
 
 
 # ---- matrices ----

@@ -407,12 +407,15 @@ def text_of(tensor: _C.Tensor) -> str:
 
 def restore(data: bytes, shape: tuple[int, ...], name: str, device: str = "cpu") -> _C.Tensor:
     """Make a pickled tensor again, where it was."""
-    made = _C._empty(shape, getattr(_C, name), "cpu")
-    if len(data) != made.nbytes:
+    dtype = dtype_of(name)
+    nbytes = dtype.itemsize
+    for size in shape:
+        nbytes *= size
+    if len(data) != nbytes:
         raise ValueError(
-            f"a pickled tensor of shape {made.shape} and {made.dtype} has {made.nbytes} bytes, not "
-            f"{len(data)}"
+            f"a pickled tensor of shape {shape} and {dtype} has {nbytes} bytes, not {len(data)}"
         )
+    made = _C._empty(shape, dtype, "cpu")
     _C._set_bytes(made, 0, data)
     return made.to(device)
 

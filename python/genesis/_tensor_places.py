@@ -379,9 +379,10 @@ def repeat_interleave(
     count = input.shape[dim]
     if isinstance(repeats, int):
         return _repeated(input, repeats, dim % input.ndim)
-    repeats = _C.as_tensor(repeats, device=input.device).reshape(-1).expand(count)
-    if count and repeats.amin().item() < 0:
+    repeats = _C.as_tensor(repeats, device=input.device).reshape(-1)
+    if repeats.numel() and repeats.amin().item() < 0:
         raise ValueError("repeat_interleave: counts are not negative")
+    repeats = repeats.expand(count)
     ends = repeats.cumsum(0)
     total = int(ends[-1]) if count else 0
     places = searchsorted(ends, arange(total, device=input.device), right=True)

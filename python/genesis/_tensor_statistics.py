@@ -289,6 +289,8 @@ def diff(
         raise ValueError(f"diff: it is done 0 times or more, not {n} times")
     if n > 0 and (prepend is not None or append is not None):
         input = cat([one for one in (prepend, input, append) if one is not None], dim)
+    if not input.numel():  # as many steps as the caller says, at once
+        return input.narrow(dim, 0, max(input.shape[dim] - n, 0)).clone()
     for _ in range(min(n, input.shape[dim])):  # then nothing is left
         length = max(input.shape[dim] - 1, 0)
         later, earlier = (

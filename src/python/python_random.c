@@ -110,9 +110,10 @@ static PyObject *generator_set_state(PyObject *self, PyObject *object)
     void *bytes;
     if (!tensor_check(state, object) || gn_tensor_get_dtype(tensor_of(object)) != GN_UINT8 ||
         gn_tensor_get_count(tensor_of(object)) != (int64_t)sizeof(gn_generator) ||
-        !gn_tensor_is_contiguous(tensor_of(object))) {
+        !gn_tensor_is_contiguous(tensor_of(object)) ||
+        gn_device_get_type(gn_tensor_get_device(tensor_of(object))) != GN_DEVICE_CPU) {
         PyErr_Format(PyExc_ValueError,
-                     "the state of a generator is a contiguous tensor of %zu uint8, as "
+                     "the state of a generator is a contiguous tensor of %zu uint8 on the CPU, as "
                      "get_state() gives it",
                      sizeof(gn_generator));
         return NULL;

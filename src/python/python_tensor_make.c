@@ -40,7 +40,8 @@ static int buffer_layout(const Py_buffer *buffer, gn_dtype *dtype, int64_t *size
         PyErr_SetString(PyExc_TypeError, "the object does not say how its elements lie in memory");
         return -1;
     }
-    bool is_aligned = (uintptr_t)buffer->buf % (size_t)buffer->itemsize == 0;
+    /* An empty array.array is anywhere. */
+    bool is_aligned = buffer->len == 0 || (uintptr_t)buffer->buf % (size_t)buffer->itemsize == 0;
     Py_ssize_t step = buffer->itemsize; /* of those who give no strides, as ctypes: row-major */
     for (int i = buffer->ndim - 1; i >= 0; i--) {
         Py_ssize_t stride = buffer->strides != NULL ? buffer->strides[i] : step;
@@ -601,6 +602,12 @@ static gn_status bytes_exchange(gn_tensor *tensor, int64_t first, int64_t count,
     return status;
 }
 
+/* Bytes are exchanged with the CPU's memory alone. */
+static bool is_near(gn_tensor *tensor)
+{
+    return gn_device_get_type(gn_tensor_get_device(tensor)) == GN_DEVICE_CPU;
+}
+
 static PyObject *bytes_of(PyObject *module, PyObject *arguments)
 {
     struct module_state *state = module_state_of(module);
@@ -610,7 +617,7 @@ static PyObject *bytes_of(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "O!LL", state->tensor_class, &object, &first, &count))
         return NULL;
     gn_tensor *tensor = tensor_of(object);
-    if (first < 0 || count < 0 || count > gn_tensor_get_count(tensor) - first) {
+    if (!is_near(tensor) || first < 0 || count < 0 || count > gn_tensor_get_count(tensor) - first) {
         PyErr_SetString(PyExc_ValueError, "the tensor does not have these elements");
         return NULL;
     }
@@ -637,8 +644,8 @@ static PyObject *set_bytes(PyObject *module, PyObject *arguments)
     gn_tensor *tensor = tensor_of(object);
     size_t size = gn_dtype_size(gn_tensor_get_dtype(tensor));
     int64_t count = (int64_t)((size_t)data.len / size), all = gn_tensor_get_count(tensor);
-    if ((size_t)data.len % size != 0 || (uintptr_t)data.buf % size != 0 || first < 0 ||
-        count > all - first) {
+    if (!is_near(tensor) || (size_t)data.len % size != 0 || (uintptr_t)data.buf % size != 0 ||
+        first < 0 || count > all - first) {
         PyErr_SetString(PyExc_ValueError, "the bytes are not those of elements of the tensor");
     } else {
         CALL_ALLOCATING(status, bytes_exchange(tensor, first, count, data.buf, true));

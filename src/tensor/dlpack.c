@@ -245,38 +245,6 @@ static gn_status shape_take(const DLTensor *from, gn_dtype dtype, int64_t *count
     return gni_shape_check(from->ndim, from->shape, gni_dtype_size(dtype), count);
 }
 
-/*
- * Strides with which every element has an address. Those of dimensions that nobody walks along become what they
- * are in a contiguous tensor: others may leave anything there.
- */
-static gn_status strides_take(const DLTensor *from, int64_t count, size_t element_bytes,
-                              int64_t *strides)
-{
-    int64_t size = (int64_t)element_bytes, lowest = 0, highest = 0;
-    gni_strides_contiguous(from->ndim, from->shape, strides);
-    if (count == 0)
-        return GN_OK;
-    bool is_possible = true;
-    for (int i = 0; is_possible && i < from->ndim; i++) {
-        int64_t span;
-        if (from->shape[i] == 1)
-            continue;
-        if (from->strides != NULL)
-            strides[i] = from->strides[i];
-        int64_t *end = strides[i] < 0 ? &lowest : &highest;
-        is_possible = !__builtin_mul_overflow(from->shape[i] - 1, strides[i], &span) &&
-                      !__builtin_mul_overflow(span, size, &span) &&
-                      !__builtin_add_overflow(*end, span, end);
-    }
-    uintptr_t first = (uintptr_t)from->data + from->byte_offset, after;
-    if (!is_possible || first < (uintptr_t)0 - (uintptr_t)lowest ||
-        __builtin_add_overflow(first, (uintptr_t)highest + element_bytes, &after))
-        return gni_error(
-            GN_ERROR_SHAPE, "a tensor of shape %s and strides %s does not fit the address space",
-            gni_shape_text(from->ndim, from->shape).text, gni_shape_text(from->ndim, strides).text);
-    return GN_OK;
-}
-
 /* Where the first element is. */
 static gn_status data_take(const DLTensor *from, int64_t count, size_t element_bytes, void **data)
 {
@@ -304,14 +272,13 @@ static gn_status import_create(const DLTensor *from, bool is_read_only, void (*d
 {
     gn_dtype dtype;
     gn_device *device;
-    int64_t count, strides[GN_DIMENSIONS_MAX];
+    int64_t count;
     void *data;
     GN_TRY(dtype_from(from->dtype, &dtype));
     GN_TRY(shape_take(from, dtype, &count));
     GN_TRY(data_take(from, count, gni_dtype_size(dtype), &data));
-    GN_TRY(strides_take(from, count, gni_dtype_size(dtype), strides));
     GN_TRY(gn_device_from_dlpack(from->device.device_type, from->device.device_id, &device));
-    return gn_tensor_from_memory(data, dtype, from->ndim, from->shape, strides, device,
+    return gn_tensor_from_memory(data, dtype, from->ndim, from->shape, from->strides, device,
                                  is_read_only, deleter, context, tensor);
 }
 

@@ -78,7 +78,8 @@ gn_status gni_dimension_wrap(int64_t dimension, int ndim, int *result)
     return GN_OK;
 }
 
-gn_status gni_shape_infer(int ndim, const int64_t *asked, int64_t count, int64_t *sizes)
+gn_status gni_shape_infer(int ndim, const int64_t *asked, int64_t count, size_t element_bytes,
+                          int64_t *sizes)
 {
     int unknown = -1;
     int64_t known = 1;
@@ -101,7 +102,48 @@ gn_status gni_shape_infer(int ndim, const int64_t *asked, int64_t count, int64_t
     else if (unknown >= 0 || known != count)
         return gni_error(GN_ERROR_SHAPE, "%lld elements cannot have the shape %s", (long long)count,
                          gni_shape_text(ndim, asked).text);
+    /* As many elements as there are fit; beside a 0 sizes can be anything. */
+    return count == 0 ? gni_shape_check(ndim, sizes, element_bytes, &count) : GN_OK;
+}
+
+gn_status gni_strides_adopt(int ndim, const int64_t *sizes, const int64_t *given,
+                            size_t element_bytes, const void *data, int64_t *strides)
+{
+    int64_t size = (int64_t)element_bytes, lowest = 0, highest = 0;
+    gni_strides_contiguous(ndim, sizes, strides);
+    if (gni_shape_count(ndim, sizes) == 0)
+        return GN_OK;
+    bool is_possible = true;
+    for (int i = 0; is_possible && i < ndim; i++) {
+        int64_t span;
+        if (sizes[i] == 1)
+            continue;
+        if (given != NULL)
+            strides[i] = given[i];
+        int64_t *end = strides[i] < 0 ? &lowest : &highest;
+        is_possible = !__builtin_mul_overflow(sizes[i] - 1, strides[i], &span) &&
+                      !__builtin_mul_overflow(span, size, &span) &&
+                      !__builtin_add_overflow(*end, span, end);
+    }
+    uintptr_t first = (uintptr_t)data, after;
+    if (!is_possible || first < (uintptr_t)0 - (uintptr_t)lowest ||
+        __builtin_add_overflow(first, (uintptr_t)highest + element_bytes, &after))
+        return gni_error(GN_ERROR_SHAPE,
+                         "a tensor of shape %s and strides %s does not fit the address space",
+                         gni_shape_text(ndim, sizes).text, gni_shape_text(ndim, strides).text);
     return GN_OK;
+}
+
+bool gni_strides_are_possible(int ndim, const int64_t *sizes, const int64_t *strides,
+                              size_t element_bytes)
+{
+    bool is_possible = true;
+    for (int i = 0; is_possible && i < ndim; i++) {
+        int64_t span;
+        is_possible = !__builtin_mul_overflow(sizes[i] > 0 ? sizes[i] : 1, strides[i], &span) &&
+                      !__builtin_mul_overflow(span, (int64_t)element_bytes, &span);
+    }
+    return is_possible;
 }
 
 bool gni_strides_view(int ndim, const int64_t *sizes, const int64_t *strides, int new_ndim,

@@ -6,7 +6,8 @@
  *
  * Invariants:
  *   1. 0 <= ndim <= GN_DIMENSIONS_MAX, every size >= 0;
- *   2. the product of the sizes that are not 0, times the size of an element, fits GNI_SIZE_MAX_BYTES.
+ *   2. the product of the sizes that are not 0, times the size of an element, fits GNI_SIZE_MAX_BYTES;
+ *   3. so does every stride, times the dimension's size if that is not 0, times the size of an element.
  *
  * Threads: pure functions.
  */
@@ -59,8 +60,19 @@ bool gni_shape_broadcast(const struct gni_shape *a, const struct gni_shape *b,
 gn_status gni_dimension_wrap(int64_t dimension, int ndim, int *result) GN_NODISCARD;
 
 /* Fills in a -1. `count` is how many elements there are. */
-gn_status gni_shape_infer(int ndim, const int64_t *asked, int64_t count,
+gn_status gni_shape_infer(int ndim, const int64_t *asked, int64_t count, size_t element_bytes,
                           int64_t *sizes) GN_NODISCARD;
+
+/*
+ * Strides that others gave (NULL: row-major ones), of memory at `data`, with which every element has an address. Those
+ * of dimensions that nobody walks along become what they are in a contiguous tensor: others may leave anything there.
+ */
+gn_status gni_strides_adopt(int ndim, const int64_t *sizes, const int64_t *given,
+                            size_t element_bytes, const void *data, int64_t *strides) GN_NODISCARD;
+
+/* Whether the strides keep invariant 3. */
+bool gni_strides_are_possible(int ndim, const int64_t *sizes, const int64_t *strides,
+                              size_t element_bytes);
 
 /* Strides with which the same elements have another shape of as many elements; false if there are none. */
 bool gni_strides_view(int ndim, const int64_t *sizes, const int64_t *strides, int new_ndim,

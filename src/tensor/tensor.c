@@ -102,6 +102,11 @@ gn_status gn_tensor_from_memory(void *data, gn_dtype dtype, int dimensions, cons
     if (data == NULL && tensor->count > 0)
         status = gni_error(GN_ERROR_INVALID_VALUE, "the memory of a tensor of shape %s is NULL",
                            gni_shape_text(dimensions, shape).text);
+    if (status == GN_OK) {
+        status = gni_strides_adopt(dimensions, shape, strides, gni_dtype_size(dtype), data,
+                                   tensor->strides);
+        gni_tensor_measure(tensor);
+    }
     if (status == GN_OK)
         status = gni_storage_wrap(device, data, is_read_only, deleter, context, &storage);
     if (status != GN_OK) {
@@ -109,8 +114,6 @@ gn_status gn_tensor_from_memory(void *data, gn_dtype dtype, int dimensions, cons
         return status;
     }
     atomic_init(&tensor->storage, storage);
-    if (strides != NULL)
-        gni_tensor_set_layout(tensor, dimensions, shape, strides);
     *out = tensor;
     return GN_OK;
 }
@@ -275,7 +278,7 @@ gn_status gn_tensor_view(gn_tensor *tensor, int dimensions, const int64_t *shape
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
-    GN_TRY(gni_shape_infer(dimensions, shape, tensor->count, sizes));
+    GN_TRY(gni_shape_infer(dimensions, shape, tensor->count, gni_dtype_size(tensor->dtype), sizes));
     if (!gni_strides_view(tensor->ndim, tensor->sizes, tensor->strides, dimensions, sizes, strides))
         return gni_error(GN_ERROR_SHAPE,
                          "a tensor of shape %s and strides %s cannot be seen as %s without a copy: "
@@ -295,7 +298,7 @@ gn_status gn_tensor_reshape(gn_tensor *tensor, int dimensions, const int64_t *sh
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and result must not be NULL");
     int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
-    GN_TRY(gni_shape_infer(dimensions, shape, tensor->count, sizes));
+    GN_TRY(gni_shape_infer(dimensions, shape, tensor->count, gni_dtype_size(tensor->dtype), sizes));
     if (gni_strides_view(tensor->ndim, tensor->sizes, tensor->strides, dimensions, sizes, strides))
         return gn_tensor_view(tensor, dimensions, sizes, out);
     gn_tensor *copy;
@@ -323,6 +326,7 @@ gn_status gn_tensor_as_strided(gn_tensor *tensor, int dimensions, const int64_t 
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     int64_t count, first, last, size = (int64_t)gni_dtype_size(tensor->dtype);
+    int64_t plain[GN_DIMENSIONS_MAX];
     GN_TRY(gni_shape_check(dimensions, shape, (size_t)size, &count));
     GN_TRY(gni_tensor_flush(tensor));
     const struct gni_storage *storage = gni_tensor_storage(tensor);
@@ -334,11 +338,16 @@ gn_status gn_tensor_as_strided(gn_tensor *tensor, int dimensions, const int64_t 
         first += tensor->offset;
         last += tensor->offset - (tensor->count == 0 ? 1 : 0);
     }
-    bool is_inside = count > 0
-                         ? strides_stay_within(dimensions, shape, strides, offset, first, last)
-                         : offset >= 0;
+    bool is_possible = gni_strides_are_possible(dimensions, shape, strides, (size_t)size);
+    bool is_inside = count > 0 ? is_possible && strides_stay_within(dimensions, shape, strides,
+                                                                    offset, first, last)
+                               : offset >= 0;
     if (count == 0 && is_inside)
         offset = tensor->offset; /* nothing is there, wherever it is */
+    if (count == 0 && !is_possible) {
+        gni_strides_contiguous(dimensions, shape, plain);
+        strides = plain;
+    }
     if (!is_inside)
         return gni_error(GN_ERROR_SHAPE,
                          "a view of shape %s and strides %s from element %lld on is not within the "

@@ -93,8 +93,9 @@ static void test_views_of_the_storage(void)
     CHECK_STATUS(gn_tensor_as_strided(x, 2, windows, steps, 1, &view), GN_ERROR_SHAPE);
     CHECK_STATUS(gn_tensor_as_strided(x, 2, windows, steps, -1, &view), GN_ERROR_SHAPE);
     CHECK_STATUS(gn_tensor_as_strided(x, 2, windows, far, 0, &view), GN_ERROR_SHAPE);
+    CHECK_STATUS(gn_tensor_as_strided(x, 1, (const int64_t[]){1}, far, 0, &view), GN_ERROR_SHAPE);
     CHECK_OK(gn_tensor_as_strided(x, 2, none, far, 99, &view));
-    CHECK(gn_tensor_get_count(view) == 0);
+    CHECK(gn_tensor_get_count(view) == 0 && gn_tensor_get_strides(view)[0] == 3);
     CHECK_OK(gn_tensor_view_as_dtype(x, GN_UINT8, &bytes));
     CHECK(gn_tensor_get_shape(bytes)[1] == 160);
     CHECK_OK(gn_tensor_view_as_dtype(bytes, GN_FLOAT32, &back));
@@ -103,6 +104,28 @@ static void test_views_of_the_storage(void)
     gn_tensor *all[] = {x, view, bytes, back};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         gn_tensor_release(all[i]);
+}
+
+/* Sizes beside a 0 are no data, but strides are made of them. */
+static void test_sizes_beside_none(void)
+{
+    const int64_t huge = INT64_C(1) << 62;
+    const int64_t shapes[][3] = {
+        {huge, 0, huge}, {0, huge, huge}, {huge, huge, 0}, {1, 0, huge}, {-1, huge, huge}};
+    gn_tensor *x, *y;
+    CHECK_OK(gn_tensor_create(GN_FLOAT32, 1, (const int64_t[]){0}, cpu, &x));
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        CHECK_STATUS(gn_tensor_view(x, 3, shapes[i], &y), GN_ERROR_SHAPE);
+        CHECK_STATUS(gn_tensor_reshape(x, 3, shapes[i], &y), GN_ERROR_SHAPE);
+        CHECK_STATUS(gn_tensor_create(GN_FLOAT32, 3, shapes[i], cpu, &y), GN_ERROR_SHAPE);
+        CHECK_STATUS(gn_tensor_as_strided(x, 3, shapes[i], shapes[3], 0, &y), GN_ERROR_SHAPE);
+    }
+    CHECK_STATUS(gn_tensor_expand(x, 3, shapes[2], &y), GN_ERROR_SHAPE);
+    const int64_t large[] = {INT64_C(1) << 30, 0, INT64_C(1) << 30};
+    CHECK_OK(gn_tensor_view(x, 3, large, &y));
+    CHECK(gn_tensor_get_count(y) == 0 && gn_tensor_get_strides(y)[0] == large[2]);
+    gn_tensor_release(y);
+    gn_tensor_release(x);
 }
 
 static int deleted;
@@ -132,6 +155,10 @@ static void test_memory_of_others(void)
     CHECK_STATUS(gn_tensor_from_memory(NULL, GN_FLOAT32, 1, (const int64_t[]){2}, NULL, cpu, false,
                                        deleter, &deleted, &x),
                  GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_tensor_from_memory(memory, GN_FLOAT32, 2, (const int64_t[]){2, 3},
+                                       (const int64_t[]){INT64_MAX, 1}, cpu, false, deleter,
+                                       &deleted, &x),
+                 GN_ERROR_SHAPE);
     CHECK_STATUS(gn_tensor_create((gn_dtype)77, 0, NULL, cpu, &x), GN_ERROR_TYPE);
     CHECK_STATUS(gn_tensor_create(GN_INT8, 17, NULL, cpu, &x), GN_ERROR_SHAPE);
     CHECK(deleted == 1);
@@ -497,6 +524,7 @@ int main(void)
     RUN(test_views);
     RUN(test_room);
     RUN(test_views_of_the_storage);
+    RUN(test_sizes_beside_none);
     RUN(test_memory_of_others);
     RUN(test_host_memory_fails); /* before there are streams: their threads free when they end */
     RUN(test_out_of_memory);

@@ -207,6 +207,12 @@ def test_items_without_an_end() -> None:
             call()
 
 
+def test_an_empty_buffer_is_anywhere() -> None:
+    """Nothing is at the address that an empty array shows."""
+    for kind in "bhilqfd":
+        assert genesis.tensor(array.array(kind)).shape == (0,)
+
+
 # ---- random ones ----
 
 
@@ -333,3 +339,54 @@ def test_random_sequences() -> None:
         if made is not None:
             assert len(np.asarray(made.tolist()).ravel()) == made.numel(), f"seed {seed}"
     assert compared > PROGRAMS // 50
+
+
+# ---- every function ----
+
+CALLS = """
+import faulthandler, os, resource, warnings
+import genesis, genesis.array_api
+
+warnings.simplefilter("ignore")
+if "asan" not in os.environ.get("LD_PRELOAD", ""):  # which maps more than there is
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+faulthandler.dump_traceback_later(100, exit=True)
+
+
+class Endless:
+    def __getitem__(self, index):
+        return index
+
+
+def arguments(x):
+    yield ()
+    for n in (2**62, 2**40):
+        yield from ((n,), (n, n), (n, 0), (0, n), (0, 0, n), ([n],), ([n, n],), (x, n), (0, x, n))
+    yield from ((Endless(),), (0, Endless()), (Endless(), 0), (x, Endless()))
+
+
+tensors = [genesis.arange(6).reshape(2, 3).float(), genesis.arange(5)]
+empty = genesis.zeros(2**40, 0)
+calls = [(one, x) for name, one in vars(genesis.Tensor).items() for x in (*tensors, empty)
+         if callable(one) and name not in ("__class__", "__new__", "__iter__")]
+manager = genesis.memory_manager
+calls += [(one, None) for space in (genesis, genesis.array_api) for one in vars(space).values()
+          if callable(one) and not isinstance(one, type)]
+calls += [(one, None) for one in (manager.allocate_batch, manager.warmup_cache)]
+made = 0
+for one, x in calls:
+    for given in arguments(tensors[1]):
+        try:
+            one(*((x, *given) if x is not None else given))
+        except SystemError:
+            raise
+        except Exception:
+            pass
+        made += 1
+print(made)
+"""
+
+
+def test_no_number_or_sequence_stops_a_function(fresh: Any) -> None:
+    """Huge numbers, and items without an end, give a result or an error, whatever takes them."""
+    assert int(fresh(CALLS).stdout.split()[-1]) > 20_000

@@ -211,6 +211,56 @@ def test_a_pickle_with_another_number_of_bytes(count):
     assert restore(bytes(24), (2, 3), "float32").tolist() == [[0, 0, 0]] * 2
     with pytest.raises(ValueError, match=rf"has 24 bytes, not {count}"):
         restore(bytes(count), (2, 3), "float32")
+    with pytest.raises(ValueError, match=rf"not {count}"):  # before memory is asked for
+        restore(bytes(count), (2**45,), "float32")
+    with pytest.raises(genesis.ShapeError):
+        restore(bytes(8), (-1, -2), "float32")
+
+
+def test_bytes_of_a_gpu_are_not_read_by_the_processor(fresh):
+    """A state or bytes on a GPU are refused: a real one's memory is not the processor's."""
+    fresh(
+        """
+import genesis
+from genesis import _C
+state = genesis.Generator().get_state()
+far = state.to("cuda")
+genesis.Generator().set_state(far.cpu())
+for call in (
+    lambda: genesis.Generator().set_state(far),
+    lambda: _C._bytes_of(far, 0, 8),
+    lambda: _C._set_bytes(far, 0, bytes(8)),
+):
+    try:
+        call()
+    except ValueError:
+        continue
+    raise AssertionError
+""",
+        GENESIS_CUDA_DRIVER="sim",
+    )
+
+
+def test_sizes_beside_none():
+    """No product of sizes wraps, also where there are no elements."""
+    nothing, huge = genesis.empty(0), 2**62
+    for call in (
+        lambda: nothing.view(huge, 0, huge),
+        lambda: nothing.reshape(huge, -1, huge),
+        lambda: nothing.unflatten(0, (huge, 0, huge)),
+        lambda: nothing.expand(huge, huge, 0),
+        lambda: nothing.broadcast_to((huge, huge, 0)),
+        lambda: nothing.as_strided((huge, 0, huge), (1, 1, 1)),
+        lambda: genesis.empty(huge, 0, huge),
+        lambda: genesis.ones(4).as_strided((1,), (huge,)),
+        lambda: genesis.from_numpy(
+            numpy.lib.stride_tricks.as_strided(numpy.zeros(3), (2, 3), (huge, -huge))
+        ),
+    ):
+        with pytest.raises(genesis.ShapeError, match="address space|is not within"):
+            call()
+    assert nothing.as_strided((3, 0), (huge, 1))[2].shape == (0,)
+    assert nothing.view(2**20, 0, 2**20)[5, :, 3].shape == (0,)
 
 
 def test_text_of_shapes_without_data():
