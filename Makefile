@@ -3,13 +3,14 @@
 #
 #   make build      the C library in build/, the Python package importable in .venv
 #   make asan tsan clang    the tests under sanitizers, and with clang
+#   make coverage   branch coverage of each layer, in build-coverage; `make mutate`: mistakes that tests must find
 #   make lint fmt   check the layout and style of the sources, or apply it
 #   make soak SECONDS=600   random programs for as long as you like, on the CPU and the simulated GPU
 #   make bench      the benchmarks that need no GPU
 #   make wheel      a wheel in dist/
 #   make gpu-test gpu-bench    on a machine with a GPU, with GPU_PYTHON (it has PyTorch)
 .DEFAULT_GOAL := help
-.PHONY: help demo test build asan tsan clang lint fmt soak bench wheel wheel-check gpu-build gpu-test gpu-bench clean
+.PHONY: help demo test build asan tsan clang coverage mutate lint fmt soak bench wheel wheel-check gpu-build gpu-test gpu-bench clean
 
 SECONDS ?= 60
 GPU_PYTHON ?= python3
@@ -19,7 +20,7 @@ CTEST = ctest -j2 --output-on-failure --no-tests=error -LE gpu --test-dir
 C_FILES = $(shell git ls-files '*.c' '*.h')
 
 help:
-	@sed -n '1,11s/^# \{0,1\}//p' Makefile
+	@sed -n '1,12s/^# \{0,1\}//p' Makefile
 
 # ---- the two commands ----
 
@@ -81,6 +82,19 @@ clang: build
 	@test -f build-clang/build.ninja || cmake -S . -B build-clang -G Ninja -DCMAKE_C_COMPILER=clang -DCMAKE_BUILD_TYPE=Debug -DPython3_EXECUTABLE=$(CURDIR)/.venv/bin/python
 	@$(call NINJA,build-clang)
 	$(CTEST) build-clang -E 'test_(compact|pool_faults|order|sort|fold|memory_fake)'
+
+# Each test by itself: minutes for those of C, an hour with those of Python. TESTS names some, by regular expressions.
+TESTS ?=
+COUNT ?= 200
+
+coverage: build
+	@tools/setup test
+	@test -f build-coverage/build.ninja || cmake -S . -B build-coverage -G Ninja -DCMAKE_BUILD_TYPE=Coverage -DPython3_EXECUTABLE=$(CURDIR)/.venv/bin/python
+	@$(call NINJA,build-coverage)
+	.venv/bin/python tools/coverage.py run $(TESTS)
+
+mutate: coverage
+	nice .venv/bin/python tools/mutate.py --count $(COUNT)
 
 lint:
 	@tools/setup lint

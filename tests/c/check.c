@@ -3,6 +3,8 @@
  */
 #include "check.h"
 
+#include <unistd.h>
+
 int check_failures = 0;
 int check_count = 0;
 
@@ -29,4 +31,16 @@ uint64_t check_random(uint64_t *state)
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
+}
+
+#ifdef GENESIS_COVERAGE
+void __gcov_dump(void);
+#endif
+
+void check_exit(int code)
+{
+#ifdef GENESIS_COVERAGE
+    __gcov_dump();
+#endif
+    _exit(code);
 }

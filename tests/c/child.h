@@ -44,7 +44,7 @@ static inline void child_begin(void (*body)(void *context), void *context, int s
     (void)dup2(standard_error, STDERR_FILENO);
     int before = check_failures;
     body(context);
-    _exit(check_failures == before ? 0 : 1);
+    check_exit(check_failures == before ? 0 : 1);
 }
 
 static inline void child_read(int from, struct child_result *result)

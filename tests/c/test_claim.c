@@ -444,7 +444,7 @@ static void test_fork(void)
             block_free(hand.blocks[i]);
         block_free(mine);
         pool_empty();
-        _exit(check_failures == failed ? 0 : 1);
+        check_exit(check_failures == failed ? 0 : 1);
     }
     int status = 1;
     CHECK(waitpid(child, &status, 0) == child && status == 0);

@@ -456,7 +456,7 @@ static void race_body(void *context)
         children[i] = fork();
         if (children[i] == 0) {
             race_one((uint64_t)i + 1);
-            _exit(check_failures > 0);
+            check_exit(check_failures > 0);
         }
     }
     for (int i = 0; i < PROCESSES; i++) {
@@ -506,8 +506,6 @@ static void test_no_host_memory(void)
 }
 
 /* ---- the compiler, known without loading it ------------------------------------------------- */
-
-static bool has_nvrtc;
 
 static bool is_mapped(const char *name)
 {
@@ -580,23 +578,68 @@ static void compiler_find_body(void *context)
 {
     (void)context;
     const struct gni_nvrtc *nvrtc;
-    _exit(gni_nvrtc_open(&nvrtc) == GN_OK ? 0 : 3);
+    check_exit(gni_nvrtc_open(&nvrtc) == GN_OK ? 0 : 3);
+}
+
+static void compiler_try(const char *name)
+{
+    (void)run(compiler_load_body, name);
+    (void)run(compiler_guess_body, name);
+    (void)run(compiler_other_place_body, name);
+    (void)run(compiler_changed_body, name);
+    (void)run(compiler_guess_body, name);
 }
 
 static void test_the_compiler(void)
 {
     struct child_result result;
     child_run(compiler_find_body, NULL, &result);
-    has_nvrtc = result.exit_code == 0;
-    if (!has_nvrtc) {
+    if (result.exit_code == 0)
+        compiler_try("compiler");
+    else
         printf("     skipped: no NVRTC\n");
-        return;
-    }
-    (void)run(compiler_load_body, "compiler");
-    (void)run(compiler_guess_body, "compiler");
-    (void)run(compiler_other_place_body, "compiler");
-    (void)run(compiler_changed_body, "compiler");
-    (void)run(compiler_guess_body, "compiler");
+}
+
+/* Copies a file: a link would be loaded under the name of what it leads to. */
+static void file_copy(const char *from, const char *to)
+{
+    char bytes[1 << 16];
+    int source = open(from, O_RDONLY), target = open(to, O_WRONLY | O_CREAT | O_EXCL, 0700);
+    CHECK(source >= 0 && target >= 0);
+    ssize_t count;
+    while ((count = read(source, bytes, sizeof bytes)) > 0)
+        CHECK(write(target, bytes, (size_t)count) == count);
+    CHECK(count == 0 && close(source) == 0 && close(target) == 0);
+}
+
+/* The file that was loaded is gone, or is another one, in the next process. */
+static void compiler_gone_body(void *context)
+{
+    (void)context;
+    struct gni_compiler guess;
+    char path[220];
+    (void)snprintf(path, sizeof path, "%s/toolkit/lib64/libnvrtc.so.13", root);
+    CHECK(unlink(path) == 0);
+    CHECK(!gni_compiler_guess(&guess));
+}
+
+/* The simulator has NVRTC's functions: a copy of it stands for the library, where CUDA_HOME leads to. */
+static void test_a_stand_in_for_the_compiler(void)
+{
+#ifdef SIM_FILE
+    char home[160], lib[180], path[220];
+    (void)snprintf(home, sizeof home, "%s/toolkit", root);
+    (void)snprintf(lib, sizeof lib, "%s/lib64", home);
+    (void)snprintf(path, sizeof path, "%s/libnvrtc.so.13", lib);
+    CHECK(mkdir(home, 0700) == 0 && mkdir(lib, 0700) == 0);
+    file_copy(SIM_FILE, path);
+    CHECK(setenv("CUDA_HOME", home, 1) == 0);
+    compiler_try("stand-in");
+    CHECK(setenv("CUDA_HOME", "toolkit", 1) == 0 && setenv("CUDA_PATH", home, 1) == 0);
+    compiler_try("stand-in-by-path"); /* a relative CUDA_HOME is none */
+    (void)run(compiler_gone_body, "stand-in-by-path");
+    CHECK(unsetenv("CUDA_HOME") == 0 && unsetenv("CUDA_PATH") == 0);
+#endif
 }
 
 static void test_keys(void)
@@ -654,6 +697,7 @@ int main(void)
     RUN(test_no_host_memory);
     RUN(test_keys);
     RUN(test_the_compiler);
+    RUN(test_a_stand_in_for_the_compiler);
     CHECK(nftw(root, file_remove, 16, FTW_DEPTH | FTW_PHYS) == 0);
     return check_result();
 }

@@ -194,8 +194,8 @@ static void forked_while_busy(void)
     CHECK_OK(gn_memory_get_statistics(all.manager, &statistics));
     CHECK_U64(statistics.live_count, 0);
     CHECK_U64(statistics.live_bytes, 0);
-    _exit(check_failures == 0 ? 0
-                              : 1); /* a leak checker would look for the threads that are gone */
+    check_exit(
+        check_failures == 0 ? 0 : 1); /* a leak checker would look for the threads that are gone */
 }
 
 static void forks_while_busy(const char *driver)

@@ -218,7 +218,7 @@ static void test_fork_of_a_favourite(void)
     if (child == 0) {
         (void)alarm(20); /* a lock that nobody gives back */
         turn_take(&favour);
-        _exit(atomic_load(&favour.lock.state) != 0);
+        check_exit(atomic_load(&favour.lock.state) != 0);
     }
     int status = -1;
     CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);

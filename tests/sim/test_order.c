@@ -305,7 +305,7 @@ static int seed_run(uint64_t seed)
         int before = check_failures;
         alarm(SECONDS);
         program_run(seed, report);
-        _exit(report->wrong_count == 0 && check_failures == before ? 0 : 1);
+        check_exit(report->wrong_count == 0 && check_failures == before ? 0 : 1);
     }
     int status = 0;
     if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status))
@@ -381,7 +381,7 @@ static bool device_is_there(void)
         if (!is_there)
             printf("skipped: %s\n", gn_error_detail());
         fflush(stdout);
-        _exit(is_there ? 0 : 1);
+        check_exit(is_there ? 0 : 1);
     }
     int status = 1;
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;

@@ -1,0 +1,245 @@
+/*
+ * test_misuse.c: every function of the C interface of tensors, with each of its pointers NULL in turn: an error,
+ * and nothing is written. Texts about shapes stay within their memory.
+ */
+#include "check.h"
+
+#include "genesis/genesis.h"
+#include "tensor/shape.h"
+
+static gn_device *cpu;
+static gn_tensor *x, *places, *mask; /* four numbers, two indices, a mask */
+
+/* `result` must stay as it is. */
+#define REFUSED(call)                               \
+    do {                                            \
+        gn_tensor *result = x, *second = x;         \
+        CHECK_STATUS(call, GN_ERROR_INVALID_VALUE); \
+        CHECK(result == x && second == x);          \
+        (void)result, (void)second;                 \
+    } while (0)
+
+static gn_tensor *tensor_make(gn_dtype dtype, int64_t count, double value)
+{
+    gn_tensor *tensor = NULL;
+    CHECK_OK(gn_tensor_create(dtype, 1, &count, cpu, &tensor));
+    CHECK_OK(gn_assign(tensor, (gn_operand){.scalar = {.kind = GN_FLOAT64, .floating = value}}));
+    return tensor;
+}
+
+static void test_elements(void)
+{
+    const gn_operand both[] = {{.tensor = x}, {.tensor = x}},
+                     neither[] = {{.tensor = NULL}, {.tensor = NULL}};
+    gn_scalar item;
+    gn_dtype dtype;
+    REFUSED(gn_elementwise(GN_OP_ADD, NULL, &result));
+    REFUSED(gn_elementwise(GN_OP_ADD, both, NULL));
+    REFUSED(gn_elementwise((gn_op)GN_OP_COUNT, both, &result));
+    REFUSED(gn_elementwise(GN_OP_ADD, neither, &result));
+    REFUSED(gn_elementwise_into(GN_OP_ADD, NULL, x));
+    REFUSED(gn_elementwise_into(GN_OP_ADD, both, NULL));
+    REFUSED(gn_elementwise_into((gn_op)GN_OP_COUNT, both, x));
+    REFUSED(gn_cast(NULL, GN_INT64, &result));
+    REFUSED(gn_cast(x, GN_INT64, NULL));
+    REFUSED(gn_assign(NULL, both[0]));
+    REFUSED(gn_result_type(2, NULL, &dtype));
+    REFUSED(gn_result_type(2, both, NULL));
+    REFUSED(gn_result_type(0, both, &dtype));
+    REFUSED(gn_tensor_get_item(NULL, NULL, &item));
+    REFUSED(gn_tensor_get_item(x, NULL, NULL));
+    REFUSED(gn_warm_up(NULL));
+}
+
+static void test_rows(void)
+{
+    REFUSED(gn_reduce(GN_REDUCE_SUM, NULL, 0, false, &result));
+    REFUSED(gn_reduce(GN_REDUCE_SUM, x, 0, false, NULL));
+    REFUSED(gn_reduce((gn_reduction)GN_REDUCTION_COUNT, x, 0, false, &result));
+    REFUSED(gn_softmax(NULL, 0, false, &result));
+    REFUSED(gn_softmax(x, 0, false, NULL));
+    REFUSED(gn_sort(NULL, 0, false, &result, &second));
+    REFUSED(gn_topk(NULL, 1, 0, true, &result, &second));
+    REFUSED(gn_extreme(NULL, 0, true, &result, &second));
+    REFUSED(gn_cumulate(NULL, 0, false, &result));
+    REFUSED(gn_cumulate(x, 0, false, NULL));
+    REFUSED(gn_cumulate_extreme(NULL, 0, true, &result, &second));
+    REFUSED(gn_cumulate_extreme(x, 0, true, NULL, &second));
+    REFUSED(gn_cumulate_extreme(x, 0, true, &result, NULL));
+    REFUSED(gn_unique(NULL, &result, NULL, NULL));
+    REFUSED(gn_unique(x, NULL, NULL, NULL));
+    REFUSED(gn_matmul(NULL, x, &result));
+    REFUSED(gn_matmul(x, NULL, &result));
+    REFUSED(gn_matmul(x, x, NULL));
+    REFUSED(gn_matmul_into(NULL, x, x));
+    REFUSED(gn_matmul_into(x, NULL, x));
+    REFUSED(gn_matmul_into(x, x, NULL));
+    REFUSED(gn_matmul_add(NULL, x, x, &result));
+    REFUSED(gn_matmul_add(x, NULL, x, &result));
+    REFUSED(gn_matmul_add(x, x, NULL, &result));
+    REFUSED(gn_matmul_add(x, x, x, NULL));
+}
+
+static void test_random(void)
+{
+    gn_generator state = {0}, *generator = &state;
+    REFUSED(gn_random_uniform(NULL, generator));
+    REFUSED(gn_random_uniform(x, NULL));
+    REFUSED(gn_random_normal(NULL, generator));
+    REFUSED(gn_random_normal(x, NULL));
+    REFUSED(gn_random_integers(NULL, 0, 5, generator));
+    REFUSED(gn_random_integers(x, 0, 5, NULL));
+    REFUSED(gn_random_permutation(5, NULL, generator, &result));
+    REFUSED(gn_random_permutation(5, cpu, NULL, &result));
+    REFUSED(gn_random_permutation(5, cpu, generator, NULL));
+}
+
+static void test_keys(void)
+{
+    const gn_key key = {.kind = GN_KEY_TENSOR, .tensor = places};
+    const gn_operand number = {.scalar = {.kind = GN_INT64, .integer = 1}};
+    gn_index_info info;
+    REFUSED(gn_index_get(NULL, 1, &key, &result));
+    REFUSED(gn_index_get(x, 1, NULL, &result));
+    REFUSED(gn_index_get(x, 1, &key, NULL));
+    REFUSED(gn_index_view(NULL, 0, NULL, &result));
+    REFUSED(gn_index_view(x, 1, NULL, &result));
+    REFUSED(gn_index_view(x, 0, NULL, NULL));
+    REFUSED(gn_index_set(NULL, 1, &key, number, false));
+    REFUSED(gn_index_set(x, 1, NULL, number, false));
+    REFUSED(gn_index_describe(NULL, 1, &key, NULL, &info));
+    REFUSED(gn_index_describe(x, 1, NULL, NULL, &info));
+    REFUSED(gn_index_describe(x, 1, &key, NULL, NULL));
+    REFUSED(gn_index_positions(NULL, 1, &key, &result));
+    REFUSED(gn_index_positions(x, 1, NULL, &result));
+    REFUSED(gn_index_positions(x, 1, &key, NULL));
+    REFUSED(gn_index_check(NULL));
+    REFUSED(gn_gather(NULL, 0, places, &result));
+    REFUSED(gn_gather(x, 0, NULL, &result));
+    REFUSED(gn_gather(x, 0, places, NULL));
+    REFUSED(gn_scatter(NULL, 0, places, number, false));
+    REFUSED(gn_scatter(x, 0, NULL, number, false));
+    REFUSED(gn_index_select(NULL, 0, places, &result));
+    REFUSED(gn_index_select(x, 0, NULL, &result));
+    REFUSED(gn_index_select(x, 0, places, NULL));
+    REFUSED(gn_index_put(NULL, 0, places, number, false));
+    REFUSED(gn_index_put(x, 0, NULL, number, false));
+    REFUSED(gn_take(NULL, places, &result));
+    REFUSED(gn_take(x, NULL, &result));
+    REFUSED(gn_take(x, places, NULL));
+    REFUSED(gn_masked_select(NULL, mask, &result));
+    REFUSED(gn_masked_select(x, NULL, &result));
+    REFUSED(gn_masked_select(x, mask, NULL));
+    REFUSED(gn_nonzero(NULL, &result));
+    REFUSED(gn_nonzero(x, NULL));
+    REFUSED(gn_searchsorted(NULL, x, false, &result));
+    REFUSED(gn_searchsorted(x, NULL, false, &result));
+    REFUSED(gn_searchsorted(x, x, false, NULL));
+    REFUSED(gn_bincount(NULL, NULL, 0, &result));
+    REFUSED(gn_bincount(places, NULL, 0, NULL));
+}
+
+static void test_views(void)
+{
+    const int64_t four = 4, one = 1;
+    const int order = 0;
+    void *data = NULL;
+    bool is_pinned = false;
+    REFUSED(gn_tensor_create(GN_INT8, 1, &four, NULL, &result));
+    REFUSED(gn_tensor_create(GN_INT8, 1, &four, cpu, NULL));
+    REFUSED(gn_tensor_create_pinned(GN_INT8, 1, &four, NULL, &result));
+    REFUSED(gn_tensor_create_pinned(GN_INT8, 1, &four, cpu, NULL));
+    REFUSED(gn_tensor_get_data(NULL, &data));
+    REFUSED(gn_tensor_get_data(x, NULL));
+    REFUSED(gn_tensor_is_pinned(NULL, &is_pinned));
+    REFUSED(gn_tensor_is_pinned(x, NULL));
+    REFUSED(gn_tensor_record_stream(NULL, NULL));
+    REFUSED(gn_tensor_to(NULL, cpu, &result));
+    REFUSED(gn_tensor_to(x, NULL, &result));
+    REFUSED(gn_tensor_to(x, cpu, NULL));
+    REFUSED(gn_tensor_view(NULL, 1, &four, &result));
+    REFUSED(gn_tensor_view(x, 1, &four, NULL));
+    REFUSED(gn_tensor_reshape(NULL, 1, &four, &result));
+    REFUSED(gn_tensor_reshape(x, 1, &four, NULL));
+    REFUSED(gn_tensor_as_strided(NULL, 1, &four, &one, 0, &result));
+    REFUSED(gn_tensor_as_strided(x, 1, &four, &one, 0, NULL));
+    REFUSED(gn_tensor_view_as_dtype(NULL, GN_INT32, &result));
+    REFUSED(gn_tensor_view_as_dtype(x, GN_INT32, NULL));
+    REFUSED(gn_tensor_view_as_dtype(x, (gn_dtype)GN_DTYPE_COUNT, &result));
+    REFUSED(gn_tensor_permute(NULL, &order, &result));
+    REFUSED(gn_tensor_permute(x, &order, NULL));
+    REFUSED(gn_tensor_expand(NULL, 1, &four, &result));
+    REFUSED(gn_tensor_expand(x, 1, &four, NULL));
+    REFUSED(gn_tensor_slice(NULL, 0, 0, 1, 2, &result));
+    REFUSED(gn_tensor_slice(x, 0, 0, 1, 2, NULL));
+    REFUSED(gn_tensor_select(NULL, 0, 0, &result));
+    REFUSED(gn_tensor_select(x, 0, 0, NULL));
+    REFUSED(gn_tensor_unsqueeze(NULL, 0, &result));
+    REFUSED(gn_tensor_unsqueeze(x, 0, NULL));
+    REFUSED(gn_tensor_squeeze(NULL, 0, &result));
+    REFUSED(gn_tensor_squeeze(x, 0, NULL));
+}
+
+static void test_graphs(void)
+{
+    gn_graph *graph = NULL;
+    gn_graph_pool *pool = NULL;
+    gn_stream *stream = NULL;
+    CHECK_OK(gn_stream_get_default(cpu, &stream));
+    REFUSED(gn_graph_create(NULL, &graph));
+    REFUSED(gn_graph_create(cpu, NULL));
+    REFUSED(gn_graph_pool_create(NULL, &pool));
+    REFUSED(gn_graph_pool_create(cpu, NULL));
+    REFUSED(gn_graph_begin(NULL, stream, NULL));
+    REFUSED(gn_graph_end(NULL));
+    REFUSED(gn_graph_replay(NULL, stream));
+    REFUSED(gn_graph_reset(NULL));
+    CHECK(graph == NULL && pool == NULL);
+}
+
+/* Shapes of the most dimensions, of numbers of every length: the text ends where its memory does, or before. */
+static void test_texts_of_shapes(void)
+{
+    int64_t sizes[GN_DIMENSIONS_MAX], number = INT64_MIN;
+    for (int digits = 20; digits > 0; digits--, number /= 10) {
+        for (int ndim = 0; ndim <= GN_DIMENSIONS_MAX; ndim++) {
+            for (int i = 0; i < ndim; i++)
+                sizes[i] = number;
+            /* In memory whose neighbours are known: a text that is too long shows there. */
+            struct {
+                struct gni_shape_text shape;
+                char after[512];
+            } room;
+            memset(&room, 0x5a, sizeof room);
+            room.shape = gni_shape_text(ndim, sizes);
+            size_t length = strnlen(room.shape.text, sizeof room.shape.text);
+            CHECK(length < sizeof room.shape.text && room.shape.text[length - 1] == ')');
+            size_t each = (size_t)snprintf(NULL, 0, "%lld", (long long)number);
+            size_t whole =
+                2 + (size_t)ndim * each + (ndim > 1 ? 2 * ((size_t)ndim - 1) : ndim == 1);
+            if (whole + 24 < sizeof room.shape.text) /* there is room for all of it */
+                CHECK_U64(length, whole);
+            else
+                CHECK(length >= sizeof room.shape.text - 24);
+        }
+    }
+}
+
+int main(void)
+{
+    CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
+    x = tensor_make(GN_FLOAT32, 4, 1.5);
+    places = tensor_make(GN_INT64, 2, 1);
+    mask = tensor_make(GN_BOOL, 4, 1);
+    RUN(test_elements);
+    RUN(test_rows);
+    RUN(test_random);
+    RUN(test_keys);
+    RUN(test_views);
+    RUN(test_graphs);
+    RUN(test_texts_of_shapes);
+    gn_tensor_release(x);
+    gn_tensor_release(places);
+    gn_tensor_release(mask);
+    return check_result();
+}
