@@ -5,8 +5,8 @@ Phase 3: find the largest single block that still succeeds, by bisection in step
 score is that block over the bytes that are free; the second score counts a live block in whole
 2 MiB pages.
 
-Each peer runs in a process of its own, in turns. Genesis runs by handle and by pointer; its rows
-"after compact" are phase 3 again after gn_memory_compact().
+Each peer runs in a process of its own, in turns. Genesis runs with tensors, by handle and by pointer;
+its rows "after compact" are phase 3 again after gn_memory_compact().
 """
 
 from __future__ import annotations
@@ -22,7 +22,14 @@ from collections.abc import Callable
 
 from harness import GIB, MIB, Genesis, median, print_head, print_row
 
-PEERS = ("torch", "torch-expandable", "cupy", "genesis-handle", "genesis-pointer")
+PEERS = (
+    "torch",
+    "torch-expandable",
+    "cupy",
+    "genesis-tensor",
+    "genesis-handle",
+    "genesis-pointer",
+)
 MIXES = {"2..64 MiB": 21, "1 KiB..64 MiB": 10}
 PAGE = 2 * MIB
 STEP = 64 * MIB
@@ -86,6 +93,25 @@ def genesis_peer(budget: int, by_handle: bool) -> Peer:
     return peer
 
 
+def tensor_peer(budget: int) -> Peer:
+    """Genesis' tensors."""
+    import genesis
+
+    total = genesis.cuda.get_device_properties(0).total_memory
+    genesis.cuda.set_memory_fraction(budget / total)
+
+    def alloc(nbytes: int) -> object:
+        try:
+            return genesis.empty(nbytes, dtype=genesis.uint8, device="cuda")
+        except genesis.OutOfMemoryError:
+            return None
+
+    peer = Peer()
+    peer.alloc, peer.free, peer.empty = alloc, lambda block: None, genesis.empty_cache
+    peer.compact = lambda: genesis.memory_manager.compact()
+    return peer
+
+
 def open_peer(name: str, budget: int) -> Peer:
     """The peer of this name."""
     if name.startswith("torch"):
@@ -94,6 +120,8 @@ def open_peer(name: str, budget: int) -> Peer:
         return torch_peer(budget)
     if name == "cupy":
         return cupy_peer(budget)
+    if name == "genesis-tensor":
+        return tensor_peer(budget)
     return genesis_peer(budget, name == "genesis-handle")
 
 

@@ -3,7 +3,8 @@
  *
  * In this order, and no further than needed:
  *   1  a free block of the stream's own heap, then of the clean heap
- *   2  blocks of other streams whose work is known to be done, joined with the stream's own where they touch
+ *   2  blocks of other streams whose work is known to be done, joined with the stream's own where they touch; for
+ *      blocks of 1 to 8 MiB, idle memory of larger ones
  *   3  a region that a thread has to itself, with a free block that fits; what the threads' caches hold of this
  *      range, where that is enough to matter
  *   4  more memory from the driver; but if that would be more than a bound above what was ever live, idle
@@ -32,6 +33,7 @@
 
 #include "base/text.h"
 #include "memory/history.h"
+#include "memory/tile.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
@@ -51,6 +53,22 @@ enum {
     YIELDS_MOST = 16,        /* regions that threads take from each other before memory grows */
 };
 
+/* A medium block in idle memory of large blocks: it costs no driver call, and less is reserved. Only where the pieces
+ * around it can still go back, one by one: with the policy `pool` it would keep a whole segment. And not where the
+ * configuration limits what may be idle: the piece that it lies in cannot go back before its work is done. */
+static gn_memory_block *large_take(const struct gni_space *space, const struct gni_need *need)
+{
+    if (need->range != GNI_RANGE_MEDIUM || space->is_private ||
+        space->pool->backing != GNI_BACKING_VIRTUAL || space->pool->is_limited)
+        return NULL;
+    gn_memory_block *block = gni_fit_best(&need->heap->fit[GNI_RANGE_LARGE], need->nbytes);
+    if (block == NULL)
+        block = gni_fit_best(&space->clean->fit[GNI_RANGE_LARGE], need->nbytes);
+    return block != NULL
+               ? gni_tile_carve(block, need->heap, GNI_RANGE_LARGE, need->nbytes, need->offset)
+               : NULL;
+}
+
 /* Steps 1 and 2. */
 static gn_memory_block *idle_take(struct gni_space *space, struct gni_need *need)
 {
@@ -63,7 +81,7 @@ static gn_memory_block *idle_take(struct gni_space *space, struct gni_need *need
     if (block == NULL && !space->is_private && need->heap != space->clean &&
         gni_heap_adopt(need->heap, need->range, false))
         block = gni_space_take(need->heap, need);
-    return block;
+    return block != NULL ? block : large_take(space, need);
 }
 
 static uint64_t larger(uint64_t one, uint64_t two)

@@ -7,7 +7,7 @@
  *            GNI_SIZE_BINS classes, up to 1 MiB, are what small requests are rounded to; the index of
  *            free blocks uses all of them for sorting only.
  *   range    tiny, small, medium or large: each lives in memory of its own, so that a small block never
- *            holds up the pages of a large one
+ *            holds up the pages of a large one. Medium blocks may also lie in idle memory of large ones
  *
  *   requests          range     rounded to
  *   up to 64 KiB      tiny      a class: at most 12.5 % more, 6 % on average

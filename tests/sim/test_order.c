@@ -233,7 +233,10 @@ static void block_end(struct worker *worker, struct block *block, int unused)
     struct program *program = worker->program;
     (void)unused;
     block_check(program, block, program->streams[0].stream);
-    OK(gn_memory_free(block->manager, block->pointer));
+    if (block->handle != NULL)
+        handle_free(program, block);
+    else
+        OK(gn_memory_free(block->manager, block->pointer));
     block->pointer = NULL;
 }
 

@@ -153,6 +153,7 @@ size_t size_draw_fresh(struct worker *worker);
 void block_check(struct program *program, const struct block *block, gn_stream *stream);
 
 /* Calls `visit` for every block that the calling thread may touch. */
+void handle_free(struct program *program, struct block *block);
 void blocks_each(struct worker *worker, void (*visit)(struct worker *, struct block *, int),
                  int place);
 

@@ -325,6 +325,15 @@ static bool free_prepare(struct worker *worker, struct block *block)
     return true;
 }
 
+/* A block that a handle owns is not freed by its address. */
+void handle_free(struct program *program, struct block *block)
+{
+    gn_status status = gn_memory_free(block->manager, block->pointer);
+    if (status != GN_ERROR_INVALID_POINTER)
+        wrong(program, __FILE__, __LINE__, "the address of a handle's block", status);
+    OK(gn_memory_block_free(block->handle));
+}
+
 static void step_free(struct worker *worker, struct block *block)
 {
     struct program *program = worker->program;
@@ -332,8 +341,8 @@ static void step_free(struct worker *worker, struct block *block)
         return;
     if (block->announced != 0)
         count_up(&program->report->pending_count);
-    if (block->handle != NULL && draw(worker, 2))
-        OK(gn_memory_block_free(block->handle));
+    if (block->handle != NULL)
+        handle_free(program, block);
     else if (draw(worker, 4) == 0)
         OK(gn_memory_free_sized(block->manager, block->pointer, block->nbytes));
     else
