@@ -135,7 +135,13 @@ class CUDAGraph:
 
 class Kernel:
     def __new__(
-        cls, source: str, name: str, options: tuple[str, ...], letters: str | None
+        cls,
+        source: str,
+        name: str,
+        options: tuple[str, ...],
+        letters: str | None,
+        pointees: str | None,
+        declared: tuple[str, ...],
     ) -> Kernel: ...
     def __call__(
         self,

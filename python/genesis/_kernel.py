@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from os import cpu_count
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from genesis import _C
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from genesis.cuda import DeviceLike
 
@@ -33,6 +33,9 @@ _NAMES = {
     "pointer": _POINTER,
     "bytes": _BYTES,
 }
+# What a pointer to halves points to: a letter that no parameter has.
+_HALVES = {"__half": "e", "half": "e", "__nv_bfloat16": "E", "nv_bfloat16": "E"}
+_UNKNOWN = " "
 # C's own names, with the words in alphabetical order and without int, signed and const.
 _WORDS = {"unsigned", "signed", "long", "short", "int", "char"}
 _BUILT_IN = {
@@ -89,19 +92,99 @@ def _closing(text: str, start: int) -> int:
     return -1
 
 
-def _parameter_letter(parameter: str, types: dict[str, str]) -> str:
-    parameter = parameter.split("=")[0]
-    if "*" in parameter or "[" in parameter:
-        return _POINTER
-    words = _QUALIFIERS.sub(" ", parameter).split()
-    # All but the last word, which is the name, unless there is none.
-    if len(words) > 1 and words[-1] not in _WORDS and words[-1] not in _OTHER:
-        words.pop()
-    words = [part for word in words for part in types.get(word, word).split()]
+def _type_words(text: str, types: dict[str, str]) -> list[str]:
+    """The words of a type, with those of template arguments in the place of their names."""
+    words = _QUALIFIERS.sub(" ", text).split()
+    return [part for word in words for part in _QUALIFIERS.sub(" ", types.get(word, word)).split()]
+
+
+def _words_letter(words: list[str]) -> str:
     if words and set(words) <= _WORDS:
         key = " ".join(sorted(word for word in words if word not in ("int", "signed")))
         return _BUILT_IN.get(key, _BYTES)
     return _OTHER.get(words[0], _BYTES) if len(words) == 1 else _BYTES
+
+
+def _without_name(parameter: str) -> str:
+    """A parameter's type: all but the last word, which is the name, unless there is none."""
+    words = _QUALIFIERS.sub(" ", parameter).split()
+    is_named = len(words) > 1 and words[-1] not in _WORDS and words[-1] not in _OTHER
+    return " ".join(words[:-1] if is_named else words)
+
+
+def _parameter_letter(parameter: str, types: dict[str, str]) -> str:
+    parameter = parameter.split("=")[0]
+    if "*" in parameter or "[" in parameter:
+        return _POINTER
+    return _words_letter(_type_words(_without_name(parameter), types))
+
+
+def _is_made(word: str, source: str) -> bool:
+    """Whether the source makes a name by itself, which may then be anything."""
+    kinds = rf"(?:define|using|struct|class|enum|union)\s+{word}\b|typedef\b[^;]*\b{word}\s*;"
+    return re.search(kinds, source) is not None
+
+
+def _parameter_pointee(parameter: str, types: dict[str, str], source: str) -> str:
+    """What a parameter points to, where that is certain: the letter of a number, or a blank."""
+    parameter = parameter.split("=")[0]
+    if parameter.count("*") + parameter.count("[") != 1 or re.search(r"[(<&#]", parameter):
+        return _UNKNOWN  # no pointer, one to a pointer or a function, a template, a macro's work
+    before = parameter.partition("*")[0]
+    words = _type_words(
+        before if "*" in parameter else _without_name(parameter.partition("[")[0]), types
+    )
+    letter = _HALVES.get(words[0], _words_letter(words)) if words else _BYTES
+    is_known = letter != _BYTES and not any(_is_made(word, source) for word in words)
+    return letter if is_known else _UNKNOWN
+
+
+class Declaration(NamedTuple):
+    """The parameters of a kernel: a letter for each, what pointers point to, and their text."""
+
+    letters: str
+    pointees: str
+    declared: tuple[str, ...]
+
+
+def _declarations(source: str, name: str) -> Iterator[Declaration]:
+    """Each place where the source declares the kernel: in branches of #if there may be several."""
+    text = _COMMENT.sub(" ", source)
+    base, _, arguments = name.partition("<")
+    base = base.split("::")[-1].strip()
+    for start in re.finditer(rf"__global__[^;{{]*?\b{re.escape(base)}\s*\(", text):
+        end = _closing(text, start.end())
+        if end < 0:
+            return
+        types: dict[str, str] = {}
+        template = _TEMPLATE.search(text[: start.start()])
+        if template and arguments:
+            names = [part.split("=")[0].split()[-1] for part in _split(template[1])]
+            types = dict(zip(names, _split(arguments.rpartition(">")[0]), strict=False))
+        parameters = _split(text[start.end() : end])
+        parameters = [] if parameters == ["void"] else parameters
+        yield Declaration(
+            "".join(_parameter_letter(one, types) for one in parameters),
+            "".join(_parameter_pointee(one, types, text) for one in parameters),
+            tuple(" ".join(one.split()) for one in parameters),
+        )
+
+
+def declaration_of(source: str, name: str) -> Declaration | None:
+    """What the parameters of a kernel are; None where they are not found.
+
+    What a pointer points to is known only where all declarations of the kernel say the same.
+
+    Examples
+    --------
+    >>> from genesis._kernel import declaration_of
+    >>> declaration_of("__global__ void f(const int *x, void *y, float a) {}", "f")
+    Declaration(letters='PPf', pointees='i  ', declared=('const int *x', 'void *y', 'float a'))
+    """
+    first, *others = [*_declarations(source, name)] or [None]
+    if first is None or all(other.pointees == first.pointees for other in others):
+        return first
+    return Declaration(first.letters, _UNKNOWN * len(first.letters), ())
 
 
 def parameter_letters(source: str, name: str) -> str | None:
@@ -113,22 +196,8 @@ def parameter_letters(source: str, name: str) -> str | None:
     >>> parameter_letters("__global__ void f(float *x, float a, unsigned n, size_t m) {}", "f")
     'PfIQ'
     """
-    text = _COMMENT.sub(" ", source)
-    base, _, arguments = name.partition("<")
-    base = base.split("::")[-1].strip()
-    start = re.search(rf"__global__[^;{{]*?\b{re.escape(base)}\s*\(", text)
-    end = _closing(text, start.end()) if start else -1
-    if start is None or end < 0:
-        return None
-    types: dict[str, str] = {}
-    template = _TEMPLATE.search(text[: start.start()])
-    if template and arguments:
-        names = [part.split("=")[0].split()[-1] for part in _split(template[1])]
-        types = dict(zip(names, _split(arguments.rpartition(">")[0]), strict=False))
-    parameters = _split(text[start.end() : end])
-    if parameters == ["void"]:
-        return ""
-    return "".join(_parameter_letter(parameter, types) for parameter in parameters)
+    found = declaration_of(source, name)
+    return found.letters if found is not None else None
 
 
 def _type_letter(one: Any) -> str:
@@ -160,6 +229,10 @@ class Kernel(_C.Kernel):
         The type of each parameter: ``"pointer"``, a dtype or its name, or ``"bytes"`` for what is
         passed as it is (structures, half precision). Not needed where the source declares them in
         C's own words.
+    strict : bool
+        Whether tensors and arrays that are given for pointers must be contiguous, of the type that
+        the source declares, and on the device of the launch; and numbers for a ``float`` must fit
+        it. A pointer to what is not known by its name takes any type.
 
     Examples
     --------
@@ -179,7 +252,8 @@ class Kernel(_C.Kernel):
     one if none is given. ``grid`` and ``block`` are a number or up to three. A pointer is given as
     an int, None, or an object with ``data_ptr()`` or ``__cuda_array_interface__``; its memory must
     stay alive until the kernel has run. Other arguments are converted to the parameter's type;
-    a number that does not fit is a ValueError.
+    a number that does not fit is a ValueError. An int is an address as it is: nothing is known of
+    what lies there.
     """
 
     def __new__(
@@ -189,15 +263,19 @@ class Kernel(_C.Kernel):
         *,
         options: Sequence[str] = (),
         argtypes: Sequence[Any] | None = None,
+        strict: bool = True,
     ) -> Kernel:
         """Check the types of the parameters, and compile nothing yet."""
         if isinstance(options, str):
             raise TypeError("options is a sequence of str, not one str")
         if argtypes is None:
-            letters = parameter_letters(source, name)
+            found = declaration_of(source, name)
         else:
-            letters = "".join(_type_letter(one) for one in argtypes)
-        return super().__new__(cls, source, name, tuple(options), letters)
+            given = "".join(_type_letter(one) for one in argtypes)
+            found = Declaration(given, _UNKNOWN * len(given), ())
+        letters, pointees, declared = found or (None, None, ())
+        pointees = pointees if strict else None
+        return super().__new__(cls, source, name, tuple(options), letters, pointees, declared)
 
 
 _WARM_UP = 'extern "C" __global__ void genesis_warm_up() {}'

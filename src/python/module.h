@@ -397,6 +397,10 @@ bool dlpack_is_on_gpu(PyObject *object);
 PyObject *cuda_array_property(PyObject *class);
 PyObject *tensor_from_cuda_array(struct module_state *state, PyObject *object);
 
+/* What an object's __cuda_array_interface__ says of its elements; false, without an exception, where it says nothing that
+ * there is a dtype for. */
+bool cuda_array_look(PyObject *object, gn_dtype *dtype, bool *is_contiguous);
+
 /* Other protocols: python_interop.c. Whether an object has elements that only they give, and these, shared. Memory of a
  * GPU comes by DLPack or __cuda_array_interface__ whatever else its owner has: the buffer protocol is for the CPU. */
 int tensor_interop_init(PyObject *class);

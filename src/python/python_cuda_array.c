@@ -186,6 +186,28 @@ static int array_take(PyObject *dictionary, struct array *array)
     return data_take(dictionary, array);
 }
 
+bool cuda_array_look(PyObject *object, gn_dtype *dtype, bool *is_contiguous)
+{
+    struct array array = {0};
+    PyObject *given = PyObject_GetAttrString(object, "__cuda_array_interface__");
+    PyObject *dictionary = given != NULL ? dictionary_copy(given) : NULL;
+    bool is_known = dictionary != NULL &&
+                    dtype_take(item_of(dictionary, "typestr"), &array.dtype) == 0 &&
+                    shape_take(dictionary, &array) == 0;
+    Py_XDECREF(dictionary);
+    Py_XDECREF(given);
+    PyErr_Clear();
+    int64_t step = 1;
+    *dtype = array.dtype;
+    *is_contiguous = true;
+    for (int i = array.ndim - 1; is_known && array.has_strides && i >= 0; i--) {
+        *is_contiguous &= array.shape[i] == 1 || array.strides[i] == step;
+        is_known = !__builtin_mul_overflow(step, array.shape[i], &step);
+    }
+    *is_contiguous |= step == 0; /* nothing is there */
+    return is_known;
+}
+
 /* Called from any thread, also without the interpreter's lock, also at its end. */
 static void owner_release(void *context)
 {

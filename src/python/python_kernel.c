@@ -8,9 +8,15 @@
  *
  * Where it does not, all are "x". From CUDA 12.4 on the driver knows the parameters' sizes, and nothing that is
  * smaller is ever handed to it; before, letters and bytes are taken at their word.
+ *
+ * A strict kernel also knows what each pointer points to, by the same letters, and the parameters as the source declares
+ * them. Tensors must be of that type, contiguous, and on the device of the launch; floats must fit.
+ *
+ *     e  float16   E  bfloat16   blank  anything: not a pointer, or one to what is not known
  */
 #include "module.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -22,13 +28,18 @@ struct kernel_object {
     PyObject_HEAD struct module_state *state;
     PyObject *text, *name, *options; /* str, str, tuple of str */
     PyObject *letters;               /* str, or None: not known */
+    PyObject *pointees;              /* str, as long as letters, or None: not strict */
+    PyObject *declared;              /* tuple of str, as long as letters; or empty */
     gn_kernel *kernels[DEVICE_CAPACITY];
 };
 
 /* The arguments of one launch. */
 struct arguments {
+    const struct kernel_object *kernel;
+    gn_device *device; /* of the launch */
     const gn_kernel *code;
     const char *kernel_name;
+    const char *pointees; /* NULL: the kernel is not strict */
     Py_ssize_t count;
     uint64_t values[ARGUMENTS_MAX];
     void *addresses[ARGUMENTS_MAX];   /* of each: in values, or in a buffer */
@@ -59,13 +70,28 @@ static int texts_check(PyObject *text, PyObject *name, PyObject *options)
     return 0;
 }
 
+/* Letters for the same parameters; letters are text from now on. */
+static int letters_agree(PyObject *letters, PyObject *pointees, PyObject *declared)
+{
+    const char *first = letters != Py_None ? text_from_python(letters) : "";
+    const char *second = pointees != Py_None && first != NULL ? text_from_python(pointees) : first;
+    if (first == NULL || second == NULL)
+        return -1;
+    Py_ssize_t count = PyTuple_Size(declared);
+    if (strlen(second) == strlen(first) && (count == 0 || (size_t)count == strlen(first)))
+        return 0;
+    PyErr_SetString(PyExc_ValueError, "letters, pointees and declared are of the same parameters");
+    return -1;
+}
+
 static PyObject *kernel_new(PyTypeObject *class, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"source", "name", "options", "letters", NULL};
-    PyObject *text, *name, *options, *letters;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "UUO!O:Kernel", names, &text, &name,
-                                     &PyTuple_Type, &options, &letters) ||
-        texts_check(text, name, options) < 0)
+    static char *names[] = {"source", "name", "options", "letters", "pointees", "declared", NULL};
+    PyObject *text, *name, *options, *letters, *pointees, *declared;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "UUO!OOO!:Kernel", names, &text, &name,
+                                     &PyTuple_Type, &options, &letters, &pointees, &PyTuple_Type,
+                                     &declared) ||
+        texts_check(text, name, options) < 0 || letters_agree(letters, pointees, declared) < 0)
         return NULL;
     PyObject *self = object_alloc(class);
     if (self == NULL)
@@ -76,6 +102,8 @@ static PyObject *kernel_new(PyTypeObject *class, PyObject *arguments, PyObject *
     kernel->name = Py_NewRef(name);
     kernel->options = Py_NewRef(options);
     kernel->letters = Py_NewRef(letters);
+    kernel->pointees = Py_NewRef(pointees);
+    kernel->declared = Py_NewRef(declared);
     return self;
 }
 
@@ -88,6 +116,8 @@ static void kernel_dealloc(PyObject *self)
     Py_CLEAR(kernel->name);
     Py_CLEAR(kernel->options);
     Py_CLEAR(kernel->letters);
+    Py_CLEAR(kernel->pointees);
+    Py_CLEAR(kernel->declared);
     object_free(self);
 }
 
@@ -159,13 +189,17 @@ static gn_kernel *kernel_on(struct kernel_object *kernel, gn_device *device)
 
 /* ---- arguments ------------------------------------------------------------------------------ */
 
-/* Puts the kernel and the argument before what the exception on its way says. */
+/* Puts the kernel and the parameter before what the exception on its way says. */
 static int argument_error(const struct arguments *arguments, Py_ssize_t index)
 {
-    PyObject *kind, *value, *traceback;
+    PyObject *kind, *value, *traceback, *declared = arguments->kernel->declared;
     PyErr_Fetch(&kind, &value, &traceback);
-    PyErr_Format(kind, "argument %zd of kernel %s: %S", index, arguments->kernel_name,
-                 value != NULL ? value : Py_None);
+    if (PyTuple_Size(declared) == 0)
+        PyErr_Format(kind, "argument %zd of kernel %s: %S", index, arguments->kernel_name,
+                     value != NULL ? value : Py_None);
+    else
+        PyErr_Format(kind, "argument %zd of kernel %s, %R: %S", index, arguments->kernel_name,
+                     PyTuple_GetItem(declared, index), value != NULL ? value : Py_None);
     Py_XDECREF(kind);
     Py_XDECREF(value);
     Py_XDECREF(traceback);
@@ -220,6 +254,54 @@ static PyObject *address_of(PyObject *object)
     return NULL;
 }
 
+/* Whether elements of a type can be seen through a pointer to what a letter stands for. Integers of one size can,
+ * signed or not: there are no dtypes for all of them. */
+static bool dtype_goes_with(gn_dtype dtype, char pointee)
+{
+    static const struct {
+        char letter;
+        gn_dtype dtype;
+    } others[] = {{'?', GN_BOOL},
+                  {'f', GN_FLOAT32},
+                  {'d', GN_FLOAT64},
+                  {'e', GN_FLOAT16},
+                  {'E', GN_BFLOAT16}};
+    if (pointee == ' ')
+        return true;
+    if (strchr(integer_letters, pointee) != NULL)
+        return dtype < GN_FLOAT16 && gn_dtype_size(dtype) == letter_size(pointee);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (others[i].letter == pointee)
+            return others[i].dtype == dtype;
+    return false;
+}
+
+/* What a strict kernel wants of a tensor or an array that is given for a pointer. */
+static int pointer_check(const struct arguments *arguments, PyObject *object, char pointee)
+{
+    static const char advice[] = "or make the kernel with strict=False";
+    struct module_state *state = arguments->kernel->state;
+    bool is_tensor = tensor_check(state, object), is_contiguous;
+    gn_dtype dtype;
+    if (is_tensor) {
+        dtype = gn_tensor_get_dtype(tensor_of(object));
+        is_contiguous = gn_tensor_is_contiguous(tensor_of(object));
+    } else if (!cuda_array_look(object, &dtype, &is_contiguous)) {
+        return 0;
+    }
+    gn_device *place = is_tensor ? gn_tensor_get_device(tensor_of(object)) : arguments->device;
+    if (place != arguments->device && gn_device_get_type(place) == GN_DEVICE_CUDA)
+        PyErr_Format(PyExc_ValueError, "the tensor is on cuda:%d, and the kernel runs on cuda:%d",
+                     gn_device_get_index(place), gn_device_get_index(arguments->device));
+    else if (!dtype_goes_with(dtype, pointee))
+        PyErr_Format(PyExc_TypeError, "the elements are %s: convert them with to(), %s",
+                     gn_dtype_name(dtype), advice);
+    else if (!is_contiguous)
+        PyErr_Format(PyExc_ValueError,
+                     "the elements are not contiguous in memory: pass contiguous(), %s", advice);
+    return PyErr_Occurred() != NULL ? -1 : 0;
+}
+
 static int pointer_take(PyObject *object, uint64_t *value)
 {
     size_t address = 0;
@@ -260,12 +342,19 @@ static int integer_take(PyObject *object, int size, bool is_signed, uint64_t *va
     return -1;
 }
 
-static int float_take(PyObject *object, bool is_double, uint64_t *value)
+static int float_take(PyObject *object, bool is_double, bool is_strict, uint64_t *value)
 {
     double number = PyFloat_AsDouble(object);
     if (number == -1 && PyErr_Occurred())
         return -1;
     float narrow = (float)number;
+    bool is_wrong = !is_double && isinf(narrow) && !isinf(number);
+    if (!is_double && PyLong_Check(object)) /* an index, say, that is to come back as it was */
+        is_wrong |= (double)narrow != number;
+    if (is_strict && is_wrong) {
+        PyErr_Format(PyExc_ValueError, "%S does not fit a float", object);
+        return -1;
+    }
     *value = 0;
     memcpy(value, is_double ? (void *)&number : (void *)&narrow, is_double ? 8 : 4);
     return 0;
@@ -316,6 +405,9 @@ static int argument_take(struct arguments *arguments, char letter, PyObject *obj
                             value);
     switch (letter) {
     case 'P':
+        if (arguments->pointees != NULL && object != Py_None && !PyLong_Check(object) &&
+            pointer_check(arguments, object, arguments->pointees[index]) < 0)
+            return -1;
         return pointer_take(object, value);
     case '?': {
         int is_true = PyObject_IsTrue(object);
@@ -324,7 +416,7 @@ static int argument_take(struct arguments *arguments, char letter, PyObject *obj
     }
     case 'f':
     case 'd':
-        return float_take(object, letter == 'd', value);
+        return float_take(object, letter == 'd', arguments->pointees != NULL, value);
     default:
         return unknown_take(arguments, object, index);
     }
@@ -343,7 +435,10 @@ static int arguments_read(struct kernel_object *kernel, PyObject *sequence,
     const char *letters = NULL;
     if (kernel->letters != Py_None && (letters = text_from_python(kernel->letters)) == NULL)
         return -1;
+    arguments->kernel = kernel;
     arguments->kernel_name = text_from_python(kernel->name);
+    arguments->pointees =
+        letters != NULL && kernel->pointees != Py_None ? text_from_python(kernel->pointees) : NULL;
     arguments->count = PyTuple_Size(sequence);
     gn_kernel_properties properties;
     gn_status status = gn_kernel_get_properties(arguments->code, &properties);
@@ -392,11 +487,12 @@ static int sizes_take(PyObject *object, const char *what, unsigned sizes[3])
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
-static PyObject *kernel_launch(struct kernel_object *kernel, gn_kernel *code,
+static PyObject *kernel_launch(struct kernel_object *kernel, gn_kernel *code, gn_device *device,
                                const gn_kernel_shape *shape, gn_stream *stream, PyObject *sequence)
 {
     struct arguments arguments;
     arguments.code = code;
+    arguments.device = device;
     arguments.buffer_count = 0;
     gn_status status = GN_OK;
     int result = arguments_read(kernel, sequence, &arguments);
@@ -432,7 +528,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *arguments, PyObject *keyw
     PyObject *sequence = code != NULL ? items_take(given, ARGUMENTS_MAX) : NULL;
     if (sequence == NULL)
         return NULL;
-    PyObject *result = kernel_launch(kernel, code, &shape, stream, sequence);
+    PyObject *result = kernel_launch(kernel, code, device, &shape, stream, sequence);
     Py_DECREF(sequence);
     return result;
 }

@@ -5,7 +5,7 @@ from conftest import BUILD, PLACES, memory_runner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genesis._kernel import Kernel, parameter_letters
+from genesis._kernel import Kernel, declaration_of, parameter_letters
 
 PRELUDE = """
 import numpy as np
@@ -115,6 +115,47 @@ __global__ void scale(T *x, T factor, U n) {} }
     assert parameter_letters("__global__ void broken(int n", "broken") is None
 
 
+@pytest.mark.parametrize(
+    ("parameters", "pointees"),
+    [
+        ("", ""),
+        ("int n, float x, size_t m", "   "),
+        ("float *x, const double *y, float const *z, bool *b", "fdf?"),
+        ("const float *__restrict__ x, float * __restrict y, volatile int *const w", "ffi"),
+        ("float *, int *, unsigned long long *", "fiQ"),
+        ("unsigned char *a, signed char *b, char *c, uint8_t *d, std::int16_t *e", "BbbBh"),
+        ("long *a, unsigned long long int *b, size_t *c, unsigned *d", "qQQI"),
+        ("float x[], const int y[4], float z[2][3]", "fi "),
+        ("half *a, const __half *b, __nv_bfloat16 *c", "eeE"),
+        ("void *a, float4 *b, point *c, pair<int, float> *d, T *e", "     "),
+        ("float **a, int (*f)(int, int), float *&r, float (*g)[3]", "    "),
+        ("/* double */ float *x, // int\n int *n = nullptr", "fi"),
+        ("real *x, word *y, half_word *z", "   "),
+    ],
+)
+def test_what_pointers_point_to(parameters, pointees):
+    source = f"#define real float\nusing word = int;\n__global__ void k({parameters}) {{ }}"
+    assert declaration_of(source, "k").pointees == pointees
+
+
+def test_pointees_that_are_not_certain():
+    """A name that the source gives to something else, and branches that say different things."""
+    for source in (
+        "typedef double size_t;\n__global__ void k(size_t *x) {}",
+        "struct half { float x; };\n__global__ void k(half *x) {}",
+        "#define uint8_t float\n__global__ void k(uint8_t *x) {}",
+        "#if A\n__global__ void k(float *x) {}\n#else\n__global__ void k(double *x) {}\n#endif",
+    ):
+        assert declaration_of(source, "k").pointees == " "
+    twice = "__global__ void k(float *x);\n__global__ void k(float *y) {}"
+    assert declaration_of(twice, "k").pointees == "f"
+    template = "template <typename T, class U> __global__ void k(T *x, const U *y, T z) {}"
+    assert declaration_of(template, "k<float, unsigned long>").pointees == "fQ "
+    assert declaration_of(template, "k<const double, point>").pointees == "d  "
+    assert declaration_of(template, "k").pointees == "   "
+    assert declaration_of(template, "other") is None
+
+
 def test_making_a_kernel(fresh):
     with pytest.raises(TypeError, match="sequence of str"):
         Kernel("", "k", options="-DX")
@@ -195,7 +236,7 @@ def test_every_type_of_argument(gpu):
 values = {"bool": [True, False], "signed char": [-128, 127], "unsigned char": [0, 255],
           "short": [-2**15, 2**15 - 1], "unsigned short": [0, 2**16 - 1],
           "int": [-2**31, 2**31 - 1], "unsigned": [0, 2**32 - 1], "long long": [-2**63, 2**63 - 1],
-          "size_t": [0, 2**64 - 1], "float": [0.1, 1e300, float("nan")], "double": [0.1, -1e300]}
+          "size_t": [0, 2**64 - 1], "float": [0.1, np.inf, np.nan], "double": [0.1, -1e300]}
 kinds = {"bool": "?", "signed char": "b", "unsigned char": "B", "short": "h", "unsigned short": "H",
          "int": "i", "unsigned": "I", "long long": "q", "size_t": "Q", "float": "f", "double": "d"}
 source = "".join(STORE.replace("TYPE", kind).replace("store", f"store{i}")
@@ -209,6 +250,12 @@ for i, (kind, numbers) in enumerate(values.items()):
         got = copy_from(np.empty(1, kinds[kind]), address)
         expected = np.array([number]).astype(kinds[kind])
         assert got.tobytes() == expected.tobytes(), (kind, number, got)
+    if kind == "float":
+        for wrong in (1e300, -1e39, 2**24 + 1, 2**200):
+            raises(ValueError, "'float value': ", store, 1, 1, (address, wrong))
+        store(1, 1, (address, 2**24 + 2))
+        cuda.Kernel(source, f"store{i}", strict=False)(1, 1, (address, 1e300))
+        assert np.isinf(copy_from(np.empty(1, "f"), address)[0])
     if kinds[kind] in "bBhHiIqQ":
         for wrong in (min(numbers) - 1, max(numbers) + 1):
             raises(ValueError, f"argument 1 of kernel store{i}", store, 1, 1, (address, wrong))
@@ -244,6 +291,72 @@ raises(TypeError, "the parameter has 8 bytes", macro, 1, 1, (np.uint32(1), np.fl
 macro(1, 1, (np.uint64(address), np.float32(1.5)))
 assert copy_from(np.empty(1, "f"), address)[0] == 1.5
 """)
+
+
+def test_tensors_are_what_the_source_declares(gpu):
+    """Another type, a strided view and another device are refused, unless strict is False."""
+    gpu(
+        """
+scale = cuda.Kernel(SCALE, "scale")
+loose = cuda.Kernel(SCALE, "scale", strict=False)
+given = cuda.Kernel(SCALE, "scale", argtypes=["pointer", "float32", "int32"])
+x = genesis.ones(6, device="cuda")
+scale(1, 32, (x, 2, 6))
+scale(1, 32, (x[2:], 3, 4))
+assert x.tolist() == [2, 2, 6, 6, 6, 6]
+before = x.tolist()
+grid = genesis.ones(4, 6, device="cuda")
+for wrong in (x.double(), x.half(), x.int(), x > 0):
+    raises(TypeError, "argument 0 of kernel scale, 'float *x': the elements are", scale, 1, 32,
+           (wrong, 2.0, 6))
+    loose(1, 1, (wrong, 2.0, 0))
+    given(1, 1, (wrong, 2.0, 0))
+for wrong in (x[::2], grid.T, grid[:, 1:], x[:1].expand(6)):
+    for kernel in (scale, given):
+        raises(ValueError, "argument 0 of kernel scale", kernel, 1, 32, (wrong, 2.0, 6))
+        raises(ValueError, "not contiguous", kernel, 1, 32, (wrong, 2.0, 6))
+    loose(1, 1, (wrong, 2.0, 0))
+    scale(1, 1, (wrong.data_ptr(), 2.0, 0))
+    scale(1, 1, (wrong.contiguous(), 2.0, 0))
+for fine in (x[:0], x[3], grid[:, :0], grid[2]):
+    scale(1, 1, (fine, 2.0, 0))
+far = genesis.ones(6, device="cuda:1")
+raises(ValueError, "on cuda:1, and the kernel runs on cuda:0", scale, 1, 32, (far, 2.0, 6))
+raises(ValueError, "on the CPU", scale, 1, 32, (x.cpu(), 2.0, 6))
+raises(TypeError, "'float *x'", scale, 1, 32, (x.double().cpu(), 2.0, 6))
+assert x.tolist() == before
+
+# Integers of one size go with each other, signed or not; single bytes with bool.
+types = {"signed char": "int8 uint8 bool", "unsigned char": "int8 uint8 bool", "bool": "bool",
+         "unsigned short": "int16", "unsigned": "int32", "unsigned long long": "int64",
+         "double": "float64", "void": "float32 int64", "point": "float32 int64"}
+source = "struct point { int x; };" + "".join(
+    f"__global__ void k{i}({kind} *x) {{}}" for i, kind in enumerate(types))
+every = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()
+for i, (kind, names) in enumerate(types.items()):
+    kernel = cuda.Kernel(source, f"k{i}")
+    for name in every:
+        one = genesis.ones(3, device="cuda").to(getattr(genesis, name))
+        if name in names.split() or kind in ("void", "point"):
+            kernel(1, 1, (one,))
+        else:
+            raises(TypeError, f"the elements are {name}", kernel, 1, 1, (one,))
+
+# Arrays of others say what they are by their interface.
+class Array:
+    def __init__(self, typestr, shape, strides=None):
+        self.__cuda_array_interface__ = {"data": (x.data_ptr(), False), "typestr": typestr,
+                                         "shape": shape, "strides": strides, "version": 3}
+for fine in (("<f4", (6,)), ("<f4", (2, 3), (12, 4)), ("<f4", (1, 6), (4, 4)), ("<c8", (3,)),
+             ("<f4", (0, 3), (4, 4))):
+    scale(1, 1, (Array(*fine), 2.0, 0))
+raises(TypeError, "are float64", scale, 1, 1, (Array("<f8", (3,)), 2.0, 0))
+raises(ValueError, "not contiguous", scale, 1, 1, (Array("<f4", (3,), (8,)), 2.0, 0))
+loose(1, 1, (Array("<f4", (3,), (8,)), 2.0, 0))
+cuda.synchronize()
+""",
+        SIM_GPU_DEVICES="2",
+    )
 
 
 def test_wrong_launches(gpu):
