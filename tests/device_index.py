@@ -301,6 +301,18 @@ def errors():
         else:
             raise AssertionError(look)
     assert late.cpu()[0].tolist() == x[0].tolist(), "an error is raised once"
+    for look in ("tolist", "cpu", "__repr__"):  # of a result without elements, too
+        empty = x.cuda()[:, :0][genesis.tensor([7]).cuda()]
+        try:
+            getattr(empty, look)()
+        except IndexError as error:
+            assert "index 7" in str(error), error
+        else:
+            raise AssertionError(f"{look} of no elements")
+    nothing = genesis.zeros(0, dtype=genesis.bool)
+    alike(lambda t, m: t[m], x, nothing, what="a mask of no elements")
+    alike(lambda t, m: put(t, m, 5), x, nothing, what="a mask of no elements, assigned")
+    alike(lambda t, m: t[0].long()[0].topk(0), x, nothing, what="topk of a number")
     target = x.cuda()
     outcome(lambda: put(target, genesis.tensor([0, 7, 1]).cuda(), 5))
     for call in (lambda: target[[0, 7]], lambda: target.__setitem__([0, -7], 1)):

@@ -35,7 +35,7 @@ PAIRS = [
     *("add", "sub", "mul", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge"),
     *("logical_and", "logical_or", "logical_xor"),
 ]
-INTEGER_PAIRS = ["floor_divide", "remainder", "bitwise_and", "bitwise_or", "bitwise_xor"]
+INTEGER_PAIRS = ["floor_divide", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor"]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, 700.0, -90.0, math.inf, -math.inf, math.nan]
 
 
@@ -120,6 +120,11 @@ def elementwise():
         pairs += ["div"] if dtype.is_floating_point else []
         in_one(pairs, [x, y], 0)
         same(genesis.where(x > y, x, y), genesis.where(gx > gy, gx, gy), f"where {dtype}")
+        z = numbers(dtype, 331, 2)
+        same(x.clamp(y, z), gx.clamp(gy, z.cuda()), f"clamp {dtype}")
+        if dtype.is_floating_point:
+            same(genesis.lerp(x, y, z), genesis.lerp(gx, gy, z.cuda()), f"lerp {dtype}")
+            same(genesis.hypot(x, y), genesis.hypot(gx, gy), f"hypot {dtype}", 1)
     for dtype in (genesis.float32, genesis.float64):
         x = numbers(dtype, 331).clamp(-80, 80)
         x = genesis.where(x < -1, -x, x)  # where gelu is a difference, its last places are lost
@@ -130,6 +135,7 @@ def elementwise():
         same(genesis.atan2(c, d), genesis.atan2(c.cuda(), d.cuda()), "atan2", 16)
         same(a // b, a.cuda() // b.cuda(), "floor_divide")
         same(a % b, a.cuda() % b.cuda(), "remainder")
+        same(genesis.fmod(c, d), genesis.fmod(c.cuda(), d.cuda()), "fmod")
 
 
 def conversions():
@@ -154,6 +160,20 @@ def conversions():
     wide = (every.to(genesis.float32) * 1.37 - 30000.5) * 3
     same(wide.half(), wide.cuda().half(), "to half")
     same(wide.bfloat16(), wide.cuda().bfloat16(), "to bfloat16")
+    # Halfway between two halves, and a little more than float32 has: rounded once, up.
+    beside = [1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-8 + 2.0**-40, -1e300, 1e-300]
+    beside = genesis.tensor(beside, dtype=genesis.float64)
+    large = genesis.tensor([2**24 + 2**16 + 1, -(2**60) - 2**52 - 1, 2**63 - 1])
+    for half in (genesis.float16, genesis.bfloat16):
+        for exact in (beside, large, large[:1].int()):
+            same(exact.to(half), exact.cuda().to(half), f"{exact.dtype} to {half}, once")
+            same((exact + 0).to(half), (exact.cuda() + 0).to(half), "the same in one kernel")
+        for number in beside.tolist() + large.tolist():
+            same(genesis.full((3,), number, dtype=half),
+                 genesis.full((3,), number, dtype=half, device="cuda"), "a number")  # fmt: skip
+    assert beside[:1].cuda().half().item() == 1 + 2.0**-10
+    assert beside[1:2].cuda().bfloat16().item() == 1 + 2.0**-7
+    assert large[:1].cuda().bfloat16().item() == 2**24 + 2**17
 
 
 def layouts():

@@ -31,8 +31,10 @@ extern "C" {
  *   SELECT      the first operand is bool, the others of any one type; out: that
  *
  * Integers wrap around. Integer division by 0 gives 0 (there is no exception on a GPU), and so does the
- * remainder. floor_divide and remainder follow Python: they round down, the remainder has the divisor's sign.
- * maximum and minimum hand on NaN. round is to even. sign of NaN is NaN, relu of NaN is NaN.
+ * remainder. floor_divide and remainder follow Python: they round down, the remainder has the divisor's sign; fmod
+ * rounds towards 0, and has the sign of the first.
+ * maximum, minimum and clamp (value, least, most) hand on NaN. lerp (start, end, weight) is rounded once.
+ * round is to even. sign of NaN is NaN, relu of NaN is NaN.
  * Shifts by less than 0 or by the width or more: left gives 0, right 0 or -1 by the sign.
  */
 #define GN_OP_LIST(X)                        \
@@ -42,6 +44,7 @@ extern "C" {
     X(DIVIDE, divide, 2, FLOAT)              \
     X(FLOOR_DIVIDE, floor_divide, 2, NUMBER) \
     X(REMAINDER, remainder, 2, NUMBER)       \
+    X(FMOD, fmod, 2, NUMBER)                 \
     X(POWER, power, 2, NUMBER)               \
     X(MAXIMUM, maximum, 2, ANY)              \
     X(MINIMUM, minimum, 2, ANY)              \
@@ -85,6 +88,7 @@ extern "C" {
     X(ACOS, acos, 1, FLOAT)                  \
     X(ATAN, atan, 1, FLOAT)                  \
     X(ATAN2, atan2, 2, FLOAT)                \
+    X(HYPOT, hypot, 2, FLOAT)                \
     X(TANH, tanh, 1, FLOAT)                  \
     X(ASINH, asinh, 1, FLOAT)                \
     X(ACOSH, acosh, 1, FLOAT)                \
@@ -98,6 +102,8 @@ extern "C" {
     X(ISNAN, isnan, 1, TEST)                 \
     X(ISINF, isinf, 1, TEST)                 \
     X(ISFINITE, isfinite, 1, TEST)           \
+    X(CLAMP, clamp, 3, ANY)                  \
+    X(LERP, lerp, 3, FLOAT)                  \
     X(WHERE, where, 3, SELECT)
 
 typedef enum gn_op {

@@ -238,6 +238,18 @@ def normal(
     return randn(size=size, generator=generator, dtype=dtype, device=device) * std + mean
 
 
+def _check_chances(p: Any) -> None:
+    """Chances are from 0 to 1. While a graph is captured those of a tensor cannot be read."""
+    if not isinstance(p, _C.Tensor):
+        is_right = 0 <= p <= 1
+    elif p.device.type == "cuda" and _C.current_stream(p.device).is_capturing:
+        is_right = True
+    else:
+        is_right = ((p >= 0) & (p <= 1)).all().item()
+    if not is_right:
+        raise ValueError(f"a chance is from 0 to 1, not {p!r}")
+
+
 def bernoulli_(
     self: _C.Tensor, p: Any = 0.5, *, generator: _C.Generator | None = None
 ) -> _C.Tensor:
@@ -249,6 +261,7 @@ def bernoulli_(
     >>> genesis.empty(3).bernoulli_(1.0)
     tensor([1., 1., 1.])
     """
+    _check_chances(p)
     return self.copy_(rand(self.shape, generator=generator, device=self.device) < p)
 
 
@@ -348,7 +361,7 @@ def uniform_(
     _C._fill_uniform(self, generator)
     if (low, high) == (0.0, 1.0):
         return self
-    made = self * (high - low) + low
+    made = _C.lerp(low, high, self)  # their difference may be more than a number can be
     return _C.where(made < high, made, low, out=self)  # rounding may have made it `high`
 
 

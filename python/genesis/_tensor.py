@@ -66,6 +66,24 @@ def wide(input: _C.Tensor) -> _C.Tensor:
     return input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
 
 
+def joined(*operands: Any, is_floating: bool = False) -> tuple[list[Any], _C.dtype]:
+    """Operands of one operation that is made of several, and the dtype of what comes out.
+
+    Their dtype is found once, from all of them, as if it were one operation: by steps, a pair of
+    them could have one that does not hold what the third one has. Tensors are converted to it,
+    halves to float32 (they are rounded at the end, once). `is_floating`: integers become float32.
+    """
+    if not all(isinstance(one, (_C.Tensor, int, float)) for one in operands):  # arrays among them
+        place = next((one.device for one in operands if isinstance(one, _C.Tensor)), None)
+        operands = tuple(_C.as_tensor(one, device=place) for one in operands)
+    dtype = _C._result_type(*operands)
+    if is_floating and not dtype.is_floating_point:
+        dtype = _C.float32
+    held = _C.float32 if dtype in (_C.float16, _C.bfloat16) else dtype
+    made = [one.to(held) if isinstance(one, _C.Tensor) else one for one in operands]
+    return made, dtype
+
+
 def _pinned(shape: tuple[int, ...], dtype: Any, device: Any) -> _C.Tensor:
     from genesis._tensor_place import empty_pinned
 

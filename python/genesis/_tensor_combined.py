@@ -6,7 +6,7 @@ They fuse, and run where the tensors are. Those that begin with a tensor are its
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import wide
+from genesis._tensor import joined, wide
 from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
@@ -30,13 +30,10 @@ __all__ = [
     "float_power",
     "fmax",
     "fmin",
-    "fmod",
     "frac",
     "hstack",
-    "hypot",
     "isneginf",
     "isposinf",
-    "lerp",
     "logaddexp",
     "nan_to_num",
     "rad2deg",
@@ -76,19 +73,6 @@ def clamp_max(input: _C.Tensor, max: Any, *, out: _C.Tensor | None = None) -> _C
     return _C.minimum(input, max, out=out)
 
 
-def _widest(first: Any, *others: Any) -> tuple[Any, Any]:
-    """An operand as the type in which all are computed, float32 for halves: then their type, too.
-
-    So nothing in between is rounded to less than what comes out.
-    """
-    tensors = [one for one in (first, *others) if isinstance(one, _C.Tensor)]
-    dtype = _C._result_type(*tensors)
-    is_half = dtype in (_C.float16, _C.bfloat16)
-    if isinstance(first, _C.Tensor):
-        first = first.to(_C.float32 if is_half else dtype)
-    return first, dtype if is_half else None
-
-
 def addcmul(
     input: _C.Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1, out: _C.Tensor | None = None
 ) -> _C.Tensor:
@@ -100,10 +84,10 @@ def addcmul(
     >>> genesis.addcmul(genesis.ones(2), genesis.tensor([2.0, 3.0]), genesis.tensor(5.0))
     tensor([11., 16.])
     """
-    first, dtype = _widest(tensor1, input, tensor2)
-    product = first * tensor2
+    (input, first, second), dtype = joined(input, tensor1, tensor2)
+    product = first * second
     made = _C.add(input, product if value == 1 else product * value, out=out)
-    return made if dtype is None or out is not None else made.to(dtype)
+    return made.to(dtype) if out is None and dtype.is_floating_point else made
 
 
 def addcdiv(
@@ -117,37 +101,9 @@ def addcdiv(
     >>> genesis.addcdiv(genesis.ones(2), genesis.tensor([2.0, 3.0]), genesis.tensor(2.0))
     tensor([2.0000, 2.5000])
     """
-    first, dtype = _widest(tensor1, input, tensor2)
-    made = _C.add(input, (first if value == 1 else first * value) / tensor2, out=out)
-    return made if dtype is None or out is not None else made.to(dtype)
-
-
-def lerp(input: _C.Tensor, end: Any, weight: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
-    """What lies between two, `weight` of the way.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.lerp(genesis.tensor([0.0]), genesis.tensor([8.0]), 0.25)
-    tensor([2.])
-    """
-    return _C.add(input, weight * (end - input), out=out)
-
-
-def fmod(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
-    """What is left of a division that rounds towards 0: it has the sign of the first.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.fmod(genesis.tensor([-5, 5]), 3)
-    tensor([-2,  2])
-    """
-    size = _C.remainder(abs(input), abs(other))
-    if size.dtype.is_floating_point:
-        return _C.where(input < 0, -size, size)
-    left = _C.remainder(input, other)  # has the sign of the second, or is 0
-    return _C.where((left != 0) & ((left < 0) != (input < 0)), left - other, left)
+    (input, first, second), dtype = joined(input, tensor1, tensor2)
+    made = _C.add(input, (first if value == 1 else first * value) / second, out=out)
+    return made.to(dtype) if out is None and dtype.is_floating_point else made
 
 
 def exp2(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
@@ -189,10 +145,9 @@ def frac(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     return input - input.trunc()
 
 
-def _floating(value: Any) -> Any:
-    """Integers as floating numbers, of which none is without its opposite; numbers as they are."""
-    is_whole = isinstance(value, _C.Tensor) and not value.dtype.is_floating_point
-    return value.float() if is_whole else value
+def _floating(value: _C.Tensor) -> _C.Tensor:
+    """Integers as floating numbers, of which none is without its opposite."""
+    return value if value.dtype.is_floating_point else value.float()
 
 
 def sinh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
@@ -226,23 +181,6 @@ def cosh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     return made.to(input.dtype) if input.dtype.is_floating_point else made
 
 
-def hypot(input: _C.Tensor, other: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
-    """The length of the third side of a triangle with a right angle.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.hypot(genesis.tensor([3.0]), genesis.tensor([4.0]))
-    tensor([5.])
-    """
-    input, other = _floating(input), _floating(other)
-    most, least = _C.maximum(abs(input), abs(other)), _C.minimum(abs(input), abs(other))
-    ratio = least / _C.where(most == 0, 1, most)
-    made = most * (1 + ratio * ratio).sqrt()
-    is_infinite = (abs(input) == _INFINITY) | (abs(other) == _INFINITY)  # whatever the other is
-    return _C.where(is_infinite, _INFINITY, made)
-
-
 def logaddexp(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """The logarithm of the sum of exp() of two.
 
@@ -252,9 +190,11 @@ def logaddexp(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = Non
     >>> genesis.logaddexp(genesis.tensor([0.0]), genesis.tensor([0.0]))
     tensor([0.6931])
     """
-    largest = _C.maximum(input, other)
-    made = largest + (-(input - other).abs()).exp().log1p()
-    return _C.where(input == other, largest + 0.6931471805599453, made)  # infinities, too
+    (one, two), dtype = joined(input, other, is_floating=True)
+    largest = _C.maximum(one, two)
+    made = largest + (-(one - two).abs()).exp().log1p()
+    made = _C.where(one == two, largest + 0.6931471805599453, made)  # infinities, too
+    return made.to(dtype)
 
 
 def _beside_nan(input: _C.Tensor, other: Any, made: _C.Tensor) -> _C.Tensor:
@@ -505,17 +445,15 @@ publish(
     __all__,
     methods=(
         *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "cosh", "deg2rad", "exp2"),
-        *("fliplr", "flipud", "float_power", "fmax", "fmin", "fmod", "frac", "hypot"),
-        *("isneginf", "isposinf", "lerp", "logaddexp", "nan_to_num", "rad2deg", "rot90"),
-        *("signbit", "sinh"),
+        *("fliplr", "flipud", "float_power", "fmax", "fmin", "frac", "isneginf", "isposinf"),
+        *("logaddexp", "nan_to_num", "rad2deg", "rot90", "signbit", "sinh"),
     ),
     in_place=(
         *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "cosh", "deg2rad", "exp2"),
-        *("float_power", "fmax", "fmin", "fmod", "frac", "hypot", "lerp", "logaddexp"),
-        *("nan_to_num", "rad2deg", "sinh"),
+        *("float_power", "fmax", "fmin", "frac", "logaddexp", "nan_to_num", "rad2deg", "sinh"),
     ),
     own_out=(
         *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad", "exp2"),
-        *("float_power", "isneginf", "isposinf", "lerp", "rad2deg", "signbit"),
+        *("float_power", "isneginf", "isposinf", "rad2deg", "signbit"),
     ),
 )

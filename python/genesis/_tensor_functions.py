@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from genesis import _C
 from genesis._C import arange
-from genesis._tensor import dtype_of, shape_of, wide
+from genesis._tensor import dtype_of, joined, shape_of, wide
 from genesis._tensor_calls import check_parts, publish
 
 TYPE_CHECKING = False
@@ -56,8 +56,9 @@ def clamp(
         raise ValueError("clamp: there must be a bound")
     if max is None:
         return _C.maximum(input, min, out=out)
-    # One step into `out`, so that a bound that does not fit changes nothing.
-    return _C.minimum(input if min is None else _C.maximum(input, min), max, out=out)
+    if min is None:
+        return _C.minimum(input, max, out=out)
+    return _C._clamp(input, min, max, out=out)
 
 
 def clamp_(self: _C.Tensor, min: Any = None, max: Any = None) -> _C.Tensor:
@@ -82,14 +83,19 @@ def _count(input: _C.Tensor, dim: Any) -> int:
     return count
 
 
-def _variance(
+def variance(
     input: _C.Tensor, dim: Any, correction: Any, keepdim: bool, unbiased: bool | None
 ) -> _C.Tensor:
+    """The variance in float64, whatever the elements are."""
     if dim is True or dim is False:  # PyTorch's x.var(unbiased)
         dim, unbiased = None, dim
     if unbiased is not None or correction is None:
         correction = int(unbiased is not False)
-    input = wide(input)
+    if not input.dtype.is_floating_point:
+        raise TypeError(f"elements are floating numbers, not {input.dtype}")
+    # A mean in float32 may be as far from the elements as they are from each other, and their
+    # squares may be infinite where the root of their sum is not.
+    input = input.double()
     squares = (input - input.mean(dim, True)).square().sum(dim, keepdim)
     left = _count(input, dim) - correction
     return squares / (left if left > 0 else 0.0)
@@ -114,7 +120,7 @@ def var(
     >>> genesis.var(genesis.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    return _variance(input, dim, correction, keepdim, unbiased).to(input.dtype)
+    return variance(input, dim, correction, keepdim, unbiased).to(input.dtype)
 
 
 def std(
@@ -134,7 +140,7 @@ def std(
     >>> genesis.std(genesis.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    return _variance(input, dim, correction, keepdim, unbiased).sqrt().to(input.dtype)
+    return variance(input, dim, correction, keepdim, unbiased).sqrt().to(input.dtype)
 
 
 def norm(
@@ -163,7 +169,7 @@ def norm(
         input = input.to(dtype)
     x = wide(input)
     if p in ("fro", 2, None):
-        made = x.square().sum(dim, keepdim).sqrt()
+        made = x.double().square().sum(dim, keepdim).sqrt()  # where squares do not overflow
     elif p == float("inf"):
         made = x.abs().amax(dim, keepdim)
     elif p == float("-inf"):
@@ -254,7 +260,9 @@ def isclose(
     made = input == other
     if rtol == atol == 0 and not equal_nan:
         return made
-    x, y = (one if one.dtype.is_floating_point else one.double() for one in (input, other))
+    (x, y), _ = joined(input, other)
+    if not x.dtype.is_floating_point:
+        x, y = x.double(), y.double()
     made = made | (((x - y).abs() <= atol + rtol * y.abs()) & y.isfinite())
     return made | (input.isnan() & other.isnan()) if equal_nan else made
 
@@ -368,7 +376,7 @@ def split(input: _C.Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[
         sizes = [min(sizes, length - i * sizes) for i in range(count)]
     else:
         sizes = _C._items(sizes)
-    if sum(sizes) != length:
+    if any(size < 0 for size in sizes) or sum(sizes) != length:
         raise _C.ShapeError(f"split: {list(sizes)} are not the {length} elements that there are")
     parts, begin, at = [], 0, dim % input.ndim
     for size in sizes:

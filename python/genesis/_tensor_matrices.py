@@ -6,6 +6,7 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
+from genesis._tensor import wide
 from genesis._tensor_calls import publish
 from genesis._tensor_products import _need
 
@@ -92,9 +93,20 @@ def _check_addend(
         )
 
 
-def _added(input: _C.Tensor, product: _C.Tensor, beta: Any, alpha: Any) -> _C.Tensor:
+def _added(input: _C.Tensor, a: _C.Tensor, b: _C.Tensor, beta: Any, alpha: Any) -> _C.Tensor:
+    """``beta * input + alpha * (a @ b)``.
+
+    On the CPU halves are rounded once, at the end. A GPU multiplies halves several times faster
+    than float32, and rounds their product, too.
+    """
+    dtype = None
+    if a.dtype == b.dtype and a.device.type == "cpu":
+        dtype = input.dtype if beta != 0 else a.dtype
+        a, b, input = wide(a), wide(b), wide(input)
+    product = a @ b
     product = product if alpha == 1 else product * alpha
-    return product if beta == 0 else (input if beta == 1 else input * beta) + product
+    made = product if beta == 0 else (input if beta == 1 else input * beta) + product
+    return made.to(dtype) if dtype in (_C.float16, _C.bfloat16) else made
 
 
 def addmm(
@@ -119,9 +131,10 @@ def addmm(
             [1., 4.]])
     """
     _check_addend("addmm", input, mat1, mat2, (2, 2))
-    if alpha == 1 and beta == 1:
+    is_half = mat1.dtype in (_C.float16, _C.bfloat16)
+    if alpha == 1 and beta == 1 and not (is_half and mat1.device.type == "cpu"):
         return _C._matmul_add(mat1, mat2, input)
-    return _added(input, mat1 @ mat2, beta, alpha)
+    return _added(input, mat1, mat2, beta, alpha)
 
 
 def addmv(
@@ -142,7 +155,7 @@ def addmv(
     tensor([2., 2.])
     """
     _check_addend("addmv", input, mat, vec, (2, 1))
-    return _added(input, mat @ vec, beta, alpha)
+    return _added(input, mat, vec, beta, alpha)
 
 
 def baddbmm(
@@ -163,7 +176,7 @@ def baddbmm(
     (5, 2, 4)
     """
     _check_addend("baddbmm", input, batch1, batch2, (3, 3))
-    return _added(input, batch1 @ batch2, beta, alpha)
+    return _added(input, batch1, batch2, beta, alpha)
 
 
 def inner(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:

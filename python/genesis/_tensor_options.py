@@ -6,6 +6,7 @@ The extension calls these where an argument is neither an operand nor ``out``.
 from __future__ import annotations
 
 from genesis import _C
+from genesis._tensor import joined, wide
 from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
@@ -13,41 +14,46 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _scaled(input: Any, other: Any, alpha: Any) -> Any:
-    """`other` times `alpha`, which must not have fractions where the result has none."""
-    numbers = [one if isinstance(one, _C.Tensor) else _C.as_tensor(one) for one in (input, other)]
-    if isinstance(alpha, float) and not _C._result_type(*numbers).is_floating_point:
+def _together(input: Any, other: Any, alpha: Any) -> tuple[Any, Any, _C.dtype]:
+    """The operands in the type of both, the second one times `alpha`, and that type."""
+    (one, two), dtype = joined(input, other)
+    if isinstance(alpha, float) and not dtype.is_floating_point:
         raise TypeError(f"alpha={alpha} has fractions, and {input!r} and {other!r} have not")
-    return other * alpha
+    return one, two * alpha, dtype
 
 
 def add(input: Any, other: Any, *, alpha: Any = 1, out: _C.Tensor | None = None) -> _C.Tensor:
     """``input + alpha * other``."""
-    return _C.add(input, _scaled(input, other, alpha), out=out)
+    one, two, dtype = _together(input, other, alpha)
+    made = _C.add(one, two, out=out)
+    return made if out is not None else made.to(dtype)
 
 
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: _C.Tensor | None = None) -> _C.Tensor:
     """``input - alpha * other``."""
-    return _C.sub(input, _scaled(input, other, alpha), out=out)
+    one, two, dtype = _together(input, other, alpha)
+    made = _C.sub(one, two, out=out)
+    return made if out is not None else made.to(dtype)
 
 
 def add_(self: _C.Tensor, other: Any, *, alpha: Any = 1) -> _C.Tensor:
     """``self += alpha * other``."""
-    return self.add_(_scaled(self, other, alpha))
+    return add(self, other, alpha=alpha, out=self)
 
 
 def sub_(self: _C.Tensor, other: Any, *, alpha: Any = 1) -> _C.Tensor:
     """``self -= alpha * other``."""
-    return self.sub_(_scaled(self, other, alpha))
+    return sub(self, other, alpha=alpha, out=self)
 
 
 def _truncated(input: Any, other: Any) -> _C.Tensor:
     """The quotient, rounded towards 0."""
-    down = _C.floor_divide(input, other)
-    if down.dtype.is_floating_point:
-        return _C.div(input, other).trunc()
+    (one, two), dtype = joined(input, other)
+    if dtype.is_floating_point:
+        return _C.div(one, two).trunc().to(dtype)
+    down = _C.floor_divide(one, two)
     # One more where rounding down went away from 0: it is negative, and something is left.
-    return down + ((down < 0) & (down * other != input)).to(down.dtype)
+    return down + ((down < 0) & (down * two != one)).to(down.dtype)
 
 
 def div(
@@ -69,14 +75,36 @@ def div_(self: _C.Tensor, other: Any, *, rounding_mode: str | None = None) -> _C
     return div(self, other, rounding_mode=rounding_mode, out=self)
 
 
+def _rounded(input: _C.Tensor, decimals: int) -> _C.Tensor:
+    """float64 to so many decimals; what is too large to have any stays."""
+    scale = 10.0 ** min(abs(decimals), 308)
+    if decimals < 0:
+        return (input / scale).round() * scale
+    scaled = input * scale
+    return _C.where(scaled.isfinite(), scaled.round() / scale, input)
+
+
+def _rounded_integers(input: _C.Tensor, zeros: int) -> _C.Tensor:
+    """Integers that end in so many zeros, the nearest; of two the one with an even digit there."""
+    if zeros > 18:  # more than int64 has digits
+        return _C._empty(input.shape, input.dtype, input.device).zero_()
+    scale = 10**zeros
+    value = input.long()
+    down = value // scale
+    rest = value - down * scale
+    is_up = (rest * 2 > scale) | ((rest * 2 == scale) & (down % 2 == 1))
+    return ((down + is_up.long()) * scale).to(input.dtype)
+
+
 def round(input: _C.Tensor, *, decimals: int = 0, out: _C.Tensor | None = None) -> _C.Tensor:
     """The nearest number with so many decimals; less than 0: before the point."""
-    if decimals == 0 or not input.dtype.is_floating_point:
+    if decimals == 0:
         return _C.round(input, out=out)
-    scale = 10.0 ** abs(decimals)
-    if decimals > 0:
-        return _C.div((input * scale).round(), scale, out=out)
-    return _C.mul((input / scale).round(), scale, out=out)
+    if input.dtype.is_floating_point:
+        made = _rounded(input.double(), decimals).to(input.dtype)
+    else:
+        made = _rounded_integers(input, -decimals) if decimals < 0 else input.clone()
+    return made if out is None else out.copy_(made)
 
 
 def round_(self: _C.Tensor, *, decimals: int = 0) -> _C.Tensor:
@@ -90,9 +118,9 @@ def gelu(input: _C.Tensor, *, approximate: str = "none", out: _C.Tensor | None =
         return _C.gelu(input, out=out)
     if approximate != "tanh":
         raise ValueError(f"gelu: approximate is 'none' or 'tanh', not {approximate!r}")
-    wide = input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
-    inner = (wide + 0.044715 * wide * wide * wide) * 0.7978845608028654  # sqrt(2 / pi)
-    made = (0.5 * wide * (1 + inner.tanh())).to(input.dtype)
+    x = wide(input)
+    inner = (x + 0.044715 * x * x * x) * 0.7978845608028654  # sqrt(2 / pi)
+    made = (0.5 * x * (1 + inner.tanh())).to(input.dtype)
     return made if out is None else out.copy_(made)
 
 

@@ -225,7 +225,7 @@ def histc(
     """
     if bins < 1 or max < min:
         raise ValueError(f"histc: {bins} parts from {min} to {max}")
-    x = wide(input.reshape(-1))
+    x = input.reshape(-1).double()
     if min == max == 0 and x.numel():
         min, max = x.amin().item(), x.amax().item()
     if not (math.isfinite(min) and math.isfinite(max)):
@@ -304,7 +304,7 @@ def scatter_reduce_(
         return self
     if reduce in _FOLDS:
         given = src[tuple(slice(size) for size in index.shape)].reshape(-1)
-        factors = given.float() if self.dtype.itemsize == 2 and reduce == "prod" else given
+        factors = wide(given) if reduce == "prod" else given
         row, places = self.reshape(-1), _flat_places(self, dim % self.ndim, index)
         places, folded = _folded(factors, places, _FOLDS[reduce])
         if include_self:
@@ -312,10 +312,13 @@ def scatter_reduce_(
         row = row.index_put((places,), folded.to(self.dtype))
         return self.copy_(row.reshape(self.shape))
     base = self if include_self else _C.where(counts > 0, 0, self)
-    total = base.scatter_add(dim, index, src)
     if reduce == "mean":
         shared = counts.clamp(min=1)
-        total = total / shared if self.dtype.is_floating_point else total // shared
+        if not self.dtype.is_floating_point:
+            return self.copy_(base.scatter_add(dim, index, src) // shared)
+        # A sum may be more than its type has, where the mean is not.
+        return self.copy_(base.double().scatter_add(dim, index, src.double()) / shared)
+    total = wide(base).scatter_add(dim, index, wide(src))  # halves are rounded once
     return self.copy_(total)
 
 
@@ -385,6 +388,8 @@ def repeat_interleave(
     repeats = repeats.expand(count)
     ends = repeats.cumsum(0)
     total = int(ends[-1]) if count else 0
+    if count and repeats.double().sum().item() >= 2.0**63:
+        raise _C.ShapeError("repeat_interleave: there are more elements than a tensor can have")
     places = searchsorted(ends, arange(total, device=input.device), right=True)
     return input.index_select(dim, places)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from genesis import _C
 from genesis._C import arange
 from genesis._tensor_calls import publish
-from genesis._tensor_functions import cat
+from genesis._tensor_functions import cat, variance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,9 @@ def nanmean(
     >>> genesis.nanmean(genesis.tensor([1.0, float("nan"), 2.0]))
     tensor(1.5000)
     """
-    return nansum(input, dim, keepdim, dtype) / (~input.isnan()).sum(dim, keepdim)
+    # A sum may be more than its type has, where the mean is not.
+    total = nansum(input.double(), dim, keepdim)
+    return (total / (~input.isnan()).sum(dim, keepdim)).to(dtype=dtype or input.dtype)
 
 
 class MinMax(tuple):
@@ -116,8 +118,8 @@ def var_mean(
     >>> genesis.var_mean(genesis.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    variance = input.var(dim, correction, keepdim, unbiased=unbiased)
-    return variance, input.mean(None if isinstance(dim, bool) else dim, keepdim)
+    made = variance(input, dim, correction, keepdim, unbiased).to(input.dtype)
+    return made, input.mean(None if isinstance(dim, bool) else dim, keepdim)
 
 
 def std_mean(
@@ -136,8 +138,8 @@ def std_mean(
     >>> genesis.std_mean(genesis.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    variance, mean = var_mean(input, dim, correction, keepdim, unbiased=unbiased)
-    return variance.sqrt(), mean
+    made = variance(input, dim, correction, keepdim, unbiased).sqrt().to(input.dtype)
+    return made, input.mean(None if isinstance(dim, bool) else dim, keepdim)
 
 
 def _squeezed(pair: Any, dim: int, keepdim: bool) -> Any:
@@ -245,7 +247,7 @@ def quantile(
         raise ValueError(f"quantile: there is no interpolation {interpolation!r}")
     if not flat.shape[-1]:
         raise ValueError("quantile: there are no elements")
-    fractions = _C.as_tensor(q, dtype=input.dtype, device=input.device)
+    fractions = _C.as_tensor(q, dtype=_C.float64, device=input.device)  # places are not rounded
     if not (fractions.amin().item() >= 0 and fractions.amax().item() <= 1):
         raise ValueError(f"quantile: fractions are from 0 to 1, not {q!r}")
     values = flat.sort(-1).values
@@ -255,7 +257,7 @@ def quantile(
     below, above = places.floor(), places.ceil()
     low, high = (values.index_select(-1, one.long()) for one in (below, above))
     share = {"lower": 0.0, "higher": 1.0, "midpoint": (above - below) / 2}
-    made = low + (high - low) * share.get(interpolation, places - below)
+    made = _C.lerp(low, high, share.get(interpolation, places - below)).to(input.dtype)
     made = _C.where(values.isnan().any(-1, True), float("nan"), made)  # (..., fractions)
     if keepdim:
         made = made.unsqueeze(-2)

@@ -51,7 +51,9 @@ static short operand_input(struct gni_program *program, const struct gni_node *n
     switch (operand->kind) {
     case GNI_OPERAND_NUMBER:
         return gni_program_add_number(program, operand->number,
-                                      gni_typing_operand(&node->typing, i));
+                                      node->typing.is_identity
+                                          ? node->typing.dtype /* a half is rounded once */
+                                          : gni_typing_operand(&node->typing, i));
     case GNI_OPERAND_MEMORY:
         return gni_program_add_memory(
             program, operand->storage, operand->offset, operand->dtype,
@@ -99,16 +101,30 @@ static short node_op(struct gni_program *program, const struct gni_node *node, c
     return value;
 }
 
+/* Whether float32 has all numbers of a type. */
+static bool is_in_float(gn_dtype dtype)
+{
+    return dtype != GN_FLOAT64 && dtype != GN_INT64 && dtype != GN_INT32;
+}
+
+/* A value as the type of the node. It becomes a half in one rounding: not by way of a float32 that is rounded itself. */
+static short node_convert(struct gni_program *program, const struct gni_typing *typing, short value)
+{
+    gn_dtype held = gni_program_held(program, value);
+    bool is_rounded = gni_dtype_is_half(typing->dtype) && held != typing->dtype;
+    if (is_rounded && !is_in_float(held))
+        value = gni_program_convert(program, value, typing->dtype);
+    value = gni_program_convert(program, value, typing->computing);
+    return is_rounded && is_in_float(held) ? gni_program_round(program, value, typing->dtype)
+                                           : value;
+}
+
 static short node_step(struct gni_program *program, const struct gni_node *node, const short *in)
 {
     const struct gni_typing *typing = &node->typing;
     short wanted[3];
-    if (typing->is_identity) {
-        short value = gni_program_convert(program, in[0], typing->computing);
-        return gni_dtype_is_half(typing->dtype) && gni_program_held(program, in[0]) != typing->dtype
-                   ? gni_program_round(program, value, typing->dtype)
-                   : value;
-    }
+    if (typing->is_identity)
+        return node_convert(program, typing, in[0]);
     for (int i = 0; i < node_inputs(node); i++)
         wanted[i] = gni_program_convert(program, in[i], gni_typing_operand(&node->typing, i));
     short value = node_op(program, node, wanted);

@@ -180,7 +180,7 @@ static bool is_comparison(enum gni_op op)
 
 static bool is_extreme(enum gni_op op)
 {
-    return op == GNI_OP_MAXIMUM || op == GNI_OP_MINIMUM;
+    return op == GNI_OP_MAXIMUM || op == GNI_OP_MINIMUM || op == GNI_OP_CLAMP;
 }
 
 /* An integer type's largest or least number, whichever is next to one that it has not; other numbers as they are. So the

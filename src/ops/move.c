@@ -25,11 +25,15 @@ static gn_status bytes_move(gn_tensor *from, gn_tensor *to)
     gn_tensor *near = is_up ? to : from;
     gn_stream *stream;
     bool is_pinned;
-    if (from->count == 0)
+    if (from->count == 0 && is_up)
         return GN_OK;
     GN_TRY(gni_stream_of(near->device, &stream));
     GN_TRY(gni_capture_refuse(stream, is_up ? "a tensor cannot be copied from the host"
                                             : "a tensor cannot be copied to the host"));
+    if (from->count == 0) { /* it was made by a key, say, whose numbers were out of range */
+        GN_TRY(gn_stream_synchronize(stream));
+        return gn_index_check(near->device);
+    }
     GN_TRY(gni_storage_order(gni_tensor_storage(near), stream, is_up));
     GN_TRY(gn_copy(gni_tensor_data(to), gni_tensor_data(from), bytes_of(from), stream));
     GN_TRY(gn_tensor_is_pinned(is_up ? from : to, &is_pinned));

@@ -188,6 +188,9 @@ gn_status gn_topk(gn_tensor *tensor, int64_t k, int dimension, bool is_largest, 
         return gni_error(GN_ERROR_INVALID_VALUE,
                          "topk: there are 0 to %lld elements to take, not %lld", (long long)size,
                          (long long)k);
+    if (tensor->ndim ==
+        0) /* has no dimension that could become 0: it is taken in any case, as in PyTorch */
+        k = 1;
     struct gni_selection some = {.kept = k, .is_descending = is_largest};
     return select_rows(tensor, at, some, values, indices);
 }

@@ -655,7 +655,7 @@ static PyObject *set_bytes(PyObject *module, PyObject *arguments)
     return made;
 }
 
-/* The type that an operation on these tensors has. */
+/* The type that an operation on these tensors and numbers has. */
 static PyObject *result_type(PyObject *module, PyObject *const *tensors, Py_ssize_t count)
 {
     struct module_state *state = module_state_of(module);
@@ -666,11 +666,11 @@ static PyObject *result_type(PyObject *module, PyObject *const *tensors, Py_ssiz
     gn_status status = GN_OK;
     PyObject *made = NULL;
     for (Py_ssize_t i = 0; i < count; i++) {
-        if (!tensor_check(state, tensors[i])) {
+        int found = operand_from_python(state, tensors[i], &operands[i]);
+        if (found == 0)
             PyErr_Format(PyExc_TypeError, "%R is no Tensor", tensors[i]);
+        if (found <= 0)
             goto free_operands;
-        }
-        operands[i] = (gn_operand){.tensor = tensor_of(tensors[i])};
     }
     status = gn_result_type((int)count, operands, &dtype);
     made = status == GN_OK ? dtype_to_python(state, dtype) : error_raise(state, status);
@@ -708,7 +708,7 @@ PyMethodDef tensor_make_functions[] = {
     {"_dtype_advice", dtype_advice, METH_O,
      "_dtype_advice($module, name, /)\n--\n\nWhich types there are, and which has these numbers."},
     {"_result_type", (PyCFunction)(void (*)(void))result_type, METH_FASTCALL,
-     "_result_type($module, /, *tensors)\n--\n\nThe type that an operation on these has."},
+     "_result_type($module, /, *operands)\n--\n\nThe type that an operation on these has."},
     {"_items", items_of, METH_O,
      "_items($module, iterable, /)\n--\n\n"
      "The items as a tuple, of a list as it is; what has no iterator must have a length."},

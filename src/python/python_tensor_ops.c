@@ -247,12 +247,19 @@ PyType_Slot tensor_number_slots[] = {
 /* The place of an operand that is given by its name; -1: it is the name of none. */
 static int operand_place(PyObject *name, gn_op op, int arity)
 {
-    static const char *const names[] = {"condition", "input", "other"};
-    int first = arity == 3 ? 0 : 1;
+    static const char *const plain[] = {"input", "other"}, *const power[] = {"input", "exponent"};
+    static const char *const where[] = {"condition", "input", "other"};
+    static const char *const lerp[] = {"input", "end", "weight"};
+    static const char *const clamp[] = {"input", "min", "max"};
+    const char *const *names = op == GN_OP_POWER   ? power
+                               : op == GN_OP_WHERE ? where
+                               : op == GN_OP_LERP  ? lerp
+                               : op == GN_OP_CLAMP ? clamp
+                                                   : plain;
     for (int i = 0; i < arity; i++)
-        if (PyUnicode_CompareWithASCIIString(name, names[first + i]) == 0)
+        if (PyUnicode_CompareWithASCIIString(name, names[i]) == 0)
             return i;
-    return op == GN_OP_POWER && PyUnicode_CompareWithASCIIString(name, "exponent") == 0 ? 1 : -1;
+    return op == GN_OP_POWER && PyUnicode_CompareWithASCIIString(name, "other") == 0 ? 1 : -1;
 }
 
 /*
@@ -368,6 +375,7 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
     X(div, DIVIDE, 2, "The quotient, as a floating number.")                   \
     X(floor_divide, FLOOR_DIVIDE, 2, "The quotient, rounded down.")            \
     X(remainder, REMAINDER, 2, "What is left of a division that rounds down.") \
+    X(fmod, FMOD, 2, "What is left of a division that rounds towards 0.")      \
     X(pow, POWER, 2, "The first to the power of the second.")                  \
     X(maximum, MAXIMUM, 2, "The larger of two; NaN if one is.")                \
     X(minimum, MINIMUM, 2, "The smaller of two; NaN if one is.")               \
@@ -411,6 +419,7 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
     X(acos, ACOS, 1, "The angle that has this cosine.")                        \
     X(atan, ATAN, 1, "The angle that has this tangent.")                       \
     X(atan2, ATAN2, 2, "The angle of the point (other, input).")               \
+    X(hypot, HYPOT, 2, "The third side of a triangle with a right angle.")     \
     X(tanh, TANH, 1, "The hyperbolic tangent.")                                \
     X(asinh, ASINH, 1, "The inverse of the hyperbolic sine.")                  \
     X(acosh, ACOSH, 1, "The inverse of the hyperbolic cosine.")                \
@@ -422,7 +431,8 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
     X(silu, SILU, 1, "x times its sigmoid.")                                   \
     X(isnan, ISNAN, 1, "Whether it is no number.")                             \
     X(isinf, ISINF, 1, "Whether it is infinite.")                              \
-    X(isfinite, ISFINITE, 1, "Whether it is a number, and not infinite.")
+    X(isfinite, ISFINITE, 1, "Whether it is a number, and not infinite.")      \
+    X(lerp, LERP, 3, "What lies between two, a weight of the way.")
 
 /* The same operations by the names that PyTorch and NumPy have for them, too. */
 #define SECOND_NAMES(X)                                                     \
@@ -473,6 +483,12 @@ static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py
     if (count == 1 && keywords == NULL && tensor_check(state, arguments[0]))
         return nonzero_tuple(state, tensor_of(arguments[0]));
     return call_function(module, "where", GN_OP_WHERE, 3, arguments, count, keywords);
+}
+
+static PyObject *function_clamp(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                                PyObject *keywords)
+{
+    return call_function(module, "clamp", GN_OP_CLAMP, 3, arguments, count, keywords);
 }
 
 static PyObject *assign(PyObject *self, const char *name, PyObject *value)
@@ -573,10 +589,13 @@ static PyObject *get_fusion_failures(PyObject *module, PyObject *unused)
 
 #define SIGNATURE_1 "input, *, out=None"
 #define SIGNATURE_2 "input, other, *, out=None"
+#define SIGNATURE_3 "input, end, weight, *, out=None" /* lerp is the only one */
 #define SELF_1 "$self, /, *, out=None"
 #define SELF_2 "$self, other, *, out=None"
+#define SELF_3 "$self, end, weight, *, out=None"
 #define SELF_IN_PLACE_1 "$self, /"
 #define SELF_IN_PLACE_2 "$self, other"
+#define SELF_IN_PLACE_3 "$self, end, weight"
 #define METHOD(name, OP, arity, doc)                                             \
     {#name, WITH_VECTOR(method_##name), #name "(" SELF_##arity ")\n--\n\n" doc}, \
         {#name "_", WITH_VECTOR(method_in_place_##name),                         \
@@ -599,6 +618,9 @@ PyMethodDef tensor_op_functions[] = {
         "where(condition, input=None, other=None, *, out=None)\n--\n\n"
         "Elements of the second where the first is true, of the third elsewhere; of a condition "
         "alone the places where it is true, a tensor for each dimension."},
+    {"_clamp", WITH_VECTOR(function_clamp),
+     "_clamp(input, min, max, *, out=None)\n--\n\n"
+     "The elements, or a bound where they are beyond it; all three have one type."},
     {"flush", flush, METH_NOARGS, "flush($module, /)\n--\n\nComputes everything that is pending."},
     {"set_fusion", set_fusion, METH_O,
      "set_fusion($module, is_on, /)\n--\n\nWhether elementwise operations may wait."},

@@ -144,6 +144,13 @@ static float scalar_float(gn_scalar value)
     return value.kind == GN_FLOAT64 ? (float)value.floating : (float)scalar_integer(value);
 }
 
+/* For halves, which round it. */
+static float scalar_float_to_odd(gn_scalar value)
+{
+    return value.kind == GN_FLOAT64 ? gni_float_to_odd(value.floating)
+                                    : gni_float_of_integer_to_odd(scalar_integer(value));
+}
+
 static bool scalar_is_true(gn_scalar value)
 {
     return value.kind == GN_FLOAT64 ? value.floating != 0 : value.integer != 0;
@@ -179,10 +186,10 @@ void gni_scalar_store(gn_scalar value, gn_dtype dtype, void *element)
         out.eight = (uint64_t)scalar_integer(value);
         break;
     case GN_FLOAT16:
-        out.half = gni_float16_from(scalar_float(value));
+        out.half = gni_float16_from(scalar_float_to_odd(value));
         break;
     case GN_BFLOAT16:
-        out.half = gni_bfloat16_from(scalar_float(value));
+        out.half = gni_bfloat16_from(scalar_float_to_odd(value));
         break;
     case GN_FLOAT32:
         out.floating = scalar_float(value);

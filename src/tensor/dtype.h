@@ -13,6 +13,8 @@
 
 #include "genesis/tensor.h"
 
+#include <string.h>
+
 enum gni_kind {
     GNI_KIND_BOOL,
     GNI_KIND_INTEGER,
@@ -54,11 +56,38 @@ gn_dtype gni_dtype_promote(gn_dtype a, gn_dtype b);
 
 /* ---- halves ---------------------------------------------------------------------------------- */
 
-/* Nearest, ties to even; overflow is infinite, NaN stays NaN. */
+/* Nearest, ties to even; overflow is infinite, NaN stays NaN. A number that float32 does not hold comes by way of
+ * gni_float_to_odd(): rounding to the nearest float32 first would round twice. */
 uint16_t gni_float16_from(float value);
 uint16_t gni_bfloat16_from(float value);
 float gni_float16_to(uint16_t bits);
 float gni_bfloat16_to(uint16_t bits);
+
+/*
+ * A float32 beside a number ("round to odd"): the number itself, or the neighbour whose last bit is 1. It lies on the
+ * same side of everything that a half can be and of everything halfway between, so that the half nearest to it is
+ * nearest to the number.
+ */
+static inline float gni_float_to_odd(double value)
+{
+    float nearest = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &nearest, sizeof bits);
+    double magnitude = value < 0 ? -value : value, made = nearest < 0 ? -nearest : nearest;
+    uint32_t odd = (bits - (made > magnitude)) | 1;
+    bits = ((made == magnitude) | (value != value)) ? bits : odd;
+    memcpy(&nearest, &bits, sizeof bits);
+    return nearest;
+}
+
+/* The same of an integer: the bits that double does not hold leave their mark in the last one that it does. */
+static inline float gni_float_of_integer_to_odd(int64_t value)
+{
+    uint64_t magnitude = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    uint64_t rounded = magnitude >> 11 << 11 | (uint64_t)((magnitude & 0x7ff) != 0) << 11;
+    double made = (double)(magnitude >> 53 ? rounded : magnitude);
+    return gni_float_to_odd(value < 0 ? -made : made);
+}
 
 /* ---- scalars --------------------------------------------------------------------------------- */
 

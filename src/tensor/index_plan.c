@@ -215,7 +215,7 @@ static gn_status mask_take(struct parse *parse, const gn_key *key)
     const int64_t *sizes = parse->source->sizes + parse->dimension;
     const int64_t *strides = parse->source->strides + parse->dimension;
     for (int i = 0; i < tensor->ndim; i++)
-        if (tensor->sizes[i] != sizes[i])
+        if (tensor->sizes[i] != sizes[i] && tensor->sizes[i] != 0) /* none is true: as in NumPy */
             return gni_error(GN_ERROR_INDEX,
                              "a mask of shape %s does not fit dimension %d of size %lld: it has "
                              "%lld there",

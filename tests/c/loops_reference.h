@@ -49,7 +49,8 @@ static inline int64_t integer_power(gn_dtype dtype, int64_t a, int64_t b)
     return integer_wrap(dtype, (int64_t)result);
 }
 
-static inline int64_t integer_reference(enum gni_op op, gn_dtype dtype, int64_t a, int64_t b)
+static inline int64_t integer_reference(enum gni_op op, gn_dtype dtype, int64_t a, int64_t b,
+                                        int64_t c)
 {
     int bits = dtype == GN_BOOL ? 1 : (int)gni_dtype_size(dtype) * 8;
     bool is_inside = b >= 0 && b < bits;
@@ -67,6 +68,10 @@ static inline int64_t integer_reference(enum gni_op op, gn_dtype dtype, int64_t 
         return integer_wrap(dtype, quotient);
     case GNI_OP_REMAINDER:
         return integer_wrap(dtype, y ? x - quotient * y : 0);
+    case GNI_OP_FMOD:
+        return integer_wrap(dtype, y ? x % y : 0);
+    case GNI_OP_CLAMP:
+        return (a > b ? a : b) < c ? (a > b ? a : b) : c;
     case GNI_OP_POWER:
         return integer_power(dtype, a, b);
     case GNI_OP_MAXIMUM:
@@ -149,8 +154,14 @@ static inline long double maximum_reference(long double a, long double b)
     return a == b ? (signbit(a) ? b : a) : a > b ? a : b;
 }
 
+static inline long double lerp_reference(long double a, long double b, long double weight)
+{
+    return fabsl(weight) < 0.5L ? a + weight * (b - a) : b - (b - a) * (1 - weight);
+}
+
 /* In long double: float32 results are right for certain, float64 ones to a small part of the last place. */
-static inline long double float_reference(enum gni_op op, long double a, long double b)
+static inline long double float_reference(enum gni_op op, long double a, long double b,
+                                          long double c)
 {
     switch (op) {
     case GNI_OP_ADD:
@@ -165,6 +176,14 @@ static inline long double float_reference(enum gni_op op, long double a, long do
         return floor_divide_reference(a, b);
     case GNI_OP_REMAINDER:
         return remainder_reference(a, b);
+    case GNI_OP_FMOD:
+        return fmodl(a, b);
+    case GNI_OP_HYPOT:
+        return hypotl(a, b);
+    case GNI_OP_CLAMP:
+        return -maximum_reference(-maximum_reference(a, b), -c);
+    case GNI_OP_LERP:
+        return lerp_reference(a, b, c);
     case GNI_OP_POWER:
         return powl(a, b);
     case GNI_OP_MAXIMUM:
@@ -301,6 +320,10 @@ static inline double bound_of(enum gni_op op, gn_dtype dtype)
         return 4;
     case GNI_OP_POWER:
         return 1;
+    case GNI_OP_HYPOT:
+        return dtype == GN_FLOAT32 ? 0.51 : 1;
+    case GNI_OP_LERP: /* of the largest term: see scale_of() */
+        return dtype == GN_FLOAT32 ? 0.51 : 3;
     case GNI_OP_REMAINDER: /* the sum of two numbers, after an exact remainder */
         return dtype == GN_FLOAT32 ? 0.5001 : 0.51;
     case GNI_OP_FLOOR_DIVIDE:
@@ -342,8 +365,10 @@ static inline double error_of(gn_dtype dtype, double actual, long double expecte
 }
 
 /* What errors may be relative to: the largest term of a sum, x times a factor that may be subnormal. */
-static inline long double scale_of(enum gni_op op, gn_dtype dtype, double x)
+static inline long double scale_of(enum gni_op op, gn_dtype dtype, double x, double y, double z)
 {
+    if (op == GNI_OP_LERP)
+        return fmaxl(fmaxl(fabsl(x), fabsl(y)), fabsl(z * ((long double)y - x)));
     if (op == GNI_OP_GELU || op == GNI_OP_GELU_TANH)
         return x / 2;
     if (op == GNI_OP_SILU)

@@ -213,14 +213,16 @@ static void compare(enum gni_op op, gn_dtype dtype, const void *const *in, const
     size_t wrong = 0;
     for (size_t i = 0; i < count; i++) {
         const void *second = ops[op].arity > 1 ? in[1] : in[0];
+        const void *third = ops[op].arity > 2 ? in[2] : in[0];
         if (gni_dtype_kind(dtype) == GNI_KIND_FLOATING) {
             double a = element(dtype, in[0], i), b = element(dtype, second, i);
-            long double expected = float_reference(op, a, b);
+            double c = element(dtype, third, i);
+            long double expected = float_reference(op, a, b, c);
             double actual = element(result, out, i), error;
             if (result == GN_BOOL)
                 error = actual == (double)expected ? 0 : INFINITY;
             else
-                error = error_of(dtype, actual, expected, scale_of(op, dtype, a));
+                error = error_of(dtype, actual, expected, scale_of(op, dtype, a, b, c));
             if (!(error <= bound) && ++wrong <= 3)
                 fprintf(stderr, "    %s(%a, %a) is %a, not %La: %g ulp\n", ops[op].name, a, b,
                         actual, expected, error);
@@ -228,7 +230,7 @@ static void compare(enum gni_op op, gn_dtype dtype, const void *const *in, const
                 worst = error, worst_at = a;
         } else {
             int64_t a = element_integer(dtype, in[0], i), b = element_integer(dtype, second, i);
-            int64_t expected = integer_reference(op, dtype, a, b);
+            int64_t expected = integer_reference(op, dtype, a, b, element_integer(dtype, third, i));
             int64_t actual = element_integer(result, out, i);
             if (actual != expected && ++wrong <= 3)
                 fprintf(stderr,

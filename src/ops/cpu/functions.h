@@ -636,6 +636,37 @@ ELEMENT float f32_atanh(float x)
     return f32_copy_sign((float)(0.5 * f64_log1p_short(2.0 * a / (1.0 - a))), x);
 }
 
+/* ---- of several numbers ---------------------------------------------------------------------- */
+
+/* Squares of float32 and their sum are exact enough in double, and cannot overflow. An infinite side makes an infinite
+ * length, whatever the other one is. 0.51 ulp. */
+ELEMENT float f32_hypot(float x, float y)
+{
+    double a = x, b = y;
+    float length = (float)sqrt(a * a + b * b);
+    return ((fabsf(x) == INFINITY) | (fabsf(y) == INFINITY)) ? INFINITY : length;
+}
+
+/* From the nearer end, so that both ends are met exactly. */
+ELEMENT double f64_lerp_finite(double x, double y, double weight)
+{
+    double way = y - x;
+    return fabs(weight) < 0.5 ? x + weight * way : y - way * (1.0 - weight);
+}
+
+/* In double the way between two float32 neither overflows nor loses the smaller end. */
+ELEMENT float f32_lerp(float x, float y, float weight)
+{
+    return (float)f64_lerp_finite(x, y, weight);
+}
+
+/* A way that is too long for double is gone in two parts. */
+ELEMENT double f64_lerp(double x, double y, double weight)
+{
+    double near = f64_lerp_finite(x, y, weight), far = x * (1.0 - weight) + y * weight;
+    return (fabs(near) < INFINITY) | !(fabs(far) < INFINITY) ? near : far;
+}
+
 /* ---- division that rounds down --------------------------------------------------------------- */
 
 /* Where these hold, the quotient of two float32 in double is never rounded up to an integer, and its integer
@@ -670,6 +701,13 @@ ELEMENT float f32_floor_divide(float x, float y)
     double rest = (double)x - quotient * (double)y;
     quotient = ((rest != 0) & ((rest < 0) != (y < 0))) ? quotient - 1.0 : quotient;
     return quotient == 0 ? f32_copy_sign(0.0f, (float)exact) : (float)quotient;
+}
+
+/* What a division that rounds towards 0 leaves: x's sign, at 0 as well. */
+ELEMENT float f32_fmod(float x, float y)
+{
+    double quotient = trunc((double)x / (double)y);
+    return f32_copy_sign((float)((double)x - quotient * (double)y), x);
 }
 
 ELEMENT double f64_remainder(double x, double y)

@@ -68,6 +68,18 @@
         }                                                            \
     }
 
+#define TERNARY(NAME, T, EXPRESSION)                                 \
+    static void NAME(void *out, const void *const *in, size_t count) \
+    {                                                                \
+        const T *first = in[0], *second = in[1], *third = in[2];     \
+        T *result = out;                                             \
+        PARALLEL                                                     \
+        for (size_t i = 0; i < count; i++) {                         \
+            T x = first[i], y = second[i], z = third[i];             \
+            result[i] = (T)(EXPRESSION);                             \
+        }                                                            \
+    }
+
 /* The same where some arguments need a slow function: what a block of them has is known before the loop.
  * The choice is made for each element, so that neighbours do not change a result. */
 enum {
@@ -159,6 +171,7 @@ BINARY(less_equal_boolean, uint8_t, uint8_t, (x == 0) | (y != 0))
 BINARY(greater_boolean, uint8_t, uint8_t, (x != 0) & (y == 0))
 BINARY(greater_equal_boolean, uint8_t, uint8_t, (x != 0) | (y == 0))
 WHERE(where_boolean, uint8_t)
+TERNARY(clamp_boolean, uint8_t, ((x != 0) | (y != 0)) & (z != 0))
 
 /* A number of one bit: a shift by true pushes it out. */
 #define shift_boolean greater_boolean
@@ -185,6 +198,10 @@ WHERE(where_boolean, uint8_t)
             return 0;                                                                        \
         T rest = (T)(x % y);                                                                 \
         return (T)(((rest != 0) & (IS_NEGATIVE(rest) != IS_NEGATIVE(y))) ? rest + y : rest); \
+    }                                                                                        \
+    static inline T fmod_one_##S(T x, T y)                                                   \
+    {                                                                                        \
+        return y == 0 || MINUS_1(y) ? 0 : (T)(x % y);                                        \
     }                                                                                        \
     /* By squaring; 1 / x^-y is 0 but for 1 and -1. */                                       \
     static inline T power_one_##S(T x, T y)                                                  \
@@ -219,9 +236,11 @@ WHERE(where_boolean, uint8_t)
     BINARY(multiply_##S, T, T, (WIDE)x *(WIDE)y)                                         \
     BINARY(floor_divide_##S, T, T, floor_divide_one_##S(x, y))                           \
     BINARY(remainder_##S, T, T, remainder_one_##S(x, y))                                 \
+    BINARY(fmod_##S, T, T, fmod_one_##S(x, y))                                           \
     BINARY(power_##S, T, T, power_one_##S(x, y))                                         \
     BINARY(maximum_##S, T, T, x > y ? x : y)                                             \
     BINARY(minimum_##S, T, T, x < y ? x : y)                                             \
+    TERNARY(clamp_##S, T, (x > y ? x : y) < z ? (x > y ? x : y) : z)                     \
     BINARY(bitwise_and_##S, T, T, x &y)                                                  \
     BINARY(bitwise_or_##S, T, T, x | y)                                                  \
     BINARY(bitwise_xor_##S, T, T, x ^ y)                                                 \
@@ -252,6 +271,8 @@ INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
     BINARY(divide_##S, T, T, x / y)                                \
     BINARY(maximum_##S, T, T, F##_maximum(x, y))                   \
     BINARY(minimum_##S, T, T, F##_minimum(x, y))                   \
+    TERNARY(clamp_##S, T, F##_minimum(F##_maximum(x, y), z))       \
+    TERNARY(lerp_##S, T, F##_lerp(x, y, z))                        \
     UNARY(negative_##S, T, T, -x)                                  \
     UNARY(absolute_##S, T, T, FABS(x))                             \
     UNARY(sign_##S, T, T, x != x ? x : (T)((x > 0) - (x < 0)))     \
@@ -294,6 +315,8 @@ BINARY(power_float32, float, float, f32_power(x, y))
 BINARY_GUARDED(floor_divide_float32, float, f32_is_divided_fast, f32_floor_divide,
                f32_floor_divide_slow)
 BINARY_GUARDED(remainder_float32, float, f32_is_divided_fast, f32_remainder, f32_remainder_slow)
+BINARY_GUARDED(fmod_float32, float, f32_is_divided_fast, f32_fmod, fmodf)
+BINARY(hypot_float32, float, float, f32_hypot(x, y))
 
 /* The C library's: exact, but a call for each element. */
 UNARY(log10_float64, double, double, log10(x))
@@ -309,6 +332,8 @@ UNARY(erf_float64, double, double, erf(x))
 BINARY(power_float64, double, double, pow(x, y))
 BINARY(floor_divide_float64, double, double, f64_floor_divide(x, y))
 BINARY(remainder_float64, double, double, f64_remainder(x, y))
+BINARY(fmod_float64, double, double, fmod(x, y))
+BINARY(hypot_float64, double, double, hypot(x, y))
 
 #define IS_CIRCULAR_FAST(x) (fabs((double)(x)) <= CIRCULAR_MAX)
 #define SIN_SLOW(x) ((float)sin((double)(x)))
@@ -327,7 +352,8 @@ WHERE(where_float16, uint16_t)
 /* ---- conversions ----------------------------------------------------------------------------- */
 
 /* How an element of each type is kept, read as a number, and made from one. Small integers are made by way of
- * int32, so that a floating value out of range wraps as an integer would. */
+ * int32, so that a floating value out of range wraps as an integer would; halves of what float32 does not hold by way
+ * of a float32 that was rounded to odd, so that they are rounded once. */
 #define C_boolean uint8_t
 #define C_uint8 uint8_t
 #define C_int8 int8_t
@@ -339,7 +365,7 @@ WHERE(where_float16, uint16_t)
 #define C_float32 float
 #define C_float64 double
 
-#define READ_boolean(x) ((x) != 0)
+#define READ_boolean(x) (uint8_t)((x) != 0)
 #define READ_uint8(x) (x)
 #define READ_int8(x) (x)
 #define READ_int16(x) (x)
@@ -356,10 +382,17 @@ WHERE(where_float16, uint16_t)
 #define MAKE_int16(v) (int32_t)(v)
 #define MAKE_int32(v) (int32_t)(v)
 #define MAKE_int64(v) (int64_t)(v)
-#define MAKE_float16(v) f16_from((float)(v))
-#define MAKE_bfloat16(v) bf16_from((float)(v))
+#define MAKE_float16(v) f16_from(TO_ODD(v))
+#define MAKE_bfloat16(v) bf16_from(TO_ODD(v))
 #define MAKE_float32(v) (float)(v)
 #define MAKE_float64(v) (double)(v)
+
+#define TO_ODD(v)                                                 \
+    _Generic((v), double                                          \
+             : gni_float_to_odd((double)(v)), int32_t             \
+             : gni_float_to_odd((double)(v)), int64_t             \
+             : gni_float_of_integer_to_odd((int64_t)(v)), default \
+             : (float)(v))
 
 #define CONVERT(FROM, TO) UNARY(FROM##_to_##TO, C_##FROM, C_##TO, MAKE_##TO(READ_##FROM(x)))
 
@@ -654,6 +687,7 @@ const struct gni_loops_set GNI_LOOPS_SET =
                 [GNI_OP_DIVIDE] = {FLOATS(divide)},
                 [GNI_OP_FLOOR_DIVIDE] = {NUMBERS(floor_divide)},
                 [GNI_OP_REMAINDER] = {NUMBERS(remainder)},
+                [GNI_OP_FMOD] = {NUMBERS(fmod)},
                 [GNI_OP_POWER] = {NUMBERS(power)},
                 [GNI_OP_MAXIMUM] = {NUMBERS(maximum), [GN_BOOL] = logical_or_boolean},
                 [GNI_OP_MINIMUM] = {NUMBERS(minimum), [GN_BOOL] = logical_and_boolean},
@@ -697,6 +731,7 @@ const struct gni_loops_set GNI_LOOPS_SET =
                 [GNI_OP_ACOS] = {FLOATS(acos)},
                 [GNI_OP_ATAN] = {FLOATS(atan)},
                 [GNI_OP_ATAN2] = {FLOATS(atan2)},
+                [GNI_OP_HYPOT] = {FLOATS(hypot)},
                 [GNI_OP_TANH] = {FLOATS(tanh)},
                 [GNI_OP_ASINH] = {FLOATS(asinh)},
                 [GNI_OP_ACOSH] = {FLOATS(acosh)},
@@ -710,6 +745,8 @@ const struct gni_loops_set GNI_LOOPS_SET =
                 [GNI_OP_ISNAN] = {TEST_OF_FLOATS(isnan, always_false)},
                 [GNI_OP_ISINF] = {TEST_OF_FLOATS(isinf, always_false)},
                 [GNI_OP_ISFINITE] = {TEST_OF_FLOATS(isfinite, always_true)},
+                [GNI_OP_CLAMP] = {ALL(clamp)},
+                [GNI_OP_LERP] = {FLOATS(lerp)},
                 [GNI_OP_WHERE] = {ALL(where), HALVES(where)},
             },
         .converts =

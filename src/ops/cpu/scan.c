@@ -127,22 +127,22 @@ static void integer_store(gn_dtype dtype, const void *values, size_t n, void *ou
     }
 }
 
-#define STORES(name, from)                                                            \
-    static void name##_store(gn_dtype dtype, const void *values, size_t n, void *out) \
-    {                                                                                 \
-        unsigned char *bytes = out;                                                   \
-        switch (dtype) {                                                              \
-        case GN_FLOAT16:                                                              \
-            STORE_EACH(from, uint16_t, gni_float16_from((float)value));               \
-        case GN_BFLOAT16:                                                             \
-            STORE_EACH(from, uint16_t, gni_bfloat16_from((float)value));              \
-        case GN_FLOAT32:                                                              \
-            STORE_EACH(from, float, value);                                           \
-        case GN_FLOAT64:                                                              \
-            STORE_EACH(from, double, value);                                          \
-        default:                                                                      \
-            break;                                                                    \
-        }                                                                             \
+#define STORES(name, from)                                                                  \
+    static void name##_store(gn_dtype dtype, const void *values, size_t n, void *out)       \
+    {                                                                                       \
+        unsigned char *bytes = out;                                                         \
+        switch (dtype) {                                                                    \
+        case GN_FLOAT16:                                                                    \
+            STORE_EACH(from, uint16_t, gni_float16_from(gni_float_to_odd((double)value)));  \
+        case GN_BFLOAT16:                                                                   \
+            STORE_EACH(from, uint16_t, gni_bfloat16_from(gni_float_to_odd((double)value))); \
+        case GN_FLOAT32:                                                                    \
+            STORE_EACH(from, float, value);                                                 \
+        case GN_FLOAT64:                                                                    \
+            STORE_EACH(from, double, value);                                                \
+        default:                                                                            \
+            break;                                                                          \
+        }                                                                                   \
     }
 
 STORES(single, float)

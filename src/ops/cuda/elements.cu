@@ -123,11 +123,28 @@ template <> struct make<short> {
 template <> struct make<bool> {
     template <class T> static __device__ __forceinline__ bool from(T x) { return x != 0; }
 };
+/* A float32 beside a number, which a half is rounded from: "round to odd", as gni_float_to_odd() of dtype.h. */
+template <class T> ELEMENT float to_odd(T x) { return (float)x; }
+template <> __device__ __forceinline__ float to_odd(double x)
+{
+    float nearest = (float)x;
+    double magnitude = fabs(x), made = fabs((double)nearest);
+    unsigned bits = __float_as_uint(nearest);
+    return made == magnitude || x != x ? nearest : __uint_as_float((bits - (made > magnitude)) | 1);
+}
+template <> __device__ __forceinline__ float to_odd(int x) { return to_odd((double)x); }
+template <> __device__ __forceinline__ float to_odd(int64 x)
+{
+    uint64 magnitude = x < 0 ? 0 - (uint64)x : (uint64)x;
+    uint64 rounded = magnitude >> 11 << 11 | (uint64)((magnitude & 0x7ff) != 0) << 11;
+    double made = (double)(magnitude >> 53 ? rounded : magnitude);
+    return to_odd(x < 0 ? -made : made);
+}
 template <> struct make<float16> {
-    template <class T> static __device__ __forceinline__ float16 from(T x) { return half_of((float)x); }
+    template <class T> static __device__ __forceinline__ float16 from(T x) { return half_of(to_odd(x)); }
 };
 template <> struct make<bfloat16> {
-    template <class T> static __device__ __forceinline__ bfloat16 from(T x) { return bfloat_of((float)x); }
+    template <class T> static __device__ __forceinline__ bfloat16 from(T x) { return bfloat_of(to_odd(x)); }
 };
 template <class To, class From> ELEMENT To convert(From x)
 {
@@ -241,6 +258,13 @@ template <class T> ELEMENT T op_remainder(T x, T y)
         return (T)(rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest);
     }
 }
+template <class T> ELEMENT T op_fmod(T x, T y)
+{
+    if constexpr (is_floating<T>::value)
+        return fmod(x, y);
+    else
+        return y == 0 || ((T)-1 < (T)0 && y == (T)-1) ? (T)0 : (T)(x % y);
+}
 template <class T> ELEMENT T op_power(T x, T y)
 {
     if constexpr (is_floating<T>::value) {
@@ -284,6 +308,8 @@ template <class T> ELEMENT T op_minimum(T x, T y)
     else
         return x < y ? x : y;
 }
+
+template <class T> ELEMENT T op_clamp(T x, T least, T most) { return op_minimum(op_maximum(x, least), most); }
 
 template <class T> ELEMENT bool op_equal(T x, T y) { return x == y; }
 template <class T> ELEMENT bool op_not_equal(T x, T y) { return x != y; }
@@ -374,6 +400,32 @@ FUNCTION(erf, erff(x), erf(x))
 template <class T> ELEMENT T op_atan2(T y, T x);
 template <> __device__ __forceinline__ float op_atan2(float y, float x) { return atan2f(y, x); }
 template <> __device__ __forceinline__ double op_atan2(double y, double x) { return atan2(y, x); }
+
+/* As the CPU does it, which gives its bits: float32 in double. */
+template <class T> ELEMENT T op_hypot(T x, T y);
+template <> __device__ __forceinline__ float op_hypot(float x, float y)
+{
+    if (fabsf(x) > 3.4028234663852886e38f || fabsf(y) > 3.4028234663852886e38f)
+        return __uint_as_float(0x7f800000);
+    return (float)sqrt((double)x * (double)x + (double)y * (double)y);
+}
+template <> __device__ __forceinline__ double op_hypot(double x, double y) { return hypot(x, y); }
+ELEMENT double lerp_finite(double x, double y, double weight)
+{
+    double way = y - x;
+    return fabs(weight) < 0.5 ? x + weight * way : y - way * (1 - weight);
+}
+template <class T> ELEMENT T op_lerp(T x, T y, T weight);
+template <> __device__ __forceinline__ float op_lerp(float x, float y, float weight)
+{
+    return (float)lerp_finite(x, y, weight);
+}
+template <> __device__ __forceinline__ double op_lerp(double x, double y, double weight)
+{
+    const double most = 1.7976931348623157e308;
+    double near = lerp_finite(x, y, weight), far = x * (1 - weight) + y * weight;
+    return fabs(near) <= most || !(fabs(far) <= most) ? near : far;
+}
 
 template <class T> ELEMENT T op_sigmoid(T x)
 {
