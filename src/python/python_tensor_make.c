@@ -212,7 +212,7 @@ static int number_take(PyObject *item, bool is_floating, gn_scalar *number)
         *number = (gn_scalar){.kind = GN_FLOAT64, .floating = PyFloat_AsDouble(item)};
         return 0;
     }
-    if (PyLong_Check(item)) {
+    if (PyLong_CheckExact(item) || PyLong_Check(item)) { /* the first needs no call */
         int overflow;
         *number =
             (gn_scalar){.kind = GN_INT64, .integer = PyLong_AsLongLongAndOverflow(item, &overflow)};
@@ -274,10 +274,11 @@ static int listing_close(struct module_state *state, struct listing *listing)
     return 0;
 }
 
-static int listing_add(struct listing *listing, PyObject *item)
+static inline int listing_add(struct listing *listing, PyObject *item)
 {
     gn_scalar number;
-    if (is_list(item)) {
+    bool is_usual = PyFloat_CheckExact(item) || PyLong_CheckExact(item); /* known without a call */
+    if (!is_usual && is_list(item)) {
         PyErr_SetString(PyExc_ValueError, "lists of one level have different depths");
         return -1;
     }
@@ -337,17 +338,19 @@ static int listing_walk_items(struct module_state *state, struct listing *listin
                      level, (long long)listing->sizes[level], length);
         return -1;
     }
-    for (Py_ssize_t i = 0; i < length; i++)
-        if (listing_walk(state, listing, PyTuple_GetItem(items, i), level + 1) < 0)
-            return -1;
-    return 0;
+    int status = 0;
+    for (Py_ssize_t i = 0; status == 0 && i < length; i++) {
+        PyObject *item = PyTuple_GetItem(items, i);
+        status = listing->is_shaped && level + 1 == listing->ndim
+                     ? listing_add(listing, item)
+                     : listing_walk(state, listing, item, level + 1);
+    }
+    return status;
 }
 
 static int listing_walk(struct module_state *state, struct listing *listing, PyObject *data,
                         int level)
 {
-    if (listing->is_shaped && level == listing->ndim)
-        return listing_add(listing, data);
     PyObject *opened = listing_open(listing, data);
     if (opened == NULL)
         return -1;
