@@ -46,8 +46,6 @@ OUTCOMES = WORK / "outcomes.json"
 SURVIVORS = ROOT / "tests" / "survivors.md"
 ALLOWED = 5  # percent that may survive without a reason
 BUDGET = 240  # seconds of tests for one mutation
-# What no compiler would let pass here.
-ERRORS = "-Werror=incompatible-pointer-types -Werror=int-conversion"
 # The same text for several processors, and the extension, whose tests are in Python.
 LEFT_OUT = ["src/ops/cpu/loops_*", "src/ops/cpu/tiles_*", "src/python/*"]
 
@@ -205,8 +203,7 @@ def tree_make() -> None:
     if not (BUILD / "build.ninja").exists():
         made = run(
             *("cmake", "-S", str(TREE), "-B", str(BUILD), "-G", "Ninja"),
-            *("--compile-no-warning-as-error", "-DCMAKE_BUILD_TYPE=Mutate"),
-            f"-DCMAKE_C_FLAGS_MUTATE=-O1 {ERRORS}",
+            "-DCMAKE_BUILD_TYPE=Mutate",
             f"-DPython3_EXECUTABLE={ROOT}/.venv/bin/python",
         )
         if made.returncode:
