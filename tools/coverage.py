@@ -22,6 +22,7 @@ import concurrent.futures
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -80,9 +81,16 @@ def pytest_tests(build: Path) -> dict[str, dict]:
     return found
 
 
-def test_run(test: dict, timeout: float, **environment: str) -> tuple[bool, float]:
+def test_run(
+    test: dict, timeout: float, processor_seconds: int = 0, **environment: str
+) -> tuple[bool, float]:
     """Whether a test passes, and how long it takes. What runs too long does not pass."""
     start = time.monotonic()
+
+    def limit() -> None:
+        if processor_seconds:
+            resource.setrlimit(resource.RLIMIT_CPU, (processor_seconds, processor_seconds))
+
     process = subprocess.Popen(
         test["command"],
         cwd=test["directory"],
@@ -93,6 +101,7 @@ def test_run(test: dict, timeout: float, **environment: str) -> tuple[bool, floa
         text=True,
         errors="replace",
         start_new_session=True,
+        preexec_fn=limit,
     )
     try:
         said = process.communicate(timeout=timeout)[0]

@@ -22,6 +22,7 @@ struct suite suite;
 
 enum {
     HELD = 40,
+    HELD_MOST = 2000,
 };
 
 struct hand {
@@ -30,8 +31,9 @@ struct hand {
     void (*work)(struct hand *hand);
     size_t count; /* of blocks */
     size_t nbytes;
-    size_t step; /* by which each block is larger than the one before */
-    void *blocks[HELD];
+    size_t step;       /* by which each block is larger than the one before */
+    gn_stream *stream; /* of the blocks, or NULL */
+    void *blocks[HELD_MOST];
 };
 
 static void *hand_body(void *argument)
@@ -71,7 +73,8 @@ static void hand_end(struct hand *hand)
 static void work_alloc(struct hand *hand)
 {
     for (size_t i = 0; i < hand->count; i++)
-        hand->blocks[i] = block_make(hand->nbytes + i * hand->step);
+        hand->blocks[i] = hand->stream != NULL ? block_make_on(hand->nbytes, hand->stream)
+                                               : block_make(hand->nbytes + i * hand->step);
 }
 
 static void work_free(struct hand *hand)
@@ -502,6 +505,63 @@ static void test_depot(void)
     hand_end(&hand);
 }
 
+/* Batches of the smallest and of the largest class go back when all does. */
+static void test_depots_of_every_class(void)
+{
+    static const size_t sizes[] = {1, 512 * KIB, MIB};
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        struct hand hand;
+        pool_empty();
+        hand_start(&hand);
+        hand.count = i == 0 ? HELD_MOST : HELD; /* a bin holds more of what is small */
+        hand.nbytes = sizes[i];
+        hand_do(&hand, work_alloc);
+        const unsigned class = gni_size_bin(sizes[i]);
+        CHECK(i != 0 || class == 0);
+        CHECK(i != 2 || class == GNI_SIZE_BINS - 1);
+        const struct gni_heap *heap = heap_of(hand.blocks[0]);
+        for (size_t k = 0; k < hand.count; k++)
+            block_free(hand.blocks[k]);
+        CHECK(gni_depot_count(heap, class) > 0);
+        pool_empty();
+        CHECK_U64(gni_depot_count(heap, class), 0);
+        hand_end(&hand);
+    }
+}
+
+/* A stream that ends leaves its batches to others, and those of other streams stay where they are. */
+static void test_depot_of_a_stream_that_ends(void)
+{
+    struct hand hand;
+    const size_t nbytes = 64 * KIB;
+    const unsigned class = gni_size_bin(nbytes);
+    gn_stream *other = stream_make(0);
+    pool_empty();
+    hand_start(&hand);
+    hand.count = HELD;
+    hand.nbytes = nbytes;
+    hand_do(&hand, work_alloc);
+    const struct gni_heap *heap = heap_of(hand.blocks[0]);
+    for (size_t i = 0; i < HELD; i++)
+        block_free(hand.blocks[i]);
+    const size_t before = gni_depot_count(heap, class);
+    hand.stream = other;
+    hand_do(&hand, work_alloc);
+    const struct gni_heap *others = heap_of(hand.blocks[0]);
+    CHECK(others != heap);
+    block_free(block_make_on(nbytes, other)); /* this thread has a cache for it, too */
+    for (size_t i = 0; i < HELD; i++)
+        block_free(hand.blocks[i]);
+    CHECK(before > 0 && gni_depot_count(others, class) > 0);
+    CHECK_OK(gn_stream_synchronize(other));
+    gn_stream_release(other);
+    CHECK_OK(gn_memory_collect(suite.manager));
+    POOL_CHECK();
+    CHECK_U64(gni_depot_count(heap, class), before);
+    hand_end(&hand);
+    pool_empty();
+}
+
 /* A batch is found by a request of another size before the system is asked for more than it may. */
 static void test_depot_is_found(void)
 {
@@ -788,6 +848,8 @@ int main(int argc, char **argv)
     RUN(test_fork);
     RUN(test_depot);
     RUN(test_depot_is_found);
+    RUN(test_depots_of_every_class);
+    RUN(test_depot_of_a_stream_that_ends);
     RUN(test_priorities);
     RUN(test_stress);
     return check_result();

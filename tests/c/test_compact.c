@@ -547,6 +547,22 @@ static void test_addresses_hold_up_little(void)
     pool_empty();
 }
 
+/* Of a block counts what was asked for, in whole grains, and not what its size was rounded up to. */
+static void test_what_is_rounded_up_is_free(void)
+{
+    static const size_t sizes[] = {1, 511, 512, 513, 100001, 3 * MIB + 1};
+    pool_empty();
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        char *address = block_make(sizes[i]);
+        const gn_memory_block *block = gni_address_find(address);
+        size_t used = gni_align_up(sizes[i], GNI_GRAIN);
+        CHECK(block != NULL && gni_block_used_end(block) == address + used);
+        CHECK(sizes[i] != 100001 || gni_block_used_end(block) < gni_block_end(block));
+        block_free(address);
+    }
+    pool_empty();
+}
+
 /* Where the driver has less left than what several blocks would share, one still gets what it needs. */
 static void test_less_than_a_step(void)
 {
@@ -714,6 +730,7 @@ static void run(void)
     RUN(test_divide_automatic);
     RUN(test_divide_without_room);
     RUN(test_addresses_hold_up_little);
+    RUN(test_what_is_rounded_up_is_free);
     RUN(test_less_than_a_step);
     RUN(test_divide_for_all);
     RUN(test_fold_for_little);

@@ -10,6 +10,7 @@
 #include "base/host.h"
 #include "fake/fake_nvtx.h"
 #include "genesis/device.h"
+#include "genesis/memory.h"
 #include "memory/mark.h"
 
 #include <dlfcn.h>
@@ -207,6 +208,47 @@ static void body_host_memory(void *context)
     CHECK_U64(tool.mistakes(), 0);
 }
 
+/* What a manager hands out is marked while it lives, whatever its size and the way it goes back. */
+static void body_manager(void *context)
+{
+    static const size_t sizes[] = {1, 512, 4096, 100000, 1 << 20, 3 << 20};
+    enum {
+        COUNT = sizeof sizes / sizeof *sizes
+    };
+    CHECK(setenv("GENESIS_CUDA_ALLOCATOR", context, 1) == 0);
+    tool_set(FAKE_TOOL, "");
+    gn_memory_manager *manager;
+    void *blocks[COUNT];
+    gn_memory_block *handles[COUNT];
+    CHECK_OK(gn_memory_manager_get(device, &manager));
+    struct tool tool = {.calls = NULL};
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            CHECK_OK(gn_memory_alloc(manager, sizes[i], NULL, &blocks[i]));
+            CHECK_OK(gn_memory_block_alloc(manager, sizes[i], NULL, &handles[i]));
+            tool = tool_find();
+            CHECK_U64(tool.live(), 2 * i + 2);
+        }
+        for (int i = 0; i < COUNT; i++) {
+            CHECK_OK(i % 2 == 0 ? gn_memory_free(manager, blocks[i])
+                                : gn_memory_free_sized(manager, blocks[i], sizes[i]));
+            CHECK_OK(gn_memory_block_free(handles[i]));
+            CHECK_U64(tool.live(), 2 * (COUNT - 1 - i));
+        }
+    }
+    CHECK_U64(tool.mistakes(), 0);
+}
+
+static void test_manager(void)
+{
+    static struct child_result result;
+    static char pool[] = "pool", mapped[] = "virtual";
+    child_run(body_manager, pool, &result);
+    CHECK(child_is_ok(&result));
+    child_run(body_manager, mapped, &result);
+    CHECK(child_is_ok(&result));
+}
+
 /* A child that a process with a tool forks says nothing to the tool. */
 static void body_fork(void *context)
 {
@@ -272,6 +314,7 @@ int main(void)
 {
     RUN(test_no_tool);
     RUN(test_tool);
+    RUN(test_manager);
     RUN(test_threads);
     return check_result();
 }
