@@ -5,8 +5,8 @@ Phase 3: find the largest single block that still succeeds, by bisection in step
 score is that block over the bytes that are free; the second score counts a live block in whole
 2 MiB pages.
 
-Each peer runs in a process of its own, in turns. Genesis runs with tensors, by handle and by pointer;
-its rows "after compact" are phase 3 again after gn_memory_compact().
+Each peer runs in a process of its own, in turns. Genesis runs with tensors, by handle and by
+pointer; its rows "after compact" are phase 3 again after gn_memory_compact().
 """
 
 from __future__ import annotations

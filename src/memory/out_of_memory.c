@@ -19,9 +19,10 @@
  * The bound is a part of the most that was live since memory was last trimmed: 1/16 for blocks up to 8 MiB, and
  * for larger ones with the policy `virtual` 1/14 of what was asked for (`pool`: 1/8 of what was live). The
  * blocks of a training loop, placed by best fit and joined when they are freed, need less than that; recycling
- * them would cost driver calls, and cut the memory into pieces that fit less well. A program that recycles on and
- * on is given a wider bound, up to twice what was live or to the limit, until memory is trimmed. For large blocks it
- * matters whether the program repeats itself:
+ * them would cost driver calls, and cut the memory into pieces that fit less well. A large request that makes more live
+ * than ever before has 1/48, not widened: there are few of them, and what is reserved at the peak is what a program is
+ * measured by. A program that recycles on and on is given a wider bound, up to twice what was live or to the limit,
+ * until memory is trimmed. For large blocks it matters whether the program repeats itself:
  *   W1  where memory was recycled before after the same five large requests, it would be in each turn to come: few
  *       pieces are enough for the next of the four steps. What a program pays until its turns need no driver is so
  *       many pieces, however long it runs, as long as twice what was live is enough for it;
@@ -41,6 +42,7 @@
 enum {
     BOUND_LEAST = 14 << 20,
     BOUND_ASKED = 14, /* 1 / this of what was asked for is the least bound for large blocks */
+    BOUND_PEAK = 48,  /* the same for a request that makes more live than ever before */
     LARGE_RECYCLED_FIRST = 6144, /* pieces, before the bound is widened */
     LARGE_RECYCLED_MOST = 256,   /* and again */
     LARGE_RECYCLED_AGAIN = 64,   /* each time, where the program repeats itself: W1 */
@@ -113,13 +115,15 @@ static uint64_t reserved_allowed(struct gni_pool *pool, const struct gni_need *n
 {
     struct gni_totals now = gni_pool_totals(pool);
     uint64_t live = (uint64_t)now.live_bytes + pool->pending_bytes + need->nbytes;
+    bool is_peak = live > live_most(pool);
     live = larger(live, larger(live_most(pool), pool->warm_bytes));
     uint64_t allowed = live + (live >> gni_pool_bound_shift(pool, need->range));
     uint64_t wide = live + (live >> pool->bound_shift[need->range]);
     if (need->range == GNI_RANGE_LARGE) {
         uint64_t asked = now.alloc_bytes - now.free_bytes + need->requested;
         asked = larger(asked, requested_most(pool));
-        allowed = larger(allowed, asked + asked / BOUND_ASKED);
+        allowed = larger(allowed, asked + asked / (is_peak ? BOUND_PEAK : BOUND_ASKED));
+        wide = is_peak ? 0 : wide;
     }
     return larger(allowed + BOUND_LEAST, smaller(wide + BOUND_LEAST, pool->limit));
 }
