@@ -252,7 +252,8 @@ def test_arange_beside_a_plain_loop(dtype):
             start, step = int(start), int(step)
         wanted = genesis.int64 if is_whole else genesis.float32
         assert made.dtype == (dtype or wanted)
-        expected = numpy.array([i * step + start for i in range(count)], made.dtype.name)
+        with numpy.errstate(over="ignore"):
+            expected = numpy.array([i * step + start for i in range(count)], made.dtype.name)
         assert (made.numpy() == expected).all() and made.shape == (count,)
 
 
@@ -339,3 +340,73 @@ def test_lists_of_elements(dtype):
             assert x.transpose(0, 1).tolist() == wanted.swapaxes(0, 1).tolist()
             assert x[:, ::-1].tolist() == wanted[:, ::-1].tolist() if shape[1] else True
     assert genesis.tensor([2**63 - 1, -(2**63)]).tolist() == [2**63 - 1, -(2**63)]
+
+
+# ---- division of integers by a number ----
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_divided_by_a_number(dtype):
+    info = genesis.iinfo(dtype)
+    rng = numpy.random.default_rng(9)
+    far = [2**31, 2**50 - 1, 2**50, 2**53 + 1, -(2**50) - 1, 2**62]
+    ends = [info.min, info.min + 1, info.max, info.max - 1, 0, 1, -1, 2, 7, -7, 100, -100]
+    numbers = [one for one in ends + far if info.min <= one <= info.max]
+    near = rng.integers(max(info.min, -(2**40)), min(info.max, 2**40), 1100).tolist()
+    divisors = {2, 3, 7, 10, 100, 127, 255, 1000, 641, 2**15, 2**30 - 1, 2**30, 2**31 - 1, 2**40}
+    divisors |= {-one for one in divisors} | {1, -1, 0, info.max, info.min}
+    for values in (near + near[:1] * 3, numbers + near[:700], numbers):
+        x = genesis.tensor(values, dtype=dtype)
+        for divisor in sorted(one for one in divisors if info.min <= one <= info.max):
+            quotient, rest = (x // divisor).tolist(), (x % divisor).tolist()
+            wanted = [(one // divisor, one % divisor) if divisor else (0, 0) for one in values]
+            wrapped = numpy.array([one[0] for one in wanted], object)
+            wrapped = [(one - info.min) % 2**info.bits + info.min for one in wrapped]
+            assert quotient == wrapped, divisor
+            assert rest == [one[1] for one in wanted], divisor
+            assert x.clone().floor_divide_(divisor).tolist() == quotient
+            other = genesis.full((len(values),), divisor, dtype=dtype)
+            other[-1] = divisor - 1 if divisor > info.min else divisor  # not one number
+            assert (x // other).tolist()[:-1] == quotient[:-1]
+            assert (x % other).tolist()[:-1] == rest[:-1]
+
+
+@pytest.mark.parametrize("divisor", range(1, 256))
+def test_every_byte_divided_by_every_byte(divisor):
+    array = numpy.arange(256).astype(numpy.uint8)
+    x = genesis.tensor(array)
+    assert ((x // divisor).numpy() == array // divisor).all()
+    assert ((x % divisor).numpy() == array % divisor).all()
+    signed = array.view(numpy.int8)
+    if divisor < 128:
+        for one in (divisor, -divisor):
+            y = genesis.tensor(signed)
+            with numpy.errstate(over="ignore"):
+                assert ((y // one).numpy() == signed // numpy.int8(one)).all()
+                assert ((y % one).numpy() == signed % numpy.int8(one)).all()
+
+
+# ---- functions at the ends of their types ----
+
+
+@pytest.mark.parametrize("dtype", (genesis.float32, genesis.float64))
+def test_angles_and_powers_at_the_ends(dtype):
+    info = genesis.finfo(dtype)
+    ends = [0.0, info.tiny, info.tiny / 8, 1e-30, 0.41421356, 0.5, 1.0, 2.4142135, 1e30]
+    ends += [info.max, info.max / 2, math.inf, math.nan]
+    ends += [-one for one in ends]
+    pairs = genesis.tensor([[a, b] for a in ends for b in ends], dtype=dtype)
+    y, x = pairs[:, 0].clone(), pairs[:, 1].clone()
+    tolerance = 1e-6 if dtype == genesis.float32 else 1e-14
+    wide = [(float(a), float(b)) for a, b in pairs.tolist()]
+    expected = [math.atan2(a, b) for a, b in wide]
+    made = genesis.atan2(y, x).numpy()
+    numpy.testing.assert_allclose(made, expected, rtol=tolerance, atol=info.tiny)
+    is_number = ~numpy.isnan(expected)
+    assert (numpy.signbit(made) == numpy.signbit(expected))[is_number].all()
+    numpy.testing.assert_allclose(
+        genesis.atan(y).numpy(), [math.atan(a) for a, _ in wide], rtol=tolerance, atol=0
+    )
+    with numpy.errstate(all="ignore"):
+        powers = numpy.power(y.numpy(), x.numpy())
+    numpy.testing.assert_allclose((y**x).numpy(), powers, rtol=tolerance, atol=info.tiny)

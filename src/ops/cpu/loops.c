@@ -23,7 +23,7 @@ static bool has_float16(void)
 
 static bool has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && has_float16();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_float16();
 }
 
 static bool has_avx512(void)

@@ -222,6 +222,114 @@ TERNARY(clamp_boolean, uint8_t, ((x != 0) | (y != 0)) & (z != 0))
         return (T)result;                                                                    \
     }
 
+/*
+ * Division by one number, as by an operand that is a number: x times its inverse is the quotient, or 1 less or more, which
+ * the remainder shows. Where it holds is said by CAN_INVERT of the divisor, and of the elements for int64.
+ */
+static bool is_one_number(const void *in, size_t size, size_t count)
+{
+    return count > 1 && memcmp(in, (const char *)in + size, (count - 1) * size) == 0;
+}
+
+#define INVERTED(S, T, WIDE, SIGNED, REAL, AS_REAL, AS_INTEGER)                             \
+    static inline __attribute__((always_inline)) void inverted_##S(                         \
+        T *result, const T *first, T divisor, size_t count, bool is_remainder)              \
+    {                                                                                       \
+        const REAL inverse = 1 / (REAL)divisor;                                             \
+        const SIGNED sign = divisor < 0 ? -1 : 0, size = (SIGNED)((divisor ^ sign) - sign); \
+        PARALLEL                                                                            \
+        for (size_t i = 0; i < count; i++) {                                                \
+            SIGNED x = (SIGNED)first[i], quotient = AS_INTEGER(AS_REAL(x) * inverse);       \
+            SIGNED rest = (SIGNED)((WIDE)x - (WIDE)quotient * (WIDE)(SIGNED)divisor);       \
+            SIGNED turned = (rest ^ sign) - sign; /* as if the divisor were positive */     \
+            SIGNED below = turned < 0, above = turned >= size;                              \
+            result[i] = (T)(is_remainder ? rest + (below - above) * (SIGNED)divisor         \
+                                         : quotient - below + above);                       \
+        }                                                                                   \
+    }                                                                                       \
+    static void floor_divide_by_##S(T *result, const T *first, T divisor, size_t count)     \
+    {                                                                                       \
+        inverted_##S(result, first, divisor, count, false);                                 \
+    }                                                                                       \
+    static void remainder_by_##S(T *result, const T *first, T divisor, size_t count)        \
+    {                                                                                       \
+        inverted_##S(result, first, divisor, count, true);                                  \
+    }
+
+#define AS_FLOAT(x) ((float)(x))
+#define AS_DOUBLE(x) ((double)(x))
+#define FLOOR_FLOAT(x) ((int32_t)floorf(x))
+#define FLOOR_DOUBLE(x) ((int32_t)floor(x))
+/* Below 2^51, without an instruction that only AVX-512 has; the quotient is rounded to the nearest. */
+#define AS_DOUBLE_WIDE(x) (f64_from_bits(f64_bits(F64_ROUNDER) + (uint64_t)(x)) - F64_ROUNDER)
+#define NEAREST_WIDE(x) ((int64_t)(f64_bits((x) + F64_ROUNDER) - f64_bits(F64_ROUNDER)))
+
+INVERTED(int8, int8_t, uint32_t, int32_t, float, AS_FLOAT, FLOOR_FLOAT)
+INVERTED(int16, int16_t, uint32_t, int32_t, float, AS_FLOAT, FLOOR_FLOAT)
+INVERTED(int32, int32_t, uint32_t, int32_t, double, AS_DOUBLE, FLOOR_DOUBLE)
+INVERTED(int64, int64_t, uint64_t, int64_t, double, AS_DOUBLE_WIDE, NEAREST_WIDE)
+
+/* 2^16 / divisor, rounded up, is exact enough for bytes: 255 times what was added is below 2^16. */
+static void floor_divide_by_uint8(uint8_t *result, const uint8_t *first, uint8_t divisor,
+                                  size_t count)
+{
+    const uint16_t inverse = (uint16_t)((0x10000 + divisor - 1) / divisor);
+    PARALLEL
+    for (size_t i = 0; i < count; i++) {
+        uint16_t x = first[i];
+        result[i] = (uint8_t)(((uint32_t)x * inverse) >> 16);
+    }
+}
+
+static void remainder_by_uint8(uint8_t *result, const uint8_t *first, uint8_t divisor, size_t count)
+{
+    const uint16_t inverse = (uint16_t)((0x10000 + divisor - 1) / divisor);
+    PARALLEL
+    for (size_t i = 0; i < count; i++) {
+        uint16_t x = first[i], quotient = (uint16_t)(((uint32_t)x * inverse) >> 16);
+        result[i] = (uint8_t)(x - quotient * divisor);
+    }
+}
+
+#define INVERT_MOST (1 << 30) /* of a divisor: twice of it fits */
+
+static bool can_invert(int64_t divisor)
+{
+    return divisor > 1 ? divisor < INVERT_MOST : divisor < -1 && divisor > -INVERT_MOST;
+}
+
+#define can_invert_int8(first, divisor, count) can_invert(divisor)
+#define can_invert_int16(first, divisor, count) can_invert(divisor)
+#define can_invert_int32(first, divisor, count) can_invert(divisor)
+#define can_invert_uint8(first, divisor, count) can_invert(divisor)
+
+/* Elements are exact as double, and quotients nearly. */
+static bool can_invert_int64(const int64_t *first, int64_t divisor, size_t count)
+{
+    uint64_t large = 0;
+    if (!can_invert(divisor))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        large |= (uint64_t)(first[i] ^ first[i] >> 63);
+    return large < UINT64_C(1) << 50;
+}
+
+#define DIVISION(NAME, S, T)                                               \
+    static void NAME##_##S(void *out, const void *const *in, size_t count) \
+    {                                                                      \
+        const T *first = in[0], *second = in[1];                           \
+        T *result = out;                                                   \
+        if (is_one_number(second, sizeof *second, count) &&                \
+            can_invert_##S(first, second[0], count)) {                     \
+            NAME##_by_##S(result, first, second[0], count);                \
+            return;                                                        \
+        }                                                                  \
+        for (size_t i = 0; i < count; i++) {                               \
+            T x = first[i], y = second[i];                                 \
+            result[i] = NAME##_one_##S(x, y);                              \
+        }                                                                  \
+    }
+
 #define IS_MINUS_1_SIGNED(x) ((x) == -1)
 #define IS_MINUS_1_UNSIGNED(x) ((void)(x), 0)
 
@@ -234,8 +342,8 @@ TERNARY(clamp_boolean, uint8_t, ((x != 0) | (y != 0)) & (z != 0))
     BINARY(add_##S, T, T, (WIDE)x + (WIDE)y)                                             \
     BINARY(subtract_##S, T, T, (WIDE)x - (WIDE)y)                                        \
     BINARY(multiply_##S, T, T, (WIDE)x *(WIDE)y)                                         \
-    BINARY(floor_divide_##S, T, T, floor_divide_one_##S(x, y))                           \
-    BINARY(remainder_##S, T, T, remainder_one_##S(x, y))                                 \
+    DIVISION(floor_divide, S, T)                                                         \
+    DIVISION(remainder, S, T)                                                            \
     BINARY(fmod_##S, T, T, fmod_one_##S(x, y))                                           \
     BINARY(power_##S, T, T, power_one_##S(x, y))                                         \
     BINARY(maximum_##S, T, T, x > y ? x : y)                                             \
@@ -318,18 +426,19 @@ BINARY_GUARDED(remainder_float32, float, f32_is_divided_fast, f32_remainder, f32
 BINARY_GUARDED(fmod_float32, float, f32_is_divided_fast, f32_fmod, fmodf)
 BINARY(hypot_float32, float, float, f32_hypot(x, y))
 
+UNARY(log10_float64, double, double, f64_log10(x))
+UNARY(atan_float64, double, double, f64_atan(x))
+BINARY(atan2_float64, double, double, f64_atan2(x, y))
+BINARY(power_float64, double, double, f64_power(x, y))
+
 /* The C library's: exact, but a call for each element. */
-UNARY(log10_float64, double, double, log10(x))
 UNARY(tan_float64, double, double, tan(x))
 UNARY(asin_float64, double, double, asin(x))
 UNARY(acos_float64, double, double, acos(x))
-UNARY(atan_float64, double, double, atan(x))
 UNARY(asinh_float64, double, double, asinh(x))
 UNARY(acosh_float64, double, double, acosh(x))
 UNARY(atanh_float64, double, double, atanh(x))
-BINARY(atan2_float64, double, double, atan2(x, y))
 UNARY(erf_float64, double, double, erf(x))
-BINARY(power_float64, double, double, pow(x, y))
 BINARY(floor_divide_float64, double, double, f64_floor_divide(x, y))
 BINARY(remainder_float64, double, double, f64_remainder(x, y))
 BINARY(fmod_float64, double, double, fmod(x, y))
