@@ -1,6 +1,7 @@
 """python -m genesis memory: show, diff, html and replay."""
 
 import json
+import pickle
 import re
 import subprocess
 import sys
@@ -64,6 +65,40 @@ def test_show(shell, tmp_path, ending):
     assert (code, errors) == (0, "")
     assert "cuda:0 at the end" in output and "cpu at the end" in output
     assert "model_1.py:10 (layer1)" in output and "by annotation" in output
+
+
+def test_names_cannot_command_the_terminal(shell, tmp_path):
+    """Names come from a file; nothing in them is more than text."""
+    bad = "\x1b]0;x\x07\r\x9b31m\u202e\x00\ud800\n"
+    frames = [{"name": f"f{bad}", "filename": f"/a{bad}.py", "line": 3}]
+    alloc = {"action": "alloc", "addr": 4096, "size": 100, "time_us": 5, "stream": 0}
+    blocks = [{"size": 512, "requested_size": 100, "state": "active_allocated", "frames": frames}]
+    snapshot = {
+        "device_traces": [
+            [
+                {**alloc, "frames": frames, "user_metadata": f"step{bad}"},
+                {**alloc, "action": "oom", "size": 1 << 40},
+            ]
+        ],
+        "segments": [{"address": 4096, "total_size": 512, "device": 0, "blocks": blocks}],
+        "external_annotations": [
+            {"name": f"step{bad}", "stage": stage, "device": 0, "time_us": time}
+            for stage, time in (("START", 1), ("END", 9))
+        ],
+        "genesis": {"devices": [f"cuda:0{bad}"]},
+    }
+    for ending, write in (("json", lambda x: json.dumps(x).encode()), ("pickle", pickle.dumps)):
+        path, empty = tmp_path / f"x.{ending}", tmp_path / "empty.json"
+        path.write_bytes(write(snapshot))
+        empty.write_text('{"device_traces": [[]], "segments": []}')
+        for arguments in (("show", path), ("diff", empty, path)):
+            code, output, errors = shell(*arguments)
+            assert (code, errors) == (0, "")
+            assert output.isascii() and not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", output)
+            assert r"f\x1b]0;x\x07\r\x9b31m\u202e\x00\ud800\n" in output
+        path.write_bytes(write({"device_traces": bad}))
+        code, output, errors = shell("show", path)
+        assert code == 2 and errors.isascii() and errors.count("\n") == 1 and "\x1b" not in errors
 
 
 def test_show_counts_what_it_does_not_know(shell, tmp_path):
