@@ -759,7 +759,8 @@ def __getattr__(name: str) -> Any:
         from genesis.ndarray.cuda_memory_manager import get_memory_manager
 
         return get_memory_manager()
-    if name in ("adapters", "array_api", "memory_profiler"):  # few need these: not at each import
+    # Few need these: not at each import.
+    if name in ("adapters", "array_api", "backends", "memory_profiler", "ndarray"):
         from importlib import import_module
 
         return import_module(f"genesis.{name}")
@@ -777,7 +778,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    late = {"Leak", "array_api", "leak_scope", "memory_manager", "memory_profiler"}
+    late = {"Leak", "array_api", "leak_scope", "memory_manager", "memory_profiler", "ndarray"}
     return sorted({*globals(), *_SHORT, *late})
 
 

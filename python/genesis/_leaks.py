@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from genesis import _C, _memory, _sites, memory_profiler
-from genesis._memory import format_size
+from genesis._memory import counted, format_size
 from genesis._recording import Frame
 
 PYTHON_FRAMES = 16
@@ -74,7 +74,7 @@ class Leaks(list[Leak]):
         for leak in self:
             groups.setdefault((leak.device, leak.stack, leak.held_by), []).append(leak)
         total = sum(leak.size for leak in self)
-        lines = [f"{_blocks(len(self))} leaked, {format_size(total)}:"]
+        lines = [f"{counted(len(self), 'block')} leaked, {format_size(total)}:"]
         for group in sorted(groups.values(), key=lambda one: -sum(leak.size for leak in one)):
             lines += _group_lines(group)
         if not all(leak.location for leak in self):
@@ -82,14 +82,10 @@ class Leaks(list[Leak]):
         return "\n".join(lines)
 
 
-def _blocks(count: int) -> str:
-    return "1 block" if count == 1 else f"{count} blocks"
-
-
 def _group_lines(group: list[Leak]) -> list[str]:
     first = group[0]
     ages = [leak.age for leak in group if leak.age is not None]
-    line = f"  {format_size(sum(leak.size for leak in group))} in {_blocks(len(group))}"
+    line = f"  {format_size(sum(leak.size for leak in group))} in {counted(len(group), 'block')}"
     line += f" on {first.device}, allocated at {first.location or 'a place that is not known'}"
     lines = [line]
     if ages:

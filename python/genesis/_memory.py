@@ -92,14 +92,28 @@ def parse_size(size: int | str, what: str = "a size") -> int:
     return number
 
 
+def counted(count: int, word: str, words: str = "") -> str:
+    """A number and its word: ``1 block``, ``2 blocks``; `words` where an s is not enough.
+
+    Examples
+    --------
+    >>> from genesis._memory import counted
+    >>> counted(1, "block"), counted(0, "block"), counted(2, "entry", "entries")
+    ('1 block', '0 blocks', '2 entries')
+    """
+    return f"{count} {word if count == 1 else words or word + 's'}"
+
+
 def format_size(number: int) -> str:
     """A size as people read it."""
     size = float(number)
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+    if size < 1024:
+        return counted(round(size), "byte")
+    for unit in ("KiB", "MiB", "GiB"):
         size /= 1024
-    return f"{size:.1f} TiB"
+        if size < 1024:
+            return f"{size:.1f} {unit}"
+    return f"{size / 1024:.1f} TiB"
 
 
 # ---- one manager --------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from genesis import _C, _memory, _sites
-from genesis._memory import format_size
+from genesis._memory import counted, format_size
 from genesis._memory_views import is_idle
 
 # What counts as a pattern: a size with this part of all allocations, and this many of them.
@@ -126,7 +126,7 @@ class AllocationPatterns:
         asked = hits + now["miss_count"]
         lines = [
             f"allocation patterns of {self.device} ({self.policy})",
-            f"  {now['alloc_count']} allocations; the caches met "
+            f"  {counted(now['alloc_count'], 'allocation')}; the caches met "
             f"{hits / asked if asked else 0.0:.1%}, {now['miss_count']} went to the driver",
         ]
         if self.sizes:
@@ -137,7 +137,7 @@ class AllocationPatterns:
                 f"  {pattern.hit_rate:>17.1%}  {pattern.live:>8}  {pattern.cached:>8}"
             )
         if len(self.sizes) > 10:
-            lines.append(f"  and {len(self.sizes) - 10} sizes more")
+            lines.append(f"  and {counted(len(self.sizes) - 10, 'size')} more")
         lines += [f"  - {reason}" for reason in self.reasons] or ["  nothing to improve"]
         if self.suggestions:
             verb = "applied" if self.applied else "to do so"
@@ -239,7 +239,7 @@ def trace_text(manager: _C.MemoryManager) -> str:
     held = [block for block in blocks if not is_idle(block)]
     requested = sum(block["requested"] for block in held)
     lines = [
-        f"memory of {manager.device} ({manager.policy}): {len(held)} living blocks, "
+        f"memory of {manager.device} ({manager.policy}): {counted(len(held), 'living block')}, "
         f"{format_size(requested)} requested"
     ]
     groups: dict[int, list[dict[str, Any]]] = {}
@@ -247,7 +247,7 @@ def trace_text(manager: _C.MemoryManager) -> str:
         groups.setdefault(block["requested"], []).append(block)
     lines.append("by size, the most bytes first:")
     for size, group in sorted(groups.items(), key=lambda item: (-item[0] * len(item[1]), item[0])):
-        lines.append(f"  {len(group)} x {size} bytes = {format_size(size * len(group))}")
+        lines.append(f"  {len(group)} x {counted(size, 'byte')} = {format_size(size * len(group))}")
     segment = None
     default = _C.default_stream(manager.device).stream_id if held else 0
     for block in held:
@@ -259,7 +259,7 @@ def trace_text(manager: _C.MemoryManager) -> str:
                 f"{format_size(block['segment_bytes'])}:"
             )
         lines.append(
-            f"  {block['address']:#x}  {block['requested']} bytes in {block['nbytes']}"
+            f"  {block['address']:#x}  {counted(block['requested'], 'byte')} in {block['nbytes']}"
             f"  allocation {block['number']}"
             + ("  default stream" if stream in (0, default) else f"  stream {stream}")
             + ("  freed, waiting for its streams" if block["state"] == "pending" else "")

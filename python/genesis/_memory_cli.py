@@ -17,7 +17,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from genesis._memory import format_size, parse_size
+from genesis._memory import counted, format_size, parse_size
 from genesis._recording import Recording
 from genesis._replay import GIB, Outcome, Settings, Trace, default_memory, read_recording, replay
 from genesis._report import Report, group_by
@@ -107,7 +107,11 @@ def _show(arguments: argparse.Namespace) -> None:
     print()
     print(Report(recording).summary())
     if recording.ignored:
-        print(f"\n{recording.ignored} entries of the file have an action that is not known")
+        print(f"\nleft out: {_ignored(recording.ignored)}")
+
+
+def _ignored(count: int) -> str:
+    return f"{counted(count, 'entry', 'entries')} with an action that is not known"
 
 
 def _state(recording: Recording, device: int) -> dict[str, int]:
@@ -126,9 +130,9 @@ def _state_lines(recording: Recording, device: int) -> list[str]:
     state = _state(recording, device)
     return [
         f"{recording.device_name(device)} at the end: {format_size(state['live'])} live in "
-        f"{state['blocks']} blocks ({format_size(state['requested'])} requested), "
+        f"{counted(state['blocks'], 'block')} ({format_size(state['requested'])} requested), "
         f"{format_size(state['pending'])} pending, {format_size(state['reserved'])} reserved in "
-        f"{state['segments']} segments"
+        f"{counted(state['segments'], 'segment')}"
     ]
 
 
@@ -141,7 +145,7 @@ def _html(arguments: argparse.Namespace) -> None:
         Timeline(recording).to_html(output)
     except OSError as error:
         raise CommandError(f"{output}: {error.strerror or error}") from None
-    print(f"{output}: {len(recording)} events")
+    print(f"{output}: {counted(len(recording), 'event')}")
 
 
 # ---- diff ---------------------------------------------------------------------------------------
@@ -197,7 +201,7 @@ def _places(recording: Recording) -> Totals:
 
 def _sizes(recording: Recording) -> Totals:
     counts = Counter(one["nbytes"] for one in recording.blocks if one["state"] == "live")
-    return {f"{size} bytes": (size * count, count) for size, count in counts.items()}
+    return {counted(size, "byte"): (size * count, count) for size, count in counts.items()}
 
 
 def _diff_table(title: str, before: Totals, after: Totals) -> list[str]:
@@ -213,7 +217,8 @@ def _diff_table(title: str, before: Totals, after: Totals) -> list[str]:
     shown = changes if len(changes) <= 2 * ROWS else [*changes[:ROWS], *changes[-ROWS:]]
     lines = [title]
     for nbytes, count, key in shown:
-        lines.append(f"  {_signed(nbytes):>12}  {count:>+8} blocks  {key}")
+        word = "block " if abs(count) == 1 else "blocks"
+        lines.append(f"  {_signed(nbytes):>12}  {count:>+8} {word}  {key}")
     if len(shown) < len(changes):
         lines.append(f"  and {len(changes) - len(shown)} more in between")
     return lines
@@ -264,18 +269,21 @@ def _replay_lines(
     if place == "sim":
         place = f"a simulated GPU of {format_size(settings.memory or default_memory(trace))}"
     lines = [
-        f"{trace.allocations} allocations and {trace.frees} frees of {trace.device}, "
-        f"{trace.streams} streams besides the default one, replayed on {place}",
+        f"{counted(trace.allocations, 'allocation')} and {counted(trace.frees, 'free')} of "
+        f"{trace.device}, {counted(trace.streams, 'stream')} besides the default one, replayed on "
+        f"{place}",
     ]
     if trace.older:
-        lines.append(f"{trace.older} frees of blocks from before the recording left out")
+        lines.append(
+            f"left out: {counted(trace.older, 'free')} of blocks from before the recording"
+        )
     if older:
         lines.append(
             f"{format_size(older)} that were live before the recording are in the recorded figures "
             "only; --with-older replays them, too"
         )
     if trace.ignored:
-        lines.append(f"{trace.ignored} entries with an action that is not known left out")
+        lines.append(f"left out: {_ignored(trace.ignored)}")
     lines.append("")
     lines.append(f"{'':<22}{'recorded':>14}{'genesis, ' + policy:>20}")
     rows: list[tuple[str, Any, Any]] = [

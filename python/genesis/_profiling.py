@@ -13,6 +13,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from genesis import _C
+from genesis._memory import counted
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -183,7 +184,7 @@ class profiler:  # noqa: N801 - used as a context manager, like cuda.stream and 
                 _update()
 
     def __repr__(self) -> str:
-        return f"<genesis.cuda.profiler with {len(self.events)} events>"
+        return f"<genesis.cuda.profiler with {counted(len(self.events), 'event')}>"
 
     def __str__(self) -> str:
         return self.table()
@@ -221,7 +222,9 @@ class profiler:  # noqa: N801 - used as a context manager, like cuda.stream and 
             numbers = "".join(f"{number:12.4f}" for number in one[2:])
             lines.append(f"{one.name:{width}}{one.count:12}{numbers}")
         if self.lost:
-            lines.append(f"{self.lost} launches are not in this table: they could not be measured")
+            lines.append(
+                f"not in this table, since not measured: {counted(self.lost, 'launch', 'launches')}"
+            )
         return "\n".join(lines)
 
     def to_chrome_trace(self, path: str | PathLike[str]) -> None:

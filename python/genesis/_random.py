@@ -185,6 +185,8 @@ def randint(
     """
     if size is None:
         low, high, size = 0, low, high
+    if size is None:
+        raise TypeError("randint: the size must be given")
     made = _C._empty(size, dtype or _C.int64, device)
     return _C._fill_integers(made, low, high, generator)
 
@@ -230,6 +232,8 @@ def normal(
     >>> genesis.normal(genesis.tensor([5.0, 7.0]), 0.0)
     tensor([5., 7.])
     """
+    if not (bool((std >= 0).all()) if isinstance(std, _C.Tensor) else std >= 0):
+        raise ValueError("normal: a standard deviation is not negative")
     if size is None:
         like = mean + std  # broadcast
         if not isinstance(like, _C.Tensor):
@@ -320,7 +324,10 @@ def multinomial(
         raise ValueError("multinomial: elements are finite and not negative, and one is above 0")
     if not replacement:
         if num_samples > possible:
-            raise ValueError(f"multinomial: there are {possible} places for {num_samples} samples")
+            raise ValueError(
+                f"multinomial: {num_samples} samples without replacement need as many elements "
+                f"above 0, not {possible}"
+            )
         # The smallest of times that are exponentially distributed, at these rates.
         times = _C._empty(input.shape, _C.float64, input.device).exponential_(generator=generator)
         return (times / weights).topk(num_samples, largest=False).indices

@@ -32,6 +32,8 @@ from operator import mul
 from os.path import dirname, join
 from typing import Any, NamedTuple
 
+from genesis._memory import counted
+
 _PACKAGE = join(dirname(__file__), "")  # what the files of this package begin with
 
 EVENT = struct.Struct("<QQQQQIIHBBI")
@@ -232,11 +234,13 @@ class Recording:
     def __getitem__(self, index: int) -> Event:
         count = len(self)
         if not -count <= index < count:
-            raise IndexError(f"there are {count} events, not {index}")
+            raise IndexError(f"there is no event {index}: there are {count}")
         return next(self._events(iter((self.row(index % count),))))
 
     def __repr__(self) -> str:
-        return f"<Recording of {', '.join(self.devices) or 'nothing'}: {len(self)} events>"
+        return (
+            f"<Recording of {', '.join(self.devices) or 'nothing'}: {counted(len(self), 'event')}>"
+        )
 
     def _events(self, rows: Iterator[tuple[int, ...]]) -> Iterator[Event]:
         # Tables instead of calls: this runs a million times.

@@ -8,7 +8,7 @@ from heapq import nlargest
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from genesis._memory import format_size
+from genesis._memory import counted, format_size
 from genesis._recording import (
     ALLOC,
     ANNOTATION_BEGIN,
@@ -220,9 +220,10 @@ class Report:
 
     def _head(self) -> list[str]:
         lines = [
-            f"{self.events} events in {_duration(self.duration_ns)}: {self.allocations} "
-            f"allocations of {format_size(self.allocated)} in all, {self.frees} frees, "
-            f"{self.driver_calls} segments mapped or unmapped"
+            f"{counted(self.events, 'event')} in {_duration(self.duration_ns)}: "
+            f"{counted(self.allocations, 'allocation')} of {format_size(self.allocated)} in all, "
+            f"{counted(self.frees, 'free')}, {counted(self.driver_calls, 'segment')} mapped or "
+            "unmapped"
         ]
         if not self.events and not self.lost:
             lines.append("nothing was recorded")
@@ -233,8 +234,8 @@ class Report:
             )
         if self.lost:
             lines.append(
-                f"{self.lost} older events were lost; what is said of the time before the loss "
-                "is incomplete"
+                f"lost: {counted(self.lost, 'older event')}; what is said of the time before the "
+                "loss is incomplete"
             )
         return lines
 
@@ -253,7 +254,7 @@ class Report:
                 f"  {format_size(one.allocated):>10}  {format_size(one.growth):>11}"
                 f"  {format_size(one.stayed):>10}"
             )
-        return lines + _more(self.annotations, 2 * ROWS, "annotations")
+        return lines + _more(self.annotations, 2 * ROWS, "annotation")
 
     def _largest_lines(self) -> list[str]:
         if not self.largest:
@@ -282,15 +283,13 @@ class Report:
             f"device{_at(event)}"
             for event in self.out_of_memory[:ROWS]
         ]
-        return (
-            ["out of memory:", *lines, *_more(self.out_of_memory, ROWS, "times")] if lines else []
-        )
+        return ["out of memory:", *lines, *_more(self.out_of_memory, ROWS, "time")] if lines else []
 
     def __str__(self) -> str:
         return self.summary()
 
     def __repr__(self) -> str:
-        return f"<Report of {self.events} events>"
+        return f"<Report of {counted(self.events, 'event')}>"
 
 
 def _is_short(one: Lifetime) -> bool:
@@ -303,7 +302,7 @@ def _at(event: Event) -> str:
 
 
 def _more(rows: list[Any], shown: int, what: str) -> list[str]:
-    return [f"  and {len(rows) - shown} {what} more"] if len(rows) > shown else []
+    return [f"  and {counted(len(rows) - shown, what)} more"] if len(rows) > shown else []
 
 
 def _duration(time_ns: int) -> str:
@@ -325,7 +324,7 @@ def _holder_lines(title: str, holders: list[Holder]) -> list[str]:
     for one in holders[:ROWS]:
         blocks = "block " if one.count == 1 else "blocks"
         lines.append(f"  {format_size(one.bytes):>10}  {one.count:>7} {blocks}  {one.location}")
-    return lines + _more(holders, ROWS, "places")
+    return lines + _more(holders, ROWS, "place")
 
 
 def _peak_lines(peak: Peak) -> list[str]:

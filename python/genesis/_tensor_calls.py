@@ -27,6 +27,8 @@ _PLAIN = (int, float, complex, str, list, tuple, dict, type(None))  # given in a
 
 def named(name: str, text: str) -> str:
     """The sentence of an error, with the function that was called in place of an inner one."""
+    if text.startswith("descriptor '"):  # a method of Tensor, called for something else
+        return f"{name}: the input is a Tensor, not {text.rpartition(' to a ')[2]}"
     head, colon, rest = text.partition(": ")
     if head.removesuffix("()") == name or text.startswith(f"{name}() "):
         return text

@@ -53,7 +53,7 @@ def clamp(
     tensor([ 0,  5, 10])
     """
     if min is None and max is None:
-        raise ValueError("clamp: there must be a bound")
+        raise ValueError("clamp: min or max must be given")
     if max is None:
         return _C.maximum(input, min, out=out)
     if min is None:
@@ -298,6 +298,19 @@ def equal(input: _C.Tensor, other: _C.Tensor) -> bool:
 # ---- shapes ----
 
 
+def _tensors(name: str, tensors: Sequence[_C.Tensor]) -> list[_C.Tensor]:
+    found = [*_C._items(tensors)]
+    if not found:
+        raise ValueError(f"{name}: there must be a tensor")
+    for place, one in enumerate(found):
+        if not isinstance(one, _C.Tensor):
+            raise TypeError(
+                f"{name}: a list of tensors, and number {place} of it is of type "
+                f"{type(one).__name__}"
+            )
+    return found
+
+
 def cat(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """Tensors one behind the other along a dimension; those of shape (0,) count as nothing.
 
@@ -307,21 +320,21 @@ def cat(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = N
     >>> genesis.cat([genesis.zeros(2), genesis.ones(1)])
     tensor([0., 0., 1.])
     """
-    tensors = [*_C._items(tensors)]
-    if not tensors:
-        raise ValueError("cat: there must be a tensor")
+    tensors = _tensors("cat", tensors)
     dtype = _C._result_type(*tensors)
     tensors = [one for one in tensors if one.shape != (0,)] or tensors[:1]
     first = tensors[0]
     if any(one.ndim == 0 for one in tensors):
         raise _C.ShapeError("cat: tensors without dimensions cannot be put together: use stack()")
     if not -first.ndim <= dim < first.ndim:
-        raise IndexError(f"cat: dimension {dim} is out of range for {first.ndim} dimensions")
+        raise IndexError(f"cat: dimension {dim} is out of range for shape {first.shape}")
     at = dim % first.ndim
     for one in tensors[1:]:
         rest = [one.shape[:at] + one.shape[at + 1 :], first.shape[:at] + first.shape[at + 1 :]]
         if one.ndim != first.ndim or rest[0] != rest[1]:
-            raise _C.ShapeError(f"cat: shapes {first.shape} and {one.shape} differ beside {dim}")
+            raise _C.ShapeError(
+                f"cat: shapes {first.shape} and {one.shape} differ in more than dimension {dim}"
+            )
         if one.device != first.device:
             raise ValueError(
                 f"cat: one tensor is on {first.device} and one on {one.device}: move one with to()"
@@ -346,9 +359,7 @@ def stack(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None =
     >>> genesis.stack([genesis.zeros(2), genesis.ones(2)]).shape
     (2, 2)
     """
-    tensors = [*_C._items(tensors)]
-    if not tensors:
-        raise ValueError("stack: there must be a tensor")
+    tensors = _tensors("stack", tensors)
     for one in tensors[1:]:
         if one.shape != tensors[0].shape:
             raise _C.ShapeError(f"stack: shapes {tensors[0].shape} and {one.shape} differ")
@@ -376,8 +387,13 @@ def split(input: _C.Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[
         sizes = [min(sizes, length - i * sizes) for i in range(count)]
     else:
         sizes = _C._items(sizes)
-    if any(size < 0 for size in sizes) or sum(sizes) != length:
-        raise _C.ShapeError(f"split: {list(sizes)} are not the {length} elements that there are")
+    if any(size < 0 for size in sizes):
+        raise _C.ShapeError(f"split: a size is not negative: {list(sizes)}")
+    if sum(sizes) != length:
+        raise _C.ShapeError(
+            f"split: the sizes {list(sizes)} are {sum(sizes)} elements in all, and dimension {dim} "
+            f"has {length}"
+        )
     parts, begin, at = [], 0, dim % input.ndim
     for size in sizes:
         parts.append(input[(slice(None),) * at + (slice(begin, begin + size),)])
@@ -493,7 +509,7 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None) 
             [0., 1.]])
     """
     if n < 0 or (m is not None and m < 0):
-        raise ValueError(f"eye: {n} rows and {m} columns: they must not be negative")
+        raise ValueError(f"eye: {n} rows and {n if m is None else m} columns: neither is negative")
     columns = n if m is None else m
     made = _C.zeros((n, columns), dtype=dtype, device=device)
     made.as_strided((min(n, columns),), (columns + 1,)).fill_(1)
@@ -611,11 +627,21 @@ def one_hot(input: _C.Tensor, num_classes: int = -1) -> _C.Tensor:
             [1, 0]])
     """
     if input.dtype.is_floating_point:
-        raise TypeError(f"one_hot: places are integers, not {input.dtype}")
+        raise TypeError(f"one_hot: classes are integers, not {input.dtype.name}")
+    if num_classes < -1:
+        raise ValueError(
+            f"one_hot: num_classes is positive, or -1 for the largest + 1: {num_classes}"
+        )
     if input.numel():
         least, most = input.amin().item(), input.amax().item()
-        if least < 0 or (num_classes >= 0 and most >= num_classes):
-            raise IndexError(f"one_hot: {least} to {most} are not all places")
+        if least < 0:
+            raise IndexError(
+                f"one_hot: a class is not negative, and {least} is one of the elements"
+            )
+        if num_classes >= 0 and most >= num_classes:
+            raise IndexError(
+                f"one_hot: {most} is one of the elements, and num_classes is {num_classes}"
+            )
         num_classes = most + 1 if num_classes < 0 else num_classes
     elif num_classes < 0:
         raise ValueError("one_hot: without elements the number of classes must be given")

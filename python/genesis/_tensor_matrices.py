@@ -6,6 +6,7 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
+from genesis._memory import counted
 from genesis._tensor import wide
 from genesis._tensor_calls import publish
 from genesis._tensor_products import _need
@@ -195,15 +196,27 @@ def inner(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -
 
 def _einsum_terms(equation: str, ranks: list[int]) -> tuple[list[str], str]:
     """The letters of each operand and of the result; digits stand for what ``...`` hides."""
+    if not isinstance(equation, str):
+        raise TypeError(f"einsum: the equation is a text, not {type(equation).__name__}")
     left, arrow, right = equation.replace(" ", "").partition("->")
+    wrong = {one for one in equation.replace("...", "") if not (one.isascii() and one.isalpha())}
+    if (wrong := wrong - {*" ,->"}) or "->" in right or {*left + right} & {*"->"}:
+        shown = repr(min(wrong)) if wrong else "'->'"
+        raise ValueError(f"einsum: {shown} cannot stand there in {equation!r}")
     terms = left.split(",")
     if len(terms) != len(ranks):
-        raise ValueError(f"einsum: {equation!r} is for {len(terms)} operands, not {len(ranks)}")
+        raise ValueError(
+            f"einsum: {equation!r} is for {counted(len(terms), 'operand')}, not {len(ranks)}"
+        )
     made = []
     for term, rank in zip(terms, ranks, strict=True):
-        hidden = rank - len(term.replace("...", ""))
+        letters = term.replace("...", "")
+        hidden = rank - len(letters)
         if hidden < 0 or (hidden and "..." not in term):
-            raise ValueError(f"einsum: {term!r} of {equation!r} is not for {rank} dimensions")
+            raise ValueError(
+                f"einsum: {term!r} of {equation!r} has {counted(len(letters), 'letter')}, and its "
+                f"operand {counted(rank, 'dimension')}"
+            )
         digits = "".join(chr(0x100 + i) for i in range(hidden))[::-1]
         made.append(term.replace("...", digits))
     joined = "".join(made)
@@ -213,10 +226,11 @@ def _einsum_terms(equation: str, ranks: list[int]) -> tuple[list[str], str]:
             sorted(one for one in {*joined} - {*widest} if joined.count(one) == 1)
         )
     result = right.replace("...", widest)
-    if len({*result}) != len(result) or not {*result} <= {*joined}:
-        raise ValueError(
-            f"einsum: the result of {equation!r} has a letter twice, or an unknown one"
-        )
+    for one in result:
+        if result.count(one) > 1:
+            raise ValueError(f"einsum: the result of {equation!r} has {one!r} twice")
+        if one not in joined:
+            raise ValueError(f"einsum: {one!r} in the result of {equation!r} is in no operand")
     return made, result
 
 
@@ -231,7 +245,9 @@ def _einsum_one(x: _C.Tensor, term: str, kept: set[str]) -> tuple[_C.Tensor, str
             first = term.index(letter)
             second = term.index(letter, first + 1)
             if x.shape[first] != x.shape[second]:
-                raise _C.ShapeError(f"einsum: sizes {x.shape} of {term!r} differ")
+                raise _C.ShapeError(
+                    f"einsum: {letter!r} stands for {x.shape[first]} and {x.shape[second]} elements"
+                )
             x = x.diagonal(0, first, second)
             term = term[:first] + term[first + 1 : second] + term[second + 1 :] + letter
     gone = [i for i, letter in enumerate(term) if letter not in kept]
@@ -247,7 +263,10 @@ def _einsum_two(
         for letter, size in zip(term, x.shape, strict=True):
             known = sizes.setdefault(letter, size)
             if known != size and 1 not in (known, size):
-                raise _C.ShapeError(f"einsum: {letter!r} is {known} in one operand and {size}")
+                raise _C.ShapeError(
+                    f"einsum: {letter!r} stands for {known} elements in one operand and for {size} "
+                    f"in another"
+                )
             sizes[letter] = max(known, size) if 0 not in (known, size) else 0
     both = [one for one in a_term if one in b_term]
     batch = [one for one in both if one in kept]

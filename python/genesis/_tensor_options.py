@@ -98,6 +98,8 @@ def _rounded_integers(input: _C.Tensor, zeros: int) -> _C.Tensor:
 
 def round(input: _C.Tensor, *, decimals: int = 0, out: _C.Tensor | None = None) -> _C.Tensor:
     """The nearest number with so many decimals; less than 0: before the point."""
+    if not hasattr(decimals, "__index__"):
+        raise TypeError(f"round: decimals is an integer, not {decimals!r}")
     if decimals == 0:
         return _C.round(input, out=out)
     if input.dtype.is_floating_point:

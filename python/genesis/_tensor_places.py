@@ -224,7 +224,9 @@ def histc(
     tensor([1., 3.])
     """
     if bins < 1 or max < min:
-        raise ValueError(f"histc: {bins} parts from {min} to {max}")
+        raise ValueError(
+            f"histc: bins is at least 1 and max not below min, not {bins}, {min} and {max}"
+        )
     x = input.reshape(-1).double()
     if min == max == 0 and x.numel():
         min, max = x.amin().item(), x.amax().item()

@@ -40,7 +40,8 @@ def _need(
     shapes = f"shapes {input.shape} and {other.shape}"
     if (input.ndim, other.ndim) != dimensions:
         raise _C.ShapeError(
-            f"{name}: operands have {dimensions[0]} and {dimensions[1]} dimensions, not {shapes}"
+            f"{name}: the operands must have {dimensions[0]} and {dimensions[1]} dimensions, not "
+            f"{shapes}"
         )
     inner = (input.shape[-1], other.shape[max(other.ndim - 2, 0)])
     if has_inner and inner[0] != inner[1]:

@@ -170,7 +170,9 @@ def roll(input: _C.Tensor, shifts: Any, dims: Any = None) -> _C.Tensor:
         return roll(input.flatten(), shifts, 0).view(input.shape)
     dims = (dims,) if hasattr(dims, "__index__") else _C._dimensions(dims)
     if len(dims) != len(shifts):
-        raise ValueError(f"roll: {len(shifts)} shifts and {len(dims)} dimensions")
+        raise ValueError(
+            f"roll: shifts and dims must have as many numbers, not {len(shifts)} and {len(dims)}"
+        )
     moved = [0] * input.ndim
     for shift, dim in zip(shifts, dims, strict=True):
         if not -input.ndim <= dim < input.ndim:
@@ -202,8 +204,7 @@ def repeat(input: _C.Tensor, *sizes: Any, repeats: Any = None) -> _C.Tensor:
     counts = shape_of(sizes, repeats)
     if len(counts) < input.ndim:
         raise _C.ShapeError(
-            f"repeat: {len(counts)} counts {tuple(counts)} for the {input.ndim} dimensions of "
-            f"{input.shape}"
+            f"repeat: {tuple(counts)} needs a count for each dimension of shape {input.shape}"
         )
     if any(count < 0 for count in counts):
         raise ValueError(f"repeat: counts are not negative: {tuple(counts)}")

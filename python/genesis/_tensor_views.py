@@ -8,6 +8,7 @@ from __future__ import annotations
 from _operator import index  # what operator has, without importing that
 
 from genesis import _C
+from genesis._memory import counted
 from genesis._tensor_calls import check_parts, publish
 
 TYPE_CHECKING = False
@@ -73,8 +74,15 @@ def unfold(input: _C.Tensor, dimension: int, size: int, step: int) -> _C.Tensor:
     """
     at = _dimension("unfold", input, dimension)
     length = input.shape[at] if input.ndim else 1
-    if step < 1 or not 0 <= size <= length:
-        raise ValueError(f"unfold: windows of {size} in steps of {step} in a dimension of {length}")
+    if step < 1:
+        raise ValueError(f"unfold: the step is at least 1, not {step}")
+    if size < 0:
+        raise ValueError(f"unfold: the size of a window is not negative: {size}")
+    if size > length:
+        raise ValueError(
+            f"unfold: size {size} is larger than dimension {at}, which has "
+            f"{counted(length, 'element')}"
+        )
     if not input.ndim:
         return input.as_strided((size,), (1,))
     sizes, strides = list(input.shape), list(input.strides)

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from genesis import _memory
-from genesis._memory import format_size
+from genesis._memory import counted, format_size
 from genesis._recording import MARK, OUT_OF_MEMORY, Event, Recording, Usage, no_collection
 from genesis._report import Report, spans_of
 
@@ -56,7 +56,7 @@ class Timeline:
         return len(self.recording)
 
     def __repr__(self) -> str:
-        return f"<Timeline of {len(self)} events>"
+        return f"<Timeline of {counted(len(self), 'event')}>"
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure | None:
         """Draw memory over time, for each device.
@@ -243,7 +243,7 @@ def _draw(figure_class: Any, recording: Recording) -> Figure:
 
 def _title(recording: Recording) -> str:
     lost = f", {recording.lost} older ones lost" if recording.lost else ""
-    return f"memory over time: {len(recording)} events{lost}"
+    return f"memory over time: {counted(len(recording), 'event')}{lost}"
 
 
 def _time_unit(span_ns: int) -> tuple[float, str]:

@@ -10,7 +10,8 @@ struct gni_size_text gni_size_text(uint64_t bytes)
     static const char *const units[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     struct gni_size_text size;
     if (bytes < 1024) {
-        (void)snprintf(size.text, sizeof size.text, "%u bytes", (unsigned)bytes);
+        (void)snprintf(size.text, sizeof size.text, "%u byte%s", (unsigned)bytes,
+                       gni_plural(bytes));
         return size;
     }
     double number = (double)bytes / 1024; /* 1023.995 would be printed as 1024.00 */

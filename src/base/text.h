@@ -12,4 +12,10 @@ struct gni_size_text {
 };
 struct gni_size_text gni_size_text(uint64_t bytes);
 
+/* What a word ends with behind a number: "%d block%s". */
+static inline const char *gni_plural(uint64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 #endif

@@ -9,6 +9,7 @@
 #include "memory/cache.h"
 
 #include "base/host.h"
+#include "base/text.h"
 
 struct gn_memory_pool {
     struct gni_space space; /* in pool->private_spaces */
@@ -214,8 +215,10 @@ gn_status gn_memory_pool_destroy(gn_memory_pool *graph)
     gn_status status = GN_OK;
     if (graph->begun_count > 0 || graph->space.live_count > 0)
         status = gni_error(GN_ERROR_INVALID_VALUE,
-                           "the pool has %zu living blocks and %zu streams that allocate from it",
-                           graph->space.live_count, graph->begun_count);
+                           "the pool has %zu living block%s, and %zu stream%s allocate%s from it",
+                           graph->space.live_count, gni_plural(graph->space.live_count),
+                           graph->begun_count, gni_plural(graph->begun_count),
+                           graph->begun_count == 1 ? "s" : "");
     if (status == GN_OK)
         status = gni_pool_synchronize(pool); /* the graph may still be running */
     if (status == GN_OK)

@@ -154,12 +154,12 @@ static gn_status out_of_memory_error(struct gni_direct *direct, size_t nbytes, c
     char holders[2048];
     gni_manager_holders(direct->manager, holders, sizeof holders);
     return gni_error(GN_ERROR_OUT_OF_MEMORY,
-                     "%s: out of memory: %s were asked for; %s are live in %llu blocks of this "
+                     "%s: out of memory: %s were asked for; %s are live in %llu block%s of this "
                      "process, and the device has %s free of %s (%s).%s",
                      gni_device_label(device).text, gni_size_text(nbytes).text,
                      gni_size_text(now.live_bytes).text, (unsigned long long)now.live_count,
-                     gni_size_text(free_bytes).text, gni_size_text(total_bytes).text, cause,
-                     holders);
+                     gni_plural(now.live_count), gni_size_text(free_bytes).text,
+                     gni_size_text(total_bytes).text, cause, holders);
 }
 
 /* ---- counting ------------------------------------------------------------------------------- */
@@ -481,7 +481,8 @@ size_t gni_direct_report_leaks(struct gni_direct *direct, size_t most)
                 block->base.requested, block->base.address, (unsigned long long)block->base.number);
     }
     if (most > 0 && count > most)
-        gni_log(GNI_LOG_WARNING, "leak: %s: and %zu more blocks", label.text, count - most);
+        gni_log(GNI_LOG_WARNING, "leak: %s: and %zu more block%s", label.text, count - most,
+                gni_plural(count - most));
     gni_mutex_unlock(&direct->mutex);
     return count;
 }

@@ -228,9 +228,10 @@ size_t gni_manager_report_leaks(gn_memory_manager *manager)
         count += holder->count;
         if (i >= LEAKS_SHOWN)
             continue;
-        gni_log(GNI_LOG_WARNING, "leak: %s: %s in %llu blocks, allocated at%s",
+        gni_log(GNI_LOG_WARNING, "leak: %s: %s in %llu block%s, allocated at%s",
                 gni_device_label(manager->device).text, gni_size_text(holder->nbytes).text,
-                (unsigned long long)holder->count, holder->site == 0 ? " a place not known" : "");
+                (unsigned long long)holder->count, gni_plural(holder->count),
+                holder->site == 0 ? " a place not known" : "");
         stack_print(holder->site);
     }
     gni_host_free(holders.items);

@@ -103,7 +103,7 @@ gn_status gn_shutdown(size_t *leaked)
     int objects = gni_devices_close();
 #ifdef GNI_DEBUG
     if (objects > 0)
-        gni_log(GNI_LOG_WARNING, "leak: %d streams, events and modules were not destroyed",
+        gni_log(GNI_LOG_WARNING, "leak: streams, events and modules that were not destroyed: %d",
                 objects);
 #endif
     if (status == GN_OK && leaked != NULL)

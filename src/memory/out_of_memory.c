@@ -396,15 +396,18 @@ static const char *advice_host(void)
 static const char *advice(struct gni_pool *pool, const gn_memory_statistics *now, size_t nbytes,
                           size_t device_free)
 {
+    bool is_host = pool->holder->type == GN_DEVICE_CPU;
     if (nbytes > pool->total_bytes)
-        return "The device never has that much";
+        return is_host ? "The system never has that much" : "The device never has that much";
     if (now->limit_bytes != UINT64_MAX && now->live_bytes + nbytes > now->limit_bytes &&
         now->live_bytes + nbytes <= pool->total_bytes)
-        return "A larger memory fraction (GENESIS_CUDA_MEMORY_FRACTION, set_memory_fraction) would "
-               "allow it";
+        return pool->device->type == GN_DEVICE_CUDA
+                   ? "A larger memory fraction (GENESIS_CUDA_MEMORY_FRACTION, set_memory_fraction) "
+                     "would allow it"
+                   : "A larger memory fraction (set_memory_fraction) would allow it";
     if (now->pending_bytes >= nbytes)
         return "Blocks wait for work on other streams: free them earlier, or synchronize";
-    if (pool->holder->type == GN_DEVICE_CPU && now->cached_bytes < nbytes && device_free >= nbytes)
+    if (is_host && now->cached_bytes < nbytes && device_free >= nbytes)
         return advice_host();
     if (now->cached_bytes + device_free >= nbytes)
         return pool->backing == GNI_BACKING_VIRTUAL
@@ -426,6 +429,7 @@ gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes)
     gni_pool_unlock(pool);
     gni_pool_statistics(pool, &now);
     (void)pool->holder->ops->memory_info(pool->holder, &device_free, &device_total);
+    bool is_host = pool->holder->type == GN_DEVICE_CPU;
     uint64_t ours = now.reserved_bytes;
     uint64_t others = device_total > device_free + ours ? device_total - device_free - ours : 0;
     char limit[64] = "", holders[2048];
@@ -435,13 +439,14 @@ gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes)
                        gni_size_text(now.limit_bytes).text);
     return gni_error(
         GN_ERROR_OUT_OF_MEMORY,
-        "%s: out of memory: %s were asked for. This process has %s%s: %s live in %llu blocks, %s "
-        "cached (the largest piece %s), %s pending. The device has %s free of %s; other processes "
-        "and the driver hold %s. %s.%s",
+        "%s: out of memory: %s were asked for. This process has %s%s: %s live in %llu block%s, %s "
+        "cached (the largest piece %s), %s pending. The %s has %s free of %s; other processes "
+        "%shold %s. %s.%s",
         gni_device_label(device).text, gni_size_text(nbytes).text, gni_size_text(ours).text, limit,
         gni_size_text(now.live_bytes).text, (unsigned long long)now.live_count,
-        gni_size_text(now.cached_bytes).text, gni_size_text(now.largest_free_bytes).text,
-        gni_size_text(now.pending_bytes).text, gni_size_text(device_free).text,
-        gni_size_text(device_total).text, gni_size_text(others).text,
-        advice(pool, &now, nbytes, device_free), holders);
+        gni_plural(now.live_count), gni_size_text(now.cached_bytes).text,
+        gni_size_text(now.largest_free_bytes).text, gni_size_text(now.pending_bytes).text,
+        is_host ? "system" : "device", gni_size_text(device_free).text,
+        gni_size_text(device_total).text, is_host ? "" : "and the driver ",
+        gni_size_text(others).text, advice(pool, &now, nbytes, device_free), holders);
 }

@@ -4,6 +4,7 @@
 #include "memory/cache.h"
 
 #include "base/log.h"
+#include "base/text.h"
 #include "memory/history.h"
 
 /* ---- counting ------------------------------------------------------------------------------- */
@@ -286,7 +287,7 @@ size_t gni_pool_report_leaks(struct gni_pool *pool, size_t most)
     gni_caches_restore(pool);
     gni_pool_unlock(pool);
     if (most > 0 && count > most)
-        gni_log(GNI_LOG_WARNING, "leak: %s: and %zu more blocks",
-                gni_device_label(pool->device).text, count - most);
+        gni_log(GNI_LOG_WARNING, "leak: %s: and %zu more block%s",
+                gni_device_label(pool->device).text, count - most, gni_plural(count - most));
     return count;
 }

@@ -187,7 +187,8 @@ gn_status gni_typing_find(enum gni_op op, const gn_operand *operands, struct gni
         typing->dtype = GN_BOOL;
         return GN_OK;
     case GNI_DOMAIN_INTEGER:
-        return kind == GNI_KIND_FLOATING ? type_refuse(op, dtype, "") : GN_OK;
+        return kind == GNI_KIND_FLOATING ? type_refuse(op, dtype, ": it takes integers or bool")
+                                         : GN_OK;
     }
     return GN_OK;
 }

@@ -4,6 +4,7 @@
  * The dimensions that go are seen as the last ones, whatever their place: rows of them are folded.
  */
 #include "ops/backend.h"
+#include "base/text.h"
 #include "ops/recorder.h"
 
 static const char *reduction_name(gn_reduction reduction)
@@ -90,8 +91,9 @@ gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensio
     gn_dtype dtype;
     GN_TRY(result_type(reduction, tensor->dtype, &dtype));
     if ((dimensions & ~all) != 0)
-        return gni_error(GN_ERROR_INDEX, "%s: a tensor of %d dimensions has no such dimension",
-                         reduction_name(reduction), tensor->ndim);
+        return gni_error(GN_ERROR_INDEX, "%s: a tensor of %d dimension%s has no such dimension",
+                         reduction_name(reduction), tensor->ndim,
+                         gni_plural((uint64_t)tensor->ndim));
     layout_make(tensor, dimensions != 0 ? dimensions : all, has_dimensions, &layout);
     if (layout.columns == 0 && (reduction == GN_REDUCE_MAXIMUM || reduction == GN_REDUCE_MINIMUM))
         return gni_error(GN_ERROR_SHAPE, "%s: of no elements it is not defined (shape %s)",

@@ -5,6 +5,7 @@
  * the results are seen the other way round.
  */
 #include "ops/backend.h"
+#include "base/text.h"
 #include "ops/cpu/sort.h"
 #include "ops/recorder.h"
 
@@ -186,8 +187,8 @@ gn_status gn_topk(gn_tensor *tensor, int64_t k, int dimension, bool is_largest, 
     int64_t size = tensor->ndim > 0 ? tensor->sizes[at] : 1;
     if (k < 0 || k > size)
         return gni_error(GN_ERROR_INVALID_VALUE,
-                         "topk: there are 0 to %lld elements to take, not %lld", (long long)size,
-                         (long long)k);
+                         "topk: k is %lld, and dimension %d has %lld element%s", (long long)k, at,
+                         (long long)size, gni_plural((uint64_t)size));
     if (tensor->ndim ==
         0) /* has no dimension that could become 0: it is taken in any case, as in PyTorch */
         k = 1;

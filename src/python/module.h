@@ -62,6 +62,12 @@ struct module_state {
 
 extern struct PyModuleDef gni_python_module;
 
+/* What a word ends with behind a number: "%d dimension%s". */
+static inline const char *plural(Py_ssize_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
 /* The state, from the module, one of its classes, or an object of one of them. */
 struct module_state *module_state_of(PyObject *module);
 struct module_state *module_state_of_class(PyTypeObject *class);

@@ -225,8 +225,8 @@ int arguments_take(const struct signature *signature, PyObject *const *arguments
 {
     int capacity = signature->names[1] != NULL ? 2 : 1;
     if (count > capacity) {
-        PyErr_Format(PyExc_TypeError, "%s() takes at most %d arguments (%zd given)",
-                     signature->function, capacity, count);
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %d argument%s (%zd given)",
+                     signature->function, capacity, plural(capacity), count);
         return -1;
     }
     taken[0] = count > 0 ? arguments[0] : NULL;

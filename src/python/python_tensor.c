@@ -96,7 +96,7 @@ int integers_from_python(PyObject *object, const char *what, int64_t *values, in
     Py_ssize_t length = PyTuple_Size(sequence);
     if (length > most || (most == 1 && length == 0)) {
         if (most == 1)
-            PyErr_Format(PyExc_ValueError, "%s is one integer, not %zd", what, length);
+            PyErr_Format(PyExc_ValueError, "%s is one integer, not %R", what, object);
         else
             PyErr_Format(PyExc_ValueError, "%s has at most %d integers, not %zd", what, most,
                          length);
@@ -284,8 +284,8 @@ static PyObject *one_or_all(PyObject *self, PyObject *const *arguments, Py_ssize
         return NULL;
     if (dimension < -ndim || dimension >= ndim) {
         PyErr_Format(PyExc_IndexError,
-                     "dimension %lld is out of range for a tensor of %d dimensions",
-                     (long long)dimension, ndim);
+                     "dimension %lld is out of range for a tensor of %d dimension%s",
+                     (long long)dimension, ndim, plural(ndim));
         return NULL;
     }
     return PyLong_FromLongLong(values[dimension < 0 ? dimension + ndim : dimension]);

@@ -379,6 +379,17 @@ static bool number_fits(gn_scalar number, gn_dtype dtype)
     return value > -most - (dtype != GN_UINT8) && value < most;
 }
 
+static void number_refuse(gn_scalar number, size_t place, gn_dtype dtype)
+{
+    PyObject *value = number.kind == GN_FLOAT64 ? PyFloat_FromDouble(number.floating)
+                                                : PyLong_FromLongLong(number.integer);
+    if (value == NULL)
+        return;
+    PyErr_Format(PyExc_OverflowError, "%R does not fit %s (it is number %zu of the data)", value,
+                 gn_dtype_name(dtype), place);
+    Py_DECREF(value);
+}
+
 static void number_store(gn_scalar number, gn_dtype dtype, void *element)
 {
     double value = number.kind == GN_FLOAT64 ? number.floating : (double)number.integer;
@@ -400,8 +411,7 @@ static PyObject *listing_to_tensor(struct module_state *state, const struct list
         return NULL;
     for (size_t i = 0; i < listing->count; i++)
         if (!number_fits(listing->numbers[i], dtype)) {
-            PyErr_Format(PyExc_OverflowError, "number %zu of the data does not fit %s", i,
-                         gn_dtype_name(dtype));
+            number_refuse(listing->numbers[i], i, dtype);
             return NULL;
         }
     /* As float64 or int64 first, from which every other type comes. */
@@ -671,7 +681,7 @@ static PyObject *result_type(PyObject *module, PyObject *const *tensors, Py_ssiz
     for (Py_ssize_t i = 0; i < count; i++) {
         int found = operand_from_python(state, tensors[i], &operands[i]);
         if (found == 0)
-            PyErr_Format(PyExc_TypeError, "%R is no Tensor", tensors[i]);
+            PyErr_Format(PyExc_TypeError, "%R is not a Tensor", tensors[i]);
         if (found <= 0)
             goto free_operands;
     }

@@ -11,6 +11,7 @@
 struct operands {
     gn_operand list[3];
     PyObject *made[3]; /* NULL: not */
+    PyObject *refused; /* borrowed: what is no operand */
 };
 
 /* Whether it is one of NumPy's; called with an exception, which stays. */
@@ -66,8 +67,10 @@ static int operands_take(struct module_state *state, PyObject *const *objects, i
         }
         if (operands->made[i] != NULL)
             operands->list[i] = (gn_operand){.tensor = tensor_of(operands->made[i])};
-        if (found <= 0)
+        if (found <= 0) {
+            operands->refused = objects[i];
             return found;
+        }
     }
     return 1;
 }
@@ -84,6 +87,16 @@ static void operands_drop(struct operands *operands)
 {
     for (int i = 0; i < 3; i++)
         Py_XDECREF(operands->made[i]);
+}
+
+/* For what is no operand, as operands_take() found it. */
+static void operand_refuse(const char *name, PyObject *object)
+{
+    PyObject *type = PyType_GetQualName(Py_TYPE(object));
+    if (type != NULL)
+        PyErr_Format(PyExc_TypeError, "%s: operands are tensors, numbers or arrays, not %U", name,
+                     type);
+    Py_XDECREF(type);
 }
 
 /* The result as a new tensor, or written into `out` where that is not NULL. `name`: that of the function; NULL for
@@ -106,7 +119,7 @@ static PyObject *operation_into(struct module_state *state, const char *name, gn
     } else if (missing != NULL && (found == 0 || operand_is_kept())) {
         made = Py_NewRef(missing);
     } else if (found == 0) {
-        PyErr_Format(PyExc_TypeError, "%s: operands are tensors, numbers or arrays", name);
+        operand_refuse(name, operands.refused);
     }
     operands_drop(&operands);
     return made;
@@ -115,7 +128,10 @@ static PyObject *operation_into(struct module_state *state, const char *name, gn
 static PyObject *operator_call(struct module_state *state, gn_op op, PyObject *const *objects,
                                int arity, PyObject *missing)
 {
-    return operation_into(state, NULL, op, objects, arity, NULL, missing);
+    const char *name = op == GN_OP_SHIFT_LEFT    ? "bitwise_left_shift"
+                       : op == GN_OP_SHIFT_RIGHT ? "bitwise_right_shift"
+                                                 : NULL; /* as the operation is called */
+    return operation_into(state, name, op, objects, arity, NULL, missing);
 }
 
 /* ---- operators ------------------------------------------------------------------------------- */
@@ -291,8 +307,8 @@ static int arguments_split(const char *name, gn_op op, int arity, int begin,
     }
     if (taken == arity)
         return 1;
-    PyErr_Format(PyExc_TypeError, "%s() takes %d operands, not %zd", name, arity - begin,
-                 taken - begin);
+    PyErr_Format(PyExc_TypeError, "%s() takes %d operand%s, not %zd", name, arity - begin,
+                 plural(arity - begin), taken - begin);
     return -1;
 }
 

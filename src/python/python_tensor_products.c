@@ -126,7 +126,8 @@ static int factors_take(struct module_state *state, PyObject *const *arguments, 
     }
     if (taken == 2)
         return 0;
-    PyErr_Format(PyExc_TypeError, "matmul() takes %d operands, not %zd", 2 - begin, taken - begin);
+    PyErr_Format(PyExc_TypeError, "matmul() takes %d operand%s, not %zd", 2 - begin,
+                 plural(2 - begin), taken - begin);
     return -1;
 }
 

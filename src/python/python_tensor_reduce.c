@@ -33,8 +33,8 @@ static int reduction_arguments_take(const char *name, enum reduction_argument be
     };
     Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
     if ((Py_ssize_t)begin + count > ARGUMENT_DTYPE) {
-        PyErr_Format(PyExc_TypeError, "%s() takes at most %d arguments by place, not %zd", name,
-                     ARGUMENT_DTYPE - (int)begin, count);
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %d argument%s by place, not %zd", name,
+                     ARGUMENT_DTYPE - (int)begin, plural(ARGUMENT_DTYPE - (int)begin), count);
         return -1;
     }
     for (Py_ssize_t i = 0; i < count; i++)
@@ -72,8 +72,8 @@ static int dimensions_from_python(const char *name, PyObject *dim, int ndim, uin
         if (wrapped < 0 || wrapped >= span) {
             PyErr_Format(
                 PyExc_IndexError,
-                "%s: dimension %lld is out of range for a tensor of %d dimensions: %d to %d", name,
-                (long long)dimensions[i], ndim, -span, span - 1);
+                "%s: dimension %lld is out of range for a tensor of %d dimension%s: %d to %d", name,
+                (long long)dimensions[i], ndim, plural(ndim), -span, span - 1);
             return -1;
         }
         if ((*bits >> wrapped & 1) != 0) {

@@ -92,6 +92,23 @@ static int dimension_clamp(int64_t dimension)
                                                                            : (int)dimension;
 }
 
+/* The one dimension of a function; `several` is the function that takes more of them, or NULL. */
+static int dimension_take(PyObject *dim, const char *name, const char *several, int64_t *dimension)
+{
+    int64_t dimensions[GN_DIMENSIONS_MAX];
+    int count;
+    if (integers_from_python(dim, "dim", dimensions, GN_DIMENSIONS_MAX, &count) < 0)
+        return -1;
+    if (count != 1) {
+        PyErr_Format(PyExc_ValueError, "%s: dim is one integer, not %R%s%s%s", name, dim,
+                     several != NULL ? "; " : "", several != NULL ? several : "",
+                     several != NULL ? "() takes several" : "");
+        return -1;
+    }
+    *dimension = dimensions[0];
+    return 0;
+}
+
 /* max() and min(): of all elements one; along a dimension a pair; with another tensor the larger of two. */
 static PyObject *extreme(PyObject *self, PyObject *arguments, PyObject *keywords, bool is_maximum)
 {
@@ -99,7 +116,7 @@ static PyObject *extreme(PyObject *self, PyObject *arguments, PyObject *keywords
     struct module_state *state = module_state_of_object(self);
     const char *name = is_maximum ? "max" : "min";
     PyObject *dim = Py_None;
-    int is_kept = 0, one;
+    int is_kept = 0;
     int64_t dimension;
     gn_tensor *values, *indices, *wide;
     gn_status status;
@@ -113,7 +130,7 @@ static PyObject *extreme(PyObject *self, PyObject *arguments, PyObject *keywords
                                           tensor_of(self), 0, is_kept != 0, &values));
         return tensor_or_raise_in(state, name, status, values);
     }
-    if (integers_from_python(dim, "dim", &dimension, 1, &one) < 0)
+    if (dimension_take(dim, name, is_maximum ? "amax" : "amin", &dimension) < 0)
         return NULL;
     int at = dimension_clamp(dimension);
     CALL_ALLOCATING(status, gn_extreme(tensor_of(self), at, is_maximum, &values, &indices));
@@ -155,11 +172,11 @@ static PyObject *extreme_place(PyObject *self, PyObject *arguments, PyObject *ke
     gn_tensor *tensor = tensor_of(self), *flat = NULL, *place, *wide;
     PyObject *dim = Py_None;
     int64_t ones[GN_DIMENSIONS_MAX], dimension = 0, whole = -1;
-    int is_kept = 0, one, ndim = gn_tensor_get_dimensions(tensor);
+    int is_kept = 0, ndim = gn_tensor_get_dimensions(tensor);
     gn_status status = GN_OK;
     if (!arguments_parse(arguments, keywords, is_maximum ? "|Op:argmax" : "|Op:argmin", names, &dim,
                          &is_kept) ||
-        (dim != Py_None && integers_from_python(dim, "dim", &dimension, 1, &one) < 0))
+        (dim != Py_None && dimension_take(dim, name, NULL, &dimension) < 0))
         return NULL;
     int at = dimension_clamp(dimension);
     if (dim == Py_None)

@@ -93,8 +93,8 @@ static PyObject *tensor_permute(PyObject *self, PyObject *const *arguments, Py_s
         return NULL;
     if (ndim != gn_tensor_get_dimensions(tensor_of(self))) {
         PyErr_Format(tensor_state(self)->shape_error,
-                     "permute: a tensor of %d dimensions takes as many, not %d",
-                     gn_tensor_get_dimensions(tensor_of(self)), ndim);
+                     "permute: %d dimension%s given for a tensor of %d: each is named once", ndim,
+                     plural(ndim), gn_tensor_get_dimensions(tensor_of(self)));
         return NULL;
     }
     for (int i = 0; i < ndim; i++)
@@ -123,8 +123,9 @@ static PyObject *tensor_as_strided(PyObject *self, PyObject *arguments, PyObject
         (start != Py_None && integers_from_python(start, "storage_offset", &offset, 1, &one) < 0))
         return NULL;
     if (ndim != stride_count) {
-        PyErr_Format(tensor_state(self)->shape_error, "as_strided: %d sizes and %d strides", ndim,
-                     stride_count);
+        PyErr_Format(tensor_state(self)->shape_error,
+                     "as_strided: size has %d number%s and stride has %d: they must be as many",
+                     ndim, plural(ndim), stride_count);
         return NULL;
     }
     CALL_ALLOCATING(status,
@@ -140,8 +141,8 @@ static int dimension_find(const char *name, int64_t value, int ndim, int extra, 
     int span = ndim > 0 ? ndim : 1;
     if (value < -span || value >= span) {
         PyErr_Format(PyExc_IndexError,
-                     "%s: dimension %lld is out of range for a tensor of %d dimensions: %d to %d",
-                     name, (long long)value, ndim - extra, -span, span - 1);
+                     "%s: dimension %lld is out of range for a tensor of %d dimension%s: %d to %d",
+                     name, (long long)value, ndim - extra, plural(ndim - extra), -span, span - 1);
         return -1;
     }
     *dimension = (int)(value < 0 ? value + span : value);

@@ -1,6 +1,7 @@
 #include "tensor/index_plan.h"
 
 #include "base/host.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -70,8 +71,9 @@ static gn_status key_check(const struct gni_index_source *source, int count, con
         return gni_error(GN_ERROR_INDEX, "a key can only have one ellipsis ('...')");
     if (used > source->ndim)
         return gni_error(GN_ERROR_INDEX,
-                         "too many indices: %d for a tensor of %d dimensions (shape %s)", used,
-                         source->ndim, gni_shape_text(source->ndim, source->sizes).text);
+                         "too many indices: %d for a tensor of %d dimension%s (shape %s)", used,
+                         source->ndim, gni_plural((uint64_t)source->ndim),
+                         gni_shape_text(source->ndim, source->sizes).text);
     *unused = source->ndim - used;
     return GN_OK;
 }

@@ -1,6 +1,7 @@
 #include "tensor/shape.h"
 
 #include "base/checked.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -72,8 +73,8 @@ gn_status gni_dimension_wrap(int64_t dimension, int ndim, int *result)
     int span = ndim > 0 ? ndim : 1;
     if (dimension < -span || dimension >= span)
         return gni_error(GN_ERROR_INDEX,
-                         "dimension %lld is out of range for a tensor of %d dimensions: %d to %d",
-                         (long long)dimension, ndim, -span, span - 1);
+                         "dimension %lld is out of range for a tensor of %d dimension%s: %d to %d",
+                         (long long)dimension, ndim, gni_plural((uint64_t)ndim), -span, span - 1);
     *result = (int)(dimension < 0 ? dimension + span : dimension);
     return GN_OK;
 }
@@ -100,7 +101,8 @@ gn_status gni_shape_infer(int ndim, const int64_t *asked, int64_t count, size_t 
     if (unknown >= 0 && known > 0 && count % known == 0)
         sizes[unknown] = count / known;
     else if (unknown >= 0 || known != count)
-        return gni_error(GN_ERROR_SHAPE, "%lld elements cannot have the shape %s", (long long)count,
+        return gni_error(GN_ERROR_SHAPE, "%lld element%s cannot have the shape %s",
+                         (long long)count, gni_plural((uint64_t)count),
                          gni_shape_text(ndim, asked).text);
     /* As many elements as there are fit; beside a 0 sizes can be anything. */
     return count == 0 ? gni_shape_check(ndim, sizes, element_bytes, &count) : GN_OK;

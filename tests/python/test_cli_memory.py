@@ -104,7 +104,7 @@ def test_names_cannot_command_the_terminal(shell, tmp_path):
 def test_show_counts_what_it_does_not_know(shell, tmp_path):
     path = tmp_path / "x.json"
     path.write_text('{"device_traces": [[{"action": "teleport"}]], "segments": []}')
-    assert "1 entries of the file have an action" in shell("show", path)[1]
+    assert "left out: 1 entry with an action" in shell("show", path)[1]
 
 
 def test_diff(shell, tmp_path):
@@ -124,11 +124,11 @@ def test_diff(shell, tmp_path):
     assert code == 0
     assert re.search(r"cuda:0 live +1.0 KiB +3.0 KiB +\+2.0 KiB", output)
     assert re.search(r"cuda:0 segments +1 +1 +\+0", output)
-    assert re.search(r"\+2.0 KiB +\+1 blocks  model_2.py:20 \(layer2\)", output)
-    assert re.search(r"\+2.0 KiB +\+1 blocks  2048 bytes", output)
+    assert re.search(r"\+2.0 KiB +\+1 block   model_2.py:20 \(layer2\)", output)
+    assert re.search(r"\+2.0 KiB +\+1 block   2048 bytes", output)
     assert "model_1.py" not in output
     code, output, _ = shell("diff", tmp_path / "b.pickle", tmp_path / "a.json")
-    assert re.search(r"-2.0 KiB +-1 blocks  model_2.py", output)
+    assert re.search(r"-2.0 KiB +-1 block   model_2.py", output)
     assert "nothing changed" in shell("diff", tmp_path / "a.json", tmp_path / "a.json")[1]
 
 
@@ -316,8 +316,8 @@ def test_replay_prints_a_table(simulator, shell, root):
     path = root / "bench/alloc/traces/sample_torch.json"
     code, output, errors = shell("replay", path, "--policy", "pool", "--segment-size", "4MiB")
     assert (code, errors) == (0, "")
-    assert "134 allocations and 122 frees of cuda:0, 1 streams besides" in output
-    assert "1 frees of blocks from before the recording left out" in output
+    assert "134 allocations and 122 frees of cuda:0, 1 stream besides" in output
+    assert "left out: 1 free of blocks from before the recording" in output
     assert "4.0 KiB that were live before" in output
     for name in ("peak live", "peak requested", "peak reserved", "fragmentation", "driver calls"):
         assert len(cells(output, name)) == 2

@@ -236,7 +236,10 @@ def test_errors():
             genesis.matmul(first, second)
     for wrong, text in (
         (lambda: genesis.matmul(x, x.T, out=genesis.zeros(3, 2)), r"\(2, 2\), the output \(3, 2\)"),
-        (lambda: genesis.bmm(x, x.T), r"bmm: operands have 3 and 3 dimensions, not shapes"),
+        (
+            lambda: genesis.bmm(x, x.T),
+            r"bmm: the operands must have 3 and 3 dimensions, not shapes",
+        ),
         (lambda: genesis.bmm(genesis.zeros(2, 1, 1), genesis.zeros(1, 1, 1)), "2 matrices and 1"),
         (lambda: genesis.dot(x[0], y[0]), r"\(3,\) and \(5,\)"),
         (lambda: genesis.tensordot(x, y, 1), r"dimensions \[1\] of shape \(2, 3\) and \[0\]"),

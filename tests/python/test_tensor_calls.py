@@ -138,7 +138,7 @@ def test_in_place_keeps_the_type():
         ("log_softmax(a, 5)", "dimension 5 is out of range"),
         ("nanmean(a, 5)", "dimension 5 is out of range"),
         ("sub(tensor(True), tensor(True))", "bool: use logical_xor"),
-        ("arccos(a, a)", "takes 1 operands, not 2"),
+        ("arccos(a, a)", "takes 1 operand, not 2"),
         ("greater(a, b)", r"shapes \(2, 2\) and \(3, 2\)"),
         ("subtract(a, b, alpha=2)", r"shapes \(2, 2\) and \(3, 2\)"),
         ("norm([1.0])", "not a Tensor"),

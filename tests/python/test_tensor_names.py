@@ -265,9 +265,13 @@ def test_mistakes_about_shapes():
     x = genesis.zeros(2, 3)
     for wrong, error, words in [
         (lambda: x.roll((1, 2)), ValueError, "2 shifts need as many"),
-        (lambda: x.roll((1, 2), 0), ValueError, "2 shifts and 1 dimensions"),
+        (lambda: x.roll((1, 2), 0), ValueError, "as many numbers, not 2 and 1"),
         (lambda: x.roll(1, 2), IndexError, r"dimension 2 is out of range for shape \(2, 3\)"),
-        (lambda: x.repeat(2), genesis.ShapeError, r"1 counts \(2,\) for the 2 dimensions"),
+        (
+            lambda: x.repeat(2),
+            genesis.ShapeError,
+            r"repeat: \(2,\) needs a count for each dimension",
+        ),
         (lambda: x.repeat(2, -1), ValueError, "not negative"),
     ]:
         with pytest.raises(error, match=words):

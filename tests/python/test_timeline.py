@@ -209,7 +209,7 @@ def test_a_report_of_known_events():
 
 
 def test_lost_events_are_mentioned():
-    assert "7 older events were lost" in Report(Recording(lost=7)).summary()
+    assert "lost: 7 older events" in Report(Recording(lost=7)).summary()
 
 
 def test_a_report_of_nothing():

@@ -159,7 +159,11 @@ static bool driver_load(struct symbol_source *source)
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
         const char *reason = dlerror();
-        REFUSE("the CUDA driver could not be loaded: %s", reason != NULL ? reason : path);
+        REFUSE("the CUDA driver could not be loaded: %s%s", reason != NULL ? reason : path,
+               strcmp(path, "libcuda.so.1") == 0
+                   ? ". Without a GPU there are the device \"cpu\", and a simulated GPU: "
+                     "GENESIS_CUDA_DRIVER=sim"
+                   : "");
     }
     driver.library = library;
     (void)snprintf(driver.path, sizeof driver.path, "%s", path);
