@@ -20,7 +20,7 @@ from typing import Any
 from genesis._memory import counted, format_size, parse_size
 from genesis._recording import Recording
 from genesis._replay import GIB, Outcome, Settings, Trace, default_memory, read_recording, replay
-from genesis._report import Report, group_by
+from genesis._report import Report, group_by, printable
 from genesis._snapshot import SnapshotError
 
 ROWS = 15  # of a table, at most
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         command[arguments.memory_command](arguments)
     except CommandError as error:
-        print(f"python -m genesis memory: {error}", file=sys.stderr)
+        print(printable(f"python -m genesis memory: {error}".split("\n")), file=sys.stderr)
         return 2
     return 0
 
@@ -103,7 +103,7 @@ def _size(text: str | None, name: str, most: int) -> int | None:
 def _show(arguments: argparse.Namespace) -> None:
     recording = _read(arguments.snapshot)
     for device in recording.device_indices():
-        print("\n".join(_state_lines(recording, device)))
+        print(printable(_state_lines(recording, device)))
     print()
     print(Report(recording).summary())
     if recording.ignored:
@@ -153,7 +153,7 @@ def _html(arguments: argparse.Namespace) -> None:
 
 def _diff(arguments: argparse.Namespace) -> None:
     before, after = _read(arguments.before), _read(arguments.after)
-    print("\n\n".join("\n".join(part) for part in diff_parts(before, after) if part))
+    print("\n\n".join(printable(part) for part in diff_parts(before, after) if part))
 
 
 def diff_parts(before: Recording, after: Recording) -> list[list[str]]:
@@ -246,7 +246,7 @@ def _replay(arguments: argparse.Namespace) -> None:
     except RuntimeError as error:
         raise CommandError(f"the replay failed: {error}") from None
     older = 0 if arguments.with_older else _older_bytes(recording, trace.device)
-    print("\n".join(_replay_lines(trace, settings, outcome, policy, older)))
+    print(printable(_replay_lines(trace, settings, outcome, policy, older)))
 
 
 def _older_bytes(recording: Recording, name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from heapq import nlargest
@@ -72,6 +73,25 @@ class Span(NamedTuple):
     thread: int
     begin: int
     end: int
+
+
+# Control characters, those that change the direction of text, ends of lines, halves of characters.
+UNPRINTABLE = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def printable(lines: list[str]) -> str:
+    r"""Lines as one text. Names may come from a file of others: what a terminal obeys is escaped.
+
+    Examples
+    --------
+    >>> from genesis._report import printable
+    >>> print(printable(["one\x1b[31m", "two"]))
+    one\x1b[31m
+    two
+    """
+    return "\n".join(UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], one) for one in lines)
 
 
 def spans_of(recording: Recording) -> list[Span]:
@@ -216,7 +236,7 @@ class Report:
             self._churn_lines(),
             self._out_of_memory_lines(),
         ]
-        return "\n\n".join("\n".join(lines) for lines in parts if lines)
+        return "\n\n".join(printable(lines) for lines in parts if lines)
 
     def _head(self) -> list[str]:
         lines = [

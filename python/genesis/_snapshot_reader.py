@@ -7,7 +7,6 @@ is not of the type that is expected is not hashed, compared or turned into text.
 
 from __future__ import annotations
 
-import re
 import struct
 from operator import itemgetter
 from typing import Any
@@ -52,10 +51,6 @@ STATES = {
 PYTORCH_UNIT = 512
 DEVICES_MOST = 256  # an event has one byte for it
 WORD_MOST = 1 << 64
-# Control characters, those that change the direction of text, ends of lines, halves of characters.
-UNPRINTABLE = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
 
 
 def _shown(value: Any) -> str:
@@ -77,17 +72,14 @@ def _number(entry: dict[str, Any], key: str, default: int | None = None) -> int:
 
 
 def _text(value: Any, what: str) -> str:
-    """A name. Some writers have numbers in its place, or nothing.
-
-    All names of a file come through here: what a terminal would obey, or cannot show, is escaped.
-    """
+    """A name. Some writers have numbers in its place, or nothing."""
     if value is None:
         return ""
     if isinstance(value, int | float) and not abs(value) < WORD_MOST:
         raise SnapshotError(f"{what} is a text, not {_shown(value)}")
     if not isinstance(value, str | int | float):
         raise SnapshotError(f"{what} is a text, not {_shown(value)}")
-    return UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], str(value))
+    return str(value)
 
 
 def _list(parent: dict[str, Any], key: str) -> list[Any]:

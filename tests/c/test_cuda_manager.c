@@ -24,7 +24,7 @@ static void test_out_of_memory(void)
     CHECK_STATUS(gn_memory_alloc(manager, 17 * MIB, NULL, &pointer), GN_ERROR_OUT_OF_MEMORY);
     CHECK(pointer == &pointer);
     CHECK_DETAIL("17.00 MiB were asked for");
-    CHECK_DETAIL("48.00 MiB are live in 1 blocks");
+    CHECK_DETAIL("48.00 MiB are live in 1 block of");
     CHECK_DETAIL("16.00 MiB free of 64.00 MiB");
     CHECK_DETAIL("cuMemAlloc");
     CHECK_DETAIL("CUDA_ERROR_OUT_OF_MEMORY");

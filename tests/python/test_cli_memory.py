@@ -95,7 +95,7 @@ def test_names_cannot_command_the_terminal(shell, tmp_path):
             code, output, errors = shell(*arguments)
             assert (code, errors) == (0, "")
             assert output.isascii() and not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", output)
-            assert r"f\x1b]0;x\x07\r\x9b31m\u202e\x00\ud800\n" in output
+            assert r"(f\x1b]0;x\x07" in output and r"\x9b31m\u202e\x00\ud800" in output
         path.write_bytes(write({"device_traces": bad}))
         code, output, errors = shell("show", path)
         assert code == 2 and errors.isascii() and errors.count("\n") == 1 and "\x1b" not in errors
