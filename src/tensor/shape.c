@@ -108,6 +108,18 @@ gn_status gni_shape_infer(int ndim, const int64_t *asked, int64_t count, size_t 
     return count == 0 ? gni_shape_check(ndim, sizes, element_bytes, &count) : GN_OK;
 }
 
+bool gni_strides_are_possible(int ndim, const int64_t *sizes, const int64_t *strides,
+                              size_t element_bytes)
+{
+    bool is_possible = true;
+    for (int i = 0; is_possible && i < ndim; i++) {
+        int64_t span;
+        is_possible = !__builtin_mul_overflow(sizes[i] > 0 ? sizes[i] : 1, strides[i], &span) &&
+                      !__builtin_mul_overflow(span, (int64_t)element_bytes, &span);
+    }
+    return is_possible;
+}
+
 gn_status gni_strides_adopt(int ndim, const int64_t *sizes, const int64_t *given,
                             size_t element_bytes, const void *data, int64_t *strides)
 {
@@ -127,6 +139,7 @@ gn_status gni_strides_adopt(int ndim, const int64_t *sizes, const int64_t *given
                       !__builtin_mul_overflow(span, size, &span) &&
                       !__builtin_add_overflow(*end, span, end);
     }
+    is_possible = is_possible && gni_strides_are_possible(ndim, sizes, strides, element_bytes);
     uintptr_t first = (uintptr_t)data, after;
     if (!is_possible || first < (uintptr_t)0 - (uintptr_t)lowest ||
         __builtin_add_overflow(first, (uintptr_t)highest + element_bytes, &after))
@@ -134,18 +147,6 @@ gn_status gni_strides_adopt(int ndim, const int64_t *sizes, const int64_t *given
                          "a tensor of shape %s and strides %s does not fit the address space",
                          gni_shape_text(ndim, sizes).text, gni_shape_text(ndim, strides).text);
     return GN_OK;
-}
-
-bool gni_strides_are_possible(int ndim, const int64_t *sizes, const int64_t *strides,
-                              size_t element_bytes)
-{
-    bool is_possible = true;
-    for (int i = 0; is_possible && i < ndim; i++) {
-        int64_t span;
-        is_possible = !__builtin_mul_overflow(sizes[i] > 0 ? sizes[i] : 1, strides[i], &span) &&
-                      !__builtin_mul_overflow(span, (int64_t)element_bytes, &span);
-    }
-    return is_possible;
 }
 
 bool gni_strides_view(int ndim, const int64_t *sizes, const int64_t *strides, int new_ndim,

@@ -332,6 +332,11 @@ static bool is_allowed(const DLManagedTensorVersioned *managed, int64_t *count)
     if (tensor->data == NULL || first > (wide_int)UINTPTR_MAX || first % size != 0)
         return false;
     reach_of(tensor, size, &low, &high);
+    for (int i = 0; i < tensor->ndim && tensor->strides != NULL; i++) {
+        wide_int whole = (wide_int)tensor->shape[i] * tensor->strides[i] * size;
+        if (tensor->shape[i] > 1 && (whole > INT64_MAX || whole < INT64_MIN))
+            return false; /* a step over the whole dimension must be a number, too */
+    }
     return first + low >= 0 && first + high <= (wide_int)UINTPTR_MAX && low >= INT64_MIN &&
            high - size <= INT64_MAX;
 }
