@@ -52,6 +52,9 @@ GN_API const char *gn_dtype_name(gn_dtype dtype);
 GN_API const char *gn_dtype_advice(const char *name);
 
 /* Bytes of an element; 0 for no dtype. */
+/* The smallest type that has the numbers of both, by PyTorch's rules; both are valid. */
+GN_API gn_dtype gn_dtype_promote(gn_dtype a, gn_dtype b);
+
 GN_API size_t gn_dtype_size(gn_dtype dtype);
 
 /* A number: of kind GN_BOOL or GN_INT64 in `integer`, of kind GN_FLOAT64 in `floating`. */

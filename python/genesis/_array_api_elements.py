@@ -29,6 +29,7 @@ __all__ = [
     "greater",
     "greater_equal",
     "hypot",
+    "imag",
     "less",
     "less_equal",
     "logaddexp",
@@ -87,7 +88,6 @@ bitwise_right_shift = _of_two(
 )
 divide = _of_two(genesis.divide, "divide", "The quotients of elements.")
 equal = _of_two(genesis.eq, "equal", "Whether elements are equal.")
-floor_divide = _of_two(genesis.floor_divide, "floor_divide", "The quotients, rounded down.")
 greater = _of_two(genesis.greater, "greater", "Whether the first is larger.")
 greater_equal = _of_two(genesis.greater_equal, "greater_equal", "Whether the first is not smaller.")
 less = _of_two(genesis.less, "less", "Whether the first is smaller.")
@@ -101,6 +101,23 @@ remainder = _of_two(
     genesis.remainder, "remainder", "What division leaves, with the divisor's sign."
 )
 subtract = _of_two(genesis.subtract, "subtract", "The differences of elements.")
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Tensor:
+    """The quotients, rounded down; beside infinities the quotients themselves.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.floor_divide(xp.asarray([7.0, xp.inf, 1.0]), xp.asarray([2.0, 2.0, -xp.inf]))
+    tensor([ 3., inf, -0.])
+    """
+    x1, x2 = promoted(x1, x2)
+    made = genesis.floor_divide(x1, x2)
+    if not made.dtype.is_floating_point:
+        return made
+    x1, x2 = _both_floating(x1, x2)
+    return genesis.where(x1.isinf() | x2.isinf(), x1 / x2, made)
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
@@ -157,6 +174,18 @@ def conj(x: Tensor, /) -> Tensor:
     tensor([1, 2])
     """
     return x.clone()
+
+
+def imag(x: Tensor, /) -> Tensor:
+    """The imaginary parts: zeros, as there are no complex numbers.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.imag(xp.ones(2))
+    tensor([0., 0.])
+    """
+    return genesis.zeros_like(x)
 
 
 def real(x: Tensor, /) -> Tensor:

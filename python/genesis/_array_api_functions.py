@@ -33,6 +33,7 @@ __all__ = [
     "diff",
     "expand_dims",
     "flip",
+    "isin",
     "matmul",
     "matrix_transpose",
     "max",
@@ -198,7 +199,7 @@ def squeeze(x: Tensor, /, axis: Any) -> Tensor:
     >>> xp.squeeze(xp.zeros((1, 2)), 0).shape
     (2,)
     """
-    for one in (axis,) if isinstance(axis, int) else axis:
+    for one in _places((axis,) if isinstance(axis, int) else axis, x.ndim, "squeeze"):
         if x.shape[one] != 1:
             raise ValueError(f"squeeze: dimension {one} of shape {x.shape} is not of size 1")
     return x.squeeze(axis)
@@ -242,6 +243,18 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 
 
 # ---- matrices ----
+
+
+def isin(x1: Any, x2: Any, /, *, invert: builtins.bool = False) -> Tensor:
+    """Whether each element is among others.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.isin(xp.asarray([1, 2, 3]), xp.asarray([2, 9]))
+    tensor([False,  True, False])
+    """
+    return genesis.isin(x1, x2, invert=invert)
 
 
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
@@ -290,8 +303,16 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     >>> xp.vecdot(xp.asarray([[1, 2], [3, 4]]), xp.asarray([1, 1]))
     tensor([3, 7])
     """
-    x1, x2 = promoted(x1, x2)
-    return (x1 * x2).sum(axis).to(x1.dtype)
+    if not -builtins.min(x1.ndim, x2.ndim) <= axis < 0:
+        raise ValueError(
+            f"vecdot: axis {axis} is not among the last {builtins.min(x1.ndim, x2.ndim)} of both"
+        )
+    x1, x2 = (one.movedim(axis, -1) for one in promoted(x1, x2))
+    if x1.shape[-1] != x2.shape[-1]:
+        raise ValueError(f"vecdot: vectors of {x1.shape[-1]} and of {x2.shape[-1]} elements")
+    is_half = x1.dtype in (genesis.float16, genesis.bfloat16)  # rounded once, at the end
+    made = (x1.float() * x2.float() if is_half else x1 * x2).sum(-1)
+    return made.to(x1.dtype)
 
 
 # ---- reductions ----

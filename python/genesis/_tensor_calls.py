@@ -4,7 +4,8 @@ A module hands its functions to :func:`publish`, which puts one wrapper around e
 
 - an error names the function that was called, whatever it is made of: ``addmm: shapes ...``, where
   the addition in it said ``add: shapes ...``;
-- NumPy's ``axis`` and ``keepdims`` stand for ``dim`` and ``keepdim``, where it has these;
+- NumPy's ``axis`` and ``keepdims`` stand for ``dim`` and ``keepdim``, where it has these, and
+  ``axes`` and ``axis`` for ``dims``;
 - ``out=`` is written to, where that is in the signature: a function that does not do so itself
   never sees it;
 - those of the module's tables are methods of Tensor, too, and have a form in place.
@@ -90,7 +91,7 @@ def _write(made: Any, out: Any) -> Any:
 def _wrapped(function: Callable[..., Any], name: str, has_own_out: bool) -> Callable[..., Any]:
     code = function.__code__
     takes = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    has_dim, has_keepdim = "dim" in takes, "keepdim" in takes
+    has_dim, has_keepdim, has_dims = "dim" in takes, "keepdim" in takes, "dims" in takes
     writes_out = "out" in takes and not has_own_out
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -99,6 +100,8 @@ def _wrapped(function: Callable[..., Any], name: str, has_own_out: bool) -> Call
                 return function(*args)
             if has_dim and "axis" in kwargs and "dim" not in kwargs:
                 kwargs["dim"] = kwargs.pop("axis")
+            if has_dims and "dims" not in kwargs and not kwargs.keys().isdisjoint(("axes", "axis")):
+                kwargs["dims"] = kwargs.pop("axes" if "axes" in kwargs else "axis")
             if has_keepdim and "keepdims" in kwargs and "keepdim" not in kwargs:
                 kwargs["keepdim"] = kwargs.pop("keepdims")
             out = kwargs.pop("out", None) if writes_out else None

@@ -344,8 +344,9 @@ def hstack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) -> _C.
     tensor([1, 2, 3])
     """
     from genesis import atleast_1d, cat
+    from genesis._tensor_functions import several
 
-    parts = [atleast_1d(one) for one in _C._items(tensors)]
+    parts = [atleast_1d(one) for one in several("hstack", tensors)]
     return cat(parts, 0 if parts and parts[0].ndim == 1 else 1)
 
 
@@ -360,8 +361,9 @@ def vstack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) -> _C.
             [3, 4]])
     """
     from genesis import atleast_2d, cat
+    from genesis._tensor_functions import several
 
-    return cat([atleast_2d(one) for one in _C._items(tensors)])
+    return cat([atleast_2d(one) for one in several("vstack", tensors)])
 
 
 def dstack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) -> _C.Tensor:
@@ -375,8 +377,9 @@ def dstack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) -> _C.
              [2, 4]]])
     """
     from genesis import atleast_3d, cat
+    from genesis._tensor_functions import several
 
-    return cat([atleast_3d(one) for one in _C._items(tensors)], 2)
+    return cat([atleast_3d(one) for one in several("dstack", tensors)], 2)
 
 
 def column_stack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) -> _C.Tensor:
@@ -390,8 +393,11 @@ def column_stack(tensors: Sequence[_C.Tensor], *, out: _C.Tensor | None = None) 
             [2, 4]])
     """
     from genesis import cat
+    from genesis._tensor_functions import several
 
-    return cat([one.reshape(-1, 1) if one.ndim < 2 else one for one in _C._items(tensors)], 1)
+    return cat(
+        [one.reshape(-1, 1) if one.ndim < 2 else one for one in several("column_stack", tensors)], 1
+    )
 
 
 def fliplr(input: _C.Tensor) -> _C.Tensor:

@@ -298,7 +298,10 @@ def equal(input: _C.Tensor, other: _C.Tensor) -> bool:
 # ---- shapes ----
 
 
-def _tensors(name: str, tensors: Sequence[_C.Tensor]) -> list[_C.Tensor]:
+def several(name: str, tensors: Any, dim: Any = 0) -> list[_C.Tensor]:
+    """Tensors that are put together: those of a list or a tuple, not one by one."""
+    if isinstance(tensors, _C.Tensor) or isinstance(dim, _C.Tensor):
+        raise TypeError(f"{name}: pass a list: {name}([x, y]), not the tensors one by one")
     found = [*_C._items(tensors)]
     if not found:
         raise ValueError(f"{name}: there must be a tensor")
@@ -320,7 +323,7 @@ def cat(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = N
     >>> genesis.cat([genesis.zeros(2), genesis.ones(1)])
     tensor([0., 0., 1.])
     """
-    tensors = _tensors("cat", tensors)
+    tensors = several("cat", tensors, dim)
     dtype = _C._result_type(*tensors)
     tensors = [one for one in tensors if one.shape != (0,)] or tensors[:1]
     first = tensors[0]
@@ -359,7 +362,7 @@ def stack(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None =
     >>> genesis.stack([genesis.zeros(2), genesis.ones(2)]).shape
     (2, 2)
     """
-    tensors = _tensors("stack", tensors)
+    tensors = several("stack", tensors, dim)
     for one in tensors[1:]:
         if one.shape != tensors[0].shape:
             raise _C.ShapeError(f"stack: shapes {tensors[0].shape} and {one.shape} differ")
@@ -523,6 +526,11 @@ def _distance(input: _C.Tensor) -> _C.Tensor:
     return arange(input.shape[-1], device=input.device) - rows.unsqueeze(1)
 
 
+def _bounded(diagonal: int) -> int:
+    """Beyond every matrix is beyond every matrix, also where int64 ends."""
+    return max(-(2**62), min(2**62, diagonal))
+
+
 def _nothing(input: _C.Tensor) -> int:
     return False if input.dtype == _C.bool else 0  # the number of that kind: bool stays bool
 
@@ -537,7 +545,7 @@ def tril(input: _C.Tensor, diagonal: int = 0, *, out: _C.Tensor | None = None) -
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return _C.where(_distance(input) <= diagonal, input, _nothing(input))
+    return _C.where(_distance(input) <= _bounded(diagonal), input, _nothing(input))
 
 
 def triu(input: _C.Tensor, diagonal: int = 0, *, out: _C.Tensor | None = None) -> _C.Tensor:
@@ -550,7 +558,7 @@ def triu(input: _C.Tensor, diagonal: int = 0, *, out: _C.Tensor | None = None) -
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return _C.where(_distance(input) >= diagonal, input, _nothing(input))
+    return _C.where(_distance(input) >= _bounded(diagonal), input, _nothing(input))
 
 
 def cumsum_(self: _C.Tensor, dim: int, dtype: Any = None) -> _C.Tensor:
@@ -587,7 +595,7 @@ def tril_(self: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return _C.where(_distance(self) <= diagonal, self, _nothing(self), out=self)
+    return _C.where(_distance(self) <= _bounded(diagonal), self, _nothing(self), out=self)
 
 
 def triu_(self: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
@@ -600,7 +608,7 @@ def triu_(self: _C.Tensor, diagonal: int = 0) -> _C.Tensor:
     tensor([[1., 1.],
             [0., 1.]])
     """
-    return _C.where(_distance(self) >= diagonal, self, _nothing(self), out=self)
+    return _C.where(_distance(self) >= _bounded(diagonal), self, _nothing(self), out=self)
 
 
 def where(self: _C.Tensor, condition: _C.Tensor, other: Any) -> _C.Tensor:

@@ -144,6 +144,87 @@ def get_device(self: _C.Tensor) -> int:
     return self.device.index if self.device.type == "cuda" else -1
 
 
+class ElementCount(int):
+    """How many elements a tensor has, as NumPy's ``x.size``; called, its sizes, as PyTorch's.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> x = genesis.zeros(2, 3)
+    >>> x.size, x.size(), x.size(1)
+    (6, (2, 3), 3)
+    """
+
+    def __call__(self, dim: int | None = None) -> Any:
+        """The sizes of all dimensions, or of one."""
+        if dim is None:
+            return self._shape
+        ndim = len(self._shape)
+        if not -ndim <= dim < ndim:
+            plural = "" if ndim == 1 else "s"
+            raise IndexError(
+                f"dimension {dim} is out of range for a tensor of {ndim} dimension{plural}"
+            )
+        return self._shape[dim]
+
+    def __reduce__(self) -> Any:
+        """Pickled and copied it is a number."""
+        return int, (int(self),)
+
+
+def _size(self: _C.Tensor) -> ElementCount:
+    """How many elements there are; called, the sizes of all dimensions, or of one."""
+    count = ElementCount(self.numel())
+    count._shape = self.shape
+    return count
+
+
+def astype(
+    self: _C.Tensor,
+    dtype: Any,
+    order: str = "K",
+    casting: str = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+) -> _C.Tensor:
+    """The elements as another dtype, as NumPy names it: a copy, unless that is not wanted.
+
+    `casting` says what is allowed: ``"unsafe"`` all, ``"same_kind"`` what :func:`can_cast` allows,
+    ``"safe"`` what keeps every number, ``"no"`` nothing.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.tensor([1.5, 2.5]).astype("int64")
+    tensor([1, 2])
+    """
+    to = dtype_of(dtype)
+    allowed = {
+        "unsafe": True,
+        "same_kind": can_cast(self.dtype, to),
+        "safe": promote_types(self.dtype, to) == to,
+        "equiv": self.dtype == to,
+        "no": self.dtype == to,
+    }
+    if casting not in allowed:
+        raise ValueError(f"astype: casting is one of {', '.join(allowed)}, not {casting!r}")
+    if not allowed[casting]:
+        raise TypeError(f"astype: {self.dtype} does not become {to} with casting={casting!r}")
+    return self.to(to, copy=copy)
+
+
+def copy(self: _C.Tensor, order: str = "C") -> _C.Tensor:
+    """A contiguous copy, as NumPy names it.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.ones(2).copy()
+    tensor([1., 1.])
+    """
+    return self.clone()
+
+
 def type_as(self: _C.Tensor, other: _C.Tensor) -> _C.Tensor:
     """The elements with the dtype of another tensor."""
     return self.to(other.dtype)
@@ -244,13 +325,10 @@ def _complex(self: _C.Tensor) -> complex:
 
 
 def _array_namespace(self: _C.Tensor, *, api_version: str | None = None) -> Any:
-    """The module of the array API standard: genesis.array_api."""
+    """The module of the array API standard: genesis.array_api, or as an older version has it."""
     from genesis import array_api
 
-    versions = ("2021.12", "2022.12", "2023.12", array_api.__array_api_version__)
-    if api_version is not None and api_version not in versions:
-        raise ValueError(f"the array API is there in {', '.join(versions)}, not in {api_version!r}")
-    return array_api
+    return array_api._namespace(api_version)
 
 
 def to_device(self: _C.Tensor, device: Any, /, *, stream: Any = None) -> _C.Tensor:
@@ -260,6 +338,7 @@ def to_device(self: _C.Tensor, device: Any, /, *, stream: Any = None) -> _C.Tens
     return self.to(device)
 
 
+_C.Tensor.size = property(_size, doc=_size.__doc__)
 _C.Tensor.__array_namespace__ = _array_namespace
 _C.Tensor.__complex__ = _complex
 _C.Tensor.__contains__ = _contains
@@ -316,7 +395,7 @@ def can_cast(from_: Any, to: Any) -> bool:
     >>> genesis.can_cast(genesis.float64, genesis.float32)
     True
     """
-    kinds = [(one.is_floating_point, one != _C.bool) for one in (from_, to)]
+    kinds = [(one.is_floating_point, one != _C.bool) for one in map(dtype_of, (from_, to))]
     return kinds[0] <= kinds[1]
 
 
@@ -377,7 +456,16 @@ publish(
     globals(),
     __all__,
     methods=(
-        *("get_device", "is_signed", "new_empty", "new_full", "new_ones", "new_tensor"),
+        *(
+            "astype",
+            "copy",
+            "get_device",
+            "is_signed",
+            "new_empty",
+            "new_full",
+            "new_ones",
+            "new_tensor",
+        ),
         *("new_zeros", "to_device", "type", "type_as"),
     ),
 )

@@ -1,4 +1,4 @@
-"""The Python array API standard, version 2024.12, over the tensors of Genesis.
+"""The Python array API standard, version 2025.12, over the tensors of Genesis.
 
 ``import genesis.array_api as xp`` gives libraries that are written against the standard the names,
 arguments and results that it asks for, where those of :mod:`genesis`, which are PyTorch's, differ.
@@ -19,6 +19,9 @@ Examples
 from __future__ import annotations
 
 import builtins
+import functools
+import sys
+import types
 from math import e, inf, nan, pi
 
 import genesis
@@ -32,6 +35,7 @@ from genesis import (
     atanh,
     bfloat16,
     bool,
+    broadcast_shapes,
     ceil,
     cos,
     cosh,
@@ -72,7 +76,6 @@ from genesis import (
     uint8,
 )
 from genesis import bitwise_not as bitwise_invert
-from genesis import broadcast_tensors as broadcast_arrays
 from genesis._array_api_elements import (
     add,
     atan2,
@@ -90,6 +93,7 @@ from genesis._array_api_elements import (
     greater,
     greater_equal,
     hypot,
+    imag,
     less,
     less_equal,
     logaddexp,
@@ -120,6 +124,7 @@ from genesis._array_api_functions import (
     diff,
     expand_dims,
     flip,
+    isin,
     matmul,
     matrix_transpose,
     max,
@@ -184,6 +189,7 @@ __all__ = [
     "bitwise_xor",
     "bool",
     "broadcast_arrays",
+    "broadcast_shapes",
     "broadcast_to",
     "can_cast",
     "ceil",
@@ -219,6 +225,7 @@ __all__ = [
     "greater_equal",
     "hypot",
     "iinfo",
+    "imag",
     "inf",
     "int16",
     "int32",
@@ -226,6 +233,7 @@ __all__ = [
     "int8",
     "isdtype",
     "isfinite",
+    "isin",
     "isinf",
     "isnan",
     "less",
@@ -306,7 +314,7 @@ __all__ = [
     "zeros_like",
 ]
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 newaxis = None
 
@@ -553,6 +561,7 @@ def eye(
     """
     rows = genesis.arange(n_rows, device=device)[:, None]
     columns = genesis.arange(n_rows if n_cols is None else n_cols, device=device)
+    k = builtins.max(-(2**62), builtins.min(2**62, k))  # beyond every matrix, where int64 ends, too
     return (columns - rows == k).to(float32 if dtype is None else dtype)
 
 
@@ -652,7 +661,19 @@ def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any =
     return genesis.full_like(x, fill_value, dtype, device)
 
 
-def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
+def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
+    """Arrays as views of one shape.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> [one.shape for one in xp.broadcast_arrays(xp.ones(3), xp.ones((2, 1)))]
+    [(2, 3), (2, 3)]
+    """
+    return genesis.broadcast_tensors(*arrays)
+
+
+def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     """The coordinates of a grid.
 
     Examples
@@ -662,7 +683,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     tensor([[0, 0, 0],
             [1, 1, 1]])
     """
-    return list(genesis.meshgrid(*arrays, indexing=indexing))
+    return genesis.meshgrid(*arrays, indexing=indexing)
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
@@ -689,3 +710,25 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
             [0., 1.]])
     """
     return genesis.triu(x, k)
+
+
+# ---- older versions ----
+
+_OLDER = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
+@functools.cache
+def _namespace(version: str | None) -> Any:
+    """The module as a version of the standard has it: before 2025.12 several arrays are a list."""
+    module = sys.modules[__name__]
+    if version is None or version == __array_api_version__:
+        return module
+    if version not in _OLDER:
+        known = ", ".join((*_OLDER, __array_api_version__))
+        raise ValueError(f"the array API is there in {known}, not in {version!r}")
+    made = types.ModuleType(__name__, __doc__)
+    vars(made).update(vars(module))
+    made.__array_api_version__ = version
+    made.broadcast_arrays = lambda *arrays: list(broadcast_arrays(*arrays))
+    made.meshgrid = lambda *arrays, indexing="xy": list(meshgrid(*arrays, indexing=indexing))
+    return made

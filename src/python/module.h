@@ -291,6 +291,9 @@ PyObject *dtype_to_python(struct module_state *state, gn_dtype dtype);
 PyObject *dtype_advice(PyObject *module, PyObject *name);
 
 /* A dtype, its name, or one of Python's own types; TypeError otherwise. */
+/* Whether it means a dtype, as dtype_from_python() takes it; no exception is set. */
+bool dtype_is_word(struct module_state *state, PyObject *object);
+
 int dtype_from_python(struct module_state *state, PyObject *object, gn_dtype *dtype);
 
 /* The letter of the struct module; NULL where there is none. And back, with the size in bytes. */

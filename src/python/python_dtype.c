@@ -78,6 +78,75 @@ PyObject *dtype_to_python(struct module_state *state, gn_dtype dtype)
     return Py_NewRef(state->dtypes[dtype]);
 }
 
+static bool dtype_of_name(const char *name, gn_dtype *dtype)
+{
+    for (int i = 0; i < GN_DTYPE_COUNT; i++)
+        if (strcmp(name, gn_dtype_name((gn_dtype)i)) == 0) {
+            *dtype = (gn_dtype)i;
+            return true;
+        }
+    return false;
+}
+
+/* A text that an object has as an attribute, in `text`; false, without an exception, where it has none. */
+static bool attribute_text(PyObject *object, const char *attribute, char *text, size_t size)
+{
+    PyObject *value = PyObject_GetAttrString(object, attribute);
+    const char *own = value != NULL && PyUnicode_Check(value) ? text_from_python(value) : NULL;
+    if (own != NULL)
+        (void)snprintf(text, size, "%s", own);
+    Py_XDECREF(value);
+    PyErr_Clear();
+    return own != NULL;
+}
+
+/* A class of NumPy's numbers, as numpy.float32, or of ml_dtypes', which has bfloat16. */
+static bool dtype_of_class(PyObject *object, gn_dtype *dtype)
+{
+    char module[16], name[24];
+    return attribute_text(object, "__module__", module, sizeof module) &&
+           (strcmp(module, "numpy") == 0 || strcmp(module, "ml_dtypes") == 0) &&
+           attribute_text(object, "__name__", name, sizeof name) && dtype_of_name(name, dtype);
+}
+
+/* A dtype of NumPy's, whose bytes are in the order of this machine. */
+static bool dtype_of_numpy(PyObject *object, gn_dtype *dtype)
+{
+    char module[24], name[24];
+    if (!attribute_text((PyObject *)Py_TYPE(object), "__module__", module, sizeof module) ||
+        (strcmp(module, "numpy") != 0 && strcmp(module, "numpy.dtypes") != 0) ||
+        !attribute_text(object, "name", name, sizeof name) || !dtype_of_name(name, dtype))
+        return false;
+    PyObject *is_native = PyObject_GetAttrString(object, "isnative");
+    bool is_own = is_native == Py_True;
+    Py_XDECREF(is_native);
+    PyErr_Clear();
+    return is_own;
+}
+
+/* Whether it means a dtype, and which: every word for one is understood here, and nowhere else. No exception is set. */
+static bool dtype_find(struct module_state *state, PyObject *object, gn_dtype *dtype)
+{
+    if (Py_TYPE(object) == (PyTypeObject *)state->dtype_class) {
+        *dtype = ((struct dtype_object *)object)->dtype;
+        return true;
+    }
+    if (PyUnicode_Check(object)) {
+        const char *name = text_from_python(object);
+        PyErr_Clear();
+        return name != NULL && dtype_of_name(name, dtype);
+    }
+    if (PyLong_Check(object) || PyTuple_Check(object) || PyList_Check(object))
+        return false; /* a shape, where either may stand */
+    if (!PyType_Check(object))
+        return dtype_of_numpy(object, dtype);
+    *dtype = object == (PyObject *)&PyFloat_Type  ? GN_FLOAT64
+             : object == (PyObject *)&PyLong_Type ? GN_INT64
+             : object == (PyObject *)&PyBool_Type ? GN_BOOL
+                                                  : GN_DTYPE_COUNT;
+    return *dtype != GN_DTYPE_COUNT || dtype_of_class(object, dtype);
+}
+
 /* What is given may be a text, a class of Python's or NumPy's, or a dtype of NumPy's. */
 static int dtype_refuse(PyObject *object)
 {
@@ -88,12 +157,12 @@ static int dtype_refuse(PyObject *object)
     PyErr_Clear();
     if (text == NULL)
         text = "";
-    for (int i = 0; i < GN_DTYPE_COUNT; i++)
-        if (strcmp(text, gn_dtype_name((gn_dtype)i)) == 0) {
-            PyErr_Format(PyExc_TypeError, "%R is no dtype here: write genesis.%s", object, text);
-            Py_DECREF(name);
-            return -1;
-        }
+    gn_dtype near;
+    if (dtype_of_name(text, &near)) { /* of another library, or with bytes in another order */
+        PyErr_Format(PyExc_TypeError, "%R is no dtype here: write genesis.%s", object, text);
+        Py_DECREF(name);
+        return -1;
+    }
     PyErr_Format(PyExc_TypeError, "%R is no dtype here: %s", object,
                  gn_dtype_advice(strcmp(text, "complex") == 0 ? "complex128" : text));
     Py_XDECREF(name);
@@ -109,28 +178,17 @@ PyObject *dtype_advice(PyObject *module, PyObject *name)
 
 int dtype_from_python(struct module_state *state, PyObject *object, gn_dtype *dtype)
 {
-    if (Py_TYPE(object) == (PyTypeObject *)state->dtype_class) {
-        *dtype = ((struct dtype_object *)object)->dtype;
-        return 0;
-    }
-    if (object == (PyObject *)&PyFloat_Type || object == (PyObject *)&PyLong_Type ||
-        object == (PyObject *)&PyBool_Type) {
-        *dtype = object == (PyObject *)&PyFloat_Type  ? GN_FLOAT64
-                 : object == (PyObject *)&PyLong_Type ? GN_INT64
-                                                      : GN_BOOL;
-        return 0;
-    }
-    if (PyUnicode_Check(object)) {
-        const char *name = text_from_python(object);
-        if (name == NULL)
-            return -1;
-        for (int i = 0; i < GN_DTYPE_COUNT; i++)
-            if (strcmp(name, gn_dtype_name((gn_dtype)i)) == 0) {
-                *dtype = (gn_dtype)i;
-                return 0;
-            }
-    }
-    return dtype_refuse(object);
+    gn_dtype found;
+    if (!dtype_find(state, object, &found))
+        return dtype_refuse(object);
+    *dtype = found;
+    return 0;
+}
+
+bool dtype_is_word(struct module_state *state, PyObject *object)
+{
+    gn_dtype dtype;
+    return dtype_find(state, object, &dtype);
 }
 
 static gn_dtype dtype_of(PyObject *self)
@@ -149,6 +207,20 @@ static Py_hash_t dtype_hash(PyObject *self)
     Py_hash_t hash = name != NULL ? PyObject_Hash(name) : -1;
     Py_XDECREF(name);
     return hash;
+}
+
+/* Equal to every word for the same type. The hash is that of the name, so that the name finds it in a dict, too; NumPy's
+ * own words have hashes of their own, among themselves as well. */
+static PyObject *dtype_compare(PyObject *self, PyObject *other, int what)
+{
+    struct module_state *state = PyType_GetModuleState(Py_TYPE(self));
+    gn_dtype dtype;
+    if ((what != Py_EQ && what != Py_NE) || state == NULL || !dtype_find(state, other, &dtype)) {
+        if (state == NULL)
+            return NULL;
+        return Py_NewRef(Py_NotImplemented);
+    }
+    return PyBool_FromLong((dtype == dtype_of(self)) == (what == Py_EQ));
 }
 
 static PyObject *dtype_reduce(PyObject *self, PyObject *unused)
@@ -210,13 +282,10 @@ static const char dtype_doc[] = "The type of a tensor's elements.\n\n"
                                 "(genesis.float32, 4)\n";
 
 static PyType_Slot dtype_slots[] = {
-    {Py_tp_doc, (void *)dtype_doc},
-    {Py_tp_repr, dtype_repr},
-    {Py_tp_hash, dtype_hash},
-    {Py_tp_getset, dtype_properties},
-    {Py_tp_methods, dtype_methods},
-    {Py_tp_dealloc, object_free},
-    {0, NULL},
+    {Py_tp_doc, (void *)dtype_doc},   {Py_tp_repr, dtype_repr},
+    {Py_tp_hash, dtype_hash},         {Py_tp_richcompare, dtype_compare},
+    {Py_tp_getset, dtype_properties}, {Py_tp_methods, dtype_methods},
+    {Py_tp_dealloc, object_free},     {0, NULL},
 };
 
 static PyType_Spec dtype_spec = {

@@ -298,13 +298,6 @@ static PyObject *tensor_stride(PyObject *self, PyObject *const *arguments, Py_ss
                       "stride");
 }
 
-static PyObject *tensor_size(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
-                             PyObject *keywords)
-{
-    return one_or_all(self, arguments, count, keywords, gn_tensor_get_shape(tensor_of(self)),
-                      "size");
-}
-
 /* ---- copies ---------------------------------------------------------------------------------- */
 
 static PyObject *cast_to(PyObject *self, gn_dtype dtype, bool is_copied)
@@ -371,9 +364,7 @@ static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_
             PyErr_Format(PyExc_TypeError, "to() has no argument %R", name);
             return NULL;
         }
-        if (Py_TYPE(arguments[i]) == (PyTypeObject *)state->dtype_class ||
-            arguments[i] == (PyObject *)&PyFloat_Type || arguments[i] == (PyObject *)&PyLong_Type ||
-            arguments[i] == (PyObject *)&PyBool_Type) {
+        if (dtype_is_word(state, arguments[i])) { /* no device has such a name */
             if (dtype_from_python(state, arguments[i], &dtype) < 0)
                 return NULL;
             continue;
@@ -686,8 +677,6 @@ static PyMethodDef tensor_methods[] = {
     {"stride", WITH_VECTOR(tensor_stride),
      "stride($self, dim=None)\n--\n\nElements from one index to the next: of all dimensions, or "
      "one."},
-    {"size", WITH_VECTOR(tensor_size),
-     "size($self, dim=None)\n--\n\nThe shape, or one size of it."},
     {"clone", tensor_clone, METH_NOARGS, "clone($self, /)\n--\n\nA contiguous copy."},
     {"__copy__", tensor_copy, METH_NOARGS, "__copy__($self, /)\n--\n\nA contiguous copy."},
     {"__deepcopy__", tensor_copy, METH_O, "__deepcopy__($self, memo, /)\n--\n\nA contiguous copy."},

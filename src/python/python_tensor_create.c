@@ -39,6 +39,17 @@ static int shape_take(const char *name, PyObject *positional, PyObject *size,
     return shape_from_python(objects, count, creation->sizes, &creation->ndim);
 }
 
+/* Puts the name of the function before the sentence of an exception. */
+static void error_name(const char *name)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_Format(type, "%s: %S", name, value);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+}
+
 /* The arguments of `name(*shape, size=None, dtype=None, device=None, pin_memory=False)`. */
 static int creation_parse(struct module_state *state, const char *name, PyObject *positional,
                           PyObject *keywords, struct creation *creation)
@@ -68,8 +79,10 @@ static int creation_parse(struct module_state *state, const char *name, PyObject
     creation->is_pinned = is_pinned != 0;
     creation->dtype = GN_FLOAT32;
     if (creation->dtype_object != NULL &&
-        dtype_from_python(state, creation->dtype_object, &creation->dtype) < 0)
+        dtype_from_python(state, creation->dtype_object, &creation->dtype) < 0) {
+        error_name(name);
         return -1;
+    }
     return device_of_new(state, creation->device_object, &creation->device);
 }
 

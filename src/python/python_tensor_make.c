@@ -183,18 +183,33 @@ struct listing {
     size_t used;
     gn_dtype kind;    /* the highest: bool, int64 or float64 */
     bool is_floating; /* so are all numbers to be: integers may be larger than int64 has them */
-    bool has_double;  /* a number of NumPy's, an array or a tensor of float64: so is the result */
+    gn_dtype dtype;   /* of all so far: Python's numbers are bool, int64 and float32 */
+    bool has_dtype;   /* there was one */
+    bool is_known; /* the items that are read are an array's or a tensor's, whose dtype counted */
 };
 
-/* Whether something that is none of Python's numbers says that it is of float64. */
-static bool is_double(PyObject *object)
+static void listing_join(struct listing *listing, gn_dtype dtype)
+{
+    if (listing->has_dtype && listing->dtype == dtype)
+        return; /* as nearly always */
+    listing->dtype = listing->has_dtype ? gn_dtype_promote(listing->dtype, dtype) : dtype;
+    listing->has_dtype = true;
+}
+
+/* Whether something that is none of Python's numbers says of which dtype it is, and that is one of ours. */
+static bool is_typed(PyObject *object, gn_dtype *dtype)
 {
     if (PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object))
         return false;
     PyObject *name = dtype_word(object, "name");
-    bool is_said = name != NULL && PyUnicode_CompareWithASCIIString(name, "float64") == 0;
+    bool is_found = false;
+    for (int i = 0; name != NULL && !is_found && i < GN_DTYPE_COUNT; i++) {
+        is_found = PyUnicode_CompareWithASCIIString(name, gn_dtype_name((gn_dtype)i)) == 0;
+        if (is_found)
+            *dtype = (gn_dtype)i;
+    }
     Py_XDECREF(name);
-    return is_said;
+    return is_found;
 }
 
 static bool is_list(PyObject *object)
@@ -286,7 +301,12 @@ static inline int listing_add(struct listing *listing, PyObject *item)
         return -1;
     if (number.kind > listing->kind)
         listing->kind = number.kind;
-    listing->has_double = listing->has_double || is_double(item);
+    if (!listing->is_known) {
+        gn_dtype dtype = number.kind == GN_FLOAT64 ? GN_FLOAT32 : number.kind;
+        if (!is_usual)
+            (void)is_typed(item, &dtype);
+        listing_join(listing, dtype);
+    }
     listing->numbers[listing->used++] = number;
     return 0;
 }
@@ -299,7 +319,11 @@ static PyObject *listing_open(struct listing *listing, PyObject *data)
     if (PyFloat_CheckExact(data) || PyLong_CheckExact(data))
         return Py_NewRef(data);
     if (PyObject_HasAttrString(data, "tolist")) { /* an array or a tensor */
-        listing->has_double = listing->has_double || is_double(data);
+        gn_dtype dtype;
+        if (!listing->is_known && is_typed(data, &dtype)) {
+            listing_join(listing, dtype);
+            listing->is_known = true;
+        }
         PyObject *list = PyObject_CallMethod(data, "tolist", NULL);
         PyObject *items = list != NULL && is_list(list) ? items_take(list, -1) : Py_XNewRef(list);
         Py_XDECREF(list);
@@ -351,6 +375,7 @@ static int listing_walk_items(struct module_state *state, struct listing *listin
 static int listing_walk(struct module_state *state, struct listing *listing, PyObject *data,
                         int level)
 {
+    bool was_known = listing->is_known;
     PyObject *opened = listing_open(listing, data);
     if (opened == NULL)
         return -1;
@@ -363,6 +388,7 @@ static int listing_walk(struct module_state *state, struct listing *listing, PyO
                      data);
     else if (listing_close(state, listing) == 0)
         status = listing_add(listing, opened);
+    listing->is_known = was_known;
     Py_DECREF(opened);
     return status;
 }
@@ -439,10 +465,8 @@ static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
     listing.is_floating = dtype >= GN_FLOAT16;
     PyObject *made = NULL;
     if (listing_walk(state, &listing, data, 0) == 0) {
-        if (listing.kind == GN_BOOL && listing.count == 0)
-            listing.kind = GN_FLOAT64;
         if (dtype_object == NULL)
-            dtype = listing.kind == GN_FLOAT64 && !listing.has_double ? GN_FLOAT32 : listing.kind;
+            dtype = listing.has_dtype ? listing.dtype : GN_FLOAT32; /* of no numbers at all */
         made = listing_to_tensor(state, &listing, dtype);
     }
     PyMem_Free(listing.numbers);

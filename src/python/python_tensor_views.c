@@ -54,8 +54,7 @@ static PyObject *tensor_view(PyObject *self, PyObject *const *arguments, Py_ssiz
     gn_dtype dtype;
     gn_tensor *view;
     gn_status status;
-    if (count + named != 1 ||
-        (!is_named && Py_TYPE(arguments[0]) != (PyTypeObject *)state->dtype_class))
+    if (count + named != 1 || (!is_named && (named == 1 || !dtype_is_word(state, arguments[0]))))
         return with_shape(self, "view", arguments, count, keywords, gn_tensor_view);
     if (dtype_from_python(state, arguments[0], &dtype) < 0)
         return NULL;

@@ -51,6 +51,11 @@ size_t gn_dtype_size(gn_dtype dtype)
     return gni_dtype_is_valid(dtype) ? gni_dtypes[dtype].size : 0;
 }
 
+gn_dtype gn_dtype_promote(gn_dtype a, gn_dtype b)
+{
+    return gni_dtype_promote(a, b);
+}
+
 gn_dtype gni_dtype_promote(gn_dtype a, gn_dtype b)
 {
     const struct gni_dtype_info *first = &gni_dtypes[a], *second = &gni_dtypes[b];

@@ -143,7 +143,13 @@ def test_info():
 def test_the_namespace_of_a_tensor():
     x = genesis.zeros(2)
     assert x.__array_namespace__() is ours is genesis.array_api
-    assert x.__array_namespace__(api_version="2024.12") is ours
+    assert x.__array_namespace__(api_version="2025.12") is ours
+    older = x.__array_namespace__(api_version="2024.12")
+    assert older.__array_api_version__ == "2024.12" and older.zeros is ours.zeros
+    assert older is x.__array_namespace__(api_version="2024.12")
+    for name in ("meshgrid", "broadcast_arrays"):  # lists until 2024.12, tuples since
+        one, other = getattr(older, name)(x, x), getattr(ours, name)(x, x)
+        assert isinstance(one, list) and isinstance(other, tuple) and len(one) == len(other) == 2
     with pytest.raises(ValueError, match=r"not in '1999.01'"):
         x.__array_namespace__(api_version="1999.01")
     assert x.to_device("cpu").data_ptr() == x.data_ptr()
@@ -223,3 +229,47 @@ def test_axes_that_are_not_there():
         ours.expand_dims(x, axis=(7,))
     with pytest.raises(ValueError, match="named twice"):
         ours.expand_dims(x, axis=(0, -4))
+
+
+def test_vecdot_takes_vectors_of_one_length():
+    x, y = ours.ones((2, 3)), ours.ones((4, 1, 3))
+    assert ours.vecdot(x, y).shape == (4, 2)
+    assert ours.vecdot(x, ours.ones((2, 1)), axis=-2).shape == (3,)
+    for one, other, axis in (
+        (x, ours.ones((2, 1)), -1),
+        (x, ours.ones(4), -1),
+        (x, x, 0),
+        (x, x[0], -2),
+    ):
+        with pytest.raises(ValueError, match="vecdot"):
+            ours.vecdot(one, other, axis=axis)
+    half = ours.asarray([300.0, 300.0, -300.0], dtype=genesis.float16)
+    assert float(ours.vecdot(half, half * ours.asarray([1, 1, -2], dtype=genesis.float16))) == 0.0
+
+
+@pytest.mark.parametrize("k", [2**63, -(2**63), 2**70, 5, -5])
+def test_diagonals_beyond_the_matrix(k):
+    assert not ours.any(ours.eye(3, 2, k=k) != 0)
+    x = ours.ones((3, 2))
+    assert ours.sum(ours.tril(x, k=k)) == (6 if k > 0 else 0)
+    assert ours.sum(ours.triu(x, k=k)) == (0 if k > 0 else 6)
+
+
+def test_what_came_with_2025():
+    assert ours.broadcast_shapes((3, 1), (4,), ()) == (3, 4) and ours.broadcast_shapes() == ()
+    with pytest.raises(ValueError, match="do not broadcast"):
+        ours.broadcast_shapes((2,), (3,))
+    x = ours.asarray([1, 2, 3])
+    assert ours.isin(x, ours.asarray([2, 9])).tolist() == [False, True, False]
+    assert ours.isin(x, 2, invert=True).tolist() == [True, False, True]
+    assert ours.imag(ours.asarray([1.5])).tolist() == [0.0]
+
+
+def test_floor_divide_beside_infinities():
+    inf = ours.inf
+    x = ours.asarray([inf, inf, -inf, 1.0, -1.0, 1.0, inf, 7.0])
+    y = ours.asarray([2.0, -2.0, 2.0, inf, inf, -inf, inf, 2.0])
+    made = ours.floor_divide(x, y)
+    assert made[:6].tolist() == [inf, -inf, -inf, 0.0, 0.0, 0.0] and made[7] == 3
+    assert ours.signbit(made[3:6]).tolist() == [False, True, True] and made[6] != made[6]
+    assert ours.floor_divide(x[7:], 2).tolist() == [3.0]

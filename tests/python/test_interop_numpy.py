@@ -381,9 +381,8 @@ def test_types_by_other_names():
         assert numpy.zeros(2, dtype=genesis.int8).dtype == numpy.int8
     assert genesis.bool.__numpy_dtype__ == numpy.dtype("bool")
     assert not hasattr(genesis.bfloat16, "__numpy_dtype__")
-    for wrong in (numpy.float32, numpy.dtype("float32")):
-        with pytest.raises(TypeError, match="is no dtype here: write genesis.float32$"):
-            genesis.zeros(2, dtype=wrong)
+    with pytest.raises(TypeError, match="is no dtype here: write genesis.float32$"):
+        genesis.zeros(2, dtype=numpy.dtype("float32").newbyteorder())
     for wrong in (complex, "float", 3, genesis.ones(1)):
         with pytest.raises(TypeError, match=f"is no dtype here: {THERE}"):
             genesis.zeros(2, dtype=wrong)
