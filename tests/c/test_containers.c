@@ -4,6 +4,7 @@
 #include "check.h"
 
 #include "base/bitmap.h"
+#include "base/builder.h"
 #include "base/hash.h"
 #include "base/host.h"
 #include "base/list.h"
@@ -445,6 +446,31 @@ static void test_bit_helpers(void)
     }
 }
 
+/* A text grows to any length, and ends where memory does: what was there stays. */
+static void test_builder(void)
+{
+    struct gni_builder builder = {.text = NULL};
+    for (int i = 0; i < 1000; i++)
+        gni_builder_print(&builder, "%d,", i);
+    CHECK_U64(builder.length, 10 * 2 + 90 * 3 + 900 * 4);
+    CHECK(!builder.has_failed && strlen(builder.text) == builder.length);
+    CHECK(strncmp(builder.text, "0,1,2,", 6) == 0);
+    gni_builder_deinit(&builder);
+    for (long nth = 1; nth <= 3; nth++) {
+        gni_host_fail_after(nth);
+        for (int i = 0; i < 100; i++)
+            gni_builder_add(&builder, "abcdefgh", 8);
+        gni_host_fail_after(-1);
+        CHECK(builder.has_failed && builder.length % 8 == 0 && builder.length < 800);
+        CHECK((builder.text == NULL) == (nth == 1));
+        size_t length = builder.length;
+        gni_builder_add(&builder, "x", 1); /* a gap would be worse than an end */
+        CHECK_U64(builder.length, length);
+        gni_builder_deinit(&builder);
+        CHECK(builder.text == NULL && !builder.has_failed);
+    }
+}
+
 int main(void)
 {
     RUN(test_map_property);
@@ -459,5 +485,6 @@ int main(void)
     RUN(test_list_each_may_free);
     RUN(test_bitmap_property);
     RUN(test_bit_helpers);
+    RUN(test_builder);
     return check_result();
 }

@@ -1,6 +1,6 @@
 /*
- * test_misuse.c: every function of the C interface of tensors, with each of its pointers NULL in turn: an error,
- * and nothing is written. Texts about shapes stay within their memory.
+ * test_misuse.c: every function of the C interface with each of its pointers NULL in turn: an error, and nothing is
+ * written. Texts about shapes stay within their memory.
  */
 #include "check.h"
 
@@ -197,6 +197,185 @@ static void test_graphs(void)
     CHECK(graph == NULL && pool == NULL);
 }
 
+static bool visit(const gn_memory_info *info, void *context)
+{
+    (void)info, (void)context;
+    return true;
+}
+
+static void test_memory(void)
+{
+    gn_memory_manager *manager = NULL, *none = NULL;
+    gn_memory_block *block = NULL;
+    gn_memory_request *request = NULL;
+    gn_memory_config config;
+    gn_memory_compaction report;
+    gn_memory_statistics statistics;
+    gn_memory_class class;
+    gn_memory_pool *pool = NULL;
+    const size_t one = 1, much = SIZE_MAX / 2;
+    size_t count = 0;
+    void *pointer = NULL;
+    gn_stream *stream = NULL;
+    CHECK_OK(gn_stream_get_default(cpu, &stream));
+    CHECK_OK(gn_memory_manager_get(cpu, &manager));
+    REFUSED(gn_memory_manager_get(NULL, &none));
+    REFUSED(gn_memory_manager_get(cpu, NULL));
+    REFUSED(gn_memory_manager_get_pinned(NULL, &none));
+    REFUSED(gn_memory_manager_get_pinned(cpu, NULL));
+    REFUSED(gn_memory_alloc(NULL, 1, NULL, &pointer));
+    REFUSED(gn_memory_alloc(manager, 1, NULL, NULL));
+    REFUSED(gn_memory_free(NULL, &pointer));
+    REFUSED(gn_memory_free_sized(NULL, &pointer, 1));
+    REFUSED(gn_memory_get_size(NULL, &pointer, &count));
+    REFUSED(gn_memory_get_size(manager, &pointer, NULL));
+    REFUSED(gn_memory_record_stream(NULL, &pointer, stream));
+    REFUSED(gn_memory_record_stream(manager, &pointer, NULL));
+    REFUSED(gn_memory_block_alloc(NULL, 1, NULL, &block));
+    REFUSED(gn_memory_block_alloc(manager, 1, NULL, NULL));
+    REFUSED(gn_memory_alloc_batch(NULL, 1, &one, NULL, &pointer));
+    REFUSED(gn_memory_alloc_batch(manager, 1, NULL, NULL, &pointer));
+    REFUSED(gn_memory_alloc_batch(manager, 1, &one, NULL, NULL));
+    REFUSED(gn_memory_alloc_batch(manager, SIZE_MAX / 4, &one, NULL, &pointer));
+    CHECK_OK(gn_memory_alloc_batch(manager, 0, NULL, NULL, NULL));
+    REFUSED(gn_memory_warm_up(NULL, 1, &one, &one));
+    REFUSED(gn_memory_warm_up(manager, 1, NULL, &one));
+    REFUSED(gn_memory_warm_up(manager, 1, &one, NULL));
+    CHECK(gn_memory_warm_up(manager, 1, &much, &one) != GN_OK);
+    CHECK(gn_memory_warm_up(manager, 1, &one, &much) != GN_OK);
+    CHECK_OK(gn_memory_warm_up(manager, 0, NULL, NULL));
+    REFUSED(gn_memory_request_start(NULL, 1, NULL, &request));
+    REFUSED(gn_memory_request_start(manager, 1, NULL, NULL));
+    REFUSED(gn_memory_request_query(NULL));
+    REFUSED(gn_memory_request_wait(NULL, &pointer));
+    REFUSED(gn_memory_set_callback(NULL, 0.5, NULL, NULL));
+    REFUSED(gn_memory_get_config(NULL, &config));
+    REFUSED(gn_memory_get_config(manager, NULL));
+    REFUSED(gn_memory_configure(NULL, &config));
+    REFUSED(gn_memory_configure(manager, NULL));
+    REFUSED(gn_memory_collect(NULL));
+    REFUSED(gn_memory_coalesce(NULL, &count));
+    CHECK_OK(gn_memory_coalesce(manager, NULL));
+    REFUSED(gn_memory_trim(NULL, 0, &count));
+    CHECK_OK(gn_memory_trim(manager, 0, NULL));
+    REFUSED(gn_memory_compact(NULL, &report));
+    REFUSED(gn_memory_compact(manager, NULL));
+    REFUSED(gn_memory_set_out_of_memory_handler(NULL, NULL, NULL));
+    REFUSED(gn_memory_pool_create(NULL, &pool));
+    REFUSED(gn_memory_pool_create(manager, NULL));
+    REFUSED(gn_memory_pool_begin(NULL, stream));
+    REFUSED(gn_memory_pool_end(NULL, stream));
+    REFUSED(gn_memory_get_statistics(NULL, &statistics));
+    REFUSED(gn_memory_get_statistics(manager, NULL));
+    REFUSED(gn_memory_reset_peaks(NULL));
+    REFUSED(gn_memory_get_classes(NULL, &class, 1, &count));
+    REFUSED(gn_memory_get_classes(manager, NULL, 1, &count));
+    REFUSED(gn_memory_get_classes(manager, &class, 1, NULL));
+    REFUSED(gn_memory_visit(NULL, visit, NULL));
+    REFUSED(gn_memory_visit(manager, NULL, NULL));
+    CHECK(none == NULL && block == NULL && request == NULL && pool == NULL && pointer == NULL);
+    CHECK_STATUS(gn_memory_free(manager, NULL), GN_ERROR_INVALID_POINTER);
+    REFUSED(gn_memory_block_free(NULL));
+}
+
+static void test_devices(void)
+{
+    gn_device *device = NULL;
+    gn_device_properties properties;
+    gn_stream *stream = NULL, *made = NULL;
+    gn_event *event = NULL, *none = NULL;
+    size_t free_bytes, total_bytes;
+    int count;
+    uint64_t id;
+    bool is_capturing;
+    float milliseconds;
+    void *pointer = NULL;
+    CHECK_OK(gn_stream_get_default(cpu, &stream));
+    CHECK_OK(gn_event_create(cpu, 0, &event));
+    REFUSED(gn_device_count(GN_DEVICE_CPU, NULL));
+    CHECK(gn_device_count((gn_device_type)77, &count) != GN_OK);
+    REFUSED(gn_device_get(GN_DEVICE_CPU, 0, NULL));
+    CHECK(gn_device_get((gn_device_type)77, 0, &device) != GN_OK);
+    CHECK(gn_device_get(GN_DEVICE_CPU, 1, &device) != GN_OK);
+    CHECK(gn_device_get(GN_DEVICE_CPU, -1, &device) != GN_OK);
+    REFUSED(gn_device_get_properties(NULL, &properties));
+    REFUSED(gn_device_get_properties(cpu, NULL));
+    REFUSED(gn_device_get_memory_info(NULL, &free_bytes, &total_bytes));
+    REFUSED(gn_device_get_memory_info(cpu, NULL, &total_bytes));
+    REFUSED(gn_device_get_memory_info(cpu, &free_bytes, NULL));
+    REFUSED(gn_device_synchronize(NULL));
+    REFUSED(gn_stream_create(NULL, 0, 0, &made));
+    REFUSED(gn_stream_create(cpu, 0, 0, NULL));
+    REFUSED(gn_stream_from_handle(NULL, &count, &made));
+    REFUSED(gn_stream_get_default(NULL, &made));
+    REFUSED(gn_stream_get_default(cpu, NULL));
+    REFUSED(gn_stream_get_current(NULL, &made));
+    REFUSED(gn_stream_get_current(cpu, NULL));
+    REFUSED(gn_stream_set_current(NULL));
+    REFUSED(gn_stream_get_id(NULL, &id));
+    REFUSED(gn_stream_get_id(stream, NULL));
+    REFUSED(gn_stream_query(NULL));
+    REFUSED(gn_stream_synchronize(NULL));
+    REFUSED(gn_stream_wait_event(NULL, event));
+    REFUSED(gn_stream_wait_event(stream, NULL));
+    REFUSED(gn_stream_is_capturing(NULL, &is_capturing));
+    REFUSED(gn_stream_is_capturing(stream, NULL));
+    REFUSED(gn_event_create(NULL, 0, &none));
+    REFUSED(gn_event_create(cpu, 0, NULL));
+    REFUSED(gn_event_record(NULL, stream));
+    REFUSED(gn_event_query(NULL));
+    REFUSED(gn_event_synchronize(NULL));
+    REFUSED(gn_event_elapsed(NULL, event, &milliseconds));
+    REFUSED(gn_event_elapsed(event, NULL, &milliseconds));
+    REFUSED(gn_event_elapsed(event, event, NULL));
+    REFUSED(gn_copy(NULL, &count, 4, stream));
+    REFUSED(gn_copy(&count, NULL, 4, stream));
+    REFUSED(gn_fill(NULL, 0, 4, 1, stream));
+    REFUSED(gn_fill(&count, 0, 3, 1, stream));
+    REFUSED(gn_host_alloc(NULL, 4, &pointer));
+    REFUSED(gn_host_alloc(cpu, 4, NULL));
+    REFUSED(gn_host_free(NULL, &count));
+    REFUSED(gn_host_register(NULL, &count, 4));
+    REFUSED(gn_host_register(cpu, NULL, 4));
+    REFUSED(gn_host_unregister(NULL, &count));
+    REFUSED(gn_library_add_directory(NULL));
+    CHECK(device == NULL && made == NULL && none == NULL && pointer == NULL);
+    gn_event_destroy(event);
+    gn_event_destroy(NULL);
+    gn_stream_release(NULL);
+}
+
+static void test_kernels_and_records(void)
+{
+    gn_kernel *kernel = NULL;
+    gn_kernel_properties properties;
+    gn_kernel_run run;
+    gn_tuning tuning;
+    gn_history_event event;
+    gn_history_frame frame;
+    gn_kernel_shape shape = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
+    uint64_t lost;
+    size_t count = 0;
+    REFUSED(gn_kernel_create(NULL, "", "k", NULL, &kernel));
+    REFUSED(gn_kernel_create(cpu, NULL, "k", NULL, &kernel));
+    REFUSED(gn_kernel_create(cpu, "", NULL, NULL, &kernel));
+    REFUSED(gn_kernel_create(cpu, "", "k", NULL, NULL));
+    REFUSED(gn_kernel_get_properties(NULL, &properties));
+    REFUSED(gn_kernel_launch(NULL, &shape, NULL, NULL));
+    REFUSED(gn_profile_take(NULL, 1, &count));
+    REFUSED(gn_profile_take(&run, 1, NULL));
+    REFUSED(gn_tuning_list(NULL, 1, &count));
+    REFUSED(gn_tuning_list(&tuning, 1, NULL));
+    REFUSED(gn_history_read(NULL, 1, &count, &lost));
+    REFUSED(gn_history_read(&event, 1, NULL, &lost));
+    REFUSED(gn_history_mark(NULL));
+    REFUSED(gn_history_begin(NULL));
+    REFUSED(gn_history_get_stack(0, NULL, 1, &count));
+    REFUSED(gn_history_get_stack(0, &frame, 1, NULL));
+    CHECK(kernel == NULL);
+    gn_kernel_destroy(NULL);
+}
+
 /* Shapes of the most dimensions, of numbers of every length: the text ends where its memory does, or before. */
 static void test_texts_of_shapes(void)
 {
@@ -237,6 +416,9 @@ int main(void)
     RUN(test_keys);
     RUN(test_views);
     RUN(test_graphs);
+    RUN(test_memory);
+    RUN(test_devices);
+    RUN(test_kernels_and_records);
     RUN(test_texts_of_shapes);
     gn_tensor_release(x);
     gn_tensor_release(places);

@@ -80,28 +80,28 @@ gn_status gni_cuda_leave(struct gni_cuda_scope *scope, const char *function, CUr
 /* GN_ERROR_UNSUPPORTED, with what is lost without the function. */
 gn_status gni_cuda_missing(const char *function);
 
-#define GNI_CUDA_TRY(cuda_device, function, ...)                                     \
-    do {                                                                             \
-        struct gni_cuda_device *try_device = (cuda_device);                          \
-        struct gni_cuda_scope try_scope;                                             \
-        if (try_device->driver->functions.function == NULL)                          \
-            return gni_cuda_missing(#function);                                      \
-        GN_TRY(gni_cuda_enter(try_device, &try_scope));                              \
-        GN_TRY(gni_cuda_leave(&try_scope, #function,                                 \
-                              try_device->driver->functions.function(__VA_ARGS__))); \
+#define GNI_CUDA_TRY(cuda_device, function, ...)                                               \
+    do {                                                                                       \
+        struct gni_cuda_device *try_device = (cuda_device);                                    \
+        struct gni_cuda_scope try_scope;                                                       \
+        if (GNI_CUDA_IS_OPTIONAL_##function && try_device->driver->functions.function == NULL) \
+            return gni_cuda_missing(#function);                                                \
+        GN_TRY(gni_cuda_enter(try_device, &try_scope));                                        \
+        GN_TRY(gni_cuda_leave(&try_scope, #function,                                           \
+                              try_device->driver->functions.function(__VA_ARGS__)));           \
     } while (0)
 
 /* The same for a call that captures must not mind. */
-#define GNI_CUDA_TRY_RELAXED(cuda_device, function, ...)                             \
-    do {                                                                             \
-        struct gni_cuda_device *try_device = (cuda_device);                          \
-        struct gni_cuda_scope try_scope;                                             \
-        if (try_device->driver->functions.function == NULL)                          \
-            return gni_cuda_missing(#function);                                      \
-        GN_TRY(gni_cuda_enter(try_device, &try_scope));                              \
-        gni_cuda_relax(&try_scope);                                                  \
-        GN_TRY(gni_cuda_leave(&try_scope, #function,                                 \
-                              try_device->driver->functions.function(__VA_ARGS__))); \
+#define GNI_CUDA_TRY_RELAXED(cuda_device, function, ...)                                       \
+    do {                                                                                       \
+        struct gni_cuda_device *try_device = (cuda_device);                                    \
+        struct gni_cuda_scope try_scope;                                                       \
+        if (GNI_CUDA_IS_OPTIONAL_##function && try_device->driver->functions.function == NULL) \
+            return gni_cuda_missing(#function);                                                \
+        GN_TRY(gni_cuda_enter(try_device, &try_scope));                                        \
+        gni_cuda_relax(&try_scope);                                                            \
+        GN_TRY(gni_cuda_leave(&try_scope, #function,                                           \
+                              try_device->driver->functions.function(__VA_ARGS__)));           \
     } while (0)
 
 /* ---- devices: cuda_device.c ----------------------------------------------------------------- */
