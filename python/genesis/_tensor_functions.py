@@ -95,8 +95,10 @@ def variance(
         raise TypeError(f"elements are floating numbers, not {input.dtype}")
     # A mean in float32 may be as far from the elements as they are from each other, and their
     # squares may be infinite where the root of their sum is not.
-    input = input.double()
-    squares = (input - input.mean(dim, True)).square().sum(dim, keepdim)
+    mean: Any = input.mean(dim, True, dtype=_C.float64)
+    if mean.numel() == 1 and mean.device.type == "cpu":
+        mean = mean.item()  # a number is subtracted several times faster
+    squares = (input.double() - mean).square().sum(dim, keepdim)
     left = _count(input, dim) - correction
     return squares / (left if left > 0 else 0.0)
 

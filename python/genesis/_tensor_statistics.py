@@ -78,7 +78,7 @@ def nanmean(
     tensor(1.5000)
     """
     # A sum may be more than its type has, where the mean is not.
-    total = nansum(input.double(), dim, keepdim)
+    total = nansum(input, dim, keepdim, _C.float64)
     return (total / (~input.isnan()).sum(dim, keepdim)).to(dtype=dtype or input.dtype)
 
 
