@@ -144,6 +144,10 @@ GN_API gn_status gn_full(gn_scalar value, gn_dtype dtype, int ndim, const int64_
 GN_API gn_status gn_range(gn_scalar start, gn_scalar step, int64_t count, gn_dtype dtype,
                           gn_device *device, gn_tensor **result) GN_NODISCARD;
 
+/* Tensors one behind the other along a dimension, in the type of all of them; those of shape (0,) count as nothing. */
+GN_API gn_status gn_cat(int count, gn_tensor *const *tensors, int dimension,
+                        gn_tensor **result) GN_NODISCARD;
+
 /* The type that an operation on these has. */
 GN_API gn_status gn_result_type(int count, const gn_operand *operands,
                                 gn_dtype *dtype) GN_NODISCARD;

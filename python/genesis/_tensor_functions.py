@@ -325,34 +325,7 @@ def cat(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = N
     >>> genesis.cat([genesis.zeros(2), genesis.ones(1)])
     tensor([0., 0., 1.])
     """
-    tensors = several("cat", tensors, dim)
-    dtype = _C._result_type(*tensors)
-    tensors = [one for one in tensors if one.shape != (0,)] or tensors[:1]
-    first = tensors[0]
-    if any(one.ndim == 0 for one in tensors):
-        raise _C.ShapeError("cat: tensors without dimensions cannot be put together: use stack()")
-    if not -first.ndim <= dim < first.ndim:
-        raise IndexError(f"cat: dimension {dim} is out of range for shape {first.shape}")
-    at = dim % first.ndim
-    for one in tensors[1:]:
-        rest = [one.shape[:at] + one.shape[at + 1 :], first.shape[:at] + first.shape[at + 1 :]]
-        if one.ndim != first.ndim or rest[0] != rest[1]:
-            raise _C.ShapeError(
-                f"cat: shapes {first.shape} and {one.shape} differ in more than dimension {dim}"
-            )
-        if one.device != first.device:
-            raise ValueError(
-                f"cat: one tensor is on {first.device} and one on {one.device}: move one with to()"
-            )
-    total = sum(one.shape[at] for one in tensors)
-    shape = first.shape[:at] + (total,) + first.shape[at + 1 :]
-    made = _C._empty(shape, dtype, first.device)
-    begin = 0
-    for one in tensors:
-        end = begin + one.shape[at]
-        made[(slice(None),) * at + (slice(begin, end),)] = one
-        begin = end
-    return made
+    return _C._cat(several("cat", tensors, dim), dim)
 
 
 def stack(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = None) -> _C.Tensor:

@@ -1,8 +1,10 @@
 /*
- * create.c: tensors of one number, and of numbers at equal distances.
+ * create.c: tensors of one number, of numbers at equal distances, and of others one behind the other.
  *
  * On the CPU they are written at once, by several threads. Other devices make them of operations that they have.
  */
+#include "base/checked.h"
+#include "base/host.h"
 #include "base/parallel.h"
 #include "ops/backend.h"
 #include "ops/cpu/loops.h"
@@ -176,6 +178,120 @@ gn_status gn_range(gn_scalar start, gn_scalar step, int64_t count, gn_dtype dtyp
     range.size = gni_dtype_size(dtype);
     range.convert = dtype == computed ? NULL : gni_loop_convert(computed, dtype);
     gni_parallel_for((size_t)count, PART, part_range, &range);
+    *result = made;
+    return GN_OK;
+}
+
+/* ---- one behind the other --------------------------------------------------------------------- */
+
+/* Tensors of shape (0,) count as nothing. */
+static bool is_nothing(const gn_tensor *tensor)
+{
+    return tensor->ndim == 1 && tensor->sizes[0] == 0;
+}
+
+/* The size of the dimension in which they follow each other; the first that counts, and whether all others fit it. */
+static gn_status cat_check(int count, gn_tensor *const *tensors, int dimension,
+                           const gn_tensor **first, int64_t *total)
+{
+    *first = NULL;
+    *total = 0;
+    for (int i = 0; i < count; i++) {
+        const gn_tensor *one = tensors[i];
+        if (one->ndim == 0)
+            return gni_error(GN_ERROR_SHAPE,
+                             "cat: tensors without dimensions cannot be put together: use stack()");
+        if (is_nothing(one))
+            continue;
+        if (*first == NULL) {
+            *first = one;
+            if (dimension < -one->ndim || dimension >= one->ndim)
+                return gni_error(GN_ERROR_INDEX, "cat: dimension %d is out of range for shape %s",
+                                 dimension, gni_shape_text(one->ndim, one->sizes).text);
+        }
+        int at = dimension < 0 ? dimension + (*first)->ndim : dimension;
+        bool is_fitting = one->ndim == (*first)->ndim;
+        for (int d = 0; is_fitting && d < one->ndim; d++)
+            is_fitting = d == at || one->sizes[d] == (*first)->sizes[d];
+        if (!is_fitting)
+            return gni_error(GN_ERROR_SHAPE,
+                             "cat: shapes %s and %s differ in more than dimension %d",
+                             gni_shape_text((*first)->ndim, (*first)->sizes).text,
+                             gni_shape_text(one->ndim, one->sizes).text, dimension);
+        if (one->device != (*first)->device)
+            return gni_error(GN_ERROR_INVALID_VALUE,
+                             "cat: one tensor is on %s and one on %s: move one with to()",
+                             gni_device_label((*first)->device).text,
+                             gni_device_label(one->device).text);
+        if (__builtin_add_overflow(*total, one->sizes[at], total))
+            return gni_error(GN_ERROR_SHAPE, "cat: the result has too many elements");
+    }
+    return GN_OK;
+}
+
+static gn_status cat_fill(gn_tensor *made, int count, gn_tensor *const *tensors, int at)
+{
+    int64_t begin = 0;
+    for (int i = 0; i < count; i++) {
+        if (is_nothing(tensors[i]) && made->ndim != 1)
+            continue;
+        gn_tensor *part;
+        int64_t size = tensors[i]->sizes[at];
+        GN_TRY(gn_tensor_slice(made, at, begin, 1, size, &part));
+        gn_status status = gn_assign(part, (gn_operand){.tensor = tensors[i]});
+        gn_tensor_release(part);
+        GN_TRY(status);
+        begin += size;
+    }
+    return GN_OK;
+}
+
+/* The type of all of them. */
+static gn_status cat_dtype(int count, gn_tensor *const *tensors, gn_dtype *dtype)
+{
+    *dtype = tensors[0]->dtype;
+    bool is_one = true;
+    for (int i = 1; i < count; i++)
+        is_one &= tensors[i]->dtype == *dtype;
+    if (is_one)
+        return GN_OK;
+    size_t nbytes = (size_t)count * sizeof(gn_operand);
+    gn_operand *operands = gni_host_alloc(nbytes);
+    if (operands == NULL)
+        return gni_error_host_memory(nbytes);
+    for (int i = 0; i < count; i++)
+        operands[i] = (gn_operand){.tensor = tensors[i]};
+    gn_status status = gn_result_type(count, operands, dtype);
+    gni_host_free(operands);
+    return status;
+}
+
+gn_status gn_cat(int count, gn_tensor *const *tensors, int dimension, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT(tensors != NULL && result != NULL, "tensors and result must not be NULL");
+    if (count < 1)
+        return gni_error(GN_ERROR_INVALID_VALUE, "cat: there must be a tensor");
+    const gn_tensor *first;
+    int64_t total, sizes[GN_DIMENSIONS_MAX];
+    gn_dtype dtype;
+    gn_tensor *made;
+    GN_TRY(cat_check(count, tensors, dimension, &first, &total));
+    GN_TRY(cat_dtype(count, tensors, &dtype));
+    if (first == NULL) { /* nothing counts: they have one dimension */
+        first = tensors[0];
+        if (dimension < -1 || dimension > 0)
+            return gni_error(GN_ERROR_INDEX, "cat: dimension %d is out of range for shape (0,)",
+                             dimension);
+    }
+    int at = dimension < 0 ? dimension + first->ndim : dimension;
+    memcpy(sizes, first->sizes, sizeof sizes);
+    sizes[at] = total;
+    GN_TRY(gn_tensor_create(dtype, first->ndim, sizes, first->device, &made));
+    gn_status status = cat_fill(made, count, tensors, at);
+    if (status != GN_OK) {
+        gn_tensor_release(made);
+        return status;
+    }
     *result = made;
     return GN_OK;
 }

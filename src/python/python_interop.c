@@ -147,9 +147,22 @@ static PyObject *tensor_torch_function(PyObject *class, PyObject *arguments, PyO
 
 /* ---- what others have ------------------------------------------------------------------------ */
 
+/* Whether NumPy itself made its class: the usual case, known by one look at the class. */
+static bool is_of_numpy(PyObject *object)
+{
+    PyObject *module = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__module__");
+    bool is_numpy = module != NULL && PyUnicode_Check(module) &&
+                    PyUnicode_CompareWithASCIIString(module, "numpy") == 0;
+    Py_XDECREF(module);
+    PyErr_Clear();
+    return is_numpy;
+}
+
 /* Arrays of CuPy have a buffer, which raises: whoever has memory of a GPU is asked for that, and for nothing else. */
 bool is_on_gpu(PyObject *object)
 {
+    if (is_of_numpy(object))
+        return false;
     return PyObject_HasAttrString(object, "__cuda_array_interface__") || dlpack_is_on_gpu(object);
 }
 

@@ -1,10 +1,25 @@
 /*
- * python_tensor_create.c: tensors from shapes: empty, zeros, ones; and numbers at equal distances: arange.
+ * python_tensor_create.c: tensors from shapes: empty, zeros, ones; numbers at equal distances: arange; and others one
+ * behind the other: cat.
  */
 #include "module.h"
 
 #include <math.h>
 #include <string.h>
+
+/* The exception of a wrong argument, with the function's name in front. */
+static int argument_refuse(const char *name)
+{
+    PyObject *type, *value, *trace;
+    if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError))
+        return -1;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_Format(type, "%s: %S", name, value);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return -1;
+}
 
 /* ---- shapes ----------------------------------------------------------------------------------- */
 
@@ -17,14 +32,12 @@ struct creation {
     bool is_pinned;
 };
 
-static int shape_take(const char *name, PyObject *positional, PyObject *size,
-                      struct creation *creation)
+static int shape_take(PyObject *positional, PyObject *size, struct creation *creation)
 {
     PyObject *objects[GN_DIMENSIONS_MAX + 1];
     Py_ssize_t count = PyTuple_Size(positional);
     if (size != NULL && count > 0) {
-        PyErr_Format(PyExc_TypeError, "%s: a shape is given once: %R and size=%R", name, positional,
-                     size);
+        PyErr_Format(PyExc_TypeError, "a shape is given once: %R and size=%R", positional, size);
         return -1;
     }
     for (Py_ssize_t i = 0; i < count && i <= GN_DIMENSIONS_MAX; i++)
@@ -33,21 +46,10 @@ static int shape_take(const char *name, PyObject *positional, PyObject *size,
         objects[count++] = size;
     if (count == 1 && !PyIndex_Check(objects[0]) && !PySequence_Check(objects[0]) &&
         !PyObject_HasAttrString(objects[0], "__iter__")) {
-        PyErr_Format(PyExc_TypeError, "%s: a shape is of integers, not %R", name, objects[0]);
+        PyErr_Format(PyExc_TypeError, "a shape is of integers, not %R", objects[0]);
         return -1;
     }
     return shape_from_python(objects, count, creation->sizes, &creation->ndim);
-}
-
-/* Puts the name of the function before the sentence of an exception. */
-static void error_name(const char *name)
-{
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyErr_Format(type, "%s: %S", name, value);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(trace);
 }
 
 /* The arguments of `name(*shape, size=None, dtype=None, device=None, pin_memory=False)`. */
@@ -74,16 +76,14 @@ static int creation_parse(struct module_state *state, const char *name, PyObject
         *known[i].place = value != Py_None ? value : NULL;
     }
     int is_pinned = pinned != NULL ? PyObject_IsTrue(pinned) : 0;
-    if (is_pinned < 0 || shape_take(name, positional, size, creation) < 0)
-        return -1;
-    creation->is_pinned = is_pinned != 0;
+    creation->is_pinned = is_pinned > 0;
     creation->dtype = GN_FLOAT32;
-    if (creation->dtype_object != NULL &&
-        dtype_from_python(state, creation->dtype_object, &creation->dtype) < 0) {
-        error_name(name);
-        return -1;
-    }
-    return device_of_new(state, creation->device_object, &creation->device);
+    if (is_pinned < 0 || shape_take(positional, size, creation) < 0 ||
+        (creation->dtype_object != NULL &&
+         dtype_from_python(state, creation->dtype_object, &creation->dtype) < 0) ||
+        device_of_new(state, creation->device_object, &creation->device) < 0)
+        return argument_refuse(name);
+    return 0;
 }
 
 /* Page-locked memory is Python's matter; NULL of `method`: the elements are not set. */
@@ -257,15 +257,51 @@ static PyObject *create_arange(PyObject *module, PyObject *arguments, PyObject *
     bool is_whole = start.kind != GN_FLOAT64 && end.kind != GN_FLOAT64 && step.kind != GN_FLOAT64;
     gn_dtype dtype = is_whole ? GN_INT64 : GN_FLOAT32;
     if ((dtype_object != Py_None && dtype_from_python(state, dtype_object, &dtype) < 0) ||
-        device_of_new(state, device_object, &device) < 0 ||
-        range_count(start, end, step, is_whole, &count) < 0 ||
+        device_of_new(state, device_object, &device) < 0) {
+        (void)argument_refuse("arange");
+        return NULL;
+    }
+    if (range_count(start, end, step, is_whole, &count) < 0 ||
         range_unify(is_whole, dtype, &start, &step) < 0)
         return NULL;
     CALL_ALLOCATING(status, gn_range(start, step, count, dtype, device, &tensor));
     return tensor_or_raise_in(state, "arange", status, tensor);
 }
 
+/* ---- of others -------------------------------------------------------------------------------- */
+
+/* The caller keeps the list, which nobody else knows. */
+static PyObject *create_cat(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *list;
+    int dimension;
+    gn_tensor *result;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "O!i:cat", (PyObject *)&PyList_Type, &list, &dimension))
+        return NULL;
+    Py_ssize_t count = PyList_Size(list);
+    gn_tensor **tensors = PyMem_Malloc((size_t)(count > 0 ? count : 1) * sizeof *tensors);
+    if (tensors == NULL)
+        return PyErr_NoMemory();
+    PyObject *made = NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *one = PyList_GetItem(list, i);
+        if (!tensor_check(state, one)) {
+            PyErr_Format(PyExc_TypeError, "cat: %R is no Tensor", one);
+            goto free_tensors;
+        }
+        tensors[i] = tensor_of(one);
+    }
+    CALL_ALLOCATING(status, gn_cat((int)count, tensors, dimension, &result));
+    made = tensor_or_raise(state, status, result);
+free_tensors:
+    PyMem_Free(tensors);
+    return made;
+}
+
 PyMethodDef tensor_create_functions[] = {
+    {"_cat", create_cat, METH_VARARGS, "For cat()."},
     {"empty", WITH_KEYWORDS(create_empty),
      "empty(*shape, size=None, dtype=None, device=None, pin_memory=False)\n--\n\n"
      "A tensor whose elements are not set.\n\n"

@@ -410,3 +410,39 @@ def test_angles_and_powers_at_the_ends(dtype):
     with numpy.errstate(all="ignore"):
         powers = numpy.power(y.numpy(), x.numpy())
     numpy.testing.assert_allclose((y**x).numpy(), powers, rtol=tolerance, atol=info.tiny)
+
+
+# ---- one behind the other ----
+
+
+def test_cat_beside_numpy():
+    rng = numpy.random.default_rng(10)
+    for dim in (0, 1, 2, -1):
+        shapes = [[2, 3, 4], [2, 3, 4], [2, 3, 4]]
+        shapes[0][dim], shapes[1][dim] = 5, 0
+        arrays = [rng.integers(0, 9, shape).astype(numpy.int32) for shape in shapes]
+        tensors = [genesis.tensor(one) for one in arrays]
+        wanted = numpy.concatenate(arrays, dim)
+        assert (genesis.cat(tensors, dim).numpy() == wanted).all()
+        assert (genesis.cat([*tensors, genesis.zeros(0)], dim).numpy() == wanted).all()
+        turned = [genesis.tensor(one.T.copy()).permute(2, 1, 0) for one in arrays]
+        assert (genesis.cat(turned, dim).numpy() == wanted).all()
+        mixed = genesis.cat([tensors[0], tensors[2].to(genesis.float16)], dim)
+        assert mixed.dtype == genesis.float16 and mixed.shape[dim] == wanted.shape[dim]
+    x = genesis.arange(3)
+    assert genesis.cat([x + 1, x * 2]).tolist() == [1, 2, 3, 0, 2, 4]  # pending
+    assert genesis.cat([genesis.zeros(0), genesis.zeros(0)]).shape == (0,)
+    for wrong, error, words in [
+        (lambda: genesis.cat([]), ValueError, "cat: there must be a tensor"),
+        (lambda: genesis.cat([x, x], 1), IndexError, "cat: dimension 1 is out of range"),
+        (lambda: genesis.cat([genesis.zeros(0)], 1), IndexError, "out of range for shape"),
+        (
+            lambda: genesis.cat([x, genesis.zeros(2, 2)]),
+            genesis.ShapeError,
+            "cat: shapes .* differ",
+        ),
+        (lambda: genesis.cat([x, genesis.tensor(1)]), genesis.ShapeError, "use stack"),
+        (lambda: genesis.cat([x, 3]), TypeError, "cat: a list of tensors"),
+    ]:
+        with pytest.raises(error, match=words):
+            wrong()

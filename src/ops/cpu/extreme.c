@@ -13,7 +13,7 @@ enum {
     PART = 1 << 15,  /* elements that a thread takes at a time */
     PARTS_MOST = 64, /* of one row */
     BLOCK = 1024,    /* elements */
-    STRIDE = 64,     /* elements of a block that are compared before somebody looks */
+    STRIDE = 128,    /* elements of a block that are compared before somebody looks */
 };
 
 struct extreme {
@@ -41,23 +41,6 @@ struct extreme {
     {                                                                                  \
         type x = *(const type *)value;                                                 \
         return IS_NAN(x);                                                              \
-    }                                                                                  \
-    /* Where the value is first; it is there. */                                       \
-    static size_t find_##name(const void *block, size_t count, const void *value)      \
-    {                                                                                  \
-        const type *row = block;                                                       \
-        type x = *(const type *)value;                                                 \
-        bool is_nan = IS_NAN(x);                                                       \
-        size_t i = 0;                                                                  \
-        for (int found = 0; i + STRIDE <= count; i += STRIDE) {                        \
-            for (size_t k = 0; k < STRIDE; k++)                                        \
-                found |= (row[i + k] == x) | (is_nan & IS_NAN(row[i + k]));            \
-            if (found)                                                                 \
-                break;                                                                 \
-        }                                                                              \
-        while (i + 1 < count && !(row[i] == x || (is_nan && IS_NAN(row[i]))))          \
-            i++;                                                                       \
-        return i;                                                                      \
     }
 
 COMPARE(uint8, uint8_t, IS_NAN_INTEGER)
@@ -71,11 +54,10 @@ COMPARE(float64, double, IS_NAN_FLOATING)
 static const struct {
     bool (*is_better)(const void *value, const void *best, bool is_maximum);
     bool (*is_nan)(const void *value);
-    size_t (*find)(const void *block, size_t count, const void *value);
 } compares[GN_DTYPE_COUNT] = {
-#define ENTRY(name)                                  \
-    {                                                \
-        is_better_##name, is_nan_##name, find_##name \
+#define ENTRY(name)                     \
+    {                                   \
+        is_better_##name, is_nan_##name \
     }
     [GN_UINT8] = ENTRY(uint8),     [GN_INT8] = ENTRY(int8),   [GN_INT16] = ENTRY(int16),
     [GN_INT32] = ENTRY(int32),     [GN_INT64] = ENTRY(int64), [GN_FLOAT32] = ENTRY(float32),
@@ -91,6 +73,27 @@ static const void *block_get(const struct extreme *extreme, size_t at, size_t co
         return block;
     extreme->convert(room, &block, count);
     return room;
+}
+
+/* Where a value is first in a block; it is there. */
+static size_t block_find(const struct extreme *extreme, const char *block, size_t count,
+                         const void *value)
+{
+    uint64_t same[STRIDE];
+    uint8_t is_found[STRIDE];
+    size_t size = extreme->computing_size;
+    bool is_nan = compares[extreme->computing].is_nan(value);
+    gni_loop loop = gni_loop_find(is_nan ? GNI_OP_ISNAN : GNI_OP_EQUAL, extreme->computing);
+    for (size_t i = 0; i < STRIDE && i < count; i++)
+        memcpy((char *)same + i * size, value, size);
+    for (size_t at = 0; at < count; at += STRIDE) {
+        size_t length = count - at < STRIDE ? count - at : STRIDE;
+        loop(is_found, (const void *[]){block + at * size, same}, length);
+        const uint8_t *first = memchr(is_found, 1, length);
+        if (first != NULL)
+            return at + (size_t)(first - is_found);
+    }
+    return 0;
 }
 
 /* Where the best element of a run is, which begins at an element of the memory, not of a row. */
@@ -115,7 +118,7 @@ static size_t run_find(const struct extreme *extreme, size_t begin, size_t end)
     }
     size_t count = end - best_block < BLOCK ? end - best_block : BLOCK;
     const void *block = block_get(extreme, best_block, count, room);
-    return best_block + compares[computing].find(block, count, &best);
+    return best_block + block_find(extreme, block, count, &best);
 }
 
 static void part_find(void *context, size_t begin, size_t end)
