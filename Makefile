@@ -121,6 +121,7 @@ soak: build
 	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so SIM_GPU_SCHEDULE=random .venv/bin/python tests/device_streams.py $$(($(SECONDS) * 2)) $$RANDOM
 	HYPOTHESIS_PROFILE=soak TENSOR_PROGRAMS=$$(($(SECONDS) * 100)) .venv/bin/python -m pytest -q tests/python/test_properties.py tests/python/test_tensor_programs.py
 	COMPOSITE_VALUES=all .venv/bin/python -m pytest -q -n 2 tests/python/test_composites.py
+	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so .venv/bin/python tests/device_composites.py $$(($(SECONDS) * 2)) $$RANDOM
 	SEQUENCE_PROGRAMS=$$(($(SECONDS) * 5000)) .venv/bin/python -m pytest -q tests/python/test_sequences.py
 	SNAPSHOT_MUTANTS=$$(($(SECONDS) * 200)) .venv/bin/python -m pytest -q tests/python/test_snapshot.py::test_mutated_snapshots_are_refused_or_read
 	KERNEL_ARCHITECTURES="80 90 100" .venv/bin/python -m pytest -q tests/python/test_device_tensors.py::test_the_kernels_are_cuda_c

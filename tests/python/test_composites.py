@@ -14,6 +14,7 @@ import composites
 import numpy
 import pytest
 from composites import LONG, ONE, ROWS, THREE, TWO
+from conftest import simulate_script
 from tensor_strategies import DTYPES, FLOATS, INTEGERS, compute_type, floating_of, kind_of, promoted
 
 import genesis
@@ -404,3 +405,9 @@ def test_places_among_others():
         0, genesis.zeros(3, dtype=genesis.int64), x, "prod"
     )
     assert made.tolist() == [wrapped(270000, "int16")]
+
+
+def test_on_the_simulated_gpu():
+    """A few of them; `make soak` takes more."""
+    finished = simulate_script("device_composites.py", "12")
+    assert not finished.stderr, finished.stderr
