@@ -17,15 +17,17 @@
  *   9  the user's handler (pool.c), and from the start
  *
  * The bound is a part of the most that was live since memory was last trimmed: 1/16 for blocks up to 8 MiB, and
- * for larger ones with the policy `virtual` 1/14 of what was asked for (`pool`: 1/8 of what was live). The
+ * for larger ones with the policy `virtual` 1/44 of what was asked for (`pool`: 1/8 of what was live). The
  * blocks of a training loop, placed by best fit and joined when they are freed, need less than that; recycling
  * them would cost driver calls, and cut the memory into pieces that fit less well. A large request that makes more live
  * than ever before has 1/48, not widened: there are few of them, and what is reserved at the peak is what a program is
  * measured by. A program that recycles on and on is given a wider bound, up to twice what was live or to the limit,
  * until memory is trimmed. For large blocks it matters whether the program repeats itself:
- *   W1  where memory was recycled before after the same five large requests, it would be in each turn to come: few
- *       pieces are enough for the next of the four steps. What a program pays until its turns need no driver is so
- *       many pieces, however long it runs, as long as twice what was live is enough for it;
+ *   W1  where memory was recycled in an earlier turn after the same five large requests, it would be in each turn to
+ *       come: few pieces are enough for the next of the four steps. A turn ends when what is live has fallen far
+ *       below its peak and comes near it again: layers of a model repeat the same requests within one. What a
+ *       program pays until its turns need no driver is so many pieces, however long it runs, as long as twice what was
+ *       live is enough for it;
  *   W2  requests that come in ever new orders gain less from a wider bound: it holds for a few thousand pieces, which
  *       take less than a second, once. Where their blocks are so large that using them takes longer than moving a
  *       piece, nothing is widened for them.
@@ -41,7 +43,7 @@
 
 enum {
     BOUND_LEAST = 14 << 20,
-    BOUND_ASKED = 14, /* 1 / this of what was asked for is the least bound for large blocks */
+    BOUND_ASKED = 44, /* 1 / this of what was asked for is the least bound for large blocks */
     BOUND_PEAK = 48,  /* the same for a request that makes more live than ever before */
     LARGE_RECYCLED_FIRST = 6144, /* pieces, before the bound is widened */
     LARGE_RECYCLED_MOST = 256,   /* and again */
@@ -109,6 +111,24 @@ static uint64_t requested_most(const struct gni_pool *pool)
                   atomic_load_explicit(&pool->requested_peak, memory_order_relaxed));
 }
 
+/* Counts the turns of a program: what is live falls to less than 3/4 of its peak, and rises to 7/8 again. */
+static void turn_note(struct gni_pool *pool)
+{
+    uint64_t live = gni_pool_live_bytes(pool), most = live_most(pool);
+    if (live < most - most / 4)
+        pool->is_turning = true;
+    if (!pool->is_turning || live < most - most / 8)
+        return;
+    pool->is_turning = false;
+    pool->turn++;
+}
+
+void gni_pool_trail_add(struct gni_pool *pool, size_t requested)
+{
+    pool->trail = pool->trail << GNI_TRAIL_SHIFT | gni_hash_bits(requested, GNI_TRAIL_SHIFT);
+    turn_note(pool);
+}
+
 /* What may be reserved before idle memory is recycled: the most that was ever live, and a bound, which is not widened
  * beyond the limit: there all idle memory would have to go back. */
 static uint64_t reserved_allowed(struct gni_pool *pool, const struct gni_need *need)
@@ -157,12 +177,14 @@ static bool is_within_bound(struct gni_space *space, const struct gni_need *need
                                     reserved_allowed(space->pool, need);
 }
 
-/* Whether memory was recycled after the same requests before; it is remembered that it was. */
+/* Whether memory was recycled after the same requests in an earlier turn; it is remembered that it was. */
 static bool is_recycled_again(struct gni_pool *pool)
 {
-    uint64_t *place = &pool->recycled_trails[gni_hash_bits(pool->trail, GNI_TRAILS_SHIFT)];
-    bool is_again = *place == pool->trail;
-    *place = pool->trail;
+    struct gni_trail *place = &pool->recycled_trails[gni_hash_bits(pool->trail, GNI_TRAILS_SHIFT)];
+    bool is_known = place->requests == pool->trail,
+         is_again = is_known && place->turn != pool->turn;
+    if (!is_known || is_again)
+        *place = (struct gni_trail){.requests = pool->trail, .turn = pool->turn};
     return is_again;
 }
 

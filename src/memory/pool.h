@@ -168,6 +168,12 @@ struct gni_freed {
     uintptr_t addresses[GNI_POOL_FREED];
 };
 
+/* Requests after which memory was recycled, and when. */
+struct gni_trail {
+    uint64_t requests;
+    uint32_t turn;
+};
+
 struct gni_pool {
     gn_memory_manager *manager;
     gn_device *device;
@@ -218,7 +224,10 @@ struct gni_pool {
     atomic_bool
         is_shown; /* others know addresses of it: gni_pool_show(). Apart from what is read at once */
     struct gni_freed freed;
-    uint64_t recycled_trails[1 << GNI_TRAILS_SHIFT]; /* at which memory was recycled, by hash */
+    bool is_turning; /* what is live fell far below its peak */
+    uint32_t turn;   /* out_of_memory.c, W1 */
+    struct gni_trail
+        recycled_trails[1 << GNI_TRAILS_SHIFT]; /* at which memory was recycled, by hash */
 };
 
 /* ---- pool.c: the policy --------------------------------------------------------------------- */
@@ -273,11 +282,8 @@ static inline unsigned gni_pool_bound_shift(const struct gni_pool *pool, enum gn
     return range != GNI_RANGE_LARGE ? 4 : pool->backing == GNI_BACKING_VIRTUAL ? 6 : 3;
 }
 
-/* With the lock: a large block is asked for that no thread's cache has. */
-static inline void gni_pool_trail_add(struct gni_pool *pool, size_t requested)
-{
-    pool->trail = pool->trail << GNI_TRAIL_SHIFT | gni_hash_bits(requested, GNI_TRAIL_SHIFT);
-}
+/* With the lock: a large block is asked for that no thread's cache has. out_of_memory.c */
+void gni_pool_trail_add(struct gni_pool *pool, size_t requested);
 
 /* The sums of all threads' counters. */
 struct gni_totals {
