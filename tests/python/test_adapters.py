@@ -341,6 +341,7 @@ except (RuntimeError, ValueError) as error:
     assert "99" in str(error)
 else:
     raise AssertionError("no error")
+free(other, 3 << 20)
 C._cuda_emptyCache()
 assert every("reserved_bytes")[0] < reserved and every("reserved_bytes", 1)[0] > 0
 free(second, 5 << 20, 1)
