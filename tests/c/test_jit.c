@@ -562,6 +562,49 @@ static void test_public_kernels(void)
     CHECK_OK(gn_kernel_cache_clear(NULL));
 }
 
+/* Each call that a kernel of a user needs fails in turn, and so does host memory. */
+static void test_public_faults(void)
+{
+    static const char *const functions[] = {"cuFuncGetParamInfo", "cuFuncGetAttribute",
+                                            "cuModuleGetFunction", "cuModuleLoadData"};
+    gn_kernel *kernel = NULL;
+    if (!is_simulated)
+        return;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        for (int nth = 1;; nth++) {
+            kernel = NULL;
+            all_forget();
+            size_t live = gni_host_live_count();
+            control.fail(functions[i], nth, CUDA_ERROR_OUT_OF_MEMORY, 0);
+            gn_status status = gn_kernel_create(device, scale_text, "scale", NULL, &kernel);
+            bool is_struck = control.fault_count() > 0;
+            control.fail(NULL, 0, 0, 0);
+            CHECK((status == GN_OK) == (kernel != NULL));
+            gn_kernel_destroy(kernel);
+            if (!is_struck)
+                break;
+            gni_kernel_clear();
+            if (status != GN_OK &&
+                i > 0) /* the first is asked when there is a kernel, which stays */
+                CHECK_U64(gni_host_live_count(), live);
+            CHECK(nth < 30);
+        }
+        CHECK(kernel != NULL);
+    }
+    for (long nth = 1;; nth++) {
+        kernel = NULL;
+        all_forget();
+        gni_host_fail_after(nth);
+        gn_status status = gn_kernel_create(device, scale_text, "scale", NULL, &kernel);
+        gni_host_fail_after(-1);
+        gn_kernel_destroy(kernel);
+        if (status == GN_OK)
+            break;
+        CHECK_STATUS(status, GN_ERROR_OUT_OF_HOST_MEMORY);
+        CHECK(kernel == NULL && nth < 100);
+    }
+}
+
 /* A kernel may be needed for the first time while a stream is captured. */
 static void test_capture(void)
 {
@@ -590,6 +633,48 @@ static void test_capture(void)
     CHECK_OK(gni_cuda_leave(&scope, "", CUDA_SUCCESS));
     gn_stream_release(side);
     CHECK_OK(gn_memory_free(manager, x));
+}
+
+/* With GENESIS_DEBUG=sync a launch has ended when the call returns, but for one that is captured. */
+static void sync_body(void *context)
+{
+    (void)context;
+    struct gni_kernel *kernel = NULL;
+    gn_library_description driver;
+    CHECK(setenv("GENESIS_DEBUG", "sync", 1) == 0 && setenv("SIM_GPU_SCHEDULE", "lazy", 1) == 0);
+    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 0, &device));
+    CHECK(gn_library_describe(0, &driver));
+    is_simulated = sim_control_load(driver.path, &control);
+    CHECK_OK(gn_memory_manager_get(device, &manager));
+    CHECK_OK(gn_stream_get_default(device, &stream));
+    CHECK_OK(gni_kernel_get(device, &scale_source, &kernel));
+    void *x;
+    float factor = 2;
+    int n = 4;
+    CHECK_OK(gn_memory_alloc(manager, 64, stream, &x));
+    CHECK_OK(gn_fill(x, 0, 4, 16, stream));
+    void *arguments[] = {&x, &factor, &n};
+    struct gni_launch launch = {.grid = {1, 1, 1}, .block = {32, 1, 1}, .arguments = arguments};
+    CHECK_OK(gni_kernel_launch(kernel, stream, &launch));
+    CHECK_OK(gn_stream_query(stream)); /* nothing is left to do */
+    if (is_simulated) {
+        CHECK_U64(control.pending(), 0);
+        control.fail("cuStreamSynchronize", 1, CUDA_ERROR_UNKNOWN, 0);
+        CHECK(gni_kernel_launch(kernel, stream, &launch) != GN_OK);
+        control.fail("cuStreamIsCapturing", 1, CUDA_ERROR_UNKNOWN, 0);
+        CHECK(gni_kernel_launch(kernel, stream, &launch) != GN_OK);
+        control.fail(NULL, 0, 0, 0);
+    }
+    test_capture();
+    CHECK_OK(gn_stream_synchronize(stream));
+    CHECK_OK(gn_memory_free(manager, x));
+}
+
+static void test_sync(void)
+{
+    struct child_result child;
+    child_run(sync_body, NULL, &child);
+    child_is_ok(&child);
 }
 
 /* ---- ends ----------------------------------------------------------------------------------- */
@@ -636,6 +721,8 @@ int main(void)
     const struct gni_nvrtc *nvrtc;
     /* Not the user's own, which is cleared here. */
     (void)setenv("GENESIS_KERNEL_CACHE_DIR", "/tmp/genesis-test-jit", 0);
+    if (getenv("GENESIS_CUDA_DRIVER") != NULL)
+        RUN(test_sync); /* before this process has read its options */
     if (gn_device_get(GN_DEVICE_CUDA, 0, &device) != GN_OK || gni_nvrtc_open(&nvrtc) != GN_OK) {
         printf("skipped: %s\n", gn_error_detail());
         return CHECK_SKIPPED;
@@ -661,6 +748,7 @@ int main(void)
     RUN(test_host_memory_faults);
     RUN(test_capture);
     RUN(test_public_kernels);
+    RUN(test_public_faults);
     RUN(test_shutdown);
     RUN(test_fork);
     return check_result();

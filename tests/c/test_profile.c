@@ -170,6 +170,48 @@ static void test_host_memory_faults(void)
     CHECK(least >= 3); /* the run, its stopwatch, its events */
 }
 
+/* Where an event fails a launch works and is not measured; the ones after it are. */
+static void test_driver_faults(void)
+{
+    static const char *const functions[] = {
+        "cuEventCreate",      "cuEventRecord",       "cuEventElapsedTime",    "cuEventQuery",
+        "cuEventSynchronize", "cuStreamIsCapturing", "cuStreamGetCaptureInfo"};
+    if (!is_simulated)
+        return;
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        for (int nth = 1; nth <= 4; nth++) {
+            gn_kernel_run runs[8];
+            size_t count = 0;
+            uint64_t lost = gn_profile_get_lost_count();
+            gn_stream *side;
+            CHECK_OK(gn_stream_create(device, 0, 0, &side));
+            CHECK_OK(gn_profile_enable(true));
+            control.fail(functions[i], nth, CUDA_ERROR_UNKNOWN, 0);
+            for (unsigned k = 1; k <= 3; k++)
+                CHECK_OK(launch_on(side, k, 32));
+            gn_status waited = gn_profile_wait();
+            gn_status taken = gn_profile_take(runs, 8, &count);
+            bool is_struck = control.fault_count() > 0;
+            control.fail(NULL, 0, 0, 0);
+            CHECK_OK(taken);
+            if (!is_struck)
+                CHECK_OK(waited);
+            size_t more = 0;
+            CHECK_OK(gn_profile_wait());
+            CHECK_OK(gn_profile_take(runs + count, 8 - count, &more));
+            count += more;
+            CHECK(count <= 3 && count + (size_t)(gn_profile_get_lost_count() - lost) <= 3);
+            CHECK(is_struck || count == 3);
+            for (size_t k = 0; k < count; k++)
+                CHECK(strcmp(runs[k].name, "nothing") == 0 && runs[k].duration_ms >= 0);
+            CHECK_OK(launch_on(side, 7, 32));
+            CHECK_U64(runs_take(runs, 8), 1);
+            CHECK_U64(runs[0].grid[0], 7);
+            CHECK_OK(gn_profile_enable(false));
+            gn_stream_release(side);
+        }
+}
+
 /* The oldest are kept. On the simulator, whose time is that of its work, they are far apart as well. */
 static void test_too_many_runs(void)
 {
@@ -316,6 +358,7 @@ int main(void)
     RUN(test_runs_far_apart);
     RUN(test_the_hook);
     RUN(test_failed_launches);
+    RUN(test_driver_faults);
     RUN(test_too_many_runs);
     RUN(test_threads);
     RUN(test_capture);
