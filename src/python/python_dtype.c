@@ -215,11 +215,10 @@ static PyObject *dtype_compare(PyObject *self, PyObject *other, int what)
 {
     struct module_state *state = PyType_GetModuleState(Py_TYPE(self));
     gn_dtype dtype;
-    if ((what != Py_EQ && what != Py_NE) || state == NULL || !dtype_find(state, other, &dtype)) {
-        if (state == NULL)
-            return NULL;
+    if (state == NULL)
+        return NULL;
+    if ((what != Py_EQ && what != Py_NE) || !dtype_find(state, other, &dtype))
         return Py_NewRef(Py_NotImplemented);
-    }
     return PyBool_FromLong((dtype == dtype_of(self)) == (what == Py_EQ));
 }
 
