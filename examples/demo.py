@@ -8,6 +8,7 @@ must come close to the function. What happened to the memory is printed, its tim
 PAGE.
 """
 
+import argparse
 import math
 import sys
 import time
@@ -78,6 +79,9 @@ def train(device: str, plan: Plan) -> float:
 
 def main() -> None:
     """Train, check, and show the memory."""
+    parser = argparse.ArgumentParser(description="A small network learns a function.")
+    parser.add_argument("page", nargs="?", help="a file for the timeline of its memory, as HTML")
+    page = parser.parse_args().page
     device = "cuda" if genesis.cuda.is_available() else "cpu"
     name = genesis.cuda.get_device_properties(genesis.device(device)).name
     plan = SIMULATED if name == "Genesis simulated GPU" else USUAL
@@ -91,9 +95,9 @@ def main() -> None:
     if not worst < 0.1:  # also where it is not a number
         sys.exit("the network did not learn the function")
     print(genesis.cuda.memory_summary(genesis.device(device), abbreviated=True))
-    if sys.argv[1:]:
-        memory_profiler.get_timeline().to_html(sys.argv[1])
-        print(f"the timeline of its memory is in {sys.argv[1]}")
+    if page is not None:
+        memory_profiler.get_timeline().to_html(page)
+        print(f"the timeline of its memory is in {page}")
 
 
 if __name__ == "__main__":

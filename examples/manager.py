@@ -6,7 +6,7 @@ Runs on the first GPU, or on the CPU where there is none. All of it is recorded;
 named, the timeline is written there.
 """
 
-import sys
+import argparse
 
 import genesis
 from genesis import memory_profiler
@@ -59,11 +59,14 @@ def demonstrate() -> None:
 
 def main() -> None:
     """Do it all while memory is recorded."""
+    parser = argparse.ArgumentParser(description="The memory manager at work.")
+    parser.add_argument("page", nargs="?", help="a file for the timeline of its memory, as HTML")
+    page = parser.parse_args().page
     with memory_profiler.record():
         demonstrate()
-    if len(sys.argv) > 1:
-        memory_profiler.get_timeline().to_html(sys.argv[1])
-        print(f"what happened to memory, as a page for the browser: {sys.argv[1]}")
+    if page is not None:
+        memory_profiler.get_timeline().to_html(page)
+        print(f"what happened to memory, as a page for the browser: {page}")
 
 
 if __name__ == "__main__":

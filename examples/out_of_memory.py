@@ -7,7 +7,7 @@ out_of_memory.html, the page, and out_of_memory.json, a snapshot, into the curre
 names begin with repaired where that is run. docs/observability.md walks through it.
 """
 
-import sys
+import argparse
 
 import genesis
 from genesis import memory_profiler
@@ -74,7 +74,11 @@ def train(batches, is_repaired):
 
 def main():
     """Train with the profiler on; look at what it has seen."""
-    is_repaired = "repaired" in sys.argv[1:]
+    parser = argparse.ArgumentParser(description="A training loop that runs out of memory.")
+    parser.add_argument(
+        "which", nargs="?", choices=["repaired"], help="the loop without its mistake"
+    )
+    is_repaired = parser.parse_args().which is not None
     with memory_profiler.record():
         try:
             train([32, 32, 48, 32, 64, 32, 64, 64, 80, 32], is_repaired)

@@ -116,8 +116,13 @@ def place_of(frames: tuple[Frame, ...]) -> Frame | None:
     Where there is none it is the innermost of Python, or else the innermost; None of no frames.
     """
     python = [one for one in frames if one.filename.endswith(".py") or one.filename[:1] == "<"]
-    others = (one for one in python if not one.filename.startswith(_PACKAGE))
+    others = (one for one in python if not _is_own(one.filename))
     return next(others, (python or frames or (None,))[0])
+
+
+def _is_own(filename: str) -> bool:
+    """Whether a file is this package's: here, or where the recording was made."""
+    return filename.startswith(_PACKAGE) or "-packages/genesis/" in filename
 
 
 class Event(NamedTuple):

@@ -3,7 +3,7 @@
 The page is the template ``_timeline_page.html`` with one long base64 text in it: a zlib stream of
 
     u32        the length of the header
-    header     JSON: counts, names, stacks, and the segments at the end
+    header     JSON: counts, names, stacks, their lines, and the segments at the end
     events     the records byte by byte: all their bytes 0, then all their bytes 1, up to byte 55
     blocks     the blocks at the end as records of BLOCK, byte by byte too
 
@@ -28,12 +28,12 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from genesis._recording import EVENT
+from genesis._recording import EVENT, place_of
 
 if TYPE_CHECKING:
     import os
 
-    from genesis._recording import Recording
+    from genesis._recording import Frame, Recording
 
 TEMPLATE = Path(__file__).with_name("_timeline_page.html")
 # address, size, requested, stream, site, device, is_pending
@@ -61,6 +61,12 @@ def _pack_sites(recording: Recording, texts: _Texts) -> list[list[int]]:
         [part for name, file, line in stack for part in (texts(name), texts(file), line)]
         for stack in recording.sites
     ]
+
+
+def _place_index(stack: tuple[Frame, ...]) -> int:
+    """Which frame of a stack is its line, see place_of(); 0 of no frames."""
+    place = place_of(stack)
+    return 0 if place is None else stack.index(place)
 
 
 def _block_records(blocks: list[dict[str, Any]]) -> bytes:
@@ -95,6 +101,7 @@ def _header(recording: Recording, blocks: bytes) -> bytes:
         "devices": recording.devices,
         "annotations": recording.annotations,
         "sites": _pack_sites(recording, texts),
+        "places": [_place_index(stack) for stack in recording.sites],
         "segments": _pack_segments(recording.blocks),
     }
     header["texts"] = list(texts.numbers)

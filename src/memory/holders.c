@@ -7,10 +7,15 @@
 #include "base/log.h"
 #include "base/text.h"
 
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+extern char **environ;
 
 enum {
     HOLDERS_SHOWN = 5,
@@ -176,25 +181,46 @@ static bool word_read(FILE *file, char *word)
     return word[0] != '?' && word[0] != '\0';
 }
 
+/* Starts a program, by its name and arguments and without a shell; what it prints can be read. -1: it cannot run. */
+static int program_start(const char *const *arguments, pid_t *process)
+{
+    int ends[2];
+    posix_spawn_file_actions_t actions;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return -1;
+    bool is_started =
+        posix_spawn_file_actions_init(&actions) == 0 &&
+        posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO) == 0 &&
+        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) == 0 &&
+        posix_spawnp(process, arguments[0], &actions, NULL, (char *const *)(uintptr_t)arguments,
+                     environ) == 0;
+    (void)posix_spawn_file_actions_destroy(&actions);
+    (void)close(ends[1]);
+    if (!is_started)
+        (void)close(ends[0]);
+    return is_started ? ends[0] : -1;
+}
+
 /* Asks the system's addr2line; false where there is none or it does not know. */
 static bool place_find(const char *file, uint64_t address, struct code_place *place)
 {
-    char command[LINE_BYTES];
-    if (strchr(file, '\'') != NULL)
-        return false;
+    char own[64], number[32];
+    pid_t process;
+    (void)snprintf(own, sizeof own, "/proc/%ld/exe", (long)getpid());
+    (void)snprintf(number, sizeof number, "0x%llx", (unsigned long long)address);
     if (strcmp(file, "/proc/self/exe") == 0) /* which would be addr2line itself */
-        (void)snprintf(command, sizeof command,
-                       "addr2line -s -f -e /proc/%ld/exe 0x%llx 2>/dev/null", (long)getpid(),
-                       (unsigned long long)address);
-    else if (snprintf(command, sizeof command, "addr2line -s -f -e '%s' 0x%llx 2>/dev/null", file,
-                      (unsigned long long)address) >= (int)sizeof command)
-        return false;
-    FILE *output = popen(command, "r");
-    if (output == NULL)
-        return false;
-    bool has_function = word_read(output, place->function);
-    bool has_line = word_read(output, place->line);
-    (void)pclose(output);
+        file = own;
+    const char *arguments[] = {"addr2line", "-s", "-f", "-e", file, number, NULL};
+    int from = program_start(arguments, &process);
+    FILE *output = from >= 0 ? fdopen(from, "r") : NULL;
+    bool has_function = output != NULL && word_read(output, place->function);
+    bool has_line = output != NULL && word_read(output, place->line);
+    if (output != NULL)
+        (void)fclose(output);
+    else if (from >= 0)
+        (void)close(from);
+    if (from >= 0)
+        (void)waitpid(process, NULL, 0);
     return has_function && has_line;
 }
 

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from conftest import PLACES
 
+import genesis
+
 FLAGS = re.MULTILINE | re.DOTALL
 BLOCK = re.compile(r"^```python\n(.*?)^```", FLAGS)
 # What a block prints may follow it; the commands of a console block begin with "$ ".
@@ -234,6 +236,42 @@ def test_examples_run(root, tmp_path):
         subprocess.run(
             [sys.executable, example], check=True, capture_output=True, timeout=120, cwd=tmp_path
         )
+
+
+def test_examples_have_help(root, tmp_path):
+    """Those that write files say so, do nothing else then, and refuse what they do not know."""
+    writing = [one for one in (root / "examples").glob("*.py") if "to_html" in one.read_text()]
+    assert {one.stem for one in writing} >= {"demo", "manager", "out_of_memory"}
+    for example in writing:
+        for argument, code in (("--help", 0), ("--what", 2)):
+            finished = subprocess.run(
+                [sys.executable, example, argument],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                cwd=tmp_path,
+                check=False,
+            )
+            shown = finished.stdout + finished.stderr
+            assert finished.returncode == code and shown.startswith("usage: "), (example, shown)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_how_many_allocations_an_expression_makes(root):
+    """README: one of a large tensor. docs/tensors.md: small ones do not wait on the CPU."""
+    shown = (
+        "y = ((x + 1) * 2).exp().sum(dim=1)  # of a large tensor: one pass over memory, one alloc"
+    )
+    assert shown in (root / "README.md").read_text()
+    assert "at most 256 elements does not wait" in (root / "docs/tensors.md").read_text()
+    names = {"genesis": genesis}
+    for shape, count in (((2, 2), 4), ((16, 16), 4), ((257, 1), 1), ((1000, 1000), 1)):
+        names["x"] = genesis.ones(*shape, device="cpu")
+        genesis.flush()
+        before = genesis.memory_stats("cpu").num_allocs
+        exec(shown.partition("#")[0], names)
+        genesis.flush()
+        assert genesis.memory_stats("cpu").num_allocs - before == count, shape
 
 
 def test_links_exist(root):

@@ -72,3 +72,22 @@ def test_version(fresh, root):
         genesis.__version__.split("."), ("MAJOR", "MINOR", "PATCH"), strict=True
     ):
         assert f"GN_VERSION_{name} {place}" in header
+
+
+def test_libraries_are_never_taken_from_the_current_directory(fresh, tmp_path):
+    """A relative PYTHONUSERBASE, and an empty sys.path entry, are no place for one."""
+    planted = tmp_path / "base/lib/python3/site-packages/scipy_openblas32/lib"
+    planted.mkdir(parents=True)
+    (planted / "libscipy_openblas.so").write_text("not a library")
+    fresh(
+        f"""
+import os, site, sys
+os.chdir({str(tmp_path)!r})
+site.getusersitepackages = lambda: "base/lib/python3/site-packages"
+sys.path.insert(0, "")
+from genesis import _wheels
+assert "base/lib/python3/site-packages" not in _wheels.roots()
+assert _wheels.roots() and all(os.path.isabs(one) for one in _wheels.roots())
+assert all(os.path.isabs(one) and "base/lib" not in one for one in _wheels.openblas())
+"""
+    )

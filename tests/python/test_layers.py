@@ -1,5 +1,6 @@
 """The layering of the sources, read off their #include lines."""
 
+import ast
 import re
 import struct
 
@@ -97,3 +98,37 @@ def test_thread_local_variables_are_few(build):
     thread_local = [header[6] for header in headers if header[0] == 7]  # PT_TLS
     assert len(thread_local) == 1
     assert 0 < thread_local[0] <= 512
+
+
+def test_no_shell_is_started_and_no_text_evaluated(root):
+    """S4 of SECURITY.md, as far as it can be read off the sources."""
+    shell = re.compile(r"\b(system|popen|execlp?|execvp)\s*\(|shell\s*=\s*True|os\.popen")
+    for path in sources(root, "src", "sim"):
+        text = re.sub(r"/\*.*?\*/|\"(\\.|[^\"\n])*\"", "", path.read_text(), flags=re.DOTALL)
+        assert not shell.search(text), f"{path}: a shell"
+    names = {}
+    for path in sorted((root / "python/genesis").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("eval", "exec", "compile"), f"{path}:{node.lineno}"
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                found = [one.name for one in node.names] + [getattr(node, "module", "") or ""]
+                names.setdefault(path.name, set()).update(found)
+        assert not shell.search(path.read_text()), f"{path}: a shell"
+    users = {name for name, found in names.items() if "pickle" in found}
+    assert users == {"_snapshot.py"}  # which writes them
+    text = (root / "python/genesis/_snapshot.py").read_text()
+    assert re.findall(r"pickle\.(\w+)\(", text) == ["dump"]
+
+
+def test_the_tests_of_security_are_there(root):
+    text = (root / "SECURITY.md").read_text()
+    promises = re.split(r"^- \*\*(S\d)\*\* ", text.split("## What is not")[0], flags=re.MULTILINE)[
+        1:
+    ]
+    assert promises[0::2] == ["S1", "S2", "S3", "S4", "S5"]
+    for name, promise in zip(promises[0::2], promises[1::2], strict=True):
+        named = re.findall(r"`(tests/[\w/]+\.\w+)`", promise)
+        assert named, name
+        for path in named:
+            assert (root / path).exists(), path

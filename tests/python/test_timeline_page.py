@@ -7,6 +7,7 @@ import re
 import struct
 import zlib
 from collections import defaultdict
+from os.path import dirname
 
 import pytest
 from browser import Browser, find_browser
@@ -20,8 +21,9 @@ from recordings import (
     without_first,
 )
 
+import genesis
 from genesis import _recording as r
-from genesis._recording import EVENT, Recording
+from genesis._recording import ALLOC, EVENT, FREE, Frame, Recording, place_of
 from genesis._timeline_page import BLOCK, TEMPLATE, write_page
 
 EVIL = "</script><img src=x onerror='window.pwned=1'><!--\u2028\"&amp;${1}`"
@@ -321,14 +323,34 @@ def test_filters(show, control, value, keeps):
 
 
 def holders_by_top(recording, live) -> list[tuple[int, int]]:
-    """Bytes and counts by the top of the stack, largest first."""
+    """Bytes and counts by the line of the stack, largest first."""
     groups = defaultdict(lambda: [0, 0])
     for event in live.values():
         stack = recording.sites[event[5]]
-        group = groups[stack[0] if stack else None]
+        group = groups[place_of(stack)]
         group[0] += event[2]
         group[1] += 1
     return sorted(map(tuple, groups.values()), reverse=True)
+
+
+@pytest.mark.parametrize("package", [f"{dirname(genesis.__file__)}/", "/x/site-packages/genesis/"])
+def test_lines_are_the_users(show, package):
+    """What the package's own files did has the line that called them; paths keep their end."""
+    path = "/home/user/" + "long/" * 15 + "model.py"
+    stack = (Frame("empty", f"{package}_tensor.py", 9), Frame("train", path, 45))
+    events = [(10, 4096, 1 << 20, 1 << 20, 0, 1, 0, 0, ALLOC, 0, 1)]
+    events.append((20, 4096, 1 << 20, 1 << 20, 0, 1, 0, 0, FREE, 0, 2))
+    data = b"".join(EVENT.pack(*one) for one in events)
+    page = show(Recording(data, [(), stack], [""], ["cuda:0"]))
+    assert page.run("state.recording.topNames") == ["stack not known", f"{path}:45 train"]
+    assert page.run("blockLabel(0)") == "train  1 MiB"
+    shown, title = page.run(
+        "Array.from($('legend').children).filter(one => one.title.includes('model.py'))"
+        ".map(one => [one.textContent, one.title])[0]"
+    )
+    assert title == f"{path}:45 train"
+    assert shown.startswith("\u2026/long/") and shown.endswith("/model.py:45 train")
+    assert len(shown) <= 48
 
 
 def test_a_click_shows_holders_and_layout(show):
