@@ -41,8 +41,9 @@ def diag(input: _C.Tensor, diagonal: int = 0, *, out: _C.Tensor | None = None) -
     if input.ndim != 1:
         raise _C.ShapeError(f"diag: a vector or a matrix, not shape {input.shape}")
     size = input.shape[0] + abs(diagonal)
-    made = _C._empty((size, size), input.dtype, input.device).zero_()
-    made.diagonal(diagonal).copy_(input)
+    made = _C.zeros((size, size), dtype=input.dtype, device=input.device)
+    first = diagonal if diagonal >= 0 else -diagonal * size
+    made.as_strided(input.shape, (size + 1,), first).copy_(input)
     return made
 
 

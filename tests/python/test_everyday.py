@@ -446,3 +446,25 @@ def test_cat_beside_numpy():
     ]:
         with pytest.raises(error, match=words):
             wrong()
+
+
+# ---- one element for all ----
+
+
+def test_a_tensor_of_one_element_goes_with_many():
+    rng = numpy.random.default_rng(11)
+    for shape in ((1,), (7,), (1025,), (70000,), (3, 5), (40, 1, 50)):
+        array = rng.random(shape, dtype=numpy.float32)
+        x = genesis.tensor(array)
+        for number in (genesis.tensor(2.5), genesis.tensor([2.5]), genesis.tensor([1.0, 2.5])[1]):
+            assert ((x * number).numpy() == array * numpy.float32(2.5)).all()
+            assert ((number - x).numpy() == numpy.float32(2.5) - array).all()
+        spread = genesis.tensor(2.5).expand(shape)
+        assert (spread.clone().numpy() == 2.5).all() and (spread.sum().item()) == 2.5 * array.size
+        assert (
+            (x + spread + spread).numpy() == array + numpy.float32(2.5) + numpy.float32(2.5)
+        ).all()
+        y = x.clone()
+        first = y.reshape(-1)[0]
+        y.mul_(first)  # which it changes itself
+        assert (y.numpy() == array * array.reshape(-1)[0]).all()

@@ -84,8 +84,10 @@ static size_t block_find(const struct extreme *extreme, const char *block, size_
     size_t size = extreme->computing_size;
     bool is_nan = compares[extreme->computing].is_nan(value);
     gni_loop loop = gni_loop_find(is_nan ? GNI_OP_ISNAN : GNI_OP_EQUAL, extreme->computing);
-    for (size_t i = 0; i < STRIDE && i < count; i++)
-        memcpy((char *)same + i * size, value, size);
+    size_t nbytes = size * (count < STRIDE ? count : STRIDE);
+    memcpy(same, value, size);
+    for (size_t done = size; done < nbytes; done *= 2) /* twice as much each time */
+        memcpy((char *)same + done, same, done < nbytes - done ? done : nbytes - done);
     for (size_t at = 0; at < count; at += STRIDE) {
         size_t length = count - at < STRIDE ? count - at : STRIDE;
         loop(is_found, (const void *[]){block + at * size, same}, length);

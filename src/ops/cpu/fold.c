@@ -124,8 +124,10 @@ static void part_reduce(void *context, size_t begin, size_t end)
     }
 }
 
-/* Whether the first tile of a single row says what any or all is: then *result is that. */
-static bool first_tile_reduce(const struct reduce *reduce, uint64_t *result)
+/* Whether the first tile of a single row says what any or all is: then *result is that. Its tiles leave the stack before
+ * part_reduce() has its own. */
+static __attribute__((noinline)) bool first_tile_reduce(const struct reduce *reduce,
+                                                        uint64_t *result)
 {
     _Alignas(64) char tiles[GNI_SCRATCH_BYTES];
     struct gni_run run;

@@ -68,6 +68,15 @@ static void registers_assign(struct gni_plan *plan, short kept)
     }
 }
 
+/* Whether an input in memory is one element for all, as a tensor without dimensions is. */
+static bool input_is_single(const struct gni_plan *plan, int input)
+{
+    bool is_single = plan->program->inputs[input].storage != NULL && plan->layout.ndim > 0;
+    for (int d = 0; is_single && d < plan->layout.ndim; d++)
+        is_single = plan->layout.strides[input][d] == 0;
+    return is_single;
+}
+
 void gni_plan_make(struct gni_plan *plan, const struct gni_program *program, short kept)
 {
     plan->program = program;
@@ -76,6 +85,8 @@ void gni_plan_make(struct gni_plan *plan, const struct gni_program *program, sho
         plan->is_direct[i] =
             program->inputs[i].storage != NULL &&
             (plan->layout.ndim == 0 || (plan->layout.ndim == 1 && plan->layout.strides[i][0] == 1));
+    for (int i = 0; i < program->input_count; i++)
+        plan->is_single[i] = input_is_single(plan, i);
     for (int s = 0; s < program->step_count; s++) {
         plan->loops[s] = step_loop(&program->steps[s]);
         plan->target[s] = step_target(plan, s);
@@ -257,9 +268,12 @@ void gni_run_begin(struct gni_run *run, const struct gni_plan *plan, char *tiles
         if (plan->place[i] < 0)
             continue;
         run->values[i] = tile_of(run, plan->place[i]);
-        if (program->inputs[i].data == NULL)
-            number_fill(run->values[i], program->inputs[i].number,
-                        gni_dtype_size(program->inputs[i].held), plan->tile);
+        size_t size = gni_dtype_size(program->inputs[i].held);
+        uint64_t number = program->inputs[i].number;
+        if (plan->is_single[i])
+            memcpy(&number, program->inputs[i].data, size);
+        if (plan->is_single[i] || program->inputs[i].data == NULL)
+            number_fill(run->values[i], number, size, plan->tile);
     }
 }
 
@@ -272,7 +286,7 @@ void gni_run_tile(struct gni_run *run, int64_t position, size_t count)
         size_t size = gni_dtype_size(input->held);
         if (plan->is_direct[i])
             run->values[i] = (char *)(uintptr_t)input->data + position * (int64_t)size;
-        else if (input->data != NULL)
+        else if (input->data != NULL && !plan->is_single[i])
             tile_move(plan, plan->layout.strides[i], (char *)(uintptr_t)input->data, run->values[i],
                       size, position, count, true);
     }
