@@ -141,7 +141,12 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     >>> xp.clip(xp.asarray([-3, 2, 9]), max=5)
     tensor([-3,  2,  5])
     """
-    return x.clone() if min is None and max is None else genesis.clip(x, min, max)
+    if min is None and max is None:
+        return x.clone()
+    # Bounds without dimensions count, too: as uint8, -1 would be 255.
+    made = genesis.clip(*promoted(x, min, max))
+    is_kept = made.dtype.is_floating_point == x.dtype.is_floating_point
+    return made.to(x.dtype) if is_kept else made
 
 
 _BITS = {2: genesis.int16, 4: genesis.int32, 8: genesis.int64}

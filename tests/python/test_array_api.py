@@ -273,3 +273,14 @@ def test_floor_divide_beside_infinities():
     assert made[:6].tolist() == [inf, -inf, -inf, 0.0, 0.0, 0.0] and made[7] == 3
     assert ours.signbit(made[3:6]).tolist() == [False, True, True] and made[6] != made[6]
     assert ours.floor_divide(x[7:], 2).tolist() == [3.0]
+
+
+def test_clip_by_bounds_that_the_type_has_not():
+    x = ours.asarray([0, 50, 200], dtype=ours.uint8)
+    low, high = (ours.asarray(one, dtype=ours.int16) for one in (-3, 100))
+    made = ours.clip(x, low, high)
+    assert made.tolist() == [0, 50, 100] and made.dtype == ours.uint8
+    assert (
+        ours.clip(x, low).tolist() == [0, 50, 200]
+        and ours.clip(x, max=high).tolist() == made.tolist()
+    )
