@@ -285,7 +285,7 @@ class Tests:
 def mutation_try(one: dict, tests: Tests) -> dict:
     """Make a mutation in the copy, look for a test that fails, and take it back."""
     path = TREE / one["file"]
-    before = (ROOT / one["file"]).read_text()
+    before = path.read_text()
     lines = before.split("\n")
     text = lines[:]
     text[one["line"] - 1] = one["text"]
