@@ -216,7 +216,8 @@ static void test_handler_waits(void)
 #ifndef CHILD_IS_ALONE
 
 static void *inherited[10];
-static atomic_int handler_state; /* 1: the handler runs; 2: its own request failed; 3: it may go on */
+static atomic_int
+    handler_state; /* 1: the handler runs; 2: its own request failed; 3: it may go on */
 
 /* What the parent allocated can be freed; the CPU goes on, a GPU says why it cannot. */
 static void fork_body(void *unused)
@@ -368,8 +369,27 @@ static void test_fork_with_threads(void)
 
 /* ---- the program ---------------------------------------------------------------------------- */
 
+/* For the worker a thread's own default stream would be another one: the caller's thread serves the request at once. */
+static void test_stream_of_a_thread(void)
+{
+    gn_memory_request *request = NULL;
+    gn_stream *own = NULL;
+    void *pointer = NULL;
+    if (suite.device->type != GN_DEVICE_CUDA)
+        return;
+    CHECK_OK(gn_stream_from_handle(suite.device, (void *)2, &own));
+    CHECK_OK(gn_memory_request_start(suite.manager, 5000, own, &request));
+    CHECK_OK(gn_memory_request_query(request));
+    CHECK_OK(gn_memory_request_wait(request, &pointer));
+    CHECK(pointer != NULL);
+    CHECK_OK(gn_memory_free(suite.manager, pointer));
+    gn_stream_release(own);
+    pool_empty();
+}
+
 static void run(void)
 {
+    RUN(test_stream_of_a_thread);
     RUN(test_result);
     RUN(test_query);
     RUN(test_stream_let_go);
