@@ -19,10 +19,10 @@
  * The bound is a part of the most that was live since memory was last trimmed: 1/16 for blocks up to 8 MiB, and
  * for larger ones with the policy `virtual` 1/44 of what was asked for (`pool`: 1/8 of what was live). The
  * blocks of a training loop, placed by best fit and joined when they are freed, need less than that; recycling
- * them would cost driver calls, and cut the memory into pieces that fit less well. A large request that makes more live
- * than ever before has 1/48, not widened: there are few of them, and what is reserved at the peak is what a program is
- * measured by. A program that recycles on and on is given a wider bound, up to twice what was live or to the limit,
- * until memory is trimmed. For large blocks it matters whether the program repeats itself:
+ * them would cost driver calls, and cut the memory into pieces that fit less well. A program that recycles on and
+ * on is given a wider bound, 1/16, 1/8 and so on up to twice what was live or to the limit, until memory is trimmed. A
+ * large request that makes more live than ever before has no wider bound: there are few of those, and what is reserved
+ * at the peak is what a program is measured by. For large blocks it matters whether the program repeats itself:
  *   W1  where memory was recycled in an earlier turn after the same five large requests, it would be in each turn to
  *       come: few pieces are enough for the next of the four steps. A turn ends when what is live has fallen far
  *       below its peak and comes near it again: layers of a model repeat the same requests within one. What a
@@ -44,7 +44,6 @@
 enum {
     BOUND_LEAST = 14 << 20,
     BOUND_ASKED = 44, /* 1 / this of what was asked for is the least bound for large blocks */
-    BOUND_PEAK = 48,  /* the same for a request that makes more live than ever before */
     LARGE_RECYCLED_FIRST = 6144, /* pieces, before the bound is widened */
     LARGE_RECYCLED_MOST = 256,   /* and again */
     LARGE_RECYCLED_AGAIN = 64,   /* each time, where the program repeats itself: W1 */
@@ -142,7 +141,7 @@ static uint64_t reserved_allowed(struct gni_pool *pool, const struct gni_need *n
     if (need->range == GNI_RANGE_LARGE) {
         uint64_t asked = now.alloc_bytes - now.free_bytes + need->requested;
         asked = larger(asked, requested_most(pool));
-        allowed = larger(allowed, asked + asked / (is_peak ? BOUND_PEAK : BOUND_ASKED));
+        allowed = larger(allowed, asked + asked / BOUND_ASKED);
         wide = is_peak ? 0 : wide;
     }
     return larger(allowed + BOUND_LEAST, smaller(wide + BOUND_LEAST, pool->limit));
@@ -198,7 +197,7 @@ static size_t large_weight(struct gni_pool *pool, const struct gni_need *need, s
     return pieces > used ? pieces - used : 0;
 }
 
-/* Recycling that goes on and on earns a wider bound: 1/8 of what is live, then 1/4 and so on. */
+/* Recycling that goes on and on earns a wider bound: 1/16 of what is live, then 1/8 and so on. */
 static void bound_widen(struct gni_space *space, const struct gni_need *need, size_t pieces)
 {
     struct gni_pool *pool = space->pool;
@@ -211,7 +210,7 @@ static void bound_widen(struct gni_space *space, const struct gni_need *need, si
     pool->recycled_pieces[need->range] += pieces;
     if (pool->recycled_pieces[need->range] < most || *shift == 0)
         return;
-    *shift = *shift > 3 ? 3 : *shift - 1;
+    *shift = *shift > 4 ? 4 : *shift - 1;
     pool->recycled_pieces[need->range] = 0;
 }
 
@@ -265,16 +264,17 @@ static void look_at_streams(struct gni_space *space)
 }
 
 /* Gives idle memory back that no work uses, so much that the need's growth stays within `allowed` bytes. What
- * goes back may have been what the need would have grown beside. */
+ * goes back may have been what the need would have grown beside. Where something did, memory is in pieces. */
 static void make_room(struct gni_space *space, struct gni_need *need, uint64_t allowed)
 {
+    uint64_t before = space->pool->counts.driver_free_count;
     size_t released = 1;
     look_at_streams(space);
     while (released > 0) {
         uint64_t wanted = space->pool->reserved_bytes + gni_space_growth(space, need);
         released = wanted > allowed ? gni_space_release(space, (size_t)(wanted - allowed)) : 0;
     }
-    need->is_tight = true;
+    need->is_tight |= space->pool->counts.driver_free_count != before;
 }
 
 /* Step 4, before growing. */

@@ -487,7 +487,7 @@ static void test_random_sizes(void)
            (unsigned long long)calls);
     if (suite.is_virtual) {
         CHECK(lost <= 0.10); /* 8 %, were the memory large beside pages */
-        CHECK(later <= 400);
+        CHECK(later <= 440);
         CHECK_U64(calls, 0);
     }
     pool_empty();
