@@ -128,13 +128,20 @@ void gni_pool_trail_add(struct gni_pool *pool, size_t requested)
     turn_note(pool);
 }
 
+/* Whether a large request makes more live than ever before. */
+static bool is_at_peak(struct gni_pool *pool, const struct gni_need *need)
+{
+    return need->range == GNI_RANGE_LARGE &&
+           gni_pool_live_bytes(pool) + pool->pending_bytes + need->nbytes > live_most(pool);
+}
+
 /* What may be reserved before idle memory is recycled: the most that was ever live, and a bound, which is not widened
  * beyond the limit: there all idle memory would have to go back. */
 static uint64_t reserved_allowed(struct gni_pool *pool, const struct gni_need *need)
 {
     struct gni_totals now = gni_pool_totals(pool);
     uint64_t live = (uint64_t)now.live_bytes + pool->pending_bytes + need->nbytes;
-    bool is_peak = live > live_most(pool);
+    bool is_peak = is_at_peak(pool, need);
     live = larger(live, larger(live_most(pool), pool->warm_bytes));
     uint64_t allowed = live + (live >> gni_pool_bound_shift(pool, need->range));
     uint64_t wide = live + (live >> pool->bound_shift[need->range]);
@@ -285,6 +292,10 @@ static void recycle(struct gni_space *space, struct gni_need *need)
     if (need->range == GNI_RANGE_LARGE) /* others have looked there for a block */
         gni_claims_shed(pool);
     make_room(space, need, reserved_allowed(pool, need));
+    if (is_at_peak(pool, need) && !is_within_bound(space, need) && has_marks(space)) {
+        gni_pool_drain(pool); /* what is idle is still in use on the device */
+        make_room(space, need, reserved_allowed(pool, need));
+    }
     bound_widen(space, need, (size_t)(pool->counts.driver_free_count - before));
 }
 

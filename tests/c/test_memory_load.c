@@ -318,7 +318,8 @@ static void test_handler_that_allocates(void)
     CHECK(greedy.calls == 3 && greedy.depth_most == 1);
     CHECK_STATUS(gn_memory_alloc_batch(suite.manager, 2, sizes, NULL, pointers),
                  GN_ERROR_OUT_OF_MEMORY);
-    CHECK(greedy.asked >= 1000 + ((size_t)1 << 46)); /* a batch is told by its sum, rounded in a pool */
+    CHECK(greedy.asked >=
+          1000 + ((size_t)1 << 46)); /* a batch is told by its sum, rounded in a pool */
     CHECK(greedy.calls == 6 && greedy.depth_most == 1 && greedy.depth == 0);
     CHECK_OK(gn_memory_set_out_of_memory_handler(suite.manager, NULL, NULL));
 }
