@@ -602,6 +602,20 @@ static void event_wait(struct gni_pool *pool, const struct gni_mark *mark)
     (void)pool->device->ops->event_synchronize(mark->event); /* a poll tells whether it is done */
 }
 
+bool gni_space_wait(struct gni_space *space)
+{
+    gni_list_each (link, &space->heaps) {
+        struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
+        if (gni_list_is_empty(&heap->marks))
+            continue;
+        uint64_t before = heap->complete;
+        event_wait(space->pool, gni_container_of(heap->marks.next, struct gni_mark, link));
+        gni_heap_poll(heap);
+        return heap->complete > before;
+    }
+    return false;
+}
+
 void gni_pool_drain(struct gni_pool *pool)
 {
     gni_list_each (link, &pool->main.heaps) {

@@ -8,7 +8,8 @@
  *   3  a region that a thread has to itself, with a free block that fits; what the threads' caches hold of this
  *      range, where that is enough to matter
  *   4  more memory from the driver; but if that would be more than a bound above what was ever live, idle
- *      memory is recycled first: as much as is wholly free goes back
+ *      memory is recycled first: as much as is wholly free goes back; for large blocks, work that uses it is waited
+ *      for, the oldest first
  *   5  the same, where the driver has no more: all idle memory that no work uses goes back, so that what comes
  *      instead can lie together
  *   6  a block of another stream whose work is not done, for which this stream waits on the device
@@ -128,20 +129,13 @@ void gni_pool_trail_add(struct gni_pool *pool, size_t requested)
     turn_note(pool);
 }
 
-/* Whether a large request makes more live than ever before. */
-static bool is_at_peak(struct gni_pool *pool, const struct gni_need *need)
-{
-    return need->range == GNI_RANGE_LARGE &&
-           gni_pool_live_bytes(pool) + pool->pending_bytes + need->nbytes > live_most(pool);
-}
-
 /* What may be reserved before idle memory is recycled: the most that was ever live, and a bound, which is not widened
  * beyond the limit: there all idle memory would have to go back. */
 static uint64_t reserved_allowed(struct gni_pool *pool, const struct gni_need *need)
 {
     struct gni_totals now = gni_pool_totals(pool);
     uint64_t live = (uint64_t)now.live_bytes + pool->pending_bytes + need->nbytes;
-    bool is_peak = is_at_peak(pool, need);
+    bool is_peak = live > live_most(pool);
     live = larger(live, larger(live_most(pool), pool->warm_bytes));
     uint64_t allowed = live + (live >> gni_pool_bound_shift(pool, need->range));
     uint64_t wide = live + (live >> pool->bound_shift[need->range]);
@@ -271,15 +265,19 @@ static void look_at_streams(struct gni_space *space)
 }
 
 /* Gives idle memory back that no work uses, so much that the need's growth stays within `allowed` bytes. What
- * goes back may have been what the need would have grown beside. Where something did, memory is in pieces. */
-static void make_room(struct gni_space *space, struct gni_need *need, uint64_t allowed)
+ * goes back may have been what the need would have grown beside. Where something did, memory is in pieces. Work that
+ * uses it can be waited for, the oldest first, so that the host stays ahead of the device. */
+static void make_room(struct gni_space *space, struct gni_need *need, uint64_t allowed,
+                      bool is_waiting)
 {
     uint64_t before = space->pool->counts.driver_free_count;
-    size_t released = 1;
+    bool is_going_on = true;
     look_at_streams(space);
-    while (released > 0) {
+    while (is_going_on) {
         uint64_t wanted = space->pool->reserved_bytes + gni_space_growth(space, need);
-        released = wanted > allowed ? gni_space_release(space, (size_t)(wanted - allowed)) : 0;
+        is_going_on =
+            wanted > allowed && (gni_space_release(space, (size_t)(wanted - allowed)) > 0 ||
+                                 (is_waiting && gni_space_wait(space)));
     }
     need->is_tight |= space->pool->counts.driver_free_count != before;
 }
@@ -291,11 +289,7 @@ static void recycle(struct gni_space *space, struct gni_need *need)
     uint64_t before = pool->counts.driver_free_count;
     if (need->range == GNI_RANGE_LARGE) /* others have looked there for a block */
         gni_claims_shed(pool);
-    make_room(space, need, reserved_allowed(pool, need));
-    if (is_at_peak(pool, need) && !is_within_bound(space, need) && has_marks(space)) {
-        gni_pool_drain(pool); /* what is idle is still in use on the device */
-        make_room(space, need, reserved_allowed(pool, need));
-    }
+    make_room(space, need, reserved_allowed(pool, need), need->range == GNI_RANGE_LARGE);
     bound_widen(space, need, (size_t)(pool->counts.driver_free_count - before));
 }
 
@@ -385,7 +379,7 @@ static gn_status meet(struct gni_space *space, struct gni_need *need, gn_memory_
         if (status == GN_ERROR_OUT_OF_MEMORY && !space->is_private) {
             uint64_t reserved = space->pool->reserved_bytes;
             space->pool->is_tight = true;
-            make_room(space, need, 0);
+            make_room(space, need, 0, false);
             if (space->pool->reserved_bytes < reserved)
                 status = grow(space, need, &found);
         }

@@ -451,6 +451,9 @@ void gni_heap_close(struct gni_heap *heap);
 void gni_heap_poll(struct gni_heap *heap);
 void gni_space_poll(struct gni_space *space);
 
+/* Waits for the oldest work of a stream that is not known to be done. False: there is none. */
+bool gni_space_wait(struct gni_space *space);
+
 enum {
     GNI_RANGES_ALL = (1 << GNI_RANGE_COUNT) - 1,
 };
