@@ -18,7 +18,8 @@
  *   9  the user's handler (pool.c), and from the start
  *
  * The bound is a part of the most that was live since memory was last trimmed: 1/16 for blocks up to 8 MiB, and
- * for larger ones with the policy `virtual` 1/44 of what was asked for (`pool`: 1/8 of what was live). The
+ * for larger ones with the policy `virtual` 1/44 of what was asked for (`pool`: 1/8 of what was live), and 1/14 where that
+ * is more than half of what may be reserved: memory in many pieces fits less well when it runs out. The
  * blocks of a training loop, placed by best fit and joined when they are freed, need less than that; recycling
  * them would cost driver calls, and cut the memory into pieces that fit less well. A program that recycles on and
  * on is given a wider bound, 1/16, 1/8 and so on up to twice what was live or to the limit, until memory is trimmed. A
@@ -44,7 +45,8 @@
 
 enum {
     BOUND_LEAST = 14 << 20,
-    BOUND_ASKED = 44, /* 1 / this of what was asked for is the least bound for large blocks */
+    BOUND_ASKED = 44,  /* 1 / this of what was asked for is the least bound for large blocks */
+    BOUND_SCARCE = 14, /* the same where more than half of what may be reserved is live */
     LARGE_RECYCLED_FIRST = 6144, /* pieces, before the bound is widened */
     LARGE_RECYCLED_MOST = 256,   /* and again */
     LARGE_RECYCLED_AGAIN = 64,   /* each time, where the program repeats itself: W1 */
@@ -58,12 +60,14 @@ enum {
 };
 
 /* A medium block in idle memory of large blocks: it costs no driver call, and less is reserved. Only where the pieces
- * around it can still go back, one by one: with the policy `pool` it would keep a whole segment. And not where the
- * configuration limits what may be idle: the piece that it lies in cannot go back before its work is done. */
+ * around it can still go back, one by one: with the policy `pool` it would keep a whole segment. Only while a quarter
+ * of what may be reserved is left: a piece with a block whose address is known cannot be divided when memory runs out. And not
+ * where the configuration limits what may be idle: the piece cannot go back before the block's work is done. */
 static gn_memory_block *large_take(const struct gni_space *space, const struct gni_need *need)
 {
     if (need->range != GNI_RANGE_MEDIUM || space->is_private ||
-        space->pool->backing != GNI_BACKING_VIRTUAL || space->pool->is_limited)
+        space->pool->backing != GNI_BACKING_VIRTUAL || space->pool->is_limited ||
+        space->pool->reserved_bytes > gni_pool_allowed(space->pool) / 4 * 3)
         return NULL;
     gn_memory_block *block = gni_fit_best(&need->heap->fit[GNI_RANGE_LARGE], need->nbytes);
     if (block == NULL)
@@ -142,7 +146,8 @@ static uint64_t reserved_allowed(struct gni_pool *pool, const struct gni_need *n
     if (need->range == GNI_RANGE_LARGE) {
         uint64_t asked = now.alloc_bytes - now.free_bytes + need->requested;
         asked = larger(asked, requested_most(pool));
-        allowed = larger(allowed, asked + asked / BOUND_ASKED);
+        bool is_scarce = live > gni_pool_allowed(pool) / 2;
+        allowed = larger(allowed, asked + asked / (is_scarce ? BOUND_SCARCE : BOUND_ASKED));
         wide = is_peak ? 0 : wide;
     }
     return larger(allowed + BOUND_LEAST, smaller(wide + BOUND_LEAST, pool->limit));

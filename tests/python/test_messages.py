@@ -9,15 +9,20 @@ import pytest
 
 import genesis
 
-NAMES = {
-    "G": genesis,
-    "np": np,
-    "x": genesis.ones(2, 3),
-    "m": genesis.ones(3, 4),
-    "v": genesis.arange(5),
-    "i": genesis.arange(6).reshape(2, 3),
-    "b": genesis.ones(2, 3) > 0,
-}
+
+def names() -> dict[str, object]:
+    """What the lines speak of."""
+    return {
+        "G": genesis,
+        "np": np,
+        "x": genesis.ones(2, 3),
+        "m": genesis.ones(3, 4),
+        "v": genesis.arange(5),
+        "i": genesis.arange(6).reshape(2, 3),
+        "b": genesis.ones(2, 3) > 0,
+    }
+
+
 DTYPES = "there are bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32 and float64"
 DEVICES = 'write "cpu", "cuda" or "cuda:N"'
 KEYS = (
@@ -147,7 +152,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("mistake", "sentence"), MISTAKES, ids=[one for one, _ in MISTAKES])
 def test_a_mistake_is_explained(mistake, sentence):
     with pytest.raises((ValueError, TypeError, IndexError, OverflowError)) as caught:
-        eval(mistake, NAMES)
+        eval(mistake, names())
     assert str(caught.value) == sentence
 
 

@@ -165,8 +165,8 @@ os.chdir({str(tmp_path)!r})
 genesis.ones(3, device="cuda").exp().tolist()
 """,
         SIM_GPU_CXX="planted",
-        SIM_GPU_CACHE_DIR="",
-        GENESIS_KERNEL_CACHE="off",
+        SIM_GPU_CACHE_DIR=str(tmp_path / "objects"),
+        GENESIS_KERNEL_CACHE_DIR=str(tmp_path / "kernels"),
         PATH=f"bin:.:{os.environ['PATH']}",
         check=False,
     )

@@ -201,7 +201,7 @@ TERNARY(clamp_boolean, uint8_t, ((x != 0) | (y != 0)) & (z != 0))
     }                                                                                        \
     static inline T fmod_one_##S(T x, T y)                                                   \
     {                                                                                        \
-        return y == 0 || MINUS_1(y) ? 0 : (T)(x % y);                                        \
+        return (T)(y == 0 || MINUS_1(y) ? 0 : x % y);                                        \
     }                                                                                        \
     /* By squaring; 1 / x^-y is 0 but for 1 and -1. */                                       \
     static inline T power_one_##S(T x, T y)                                                  \
