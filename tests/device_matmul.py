@@ -230,7 +230,7 @@ def errors():
             RuntimeError,
             "addmm: a tensor of shape (1, 2, 3)",
         ),
-        (lambda: genesis.addmm(g[0], g, g[0]), RuntimeError, "addmm: the operands must have 2 and 2"),
+        (lambda: genesis.addmm(g[0], g, g[0]), RuntimeError, "addmm: the operands must"),
         (lambda: genesis.addmm(g[0], g, 3), TypeError, "addmm: operands are tensors"),
     ):
         try:
