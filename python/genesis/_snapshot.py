@@ -78,9 +78,11 @@ def device_slots(devices: list[str]) -> list[int | None]:
     others = []
     for index, name in enumerate(devices):
         number = name.removeprefix("cuda:")
-        if name.startswith("cuda:") and number.isdecimal():
-            slots += [None] * (int(number) + 1 - len(slots))
-            slots[int(number)] = index
+        is_cuda = name.startswith("cuda:") and number.isdecimal() and len(number) <= 3
+        place = int(number) if is_cuda else 0
+        slots += [None] * (place + 1 - len(slots)) if is_cuda else []
+        if is_cuda and slots[place] is None:
+            slots[place] = index
         else:
             others.append(index)
     return slots + others

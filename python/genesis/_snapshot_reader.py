@@ -398,9 +398,10 @@ def _is_completed_next(trace: list[dict[str, Any]], index: int) -> bool:
     if index + 1 == len(trace):
         return False
     following = trace[index + 1]
-    return following.get("action") == "free_completed" and following.get("addr") == trace[
-        index
-    ].get("addr")
+    requested, completed = trace[index].get("addr"), following.get("addr")
+    if not isinstance(requested, int) or not isinstance(completed, int):
+        return False  # and nothing is compared that a file may have made endless
+    return following.get("action") == "free_completed" and completed == requested
 
 
 def _statistics(given: Any) -> dict[str, dict[str, Any]]:

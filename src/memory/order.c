@@ -27,7 +27,8 @@
 #include "memory/tile.h"
 
 enum {
-    OPEN_MOST = 32, /* blocks of one sequence, where several streams share memory */
+    OPEN_MOST = 32,          /* blocks of one sequence, where several streams share memory */
+    WAIT_MOST_NS = 10000000, /* for work that uses idle memory, before memory grows */
 };
 
 /* ---- events --------------------------------------------------------------------------------- */
@@ -602,16 +603,32 @@ static void event_wait(struct gni_pool *pool, const struct gni_mark *mark)
     (void)pool->device->ops->event_synchronize(mark->event); /* a poll tells whether it is done */
 }
 
+/* Whether a heap has idle large blocks whose work is not known to be done. */
+static bool has_large_waiting(const struct gni_heap *heap)
+{
+    if (gni_list_is_empty(&heap->marks))
+        return false;
+    gni_fit_each (block, &heap->fit[GNI_RANGE_LARGE])
+        if (block->sequence > heap->complete)
+            return true;
+    return false;
+}
+
 bool gni_space_wait(struct gni_space *space)
 {
     gni_list_each (link, &space->heaps) {
         struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
-        if (gni_list_is_empty(&heap->marks))
+        if (!has_large_waiting(heap))
             continue;
-        uint64_t before = heap->complete;
-        event_wait(space->pool, gni_container_of(heap->marks.next, struct gni_mark, link));
-        gni_heap_poll(heap);
-        return heap->complete > before;
+        uint64_t before = heap->complete, begin = gni_time_ns();
+        for (int looks = 0; heap->complete == before && gni_time_ns() - begin < WAIT_MOST_NS;
+             looks++) {
+            gni_heap_poll(heap);
+            if (heap->complete == before)
+                gni_thread_wait(looks);
+        }
+        if (heap->complete > before)
+            return true;
     }
     return false;
 }

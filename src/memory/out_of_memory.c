@@ -17,7 +17,7 @@
  *   8  pieces that are partly free are divided, and half-empty pages folded, where nobody can know their addresses
  *   9  the user's handler (pool.c), and from the start
  *
- * The bound is a part of the most that was live since memory was last trimmed: 1/16 for blocks up to 8 MiB, and
+ * The bound is a part of the most that was live, until the peaks are reset and memory is trimmed: 1/16 for blocks up to 8 MiB, and
  * for larger ones with the policy `virtual` 1/44 of what was asked for (`pool`: 1/8 of what was live), and 1/14 where that
  * is more than half of what may be reserved: memory in many pieces fits less well when it runs out. The
  * blocks of a training loop, placed by best fit and joined when they are freed, need less than that; recycling
@@ -59,22 +59,27 @@ enum {
     YIELDS_MOST = 16,        /* regions that threads take from each other before memory grows */
 };
 
-/* A medium block in idle memory of large blocks: it costs no driver call, and less is reserved. Only where the pieces
- * around it can still go back, one by one: with the policy `pool` it would keep a whole segment. Only while a quarter
- * of what may be reserved is left: a piece with a block whose address is known cannot be divided when memory runs out. And not
- * where the configuration limits what may be idle: the piece cannot go back before the block's work is done. */
+/* A medium block in idle memory of large blocks. Only where the pieces around it can still go back, one by one: with the
+ * policy `pool` it would keep a whole segment. */
 static gn_memory_block *large_take(const struct gni_space *space, const struct gni_need *need)
 {
     if (need->range != GNI_RANGE_MEDIUM || space->is_private ||
-        space->pool->backing != GNI_BACKING_VIRTUAL || space->pool->is_limited ||
-        space->pool->reserved_bytes > gni_pool_allowed(space->pool) / 4 * 3)
+        space->pool->backing != GNI_BACKING_VIRTUAL)
         return NULL;
     gn_memory_block *block = gni_fit_best(&need->heap->fit[GNI_RANGE_LARGE], need->nbytes);
     if (block == NULL)
         block = gni_fit_best(&space->clean->fit[GNI_RANGE_LARGE], need->nbytes);
-    return block != NULL
-               ? gni_tile_carve(block, need->heap, GNI_RANGE_LARGE, need->nbytes, need->offset)
-               : NULL;
+    if (block == NULL)
+        return NULL;
+    return gni_tile_carve(block, need->heap, GNI_RANGE_LARGE, need->nbytes, need->offset);
+}
+
+/* Whether that is done before memory grows: it costs no driver call, and less is reserved. Only while a quarter of what
+ * may be reserved is left: a piece with a block whose address is known cannot be divided when memory runs out. And not
+ * where the configuration limits what may be idle: the piece cannot go back before the block's work is done. */
+static bool is_large_shared(const struct gni_pool *pool)
+{
+    return !pool->is_limited && pool->reserved_bytes <= gni_pool_allowed(pool) / 4 * 3;
 }
 
 /* Steps 1 and 2. */
@@ -89,7 +94,9 @@ static gn_memory_block *idle_take(struct gni_space *space, struct gni_need *need
     if (block == NULL && !space->is_private && need->heap != space->clean &&
         gni_heap_adopt(need->heap, need->range, false))
         block = gni_space_take(need->heap, need);
-    return block != NULL ? block : large_take(space, need);
+    if (block == NULL && is_large_shared(space->pool))
+        block = large_take(space, need);
+    return block;
 }
 
 static uint64_t larger(uint64_t one, uint64_t two)
@@ -365,9 +372,11 @@ static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memo
         need->heap != space->clean) /* new memory joins what cannot go back */
         (void)gni_heap_adopt(need->heap, need->range, true);
     gn_status status = grow(space, need, block);
-    if (status != GN_ERROR_OUT_OF_MEMORY || pool->backing != GNI_BACKING_VIRTUAL || !is_idle)
-        return status;
-    return squeeze(space, need, block);
+    if (status == GN_ERROR_OUT_OF_MEMORY && pool->backing == GNI_BACKING_VIRTUAL && is_idle)
+        status = squeeze(space, need, block);
+    if (status == GN_ERROR_OUT_OF_MEMORY && (*block = large_take(space, need)) != NULL)
+        status = GN_OK;
+    return status;
 }
 
 /* Steps 1 to 8. */

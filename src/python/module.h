@@ -290,10 +290,10 @@ PyObject *dtype_to_python(struct module_state *state, gn_dtype dtype);
 /* _dtype_advice(): which types there are, and which one has the numbers of one that is not there. */
 PyObject *dtype_advice(PyObject *module, PyObject *name);
 
-/* A dtype, its name, or one of Python's own types; TypeError otherwise. */
 /* Whether it means a dtype, as dtype_from_python() takes it; no exception is set. */
 bool dtype_is_word(struct module_state *state, PyObject *object);
 
+/* A dtype, its name, or one of Python's own types; TypeError otherwise. No exception may be on its way. */
 int dtype_from_python(struct module_state *state, PyObject *object, gn_dtype *dtype);
 
 /* The letter of the struct module; NULL where there is none. And back, with the size in bytes. */

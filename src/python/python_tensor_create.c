@@ -11,9 +11,12 @@
 static int argument_refuse(const char *name)
 {
     PyObject *type, *value, *trace;
-    if (!PyErr_ExceptionMatches(PyExc_TypeError) && !PyErr_ExceptionMatches(PyExc_ValueError))
-        return -1;
     PyErr_Fetch(&type, &value, &trace);
+    if (type != PyExc_TypeError &&
+        type != PyExc_ValueError) { /* others may not be made of a text */
+        PyErr_Restore(type, value, trace);
+        return -1;
+    }
     PyErr_Format(type, "%s: %S", name, value);
     Py_XDECREF(type);
     Py_XDECREF(value);

@@ -402,7 +402,9 @@ static bool number_fits(gn_scalar number, gn_dtype dtype)
     double value = number.kind == GN_FLOAT64 ? number.floating : (double)number.integer;
     if (number.kind != GN_FLOAT64 && dtype == GN_INT64)
         return true;
-    return value > -most - (dtype != GN_UINT8) && value < most;
+    /* Below the least int64 the next float64 is far away. */
+    bool is_above = dtype == GN_INT64 ? value >= -most : value > -most - (dtype != GN_UINT8);
+    return is_above && value < most;
 }
 
 static void number_refuse(gn_scalar number, size_t place, gn_dtype dtype)
@@ -418,12 +420,14 @@ static void number_refuse(gn_scalar number, size_t place, gn_dtype dtype)
 
 static void number_store(gn_scalar number, gn_dtype dtype, void *element)
 {
-    double value = number.kind == GN_FLOAT64 ? number.floating : (double)number.integer;
-    int64_t integer = number.integer;
-    if (dtype == GN_FLOAT64)
+    bool is_floating = number.kind == GN_FLOAT64;
+    if (dtype == GN_FLOAT64) {
+        double value = is_floating ? number.floating : (double)number.integer;
         memcpy(element, &value, sizeof value);
-    else
+    } else {
+        int64_t integer = is_floating ? (int64_t)number.floating : number.integer; /* it fits */
         memcpy(element, &integer, sizeof integer);
+    }
 }
 
 /* A tensor of the numbers, in the type that they, or the caller, want. */
@@ -440,8 +444,9 @@ static PyObject *listing_to_tensor(struct module_state *state, const struct list
             number_refuse(listing->numbers[i], i, dtype);
             return NULL;
         }
-    /* As float64 or int64 first, from which every other type comes. */
-    gn_dtype first = listing->kind == GN_FLOAT64 ? GN_FLOAT64 : GN_INT64;
+    /* As float64 or int64 first, from which every other type comes; integers do not go through float64. */
+    bool is_integer = dtype != GN_BOOL && dtype < GN_FLOAT16;
+    gn_dtype first = listing->kind == GN_FLOAT64 && !is_integer ? GN_FLOAT64 : GN_INT64;
     gn_status status = gn_tensor_create(first, listing->ndim, listing->sizes, device, &wide);
     if (status == GN_OK) {
         status = gn_tensor_get_data(wide, &memory);
@@ -504,13 +509,13 @@ PyObject *tensor_from_value(struct module_state *state, PyObject *data)
 static PyObject *tensor_of_buffer(struct module_state *state, PyObject *data, PyObject *dtype,
                                   bool is_copied)
 {
-    PyObject *shared = tensor_from_buffer_or_dlpack(state, data);
     gn_dtype wanted = GN_BOOL;
+    if (dtype != NULL && dtype_from_python(state, dtype, &wanted) < 0)
+        return NULL;
+    PyObject *shared = tensor_from_buffer_or_dlpack(state, data);
     if (shared != NULL || (!is_copied && dtype == NULL) ||
         PyErr_ExceptionMatches(PyExc_MemoryError))
         return shared;
-    if (dtype != NULL && dtype_from_python(state, dtype, &wanted) < 0)
-        return NULL;
     const char *name = wanted == GN_BFLOAT16 ? "float32" : gn_dtype_name(wanted);
     return tensor_from_copy(state, data, dtype != NULL ? name : "");
 }

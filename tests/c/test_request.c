@@ -383,6 +383,7 @@ static void test_stream_of_a_thread(void)
     CHECK_OK(gn_memory_request_wait(request, &pointer));
     CHECK(pointer != NULL);
     CHECK_OK(gn_memory_free(suite.manager, pointer));
+    gn_memory_request_release(request);
     gn_stream_release(own);
     pool_empty();
 }

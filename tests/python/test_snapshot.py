@@ -136,6 +136,29 @@ def without_frames_of_frees(snapshot):
     return snapshot
 
 
+def test_devices_of_a_file_are_bounded():
+    """A number in a name makes no list of that length; a name that comes twice loses nothing."""
+    assert device_slots(["cuda:5000000000", "cpu", "cuda:1", "cuda:1"]) == [None, 2, 0, 1, 3]
+    assert device_slots(["cuda:" + "9" * 5000]) == [0]
+
+
+def test_addresses_of_a_file_are_compared_as_numbers():
+    """Lists that hold each other again and again would be compared for ever."""
+
+    def deep():
+        made = [1]
+        for _ in range(60):
+            made = [made, made]
+        return made
+
+    entries = [
+        {"action": "free_requested", "addr": deep(), "size": 1, "stream": 0, "time_us": 1},
+        {"action": "free_completed", "addr": deep(), "size": 1, "stream": 0, "time_us": 2},
+    ]
+    with pytest.raises(SnapshotError):
+        from_torch({"segments": [], "device_traces": [entries]})
+
+
 @settings(max_examples=50, deadline=None)
 @given(MODELS)
 def test_pytorch_reader_is_content(model):

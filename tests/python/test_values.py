@@ -148,3 +148,21 @@ def test_a_mask_of_no_elements():
     assert x.tolist() == [[0, 1], [2, 3], [4, 5]]
     with pytest.raises(IndexError, match="does not fit dimension 0"):
         x[genesis.zeros(5, 0, dtype=genesis.bool)]
+
+
+def test_integers_of_lists_with_floats():
+    """Integers do not go through float64, which has not all of them."""
+    numbers = [2**63 - 1, -(2**63), 2**53 + 1, 1.9, -1.9]
+    assert genesis.tensor(numbers, dtype="int64").tolist() == [*numbers[:3], 1, -1]
+    assert genesis.tensor([-(2.0**63)], dtype="int64").tolist() == [-(2**63)]
+    for number in (2.0**63, float("nan"), float("inf")):
+        with pytest.raises(OverflowError):
+            genesis.tensor([number], dtype="int64")
+
+
+def test_arrays_that_are_refused_beside_words_for_a_dtype():
+    """The word is understood, and the refusal of the array is what is raised."""
+    for array in (numpy.array(["a"]), numpy.array([1j]), numpy.array([object()])):
+        for dtype in ("float32", numpy.float32, genesis.float32):
+            with pytest.raises(TypeError, match="have no dtype here"):
+                genesis.tensor(array, dtype=dtype)

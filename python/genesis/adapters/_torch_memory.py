@@ -94,7 +94,8 @@ def memory_snapshot(which: tuple[int, int, bool] | None = None) -> dict[str, Any
 
     snapshot = _snapshot.to_torch(memory_profiler.get_recording())
     pool, has_traces = ((0, 0), True) if which is None else (tuple(which[:2]), which[2])
-    count = sum(str(name).startswith("cuda:") for name in snapshot["genesis"]["devices"])
+    names = snapshot["genesis"]["devices"]  # None: a GPU that was not used
+    count = sum(name is None or name.startswith("cuda:") for name in names)
     snapshot["segments"] = [
         segment
         for segment in snapshot["segments"]

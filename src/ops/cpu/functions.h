@@ -905,7 +905,8 @@ ELEMENT float f32_lerp(float x, float y, float weight)
 ELEMENT double f64_lerp(double x, double y, double weight)
 {
     double near = f64_lerp_finite(x, y, weight), far = x * (1.0 - weight) + y * weight;
-    return (fabs(near) < INFINITY) | !(fabs(far) < INFINITY) ? near : far;
+    bool is_near = (fabs(near) < INFINITY) | !(fabs(far) < INFINITY);
+    return is_near ? near : far;
 }
 
 /* ---- division that rounds down --------------------------------------------------------------- */
