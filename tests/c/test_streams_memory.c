@@ -111,34 +111,54 @@ static void findings_check(void)
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-/* Blocks of one stream that another one reads, freed at once: 64 MiB of memory for 800 MiB of blocks. */
-static void test_record_stream(void)
+/* Blocks of one stream that another one reads, freed at once: many more than there is memory for. With is_foreign both
+ * streams are another library's, as PyTorch's are. */
+static void record_stream_try(size_t nbytes, size_t limit, bool is_foreign)
 {
     enum {
         ROUNDS = 100,
-        NBYTES = 8 << 20,
         PART = 4096
     };
-    gn_stream *maker = stream_make(GN_STREAM_NON_BLOCKING);
-    gn_stream *reader = stream_make(GN_STREAM_NON_BLOCKING);
-    limit_set(64 * MIB);
-    char *results = block_make(ROUNDS * PART, reader);
+    gn_stream *own[2], *streams[2];
+    for (int i = 0; i < 2; i++) {
+        own[i] = stream_make(GN_STREAM_NON_BLOCKING);
+        streams[i] = gn_stream_retain(own[i]);
+        if (!is_foreign)
+            continue;
+        gn_stream_release(streams[i]);
+        CHECK_OK(gn_stream_from_handle(device, gn_stream_get_handle(own[i]), &streams[i]));
+    }
+    gn_stream *maker = streams[0], *reader = streams[1];
+    limit_set(limit);
+    char *results = block_make(2 * ROUNDS * PART, reader);
     for (int i = 0; i < ROUNDS; i++) {
-        char *block = block_make(NBYTES, maker);
-        fill(block, i, NBYTES, maker);
+        char *block = block_make(nbytes, maker);
+        fill(block, i, nbytes, maker);
         order(maker, reader);
-        CHECK_OK(gn_copy(results + i * PART, block + NBYTES - PART, PART, reader));
+        for (int j = 0; j < 2; j++)
+            CHECK_OK(gn_copy(results + (2 * i + j) * PART, block + (j == 0 ? 0 : nbytes - PART),
+                             PART, reader));
         CHECK_OK(gn_memory_record_stream(manager, block, reader));
         block_free(block);
     }
     for (int i = 0; i < ROUNDS; i++)
-        CHECK(holds(results + i * PART, i, PART, reader));
+        CHECK(holds(results + 2 * i * PART, i, 2 * PART, reader));
     block_free(results);
-    gn_stream_release(maker);
-    gn_stream_release(reader);
+    for (int i = 0; i < 2; i++) {
+        gn_stream_release(streams[i]);
+        gn_stream_release(own[i]);
+    }
     limit_set(0);
     all_goes_back();
     findings_check();
+}
+
+static void test_record_stream(void)
+{
+    for (int is_foreign = 0; is_foreign < 2; is_foreign++) {
+        record_stream_try(8 * MIB, 64 * MIB, is_foreign != 0);
+        record_stream_try(12 * MIB, 100 * MIB, is_foreign != 0); /* of large blocks */
+    }
 }
 
 /* Streams end while blocks of them live or are cached; the driver uses their handles again. */
