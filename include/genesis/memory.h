@@ -213,9 +213,9 @@ typedef struct gn_memory_compaction {
  * Gives back every byte that is not needed: idle memory first; then pieces that are partly free are divided
  * into pages, of which the free ones go back; then half-empty pages are folded: two physical pages whose
  * living blocks do not overlap become one, mapped at both addresses. Contents and addresses stay as they
- * are. Operations on tensors, copies and replays of graphs by other threads are held back meanwhile, and work that was
- * submitted before is waited for. The caller makes sure that nobody else uses addresses of the manager's blocks. Memory
- * that a captured graph knows is left alone.
+ * are. Operations on tensors, copies and replays of graphs that other threads submit to this device are held
+ * back meanwhile, and work that was submitted before is waited for. The caller makes sure that nobody else uses
+ * addresses of the manager's blocks. Memory that a captured graph knows is left alone.
  */
 GN_API gn_status gn_memory_compact(gn_memory_manager *manager,
                                    gn_memory_compaction *report) GN_NODISCARD;

@@ -14,12 +14,14 @@
  *      instead can lie together
  *   6  a block of another stream whose work is not done, for which this stream waits on the device
  *   7  the threads' caches are emptied, the device is waited for, everything idle goes back
- *   8  pieces that are partly free are divided, and half-empty pages folded, where nobody can know their addresses
+ *   8  pieces that are partly free are divided, and half-empty pages folded, where nobody can know their addresses;
+ *      then, for blocks of 1 to 8 MiB, idle memory of larger ones once more, however little is left
  *   9  the user's handler (pool.c), and from the start
  *
- * The bound is a part of the most that was live, until the peaks are reset and memory is trimmed: 1/16 for blocks up to 8 MiB, and
- * for larger ones with the policy `virtual` 1/44 of what was asked for (`pool`: 1/8 of what was live), and 1/14 where that
- * is more than half of what may be reserved: memory in many pieces fits less well when it runs out. The
+ * The bound is a part of the most that was live; that peak is forgotten when the statistics' peaks are reset and memory
+ * is trimmed after that. For blocks up to 8 MiB it is 1/16. For larger ones with the policy `virtual` it is 1/44 of what
+ * was asked for, or 1/14 where more than half of what may be reserved is live: memory in many pieces fits less well when
+ * it runs out. With the policy `pool` it is 1/8 of what was live. The
  * blocks of a training loop, placed by best fit and joined when they are freed, need less than that; recycling
  * them would cost driver calls, and cut the memory into pieces that fit less well. A program that recycles on and
  * on is given a wider bound, 1/16, 1/8 and so on up to twice what was live or to the limit, until memory is trimmed. A
@@ -59,8 +61,8 @@ enum {
     YIELDS_MOST = 16,        /* regions that threads take from each other before memory grows */
 };
 
-/* A medium block in idle memory of large blocks. Only where the pieces around it can still go back, one by one: with the
- * policy `pool` it would keep a whole segment. */
+/* A medium block in idle memory of large blocks, or NULL. Only where the pieces around it can still go back, one by
+ * one: with the policy `pool` it would keep a whole segment. */
 static gn_memory_block *large_take(const struct gni_space *space, const struct gni_need *need)
 {
     if (need->range != GNI_RANGE_MEDIUM || space->is_private ||
@@ -74,9 +76,9 @@ static gn_memory_block *large_take(const struct gni_space *space, const struct g
     return gni_tile_carve(block, need->heap, GNI_RANGE_LARGE, need->nbytes, need->offset);
 }
 
-/* Whether that is done before memory grows: it costs no driver call, and less is reserved. Only while a quarter of what
- * may be reserved is left: a piece with a block whose address is known cannot be divided when memory runs out. And not
- * where the configuration limits what may be idle: the piece cannot go back before the block's work is done. */
+/* Whether large_take() is tried before memory grows: it costs no driver call, and less is reserved. Only while a quarter
+ * of what may be reserved is left: a piece with a block whose address is known cannot be divided when memory runs out.
+ * And not where the configuration limits what may be idle: the piece cannot go back before the block's work is done. */
 static bool is_large_shared(const struct gni_pool *pool)
 {
     return !pool->is_limited && pool->reserved_bytes <= gni_pool_allowed(pool) / 4 * 3;
@@ -109,8 +111,8 @@ static uint64_t smaller(uint64_t one, uint64_t two)
     return one < two ? one : two;
 }
 
-/* The most that was ever live, whatever the statistics' peaks were reset to: a program that resets them in each step
- * needs as much in the next. */
+/* The peak for the bounds. A reset of the statistics' peaks alone does not lower it: a program that resets them in each
+ * step needs as much in the next. */
 static uint64_t live_most(const struct gni_pool *pool)
 {
     return larger(pool->live_past, atomic_load_explicit(&pool->live_peak, memory_order_relaxed));

@@ -451,8 +451,8 @@ void gni_heap_close(struct gni_heap *heap);
 void gni_heap_poll(struct gni_heap *heap);
 void gni_space_poll(struct gni_space *space);
 
-/* Waits for the oldest work of a stream that uses idle large blocks, some milliseconds at most: what runs there may need
- * a thread that wants the lock. False: there is none, or it takes longer. */
+/* Waits until the oldest work of some stream that uses idle large blocks is done, for 10 ms a stream at most: that work
+ * may need a thread that waits for the pool's lock. True if some was done. */
 bool gni_space_wait(struct gni_space *space);
 
 enum {
