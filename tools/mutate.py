@@ -1,14 +1,16 @@
 """Small random mistakes in src/, each of which a test must find.
 
     make coverage                           once: which test reaches which line
-    nice python tools/mutate.py [--count 200] [--seed 1] [--only 'src/memory/*'] [--hours 2]
+    nice python tools/mutate.py [--count 200] [--seed 1] [--only "src/memory/*"] [--hours 2]
 
 A mutation changes one place of one C file: a comparison or its bound, an operator, a constant by
 one, a condition, a call or an assignment that goes away, two arguments that change places. In a
-copy of the tree, build-mutate/tree, the file is built again, and the tests that reach the line run,
-the shortest first, until one fails: the mutation is found. A crash counts as found, and so does a
-test that hangs, or uses more than ten times the processor's time that it should. A mutation that
-does not compile, or with which the compiler makes the same code, is none: another one is drawn.
+copy of the tree (build-mutate/tree-0, one for each job) the file is built again, and the tests that
+reach the line run, the shortest first, until one fails: the mutation is found. A crash counts as
+found, and so does a test that hangs, or uses more than ten times the processor's time that it
+should. A test that finds its first mutation must then pass without it; one that does not is left
+out. A mutation that does not compile, or with which the compiler makes the same code, is none:
+another one is drawn.
 
 What is drawn depends on the seed and on the text of the lines: a change elsewhere in the tree does
 not change it. Outcomes are kept in build-mutate/outcomes.json, so a run that ended early goes on
@@ -16,6 +18,7 @@ where it was. What survives is written to tests/survivors.md. There a person wri
 "equivalent:" why a survivor is no mistake. The program keeps these reasons, and exits with 1 while
 more than 5 % survive without one.
 
+    python tools/mutate.py --jobs 2         so many at a time
     python tools/mutate.py --again KEY ...  these once more, after a test was added
     python tools/mutate.py --at FILE:LINE   every mutation of a line
     python tools/mutate.py --list           what is drawn, without trying it
@@ -25,9 +28,11 @@ more than 5 % survive without one.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import fnmatch
 import hashlib
 import json
+import multiprocessing
 import os
 import re
 import shutil
@@ -40,7 +45,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from coverage import ROOT, ctest_tests, pytest_tests, result_load, test_run  # noqa: E402
 
 WORK = ROOT / "build-mutate"
-TREE = WORK / "tree"
+TREE = WORK / "tree-0"  # of this process: job_start() gives each job its own
 BUILD = TREE / "build"
 OUTCOMES = WORK / "outcomes.json"
 SURVIVORS = ROOT / "tests" / "survivors.md"
@@ -237,6 +242,7 @@ class Tests:
         self.known = result_load()["tests"]
         self.found = ctest_tests(BUILD) | pytest_tests(BUILD)
         self.kills: dict[str, dict[str, int]] = {}
+        self.sound: set[str] = set()
         self.lines = {
             name: {path: set(some) for path, some in test["lines"].items()}
             for name, test in self.known.items()
@@ -282,7 +288,7 @@ class Tests:
         return "hangs" if seconds >= limit else "fails"
 
 
-def mutation_try(one: dict, tests: Tests) -> dict:
+def mutation_look(one: dict, tests: Tests) -> dict:
     """Make a mutation in the copy, look for a test that fails, and take it back."""
     path = TREE / one["file"]
     before = path.read_text()
@@ -300,25 +306,91 @@ def mutation_try(one: dict, tests: Tests) -> dict:
             return {"outcome": "same code", "by": "does not compile"}
         if code_of(BUILD / built) == plain:
             return {"outcome": "same code", "by": "the compiler"}
-        spent, ran = 0.0, []
+        spent, ran = 0.0, 0
         for test in tests.reaching(one["file"], one["line"], lines):
             begin = time.monotonic()
             why = tests.run(test)
-            ran.append(test)
+            ran += 1
             if why:
-                kills = tests.kills.setdefault(one["file"], {})
-                kills[test] = kills.get(test, 0) + 1
-                return {"outcome": "found", "by": f"{test} {why}"}
+                return {"outcome": "found", "by": f"{test} {why}", "test": test}
             spent += time.monotonic() - begin
             if spent > BUDGET:
                 break
         return {
             "outcome": "survives",
-            "by": f"{len(ran)} tests" + (", not all" if spent > BUDGET else ""),
+            "by": f"{ran} tests" + (", not all" if spent > BUDGET else ""),
         }
     finally:
         path.write_text(before)
         run("ninja", "-C", str(BUILD), built)
+
+
+def mutation_try(one: dict, tests: Tests) -> dict:
+    """What becomes of a mutation, by tests that pass without it."""
+    while True:
+        outcome = mutation_look(one, tests)
+        test = outcome.pop("test", None)
+        if test is None:
+            return outcome
+        if test in tests.sound or not tests.run(test):
+            tests.sound.add(test)
+            kills = tests.kills.setdefault(one["file"], {})
+            kills[test] = kills.get(test, 0) + 1
+            return outcome
+        print(f"{test} fails without a mutation: it is left out", file=sys.stderr, flush=True)
+        del tests.lines[test]
+
+
+# ---- jobs ----
+
+TESTS: Tests | None = None
+
+
+def job_start(numbers) -> None:
+    """Take a number, make the copy of that number, and learn the tests."""
+    global TREE, BUILD, TESTS
+    TREE = WORK / f"tree-{numbers.get()}"
+    BUILD = TREE / "build"
+    tree_make()
+    TESTS = Tests()
+
+
+def job_try(one: dict) -> dict:
+    """A mutation, in the copy of this job."""
+    return mutation_try(one, TESTS)
+
+
+def mutations_try(drawn: list[dict], options: argparse.Namespace, outcomes: dict) -> None:
+    """Try mutations in the order in which they are drawn, until enough are known."""
+    end = time.monotonic() + 3600 * options.hours
+    numbers = multiprocessing.Queue()
+    for number in range(options.jobs):
+        numbers.put(number)
+    known = real = 0  # how many of `drawn` are begun or known, and how many of them count
+    running: dict[concurrent.futures.Future, dict] = {}
+    with concurrent.futures.ProcessPoolExecutor(
+        options.jobs, initializer=job_start, initargs=(numbers,)
+    ) as pool:
+        while True:
+            while known < len(drawn) and real < options.count and len(running) < options.jobs:
+                one = drawn[known]
+                if one["key"] in outcomes and one["key"] not in options.again:
+                    real += outcomes[one["key"]]["outcome"] != "same code"
+                elif time.monotonic() < end:
+                    running[pool.submit(job_try, one)] = one
+                    real += 1
+                else:
+                    break
+                known += 1
+            if not running:
+                return
+            done = concurrent.futures.wait(running, return_when="FIRST_COMPLETED").done
+            for future in done:
+                one = running.pop(future)
+                outcome = outcomes[one["key"]] = future.result()
+                real -= outcome["outcome"] == "same code"
+                OUTCOMES.write_text(json.dumps(outcomes, indent=1))
+                print(described(one, outcome), flush=True)
 
 
 # ---- what is written ----
@@ -381,6 +453,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--hours", type=float, default=24, help="begin no mutation after that")
+    parser.add_argument("--jobs", type=int, default=1, help="how many at a time")
     parser.add_argument("--again", nargs="*", default=[], help="keys to try once more")
     parser.add_argument("--at", nargs="*", default=[], metavar="FILE:LINE")
     parser.add_argument("--list", action="store_true")
@@ -400,23 +473,13 @@ def main() -> int:
             print(described(one, {"outcome": "", "by": ""}))
         return 0
     outcomes = json.loads(OUTCOMES.read_text()) if OUTCOMES.exists() else {}
-    end, tests, count = time.monotonic() + 3600 * options.hours, None, 0
-    chosen = []
+    if not options.write:
+        mutations_try(drawn, options, outcomes)
+    chosen, count = [], 0
     for one in drawn:
-        if count == options.count:
-            break
-        known = outcomes.get(one["key"])
-        if (known is None and not options.write) or one["key"] in options.again:
-            if time.monotonic() > end:
-                break
-            if tests is None:
-                tree_make()
-                tests = Tests()
-            known = outcomes[one["key"]] = mutation_try(one, tests)
-            OUTCOMES.write_text(json.dumps(outcomes, indent=1))
-            print(described(one, known), flush=True)
-        chosen.append(one)
-        count += known is not None and known["outcome"] != "same code"
+        if count < options.count and one["key"] in outcomes:
+            chosen.append(one)
+            count += outcomes[one["key"]]["outcome"] != "same code"
     percent = survivors_write(chosen, outcomes)
     print(f"{count} mutations, {percent:.1f} % survive without a reason")
     return 0 if percent <= ALLOWED else 1

@@ -943,7 +943,7 @@ def test_torch_record_stream_and_out_of_memory(fresh):
     fresh(
         TORCH
         + """
-side = torch.cuda.Stream()
+main, side = torch.cuda.current_stream(), torch.cuda.Stream()
 total = torch.cuda.get_device_properties(0).total_memory
 torch.cuda.set_per_process_memory_fraction((2600 << 20) / total)
 y = torch.zeros(40 << 20, dtype=torch.uint8, device="cuda")
@@ -951,7 +951,7 @@ torch.cuda.synchronize()
 for turn in range(100):
     x = torch.full((40 << 20,), turn, dtype=torch.uint8, device="cuda")
     with torch.cuda.stream(side):
-        side.wait_stream(torch.cuda.current_stream())
+        side.wait_stream(main)  # within the block, current_stream() is side itself
         y += x
     x.record_stream(side)
     del x
