@@ -200,7 +200,7 @@ static void launch_measure(void)
     struct gni_launch launch = {.grid = {1, 1, 1}, .block = {32, 1, 1}, .arguments = arguments};
     check(gni_kernel_get(device, &source, &kernel));
     for (int round = 0; round < ROUNDS; round++) {
-        check(gni_cuda_enter(cuda, &scope));
+        check(gni_cuda_enter(cuda, GNI_CUDA_PLAIN, &scope));
         double start = now_ns();
         for (int i = 0; i < LAUNCHES; i++)
             if (raw->cuLaunchKernel(kernel->function.handle, 1, 1, 1, 32, 1, 1, 0, stream->handle,

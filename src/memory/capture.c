@@ -141,7 +141,7 @@ void gni_pool_clear_captures(struct gni_pool *pool, gn_status *first)
 gn_status gn_memory_pool_create(gn_memory_manager *manager, gn_memory_pool **pool)
 {
     GN_CHECK_ARGUMENT(manager != NULL && pool != NULL, "manager and pool must not be NULL");
-    if (manager->pool == NULL)
+    if (atomic_load(&manager->is_direct))
         return gni_error(GN_ERROR_UNSUPPORTED, "the policy direct has no pools");
     gni_pool_lock(manager->pool);
     gni_pool_sweep_captures(manager->pool);

@@ -65,15 +65,14 @@ static void manager_count_leaks(gn_memory_manager *manager, void *context)
     size_t most = 0;
 #endif
     size_t *count = context;
-    if (manager->pool != NULL)
-        *count += gni_pool_report_leaks(manager->pool, most);
+    *count += gni_pool_report_leaks(manager->pool, most);
     if (manager->direct != NULL)
         *count += gni_direct_report_leaks(manager->direct, most);
 }
 
 gn_status gni_manager_clear(gn_memory_manager *manager)
 {
-    gn_status first = manager->pool != NULL ? gni_pool_clear(manager->pool) : GN_OK;
+    gn_status first = gni_pool_clear(manager->pool);
     gn_status status = manager->direct != NULL ? gni_direct_clear(manager->direct) : GN_OK;
     return first != GN_OK ? first : status;
 }
@@ -151,8 +150,7 @@ static void manager_fork_prepare(gn_memory_manager *manager, void *unused)
 {
     (void)unused;
     gni_lock_take(&manager->watch.lock);
-    if (manager->pool != NULL)
-        gni_pool_fork_prepare(manager->pool);
+    gni_pool_fork_prepare(manager->pool);
     if (manager->direct != NULL)
         gni_direct_fork_prepare(manager->direct);
 }
@@ -161,8 +159,7 @@ static void manager_fork_done(gn_memory_manager *manager, void *is_child)
 {
     if (manager->direct != NULL)
         gni_direct_fork_done(manager->direct, *(bool *)is_child);
-    if (manager->pool != NULL)
-        gni_pool_fork_done(manager->pool, *(bool *)is_child);
+    gni_pool_fork_done(manager->pool, *(bool *)is_child);
     gni_lock_give(&manager->watch.lock);
 }
 
@@ -189,7 +186,7 @@ struct stream_change {
 static void manager_stream_change(gn_memory_manager *manager, void *context)
 {
     const struct stream_change *change = context;
-    if (manager->device == change->stream->device && manager->pool != NULL)
+    if (manager->device == change->stream->device)
         change->change(manager->pool, change->stream);
 }
 

@@ -231,7 +231,7 @@ void gni_mark_segment_add(gn_device *device, void *base, size_t nbytes)
         return;
     struct gni_cuda_scope scope;
     if (segments_reserve(segment_count + 1) &&
-        gni_cuda_enter(gni_cuda_device_of(device), &scope) == GN_OK) {
+        gni_cuda_enter(gni_cuda_device_of(device), GNI_CUDA_PLAIN, &scope) == GN_OK) {
         nvtxMemHeapHandle_t heap = heap_register(base, nbytes);
         gn_status status = gni_cuda_leave(&scope, "nvtxMemHeapRegister", CUDA_SUCCESS);
         gni_assert(status == GN_OK);

@@ -343,11 +343,26 @@ static gn_status squeeze(struct gni_space *space, struct gni_need *need, gn_memo
     uint64_t before = pool->reserved_bytes, growth = gni_align_up(need->nbytes, GNI_PAGE);
     uint64_t asked = now.alloc_bytes - now.free_bytes + need->requested;
     gn_memory_compaction report = {0};
-    if (asked > gni_pool_allowed(pool) ||
-        gni_pool_squeeze(pool, true, before > growth ? before - growth : 0, &report) != GN_OK ||
-        pool->reserved_bytes == before)
+    if (asked > gni_pool_allowed(pool))
         return GN_ERROR_OUT_OF_MEMORY; /* as the last try has told */
+    gn_status status = gni_pool_squeeze(pool, true, before > growth ? before - growth : 0, &report);
+    bool is_short = status == GN_ERROR_OUT_OF_MEMORY || status == GN_ERROR_OUT_OF_HOST_MEMORY;
+    if (is_short || status == GN_ERROR_CAPTURE ||
+        (status == GN_OK && pool->reserved_bytes == before))
+        return GN_ERROR_OUT_OF_MEMORY;
+    GN_TRY(status);
     return grow(space, need, block);
+}
+
+/* Waits for the device, unless a graph is captured: false then. A launch that fails is reported here, maybe for lack of
+ * memory; that is not this request's failure, whose message would take its place. */
+static gn_status idle_wait(struct gni_pool *pool, bool *is_idle)
+{
+    gn_status status = gni_pool_synchronize(pool);
+    *is_idle = status == GN_OK;
+    if (status == GN_ERROR_CAPTURE)
+        return GN_OK;
+    return status == GN_ERROR_OUT_OF_MEMORY ? GN_ERROR_DRIVER : status;
 }
 
 /* Steps 7 and 8. */
@@ -356,8 +371,9 @@ static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memo
     struct gni_pool *pool = space->pool;
     pool->counts.retry_count++;
     (void)gni_caches_flush(pool, NULL);
-    bool is_idle = space != pool->capture && !gni_pool_is_capturing(pool) &&
-                   gni_pool_synchronize(pool) == GN_OK;
+    bool is_idle = false;
+    if (space != pool->capture)
+        GN_TRY(idle_wait(pool, &is_idle));
     if (is_idle)
         gni_pool_unfold(pool);
     else

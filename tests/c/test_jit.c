@@ -620,7 +620,7 @@ static void test_capture(void)
     CHECK_OK(gn_memory_alloc(manager, 64, stream, &x));
     CUstream handle = gn_stream_get_handle(side);
     struct gni_cuda_scope scope;
-    CHECK_OK(gni_cuda_enter(gni_cuda_device_of(device), &scope));
+    CHECK_OK(gni_cuda_enter(gni_cuda_device_of(device), GNI_CUDA_PLAIN, &scope));
     CHECK(cuda->cuStreamBeginCapture(handle, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
     all_forget();
     CHECK_OK(gni_kernel_get(device, &scale_source, &kernel));

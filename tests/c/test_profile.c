@@ -288,7 +288,7 @@ static void test_capture(void)
     CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &side));
     CUstream handle = gn_stream_get_handle(side);
     struct gni_cuda_scope scope;
-    CHECK_OK(gni_cuda_enter(gni_cuda_device_of(device), &scope));
+    CHECK_OK(gni_cuda_enter(gni_cuda_device_of(device), GNI_CUDA_PLAIN, &scope));
     CHECK_OK(gn_profile_enable(true));
     CHECK(cuda->cuStreamBeginCapture(handle, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
     CHECK_OK(launch_on(side, 1, 32));

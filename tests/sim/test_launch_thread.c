@@ -187,6 +187,37 @@ static void test_failure_and_what_goes(void)
     CHECK_OK(gn_memory_block_free(block));
 }
 
+/* An allocation that has to wait for the device gives a launch that has failed as the reason, in the launch's own words
+ * and once; not "out of memory", be it that the launch itself had none. The next one is out of memory. */
+static void test_failure_in_an_allocation(void)
+{
+    size_t free_bytes = 0, total_bytes = 0;
+    gn_memory_block *large = NULL, *more = NULL;
+    CHECK_OK(gn_device_synchronize(device));
+    CHECK_OK(gn_device_get_memory_info(device, &free_bytes, &total_bytes));
+    CHECK_OK(gn_memory_block_alloc(manager, total_bytes / 4 * 3, common, &large));
+    for (int is_full = 0; is_full <= !is_together; is_full++) { /* else it may be in a graph */
+        gn_memory_block *block = block_make(common);
+        for (int i = 0; i < BURST; i++)
+            CHECK_OK(block_launch(block, 1, INTS, common));
+        gni_device_submit(device);
+        if (is_full)
+            control.fail("cuLaunchKernel", 1, CUDA_ERROR_OUT_OF_MEMORY, 0);
+        CHECK_OK(block_launch(block, 1, is_full ? INTS : TOO_MANY, common));
+        gn_status status = gn_memory_block_alloc(manager, total_bytes / 2, common, &more);
+        CHECK(status == (is_full ? GN_ERROR_DRIVER : GN_ERROR_INVALID_VALUE) && more == NULL);
+        CHECK_DETAIL("submitted before");
+        CHECK_DETAIL("cuLaunchKernel");
+        control.fail(NULL, 0, 0, 0);
+        CHECK_STATUS(gn_memory_block_alloc(manager, total_bytes / 2, common, &more),
+                     GN_ERROR_OUT_OF_MEMORY);
+        CHECK_DETAIL("were asked for");
+        CHECK_U64(block_read(block, common), BURST);
+        CHECK_OK(gn_memory_block_free(block));
+    }
+    CHECK_OK(gn_memory_block_free(large));
+}
+
 /* The threads of this process. */
 static int threads_count(void)
 {
@@ -592,6 +623,7 @@ int main(int argc, char **argv)
     RUN(test_impossible);
     RUN(test_together); /* they are as before */
     RUN(test_failure_and_what_goes);
+    RUN(test_failure_in_an_allocation);
     RUN(test_late);
     RUN(test_threads);
     RUN(test_captures);

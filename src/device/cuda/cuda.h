@@ -56,53 +56,57 @@ static inline struct gni_cuda_device *gni_cuda_device_of_stream(const gn_stream 
     return gni_cuda_device_of(stream->device);
 }
 
+/* What a driver call minds, and what minds it. */
+enum gni_cuda_way {
+    GNI_CUDA_PLAIN,
+    /* Captures that are under way do not mind the call, nor it them. For calls that the driver forbids during a capture
+     * because they might wait for it (and that then spoil it, be it another thread's), but which here have nothing to
+     * do with what is captured. */
+    GNI_CUDA_RELAXED,
+    /* The call gives the GPU work: it first reports a queued launch that failed (cuda_queue.h), and passes the gate
+     * (cuda_gate.h). */
+    GNI_CUDA_SUBMITTING,
+};
+
 /* One visit to a device's context. */
 struct gni_cuda_scope {
     struct gni_cuda_device *device;
     bool is_pushed;           /* the context was not current before */
     bool is_relaxed;          /* the thread's capture mode was another before */
+    bool is_inside;           /* the gate */
     CUstreamCaptureMode mode; /* it was this one */
 };
 
 /* Makes the context current. On failure nothing changed and leave must not be called. */
-gn_status gni_cuda_enter(struct gni_cuda_device *device, struct gni_cuda_scope *scope);
+gn_status gni_cuda_enter(struct gni_cuda_device *device, enum gni_cuda_way way,
+                         struct gni_cuda_scope *scope);
 
-/*
- * The next call does not mind captures that are under way, and they do not mind it. For calls that the
- * driver forbids during a capture because they might wait for it (and that then spoil it, be it another
- * thread's), but which here have nothing to do with what is captured.
- */
+/* The same for a call of one function, which an older driver may not have: GN_ERROR_UNSUPPORTED says what is lost
+ * without it. */
+gn_status gni_cuda_enter_for(struct gni_cuda_device *device, enum gni_cuda_way way,
+                             const char *function, bool is_there, struct gni_cuda_scope *scope);
+
+/* GNI_CUDA_RELAXED, for a visit that was not begun by gni_cuda_enter(). */
 void gni_cuda_relax(struct gni_cuda_scope *scope);
 
 /* Restores the caller's context and turns the result of a driver function into a status. */
 gn_status gni_cuda_leave(struct gni_cuda_scope *scope, const char *function, CUresult result);
 
-/* GN_ERROR_UNSUPPORTED, with what is lost without the function. */
-gn_status gni_cuda_missing(const char *function);
-
-#define GNI_CUDA_TRY(cuda_device, function, ...)                                               \
-    do {                                                                                       \
-        struct gni_cuda_device *try_device = (cuda_device);                                    \
-        struct gni_cuda_scope try_scope;                                                       \
-        if (GNI_CUDA_IS_OPTIONAL_##function && try_device->driver->functions.function == NULL) \
-            return gni_cuda_missing(#function);                                                \
-        GN_TRY(gni_cuda_enter(try_device, &try_scope));                                        \
-        GN_TRY(gni_cuda_leave(&try_scope, #function,                                           \
-                              try_device->driver->functions.function(__VA_ARGS__)));           \
+#define GNI_CUDA_CALL(way, cuda_device, function, ...)                                           \
+    do {                                                                                         \
+        struct gni_cuda_device *call_device = (cuda_device);                                     \
+        const struct gni_cuda_functions *call_functions = &call_device->driver->functions;       \
+        struct gni_cuda_scope call_scope;                                                        \
+        GN_TRY(gni_cuda_enter_for(call_device, way, #function, call_functions->function != NULL, \
+                                  &call_scope));                                                 \
+        GN_TRY(gni_cuda_leave(&call_scope, #function, call_functions->function(__VA_ARGS__)));   \
     } while (0)
 
-/* The same for a call that captures must not mind. */
-#define GNI_CUDA_TRY_RELAXED(cuda_device, function, ...)                                       \
-    do {                                                                                       \
-        struct gni_cuda_device *try_device = (cuda_device);                                    \
-        struct gni_cuda_scope try_scope;                                                       \
-        if (GNI_CUDA_IS_OPTIONAL_##function && try_device->driver->functions.function == NULL) \
-            return gni_cuda_missing(#function);                                                \
-        GN_TRY(gni_cuda_enter(try_device, &try_scope));                                        \
-        gni_cuda_relax(&try_scope);                                                            \
-        GN_TRY(gni_cuda_leave(&try_scope, #function,                                           \
-                              try_device->driver->functions.function(__VA_ARGS__)));           \
-    } while (0)
+#define GNI_CUDA_TRY(cuda_device, ...) GNI_CUDA_CALL(GNI_CUDA_PLAIN, cuda_device, __VA_ARGS__)
+#define GNI_CUDA_TRY_RELAXED(cuda_device, ...) \
+    GNI_CUDA_CALL(GNI_CUDA_RELAXED, cuda_device, __VA_ARGS__)
+#define GNI_CUDA_SUBMIT(cuda_device, ...) \
+    GNI_CUDA_CALL(GNI_CUDA_SUBMITTING, cuda_device, __VA_ARGS__)
 
 /* ---- devices: cuda_device.c ----------------------------------------------------------------- */
 

@@ -93,12 +93,6 @@ static void device_lose(struct gni_cuda_device *device, const char *function, CU
                 function, gni_cuda_error_text(device->driver, result).text);
 }
 
-gn_status gni_cuda_missing(const char *function)
-{
-    return gni_error(GN_ERROR_UNSUPPORTED, "the CUDA driver has no %s, which is needed for %s",
-                     function, gni_cuda_function_lost(function));
-}
-
 /* ---- contexts ------------------------------------------------------------------------------- */
 
 static gn_status cuda_check(gn_device *base)
@@ -111,8 +105,20 @@ static gn_status cuda_check(gn_device *base)
     return GN_OK;
 }
 
-gn_status gni_cuda_enter(struct gni_cuda_device *device, struct gni_cuda_scope *scope)
+/* A thread's mode is exchanged, so that two exchanges leave it as it was. */
+void gni_cuda_relax(struct gni_cuda_scope *scope)
 {
+    const struct gni_cuda_functions *functions = &scope->device->driver->functions;
+    scope->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    scope->is_relaxed = functions->cuThreadExchangeStreamCaptureMode != NULL &&
+                        functions->cuThreadExchangeStreamCaptureMode(&scope->mode) == CUDA_SUCCESS;
+}
+
+gn_status gni_cuda_enter(struct gni_cuda_device *device, enum gni_cuda_way way,
+                         struct gni_cuda_scope *scope)
+{
+    if (way == GNI_CUDA_SUBMITTING)
+        GN_TRY(gni_cuda_queue_report(device));
     GN_TRY(cuda_check(&device->base));
     struct gni_cuda_queue *queue = atomic_load_explicit(&device->queue, memory_order_acquire);
     if (queue != NULL)
@@ -138,21 +144,28 @@ gn_status gni_cuda_enter(struct gni_cuda_device *device, struct gni_cuda_scope *
         scope->is_pushed = false;
         return gni_cuda_leave(scope, function, result);
     }
+    if (way == GNI_CUDA_RELAXED)
+        gni_cuda_relax(scope);
+    if (way == GNI_CUDA_SUBMITTING)
+        gni_cuda_gate_enter(&device->gate);
+    scope->is_inside = way == GNI_CUDA_SUBMITTING;
     return GN_OK;
 }
 
-/* A thread's mode is exchanged, so that two exchanges leave it as it was. */
-void gni_cuda_relax(struct gni_cuda_scope *scope)
+gn_status gni_cuda_enter_for(struct gni_cuda_device *device, enum gni_cuda_way way,
+                             const char *function, bool is_there, struct gni_cuda_scope *scope)
 {
-    const struct gni_cuda_functions *functions = &scope->device->driver->functions;
-    scope->mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    scope->is_relaxed = functions->cuThreadExchangeStreamCaptureMode != NULL &&
-                        functions->cuThreadExchangeStreamCaptureMode(&scope->mode) == CUDA_SUCCESS;
+    if (!is_there)
+        return gni_error(GN_ERROR_UNSUPPORTED, "the CUDA driver has no %s, which is needed for %s",
+                         function, gni_cuda_function_lost(function));
+    return gni_cuda_enter(device, way, scope);
 }
 
 gn_status gni_cuda_leave(struct gni_cuda_scope *scope, const char *function, CUresult result)
 {
     struct gni_cuda_device *device = scope->device;
+    if (scope->is_inside)
+        gni_cuda_gate_leave(&device->gate);
     if (scope->is_relaxed)
         (void)device->driver->functions.cuThreadExchangeStreamCaptureMode(&scope->mode);
     if (scope->is_pushed) {

@@ -136,11 +136,8 @@ gn_status gni_cuda_function_launch(const struct gni_function *function, gn_strea
     struct gni_cuda_launch made = gni_cuda_launch_of(function, stream, launch);
     struct gni_cuda_scope scope;
     const char *name;
-    GN_TRY(gni_cuda_queue_report(device));
-    GN_TRY(gni_cuda_enter(device, &scope));
-    gni_cuda_gate_enter(&device->gate);
+    GN_TRY(gni_cuda_enter(device, GNI_CUDA_SUBMITTING, &scope));
     CUresult result = gni_cuda_launch_submit(device->driver, &made, launch->arguments, &name);
-    gni_cuda_gate_leave(&device->gate);
     GN_TRY(gni_cuda_leave(&scope, name, result));
     if (run < INT16_MAX)
         atomic_store_explicit(&device->launch_run, run + 1, memory_order_relaxed);

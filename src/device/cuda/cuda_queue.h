@@ -38,21 +38,6 @@ gn_status gni_cuda_queue_report(struct gni_cuda_device *device);
 /* Gives back what was made to submit launches on a stream, which goes; on all of them with NULL, as a module goes. */
 void gni_cuda_queue_forget(struct gni_cuda_device *device, const CUstream *stream);
 
-/* Reports a launch that failed, and calls a function of the driver that submits work: cuda_gate.h. */
-#define GNI_CUDA_SUBMIT(cuda_device, function, ...)                                               \
-    do {                                                                                          \
-        struct gni_cuda_device *submit_device = (cuda_device);                                    \
-        struct gni_cuda_scope submit_scope;                                                       \
-        GN_TRY(gni_cuda_queue_report(submit_device));                                             \
-        if (GNI_CUDA_IS_OPTIONAL_##function && submit_device->driver->functions.function == NULL) \
-            return gni_cuda_missing(#function);                                                   \
-        GN_TRY(gni_cuda_enter(submit_device, &submit_scope));                                     \
-        gni_cuda_gate_enter(&submit_device->gate);                                                \
-        CUresult submit_result = submit_device->driver->functions.function(__VA_ARGS__);          \
-        gni_cuda_gate_leave(&submit_device->gate);                                                \
-        GN_TRY(gni_cuda_leave(&submit_scope, #function, submit_result));                          \
-    } while (0)
-
 /* The table's slot: waits for the same, and leaves what has failed to others. */
 void gni_cuda_submit(gn_device *device);
 

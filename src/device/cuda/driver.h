@@ -27,14 +27,6 @@ enum gni_cuda_need {
     OPTIONAL,
 };
 
-/* GNI_CUDA_IS_OPTIONAL_cuInit and so on: 1 where the pointer may be NULL. */
-enum {
-#define GNI_CUDA_IS_OPTIONAL(name, symbol, version, need, arguments, lost) \
-    GNI_CUDA_IS_OPTIONAL_##name = (need) == OPTIONAL,
-    GNI_CUDA_FUNCTIONS(GNI_CUDA_IS_OPTIONAL)
-#undef GNI_CUDA_IS_OPTIONAL
-};
-
 struct gni_cuda_driver {
     struct gni_cuda_functions functions; /* optional ones may be NULL */
     int version;                         /* of cuDriverGetVersion(): 13000 is 13.0 */

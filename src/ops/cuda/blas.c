@@ -169,7 +169,7 @@ static gn_status descriptor_submit(const struct product_work *work, cublasLtMatm
     const void *alpha = is_double ? (const void *)&double_one : &one;
     const void *none = is_double ? (const void *)&double_zero : &zero;
     struct gni_cuda_scope scope;
-    GN_TRY(gni_cuda_enter(gni_cuda_device_of(stream->device), &scope));
+    GN_TRY(gni_cuda_enter(gni_cuda_device_of(stream->device), GNI_CUDA_PLAIN, &scope));
     struct gni_cuda_gate *gate = &gni_cuda_device_of(stream->device)->gate;
     struct gni_profile_run *run = gni_profile_begin("cublaslt_matmul_kernel", stream, NULL);
     gni_cuda_gate_enter(gate);

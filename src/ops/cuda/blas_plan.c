@@ -71,7 +71,7 @@ static void blas_close(void)
     for (int i = 0; i < GNI_DEVICE_MAX; i++) {
         struct gni_cuda_scope scope;
         if (blas.handles[i] != NULL && !gni_cuda_driver_is_gone() &&
-            gni_cuda_enter(gni_cuda_device_of(blas.devices[i]), &scope) == GN_OK) {
+            gni_cuda_enter(gni_cuda_device_of(blas.devices[i]), GNI_CUDA_PLAIN, &scope) == GN_OK) {
             (void)blas.library->cublasLtDestroy(blas.handles[i]);
             (void)gni_cuda_leave(&scope, "cublasLtDestroy", CUDA_SUCCESS);
         }
@@ -95,8 +95,8 @@ static void blas_start(void)
 static gn_status handle_create(gn_device *device, cublasLtHandle_t *handle)
 {
     struct gni_cuda_scope scope;
-    GN_TRY(gni_cuda_enter(gni_cuda_device_of(device), &scope));
-    gni_cuda_relax(&scope); /* it takes memory of its own, be a stream captured or not */
+    /* It takes memory of its own, be a stream captured or not. */
+    GN_TRY(gni_cuda_enter(gni_cuda_device_of(device), GNI_CUDA_RELAXED, &scope));
     gn_status status = gni_cublas_error("cublasLtCreate", blas.library->cublasLtCreate(handle));
     (void)gni_cuda_leave(&scope, "cublasLtCreate", CUDA_SUCCESS);
     return status;
@@ -343,9 +343,8 @@ static gn_status plan_make(const struct gni_blas_key *key, uint64_t hash, const 
     plan->hash = hash;
     plan->key = *key;
     atomic_init(&plan->references, 1);
-    gn_status status = gni_cuda_enter(gni_cuda_device_of(key->device), &scope);
+    gn_status status = gni_cuda_enter(gni_cuda_device_of(key->device), GNI_CUDA_RELAXED, &scope);
     if (status == GN_OK) {
-        gni_cuda_relax(&scope);
         status = plan_fill(plan, addend);
         (void)gni_cuda_leave(&scope, "cublasLtMatmulAlgoGetHeuristic", CUDA_SUCCESS);
     }
