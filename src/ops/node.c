@@ -70,19 +70,20 @@ void gni_node_release(struct gni_node *node)
     gni_host_free(node);
 }
 
-/* Strides of a tensor for a shape that it broadcasts to. */
-static void strides_broadcast(const gn_tensor *tensor, int ndim, const int64_t *sizes,
-                              int64_t *strides)
+/* Strides of a tensor for the dimensions of a node that it broadcasts to. */
+static void strides_broadcast(const gn_tensor *tensor, const struct gni_node *node,
+                              const int *order, int64_t *strides)
 {
-    int shift = ndim - tensor->ndim;
-    for (int i = 0; i < ndim; i++)
-        strides[i] = i < shift || tensor->sizes[i - shift] == 1 || sizes[i] == 1
-                         ? 0
-                         : tensor->strides[i - shift];
+    int shift = node->ndim - tensor->ndim;
+    for (int i = 0; i < node->ndim; i++) {
+        int own = (order != NULL ? order[i] : i) - shift;
+        strides[i] =
+            own < 0 || tensor->sizes[own] == 1 || node->sizes[i] == 1 ? 0 : tensor->strides[own];
+    }
 }
 
 static void operand_set(struct gni_node *node, struct gni_node_operand *operand,
-                        const gn_operand *given, int64_t *strides)
+                        const gn_operand *given, const int *order, int64_t *strides)
 {
     gn_tensor *tensor = given->tensor;
     if (tensor == NULL) {
@@ -101,15 +102,15 @@ static void operand_set(struct gni_node *node, struct gni_node_operand *operand,
         operand->storage = storage;
         operand->offset = tensor->offset;
         operand->strides = strides;
-        strides_broadcast(tensor, node->ndim, node->sizes, strides);
+        strides_broadcast(tensor, node, order, strides);
         gni_storage_retain(storage);
         storage->reader_count++;
     }
 }
 
 gn_status gni_node_create(const struct gni_typing *typing, int arity, const gn_operand *operands,
-                          const struct gni_shape *shape, gn_device *device, gn_stream *stream,
-                          struct gni_node **out)
+                          const struct gni_shape *shape, const int *order, gn_device *device,
+                          gn_stream *stream, struct gni_node **out)
 {
     size_t numbers = (size_t)shape->ndim * (size_t)(arity + 1);
     size_t nbytes = sizeof(struct gni_node) + numbers * sizeof(int64_t);
@@ -125,9 +126,10 @@ gn_status gni_node_create(const struct gni_typing *typing, int arity, const gn_o
     node->ndim = shape->ndim;
     node->count = gni_shape_count(shape->ndim, shape->sizes);
     for (int i = 0; i < shape->ndim; i++)
-        node->sizes[i] = shape->sizes[i];
+        node->sizes[i] = shape->sizes[order != NULL ? order[i] : i];
     for (int i = 0; i < arity; i++)
-        operand_set(node, &node->operands[i], &operands[i], node->sizes + (i + 1) * shape->ndim);
+        operand_set(node, &node->operands[i], &operands[i], order,
+                    node->sizes + (i + 1) * shape->ndim);
     node->arity = arity;
     gni_list_push_back(&gni_nodes, &node->link);
     node_count_change(1);

@@ -19,7 +19,9 @@
  *       that has ended; its owner may go;
  *   R8  a node and those below it that are not computed have one device and one stream;
  *   R9  a node that is `late` has one operand, which is memory. It is nobody's operand, and
- *       alone in its work.
+ *       alone in its work;
+ *   R10 the dimensions of a node are those of its tensor in the order of the tensor's strides, the largest first: its
+ *       value is contiguous. Where the tensor is contiguous, they are in its own order.
  *
  * Threads: all functions here want the recorder's lock.
  */
@@ -87,10 +89,11 @@ struct gni_node {
 extern struct gni_list gni_nodes;
 extern _Atomic(unsigned) gni_node_count;
 
-/* A node without an owner, with one reference. Pending operands must have its shape, device and stream. */
+/* A node without an owner, with one reference, whose dimensions are those of `shape` in `order` (NULL: as they are).
+ * Pending operands must have its dimensions, device and stream. */
 gn_status gni_node_create(const struct gni_typing *typing, int arity, const gn_operand *operands,
-                          const struct gni_shape *shape, gn_device *device, gn_stream *stream,
-                          struct gni_node **node) GN_NODISCARD;
+                          const struct gni_shape *shape, const int *order, gn_device *device,
+                          gn_stream *stream, struct gni_node **node) GN_NODISCARD;
 
 void gni_node_release(struct gni_node *node);
 

@@ -474,28 +474,33 @@ static bool reads_escaped(int arity, const gn_operand *operands)
 }
 
 /* Why a pending operand must be computed first; NULL: it need not. */
-static const char *operand_refuse(const struct gni_node *node, const struct gni_shape *shape,
-                                  const gn_stream *stream, unsigned weight)
+static const char *operand_refuse(const gn_tensor *tensor, const struct gni_shape *shape,
+                                  bool is_ordered, const gn_stream *stream, unsigned weight)
 {
+    const struct gni_node *node = tensor->node;
     if (node->late != NULL)
         return "it is no elementwise operation";
     if (node->stream != stream)
         return "it is needed on another stream";
-    if (!gni_shape_is_equal(node->ndim, node->sizes, shape->ndim, shape->sizes))
+    if (!gni_shape_is_equal(tensor->ndim, tensor->sizes, shape->ndim, shape->sizes))
         return "it is needed in another shape";
+    if (!tensor->is_contiguous && !is_ordered) /* in an order all operands have the same strides */
+        return "it is needed in another order of dimensions";
     return weight + node->weight + 3 > GNI_PROGRAM_NODES_MOST ? "the program is long" : NULL;
 }
 
 /* Computes pending operands that cannot be part of a node. The lock may be free meanwhile, so everything is looked
  * at again after that. */
 static gn_status operands_prepare(int arity, const gn_operand *operands,
-                                  const struct gni_shape *shape, const gn_stream *stream)
+                                  const struct gni_shape *shape, bool is_ordered,
+                                  const gn_stream *stream)
 {
     for (int i = 0, weight = 1; i < arity; i++) {
         struct gni_node *node = operands[i].tensor != NULL ? operands[i].tensor->node : NULL;
         if (node == NULL)
             continue;
-        const char *why = operand_refuse(node, shape, stream, (unsigned)weight);
+        const char *why =
+            operand_refuse(operands[i].tensor, shape, is_ordered, stream, (unsigned)weight);
         if (why == NULL && !node->is_running) {
             weight += (int)node->weight;
             continue;
@@ -510,14 +515,69 @@ static gn_status operands_prepare(int arity, const gn_operand *operands,
     return GN_OK;
 }
 
+/* `order`: that of the node's dimensions; NULL: as they are. */
 static gn_status node_record(const struct gni_typing *typing, int arity, const gn_operand *operands,
-                             const struct gni_shape *shape, gn_device *device,
+                             const struct gni_shape *shape, const int *order, gn_device *device,
                              struct gni_node **node)
 {
     gn_stream *stream;
     GN_TRY(gni_stream_of(device, &stream));
-    GN_TRY(operands_prepare(arity, operands, shape, stream));
-    return gni_node_create(typing, arity, operands, shape, device, stream, node);
+    GN_TRY(operands_prepare(arity, operands, shape, order != NULL, stream));
+    return gni_node_create(typing, arity, operands, shape, order, device, stream, node);
+}
+
+/* Of operands with the result's shape the one that says how the result lies in memory: all of them have its strides.
+ * NULL if they differ, or are contiguous. */
+static const gn_tensor *model_find(int arity, const gn_operand *operands,
+                                   const struct gni_shape *shape)
+{
+    const gn_tensor *model = NULL;
+    for (int i = 0; i < arity; i++) {
+        const gn_tensor *tensor = operands[i].tensor;
+        if (tensor == NULL ||
+            !gni_shape_is_equal(tensor->ndim, tensor->sizes, shape->ndim, shape->sizes))
+            continue;
+        if (tensor->is_contiguous ||
+            (model != NULL &&
+             !gni_shape_is_equal(shape->ndim, tensor->strides, shape->ndim, model->strides)))
+            return NULL;
+        model = tensor;
+    }
+    return model;
+}
+
+/* The dimensions of a tensor from the largest stride to the smallest. False unless it is contiguous in that order. */
+static bool order_find(const gn_tensor *tensor, int *order)
+{
+    int64_t count = 1;
+    for (int i = 0; i < tensor->ndim; i++) {
+        int at = i;
+        for (; at > 0 && tensor->strides[order[at - 1]] < tensor->strides[i]; at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    for (int i = tensor->ndim - 1; i >= 0; i--) {
+        if (tensor->sizes[order[i]] != 1 && tensor->strides[order[i]] != count)
+            return false;
+        count *= tensor->sizes[order[i]];
+    }
+    return true;
+}
+
+/*
+ * Where all operands of the result's shape are transposed in the same way, the result is, too: it has their strides, as in
+ * NumPy and PyTorch, and memory is walked from one end to the other. Copies and conversions are contiguous always.
+ */
+static const int *result_order(const struct gni_typing *typing, int arity,
+                               const gn_operand *operands, const struct gni_shape *shape,
+                               gn_tensor *result, int *order)
+{
+    const gn_tensor *model = typing->is_identity ? NULL : model_find(arity, operands, shape);
+    if (model == NULL || !order_find(model, order))
+        return NULL;
+    memcpy(result->strides, model->strides, sizeof *result->strides * (size_t)shape->ndim);
+    result->is_contiguous = false;
+    return order;
 }
 
 /* Gives a node to its tensor, and computes it where it must not wait; without the node on failure. */
@@ -543,10 +603,12 @@ gn_status gni_record(const struct gni_typing *typing, int arity, const gn_operan
 {
     gn_tensor *tensor;
     struct gni_node *node;
+    int room[GN_DIMENSIONS_MAX];
     GN_TRY(gni_tensor_prepare(typing->dtype, shape->ndim, shape->sizes, device, &tensor));
+    const int *order = result_order(typing, arity, operands, shape, tensor, room);
     uint32_t site = gn_history_capture(); /* without the lock: an interpreter may be waited for */
     lock_take();
-    gn_status status = node_record(typing, arity, operands, shape, device, &node);
+    gn_status status = node_record(typing, arity, operands, shape, order, device, &node);
     if (status == GN_OK) {
         node->site = site;
         status = node_own(node, arity, operands, tensor);
@@ -579,7 +641,7 @@ gn_status gni_record_late(const struct gni_late *late, gn_tensor *operand, gn_dt
     }
     uint32_t site = gn_history_capture();
     lock_take();
-    status = gni_node_create(&typing, 1, operands, &shape, operand->device, NULL, &node);
+    status = gni_node_create(&typing, 1, operands, &shape, NULL, operand->device, NULL, &node);
     if (status == GN_OK) {
         *kept = *late;
         node->late = kept;
@@ -610,7 +672,7 @@ gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_o
                            ? nodes_flush(storage, "what it reads is about to be written to")
                            : GN_OK;
     if (status == GN_OK)
-        status = node_record(typing, arity, operands, &shape, out->device, &node);
+        status = node_record(typing, arity, operands, &shape, NULL, out->device, &node);
     if (status == GN_OK) {
         status = node_flush(node, out, "it is written into memory");
         gni_node_release(node);
@@ -695,8 +757,11 @@ gn_status gni_work_begin(struct gni_work *work, gn_tensor *tensor, const int *or
     GN_TRY(gni_stream_of(tensor->device, &stream));
     lock_take();
     gn_status status = work_take(work, tensor);
-    if (status == GN_OK && work->node_count > 0 && work->stream != stream) {
-        status = node_flush(tensor->node, NULL, "it is needed on another stream");
+    const char *why = work->stream != stream   ? "it is needed on another stream"
+                      : !tensor->is_contiguous ? "its dimensions are not in their order"
+                                               : NULL;
+    if (status == GN_OK && work->node_count > 0 && why != NULL) {
+        status = node_flush(tensor->node, NULL, why);
         work->node_count = 0;
     }
     if (status != GN_OK) {

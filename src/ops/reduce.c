@@ -1,11 +1,14 @@
 /*
  * reduce.c: reductions over any dimensions, with the pending elementwise operations before them in the same pass.
  *
- * The dimensions that go are seen as the last ones, whatever their place: rows of them are folded.
+ * The dimensions that go are seen as the last ones, whatever their place: rows of them are folded. Among themselves they
+ * come in the order of their strides, so that memory is walked forwards.
  */
 #include "ops/backend.h"
 #include "base/text.h"
 #include "ops/recorder.h"
+
+#include <stdlib.h>
 
 static const char *reduction_name(gn_reduction reduction)
 {
@@ -47,7 +50,7 @@ static gn_status result_type(gn_reduction reduction, gn_dtype dtype, gn_dtype *r
 }
 
 enum {
-    COLUMNS_LEAST = 64, /* that are worth being folded side by side */
+    COLUMNS_LEAST = 16, /* that are worth being folded side by side */
 };
 
 struct layout {
@@ -56,6 +59,22 @@ struct layout {
     struct gni_shape result;
     int64_t rows, columns;
 };
+
+/* Adds the dimensions that go, the largest stride first. */
+static int order_add_folded(const gn_tensor *tensor, uint32_t dimensions, int *order, int used)
+{
+    int first = used;
+    for (int i = 0; i < tensor->ndim; i++) {
+        if ((dimensions >> i & 1) == 0)
+            continue;
+        int at = used++;
+        for (; at > first && llabs(tensor->strides[order[at - 1]]) < llabs(tensor->strides[i]);
+             at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    return used;
+}
 
 static void layout_make(const gn_tensor *tensor, uint32_t dimensions, bool has_dimensions,
                         struct layout *layout)
@@ -72,13 +91,18 @@ static void layout_make(const gn_tensor *tensor, uint32_t dimensions, bool has_d
             layout->result.sizes[layout->result.ndim++] = is_kept ? tensor->sizes[i] : 1;
     }
     /* Where what is kept lies close together, and what goes far apart, columns are folded. */
-    bool has_last = tensor->ndim > 0 && (dimensions >> (tensor->ndim - 1) & 1) == 0;
-    layout->is_by_columns = has_last && tensor->strides[tensor->ndim - 1] == 1 &&
-                            tensor->sizes[tensor->ndim - 1] >= COLUMNS_LEAST && layout->columns > 1;
+    int last = tensor->ndim - 1;
+    while (last >= 0 && ((dimensions >> last & 1) != 0 || tensor->sizes[last] == 1))
+        last--;
+    layout->is_by_columns = last >= 0 && tensor->strides[last] == 1 &&
+                            tensor->sizes[last] >= COLUMNS_LEAST && layout->columns > 1;
     for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < tensor->ndim; i++)
-            if ((dimensions >> i & 1) == (unsigned)(layout->is_by_columns ? 1 - pass : pass))
-                layout->order[used++] = i;
+        if (pass == (layout->is_by_columns ? 0 : 1))
+            used = order_add_folded(tensor, dimensions, layout->order, used);
+        else
+            for (int i = 0; i < tensor->ndim; i++)
+                if ((dimensions >> i & 1) == 0)
+                    layout->order[used++] = i;
 }
 
 gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensions,

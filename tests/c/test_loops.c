@@ -623,6 +623,40 @@ static void test_folds(void)
     gni_loops_use(NULL);
 }
 
+/* Elements at every distance become neighbours, and nothing behind them is written. */
+static void test_gathers(void)
+{
+    enum {
+        LONGEST = 131,
+        STEP_MOST = 9,
+        WIDEST = 8,
+    };
+    static const int64_t steps[] = {0, 1, 2, 3, STEP_MOST, -1, -2, -5};
+    size_t most = (size_t)LONGEST * STEP_MOST * WIDEST;
+    unsigned char *memory = buffer(2 * most), *out = buffer(LONGEST * WIDEST + GUARD);
+    for (size_t i = 0; i < 2 * most; i++)
+        memory[i] = (unsigned char)(i * 37 + i / 251);
+    for (size_t s = 0; s < COUNT_OF(sets); s++) {
+        if (!gni_loops_use(sets[s]))
+            continue;
+        for (size_t size = 1; size <= WIDEST; size *= 2)
+            for (size_t k = 0; k < COUNT_OF(steps); k++)
+                for (size_t count = 0; count <= LONGEST; count += count < 20 ? 1 : 37) {
+                    memset(out, 0xa5, LONGEST * WIDEST + GUARD);
+                    gni_gather_find(size)(out, memory + most, steps[k], count);
+                    for (size_t i = 0; i < count; i++)
+                        CHECK(memcmp(out + i * size,
+                                     memory + (int64_t)most + (int64_t)(i * size) * steps[k],
+                                     size) == 0);
+                    for (size_t i = 0; i < GUARD; i++)
+                        CHECK(out[count * size + i] == 0xa5);
+                }
+    }
+    free(memory);
+    free(out);
+    gni_loops_use(NULL);
+}
+
 static void test_fold_signed_zeros_and_nan(void)
 {
     float zeros[40];
@@ -673,6 +707,7 @@ int main(int argc, char **argv)
     RUN(test_conversions);
     RUN(test_round);
     RUN(test_odd_bools);
+    RUN(test_gathers);
     RUN(test_folds);
     RUN(test_fold_signed_zeros_and_nan);
     RUN(test_long_sum);

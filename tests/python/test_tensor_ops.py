@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 
@@ -288,6 +289,68 @@ def test_sums_of_columns(rows, columns):
     bound = 3e-7 * numpy.abs(a).sum(0, dtype=numpy.float64)
     assert (abs(x.sum(dim=0).numpy() - a.sum(0, dtype=numpy.float64)) <= bound).all()
     assert (genesis.full((rows, columns), -0.0).sum(dim=0).numpy() == 0).all()
+
+
+@pytest.mark.parametrize("shape", [(5, 300), (3, 4, 70), (2, 1, 65), (2, 3, 4, 5)])
+@pytest.mark.parametrize("is_fused", [True, False])
+def test_results_lie_as_their_operands(shape, is_fused):
+    """Operands that are transposed in the same way give a result that is, too, as in NumPy."""
+    rng = numpy.random.default_rng(3)
+    genesis.set_fusion(is_fused)
+    try:
+        for order in itertools.permutations(range(len(shape))):
+            arrays = [rng.uniform(0.5, 2, shape).astype("f4").transpose(order) for _ in range(2)]
+            a, b = arrays
+            x, y = (genesis.tensor(one.transpose(numpy.argsort(order))) for one in arrays)
+            x, y = x.permute(order), y.permute(order)
+            row, plain = a[..., :1, :].copy(), numpy.ascontiguousarray(b)
+            v, w = genesis.tensor(row), genesis.tensor(plain)
+            t, u = x * 2, y + v  # pending, and transposed
+            for ours, theirs in (
+                (x + 1, a + 1),
+                (1 / y, 1 / b),
+                (x + y, a + b),
+                (t * u - y, a * 2 * (b + row) - b),
+                (genesis.where(t > u, t, u), numpy.maximum(a * 2, b + row)),
+                (x < v, a < row),
+                (genesis.square(x).double() + 1, numpy.square(a).astype("f8") + 1),
+            ):
+                assert numpy.allclose(ours.numpy(), theirs, rtol=1e-6)
+                if ours.dtype != genesis.float64 and 1 not in shape:  # a conversion is contiguous
+                    assert ours.stride() == x.stride(), (order, ours.stride())
+            if 1 not in shape:
+                assert [4 * stride for stride in (x + y).stride()] == list((a + b).strides)
+            for ours, theirs in ((x + w, a + plain), (w * t, plain * (a * 2)), (t - w, a * 2 - b)):
+                assert numpy.allclose(ours.numpy(), theirs, rtol=1e-6)
+            z = (x + 1).clone()
+            assert z.is_contiguous() and numpy.array_equal(z.numpy(), a + 1)
+            z = x + 1
+            z.add_(t)
+            z[0] = 0
+            theirs = a + 1 + a * 2
+            theirs[0] = 0
+            assert numpy.allclose(z.numpy(), theirs, rtol=1e-6)
+    finally:
+        genesis.set_fusion(True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool", "float16"])
+def test_reductions_of_transposed(dtype):
+    """Every dimension of every order of dimensions, of memory and of what is pending."""
+    rng = numpy.random.default_rng(5)
+    whole = rng.integers(0, 2 if dtype == "bool" else 9, (3, 70, 20)).astype(dtype)
+    tensor = genesis.tensor(whole)
+    for order in itertools.permutations(range(3)):
+        a, x = whole.transpose(order), tensor.permute(order)
+        views = [(a, x), (a[:, ::-1], x.flip(1)), (a[..., ::2], x[..., ::2])]
+        if dtype != "bool":
+            views.append((a + a, x + x))
+        for a_view, x_view in views:
+            wide = a_view.astype("f8" if dtype.startswith("float") else "i8")
+            for dims in ((0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)):
+                total = wide.sum(dims).astype(dtype if dtype == "float16" else wide.dtype)
+                assert numpy.array_equal(x_view.sum(dims).numpy(), total), (order, dims)
+                assert numpy.array_equal(x_view.amax(dims).numpy(), a_view.max(dims)), (order, dims)
 
 
 def test_nan_wins():

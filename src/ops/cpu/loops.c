@@ -97,6 +97,12 @@ gni_loop gni_loop_round(gn_dtype half)
     return loops_get()->rounds[half];
 }
 
+gni_gather gni_gather_find(size_t size)
+{
+    gni_assert(size == 1 || size == 2 || size == 4 || size == 8);
+    return loops_get()->gathers[__builtin_ctzll(size)];
+}
+
 gni_fold gni_fold_find(enum gni_reduction reduction, gn_dtype dtype)
 {
     gni_assert((unsigned)reduction < GNI_REDUCTION_COUNT && gni_dtype_is_valid(dtype));

@@ -32,6 +32,12 @@ gni_loop gni_loop_convert(gn_dtype from, gn_dtype to);
 /* Rounds float32 values to what a half type can hold, in float32: as converting there and back. */
 gni_loop gni_loop_round(gn_dtype half);
 
+/* Elements at equal distances become neighbours: to[i] = from[i * step], which do not overlap. */
+typedef void (*gni_gather)(void *to, const void *from, int64_t step, size_t count);
+
+/* By the size of an element: 1, 2, 4 or 8 bytes. */
+gni_gather gni_gather_find(size_t size);
+
 /* ---- reductions ------------------------------------------------------------------------------ */
 
 #define GNI_REDUCTION_LIST(X) \

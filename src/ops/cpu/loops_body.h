@@ -593,6 +593,50 @@ UNARY(round_float16, float, float, f16_to(f16_from(x)))
 
 UNARY(round_bfloat16, float, float, bf16_to(bf16_from(x)))
 
+/* ---- gathers --------------------------------------------------------------------------------- */
+
+/* With a distance that the compiler knows: vectors are loaded, and their elements picked. */
+#define GATHER_BY(STEP)                         \
+    PARALLEL                                    \
+    for (size_t i = 0; i < count; i++)          \
+        result[i] = first[(int64_t)i * (STEP)]; \
+    break
+
+/* Several elements at a time, which wait for each other less than one after the other would. */
+#define GATHER(T)                                                                          \
+    static void gather_##T(void *to, const void *from, int64_t step, size_t count)         \
+    {                                                                                      \
+        const T *first = from;                                                             \
+        T *result = to;                                                                    \
+        size_t done = 0;                                                                   \
+        switch (step) {                                                                    \
+        case 0:                                                                            \
+            GATHER_BY(0);                                                                  \
+        case 1:                                                                            \
+            memcpy(result, first, count * sizeof *first);                                  \
+            break;                                                                         \
+        case 2:                                                                            \
+            GATHER_BY(2);                                                                  \
+        case -1:                                                                           \
+            GATHER_BY(-1);                                                                 \
+        default:                                                                           \
+            for (; done + 4 <= count; done += 4, first += 4 * step, result += 4) {         \
+                T a = first[0], b = first[step], c = first[2 * step], d = first[3 * step]; \
+                result[0] = a;                                                             \
+                result[1] = b;                                                             \
+                result[2] = c;                                                             \
+                result[3] = d;                                                             \
+            }                                                                              \
+            for (; done < count; done++, first += step)                                    \
+                *result++ = *first;                                                        \
+        }                                                                                  \
+    }
+
+GATHER(uint8_t)
+GATHER(uint16_t)
+GATHER(uint32_t)
+GATHER(uint64_t)
+
 /* ---- folds ----------------------------------------------------------------------------------- */
 
 /* The order of integers does not matter. */
@@ -872,6 +916,7 @@ const struct gni_loops_set GNI_LOOPS_SET =
                 [GN_FLOAT64] = {ALL(float64_to), HALVES(float64_to)},
             },
         .rounds = {HALVES(round)},
+        .gathers = {gather_uint8_t, gather_uint16_t, gather_uint32_t, gather_uint64_t},
         .folds =
             {
                 [GNI_REDUCTION_SUM] = {ALL(fold_sum)},

@@ -6,11 +6,16 @@
 
 #include "ops/cpu/loops.h"
 
+enum {
+    GNI_SIZE_COUNT = 4, /* of elements: 1, 2, 4 and 8 bytes */
+};
+
 struct gni_loops_set {
     const char *name;
     gni_loop ops[GNI_OP_COUNT][GN_DTYPE_COUNT];        /* by operation and computing type */
     gni_loop converts[GN_DTYPE_COUNT][GN_DTYPE_COUNT]; /* from, to */
     gni_loop rounds[GN_DTYPE_COUNT];                   /* the halves only */
+    gni_gather gathers[GNI_SIZE_COUNT];                /* by the logarithm of the size */
     gni_fold folds[GNI_REDUCTION_COUNT][GN_DTYPE_COUNT];
     gni_fold_rows fold_rows;
 };

@@ -25,7 +25,7 @@ _Static_assert((GNI_PROGRAM_VALUES_MOST + 1) * 8 * GNI_ELEMENT_BYTES <= GNI_SCRA
 struct gni_plan {
     const struct gni_program *program;
     struct gni_layout layout;
-    bool is_direct[GNI_PROGRAM_INPUTS_MOST]; /* contiguous: read where it is */
+    bool is_direct[GNI_PROGRAM_INPUTS_MOST]; /* in the order of computing: read in place */
     bool is_single[GNI_PROGRAM_INPUTS_MOST]; /* one element for all: read once */
     short place[GNI_PROGRAM_VALUES_MOST];    /* the register of a value; -1: none */
     short target[GNI_PROGRAM_STEPS_MOST];    /* the output that a step writes by itself; -1: none */

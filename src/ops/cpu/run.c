@@ -68,6 +68,18 @@ static void registers_assign(struct gni_plan *plan, short kept)
     }
 }
 
+/* Whether an input's elements lie one behind the other, in the order in which they are computed. */
+static bool input_is_direct(const struct gni_plan *plan, int input)
+{
+    int64_t count = 1;
+    bool is_direct = plan->program->inputs[input].storage != NULL;
+    for (int d = plan->layout.ndim - 1; is_direct && d >= 0; d--) {
+        is_direct = plan->layout.strides[input][d] == count;
+        count *= plan->layout.sizes[d];
+    }
+    return is_direct;
+}
+
 /* Whether an input in memory is one element for all, as a tensor without dimensions is. */
 static bool input_is_single(const struct gni_plan *plan, int input)
 {
@@ -82,9 +94,7 @@ void gni_plan_make(struct gni_plan *plan, const struct gni_program *program, sho
     plan->program = program;
     gni_program_join(program, &plan->layout);
     for (int i = 0; i < program->input_count; i++)
-        plan->is_direct[i] =
-            program->inputs[i].storage != NULL &&
-            (plan->layout.ndim == 0 || (plan->layout.ndim == 1 && plan->layout.strides[i][0] == 1));
+        plan->is_direct[i] = input_is_direct(plan, i);
     for (int i = 0; i < program->input_count; i++)
         plan->is_single[i] = input_is_single(plan, i);
     for (int s = 0; s < program->step_count; s++) {
@@ -133,33 +143,33 @@ static int64_t cursor_advance(const struct gni_plan *plan, const int64_t *stride
     return offset;
 }
 
-#define COPY_STRIDED(type)                                                       \
-    do {                                                                         \
-        const type *from_typed = (const type *)(const void *)from;               \
-        type *to_typed = (type *)(void *)to;                                     \
-        for (size_t i = 0; i < count; i++)                                       \
-            to_typed[(int64_t)i * to_step] = from_typed[(int64_t)i * from_step]; \
+#define SCATTER_RUN(type)                                          \
+    do {                                                           \
+        const type *from_typed = (const type *)(const void *)from; \
+        type *to_typed = (type *)(void *)to;                       \
+        for (size_t i = 0; i < count; i++)                         \
+            to_typed[(int64_t)i * step] = from_typed[i];           \
     } while (0)
 
-static void copy_run(char *to, int64_t to_step, const char *from, int64_t from_step, size_t size,
-                     size_t count)
+/* The opposite of a gather. */
+static void scatter_run(char *to, int64_t step, const char *from, size_t size, size_t count)
 {
-    if (to_step == 1 && from_step == 1) {
-        memmove(to, from, size * count);
+    if (step == 1) {
+        memcpy(to, from, size * count);
         return;
     }
     switch (size) {
     case 1:
-        COPY_STRIDED(uint8_t);
+        SCATTER_RUN(uint8_t);
         break;
     case 2:
-        COPY_STRIDED(uint16_t);
+        SCATTER_RUN(uint16_t);
         break;
     case 4:
-        COPY_STRIDED(uint32_t);
+        SCATTER_RUN(uint32_t);
         break;
     default:
-        COPY_STRIDED(uint64_t);
+        SCATTER_RUN(uint64_t);
         break;
     }
 }
@@ -220,6 +230,7 @@ static void tile_move(const struct gni_plan *plan, const int64_t *strides, char 
     int64_t index[GN_DIMENSIONS_MAX];
     int64_t offset = cursor_set(plan, strides, position, index);
     int last = plan->layout.ndim - 1;
+    gni_gather gather = gni_gather_find(size);
     for (size_t done = 0; done < count;) {
         size_t whole = rows_move(plan, strides, memory + offset * (int64_t)size, tile + done * size,
                                  size, count - done, is_load, index);
@@ -234,9 +245,9 @@ static void tile_move(const struct gni_plan *plan, const int64_t *strides, char 
             run = count - done;
         char *at = memory + offset * (int64_t)size, *in_tile = tile + done * size;
         if (is_load)
-            copy_run(in_tile, 1, at, strides[last], size, run);
+            gather(in_tile, at, strides[last], run);
         else
-            copy_run(at, strides[last], in_tile, 1, size, run);
+            scatter_run(at, strides[last], in_tile, size, run);
         offset += cursor_advance(plan, strides, last, (int64_t)run, index);
         done += run;
     }
