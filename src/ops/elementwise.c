@@ -6,6 +6,7 @@
 
 #include "base/host.h"
 #include "ops/backend.h"
+#include "ops/cpu/copy.h"
 #include "ops/cpu/loops.h"
 #include "ops/move.h"
 
@@ -399,11 +400,59 @@ static struct gni_typing typing_of_cast(gn_dtype dtype)
         .is_identity = true, .computing = gni_dtypes[dtype].compute, .dtype = dtype};
 }
 
+/* Whether a tensor has few elements, on the host, in memory. */
+static bool is_few(const gn_tensor *tensor)
+{
+    return tensor->count > 0 && tensor->count <= GNI_COPY_MOST &&
+           gni_device_is_host(tensor->device) && gni_tensor_storage(tensor) != NULL;
+}
+
+/* A copy of few elements, at once. */
+static gn_status small_copy(const gn_tensor *tensor, gn_tensor **result)
+{
+    GN_TRY(gn_tensor_create(tensor->dtype, tensor->ndim, tensor->sizes, tensor->device, result));
+    gni_copy_strided(gni_tensor_data(*result), (*result)->strides, gni_tensor_data(tensor),
+                     tensor->strides, tensor->ndim, tensor->sizes, gni_dtype_size(tensor->dtype));
+    return GN_OK;
+}
+
+/* Whether few elements take over a number, or elements of their type from other memory: at once. */
+static bool is_small_assignment(const gn_tensor *out, const gn_operand *value)
+{
+    const gn_tensor *from = value->tensor;
+    if (!is_few(out))
+        return false;
+    return from == NULL ||
+           (from->dtype == out->dtype && is_few(from) &&
+            gni_tensor_data(from) != gni_tensor_data(out) && !is_in_the_way(from, out));
+}
+
+static gn_status small_assign(gn_tensor *out, const gn_operand *value)
+{
+    int64_t strides[GN_DIMENSIONS_MAX] = {0};
+    const gn_tensor *from = value->tensor;
+    struct gni_storage *storage = gni_tensor_storage(out);
+    uint64_t number = 0;
+    GN_TRY(gni_storage_flush_readers(storage));
+    if (from != NULL)
+        for (int i = out->ndim - from->ndim, k = 0; k < from->ndim; i++, k++)
+            strides[i] = from->sizes[k] == 1 ? 0 : from->strides[k];
+    else
+        gni_scalar_store(value->scalar, out->dtype, &number);
+    gni_copy_strided(gni_tensor_data(out), out->strides,
+                     from != NULL ? gni_tensor_data(from) : (const char *)&number, strides,
+                     out->ndim, out->sizes, gni_dtype_size(out->dtype));
+    atomic_fetch_add(&storage->version, 1);
+    return GN_OK;
+}
+
 gn_status gn_cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
     if (!gni_dtype_is_valid(dtype))
         return gni_error(GN_ERROR_TYPE, "%d is no dtype", (int)dtype);
+    if (tensor->dtype == dtype && is_few(tensor))
+        return small_copy(tensor, result);
     struct gni_typing typing = typing_of_cast(dtype);
     struct gni_shape shape = shape_of(tensor);
     return gni_record(&typing, 1, &(gn_operand){.tensor = tensor}, &shape, tensor->device, result);
@@ -421,6 +470,8 @@ gn_status gn_assign(gn_tensor *out, gn_operand value)
         return gni_error(GN_ERROR_SHAPE, "copy: a value of shape %s cannot be broadcast to %s",
                          gni_shape_text(shape.ndim, shape.sizes).text,
                          gni_shape_text(out->ndim, out->sizes).text);
+    if (is_small_assignment(out, &value))
+        return small_assign(out, &value);
     if (value.tensor == NULL || value.tensor->device == out->device)
         return write_into(&typing, 1, &value, out);
     gn_tensor *moved;

@@ -307,7 +307,7 @@ static PyObject *cast_to(PyObject *self, gn_dtype dtype, bool is_copied)
     gn_status status;
     if (!is_copied && gn_tensor_get_dtype(tensor_of(self)) == dtype)
         return Py_NewRef(self);
-    CALL_ALLOCATING(status, gn_cast(tensor_of(self), dtype, &result));
+    CALL_OPERATION(false, status, gn_cast(tensor_of(self), dtype, &result));
     return tensor_or_raise(state, status, result);
 }
 

@@ -1,0 +1,208 @@
+"""Calls that have a short way for few elements, beside NumPy and beside the same with many."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+import genesis
+
+DTYPES = ("float16", "float32", "float64", "uint8", "int8", "int16", "int32", "int64", "bool")
+COUNTS = (1, 2, 7, 4095, 4096, 4097)  # around what is copied at once
+
+
+def numbers(dtype: str, *shape: int, seed: int = 0) -> numpy.ndarray:
+    """Small numbers with many equal ones."""
+    rng = numpy.random.default_rng(seed)
+    return rng.integers(0, 2 if dtype == "bool" else 9, shape).astype(dtype)
+
+
+# ---- copies ----
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_copies_of_views(dtype):
+    array = numbers(dtype, 4, 6, 8)
+    tensor = genesis.tensor(array)
+    keys = [
+        numpy.s_[...],
+        numpy.s_[::-1],
+        numpy.s_[:, ::2, ::-3],
+        numpy.s_[1:3, 5, ::2],
+        numpy.s_[:, :, 3],
+        numpy.s_[2:2],
+        numpy.s_[3, 2, 1],
+    ]
+    for key in keys:
+        made = tensor[key].clone()
+        assert made.is_contiguous()
+        numpy.testing.assert_array_equal(made.numpy(), array[key])
+    numpy.testing.assert_array_equal(
+        tensor.permute(2, 0, 1).clone().numpy(), array.transpose(2, 0, 1)
+    )
+    wide = genesis.broadcast_to(tensor[0, :, :1], (3, 6, 5)).clone()
+    numpy.testing.assert_array_equal(wide.numpy(), numpy.broadcast_to(array[0, :, :1], (3, 6, 5)))
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_a_copy_is_of_its_own(count):
+    tensor = genesis.arange(count)
+    copy = tensor.clone()
+    tensor += 1
+    tensor.fill_(7)
+    copy[0] = -1
+    assert copy.tolist() == [-1, *range(1, count)]
+    assert tensor.tolist() == [7] * count
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", COUNTS)
+def test_assignments_beside_numpy(dtype, count):
+    array, values = numbers(dtype, count), numbers(dtype, count, seed=1)
+    tensor = genesis.tensor(array)
+    tensor.copy_(genesis.tensor(values))
+    numpy.testing.assert_array_equal(tensor.numpy(), values)
+    tensor = genesis.tensor(array)
+    tensor[::2] = genesis.tensor(values)[::-1][: (count + 1) // 2]
+    array[::2] = values[::-1][: (count + 1) // 2]
+    tensor[-1:] = genesis.tensor(values[0])  # one for all
+    array[-1:] = values[0]
+    numpy.testing.assert_array_equal(tensor.numpy(), array)
+    tensor.fill_(1)
+    assert tensor.bool().all().item()
+    tensor.zero_()
+    assert not tensor.any().item()
+
+
+@pytest.mark.parametrize("count", (5, 4096, 5000))
+def test_assignments_within_one_memory(count):
+    array = numpy.arange(count)
+    tensor = genesis.tensor(array)
+    tensor[1:] = tensor[:-1]
+    array[1:] = array[:-1].copy()
+    tensor[:] = tensor
+    tensor[:] = tensor.flip(0)
+    array[:] = array[::-1].copy()
+    tensor[: count // 2] = tensor[count // 2 : count // 2 * 2]
+    array[: count // 2] = array[count // 2 : count // 2 * 2].copy()
+    assert tensor.tolist() == array.tolist()
+
+
+@pytest.mark.parametrize("count", (5, 4096, 5000))
+def test_what_waits_reads_before_it_is_written(count):
+    tensor = genesis.arange(count, dtype=genesis.float32)
+    waiting, other = tensor * 2 + 1, genesis.arange(count) * 1.0
+    tensor.fill_(0)
+    tensor.copy_(other)  # which waits itself
+    other.zero_()
+    assert waiting.tolist() == [2.0 * i + 1 for i in range(count)]
+    assert tensor.tolist() == [float(i) for i in range(count)]
+
+
+def test_what_cannot_be_written_is_refused():
+    frozen = numpy.arange(4)
+    frozen.flags.writeable = False
+    shared = genesis.from_numpy(frozen)
+    with pytest.raises(ValueError, match="read-only"):
+        shared.fill_(1)
+    wide = genesis.zeros(1).expand(4)
+    with pytest.raises(ValueError, match="one address"):
+        wide.copy_(genesis.ones(4))
+    with pytest.raises(genesis.ShapeError, match="broadcast"):
+        genesis.zeros(4).copy_(genesis.ones(3))
+    assert frozen.tolist() == [0, 1, 2, 3]
+
+
+# ---- where the largest is ----
+
+SHAPES = (
+    (1,),
+    (64,),
+    (65,),
+    (3, 64),
+    (3, 65),
+    (5, 1),
+    (1, 5),
+    (40, 7),
+    (40, 8),
+    (9, 300),
+    (2, 30, 9),
+    (2, 70, 3),
+    (3, 1, 257),
+)
+
+
+@pytest.mark.parametrize("dtype", (*DTYPES, "bfloat16"))
+@pytest.mark.parametrize("shape", SHAPES)
+def test_extremes_along_every_dimension(dtype, shape):
+    array = numbers("float32" if dtype == "bfloat16" else dtype, *shape)
+    tensor = genesis.tensor(array).to(dtype)
+    check_extremes(tensor, array)
+    if array.dtype.kind != "f":
+        return
+    places = numpy.random.default_rng(2).random(shape)
+    array[places < 0.05] = numpy.nan
+    array[(places > 0.3) & (places < 0.5)] = -0.0
+    check_extremes(genesis.tensor(array).to(dtype), array)
+    array[...] = numpy.nan
+    check_extremes(genesis.tensor(array).to(dtype), array)
+
+
+def check_extremes(tensor: genesis.Tensor, array: numpy.ndarray) -> None:
+    for dim in range(array.ndim):
+        for name in ("max", "min"):
+            expected = getattr(array, f"arg{name}")(dim)
+            assert getattr(tensor, f"arg{name}")(dim).tolist() == expected.tolist()
+            values, indices = getattr(tensor, name)(dim)
+            assert indices.tolist() == expected.tolist()
+            assert values.dtype == tensor.dtype
+            taken = numpy.take_along_axis(array, numpy.expand_dims(expected, dim), dim).squeeze(dim)
+            numpy.testing.assert_array_equal(values.double().numpy(), taken.astype(float))
+            turned = tensor.flip(dim).permute(*range(array.ndim)[::-1])
+            other = numpy.flip(array, dim).transpose()
+            place = array.ndim - 1 - dim
+            assert (
+                getattr(turned, f"arg{name}")(place).tolist()
+                == getattr(other, f"arg{name}")(place).tolist()
+            )
+
+
+def test_extremes_with_dimensions_that_are_kept():
+    tensor = genesis.arange(24).reshape(2, 3, 4)
+    assert tensor.argmax(1, keepdim=True).shape == (2, 1, 4)
+    assert tensor.argmax(keepdims=True).tolist() == [[[23]]]
+    assert tensor.max(axis=-1, keepdim=True).values.shape == (2, 3, 1)
+    assert genesis.tensor(3).argmax().item() == genesis.tensor(3).max(0).indices.item() == 0
+    assert genesis.zeros(3, 0).argmax(0).shape == (0,)
+    with pytest.raises(genesis.ShapeError, match="no elements"):
+        genesis.zeros(3, 0).argmax(1)
+
+
+# ---- how methods along a dimension take their arguments ----
+
+
+def test_arguments_of_methods_along_a_dimension():
+    x = genesis.tensor([[3.0, 1.0], [2.0, 4.0]])
+    assert x.sort(axis=0, descending=True).values.tolist() == [[3.0, 4.0], [2.0, 1.0]]
+    assert x.argsort(0).tolist() == [[1, 0], [0, 1]]
+    assert x.topk(1, dim=1).values.tolist() == [[3.0], [4.0]]
+    assert x.topk(k=1, largest=False).indices.tolist() == [[1], [0]]
+    assert x.cumsum(dim=1, dtype="float64").dtype == genesis.float64
+    assert x.cummax(axis=0).values.tolist() == [[3.0, 1.0], [3.0, 4.0]]
+    assert x.softmax(1).sum().item() == pytest.approx(2)
+    for call, error, words in (
+        (lambda: x.sort(0, False, True, 1), TypeError, "at most 3 arguments"),
+        (lambda: x.sort(0, dim=1), TypeError, "two values"),
+        (lambda: x.sort(dims=1), TypeError, "unexpected keyword argument 'dims'"),
+        (lambda: x.sort("a"), TypeError, "dim is an integer, not 'a'"),
+        (lambda: x.sort(1.5), TypeError, "dim is an integer"),
+        (lambda: x.sort(2), IndexError, "out of range"),
+        (lambda: x.cumsum(2**70), IndexError, "out of range"),
+        (lambda: x.argmax(-(2**40)), IndexError, "out of range"),
+        (lambda: x.topk(), TypeError, "needs the argument 'k'"),
+        (lambda: x.topk("a"), TypeError, "integer"),
+        (lambda: x.cumsum(), TypeError, "needs the argument 'dim'"),
+        (lambda: x.max((0, 1)), ValueError, r"amax\(\) takes several"),
+    ):
+        with pytest.raises(error, match=words):
+            call()
