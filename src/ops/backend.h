@@ -67,10 +67,9 @@ struct gni_backend {
     bool has_random_halves; /* else halves are made of float32 */
 
     /* Where the largest or smallest element along a dimension is: the first of equal ones, and NaN before all. No size
-     * is 0, and `inner` is 1 unless extreme_has_inner. `values` may be NULL; results are contiguous. */
+     * is 0. `values` may be NULL; results are contiguous. */
     gn_status (*extreme)(gn_tensor *tensor, const struct gni_along *along, bool is_maximum,
                          gn_tensor *values, gn_tensor *indices, gn_stream *stream);
-    bool extreme_has_inner;
 
     /* Cumulative sums or products: src/ops/cpu/scan.h says of what. No size is 0. */
     gn_status (*cumulate)(gn_tensor *tensor, const struct gni_along *along, bool is_product,

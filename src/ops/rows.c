@@ -200,37 +200,38 @@ gn_status gn_extreme(gn_tensor *tensor, int dimension, bool is_maximum, gn_tenso
                      gn_tensor **indices)
 {
     GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
-    int at;
+    int at, ndim = tensor->ndim > 0 ? tensor->ndim - 1 : 0;
+    int64_t sizes[GN_DIMENSIONS_MAX];
     gn_stream *stream;
-    gn_tensor *rows, *rooms[2] = {NULL}, *shown[2] = {NULL}, **results[2] = {&shown[0], &shown[1]};
+    gn_tensor *whole, *made[2] = {NULL};
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
     if (tensor->ndim > 0 && tensor->sizes[at] == 0)
         return gni_error(GN_ERROR_SHAPE,
                          "there is no largest or smallest of no elements (shape %s)",
                          gni_shape_text(tensor->ndim, tensor->sizes).text);
-    const struct gni_backend *backend = gni_backend_get(tensor->device);
-    /* Which dimension is brought to the end, and which is then searched. */
-    int moved = backend->extreme_has_inner ? last_of(tensor) : at;
-    int searched = backend->extreme_has_inner ? at : last_of(tensor);
+    for (int i = 0; i < ndim; i++)
+        sizes[i] = tensor->sizes[i < at ? i : i + 1];
     GN_TRY(gni_stream_of(tensor->device, &stream));
-    GN_TRY(rows_make(tensor, moved, &rows));
-    gn_status status = rooms_make(rows, searched, 1, values != NULL, true, rooms);
-    if (status == GN_OK && rows->count > 0) {
-        struct gni_along along = along_of(rows, searched);
-        status = backend->extreme(rows, &along, is_maximum, rooms[0], rooms[1], stream);
-    }
-    if (status == GN_OK)
-        status = rooms_show(rooms, moved, results);
+    GN_TRY(gni_tensor_compact(tensor, &whole));
+    gn_status status = gni_tensor_flush(whole);
     if (status == GN_OK && values != NULL)
-        status = gn_tensor_squeeze(shown[0], at, values);
-    if (status == GN_OK && indices != NULL) {
-        status = gn_tensor_squeeze(shown[1], at, indices);
-        if (status != GN_OK && values != NULL)
-            gn_tensor_release(*values);
+        status = gn_tensor_create(whole->dtype, ndim, sizes, whole->device, &made[0]);
+    if (status == GN_OK)
+        status = gn_tensor_create(GN_INT64, ndim, sizes, whole->device, &made[1]);
+    if (status == GN_OK && whole->count > 0) {
+        struct gni_along along = along_of(whole, at);
+        status = gni_backend_get(whole->device)
+                     ->extreme(whole, &along, is_maximum, made[0], made[1], stream);
     }
-    gn_tensor *rest[] = {rows, rooms[0], rooms[1], shown[0], shown[1]};
-    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
-        gn_tensor_release(rest[i]);
+    gn_tensor_release(whole);
+    if (status == GN_OK && values != NULL)
+        *values = made[0];
+    else
+        gn_tensor_release(made[0]);
+    if (status == GN_OK && indices != NULL)
+        *indices = made[1];
+    else
+        gn_tensor_release(made[1]);
     return status;
 }
 

@@ -135,6 +135,14 @@ enum {
             CALL_HELD(status, call);          \
     } while (0)
 
+/* Whether an operation on a tensor, which does not let go by itself, is such a long one. A GPU's kernel may have to be
+ * compiled. */
+static inline bool is_long_on(const gn_tensor *tensor)
+{
+    return gn_tensor_get_count(tensor) > QUICK_MOST || gn_is_pending() ||
+           gn_device_get_type(gn_tensor_get_device(tensor)) != GN_DEVICE_CPU;
+}
+
 /* The same for one that is about the order of work: operations that wait are submitted before. */
 #define CALL_IN_ORDER(status, call)              \
     do {                                         \

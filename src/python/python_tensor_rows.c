@@ -5,42 +5,96 @@
  */
 #include "module.h"
 
-#include <stdarg.h>
+#include <string.h>
 
-/* Arguments with NumPy's names called by PyTorch's: a new reference, NULL for none. */
-static int keywords_rename(PyObject *keywords, PyObject **renamed)
+enum {
+    ARGUMENTS_MOST = 4,
+};
+
+/* What a method is called, and takes. */
+struct row_method {
+    const char *name;
+    const char *names[ARGUMENTS_MOST];
+    int count;
+    int required; /* how many of them must be given */
+};
+
+static bool is_named(PyObject *key, const char *name)
 {
-    static const char *const pairs[][2] = {{"axis", "dim"}, {"keepdims", "keepdim"}};
-    *renamed = Py_XNewRef(keywords);
-    for (int i = 0; i < 2 && keywords != NULL; i++) {
-        PyObject *value = PyDict_GetItemString(keywords, pairs[i][0]); /* borrowed */
-        if (value == NULL || PyDict_GetItemString(keywords, pairs[i][1]) != NULL)
-            continue;
-        PyObject *copy = PyDict_Copy(*renamed);
-        Py_DECREF(*renamed);
-        *renamed = copy;
-        if (copy == NULL || PyDict_SetItemString(copy, pairs[i][1], value) < 0 ||
-            PyDict_DelItemString(copy, pairs[i][0]) < 0) {
-            Py_XDECREF(copy);
+    static const char *const pairs[][2] = {{"dim", "axis"}, {"keepdim", "keepdims"}};
+    bool is_same = PyUnicode_CompareWithASCIIString(key, name) == 0;
+    for (int i = 0; i < 2 && !is_same; i++)
+        is_same = strcmp(name, pairs[i][0]) == 0 &&
+                  PyUnicode_CompareWithASCIIString(key, pairs[i][1]) == 0;
+    return is_same;
+}
+
+/* The arguments, borrowed; NULL: left out. */
+static int row_arguments_take(const struct row_method *method, PyObject *const *arguments,
+                              Py_ssize_t count, PyObject *keywords, PyObject *taken[ARGUMENTS_MOST])
+{
+    Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
+    if (count > method->count) {
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %d argument%s by place, not %zd",
+                     method->name, method->count, plural(method->count), count);
+        return -1;
+    }
+    for (int i = 0; i < ARGUMENTS_MOST; i++)
+        taken[i] = i < count ? arguments[i] : NULL;
+    for (Py_ssize_t i = 0; i < named; i++) {
+        PyObject *key = PyTuple_GetItem(keywords, i);
+        int found = 0;
+        while (found < method->count && !is_named(key, method->names[found]))
+            found++;
+        if (found == method->count || taken[found] != NULL) {
+            PyErr_Format(PyExc_TypeError,
+                         found == method->count ? "%s() got an unexpected keyword argument %R"
+                                                : "%s() got two values for the argument %R",
+                         method->name, key);
             return -1;
         }
+        taken[found] = arguments[count + i];
     }
+    for (int i = 0; i < method->required; i++)
+        if (taken[i] == NULL) {
+            PyErr_Format(PyExc_TypeError, "%s() needs the argument '%s'", method->name,
+                         method->names[i]);
+            return -1;
+        }
     return 0;
 }
 
-/* As PyArg_ParseTupleAndKeywords(). */
-static bool arguments_parse(PyObject *arguments, PyObject *keywords, const char *format,
-                            char **names, ...)
+/* What is out of range stays so, as an int. */
+static int dimension_clamp(int64_t dimension)
 {
-    PyObject *renamed;
-    va_list places;
-    if (keywords_rename(keywords, &renamed) < 0)
-        return false;
-    va_start(places, names);
-    int is_parsed = PyArg_VaParseTupleAndKeywords(arguments, renamed, format, names, places);
-    va_end(places);
-    Py_XDECREF(renamed);
-    return is_parsed != 0;
+    return dimension < -GN_DIMENSIONS_MAX || dimension > GN_DIMENSIONS_MAX ? GN_DIMENSIONS_MAX + 1
+                                                                           : (int)dimension;
+}
+
+/* A dimension that was given; else `dim` stays as it is. */
+static int dim_take(const char *name, PyObject *given, int *dim)
+{
+    if (given == NULL)
+        return 0;
+    PyObject *number = PyIndex_Check(given) ? PyNumber_Index(given) : NULL;
+    if (number == NULL) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_TypeError, "%s: dim is an integer, not %R", name, given);
+        return -1;
+    }
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    Py_DECREF(number);
+    *dim = dimension_clamp(overflow != 0 ? INT64_MAX : value);
+    return 0;
+}
+
+/* A flag that was given; else it stays as it is. */
+static int flag_take(PyObject *given, bool *flag)
+{
+    int is_true = given != NULL ? PyObject_IsTrue(given) : *flag;
+    *flag = is_true > 0;
+    return is_true < 0 ? -1 : 0;
 }
 
 static PyObject *pair_make(struct module_state *state, gn_tensor *values, gn_tensor *indices)
@@ -58,38 +112,40 @@ static PyObject *pair_make(struct module_state *state, gn_tensor *values, gn_ten
     return pair;
 }
 
-static PyObject *method_sort(PyObject *self, PyObject *arguments, PyObject *keywords)
+static PyObject *method_sort(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                             PyObject *keywords)
 {
-    static char *names[] = {"dim", "descending", "stable", NULL};
-    struct module_state *state = module_state_of_object(self);
-    int dim = -1, is_descending = 0, is_stable; /* it always is */
+    static const struct row_method method = {"sort", {"dim", "descending", "stable"}, 3, 0};
+    struct module_state *state = tensor_state(self);
+    PyObject *taken[ARGUMENTS_MOST];
+    int dim = -1;
+    bool is_descending = false;
     gn_tensor *values, *indices;
     gn_status status;
-    if (!arguments_parse(arguments, keywords, "|ipp:sort", names, &dim, &is_descending, &is_stable))
+    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+        dim_take("sort", taken[0], &dim) < 0 || flag_take(taken[1], &is_descending) < 0)
         return NULL;
-    CALL_ALLOCATING(status, gn_sort(tensor_of(self), dim, is_descending != 0, &values, &indices));
+    CALL_OPERATION(is_long_on(tensor_of(self)), status,
+                   gn_sort(tensor_of(self), dim, is_descending, &values, &indices));
     return status == GN_OK ? pair_make(state, values, indices)
                            : error_raise_in(state, "sort", status);
 }
 
-static PyObject *method_argsort(PyObject *self, PyObject *arguments, PyObject *keywords)
+static PyObject *method_argsort(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                PyObject *keywords)
 {
-    static char *names[] = {"dim", "descending", "stable", NULL};
-    int dim = -1, is_descending = 0, is_stable; /* it always is */
+    static const struct row_method method = {"argsort", {"dim", "descending", "stable"}, 3, 0};
+    PyObject *taken[ARGUMENTS_MOST];
+    int dim = -1;
+    bool is_descending = false;
     gn_tensor *indices;
     gn_status status;
-    if (!arguments_parse(arguments, keywords, "|ipp:argsort", names, &dim, &is_descending,
-                         &is_stable))
+    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+        dim_take("argsort", taken[0], &dim) < 0 || flag_take(taken[1], &is_descending) < 0)
         return NULL;
-    CALL_ALLOCATING(status, gn_sort(tensor_of(self), dim, is_descending != 0, NULL, &indices));
-    return tensor_or_raise_in(module_state_of_object(self), "argsort", status, indices);
-}
-
-/* What is out of range stays so, as an int. */
-static int dimension_clamp(int64_t dimension)
-{
-    return dimension < -GN_DIMENSIONS_MAX || dimension > GN_DIMENSIONS_MAX ? GN_DIMENSIONS_MAX + 1
-                                                                           : (int)dimension;
+    CALL_OPERATION(is_long_on(tensor_of(self)), status,
+                   gn_sort(tensor_of(self), dim, is_descending, NULL, &indices));
+    return tensor_or_raise_in(tensor_state(self), "argsort", status, indices);
 }
 
 /* The one dimension of a function; `several` is the function that takes more of them, or NULL. */
@@ -110,33 +166,37 @@ static int dimension_take(PyObject *dim, const char *name, const char *several, 
 }
 
 /* max() and min(): of all elements one; along a dimension a pair; with another tensor the larger of two. */
-static PyObject *extreme(PyObject *self, PyObject *arguments, PyObject *keywords, bool is_maximum)
+static PyObject *extreme(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                         PyObject *keywords, bool is_maximum)
 {
-    static char *names[] = {"dim", "keepdim", NULL};
-    struct module_state *state = module_state_of_object(self);
     const char *name = is_maximum ? "max" : "min";
-    PyObject *dim = Py_None;
-    int is_kept = 0;
+    const struct row_method method = {name, {"dim", "keepdim"}, 2, 0};
+    struct module_state *state = tensor_state(self);
+    gn_tensor *tensor = tensor_of(self), *values, *indices, *wide;
+    PyObject *taken[ARGUMENTS_MOST];
+    bool is_kept = false;
     int64_t dimension;
-    gn_tensor *values, *indices, *wide;
     gn_status status;
-    if (!arguments_parse(arguments, keywords, is_maximum ? "|Op:max" : "|Op:min", names, &dim,
-                         &is_kept))
+    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+        flag_take(taken[1], &is_kept) < 0)
         return NULL;
+    PyObject *dim = taken[0] != NULL ? taken[0] : Py_None;
     if (tensor_check(state, dim))
         return PyObject_CallMethod(self, is_maximum ? "maximum" : "minimum", "O", dim);
     if (dim == Py_None) {
-        CALL_ALLOCATING(status, gn_reduce(is_maximum ? GN_REDUCE_MAXIMUM : GN_REDUCE_MINIMUM,
-                                          tensor_of(self), 0, is_kept != 0, &values));
+        CALL_OPERATION(gn_tensor_get_count(tensor) > QUICK_MOST, status,
+                       gn_reduce(is_maximum ? GN_REDUCE_MAXIMUM : GN_REDUCE_MINIMUM, tensor, 0,
+                                 is_kept, &values));
         return tensor_or_raise_in(state, name, status, values);
     }
     if (dimension_take(dim, name, is_maximum ? "amax" : "amin", &dimension) < 0)
         return NULL;
     int at = dimension_clamp(dimension);
-    CALL_ALLOCATING(status, gn_extreme(tensor_of(self), at, is_maximum, &values, &indices));
+    CALL_OPERATION(is_long_on(tensor), status,
+                   gn_extreme(tensor, at, is_maximum, &values, &indices));
     if (status != GN_OK)
         return error_raise_in(state, name, status);
-    is_kept = is_kept && gn_tensor_get_dimensions(tensor_of(self)) > 0;
+    is_kept = is_kept && gn_tensor_get_dimensions(tensor) > 0;
     gn_tensor **both[] = {&values, &indices};
     for (int i = 0; i < 2 && is_kept && status == GN_OK; i++) {
         status = gn_tensor_unsqueeze(*both[i], at, &wide);
@@ -152,44 +212,38 @@ static PyObject *extreme(PyObject *self, PyObject *arguments, PyObject *keywords
     return error_raise_in(state, name, status);
 }
 
-static PyObject *method_max(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    return extreme(self, arguments, keywords, true);
-}
-
-static PyObject *method_min(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    return extreme(self, arguments, keywords, false);
-}
-
 /* Where it is: of all elements, in row-major order, or along a dimension. */
-static PyObject *extreme_place(PyObject *self, PyObject *arguments, PyObject *keywords,
-                               bool is_maximum)
+static PyObject *extreme_place(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                               PyObject *keywords, bool is_maximum)
 {
-    static char *names[] = {"dim", "keepdim", NULL};
-    struct module_state *state = tensor_state(self);
     const char *name = is_maximum ? "argmax" : "argmin";
+    const struct row_method method = {name, {"dim", "keepdim"}, 2, 0};
+    struct module_state *state = tensor_state(self);
     gn_tensor *tensor = tensor_of(self), *flat = NULL, *place, *wide;
-    PyObject *dim = Py_None;
+    PyObject *taken[ARGUMENTS_MOST];
     int64_t ones[GN_DIMENSIONS_MAX], dimension = 0, whole = -1;
-    int is_kept = 0, ndim = gn_tensor_get_dimensions(tensor);
+    bool is_kept = false;
+    int ndim = gn_tensor_get_dimensions(tensor);
     gn_status status = GN_OK;
-    if (!arguments_parse(arguments, keywords, is_maximum ? "|Op:argmax" : "|Op:argmin", names, &dim,
-                         &is_kept) ||
-        (dim != Py_None && dimension_take(dim, name, NULL, &dimension) < 0))
+    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+        flag_take(taken[1], &is_kept) < 0)
         return NULL;
+    bool is_whole = taken[0] == NULL || taken[0] == Py_None;
+    if (!is_whole && dimension_take(taken[0], name, NULL, &dimension) < 0)
+        return NULL;
+    bool is_long = is_long_on(tensor);
     int at = dimension_clamp(dimension);
-    if (dim == Py_None)
-        CALL_ALLOCATING(status, gn_tensor_reshape(tensor, 1, &whole, &flat));
+    if (is_whole && ndim != 1)
+        CALL_OPERATION(is_long, status, gn_tensor_reshape(tensor, 1, &whole, &flat));
     if (status == GN_OK)
-        CALL_ALLOCATING(status,
-                        gn_extreme(flat != NULL ? flat : tensor, at, is_maximum, NULL, &place));
+        CALL_OPERATION(is_long, status,
+                       gn_extreme(flat != NULL ? flat : tensor, at, is_maximum, NULL, &place));
     gn_tensor_release(flat);
     if (status != GN_OK || !is_kept || ndim == 0)
         return tensor_or_raise_in(state, name, status, place);
     for (int i = 0; i < ndim; i++)
         ones[i] = 1;
-    if (dim == Py_None)
+    if (is_whole)
         status = gn_tensor_view(place, ndim, ones, &wide);
     else
         status = gn_tensor_unsqueeze(place, at, &wide);
@@ -197,63 +251,72 @@ static PyObject *extreme_place(PyObject *self, PyObject *arguments, PyObject *ke
     return tensor_or_raise_in(state, name, status, wide);
 }
 
-static PyObject *method_argmax(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    return extreme_place(self, arguments, keywords, true);
-}
+/* Methods of one function with two meanings. */
+#define METHODS_OF_TWO(function, first, second)                                                    \
+    static PyObject *method_##first(PyObject *self, PyObject *const *arguments, Py_ssize_t count,  \
+                                    PyObject *keywords)                                            \
+    {                                                                                              \
+        return function(self, arguments, count, keywords, true);                                   \
+    }                                                                                              \
+    static PyObject *method_##second(PyObject *self, PyObject *const *arguments, Py_ssize_t count, \
+                                     PyObject *keywords)                                           \
+    {                                                                                              \
+        return function(self, arguments, count, keywords, false);                                  \
+    }
+METHODS_OF_TWO(extreme, max, min)
+METHODS_OF_TWO(extreme_place, argmax, argmin)
 
-static PyObject *method_argmin(PyObject *self, PyObject *arguments, PyObject *keywords)
+static PyObject *method_topk(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                             PyObject *keywords)
 {
-    return extreme_place(self, arguments, keywords, false);
-}
-
-static PyObject *method_topk(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    static char *names[] = {"k", "dim", "largest", "sorted", NULL};
-    struct module_state *state = module_state_of_object(self);
-    long long k;
-    int dim = -1, is_largest = 1, is_sorted = 1; /* they always are */
+    static const struct row_method method = {"topk", {"k", "dim", "largest", "sorted"}, 4, 1};
+    struct module_state *state = tensor_state(self);
+    PyObject *taken[ARGUMENTS_MOST];
+    int dim = -1;
+    bool is_largest = true; /* they always are sorted */
     gn_tensor *values, *indices;
     gn_status status;
-    if (!arguments_parse(arguments, keywords, "L|ipp:topk", names, &k, &dim, &is_largest,
-                         &is_sorted))
+    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+        dim_take("topk", taken[1], &dim) < 0 || flag_take(taken[2], &is_largest) < 0)
         return NULL;
-    CALL_ALLOCATING(status, gn_topk(tensor_of(self), k, dim, is_largest != 0, &values, &indices));
+    PyObject *number = PyNumber_Index(taken[0]);
+    long long k = number != NULL ? PyLong_AsLongLong(number) : -1;
+    Py_XDECREF(number);
+    if (k == -1 && PyErr_Occurred())
+        return NULL;
+    CALL_OPERATION(is_long_on(tensor_of(self)), status,
+                   gn_topk(tensor_of(self), k, dim, is_largest, &values, &indices));
     return status == GN_OK ? pair_make(state, values, indices)
                            : error_raise_in(state, "topk", status);
 }
 
-static PyObject *softmax(PyObject *self, PyObject *arguments, PyObject *keywords, bool is_log)
+static PyObject *softmax(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                         PyObject *keywords, bool is_log)
 {
-    static char *names[] = {"dim", "dtype", NULL};
-    struct module_state *state = module_state_of_object(self);
-    PyObject *type = Py_None;
+    const char *name = is_log ? "log_softmax" : "softmax";
+    const struct row_method method = {name, {"dim", "dtype"}, 2, 1};
+    struct module_state *state = tensor_state(self);
+    PyObject *taken[ARGUMENTS_MOST];
     gn_tensor *cast = NULL, *result = NULL;
     gn_dtype dtype;
     gn_status status = GN_OK;
-    int dim;
-    if (!arguments_parse(arguments, keywords, is_log ? "i|O:log_softmax" : "i|O:softmax", names,
-                         &dim, &type) ||
-        (type != Py_None && dtype_from_python(state, type, &dtype) < 0))
+    int dim = 0;
+    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+        dim_take(name, taken[0], &dim) < 0)
         return NULL;
-    if (type != Py_None)
-        CALL_ALLOCATING(status, gn_cast(tensor_of(self), dtype, &cast));
+    bool has_dtype = taken[1] != NULL && taken[1] != Py_None;
+    if (has_dtype && dtype_from_python(state, taken[1], &dtype) < 0)
+        return NULL;
+    bool is_long = is_long_on(tensor_of(self));
+    if (has_dtype)
+        CALL_OPERATION(is_long, status, gn_cast(tensor_of(self), dtype, &cast));
     if (status == GN_OK)
-        CALL_ALLOCATING(status,
-                        gn_softmax(cast != NULL ? cast : tensor_of(self), dim, is_log, &result));
+        CALL_OPERATION(is_long, status,
+                       gn_softmax(cast != NULL ? cast : tensor_of(self), dim, is_log, &result));
     gn_tensor_release(cast);
-    return tensor_or_raise_in(state, is_log ? "log_softmax" : "softmax", status, result);
+    return tensor_or_raise_in(state, name, status, result);
 }
-
-static PyObject *method_softmax(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    return softmax(self, arguments, keywords, false);
-}
-
-static PyObject *method_log_softmax(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    return softmax(self, arguments, keywords, true);
-}
+METHODS_OF_TWO(softmax, log_softmax, softmax)
 
 /* With a type: of the elements as that, and as that. */
 static gn_status cumulate_as(gn_tensor *tensor, int dim, bool is_product, gn_dtype dtype,
@@ -272,74 +335,69 @@ static gn_status cumulate_as(gn_tensor *tensor, int dim, bool is_product, gn_dty
     return status;
 }
 
-static PyObject *cumulate(PyObject *self, PyObject *arguments, PyObject *keywords, bool is_product)
+static PyObject *cumulate(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                          PyObject *keywords, bool is_product)
 {
-    static char *names[] = {"dim", "dtype", NULL};
+    const char *name = is_product ? "cumprod" : "cumsum";
+    const struct row_method method = {name, {"dim", "dtype"}, 2, 1};
     struct module_state *state = tensor_state(self);
-    PyObject *type = Py_None;
+    PyObject *taken[ARGUMENTS_MOST];
     gn_dtype dtype;
-    int dim;
+    int dim = 0;
     gn_tensor *result;
     gn_status status;
-    if (!arguments_parse(arguments, keywords, is_product ? "i|O:cumprod" : "i|O:cumsum", names,
-                         &dim, &type) ||
-        (type != Py_None && dtype_from_python(state, type, &dtype) < 0))
+    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+        dim_take(name, taken[0], &dim) < 0)
         return NULL;
-    if (type == Py_None)
-        CALL_ALLOCATING(status, gn_cumulate(tensor_of(self), dim, is_product, &result));
+    bool has_dtype = taken[1] != NULL && taken[1] != Py_None;
+    if (has_dtype && dtype_from_python(state, taken[1], &dtype) < 0)
+        return NULL;
+    bool is_long = is_long_on(tensor_of(self));
+    if (has_dtype)
+        CALL_OPERATION(is_long, status,
+                       cumulate_as(tensor_of(self), dim, is_product, dtype, &result));
     else
-        CALL_ALLOCATING(status, cumulate_as(tensor_of(self), dim, is_product, dtype, &result));
-    return tensor_or_raise_in(state, is_product ? "cumprod" : "cumsum", status, result);
+        CALL_OPERATION(is_long, status, gn_cumulate(tensor_of(self), dim, is_product, &result));
+    return tensor_or_raise_in(state, name, status, result);
 }
+METHODS_OF_TWO(cumulate, cumprod, cumsum)
 
-static PyObject *method_cumsum(PyObject *self, PyObject *arguments, PyObject *keywords)
+static PyObject *cumulate_extreme(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                  PyObject *keywords, bool is_maximum)
 {
-    return cumulate(self, arguments, keywords, false);
-}
-
-static PyObject *method_cumprod(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    return cumulate(self, arguments, keywords, true);
-}
-
-static PyObject *cumulate_extreme(PyObject *self, PyObject *arguments, PyObject *keywords,
-                                  bool is_maximum)
-{
-    static char *names[] = {"dim", NULL};
+    const char *name = is_maximum ? "cummax" : "cummin";
+    const struct row_method method = {name, {"dim"}, 1, 1};
     struct module_state *state = tensor_state(self);
-    int dim;
+    PyObject *taken[ARGUMENTS_MOST];
+    int dim = 0;
     gn_tensor *values, *indices;
     gn_status status;
-    if (!arguments_parse(arguments, keywords, is_maximum ? "i:cummax" : "i:cummin", names, &dim))
+    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+        dim_take(name, taken[0], &dim) < 0)
         return NULL;
-    CALL_ALLOCATING(status,
-                    gn_cumulate_extreme(tensor_of(self), dim, is_maximum, &values, &indices));
+    CALL_OPERATION(is_long_on(tensor_of(self)), status,
+                   gn_cumulate_extreme(tensor_of(self), dim, is_maximum, &values, &indices));
     return status == GN_OK ? pair_make(state, values, indices)
-                           : error_raise_in(state, is_maximum ? "cummax" : "cummin", status);
+                           : error_raise_in(state, name, status);
 }
+METHODS_OF_TWO(cumulate_extreme, cummax, cummin)
 
-static PyObject *method_cummax(PyObject *self, PyObject *arguments, PyObject *keywords)
+static PyObject *method_unique(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                               PyObject *keywords)
 {
-    return cumulate_extreme(self, arguments, keywords, true);
-}
-
-static PyObject *method_cummin(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    return cumulate_extreme(self, arguments, keywords, false);
-}
-
-static PyObject *method_unique(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    static char *names[] = {"sorted", "return_inverse", "return_counts", NULL};
-    struct module_state *state = module_state_of_object(self);
-    int is_sorted = 1, has_inverse = 0, has_counts = 0; /* they always are */
+    static const struct row_method method = {
+        "unique", {"sorted", "return_inverse", "return_counts"}, 3, 0};
+    struct module_state *state = tensor_state(self);
+    PyObject *taken[ARGUMENTS_MOST];
+    bool has_inverse = false, has_counts = false; /* they always are sorted */
     gn_tensor *values, *inverse, *counts;
     gn_status status;
-    if (!arguments_parse(arguments, keywords, "|ppp:unique", names, &is_sorted, &has_inverse,
-                         &has_counts))
+    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+        flag_take(taken[1], &has_inverse) < 0 || flag_take(taken[2], &has_counts) < 0)
         return NULL;
-    CALL_ALLOCATING(status, gn_unique(tensor_of(self), &values, has_inverse ? &inverse : NULL,
-                                      has_counts ? &counts : NULL));
+    CALL_OPERATION(is_long_on(tensor_of(self)), status,
+                   gn_unique(tensor_of(self), &values, has_inverse ? &inverse : NULL,
+                             has_counts ? &counts : NULL));
     if (status != GN_OK)
         return error_raise_in(state, "unique", status);
     PyObject *first = tensor_to_python(state, values);
@@ -360,46 +418,46 @@ static PyObject *method_unique(PyObject *self, PyObject *arguments, PyObject *ke
 }
 
 PyMethodDef tensor_row_methods[] = {
-    {"sort", WITH_KEYWORDS(method_sort),
+    {"sort", WITH_VECTOR(method_sort),
      "sort($self, dim=-1, descending=False, stable=True)\n--\n\n"
      "The sorted elements and where they were, as a pair (values, indices); stable, NaN is the "
      "largest."},
-    {"argsort", WITH_KEYWORDS(method_argsort),
+    {"argsort", WITH_VECTOR(method_argsort),
      "argsort($self, dim=-1, descending=False, stable=True)\n--\n\nWhere the sorted elements are."},
-    {"max", WITH_KEYWORDS(method_max),
+    {"max", WITH_VECTOR(method_max),
      "max($self, dim=None, keepdim=False)\n--\n\n"
      "The largest element; along a dimension a pair (values, indices). NaN wins."},
-    {"min", WITH_KEYWORDS(method_min),
+    {"min", WITH_VECTOR(method_min),
      "min($self, dim=None, keepdim=False)\n--\n\n"
      "The smallest element; along a dimension a pair (values, indices). NaN wins."},
-    {"argmax", WITH_KEYWORDS(method_argmax),
+    {"argmax", WITH_VECTOR(method_argmax),
      "argmax($self, dim=None, keepdim=False)\n--\n\nWhere the first of the largest elements is."},
-    {"argmin", WITH_KEYWORDS(method_argmin),
+    {"argmin", WITH_VECTOR(method_argmin),
      "argmin($self, dim=None, keepdim=False)\n--\n\nWhere the first of the smallest elements is."},
-    {"topk", WITH_KEYWORDS(method_topk),
+    {"topk", WITH_VECTOR(method_topk),
      "topk($self, k, dim=-1, largest=True, sorted=True)\n--\n\n"
      "The k largest or smallest elements, in order, as a pair (values, indices)."},
-    {"softmax", WITH_KEYWORDS(method_softmax),
+    {"softmax", WITH_VECTOR(method_softmax),
      "softmax($self, dim, dtype=None)\n--\n\nexp(x) over the sum of it along a dimension."},
-    {"log_softmax", WITH_KEYWORDS(method_log_softmax),
+    {"log_softmax", WITH_VECTOR(method_log_softmax),
      "log_softmax($self, dim, dtype=None)\n--\n\nThe logarithm of softmax, without going there."},
-    {"cumsum", WITH_KEYWORDS(method_cumsum),
+    {"cumsum", WITH_VECTOR(method_cumsum),
      "cumsum($self, dim, dtype=None)\n--\n\nThe sum of the elements up to each; of integers and "
      "bool as "
      "int64."},
-    {"cumprod", WITH_KEYWORDS(method_cumprod),
+    {"cumprod", WITH_VECTOR(method_cumprod),
      "cumprod($self, dim, dtype=None)\n--\n\nThe product of the elements up to each; of integers "
      "and bool as "
      "int64."},
-    {"cummax", WITH_KEYWORDS(method_cummax),
+    {"cummax", WITH_VECTOR(method_cummax),
      "cummax($self, dim)\n--\n\nThe largest of the elements up to each, and where the last of them "
      "is, "
      "as a pair (values, indices). NaN wins."},
-    {"cummin", WITH_KEYWORDS(method_cummin),
+    {"cummin", WITH_VECTOR(method_cummin),
      "cummin($self, dim)\n--\n\nThe smallest of the elements up to each, and where the last of "
      "them is, "
      "as a pair (values, indices). NaN wins."},
-    {"unique", WITH_KEYWORDS(method_unique),
+    {"unique", WITH_VECTOR(method_unique),
      "unique($self, sorted=True, return_inverse=False, return_counts=False)\n--\n\n"
      "The different elements, ascending; where each element is among them, and how often each "
      "occurs."},

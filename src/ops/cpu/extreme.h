@@ -1,5 +1,5 @@
 /*
- * extreme.h: where the largest or smallest element of each row is, in the CPU's memory.
+ * extreme.h: where the largest or smallest element along a dimension is, in the CPU's memory.
  *
  * The first of several equal ones; a NaN wins over everything, the first of them.
  *
@@ -8,10 +8,10 @@
 #ifndef GNI_OPS_CPU_EXTREME_H
 #define GNI_OPS_CPU_EXTREME_H
 
-#include "tensor/dtype.h"
+#include "ops/backend.h"
 
-/* `in` is [rows][columns], contiguous, with at least one column. */
-void gni_extreme_find(const void *in, gn_dtype dtype, size_t rows, size_t columns, bool is_maximum,
-                      int64_t *indices);
+/* `in` is contiguous, and no size is 0; an index for each of outer * inner. */
+void gni_extreme_find(const void *in, gn_dtype dtype, const struct gni_along *along,
+                      bool is_maximum, int64_t *indices);
 
 #endif

@@ -38,17 +38,17 @@ gn_status gni_cpu_extreme(gn_tensor *tensor, const struct gni_along *along, bool
                           gn_tensor *values, gn_tensor *indices, gn_stream *stream)
 {
     (void)stream;
-    gni_assert(along->inner == 1);
     const char *data = gni_tensor_data(tensor);
     int64_t *found = (int64_t *)(void *)gni_tensor_data(indices);
-    size_t rows = (size_t)along->outer, columns = (size_t)along->length;
-    gni_extreme_find(data, tensor->dtype, rows, columns, is_maximum, found);
+    gni_extreme_find(data, tensor->dtype, along, is_maximum, found);
     if (values == NULL)
         return GN_OK;
-    size_t size = gni_dtype_size(tensor->dtype);
+    size_t size = gni_dtype_size(tensor->dtype), inner = (size_t)along->inner;
     char *taken = gni_tensor_data(values);
-    for (size_t row = 0; row < rows; row++)
-        memcpy(taken + row * size, data + (row * columns + (size_t)found[row]) * size, size);
+    for (size_t row = 0; row < (size_t)along->outer * inner; row++) {
+        size_t at = (row / inner * (size_t)along->length + (size_t)found[row]) * inner;
+        memcpy(taken + row * size, data + (at + row % inner) * size, size);
+    }
     return GN_OK;
 }
 

@@ -247,7 +247,6 @@ const struct gni_backend gni_cuda_backend = {
     .random = gni_cuda_random,
     .has_random_halves = true,
     .extreme = gni_cuda_extreme,
-    .extreme_has_inner = true,
     .cumulate = gni_cuda_cumulate,
     .cumulate_extreme = gni_cuda_cumulate_extreme,
     .select = gni_cuda_select,
