@@ -1,5 +1,7 @@
 #include "ops/cpu/copy.h"
 
+#include "ops/cpu/loops.h"
+
 #include <string.h>
 
 /* Dimensions of 1 are left out, and those that go on as if they were one are joined. */
@@ -30,31 +32,22 @@ static void copy_join(struct copy *copy, const int64_t *to_strides, const int64_
     }
 }
 
-#define COPY_ROW(type)                                           \
-    do {                                                         \
-        const type *source = (const type *)(const void *)from;   \
-        type *target = (type *)(void *)to;                       \
-        if (to_stride == 1 && from_stride == 0) {                \
-            type element = *source;                              \
-            for (int64_t i = 0; i < count; i++)                  \
-                target[i] = element;                             \
-        } else if (to_stride == 1 && from_stride == -1) {        \
-            for (int64_t i = 0; i < count; i++)                  \
-                target[i] = source[-i];                          \
-        } else if (to_stride == 1 && from_stride == 2) {         \
-            for (int64_t i = 0; i < count; i++)                  \
-                target[i] = source[2 * i];                       \
-        } else {                                                 \
-            for (int64_t i = 0; i < count; i++)                  \
-                target[i * to_stride] = source[i * from_stride]; \
-        }                                                        \
+#define COPY_ROW(type)                                         \
+    do {                                                       \
+        const type *source = (const type *)(const void *)from; \
+        type *target = (type *)(void *)to;                     \
+        for (int64_t i = 0; i < count; i++)                    \
+            target[i * to_stride] = source[i * from_stride];   \
     } while (0)
 
 static void row_copy(char *restrict to, int64_t to_stride, const char *restrict from,
                      int64_t from_stride, int64_t count, size_t size)
 {
-    if (to_stride == 1 && from_stride == 1) {
-        memcpy(to, from, (size_t)count * size);
+    if (to_stride == 1) {
+        if (from_stride == 1)
+            memcpy(to, from, (size_t)count * size);
+        else
+            gni_gather_find(size)(to, from, from_stride, (size_t)count);
         return;
     }
     switch (size) {
