@@ -5,7 +5,7 @@
  * handed out; a worker that comes late finds no seat, and nobody waits for it.
  *
  *     gate    generation | seats            the futex on which idle workers sleep
- *     next    the next part to hand out
+ *     shares  each thread's own stretch of the parts, and the next one to hand out of it
  *     debt    who took a seat and is not done; while the loop is open minus those who are done
  *
  *   1. The fields of pool.loop are written by the caller that has the pool, while the gate has no seats and no
@@ -13,7 +13,9 @@
  *   2. A worker announces its sleep in `sleepers` before it looks at the gate for the last time, and a caller
  *      opens the gate before it looks at `sleepers`; so one of them sees the other. The same holds between the
  *      last worker, which changes `debt`, and the caller, which announces its sleep in `is_waiting`.
- *   3. `started` and `refused` belong to the caller that has the pool, and change under the mutex, which is
+ *   3. Share 0 is the caller's, and every worker has the same one in each loop of as many seats: what a thread has written
+ *      is in its processor's cache when the next loop reads it. Who is done with his share helps with the others.
+ *   4. `started` and `refused` belong to the caller that has the pool, and change under the mutex, which is
  *      held over a fork.
  */
 #include "base/parallel.h"
@@ -38,14 +40,18 @@ enum {
 };
 
 struct loop {
-    size_t count, grain, part_count;
+    size_t count, grain, part_count, share_count;
     gni_part part;
     void *context;
 };
 
+struct share {
+    alignas(CACHE_LINE) _Atomic(size_t) next; /* part */
+};
+
 static struct {
     alignas(CACHE_LINE) _Atomic(unsigned) gate;
-    alignas(CACHE_LINE) _Atomic(size_t) next;
+    struct share shares[THREADS_MOST];
     alignas(CACHE_LINE) _Atomic(int) debt;
     _Atomic(bool) is_waiting; /* the caller sleeps until debt is 0 */
     alignas(CACHE_LINE) _Atomic(int) sleepers;
@@ -82,15 +88,37 @@ static void part_run(const struct loop *loop, size_t index)
     loop->part(loop->context, begin, begin + (rest < loop->grain ? rest : loop->grain));
 }
 
-/* By the caller, and by every worker that has a seat. */
-static void parts_run(void)
+/* The first part of a share. */
+static size_t share_begin(const struct loop *loop, size_t share)
+{
+    return loop->part_count / loop->share_count * share +
+           loop->part_count % loop->share_count * share / loop->share_count;
+}
+
+static void share_run(const struct loop *loop, size_t share)
+{
+    _Atomic(size_t) *next = &pool.shares[share].next;
+    size_t end = share_begin(loop, share + 1), index;
+    while (atomic_load_explicit(next, memory_order_relaxed) < end &&
+           (index = atomic_fetch_add_explicit(next, 1, memory_order_relaxed)) < end)
+        part_run(loop, index);
+}
+
+static void shares_open(const struct loop *loop)
+{
+    for (size_t share = 0; share < loop->share_count; share++)
+        atomic_store_explicit(&pool.shares[share].next, share_begin(loop, share),
+                              memory_order_relaxed);
+}
+
+/* By the caller, whose number is 0, and by every worker that has a seat. */
+static void parts_run(size_t thread)
 {
     const struct loop loop = pool.loop;
-    size_t index;
+    size_t own = thread == 0 ? 0 : 1 + (thread - 1) % (loop.share_count - 1);
     is_inside = true;
-    while ((index = atomic_fetch_add_explicit(&pool.next, 1, memory_order_relaxed)) <
-           loop.part_count)
-        part_run(&loop, index);
+    for (size_t i = 0; i < loop.share_count; i++)
+        share_run(&loop, (own + i) % loop.share_count);
     is_inside = false;
 }
 
@@ -172,16 +200,15 @@ static void sleepers_wake(int count)
         futex_wake(&pool.gate, count < WAKES ? count : WAKES);
 }
 
-static void *worker_run(void *unused)
+static void *worker_run(void *number)
 {
-    (void)unused;
     for (;;) {
         bool has_slept = false;
         for (; !seat_watch(); has_slept = true)
             seat_sleep();
         if (has_slept)
             sleepers_wake((int)(atomic_load(&pool.gate) & GATE_SEATS));
-        parts_run();
+        parts_run((size_t)(uintptr_t)number);
         seat_give();
     }
     return NULL;
@@ -208,10 +235,10 @@ static void pool_register(void)
     gni_fork_register(GNI_FORK_PARALLEL, &pool_fork);
 }
 
-static bool worker_start(void)
+static bool worker_start(int number)
 {
     pthread_t thread;
-    int failed = gni_thread_start(&thread, worker_run, NULL);
+    int failed = gni_thread_start(&thread, worker_run, (void *)(uintptr_t)number);
     if (!failed)
         (void)pthread_detach(thread);
     return !failed;
@@ -226,7 +253,7 @@ static void workers_ensure(int count)
     gni_once_run(&pool_once, pool_register);
     gni_mutex_lock(&pool.mutex);
     while (pool.started < count && pool.refused != wish) {
-        if (worker_start())
+        if (worker_start(pool.started + 1))
             pool.started++;
         else
             pool.refused = wish;
@@ -288,7 +315,7 @@ void gni_parallel_for(size_t count, size_t grain, gni_part part, void *context)
     }
     if (grain == 0)
         grain = 1;
-    struct loop loop = {count, grain, (count - 1) / grain + 1, part, context};
+    struct loop loop = {count, grain, (count - 1) / grain + 1, 1, part, context};
     int threads = is_inside ? 1 : gni_parallel_get_threads();
     if (threads == 1 || !pool_take()) {
         parts_run_alone(&loop);
@@ -298,11 +325,12 @@ void gni_parallel_for(size_t count, size_t grain, gni_part part, void *context)
     workers_ensure(seats);
     if (seats > pool.started)
         seats = pool.started;
+    loop.share_count = (size_t)seats + 1;
     pool.loop = loop;
     atomic_store_explicit(&pool.processor, sched_getcpu(), memory_order_relaxed);
-    atomic_store_explicit(&pool.next, 0, memory_order_relaxed);
+    shares_open(&loop);
     gate_open(seats);
-    parts_run();
+    parts_run(0);
     debt_wait(gate_close(seats));
     atomic_store_explicit(&pool.is_taken, false, memory_order_release);
 }
