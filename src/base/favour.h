@@ -33,6 +33,7 @@
 #ifndef GNI_BASE_FAVOUR_H
 #define GNI_BASE_FAVOUR_H
 
+#include "base/error.h"
 #include "base/lock.h"
 
 enum {
@@ -112,6 +113,8 @@ static inline void gni_favour_take(struct gni_favour *favour)
 static inline void gni_favour_give(struct gni_favour *favour)
 {
     struct gni_favour_seat *seat = favour->inside;
+    gni_assert(gni_thread_self() ==
+               (seat != NULL ? atomic_load(&seat->thread) : atomic_load(&favour->owner))); /* 1 */
     if (seat != NULL) {
         favour->inside = NULL;
         atomic_store_explicit(&seat->busy, 0, memory_order_release);

@@ -188,13 +188,14 @@ static int program_start(const char *const *arguments, pid_t *process)
     posix_spawn_file_actions_t actions;
     if (pipe2(ends, O_CLOEXEC) != 0)
         return -1;
+    bool has_actions = posix_spawn_file_actions_init(&actions) == 0;
     bool is_started =
-        posix_spawn_file_actions_init(&actions) == 0 &&
-        posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO) == 0 &&
+        has_actions && posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO) == 0 &&
         posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) == 0 &&
         posix_spawnp(process, arguments[0], &actions, NULL, (char *const *)(uintptr_t)arguments,
                      environ) == 0;
-    (void)posix_spawn_file_actions_destroy(&actions);
+    if (has_actions)
+        (void)posix_spawn_file_actions_destroy(&actions);
     (void)close(ends[1]);
     if (!is_started)
         (void)close(ends[0]);

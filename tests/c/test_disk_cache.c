@@ -4,6 +4,7 @@
  * The directory is read from the environment once in a process, so each case is a child with one of its own.
  */
 #include "child.h"
+#include "system_faults.h"
 
 #include "base/host.h"
 #include "device/cuda/library.h"
@@ -11,6 +12,7 @@
 #include "jit/disk_cache.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
@@ -505,6 +507,208 @@ static void test_no_host_memory(void)
     CHECK_U64(run(memory_body, "memory")->write_count, 0);
 }
 
+/* ---- a system that fails --------------------------------------------------------------------- */
+
+/* Files that are open. */
+static int open_count(void)
+{
+    DIR *stream = opendir("/proc/self/fd");
+    int count = 0;
+    while (stream != NULL && readdir(stream) != NULL)
+        count++;
+    if (stream != NULL)
+        (void)closedir(stream);
+    return count;
+}
+
+/* What interrupts a call, or lets it do a part, changes nothing. */
+static void interrupted_body(void *context)
+{
+    (void)context;
+    int files = open_count();
+    for (int nth = 1; nth < 6; nth++) {
+        system_fail("write", nth, EINTR, false);
+        entry_store((unsigned)nth, 5000);
+        CHECK_U64(system_fault_count(), nth <= 3); /* header, label, bytes */
+        system_fail("read", nth, EINTR, false);
+        CHECK(entry_find((unsigned)nth));
+        CHECK_U64(system_fault_count(), nth <= 3);
+    }
+    system_shorten(7);
+    entry_store(1, 3000);
+    CHECK(entry_find(1) && entry_find(2));
+    system_shorten(0);
+    CHECK(entry_find(1));
+    CHECK_U64(file_count(), 5);
+    CHECK_U64(open_count(), files);
+}
+
+/* An entry that cannot be written whole is not there; one that cannot be read is a miss. Nothing unfinished stays, no
+ * file stays open, and the next time it works. */
+static void failing_body(void *context)
+{
+    (void)context;
+    static const struct {
+        const char *function;
+        int error;
+    } stores[] = {{"write", EIO}, {"close", EIO}, {"openat", EMFILE}},
+      finds[] = {{"read", EIO}, {"openat", EMFILE}, {"fstat", EIO}};
+    int files = open_count();
+    entry_store(9, 10); /* the first store looks at the limit, too */
+    for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
+        system_fail(stores[i].function, 1, stores[i].error, false);
+        entry_store(1, 1000);
+        CHECK_U64(system_fault_count(), 1);
+        system_fail(NULL, 0, 0, false);
+        CHECK(!entry_find(1));
+        CHECK_U64(file_count(), 1);
+    }
+    for (size_t i = 0; i < sizeof finds / sizeof *finds; i++)
+        for (int nth = 1; nth < 9; nth++) {
+            entry_store(1, 1000);
+            system_fail(finds[i].function, nth, finds[i].error, false);
+            bool is_found = entry_find(1);
+            CHECK(is_found == (system_fault_count() == 0));
+            system_fail(NULL, 0, 0, false);
+            entry_store(1, 1000);
+            CHECK(entry_find(1));
+        }
+    CHECK_U64(open_count(), files);
+}
+
+/* Nothing is listed, so nothing is removed or visited; what cannot be removed stays, and the rest goes. */
+static void listing_body(void *context)
+{
+    (void)context;
+    int files = open_count();
+    for (unsigned i = 0; i < 8; i++)
+        entry_store(i, 1000);
+    static const char *const functions[] = {"dup", "fdopendir"};
+    for (size_t i = 0; i < 2; i++) {
+        system_fail(functions[i], 1, EMFILE, false);
+        CHECK_U64(gni_disk_cache_clear(), 0);
+        CHECK_U64(system_fault_count(), 1);
+        CHECK_U64(file_count(), 8);
+    }
+    system_fail("unlinkat", 3, EACCES, false);
+    CHECK_U64(gni_disk_cache_clear(), 7);
+    CHECK_U64(file_count(), 1);
+    for (unsigned i = 0; i < 8; i++)
+        entry_store(i, 1000);
+    gni_disk_cache_set_limit(4000);
+    system_fail("unlinkat", 1, EACCES, true);
+    entry_store(20, 1000); /* over the limit; everything stays */
+    CHECK(system_fault_count() >= 8);
+    system_fail(NULL, 0, 0, false);
+    CHECK_U64(file_count(), 9);
+    CHECK_U64(open_count(), files);
+    system_fail("clock_gettime", 1, EINVAL, true); /* then it is not touched, but found */
+    CHECK(entry_find(20));
+    system_fail(NULL, 0, 0, false);
+}
+
+static void visit_count(void *context, const struct gni_disk_key *key,
+                        const struct gni_kernel_image *image)
+{
+    (void)key;
+    CHECK_TEXT(image->symbol, "kernel_1");
+    ++*(int *)context;
+}
+
+/* A visit passes over what cannot be opened or read. */
+static void visit_body(void *context)
+{
+    (void)context;
+    int files = open_count(), count = 0;
+    for (unsigned i = 0; i < 3; i++)
+        entry_store(i, 1000);
+    gni_disk_cache_visit("kernel_1", visit_count, &count);
+    CHECK_U64(count, 1);
+    static const char *const functions[] = {"openat", "read"};
+    for (size_t i = 0; i < 2; i++) {
+        count = 0;
+        system_fail(functions[i], 1, EIO, true);
+        gni_disk_cache_visit("kernel_1", visit_count, &count);
+        CHECK_U64(count, 0);
+        for (int nth = 1; nth < 16; nth++) {
+            entry_store(1, 1000); /* what could not be read was removed */
+            count = 0;
+            system_fail(functions[i], nth, EIO, false);
+            gni_disk_cache_visit("kernel_1", visit_count, &count);
+            CHECK(count == 1 || (count == 0 && system_fault_count() == 1));
+        }
+        system_fail(NULL, 0, 0, false);
+    }
+    char label[100];
+    memset(label, 'k', sizeof label - 1);
+    label[sizeof label - 1] = '\0';
+    count = 0;
+    gni_disk_cache_visit(label, visit_count, &count); /* longer than any label of ours */
+    CHECK_U64(count, 0);
+    CHECK_U64(open_count(), files);
+}
+
+/* The directory itself cannot be looked at: nothing is kept, and it is said once. */
+static void unknown_body(void *context)
+{
+    (void)context;
+    int files = open_count(), count = 0;
+    struct gni_disk_key key = key_of(1);
+    entry_store(1, 1000);
+    system_fail("fstat", 1, EIO, true);
+    CHECK(!entry_find(1));
+    entry_store(2, 1000);
+    gni_disk_cache_remove(&key);
+    CHECK_U64(gni_disk_cache_clear(), 0);
+    gni_disk_cache_visit("kernel_1", visit_count, &count);
+    CHECK_U64(count, 0);
+    system_fail(NULL, 0, 0, false);
+    CHECK(entry_find(1) && !entry_find(2));
+    CHECK_U64(open_count(), files);
+}
+
+/* Right by its checksum, and yet of a form that nothing writes: labels and bytes of no length, a label without an end. */
+static void odd_body(void *context)
+{
+    (void)context;
+    char path[256], whole[512];
+    for (int odd = 0; odd < 4; odd++) {
+        entry_store(1, PAYLOAD_BYTES);
+        path_of(1, path);
+        size_t nbytes = file_read(path, whole, sizeof whole);
+        uint32_t label_bytes, none = 0;
+        uint64_t image_bytes = PAYLOAD_BYTES;
+        memcpy(&label_bytes, whole + 12, sizeof label_bytes);
+        CHECK_U64(label_bytes, sizeof "kernel_1");
+        if (odd == 0)
+            memcpy(whole + 12, &none, sizeof none);
+        if (odd == 1)
+            image_bytes = 0;
+        if (odd == 2)
+            image_bytes = UINT64_MAX;
+        if (odd == 3)
+            whole[HEADER_BYTES + label_bytes - 1] = 'x';
+        memcpy(whole + 16, &image_bytes, sizeof image_bytes);
+        struct gni_sha256 hash;
+        gni_sha256_init(&hash);
+        gni_sha256_add(&hash, whole, HEADER_BYTES - GNI_SHA256_BYTES);
+        gni_sha256_add(&hash, whole + HEADER_BYTES, nbytes - HEADER_BYTES);
+        gni_sha256_finish(&hash, (uint8_t *)whole + HEADER_BYTES - GNI_SHA256_BYTES);
+        file_write(path, whole, nbytes);
+        CHECK(!entry_find(1) && !exists(path));
+    }
+}
+
+static void test_a_system_that_fails(void)
+{
+    CHECK_U64(run(interrupted_body, "interrupted")->write_count, 0);
+    CHECK_U64(child_count(run(failing_body, "failing"), "not kept on disk"), 1);
+    CHECK_U64(run(listing_body, "listing")->write_count, 0);
+    CHECK_U64(run(visit_body, "visit")->write_count, 0);
+    CHECK_U64(child_count(run(unknown_body, "unknown"), "not kept on disk"), 1);
+    CHECK_U64(run(odd_body, "odd")->write_count, 0);
+}
+
 /* ---- the compiler, known without loading it ------------------------------------------------- */
 
 static bool is_mapped(const char *name)
@@ -695,6 +899,7 @@ int main(void)
     RUN(test_the_limit);
     RUN(test_many_at_once);
     RUN(test_no_host_memory);
+    RUN(test_a_system_that_fails);
     RUN(test_keys);
     RUN(test_the_compiler);
     RUN(test_a_stand_in_for_the_compiler);

@@ -1,7 +1,7 @@
 /*
  * test_favour.c: a lock with a favourite: how a thread becomes it, when another one comes, and at a fork.
  */
-#include "check.h"
+#include "child.h"
 
 #include "base/barrier.h"
 #include "base/favour.h"
@@ -226,6 +226,42 @@ static void test_fork_of_a_favourite(void)
     CHECK(atomic_load(&favour.lock.state) == 0 && favour.inside == NULL);
 }
 
+#ifdef GNI_DEBUG
+static void *give_thread(void *favour)
+{
+    gni_favour_give(favour);
+    return NULL;
+}
+
+/* 0: nobody has it; 1: another thread has the lock; 2: another thread is the favourite, and in. */
+static void give_body(void *context)
+{
+    static struct gni_favour favour;
+    int who = *(const int *)context;
+    pthread_t thread;
+    if (who == 2)
+        become_favourite(&favour);
+    if (who > 0)
+        gni_favour_take(&favour);
+    CHECK((favour.inside != NULL) == (who == 2));
+    if (who == 0)
+        gni_favour_give(&favour);
+    else if (pthread_create(&thread, NULL, give_thread, &favour) == 0)
+        (void)pthread_join(thread, NULL);
+}
+
+/* 1: who is not in must not give it up. Debug builds say so. */
+static void test_give_by_another(void)
+{
+    static struct child_result result;
+    for (int who = 0; who < 3; who++) {
+        child_run(give_body, &who, &result);
+        CHECK(result.exit_code != 0);
+        CHECK(child_count(&result, "gni_thread_self() ==") > 0);
+    }
+}
+#endif
+
 int main(void)
 {
     RUN(test_one_thread);
@@ -235,5 +271,8 @@ int main(void)
     RUN(test_no_seat);
     RUN(test_fork);
     RUN(test_fork_of_a_favourite);
+#ifdef GNI_DEBUG
+    RUN(test_give_by_another);
+#endif
     return check_result();
 }

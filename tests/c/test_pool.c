@@ -612,6 +612,39 @@ static void test_collect(void)
     pool_empty();
 }
 
+static size_t heaps_count(void)
+{
+    size_t count = 0;
+    gni_list_each (link, &suite.pool->main.heaps)
+        count++;
+    return count;
+}
+
+/* What lives long does not keep a heap for every stream that ever used it: with the next use, those of streams that are
+ * gone and have done their work go. */
+static void test_uses_of_streams_that_end(void)
+{
+    void *block = block_make(5 * MIB), *other = block_make(1000);
+    size_t before = heaps_count();
+    for (int i = 0; i < 40; i++) {
+        gn_stream *side = stream_make(i % 4 < 2 ? GN_STREAM_NON_BLOCKING : 0);
+        CHECK_OK(gn_memory_record_stream(suite.manager, block, side));
+        CHECK_OK(gn_memory_record_stream(suite.manager, other, side));
+        if (i % 2 == 0)
+            block_fill(block, 3, MIB, side);
+        CHECK_OK(gn_stream_synchronize(side));
+        gn_stream_release(side);
+        if (!suite
+                 .is_cpu) /* a GPU may do the marks of an idle stream when it likes; the CPU does them at once */
+            CHECK_OK(gn_device_synchronize(suite.device));
+        CHECK(heaps_count() <= before + 1);
+    }
+    block_free(block);
+    block_free(other);
+    pool_empty();
+    CHECK(heaps_count() <= before);
+}
+
 /* What is pending counts as active: with what is allocated meanwhile it is above the peak of what is live. */
 static void test_active_peak(void)
 {
@@ -983,6 +1016,7 @@ static void run(void)
     RUN(test_trim_waits);
     RUN(test_coalesce);
     RUN(test_collect);
+    RUN(test_uses_of_streams_that_end);
     RUN(test_active_peak);
     RUN(test_handler);
     RUN(test_out_of_memory);

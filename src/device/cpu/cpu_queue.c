@@ -7,7 +7,8 @@
  *
  * Each queue has a thread of its own, started with its first item. An item that could start at once
  * on the default stream runs in the thread that submits it: the default stream of an idle machine
- * needs no other thread.
+ * needs no other thread. So does a mark on any stream: an event that is recorded in an idle stream is
+ * complete when the call returns.
  *
  * Invariants, all under engine.mutex:
  *   Q1  every item has a number from one sequence, so queues are sorted by it;
@@ -244,8 +245,9 @@ static gn_status queue_threads_ensure(void)
 /* Could an item that is submitted now start now, in this thread? A wait never could. */
 static bool queue_is_inline(const struct cpu_queue *queue, const struct cpu_item *item)
 {
-    return queue->is_default && item->kind != CPU_ITEM_WAIT && engine.pause_count == 0 &&
-           gni_list_is_empty(&queue->items) && joined_are_past(true, false, engine.last_number);
+    bool can_be = item->kind == CPU_ITEM_MARK || (queue->is_default && item->kind != CPU_ITEM_WAIT);
+    return can_be && engine.pause_count == 0 && gni_list_is_empty(&queue->items) &&
+           joined_are_past(queue->is_default, queue->is_blocking, engine.last_number);
 }
 
 /* Submits a copy of an item. The lock is held. */
