@@ -7,6 +7,8 @@
 
 #include "base/host.h"
 #include "base/thread.h"
+#include "control.h"
+#include "device/cuda/driver.h"
 #include "device/cuda/library.h"
 #include "genesis/genesis.h"
 #include "jit/disk_cache.h"
@@ -308,17 +310,33 @@ static void test_damaged_entries(void)
         char two[3] = {name[2 * i], name[2 * i + 1], '\0'};
         key.digest[i] = (uint8_t)strtoul(two, NULL, 16);
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 11; i++) {
         gn_tuning wrong = record;
-        wrong.chosen = i == 0 ? 3 : wrong.chosen;
-        wrong.count = i == 1 ? 1000 : wrong.count;
-        memset(wrong.problem, i == 2 ? 'x' : 0, sizeof wrong.problem);
-        gni_disk_cache_store(&key, "tuning", &wrong, sizeof wrong);
+        wrong.chosen = i == 0 ? 3 : i == 1 ? -1 : wrong.chosen;
+        wrong.count = i == 2 ? 1000 : i == 3 ? 0 : i == 4 ? 2 : wrong.count;
+        wrong.chosen = i == 4 ? 0 : wrong.chosen;
+        char *text = i == 5   ? wrong.kernel
+                     : i == 6 ? wrong.problem
+                     : i == 7 ? wrong.device
+                     : i == 8 ? wrong.candidates[2].values
+                              : NULL;
+        size_t size = i == 5   ? sizeof wrong.kernel
+                      : i == 6 ? sizeof wrong.problem
+                      : i == 7 ? sizeof wrong.device
+                               : sizeof wrong.candidates[2].values;
+        if (text != NULL)
+            memset(text, 'x', size);
+        gni_disk_cache_store(&key, i == 9 ? "another" : "tuning", &wrong,
+                             i == 10 ? sizeof wrong - 1 : sizeof wrong);
         gni_tune_clear();
+        if (i != 4) { /* which is right, but of another list of candidates */
+            CHECK_OK(gn_tuning_list(NULL, 0, &count));
+            CHECK_U64(count, 0);
+        }
         uint64_t before = gni_tune_measure_count();
         CHECK_OK(problem_solve(&problem));
         CHECK_U64(problem.last, 1);
-        CHECK_U64(gni_tune_measure_count(), before + (i < 3 ? 1 : 0));
+        CHECK_U64(gni_tune_measure_count(), before + 1);
     }
 }
 
@@ -427,6 +445,142 @@ static void test_host_memory_faults(void)
         CHECK(problem.last == 0 || problem.last == 1);
         CHECK_OK(problem_solve(&problem));
     }
+}
+
+/* ---- timing that fails ----------------------------------------------------------------------- */
+
+static struct sim_control control;
+
+/* Each call that times a run fails once: that candidate is passed over, and the problem is solved. */
+static void test_timing_that_fails(void)
+{
+    static const char *const functions[] = {"cuEventCreate", "cuEventRecord", "cuEventSynchronize",
+                                            "cuEventElapsedTime", "cuStreamIsCapturing"};
+    const struct gni_cuda_driver *driver;
+    size_t count;
+    CHECK_OK(gni_cuda_driver_open(&driver));
+    if (!sim_control_load(driver->path, &control))
+        return; /* a real one does not fail on order */
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        int struck = 1;
+        for (int nth = 1; struck > 0; nth++) {
+            struct problem problem = {.times = {9, 1, 5, 1}, .failing = -1};
+            forget(MODE_ON);
+            control.fail(functions[i], nth, CUDA_ERROR_UNKNOWN, 0);
+            CHECK_OK(problem_solve(&problem));
+            struck = control.fault_count();
+            control.fail(NULL, 0, 0, 0);
+            if (struck == 0)
+                CHECK_U64(problem.last, 1);
+            CHECK(problem.last >= 0 && problem.last < 3);
+            CHECK(nth < 100);
+        }
+        /* Nothing can be timed: the default, which is not kept, and another try later. */
+        struct problem problem = {.times = {9, 1, 5, 1}, .failing = -1};
+        forget(MODE_ON);
+        control.fail(functions[i], 1, CUDA_ERROR_UNKNOWN, 1);
+        CHECK_OK(problem_solve(&problem));
+        CHECK_U64(problem.last, 0);
+        CHECK(control.fault_count() > 0);
+        control.fail(NULL, 0, 0, 0);
+        CHECK_OK(gn_tuning_list(NULL, 0, &count));
+        CHECK_U64(count, 0);
+        CHECK_OK(problem_solve(&problem));
+        CHECK_U64(problem.last, 1);
+    }
+}
+
+static void becomes_faster(struct problem *problem)
+{
+    problem->times[2] *= 0.999;
+}
+
+/* The best of all rounds counts; a clock that shows nothing is no division by zero. */
+static void test_clocks(void)
+{
+    struct problem problem = {.times = {9, 5, 4, 1}, .failing = -1, .during = becomes_faster};
+    gn_tuning found;
+    size_t count;
+    forget(MODE_ON);
+    CHECK_OK(problem_solve(&problem));
+    CHECK_U64(problem.last, 2);
+    CHECK_OK(gn_tuning_list(&found, 1, &count));
+    CHECK(count == 1 && found.candidates[2].milliseconds < 4 * 0.99);
+    problem = (struct problem){.times = {0, 0, 0, 0}, .failing = -1, .class_number = 1};
+    CHECK_OK(problem_solve(&problem));
+    CHECK_U64(problem.last, 0);
+    CHECK(problem.runs[0] > 3 && problem.runs[1] > 3);
+}
+
+static int no_others(void *context, struct gni_choice *choices)
+{
+    (void)context, (void)choices;
+    return 0;
+}
+
+static int many_others(void *context, struct gni_choice *choices)
+{
+    (void)context;
+    for (int i = 0; i < GNI_TUNE_OTHERS_MOST; i++)
+        choices[i] = (struct gni_choice){.values = {1 + i % 2, i}};
+    return GNI_TUNE_OTHERS_MOST;
+}
+
+/* A problem without a choice is not measured; of very many candidates `on` takes the first. */
+static void test_how_many_candidates(void)
+{
+    struct problem problem = {.times = {9, 1, 1, 1}, .failing = -1};
+    struct gni_tune tune = tune_of(&problem, LARGE, stream);
+    uint64_t before = gni_tune_measure_count();
+    gn_tuning found;
+    size_t count;
+    forget(MODE_ON);
+    tune.list = no_others;
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(gni_tune_run(&tune));
+    CHECK(runs_of(&problem) == 2 && problem.last == 0);
+    CHECK_U64(gni_tune_measure_count(), before);
+    forget(MODE_ON);
+    tune.list = many_others;
+    CHECK_OK(gni_tune_run(&tune));
+    CHECK_OK(gn_tuning_list(&found, 1, &count));
+    CHECK(count == 1 && found.count > 2 && found.count < GN_TUNING_CANDIDATES_MOST);
+    gni_tune_force(1000); /* there is none: the last one */
+    memset(problem.runs, 0, sizeof problem.runs);
+    CHECK_OK(gni_tune_run(&tune));
+    CHECK_U64(runs_of(&problem), 1);
+    CHECK_U64(problem.last, 1 + (GNI_TUNE_OTHERS_MOST - 1) % 2);
+    gni_tune_force(-1);
+}
+
+/* Texts that do not fit are cut. */
+static void test_long_names(void)
+{
+    static char name[400];
+    memset(name, 'n', sizeof name - 1);
+    const struct gni_tune_family long_family = {.name = name,
+                                                .extents = {name, name, name, name, name, name},
+                                                .values = {name, name, name, name}};
+    static const struct gni_tune_family full = {
+        .name = "full", .extents = {"a", "b", "c", "d", "e", "f"}, .values = {"v", "w", "x", "y"}};
+    struct problem problem = {.times = {9, 1, 5, 1}, .failing = -1};
+    gn_tuning found;
+    size_t count;
+    forget(MODE_ON);
+    struct gni_tune tune = tune_of(&problem, LARGE, stream);
+    tune.family = &long_family;
+    CHECK_OK(gni_tune_run(&tune));
+    CHECK_OK(gn_tuning_list(&found, 1, &count));
+    CHECK_U64(strlen(found.kernel), sizeof found.kernel - 1);
+    CHECK_U64(strlen(found.problem), sizeof found.problem - 1);
+    CHECK_U64(strlen(found.candidates[0].values), sizeof found.candidates[0].values - 1);
+    forget(MODE_ON);
+    tune.family = &full;
+    CHECK_OK(gni_tune_run(&tune));
+    CHECK_OK(gn_tuning_list(&found, 1, &count));
+    CHECK_TEXT(found.problem, "float32 a=768..1023 b=0..1 c=0..1 d=0..1 e=0..1 f=0..1");
+    CHECK_TEXT(found.candidates[1].values, "v=1 w=0 x=0 y=0");
+    gni_tune_clear(); /* the name of the first is not there for ever */
 }
 
 /* ---- every candidate of every operation ------------------------------------------------------ */
@@ -655,6 +809,10 @@ int main(void)
     RUN(test_one_at_a_time);
     RUN(test_captures);
     RUN(test_profiles);
+    RUN(test_timing_that_fails);
+    RUN(test_clocks);
+    RUN(test_how_many_candidates);
+    RUN(test_long_names);
     RUN(test_the_bounds);
     RUN(test_host_memory_faults);
     RUN(test_operations);
