@@ -251,8 +251,8 @@ gn_status gn_history_get_stack(uint32_t site, gn_history_frame *frames, size_t c
     bool is_known = site < stacks.count || site == 0;
     if (is_known && site != 0) {
         found = stacks.sites[site].count;
-        memcpy(frames, &stacks.frames[stacks.sites[site].first],
-               (found < capacity ? found : capacity) * sizeof *frames);
+        for (size_t i = 0; i < found && i < capacity; i++)
+            frames[i] = stacks.frames[stacks.sites[site].first + i];
     }
     gni_lock_give(&stacks.lock);
     if (!is_known)

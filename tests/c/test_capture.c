@@ -352,6 +352,48 @@ static void test_unknown_state(void)
     pool_empty();
 }
 
+/* While a graph is captured the device cannot be waited for: a request that finds no memory waits for the events of
+ * blocks that other streams use, one by one; and gets theirs. Where an event does not tell that it is done, the block stays. */
+static void test_no_memory_during_a_capture(void)
+{
+    for (int is_failing = 0; is_failing < 2; is_failing++) {
+        gn_stream *stream = stream_make(GN_STREAM_NON_BLOCKING);
+        gn_stream *side = stream_make(GN_STREAM_NON_BLOCKING);
+        gn_graph *graph = NULL;
+        void *more = NULL;
+        suite.control.schedule(1, 0); /* nothing is done before somebody waits for it */
+        limit_set(64 * MIB);
+        CHECK_OK(gn_graph_create(suite.device, &graph));
+        CHECK_OK(gn_graph_begin(graph, stream, NULL));
+        void *block = block_make(40 * MIB);
+        CHECK_OK(gn_memory_record_stream(suite.manager, block, side));
+        block_fill(block, 1, 40 * MIB, side);
+        block_free(block);
+        CHECK_U64(statistics_now().pending_bytes, 40 * MIB);
+        if (is_failing)
+            suite.control.fail("cuEventQuery", 1, CUDA_ERROR_UNKNOWN, 1);
+        gn_status status = gn_memory_alloc(suite.manager, 40 * MIB, NULL, &more);
+        CHECK_STATUS(status, is_failing ? GN_ERROR_OUT_OF_MEMORY : GN_OK);
+        if (is_failing)
+            CHECK_DETAIL("Blocks wait for work on other streams");
+        CHECK_U64(statistics_now().pending_bytes, is_failing ? 40 * MIB : 0);
+        suite.control.fail(NULL, 0, 0, 0);
+        CHECK_OK(gn_fill(&outcome, 0, 1, 0, stream)); /* the capture goes on */
+        CHECK_OK(gn_graph_end(graph));
+        suite.control.schedule(0, 0);
+        CHECK_OK(gn_device_synchronize(suite.device));
+        if (more != NULL)
+            block_free(more);
+        gn_graph_destroy(graph);
+        gn_stream_release(side);
+        gn_stream_release(stream);
+        limit_set(UINT64_MAX);
+        CHECK_OK(gn_memory_collect(suite.manager));
+        pool_empty();
+    }
+    findings_check();
+}
+
 /* A stream that is begun when everything ends: the pool and its memory are gone, the stream is nobody's. */
 static void test_shutdown(void)
 {
@@ -384,6 +426,7 @@ static void run(void)
         children_run(modes, COUNT_OF(modes));
     }
     if (suite.is_sim) {
+        RUN(test_no_memory_during_a_capture);
         RUN(test_counts_around_the_calls);
         RUN(test_each_call_fails);
     }

@@ -662,11 +662,100 @@ static void test_lost_devices(void)
     lost_run(open_body, NULL);
 }
 
+/* ---- the first start, each in a process of its own ------------------------------------------- */
+
+/* What a device is, is read once: each call of this function fails until all of them are made. */
+static void start_body(void *context)
+{
+    const char *function = context;
+    const struct gni_cuda_driver *driver;
+    gn_device *device = NULL;
+    int nth = 1;
+    CHECK_OK(gni_cuda_driver_open(&driver));
+    fake = fake_control_load(FAKE);
+    for (; device == NULL && nth < 100; nth++) {
+        fake.fail(function, nth, CUDA_ERROR_UNKNOWN, 0);
+        gn_status status = gn_device_get(GN_DEVICE_CUDA, 0, &device);
+        CHECK((status != GN_OK) == (fake.fault_count() > 0));
+        CHECK(status == GN_OK || status == GN_ERROR_DRIVER || status == GN_ERROR_INVALID_DEVICE);
+        CHECK((device != NULL) == (status == GN_OK) && is_active(0) == (status == GN_OK));
+        if (status != GN_OK)
+            CHECK(strstr(gn_error_detail(), function) != NULL);
+        CHECK_U64(fake.context_depth(), 0);
+    }
+    fake.fail(NULL, 0, 0, 0);
+    CHECK(nth > 2); /* it is called at least once */
+}
+
+/* What a device can do without: an older driver does not know an attribute, or has no name for it. */
+static void without_body(void *context)
+{
+    const char *function = context;
+    bool is_attribute = strcmp(function, "cuDeviceGetAttribute") == 0;
+    const struct gni_cuda_driver *driver;
+    gn_device *device = NULL;
+    gn_device_properties properties;
+    CHECK_OK(gni_cuda_driver_open(&driver));
+    fake = fake_control_load(FAKE);
+    fake.fail(function, 1, is_attribute ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_UNKNOWN, 1);
+    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 0, &device));
+    CHECK(fake.fault_count() > 0);
+    fake.fail(NULL, 0, 0, 0);
+    CHECK_OK(gn_device_get_properties(device, &properties));
+    CHECK((properties.major == 0) == is_attribute);
+    CHECK((properties.uuid[0] == '\0') == (strcmp(function, "cuDeviceGetUuid") == 0));
+    CHECK((properties.pci_bus_id[0] == '\0') == (strcmp(function, "cuDeviceGetPCIBusId") == 0));
+    CHECK(!is_attribute ||
+          (!properties.has_virtual_memory && !properties.has_stream_ordered_memory));
+    CHECK_OK(gn_device_synchronize(device));
+}
+
+/* A device that is lost while it starts stays so, also through a shutdown. */
+static void start_lost_body(void *unused)
+{
+    (void)unused;
+    gn_device *device = NULL;
+    const struct gni_cuda_driver *driver;
+    CHECK_OK(gni_cuda_driver_open(&driver));
+    fake = fake_control_load(FAKE);
+    fake.fail("cuDeviceTotalMem", 1, CUDA_ERROR_ECC_UNCORRECTABLE, 0);
+    LOST(gn_device_get(GN_DEVICE_CUDA, 0, &device));
+    LOST(gn_device_get(GN_DEVICE_CUDA, 0, &device));
+    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 1, &second));
+    fake.fail("cuCtxSynchronize", 1, CUDA_ERROR_LAUNCH_FAILED, 0);
+    LOST(gn_device_synchronize(second));
+    long released = fake.call_count("cuDevicePrimaryCtxRelease");
+    CHECK_OK(gn_shutdown(NULL));
+    CHECK_U64(fake.call_count("cuDevicePrimaryCtxRelease"), released); /* nothing is asked of it */
+    LOST(gn_device_synchronize(second));
+}
+
+static void test_first_start(void)
+{
+    static struct child_result result;
+    static char *const needed[] = {"cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem",
+                                   "cuDeviceGetAttribute"};
+    static char *const spared[] = {"cuDeviceGetUuid", "cuDeviceGetPCIBusId",
+                                   "cuDeviceGetAttribute"};
+    for (size_t i = 0; i < COUNT_OF(needed); i++) {
+        child_run(start_body, needed[i], &result);
+        CHECK(child_is_ok(&result));
+    }
+    for (size_t i = 0; i < COUNT_OF(spared); i++) {
+        child_run(without_body, spared[i], &result);
+        CHECK(child_is_ok(&result));
+    }
+    child_run(start_lost_body, NULL, &result);
+    CHECK(child_is_ok(&result));
+    CHECK_U64(child_count(&result, "is lost"), 2);
+}
+
 int main(void)
 {
     CHECK(setenv("GENESIS_CUDA_DRIVER", FAKE, 1) == 0);
     CHECK(setenv("GENESIS_CUDA_ALLOCATOR", "direct", 1) == 0);
     RUN(test_lost_devices); /* first: its children start the driver themselves */
+    RUN(test_first_start);
     devices_open();
     RUN(test_manager_faults);
     RUN(test_driver_faults);

@@ -538,8 +538,256 @@ static void test_order_of_a_free(void)
     CHECK_OK(gn_memory_configure(suite.manager, &config));
 }
 
+/* ---- stacks of an interpreter, and hosts without memory -------------------------------------- */
+
+enum {
+    SITES = 150000, /* so many that some of them have the same hash */
+    FRAMES = 2,
+};
+
+static uintptr_t frame_number; /* of the stack that the thread is said to be in; 0: none */
+static int kept_count, held_count;
+
+static size_t stand_in_capture(gn_history_frame *frames, size_t most, int *token)
+{
+    size_t count = frame_number == 0 ? 0 : most < FRAMES ? most : FRAMES;
+    for (size_t i = 0; i < count; i++)
+        frames[i] = (gn_history_frame){(const void *)(frame_number << 4), (int32_t)(3 * i)};
+    *token = 7;
+    held_count++;
+    return count;
+}
+
+static void stand_in_release(int token)
+{
+    CHECK_U64(token, 7);
+    held_count--;
+}
+
+static void stand_in_keep(const gn_history_frame *frames, size_t count)
+{
+    CHECK(count == FRAMES && frames[1].offset == 3);
+    kept_count++;
+}
+
+/* Of every second number only the outer frame can be named, of every third none. */
+static bool stand_in_describe(const gn_history_frame *frame, char *buffer, size_t size)
+{
+    uintptr_t number = (uintptr_t)frame->code >> 4;
+    if (number % 3 == 0 || (number % 2 == 0 && frame->offset == 0))
+        return false;
+    (void)snprintf(buffer, size, "frame %d of %zu", (int)frame->offset, (size_t)number);
+    return true;
+}
+
+static const gn_history_interpreter stand_in = {stand_in_capture, stand_in_release, stand_in_keep,
+                                                stand_in_describe};
+
+static uint32_t sites[SITES];
+
+/* Each stack has one site, which gives it back; where the host has no memory for a new one, the site is not known, and
+ * the next time it is. */
+static void test_many_sites(void)
+{
+    gn_history_frame frames[4];
+    size_t count = 0;
+    int failures = 0;
+    char text[64];
+    gn_history_set_interpreter(&stand_in);
+    CHECK_OK(gn_history_start(&(gn_history_options){.python_frames = 3}));
+    CHECK_U64(gn_history_capture(), 0); /* the thread is in none */
+    for (uint32_t i = 0; i < SITES; i++) {
+        frame_number = i + 1;
+        gni_host_fail_after(1);
+        sites[i] = gn_history_capture();
+        gni_host_fail_after(-1);
+        failures += sites[i] == 0;
+        if (sites[i] == 0)
+            sites[i] = gn_history_capture();
+        CHECK(sites[i] != 0 && (i == 0 || sites[i] > sites[i - 1]));
+    }
+    CHECK(failures > 20); /* the table, the sites and the frames have grown each time */
+    CHECK_U64(kept_count, SITES);
+    CHECK_U64(held_count, 0);
+    size_t wrong = 0;
+    for (uint32_t i = 0; i < SITES; i++) {
+        frame_number = i + 1;
+        wrong += gn_history_capture() != sites[i];
+        wrong += gn_history_get_stack(sites[i], frames, 4, &count) != GN_OK || count != FRAMES ||
+                 frames[0].code != (const void *)(frame_number << 4) || frames[1].offset != 3;
+    }
+    CHECK_U64(wrong, 0);
+    CHECK_U64(kept_count, SITES);
+    CHECK_TEXT(gn_history_describe(sites[0], text, sizeof text), "frame 0 of 1");
+    CHECK_TEXT(gn_history_describe(sites[1], text, sizeof text), "frame 3 of 2");
+    CHECK_TEXT(gn_history_describe(sites[2], text, sizeof text), "");
+    CHECK_OK(gn_history_get_stack(sites[0], NULL, 0, &count));
+    CHECK_U64(count, FRAMES);
+    CHECK_OK(gn_history_get_stack(sites[0], frames, 1, &count));
+    CHECK_U64(count, FRAMES);
+    CHECK_STATUS(gn_history_get_stack(UINT32_MAX, frames, 4, &count), GN_ERROR_INVALID_VALUE);
+    CHECK_TEXT(gn_history_describe(UINT32_MAX, text, sizeof text), "");
+    gn_history_set_interpreter(NULL); /* gone: nothing of it can be named */
+    CHECK_TEXT(gn_history_describe(sites[0], text, sizeof text), "");
+    gn_history_stop();
+    frame_number = 0;
+}
+
+/* Holders by such sites: those of one place become one, the largest first, and as many as there is room for. */
+static void test_holders_of_sites(void)
+{
+    char text[2048];
+    void *blocks[12];
+    gn_history_set_interpreter(&stand_in);
+    CHECK_OK(gn_history_start(&(gn_history_options){.python_frames = 3}));
+    for (uint32_t i = 0; i < 12; i++) {
+        frame_number = i + 1;
+        blocks[i] = block_make((i + 1) * 1000);
+    }
+    gni_manager_holders(suite.manager, text, sizeof text);
+    CHECK(strstr(text, "Largest holders: ") != NULL && strstr(text, "frame 0 of 11") != NULL);
+    CHECK(strstr(text, "not traced") != NULL);     /* of every third number nothing is known */
+    for (size_t size = 1; size < 200; size += 7) { /* cut, and nothing behind it is touched */
+        memset(text, 'x', sizeof text);
+        gni_manager_holders(suite.manager, text, size);
+        CHECK(strlen(text) < size && text[size] == 'x');
+    }
+    for (long nth = 1; nth < 3; nth++) { /* no list, or no names: then there is nothing to say */
+        gni_host_fail_after(nth);
+        gni_manager_holders(suite.manager, text, sizeof text);
+        gni_host_fail_after(-1);
+        CHECK_TEXT(text, "");
+    }
+    for (uint32_t i = 0; i < 12; i++)
+        block_free(blocks[i]);
+    gn_history_set_interpreter(NULL);
+    gn_history_stop();
+    frame_number = 0;
+    pool_empty();
+}
+
+/* The nth allocation fails: a name is not known then, an annotation not begun; the second time it is. */
+static void test_names_without_memory(void)
+{
+    char name[32];
+    int failures = 0;
+    start(1024, 0);
+    for (int i = 0; i < 300; i++) {
+        (void)snprintf(name, sizeof name, "name %d", i);
+        gni_host_fail_after(1 + i % 3);
+        gn_status marked = gn_history_mark(name), begun = gn_history_begin(name);
+        gni_host_fail_after(-1);
+        CHECK(marked == GN_OK || marked == GN_ERROR_OUT_OF_HOST_MEMORY);
+        CHECK(begun == GN_OK || begun == GN_ERROR_OUT_OF_HOST_MEMORY);
+        failures += (marked != GN_OK) + (begun != GN_OK);
+        if (begun == GN_OK)
+            CHECK_OK(gn_history_end());
+        CHECK_STATUS(gn_history_end(), GN_ERROR_INVALID_VALUE);
+        CHECK_OK(gn_history_mark(name));
+    }
+    CHECK(failures >= 100);
+    size_t count = read_all(NULL);
+    CHECK(count > 300);
+    CHECK_TEXT(gn_history_get_name(events[count - 1].annotation), "name 299");
+    gn_history_stop();
+}
+
+static void *ring_thread(void *context)
+{
+    int kind = *(const int *)context, marks = kind == 3 ? 64 : 3;
+    if (kind < 2)
+        gni_host_fail_after(kind + 1); /* no ring, or no room for its events */
+    for (int i = 0; i < marks; i++)
+        CHECK_OK(gn_history_mark("known"));
+    gni_host_fail_after(kind == 2 ? 1 : -1); /* when the ring is cut at the end */
+    return NULL;
+}
+
+/* A thread without memory for its events loses them, and they are counted; what it has written stays readable. */
+static void test_rings_without_memory(void)
+{
+    CHECK_OK(gn_history_mark("known"));
+    for (int kind = 0; kind < 4; kind++) {
+        pthread_t thread;
+        uint64_t lost = 0;
+        start(64, 0);
+        CHECK(pthread_create(&thread, NULL, ring_thread, &kind) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        gni_host_fail_after(-1);
+        size_t count = read_all(&lost);
+        CHECK_U64(count + lost, kind == 3 ? 64 : 3);
+        CHECK((lost > 0) == (kind < 2));
+        for (size_t i = 0; i < count; i++)
+            CHECK_TEXT(gn_history_get_name(events[i].annotation), "known");
+        CHECK_OK(gn_history_mark("known")); /* in this thread: two rings are put together */
+        for (long nth = 1; nth < (count > 0 ? 4 : 3); nth++) {
+            size_t untouched = 4711;
+            gni_host_fail_after(nth);
+            CHECK_STATUS(gn_history_read(events, EVENTS, &untouched, NULL),
+                         GN_ERROR_OUT_OF_HOST_MEMORY);
+            gni_host_fail_after(-1);
+            CHECK_U64(untouched, 4711);
+        }
+        CHECK_U64(read_all(NULL), count + 1);
+        gn_history_stop();
+    }
+}
+
+/* Only sites: pending blocks that become free, and requests that fail, leave no event. */
+static void test_no_events(void)
+{
+    gn_stream *side = stream_make(GN_STREAM_NON_BLOCKING);
+    void *pointer = NULL;
+    size_t count = 99;
+    start(0, 4);
+    void *block = block_make(5 * MIB);
+    CHECK_OK(gn_memory_record_stream(suite.manager, block, side));
+    block_fill(block, 1, MIB, side);
+    block_free(block);
+    CHECK_OK(gn_stream_synchronize(side));
+    CHECK_OK(gn_memory_collect(suite.manager));
+    CHECK_U64(statistics_now().pending_bytes, 0);
+    CHECK_STATUS(gn_memory_alloc(suite.manager, (size_t)1 << 45, NULL, &pointer),
+                 GN_ERROR_OUT_OF_MEMORY);
+    CHECK_OK(gn_history_mark("nobody listens"));
+    CHECK_OK(gn_history_read(NULL, 0, &count, NULL));
+    CHECK_U64(count, 0);
+    gn_history_stop();
+    gn_history_options many = {.python_frames = 40, .c_frames = 40};
+    CHECK_STATUS(gn_history_start(&many), GN_ERROR_INVALID_VALUE);
+    CHECK(!gn_history_is_on());
+    gn_stream_release(side);
+    pool_empty();
+}
+
+/* A request that fails is an event, with what was asked for, what was free, and who asked. */
+static void test_an_event_of_no_memory(void)
+{
+    void *pointer = NULL;
+    start(64, 4);
+    CHECK_STATUS(gn_memory_alloc(suite.manager, (size_t)1 << 45, NULL, &pointer),
+                 GN_ERROR_OUT_OF_MEMORY);
+    size_t count = read_all(NULL), found = 0;
+    for (size_t i = 0; i < count; i++)
+        if (events[i].kind == GN_HISTORY_OUT_OF_MEMORY) {
+            found++;
+            CHECK_U64(events[i].requested, (size_t)1 << 45);
+            CHECK(events[i].nbytes > 0 && events[i].nbytes < (size_t)1 << 45);
+            CHECK(events[i].site != 0 && events[i].address == 0);
+            CHECK_U64(events[i].manager, gn_memory_manager_get_number(suite.manager));
+        }
+    CHECK_U64(found, 1);
+    gn_history_stop();
+}
+
 static void run(void)
 {
+    RUN(test_an_event_of_no_memory);
+    RUN(test_many_sites);
+    RUN(test_holders_of_sites);
+    RUN(test_names_without_memory);
+    RUN(test_rings_without_memory);
+    RUN(test_no_events);
     RUN(test_off);
     RUN(test_one_block);
     RUN(test_refused);

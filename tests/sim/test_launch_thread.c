@@ -7,7 +7,9 @@
  *     test_launch_thread [WAKES]
  */
 #include "child.h"
+#include "system_faults.h"
 
+#include "base/host.h"
 #include "base/thread.h"
 #include "control.h"
 #include "device/cuda/cuda.h"
@@ -18,6 +20,7 @@
 #include "ops/cuda/blas_plan.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -106,6 +109,98 @@ static void test_launches_are_left_to_it(void)
     CHECK(atomic_load(&cuda->queue) != NULL);
     CHECK_U64(block_read(block, common), BURST);
     CHECK_OK(gn_memory_block_free(block));
+}
+
+/* Launches on a stream, with what they leave in a block; true if all were made by the caller. */
+static bool are_direct(gn_stream *stream)
+{
+    struct gni_cuda_device *cuda = gni_cuda_device_of(device);
+    gn_memory_block *block = block_make(stream);
+    for (int i = 0; i < BURST; i++)
+        CHECK_OK(block_count(block, 1, stream));
+    int run = atomic_load(&cuda->launch_run);
+    CHECK(run == BURST || run == RUN_LEAST);
+    CHECK_U64(block_read(block, stream), BURST);
+    CHECK_OK(gn_memory_block_free(block));
+    return run == BURST;
+}
+
+/* Before there is a queue: where the host has no memory for it, launches are made directly. */
+static void test_no_memory_for_a_queue(void)
+{
+    struct gni_cuda_device *cuda = gni_cuda_device_of(device);
+    gn_memory_block *block = block_make(common);
+    for (int i = 0; i < RUN_LEAST; i++)
+        CHECK_OK(block_count(block, 1, common));
+    CHECK(atomic_load(&cuda->queue) == NULL);
+    gni_host_fail_after(1);
+    CHECK_OK(block_count(block, 1, common));
+    gni_host_fail_after(-1);
+    CHECK(atomic_load(&cuda->queue) == NULL);
+    CHECK_U64(atomic_load(&cuda->launch_run), RUN_LEAST + 1);
+    CHECK_U64(block_read(block, common), RUN_LEAST + 1);
+    CHECK_OK(gn_memory_block_free(block));
+}
+
+/* Q2: what others could see is not left to the thread. */
+static void test_what_others_could_see(void)
+{
+    gn_stream *own = NULL, *same = NULL;
+    CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &own));
+    CHECK(!are_direct(own) && !are_direct(common));
+    CHECK_OK(gn_device_synchronize(device));
+    device->ops->pause(device); /* this thread may still submit */
+    CHECK(are_direct(own) && are_direct(common));
+    device->ops->resume(device);
+    CHECK(!are_direct(own));
+    CHECK(gn_stream_get_handle(own) != NULL);
+    CHECK(are_direct(own) && !are_direct(common));
+    CHECK_OK(gn_stream_from_handle(device, gn_stream_get_handle(own), &same));
+    CHECK(are_direct(same));
+    gn_stream_release(same);
+    gn_stream_release(own);
+}
+
+/* The queue has no thread, after a shutdown: launches are made directly until one can be started. One that cannot leave
+ * the captures of others alone submits one by one. */
+static void test_no_thread(void)
+{
+    size_t leaked = 0;
+    CHECK_OK(gn_shutdown(&leaked));
+    CHECK_OK(gn_stream_get_default(device, &common));
+    CHECK_OK(gni_kernel_get(device, &source, &kernel));
+    system_fail("pthread_create", 1, EAGAIN, true);
+    CHECK(are_direct(common));
+    CHECK(system_fault_count() > 0);
+    system_fail(NULL, 0, 0, false);
+    control.fail("cuThreadExchangeStreamCaptureMode", 1, CUDA_ERROR_UNKNOWN, 1);
+    long graphs = control.call_count("cuGraphLaunch");
+    for (int i = 0; i < 3; i++)
+        CHECK(!are_direct(common));
+    CHECK_U64(control.call_count("cuGraphLaunch"), graphs);
+    control.fail(NULL, 0, 0, 0);
+    CHECK_OK(gn_shutdown(&leaked)); /* the next thread is as it should be */
+    CHECK_OK(gn_stream_get_default(device, &common));
+    CHECK_OK(gni_kernel_get(device, &source, &kernel));
+    CHECK(!are_direct(common));
+}
+
+/* A device that is lost with launches behind it says so, and what goes does not wait for them. */
+static void test_lost(void)
+{
+    gn_stream *own = NULL;
+    CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &own));
+    gn_memory_block *block = block_make(own);
+    for (int i = 0; i < BURST; i++)
+        CHECK_OK(block_count(block, 1, own));
+    control.fail("cuStreamSynchronize", 1, CUDA_ERROR_ILLEGAL_ADDRESS, 0);
+    CHECK_STATUS(gn_stream_synchronize(own), GN_ERROR_DEVICE_LOST);
+    control.fail(NULL, 0, 0, 0);
+    for (int i = 0; i < BURST; i++)
+        CHECK_STATUS(block_count(block, 1, own), GN_ERROR_DEVICE_LOST);
+    CHECK_STATUS(gn_device_synchronize(device), GN_ERROR_DEVICE_LOST);
+    gni_device_submit(device);
+    gn_stream_release(own);
 }
 
 /* Executable graphs, and the graphs that they were made of, that were made and not destroyed. */
@@ -618,7 +713,9 @@ int main(int argc, char **argv)
     if (kernel == NULL)
         return check_result();
     is_together = gni_cuda_device_of(device)->launches_together;
+    RUN(test_no_memory_for_a_queue);
     RUN(test_launches_are_left_to_it);
+    RUN(test_what_others_could_see);
     RUN(test_together);
     RUN(test_impossible);
     RUN(test_together); /* they are as before */
@@ -631,6 +728,7 @@ int main(int argc, char **argv)
     RUN(test_failures);
     RUN(test_shutdown);
     RUN(test_no_context);
+    RUN(test_no_thread);
     RUN(test_threads); /* with the thread that was started after a shutdown */
 #ifndef CHILD_IS_ALONE
     RUN(test_forks);
@@ -640,5 +738,6 @@ int main(int argc, char **argv)
     last_block = block_make(common);
     for (int i = 0; i < BURST; i++)
         CHECK_OK(block_count(last_block, 1, common));
+    RUN(test_lost);
     return check_result();
 }
