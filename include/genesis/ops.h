@@ -148,6 +148,13 @@ GN_API gn_status gn_range(gn_scalar start, gn_scalar step, int64_t count, gn_dty
 GN_API gn_status gn_cat(int count, gn_tensor *const *tensors, int dimension,
                         gn_tensor **result) GN_NODISCARD;
 
+/* A copy with dimensions (bit i of `dimensions`: dimension i) the other way round. */
+GN_API gn_status gn_flip(gn_tensor *tensor, uint32_t dimensions, gn_tensor **result) GN_NODISCARD;
+
+/* A copy with each element of a dimension `count` times, one behind the other. */
+GN_API gn_status gn_repeat_interleave(gn_tensor *tensor, int dimension, int64_t count,
+                                      gn_tensor **result) GN_NODISCARD;
+
 /* The type that an operation on these has. */
 GN_API gn_status gn_result_type(int count, const gn_operand *operands,
                                 gn_dtype *dtype) GN_NODISCARD;

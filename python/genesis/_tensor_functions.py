@@ -6,7 +6,7 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._C import arange
+from genesis._C import arange, cat
 from genesis._tensor import dtype_of, joined, shape_of, wide
 from genesis._tensor_calls import check_parts, publish
 
@@ -316,18 +316,6 @@ def several(name: str, tensors: Any, dim: Any = 0) -> list[_C.Tensor]:
     return found
 
 
-def cat(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = None) -> _C.Tensor:
-    """Tensors one behind the other along a dimension; those of shape (0,) count as nothing.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.cat([genesis.zeros(2), genesis.ones(1)])
-    tensor([0., 0., 1.])
-    """
-    return _C._cat(several("cat", tensors, dim), dim)
-
-
 def stack(tensors: Sequence[_C.Tensor], dim: int = 0, *, out: _C.Tensor | None = None) -> _C.Tensor:
     """Tensors of one shape side by side, along a new dimension.
 
@@ -407,16 +395,7 @@ def flip(input: _C.Tensor, *places: Any, dims: Any = None) -> _C.Tensor:
     >>> genesis.flip(genesis.arange(3), 0)
     tensor([2, 1, 0])
     """
-    asked = shape_of(places, dims)
-    span = input.ndim or 1
-    for dim in asked:
-        if not -span <= dim < span:
-            raise IndexError(f"flip: dimension {dim} is out of range for shape {input.shape}")
-    turned = {dim % span for dim in asked}
-    if len(turned) != len(asked):
-        raise ValueError(f"flip: a dimension is there twice: {tuple(asked)}")
-    key = tuple(slice(None, None, -1 if i in turned else None) for i in range(input.ndim))
-    return input[key].clone()
+    return input.flip(shape_of(places, dims))
 
 
 def _several(dims: Any) -> Any:
@@ -638,7 +617,7 @@ publish(
     __all__,
     methods=(
         *("allclose", "chunk", "clamp", "clamp_", "clip", "clip_", "cumprod_", "cumsum_", "equal"),
-        *("flip", "isclose", "logsumexp", "norm", "split", "std", "tril", "tril_", "triu", "triu_"),
+        *("isclose", "logsumexp", "norm", "split", "std", "tril", "tril_", "triu", "triu_"),
         *("var", "where"),
     ),
     own_out=("clamp", "clip"),

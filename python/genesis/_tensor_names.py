@@ -8,7 +8,6 @@ from __future__ import annotations
 from genesis import _C
 from genesis._tensor import dtype_of, full, shape_of
 from genesis._tensor_calls import publish
-from genesis._tensor_functions import cat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ negative = _C.negative
 not_equal = _C.not_equal
 subtract = _C.subtract
 true_divide = _C.true_divide
-concat = concatenate = cat
+concat, concatenate = _C.concat, _C.concatenate
 
 
 # ---- tensors ----

@@ -11,7 +11,7 @@ import math
 from genesis import _C
 from genesis._C import arange
 from genesis._tensor import ones_like, wide, zeros_like
-from genesis._tensor_calls import publish
+from genesis._tensor_calls import _wrapped, publish
 from genesis._tensor_functions import cat
 from genesis._tensor_index import bincount, nonzero, searchsorted
 
@@ -349,17 +349,23 @@ def scatter_reduce(
     return scatter_reduce_(input.clone(), dim, index, src, reduce, include_self=include_self)
 
 
-def _repeated(input: _C.Tensor, count: int, dim: int) -> _C.Tensor:
-    """Each element of a dimension `count` times: a copy of a view with one more dimension."""
-    if count < 0:
+def _repeat_by_several(input: _C.Tensor, repeats: Any, dim: int | None) -> _C.Tensor:
+    """repeat_interleave() by a tensor of counts; by none: each place so often as the input says."""
+    if repeats is None:
+        return _repeat_by_several(arange(input.shape[0], device=input.device), input, 0)
+    if dim is None:
+        input, dim = input.reshape(-1), 0
+    count = input.shape[dim]
+    repeats = _C.as_tensor(repeats, device=input.device).reshape(-1)
+    if repeats.numel() and repeats.amin().item() < 0:
         raise ValueError("repeat_interleave: counts are not negative")
-    shape, after = input.shape, dim + 1
-    wide = (*shape[:after], count, *shape[after:])
-    return (
-        input.unsqueeze(after)
-        .expand(wide)
-        .reshape(*shape[:dim], shape[dim] * count, *shape[after:])
-    )
+    repeats = repeats.expand(count)
+    ends = repeats.cumsum(0)
+    total = int(ends[-1]) if count else 0
+    if count and repeats.double().sum().item() >= 2.0**63:
+        raise _C.ShapeError("repeat_interleave: there are more elements than a tensor can have")
+    places = searchsorted(ends, arange(total, device=input.device), right=True)
+    return input.index_select(dim, places)
 
 
 def repeat_interleave(
@@ -377,23 +383,7 @@ def repeat_interleave(
     >>> genesis.repeat_interleave(genesis.tensor([7, 8]), genesis.tensor([1, 2]))
     tensor([7, 8, 8])
     """
-    if repeats is None:
-        return repeat_interleave(arange(input.shape[0], device=input.device), input)
-    if dim is None:
-        input, dim = input.reshape(-1), 0
-    count = input.shape[dim]
-    if isinstance(repeats, int):
-        return _repeated(input, repeats, dim % input.ndim)
-    repeats = _C.as_tensor(repeats, device=input.device).reshape(-1)
-    if repeats.numel() and repeats.amin().item() < 0:
-        raise ValueError("repeat_interleave: counts are not negative")
-    repeats = repeats.expand(count)
-    ends = repeats.cumsum(0)
-    total = int(ends[-1]) if count else 0
-    if count and repeats.double().sum().item() >= 2.0**63:
-        raise _C.ShapeError("repeat_interleave: there are more elements than a tensor can have")
-    places = searchsorted(ends, arange(total, device=input.device), right=True)
-    return input.index_select(dim, places)
+    return input.repeat_interleave(repeats, dim)
 
 
 # ---- what is there only once ----
@@ -519,7 +509,8 @@ publish(
     __all__,
     methods=(
         *("argwhere", "histc", "index_add", "index_copy", "index_fill", "index_put"),
-        *("masked_scatter", "masked_scatter_", "put_", "repeat_interleave", "scatter_reduce"),
+        *("masked_scatter", "masked_scatter_", "put_", "scatter_reduce"),
         *("scatter_reduce_", "unique", "unique_consecutive"),
     ),
 )
+_repeat_by_several = _wrapped(_repeat_by_several, "repeat_interleave", False)  # its errors

@@ -37,18 +37,21 @@ def _need(
     for one in (input, other):
         if not isinstance(one, _C.Tensor):
             raise TypeError(f"{name}: operands are tensors, not {one!r}")
-    shapes = f"shapes {input.shape} and {other.shape}"
-    if (input.ndim, other.ndim) != dimensions:
+    ours, theirs = input.shape, other.shape
+    if (len(ours), len(theirs)) != dimensions:
         raise _C.ShapeError(
             f"{name}: the operands must have {dimensions[0]} and {dimensions[1]} dimensions, not "
-            f"{shapes}"
+            f"shapes {ours} and {theirs}"
         )
-    inner = (input.shape[-1], other.shape[max(other.ndim - 2, 0)])
-    if has_inner and inner[0] != inner[1]:
-        raise _C.ShapeError(f"{name}: {shapes}: the sizes {inner[0]} and {inner[1]} must be equal")
-    if input.ndim == 3 and input.shape[0] != other.shape[0]:
+    if has_inner and ours[-1] != theirs[max(len(theirs) - 2, 0)]:
+        inner = theirs[max(len(theirs) - 2, 0)]
         raise _C.ShapeError(
-            f"{name}: there are {input.shape[0]} matrices and {other.shape[0]} others ({shapes})"
+            f"{name}: shapes {ours} and {theirs}: the sizes {ours[-1]} and {inner} must be equal"
+        )
+    if len(ours) == 3 and ours[0] != theirs[0]:
+        raise _C.ShapeError(
+            f"{name}: there are {ours[0]} matrices and {theirs[0]} others "
+            f"(shapes {ours} and {theirs})"
         )
 
 

@@ -6,7 +6,7 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._C import arange
+from genesis._C import arange, count_nonzero
 from genesis._tensor_calls import publish
 from genesis._tensor_functions import cat, variance
 
@@ -27,18 +27,6 @@ __all__ = [
     "std_mean",
     "var_mean",
 ]
-
-
-def count_nonzero(input: _C.Tensor, dim: Any = None) -> _C.Tensor:
-    """How many elements are not 0.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.count_nonzero(genesis.tensor([[0, 7], [8, 9]]), 0)
-    tensor([1, 2])
-    """
-    return (input if input.dtype == _C.bool else input != 0).sum(dim)
 
 
 def nansum(
@@ -307,7 +295,7 @@ publish(
     globals(),
     __all__,
     methods=(
-        *("aminmax", "count_nonzero", "diff", "kthvalue", "median", "mode", "nanmean", "nansum"),
+        *("aminmax", "diff", "kthvalue", "median", "mode", "nanmean", "nansum"),
         *("quantile",),
     ),
 )

@@ -203,6 +203,22 @@ struct signature {
 int arguments_take(const struct signature *signature, PyObject *const *arguments, Py_ssize_t count,
                    PyObject *keywords, PyObject *taken[2]);
 
+/* The same for more of them, with NumPy's axis and keepdims for dim and keepdim. Those that are left out are NULL. */
+enum {
+    CALL_ARGUMENTS_MOST = 4,
+};
+
+struct call {
+    const char *name;
+    const char *names[CALL_ARGUMENTS_MOST];
+    int count;    /* of them */
+    int by_place; /* those that need no name */
+    int required; /* those that must be given */
+};
+
+int call_take(const struct call *call, PyObject *const *arguments, Py_ssize_t count,
+              PyObject *keywords, PyObject *taken[CALL_ARGUMENTS_MOST]);
+
 /* ---- genesis.device: python_device.c -------------------------------------------------------- */
 
 int device_class_init(PyObject *module, struct module_state *state);
@@ -349,6 +365,10 @@ PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tenso
 PyObject *tensor_or_raise_in(struct module_state *state, const char *function, gn_status status,
                              gn_tensor *tensor);
 
+/* A result, copied into `out`, which must have its shape, and a type that can hold it; takes over the reference. */
+PyObject *result_into(struct module_state *state, const char *name, gn_tensor *result,
+                      PyObject *out);
+
 /* A Tensor, or a number of Python's: 1; anything else: 0; -1 with an exception. Borrowed. */
 int operand_from_python(struct module_state *state, PyObject *object, gn_operand *operand);
 
@@ -358,6 +378,9 @@ bool operand_is_kept(void);
 
 /* A shape from arguments: integers, or one sequence of them. */
 int shape_from_python(PyObject *const *arguments, Py_ssize_t count, int64_t *sizes, int *ndim);
+
+/* A dimension that was given (NULL: `dim` stays as it is). What no tensor has is refused, the rest by the library. */
+int dim_take(const char *name, PyObject *given, int *dim);
 
 /* Integers, such as dimensions, from an int or a sequence. */
 int integers_from_python(PyObject *object, const char *what, int64_t *values, int most, int *count);

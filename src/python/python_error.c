@@ -248,6 +248,51 @@ int arguments_take(const struct signature *signature, PyObject *const *arguments
     return 0;
 }
 
+/* Whether a keyword is an argument's name, or NumPy's for it. */
+static bool is_named(PyObject *key, const char *name)
+{
+    static const char *const pairs[][2] = {{"dim", "axis"}, {"keepdim", "keepdims"}};
+    bool is_same = PyUnicode_CompareWithASCIIString(key, name) == 0;
+    for (int i = 0; i < 2 && !is_same; i++)
+        is_same = strcmp(name, pairs[i][0]) == 0 &&
+                  PyUnicode_CompareWithASCIIString(key, pairs[i][1]) == 0;
+    return is_same;
+}
+
+int call_take(const struct call *call, PyObject *const *arguments, Py_ssize_t count,
+              PyObject *keywords, PyObject *taken[CALL_ARGUMENTS_MOST])
+{
+    Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
+    if (count > call->by_place) {
+        PyErr_Format(PyExc_TypeError, "%s() takes at most %d argument%s by place, not %zd",
+                     call->name, call->by_place, plural(call->by_place), count);
+        return -1;
+    }
+    for (int i = 0; i < CALL_ARGUMENTS_MOST; i++)
+        taken[i] = i < count ? arguments[i] : NULL;
+    for (Py_ssize_t i = 0; i < named; i++) {
+        PyObject *key = PyTuple_GetItem(keywords, i);
+        int found = 0;
+        while (found < call->count && !is_named(key, call->names[found]))
+            found++;
+        if (found == call->count || taken[found] != NULL) {
+            PyErr_Format(PyExc_TypeError,
+                         found == call->count ? "%s() got an unexpected keyword argument %R"
+                                              : "%s() got two values for the argument %R",
+                         call->name, key);
+            return -1;
+        }
+        taken[found] = arguments[count + i];
+    }
+    for (int i = 0; i < call->required; i++)
+        if (taken[i] == NULL) {
+            PyErr_Format(PyExc_TypeError, "%s() needs the argument '%s'", call->name,
+                         call->names[i]);
+            return -1;
+        }
+    return 0;
+}
+
 /* ---- objects and texts ---------------------------------------------------------------------- */
 
 PyObject *object_alloc(PyTypeObject *class)

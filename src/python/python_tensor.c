@@ -139,6 +139,27 @@ int shape_from_python(PyObject *const *arguments, Py_ssize_t count, int64_t *siz
     return 0;
 }
 
+int dim_take(const char *name, PyObject *given, int *dim)
+{
+    if (given == NULL)
+        return 0;
+    PyObject *number = PyIndex_Check(given) ? PyNumber_Index(given) : NULL;
+    if (number == NULL) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_TypeError, "%s: dim is an integer, not %R", name, given);
+        return -1;
+    }
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+    Py_DECREF(number);
+    if (overflow != 0 || value < -GN_DIMENSIONS_MAX || value > GN_DIMENSIONS_MAX) {
+        PyErr_Format(PyExc_IndexError, "%s: dimension %R is out of range", name, given);
+        return -1;
+    }
+    *dim = (int)value;
+    return 0;
+}
+
 PyObject *integers_to_python(const int64_t *values, int count)
 {
     PyObject *tuple = PyTuple_New(count);

@@ -273,38 +273,99 @@ static PyObject *create_arange(PyObject *module, PyObject *arguments, PyObject *
 
 /* ---- of others -------------------------------------------------------------------------------- */
 
-/* The caller keeps the list, which nobody else knows. */
-static PyObject *create_cat(PyObject *module, PyObject *arguments)
+/* The tensors of a list or a tuple, which the items keep: freed by PyMem_Free(). */
+static gn_tensor **tensors_take(struct module_state *state, const char *name, PyObject *items)
 {
-    struct module_state *state = module_state_of(module);
-    PyObject *list;
-    int dimension;
-    gn_tensor *result;
-    gn_status status;
-    if (!PyArg_ParseTuple(arguments, "O!i:cat", (PyObject *)&PyList_Type, &list, &dimension))
+    Py_ssize_t count = PyTuple_Size(items);
+    if (count == 0 || count > INT_MAX) {
+        PyErr_Format(PyExc_ValueError,
+                     count == 0 ? "%s: there must be a tensor" : "%s: too many tensors", name);
         return NULL;
-    Py_ssize_t count = PyList_Size(list);
-    gn_tensor **tensors = PyMem_Malloc((size_t)(count > 0 ? count : 1) * sizeof *tensors);
-    if (tensors == NULL)
-        return PyErr_NoMemory();
-    PyObject *made = NULL;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        PyObject *one = PyList_GetItem(list, i);
-        if (!tensor_check(state, one)) {
-            PyErr_Format(PyExc_TypeError, "cat: %R is no Tensor", one);
-            goto free_tensors;
-        }
-        tensors[i] = tensor_of(one);
     }
-    CALL_ALLOCATING(status, gn_cat((int)count, tensors, dimension, &result));
-    made = tensor_or_raise(state, status, result);
-free_tensors:
-    PyMem_Free(tensors);
-    return made;
+    gn_tensor **tensors = PyMem_Malloc((size_t)count * sizeof *tensors);
+    if (tensors == NULL) {
+        (void)PyErr_NoMemory();
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *one = PyTuple_GetItem(items, i);
+        if (tensor_check(state, one)) {
+            tensors[i] = tensor_of(one);
+            continue;
+        }
+        PyObject *type = PyType_GetName(Py_TYPE(one));
+        if (type != NULL)
+            PyErr_Format(PyExc_TypeError,
+                         "%s: a list of tensors, and number %zd of it is of type %U", name, i,
+                         type);
+        Py_XDECREF(type);
+        PyMem_Free(tensors);
+        return NULL;
+    }
+    return tensors;
 }
 
+/* By one of its names. */
+static PyObject *cat_as(const char *name, PyObject *module, PyObject *const *arguments,
+                        Py_ssize_t count, PyObject *keywords)
+{
+    const struct call call = {name, {"tensors", "dim", "out"}, 3, 2, 1};
+    struct module_state *state = module_state_of(module);
+    PyObject *taken[CALL_ARGUMENTS_MOST];
+    int dim = 0;
+    gn_tensor *result;
+    gn_status status;
+    if (call_take(&call, arguments, count, keywords, taken) < 0)
+        return NULL;
+    if (tensor_check(state, taken[0]) || (taken[1] != NULL && tensor_check(state, taken[1]))) {
+        PyErr_Format(PyExc_TypeError, "%s: pass a list: %s([x, y]), not the tensors one by one",
+                     name, name);
+        return NULL;
+    }
+    PyObject *items = iterable_take(taken[0]);
+    gn_tensor **tensors = items != NULL ? tensors_take(state, name, items) : NULL;
+    if (tensors == NULL || dim_take(name, taken[1], &dim) < 0) {
+        if (items == NULL)
+            (void)argument_refuse(name);
+        PyMem_Free(tensors);
+        Py_XDECREF(items);
+        return NULL;
+    }
+    bool is_long = is_long_on(tensors[0]) || PyTuple_Size(items) > 16;
+    for (Py_ssize_t i = 1; !is_long && i < PyTuple_Size(items); i++)
+        is_long = is_long_on(tensors[i]);
+    CALL_OPERATION(is_long, status, gn_cat((int)PyTuple_Size(items), tensors, dim, &result));
+    PyMem_Free(tensors);
+    Py_DECREF(items);
+    if (status == GN_OK && taken[2] != NULL && taken[2] != Py_None)
+        return result_into(state, name, result, taken[2]);
+    return tensor_or_raise_in(state, name, status, result);
+}
+
+#define DEFINE_CAT(name)                                                                           \
+    static PyObject *create_##name(PyObject *module, PyObject *const *arguments, Py_ssize_t count, \
+                                   PyObject *keywords)                                             \
+    {                                                                                              \
+        return cat_as(#name, module, arguments, count, keywords);                                  \
+    }
+DEFINE_CAT(cat)
+DEFINE_CAT(concat)
+DEFINE_CAT(concatenate)
+
+#define CAT_FUNCTION(name)                                                                              \
+    {                                                                                                   \
+#name, WITH_VECTOR(create_##name),                                                              \
+            #name                                                                                       \
+            "(tensors, dim=0, *, out=None)\n--\n\n"                                                     \
+            "Tensors one behind the other along a dimension; those of shape (0,) count as nothing.\n\n" \
+            "Examples\n--------\n>>> import genesis\n"                                                  \
+            ">>> genesis." #name "([genesis.zeros(2), genesis.ones(1)])\ntensor([0., 0., 1.])\n"        \
+    }
+
 PyMethodDef tensor_create_functions[] = {
-    {"_cat", create_cat, METH_VARARGS, "For cat()."},
+    CAT_FUNCTION(cat),
+    CAT_FUNCTION(concat),
+    CAT_FUNCTION(concatenate),
     {"empty", WITH_KEYWORDS(create_empty),
      "empty(*shape, size=None, dtype=None, device=None, pin_memory=False)\n--\n\n"
      "A tensor whose elements are not set.\n\n"

@@ -127,10 +127,8 @@ static int kind_of(const gn_tensor *tensor)
     return dtype == GN_BOOL ? 0 : dtype < GN_FLOAT16 ? 1 : 2;
 }
 
-/* The result of a reduction, copied into `out`, which must have its shape, and a type that can hold it; takes over the
- * reference. */
-static PyObject *reduced_into(struct module_state *state, const char *name, gn_tensor *result,
-                              PyObject *out)
+PyObject *result_into(struct module_state *state, const char *name, gn_tensor *result,
+                      PyObject *out)
 {
     gn_status status = GN_OK;
     int ndim = gn_tensor_get_dimensions(result);
@@ -181,8 +179,61 @@ static PyObject *reduce_call(struct module_state *state, const char *name, gn_re
                        reduce_as(reduction, tensor, bits, is_kept != 0, dtype, &result));
     }
     if (status == GN_OK && taken[ARGUMENT_OUT] != NULL)
-        return reduced_into(state, name, result, taken[ARGUMENT_OUT]);
+        return result_into(state, name, result, taken[ARGUMENT_OUT]);
     return tensor_or_raise_in(state, name, status, result);
+}
+
+/* How many elements are not 0. */
+static gn_status count_reduce(gn_tensor *tensor, uint32_t bits, gn_tensor **result)
+{
+    const gn_operand operands[] = {{.tensor = tensor}, {.scalar = {.kind = GN_INT64}}};
+    gn_tensor *is_other;
+    if (gn_tensor_get_dtype(tensor) == GN_BOOL)
+        return gn_reduce(GN_REDUCE_SUM, tensor, bits, false, result);
+    gn_status status = gn_elementwise(GN_OP_NOT_EQUAL, operands, &is_other);
+    if (status != GN_OK)
+        return status;
+    status = gn_reduce(GN_REDUCE_SUM, is_other, bits, false, result);
+    gn_tensor_release(is_other);
+    return status;
+}
+
+/* count_nonzero() of `input`, or of the first argument if that is NULL. */
+static PyObject *count_call(struct module_state *state, PyObject *input, PyObject *const *arguments,
+                            Py_ssize_t count, PyObject *keywords)
+{
+    static const struct call method = {"count_nonzero", {"dim"}, 1, 1, 0},
+                             function = {"count_nonzero", {"input", "dim"}, 2, 2, 1};
+    PyObject *taken[CALL_ARGUMENTS_MOST];
+    uint32_t bits;
+    gn_tensor *result;
+    gn_status status;
+    if (call_take(input != NULL ? &method : &function, arguments, count, keywords, taken) < 0)
+        return NULL;
+    PyObject *dim = input != NULL ? taken[0] : taken[1];
+    input = input != NULL ? input : taken[0];
+    if (!tensor_check(state, input)) {
+        PyErr_Format(PyExc_TypeError, "count_nonzero: %R is not a Tensor", input);
+        return NULL;
+    }
+    if (dimensions_from_python("count_nonzero", dim != Py_None ? dim : NULL,
+                               gn_tensor_get_dimensions(tensor_of(input)), &bits) < 0)
+        return NULL;
+    CALL_OPERATION(gn_tensor_get_count(tensor_of(input)) > QUICK_MOST, status,
+                   count_reduce(tensor_of(input), bits, &result));
+    return tensor_or_raise_in(state, "count_nonzero", status, result);
+}
+
+static PyObject *method_count_nonzero(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                      PyObject *keywords)
+{
+    return count_call(tensor_state(self), self, arguments, count, keywords);
+}
+
+static PyObject *function_count_nonzero(PyObject *module, PyObject *const *arguments,
+                                        Py_ssize_t count, PyObject *keywords)
+{
+    return count_call(module_state_of(module), NULL, arguments, count, keywords);
 }
 
 static PyObject *reduce_method(PyObject *self, const char *name, gn_reduction reduction,
@@ -240,9 +291,17 @@ REDUCTIONS(DEFINE_REDUCTION)
      #name "(input, dim=None, keepdim=False, *" more ", out=None)\n--\n\n" doc},
 
 PyMethodDef tensor_reduction_methods[] = {
-    REDUCTIONS(REDUCTION_METHOD){NULL, NULL, 0, NULL},
+    REDUCTIONS(REDUCTION_METHOD){
+        "count_nonzero", WITH_VECTOR(method_count_nonzero),
+        "count_nonzero($self, dim=None)\n--\n\nHow many elements are not 0."},
+    {NULL, NULL, 0, NULL},
 };
 
 PyMethodDef tensor_reduction_functions[] = {
-    REDUCTIONS(REDUCTION_FUNCTION){NULL, NULL, 0, NULL},
+    REDUCTIONS(REDUCTION_FUNCTION){
+        "count_nonzero", WITH_VECTOR(function_count_nonzero),
+        "count_nonzero(input, dim=None)\n--\n\nHow many elements are not 0.\n\n"
+        "Examples\n--------\n>>> import genesis\n"
+        ">>> genesis.count_nonzero(genesis.tensor([[0, 7], [8, 9]]), 0)\ntensor([1, 2])\n"},
+    {NULL, NULL, 0, NULL},
 };

@@ -5,88 +5,11 @@
  */
 #include "module.h"
 
-#include <string.h>
-
-enum {
-    ARGUMENTS_MOST = 4,
-};
-
-/* What a method is called, and takes. */
-struct row_method {
-    const char *name;
-    const char *names[ARGUMENTS_MOST];
-    int count;
-    int required; /* how many of them must be given */
-};
-
-static bool is_named(PyObject *key, const char *name)
-{
-    static const char *const pairs[][2] = {{"dim", "axis"}, {"keepdim", "keepdims"}};
-    bool is_same = PyUnicode_CompareWithASCIIString(key, name) == 0;
-    for (int i = 0; i < 2 && !is_same; i++)
-        is_same = strcmp(name, pairs[i][0]) == 0 &&
-                  PyUnicode_CompareWithASCIIString(key, pairs[i][1]) == 0;
-    return is_same;
-}
-
-/* The arguments, borrowed; NULL: left out. */
-static int row_arguments_take(const struct row_method *method, PyObject *const *arguments,
-                              Py_ssize_t count, PyObject *keywords, PyObject *taken[ARGUMENTS_MOST])
-{
-    Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
-    if (count > method->count) {
-        PyErr_Format(PyExc_TypeError, "%s() takes at most %d argument%s by place, not %zd",
-                     method->name, method->count, plural(method->count), count);
-        return -1;
-    }
-    for (int i = 0; i < ARGUMENTS_MOST; i++)
-        taken[i] = i < count ? arguments[i] : NULL;
-    for (Py_ssize_t i = 0; i < named; i++) {
-        PyObject *key = PyTuple_GetItem(keywords, i);
-        int found = 0;
-        while (found < method->count && !is_named(key, method->names[found]))
-            found++;
-        if (found == method->count || taken[found] != NULL) {
-            PyErr_Format(PyExc_TypeError,
-                         found == method->count ? "%s() got an unexpected keyword argument %R"
-                                                : "%s() got two values for the argument %R",
-                         method->name, key);
-            return -1;
-        }
-        taken[found] = arguments[count + i];
-    }
-    for (int i = 0; i < method->required; i++)
-        if (taken[i] == NULL) {
-            PyErr_Format(PyExc_TypeError, "%s() needs the argument '%s'", method->name,
-                         method->names[i]);
-            return -1;
-        }
-    return 0;
-}
-
 /* What is out of range stays so, as an int. */
 static int dimension_clamp(int64_t dimension)
 {
     return dimension < -GN_DIMENSIONS_MAX || dimension > GN_DIMENSIONS_MAX ? GN_DIMENSIONS_MAX + 1
                                                                            : (int)dimension;
-}
-
-/* A dimension that was given; else `dim` stays as it is. */
-static int dim_take(const char *name, PyObject *given, int *dim)
-{
-    if (given == NULL)
-        return 0;
-    PyObject *number = PyIndex_Check(given) ? PyNumber_Index(given) : NULL;
-    if (number == NULL) {
-        if (!PyErr_Occurred())
-            PyErr_Format(PyExc_TypeError, "%s: dim is an integer, not %R", name, given);
-        return -1;
-    }
-    int overflow;
-    long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
-    Py_DECREF(number);
-    *dim = dimension_clamp(overflow != 0 ? INT64_MAX : value);
-    return 0;
 }
 
 /* A flag that was given; else it stays as it is. */
@@ -115,14 +38,14 @@ static PyObject *pair_make(struct module_state *state, gn_tensor *values, gn_ten
 static PyObject *method_sort(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                              PyObject *keywords)
 {
-    static const struct row_method method = {"sort", {"dim", "descending", "stable"}, 3, 0};
+    static const struct call method = {"sort", {"dim", "descending", "stable"}, 3, 3, 0};
     struct module_state *state = tensor_state(self);
-    PyObject *taken[ARGUMENTS_MOST];
+    PyObject *taken[CALL_ARGUMENTS_MOST];
     int dim = -1;
     bool is_descending = false;
     gn_tensor *values, *indices;
     gn_status status;
-    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+    if (call_take(&method, arguments, count, keywords, taken) < 0 ||
         dim_take("sort", taken[0], &dim) < 0 || flag_take(taken[1], &is_descending) < 0)
         return NULL;
     CALL_OPERATION(is_long_on(tensor_of(self)), status,
@@ -134,13 +57,13 @@ static PyObject *method_sort(PyObject *self, PyObject *const *arguments, Py_ssiz
 static PyObject *method_argsort(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                                 PyObject *keywords)
 {
-    static const struct row_method method = {"argsort", {"dim", "descending", "stable"}, 3, 0};
-    PyObject *taken[ARGUMENTS_MOST];
+    static const struct call method = {"argsort", {"dim", "descending", "stable"}, 3, 3, 0};
+    PyObject *taken[CALL_ARGUMENTS_MOST];
     int dim = -1;
     bool is_descending = false;
     gn_tensor *indices;
     gn_status status;
-    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+    if (call_take(&method, arguments, count, keywords, taken) < 0 ||
         dim_take("argsort", taken[0], &dim) < 0 || flag_take(taken[1], &is_descending) < 0)
         return NULL;
     CALL_OPERATION(is_long_on(tensor_of(self)), status,
@@ -170,14 +93,14 @@ static PyObject *extreme(PyObject *self, PyObject *const *arguments, Py_ssize_t 
                          PyObject *keywords, bool is_maximum)
 {
     const char *name = is_maximum ? "max" : "min";
-    const struct row_method method = {name, {"dim", "keepdim"}, 2, 0};
+    const struct call method = {name, {"dim", "keepdim"}, 2, 2, 0};
     struct module_state *state = tensor_state(self);
     gn_tensor *tensor = tensor_of(self), *values, *indices, *wide;
-    PyObject *taken[ARGUMENTS_MOST];
+    PyObject *taken[CALL_ARGUMENTS_MOST];
     bool is_kept = false;
     int64_t dimension;
     gn_status status;
-    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+    if (call_take(&method, arguments, count, keywords, taken) < 0 ||
         flag_take(taken[1], &is_kept) < 0)
         return NULL;
     PyObject *dim = taken[0] != NULL ? taken[0] : Py_None;
@@ -217,15 +140,15 @@ static PyObject *extreme_place(PyObject *self, PyObject *const *arguments, Py_ss
                                PyObject *keywords, bool is_maximum)
 {
     const char *name = is_maximum ? "argmax" : "argmin";
-    const struct row_method method = {name, {"dim", "keepdim"}, 2, 0};
+    const struct call method = {name, {"dim", "keepdim"}, 2, 2, 0};
     struct module_state *state = tensor_state(self);
     gn_tensor *tensor = tensor_of(self), *flat = NULL, *place, *wide;
-    PyObject *taken[ARGUMENTS_MOST];
+    PyObject *taken[CALL_ARGUMENTS_MOST];
     int64_t ones[GN_DIMENSIONS_MAX], dimension = 0, whole = -1;
     bool is_kept = false;
     int ndim = gn_tensor_get_dimensions(tensor);
     gn_status status = GN_OK;
-    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+    if (call_take(&method, arguments, count, keywords, taken) < 0 ||
         flag_take(taken[1], &is_kept) < 0)
         return NULL;
     bool is_whole = taken[0] == NULL || taken[0] == Py_None;
@@ -269,14 +192,14 @@ METHODS_OF_TWO(extreme_place, argmax, argmin)
 static PyObject *method_topk(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                              PyObject *keywords)
 {
-    static const struct row_method method = {"topk", {"k", "dim", "largest", "sorted"}, 4, 1};
+    static const struct call method = {"topk", {"k", "dim", "largest", "sorted"}, 4, 4, 1};
     struct module_state *state = tensor_state(self);
-    PyObject *taken[ARGUMENTS_MOST];
+    PyObject *taken[CALL_ARGUMENTS_MOST];
     int dim = -1;
     bool is_largest = true; /* they always are sorted */
     gn_tensor *values, *indices;
     gn_status status;
-    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+    if (call_take(&method, arguments, count, keywords, taken) < 0 ||
         dim_take("topk", taken[1], &dim) < 0 || flag_take(taken[2], &is_largest) < 0)
         return NULL;
     PyObject *number = PyNumber_Index(taken[0]);
@@ -294,14 +217,14 @@ static PyObject *softmax(PyObject *self, PyObject *const *arguments, Py_ssize_t 
                          PyObject *keywords, bool is_log)
 {
     const char *name = is_log ? "log_softmax" : "softmax";
-    const struct row_method method = {name, {"dim", "dtype"}, 2, 1};
+    const struct call method = {name, {"dim", "dtype"}, 2, 2, 1};
     struct module_state *state = tensor_state(self);
-    PyObject *taken[ARGUMENTS_MOST];
+    PyObject *taken[CALL_ARGUMENTS_MOST];
     gn_tensor *cast = NULL, *result = NULL;
     gn_dtype dtype;
     gn_status status = GN_OK;
     int dim = 0;
-    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+    if (call_take(&method, arguments, count, keywords, taken) < 0 ||
         dim_take(name, taken[0], &dim) < 0)
         return NULL;
     bool has_dtype = taken[1] != NULL && taken[1] != Py_None;
@@ -339,14 +262,14 @@ static PyObject *cumulate(PyObject *self, PyObject *const *arguments, Py_ssize_t
                           PyObject *keywords, bool is_product)
 {
     const char *name = is_product ? "cumprod" : "cumsum";
-    const struct row_method method = {name, {"dim", "dtype"}, 2, 1};
+    const struct call method = {name, {"dim", "dtype"}, 2, 2, 1};
     struct module_state *state = tensor_state(self);
-    PyObject *taken[ARGUMENTS_MOST];
+    PyObject *taken[CALL_ARGUMENTS_MOST];
     gn_dtype dtype;
     int dim = 0;
     gn_tensor *result;
     gn_status status;
-    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+    if (call_take(&method, arguments, count, keywords, taken) < 0 ||
         dim_take(name, taken[0], &dim) < 0)
         return NULL;
     bool has_dtype = taken[1] != NULL && taken[1] != Py_None;
@@ -366,13 +289,13 @@ static PyObject *cumulate_extreme(PyObject *self, PyObject *const *arguments, Py
                                   PyObject *keywords, bool is_maximum)
 {
     const char *name = is_maximum ? "cummax" : "cummin";
-    const struct row_method method = {name, {"dim"}, 1, 1};
+    const struct call method = {name, {"dim"}, 1, 1, 1};
     struct module_state *state = tensor_state(self);
-    PyObject *taken[ARGUMENTS_MOST];
+    PyObject *taken[CALL_ARGUMENTS_MOST];
     int dim = 0;
     gn_tensor *values, *indices;
     gn_status status;
-    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+    if (call_take(&method, arguments, count, keywords, taken) < 0 ||
         dim_take(name, taken[0], &dim) < 0)
         return NULL;
     CALL_OPERATION(is_long_on(tensor_of(self)), status,
@@ -385,14 +308,14 @@ METHODS_OF_TWO(cumulate_extreme, cummax, cummin)
 static PyObject *method_unique(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                                PyObject *keywords)
 {
-    static const struct row_method method = {
-        "unique", {"sorted", "return_inverse", "return_counts"}, 3, 0};
+    static const struct call method = {
+        "unique", {"sorted", "return_inverse", "return_counts"}, 3, 3, 0};
     struct module_state *state = tensor_state(self);
-    PyObject *taken[ARGUMENTS_MOST];
+    PyObject *taken[CALL_ARGUMENTS_MOST];
     bool has_inverse = false, has_counts = false; /* they always are sorted */
     gn_tensor *values, *inverse, *counts;
     gn_status status;
-    if (row_arguments_take(&method, arguments, count, keywords, taken) < 0 ||
+    if (call_take(&method, arguments, count, keywords, taken) < 0 ||
         flag_take(taken[1], &has_inverse) < 0 || flag_take(taken[2], &has_counts) < 0)
         return NULL;
     CALL_OPERATION(is_long_on(tensor_of(self)), status,

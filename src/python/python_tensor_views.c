@@ -1,13 +1,13 @@
 /*
  * python_tensor_views.c: other shapes of Tensor's elements: by sizes, which are given one by one, as one sequence, or
- * as one by its name; and by dimensions.
+ * as one by its name; and by dimensions. Copies that turn or repeat dimensions are here, too.
  */
 #include "module.h"
 
 /* ---- by sizes -------------------------------------------------------------------------------- */
 
 /* The values that stand for sizes or dimensions: the arguments, or the one that has a name. */
-static int values_take(const char *function, const char *const names[2], Py_ssize_t *count,
+static int values_take(const char *function, const char *const names[3], Py_ssize_t *count,
                        PyObject *keywords)
 {
     Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
@@ -16,7 +16,8 @@ static int values_take(const char *function, const char *const names[2], Py_ssiz
     PyObject *name = PyTuple_GetItem(keywords, 0);
     if (*count > 0 || named > 1 ||
         (PyUnicode_CompareWithASCIIString(name, names[0]) != 0 &&
-         PyUnicode_CompareWithASCIIString(name, names[1]) != 0)) {
+         PyUnicode_CompareWithASCIIString(name, names[1]) != 0 &&
+         PyUnicode_CompareWithASCIIString(name, names[2]) != 0)) {
         PyErr_Format(PyExc_TypeError, "%s() takes one argument by name, %s, or none, not %R",
                      function, names[0], keywords);
         return -1;
@@ -31,7 +32,7 @@ typedef gn_status (*shape_call)(gn_tensor *tensor, int ndim, const int64_t *size
 static PyObject *with_shape(PyObject *self, const char *function, PyObject *const *arguments,
                             Py_ssize_t count, PyObject *keywords, shape_call call)
 {
-    static const char *const names[] = {"shape", "size"};
+    static const char *const names[] = {"shape", "size", "size"};
     int64_t sizes[GN_DIMENSIONS_MAX];
     int ndim;
     gn_tensor *result;
@@ -39,7 +40,8 @@ static PyObject *with_shape(PyObject *self, const char *function, PyObject *cons
     if (values_take(function, names, &count, keywords) < 0 ||
         shape_from_python(arguments, count, sizes, &ndim) < 0)
         return NULL;
-    CALL_ALLOCATING(status, call(tensor_of(self), ndim, sizes, &result));
+    CALL_OPERATION(is_long_on(tensor_of(self)), status,
+                   call(tensor_of(self), ndim, sizes, &result));
     return tensor_or_raise_in(tensor_state(self), function, status, result);
 }
 
@@ -83,7 +85,7 @@ static PyObject *tensor_broadcast_to(PyObject *self, PyObject *const *arguments,
 static PyObject *tensor_permute(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                                 PyObject *keywords)
 {
-    static const char *const names[] = {"dims", "dims"};
+    static const char *const names[] = {"dims", "dims", "dims"};
     int64_t values[GN_DIMENSIONS_MAX];
     int order[GN_DIMENSIONS_MAX], ndim;
     gn_tensor *view;
@@ -127,8 +129,8 @@ static PyObject *tensor_as_strided(PyObject *self, PyObject *arguments, PyObject
                      ndim, plural(ndim), stride_count);
         return NULL;
     }
-    CALL_ALLOCATING(status,
-                    gn_tensor_as_strided(tensor_of(self), ndim, sizes, strides, offset, &view));
+    CALL_OPERATION(is_long_on(tensor_of(self)), status,
+                   gn_tensor_as_strided(tensor_of(self), ndim, sizes, strides, offset, &view));
     return tensor_or_raise_in(tensor_state(self), "as_strided", status, view);
 }
 
@@ -214,7 +216,7 @@ static PyObject *tensor_flatten(PyObject *self, PyObject *const *arguments, Py_s
     }
     sizes[ends[0]] = joined;
     int left = ndim > 0 ? ndim - (ends[1] - ends[0]) : 1;
-    CALL_ALLOCATING(status, gn_tensor_reshape(tensor, left, sizes, &result));
+    CALL_OPERATION(is_long_on(tensor), status, gn_tensor_reshape(tensor, left, sizes, &result));
     return tensor_or_raise(module_state_of_object(self), status, result);
 }
 
@@ -262,7 +264,84 @@ static PyObject *tensor_squeeze(PyObject *self, PyObject *const *arguments, Py_s
     return tensor_or_raise(module_state_of_object(self), status, view);
 }
 
+/* ---- copies ----------------------------------------------------------------------------------- */
+
+static PyObject *tensor_flip(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                             PyObject *keywords)
+{
+    static const char *const names[] = {"dims", "axis", "axes"};
+    gn_tensor *tensor = tensor_of(self), *result;
+    int64_t values[GN_DIMENSIONS_MAX];
+    int ndim = 0, dimension;
+    uint32_t turned = 0;
+    gn_status status;
+    if (values_take("flip", names, &count, keywords) < 0 ||
+        (count > 0 && !(count == 1 && arguments[0] == Py_None) &&
+         shape_from_python(arguments, count, values, &ndim) < 0))
+        return NULL;
+    for (int i = 0; i < ndim; i++) {
+        if (dimension_find("flip", values[i], gn_tensor_get_dimensions(tensor), 0, &dimension) < 0)
+            return NULL;
+        if ((turned >> dimension & 1) != 0) {
+            PyErr_Format(PyExc_ValueError, "flip: dimension %d is there twice", dimension);
+            return NULL;
+        }
+        turned |= UINT32_C(1) << dimension;
+    }
+    CALL_OPERATION(is_long_on(tensor), status, gn_flip(tensor, turned, &result));
+    return tensor_or_raise_in(tensor_state(self), "flip", status, result);
+}
+
+/* Counts that are a tensor, or another sequence, are Python's matter. */
+static PyObject *repeat_by_several(PyObject *self, PyObject *repeats, PyObject *dim)
+{
+    PyObject *module = PyImport_ImportModule("genesis._tensor_places");
+    PyObject *made = module != NULL ? PyObject_CallMethod(module, "_repeat_by_several", "OOO", self,
+                                                          repeats, dim)
+                                    : NULL;
+    Py_XDECREF(module);
+    return made;
+}
+
+static PyObject *tensor_repeat_interleave(PyObject *self, PyObject *const *arguments,
+                                          Py_ssize_t count, PyObject *keywords)
+{
+    static const struct call call = {
+        "repeat_interleave", {"repeats", "dim", "output_size"}, 3, 2, 0};
+    PyObject *taken[CALL_ARGUMENTS_MOST];
+    gn_tensor *tensor = tensor_of(self), *flat = NULL, *result;
+    int dimension = 0, overflow;
+    int64_t whole = -1;
+    gn_status status = GN_OK;
+    if (call_take(&call, arguments, count, keywords, taken) < 0)
+        return NULL;
+    for (int i = 0; i < 2; i++)
+        if (taken[i] == NULL)
+            taken[i] = Py_None;
+    if (!PyLong_Check(taken[0]))
+        return repeat_by_several(self, taken[0], taken[1]);
+    if (taken[1] != Py_None &&
+        dimensions_take(self, "repeat_interleave", &taken[1], 1, 0, &dimension) < 0)
+        return NULL;
+    long long repeats = PyLong_AsLongLongAndOverflow(taken[0], &overflow);
+    if (overflow != 0)
+        repeats = overflow > 0 ? INT64_MAX : -1;
+    if (taken[1] == Py_None && gn_tensor_get_dimensions(tensor) != 1)
+        CALL_OPERATION(is_long_on(tensor), status, gn_tensor_reshape(tensor, 1, &whole, &flat));
+    if (status == GN_OK)
+        CALL_OPERATION(
+            is_long_on(tensor) || repeats > QUICK_MOST, status,
+            gn_repeat_interleave(flat != NULL ? flat : tensor, dimension, repeats, &result));
+    gn_tensor_release(flat);
+    return tensor_or_raise_in(tensor_state(self), "repeat_interleave", status, result);
+}
+
 PyMethodDef tensor_view_methods[] = {
+    {"flip", WITH_VECTOR(tensor_flip),
+     "flip($self, /, *dims)\n--\n\nA copy with dimensions the other way round."},
+    {"repeat_interleave", WITH_VECTOR(tensor_repeat_interleave),
+     "repeat_interleave($self, repeats=None, dim=None, *, output_size=None)\n--\n\n"
+     "Each element of a dimension so many times; of counts alone, each place that often."},
     {"view", WITH_VECTOR(tensor_view),
      "view($self, /, *shape)\n--\n\n"
      "The same elements with another shape, or the same bytes as another dtype, without a copy."},

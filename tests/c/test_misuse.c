@@ -43,6 +43,10 @@ static void test_elements(void)
     REFUSED(gn_cast(NULL, GN_INT64, &result));
     REFUSED(gn_cast(x, GN_INT64, NULL));
     REFUSED(gn_assign(NULL, both[0]));
+    REFUSED(gn_flip(NULL, 1, &result));
+    REFUSED(gn_flip(x, 1, NULL));
+    REFUSED(gn_repeat_interleave(NULL, 0, 1, &result));
+    REFUSED(gn_repeat_interleave(x, 0, 1, NULL));
     REFUSED(gn_result_type(2, NULL, &dtype));
     REFUSED(gn_result_type(2, both, NULL));
     REFUSED(gn_result_type(0, both, &dtype));

@@ -206,3 +206,93 @@ def test_arguments_of_methods_along_a_dimension():
     ):
         with pytest.raises(error, match=words):
             call()
+
+
+# ---- turned, repeated, put together, counted ----
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_flip_beside_numpy(dtype):
+    for shape in ((), (1,), (7,), (3, 5), (2, 3, 4), (3, 0), (70, 80)):
+        array = numbers(dtype, *shape)
+        for dims in ((), *((i,) for i in range(array.ndim)), tuple(range(array.ndim))):
+            expected = numpy.flip(array, dims)
+            made = genesis.tensor(array).flip(dims)
+            assert made.is_contiguous()
+            numpy.testing.assert_array_equal(made.numpy(), expected)
+            turned = genesis.tensor(array).T.flip(*(array.ndim - 1 - dim for dim in dims))
+            numpy.testing.assert_array_equal(turned.numpy(), expected.T)
+    x = genesis.arange(4)
+    assert (x + 1).flip(-1).tolist() == x.flip(axis=0).add(1).tolist() == [4, 3, 2, 1]
+    assert x.flip(dims=None).tolist() == genesis.flip(x, dims=()).tolist() == [0, 1, 2, 3]
+    assert genesis.tensor(3).flip(0).item() == 3
+    with pytest.raises(IndexError, match="flip: dimension 1 is out of range"):
+        x.flip(1)
+    with pytest.raises(ValueError, match="flip: dimension 0 is there twice"):
+        x.flip(0, -1)
+    with pytest.raises(TypeError, match="flip"):
+        x.flip(0, axis=0)
+
+
+def test_repeats_are_copies():
+    x = genesis.arange(3)
+    same = x.repeat_interleave(1)
+    same.fill_(9)
+    assert x.tolist() == [0, 1, 2]
+    assert (x + 1).repeat_interleave(2, output_size=6).tolist() == [1, 1, 2, 2, 3, 3]
+    assert x.repeat_interleave(repeats=2, axis=0).tolist() == [0, 0, 1, 1, 2, 2]
+    assert x.repeat_interleave([1, 0, 2]).tolist() == [0, 2, 2]
+    assert x.repeat_interleave().tolist() == [1, 2, 2]
+    assert x.repeat_interleave(genesis.tensor(True)).tolist() == [0, 1, 2]
+    wide = genesis.arange(20000).reshape(2, 50, 200).permute(2, 0, 1)
+    numpy.testing.assert_array_equal(
+        wide.repeat_interleave(3, 1).numpy(), wide.numpy().repeat(3, 1)
+    )
+    for call, error, words in (
+        (lambda: x.repeat_interleave(2**62), genesis.ShapeError, "repeat_interleave: "),
+        (lambda: x.repeat_interleave(2**70), genesis.ShapeError, "repeat_interleave: "),
+        (lambda: x.repeat_interleave(-(2**70)), ValueError, "not negative"),
+        (lambda: x.repeat_interleave(2, 1), IndexError, "repeat_interleave: dimension 1"),
+        (lambda: x.repeat_interleave(2, 0, 6), TypeError, "at most 2 arguments"),
+        (lambda: x.repeat_interleave([1, 2]), genesis.ShapeError, "repeat_interleave: "),
+        (lambda: x.repeat_interleave([1, 2, -1]), ValueError, "repeat_interleave: counts"),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+
+
+def test_cat_takes_what_it_took():
+    x, y = genesis.arange(3), genesis.ones(2)
+    assert genesis.cat((x, y)).tolist() == genesis.cat(iter([x, y])).tolist() == [0, 1, 2, 1, 1]
+    out = genesis.zeros(5)
+    assert genesis.cat([x, y], dim=0, out=out) is out and out.tolist() == [0, 1, 2, 1, 1]
+    assert genesis.concat(tensors=[x, x], axis=0).shape == (6,)
+    with pytest.raises(TypeError, match="concatenate: pass a list"):
+        genesis.concatenate(x, x)
+    with pytest.raises(IndexError, match="cat: dimension 1099511627776 is out of range"):
+        genesis.cat([x, x], 2**40)
+    with pytest.raises(TypeError, match="cat: dim is an integer, not 'a'"):
+        genesis.cat([x, x], "a")
+    with pytest.raises(TypeError, match="cat: "):
+        genesis.cat(3)
+    with pytest.raises(genesis.ShapeError, match=r"cat: a result of shape \(6,\)"):
+        genesis.cat([x, x], out=genesis.zeros(5))
+    with pytest.raises(TypeError, match="cannot be stored as int64"):
+        genesis.cat([x, y], out=genesis.arange(5))
+
+
+@pytest.mark.parametrize("dtype", (*DTYPES, "bfloat16"))
+def test_counts_beside_numpy(dtype):
+    array = numbers("float32" if dtype == "bfloat16" else dtype, 5, 40)
+    x = genesis.tensor(array).to(dtype)
+    for dim in (None, 0, 1, (0, 1)):
+        made = x.count_nonzero(dim)
+        assert made.dtype == genesis.int64
+        assert made.tolist() == numpy.count_nonzero(array, dim).tolist()
+        assert genesis.count_nonzero(input=x, axis=dim).tolist() == made.tolist()
+    special = genesis.tensor([0.0, -0.0, float("nan"), float("inf")])
+    assert special.count_nonzero().item() == 2
+    with pytest.raises(IndexError, match="count_nonzero: dimension 2"):
+        x.count_nonzero(2)
+    with pytest.raises(TypeError, match="count_nonzero: 3 is not a Tensor"):
+        genesis.count_nonzero(3)

@@ -4,7 +4,12 @@
 
 #include <string.h>
 
-/* Dimensions of 1 are left out, and those that go on as if they were one are joined. */
+enum {
+    SHORT_ROW = 16, /* elements that take longer to get to than to copy */
+};
+
+/* Dimensions of 1 are left out, and those that go on as if they were one are joined. The last one is not short where the
+ * one before it is longer: the two are exchanged. */
 struct copy {
     int ndim;
     int64_t sizes[GN_DIMENSIONS_MAX];
@@ -29,6 +34,15 @@ static void copy_join(struct copy *copy, const int64_t *to_strides, const int64_
         }
         copy->to[last] = to_strides[d];
         copy->from[last] = from_strides[d];
+    }
+    int last = copy->ndim - 1;
+    if (last < 1 || copy->sizes[last] >= SHORT_ROW || copy->sizes[last - 1] <= copy->sizes[last])
+        return;
+    int64_t *numbers[] = {copy->sizes, copy->to, copy->from};
+    for (int i = 0; i < 3; i++) {
+        int64_t number = numbers[i][last];
+        numbers[i][last] = numbers[i][last - 1];
+        numbers[i][last - 1] = number;
     }
 }
 
