@@ -96,11 +96,25 @@ maximum = _of_two(genesis.maximum, "maximum", "The larger one of two; NaN wins."
 minimum = _of_two(genesis.minimum, "minimum", "The smaller one of two; NaN wins.")
 multiply = _of_two(genesis.multiply, "multiply", "The products of elements.")
 not_equal = _of_two(genesis.not_equal, "not_equal", "Whether elements differ.")
-pow = _of_two(genesis.pow, "pow", "The first to the power of the second.")
 remainder = _of_two(
     genesis.remainder, "remainder", "What division leaves, with the divisor's sign."
 )
 subtract = _of_two(genesis.subtract, "subtract", "The differences of elements.")
+
+
+def pow(x1: Any, x2: Any, /) -> Tensor:
+    """The first to the power of the second.
+
+    Examples
+    --------
+    >>> import genesis.array_api as xp
+    >>> xp.pow(xp.asarray([4.0, -0.0, -xp.inf]), 0.5)
+    tensor([2., 0., inf])
+    """
+    if isinstance(x2, float) and x2 in (0.5, -0.5):
+        # For the number genesis.pow() takes a square root, which of -0 and -inf is another one.
+        x1, x2 = _both_floating(x1, x2)
+    return genesis.pow(*promoted(x1, x2))
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:

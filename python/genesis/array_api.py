@@ -157,6 +157,7 @@ from genesis._array_api_functions import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from genesis import Tensor
@@ -435,6 +436,9 @@ def astype(x: Tensor, dtype: Any, /, *, copy: builtins.bool = True, device: Any 
 class _Info:
     """What this namespace can do: what ``__array_namespace_info__()`` returns."""
 
+    def __init__(self, sequence: type = tuple) -> None:
+        self._sequence = sequence
+
     def capabilities(self) -> dict[str, Any]:
         """Whether results may have shapes that depend on data, and the most dimensions."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 16}
@@ -443,10 +447,10 @@ class _Info:
         """Where tensors are made."""
         return genesis.get_default_device()
 
-    def devices(self) -> list[Any]:
+    def devices(self) -> Sequence[Any]:
         """The CPU, and the GPUs that there are."""
-        count = genesis.cuda.device_count()
-        return [genesis.device("cpu"), *(genesis.device(f"cuda:{i}") for i in range(count))]
+        names = ("cpu", *(f"cuda:{i}" for i in range(genesis.cuda.device_count())))
+        return self._sequence(genesis.device(name) for name in names)
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """The dtypes of numbers for which none is named."""
@@ -719,7 +723,7 @@ _OLDER = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 @functools.cache
 def _namespace(version: str | None) -> Any:
-    """The module as a version of the standard has it: before 2025.12 several arrays are a list."""
+    """The module as a version of the standard has it: before 2025.12 tuples are lists."""
     module = sys.modules[__name__]
     if version is None or version == __array_api_version__:
         return module
@@ -731,4 +735,5 @@ def _namespace(version: str | None) -> Any:
     made.__array_api_version__ = version
     made.broadcast_arrays = lambda *arrays: list(broadcast_arrays(*arrays))
     made.meshgrid = lambda *arrays, indexing="xy": list(meshgrid(*arrays, indexing=indexing))
+    made.__array_namespace_info__ = lambda: _Info(list)
     return made

@@ -123,6 +123,22 @@ class WithStandard:
         return numpy.reshape(x, shape, copy=copy)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    ("exponent", "expected"),
+    [(0.5, [0, 0, numpy.inf, numpy.inf, 2]), (-0.5, [numpy.inf, numpy.inf, 0, 0, 0.5])],
+)
+def test_pow_is_no_square_root(exponent, expected, dtype):
+    """Of these two numbers genesis.pow() makes sqrt() and rsqrt(): other ones of -0 and -inf."""
+    dtype = getattr(ours, dtype)
+    x = ours.asarray([-0.0, 0.0, -ours.inf, ours.inf, 4.0], dtype=dtype)
+    made = ours.pow(x, exponent)
+    assert made.dtype == dtype and not ours.any(ours.signbit(made))
+    assert made.tolist() == expected
+    assert ours.all(ours.isnan(ours.pow(ours.asarray([-4.0, ours.nan], dtype=dtype), exponent)))
+    assert ours.pow(ours.asarray([4, 9]), exponent).dtype == ours.float32
+
+
 def test_info():
     info = genesis.zeros(1).__array_namespace__().__array_namespace_info__()
     assert info.capabilities() == {
@@ -150,6 +166,8 @@ def test_the_namespace_of_a_tensor():
     for name in ("meshgrid", "broadcast_arrays"):  # lists until 2024.12, tuples since
         one, other = getattr(older, name)(x, x), getattr(ours, name)(x, x)
         assert isinstance(one, list) and isinstance(other, tuple) and len(one) == len(other) == 2
+    one, other = (xp.__array_namespace_info__().devices() for xp in (older, ours))
+    assert isinstance(one, list) and isinstance(other, tuple) and tuple(one) == other
     with pytest.raises(ValueError, match=r"not in '1999.01'"):
         x.__array_namespace__(api_version="1999.01")
     assert x.to_device("cpu").data_ptr() == x.data_ptr()
