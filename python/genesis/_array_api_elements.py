@@ -109,7 +109,7 @@ def pow(x1: Any, x2: Any, /) -> Tensor:
     --------
     >>> import genesis.array_api as xp
     >>> xp.pow(xp.asarray([4.0, -0.0, -xp.inf]), 0.5)
-    tensor([2., 0., inf])
+    tensor([ 2.,  0., inf])
     """
     if isinstance(x2, float) and x2 in (0.5, -0.5):
         # For the number genesis.pow() takes a square root, which of -0 and -inf is another one.
