@@ -317,6 +317,8 @@ static int module_exec(PyObject *module)
         visit((state)->shape_error);                       \
         visit((state)->dtype_class);                       \
         visit((state)->tensor_class);                      \
+        visit((state)->numpy_class);                       \
+        visit((state)->numpy_asarray);                     \
         visit((state)->pair_class);                        \
         visit((state)->generator_class);                   \
         visit((state)->generator);                         \

@@ -43,6 +43,8 @@ struct module_state {
     PyObject *dtypes[GN_DTYPE_COUNT];
     PyObject *pointer_classes[GN_DTYPE_COUNT]; /* of addresses; once used */
     PyObject *tensor_class;
+    PyObject *numpy_class;   /* the last class of NumPy's that an argument had; NULL: none yet */
+    PyObject *numpy_asarray; /* its function; NULL until it is used */
     PyObject *pair_class;
     PyObject *generator_class;
     PyObject *generator; /* that of genesis.rand() and its kin, unless they are given another */
@@ -444,8 +446,8 @@ bool cuda_array_look(PyObject *object, gn_dtype *dtype, bool *is_contiguous);
 /* Other protocols: python_interop.c. Whether an object has elements that only they give, and these, shared. Memory of a
  * GPU comes by DLPack or __cuda_array_interface__ whatever else its owner has: the buffer protocol is for the CPU. */
 int tensor_interop_init(PyObject *class);
-bool is_on_gpu(PyObject *object);
-bool has_buffer(PyObject *object);
+bool is_on_gpu(struct module_state *state, PyObject *object);
+bool has_buffer(struct module_state *state, PyObject *object);
 bool is_foreign(PyObject *object);
 PyObject *tensor_from_foreign(struct module_state *state, PyObject *object, PyObject *device);
 

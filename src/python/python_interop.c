@@ -45,11 +45,11 @@ static PyObject *pointer_class_create(PyObject *dtype)
 static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    struct module_state *state = module_state_of_object(self);
+    struct module_state *state = tensor_state(self);
     gn_dtype dtype = gn_tensor_get_dtype(tensor_of(self));
     void *data;
     gn_status status;
-    CALL_ALLOCATING(status, gn_tensor_get_data(tensor_of(self), &data));
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_get_data(tensor_of(self), &data));
     if (status != GN_OK)
         return error_raise(state, status);
     if (state->pointer_classes[dtype] == NULL)
@@ -63,9 +63,23 @@ static PyObject *tensor_data_ptr(PyObject *self, PyObject *unused)
 
 /* ---- NumPy ----------------------------------------------------------------------------------- */
 
+/* An object as an array of NumPy. */
+static PyObject *numpy_asarray(struct module_state *state, PyObject *object)
+{
+    if (state->numpy_asarray == NULL) {
+        PyObject *numpy = PyImport_ImportModule("numpy");
+        state->numpy_asarray = numpy != NULL ? PyObject_GetAttrString(numpy, "asarray") : NULL;
+        Py_XDECREF(numpy);
+    }
+    return state->numpy_asarray != NULL
+               ? PyObject_CallFunctionObjArgs(state->numpy_asarray, object, NULL)
+               : NULL;
+}
+
 static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    struct module_state *state = tensor_state(self);
     gn_dtype dtype = gn_tensor_get_dtype(tensor_of(self));
     void *data;
     gn_status status;
@@ -80,13 +94,10 @@ static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
         return NULL;
     }
     /* NumPy would swallow what goes wrong here */
-    CALL_ALLOCATING(status, gn_tensor_get_data(tensor_of(self), &data));
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_get_data(tensor_of(self), &data));
     if (status != GN_OK)
-        return error_raise(module_state_of_object(self), status);
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    PyObject *array = numpy != NULL ? PyObject_CallMethod(numpy, "asarray", "O", self) : NULL;
-    Py_XDECREF(numpy);
-    return array;
+        return error_raise(state, status);
+    return numpy_asarray(state, self);
 }
 
 /* As NumPy 2 asks: copy None for one where there must be, False for none, ever. */
@@ -148,27 +159,33 @@ static PyObject *tensor_torch_function(PyObject *class, PyObject *arguments, PyO
 /* ---- what others have ------------------------------------------------------------------------ */
 
 /* Whether NumPy itself made its class: the usual case, known by one look at the class. */
-static bool is_of_numpy(PyObject *object)
+static bool is_of_numpy(struct module_state *state, PyObject *object)
 {
+    if ((PyObject *)Py_TYPE(object) == state->numpy_class)
+        return true;
     PyObject *module = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__module__");
     bool is_numpy = module != NULL && PyUnicode_Check(module) &&
                     PyUnicode_CompareWithASCIIString(module, "numpy") == 0;
     Py_XDECREF(module);
     PyErr_Clear();
+    if (is_numpy) {
+        Py_XDECREF(state->numpy_class);
+        state->numpy_class = Py_NewRef((PyObject *)Py_TYPE(object));
+    }
     return is_numpy;
 }
 
 /* Arrays of CuPy have a buffer, which raises: whoever has memory of a GPU is asked for that, and for nothing else. */
-bool is_on_gpu(PyObject *object)
+bool is_on_gpu(struct module_state *state, PyObject *object)
 {
-    if (is_of_numpy(object))
+    if (is_of_numpy(state, object))
         return false;
     return PyObject_HasAttrString(object, "__cuda_array_interface__") || dlpack_is_on_gpu(object);
 }
 
-bool has_buffer(PyObject *object)
+bool has_buffer(struct module_state *state, PyObject *object)
 {
-    return PyObject_CheckBuffer(object) && !is_on_gpu(object);
+    return PyObject_CheckBuffer(object) && !is_on_gpu(state, object);
 }
 
 bool is_foreign(PyObject *object)
@@ -196,10 +213,8 @@ PyObject *tensor_from_foreign(struct module_state *state, PyObject *object, PyOb
     }
     if (has_dictionary)
         return tensor_from_cuda_array(state, object);
-    PyObject *numpy = PyImport_ImportModule("numpy");
-    PyObject *array = numpy != NULL ? PyObject_CallMethod(numpy, "asarray", "O", object) : NULL;
+    PyObject *array = numpy_asarray(state, object);
     PyObject *made = array != NULL ? tensor_from_data(state, array, NULL, false) : NULL;
-    Py_XDECREF(numpy);
     Py_XDECREF(array);
     return made;
 }

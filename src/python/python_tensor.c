@@ -190,14 +190,14 @@ static PyObject *get_strides(PyObject *self, void *unused)
 static PyObject *get_dtype(PyObject *self, void *unused)
 {
     (void)unused;
-    return dtype_to_python(module_state_of_object(self), gn_tensor_get_dtype(tensor_of(self)));
+    return dtype_to_python(tensor_state(self), gn_tensor_get_dtype(tensor_of(self)));
 }
 
 static PyObject *get_device(PyObject *self, void *unused)
 {
     (void)unused;
     gn_device *device = gn_tensor_get_device(tensor_of(self));
-    return device_to_python(module_state_of_object(self), gn_device_get_type(device),
+    return device_to_python(tensor_state(self), gn_device_get_type(device),
                             gn_device_get_index(device));
 }
 
@@ -224,7 +224,7 @@ static PyObject *get_t(PyObject *self, void *unused)
         order[i] = ndim - 1 - i;
     gn_status status;
     CALL_OPERATION(gn_is_pending(), status, gn_tensor_permute(tensor, order, &view));
-    return tensor_or_raise(module_state_of_object(self), status, view);
+    return tensor_or_raise(tensor_state(self), status, view);
 }
 
 static PyObject *get_mt(PyObject *self, void *unused)
@@ -232,8 +232,8 @@ static PyObject *get_mt(PyObject *self, void *unused)
     (void)unused;
     int ndim = gn_tensor_get_dimensions(tensor_of(self));
     if (ndim < 2) {
-        PyErr_Format(module_state_of_object(self)->shape_error,
-                     "mT needs at least 2 dimensions, not %d", ndim);
+        PyErr_Format(tensor_state(self)->shape_error, "mT needs at least 2 dimensions, not %d",
+                     ndim);
         return NULL;
     }
     return tensor_transposed(self, ndim - 2, ndim - 1);
@@ -323,7 +323,7 @@ static PyObject *tensor_stride(PyObject *self, PyObject *const *arguments, Py_ss
 
 static PyObject *cast_to(PyObject *self, gn_dtype dtype, bool is_copied)
 {
-    struct module_state *state = module_state_of_object(self);
+    struct module_state *state = tensor_state(self);
     gn_tensor *result;
     gn_status status;
     if (!is_copied && gn_tensor_get_dtype(tensor_of(self)) == dtype)
@@ -353,7 +353,7 @@ static PyObject *tensor_contiguous(PyObject *self, PyObject *unused)
 static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                            PyObject *keywords)
 {
-    struct module_state *state = module_state_of_object(self);
+    struct module_state *state = tensor_state(self);
     gn_dtype dtype = gn_tensor_get_dtype(tensor_of(self));
     gn_device *device = gn_tensor_get_device(tensor_of(self));
     Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0;
@@ -440,7 +440,7 @@ static PyObject *scalar_to_python(gn_scalar scalar)
 static PyObject *tensor_item(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    struct module_state *state = module_state_of_object(self);
+    struct module_state *state = tensor_state(self);
     const int64_t index[GN_DIMENSIONS_MAX] = {0};
     gn_scalar item;
     gn_status status;
@@ -449,7 +449,8 @@ static PyObject *tensor_item(PyObject *self, PyObject *unused)
                      (long long)gn_tensor_get_count(tensor_of(self)));
         return NULL;
     }
-    CALL_ALLOCATING(status, gn_tensor_get_item(tensor_of(self), index, &item));
+    CALL_OPERATION(is_long_on(tensor_of(self)), status,
+                   gn_tensor_get_item(tensor_of(self), index, &item));
     return status == GN_OK ? scalar_to_python(item) : error_raise(state, status);
 }
 
@@ -506,7 +507,7 @@ static gn_status plain_copy(gn_tensor *tensor, gn_dtype plain, gn_tensor **copy,
 static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    struct module_state *state = module_state_of_object(self);
+    struct module_state *state = tensor_state(self);
     gn_tensor *tensor = tensor_of(self), *near;
     gn_dtype dtype = gn_tensor_get_dtype(tensor);
     gn_dtype plain = dtype == GN_BOOL ? GN_BOOL : dtype >= GN_FLOAT16 ? GN_FLOAT64 : GN_INT64;
@@ -554,9 +555,9 @@ static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
         PyErr_SetString(PyExc_BufferError, "the tensor is read-only");
         return -1;
     }
-    CALL_ALLOCATING(status, gn_tensor_get_data(tensor, &data));
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_get_data(tensor, &data));
     if (status != GN_OK) {
-        (void)error_raise(module_state_of_object(self), status);
+        (void)error_raise(tensor_state(self), status);
         return -1;
     }
     struct buffer *buffer = PyMem_Malloc(sizeof *buffer);

@@ -127,7 +127,7 @@ static PyObject *elements_take(struct module_state *state, PyObject *item)
         if (found != 0)
             return made;
     }
-    if ((PyObject_CheckBuffer(item) || is_on_gpu(item)) && !PyBytes_Check(item)) {
+    if ((PyObject_CheckBuffer(item) || is_on_gpu(state, item)) && !PyBytes_Check(item)) {
         made = tensor_from_value(state, item);
     } else if (PySequence_Check(item) && !PyUnicode_Check(item) && !PyBytes_Check(item)) {
         PyObject *list = items_take(item, -1);
@@ -256,7 +256,7 @@ static int value_take(struct module_state *state, PyObject *object, gn_operand *
     int found = operand_from_python(state, object, value);
     if (found != 0)
         return found < 0 ? -1 : 0;
-    if (!PyObject_CheckBuffer(object) && !is_on_gpu(object) &&
+    if (!PyObject_CheckBuffer(object) && !is_on_gpu(state, object) &&
         (!PySequence_Check(object) || PyUnicode_Check(object))) {
         PyErr_Format(PyExc_TypeError, "%R is neither a tensor nor a number", object);
         return -1;

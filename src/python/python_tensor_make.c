@@ -104,6 +104,35 @@ static PyObject *tensor_from_buffer(struct module_state *state, PyObject *object
     return NULL;
 }
 
+/* A copy of the elements of such memory, as a type; NULL: their own. */
+static PyObject *tensor_from_buffer_copy(struct module_state *state, PyObject *object,
+                                         PyObject *dtype_object)
+{
+    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+    gn_device *device;
+    gn_dtype dtype, wanted;
+    gn_tensor *shared, *copy;
+    Py_buffer buffer;
+    PyObject *made = NULL;
+    if (dtype_object != NULL && dtype_from_python(state, dtype_object, &wanted) < 0)
+        return NULL;
+    if (PyObject_GetBuffer(object, &buffer, PyBUF_RECORDS_RO) < 0)
+        return NULL;
+    if (buffer_is_known(&buffer, object) && buffer_layout(&buffer, &dtype, sizes, strides) == 0 &&
+        cpu_take(state, &device) == 0) {
+        gn_status status = gn_tensor_from_memory(buffer.buf, dtype, buffer.ndim, sizes, strides,
+                                                 device, true, NULL, NULL, &shared);
+        if (status == GN_OK) { /* others can reach the memory: what reads it does not wait */
+            CALL_OPERATION(is_long_on(shared), status,
+                           gn_cast(shared, dtype_object != NULL ? wanted : dtype, &copy));
+            gn_tensor_release(shared);
+        }
+        made = tensor_or_raise(state, status, copy);
+    }
+    PyBuffer_Release(&buffer);
+    return made;
+}
+
 /* What the dtype of an array, a number of NumPy's or a tensor says of itself, a text; NULL, without an exception, where it
  * says nothing. */
 static PyObject *dtype_word(PyObject *object, const char *name)
@@ -459,6 +488,41 @@ static PyObject *listing_to_tensor(struct module_state *state, const struct list
     return tensor_or_raise(state, status, result);
 }
 
+/* Whether another way is to be tried: there is no exception, or one that says that this was none; it is cleared. */
+static bool is_retried(void)
+{
+    if (PyErr_Occurred() &&
+        (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError)))
+        return false;
+    PyErr_Clear();
+    return true;
+}
+
+/* A single number of Python's, as its own type or one of its kind: true, and perhaps an exception. */
+static bool number_is_tensor(struct module_state *state, PyObject *data, bool has_dtype,
+                             gn_dtype dtype, PyObject **made)
+{
+    gn_operand operand = {0};
+    gn_device *device;
+    gn_tensor *tensor;
+    gn_status status;
+    int64_t none = 0;
+    bool is_floating = PyFloat_CheckExact(data);
+    if (!is_floating && !PyLong_CheckExact(data) && !PyBool_Check(data))
+        return false;
+    gn_dtype own = is_floating ? GN_FLOAT32 : PyBool_Check(data) ? GN_BOOL : GN_INT64;
+    if (has_dtype && dtype != own && !(is_floating && dtype >= GN_FLOAT16))
+        return false; /* whether the number fits is looked at elsewhere */
+    *made = NULL;
+    if (operand_from_python(state, data, &operand) < 1)
+        return !PyErr_ExceptionMatches(PyExc_OverflowError) || !is_retried();
+    if (cpu_take(state, &device) < 0)
+        return true;
+    CALL_HELD(status, gn_full(operand.scalar, has_dtype ? dtype : own, 0, &none, device, &tensor));
+    *made = tensor_or_raise(state, status, tensor);
+    return true;
+}
+
 /* A number, or lists in lists: arrays, tensors and whatever else has items and a length are lists, too. */
 static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
                                    PyObject *dtype_object)
@@ -469,6 +533,8 @@ static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
         return NULL;
     listing.is_floating = dtype >= GN_FLOAT16;
     PyObject *made = NULL;
+    if (number_is_tensor(state, data, dtype_object != NULL, dtype, &made))
+        return made;
     if (listing_walk(state, &listing, data, 0) == 0) {
         if (dtype_object == NULL)
             dtype = listing.has_dtype ? listing.dtype : GN_FLOAT32; /* of no numbers at all */
@@ -524,11 +590,14 @@ PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject 
                            bool is_copied)
 {
     PyObject *shared;
-    if (tensor_check(state, data))
+    if (tensor_check(state, data)) {
         shared = Py_NewRef(data);
-    else if (has_buffer(data) && !PyBytes_Check(data))
+    } else if (has_buffer(state, data) && !PyBytes_Check(data)) {
+        shared = is_copied ? tensor_from_buffer_copy(state, data, dtype) : NULL;
+        if (shared != NULL || !is_retried())
+            return shared;
         shared = tensor_of_buffer(state, data, dtype, is_copied);
-    else if (is_foreign(data))
+    } else if (is_foreign(data))
         shared = tensor_from_foreign(state, data, Py_None);
     else
         return tensor_from_lists(state, data, dtype);
@@ -549,19 +618,20 @@ PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject 
     return made;
 }
 
-static PyObject *make_from_data(PyObject *module, PyObject *arguments, PyObject *keywords,
-                                const char *format, bool is_copied)
+static PyObject *make_from_data(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                                PyObject *keywords, const char *name, bool is_copied)
 {
-    static char *names[] = {"data", "dtype", "device", NULL};
+    const struct call call = {name, {"data", "dtype", "device"}, 3, 3, 1};
     struct module_state *state = module_state_of(module);
-    PyObject *data, *dtype = Py_None, *place = Py_None;
+    PyObject *taken[CALL_ARGUMENTS_MOST];
     gn_device *device;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, format, names, &data, &dtype, &place) ||
-        device_of_new(state, place, &device) < 0)
+    if (call_take(&call, arguments, count, keywords, taken) < 0)
         return NULL;
-    if (dtype == Py_None)
-        dtype = NULL;
-    bool is_theirs = place != Py_None && is_foreign(data) && !has_buffer(data);
+    PyObject *data = taken[0], *dtype = taken[1] != Py_None ? taken[1] : NULL;
+    PyObject *place = taken[2] != NULL ? taken[2] : Py_None;
+    if (device_of_new(state, place, &device) < 0)
+        return NULL;
+    bool is_theirs = place != Py_None && is_foreign(data) && !has_buffer(state, data);
     PyObject *shared = is_theirs ? tensor_from_foreign(state, data, place) : Py_NewRef(data);
     /* NumPy's single numbers never change: a tensor has its own. */
     is_copied |= PyObject_CheckBuffer(data) && PyNumber_Check(data) && !PySequence_Check(data);
@@ -577,14 +647,16 @@ static PyObject *make_from_data(PyObject *module, PyObject *arguments, PyObject 
     return moved;
 }
 
-static PyObject *make_tensor(PyObject *module, PyObject *arguments, PyObject *keywords)
+static PyObject *make_tensor(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                             PyObject *keywords)
 {
-    return make_from_data(module, arguments, keywords, "O|OO:tensor", true);
+    return make_from_data(module, arguments, count, keywords, "tensor", true);
 }
 
-static PyObject *make_as_tensor(PyObject *module, PyObject *arguments, PyObject *keywords)
+static PyObject *make_as_tensor(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                                PyObject *keywords)
 {
-    return make_from_data(module, arguments, keywords, "O|OO:as_tensor", false);
+    return make_from_data(module, arguments, count, keywords, "as_tensor", false);
 }
 
 static PyObject *make_from_numpy(PyObject *module, PyObject *array)
@@ -739,10 +811,10 @@ static PyObject *dimensions_of(PyObject *module, PyObject *sequence)
 }
 
 PyMethodDef tensor_make_functions[] = {
-    {"tensor", WITH_KEYWORDS(make_tensor),
+    {"tensor", WITH_VECTOR(make_tensor),
      "tensor(data, dtype=None, device=None)\n--\n\n"
      "A tensor with a copy of numbers: a number, lists in lists, an array, another tensor."},
-    {"as_tensor", WITH_KEYWORDS(make_as_tensor),
+    {"as_tensor", WITH_VECTOR(make_as_tensor),
      "as_tensor(data, dtype=None, device=None)\n--\n\n"
      "The same, with the memory of an array or tensor shared where it has that dtype."},
     {"from_numpy", make_from_numpy, METH_O,

@@ -57,7 +57,7 @@ static int operands_take(struct module_state *state, PyObject *const *objects, i
     operands->made[0] = operands->made[1] = operands->made[2] = NULL;
     for (int i = 0; i < count; i++) {
         int found = operand_from_python(state, objects[i], &operands->list[i]);
-        if (found == 0 && has_buffer(objects[i])) {
+        if (found == 0 && has_buffer(state, objects[i])) {
             operands->made[i] = tensor_beside(state, objects[i], objects, count);
             found = operands->made[i] != NULL ? 1 : -1;
         } else if (found == 0 && (PyObject_HasAttrString(objects[i], "__dlpack__") ||

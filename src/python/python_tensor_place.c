@@ -11,7 +11,7 @@ PyObject *tensor_move(PyObject *self, gn_device *device)
     if (gn_tensor_get_device(tensor_of(self)) == device)
         return Py_NewRef(self);
     CALL_ALLOCATING(status, gn_tensor_to(tensor_of(self), device, &moved));
-    return tensor_or_raise(module_state_of_object(self), status, moved);
+    return tensor_or_raise(tensor_state(self), status, moved);
 }
 
 static PyObject *method_cpu(PyObject *self, PyObject *unused)
@@ -19,14 +19,13 @@ static PyObject *method_cpu(PyObject *self, PyObject *unused)
     (void)unused;
     gn_device *device;
     gn_status status = gn_device_get(GN_DEVICE_CPU, 0, &device);
-    return status == GN_OK ? tensor_move(self, device)
-                           : error_raise(module_state_of_object(self), status);
+    return status == GN_OK ? tensor_move(self, device) : error_raise(tensor_state(self), status);
 }
 
 static PyObject *method_cuda(PyObject *self, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"device", "non_blocking", NULL};
-    struct module_state *state = module_state_of_object(self);
+    struct module_state *state = tensor_state(self);
     PyObject *place = Py_None;
     int is_asynchronous = 0;
     gn_device *device;
@@ -49,7 +48,7 @@ static PyObject *method_detach(PyObject *self, PyObject *unused)
     for (int i = 0; i < gn_tensor_get_dimensions(tensor); i++)
         order[i] = i;
     CALL_ALLOCATING(status, gn_tensor_permute(tensor, order, &view));
-    return tensor_or_raise(module_state_of_object(self), status, view);
+    return tensor_or_raise(tensor_state(self), status, view);
 }
 
 static PyObject *method_is_pinned(PyObject *self, PyObject *unused)
@@ -58,13 +57,12 @@ static PyObject *method_is_pinned(PyObject *self, PyObject *unused)
     bool is_pinned;
     gn_status status;
     CALL_ALLOCATING(status, gn_tensor_is_pinned(tensor_of(self), &is_pinned));
-    return status == GN_OK ? PyBool_FromLong(is_pinned)
-                           : error_raise(module_state_of_object(self), status);
+    return status == GN_OK ? PyBool_FromLong(is_pinned) : error_raise(tensor_state(self), status);
 }
 
 static PyObject *method_record_stream(PyObject *self, PyObject *object)
 {
-    struct module_state *state = module_state_of_object(self);
+    struct module_state *state = tensor_state(self);
     gn_stream *stream;
     gn_status status;
     if (stream_from_python(state, object, gn_tensor_get_device(tensor_of(self)), &stream) < 0)

@@ -35,7 +35,7 @@ static PyObject *factor_take(struct module_state *state, PyObject *object)
 {
     if (tensor_check(state, object))
         return Py_NewRef(object);
-    bool is_far = is_on_gpu(object);
+    bool is_far = is_on_gpu(state, object);
     return is_far || PyObject_CheckBuffer(object) ? tensor_from_data(state, object, NULL, !is_far)
                                                   : NULL;
 }
@@ -91,7 +91,7 @@ PyObject *tensor_matmul(PyObject *a, PyObject *b)
         binaryfunc function;
     } own = {.slot = PyType_GetSlot(Py_TYPE(a), Py_nb_matrix_multiply)};
     PyObject *tensor = own.function == tensor_matmul ? a : b; /* one of the two is */
-    return multiply(module_state_of_object(tensor), a, b, NULL, Py_NotImplemented);
+    return multiply(tensor_state(tensor), a, b, NULL, Py_NotImplemented);
 }
 
 /* The factors from `begin` on, by place or as `input` and `other`, and `out`, by its name alone. */

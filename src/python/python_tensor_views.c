@@ -173,7 +173,7 @@ PyObject *tensor_transposed(PyObject *self, int first, int second)
         order[i] = i == first ? second : i == second ? first : i;
     gn_status status;
     CALL_OPERATION(gn_is_pending(), status, gn_tensor_permute(tensor, order, &view));
-    return tensor_or_raise(module_state_of_object(self), status, view);
+    return tensor_or_raise(tensor_state(self), status, view);
 }
 
 static PyObject *tensor_transpose(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
@@ -204,7 +204,7 @@ static PyObject *tensor_flatten(PyObject *self, PyObject *const *arguments, Py_s
         if (taken[i] != Py_None && dimensions_take(self, "flatten", &taken[i], 1, 0, &ends[i]) < 0)
             return NULL;
     if (ends[0] > ends[1]) {
-        PyErr_Format(module_state_of_object(self)->shape_error,
+        PyErr_Format(tensor_state(self)->shape_error,
                      "flatten: dimension %d does not come before %d", ends[0], ends[1]);
         return NULL;
     }
@@ -217,7 +217,7 @@ static PyObject *tensor_flatten(PyObject *self, PyObject *const *arguments, Py_s
     sizes[ends[0]] = joined;
     int left = ndim > 0 ? ndim - (ends[1] - ends[0]) : 1;
     CALL_OPERATION(is_long_on(tensor), status, gn_tensor_reshape(tensor, left, sizes, &result));
-    return tensor_or_raise(module_state_of_object(self), status, result);
+    return tensor_or_raise(tensor_state(self), status, result);
 }
 
 static PyObject *tensor_unsqueeze(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
@@ -232,7 +232,7 @@ static PyObject *tensor_unsqueeze(PyObject *self, PyObject *const *arguments, Py
         return NULL;
     gn_status status;
     CALL_OPERATION(gn_is_pending(), status, gn_tensor_unsqueeze(tensor_of(self), dimension, &view));
-    return tensor_or_raise(module_state_of_object(self), status, view);
+    return tensor_or_raise(tensor_state(self), status, view);
 }
 
 /* Without dimensions of 1: all of them, or those that are named. */
@@ -261,7 +261,7 @@ static PyObject *tensor_squeeze(PyObject *self, PyObject *const *arguments, Py_s
             sizes[left++] = gn_tensor_get_shape(tensor)[i];
     gn_status status;
     CALL_OPERATION(gn_is_pending(), status, gn_tensor_view(tensor, left, sizes, &view));
-    return tensor_or_raise(module_state_of_object(self), status, view);
+    return tensor_or_raise(tensor_state(self), status, view);
 }
 
 /* ---- copies ----------------------------------------------------------------------------------- */

@@ -296,3 +296,82 @@ def test_counts_beside_numpy(dtype):
         x.count_nonzero(2)
     with pytest.raises(TypeError, match="count_nonzero: 3 is not a Tensor"):
         genesis.count_nonzero(3)
+
+
+# ---- from numbers and arrays, and back ----
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tensors_of_arrays_are_copies(dtype):
+    for shape in ((), (0,), (7,), (3, 5), (70, 80)):
+        array = numbers(dtype, *shape)
+        for view in (array, array.T, array[::-1] if shape else array):
+            made = genesis.tensor(view)
+            assert made.dtype.name == dtype and made.shape == view.shape
+            as_double = genesis.tensor(view, dtype=genesis.float64)
+            expected = view.copy()
+            if shape:
+                array += array  # ours have their own memory
+            numpy.testing.assert_array_equal(made.numpy(), expected)
+            numpy.testing.assert_array_equal(as_double.numpy(), expected.astype("float64"))
+            array[...] = numbers(dtype, *shape)
+
+
+def test_arrays_of_other_kinds():
+    swapped = numpy.arange(3, dtype=">i4")
+    assert genesis.tensor(swapped).tolist() == [0, 1, 2]
+    unaligned = numpy.zeros(13, dtype="u1")[1:].view("i4")
+    assert genesis.tensor(unaligned).tolist() == [0, 0, 0]
+    assert genesis.tensor(numpy.float32(2.5)).item() == 2.5
+    assert genesis.tensor(memoryview(b"ab")).tolist() == [97, 98]
+    frozen = numpy.arange(3)
+    frozen.flags.writeable = False
+    assert genesis.tensor(frozen).add_(1).tolist() == [1, 2, 3]
+    for wrong in (numpy.array(["a"]), numpy.array(["2020-01-01"], "M8[D]"), numpy.array([None])):
+        with pytest.raises((TypeError, ValueError, BufferError)):
+            genesis.tensor(wrong)
+    with pytest.raises(TypeError, match="needs the argument 'data'"):
+        genesis.tensor()
+
+
+class Stopped:
+    """A sequence during which somebody presses Ctrl-C."""
+
+    def __len__(self):
+        return 1
+
+    def __getitem__(self, _):
+        raise KeyboardInterrupt
+
+
+def test_interrupts_are_not_lost():
+    with pytest.raises(KeyboardInterrupt):
+        genesis.tensor(Stopped())
+
+
+def test_tensors_of_one_number():
+    for number, dtype in ((2.5, "float32"), (3, "int64"), (True, "bool"), (-(2**63), "int64")):
+        made = genesis.tensor(number)
+        assert (made.dtype.name, made.shape, made.item()) == (dtype, (), number)
+    for dtype in ("float16", "bfloat16", "float32", "float64"):
+        for number in (0.1, 70000.0, 1e-8, float("inf"), -0.0):
+            assert repr(genesis.tensor(number, dtype=dtype)) == repr(
+                genesis.tensor([number], dtype=dtype)[0]
+            )
+    assert genesis.tensor(3, dtype="uint8").dtype == genesis.uint8
+    assert genesis.tensor(True, dtype="float32").item() == 1.0
+    assert genesis.tensor(2.75, dtype="int64").item() == 2
+    for number, dtype in ((300, "uint8"), (2**63, None), (2**70, None)):
+        with pytest.raises(OverflowError, match="does not fit"):
+            genesis.tensor(number, dtype=dtype)
+
+
+def test_arrays_of_tensors_share_their_memory():
+    x = genesis.arange(6).reshape(2, 3)
+    array = x.T.numpy()
+    array[0, 1] = 9
+    assert x[1, 0].item() == 9 and array.strides == (8, 24)
+    waiting = (x + 1).numpy()
+    assert waiting.tolist() == [[1, 2, 3], [10, 5, 6]]
+    with pytest.raises(TypeError, match="bfloat16"):
+        x.to(genesis.bfloat16).numpy()
