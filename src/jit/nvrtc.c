@@ -234,7 +234,7 @@ static gn_status compilation_run(struct compilation *compilation, struct gni_ker
 static void source_show(const struct gni_kernel_source *source)
 {
     const char *directory = gni_option_text(GNI_OPTION_KERNEL_SOURCE_DIR);
-    if (directory == NULL || *directory == '\0')
+    if (*directory == '\0')
         return;
     char path[1024], name[128];
     uint64_t hash = gni_hash_bytes(source->text, strlen(source->text), 0);

@@ -4,6 +4,7 @@
  */
 #include "child.h"
 
+#include "base/builder.h"
 #include "base/host.h"
 #include "control.h"
 #include "device/cuda/cuda.h"
@@ -362,7 +363,12 @@ static void test_preparing(void)
     CHECK_STATUS(gni_kernel_prepare(device, sources, 6), GN_ERROR_COMPILATION);
     CHECK_DETAIL("kernel p2");
     CHECK_U64(gni_kernel_count(), count + 5); /* all others were made */
+    sources[4].text = "nonsense, too";
+    CHECK_STATUS(gni_kernel_prepare(device, sources, 6), GN_ERROR_COMPILATION);
+    CHECK(strstr(gn_error_detail(), "kernel p2") != NULL ||
+          strstr(gn_error_detail(), "kernel p4") != NULL); /* the first to fail */
     sources[2].text = texts[2];
+    sources[4].text = texts[4];
     CHECK_OK(gni_kernel_prepare(device, sources, 6));
     CHECK_U64(gni_kernel_count(), count + 6);
 }
@@ -498,6 +504,72 @@ static void test_host_memory_faults(void)
     }
 }
 
+/* A text that had no room is no kernel. */
+static void test_building(void)
+{
+    struct gni_builder text = {.text = NULL};
+    struct gni_kernel *kernel = NULL;
+    gni_host_fail_after(1);
+    gni_builder_add(&text, scale_text, sizeof scale_text - 1);
+    gni_host_fail_after(-1);
+    CHECK(text.has_failed);
+    CHECK_STATUS(gni_kernel_build(device, "scale", &text, "s", 1, &kernel),
+                 GN_ERROR_OUT_OF_HOST_MEMORY);
+    CHECK(kernel == NULL && gni_kernel_find(device, "s", 1) == NULL);
+    text = (struct gni_builder){.text = NULL};
+    gni_builder_add(&text, scale_text, sizeof scale_text - 1);
+    CHECK_OK(gni_kernel_build(device, "scale", &text, "s", 1, &kernel));
+    CHECK(gni_kernel_find(device, "s", 1) == kernel);
+    scale_check(kernel, 9, 3);
+}
+
+/* What a full device does not load stays on disk: it is whole. What the driver refuses goes. */
+static void test_a_full_device(void)
+{
+    struct gni_kernel *kernel = NULL;
+    if (!is_simulated)
+        return;
+    all_forget();
+    CHECK_OK(gni_kernel_get(device, &scale_source, &kernel));
+    gni_kernel_clear();
+    control.fail("cuModuleLoadData", 1, CUDA_ERROR_OUT_OF_MEMORY, 1);
+    CHECK_STATUS(gni_kernel_get(device, &scale_source, &kernel), GN_ERROR_OUT_OF_MEMORY);
+    CHECK_DETAIL("kernel scale cannot be loaded");
+    control.fail("cuModuleLoadData", 1, CUDA_ERROR_OUT_OF_MEMORY, 0); /* and not the second time */
+    CHECK_OK(gni_kernel_get(device, &scale_source, &kernel));
+    CHECK_U64(control.fault_count(), 1);
+    control.fail(NULL, 0, 0, 0);
+    scale_check(kernel, 9, 3);
+    get_cached(&scale_source, true);
+}
+
+/* All the shared memory that is there without asking is the kernel's own. */
+static void test_a_kernel_that_shares_much(void)
+{
+    static const struct gni_kernel_source source = {
+        .name = "much",
+        .text = "extern \"C\" __global__ void much(int *x)\n"
+                "{\n"
+                "    __shared__ int own[12288];\n"
+                "    own[threadIdx.x] = threadIdx.x;\n"
+                "    __syncthreads();\n"
+                "    x[threadIdx.x] = own[31 - threadIdx.x];\n"
+                "}\n"};
+    struct gni_kernel *kernel = NULL;
+    int host[32] = {0};
+    void *x;
+    CHECK_OK(gni_kernel_get(device, &source, &kernel));
+    CHECK_OK(gn_memory_alloc(manager, sizeof host, stream, &x));
+    void *arguments[] = {&x};
+    struct gni_launch launch = {.grid = {1, 1, 1}, .block = {32, 1, 1}, .arguments = arguments};
+    CHECK_OK(gni_kernel_launch(kernel, stream, &launch));
+    CHECK_OK(gn_copy(host, x, sizeof host, stream));
+    CHECK_OK(gn_stream_synchronize(stream));
+    CHECK(host[0] == 31 && host[31] == 0);
+    CHECK_U64(atomic_load(&kernel->shared_bytes_max), 0);
+    CHECK_OK(gn_memory_free(manager, x));
+}
+
 /* ---- the public functions ------------------------------------------------------------------- */
 
 static void test_public_kernels(void)
@@ -546,10 +618,16 @@ static void test_public_kernels(void)
     CHECK_DETAIL("1048576");
     shape.block[1] = 0;
     CHECK_STATUS(gn_kernel_launch(kernel, &shape, arguments, NULL), GN_ERROR_INVALID_VALUE);
+    shape = (gn_kernel_shape){.grid = {1, 0, 1}, .block = {1, 1, 1}};
+    CHECK_STATUS(gn_kernel_launch(kernel, &shape, arguments, NULL), GN_ERROR_INVALID_VALUE);
+    CHECK_DETAIL("at least 1");
     CHECK_STATUS(gn_kernel_launch(kernel, NULL, arguments, NULL), GN_ERROR_INVALID_VALUE);
     CHECK_OK(gn_memory_free(manager, x));
     CHECK_OK(gn_shutdown(NULL));
     CHECK_STATUS(gn_kernel_get_properties(kernel, &properties), GN_ERROR_INVALID_VALUE);
+    CHECK_DETAIL("gn_shutdown");
+    CHECK_STATUS(gn_kernel_get_properties(kernel, NULL), GN_ERROR_INVALID_VALUE);
+    CHECK_STATUS(gn_kernel_launch(kernel, &shape, arguments, NULL), GN_ERROR_INVALID_VALUE);
     CHECK_DETAIL("gn_shutdown");
     gn_kernel_destroy(kernel);
     gn_kernel_destroy(NULL);
@@ -677,6 +755,48 @@ static void test_sync(void)
     child_is_ok(&child);
 }
 
+/* Two devices, and a driver that does not tell what a kernel takes: each device has its own kernels and stopwatches. */
+static void two_devices_body(void *context)
+{
+    (void)context;
+    gn_device *devices[2];
+    struct gni_kernel *kernels[2] = {NULL};
+    struct gni_kernel_source source = scale_source;
+    gn_kernel_run runs[4];
+    size_t count = 0;
+    source.signature = "one";
+    source.signature_size = 3;
+    CHECK(setenv("SIM_GPU_DEVICES", "2", 1) == 0);
+    CHECK(setenv("SIM_GPU_MISSING", "cuFuncGetParamInfo", 1) == 0);
+    CHECK_OK(gn_profile_enable(true));
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < 2; i++) {
+            CHECK_OK(gn_device_get(GN_DEVICE_CUDA, i, &devices[i]));
+            CHECK_OK(gn_memory_manager_get(devices[i], &manager));
+            CHECK_OK(gn_stream_get_default(devices[i], &stream));
+            CHECK(gni_kernel_find(devices[i], "one", 3) == kernels[i]);
+            CHECK_OK(gni_kernel_get(devices[i], &source, &kernels[i]));
+            scale_check(kernels[i], 50, 3);
+            CHECK_OK(gn_profile_wait());
+            CHECK_OK(gn_profile_take(runs, 4, &count));
+            CHECK(count == 1 && runs[0].device == i);
+        }
+    CHECK(kernels[0] != kernels[1]);
+    gn_kernel *kernel = NULL;
+    gn_kernel_properties properties;
+    CHECK_OK(gn_kernel_create(devices[0], scale_text, "scale", NULL, &kernel));
+    CHECK_OK(gn_kernel_get_properties(kernel, &properties));
+    CHECK(properties.parameter_count == -1 && gn_kernel_get_parameter_size(kernel, 0) == 0);
+    gn_kernel_destroy(kernel);
+}
+
+static void test_two_devices(void)
+{
+    struct child_result child;
+    child_run(two_devices_body, NULL, &child);
+    child_is_ok(&child);
+}
+
 /* ---- ends ----------------------------------------------------------------------------------- */
 
 static void test_shutdown(void)
@@ -721,8 +841,10 @@ int main(void)
     const struct gni_nvrtc *nvrtc;
     /* Not the user's own, which is cleared here. */
     (void)setenv("GENESIS_KERNEL_CACHE_DIR", "/tmp/genesis-test-jit", 0);
-    if (getenv("GENESIS_CUDA_DRIVER") != NULL)
-        RUN(test_sync); /* before this process has read its options */
+    if (getenv("GENESIS_CUDA_DRIVER") != NULL) { /* before this process has read its options */
+        RUN(test_sync);
+        RUN(test_two_devices);
+    }
     if (gn_device_get(GN_DEVICE_CUDA, 0, &device) != GN_OK || gni_nvrtc_open(&nvrtc) != GN_OK) {
         printf("skipped: %s\n", gn_error_detail());
         return CHECK_SKIPPED;
@@ -747,6 +869,9 @@ int main(void)
     RUN(test_faults);
     RUN(test_host_memory_faults);
     RUN(test_capture);
+    RUN(test_building);
+    RUN(test_a_full_device);
+    RUN(test_a_kernel_that_shares_much);
     RUN(test_public_kernels);
     RUN(test_public_faults);
     RUN(test_shutdown);

@@ -212,6 +212,41 @@ static void test_driver_faults(void)
         }
 }
 
+/* Runs that are not over are not taken, and those behind them are; one wait for all tells the first failure. */
+static void test_runs_that_last(void)
+{
+    gn_kernel_run runs[8];
+    gn_stream *side, *other;
+    size_t count = 99;
+    if (!is_simulated)
+        return;
+    CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &side));
+    CHECK_OK(gn_stream_create(device, GN_STREAM_NON_BLOCKING, 0, &other));
+    CHECK_OK(gn_profile_enable(true));
+    control.schedule(1, 0); /* nothing runs before somebody waits for it */
+    CHECK_OK(launch_on(side, 1, 32));
+    CHECK_OK(launch_on(other, 2, 32));
+    CHECK_OK(gn_stream_synchronize(other));
+    CHECK_OK(gn_profile_take(runs, 8, &count));
+    CHECK(count <= 2 && (count == 0 || runs[count - 1].grid[0] == 2));
+    size_t more = runs_take(runs, 8);
+    CHECK_U64(count + more, 2);
+    uint64_t lost = gn_profile_get_lost_count();
+    for (unsigned i = 0; i < 3; i++)
+        CHECK_OK(launch_on(side, 1, 32));
+    control.fail("cuEventSynchronize", 1, CUDA_ERROR_UNKNOWN, 1);
+    CHECK_STATUS(gn_profile_wait(), GN_ERROR_DRIVER);
+    CHECK(control.fault_count() >= 3);
+    control.fail(NULL, 0, 0, 0);
+    CHECK_U64(gn_profile_get_lost_count(), lost + 3);
+    control.schedule(0, 0);
+    CHECK_OK(gn_device_synchronize(device));
+    CHECK_U64(runs_take(runs, 8), 0);
+    CHECK_OK(gn_profile_enable(false));
+    gn_stream_release(side);
+    gn_stream_release(other);
+}
+
 /* The oldest are kept. On the simulator, whose time is that of its work, they are far apart as well. */
 static void test_too_many_runs(void)
 {
@@ -359,6 +394,7 @@ int main(void)
     RUN(test_the_hook);
     RUN(test_failed_launches);
     RUN(test_driver_faults);
+    RUN(test_runs_that_last);
     RUN(test_too_many_runs);
     RUN(test_threads);
     RUN(test_capture);
