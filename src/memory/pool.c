@@ -281,6 +281,9 @@ bool gni_pool_handle(struct gni_pool *pool, size_t nbytes, int *calls)
     return is_retry;
 }
 
+/* A free that does not look at the patterns of debug.c: a block that did not get them is freed so. */
+static gn_status block_take_back(gn_memory_block *block, const void *pointer, uint64_t time_ns);
+
 gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked, unsigned flags,
                          gn_memory_block **block)
 {
@@ -298,7 +301,7 @@ gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked,
     if (status == GN_OK && (pool->debug != 0)) {
         status = gni_debug_alloc(pool, *block, stream);
         if (status != GN_OK)
-            (void)gni_pool_free(*block, NULL, 0);
+            (void)block_take_back(*block, NULL, 0);
     }
     return status;
 }
@@ -366,15 +369,11 @@ static __attribute__((noinline)) gn_status error_owned(struct gni_pool *pool,
                      block->requested, block->address, owner);
 }
 
-gn_status gni_pool_free(gn_memory_block *block, const void *pointer, uint64_t time_ns)
+static gn_status block_take_back(gn_memory_block *block, const void *pointer, uint64_t time_ns)
 {
     struct gni_pool *pool = block->pool;
     struct gni_cache *cache = gni_thread.cache;
     struct gni_hold *holds = NULL;
-    if (gni_block_is_owned(block, pointer))
-        return error_owned(pool, block);
-    if (pool->debug != 0)
-        GN_TRY(gni_debug_free(pool, block));
     if (pool->has_claims && cache != NULL && cache->pool == pool &&
         (block->bin == GNI_BLOCK_NO_BIN ? gni_claim_free(cache, block, pointer, time_ns)
                                         : gni_depot_free(cache, block, pointer, time_ns)))
@@ -405,6 +404,16 @@ gn_status gni_pool_free(gn_memory_block *block, const void *pointer, uint64_t ti
     if (holds != NULL)
         gni_holds_let_go(holds);
     return GN_OK;
+}
+
+gn_status gni_pool_free(gn_memory_block *block, const void *pointer, uint64_t time_ns)
+{
+    struct gni_pool *pool = block->pool;
+    if (gni_block_is_owned(block, pointer))
+        return error_owned(pool, block);
+    if (pool->debug != 0)
+        GN_TRY(gni_debug_free(pool, block));
+    return block_take_back(block, pointer, time_ns);
 }
 
 gn_status gni_pool_record_stream(gn_memory_block *block, gn_stream *stream)
@@ -569,7 +578,7 @@ static gn_status batch_debug(struct gni_pool *pool, size_t count, gn_stream *str
     for (size_t i = 0; status == GN_OK && i < count; i++)
         status = gni_debug_alloc(pool, blocks[i], stream);
     for (size_t i = 0; status != GN_OK && i < count; i++)
-        (void)gni_pool_free(blocks[i], NULL, 0);
+        (void)block_take_back(blocks[i], NULL, 0);
     return status;
 }
 

@@ -623,6 +623,47 @@ static void open_body(void *unused)
     exit(check_failures == 0 ? 0 : 1);
 }
 
+/* The managers of a lost device, of each policy: what asks the driver says that it is lost. */
+static void lost_manager_body(void *policy)
+{
+    static const size_t sizes[] = {1000, 3 * MIB}, counts[] = {1, 1};
+    void *block = NULL, *pointers[2] = {NULL};
+    gn_memory_block *handle = NULL;
+    gn_memory_pool *pool = NULL;
+    gn_memory_compaction report;
+    check_failures = 0;
+    CHECK(setenv("GENESIS_CUDA_ALLOCATOR", policy, 1) == 0);
+    bool is_direct = strcmp(policy, "direct") == 0;
+    devices_open();
+    CHECK_OK(gn_memory_manager_get(first, &manager));
+    CHECK_OK(gn_memory_alloc(manager, 1000, NULL, &block));
+    CHECK_OK(gn_memory_free(manager, block));
+    if (!is_direct) {
+        CHECK_OK(gn_memory_alloc(manager, 5 * MIB, NULL, &block));
+        CHECK_OK(gn_memory_pool_create(manager, &pool));
+    }
+    fake.fail("cuCtxSynchronize", 1, CUDA_ERROR_ILLEGAL_ADDRESS, 0);
+    LOST(gn_device_synchronize(first));
+    long calls = fake.call_count(NULL);
+    LOST(gn_memory_alloc_batch(manager, 2, sizes, NULL, pointers));
+    CHECK(pointers[0] == NULL && pointers[1] == NULL);
+    if (is_direct)
+        CHECK_OK(gn_memory_warm_up(manager, 2, sizes, counts)); /* there is nothing to fill */
+    else
+        LOST(gn_memory_warm_up(manager, 2, sizes, counts));
+    LOST(gn_memory_collect(manager));
+    LOST(gn_memory_coalesce(manager, NULL));
+    LOST(gn_memory_trim(manager, 0, NULL));
+    LOST(gn_memory_compact(manager, &report));
+    LOST(gn_memory_alloc(manager, 9 * MIB, NULL, &pointers[0]));
+    LOST(gn_memory_block_alloc(manager, 9 * MIB, NULL, &handle));
+    if (pool != NULL)
+        LOST(gn_memory_pool_destroy(pool)); /* its graph may be running */
+    CHECK(pointers[0] == NULL && handle == NULL);
+    CHECK_U64(fake.call_count(NULL), calls); /* the driver hears nothing of it */
+    exit(check_failures == 0 ? 0 : 1);
+}
+
 static void lost_run(void (*body)(void *context), const void *context)
 {
     static struct child_result result;
@@ -660,6 +701,9 @@ static void test_lost_devices(void)
         lost_run(sticky_body, &sticky[i]);
     lost_run(crash_body, NULL);
     lost_run(open_body, NULL);
+    lost_run(lost_manager_body, "direct");
+    lost_run(lost_manager_body, "pool");
+    lost_run(lost_manager_body, "virtual");
 }
 
 /* ---- the first start, each in a process of its own ------------------------------------------- */

@@ -269,7 +269,48 @@ static void child_all(void)
 
 /* ---- the program ---------------------------------------------------------------------------- */
 
+/* Each call for the patterns fails in turn: then there is no block, or it is still one, and all is as before. */
+static void child_faults(void)
+{
+    static const char *const functions[] = {"cuMemsetD8Async", "cuMemcpyAsync",
+                                            "cuStreamSynchronize", "cuStreamIsCapturing"};
+    int struck = 0, undone = 0;
+    CHECK(true);
+    if (!suite.is_sim)
+        return;
+    for (size_t i = 0; i < COUNT_OF(functions); i++)
+        for (int nth = 1;; nth++) {
+            void *pointer = NULL;
+            suite.control.fail(functions[i], nth, CUDA_ERROR_UNKNOWN, 0);
+            gn_status made = gn_memory_alloc(suite.manager, 5000, suite.stream, &pointer);
+            CHECK((made == GN_OK) == (pointer != NULL));
+            CHECK_U64(statistics_now().live_count, made == GN_OK);
+            gn_status freed = made == GN_OK ? gn_memory_free(suite.manager, pointer) : GN_OK;
+            int faults = suite.control.fault_count();
+            suite.control.fail(NULL, 0, 0, 0);
+            struck += made != GN_OK;
+            undone += freed != GN_OK;
+            CHECK_U64(statistics_now().live_count, freed != GN_OK);
+            if (freed != GN_OK)
+                block_free(pointer);
+            void *batch[3] = {NULL};
+            suite.control.fail(functions[i], nth, CUDA_ERROR_UNKNOWN, 0);
+            made = gn_memory_alloc_batch(suite.manager, 3, sizes, suite.stream, batch);
+            faults += suite.control.fault_count();
+            suite.control.fail(NULL, 0, 0, 0);
+            CHECK_U64(statistics_now().live_count, made == GN_OK ? 3 : 0);
+            for (int k = 0; k < 3 && made == GN_OK; k++)
+                block_free(batch[k]);
+            if (faults == 0)
+                break;
+            CHECK(nth < 100);
+        }
+    CHECK(struck >= 4 && undone >= 6);
+    pool_empty();
+}
+
 static const struct child_mode modes[] = {
+    {"faults", child_faults, {"GENESIS_DEBUG=poison,guard,sync"}},
     {"poison", child_poison, {"GENESIS_DEBUG=poison"}},
     {"poison_order", child_poison_order, {"GENESIS_DEBUG=poison"}},
     {"poison_late", child_poison_late, {"GENESIS_DEBUG=poison"}},

@@ -6,7 +6,10 @@
  */
 #include "pool_suite.h"
 
+#include "genesis/history.h"
+
 #include <pthread.h>
+#include <unistd.h>
 
 struct suite suite;
 
@@ -993,6 +996,172 @@ static void test_clear(void)
     }
 }
 
+/* ---- every way in --------------------------------------------------------------------------- */
+
+/* By address, by address and size, by handle, as a tensor: each has fast and slow paths of its own, and others of
+ * those where something is recorded or the system has no barrier. */
+enum {
+    WAY_POINTER,
+    WAY_SIZED,
+    WAY_BLOCK,
+    WAY_TENSOR,
+    WAY_COUNT,
+};
+
+static gn_status way_alloc(int way, size_t nbytes, gn_stream *stream, void **out)
+{
+    if (way == WAY_POINTER || way == WAY_SIZED)
+        return gn_memory_alloc(suite.manager, nbytes, stream, out);
+    gn_memory_block *block = NULL;
+    gn_status status = way == WAY_BLOCK
+                           ? gn_memory_block_alloc(suite.manager, nbytes, stream, &block)
+                           : gni_memory_alloc_tensor(suite.manager, nbytes, stream, &block);
+    if (status == GN_OK)
+        *out = block;
+    return status;
+}
+
+static gn_status way_free(int way, void *what, size_t nbytes)
+{
+    if (way == WAY_POINTER)
+        return gn_memory_free(suite.manager, what);
+    if (way == WAY_SIZED)
+        return gn_memory_free_sized(suite.manager, what, nbytes);
+    return gn_memory_block_free(what);
+}
+
+static unsigned char *way_bytes(int way, void *what)
+{
+    return way < WAY_BLOCK ? what : gn_memory_block_peek_address(what);
+}
+
+struct held {
+    void *what;
+    size_t nbytes;
+    unsigned char value;
+};
+
+static void held_drop(int way, struct held *held)
+{
+    const unsigned char *bytes = way_bytes(way, held->what);
+    if (suite.is_cpu && held->nbytes > 0)
+        CHECK(bytes[0] == held->value && bytes[held->nbytes - 1] == held->value);
+    CHECK_OK(way_free(way, held->what, held->nbytes));
+    held->what = NULL;
+}
+
+/* A random program over a few sizes again and again; what is live is what the program has. */
+static void way_walk(int way, gn_stream *stream)
+{
+    enum {
+        HELD = 24,
+        WALKED = 600
+    };
+    static const size_t sizes[] = {0,       1,         512,     513,       3000,
+                                   4096,    100 * KIB, MIB,     MIB + 1,   3 * MIB,
+                                   3 * MIB, 3 * MIB,   5 * MIB, 600 * KIB, 20 * MIB};
+    struct held held[HELD] = {{NULL, 0, 0}};
+    uint64_t seed = (uint64_t)way + 1, live = 0, before = statistics_now().requested_bytes;
+    for (int step = 0; step < WALKED; step++) {
+        struct held *one = &held[check_random(&seed) % HELD];
+        if (one->what != NULL) {
+            live -= one->nbytes;
+            held_drop(way, one);
+            continue;
+        }
+        one->nbytes = sizes[check_random(&seed) % COUNT_OF(sizes)];
+        one->value = (unsigned char)step;
+        CHECK_OK(way_alloc(way, one->nbytes, stream, &one->what));
+        live += one->nbytes;
+        if (suite.is_cpu && one->nbytes > 0) {
+            way_bytes(way, one->what)[0] = one->value;
+            way_bytes(way, one->what)[one->nbytes - 1] = one->value;
+        }
+        if (step % 50 == 0)
+            CHECK_U64(statistics_now().requested_bytes, before + live);
+        if (step % 100 == 99)
+            CHECK_OK(gn_memory_reset_peaks(suite.manager)); /* the next one is above the level */
+    }
+    for (int i = 0; i < HELD; i++)
+        if (held[i].what != NULL)
+            held_drop(way, &held[i]);
+    CHECK_U64(statistics_now().requested_bytes, before);
+}
+
+/* What can never be is refused, and no result is written. */
+static void way_misuse(int way)
+{
+    void *none = NULL, *what = NULL;
+    CHECK(way_alloc(way, SIZE_MAX, NULL, &none) != GN_OK && none == NULL);
+    gn_status status = way < WAY_BLOCK    ? gn_memory_alloc(suite.manager, 100, NULL, NULL)
+                       : way == WAY_BLOCK ? gn_memory_block_alloc(suite.manager, 100, NULL, NULL)
+                                          : gni_memory_alloc_tensor(suite.manager, 100, NULL, NULL);
+    CHECK(status == GN_ERROR_INVALID_VALUE);
+    CHECK_OK(way_alloc(way, 100, NULL, &what));
+    if (way == WAY_SIZED)
+        CHECK_STATUS(way_free(way, what, 99), GN_ERROR_WRONG_SIZE);
+    CHECK_OK(way_free(way, what, 100));
+    CHECK_STATUS(way_free(way, what, 100), GN_ERROR_DOUBLE_FREE);
+}
+
+/* A thread whose cache is taken away between two of its calls: 0 begins, 1 has a cache, 2 it is revoked. */
+static atomic_int revoke_step;
+
+static void *revoked_thread(void *context)
+{
+    int way = *(const int *)context;
+    void *what[3] = {NULL};
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(way_alloc(way, 1000, NULL, &what[i]));
+    CHECK_OK(way_free(way, what[2], 1000));
+    atomic_store(&revoke_step, 1);
+    while (atomic_load(&revoke_step) != 2)
+        (void)sched_yield();
+    CHECK_OK(way_free(way, what[1], 1000)); /* these wait for the lock */
+    CHECK_OK(way_alloc(way, 1000, NULL, &what[1]));
+    for (int i = 0; i < 2; i++)
+        CHECK_OK(way_free(way, what[i], 1000));
+    return NULL;
+}
+
+static void way_revoked(int way)
+{
+    pthread_t thread;
+    atomic_store(&revoke_step, 0);
+    CHECK(pthread_create(&thread, NULL, revoked_thread, &way) == 0);
+    while (atomic_load(&revoke_step) != 1)
+        (void)sched_yield();
+    gni_pool_lock(suite.pool);
+    gni_caches_revoke(suite.pool, NULL);
+    atomic_store(&revoke_step, 2);
+    (void)usleep(2000); /* only so that it is likely to have come to the lock */
+    gni_caches_restore(suite.pool);
+    gni_pool_unlock(suite.pool);
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
+static void test_every_way(void)
+{
+    gn_stream *side = stream_make(GN_STREAM_NON_BLOCKING);
+    for (int mode = 0; mode < 4; mode++) {
+        if (mode & 1)
+            CHECK_OK(gn_history_start(&(gn_history_options){.events_most = 256}));
+        if (mode & 2)
+            (void)atomic_fetch_or(&gni_care, GNI_CARE_EXCHANGE);
+        for (int way = 0; way < WAY_COUNT; way++) {
+            way_walk(way, NULL);
+            way_walk(way, side);
+            way_misuse(way);
+            way_revoked(way);
+            POOL_CHECK();
+        }
+        gn_history_stop();
+        (void)atomic_fetch_and(&gni_care, ~(unsigned)GNI_CARE_EXCHANGE);
+    }
+    gn_stream_release(side);
+    pool_empty();
+}
+
 /* ---- the program ---------------------------------------------------------------------------- */
 
 static void run(void)
@@ -1026,6 +1195,7 @@ static void run(void)
     RUN(test_streams_share);
     RUN(test_pinned);
     RUN(test_walk_of_managers);
+    RUN(test_every_way);
     RUN(test_clear);
 }
 
