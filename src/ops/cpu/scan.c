@@ -32,8 +32,13 @@ union accumulator {
 struct scan_loops {
     void (*load)(gn_dtype dtype, const void *in, size_t n, void *values);
     void (*store)(gn_dtype dtype, const void *values, size_t n, void *out);
-    /* Scans n values in place, from *running; *total takes them all as well. Starts where they stand. */
+    /* Scans n values in place, from *running; *total takes them all as well. One of the two may be NULL: then there are
+     * totals alone, or results alone. Starts where they stand. */
     void (*line)(enum gni_scan op, void *values, size_t n, void *running, void *total);
+    /* The largest or smallest values up to each, in place, from *running, which was at *place: places[i] is where. The
+     * first value is number `at`. */
+    void (*place)(enum gni_scan op, void *values, size_t n, void *running, int64_t *place,
+                  int64_t *places, int64_t at);
     /* accumulators[i] = values[i] = op(accumulators[i], values[i]); places[i] = at if it is values[i]. */
     void (*strip)(enum gni_scan op, void *values, size_t n, void *accumulators, int64_t *places,
                   int64_t at);
@@ -158,13 +163,20 @@ STORES(wide, double)
 #define LARGER(a, b, IS_NAN) ((b) > (a) || IS_NAN(b) ? (b) : (a))
 #define SMALLER(a, b, IS_NAN) ((b) < (a) || IS_NAN(b) ? (b) : (a))
 
-#define LINE_EACH(type, OPERATION)   \
-    for (size_t i = 0; i < n; i++) { \
-        type value = line[i];        \
-        sum = OPERATION(sum, value); \
-        all = OPERATION(all, value); \
-        line[i] = sum;               \
-    }                                \
+#define LINE_EACH(type, OPERATION)                   \
+    if (running == NULL)                             \
+        for (size_t i = 0; i < n; i++)               \
+            all = OPERATION(all, line[i]);           \
+    else if (total == NULL)                          \
+        for (size_t i = 0; i < n; i++)               \
+            line[i] = sum = OPERATION(sum, line[i]); \
+    else                                             \
+        for (size_t i = 0; i < n; i++) {             \
+            type value = line[i];                    \
+            sum = OPERATION(sum, value);             \
+            all = OPERATION(all, value);             \
+            line[i] = sum;                           \
+        }                                            \
     break
 
 #define STRIP_EACH(OPERATION)                            \
@@ -183,11 +195,24 @@ STORES(wide, double)
         line[i] = sums[i];                                                  \
     }
 
+/* The same along a line. New extremes are rare, and their branch is foreseen. */
+#define PLACE_LINE(type, LESS, IS_NAN)                           \
+    for (size_t i = 0; i < n; i++) {                             \
+        type value = line[i];                                    \
+        if (IS_NAN(value) || !(value LESS sum || IS_NAN(sum))) { \
+            sum = value;                                         \
+            last = at + (int64_t)i;                              \
+        }                                                        \
+        line[i] = sum;                                           \
+        places[i] = last;                                        \
+    }
+
 #define LOOPS(name, type, ADD, MULTIPLY, MAXIMUM, MINIMUM, IS_NAN, LOWEST, HIGHEST)               \
     static void name##_line(enum gni_scan op, void *values, size_t n, void *running, void *total) \
     {                                                                                             \
         type *line = values;                                                                      \
-        type sum = *(type *)running, all = *(type *)total;                                        \
+        type sum = running != NULL ? *(type *)running : 0;                                        \
+        type all = total != NULL ? *(type *)total : 0;                                            \
         switch (op) {                                                                             \
         case GNI_SCAN_SUM:                                                                        \
             LINE_EACH(type, ADD);                                                                 \
@@ -198,8 +223,24 @@ STORES(wide, double)
         case GNI_SCAN_MINIMUM:                                                                    \
             LINE_EACH(type, MINIMUM);                                                             \
         }                                                                                         \
+        if (running != NULL)                                                                      \
+            *(type *)running = sum;                                                               \
+        if (total != NULL)                                                                        \
+            *(type *)total = all;                                                                 \
+    }                                                                                             \
+                                                                                                  \
+    static void name##_place(enum gni_scan op, void *values, size_t n, void *running,             \
+                             int64_t *place, int64_t *places, int64_t at)                         \
+    {                                                                                             \
+        type *line = values, sum = at == 0 ? line[0] : *(type *)running;                          \
+        int64_t last = *place;                                                                    \
+        if (op == GNI_SCAN_MAXIMUM) {                                                             \
+            PLACE_LINE(type, <, IS_NAN)                                                           \
+        } else {                                                                                  \
+            PLACE_LINE(type, >, IS_NAN)                                                           \
+        }                                                                                         \
         *(type *)running = sum;                                                                   \
-        *(type *)total = all;                                                                     \
+        *place = last;                                                                            \
     }                                                                                             \
                                                                                                   \
     static void name##_strip(enum gni_scan op, void *values, size_t n, void *accumulators,        \
@@ -233,8 +274,8 @@ STORES(wide, double)
             ((type *)accumulators)[i] = of[op];                                                   \
     }                                                                                             \
                                                                                                   \
-    static const struct scan_loops name##_loops = {name##_load, name##_store, name##_line,        \
-                                                   name##_strip, name##_identity};
+    static const struct scan_loops name##_loops = {name##_load,  name##_store, name##_line,       \
+                                                   name##_place, name##_strip, name##_identity};
 
 #define LARGER_INTEGER(a, b) LARGER(a, b, NEVER)
 #define SMALLER_INTEGER(a, b) SMALLER(a, b, NEVER)
@@ -257,16 +298,15 @@ static const struct scan_loops *loops_find(gn_dtype dtype, gn_dtype out_dtype)
 
 /* ---- rows and strips ------------------------------------------------------------------------- */
 
-/* Elements `begin` to before `end` of the array, from *running; `is_stored` false: the total only. */
-static void scan_run(const struct scan *scan, size_t begin, size_t end, void *running, void *total,
-                     bool is_stored)
+/* Elements `begin` to before `end` of the array, from *running; NULL: the total only. */
+static void scan_run(const struct scan *scan, size_t begin, size_t end, void *running, void *total)
 {
     union accumulator values[CHUNK];
     for (size_t at = begin; at < end; at += CHUNK) {
         size_t n = end - at < CHUNK ? end - at : CHUNK;
         scan->loops->load(scan->dtype, scan->in + at * scan->size, n, values);
         scan->loops->line(scan->op, values, n, running, total);
-        if (is_stored)
+        if (running != NULL)
             scan->loops->store(scan->out_dtype, values, n, scan->out + at * scan->out_size);
     }
 }
@@ -283,7 +323,7 @@ static void scan_rows_part(void *context, size_t begin, size_t end)
             size_t first = row * scan->length + at;
             running = carry;
             scan->loops->identity(scan->op, 1, &total);
-            scan_run(scan, first, first + n, &running, &total, true);
+            scan_run(scan, first, first + n, &running, &total);
             scan->loops->strip(scan->op, &total, 1, &carry, NULL, 0);
         }
     }
@@ -303,11 +343,9 @@ static void scan_totals_part(void *context, size_t begin, size_t end)
     const struct scan *scan = context;
     for (size_t block = begin; block < end; block++) {
         size_t first, last;
-        union accumulator running;
         scan_block(scan, block, &first, &last);
-        scan->loops->identity(scan->op, 1, &running);
         scan->loops->identity(scan->op, 1, &scan->carry[block]);
-        scan_run(scan, first, last, &running, &scan->carry[block], false);
+        scan_run(scan, first, last, NULL, &scan->carry[block]);
     }
 }
 
@@ -316,10 +354,27 @@ static void scan_blocks_part(void *context, size_t begin, size_t end)
     const struct scan *scan = context;
     for (size_t block = begin; block < end; block++) {
         size_t first, last;
-        union accumulator running = scan->carry[block], total;
+        union accumulator running = scan->carry[block];
         scan_block(scan, block, &first, &last);
-        scan->loops->identity(scan->op, 1, &total);
-        scan_run(scan, first, last, &running, &total, true);
+        scan_run(scan, first, last, &running, NULL);
+    }
+}
+
+/* Whole rows of extremes with their places. */
+static void scan_places_part(void *context, size_t begin, size_t end)
+{
+    const struct scan *scan = context;
+    union accumulator values[CHUNK], running;
+    for (size_t row = begin; row < end; row++) {
+        int64_t place = 0;
+        for (size_t at = 0; at < scan->length; at += CHUNK) {
+            size_t n = scan->length - at < CHUNK ? scan->length - at : CHUNK;
+            size_t here = row * scan->length + at;
+            scan->loops->load(scan->dtype, scan->in + here * scan->size, n, values);
+            scan->loops->place(scan->op, values, n, &running, &place, scan->indices + here,
+                               (int64_t)at);
+            scan->loops->store(scan->out_dtype, values, n, scan->out + here * scan->out_size);
+        }
     }
 }
 
@@ -398,7 +453,11 @@ gn_status gni_scan(enum gni_scan op, const void *in, gn_dtype dtype, size_t oute
                         .strips = (inner - 1) / STRIP + 1,
                         .block = block,
                         .blocks = (length - 1) / block + 1};
-    if (inner > 1 || indices != NULL) {
+    if (inner == 1 && indices != NULL) {
+        gni_parallel_for(outer, SCAN_GRAIN / length + 1, scan_places_part, &scan);
+        return GN_OK;
+    }
+    if (inner > 1) {
         size_t width = inner < STRIP ? inner : STRIP;
         size_t grain = length >= SCAN_GRAIN ? 1 : SCAN_GRAIN / (length * width) + 1;
         gni_parallel_for(outer * scan.strips, grain, scan_strips_part, &scan);
