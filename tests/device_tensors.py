@@ -29,7 +29,7 @@ EXACT = [
 ]
 NEAR = [
     *("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "erf"),
-    *("sigmoid", "gelu", "silu", "asin", "acos", "atan", "asinh", "acosh", "atanh"),
+    *("sigmoid", "gelu", "silu", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh"),
 ]
 PAIRS = [
     *("add", "sub", "mul", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge"),

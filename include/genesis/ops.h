@@ -89,6 +89,8 @@ extern "C" {
     X(ATAN, atan, 1, FLOAT)                  \
     X(ATAN2, atan2, 2, FLOAT)                \
     X(HYPOT, hypot, 2, FLOAT)                \
+    X(SINH, sinh, 1, FLOAT)                  \
+    X(COSH, cosh, 1, FLOAT)                  \
     X(TANH, tanh, 1, FLOAT)                  \
     X(ASINH, asinh, 1, FLOAT)                \
     X(ACOSH, acosh, 1, FLOAT)                \

@@ -48,6 +48,7 @@ from genesis._C import (
     bool,
     ceil,
     cos,
+    cosh,
     default_generator,
     device,
     div,
@@ -109,6 +110,7 @@ from genesis._C import (
     sign,
     silu,
     sin,
+    sinh,
     sqrt,
     square,
     sub,
@@ -165,7 +167,6 @@ from genesis._tensor_combined import (
     clamp_min,
     column_stack,
     copysign,
-    cosh,
     deg2rad,
     dstack,
     exp2,
@@ -183,7 +184,6 @@ from genesis._tensor_combined import (
     rad2deg,
     rot90,
     signbit,
-    sinh,
     vstack,
 )
 from genesis._tensor_functions import (

@@ -55,9 +55,9 @@ _RENAMED = {
 }
 _SAME = {
     *("add", "bitwise_and", "bitwise_or", "bitwise_xor", "ceil", "cos", "exp", "expm1", "floor"),
-    *("floor_divide", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2"),
+    *("cosh", "floor_divide", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2"),
     *("logical_and", "logical_not", "logical_or", "logical_xor", "matmul", "maximum", "minimum"),
-    *("reciprocal", "remainder", "sign", "sin", "sqrt", "square", "tan", "tanh", "trunc"),
+    *("reciprocal", "remainder", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh", "trunc"),
 }
 _PLAIN = {Tensor, bool, int, float}  # operands as ours take them
 _SHIFTS = {"left_shift": lshift, "right_shift": rshift}  # operators only: they know no out=

@@ -6,7 +6,7 @@ They fuse, and run where the tensors are. Those that begin with a tensor are its
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import joined, wide
+from genesis._tensor import joined
 from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
@@ -21,7 +21,6 @@ __all__ = [
     "clamp_min",
     "column_stack",
     "copysign",
-    "cosh",
     "deg2rad",
     "dstack",
     "exp2",
@@ -39,7 +38,6 @@ __all__ = [
     "rad2deg",
     "rot90",
     "signbit",
-    "sinh",
     "vstack",
 ]
 
@@ -143,42 +141,6 @@ def frac(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     tensor([ 0.5000, -0.2500])
     """
     return input - input.trunc()
-
-
-def _floating(value: _C.Tensor) -> _C.Tensor:
-    """Integers as floating numbers, of which none is without its opposite."""
-    return value if value.dtype.is_floating_point else value.float()
-
-
-def sinh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
-    """The hyperbolic sine.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.sinh(genesis.tensor([0.0, 1.0]))
-    tensor([0.0000, 1.1752])
-    """
-    size = wide(_floating(input)).abs()
-    grown, root = size.expm1(), (size / 2).exp()  # half of its square may fit, where that does not
-    half = _C.where(grown.isinf(), root * (root / 2), (grown + grown / (grown + 1)) / 2)
-    made = _C.where(input == 0, input, _C.where(input < 0, -half, half))  # -0 stays
-    return made.to(input.dtype) if input.dtype.is_floating_point else made
-
-
-def cosh(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
-    """The hyperbolic cosine.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.cosh(genesis.tensor([0.0, 1.0]))
-    tensor([1.0000, 1.5431])
-    """
-    size = wide(_floating(input)).abs()
-    root = (size / 2).exp()  # half of its square may fit, where that does not
-    made = root * (root / 2) + (1 / root) * (0.5 / root)
-    return made.to(input.dtype) if input.dtype.is_floating_point else made
 
 
 def logaddexp(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
@@ -450,13 +412,13 @@ publish(
     globals(),
     __all__,
     methods=(
-        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "cosh", "deg2rad", "exp2"),
+        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad", "exp2"),
         *("fliplr", "flipud", "float_power", "fmax", "fmin", "frac", "isneginf", "isposinf"),
-        *("logaddexp", "nan_to_num", "rad2deg", "rot90", "signbit", "sinh"),
+        *("logaddexp", "nan_to_num", "rad2deg", "rot90", "signbit"),
     ),
     in_place=(
-        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "cosh", "deg2rad", "exp2"),
-        *("float_power", "fmax", "fmin", "frac", "logaddexp", "nan_to_num", "rad2deg", "sinh"),
+        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad", "exp2"),
+        *("float_power", "fmax", "fmin", "frac", "logaddexp", "nan_to_num", "rad2deg"),
     ),
     own_out=(
         *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad", "exp2"),

@@ -436,6 +436,8 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
     X(atan, ATAN, 1, "The angle that has this tangent.")                       \
     X(atan2, ATAN2, 2, "The angle of the point (other, input).")               \
     X(hypot, HYPOT, 2, "The third side of a triangle with a right angle.")     \
+    X(sinh, SINH, 1, "The hyperbolic sine.")                                   \
+    X(cosh, COSH, 1, "The hyperbolic cosine.")                                 \
     X(tanh, TANH, 1, "The hyperbolic tangent.")                                \
     X(asinh, ASINH, 1, "The inverse of the hyperbolic sine.")                  \
     X(acosh, ACOSH, 1, "The inverse of the hyperbolic cosine.")                \

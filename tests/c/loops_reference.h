@@ -264,6 +264,10 @@ static inline long double float_reference(enum gni_op op, long double a, long do
         return atanhl(a);
     case GNI_OP_ATAN2:
         return atan2l(a, b);
+    case GNI_OP_SINH:
+        return sinhl(a);
+    case GNI_OP_COSH:
+        return coshl(a);
     case GNI_OP_TANH:
         return tanhl(a);
     case GNI_OP_ERF:
@@ -310,6 +314,8 @@ static inline double bound_of(enum gni_op op, gn_dtype dtype)
     case GNI_OP_ACOSH:
     case GNI_OP_ATANH:
     case GNI_OP_ATAN2:
+    case GNI_OP_SINH:
+    case GNI_OP_COSH:
     case GNI_OP_TANH:
     case GNI_OP_ERF:
     case GNI_OP_SIGMOID:

@@ -15,7 +15,7 @@ UNARY = [
     *("absolute", "ceil", "cos", "exp", "expm1", "floor", "isfinite", "isinf", "isnan", "log"),
     *("log10", "log1p", "log2", "logical_not", "negative", "reciprocal", "rint", "sign", "sin"),
     *("sqrt", "square", "tan", "tanh", "trunc", "arcsin", "arccos", "arctan", "arcsinh"),
-    *("arccosh", "arctanh"),
+    *("sinh", "cosh", "arccosh", "arctanh"),
 ]
 BINARY = [
     *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power", "maximum"),

@@ -171,6 +171,8 @@ FUNCTIONS = {
     "sin": numpy.sin,
     "cos": numpy.cos,
     "tan": numpy.tan,
+    "sinh": numpy.sinh,
+    "cosh": numpy.cosh,
     "tanh": numpy.tanh,
     "asin": numpy.arcsin,
     "acos": numpy.arccos,
@@ -223,6 +225,21 @@ def test_functions(name, dtype):
         in_place = genesis.tensor(a)
         assert getattr(in_place, name + "_")() is in_place
         check(in_place, expected, ulps=4, absolute=absolute)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quarter_turns(dtype):
+    """The angles of the axes and diagonals are those next to the multiples of pi / 4."""
+    small = numpy.finfo(dtype).tiny
+    axis = numpy.array([0.0, -0.0, 1, -1, small, -small, 1e30, -1e30, math.inf, -math.inf], dtype)
+    y, x = (part.ravel() for part in numpy.meshgrid(axis, axis))
+    turns = numpy.arctan2(y.astype("f8"), x.astype("f8")) / (math.pi / 4)
+    is_exact = turns == numpy.round(turns)
+    expected = numpy.round(turns) * (math.pi / 4)
+    made = genesis.arctan2(genesis.tensor(y), genesis.tensor(x)).numpy()
+    assert is_exact.sum() > 70
+    assert numpy.array_equal(made[is_exact], expected[is_exact].astype(dtype))
+    assert numpy.array_equal(numpy.signbit(made), numpy.signbit(y))
 
 
 def test_functions_of_integers_are_floating():

@@ -2,15 +2,16 @@
  * functions.h: mathematical functions of one element, for the loops of the CPU.
  *
  * They are straight lines: no branches, tables or calls, so that a loop over them becomes vector code, and
- * nothing but IEEE additions, multiplications, divisions and operations on bits, so that every instruction
- * set gives the same bits (the files that include this are compiled without contraction). Selections by
- * `?:` compute both sides.
+ * nothing but IEEE additions, multiplications, divisions, fused multiplications and additions, and operations on
+ * bits, so that every instruction set gives the same bits (the files that include this are compiled without
+ * contraction; a set without fused operations computes them of others). Selections by `?:` compute both sides.
  *
  * Common means:
  *   rounding    x + 1.5 * 2^52 has the nearest integer in its low bits, as bits and, after subtracting again,
  *               as a number (1.5 * 2^23 for float32)
  *   reduction   n * C is subtracted with C in two to four parts, of which n times the first ones is exact
- *   polynomials minimax fits (Remez) of the remainder after the first terms, in Horner's form
+ *   polynomials minimax fits (Remez) of the remainder after the first terms; halves of them are computed side by side
+ *               (Estrin's form), because a processor waits longer for a chain of operations than for their number
  * Many functions of float32 are computed in double: that is exact enough to need no care, and a subnormal
  * float32 is a normal double.
  *
@@ -88,6 +89,100 @@ ELEMENT double f64_copy_sign(double value, double sign)
     return f64_from_bits((f64_bits(value) & INT64_MAX) | (f64_bits(sign) & ~(uint64_t)INT64_MAX));
 }
 
+/* ---- fused multiplication and addition -------------------------------------------------------- */
+
+#if defined(__FMA__) || defined(__aarch64__)
+
+/* a b + c, rounded once. */
+ELEMENT float f32_fma(float a, float b, float c)
+{
+    return __builtin_fmaf(a, b, c);
+}
+
+ELEMENT double f64_fma(double a, double b, double c)
+{
+    return __builtin_fma(a, b, c);
+}
+
+/* The product of two numbers, and what it lacks, which is exact. Neither number is larger than 2^900. */
+ELEMENT double f64_product(double a, double b, double *low)
+{
+    double product = a * b;
+    *low = __builtin_fma(a, b, -product);
+    return product;
+}
+
+#else
+
+/* a + b, and what it lacks. */
+ELEMENT double f64_sum(double a, double b, double *low)
+{
+    double sum = a + b, part = sum - a;
+    *low = (a - (sum - part)) + (b - part);
+    return sum;
+}
+
+/* a + b rounded to odd: where something is lost, the last bit is set, so that a later rounding of fewer bits is right. */
+ELEMENT double f64_sum_to_odd(double a, double b)
+{
+    double low, sum = f64_sum(a, b, &low);
+    uint64_t bits = f64_bits(sum);
+    bool is_lost = ((low > 0) | (low < 0)) & ((bits & 1) == 0);
+    uint64_t next = (low > 0) == (sum > 0) ? bits + 1 : bits - 1;
+    return f64_from_bits(is_lost ? next : bits);
+}
+
+/* The product of two float32 is exact in double. */
+ELEMENT float f32_fma(float a, float b, float c)
+{
+    return (float)f64_sum_to_odd((double)a * (double)b, c);
+}
+
+/* By halves of 26 bits, whose products are exact. */
+ELEMENT double f64_product(double a, double b, double *low)
+{
+    double product = a * b;
+    double a_turned = a * 0x1.0000002p27, b_turned = b * 0x1.0000002p27;
+    double a_high = a_turned - (a_turned - a), a_low = a - a_high;
+    double b_high = b_turned - (b_turned - b), b_low = b - b_high;
+    *low = (((a_high * b_high - product) + a_high * b_low) + a_low * b_high) + a_low * b_low;
+    return product;
+}
+
+/* For numbers up to 2^900 whose product is no smaller than 2^-900, or lost beside c. */
+ELEMENT double f64_fma(double a, double b, double c)
+{
+    double low, product = f64_product(a, b, &low);
+    double second_low, second = f64_sum(c, low, &second_low);
+    double first_low, first = f64_sum(product, second, &first_low);
+    return first + f64_sum_to_odd(second_low, first_low);
+}
+
+#endif
+
+/* Polynomials of z from the constant term on; z2 is its square, z4 the square of that. */
+ELEMENT float f32_polynomial_4(float z, float z2, float a, float b, float c, float d)
+{
+    return f32_fma(f32_fma(d, z, c), z2, f32_fma(b, z, a));
+}
+
+ELEMENT double f64_polynomial_4(double z, double z2, double a, double b, double c, double d)
+{
+    return f64_fma(f64_fma(d, z, c), z2, f64_fma(b, z, a));
+}
+
+ELEMENT float f32_polynomial_8(float z, float z2, float z4, float a, float b, float c, float d,
+                               float e, float f, float g, float h)
+{
+    return f32_fma(f32_polynomial_4(z, z2, e, f, g, h), z4, f32_polynomial_4(z, z2, a, b, c, d));
+}
+
+ELEMENT double f64_polynomial_8(double z, double z2, double z4, double a, double b, double c,
+                                double d, double e, double f, double g, double h)
+{
+    return f64_fma(f64_polynomial_4(z, z2, e, f, g, h), z4, f64_polynomial_4(z, z2, a, b, c, d));
+}
+
 /* ---- largest and smallest -------------------------------------------------------------------- */
 
 /* NaN wins, and 0 is larger than -0: equal values that are not zeros have equal bits. */
@@ -117,61 +212,67 @@ ELEMENT double f64_minimum(double a, double b)
 
 /* ---- exponentials ---------------------------------------------------------------------------- */
 
-/* e^x = 2^n e^r, |r| <= ln(2)/2; 2^n in two factors, for results that are subnormal or nearly infinite.
- * 1.1 ulp. */
+/* e^r - 1 for |r| <= ln(2)/2, as r + what is returned. */
+ELEMENT float f32_expm1_tail(float r)
+{
+    float z = r * r;
+    float p = f32_fma(0x1.6d755ep-10f, z, f32_fma(0x1.120b88p-7f, r, 0x1.5554b8p-5f));
+    return z * f32_fma(p, z, f32_fma(0x1.5554dcp-3f, r, 0x1p-1f));
+}
+
+/* The rest of x after n ln(2); *k is n as a two's complement. */
+ELEMENT float f32_exp_reduce(float x, int32_t *k)
+{
+    float rounded = f32_fma(x, (float)LOG2_E, F32_ROUNDER), n = rounded - F32_ROUNDER;
+    *k = (int32_t)(f32_bits(rounded) - f32_bits(F32_ROUNDER));
+    return f32_fma(n, -0x1.7f7d1cp-20f, f32_fma(n, -0x1.62e4p-1f, x));
+}
+
+/* 2^shift e^x = 2^(n + shift) e^r; the power of 2 in two factors, for results that are subnormal or nearly infinite. */
+ELEMENT float f32_exp_shifted(float x, int32_t shift)
+{
+    int32_t k;
+    float r = f32_exp_reduce(x, &k), y = 1.0f + (r + f32_expm1_tail(r));
+    int32_t half = (k + shift) >> 1;
+    return y * f32_power_of_2((uint32_t)half) * f32_power_of_2((uint32_t)(k + shift - half));
+}
+
+/* 1.1 ulp. */
 ELEMENT float f32_exp(float x)
 {
     x = x < -104.0f ? -104.0f : x;
     x = x > 89.0f ? 89.0f : x;
-    float rounded = x * (float)LOG2_E + F32_ROUNDER;
-    float n = rounded - F32_ROUNDER;
-    float r = (x - n * 0x1.62e4p-1f) - n * 0x1.7f7d1cp-20f;
-    float p = 0x1.6d755ep-10f;
-    p = p * r + 0x1.120b88p-7f;
-    p = p * r + 0x1.5554b8p-5f;
-    p = p * r + 0x1.5554dcp-3f;
-    p = p * r + 0x1p-1f;
-    float y = 1.0f + (r + r * r * p);
-    int32_t k = (int32_t)(f32_bits(rounded) - f32_bits(F32_ROUNDER));
-    int32_t half = k >> 1;
-    return y * f32_power_of_2((uint32_t)half) * f32_power_of_2((uint32_t)(k - half));
+    return f32_exp_shifted(x, 0);
 }
 
 /* The rest of x after n ln(2); *k is n as a two's complement. */
 ELEMENT double f64_exp_reduce(double x, double *n, uint64_t *k)
 {
-    double rounded = x * LOG2_E + F64_ROUNDER;
+    double rounded = f64_fma(x, LOG2_E, F64_ROUNDER);
     *n = rounded - F64_ROUNDER;
     *k = f64_bits(rounded) - f64_bits(F64_ROUNDER);
-    return (x - *n * LN2_HIGH) - *n * LN2_LOW;
+    return f64_fma(*n, -LN2_LOW, f64_fma(*n, -LN2_HIGH, x));
 }
 
 /* e^r - 1 for |r| <= ln(2)/2: relative error 4e-10. */
 ELEMENT double f64_expm1_short(double r)
 {
-    double p = 0x1.a17e1e48042cap-13;
-    p = p * r + 0x1.6d433f8a1d4fdp-10;
-    p = p * r + 0x1.1110ab62c3881p-7;
-    p = p * r + 0x1.5554e8f099c04p-5;
-    p = p * r + 0x1.5555557434eb2p-3;
-    p = p * r + 0x1.0000000b95489p-1;
-    return r + r * r * p;
+    double z = r * r;
+    double p = f64_fma(f64_fma(0x1.a17e1e48042cap-13, r, 0x1.6d433f8a1d4fdp-10), z * z,
+                       f64_polynomial_4(r, z, 0x1.0000000b95489p-1, 0x1.5555557434eb2p-3,
+                                        0x1.5554e8f099c04p-5, 0x1.1110ab62c3881p-7));
+    return f64_fma(z, p, r);
 }
 
 /* e^r - 1 - r to the precision of double. */
 ELEMENT double f64_expm1_tail(double r)
 {
-    double p = 0x1.af633a92c2458p-26;
-    p = p * r + 0x1.2891917e25e54p-22;
-    p = p * r + 0x1.71ddf6ab977fbp-19;
-    p = p * r + 0x1.a019b902cdf61p-16;
-    p = p * r + 0x1.a01a01b00f205p-13;
-    p = p * r + 0x1.6c16c1788e937p-10;
-    p = p * r + 0x1.111111110f7fdp-7;
-    p = p * r + 0x1.5555555553d5cp-5;
-    p = p * r + 0x1.5555555555558p-3;
-    p = p * r + 0.5;
-    return r * r * p;
+    double z = r * r, z2 = z * z;
+    double p = f64_polynomial_8(r, z, z2, 0.5, 0x1.5555555555558p-3, 0x1.5555555553d5cp-5,
+                                0x1.111111110f7fdp-7, 0x1.6c16c1788e937p-10, 0x1.a01a01b00f205p-13,
+                                0x1.a019b902cdf61p-16, 0x1.71ddf6ab977fbp-19);
+    p = f64_fma(f64_fma(0x1.af633a92c2458p-26, r, 0x1.2891917e25e54p-22), z2 * z2, p);
+    return z * p;
 }
 
 ELEMENT double f64_expm1_full(double r)
@@ -179,43 +280,58 @@ ELEMENT double f64_expm1_full(double r)
     return r + f64_expm1_tail(r);
 }
 
-/* As f32_exp. 1.1 ulp. */
-ELEMENT double f64_exp(double x)
+/* As in float32. */
+ELEMENT double f64_exp_shifted(double x, int64_t shift)
 {
-    x = x < -746.0 ? -746.0 : x;
-    x = x > 710.0 ? 710.0 : x;
     double n;
     uint64_t k;
     double y = 1.0 + f64_expm1_full(f64_exp_reduce(x, &n, &k));
     uint64_t half = f64_bits(n * 0.5 + F64_ROUNDER) - f64_bits(F64_ROUNDER);
-    return y * f64_power_of_2(half) * f64_power_of_2(k - half);
+    return y * f64_power_of_2(half) * f64_power_of_2(k + (uint64_t)shift - half);
 }
 
-/* e^x - 1 = 2^n (e^r - 1) + (2^n - 1), in double. 0.51 ulp. */
-ELEMENT float f32_expm1(float x)
+/* 1.1 ulp. */
+ELEMENT double f64_exp(double x)
 {
-    double wide = x;
-    wide = wide < -40.0 ? -40.0 : wide;
-    wide = wide > 90.0 ? 90.0 : wide;
+    x = x < -746.0 ? -746.0 : x;
+    x = x > 710.0 ? 710.0 : x;
+    return f64_exp_shifted(x, 0);
+}
+
+/* (e^x - 1) / 2 = 2^(n - 1) (e^r - 1) + (2^(n - 1) - 1/2), in quarters, because 2^n may be 2^129. For x from -40 to
+ * the last one whose hyperbolic sine is finite. */
+ELEMENT float f32_expm1_half(float x)
+{
+    int32_t k;
+    float r = f32_exp_reduce(x, &k), e = r + f32_expm1_tail(r);
+    float quarter = f32_power_of_2((uint32_t)(k - 2));
+    return 2.0f * f32_fma(quarter, e, quarter - 0.25f);
+}
+
+ELEMENT double f64_expm1_half(double x)
+{
     double n;
     uint64_t k;
-    double e = f64_expm1_short(f64_exp_reduce(wide, &n, &k));
-    double scale = f64_power_of_2(k);
-    float result = (float)(scale * e + (scale - 1.0));
-    return x == 0 ? x : result; /* -0 */
+    double e = f64_expm1_full(f64_exp_reduce(x, &n, &k));
+    double quarter = f64_power_of_2(k - 2);
+    return 2.0 * (quarter * e + (quarter - 0.25));
 }
 
-/* The same with half of 2^n, which may be 2^1024. 1.8 ulp. */
+/* 1.8 ulp, in float64 2.1 ulp. */
+ELEMENT float f32_expm1(float x)
+{
+    float limited = x < -40.0f ? -40.0f : x;
+    limited = limited > 89.0f ? 89.0f : limited;
+    float result = 2.0f * f32_expm1_half(limited);
+    return fabsf(x) < 0x1p-25f ? x : result; /* -0, and what has no quarter */
+}
+
 ELEMENT double f64_expm1(double x)
 {
     double limited = x < -40.0 ? -40.0 : x;
     limited = limited > 710.0 ? 710.0 : limited;
-    double n;
-    uint64_t k;
-    double e = f64_expm1_full(f64_exp_reduce(limited, &n, &k));
-    double half = f64_power_of_2(k - 1);
-    double result = 2.0 * (half * e + (half - 0.5));
-    return x == 0 ? x : result;
+    double result = 2.0 * f64_expm1_half(limited);
+    return fabs(x) < 0x1p-54 ? x : result;
 }
 
 /* ---- what is made of exponentials ------------------------------------------------------------ */
@@ -249,18 +365,16 @@ ELEMENT double f64_silu(double x)
 /* A polynomial up to 0.625, 1 - 2 / (e^2|x| + 1) beyond. 1.4 ulp. */
 ELEMENT float f32_tanh(float x)
 {
-    float a = fabsf(x), z = x * x;
-    float p = -0x1.902f8cp-8f;
-    p = p * z + 0x1.58273ep-6f;
-    p = p * z - 0x1.b92a2cp-5f;
-    p = p * z + 0x1.110e36p-3f;
-    p = p * z - 0x1.555552p-2f;
-    float small = x + x * (z * p);
+    float a = fabsf(x), z = x * x, z2 = z * z;
+    float p = f32_fma(
+        -0x1.902f8cp-8f, z2 * z2,
+        f32_polynomial_4(z, z2, -0x1.555552p-2f, 0x1.110e36p-3f, -0x1.b92a2cp-5f, 0x1.58273ep-6f));
+    float small = f32_fma(x * z, p, x);
     float large = 1.0f - 2.0f / (f32_exp(2.0f * a) + 1.0f);
     return f32_copy_sign(a < 0.625f ? small : large, x);
 }
 
-/* t / (t + 2) for t = e^2|x| - 1. 2.2 ulp. */
+/* t / (t + 2) for t = e^2|x| - 1. 2.6 ulp. */
 ELEMENT double f64_tanh(double x)
 {
     double a = fabs(x);
@@ -269,28 +383,48 @@ ELEMENT double f64_tanh(double x)
     return f64_copy_sign(t / (t + 2.0), x);
 }
 
+/* u + u / (2u + 1) for u = (e^|x| - 1) / 2, and E + 1/4E for E = e^|x| / 2: neither u nor E overflows before the result.
+ * 2.2 and 1.5 ulp, in float64 2.2 and 1.6 ulp. */
+ELEMENT float f32_sinh(float x)
+{
+    float a = fabsf(x), u = f32_expm1_half(a > 89.5f ? 89.5f : a);
+    float sum = u < 0x1p30f ? u + u / (2.0f * u + 1.0f) : u, result = f32_copy_sign(sum, x);
+    return a < 0x1p-13f ? x : result;
+}
+
+ELEMENT double f64_sinh(double x)
+{
+    double a = fabs(x), u = f64_expm1_half(a > 710.5 ? 710.5 : a);
+    double sum = u < 0x1p60 ? u + u / (2.0 * u + 1.0) : u, result = f64_copy_sign(sum, x);
+    return a < 0x1p-27 ? x : result;
+}
+
+ELEMENT float f32_cosh(float x)
+{
+    float a = fabsf(x), e = f32_exp_shifted(a > 90.0f ? 90.0f : a, -1);
+    return e + 0.25f / e;
+}
+
+ELEMENT double f64_cosh(double x)
+{
+    double a = fabs(x), e = f64_exp_shifted(a > 711.0 ? 711.0 : a, -1);
+    return e + 0.25 / e;
+}
+
 /* x + x P(x^2) up to 1, 1 - e^-G(|x|) beyond, where G is a fit of -log(erfc) on 1 to 4. 1.5 ulp. */
 ELEMENT float f32_erf(float x)
 {
     float a = fabsf(x), z = x * x;
-    float p = 0x1.4ae4c6p-14f;
-    p = p * z - 0x1.a485f8p-11f;
-    p = p * z + 0x1.5419fap-8f;
-    p = p * z - 0x1.b7fbb6p-6f;
-    p = p * z + 0x1.ce2d2p-4f;
-    p = p * z - 0x1.81273ep-2f;
-    p = p * z + 0x1.06eba8p-3f;
-    float small = x + x * p;
-    float c = a > 4.0f ? 4.0f : a;
-    float g = -0x1.ad72d4p-20f;
-    g = g * c + 0x1.7bfcfep-15f;
-    g = g * c - 0x1.356fc8p-11f;
-    g = g * c + 0x1.35d57ap-8f;
-    g = g * c - 0x1.af59aap-6f;
-    g = g * c + 0x1.c230b8p-4f;
-    g = g * c + 0x1.439744p-1f;
-    g = g * c + 0x1.214f86p+0f;
-    g = g * c - 0x1.312a6ep-12f;
+    float z2 = z * z;
+    float p = f32_fma(
+        f32_fma(0x1.4ae4c6p-14f, z2, f32_fma(-0x1.a485f8p-11f, z, 0x1.5419fap-8f)), z2 * z2,
+        f32_polynomial_4(z, z2, 0x1.06eba8p-3f, -0x1.81273ep-2f, 0x1.ce2d2p-4f, -0x1.b7fbb6p-6f));
+    float small = f32_fma(x, p, x);
+    float c = a > 4.0f ? 4.0f : a, c2 = c * c, c4 = c2 * c2;
+    float g = f32_polynomial_8(c, c2, c4, -0x1.312a6ep-12f, 0x1.214f86p+0f, 0x1.439744p-1f,
+                               0x1.c230b8p-4f, -0x1.af59aap-6f, 0x1.35d57ap-8f, -0x1.356fc8p-11f,
+                               0x1.7bfcfep-15f);
+    g = f32_fma(-0x1.ad72d4p-20f, c4 * c4, g);
     float large = 1.0f - f32_exp(-g);
     return a < 1.0f ? small : f32_copy_sign(large, x);
 }
@@ -335,26 +469,22 @@ ELEMENT double f64_log_reduce(double x, double *k)
 ELEMENT double f64_log_short(double f)
 {
     double s = f / (2.0 + f), z = s * s;
-    double p = 0x1.ddde508318e2cp-3;
-    p = p * z + 0x1.245bf1be2e6fap-2;
-    p = p * z + 0x1.9999ec3463581p-2;
-    p = p * z + 0x1.5555554b892cp-1;
-    return 2.0 * s + s * (z * p);
+    double p = f64_polynomial_4(z, z * z, 0x1.5555554b892cp-1, 0x1.9999ec3463581p-2,
+                                0x1.245bf1be2e6fap-2, 0x1.ddde508318e2cp-3);
+    return f64_fma(s * z, p, 2.0 * s);
 }
 
 /* k ln(2) + log(1 + f) to the precision of double: 2s is f - f^2/2 + s f^2/2, whose first term is exact. */
 ELEMENT double f64_log_full(double f, double k)
 {
-    double s = f / (2.0 + f), z = s * s, half_square = 0.5 * f * f;
-    double p = 0x1.2b662bd638363p-3;
-    p = p * z + 0x1.39fd33f7c7c28p-3;
-    p = p * z + 0x1.7462be2caad05p-3;
-    p = p * z + 0x1.c71c62c21809fp-3;
-    p = p * z + 0x1.2492492e0f03p-2;
-    p = p * z + 0x1.99999999951bfp-2;
-    p = p * z + 0x1.5555555555558p-1;
-    double low = s * (half_square + z * p) + k * LN2_LOW;
-    return k * LN2_HIGH - ((half_square - low) - f);
+    double s = f / (2.0 + f), z = s * s, z2 = z * z, half_square = 0.5 * f * f;
+    double p = f64_fma(
+        f64_fma(0x1.2b662bd638363p-3, z2, f64_fma(0x1.39fd33f7c7c28p-3, z, 0x1.7462be2caad05p-3)),
+        z2 * z2,
+        f64_polynomial_4(z, z2, 0x1.5555555555558p-1, 0x1.99999999951bfp-2, 0x1.2492492e0f03p-2,
+                         0x1.c71c62c21809fp-3));
+    double low = f64_fma(s, f64_fma(z, p, half_square), k * LN2_LOW);
+    return f64_fma(k, LN2_HIGH, f - (half_square - low));
 }
 
 /* What a logarithm of x is where the formula does not hold: 0, negative numbers, infinity, NaN. */
@@ -378,16 +508,12 @@ ELEMENT float f32_log_reduce(float x, float *k)
 /* log(1 + f) = f - what is returned: f^2/2 - f^3 P(f). */
 ELEMENT float f32_log_rest(float f)
 {
-    float z = f * f, p = 0x1.1d8ea6p-4f;
-    p = p * f - 0x1.d635bcp-4f;
-    p = p * f + 0x1.dea282p-4f;
-    p = p * f - 0x1.fcf4c6p-4f;
-    p = p * f + 0x1.23d21ap-3f;
-    p = p * f - 0x1.555b4ap-3f;
-    p = p * f + 0x1.999d5ap-3f;
-    p = p * f - 0x1.fffffcp-3f;
-    p = p * f + 0x1.555554p-2f;
-    return 0.5f * z - z * (f * p);
+    float z = f * f, z2 = z * z;
+    float p =
+        f32_polynomial_8(f, z, z2, 0x1.555554p-2f, -0x1.fffffcp-3f, 0x1.999d5ap-3f, -0x1.555b4ap-3f,
+                         0x1.23d21ap-3f, -0x1.fcf4c6p-4f, 0x1.dea282p-4f, -0x1.d635bcp-4f);
+    p = f32_fma(0x1.1d8ea6p-4f, z2 * z2, p);
+    return z * f32_fma(-f, p, 0.5f);
 }
 
 ELEMENT float f32_log_special(float x, float result)
@@ -401,30 +527,28 @@ ELEMENT float f32_log_special(float x, float result)
 ELEMENT float f32_log(float x)
 {
     float k, f = f32_log_reduce(x, &k);
-    float result = k * 0x1.62e4p-1f + (f - (f32_log_rest(f) - k * 0x1.7f7d1cp-20f));
-    return f32_log_special(x, result);
+    float low = f32_fma(k, 0x1.7f7d1cp-20f, -f32_log_rest(f));
+    return f32_log_special(x, f32_fma(k, 0x1.62e4p-1f, f + low));
 }
 
-/* The product of f with the constant's first bits is exact, that of what is left is small. 0.9 ulp. */
+/* log(1 + f) times a constant, which is a sum of two, as is the logarithm. 1.0 ulp. */
 ELEMENT float f32_log_scaled(float f, float first, float second)
 {
-    float rest = f32_log_rest(f), high = f32_from_bits(f32_bits(f - rest) & 0xfffff000);
-    float low = (f - high) - rest;
-    return high * first + (low * first + (high + low) * second);
+    float rest = f32_log_rest(f), high = f - rest, low = (f - high) - rest;
+    return f32_fma(high, first, f32_fma(low, first, high * second));
 }
 
 ELEMENT float f32_log2(float x)
 {
     float k, f = f32_log_reduce(x, &k);
-    return f32_log_special(x, k + f32_log_scaled(f, 0x1.714p+0f, 0x1.47652cp-12f));
+    return f32_log_special(x, k + f32_log_scaled(f, 0x1.715476p+0f, 0x1.4ae0c0p-26f));
 }
 
 ELEMENT float f32_log10(float x)
 {
     float k, f = f32_log_reduce(x, &k);
-    float result =
-        k * 0x1.344p-2f + (k * 0x1.3509f8p-18f + f32_log_scaled(f, 0x1.bcap-2f, 0x1.7b1526p-14f));
-    return f32_log_special(x, result);
+    float low = f32_fma(k, 0x1.3509f8p-18f, f32_log_scaled(f, 0x1.bcb7b2p-2f, -0x1.5b235ep-27f));
+    return f32_log_special(x, f32_fma(k, 0x1.344p-2f, low));
 }
 
 /* 1 + x loses what log(1 + x) is made of for small x: (what is lost) / (1 + x) is added again. 0.9 ulp. */
@@ -432,7 +556,8 @@ ELEMENT float f32_log1p(float x)
 {
     float u = 1.0f + x, k, f = f32_log_reduce(u, &k);
     float lost = (x > 1.0f ? 1.0f - (u - x) : x - (u - 1.0f)) / u;
-    float result = k * 0x1.62e4p-1f + (f - (f32_log_rest(f) - (k * 0x1.7f7d1cp-20f + lost)));
+    float low = f32_fma(k, 0x1.7f7d1cp-20f, lost) - f32_log_rest(f);
+    float result = f32_fma(k, 0x1.62e4p-1f, f + low);
     float special = f32_log_special(u, result);
     return x == 0 ? x : special;
 }
@@ -446,23 +571,23 @@ ELEMENT double f64_log(double x)
     return f64_log_special(x, f64_log_full(f, k));
 }
 
-/* k is exact, so that powers of 2 are. 1.4 ulp. */
+/* k is exact, so that powers of 2 are. 1.6 ulp. */
 ELEMENT double f64_log2(double x)
 {
     bool is_subnormal = x < 0x1p-1022;
     double k, f = f64_log_reduce(is_subnormal ? x * 0x1p54 : x, &k);
     k = is_subnormal ? k - 54.0 : k;
-    return f64_log_special(x, k + f64_log_full(f, 0.0) * LOG2_E);
+    return f64_log_special(x, f64_fma(f64_log_full(f, 0.0), LOG2_E, k));
 }
 
-/* 1.5 ulp. */
+/* 1.8 ulp. */
 ELEMENT double f64_log10(double x)
 {
     bool is_subnormal = x < 0x1p-1022;
     double k, f = f64_log_reduce(is_subnormal ? x * 0x1p54 : x, &k);
     k = is_subnormal ? k - 54.0 : k;
-    double low = f64_log_full(f, 0.0) * LOG10_E + k * 0x1.9fef311f12b36p-42;
-    return f64_log_special(x, k * 0x1.34413509f6p-2 + low);
+    double low = f64_fma(f64_log_full(f, 0.0), LOG10_E, k * 0x1.9fef311f12b36p-42);
+    return f64_log_special(x, f64_fma(k, 0x1.34413509f6p-2, low));
 }
 
 /* 1.5 ulp. */
@@ -483,19 +608,31 @@ ELEMENT bool f32_is_integer(float x)
     return (magnitude >= 0x1p23f) | ((magnitude + 0x1p23f) - 0x1p23f == magnitude);
 }
 
-/* 2^(y log2|x|) in double, then the signs and exceptions of C's pow. 0.51 ulp. */
-ELEMENT float f32_power(float x, float y)
+/* x^y of a positive finite x: 2^(y log2(x)) in double. 0.51 ulp. */
+ELEMENT float f32_power_plain(float x, float y)
 {
-    double magnitude = fabsf(x), k, f = f64_log_reduce(magnitude, &k);
-    double log2 = k + f64_log_short(f) * LOG2_E;
-    double p = (double)y * f64_log_special(magnitude, log2);
+    double k, f = f64_log_reduce(x, &k);
+    double p = (double)y * f64_fma(f64_log_short(f), LOG2_E, k);
     p = p < -200.0 ? -200.0 : p;
     p = p > 200.0 ? 200.0 : p;
     double rounded = p + F64_ROUNDER;
     double r = (p - (rounded - F64_ROUNDER)) * LN2;
     double scale = f64_power_of_2(f64_bits(rounded) - f64_bits(F64_ROUNDER));
-    float result = (float)(scale + scale * f64_expm1_short(r));
+    return (float)f64_fma(scale, f64_expm1_short(r), scale);
+}
 
+/* What needs no more than that. */
+ELEMENT bool f32_power_is_plain(float x, float y)
+{
+    return (x > 0) & (x < INFINITY) & (fabsf(y) < INFINITY);
+}
+
+/* Of all numbers: with the signs and exceptions of C's pow. */
+ELEMENT float f32_power(float x, float y)
+{
+    float magnitude = fabsf(x), result = f32_power_plain(magnitude, y);
+    result = magnitude == 0 ? (y < 0 ? INFINITY : 0.0f) : result;
+    result = magnitude == INFINITY ? (y < 0 ? 0.0f : INFINITY) : result;
     bool is_integer = f32_is_integer(y), is_odd = is_integer & !f32_is_integer(y * 0.5f);
     result = is_odd ? f32_copy_sign(result, x) : result;
     result = ((x < 0) & (x > -INFINITY) & !is_integer) ? NAN : result;
@@ -505,55 +642,28 @@ ELEMENT float f32_power(float x, float y)
 }
 
 /*
- * The product of two numbers, and what it lacks, which is exact either way: by one instruction, or by halves of 26 bits,
- * whose products are exact. Neither number is larger than 2^900.
+ * k + log2(1 + f) as a sum of two, with a relative error of about 2^-65: for s = f / (2 + f) it is k + s (2 + 2/3 s^2 + s^4 T(s^2)) log2(e), in which only T is of one number.
  */
-ELEMENT double f64_product(double a, double b, double *low)
+ELEMENT double f64_log2_sum(double f, double k, double *low)
 {
-    double product = a * b;
-#ifdef __FMA__
-    *low = __builtin_fma(a, b, -product);
-#else
-    double a_turned = a * 0x1.0000002p27, b_turned = b * 0x1.0000002p27;
-    double a_high = a_turned - (a_turned - a), a_low = a - a_high;
-    double b_high = b_turned - (b_turned - b), b_low = b - b_high;
-    *low = (((a_high * b_high - product) + a_high * b_low) + a_low * b_high) + a_low * b_low;
-#endif
-    return product;
-}
-
-/*
- * log2(x) of a positive x as a sum of two, with a relative error of about 2^-65: for x = 2^k (1 + f) and
- * s = f / (2 + f) it is k + s (2 + 2/3 s^2 + s^4 T(s^2)) log2(e), in which only T is of one number.
- */
-ELEMENT double f64_log2_sum(double x, double *low)
-{
-    bool is_subnormal = x < 0x1p-1022;
-    double k, f = f64_log_reduce(is_subnormal ? x * 0x1p54 : x, &k);
-    k = is_subnormal ? k - 54.0 : k;
-    double a = 2.0 + f, a_low = f - (a - 2.0), inverse = 1.0 / a;
-    double s = f * inverse, lost, product = f64_product(s, a, &lost);
-    double s_low = (((f - product) - lost) - s * a_low) * inverse;
+    double a = 2.0 + f, a_low = f - (a - 2.0), inverse = 1.0 / a, s = f * inverse;
+    double s_low = f64_fma(-s, a_low, f64_fma(-s, a, f)) * inverse;
     double z_low, z = f64_product(s, s, &z_low);
-    z_low += 2.0 * s * s_low;
-    double t = 0x1.b8e0c07ef591ap-4;
-    t = t * z + 0x1.ac4927065cf5ap-4;
-    t = t * z + 0x1.e1f80a4c22cd4p-4;
-    t = t * z + 0x1.1110df7e2b9b8p-3;
-    t = t * z + 0x1.3b13b1bd0eadp-3;
-    t = t * z + 0x1.745d1745124c7p-3;
-    t = t * z + 0x1.c71c71c71cfe7p-3;
-    t = t * z + 0x1.2492492492491p-2;
-    t = t * z + 0x1.999999999999ap-2;
+    z_low = f64_fma(2.0 * s, s_low, z_low);
+    double z2 = z * z, z4 = z2 * z2;
+    double t = f64_polynomial_8(z, z2, z4, 0x1.999999999999ap-2, 0x1.2492492492491p-2,
+                                0x1.c71c71c71cfe7p-3, 0x1.745d1745124c7p-3, 0x1.3b13b1bd0eadp-3,
+                                0x1.1110df7e2b9b8p-3, 0x1.e1f80a4c22cd4p-4, 0x1.ac4927065cf5ap-4);
+    t = f64_fma(0x1.b8e0c07ef591ap-4, z4 * z4, t);
     double tail = z * t, third = 0x1.5555555555555p-1 + tail;
     double third_low = ((0x1.5555555555555p-1 - third) + tail) + 0x1.5555555555555p-55;
     double w_low, w = f64_product(z, third, &w_low);
-    w_low += z * third_low + z_low * third;
+    w_low += f64_fma(z, third_low, z_low * third);
     double u = 2.0 + w, u_low = ((2.0 - u) + w) + w_low;
     double l_low, l = f64_product(s, u, &l_low);
-    l_low += s * u_low + s_low * u;
+    l_low += f64_fma(s, u_low, s_low * u);
     double q_low, q = f64_product(l, LOG2_E, &q_low);
-    q_low += l * 0x1.777d0ffda0d24p-56 + l_low * LOG2_E;
+    q_low += f64_fma(l, 0x1.777d0ffda0d24p-56, l_low * LOG2_E);
     double sum = k + q;
     *low = ((k - sum) + q) + q_low;
     return sum;
@@ -565,28 +675,50 @@ ELEMENT bool f64_is_integer(double x)
     return (magnitude >= 0x1p52) | ((magnitude + 0x1p52) - 0x1p52 == magnitude);
 }
 
-/* 2^(y log2|x|), where the exponent is a sum of two, then the signs and exceptions of C's pow. 0.8 ulp. */
-ELEMENT double f64_power(double x, double y)
+#define POWER_MOST 0x1p66 /* of an exponent: beyond, only 1 has no infinite power */
+
+/* x^y of x = 2^k (1 + f): 2^(y log2(x)), where the exponent is a sum of two. 0.8 ulp. */
+ELEMENT double f64_power_of(double f, double k, double y)
 {
-    double magnitude = fabs(x), log_low, log = f64_log2_sum(magnitude, &log_low);
-    double limited = y < -0x1p66 ? -0x1p66 : y; /* beyond, only 1 has no infinite power */
-    limited = limited > 0x1p66 ? 0x1p66 : limited;
-    double p_low, p = f64_product(limited, log, &p_low);
-    p_low += limited * log_low;
+    double log_low, log = f64_log2_sum(f, k, &log_low);
+    double p_low, p = f64_product(y, log, &p_low);
+    p_low = f64_fma(y, log_low, p_low);
     bool is_far = !(fabs(p) < 1100.0);
     p = p < -1100.0 ? -1100.0 : p;
     p = p > 1100.0 ? 1100.0 : p;
     p_low = is_far ? 0.0 : p_low;
     double rounded = p + F64_ROUNDER, n = rounded - F64_ROUNDER;
     double r = p - n, r_low, g = f64_product(r, LN2, &r_low);
-    r_low += r * 0x1.abc9e3b39803fp-56 + p_low * LN2;
+    r_low += f64_fma(r, 0x1.abc9e3b39803fp-56, p_low * LN2);
     double first = 1.0 + g, tail = f64_expm1_tail(g);
-    double second = ((1.0 - first) + g) + r_low * (first + tail);
+    double second = f64_fma(r_low, first + tail, (1.0 - first) + g);
     double e = first + (second + tail);
     uint64_t exponent = f64_bits(rounded) - f64_bits(F64_ROUNDER);
     uint64_t half = f64_bits(n * 0.5 + F64_ROUNDER) - f64_bits(F64_ROUNDER);
-    double result = e * f64_power_of_2(half) * f64_power_of_2(exponent - half);
+    return e * f64_power_of_2(half) * f64_power_of_2(exponent - half);
+}
 
+/* Of most numbers. */
+ELEMENT double f64_power_plain(double x, double y)
+{
+    double k, f = f64_log_reduce(x, &k);
+    return f64_power_of(f, k, y);
+}
+
+ELEMENT bool f64_power_is_plain(double x, double y)
+{
+    return (x >= 0x1p-1022) & (x < INFINITY) & (fabs(y) <= POWER_MOST);
+}
+
+/* Of all numbers: with the signs and exceptions of C's pow. */
+ELEMENT double f64_power(double x, double y)
+{
+    double magnitude = fabs(x);
+    bool is_subnormal = magnitude < 0x1p-1022;
+    double k, f = f64_log_reduce(is_subnormal ? magnitude * 0x1p54 : magnitude, &k);
+    double limited = y < -POWER_MOST ? -POWER_MOST : y;
+    limited = limited > POWER_MOST ? POWER_MOST : limited;
+    double result = f64_power_of(f, is_subnormal ? k - 54.0 : k, limited);
     bool is_integer = f64_is_integer(y), is_odd = is_integer & !f64_is_integer(y * 0.5);
     result = magnitude == 0 ? (y < 0 ? INFINITY : 0.0) : result;
     result = magnitude == INFINITY ? (y < 0 ? 0.0 : INFINITY) : result;
@@ -609,31 +741,35 @@ ELEMENT double f64_power(double x, double y)
 #define TWO_OVER_PI 0x1.45f306dc9c883p-1
 
 /* sin(r) and cos(r), |r| <= pi/4: errors 3e-11. */
-ELEMENT double f64_sin_short(double r)
+ELEMENT double f64_sin_short(double r, double z)
 {
-    double z = r * r, p = 0x1.6dbe150ed6f73p-19;
-    p = p * z - 0x1.a013a7e47173dp-13;
-    p = p * z + 0x1.11110def978ccp-7;
-    p = p * z - 0x1.555555545e557p-3;
-    return r + r * (z * p);
+    double p = f64_polynomial_4(z, z * z, -0x1.555555545e557p-3, 0x1.11110def978ccp-7,
+                                -0x1.a013a7e47173dp-13, 0x1.6dbe150ed6f73p-19);
+    return f64_fma(r * z, p, r);
 }
 
-ELEMENT double f64_cos_short(double r)
+ELEMENT double f64_cos_short(double z)
 {
-    double z = r * r, p = -0x1.25245056d74e5p-22;
-    p = p * z + 0x1.a015c49be0306p-16;
-    p = p * z - 0x1.6c16bf5517b3ap-10;
-    p = p * z + 0x1.5555555502e24p-5;
-    return 1.0 - 0.5 * z + z * z * p;
+    double z2 = z * z;
+    double p = f64_polynomial_4(z, z2, 0x1.5555555502e24p-5, -0x1.6c16bf5517b3ap-10,
+                                0x1.a015c49be0306p-16, -0x1.25245056d74e5p-22);
+    return f64_fma(z2, p, f64_fma(-0.5, z, 1.0));
+}
+
+/* The rest of a float32 after n pi/2: n times the first part is exact. */
+ELEMENT double f64_turn_reduce(double x, double *rounded)
+{
+    *rounded = f64_fma(x, TWO_OVER_PI, F64_ROUNDER);
+    double n = *rounded - F64_ROUNDER;
+    return f64_fma(n, -(HALF_PI_3 + HALF_PI_4), f64_fma(n, -HALF_PI_2, x - n * HALF_PI_1));
 }
 
 /* sin of an angle that is a quarter turn further for every `turn`. */
 ELEMENT double f64_sin_of_f32(double x, uint64_t turn)
 {
-    double rounded = x * TWO_OVER_PI + F64_ROUNDER, n = rounded - F64_ROUNDER;
-    double r = ((x - n * HALF_PI_1) - n * HALF_PI_2) - n * (HALF_PI_3 + HALF_PI_4);
+    double rounded, r = f64_turn_reduce(x, &rounded), z = r * r;
     uint64_t quadrant = f64_bits(rounded) + turn;
-    double result = (quadrant & 1) != 0 ? f64_cos_short(r) : f64_sin_short(r);
+    double result = (quadrant & 1) != 0 ? f64_cos_short(z) : f64_sin_short(r, z);
     return f64_from_bits(f64_bits(result) ^ (quadrant & 2) << 62);
 }
 
@@ -649,19 +785,18 @@ ELEMENT float f32_cos(float x)
     return (float)f64_sin_of_f32(x, 1);
 }
 
-/* 0.51 ulp. */
+/* The quotient of two float32: 2.0 ulp. */
 ELEMENT float f32_tan(float x)
 {
-    double wide = x, rounded = wide * TWO_OVER_PI + F64_ROUNDER, n = rounded - F64_ROUNDER;
-    double r = ((wide - n * HALF_PI_1) - n * HALF_PI_2) - n * (HALF_PI_3 + HALF_PI_4);
-    double sine = f64_sin_short(r), cosine = f64_cos_short(r);
+    double rounded, r = f64_turn_reduce(x, &rounded), z = r * r;
+    double sine = f64_sin_short(r, z), cosine = f64_cos_short(z);
     bool is_odd = (f64_bits(rounded) & 1) != 0;
-    float result = (float)((is_odd ? -cosine : sine) / (is_odd ? sine : cosine));
+    float result = (float)(is_odd ? -cosine : sine) / (float)(is_odd ? sine : cosine);
     return x == 0 ? x : result;
 }
 
-/* Full precision: the rest is r + low, and low enters with its first power. 1.0 ulp for |x| <= CIRCULAR_MAX. */
-ELEMENT double f64_sin_turned(double x, uint64_t turn)
+/* Full precision: the rest after *quadrant quarter turns is r + low, and low enters with its first power. */
+ELEMENT double f64_sin_and_cos(double x, double *cos, uint64_t *quadrant)
 {
     double rounded = x * TWO_OVER_PI + F64_ROUNDER, n = rounded - F64_ROUNDER;
     double a = x - n * HALF_PI_1, b = n * HALF_PI_2; /* both exact */
@@ -670,25 +805,26 @@ ELEMENT double f64_sin_turned(double x, uint64_t turn)
     double c = (n * HALF_PI_3 - lost) + n * HALF_PI_4;
     double r = w - c, low = (w - r) - c;
 
-    double z = r * r;
-    double s = 0x1.5e0b04aa9e9dbp-33;
-    s = s * z - 0x1.ae600acd78df1p-26;
-    s = s * z + 0x1.71de37965e0e8p-19;
-    s = s * z - 0x1.a01a019e839p-13;
-    s = s * z + 0x1.1111111110bb2p-7;
-    s = s * z - 0x1.5555555555555p-3;
-    double sine = r + (r * (z * s) + low);
-    sine = x == 0 ? x : sine; /* -0 */
-    double t = -0x1.907d8bf27a69cp-37;
-    t = t * z + 0x1.1eeb68cb4c486p-29;
-    t = t * z - 0x1.27e4fa17c076bp-22;
-    t = t * z + 0x1.a01a019f4e9f7p-16;
-    t = t * z - 0x1.6c16c16c16967p-10;
-    t = t * z + 0x1.5555555555555p-5;
+    double z = r * r, z2 = z * z, z4 = z2 * z2;
+    double s = f64_fma(f64_fma(0x1.5e0b04aa9e9dbp-33, z, -0x1.ae600acd78df1p-26), z4,
+                       f64_polynomial_4(z, z2, -0x1.5555555555555p-3, 0x1.1111111110bb2p-7,
+                                        -0x1.a01a019e839p-13, 0x1.71de37965e0e8p-19));
+    double sine = r + f64_fma(r * z, s, low);
+    double t = f64_fma(f64_fma(-0x1.907d8bf27a69cp-37, z, 0x1.1eeb68cb4c486p-29), z4,
+                       f64_polynomial_4(z, z2, 0x1.5555555555555p-5, -0x1.6c16c16c16967p-10,
+                                        0x1.a01a019f4e9f7p-16, -0x1.27e4fa17c076bp-22));
     double half = 0.5 * z, first = 1.0 - half; /* 1 - half - first is exact, and added again */
-    double cosine = first + (((1.0 - first) - half) + (z * z * t - r * low));
+    *cos = first + (((1.0 - first) - half) + f64_fma(z2, t, -(r * low)));
+    *quadrant = f64_bits(rounded);
+    return x == 0 ? x : sine; /* -0 */
+}
 
-    uint64_t quadrant = f64_bits(rounded) + turn;
+/* 1.0 ulp for |x| <= CIRCULAR_MAX. */
+ELEMENT double f64_sin_turned(double x, uint64_t turn)
+{
+    uint64_t quadrant;
+    double cosine, sine = f64_sin_and_cos(x, &cosine, &quadrant);
+    quadrant += turn;
     double result = (quadrant & 1) != 0 ? cosine : sine;
     return f64_from_bits(f64_bits(result) ^ (quadrant & 2) << 62);
 }
@@ -701,6 +837,15 @@ ELEMENT double f64_sin(double x)
 ELEMENT double f64_cos(double x)
 {
     return f64_sin_turned(x, 1);
+}
+
+/* 2.4 ulp. */
+ELEMENT double f64_tan(double x)
+{
+    uint64_t quadrant;
+    double cosine, sine = f64_sin_and_cos(x, &cosine, &quadrant);
+    bool is_odd = (quadrant & 1) != 0;
+    return (is_odd ? -cosine : sine) / (is_odd ? sine : cosine);
 }
 
 /* ---- their inverses -------------------------------------------------------------------------- */
@@ -718,110 +863,130 @@ ELEMENT double f64_angle_short(double y, double x)
     t = ((least == INFINITY) & (most == INFINITY)) ? 1.0 : t;
     bool is_turned = t > TAN_OF_EIGHTH;
     double u = is_turned ? (t - 1.0) / (t + 1.0) : t, z = u * u;
-    double p = -0x1.4b3891ff382b2p-5;
-    p = p * z + 0x1.24434e877a5ddp-4;
-    p = p * z - 0x1.71d3c1080547p-4;
-    p = p * z + 0x1.c6f68737bd59p-4;
-    p = p * z - 0x1.2491c08b2dc95p-3;
-    p = p * z + 0x1.99999825954bep-3;
-    p = p * z - 0x1.5555555502188p-2;
-    double angle = u + u * (z * p) + (is_turned ? PI / 4 : 0.0);
+    double z2 = z * z;
+    double p = f64_fma(
+        f64_fma(-0x1.4b3891ff382b2p-5, z2, f64_fma(0x1.24434e877a5ddp-4, z, -0x1.71d3c1080547p-4)),
+        z2 * z2,
+        f64_polynomial_4(z, z2, -0x1.5555555502188p-2, 0x1.99999825954bep-3, -0x1.2491c08b2dc95p-3,
+                         0x1.c6f68737bd59p-4));
+    double angle = f64_fma(u * z, p, u) + (is_turned ? PI / 4 : 0.0);
     return is_steep ? PI / 2 - angle : angle;
 }
 
 /*
- * The same in one type, with one division: t is y / x, or that turned back by pi/4 or pi/2. Not for sums that overflow,
- * or quotients that are NaN. f32: 1.9 ulp, f64: 1.6 ulp.
+ * The same in one type, with one division: t is y / x, or that turned back by pi/4 or pi/2. Where `is_behind`, the angle of
+ * (-x, y): what was turned back is taken from pi, and t changes its sign, so that nothing is rounded twice. Not for sums
+ * that overflow, or quotients that are NaN. f32: 2.0 ulp, f64: 1.9 ulp.
  */
-ELEMENT float f32_angle(float y, float x)
+ELEMENT float f32_angle(float y, float x, bool is_behind)
 {
     bool is_steep = y * (float)TAN_OF_EIGHTH > x, is_turned = y > x * (float)TAN_OF_EIGHTH;
     float over = is_steep ? -x : is_turned ? y - x : y;
     float under = is_steep ? y : is_turned ? y + x : x;
-    float t = over / under, z = t * t;
-    float p = -0x1.08432cp-4f;
-    p = p * z + 0x1.b80f88p-4f;
-    p = p * z - 0x1.24202ep-3f;
-    p = p * z + 0x1.99973p-3f;
-    p = p * z - 0x1.555554p-2f;
-    float high = is_steep ? 0x1.921fb6p+0f : is_turned ? 0x1.921fb6p-1f : 0.0f;
-    float low = is_steep ? -0x1.777a5cp-25f : is_turned ? -0x1.777a5cp-26f : 0.0f;
-    return high + (t + (t * (z * p) + low));
+    float t = over / under;
+    t = is_behind ? -t : t;
+    float z = t * t, z2 = z * z;
+    float p = f32_fma(
+        -0x1.08432cp-4f, z2 * z2,
+        f32_polynomial_4(z, z2, -0x1.555554p-2f, 0x1.99973p-3f, -0x1.24202ep-3f, 0x1.b80f88p-4f));
+    /* pi/4, as a sum of two, so many times */
+    float turns = is_steep ? 2.0f : is_turned ? 1.0f : 0.0f;
+    turns = is_behind ? 4.0f - turns : turns;
+    float high = turns == 3.0f ? 0x1.2d97c8p+1f : turns * 0x1.921fb6p-1f;
+    float low = turns == 3.0f ? -0x1.99bc5cp-28f : turns * -0x1.777a5cp-26f;
+    return high + (t + f32_fma(t * z, p, low));
 }
 
 /* The same of any two: near the ends of the type they are scaled, so that sums do not overflow and quotients lose
  * nothing; (0, 0) has the angle 0, and two infinities that of (1, 1). */
-ELEMENT float f32_angle_of_any(float y, float x)
+ELEMENT float f32_angle_of_any(float y, float x, bool is_behind)
 {
     float most = y > x ? y : x;
     float scale = most > 0x1p100f ? 0x1p-64f : 1.0f;
     scale = most < 0x1p-60f ? 0x1p64f : scale;
     bool is_corner = (y == x) & ((y == 0) | (y == INFINITY));
     float corner = y == 0 ? 0.0f : 1.0f;
-    return f32_angle(is_corner ? corner : y * scale, is_corner ? 1.0f : x * scale);
+    return f32_angle(is_corner ? corner : y * scale, is_corner ? 1.0f : x * scale, is_behind);
 }
 
-ELEMENT double f64_angle(double y, double x)
+ELEMENT double f64_angle(double y, double x, bool is_behind)
 {
     bool is_steep = y * TAN_OF_EIGHTH > x, is_turned = y > x * TAN_OF_EIGHTH;
     double over = is_steep ? -x : is_turned ? y - x : y;
     double under = is_steep ? y : is_turned ? y + x : x;
-    double t = over / under, z = t * t;
-    double p = 0x1.0acd9e91a5a35p-6;
-    p = p * z - 0x1.1b311bb48c215p-5;
-    p = p * z + 0x1.74dccfb93fffp-5;
-    p = p * z - 0x1.ac7a5a79b3f26p-5;
-    p = p * z + 0x1.e19a0bfa3eef9p-5;
-    p = p * z - 0x1.110e87b4357d2p-4;
-    p = p * z + 0x1.3b1392d519db1p-4;
-    p = p * z - 0x1.745d165dc9713p-4;
-    p = p * z + 0x1.c71c71c303dbbp-4;
-    p = p * z - 0x1.249249248d7dcp-3;
-    p = p * z + 0x1.9999999999953p-3;
-    p = p * z - 0x1.5555555555555p-2;
-    double high = is_steep ? PI / 2 : is_turned ? PI / 4 : 0.0;
-    double low = is_steep ? 0x1.1a62633145c07p-54 : is_turned ? 0x1.1a62633145c07p-55 : 0.0;
-    return high + (t + (t * (z * p) + low));
+    double t = over / under;
+    t = is_behind ? -t : t;
+    double z = t * t, z2 = z * z, z4 = z2 * z2;
+    double p = f64_fma(f64_polynomial_4(z, z2, -0x1.ac7a5a79b3f26p-5, 0x1.74dccfb93fffp-5,
+                                        -0x1.1b311bb48c215p-5, 0x1.0acd9e91a5a35p-6),
+                       z4 * z4,
+                       f64_polynomial_8(z, z2, z4, -0x1.5555555555555p-2, 0x1.9999999999953p-3,
+                                        -0x1.249249248d7dcp-3, 0x1.c71c71c303dbbp-4,
+                                        -0x1.745d165dc9713p-4, 0x1.3b1392d519db1p-4,
+                                        -0x1.110e87b4357d2p-4, 0x1.e19a0bfa3eef9p-5));
+    double turns = is_steep ? 2.0 : is_turned ? 1.0 : 0.0;
+    turns = is_behind ? 4.0 - turns : turns;
+    double high = turns == 3.0 ? 0x1.2d97c7f3321d2p+1 : turns * (PI / 4);
+    double low = turns == 3.0 ? 0x1.a79394c9e8a0ap-54 : turns * 0x1.1a62633145c07p-55;
+    return high + (t + f64_fma(t * z, p, low));
 }
 
-/* The same of any two: near the ends of the type they are scaled, so that sums do not overflow and quotients lose
- * nothing; (0, 0) has the angle 0, and two infinities that of (1, 1). */
-ELEMENT double f64_angle_of_any(double y, double x)
+ELEMENT double f64_angle_of_any(double y, double x, bool is_behind)
 {
     double most = y > x ? y : x;
     double scale = most > 0x1p1000 ? 0x1p-600 : 1.0;
     scale = most < 0x1p-900 ? 0x1p600 : scale;
     bool is_corner = (y == x) & ((y == 0) | (y == INFINITY));
     double corner = y == 0 ? 0.0 : 1.0;
-    return f64_angle(is_corner ? corner : y * scale, is_corner ? 1.0 : x * scale);
+    return f64_angle(is_corner ? corner : y * scale, is_corner ? 1.0 : x * scale, is_behind);
 }
 
 /* NaN stays: every step hands it on. */
 ELEMENT float f32_atan(float x)
 {
-    return f32_copy_sign(f32_angle(fabsf(x), 1.0f), x);
+    return f32_copy_sign(f32_angle(fabsf(x), 1.0f, false), x);
 }
 
 ELEMENT double f64_atan(double x)
 {
-    return f64_copy_sign(f64_angle(fabs(x), 1.0), x);
+    return f64_copy_sign(f64_angle(fabs(x), 1.0, false), x);
 }
 
-/* 1.5 ulp. */
+/* -0 is behind, too. */
 ELEMENT float f32_atan2(float y, float x)
 {
-    float angle = f32_angle_of_any(fabsf(y), fabsf(x));
-    float turned = 0x1.921fb6p+1f - (angle + 0x1.777a5cp-24f);
-    float result = f32_copy_sign((f32_bits(x) & 0x80000000) != 0 ? turned : angle, y);
+    bool is_behind = (f32_bits(x) & 0x80000000) != 0;
+    float result = f32_copy_sign(f32_angle_of_any(fabsf(y), fabsf(x), is_behind), y);
     return ((x != x) | (y != y)) ? x + y : result;
+}
+
+/* Of what needs no scaling. */
+ELEMENT float f32_atan2_plain(float y, float x)
+{
+    return f32_copy_sign(f32_angle(fabsf(y), fabsf(x), (f32_bits(x) & 0x80000000) != 0), y);
+}
+
+ELEMENT bool f32_atan2_is_plain(float y, float x)
+{
+    return (fabsf(y) <= 0x1p100f) & (fabsf(x) <= 0x1p100f) & (fabsf(x) >= 0x1p-60f);
 }
 
 ELEMENT double f64_atan2(double y, double x)
 {
-    double angle = f64_angle_of_any(fabs(y), fabs(x));
-    double turned = PI - (angle - 0x1.1a62633145c07p-53);
-    double result = f64_copy_sign((f64_bits(x) & ~(uint64_t)INT64_MAX) != 0 ? turned : angle, y);
+    bool is_behind = (f64_bits(x) & ~(uint64_t)INT64_MAX) != 0;
+    double result = f64_copy_sign(f64_angle_of_any(fabs(y), fabs(x), is_behind), y);
     return ((x != x) | (y != y)) ? x + y : result;
+}
+
+ELEMENT double f64_atan2_plain(double y, double x)
+{
+    bool is_behind = (f64_bits(x) & ~(uint64_t)INT64_MAX) != 0;
+    return f64_copy_sign(f64_angle(fabs(y), fabs(x), is_behind), y);
+}
+
+ELEMENT bool f64_atan2_is_plain(double y, double x)
+{
+    return (fabs(y) <= 0x1p1000) & (fabs(x) <= 0x1p1000) & (fabs(x) >= 0x1p-900);
 }
 
 /* x + x^3 P(x^2) up to 1/2; beyond, pi/2 - 2 asin(sqrt((1 - |x|) / 2)). 2.3 ulp. */
@@ -830,13 +995,11 @@ ELEMENT float f32_asin(float x)
     float a = fabsf(x);
     bool is_large = a > 0.5f;
     float z = is_large ? 0.5f * (1.0f - a) : a * a, s = is_large ? sqrtf(z) : a;
-    float p = 0x1.13fed4p-5f;
-    p = p * z + 0x1.18f91ep-6f;
-    p = p * z + 0x1.fd8da2p-6f;
-    p = p * z + 0x1.6d5bbap-5f;
-    p = p * z + 0x1.33343p-4f;
-    p = p * z + 0x1.555554p-3f;
-    float angle = s + s * (z * p);
+    float z2 = z * z;
+    float p = f32_fma(
+        f32_fma(0x1.13fed4p-5f, z, 0x1.18f91ep-6f), z2 * z2,
+        f32_polynomial_4(z, z2, 0x1.555554p-3f, 0x1.33343p-4f, 0x1.6d5bbap-5f, 0x1.fd8da2p-6f));
+    float angle = f32_fma(s * z, p, s);
     float large = 0x1.921fb6p+0f - (2.0f * angle + 0x1.777a5cp-25f);
     return f32_copy_sign(is_large ? large : angle, x);
 }

@@ -131,6 +131,31 @@ enum {
         }                                                                              \
     }
 
+/* The same where PLAIN and WHOLE give the same bits for what IS_PLAIN, and WHOLE holds for the rest, too: a block in which
+ * all is plain takes the shorter way. */
+#define BINARY_EITHER(NAME, T, IS_PLAIN, PLAIN, WHOLE)                                 \
+    static void NAME(void *out, const void *const *in, size_t count)                   \
+    {                                                                                  \
+        for (size_t start = 0; start < count; start += GUARD_BLOCK) {                  \
+            const T *first = (const T *)in[0] + start;                                 \
+            const T *second = (const T *)in[1] + start;                                \
+            T *result = (T *)out + start;                                              \
+            size_t length = count - start < GUARD_BLOCK ? count - start : GUARD_BLOCK; \
+            int others = 0;                                                            \
+            for (size_t i = 0; i < length; i++)                                        \
+                others |= !IS_PLAIN(first[i], second[i]);                              \
+            if (others) {                                                              \
+                PARALLEL                                                               \
+                for (size_t i = 0; i < length; i++)                                    \
+                    result[i] = WHOLE(first[i], second[i]);                            \
+                continue;                                                              \
+            }                                                                          \
+            PARALLEL                                                                   \
+            for (size_t i = 0; i < length; i++)                                        \
+                result[i] = PLAIN(first[i], second[i]);                                \
+        }                                                                              \
+    }
+
 /* ---- every type ------------------------------------------------------------------------------ */
 
 #define COMPARISONS(S, T)                      \
@@ -397,6 +422,8 @@ INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
     UNARY(log_##S, T, T, F##_log(x))                               \
     UNARY(log1p_##S, T, T, F##_log1p(x))                           \
     UNARY(log2_##S, T, T, F##_log2(x))                             \
+    UNARY(sinh_##S, T, T, F##_sinh(x))                             \
+    UNARY(cosh_##S, T, T, F##_cosh(x))                             \
     UNARY(tanh_##S, T, T, F##_tanh(x))                             \
     UNARY(sigmoid_##S, T, T, F##_sigmoid(x))                       \
     UNARY(relu_##S, T, T, ((x > 0) | (x != x)) ? x : 0)            \
@@ -418,8 +445,8 @@ UNARY(atan_float32, float, float, f32_atan(x))
 UNARY(asinh_float32, float, float, f32_asinh(x))
 UNARY(acosh_float32, float, float, f32_acosh(x))
 UNARY(atanh_float32, float, float, f32_atanh(x))
-BINARY(atan2_float32, float, float, f32_atan2(x, y))
-BINARY(power_float32, float, float, f32_power(x, y))
+BINARY_EITHER(atan2_float32, float, f32_atan2_is_plain, f32_atan2_plain, f32_atan2)
+BINARY_EITHER(power_float32, float, f32_power_is_plain, f32_power_plain, f32_power)
 BINARY_GUARDED(floor_divide_float32, float, f32_is_divided_fast, f32_floor_divide,
                f32_floor_divide_slow)
 BINARY_GUARDED(remainder_float32, float, f32_is_divided_fast, f32_remainder, f32_remainder_slow)
@@ -428,11 +455,10 @@ BINARY(hypot_float32, float, float, f32_hypot(x, y))
 
 UNARY(log10_float64, double, double, f64_log10(x))
 UNARY(atan_float64, double, double, f64_atan(x))
-BINARY(atan2_float64, double, double, f64_atan2(x, y))
-BINARY(power_float64, double, double, f64_power(x, y))
+BINARY_EITHER(atan2_float64, double, f64_atan2_is_plain, f64_atan2_plain, f64_atan2)
+BINARY_EITHER(power_float64, double, f64_power_is_plain, f64_power_plain, f64_power)
 
 /* The C library's: exact, but a call for each element. */
-UNARY(tan_float64, double, double, tan(x))
 UNARY(asin_float64, double, double, asin(x))
 UNARY(acos_float64, double, double, acos(x))
 UNARY(asinh_float64, double, double, asinh(x))
@@ -444,16 +470,18 @@ BINARY(remainder_float64, double, double, f64_remainder(x, y))
 BINARY(fmod_float64, double, double, fmod(x, y))
 BINARY(hypot_float64, double, double, hypot(x, y))
 
-#define IS_CIRCULAR_FAST(x) (fabs((double)(x)) <= CIRCULAR_MAX)
+#define IS_CIRCULAR_FAST_FLOAT(x) (fabsf(x) <= (float)CIRCULAR_MAX)
+#define IS_CIRCULAR_FAST(x) (fabs(x) <= CIRCULAR_MAX)
 #define SIN_SLOW(x) ((float)sin((double)(x)))
 #define COS_SLOW(x) ((float)cos((double)(x)))
 #define TAN_SLOW(x) ((float)tan((double)(x)))
 
-UNARY_GUARDED(sin_float32, float, IS_CIRCULAR_FAST, f32_sin, SIN_SLOW)
-UNARY_GUARDED(cos_float32, float, IS_CIRCULAR_FAST, f32_cos, COS_SLOW)
-UNARY_GUARDED(tan_float32, float, IS_CIRCULAR_FAST, f32_tan, TAN_SLOW)
+UNARY_GUARDED(sin_float32, float, IS_CIRCULAR_FAST_FLOAT, f32_sin, SIN_SLOW)
+UNARY_GUARDED(cos_float32, float, IS_CIRCULAR_FAST_FLOAT, f32_cos, COS_SLOW)
+UNARY_GUARDED(tan_float32, float, IS_CIRCULAR_FAST_FLOAT, f32_tan, TAN_SLOW)
 UNARY_GUARDED(sin_float64, double, IS_CIRCULAR_FAST, f64_sin, sin)
 UNARY_GUARDED(cos_float64, double, IS_CIRCULAR_FAST, f64_cos, cos)
+UNARY_GUARDED(tan_float64, double, IS_CIRCULAR_FAST, f64_tan, tan)
 
 WHERE(where_float16, uint16_t)
 #define where_bfloat16 where_float16
@@ -885,6 +913,8 @@ const struct gni_loops_set GNI_LOOPS_SET =
                 [GNI_OP_ATAN] = {FLOATS(atan)},
                 [GNI_OP_ATAN2] = {FLOATS(atan2)},
                 [GNI_OP_HYPOT] = {FLOATS(hypot)},
+                [GNI_OP_SINH] = {FLOATS(sinh)},
+                [GNI_OP_COSH] = {FLOATS(cosh)},
                 [GNI_OP_TANH] = {FLOATS(tanh)},
                 [GNI_OP_ASINH] = {FLOATS(asinh)},
                 [GNI_OP_ACOSH] = {FLOATS(acosh)},
