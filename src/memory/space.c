@@ -200,8 +200,7 @@ static gn_status plain_obtain(struct gni_pool *pool, size_t nbytes, void **addre
     if (pool->backing == GNI_BACKING_DEVICE) {
         status = device->ops->memory_alloc(device, nbytes, address);
     } else {
-        gn_device *cpu;
-        GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
+        gn_device *cpu = pool->holder;
         status = cpu->ops->memory_alloc(cpu, nbytes, address);
         if (status == GN_OK) {
             status = device->ops->host_register(device, *address, nbytes);
@@ -221,8 +220,7 @@ static gn_status plain_return(struct gni_pool *pool, void *address, size_t nbyte
     if (pool->backing == GNI_BACKING_DEVICE) {
         status = device->ops->memory_free(device, address, nbytes);
     } else {
-        gn_device *cpu;
-        GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
+        gn_device *cpu = pool->holder;
         status = device->ops->host_unregister(device, address);
         if (status == GN_OK)
             (void)cpu->ops->memory_free(cpu, address, nbytes);

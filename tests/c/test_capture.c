@@ -394,6 +394,44 @@ static void test_no_memory_during_a_capture(void)
     findings_check();
 }
 
+/* Streams that are wrapped while they are captured have no id yet: blocks of the capture are theirs all the same, and one
+ * that is announced on such a stream waits until the device is known to have passed. */
+static void test_streams_without_an_id(void)
+{
+    gn_stream *stream = stream_make(GN_STREAM_NON_BLOCKING), *same = NULL;
+    struct gni_graph graph = {NULL, NULL};
+    uint64_t id = 0;
+    void *ordinary = block_make(BYTES), *handle = gn_stream_get_handle(stream);
+    CHECK_OK(suite.device->ops->graph_begin(stream));
+    CHECK_OK(gn_stream_from_handle(suite.device, handle, &same));
+    CHECK_STATUS(gn_stream_get_id(same, &id), GN_ERROR_CAPTURE);
+    void *block = block_make_on(BYTES, same), *again = NULL;
+    CHECK_OK(gn_memory_record_stream(suite.manager, ordinary, same));
+    block_fill(block, BYTE, BYTES, same);
+    block_free(block);
+    CHECK_OK(gn_memory_alloc(suite.manager, BYTES, same, &again));
+    CHECK(again == block); /* of the capture, in its order */
+    block_free(ordinary);
+    CHECK(statistics_now().pending_bytes >= BYTES);
+    void *other = block_make(BYTES);
+    CHECK(other != ordinary && other != block);
+    CHECK_OK(suite.device->ops->graph_end(stream, &graph));
+    CHECK_OK(suite.device->ops->graph_launch(&graph, stream));
+    CHECK_OK(gn_stream_synchronize(stream));
+    CHECK(block_holds(block, BYTE, BYTES));
+    suite.device->ops->graph_close(&graph);
+    CHECK_OK(gn_stream_get_id(same, &id));
+    CHECK(id != 0);
+    block_free(again);
+    block_free(other);
+    gn_stream_release(same);
+    gn_stream_release(stream);
+    CHECK_OK(gn_memory_trim(suite.manager, 0, NULL)); /* waits for the device */
+    CHECK_U64(statistics_now().pending_bytes, 0);
+    POOL_CHECK();
+    findings_check();
+}
+
 /* A stream that is begun when everything ends: the pool and its memory are gone, the stream is nobody's. */
 static void test_shutdown(void)
 {
@@ -429,6 +467,7 @@ static void run(void)
         RUN(test_no_memory_during_a_capture);
         RUN(test_counts_around_the_calls);
         RUN(test_each_call_fails);
+        RUN(test_streams_without_an_id); /* its memory goes with the shutdown */
     }
     RUN(test_shutdown);
 }

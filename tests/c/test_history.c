@@ -780,8 +780,44 @@ static void test_an_event_of_no_memory(void)
     gn_history_stop();
 }
 
+/* With the policy direct: a batch whose sizes have no sum, and hosts without memory. */
+static void test_direct_batches(void)
+{
+    static const size_t huge[] = {SIZE_MAX / 2, SIZE_MAX / 2, 9}, small[] = {100, 200, 300};
+    static const size_t many[] = {SIZE_MAX, SIZE_MAX, 1}, once[] = {1, 1, 1};
+    gn_memory_config config = config_now(), before = config;
+    void *pointers[3] = {NULL};
+    gni_host_fail_after(1); /* the first time there is an engine to be made */
+    config.strategy = GN_MEMORY_DIRECT;
+    gn_status status = gn_memory_configure(suite.manager, &config);
+    gni_host_fail_after(-1);
+    if (suite.manager->direct == NULL)
+        CHECK_STATUS(status, GN_ERROR_OUT_OF_HOST_MEMORY);
+    CHECK_OK(gn_memory_configure(suite.manager, &config));
+    start(64, 4);
+    status = gn_memory_alloc_batch(suite.manager, 3, huge, NULL, pointers);
+    CHECK(status != GN_OK && pointers[0] == NULL);
+    gni_host_fail_after(1);
+    CHECK_STATUS(gn_memory_alloc_batch(suite.manager, 3, small, NULL, pointers),
+                 GN_ERROR_OUT_OF_HOST_MEMORY);
+    gni_host_fail_after(-1);
+    CHECK(pointers[0] == NULL && statistics_now().live_count == 0);
+    CHECK_OK(gn_memory_alloc_batch(suite.manager, 3, small, NULL, pointers));
+    CHECK_U64(statistics_now().live_count, 3);
+    for (int i = 0; i < 3; i++)
+        block_free(pointers[i]);
+    CHECK_OK(gn_memory_warm_up(suite.manager, 3, small, once)); /* there is nothing to fill */
+    CHECK_U64(statistics_now().reserved_bytes, 0);
+    CHECK_STATUS(gn_memory_warm_up(suite.manager, 3, huge, once), GN_ERROR_OVERFLOW);
+    CHECK_STATUS(gn_memory_warm_up(suite.manager, 3, many, once), GN_ERROR_OVERFLOW);
+    gn_history_stop();
+    CHECK_OK(gn_memory_configure(suite.manager, &before));
+    pool_empty();
+}
+
 static void run(void)
 {
+    RUN(test_direct_batches);
     RUN(test_an_event_of_no_memory);
     RUN(test_many_sites);
     RUN(test_holders_of_sites);

@@ -9,6 +9,7 @@
 #include "base/barrier.h"
 #include "base/host.h"
 #include "base/thread.h"
+#include "control.h"
 #include "device/cuda/driver.h"
 #include "device/device.h"
 #include "genesis/genesis.h"
@@ -389,6 +390,51 @@ static void test_driver(void)
         (void)run_child(driver_body, &is_exit);
 }
 
+/* Page-locked memory is the system's, and the driver's to lock: each may refuse, and then neither keeps anything. */
+static void pinned_body(void *unused)
+{
+    (void)unused;
+    gn_device *gpu = NULL;
+    gn_memory_manager *pinned = NULL;
+    const struct gni_cuda_driver *driver;
+    static struct sim_control control;
+    gn_memory_statistics now;
+    void *pointer = NULL;
+    CHECK_OK(gn_device_get(GN_DEVICE_CUDA, 0, &gpu));
+    CHECK_OK(gni_cuda_driver_open(&driver));
+    if (!sim_control_load(driver->path, &control))
+        return; /* a real one does not fail on order */
+    CHECK_OK(gn_memory_manager_get_pinned(gpu, &pinned));
+    CHECK_STATUS(gn_memory_free(pinned, &pointer), GN_ERROR_INVALID_POINTER); /* a text is kept */
+    int locked = control.live_allocations();
+    system_fail("mmap", 1, ENOMEM, true);
+    CHECK_STATUS(gn_memory_alloc(pinned, 5 * MIB, NULL, &pointer), GN_ERROR_OUT_OF_MEMORY);
+    none();
+    control.fail("cuMemHostRegister", 1, CUDA_ERROR_UNKNOWN, 1);
+    CHECK_STATUS(gn_memory_alloc(pinned, 5 * MIB, NULL, &pointer), GN_ERROR_DRIVER);
+    CHECK_DETAIL("cuMemHostRegister");
+    control.fail(NULL, 0, 0, 0);
+    CHECK_OK(gn_memory_get_statistics(pinned, &now));
+    CHECK(pointer == NULL && now.reserved_bytes == 0 && control.live_allocations() == locked);
+    CHECK_OK(gn_memory_alloc(pinned, 5 * MIB, NULL, &pointer));
+    memset(pointer, 1, 5 * MIB);
+    CHECK_OK(gn_memory_free(pinned, pointer));
+    control.fail("cuMemHostUnregister", 1, CUDA_ERROR_UNKNOWN, 1);
+    CHECK_OK(gn_memory_trim(pinned, 0, NULL)); /* it stays, and serves again */
+    control.fail(NULL, 0, 0, 0);
+    CHECK_OK(gn_memory_get_statistics(pinned, &now));
+    CHECK(now.reserved_bytes >= 5 * MIB);
+    CHECK(gni_pool_is_valid(pinned->pool));
+    CHECK_OK(gn_memory_trim(pinned, 0, NULL));
+    CHECK_OK(gn_memory_get_statistics(pinned, &now));
+    CHECK(now.reserved_bytes == 0 && control.live_allocations() == locked);
+}
+
+static void test_pinned(void)
+{
+    (void)run_child(pinned_body, NULL);
+}
+
 /* ---- who holds memory ------------------------------------------------------------------------- */
 
 /* The lines of a leak come from a program that is started: where that cannot be, addresses stand there. */
@@ -405,6 +451,42 @@ static void leaks_body(void *context)
     CHECK_U64(gni_manager_report_leaks(manager), 1);
     CHECK_OK(gn_memory_free(manager, pointer));
     CHECK_U64(gni_manager_report_leaks(manager), 0);
+}
+
+/* A stack of its own for each depth. */
+static __attribute__((noinline)) void *alloc_at(int depth, size_t nbytes)
+{
+    void *pointer = NULL;
+    if (depth == 0)
+        CHECK_OK(gn_memory_alloc(manager, nbytes, NULL, &pointer));
+    else
+        pointer = alloc_at(depth - 1, nbytes);
+    __asm__ volatile("" ::: "memory"); /* no jump instead of the call */
+    return pointer;
+}
+
+/* Of many places the largest are printed, and all are counted; what was there before is of a place not known. */
+static void many_leaks_body(void *unused)
+{
+    (void)unused;
+    open_all();
+    (void)alloc_at(0, 777777);
+    CHECK_OK(gn_history_start(&(gn_history_options){.events_most = 64, .c_frames = 60}));
+    for (int i = 0; i < 24; i++)
+        (void)alloc_at(i, 1000 * (size_t)(i + 1));
+    gn_history_stop();
+    system_fail("pipe2", 1, EMFILE, true); /* addresses will do */
+    CHECK_U64(gni_manager_report_leaks(manager), 25);
+    gni_host_fail_after(1); /* no list: nothing is known */
+    CHECK_U64(gni_manager_report_leaks(manager), 0);
+    gni_host_fail_after(-1);
+}
+
+static void test_many_leaks(void)
+{
+    const struct child_result *result = run_child(many_leaks_body, NULL);
+    CHECK_U64(child_count(result, " in 1 block, allocated at"), 20);
+    CHECK_U64(child_count(result, "allocated at a place not known"), 1);
 }
 
 static void test_leaks(void)
@@ -425,8 +507,12 @@ int main(void)
 #endif
     RUN(test_no_worker);
     RUN(test_no_barrier);
-    RUN(test_driver);
+    if (getenv("GENESIS_CUDA_DRIVER") != NULL) { /* the simulated GPU's */
+        RUN(test_driver);
+        RUN(test_pinned);
+    }
     RUN(test_leaks);
+    RUN(test_many_leaks);
     open_all();
     RUN(test_proc);
     RUN(test_pages);
