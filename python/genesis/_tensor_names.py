@@ -76,13 +76,43 @@ def asarray(
 ) -> _C.Tensor:
     """A tensor of anything that has elements, which share memory with it where that can be.
 
+    With ``copy=True`` they never do, and with ``copy=False`` always, or there is a ValueError.
+
     Examples
     --------
     >>> import genesis
     >>> genesis.asarray([1, 2])
     tensor([1, 2])
     """
-    return (_C.tensor if copy else _C.as_tensor)(data, dtype=dtype, device=device)
+    if copy is None or copy:
+        return (_C.tensor if copy else _C.as_tensor)(data, dtype=dtype, device=device)
+    shared = _memory_of(data)
+    if (dtype or shared.dtype) != shared.dtype or (device or shared.device) != shared.device:
+        raise ValueError(
+            f"asarray: {shared.dtype} on {shared.device} cannot be shared as "
+            f"{dtype or shared.dtype} on {device or shared.device}"
+        )
+    return shared
+
+
+def _memory_of(data: Any) -> _C.Tensor:
+    """The memory of an object as a tensor, for asarray()."""
+    if isinstance(data, _C.Tensor):
+        return data
+    if hasattr(data, "__dlpack__"):
+        return _C.from_dlpack(data, copy=False)
+    if hasattr(data, "__cuda_array_interface__"):
+        return _C.as_tensor(data)
+    problem = None
+    # NumPy's single numbers, which have no length, and bytes have memory, but it never changes.
+    if hasattr(data, "__len__") and not isinstance(data, bytes):
+        try:
+            return _C.from_numpy(data)
+        except TypeError as error:
+            problem = error
+    raise ValueError(
+        f"asarray: {data.__class__.__name__} cannot be shared, as copy=False asks"
+    ) from problem
 
 
 def clone(input: _C.Tensor) -> _C.Tensor:

@@ -179,7 +179,8 @@ def isin(
     if not among.numel():
         found = _C._empty(elements.shape, _C.bool, elements.device).fill_(False)
     else:
-        dtype = _C._result_type(elements, among)
+        # A single element counts as any other: 300 is not among numbers of int8.
+        dtype = _C._result_type(elements.reshape(-1), among)
         among, elements = among.to(dtype).sort().values, elements.to(dtype)
         place = searchsorted(among, elements).clamp(max=among.numel() - 1)
         found = among.take(place) == elements

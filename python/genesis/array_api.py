@@ -496,17 +496,7 @@ def asarray(
     tensor([[1, 2],
             [3, 4]], dtype=genesis.int8)
     """
-    if copy is not False:
-        return genesis.asarray(obj, dtype=dtype, device=device, copy=copy)
-    if not isinstance(obj, genesis.Tensor) and not hasattr(obj, "__dlpack__"):
-        raise ValueError(f"asarray: {type(obj).__name__} cannot be shared, as copy=False asks")
-    shared = obj if isinstance(obj, genesis.Tensor) else from_dlpack(obj, copy=False)
-    if (dtype or shared.dtype) != shared.dtype or (device or shared.device) != shared.device:
-        raise ValueError(
-            f"asarray: {shared.dtype} on {shared.device} cannot be shared as "
-            f"{dtype or shared.dtype} on {device or shared.device}"
-        )
-    return shared
+    return genesis.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
 def arange(

@@ -184,8 +184,18 @@ def test_memory_is_shared_or_not():
     assert shared.data_ptr() == array.ctypes.data
     assert ours.asarray(shared, copy=False) is shared
     assert ours.asarray(shared, copy=True).data_ptr() != shared.data_ptr()
+    view = memoryview(bytearray(array.tobytes())).cast("d")
+    for xp in (ours, genesis):
+        one, other = xp.asarray(view, copy=False), xp.asarray(view, copy=True)
+        view[0] += 1
+        assert one[0] == view[0] != other[0]
     for wrong, words in (
         (lambda: ours.asarray([1, 2], copy=False), "list cannot be shared"),
+        (lambda: ours.asarray(2.5, copy=False), "float cannot be shared"),
+        (lambda: ours.asarray(b"ab", copy=False), "bytes cannot be shared"),
+        (lambda: ours.asarray(numpy.float64(2.5), copy=False), "float64 cannot be shared"),
+        (lambda: ours.asarray(view, dtype=ours.float32, copy=False), "float64 on cpu .* as"),
+        (lambda: genesis.asarray([1, 2], copy=False), "list cannot be shared"),
         (lambda: ours.asarray(array, dtype=ours.int8, copy=False), "float64 on cpu .* as .*int8"),
     ):
         with pytest.raises(ValueError, match=words):
@@ -280,6 +290,9 @@ def test_what_came_with_2025():
     x = ours.asarray([1, 2, 3])
     assert ours.isin(x, ours.asarray([2, 9])).tolist() == [False, True, False]
     assert ours.isin(x, 2, invert=True).tolist() == [True, False, True]
+    small = ours.asarray([44], dtype=ours.int8)
+    for one in (300, ours.asarray(300)):  # which is 44 as int8
+        assert not ours.isin(one, small) and not genesis.isin(one, small)
     assert ours.imag(ours.asarray([1.5])).tolist() == [0.0]
 
 
