@@ -219,6 +219,12 @@ GN_API gn_status gn_unique(gn_tensor *tensor, gn_tensor **values, gn_tensor **in
 
 /* ---- matrix products --------------------------------------------------------------------------- */
 
+/* Sums of products by the letters of dimensions, as "ij,jk->ik" for a matrix product. Letters that the result has not are
+ * summed over; without "->" it has those that occur once, in the alphabet's order. "..." stands for dimensions that
+ * broadcast. */
+GN_API gn_status gn_einsum(const char *equation, int count, gn_tensor *const *operands,
+                           gn_tensor **result) GN_NODISCARD;
+
 /*
  * The matrix product, by PyTorch's rules: of two vectors a number; of a matrix and a vector a vector; the last two
  * dimensions are matrices, those before a batch, which broadcasts. Both operands have the same type, which is that of

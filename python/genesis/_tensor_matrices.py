@@ -1,4 +1,4 @@
-"""Matrices: diagonals, products with a sum, and einsum(), made of views and matmul().
+"""Matrices: diagonals, and products with a sum, made of views and matmul().
 
 Those that begin with a tensor are its methods, too.
 """
@@ -6,7 +6,7 @@ Those that begin with a tensor are its methods, too.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._memory import counted
+from genesis._C import einsum
 from genesis._tensor import wide
 from genesis._tensor_calls import publish
 from genesis._tensor_products import _need
@@ -193,137 +193,6 @@ def inner(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -
     if not input.ndim or not other.ndim:
         return input * other
     return input.tensordot(other, ([input.ndim - 1], [other.ndim - 1]))
-
-
-def _einsum_terms(equation: str, ranks: list[int]) -> tuple[list[str], str]:
-    """The letters of each operand and of the result; digits stand for what ``...`` hides."""
-    if not isinstance(equation, str):
-        raise TypeError(f"einsum: the equation is a text, not {type(equation).__name__}")
-    left, arrow, right = equation.replace(" ", "").partition("->")
-    wrong = {one for one in equation.replace("...", "") if not (one.isascii() and one.isalpha())}
-    if (wrong := wrong - {*" ,->"}) or "->" in right or {*left + right} & {*"->"}:
-        shown = repr(min(wrong)) if wrong else "'->'"
-        raise ValueError(f"einsum: {shown} cannot stand there in {equation!r}")
-    terms = left.split(",")
-    if len(terms) != len(ranks):
-        raise ValueError(
-            f"einsum: {equation!r} is for {counted(len(terms), 'operand')}, not {len(ranks)}"
-        )
-    made = []
-    for term, rank in zip(terms, ranks, strict=True):
-        letters = term.replace("...", "")
-        hidden = rank - len(letters)
-        if hidden < 0 or (hidden and "..." not in term):
-            raise ValueError(
-                f"einsum: {term!r} of {equation!r} has {counted(len(letters), 'letter')}, and its "
-                f"operand {counted(rank, 'dimension')}"
-            )
-        digits = "".join(chr(0x100 + i) for i in range(hidden))[::-1]
-        made.append(term.replace("...", digits))
-    joined = "".join(made)
-    widest = max((one for term in made for one in [_hidden(term)]), key=len, default="")
-    if not arrow:
-        right = "..." + "".join(
-            sorted(one for one in {*joined} - {*widest} if joined.count(one) == 1)
-        )
-    result = right.replace("...", widest)
-    for one in result:
-        if result.count(one) > 1:
-            raise ValueError(f"einsum: the result of {equation!r} has {one!r} twice")
-        if one not in joined:
-            raise ValueError(f"einsum: {one!r} in the result of {equation!r} is in no operand")
-    return made, result
-
-
-def _hidden(term: str) -> str:
-    return "".join(one for one in term if ord(one) >= 0x100)
-
-
-def _einsum_one(x: _C.Tensor, term: str, kept: set[str]) -> tuple[_C.Tensor, str]:
-    """One operand with the diagonals of letters that are there twice, and those not kept summed."""
-    for letter in dict.fromkeys(term):
-        while term.count(letter) > 1:
-            first = term.index(letter)
-            second = term.index(letter, first + 1)
-            if x.shape[first] != x.shape[second]:
-                raise _C.ShapeError(
-                    f"einsum: {letter!r} stands for {x.shape[first]} and {x.shape[second]} elements"
-                )
-            x = x.diagonal(0, first, second)
-            term = term[:first] + term[first + 1 : second] + term[second + 1 :] + letter
-    gone = [i for i, letter in enumerate(term) if letter not in kept]
-    return (x.sum(gone) if gone else x), "".join(one for one in term if one in kept)
-
-
-def _einsum_two(
-    a: _C.Tensor, a_term: str, b: _C.Tensor, b_term: str, kept: set[str]
-) -> tuple[_C.Tensor, str]:
-    """The product of two operands over the letters that are not kept, as matrices in a batch."""
-    sizes: dict[str, int] = {}
-    for x, term in ((a, a_term), (b, b_term)):
-        for letter, size in zip(term, x.shape, strict=True):
-            known = sizes.setdefault(letter, size)
-            if known != size and 1 not in (known, size):
-                raise _C.ShapeError(
-                    f"einsum: {letter!r} stands for {known} elements in one operand and for {size} "
-                    f"in another"
-                )
-            sizes[letter] = max(known, size) if 0 not in (known, size) else 0
-    both = [one for one in a_term if one in b_term]
-    batch = [one for one in both if one in kept]
-    over = [one for one in both if one not in kept]
-    rows = [one for one in a_term if one not in b_term]
-    columns = [one for one in b_term if one not in a_term]
-
-    def matrix(x: _C.Tensor, term: str, *groups: list[str]) -> _C.Tensor:
-        letters = [one for group in groups for one in group]
-        wide = x.permute([term.index(one) for one in letters])
-        wide = wide.expand([sizes[one] for one in letters])
-        counts = []
-        for group in groups:
-            count = 1
-            for one in group:
-                count *= sizes[one]
-            counts.append(count)
-        return wide.reshape(counts)
-
-    dtype = _C._result_type(a, b)  # sums of integers are int64 already
-    left = matrix(a.to(dtype), a_term, batch, rows, over)
-    made = left @ matrix(b.to(dtype), b_term, batch, over, columns)
-    order = batch + rows + columns
-    return made.reshape([sizes[one] for one in order]), "".join(order)
-
-
-def einsum(equation: str, *operands: Any) -> _C.Tensor:
-    """Sums of products by the letters of dimensions, as ``"ij,jk->ik"`` for a matrix product.
-
-    Letters that the result has not are summed over; without ``->`` it has, in the alphabet's order,
-    those that occur once. ``...`` stands for dimensions that broadcast.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.einsum("ij,j->i", genesis.eye(2), genesis.tensor([3.0, 4.0]))
-    tensor([3., 4.])
-    """
-    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-        operands = tuple(operands[0])
-    for one in operands:
-        if not isinstance(one, _C.Tensor):
-            raise TypeError(f"einsum: operands are tensors, not {one!r}")
-    terms, result = _einsum_terms(equation, [one.ndim for one in operands])
-    made, term = None, ""
-    for i, (x, letters) in enumerate(zip(operands, terms, strict=True)):
-        later = {*result, *"".join(terms[i + 1 :])}
-        x, letters = _einsum_one(x, letters, later | {*term})
-        if made is None:
-            made, term = x, letters
-        else:
-            made, term = _einsum_two(made, term, x, letters, later)
-    if made is None:
-        raise ValueError("einsum: there must be an operand")
-    made, term = _einsum_one(made, term, {*result})
-    return made.permute([term.index(one) for one in result])
 
 
 publish(

@@ -4,6 +4,8 @@
  */
 #include "module.h"
 
+#include <limits.h>
+
 enum {
     QUICK_WORK =
         32768, /* products for which letting the interpreter's lock go costs more than it gives */
@@ -193,7 +195,80 @@ PyMethodDef tensor_product_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* ---- by letters -------------------------------------------------------------------------------- */
+
+enum {
+    QUICK_PRODUCT = 1 << 20, /* of the operands' counts: then einsum() is short */
+};
+
+/* The operands of a tuple, which it keeps: freed by PyMem_Free(). Whether the work may be long. */
+static gn_tensor **factors_of(struct module_state *state, PyObject *items, bool *is_long)
+{
+    Py_ssize_t count = PyTuple_Size(items);
+    gn_tensor **tensors = PyMem_Malloc((size_t)(count > 0 ? count : 1) * sizeof *tensors);
+    double work = 1;
+    if (tensors == NULL) {
+        (void)PyErr_NoMemory();
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *one = PyTuple_GetItem(items, i);
+        if (!tensor_check(state, one)) {
+            PyErr_Format(PyExc_TypeError, "einsum: operands are tensors, not %R", one);
+            PyMem_Free(tensors);
+            return NULL;
+        }
+        tensors[i] = tensor_of(one);
+        work *= (double)gn_tensor_get_count(tensors[i]);
+        *is_long |= is_long_on(tensors[i]);
+    }
+    *is_long |= work > QUICK_PRODUCT;
+    return tensors;
+}
+
+static PyObject *function_einsum(PyObject *module, PyObject *const *arguments, Py_ssize_t count)
+{
+    struct module_state *state = module_state_of(module);
+    bool is_long = false;
+    gn_tensor *result;
+    gn_status status;
+    if (count < 1 || !PyUnicode_Check(arguments[0])) {
+        PyObject *type = PyType_GetName(count < 1 ? Py_TYPE(Py_None) : Py_TYPE(arguments[0]));
+        if (type != NULL)
+            PyErr_Format(PyExc_TypeError, "einsum: the equation is a text, not %U", type);
+        Py_XDECREF(type);
+        return NULL;
+    }
+    const char *text = text_from_python(arguments[0]);
+    if (text == NULL || (!state->is_blas_told && blas_tell(state) < 0))
+        return NULL;
+    bool is_list = count == 2 && (PyList_Check(arguments[1]) || PyTuple_Check(arguments[1]));
+    PyObject *items = is_list ? items_take(arguments[1], -1) : PyTuple_New(count - 1);
+    for (Py_ssize_t i = 1; !is_list && items != NULL && i < count; i++)
+        if (PyTuple_SetItem(items, i - 1, Py_NewRef(arguments[i])) < 0)
+            Py_CLEAR(items);
+    gn_tensor **tensors = items != NULL ? factors_of(state, items, &is_long) : NULL;
+    if (tensors == NULL) {
+        Py_XDECREF(items);
+        return NULL;
+    }
+    Py_ssize_t operands = PyTuple_Size(items);
+    CALL_OPERATION(is_long, status,
+                   gn_einsum(text, operands < INT_MAX ? (int)operands : INT_MAX, tensors, &result));
+    PyMem_Free(tensors);
+    Py_DECREF(items);
+    return tensor_or_raise_in(state, "einsum", status, result);
+}
+
 PyMethodDef tensor_product_functions[] = {
+    {"einsum", (PyCFunction)(void (*)(void))function_einsum, METH_FASTCALL,
+     "einsum(equation, *operands)\n--\n\n"
+     "Sums of products by the letters of dimensions, as ``\"ij,jk->ik\"`` for a matrix product.\n\n"
+     "Letters that the result has not are summed over; without ``->`` it has, in the alphabet's\n"
+     "order, those that occur once. ``...`` stands for dimensions that broadcast.\n\n"
+     "Examples\n--------\n>>> import genesis\n"
+     ">>> genesis.einsum(\"ij,j->i\", genesis.eye(2), genesis.tensor([3.0, 4.0]))\n"
+     "tensor([3., 4.])\n"},
     {"_set_allow_tf32", set_allow_tf32, METH_O,
      "_set_allow_tf32(is_allowed, /)\n--\n\n"
      "Choose whether float32 products on a GPU may round their operands to TF32."},

@@ -72,6 +72,10 @@ static void test_rows(void)
     REFUSED(gn_cumulate_extreme(x, 0, true, &result, NULL));
     REFUSED(gn_unique(NULL, &result, NULL, NULL));
     REFUSED(gn_unique(x, NULL, NULL, NULL));
+    REFUSED(gn_einsum(NULL, 1, &x, &result));
+    REFUSED(gn_einsum("i", 1, NULL, &result));
+    REFUSED(gn_einsum("i", 1, &x, NULL));
+    REFUSED(gn_einsum("i", 0, &x, &result));
     REFUSED(gn_matmul(NULL, x, &result));
     REFUSED(gn_matmul(x, NULL, &result));
     REFUSED(gn_matmul(x, x, NULL));

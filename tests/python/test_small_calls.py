@@ -375,3 +375,102 @@ def test_arrays_of_tensors_share_their_memory():
     assert waiting.tolist() == [[1, 2, 3], [10, 5, 6]]
     with pytest.raises(TypeError, match="bfloat16"):
         x.to(genesis.bfloat16).numpy()
+
+
+# ---- einsum ----
+
+
+def random_equation(rng: numpy.random.Generator) -> tuple[str, list[tuple[int, ...]]]:
+    """Terms of few letters, some twice, some with an ellipsis, some sizes of 1."""
+    sizes = dict(zip("abcdXY", rng.integers(1, 5, 6).tolist(), strict=True))
+    hidden = rng.integers(1, 4, 2).tolist()
+    terms, shapes = [], []
+    for _ in range(rng.integers(1, 4)):
+        letters = rng.choice([*sizes], rng.integers(0, 4)).tolist()
+        shape = [sizes[one] for one in letters]
+        if len({*letters}) == len(letters):  # diagonals are of equal sizes
+            shape = [1 if rng.random() < 0.15 else size for size in shape]
+        if rng.random() < 0.3:
+            count, at = rng.integers(0, 3), rng.integers(0, len(letters) + 1)
+            kept = hidden[len(hidden) - count :]
+            shape[at:at] = [1 if rng.random() < 0.2 else size for size in kept]
+            letters.insert(at, "...")
+        terms.append("".join(letters))
+        shapes.append(tuple(shape))
+    left = ",".join(terms)
+    if rng.random() < 0.3 and "..." not in left:
+        return left, shapes
+    found = sorted({*left} - {*",."})
+    rng.shuffle(found)
+    result = found[: rng.integers(0, len(found) + 1)]
+    if "..." in left:  # NumPy wants it in the result
+        result.insert(rng.integers(0, len(result) + 1), "...")
+    return f"{left}->{''.join(result)}", shapes
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_random_equations_beside_numpy(seed):
+    rng = numpy.random.default_rng(seed)
+    equation, shapes = random_equation(rng)
+    dtype = rng.choice(["int64", "float64", "float32"])
+    arrays = [rng.integers(-3, 4, shape).astype(dtype) for shape in shapes]
+    tensors = [genesis.tensor(one) for one in arrays]
+    try:
+        expected = numpy.einsum(equation, *arrays)
+    except ValueError as error:  # sizes of 1 and of more for one letter
+        assert "dimension" in str(error) or "broadcast" in str(error), (equation, shapes)
+        return
+    for given in (tensors, [one + 0 for one in tensors], [one.T.clone().T for one in tensors]):
+        made = genesis.einsum(equation, *given)
+        assert made.shape == expected.shape, (equation, shapes)
+        numpy.testing.assert_array_equal(made.numpy(), expected, str((equation, shapes)))
+
+
+def test_einsum_of_other_types():
+    a, b = numbers("int8", 3, 4), numbers("float16", 3, 4)
+    for equation in ("ij,ij->i", "ij,kj->ik", "ij,ij->ij", "ij,ij->", "ij,ik->ijk"):
+        made = genesis.einsum(equation, genesis.tensor(a), genesis.tensor(b))
+        assert made.dtype == genesis.float16
+        expected = numpy.einsum(equation, a.astype(float), b.astype(float))
+        numpy.testing.assert_array_equal(made.double().numpy(), expected)
+        small = genesis.einsum(equation, genesis.tensor(a), genesis.tensor(a))
+        assert small.dtype == genesis.int8
+        wide = numpy.einsum(equation, a.astype("int64"), a.astype("int64"))
+        numpy.testing.assert_array_equal(small.numpy(), wide.astype("int8"))
+    # a sum of many halves is rounded once
+    ones = genesis.full((2, 5000), 1.0, dtype=genesis.float16)
+    assert genesis.einsum("ij,ij->i", ones, ones).tolist() == [5000.0, 5000.0]
+    mask = genesis.tensor([[True, False]])
+    assert genesis.einsum("ij->ji", mask).tolist() == [[True], [False]]
+
+
+def test_einsum_gives_tensors_of_their_own():
+    x = genesis.arange(6).reshape(2, 3)
+    same = genesis.einsum("ij", x)
+    assert same is not x and same.tolist() == x.tolist()
+    assert genesis.einsum("ij,j->i", [x, x[0]]).tolist() == [5, 14]
+    assert genesis.einsum(" i j -> j i ", x).shape == (3, 2)
+    assert genesis.einsum("...j->...", x).tolist() == [3, 12]
+    assert genesis.einsum("ij,ij->i", genesis.zeros(0, 3), genesis.zeros(0, 3)).shape == (0,)
+    assert genesis.einsum("ij,ij->i", genesis.zeros(2, 0), genesis.zeros(2, 0)).tolist() == [0, 0]
+    assert genesis.einsum("", genesis.tensor(4)).item() == 4
+    for call, error, words in (
+        (lambda: genesis.einsum(3, x), TypeError, "the equation is a text, not int"),
+        (lambda: genesis.einsum("ij"), ValueError, "there must be an operand"),
+        (lambda: genesis.einsum("ij", 3), TypeError, "einsum: operands are tensors, not 3"),
+        (lambda: genesis.einsum("...i...", x), ValueError, "'...' cannot stand there"),
+        (lambda: genesis.einsum("i.j", x), ValueError, r"'\.' cannot stand there"),
+        (lambda: genesis.einsum("ié", x), ValueError, "'é' cannot stand there in 'ié'"),
+        (lambda: genesis.einsum("ij->i,j", x), ValueError, "',' cannot stand there"),
+        (lambda: genesis.einsum("i\0j", x), ValueError, "zero byte"),
+        (
+            lambda: genesis.einsum(
+                "abcdefghi,jklmnopqr->abcdefghijklmnopqr",
+                *[x.reshape(2, 3, 1, 1, 1, 1, 1, 1, 1)] * 2,
+            ),
+            genesis.ShapeError,
+            "16",
+        ),
+    ):
+        with pytest.raises(error, match=words):
+            call()
