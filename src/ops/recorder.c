@@ -622,8 +622,20 @@ gn_status gni_record(const struct gni_typing *typing, int arity, const gn_operan
     return GN_OK;
 }
 
-gn_status gni_record_late(const struct gni_late *late, gn_tensor *operand, gn_dtype dtype,
-                          gn_tensor **result)
+/* Exchanges a dimension of a tensor, which nobody knows yet, with the last one. */
+static void dimension_exchange(gn_tensor *tensor, int dimension)
+{
+    int64_t *numbers[] = {tensor->sizes, tensor->strides};
+    for (int i = 0; i < 2; i++) {
+        int64_t number = numbers[i][dimension];
+        numbers[i][dimension] = numbers[i][tensor->ndim - 1];
+        numbers[i][tensor->ndim - 1] = number;
+    }
+    gni_tensor_measure(tensor);
+}
+
+gn_status gni_record_late(const struct gni_late *late, gn_tensor *operand, int dimension,
+                          gn_dtype dtype, gn_tensor **result)
 {
     struct gni_typing typing = {.is_identity = true, .computing = dtype, .dtype = dtype};
     gn_operand operands[] = {{.tensor = operand}};
@@ -639,6 +651,7 @@ gn_status gni_record_late(const struct gni_late *late, gn_tensor *operand, gn_dt
         gni_host_free(kept);
         return status;
     }
+    dimension_exchange(tensor, dimension);
     uint32_t site = gn_history_capture();
     lock_take();
     status = gni_node_create(&typing, 1, operands, &shape, NULL, operand->device, NULL, &node);

@@ -39,9 +39,10 @@ struct gni_late {
     bool is_descending;
 };
 
-/* Records one: of a contiguous operand in memory, with a result of its shape. On the CPU. */
-gn_status gni_record_late(const struct gni_late *late, gn_tensor *operand, gn_dtype dtype,
-                          gn_tensor **result) GN_NODISCARD;
+/* Records one: of a contiguous operand in memory, with a result of its shape, but that a dimension is exchanged with the
+ * last one. On the CPU. */
+gn_status gni_record_late(const struct gni_late *late, gn_tensor *operand, int dimension,
+                          gn_dtype dtype, gn_tensor **result) GN_NODISCARD;
 
 /* Runs an operation whose result goes into memory that is there: `out`, of the operation's shape. */
 gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_operand *operands,

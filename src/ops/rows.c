@@ -119,7 +119,7 @@ static gn_status select_rows(gn_tensor *tensor, int dimension, struct gni_select
 }
 
 enum {
-    LATE_LEAST = 1 << 12, /* elements whose sorting takes longer than to record it */
+    LATE_LEAST = 1 << 8, /* elements whose sorting takes longer than to record it */
 };
 
 static gn_status positions_run(const struct gni_late *late, const void *from, void *to)
@@ -130,22 +130,27 @@ static gn_status positions_run(const struct gni_late *late, const void *from, vo
 
 /* Values alone take half of the time on the CPU, and those who ask for both often want no more: where the elements
  * were waits until somebody reads it. */
-static gn_status sort_by_halves(gn_tensor *tensor, bool is_descending, gn_tensor **values,
-                                gn_tensor **indices)
+static gn_status sort_by_halves(gn_tensor *tensor, int dimension, bool is_descending,
+                                gn_tensor **values, gn_tensor **indices)
 {
-    gn_tensor *rows, *room;
+    gn_tensor *rows, *room, *shown;
     struct gni_late late = {.run = positions_run,
                             .dtype = tensor->dtype,
-                            .columns = tensor->sizes[tensor->ndim - 1],
+                            .columns = tensor->sizes[dimension],
                             .is_descending = is_descending};
     late.rows = tensor->count / late.columns;
-    GN_TRY(rows_make(tensor, tensor->ndim - 1, &rows));
+    GN_TRY(rows_make(tensor, dimension, &rows));
     gn_status status = gn_tensor_create(rows->dtype, rows->ndim, rows->sizes, rows->device, &room);
     if (status == GN_OK) {
         status = gni_sort(gni_tensor_data(rows), late.dtype, (size_t)late.rows,
                           (size_t)late.columns, is_descending, gni_tensor_data(room), NULL);
+        if (status == GN_OK && dimension != tensor->ndim - 1) {
+            status = dimension_exchange(room, dimension, &shown);
+            gn_tensor_release(room);
+            room = status == GN_OK ? shown : NULL;
+        }
         if (status == GN_OK)
-            status = gni_record_late(&late, rows, GN_INT64, indices);
+            status = gni_record_late(&late, rows, dimension, GN_INT64, indices);
         if (status == GN_OK)
             *values = room;
         else
@@ -156,11 +161,10 @@ static gn_status sort_by_halves(gn_tensor *tensor, bool is_descending, gn_tensor
 }
 
 /* Whether that can wait: others may change what they can reach. */
-static bool sort_can_wait(const gn_tensor *tensor, int dimension)
+static bool sort_can_wait(const gn_tensor *tensor)
 {
     const struct gni_storage *storage = gni_tensor_storage(tensor);
-    return gni_device_is_host(tensor->device) && dimension == tensor->ndim - 1 &&
-           tensor->count >= LATE_LEAST && gn_get_fusion() &&
+    return gni_device_is_host(tensor->device) && tensor->count >= LATE_LEAST && gn_get_fusion() &&
            (storage == NULL || !atomic_load_explicit(&storage->is_escaped, memory_order_relaxed));
 }
 
@@ -173,8 +177,8 @@ gn_status gn_sort(gn_tensor *tensor, int dimension, bool is_descending, gn_tenso
     struct gni_selection all = {.kept = tensor->ndim > 0 ? tensor->sizes[at] : 1,
                                 .is_descending = is_descending,
                                 .is_sort = true};
-    if (values != NULL && indices != NULL && sort_can_wait(tensor, at))
-        return sort_by_halves(tensor, is_descending, values, indices);
+    if (values != NULL && indices != NULL && sort_can_wait(tensor))
+        return sort_by_halves(tensor, at, is_descending, values, indices);
     return select_rows(tensor, at, all, values, indices);
 }
 

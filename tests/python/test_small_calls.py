@@ -474,3 +474,55 @@ def test_einsum_gives_tensors_of_their_own():
     ):
         with pytest.raises(error, match=words):
             call()
+
+
+# ---- sorting ----
+
+
+@pytest.mark.parametrize("base", (0, -(2**63), 2**63 - 2**32 - 1, -(2**31)))
+@pytest.mark.parametrize("span", (1, 200, 2**31, 2**32 - 1, 2**32, 2**32 + 1))
+def test_integers_that_lie_close_together(base, span):
+    rng = numpy.random.default_rng(span)
+    for shape in ((1,), (700,), (30, 40), (9000,)):
+        distances = rng.integers(0, span, shape, dtype=numpy.uint64)
+        distances.reshape(-1)[0], distances.reshape(-1)[-1] = span, 0
+        array = (distances + numpy.uint64(base % 2**64)).view(numpy.int64)
+        order = numpy.argsort(array, -1, kind="stable")
+        x = genesis.tensor(array)
+        assert (x.argsort().numpy() == order).all()
+        assert (x.sort().values.numpy() == numpy.sort(array)).all()
+        falling = numpy.argsort(~array, -1, kind="stable")
+        assert (x.argsort(descending=True).numpy() == falling).all()
+        most = x.topk(min(3, shape[-1]))
+        assert (most.indices.numpy() == falling[..., :3]).all()
+        assert (most.values.numpy() == numpy.take_along_axis(array, falling, -1)[..., :3]).all()
+
+
+@pytest.mark.parametrize("dtype", ("float16", "float32", "float64", "int64", "uint8"))
+@pytest.mark.parametrize("shape", ((25, 40), (3, 100, 2), (300, 1), (64, 65)))
+def test_sorted_along_every_dimension(dtype, shape):
+    array = numbers(dtype, *shape) - numbers(dtype, *shape, seed=1)
+    if dtype.startswith("f"):
+        places = numpy.random.default_rng(3).random(shape)
+        array[places < 0.1] = -0.0
+        array[places > 0.95] = numpy.nan
+    x = genesis.tensor(array)
+    for dim in range(len(shape)):
+        order = numpy.argsort(array, dim, kind="stable")
+        expected = numpy.take_along_axis(array, order, dim)
+        values, indices = x.sort(dim)
+        assert indices.shape == values.shape == shape
+        assert (indices + 1 == genesis.tensor(order + 1)).all().item()
+        assert (indices.numpy() == order).all()
+        numpy.testing.assert_array_equal(values.numpy(), expected)
+        if dtype.startswith("f"):  # zeros keep their signs
+            assert (numpy.signbit(values.numpy()) == numpy.signbit(expected)).all()
+        late = x.sort(dim).indices
+        assert late.T.flip(0).tolist() == numpy.flip(order.T, 0).tolist()
+        assert x.sort(dim).indices.sum().item() == order.sum()
+        turned = x.T.sort(len(shape) - 1 - dim)
+        assert (turned.indices.numpy() == order.T).all()
+        mine = x.clone()
+        indices = mine.sort(dim).indices
+        mine.zero_()  # what waits has read it before
+        assert (indices.numpy() == order).all()

@@ -5,6 +5,8 @@
  *   values           GNI_ITEM_32: the key                      GNI_ITEM_64: the key
  *   positions, too   GNI_ITEM_64: key << 32 | position         GNI_ITEM_PAIR
  *
+ * Integers of 64 bits that lie close together have keys up to 32 bits, too: from the smallest of them on.
+ *
  * A row is sorted between two arrays of items. One of them is the row's own result where that has the size of
  * items; the other, and the counters, are in a slot: temporary memory, one for each row that is sorted at once.
  *
@@ -16,6 +18,7 @@
 #include "base/host.h"
 #include "base/parallel.h"
 #include "ops/cpu/keys.h"
+#include "ops/cpu/loops.h"
 #include "ops/cpu/radix.h"
 
 #include <string.h>
@@ -31,6 +34,8 @@ struct row_sort {
     size_t columns;
     size_t kept; /* of each row's sorted elements, how many are results; the first ones */
     uint64_t flip;
+    uint64_t base;     /* the smallest key, where items hold what is beyond it; else 0 */
+    unsigned key_bits; /* that differ in items */
     enum gni_item item;
     bool has_positions;
     unsigned first_bit;
@@ -69,17 +74,38 @@ static void *temporary_alloc(size_t nbytes)
 
 /* ---- one row --------------------------------------------------------------------------------- */
 
-/* False for sizes that cannot exist. */
-static bool row_sort_init(struct row_sort *sort, gn_dtype dtype, size_t columns, size_t kept,
-                          bool is_descending, bool has_positions, size_t parts)
+/* Of how many bits the distances of integers from the smallest key are, which comes back, too. */
+static unsigned distance_bits(const int64_t *in, size_t count, uint64_t flip, uint64_t *base)
 {
+    int64_t least = in[0], most = in[0];
+    gni_fold_find(GNI_REDUCTION_MINIMUM, GN_INT64)(&least, in, count);
+    gni_fold_find(GNI_REDUCTION_MAXIMUM, GN_INT64)(&most, in, count);
+    gni_keys_load64(GN_INT64, flip == 0 ? &least : &most, 1, flip, base);
+    return 64 - (unsigned)__builtin_clzll(((uint64_t)most - (uint64_t)least) | 1);
+}
+
+/* False for sizes that cannot exist. `in` is all of the rows. */
+static bool row_sort_init(struct row_sort *sort, const void *in, gn_dtype dtype, size_t rows,
+                          size_t columns, size_t kept, bool is_descending, bool has_positions,
+                          size_t parts)
+{
+    uint64_t flip = is_descending ? gni_key_mask(dtype) : 0, base = 0;
     bool is_narrow = gni_dtype_size(dtype) <= sizeof(uint32_t);
+    unsigned key_bits = gni_key_bits(dtype);
+    if (has_positions && dtype == GN_INT64 && columns > 0 && columns <= UINT32_MAX) {
+        unsigned bits = distance_bits(in, rows * columns, flip, &base);
+        is_narrow = bits <= 32;
+        key_bits = is_narrow ? bits : key_bits;
+        base = is_narrow ? base : 0;
+    }
     *sort = (struct row_sort){
         .dtype = dtype,
         .size = gni_dtype_size(dtype),
         .columns = columns,
         .kept = kept,
-        .flip = is_descending ? gni_key_mask(dtype) : 0,
+        .flip = flip,
+        .base = base,
+        .key_bits = key_bits,
         .has_positions = has_positions,
         .parts = parts,
         .grain = columns == 0 ? 1 : (columns - 1) / parts + 1,
@@ -92,7 +118,7 @@ static bool row_sort_init(struct row_sort *sort, gn_dtype dtype, size_t columns,
     } else {
         sort->item = GNI_ITEM_PAIR;
     }
-    size_t counts = gni_radix_counts(parts, gni_key_bits(dtype)), total;
+    size_t counts = gni_radix_counts(parts, key_bits), total;
     if (!gni_size_multiply(columns, gni_item_size(sort->item), &sort->item_bytes) ||
         !gni_size_multiply(counts, sizeof(size_t), &sort->counts_bytes) ||
         !gni_size_multiply(sort->item_bytes, 2, &total) ||
@@ -123,7 +149,7 @@ static void row_load_part(void *context, size_t begin, size_t end)
         if (sort->item == GNI_ITEM_64) {
             uint64_t *items = (uint64_t *)row->items + at;
             for (size_t i = 0; i < n; i++)
-                items[i] = keys[i] << 32 | (at + i);
+                items[i] = (keys[i] - sort->base) << 32 | (at + i);
         } else {
             struct gni_pair *items = (struct gni_pair *)row->items + at;
             for (size_t i = 0; i < n; i++)
@@ -168,7 +194,7 @@ static void row_store_pairs(const struct row *row, size_t begin, size_t end)
             unsigned char *values = row->values + at * sort->size;
             if (sort->item == GNI_ITEM_64)
                 for (size_t i = 0; i < n; i++)
-                    keys[i] = ((const uint64_t *)row->items)[at + i] >> 32;
+                    keys[i] = (((const uint64_t *)row->items)[at + i] >> 32) + sort->base;
             else
                 for (size_t i = 0; i < n; i++)
                     keys[i] = ((const struct gni_pair *)row->items)[at + i].key;
@@ -203,15 +229,14 @@ static void row_store_part(void *context, size_t begin, size_t end)
                          row->values + begin * sort->size);
 }
 
-/* How many of a row's sorted values have a key below this one, or at most this one. */
+/* How many of a row's sorted items, which are keys, are below this one, or at most this one. */
 static size_t row_find(const struct row *row, uint64_t key, bool is_right)
 {
-    const struct row_sort *sort = row->sort;
-    size_t begin = 0, end = sort->columns;
+    size_t begin = 0, end = row->sort->columns;
     while (begin < end) {
         size_t middle = begin + (end - begin) / 2;
-        uint64_t found;
-        gni_keys_load64(sort->dtype, row->values + middle * sort->size, 1, sort->flip, &found);
+        uint64_t found = row->sort->item == GNI_ITEM_32 ? ((const uint32_t *)row->items)[middle]
+                                                        : ((const uint64_t *)row->items)[middle];
         if (found < key || (is_right && found == key))
             begin = middle + 1;
         else
@@ -220,11 +245,10 @@ static size_t row_find(const struct row *row, uint64_t key, bool is_right)
     return begin;
 }
 
-/* Without positions: the elements of a key, in the order in which they came. */
-static void row_restore_key(const struct row *row, uint64_t key)
+/* Without positions: the elements of a key, which lie from `at` to before `end`, in the order in which they came. */
+static void row_restore_key(const struct row *row, uint64_t key, size_t at, size_t end)
 {
     const struct row_sort *sort = row->sort;
-    size_t at = row_find(row, key, false), end = row_find(row, key, true);
     uint64_t keys[GNI_KEYS_BLOCK];
     for (size_t begin = 0; at < end; begin += GNI_KEYS_BLOCK) {
         size_t n = sort->columns - begin;
@@ -260,15 +284,19 @@ static void row_sort_run(const struct row_sort *sort, const unsigned char *in,
         spare = (unsigned char *)indices;
     row.items = items;
     row_run(&row, row_load_part, sort->columns);
-    struct gni_radix radix = {sort->item,  sort->columns,   items,
-                              spare,       sort->first_bit, gni_key_bits(sort->dtype),
-                              sort->parts, counts};
+    struct gni_radix radix = {sort->item,      sort->columns,  items,       spare,
+                              sort->first_bit, sort->key_bits, sort->parts, counts};
     row.items = gni_radix_sort(&radix);
-    row_run(&row, row_store_part, sort->kept);
-    if (!sort->has_positions && dtype_is_floating(sort->dtype)) {
-        row_restore_key(&row, gni_key_zero(sort->dtype) ^ sort->flip);
-        row_restore_key(&row, gni_key_nan(sort->dtype) ^ sort->flip);
+    const uint64_t same[] = {gni_key_zero(sort->dtype) ^ sort->flip,
+                             gni_key_nan(sort->dtype) ^ sort->flip};
+    size_t begin[2] = {0}, end[2] = {0};
+    for (int i = 0; i < 2 && !sort->has_positions && dtype_is_floating(sort->dtype); i++) {
+        begin[i] = row_find(&row, same[i], false); /* the values may take the place of the keys */
+        end[i] = row_find(&row, same[i], true);
     }
+    row_run(&row, row_store_part, sort->kept);
+    for (int i = 0; i < 2; i++)
+        row_restore_key(&row, same[i], begin[i], end[i]);
 }
 
 /* ---- many rows ------------------------------------------------------------------------------- */
@@ -330,7 +358,7 @@ gn_status gni_sort_first(const void *in, gn_dtype dtype, size_t rows, size_t col
     size_t parts = rows < threads ? gni_radix_parts(columns, threads) : 1;
     bool has_positions = indices != NULL || kept < columns;
     struct row_sort sort;
-    if (!row_sort_init(&sort, dtype, columns, kept, is_descending, has_positions, parts))
+    if (!row_sort_init(&sort, in, dtype, rows, columns, kept, is_descending, has_positions, parts))
         return error_size(rows, columns);
     struct rows share = {.sort = &sort,
                          .in = in,

@@ -304,9 +304,13 @@ AVX512_INLINE __m512i v64_exchange(__m512i v, unsigned change)
                                                                                                        \
     void gni_vector_sort##bits(word *items, word *spare, size_t count, size_t parts)                   \
     {                                                                                                  \
+        if (parts <= 1) {                                                                              \
+            quick##bits(items, spare, count, items, depth_of(count));                                  \
+            return;                                                                                    \
+        }                                                                                              \
         struct ranges##bits r = {.from = items, .to = spare, .out = items, .ends = {0, count}};        \
         size_t ranges = 1;                                                                             \
-        for (; parts > 1 && ranges < 4 * parts && ranges < RANGES_MAX; ranges *= 2) {                  \
+        for (; ranges < 4 * parts && ranges < RANGES_MAX; ranges *= 2) {                               \
             gni_parallel_for(ranges, 1, ranges##bits##_split, &r);                                     \
             for (size_t i = ranges; i > 0; i--) {                                                      \
                 r.ends[2 * i] = r.ends[i];                                                             \
@@ -316,10 +320,7 @@ AVX512_INLINE __m512i v64_exchange(__m512i v, unsigned change)
             r.from = r.to;                                                                             \
             r.to = swap;                                                                               \
         }                                                                                              \
-        if (ranges == 1)                                                                               \
-            ranges##bits##_sort(&r, 0, 1);                                                             \
-        else                                                                                           \
-            gni_parallel_for(ranges, 1, ranges##bits##_sort, &r);                                      \
+        gni_parallel_for(ranges, 1, ranges##bits##_sort, &r);                                          \
     }
 
 /* Twice what even splits need, and some for short ranges. */
