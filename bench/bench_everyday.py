@@ -37,6 +37,7 @@ DTYPES = {
     "b1": "bool",
 }
 ROUND_SECONDS = 0.002  # a round of a short call repeats it for at least that long
+FIRST_SECONDS = 0.05  # what a call that is short may take the first time: a library is loaded
 SAMPLED_LEAST, SAMPLE_STEP = 2_000_000, 61  # of long results every so many elements are compared
 
 # Every row has the dtypes of x, y and so on (a line for each), the expression for both sides, and
@@ -488,7 +489,7 @@ def measure(row: Row, size: str, scope: tuple[dict[str, Any], dict[str, Any]], r
     del expected, made
     counts = []
     for run, taken in zip((theirs, ours), once, strict=True):
-        if taken < ROUND_SECONDS:  # the first call may have been slower than others
+        if taken < FIRST_SECONDS:  # the first call may have been slower than others
             taken = min(seconds(run, 1) for _ in range(2))
         counts.append(max(1, min(20000, math.ceil(ROUND_SECONDS / max(taken, 1e-8)))))
     times = [(seconds(theirs, counts[0]), seconds(ours, counts[1])) for _ in range(rounds)]

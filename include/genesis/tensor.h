@@ -140,6 +140,10 @@ GN_API gn_status gn_tensor_get_data(gn_tensor *tensor, void **data) GN_NODISCARD
  */
 GN_API gn_status gn_tensor_record_stream(gn_tensor *tensor, gn_stream *stream) GN_NODISCARD;
 
+/* The element of a tensor that has one, if it is in the host's memory and nothing needs to be computed or waited for;
+ * else false. */
+GN_API bool gn_tensor_peek_item(const gn_tensor *tensor, gn_scalar *item);
+
 /* Reads one element. */
 GN_API gn_status gn_tensor_get_item(gn_tensor *tensor, const int64_t *index,
                                     gn_scalar *item) GN_NODISCARD;

@@ -506,6 +506,15 @@ gn_status gn_warm_up(gn_device *device)
     return backend->warm_up != NULL ? backend->warm_up(device) : GN_OK;
 }
 
+bool gn_tensor_peek_item(const gn_tensor *tensor, gn_scalar *item)
+{
+    if (tensor->count != 1 || !gni_device_is_host(tensor->device) ||
+        gni_tensor_storage(tensor) == NULL)
+        return false;
+    *item = gni_scalar_load(tensor->dtype, gni_tensor_data(tensor));
+    return true;
+}
+
 gn_status gn_tensor_get_item(gn_tensor *tensor, const int64_t *index, gn_scalar *item)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && item != NULL, "tensor and item must not be NULL");

@@ -6,6 +6,7 @@
  */
 #include "ops/backend.h"
 #include "base/text.h"
+#include "ops/cpu/copy.h"
 #include "ops/cpu/sort.h"
 #include "ops/recorder.h"
 
@@ -128,6 +129,13 @@ static gn_status positions_run(const struct gni_late *late, const void *from, vo
                     late->is_descending, NULL, to);
 }
 
+/* Whether others can reach, and change, the elements. */
+static bool is_escaped(const gn_tensor *tensor)
+{
+    const struct gni_storage *storage = gni_tensor_storage(tensor);
+    return storage != NULL && atomic_load_explicit(&storage->is_escaped, memory_order_relaxed);
+}
+
 /* Values alone take half of the time on the CPU, and those who ask for both often want no more: where the elements
  * were waits until somebody reads it. */
 static gn_status sort_by_halves(gn_tensor *tensor, int dimension, bool is_descending,
@@ -140,6 +148,13 @@ static gn_status sort_by_halves(gn_tensor *tensor, int dimension, bool is_descen
                             .is_descending = is_descending};
     late.rows = tensor->count / late.columns;
     GN_TRY(rows_make(tensor, dimension, &rows));
+    if (is_escaped(rows)) {
+        gn_tensor *own;
+        gn_status copied = gn_cast(rows, rows->dtype, &own);
+        gn_tensor_release(rows);
+        GN_TRY(copied);
+        rows = own;
+    }
     gn_status status = gn_tensor_create(rows->dtype, rows->ndim, rows->sizes, rows->device, &room);
     if (status == GN_OK) {
         status = gni_sort(gni_tensor_data(rows), late.dtype, (size_t)late.rows,
@@ -160,12 +175,11 @@ static gn_status sort_by_halves(gn_tensor *tensor, int dimension, bool is_descen
     return status;
 }
 
-/* Whether that can wait: others may change what they can reach. */
+/* Whether that can wait. What others may change is copied, as long as that takes no time. */
 static bool sort_can_wait(const gn_tensor *tensor)
 {
-    const struct gni_storage *storage = gni_tensor_storage(tensor);
     return gni_device_is_host(tensor->device) && tensor->count >= LATE_LEAST && gn_get_fusion() &&
-           (storage == NULL || !atomic_load_explicit(&storage->is_escaped, memory_order_relaxed));
+           (tensor->count <= GNI_COPY_MOST || !is_escaped(tensor));
 }
 
 gn_status gn_sort(gn_tensor *tensor, int dimension, bool is_descending, gn_tensor **values,

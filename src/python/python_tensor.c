@@ -444,6 +444,8 @@ static PyObject *tensor_item(PyObject *self, PyObject *unused)
     const int64_t index[GN_DIMENSIONS_MAX] = {0};
     gn_scalar item;
     gn_status status;
+    if (gn_tensor_peek_item(tensor_of(self), &item))
+        return scalar_to_python(item);
     if (gn_tensor_get_count(tensor_of(self)) != 1) {
         PyErr_Format(PyExc_ValueError, "item() is for a tensor of one element, not of %lld",
                      (long long)gn_tensor_get_count(tensor_of(self)));

@@ -526,3 +526,23 @@ def test_sorted_along_every_dimension(dtype, shape):
         indices = mine.sort(dim).indices
         mine.zero_()  # what waits has read it before
         assert (indices.numpy() == order).all()
+
+
+@pytest.mark.parametrize("count", (300, 4096, 4097))
+def test_positions_of_memory_that_others_write_to(count):
+    array = numpy.random.default_rng(count).random(count)
+    order = numpy.argsort(array)
+    values, indices = genesis.from_numpy(array).sort()
+    expected = array[order].tolist()
+    array[:] = 0
+    assert indices.tolist() == order.tolist() and values.tolist() == expected
+
+
+def test_items_of_every_kind_of_tensor():
+    x = genesis.arange(6)
+    assert float(x[3]) == 3.0 and int((x + 1)[4]) == 5 and bool(x[0]) is False
+    assert [one.item() for one in x.half()] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert (x.sum() * 2).item() == 30  # which waits
+    assert genesis.tensor([[True]]).item() is True
+    with pytest.raises(ValueError, match="one element, not of 6"):
+        x.item()
