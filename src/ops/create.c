@@ -16,6 +16,8 @@
 enum {
     PART = 1 << 15, /* elements that a thread takes at a time */
     TILE = 1024,    /* elements that are converted at a time */
+    /* Bytes that a thread fills at a time. Fewer take less time than waking a second thread does. */
+    FILL_BYTES = 1 << 20,
 };
 
 /* ---- one number ------------------------------------------------------------------------------- */
@@ -63,7 +65,7 @@ gn_status gn_full(gn_scalar value, gn_dtype dtype, int ndim, const int64_t *size
     if (gni_device_is_host(made->device)) {
         struct fill fill = {.data = gni_tensor_data(made), .size = gni_dtype_size(dtype)};
         gni_scalar_store(value, dtype, &fill.element);
-        gni_parallel_for((size_t)made->count, PART, part_fill, &fill);
+        gni_parallel_for((size_t)made->count, FILL_BYTES / fill.size, part_fill, &fill);
     } else {
         gn_status status = gn_assign(made, (gn_operand){.scalar = value});
         if (status != GN_OK) {

@@ -657,6 +657,37 @@ static void test_gathers(void)
     gni_loops_use(NULL);
 }
 
+/* The sum of squares has the bits of the fold of the squares in double. */
+static void test_fold_squares(void)
+{
+    enum {
+        LONGEST = 9000, /* runs are halved */
+    };
+    float *narrow = buffer(LONGEST * sizeof *narrow);
+    double *wide = buffer(LONGEST * sizeof *wide), *squares = buffer(LONGEST * sizeof *squares);
+    for (size_t i = 0; i < LONGEST; i++) {
+        narrow[i] = (float)ldexp(uniform(), (int)(i % 80) - 40);
+        wide[i] = narrow[i];
+    }
+    for (size_t s = 0; s < COUNT_OF(sets); s++) {
+        if (!gni_loops_use(sets[s]))
+            continue;
+        for (size_t count = 0; count <= LONGEST; count += count < 70 ? 1 : 893) {
+            double expected = 0.25, of_narrow = 0.25, of_wide = 0.25;
+            for (size_t i = 0; i < count; i++)
+                squares[i] = wide[i] * wide[i];
+            gni_fold_find(GNI_REDUCTION_SUM, GN_FLOAT64)(&expected, squares, count);
+            gni_fold_squares_find(GN_FLOAT32)(&of_narrow, narrow, count);
+            gni_fold_squares_find(GN_FLOAT64)(&of_wide, wide, count);
+            CHECK(expected == of_narrow && expected == of_wide);
+        }
+    }
+    free(narrow);
+    free(wide);
+    free(squares);
+    gni_loops_use(NULL);
+}
+
 static void test_fold_signed_zeros_and_nan(void)
 {
     float zeros[40];
@@ -709,6 +740,7 @@ int main(int argc, char **argv)
     RUN(test_odd_bools);
     RUN(test_gathers);
     RUN(test_folds);
+    RUN(test_fold_squares);
     RUN(test_fold_signed_zeros_and_nan);
     RUN(test_long_sum);
     return check_result();

@@ -237,3 +237,31 @@ def test_parts_follow_the_data():
         nothing.tolist()
     assert genesis.arange(4).diff(n=2**62).shape == (0,)
     assert genesis.arange(4).diff(n=3).tolist() == [0]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64", "float16", "float64"])
+def test_isin_of_few_and_of_many(dtype):
+    """Few numbers are compared, more are searched for: both find the same."""
+    rng = numpy.random.default_rng(1)
+    x = rng.integers(0, 2 if dtype == "bool" else 60, (7, 50)).astype(dtype)
+    if dtype.startswith("float"):
+        x[0, :5] = numpy.nan, -0.0, numpy.inf, -numpy.inf, numpy.nan
+    for count in (0, 1, 2, 12, 13, 40):
+        among = x.reshape(-1)[:count].copy()
+        for is_inverted in (False, True):
+            made = genesis.isin(genesis.tensor(x), genesis.tensor(among), invert=is_inverted)
+            assert numpy.array_equal(made.numpy(), numpy.isin(x, among, invert=is_inverted))
+
+
+def test_norms_of_transposed_and_of_strided():
+    """Squares are summed as they are read, wherever they lie; large ones do not overflow."""
+    rng = numpy.random.default_rng(2)
+    for dtype, scale in (("float32", 1e30), ("float64", 1e100), ("float16", 1.0)):
+        x = (rng.standard_normal((70, 90)) * scale).astype(dtype)
+        tensor = genesis.tensor(x)
+        wide = x.astype("f8")
+        for ours, theirs in ((tensor, wide), (tensor.T, wide.T), (tensor[:, ::3], wide[:, ::3])):
+            for dim in (None, 0, 1):
+                expected = numpy.sqrt((theirs**2).sum(dim))
+                tolerance = 1e-3 if dtype == "float16" else 1e-6
+                assert numpy.allclose(ours.norm(dim=dim).numpy(), expected, rtol=tolerance)

@@ -154,6 +154,28 @@ static gn_dtype accumulator_type(enum gni_reduction reduction, gn_dtype held)
     return gni_dtype_kind(held) == GNI_KIND_FLOATING ? GN_FLOAT64 : GN_INT64;
 }
 
+/*
+ * Squares that are summed at once: where a value is the square of a float64, which may be a float32 before, its last steps
+ * are the fold's, which gives the same bits. *value becomes what is squared; NULL: the value is no such square.
+ */
+static gni_fold squares_take(struct gni_program *program, short *value)
+{
+    int last = program->step_count - 1;
+    const struct gni_step *square = &program->steps[last < 0 ? 0 : last];
+    if (last < 0 || *value != program->input_count + last || square->kind != GNI_STEP_OP ||
+        square->op != GNI_OP_SQUARE || square->from != GN_FLOAT64)
+        return NULL;
+    *value = square->in[0];
+    program->step_count--;
+    const struct gni_step *before = &program->steps[last < 1 ? 0 : last - 1];
+    if (last >= 1 && *value == program->input_count + last - 1 &&
+        before->kind == GNI_STEP_CONVERT && before->from == GN_FLOAT32) {
+        *value = before->in[0];
+        program->step_count--;
+    }
+    return gni_fold_squares_find(gni_program_held(program, *value));
+}
+
 static gn_status rows_fold(struct gni_program *program, short value, enum gni_reduction reduction,
                            int64_t rows, uint64_t *results)
 {
@@ -161,13 +183,14 @@ static gn_status rows_fold(struct gni_program *program, short value, enum gni_re
         PART_COLUMNS = 4 * GNI_PART
     };
     struct gni_plan plan;
+    gni_fold squares = reduction == GNI_REDUCTION_SUM ? squares_take(program, &value) : NULL;
     value =
         gni_program_convert(program, value, gni_dtypes[gni_program_held(program, value)].compute);
     gn_dtype held = gni_program_held(program, value);
     gni_plan_make(&plan, program, value);
     struct reduce reduce = {.plan = &plan,
                             .value = value,
-                            .fold = gni_fold_find(reduction, held),
+                            .fold = squares != NULL ? squares : gni_fold_find(reduction, held),
                             .combine = gni_fold_find(reduction, accumulator_type(reduction, held)),
                             .size = gni_dtype_size(held),
                             .columns = program->count / rows,
@@ -208,7 +231,7 @@ struct fold_columns {
     const char *direct;      /* where the values lie in memory already; NULL: they are computed */
     short value;             /* as it is computed */
     gni_fold_rows fold_rows; /* of several tiles into the accumulators; NULL: one by one */
-    gni_loop widen;          /* of a tile to the accumulator's type */
+    gni_loop widen;          /* of a tile to the accumulator's type; NULL: it has it */
     gni_loop fold;           /* into the accumulators */
     size_t size, wide_size;  /* of an element, and of an accumulator */
     int64_t rows, columns, chunk_rows, column_parts;
@@ -238,8 +261,11 @@ static const void *tile_get(const struct fold_columns *fold, struct columns_room
 static void tile_fold(const struct fold_columns *fold, struct columns_room *room, int64_t position,
                       size_t count, char *sums)
 {
-    const void *values = tile_get(fold, room, position, count), *in[] = {sums, room->wide};
-    fold->widen(room->wide, &values, count);
+    const void *values = tile_get(fold, room, position, count), *in[] = {sums, values};
+    if (fold->widen != NULL) {
+        fold->widen(room->wide, &values, count);
+        in[1] = room->wide;
+    }
     fold->fold(sums, in, count);
 }
 
@@ -323,7 +349,7 @@ static gn_status columns_fold(struct gni_program *program, short value,
         .direct = is_direct ? program->inputs[value].data : NULL,
         .value = value,
         .fold_rows = has_short ? gni_fold_rows_find() : NULL,
-        .widen = gni_loop_convert(computing, wide),
+        .widen = computing != wide ? gni_loop_convert(computing, wide) : NULL,
         .fold = gni_loop_find(ops[reduction], wide),
         .size = gni_dtype_size(computing),
         .wide_size = gni_dtype_size(wide),

@@ -109,6 +109,12 @@ gni_fold gni_fold_find(enum gni_reduction reduction, gn_dtype dtype)
     return loops_get()->folds[reduction][dtype];
 }
 
+gni_fold gni_fold_squares_find(gn_dtype dtype)
+{
+    gni_assert(dtype == GN_FLOAT32 || dtype == GN_FLOAT64);
+    return loops_get()->squares[dtype];
+}
+
 gni_fold_rows gni_fold_rows_find(void)
 {
     return loops_get()->fold_rows;

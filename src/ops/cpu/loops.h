@@ -66,6 +66,9 @@ typedef void (*gni_fold)(void *accumulator, const void *in, size_t count);
 /* NULL for the half types, which are converted before. */
 gni_fold gni_fold_find(enum gni_reduction reduction, gn_dtype dtype);
 
+/* The sum of the squares of float32 or float64, in double: as the fold of such squares. */
+gni_fold gni_fold_squares_find(gn_dtype dtype);
+
 enum {
     GNI_FOLD_ROWS = 8,
 };

@@ -756,7 +756,7 @@ enum {
     RUN_MAX = 4096, /* elements; longer runs are halved, so that errors grow with the logarithm */
 };
 
-#define FOLD_FLOAT(NAME, T, ACCUMULATOR, START, STEP)                            \
+#define FOLD_FLOAT(NAME, T, ACCUMULATOR, START, LOAD, STEP)                      \
     static ACCUMULATOR NAME##_run(const T *in, size_t count)                     \
     {                                                                            \
         if (count > RUN_MAX) {                                                   \
@@ -771,12 +771,12 @@ enum {
         size_t i = 0;                                                            \
         for (; i + LANES <= count; i += LANES) {                                 \
             for (size_t j = 0; j < LANES; j++) {                                 \
-                ACCUMULATOR a = lanes[j], x = in[i + j];                         \
+                ACCUMULATOR a = lanes[j], x = LOAD((ACCUMULATOR)in[i + j]);      \
                 lanes[j] = STEP;                                                 \
             }                                                                    \
         }                                                                        \
         for (size_t j = 0; i + j < count; j++) {                                 \
-            ACCUMULATOR a = lanes[j], x = in[i + j];                             \
+            ACCUMULATOR a = lanes[j], x = LOAD((ACCUMULATOR)in[i + j]);          \
             lanes[j] = STEP;                                                     \
         }                                                                        \
         for (size_t width = LANES / 2; width; width /= 2) {                      \
@@ -793,11 +793,16 @@ enum {
         *total = STEP;                                                           \
     }
 
+#define AS_IT_IS(x) (x)
+#define SQUARED(x) ((x) * (x))
+
 /* -0 is what changes no number. */
-FOLD_FLOAT(fold_sum_float32, float, double, -0.0, a + x)
-FOLD_FLOAT(fold_sum_float64, double, double, -0.0, a + x)
-FOLD_FLOAT(fold_product_float32, float, double, 1.0, a *x)
-FOLD_FLOAT(fold_product_float64, double, double, 1.0, a *x)
+FOLD_FLOAT(fold_sum_float32, float, double, -0.0, AS_IT_IS, a + x)
+FOLD_FLOAT(fold_sum_float64, double, double, -0.0, AS_IT_IS, a + x)
+FOLD_FLOAT(fold_squares_float32, float, double, -0.0, SQUARED, a + x)
+FOLD_FLOAT(fold_squares_float64, double, double, -0.0, SQUARED, a + x)
+FOLD_FLOAT(fold_product_float32, float, double, 1.0, AS_IT_IS, a *x)
+FOLD_FLOAT(fold_product_float64, double, double, 1.0, AS_IT_IS, a *x)
 /*
  * The bits of floating numbers as signed integers in the same order: -0 is before 0, NaN with a sign before -infinity,
  * NaN without one behind infinity. The way back is the same.
@@ -956,5 +961,6 @@ const struct gni_loops_set GNI_LOOPS_SET =
                 [GNI_REDUCTION_ANY] = {ALL(fold_any)},
                 [GNI_REDUCTION_ALL] = {ALL(fold_all)},
             },
+        .squares = {FLOATS(fold_squares)},
         .fold_rows = fold_rows_float32,
 };

@@ -17,6 +17,7 @@ struct gni_loops_set {
     gni_loop rounds[GN_DTYPE_COUNT];                   /* the halves only */
     gni_gather gathers[GNI_SIZE_COUNT];                /* by the logarithm of the size */
     gni_fold folds[GNI_REDUCTION_COUNT][GN_DTYPE_COUNT];
+    gni_fold squares[GN_DTYPE_COUNT]; /* float32 and float64 only */
     gni_fold_rows fold_rows;
 };
 

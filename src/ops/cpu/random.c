@@ -4,9 +4,10 @@
  * A fill takes the words of some blocks into a buffer, and makes numbers of them there; parts of a loop begin at
  * a block's first element.
  *
- * A permutation sorts indices by their keys, in three loops that compute the keys anew instead of keeping them:
- * count how many keys begin with the same bits (buckets of a few hundred), put each index into its bucket, sort
- * each bucket. The order in which threads fill a bucket does not matter, since it is sorted afterwards.
+ * A permutation sorts indices by their keys, in three loops: count how many keys begin with the same bits (buckets of
+ * a few hundred), put each index into its bucket, sort each bucket. The indices are cut into sections, each of which has
+ * a place of its own in every bucket, so that threads share no counters. Keys are computed anew in each loop instead
+ * of being kept, but for the bits behind those of the bucket, which an index of 32 bits leaves room for.
  */
 #include "ops/cpu/random.h"
 
@@ -14,7 +15,6 @@
 #include "base/host.h"
 #include "base/parallel.h"
 
-#include <stdatomic.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -276,16 +276,23 @@ enum {
     BUCKET_MOST = 2048,
     FINE_BITS = 9, /* inside a bucket: about one key for each value */
     FINE_COUNT = 1 << FINE_BITS,
-    PERMUTATION_GRAIN = 8192,
+    SECTION_LEAST = 1 << 16, /* indices */
+    SECTIONS_MOST = 64,
+    SORT_GRAIN = 16, /* buckets */
 };
 
 struct permutation {
     struct gni_philox philox;
     int64_t *out;
-    int bits;              /* of a key that choose its bucket */
-    _Atomic(size_t) *ends; /* of each bucket; while it is filled: where the next index goes */
+    size_t count, section; /* indices, and those of a section */
+    size_t section_count, bucket_count;
+    int bits; /* of a key that choose its bucket */
+    bool
+        is_packed; /* indices have 32 bits, and the next 32 of their keys above them until they are sorted */
+    size_t *places; /* [sections][buckets]: how many indices, then where the next one goes */
 };
 
+/* What is sorted inside a bucket: the bits of a key behind those of the bucket, or the first of them. */
 struct keyed {
     uint64_t key;
     int64_t index;
@@ -304,115 +311,175 @@ static size_t bucket_of(const struct permutation *permutation, uint64_t key)
     return permutation->bits > 0 ? (size_t)(key >> (64 - permutation->bits)) : 0;
 }
 
-/* The buckets of the keys from `begin` on, which is even, at most 2 * CHUNK_BLOCKS. */
-static void buckets_find(const struct permutation *permutation, size_t begin, size_t count,
-                         size_t *buckets)
+/* The keys from `begin` on, which is even, at most 2 * CHUNK_BLOCKS. */
+static void keys_fill(struct gni_philox philox, size_t begin, size_t count, uint64_t *keys)
 {
     uint32_t words[CHUNK_WORDS];
-    words_fill(permutation->philox, begin / 2, words, (count + 1) / 2);
+    words_fill(philox, begin / 2, words, (count + 1) / 2);
     for (size_t i = 0; i < count; i++)
-        buckets[i] = bucket_of(permutation, gni_philox_join(words[2 * i], words[2 * i + 1]));
+        keys[i] = gni_philox_join(words[2 * i], words[2 * i + 1]);
+}
+
+static size_t section_end(const struct permutation *permutation, size_t section)
+{
+    size_t end = (section + 1) * permutation->section;
+    return end < permutation->count ? end : permutation->count;
 }
 
 static void permutation_count(void *context, size_t begin, size_t end)
 {
     struct permutation *permutation = context;
-    size_t buckets[2 * CHUNK_BLOCKS];
-    for (size_t at = begin; at < end; at += COUNT_OF(buckets)) {
-        size_t count = end - at < COUNT_OF(buckets) ? end - at : COUNT_OF(buckets);
-        buckets_find(permutation, at, count, buckets);
-        for (size_t i = 0; i < count; i++)
-            atomic_fetch_add_explicit(&permutation->ends[buckets[i]], 1, memory_order_relaxed);
+    uint64_t keys[2 * CHUNK_BLOCKS];
+    for (size_t section = begin; section < end; section++) {
+        size_t *places = permutation->places + section * permutation->bucket_count;
+        size_t last = section_end(permutation, section);
+        for (size_t at = section * permutation->section; at < last; at += COUNT_OF(keys)) {
+            size_t count = last - at < COUNT_OF(keys) ? last - at : COUNT_OF(keys);
+            keys_fill(permutation->philox, at, count, keys);
+            for (size_t i = 0; i < count; i++)
+                places[bucket_of(permutation, keys[i])]++;
+        }
     }
 }
 
 static void permutation_spread(void *context, size_t begin, size_t end)
 {
     struct permutation *permutation = context;
-    size_t buckets[2 * CHUNK_BLOCKS];
-    for (size_t at = begin; at < end; at += COUNT_OF(buckets)) {
-        size_t count = end - at < COUNT_OF(buckets) ? end - at : COUNT_OF(buckets);
-        buckets_find(permutation, at, count, buckets);
-        for (size_t i = 0; i < count; i++) {
-            _Atomic(size_t) *place = &permutation->ends[buckets[i]];
-            permutation->out[atomic_fetch_add_explicit(place, 1, memory_order_relaxed)] =
-                (int64_t)(at + i);
+    uint64_t keys[2 * CHUNK_BLOCKS];
+    uint64_t kept = permutation->is_packed ? UINT64_MAX << 32 : 0;
+    for (size_t section = begin; section < end; section++) {
+        size_t *places = permutation->places + section * permutation->bucket_count;
+        size_t last = section_end(permutation, section);
+        for (size_t at = section * permutation->section; at < last; at += COUNT_OF(keys)) {
+            size_t count = last - at < COUNT_OF(keys) ? last - at : COUNT_OF(keys);
+            keys_fill(permutation->philox, at, count, keys);
+            for (size_t i = 0; i < count; i++) {
+                size_t place = places[bucket_of(permutation, keys[i])]++;
+                permutation->out[place] =
+                    (int64_t)(((keys[i] << permutation->bits) & kept) | (at + i));
+            }
         }
     }
 }
 
-/* By the next bits of the keys, and then by insertion: keys are random, so that little is left to do. Equal keys
- * keep the order of their indices. */
-static void bucket_sort(const struct permutation *permutation, int64_t *indices, size_t count)
+/* Whole keys are compared where the kept bits are equal, which is rare; equal keys are in the order of their indices. */
+static __attribute__((noinline)) bool is_after_whole(struct gni_philox philox,
+                                                     const struct keyed *a, const struct keyed *b)
+{
+    uint64_t first = key_of(philox, (size_t)a->index), second = key_of(philox, (size_t)b->index);
+    return first != second ? first > second : a->index > b->index;
+}
+
+/* By the first bits, and then by insertion: keys are random, so that little is left to do. */
+static void keyed_sort(struct gni_philox philox, const struct keyed *given, size_t count,
+                       int64_t *out)
 {
     struct keyed sorted[BUCKET_MOST];
-    uint64_t keys[BUCKET_MOST];
     uint16_t places[FINE_COUNT + 1] = {0};
     int shift = 64 - FINE_BITS;
-    for (size_t i = 0; i < count; i++) {
-        keys[i] = key_of(permutation->philox, (size_t)indices[i]);
-        places[(keys[i] << permutation->bits >> shift) + 1]++;
-    }
+    for (size_t i = 0; i < count; i++)
+        places[(given[i].key >> shift) + 1]++;
     for (size_t i = 1; i <= FINE_COUNT; i++)
         places[i] = (uint16_t)(places[i] + places[i - 1]);
     for (size_t i = 0; i < count; i++)
-        sorted[places[keys[i] << permutation->bits >> shift]++] =
-            (struct keyed){keys[i], indices[i]};
+        sorted[places[given[i].key >> shift]++] = given[i];
     for (size_t i = 1; i < count; i++) {
         struct keyed one = sorted[i];
         size_t at = i;
-        for (; at > 0 && (sorted[at - 1].key > one.key ||
-                          (sorted[at - 1].key == one.key && sorted[at - 1].index > one.index));
+        for (; at > 0 &&
+               (sorted[at - 1].key > one.key ||
+                (sorted[at - 1].key == one.key && is_after_whole(philox, &sorted[at - 1], &one)));
              at--)
             sorted[at] = sorted[at - 1];
         sorted[at] = one;
     }
     for (size_t i = 0; i < count; i++)
-        indices[i] = sorted[i].index;
+        out[i] = sorted[i].index;
 }
 
+/* Buckets end where the last section's place in them does. */
 static void permutation_sort(void *context, size_t begin, size_t end)
 {
     struct permutation *permutation = context;
-    for (size_t i = begin; i < end; i++) {
-        size_t first =
-            i > 0 ? atomic_load_explicit(&permutation->ends[i - 1], memory_order_relaxed) : 0;
-        size_t last = atomic_load_explicit(&permutation->ends[i], memory_order_relaxed);
-        bucket_sort(permutation, permutation->out + first, last - first);
+    const size_t *ends =
+        permutation->places + (permutation->section_count - 1) * permutation->bucket_count;
+    struct keyed keyed[BUCKET_MOST];
+    for (size_t bucket = begin; bucket < end; bucket++) {
+        size_t first = bucket > 0 ? ends[bucket - 1] : 0, count = ends[bucket] - first;
+        int64_t *out = permutation->out + first;
+        for (size_t i = 0; i < count; i++) {
+            uint64_t given = (uint64_t)out[i];
+            if (permutation->is_packed)
+                keyed[i] = (struct keyed){given >> 32 << 32, (int64_t)(given & UINT32_MAX)};
+            else
+                keyed[i] = (struct keyed){key_of(permutation->philox, given) << permutation->bits,
+                                          (int64_t)given};
+        }
+        keyed_sort(permutation->philox, keyed, count, out);
     }
 }
 
-/* From the number of indices in each bucket to where it begins. */
-static gn_status buckets_place(struct permutation *permutation, size_t bucket_count)
+/* A permutation that is one bucket. */
+static void permutation_small(struct gni_philox philox, int64_t *out, size_t count)
+{
+    struct keyed keyed[BUCKET_MOST];
+    uint64_t keys[2 * CHUNK_BLOCKS];
+    for (size_t at = 0; at < count; at += COUNT_OF(keys)) {
+        size_t length = count - at < COUNT_OF(keys) ? count - at : COUNT_OF(keys);
+        keys_fill(philox, at, length, keys);
+        for (size_t i = 0; i < length; i++)
+            keyed[at + i] = (struct keyed){keys[i], (int64_t)(at + i)};
+    }
+    keyed_sort(philox, keyed, count, out);
+}
+
+/* From the number of indices of each section in each bucket to where the first of them goes. */
+static gn_status buckets_place(struct permutation *permutation)
 {
     size_t place = 0;
-    for (size_t i = 0; i < bucket_count; i++) {
-        size_t count = atomic_load_explicit(&permutation->ends[i], memory_order_relaxed);
-        if (count > BUCKET_MOST) /* less likely than 10^-500, whatever the seed */
+    for (size_t bucket = 0; bucket < permutation->bucket_count; bucket++) {
+        size_t first = place, *at = permutation->places + bucket;
+        for (size_t section = 0; section < permutation->section_count; section++) {
+            size_t count = *at;
+            *at = place;
+            place += count;
+            at += permutation->bucket_count;
+        }
+        if (place - first > BUCKET_MOST) /* less likely than 10^-500, whatever the seed */
             return gni_error(GN_ERROR_UNSUPPORTED, "%zu random keys begin with the same %d bits",
-                             count, permutation->bits);
-        atomic_store_explicit(&permutation->ends[i], place, memory_order_relaxed);
-        place += count;
+                             place - first, permutation->bits);
     }
     return GN_OK;
 }
 
 gn_status gni_random_permutation(struct gni_philox philox, int64_t *out, size_t count)
 {
-    struct permutation permutation = {.philox = philox, .out = out};
+    if (count <= BUCKET_MOST) {
+        permutation_small(philox, out, count);
+        return GN_OK;
+    }
+    size_t sections = count / SECTION_LEAST + 1;
+    sections = sections < SECTIONS_MOST ? sections : SECTIONS_MOST;
+    struct permutation permutation = {.philox = philox,
+                                      .out = out,
+                                      .count = count,
+                                      .section = (count / sections / 2 + 1) * 2, /* even */
+                                      .is_packed = count <= UINT32_MAX};
     while (count >> permutation.bits > BUCKET_MEAN)
         permutation.bits++;
-    size_t bucket_count = (size_t)1 << permutation.bits;
-    permutation.ends = gni_host_alloc(bucket_count * sizeof *permutation.ends);
-    if (permutation.ends == NULL)
-        return gni_error_host_memory(bucket_count * sizeof *permutation.ends);
-    gni_parallel_for(count, PERMUTATION_GRAIN, permutation_count, &permutation);
-    gn_status status = buckets_place(&permutation, bucket_count);
+    permutation.section_count = (count - 1) / permutation.section + 1;
+    permutation.bucket_count = (size_t)1 << permutation.bits;
+    size_t nbytes =
+        permutation.section_count * permutation.bucket_count * sizeof *permutation.places;
+    permutation.places = gni_host_alloc(nbytes);
+    if (permutation.places == NULL)
+        return gni_error_host_memory(nbytes);
+    gni_parallel_for(permutation.section_count, 1, permutation_count, &permutation);
+    gn_status status = buckets_place(&permutation);
     if (status == GN_OK) {
-        gni_parallel_for(count, PERMUTATION_GRAIN, permutation_spread, &permutation);
-        gni_parallel_for(bucket_count, PERMUTATION_GRAIN / BUCKET_MEAN, permutation_sort,
-                         &permutation);
+        gni_parallel_for(permutation.section_count, 1, permutation_spread, &permutation);
+        gni_parallel_for(permutation.bucket_count, SORT_GRAIN, permutation_sort, &permutation);
     }
-    gni_host_free(permutation.ends);
+    gni_host_free(permutation.places);
     return status;
 }
