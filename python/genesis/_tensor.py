@@ -435,7 +435,7 @@ def restore(data: bytes, shape: tuple[int, ...], name: str, device: str = "cpu")
         )
     made = _C._empty(shape, dtype, "cpu")
     _C._set_bytes(made, 0, data)
-    return made.to(device)
+    return made.to(device=device)
 
 
 def reduced(tensor: _C.Tensor) -> tuple[Any, ...]:

@@ -189,6 +189,8 @@ class ElementCount(int):
         if dim is None:
             return self._shape
         ndim = len(self._shape)
+        if not hasattr(dim, "__index__"):
+            raise TypeError(f"size: a dimension is an integer, not {dim!r}")
         if not -ndim <= dim < ndim:
             plural = "" if ndim == 1 else "s"
             raise IndexError(
@@ -364,7 +366,7 @@ def to_device(self: _C.Tensor, device: Any, /, *, stream: Any = None) -> _C.Tens
     """The tensor on a device, as the array API standard names it."""
     if stream is not None:
         raise ValueError("to_device: the current stream is used: see genesis.cuda.stream()")
-    return self.to(device)
+    return self.to(device=device)
 
 
 _C.Tensor.size = property(_size, doc=_size.__doc__)

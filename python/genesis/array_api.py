@@ -429,7 +429,7 @@ def astype(x: Tensor, dtype: Any, /, *, copy: builtins.bool = True, device: Any 
     >>> xp.astype(xp.asarray([1.5, 2.0]), xp.int64)
     tensor([1, 2])
     """
-    made = x.to(dtype) if device is None else x.to(device).to(dtype)
+    made = x.to(dtype) if device is None else x.to(device=device).to(dtype)
     return made.clone() if copy and made is x else made
 
 

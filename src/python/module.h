@@ -86,6 +86,9 @@ PyObject *error_raise(const struct module_state *state, gn_status status);
 /* The same, of a function that was called by this name: the sentence names it, and no inner one. */
 PyObject *error_raise_in(const struct module_state *state, const char *function, gn_status status);
 
+/* Clears an exception that says that something is not there. An interrupt, or another one that is no error, stays. */
+void error_clear(void);
+
 /* Whether the thread is in a call of CALL_HELD(): the library has the interpreter's lock then, and may let it go. */
 extern _Thread_local bool interpreter_is_held;
 
@@ -316,7 +319,7 @@ PyObject *dtype_to_python(struct module_state *state, gn_dtype dtype);
 /* _dtype_advice(): which types there are, and which one has the numbers of one that is not there. */
 PyObject *dtype_advice(PyObject *module, PyObject *name);
 
-/* Whether it means a dtype, as dtype_from_python() takes it; no exception is set. */
+/* Whether it means a dtype, as dtype_from_python() takes it; no exception is set but an interrupt. */
 bool dtype_is_word(struct module_state *state, PyObject *object);
 
 /* A dtype, its name, or one of Python's own types; TypeError otherwise. No exception may be on its way. */

@@ -88,7 +88,7 @@ static bool dtype_of_name(const char *name, gn_dtype *dtype)
     return false;
 }
 
-/* A text that an object has as an attribute, in `text`; false, without an exception, where it has none. */
+/* A text that an object has as an attribute, in `text`; false, without an exception but an interrupt, where it has none. */
 static bool attribute_text(PyObject *object, const char *attribute, char *text, size_t size)
 {
     PyObject *value = PyObject_GetAttrString(object, attribute);
@@ -96,7 +96,7 @@ static bool attribute_text(PyObject *object, const char *attribute, char *text, 
     if (own != NULL)
         (void)snprintf(text, size, "%s", own);
     Py_XDECREF(value);
-    PyErr_Clear();
+    error_clear();
     return own != NULL;
 }
 
@@ -120,11 +120,12 @@ static bool dtype_of_numpy(PyObject *object, gn_dtype *dtype)
     PyObject *is_native = PyObject_GetAttrString(object, "isnative");
     bool is_own = is_native == Py_True;
     Py_XDECREF(is_native);
-    PyErr_Clear();
+    error_clear();
     return is_own;
 }
 
-/* Whether it means a dtype, and which: every word for one is understood here, and nowhere else. No exception is set. */
+/* Whether it means a dtype, and which: every word for one is understood here, and nowhere else. No exception is set
+ * but an interrupt. */
 static bool dtype_find(struct module_state *state, PyObject *object, gn_dtype *dtype)
 {
     if (Py_TYPE(object) == (PyTypeObject *)state->dtype_class) {
@@ -154,7 +155,11 @@ static int dtype_refuse(PyObject *object)
     PyObject *name =
         PyUnicode_Check(object) ? Py_NewRef(object) : PyObject_GetAttrString(object, attribute);
     const char *text = name != NULL && PyUnicode_Check(name) ? text_from_python(name) : "";
-    PyErr_Clear();
+    error_clear();
+    if (PyErr_Occurred()) {
+        Py_XDECREF(name);
+        return -1;
+    }
     if (text == NULL)
         text = "";
     gn_dtype near;
@@ -180,7 +185,7 @@ int dtype_from_python(struct module_state *state, PyObject *object, gn_dtype *dt
 {
     gn_dtype found;
     if (!dtype_find(state, object, &found))
-        return dtype_refuse(object);
+        return PyErr_Occurred() ? -1 : dtype_refuse(object);
     *dtype = found;
     return 0;
 }

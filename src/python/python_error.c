@@ -113,6 +113,12 @@ PyObject *error_raise(const struct module_state *state, gn_status status)
     return error_raise_in(state, NULL, status);
 }
 
+void error_clear(void)
+{
+    if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_Clear();
+}
+
 PyObject *none_or_raise(PyObject *self, gn_status status)
 {
     if (status != GN_OK)

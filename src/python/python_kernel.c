@@ -194,6 +194,11 @@ static int argument_error(const struct arguments *arguments, Py_ssize_t index)
 {
     PyObject *kind, *value, *traceback, *declared = arguments->kernel->declared;
     PyErr_Fetch(&kind, &value, &traceback);
+    if (kind != PyExc_TypeError && kind != PyExc_ValueError && kind != PyExc_OverflowError &&
+        kind != PyExc_BufferError) { /* others may not be made of a text */
+        PyErr_Restore(kind, value, traceback);
+        return -1;
+    }
     if (PyTuple_Size(declared) == 0)
         PyErr_Format(kind, "argument %zd of kernel %s: %S", index, arguments->kernel_name,
                      value != NULL ? value : Py_None);

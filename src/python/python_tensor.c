@@ -348,6 +348,21 @@ static PyObject *tensor_contiguous(PyObject *self, PyObject *unused)
     return gn_tensor_is_contiguous(tensor_of(self)) ? Py_NewRef(self) : tensor_clone(self, unused);
 }
 
+/* With the exception that a text is no device: it may have been meant as a dtype. */
+static PyObject *word_refuse(struct module_state *state, PyObject *object)
+{
+    const char *text = PyUnicode_Check(object) ? PyUnicode_AsUTF8AndSize(object, NULL) : NULL;
+    bool is_device = text == NULL || strncmp(text, "cuda", 4) == 0 || strncmp(text, "cpu", 3) == 0;
+    if (!is_device && PyErr_ExceptionMatches(state->invalid_device_error)) {
+        PyErr_Clear();
+        PyErr_Format(
+            state->invalid_device_error,
+            "to: %R is neither a device, as \"cpu\", \"cuda\" or \"cuda:N\", nor a dtype: %s",
+            object, gn_dtype_advice(text));
+    }
+    return NULL;
+}
+
 /* Each argument says by itself what it is: a dtype, a device, another tensor; `non_blocking` and `copy` by name, or as
  * the first and second bool. */
 static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
@@ -390,13 +405,15 @@ static PyObject *tensor_to(PyObject *self, PyObject *const *arguments, Py_ssize_
                 return NULL;
             continue;
         }
+        if (PyErr_Occurred())
+            return NULL;
         if (tensor_check(state, arguments[i])) {
             dtype = gn_tensor_get_dtype(tensor_of(arguments[i]));
             device = gn_tensor_get_device(tensor_of(arguments[i]));
             continue;
         }
         if (device_from_python(state, arguments[i], &device) < 0)
-            return NULL;
+            return name == NULL ? word_refuse(state, arguments[i]) : NULL;
     }
     if (device == gn_tensor_get_device(tensor_of(self)))
         return cast_to(self, dtype, is_copied);

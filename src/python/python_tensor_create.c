@@ -162,6 +162,10 @@ static int number_from_python(struct module_state *state, PyObject *object, gn_s
                           ? Py_NewRef(object)
                           : PyObject_CallMethod(object, "item", NULL);
     int found = plain != NULL ? operand_from_python(state, plain, &operand) : -1;
+    if (found < 0 && PyErr_ExceptionMatches(PyExc_OverflowError)) {
+        PyErr_Clear();
+        PyErr_Format(PyExc_OverflowError, "arange: %R does not fit int64", object);
+    }
     if (found == 0 || (found > 0 && operand.tensor != NULL)) {
         PyErr_Format(PyExc_TypeError, "arange: %R is no number", object);
         found = -1;

@@ -281,6 +281,12 @@ static int number_take(PyObject *item, bool is_floating, gn_scalar *number)
                               ? PyObject_CallMethod(item, "item", NULL)
                           : PyIndex_Check(item) ? PyNumber_Index(item)
                                                 : PyNumber_Float(item);
+    if (converted == NULL && PySequence_Check(item) && PyErr_ExceptionMatches(PyExc_ValueError)) {
+        PyErr_Clear(); /* an array of several */
+        PyErr_Format(PyExc_ValueError,
+                     "lists of one level have different depths: %R is no number, as others are",
+                     item);
+    }
     if (converted != NULL && !PyFloat_Check(converted) && !PyLong_Check(converted)) {
         PyObject *wide = converted; /* NumPy's long double, say */
         converted = PyNumber_Float(wide);

@@ -57,7 +57,9 @@ static PyObject *tensor_view(PyObject *self, PyObject *const *arguments, Py_ssiz
     gn_tensor *view;
     gn_status status;
     if (count + named != 1 || (!is_named && (named == 1 || !dtype_is_word(state, arguments[0]))))
-        return with_shape(self, "view", arguments, count, keywords, gn_tensor_view);
+        return PyErr_Occurred()
+                   ? NULL
+                   : with_shape(self, "view", arguments, count, keywords, gn_tensor_view);
     if (dtype_from_python(state, arguments[0], &dtype) < 0)
         return NULL;
     CALL_ALLOCATING(status, gn_tensor_view_as_dtype(tensor_of(self), dtype, &view));

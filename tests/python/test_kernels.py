@@ -273,6 +273,15 @@ address = mm.allocate_memory(8)
 pair(1, 1, (np.array((3, 0.25), dtype="i4,f4"), address))
 assert (copy_from(np.empty(2, "f"), address) == [3, 0.25]).all()
 raises(TypeError, "argument 0 of kernel pair", pair, 1, 1, (3, address))
+class Two(Exception):
+    def __init__(self, one, other):
+        super().__init__(one, other)
+class Odd:
+    def __index__(self):
+        raise Two(1, 2)  # which cannot be made of a text
+    __float__ = __index__
+store = cuda.Kernel(STORE.replace("TYPE", "int"), "store")
+raises(Two, "(1, 2)", store, 1, 1, (address, Odd()))
 text = STORE.replace("TYPE", "T").replace("__global__", "template <class T> __global__")
 hidden = cuda.Kernel(text, "store<float>", argtypes=["pointer", genesis.float32])
 hidden(1, 1, (address, 7))

@@ -145,6 +145,20 @@ MISTAKES = [
         "multinomial: 9 samples without replacement need as many elements above 0, not 4",
     ),
     ("G.unique('a')", "unique: the input is a Tensor, not 'str' object"),
+    ("x.size('a')", "size: a dimension is an integer, not 'a'"),
+    ("x.size(2)", "dimension 2 is out of range for a tensor of 2 dimensions"),
+    (
+        "x.to('flot')",
+        'to: \'flot\' is neither a device, as "cpu", "cuda" or "cuda:N", nor a dtype: there are '
+        "bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32 and float64",
+    ),
+    ("x.to(device='flot')", '\'flot\' is not a device: write "cpu", "cuda" or "cuda:N"'),
+    (
+        "G.tensor([1.0, G.tensor([2.0, 3.0])])",
+        "lists of one level have different depths: tensor([2., 3.]) is no number, as others are",
+    ),
+    ("G.arange(2**70)", "arange: 1180591620717411303424 does not fit int64"),
+    ("G.cat([x, x], 2**40)", "cat: dimension 1099511627776 is out of range"),
     ("i.mean()", "mean of int64 is not defined: convert to a floating type first"),
 ]
 

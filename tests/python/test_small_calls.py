@@ -344,9 +344,28 @@ class Stopped:
         raise KeyboardInterrupt
 
 
+class StoppedType:
+    """Something like a dtype of NumPy's, during which the same happens."""
+
+    __module__ = "numpy"
+
+    @property
+    def name(self):
+        raise KeyboardInterrupt
+
+
 def test_interrupts_are_not_lost():
     with pytest.raises(KeyboardInterrupt):
         genesis.tensor(Stopped())
+    x = genesis.ones(2)
+    for call in (
+        lambda: x.to(StoppedType()),
+        lambda: x.view(StoppedType()),
+        lambda: genesis.zeros(2, dtype=StoppedType()),
+        lambda: genesis.tensor(numpy.ones(2), dtype=StoppedType()),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            call()
 
 
 def test_tensors_of_one_number():
