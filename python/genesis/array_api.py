@@ -5,8 +5,8 @@ arguments and results that it asks for, where those of :mod:`genesis`, which are
 What is the same is the same function. ``x.__array_namespace__()`` is this module.
 
 Without complex numbers and unsigned integers wider than 8 bits, which tensors do not have, there
-are no ``imag``, ``complex64``, ``uint16`` and their kin; sums of uint8 are int64. ``x.size`` is
-PyTorch's method: use ``math.prod(x.shape)``. The default floating dtype is float32.
+are no ``complex64``, ``uint16`` and their kin; sums of uint8 are int64. The default floating dtype
+is float32. Operators are those of tensors, with PyTorch's rules: see ``docs/interop.md``.
 
 Examples
 --------
