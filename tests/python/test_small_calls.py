@@ -456,6 +456,9 @@ def test_einsum_of_other_types():
         assert small.dtype == genesis.int8
         wide = numpy.einsum(equation, a.astype("int64"), a.astype("int64"))
         numpy.testing.assert_array_equal(small.numpy(), wide.astype("int8"))
+    many = numbers("float32", 70, 80), numbers("float32", 70, 80, seed=1)
+    made = genesis.einsum("ij,ij->i", *map(genesis.tensor, many))
+    numpy.testing.assert_array_equal(made.numpy(), numpy.einsum("ij,ij->i", *many))
     # a sum of many halves is rounded once
     ones = genesis.full((2, 5000), 1.0, dtype=genesis.float16)
     assert genesis.einsum("ij,ij->i", ones, ones).tolist() == [5000.0, 5000.0]
