@@ -199,6 +199,10 @@ GN_API gn_status gn_sort(gn_tensor *tensor, int dimension, bool is_descending, g
 GN_API gn_status gn_topk(gn_tensor *tensor, int64_t k, int dimension, bool is_largest,
                          gn_tensor **values, gn_tensor **indices) GN_NODISCARD;
 
+/* The element that is number k of all in ascending order, from 0 on, as a tensor without dimensions; NaN counts as the
+ * largest. Of tensors on the CPU. */
+GN_API gn_status gn_kth(gn_tensor *tensor, int64_t k, gn_tensor **result) GN_NODISCARD;
+
 /* The largest or smallest elements of a dimension, which goes, and where the first of them are; NaN wins. `values`
  * and `indices` (int64) may each be NULL. */
 GN_API gn_status gn_extreme(gn_tensor *tensor, int dimension, bool is_maximum, gn_tensor **values,

@@ -564,6 +564,7 @@ class Tensor:
     def sort(
         self, dim: int = -1, descending: builtins.bool = False, stable: builtins.bool = True
     ) -> Any: ...
+    def _kth(self, k: int, /) -> Tensor: ...
     def topk(
         self,
         k: int,

@@ -152,8 +152,12 @@ def median(
         if dim is None and flat.dtype.is_floating_point:
             return _C.as_tensor(float("nan"), dtype=flat.dtype, device=flat.device)
         raise IndexError(f"median: dimension {at} of shape {input.shape} has no elements")
-    ordered = flat.sort(at)  # NaN comes last
     middle = (flat.shape[at] - 1) // 2
+    if dim is None and flat.device.type == "cpu":
+        found = flat._kth(middle)
+        largest = flat.amax() if flat.dtype.is_floating_point else found
+        return _C.where(largest.isnan(), largest, found) if largest is not found else found
+    ordered = flat.sort(at)  # NaN comes last
     place = ordered.values.narrow(at, middle, 1).long() * 0 + middle
     if flat.dtype.is_floating_point:  # one NaN makes it NaN: the first of them
         is_nan = ordered.values.isnan()

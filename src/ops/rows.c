@@ -253,6 +253,31 @@ gn_status gn_extreme(gn_tensor *tensor, int dimension, bool is_maximum, gn_tenso
     return status;
 }
 
+gn_status gn_kth(gn_tensor *tensor, int64_t k, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
+    gn_tensor *whole, *made = NULL;
+    if (!gni_device_is_host(tensor->device))
+        return gni_error(GN_ERROR_UNSUPPORTED, "kth: a tensor on %s must be sorted",
+                         gni_device_label(tensor->device).text);
+    if (k < 0 || k >= tensor->count)
+        return gni_error(GN_ERROR_INDEX, "kth: there is no element number %lld of %lld",
+                         (long long)k, (long long)tensor->count);
+    GN_TRY(gni_tensor_compact(tensor, &whole));
+    gn_status status = gni_tensor_flush(whole);
+    if (status == GN_OK)
+        status = gn_tensor_create(whole->dtype, 0, NULL, whole->device, &made);
+    if (status == GN_OK)
+        status = gni_kth(gni_tensor_data(whole), whole->dtype, (size_t)whole->count, (size_t)k,
+                         gni_tensor_data(made));
+    gn_tensor_release(whole);
+    if (status == GN_OK)
+        *result = made;
+    else
+        gn_tensor_release(made);
+    return status;
+}
+
 gn_status gn_cumulate(gn_tensor *tensor, int dimension, bool is_product, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");

@@ -213,6 +213,17 @@ static PyObject *method_topk(PyObject *self, PyObject *const *arguments, Py_ssiz
                            : error_raise_in(state, "topk", status);
 }
 
+static PyObject *method_kth(PyObject *self, PyObject *number)
+{
+    gn_tensor *value = NULL;
+    gn_status status;
+    long long k = PyLong_AsLongLong(number);
+    if (k == -1 && PyErr_Occurred())
+        return NULL;
+    CALL_OPERATION(is_long_on(tensor_of(self)), status, gn_kth(tensor_of(self), k, &value));
+    return tensor_or_raise_in(tensor_state(self), "kth", status, value);
+}
+
 static PyObject *softmax(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                          PyObject *keywords, bool is_log)
 {
@@ -360,6 +371,8 @@ PyMethodDef tensor_row_methods[] = {
     {"topk", WITH_VECTOR(method_topk),
      "topk($self, k, dim=-1, largest=True, sorted=True)\n--\n\n"
      "The k largest or smallest elements, in order, as a pair (values, indices)."},
+    {"_kth", method_kth, METH_O,
+     "_kth($self, k, /)\n--\n\nElement number k of all in ascending order, on the CPU."},
     {"softmax", WITH_VECTOR(method_softmax),
      "softmax($self, dim, dtype=None)\n--\n\nexp(x) over the sum of it along a dimension."},
     {"log_softmax", WITH_VECTOR(method_log_softmax),

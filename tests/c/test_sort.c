@@ -416,6 +416,30 @@ static void check_unique(struct fixture *f, gn_dtype dtype, size_t n)
     CHECK(memcmp(values, f->values, groups * size) == 0);
 }
 
+/* One element by its number is what a sort has there, bit for bit. */
+static void test_kth(void)
+{
+    uint64_t seed = 9;
+    struct fixture f = fixture_create(100003);
+    for (int dtype = 0; dtype < GN_DTYPE_COUNT; dtype++)
+        for (int s = 0; s < size_count; s++)
+            for (int fill = 0; fill < FILLS; fill++) {
+                size_t n = sizes[s], size = gni_dtype_size((gn_dtype)dtype), wrong = 0;
+                if (n == 0 || (n > 5000 && fill > FILL_EQUAL))
+                    continue;
+                fill_row((gn_dtype)dtype, (enum fill)fill, n, &seed, f.in);
+                CHECK_OK(gni_sort(f.in, (gn_dtype)dtype, 1, n, false, f.values, NULL));
+                size_t places[] = {0, n / 3, (n - 1) / 2, n - 1};
+                for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+                    uint64_t found = 0;
+                    CHECK_OK(gni_kth(f.in, (gn_dtype)dtype, n, places[i], &found));
+                    wrong += memcmp(&found, f.values + places[i] * size, size) != 0;
+                }
+                CHECK_U64(wrong, 0);
+            }
+    fixture_destroy(&f);
+}
+
 static void test_unique(void)
 {
     uint64_t seed = 5;
@@ -481,6 +505,8 @@ static gn_status task(int which, struct fixture *f, size_t *found)
         return gni_topk(f->in, GN_FLOAT32, 1, 2000, 5, true, true, f->values, f->indices);
     case 3:
         return gni_topk(f->in, GN_FLOAT32, 2, 1000, 500, true, true, f->values, f->indices);
+    case 4:
+        return gni_kth(f->in, GN_FLOAT32, 2000, 700, f->values);
     default:
         return gni_unique(f->in, GN_FLOAT32, 2000, f->values, f->indices, f->more, found);
     }
@@ -491,7 +517,7 @@ static void test_memory_runs_out(void)
     uint64_t seed = 7;
     struct fixture f = fixture_create(2000);
     fill_row(GN_FLOAT64, FILL_RANDOM, 2000, &seed, f.in);
-    for (int which = 0; which < 5; which++) {
+    for (int which = 0; which < 6; which++) {
         size_t found = 4711, live = gni_host_live_count();
         memset(f.values, 0xaa, 16000);
         memset(f.indices, 0xaa, 16000);
@@ -527,6 +553,7 @@ int main(int argc, char **argv)
     RUN(test_sort_lengths);
     RUN(test_sort_ways);
     RUN(test_topk);
+    RUN(test_kth);
     RUN(test_unique);
     RUN(test_search);
     RUN(test_memory_runs_out);

@@ -265,3 +265,21 @@ def test_norms_of_transposed_and_of_strided():
                 expected = numpy.sqrt((theirs**2).sum(dim))
                 tolerance = 1e-3 if dtype == "float16" else 1e-6
                 assert numpy.allclose(ours.norm(dim=dim).numpy(), expected, rtol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float32", "float64"])
+def test_median_of_everything(dtype):
+    """The lower one of two in the middle; NaN if there is one; of any shape and strides."""
+    rng = numpy.random.default_rng(4)
+    for count in (1, 2, 7, 1000, 70000):
+        x = rng.integers(0, 2 if dtype == "bool" else 200, count).astype(dtype)
+        for ours, theirs in ((genesis.tensor(x), x), (genesis.tensor(x)[::2], x[::2])):
+            expected = numpy.sort(theirs)[(theirs.size - 1) // 2]
+            assert ours.median().item() == expected, count
+    if dtype.startswith("float"):
+        x[5] = numpy.nan
+        assert math.isnan(genesis.tensor(x).median().item())
+        assert math.isnan(genesis.tensor([], dtype=getattr(genesis, dtype)).median().item())
+    else:
+        with pytest.raises(IndexError):
+            genesis.tensor([], dtype=getattr(genesis, dtype)).median()

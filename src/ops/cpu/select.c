@@ -5,6 +5,9 @@
  * when it is full it is sorted, all but the best k are dropped, and the last of these becomes the bound that
  * later elements must beat. So at least every element beyond k pays for its share of one sort, and nearly all
  * elements of an ordinary row cost a comparison.
+ *
+ * One element by its number is found by the digits of its key, the first one first: how often each occurs says which
+ * digit the element has, and only the keys with that digit go on.
  */
 #include "ops/cpu/sort.h"
 
@@ -23,6 +26,10 @@ enum {
     TOPK_GRAIN = 1 << 14,   /* elements that are worth waking a thread for */
     SEARCH_GRAIN = 1 << 11, /* searches that are */
     SEARCH_LANES = 8,       /* searches at the same time */
+    DIGIT_BITS = 11,
+    DIGIT_COUNT = 1 << DIGIT_BITS,
+    SECTION_LEAST = 1 << 16, /* elements whose first digits a thread counts */
+    SECTIONS_MOST = 32,
 };
 
 /* ---- the largest ----------------------------------------------------------------------------- */
@@ -154,6 +161,137 @@ gn_status gni_topk(const void *in, gn_dtype dtype, size_t rows, size_t columns, 
         return gni_error_host_memory(nbytes);
     gni_parallel_for(rows, topk.grain, topk_part, &topk);
     gni_host_free(topk.slots);
+    return GN_OK;
+}
+
+/* ---- one by its number ------------------------------------------------------------------------ */
+
+struct kth {
+    const unsigned char *in;
+    gn_dtype dtype;
+    size_t size, count, section; /* of an element; elements; those of a section */
+    unsigned shift;              /* of the first digit */
+    uint64_t digit;              /* the one that goes on */
+    size_t *counts;              /* [sections][DIGIT_COUNT] */
+    uint64_t *keys;              /* those with that digit */
+};
+
+/* The digit of number *k among digits that occur so often; *k becomes the number among its own. */
+static size_t digit_find(const size_t *counts, size_t *k)
+{
+    size_t digit = 0;
+    for (; *k >= counts[digit]; digit++)
+        *k -= counts[digit];
+    return digit;
+}
+
+/* For each section: how often each digit occurs, or (with `keys`) the keys that go on, from the place on that stands
+ * where that digit's count was. */
+static void kth_part(void *context, size_t begin, size_t end)
+{
+    const struct kth *kth = context;
+    uint64_t keys[GNI_KEYS_BLOCK];
+    for (size_t section = begin; section < end; section++) {
+        size_t *counts = kth->counts + section * DIGIT_COUNT, place = counts[kth->digit];
+        size_t at = section * kth->section, rest = kth->count - at;
+        size_t last = at + (rest < kth->section ? rest : kth->section);
+        for (; at < last; at += GNI_KEYS_BLOCK) {
+            size_t n = last - at < GNI_KEYS_BLOCK ? last - at : GNI_KEYS_BLOCK;
+            gni_keys_load64(kth->dtype, kth->in + at * kth->size, n, 0, keys);
+            if (kth->keys == NULL)
+                for (size_t i = 0; i < n; i++)
+                    counts[keys[i] >> kth->shift]++;
+            else
+                for (size_t i = 0; i < n; i++)
+                    if (keys[i] >> kth->shift == kth->digit)
+                        kth->keys[place++] = keys[i];
+        }
+    }
+}
+
+/* Key number *k of some that are equal from bit `shift` on; *k becomes the number among those that are equal to it. */
+static uint64_t keys_select(uint64_t *keys, size_t count, unsigned shift, size_t *k)
+{
+    size_t counts[DIGIT_COUNT];
+    while (shift > 0) {
+        unsigned low = shift > DIGIT_BITS ? shift - DIGIT_BITS : 0;
+        uint64_t mask = (UINT64_C(1) << (shift - low)) - 1;
+        memset(counts, 0, sizeof counts);
+        for (size_t i = 0; i < count; i++)
+            counts[keys[i] >> low & mask]++;
+        size_t digit = digit_find(counts, k), kept = 0;
+        for (size_t i = 0; i < count; i++)
+            if ((keys[i] >> low & mask) == digit)
+                keys[kept++] = keys[i];
+        count = kept;
+        shift = low;
+    }
+    return keys[0];
+}
+
+/* Number k of the elements that have a key. */
+static const void *element_find(const struct kth *kth, uint64_t key, size_t k)
+{
+    uint64_t keys[GNI_KEYS_BLOCK];
+    for (size_t at = 0;; at += GNI_KEYS_BLOCK) {
+        size_t n = kth->count - at < GNI_KEYS_BLOCK ? kth->count - at : GNI_KEYS_BLOCK;
+        gni_keys_load64(kth->dtype, kth->in + at * kth->size, n, 0, keys);
+        for (size_t i = 0; i < n; i++)
+            if (keys[i] == key && k-- == 0)
+                return kth->in + (at + i) * kth->size;
+    }
+}
+
+/* Counts the first digits, and finds that of the element; where each section's keys go. How many there are. */
+static size_t first_digit(struct kth *kth, size_t sections, size_t *k)
+{
+    size_t totals[DIGIT_COUNT] = {0}, place = 0;
+    gni_parallel_for(sections, 1, kth_part, kth);
+    for (size_t section = 0; section < sections; section++)
+        for (size_t digit = 0; digit < DIGIT_COUNT; digit++)
+            totals[digit] += kth->counts[section * DIGIT_COUNT + digit];
+    kth->digit = digit_find(totals, k);
+    for (size_t section = 0; section < sections; section++) {
+        size_t *own = &kth->counts[section * DIGIT_COUNT + kth->digit], count = *own;
+        *own = place;
+        place += count;
+    }
+    return place;
+}
+
+gn_status gni_kth(const void *in, gn_dtype dtype, size_t count, size_t k, void *value)
+{
+    gni_assert(k < count);
+    unsigned bits = gni_key_bits(dtype);
+    size_t sections = count / SECTION_LEAST + 1;
+    sections = sections < SECTIONS_MOST ? sections : SECTIONS_MOST;
+    struct kth kth = {.in = in,
+                      .dtype = dtype,
+                      .size = gni_dtype_size(dtype),
+                      .count = count,
+                      .section = (count - 1) / sections + 1,
+                      .shift = bits > DIGIT_BITS ? bits - DIGIT_BITS : 0};
+    sections = (count - 1) / kth.section + 1;
+    size_t nbytes = sections * DIGIT_COUNT * sizeof *kth.counts;
+    kth.counts = gni_host_alloc(nbytes);
+    if (kth.counts == NULL)
+        return gni_error_host_memory(nbytes);
+    size_t found = first_digit(&kth, sections, &k);
+    kth.keys = gni_host_realloc(NULL, found * sizeof *kth.keys);
+    if (kth.keys != NULL) {
+        gni_parallel_for(sections, 1, kth_part, &kth);
+        uint64_t key = keys_select(kth.keys, found, kth.shift, &k);
+        bool has_several = gni_dtype_kind(dtype) == GNI_KIND_FLOATING &&
+                           (key == gni_key_zero(dtype) || key == gni_key_nan(dtype));
+        if (has_several)
+            memcpy(value, element_find(&kth, key, k), kth.size);
+        else
+            gni_keys_store64(dtype, &key, 1, 0, value);
+    }
+    gni_host_free(kth.counts);
+    if (kth.keys == NULL)
+        return gni_error_host_memory(found * sizeof *kth.keys);
+    gni_host_free(kth.keys);
     return GN_OK;
 }
 

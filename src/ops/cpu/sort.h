@@ -30,6 +30,10 @@ gn_status gni_sort_first(const void *in, gn_dtype dtype, size_t rows, size_t col
 gn_status gni_topk(const void *in, gn_dtype dtype, size_t rows, size_t columns, size_t k,
                    bool is_largest, bool is_sorted, void *values, int64_t *indices) GN_NODISCARD;
 
+/* The element that is number `k` of `count` in ascending order, from 0 on; of equal ones (-0 and +0, NaN) the one that
+ * a sort has there. */
+gn_status gni_kth(const void *in, gn_dtype dtype, size_t count, size_t k, void *value) GN_NODISCARD;
+
 /* The different elements in ascending order; of equal ones (-0 and +0) the first that came. Each NaN is
  * different from all others. All results but `unique_count` have room for `count` elements: `inverse` says for
  * each element where it is in `values`, `counts` how often each of these came; both may be NULL. */
