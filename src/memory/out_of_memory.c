@@ -6,7 +6,7 @@
  *   2  blocks of other streams whose work is known to be done, joined with the stream's own where they touch; for
  *      blocks of 1 to 8 MiB, idle memory of larger ones
  *   3  a region that a thread has to itself, with a free block that fits; what the threads' caches hold of this
- *      range, where that is enough to matter
+ *      range, where that is enough to matter; for large blocks beyond the bound of 4, all that they hold above 1 MiB
  *   4  more memory from the driver; but if that would be more than a bound above what was ever live, idle
  *      memory is recycled first: as much as is wholly free goes back; for large blocks, work that uses it is waited
  *      for, the oldest first
@@ -33,8 +33,7 @@
  *       program pays until its turns need no driver is so many pieces, however long it runs, as long as twice what was
  *       live is enough for it;
  *   W2  requests that come in ever new orders gain less from a wider bound: it holds for a few thousand pieces, which
- *       take less than a second, once. Where their blocks are so large that using them takes longer than moving a
- *       piece, nothing is widened for them.
+ *       take less than a second, once. For blocks of 64 MiB and more, whose use takes long, nothing is widened.
  */
 #include "memory/cache.h"
 
@@ -47,12 +46,13 @@
 
 enum {
     BOUND_LEAST = 14 << 20,
-    BOUND_ASKED = 44,  /* 1 / this of what was asked for is the least bound for large blocks */
-    BOUND_SCARCE = 14, /* the same where more than half of what may be reserved is live */
-    LARGE_RECYCLED_FIRST = 6144, /* pieces, before the bound is widened */
+    BOUND_ASKED = 44,      /* 1 / this of what was asked for is the least bound for large blocks */
+    BOUND_SCARCE = 14,     /* the same where more than half of what may be reserved is live */
+    LARGE_UNIT = 64 << 20, /* bytes whose use takes longer than to move them to other addresses */
+    LARGE_RECYCLED_FIRST = 6144, /* units, before the bound is widened */
     LARGE_RECYCLED_MOST = 256,   /* and again */
     LARGE_RECYCLED_AGAIN = 64,   /* each time, where the program repeats itself: W1 */
-    LARGE_PIECE_USED = 64 << 20, /* bytes of a block whose use takes longer than to move a piece */
+    LARGE_USED = 64 << 20,       /* bytes of a block whose use takes long: W2 */
     IDLE_MOST = 256,             /* 1 / this of a range idle: it comes in small pieces */
     LOOKS_MOST = 4,              /* at events that an idle device completes at once */
     LOOK_NS = 4000,
@@ -206,10 +206,9 @@ static bool is_recycled_again(struct gni_pool *pool)
 static size_t large_weight(struct gni_pool *pool, const struct gni_need *need, size_t pieces,
                            size_t most)
 {
-    size_t used = need->nbytes / LARGE_PIECE_USED;
     if (pieces != 0 && is_recycled_again(pool))
         return pieces * (most / LARGE_RECYCLED_AGAIN);
-    return pieces > used ? pieces - used : 0;
+    return need->nbytes < LARGE_USED ? pieces : 0;
 }
 
 /* Recycling that goes on and on earns a wider bound: 1/16 of what is live, then 1/8 and so on. */
@@ -241,6 +240,18 @@ static bool is_yield_due(struct gni_space *space, const struct gni_need *need)
     return pool->yield_count < YIELDS_MOST || grown > pool->limit || grown > 2 * live + BOUND_LEAST;
 }
 
+/* Where a large block would pass the bound, what threads keep idle for themselves goes to the heaps. What one thread
+ * frees in each turn another may need: autograd has a thread of its own. */
+static gn_memory_block *large_gather(struct gni_space *space, struct gni_need *need)
+{
+    struct gni_pool *pool = space->pool;
+    gni_claims_shed(pool);
+    for (enum gni_range range = GNI_RANGE_MEDIUM; range <= GNI_RANGE_LARGE; range++)
+        if (pool->backing == GNI_BACKING_VIRTUAL && gni_caches_bytes(pool, range) >= FLUSHED_LEAST)
+            gni_caches_flush_range(pool, range, SIZE_MAX);
+    return idle_take(space, need);
+}
+
 /* Step 3. */
 static gn_memory_block *caches_take(struct gni_space *space, struct gni_need *need)
 {
@@ -249,8 +260,12 @@ static gn_memory_block *caches_take(struct gni_space *space, struct gni_need *ne
         space->pool->yield_count++;
         block = idle_take(space, need);
     }
-    if (block != NULL || !is_worth_flushing(space, need))
+    if (block != NULL)
         return block;
+    if (need->range == GNI_RANGE_LARGE && !is_within_bound(space, need))
+        return large_gather(space, need);
+    if (!is_worth_flushing(space, need))
+        return NULL;
     gni_caches_flush_range(space->pool, need->range, FLUSHED_LEAST);
     return idle_take(space, need);
 }
@@ -301,8 +316,6 @@ static void recycle(struct gni_space *space, struct gni_need *need)
 {
     struct gni_pool *pool = space->pool;
     uint64_t before = pool->counts.driver_free_count;
-    if (need->range == GNI_RANGE_LARGE) /* others have looked there for a block */
-        gni_claims_shed(pool);
     make_room(space, need, reserved_allowed(pool, need), need->range == GNI_RANGE_LARGE);
     bound_widen(space, need, (size_t)(pool->counts.driver_free_count - before));
 }

@@ -433,6 +433,37 @@ static void test_layers(void)
     pool_empty();
 }
 
+static void *large_take_and_give(void *pointer)
+{
+    (void)pointer;
+    block_free(block_make(700 * MIB));
+    return NULL;
+}
+
+/* What one thread has freed and keeps serves another one before more is reserved. */
+static void test_idle_memory_of_another_thread(void)
+{
+    enum {
+        COUNT = 20
+    };
+    void *blocks[COUNT];
+    CHECK_OK(gn_memory_reset_peaks(suite.manager));
+    pool_empty();
+    for (int i = 0; i < COUNT; i++)
+        blocks[i] = block_make(12 * MIB);
+    block_free(block_make(500 * MIB));
+    for (int i = 0; i < COUNT; i++)
+        block_free(blocks[i]);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, large_take_and_give, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    gn_memory_statistics now = statistics_now();
+    if (suite.is_virtual)
+        CHECK(now.reserved_bytes_peak <= now.live_bytes_peak + now.live_bytes_peak / 44 + 16 * MIB);
+    POOL_CHECK();
+    pool_empty();
+}
+
 /* A program that resets the peaks in each step, to print them, keeps the idle memory that the next step needs. */
 static void test_peaks_are_reset(void)
 {
@@ -1179,6 +1210,7 @@ static void run(void)
     RUN(test_training_needs_no_driver);
     RUN(test_changing_lengths);
     RUN(test_layers);
+    RUN(test_idle_memory_of_another_thread);
     RUN(test_peaks_are_reset);
     RUN(test_random_sizes);
     RUN(test_trim);
