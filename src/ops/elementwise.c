@@ -197,25 +197,32 @@ static gn_scalar number_bound(gn_scalar number, gn_dtype dtype)
     return number;
 }
 
-/* A number that is compared with halves is taken as one: 0.1 is equal to the half that is next to it. */
+/* Whether a number is compared, or may be the result as it is. */
+static bool is_about_values(enum gni_op op)
+{
+    return is_comparison(op) || is_extreme(op) || op == GNI_OP_WHERE;
+}
+
+/* A number beside halves is taken as one: 0.1 is equal to the half that is next to it, and rounded once. */
 static gn_scalar number_fit(enum gni_op op, gn_scalar number, gn_dtype dtype)
 {
     uint64_t half = 0;
     if (is_extreme(op))
-        return number_bound(number, dtype);
+        number = number_bound(number, dtype);
     if (!gni_dtype_is_half(dtype))
         return number;
     gni_scalar_store(number, dtype, &half);
     return gni_scalar_load(dtype, &half);
 }
 
-/* A number goes with tensors as their type has it, where the operation is about order. */
+/* A number goes with tensors as their type has it, where the operation is about values. */
 static void numbers_fit(enum gni_op op, int arity, gn_operand *operands)
 {
-    if (!is_comparison(op) && !is_extreme(op))
+    if (!is_about_values(op))
         return;
-    gn_dtype dtype = gni_promote(arity, operands);
-    for (int i = 0; i < arity; i++)
+    int first = op == GNI_OP_WHERE ? 1 : 0; /* behind the condition */
+    gn_dtype dtype = gni_promote(arity - first, operands + first);
+    for (int i = first; i < arity; i++)
         if (operands[i].tensor == NULL)
             operands[i].scalar = number_fit(op, operands[i].scalar, dtype);
 }
@@ -246,8 +253,8 @@ gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **resul
     }
     bool is_changed = false; /* by what is below */
     for (int i = 0; i < arity; i++)
-        is_changed |= operands[i].tensor != NULL ? is_host_number(operands[i].tensor)
-                                                 : is_comparison(own) || is_extreme(own);
+        is_changed |=
+            operands[i].tensor != NULL ? is_host_number(operands[i].tensor) : is_about_values(own);
     if (!is_changed)
         return elementwise(own, arity, operands, result);
     gn_tensor *moved[3] = {NULL};

@@ -428,6 +428,25 @@ def test_order_beside_numbers_that_a_type_has_not(dtype):
         assert x.clamp(info.min - 9, info.max + 9).tolist() == array.tolist()
 
 
+@pytest.mark.parametrize("name, bits", [("float16", 10), ("bfloat16", 7)])
+def test_numbers_beside_halves_are_rounded_once(name, bits):
+    """A number just above the middle of two halves becomes the upper one, not by way of float32."""
+    number, upper = 1 + 2.0 ** -(bits + 1) + 2.0**-30, 1 + 2.0**-bits
+    x = genesis.zeros(3, dtype=getattr(genesis, name))
+    out = genesis.empty(3, dtype=x.dtype)
+    for made in (
+        genesis.maximum(x, number),
+        genesis.minimum(x + 5, number),
+        x.clamp(min=number),
+        (x + 5).clamp(0, number),
+        genesis.where(x == 0, number, x),
+        genesis.where(x != 0, x, number),
+        x.masked_fill(x == 0, number),
+        genesis.maximum(x, number, out=out),
+    ):
+        assert made.dtype == x.dtype and made.tolist() == [upper] * 3
+
+
 def test_where():
     rng = numpy.random.default_rng(10)
     condition, a, b = rng.integers(0, 2, (4, 1)).astype(bool), rng.random((3,)), rng.random((4, 3))
