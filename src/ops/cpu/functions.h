@@ -370,7 +370,10 @@ ELEMENT float f32_tanh(float x)
         -0x1.902f8cp-8f, z2 * z2,
         f32_polynomial_4(z, z2, -0x1.555552p-2f, 0x1.110e36p-3f, -0x1.b92a2cp-5f, 0x1.58273ep-6f));
     float small = f32_fma(x * z, p, x);
-    float large = 1.0f - 2.0f / (f32_exp(2.0f * a) + 1.0f);
+    int32_t k;
+    float r = f32_exp_reduce(2.0f * (a > 10.0f ? 10.0f : a), &k); /* from 9.1 on it is 1 */
+    float e = (1.0f + (r + f32_expm1_tail(r))) * f32_power_of_2((uint32_t)k);
+    float large = 1.0f - 2.0f / (e + 1.0f);
     return f32_copy_sign(a < 0.625f ? small : large, x);
 }
 
@@ -495,14 +498,26 @@ ELEMENT double f64_log_special(double x, double result)
     return x < INFINITY ? result : x; /* infinity or NaN */
 }
 
-/* As f64_log_reduce(), of any positive x. */
+/* As f64_log_reduce(). Of a subnormal x the bits are those of x times 2^23, and `bias` is 23 more than 127. */
+ELEMENT float f32_log_reduce_bits(uint32_t bits, uint32_t bias, float *k)
+{
+    uint32_t biased = (bits + (0x3f800000 - SQRT_HALF_BITS_F32)) >> 23;
+    *k = (float)(int32_t)(biased - bias);
+    return f32_from_bits(bits - (biased << 23) + 0x3f800000) - 1.0f;
+}
+
+/* Of a positive normal x. */
+ELEMENT float f32_log_reduce_normal(float x, float *k)
+{
+    return f32_log_reduce_bits(f32_bits(x), 127, k);
+}
+
+/* Of any positive x. */
 ELEMENT float f32_log_reduce(float x, float *k)
 {
     bool is_subnormal = x < 0x1p-126f;
-    uint32_t bits = f32_bits(is_subnormal ? x * 0x1p23f : x);
-    uint32_t biased = (bits + (0x3f800000 - SQRT_HALF_BITS_F32)) >> 23;
-    *k = (float)(int32_t)(biased - (is_subnormal ? 127 + 23 : 127));
-    return f32_from_bits(bits - (biased << 23) + 0x3f800000) - 1.0f;
+    return f32_log_reduce_bits(f32_bits(is_subnormal ? x * 0x1p23f : x),
+                               is_subnormal ? 127 + 23 : 127, k);
 }
 
 /* log(1 + f) = f - what is returned: f^2/2 - f^3 P(f). */
@@ -523,33 +538,53 @@ ELEMENT float f32_log_special(float x, float result)
     return x < INFINITY ? result : x; /* infinity or NaN */
 }
 
-/* k times the first part of a constant is exact. 0.8 ulp. */
-ELEMENT float f32_log(float x)
+/* k log(2) + log(1 + f): k times the first part of a constant is exact. 0.8 ulp. */
+ELEMENT float f32_log_of(float f, float k)
 {
-    float k, f = f32_log_reduce(x, &k);
     float low = f32_fma(k, 0x1.7f7d1cp-20f, -f32_log_rest(f));
-    return f32_log_special(x, f32_fma(k, 0x1.62e4p-1f, f + low));
+    return f32_fma(k, 0x1.62e4p-1f, f + low);
 }
 
-/* log(1 + f) times a constant, which is a sum of two, as is the logarithm. 1.0 ulp. */
+/* log(1 + f) times a constant, which is a sum of two. */
 ELEMENT float f32_log_scaled(float f, float first, float second)
 {
-    float rest = f32_log_rest(f), high = f - rest, low = (f - high) - rest;
-    return f32_fma(high, first, f32_fma(low, first, high * second));
+    return f32_fma(f, first, f32_fma(f, second, -(f32_log_rest(f) * first)));
 }
 
-ELEMENT float f32_log2(float x)
+/* 1.0 ulp. */
+ELEMENT float f32_log2_of(float f, float k)
 {
-    float k, f = f32_log_reduce(x, &k);
-    return f32_log_special(x, k + f32_log_scaled(f, 0x1.715476p+0f, 0x1.4ae0c0p-26f));
+    return k + f32_log_scaled(f, 0x1.715476p+0f, 0x1.4ae0c0p-26f);
 }
 
-ELEMENT float f32_log10(float x)
+/* 1.0 ulp. */
+ELEMENT float f32_log10_of(float f, float k)
 {
-    float k, f = f32_log_reduce(x, &k);
     float low = f32_fma(k, 0x1.3509f8p-18f, f32_log_scaled(f, 0x1.bcb7b2p-2f, -0x1.5b235ep-27f));
-    return f32_log_special(x, f32_fma(k, 0x1.344p-2f, low));
+    return f32_fma(k, 0x1.344p-2f, low);
 }
+
+/* Normal positive finite numbers need no exceptions. */
+ELEMENT bool f32_log_is_plain(float x)
+{
+    return f32_bits(x) - 0x00800000u < 0x7f000000u;
+}
+
+#define F32_LOGARITHM(NAME)                         \
+    ELEMENT float NAME##_plain(float x)             \
+    {                                               \
+        float k, f = f32_log_reduce_normal(x, &k);  \
+        return NAME##_of(f, k);                     \
+    }                                               \
+    ELEMENT float NAME(float x)                     \
+    {                                               \
+        float k, f = f32_log_reduce(x, &k);         \
+        return f32_log_special(x, NAME##_of(f, k)); \
+    }
+
+F32_LOGARITHM(f32_log)
+F32_LOGARITHM(f32_log2)
+F32_LOGARITHM(f32_log10)
 
 /* 1 + x loses what log(1 + x) is made of for small x: (what is lost) / (1 + x) is added again. 0.9 ulp. */
 ELEMENT float f32_log1p(float x)
@@ -785,14 +820,23 @@ ELEMENT float f32_cos(float x)
     return (float)f64_sin_of_f32(x, 1);
 }
 
-/* The quotient of two float32: 2.0 ulp. */
+/* float32 tangents hold up to here: x minus n times the first part of pi/2 is exact. */
+#define TAN_MAX 0x1p16f
+
+/* r + r^3 P(r^2) after n quarter turns, and -1 / that where n is odd. 2.2 ulp for |x| <= TAN_MAX. */
 ELEMENT float f32_tan(float x)
 {
-    double rounded, r = f64_turn_reduce(x, &rounded), z = r * r;
-    double sine = f64_sin_short(r, z), cosine = f64_cos_short(z);
-    bool is_odd = (f64_bits(rounded) & 1) != 0;
-    float result = (float)(is_odd ? -cosine : sine) / (float)(is_odd ? sine : cosine);
-    return x == 0 ? x : result;
+    float rounded = f32_fma(x, (float)TWO_OVER_PI, F32_ROUNDER), n = rounded - F32_ROUNDER;
+    float first = f32_fma(n, -0x1.921fb6p+0f, x), second = n * 0x1.777a5cp-25f, r = first + second;
+    float part = r - first, lost = (first - (r - part)) + (second - part); /* first + second - r */
+    float low = f32_fma(n, 0x1.ee59dap-50f, lost + f32_fma(n, 0x1.777a5cp-25f, -second));
+    float z = r * r, z2 = z * z;
+    float p = f32_fma(
+        f32_fma(0x1.21852cp-8f, z2, f32_fma(0x1.f5622cp-18f, z, 0x1.6522ccp-7f)), z2 * z2,
+        f32_polynomial_4(z, z2, 0x1.555562p-2f, 0x1.110d5ap-3f, 0x1.bae534p-5f, 0x1.5c4c98p-6f));
+    float t = r + f32_fma(r * z, p, low);
+    float result = (f32_bits(rounded) & 1) != 0 ? -1.0f / t : t;
+    return x == 0 ? x : result; /* -0 */
 }
 
 /* Full precision: the rest after *quadrant quarter turns is r + low, and low enters with its first power. */

@@ -133,6 +133,28 @@ enum {
 
 /* The same where PLAIN and WHOLE give the same bits for what IS_PLAIN, and WHOLE holds for the rest, too: a block in which
  * all is plain takes the shorter way. */
+#define UNARY_EITHER(NAME, T, IS_PLAIN, PLAIN, WHOLE)                                  \
+    static void NAME(void *out, const void *const *in, size_t count)                   \
+    {                                                                                  \
+        for (size_t start = 0; start < count; start += GUARD_BLOCK) {                  \
+            const T *first = (const T *)in[0] + start;                                 \
+            T *result = (T *)out + start;                                              \
+            size_t length = count - start < GUARD_BLOCK ? count - start : GUARD_BLOCK; \
+            int others = 0;                                                            \
+            for (size_t i = 0; i < length; i++)                                        \
+                others |= !IS_PLAIN(first[i]);                                         \
+            if (others) {                                                              \
+                PARALLEL                                                               \
+                for (size_t i = 0; i < length; i++)                                    \
+                    result[i] = WHOLE(first[i]);                                       \
+                continue;                                                              \
+            }                                                                          \
+            PARALLEL                                                                   \
+            for (size_t i = 0; i < length; i++)                                        \
+                result[i] = PLAIN(first[i]);                                           \
+        }                                                                              \
+    }
+
 #define BINARY_EITHER(NAME, T, IS_PLAIN, PLAIN, WHOLE)                                 \
     static void NAME(void *out, const void *const *in, size_t count)                   \
     {                                                                                  \
@@ -294,26 +316,36 @@ INVERTED(int16, int16_t, uint32_t, int32_t, float, AS_FLOAT, FLOOR_FLOAT)
 INVERTED(int32, int32_t, uint32_t, int32_t, double, AS_DOUBLE, FLOOR_DOUBLE)
 INVERTED(int64, int64_t, uint64_t, int64_t, double, AS_DOUBLE_WIDE, NEAREST_WIDE)
 
-/* 2^16 / divisor, rounded up, is exact enough for bytes: 255 times what was added is below 2^16. */
+/*
+ * Bytes, in 16 bits: 2^(s + 1) / d lies between 1 and 2 for s = floor(log2(d)), so x / d is (x + x m / 256) / 2^(s + 1) with
+ * m / 256 = 2^(s + 1) / d - 1, rounded up. The sum is halved before it is made, so that it needs no ninth bit.
+ */
+static inline __attribute__((always_inline)) void inverted_uint8(uint8_t *result,
+                                                                 const uint8_t *first,
+                                                                 uint8_t divisor, size_t count,
+                                                                 bool is_remainder)
+{
+    int shift = 0;
+    while (divisor >> shift > 1)
+        shift++;
+    const uint16_t m = (uint16_t)(256 * ((2 << shift) - divisor) / divisor + 1);
+    PARALLEL
+    for (size_t i = 0; i < count; i++) {
+        uint16_t x = first[i], part = (uint16_t)((uint16_t)(x * m) >> 8);
+        uint16_t quotient = (uint16_t)((uint16_t)(((uint16_t)(x - part) >> 1) + part) >> shift);
+        result[i] = (uint8_t)(is_remainder ? x - quotient * divisor : quotient);
+    }
+}
+
 static void floor_divide_by_uint8(uint8_t *result, const uint8_t *first, uint8_t divisor,
                                   size_t count)
 {
-    const uint16_t inverse = (uint16_t)((0x10000 + divisor - 1) / divisor);
-    PARALLEL
-    for (size_t i = 0; i < count; i++) {
-        uint16_t x = first[i];
-        result[i] = (uint8_t)(((uint32_t)x * inverse) >> 16);
-    }
+    inverted_uint8(result, first, divisor, count, false);
 }
 
 static void remainder_by_uint8(uint8_t *result, const uint8_t *first, uint8_t divisor, size_t count)
 {
-    const uint16_t inverse = (uint16_t)((0x10000 + divisor - 1) / divisor);
-    PARALLEL
-    for (size_t i = 0; i < count; i++) {
-        uint16_t x = first[i], quotient = (uint16_t)(((uint32_t)x * inverse) >> 16);
-        result[i] = (uint8_t)(x - quotient * divisor);
-    }
+    inverted_uint8(result, first, divisor, count, true);
 }
 
 #define INVERT_MOST (1 << 30) /* of a divisor: twice of it fits */
@@ -419,9 +451,7 @@ INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
     UNARY(rsqrt_##S, T, T, 1 / SQRT(x))                            \
     UNARY(exp_##S, T, T, F##_exp(x))                               \
     UNARY(expm1_##S, T, T, F##_expm1(x))                           \
-    UNARY(log_##S, T, T, F##_log(x))                               \
     UNARY(log1p_##S, T, T, F##_log1p(x))                           \
-    UNARY(log2_##S, T, T, F##_log2(x))                             \
     UNARY(sinh_##S, T, T, F##_sinh(x))                             \
     UNARY(cosh_##S, T, T, F##_cosh(x))                             \
     UNARY(tanh_##S, T, T, F##_tanh(x))                             \
@@ -437,7 +467,9 @@ INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
 FLOAT_LOOPS(float32, float, f32, fabsf, floorf, ceilf, rintf, truncf, sqrtf)
 FLOAT_LOOPS(float64, double, f64, fabs, floor, ceil, rint, trunc, sqrt)
 
-UNARY(log10_float32, float, float, f32_log10(x))
+UNARY_EITHER(log_float32, float, f32_log_is_plain, f32_log_plain, f32_log)
+UNARY_EITHER(log2_float32, float, f32_log_is_plain, f32_log2_plain, f32_log2)
+UNARY_EITHER(log10_float32, float, f32_log_is_plain, f32_log10_plain, f32_log10)
 UNARY(erf_float32, float, float, f32_erf(x))
 UNARY(asin_float32, float, float, f32_asin(x))
 UNARY(acos_float32, float, float, f32_acos(x))
@@ -453,6 +485,8 @@ BINARY_GUARDED(remainder_float32, float, f32_is_divided_fast, f32_remainder, f32
 BINARY_GUARDED(fmod_float32, float, f32_is_divided_fast, f32_fmod, fmodf)
 BINARY(hypot_float32, float, float, f32_hypot(x, y))
 
+UNARY(log_float64, double, double, f64_log(x))
+UNARY(log2_float64, double, double, f64_log2(x))
 UNARY(log10_float64, double, double, f64_log10(x))
 UNARY(atan_float64, double, double, f64_atan(x))
 BINARY_EITHER(atan2_float64, double, f64_atan2_is_plain, f64_atan2_plain, f64_atan2)
@@ -472,13 +506,14 @@ BINARY(hypot_float64, double, double, hypot(x, y))
 
 #define IS_CIRCULAR_FAST_FLOAT(x) (fabsf(x) <= (float)CIRCULAR_MAX)
 #define IS_CIRCULAR_FAST(x) (fabs(x) <= CIRCULAR_MAX)
+#define IS_TAN_FAST_FLOAT(x) (fabsf(x) <= TAN_MAX)
 #define SIN_SLOW(x) ((float)sin((double)(x)))
 #define COS_SLOW(x) ((float)cos((double)(x)))
 #define TAN_SLOW(x) ((float)tan((double)(x)))
 
 UNARY_GUARDED(sin_float32, float, IS_CIRCULAR_FAST_FLOAT, f32_sin, SIN_SLOW)
 UNARY_GUARDED(cos_float32, float, IS_CIRCULAR_FAST_FLOAT, f32_cos, COS_SLOW)
-UNARY_GUARDED(tan_float32, float, IS_CIRCULAR_FAST_FLOAT, f32_tan, TAN_SLOW)
+UNARY_GUARDED(tan_float32, float, IS_TAN_FAST_FLOAT, f32_tan, TAN_SLOW)
 UNARY_GUARDED(sin_float64, double, IS_CIRCULAR_FAST, f64_sin, sin)
 UNARY_GUARDED(cos_float64, double, IS_CIRCULAR_FAST, f64_cos, cos)
 UNARY_GUARDED(tan_float64, double, IS_CIRCULAR_FAST, f64_tan, tan)
