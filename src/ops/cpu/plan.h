@@ -29,7 +29,8 @@ struct gni_plan {
     bool is_single[GNI_PROGRAM_INPUTS_MOST]; /* one element for all: read once */
     short place[GNI_PROGRAM_VALUES_MOST];    /* the register of a value; -1: none */
     short target[GNI_PROGRAM_STEPS_MOST];    /* the output that a step writes by itself; -1: none */
-    gni_loop loops[GNI_PROGRAM_STEPS_MOST];
+    gni_loop loops[GNI_PROGRAM_STEPS_MOST];  /* NULL: nobody needs the step's value */
+    short source[GNI_PROGRAM_NODES_MOST]; /* the value that an output stores, see source_find() */
     gni_loop stores[GNI_PROGRAM_NODES_MOST]; /* conversion for an output; NULL: none */
     int register_count;
     size_t tile; /* elements */

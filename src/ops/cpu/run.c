@@ -45,7 +45,7 @@ static void registers_assign(struct gni_plan *plan, short kept)
         for (int i = 0; i < 3 && program->steps[s].in[i] >= 0; i++)
             last[program->steps[s].in[i]] = s;
     for (int i = 0; i < program->output_count; i++)
-        last[program->outputs[i].value] = (short)program->step_count;
+        last[plan->source[i]] = (short)program->step_count;
     if (kept >= 0)
         last[kept] = (short)program->step_count;
     plan->register_count = 0;
@@ -54,7 +54,7 @@ static void registers_assign(struct gni_plan *plan, short kept)
             plan->place[i] = (short)plan->register_count++;
     for (int s = 0; s < program->step_count; s++) {
         int value = program->input_count + s;
-        if (plan->target[s] < 0)
+        if (plan->target[s] < 0 && plan->loops[s] != NULL)
             plan->place[value] =
                 free_count > 0 ? free_list[--free_count] : (short)plan->register_count++;
         for (int i = 0; i < 3 && program->steps[s].in[i] >= 0; i++) {
@@ -66,6 +66,29 @@ static void registers_assign(struct gni_plan *plan, short kept)
             }
         }
     }
+}
+
+/* A half that is stored needs no rounding before: the store rounds the value from which it was made. */
+static short source_find(const struct gni_program *program, const struct gni_output *output)
+{
+    int step = output->value - program->input_count;
+    bool is_rounded = step >= 0 && program->steps[step].kind == GNI_STEP_ROUND &&
+                      program->steps[step].half == output->dtype;
+    return is_rounded ? program->steps[step].in[0] : output->value;
+}
+
+/* True if a later step, an output or the caller reads the value of a step. */
+static bool step_is_read(const struct gni_plan *plan, int step, short kept)
+{
+    const struct gni_program *program = plan->program;
+    short value = (short)(program->input_count + step);
+    bool is_read = value == kept;
+    for (int s = step + 1; s < program->step_count; s++)
+        for (int i = 0; i < 3; i++)
+            is_read |= program->steps[s].in[i] == value;
+    for (int i = 0; i < program->output_count; i++)
+        is_read |= plan->source[i] == value;
+    return is_read;
 }
 
 /* Whether an input's elements lie one behind the other, in the order in which they are computed. */
@@ -97,14 +120,17 @@ void gni_plan_make(struct gni_plan *plan, const struct gni_program *program, sho
         plan->is_direct[i] = input_is_direct(plan, i);
     for (int i = 0; i < program->input_count; i++)
         plan->is_single[i] = input_is_single(plan, i);
-    for (int s = 0; s < program->step_count; s++) {
-        plan->loops[s] = step_loop(&program->steps[s]);
-        plan->target[s] = step_target(plan, s);
-        gni_assert(plan->loops[s] != NULL);
-    }
     for (int i = 0; i < program->output_count; i++) {
-        gn_dtype held = gni_program_held(program, program->outputs[i].value);
+        plan->source[i] = source_find(program, &program->outputs[i]);
+        gn_dtype held = gni_program_held(program, plan->source[i]);
         plan->stores[i] = gni_loop_convert(held, program->outputs[i].dtype);
+    }
+    for (int s = 0; s < program->step_count; s++) {
+        bool is_round = program->steps[s].kind == GNI_STEP_ROUND;
+        bool is_needed = !is_round || step_is_read(plan, s, kept);
+        plan->loops[s] = is_needed ? step_loop(&program->steps[s]) : NULL;
+        plan->target[s] = step_target(plan, s);
+        gni_assert(plan->loops[s] != NULL || !is_needed);
     }
     registers_assign(plan, kept);
     size_t tile =
@@ -302,6 +328,8 @@ void gni_run_tile(struct gni_run *run, int64_t position, size_t count)
                       size, position, count, true);
     }
     for (int s = 0; s < program->step_count; s++) {
+        if (plan->loops[s] == NULL)
+            continue;
         const struct gni_step *step = &program->steps[s];
         int value = program->input_count + s;
         short target = plan->target[s];
@@ -326,7 +354,7 @@ static void outputs_store(struct gni_run *run, char *scratch, int64_t position, 
         if (step >= 0 && plan->target[step] == i)
             continue;
         size_t size = gni_dtype_size(output->dtype);
-        const void *in = run->values[output->value];
+        const void *in = run->values[plan->source[i]];
         char *to = output->is_strided ? scratch : output->data + position * (int64_t)size;
         plan->stores[i](to, &in, count);
         if (output->is_strided && plan->layout.ndim > 0)
