@@ -534,7 +534,7 @@ static void test_odd_bools(void)
         gni_loop_find(GNI_OP_BITWISE_NOT, GN_BOOL)(out, operands, 4);
         CHECK(out[0] == 1 && !out[1] && !out[2] && !out[3]);
         int64_t sum = 5;
-        gni_fold_find(GNI_REDUCTION_SUM, GN_BOOL)(&sum, in, 4);
+        gni_folds_find(GNI_REDUCTION_SUM, GN_BOOL).one(&sum, in, 4);
         CHECK_U64(sum, 8);
         gni_loop_convert(GN_BOOL, GN_BOOL)(out, operands, 4);
         CHECK(!out[0] && out[1] == 1 && out[2] == 1 && out[3] == 1);
@@ -609,7 +609,7 @@ static void check_fold(enum gni_reduction reduction, gn_dtype dtype, const void 
         if (!gni_loops_use(sets[s]))
             continue;
         gni_scalar_store(start, type, total);
-        gni_fold_find(reduction, dtype)(total, in, count);
+        gni_folds_find(reduction, dtype).one(total, in, count);
         if (s == 0)
             memcpy(basic, total, sizeof total);
         CHECK(is_same(type, basic, total, 1));
@@ -646,7 +646,7 @@ static void test_folds(void)
     char *in = buffer(9002 * 8);
     for (int reduction = 0; reduction < GNI_REDUCTION_COUNT; reduction++) {
         for (int dtype = 0; dtype < GN_DTYPE_COUNT; dtype++) {
-            bool has = gni_fold_find((enum gni_reduction)reduction, (gn_dtype)dtype) != NULL;
+            bool has = gni_folds_find((enum gni_reduction)reduction, (gn_dtype)dtype).one != NULL;
             CHECK(has == !gni_dtype_is_half((gn_dtype)dtype));
             for (size_t c = 0; has && c < COUNT_OF(counts); c++) {
                 size_t size = gni_dtype_size((gn_dtype)dtype);
@@ -659,6 +659,59 @@ static void test_folds(void)
                     check_fold((enum gni_reduction)reduction, (gn_dtype)dtype, in + size, 12);
             }
         }
+    }
+    free(in);
+    gni_loops_use(NULL);
+}
+
+/* The forms for short rows and for columns take one element after the other into each accumulator. */
+static void check_forms(enum gni_reduction reduction, gn_dtype dtype, const char *in)
+{
+    enum {
+        MOST = 40
+    };
+    struct gni_folds folds = gni_folds_find(reduction, dtype);
+    size_t size = gni_dtype_size(dtype);
+    bool is_kept = reduction >= GNI_REDUCTION_MAXIMUM;
+    bool is_truth = reduction == GNI_REDUCTION_ANY || reduction == GNI_REDUCTION_ALL;
+    size_t wide = is_truth ? 1 : is_kept ? size : 8;
+    for (size_t rows = 1; rows <= MOST; rows += 13)
+        for (size_t columns = 1; columns <= MOST; columns += columns < 5 ? 1 : 9) {
+            char expected[MOST * 8], by_rows[MOST * 8], by_columns[MOST * 8];
+            for (size_t i = 0; i < rows; i++) /* any values of the type that are no NaN */
+                for (size_t k = 0; k < wide; k++)
+                    expected[i * wide + k] = is_truth ? reduction == GNI_REDUCTION_ALL : 0;
+            memcpy(by_rows, expected, sizeof expected);
+            memcpy(by_columns, expected, sizeof expected);
+            for (size_t i = 0; i < rows; i++)
+                for (size_t j = 0; j < columns; j++)
+                    folds.one(expected + i * wide, in + (i * columns + j) * size, 1);
+            folds.rows(by_rows, in, rows, columns);
+            CHECK(memcmp(expected, by_rows, rows * wide) == 0);
+            char *column = buffer(rows * size);
+            for (size_t j = 0; j < columns; j++) {
+                for (size_t i = 0; i < rows; i++)
+                    memcpy(column + i * size, in + (i * columns + j) * size, size);
+                folds.columns(by_columns, column, rows);
+            }
+            free(column);
+            CHECK(memcmp(expected, by_columns, rows * wide) == 0);
+        }
+}
+
+static void test_fold_forms(void)
+{
+    char *in = buffer(1600 * 8);
+    for (size_t s = 0; s < COUNT_OF(sets); s++) {
+        if (!gni_loops_use(sets[s]))
+            continue;
+        for (int reduction = 0; reduction <= GNI_REDUCTION_ALL; reduction++)
+            for (int dtype = 0; dtype < GN_DTYPE_COUNT; dtype++) {
+                if (gni_dtype_is_half((gn_dtype)dtype))
+                    continue;
+                fill_fold((gn_dtype)dtype, in, 1600);
+                check_forms((enum gni_reduction)reduction, (gn_dtype)dtype, in);
+            }
     }
     free(in);
     gni_loops_use(NULL);
@@ -717,9 +770,9 @@ static void test_fold_squares(void)
             double expected = 0.25, of_narrow = 0.25, of_wide = 0.25;
             for (size_t i = 0; i < count; i++)
                 squares[i] = wide[i] * wide[i];
-            gni_fold_find(GNI_REDUCTION_SUM, GN_FLOAT64)(&expected, squares, count);
-            gni_fold_squares_find(GN_FLOAT32)(&of_narrow, narrow, count);
-            gni_fold_squares_find(GN_FLOAT64)(&of_wide, wide, count);
+            gni_folds_find(GNI_REDUCTION_SUM, GN_FLOAT64).one(&expected, squares, count);
+            gni_folds_find_squares(GN_FLOAT32).one(&of_narrow, narrow, count);
+            gni_folds_find_squares(GN_FLOAT64).one(&of_wide, wide, count);
             CHECK(expected == of_narrow && expected == of_wide);
         }
     }
@@ -735,14 +788,14 @@ static void test_fold_signed_zeros_and_nan(void)
     for (size_t i = 0; i < 40; i++)
         zeros[i] = i % 3 ? 0.0f : -0.0f;
     float largest = -0.0f, smallest = 0.0f;
-    gni_fold_find(GNI_REDUCTION_MAXIMUM, GN_FLOAT32)(&largest, zeros, 40);
-    gni_fold_find(GNI_REDUCTION_MINIMUM, GN_FLOAT32)(&smallest, zeros, 40);
+    gni_folds_find(GNI_REDUCTION_MAXIMUM, GN_FLOAT32).one(&largest, zeros, 40);
+    gni_folds_find(GNI_REDUCTION_MINIMUM, GN_FLOAT32).one(&smallest, zeros, 40);
     CHECK(!signbit(largest) && signbit(smallest));
     zeros[38] = NAN;
-    gni_fold_find(GNI_REDUCTION_MAXIMUM, GN_FLOAT32)(&largest, zeros, 40);
+    gni_folds_find(GNI_REDUCTION_MAXIMUM, GN_FLOAT32).one(&largest, zeros, 40);
     CHECK(isnan(largest));
     double sum = -0.0, none = -0.0;
-    gni_fold_find(GNI_REDUCTION_SUM, GN_FLOAT64)(&none, &sum, 1);
+    gni_folds_find(GNI_REDUCTION_SUM, GN_FLOAT64).one(&none, &sum, 1);
     CHECK(signbit(none));
 }
 
@@ -757,7 +810,7 @@ static void test_long_sum(void)
         absolute += fabsl(in[i]);
     }
     double sum = 0, whole = 0;
-    gni_fold fold = gni_fold_find(GNI_REDUCTION_SUM, GN_FLOAT32);
+    gni_fold fold = gni_folds_find(GNI_REDUCTION_SUM, GN_FLOAT32).one;
     for (size_t i = 0; i < count; i += run)
         fold(&sum, in + i, count - i < run ? count - i : run);
     fold(&whole, in, count);
@@ -782,6 +835,7 @@ int main(int argc, char **argv)
     RUN(test_odd_bools);
     RUN(test_gathers);
     RUN(test_folds);
+    RUN(test_fold_forms);
     RUN(test_fold_squares);
     RUN(test_fold_signed_zeros_and_nan);
     RUN(test_long_sum);

@@ -306,7 +306,8 @@ void gni_extreme_find(const void *in, gn_dtype dtype, const struct gni_along *al
         .inner = inner,
         .is_maximum = is_maximum,
         .fold =
-            gni_fold_find(is_maximum ? GNI_REDUCTION_MAXIMUM : GNI_REDUCTION_MINIMUM, computing),
+            gni_folds_find(is_maximum ? GNI_REDUCTION_MAXIMUM : GNI_REDUCTION_MINIMUM, computing)
+                .one,
         .convert = gni_dtype_is_half(dtype) ? gni_loop_convert(dtype, computing) : NULL,
         .indices = indices,
     };

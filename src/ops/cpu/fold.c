@@ -6,7 +6,8 @@
  * added in pairs in float32 first, the same whether they are computed or lie in memory.
  *
  * How the elements are cut into parts depends on the shape alone, so that the result does not depend on the number
- * of threads.
+ * of threads. A part that has whole results stores them itself, with loops over elements; where rows or columns are cut,
+ * accumulators of all parts are kept in memory and combined afterwards.
  */
 #include "base/host.h"
 #include "base/parallel.h"
@@ -57,93 +58,6 @@ static uint64_t accumulator_start(enum gni_reduction reduction, gn_dtype dtype)
     return started;
 }
 
-struct reduce {
-    const struct gni_plan *plan;
-    short value;
-    gni_fold fold;
-    gni_fold combine; /* of two accumulators */
-    size_t size;      /* of an element as it is held */
-    int64_t columns;  /* elements of a row */
-    int64_t parts;    /* of a row */
-    int64_t part_columns;
-    uint64_t start;
-    uint64_t *partial; /* [rows][parts] */
-    bool has_end;      /* any, all: what is not `start` any more stays as it is */
-    bool is_alone;     /* one row, so that all parts can end when one has */
-    _Atomic(bool) is_ended;
-};
-
-/* Whether no element can change what an item comes to. */
-static bool is_ended(const struct reduce *reduce, int64_t item)
-{
-    return reduce->has_end && reduce->partial[item] != reduce->start;
-}
-
-/* Items are the parts of all rows; whole rows where a row has one part. */
-static void part_reduce(void *context, size_t begin, size_t end)
-{
-    struct reduce *reduce = context;
-    _Alignas(64) char tiles[GNI_SCRATCH_BYTES];
-    struct gni_run run;
-    gni_run_begin(&run, reduce->plan, tiles);
-    int64_t first_row = (int64_t)begin / reduce->parts, part = (int64_t)begin % reduce->parts;
-    int64_t at = first_row * reduce->columns + part * reduce->part_columns;
-    int64_t item = (int64_t)begin, item_end = at;
-    int64_t stop_row = ((int64_t)end - 1) / reduce->parts;
-    int64_t stop_part = ((int64_t)end - 1) % reduce->parts;
-    int64_t stop = stop_row * reduce->columns + (stop_part + 1) * reduce->part_columns;
-    if (stop > (stop_row + 1) * reduce->columns)
-        stop = (stop_row + 1) * reduce->columns;
-    item--;
-    while (at < stop && !atomic_load_explicit(&reduce->is_ended, memory_order_relaxed)) {
-        size_t tile_count = reduce->plan->tile;
-        size_t count = stop - at < (int64_t)tile_count ? (size_t)(stop - at) : tile_count;
-        gni_run_tile(&run, at, count);
-        const char *tile = run.values[reduce->value];
-        for (size_t done = 0; done < count;) {
-            if (at + (int64_t)done == item_end) { /* the next item */
-                item++;
-                int64_t row = item / reduce->parts;
-                item_end =
-                    row * reduce->columns + (item % reduce->parts + 1) * reduce->part_columns;
-                if (item_end > (row + 1) * reduce->columns)
-                    item_end = (row + 1) * reduce->columns;
-            }
-            size_t left = (size_t)(item_end - at) - done;
-            size_t folded = count - done < left ? count - done : left;
-            if (!is_ended(reduce, item))
-                reduce->fold(&reduce->partial[item], tile + done * reduce->size, folded);
-            done += folded;
-        }
-        at += (int64_t)count;
-        if (is_ended(reduce, item)) {
-            at = at < item_end ? item_end : at;
-            if (reduce->is_alone)
-                atomic_store_explicit(&reduce->is_ended, true, memory_order_relaxed);
-        }
-    }
-}
-
-/* Whether the first tile of a single row says what any or all is: then *result is that. Its tiles leave the stack before
- * part_reduce() has its own. */
-static __attribute__((noinline)) bool first_tile_reduce(const struct reduce *reduce,
-                                                        uint64_t *result)
-{
-    _Alignas(64) char tiles[GNI_SCRATCH_BYTES];
-    struct gni_run run;
-    size_t count = reduce->plan->tile;
-    if (!reduce->has_end || !reduce->is_alone || reduce->columns <= (int64_t)count)
-        return false;
-    gni_run_begin(&run, reduce->plan, tiles);
-    gni_run_tile(&run, 0, count);
-    uint64_t found = reduce->start;
-    reduce->fold(&found, run.values[reduce->value], count);
-    if (found == reduce->start)
-        return false;
-    *result = found;
-    return true;
-}
-
 /* What two accumulators are folded as. */
 static gn_dtype accumulator_type(enum gni_reduction reduction, gn_dtype held)
 {
@@ -154,17 +68,28 @@ static gn_dtype accumulator_type(enum gni_reduction reduction, gn_dtype held)
     return gni_dtype_kind(held) == GNI_KIND_FLOATING ? GN_FLOAT64 : GN_INT64;
 }
 
+/* ---- what is folded --------------------------------------------------------------------------- */
+
+/* A value of the program, and how it is folded. */
+struct value {
+    short number;
+    enum gni_reduction reduction;
+    gn_dtype held;
+    struct gni_folds folds;
+    struct gni_folds combine; /* of accumulators */
+};
+
 /*
  * Squares that are summed at once: where a value is the square of a float64, which may be a float32 before, its last steps
- * are the fold's, which gives the same bits. *value becomes what is squared; NULL: the value is no such square.
+ * are the fold's, which gives the same bits. *value becomes what is squared; false: the value is no such square.
  */
-static gni_fold squares_take(struct gni_program *program, short *value)
+static bool squares_take(struct gni_program *program, short *value)
 {
     int last = program->step_count - 1;
     const struct gni_step *square = &program->steps[last < 0 ? 0 : last];
     if (last < 0 || *value != program->input_count + last || square->kind != GNI_STEP_OP ||
         square->op != GNI_OP_SQUARE || square->from != GN_FLOAT64)
-        return NULL;
+        return false;
     *value = square->in[0];
     program->step_count--;
     const struct gni_step *before = &program->steps[last < 1 ? 0 : last - 1];
@@ -173,70 +98,256 @@ static gni_fold squares_take(struct gni_program *program, short *value)
         *value = before->in[0];
         program->step_count--;
     }
-    return gni_fold_squares_find(gni_program_held(program, *value));
+    return true;
 }
 
-static gn_status rows_fold(struct gni_program *program, short value, enum gni_reduction reduction,
-                           int64_t rows, uint64_t *results)
+static struct value value_take(struct gni_program *program, short number,
+                               enum gni_reduction reduction)
 {
-    enum {
-        PART_COLUMNS = 4 * GNI_PART
-    };
-    struct gni_plan plan;
-    gni_fold squares = reduction == GNI_REDUCTION_SUM ? squares_take(program, &value) : NULL;
-    value =
-        gni_program_convert(program, value, gni_dtypes[gni_program_held(program, value)].compute);
-    gn_dtype held = gni_program_held(program, value);
-    gni_plan_make(&plan, program, value);
-    struct reduce reduce = {.plan = &plan,
-                            .value = value,
-                            .fold = squares != NULL ? squares : gni_fold_find(reduction, held),
-                            .combine = gni_fold_find(reduction, accumulator_type(reduction, held)),
-                            .size = gni_dtype_size(held),
-                            .columns = program->count / rows,
-                            .start = accumulator_start(reduction, held),
+    bool is_squared = reduction == GNI_REDUCTION_SUM && squares_take(program, &number);
+    gn_dtype held = gni_dtypes[gni_program_held(program, number)].compute;
+    gn_dtype wide = is_squared ? GN_FLOAT64 : accumulator_type(reduction, held);
+    return (struct value){.number = gni_program_convert(program, number, held),
+                          .reduction = reduction,
+                          .held = held,
+                          .folds = is_squared ? gni_folds_find_squares(held)
+                                              : gni_folds_find(reduction, held),
+                          .combine = gni_folds_find(reduction, wide)};
+}
+
+/* ---- accumulators ----------------------------------------------------------------------------- */
+
+enum {
+    BLOCK_RESULTS = 512, /* accumulators that a part holds at a time, but for columns */
+    DIVISORS = 256,
+};
+
+/* How accumulators, which lie one behind the other in their type, begin and end. */
+struct accumulators {
+    uint64_t start;
+    size_t size;      /* of an accumulator */
+    gni_loop convert; /* to the result's type */
+    bool is_result;   /* an accumulator is a result, as it is */
+    char *results;
+    size_t result_size;
+    double divisor; /* of a mean; 0: none */
+};
+
+static void accumulators_start(const struct accumulators *accumulators, void *sums, size_t count)
+{
+    size_t size = accumulators->size, nbytes = count * size;
+    memcpy(sums, &accumulators->start, size);
+    for (size_t done = size; done < nbytes; done *= 2)
+        memcpy((char *)sums + done, sums, done < nbytes - done ? done : nbytes - done);
+}
+
+/* Sums become means. */
+static void sums_divide(double divisor, double *sums, size_t count)
+{
+    double divisors[DIVISORS];
+    gni_loop divide = gni_loop_find(GNI_OP_DIVIDE, GN_FLOAT64);
+    for (size_t i = 0; i < DIVISORS && i < count; i++)
+        divisors[i] = divisor;
+    for (size_t done = 0; done < count; done += DIVISORS) {
+        const void *in[] = {sums + done, divisors};
+        divide(sums + done, in, count - done < DIVISORS ? count - done : DIVISORS);
+    }
+}
+
+/* Accumulators become the results from number `first` on. */
+static void accumulators_end(const struct accumulators *accumulators, void *sums, int64_t first,
+                             size_t count)
+{
+    if (accumulators->divisor != 0)
+        sums_divide(accumulators->divisor, sums, count);
+    const void *in[] = {sums};
+    accumulators->convert(accumulators->results + (size_t)first * accumulators->result_size, in,
+                          count);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------- */
+
+enum {
+    PART_COLUMNS = 4 * GNI_PART, /* elements of a part */
+    SHORT_COLUMNS = 32,          /* a row of no more is folded element by element */
+};
+
+struct reduce {
+    const struct gni_plan *plan;
+    const struct accumulators *accumulators;
+    short value;
+    struct gni_folds folds;
+    size_t size;     /* of an element as it is held */
+    int64_t columns; /* elements of a row */
+    int64_t parts;   /* of a row */
+    char *partial;   /* accumulators [rows][parts]; NULL: rows have one part */
+    bool has_end;    /* any, all: what is not `start` any more stays as it is */
+    bool is_alone;   /* one row, so that all parts can end when one has */
+    _Atomic(bool) is_ended;
+};
+
+/* Whether no element can change what any or all comes to. */
+static bool is_ended(const struct reduce *reduce, const void *sum)
+{
+    return reduce->has_end && *(const uint8_t *)sum != (uint8_t)reduce->accumulators->start;
+}
+
+/* A row, or a part of it, tile by tile. */
+static void stretch_reduce(struct reduce *reduce, struct gni_run *run, int64_t at, int64_t stop,
+                           void *sum)
+{
+    int64_t tile = (int64_t)reduce->plan->tile;
+    for (; at < stop && !atomic_load_explicit(&reduce->is_ended, memory_order_relaxed);
+         at += tile) {
+        size_t count = (size_t)(stop - at < tile ? stop - at : tile);
+        gni_run_tile(run, at, count);
+        reduce->folds.one(sum, run->values[reduce->value], count);
+        if (is_ended(reduce, sum)) {
+            if (reduce->is_alone)
+                atomic_store_explicit(&reduce->is_ended, true, memory_order_relaxed);
+            return;
+        }
+    }
+}
+
+/* Whole rows, as many at a time as a tile has. */
+static void rows_reduce(const struct reduce *reduce, struct gni_run *run, int64_t row,
+                        int64_t row_end, char *sums)
+{
+    int64_t tile_rows = (int64_t)reduce->plan->tile / reduce->columns;
+    size_t columns = (size_t)reduce->columns, size = reduce->accumulators->size;
+    while (row < row_end) {
+        size_t rows = (size_t)(row_end - row < tile_rows ? row_end - row : tile_rows);
+        gni_run_tile(run, row * reduce->columns, rows * columns);
+        const char *tile = run->values[reduce->value];
+        if (columns <= SHORT_COLUMNS)
+            reduce->folds.rows(sums, tile, rows, columns);
+        else
+            for (size_t i = 0; i < rows; i++)
+                reduce->folds.one(sums + i * size, tile + i * columns * reduce->size, columns);
+        row += (int64_t)rows;
+        sums += rows * size;
+    }
+}
+
+/* Items are rows. */
+static void part_rows(void *context, size_t begin, size_t end)
+{
+    struct reduce *reduce = context;
+    _Alignas(64) char tiles[GNI_SCRATCH_BYTES];
+    _Alignas(64) char sums[BLOCK_RESULTS * GNI_ELEMENT_BYTES];
+    struct gni_run run;
+    gni_run_begin(&run, reduce->plan, tiles);
+    int64_t columns = reduce->columns;
+    for (size_t first = begin; first < end; first += BLOCK_RESULTS) {
+        size_t count = end - first < BLOCK_RESULTS ? end - first : BLOCK_RESULTS;
+        accumulators_start(reduce->accumulators, sums, count);
+        if (columns <= (int64_t)reduce->plan->tile)
+            rows_reduce(reduce, &run, (int64_t)first, (int64_t)(first + count), sums);
+        else
+            for (size_t i = 0; i < count; i++)
+                stretch_reduce(reduce, &run, (int64_t)(first + i) * columns,
+                               (int64_t)(first + i + 1) * columns,
+                               sums + i * reduce->accumulators->size);
+        accumulators_end(reduce->accumulators, sums, (int64_t)first, count);
+    }
+}
+
+/* Items are the parts of all rows. */
+static void part_stretches(void *context, size_t begin, size_t end)
+{
+    struct reduce *reduce = context;
+    _Alignas(64) char tiles[GNI_SCRATCH_BYTES];
+    struct gni_run run;
+    gni_run_begin(&run, reduce->plan, tiles);
+    for (size_t item = begin; item < end; item++) {
+        int64_t row = (int64_t)item / reduce->parts, part = (int64_t)item % reduce->parts;
+        int64_t row_end = (row + 1) * reduce->columns;
+        int64_t at = row * reduce->columns + part * PART_COLUMNS, stop = at + PART_COLUMNS;
+        stretch_reduce(reduce, &run, at, stop < row_end ? stop : row_end,
+                       reduce->partial + item * reduce->accumulators->size);
+    }
+}
+
+/* Whether the first tile of a single row says what any or all is: then *sum is that. Its tiles leave the stack before a
+ * part has its own. */
+static __attribute__((noinline)) bool first_tile_reduce(const struct reduce *reduce, uint64_t *sum)
+{
+    _Alignas(64) char tiles[GNI_SCRATCH_BYTES];
+    struct gni_run run;
+    size_t count = reduce->plan->tile;
+    if (!reduce->has_end || !reduce->is_alone || reduce->columns <= (int64_t)count)
+        return false;
+    gni_run_begin(&run, reduce->plan, tiles);
+    gni_run_tile(&run, 0, count);
+    *sum = reduce->accumulators->start;
+    reduce->folds.one(sum, run.values[reduce->value], count);
+    return is_ended(reduce, sum);
+}
+
+/* Parts of rows, and then what they come to. */
+static gn_status stretches_fold(struct reduce *reduce, gni_fold combine, int64_t rows)
+{
+    size_t size = reduce->accumulators->size, items = (size_t)(rows * reduce->parts);
+    reduce->partial = gni_host_alloc(items * size);
+    if (reduce->partial == NULL)
+        return gni_error_host_memory(items * size);
+    accumulators_start(reduce->accumulators, reduce->partial, items); /* an end leaves some out */
+    gni_parallel_for(items, 1, part_stretches, reduce);
+    for (int64_t row = 0; row < rows; row++) {
+        uint64_t sum = reduce->accumulators->start;
+        for (int64_t part = 0; part < reduce->parts; part++)
+            combine(&sum, reduce->partial + (size_t)(row * reduce->parts + part) * size, 1);
+        accumulators_end(reduce->accumulators, &sum, row, 1);
+    }
+    gni_host_free(reduce->partial);
+    return GN_OK;
+}
+
+static gn_status rows_fold(const struct gni_plan *plan, const struct value *value, int64_t rows,
+                           const struct accumulators *accumulators)
+{
+    enum gni_reduction reduction = value->reduction;
+    struct reduce reduce = {.plan = plan,
+                            .accumulators = accumulators,
+                            .value = value->number,
+                            .folds = value->folds,
+                            .size = gni_dtype_size(value->held),
+                            .columns = plan->program->count / rows,
                             .has_end =
                                 reduction == GNI_REDUCTION_ANY || reduction == GNI_REDUCTION_ALL,
                             .is_alone = rows == 1};
-    if (first_tile_reduce(&reduce, results))
+    uint64_t sum;
+    if (first_tile_reduce(&reduce, &sum)) {
+        accumulators_end(accumulators, &sum, 0, 1);
         return GN_OK;
-    reduce.part_columns = reduce.columns < PART_COLUMNS ? reduce.columns : PART_COLUMNS;
-    reduce.parts = (reduce.columns + reduce.part_columns - 1) / reduce.part_columns;
-    size_t items = (size_t)(rows * reduce.parts);
-    reduce.partial = reduce.parts > 1 ? gni_host_alloc(items * sizeof *reduce.partial) : results;
-    if (reduce.partial == NULL)
-        return gni_error_host_memory(items * sizeof *reduce.partial);
-    for (size_t i = 0; i < items; i++) /* an end leaves the rest out */
-        reduce.partial[i] = reduce.start;
-    size_t grain = (size_t)(PART_COLUMNS / reduce.part_columns);
-    gni_parallel_for(items, grain > 0 ? grain : 1, part_reduce, &reduce);
-    if (reduce.parts > 1) {
-        for (int64_t row = 0; row < rows; row++)
-            for (int64_t part = 0; part < reduce.parts; part++)
-                reduce.combine(&results[row], &reduce.partial[row * reduce.parts + part], 1);
-        gni_host_free(reduce.partial);
     }
+    reduce.parts = (reduce.columns + PART_COLUMNS - 1) / PART_COLUMNS;
+    if (reduce.parts > 1)
+        return stretches_fold(&reduce, value->combine.one, rows);
+    gni_parallel_for((size_t)rows, (size_t)(PART_COLUMNS / reduce.columns), part_rows, &reduce);
     return GN_OK;
 }
 
 /* ---- columns ---------------------------------------------------------------------------------- */
 
 enum {
-    COLUMNS_PART = 4096,        /* columns of a part: memory is read in long stretches */
+    COLUMNS_PART = 2048,        /* columns of a part: memory is read in long stretches */
     COLUMNS_ELEMENTS = 1 << 19, /* elements of a part, at least: many rows are cut into chunks */
 };
 
 struct fold_columns {
     const struct gni_plan *plan;
-    const char *direct;      /* where the values lie in memory already; NULL: they are computed */
-    short value;             /* as it is computed */
-    gni_fold_rows fold_rows; /* of several tiles into the accumulators; NULL: one by one */
-    gni_loop widen;          /* of a tile to the accumulator's type; NULL: it has it */
-    gni_loop fold;           /* into the accumulators */
-    size_t size, wide_size;  /* of an element, and of an accumulator */
-    int64_t rows, columns, chunk_rows, column_parts;
-    uint64_t start;
-    char *partial; /* [chunks][columns] accumulators */
+    const struct accumulators *accumulators;
+    const struct gni_input *memory; /* where the values lie already; NULL: they are computed */
+    int64_t run;                    /* columns that lie one behind the other in memory */
+    short value;                    /* as it is computed */
+    gni_fold_rows fold_rows;        /* of several tiles into the accumulators; NULL: one by one */
+    gni_fold fold;                  /* of a tile into the accumulators */
+    gni_fold combine;               /* of accumulators */
+    size_t size;                    /* of an element */
+    int64_t rows, columns, chunk_rows, chunks, column_parts;
+    char *partial; /* accumulators [chunks][columns]; NULL: there is one chunk */
 };
 
 /* What a thread works in. */
@@ -245,31 +356,31 @@ struct columns_room {
     _Alignas(64) char tiles[GNI_SCRATCH_BYTES];
     _Alignas(64) float rows[GNI_FOLD_ROWS][GNI_TILE_MOST];
     _Alignas(64) float nothing[GNI_TILE_MOST]; /* what changes no sum */
-    _Alignas(64) char wide[GNI_TILE_MOST * GNI_ELEMENT_BYTES];
+    _Alignas(64) char sums[COLUMNS_PART * GNI_ELEMENT_BYTES];
 };
+
+/* The element of a place in memory. */
+static const void *memory_at(const struct fold_columns *fold, int64_t position)
+{
+    const struct gni_layout *layout = &fold->plan->layout;
+    int64_t offset = 0;
+    for (int d = layout->ndim - 1; d >= 0; d--) {
+        offset += position % layout->sizes[d] * layout->strides[fold->value][d];
+        position /= layout->sizes[d];
+    }
+    return fold->memory->data + offset * (int64_t)fold->size;
+}
 
 static const void *tile_get(const struct fold_columns *fold, struct columns_room *room,
                             int64_t position, size_t count)
 {
-    if (fold->direct != NULL)
-        return fold->direct + position * (int64_t)fold->size;
+    if (fold->memory != NULL)
+        return memory_at(fold, position);
     gni_run_tile(&room->run, position, count);
     return room->run.values[fold->value];
 }
 
-/* A tile of values goes into the accumulators. */
-static void tile_fold(const struct fold_columns *fold, struct columns_room *room, int64_t position,
-                      size_t count, char *sums)
-{
-    const void *values = tile_get(fold, room, position, count), *in[] = {sums, values};
-    if (fold->widen != NULL) {
-        fold->widen(room->wide, &values, count);
-        in[1] = room->wide;
-    }
-    fold->fold(sums, in, count);
-}
-
-/* The same for a tile of each of several rows. */
+/* A tile of each of several rows goes into the accumulators. */
 static void tiles_fold(const struct fold_columns *fold, struct columns_room *room, int64_t position,
                        int64_t rows, size_t count, char *sums)
 {
@@ -277,7 +388,7 @@ static void tiles_fold(const struct fold_columns *fold, struct columns_room *roo
     for (int64_t i = 0; i < GNI_FOLD_ROWS; i++) {
         all[i] =
             i < rows ? tile_get(fold, room, position + i * fold->columns, count) : room->nothing;
-        if (i < rows && fold->direct == NULL)
+        if (i < rows && fold->memory == NULL)
             all[i] = memcpy(room->rows[i], all[i], count * sizeof(float));
     }
     fold->fold_rows((double *)(void *)sums, all, count);
@@ -288,24 +399,42 @@ static void chunk_fold(const struct fold_columns *fold, struct columns_room *roo
 {
     int64_t step = fold->fold_rows != NULL ? GNI_FOLD_ROWS : 1, tile = (int64_t)fold->plan->tile;
     for (; row < row_end; row += step) {
-        for (int64_t at = column; at < column_end; at += tile) {
-            size_t count = (size_t)(column_end - at < tile ? column_end - at : tile);
-            char *to = sums + (size_t)(at - column) * fold->wide_size;
+        size_t count;
+        for (int64_t at = column; at < column_end; at += (int64_t)count) {
+            int64_t end = column_end - at < tile ? column_end : at + tile;
+            int64_t run_end = at - at % fold->run + fold->run;
+            count = (size_t)((end < run_end ? end : run_end) - at);
+            char *to = sums + (size_t)(at - column) * fold->accumulators->size;
             int64_t position = row * fold->columns + at;
             if (fold->fold_rows != NULL)
                 tiles_fold(fold, room, position, row_end - row, count, to);
             else
-                tile_fold(fold, room, position, count, to);
+                fold->fold(to, tile_get(fold, room, position, count), count);
         }
     }
 }
 
-static void accumulators_start(const struct fold_columns *fold, size_t count, char *sums)
+/* The columns of a part. */
+static int64_t columns_of(const struct fold_columns *fold, int64_t part, int64_t *column)
 {
-    size_t nbytes = count * fold->wide_size;
-    memcpy(sums, &fold->start, fold->wide_size);
-    for (size_t done = fold->wide_size; done < nbytes; done *= 2)
-        memcpy(sums + done, sums, done < nbytes - done ? done : nbytes - done);
+    *column = part * COLUMNS_PART;
+    return fold->columns - *column < COLUMNS_PART ? fold->columns - *column : COLUMNS_PART;
+}
+
+static char *partial_of(const struct fold_columns *fold, int64_t chunk, int64_t column)
+{
+    return fold->partial + (size_t)(chunk * fold->columns + column) * fold->accumulators->size;
+}
+
+/* Where a part of a chunk of rows has its accumulators: in memory, in the result itself, or on the stack. */
+static char *sums_place(const struct fold_columns *fold, struct columns_room *room, int64_t chunk,
+                        int64_t column)
+{
+    if (fold->partial != NULL)
+        return partial_of(fold, chunk, column);
+    return fold->accumulators->is_result
+               ? fold->accumulators->results + (size_t)column * fold->accumulators->size
+               : room->sums;
 }
 
 /* Items are the column parts of all chunks of rows. */
@@ -314,66 +443,88 @@ static void part_fold_columns(void *context, size_t begin, size_t end)
     const struct fold_columns *fold = context;
     struct columns_room room;
     gni_run_begin(&room.run, fold->plan, room.tiles);
-    for (int64_t i = 0; i < GNI_TILE_MOST && i < fold->columns; i++)
+    for (int64_t i = 0; i < GNI_TILE_MOST && i < fold->columns && fold->fold_rows != NULL; i++)
         room.nothing[i] = -0.0f;
     for (size_t item = begin; item < end; item++) {
-        int64_t chunk = (int64_t)item / fold->column_parts;
-        int64_t column = (int64_t)item % fold->column_parts * COLUMNS_PART;
-        int64_t column_end =
-            column + COLUMNS_PART < fold->columns ? column + COLUMNS_PART : fold->columns;
+        int64_t chunk = (int64_t)item / fold->column_parts, column;
+        int64_t count = columns_of(fold, (int64_t)item % fold->column_parts, &column);
         int64_t row = chunk * fold->chunk_rows;
         int64_t row_end = row + fold->chunk_rows < fold->rows ? row + fold->chunk_rows : fold->rows;
-        char *sums = fold->partial + (size_t)(chunk * fold->columns + column) * fold->wide_size;
-        accumulators_start(fold, (size_t)(column_end - column), sums);
-        chunk_fold(fold, &room, row, row_end, column, column_end, sums);
+        char *sums = sums_place(fold, &room, chunk, column);
+        accumulators_start(fold->accumulators, sums, (size_t)count);
+        chunk_fold(fold, &room, row, row_end, column, column + count, sums);
+        if (sums == room.sums)
+            accumulators_end(fold->accumulators, sums, column, (size_t)count);
     }
 }
 
-static gn_status columns_fold(struct gni_program *program, short value,
-                              enum gni_reduction reduction, int64_t columns, uint64_t *results)
+/* Items are column parts: all chunks go into the first one. */
+static void part_combine_columns(void *context, size_t begin, size_t end)
 {
-    static const enum gni_op ops[GNI_REDUCTION_COUNT] = {
-        [GNI_REDUCTION_SUM] = GNI_OP_ADD,         [GNI_REDUCTION_PRODUCT] = GNI_OP_MULTIPLY,
-        [GNI_REDUCTION_MAXIMUM] = GNI_OP_MAXIMUM, [GNI_REDUCTION_MINIMUM] = GNI_OP_MINIMUM,
-        [GNI_REDUCTION_ANY] = GNI_OP_LOGICAL_OR,  [GNI_REDUCTION_ALL] = GNI_OP_LOGICAL_AND,
+    const struct fold_columns *fold = context;
+    for (size_t item = begin; item < end; item++) {
+        int64_t column, count = columns_of(fold, (int64_t)item, &column);
+        char *sums = partial_of(fold, 0, column);
+        for (int64_t chunk = 1; chunk < fold->chunks; chunk++)
+            fold->combine(sums, partial_of(fold, chunk, column), (size_t)count);
+        accumulators_end(fold->accumulators, sums, column, (size_t)count);
+    }
+}
+
+/* How many columns of a value lie one behind the other in memory; 0: few, or it is computed. */
+static int64_t columns_in_a_run(const struct gni_plan *plan, short value, int64_t columns)
+{
+    enum {
+        RUN_LEAST = 64
     };
-    struct gni_plan plan;
-    gn_dtype computing = gni_dtypes[gni_program_held(program, value)].compute;
-    gn_dtype wide = accumulator_type(reduction, computing);
-    value = gni_program_convert(program, value, computing);
-    gni_plan_make(&plan, program, value);
-    bool is_direct = value < program->input_count && plan.is_direct[value];
-    bool has_short = reduction == GNI_REDUCTION_SUM && computing == GN_FLOAT32;
+    const struct gni_layout *layout = &plan->layout;
+    int last = layout->ndim - 1;
+    if (value >= plan->program->input_count || plan->program->inputs[value].data == NULL)
+        return 0;
+    if (plan->is_direct[value])
+        return columns;
+    bool is_run = last >= 0 && layout->strides[value][last] == 1 &&
+                  layout->sizes[last] >= RUN_LEAST && columns % layout->sizes[last] == 0;
+    return is_run ? layout->sizes[last] : 0;
+}
+
+static gn_status columns_fold(const struct gni_plan *plan, const struct value *value,
+                              int64_t columns, const struct accumulators *accumulators)
+{
+    const struct gni_program *program = plan->program;
+    int64_t run = columns_in_a_run(plan, value->number, columns);
+    bool has_short = value->folds.columns == gni_folds_find(GNI_REDUCTION_SUM, GN_FLOAT32).columns;
     struct fold_columns fold = {
-        .plan = &plan,
-        .direct = is_direct ? program->inputs[value].data : NULL,
-        .value = value,
+        .plan = plan,
+        .accumulators = accumulators,
+        .memory = run > 0 ? &program->inputs[value->number] : NULL,
+        .run = run > 0 ? run : columns,
+        .value = value->number,
         .fold_rows = has_short ? gni_fold_rows_find() : NULL,
-        .widen = computing != wide ? gni_loop_convert(computing, wide) : NULL,
-        .fold = gni_loop_find(ops[reduction], wide),
-        .size = gni_dtype_size(computing),
-        .wide_size = gni_dtype_size(wide),
+        .fold = value->folds.columns,
+        .combine = value->combine.columns,
+        .size = gni_dtype_size(value->held),
         .rows = program->count / columns,
         .columns = columns,
         .column_parts = (columns + COLUMNS_PART - 1) / COLUMNS_PART,
-        .start = accumulator_start(reduction, computing),
     };
     int64_t width = columns < COLUMNS_PART ? columns : COLUMNS_PART;
     fold.chunk_rows = (COLUMNS_ELEMENTS + width - 1) / width;
-    int64_t chunks = (fold.rows + fold.chunk_rows - 1) / fold.chunk_rows;
-    size_t nbytes = (size_t)(chunks * columns) * fold.wide_size;
-    fold.partial = gni_host_alloc(nbytes);
-    if (fold.partial == NULL)
-        return gni_error_host_memory(nbytes);
-    gni_parallel_for((size_t)(chunks * fold.column_parts), 1, part_fold_columns, &fold);
-    for (int64_t chunk = 1; chunk < chunks; chunk++) {
-        const void *in[] = {fold.partial,
-                            fold.partial + (size_t)(chunk * columns) * fold.wide_size};
-        fold.fold(fold.partial, in, (size_t)columns);
+    fold.chunks = (fold.rows + fold.chunk_rows - 1) / fold.chunk_rows;
+    size_t parts = (size_t)fold.column_parts;
+    size_t nbytes = (size_t)(fold.chunks * columns) * accumulators->size;
+    if (fold.chunks > 1) {
+        fold.partial = gni_host_alloc(nbytes);
+        if (fold.partial == NULL)
+            return gni_error_host_memory(nbytes);
     }
-    for (int64_t i = 0; i < columns; i++)
-        memcpy(&results[i], fold.partial + (size_t)i * fold.wide_size, fold.wide_size);
-    gni_host_free(fold.partial);
+    int64_t part_rows = fold.rows < fold.chunk_rows ? fold.rows : fold.chunk_rows;
+    size_t grain = (size_t)(PART_COLUMNS / (part_rows * width));
+    gni_parallel_for((size_t)fold.chunks * parts, grain > 0 ? grain : 1, part_fold_columns, &fold);
+    if (fold.chunks > 1) {
+        gni_parallel_for(parts, 1, part_combine_columns, &fold);
+        gni_host_free(fold.partial);
+    }
     return GN_OK;
 }
 
@@ -390,18 +541,14 @@ static enum gni_reduction reduction_of(gn_reduction reduction)
     return folds[reduction];
 }
 
-/* Accumulators become elements. */
-static void results_store(const struct gni_folding *folding, gn_dtype kind, gn_tensor *result,
-                          const uint64_t *accumulators)
+/* The results of no elements: BLOCK_RESULTS of them at a time. */
+static void results_fill(const struct accumulators *accumulators, int64_t count)
 {
-    char *data = gni_tensor_data(result);
-    size_t size = gni_dtype_size(result->dtype);
-    for (int64_t i = 0; i < folding->kept; i++) {
-        gn_scalar value = gni_scalar_load(kind, &accumulators[i]);
-        if (folding->reduction == GN_REDUCE_MEAN)
-            value.floating =
-                folding->folded > 0 ? value.floating / (double)folding->folded : (double)NAN;
-        gni_scalar_store(value, result->dtype, data + (size_t)i * size);
+    _Alignas(64) char sums[BLOCK_RESULTS * GNI_ELEMENT_BYTES];
+    for (int64_t done = 0; done < count; done += BLOCK_RESULTS) {
+        size_t some = (size_t)(count - done < BLOCK_RESULTS ? count - done : BLOCK_RESULTS);
+        accumulators_start(accumulators, sums, some);
+        accumulators_end(accumulators, sums, done, some);
     }
 }
 
@@ -409,25 +556,31 @@ gn_status gni_cpu_fold(struct gni_program *program, short value, const struct gn
                        gn_tensor *result, gn_stream *stream)
 {
     enum gni_reduction reduction = reduction_of(folding->reduction);
-    gn_dtype computing = gni_dtypes[gni_program_held(program, value)].compute;
-    size_t nbytes = (size_t)folding->kept * sizeof(uint64_t);
-    uint64_t single, *accumulators = folding->kept == 1 ? &single : gni_host_alloc(nbytes);
+    gn_dtype held = gni_dtypes[gni_program_held(program, value)].compute;
+    gn_dtype wide = accumulator_type(reduction, held);
+    bool is_mean = folding->reduction == GN_REDUCE_MEAN;
+    struct accumulators accumulators = {
+        .start = accumulator_start(reduction, held),
+        .size = gni_dtype_size(wide),
+        .convert = gni_loop_convert(wide, result->dtype),
+        .is_result = wide == result->dtype && !is_mean,
+        .results = gni_tensor_data(result),
+        .result_size = gni_dtype_size(result->dtype),
+        .divisor = is_mean ? (double)folding->folded : 0,
+    };
     (void)stream;
-    if (accumulators == NULL)
-        return gni_error_host_memory(nbytes);
-    uint64_t start = accumulator_start(reduction, computing);
-    for (int64_t i = 0; i < folding->kept; i++)
-        accumulators[i] = start;
-    gn_status status = GN_OK;
-    if (program->count > 0)
-        status = folding->is_by_columns
-                     ? columns_fold(program, value, reduction, folding->kept, accumulators)
-                     : rows_fold(program, value, reduction, folding->kept, accumulators);
-    if (status == GN_OK)
-        results_store(folding, accumulator_type(reduction, computing), result, accumulators);
-    if (accumulators != &single)
-        gni_host_free(accumulators);
-    return status;
+    if (program->count > 0) {
+        struct gni_plan plan;
+        struct value taken = value_take(program, value, reduction);
+        gni_plan_make(&plan, program, taken.number);
+        return folding->is_by_columns ? columns_fold(&plan, &taken, folding->kept, &accumulators)
+                                      : rows_fold(&plan, &taken, folding->kept, &accumulators);
+    }
+    if (is_mean) /* of nothing */
+        gni_scalar_store((gn_scalar){.kind = GN_FLOAT64, .floating = (double)NAN}, GN_FLOAT64,
+                         &accumulators.start);
+    results_fill(&accumulators, folding->kept);
+    return GN_OK;
 }
 
 const struct gni_backend gni_cpu_backend = {

@@ -103,13 +103,13 @@ gni_gather gni_gather_find(size_t size)
     return loops_get()->gathers[__builtin_ctzll(size)];
 }
 
-gni_fold gni_fold_find(enum gni_reduction reduction, gn_dtype dtype)
+struct gni_folds gni_folds_find(enum gni_reduction reduction, gn_dtype dtype)
 {
     gni_assert((unsigned)reduction < GNI_REDUCTION_COUNT && gni_dtype_is_valid(dtype));
     return loops_get()->folds[reduction][dtype];
 }
 
-gni_fold gni_fold_squares_find(gn_dtype dtype)
+struct gni_folds gni_folds_find_squares(gn_dtype dtype)
 {
     gni_assert(dtype == GN_FLOAT32 || dtype == GN_FLOAT64);
     return loops_get()->squares[dtype];

@@ -63,11 +63,22 @@ enum gni_reduction {
  */
 typedef void (*gni_fold)(void *accumulator, const void *in, size_t count);
 
-/* NULL for the half types, which are converted before. */
-gni_fold gni_fold_find(enum gni_reduction reduction, gn_dtype dtype);
+/* The same for each of several short rows, which lie one behind the other, and have an accumulator each: element by element,
+ * in their order. */
+typedef void (*gni_fold_short)(void *accumulators, const void *in, size_t rows, size_t columns);
+
+/* The forms of a fold. */
+struct gni_folds {
+    gni_fold one;
+    gni_fold_short rows;
+    gni_fold columns; /* each element goes into an accumulator of its own */
+};
+
+/* All NULL for the half types, which are converted before. */
+struct gni_folds gni_folds_find(enum gni_reduction reduction, gn_dtype dtype);
 
 /* The sum of the squares of float32 or float64, in double: as the fold of such squares. */
-gni_fold gni_fold_squares_find(gn_dtype dtype);
+struct gni_folds gni_folds_find_squares(gn_dtype dtype);
 
 enum {
     GNI_FOLD_ROWS = 8,

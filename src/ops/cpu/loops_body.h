@@ -702,19 +702,48 @@ GATHER(uint64_t)
 
 /* ---- folds ----------------------------------------------------------------------------------- */
 
-/* The order of integers does not matter. */
-#define FOLD_INTEGER(NAME, T, ACCUMULATOR, START, STEP, JOIN)         \
-    static void NAME(void *accumulator, const void *in, size_t count) \
-    {                                                                 \
-        const T *first = in;                                          \
-        ACCUMULATOR *total = accumulator, a = START;                  \
-        for (size_t i = 0; i < count; i++) {                          \
-            T x = first[i];                                           \
-            a = (ACCUMULATOR)(STEP);                                  \
-        }                                                             \
-        ACCUMULATOR x = *total;                                       \
-        *total = (ACCUMULATOR)(JOIN);                                 \
+/* Every fold has two other forms: for short rows, and for columns. */
+#define FOLD_FORMS(NAME, S, T, ACCUMULATOR, LOAD, STEP)                               \
+    static void short_##NAME##_##S(void *accumulators, const void *in, size_t rows,   \
+                                   size_t columns)                                    \
+    {                                                                                 \
+        const T *first = in;                                                          \
+        ACCUMULATOR *totals = accumulators;                                           \
+        for (size_t row = 0; row < rows; row++, first += columns) {                   \
+            ACCUMULATOR a = totals[row];                                              \
+            for (size_t i = 0; i < columns; i++) {                                    \
+                LOAD;                                                                 \
+                a = (ACCUMULATOR)(STEP);                                              \
+            }                                                                         \
+            totals[row] = a;                                                          \
+        }                                                                             \
+    }                                                                                 \
+    static void column_##NAME##_##S(void *accumulators, const void *in, size_t count) \
+    {                                                                                 \
+        const T *first = in;                                                          \
+        ACCUMULATOR *totals = accumulators;                                           \
+        PARALLEL                                                                      \
+        for (size_t i = 0; i < count; i++) {                                          \
+            ACCUMULATOR a = totals[i];                                                \
+            LOAD;                                                                     \
+            totals[i] = (ACCUMULATOR)(STEP);                                          \
+        }                                                                             \
     }
+
+/* The order of integers does not matter. */
+#define FOLD_INTEGER(NAME, S, T, ACCUMULATOR, START, STEP, JOIN)                   \
+    static void fold_##NAME##_##S(void *accumulator, const void *in, size_t count) \
+    {                                                                              \
+        const T *first = in;                                                       \
+        ACCUMULATOR *total = accumulator, a = START;                               \
+        for (size_t i = 0; i < count; i++) {                                       \
+            T x = first[i];                                                        \
+            a = (ACCUMULATOR)(STEP);                                               \
+        }                                                                          \
+        ACCUMULATOR x = *total;                                                    \
+        *total = (ACCUMULATOR)(JOIN);                                              \
+    }                                                                              \
+    FOLD_FORMS(NAME, S, T, ACCUMULATOR, T x = first[i], STEP)
 
 /* any and all: what the elements come to is kept in a type of their size, so that a vector has as many. */
 #define FOLD_TRUTH(S, T, KEPT, ANY_START, ANY, ALL_START, ALL)                \
@@ -737,14 +766,16 @@ GATHER(uint64_t)
             a = (KEPT)(ALL);                                                  \
         }                                                                     \
         *(uint8_t *)accumulator &= a != 0;                                    \
-    }
+    }                                                                         \
+    FOLD_FORMS(any, S, T, uint8_t, T x = first[i], a | (x != 0))              \
+    FOLD_FORMS(all, S, T, uint8_t, T x = first[i], a & (x != 0))
 
 /* Sums and products of bytes wrap as uint64; int64 and uint64 may alias. */
-#define FOLD_INTEGERS(S, T, LEAST, LARGEST)                                       \
-    FOLD_INTEGER(fold_sum_##S, T, uint64_t, 0, a + (uint64_t)(int64_t)x, a + x)   \
-    FOLD_INTEGER(fold_product_##S, T, uint64_t, 1, a *(uint64_t)(int64_t)x, a *x) \
-    FOLD_INTEGER(fold_maximum_##S, T, T, LEAST, x > a ? x : a, x > a ? x : a)     \
-    FOLD_INTEGER(fold_minimum_##S, T, T, LARGEST, x < a ? x : a, x < a ? x : a)   \
+#define FOLD_INTEGERS(S, T, LEAST, LARGEST)                                 \
+    FOLD_INTEGER(sum, S, T, uint64_t, 0, a + (uint64_t)(int64_t)x, a + x)   \
+    FOLD_INTEGER(product, S, T, uint64_t, 1, a *(uint64_t)(int64_t)x, a *x) \
+    FOLD_INTEGER(maximum, S, T, T, LEAST, x > a ? x : a, x > a ? x : a)     \
+    FOLD_INTEGER(minimum, S, T, T, LARGEST, x < a ? x : a, x < a ? x : a)   \
     FOLD_TRUTH(S, T, T, 0, a | x, (T)~0, a & (T) - (x != 0))
 
 FOLD_INTEGERS(uint8, uint8_t, 0, UINT8_MAX)
@@ -777,11 +808,20 @@ static void fold_sum_boolean(void *accumulator, const void *in, size_t count)
         *total += first[i] != 0;
 }
 
-FOLD_INTEGER(fold_product_boolean, uint8_t, uint64_t, 1, a &(x != 0), a *x)
+FOLD_FORMS(sum, boolean, uint8_t, uint64_t, uint8_t x = first[i], a + (x != 0))
+FOLD_INTEGER(product, boolean, uint8_t, uint64_t, 1, a &(x != 0), a *x)
 #define fold_maximum_boolean fold_any_uint8
+#define short_maximum_boolean short_any_uint8
+#define column_maximum_boolean column_any_uint8
 #define fold_minimum_boolean fold_all_uint8
+#define short_minimum_boolean short_all_uint8
+#define column_minimum_boolean column_all_uint8
 #define fold_any_boolean fold_any_uint8
+#define short_any_boolean short_any_uint8
+#define column_any_boolean column_any_uint8
 #define fold_all_boolean fold_all_uint8
+#define short_all_boolean short_all_uint8
+#define column_all_boolean column_all_uint8
 
 FOLD_TRUTH(float32, float, uint32_t, 0, a | (x != 0), 1, a &(x != 0))
 FOLD_TRUTH(float64, double, uint64_t, 0, a | (x != 0), 1, a &(x != 0))
@@ -791,53 +831,54 @@ enum {
     RUN_MAX = 4096, /* elements; longer runs are halved, so that errors grow with the logarithm */
 };
 
-#define FOLD_FLOAT(NAME, T, ACCUMULATOR, START, LOAD, STEP)                      \
-    static ACCUMULATOR NAME##_run(const T *in, size_t count)                     \
-    {                                                                            \
-        if (count > RUN_MAX) {                                                   \
-            size_t half = count / (2 * LANES) * LANES;                           \
-            ACCUMULATOR a = NAME##_run(in, half);                                \
-            ACCUMULATOR x = NAME##_run(in + half, count - half);                 \
-            return STEP;                                                         \
-        }                                                                        \
-        ACCUMULATOR lanes[LANES];                                                \
-        for (size_t j = 0; j < LANES; j++)                                       \
-            lanes[j] = START;                                                    \
-        size_t i = 0;                                                            \
-        for (; i + LANES <= count; i += LANES) {                                 \
-            for (size_t j = 0; j < LANES; j++) {                                 \
-                ACCUMULATOR a = lanes[j], x = LOAD((ACCUMULATOR)in[i + j]);      \
-                lanes[j] = STEP;                                                 \
-            }                                                                    \
-        }                                                                        \
-        for (size_t j = 0; i + j < count; j++) {                                 \
-            ACCUMULATOR a = lanes[j], x = LOAD((ACCUMULATOR)in[i + j]);          \
-            lanes[j] = STEP;                                                     \
-        }                                                                        \
-        for (size_t width = LANES / 2; width; width /= 2) {                      \
-            for (size_t j = 0; j < width; j++) {                                 \
-                ACCUMULATOR a = lanes[j], x = lanes[j + width];                  \
-                lanes[j] = STEP;                                                 \
-            }                                                                    \
-        }                                                                        \
-        return lanes[0];                                                         \
-    }                                                                            \
-    static void NAME(void *accumulator, const void *in, size_t count)            \
-    {                                                                            \
-        ACCUMULATOR *total = accumulator, a = *total, x = NAME##_run(in, count); \
-        *total = STEP;                                                           \
-    }
+#define FOLD_FLOAT(NAME, S, T, ACCUMULATOR, START, LOAD, STEP)                                \
+    static ACCUMULATOR fold_##NAME##_##S##_run(const T *in, size_t count)                     \
+    {                                                                                         \
+        if (count > RUN_MAX) {                                                                \
+            size_t half = count / (2 * LANES) * LANES;                                        \
+            ACCUMULATOR a = fold_##NAME##_##S##_run(in, half);                                \
+            ACCUMULATOR x = fold_##NAME##_##S##_run(in + half, count - half);                 \
+            return STEP;                                                                      \
+        }                                                                                     \
+        ACCUMULATOR lanes[LANES];                                                             \
+        for (size_t j = 0; j < LANES; j++)                                                    \
+            lanes[j] = START;                                                                 \
+        size_t i = 0;                                                                         \
+        for (; i + LANES <= count; i += LANES) {                                              \
+            for (size_t j = 0; j < LANES; j++) {                                              \
+                ACCUMULATOR a = lanes[j], x = LOAD((ACCUMULATOR)in[i + j]);                   \
+                lanes[j] = STEP;                                                              \
+            }                                                                                 \
+        }                                                                                     \
+        for (size_t j = 0; i + j < count; j++) {                                              \
+            ACCUMULATOR a = lanes[j], x = LOAD((ACCUMULATOR)in[i + j]);                       \
+            lanes[j] = STEP;                                                                  \
+        }                                                                                     \
+        for (size_t width = LANES / 2; width; width /= 2) {                                   \
+            for (size_t j = 0; j < width; j++) {                                              \
+                ACCUMULATOR a = lanes[j], x = lanes[j + width];                               \
+                lanes[j] = STEP;                                                              \
+            }                                                                                 \
+        }                                                                                     \
+        return lanes[0];                                                                      \
+    }                                                                                         \
+    static void fold_##NAME##_##S(void *accumulator, const void *in, size_t count)            \
+    {                                                                                         \
+        ACCUMULATOR *total = accumulator, a = *total, x = fold_##NAME##_##S##_run(in, count); \
+        *total = STEP;                                                                        \
+    }                                                                                         \
+    FOLD_FORMS(NAME, S, T, ACCUMULATOR, ACCUMULATOR x = LOAD((ACCUMULATOR)first[i]), STEP)
 
 #define AS_IT_IS(x) (x)
 #define SQUARED(x) ((x) * (x))
 
 /* -0 is what changes no number. */
-FOLD_FLOAT(fold_sum_float32, float, double, -0.0, AS_IT_IS, a + x)
-FOLD_FLOAT(fold_sum_float64, double, double, -0.0, AS_IT_IS, a + x)
-FOLD_FLOAT(fold_squares_float32, float, double, -0.0, SQUARED, a + x)
-FOLD_FLOAT(fold_squares_float64, double, double, -0.0, SQUARED, a + x)
-FOLD_FLOAT(fold_product_float32, float, double, 1.0, AS_IT_IS, a *x)
-FOLD_FLOAT(fold_product_float64, double, double, 1.0, AS_IT_IS, a *x)
+FOLD_FLOAT(sum, float32, float, double, -0.0, AS_IT_IS, a + x)
+FOLD_FLOAT(sum, float64, double, double, -0.0, AS_IT_IS, a + x)
+FOLD_FLOAT(squares, float32, float, double, -0.0, SQUARED, a + x)
+FOLD_FLOAT(squares, float64, double, double, -0.0, SQUARED, a + x)
+FOLD_FLOAT(product, float32, float, double, 1.0, AS_IT_IS, a *x)
+FOLD_FLOAT(product, float64, double, double, 1.0, AS_IT_IS, a *x)
 /*
  * The bits of floating numbers as signed integers in the same order: -0 is before 0, NaN with a sign before -infinity,
  * NaN without one behind infinity. The way back is the same.
@@ -869,7 +910,9 @@ FOLD_FLOAT(fold_product_float64, double, double, 1.0, AS_IT_IS, a *x)
         T smallest, largest, *total = accumulator;                                    \
         fold_extremes_##S(in, count, &smallest, &largest);                            \
         *total = F##_minimum(*total, largest != largest ? largest : smallest);        \
-    }
+    }                                                                                 \
+    FOLD_FORMS(maximum, S, T, T, T x = first[i], F##_maximum(a, x))                   \
+    FOLD_FORMS(minimum, S, T, T, T x = first[i], F##_minimum(a, x))
 
 FOLD_EXTREMES(float32, float, f32, int32_t, uint32_t, INT32_MAX)
 FOLD_EXTREMES(float64, double, f64, int64_t, uint64_t, INT64_MAX)
@@ -892,6 +935,16 @@ static void fold_rows_float32(double *sums, const float *const *rows, size_t cou
 #define NUMBERS(name) INTEGERS(name), FLOATS(name)
 #define ALL(name) [GN_BOOL] = name##_boolean, NUMBERS(name)
 #define HALVES(name) [GN_FLOAT16] = name##_float16, [GN_BFLOAT16] = name##_bfloat16
+
+#define FOLDS(name)                                                        \
+    {                                                                      \
+        .one = fold_##name, .rows = short_##name, .columns = column_##name \
+    }
+#define ALL_FOLDS(name)                                                  \
+    [GN_BOOL] = FOLDS(name##_boolean), [GN_UINT8] = FOLDS(name##_uint8), \
+    [GN_INT8] = FOLDS(name##_int8), [GN_INT16] = FOLDS(name##_int16),    \
+    [GN_INT32] = FOLDS(name##_int32), [GN_INT64] = FOLDS(name##_int64),  \
+    [GN_FLOAT32] = FOLDS(name##_float32), [GN_FLOAT64] = FOLDS(name##_float64)
 
 #define TEST_OF_FLOATS(name, OTHERS)                                                  \
     [GN_BOOL] = OTHERS, [GN_UINT8] = OTHERS, [GN_INT8] = OTHERS, [GN_INT16] = OTHERS, \
@@ -989,13 +1042,13 @@ const struct gni_loops_set GNI_LOOPS_SET =
         .gathers = {gather_uint8_t, gather_uint16_t, gather_uint32_t, gather_uint64_t},
         .folds =
             {
-                [GNI_REDUCTION_SUM] = {ALL(fold_sum)},
-                [GNI_REDUCTION_PRODUCT] = {ALL(fold_product)},
-                [GNI_REDUCTION_MAXIMUM] = {ALL(fold_maximum)},
-                [GNI_REDUCTION_MINIMUM] = {ALL(fold_minimum)},
-                [GNI_REDUCTION_ANY] = {ALL(fold_any)},
-                [GNI_REDUCTION_ALL] = {ALL(fold_all)},
+                [GNI_REDUCTION_SUM] = {ALL_FOLDS(sum)},
+                [GNI_REDUCTION_PRODUCT] = {ALL_FOLDS(product)},
+                [GNI_REDUCTION_MAXIMUM] = {ALL_FOLDS(maximum)},
+                [GNI_REDUCTION_MINIMUM] = {ALL_FOLDS(minimum)},
+                [GNI_REDUCTION_ANY] = {ALL_FOLDS(any)},
+                [GNI_REDUCTION_ALL] = {ALL_FOLDS(all)},
             },
-        .squares = {FLOATS(fold_squares)},
+        .squares = {[GN_FLOAT32] = FOLDS(squares_float32), [GN_FLOAT64] = FOLDS(squares_float64)},
         .fold_rows = fold_rows_float32,
 };

@@ -16,8 +16,8 @@ struct gni_loops_set {
     gni_loop converts[GN_DTYPE_COUNT][GN_DTYPE_COUNT]; /* from, to */
     gni_loop rounds[GN_DTYPE_COUNT];                   /* the halves only */
     gni_gather gathers[GNI_SIZE_COUNT];                /* by the logarithm of the size */
-    gni_fold folds[GNI_REDUCTION_COUNT][GN_DTYPE_COUNT];
-    gni_fold squares[GN_DTYPE_COUNT]; /* float32 and float64 only */
+    struct gni_folds folds[GNI_REDUCTION_COUNT][GN_DTYPE_COUNT];
+    struct gni_folds squares[GN_DTYPE_COUNT]; /* float32 and float64 only */
     gni_fold_rows fold_rows;
 };
 

@@ -78,8 +78,8 @@ static void *temporary_alloc(size_t nbytes)
 static unsigned distance_bits(const int64_t *in, size_t count, uint64_t flip, uint64_t *base)
 {
     int64_t least = in[0], most = in[0];
-    gni_fold_find(GNI_REDUCTION_MINIMUM, GN_INT64)(&least, in, count);
-    gni_fold_find(GNI_REDUCTION_MAXIMUM, GN_INT64)(&most, in, count);
+    gni_folds_find(GNI_REDUCTION_MINIMUM, GN_INT64).one(&least, in, count);
+    gni_folds_find(GNI_REDUCTION_MAXIMUM, GN_INT64).one(&most, in, count);
     gni_keys_load64(GN_INT64, flip == 0 ? &least : &most, 1, flip, base);
     return 64 - (unsigned)__builtin_clzll(((uint64_t)most - (uint64_t)least) | 1);
 }
