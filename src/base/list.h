@@ -92,6 +92,18 @@ static inline void gni_list_remove(struct gni_list *node)
     gni_list_init(node);
 }
 
+/* Appends all nodes of another list, which is empty afterwards. */
+static inline void gni_list_append(struct gni_list *list, struct gni_list *other)
+{
+    if (gni_list_is_empty(other))
+        return;
+    other->next->prev = list->prev;
+    other->prev->next = list;
+    list->prev->next = other->next;
+    list->prev = other->prev;
+    gni_list_init(other);
+}
+
 /* Removes the first node and returns it; NULL when there is none. */
 static inline struct gni_list *gni_list_pop_front(struct gni_list *list)
 {

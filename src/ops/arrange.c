@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "ops/backend.h"
 #include "ops/cpu/copy.h"
+#include "ops/recorder.h"
 #include "tensor/tensor.h"
 
 gn_status gn_flip(gn_tensor *tensor, uint32_t dimensions, gn_tensor **result)

@@ -440,7 +440,7 @@ static gn_status small_assign(gn_tensor *out, const gn_operand *value)
     const gn_tensor *from = value->tensor;
     struct gni_storage *storage = gni_tensor_storage(out);
     uint64_t number = 0;
-    GN_TRY(gni_storage_flush_readers(storage));
+    GN_TRY(gni_recorder_flush_readers(storage));
     if (from != NULL)
         for (int i = out->ndim - from->ndim, k = 0; k < from->ndim; i++, k++)
             strides[i] = from->sizes[k] == 1 ? 0 : from->strides[k];

@@ -208,7 +208,7 @@ static gn_status plan_set(struct gni_index_plan *plan, gn_tensor *target, gn_ten
     if (is_near && !gni_cpu_index_check(plan))
         return gni_index_refuse(plan);
     struct gni_storage *storage = gni_tensor_storage(target);
-    GN_TRY(gni_storage_flush_readers(storage));
+    GN_TRY(gni_recorder_flush_readers(storage));
     atomic_fetch_add(&storage->version, 1);
     if (!is_near)
         return gni_backend_get(target->device)
@@ -248,7 +248,7 @@ static bool small_fill(const struct gni_index_plan *plan, gn_tensor *tensor, gn_
     if (value.tensor != NULL || plan->count > SMALL_MOST || !gni_device_is_host(tensor->device) ||
         storage == NULL || storage->is_read_only ||
         gni_strides_overlap(plan->ndim, plan->sizes, plan->strides) ||
-        gni_storage_flush_readers(storage) != GN_OK)
+        gni_recorder_flush_readers(storage) != GN_OK)
         return false;
     gni_scalar_store(value.scalar, tensor->dtype, &number);
     gni_cpu_index_set(plan, gni_tensor_data(tensor), tensor->dtype, &number, none, false);

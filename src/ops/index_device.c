@@ -5,6 +5,7 @@
 #include "ops/index.h"
 
 #include "ops/backend.h"
+#include "ops/recorder.h"
 
 #include <string.h>
 
@@ -111,7 +112,7 @@ gn_status gni_index_mask_set(gn_tensor *tensor, gn_tensor *mask, gn_tensor *valu
     struct gni_storage *storage = gni_tensor_storage(tensor);
     gn_tensor *whole;
     GN_TRY(mask_take(mask, &whole));
-    gn_status status = gni_storage_flush_readers(storage);
+    gn_status status = gni_recorder_flush_readers(storage);
     if (status == GN_OK) {
         atomic_fetch_add(&storage->version, 1);
         status = gni_backend_get(tensor->device)->mask_set(tensor, whole, values);

@@ -356,7 +356,7 @@ gn_status gn_matmul_into(gn_tensor *a, gn_tensor *b, gn_tensor *out)
         gn_tensor_release(made);
         return status;
     }
-    GN_TRY(gni_storage_flush_readers(gni_tensor_storage(out)));
+    GN_TRY(gni_recorder_flush_readers(gni_tensor_storage(out)));
     GN_TRY(product_run(a, b, out, &batch));
     atomic_fetch_add(&gni_tensor_storage(out)->version, 1);
     return GN_OK;

@@ -9,6 +9,7 @@
 
 #include "genesis/index.h"
 #include "ops/backend.h"
+#include "ops/recorder.h"
 #include "tensor/capture.h"
 
 #include <string.h>

@@ -5,6 +5,7 @@
 struct gni_list gni_nodes = {.next = &gni_nodes, .prev = &gni_nodes};
 
 _Atomic(unsigned) gni_node_count;
+uint64_t gni_node_bytes;
 
 /* Written under the lock only: nothing can come between the load and the store. */
 static void node_count_change(unsigned change)
@@ -38,21 +39,30 @@ static void operands_release(struct gni_node *node)
     node->arity = 0;
     for (int i = 0; i < arity; i++) {
         struct gni_node_operand *operand = &node->operands[i];
+        if (operand->kind == GNI_OPERAND_NUMBER)
+            continue;
+        gni_list_remove(&operand->link);
         if (operand->kind == GNI_OPERAND_MEMORY) {
-            operand->storage->reader_count--;
+            gni_node_bytes -= operand->storage->nbytes;
             storage_drop(operand->storage);
-        } else if (operand->kind == GNI_OPERAND_NODE) {
-            operand->node->readers--;
-            if (operand->node->storage != NULL)
-                operand->node->storage->reader_count--;
+        } else {
+            operand->node->reader_count--;
             gni_node_release(operand->node);
         }
     }
 }
 
+/* A node does not wait any more. */
+static void node_leave(struct gni_node *node)
+{
+    gni_list_remove(&node->link);
+    node_count_change(-1U);
+}
+
 void gni_node_forget(struct gni_node *node)
 {
     node->is_done = true;
+    node_leave(node);
     operands_release(node);
 }
 
@@ -60,9 +70,10 @@ void gni_node_release(struct gni_node *node)
 {
     if (--node->references > 0)
         return;
+    gni_assert(gni_list_is_empty(&node->readers));
     operands_release(node);
-    gni_list_remove(&node->link);
-    node_count_change(-1U);
+    if (!node->is_done)
+        node_leave(node);
     if (node->storage != NULL)
         storage_drop(node->storage);
     gn_stream_release(node->stream);
@@ -86,14 +97,16 @@ static void operand_set(struct gni_node *node, struct gni_node_operand *operand,
                         const gn_operand *given, const int *order, int64_t *strides)
 {
     gn_tensor *tensor = given->tensor;
+    operand->reader = node;
     if (tensor == NULL) {
         operand->kind = GNI_OPERAND_NUMBER;
         operand->number = given->scalar;
     } else if (tensor->node != NULL) {
         operand->kind = GNI_OPERAND_NODE;
         operand->node = tensor->node;
+        gni_list_push_back(&tensor->node->readers, &operand->link);
         tensor->node->references++;
-        tensor->node->readers++;
+        tensor->node->reader_count++;
         node->weight += tensor->node->weight;
     } else {
         struct gni_storage *storage = gni_tensor_storage(tensor);
@@ -104,7 +117,8 @@ static void operand_set(struct gni_node *node, struct gni_node_operand *operand,
         operand->strides = strides;
         strides_broadcast(tensor, node, order, strides);
         gni_storage_retain(storage);
-        storage->reader_count++;
+        gni_list_push_back(&storage->pending, &operand->link);
+        gni_node_bytes += storage->nbytes;
     }
 }
 
@@ -118,6 +132,7 @@ gn_status gni_node_create(const struct gni_typing *typing, int arity, const gn_o
     if (node == NULL)
         return gni_error_host_memory(nbytes);
     node->references = 1;
+    gni_list_init(&node->readers);
     node->typing = *typing;
     node->device = device;
     node->stream = stream != NULL ? gn_stream_retain(stream) : NULL;
@@ -140,8 +155,8 @@ gn_status gni_node_create(const struct gni_typing *typing, int arity, const gn_o
 void gni_node_finish(struct gni_node *node, struct gni_storage *storage)
 {
     gn_tensor *owner = node->owner;
-    storage->reader_count += node->readers;
-    if (owner == NULL || node->readers > 0)
+    gni_list_append(&storage->pending, &node->readers);
+    if (owner == NULL || node->reader_count > 0)
         node->storage = storage;
     if (owner == NULL)
         return;

@@ -7,12 +7,13 @@
  *     work      nodes that are being computed, and their program, on the stack of the thread that does it
  *
  * Invariants, under the recorder's lock:
- *   R1  all nodes are in one list, in the order in which they were made: operands come before;
+ *   R1  all nodes that are not computed are in one list, in the order in which they were made: operands come before;
  *   R2  references of a node: its owner, each operand of a node that is it, and who works on it or waits for it;
  *   R3  a node that was computed is_done, and has no operands; it has a storage if it was an operand of others then,
  *       or had no owner to leave it to, and leaves when nobody refers to it. Nobody but who waited for it refers to
  *       one without a storage;
- *   R4  reader_count of a storage: the operands of nodes that are its memory, or a computed node with it;
+ *   R4  pending readers of a storage: the operands of nodes that are its memory, or a computed node with it; readers of a
+ *       node that has no storage: the operands that are it. The newest comes last, but behind what a storage takes over;
  *   R5  no operand's storage is escaped when the call that recorded it has returned;
  *   R6  a node has at most GNI_PROGRAM_NODES_MOST below it, itself counted, with repetition;
  *   R7  a node that is_running belongs to one work. Nobody takes it as an operand, or into another work, before
@@ -39,7 +40,9 @@ enum gni_operand_kind {
 
 struct gni_node_operand {
     enum gni_operand_kind kind;
-    gn_dtype dtype; /* of memory, as the rest of its struct */
+    gn_dtype dtype;          /* of memory, as the rest of its struct */
+    struct gni_node *reader; /* the node whose operand it is */
+    struct gni_list link;    /* in the readers of its storage or node: R4 */
     union {
         gn_scalar number;
         struct gni_node *node;
@@ -52,9 +55,10 @@ struct gni_node_operand {
 };
 
 struct gni_node {
-    struct gni_list link; /* R1 */
-    unsigned references;  /* R2 */
-    unsigned readers;     /* nodes that it is an operand of, with repetition */
+    struct gni_list link;    /* R1 */
+    struct gni_list readers; /* R4 */
+    unsigned references;     /* R2 */
+    unsigned reader_count;   /* operands that are it */
     gn_tensor *owner;
     struct gni_storage *storage; /* R3; retained */
     gn_device *device;
@@ -69,8 +73,6 @@ struct gni_node {
     bool is_done;    /* R3 */
     bool is_running; /* R7 */
     bool is_inherited;  /* of a GPU, and recorded before a fork: this process cannot compute it */
-    bool is_marked;     /* scratch of the recorder: reads a certain storage */
-    bool is_blocked;    /* scratch of the recorder: needs what this thread itself is computing */
     const void *runner; /* the thread that computes it */
     int arity;
     struct gni_node_operand operands[3];
@@ -85,9 +87,12 @@ struct gni_node {
 
 /* ---- node.c ---------------------------------------------------------------------------------- */
 
-/* The list of all nodes, and how many there are, which may be read without the lock. */
+/* The nodes that wait (R1), and how many there are, which may be read without the lock. */
 extern struct gni_list gni_nodes;
 extern _Atomic(unsigned) gni_node_count;
+
+/* Bytes of memory that is an operand of a node that waits, counted for each operand. */
+extern uint64_t gni_node_bytes;
 
 /* A node without an owner, with one reference, whose dimensions are those of `shape` in `order` (NULL: as they are).
  * Pending operands must have its dimensions, device and stream. */
@@ -119,7 +124,7 @@ void gni_work_cut(struct gni_work *work, const int *order);
 /* Whether somebody outside of the collected nodes needs a node's value: its tensor, or another node. */
 static inline bool gni_node_is_needed(const struct gni_node *node)
 {
-    return node->owner != NULL || node->readers > node->inner;
+    return node->owner != NULL || node->reader_count > node->inner;
 }
 
 #endif

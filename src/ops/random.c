@@ -19,7 +19,7 @@ static gn_status target_make(gn_tensor *out, gn_dtype dtype, gn_tensor **target)
     if (gn_tensor_is_read_only(out))
         return gni_error(GN_ERROR_INVALID_VALUE, "the tensor is read-only");
     GN_TRY(gni_tensor_flush(out));
-    GN_TRY(gni_storage_flush_readers(gni_tensor_storage(out)));
+    GN_TRY(gni_recorder_flush_readers(gni_tensor_storage(out)));
     if (!out->is_contiguous || dtype != out->dtype)
         return gn_tensor_create(dtype, out->ndim, out->sizes, out->device, target);
     gn_tensor_retain(out);

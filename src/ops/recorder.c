@@ -13,7 +13,9 @@
 #include <string.h>
 
 enum {
-    QUICK_MOST = 16384, /* elements for which an interpreter's lock is not let go */
+    QUICK_MOST = 16384,           /* elements for which an interpreter's lock is not let go */
+    WAITING_MOST = 4096,          /* nodes that wait, before the oldest is computed */
+    WAITING_BYTES_MOST = 1 << 30, /* of memory that they keep alive; likewise */
 };
 
 static struct {
@@ -22,6 +24,7 @@ static struct {
     pthread_cond_t ended;   /* a work has ended */
     unsigned ended_count;   /* written with the lock and the mutex, read with either */
     unsigned waiter_count;  /* for that; this and the rest under the lock */
+    unsigned work_count;    /* that are being computed */
     bool is_off;
     _Atomic(uint64_t) failure_count; /* of programs that were refused */
 } recorder = {.mutex = GNI_MUTEX_INIT, .ended = PTHREAD_COND_INITIALIZER};
@@ -47,6 +50,7 @@ static void works_forget(void)
     }
     (void)pthread_cond_init(&recorder.ended, NULL);
     recorder.waiter_count = 0;
+    recorder.work_count = 0;
 }
 
 static void fork_done(bool is_child)
@@ -183,12 +187,14 @@ static void work_open(struct gni_work *work)
         work->nodes[n]->is_running = true;
         work->nodes[n]->runner = gni_thread_self();
     }
+    recorder.work_count += work->node_count > 0;
     lock_give();
 }
 
 static void work_close(struct gni_work *work)
 {
     lock_take();
+    recorder.work_count--;
     for (int n = 0; n < work->node_count; n++)
         work->nodes[n]->is_running = false;
     if (recorder.waiter_count > 0)
@@ -365,72 +371,105 @@ static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *
 
 /* ---- flushing -------------------------------------------------------------------------------- */
 
-static bool reads(const struct gni_node *node, const struct gni_storage *storage)
-{
-    for (int i = 0; i < node->arity; i++) {
-        const struct gni_node_operand *operand = &node->operands[i];
-        if (operand->kind == GNI_OPERAND_MEMORY && operand->storage == storage)
-            return true;
-        if (operand->kind == GNI_OPERAND_NODE &&
-            (operand->node->storage == storage ||
-             (!operand->node->is_done && operand->node->is_marked)))
-            return true;
-    }
-    return false;
-}
-
 /* Whether a node needs what this thread itself is computing: then it was called by a handler. */
 static bool is_blocked(const struct gni_node *node)
 {
+    if (recorder.work_count == 0 || node->is_done)
+        return false;
     bool found = node->is_running && node->runner == gni_thread_self();
     for (int i = 0; i < node->arity && !found; i++)
-        found = node->operands[i].kind == GNI_OPERAND_NODE && !node->operands[i].node->is_done &&
-                node->operands[i].node->is_blocked;
+        found = node->operands[i].kind == GNI_OPERAND_NODE && is_blocked(node->operands[i].node);
     return found;
 }
 
-/* The last node up to a number that is not computed, and (unless storage is NULL) depends on a storage. Without a
- * storage those that are blocked or inherited do not count; with one they make it fail. */
-static gn_status last_find(const struct gni_storage *storage, uint64_t number,
-                           struct gni_node **last)
+/* The newest node that needs a node, which takes it along when it is computed; the node itself, if nothing that can be
+ * computed needs it. */
+static struct gni_node *top_find(struct gni_node *node)
 {
-    *last = NULL;
+    struct gni_node *top = node;
+    while (!gni_list_is_empty(&top->readers))
+        top = gni_container_of(top->readers.prev, struct gni_node_operand, link)->reader;
+    return is_blocked(top) ? node : top;
+}
+
+/* The oldest node up to a number that waits, and that this thread and process can compute; NULL: there is none. */
+static struct gni_node *oldest_find(uint64_t number)
+{
     for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next) {
         struct gni_node *node = gni_container_of(link, struct gni_node, link);
-        node->is_marked = storage == NULL ? !node->is_inherited : reads(node, storage);
-        node->is_blocked = !node->is_done && is_blocked(node);
-        if (node->number > number || !node->is_marked || node->is_done)
-            continue;
-        if (node->is_blocked && storage != NULL)
+        if (node->number > number)
+            return NULL;
+        if (!node->is_inherited && !is_blocked(node))
+            return node;
+    }
+    return NULL;
+}
+
+/* The number of the newest node that waits; 0: none does. */
+static uint64_t newest_number(void)
+{
+    return gni_list_is_empty(&gni_nodes)
+               ? 0
+               : gni_container_of(gni_nodes.prev, struct gni_node, link)->number;
+}
+
+/* With the lock: computes what was recorded until now, in time linear in that: each turn computes the oldest, and with
+ * it what needs it. */
+static gn_status nodes_flush(const char *why)
+{
+    struct gni_node *oldest;
+    for (uint64_t number = newest_number(); (oldest = oldest_find(number)) != NULL;)
+        GN_TRY(node_flush(top_find(oldest), NULL, why));
+    return GN_OK;
+}
+
+/* A node up to a number that reads a storage; NULL: there is none. */
+static struct gni_node *reader_find(const struct gni_storage *storage, uint64_t number)
+{
+    for (struct gni_list *link = storage->pending.next; link != &storage->pending;
+         link = link->next) {
+        struct gni_node *reader = gni_container_of(link, struct gni_node_operand, link)->reader;
+        if (reader->number <= number)
+            return reader;
+    }
+    return NULL;
+}
+
+/* With the lock: computes what was recorded until now and reads a storage. */
+static gn_status readers_flush(const struct gni_storage *storage, const char *why)
+{
+    struct gni_node *reader;
+    for (uint64_t number = newest_number(); (reader = reader_find(storage, number)) != NULL;) {
+        if (is_blocked(reader))
             return gni_error(GN_ERROR_INVALID_VALUE,
                              "memory that is being computed with cannot be written to, or shown to "
                              "others, by a handler that memory for the result has called");
-        if (!node->is_blocked)
-            *last = node;
+        GN_TRY(node_flush(top_find(reader), NULL, why));
     }
     return GN_OK;
 }
 
-/* With the lock: computes what was recorded until now, all of it or what reads a storage. The last ones first: they
- * take what they need along. */
-static gn_status nodes_flush(const struct gni_storage *storage, const char *why)
+/*
+ * With the lock: before an operation is recorded, where much waits: computes the oldest of it, so that what waits and what
+ * it keeps alive stays bounded; not what the operation itself builds on.
+ */
+static gn_status waiting_bound(int arity, const gn_operand *operands)
 {
-    struct gni_node *last;
-    if (gni_list_is_empty(&gni_nodes))
+    if (atomic_load_explicit(&gni_node_count, memory_order_relaxed) < WAITING_MOST &&
+        gni_node_bytes < WAITING_BYTES_MOST)
         return GN_OK;
-    uint64_t number = gni_container_of(gni_nodes.prev, struct gni_node, link)->number;
-    do {
-        GN_TRY(last_find(storage, number, &last));
-        if (last != NULL)
-            GN_TRY(node_flush(last, NULL, why));
-    } while (last != NULL);
-    return GN_OK;
+    struct gni_node *oldest = oldest_find(UINT64_MAX), *top;
+    if (oldest == NULL)
+        return GN_OK;
+    top = top_find(oldest);
+    for (int i = 0; i < arity; i++)
+        if (operands[i].tensor != NULL && operands[i].tensor->node == top)
+            return GN_OK;
+    return node_flush(top, NULL, "much waits");
 }
 
-gn_status gni_tensor_flush(gn_tensor *tensor)
+gn_status gni_recorder_flush(gn_tensor *tensor)
 {
-    if (gni_tensor_storage(tensor) != NULL)
-        return GN_OK;
     lock_take();
     gn_status status =
         tensor->node != NULL ? node_flush(tensor->node, NULL, "its bytes are needed") : GN_OK;
@@ -438,18 +477,16 @@ gn_status gni_tensor_flush(gn_tensor *tensor)
     return status;
 }
 
-gn_status gni_storage_flush_readers(struct gni_storage *storage)
+gn_status gni_recorder_flush_readers(struct gni_storage *storage)
 {
     lock_take();
     gn_status status =
-        storage->reader_count > 0
-            ? nodes_flush(storage, "what it reads is about to be written to, or shown to others")
-            : GN_OK;
+        readers_flush(storage, "what it reads is about to be written to, or shown to others");
     lock_give();
     return status;
 }
 
-void gni_node_abandon(gn_tensor *tensor)
+void gni_recorder_abandon(gn_tensor *tensor)
 {
     lock_take();
     if (tensor->node != NULL) {
@@ -522,6 +559,7 @@ static gn_status node_record(const struct gni_typing *typing, int arity, const g
 {
     gn_stream *stream;
     GN_TRY(gni_stream_of(device, &stream));
+    GN_TRY(waiting_bound(arity, operands));
     GN_TRY(operands_prepare(arity, operands, shape, order != NULL, stream));
     return gni_node_create(typing, arity, operands, shape, order, device, stream, node);
 }
@@ -681,9 +719,7 @@ gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_o
     lock_take();
     /* What reads the bytes that go, other than this operation itself, is computed first. */
     struct gni_storage *storage = gni_tensor_storage(out);
-    gn_status status = storage->reader_count > 0
-                           ? nodes_flush(storage, "what it reads is about to be written to")
-                           : GN_OK;
+    gn_status status = readers_flush(storage, "what it reads is about to be written to");
     if (status == GN_OK)
         status = node_record(typing, arity, operands, &shape, NULL, out->device, &node);
     if (status == GN_OK) {
@@ -831,7 +867,7 @@ gn_status gn_flush(void)
     if (!gn_is_pending())
         return GN_OK;
     lock_take();
-    gn_status status = nodes_flush(NULL, "a flush was asked for");
+    gn_status status = nodes_flush("a flush was asked for");
     lock_give();
     return status;
 }
@@ -839,7 +875,7 @@ gn_status gn_flush(void)
 gn_status gn_set_fusion(bool is_on)
 {
     lock_take();
-    gn_status status = is_on ? GN_OK : nodes_flush(NULL, "fusion is switched off");
+    gn_status status = is_on ? GN_OK : nodes_flush("fusion is switched off");
     if (status == GN_OK)
         recorder.is_off = !is_on;
     lock_give();

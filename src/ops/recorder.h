@@ -60,6 +60,14 @@ gn_status gni_out_check(const char *what, const gn_tensor *out, const struct gni
 gn_status gni_work_begin(struct gni_work *work, gn_tensor *tensor, const int *order) GN_NODISCARD;
 void gni_work_end(struct gni_work *work);
 
+/* What the tensor layer asks for: tensor/tensor.h, struct gni_evaluator. */
+gn_status gni_recorder_flush(gn_tensor *tensor) GN_NODISCARD;
+gn_status gni_recorder_flush_readers(struct gni_storage *storage) GN_NODISCARD;
+void gni_recorder_abandon(gn_tensor *tensor);
+
+/* A contiguous copy, or the tensor itself (with a reference) if it is that: elementwise.c. */
+gn_status gni_tensor_compact(gn_tensor *tensor, gn_tensor **result) GN_NODISCARD;
+
 /* Lets an interpreter's lock go, without the recorder's, around what takes long (gn_set_wait_hooks()), and takes it
  * again. */
 void *gni_wait_begin(void);

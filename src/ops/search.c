@@ -135,11 +135,6 @@ static gn_status mask_places(const gn_tensor *mask, gn_tensor **result)
     return status;
 }
 
-gn_status gni_mask_places(gn_tensor *mask, const int64_t *strides, gn_tensor **places)
-{
-    return gni_backend_get(mask->device)->mask_places(mask, strides, places);
-}
-
 gn_status gn_nonzero(gn_tensor *tensor, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");

@@ -175,7 +175,7 @@ static gn_status mask_count(struct gni_index *index, const int64_t *strides, str
 {
     gn_tensor *whole;
     GN_TRY(gni_tensor_flush(index->tensor));
-    GN_TRY(gni_tensor_compact(index->tensor, &whole));
+    GN_TRY(gni_evaluator.compact(index->tensor, &whole));
     gn_status status =
         gni_mask_init(mask, gni_tensor_data(whole), whole->ndim, whole->sizes, strides);
     if (status == GN_OK && whole != index->tensor) {
@@ -196,10 +196,10 @@ static gn_status mask_find(struct gni_index *index, const int64_t *strides)
     gni_strides_contiguous(tensor->ndim, tensor->sizes, own);
     for (int i = 0; i < tensor->ndim; i++)
         is_one &= tensor->sizes[i] == 1 || strides[i] == own[i] * stride;
-    GN_TRY(gni_tensor_compact(index->tensor, &whole));
+    GN_TRY(gni_evaluator.compact(index->tensor, &whole));
     gn_status status = gni_tensor_flush(whole);
     if (status == GN_OK)
-        status = gni_mask_places(whole, is_one ? own : strides, &places);
+        status = gni_evaluator.mask_places(whole, is_one ? own : strides, &places);
     gn_tensor_release(whole);
     if (status != GN_OK)
         return status;
@@ -261,7 +261,7 @@ static gn_status tensor_take(struct parse *parse, const gn_key *key)
     if (is_mask_tensor(key)) {
         gn_scalar item;
         int64_t none = 0;
-        GN_TRY(gn_tensor_get_item(key->tensor, &none, &item));
+        GN_TRY(gni_evaluator.get_item(key->tensor, &none, &item));
         return block_join(parse, 1, &(int64_t){item.integer != 0});
     }
     int64_t size = parse->source->sizes[parse->dimension];

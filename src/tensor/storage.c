@@ -27,6 +27,8 @@ gn_status gn_tensor_set_pinned(gn_device *device)
     return GN_OK;
 }
 
+struct gni_evaluator gni_evaluator;
+
 gn_status gni_storage_create(gn_device *device, size_t nbytes, gn_stream *stream,
                              struct gni_storage **out)
 {
@@ -53,6 +55,7 @@ gn_status gni_storage_create_from(gn_memory_manager *manager, gn_device *device,
         return status;
     }
     atomic_init(&storage->references, 1);
+    gni_list_init(&storage->pending);
     storage->device = device;
     storage->manager = manager;
     storage->data = gn_memory_block_peek_address(storage->block);
@@ -73,6 +76,7 @@ gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
     if (storage == NULL)
         return gni_error_host_memory(sizeof *storage);
     atomic_init(&storage->references, 1);
+    gni_list_init(&storage->pending);
     storage->device = device;
     storage->data = data;
     storage->deleter = deleter;

@@ -133,7 +133,7 @@ void gn_tensor_release(gn_tensor *tensor)
         return;
     struct gni_storage *storage = gni_tensor_storage(tensor);
     if (storage == NULL) {
-        gni_node_abandon(tensor);
+        gni_evaluator.abandon(tensor);
         storage = gni_tensor_storage(tensor); /* it may have been computed since we looked */
     }
     if (storage != NULL && gni_storage_unreference(storage))
@@ -225,7 +225,7 @@ gn_status gn_tensor_get_data(gn_tensor *tensor, void **data)
         gni_device_direct_begin(storage->device);
     if (storage->block != NULL)
         (void)gni_block_pin(storage->block); /* the manager may not move it any more */
-    GN_TRY(gni_storage_flush_readers(storage));
+    GN_TRY(gni_evaluator.flush_readers(storage));
     gn_stream *stream;
     GN_TRY(gni_stream_of(tensor->device, &stream));
     GN_TRY(gni_storage_order(storage, stream, !storage->is_read_only));
@@ -302,7 +302,7 @@ gn_status gn_tensor_reshape(gn_tensor *tensor, int dimensions, const int64_t *sh
     if (gni_strides_view(tensor->ndim, tensor->sizes, tensor->strides, dimensions, sizes, strides))
         return gn_tensor_view(tensor, dimensions, sizes, out);
     gn_tensor *copy;
-    GN_TRY(gni_tensor_compact(tensor, &copy));
+    GN_TRY(gni_evaluator.compact(tensor, &copy));
     gn_status status = gn_tensor_view(copy, dimensions, sizes, out);
     gn_tensor_release(copy);
     return status;

@@ -46,7 +46,7 @@ struct gni_storage {
     void (*deleter)(void *context); /* of somebody else's; may be NULL */
     void *context;
     _Atomic(uint64_t) version;
-    size_t reader_count; /* pending nodes that read it; under the recorder's lock */
+    struct gni_list pending; /* operands of pending nodes that read it; under the recorder's lock */
     struct gni_storage
         *next_dead; /* without references: to be destroyed when the recorder's lock is let go */
     _Atomic(bool) is_escaped;
@@ -191,21 +191,33 @@ static inline char *gni_tensor_data(const gn_tensor *tensor)
            tensor->offset * (int64_t)gni_dtype_size(tensor->dtype);
 }
 
-/* ---- of the layer above: src/ops/recorder.c --------------------------------------------------- */
+/* ---- evaluation ------------------------------------------------------------------------------ */
 
-/* Computes a pending tensor. Nothing to do for others. */
-gn_status gni_tensor_flush(gn_tensor *tensor) GN_NODISCARD;
+/*
+ * What this layer needs of the one that computes: src/ops/evaluator.c fills the table in when the library is loaded.
+ * Nothing else here calls upwards.
+ */
+struct gni_evaluator {
+    /* Computes a tensor whose value is pending. */
+    gn_status (*flush)(gn_tensor *tensor);
+    /* Computes everything pending that reads a storage. */
+    gn_status (*flush_readers)(struct gni_storage *storage);
+    /* A pending tensor goes: its value may not be needed any more. */
+    void (*abandon)(gn_tensor *tensor);
+    /* A contiguous copy, or the tensor itself (with a reference) if it is contiguous. */
+    gn_status (*compact)(gn_tensor *tensor, gn_tensor **result);
+    /* One element, read on the host. */
+    gn_status (*get_item)(gn_tensor *tensor, const int64_t *index, gn_scalar *item);
+    /* Where a contiguous mask on a GPU is true, as offsets by strides. Waits for the GPU. */
+    gn_status (*mask_places)(gn_tensor *mask, const int64_t *strides, gn_tensor **places);
+};
 
-/* Computes everything pending that reads a storage, which is about to be written to or shown to others. */
-gn_status gni_storage_flush_readers(struct gni_storage *storage) GN_NODISCARD;
+extern struct gni_evaluator gni_evaluator;
 
-/* A pending tensor goes: its value may not be needed any more. */
-void gni_node_abandon(gn_tensor *tensor);
-
-/* A contiguous copy, or the tensor itself (with a reference) if it is that: src/ops. */
-gn_status gni_tensor_compact(gn_tensor *tensor, gn_tensor **result) GN_NODISCARD;
-
-/* Where a contiguous mask on a GPU is true, as offsets by strides: src/ops/search.c. Waits for the GPU. */
-gn_status gni_mask_places(gn_tensor *mask, const int64_t *strides, gn_tensor **places) GN_NODISCARD;
+/* Computes a tensor if its value is pending. */
+GN_NODISCARD static inline gn_status gni_tensor_flush(gn_tensor *tensor)
+{
+    return gni_tensor_storage(tensor) != NULL ? GN_OK : gni_evaluator.flush(tensor);
+}
 
 #endif

@@ -1,8 +1,11 @@
-"""The layering of the sources, read off their #include lines."""
+"""The layering of the sources, read off their #include lines and the symbols of their objects."""
 
 import ast
 import re
 import struct
+import subprocess
+
+import pytest
 
 # A layer may include itself and the layers before it. src/python sees only the public headers.
 LAYERS = ["base", "device", "memory", "adapter", "jit", "tensor", "ops", "autograd"]
@@ -38,6 +41,30 @@ def test_a_layer_includes_only_the_layers_above_it(root):
     assert count > 50
 
 
+def test_a_layer_calls_only_the_layers_above_it(build):
+    """The same for calls: a function can be declared where it is not defined."""
+    folder = build / "src/CMakeFiles/genesis_objects.dir"
+    objects = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.o"))
+    if not objects:
+        pytest.skip("this build has no object files")
+    home, calls = {}, []
+    listed = subprocess.run(
+        ["nm", "-A", "-g", *objects], cwd=folder, capture_output=True, text=True, check=True
+    )
+    for line in listed.stdout.splitlines():
+        path, fields = line.split(":", 1)[0], line.split(":", 1)[1].split()
+        if len(fields) == 3:
+            home[fields[2]] = path.split("/")[0]
+        else:
+            calls.append((path, fields[1]))
+    inside = [(path, name) for path, name in calls if name in home]
+    for path, name in inside:
+        own, other = path.split("/")[0], home[name]
+        assert LAYERS.index(other) <= LAYERS.index(own), f"{path} calls {name} of {other}"
+        assert (own, other) not in FORBIDDEN, f"{path} calls {name} of {other}"
+    assert len(inside) > 500
+
+
 def test_public_headers_stand_alone(root):
     for path in sources(root, "include"):
         for quote, name in includes(path):
@@ -70,8 +97,6 @@ def test_device_kinds_do_not_know_each_other(root):
 
 
 def test_the_library_links_nothing_of_cuda(build):
-    import subprocess
-
     library = next(build.glob("libgenesis.so.*"))
     needed = subprocess.run(["ldd", library], capture_output=True, text=True, check=False).stdout
     assert "libc.so" in needed
