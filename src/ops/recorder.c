@@ -13,9 +13,10 @@
 #include <string.h>
 
 enum {
-    QUICK_MOST = 16384,           /* elements for which an interpreter's lock is not let go */
-    WAITING_MOST = 4096,          /* nodes that wait, before the oldest is computed */
-    WAITING_BYTES_MOST = 1 << 30, /* of memory that they keep alive; likewise */
+    QUICK_MOST = 16384,            /* elements for which an interpreter's lock is not let go */
+    WAITING_MOST = 4096,           /* nodes that wait, before the oldest is computed */
+    WAITING_BYTES_LEAST = 1 << 30, /* of memory that they may keep alive, and */
+    WAITING_BYTES_SHARE = 8,       /* one in so many of the device's */
 };
 
 static struct {
@@ -449,19 +450,37 @@ static gn_status readers_flush(const struct gni_storage *storage, const char *wh
     return GN_OK;
 }
 
+/* How many bytes may be kept for what waits; asked for when there are WAITING_BYTES_LEAST. */
+static uint64_t waiting_bytes_most(gn_device *device)
+{
+    static struct {
+        const gn_device *device;
+        uint64_t bytes;
+    } last; /* under the lock */
+    gn_device_properties properties;
+    if (last.device != device) {
+        bool is_known = gn_device_get_properties(device, &properties) == GN_OK;
+        last.device = device;
+        last.bytes = is_known ? properties.total_memory / WAITING_BYTES_SHARE : 0;
+        if (last.bytes < WAITING_BYTES_LEAST)
+            last.bytes = WAITING_BYTES_LEAST;
+    }
+    return last.bytes;
+}
+
 /*
  * With the lock: before an operation is recorded, where much waits: computes the oldest of it, so that what waits and what
- * it keeps alive stays bounded; not what the operation itself builds on.
+ * it keeps alive stays bounded; not what the operation itself builds on, and not what is being computed.
  */
-static gn_status waiting_bound(int arity, const gn_operand *operands)
+static gn_status waiting_bound(int arity, const gn_operand *operands, gn_device *device)
 {
-    if (atomic_load_explicit(&gni_node_count, memory_order_relaxed) < WAITING_MOST &&
-        gni_node_bytes < WAITING_BYTES_MOST)
+    bool is_many = atomic_load_explicit(&gni_node_count, memory_order_relaxed) >= WAITING_MOST;
+    if (!is_many &&
+        (gni_node_bytes < WAITING_BYTES_LEAST || gni_node_bytes < waiting_bytes_most(device)))
         return GN_OK;
     struct gni_node *oldest = oldest_find(UINT64_MAX), *top;
-    if (oldest == NULL)
+    if (oldest == NULL || running_find(top = top_find(oldest)) != NULL)
         return GN_OK;
-    top = top_find(oldest);
     for (int i = 0; i < arity; i++)
         if (operands[i].tensor != NULL && operands[i].tensor->node == top)
             return GN_OK;
@@ -559,7 +578,7 @@ static gn_status node_record(const struct gni_typing *typing, int arity, const g
 {
     gn_stream *stream;
     GN_TRY(gni_stream_of(device, &stream));
-    GN_TRY(waiting_bound(arity, operands));
+    GN_TRY(waiting_bound(arity, operands, device));
     GN_TRY(operands_prepare(arity, operands, shape, order != NULL, stream));
     return gni_node_create(typing, arity, operands, shape, order, device, stream, node);
 }
