@@ -664,6 +664,7 @@ static void test_uses_of_streams_that_end(void)
         gn_stream *side = stream_make(i % 4 < 2 ? GN_STREAM_NON_BLOCKING : 0);
         CHECK_OK(gn_memory_record_stream(suite.manager, block, side));
         CHECK_OK(gn_memory_record_stream(suite.manager, other, side));
+        CHECK(heaps_count() <= before + 1); /* this stream's: the last one's is gone by now */
         if (i % 2 == 0)
             block_fill(block, 3, MIB, side);
         CHECK_OK(gn_stream_synchronize(side));
