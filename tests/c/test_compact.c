@@ -474,6 +474,27 @@ static void test_divide(void)
     divide_try(true);
 }
 
+/* The borders of holes need descriptors: where the stock has none they are made before a piece is divided. */
+static void test_divide_with_an_empty_stock(void)
+{
+    pool_empty();
+    parts_make(4, false);
+    CHECK_OK(gn_memory_trim(suite.manager, 0, NULL)); /* whole pieces go, which needs some, too */
+    struct gni_blocks *blocks = &suite.pool->blocks;
+    gn_memory_block *unused = blocks->unused;
+    blocks->unused = NULL;
+    blocks->count = 0;
+    CHECK(compact().released_bytes > 0);
+    CHECK(blocks->count > 0);
+    for (gn_memory_block *next; unused != NULL; unused = next) {
+        next = unused->next;
+        gni_blocks_give(blocks, unused);
+    }
+    items_check(PART_COUNT);
+    items_free(PART_COUNT);
+    pool_empty();
+}
+
 /* A request that only dividing can meet, where nobody knows an address of the pieces. */
 static void test_divide_automatic(void)
 {
@@ -727,6 +748,7 @@ static void run(void)
     RUN(test_automatic_leaves_exported);
     RUN(test_automatic_goes_on);
     RUN(test_divide);
+    RUN(test_divide_with_an_empty_stock);
     RUN(test_divide_automatic);
     RUN(test_divide_without_room);
     RUN(test_addresses_hold_up_little);
