@@ -24,7 +24,7 @@ static struct {
     const char *function;
     int countdown; /* to the failure: 1 is the next call; 0: none */
     int error, count;
-    bool is_persistent;
+    bool is_persistent, is_open_as_0;
     size_t most;
     const char *path, *by;
 } faults = {.mutex = PTHREAD_MUTEX_INITIALIZER};
@@ -57,6 +57,11 @@ void system_replace(const char *path, const char *by)
 {
     faults.path = path;
     faults.by = by;
+}
+
+void system_open_as_0(bool is_on)
+{
+    faults.is_open_as_0 = is_on;
 }
 
 /* The errno with which this call fails; 0: it does not. */
@@ -154,6 +159,8 @@ int __wrap_openat(int directory, const char *path, int flags, ...)
         va_end(list);
     }
     int error = fault_take("openat");
+    if (faults.is_open_as_0)
+        (void)__real_close(0);
     if (error == 0)
         return __real_openat(directory, path, flags, mode);
     errno = error;

@@ -25,4 +25,7 @@ void system_shorten(size_t most);
 /* fopen() of a path opens another file; NULL: none is replaced. */
 void system_replace(const char *path, const char *by);
 
+/* From now on openat() gives descriptor 0, as in a process without standard input: it is closed before. */
+void system_open_as_0(bool is_on);
+
 #endif

@@ -174,6 +174,24 @@ static void test_round_trip(void)
     CHECK_U64(run(round_trip_body, "a/b/c")->write_count, 0);
 }
 
+/* Descriptor 0 is one like any other: a process may have closed its standard input. */
+static void descriptor_0_body(void *context)
+{
+    (void)context;
+    system_open_as_0(true);
+    entry_store(1, PAYLOAD_BYTES);
+    CHECK(fcntl(0, F_GETFD) < 0);            /* it was closed */
+    CHECK(open("/dev/null", O_RDONLY) == 0); /* or the directory would have it */
+    CHECK(entry_find(1));
+    CHECK(fcntl(0, F_GETFD) < 0);
+    CHECK_U64(file_count(), 1); /* nothing unfinished */
+}
+
+static void test_descriptor_0(void)
+{
+    CHECK_U64(run(descriptor_0_body, "zero")->write_count, 0);
+}
+
 /* Every length and every changed byte is a miss, and the file goes. */
 static void damage_body(void *context)
 {
@@ -890,6 +908,7 @@ int main(void)
     (void)setenv("GENESIS_CUDA_DRIVER", "/no/such/driver.so",
                  1); /* the simulator brings its NVRTC */
     RUN(test_round_trip);
+    RUN(test_descriptor_0);
     RUN(test_damage);
     RUN(test_attacks_on_entries);
     RUN(test_attacks_on_the_directory);
