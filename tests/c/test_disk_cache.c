@@ -174,6 +174,26 @@ static void test_round_trip(void)
     CHECK_U64(run(round_trip_body, "a/b/c")->write_count, 0);
 }
 
+/* What is larger than any kernel is not kept. */
+static void too_large_body(void *context)
+{
+    (void)context;
+    size_t nbytes = ((size_t)64 << 20) + 1;
+    struct gni_disk_key key = key_of(1);
+    void *bytes = calloc(nbytes, 1);
+    CHECK(bytes != NULL);
+    gni_disk_cache_store(&key, "kernel", bytes, nbytes);
+    CHECK(!exists(directory));
+    gni_disk_cache_store(&key, "kernel", bytes, 1);
+    CHECK_U64(file_count(), 1);
+    free(bytes);
+}
+
+static void test_too_large(void)
+{
+    CHECK_U64(run(too_large_body, "large")->write_count, 0);
+}
+
 /* Descriptor 0 is one like any other: a process may have closed its standard input. */
 static void descriptor_0_body(void *context)
 {
@@ -908,6 +928,7 @@ int main(void)
     (void)setenv("GENESIS_CUDA_DRIVER", "/no/such/driver.so",
                  1); /* the simulator brings its NVRTC */
     RUN(test_round_trip);
+    RUN(test_too_large);
     RUN(test_descriptor_0);
     RUN(test_damage);
     RUN(test_attacks_on_entries);
