@@ -116,6 +116,25 @@ static void test_pages(void)
     CHECK(pointer == NULL);
 }
 
+/* Where no stream has work that could use idle memory, it goes back at once: nobody spins by the clock. */
+static void test_recycling_without_a_look(void)
+{
+    gn_memory_statistics before, after;
+    void *pointer = NULL;
+    CHECK_OK(gn_memory_alloc(manager, 100 * MIB, NULL, &pointer));
+    CHECK_OK(gn_memory_free(manager, pointer));
+    CHECK_OK(gn_memory_get_statistics(manager, &before));
+    system_fail("clock_gettime", 1, 0, true); /* counts the calls, which work */
+    CHECK_OK(gn_memory_alloc(manager, 130 * MIB, NULL, &pointer));
+    int reads = system_fault_count(); /* one for an event; a spin has two at least */
+    CHECK(reads <= 1);
+    none();
+    CHECK_OK(gn_memory_get_statistics(manager, &after));
+    CHECK(after.driver_free_count > before.driver_free_count);
+    CHECK_OK(gn_memory_free(manager, pointer));
+    CHECK_OK(gn_memory_trim(manager, 0, NULL));
+}
+
 /* In a fresh process: the nth time that the system is asked for memory, it has none. */
 static void maps_body(void *context)
 {
@@ -516,6 +535,7 @@ int main(void)
     open_all();
     RUN(test_proc);
     RUN(test_pages);
+    RUN(test_recycling_without_a_look);
     RUN(test_texts);
     RUN(test_no_thread_for_a_stream);
     RUN(test_no_note_of_a_thread);
