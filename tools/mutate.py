@@ -235,6 +235,12 @@ def code_of(path: Path) -> bytes:
 # ---- tests ----
 
 
+def test_text(test: str) -> str:
+    """The source of a file of pytest; nothing for a program of ctest."""
+    path = ROOT / "tests" / "python" / test
+    return path.read_text() if path.is_file() else ""
+
+
 class Tests:
     """What to run for a line."""
 
@@ -262,6 +268,8 @@ class Tests:
         some = [test for test, lines in self.lines.items() if wanted & lines.get(name, set())]
         if not some:  # a table, a constant, or what nothing reaches
             some = [test for test, lines in self.lines.items() if name in lines]
+            if not some:  # a file without code: the tests of Python that name it
+                some = [test for test in self.lines if name in test_text(test)]
             return sorted(some, key=lambda one: self.known[one]["seconds"])[:FILE_TESTS]
         kills = self.kills.get(name, {})
         return sorted(

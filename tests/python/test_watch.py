@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,9 @@ from genesis import _watch
 from genesis.ndarray.cuda_memory_manager import CUDAMemoryManager
 
 TOLD_ELSEWHERE = {"largest_free_bytes"}  # is looked for under the lock: a reader has none
+
+# By the version of src/memory/board.c: how many fields its table has, and their names' checksum.
+TABLES = {2: (34, 0x930459C0)}
 
 PROGRAM = """
 import sys
@@ -107,6 +111,19 @@ def test_the_figures_are_those_of_the_process():
         manager.free_memory(address)
     manager.free_memory(handed[-1])
     assert_same(own_figures("cpu (pool)"), manager)
+
+
+def test_the_table_is_of_its_version():
+    """Fields of src/memory/board.c that change need another version, new ones at the end do not."""
+    text = (Path(__file__).parents[2] / "src" / "memory" / "board.c").read_text()
+    body = re.search(r"^struct board \{(.*?)^\};", text, re.DOTALL | re.MULTILINE).group(1)
+    body = re.sub(r"/\*.*?\*/|\} \w+;", "", body, flags=re.DOTALL)
+    fields = re.findall(r"\b(\w+)(?:\[\d+\])?[,;]", body)
+    assert fields[: len(_watch._FIELDS)] == _watch._FIELDS
+    version = int(re.search(r"BOARD_VERSION = (\d+)", text).group(1))
+    count, checksum = TABLES[version]
+    assert zlib.crc32(" ".join(fields[:count]).encode()) == checksum
+    assert version == _watch.VERSION
 
 
 def test_another_process(shell, start):
