@@ -47,6 +47,7 @@ static void throw_try(bool is_out_of_memory, bool is_taking, const char *message
     CHECK(fake->table != NULL && ((void **)fake->table)[-1] == fake->thrown);
     CHECK_TEXT(fake->message, expected);
     CHECK_U64(fake->length, strlen(expected));
+    CHECK(fake->has_room);
     CHECK_U64(fake->block_count, is_taking ? 1 : 0);
     free(fake->taken);
     fake->block_count = 0;

@@ -35,7 +35,10 @@ struct location {
 struct text {
     char *start;
     size_t length;
-    char local[16];
+    union {
+        char local[16];
+        size_t capacity;
+    };
 };
 
 void construct(void *error, struct location where, struct text *message) __asm__(
@@ -45,6 +48,7 @@ void construct(void *error, struct location where, struct text *message)
     memset(error, 0x5a, 64); /* whatever a constructor writes */
     fake.is_named = where.function[0] != '\0' && where.file[0] != '\0';
     fake.length = message->length;
+    fake.has_room = message->capacity >= message->length && fake.block_bytes > message->capacity;
     (void)strncpy(fake.message, message->start, sizeof fake.message - 1);
     if (fake.is_taking) { /* as a constructor that moves the string into the error */
         fake.taken = message->start;
@@ -73,6 +77,7 @@ void *string_alloc(size_t nbytes) __asm__("_Znwm");
 void *string_alloc(size_t nbytes)
 {
     fake.block_count++;
+    fake.block_bytes = nbytes;
     return malloc(nbytes);
 }
 

@@ -18,8 +18,10 @@ struct fake_c10 {
     bool is_right;                /* thrown was what was allocated, with its destructor */
     void *error, *thrown, *table; /* the object, its type, and the table that it points to */
     size_t length;
+    bool has_room; /* the string's memory holds what it says, and the final zero */
     char message[8192];
-    int block_count; /* strings that live */
+    int block_count;    /* strings that live */
+    size_t block_bytes; /* of the last one */
 };
 
 struct fake_c10 *fake_c10_get(void);
