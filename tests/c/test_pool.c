@@ -1194,6 +1194,98 @@ static void test_every_way(void)
     pool_empty();
 }
 
+/* ---- the walker ------------------------------------------------------------------------------ */
+
+/* With another value in one place a pool is not valid; then the place is as before. */
+#define DAMAGE(place, value)                   \
+    do {                                       \
+        __typeof__(place) kept = (place);      \
+        (place) = (value);                     \
+        CHECK(!gni_pool_is_valid(suite.pool)); \
+        (place) = kept;                        \
+    } while (0)
+
+static void damage_blocks(void)
+{
+    void *small = block_make(1000), *large = block_make(20 * MIB);
+    void *const pointers[] = {small, large};
+    for (int i = 0; i < 2; i++) {
+        gn_memory_block *block = gni_address_find(pointers[i]);
+        DAMAGE(block->nbytes, block->nbytes + GNI_GRAIN);
+        DAMAGE(block->nbytes, block->nbytes + 1);
+        DAMAGE(block->start, block->start + GNI_GRAIN);
+        DAMAGE(block->address, block->start + block->nbytes);
+        DAMAGE(block->requested, block->nbytes + 1);
+        DAMAGE(block->heap, NULL);
+        DAMAGE(block->pool, NULL);
+        DAMAGE(block->range, (unsigned char)(block->range ^ 1));
+        DAMAGE(block->bin, (unsigned char)(block->bin ^ 1));
+        DAMAGE(block->state, GNI_BLOCK_UNUSED);
+        DAMAGE(block->state, GNI_BLOCK_FREE);
+        DAMAGE(block->region, NULL);
+        DAMAGE(block->region->first, block->region->first->after);
+        DAMAGE(block->region->nbytes, block->region->nbytes - GNI_PAGE);
+    }
+    block_free(small);
+    block_free(large);
+    gn_memory_block *cached = gni_address_find(small);
+    CHECK(cached != NULL && gni_block_state(cached) == GNI_BLOCK_CACHED);
+    DAMAGE(cached->state, GNI_BLOCK_LIVE);
+    DAMAGE(cached->flags, GNI_BLOCK_SLOW);
+}
+
+static void damage_books(void)
+{
+    struct gni_pool *pool = suite.pool;
+    struct gni_blocks *stock = &pool->blocks;
+    DAMAGE(stock->count, stock->count + 1);
+    DAMAGE(stock->unused->heap, pool->main.clean);
+    DAMAGE(stock->unused->state, GNI_BLOCK_FREE);
+    DAMAGE(pool->reserved_bytes, pool->reserved_bytes + 1);
+    DAMAGE(pool->pending_bytes, pool->pending_bytes + 1);
+    DAMAGE(pool->pending_count, pool->pending_count + 1);
+    DAMAGE(pool->reserve_blocks, pool->reserve_blocks + 1);
+    gni_list_each (link, &pool->main.heaps) {
+        struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
+        DAMAGE(heap->key, heap->key == 0);
+        DAMAGE(heap->block_count, heap->block_count + 1);
+        DAMAGE(heap->complete, heap->open);
+        DAMAGE(heap->space, NULL);
+        for (int range = 0; range < GNI_RANGE_COUNT; range++) {
+            DAMAGE(heap->fit[range].count, heap->fit[range].count + 1);
+            DAMAGE(heap->fit[range].nbytes, heap->fit[range].nbytes + 1);
+            DAMAGE(heap->fit[range].bitmap[0], heap->fit[range].bitmap[0] ^ 1);
+        }
+    }
+    for (int range = 0; range < GNI_RANGE_COUNT; range++) {
+        DAMAGE(pool->main.mapped_bytes[range], pool->main.mapped_bytes[range] + 1);
+        DAMAGE(pool->main.holes[range].count, pool->main.holes[range].count + 1);
+    }
+}
+
+/* What all other tests rely on finds each thing that is wrong. */
+static void child_walker(void)
+{
+    void *kept[] = {block_make(500), block_make(3 * MIB), block_make(30 * MIB)};
+    POOL_CHECK();
+    damage_blocks();
+    POOL_CHECK();
+    damage_books();
+    POOL_CHECK();
+    for (size_t i = 0; i < COUNT_OF(kept); i++)
+        block_free(kept[i]);
+    pool_empty();
+}
+
+static const struct child_mode modes[] = {
+    {"walker", child_walker, {"GENESIS_LOG=off"}}, /* it prints what it finds */
+};
+
+static void test_the_walker(void)
+{
+    children_run(modes, COUNT_OF(modes));
+}
+
 /* ---- the program ---------------------------------------------------------------------------- */
 
 static void run(void)
@@ -1229,10 +1321,11 @@ static void run(void)
     RUN(test_pinned);
     RUN(test_walk_of_managers);
     RUN(test_every_way);
+    RUN(test_the_walker);
     RUN(test_clear);
 }
 
 int main(int argc, char **argv)
 {
-    return suite_main(argc, argv, run, NULL, 0);
+    return suite_main(argc, argv, run, modes, COUNT_OF(modes));
 }
