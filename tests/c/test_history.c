@@ -498,6 +498,23 @@ static void test_depths_change(void)
     gn_history_stop();
 }
 
+/* The site that a thread has set counts only while stacks are recorded. */
+static void test_a_site_that_is_set(void)
+{
+    start(0, 8);
+    uint32_t site = gn_history_capture(), before = gn_history_set_site(site);
+    CHECK(site != 0);
+    CHECK_U64(before, 0);
+    CHECK_U64(gn_history_capture(), site);
+    start(16, 0); /* events alone */
+    CHECK_U64(gn_history_capture(), 0);
+    start(16, 8);
+    CHECK_U64(gn_history_capture(), site);
+    gn_history_stop();
+    CHECK_U64(gn_history_capture(), 0);
+    CHECK_U64(gn_history_set_site(before), site);
+}
+
 /* The site goes with the block: who gets its descriptor next, on another stream, has none. */
 static void test_site_is_forgotten(void)
 {
@@ -836,6 +853,7 @@ static void run(void)
     RUN(test_sites);
     RUN(test_holders);
     RUN(test_depths_change);
+    RUN(test_a_site_that_is_set);
     RUN(test_site_is_forgotten);
     RUN(test_order_of_a_free);
     RUN(test_threads);
