@@ -98,6 +98,8 @@ static void test_one_hash_is_not_one_kernel(void)
     };
     char texts[2][WORDS + 16 + 2 + sizeof scale_text];
     struct gni_kernel *kernels[2] = {NULL, NULL};
+    if (!is_simulated)
+        return; /* the constant is no UTF-8: the real compiler need not take it */
     for (int i = 0; i < 2; i++) {
         (void)snprintf(texts[i], sizeof texts[i], "/*%30s*/%s", i == 0 ? "first" : "other",
                        scale_text);
