@@ -703,6 +703,10 @@ static void test_names_without_memory(void)
         CHECK_OK(gn_history_mark(name));
     }
     CHECK(failures >= 100);
+    gni_host_fail_after(1);
+    CHECK_STATUS(gn_history_mark("a new name"), GN_ERROR_OUT_OF_HOST_MEMORY);
+    gni_host_fail_after(-1);
+    CHECK_DETAIL("for 11 bytes");
     size_t count = read_all(NULL);
     CHECK(count > 300);
     CHECK_TEXT(gn_history_get_name(events[count - 1].annotation), "name 299");
