@@ -118,6 +118,28 @@ static void test_logarithms(void)
     CHECK_U64(gni_tune_log(INT64_MAX), 125);
 }
 
+/* The sizes of each class, as people read them, follow each other without a gap. */
+static void test_classes_in_words(void)
+{
+    static const char *const words[] = {"0..1", NULL, "2..2", "3..3", "4..5", "6..7", "8..11"};
+    for (int log = 0; log < (int)(sizeof words / sizeof *words); log++) {
+        struct problem problem = {.times = {9, 7, 5, 1}, .failing = -1};
+        struct gni_tune tune = tune_of(&problem, LARGE, stream);
+        char expected[64];
+        gn_tuning found;
+        size_t count = 0;
+        if (words[log] == NULL)
+            continue; /* no size has it */
+        forget(MODE_ON);
+        tune.extents[0] = log;
+        CHECK_OK(gni_tune_run(&tune));
+        CHECK_OK(gn_tuning_list(&found, 1, &count));
+        (void)snprintf(expected, sizeof expected, "float32 size=%s number=0", words[log]);
+        CHECK_U64(count, 1);
+        CHECK_TEXT(found.problem, expected);
+    }
+}
+
 static void test_off_and_small(void)
 {
     struct problem problem = {.times = {9, 1, 1, 1}, .failing = -1};
@@ -799,6 +821,7 @@ int main(void)
     CHECK_OK(gn_stream_get_default(device, &stream));
     gni_tune_set_clock(problem_clock);
     RUN(test_logarithms);
+    RUN(test_classes_in_words);
     RUN(test_off_and_small);
     RUN(test_the_fastest);
     RUN(test_the_default_needs_a_reason);
