@@ -19,6 +19,7 @@
 #include "memory/pool.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 
 #define MIB ((size_t)1 << 20)
@@ -88,6 +89,10 @@ static void test_proc(void)
     }
     CHECK_OK(gn_device_get_memory_info(device, &free_bytes, &total_bytes));
     CHECK(free_bytes > 0 && total_bytes > 0);
+    system_fail("sysconf", 1, EINVAL, true);
+    CHECK_OK(gn_device_get_properties(device, &properties));
+    none();
+    CHECK(properties.l2_cache_size == 0 && properties.total_memory == 0);
 }
 
 /* ---- memory ----------------------------------------------------------------------------------- */
@@ -456,18 +461,28 @@ static void test_pinned(void)
 
 /* ---- who holds memory ------------------------------------------------------------------------- */
 
+/* The lowest descriptor that is not in use. */
+static int descriptor_next(void)
+{
+    int file = fcntl(STDERR_FILENO, F_DUPFD, 0);
+    (void)close(file);
+    return file;
+}
+
 /* The lines of a leak come from a program that is started: where that cannot be, addresses stand there. */
 static void leaks_body(void *context)
 {
     const char *function = context;
     void *pointer = NULL;
     open_all();
+    int next = descriptor_next();
     CHECK_OK(gn_history_start(&(gn_history_options){.events_most = 64, .c_frames = 8}));
     CHECK_OK(gn_memory_alloc(manager, 12345, NULL, &pointer));
     system_fail(function, 1, EMFILE, true);
     CHECK_U64(gni_manager_report_leaks(manager), 1);
     none();
     CHECK_U64(gni_manager_report_leaks(manager), 1);
+    CHECK_U64(descriptor_next(), next); /* all are closed */
     CHECK_OK(gn_memory_free(manager, pointer));
     CHECK_U64(gni_manager_report_leaks(manager), 0);
 }
