@@ -410,6 +410,35 @@ static void test_homes(void)
     CHECK_U64(run(homes_body, "unused")->write_count, 0);
 }
 
+/* A path that is one byte too long is none: cut off, it would be another directory's. */
+static void long_path_body(void *context)
+{
+    (void)context;
+    enum {
+        HOME_BYTES = 4096 - sizeof "/genesis/kernels" + 1,
+    };
+    char home[HOME_BYTES + 1];
+    (void)unsetenv("GENESIS_KERNEL_CACHE_DIR");
+    memset(home, '/', HOME_BYTES); /* any number of them is one */
+    home[HOME_BYTES] = '\0';
+    memcpy(home, root, sizeof root - 1);
+    (void)setenv("XDG_CACHE_HOME", home, 1);
+    entry_store(1, 10);
+    (void)snprintf(directory, sizeof directory, "%s/genesis", root);
+    CHECK(!exists(directory));
+    home[HOME_BYTES - 1] = '\0';
+    (void)setenv("XDG_CACHE_HOME", home, 1);
+    entry_store(1, 10);
+    CHECK(entry_find(1));
+    (void)snprintf(directory, sizeof directory, "%s/genesis/kernels", root);
+    CHECK_U64(file_count(), 1);
+}
+
+static void test_a_long_path(void)
+{
+    CHECK_U64(run(long_path_body, "unused")->write_count, 0);
+}
+
 /* ---- the limit ------------------------------------------------------------------------------ */
 
 static void limit_body(void *context)
@@ -936,6 +965,7 @@ int main(void)
     RUN(test_a_directory_that_cannot_be_made);
     RUN(test_a_full_disk);
     RUN(test_homes);
+    RUN(test_a_long_path);
     RUN(test_the_limit);
     RUN(test_many_at_once);
     RUN(test_no_host_memory);
