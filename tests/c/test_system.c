@@ -499,6 +499,34 @@ static __attribute__((noinline)) void *alloc_at(int depth, size_t nbytes)
     return pointer;
 }
 
+/* Blocks of one place are one line, wherever they stand among the others. */
+static void shared_leaks_body(void *unused)
+{
+    (void)unused;
+    void *pointers[6];
+    volatile int turns = 6; /* three stacks, each of them twice */
+    open_all();
+    for (int is_kept = 0; is_kept < 2; is_kept++) { /* the second time all come from the cache */
+        if (is_kept)
+            CHECK_OK(gn_history_start(&(gn_history_options){.events_most = 64, .c_frames = 60}));
+        for (int i = 0; i < turns; i++)
+            pointers[i] = alloc_at(i % 3, 1000 * (size_t)(i % 3 + 1));
+        for (int i = 0; i < turns && !is_kept; i++)
+            CHECK_OK(gn_memory_free(manager, pointers[i]));
+    }
+    gn_history_stop();
+    system_fail("pipe2", 1, EMFILE, true); /* addresses will do */
+    CHECK_U64(gni_manager_report_leaks(manager), 6);
+    none();
+}
+
+static void test_leaks_of_one_place(void)
+{
+    const struct child_result *result = run_child(shared_leaks_body, NULL);
+    CHECK_U64(child_count(result, " in 2 blocks"), 3);
+    CHECK_U64(child_count(result, " in 1 block,"), 0);
+}
+
 /* Of many places the largest are printed, and all are counted; what was there before is of a place not known. */
 static void many_leaks_body(void *unused)
 {
@@ -546,6 +574,7 @@ int main(void)
         RUN(test_pinned);
     }
     RUN(test_leaks);
+    RUN(test_leaks_of_one_place);
     RUN(test_many_leaks);
     open_all();
     RUN(test_proc);
