@@ -100,6 +100,25 @@ static void child_poison_late(void)
     pool_empty();
 }
 
+/* Nobody waits for the fills of a GPU's memory: that would be `sync`. */
+static void child_poison_unawaited(void)
+{
+    gn_stream *stream = stream_make(GN_STREAM_NON_BLOCKING);
+    block_free(block_make_on(MIB, stream)); /* from now on the memory is there */
+    CHECK_OK(gn_stream_synchronize(stream));
+    if (suite.is_sim)
+        suite.control.schedule(1, 0); /* nothing runs before somebody waits for it */
+    void *pointer = block_make_on(MIB, stream);
+    if (suite.is_sim)
+        CHECK_STATUS(gn_stream_query(stream), GN_ERROR_NOT_READY);
+    CHECK_OK(gn_stream_synchronize(stream));
+    block_free(pointer);
+    if (suite.is_sim)
+        CHECK_STATUS(gn_stream_query(stream), GN_ERROR_NOT_READY);
+    gn_stream_release(stream);
+    pool_empty();
+}
+
 /* ---- guard ---------------------------------------------------------------------------------- */
 
 /* A byte out of bounds is written, found by the free, told with its place, and put right. */
@@ -314,6 +333,7 @@ static const struct child_mode modes[] = {
     {"poison", child_poison, {"GENESIS_DEBUG=poison"}},
     {"poison_order", child_poison_order, {"GENESIS_DEBUG=poison"}},
     {"poison_late", child_poison_late, {"GENESIS_DEBUG=poison"}},
+    {"poison_unawaited", child_poison_unawaited, {"GENESIS_DEBUG=poison"}},
     {"guard", child_guard, {"GENESIS_DEBUG=guard"}},
     {"guard_many", child_guard_many, {"GENESIS_DEBUG=guard"}},
     {"guard_compact", child_guard_compact, {"GENESIS_DEBUG=guard"}},
