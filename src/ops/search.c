@@ -6,6 +6,7 @@
 
 #include "base/parallel.h"
 #include "ops/backend.h"
+#include "ops/cpu/loops.h"
 #include "ops/cpu/sort.h"
 #include "tensor/mask.h"
 
@@ -262,7 +263,13 @@ static void count_part(void *context, size_t begin, size_t end)
 /* In one look at the numbers, if all are small, which is seen then; otherwise nothing is made. */
 static gn_status small_count(const gn_tensor *numbers, int64_t minimum, gn_tensor **made)
 {
+    enum {
+        LOOKED_AT = 16 /* before all are: one large number decides */
+    };
     struct counting counting = {.data = (const int64_t *)(void *)gni_tensor_data(numbers)};
+    for (int i = 0; i < LOOKED_AT; i++)
+        if ((uint64_t)counting.data[i] >= BINS_FEW)
+            return GN_OK;
     gni_parallel_for((size_t)numbers->count, COUNT_GRAIN, count_part, &counting);
     if (counting.counts[BINS_FEW] != 0)
         return GN_OK;
@@ -286,10 +293,8 @@ static gn_status numbers_range(gn_tensor *numbers, int64_t *least, int64_t *most
         return gni_backend_get(numbers->device)->range(numbers, least, most, stream);
     }
     *least = *most = data[0];
-    for (int64_t i = 0; i < numbers->count; i++) {
-        *least = data[i] < *least ? data[i] : *least;
-        *most = data[i] > *most ? data[i] : *most;
-    }
+    gni_folds_find(GNI_REDUCTION_MINIMUM, GN_INT64).one(least, data, (size_t)numbers->count);
+    gni_folds_find(GNI_REDUCTION_MAXIMUM, GN_INT64).one(most, data, (size_t)numbers->count);
     return GN_OK;
 }
 
