@@ -10,7 +10,7 @@ from __future__ import annotations
 import pathlib
 import sys
 
-from device_tensors import TYPES, numbers, same
+from device_tensors import TYPES, numbers, run, same
 
 import genesis
 
@@ -376,6 +376,4 @@ if __name__ == "__main__":
     options = dict(one[2:].split("=") for one in sys.argv[1:] if one.startswith("--"))
     for section in SECTIONS:
         if not names or section.__name__ in names:
-            section(*([int(options["keys"])] if section is keys and "keys" in options else []))
-            genesis.cuda.synchronize()
-            print(section.__name__, flush=True)
+            run(section, *([int(options["keys"])] if section is keys and "keys" in options else []))

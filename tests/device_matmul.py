@@ -12,6 +12,8 @@ import random
 import sys
 import threading
 
+from device_tensors import run
+
 import genesis
 
 FLOATS = [genesis.float16, genesis.bfloat16, genesis.float32, genesis.float64]
@@ -291,6 +293,4 @@ SECTIONS = [floats, integers, batches, layouts, outputs, sums, errors, streams, 
 if __name__ == "__main__":
     for section in SECTIONS:
         if not sys.argv[1:] or section.__name__ in sys.argv[1:]:
-            section()
-            genesis.cuda.synchronize()
-            print(section.__name__, flush=True)
+            run(section)

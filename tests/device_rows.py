@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import sys
 
-from device_tensors import FLOATS, INTEGERS, TYPES, numbers, same
+from device_tensors import FLOATS, INTEGERS, TYPES, numbers, run, same
 
 import genesis
 
@@ -102,6 +102,12 @@ def extremes():
     for key in (lambda t: t.T, lambda t: t[::3, 1:], lambda t: t.flip(1), lambda t: t[3:4]):
         same(key(x).argmin(dim=1), key(x.cuda()).argmin(dim=1), "a view")
         same(key(x).argmax(dim=0, keepdim=True), key(x.cuda()).argmax(dim=0, keepdim=True), "kept")
+    x = genesis.zeros(400, 35, dtype=genesis.float64, device="cuda")
+    genesis.flush()
+    with genesis.cuda.profiler() as profile:
+        assert x.argmax(dim=0)[0].item() == 0
+    grid = profile.events[0].grid
+    assert grid == (2, 7, 1), grid  # a block has 32 columns and 58 of the 400 rows
     x = genesis.zeros(5000)
     x[4000] = x[4500] = math.nan
     for name in ("argmax", "argmin"):
@@ -264,6 +270,4 @@ SECTIONS = [randoms, extremes, cumulated, sorted_rows, uniques, streams]
 if __name__ == "__main__":
     for section in SECTIONS:
         if not sys.argv[1:] or section.__name__ in sys.argv[1:]:
-            section()
-            genesis.cuda.synchronize()
-            print(section.__name__, flush=True)
+            run(section)

@@ -8,6 +8,7 @@ Many operations go into one program, with every result kept: the kernels are few
 
 from __future__ import annotations
 
+import gc
 import math
 import random
 import struct
@@ -81,6 +82,22 @@ def same(near, far, what, ulps=0):
                 1e-44 if digits == 24 else 1e-7 if digits < 24 else 0,
             )
             assert abs(x - y) <= bound, (what, i, x, y)
+
+
+def in_use():
+    """Bytes in use on the CPU and on the GPU."""
+    gc.collect()
+    genesis.cuda.synchronize()
+    return [genesis.memory_stats(device=device).allocated_bytes for device in ("cpu", "cuda")]
+
+
+def run(section, *arguments):
+    """Run a section, after which all memory is free that was free before."""
+    before = in_use()
+    section(*arguments)
+    after = in_use()
+    assert after == before, (section.__name__, before, after)
+    print(section.__name__, flush=True)
 
 
 def together(results):
@@ -249,6 +266,12 @@ def packs():
 
 def tiles():
     """Transposed operands, which go through tiles: whole ones, and parts of them."""
+    turned = genesis.zeros(33, 65, device="cuda").T
+    straight = genesis.zeros(65, 33, device="cuda")
+    genesis.flush()
+    with genesis.cuda.profiler() as profile:
+        assert (turned + straight)[0, 0].item() == 0
+    assert profile.events[0].grid == (3 * 2, 1, 1), profile.events  # a block for each tile
     turns = [((33, 65), (1, 0)), ((3, 40, 50), (0, 2, 1)), ((17, 2, 19), (2, 1, 0))]
     for dtype in TYPES if "--all" in sys.argv else [genesis.int16]:
         for shape, order in turns:
@@ -390,7 +413,8 @@ def moves():
     import pickle
 
     assert genesis.equal(pickle.loads(pickle.dumps(g)).cpu(), g.cpu())
-    assert (g * genesis.tensor(2.0)).device.type == "cuda"
+    for made in (g * genesis.tensor(2.0), genesis.tensor(2.0) * g):
+        assert made.device.type == "cuda" and genesis.equal(made, g * 2)
     array = x.numpy()
     for made in (g + array, array + g, genesis.maximum(g, array), g.where(array > 0, array)):
         assert made.device.type == "cuda"
@@ -475,6 +499,4 @@ if __name__ == "__main__":
     for section in SECTIONS:
         wanted = [one for one in sys.argv[1:] if one != "--all"]
         if not wanted or section.__name__ in wanted:
-            section()
-            genesis.cuda.synchronize()
-            print(section.__name__, flush=True)
+            run(section)

@@ -118,6 +118,16 @@ static void test_every_type_and_instruction_set(void)
     CHECK(gni_loops_use(NULL));
 }
 
+/* What is switched off is not used, and the library stays loaded. */
+static void test_openblas_off_and_on(void)
+{
+    bool is_there = gni_blas_is_there();
+    gni_blas_enable(false);
+    CHECK(!gni_blas_is_there() && !gni_blas_is_shared());
+    gni_blas_enable(true);
+    CHECK(gni_blas_is_there() == is_there);
+}
+
 /* One task, fewer tasks than threads, and more. */
 static void test_numbers_of_threads(void)
 {
@@ -291,6 +301,7 @@ int main(int count, char **arguments)
     globfree(&found);
     printf("     OpenBLAS: %s\n", gni_blas_is_there() ? "found" : "none: our own kernel only");
     RUN(test_every_type_and_instruction_set);
+    RUN(test_openblas_off_and_on);
     RUN(test_numbers_of_threads);
     RUN(test_threads);
 #ifndef CHILD_IS_ALONE

@@ -106,6 +106,18 @@ def test_gather_and_scatter():
         assert x.scatter_add_(dim, i, v) is x and x.tolist() == added.tolist()
 
 
+def test_no_dimensions():
+    """A single number counts as one element, whatever tensors were there before it."""
+    for size in (0, 7):
+        before = [genesis.zeros(size) for _ in range(9)]
+        del before
+        x, first, second = genesis.tensor(2.0), genesis.tensor(0), genesis.tensor(1)
+        assert x.gather(0, first).item() == 2
+        assert x.scatter(0, first, value=3).item() == 3
+        with pytest.raises(IndexError, match="index 1 .* of size 1"):
+            x.gather(0, second)
+
+
 def test_gather_of_many():
     rng = numpy.random.default_rng(1)
     array = rng.random((300, 400)).astype("float32")

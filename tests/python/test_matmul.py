@@ -106,6 +106,17 @@ def test_differential_views(dtype):
             check(out, a, b, dtype)
 
 
+def test_tall_and_long():
+    """A vector's product in several stretches of rows and of inner indices, once and in a batch."""
+    rows = genesis.arange(300, dtype=genesis.float64)[:, None]
+    matrix, vectors = rows.expand(300, 33000), genesis.ones(2, 33000, 1, dtype=rows.dtype)
+    vectors[1] = 2
+    expected = (rows * 33000).tolist()
+    assert (matrix @ vectors[0]).tolist() == expected
+    made = matrix.expand(2, 300, 33000) @ vectors
+    assert made[0].tolist() == expected and (made[1] / 2).tolist() == expected
+
+
 def test_without_openblas():
     """The same by our own loops."""
     environment = os.environ | {"GENESIS_BLAS": "off"}

@@ -102,6 +102,18 @@ assert count("MatmulAlgoGetHeuristic") == 4
 """)
 
 
+def test_the_choice_of_an_algorithm_is_listed(gpu, tmp_path):
+    code = """
+(genesis.rand(128, 150).cuda() @ genesis.rand(150, 96).cuda()).cpu()
+(one,) = genesis.cuda.tuning_choices()
+assert one.kernel == "matmul" and len(one.candidates) == 3
+sizes = "float32 rows=128 columns=96 inner=150 batch=1 layout="
+assert one.problem.startswith(sizes), one.problem
+assert all(list(c.values) == ["algorithm", "workspace"] for c in one.candidates)
+"""
+    gpu(code, GENESIS_AUTOTUNE="max", GENESIS_KERNEL_CACHE_DIR=str(tmp_path / "cache"))
+
+
 def test_operands_that_lie_well_are_not_copied(gpu):
     gpu("""
 statistics = lambda: genesis.memory_stats(device="cuda").num_allocs
