@@ -329,25 +329,23 @@ static void dimension_add(struct walk *walk, const struct gni_index_plan *plan, 
         walk->indices[k].strides[at] = own[k];
 }
 
+static void numbers_swap(int64_t *numbers, int at)
+{
+    int64_t number = numbers[at];
+    numbers[at] = numbers[at + 1];
+    numbers[at + 1] = number;
+}
+
 /* The last outer dimension becomes the inner one. */
 static void dimension_move_inside(struct walk *walk)
 {
-    int from = walk->block_begin - 1;
-    int64_t size = walk->sizes[from], stride = walk->strides[from];
-    int64_t other = walk->other_strides[from];
-    for (int i = from; i + 1 < walk->ndim; i++) {
-        walk->sizes[i] = walk->sizes[i + 1];
-        walk->strides[i] = walk->strides[i + 1];
-        walk->other_strides[i] = walk->other_strides[i + 1];
+    for (int i = walk->block_begin - 1; i + 1 < walk->ndim; i++) {
+        numbers_swap(walk->sizes, i);
+        numbers_swap(walk->strides, i);
+        numbers_swap(walk->other_strides, i);
         for (int k = 0; k < walk->index_count; k++)
-            walk->indices[k].strides[i] = walk->indices[k].strides[i + 1];
+            numbers_swap(walk->indices[k].strides, i);
     }
-    int last = walk->ndim - 1;
-    walk->sizes[last] = size;
-    walk->strides[last] = stride;
-    walk->other_strides[last] = other;
-    for (int k = 0; k < walk->index_count; k++)
-        walk->indices[k].strides[last] = 0;
     walk->block_begin--;
     walk->block_end--;
 }

@@ -464,7 +464,7 @@ gn_status gni_scan(enum gni_scan op, const void *in, gn_dtype dtype, size_t oute
         return GN_OK;
     }
     size_t threads = (size_t)gni_parallel_get_threads();
-    if (threads > 1 && outer < threads && scan.blocks > 2)
+    if (outer < threads && scan.blocks > 2)
         return scan_blocks(&scan, outer);
     gni_parallel_for(outer, SCAN_GRAIN / length + 1, scan_rows_part, &scan);
     return GN_OK;
