@@ -10,6 +10,8 @@ import random
 import sys
 import threading
 
+from device_tensors import run
+
 import genesis
 from genesis import cuda
 
@@ -384,5 +386,4 @@ if __name__ == "__main__":
     wanted = sys.argv[1:]
     for section in SECTIONS:
         if not wanted or section.__name__ in wanted:
-            section()
-            gc.collect()
+            run(section)
