@@ -266,12 +266,20 @@ def packs():
 
 def tiles():
     """Transposed operands, which go through tiles: whole ones, and parts of them."""
-    turned = genesis.zeros(33, 65, device="cuda").T
-    straight = genesis.zeros(65, 33, device="cuda")
-    genesis.flush()
-    with genesis.cuda.profiler() as profile:
-        assert (turned + straight)[0, 0].item() == 0
-    assert profile.events[0].grid == (3 * 2, 1, 1), profile.events  # a block for each tile
+    first, second = genesis.arange(33 * 17 * 40), genesis.arange(33 * 40 * 17) * 3
+    for made, blocks in (
+        (lambda x, _: x.reshape(40, -1).T + x.reshape(-1, 40), 18 * 2),
+        # Neighbours in the first dimension and in the second: one of them decides.
+        (
+            lambda x, y: x.reshape(40, 17, 33).permute(2, 1, 0) + y.reshape(33, 40, 17).mT,
+            2 * 17 * 2,
+        ),
+    ):
+        near, far = made(first, second), [first.cuda(), second.cuda()]
+        genesis.flush()
+        with genesis.cuda.profiler() as profile:
+            same(near, made(*far), "tiles")
+        assert profile.events[0].grid == (blocks, 1, 1), profile.events  # one for each tile
     turns = [((33, 65), (1, 0)), ((3, 40, 50), (0, 2, 1)), ((17, 2, 19), (2, 1, 0))]
     for dtype in TYPES if "--all" in sys.argv else [genesis.int16]:
         for shape, order in turns:

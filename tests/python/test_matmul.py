@@ -117,6 +117,14 @@ def test_tall_and_long():
     assert made[0].tolist() == expected and (made[1] / 2).tolist() == expected
 
 
+def test_a_turned_column_is_a_row():
+    """A step of 1 both ways: added in the order of the vector's elements, to the bit."""
+    rng = numpy.random.default_rng(7)
+    x, y = (genesis.tensor(rng.random((5000, 1)).astype("float32")) for _ in range(2))
+    assert x.T.stride() == (1, 1)
+    assert (x.T @ y).item() == (x[:, 0] @ y[:, 0]).item()
+
+
 def test_without_openblas():
     """The same by our own loops."""
     environment = os.environ | {"GENESIS_BLAS": "off"}
