@@ -95,8 +95,12 @@ def batches():
     for dtype in (genesis.float32, genesis.int32):
         for one, other in BATCHES:
             both(make(dtype, one), make(dtype, other, 1), f"{dtype} {one} {other}")
-    # As many tiles as make the kernel take large ones.
-    both(make(genesis.int32, (140, 70, 3)), make(genesis.int32, (140, 3, 66), 1), "large tiles")
+    # As many tiles as make the kernel take large ones, unless elements are large.
+    for dtype, blocks in ((genesis.int32, 140), (genesis.int64, 140 * 2 * 2)):
+        with genesis.cuda.profiler() as profile:
+            both(make(dtype, (140, 70, 3)), make(dtype, (140, 3, 66), 1), "large tiles")
+        grids = [event.grid for event in profile.events if event.name == "matmul_kernel"]
+        assert grids == [(blocks, 1, 1)], grids
     both(make(genesis.int32, (600, 18)), make(genesis.int32, (18, 130), 1), "groups of tiles")
 
 

@@ -337,7 +337,8 @@ static bool is_in_the_way(const gn_tensor *operand, const gn_tensor *out)
     return begin < out_end && out_begin < end;
 }
 
-/* Operands that overlap the output in another way than element by element are copied. */
+/* Operands that overlap the output in another way than element by element are copied. A copy that waits is computed
+ * before the output is written to: gni_record_into(). */
 static gn_status operands_part(int arity, gn_operand *operands, gn_tensor **copies,
                                const gn_tensor *out)
 {
@@ -345,7 +346,6 @@ static gn_status operands_part(int arity, gn_operand *operands, gn_tensor **copi
         if (!is_in_the_way(operands[i].tensor, out))
             continue;
         GN_TRY(gn_cast(operands[i].tensor, operands[i].tensor->dtype, &copies[i]));
-        GN_TRY(gni_tensor_flush(copies[i]));
         operands[i].tensor = copies[i];
     }
     return GN_OK;

@@ -127,6 +127,12 @@ def test_writes_look_for_overlaps_by_address():
     one, two = genesis.from_dlpack(array[:-1]), genesis.from_numpy(array[1:])
     two.copy_(one)
     assert array.tolist() == [0, 0, 1, 2, 3, 4]
+    array = numpy.arange(3001.0)
+    one, two = genesis.from_dlpack(array[:-1]), genesis.from_numpy(array[1:])
+    genesis.mul(one, 2, out=two)
+    assert array.tolist() == [0, *range(0, 6000, 2)]
+    genesis.add(two[1:], two[:-1], out=two[1:])  # one storage, twice
+    assert array.tolist() == [0, 0, *range(2, 11998, 4)]
 
 
 # ---- capsules and their arguments ----
