@@ -55,6 +55,15 @@ def put(tensor, key, value):
     return tensor
 
 
+def launched(call):
+    """The kernels of a call."""
+    genesis.flush()
+    with genesis.cuda.profiler() as profile:
+        call()
+        genesis.cuda.synchronize()
+    return [event.name for event in profile.events]
+
+
 def reads():
     """Index tensors of every type over elements of every type, and layouts."""
     rows = genesis.tensor([3, 0, -1, 2, 2])
@@ -107,6 +116,11 @@ def writes():
     alike(put, x, mask.any(dim=1), 3, what="rows by a mask")
     alike(put, x, mask.any(dim=1), genesis.arange(7), what="a row into rows by a mask")
     alike(put, x, mask, genesis.tensor([5.0]), what="one value by a mask")
+    # A mask alone needs no list of places, and a number not even their count: nobody waits.
+    far_x, far_mask, far_values = x.cuda(), mask.cuda(), values.cuda()
+    assert launched(lambda: far_x[far_mask]) == ["mask_count_1", "mask_get_4"]
+    assert launched(lambda: put(far_x, far_mask, far_values))[-2:] == ["mask_count_1", "mask_set_4"]
+    assert launched(lambda: put(far_x, far_mask, 5))[-1] == "where_kernel"
     same(put(x, apart, values[:7]), put(x.cuda(), apart, values[:7]), "a value of the CPU")
     same(put(x, [0, 2], [[1], [2]]), put(x.cuda(), [0, 2], [[1], [2]]), "lists")
 
