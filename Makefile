@@ -136,6 +136,7 @@ bench: build
 	.venv/bin/python bench/bench_ops.py
 	.venv/bin/python bench/bench_index.py
 	.venv/bin/python bench/bench_everyday.py
+	.venv/bin/python bench/bench_reductions.py
 	build/bench/alloc/replay bench/alloc/traces/sample_torch.json
 	build/bench/alloc/replay bench/alloc/traces/sample_rmm.csv
 

@@ -147,3 +147,15 @@ def test_the_number_of_threads_changes_no_bit(shape):
     finally:
         genesis.cpu.set_num_threads(threads)
     assert made[0] == made[1] == made[2]
+
+
+def test_bools_end_early_and_are_right():
+    for count in (3, 1024, 1025, 70_000, 300_000):
+        for place in (0, count // 2, count - 1):
+            array = numpy.zeros((2, count), bool)
+            array[1, place] = True
+            x = genesis.tensor(array)
+            assert x.amax(1).tolist() == x.any(1).tolist() == [False, True]
+            assert (~x).amin(1).tolist() == (~x).all(1).tolist() == [True, False]
+            assert x[1].amax().item() and x[1].any().item() and not (~x[1]).amin().item()
+            assert x.sum(1).tolist() == [0, 1] and not x.prod(1).any().item()

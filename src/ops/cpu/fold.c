@@ -181,12 +181,12 @@ struct reduce {
     int64_t columns; /* elements of a row */
     int64_t parts;   /* of a row */
     char *partial;   /* accumulators [rows][parts]; NULL: rows have one part */
-    bool has_end;    /* any, all: what is not `start` any more stays as it is */
+    bool has_end;    /* what is not `start` any more stays as it is */
     bool is_alone;   /* one row, so that all parts can end when one has */
     _Atomic(bool) is_ended;
 };
 
-/* Whether no element can change what any or all comes to. */
+/* Whether no element can change a truth any more. */
 static bool is_ended(const struct reduce *reduce, const void *sum)
 {
     return reduce->has_end && *(const uint8_t *)sum != (uint8_t)reduce->accumulators->start;
@@ -304,18 +304,25 @@ static gn_status stretches_fold(struct reduce *reduce, gni_fold combine, int64_t
     return GN_OK;
 }
 
+/* Whether one element can decide: of any and all, and of the extremes of bools, which are the same. */
+static bool value_has_end(const struct value *value)
+{
+    bool is_sum =
+        value->reduction == GNI_REDUCTION_SUM || value->reduction == GNI_REDUCTION_PRODUCT;
+    bool is_truth = value->reduction == GNI_REDUCTION_ANY || value->reduction == GNI_REDUCTION_ALL;
+    return is_truth || (value->held == GN_BOOL && !is_sum);
+}
+
 static gn_status rows_fold(const struct gni_plan *plan, const struct value *value, int64_t rows,
                            const struct accumulators *accumulators)
 {
-    enum gni_reduction reduction = value->reduction;
     struct reduce reduce = {.plan = plan,
                             .accumulators = accumulators,
                             .value = value->number,
                             .folds = value->folds,
                             .size = gni_dtype_size(value->held),
                             .columns = plan->program->count / rows,
-                            .has_end =
-                                reduction == GNI_REDUCTION_ANY || reduction == GNI_REDUCTION_ALL,
+                            .has_end = value_has_end(value),
                             .is_alone = rows == 1};
     uint64_t sum;
     if (first_tile_reduce(&reduce, &sum)) {
