@@ -75,6 +75,7 @@ struct value {
     short number;
     enum gni_reduction reduction;
     gn_dtype held;
+    bool is_squared; /* by the fold */
     struct gni_folds folds;
     struct gni_folds combine; /* of accumulators */
 };
@@ -110,6 +111,7 @@ static struct value value_take(struct gni_program *program, short number,
     return (struct value){.number = gni_program_convert(program, number, held),
                           .reduction = reduction,
                           .held = held,
+                          .is_squared = is_squared,
                           .folds = is_squared ? gni_folds_find_squares(held)
                                               : gni_folds_find(reduction, held),
                           .combine = gni_folds_find(reduction, wide)};
@@ -500,14 +502,15 @@ static gn_status columns_fold(const struct gni_plan *plan, const struct value *v
 {
     const struct gni_program *program = plan->program;
     int64_t run = columns_in_a_run(plan, value->number, columns);
-    bool has_short = value->folds.columns == gni_folds_find(GNI_REDUCTION_SUM, GN_FLOAT32).columns;
+    bool is_by_pairs =
+        value->reduction == GNI_REDUCTION_SUM && value->held == GN_FLOAT32 && !value->is_squared;
     struct fold_columns fold = {
         .plan = plan,
         .accumulators = accumulators,
         .memory = run > 0 ? &program->inputs[value->number] : NULL,
         .run = run > 0 ? run : columns,
         .value = value->number,
-        .fold_rows = has_short ? gni_fold_rows_find() : NULL,
+        .fold_rows = is_by_pairs ? gni_fold_rows_find() : NULL,
         .fold = value->folds.columns,
         .combine = value->combine.columns,
         .size = gni_dtype_size(value->held),
