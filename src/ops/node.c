@@ -1,11 +1,17 @@
 #include "ops/node.h"
 
 #include "base/host.h"
+#include "ops/backend.h"
 
 struct gni_list gni_nodes = {.next = &gni_nodes, .prev = &gni_nodes};
 
 _Atomic(unsigned) gni_node_count;
-uint64_t gni_node_bytes;
+
+uint64_t *gni_node_bytes_of(const gn_device *device)
+{
+    static uint64_t bytes[2]; /* under the lock */
+    return &bytes[!gni_device_is_host(device)];
+}
 
 /* Written under the lock only: nothing can come between the load and the store. */
 static void node_count_change(unsigned change)
@@ -42,9 +48,12 @@ static void operands_release(struct gni_node *node)
         if (operand->kind == GNI_OPERAND_NUMBER)
             continue;
         gni_list_remove(&operand->link);
+        struct gni_storage *storage =
+            operand->kind == GNI_OPERAND_MEMORY ? operand->storage : operand->node->storage;
+        if (storage != NULL)
+            *gni_node_bytes_of(node->device) -= storage->nbytes;
         if (operand->kind == GNI_OPERAND_MEMORY) {
-            gni_node_bytes -= operand->storage->nbytes;
-            storage_drop(operand->storage);
+            storage_drop(storage);
         } else {
             operand->node->reader_count--;
             gni_node_release(operand->node);
@@ -52,9 +61,10 @@ static void operands_release(struct gni_node *node)
     }
 }
 
-/* A node does not wait any more. */
-static void node_leave(struct gni_node *node)
+void gni_node_leave(struct gni_node *node)
 {
+    if (gni_list_is_empty(&node->link))
+        return;
     gni_list_remove(&node->link);
     node_count_change(-1U);
 }
@@ -62,7 +72,7 @@ static void node_leave(struct gni_node *node)
 void gni_node_forget(struct gni_node *node)
 {
     node->is_done = true;
-    node_leave(node);
+    gni_node_leave(node);
     operands_release(node);
 }
 
@@ -72,8 +82,7 @@ void gni_node_release(struct gni_node *node)
         return;
     gni_assert(gni_list_is_empty(&node->readers));
     operands_release(node);
-    if (!node->is_done)
-        node_leave(node);
+    gni_node_leave(node);
     if (node->storage != NULL)
         storage_drop(node->storage);
     gn_stream_release(node->stream);
@@ -118,7 +127,7 @@ static void operand_set(struct gni_node *node, struct gni_node_operand *operand,
         strides_broadcast(tensor, node, order, strides);
         gni_storage_retain(storage);
         gni_list_push_back(&storage->pending, &operand->link);
-        gni_node_bytes += storage->nbytes;
+        *gni_node_bytes_of(node->device) += storage->nbytes;
     }
 }
 
@@ -156,8 +165,10 @@ void gni_node_finish(struct gni_node *node, struct gni_storage *storage)
 {
     gn_tensor *owner = node->owner;
     gni_list_append(&storage->pending, &node->readers);
-    if (owner == NULL || node->reader_count > 0)
+    if (owner == NULL || node->reader_count > 0) {
         node->storage = storage;
+        *gni_node_bytes_of(node->device) += node->reader_count * (uint64_t)storage->nbytes;
+    }
     if (owner == NULL)
         return;
     if (node->storage != NULL)

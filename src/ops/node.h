@@ -13,7 +13,8 @@
  *       or had no owner to leave it to, and leaves when nobody refers to it. Nobody but who waited for it refers to
  *       one without a storage;
  *   R4  pending readers of a storage: the operands of nodes that are its memory, or a computed node with it; readers of a
- *       node that has no storage: the operands that are it. The newest comes last, but behind what a storage takes over;
+ *       node that has no storage: the operands that are it. They are in the order in which they were recorded; when a
+ *       node is computed, its readers move in that order to its new storage;
  *   R5  no operand's storage is escaped when the call that recorded it has returned;
  *   R6  a node has at most GNI_PROGRAM_NODES_MOST below it, itself counted, with repetition;
  *   R7  a node that is_running belongs to one work. Nobody takes it as an operand, or into another work, before
@@ -22,7 +23,8 @@
  *   R9  a node that is `late` has one operand, which is memory. It is nobody's operand, and
  *       alone in its work;
  *   R10 the dimensions of a node are those of its tensor in the order of the tensor's strides, the largest first: its
- *       value is contiguous. Where the tensor is contiguous, they are in its own order.
+ *       value is contiguous. Where the tensor is contiguous, they are in its own order;
+ *   R11 a node with a place for its value (`into`) has no owner and no reader. Whoever computes it writes there.
  *
  * Threads: all functions here want the recorder's lock.
  */
@@ -60,6 +62,7 @@ struct gni_node {
     unsigned references;     /* R2 */
     unsigned reader_count;   /* operands that are it */
     gn_tensor *owner;
+    gn_tensor *into; /* R11; borrowed from the call that waits for it; NULL: new memory */
     struct gni_storage *storage; /* R3; retained */
     gn_device *device;
     gn_stream *
@@ -72,6 +75,7 @@ struct gni_node {
     bool is_reduced; /* a reduction has taken it along: the next one had better find it in memory */
     bool is_done;    /* R3 */
     bool is_running; /* R7 */
+    bool is_unfit;   /* it could not be computed when much waited */
     bool is_inherited;  /* of a GPU, and recorded before a fork: this process cannot compute it */
     const void *runner; /* the thread that computes it */
     int arity;
@@ -91,8 +95,8 @@ struct gni_node {
 extern struct gni_list gni_nodes;
 extern _Atomic(unsigned) gni_node_count;
 
-/* Bytes of memory that is an operand of a node that waits, counted for each operand. */
-extern uint64_t gni_node_bytes;
+/* Bytes of memory that is an operand of a node that waits, counted for each operand: on the host, and on GPUs. */
+uint64_t *gni_node_bytes_of(const gn_device *device);
 
 /* A node without an owner, with one reference, whose dimensions are those of `shape` in `order` (NULL: as they are).
  * Pending operands must have its dimensions, device and stream. */
@@ -108,6 +112,9 @@ void gni_node_finish(struct gni_node *node, struct gni_storage *storage);
 
 /* A node is computed: it lets its operands go. */
 void gni_node_forget(struct gni_node *node);
+
+/* A node is not one of those that wait any more. */
+void gni_node_leave(struct gni_node *node);
 
 /* Storage that nobody refers to any more, since this was asked last: linked by next_dead, to be destroyed without
  * the lock (its deleter may be somebody else's code, with locks of its own). */

@@ -15,8 +15,8 @@
 enum {
     QUICK_MOST = 16384,            /* elements for which an interpreter's lock is not let go */
     WAITING_MOST = 4096,           /* nodes that wait, before the oldest is computed */
-    WAITING_BYTES_LEAST = 1 << 30, /* of memory that they may keep alive, and */
-    WAITING_BYTES_SHARE = 8,       /* one in so many of the device's */
+    WAITING_BYTES_LEAST = 1 << 30, /* they may keep alive this much memory, or the device's */
+    WAITING_BYTES_SHARE = 8,       /* divided by this, whichever is more */
 };
 
 static struct {
@@ -41,17 +41,23 @@ static void fork_prepare(void)
     gni_mutex_fork_lock(&recorder.mutex);
 }
 
-/* Threads that computed something are not there in a child, which computes it itself, but for what a GPU has to. */
+/* Other threads that computed something are not there in a child, which computes it itself, but for what a GPU has to:
+ * that waits for nothing any more. */
 static void works_forget(void)
 {
-    for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next) {
+    recorder.work_count = 0;
+    gni_list_each (link, &gni_nodes) {
         struct gni_node *node = gni_container_of(link, struct gni_node, link);
-        node->is_running = false;
-        node->is_inherited = gn_device_get_type(node->device) != GN_DEVICE_CPU;
+        node->is_running = node->is_running && node->runner == gni_thread_self();
+        if (node->is_running)
+            recorder.work_count = 1; /* this thread goes on with it, after a handler that forks */
+        if (!gni_device_is_host(node->device)) {
+            node->is_inherited = true;
+            gni_node_leave(node);
+        }
     }
     (void)pthread_cond_init(&recorder.ended, NULL);
     recorder.waiter_count = 0;
-    recorder.work_count = 0;
 }
 
 static void fork_done(bool is_child)
@@ -195,7 +201,7 @@ static void work_open(struct gni_work *work)
 static void work_close(struct gni_work *work)
 {
     lock_take();
-    recorder.work_count--;
+    recorder.work_count -= recorder.work_count > 0;
     for (int n = 0; n < work->node_count; n++)
         work->nodes[n]->is_running = false;
     if (recorder.waiter_count > 0)
@@ -304,7 +310,7 @@ static void flush_log(const struct gni_work *work, const bool *is_needed, const 
             results, results == 1 ? "" : "s", why);
 }
 
-static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *why);
+static gn_status node_flush(struct gni_node *root, const char *why);
 
 /* Whether a program failed for what it is: its kernel does not compile, or the driver does not take it. Its operations
  * by themselves are other kernels. This is said when it happens first, and then ever more rarely. */
@@ -323,23 +329,23 @@ static bool is_refused(gn_status status)
     return true;
 }
 
-/* With the lock, which is free while it works: computes the nodes of a refused program one by one, the last one into
- * `into`. What is computed stays so when a later one fails. */
-static gn_status nodes_flush_alone(const struct gni_work *work, gn_tensor *into)
+/* With the lock, which is free while it works: computes the nodes of a refused program one by one. What is computed stays
+ * so when a later one fails. */
+static gn_status nodes_flush_alone(const struct gni_work *work)
 {
     gn_status status = GN_OK;
     for (int n = 0; n < work->node_count && status == GN_OK; n++)
-        status = node_flush(work->nodes[n], n == work->node_count - 1 ? into : NULL,
-                            "its kernel cannot be one with others");
+        status = node_flush(work->nodes[n], "its kernel cannot be one with others");
     return status;
 }
 
 /*
  * With the lock, which is free while it works: computes a node and what it needs. Its value goes into new memory, or
- * into `into`, which has its shape; then nobody else may need it, or what `into` overlaps.
+ * where the node says (R11).
  */
-static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *why)
+static gn_status node_flush(struct gni_node *root, const char *why)
 {
+    gn_tensor *into = root->into;
     struct gni_work work;
     struct gni_storage *storages[GNI_PROGRAM_NODES_MOST];
     bool is_needed[GNI_PROGRAM_NODES_MOST];
@@ -363,7 +369,7 @@ static gn_status node_flush(struct gni_node *root, gn_tensor *into, const char *
         for (int n = 0; n < work.node_count && status == GN_OK; n++)
             gni_node_forget(work.nodes[n]);
         if (status != GN_OK && work.node_count > 1 && is_refused(status))
-            status = nodes_flush_alone(&work, into);
+            status = nodes_flush_alone(&work);
         work_release(&work);
     }
     gni_node_release(root);
@@ -383,8 +389,8 @@ static bool is_blocked(const struct gni_node *node)
     return found;
 }
 
-/* The newest node that needs a node, which takes it along when it is computed; the node itself, if nothing that can be
- * computed needs it. */
+/* Climbs from a node to the newest that needs it, and so on: that takes it along when it is computed. The node itself, if
+ * what this leads to is blocked. */
 static struct gni_node *top_find(struct gni_node *node)
 {
     struct gni_node *top = node;
@@ -393,14 +399,14 @@ static struct gni_node *top_find(struct gni_node *node)
     return is_blocked(top) ? node : top;
 }
 
-/* The oldest node up to a number that waits, and that this thread and process can compute; NULL: there is none. */
+/* The oldest node up to a number that waits, and that this thread can compute; NULL: there is none. */
 static struct gni_node *oldest_find(uint64_t number)
 {
     for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next) {
         struct gni_node *node = gni_container_of(link, struct gni_node, link);
         if (node->number > number)
             return NULL;
-        if (!node->is_inherited && !is_blocked(node))
+        if (!is_blocked(node))
             return node;
     }
     return NULL;
@@ -420,7 +426,7 @@ static gn_status nodes_flush(const char *why)
 {
     struct gni_node *oldest;
     for (uint64_t number = newest_number(); (oldest = oldest_find(number)) != NULL;)
-        GN_TRY(node_flush(top_find(oldest), NULL, why));
+        GN_TRY(node_flush(top_find(oldest), why));
     return GN_OK;
 }
 
@@ -445,12 +451,12 @@ static gn_status readers_flush(const struct gni_storage *storage, const char *wh
             return gni_error(GN_ERROR_INVALID_VALUE,
                              "memory that is being computed with cannot be written to, or shown to "
                              "others, by a handler that memory for the result has called");
-        GN_TRY(node_flush(top_find(reader), NULL, why));
+        GN_TRY(node_flush(top_find(reader), why));
     }
     return GN_OK;
 }
 
-/* How many bytes may be kept for what waits; asked for when there are WAITING_BYTES_LEAST. */
+/* How many bytes may be kept for what waits on a device; asked for when there are WAITING_BYTES_LEAST. */
 static uint64_t waiting_bytes_most(gn_device *device)
 {
     static struct {
@@ -468,30 +474,55 @@ static uint64_t waiting_bytes_most(gn_device *device)
     return last.bytes;
 }
 
+/* Whether a node had better be computed now, where much waits: nobody is about to, and its value is not too large. */
+static bool is_fit(const struct gni_node *top, gn_device *device)
+{
+    uint64_t bytes = (uint64_t)top->count * gni_dtype_size(top->typing.dtype);
+    return !top->is_unfit && gni_device_is_host(top->device) == gni_device_is_host(device) &&
+           bytes <= waiting_bytes_most(device) && !is_blocked(top) && running_find(top) == NULL;
+}
+
+static bool is_operand(const struct gni_node *node, int arity, const gn_operand *operands)
+{
+    for (int i = 0; i < arity; i++)
+        if (operands[i].tensor != NULL && operands[i].tensor->node == node)
+            return true;
+    return false;
+}
+
 /*
  * With the lock: before an operation is recorded, where much waits: computes the oldest of it, so that what waits and what
- * it keeps alive stays bounded; not what the operation itself builds on, and not what is being computed.
+ * it keeps alive stays bounded. What the operation itself builds on stays, up to twice the bound. A node that cannot be
+ * computed is left to who asks for its value.
  */
-static gn_status waiting_bound(int arity, const gn_operand *operands, gn_device *device)
+static void waiting_bound(int arity, const gn_operand *operands, gn_device *device)
 {
+    enum {
+        LOOKS_MOST = 16
+    };
+    uint64_t bytes = *gni_node_bytes_of(device);
     bool is_many = atomic_load_explicit(&gni_node_count, memory_order_relaxed) >= WAITING_MOST;
-    if (!is_many &&
-        (gni_node_bytes < WAITING_BYTES_LEAST || gni_node_bytes < waiting_bytes_most(device)))
-        return GN_OK;
-    struct gni_node *oldest = oldest_find(UINT64_MAX), *top;
-    if (oldest == NULL || running_find(top = top_find(oldest)) != NULL)
-        return GN_OK;
-    for (int i = 0; i < arity; i++)
-        if (operands[i].tensor != NULL && operands[i].tensor->node == top)
-            return GN_OK;
-    return node_flush(top, NULL, "much waits");
+    if (!is_many && (bytes < WAITING_BYTES_LEAST || bytes < waiting_bytes_most(device)))
+        return;
+    bool is_far = bytes >= WAITING_BYTES_LEAST && bytes / 2 >= waiting_bytes_most(device);
+    int looks = 0;
+    for (struct gni_list *link = gni_nodes.next; link != &gni_nodes && looks++ < LOOKS_MOST;
+         link = link->next) {
+        struct gni_node *top = top_find(gni_container_of(link, struct gni_node, link));
+        if (!is_fit(top, device) || (is_operand(top, arity, operands) && !is_far))
+            continue;
+        top->references++;
+        top->is_unfit = node_flush(top, "much waits") != GN_OK;
+        gni_node_release(top);
+        return;
+    }
 }
 
 gn_status gni_recorder_flush(gn_tensor *tensor)
 {
     lock_take();
     gn_status status =
-        tensor->node != NULL ? node_flush(tensor->node, NULL, "its bytes are needed") : GN_OK;
+        tensor->node != NULL ? node_flush(tensor->node, "its bytes are needed") : GN_OK;
     lock_give();
     return status;
 }
@@ -564,7 +595,7 @@ static gn_status operands_prepare(int arity, const gn_operand *operands,
         if (node->is_running)
             GN_TRY(running_wait(node));
         else
-            GN_TRY(node_flush(node, NULL, why));
+            GN_TRY(node_flush(node, why));
         i = -1;
         weight = 1;
     }
@@ -578,7 +609,7 @@ static gn_status node_record(const struct gni_typing *typing, int arity, const g
 {
     gn_stream *stream;
     GN_TRY(gni_stream_of(device, &stream));
-    GN_TRY(waiting_bound(arity, operands, device));
+    waiting_bound(arity, operands, device);
     GN_TRY(operands_prepare(arity, operands, shape, order != NULL, stream));
     return gni_node_create(typing, arity, operands, shape, order, device, stream, node);
 }
@@ -645,8 +676,8 @@ static gn_status node_own(struct gni_node *node, int arity, const gn_operand *op
     node->owner = tensor;
     tensor->node = node;
     if (recorder.is_off || reads_escaped(arity, operands))
-        status = node_flush(node, NULL,
-                            recorder.is_off ? "fusion is off" : "others can reach its operands");
+        status =
+            node_flush(node, recorder.is_off ? "fusion is off" : "others can reach its operands");
     if (status != GN_OK) {
         node->owner = NULL;
         tensor->node = NULL;
@@ -742,7 +773,9 @@ gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_o
     if (status == GN_OK)
         status = node_record(typing, arity, operands, &shape, NULL, out->device, &node);
     if (status == GN_OK) {
-        status = node_flush(node, out, "it is written into memory");
+        node->into = out;
+        status = node_flush(node, "it is written into memory");
+        node->into = NULL; /* if that failed, and another thread computes it still */
         gni_node_release(node);
     }
     if (status == GN_OK)
@@ -810,7 +843,7 @@ static gn_status work_take(struct gni_work *work, gn_tensor *tensor)
         struct gni_node *kept = status == GN_OK && work->node_count > 0 ? node_to_keep(work) : NULL;
         if (kept != NULL) {
             work->node_count = 0;
-            status = node_flush(kept, NULL, "a reduction and others need it");
+            status = node_flush(kept, "a reduction and others need it");
         }
         gni_node_release(root);
         GN_TRY(status);
@@ -829,7 +862,7 @@ gn_status gni_work_begin(struct gni_work *work, gn_tensor *tensor, const int *or
                       : !tensor->is_contiguous ? "its dimensions are not in their order"
                                                : NULL;
     if (status == GN_OK && work->node_count > 0 && why != NULL) {
-        status = node_flush(tensor->node, NULL, why);
+        status = node_flush(tensor->node, why);
         work->node_count = 0;
     }
     if (status != GN_OK) {

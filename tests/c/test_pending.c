@@ -7,6 +7,10 @@
 
 #include "ops/node.h"
 
+#include <pthread.h>
+#include <semaphore.h>
+#include <time.h>
+
 static gn_device *cpu;
 
 static gn_tensor *filled(int64_t count, double value)
@@ -108,7 +112,7 @@ static void test_a_flush_computes_all(void)
     CHECK(gn_is_pending());
     CHECK_OK(gn_flush());
     CHECK(!gn_is_pending() && gni_list_is_empty(&gni_nodes));
-    CHECK(gni_list_is_empty(&gni_tensor_storage(x)->pending) && gni_node_bytes == 0);
+    CHECK(gni_list_is_empty(&gni_tensor_storage(x)->pending) && *gni_node_bytes_of(cpu) == 0);
     for (int i = 0; i < COUNT; i++)
         CHECK(all[i] == NULL || first_of(all[i]) == (i % 3 == 1 ? 2 * i : 1 + i));
     release_all(all, COUNT);
@@ -158,17 +162,17 @@ static void test_little_memory_is_kept(void)
         gn_tensor *large = NULL;
         CHECK_OK(gn_tensor_create(GN_FLOAT32, 1, (const int64_t[]){ELEMENTS}, cpu, &large));
         all[i] = made(GN_OP_LESS, large, -1);
-        CHECK(gni_node_bytes < most + BYTES);
+        CHECK(*gni_node_bytes_of(cpu) < most + BYTES);
         gn_tensor_release(large); /* which lives on while it is needed */
     }
     CHECK(!is_waiting(all[0]) && !is_waiting(all[1]) && is_waiting(all[3]));
     release_all(all, (size_t)count);
-    CHECK(!gn_is_pending() && gni_node_bytes == 0);
+    CHECK(!gn_is_pending() && *gni_node_bytes_of(cpu) == 0);
 
     gn_tensor *x = NULL;
     CHECK_OK(gn_tensor_create(GN_FLOAT32, 2, (const int64_t[]){count, ELEMENTS}, cpu, &x));
     gn_tensor *first = made(GN_OP_LESS, x, -1), *second = made(GN_OP_LOGICAL_OR, first, 0);
-    CHECK(gni_node_bytes > most && is_waiting(first) && is_waiting(second));
+    CHECK(*gni_node_bytes_of(cpu) > most && is_waiting(first) && is_waiting(second));
     release_all((gn_tensor *[]){x, first, second}, 3);
     CHECK(!gn_is_pending());
 }
@@ -188,6 +192,106 @@ static void test_a_long_chain(void)
     CHECK(!gn_is_pending());
 }
 
+/* A value that is too large to be stored waits as long as nobody asks for it, and disturbs nobody. */
+static void test_what_is_too_large_waits(void)
+{
+    enum {
+        SIDE = 1 << 20,
+        OTHERS = 5000,
+    };
+    static gn_tensor *others[OTHERS];
+    gn_tensor *x = filled(SIDE, 1), *column, *huge = NULL, *small = filled(1000, 1);
+    CHECK_OK(gn_tensor_view(x, 2, (const int64_t[]){SIDE, 1}, &column));
+    gn_operand operands[] = {{.tensor = column}, {.tensor = x}};
+    CHECK_OK(gn_elementwise(GN_OP_SUBTRACT, operands, &huge)); /* 4 TiB */
+    for (int i = 0; i < OTHERS; i++)
+        others[i] = made(GN_OP_ADD, small, i);
+    CHECK(is_waiting(huge) && !is_waiting(others[0]) && is_waiting(others[OTHERS - 1]));
+    gn_tensor_release(huge);
+    CHECK_OK(gn_flush());
+    for (int i = 0; i < OTHERS; i++)
+        CHECK(first_of(others[i]) == i + 1);
+    release_all(others, OTHERS);
+    release_all((gn_tensor *[]){x, column, small}, 3);
+}
+
+/* ---- a write that waits for what another thread computes --------------------------------------- */
+
+static _Thread_local bool is_held; /* this thread computes slowly */
+static sem_t is_computing, may_end;
+
+static void *slow_begin(void)
+{
+    if (is_held) {
+        sem_post(&is_computing);
+        sem_wait(&may_end);
+    }
+    return NULL;
+}
+
+static void slow_end(void *state)
+{
+    (void)state;
+}
+
+struct write {
+    gn_tensor *from, *to;
+};
+
+static void *compute_slowly(void *tensor)
+{
+    is_held = true;
+    CHECK(first_of(tensor) == 2);
+    return NULL;
+}
+
+static void *write_through(void *context)
+{
+    const struct write *write = context;
+    CHECK_OK(gn_assign(write->to, (gn_operand){.tensor = write->from}));
+    return NULL;
+}
+
+static void *flush_all(void *unused)
+{
+    CHECK_OK(gn_flush());
+    return unused;
+}
+
+/* Whoever computes the value of a write writes it: a flush of another thread may come first. */
+static void test_a_write_is_not_lost(void)
+{
+    enum {
+        TURNS = 40,
+        ELEMENTS = 20000, /* for which hooks are called */
+    };
+    const struct timespec moment = {.tv_nsec = 300000};
+    CHECK(sem_init(&is_computing, 0, 0) == 0 && sem_init(&may_end, 0, 0) == 0);
+    gn_set_wait_hooks(slow_begin, slow_end);
+    for (int turn = 0; turn < TURNS; turn++) {
+        pthread_t threads[4];
+        gn_tensor *x = filled(ELEMENTS, 1), *to = filled(ELEMENTS, 0);
+        gn_tensor *first = made(GN_OP_ADD, x, 1), *second = made(GN_OP_MULTIPLY, first, 3);
+        struct write write = {.from = second, .to = to};
+        CHECK(pthread_create(&threads[0], NULL, compute_slowly, first) == 0);
+        sem_wait(&is_computing);
+        CHECK(pthread_create(&threads[1], NULL, write_through, &write) == 0);
+        (void)nanosleep(&moment, NULL);
+        CHECK(pthread_create(&threads[2], NULL, flush_all, NULL) == 0);
+        CHECK(pthread_create(&threads[3], NULL, flush_all, NULL) == 0);
+        (void)nanosleep(&moment, NULL);
+        sem_post(&may_end);
+        for (int i = 0; i < 4; i++)
+            CHECK(pthread_join(threads[i], NULL) == 0);
+        CHECK(first_of(to) == 6 && first_of(second) == 6);
+        release_all((gn_tensor *[]){x, to, first, second}, 4);
+    }
+    gn_set_wait_hooks(NULL, NULL);
+    sem_destroy(&is_computing);
+    sem_destroy(&may_end);
+    CHECK(!gn_is_pending() && *gni_node_bytes_of(cpu) == 0);
+}
+
 int main(void)
 {
     CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
@@ -197,5 +301,7 @@ int main(void)
     RUN(test_few_wait);
     RUN(test_little_memory_is_kept);
     RUN(test_a_long_chain);
+    RUN(test_what_is_too_large_waits);
+    RUN(test_a_write_is_not_lost);
     return check_result();
 }
