@@ -12,14 +12,15 @@
 #include "base/host.h"
 #include "memory/history.h"
 
-/* Large blocks are divided into at most so many pieces, of at least this much. Each piece costs driver calls. But a
- * piece goes back only when all of it is idle: of the memory that other blocks leave idle, less can go back where
- * pieces are larger. Where memory is in pieces already, they are as small as can be. */
+/* Large blocks are divided into at most so many pieces, of at least this much: large ones, which cost the driver
+ * less, as long as there is plenty; small ones, which can go back one by one, where memory is in pieces already. */
 enum {
-    PIECES_MOST = 32,
-    PIECE_LEAST = 24 << 20,
+    PIECES_MOST = 8,
+    PIECE_LEAST_OF_PLENTY = 96 << 20,
+    PIECE_LEAST = 48 << 20,
     PIECE_LEAST_TIGHT = GNI_PAGE,
-    PIECE_SHIFT = 5, /* 1 / (1 << this) of what may be reserved is enough for a piece */
+    PLENTY_SHIFT = 2, /* 1 / (1 << this) of what may be reserved: below, there is plenty */
+    PIECE_SHIFT = 5,  /* and so much of it is enough for a piece */
 };
 
 enum {
@@ -225,7 +226,7 @@ void gni_mappings_close(char *start, char *end)
 }
 
 /* How much of a stretch is one piece. Pages that blocks share go back one by one. A large block has few
- * pieces, since each costs the same; but several, so that a part of it can go back, too. */
+ * pieces, since each costs the same; but more than one, so that a part of it can go back, too. */
 static size_t piece_bytes(const struct gni_region *region, size_t nbytes,
                           const struct gni_need *need)
 {
@@ -233,7 +234,9 @@ static size_t piece_bytes(const struct gni_region *region, size_t nbytes,
     if (region->range != GNI_RANGE_LARGE)
         return GNI_PAGE;
     uint64_t allowed = gni_pool_allowed(pool);
-    size_t least = need->is_tight ? PIECE_LEAST_TIGHT : PIECE_LEAST;
+    size_t least = need->is_tight                                            ? PIECE_LEAST_TIGHT
+                   : pool->reserved_bytes + nbytes < allowed >> PLENTY_SHIFT ? PIECE_LEAST_OF_PLENTY
+                                                                             : PIECE_LEAST;
     if (least > allowed >> PIECE_SHIFT && !need->is_tight)
         least = gni_align_up((size_t)(allowed >> PIECE_SHIFT), GNI_PAGE);
     size_t piece = gni_align_up(nbytes / PIECES_MOST, GNI_PAGE);
