@@ -183,7 +183,7 @@ struct reduce {
     int64_t columns; /* elements of a row */
     int64_t parts;   /* of a row */
     char *partial;   /* accumulators [rows][parts]; NULL: rows have one part */
-    bool has_end;    /* what is not `start` any more stays as it is */
+    bool has_end;    /* one element can decide: what has left `start` stays */
     bool is_alone;   /* one row, so that all parts can end when one has */
     _Atomic(bool) is_ended;
 };
@@ -223,7 +223,7 @@ static void rows_reduce(const struct reduce *reduce, struct gni_run *run, int64_
         gni_run_tile(run, row * reduce->columns, rows * columns);
         const char *tile = run->values[reduce->value];
         if (columns <= SHORT_COLUMNS)
-            reduce->folds.rows(sums, tile, rows, columns);
+            reduce->folds.short_rows(sums, tile, rows, columns);
         else
             for (size_t i = 0; i < rows; i++)
                 reduce->folds.one(sums + i * size, tile + i * columns * reduce->size, columns);

@@ -70,7 +70,7 @@ typedef void (*gni_fold_short)(void *accumulators, const void *in, size_t rows, 
 /* The forms of a fold. */
 struct gni_folds {
     gni_fold one;
-    gni_fold_short rows;
+    gni_fold_short short_rows;
     gni_fold columns; /* each element goes into an accumulator of its own */
 };
 

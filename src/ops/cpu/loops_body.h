@@ -936,9 +936,9 @@ static void fold_rows_float32(double *sums, const float *const *rows, size_t cou
 #define ALL(name) [GN_BOOL] = name##_boolean, NUMBERS(name)
 #define HALVES(name) [GN_FLOAT16] = name##_float16, [GN_BFLOAT16] = name##_bfloat16
 
-#define FOLDS(name)                                                        \
-    {                                                                      \
-        .one = fold_##name, .rows = short_##name, .columns = column_##name \
+#define FOLDS(name)                                                              \
+    {                                                                            \
+        .one = fold_##name, .short_rows = short_##name, .columns = column_##name \
     }
 #define ALL_FOLDS(name)                                                  \
     [GN_BOOL] = FOLDS(name##_boolean), [GN_UINT8] = FOLDS(name##_uint8), \

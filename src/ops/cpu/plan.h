@@ -31,7 +31,7 @@ struct gni_plan {
     short target[GNI_PROGRAM_STEPS_MOST];    /* the output that a step writes by itself; -1: none */
     gni_loop loops[GNI_PROGRAM_STEPS_MOST];  /* NULL: nobody needs the step's value */
     short source[GNI_PROGRAM_NODES_MOST]; /* the value that an output stores, see source_find() */
-    gni_loop stores[GNI_PROGRAM_NODES_MOST]; /* conversion for an output; NULL: none */
+    gni_loop stores[GNI_PROGRAM_NODES_MOST]; /* from the source's type to the output's */
     int register_count;
     size_t tile; /* elements */
 };
