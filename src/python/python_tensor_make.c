@@ -111,7 +111,7 @@ static PyObject *tensor_from_buffer_copy(struct module_state *state, PyObject *o
     int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
     gn_device *device;
     gn_dtype dtype, wanted;
-    gn_tensor *shared, *copy;
+    gn_tensor *shared, *copy = NULL;
     Py_buffer buffer;
     PyObject *made = NULL;
     if (dtype_object != NULL && dtype_from_python(state, dtype_object, &wanted) < 0)
