@@ -311,7 +311,7 @@ static PyObject *tensor_repeat_interleave(PyObject *self, PyObject *const *argum
     static const struct call call = {
         "repeat_interleave", {"repeats", "dim", "output_size"}, 3, 2, 0};
     PyObject *taken[CALL_ARGUMENTS_MOST];
-    gn_tensor *tensor = tensor_of(self), *flat = NULL, *result;
+    gn_tensor *tensor = tensor_of(self), *flat = NULL, *result = NULL;
     int dimension = 0, overflow;
     int64_t whole = -1;
     gn_status status = GN_OK;
