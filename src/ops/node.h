@@ -113,7 +113,7 @@ void gni_node_finish(struct gni_node *node, struct gni_storage *storage);
 /* A node is computed: it lets its operands go. */
 void gni_node_forget(struct gni_node *node);
 
-/* A node is not one of those that wait any more. */
+/* Takes a node out of the list of nodes that wait. */
 void gni_node_leave(struct gni_node *node);
 
 /* Storage that nobody refers to any more, since this was asked last: linked by next_dead, to be destroyed without

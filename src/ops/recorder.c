@@ -25,7 +25,7 @@ static struct {
     pthread_cond_t ended;   /* a work has ended */
     unsigned ended_count;   /* written with the lock and the mutex, read with either */
     unsigned waiter_count;  /* for that; this and the rest under the lock */
-    unsigned work_count;    /* that are being computed */
+    unsigned work_count;    /* works that are open */
     bool is_off;
     _Atomic(uint64_t) failure_count; /* of programs that were refused */
 } recorder = {.mutex = GNI_MUTEX_INIT, .ended = PTHREAD_COND_INITIALIZER};
@@ -41,8 +41,8 @@ static void fork_prepare(void)
     gni_mutex_fork_lock(&recorder.mutex);
 }
 
-/* Other threads that computed something are not there in a child, which computes it itself, but for what a GPU has to:
- * that waits for nothing any more. */
+/* In a forked child. Other threads are gone, so the child computes what they were computing. It cannot use a GPU: nodes of a
+ * GPU leave the list, and asking for their values is an error. */
 static void works_forget(void)
 {
     recorder.work_count = 0;
@@ -474,7 +474,8 @@ static uint64_t waiting_bytes_most(gn_device *device)
     return last.bytes;
 }
 
-/* Whether a node had better be computed now, where much waits: nobody is about to, and its value is not too large. */
+/* True if waiting_bound() may compute a node: it has not failed before, its value is not larger than the bound, and no thread
+ * is computing it or what it needs. */
 static bool is_fit(const struct gni_node *top, gn_device *device)
 {
     uint64_t bytes = (uint64_t)top->count * gni_dtype_size(top->typing.dtype);
@@ -491,9 +492,9 @@ static bool is_operand(const struct gni_node *node, int arity, const gn_operand 
 }
 
 /*
- * With the lock: before an operation is recorded, where much waits: computes the oldest of it, so that what waits and what
- * it keeps alive stays bounded. What the operation itself builds on stays, up to twice the bound. A node that cannot be
- * computed is left to who asks for its value.
+ * With the lock, before an operation is recorded: if too many nodes wait, or they keep too much memory alive, computes the
+ * oldest expression that is fit. The operands of the operation are not computed until there is twice too much memory. A
+ * failure is not reported: whoever asks for the value gets the error.
  */
 static void waiting_bound(int arity, const gn_operand *operands, gn_device *device)
 {

@@ -121,7 +121,7 @@ static struct value value_take(struct gni_program *program, short number,
 
 enum {
     BLOCK_RESULTS = 512, /* accumulators that a part holds at a time, but for columns */
-    DIVISORS = 256,
+    DIVISORS = 256,      /* sums that become means at a time */
 };
 
 /* How accumulators, which lie one behind the other in their type, begin and end. */

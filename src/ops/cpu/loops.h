@@ -63,8 +63,7 @@ enum gni_reduction {
  */
 typedef void (*gni_fold)(void *accumulator, const void *in, size_t count);
 
-/* The same for each of several short rows, which lie one behind the other, and have an accumulator each: element by element,
- * in their order. */
+/* The same for several short, consecutive rows, with an accumulator for each: elements are taken one by one, in order. */
 typedef void (*gni_fold_short)(void *accumulators, const void *in, size_t rows, size_t columns);
 
 /* The forms of a fold. */
