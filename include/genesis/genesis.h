@@ -7,6 +7,7 @@
 #include "genesis/adapter.h"
 #include "genesis/base.h"
 #include "genesis/device.h"
+#include "genesis/function.h"
 #include "genesis/graph.h"
 #include "genesis/history.h"
 #include "genesis/interop.h"

@@ -19,8 +19,6 @@ __all__ = [
     "allclose",
     "cat",
     "chunk",
-    "clamp",
-    "clip",
     "equal",
     "eye",
     "flip",
@@ -39,38 +37,6 @@ __all__ = [
     "triu",
     "var",
 ]
-
-
-def clamp(
-    input: _C.Tensor, min: Any = None, max: Any = None, *, out: _C.Tensor | None = None
-) -> _C.Tensor:
-    """The elements, or a bound where they are beyond it; NaN stays.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.clamp(genesis.tensor([-1, 5, 20]), 0, 10)
-    tensor([ 0,  5, 10])
-    """
-    if min is None and max is None:
-        raise ValueError("clamp: min or max must be given")
-    if max is None:
-        return _C.maximum(input, min, out=out)
-    if min is None:
-        return _C.minimum(input, max, out=out)
-    return _C._clamp(input, min, max, out=out)
-
-
-def clamp_(self: _C.Tensor, min: Any = None, max: Any = None) -> _C.Tensor:
-    """In place: the elements, or a bound where they are beyond it; NaN stays.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.tensor([-1, 5, 20]).clamp_(0, 10)
-    tensor([ 0,  5, 10])
-    """
-    return clamp(self, min, max, out=self)
 
 
 def _count(input: _C.Tensor, dim: Any) -> int:
@@ -610,15 +576,12 @@ def one_hot(input: _C.Tensor, num_classes: int = -1) -> _C.Tensor:
     return (input.unsqueeze(-1) == arange(num_classes, device=input.device)).to(_C.int64)
 
 
-clip, clip_ = clamp, clamp_
-
 publish(
     globals(),
     __all__,
     methods=(
-        *("allclose", "chunk", "clamp", "clamp_", "clip", "clip_", "cumprod_", "cumsum_", "equal"),
+        *("allclose", "chunk", "cumprod_", "cumsum_", "equal"),
         *("isclose", "logsumexp", "norm", "split", "std", "tril", "tril_", "triu", "triu_"),
         *("var", "where"),
     ),
-    own_out=("clamp", "clip"),
 )

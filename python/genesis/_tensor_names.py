@@ -14,59 +14,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "absolute",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
     "asarray",
     "can_cast",
     "clone",
-    "concat",
-    "concatenate",
-    "divide",
     "finfo",
-    "greater",
-    "greater_equal",
     "iinfo",
     "is_floating_point",
     "is_tensor",
-    "less",
-    "less_equal",
-    "multiply",
-    "negative",
-    "not_equal",
     "numel",
     "promote_types",
     "result_type",
-    "subtract",
-    "true_divide",
 ]
-
-# The extension has these; cat() has two more names.
-absolute = _C.absolute
-arccos = _C.arccos
-arccosh = _C.arccosh
-arcsin = _C.arcsin
-arcsinh = _C.arcsinh
-arctan = _C.arctan
-arctan2 = _C.arctan2
-arctanh = _C.arctanh
-divide = _C.divide
-greater = _C.greater
-greater_equal = _C.greater_equal
-less = _C.less
-less_equal = _C.less_equal
-multiply = _C.multiply
-negative = _C.negative
-not_equal = _C.not_equal
-subtract = _C.subtract
-true_divide = _C.true_divide
-concat, concatenate = _C.concat, _C.concatenate
-
 
 # ---- tensors ----
 

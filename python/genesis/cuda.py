@@ -762,7 +762,7 @@ def get_kernel_fusion_failures() -> int:
     >>> genesis.cuda.get_kernel_fusion_failures()
     0
     """
-    return _C.get_fusion_failures()
+    return _C._get_fusion_failures()
 
 
 def set_kernel_fusion(enabled: bool) -> None:

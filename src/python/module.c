@@ -273,6 +273,43 @@ static void wait_end(void *state)
 
 /* ---- the module's life ---------------------------------------------------------------------- */
 
+/* Adds the public names of a table of functions to a list. */
+static int names_add(PyObject **list, const PyMethodDef *functions)
+{
+    int status = 0;
+    for (; status == 0 && functions->ml_name != NULL; functions++)
+        if (functions->ml_name[0] != '_')
+            status = list_append(list, PyUnicode_FromString(functions->ml_name));
+    return status;
+}
+
+/* __all__: what `genesis` has of this module: types, and functions of tensors. */
+static int names_publish(PyObject *module)
+{
+    static const char *const own[] = {
+        "DeviceLostError",   "Generator",  "InvalidDeviceError",
+        "OutOfMemoryError",  "ShapeError", "Tensor",
+        "default_generator", "device",     "dtype",
+    };
+    const PyMethodDef *const tables[] = {
+        tensor_op_functions,     tensor_reduction_functions, tensor_make_functions,
+        tensor_create_functions, tensor_place_functions,     tensor_product_functions,
+        tensor_dlpack_functions, tensor_index_functions,
+    };
+    PyObject *list = function_names();
+    int status = list != NULL ? 0 : -1;
+    for (size_t i = 0; status == 0 && i < sizeof own / sizeof *own; i++)
+        status = list_append(&list, PyUnicode_FromString(own[i]));
+    for (int i = 0; status == 0 && i < GN_DTYPE_COUNT; i++)
+        status = list_append(&list, PyUnicode_FromString(gn_dtype_name((gn_dtype)i)));
+    for (size_t i = 0; status == 0 && i < sizeof tables / sizeof *tables; i++)
+        status = names_add(&list, tables[i]);
+    if (status == 0)
+        status = PyModule_AddObjectRef(module, "__all__", list);
+    Py_XDECREF(list);
+    return status;
+}
+
 static int module_exec(PyObject *module)
 {
     struct module_state *state = module_state_of(module);
@@ -296,7 +333,8 @@ static int module_exec(PyObject *module)
         PyModule_AddFunctions(module, random_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_product_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_dlpack_functions) < 0 ||
-        PyModule_AddFunctions(module, tensor_index_functions) < 0)
+        PyModule_AddFunctions(module, tensor_index_functions) < 0 ||
+        functions_init(module, state) < 0 || names_publish(module) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "__version__", gn_version());
 }

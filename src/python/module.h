@@ -377,6 +377,13 @@ PyObject *result_into(struct module_state *state, const char *name, gn_tensor *r
 /* A Tensor, or a number of Python's: 1; anything else: 0; -1 with an exception. Borrowed. */
 int operand_from_python(struct module_state *state, PyObject *object, gn_operand *operand);
 
+/*
+ * The same for a function of this name, with arrays of others, for which a tensor is made on the device of the first
+ * tensor among `objects` (entries may be NULL): a new reference in `made`, or NULL. -1 with an exception.
+ */
+int operand_take(struct module_state *state, const char *name, PyObject *object,
+                 PyObject *const *objects, int count, gn_operand *operand, PyObject **made);
+
 /* Whether the exception says that an operand's owner does not give it away, as a tensor that needs gradients: then it is
  * cleared, and the owner is asked to compute. */
 bool operand_is_kept(void);
@@ -407,6 +414,11 @@ extern PyMethodDef tensor_product_functions[];
 PyObject *tensor_matmul(PyObject *a, PyObject *b);
 extern PyMethodDef tensor_index_functions[];
 int pair_class_init(struct module_state *state);
+PyObject *pair_make(struct module_state *state, gn_tensor *values, gn_tensor *indices);
+
+/* Functions that are made of others, from their table: python_function.c. */
+int functions_init(PyObject *module, struct module_state *state);
+PyObject *function_names(void); /* a new list of the names of functions, aliases among them */
 
 /* A tensor on another device, as a new reference; itself where it is there. */
 PyObject *tensor_move(PyObject *self, gn_device *device);

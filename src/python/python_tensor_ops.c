@@ -37,7 +37,7 @@ static PyObject *tensor_beside(struct module_state *state, PyObject *array,
         made = tensor_from_value(state, array);
     }
     for (int i = 0; made != NULL && i < count; i++) {
-        if (!tensor_check(state, objects[i]))
+        if (objects[i] == NULL || !tensor_check(state, objects[i]))
             continue;
         if (gn_tensor_get_device(tensor_of(objects[i])) == gn_tensor_get_device(tensor_of(made)))
             return made;
@@ -50,23 +50,36 @@ static PyObject *tensor_beside(struct module_state *state, PyObject *array,
     return made;
 }
 
-/* 1, 0 for something that is no operand, -1 with an exception. */
+/* One operand among `objects`, and the tensor that was made for it, or NULL. 1, 0 for something that is no operand, -1 with
+ * an exception. */
+static int operand_make(struct module_state *state, PyObject *object, PyObject *const *objects,
+                        int count, gn_operand *operand, PyObject **made)
+{
+    int found = operand_from_python(state, object, operand);
+    *made = NULL;
+    if (found != 0)
+        return found;
+    if (has_buffer(state, object))
+        *made = tensor_beside(state, object, objects, count);
+    else if (PyObject_HasAttrString(object, "__dlpack__") ||
+             PyObject_HasAttrString(object, "__cuda_array_interface__"))
+        *made = tensor_from_foreign(state, object, Py_None);
+    else
+        return 0;
+    if (*made == NULL)
+        return -1;
+    *operand = (gn_operand){.tensor = tensor_of(*made)};
+    return 1;
+}
+
+/* The same for all operands of an operation. */
 static int operands_take(struct module_state *state, PyObject *const *objects, int count,
                          struct operands *operands)
 {
     operands->made[0] = operands->made[1] = operands->made[2] = NULL;
     for (int i = 0; i < count; i++) {
-        int found = operand_from_python(state, objects[i], &operands->list[i]);
-        if (found == 0 && has_buffer(state, objects[i])) {
-            operands->made[i] = tensor_beside(state, objects[i], objects, count);
-            found = operands->made[i] != NULL ? 1 : -1;
-        } else if (found == 0 && (PyObject_HasAttrString(objects[i], "__dlpack__") ||
-                                  PyObject_HasAttrString(objects[i], "__cuda_array_interface__"))) {
-            operands->made[i] = tensor_from_foreign(state, objects[i], Py_None);
-            found = operands->made[i] != NULL ? 1 : -1;
-        }
-        if (operands->made[i] != NULL)
-            operands->list[i] = (gn_operand){.tensor = tensor_of(operands->made[i])};
+        int found =
+            operand_make(state, objects[i], objects, count, &operands->list[i], &operands->made[i]);
         if (found <= 0) {
             operands->refused = objects[i];
             return found;
@@ -97,6 +110,15 @@ static void operand_refuse(const char *name, PyObject *object)
         PyErr_Format(PyExc_TypeError, "%s: operands are tensors, numbers or arrays, not %U", name,
                      type);
     Py_XDECREF(type);
+}
+
+int operand_take(struct module_state *state, const char *name, PyObject *object,
+                 PyObject *const *objects, int count, gn_operand *operand, PyObject **made)
+{
+    int found = operand_make(state, object, objects, count, operand, made);
+    if (found == 0)
+        operand_refuse(name, object);
+    return found > 0 ? 0 : -1;
 }
 
 /* The result as a new tensor, or written into `out` where that is not NULL. `name`: that of the function; NULL for
@@ -644,8 +666,8 @@ PyMethodDef tensor_op_functions[] = {
      "set_fusion($module, is_on, /)\n--\n\nWhether elementwise operations may wait."},
     {"get_fusion", get_fusion, METH_NOARGS,
      "get_fusion($module, /)\n--\n\nWhether elementwise operations may wait."},
-    {"get_fusion_failures", get_fusion_failures, METH_NOARGS,
-     "get_fusion_failures($module, /)\n--\n\n"
+    {"_get_fusion_failures", get_fusion_failures, METH_NOARGS,
+     "_get_fusion_failures($module, /)\n--\n\n"
      "How often operations could not be one kernel, and ran one by one."},
     {NULL, NULL, 0, NULL},
 };

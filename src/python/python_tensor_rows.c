@@ -20,7 +20,7 @@ static int flag_take(PyObject *given, bool *flag)
     return is_true < 0 ? -1 : 0;
 }
 
-static PyObject *pair_make(struct module_state *state, gn_tensor *values, gn_tensor *indices)
+PyObject *pair_make(struct module_state *state, gn_tensor *values, gn_tensor *indices)
 {
     PyObject *pair = PyStructSequence_New((PyTypeObject *)state->pair_class);
     PyObject *first = tensor_to_python(state, values), *second = tensor_to_python(state, indices);

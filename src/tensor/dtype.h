@@ -46,6 +46,11 @@ static inline enum gni_kind gni_dtype_kind(gn_dtype dtype)
     return gni_dtypes[dtype].kind;
 }
 
+static inline bool gni_dtype_is_floating(gn_dtype dtype)
+{
+    return gni_dtype_kind(dtype) == GNI_KIND_FLOATING;
+}
+
 static inline bool gni_dtype_is_half(gn_dtype dtype)
 {
     return dtype == GN_FLOAT16 || dtype == GN_BFLOAT16;

@@ -1,0 +1,83 @@
+/*
+ * genesis/function.h: the functions of tensors that are made of others, as a table: a row for each.
+ *
+ * A row has what a binding for another language needs: names, parameters, documentation, and a call that takes all
+ * arguments in order. The package for Python makes its functions, methods, in-place and out= forms, docstrings and type
+ * stubs from these rows; genesis/ops.h has the operations that they are made of.
+ *
+ * A signature is a text such as
+ *
+ *     "input: Tensor, dim: dims = None, keepdim: bool = False, *, dtype: dtype = None"
+ *
+ * Parameters behind `*` are passed by name only. `*shape: sizes` takes the rest of the arguments. The types are:
+ *
+ *     Tensor    a tensor                          operand   a tensor or a number
+ *     int       an integer                        number    a number of any kind
+ *     bool      true or false                     text      one of a few words
+ *     dim       a dimension, may be negative      dims      one dimension or several; None: all
+ *     sizes     integers, such as a shape         tensors   a list of tensors
+ *     dtype     a type of elements                device    a device
+ *
+ * A default is None, True, False, a number, or a word in single quotes. "-> Tensor" is left out; other results are
+ * "-> values, indices" (a pair of tensors with these names), "-> tensors" (any number of them), "-> bool", "-> int",
+ * "-> sizes".
+ */
+#ifndef GENESIS_FUNCTION_H
+#define GENESIS_FUNCTION_H
+
+#include "genesis/ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What is passed for a parameter. */
+typedef struct gn_argument {
+    bool is_given;      /* false: None; the other fields are 0 */
+    gn_operand operand; /* Tensor, operand, number; an int, bool or dim in operand.scalar.integer */
+    int count;          /* of integers or tensors */
+    const int64_t *integers; /* dims, sizes */
+    gn_tensor *const *tensors;
+    gn_dtype dtype;
+    gn_device *device;
+    const char *text;
+} gn_argument;
+
+/* What a function gives: references that the caller returns, or a number. */
+typedef struct gn_results {
+    int count;
+    gn_tensor **tensors; /* `few`, or memory for gn_results_clear() */
+    gn_tensor *few[4];
+    gn_scalar number;                 /* of "-> bool" and "-> int" */
+    int64_t sizes[GN_DIMENSIONS_MAX]; /* `count` of them, of "-> sizes" */
+} gn_results;
+
+/* How a function can be called, beside by its name. */
+enum {
+    GN_FORM_METHOD = 1,   /* of its first parameter */
+    GN_FORM_IN_PLACE = 2, /* name_(), which writes the result into its first parameter */
+    GN_FORM_OUT = 4,      /* with out=, which the result is written to */
+    GN_FORM_NO_FUNCTION = 8,
+};
+
+typedef struct gn_function {
+    const char *name;
+    const char *aliases; /* other names, separated by spaces; may be NULL */
+    const char *signature;
+    unsigned forms; /* GN_FORM_* */
+    gn_status (*call)(const gn_argument *arguments, gn_results *results);
+    const char *text;    /* what it gives: a sentence, and more in paragraphs of their own */
+    const char *example; /* lines as Python shows them, ">>> " and what is printed; may be NULL */
+} gn_function;
+
+/* The table number `index`, ended by a row without a name; NULL past the last. Static memory. */
+GN_API const gn_function *gn_function_table(int index);
+
+/* Returns the references of results, and their memory. */
+GN_API void gn_results_clear(gn_results *results);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
