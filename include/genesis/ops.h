@@ -19,8 +19,13 @@ extern "C" {
 #endif
 
 /*
- * The elementwise operations: X(NAME, name, arity, domain). The operands of an operation have one type, its
- * computing type, to which they are converted. The domain says which there are, and what comes out:
+ * The elementwise operations: X(NAME, name, arity, domain, "Python's name", "aliases", signature, "what it gives"). An
+ * operation is this row, a loop for the CPU (src/ops/cpu/functions.h, loops_body.h) and an expression for the GPU
+ * (src/ops/cuda/elements.cu): enum, messages, Python's functions and methods, their documentation and types are made of
+ * the row. Without a name Python has it by other functions. genesis/function.h says what a signature is.
+ *
+ * The operands of an operation have one type, its computing type, to which they are converted. The domain says which
+ * there are, and what comes out:
  *
  *   NUMBER      every type but bool (halves compute in float32); out: the same
  *   ANY         every type; out: the same
@@ -37,79 +42,104 @@ extern "C" {
  * round is to even. sign of NaN is NaN, relu of NaN is NaN.
  * Shifts by less than 0 or by the width or more: left gives 0, right 0 or -1 by the sign.
  */
-#define GN_OP_LIST(X)                        \
-    X(ADD, add, 2, NUMBER)                   \
-    X(SUBTRACT, subtract, 2, NUMBER)         \
-    X(MULTIPLY, multiply, 2, NUMBER)         \
-    X(DIVIDE, divide, 2, FLOAT)              \
-    X(FLOOR_DIVIDE, floor_divide, 2, NUMBER) \
-    X(REMAINDER, remainder, 2, NUMBER)       \
-    X(FMOD, fmod, 2, NUMBER)                 \
-    X(POWER, power, 2, NUMBER)               \
-    X(MAXIMUM, maximum, 2, ANY)              \
-    X(MINIMUM, minimum, 2, ANY)              \
-    X(EQUAL, equal, 2, TEST)                 \
-    X(NOT_EQUAL, not_equal, 2, TEST)         \
-    X(LESS, less, 2, TEST)                   \
-    X(LESS_EQUAL, less_equal, 2, TEST)       \
-    X(GREATER, greater, 2, TEST)             \
-    X(GREATER_EQUAL, greater_equal, 2, TEST) \
-    X(LOGICAL_AND, logical_and, 2, LOGIC)    \
-    X(LOGICAL_OR, logical_or, 2, LOGIC)      \
-    X(LOGICAL_XOR, logical_xor, 2, LOGIC)    \
-    X(LOGICAL_NOT, logical_not, 1, LOGIC)    \
-    X(BITWISE_AND, bitwise_and, 2, INTEGER)  \
-    X(BITWISE_OR, bitwise_or, 2, INTEGER)    \
-    X(BITWISE_XOR, bitwise_xor, 2, INTEGER)  \
-    X(BITWISE_NOT, bitwise_not, 1, INTEGER)  \
-    X(SHIFT_LEFT, shift_left, 2, INTEGER)    \
-    X(SHIFT_RIGHT, shift_right, 2, INTEGER)  \
-    X(NEGATIVE, negative, 1, NUMBER)         \
-    X(ABSOLUTE, absolute, 1, NUMBER)         \
-    X(SIGN, sign, 1, NUMBER)                 \
-    X(SQUARE, square, 1, NUMBER)             \
-    X(RECIPROCAL, reciprocal, 1, FLOAT)      \
-    X(FLOOR, floor, 1, FLOAT)                \
-    X(CEIL, ceil, 1, FLOAT)                  \
-    X(ROUND, round, 1, FLOAT)                \
-    X(TRUNC, trunc, 1, FLOAT)                \
-    X(SQRT, sqrt, 1, FLOAT)                  \
-    X(RSQRT, rsqrt, 1, FLOAT)                \
-    X(EXP, exp, 1, FLOAT)                    \
-    X(EXPM1, expm1, 1, FLOAT)                \
-    X(LOG, log, 1, FLOAT)                    \
-    X(LOG1P, log1p, 1, FLOAT)                \
-    X(LOG2, log2, 1, FLOAT)                  \
-    X(LOG10, log10, 1, FLOAT)                \
-    X(SIN, sin, 1, FLOAT)                    \
-    X(COS, cos, 1, FLOAT)                    \
-    X(TAN, tan, 1, FLOAT)                    \
-    X(ASIN, asin, 1, FLOAT)                  \
-    X(ACOS, acos, 1, FLOAT)                  \
-    X(ATAN, atan, 1, FLOAT)                  \
-    X(ATAN2, atan2, 2, FLOAT)                \
-    X(HYPOT, hypot, 2, FLOAT)                \
-    X(SINH, sinh, 1, FLOAT)                  \
-    X(COSH, cosh, 1, FLOAT)                  \
-    X(TANH, tanh, 1, FLOAT)                  \
-    X(ASINH, asinh, 1, FLOAT)                \
-    X(ACOSH, acosh, 1, FLOAT)                \
-    X(ATANH, atanh, 1, FLOAT)                \
-    X(ERF, erf, 1, FLOAT)                    \
-    X(SIGMOID, sigmoid, 1, FLOAT)            \
-    X(RELU, relu, 1, NUMBER)                 \
-    X(GELU, gelu, 1, FLOAT)                  \
-    X(GELU_TANH, gelu_tanh, 1, FLOAT)        \
-    X(SILU, silu, 1, FLOAT)                  \
-    X(ISNAN, isnan, 1, TEST)                 \
-    X(ISINF, isinf, 1, TEST)                 \
-    X(ISFINITE, isfinite, 1, TEST)           \
-    X(CLAMP, clamp, 3, ANY)                  \
-    X(LERP, lerp, 3, FLOAT)                  \
-    X(WHERE, where, 3, SELECT)
+#define GN_UNARY "input: operand"
+#define GN_BINARY "input: operand, other: operand"
+#define GN_OP_LIST(X)                                                                              \
+    X(ADD, add, 2, NUMBER, "add", "", GN_BINARY, "The sum.")                                       \
+    X(SUBTRACT, subtract, 2, NUMBER, "sub", "subtract", GN_BINARY, "The difference.")              \
+    X(MULTIPLY, multiply, 2, NUMBER, "mul", "multiply", GN_BINARY, "The product.")                 \
+    X(DIVIDE, divide, 2, FLOAT, "div", "divide true_divide", GN_BINARY,                            \
+      "The quotient, as a floating number.")                                                       \
+    X(FLOOR_DIVIDE, floor_divide, 2, NUMBER, "floor_divide", "", GN_BINARY,                        \
+      "The quotient, rounded down.")                                                               \
+    X(REMAINDER, remainder, 2, NUMBER, "remainder", "", GN_BINARY,                                 \
+      "What is left of a division that rounds down.")                                              \
+    X(FMOD, fmod, 2, NUMBER, "fmod", "", GN_BINARY,                                                \
+      "What is left of a division that rounds towards 0.")                                         \
+    X(POWER, power, 2, NUMBER, "pow", "", "input: operand, exponent: operand",                     \
+      "The first to the power of the second.")                                                     \
+    X(MAXIMUM, maximum, 2, ANY, "maximum", "", GN_BINARY, "The larger of two; NaN if one is.")     \
+    X(MINIMUM, minimum, 2, ANY, "minimum", "", GN_BINARY, "The smaller of two; NaN if one is.")    \
+    X(EQUAL, equal, 2, TEST, "eq", "", GN_BINARY, "Whether two are equal.")                        \
+    X(NOT_EQUAL, not_equal, 2, TEST, "ne", "not_equal", GN_BINARY, "Whether two are not equal.")   \
+    X(LESS, less, 2, TEST, "lt", "less", GN_BINARY, "Whether the first is smaller.")               \
+    X(LESS_EQUAL, less_equal, 2, TEST, "le", "less_equal", GN_BINARY,                              \
+      "Whether the first is not larger.")                                                          \
+    X(GREATER, greater, 2, TEST, "gt", "greater", GN_BINARY, "Whether the first is larger.")       \
+    X(GREATER_EQUAL, greater_equal, 2, TEST, "ge", "greater_equal", GN_BINARY,                     \
+      "Whether the first is not smaller.")                                                         \
+    X(LOGICAL_AND, logical_and, 2, LOGIC, "logical_and", "", GN_BINARY, "Whether both are not 0.") \
+    X(LOGICAL_OR, logical_or, 2, LOGIC, "logical_or", "", GN_BINARY, "Whether one is not 0.")      \
+    X(LOGICAL_XOR, logical_xor, 2, LOGIC, "logical_xor", "", GN_BINARY,                            \
+      "Whether just one is not 0.")                                                                \
+    X(LOGICAL_NOT, logical_not, 1, LOGIC, "logical_not", "", GN_UNARY, "Whether it is 0.")         \
+    X(BITWISE_AND, bitwise_and, 2, INTEGER, "bitwise_and", "", GN_BINARY,                          \
+      "The bits that both have.")                                                                  \
+    X(BITWISE_OR, bitwise_or, 2, INTEGER, "bitwise_or", "", GN_BINARY, "The bits that one has.")   \
+    X(BITWISE_XOR, bitwise_xor, 2, INTEGER, "bitwise_xor", "", GN_BINARY,                          \
+      "The bits that just one has.")                                                               \
+    X(BITWISE_NOT, bitwise_not, 1, INTEGER, "bitwise_not", "", GN_UNARY,                           \
+      "The bits that it does not have.")                                                           \
+    X(SHIFT_LEFT, shift_left, 2, INTEGER, "bitwise_left_shift", "", GN_BINARY,                     \
+      "The bits moved up.")                                                                        \
+    X(SHIFT_RIGHT, shift_right, 2, INTEGER, "bitwise_right_shift", "", GN_BINARY,                  \
+      "The bits moved down.")                                                                      \
+    X(NEGATIVE, negative, 1, NUMBER, "neg", "negative", GN_UNARY,                                  \
+      "The value with the other sign.")                                                            \
+    X(ABSOLUTE, absolute, 1, NUMBER, "abs", "absolute", GN_UNARY, "The value without its sign.")   \
+    X(SIGN, sign, 1, NUMBER, "sign", "", GN_UNARY, "-1, 0 or 1.")                                  \
+    X(SQUARE, square, 1, NUMBER, "square", "", GN_UNARY, "The value times itself.")                \
+    X(RECIPROCAL, reciprocal, 1, FLOAT, "reciprocal", "", GN_UNARY, "1 over the value.")           \
+    X(FLOOR, floor, 1, FLOAT, "floor", "", GN_UNARY, "The next lower whole number.")               \
+    X(CEIL, ceil, 1, FLOAT, "ceil", "", GN_UNARY, "The next higher whole number.")                 \
+    X(ROUND, round, 1, FLOAT, "round", "", GN_UNARY,                                               \
+      "The nearest whole number, the even one of two.")                                            \
+    X(TRUNC, trunc, 1, FLOAT, "trunc", "", GN_UNARY, "The whole number next to it towards 0.")     \
+    X(SQRT, sqrt, 1, FLOAT, "sqrt", "", GN_UNARY, "The square root.")                              \
+    X(RSQRT, rsqrt, 1, FLOAT, "rsqrt", "", GN_UNARY, "1 over the square root.")                    \
+    X(EXP, exp, 1, FLOAT, "exp", "", GN_UNARY, "e to the power of it.")                            \
+    X(EXPM1, expm1, 1, FLOAT, "expm1", "", GN_UNARY, "e to the power of it, minus 1.")             \
+    X(LOG, log, 1, FLOAT, "log", "", GN_UNARY, "The natural logarithm.")                           \
+    X(LOG1P, log1p, 1, FLOAT, "log1p", "", GN_UNARY, "The natural logarithm of 1 more.")           \
+    X(LOG2, log2, 1, FLOAT, "log2", "", GN_UNARY, "The logarithm to base 2.")                      \
+    X(LOG10, log10, 1, FLOAT, "log10", "", GN_UNARY, "The logarithm to base 10.")                  \
+    X(SIN, sin, 1, FLOAT, "sin", "", GN_UNARY, "The sine.")                                        \
+    X(COS, cos, 1, FLOAT, "cos", "", GN_UNARY, "The cosine.")                                      \
+    X(TAN, tan, 1, FLOAT, "tan", "", GN_UNARY, "The tangent.")                                     \
+    X(ASIN, asin, 1, FLOAT, "asin", "arcsin", GN_UNARY, "The angle that has this sine.")           \
+    X(ACOS, acos, 1, FLOAT, "acos", "arccos", GN_UNARY, "The angle that has this cosine.")         \
+    X(ATAN, atan, 1, FLOAT, "atan", "arctan", GN_UNARY, "The angle that has this tangent.")        \
+    X(ATAN2, atan2, 2, FLOAT, "atan2", "arctan2", GN_BINARY,                                       \
+      "The angle of the point (other, input).")                                                    \
+    X(HYPOT, hypot, 2, FLOAT, "hypot", "", GN_BINARY,                                              \
+      "The third side of a triangle with a right angle.")                                          \
+    X(SINH, sinh, 1, FLOAT, "sinh", "", GN_UNARY, "The hyperbolic sine.")                          \
+    X(COSH, cosh, 1, FLOAT, "cosh", "", GN_UNARY, "The hyperbolic cosine.")                        \
+    X(TANH, tanh, 1, FLOAT, "tanh", "", GN_UNARY, "The hyperbolic tangent.")                       \
+    X(ASINH, asinh, 1, FLOAT, "asinh", "arcsinh", GN_UNARY, "The inverse of the hyperbolic sine.") \
+    X(ACOSH, acosh, 1, FLOAT, "acosh", "arccosh", GN_UNARY,                                        \
+      "The inverse of the hyperbolic cosine.")                                                     \
+    X(ATANH, atanh, 1, FLOAT, "atanh", "arctanh", GN_UNARY,                                        \
+      "The inverse of the hyperbolic tangent.")                                                    \
+    X(ERF, erf, 1, FLOAT, "erf", "", GN_UNARY, "The error function.")                              \
+    X(SIGMOID, sigmoid, 1, FLOAT, "sigmoid", "", GN_UNARY, "1 / (1 + exp(-x)).")                   \
+    X(RELU, relu, 1, NUMBER, "relu", "", GN_UNARY, "The value, or 0 if that is larger.")           \
+    X(GELU, gelu, 1, FLOAT, "gelu", "", GN_UNARY, "x times the normal distribution up to x.")      \
+    X(GELU_TANH, gelu_tanh, 1, FLOAT, "", "", GN_UNARY, "GELU by the hyperbolic tangent.")         \
+    X(SILU, silu, 1, FLOAT, "silu", "", GN_UNARY, "x times its sigmoid.")                          \
+    X(ISNAN, isnan, 1, TEST, "isnan", "", GN_UNARY, "Whether it is no number.")                    \
+    X(ISINF, isinf, 1, TEST, "isinf", "", GN_UNARY, "Whether it is infinite.")                     \
+    X(ISFINITE, isfinite, 1, TEST, "isfinite", "", GN_UNARY,                                       \
+      "Whether it is a number, and not infinite.")                                                 \
+    X(CLAMP, clamp, 3, ANY, "", "", "input: operand, min: operand, max: operand",                  \
+      "The value, or a bound where it is beyond it.")                                              \
+    X(LERP, lerp, 3, FLOAT, "lerp", "", "input: operand, end: operand, weight: operand",           \
+      "What lies between two, a weight of the way.")                                               \
+    X(WHERE, where, 3, SELECT, "", "", "condition: Tensor, input: operand, other: operand",        \
+      "The second where the first is true, else the third.")
 
 typedef enum gn_op {
-#define GN_OP_ENUM(NAME, name, arity, domain) GN_OP_##NAME,
+#define GN_OP_ENUM(NAME, ...) GN_OP_##NAME,
     GN_OP_LIST(GN_OP_ENUM)
 #undef GN_OP_ENUM
     GN_OP_COUNT

@@ -9,7 +9,7 @@
 #define GNI_OP_LIST GN_OP_LIST
 
 enum gni_op {
-#define GNI_OP_ENUM(NAME, name, arity, domain) GNI_OP_##NAME,
+#define GNI_OP_ENUM(NAME, ...) GNI_OP_##NAME,
     GNI_OP_LIST(GNI_OP_ENUM)
 #undef GNI_OP_ENUM
     GNI_OP_COUNT

@@ -5,7 +5,7 @@ static const struct {
     int arity;
     enum gni_domain domain;
 } ops[GNI_OP_COUNT] = {
-#define OP(NAME, name, arity, domain) {#name, arity, GNI_DOMAIN_##domain},
+#define OP(NAME, name, arity, domain, ...) {#name, arity, GNI_DOMAIN_##domain},
     GNI_OP_LIST(OP)
 #undef OP
 };

@@ -403,6 +403,9 @@ PyObject *integers_to_python(const int64_t *values, int count);
 extern PyMethodDef tensor_op_methods[];
 extern PyMethodDef tensor_op_functions[];
 extern PyType_Slot tensor_number_slots[];
+PyObject *elementwise_call(struct module_state *state, const char *name, gn_op op, int arity,
+                           PyObject *self, bool is_in_place, PyObject *const *arguments,
+                           Py_ssize_t count, PyObject *keywords);
 extern PyMethodDef tensor_make_functions[];
 extern PyMethodDef tensor_create_functions[];
 extern PyMethodDef tensor_reduction_methods[]; /* python_tensor_reduce.c */

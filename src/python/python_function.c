@@ -60,6 +60,8 @@ enum result_kind {
 struct function {
     const gn_function *row;
     char name[32];
+    char in_place[33]; /* name_ */
+    int op, arity;     /* of an elementwise operation; -1: by row->call */
     bool is_parsed;
     int count;
     enum result_kind result;
@@ -68,6 +70,14 @@ struct function {
 
 static struct function functions[FUNCTIONS_MOST];
 static int function_count;
+
+/* The elementwise operations, by their numbers. */
+static const gn_function op_rows[] = {
+#define OP_ROW(NAME, c_name, arity, domain, name, aliases, signature, text) \
+    {name, aliases, signature, GN_FORM_METHOD | GN_FORM_IN_PLACE | GN_FORM_OUT, NULL, text, NULL},
+    GN_OP_LIST(OP_ROW)
+#undef OP_ROW
+};
 
 /* ---- signatures ------------------------------------------------------------------------------ */
 
@@ -528,23 +538,20 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
                                PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
     struct function *function = &functions[number];
-    struct call_frame frame = {.name = function->name};
-    PyObject *made = NULL;
-    char in_place[sizeof function->name + 1];
+    struct module_state *state = form == FORM_FUNCTION ? module_state_of(self) : tensor_state(self);
+    const char *name = form == FORM_IN_PLACE ? function->in_place : function->name;
+    PyObject *first = form == FORM_FUNCTION ? NULL : self, *made = NULL;
+    if (function->op >= 0)
+        return elementwise_call(state, name, (gn_op)function->op, function->arity, first,
+                                form == FORM_IN_PLACE, arguments, count, keywords);
+    struct call_frame frame = {.state = state, .name = name};
     if (!function->is_parsed)
         function_parse(function);
-    frame.state = form == FORM_FUNCTION ? module_state_of(self) : tensor_state(self);
-    if (form == FORM_IN_PLACE) {
-        (void)PyOS_snprintf(in_place, sizeof in_place, "%s_", function->name);
-        frame.name = in_place;
-    }
-    if (frame_fill(function, &frame, form == FORM_FUNCTION ? NULL : self, arguments, count,
-                   keywords) < 0) {
-        /* The exception says what is wrong. */
-    } else if (form == FORM_IN_PLACE && frame.out != NULL) {
+    int filled = frame_fill(function, &frame, first, arguments, count, keywords);
+    if (filled == 0 && form == FORM_IN_PLACE && frame.out != NULL) {
         PyErr_Format(PyExc_TypeError,
-                     "%s: the result goes to the tensor itself: out= is not for this", frame.name);
-    } else {
+                     "%s: the result goes to the tensor itself: out= is not for this", name);
+    } else if (filled == 0) {
         if (form == FORM_IN_PLACE)
             frame.out = self;
         made = function_run(function, &frame);
@@ -575,14 +582,16 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
     X(n##0)                                                                                 \
     X(n##1)                                                                                 \
     X(n##2)                                                                                 \
-    X(n##3) X(n##4) X(n##5) X(n##6) X(n##7) X(n##8) X(n##9) X(n##a) X(n##b) X(n##c) X(n##d) \
-        X(n##e) X(n##f)
+    X(n##3)                                                                                 \
+    X(n##4) X(n##5) X(n##6) X(n##7) X(n##8) X(n##9) X(n##a) X(n##b) X(n##c) X(n##d) X(n##e) \
+        X(n##f)
 #define HEX_2(X, n)                                                                            \
     HEX(X, n##0)                                                                               \
     HEX(X, n##1)                                                                               \
     HEX(X, n##2)                                                                               \
-    HEX(X, n##3) HEX(X, n##4) HEX(X, n##5) HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) \
-        HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
+    HEX(X, n##3)                                                                               \
+    HEX(X, n##4) HEX(X, n##5) HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) \
+        HEX(X, n##b) HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
 #define THUNKS(X) HEX_2(X, 0) HEX_2(X, 1)
 
 THUNKS(THUNK)
@@ -667,25 +676,43 @@ static int form_add(PyObject *module, struct module_state *state, int number, en
     return status;
 }
 
+/* One name of a row. `op` and `arity` are of an elementwise operation, else -1 and 0. */
 static int function_add(PyObject *module, struct module_state *state, const gn_function *row,
-                        const char *name, size_t length)
+                        const char *name, size_t length, int op, int arity)
 {
+    struct function *function = &functions[function_count];
     if (function_count == FUNCTIONS_MOST || length >= sizeof functions->name) {
         PyErr_Format(PyExc_SystemError, "there is no room for the function %s", row->name);
         return -1;
     }
     int number = function_count++;
-    struct function *function = &functions[number];
-    function->row = row;
+    *function = (struct function){.row = row, .op = op, .arity = arity};
     memcpy(function->name, name, length);
-    function->name[length] = '\0';
-    if (((row->forms & GN_FORM_NO_FUNCTION) == 0 &&
-         form_add(module, state, number, FORM_FUNCTION) < 0) ||
-        ((row->forms & GN_FORM_METHOD) != 0 && form_add(module, state, number, FORM_METHOD) < 0) ||
-        ((row->forms & GN_FORM_IN_PLACE) != 0 &&
-         form_add(module, state, number, FORM_IN_PLACE) < 0))
-        return -1;
+    (void)PyOS_snprintf(function->in_place, sizeof function->in_place, "%s_", function->name);
+    for (int form = FORM_FUNCTION; form <= FORM_IN_PLACE; form++) {
+        bool is_there =
+            form == FORM_FUNCTION
+                ? (row->forms & GN_FORM_NO_FUNCTION) == 0
+                : (row->forms & (form == FORM_METHOD ? GN_FORM_METHOD : GN_FORM_IN_PLACE)) != 0;
+        if (is_there && form_add(module, state, number, (enum form)form) < 0)
+            return -1;
+    }
     return 0;
+}
+
+/* All names of a row. */
+static int row_add(PyObject *module, struct module_state *state, const gn_function *row, int op,
+                   int arity)
+{
+    const char *alias = row->aliases != NULL ? row->aliases : "";
+    int status = function_add(module, state, row, row->name, strlen(row->name), op, arity);
+    while (status == 0 && *alias != '\0') {
+        size_t length = strcspn(alias, " ");
+        status = function_add(module, state, row, alias, length, op, arity);
+        alias += length;
+        alias += strspn(alias, " ");
+    }
+    return status;
 }
 
 PyObject *function_names(void)
@@ -699,20 +726,17 @@ PyObject *function_names(void)
 
 int functions_init(PyObject *module, struct module_state *state)
 {
+#define ARITY(NAME, name, arity, ...) arity,
+    static const int arities[] = {GN_OP_LIST(ARITY)};
+#undef ARITY
     const gn_function *row;
+    int status = 0;
     function_count = 0; /* a module that is loaded again has the same rows */
-    for (int i = 0; (row = gn_function_table(i)) != NULL; i++)
-        for (; row->name != NULL; row++) {
-            const char *alias = row->aliases != NULL ? row->aliases : "";
-            if (function_add(module, state, row, row->name, strlen(row->name)) < 0)
-                return -1;
-            while (*alias != '\0') {
-                size_t length = strcspn(alias, " ");
-                if (function_add(module, state, row, alias, length) < 0)
-                    return -1;
-                alias += length;
-                alias += strspn(alias, " ");
-            }
-        }
-    return 0;
+    for (int op = 0; status == 0 && op < GN_OP_COUNT; op++)
+        if (op_rows[op].name[0] != '\0')
+            status = row_add(module, state, &op_rows[op], op, arities[op]);
+    for (int i = 0; status == 0 && (row = gn_function_table(i)) != NULL; i++)
+        for (; status == 0 && row->name != NULL; row++)
+            status = row_add(module, state, row, -1, 0);
+    return status;
 }

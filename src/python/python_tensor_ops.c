@@ -373,146 +373,20 @@ static PyObject *call(struct module_state *state, const char *name, gn_op op,
     return operation_into(state, name, op, objects, arity, out, NULL);
 }
 
-static PyObject *call_function(PyObject *module, const char *name, gn_op op, int arity,
-                               PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
-{
-    PyObject *out, *objects[3] = {NULL};
-    int found = arguments_split(name, op, arity, 0, arguments, count, keywords, objects, &out);
-    if (found == 0)
-        return call_with_options(name, NULL, arguments, count, keywords);
-    return found > 0 ? call(module_state_of(module), name, op, objects, arity, out) : NULL;
-}
-
-static PyObject *call_method(PyObject *self, const char *name, gn_op op, int arity,
-                             PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
+/* A function, or a method of `self`; in place, the result goes to `self`. */
+PyObject *elementwise_call(struct module_state *state, const char *name, gn_op op, int arity,
+                           PyObject *self, bool is_in_place, PyObject *const *arguments,
+                           Py_ssize_t count, PyObject *keywords)
 {
     PyObject *out, *objects[3] = {self};
-    int found = arguments_split(name, op, arity, 1, arguments, count, keywords, objects, &out);
-    if (found == 0)
-        return call_with_options(name, self, arguments, count, keywords);
-    return found > 0 ? call(tensor_state(self), name, op, objects, arity, out) : NULL;
-}
-
-static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int arity,
-                               PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
-{
-    PyObject *out, *objects[3] = {self};
-    int found = arguments_split(name, op, arity, 1, arguments, count, keywords, objects, &out);
+    int found =
+        arguments_split(name, op, arity, self != NULL, arguments, count, keywords, objects, &out);
     if (found < 0)
         return NULL;
-    if (found == 0 || out != NULL)
+    if (found == 0 || (is_in_place && out != NULL))
         return call_with_options(name, self, arguments, count, keywords);
-    return operation_into(tensor_state(self), name, op, objects, arity, self, NULL);
+    return call(state, name, op, objects, arity, is_in_place ? self : out);
 }
-
-/* X(python name, OP, arity, what it gives) */
-#define NAMES(X)                                                               \
-    X(add, ADD, 2, "The sum.")                                                 \
-    X(sub, SUBTRACT, 2, "The difference.")                                     \
-    X(mul, MULTIPLY, 2, "The product.")                                        \
-    X(div, DIVIDE, 2, "The quotient, as a floating number.")                   \
-    X(floor_divide, FLOOR_DIVIDE, 2, "The quotient, rounded down.")            \
-    X(remainder, REMAINDER, 2, "What is left of a division that rounds down.") \
-    X(fmod, FMOD, 2, "What is left of a division that rounds towards 0.")      \
-    X(pow, POWER, 2, "The first to the power of the second.")                  \
-    X(maximum, MAXIMUM, 2, "The larger of two; NaN if one is.")                \
-    X(minimum, MINIMUM, 2, "The smaller of two; NaN if one is.")               \
-    X(eq, EQUAL, 2, "Whether two are equal.")                                  \
-    X(ne, NOT_EQUAL, 2, "Whether two are not equal.")                          \
-    X(lt, LESS, 2, "Whether the first is smaller.")                            \
-    X(le, LESS_EQUAL, 2, "Whether the first is not larger.")                   \
-    X(gt, GREATER, 2, "Whether the first is larger.")                          \
-    X(ge, GREATER_EQUAL, 2, "Whether the first is not smaller.")               \
-    X(logical_and, LOGICAL_AND, 2, "Whether both are not 0.")                  \
-    X(logical_or, LOGICAL_OR, 2, "Whether one is not 0.")                      \
-    X(logical_xor, LOGICAL_XOR, 2, "Whether just one is not 0.")               \
-    X(logical_not, LOGICAL_NOT, 1, "Whether it is 0.")                         \
-    X(bitwise_and, BITWISE_AND, 2, "The bits that both have.")                 \
-    X(bitwise_or, BITWISE_OR, 2, "The bits that one has.")                     \
-    X(bitwise_xor, BITWISE_XOR, 2, "The bits that just one has.")              \
-    X(bitwise_not, BITWISE_NOT, 1, "The bits that it does not have.")          \
-    X(bitwise_left_shift, SHIFT_LEFT, 2, "The bits moved up.")                 \
-    X(bitwise_right_shift, SHIFT_RIGHT, 2, "The bits moved down.")             \
-    X(neg, NEGATIVE, 1, "The value with the other sign.")                      \
-    X(abs, ABSOLUTE, 1, "The value without its sign.")                         \
-    X(sign, SIGN, 1, "-1, 0 or 1.")                                            \
-    X(square, SQUARE, 1, "The value times itself.")                            \
-    X(reciprocal, RECIPROCAL, 1, "1 over the value.")                          \
-    X(floor, FLOOR, 1, "The next lower whole number.")                         \
-    X(ceil, CEIL, 1, "The next higher whole number.")                          \
-    X(round, ROUND, 1, "The nearest whole number, the even one of two.")       \
-    X(trunc, TRUNC, 1, "The whole number next to it towards 0.")               \
-    X(sqrt, SQRT, 1, "The square root.")                                       \
-    X(rsqrt, RSQRT, 1, "1 over the square root.")                              \
-    X(exp, EXP, 1, "e to the power of it.")                                    \
-    X(expm1, EXPM1, 1, "e to the power of it, minus 1.")                       \
-    X(log, LOG, 1, "The natural logarithm.")                                   \
-    X(log1p, LOG1P, 1, "The natural logarithm of 1 more.")                     \
-    X(log2, LOG2, 1, "The logarithm to base 2.")                               \
-    X(log10, LOG10, 1, "The logarithm to base 10.")                            \
-    X(sin, SIN, 1, "The sine.")                                                \
-    X(cos, COS, 1, "The cosine.")                                              \
-    X(tan, TAN, 1, "The tangent.")                                             \
-    X(asin, ASIN, 1, "The angle that has this sine.")                          \
-    X(acos, ACOS, 1, "The angle that has this cosine.")                        \
-    X(atan, ATAN, 1, "The angle that has this tangent.")                       \
-    X(atan2, ATAN2, 2, "The angle of the point (other, input).")               \
-    X(hypot, HYPOT, 2, "The third side of a triangle with a right angle.")     \
-    X(sinh, SINH, 1, "The hyperbolic sine.")                                   \
-    X(cosh, COSH, 1, "The hyperbolic cosine.")                                 \
-    X(tanh, TANH, 1, "The hyperbolic tangent.")                                \
-    X(asinh, ASINH, 1, "The inverse of the hyperbolic sine.")                  \
-    X(acosh, ACOSH, 1, "The inverse of the hyperbolic cosine.")                \
-    X(atanh, ATANH, 1, "The inverse of the hyperbolic tangent.")               \
-    X(erf, ERF, 1, "The error function.")                                      \
-    X(sigmoid, SIGMOID, 1, "1 / (1 + exp(-x)).")                               \
-    X(relu, RELU, 1, "The value, or 0 if that is larger.")                     \
-    X(gelu, GELU, 1, "x times the normal distribution up to x.")               \
-    X(silu, SILU, 1, "x times its sigmoid.")                                   \
-    X(isnan, ISNAN, 1, "Whether it is no number.")                             \
-    X(isinf, ISINF, 1, "Whether it is infinite.")                              \
-    X(isfinite, ISFINITE, 1, "Whether it is a number, and not infinite.")      \
-    X(lerp, LERP, 3, "What lies between two, a weight of the way.")
-
-/* The same operations by the names that PyTorch and NumPy have for them, too. */
-#define SECOND_NAMES(X)                                                     \
-    X(absolute, ABSOLUTE, 1, "The value without its sign.")                 \
-    X(arccos, ACOS, 1, "The angle that has this cosine.")                   \
-    X(arccosh, ACOSH, 1, "The inverse of the hyperbolic cosine.")           \
-    X(arcsin, ASIN, 1, "The angle that has this sine.")                     \
-    X(arcsinh, ASINH, 1, "The inverse of the hyperbolic sine.")             \
-    X(arctan, ATAN, 1, "The angle that has this tangent.")                  \
-    X(arctan2, ATAN2, 2, "The angle of the point (other, input).")          \
-    X(arctanh, ATANH, 1, "The inverse of the hyperbolic tangent.")          \
-    X(divide, DIVIDE, 2, "The quotient, as a floating number.")             \
-    X(greater, GREATER, 2, "Whether the first is larger.")                  \
-    X(greater_equal, GREATER_EQUAL, 2, "Whether the first is not smaller.") \
-    X(less, LESS, 2, "Whether the first is smaller.")                       \
-    X(less_equal, LESS_EQUAL, 2, "Whether the first is not larger.")        \
-    X(multiply, MULTIPLY, 2, "The product.")                                \
-    X(negative, NEGATIVE, 1, "The value with the other sign.")              \
-    X(not_equal, NOT_EQUAL, 2, "Whether two are not equal.")                \
-    X(subtract, SUBTRACT, 2, "The difference.")                             \
-    X(true_divide, DIVIDE, 2, "The quotient, as a floating number.")
-
-#define DEFINE(name, OP, arity, doc)                                                             \
-    static PyObject *function_##name(PyObject *module, PyObject *const *arguments,               \
-                                     Py_ssize_t count, PyObject *keywords)                       \
-    {                                                                                            \
-        return call_function(module, #name, GN_OP_##OP, arity, arguments, count, keywords);      \
-    }                                                                                            \
-    static PyObject *method_##name(PyObject *self, PyObject *const *arguments, Py_ssize_t count, \
-                                   PyObject *keywords)                                           \
-    {                                                                                            \
-        return call_method(self, #name, GN_OP_##OP, arity, arguments, count, keywords);          \
-    }                                                                                            \
-    static PyObject *method_in_place_##name(PyObject *self, PyObject *const *arguments,          \
-                                            Py_ssize_t count, PyObject *keywords)                \
-    {                                                                                            \
-        return call_in_place(self, #name "_", GN_OP_##OP, arity, arguments, count, keywords);    \
-    }
-NAMES(DEFINE)
-SECOND_NAMES(DEFINE)
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
@@ -522,13 +396,8 @@ static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py
     struct module_state *state = module_state_of(module);
     if (count == 1 && keywords == NULL && tensor_check(state, arguments[0]))
         return nonzero_tuple(state, tensor_of(arguments[0]));
-    return call_function(module, "where", GN_OP_WHERE, 3, arguments, count, keywords);
-}
-
-static PyObject *function_clamp(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                                PyObject *keywords)
-{
-    return call_function(module, "clamp", GN_OP_CLAMP, 3, arguments, count, keywords);
+    return elementwise_call(state, "where", GN_OP_WHERE, 3, NULL, false, arguments, count,
+                            keywords);
 }
 
 static PyObject *assign(PyObject *self, const char *name, PyObject *value)
@@ -627,25 +496,10 @@ static PyObject *get_fusion_failures(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLongLong(gn_get_fusion_failures());
 }
 
-#define SIGNATURE_1 "input, *, out=None"
-#define SIGNATURE_2 "input, other, *, out=None"
-#define SIGNATURE_3 "input, end, weight, *, out=None" /* lerp is the only one */
-#define SELF_1 "$self, /, *, out=None"
-#define SELF_2 "$self, other, *, out=None"
-#define SELF_3 "$self, end, weight, *, out=None"
-#define SELF_IN_PLACE_1 "$self, /"
-#define SELF_IN_PLACE_2 "$self, other"
-#define SELF_IN_PLACE_3 "$self, end, weight"
-#define METHOD(name, OP, arity, doc)                                             \
-    {#name, WITH_VECTOR(method_##name), #name "(" SELF_##arity ")\n--\n\n" doc}, \
-        {#name "_", WITH_VECTOR(method_in_place_##name),                         \
-         #name "_(" SELF_IN_PLACE_##arity ")\n--\n\nIn place: " doc},
-#define FUNCTION(name, OP, arity, doc) \
-    {#name, WITH_VECTOR(function_##name), #name "(" SIGNATURE_##arity ")\n--\n\n" doc},
 PyMethodDef tensor_op_methods[] = {
-    NAMES(METHOD) SECOND_NAMES(METHOD){"copy_", WITH_VECTOR(method_copy),
-                                       "copy_($self, src, non_blocking=False)\n--\n\n"
-                                       "Takes over elements, converted and broadcast."},
+    {"copy_", WITH_VECTOR(method_copy),
+     "copy_($self, src, non_blocking=False)\n--\n\n"
+     "Takes over elements, converted and broadcast."},
     {"fill_", WITH_VECTOR(method_fill),
      "fill_($self, value)\n--\n\nSets all elements to one number."},
     {"zero_", method_zero, METH_NOARGS, "zero_($self, /)\n--\n\nSets all elements to 0."},
@@ -653,14 +507,10 @@ PyMethodDef tensor_op_methods[] = {
 };
 
 PyMethodDef tensor_op_functions[] = {
-    NAMES(FUNCTION) SECOND_NAMES(FUNCTION){
-        "where", WITH_VECTOR(function_where),
-        "where(condition, input=None, other=None, *, out=None)\n--\n\n"
-        "Elements of the second where the first is true, of the third elsewhere; of a condition "
-        "alone the places where it is true, a tensor for each dimension."},
-    {"_clamp", WITH_VECTOR(function_clamp),
-     "_clamp(input, min, max, *, out=None)\n--\n\n"
-     "The elements, or a bound where they are beyond it; all three have one type."},
+    {"where", WITH_VECTOR(function_where),
+     "where(condition, input=None, other=None, *, out=None)\n--\n\n"
+     "Elements of the second where the first is true, of the third elsewhere; of a condition "
+     "alone the places where it is true, a tensor for each dimension."},
     {"flush", flush, METH_NOARGS, "flush($module, /)\n--\n\nComputes everything that is pending."},
     {"set_fusion", set_fusion, METH_O,
      "set_fusion($module, is_on, /)\n--\n\nWhether elementwise operations may wait."},

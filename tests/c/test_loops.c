@@ -28,7 +28,7 @@ static const struct {
     int arity;
     enum gni_domain domain;
 } ops[] = {
-#define OP_INFO(NAME, name, arity, domain) {#name, arity, GNI_DOMAIN_##domain},
+#define OP_INFO(NAME, name, arity, domain, ...) {#name, arity, GNI_DOMAIN_##domain},
     GNI_OP_LIST(OP_INFO)
 #undef OP_INFO
 };
