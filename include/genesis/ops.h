@@ -45,11 +45,12 @@ extern "C" {
 #define GN_UNARY "input: operand"
 #define GN_BINARY "input: operand, other: operand"
 #define GN_OP_LIST(X)                                                                              \
-    X(ADD, add, 2, NUMBER, "add", "", GN_BINARY, "The sum.")                                       \
-    X(SUBTRACT, subtract, 2, NUMBER, "sub", "subtract", GN_BINARY, "The difference.")              \
+    X(ADD, add, 2, NUMBER, "add", "", GN_BINARY ", *, alpha: number = 1", "The sum.")              \
+    X(SUBTRACT, subtract, 2, NUMBER, "sub", "subtract", GN_BINARY ", *, alpha: number = 1",        \
+      "The difference.")                                                                           \
     X(MULTIPLY, multiply, 2, NUMBER, "mul", "multiply", GN_BINARY, "The product.")                 \
-    X(DIVIDE, divide, 2, FLOAT, "div", "divide true_divide", GN_BINARY,                            \
-      "The quotient, as a floating number.")                                                       \
+    X(DIVIDE, divide, 2, FLOAT, "div", "divide true_divide",                                       \
+      GN_BINARY ", *, rounding_mode: text = None", "The quotient, as a floating number.")          \
     X(FLOOR_DIVIDE, floor_divide, 2, NUMBER, "floor_divide", "", GN_BINARY,                        \
       "The quotient, rounded down.")                                                               \
     X(REMAINDER, remainder, 2, NUMBER, "remainder", "", GN_BINARY,                                 \
@@ -92,7 +93,7 @@ extern "C" {
     X(RECIPROCAL, reciprocal, 1, FLOAT, "reciprocal", "", GN_UNARY, "1 over the value.")           \
     X(FLOOR, floor, 1, FLOAT, "floor", "", GN_UNARY, "The next lower whole number.")               \
     X(CEIL, ceil, 1, FLOAT, "ceil", "", GN_UNARY, "The next higher whole number.")                 \
-    X(ROUND, round, 1, FLOAT, "round", "", GN_UNARY,                                               \
+    X(ROUND, round, 1, FLOAT, "round", "", GN_UNARY ", *, decimals: int = 0",                      \
       "The nearest whole number, the even one of two.")                                            \
     X(TRUNC, trunc, 1, FLOAT, "trunc", "", GN_UNARY, "The whole number next to it towards 0.")     \
     X(SQRT, sqrt, 1, FLOAT, "sqrt", "", GN_UNARY, "The square root.")                              \
@@ -124,7 +125,8 @@ extern "C" {
     X(ERF, erf, 1, FLOAT, "erf", "", GN_UNARY, "The error function.")                              \
     X(SIGMOID, sigmoid, 1, FLOAT, "sigmoid", "", GN_UNARY, "1 / (1 + exp(-x)).")                   \
     X(RELU, relu, 1, NUMBER, "relu", "", GN_UNARY, "The value, or 0 if that is larger.")           \
-    X(GELU, gelu, 1, FLOAT, "gelu", "", GN_UNARY, "x times the normal distribution up to x.")      \
+    X(GELU, gelu, 1, FLOAT, "gelu", "", GN_UNARY ", *, approximate: text = 'none'",                \
+      "x times the normal distribution up to x.")                                                  \
     X(GELU_TANH, gelu_tanh, 1, FLOAT, "", "", GN_UNARY, "GELU by the hyperbolic tangent.")         \
     X(SILU, silu, 1, FLOAT, "silu", "", GN_UNARY, "x times its sigmoid.")                          \
     X(ISNAN, isnan, 1, TEST, "isnan", "", GN_UNARY, "Whether it is no number.")                    \

@@ -1,0 +1,16 @@
+"""What type checkers must refuse: each line that ends in `# error`."""
+
+import genesis
+
+x = genesis.ones(2, 3)
+
+genesis.sofmax(x)  # error
+x.view("a")  # error
+x.add()  # error
+genesis.add(x, "1")  # error
+x.clamp(low=0)  # error
+genesis.div(x, x, rounding_mode=1)  # error
+x.addcmul(x)  # error
+text: str = x.shape  # error
+genesis.memory_stats().allocated  # error
+x.no_such_method()  # error
