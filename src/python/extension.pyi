@@ -234,12 +234,6 @@ _Dtype = dtype
 class _HasDLPack(Protocol):
     def __dlpack__(self, *, stream: Any = None) -> Any: ...
 
-_Number = builtins.float | SupportsFloat | SupportsIndex
-_Operand = Tensor | _Number | _HasDLPack
-_Integers = SupportsIndex | Sequence[SupportsIndex]
-_DtypeLike = dtype | str | type[Any]
-_DeviceLike = device | str | int
-
 class _Pair(tuple[Tensor, Tensor]):
     @property
     def values(self) -> Tensor: ...
@@ -736,6 +730,12 @@ class Tensor:
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def __iter__(self) -> Iterator[Tensor]: ...
+
+_Number = builtins.float | SupportsFloat | SupportsIndex
+_Operand = Tensor | _Number | _HasDLPack
+_Integers = SupportsIndex | Sequence[SupportsIndex]
+_DtypeLike = dtype | str | type[Any]
+_DeviceLike = device | str | int
 
 def _dtype_advice(name: str, /) -> str: ...
 def _result_type(*operands: Any) -> dtype: ...

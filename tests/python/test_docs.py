@@ -30,8 +30,6 @@ MODULES = [
     "genesis.ndarray.cuda_memory_manager",
     "genesis._wheels",
     "genesis.array_api",
-    "genesis._array_api_elements",
-    "genesis._array_api_functions",
     "genesis._tensor_products",
     "genesis._memory_views",
     "genesis._memory_pools",

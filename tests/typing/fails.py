@@ -12,5 +12,5 @@ x.clamp(low=0)  # error
 genesis.div(x, x, rounding_mode=1)  # error
 x.addcmul(x)  # error
 text: str = x.shape  # error
-genesis.memory_stats().allocated  # error
+live: int = genesis.memory_stats().allocated  # error
 x.no_such_method()  # error
