@@ -67,10 +67,16 @@ def fresh(tmp_path_factory):
     return run
 
 
+def script_find(script: str) -> Path:
+    """A program of the folders of tests/, by its name."""
+    (found,) = (ROOT / "tests").glob(f"*/{script}")
+    return found
+
+
 def run_script(script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
     """Run a program of tests/, which must end well."""
     finished = subprocess.run(
-        [sys.executable, ROOT / "tests" / script, *arguments],
+        [sys.executable, script_find(script), *arguments],
         env=os.environ | environment,
         capture_output=True,
         text=True,
