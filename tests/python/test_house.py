@@ -74,14 +74,14 @@ def test_lines_of_c():
     lines = house.c_lines(C_FILE)
     assert lines.total == C_FILE.count("\n")
     assert lines.code == 10  # the include, and two functions of 4 and 5 lines, without the assert
-    assert lines.comments == 7
+    assert lines.comments == 10  # two of them behind code, and one is blank
     assert lines.asserts == 1
     assert lines.functions == [(6, "first"), (5, "second")]
 
 
 def test_lines_of_python():
     lines = house.python_lines(PYTHON_FILE)
-    assert (lines.total, lines.code, lines.comments, lines.asserts) == (16, 5, 1, 1)
+    assert (lines.total, lines.code, lines.comments, lines.asserts) == (16, 5, 2, 1)
     assert lines.functions == [(7, "method")]
 
 
@@ -101,14 +101,15 @@ def test_the_counts_of_a_tree(tree):
         notes_dot_md="nothing\n",
     )
     found = house.counts(root)
-    assert found["src/base: files / lines / code lines"] == f"2 / {C_FILE.count(chr(10)) + 4} / 11"
-    assert found["src/ops: files / lines / code lines"] == "1 / 4 / 1"
+    columns = ": files / lines / code / comments / asserts"
+    assert found[f"src/base{columns}"] == f"2 / {C_FILE.count(chr(10)) + 4} / 11 / 1.18 / 90.9"
+    assert found[f"src/ops{columns}"] == "1 / 4 / 1 / 3.00 / 0.0"
     assert found["src/: files"] == "3"
     assert found["src/: code lines of C"] == "12"
     assert found["python/: code lines"] == "5"
     assert found["src/ and python/: code lines"] == "17"
     assert found["python/: lines of .py and .pyi"] == "16"
-    assert found["src/: comment lines a code line"] == "1.08"  # 13 / 12
+    assert found["src/: comment lines a code line"] == "1.33"  # 16 / 12
     assert found["src/: asserts in 1000 code lines"] == "83.3"
     assert found["src/: functions, median, 90th percentile, longest"] == "2 / 6 / 6 / 6 (first)"
     assert found["headers of src/ / under 45 lines"] == "1 / 1"
@@ -201,7 +202,7 @@ def test_two_trees_as_a_table(tmp_path):
         check=True,
     ).stdout
     assert "| | before | after |\n|---|---:|---:|\n" in printed
-    assert "| src/base: files / lines / code lines | 1 / 4 / 1 | 2 / 8 / 2 |\n" in printed
+    assert "| 1 / 4 / 1 / 3.00 / 0.0 | 2 / 8 / 2 / 3.00 / 0.0 |\n" in printed
 
 
 def test_the_list_of_files(tree):
