@@ -179,6 +179,17 @@ def test_excerpts_are_in_the_examples(root):
             assert part.strip("\n") in whole, f"{name} does not have:\n{part}"
 
 
+@pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="the C program is not sanitized")
+def test_the_program_of_the_readme(root, build, tmp_path):
+    (text,) = re.findall(r"^```c\n(.*?)^```", (root / "README.md").read_text(), FLAGS)
+    (tmp_path / "program.c").write_text(text)
+    build_it = ["cc", "-Wall", "-Wextra", "-Werror", tmp_path / "program.c", f"-I{root}/include"]
+    build_it += [f"-L{build}", "-lgenesis", f"-Wl,-rpath,{build}", "-o", tmp_path / "program"]
+    subprocess.run(build_it, check=True)
+    finished = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stdout) == (0, "")
+
+
 def commands_of(page: Path):
     """Each command of the console blocks with what it is shown to print."""
     for block in CONSOLE.findall(page.read_text()):
