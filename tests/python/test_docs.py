@@ -285,10 +285,19 @@ def test_how_many_allocations_an_expression_makes(root):
         assert genesis.memory_stats("cpu").num_allocs - before == count, shape
 
 
+def anchors(page):
+    """What a link can name behind # on a page: its headings, as GitHub writes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
 def test_links_exist(root):
     for page in [*pages(root), root / "CONTRIBUTING.md", root / "SECURITY.md"]:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", page.read_text()):
+            other = page.parent / target if target else page
+            assert other.exists(), f"{page.name} links to {target}"
+            assert not anchor or anchor in anchors(other), f"{page.name} links to {target}#{anchor}"
+    assert anchors(root / "docs/memory.md") >= {"out-of-memory", "three-policies"}
 
 
 # The questions that docs/ARCHITECTURE.md answers, each in a paragraph under its heading.
