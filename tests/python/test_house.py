@@ -154,7 +154,8 @@ def test_symbols_of_objects(tree):
     root = tree(
         base__low_dot_c="int gni_low(void);\nint gni_low(void) { return 1; }\nstatic int kept;\n"
         "int *gni_kept(void);\nint *gni_kept(void) { kept++; return &kept; }\n"
-        "int __odr_asan_gni = 1;\n_Thread_local int gni_mine;\nconst int gni_fixed = 3;\nint gni_set = 4;\n",
+        "int __odr_asan_gni = 1;\n_Thread_local int gni_mine;\n"
+        "const int gni_fixed = 3;\nint gni_set = 4;\n",
         ops__high_dot_c="int gni_low(void);\nint gni_high(void);\n"
         "int gni_high(void) { return gni_low(); }\n",
         jit__side_dot_c="int gni_tensor(void);\nint gni_side(void) { return gni_tensor(); }\n",
