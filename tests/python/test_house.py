@@ -149,6 +149,21 @@ def test_kinds_of_device(tree):
     assert house.kinds_asked(root, names) == ["src/memory/a.c:2", "src/memory/a.c:3"]
 
 
+def test_what_is_against_a_rule_is_listed(tree):
+    root = tree(src__base__a_dot_h="/*\n *   B1  one.\n */\n")
+    command = [sys.executable, ROOT / "tools/house", "rules", root]
+    assert subprocess.run(command, check=True, capture_output=True).stdout == b"\n"
+    (root / "src/ops").mkdir()
+    (root / "src/ops/a.h").write_text("/*\n *   B1  one.\n */\nint x = GN_DEVICE_CPU;\n")
+    finished = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert finished.returncode == 1
+    assert finished.stdout.splitlines() == [
+        "one name: src/base/a.h src/ops/a.h",
+        "invariant B1: src/base/a.h src/ops/a.h",
+        "kind of device: src/ops/a.h:4",
+    ]
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no compiler")
 def test_symbols_of_objects(tree):
     root = tree(
