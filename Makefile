@@ -57,7 +57,7 @@ clean:
 # ---- other ways to build and test ----
 
 # Tests of Python alone tell the sanitizer nothing.
-PURE = test_timeline_page test_timeline test_snapshot test_recording test_docs
+PURE = test_timeline_page test_timeline test_snapshot test_recording test_docs test_house
 
 # The thread-local memory of kernels that the simulator unloads is not looked at: the search for leaks would crash there.
 # Python loads the sanitizer's library first, and is not told of leaks: it leaks by itself at exit. Requests that no machine
@@ -118,10 +118,10 @@ soak: build
 	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so build/tests/sim/test_launch_thread $$(($(SECONDS) * 1000))
 	for schedule in eager lazy random; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=virtual SIM_GPU_SCHEDULE=$$schedule SIM_GPU_MEMORY=2147483648 build/tests/test_compact cuda 1 || exit 1; done
 	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so build/tests/sim/test_programs $$(($(SECONDS) * 1000)) $$RANDOM
-	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so SIM_GPU_SCHEDULE=random .venv/bin/python tests/device_streams.py $$(($(SECONDS) * 2)) $$RANDOM
+	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so SIM_GPU_SCHEDULE=random .venv/bin/python tests/ops/device_streams.py $$(($(SECONDS) * 2)) $$RANDOM
 	HYPOTHESIS_PROFILE=soak TENSOR_PROGRAMS=$$(($(SECONDS) * 100)) .venv/bin/python -m pytest -q tests/python/test_properties.py tests/python/test_tensor_programs.py
 	COMPOSITE_VALUES=all .venv/bin/python -m pytest -q -n 2 tests/python/test_composites.py
-	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so .venv/bin/python tests/device_composites.py $$(($(SECONDS) * 2)) $$RANDOM
+	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so .venv/bin/python tests/ops/device_composites.py $$(($(SECONDS) * 2)) $$RANDOM
 	SEQUENCE_PROGRAMS=$$(($(SECONDS) * 5000)) .venv/bin/python -m pytest -q tests/python/test_sequences.py
 	SNAPSHOT_MUTANTS=$$(($(SECONDS) * 200)) .venv/bin/python -m pytest -q tests/python/test_snapshot.py::test_mutated_snapshots_are_refused_or_read
 	KERNEL_ARCHITECTURES="80 90 100" .venv/bin/python -m pytest -q tests/python/test_device_tensors.py::test_the_kernels_are_cuda_c
@@ -156,9 +156,9 @@ gpu-test: gpu-build
 	PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q tests/python/test_interop_torch.py
 	$(SANITIZER) --tool memcheck --leak-check full --report-api-errors no --error-exitcode 9 build-gpu/tests/test_gpu quick
 	$(SANITIZER) --tool memcheck --report-api-errors no --error-exitcode 9 build-gpu/tests/test_memory cuda pool
-	$(ONE_OF_EACH) --tool memcheck --report-api-errors no $(GPU_PYTHON) tests/one_of_each.py
-	$(ONE_OF_EACH) --tool racecheck $(GPU_PYTHON) tests/one_of_each.py
-	$(ONE_OF_EACH) --tool initcheck $(GPU_PYTHON) tests/one_of_each.py
+	$(ONE_OF_EACH) --tool memcheck --report-api-errors no $(GPU_PYTHON) tests/ops/one_of_each.py
+	$(ONE_OF_EACH) --tool racecheck $(GPU_PYTHON) tests/ops/one_of_each.py
+	$(ONE_OF_EACH) --tool initcheck $(GPU_PYTHON) tests/ops/one_of_each.py
 	$(SANITIZER) --tool memcheck --destroy-on-device-error kernel --error-exitcode 9 build-gpu/tests/plant_overrun clean
 	$(SANITIZER) --tool memcheck --destroy-on-device-error kernel --error-exitcode 9 build-gpu/tests/plant_overrun; test $$? -eq 9
 

@@ -5,7 +5,7 @@
  * capture by waiting for an event that was recorded in it, and must be joined back before the end. A
  * node depends on earlier nodes only, so the order of nodes is an order in which they can run.
  *
- * What spoils a capture was read off a real driver (580): see tests/sim/conformance.c.
+ * What spoils a capture was read off a real driver (580): see tests/sim/conformance_capture.c.
  */
 #include "sim.h"
 

@@ -286,7 +286,7 @@ ELSEWHERE = {
         nonzero permute ravel repeat repeat_interleave reshape roll rot90 scatter select sort split
         squeeze swapaxes swapdims t take take_along_axis take_along_dim tensor_split tile topk
         transpose tril triu unbind unflatten unique unique_consecutive unsqueeze view""",
-    "an operation of one operand, in the type that this has: tests/c/test_loops.c": """
+    "an operation of one operand, in the type that this has: tests/ops/test_loops.c": """
         abs absolute acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh
         bitwise_not ceil cos erf exp expm1 floor isfinite isinf isnan log log10 log1p log2
         logical_not neg negative reciprocal relu rsqrt sigmoid sign silu sin sqrt square tan tanh

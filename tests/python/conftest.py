@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -67,10 +70,26 @@ def fresh(tmp_path_factory):
     return run
 
 
+def tool_load(name: str) -> ModuleType:
+    """A program of tools/, as a module."""
+    loader = SourceFileLoader(name, str(ROOT / "tools" / name))
+    module = module_from_spec(spec_from_loader(name, loader))
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    loader.exec_module(module)
+    sys.dont_write_bytecode = before
+    return module
+
+
+def script_find(script: str) -> Path:
+    """A program of the folders of tests/, by its name."""
+    (found,) = (ROOT / "tests").glob(f"*/{script}")
+    return found
+
+
 def run_script(script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
     """Run a program of tests/, which must end well."""
     finished = subprocess.run(
-        [sys.executable, ROOT / "tests" / script, *arguments],
+        [sys.executable, script_find(script), *arguments],
         env=os.environ | environment,
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""Captured graphs on the simulated GPU: tests/device_graphs.py under each schedule."""
+"""Captured graphs on the simulated GPU: tests/ops/device_graphs.py under each schedule."""
 
 import pytest
 from conftest import simulate_script

@@ -4,7 +4,7 @@ from conftest import BUILD, simulate_script
 
 
 def test_rows_on_the_simulated_gpu():
-    """tests/device_rows.py, with each finding fatal: a race, an access outside of its memory."""
+    """tests/ops/device_rows.py; every finding is fatal: a race, an access outside of memory."""
     finished = simulate_script(
         "device_rows.py",
         SIM_GPU_SCHEDULE="random",

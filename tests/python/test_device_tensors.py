@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import BUILD, ROOT, run_script, simulate_script
+from conftest import BUILD, ROOT, run_script, script_find, simulate_script
 
 
 @pytest.mark.parametrize("schedule", ["lazy", "random"])
@@ -25,7 +25,7 @@ def test_bounds(script):
 def texts_write(sources, cache, script, *arguments):
     """Keep the texts of a script's kernels."""
     subprocess.run(
-        [sys.executable, ROOT / "tests" / script, *arguments],
+        [sys.executable, script_find(script), *arguments],
         env=os.environ
         | {
             "GENESIS_CUDA_DRIVER": str(BUILD / "libgenesis_sim.so"),
@@ -84,7 +84,9 @@ def test_the_kernels_are_cuda_c(tmp_path):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("script", sorted(one.name for one in (ROOT / "tests").glob("device_*.py")))
+@pytest.mark.parametrize(
+    "script", sorted(one.name for one in (ROOT / "tests/ops").glob("device_*.py"))
+)
 def test_on_a_gpu(script):
     finished = run_script(script, *(["--all"] if script == "device_tensors.py" else []))
     assert not finished.stderr, finished.stderr

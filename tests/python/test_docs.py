@@ -177,6 +177,17 @@ def test_excerpts_are_in_the_examples(root):
             assert part.strip("\n") in whole, f"{name} does not have:\n{part}"
 
 
+@pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="the C program is not sanitized")
+def test_the_program_of_the_readme(root, build, tmp_path):
+    (text,) = re.findall(r"^```c\n(.*?)^```", (root / "README.md").read_text(), FLAGS)
+    (tmp_path / "program.c").write_text(text)
+    build_it = ["cc", "-Wall", "-Wextra", "-Werror", tmp_path / "program.c", f"-I{root}/include"]
+    build_it += [f"-L{build}", "-lgenesis", f"-Wl,-rpath,{build}", "-o", tmp_path / "program"]
+    subprocess.run(build_it, check=True)
+    finished = subprocess.run([tmp_path / "program"], capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stdout) == (0, "")
+
+
 def commands_of(page: Path):
     """Each command of the console blocks with what it is shown to print."""
     for block in CONSOLE.findall(page.read_text()):
@@ -272,37 +283,79 @@ def test_how_many_allocations_an_expression_makes(root):
         assert genesis.memory_stats("cpu").num_allocs - before == count, shape
 
 
+def anchors(page):
+    """What a link can name behind # on a page: its headings, as GitHub writes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
 def test_links_exist(root):
     for page in [*pages(root), root / "CONTRIBUTING.md", root / "SECURITY.md"]:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+        for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", page.read_text()):
+            other = page.parent / target if target else page
+            assert other.exists(), f"{page.name} links to {target}"
+            assert not anchor or anchor in anchors(other), f"{page.name} links to {target}#{anchor}"
+    assert anchors(root / "docs/memory.md") >= {"out-of-memory", "three-policies"}
 
 
-def listed_files(root):
-    """The files of the repository, as git has them, or as they lie there without git."""
-    listing = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if listing.returncode == 0:
-        return [line for line in listing.stdout.splitlines() if (root / line).exists()]
-    return [str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()]
+# The questions that docs/ARCHITECTURE.md answers, each in a paragraph under its heading.
+QUESTIONS = [
+    "Where is a free across streams decided?",
+    "What makes a flush happen?",
+    "Where is an operation added?",
+    "What may a layer call?",
+    "Who owns a pending value?",
+    "What are a block's states?",
+    "How is a kernel found?",
+    "How is a graph captured?",
+]
+WALKS = ["Walk 1: an allocation", "Walk 2: an expression", "Walk 3: a free across streams"]
 
 
-def test_the_architecture_page_names_every_source_file(root):
+def sections(text):
+    """The second-level headings of a page, with the text under each."""
+    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def paths_missing(root, text):
+    """Paths in backticks, below a folder of the repository, that lead to nothing."""
+    folders = "bench|docs|examples|include|python|sim|src|tests|tools"
+    named = re.findall(rf"`((?:{folders})/[\w./-]+)`", text)
+    return [name for name in named if not (root / name).exists()]
+
+
+def symbols_missing(root, text):
+    """Names of C in a text, in or out of backticks, that no source of the library has."""
+    named = set(re.findall(r"\b(?:gni?|GNI?)_\w+", text))
+    known = set()
+    for folder in ("include", "src"):
+        for path in (root / folder).rglob("*.[ch]"):
+            known |= set(re.findall(r"\b(?:gni?|GNI?)_\w+", path.read_text()))
+    return sorted(named - known)
+
+
+def test_the_architecture_page_answers(root):
     text = (root / "docs/ARCHITECTURE.md").read_text()
-    named = set(re.findall(r"`([\w./-]+\.(?:c|h|cu|cpp|hpp|py|pyi))`", text))
-    folders = ("include/", "src/", "python/", "tests/", "bench/", "examples/", "sim/", "tools/")
-    sources = {
-        name
-        for name in listed_files(root)
-        if name.startswith(folders) and re.search(r"\.(c|h|cu|cpp|hpp|py|pyi)$", name)
-    }
-    assert sources - named == set(), "files that docs/ARCHITECTURE.md does not name"
-    assert named - sources == set(), "names in docs/ARCHITECTURE.md without a file"
+    found = sections(text)
+    assert list(found)[0] == "Glossary"
+    assert [name for name in [*QUESTIONS, *WALKS] if name not in found] == []
+    for name in QUESTIONS:
+        assert max(len(part) for part in found[name].split("\n\n")) > 300, f"{name}: no paragraph"
+    for name in WALKS:
+        assert "```" in found[name], f"{name}: no drawing"
+    words = re.findall(r"^\| ([\w ]+) \| ", found["Glossary"], re.MULTILINE)[1:]
+    assert len(words) > 40 and words == sorted(set(words)), (
+        "in the order of the alphabet, each once"
+    )
+
+
+def test_pages_name_what_exists(root):
+    for page in [*pages(root), root / "CONTRIBUTING.md", root / "SECURITY.md"]:
+        assert paths_missing(root, page.read_text()) == [], page.name
+    assert symbols_missing(root, (root / "docs/ARCHITECTURE.md").read_text()) == []
+    assert paths_missing(root, "`src/base/no.c` and `tests/python`") == ["src/base/no.c"]
+    assert symbols_missing(root, "`gni_nowhere` gn_flush GN_ERROR_SHAPE") == ["gni_nowhere"]
 
 
 def test_the_environment_table(root):

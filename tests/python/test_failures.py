@@ -1,4 +1,4 @@
-"""Failures on the simulated GPU: tests/sim_failures.py, and what is printed meanwhile."""
+"""Failures on the simulated GPU: tests/sim/sim_failures.py, and what is printed meanwhile."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +34,7 @@ def test_the_text_of_a_kernel_on_demand(tmp_path):
     assert said == ": No such file or directory"
 
 
-# ---- the cache on disk: tests/c/test_disk_cache.c has more, one by one ----
+# ---- the cache on disk: tests/jit/test_disk_cache.c has more, one by one ----
 
 
 def compilations(directory, **options):

@@ -6,12 +6,10 @@ import struct
 import subprocess
 
 import pytest
+from conftest import tool_load
 
-# A layer may include itself and the layers before it. src/python sees only the public headers.
-LAYERS = ["base", "device", "memory", "adapter", "jit", "tensor", "ops", "autograd"]
+house = tool_load("house")
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)
-# jit and tensor stand side by side: neither may include the other.
-FORBIDDEN = {("jit", "tensor"), ("tensor", "jit")}
 
 
 def sources(root, *folders):
@@ -25,7 +23,7 @@ def includes(path):
 
 def test_a_layer_includes_only_the_layers_above_it(root):
     count = 0
-    for path in sources(root, *(f"src/{layer}" for layer in LAYERS)):
+    for path in sources(root, *(f"src/{layer}" for layer in house.LAYERS)):
         own = path.relative_to(root / "src").parts[0]
         for quote, name in includes(path):
             if quote == "<":
@@ -35,34 +33,18 @@ def test_a_layer_includes_only_the_layers_above_it(root):
             count += 1
             if layer == "genesis":
                 continue
-            assert layer in LAYERS, f"{path}: {name} belongs to no layer"
-            assert LAYERS.index(layer) <= LAYERS.index(own), f"{path} must not include {name}"
-            assert (own, layer) not in FORBIDDEN, f"{path} must not include {name}"
+            assert layer in house.LAYERS, f"{path}: {name} belongs to no layer"
+            assert house.layer_may_use(own, layer), f"{path} must not include {name}"
     assert count > 50
 
 
 def test_a_layer_calls_only_the_layers_above_it(build):
     """The same for calls: a function can be declared where it is not defined."""
-    folder = build / "src/CMakeFiles/genesis_objects.dir"
-    objects = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.o"))
-    if not objects:
+    symbols = house.symbols_read(build)
+    if symbols is None:
         pytest.skip("this build has no object files")
-    home, calls = {}, []
-    listed = subprocess.run(
-        ["nm", "-A", "-g", *objects], cwd=folder, capture_output=True, text=True, check=True
-    )
-    for line in listed.stdout.splitlines():
-        path, fields = line.split(":", 1)[0], line.split(":", 1)[1].split()
-        if len(fields) == 3:
-            home[fields[2]] = path.split("/")[0]
-        else:
-            calls.append((path, fields[1]))
-    inside = [(path, name) for path, name in calls if name in home]
-    for path, name in inside:
-        own, other = path.split("/")[0], home[name]
-        assert LAYERS.index(other) <= LAYERS.index(own), f"{path} calls {name} of {other}"
-        assert (own, other) not in FORBIDDEN, f"{path} calls {name} of {other}"
-    assert len(inside) > 500
+    assert house.symbols_upward(symbols) == []
+    assert len(symbols.uses) > 500
 
 
 def test_public_headers_stand_alone(root):

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import BUILD, ROOT
+from conftest import BUILD, script_find
 
 SIMULATOR, WITH_BLAS = BUILD / "libgenesis_sim.so", BUILD / "libgenesis_sim_blas.so"
 PRELUDE = f"""
@@ -65,7 +65,7 @@ def test_products_are_those_of_the_cpu(driver, schedule, sections):
     if not driver.exists():
         pytest.skip("the build has no simulator")
     finished = subprocess.run(
-        [sys.executable, ROOT / "tests" / "device_matmul.py", *sections],
+        [sys.executable, script_find("device_matmul.py"), *sections],
         env=os.environ
         | {
             "GENESIS_CUDA_DRIVER": str(driver),

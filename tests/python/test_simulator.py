@@ -1,11 +1,11 @@
 """GENESIS_CUDA_DRIVER=sim: a GPU for everybody, from Python."""
 
 import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
+from conftest import script_find
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_indexing(build):
     """Keys on a GPU beside the CPU: few kinds of kernels, as each takes a compiler some time."""
     if not (build / "libgenesis_sim.so").exists():
         pytest.skip("the build has no simulator")
-    script = pathlib.Path(__file__).parents[1] / "device_index.py"
+    script = script_find("device_index.py")
     environment = {**os.environ, "GENESIS_CUDA_DRIVER": "sim"}
     environment |= {"SIM_GPU_SCHEDULE": "random", "SIM_GPU_LANES": "random"}
     command = [sys.executable, script, "ordered", "searches", "errors", "keys", "--keys=20"]

@@ -16,7 +16,7 @@
  * float32 is a normal double.
  *
  * "ulp" in comments is the largest error measured, in units of the last place of the result: for float32 over
- * every 29th number, for float64 by tests/c/test_loops.c over random arguments of all magnitudes.
+ * every 29th number, for float64 by tests/ops/test_loops.c over random arguments of all magnitudes.
  */
 #ifndef GNI_OPS_CPU_FUNCTIONS_H
 #define GNI_OPS_CPU_FUNCTIONS_H

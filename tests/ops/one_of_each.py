@@ -1,7 +1,7 @@
 """One launch of each template of kernels, for each type and class of shapes, beside the CPU.
 
-    compute-sanitizer --tool racecheck python tests/one_of_each.py
-    python tests/one_of_each.py --few
+    compute-sanitizer --tool racecheck python tests/ops/one_of_each.py
+    python tests/ops/one_of_each.py --few
 
 It is small enough for compute-sanitizer, under which `make gpu-test` runs it. With --few each class
 of shapes has one type, not always the same: the simulated GPU takes half a second for a kernel.

@@ -1,6 +1,6 @@
 /*
  * test_matmul_gpu.c: matrix products on the simulated GPU beside a stand-in for cuBLASLt: memory of the host that
- * fails, and the end. tests/device_matmul.py has the numbers.
+ * fails, and the end. tests/ops/device_matmul.py has the numbers.
  */
 #include "base/host.h"
 #include "check.h"

@@ -1,6 +1,6 @@
 """Matrix products on a GPU, real or simulated, beside the same on the CPU.
 
-    python tests/device_matmul.py [SECTION ...]
+    python tests/ops/device_matmul.py [SECTION ...]
 
 Where there is cuBLASLt, floating numbers are multiplied by it, and with GENESIS_BLAS=off by our
 own kernel.

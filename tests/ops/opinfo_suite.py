@@ -1,6 +1,6 @@
 """PyTorch's own samples of its operations, given to PyTorch and to Genesis.
 
-    python tests/opinfo_suite.py [--device cuda] [--limit N] [--dtypes a,b] [PATTERN ...]
+    python tests/ops/opinfo_suite.py [--device cuda] [--limit N] [--dtypes a,b] [PATTERN ...]
 
 Takes each entry of PyTorch's database of operations (OpInfo) that has a namesake here: a function,
 a method, or a method in place. Runs the database's samples through both, with and without out=,

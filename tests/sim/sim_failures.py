@@ -1,6 +1,6 @@
 """What goes wrong on the simulated GPU, on purpose: each failure is an exception, and all goes on.
 
-python tests/sim_failures.py [SECTION ...]
+python tests/sim/sim_failures.py [SECTION ...]
 
 The kernel cache that GENESIS_KERNEL_CACHE_DIR names is cleared. `lost` is the end of its process,
 and runs only where it is asked for.

@@ -1,6 +1,6 @@
 """Tensors on a GPU, real or simulated, beside the CPU: every operation, type and layout.
 
-    python tests/device_tensors.py [--all] [SECTION ...]
+    python tests/ops/device_tensors.py [--all] [SECTION ...]
 
 Many operations go into one program, with every result kept: the kernels are few, and large. Without
 --all only some types take part: a kernel costs the simulator half a second.

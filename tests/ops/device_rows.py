@@ -1,6 +1,6 @@
 """Rows and random numbers on a GPU, real or simulated, beside the same on the CPU.
 
-python tests/device_rows.py [SECTION ...]
+python tests/ops/device_rows.py [SECTION ...]
 """
 
 from __future__ import annotations

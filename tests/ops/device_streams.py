@@ -1,6 +1,6 @@
 """Random programs on several streams of a GPU, real or simulated, beside the same on the CPU.
 
-    python tests/device_streams.py [PROGRAMS [FIRST_SEED]]
+    python tests/ops/device_streams.py [PROGRAMS [FIRST_SEED]]
 
 Every step runs on a stream that is drawn: operations, reductions in parts, products, sorting and
 indexing, with `out=`, in place and on views. So a storage is written on one stream, read on others

@@ -1,6 +1,6 @@
 """Processes that put Genesis under frameworks, work, and end: none may crash, in any order.
 
-    python tests/adapter_cycles.py [COUNT [AT_ONCE [SECONDS]]]
+    python tests/adapter/adapter_cycles.py [COUNT [AT_ONCE [SECONDS]]]
 
 Each process imports Genesis, PyTorch, CuPy and Numba (a random subset of them, in a random order),
 enables the adapters in another order, works a little, and ends in one of several ways, often with

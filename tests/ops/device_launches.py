@@ -3,7 +3,7 @@
 The thread that submits kernels submits those that wait for it together. What comes out depends on
 every one of them, and on their order.
 
-python tests/device_launches.py [LENGTH]
+python tests/ops/device_launches.py [LENGTH]
 """
 
 from __future__ import annotations

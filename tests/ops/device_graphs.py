@@ -1,6 +1,6 @@
 """Captured graphs on a GPU, real or simulated: replays beside the same operations at once.
 
-python tests/device_graphs.py [SECTION ...]
+python tests/ops/device_graphs.py [SECTION ...]
 """
 
 from __future__ import annotations

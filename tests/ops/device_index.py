@@ -1,6 +1,6 @@
 """Indexing on a GPU, real or simulated, beside the same on the CPU.
 
-    python tests/device_index.py [SECTION ...] [--keys=COUNT]
+    python tests/ops/device_index.py [SECTION ...] [--keys=COUNT]
 
 Every call is made twice: with tensors on the CPU, and with the same on the GPU.
 """
@@ -358,7 +358,7 @@ def errors():
 
 def keys(count=60):
     """Random keys, read and written."""
-    sys.path.insert(0, str(pathlib.Path(__file__).parent / "python"))
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "python"))
     try:
         import index_keys
         import numpy

@@ -1,6 +1,6 @@
 """Functions that are made of others, on a GPU, real or simulated: random ones of the test.
 
-``python tests/device_composites.py [how many] [seed]``
+``python tests/ops/device_composites.py [how many] [seed]``
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import sys
 import warnings
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent / "python"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
 
 import composites
 import test_composites

@@ -1,6 +1,6 @@
 """Numba's own tests of its CUDA target, with and without Genesis under it.
 
-    python tests/numba_suite.py [AT_ONCE [PATTERN]]
+    python tests/adapter/numba_suite.py [AT_ONCE [PATTERN]]
 
 Runs the test files that numba-cuda installs (those that match PATTERN, a glob such as
 ``cudadrv/*``), each in a process of its own, once with Numba's own memory manager and once with
