@@ -149,16 +149,37 @@ gpu-build:
 # With memory that is the driver's own: what a pool hands out again counts as written.
 ONE_OF_EACH = PYTHONPATH=build-gpu/python GENESIS_CUDA_ALLOCATOR=direct GENESIS_BLAS=off $(SANITIZER) --target-processes all --error-exitcode 9
 
-# The sanitizer is not told of failed API calls: some tests make them fail on purpose.
+# Parts that compare the device's free memory run alone, the others side by side. The sanitizer is not told of failed API
+# calls: some tests make them fail on purpose.
+GPU_PYTEST = PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q
+GPU_FILES = adapters device_tensors gpu_interop kernels
+GPU_TOOLS = memcheck racecheck initcheck
+GPU_PARTS = gpu-test-c gpu-test-torch gpu-test-memory gpu-test-overrun $(GPU_FILES:%=gpu-test-%) $(GPU_TOOLS:%=gpu-test-%)
+.PHONY: $(GPU_PARTS)
+
 gpu-test: gpu-build
-	ctest --output-on-failure --no-tests=error --test-dir build-gpu -L gpu
-	PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q -m gpu tests/python
-	PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q tests/python/test_interop_torch.py
+	ctest --output-on-failure --no-tests=error --test-dir build-gpu -L gpu -R '^test_gpu$$'
+	$(GPU_PYTEST) -m gpu tests/python/test_gpu.py
 	$(SANITIZER) --tool memcheck --leak-check full --report-api-errors no --error-exitcode 9 build-gpu/tests/test_gpu quick
+	$(MAKE) --jobs=8 --keep-going --output-sync=target $(GPU_PARTS)
+	@echo "gpu-test: all parts passed"
+
+gpu-test-c:
+	ctest --output-on-failure --no-tests=error --test-dir build-gpu -L gpu -E '^test_gpu$$'
+
+$(GPU_FILES:%=gpu-test-%): gpu-test-%:
+	$(GPU_PYTEST) -m gpu tests/python/test_$*.py
+
+gpu-test-torch:
+	$(GPU_PYTEST) tests/python/test_interop_torch.py
+
+gpu-test-memory:
 	$(SANITIZER) --tool memcheck --report-api-errors no --error-exitcode 9 build-gpu/tests/test_memory cuda pool
-	$(ONE_OF_EACH) --tool memcheck --report-api-errors no $(GPU_PYTHON) tests/ops/one_of_each.py
-	$(ONE_OF_EACH) --tool racecheck $(GPU_PYTHON) tests/ops/one_of_each.py
-	$(ONE_OF_EACH) --tool initcheck $(GPU_PYTHON) tests/ops/one_of_each.py
+
+$(GPU_TOOLS:%=gpu-test-%): gpu-test-%:
+	$(ONE_OF_EACH) --tool $* $(if $(filter memcheck,$*),--report-api-errors no) $(GPU_PYTHON) tests/ops/one_of_each.py
+
+gpu-test-overrun:
 	$(SANITIZER) --tool memcheck --destroy-on-device-error kernel --error-exitcode 9 build-gpu/tests/plant_overrun clean
 	$(SANITIZER) --tool memcheck --destroy-on-device-error kernel --error-exitcode 9 build-gpu/tests/plant_overrun; test $$? -eq 9
 
