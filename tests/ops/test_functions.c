@@ -1,0 +1,222 @@
+/*
+ * test_functions.c: the table of functions, walked row by row: what each row says of itself, and that each call gives
+ * back what it took when host memory runs out in the middle of it.
+ */
+#include "check.h"
+
+#include "base/host.h"
+#include "genesis/genesis.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum {
+    PARAMETERS_MOST = 12,
+    NAMES_MOST = 1024,
+    WORD = 32,
+};
+
+static const char *const kinds[] = {
+    "Tensor", "operand", "int",   "number",  "bool",  "text",
+    "dim",    "dims",    "sizes", "tensors", "dtype", "device",
+};
+
+/* The word up to one of `ends`; what follows. */
+static const char *word_take(const char *at, const char *ends, char word[WORD])
+{
+    size_t length = strcspn(at, ends);
+    CHECK(length < WORD);
+    memcpy(word, at, length < WORD ? length : WORD - 1);
+    word[length < WORD ? length : WORD - 1] = '\0';
+    return at + length;
+}
+
+static bool is_identifier(const char *word)
+{
+    for (const char *at = word; *at != '\0'; at++)
+        if (!isalnum((unsigned char)*at) && *at != '_')
+            return false;
+    return word[0] != '\0';
+}
+
+/* ---- what a row says ------------------------------------------------------------------------- */
+
+static char names[NAMES_MOST][WORD];
+static int name_count;
+
+static void name_check(const char *name)
+{
+    CHECK(is_identifier(name));
+    for (int i = 0; i < name_count; i++)
+        CHECK(strcmp(names[i], name) != 0);
+    CHECK(name_count < NAMES_MOST);
+    (void)snprintf(names[name_count++], WORD, "%s", name);
+}
+
+static int kind_find(const char *word)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(word, kinds[i]) == 0)
+            return (int)i;
+    return -1;
+}
+
+/* Calls `found` for each parameter; how many there are. */
+static int signature_walk(const char *signature,
+                          void (*found)(int place, const char *kind, const char *standard))
+{
+    int count = 0;
+    const char *at = signature, *end = strstr(signature, "-> ");
+    end = end != NULL ? end : signature + strlen(signature);
+    while ((at += strspn(at, ", ")) < end) {
+        char name[WORD], kind[WORD], standard[WORD] = "";
+        if (at[0] == '*' && at[1] == ',') {
+            at++;
+            continue;
+        }
+        at = word_take(at + (at[0] == '*'), ":", name);
+        CHECK(is_identifier(name));
+        CHECK(strncmp(at, ": ", 2) == 0);
+        at = word_take(at + 2, " ,", kind);
+        CHECK(kind_find(kind) >= 0);
+        if (strncmp(at, " = ", 3) == 0)
+            at = word_take(at + 3, ",- ", standard);
+        found(count++, kind, standard);
+    }
+    return count;
+}
+
+static void parameter_ignore(int place, const char *kind, const char *standard)
+{
+    (void)kind, (void)standard;
+    CHECK(place < PARAMETERS_MOST);
+}
+
+static void row_check(const gn_function *row)
+{
+    char alias[WORD];
+    name_check(row->name);
+    for (const char *at = row->aliases != NULL ? row->aliases : ""; *at != '\0';
+         at += strspn(at, " ")) {
+        at = word_take(at, " ", alias);
+        name_check(alias);
+    }
+    CHECK(row->call != NULL);
+    CHECK(row->text[0] != '\0' && strchr(row->text, '.') != NULL);
+    CHECK(row->example == NULL || strncmp(row->example, ">>> ", 4) == 0);
+    CHECK((row->forms & GN_FORM_NO_FUNCTION) == 0 || (row->forms & GN_FORM_METHOD) != 0 ||
+          (row->forms & GN_FORM_IN_PLACE) != 0);
+    (void)signature_walk(row->signature, parameter_ignore);
+}
+
+static void test_rows(void)
+{
+    const gn_function *row;
+    int rows = 0;
+#define NAME(NAME_, c_name, arity, domain, name, ...) \
+    if (name[0] != '\0')                              \
+        name_check(name);
+    GN_OP_LIST(NAME)
+    CHECK(gn_function_table(-1) == NULL);
+    for (int i = 0; (row = gn_function_table(i)) != NULL; i++)
+        for (; row->name != NULL; row++, rows++)
+            row_check(row);
+    CHECK(rows >= 18);
+    printf("%d rows, %d names\n", rows, name_count);
+}
+
+/* ---- calls that run out of host memory --------------------------------------------------------- */
+
+static gn_device *cpu;
+static gn_tensor *matrix; /* 4 x 4, float32 */
+static gn_argument arguments[PARAMETERS_MOST];
+
+/* An argument that many functions take: a matrix, its first dimension, few elements. */
+static void argument_make(int place, const char *kind, const char *standard)
+{
+    static const int64_t sizes[] = {2, 2}, dims[] = {0};
+    static gn_tensor *tensors[2];
+    static char words[PARAMETERS_MOST][WORD];
+    gn_argument *argument = &arguments[place];
+    *argument = (gn_argument){.is_given = true, .operand.scalar = {.kind = GN_INT64}};
+    tensors[0] = tensors[1] = matrix;
+    if (strcmp(standard, "None") == 0) {
+        *argument = (gn_argument){0};
+    } else if (strcmp(kind, "Tensor") == 0 || strcmp(kind, "operand") == 0) {
+        argument->operand.tensor = matrix;
+    } else if (strcmp(kind, "int") == 0 || strcmp(kind, "number") == 0) {
+        argument->operand.scalar.integer = 1;
+    } else if (strcmp(kind, "sizes") == 0) {
+        argument->integers = sizes;
+        argument->count = 2;
+    } else if (strcmp(kind, "dims") == 0) {
+        argument->integers = dims;
+        argument->count = 1;
+    } else if (strcmp(kind, "tensors") == 0) {
+        argument->tensors = tensors;
+        argument->count = 2;
+    } else if (strcmp(kind, "dtype") == 0) {
+        argument->dtype = GN_FLOAT32;
+    } else if (strcmp(kind, "device") == 0) {
+        argument->device = cpu;
+    } else if (strcmp(kind, "text") == 0) {
+        (void)word_take(standard + (standard[0] == '\''), "'", words[place]);
+        argument->text = words[place];
+    }
+}
+
+/* One call, and everything computed that it left pending. */
+static gn_status row_run(const gn_function *row)
+{
+    gn_results results = {.count = 0};
+    gn_status status = row->call(arguments, &results);
+    if (status == GN_OK)
+        status = gn_flush();
+    gn_results_clear(&results);
+    return status;
+}
+
+/* Each request for host memory fails in turn, until the call ends. Whether it is one that takes these arguments. */
+static bool row_fail(const gn_function *row)
+{
+    bool is_taken = row_run(row) == GN_OK; /* what is made once, and kept, is made here */
+    size_t live = gni_host_live_count();
+    gn_status status = GN_ERROR_OUT_OF_HOST_MEMORY;
+    for (long nth = 1; status == GN_ERROR_OUT_OF_HOST_MEMORY; nth++) {
+        gni_host_fail_after(nth);
+        status = row_run(row);
+        gni_host_fail_after(-1);
+        if (gni_host_live_count() != live)
+            printf("%s: %zu blocks of host memory, and then %zu\n", row->name, live,
+                   gni_host_live_count());
+        CHECK(gni_host_live_count() == live);
+        CHECK(nth < 1000);
+    }
+    CHECK((status == GN_OK) == is_taken);
+    return is_taken;
+}
+
+static void test_failures(void)
+{
+    const gn_function *row;
+    int rows = 0, taken = 0;
+    CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
+    CHECK_OK(gn_full((gn_scalar){.kind = GN_FLOAT64, .floating = 0.5}, GN_FLOAT32, 2,
+                     (const int64_t[]){4, 4}, cpu, &matrix));
+    CHECK_OK(gn_flush());
+    for (int i = 0; (row = gn_function_table(i)) != NULL; i++)
+        for (; row->name != NULL; row++, rows++) {
+            (void)signature_walk(row->signature, argument_make);
+            taken += row_fail(row);
+        }
+    gn_tensor_release(matrix);
+    printf("%d of %d rows took the arguments\n", taken, rows);
+    CHECK(taken >= rows / 2);
+}
+
+int main(void)
+{
+    RUN(test_rows);
+    RUN(test_failures);
+    return check_result();
+}
