@@ -20,13 +20,13 @@
  *   R7  a node that is_running belongs to one work. Nobody takes it as an operand, or into another work, before
  *       that has ended; its owner may go;
  *   R8  a node and those below it that are not computed have one device and one stream;
- *   R9  a node that is `late` has one operand, which is memory. It is nobody's operand, and
+ *   R9  a node that is deferred has one operand, which is memory. It is nobody's operand, and
  *       alone in its work;
  *   R10 the dimensions of a node are those of its tensor in the order of the tensor's strides, the largest first: its
  *       value is contiguous. Where the tensor is contiguous, they are in its own order;
  *   R11 a node with a place for its value (`into`) has no owner and no reader. Whoever computes it writes there.
  *
- * Threads: all functions here want the recorder's lock.
+ * Threads: all functions here but gni_recorder_lock() want the recorder's lock.
  */
 #ifndef GNI_OPS_NODE_H
 #define GNI_OPS_NODE_H
@@ -68,8 +68,8 @@ struct gni_node {
     gn_stream *
         stream; /* that was current when it was recorded; NULL on the CPU, which computes in place */
     struct gni_typing typing;
-    struct gni_late *late; /* R9; its own; NULL: an elementwise operation */
-    uint64_t number;       /* in the order of recording */
+    struct gni_deferred *deferred; /* R9; its own; NULL: an elementwise operation */
+    uint64_t number;               /* in the order of recording */
     uint32_t site;   /* where the program asked for it, if that is recorded: genesis/history.h */
     unsigned weight; /* R6 */
     bool is_reduced; /* a reduction has taken it along: the next one had better find it in memory */
@@ -89,20 +89,23 @@ struct gni_node {
     int64_t sizes[]; /* and the strides of operands */
 };
 
-/* ---- node.c ---------------------------------------------------------------------------------- */
+enum {
+    GNI_WAITING_MOST = 4096,           /* nodes that wait, before the oldest is computed */
+    GNI_WAITING_BYTES_LEAST = 1 << 30, /* bytes that they may keep alive on any device */
+};
+
+/* ---- recorder.c ------------------------------------------------------------------------------ */
+
+/* The recorder's lock. When it is let go, storages that nobody refers to any more are destroyed. */
+void gni_recorder_lock(void);
+void gni_recorder_unlock(void);
 
 /* The nodes that wait (R1), and how many there are, which may be read without the lock. */
 extern struct gni_list gni_nodes;
 extern _Atomic(unsigned) gni_node_count;
 
-/* Bytes of memory that is an operand of a node that waits, counted for each operand: on the host, and on GPUs. */
-uint64_t *gni_node_bytes_of(const gn_device *device);
-
-/* A node without an owner, with one reference, whose dimensions are those of `shape` in `order` (NULL: as they are).
- * Pending operands must have its dimensions, device and stream. */
-gn_status gni_node_create(const struct gni_typing *typing, int arity, const gn_operand *operands,
-                          const struct gni_shape *shape, const int *order, gn_device *device,
-                          gn_stream *stream, struct gni_node **node) GN_NODISCARD;
+/* Bytes of memory that is an operand of a node that waits, counted for each operand, by type of device. */
+extern uint64_t gni_node_bytes[GNI_DEVICE_TYPES];
 
 void gni_node_release(struct gni_node *node);
 
@@ -116,17 +119,34 @@ void gni_node_forget(struct gni_node *node);
 /* Takes a node out of the list of nodes that wait. */
 void gni_node_leave(struct gni_node *node);
 
-/* Storage that nobody refers to any more, since this was asked last: linked by next_dead, to be destroyed without
- * the lock (its deleter may be somebody else's code, with locks of its own). */
-struct gni_storage *gni_node_take_dead(void);
+/* ---- flush.c --------------------------------------------------------------------------------- */
 
-/* ---- cut.c ----------------------------------------------------------------------------------- */
+/* Computes a node and what it needs. Its value goes into new memory, or where the node says (R11). The lock is free
+ * meanwhile. `why` is for the log. */
+gn_status gni_node_flush(struct gni_node *node, const char *why) GN_NODISCARD;
+
+/* Computes everything that was recorded until now; or what of it reads a storage. */
+gn_status gni_nodes_flush(const char *why) GN_NODISCARD;
+gn_status gni_readers_flush(const struct gni_storage *storage, const char *why) GN_NODISCARD;
+
+/* Waits for a node that is running; an error if this thread runs it. */
+gn_status gni_running_wait(const struct gni_node *node) GN_NODISCARD;
+
+/* Before an operation on a device is recorded: if too many nodes wait, or they keep alive more than the device may spare,
+ * computes the oldest expression that can be. */
+void gni_waiting_bound(int arity, const gn_operand *operands, gn_device *device, uint64_t bytes);
+
+/* For the recorder's handlers of fork(), with the lock. */
+void gni_works_fork_prepare(void);
+void gni_works_fork_done(bool is_child);
+
+/* ---- program.c ------------------------------------------------------------------------------- */
 
 /* The nodes that a node needs, operands first, itself last, that are not computed; false if one is running. */
 bool gni_work_collect(struct gni_work *work, struct gni_node *root);
 
 /* The program of the collected nodes, without outputs, its dimensions in `order` (NULL: as they are). */
-void gni_work_cut(struct gni_work *work, const int *order);
+void gni_work_build_program(struct gni_work *work, const int *order);
 
 /* Whether somebody outside of the collected nodes needs a node's value: its tensor, or another node. */
 static inline bool gni_node_is_needed(const struct gni_node *node)

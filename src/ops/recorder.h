@@ -24,16 +24,16 @@ struct gni_work {
     struct gni_node *nodes[GNI_PROGRAM_NODES_MOST]; /* operands first */
 };
 
-/* Records an operation with its types, or runs it at once where it must not wait. An identity (gni_typing) and a
- * conversion have one operand. */
+/* Records an operation with its types, or runs it at once where it must not wait. `shape` has `count` elements. An
+ * identity (gni_typing) and a conversion have one operand. */
 gn_status gni_record(const struct gni_typing *typing, int arity, const gn_operand *operands,
-                     const struct gni_shape *shape, gn_device *device,
+                     const struct gni_shape *shape, int64_t count, gn_device *device,
                      gn_tensor **result) GN_NODISCARD;
 
 /* An operation that is no elementwise one, and may wait as well, since its result is often not wanted at all: where the
  * elements of sorted rows were. */
-struct gni_late {
-    gn_status (*run)(const struct gni_late *late, const void *from, void *to);
+struct gni_deferred {
+    gn_status (*run)(const struct gni_deferred *deferred, const void *from, void *to);
     gn_dtype dtype; /* of what is read */
     int64_t rows, columns;
     bool is_descending;
@@ -41,8 +41,8 @@ struct gni_late {
 
 /* Records one: of a contiguous operand in memory, with a result of its shape, but that a dimension is exchanged with the
  * last one. On the CPU. */
-gn_status gni_record_late(const struct gni_late *late, gn_tensor *operand, int dimension,
-                          gn_dtype dtype, gn_tensor **result) GN_NODISCARD;
+gn_status gni_record_deferred(const struct gni_deferred *deferred, gn_tensor *operand,
+                              int dimension, gn_dtype dtype, gn_tensor **result) GN_NODISCARD;
 
 /* Runs an operation whose result goes into memory that is there: `out`, of the operation's shape. */
 gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_operand *operands,

@@ -229,7 +229,7 @@ static gn_status mask_take(struct parse *parse, const gn_key *key)
                                 .dimension = parse->dimension,
                                 .is_trusted = true,
                                 .stride = 1};
-    if (tensor->device->type != GN_DEVICE_CPU) {
+    if (!tensor->device->ops->is_host_memory) {
         GN_TRY(mask_find(index, strides));
         plan->index_count++;
         parse->dimension += tensor->ndim;

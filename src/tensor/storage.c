@@ -33,7 +33,7 @@ gn_status gni_storage_create(gn_device *device, size_t nbytes, gn_stream *stream
                              struct gni_storage **out)
 {
     gn_memory_manager *manager = atomic_load_explicit(&pinned_manager, memory_order_relaxed);
-    if (manager != NULL && device->type == GN_DEVICE_CPU &&
+    if (manager != NULL && device->ops->is_host_memory &&
         gni_storage_create_from(manager, device, nbytes, stream, out) == GN_OK)
         return GN_OK; /* otherwise, in a forked child say, ordinary memory does */
     GN_TRY(gn_memory_manager_get(device, &manager));

@@ -32,6 +32,12 @@ gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_
     if (!gni_dtype_is_valid(dtype))
         return gni_error(GN_ERROR_TYPE, "%d is no dtype", (int)dtype);
     GN_TRY(gni_shape_check(ndim, sizes, gni_dtype_size(dtype), &count));
+    return gni_tensor_prepare_checked(dtype, ndim, sizes, count, device, out);
+}
+
+gn_status gni_tensor_prepare_checked(gn_dtype dtype, int ndim, const int64_t *sizes, int64_t count,
+                                     gn_device *device, gn_tensor **out)
+{
     gn_tensor *tensor = gni_host_alloc_kept();
     if (tensor == NULL)
         return gni_error_host_memory(sizeof *tensor);
@@ -40,9 +46,12 @@ gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_
     tensor->device = device;
     tensor->dtype = dtype;
     tensor->ndim = ndim;
-    for (int i = 0; i < ndim; i++)
+    int64_t stride = 1;
+    for (int i = ndim - 1; i >= 0; i--) {
         tensor->sizes[i] = sizes[i];
-    gni_strides_contiguous(ndim, sizes, tensor->strides);
+        tensor->strides[i] = stride;
+        stride *= sizes[i] > 1 ? sizes[i] : 1;
+    }
     tensor->count = count;
     tensor->is_contiguous = true;
     *out = tensor;
@@ -86,7 +95,7 @@ gn_status gn_tensor_create_pinned(gn_dtype dtype, int dimensions, const int64_t 
     gn_memory_manager *manager;
     gn_device *cpu;
     GN_TRY(gn_memory_manager_get_pinned(device, &manager));
-    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
+    GN_TRY(gni_device_get_host(&cpu));
     return tensor_create_from(manager, dtype, dimensions, shape, cpu, out);
 }
 

@@ -139,6 +139,10 @@ static inline bool gni_storage_unreference(struct gni_storage *storage)
 gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_device *device,
                              gn_tensor **tensor) GN_NODISCARD;
 
+/* The same for a type and shape that are checked, with so many elements. */
+gn_status gni_tensor_prepare_checked(gn_dtype dtype, int ndim, const int64_t *sizes, int64_t count,
+                                     gn_device *device, gn_tensor **tensor) GN_NODISCARD;
+
 /* Another view of a tensor's storage; the view's layout is the caller's to fill in. Computes what is pending. */
 gn_status gni_tensor_alias(gn_tensor *tensor, gn_tensor **view) GN_NODISCARD;
 
@@ -194,7 +198,7 @@ static inline char *gni_tensor_data(const gn_tensor *tensor)
 /* ---- evaluation ------------------------------------------------------------------------------ */
 
 /*
- * What this layer needs of the one that computes: src/ops/evaluator.c fills the table in when the library is loaded.
+ * What this layer needs of the one that computes: src/ops/flush.c fills the table in when the library is loaded.
  * Nothing else here calls upwards.
  */
 struct gni_evaluator {

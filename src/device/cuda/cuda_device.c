@@ -413,7 +413,7 @@ int gni_cuda_devices_close(void)
         if (objects > 0 || gni_cuda_driver_is_gone() || atomic_load(&device->lost) != 0)
             continue;
         gni_cuda_queue_forget(device, NULL);
-        _Atomic(uint64_t) *fault = atomic_exchange(&device->base.fault, NULL);
+        _Atomic(uint64_t) *fault = atomic_exchange(&device->base.upper.fault, NULL);
         if (fault != NULL)
             (void)gni_cuda_host_free(&device->base, fault, sizeof *fault);
         atomic_store(&device->context, NULL);
@@ -459,6 +459,14 @@ static gn_status cuda_synchronize(gn_device *base)
 }
 
 static const struct gni_device_ops cuda_ops = {
+    .name = "cuda",
+    .is_numbered = true,
+    .is_lost_in_fork = true,
+    .is_bounded = true,
+    .has_pinned_memory = true,
+    .has_handles = true,
+    .has_options = true,
+    .dlpack_type = 2, /* kDLCUDA */
     .check = cuda_check,
     .properties = cuda_properties,
     .memory_info = cuda_memory_info,
