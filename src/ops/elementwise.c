@@ -21,7 +21,7 @@ enum {
 static gn_status shapes_refuse(enum gni_op op, const gn_tensor *a, const gn_tensor *b)
 {
     return gni_error(GN_ERROR_SHAPE, "%s: shapes %s and %s cannot be broadcast together",
-                     gni_op_name(op), gni_shape_text(a->ndim, a->sizes).text,
+                     gni_ops[op].name, gni_shape_text(a->ndim, a->sizes).text,
                      gni_shape_text(b->ndim, b->sizes).text);
 }
 
@@ -45,7 +45,7 @@ static gn_status operands_check(enum gni_op op, int arity, const gn_operand *ope
         if (first != NULL && tensor->device != first->device)
             return gni_error(GN_ERROR_INVALID_VALUE,
                              "%s: one tensor is on %s and one on %s: move one with to()",
-                             gni_op_name(op), gni_device_label(first->device).text,
+                             gni_ops[op].name, gni_device_label(first->device).text,
                              gni_device_label(tensor->device).text);
         if (first == NULL) {
             *shape = shape_of(tensor);
@@ -59,7 +59,7 @@ static gn_status operands_check(enum gni_op op, int arity, const gn_operand *ope
     }
     if (first == NULL)
         return gni_error(GN_ERROR_INVALID_VALUE, "%s: there must be a tensor among the operands",
-                         gni_op_name(op));
+                         gni_ops[op].name);
     *device = first->device;
     *count = first->count;
     return is_broadcast ? gni_shape_check(shape->ndim, shape->sizes, sizeof(int64_t), count)
@@ -76,7 +76,8 @@ static const gn_tensor *small_find(int arity, const gn_operand *operands)
         const gn_tensor *tensor = operands[i].tensor;
         if (tensor == NULL)
             continue;
-        if (tensor->count > gni_backend_get(tensor->device)->small_most || !tensor->is_contiguous ||
+        if (tensor->count > SMALL_MOST || !tensor->is_contiguous ||
+            tensor->count > gni_backend_get(tensor->device)->small_most ||
             gni_tensor_storage(tensor) == NULL ||
             (first != NULL &&
              (tensor->device != first->device ||
@@ -242,7 +243,7 @@ gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **resul
     GN_CHECK_ARGUMENT((unsigned)op < GN_OP_COUNT && operands != NULL && result != NULL,
                       "op must be one, operands and result not NULL");
     enum gni_op own = (enum gni_op)op;
-    int arity = gni_op_arity(own);
+    int arity = gni_ops[own].arity;
     struct gni_typing typing;
     const gn_tensor *small = small_find(arity, operands);
     if (small != NULL) {
@@ -376,9 +377,9 @@ static gn_status elementwise_into(enum gni_op op, int arity, const gn_operand *o
     GN_TRY(operands_check(op, arity, operands, &shape, &count, &device));
     if (device != out->device)
         return gni_error(GN_ERROR_INVALID_VALUE, "%s: the output is on another device",
-                         gni_op_name(op));
+                         gni_ops[op].name);
     GN_TRY(gni_typing_find(op, operands, &typing));
-    GN_TRY(gni_out_check(gni_op_name(op), out, &shape, typing.dtype));
+    GN_TRY(gni_out_check(gni_ops[op].name, out, &shape, typing.dtype));
     return write_into(&typing, arity, operands, out);
 }
 
@@ -387,7 +388,7 @@ gn_status gn_elementwise_into(gn_op op, const gn_operand *operands, gn_tensor *o
     GN_CHECK_ARGUMENT((unsigned)op < GN_OP_COUNT && operands != NULL && out != NULL,
                       "op must be one, operands and out not NULL");
     enum gni_op own = (enum gni_op)op;
-    int arity = gni_op_arity(own);
+    int arity = gni_ops[own].arity;
     gn_tensor *moved[3] = {NULL};
     gn_operand own_operands[3];
     memcpy(own_operands, operands, sizeof *operands * (size_t)arity);

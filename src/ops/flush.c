@@ -566,9 +566,10 @@ static gn_status work_take(struct gni_work *work, gn_tensor *tensor)
 
 gn_status gni_work_begin(struct gni_work *work, gn_tensor *tensor, const int *order)
 {
-    gn_stream *stream;
+    gn_stream *stream = NULL;
     work->node_count = 0;
-    GN_TRY(gni_stream_of(tensor->device, &stream));
+    if (!tensor->device->ops->is_immediate)
+        GN_TRY(gni_stream_of(tensor->device, &stream));
     gni_recorder_lock();
     gn_status status = work_take(work, tensor);
     const char *why = work->stream != stream   ? "it is needed on another stream"

@@ -425,8 +425,8 @@ static gn_status keys_scatter(gn_tensor *tensor, int count, const gn_key *given,
     gn_status status = keys_part(tensor, count, keys, copies);
     if (status == GN_OK && value.tensor != NULL)
         status = operand_take(value.tensor, tensor->dtype, tensor, &taken);
-    if (status == GN_OK && has_mask && taken != NULL && keys[0].tensor->ndim == tensor->ndim &&
-        taken->ndim == 1 && taken->is_contiguous) {
+    if (status == GN_OK && has_mask && taken != NULL && taken->count != 1 &&
+        keys[0].tensor->ndim == tensor->ndim && taken->ndim == 1 && taken->is_contiguous) {
         status = whole_mask_set(tensor, keys[0].tensor, taken);
         gn_tensor_release(taken);
         return status;

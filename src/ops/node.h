@@ -73,6 +73,7 @@ struct gni_node {
     uint32_t site;   /* where the program asked for it, if that is recorded: genesis/history.h */
     unsigned weight; /* R6 */
     bool is_reduced; /* a reduction has taken it along: the next one had better find it in memory */
+    bool is_exposed; /* others can reach an operand's memory: R5 */
     bool is_done;    /* R3 */
     bool is_running; /* R7 */
     bool is_unfit;   /* it could not be computed when much waited */

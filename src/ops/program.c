@@ -262,7 +262,7 @@ static short node_op(struct gni_program *program, const struct gni_node *node, c
                                   typing->dtype == GN_BOOL ? GN_BOOL : computing, node->arity, in);
     short value = in[0];
     for (int i = 0; i < count; i++)
-        value = gni_program_add_op(program, ops[i], computing, computing, gni_op_arity(ops[i]),
+        value = gni_program_add_op(program, ops[i], computing, computing, gni_ops[ops[i]].arity,
                                    (short[3]){value, in[0], -1});
     return value;
 }

@@ -185,6 +185,7 @@ static void operand_set(struct gni_node *node, struct gni_node_operand *operand,
         operand->offset = tensor->offset;
         operand->strides = strides;
         strides_broadcast(tensor, node, order, strides);
+        node->is_exposed |= atomic_load_explicit(&storage->is_escaped, memory_order_relaxed);
         gni_storage_retain(storage);
         gni_list_push_back(&storage->pending, &operand->link);
         gni_node_bytes[node->device->type] += storage->nbytes;
@@ -251,17 +252,6 @@ void gni_recorder_abandon(gn_tensor *tensor)
 }
 
 /* ---- recording ------------------------------------------------------------------------------- */
-
-static bool reads_escaped(int arity, const gn_operand *operands)
-{
-    for (int i = 0; i < arity; i++) {
-        const gn_tensor *tensor = operands[i].tensor;
-        const struct gni_storage *storage = tensor != NULL ? gni_tensor_storage(tensor) : NULL;
-        if (storage != NULL && atomic_load_explicit(&storage->is_escaped, memory_order_relaxed))
-            return true;
-    }
-    return false;
-}
 
 /* Why a pending operand must be computed first; NULL: it need not. */
 static const char *operand_refuse(const gn_tensor *tensor, const struct gni_shape *shape,
@@ -379,13 +369,12 @@ static const int *result_order(const struct gni_typing *typing, int arity,
 }
 
 /* Gives a node to its tensor, and computes it where it must not wait; without the node on failure. */
-static gn_status node_own(struct gni_node *node, int arity, const gn_operand *operands,
-                          gn_tensor *tensor)
+static gn_status node_own(struct gni_node *node, gn_tensor *tensor)
 {
     gn_status status = GN_OK;
     node->owner = tensor;
     tensor->node = node;
-    if (recorder.is_off || reads_escaped(arity, operands))
+    if (recorder.is_off || node->is_exposed)
         status = gni_node_flush(node, recorder.is_off ? "fusion is off"
                                                       : "others can reach its operands");
     if (status != GN_OK) {
@@ -413,7 +402,7 @@ gn_status gni_record(const struct gni_typing *typing, int arity, const gn_operan
     gn_status status = node_record(typing, arity, operands, shape, count, order, device, &node);
     if (status == GN_OK) {
         node->site = site;
-        status = node_own(node, arity, operands, tensor);
+        status = node_own(node, tensor);
     }
     gni_recorder_unlock();
     if (status != GN_OK) {
@@ -463,7 +452,7 @@ gn_status gni_record_deferred(const struct gni_deferred *deferred, gn_tensor *op
         node->deferred = kept;
         node->site = site;
         kept = NULL;
-        status = node_own(node, 1, operands, tensor);
+        status = node_own(node, tensor);
     }
     gni_recorder_unlock();
     if (status != GN_OK) {

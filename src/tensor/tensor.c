@@ -65,9 +65,11 @@ static gn_status tensor_create_from(gn_memory_manager *manager, gn_dtype dtype, 
     gn_tensor *tensor;
     struct gni_storage *storage;
     GN_TRY(gni_tensor_prepare(dtype, dimensions, shape, device, &tensor));
-    gn_stream *stream;
+    gn_stream *stream = NULL;
+    gn_status status = GN_OK;
     size_t nbytes = (size_t)tensor->count * gni_dtype_size(dtype);
-    gn_status status = gni_stream_of(device, &stream);
+    if (!device->ops->is_immediate)
+        status = gni_stream_of(device, &stream);
     if (status == GN_OK)
         status = manager != NULL
                      ? gni_storage_create_from(manager, device, nbytes, stream, &storage)

@@ -54,7 +54,7 @@ void gni_specialization_name(const struct gni_specialization *specialization, ch
         if (program->steps[s].kind != GNI_STEP_OP)
             continue;
         used +=
-            (size_t)snprintf(name + used, size - used, "%s_", gni_op_name(program->steps[s].op));
+            (size_t)snprintf(name + used, size - used, "%s_", gni_ops[program->steps[s].op].name);
         words++;
     }
     if (is_softmax(specialization))
@@ -151,7 +151,7 @@ static void text_step(const struct gni_program *program, int s, struct gni_build
                       program->input_count + s);
     switch (step->kind) {
     case GNI_STEP_OP:
-        gni_builder_print(text, "op_%s<%s>(", gni_op_name(step->op), gni_cuda_type(step->from));
+        gni_builder_print(text, "op_%s<%s>(", gni_ops[step->op].name, gni_cuda_type(step->from));
         for (int i = 0; i < 3 && step->in[i] >= 0; i++)
             gni_builder_print(text, "%sv%d", i > 0 ? ", " : "", step->in[i]);
         gni_builder_print(text, ");\n");
