@@ -149,7 +149,7 @@ static gn_status nodes_take(struct gni_work *work, struct gni_node *root)
     return GN_OK;
 }
 
-/* From here to the end the nodes are this thread's (R7), and the lock is free. */
+/* From here to the end the nodes are this thread's (N7), and the lock is free. */
 static void work_open(struct gni_work *work)
 {
     for (int n = 0; n < work->node_count; n++) {
@@ -181,7 +181,7 @@ static void work_release(struct gni_work *work)
 static gn_status storage_create(const struct gni_node *node, gn_stream *stream,
                                 struct gni_storage **storage)
 {
-    size_t nbytes = (size_t)node->count * gni_dtype_size(node->typing.dtype);
+    size_t nbytes = (size_t)node->count * gni_dtypes[node->typing.dtype].size;
     if (node->site == 0)
         return gni_storage_create(node->device, nbytes, stream, storage);
     uint32_t site = gn_history_set_site(node->site);
@@ -245,12 +245,12 @@ static gn_status work_run(struct gni_work *work, const bool *is_needed,
     return status;
 }
 
-/* The same for a node that is deferred (R9). */
+/* The same for a node that is deferred (N9). */
 static gn_status deferred_run(const struct gni_node *node, struct gni_storage **storage)
 {
     const struct gni_node_operand *operand = &node->operands[0];
     const char *from =
-        operand->storage->data + operand->offset * (int64_t)gni_dtype_size(operand->dtype);
+        operand->storage->data + operand->offset * (int64_t)gni_dtypes[operand->dtype].size;
     struct gni_storage *made;
     GN_TRY(storage_create(node, NULL, &made));
     gn_status status = node->deferred->run(node->deferred, from, made->data);
@@ -304,7 +304,7 @@ static gn_status nodes_flush_alone(const struct gni_work *work)
 
 /*
  * With the lock, which is free while it works: computes a node and what it needs. Its value goes into new memory, or
- * where the node says (R11).
+ * where the node says (N11).
  */
 gn_status gni_node_flush(struct gni_node *root, const char *why)
 {
@@ -442,7 +442,7 @@ static uint64_t waiting_bytes_most(gn_device *device)
  * is computing it or what it needs. */
 static bool is_fit(const struct gni_node *top, gn_device *device)
 {
-    uint64_t bytes = (uint64_t)top->count * gni_dtype_size(top->typing.dtype);
+    uint64_t bytes = (uint64_t)top->count * gni_dtypes[top->typing.dtype].size;
     return !top->is_unfit && top->device->type == device->type &&
            bytes <= waiting_bytes_most(device) && !is_blocked(top) && running_find(top) == NULL;
 }

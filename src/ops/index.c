@@ -3,10 +3,10 @@
  * carried out, for one device or another.
  *
  * Invariants of every function that writes:
- *   1. whatever can fail (shapes, types, ranges, memory) comes before the first element is written; but where work is
- *      not immediate the kernel checks the numbers of index tensors, each before its element is written;
- *   2. values and index tensors that lie in the target's memory are copied first;
- *   3. pending operations that read the target are computed first, and its version grows.
+ *   IW1 whatever can fail (shapes, types, ranges, memory) comes before the first element is written; but where work is
+ *        not immediate the kernel checks the numbers of index tensors, each before its element is written;
+ *   IW2 values and index tensors that lie in the target's memory are copied first;
+ *   IW3 pending operations that read the target are computed first, and its version grows.
  */
 #include "ops/recorder.h"
 

@@ -7,24 +7,24 @@
  *     work      nodes that are being computed, and their program, on the stack of the thread that does it
  *
  * Invariants, under the recorder's lock:
- *   R1  all nodes that are not computed are in one list, in the order in which they were made: operands come before;
- *   R2  references of a node: its owner, each operand of a node that is it, and who works on it or waits for it;
- *   R3  a node that was computed is_done, and has no operands; it has a storage if it was an operand of others then,
+ *   N1  all nodes that are not computed are in one list, in the order in which they were made: operands come before;
+ *   N2  references of a node: its owner, each operand of a node that is it, and who works on it or waits for it;
+ *   N3  a node that was computed is_done, and has no operands; it has a storage if it was an operand of others then,
  *       or had no owner to leave it to, and leaves when nobody refers to it. Nobody but who waited for it refers to
  *       one without a storage;
- *   R4  pending readers of a storage: the operands of nodes that are its memory, or a computed node with it; readers of a
+ *   N4  pending readers of a storage: the operands of nodes that are its memory, or a computed node with it; readers of a
  *       node that has no storage: the operands that are it. They are in the order in which they were recorded; when a
  *       node is computed, its readers move in that order to its new storage;
- *   R5  no operand's storage is escaped when the call that recorded it has returned;
- *   R6  a node has at most GNI_PROGRAM_NODES_MOST below it, itself counted, with repetition;
- *   R7  a node that is_running belongs to one work. Nobody takes it as an operand, or into another work, before
+ *   N5  no operand's storage is escaped when the call that recorded it has returned;
+ *   N6  a node has at most GNI_PROGRAM_NODES_MOST below it, itself counted, with repetition;
+ *   N7  a node that is_running belongs to one work. Nobody takes it as an operand, or into another work, before
  *       that has ended; its owner may go;
- *   R8  a node and those below it that are not computed have one device and one stream;
- *   R9  a node that is deferred has one operand, which is memory. It is nobody's operand, and
+ *   N8  a node and those below it that are not computed have one device and one stream;
+ *   N9  a node that is deferred has one operand, which is memory. It is nobody's operand, and
  *       alone in its work;
- *   R10 the dimensions of a node are those of its tensor in the order of the tensor's strides, the largest first: its
+ *   N10 the dimensions of a node are those of its tensor in the order of the tensor's strides, the largest first: its
  *       value is contiguous. Where the tensor is contiguous, they are in its own order;
- *   R11 a node with a place for its value (`into`) has no owner and no reader. Whoever computes it writes there.
+ *   N11 a node with a place for its value (`into`) has no owner and no reader. Whoever computes it writes there.
  *
  * Threads: all functions here but gni_recorder_lock() want the recorder's lock.
  */
@@ -44,7 +44,7 @@ struct gni_node_operand {
     enum gni_operand_kind kind;
     gn_dtype dtype;          /* of memory, as the rest of its struct */
     struct gni_node *reader; /* the node whose operand it is */
-    struct gni_list link;    /* in the readers of its storage or node: R4 */
+    struct gni_list link;    /* in the readers of its storage or node: N4 */
     union {
         gn_scalar number;
         struct gni_node *node;
@@ -57,25 +57,25 @@ struct gni_node_operand {
 };
 
 struct gni_node {
-    struct gni_list link;    /* R1 */
-    struct gni_list readers; /* R4 */
-    unsigned references;     /* R2 */
+    struct gni_list link;    /* N1 */
+    struct gni_list readers; /* N4 */
+    unsigned references;     /* N2 */
     unsigned reader_count;   /* operands that are it */
     gn_tensor *owner;
-    gn_tensor *into; /* R11; borrowed from the call that waits for it; NULL: new memory */
-    struct gni_storage *storage; /* R3; retained */
+    gn_tensor *into; /* N11; borrowed from the call that waits for it; NULL: new memory */
+    struct gni_storage *storage; /* N3; retained */
     gn_device *device;
     gn_stream *
         stream; /* that was current when it was recorded; NULL on the CPU, which computes in place */
     struct gni_typing typing;
-    struct gni_deferred *deferred; /* R9; its own; NULL: an elementwise operation */
+    struct gni_deferred *deferred; /* N9; its own; NULL: an elementwise operation */
     uint64_t number;               /* in the order of recording */
     uint32_t site;   /* where the program asked for it, if that is recorded: genesis/history.h */
-    unsigned weight; /* R6 */
+    unsigned weight; /* N6 */
     bool is_reduced; /* a reduction has taken it along: the next one had better find it in memory */
-    bool is_exposed; /* others can reach an operand's memory: R5 */
-    bool is_done;    /* R3 */
-    bool is_running; /* R7 */
+    bool is_exposed; /* others can reach an operand's memory: N5 */
+    bool is_done;    /* N3 */
+    bool is_running; /* N7 */
     bool is_unfit;   /* it could not be computed when much waited */
     bool is_inherited;  /* of a GPU, and recorded before a fork: this process cannot compute it */
     const void *runner; /* the thread that computes it */
@@ -101,7 +101,7 @@ enum {
 void gni_recorder_lock(void);
 void gni_recorder_unlock(void);
 
-/* The nodes that wait (R1), and how many there are, which may be read without the lock. */
+/* The nodes that wait (N1), and how many there are, which may be read without the lock. */
 extern struct gni_list gni_nodes;
 extern _Atomic(unsigned) gni_node_count;
 
@@ -122,7 +122,7 @@ void gni_node_leave(struct gni_node *node);
 
 /* ---- flush.c --------------------------------------------------------------------------------- */
 
-/* Computes a node and what it needs. Its value goes into new memory, or where the node says (R11). The lock is free
+/* Computes a node and what it needs. Its value goes into new memory, or where the node says (N11). The lock is free
  * meanwhile. `why` is for the log. */
 gn_status gni_node_flush(struct gni_node *node, const char *why) GN_NODISCARD;
 

@@ -18,7 +18,7 @@ void gni_program_init(struct gni_program *program, int ndim, const int64_t *size
 short gni_program_add_memory(struct gni_program *program, struct gni_storage *storage,
                              int64_t offset, gn_dtype dtype, const int64_t *strides)
 {
-    const char *data = storage->data + offset * (int64_t)gni_dtype_size(dtype);
+    const char *data = storage->data + offset * (int64_t)gni_dtypes[dtype].size;
     for (short i = 0; i < program->input_count; i++) {
         const struct gni_input *known = &program->inputs[i];
         if (known->storage == storage && known->data == data && known->held == dtype &&

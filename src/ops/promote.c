@@ -32,7 +32,7 @@ gn_dtype gni_promote(int count, const gn_operand *operands)
     int with_dimensions = NOTHING, without = NOTHING, numbers = NOTHING;
     const gn_tensor *a = operands[0].tensor, *b = count == 2 ? operands[1].tensor : a;
     if (count <= 2 && a != NULL &&
-        (b == NULL ? gni_dtype_kind(a->dtype) == GNI_KIND_FLOATING : a->dtype == b->dtype))
+        (b == NULL ? gni_dtypes[a->dtype].kind == GNI_KIND_FLOATING : a->dtype == b->dtype))
         return a->dtype; /* what comes below, for what comes nearly always */
     for (int i = 0; i < count; i++) {
         const gn_tensor *tensor = operands[i].tensor;
@@ -145,7 +145,7 @@ gn_status gni_typing_find(enum gni_op op, const gn_operand *operands, struct gni
     enum gni_domain domain = gni_ops[op].domain;
     int first = domain == GNI_DOMAIN_SELECT ? 1 : 0;
     gn_dtype dtype = gni_promote(gni_ops[op].arity - first, operands + first);
-    enum gni_kind kind = gni_dtype_kind(dtype);
+    enum gni_kind kind = gni_dtypes[dtype].kind;
     *typing = (struct gni_typing){.op = op, .computing = gni_dtypes[dtype].compute, .dtype = dtype};
     switch (domain) {
     case GNI_DOMAIN_NUMBER:

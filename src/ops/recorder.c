@@ -255,14 +255,17 @@ void gni_recorder_abandon(gn_tensor *tensor)
 
 /* Why a pending operand must be computed first; NULL: it need not. */
 static const char *operand_refuse(const gn_tensor *tensor, const struct gni_shape *shape,
-                                  bool is_ordered, const gn_stream *stream, unsigned weight)
+                                  int64_t count, bool is_ordered, const gn_stream *stream,
+                                  unsigned weight)
 {
     const struct gni_node *node = tensor->node;
     if (node->deferred != NULL)
         return "it is no elementwise operation";
     if (node->stream != stream)
         return "it is needed on another stream";
-    if (!gni_shape_is_equal(tensor->ndim, tensor->sizes, shape->ndim, shape->sizes))
+    /* It broadcasts to the shape, so that it has it if it has as many dimensions and elements, unless these are none. */
+    if (tensor->ndim != shape->ndim || tensor->count != count ||
+        (count == 0 && !gni_shape_is_equal(tensor->ndim, tensor->sizes, shape->ndim, shape->sizes)))
         return "it is needed in another shape";
     if (!tensor->is_contiguous && !is_ordered) /* in an order all operands have the same strides */
         return "it is needed in another order of dimensions";
@@ -272,7 +275,7 @@ static const char *operand_refuse(const gn_tensor *tensor, const struct gni_shap
 /* Computes pending operands that cannot be part of a node. The lock may be free meanwhile, so everything is looked
  * at again after that. */
 static gn_status operands_prepare(int arity, const gn_operand *operands,
-                                  const struct gni_shape *shape, bool is_ordered,
+                                  const struct gni_shape *shape, int64_t count, bool is_ordered,
                                   const gn_stream *stream)
 {
     for (int i = 0, weight = 1; i < arity; i++) {
@@ -280,7 +283,7 @@ static gn_status operands_prepare(int arity, const gn_operand *operands,
         if (node == NULL)
             continue;
         const char *why =
-            operand_refuse(operands[i].tensor, shape, is_ordered, stream, (unsigned)weight);
+            operand_refuse(operands[i].tensor, shape, count, is_ordered, stream, (unsigned)weight);
         if (why == NULL && !node->is_running) {
             weight += (int)node->weight;
             continue;
@@ -307,7 +310,7 @@ static gn_status node_record(const struct gni_typing *typing, int arity, const g
     if (bytes >= GNI_WAITING_BYTES_LEAST ||
         atomic_load_explicit(&gni_node_count, memory_order_relaxed) >= GNI_WAITING_MOST)
         gni_waiting_bound(arity, operands, device, bytes);
-    GN_TRY(operands_prepare(arity, operands, shape, order != NULL, stream));
+    GN_TRY(operands_prepare(arity, operands, shape, count, order != NULL, stream));
     return node_create(typing, arity, operands, shape, count, order, device, stream, node);
 }
 
@@ -393,7 +396,7 @@ gn_status gni_record(const struct gni_typing *typing, int arity, const gn_operan
     struct gni_node *node;
     int room[GN_DIMENSIONS_MAX];
     if (count > SURELY_MOST)
-        GN_TRY(gni_shape_check(shape->ndim, shape->sizes, gni_dtype_size(typing->dtype), &count));
+        GN_TRY(gni_shape_check(shape->ndim, shape->sizes, gni_dtypes[typing->dtype].size, &count));
     GN_TRY(gni_tensor_prepare_checked(typing->dtype, shape->ndim, shape->sizes, count, device,
                                       &tensor));
     const int *order = result_order(typing, arity, operands, shape, tensor, room);

@@ -23,7 +23,7 @@ static const char *reduction_name(gn_reduction reduction)
 /* The type of the result. */
 static gn_status result_type(gn_reduction reduction, gn_dtype dtype, gn_dtype *result)
 {
-    enum gni_kind kind = gni_dtype_kind(dtype);
+    enum gni_kind kind = gni_dtypes[dtype].kind;
     switch (reduction) {
     case GN_REDUCE_SUM:
     case GN_REDUCE_PRODUCT:
@@ -139,7 +139,7 @@ gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensio
                          ->reduce(&work.program, work.value, &task, result, work.stream);
             gni_work_end(&work);
         }
-    } while (gni_work_split(&work, tensor, &status));
+    } while (status != GN_OK && gni_work_split(&work, tensor, &status));
     if (status != GN_OK) {
         gn_tensor_release(result);
         return status;

@@ -8,11 +8,11 @@
  *     made   storage from the graph's own pool                not retained: its tensors may go, and what they leave
  *                                                             is used again within the graph
  *
- *   G1  a captured stream waits for nobody: an event from outside would spoil the capture. A replay waits instead,
+ *   GC1  a captured stream waits for nobody: an event from outside would spoil the capture. A replay waits instead,
  *       for all uses and all that was made and still lives, as order.c says: it is a reader of what it only reads,
  *       and a writer of all else;
- *   G2  what was made belongs to the captured stream until the capture ends: others would be drawn into it;
- *   G3  `capture` of a storage or a stream changes under the mutex only; is_capturing is true between its making and
+ *   GC2  what was made belongs to the captured stream until the capture ends: others would be drawn into it;
+ *   GC3  `capture` of a storage or a stream changes under the mutex only; is_capturing is true between its making and
  *       the end of the capture.
  */
 #include "tensor/graph_capture.h"
@@ -170,7 +170,8 @@ gn_status gni_capture_order(struct gni_capture *capture, gn_stream *stream)
 
 gn_status gni_capture_refuse(const gn_stream *stream, const char *what)
 {
-    if (stream == NULL || atomic_load_explicit(&stream->upper.capture, memory_order_relaxed) == NULL)
+    if (stream == NULL ||
+        atomic_load_explicit(&stream->upper.capture, memory_order_relaxed) == NULL)
         return GN_OK;
     return gni_error(GN_ERROR_CAPTURE,
                      "%s while a graph is captured: what is captured does not run before the graph "

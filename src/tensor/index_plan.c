@@ -186,7 +186,7 @@ static gn_status mask_count(struct gni_index *index, const int64_t *strides, str
     return status;
 }
 
-/* On a GPU: invariant 5. */
+/* On a GPU: IP5. */
 static gn_status mask_find(struct gni_index *index, const int64_t *strides)
 {
     const gn_tensor *tensor = index->tensor;

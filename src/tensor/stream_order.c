@@ -4,14 +4,14 @@
  * Work of one stream is ordered by itself; that is nearly always so, and costs a comparison. A storage knows the
  * stream that wrote to it last, and the other streams that have read it since:
  *
- *   O1  a stream in `readers` has waited for the writer's last write; each is there once;
- *   O2  a read by another stream waits for the writer, and joins the readers;
- *   O3  a write waits for the writer and for all readers; the stream is the writer then, and there are no readers;
- *   O4  every stream but the block's own that came here is known to the memory manager, so that the block is not
+ *   SO1  a stream in `readers` has waited for the writer's last write; each is there once;
+ *   SO2  a read by another stream waits for the writer, and joins the readers;
+ *   SO3  a write waits for the writer and for all readers; the stream is the writer then, and there are no readers;
+ *   SO4  every stream but the block's own that came here is known to the memory manager, so that the block is not
  *       given to anybody before their work is done;
- *   O5  with too many readers the one that comes waits for the first of them, and stands for it, too;
- *   O6  memory of others goes back in the order of the stream that it came with, the one that its owner knows of;
- *   O7  a stream that is captured into a graph waits for nobody: the replay does. capture.c
+ *   SO5  with too many readers the one that comes waits for the first of them, and stands for it, too;
+ *   SO6  memory of others goes back in the order of the stream that it came with, the one that its owner knows of;
+ *   SO7  a stream that is captured into a graph waits for nobody: the replay does. capture.c
  *
  * Streams are told apart by their ids: CUDA's per-thread default stream is another one in each thread, and cannot
  * be waited for by other threads: there the whole device is waited for.
@@ -48,7 +48,8 @@ gn_status gni_storage_order_init(struct gni_storage *storage, gn_stream *stream)
     storage->first = (struct gni_user){gn_stream_retain(stream), id};
     storage->writer = (struct gni_user){gn_stream_retain(stream), id};
     gni_once_run(&order_once, order_register);
-    struct gni_capture *capture = atomic_load_explicit(&stream->upper.capture, memory_order_relaxed);
+    struct gni_capture *capture =
+        atomic_load_explicit(&stream->upper.capture, memory_order_relaxed);
     if (capture != NULL && storage->block != NULL)
         gni_capture_adopt(capture, storage);
     return GN_OK;
@@ -102,7 +103,7 @@ gn_status gni_stream_join(gn_stream *stream, const struct gni_user *other)
     return status;
 }
 
-/* O4 */
+/* SO4 */
 static gn_status stream_announce(struct gni_storage *storage, gn_stream *stream)
 {
     return storage->block != NULL ? gn_memory_record_stream(storage->manager, storage->data, stream)
@@ -117,7 +118,7 @@ static gn_status order_read(struct gni_storage *storage, gn_stream *stream, uint
     GN_TRY(stream_announce(storage, stream));
     GN_TRY(gni_stream_join(stream, &storage->writer));
     int at = storage->stream_reader_count;
-    if (at == GNI_STORAGE_READERS_MOST) { /* O5 */
+    if (at == GNI_STORAGE_READERS_MOST) { /* SO5 */
         GN_TRY(gni_stream_join(stream, &storage->readers[0]));
         gn_stream_release(storage->readers[0].stream);
         at = 0;
@@ -148,7 +149,8 @@ gn_status gni_storage_order(struct gni_storage *storage, gn_stream *stream, bool
     uint64_t id;
     if (storage->writer.stream == NULL)
         return GN_OK;
-    struct gni_capture *capture = atomic_load_explicit(&stream->upper.capture, memory_order_relaxed);
+    struct gni_capture *capture =
+        atomic_load_explicit(&stream->upper.capture, memory_order_relaxed);
     if (capture != NULL)
         return gni_capture_note(capture, storage, is_write);
     if (atomic_load_explicit(&storage->is_capturing, memory_order_relaxed))

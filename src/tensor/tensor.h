@@ -192,7 +192,7 @@ static inline void gni_tensor_measure(gn_tensor *tensor)
 static inline char *gni_tensor_data(const gn_tensor *tensor)
 {
     return gni_tensor_storage(tensor)->data +
-           tensor->offset * (int64_t)gni_dtype_size(tensor->dtype);
+           tensor->offset * (int64_t)gni_dtypes[tensor->dtype].size;
 }
 
 /* ---- evaluation ------------------------------------------------------------------------------ */

@@ -84,7 +84,7 @@ static gn_status lost_error(const struct gni_cuda_device *device, CUresult resul
                      gni_cuda_error_text(device->driver, result).text);
 }
 
-/* The first sticky result is kept and printed once: nobody may miss it. C3. */
+/* The first sticky result is kept and printed once: nobody may miss it. CD3. */
 static void device_lose(struct gni_cuda_device *device, const char *function, CUresult result)
 {
     int none = 0;
@@ -310,7 +310,7 @@ static void cuda_start(void)
     gni_fork_register(GNI_FORK_CUDA_DEVICE, &cuda_fork);
 }
 
-/* What the device is, once for ever: C5. Under cuda_mutex. */
+/* What the device is, once for ever: CD5. Under cuda_mutex. */
 static gn_status identity_read(struct gni_cuda_device *device, int index)
 {
     GN_TRY(gni_cuda_driver_open(&device->driver));

@@ -2,7 +2,7 @@
  * cpu_index.h: plans of keys (tensor/index_plan.h), carried out in the CPU's memory.
  *
  * Reading is cut into parts along any dimension. Writing is cut along dimensions in which different places are
- * different elements (invariant 2 of the plan), or by the bytes of a mask, so that each element is written by one
+ * different elements (IP2 of tensor/index_plan.h), or by the bytes of a mask, so that each element is written by one
  * thread, in row-major order of the places: the result does not depend on the number of threads.
  *
  * Places that are out of range are never read or written: reading fails, and writing is preceded by a check; if

@@ -22,7 +22,7 @@
 static uint64_t accumulator_start(enum gni_reduction reduction, gn_dtype dtype)
 {
     gn_dtype held = gni_dtypes[dtype].compute;
-    bool is_floating = gni_dtype_kind(held) == GNI_KIND_FLOATING;
+    bool is_floating = gni_dtypes[held].kind == GNI_KIND_FLOATING;
     uint64_t started = 0;
     gn_scalar start = {.kind = GN_INT64};
     switch (reduction) {
@@ -39,7 +39,7 @@ static uint64_t accumulator_start(enum gni_reduction reduction, gn_dtype dtype)
         } else if (held == GN_BOOL || held == GN_UINT8) {
             start.integer = reduction == GNI_REDUCTION_MAXIMUM ? 0 : held == GN_BOOL ? 1 : 255;
         } else {
-            unsigned bits = (unsigned)gni_dtype_size(held) * 8;
+            unsigned bits = (unsigned)gni_dtypes[held].size * 8;
             int64_t least = (int64_t)(UINT64_C(1) << 63) >> (64 - bits);
             start.integer = reduction == GNI_REDUCTION_MAXIMUM ? least : ~least;
         }
@@ -62,7 +62,7 @@ static gn_dtype accumulator_type(enum gni_reduction reduction, gn_dtype held)
         return GN_BOOL;
     if (reduction == GNI_REDUCTION_MAXIMUM || reduction == GNI_REDUCTION_MINIMUM)
         return held;
-    return gni_dtype_kind(held) == GNI_KIND_FLOATING ? GN_FLOAT64 : GN_INT64;
+    return gni_dtypes[held].kind == GNI_KIND_FLOATING ? GN_FLOAT64 : GN_INT64;
 }
 
 /* ---- what is reduced --------------------------------------------------------------------------- */
@@ -287,8 +287,13 @@ static __attribute__((noinline)) bool first_tile_reduce(const struct reduce *red
 /* Parts of rows, and then what they come to. */
 static gn_status stretches_reduce(struct reduce *reduce, gni_reducer combine, int64_t rows)
 {
+    enum {
+        PARTIALS_FEW = 64
+    };
+    uint64_t few[PARTIALS_FEW];
     size_t size = reduce->accumulators->size, items = (size_t)(rows * reduce->parts);
-    reduce->partial = gni_host_alloc(items * size);
+    bool is_few = items <= PARTIALS_FEW;
+    reduce->partial = is_few ? (char *)few : gni_host_alloc(items * size);
     if (reduce->partial == NULL)
         return gni_error_host_memory(items * size);
     accumulators_start(reduce->accumulators, reduce->partial, items); /* an end leaves some out */
@@ -299,7 +304,8 @@ static gn_status stretches_reduce(struct reduce *reduce, gni_reducer combine, in
             combine(&sum, reduce->partial + (size_t)(row * reduce->parts + part) * size, 1);
         accumulators_end(reduce->accumulators, &sum, row, 1);
     }
-    gni_host_free(reduce->partial);
+    if (!is_few)
+        gni_host_free(reduce->partial);
     return GN_OK;
 }
 
@@ -319,7 +325,7 @@ static gn_status all_rows_reduce(const struct gni_plan *plan, const struct value
                             .accumulators = accumulators,
                             .value = value->number,
                             .reducers = value->reducers,
-                            .size = gni_dtype_size(value->held),
+                            .size = gni_dtypes[value->held].size,
                             .columns = plan->program->count / rows,
                             .has_end = value_has_end(value),
                             .is_alone = rows == 1};
@@ -515,7 +521,7 @@ static gn_status all_columns_reduce(const struct gni_plan *plan, const struct va
         .row_reducer = is_by_pairs ? gni_row_reducer_find() : NULL,
         .reduce = value->reducers.columns,
         .combine = value->combine.columns,
-        .size = gni_dtype_size(value->held),
+        .size = gni_dtypes[value->held].size,
         .rows = program->count / columns,
         .columns = columns,
         .column_parts = (columns + COLUMNS_PART - 1) / COLUMNS_PART,
@@ -575,11 +581,11 @@ gn_status gni_cpu_reduce(struct gni_program *program, short value,
     bool is_mean = task->reduction == GN_REDUCE_MEAN;
     struct accumulators accumulators = {
         .start = accumulator_start(reduction, held),
-        .size = gni_dtype_size(wide),
+        .size = gni_dtypes[wide].size,
         .convert = gni_loop_convert(wide, result->dtype),
         .is_result = wide == result->dtype && !is_mean,
         .results = gni_tensor_data(result),
-        .result_size = gni_dtype_size(result->dtype),
+        .result_size = gni_dtypes[result->dtype].size,
         .divisor = is_mean ? (double)task->reduced : 0,
     };
     (void)stream;

@@ -320,7 +320,7 @@ void gni_run_tile(struct gni_run *run, int64_t position, size_t count)
     const struct gni_program *program = plan->program;
     for (int i = 0; i < program->input_count; i++) {
         const struct gni_input *input = &program->inputs[i];
-        size_t size = gni_dtype_size(input->held);
+        size_t size = gni_dtypes[input->held].size;
         if (plan->is_direct[i])
             run->values[i] = (char *)(uintptr_t)input->data + position * (int64_t)size;
         else if (input->data != NULL && !plan->is_single[i])
@@ -337,7 +337,7 @@ void gni_run_tile(struct gni_run *run, int64_t position, size_t count)
         for (int i = 0; i < 3 && step->in[i] >= 0; i++)
             in[i] = run->values[step->in[i]];
         run->values[value] = target >= 0 ? (void *)(program->outputs[target].data +
-                                                    position * (int64_t)gni_dtype_size(step->held))
+                                                    position * (int64_t)gni_dtypes[step->held].size)
                                          : tile_of(run, plan->place[value]);
         plan->loops[s](run->values[value], in, count);
     }
@@ -353,7 +353,7 @@ static void outputs_store(struct gni_run *run, char *scratch, int64_t position, 
         int step = output->value - program->input_count;
         if (step >= 0 && plan->target[step] == i)
             continue;
-        size_t size = gni_dtype_size(output->dtype);
+        size_t size = gni_dtypes[output->dtype].size;
         const void *in = run->values[plan->source[i]];
         char *to = output->is_strided ? scratch : output->data + position * (int64_t)size;
         plan->stores[i](to, &in, count);

@@ -141,7 +141,7 @@ static uint8_t shift_of(const char *address)
 
 /* ---- products --------------------------------------------------------------------------------- */
 
-/* A plan, where its matrices lie, and how it is tuned. Algorithms may add in different orders: jit/tune.h, T1. */
+/* A plan, where its matrices lie, and how it is tuned. Algorithms may add in different orders: jit/tune.h, TU1. */
 struct product_work {
     struct gni_blas_plan *plan;
     const char *a, *b;
