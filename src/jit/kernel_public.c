@@ -1,5 +1,5 @@
 /*
- * entrance.c: the public functions about kernels, which check their arguments.
+ * kernel_public.c: the public functions about kernels, which check their arguments.
  *
  * A gn_kernel is a handle on one of the process's kernels, which ends with gn_shutdown(): the handle knows
  * when that has happened.

@@ -53,7 +53,7 @@ struct gni_backend {
     /* Computes all outputs of a program; its count may be 0. */
     gn_status (*run)(struct gni_program *program, gn_stream *stream);
 
-    /* Folds a value of a program into `result`, contiguous, of task->kept elements. Deterministic. */
+    /* Reduces a value of a program into `result`, contiguous, of task->kept elements. Deterministic. */
     gn_status (*reduce)(struct gni_program *program, short value,
                         const struct gni_reduction_task *task, gn_tensor *result,
                         gn_stream *stream);

@@ -48,7 +48,9 @@ static gn_status operands_check(enum gni_op op, int arity, const gn_operand *ope
                              gni_ops[op].name, gni_device_label(first->device).text,
                              gni_device_label(tensor->device).text);
         if (first == NULL) {
-            *shape = shape_of(tensor);
+            shape->ndim = tensor->ndim;
+            for (int d = 0; d < tensor->ndim; d++)
+                shape->sizes[d] = tensor->sizes[d];
             first = tensor;
         } else if (!gni_shape_is_equal(shape->ndim, shape->sizes, tensor->ndim, tensor->sizes)) {
             struct gni_shape own = shape_of(tensor);

@@ -1,5 +1,6 @@
 /*
- * flush.c: computes what waits: nodes become works, whose programs run without the recorder's lock.
+ * flush.c: computes pending nodes. A flush collects the nodes that a value needs into a work, makes their program, and runs
+ * it without the recorder's lock. What makes a flush happen stands in its `why`, which the log shows.
  */
 #include "ops/node.h"
 
@@ -74,8 +75,8 @@ void gni_wait_end(void *state)
         wait_end(state);
 }
 
-/* Lets others go on until some work has ended. The interpreter's lock, if there is one, is taken again without ours:
- * who has it may be waiting for ours. */
+/* Waits, without the recorder's lock, until some work has ended. The interpreter's lock is taken before ours: a thread that
+ * holds it may be waiting for ours. */
 static void lock_wait(void)
 {
     unsigned seen = works.ended_count;
@@ -94,7 +95,7 @@ static void lock_wait(void)
     works.waiter_count--;
 }
 
-/* With the lock: wakes those who wait. */
+/* With the lock: wakes the threads that wait for works. */
 static void waiters_wake(void)
 {
     gni_mutex_lock(&works.mutex);
@@ -111,8 +112,8 @@ void gn_set_wait_hooks(void *(*begin)(void), void (*end)(void *state))
 
 /* ---- work ------------------------------------------------------------------------------------ */
 
-/* Waits for a node that is running, unless this thread runs it: then it is in a handler that the memory manager
- * has called, and would wait for ever. */
+/* This thread itself runs the node if a handler is called that the memory manager calls when memory runs out: it would wait
+ * for ever. */
 gn_status gni_running_wait(const struct gni_node *node)
 {
     if (node->runner == gni_thread_self())
@@ -123,6 +124,7 @@ gn_status gni_running_wait(const struct gni_node *node)
     return GN_OK;
 }
 
+/* A running node among a node and those below it; NULL: there is none. */
 static const struct gni_node *running_find(const struct gni_node *node)
 {
     if (node->is_running || node->is_done)
@@ -137,8 +139,8 @@ static const struct gni_node *running_find(const struct gni_node *node)
     return NULL;
 }
 
-/* Collects what a node needs when nobody else works on it; nothing, if that is computed meanwhile. The caller has
- * a reference to the node. */
+/* Collects what a node needs, after the works that compute parts of it. Collects nothing if the node is computed
+ * meanwhile. The caller has a reference to the node. */
 static gn_status nodes_take(struct gni_work *work, struct gni_node *root)
 {
     work->node_count = 0;
@@ -149,10 +151,11 @@ static gn_status nodes_take(struct gni_work *work, struct gni_node *root)
     return GN_OK;
 }
 
-/* From here to the end the nodes are this thread's (N7), and the lock is free. */
+/* Begins a work: its nodes belong to this thread until work_close() (N7). Releases the lock. */
 static void work_open(struct gni_work *work)
 {
     for (int n = 0; n < work->node_count; n++) {
+        gni_assert(!work->nodes[n]->is_running && !work->nodes[n]->is_done);
         work->nodes[n]->references++;
         work->nodes[n]->is_running = true;
         work->nodes[n]->runner = gni_thread_self();
@@ -161,6 +164,7 @@ static void work_open(struct gni_work *work)
     gni_recorder_unlock();
 }
 
+/* Takes the lock again. */
 static void work_close(struct gni_work *work)
 {
     gni_recorder_lock();
@@ -177,7 +181,7 @@ static void work_release(struct gni_work *work)
         gni_node_release(work->nodes[n]);
 }
 
-/* Memory for the value of a node, as if the line that recorded it had asked for it now. */
+/* Memory for the value of a node. The history shows the line that recorded the node. */
 static gn_status storage_create(const struct gni_node *node, gn_stream *stream,
                                 struct gni_storage **storage)
 {
@@ -221,7 +225,7 @@ static void output_add(struct gni_work *work, const struct gni_node *node,
         memcpy(output->strides, into->strides, sizeof output->strides);
 }
 
-/* Without the lock: computes the values that are needed, and `into`. */
+/* Without the lock: computes the values that are needed into new storages, and the last one into `into`. */
 static gn_status work_run(struct gni_work *work, const bool *is_needed,
                           struct gni_storage **storages, gn_tensor *into)
 {
@@ -232,7 +236,7 @@ static gn_status work_run(struct gni_work *work, const bool *is_needed,
             output_add(work, work->nodes[n], storages[n], NULL);
     if (into != NULL)
         output_add(work, root, NULL, into);
-    /* What was made just now is the stream's already. */
+    /* New storages belong to the stream already. */
     gn_status status = GN_OK;
     if (work->stream != NULL)
         status = gni_program_order(&work->program, work->stream);
@@ -275,8 +279,8 @@ static void flush_log(const struct gni_work *work, const bool *is_needed, const 
             results, results == 1 ? "" : "s", why);
 }
 
-/* Whether a program failed for what it is: its kernel does not compile, or the driver does not take it. Its operations
- * by themselves are other kernels. This is said when it happens first, and then ever more rarely. */
+/* True if a program's kernel did not compile, or the driver refused it: then its operations can still run one by one, in
+ * other kernels. Logs a warning for failures 1, 2, 4, 8 and so on. */
 static bool is_refused(gn_status status)
 {
     if (status != GN_ERROR_COMPILATION && status != GN_ERROR_DRIVER)
@@ -292,8 +296,7 @@ static bool is_refused(gn_status status)
     return true;
 }
 
-/* With the lock, which is free while it works: computes the nodes of a refused program one by one. What is computed stays
- * so when a later one fails. */
+/* Computes the nodes of a refused program one by one. Nodes that are computed stay computed if a later one fails. */
 static gn_status nodes_flush_alone(const struct gni_work *work)
 {
     gn_status status = GN_OK;
@@ -302,10 +305,6 @@ static gn_status nodes_flush_alone(const struct gni_work *work)
     return status;
 }
 
-/*
- * With the lock, which is free while it works: computes a node and what it needs. Its value goes into new memory, or
- * where the node says (N11).
- */
 gn_status gni_node_flush(struct gni_node *root, const char *why)
 {
     gn_tensor *into = root->into;
@@ -342,7 +341,7 @@ gn_status gni_node_flush(struct gni_node *root, const char *why)
 
 /* ---- flushing -------------------------------------------------------------------------------- */
 
-/* Whether a node needs what this thread itself is computing: then it was called by a handler. */
+/* True if a node needs what this thread itself is computing: a handler of the memory manager asks. */
 static bool is_blocked(const struct gni_node *node)
 {
     if (works.work_count == 0 || node->is_done)
@@ -353,8 +352,8 @@ static bool is_blocked(const struct gni_node *node)
     return found;
 }
 
-/* Climbs from a node to the newest that needs it, and so on: that takes it along when it is computed. The node itself, if
- * what this leads to is blocked. */
+/* Goes from a node to its newest reader, and on to that one's, to the end: computing the last one computes them all. The
+ * node itself, if the last one is blocked. */
 static struct gni_node *top_find(struct gni_node *node)
 {
     struct gni_node *top = node;
@@ -363,7 +362,7 @@ static struct gni_node *top_find(struct gni_node *node)
     return is_blocked(top) ? node : top;
 }
 
-/* The oldest node up to a number that waits, and that this thread can compute; NULL: there is none. */
+/* The oldest pending node with at most this number that this thread can compute; NULL: there is none. */
 static struct gni_node *oldest_find(uint64_t number)
 {
     for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next) {
@@ -376,7 +375,7 @@ static struct gni_node *oldest_find(uint64_t number)
     return NULL;
 }
 
-/* The number of the newest node that waits; 0: none does. */
+/* The number of the newest pending node; 0: there is none. */
 static uint64_t newest_number(void)
 {
     return gni_list_is_empty(&gni_nodes)
@@ -384,8 +383,7 @@ static uint64_t newest_number(void)
                : gni_container_of(gni_nodes.prev, struct gni_node, link)->number;
 }
 
-/* With the lock: computes what was recorded until now, in time linear in that: each turn computes the oldest, and with
- * it what needs it. */
+/* Linear in what was recorded until now: each turn computes the oldest node, together with what needs it. */
 gn_status gni_nodes_flush(const char *why)
 {
     struct gni_node *oldest;
@@ -394,7 +392,7 @@ gn_status gni_nodes_flush(const char *why)
     return GN_OK;
 }
 
-/* A node up to a number that reads a storage; NULL: there is none. */
+/* A node with at most this number that reads a storage; NULL: there is none. */
 static struct gni_node *reader_find(const struct gni_storage *storage, uint64_t number)
 {
     for (struct gni_list *link = storage->pending.next; link != &storage->pending;
@@ -406,7 +404,6 @@ static struct gni_node *reader_find(const struct gni_storage *storage, uint64_t 
     return NULL;
 }
 
-/* With the lock: computes what was recorded until now and reads a storage. */
 gn_status gni_readers_flush(const struct gni_storage *storage, const char *why)
 {
     struct gni_node *reader;
@@ -420,7 +417,7 @@ gn_status gni_readers_flush(const struct gni_storage *storage, const char *why)
     return GN_OK;
 }
 
-/* How many bytes may be kept for what waits on a device; asked for when there are GNI_WAITING_BYTES_LEAST. */
+/* The bytes that pending nodes may keep alive on a device. */
 static uint64_t waiting_bytes_most(gn_device *device)
 {
     static struct {
@@ -499,7 +496,7 @@ gn_status gni_recorder_flush_readers(struct gni_storage *storage)
 
 /* ---- programs for others --------------------------------------------------------------------- */
 
-/* Whether computing a node once more costs less than memory does. */
+/* True if computing a node twice costs less than storing its value. */
 static bool is_light(const struct gni_node *node)
 {
     switch (node->typing.op) {
@@ -518,8 +515,8 @@ static bool is_light(const struct gni_node *node)
     }
 }
 
-/* Of collected nodes one that had better be in memory, because it is needed again; NULL: none. What is light, and made
- * of little memory, is made twice instead, once. */
+/* A collected node whose value is needed again, and is therefore computed and stored first; NULL: none. A light node that
+ * reads little memory is computed twice instead, but not three times. */
 static struct gni_node *node_to_keep(struct gni_work *work)
 {
     enum {
@@ -545,7 +542,7 @@ static struct gni_node *node_to_keep(struct gni_work *work)
     return root->is_reduced ? root : NULL;
 }
 
-/* With the lock: collects what a pending tensor needs; what others need of it, too, is computed before. */
+/* With the lock: collects what a pending tensor needs. Nodes that are needed again are computed before. */
 static gn_status work_take(struct gni_work *work, gn_tensor *tensor)
 {
     work->node_count = 0;

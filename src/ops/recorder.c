@@ -46,7 +46,7 @@ static void recorder_register(void)
     gni_fork_register(GNI_FORK_RECORDER, &recorder_fork);
 }
 
-/* The long way in, which is not to be a part of each caller. */
+/* The slow path, kept out of the fast one. */
 static __attribute__((noinline)) void lock_take_shared(void)
 {
     gni_once_run(&recorder_once, recorder_register);
@@ -79,7 +79,7 @@ _Atomic(unsigned) gni_node_count;
 
 uint64_t gni_node_bytes[GNI_DEVICE_TYPES];
 
-/* Written under the lock only: nothing can come between the load and the store. */
+/* Under the lock, so that the load and the store need not be one operation. */
 static void node_count_change(unsigned change)
 {
     unsigned count = atomic_load_explicit(&gni_node_count, memory_order_relaxed);
@@ -88,7 +88,7 @@ static void node_count_change(unsigned change)
 
 static uint64_t last_number;
 
-/* A reference to a storage goes; if it was the last one, the storage waits for its end. */
+/* Releases a reference to a storage. The last one puts the storage on the list of dead ones. */
 static void storage_drop(struct gni_storage *storage)
 {
     if (!gni_storage_unreference(storage))
@@ -129,6 +129,7 @@ void gni_node_leave(struct gni_node *node)
 
 void gni_node_forget(struct gni_node *node)
 {
+    gni_assert(!node->is_running);
     node->is_done = true;
     gni_node_leave(node);
     operands_release(node);
@@ -136,8 +137,10 @@ void gni_node_forget(struct gni_node *node)
 
 void gni_node_release(struct gni_node *node)
 {
+    gni_assert(node->references > 0);
     if (--node->references > 0)
         return;
+    gni_assert(node->owner == NULL && !node->is_running);
     gni_assert(gni_list_is_empty(&node->readers));
     operands_release(node);
     gni_node_leave(node);
@@ -225,6 +228,7 @@ static gn_status node_create(const struct gni_typing *typing, int arity, const g
 void gni_node_finish(struct gni_node *node, struct gni_storage *storage)
 {
     gn_tensor *owner = node->owner;
+    gni_assert(node->storage == NULL && !node->is_done && !node->is_running);
     gni_list_append(&storage->pending, &node->readers);
     if (owner == NULL || node->reader_count > 0) {
         node->storage = storage;
@@ -272,8 +276,8 @@ static const char *operand_refuse(const gn_tensor *tensor, const struct gni_shap
     return weight + node->weight + 3 > GNI_PROGRAM_NODES_MOST ? "the program is long" : NULL;
 }
 
-/* Computes pending operands that cannot be part of a node. The lock may be free meanwhile, so everything is looked
- * at again after that. */
+/* Computes pending operands that cannot be operands of the new node. The lock is released meanwhile, so all are checked
+ * again after each. */
 static gn_status operands_prepare(int arity, const gn_operand *operands,
                                   const struct gni_shape *shape, int64_t count, bool is_ordered,
                                   const gn_stream *stream)
@@ -314,8 +318,8 @@ static gn_status node_record(const struct gni_typing *typing, int arity, const g
     return node_create(typing, arity, operands, shape, count, order, device, stream, node);
 }
 
-/* Of operands with the result's shape the one that says how the result lies in memory: all of them have its strides.
- * NULL if they differ, or are contiguous. */
+/* The first operand of the result's shape, if all of those have the same strides and are not contiguous; else NULL. The result
+ * then gets its strides. */
 static const gn_tensor *model_find(int arity, const gn_operand *operands,
                                    const struct gni_shape *shape, int64_t count)
 {
@@ -336,7 +340,7 @@ static const gn_tensor *model_find(int arity, const gn_operand *operands,
     return model;
 }
 
-/* The dimensions of a tensor from the largest stride to the smallest. False unless it is contiguous in that order. */
+/* The dimensions of a tensor by decreasing stride. False unless it is contiguous in that order. */
 static bool order_find(const gn_tensor *tensor, int *order)
 {
     int64_t count = 1;
@@ -371,7 +375,7 @@ static const int *result_order(const struct gni_typing *typing, int arity,
     return order;
 }
 
-/* Gives a node to its tensor, and computes it where it must not wait; without the node on failure. */
+/* Makes a tensor the owner of a node, and computes the node if it must not wait. On failure the tensor has no node. */
 static gn_status node_own(struct gni_node *node, gn_tensor *tensor)
 {
     gn_status status = GN_OK;
@@ -395,7 +399,7 @@ gn_status gni_record(const struct gni_typing *typing, int arity, const gn_operan
     gn_tensor *tensor;
     struct gni_node *node;
     int room[GN_DIMENSIONS_MAX];
-    if (count > SURELY_MOST)
+    if (count == 0 || count > SURELY_MOST)
         GN_TRY(gni_shape_check(shape->ndim, shape->sizes, gni_dtypes[typing->dtype].size, &count));
     GN_TRY(gni_tensor_prepare_checked(typing->dtype, shape->ndim, shape->sizes, count, device,
                                       &tensor));

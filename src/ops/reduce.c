@@ -61,7 +61,7 @@ struct layout {
 };
 
 /* Adds the dimensions that go, the largest stride first. */
-static int order_add_folded(const gn_tensor *tensor, uint32_t dimensions, int *order, int used)
+static int order_add_reduced(const gn_tensor *tensor, uint32_t dimensions, int *order, int used)
 {
     int first = used;
     for (int i = 0; i < tensor->ndim; i++) {
@@ -98,7 +98,7 @@ static void layout_make(const gn_tensor *tensor, uint32_t dimensions, bool has_d
                             tensor->sizes[last] >= COLUMNS_LEAST && layout->columns > 1;
     for (int pass = 0; pass < 2; pass++)
         if (pass == (layout->is_by_columns ? 0 : 1))
-            used = order_add_folded(tensor, dimensions, layout->order, used);
+            used = order_add_reduced(tensor, dimensions, layout->order, used);
         else
             for (int i = 0; i < tensor->ndim; i++)
                 if ((dimensions >> i & 1) == 0)

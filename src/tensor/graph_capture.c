@@ -1,5 +1,5 @@
 /*
- * capture.c: storage while a graph is captured, and when it is replayed.
+ * graph_capture.c: storage while a graph is captured, and when it is replayed.
  *
  * A replay reads and writes memory as an operation does, but nobody names its operands then. So they are noted when
  * the graph is captured:
@@ -9,7 +9,7 @@
  *                                                             is used again within the graph
  *
  *   GC1  a captured stream waits for nobody: an event from outside would spoil the capture. A replay waits instead,
- *       for all uses and all that was made and still lives, as order.c says: it is a reader of what it only reads,
+ *       for all uses and all that was made and still lives, as stream_order.c says: it is a reader of what it only reads,
  *       and a writer of all else;
  *   GC2  what was made belongs to the captured stream until the capture ends: others would be drawn into it;
  *   GC3  `capture` of a storage or a stream changes under the mutex only; is_capturing is true between its making and

@@ -1,5 +1,5 @@
 /*
- * capture.h: which storage a graph that is captured reads, writes and makes. capture.c has the rules.
+ * graph_capture.h: which storage a graph that is captured reads, writes and makes. graph_capture.c has the rules.
  */
 #ifndef GNI_TENSOR_GRAPH_CAPTURE_H
 #define GNI_TENSOR_GRAPH_CAPTURE_H

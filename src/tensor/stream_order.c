@@ -1,5 +1,5 @@
 /*
- * order.c: a GPU's storage in the order of streams.
+ * stream_order.c: a GPU's storage in the order of streams.
  *
  * Work of one stream is ordered by itself; that is nearly always so, and costs a comparison. A storage knows the
  * stream that wrote to it last, and the other streams that have read it since:
@@ -11,7 +11,7 @@
  *       given to anybody before their work is done;
  *   SO5  with too many readers the one that comes waits for the first of them, and stands for it, too;
  *   SO6  memory of others goes back in the order of the stream that it came with, the one that its owner knows of;
- *   SO7  a stream that is captured into a graph waits for nobody: the replay does. capture.c
+ *   SO7  a stream that is captured into a graph waits for nobody: the replay does. graph_capture.c
  *
  * Streams are told apart by their ids: CUDA's per-thread default stream is another one in each thread, and cannot
  * be waited for by other threads: there the whole device is waited for.

@@ -51,11 +51,11 @@ struct gni_storage {
         *next_dead; /* without references: to be destroyed when the recorder's lock is let go */
     _Atomic(bool) is_escaped;
     bool is_read_only;
-    /* On a GPU, in the order of streams: order.c. On the CPU the writer is no stream. */
+    /* On a GPU, in the order of streams: stream_order.c. On the CPU the writer is no stream. */
     struct gni_user first; /* whose it was at the start */
     struct gni_user writer, readers[GNI_STORAGE_READERS_MOST];
     _Atomic(int) stream_reader_count;
-    /* Made while a graph was captured: capture.c. */
+    /* Made while a graph was captured: graph_capture.c. */
     struct gni_capture *_Atomic capture; /* NULL: not, or the graph is gone */
     struct gni_list capture_link;
     _Atomic(bool) is_capturing; /* and that has not ended */
@@ -91,7 +91,7 @@ gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
 void gni_storage_release(struct gni_storage *storage);
 void gni_storage_destroy(struct gni_storage *storage);
 
-/* ---- order.c ---------------------------------------------------------------------------------- */
+/* ---- stream_order.c ------------------------------------------------------------------------------ */
 
 /* The stream that work on a device is submitted to: the calling thread's current one, borrowed; NULL for the CPU,
  * which computes in place. */

@@ -1,5 +1,5 @@
 /*
- * blas.c: finding and calling OpenBLAS: see blas.h.
+ * cpu_blas.c: finding and calling OpenBLAS: see cpu_blas.h.
  *
  * Threads: blas.mutex guards what is looked for, and how many are between begin and end. The functions never change
  * once `state` is FOUND.

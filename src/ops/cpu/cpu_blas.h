@@ -1,5 +1,5 @@
 /*
- * blas.h: OpenBLAS, found and loaded when the first large product of floating numbers is computed.
+ * cpu_blas.h: OpenBLAS, found and loaded when the first large product of floating numbers is computed.
  *
  * GENESIS_BLAS names one, or says `off`. Otherwise the one that is in the process already, NumPy's in most programs;
  * then the files that gn_blas_add_file() was told are tried in their order (the Python package tells of the wheel that
@@ -7,7 +7,7 @@
  * by several threads at once, and OpenMP hangs in a forked child.
  *
  * Each call computes on the calling thread alone: the work is cut into blocks that our own threads share out
- * (product.c), so that there is one number of threads, and one pool that is right after a fork. Between begin and end
+ * (cpu_product.c), so that there is one number of threads, and one pool that is right after a fork. Between begin and end
  * OpenBLAS is therefore set to one thread, and then back: others in the process may use the same library.
  *
  * A library that somebody else has loaded computes the largest products with threads of its own. These wait busily for

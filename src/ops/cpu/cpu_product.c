@@ -1,5 +1,5 @@
 /*
- * product.c: a matrix product is cut into blocks of c, of which each thread computes one after the other.
+ * cpu_product.c: a matrix product is cut into blocks of c, of which each thread computes one after the other.
  *
  * Each thread that is at work has a slot of memory. All slots are one piece, asked for before the work begins, so
  * that nothing can fail after that.

@@ -1,10 +1,10 @@
 /*
- * product.h: matrix products on the CPU.
+ * cpu_product.h: matrix products on the CPU.
  *
  * Whatever the layout of a product (ops/product.h), it is cut into blocks of c, which threads compute one by one:
  *
  *     rows or columns are 1      product_vector.c: every element is read once, so memory is what counts
- *     large, float32 or float64  OpenBLAS, where there is one (blas.h)
+ *     large, float32 or float64  OpenBLAS, where there is one (cpu_blas.h)
  *     otherwise                  tiles.c: our own kernel
  *
  * Floating numbers: an element differs from the exact sum by at most inner * epsilon / 2 times the sum of the

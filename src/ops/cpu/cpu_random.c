@@ -1,5 +1,5 @@
 /*
- * random.c: see random.h.
+ * cpu_random.c: see cpu_random.h.
  *
  * A fill takes the words of some blocks into a buffer, and makes numbers of them there; parts of a loop begin at
  * a block's first element.

@@ -1,5 +1,5 @@
 /*
- * random.h: memory filled with random numbers, on the CPU.
+ * cpu_random.h: memory filled with random numbers, on the CPU.
  *
  * `out` has `count` elements of the dtype, one behind the other. Each depends on the seed, the offset, its index
  * and the arguments alone (philox.h), so that neither the number of threads nor the device changes anything.

@@ -453,7 +453,7 @@ static char *sums_place(const struct reduce_columns *reduce, struct columns_room
 }
 
 /* Items are the column parts of all chunks of rows. */
-static void part_fold_columns(void *context, size_t begin, size_t end)
+static void part_reduce_columns(void *context, size_t begin, size_t end)
 {
     const struct reduce_columns *reduce = context;
     struct columns_room room;
@@ -538,7 +538,7 @@ static gn_status all_columns_reduce(const struct gni_plan *plan, const struct va
     }
     int64_t part_rows = reduce.rows < reduce.chunk_rows ? reduce.rows : reduce.chunk_rows;
     size_t grain = (size_t)(PART_COLUMNS / (part_rows * width));
-    gni_parallel_for((size_t)reduce.chunks * parts, grain > 0 ? grain : 1, part_fold_columns,
+    gni_parallel_for((size_t)reduce.chunks * parts, grain > 0 ? grain : 1, part_reduce_columns,
                      &reduce);
     if (reduce.chunks > 1) {
         gni_parallel_for(parts, 1, part_combine_columns, &reduce);

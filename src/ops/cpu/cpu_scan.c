@@ -1,5 +1,5 @@
 /*
- * scan.c: elements become the accumulating type a block at a time, are scanned there, and go back.
+ * cpu_scan.c: elements become the accumulating type a block at a time, are scanned there, and go back.
  *
  * Rows (inner is 1) are scanned along themselves: many rows are divided among threads; of few long ones, the
  * totals of all blocks come first, then each block starts from the totals before it. A thread that has a row

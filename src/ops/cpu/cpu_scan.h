@@ -1,5 +1,5 @@
 /*
- * scan.h: cumulative sums, products, maxima and minima along one dimension, in the CPU's memory.
+ * cpu_scan.h: cumulative sums, products, maxima and minima along one dimension, in the CPU's memory.
  *
  * An array is seen as [outer][length][inner], contiguous, and scanned along the middle. What is accumulated in:
  *

@@ -1,5 +1,5 @@
 /*
- * softmax.c: softmax of rows on the CPU, with the steps before it: a row is worked on while it is in cache, so that
+ * cpu_softmax.c: softmax of rows on the CPU, with the steps before it: a row is worked on while it is in cache, so that
  * memory is read once and written once.
  *
  *     columns up to a tile    as many rows at a time as a tile holds

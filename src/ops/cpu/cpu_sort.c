@@ -1,5 +1,5 @@
 /*
- * sort.c: rows become items of keys, are sorted by radix.h, and become elements and positions again.
+ * cpu_sort.c: rows become items of keys, are sorted by radix.h, and become elements and positions again.
  *
  *   wanted           keys up to 32 bits                        keys of 64 bits
  *   values           GNI_ITEM_32: the key                      GNI_ITEM_64: the key

@@ -1,5 +1,5 @@
 /*
- * sort.h: sorting and what rests on it, over contiguous rows in the CPU's memory (sort.c and select.c).
+ * cpu_sort.h: sorting and what rests on it, over contiguous rows in the CPU's memory (cpu_sort.c and select.c).
  *
  * The order of all of these: NaN counts as larger than everything and as equal to NaN, -0 equals +0. Elements
  * that are equal stay in the order in which they were, ascending or descending, with all their bits.

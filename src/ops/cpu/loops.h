@@ -56,7 +56,7 @@ enum gni_reduction {
 };
 
 /*
- * Folds a run into *accumulator: sums and products of float32 and float64 are accumulated in double (inside
+ * Reduces a run into *accumulator: sums and products of float32 and float64 are accumulated in double (inside
  * the run in several partial sums, so that the error grows with the logarithm of its length or better), those of
  * integers and bool in int64, maxima and minima in the type itself (NaN wins), any and all in bool. The caller
  * starts the accumulator.

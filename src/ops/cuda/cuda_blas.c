@@ -1,5 +1,5 @@
 /*
- * blas.c: products by cuBLASLt: how they lie, what is one call, and its submission: see blas.h.
+ * cuda_blas.c: products by cuBLASLt: how they lie, what is one call, and its submission: see cuda_blas.h.
  *
  * The library's matrices lie by columns. One of ours that lies by rows is its own transposed one there, so what is
  * computed is c' = b' a', with our b as the library's A and our a as its B; a matrix that lies by columns is marked as

@@ -1,5 +1,5 @@
 /*
- * blas.h: cuBLASLt, for matrix products of floating numbers.
+ * cuda_blas.h: cuBLASLt, for matrix products of floating numbers.
  *
  * It is looked for when the first such product is computed on a GPU, and there is one handle for each GPU. How a
  * product is computed (descriptors, and the algorithm that the library recommends) is a plan, which is kept by all

@@ -1,5 +1,5 @@
 /*
- * extreme.c: where the largest or smallest element of each row is: one kernel for each type, one launch.
+ * cuda_extreme.c: where the largest or smallest element of each row is: one kernel for each type, one launch.
  */
 #include "jit/tune.h"
 #include "ops/cuda/fixed.h"

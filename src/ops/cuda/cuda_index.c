@@ -1,5 +1,5 @@
 /*
- * index.c: keys on a GPU: from a plan to the arguments of a kernel (index.cu).
+ * cuda_index.c: keys on a GPU: from a plan to the arguments of a kernel (index.cu).
  *
  * The dimensions of a plan are joined where all strides allow it; the last one is moved in units of up to 16 bytes,
  * where it is contiguous on both sides and all addresses are multiples of that. Kernels are made for the number of

@@ -1,5 +1,5 @@
 /*
- * product.c: matrix products on a GPU: by cuBLASLt, or by a kernel of matmul.cu, of which there is one for each type
+ * cuda_product.c: matrix products on a GPU: by cuBLASLt, or by a kernel of matmul.cu, of which there is one for each type
  * and size of tiles.
  *
  * The tile is chosen by the shape alone: large ones read less, but there must be enough of them to go around; and where

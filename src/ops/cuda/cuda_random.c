@@ -1,5 +1,5 @@
 /*
- * random.c: memory of a GPU filled with random numbers: one kernel for each kind of number and type.
+ * cuda_random.c: memory of a GPU filled with random numbers: one kernel for each kind of number and type.
  */
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/cuda_ops.h"

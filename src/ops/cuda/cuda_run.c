@@ -2,7 +2,7 @@
  * cuda_run.c: programs and reductions on a GPU: the specialization of the program, its kernel, and a launch.
  *
  * Elementwise kernels are bound by memory: a thread loads 16 bytes once, and there are many threads. On an H200 that
- * is a little faster than a copy by the driver, and than several loads a thread. Folds of few results are cut into
+ * is a little faster than a copy by the driver, and than several loads a thread. Reductions of few results are cut into
  * parts, as many as fill a GPU.
  */
 #include "ops/cuda/generate.h"

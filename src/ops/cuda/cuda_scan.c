@@ -1,5 +1,5 @@
 /*
- * scan.c: cumulative sums, products, maxima and minima on a GPU: a kernel for each type, in one launch or two.
+ * cuda_scan.c: cumulative sums, products, maxima and minima on a GPU: a kernel for each type, in one launch or two.
  */
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/cuda_ops.h"

@@ -1,5 +1,5 @@
 /*
- * search.c: searching and counting on a GPU: a kernel of search.cu each.
+ * cuda_search.c: searching and counting on a GPU: a kernel of search.cu each.
  */
 #include "ops/cuda/readback.h"
 #include "ops/cuda/fixed.h"

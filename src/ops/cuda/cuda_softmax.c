@@ -1,5 +1,5 @@
 /*
- * softmax.c: softmax on a GPU: how rows are spread over it, and which ways there are to choose from (jit/tune.h).
+ * cuda_softmax.c: softmax on a GPU: how rows are spread over it, and which ways there are to choose from (jit/tune.h).
  *
  * The order in which a row is summed follows from its length, the bytes of a load and the number of threads that share
  * it. By default those follow from the shape, and other numbers of threads are candidates that sum in another order;

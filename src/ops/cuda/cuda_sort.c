@@ -1,5 +1,5 @@
 /*
- * sort.c: sorted rows and different elements on a GPU: which kernels of sort.cu are launched, and their memory.
+ * cuda_sort.c: sorted rows and different elements on a GPU: which kernels of sort.cu are launched, and their memory.
  *
  *     rows of up to 2048         SMALL
  *     the first few of longer    SELECT, SMALL: while what the parts of a row select is at most 2048

@@ -1,5 +1,5 @@
 /*
- * sort.h: numbers in their order on a GPU, with where each was; equal ones stay as they were.
+ * cuda_sort.h: numbers in their order on a GPU, with where each was; equal ones stay as they were.
  *
  *     struct gni_order order;
  *     GN_TRY(gni_order_init(&order, count, false, 0, stream));

@@ -3,7 +3,7 @@
  *
  * They are those of one operation on contiguous float32 tensors: with a tensor, with a number, alone, and reduced along
  * rows and columns. Chains have kernels of their own, which are made when a chain is first met. Specializations are made as
- * run.c makes them: a test holds the two together.
+ * cuda_run.c makes them: a test holds the two together.
  */
 #include "ops/cuda/cuda_ops.h"
 
