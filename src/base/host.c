@@ -43,7 +43,7 @@ static bool host_must_fail(void)
 
 static bool host_can_try(size_t size)
 {
-    return gni_size_is_possible(size) && !host_must_fail();
+    return (size <= HOST_SMALL_MOST || gni_size_is_possible(size)) && !host_must_fail();
 }
 
 /* malloc(0) may give NULL, which means failure here, and realloc(block, 0) may free the block. */

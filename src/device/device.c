@@ -20,22 +20,26 @@
 #include <stdlib.h>
 
 enum {
-    DEVICE_TYPE_COUNT = 2,
     NEAR_STREAMS = 9,                                /* of the CPU and the first GPUs */
     FAR_STREAMS = 1 + GNI_DEVICE_MAX - NEAR_STREAMS, /* of the others */
 };
 
 /* What the calling thread uses. The streams are retained; device_thread_end() lets them go. Those of GPUs that few
  * machines have are found by a pointer: the library's thread-local memory must be small (see gni_thread). */
-static _Thread_local int current_device[DEVICE_TYPE_COUNT];
+static _Thread_local int current_device[GNI_DEVICE_TYPES];
 static _Thread_local gn_stream *near_streams[NEAR_STREAMS];
 static _Thread_local gn_stream **far_streams; /* owned; NULL: all of them are the default streams */
 
 _Thread_local struct gni_thread gni_thread;
 
-static _Atomic(void (*)(gn_stream *)) stream_end_hook;
-static _Atomic(void (*)(gn_stream *)) stream_leave_hook;
-static _Atomic(void (*)(gn_stream *)) stream_share_hook;
+static void stream_ignore(gn_stream *stream)
+{
+    (void)stream;
+}
+
+static const struct gni_stream_hooks no_stream_hooks = {stream_ignore, stream_ignore,
+                                                        stream_ignore};
+static _Atomic(const struct gni_stream_hooks *) stream_hooks = &no_stream_hooks;
 static _Atomic(struct gni_close_hook *) close_hooks;
 static _Atomic(void (*)(void)) wait_hook;
 
@@ -63,10 +67,10 @@ static gn_status same_device_check(const char *function, const gn_device *a, con
 struct gni_device_label gni_device_label(const gn_device *device)
 {
     struct gni_device_label label;
-    if (device->type == GN_DEVICE_CPU)
-        (void)snprintf(label.text, sizeof label.text, "cpu");
+    if (device->ops->is_numbered)
+        (void)snprintf(label.text, sizeof label.text, "%s:%d", device->ops->name, device->index);
     else
-        (void)snprintf(label.text, sizeof label.text, "cuda:%d", device->index);
+        (void)snprintf(label.text, sizeof label.text, "%s", device->ops->name);
     return label;
 }
 
@@ -104,6 +108,11 @@ gn_status gn_device_get(gn_device_type type, int index, gn_device **device)
     return gni_cuda_device_open(index, device);
 }
 
+gn_status gni_device_get_host(gn_device **host)
+{
+    return gni_cpu_device_open(host);
+}
+
 gn_device_type gn_device_get_type(const gn_device *device)
 {
     return device->type;
@@ -116,7 +125,7 @@ int gn_device_get_index(const gn_device *device)
 
 int gn_device_get_current(gn_device_type type)
 {
-    return (unsigned)type < DEVICE_TYPE_COUNT ? current_device[type] : 0;
+    return (unsigned)type < GNI_DEVICE_TYPES ? current_device[type] : 0;
 }
 
 gn_status gn_device_set_current(gn_device_type type, int index)
@@ -232,7 +241,7 @@ gn_status gn_stream_from_handle(gn_device *device, void *handle, gn_stream **str
         *stream = gn_stream_retain(device->default_stream);
         return GN_OK;
     }
-    if (device->type != GN_DEVICE_CUDA)
+    if (!device->ops->has_handles)
         return gni_error(GN_ERROR_UNSUPPORTED, "streams of the CPU have no handles");
     gn_stream model = {.device = device,
                        .kind = number == 2 ? GNI_STREAM_PER_THREAD : GNI_STREAM_FOREIGN,
@@ -245,11 +254,11 @@ static void stream_share(gn_stream *stream)
 {
     if (atomic_exchange(&stream->is_shared, true))
         return;
-    void (*hook)(gn_stream *) = atomic_load_explicit(&stream_share_hook, memory_order_acquire);
-    atomic_store(&stream->memory_key, 0);
+    const struct gni_stream_hooks *hooks =
+        atomic_load_explicit(&stream_hooks, memory_order_acquire);
+    atomic_store(&stream->upper.memory_key, 0);
     gni_device_submit(stream->device);
-    if (hook != NULL)
-        hook(stream);
+    hooks->on_share(stream);
 }
 
 /* Default streams are their devices' for ever: nobody counts who else refers to them, which would be the most contended
@@ -271,9 +280,8 @@ static void stream_let_go(gn_stream *stream)
     if (before != 1)
         return;
     gn_device *device = stream->device;
-    void (*hook)(gn_stream *) = atomic_load_explicit(&stream_end_hook, memory_order_acquire);
-    if (hook != NULL && stream->kind == GNI_STREAM_OWNED)
-        hook(stream);
+    if (stream->kind == GNI_STREAM_OWNED)
+        atomic_load_explicit(&stream_hooks, memory_order_acquire)->on_end(stream);
     device->ops->stream_close(stream);
     gni_host_free(stream);
     atomic_fetch_sub(&device->object_count, 1);
@@ -286,9 +294,7 @@ static void stream_leave(gn_stream *stream)
     if (watchers == 0 || stream->kind != GNI_STREAM_OWNED ||
         atomic_load(&stream->references) != watchers + 1)
         return;
-    void (*hook)(gn_stream *) = atomic_load_explicit(&stream_leave_hook, memory_order_acquire);
-    if (hook != NULL)
-        hook(stream);
+    atomic_load_explicit(&stream_hooks, memory_order_acquire)->on_unused(stream);
 }
 
 void gn_stream_release(gn_stream *stream)
@@ -325,7 +331,7 @@ gn_status gn_stream_get_default(gn_device *device, gn_stream **stream)
 /* Where the thread's stream of a device stands; NULL if it never had another than the default one. */
 static gn_stream **current_stream_find(const gn_device *device)
 {
-    int place = device->type == GN_DEVICE_CPU ? 0 : 1 + device->index;
+    int place = device->ops->is_numbered ? 1 + device->index : 0;
     if (place < NEAR_STREAMS)
         return &near_streams[place];
     return far_streams != NULL ? &far_streams[place - NEAR_STREAMS] : NULL;
@@ -339,19 +345,9 @@ gn_status gn_stream_get_current(gn_device *device, gn_stream **stream)
     return GN_OK;
 }
 
-void gni_stream_set_end_hook(void (*hook)(gn_stream *stream))
+void gni_stream_set_hooks(const struct gni_stream_hooks *hooks)
 {
-    atomic_store_explicit(&stream_end_hook, hook, memory_order_release);
-}
-
-void gni_stream_set_leave_hook(void (*hook)(gn_stream *stream))
-{
-    atomic_store_explicit(&stream_leave_hook, hook, memory_order_release);
-}
-
-void gni_stream_set_share_hook(void (*hook)(gn_stream *stream))
-{
-    atomic_store_explicit(&stream_share_hook, hook, memory_order_release);
+    atomic_store_explicit(&stream_hooks, hooks, memory_order_release);
 }
 
 static void streams_let_go(gn_stream **streams, int count)
@@ -409,7 +405,7 @@ gn_device *gn_stream_get_device(const gn_stream *stream)
 
 void *gn_stream_get_handle(gn_stream *stream)
 {
-    if (stream->device->type != GN_DEVICE_CUDA)
+    if (!stream->device->ops->has_handles)
         return NULL;
     if (stream->kind == GNI_STREAM_OWNED)
         stream_share(stream);
@@ -432,7 +428,7 @@ gn_status gn_stream_get_id(gn_stream *stream, uint64_t *id)
 /* The driver would refuse as well, and spoil the capture. */
 static gn_status not_captured_check(const gn_stream *stream)
 {
-    if (atomic_load_explicit(&stream->capture, memory_order_relaxed) != NULL)
+    if (atomic_load_explicit(&stream->upper.capture, memory_order_relaxed) != NULL)
         return gni_error(GN_ERROR_CAPTURE, "a stream cannot be waited for while it is captured");
     return GN_OK;
 }
@@ -509,7 +505,7 @@ gn_device *gn_event_get_device(const gn_event *event)
 
 void *gn_event_get_handle(const gn_event *event)
 {
-    return event->device->type == GN_DEVICE_CUDA ? event->handle : NULL;
+    return event->device->ops->has_handles ? event->handle : NULL;
 }
 
 gn_status gn_event_record(gn_event *event, gn_stream *stream)

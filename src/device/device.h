@@ -7,7 +7,7 @@
  *
  * A kind of device is one table, struct gni_device_ops. Everything above this layer goes through
  * the table (mostly by the gn_ functions of genesis/device.h, which check arguments first) and
- * never asks which kind it is.
+ * asks for properties in the table, not for the kind: what a third kind could answer either way.
  *
  * Ownership: 1. devices live for ever. 2. A stream lives while it has an owner; the default streams
  * are owned by their devices. 3. An event has one owner. 4. A device counts what lives on it in
@@ -26,7 +26,8 @@
 #include <stdatomic.h>
 
 enum {
-    GNI_DEVICE_MAX = 64, /* of one type */
+    GNI_DEVICE_MAX = 64,  /* of one type */
+    GNI_DEVICE_TYPES = 2, /* values of gn_device_type */
 };
 
 enum gni_stream_kind {
@@ -36,7 +37,23 @@ enum gni_stream_kind {
     GNI_STREAM_PER_THREAD, /* CUDA's per-thread default stream: another one in each thread */
 };
 
-struct gni_capture;
+/*
+ * What layers above keep with a device and with a stream. This layer has no use for it: it makes it zeroed and ends it with
+ * its owner, and does what the comments say in the name of the layer that a field belongs to.
+ */
+struct gni_device_upper {
+    /* src/ops/cuda: a word of page-locked memory in which kernels report numbers that are out of range; NULL until a
+     * kernel may. It is freed when the device is closed. */
+    _Atomic(uint64_t) *_Atomic fault;
+};
+
+struct gni_stream_upper {
+    /* src/memory: what the fast path of the memory manager knows the stream by: its id, or 0 where that path must not be
+     * taken (not known yet, foreign, shared, or allocating from a private pool). Cleared when the stream is shared. */
+    _Atomic(uint64_t) memory_key;
+    /* src/tensor: what a graph of ours is captured with. Waiting for a stream that has one is an error. */
+    struct gni_capture *_Atomic capture;
+};
 
 struct gn_device {
     const struct gni_device_ops *ops;
@@ -46,9 +63,7 @@ struct gn_device {
     gn_stream *default_stream; /* set when the device is opened, then constant */
     /* Reasons why launches must be submitted before the call returns: others know addresses of the device's memory. */
     atomic_int direct_count;
-    /* A word of page-locked memory in which kernels report what they had to refuse; NULL until one may, and again
-     * after gn_shutdown(). The layer that launches such kernels makes it, and knows what is in it. */
-    _Atomic(uint64_t) *_Atomic fault;
+    struct gni_device_upper upper;
 };
 
 struct gn_stream {
@@ -61,34 +76,32 @@ struct gn_stream {
     atomic_int references; /* >= 1 while alive */
     atomic_int watchers;   /* of these: who lets go when nobody else is left */
     atomic_bool is_shared; /* others know its handle: they may submit work, or capture it */
-    /* What the memory manager's fast path knows it by: its id, or 0 where that path must not be taken
-     * (not known yet, foreign, shared, or allocating from a private pool). */
-    _Atomic(uint64_t) memory_key;
-    struct gni_capture
-        *_Atomic capture; /* what a graph of ours is captured with: src/tensor/capture.c */
+    struct gni_stream_upper upper;
 };
 
-/* What the fast path of the memory manager keeps for each thread, in one place. Finding it is nearly free while all
+/* What a thread keeps for the fast path of the memory manager, in one place. Finding it is nearly free while all
  * thread-local variables of the library together have at most 512 bytes, which glibc has at hand for a library that is
  * loaded late; it costs a call of some nanoseconds otherwise. tests/python/test_layers.py looks at the size. */
 struct gni_thread {
     uint64_t stream_epoch;   /* how often the thread has changed its current streams */
-    struct gni_cache *cache; /* that it used last; NULL: none yet */
+    struct gni_cache *cache; /* src/memory: the cache that it used last; NULL: none yet */
 };
 
 extern _Thread_local struct gni_thread gni_thread;
 
-/* One more owner, who does not keep a stream of ours alive alone: when only such ones are left, the hook is called,
- * which makes them let go. */
+/* What a layer above wants to be told about streams that we own. Set once. */
+struct gni_stream_hooks {
+    void (*on_unused)(gn_stream *stream); /* only watchers are left: they are to let go */
+    void (*on_end)(gn_stream *stream);    /* the stream is about to be destroyed */
+    void (*on_share)(
+        gn_stream *stream); /* somebody is about to learn its handle, for the first time */
+};
+
+void gni_stream_set_hooks(const struct gni_stream_hooks *hooks);
+
+/* One more owner, a watcher, who does not keep a stream of ours alive alone: gni_stream_hooks.on_unused. */
 void gni_stream_watch(gn_stream *stream);
 void gni_stream_unwatch(gn_stream *stream);
-void gni_stream_set_leave_hook(void (*hook)(gn_stream *stream));
-
-/* A layer above wants to know, before it happens, that a stream of ours is destroyed. */
-void gni_stream_set_end_hook(void (*hook)(gn_stream *stream));
-
-/* ... and that somebody is about to learn a stream's handle, for the first time. */
-void gni_stream_set_share_hook(void (*hook)(gn_stream *stream));
 
 struct gn_event {
     gn_device *device;
@@ -138,6 +151,25 @@ struct gni_function_properties {
  * during exit().
  */
 struct gni_device_ops {
+    /* ---- properties; each says one thing, whatever the others say ---- */
+
+    const char *name;    /* of the type, in messages: "cuda" */
+    bool is_numbered;    /* there may be several: messages give the index, "cuda:1" */
+    bool is_host_memory; /* the host can read and write the device's memory by its address */
+    bool
+        is_immediate; /* operations on tensors are computed when the call returns, by the calling thread: they need no
+                          stream */
+    bool is_lost_in_fork; /* a forked child can use neither the device nor its memory */
+    bool
+        is_bounded; /* memory_info's total is all that there can ever be: no swap, no overcommitment */
+    bool has_pinned_memory; /* host_alloc gives memory unlike the host's ordinary memory */
+    bool has_handles;       /* streams and events have handles that other libraries can use */
+    bool has_claims;  /* the pool's threads may have regions to themselves: src/memory/claim.h */
+    bool has_options; /* the options GENESIS_CUDA_* say how its memory is managed */
+    int dlpack_type;  /* DLPack's number for it */
+
+    /* ---- functions ---- */
+
     /* Fails when the device is lost, forked away or shutting down; costs nothing. */
     gn_status (*check)(gn_device *device);
     gn_status (*properties)(gn_device *device, gn_device_properties *properties);
@@ -225,6 +257,16 @@ struct gni_device_ops {
     gn_status (*graph_launch)(const struct gni_graph *graph, gn_stream *stream);
     void (*graph_close)(struct gni_graph *graph);
 };
+
+/* True if the host may read and write the device's memory without waiting: it reaches the memory, and no work on it is
+ * unfinished when a call has returned. */
+static inline bool gni_device_host_can_access(const gn_device *device)
+{
+    return device->ops->is_host_memory && device->ops->is_immediate;
+}
+
+/* The device whose memory is the host's ordinary memory. */
+gn_status gni_device_get_host(gn_device **host) GN_NODISCARD;
 
 /* All launches that calls have returned for are submitted. */
 static inline void gni_device_submit(gn_device *device)

@@ -78,7 +78,7 @@ static void directory_make(char *path)
     (void)mkdir(path, 0700);
 }
 
-/* D1, of a directory or a file. */
+/* DC1, of a directory or a file. */
 static bool is_private(const struct stat *info)
 {
     return info->st_uid == geteuid() && (info->st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -217,7 +217,7 @@ static bool entry_read(int file, uint64_t file_bytes, const struct gni_disk_key 
     return true;
 }
 
-/* D5: what was used now goes last. */
+/* DC5: what was used now goes last. */
 static void entry_touch(int file, const struct stat *info)
 {
     struct timespec now;
@@ -242,7 +242,7 @@ bool gni_disk_cache_find(const struct gni_disk_key *key, struct gni_kernel_image
         if (is_found)
             entry_touch(file, &info);
         else
-            (void)unlinkat(directory, name, 0); /* D2 */
+            (void)unlinkat(directory, name, 0); /* DC2 */
     }
     if (file >= 0)
         (void)close(file);
@@ -262,7 +262,7 @@ static bool entry_write(int file, const struct gni_disk_key *key, const char *la
            bytes_write(file, label, header.label_bytes) && bytes_write(file, bytes, nbytes);
 }
 
-/* D3. */
+/* DC3. */
 static void entry_put(int directory, const struct gni_disk_key *key, const char *label,
                       const void *bytes, size_t nbytes)
 {

@@ -9,14 +9,14 @@
  * (XDG_CACHE_HOME, ~/.cache).
  *
  * An entry is code that will run, so:
- *   D1  the directory and the file belong to this user, nobody else can write to them, and neither is a
+ *   DC1  the directory and the file belong to this user, nobody else can write to them, and neither is a
  *       symbolic link; otherwise there is no cache, with one warning;
- *   D2  an entry whose length, format, key or checksum is not right is a miss, and is removed;
- *   D3  an entry appears under its name whole, or not at all: it is written under another name first. Any
+ *   DC2  an entry whose length, format, key or checksum is not right is a miss, and is removed;
+ *   DC3  an entry appears under its name whole, or not at all: it is written under another name first. Any
  *       number of processes may read, write and remove at the same time;
- *   D4  no failure of the disk is a failure of the caller: what cannot be read is a miss, and what cannot
+ *   DC4  no failure of the disk is a failure of the caller: what cannot be read is a miss, and what cannot
  *       be written stays in memory;
- *   D5  the directory does not grow beyond GNI_DISK_CACHE_BYTES by much: the entries that were not used
+ *   DC5  the directory does not grow beyond GNI_DISK_CACHE_BYTES by much: the entries that were not used
  *       for the longest time go.
  *
  * Threads: any.

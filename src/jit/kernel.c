@@ -139,9 +139,9 @@ static bool key_fits(const struct key *key, const struct gni_kernel *kernel)
         kernel->has_signature != (key->signature != NULL))
         return false;
     if (key->signature != NULL)
-        return kernel->known_by_size == key->signature_size &&
-               memcmp(kernel->known_by, key->signature, key->signature_size) == 0;
-    return source_is(key->source, kernel->known_by, kernel->known_by_size);
+        return kernel->identity_size == key->signature_size &&
+               memcmp(kernel->identity, key->signature, key->signature_size) == 0;
+    return source_is(key->source, kernel->identity, kernel->identity_size);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -246,8 +246,8 @@ static gn_status kernel_alloc(const struct key *key, struct gni_kernel **out)
     kernel->hash = key->hash;
     kernel->device = key->device;
     kernel->has_signature = key->signature != NULL;
-    kernel->known_by_size = size;
-    key_write(key, kernel->known_by);
+    kernel->identity_size = size;
+    key_write(key, kernel->identity);
     *out = kernel;
     return GN_OK;
 }

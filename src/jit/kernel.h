@@ -47,8 +47,8 @@ struct gni_kernel {
     _Atomic(size_t) shared_bytes_max;   /* dynamic ones that it may use as it is; only grows */
     char name[GN_KERNEL_NAME_CAPACITY]; /* for people; cut if it is longer */
     bool has_signature;
-    size_t known_by_size;
-    char known_by[]; /* its signature, or the pieces of its source */
+    size_t identity_size;
+    char identity[]; /* its signature, or the pieces of its source */
 };
 
 /*

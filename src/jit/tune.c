@@ -37,11 +37,11 @@ enum {
     ROUNDS_ON = 5,
     ROUNDS_MAX = 20,
     REPEATS_MOST = 16,      /* launches between two events */
-    GAIN_LEAST_PERCENT = 2, /* T4 */
+    GAIN_LEAST_PERCENT = 2, /* TU4 */
     HOPELESS_PERCENT = 150, /* of the best: not measured again */
 };
 
-/* T4, T5; by the mode. */
+/* TU4, TU5; by the mode. */
 static const uint64_t class_ns_most[] = {0, 50000000, 1000000000};
 static const uint64_t process_ns_most[] = {0, 2000000000, 60000000000};
 static const uint64_t bytes_least[] = {UINT64_MAX, 4 << 20, 64 << 10};
@@ -369,7 +369,7 @@ static void trials_run(const struct gni_tune *tune, const struct gni_choice *cho
         }
 }
 
-/* T4: the default needs a reason to be left. */
+/* TU4: the default needs a reason to be left. */
 static int trials_choose(const struct trial *trials, int count)
 {
     int best = 0;
@@ -423,7 +423,7 @@ bool gni_tune_is_max(void)
     return mode_get() == MODE_MAX;
 }
 
-/* T1. */
+/* TU1. */
 static int candidates_list(const struct gni_tune *tune, enum mode mode, struct gni_choice *choices)
 {
     int count = 1 + tune->list(tune->context, choices + 1), kept = 1;
@@ -435,7 +435,7 @@ static int candidates_list(const struct gni_tune *tune, enum mode mode, struct g
     return kept;
 }
 
-/* T2. A device that has no clock is of no use for it: with `max` it may show what would be done. */
+/* TU2. A device that has no clock is of no use for it: with `max` it may show what would be done. */
 static bool can_measure(const struct gni_tune *tune, enum mode mode)
 {
     gn_device *device = tune->stream->device;

@@ -14,19 +14,19 @@
  * the shape alone.
  *
  * The rules, which docs/cuda.md tells the user:
- *   T1  `on` changes no bit of a result: it takes only candidates that compute in the same order as the default. `max`
+ *   TU1  `on` changes no bit of a result: it takes only candidates that compute in the same order as the default. `max`
  *       takes those that sum in another order, too, and then the cache is what makes results repeat: a choice that was
  *       stored is used by every process that finds it.
- *   T2  A class is decided once in a process, by what is on disk or by measuring, until gni_tune_clear() or
+ *   TU2  A class is decided once in a process, by what is on disk or by measuring, until gni_tune_clear() or
  *       gn_shutdown(). While it cannot be measured (a stream that is captured, a profiler that would see it, another
  *       thread that measures, no time left) it takes the default; with `max` that decides it, since bits must not
  *       change later.
- *   T3  Every candidate is run on the problem's own inputs and into its own output, so each must give a right result,
+ *   TU3  Every candidate is run on the problem's own inputs and into its own output, so each must give a right result,
  *       and be free to run any number of times. The chosen one runs last.
- *   T4  Measuring is bounded: 50 ms for a class and 2 s for the process, with all that is compiled for it; with `max`
+ *   TU4  Measuring is bounded: 50 ms for a class and 2 s for the process, with all that is compiled for it; with `max`
  *       1 s and 60 s. A candidate that fails is passed over, and one that is not faster than the default by a
  *       fiftieth is not chosen.
- *   T5  Small problems, where launching takes longer than running, are never looked up.
+ *   TU5  Small problems, where launching takes longer than running, are never looked up.
  *
  * Threads: any. One measures at a time, and nobody waits for it.
  */
@@ -44,7 +44,7 @@ enum {
 
 struct gni_choice {
     int values[GNI_TUNE_VALUES]; /* unused ones are 0 */
-    bool is_reordering;          /* sums in another order than the default: T1 */
+    bool is_reordering;          /* sums in another order than the default: TU1 */
 };
 
 /* Lives for ever. */
@@ -76,7 +76,7 @@ int gni_tune_log(int64_t size);
 /* Submits a problem, in the way that is best as far as it is known. Fails as the run of the chosen way does. */
 gn_status gni_tune_run(const struct gni_tune *tune) GN_NODISCARD;
 
-/* Whether candidates may sum in another order: T1. */
+/* Whether candidates may sum in another order: TU1. */
 bool gni_tune_is_max(void);
 
 /* Forgets all choices of the process. */

@@ -203,7 +203,7 @@ gni_cache_known(const gn_memory_manager *manager, const gn_stream *stream)
         cache->asked != stream)
         return NULL;
     uint64_t key = stream == NULL ? thread->stream_epoch
-                                  : atomic_load_explicit(&stream->memory_key, memory_order_relaxed);
+                                  : atomic_load_explicit(&stream->upper.memory_key, memory_order_relaxed);
     return cache->key == key ? cache : NULL;
 }
 

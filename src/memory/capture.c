@@ -169,7 +169,7 @@ gn_status gn_memory_pool_begin(gn_memory_pool *graph, gn_stream *stream)
         graph->begun_count++;
         /* The fast path must not be taken: not for this object, nor for a thread's current stream. */
         atomic_store(&stream->is_shared, true); /* for good: who captures it knows its handle */
-        atomic_store(&stream->memory_key, 0);
+        atomic_store(&stream->upper.memory_key, 0);
         uint64_t key;
         struct gni_heap *heap = stream->device->ops->stream_id(stream, &key) == GN_OK
                                     ? gni_map_find(&pool->main.heaps_by_key, key)

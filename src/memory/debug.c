@@ -38,7 +38,7 @@ static char *guard_behind(const gn_memory_block *block, size_t *nbytes)
 static gn_status debug_wait(const struct gni_pool *pool, gn_stream *stream)
 {
     bool is_capturing;
-    if ((pool->debug & GNI_DEBUG_SYNC) == 0 && pool->holder->type != GN_DEVICE_CPU)
+    if ((pool->debug & GNI_DEBUG_SYNC) == 0 && !pool->holder->ops->is_host_memory)
         return GN_OK;
     GN_TRY(stream->device->ops->stream_is_capturing(stream, &is_capturing));
     return is_capturing ? GN_OK : gn_stream_synchronize(stream);

@@ -22,9 +22,7 @@
 
 enum {
     LEAKS_PRINTED = 20, /* of each manager */
-    KIND_CPU = GN_DEVICE_CPU,
-    KIND_CUDA = GN_DEVICE_CUDA,
-    KIND_PINNED, /* page-locked, by the index of the CUDA device */
+    KIND_PINNED = GNI_DEVICE_TYPES, /* page-locked, by the index of the device; others: by type */
 };
 
 _Atomic(gn_memory_manager *) gni_managers[GNI_MANAGER_KINDS][GNI_DEVICE_MAX];
@@ -205,12 +203,16 @@ static void managers_stream_share(gn_stream *stream)
     managers_each(manager_stream_change, &(struct stream_change){stream, gni_pool_stream_share});
 }
 
+static const struct gni_stream_hooks stream_hooks = {
+    .on_unused = managers_stream_leave,
+    .on_end = managers_stream_end,
+    .on_share = managers_stream_share,
+};
+
 static void managers_start(void)
 {
     gni_fork_register(GNI_FORK_MEMORY, &managers_fork);
-    gni_stream_set_leave_hook(managers_stream_leave);
-    gni_stream_set_end_hook(managers_stream_end);
-    gni_stream_set_share_hook(managers_stream_share);
+    gni_stream_set_hooks(&stream_hooks);
     if (gni_option_set(GNI_OPTION_DEBUG) & GNI_DEBUG_TRACE)
         trace_start();
 #ifdef GNI_DEBUG
@@ -278,7 +280,7 @@ static gn_status manager_create_default(gn_device *device, bool is_pinned, const
                                         gn_memory_manager **out)
 {
     static const char *const policies[] = {"direct", "pool", "virtual"};
-    if (device->type != GN_DEVICE_CUDA)
+    if (!device->ops->has_options)
         return gni_manager_create(device, is_pinned, "pool", out);
     const char *policy = policies[gni_option_choice(GNI_OPTION_CUDA_ALLOCATOR)];
     if (preferred != NULL && !gni_option_is_given(GNI_OPTION_CUDA_ALLOCATOR))
@@ -299,7 +301,7 @@ static void manager_warm_up(gn_memory_manager *manager)
 {
     static const size_t sizes[] = {4096, 65536, 1 << 20, 4 << 20, 32 << 20};
     static const size_t counts[] = {64, 32, 16, 4, 1};
-    if (manager->device->type == GN_DEVICE_CUDA && !manager->is_pinned &&
+    if (manager->device->ops->has_options && !manager->is_pinned &&
         gni_option_flag(GNI_OPTION_CUDA_WARMUP_ENABLED) &&
         gn_memory_warm_up(manager, sizeof sizes / sizeof *sizes, sizes, counts) != GN_OK)
         gni_log(GNI_LOG_WARNING, "the warm-up failed: %s", gn_error_detail());
@@ -347,7 +349,7 @@ gn_status gni_manager_get_as(gn_device *device, const char *policy, gn_memory_ma
 gn_status gn_memory_manager_get_pinned(gn_device *device, gn_memory_manager **manager)
 {
     GN_CHECK_ARGUMENT(device != NULL && manager != NULL, "device and manager must not be NULL");
-    int kind = device->type == GN_DEVICE_CUDA ? KIND_PINNED : KIND_CPU;
+    int kind = device->ops->has_pinned_memory ? KIND_PINNED : (int)device->type;
     return manager_get(device, kind, NULL, manager);
 }
 

@@ -227,7 +227,7 @@ static void segment_insert(void *base, size_t nbytes, nvtxMemHeapHandle_t heap)
 
 void gni_mark_segment_add(gn_device *device, void *base, size_t nbytes)
 {
-    if (device->type != GN_DEVICE_CUDA || !mark_enter(true))
+    if (device->type != GN_DEVICE_CUDA || !mark_enter(true)) /* CUDA's sanitizer knows no other */
         return;
     struct gni_cuda_scope scope;
     if (segments_reserve(segment_count + 1) &&

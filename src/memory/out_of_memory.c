@@ -440,7 +440,7 @@ static gn_status meet(struct gni_space *space, struct gni_need *need, gn_memory_
 
 gn_status gni_pool_meet(struct gni_pool *pool, struct gni_need *need, gn_memory_block **block)
 {
-    if (need->nbytes > pool->total_bytes && pool->device->type == GN_DEVICE_CUDA)
+    if (need->nbytes > pool->total_bytes && pool->device->ops->is_bounded)
         return gni_error(GN_ERROR_OUT_OF_MEMORY, "%zu bytes are more than there are",
                          need->nbytes); /* nothing is given up for it */
     GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
@@ -468,12 +468,12 @@ static const char *advice_host(void)
 static const char *advice(struct gni_pool *pool, const gn_memory_statistics *now, size_t nbytes,
                           size_t device_free)
 {
-    bool is_host = pool->holder->type == GN_DEVICE_CPU;
+    bool is_host = pool->holder->ops->is_host_memory;
     if (nbytes > pool->total_bytes)
         return is_host ? "The system never has that much" : "The device never has that much";
     if (now->limit_bytes != UINT64_MAX && now->live_bytes + nbytes > now->limit_bytes &&
         now->live_bytes + nbytes <= pool->total_bytes)
-        return pool->device->type == GN_DEVICE_CUDA
+        return pool->device->ops->has_options
                    ? "A larger memory fraction (GENESIS_CUDA_MEMORY_FRACTION, set_memory_fraction) "
                      "would allow it"
                    : "A larger memory fraction (set_memory_fraction) would allow it";
@@ -484,7 +484,7 @@ static const char *advice(struct gni_pool *pool, const gn_memory_statistics *now
     if (now->cached_bytes + device_free >= nbytes)
         return pool->backing == GNI_BACKING_VIRTUAL
                    ? "Enough is free, but in pieces: compact() can put them together"
-               : pool->device->type == GN_DEVICE_CUDA
+               : pool->device->ops->has_options
                    ? "Enough is free, but in pieces: the policy virtual "
                      "(GENESIS_CUDA_ALLOCATOR=virtual) can use them"
                    : "Enough is free, but in pieces: smaller blocks would fit";
@@ -501,7 +501,7 @@ gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes)
     gni_pool_unlock(pool);
     gni_pool_statistics(pool, &now);
     (void)pool->holder->ops->memory_info(pool->holder, &device_free, &device_total);
-    bool is_host = pool->holder->type == GN_DEVICE_CPU;
+    bool is_host = pool->holder->ops->is_host_memory;
     uint64_t ours = now.reserved_bytes;
     uint64_t others = device_total > device_free + ours ? device_total - device_free - ours : 0;
     char limit[64] = "", holders[2048];

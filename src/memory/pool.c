@@ -146,7 +146,7 @@ static void stream_remember(struct gni_cache *cache, gn_stream *asked, gn_stream
     if (atomic_load_explicit(&stream->is_shared, memory_order_relaxed) ||
         stream->kind == GNI_STREAM_FOREIGN || stream->kind == GNI_STREAM_PER_THREAD)
         return;
-    atomic_store_explicit(&stream->memory_key, key, memory_order_relaxed);
+    atomic_store_explicit(&stream->upper.memory_key, key, memory_order_relaxed);
     gni_cache_remember(cache, asked, key);
 }
 

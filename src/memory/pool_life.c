@@ -192,7 +192,7 @@ void gni_pool_stream_share(struct gni_pool *pool, gn_stream *stream)
     if (stream->device->ops->stream_id(stream, &key) != GN_OK)
         return;
     gni_pool_lock(pool);
-    atomic_store(&stream->memory_key, 0);
+    atomic_store(&stream->upper.memory_key, 0);
     struct gni_heap *heap = gni_map_find(&pool->main.heaps_by_key, key);
     if (heap != NULL)
         gni_caches_forget(pool, heap);
@@ -299,7 +299,7 @@ static void caches_fork(struct gni_pool *pool)
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
         bool is_mine = cache->thread == gni_thread_self();
         atomic_store(&cache->live, gni_cache_live(cache)); /* not busy */
-        if (cache == pool->spare || (is_mine && pool->device->type != GN_DEVICE_CUDA))
+        if (cache == pool->spare || (is_mine && !pool->device->ops->is_lost_in_fork))
             continue;
         if (cache->heap != NULL)
             (void)gni_cache_empty(cache);
@@ -334,7 +334,7 @@ static void config_from_options(struct gni_pool *pool)
                                       .coalescing_threshold = 1};
     pool->debug =
         gni_option_set(GNI_OPTION_DEBUG) & (GNI_DEBUG_POISON | GNI_DEBUG_GUARD | GNI_DEBUG_SYNC);
-    if (pool->device->type != GN_DEVICE_CUDA)
+    if (!pool->device->ops->has_options)
         return;
     pool->config.segment_bytes = (size_t)gni_option_size(GNI_OPTION_CUDA_SEGMENT_SIZE);
     if (gni_option_is_count(GNI_OPTION_CUDA_CACHE_SIZE))
@@ -354,7 +354,7 @@ gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual, struct gn
     gn_device *device = manager->device, *holder = device;
     size_t free_bytes, total_bytes, granularity = GNI_PAGE;
     if (manager->is_pinned)
-        GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &holder));
+        GN_TRY(gni_device_get_host(&holder));
     GN_TRY(holder->ops->memory_info(holder, &free_bytes, &total_bytes));
     if (is_virtual) {
         if (device->ops->virtual_granularity == NULL || manager->is_pinned)
@@ -384,8 +384,8 @@ gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual, struct gn
     gni_list_init(&pool->scratch_pieces);
     config_from_options(pool);
     pool->is_limited = config_is_limited(&pool->config);
-    pool->has_claims = device->type == GN_DEVICE_CPU && pool->backing == GNI_BACKING_DEVICE;
-    pool->is_marked = device->type == GN_DEVICE_CUDA && gni_mark_is_on();
+    pool->has_claims = device->ops->has_claims && pool->backing == GNI_BACKING_DEVICE;
+    pool->is_marked = device->type == GN_DEVICE_CUDA && gni_mark_is_on(); /* of CUDA's sanitizer */
     pool->limit = pool->config.memory_fraction < 1
                       ? (uint64_t)(pool->config.memory_fraction * (double)total_bytes)
                       : UINT64_MAX;

@@ -38,7 +38,7 @@ static gn_status repeat(gn_tensor *tensor, int at, int64_t count, const int64_t 
     const int64_t to[] = {length * count * inner, count * inner, inner, 1};
     int64_t total = outer * length * count * inner;
     gn_tensor *view, *copy;
-    if (total > 0 && total <= GNI_COPY_MOST && gni_device_is_host(tensor->device)) {
+    if (total > 0 && total <= gni_backend_get(tensor->device)->copy_most) {
         GN_TRY(gn_tensor_create(tensor->dtype, tensor->ndim, sizes, tensor->device, result));
         gni_copy_strided(gni_tensor_data(*result), to, gni_tensor_data(tensor), from, 4, wide,
                          gni_dtype_size(tensor->dtype));

@@ -1,9 +1,10 @@
 /*
  * backend.h: how a kind of device computes: one table, as src/device/device.h is for what a device is.
  *
- * Everything in src/ops goes through the table, and asks for no kind of device; src/ops/cpu and src/ops/cuda fill
- * it in. Work on a GPU is submitted to the stream, in whose order the memory of inputs and outputs is valid; the
- * CPU's stream is NULL, and its work is done when the call returns.
+ * Everything in src/ops goes through the table, and asks for no kind of device: src/ops/cpu/cpu_backend.c and
+ * src/ops/cuda/cuda_backend.c fill it in. Work is submitted to the stream, in whose order the memory of inputs and outputs
+ * is valid. On a device that is_immediate (device/device.h) the stream is NULL, and the work is done when the call returns.
+ * All slots are set but those marked (optional).
  */
 #ifndef GNI_OPS_BACKEND_H
 #define GNI_OPS_BACKEND_H
@@ -13,13 +14,13 @@
 #include "ops/program.h"
 #include "tensor/index_plan.h"
 
-/* How a value is folded. Where is_by_columns, the program's first dimensions go, and `kept` results lie side by
+/* How a value is reduced. Where is_by_columns, the program's first dimensions go, and `kept` results lie side by
  * side; else the last ones go, and there are `kept` rows. */
-struct gni_folding {
+struct gni_reduction_task {
     gn_reduction reduction;
     bool is_by_columns;
-    int64_t kept;   /* results */
-    int64_t folded; /* elements for each; may be 0 */
+    int64_t kept;    /* results */
+    int64_t reduced; /* elements for each; may be 0 */
 };
 
 enum gni_random_kind {
@@ -52,9 +53,10 @@ struct gni_backend {
     /* Computes all outputs of a program; its count may be 0. */
     gn_status (*run)(struct gni_program *program, gn_stream *stream);
 
-    /* Folds a value of a program into `result`, contiguous, of folding->kept elements. Deterministic. */
-    gn_status (*fold)(struct gni_program *program, short value, const struct gni_folding *folding,
-                      gn_tensor *result, gn_stream *stream);
+    /* Reduces a value of a program into `result`, contiguous, of task->kept elements. Deterministic. */
+    gn_status (*reduce)(struct gni_program *program, short value,
+                        const struct gni_reduction_task *task, gn_tensor *result,
+                        gn_stream *stream);
 
     /* (optional) Softmax, or its logarithm, of a floating value along the last dimensions of a program: `rows` of
      * them. `result` is contiguous, in the program's order. NULL: it is made of other operations. */
@@ -71,7 +73,7 @@ struct gni_backend {
     gn_status (*extreme)(gn_tensor *tensor, const struct gni_along *along, bool is_maximum,
                          gn_tensor *values, gn_tensor *indices, gn_stream *stream);
 
-    /* Cumulative sums or products: src/ops/cpu/scan.h says of what. No size is 0. */
+    /* Cumulative sums or products: src/ops/cpu/cpu_scan.h says of what. No size is 0. */
     gn_status (*cumulate)(gn_tensor *tensor, const struct gni_along *along, bool is_product,
                           gn_tensor *result, gn_stream *stream);
 
@@ -79,12 +81,12 @@ struct gni_backend {
     gn_status (*cumulate_extreme)(gn_tensor *tensor, const struct gni_along *along, bool is_maximum,
                                   gn_tensor *values, gn_tensor *indices, gn_stream *stream);
 
-    /* The first elements of sorted rows, and where they were: src/ops/cpu/sort.h says in which order. No size is 0;
+    /* The first elements of sorted rows, and where they were: src/ops/cpu/cpu_sort.h says in which order. No size is 0;
      * either result may be NULL. */
     gn_status (*select)(gn_tensor *rows, const struct gni_selection *selection, gn_tensor *values,
                         gn_tensor *indices, gn_stream *stream);
 
-    /* The different elements of a contiguous tensor, which has some: gni_unique() in src/ops/cpu/sort.h. */
+    /* The different elements of a contiguous tensor, which has some: gni_unique() in src/ops/cpu/cpu_sort.h. */
     gn_status (*unique)(gn_tensor *tensor, gn_tensor *values, gn_tensor *inverse, gn_tensor *counts,
                         int64_t *found, gn_stream *stream);
 
@@ -99,16 +101,16 @@ struct gni_backend {
     /* Which matrices of a product it pays to copy first, so that each is contiguous: GNI_COPY_*. */
     unsigned (*product_copies)(const struct gni_product *product, gn_device *device);
 
-    /* ---- keys, where memory is not the host's; work is submitted to the current stream. All NULL: src/ops/index.c
-     * does it by itself ---- */
+    /* ---- keys; work is submitted to the current stream ---- */
 
-    /* A plan without masks, whose index tensors are computed, read from a tensor into a new one: contiguous, in the
-     * plan's shape. */
+    /* A plan whose index tensors are computed, read from a tensor into a new one: contiguous, in the plan's shape. A plan
+     * has a mask only where memory is the host's (tensor/index_plan.h). GN_ERROR_INDEX if a number is out of range, at
+     * once or from index_check(). */
     gn_status (*index_get)(const struct gni_index_plan *plan, gn_tensor *source, gn_tensor *result);
 
     /* The same, written, or added: elements of `value`, of the target's type, with `strides` for the plan's
      * dimensions; NULL: the bytes of `number`. Where a place is written twice the last value stays, and sums have one
-     * order: the same call gives the same bits. */
+     * order: the same call gives the same bits. What can fail before an element is written is done before. */
     gn_status (*index_set)(const struct gni_index_plan *plan, gn_tensor *target,
                            const gn_tensor *value, const int64_t *strides, uint64_t number,
                            bool is_accumulated);
@@ -117,7 +119,7 @@ struct gni_backend {
      * if that is NULL, rows of coordinates. Waits for the device: the number of them is the result's shape. */
     gn_status (*mask_places)(gn_tensor *mask, const int64_t *strides, gn_tensor **places);
 
-    /* The elements of a tensor where such a mask, of its shape, is true; and such elements, which take over those of
+    /* The elements of a tensor where a computed mask, of its shape, is true; and such elements, which take over those of
      * `values`, contiguous and of their type: GN_ERROR_SHAPE if these are not as many. Wait for the device, too. */
     gn_status (*mask_get)(gn_tensor *source, gn_tensor *mask, gn_tensor **result);
     gn_status (*mask_set)(gn_tensor *target, gn_tensor *mask, gn_tensor *values);
@@ -125,7 +127,7 @@ struct gni_backend {
     /* Fails with GN_ERROR_INDEX, once, if a number of an index tensor was out of range in work that is done. */
     gn_status (*index_check)(gn_device *device);
 
-    /* ---- the same for what searches and counts; tensors are contiguous, and have elements ---- */
+    /* ---- searching and counting; tensors are contiguous, and have elements ---- */
 
     /* Where values belong in sequences of their type: gn_searchsorted(), int64. */
     gn_status (*search)(gn_tensor *sequence, gn_tensor *values, bool is_right, gn_tensor *result,
@@ -136,25 +138,49 @@ struct gni_backend {
     gn_status (*range)(gn_tensor *numbers, int64_t *least, int64_t *most, gn_stream *stream);
     gn_status (*count)(gn_tensor *numbers, gn_tensor *counts, gn_stream *stream);
 
-    /* The random permutation of `out`, int64, that gni_random_permutation() makes on the CPU. */
+    /* (optional) Counts in one look at the numbers, without their range, if they are small enough for that: a new tensor
+     * of at least `minimum` counts, up to the last that is not 0. `made` is untouched where they are not. */
+    gn_status (*count_small)(gn_tensor *numbers, int64_t minimum, gn_tensor **made);
+
+    /* (optional) The element that is number `k` in ascending order, into `result`. NULL: the tensor must be sorted. */
+    gn_status (*kth)(gn_tensor *tensor, int64_t k, gn_tensor *result);
+
+    /* ---- new values ---- */
+
+    /* The random permutation of `out`, int64, which has elements: philox.h says which one. */
     gn_status (*permutation)(struct gni_philox philox, gn_tensor *out, gn_stream *stream);
+
+    /* (optional) Fills `out`, contiguous, with one number, or with numbers at equal distances: start + i * step, computed
+     * in double or int64, as both are. NULL: made of other operations. */
+    gn_status (*fill)(gn_scalar number, gn_tensor *out);
+    gn_status (*sequence)(gn_scalar start, gn_scalar step, gn_tensor *out);
 
     /* (optional) Makes what common operations will need. */
     gn_status (*warm_up)(gn_device *device);
+
+    /* ---- what pays ---- */
+
+    /* Elements that the host computes, or copies, in less time than it takes to record or submit it: then it does so at
+     * once, with src/ops/cpu. -1 where the host cannot access the memory (gni_device_host_can_access()). */
+    int64_t small_most;
+    int64_t copy_most;
+
+    /* Sorted values alone cost much less than with the indices: these may then be computed later, by gni_sort(). */
+    bool has_cheap_sort_values;
+
+    /* Multiplications up to which a batch of sums is faster by elementwise operations than as a product of matrices. */
+    int64_t batch_sums_most;
 };
 
 extern const struct gni_backend gni_cpu_backend, gni_cuda_backend;
 
+/* By gn_device_type. */
+extern const struct gni_backend *const gni_backends[GNI_DEVICE_TYPES];
+
 /* The table of a device. */
 static inline const struct gni_backend *gni_backend_get(const gn_device *device)
 {
-    return device->type == GN_DEVICE_CPU ? &gni_cpu_backend : &gni_cuda_backend;
-}
-
-/* Whether a device's memory is the host's, and its work is done at once. */
-static inline bool gni_device_is_host(const gn_device *device)
-{
-    return device->type == GN_DEVICE_CPU;
+    return gni_backends[device->type];
 }
 
 #endif

@@ -10,7 +10,7 @@
  */
 #include "base/host.h"
 #include "base/text.h"
-#include "ops/op.h"
+#include "ops/backend.h"
 #include "tensor/tensor.h"
 
 #include <string.h>
@@ -18,7 +18,6 @@
 enum {
     LETTERS = 52,                      /* A to Z, a to z, in this order */
     IDS = LETTERS + GN_DIMENSIONS_MAX, /* and what "..." stands for, from the last dimension on */
-    SUMS_MOST = 4096, /* products that are added up in less time than matrices are made of them */
 };
 
 /* Dimensions, by the numbers of their letters. */
@@ -476,9 +475,8 @@ static gn_status pair_join(struct term *a, const struct term *b, const bool *is_
     GN_TRY(roles_join(&pair, 3, of_result, &wanted));
     int over = pair.by_role[ROLE_OVER].ndim, batch = pair.by_role[ROLE_BATCH].ndim;
     bool has_matrix = pair.counts[ROLE_ROWS] != 1 || pair.counts[ROLE_COLUMNS] != 1;
-    /* Many sums are faster as products on the CPU. */
-    bool is_short = pair.counts[ROLE_BATCH] <= SUMS_MOST / (pair.counts[ROLE_OVER] + 1) ||
-                    a->tensor->device->type != GN_DEVICE_CPU;
+    int64_t sums_most = gni_backend_get(a->tensor->device)->batch_sums_most;
+    bool is_short = pair.counts[ROLE_BATCH] <= sums_most / (pair.counts[ROLE_OVER] + 1);
     bool is_by_elements = dtype != GN_BOOL &&
                           (over == 0 || (batch > 0 && !has_matrix && is_short)) &&
                           wanted.ndim + over <= GN_DIMENSIONS_MAX;

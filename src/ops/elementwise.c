@@ -13,8 +13,7 @@
 #include <string.h>
 
 enum {
-    SMALL_MOST = 256, /* elements that are computed in less time than it takes to record them */
-    SURELY_MOST = 1 << 30, /* elements of any type that fit the address space */
+    SMALL_MOST = 256, /* the largest small_most of a backend */
 };
 
 /* ---- what goes together ---------------------------------------------------------------------- */
@@ -22,7 +21,7 @@ enum {
 static gn_status shapes_refuse(enum gni_op op, const gn_tensor *a, const gn_tensor *b)
 {
     return gni_error(GN_ERROR_SHAPE, "%s: shapes %s and %s cannot be broadcast together",
-                     gni_op_name(op), gni_shape_text(a->ndim, a->sizes).text,
+                     gni_ops[op].name, gni_shape_text(a->ndim, a->sizes).text,
                      gni_shape_text(b->ndim, b->sizes).text);
 }
 
@@ -33,13 +32,12 @@ static struct gni_shape shape_of(const gn_tensor *tensor)
     return shape;
 }
 
-/* The shape and device of the result. */
+/* The shape, number of elements and device of the result. */
 static gn_status operands_check(enum gni_op op, int arity, const gn_operand *operands,
-                                struct gni_shape *shape, gn_device **device)
+                                struct gni_shape *shape, int64_t *count, gn_device **device)
 {
     const gn_tensor *first = NULL;
     bool is_broadcast = false;
-    int64_t count;
     for (int i = 0; i < arity; i++) {
         const gn_tensor *tensor = operands[i].tensor;
         if (tensor == NULL)
@@ -47,10 +45,12 @@ static gn_status operands_check(enum gni_op op, int arity, const gn_operand *ope
         if (first != NULL && tensor->device != first->device)
             return gni_error(GN_ERROR_INVALID_VALUE,
                              "%s: one tensor is on %s and one on %s: move one with to()",
-                             gni_op_name(op), gni_device_label(first->device).text,
+                             gni_ops[op].name, gni_device_label(first->device).text,
                              gni_device_label(tensor->device).text);
         if (first == NULL) {
-            *shape = shape_of(tensor);
+            shape->ndim = tensor->ndim;
+            for (int d = 0; d < tensor->ndim; d++)
+                shape->sizes[d] = tensor->sizes[d];
             first = tensor;
         } else if (!gni_shape_is_equal(shape->ndim, shape->sizes, tensor->ndim, tensor->sizes)) {
             struct gni_shape own = shape_of(tensor);
@@ -61,11 +61,11 @@ static gn_status operands_check(enum gni_op op, int arity, const gn_operand *ope
     }
     if (first == NULL)
         return gni_error(GN_ERROR_INVALID_VALUE, "%s: there must be a tensor among the operands",
-                         gni_op_name(op));
+                         gni_ops[op].name);
     *device = first->device;
-    if (!is_broadcast && first->count > 0 && first->count <= SURELY_MOST)
-        return GN_OK;
-    return gni_shape_check(shape->ndim, shape->sizes, sizeof(int64_t), &count);
+    *count = first->count;
+    return is_broadcast ? gni_shape_check(shape->ndim, shape->sizes, sizeof(int64_t), count)
+                        : GN_OK;
 }
 
 /* ---- few elements ---------------------------------------------------------------------------- */
@@ -79,7 +79,8 @@ static const gn_tensor *small_find(int arity, const gn_operand *operands)
         if (tensor == NULL)
             continue;
         if (tensor->count > SMALL_MOST || !tensor->is_contiguous ||
-            !gni_device_is_host(tensor->device) || gni_tensor_storage(tensor) == NULL ||
+            tensor->count > gni_backend_get(tensor->device)->small_most ||
+            gni_tensor_storage(tensor) == NULL ||
             (first != NULL &&
              (tensor->device != first->device ||
               !gni_shape_is_equal(tensor->ndim, tensor->sizes, first->ndim, first->sizes))))
@@ -101,7 +102,7 @@ static bool is_plain(const struct gni_typing *typing, int arity, const gn_operan
     return true;
 }
 
-/* A power of a number by other operations, as a program has it (cut.c); false: by POWER. */
+/* A power of a number by other operations, as a program has it (program.c); false: by POWER. */
 static bool small_power(const struct gni_typing *typing, const gn_operand *operands, const void *in,
                         void *out, size_t count)
 {
@@ -148,7 +149,7 @@ static gn_status small_run(const struct gni_typing *typing, int arity, const gn_
 
 static bool is_host_number(const gn_tensor *tensor)
 {
-    return tensor != NULL && tensor->ndim == 0 && gni_device_is_host(tensor->device);
+    return tensor != NULL && tensor->ndim == 0 && tensor->device->ops->is_host_memory;
 }
 
 /* A single number on the host goes with tensors of a GPU: it is moved there. */
@@ -156,7 +157,7 @@ static gn_status numbers_move(int arity, gn_operand *operands, gn_tensor **moved
 {
     gn_device *device = NULL;
     for (int i = 0; i < arity && device == NULL; i++)
-        if (operands[i].tensor != NULL && !gni_device_is_host(operands[i].tensor->device))
+        if (operands[i].tensor != NULL && !operands[i].tensor->device->ops->is_host_memory)
             device = operands[i].tensor->device;
     for (int i = 0; i < arity && device != NULL; i++) {
         gn_tensor *tensor = operands[i].tensor;
@@ -233,9 +234,10 @@ static gn_status elementwise(enum gni_op op, int arity, const gn_operand *operan
     struct gni_shape shape;
     struct gni_typing typing;
     gn_device *device;
-    GN_TRY(operands_check(op, arity, operands, &shape, &device));
+    int64_t count;
+    GN_TRY(operands_check(op, arity, operands, &shape, &count, &device));
     GN_TRY(gni_typing_find(op, operands, &typing));
-    return gni_record(&typing, arity, operands, &shape, device, result);
+    return gni_record(&typing, arity, operands, &shape, count, device, result);
 }
 
 gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **result)
@@ -243,7 +245,7 @@ gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **resul
     GN_CHECK_ARGUMENT((unsigned)op < GN_OP_COUNT && operands != NULL && result != NULL,
                       "op must be one, operands and result not NULL");
     enum gni_op own = (enum gni_op)op;
-    int arity = gni_op_arity(own);
+    int arity = gni_ops[own].arity;
     struct gni_typing typing;
     const gn_tensor *small = small_find(arity, operands);
     if (small != NULL) {
@@ -373,12 +375,13 @@ static gn_status elementwise_into(enum gni_op op, int arity, const gn_operand *o
     struct gni_shape shape;
     struct gni_typing typing;
     gn_device *device;
-    GN_TRY(operands_check(op, arity, operands, &shape, &device));
+    int64_t count;
+    GN_TRY(operands_check(op, arity, operands, &shape, &count, &device));
     if (device != out->device)
         return gni_error(GN_ERROR_INVALID_VALUE, "%s: the output is on another device",
-                         gni_op_name(op));
+                         gni_ops[op].name);
     GN_TRY(gni_typing_find(op, operands, &typing));
-    GN_TRY(gni_out_check(gni_op_name(op), out, &shape, typing.dtype));
+    GN_TRY(gni_out_check(gni_ops[op].name, out, &shape, typing.dtype));
     return write_into(&typing, arity, operands, out);
 }
 
@@ -387,7 +390,7 @@ gn_status gn_elementwise_into(gn_op op, const gn_operand *operands, gn_tensor *o
     GN_CHECK_ARGUMENT((unsigned)op < GN_OP_COUNT && operands != NULL && out != NULL,
                       "op must be one, operands and out not NULL");
     enum gni_op own = (enum gni_op)op;
-    int arity = gni_op_arity(own);
+    int arity = gni_ops[own].arity;
     gn_tensor *moved[3] = {NULL};
     gn_operand own_operands[3];
     memcpy(own_operands, operands, sizeof *operands * (size_t)arity);
@@ -410,8 +413,8 @@ static struct gni_typing typing_of_cast(gn_dtype dtype)
 /* Whether a tensor has few elements, on the host, in memory. */
 static bool is_few(const gn_tensor *tensor)
 {
-    return tensor->count > 0 && tensor->count <= GNI_COPY_MOST &&
-           gni_device_is_host(tensor->device) && gni_tensor_storage(tensor) != NULL;
+    return tensor->count > 0 && tensor->count <= gni_backend_get(tensor->device)->copy_most &&
+           gni_tensor_storage(tensor) != NULL;
 }
 
 /* A copy of few elements, at once. */
@@ -462,7 +465,8 @@ gn_status gn_cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result)
         return small_copy(tensor, result);
     struct gni_typing typing = typing_of_cast(dtype);
     struct gni_shape shape = shape_of(tensor);
-    return gni_record(&typing, 1, &(gn_operand){.tensor = tensor}, &shape, tensor->device, result);
+    return gni_record(&typing, 1, &(gn_operand){.tensor = tensor}, &shape, tensor->count,
+                      tensor->device, result);
 }
 
 gn_status gn_assign(gn_tensor *out, gn_operand value)
@@ -515,7 +519,7 @@ gn_status gn_warm_up(gn_device *device)
 
 bool gn_tensor_peek_item(const gn_tensor *tensor, gn_scalar *item)
 {
-    if (tensor->count != 1 || !gni_device_is_host(tensor->device) ||
+    if (tensor->count != 1 || !gni_device_host_can_access(tensor->device) ||
         gni_tensor_storage(tensor) == NULL)
         return false;
     *item = gni_scalar_load(tensor->dtype, gni_tensor_data(tensor));

@@ -2,7 +2,7 @@
  * graph.c: graphs of captured operations.
  *
  *     gn_graph ----> gni_graph      the driver's, ready to run
- *              ----> gni_capture    the storage that it uses: src/tensor/capture.c
+ *              ----> gni_capture    the storage that it uses: src/tensor/graph_capture.c
  *              ----> gn_graph_pool  the memory that it was captured with; shared by graphs
  *
  *   1. EMPTY -> begin -> CAPTURING -> end -> READY; reset, and an end that fails, lead back to EMPTY.
@@ -20,7 +20,7 @@
 #include "base/thread.h"
 #include "genesis/ops.h"
 #include "memory/manager.h"
-#include "tensor/capture.h"
+#include "tensor/graph_capture.h"
 #include "tensor/tensor.h"
 
 struct gn_graph_pool {
@@ -192,7 +192,7 @@ static gn_status pool_wait(gn_graph_pool *pool)
     gn_status status = GN_OK;
     GN_TRY(mutex_take(pool->device, &pool->mutex));
     gn_stream *last = pool->last.stream;
-    if (last != NULL && atomic_load(&last->capture) == NULL)
+    if (last != NULL && atomic_load(&last->upper.capture) == NULL)
         status = gn_stream_synchronize(last);
     gni_mutex_unlock(&pool->mutex);
     return status;

@@ -3,22 +3,18 @@
  * carried out, for one device or another.
  *
  * Invariants of every function that writes:
- *   1. whatever can fail (shapes, types, ranges, memory) comes before the first element is written; but the numbers
- *      of index tensors on a GPU are checked by the kernel, each before its element is written;
- *   2. values and index tensors that lie in the target's memory are copied first;
- *   3. pending operations that read the target are computed first, and its version grows.
+ *   IW1 whatever can fail (shapes, types, ranges, memory) comes before the first element is written; but where work is
+ *        not immediate the kernel checks the numbers of index tensors, each before its element is written;
+ *   IW2 values and index tensors that lie in the target's memory are copied first;
+ *   IW3 pending operations that read the target are computed first, and its version grows.
  */
 #include "ops/recorder.h"
 
 #include "ops/backend.h"
-#include "ops/cpu/index.h"
+#include "ops/cpu/cpu_index.h"
 #include "ops/index.h"
 
 #include <string.h>
-
-enum {
-    SMALL_MOST = 256, /* elements that are filled in less time than it takes to record that */
-};
 
 static bool is_basic_key(int count, const gn_key *keys)
 {
@@ -28,22 +24,135 @@ static bool is_basic_key(int count, const gn_key *keys)
     return true;
 }
 
+/* ---- numbers that are out of range ------------------------------------------------------------- */
+
+/* The first number of an index tensor that is out of range, for the message; false if all are in range by now. */
+static bool outside_find(const struct gni_index *index, int64_t *found)
+{
+    const gn_tensor *tensor = index->tensor;
+    int64_t at[GN_DIMENSIONS_MAX] = {0};
+    for (int64_t i = 0; i < tensor->count; i++) {
+        int64_t offset = 0;
+        for (int d = 0; d < tensor->ndim; d++)
+            offset += at[d] * tensor->strides[d];
+        const char *element =
+            gni_tensor_data(tensor) + offset * (int64_t)gni_dtype_size(tensor->dtype);
+        *found = gni_scalar_load(tensor->dtype, element).integer;
+        int64_t wrapped = *found < 0 ? *found + index->wrap : *found;
+        if (wrapped < 0 || wrapped >= index->size)
+            return true;
+        for (int d = tensor->ndim - 1; d >= 0 && ++at[d] == tensor->sizes[d]; d--)
+            at[d] = 0;
+    }
+    return false;
+}
+
+static gn_status outside_say(const struct gni_index *index, int64_t found)
+{
+    return gni_error(
+        GN_ERROR_INDEX, "index %lld is out of range for dimension %d of size %lld%s",
+        (long long)found, index->dimension, (long long)index->size,
+        found < 0 && index->wrap == 0 ? ": negative ones do not count from the end here" : "");
+}
+
+gn_status gni_index_refuse(const struct gni_index_plan *plan)
+{
+    int64_t found;
+    for (int k = 0; k < plan->index_count; k++)
+        if (!plan->indices[k].is_trusted && outside_find(&plan->indices[k], &found))
+            return outside_say(&plan->indices[k], found);
+    return gni_error(GN_ERROR_INDEX, "an index is out of range");
+}
+
+/* ---- keys that are on another device ----------------------------------------------------------- */
+
+/* True if a part of a key is a tensor of the host for a tensor of another device: a copy goes there. */
+static bool is_elsewhere(const gn_key *key, const gn_tensor *tensor)
+{
+    return key->kind == GN_KEY_TENSOR && key->tensor != NULL &&
+           key->tensor->device != tensor->device && key->tensor->device->ops->is_host_memory;
+}
+
+static bool are_elsewhere(const gn_tensor *tensor, int count, const gn_key *keys)
+{
+    for (int i = 0; i < count; i++)
+        if (is_elsewhere(&keys[i], tensor))
+            return true;
+    return false;
+}
+
+/* Index tensors of the host go where the tensor is: `copies` (NULLs before) are the caller's to release. */
+static gn_status keys_move(const gn_tensor *tensor, int count, gn_key *keys, gn_tensor **copies)
+{
+    for (int i = 0; i < count; i++) {
+        if (!is_elsewhere(&keys[i], tensor))
+            continue;
+        GN_TRY(gn_tensor_to(keys[i].tensor, tensor->device, &copies[i]));
+        keys[i].tensor = copies[i];
+    }
+    return GN_OK;
+}
+
+/* Their numbers are looked at by the host, where the mistake is: what kernels find out is said later. */
+static gn_status moved_check(const struct gni_index_plan *plan, int count, const gn_key *given,
+                             gn_tensor *const *copies)
+{
+    int64_t found;
+    for (int i = plan->block_begin; i < plan->block_end; i++)
+        if (plan->sizes[i] == 0) /* broadcast to nothing: no number is looked at */
+            return GN_OK;
+    for (int k = 0; k < plan->index_count; k++)
+        for (int i = 0; i < count; i++) {
+            struct gni_index near = plan->indices[k];
+            if (copies[i] == NULL || copies[i] != near.tensor ||
+                given[i].tensor->device == near.tensor->device)
+                continue; /* not a copy, or one that was made for another reason */
+            near.tensor = given[i].tensor;
+            if (outside_find(&near, &found))
+                return outside_say(&near, found);
+        }
+    return GN_OK;
+}
+
+/* True if a key is one mask over the first dimensions of a tensor. */
+static bool is_mask(const gn_tensor *tensor, int count, const gn_key *keys)
+{
+    const gn_tensor *mask = count == 1 && keys[0].kind == GN_KEY_TENSOR ? keys[0].tensor : NULL;
+    return mask != NULL && mask->dtype == GN_BOOL && mask->ndim > 0 &&
+           mask->device == tensor->device && mask->ndim <= tensor->ndim &&
+           gni_shape_is_equal(mask->ndim, mask->sizes, mask->ndim, tensor->sizes);
+}
+
+/* The elements of a tensor where a mask over all dimensions is true. */
+static gn_status whole_mask_get(gn_tensor *tensor, gn_tensor *mask, gn_tensor **result)
+{
+    GN_TRY(gni_tensor_flush(tensor));
+    GN_TRY(gni_tensor_flush(mask));
+    return gni_backend_get(tensor->device)->mask_get(tensor, mask, result);
+}
+
+/* They take over contiguous values of their type, apart from the tensor. */
+static gn_status whole_mask_set(gn_tensor *tensor, gn_tensor *mask, gn_tensor *values)
+{
+    struct gni_storage *storage = gni_tensor_storage(tensor);
+    GN_TRY(gni_tensor_flush(mask));
+    GN_TRY(gni_recorder_flush_readers(storage));
+    GN_TRY(gni_backend_get(tensor->device)->mask_set(tensor, mask, values));
+    atomic_fetch_add(&storage->version, 1);
+    return GN_OK;
+}
+
 /* ---- reading ----------------------------------------------------------------------------------- */
 
 /* Makes the result of a plan. */
 static gn_status plan_get(struct gni_index_plan *plan, gn_tensor *tensor, gn_tensor **result)
 {
     gn_tensor *made;
-    gn_status status = GN_OK;
     GN_TRY(gni_tensor_flush(tensor));
     if (!gni_index_plan_is_streamed(plan))
         GN_TRY(gni_index_plan_compact(plan));
     GN_TRY(gn_tensor_create(tensor->dtype, plan->ndim, plan->sizes, tensor->device, &made));
-    if (!gni_device_is_host(tensor->device))
-        status = gni_backend_get(tensor->device)->index_get(plan, tensor, made);
-    else if (!gni_cpu_index_get(plan, gni_tensor_data(tensor), tensor->dtype,
-                                gni_tensor_data(made)))
-        status = gni_index_refuse(plan);
+    gn_status status = gni_backend_get(tensor->device)->index_get(plan, tensor, made);
     if (status == GN_OK)
         *result = made;
     else
@@ -51,8 +160,9 @@ static gn_status plan_get(struct gni_index_plan *plan, gn_tensor *tensor, gn_ten
     return status;
 }
 
-/* With index tensors, of a tensor on a GPU. */
-static gn_status device_get(gn_tensor *tensor, int count, const gn_key *given, gn_tensor **result)
+/* With keys of which some are on another device. */
+static gn_status keys_get_moved(gn_tensor *tensor, int count, const gn_key *given,
+                                gn_tensor **result)
 {
     struct gni_index_plan plan;
     struct gni_index_source source = gni_index_source_of(tensor);
@@ -60,14 +170,12 @@ static gn_status device_get(gn_tensor *tensor, int count, const gn_key *given, g
     gn_tensor *copies[GN_KEYS_MAX] = {NULL};
     if (count > GN_KEYS_MAX)
         return gni_error(GN_ERROR_INDEX, "a key has at most %d parts, not %d", GN_KEYS_MAX, count);
-    if (gni_index_is_mask(tensor, count, given) && given[0].tensor->ndim == tensor->ndim)
-        return gni_index_mask_get(tensor, given[0].tensor, result);
     memcpy(keys, given, sizeof *keys * (size_t)count);
-    gn_status status = gni_index_keys_move(tensor, count, keys, copies);
+    gn_status status = keys_move(tensor, count, keys, copies);
     if (status == GN_OK)
         status = gni_index_plan_init(&plan, &source, count, keys);
     if (status == GN_OK) {
-        status = gni_index_moved_check(&plan, count, given, copies);
+        status = moved_check(&plan, count, given, copies);
         if (status == GN_OK)
             status = plan_get(&plan, tensor, result);
         gni_index_plan_deinit(&plan);
@@ -83,8 +191,10 @@ gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tens
                       "tensor, keys and result must not be NULL");
     struct gni_index_plan plan;
     struct gni_index_source source = gni_index_source_of(tensor);
-    if (!gni_device_is_host(tensor->device) && !is_basic_key(count, keys))
-        return device_get(tensor, count, keys, result);
+    if (is_mask(tensor, count, keys) && keys[0].tensor->ndim == tensor->ndim)
+        return whole_mask_get(tensor, keys[0].tensor, result);
+    if (are_elsewhere(tensor, count, keys))
+        return keys_get_moved(tensor, count, keys, result);
     GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
     if (plan.is_basic)
         return gni_tensor_alias_as(tensor, plan.offset, plan.ndim, plan.sizes, plan.strides,
@@ -97,7 +207,7 @@ gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tens
 gn_status gn_index_check(gn_device *device)
 {
     GN_CHECK_ARGUMENT(device != NULL, "device must not be NULL");
-    return gni_device_is_host(device) ? GN_OK : gni_backend_get(device)->index_check(device);
+    return gni_backend_get(device)->index_check(device);
 }
 
 /* ---- writing ----------------------------------------------------------------------------------- */
@@ -162,60 +272,23 @@ static gn_status value_strides(const gn_tensor *value, const struct gni_index_pl
                      gni_shape_text(plan->ndim, plan->sizes).text);
 }
 
-/* Whether the dimensions of the index tensors are one dimension of the values. */
-static bool is_linear(const struct gni_index_plan *plan, const int64_t *strides)
-{
-    for (int i = plan->block_begin; i + 1 < plan->block_end; i++)
-        if (strides[i] != strides[i + 1] * plan->sizes[i + 1])
-            return false;
-    return true;
-}
-
-/* Values in the shape of the plan, contiguous. */
-static gn_status value_spread(const struct gni_index_plan *plan, const int64_t *strides,
-                              gn_tensor **value)
-{
-    gn_tensor *view, *whole;
-    GN_TRY(gni_tensor_alias_as(*value, 0, plan->ndim, plan->sizes, strides, &view));
-    gn_status status = gn_cast(view, view->dtype, &whole);
-    gn_tensor_release(view);
-    if (status == GN_OK && (status = gni_tensor_flush(whole)) != GN_OK)
-        gn_tensor_release(whole);
-    if (status != GN_OK)
-        return status;
-    gn_tensor_release(*value);
-    *value = whole;
-    return GN_OK;
-}
-
 /* The last that can fail, and then the elements. `value` is of the target's type, and apart from it; NULL: a number. */
-static gn_status plan_set(struct gni_index_plan *plan, gn_tensor *target, gn_tensor **value,
+static gn_status plan_set(struct gni_index_plan *plan, gn_tensor *target, const gn_tensor *value,
                           gn_scalar scalar, bool is_accumulated)
 {
     int64_t strides[GN_DIMENSIONS_MAX] = {0};
     uint64_t number = 0;
-    bool is_near = gni_device_is_host(target->device);
-    if (*value == NULL)
+    if (value == NULL)
         gni_scalar_store(scalar, target->dtype, &number);
     else
-        GN_TRY(value_strides(*value, plan, strides));
-    if (*value != NULL && is_near && !is_linear(plan, strides)) {
-        GN_TRY(value_spread(plan, strides, value));
-        gni_strides_contiguous(plan->ndim, plan->sizes, strides);
-    }
+        GN_TRY(value_strides(value, plan, strides));
     if (!gni_index_plan_is_streamed(plan))
         GN_TRY(gni_index_plan_compact(plan));
-    if (is_near && !gni_cpu_index_check(plan))
-        return gni_index_refuse(plan);
     struct gni_storage *storage = gni_tensor_storage(target);
     GN_TRY(gni_recorder_flush_readers(storage));
+    GN_TRY(gni_backend_get(target->device)
+               ->index_set(plan, target, value, strides, number, is_accumulated));
     atomic_fetch_add(&storage->version, 1);
-    if (!is_near)
-        return gni_backend_get(target->device)
-            ->index_set(plan, target, *value, strides, number, is_accumulated);
-    gni_cpu_index_set(plan, gni_tensor_data(target), target->dtype,
-                      *value != NULL ? (const void *)gni_tensor_data(*value) : &number, strides,
-                      is_accumulated);
     return GN_OK;
 }
 
@@ -245,13 +318,13 @@ static bool small_fill(const struct gni_index_plan *plan, gn_tensor *tensor, gn_
     static const int64_t none[GN_DIMENSIONS_MAX];
     struct gni_storage *storage = gni_tensor_storage(tensor);
     uint64_t number = 0;
-    if (value.tensor != NULL || plan->count > SMALL_MOST || !gni_device_is_host(tensor->device) ||
+    if (value.tensor != NULL || plan->count > gni_backend_get(tensor->device)->small_most ||
         storage == NULL || storage->is_read_only ||
         gni_strides_overlap(plan->ndim, plan->sizes, plan->strides) ||
         gni_recorder_flush_readers(storage) != GN_OK)
         return false;
     gni_scalar_store(value.scalar, tensor->dtype, &number);
-    gni_cpu_index_set(plan, gni_tensor_data(tensor), tensor->dtype, &number, none, false);
+    gni_index_plan_scatter(plan, gni_tensor_data(tensor), tensor->dtype, &number, none, false);
     atomic_fetch_add(&storage->version, 1);
     return true;
 }
@@ -304,11 +377,38 @@ static gn_status kind_check(const char *what, const gn_tensor *target, const gn_
 static gn_status value_move(const gn_tensor *target, gn_operand *value, gn_tensor **moved)
 {
     if (value->tensor == NULL || value->tensor->device == target->device ||
-        !gni_device_is_host(value->tensor->device))
+        !value->tensor->device->ops->is_host_memory)
         return devices_check("assignment by a key", target, value);
     GN_TRY(gn_tensor_to(value->tensor, target->device, moved));
     value->tensor = *moved;
     return GN_OK;
+}
+
+/* target = where(mask, value, target), of one value: nobody waits for the number of true elements. */
+static gn_status masked_fill(gn_tensor *target, gn_tensor *mask, gn_operand value)
+{
+    int64_t strides[GN_DIMENSIONS_MAX] = {0};
+    uint64_t number = 0;
+    gn_tensor *wide = NULL, *one = NULL, *cast = NULL;
+    memcpy(strides, mask->strides, sizeof *strides * (size_t)mask->ndim);
+    gn_status status = gni_tensor_alias_as(mask, 0, target->ndim, target->sizes, strides, &wide);
+    if (status == GN_OK && value.tensor != NULL) {
+        status = gni_tensor_alias_as(value.tensor, 0, 0, strides, strides, &one);
+        if (status == GN_OK)
+            status = gn_cast(one, target->dtype, &cast);
+        value.tensor = cast;
+    } else if (status == GN_OK) {
+        gni_scalar_store(value.scalar, target->dtype, &number);
+        value.scalar = gni_scalar_load(target->dtype, &number);
+    }
+    if (status == GN_OK) {
+        gn_operand operands[] = {{.tensor = wide}, value, {.tensor = target}};
+        status = gn_elementwise_into(GN_OP_WHERE, operands, target);
+    }
+    gn_tensor_release(cast);
+    gn_tensor_release(one);
+    gn_tensor_release(wide);
+    return status;
 }
 
 /* With keys and a value that are where the target is; `copies` is room for those of keys. */
@@ -318,24 +418,25 @@ static gn_status keys_scatter(gn_tensor *tensor, int count, const gn_key *given,
     struct gni_index_plan plan;
     struct gni_index_source source = gni_index_source_of(tensor);
     gn_tensor *taken = NULL;
-    bool is_mask = !is_accumulated && gni_index_is_mask(tensor, count, keys);
-    if (is_mask && (value.tensor == NULL || value.tensor->count == 1))
-        return gni_index_masked_fill(tensor, keys[0].tensor, value);
+    bool has_mask = !is_accumulated && is_mask(tensor, count, keys);
+    if (has_mask && !tensor->device->ops->is_immediate &&
+        (value.tensor == NULL || value.tensor->count == 1))
+        return masked_fill(tensor, keys[0].tensor, value);
     gn_status status = keys_part(tensor, count, keys, copies);
     if (status == GN_OK && value.tensor != NULL)
         status = operand_take(value.tensor, tensor->dtype, tensor, &taken);
-    if (status == GN_OK && is_mask && keys[0].tensor->ndim == tensor->ndim && taken->ndim == 1 &&
-        taken->is_contiguous) {
-        status = gni_index_mask_set(tensor, keys[0].tensor, taken);
+    if (status == GN_OK && has_mask && taken != NULL && taken->count != 1 &&
+        keys[0].tensor->ndim == tensor->ndim && taken->ndim == 1 && taken->is_contiguous) {
+        status = whole_mask_set(tensor, keys[0].tensor, taken);
         gn_tensor_release(taken);
         return status;
     }
     if (status == GN_OK)
         status = gni_index_plan_init(&plan, &source, count, keys);
     if (status == GN_OK) {
-        status = gni_index_moved_check(&plan, count, given, copies);
+        status = moved_check(&plan, count, given, copies);
         if (status == GN_OK)
-            status = plan_set(&plan, tensor, &taken, value.scalar, is_accumulated);
+            status = plan_set(&plan, tensor, taken, value.scalar, is_accumulated);
         gni_index_plan_deinit(&plan);
     }
     gn_tensor_release(taken);
@@ -352,8 +453,8 @@ static gn_status index_scatter(gn_tensor *tensor, int count, const gn_key *given
         GN_TRY(kind_check("accumulation by a key", tensor, &value));
     memcpy(keys, given, sizeof *keys * (size_t)count);
     gn_status status = value_move(tensor, &value, &moved);
-    if (status == GN_OK && !gni_device_is_host(tensor->device))
-        status = gni_index_keys_move(tensor, count, keys, copies);
+    if (status == GN_OK && are_elsewhere(tensor, count, keys))
+        status = keys_move(tensor, count, keys, copies);
     if (status == GN_OK)
         status = keys_scatter(tensor, count, given, keys, copies, value, is_accumulated);
     gn_tensor_release(moved);
@@ -477,7 +578,7 @@ gn_status gn_scatter(gn_tensor *tensor, int dimension, gn_tensor *index, gn_oper
             status = operand_take(cut, tensor->dtype, tensor, &taken);
     }
     if (status == GN_OK && index->count > 0)
-        status = plan_set(&plan, tensor, &taken, value.scalar, is_accumulated);
+        status = plan_set(&plan, tensor, taken, value.scalar, is_accumulated);
     gn_tensor_release(taken);
     gn_tensor_release(cut);
     gn_tensor_release(own);
@@ -546,7 +647,7 @@ gn_status gn_index_put(gn_tensor *tensor, int dimension, gn_tensor *index, gn_op
     if (status == GN_OK)
         status = select_plan("index_put", tensor, dimension, own, &plan, &flat);
     if (status == GN_OK)
-        status = plan_set(&plan, tensor, &taken, value.scalar, is_accumulated);
+        status = plan_set(&plan, tensor, taken, value.scalar, is_accumulated);
     gn_tensor_release(flat);
     gn_tensor_release(taken);
     gn_tensor_release(own);

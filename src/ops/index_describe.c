@@ -4,7 +4,7 @@
  */
 #include "ops/recorder.h"
 
-#include "ops/cpu/index.h"
+#include "ops/cpu/cpu_index.h"
 #include "ops/index.h"
 #include "ops/move.h"
 
@@ -30,7 +30,7 @@ static gn_status keys_init(struct host_keys *near, const gn_tensor *tensor, int 
 {
     if (count > GN_KEYS_MAX)
         return gni_error(GN_ERROR_INDEX, "a key has at most %d parts, not %d", GN_KEYS_MAX, count);
-    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &near->host));
+    GN_TRY(gni_device_get_host(&near->host));
     gn_status status = GN_OK;
     for (near->count = 0; near->count < count && status == GN_OK; near->count++) {
         gn_key *key = &near->keys[near->count];
@@ -55,7 +55,7 @@ static gn_status numbers_check(struct gni_index_plan *plan)
         is_needed |= !plan->indices[k].is_trusted;
     if (is_needed)
         GN_TRY(gni_index_plan_compact(plan));
-    return !is_needed || gni_cpu_index_check(plan) ? GN_OK : gni_index_refuse(plan);
+    return !is_needed || gni_index_plan_is_in_range(plan) ? GN_OK : gni_index_refuse(plan);
 }
 
 static gn_status key_describe(const gn_tensor *tensor, const struct host_keys *near,
@@ -117,7 +117,7 @@ static gn_status positions_find(const gn_tensor *tensor, const struct host_keys 
     if (status == GN_OK)
         status = gn_tensor_create(GN_INT64, 1, &plan.count, near->host, &made);
     if (status == GN_OK &&
-        !gni_cpu_index_offsets(&plan, (int64_t *)(void *)gni_tensor_data(made))) {
+        !gni_index_plan_offsets(&plan, (int64_t *)(void *)gni_tensor_data(made))) {
         gn_tensor_release(made);
         status = gni_index_refuse(&plan);
     }

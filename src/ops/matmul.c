@@ -83,7 +83,7 @@ static struct gni_matrix matrix_of(const gn_tensor *tensor)
 }
 
 /* A batch of matrices times one matrix is one tall matrix times that, if they lie one below the other. */
-static void batch_fold(struct gni_product *product)
+static void batch_join(struct gni_product *product)
 {
     while (product->batch_ndim > 0) {
         int d = product->batch_ndim - 1;
@@ -123,7 +123,7 @@ static void product_make(const gn_tensor *a, const gn_tensor *b, const gn_tensor
     steps_make(b, batch, b->ndim > 2 ? b->ndim - 2 : 0, product->b_steps);
     for (int d = 0; d < batch->ndim; d++)
         product->c_steps[d] = c->strides[d];
-    batch_fold(product);
+    batch_join(product);
 }
 
 /* Submits a product to the current stream, in whose order its memory is from then on. */

@@ -10,7 +10,7 @@
 #include "genesis/index.h"
 #include "ops/backend.h"
 #include "ops/recorder.h"
-#include "tensor/capture.h"
+#include "tensor/graph_capture.h"
 
 #include <string.h>
 
@@ -22,7 +22,7 @@ static size_t bytes_of(const gn_tensor *tensor)
 /* Both contiguous, one of them on the host. */
 static gn_status bytes_move(gn_tensor *from, gn_tensor *to)
 {
-    bool is_up = gni_device_is_host(from->device);
+    bool is_up = from->device->ops->is_host_memory;
     gn_tensor *near = is_up ? to : from;
     gn_stream *stream;
     bool is_pinned;
@@ -72,11 +72,11 @@ gn_status gn_tensor_to(gn_tensor *tensor, gn_device *device, gn_tensor **result)
         *result = tensor;
         return GN_OK;
     }
-    if (gni_device_is_host(tensor->device) || gni_device_is_host(device))
+    if (tensor->device->ops->is_host_memory || device->ops->is_host_memory)
         return tensor_move(tensor, device, result);
     gn_device *host;
     gn_tensor *between;
-    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &host));
+    GN_TRY(gni_device_get_host(&host));
     GN_TRY(tensor_move(tensor, host, &between));
     gn_status status = tensor_move(between, device, result);
     gn_tensor_release(between);
@@ -102,7 +102,7 @@ gn_status gni_tensor_read(gn_tensor *tensor, int64_t element, size_t nbytes, voi
 gn_status gni_host_copy(gn_tensor *tensor, gn_tensor **copy)
 {
     gn_device *host;
-    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &host));
+    GN_TRY(gni_device_get_host(&host));
     return gn_tensor_to(tensor, host, copy);
 }
 

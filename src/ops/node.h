@@ -1,32 +1,31 @@
 /*
- * node.h: expressions that wait: what the recorder is made of. recorder.h says what for.
+ * node.h: pending operations. recorder.h says what they are for.
  *
- *     node      an operation whose result nobody has needed yet. Its operands are other nodes of the same shape,
- *               memory with strides for that shape, and numbers
- *     owner     the tensor whose value a node is; none when that has gone: the value may still be an operand
- *     work      nodes that are being computed, and their program, on the stack of the thread that does it
+ *     node      an operation whose result nobody has needed yet. Its operands are other nodes of the same shape, memory
+ *               with strides for that shape, and numbers
+ *     owner     the tensor whose value a node is. It may be released before the node is: the value may still be an operand
+ *     work      the nodes that one thread is computing, and their program, on that thread's stack
  *
  * Invariants, under the recorder's lock:
- *   R1  all nodes that are not computed are in one list, in the order in which they were made: operands come before;
- *   R2  references of a node: its owner, each operand of a node that is it, and who works on it or waits for it;
- *   R3  a node that was computed is_done, and has no operands; it has a storage if it was an operand of others then,
- *       or had no owner to leave it to, and leaves when nobody refers to it. Nobody but who waited for it refers to
- *       one without a storage;
- *   R4  pending readers of a storage: the operands of nodes that are its memory, or a computed node with it; readers of a
- *       node that has no storage: the operands that are it. They are in the order in which they were recorded; when a
- *       node is computed, its readers move in that order to its new storage;
- *   R5  no operand's storage is escaped when the call that recorded it has returned;
- *   R6  a node has at most GNI_PROGRAM_NODES_MOST below it, itself counted, with repetition;
- *   R7  a node that is_running belongs to one work. Nobody takes it as an operand, or into another work, before
- *       that has ended; its owner may go;
- *   R8  a node and those below it that are not computed have one device and one stream;
- *   R9  a node that is `late` has one operand, which is memory. It is nobody's operand, and
- *       alone in its work;
- *   R10 the dimensions of a node are those of its tensor in the order of the tensor's strides, the largest first: its
- *       value is contiguous. Where the tensor is contiguous, they are in its own order;
- *   R11 a node with a place for its value (`into`) has no owner and no reader. Whoever computes it writes there.
+ *   N1  all nodes that are not computed are in one list, oldest first: a node's operands come before it;
+ *   N2  the references of a node: its owner, each operand that is the node, and each work or waiting thread;
+ *   N3  a computed node is_done and has no operands. It has a storage if it was an operand of other nodes then, or had no
+ *       owner to give it to. It is freed with its last reference. Only threads that waited for it refer to a computed
+ *       node without a storage;
+ *   N4  a storage lists its pending readers: the operands that are its memory, or a computed node with that storage. A
+ *       node without a storage lists the operands that are the node. Both lists are in the order of recording. When a node
+ *       is computed, its readers move to its new storage;
+ *   N5  when a call that records returns, no operand's storage is escaped;
+ *   N6  a node has at most GNI_PROGRAM_NODES_MOST nodes below it, itself counted; a shared node counts each time;
+ *   N7  a node that is_running belongs to one work. Until that work has ended nobody takes the node as an operand or into
+ *       another work. Its owner may be released;
+ *   N8  a node and the nodes below it that are not computed have one device and one stream;
+ *   N9  a deferred node has one operand, which is memory. It is nobody's operand, and alone in its work;
+ *   N10 the dimensions of a node are those of its tensor by decreasing stride, so that its value is contiguous. For a
+ *       contiguous tensor they are in the tensor's own order;
+ *   N11 a node with a place for its value (`into`) has no owner and no reader. Whoever computes it writes there.
  *
- * Threads: all functions here want the recorder's lock.
+ * Threads: all functions here but gni_recorder_lock() are called with the recorder's lock.
  */
 #ifndef GNI_OPS_NODE_H
 #define GNI_OPS_NODE_H
@@ -44,7 +43,7 @@ struct gni_node_operand {
     enum gni_operand_kind kind;
     gn_dtype dtype;          /* of memory, as the rest of its struct */
     struct gni_node *reader; /* the node whose operand it is */
-    struct gni_list link;    /* in the readers of its storage or node: R4 */
+    struct gni_list link;    /* in the readers of its storage or node: N4 */
     union {
         gn_scalar number;
         struct gni_node *node;
@@ -57,78 +56,100 @@ struct gni_node_operand {
 };
 
 struct gni_node {
-    struct gni_list link;    /* R1 */
-    struct gni_list readers; /* R4 */
-    unsigned references;     /* R2 */
-    unsigned reader_count;   /* operands that are it */
+    struct gni_list link;    /* N1 */
+    struct gni_list readers; /* N4 */
+    unsigned references;     /* N2 */
+    unsigned reader_count;   /* operands that are this node */
     gn_tensor *owner;
-    gn_tensor *into; /* R11; borrowed from the call that waits for it; NULL: new memory */
-    struct gni_storage *storage; /* R3; retained */
+    gn_tensor *into; /* N11; borrowed from the call that waits for it; NULL: new memory */
+    struct gni_storage *storage; /* N3; retained */
     gn_device *device;
-    gn_stream *
-        stream; /* that was current when it was recorded; NULL on the CPU, which computes in place */
+    gn_stream *stream; /* current when it was recorded; NULL where work is immediate */
     struct gni_typing typing;
-    struct gni_late *late; /* R9; its own; NULL: an elementwise operation */
-    uint64_t number;       /* in the order of recording */
+    struct gni_deferred *deferred; /* N9; its own; NULL: an elementwise operation */
+    uint64_t number;               /* in the order of recording */
     uint32_t site;   /* where the program asked for it, if that is recorded: genesis/history.h */
-    unsigned weight; /* R6 */
-    bool is_reduced; /* a reduction has taken it along: the next one had better find it in memory */
-    bool is_done;    /* R3 */
-    bool is_running; /* R7 */
-    bool is_unfit;   /* it could not be computed when much waited */
-    bool is_inherited;  /* of a GPU, and recorded before a fork: this process cannot compute it */
+    unsigned weight; /* N6 */
+    bool
+        is_reduced; /* a reduction has computed it without storing it: the next one stores it first */
+    bool is_exposed; /* others can reach an operand's memory: N5 */
+    bool is_done;    /* N3 */
+    bool is_running; /* N7 */
+    bool is_unfit;   /* gni_waiting_bound() has tried to compute it, and failed */
+    bool
+        is_inherited; /* recorded before a fork, on a device that this process has lost: no value */
     const void *runner; /* the thread that computes it */
     int arity;
     struct gni_node_operand operands[3];
-    /* while a program is made */
-    uint64_t round;
+    /* while a program is made of it */
+    uint64_t round; /* the number of the program */
     unsigned inner; /* readers that are nodes of the program */
-    short value;
+    short value;    /* of the program */
     int ndim;
     int64_t count;
-    int64_t sizes[]; /* and the strides of operands */
+    int64_t sizes[]; /* ndim of them, and then the strides of each operand */
 };
 
-/* ---- node.c ---------------------------------------------------------------------------------- */
+enum {
+    GNI_WAITING_MOST = 4096,           /* nodes that wait, before the oldest is computed */
+    GNI_WAITING_BYTES_LEAST = 1 << 30, /* bytes that they may keep alive on any device */
+};
 
-/* The nodes that wait (R1), and how many there are, which may be read without the lock. */
+/* ---- recorder.c ------------------------------------------------------------------------------ */
+
+/* The recorder's lock. When it is let go, storages that nobody refers to any more are destroyed. */
+void gni_recorder_lock(void);
+void gni_recorder_unlock(void);
+
+/* The nodes that wait (N1), and how many there are, which may be read without the lock. */
 extern struct gni_list gni_nodes;
 extern _Atomic(unsigned) gni_node_count;
 
-/* Bytes of memory that is an operand of a node that waits, counted for each operand: on the host, and on GPUs. */
-uint64_t *gni_node_bytes_of(const gn_device *device);
-
-/* A node without an owner, with one reference, whose dimensions are those of `shape` in `order` (NULL: as they are).
- * Pending operands must have its dimensions, device and stream. */
-gn_status gni_node_create(const struct gni_typing *typing, int arity, const gn_operand *operands,
-                          const struct gni_shape *shape, const int *order, gn_device *device,
-                          gn_stream *stream, struct gni_node **node) GN_NODISCARD;
+/* Bytes of memory that is an operand of a node that waits, counted for each operand, by type of device. */
+extern uint64_t gni_node_bytes[GNI_DEVICE_TYPES];
 
 void gni_node_release(struct gni_node *node);
 
-/* A node has its bytes; who reads it from now on reads them. The caller has a reference to the node, and gives the
- * one to the storage away. */
+/* A node is computed: its readers read the storage from now on. The caller has a reference to the node, and gives away its
+ * reference to the storage. */
 void gni_node_finish(struct gni_node *node, struct gni_storage *storage);
 
-/* A node is computed: it lets its operands go. */
+/* A node is computed: it releases its operands. */
 void gni_node_forget(struct gni_node *node);
 
 /* Takes a node out of the list of nodes that wait. */
 void gni_node_leave(struct gni_node *node);
 
-/* Storage that nobody refers to any more, since this was asked last: linked by next_dead, to be destroyed without
- * the lock (its deleter may be somebody else's code, with locks of its own). */
-struct gni_storage *gni_node_take_dead(void);
+/* ---- flush.c --------------------------------------------------------------------------------- */
 
-/* ---- cut.c ----------------------------------------------------------------------------------- */
+/* Computes a node and what it needs. Its value goes into new memory, or where the node says (N11). The lock is free
+ * meanwhile. `why` is for the log. */
+gn_status gni_node_flush(struct gni_node *node, const char *why) GN_NODISCARD;
+
+/* Computes everything that was recorded until now; or what of it reads a storage. */
+gn_status gni_nodes_flush(const char *why) GN_NODISCARD;
+gn_status gni_readers_flush(const struct gni_storage *storage, const char *why) GN_NODISCARD;
+
+/* Waits for a node that is running; an error if this thread runs it. */
+gn_status gni_running_wait(const struct gni_node *node) GN_NODISCARD;
+
+/* Before an operation on a device is recorded: if too many nodes wait, or they keep alive more than the device may spare,
+ * computes the oldest expression that can be. */
+void gni_waiting_bound(int arity, const gn_operand *operands, gn_device *device, uint64_t bytes);
+
+/* For the recorder's handlers of fork(), with the lock. */
+void gni_works_fork_prepare(void);
+void gni_works_fork_done(bool is_child);
+
+/* ---- program.c ------------------------------------------------------------------------------- */
 
 /* The nodes that a node needs, operands first, itself last, that are not computed; false if one is running. */
 bool gni_work_collect(struct gni_work *work, struct gni_node *root);
 
 /* The program of the collected nodes, without outputs, its dimensions in `order` (NULL: as they are). */
-void gni_work_cut(struct gni_work *work, const int *order);
+void gni_work_build_program(struct gni_work *work, const int *order);
 
-/* Whether somebody outside of the collected nodes needs a node's value: its tensor, or another node. */
+/* True if a node's value is needed outside of the collected nodes: by its tensor, or by another node. */
 static inline bool gni_node_is_needed(const struct gni_node *node)
 {
     return node->owner != NULL || node->reader_count > node->inner;

@@ -25,4 +25,13 @@ enum gni_domain {
     GNI_DOMAIN_SELECT,
 };
 
+/* What is known of an operation beside what it computes: promote.c. */
+struct gni_op_info {
+    const char *name;
+    int arity;
+    enum gni_domain domain;
+};
+
+extern const struct gni_op_info gni_ops[GNI_OP_COUNT];
+
 #endif

@@ -1,24 +1,10 @@
 #include "ops/promote.h"
 
-static const struct {
-    const char *name;
-    int arity;
-    enum gni_domain domain;
-} ops[GNI_OP_COUNT] = {
+const struct gni_op_info gni_ops[GNI_OP_COUNT] = {
 #define OP(NAME, name, arity, domain, ...) {#name, arity, GNI_DOMAIN_##domain},
     GNI_OP_LIST(OP)
 #undef OP
 };
-
-int gni_op_arity(enum gni_op op)
-{
-    return ops[op].arity;
-}
-
-const char *gni_op_name(enum gni_op op)
-{
-    return ops[op].name;
-}
 
 enum {
     NOTHING = -1,
@@ -46,7 +32,7 @@ gn_dtype gni_promote(int count, const gn_operand *operands)
     int with_dimensions = NOTHING, without = NOTHING, numbers = NOTHING;
     const gn_tensor *a = operands[0].tensor, *b = count == 2 ? operands[1].tensor : a;
     if (count <= 2 && a != NULL &&
-        (b == NULL ? gni_dtype_kind(a->dtype) == GNI_KIND_FLOATING : a->dtype == b->dtype))
+        (b == NULL ? gni_dtypes[a->dtype].kind == GNI_KIND_FLOATING : a->dtype == b->dtype))
         return a->dtype; /* what comes below, for what comes nearly always */
     for (int i = 0; i < count; i++) {
         const gn_tensor *tensor = operands[i].tensor;
@@ -64,7 +50,7 @@ gn_dtype gni_promote(int count, const gn_operand *operands)
 
 static gn_status type_refuse(enum gni_op op, gn_dtype dtype, const char *instead)
 {
-    return gni_error(GN_ERROR_TYPE, "%s is not defined for %s%s", ops[op].name,
+    return gni_error(GN_ERROR_TYPE, "%s is not defined for %s%s", gni_ops[op].name,
                      gni_dtypes[dtype].name, instead);
 }
 
@@ -156,10 +142,10 @@ static __attribute__((noinline)) gn_dtype comparing_in(int arity, const gn_opera
 
 gn_status gni_typing_find(enum gni_op op, const gn_operand *operands, struct gni_typing *typing)
 {
-    enum gni_domain domain = ops[op].domain;
+    enum gni_domain domain = gni_ops[op].domain;
     int first = domain == GNI_DOMAIN_SELECT ? 1 : 0;
-    gn_dtype dtype = gni_promote(ops[op].arity - first, operands + first);
-    enum gni_kind kind = gni_dtype_kind(dtype);
+    gn_dtype dtype = gni_promote(gni_ops[op].arity - first, operands + first);
+    enum gni_kind kind = gni_dtypes[dtype].kind;
     *typing = (struct gni_typing){.op = op, .computing = gni_dtypes[dtype].compute, .dtype = dtype};
     switch (domain) {
     case GNI_DOMAIN_NUMBER:
@@ -171,7 +157,7 @@ gn_status gni_typing_find(enum gni_op op, const gn_operand *operands, struct gni
     case GNI_DOMAIN_ANY:
     case GNI_DOMAIN_TEST:
         if (kind == GNI_KIND_INTEGER && dtype != GN_INT64)
-            typing->computing = comparing_in(ops[op].arity, operands, dtype);
+            typing->computing = comparing_in(gni_ops[op].arity, operands, dtype);
         typing->dtype = domain == GNI_DOMAIN_TEST ? GN_BOOL : dtype;
         return GN_OK;
     case GNI_DOMAIN_SELECT:

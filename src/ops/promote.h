@@ -43,7 +43,4 @@ enum {
 };
 int gni_power_ops(gn_dtype computing, gn_scalar exponent, enum gni_op *own);
 
-int gni_op_arity(enum gni_op op);
-const char *gni_op_name(enum gni_op op);
-
 #endif

@@ -6,7 +6,7 @@
 #include "ops/backend.h"
 #include "ops/recorder.h"
 
-#include "ops/cpu/random.h"
+#include "ops/cpu/cpu_random.h"
 
 static struct gni_philox philox_next(gn_generator *generator)
 {
@@ -125,10 +125,7 @@ gn_status gn_random_permutation(int64_t count, gn_device *device, gn_generator *
     GN_TRY(gni_stream_of(device, &stream));
     GN_TRY(gn_tensor_create(GN_INT64, 1, &count, device, &made));
     struct gni_philox philox = philox_next(generator);
-    if (gni_device_is_host(device))
-        status =
-            gni_random_permutation(philox, (int64_t *)(void *)gni_tensor_data(made), (size_t)count);
-    else if (count > 0)
+    if (count > 0)
         status = gni_backend_get(device)->permutation(philox, made, stream);
     if (status == GN_OK)
         *result = made;

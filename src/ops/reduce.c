@@ -1,7 +1,7 @@
 /*
  * reduce.c: reductions over any dimensions, with the pending elementwise operations before them in the same pass.
  *
- * The dimensions that go are seen as the last ones, whatever their place: rows of them are folded. Among themselves they
+ * The dimensions that go are seen as the last ones, whatever their place: rows of them are reduced. Among themselves they
  * come in the order of their strides, so that memory is walked forwards.
  */
 #include "ops/backend.h"
@@ -23,7 +23,7 @@ static const char *reduction_name(gn_reduction reduction)
 /* The type of the result. */
 static gn_status result_type(gn_reduction reduction, gn_dtype dtype, gn_dtype *result)
 {
-    enum gni_kind kind = gni_dtype_kind(dtype);
+    enum gni_kind kind = gni_dtypes[dtype].kind;
     switch (reduction) {
     case GN_REDUCE_SUM:
     case GN_REDUCE_PRODUCT:
@@ -50,7 +50,7 @@ static gn_status result_type(gn_reduction reduction, gn_dtype dtype, gn_dtype *r
 }
 
 enum {
-    COLUMNS_LEAST = 16, /* that are worth being folded side by side */
+    COLUMNS_LEAST = 16, /* that are worth being reduced side by side */
 };
 
 struct layout {
@@ -61,7 +61,7 @@ struct layout {
 };
 
 /* Adds the dimensions that go, the largest stride first. */
-static int order_add_folded(const gn_tensor *tensor, uint32_t dimensions, int *order, int used)
+static int order_add_reduced(const gn_tensor *tensor, uint32_t dimensions, int *order, int used)
 {
     int first = used;
     for (int i = 0; i < tensor->ndim; i++) {
@@ -90,7 +90,7 @@ static void layout_make(const gn_tensor *tensor, uint32_t dimensions, bool has_d
         if (is_kept || has_dimensions)
             layout->result.sizes[layout->result.ndim++] = is_kept ? tensor->sizes[i] : 1;
     }
-    /* Where what is kept lies close together, and what goes far apart, columns are folded. */
+    /* Where what is kept lies close together, and what goes far apart, columns are reduced. */
     int last = tensor->ndim - 1;
     while (last >= 0 && ((dimensions >> last & 1) != 0 || tensor->sizes[last] == 1))
         last--;
@@ -98,7 +98,7 @@ static void layout_make(const gn_tensor *tensor, uint32_t dimensions, bool has_d
                             tensor->sizes[last] >= COLUMNS_LEAST && layout->columns > 1;
     for (int pass = 0; pass < 2; pass++)
         if (pass == (layout->is_by_columns ? 0 : 1))
-            used = order_add_folded(tensor, dimensions, layout->order, used);
+            used = order_add_reduced(tensor, dimensions, layout->order, used);
         else
             for (int i = 0; i < tensor->ndim; i++)
                 if ((dimensions >> i & 1) == 0)
@@ -125,10 +125,10 @@ gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensio
                          gni_shape_text(tensor->ndim, tensor->sizes).text);
     gn_tensor *result;
     struct gni_work work;
-    struct gni_folding folding = {.reduction = reduction,
-                                  .is_by_columns = layout.is_by_columns,
-                                  .kept = layout.rows,
-                                  .folded = layout.columns};
+    struct gni_reduction_task task = {.reduction = reduction,
+                                      .is_by_columns = layout.is_by_columns,
+                                      .kept = layout.rows,
+                                      .reduced = layout.columns};
     GN_TRY(
         gn_tensor_create(dtype, layout.result.ndim, layout.result.sizes, tensor->device, &result));
     gn_status status;
@@ -136,10 +136,10 @@ gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensio
         status = gni_work_begin(&work, tensor, layout.order);
         if (status == GN_OK) {
             status = gni_backend_get(tensor->device)
-                         ->fold(&work.program, work.value, &folding, result, work.stream);
+                         ->reduce(&work.program, work.value, &task, result, work.stream);
             gni_work_end(&work);
         }
-    } while (gni_work_split(&work, tensor, &status));
+    } while (status != GN_OK && gni_work_split(&work, tensor, &status));
     if (status != GN_OK) {
         gn_tensor_release(result);
         return status;

@@ -7,7 +7,7 @@
 #include "ops/backend.h"
 #include "base/text.h"
 #include "ops/cpu/copy.h"
-#include "ops/cpu/sort.h"
+#include "ops/cpu/cpu_sort.h"
 #include "ops/recorder.h"
 
 #include <string.h>
@@ -120,13 +120,13 @@ static gn_status select_rows(gn_tensor *tensor, int dimension, struct gni_select
 }
 
 enum {
-    LATE_LEAST = 1 << 8, /* elements whose sorting takes longer than to record it */
+    DEFERRED_LEAST = 1 << 8, /* elements whose sorting takes longer than to record it */
 };
 
-static gn_status positions_run(const struct gni_late *late, const void *from, void *to)
+static gn_status positions_run(const struct gni_deferred *deferred, const void *from, void *to)
 {
-    return gni_sort(from, late->dtype, (size_t)late->rows, (size_t)late->columns,
-                    late->is_descending, NULL, to);
+    return gni_sort(from, deferred->dtype, (size_t)deferred->rows, (size_t)deferred->columns,
+                    deferred->is_descending, NULL, to);
 }
 
 /* Whether others can reach, and change, the elements. */
@@ -142,11 +142,11 @@ static gn_status sort_by_halves(gn_tensor *tensor, int dimension, bool is_descen
                                 gn_tensor **values, gn_tensor **indices)
 {
     gn_tensor *rows, *room, *shown;
-    struct gni_late late = {.run = positions_run,
-                            .dtype = tensor->dtype,
-                            .columns = tensor->sizes[dimension],
-                            .is_descending = is_descending};
-    late.rows = tensor->count / late.columns;
+    struct gni_deferred deferred = {.run = positions_run,
+                                    .dtype = tensor->dtype,
+                                    .columns = tensor->sizes[dimension],
+                                    .is_descending = is_descending};
+    deferred.rows = tensor->count / deferred.columns;
     GN_TRY(rows_make(tensor, dimension, &rows));
     if (is_escaped(rows)) {
         gn_tensor *own;
@@ -157,15 +157,15 @@ static gn_status sort_by_halves(gn_tensor *tensor, int dimension, bool is_descen
     }
     gn_status status = gn_tensor_create(rows->dtype, rows->ndim, rows->sizes, rows->device, &room);
     if (status == GN_OK) {
-        status = gni_sort(gni_tensor_data(rows), late.dtype, (size_t)late.rows,
-                          (size_t)late.columns, is_descending, gni_tensor_data(room), NULL);
+        status = gni_sort(gni_tensor_data(rows), deferred.dtype, (size_t)deferred.rows,
+                          (size_t)deferred.columns, is_descending, gni_tensor_data(room), NULL);
         if (status == GN_OK && dimension != tensor->ndim - 1) {
             status = dimension_exchange(room, dimension, &shown);
             gn_tensor_release(room);
             room = status == GN_OK ? shown : NULL;
         }
         if (status == GN_OK)
-            status = gni_record_late(&late, rows, dimension, GN_INT64, indices);
+            status = gni_record_deferred(&deferred, rows, dimension, GN_INT64, indices);
         if (status == GN_OK)
             *values = room;
         else
@@ -178,8 +178,9 @@ static gn_status sort_by_halves(gn_tensor *tensor, int dimension, bool is_descen
 /* Whether that can wait. What others may change is copied, as long as that takes no time. */
 static bool sort_can_wait(const gn_tensor *tensor)
 {
-    return gni_device_is_host(tensor->device) && tensor->count >= LATE_LEAST && gn_get_fusion() &&
-           (tensor->count <= GNI_COPY_MOST || !is_escaped(tensor));
+    const struct gni_backend *backend = gni_backend_get(tensor->device);
+    return backend->has_cheap_sort_values && tensor->count >= DEFERRED_LEAST && gn_get_fusion() &&
+           (tensor->count <= backend->copy_most || !is_escaped(tensor));
 }
 
 gn_status gn_sort(gn_tensor *tensor, int dimension, bool is_descending, gn_tensor **values,
@@ -257,7 +258,8 @@ gn_status gn_kth(gn_tensor *tensor, int64_t k, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
     gn_tensor *whole, *made = NULL;
-    if (!gni_device_is_host(tensor->device))
+    const struct gni_backend *backend = gni_backend_get(tensor->device);
+    if (backend->kth == NULL)
         return gni_error(GN_ERROR_UNSUPPORTED, "kth: a tensor on %s must be sorted",
                          gni_device_label(tensor->device).text);
     if (k < 0 || k >= tensor->count)
@@ -268,8 +270,7 @@ gn_status gn_kth(gn_tensor *tensor, int64_t k, gn_tensor **result)
     if (status == GN_OK)
         status = gn_tensor_create(whole->dtype, 0, NULL, whole->device, &made);
     if (status == GN_OK)
-        status = gni_kth(gni_tensor_data(whole), whole->dtype, (size_t)whole->count, (size_t)k,
-                         gni_tensor_data(made));
+        status = backend->kth(whole, k, made);
     gn_tensor_release(whole);
     if (status == GN_OK)
         *result = made;

@@ -45,7 +45,7 @@ static gn_status dtype_from(DLDataType type, gn_dtype *dtype)
 
 void gn_device_to_dlpack(const gn_device *device, int *type, int *index)
 {
-    *type = device->type == GN_DEVICE_CPU ? kDLCPU : kDLCUDA;
+    *type = device->ops->dlpack_type;
     *index = device->index;
 }
 
@@ -55,9 +55,10 @@ gn_status gn_device_from_dlpack(int type, int index, gn_device **device)
     switch (type) {
     case kDLCPU: /* libraries that count CPUs share their memory all the same */
     case kDLCUDAHost:
-        return gn_device_get(GN_DEVICE_CPU, 0, device);
+        return gni_device_get_host(device);
     case kDLCUDA:
-        return gn_device_get(GN_DEVICE_CUDA, index, device);
+        return gn_device_get(GN_DEVICE_CUDA, index,
+                             device); /* a number from outside names the kind */
     default:
         return gni_error(GN_ERROR_UNSUPPORTED, "there are no tensors on DLPack's device type %d",
                          type);
@@ -98,7 +99,7 @@ gn_status gn_dlpack_follow(gn_tensor *tensor, void *handle)
 {
     GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
     gn_stream *producer;
-    if (tensor->device->type == GN_DEVICE_CPU)
+    if (tensor->device->ops->is_immediate)
         return GN_OK;
     GN_TRY(gn_stream_from_handle(tensor->device, handle, &producer));
     gn_status status = gni_storage_order_begin(gni_tensor_storage(tensor), producer);
@@ -110,13 +111,13 @@ gn_status gn_dlpack_order(gn_tensor *tensor, const int64_t *stream)
 {
     GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
     gn_device *device = tensor->device;
-    bool is_cpu = device->type == GN_DEVICE_CPU;
-    if (stream != NULL && (*stream < -1 || (is_cpu ? *stream != -1 : *stream == 0)))
+    bool has_none = device->ops->is_immediate;
+    if (stream != NULL && (*stream < -1 || (has_none ? *stream != -1 : *stream == 0)))
         return gni_error(GN_ERROR_INVALID_VALUE, "%lld is no stream for a tensor on %s: %s",
                          (long long)*stream, gni_device_label(device).text,
-                         is_cpu ? "there are none"
-                                : "1 is the default stream, 2 the thread's, -1 none");
-    if (is_cpu || (stream != NULL && *stream == -1))
+                         has_none ? "there are none"
+                                  : "1 is the default stream, 2 the thread's, -1 none");
+    if (has_none || (stream != NULL && *stream == -1))
         return GN_OK;
     gn_stream *own, *consumer;
     void *data;

@@ -13,10 +13,10 @@
  * one is installed. Only what we use is here; enums stand as numbers of the width that they have in a structure.
  *
  * What must hold of a structure that others made, and is checked in dlpack.c:
- *   D1  of another major version only `version`, `manager_ctx` and `deleter` may be touched;
- *   D2  `strides` are in elements, may be negative, and NULL (before 1.2) for a contiguous tensor;
- *   D3  `shape` may be NULL without dimensions, `data` without elements, `deleter` always;
- *   D4  the first element lies at data + byte_offset.
+ *   DL1  of another major version only `version`, `manager_ctx` and `deleter` may be touched;
+ *   DL2  `strides` are in elements, may be negative, and NULL (before 1.2) for a contiguous tensor;
+ *   DL3  `shape` may be NULL without dimensions, `data` without elements, `deleter` always;
+ *   DL4  the first element lies at data + byte_offset.
  */
 #ifndef GNI_TENSOR_DLPACK_H
 #define GNI_TENSOR_DLPACK_H

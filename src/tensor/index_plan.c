@@ -186,7 +186,7 @@ static gn_status mask_count(struct gni_index *index, const int64_t *strides, str
     return status;
 }
 
-/* On a GPU: invariant 5. */
+/* On a GPU: IP5. */
 static gn_status mask_find(struct gni_index *index, const int64_t *strides)
 {
     const gn_tensor *tensor = index->tensor;
@@ -229,7 +229,7 @@ static gn_status mask_take(struct parse *parse, const gn_key *key)
                                 .dimension = parse->dimension,
                                 .is_trusted = true,
                                 .stride = 1};
-    if (tensor->device->type != GN_DEVICE_CPU) {
+    if (!tensor->device->ops->is_host_memory) {
         GN_TRY(mask_find(index, strides));
         plan->index_count++;
         parse->dimension += tensor->ndim;

@@ -14,15 +14,15 @@
  * where a negative at(k) is counted from `wrap`. So a GPU needs nothing but this struct and the addresses.
  *
  * Invariants:
- *   1. the dimensions from block_begin to before block_end are those of the index tensors, broadcast together; their
- *      `strides` are 0 in a plan of a key, and each other dimension has an index stride of 0 for every k;
- *   2. two places that differ in a dimension whose stride is not 0 mean different elements of the tensor, if the
- *      tensor itself has no two at one address;
- *   3. a mask is an index of one dimension: before gni_index_plan_compact() it is bytes and their count, afterwards
- *      offsets in elements, with a stride of 1, that need no check;
- *   4. `mask` is set if there is one mask and no other index tensor: then it may be streamed, without offsets;
- *   5. on a GPU a mask becomes offsets when the plan is made, as its count, a size of the plan, is found on the way.
- *      Where the dimensions of a mask are one, the offsets are the numbers of its bytes, with that dimension's stride.
+ *   IP1 the dimensions from block_begin to before block_end are those of the index tensors, broadcast together; their
+ *        `strides` are 0 in a plan of a key, and each other dimension has an index stride of 0 for every k;
+ *   IP2 two places that differ in a dimension whose stride is not 0 mean different elements of the tensor, if the
+ *        tensor itself has no two at one address;
+ *   IP3 a mask is an index of one dimension: before gni_index_plan_compact() it is bytes and their count, afterwards
+ *        offsets in elements, with a stride of 1, that need no check;
+ *   IP4 `mask` is set if there is one mask and no other index tensor: then it may be streamed, without offsets;
+ *   IP5 on a GPU a mask becomes offsets when the plan is made, as its count, a size of the plan, is found on the way.
+ *        Where the dimensions of a mask are one, the offsets are the numbers of its bytes, with that dimension's stride.
  *
  * A mask that is streamed needs no memory to speak of, but is cut into parts by its bytes; offsets are 8 bytes for
  * each true element, and cut evenly. So a mask is streamed where it is dense, and where each true byte is one
@@ -64,7 +64,7 @@ struct gni_index_plan {
     int64_t offset;
     int block_begin, block_end;
     int index_count;
-    struct gni_mask mask; /* invariant 4 */
+    struct gni_mask mask; /* IP4 */
     bool has_mask;        /* `mask` is set */
     int64_t source_strides[GN_DIMENSIONS_MAX];
     struct gni_index indices[GN_DIMENSIONS_MAX];

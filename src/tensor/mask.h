@@ -5,9 +5,9 @@
  * are true is found eight bytes at a time, without a branch on any of them.
  *
  * Invariants:
- *   1. the bytes are cut into parts of GNI_MASK_PART; `before` has how many are true before each part, so that parts
- *      can be worked on in any order;
- *   2. dimensions that lie one in another are joined: a contiguous array has one.
+ *   MK1 the bytes are cut into parts of GNI_MASK_PART; `before` has how many are true before each part, so that parts
+ *        can be worked on in any order;
+ *   MK2 dimensions that lie one in another are joined: a contiguous array has one.
  *
  * Threads: gni_mask_next() from any, at once.
  */

@@ -5,9 +5,9 @@
  * without elements: neither is ever walked along.
  *
  * Invariants:
- *   1. 0 <= ndim <= GN_DIMENSIONS_MAX, every size >= 0;
- *   2. the product of the sizes that are not 0, times the size of an element, fits GNI_SIZE_MAX_BYTES;
- *   3. so does every stride, times the dimension's size if that is not 0, times the size of an element.
+ *   SH1 0 <= ndim <= GN_DIMENSIONS_MAX, every size >= 0;
+ *   SH2 the product of the sizes that are not 0, times the size of an element, fits GNI_SIZE_MAX_BYTES;
+ *   SH3 so does every stride, times the dimension's size if that is not 0, times the size of an element.
  *
  * Threads: pure functions.
  */
@@ -70,7 +70,7 @@ gn_status gni_shape_infer(int ndim, const int64_t *asked, int64_t count, size_t 
 gn_status gni_strides_adopt(int ndim, const int64_t *sizes, const int64_t *given,
                             size_t element_bytes, const void *data, int64_t *strides) GN_NODISCARD;
 
-/* Whether the strides keep invariant 3. */
+/* Whether the strides keep SH3. */
 bool gni_strides_are_possible(int ndim, const int64_t *sizes, const int64_t *strides,
                               size_t element_bytes);
 

@@ -33,7 +33,7 @@ gn_status gni_storage_create(gn_device *device, size_t nbytes, gn_stream *stream
                              struct gni_storage **out)
 {
     gn_memory_manager *manager = atomic_load_explicit(&pinned_manager, memory_order_relaxed);
-    if (manager != NULL && device->type == GN_DEVICE_CPU &&
+    if (manager != NULL && device->ops->is_host_memory &&
         gni_storage_create_from(manager, device, nbytes, stream, out) == GN_OK)
         return GN_OK; /* otherwise, in a forked child say, ordinary memory does */
     GN_TRY(gn_memory_manager_get(device, &manager));
@@ -60,8 +60,7 @@ gn_status gni_storage_create_from(gn_memory_manager *manager, gn_device *device,
     storage->manager = manager;
     storage->data = gn_memory_block_peek_address(storage->block);
     storage->nbytes = nbytes;
-    status = gni_storage_order_init(storage, stream);
-    if (status != GN_OK) {
+    if (stream != NULL && (status = gni_storage_order_init(storage, stream)) != GN_OK) {
         gni_storage_destroy(storage);
         return status;
     }
@@ -107,7 +106,8 @@ void gni_storage_destroy(struct gni_storage *storage)
 {
     if (storage->block == NULL && gni_storage_order_return(storage) != GN_OK)
         gni_log(GNI_LOG_ERROR, "memory of others goes back out of order: %s", gn_error_detail());
-    gni_storage_order_deinit(storage);
+    if (storage->first.stream != NULL)
+        gni_storage_order_deinit(storage);
     if (storage->block != NULL && gn_memory_block_free(storage->block) != GN_OK)
         gni_log(GNI_LOG_ERROR, "a tensor's memory was not freed: %s", gn_error_detail());
     else if (storage->block == NULL && storage->deleter != NULL)

@@ -31,7 +31,13 @@ gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_
     int64_t count;
     if (!gni_dtype_is_valid(dtype))
         return gni_error(GN_ERROR_TYPE, "%d is no dtype", (int)dtype);
-    GN_TRY(gni_shape_check(ndim, sizes, gni_dtype_size(dtype), &count));
+    GN_TRY(gni_shape_check(ndim, sizes, gni_dtypes[dtype].size, &count));
+    return gni_tensor_prepare_checked(dtype, ndim, sizes, count, device, out);
+}
+
+gn_status gni_tensor_prepare_checked(gn_dtype dtype, int ndim, const int64_t *sizes, int64_t count,
+                                     gn_device *device, gn_tensor **out)
+{
     gn_tensor *tensor = gni_host_alloc_kept();
     if (tensor == NULL)
         return gni_error_host_memory(sizeof *tensor);
@@ -40,9 +46,12 @@ gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_
     tensor->device = device;
     tensor->dtype = dtype;
     tensor->ndim = ndim;
-    for (int i = 0; i < ndim; i++)
+    int64_t stride = 1;
+    for (int i = ndim - 1; i >= 0; i--) {
         tensor->sizes[i] = sizes[i];
-    gni_strides_contiguous(ndim, sizes, tensor->strides);
+        tensor->strides[i] = stride;
+        stride *= sizes[i] > 1 ? sizes[i] : 1;
+    }
     tensor->count = count;
     tensor->is_contiguous = true;
     *out = tensor;
@@ -56,9 +65,11 @@ static gn_status tensor_create_from(gn_memory_manager *manager, gn_dtype dtype, 
     gn_tensor *tensor;
     struct gni_storage *storage;
     GN_TRY(gni_tensor_prepare(dtype, dimensions, shape, device, &tensor));
-    gn_stream *stream;
-    size_t nbytes = (size_t)tensor->count * gni_dtype_size(dtype);
-    gn_status status = gni_stream_of(device, &stream);
+    gn_stream *stream = NULL;
+    gn_status status = GN_OK;
+    size_t nbytes = (size_t)tensor->count * gni_dtypes[dtype].size;
+    if (!device->ops->is_immediate)
+        status = gni_stream_of(device, &stream);
     if (status == GN_OK)
         status = manager != NULL
                      ? gni_storage_create_from(manager, device, nbytes, stream, &storage)
@@ -86,7 +97,7 @@ gn_status gn_tensor_create_pinned(gn_dtype dtype, int dimensions, const int64_t 
     gn_memory_manager *manager;
     gn_device *cpu;
     GN_TRY(gn_memory_manager_get_pinned(device, &manager));
-    GN_TRY(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
+    GN_TRY(gni_device_get_host(&cpu));
     return tensor_create_from(manager, dtype, dimensions, shape, cpu, out);
 }
 
@@ -103,7 +114,7 @@ gn_status gn_tensor_from_memory(void *data, gn_dtype dtype, int dimensions, cons
         status = gni_error(GN_ERROR_INVALID_VALUE, "the memory of a tensor of shape %s is NULL",
                            gni_shape_text(dimensions, shape).text);
     if (status == GN_OK) {
-        status = gni_strides_adopt(dimensions, shape, strides, gni_dtype_size(dtype), data,
+        status = gni_strides_adopt(dimensions, shape, strides, gni_dtypes[dtype].size, data,
                                    tensor->strides);
         gni_tensor_measure(tensor);
     }
@@ -278,7 +289,8 @@ gn_status gn_tensor_view(gn_tensor *tensor, int dimensions, const int64_t *shape
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
-    GN_TRY(gni_shape_infer(dimensions, shape, tensor->count, gni_dtype_size(tensor->dtype), sizes));
+    GN_TRY(
+        gni_shape_infer(dimensions, shape, tensor->count, gni_dtypes[tensor->dtype].size, sizes));
     if (!gni_strides_view(tensor->ndim, tensor->sizes, tensor->strides, dimensions, sizes, strides))
         return gni_error(GN_ERROR_SHAPE,
                          "a tensor of shape %s and strides %s cannot be seen as %s without a copy: "
@@ -298,7 +310,8 @@ gn_status gn_tensor_reshape(gn_tensor *tensor, int dimensions, const int64_t *sh
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and result must not be NULL");
     int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
-    GN_TRY(gni_shape_infer(dimensions, shape, tensor->count, gni_dtype_size(tensor->dtype), sizes));
+    GN_TRY(
+        gni_shape_infer(dimensions, shape, tensor->count, gni_dtypes[tensor->dtype].size, sizes));
     if (gni_strides_view(tensor->ndim, tensor->sizes, tensor->strides, dimensions, sizes, strides))
         return gn_tensor_view(tensor, dimensions, sizes, out);
     gn_tensor *copy;
@@ -325,7 +338,7 @@ gn_status gn_tensor_as_strided(gn_tensor *tensor, int dimensions, const int64_t 
                                const int64_t *strides, int64_t offset, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
-    int64_t count, first, last, size = (int64_t)gni_dtype_size(tensor->dtype);
+    int64_t count, first, last, size = (int64_t)gni_dtypes[tensor->dtype].size;
     int64_t plain[GN_DIMENSIONS_MAX];
     GN_TRY(gni_shape_check(dimensions, shape, (size_t)size, &count));
     GN_TRY(gni_tensor_flush(tensor));
@@ -372,7 +385,7 @@ gn_status gn_tensor_view_as_dtype(gn_tensor *tensor, gn_dtype dtype, gn_tensor *
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     GN_CHECK_ARGUMENT((unsigned)dtype < GN_DTYPE_COUNT, "there is no such dtype");
-    int64_t from = (int64_t)gni_dtype_size(tensor->dtype), to = (int64_t)gni_dtype_size(dtype);
+    int64_t from = (int64_t)gni_dtypes[tensor->dtype].size, to = (int64_t)gni_dtypes[dtype].size;
     int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
     int last = tensor->ndim - 1;
     GN_TRY(gni_tensor_flush(tensor));
@@ -436,7 +449,7 @@ gn_status gn_tensor_expand(gn_tensor *tensor, int dimensions, const int64_t *sha
         return gni_error(GN_ERROR_SHAPE, "a tensor of shape %s cannot be expanded to %s",
                          gni_shape_text(tensor->ndim, tensor->sizes).text,
                          gni_shape_text(dimensions, shape).text);
-    GN_TRY(gni_shape_check(dimensions, sizes, gni_dtype_size(tensor->dtype), &count));
+    GN_TRY(gni_shape_check(dimensions, sizes, gni_dtypes[tensor->dtype].size, &count));
     gn_tensor *view;
     GN_TRY(gni_tensor_alias(tensor, &view));
     gni_tensor_set_layout(view, dimensions, sizes, strides);

@@ -51,11 +51,11 @@ struct gni_storage {
         *next_dead; /* without references: to be destroyed when the recorder's lock is let go */
     _Atomic(bool) is_escaped;
     bool is_read_only;
-    /* On a GPU, in the order of streams: order.c. On the CPU the writer is no stream. */
+    /* On a GPU, in the order of streams: stream_order.c. On the CPU the writer is no stream. */
     struct gni_user first; /* whose it was at the start */
     struct gni_user writer, readers[GNI_STORAGE_READERS_MOST];
     _Atomic(int) stream_reader_count;
-    /* Made while a graph was captured: capture.c. */
+    /* Made while a graph was captured: graph_capture.c. */
     struct gni_capture *_Atomic capture; /* NULL: not, or the graph is gone */
     struct gni_list capture_link;
     _Atomic(bool) is_capturing; /* and that has not ended */
@@ -91,7 +91,7 @@ gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
 void gni_storage_release(struct gni_storage *storage);
 void gni_storage_destroy(struct gni_storage *storage);
 
-/* ---- order.c ---------------------------------------------------------------------------------- */
+/* ---- stream_order.c ------------------------------------------------------------------------------ */
 
 /* The stream that work on a device is submitted to: the calling thread's current one, borrowed; NULL for the CPU,
  * which computes in place. */
@@ -138,6 +138,10 @@ static inline bool gni_storage_unreference(struct gni_storage *storage)
 /* A tensor of a contiguous shape with neither storage nor node. */
 gn_status gni_tensor_prepare(gn_dtype dtype, int ndim, const int64_t *sizes, gn_device *device,
                              gn_tensor **tensor) GN_NODISCARD;
+
+/* The same for a type and shape that are checked, with so many elements. */
+gn_status gni_tensor_prepare_checked(gn_dtype dtype, int ndim, const int64_t *sizes, int64_t count,
+                                     gn_device *device, gn_tensor **tensor) GN_NODISCARD;
 
 /* Another view of a tensor's storage; the view's layout is the caller's to fill in. Computes what is pending. */
 gn_status gni_tensor_alias(gn_tensor *tensor, gn_tensor **view) GN_NODISCARD;
@@ -188,13 +192,13 @@ static inline void gni_tensor_measure(gn_tensor *tensor)
 static inline char *gni_tensor_data(const gn_tensor *tensor)
 {
     return gni_tensor_storage(tensor)->data +
-           tensor->offset * (int64_t)gni_dtype_size(tensor->dtype);
+           tensor->offset * (int64_t)gni_dtypes[tensor->dtype].size;
 }
 
 /* ---- evaluation ------------------------------------------------------------------------------ */
 
 /*
- * What this layer needs of the one that computes: src/ops/evaluator.c fills the table in when the library is loaded.
+ * What this layer needs of the one that computes: src/ops/flush.c fills the table in when the library is loaded.
  * Nothing else here calls upwards.
  */
 struct gni_evaluator {

@@ -137,7 +137,7 @@ static void test_no_bytes(void)
 /* A device of another kind, which is never called: the checks come first. */
 static void test_two_devices(void)
 {
-    static const struct gni_device_ops other_ops;
+    static const struct gni_device_ops other_ops = {.name = "cuda", .is_numbered = true};
     gn_device other = {.ops = &other_ops, .type = GN_DEVICE_CUDA, .index = 3};
     gn_event other_event = {.device = &other, .flags = GN_EVENT_TIMING};
     gn_stream other_stream;

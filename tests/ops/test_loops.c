@@ -534,7 +534,7 @@ static void test_odd_bools(void)
         gni_loop_find(GNI_OP_BITWISE_NOT, GN_BOOL)(out, operands, 4);
         CHECK(out[0] == 1 && !out[1] && !out[2] && !out[3]);
         int64_t sum = 5;
-        gni_folds_find(GNI_REDUCTION_SUM, GN_BOOL).one(&sum, in, 4);
+        gni_reducers_find(GNI_REDUCTION_SUM, GN_BOOL).one(&sum, in, 4);
         CHECK_U64(sum, 8);
         gni_loop_convert(GN_BOOL, GN_BOOL)(out, operands, 4);
         CHECK(!out[0] && out[1] == 1 && out[2] == 1 && out[3] == 1);
@@ -609,7 +609,7 @@ static void check_fold(enum gni_reduction reduction, gn_dtype dtype, const void 
         if (!gni_loops_use(sets[s]))
             continue;
         gni_scalar_store(start, type, total);
-        gni_folds_find(reduction, dtype).one(total, in, count);
+        gni_reducers_find(reduction, dtype).one(total, in, count);
         if (s == 0)
             memcpy(basic, total, sizeof total);
         CHECK(is_same(type, basic, total, 1));
@@ -646,7 +646,7 @@ static void test_folds(void)
     char *in = buffer(9002 * 8);
     for (int reduction = 0; reduction < GNI_REDUCTION_COUNT; reduction++) {
         for (int dtype = 0; dtype < GN_DTYPE_COUNT; dtype++) {
-            bool has = gni_folds_find((enum gni_reduction)reduction, (gn_dtype)dtype).one != NULL;
+            bool has = gni_reducers_find((enum gni_reduction)reduction, (gn_dtype)dtype).one != NULL;
             CHECK(has == !gni_dtype_is_half((gn_dtype)dtype));
             for (size_t c = 0; has && c < COUNT_OF(counts); c++) {
                 size_t size = gni_dtype_size((gn_dtype)dtype);
@@ -670,7 +670,7 @@ static void check_forms(enum gni_reduction reduction, gn_dtype dtype, const char
     enum {
         MOST = 40
     };
-    struct gni_folds folds = gni_folds_find(reduction, dtype);
+    struct gni_reducers folds = gni_reducers_find(reduction, dtype);
     size_t size = gni_dtype_size(dtype);
     bool is_kept = reduction >= GNI_REDUCTION_MAXIMUM;
     bool is_truth = reduction == GNI_REDUCTION_ANY || reduction == GNI_REDUCTION_ALL;
@@ -770,9 +770,9 @@ static void test_fold_squares(void)
             double expected = 0.25, of_narrow = 0.25, of_wide = 0.25;
             for (size_t i = 0; i < count; i++)
                 squares[i] = wide[i] * wide[i];
-            gni_folds_find(GNI_REDUCTION_SUM, GN_FLOAT64).one(&expected, squares, count);
-            gni_folds_find_squares(GN_FLOAT32).one(&of_narrow, narrow, count);
-            gni_folds_find_squares(GN_FLOAT64).one(&of_wide, wide, count);
+            gni_reducers_find(GNI_REDUCTION_SUM, GN_FLOAT64).one(&expected, squares, count);
+            gni_reducers_find_squares(GN_FLOAT32).one(&of_narrow, narrow, count);
+            gni_reducers_find_squares(GN_FLOAT64).one(&of_wide, wide, count);
             CHECK(expected == of_narrow && expected == of_wide);
         }
     }
@@ -788,14 +788,14 @@ static void test_fold_signed_zeros_and_nan(void)
     for (size_t i = 0; i < 40; i++)
         zeros[i] = i % 3 ? 0.0f : -0.0f;
     float largest = -0.0f, smallest = 0.0f;
-    gni_folds_find(GNI_REDUCTION_MAXIMUM, GN_FLOAT32).one(&largest, zeros, 40);
-    gni_folds_find(GNI_REDUCTION_MINIMUM, GN_FLOAT32).one(&smallest, zeros, 40);
+    gni_reducers_find(GNI_REDUCTION_MAXIMUM, GN_FLOAT32).one(&largest, zeros, 40);
+    gni_reducers_find(GNI_REDUCTION_MINIMUM, GN_FLOAT32).one(&smallest, zeros, 40);
     CHECK(!signbit(largest) && signbit(smallest));
     zeros[38] = NAN;
-    gni_folds_find(GNI_REDUCTION_MAXIMUM, GN_FLOAT32).one(&largest, zeros, 40);
+    gni_reducers_find(GNI_REDUCTION_MAXIMUM, GN_FLOAT32).one(&largest, zeros, 40);
     CHECK(isnan(largest));
     double sum = -0.0, none = -0.0;
-    gni_folds_find(GNI_REDUCTION_SUM, GN_FLOAT64).one(&none, &sum, 1);
+    gni_reducers_find(GNI_REDUCTION_SUM, GN_FLOAT64).one(&none, &sum, 1);
     CHECK(signbit(none));
 }
 
@@ -810,7 +810,7 @@ static void test_long_sum(void)
         absolute += fabsl(in[i]);
     }
     double sum = 0, whole = 0;
-    gni_fold fold = gni_folds_find(GNI_REDUCTION_SUM, GN_FLOAT32).one;
+    gni_reducer fold = gni_reducers_find(GNI_REDUCTION_SUM, GN_FLOAT32).one;
     for (size_t i = 0; i < count; i += run)
         fold(&sum, in + i, count - i < run ? count - i : run);
     fold(&whole, in, count);

@@ -11,7 +11,7 @@
 
 #include "base/host.h"
 #include "base/parallel.h"
-#include "ops/cpu/blas.h"
+#include "ops/cpu/cpu_blas.h"
 #include "ops/cpu/loops.h"
 
 #include <glob.h>

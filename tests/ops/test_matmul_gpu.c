@@ -5,7 +5,7 @@
 #include "base/host.h"
 #include "check.h"
 #include "genesis/genesis.h"
-#include "ops/cuda/blas.h"
+#include "ops/cuda/cuda_blas.h"
 
 #include <dlfcn.h>
 

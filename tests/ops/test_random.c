@@ -8,7 +8,7 @@
 #include "base/parallel.h"
 #include "base/thread.h"
 #include "check.h"
-#include "ops/cpu/random.h"
+#include "ops/cpu/cpu_random.h"
 
 #include <math.h>
 

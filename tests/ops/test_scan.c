@@ -5,7 +5,7 @@
 
 #include "base/host.h"
 #include "base/parallel.h"
-#include "ops/cpu/scan.h"
+#include "ops/cpu/cpu_scan.h"
 
 #include <math.h>
 

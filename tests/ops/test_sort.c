@@ -6,7 +6,7 @@
 
 #include "base/host.h"
 #include "base/parallel.h"
-#include "ops/cpu/sort.h"
+#include "ops/cpu/cpu_sort.h"
 #include "ops/cpu/vector_sort.h"
 
 #include <string.h>

@@ -179,6 +179,11 @@ static gn_status cpu_host_unregister(gn_device *device, void *pointer)
 /* ---- the device ----------------------------------------------------------------------------- */
 
 static const struct gni_device_ops cpu_ops = {
+    .name = "cpu",
+    .is_host_memory = true,
+    .is_immediate = true,
+    .has_claims = true,
+    .dlpack_type = 1, /* kDLCPU */
     .check = cpu_check,
     .properties = cpu_properties,
     .memory_info = cpu_memory_info,

@@ -11,13 +11,13 @@
  * complete when the call returns.
  *
  * Invariants, all under engine.mutex:
- *   Q1  every item has a number from one sequence, so queues are sorted by it;
- *   Q2  an item leaves its queue only when it is complete, so the oldest number in a queue says how
+ *   CQ1  every item has a number from one sequence, so queues are sorted by it;
+ *   CQ2  an item leaves its queue only when it is complete, so the oldest number in a queue says how
  *       far the stream is;
- *   Q3  an item of the default stream starts when no blocking stream has an older one, and an item of
+ *   CQ3  an item of the default stream starts when no blocking stream has an older one, and an item of
  *       a blocking stream when the default stream has no older one;
- *   Q4  at most one item of a queue runs, its first, and then `is_running` is set;
- *   Q5  while `pause_count` is not 0 no item starts: fork() waits until none runs, so that the child
+ *   CQ4  at most one item of a queue runs, its first, and then `is_running` is set;
+ *   CQ5  while `pause_count` is not 0 no item starts: fork() waits until none runs, so that the child
  *       sees each item either complete or not begun, and can run it itself.
  *
  * A child has none of the threads: whoever needs a queue there starts its thread again.
@@ -50,7 +50,7 @@ enum cpu_item_kind {
 
 struct cpu_item {
     struct gni_list link;
-    uint64_t number; /* Q1 */
+    uint64_t number; /* CQ1 */
     enum cpu_item_kind kind;
     bool is_borrowed; /* lives on the stack of the thread that runs it */
     void *destination;
@@ -67,7 +67,7 @@ struct cpu_queue {
     pthread_cond_t arrived; /* an item came, or the stream was closed */
     bool is_default;
     bool is_blocking; /* ordered with the default stream, but not the default stream itself */
-    bool is_running;  /* Q4 */
+    bool is_running;  /* CQ4 */
     bool has_thread;
     bool is_closed; /* no stream any more: free it when it is empty */
 };
@@ -77,7 +77,7 @@ static struct {
     pthread_cond_t changed; /* an item completed, or a pause ended */
     struct gni_list queues;
     uint64_t last_number;
-    int pause_count; /* Q5 */
+    int pause_count; /* CQ5 */
 } engine = {
     .mutex = GNI_MUTEX_INIT,
     .changed = PTHREAD_COND_INITIALIZER,
@@ -137,14 +137,14 @@ static struct cpu_item *queue_first(const struct cpu_queue *queue)
                : gni_container_of(queue->items.next, struct cpu_item, link);
 }
 
-/* Is everything in the queue up to this number complete? By Q1 and Q2 its first item tells. */
+/* Is everything in the queue up to this number complete? By CQ1 and CQ2 its first item tells. */
 static bool queue_is_past(const struct cpu_queue *queue, uint64_t number)
 {
     const struct cpu_item *first = queue_first(queue);
     return first == NULL || first->number > number;
 }
 
-/* Are all the streams past this number with which a stream of this sort is ordered? Q3. */
+/* Are all the streams past this number with which a stream of this sort is ordered? CQ3. */
 static bool joined_are_past(bool is_default, bool is_blocking, uint64_t number)
 {
     gni_list_each (link, &engine.queues) {

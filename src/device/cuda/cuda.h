@@ -10,14 +10,14 @@
  * in one context use gni_cuda_enter() and gni_cuda_leave() themselves.
  *
  * Invariants:
- *   C1  a driver call is made between enter and leave, and never once the driver is gone or the
+ *   CD1  a driver call is made between enter and leave, and never once the driver is gone or the
  *       device is lost;
- *   C2  after leave the thread's stack of contexts is what it was before enter;
- *   C3  `lost` is set once, by the first result that says that the context is destroyed, and every
+ *   CD2  after leave the thread's stack of contexts is what it was before enter;
+ *   CD3  `lost` is set once, by the first result that says that the context is destroyed, and every
  *       later enter reports it;
- *   C4  `context` is not NULL while the device is open: set last when it is opened, and changed only
+ *   CD4  `context` is not NULL while the device is open: set last when it is opened, and changed only
  *       under cuda_mutex;
- *   C5  everything else is written before the device is first handed out (`is_known`), and never again:
+ *   CD5  everything else is written before the device is first handed out (`is_known`), and never again:
  *       who holds a gn_device may read it at any time.
  */
 #ifndef GNI_DEVICE_CUDA_CUDA_H
@@ -31,9 +31,9 @@ struct gni_cuda_device {
     gn_device base; /* first: a gn_device pointer is a pointer to this */
     const struct gni_cuda_driver *driver;
     CUdevice handle;
-    _Atomic(CUcontext) context; /* C4 */
-    bool is_known;              /* C5; under cuda_mutex */
-    atomic_int lost;            /* C3: the CUresult, or 0 */
+    _Atomic(CUcontext) context; /* CD4 */
+    bool is_known;              /* CD5; under cuda_mutex */
+    atomic_int lost;            /* CD3: the CUresult, or 0 */
     gn_stream default_stream;
     gn_device_properties properties;
     int priority_least, priority_greatest; /* the greatest is the smaller number */

@@ -10,9 +10,9 @@
  * each time. What is on its way keeps what it was launched with.
  *
  * Invariants:
- *   B1  a bundle is launched on one stream only: the driver has an executable graph wait for its own last launch,
+ *   CB1  a bundle is launched on one stream only: the driver has an executable graph wait for its own last launch,
  *       wherever that was, and streams must not wait for each other here;
- *   B2  a bundle goes before its stream does, and before any module does: the driver may look at the kernels that it had.
+ *   CB2  a bundle goes before its stream does, and before any module does: the driver may look at the kernels that it had.
  *
  * Threads: those who hold the queue's right to submit.
  */

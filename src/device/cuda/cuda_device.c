@@ -84,7 +84,7 @@ static gn_status lost_error(const struct gni_cuda_device *device, CUresult resul
                      gni_cuda_error_text(device->driver, result).text);
 }
 
-/* The first sticky result is kept and printed once: nobody may miss it. C3. */
+/* The first sticky result is kept and printed once: nobody may miss it. CD3. */
 static void device_lose(struct gni_cuda_device *device, const char *function, CUresult result)
 {
     int none = 0;
@@ -310,7 +310,7 @@ static void cuda_start(void)
     gni_fork_register(GNI_FORK_CUDA_DEVICE, &cuda_fork);
 }
 
-/* What the device is, once for ever: C5. Under cuda_mutex. */
+/* What the device is, once for ever: CD5. Under cuda_mutex. */
 static gn_status identity_read(struct gni_cuda_device *device, int index)
 {
     GN_TRY(gni_cuda_driver_open(&device->driver));
@@ -413,7 +413,7 @@ int gni_cuda_devices_close(void)
         if (objects > 0 || gni_cuda_driver_is_gone() || atomic_load(&device->lost) != 0)
             continue;
         gni_cuda_queue_forget(device, NULL);
-        _Atomic(uint64_t) *fault = atomic_exchange(&device->base.fault, NULL);
+        _Atomic(uint64_t) *fault = atomic_exchange(&device->base.upper.fault, NULL);
         if (fault != NULL)
             (void)gni_cuda_host_free(&device->base, fault, sizeof *fault);
         atomic_store(&device->context, NULL);
@@ -459,6 +459,14 @@ static gn_status cuda_synchronize(gn_device *base)
 }
 
 static const struct gni_device_ops cuda_ops = {
+    .name = "cuda",
+    .is_numbered = true,
+    .is_lost_in_fork = true,
+    .is_bounded = true,
+    .has_pinned_memory = true,
+    .has_handles = true,
+    .has_options = true,
+    .dlpack_type = 2, /* kDLCUDA */
     .check = cuda_check,
     .properties = cuda_properties,
     .memory_info = cuda_memory_info,

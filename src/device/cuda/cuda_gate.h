@@ -12,11 +12,11 @@
  *     inside--                                  closer = NULL, mutex
  *
  * Invariants:
- *   G1  every call that gives the GPU work with our addresses is made between enter and leave: launches, copies, fills,
+ *   CG1  every call that gives the GPU work with our addresses is made between enter and leave: launches, copies, fills,
  *       graphs, products of cuBLASLt. The queue (cuda_queue.h) needs no entry of its own: it takes no launch while the
  *       gate is closed, and is empty before anything moves;
- *   G2  a thread inside takes no lock of the memory manager: who closes the gate may hold it;
- *   G3  captures do not begin while the gate is closed.
+ *   CG2  a thread inside takes no lock of the memory manager: who closes the gate may hold it;
+ *   CG3  captures do not begin while the gate is closed.
  *
  * In a forked child the driver is gone, and the gate is open to calls that fail anyway.
  */
@@ -44,7 +44,7 @@ static inline bool gni_cuda_gate_is_closed(struct gni_cuda_gate *gate)
 /* Waits until the gate is open, and leaves with the thread inside. cuda_gate.c */
 void gni_cuda_gate_wait(struct gni_cuda_gate *gate);
 
-/* Before and after a call that submits work: G1. */
+/* Before and after a call that submits work: CG1. */
 static inline void gni_cuda_gate_enter(struct gni_cuda_gate *gate)
 {
     atomic_fetch_add(&gate->inside, 1);

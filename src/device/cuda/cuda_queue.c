@@ -28,17 +28,17 @@ struct entry {
 
 /*
  * Invariants:
- *   L1  done <= pushed <= done + QUEUE_LENGTH; entries from done to pushed are to be submitted. Only a thread with the
+ *   LT1  done <= pushed <= done + QUEUE_LENGTH; entries from done to pushed are to be submitted. Only a thread with the
  *       mutex pushes, and one with `submitting` submits: the queue's own, or one that waits;
- *   L2  the thread sleeps only if there was nothing to do under the mutex; who pushes then wakes it, and may have done
+ *   LT2  the thread sleeps only if there was nothing to do under the mutex; who pushes then wakes it, and may have done
  *       its work when it looks: it ends only when it is told to;
- *   L3  who waits for launches counts as a waiter, and the thread does not wait for more of them then;
- *   L4  a queue is never destroyed: a device has it for ever, with a thread or without.
+ *   LT3  who waits for launches counts as a waiter, and the thread does not wait for more of them then;
+ *   LT4  a queue is never destroyed: a device has it for ever, with a thread or without.
  */
 struct gni_cuda_queue {
     struct gni_cuda_device *device;
     struct gni_mutex mutex;
-    struct gni_mutex submitting;     /* L1 */
+    struct gni_mutex submitting;     /* LT1 */
     struct gni_cuda_bundles bundles; /* who submits */
     pthread_cond_t wanted;           /* something was pushed while is_asleep, or is_stopping */
     bool is_running, is_asleep;
@@ -47,7 +47,7 @@ struct gni_cuda_queue {
     gn_status failure; /* under the mutex: of a launch, with its text; GN_OK: none */
     char text[256];
     atomic_bool has_failed;
-    atomic_int waiters;            /* L3 */
+    atomic_int waiters;            /* LT3 */
     char apart_before[CACHE_LINE]; /* the two are written by different threads */
     _Atomic(uint64_t) pushed;
     char apart_between[CACHE_LINE];
@@ -92,7 +92,7 @@ static bool work_wait(struct gni_cuda_queue *queue)
     }
     gni_mutex_lock(&queue->mutex);
     while (!has_work(queue) && !atomic_load(&queue->is_stopping)) {
-        queue->is_asleep = true; /* L2 */
+        queue->is_asleep = true; /* LT2 */
         pthread_cond_wait(&queue->wanted, &queue->mutex.native);
     }
     queue->is_asleep = false;
@@ -123,7 +123,7 @@ static void entry_submit(struct gni_cuda_queue *queue, struct entry *entry)
         failure_note(queue, name, result);
 }
 
-/* Whether the thread may wait for more launches: nobody waits for those that there are, and they are few. L3. */
+/* Whether the thread may wait for more launches: nobody waits for those that there are, and they are few. LT3. */
 static bool is_waiting_allowed(struct gni_cuda_queue *queue, uint64_t done)
 {
     return atomic_load_explicit(&queue->pushed, memory_order_acquire) - done < GNI_BUNDLE_MOST &&
@@ -328,7 +328,7 @@ static bool is_full(struct gni_cuda_queue *queue)
            QUEUE_LENGTH;
 }
 
-/* With the mutex: Q2. */
+/* With the mutex: LO2. */
 static bool is_open(struct gni_cuda_queue *queue, gn_stream *stream)
 {
     struct gni_cuda_device *device = queue->device;

@@ -7,12 +7,12 @@
  * together (cuda_bundle.h).
  *
  * Nobody can tell, because
- *   Q1  every other call of the driver for the device waits until all that was pushed before it is submitted:
+ *   LO1  every other call of the driver for the device waits until all that was pushed before it is submitted:
  *       gni_cuda_enter() sees to it;
- *   Q2  nothing is pushed while others could know: while memory of tensors is reached by others or a stream's handle is
+ *   LO2  nothing is pushed while others could know: while memory of tensors is reached by others or a stream's handle is
  *       known to them (gn_device.direct_count, gn_stream.is_shared), on streams that are not ours, during captures, and
  *       while memory is moved (cuda_gate.h).
- *       What begins one of these waits as in Q1.
+ *       What begins one of these waits as in LO1.
  *
  * A launch that fails is reported, once and with its own text, by the next call that launches, copies, fills, captures,
  * replays, or waits for a stream or the device. The others are made where nobody would learn of it, too, as when

@@ -6,10 +6,10 @@
  *   -0 and +0            one key                   NaN                 the largest key, for every NaN
  *
  * Invariants:
- *   1. key(a) < key(b) exactly when a is before b in ascending order; equal keys are equal elements.
- *   2. `flip` is 0, or gni_key_mask() for descending order: keys are stored exclusive-or it.
- *   3. Going back from a key gives the element, but +0 for -0, and one NaN for all. Whoever needs the very bits
- *      takes those from the elements: gni_key_zero() and gni_key_nan() say which keys these are.
+ *   SK1 key(a) < key(b) exactly when a is before b in ascending order; equal keys are equal elements.
+ *   SK2 `flip` is 0, or gni_key_mask() for descending order: keys are stored exclusive-or it.
+ *   SK3 Going back from a key gives the element, but +0 for -0, and one NaN for all. Whoever needs the very bits
+ *        takes those from the elements: gni_key_zero() and gni_key_nan() say which keys these are.
  *
  * Keys have 32 bits for elements of up to 4 bytes, 64 bits for any element. Threads: pure functions.
  */

@@ -103,19 +103,19 @@ gni_gather gni_gather_find(size_t size)
     return loops_get()->gathers[__builtin_ctzll(size)];
 }
 
-struct gni_folds gni_folds_find(enum gni_reduction reduction, gn_dtype dtype)
+struct gni_reducers gni_reducers_find(enum gni_reduction reduction, gn_dtype dtype)
 {
     gni_assert((unsigned)reduction < GNI_REDUCTION_COUNT && gni_dtype_is_valid(dtype));
-    return loops_get()->folds[reduction][dtype];
+    return loops_get()->reducers[reduction][dtype];
 }
 
-struct gni_folds gni_folds_find_squares(gn_dtype dtype)
+struct gni_reducers gni_reducers_find_squares(gn_dtype dtype)
 {
     gni_assert(dtype == GN_FLOAT32 || dtype == GN_FLOAT64);
     return loops_get()->squares[dtype];
 }
 
-gni_fold_rows gni_fold_rows_find(void)
+gni_row_reducer gni_row_reducer_find(void)
 {
-    return loops_get()->fold_rows;
+    return loops_get()->row_reducer;
 }

@@ -56,38 +56,38 @@ enum gni_reduction {
 };
 
 /*
- * Folds a run into *accumulator: sums and products of float32 and float64 are accumulated in double (inside
+ * Reduces a run into *accumulator: sums and products of float32 and float64 are accumulated in double (inside
  * the run in several partial sums, so that the error grows with the logarithm of its length or better), those of
  * integers and bool in int64, maxima and minima in the type itself (NaN wins), any and all in bool. The caller
  * starts the accumulator.
  */
-typedef void (*gni_fold)(void *accumulator, const void *in, size_t count);
+typedef void (*gni_reducer)(void *accumulator, const void *in, size_t count);
 
 /* The same for several short, consecutive rows, with an accumulator for each: elements are taken one by one, in order. */
-typedef void (*gni_fold_short)(void *accumulators, const void *in, size_t rows, size_t columns);
+typedef void (*gni_short_reducer)(void *accumulators, const void *in, size_t rows, size_t columns);
 
-/* The forms of a fold. */
-struct gni_folds {
-    gni_fold one;
-    gni_fold_short short_rows;
-    gni_fold columns; /* each element goes into an accumulator of its own */
+/* The loops of a reduction. */
+struct gni_reducers {
+    gni_reducer one;
+    gni_short_reducer short_rows;
+    gni_reducer columns; /* each element goes into an accumulator of its own */
 };
 
 /* All NULL for the half types, which are converted before. */
-struct gni_folds gni_folds_find(enum gni_reduction reduction, gn_dtype dtype);
+struct gni_reducers gni_reducers_find(enum gni_reduction reduction, gn_dtype dtype);
 
-/* The sum of the squares of float32 or float64, in double: as the fold of such squares. */
-struct gni_folds gni_folds_find_squares(gn_dtype dtype);
+/* The sum of the squares of float32 or float64, in double: as the reduce of such squares. */
+struct gni_reducers gni_reducers_find_squares(gn_dtype dtype);
 
 enum {
-    GNI_FOLD_ROWS = 8,
+    GNI_REDUCE_ROWS = 8,
 };
 
-/* sums[i] += the sum of rows[0][i] to rows[GNI_FOLD_ROWS - 1][i], which are added in pairs in float32. The sums
+/* sums[i] += the sum of rows[0][i] to rows[GNI_REDUCE_ROWS - 1][i], which are added in pairs in float32. The sums
  * overlap no row. */
-typedef void (*gni_fold_rows)(double *sums, const float *const *rows, size_t count);
+typedef void (*gni_row_reducer)(double *sums, const float *const *rows, size_t count);
 
-gni_fold_rows gni_fold_rows_find(void);
+gni_row_reducer gni_row_reducer_find(void);
 
 /* Name of the instruction set in use: "basic", "avx2" or "avx512". Static memory. */
 const char *gni_loops_name(void);

@@ -1040,7 +1040,7 @@ const struct gni_loops_set GNI_LOOPS_SET =
             },
         .rounds = {HALVES(round)},
         .gathers = {gather_uint8_t, gather_uint16_t, gather_uint32_t, gather_uint64_t},
-        .folds =
+        .reducers =
             {
                 [GNI_REDUCTION_SUM] = {ALL_FOLDS(sum)},
                 [GNI_REDUCTION_PRODUCT] = {ALL_FOLDS(product)},
@@ -1050,5 +1050,5 @@ const struct gni_loops_set GNI_LOOPS_SET =
                 [GNI_REDUCTION_ALL] = {ALL_FOLDS(all)},
             },
         .squares = {[GN_FLOAT32] = FOLDS(squares_float32), [GN_FLOAT64] = FOLDS(squares_float64)},
-        .fold_rows = fold_rows_float32,
+        .row_reducer = fold_rows_float32,
 };

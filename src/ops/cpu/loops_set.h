@@ -16,9 +16,9 @@ struct gni_loops_set {
     gni_loop converts[GN_DTYPE_COUNT][GN_DTYPE_COUNT]; /* from, to */
     gni_loop rounds[GN_DTYPE_COUNT];                   /* the halves only */
     gni_gather gathers[GNI_SIZE_COUNT];                /* by the logarithm of the size */
-    struct gni_folds folds[GNI_REDUCTION_COUNT][GN_DTYPE_COUNT];
-    struct gni_folds squares[GN_DTYPE_COUNT]; /* float32 and float64 only */
-    gni_fold_rows fold_rows;
+    struct gni_reducers reducers[GNI_REDUCTION_COUNT][GN_DTYPE_COUNT];
+    struct gni_reducers squares[GN_DTYPE_COUNT]; /* float32 and float64 only */
+    gni_row_reducer row_reducer;
 };
 
 extern const struct gni_loops_set gni_loops_basic;

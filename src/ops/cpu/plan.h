@@ -1,5 +1,5 @@
 /*
- * plan.h: how a program runs on the CPU: what run.c works out, and what fold.c shares with it.
+ * plan.h: how a program runs on the CPU: what cpu_run.c works out, and what cpu_reduce.c shares with it.
  *
  * Values live in registers, which are tiles of memory on a thread's stack, or where they are: contiguous inputs are
  * read in place, and a step whose value is an output writes it there.

@@ -5,7 +5,7 @@
  * sums are kept side by side and added at the end. Both lengths are fixed, so that results do not depend on the
  * number of threads.
  */
-#include "ops/cpu/product.h"
+#include "ops/cpu/cpu_product.h"
 
 #include "base/checked.h"
 #include "base/parallel.h"

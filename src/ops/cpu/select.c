@@ -9,7 +9,7 @@
  * One element by its number is found by the digits of its key, the first one first: how often each occurs says which
  * digit the element has, and only the keys with that digit go on.
  */
-#include "ops/cpu/sort.h"
+#include "ops/cpu/cpu_sort.h"
 
 #include "base/checked.h"
 #include "base/host.h"

@@ -15,7 +15,7 @@
 #ifndef GNI_OPS_CPU_TILES_H
 #define GNI_OPS_CPU_TILES_H
 
-#include "ops/cpu/product.h"
+#include "ops/cpu/cpu_product.h"
 
 enum {
     GNI_BLOCK_ROWS = 144,    /* a multiple of every tile's rows */

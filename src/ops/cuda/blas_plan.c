@@ -12,7 +12,7 @@
 #include "device/cuda/cuda.h"
 #include "device/cuda/library.h"
 #include "jit/tune.h"
-#include "ops/cuda/blas.h"
+#include "ops/cuda/cuda_blas.h"
 
 #include <string.h>
 

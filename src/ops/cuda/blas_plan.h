@@ -4,10 +4,10 @@
  *     plan   descriptors and algorithms for products of one key: all that they depend on but addresses
  *
  * Invariants:
- *   B1  a plan in the table does not change, but for is_refused, which is set once;
- *   B2  the table and each user have a reference to a plan; the last one to go destroys it;
- *   B3  a device that is ready has a handle, until gn_shutdown(), which the caller keeps apart from all other calls;
- *   B4  the mutex is not held while a plan is made or a product submitted.
+ *   BP1  a plan in the table does not change, but for is_refused, which is set once;
+ *   BP2  the table and each user have a reference to a plan; the last one to go destroys it;
+ *   BP3  a device that is ready has a handle, until gn_shutdown(), which the caller keeps apart from all other calls;
+ *   BP4  the mutex is not held while a plan is made or a product submitted.
  *
  * Threads: any, at once.
  */
@@ -55,7 +55,7 @@ struct gni_blas_plan {
     struct gni_blas_plan *next; /* in its bucket */
     uint64_t hash;
     struct gni_blas_key key;
-    _Atomic(int) references;         /* B2 */
+    _Atomic(int) references;         /* BP2 */
     _Atomic(bool) is_refused;        /* the library cannot */
     cublasLtMatmulDesc_t descriptor; /* of a row that is added: only to ask by */
     cublasLtMatrixLayout_t a, b, c;  /* of our matrices */

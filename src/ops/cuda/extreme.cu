@@ -4,7 +4,7 @@
  * An array is [outer][length][inner], and a row goes along the middle; rows are counted over outer and inner. A block
  * has `width` rows side by side, and 256 / width threads for each; the y of a block is a part of its rows. Elements
  * become scores, of which the largest wins, and then the lowest place: joining is exact in whatever order. With
- * several parts, the last block to finish (last.cu) joins what those have found.
+ * several parts, the last block to finish (block_join.cu) joins what those have found.
  */
 
 /* ---- keys: unsigned integers in the order of the elements, -0 as 0, NaN the largest: src/ops/cpu/keys.h ---- */
@@ -52,7 +52,7 @@ struct arguments {
     int64 width;        /* a power of two; 1 or 8 where inner is 1 */
     int64 is_packed;    /* rows and parts begin at multiples of 16 bytes, and inner is 1 */
     int64 is_maximum;
-    int64 slot;  /* of last.cu */
+    int64 slot;  /* of block_join.cu */
     key *scores; /* [rows][parts], and where: what parts find */
     int64 *places;
     int64 *indices;  /* results */

@@ -2,7 +2,7 @@
 
 #include "jit/kernel.h"
 #include "ops/cuda/generate.h"
-#include "ops/cuda/texts.h"
+#include "ops/cuda/kernel_texts.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "ops/cuda/generate.h"
 
-#include "ops/cuda/last.h"
-#include "ops/cuda/texts.h"
+#include "ops/cuda/block_join.h"
+#include "ops/cuda/kernel_texts.h"
 #include "ops/promote.h"
 
 #include <stdio.h>
@@ -36,31 +36,33 @@ static const char *reduction_word(gn_reduction reduction)
     return names[reduction];
 }
 
-static bool is_softmax(const struct gni_form *form)
+static bool is_softmax(const struct gni_specialization *specialization)
 {
-    return form->fold == GNI_FOLD_SOFTMAX;
+    return specialization->kind == GNI_REDUCE_SOFTMAX;
 }
 
-void gni_form_name(const struct gni_form *form, char *name, size_t size)
+void gni_specialization_name(const struct gni_specialization *specialization, char *name,
+                             size_t size)
 {
     enum {
         WORDS_MOST = 5
     };
-    const struct gni_program *program = form->program;
+    const struct gni_program *program = specialization->program;
     size_t used = 0;
     int words = 0;
     for (int s = 0; s < program->step_count && words < WORDS_MOST; s++) {
         if (program->steps[s].kind != GNI_STEP_OP)
             continue;
         used +=
-            (size_t)snprintf(name + used, size - used, "%s_", gni_op_name(program->steps[s].op));
+            (size_t)snprintf(name + used, size - used, "%s_", gni_ops[program->steps[s].op].name);
         words++;
     }
-    if (is_softmax(form))
-        used +=
-            (size_t)snprintf(name + used, size - used, "%ssoftmax_", form->is_log ? "log_" : "");
-    else if (form->fold != GNI_FOLD_NONE)
-        used += (size_t)snprintf(name + used, size - used, "%s_", reduction_word(form->reduction));
+    if (is_softmax(specialization))
+        used += (size_t)snprintf(name + used, size - used, "%ssoftmax_",
+                                 specialization->is_log ? "log_" : "");
+    else if (specialization->kind != GNI_REDUCE_NONE)
+        used += (size_t)snprintf(name + used, size - used, "%s_",
+                                 reduction_word(specialization->reduction));
     else if (words == 0)
         used += (size_t)snprintf(name + used, size - used, "copy_");
     gni_assert(used + sizeof "kernel" <= size);
@@ -69,12 +71,13 @@ void gni_form_name(const struct gni_form *form, char *name, size_t size)
 
 /* ---- arguments: the struct, and what is in it -------------------------------------------------- */
 
-static void text_arguments(const struct gni_form *form, struct gni_builder *text)
+static void text_arguments(const struct gni_specialization *specialization,
+                           struct gni_builder *text)
 {
-    const struct gni_program *program = form->program;
+    const struct gni_program *program = specialization->program;
     gni_builder_print(text, "\nstruct arguments {\n    uint64 count;\n");
     for (int i = 0; i < program->input_count; i++) {
-        if (form->inputs[i] == GNI_ACCESS_NUMBER)
+        if (specialization->inputs[i] == GNI_ACCESS_NUMBER)
             gni_builder_print(text, "    __align__(8) %s number%d;\n",
                               gni_cuda_type(program->inputs[i].held), i);
         else
@@ -83,56 +86,58 @@ static void text_arguments(const struct gni_form *form, struct gni_builder *text
     }
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, "    %s *out%d;\n", memory_type(program->outputs[i].dtype), i);
-    if (form->is_strided) {
-        gni_builder_print(text, "    int64 size[%d];\n", form->layout.ndim);
+    if (specialization->is_strided) {
+        gni_builder_print(text, "    int64 size[%d];\n", specialization->layout.ndim);
         for (int i = 0; i < program->input_count; i++)
-            if (form->inputs[i] >= GNI_ACCESS_STRIDED)
-                gni_builder_print(text, "    int64 stride%d[%d];\n", i, form->layout.ndim);
+            if (specialization->inputs[i] >= GNI_ACCESS_STRIDED)
+                gni_builder_print(text, "    int64 stride%d[%d];\n", i,
+                                  specialization->layout.ndim);
         for (int i = 0; i < program->output_count; i++)
-            if (form->outputs[i] >= GNI_ACCESS_STRIDED)
-                gni_builder_print(text, "    int64 step%d[%d];\n", i, form->layout.ndim);
+            if (specialization->outputs[i] >= GNI_ACCESS_STRIDED)
+                gni_builder_print(text, "    int64 step%d[%d];\n", i, specialization->layout.ndim);
     }
-    if (form->fold != GNI_FOLD_NONE)
-        gni_builder_print(text, "    int64 kept, folded, chunk, parts, slot;\n    double divisor;\n"
-                                "    void *partial, *result;\n");
+    if (specialization->kind != GNI_REDUCE_NONE)
+        gni_builder_print(text,
+                          "    int64 kept, reduced, chunk, parts, slot;\n    double divisor;\n"
+                          "    void *partial, *result;\n");
     gni_builder_print(text, "};\n\n");
 }
 
-int gni_form_arguments(const struct gni_form *form, const struct gni_fold_arguments *fold,
-                       uint64_t *arguments)
+int gni_specialization_arguments(const struct gni_specialization *specialization,
+                                 const struct gni_reduce_arguments *reduce, uint64_t *arguments)
 {
-    const struct gni_program *program = form->program;
-    size_t row = (size_t)form->layout.ndim;
+    const struct gni_program *program = specialization->program;
+    size_t row = (size_t)specialization->layout.ndim;
     uint64_t *at = arguments;
     *at++ = (uint64_t)program->count;
     for (int i = 0; i < program->input_count; i++)
-        *at++ = form->inputs[i] == GNI_ACCESS_NUMBER ? program->inputs[i].number
-                                                     : (uintptr_t)program->inputs[i].data;
+        *at++ = specialization->inputs[i] == GNI_ACCESS_NUMBER ? program->inputs[i].number
+                                                               : (uintptr_t)program->inputs[i].data;
     for (int i = 0; i < program->output_count; i++)
         *at++ = (uintptr_t)program->outputs[i].data;
-    if (form->is_strided) {
-        memcpy(at, form->layout.sizes, row * sizeof *at);
+    if (specialization->is_strided) {
+        memcpy(at, specialization->layout.sizes, row * sizeof *at);
         at += row;
         for (int i = 0; i < program->input_count; i++)
-            if (form->inputs[i] >= GNI_ACCESS_STRIDED) {
-                memcpy(at, form->layout.strides[i], row * sizeof *at);
+            if (specialization->inputs[i] >= GNI_ACCESS_STRIDED) {
+                memcpy(at, specialization->layout.strides[i], row * sizeof *at);
                 at += row;
             }
         for (int i = 0; i < program->output_count; i++)
-            if (form->outputs[i] >= GNI_ACCESS_STRIDED) {
-                memcpy(at, form->layout.output_strides[i], row * sizeof *at);
+            if (specialization->outputs[i] >= GNI_ACCESS_STRIDED) {
+                memcpy(at, specialization->layout.output_strides[i], row * sizeof *at);
                 at += row;
             }
     }
-    if (fold != NULL) {
-        *at++ = (uint64_t)fold->kept;
-        *at++ = (uint64_t)fold->folded;
-        *at++ = (uint64_t)fold->chunk;
-        *at++ = (uint64_t)fold->parts;
-        *at++ = (uint64_t)fold->slot;
-        memcpy(at++, &fold->divisor, sizeof *at);
-        *at++ = (uintptr_t)fold->partial;
-        *at++ = (uintptr_t)fold->result;
+    if (reduce != NULL) {
+        *at++ = (uint64_t)reduce->kept;
+        *at++ = (uint64_t)reduce->reduced;
+        *at++ = (uint64_t)reduce->chunk;
+        *at++ = (uint64_t)reduce->parts;
+        *at++ = (uint64_t)reduce->slot;
+        memcpy(at++, &reduce->divisor, sizeof *at);
+        *at++ = (uintptr_t)reduce->partial;
+        *at++ = (uintptr_t)reduce->result;
     }
     return (int)(at - arguments);
 }
@@ -146,7 +151,7 @@ static void text_step(const struct gni_program *program, int s, struct gni_build
                       program->input_count + s);
     switch (step->kind) {
     case GNI_STEP_OP:
-        gni_builder_print(text, "op_%s<%s>(", gni_op_name(step->op), gni_cuda_type(step->from));
+        gni_builder_print(text, "op_%s<%s>(", gni_ops[step->op].name, gni_cuda_type(step->from));
         for (int i = 0; i < 3 && step->in[i] >= 0; i++)
             gni_builder_print(text, "%sv%d", i > 0 ? ", " : "", step->in[i]);
         gni_builder_print(text, ");\n");
@@ -160,21 +165,22 @@ static void text_step(const struct gni_program *program, int s, struct gni_build
     }
 }
 
-/* void element(a, inputs .., &outputs ..), or for a fold: its value, returned. */
-static void text_element(const struct gni_form *form, struct gni_builder *text)
+/* void element(a, inputs .., &outputs ..), or for a reduction: its value, returned. */
+static void text_element(const struct gni_specialization *specialization, struct gni_builder *text)
 {
-    const struct gni_program *program = form->program;
-    bool is_fold = form->fold != GNI_FOLD_NONE;
+    const struct gni_program *program = specialization->program;
+    bool is_reduction = specialization->kind != GNI_REDUCE_NONE;
     gni_builder_print(text, "ELEMENT %s element(const arguments &a",
-                      is_fold ? gni_cuda_type(gni_program_held(program, form->value)) : "void");
+                      is_reduction ? gni_cuda_type(gni_program_held(program, specialization->value))
+                                   : "void");
     for (int i = 0; i < program->input_count; i++)
-        if (form->inputs[i] != GNI_ACCESS_NUMBER)
+        if (specialization->inputs[i] != GNI_ACCESS_NUMBER)
             gni_builder_print(text, ", %s v%d", gni_cuda_type(program->inputs[i].held), i);
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, ", %s &y%d", memory_type(program->outputs[i].dtype), i);
     gni_builder_print(text, ")\n{\n");
     for (int i = 0; i < program->input_count; i++)
-        if (form->inputs[i] == GNI_ACCESS_NUMBER)
+        if (specialization->inputs[i] == GNI_ACCESS_NUMBER)
             gni_builder_print(text, "    const %s v%d = a.number%d;\n",
                               gni_cuda_type(program->inputs[i].held), i, i);
     for (int s = 0; s < program->step_count; s++)
@@ -182,21 +188,21 @@ static void text_element(const struct gni_form *form, struct gni_builder *text)
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, "    y%d = convert<%s>(v%d);\n", i,
                           gni_cuda_type(program->outputs[i].dtype), program->outputs[i].value);
-    if (is_fold)
-        gni_builder_print(text, "    return v%d;\n", form->value);
+    if (is_reduction)
+        gni_builder_print(text, "    return v%d;\n", specialization->value);
     gni_builder_print(text, "}\n\n");
 }
 
 /* ---- elements at strides ---------------------------------------------------------------------- */
 
 /* Offsets o0, .. of strided inputs and w0, .. of outputs, from the index i. */
-static void text_offsets(const struct gni_form *form, struct gni_builder *text)
+static void text_offsets(const struct gni_specialization *specialization, struct gni_builder *text)
 {
-    const struct gni_program *program = form->program;
-    if (!form->is_strided)
+    const struct gni_program *program = specialization->program;
+    if (!specialization->is_strided)
         return;
     gni_builder_print(text, "    index rest = i, at;\n");
-    for (int d = form->layout.ndim - 1; d >= 0; d--) {
+    for (int d = specialization->layout.ndim - 1; d >= 0; d--) {
         if (d > 0)
             gni_builder_print(text,
                               "    at = rest %% (index)a.size[%d];\n"
@@ -204,13 +210,13 @@ static void text_offsets(const struct gni_form *form, struct gni_builder *text)
                               d, d);
         else
             gni_builder_print(text, "    at = rest;\n");
-        bool is_first = d == form->layout.ndim - 1;
+        bool is_first = d == specialization->layout.ndim - 1;
         for (int i = 0; i < program->input_count; i++)
-            if (form->inputs[i] >= GNI_ACCESS_STRIDED)
+            if (specialization->inputs[i] >= GNI_ACCESS_STRIDED)
                 gni_builder_print(text, "    %so%d %s (offset)at * (offset)a.stride%d[%d];\n",
                                   is_first ? "offset " : "", i, is_first ? "=" : "+=", i, d);
         for (int i = 0; i < program->output_count; i++)
-            if (form->outputs[i] >= GNI_ACCESS_STRIDED)
+            if (specialization->outputs[i] >= GNI_ACCESS_STRIDED)
                 gni_builder_print(text, "    %sw%d %s (offset)at * (offset)a.step%d[%d];\n",
                                   is_first ? "offset " : "", i, is_first ? "=" : "+=", i, d);
     }
@@ -237,87 +243,87 @@ static bool is_packed(enum gni_access access)
 
 /* What is loaded of each input: a pack p0, or an element one0; where the elements end within a pack, those that are
  * there. Strided programs are made of whole packs. */
-static void text_load(const struct gni_form *form, bool is_partial, const char *indent,
-                      struct gni_builder *text)
+static void text_load(const struct gni_specialization *specialization, bool is_partial,
+                      const char *indent, struct gni_builder *text)
 {
-    const struct gni_program *program = form->program;
+    const struct gni_program *program = specialization->program;
     for (int i = 0; i < program->input_count; i++) {
-        if (!is_packed(form->inputs[i]))
+        if (!is_packed(specialization->inputs[i]))
             continue;
         gni_builder_print(text, "%sp%d%s = ", indent, i, is_partial ? ".item[k]" : "");
         if (is_partial)
             gni_builder_print(text, "a.in%d[i + k];\n", i);
         else {
             gni_builder_print(text, "*(const pack<%s, %d> *)(",
-                              memory_type(program->inputs[i].held), form->pack);
-            text_place(form->inputs[i], "in", 'o', i, text);
+                              memory_type(program->inputs[i].held), specialization->pack);
+            text_place(specialization->inputs[i], "in", 'o', i, text);
             gni_builder_print(text, ");\n");
         }
     }
 }
 
-static void text_inputs(const struct gni_form *form, struct gni_builder *text)
+static void text_inputs(const struct gni_specialization *specialization, struct gni_builder *text)
 {
-    const struct gni_program *program = form->program;
+    const struct gni_program *program = specialization->program;
     for (int i = 0; i < program->input_count; i++) {
         const char *type = memory_type(program->inputs[i].held);
-        if (is_packed(form->inputs[i]))
-            gni_builder_print(text, "    pack<%s, %d> p%d;\n", type, form->pack, i);
-        else if (form->inputs[i] != GNI_ACCESS_NUMBER) {
+        if (is_packed(specialization->inputs[i]))
+            gni_builder_print(text, "    pack<%s, %d> p%d;\n", type, specialization->pack, i);
+        else if (specialization->inputs[i] != GNI_ACCESS_NUMBER) {
             gni_builder_print(text, "    const %s one%d = *(", type, i);
-            text_place(form->inputs[i], "in", 'o', i, text);
+            text_place(specialization->inputs[i], "in", 'o', i, text);
             gni_builder_print(text, ");\n");
         }
     }
 }
 
 /* element(a, element k of what is loaded */
-static void text_call(const struct gni_form *form, struct gni_builder *text)
+static void text_call(const struct gni_specialization *specialization, struct gni_builder *text)
 {
-    const struct gni_program *program = form->program;
+    const struct gni_program *program = specialization->program;
     gni_builder_print(text, "element(a");
     for (int i = 0; i < program->input_count; i++) {
         const char *type = gni_cuda_type(program->inputs[i].held);
-        if (is_packed(form->inputs[i]))
+        if (is_packed(specialization->inputs[i]))
             gni_builder_print(text, ", loaded<%s>(p%d.item[k])", type, i);
-        else if (form->inputs[i] != GNI_ACCESS_NUMBER)
+        else if (specialization->inputs[i] != GNI_ACCESS_NUMBER)
             gni_builder_print(text, ", loaded<%s>(one%d)", type, i);
     }
 }
 
-static void text_store(const struct gni_form *form, bool is_partial, const char *indent,
-                       struct gni_builder *text)
+static void text_store(const struct gni_specialization *specialization, bool is_partial,
+                       const char *indent, struct gni_builder *text)
 {
-    const struct gni_program *program = form->program;
+    const struct gni_program *program = specialization->program;
     for (int i = 0; i < program->output_count; i++) {
         if (is_partial) {
             gni_builder_print(text, "%sa.out%d[i + k] = q%d.item[k];\n", indent, i, i);
             continue;
         }
         gni_builder_print(text, "%s*(pack<%s, %d> *)(", indent,
-                          memory_type(program->outputs[i].dtype), form->pack);
-        text_place(form->outputs[i], "out", 'w', i, text);
+                          memory_type(program->outputs[i].dtype), specialization->pack);
+        text_place(specialization->outputs[i], "out", 'w', i, text);
         gni_builder_print(text, ") = q%d;\n", i);
     }
 }
 
 /* Loads or stores a pack, or where the elements end within it, those that are there. */
-static void text_move(const struct gni_form *form,
-                      void (*part)(const struct gni_form *form, bool is_partial, const char *indent,
-                                   struct gni_builder *text),
+static void text_move(const struct gni_specialization *specialization,
+                      void (*part)(const struct gni_specialization *specialization, bool is_partial,
+                                   const char *indent, struct gni_builder *text),
                       struct gni_builder *text)
 {
-    if (form->pack == 1 || form->is_strided) {
-        part(form, false, "    ", text);
+    if (specialization->pack == 1 || specialization->is_strided) {
+        part(specialization, false, "    ", text);
         return;
     }
-    gni_builder_print(text, "    if (i + %d <= a.count) {\n", form->pack);
-    part(form, false, "        ", text);
+    gni_builder_print(text, "    if (i + %d <= a.count) {\n", specialization->pack);
+    part(specialization, false, "        ", text);
     gni_builder_print(text,
                       "    } else {\n#pragma unroll\n"
                       "        for (int k = 0; k < %d && i + k < a.count; k++) {\n",
-                      form->pack);
-    part(form, true, "            ", text);
+                      specialization->pack);
+    part(specialization, true, "            ", text);
     gni_builder_print(text, "        }\n    }\n");
 }
 
@@ -330,46 +336,48 @@ static void text_head(const char *name, struct gni_builder *text)
 }
 
 /* A thread computes one pack of each output. */
-static void text_elements(const struct gni_form *form, const char *name, struct gni_builder *text)
+static void text_elements(const struct gni_specialization *specialization, const char *name,
+                          struct gni_builder *text)
 {
-    const struct gni_program *program = form->program;
+    const struct gni_program *program = specialization->program;
     text_head(name, text);
     gni_builder_print(text,
                       "    const index i = ((index)blockIdx.x * %d + threadIdx.x) * %d;\n"
                       "    if (i >= a.count)\n        return;\n",
-                      GNI_CUDA_BLOCK, form->pack);
-    text_offsets(form, text);
-    text_inputs(form, text);
-    text_move(form, text_load, text);
+                      GNI_CUDA_BLOCK, specialization->pack);
+    text_offsets(specialization, text);
+    text_inputs(specialization, text);
+    text_move(specialization, text_load, text);
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, "    pack<%s, %d> q%d;\n", memory_type(program->outputs[i].dtype),
-                          form->pack, i);
+                          specialization->pack, i);
     gni_builder_print(text, "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        ",
-                      form->pack);
-    text_call(form, text);
+                      specialization->pack);
+    text_call(specialization, text);
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, ", q%d.item[k]", i);
     gni_builder_print(text, ");\n");
-    text_move(form, text_store, text);
+    text_move(specialization, text_store, text);
     gni_builder_print(text, "}\n");
 }
 
 /* ---- tiles ------------------------------------------------------------------------------------- */
 
 /* Where operand `number` has the element of a tile. */
-static void text_tile_place(const struct gni_form *form, const char *operand, const char *strides,
-                            char offset, int number, struct gni_builder *text)
+static void text_tile_place(const struct gni_specialization *specialization, const char *operand,
+                            const char *strides, char offset, int number, struct gni_builder *text)
 {
     gni_builder_print(text, "a.%s%d[%c%d + x * (offset)a.%s%d[%d] + y * (offset)a.%s%d[%d]]",
-                      operand, number, offset, number, strides, number, form->layout.ndim - 1,
-                      strides, number, form->tile);
+                      operand, number, offset, number, strides, number,
+                      specialization->layout.ndim - 1, strides, number, specialization->tile);
 }
 
 /* Offsets of the tile's first element, from its number. */
-static void text_tile_offsets(const struct gni_form *form, struct gni_builder *text)
+static void text_tile_offsets(const struct gni_specialization *specialization,
+                              struct gni_builder *text)
 {
-    const struct gni_program *program = form->program;
-    const int last = form->layout.ndim - 1;
+    const struct gni_program *program = specialization->program;
+    const int last = specialization->layout.ndim - 1;
     gni_builder_print(text,
                       "    const int column = threadIdx.x %% %d, row = threadIdx.x / %d;\n"
                       "    const offset width = (offset)a.size[%d], height = (offset)a.size[%d];\n"
@@ -378,21 +386,21 @@ static void text_tile_offsets(const struct gni_form *form, struct gni_builder *t
                       "    const offset left = (offset)(rest %% at) * %d;\n    rest /= at;\n"
                       "    at = (index)((height + %d) / %d);\n"
                       "    const offset top = (offset)(rest %% at) * %d;\n    rest /= at;\n",
-                      GNI_CUDA_TILE, GNI_CUDA_TILE, last, form->tile, GNI_CUDA_TILE - 1,
+                      GNI_CUDA_TILE, GNI_CUDA_TILE, last, specialization->tile, GNI_CUDA_TILE - 1,
                       GNI_CUDA_TILE, GNI_CUDA_TILE, GNI_CUDA_TILE - 1, GNI_CUDA_TILE,
                       GNI_CUDA_TILE);
     for (int i = 0; i < program->input_count; i++)
-        if (form->inputs[i] >= GNI_ACCESS_STRIDED)
+        if (specialization->inputs[i] >= GNI_ACCESS_STRIDED)
             gni_builder_print(text, "    offset o%d = 0;\n", i);
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, "    offset w%d = 0;\n", i);
     for (int d = last - 1; d >= 0; d--) {
-        if (d == form->tile)
+        if (d == specialization->tile)
             continue;
         gni_builder_print(
             text, "    at = rest %% (index)a.size[%d];\n    rest /= (index)a.size[%d];\n", d, d);
         for (int i = 0; i < program->input_count; i++)
-            if (form->inputs[i] >= GNI_ACCESS_STRIDED)
+            if (specialization->inputs[i] >= GNI_ACCESS_STRIDED)
                 gni_builder_print(text, "    o%d += (offset)at * (offset)a.stride%d[%d];\n", i, i,
                                   d);
         for (int i = 0; i < program->output_count; i++)
@@ -413,21 +421,22 @@ static void text_tile_loop(bool is_transposed, struct gni_builder *text)
 }
 
 /* A block computes a tile. What is transposed is read along its own neighbours, and goes through shared memory. */
-static void text_tile(const struct gni_form *form, const char *name, struct gni_builder *text)
+static void text_tile(const struct gni_specialization *specialization, const char *name,
+                      struct gni_builder *text)
 {
-    const struct gni_program *program = form->program;
+    const struct gni_program *program = specialization->program;
     text_head(name, text);
     for (int i = 0; i < program->input_count; i++)
-        if (form->inputs[i] == GNI_ACCESS_STRIDED_TILE)
+        if (specialization->inputs[i] == GNI_ACCESS_STRIDED_TILE)
             gni_builder_print(text, "    __shared__ %s tile%d[%d][%d];\n",
                               memory_type(program->inputs[i].held), i, GNI_CUDA_TILE,
                               GNI_CUDA_TILE + 1);
-    text_tile_offsets(form, text);
+    text_tile_offsets(specialization, text);
     text_tile_loop(true, text);
     for (int i = 0; i < program->input_count; i++)
-        if (form->inputs[i] == GNI_ACCESS_STRIDED_TILE) {
+        if (specialization->inputs[i] == GNI_ACCESS_STRIDED_TILE) {
             gni_builder_print(text, "        tile%d[row + k][column] = ", i);
-            text_tile_place(form, "in", "stride", 'o', i, text);
+            text_tile_place(specialization, "in", "stride", 'o', i, text);
             gni_builder_print(text, ";\n");
         }
     gni_builder_print(text, "    }\n    __syncthreads();\n");
@@ -436,13 +445,13 @@ static void text_tile(const struct gni_form *form, const char *name, struct gni_
         gni_builder_print(text, "        %s y%d;\n", memory_type(program->outputs[i].dtype), i);
     gni_builder_print(text, "        element(a");
     for (int i = 0; i < program->input_count; i++) {
-        if (form->inputs[i] == GNI_ACCESS_NUMBER)
+        if (specialization->inputs[i] == GNI_ACCESS_NUMBER)
             continue;
         gni_builder_print(text, ", loaded<%s>(", gni_cuda_type(program->inputs[i].held));
-        if (form->inputs[i] == GNI_ACCESS_STRIDED_TILE)
+        if (specialization->inputs[i] == GNI_ACCESS_STRIDED_TILE)
             gni_builder_print(text, "tile%d[column][row + k]", i);
-        else if (form->inputs[i] == GNI_ACCESS_STRIDED)
-            text_tile_place(form, "in", "stride", 'o', i, text);
+        else if (specialization->inputs[i] == GNI_ACCESS_STRIDED)
+            text_tile_place(specialization, "in", "stride", 'o', i, text);
         else
             gni_builder_print(text, "*a.in%d", i);
         gni_builder_print(text, ")");
@@ -452,15 +461,15 @@ static void text_tile(const struct gni_form *form, const char *name, struct gni_
     gni_builder_print(text, ");\n");
     for (int i = 0; i < program->output_count; i++) {
         gni_builder_print(text, "        ");
-        text_tile_place(form, "out", "step", 'w', i, text);
+        text_tile_place(specialization, "out", "step", 'w', i, text);
         gni_builder_print(text, " = y%d;\n", i);
     }
     gni_builder_print(text, "    }\n}\n");
 }
 
-/* ---- folds ------------------------------------------------------------------------------------ */
+/* ---- reductions ------------------------------------------------------------------------------------ */
 
-gn_dtype gni_fold_accumulator(gn_reduction reduction, gn_dtype dtype)
+gn_dtype gni_reduce_accumulator(gn_reduction reduction, gn_dtype dtype)
 {
     gn_dtype computing = gni_dtypes[dtype].compute;
     switch (reduction) {
@@ -479,84 +488,89 @@ gn_dtype gni_fold_accumulator(gn_reduction reduction, gn_dtype dtype)
     return gni_dtype_kind(computing) == GNI_KIND_FLOATING ? GN_FLOAT64 : GN_INT64;
 }
 
-/* A function of the value that is folded, for the index i: one element, or those of a pack. */
-static void text_value(const struct gni_form *form, struct gni_builder *text)
+/* A function of the value that is reduced, for the index i: one element, or those of a pack. */
+static void text_value(const struct gni_specialization *specialization, struct gni_builder *text)
 {
-    const struct gni_program *program = form->program;
-    const char *type = gni_cuda_type(gni_program_held(program, form->value));
+    const struct gni_program *program = specialization->program;
+    const char *type = gni_cuda_type(gni_program_held(program, specialization->value));
     gni_builder_print(text, "ELEMENT %s value_at(const arguments &a, index i)\n{\n", type);
-    text_offsets(form, text);
+    text_offsets(specialization, text);
     gni_builder_print(text, "    return element(a");
     for (int i = 0; i < program->input_count; i++)
-        if (form->inputs[i] != GNI_ACCESS_NUMBER) {
+        if (specialization->inputs[i] != GNI_ACCESS_NUMBER) {
             gni_builder_print(text, ", loaded<%s>(*(", gni_cuda_type(program->inputs[i].held));
-            text_place(form->inputs[i], "in", 'o', i, text);
+            text_place(specialization->inputs[i], "in", 'o', i, text);
             gni_builder_print(text, "))");
         }
     gni_builder_print(
         text, ");\n}\n\nELEMENT void values_at(const arguments &a, index i, %s *e)\n{\n", type);
-    text_offsets(form, text);
-    text_inputs(form, text);
-    text_load(form, false, "    ", text);
-    gni_builder_print(
-        text, "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        e[k] = ", form->pack);
-    text_call(form, text);
+    text_offsets(specialization, text);
+    text_inputs(specialization, text);
+    text_load(specialization, false, "    ", text);
+    gni_builder_print(text, "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        e[k] = ",
+                      specialization->pack);
+    text_call(specialization, text);
     gni_builder_print(text, ");\n}\n\n");
 }
 
-/* What fold.cu wants to be defined. */
-static void text_fold(const struct gni_form *form, const char *name, struct gni_builder *text)
+/* What reduce.cu wants to be defined. */
+static void text_reduce(const struct gni_specialization *specialization, const char *name,
+                        struct gni_builder *text)
 {
-    static const char *const kernels[] = {[GNI_FOLD_ROWS] = "FOLD_ROWS",
-                                          [GNI_FOLD_SHORT] = "FOLD_SHORT",
-                                          [GNI_FOLD_COLUMNS] = "FOLD_COLUMNS"};
-    gn_dtype held = gni_program_held(form->program, form->value);
-    gn_dtype accumulator = gni_fold_accumulator(form->reduction, held);
-    text_value(form, text);
-    gni_builder_print(text, "#define NAME %s\n#define %s\n#define REDUCTION fold_%s\n", name,
-                      kernels[form->fold], reduction_word(form->reduction));
-    gni_builder_print(text, "#define PACK %d\n" GNI_LAST_DEFINITIONS, form->pack);
-    gni_builder_print(text, "#define TOGETHER %d\n", form->steps);
+    static const char *const kernels[] = {[GNI_REDUCE_ROWS] = "REDUCE_ROWS",
+                                          [GNI_REDUCE_SHORT] = "REDUCE_SHORT",
+                                          [GNI_REDUCE_COLUMNS] = "REDUCE_COLUMNS"};
+    gn_dtype held = gni_program_held(specialization->program, specialization->value);
+    gn_dtype accumulator = gni_reduce_accumulator(specialization->reduction, held);
+    text_value(specialization, text);
+    gni_builder_print(text, "#define NAME %s\n#define %s\n#define REDUCTION reduce_%s\n", name,
+                      kernels[specialization->kind], reduction_word(specialization->reduction));
+    gni_builder_print(text, "#define PACK %d\n" GNI_BLOCK_JOIN_DEFINITIONS, specialization->pack);
+    gni_builder_print(text, "#define TOGETHER %d\n", specialization->steps);
     gni_builder_print(
         text, "typedef %s accumulator;\ntypedef %s element_type;\ntypedef %s result_type;\n",
-        gni_cuda_type(accumulator), gni_cuda_type(held), memory_type(form->result));
-    gni_builder_print(text, "#define FINISH(x) convert<%s>(%s)\n", gni_cuda_type(form->result),
-                      form->reduction == GN_REDUCE_MEAN ? "(x) / a.divisor" : "x");
-    gni_builder_add(text, gni_text_last, strlen(gni_text_last));
-    gni_builder_add(text, gni_text_fold, strlen(gni_text_fold));
+        gni_cuda_type(accumulator), gni_cuda_type(held), memory_type(specialization->result));
+    gni_builder_print(text, "#define FINISH(x) convert<%s>(%s)\n",
+                      gni_cuda_type(specialization->result),
+                      specialization->reduction == GN_REDUCE_MEAN ? "(x) / a.divisor" : "x");
+    gni_builder_add(text, gni_text_block_join, strlen(gni_text_block_join));
+    gni_builder_add(text, gni_text_reduce, strlen(gni_text_reduce));
 }
 
 /* What softmax.cu wants to be defined. */
-static void text_softmax(const struct gni_form *form, const char *name, struct gni_builder *text)
+static void text_softmax(const struct gni_specialization *specialization, const char *name,
+                         struct gni_builder *text)
 {
-    gn_dtype held = gni_program_held(form->program, form->value);
-    text_value(form, text);
+    gn_dtype held = gni_program_held(specialization->program, specialization->value);
+    text_value(specialization, text);
     gni_builder_print(text, "#define STEPS %d\n#define THREADS %d\n#define BLOCKS %d\n",
-                      form->steps, form->threads, form->blocks);
-    gni_builder_print(text, "#define LANES %d\n#define IS_RAGGED %d\n", form->lanes,
-                      form->is_ragged);
+                      specialization->steps, specialization->threads, specialization->blocks);
+    gni_builder_print(text, "#define LANES %d\n#define IS_RAGGED %d\n", specialization->lanes,
+                      specialization->is_ragged);
     gni_builder_print(text, "#define NAME %s\n#define IS_LOG %d\n#define PACK %d\n", name,
-                      form->is_log, form->pack);
+                      specialization->is_log, specialization->pack);
     gni_builder_print(text,
                       "typedef %s element_type;\ntypedef %s result_type;\ntypedef %s compute;\n",
-                      gni_cuda_type(held), gni_cuda_type(form->result),
-                      gni_cuda_type(gni_dtypes[form->result].compute));
+                      gni_cuda_type(held), gni_cuda_type(specialization->result),
+                      gni_cuda_type(gni_dtypes[specialization->result].compute));
     gni_builder_add(text, gni_text_softmax, strlen(gni_text_softmax));
 }
 
-void gni_form_text(const struct gni_form *form, const char *name, struct gni_builder *text)
+void gni_specialization_text(const struct gni_specialization *specialization, const char *name,
+                             struct gni_builder *text)
 {
     gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
     gni_builder_print(text, "\ntypedef %s index;\ntypedef %s offset;\n",
-                      form->is_wide ? "uint64" : "unsigned", form->is_wide ? "int64" : "int");
-    text_arguments(form, text);
-    text_element(form, text);
-    if (is_softmax(form))
-        text_softmax(form, name, text);
-    else if (form->fold != GNI_FOLD_NONE)
-        text_fold(form, name, text);
-    else if (form->tile >= 0)
-        text_tile(form, name, text);
+                      specialization->is_wide ? "uint64" : "unsigned",
+                      specialization->is_wide ? "int64" : "int");
+    text_arguments(specialization, text);
+    text_element(specialization, text);
+    if (is_softmax(specialization))
+        text_softmax(specialization, name, text);
+    else if (specialization->kind != GNI_REDUCE_NONE)
+        text_reduce(specialization, name, text);
+    else if (specialization->tile >= 0)
+        text_tile(specialization, name, text);
     else
-        text_elements(form, name, text);
+        text_elements(specialization, name, text);
 }

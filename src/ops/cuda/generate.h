@@ -1,5 +1,5 @@
 /*
- * generate.h: from forms to CUDA C.
+ * generate.h: from specializations to CUDA C.
  *
  * Texts are put together from the .cu files of this folder, a struct of arguments, a function of one element, and a
  * kernel around it.
@@ -8,16 +8,16 @@
 #define GNI_OPS_CUDA_GENERATE_H
 
 #include "base/builder.h"
-#include "ops/cuda/form.h"
+#include "ops/cuda/specialization.h"
 
 enum {
     GNI_CUDA_ARGUMENTS_MOST =
         16 + (GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST + 1) * (GN_DIMENSIONS_MAX + 1),
 };
 
-/* What a fold's kernel is told beside the program. */
-struct gni_fold_arguments {
-    int64_t kept, folded;
+/* What a reduction's kernel is told beside the program. */
+struct gni_reduce_arguments {
+    int64_t kept, reduced;
     int64_t chunk; /* elements of a part */
     int64_t parts;
     int64_t slot;   /* of the stream */
@@ -27,16 +27,18 @@ struct gni_fold_arguments {
 };
 
 /* The kernel's name, from what it computes. */
-void gni_form_name(const struct gni_form *form, char *name, size_t size);
+void gni_specialization_name(const struct gni_specialization *specialization, char *name,
+                             size_t size);
 
-void gni_form_text(const struct gni_form *form, const char *name, struct gni_builder *text);
+void gni_specialization_text(const struct gni_specialization *specialization, const char *name,
+                             struct gni_builder *text);
 
-/* The kernel's one argument, a struct of 8-byte fields; returns their number. `fold` is NULL for none. */
-int gni_form_arguments(const struct gni_form *form, const struct gni_fold_arguments *fold,
-                       uint64_t *arguments);
+/* The kernel's one argument, a struct of 8-byte fields; returns their number. `reduce` is NULL for none. */
+int gni_specialization_arguments(const struct gni_specialization *specialization,
+                                 const struct gni_reduce_arguments *reduce, uint64_t *arguments);
 
-/* The type in which a fold of a value accumulates. */
-gn_dtype gni_fold_accumulator(gn_reduction reduction, gn_dtype dtype);
+/* The type in which a reduction of a value accumulates. */
+gn_dtype gni_reduce_accumulator(gn_reduction reduction, gn_dtype dtype);
 
 /* The name of a type in the .cu files. */
 const char *gni_cuda_type(gn_dtype dtype);

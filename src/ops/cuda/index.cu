@@ -34,7 +34,7 @@
 #define FEW_SET 8
 #define FEW_ADD 9
 
-#define ANY_NUMBER 6 /* these two as in index_form.h */
+#define ANY_NUMBER 6 /* these two as in index_arguments.h */
 #define FEW 4096
 
 struct place_index {

@@ -1,7 +1,7 @@
 /*
  * matmul.cu: matrix products, c = a b for each index of a batch, of any type and strides.
  *
- * Goes behind elements.cu and a generated text (product.c), which has defined
+ * Goes behind elements.cu and a generated text (cuda_product.c), which has defined
  *
  *   element             the type of the elements
  *   accumulator         in which products are summed

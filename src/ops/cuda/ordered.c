@@ -11,8 +11,8 @@
 #include "ops/cuda/ordered.h"
 
 #include "ops/cuda/fixed.h"
-#include "ops/cuda/sort.h"
-#include "ops/cuda/texts.h"
+#include "ops/cuda/cuda_sort.h"
+#include "ops/cuda/kernel_texts.h"
 
 #include <string.h>
 
@@ -231,9 +231,9 @@ static void keys_arguments(const struct entries *entries, const struct gni_index
 static gn_status keys_launch(struct gni_index_arguments *arguments, enum gni_index_mode mode,
                              int64_t unit, const struct entries *entries, gn_stream *stream)
 {
-    struct gni_index_form form = {
+    struct gni_index_form specialization = {
         .mode = mode, .unit = (uint32_t)unit, .dtype = GN_UINT8, .is_wide = entries->is_far};
-    return gni_index_launch(arguments, &form, stream);
+    return gni_index_launch(arguments, &specialization, stream);
 }
 
 /* ---- few --------------------------------------------------------------------------------------- */
@@ -271,12 +271,12 @@ static gn_status few_put(const struct entries *entries, const struct gni_index_p
         arguments.column_strides[i] = entries->column_strides[i] * width;
         arguments.column_other_strides[i] = entries->column_other_strides[i] * width;
     }
-    struct gni_index_form form = {
+    struct gni_index_form specialization = {
         .mode = GNI_INDEX_FEW_ADD, .dtype = (uint32_t)dtype, .is_wide = entries->is_far};
     if (!values->is_accumulated) {
         unit = columns_unit(&arguments, width);
-        form.mode = GNI_INDEX_FEW_SET;
-        form.dtype = GN_UINT8;
+        specialization.mode = GNI_INDEX_FEW_SET;
+        specialization.dtype = GN_UINT8;
     }
     if (unit > width) {
         int last = entries->column_ndim - 1;
@@ -284,8 +284,8 @@ static gn_status few_put(const struct entries *entries, const struct gni_index_p
         arguments.column_sizes[last] = arguments.column_sizes[last] * width / unit;
         arguments.column_strides[last] = arguments.column_other_strides[last] = unit;
     }
-    form.unit = (uint32_t)unit;
-    return gni_index_launch(&arguments, &form, stream);
+    specialization.unit = (uint32_t)unit;
+    return gni_index_launch(&arguments, &specialization, stream);
 }
 
 /* ---- many, sorted ------------------------------------------------------------------------------ */

@@ -11,7 +11,7 @@
 #ifndef GNI_OPS_CUDA_ORDERED_H
 #define GNI_OPS_CUDA_ORDERED_H
 
-#include "ops/cuda/index_form.h"
+#include "ops/cuda/index_arguments.h"
 
 /* Whether the order makes a difference: that of integers' sums, of equal values and of masks' places does not. */
 bool gni_ordered_is_needed(const struct gni_index_plan *plan,

@@ -3,10 +3,9 @@
  * permutations. Keys have 64 bits; a sort by the highest few leaves next to nothing to do.
  */
 #include "ops/cuda/fixed.h"
-#include "ops/cuda/philox_text.h"
-#include "ops/cuda/rows.h"
-#include "ops/cuda/sort.h"
-#include "ops/cuda/texts.h"
+#include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/cuda_sort.h"
+#include "ops/cuda/kernel_texts.h"
 
 enum {
     SPARSE_BITS = 2, /* one key in 4 values, at most */

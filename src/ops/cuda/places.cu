@@ -19,7 +19,7 @@
 #define SET 4
 
 #define EACH 16           /* bytes of a thread at a time */
-#define TILE (256 * EACH) /* of a block; mask.c has the same */
+#define TILE (256 * EACH) /* of a block; cuda_mask.c has the same */
 
 struct arguments {
     const uint8 *bytes;

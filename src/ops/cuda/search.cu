@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 #endif
 
 #ifdef COUNT_FEW
-#define BINS 8192 /* search.c has the same */
+#define BINS 8192 /* cuda_search.c has the same */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
     kernel_begin();

@@ -211,10 +211,10 @@ ELEMENT void row_softmax(const arguments &a, index base, index end, index lane)
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) NAME(const __grid_constant__ arguments a)
 {
     kernel_begin();
-    const index row = (index)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES, folded = (index)a.folded;
+    const index row = (index)blockIdx.x * (THREADS / LANES) + threadIdx.x / LANES, reduced = (index)a.reduced;
     const bool is_there = row < (index)a.kept;
     if (LANES >= 32 && !is_there)
         return;
-    const index base = is_there ? row * folded : 0;
-    row_softmax(a, base, is_there ? base + folded : 0, threadIdx.x % LANES);
+    const index base = is_there ? row * reduced : 0;
+    row_softmax(a, base, is_there ? base + reduced : 0, threadIdx.x % LANES);
 }

@@ -26,7 +26,7 @@
  */
 #define DIGITS 256
 #define SMALL 2048
-#define ITEMS (sizeof(key) + sizeof(place) == 8 ? 16 : 8) /* of a thread; sort.c has the same */
+#define ITEMS (sizeof(key) + sizeof(place) == 8 ? 16 : 8) /* of a thread; cuda_sort.c has the same */
 #define TILE (256 * ITEMS)
 
 struct arguments {
@@ -544,7 +544,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 #endif
 
 #if defined(UNIQUE_COUNT) || defined(UNIQUE_STORE)
-#define EACH 8 /* elements of a thread; sort.c has the same */
+#define EACH 8 /* elements of a thread; cuda_sort.c has the same */
 /* Whether an element is none of those before it, with keys in their order. Each NaN is. */
 ELEMENT bool is_new(const arguments &a, int64 i)
 {

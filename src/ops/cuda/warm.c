@@ -1,11 +1,11 @@
 /*
  * warm.c: the kernels of common operations, made before they are needed, several at the same time.
  *
- * They are those of one operation on contiguous float32 tensors: with a tensor, with a number, alone, and folded along
- * rows and columns. Chains have kernels of their own, which are made when a chain is first met. Forms are made as
- * run.c makes them: a test holds the two together.
+ * They are those of one operation on contiguous float32 tensors: with a tensor, with a number, alone, and reduced along
+ * rows and columns. Chains have kernels of their own, which are made when a chain is first met. Specializations are made as
+ * cuda_run.c makes them: a test holds the two together.
  */
-#include "ops/cuda/run.h"
+#include "ops/cuda/cuda_ops.h"
 
 #include "base/host.h"
 #include "jit/kernel.h"
@@ -36,15 +36,15 @@ static const struct {
 };
 
 static const gn_reduction reductions[] = {GN_REDUCE_SUM, GN_REDUCE_MEAN, GN_REDUCE_MAXIMUM};
-static const enum gni_fold_kind folds[] = {GNI_FOLD_ROWS, GNI_FOLD_SHORT, GNI_FOLD_COLUMNS};
+static const enum gni_reduce_kind kinds[] = {GNI_REDUCE_ROWS, GNI_REDUCE_SHORT, GNI_REDUCE_COLUMNS};
 
 enum {
     ELEMENTS = 1 << 10, /* of the programs; no text depends on them */
     PACK = 4,           /* 16 bytes of float32 */
     OPERATION_COUNT = sizeof operations / sizeof *operations,
     REDUCTION_COUNT = sizeof reductions / sizeof *reductions,
-    FOLD_COUNT = sizeof folds / sizeof *folds,
-    KERNELS_MOST = 1 + 3 * OPERATION_COUNT + REDUCTION_COUNT * FOLD_COUNT,
+    KIND_COUNT = sizeof kinds / sizeof *kinds,
+    KERNELS_MOST = 1 + 3 * OPERATION_COUNT + REDUCTION_COUNT * KIND_COUNT,
 };
 
 struct kernel {
@@ -60,17 +60,17 @@ struct list {
     struct gni_kernel_source sources[KERNELS_MOST];
     struct gni_storage storages[2];
     struct gni_program program;
-    struct gni_form form;
+    struct gni_specialization specialization;
 };
 
-static void list_add_form(struct list *list)
+static void list_add_specialization(struct list *list)
 {
     gni_assert(list->count < KERNELS_MOST);
     struct kernel *kernel = &list->kernels[list->count];
-    list->form.pack = PACK;
-    size_t size = gni_form_sign(&list->form, kernel->signature);
-    gni_form_name(&list->form, kernel->name, sizeof kernel->name);
-    gni_form_text(&list->form, kernel->name, &kernel->text);
+    list->specialization.pack = PACK;
+    size_t size = gni_specialization_sign(&list->specialization, kernel->signature);
+    gni_specialization_name(&list->specialization, kernel->name, sizeof kernel->name);
+    gni_specialization_text(&list->specialization, kernel->name, &kernel->text);
     list->sources[list->count++] = (struct gni_kernel_source){.name = kernel->name,
                                                               .text = kernel->text.text,
                                                               .signature = kernel->signature,
@@ -100,8 +100,8 @@ static void list_end(struct list *list, short value)
 {
     list->program.outputs[list->program.output_count++] =
         (struct gni_output){.value = value, .dtype = GN_FLOAT32};
-    gni_form_make(&list->form, &list->program);
-    list_add_form(list);
+    gni_specialization_make(&list->specialization, &list->program);
+    list_add_specialization(list);
 }
 
 static void list_add_operation(struct list *list, enum gni_op op, unsigned way)
@@ -117,17 +117,17 @@ static void list_add_operation(struct list *list, enum gni_op op, unsigned way)
                                       way == ALONE ? 1 : 2, in));
 }
 
-static void list_add_fold(struct list *list, gn_reduction reduction, enum gni_fold_kind fold)
+static void list_add_reduction(struct list *list, gn_reduction reduction, enum gni_reduce_kind kind)
 {
     list_begin(list);
     short value = list_add_input(list, 0);
-    gni_form_make(&list->form, &list->program);
-    list->form.reduction = reduction;
-    list->form.value = value;
-    list->form.result = GN_FLOAT32;
-    list->form.fold = fold;
-    list->form.steps = GNI_FOLD_TOGETHER;
-    list_add_form(list);
+    gni_specialization_make(&list->specialization, &list->program);
+    list->specialization.reduction = reduction;
+    list->specialization.value = value;
+    list->specialization.result = GN_FLOAT32;
+    list->specialization.kind = kind;
+    list->specialization.steps = GNI_REDUCE_TOGETHER;
+    list_add_specialization(list);
 }
 
 static void list_fill(struct list *list)
@@ -139,8 +139,8 @@ static void list_fill(struct list *list)
             if ((operations[i].ways & way) != 0)
                 list_add_operation(list, operations[i].op, way);
     for (size_t i = 0; i < REDUCTION_COUNT; i++)
-        for (size_t k = 0; k < FOLD_COUNT; k++)
-            list_add_fold(list, reductions[i], folds[k]);
+        for (size_t k = 0; k < KIND_COUNT; k++)
+            list_add_reduction(list, reductions[i], kinds[k]);
 }
 
 gn_status gni_cuda_warm_up(gn_device *device)

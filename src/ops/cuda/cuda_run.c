@@ -1,0 +1,250 @@
+/*
+ * cuda_run.c: programs and reductions on a GPU: the specialization of the program, its kernel, and a launch.
+ *
+ * Elementwise kernels are bound by memory: a thread loads 16 bytes once, and there are many threads. On an H200 that
+ * is a little faster than a copy by the driver, and than several loads a thread. Reductions of few results are cut into
+ * parts, as many as fill a GPU.
+ */
+#include "ops/cuda/generate.h"
+
+#include "base/host.h"
+#include "jit/kernel.h"
+#include "jit/tune.h"
+#include "ops/cuda/fixed.h"
+#include "ops/cuda/block_join.h"
+#include "ops/cuda/cuda_ops.h"
+#include "ops/recorder.h"
+
+#include <string.h>
+
+enum {
+    ENOUGH_BLOCKS = 1056, /* that fill a GPU: 8 for each of 132 multiprocessors */
+    GRID_MOST = 1 << 30,
+    SHORT_MOST = 1024,     /* elements of a row that a warp reduces */
+    CHUNK_LEAST = 4096,    /* elements of a part of a row */
+    CHUNK_ROWS_LEAST = 64, /* rows of a part of columns */
+    LOADED_MOST = 64,      /* elements that a thread has registers for, with a block beside its own:
+                              of bytes each takes one */
+};
+
+static gn_status kernel_get(gn_device *device, const struct gni_specialization *specialization,
+                            struct gni_kernel **kernel)
+{
+    unsigned char signature[GNI_CUDA_SIGNATURE_MOST];
+    char name[160];
+    size_t size = gni_specialization_sign(specialization, signature);
+    *kernel = gni_kernel_find(device, signature, size);
+    if (*kernel != NULL)
+        return GN_OK;
+    struct gni_builder text = {.text = NULL};
+    gni_specialization_name(specialization, name, sizeof name);
+    gni_specialization_text(specialization, name, &text);
+    void *state = gni_wait_begin();
+    gn_status status = gni_kernel_build(device, name, &text, signature, size, kernel);
+    gni_wait_end(state);
+    return status;
+}
+
+gn_status gni_specialization_launch(const struct gni_specialization *specialization,
+                                    const struct gni_reduce_arguments *reduce, unsigned grid_x,
+                                    unsigned grid_y, gn_stream *stream)
+{
+    uint64_t arguments[GNI_CUDA_ARGUMENTS_MOST];
+    struct gni_kernel *kernel;
+    GN_TRY(kernel_get(stream->device, specialization, &kernel));
+    int words = gni_specialization_arguments(specialization, reduce, arguments);
+    void *addresses[] = {arguments};
+    struct gni_launch launch = {.grid = {grid_x, grid_y, 1},
+                                .block = {(unsigned)specialization->threads, 1, 1},
+                                .arguments = addresses,
+                                .argument_bytes = (size_t)words * sizeof *arguments,
+                                .waits = true};
+    return gni_kernel_launch(kernel, stream, &launch);
+}
+
+/* ---- elementwise ------------------------------------------------------------------------------ */
+
+gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
+{
+    struct gni_specialization specialization;
+    if (program->count == 0)
+        return GN_OK;
+    gni_specialization_make(&specialization, program);
+    gni_specialization_pack(&specialization, 0);
+    uint64_t block = (uint64_t)GNI_CUDA_BLOCK * (uint64_t)specialization.pack; /* a power of two */
+    uint64_t blocks =
+        specialization.is_strided ? (uint64_t)gni_specialization_tile(&specialization) : 0;
+    if (blocks == 0)
+        blocks = ((uint64_t)program->count + block - 1) >> __builtin_ctzll(block);
+    if (blocks > GRID_MOST)
+        return gni_error(GN_ERROR_OVERFLOW, "%lld elements are more than a kernel can have",
+                         (long long)program->count);
+    return gni_specialization_launch(&specialization, NULL, (unsigned)blocks, 1, stream);
+}
+
+/* ---- reductions ------------------------------------------------------------------------------------ */
+
+/* How a reduction is spread over the GPU, with so many blocks if there are few results. */
+static void reduce_spread(struct gni_specialization *specialization, bool is_by_columns,
+                          int64_t enough, struct gni_reduce_arguments *reduce, int64_t *blocks)
+{
+    bool is_short = !is_by_columns && reduce->reduced <= SHORT_MOST;
+    specialization->kind = is_by_columns ? GNI_REDUCE_COLUMNS
+                           : is_short    ? GNI_REDUCE_SHORT
+                                         : GNI_REDUCE_ROWS;
+    int lanes = 32; /* for a short row: reduce.cu has the same */
+    while (is_short && lanes > 1 && reduce->reduced <= (int64_t)lanes / 2 * specialization->pack)
+        lanes /= 2;
+    *blocks = is_by_columns ? gni_divided_up(reduce->kept, 32 * specialization->pack)
+              : is_short    ? gni_divided_up(reduce->kept, GNI_CUDA_BLOCK / lanes)
+                            : reduce->kept;
+    reduce->parts = 1;
+    reduce->chunk = reduce->reduced;
+    if (is_short || *blocks >= GNI_BLOCK_JOIN_COUNTERS)
+        return;
+    int64_t least = is_by_columns ? CHUNK_ROWS_LEAST : CHUNK_LEAST;
+    int64_t parts = enough / *blocks, most = reduce->reduced / least;
+    parts = parts < most ? parts : most;
+    if (parts > 1) {
+        int64_t unit = is_by_columns ? 1 : specialization->pack;
+        reduce->chunk = gni_divided_up(gni_divided_up(reduce->reduced, parts), unit) * unit;
+        reduce->parts = gni_divided_up(reduce->reduced, reduce->chunk);
+    }
+}
+
+static gn_status reduce_launch(const struct gni_specialization *specialization,
+                               struct gni_reduce_arguments *reduce, int64_t blocks,
+                               gn_stream *stream)
+{
+    gn_dtype accumulator =
+        gni_reduce_accumulator(specialization->reduction,
+                               gni_program_held(specialization->program, specialization->value));
+    struct gni_storage *storage = NULL;
+    if (reduce->parts > 1) {
+        size_t nbytes = (size_t)(reduce->parts * reduce->kept) * gni_dtype_size(accumulator);
+        GN_TRY(gni_storage_create(stream->device, nbytes, stream, &storage));
+        reduce->partial = storage->data;
+    }
+    gn_status status = gni_specialization_launch(specialization, reduce, (unsigned)blocks,
+                                                 (unsigned)reduce->parts, stream);
+    gni_storage_release(storage);
+    return status;
+}
+
+/* a reduction, and how it is tuned: more loads in flight give the same bits, other parts only where joining is exact. */
+struct reduce_work {
+    struct gni_specialization specialization;
+    bool is_by_columns;
+    struct gni_reduce_arguments arguments;
+    gn_stream *stream;
+};
+
+enum reduce_value {
+    REDUCE_TOGETHER,
+    REDUCE_BLOCKS,
+};
+
+static const struct gni_tune_family reduce_family = {
+    .name = "reduce",
+    .extents = {"kept", "reduced", "pack", "by_columns", "reduction"},
+    .plain = 1 << 2 | 1 << 3 | 1 << 4,
+    .values = {"together", "blocks"},
+};
+
+static gn_status reduce_run(void *context, const struct gni_choice *choice)
+{
+    struct reduce_work *work = context;
+    struct gni_reduce_arguments reduce = work->arguments;
+    int64_t blocks;
+    work->specialization.steps = choice->values[REDUCE_TOGETHER];
+    reduce_spread(&work->specialization, work->is_by_columns, choice->values[REDUCE_BLOCKS],
+                  &reduce, &blocks);
+    if (blocks > GRID_MOST)
+        return gni_error(GN_ERROR_OVERFLOW, "%lld results are more than a kernel can have",
+                         (long long)reduce.kept);
+    int slot = reduce.parts > 1 ? gni_block_join_slot(work->stream) : 0;
+    if (slot < 0) { /* slower, and the same numbers in another order */
+        reduce.parts = 1;
+        reduce.chunk = reduce.reduced;
+    }
+    reduce.slot = slot < 0 ? 0 : slot;
+    return reduce_launch(&work->specialization, &reduce, blocks, work->stream);
+}
+
+/* Whether joining gives the same bits in every order. */
+static bool reduce_is_exact(const struct gni_specialization *specialization)
+{
+    gn_dtype accumulator =
+        gni_reduce_accumulator(specialization->reduction,
+                               gni_program_held(specialization->program, specialization->value));
+    return (specialization->reduction != GN_REDUCE_SUM &&
+            specialization->reduction != GN_REDUCE_MEAN &&
+            specialization->reduction != GN_REDUCE_PRODUCT) ||
+           gni_dtype_kind(accumulator) != GNI_KIND_FLOATING;
+}
+
+static int reduce_list(void *context, struct gni_choice *choices)
+{
+    static const int together[] = {2, 8, 4};
+    static const int blocks[] = {ENOUGH_BLOCKS, ENOUGH_BLOCKS / 2, ENOUGH_BLOCKS / 4,
+                                 2 * ENOUGH_BLOCKS};
+    const struct reduce_work *work = context;
+    struct gni_reduce_arguments reduce = work->arguments;
+    struct gni_specialization specialization = work->specialization;
+    int64_t grid;
+    int count = 0;
+    bool has_packs = specialization.pack > 1 || work->is_by_columns;
+    reduce_spread(&specialization, work->is_by_columns, ENOUGH_BLOCKS, &reduce, &grid);
+    for (size_t k = 0; k < sizeof blocks / sizeof *blocks; k++)
+        for (size_t i = 0; i < sizeof together / sizeof *together; i++) {
+            bool is_usual = together[i] == GNI_REDUCE_TOGETHER;
+            if ((k > 0 && reduce.parts == 1) || (k == 0 && is_usual) || (!is_usual && !has_packs) ||
+                together[i] * specialization.pack > LOADED_MOST)
+                continue;
+            choices[count++] = (struct gni_choice){
+                .values = {[REDUCE_TOGETHER] = together[i], [REDUCE_BLOCKS] = blocks[k]},
+                .is_reordering = k > 0 && !reduce_is_exact(&specialization)};
+        }
+    return count;
+}
+
+gn_status gni_cuda_reduce(struct gni_program *program, short value,
+                          const struct gni_reduction_task *task, gn_tensor *result,
+                          gn_stream *stream)
+{
+    struct reduce_work work; /* large, and all of it is set below */
+    struct gni_tune tune = {
+        .family = &reduce_family,
+        .stream = stream,
+        .type = gni_dtypes[gni_program_held(program, value)].name,
+        .standard =
+            {.values = {[REDUCE_TOGETHER] = GNI_REDUCE_TOGETHER, [REDUCE_BLOCKS] = ENOUGH_BLOCKS}},
+        .context = &work,
+        .run = reduce_run,
+        .list = reduce_list};
+    if (task->kept == 0)
+        return GN_OK;
+    GN_TRY(gni_storage_order(gni_tensor_storage(result), stream, true));
+    work.is_by_columns = task->is_by_columns;
+    work.stream = stream;
+    work.arguments = (struct gni_reduce_arguments){.kept = task->kept,
+                                                   .reduced = task->reduced,
+                                                   .divisor = (double)task->reduced,
+                                                   .result = gni_tensor_data(result)};
+    gni_specialization_make(&work.specialization, program);
+    work.specialization.is_wide |= task->kept >= INT32_MAX / 2; /* of nothing, perhaps */
+    work.specialization.reduction = task->reduction;
+    work.specialization.value = value;
+    work.specialization.result = result->dtype;
+    gni_specialization_pack(&work.specialization,
+                            task->is_by_columns ? task->kept
+                            : task->kept > 1    ? task->reduced
+                                                : 0); /* a single row begins where it begins */
+    tune.nbytes = (uint64_t)program->count * gni_dtype_size(gni_program_held(program, value));
+    tune.extents[0] = gni_tune_log(task->kept);
+    tune.extents[1] = gni_tune_log(task->reduced);
+    tune.extents[2] = work.specialization.pack;
+    tune.extents[3] = task->is_by_columns;
+    tune.extents[4] = (int)task->reduction;
+    return gni_tune_run(&tune);
+}
