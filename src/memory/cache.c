@@ -147,11 +147,6 @@ static struct gni_cache *cache_create(struct gni_pool *pool)
     return cache;
 }
 
-struct gni_cache *gni_cache_spare(struct gni_pool *pool)
-{
-    return pool->spare;
-}
-
 gn_status gni_cache_spare_create(struct gni_pool *pool)
 {
     gni_once_run(&thread_once, thread_start);

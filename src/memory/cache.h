@@ -385,15 +385,11 @@ static inline void gni_cache_count_free(struct gni_cache *cache, const gn_memory
     atomic_store_explicit(&cache->live, live, memory_order_relaxed);
 }
 
-/* A block from the heap of the thread's cache, if that has one: pool.c. */
-gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, unsigned flags);
-
 /* ---- cache.c -------------------------------------------------------------------------------- */
 
 /*
  * The calling thread's cache for a heap, made if there is none; with the lock. NULL where the stream must
- * not have one (foreign, dead, or the pool's settings), or the host has no memory: then the pool's own
- * counters are those of `gni_cache_spare`.
+ * not have one (foreign, dead, or the pool's settings), or the host has no memory: then pool->spare counts.
  */
 struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap);
 
@@ -403,8 +399,7 @@ struct gni_cache *gni_cache_find(const struct gni_heap *heap);
 /* Remembers how the thread came to a cache, for the next time. */
 void gni_cache_remember(struct gni_cache *cache, gn_stream *asked, uint64_t key);
 
-/* The counters of allocations and frees that no thread's cache counts; under the lock. */
-struct gni_cache *gni_cache_spare(struct gni_pool *pool);
+/* Makes pool->spare, the counters of allocations and frees that no thread's cache counts. */
 gn_status gni_cache_spare_create(struct gni_pool *pool) GN_NODISCARD;
 
 /* With the lock: takes caches away from their threads (all; or those of one heap) until

@@ -17,7 +17,7 @@
  * takes the whole list in when it finds nothing that fits, before it goes to the heap.
  *
  * What lies idle in a claim is everybody's: a request that no heap can meet takes a region with a fitting block
- * away from its claim before the system is asked for more (out_of_memory.c), a wholly free region goes back to
+ * away from its claim before the system is asked for more (slow_path.c), a wholly free region goes back to
  * the heap when more than GNI_CLAIM_IDLE_MOST bytes are idle, and what empties the caches dissolves the claims.
  *
  * Only the CPU's pool has claims: where a region is an allocation, and needs nothing of a driver.
@@ -74,8 +74,10 @@ static inline void gni_claim_return(struct gni_claim *claim, gn_memory_block *bl
                                                   memory_order_release, memory_order_relaxed));
 }
 
-/* A medium block of the thread's own regions, handed out; NULL if there is none, or the lock is needed. */
-gn_memory_block *gni_claim_alloc(struct gni_cache *cache, size_t nbytes, unsigned flags);
+/* A medium block of the thread's own regions, handed out. NULL if none fits: then *is_empty is true; or if the lock is
+ * needed to find or to cut it. */
+gn_memory_block *gni_claim_alloc(struct gni_cache *cache, size_t nbytes, unsigned flags,
+                                 bool *is_empty);
 
 /* Frees a block of a claimed region, by the thread's cache. False: not freed, and nothing changed. */
 bool gni_claim_free(struct gni_cache *cache, gn_memory_block *block, const void *pointer,
@@ -93,7 +95,7 @@ void gni_claim_region(struct gni_cache *cache, struct gni_region *region);
 size_t gni_claim_dissolve(struct gni_cache *cache);
 
 /* A region with a medium block that fits goes back to its heap; false if there is none. */
-bool gni_claims_yield(struct gni_pool *pool, const struct gni_need *need);
+bool gni_claims_reclaim(struct gni_pool *pool, const struct gni_need *need);
 
 /* All wholly free regions go back to their heaps. */
 void gni_claims_shed(struct gni_pool *pool);

@@ -8,7 +8,7 @@
  * A manager hands out blocks of the engine that its policy names. The policy can be changed while blocks
  * of the other engine are alive: a block knows its engine, and goes back to it.
  *
- * manager.c keeps the managers and has the entrances that are not worth a nanosecond; entrance.c has
+ * manager.c keeps the managers and has the entrances that are not worth a nanosecond; memory_api.c has
  * allocate and free.
  */
 #ifndef GNI_MEMORY_MANAGER_H
@@ -78,7 +78,7 @@ gn_status gni_manager_clear(gn_memory_manager *manager) GN_NODISCARD;
 /* The address of a block, for others: the manager does not move it any more. */
 void *gni_block_pin(gn_memory_block *block);
 
-/* ---- entrance.c ----------------------------------------------------------------------------- */
+/* ---- memory_api.c --------------------------------------------------------------------------- */
 
 /* Why allocate and free must do more than the least: one word, so that it is one branch for those who do not. */
 enum gni_care {
@@ -150,8 +150,6 @@ gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual,
 void gni_pool_destroy(struct gni_pool *pool); /* one that was never used; NULL is allowed */
 const char *gni_pool_policy(const struct gni_pool *pool);
 uint64_t gni_pool_limit(const struct gni_pool *pool);
-gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked, unsigned flags,
-                         gn_memory_block **block) GN_NODISCARD;
 gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t *sizes,
                                gn_stream *stream, void **pointers) GN_NODISCARD;
 

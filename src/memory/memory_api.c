@@ -1,5 +1,5 @@
 /*
- * entrance.c: allocate and free, as fast as they can be.
+ * memory_api.c: allocate and free, as fast as they can be.
  *
  * The path of nearly every call: the thread's last cache is the right one, and has a block of the class,
  * or room for it. No lock, no driver call, no hash, no search. Everything else is for pool.c.
@@ -111,15 +111,16 @@ static gn_status noted_alloc(gn_memory_manager *manager, gn_memory_block *block)
     return GN_OK;
 }
 
-OUTLINE gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                             unsigned flags, gn_memory_block **block)
+/* The cache had nothing, or is not known. */
+OUTLINE gn_status slow_alloc(gn_memory_manager *manager, struct gni_cache *known, size_t nbytes,
+                             gn_stream *stream, unsigned flags, gn_memory_block **block)
 {
     GN_CHECK_ARGUMENT(manager != NULL, "manager must not be NULL");
     if (!gni_size_is_possible(nbytes))
         return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device", nbytes);
     gn_status status;
     if (!atomic_load_explicit(&manager->is_direct, memory_order_relaxed)) {
-        status = gni_pool_alloc(manager->pool, nbytes, stream, flags, block);
+        status = gni_pool_alloc(manager->pool, known, nbytes, stream, flags, block);
     } else {
         GN_TRY(gni_manager_stream(manager, &stream));
         int calls = 0;
@@ -133,15 +134,12 @@ OUTLINE gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_strea
     return status;
 }
 
-/* The cache had nothing: its heap may have, else it takes longer. */
 OUTLINE gn_status next_alloc_pointer(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
                                      void **pointer, struct gni_cache *known)
 {
     GN_CHECK_ARGUMENT(pointer != NULL, "pointer must not be NULL");
-    gn_memory_block *block =
-        known != NULL ? gni_pool_alloc_quick(known, nbytes, GNI_BLOCK_EXPORTED) : NULL;
-    if (block == NULL)
-        GN_TRY(slow_alloc(manager, nbytes, stream, GNI_BLOCK_EXPORTED, &block));
+    gn_memory_block *block;
+    GN_TRY(slow_alloc(manager, known, nbytes, stream, GNI_BLOCK_EXPORTED, &block));
     *pointer = block->address;
     return noted_alloc(manager, block);
 }
@@ -150,9 +148,8 @@ OUTLINE gn_status next_alloc_block(gn_memory_manager *manager, size_t nbytes, gn
                                    unsigned flags, gn_memory_block **out, struct gni_cache *known)
 {
     GN_CHECK_ARGUMENT(out != NULL, "block must not be NULL");
-    gn_memory_block *block = known != NULL ? gni_pool_alloc_quick(known, nbytes, flags) : NULL;
-    if (block == NULL)
-        GN_TRY(slow_alloc(manager, nbytes, stream, flags, &block));
+    gn_memory_block *block;
+    GN_TRY(slow_alloc(manager, known, nbytes, stream, flags, &block));
     *out = block;
     return noted_alloc(manager, block);
 }
