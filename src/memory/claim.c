@@ -74,7 +74,7 @@ static bool slot_empty(struct gni_cache *cache, struct gni_slot *slot)
             return false;
         slot->first = block->next;
         slot->count--;
-        gni_cache_room_add(cache, 1);
+        gni_cache_places_add(cache, 1);
         if (claim == cache->claim)
             (void)claim_join(claim, block);
         else
@@ -83,7 +83,7 @@ static bool slot_empty(struct gni_cache *cache, struct gni_slot *slot)
     return true;
 }
 
-/* Does what a request of this size asks of the slots (K6), as far as that needs no lock; false if it is not all. */
+/* Does what a request of this size asks of the slots (CA6), as far as that needs no lock; false if it is not all. */
 static bool slots_prepare(struct gni_cache *cache, size_t nbytes)
 {
     for (uint64_t stale = gni_slots_stale(cache); stale != 0; stale &= stale - 1)
@@ -98,7 +98,8 @@ static void claim_relieve(struct gni_cache *cache);
 
 static bool cache_enter(struct gni_cache *cache, int64_t *live)
 {
-    return gni_cache_enter(cache, atomic_load_explicit(&gni_care, memory_order_relaxed), live);
+    return gni_cache_enter(cache, atomic_load_explicit(&gni_slow_reasons, memory_order_relaxed),
+                           live);
 }
 
 gn_memory_block *gni_claim_alloc(struct gni_cache *cache, size_t nbytes, unsigned flags,
@@ -217,7 +218,7 @@ static void region_set_claim(struct gni_region *region, struct gni_claim *claim)
                               memory_order_release);
 }
 
-/* C4; nothing of the region is on the way back. */
+/* CL4; nothing of the region is on the way back. */
 static void region_unclaim(struct gni_cache *cache, struct gni_region *region)
 {
     region_move(region, &cache->claim->fit, &cache->heap->fit[region->range]);
@@ -256,7 +257,7 @@ static struct gni_claim *claim_create(struct gni_cache *cache)
     return claim;
 }
 
-/* C1: whether all blocks of a region are the heap's, or are free and anybody's. */
+/* CL1: whether all blocks of a region are the heap's, or are free and anybody's. */
 static bool region_is_of(const struct gni_region *region, const struct gni_heap *heap)
 {
     for (const gn_memory_block *block = region->first; block != NULL; block = block->after)

@@ -81,15 +81,15 @@ void *gni_block_pin(gn_memory_block *block);
 /* ---- memory_api.c --------------------------------------------------------------------------- */
 
 /* Why allocate and free must do more than the least: one word, so that it is one branch for those who do not. */
-enum gni_care {
-    GNI_CARE_EVENTS = 1, /* the history wants events */
-    GNI_CARE_SITES = 2,  /* and stacks: history.h */
-    GNI_CARE_EXCHANGE =
+enum gni_slow_reason {
+    GNI_REASON_EVENTS = 1, /* the history wants events */
+    GNI_REASON_SITES = 2,  /* and stacks: history.h */
+    GNI_REASON_EXCHANGE =
         4, /* the system has no membarrier: cache.h. Set before the first cache is made */
-    GNI_CARE_HISTORY = GNI_CARE_EVENTS | GNI_CARE_SITES,
+    GNI_REASON_HISTORY = GNI_REASON_EVENTS | GNI_REASON_SITES,
 };
 
-extern _Atomic(unsigned) gni_care; /* of enum gni_care */
+extern _Atomic(unsigned) gni_slow_reasons; /* of enum gni_slow_reason */
 
 /* gn_memory_block_alloc() for the storage of a tensor, which messages call so. */
 gn_status gni_memory_alloc_tensor(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,

@@ -45,7 +45,7 @@ static struct gni_hold *block_free_slowly(struct gni_pool *pool, gn_memory_block
         gni_heap_stamp(block->heap, block);
         holds = gni_block_wait(block);
         gni_caches_share(
-            pool); /* what is live is further below the peak of what is active than it may rise: K5 */
+            pool); /* what is live is further below the peak of what is active than it may rise: CA5 */
     } else if (cache != NULL && !gni_block_has(block, GNI_BLOCK_SLOW) && is_caching(pool)) {
         gni_cache_put(cache, block);
         if (gni_thread.cache == NULL)
@@ -89,7 +89,7 @@ gn_status gni_pool_take_back(gn_memory_block *block, const void *pointer, uint64
     void *address = block->address;
     if (gni_block_state(block) != GNI_BLOCK_LIVE || (pointer != NULL && pointer != address) ||
         gni_block_is_owned(block, pointer)) {
-        pool->counts.refused_count++; /* the descriptor may be another block's by now: B5 */
+        pool->counts.refused_count++; /* the descriptor may be another block's by now: BL5 */
         gni_pool_unlock(pool);
         return error_freed(pool, pointer != NULL ? pointer : address);
     }

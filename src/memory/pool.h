@@ -23,13 +23,13 @@
  *         |
  *       the driver
  *
- * Invariants, under the pool's lock (P3 and P4 with the threads' caches emptied):
- *   P1  the blocks of a region tile it, and B1 to B4 of block.h hold;
- *   P2  a free block is in fit[range] of its heap, or of its region's claim; its bytes are mapped;
- *   P3  reserved_bytes is the sum of the physical pieces;
- *   P4  reserved_bytes >= requested + pending + free bytes: living blocks of folded pages share pieces,
+ * Invariants, under the pool's lock (PO3 and PO4 with the threads' caches emptied):
+ *   PO1  the blocks of a region tile it, and BL1 to BL4 of block.h hold;
+ *   PO2  a free block is in fit[range] of its heap, or of its region's claim; its bytes are mapped;
+ *   PO3  reserved_bytes is the sum of the physical pieces;
+ *   PO4  reserved_bytes >= requested + pending + free bytes: living blocks of folded pages share pieces,
  *       as far as their owners asked for the bytes, not as far as they were rounded up;
- *   P5  a block is never given to a stream before every earlier access to it is ordered before: it is
+ *   PO5  a block is never given to a stream before every earlier access to it is ordered before: it is
  *       of that stream's heap, or its sequence is complete, or the stream was made to wait for it.
  *
  * Lock order: a thread's own use of its cache needs no lock. The pool's lock comes before those of the
@@ -43,9 +43,9 @@
 #include "memory/fit.h"
 #include "memory/manager.h"
 
-#include "base/favour.h"
 #include "base/hash.h"
 #include "base/list.h"
+#include "base/lock.h"
 
 struct gni_cache;
 struct gni_claim;
@@ -180,7 +180,10 @@ struct gni_pool {
     gn_device
         *holder; /* whose memory it is: the device's own, or for page-locked memory the CPU's */
     enum gni_backing backing;
-    struct gni_favour lock;
+    char apart_before
+        [64]; /* threads that wait look at the lock all the time: a cache line of its own */
+    struct gni_lock lock;
+    char apart_behind[64];
     struct gni_space main;
     struct gni_list private_spaces;
     struct gni_list begun;     /* streams that allocate from a private space */
@@ -262,9 +265,14 @@ gn_status gni_need_climb(struct gni_pool *pool, struct gni_need *need,
 void gni_need_hand_out(struct gni_pool *pool, gn_memory_block *block, const struct gni_need *need,
                        struct gni_cache *cache, unsigned flags);
 
-/* All steps; takes the lock. `known` is the thread's cache for `asked`, if the fast path found it. */
-gn_status gni_pool_alloc(struct gni_pool *pool, struct gni_cache *known, size_t nbytes,
-                         gn_stream *asked, unsigned flags, gn_memory_block **block) GN_NODISCARD;
+/* Step 1: a block that is handed out, or NULL. *is_claim_empty: the thread's own regions have none that fits. */
+gn_memory_block *gni_pool_alloc_unlocked(struct gni_cache *cache, size_t nbytes, unsigned flags,
+                                         bool *is_claim_empty);
+
+/* Steps 2 to 12; takes the lock. `known` is the thread's cache for `asked`, if the fast path found it. */
+gn_status gni_pool_alloc(struct gni_pool *pool, struct gni_cache *known, bool is_claim_empty,
+                         size_t nbytes, gn_stream *asked, unsigned flags,
+                         gn_memory_block **block) GN_NODISCARD;
 
 /* The error of a request that could not be satisfied; without the lock: out_of_memory.c. */
 gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes) GN_NODISCARD;
@@ -297,12 +305,18 @@ static inline void gni_pool_show(struct gni_pool *pool)
 /* The lock, around every use of what pool.h describes. */
 static inline void gni_pool_lock(struct gni_pool *pool)
 {
-    gni_favour_take(&pool->lock);
+    gni_lock_take(&pool->lock);
+}
+
+/* Whether the calling thread has the lock; for asserts. */
+static inline bool gni_pool_is_locked(const struct gni_pool *pool)
+{
+    return gni_lock_is_held(&pool->lock);
 }
 
 static inline void gni_pool_unlock(struct gni_pool *pool)
 {
-    gni_favour_give(&pool->lock);
+    gni_lock_give(&pool->lock);
 }
 
 /* What may lie idle before it is recycled, bound.c: live >> this, unless it was widened. Where memory only
@@ -386,7 +400,7 @@ void gni_block_make_hole(gn_memory_block *block);
  * [start, end). Needs two descriptors. The block is in no index. */
 gn_memory_block *gni_block_cut(gn_memory_block *block, char *start, char *end);
 
-/* Whether P1, P2 and B1, B2 hold; for asserts and tests. */
+/* Whether PO1, PO2 and BL1, BL2 hold; for asserts and tests. */
 bool gni_pool_is_valid(struct gni_pool *pool);
 
 /* ---- mapping.c: pieces of memory, and where they are mapped ---------------------------------- */

@@ -279,7 +279,7 @@ gn_status gni_pool_clear(struct gni_pool *pool)
 
 void gni_pool_fork_prepare(struct gni_pool *pool)
 {
-    gni_favour_fork_take(&pool->lock);
+    gni_lock_fork_take(&pool->lock);
     if (!pool->lock.is_passed_over) /* else this very thread is at work in it */
         gni_caches_revoke(pool, NULL);
 }
@@ -310,7 +310,7 @@ void gni_pool_fork_done(struct gni_pool *pool, bool is_child)
             caches_fork(pool);
         gni_caches_restore(pool);
     }
-    gni_favour_fork_give(&pool->lock, is_child);
+    gni_lock_fork_give(&pool->lock);
 }
 
 static void config_from_options(struct gni_pool *pool)

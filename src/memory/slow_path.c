@@ -67,15 +67,15 @@ void gni_need_init(const struct gni_pool *pool, size_t nbytes, gn_stream *stream
 
 /* ---- steps 1 to 3: the thread and its stream ------------------------------------------------ */
 
-/* Step 1. The block is handed out. */
-static gn_memory_block *unlocked_take(struct gni_cache *cache, struct gni_need *need,
-                                      unsigned flags)
+gn_memory_block *gni_pool_alloc_unlocked(struct gni_cache *cache, size_t nbytes, unsigned flags,
+                                         bool *is_claim_empty)
 {
-    if (!cache->pool->has_claims || need->range == GNI_RANGE_LARGE)
+    enum gni_range range = gni_size_range(nbytes);
+    *is_claim_empty = false;
+    if (!cache->pool->has_claims || range == GNI_RANGE_LARGE)
         return NULL;
-    return need->range == GNI_RANGE_MEDIUM
-               ? gni_claim_alloc(cache, need->requested, flags, &need->is_claim_empty)
-               : gni_depot_alloc(cache, need->requested, flags);
+    return range == GNI_RANGE_MEDIUM ? gni_claim_alloc(cache, nbytes, flags, is_claim_empty)
+                                     : gni_depot_alloc(cache, nbytes, flags);
 }
 
 /* No slot of the thread's cache, which may be NULL, has a block for a medium or large request: SP1. */
@@ -97,7 +97,7 @@ static gn_memory_block *list_pop(struct gni_cache *cache, gn_memory_block **firs
         return NULL;
     *first = block->next;
     (*count)--;
-    gni_cache_room_add(cache, 1);
+    gni_cache_places_add(cache, 1);
     block->next = NULL;
     return block;
 }
@@ -133,7 +133,7 @@ static void cache_refill(struct gni_cache *cache, const struct gni_need *need)
     struct gni_pool *pool = cache->pool;
     for (unsigned i = 1; i < refill_count(need->nbytes); i++) {
         struct gni_bin *bin = &cache->bins[gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)];
-        if (gni_cache_room(cache) == 0 || bin->count >= bin->limit ||
+        if (gni_cache_places(cache) == 0 || bin->count >= bin->limit ||
             gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 1) != GN_OK)
             return;
         gn_memory_block *block = gni_space_take(need->heap, need);
@@ -605,22 +605,19 @@ bool gni_pool_handle(struct gni_pool *pool, size_t nbytes, int *calls)
 
 /* ---- all steps ------------------------------------------------------------------------------ */
 
-gn_status gni_pool_alloc(struct gni_pool *pool, struct gni_cache *known, size_t nbytes,
-                         gn_stream *asked, unsigned flags, gn_memory_block **block)
+gn_status gni_pool_alloc(struct gni_pool *pool, struct gni_cache *known, bool is_claim_empty,
+                         size_t nbytes, gn_stream *asked, unsigned flags, gn_memory_block **block)
 {
+    gn_memory_block *found = NULL;
     struct gni_need need;
     gni_need_init(pool, nbytes, asked, &need);
-    gn_memory_block *found = known != NULL ? unlocked_take(known, &need, flags) : NULL;
-    if (found != NULL) {
-        *block = found;
-        return GN_OK;
-    }
+    need.is_claim_empty = is_claim_empty;
     gn_status status = alloc_once(pool, &need, known, asked, flags, &found);
     for (int calls = 0;
          status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(pool, nbytes, &calls);) {
         need.is_claim_empty = false;
-        status =
-            alloc_once(pool, &need, gni_cache_known(pool->manager, asked), asked, flags, &found);
+        known = gni_cache_known(pool->manager, asked);
+        status = alloc_once(pool, &need, known, asked, flags, &found);
     }
     if (status == GN_ERROR_OUT_OF_MEMORY)
         return gni_pool_out_of_memory(pool, nbytes);

@@ -1,8 +1,8 @@
 #include "ops/recorder.h"
 
-#include "base/favour.h"
 #include "base/fork.h"
 #include "base/host.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "genesis/history.h"
@@ -20,7 +20,7 @@ enum {
 };
 
 static struct {
-    struct gni_favour lock;
+    struct gni_lock lock;
     struct gni_mutex mutex; /* for `ended`; who has it does not take the lock */
     pthread_cond_t ended;   /* a work has ended */
     unsigned ended_count;   /* written with the lock and the mutex, read with either */
@@ -37,7 +37,7 @@ static void (*wait_end)(void *state);
 
 static void fork_prepare(void)
 {
-    gni_favour_fork_take(&recorder.lock);
+    gni_lock_fork_take(&recorder.lock);
     gni_mutex_fork_lock(&recorder.mutex);
 }
 
@@ -65,7 +65,7 @@ static void fork_done(bool is_child)
     if (is_child)
         works_forget();
     gni_mutex_fork_unlock(&recorder.mutex);
-    gni_favour_fork_give(&recorder.lock, is_child);
+    gni_lock_fork_give(&recorder.lock);
 }
 
 static const struct gni_fork_handlers recorder_fork = {.prepare = fork_prepare, .done = fork_done};
@@ -76,23 +76,16 @@ static void recorder_register(void)
     gni_fork_register(GNI_FORK_RECORDER, &recorder_fork);
 }
 
-/* The long way in, which is not to be a part of each caller. */
-static __attribute__((noinline)) void lock_take_shared(void)
-{
-    gni_once_run(&recorder_once, recorder_register);
-    gni_favour_take(&recorder.lock);
-}
-
 static void lock_take(void)
 {
-    if (!gni_favour_enter(&recorder.lock, gni_thread_self()))
-        lock_take_shared();
+    gni_once_run(&recorder_once, recorder_register);
+    gni_lock_take(&recorder.lock);
 }
 
 static void lock_give(void)
 {
     struct gni_storage *dead = gni_node_take_dead();
-    gni_favour_give(&recorder.lock);
+    gni_lock_give(&recorder.lock);
     while (dead != NULL) {
         struct gni_storage *next = dead->next_dead;
         gni_storage_destroy(dead);
@@ -117,7 +110,7 @@ static void lock_wait(void)
 {
     unsigned seen = recorder.ended_count;
     recorder.waiter_count++;
-    gni_favour_give(&recorder.lock);
+    gni_lock_give(&recorder.lock);
     void *state = gni_wait_begin();
     gni_mutex_lock(&recorder.mutex);
     while (recorder.ended_count == seen) {
@@ -127,7 +120,7 @@ static void lock_wait(void)
     }
     gni_mutex_unlock(&recorder.mutex);
     gni_wait_end(state);
-    gni_favour_take(&recorder.lock);
+    gni_lock_take(&recorder.lock);
     recorder.waiter_count--;
 }
 

@@ -69,7 +69,7 @@ static void test_handles(void)
 static void test_handles_freed_twice(void)
 {
     gn_memory_block *blocks[3] = {NULL}, *kept = NULL;
-    CHECK_OK(gn_memory_block_alloc(suite.manager, 100, NULL, &kept)); /* B4: a region stays */
+    CHECK_OK(gn_memory_block_alloc(suite.manager, 100, NULL, &kept)); /* BL4: a region stays */
     for (size_t i = 0; i < 3; i++)
         CHECK_OK(gn_memory_block_alloc(suite.manager, (size_t)5000 << (8 * i), NULL, &blocks[i]));
     for (size_t i = 0; i < 3; i++)
@@ -1216,7 +1216,7 @@ static void test_every_way(void)
         if (mode & 1)
             CHECK_OK(gn_history_start(&(gn_history_options){.events_most = 256}));
         if (mode & 2)
-            (void)atomic_fetch_or(&gni_care, GNI_CARE_EXCHANGE);
+            (void)atomic_fetch_or(&gni_slow_reasons, GNI_REASON_EXCHANGE);
         for (int way = 0; way < WAY_COUNT; way++) {
             way_walk(way, NULL);
             way_walk(way, side);
@@ -1225,7 +1225,7 @@ static void test_every_way(void)
             POOL_CHECK();
         }
         gn_history_stop();
-        (void)atomic_fetch_and(&gni_care, ~(unsigned)GNI_CARE_EXCHANGE);
+        (void)atomic_fetch_and(&gni_slow_reasons, ~(unsigned)GNI_REASON_EXCHANGE);
     }
     gn_stream_release(side);
     pool_empty();
