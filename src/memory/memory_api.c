@@ -140,7 +140,9 @@ INLINE gn_status next_alloc(gn_memory_manager *manager, struct gni_cache *known,
                             gn_stream *stream, unsigned flags, gn_memory_block **block)
 {
     bool is_claim_empty = false;
-    *block = known != NULL ? gni_pool_alloc_unlocked(known, nbytes, flags, &is_claim_empty) : NULL;
+    *block = known != NULL && known->pool->has_claims
+                 ? gni_pool_alloc_unlocked(known, nbytes, flags, &is_claim_empty)
+                 : NULL;
     if (*block == NULL)
         GN_TRY(slow_alloc(manager, known, is_claim_empty, nbytes, stream, flags, block));
     return noted_alloc(manager, *block);

@@ -265,7 +265,8 @@ gn_status gni_need_climb(struct gni_pool *pool, struct gni_need *need,
 void gni_need_hand_out(struct gni_pool *pool, gn_memory_block *block, const struct gni_need *need,
                        struct gni_cache *cache, unsigned flags);
 
-/* Step 1: a block that is handed out, or NULL. *is_claim_empty: the thread's own regions have none that fits. */
+/* Step 1, where the pool has claims: a block that is handed out, or NULL. *is_claim_empty is set to true if the thread's
+ * own regions have none that fits. */
 gn_memory_block *gni_pool_alloc_unlocked(struct gni_cache *cache, size_t nbytes, unsigned flags,
                                          bool *is_claim_empty);
 

@@ -71,8 +71,7 @@ gn_memory_block *gni_pool_alloc_unlocked(struct gni_cache *cache, size_t nbytes,
                                          bool *is_claim_empty)
 {
     enum gni_range range = gni_size_range(nbytes);
-    *is_claim_empty = false;
-    if (!cache->pool->has_claims || range == GNI_RANGE_LARGE)
+    if (range == GNI_RANGE_LARGE)
         return NULL;
     return range == GNI_RANGE_MEDIUM ? gni_claim_alloc(cache, nbytes, flags, is_claim_empty)
                                      : gni_depot_alloc(cache, nbytes, flags);
@@ -103,7 +102,7 @@ static gn_memory_block *list_pop(struct gni_cache *cache, gn_memory_block **firs
 }
 
 /* Step 2. */
-static gn_memory_block *cache_take(struct gni_cache *cache, struct gni_need *need)
+static inline gn_memory_block *cache_take(struct gni_cache *cache, struct gni_need *need)
 {
     if (need->range <= GNI_RANGE_SMALL) {
         struct gni_bin *bin = &cache->bins[gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)];
@@ -128,7 +127,8 @@ static unsigned refill_count(size_t nbytes)
 }
 
 /* Fetches more blocks of the same class for the cache, from what its own heap has. */
-static void cache_refill(struct gni_cache *cache, const struct gni_need *need)
+static __attribute__((noinline)) void cache_refill(struct gni_cache *cache,
+                                                   const struct gni_need *need)
 {
     struct gni_pool *pool = cache->pool;
     for (unsigned i = 1; i < refill_count(need->nbytes); i++) {
@@ -471,8 +471,10 @@ static gn_status heap_find(struct gni_pool *pool, struct gni_need *need, struct 
 
 /* Steps 4 to 11. If there is no cache yet, steps 2 and 3 come after 4, which may end heaps of foreign streams. The
  * result is NULL if the thread's cache met the need; then *cached is the block. */
-static gn_status shared_take(struct gni_pool *pool, struct gni_need *need, struct gni_cache **cache,
-                             gn_memory_block **cached, gn_memory_block **found)
+static __attribute__((noinline)) gn_status shared_take(struct gni_pool *pool, struct gni_need *need,
+                                                       struct gni_cache **cache,
+                                                       gn_memory_block **cached,
+                                                       gn_memory_block **found)
 {
     uint64_t pending = pool->pending_count;
     GN_TRY(gni_manager_stream(pool->manager, &need->stream));
@@ -489,19 +491,30 @@ static gn_status shared_take(struct gni_pool *pool, struct gni_need *need, struc
     return *cached == NULL ? gni_need_climb(pool, need, found) : GN_OK;
 }
 
+/* Steps 2 and 3. The result is NULL if a list of
+ * the thread's cache or its claim had the block; then that is *cached. */
+static gn_memory_block *near_take(struct gni_cache *cache, struct gni_need *need,
+                                  gn_memory_block **cached)
+{
+    struct gni_pool *pool = cache->pool;
+    struct gni_fit *fit = &cache->heap->fit[need->range];
+    need->heap = cache->heap;
+    *cached = cache_take(cache, need);
+    if (*cached != NULL || pool->blocks.count <= pool->reserve_blocks || is_poll_due(pool) ||
+        pool->config.strategy == GN_MEMORY_FIRST_FIT)
+        return NULL;
+    gn_memory_block *block = gni_fit_best(fit, need->nbytes);
+    need->is_heap_empty = block == NULL;
+    return block != NULL ? gni_tile_carve(block, cache->heap, need->range, need->nbytes, 0) : NULL;
+}
+
 gn_status gni_need_satisfy(struct gni_pool *pool, struct gni_need *need, struct gni_cache **cache,
                            gn_memory_block **block)
 {
     gn_memory_block *cached = NULL, *found = NULL;
     need->is_heap_empty = false;
-    if (*cache != NULL && (*cache)->heap != NULL) {
-        need->heap = (*cache)->heap;
-        cached = cache_take(*cache, need);
-        if (cached == NULL && pool->blocks.count > pool->reserve_blocks && !is_poll_due(pool)) {
-            found = gni_space_take(need->heap, need);
-            need->is_heap_empty = found == NULL;
-        }
-    }
+    if (*cache != NULL && (*cache)->heap != NULL)
+        found = near_take(*cache, need, &cached);
     if (cached == NULL && found == NULL)
         GN_TRY(shared_take(pool, need, cache, &cached, &found));
     *block = cached != NULL ? cached : found;
@@ -509,7 +522,7 @@ gn_status gni_need_satisfy(struct gni_pool *pool, struct gni_need *need, struct 
         return GN_OK;
     if (need->range <= GNI_RANGE_SMALL)
         cache_refill(*cache, need);
-    else
+    else if (pool->has_claims)
         gni_claim_region(*cache, found->region);
     return GN_OK;
 }
@@ -536,7 +549,8 @@ void gni_need_hand_out(struct gni_pool *pool, gn_memory_block *block, const stru
 }
 
 /* The stream can be found without the lock from now on. */
-static void stream_remember(struct gni_cache *cache, gn_stream *asked, gn_stream *stream)
+static __attribute__((noinline)) void stream_remember(struct gni_cache *cache, gn_stream *asked,
+                                                      gn_stream *stream)
 {
     uint64_t key = cache->heap->key;
     if (atomic_load_explicit(&stream->is_shared, memory_order_relaxed) ||
@@ -546,9 +560,11 @@ static void stream_remember(struct gni_cache *cache, gn_stream *asked, gn_stream
     gni_cache_remember(cache, asked, key);
 }
 
-/* Steps 2 to 11, under one lock. */
-static gn_status alloc_once(struct gni_pool *pool, struct gni_need *need, struct gni_cache *known,
-                            gn_stream *asked, unsigned flags, gn_memory_block **block)
+/* Steps 2 to 11, under one lock. Flattened: most requests that come here end with step 3, and calls would cost as much as
+ * its work. What comes later is noinline. */
+static __attribute__((flatten)) gn_status alloc_once(struct gni_pool *pool, struct gni_need *need,
+                                                     struct gni_cache *known, gn_stream *asked,
+                                                     unsigned flags, gn_memory_block **block)
 {
     struct gni_cache *cache = known;
     gn_memory_block *found;
