@@ -1,7 +1,7 @@
 /*
  * address.c: making and changing the address index.
  *
- * The table that was made for the finest step of a page is kept (A1): a page that comes back with a coarser
+ * The table that was made for the finest step of a page is kept (AD1): a page that comes back with a coarser
  * one uses part of it. Only a finer one needs another, so that a page has two at most in its life. Tables lie
  * close together, since those of large steps are short and often looked at.
  */

@@ -12,10 +12,10 @@
  * that the blocks which come and go most often touch one cache line here.
  *
  * Invariants:
- *   A1  leaves, and tables of pages, are never given back: a reader needs no lock;
- *   A2  an entry is written with release order after the block it points to is complete;
- *   A3  the fields of a page but the entries change under the lock of the pool that has the page;
- *   A4  a table and its step are one word, so that no reader uses one with the step of another.
+ *   AD1  leaves, and tables of pages, are never given back: a reader needs no lock;
+ *   AD2  an entry is written with release order after the block it points to is complete;
+ *   AD3  the fields of a page but the entries change under the lock of the pool that has the page;
+ *   AD4  a table and its step are one word, so that no reader uses one with the step of another.
  *
  * Threads: finding is free for all; the rest is for the owner of the addresses, under its lock, or for the thread that
  * has their region to itself (claim.h).
@@ -37,7 +37,7 @@ enum {
 struct gni_mapping;
 struct gni_claim;
 
-/* A table of blocks and, in the low bits of its address, the shift of its step: A4. 0: there is none. */
+/* A table of blocks and, in the low bits of its address, the shift of its step: AD4. 0: there is none. */
 typedef uintptr_t gni_table;
 
 struct gni_page {

@@ -15,13 +15,13 @@
  *   hole      addresses without memory behind them
  *
  * Invariants:
- *   B1  two neighbours are never both free with one heap, both holes, or both blocked;
- *   B2  a block is known to the address index exactly while it is live, cached or pending;
- *   B3  `state` changes live <-> cached in the thread that has the block, everything else under the
+ *   BL1  two neighbours are never both free with one heap, both holes, or both blocked;
+ *   BL2  a block is known to the address index exactly while it is live, cached or pending;
+ *   BL3  `state` changes live <-> cached in the thread that has the block, everything else under the
  *       pool's lock, or by the thread that has the region to itself (claim.h);
- *   B4  descriptors are never given back to the host while the pool has regions, so that a stale
+ *   BL4  descriptors are never given back to the host while the pool has regions, so that a stale
  *       pointer to one reads a descriptor, whatever it describes now;
- *   B5  who frees a block twice looks at it while others use it: `address`, `pool` and `state` are atomic,
+ *   BL5  who frees a block twice looks at it while others use it: `address`, `pool` and `state` are atomic,
  *       and the address is compared again under the lock.
  */
 #ifndef GNI_MEMORY_BLOCK_H
@@ -68,11 +68,11 @@ struct gni_use;
 
 struct gn_memory_block {
     /* what allocate and free touch */
-    _Atomic(void *) address; /* that the caller gets; in the range. B5 */
+    _Atomic(void *) address; /* that the caller gets; in the range. BL5 */
     size_t requested;        /* as asked for, while live or pending */
     gn_memory_block *next;   /* in a bin, in a heap's index or among unused descriptors */
     struct gni_heap *heap;   /* of the stream it belongs to; NULL for holes and blocked ones */
-    _Atomic(struct gni_pool *) pool; /* NULL: a block of the direct policy. B5 */
+    _Atomic(struct gni_pool *) pool; /* NULL: a block of the direct policy. BL5 */
     size_t nbytes;                   /* of the range: a multiple of 512 */
     uint64_t number;                 /* of the allocation, counted by its thread */
     _Atomic(unsigned char) state;    /* enum gni_block_state */
@@ -109,7 +109,7 @@ static inline void gni_block_set_state(gn_memory_block *block, enum gni_block_st
     atomic_store_explicit(&block->state, (unsigned char)state, memory_order_relaxed);
 }
 
-/* The address index publishes a block (A2); here no order is needed. */
+/* The address index publishes a block (AD2); here no order is needed. */
 static inline void gni_block_set_address(gn_memory_block *block, void *address)
 {
     atomic_store_explicit(&block->address, address, memory_order_relaxed);
@@ -186,7 +186,7 @@ static inline void gni_blocks_give(struct gni_blocks *blocks, gn_memory_block *b
     blocks->count++;
 }
 
-/* Gives the slabs back to the host; no descriptor is in use (B4). */
+/* Gives the slabs back to the host; no descriptor is in use (BL4). */
 void gni_blocks_deinit(struct gni_blocks *blocks);
 
 #endif

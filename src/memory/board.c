@@ -11,9 +11,9 @@
  * A reader takes the offsets from here and none from anywhere else; python/genesis/_watch.py is the only one.
  *
  * Invariants:
- *   W1  whoever changes what a field of the table means, or their order, changes BOARD_VERSION; what comes later
+ *   BO1  whoever changes what a field of the table means, or their order, changes BOARD_VERSION; what comes later
  *       is added at the end;
- *   W2  everything that the table leads to is there for ever once it is there, or is a number: a reader that is
+ *   BO2  everything that the table leads to is there for ever once it is there, or is a number: a reader that is
  *       not stopped by any lock sees counters of slightly different moments, and never a dangling pointer. The
  *       managers, their pools and the threads' caches are never freed.
  */

@@ -52,7 +52,7 @@ static void thread_start(void)
     (void)failed;
     has_barrier = gni_barrier_register();
     if (!has_barrier)
-        (void)atomic_fetch_or(&gni_care, GNI_CARE_EXCHANGE);
+        (void)atomic_fetch_or(&gni_slow_reasons, GNI_REASON_EXCHANGE);
 }
 
 /* ---- peaks ---------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ static void level_set(struct gni_cache *cache, const struct gni_peaks *share)
                      atomic_load_explicit(&cache->free_bytes, memory_order_relaxed);
     atomic_store_explicit(&cache->checked, live + share->live_bytes, memory_order_relaxed);
     int64_t count = gni_cache_live_count(cache) + share->live_count;
-    atomic_store_explicit(&cache->checked_stock, count * GNI_STOCK_LIVE + GNI_STOCK_ROOM_MOST,
+    atomic_store_explicit(&cache->checked_stock, count * GNI_STOCK_LIVE + GNI_STOCK_PLACES_MOST,
                           memory_order_relaxed);
     atomic_store_explicit(&cache->checked_requested, (int64_t)asked + share->requested_bytes,
                           memory_order_relaxed);
@@ -114,20 +114,20 @@ enum {
     CACHE_BYTES_LEAST = 64 << 20, /* below, the threads' own caches have no room */
 };
 
-static unsigned room_most(const struct gni_pool *pool)
+static unsigned places_most(const struct gni_pool *pool)
 {
     size_t most = pool->config.stream_cache_blocks;
     if (pool->config.cache_bytes < CACHE_BYTES_LEAST || pool->config.coalescing_threshold <= 0)
         return 0;
     if (pool->config.coalescing_threshold < 1 && most > WATCHED_MOST)
         most = WATCHED_MOST;
-    return most < GNI_STOCK_ROOM_MOST ? (unsigned)most : GNI_STOCK_ROOM_MOST;
+    return most < GNI_STOCK_PLACES_MOST ? (unsigned)most : GNI_STOCK_PLACES_MOST;
 }
 
 /* Of an empty cache. */
-static void room_renew(struct gni_cache *cache)
+static void places_renew(struct gni_cache *cache)
 {
-    gni_cache_room_add(cache, (int)room_most(cache->pool) - (int)gni_cache_room(cache));
+    gni_cache_places_add(cache, (int)places_most(cache->pool) - (int)gni_cache_places(cache));
 }
 
 static struct gni_cache *cache_create(struct gni_pool *pool)
@@ -145,11 +145,6 @@ static struct gni_cache *cache_create(struct gni_pool *pool)
     cache->next = atomic_load(&pool->caches);
     atomic_store_explicit(&pool->caches, cache, memory_order_release);
     return cache;
-}
-
-struct gni_cache *gni_cache_spare(struct gni_pool *pool)
-{
-    return pool->spare;
 }
 
 gn_status gni_cache_spare_create(struct gni_pool *pool)
@@ -190,7 +185,7 @@ struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap)
         return NULL;
     cache->heap = heap;
     atomic_store(&cache->manager, pool->manager);
-    room_renew(cache);
+    places_renew(cache);
     cache->slot_limit = pool->is_limited ? 0 : GNI_CACHE_SLOT_MOST;
     cache->asked = NULL;
     cache->key = UINT64_MAX; /* nobody came here by his current stream yet */
@@ -211,7 +206,7 @@ static void block_flush(struct gni_cache *cache, gn_memory_block *block)
 {
     block->next = NULL;
     gni_block_settle(block);
-    gni_cache_room_add(cache, 1);
+    gni_cache_places_add(cache, 1);
 }
 
 /* Empties a list; how many blocks it had. */
@@ -417,7 +412,7 @@ void gni_caches_resize(struct gni_pool *pool)
         if (cache->heap == NULL)
             continue;
         (void)gni_cache_empty(cache);
-        room_renew(cache);
+        places_renew(cache);
         cache->slot_limit = pool->is_limited ? 0 : GNI_CACHE_SLOT_MOST;
     }
     (void)depots_flush(pool, NULL);
@@ -446,9 +441,9 @@ static void list_halve(struct gni_cache *cache, gn_memory_block **first, unsigne
 void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
 {
     gni_block_set_state(block, GNI_BLOCK_CACHED);
-    if (gni_cache_room(cache) == 0)
+    if (gni_cache_places(cache) == 0)
         (void)gni_cache_flush(cache);
-    if (gni_cache_room(cache) == 0) { /* no room at all */
+    if (gni_cache_places(cache) == 0) { /* no room at all */
         gni_block_settle(block);
         return;
     }
@@ -457,7 +452,7 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
         if (bin->count >= bin->limit)
             list_halve(cache, &bin->first, &bin->count);
         gni_bin_push(bin, block);
-        gni_cache_room_add(cache, -1);
+        gni_cache_places_add(cache, -1);
         return;
     }
     struct gni_slot *slot = gni_cache_slot(cache, block->nbytes);
@@ -465,7 +460,7 @@ void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
         if (slot->count >= cache->slot_limit)
             list_halve(cache, &slot->first, &slot->count);
         gni_slot_push(cache, slot, block);
-        gni_cache_room_add(cache, -1);
+        gni_cache_places_add(cache, -1);
         return;
     }
     gni_block_settle(block);

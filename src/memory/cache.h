@@ -25,21 +25,21 @@
  * instead. An owner that finds its cache revoked takes the pool's lock.
  *
  * Invariants:
- *   K1  the lists and counts of a cache change between enter and leave, or under the pool's lock by its
+ *   CA1  the lists and counts of a cache change between enter and leave, or under the pool's lock by its
  *       owner, or while it is revoked;
- *   K2  the counters are written by the owner only, or under the pool's lock when there is none; everyone
+ *   CA2  the counters are written by the owner only, or under the pool's lock when there is none; everyone
  *       may read them. Caches are never freed: when a thread ends, its caches wait for other threads and
  *       their counters go on;
- *   K3  every block in it is CACHED, of the cache's heap, and not SLOW;
- *   K4  room is what `stream_cache_blocks` and the limits allow minus the blocks in it. It shares a word with the
+ *   CA3  every block in it is CACHED, of the cache's heap, and not SLOW;
+ *   CA4  room is what `stream_cache_blocks` and the limits allow minus the blocks in it. It shares a word with the
  *       number of living blocks that the cache counts, since a pop or push by its owner changes both alike: counting
  *       costs nothing then. Elsewhere either changes by itself. What was freed is what was allocated and is not
  *       alive;
- *   K5  a peak is what was live at once, of all threads. Each cache may rise to a level of its own without
+ *   CA5  a peak is what was live at once, of all threads. Each cache may rise to a level of its own without
  *       looking at the others; the levels together are not above the peak. Who rises above its level raises
  *       the peak, if it is one, and shares out anew what is missing to it. So no peak is missed, but for what
  *       other threads do during a sharing;
- *   K6  a slot keeps its blocks as long as all larger requests of the thread are met by slots. Each that is
+ *   CA6  a slot keeps its blocks as long as all larger requests of the thread are met by slots. Each that is
  *       not empties the slots that got no block since the one before: blocks that wait for a size which
  *       does not come again would keep their neighbours apart, and memory in pieces.
  */
@@ -93,20 +93,20 @@ struct gni_cache {
     struct gni_pool *pool;
     struct gni_claim *claim; /* made when it is first needed, and never freed */
 
-    _Alignas(GNI_HOST_LINE) _Atomic(uint64_t) stock; /* K4: room, and above it the living blocks */
-    _Atomic(uint64_t) alloc_count, alloc_bytes, free_bytes; /* counters, K2, as `live` is one */
-    /* levels, K5: everyone may write them */
+    _Alignas(GNI_HOST_LINE) _Atomic(uint64_t) stock; /* CA4: room, and above it the living blocks */
+    _Atomic(uint64_t) alloc_count, alloc_bytes, free_bytes; /* counters, CA2, as `live` is one */
+    /* levels, CA5: everyone may write them */
     _Atomic(int64_t)
         checked_stock; /* of the living blocks in `stock`, as the largest word with so many */
     _Atomic(int64_t) checked_requested; /* of alloc_bytes - free_bytes */
     _Atomic(int64_t) checked;           /* of live */
     uint64_t
-        slots_used; /* bit i: slots[i] got a block since the heap was last asked for a larger one, K6 */
+        slots_used; /* bit i: slots[i] got a block since the heap was last asked for a larger one, CA6 */
 
     struct gni_bin bins[GNI_SIZE_BINS];
     struct gni_slot slots[GNI_CACHE_SLOTS];
     uint64_t slots_kept;          /* bit i: it may have blocks from before */
-    _Atomic(uint64_t) slow_count; /* a counter, K2 */
+    _Atomic(uint64_t) slow_count; /* a counter, CA2 */
     struct gni_cache *next;       /* in the pool */
     struct gni_cache *next_of_thread;
     const void *thread; /* the owner; NULL: free to be taken over. Under the pool's lock */
@@ -123,16 +123,16 @@ enum {
 
 /* In `stock`. Bins and slots have no place for as many blocks as 16 bits can count. */
 enum {
-    GNI_STOCK_ROOM = 1,
-    GNI_STOCK_ROOM_MOST = UINT16_MAX,
+    GNI_STOCK_PLACE = 1,
+    GNI_STOCK_PLACES_MOST = UINT16_MAX,
     GNI_STOCK_LIVE = 1 << 16,
 };
 
 _Static_assert(GNI_SIZE_BINS *GNI_BIN_MOST + GNI_CACHE_SLOTS * GNI_CACHE_SLOT_MOST <=
-                   GNI_STOCK_ROOM_MOST,
+                   GNI_STOCK_PLACES_MOST,
                "room for all");
 
-static inline unsigned gni_cache_room(const struct gni_cache *cache)
+static inline unsigned gni_cache_places(const struct gni_cache *cache)
 {
     return (uint16_t)atomic_load_explicit(&cache->stock, memory_order_relaxed);
 }
@@ -152,9 +152,9 @@ static inline uint64_t gni_cache_stock_add(struct gni_cache *cache, uint64_t cha
 }
 
 /* A block leaves the cache, or comes, and is not counted. */
-static inline void gni_cache_room_add(struct gni_cache *cache, int change)
+static inline void gni_cache_places_add(struct gni_cache *cache, int change)
 {
-    (void)gni_cache_stock_add(cache, (uint64_t)change * GNI_STOCK_ROOM);
+    (void)gni_cache_stock_add(cache, (uint64_t)change * GNI_STOCK_PLACE);
 }
 
 /* The live bytes by a cache's counter. */
@@ -165,7 +165,7 @@ static inline int64_t gni_cache_live(const struct gni_cache *cache)
 
 /* The owner begins; *live is for it to count in until it leaves. */
 static inline __attribute__((always_inline)) bool gni_cache_enter(struct gni_cache *cache,
-                                                                  unsigned care, int64_t *live)
+                                                                  unsigned reasons, int64_t *live)
 {
     unsigned is_revoked;
 #ifdef GNI_BARE /* for bench/bench_watch.c: what the counters cost */
@@ -173,7 +173,7 @@ static inline __attribute__((always_inline)) bool gni_cache_enter(struct gni_cac
 #else
     *live = atomic_load_explicit(&cache->live, memory_order_relaxed);
 #endif
-    if (!(care & GNI_CARE_EXCHANGE)) {
+    if (!(reasons & GNI_REASON_EXCHANGE)) {
         atomic_store_explicit(&cache->live, *live | GNI_LIVE_BUSY, memory_order_relaxed);
         atomic_signal_fence(memory_order_seq_cst);
         is_revoked = atomic_load_explicit(&cache->is_revoked, memory_order_acquire);
@@ -240,7 +240,7 @@ static inline void gni_slot_push(struct gni_cache *cache, struct gni_slot *slot,
     cache->slots_used |= UINT64_C(1) << (slot - cache->slots);
 }
 
-/* The slots that got no block since the heap or the claim was last asked for a larger one: K6. */
+/* The slots that got no block since the heap or the claim was last asked for a larger one: CA6. */
 static inline uint64_t gni_slots_stale(const struct gni_cache *cache)
 {
     return cache->slots_kept & ~cache->slots_used;
@@ -250,7 +250,7 @@ static inline uint64_t gni_slots_stale(const struct gni_cache *cache)
 void gni_cache_slot_flush(struct gni_cache *cache, struct gni_slot *slot);
 void gni_slot_change(struct gni_cache *cache, struct gni_slot *slot, size_t nbytes);
 
-/* A larger size is asked for that no slot has: K6. A size that comes again and again earns a slot. */
+/* A larger size is asked for that no slot has: CA6. A size that comes again and again earns a slot. */
 static inline void gni_slot_note(struct gni_cache *cache, size_t nbytes)
 {
     for (uint64_t stale = gni_slots_stale(cache); stale != 0; stale &= stale - 1)
@@ -286,27 +286,27 @@ static inline struct gni_bin *gni_cache_larger(struct gni_cache *cache, unsigned
                           atomic_load_explicit((counter), memory_order_relaxed) + (amount), \
                           memory_order_release)
 
-/* Whether a counter is above its level: K5. */
+/* Whether a counter is above its level: CA5. */
 static inline bool gni_is_above(int64_t value, const _Atomic(int64_t) *level)
 {
     return __builtin_expect(value > atomic_load_explicit(level, memory_order_relaxed), 0);
 }
 
 /* Hands out a block that is CACHED and in no list any more, and counts it: by the owner between enter and leave. `room`
- * is GNI_STOCK_ROOM for a block that was in the cache, or 0. True: a counter is above its level, and
+ * is GNI_STOCK_PLACE for a block that was in the cache, or 0. True: a counter is above its level, and
  * gni_caches_share() must be called. */
 static inline __attribute__((always_inline)) bool
 gni_block_hand_out(struct gni_cache *cache, gn_memory_block *block, size_t requested,
-                   unsigned flags, uint64_t room, int64_t *live)
+                   unsigned flags, uint64_t place, int64_t *live)
 {
     atomic_store_explicit(&block->flags, (unsigned char)flags, memory_order_relaxed);
     gni_block_set_state(block, GNI_BLOCK_LIVE);
     block->requested = requested;
 #ifdef GNI_BARE
-    (void)gni_cache_stock_add(cache, room);
+    (void)gni_cache_stock_add(cache, place);
     return false;
 #endif
-    uint64_t stock = gni_cache_stock_add(cache, GNI_STOCK_LIVE + room);
+    uint64_t stock = gni_cache_stock_add(cache, GNI_STOCK_LIVE + place);
     uint64_t number = atomic_load_explicit(&cache->alloc_count, memory_order_relaxed) + 1;
     atomic_store_explicit(&cache->alloc_count, number, memory_order_relaxed);
     block->number = number;
@@ -330,7 +330,7 @@ gni_cache_can_take_back(const struct gni_cache *cache, const gn_memory_block *bl
            !gni_block_has(block, slow);
 }
 
-/* The same for a free by a pointer, which must still be the block's address (B5), or by handle, with NULL. */
+/* The same for a free by a pointer, which must still be the block's address (BL5), or by handle, with NULL. */
 static inline bool gni_cache_can_free(const struct gni_cache *cache, const gn_memory_block *block,
                                       const void *pointer)
 {
@@ -340,13 +340,13 @@ static inline bool gni_cache_can_free(const struct gni_cache *cache, const gn_me
 }
 
 static inline __attribute__((always_inline)) void
-gni_count_free(struct gni_cache *cache, const gn_memory_block *block, uint64_t room, int64_t *live)
+gni_count_free(struct gni_cache *cache, const gn_memory_block *block, uint64_t place, int64_t *live)
 {
 #ifdef GNI_BARE
-    (void)gni_cache_stock_add(cache, -room);
+    (void)gni_cache_stock_add(cache, -place);
     return;
 #endif
-    (void)gni_cache_stock_add(cache, -(GNI_STOCK_LIVE + room));
+    (void)gni_cache_stock_add(cache, -(GNI_STOCK_LIVE + place));
     gni_count_add(&cache->free_bytes, block->requested);
     *live -= (int64_t)block->nbytes;
 }
@@ -354,16 +354,16 @@ gni_count_free(struct gni_cache *cache, const gn_memory_block *block, uint64_t r
 /* Takes such a block back: it is CACHED and counted, and for the caller to put where it belongs before it leaves. With
  * a time the free is recorded. */
 static inline __attribute__((always_inline)) void
-gni_block_take_back(struct gni_cache *cache, gn_memory_block *block, uint64_t room,
+gni_block_take_back(struct gni_cache *cache, gn_memory_block *block, uint64_t place,
                     uint64_t time_ns, int64_t *live)
 {
     gni_block_set_state(block, GNI_BLOCK_CACHED);
-    gni_count_free(cache, block, room, live);
+    gni_count_free(cache, block, place, live);
     if (time_ns != 0)
         gni_history_free(cache->pool->manager, block, time_ns);
 }
 
-/* Raises the peaks, and shares out what is missing to them: K5. */
+/* Raises the peaks, and shares out what is missing to them: CA5. */
 void gni_caches_share(struct gni_pool *pool);
 
 /* Hands out a block with the lock, by the owner. */
@@ -385,15 +385,11 @@ static inline void gni_cache_count_free(struct gni_cache *cache, const gn_memory
     atomic_store_explicit(&cache->live, live, memory_order_relaxed);
 }
 
-/* A block from the heap of the thread's cache, if that has one: pool.c. */
-gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, unsigned flags);
-
 /* ---- cache.c -------------------------------------------------------------------------------- */
 
 /*
  * The calling thread's cache for a heap, made if there is none; with the lock. NULL where the stream must
- * not have one (foreign, dead, or the pool's settings), or the host has no memory: then the pool's own
- * counters are those of `gni_cache_spare`.
+ * not have one (foreign, dead, or the pool's settings), or the host has no memory: then pool->spare counts.
  */
 struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap);
 
@@ -403,8 +399,7 @@ struct gni_cache *gni_cache_find(const struct gni_heap *heap);
 /* Remembers how the thread came to a cache, for the next time. */
 void gni_cache_remember(struct gni_cache *cache, gn_stream *asked, uint64_t key);
 
-/* The counters of allocations and frees that no thread's cache counts; under the lock. */
-struct gni_cache *gni_cache_spare(struct gni_pool *pool);
+/* Makes pool->spare, the counters of allocations and frees that no thread's cache counts. */
 gn_status gni_cache_spare_create(struct gni_pool *pool) GN_NODISCARD;
 
 /* With the lock: takes caches away from their threads (all; or those of one heap) until

@@ -38,8 +38,8 @@ static bool claim_is_rich(const struct gni_claim *claim)
     return claim->fit.nbytes > GNI_CLAIM_IDLE_MOST;
 }
 
-/* A free block that can be cut to a size with the descriptors at hand; NULL if there is none. *is_richer: others'
- * frees were taken in, and so much is idle that regions should go back. */
+/* The best free block, or NULL. *is_richer: others' frees were taken in, and so much is idle that regions should go
+ * back. */
 static gn_memory_block *claim_find(struct gni_claim *claim, size_t nbytes, bool *is_richer)
 {
     gn_memory_block *block = gni_fit_best(&claim->fit, nbytes);
@@ -48,7 +48,14 @@ static gn_memory_block *claim_find(struct gni_claim *claim, size_t nbytes, bool 
         block = gni_fit_best(&claim->fit, nbytes);
         *is_richer = claim_is_rich(claim);
     }
-    return block != NULL && (block->nbytes == nbytes || claim->blocks.count > 0) ? block : NULL;
+    return block;
+}
+
+/* Whether the claim has a descriptor for what a cut leaves. */
+static bool claim_can_cut(const struct gni_claim *claim, const gn_memory_block *block,
+                          size_t nbytes)
+{
+    return block->nbytes == nbytes || claim->blocks.count > 0;
 }
 
 static gn_memory_block *claim_cut(struct gni_claim *claim, gn_memory_block *block, size_t nbytes)
@@ -67,7 +74,7 @@ static bool slot_empty(struct gni_cache *cache, struct gni_slot *slot)
             return false;
         slot->first = block->next;
         slot->count--;
-        gni_cache_room_add(cache, 1);
+        gni_cache_places_add(cache, 1);
         if (claim == cache->claim)
             (void)claim_join(claim, block);
         else
@@ -76,7 +83,7 @@ static bool slot_empty(struct gni_cache *cache, struct gni_slot *slot)
     return true;
 }
 
-/* Does what a request of this size asks of the slots (K6), as far as that needs no lock; false if it is not all. */
+/* Does what a request of this size asks of the slots (CA6), as far as that needs no lock; false if it is not all. */
 static bool slots_prepare(struct gni_cache *cache, size_t nbytes)
 {
     for (uint64_t stale = gni_slots_stale(cache); stale != 0; stale &= stale - 1)
@@ -91,19 +98,25 @@ static void claim_relieve(struct gni_cache *cache);
 
 static bool cache_enter(struct gni_cache *cache, int64_t *live)
 {
-    return gni_cache_enter(cache, atomic_load_explicit(&gni_care, memory_order_relaxed), live);
+    return gni_cache_enter(cache, atomic_load_explicit(&gni_slow_reasons, memory_order_relaxed),
+                           live);
 }
 
-gn_memory_block *gni_claim_alloc(struct gni_cache *cache, size_t nbytes, unsigned flags)
+gn_memory_block *gni_claim_alloc(struct gni_cache *cache, size_t nbytes, unsigned flags,
+                                 bool *is_empty)
 {
     struct gni_claim *claim = cache->claim;
     size_t rounded = gni_size_round(nbytes);
     bool is_above = false, is_richer = false;
     int64_t live;
+    *is_empty = claim == NULL;
     if (claim == NULL || !cache_enter(cache, &live))
         return NULL;
-    gn_memory_block *block =
-        slots_prepare(cache, rounded) ? claim_find(claim, rounded, &is_richer) : NULL;
+    bool is_prepared = slots_prepare(cache, rounded);
+    gn_memory_block *block = is_prepared ? claim_find(claim, rounded, &is_richer) : NULL;
+    *is_empty = is_prepared && block == NULL;
+    if (block != NULL && !claim_can_cut(claim, block, rounded))
+        block = NULL;
     if (block != NULL) {
         gni_slot_note(cache, rounded);
         block = claim_cut(claim, block, rounded);
@@ -181,7 +194,9 @@ gn_memory_block *gni_claim_take(struct gni_cache *cache, size_t nbytes)
     bool is_richer; /* the next time will do */
     stock_level(cache->pool, claim);
     gn_memory_block *block = claim_find(claim, nbytes, &is_richer);
-    return block != NULL ? claim_cut(claim, block, nbytes) : NULL;
+    if (block == NULL || !claim_can_cut(claim, block, nbytes))
+        return NULL;
+    return claim_cut(claim, block, nbytes);
 }
 
 /* The free blocks of a region go from one index to another. */
@@ -203,7 +218,7 @@ static void region_set_claim(struct gni_region *region, struct gni_claim *claim)
                               memory_order_release);
 }
 
-/* C4; nothing of the region is on the way back. */
+/* CL4; nothing of the region is on the way back. */
 static void region_unclaim(struct gni_cache *cache, struct gni_region *region)
 {
     region_move(region, &cache->claim->fit, &cache->heap->fit[region->range]);
@@ -242,7 +257,7 @@ static struct gni_claim *claim_create(struct gni_cache *cache)
     return claim;
 }
 
-/* C1: whether all blocks of a region are the heap's, or are free and anybody's. */
+/* CL1: whether all blocks of a region are the heap's, or are free and anybody's. */
 static bool region_is_of(const struct gni_region *region, const struct gni_heap *heap)
 {
     for (const gn_memory_block *block = region->first; block != NULL; block = block->after)
@@ -330,7 +345,7 @@ static struct gni_cache *claims_richest(struct gni_pool *pool, const struct gni_
     return richest;
 }
 
-bool gni_claims_yield(struct gni_pool *pool, const struct gni_need *need)
+bool gni_claims_reclaim(struct gni_pool *pool, const struct gni_need *need)
 {
     gni_caches_revoke(pool, NULL);
     struct gni_cache *cache = claims_richest(pool, need, true);

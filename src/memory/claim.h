@@ -17,20 +17,20 @@
  * takes the whole list in when it finds nothing that fits, before it goes to the heap.
  *
  * What lies idle in a claim is everybody's: a request that no heap can meet takes a region with a fitting block
- * away from its claim before the system is asked for more (out_of_memory.c), a wholly free region goes back to
+ * away from its claim before the system is asked for more (slow_path.c), a wholly free region goes back to
  * the heap when more than GNI_CLAIM_IDLE_MOST bytes are idle, and what empties the caches dissolves the claims.
  *
  * Only the CPU's pool has claims: where a region is an allocation, and needs nothing of a driver.
  *
  * Invariants:
- *   C1  every tile of a claimed region names the heap of the claim's cache;
- *   C2  its free tiles are in the claim's index, and nothing else is;
- *   C3  index, descriptors, tiles and list of regions of a claim change as K1 of cache.h says of the cache;
- *   C4  the claim of a region and its pages changes under the pool's lock: from NULL by the claim's owner, to NULL
+ *   CL1  every tile of a claimed region names the heap of the claim's cache;
+ *   CL2  its free tiles are in the claim's index, and nothing else is;
+ *   CL3  index, descriptors, tiles and list of regions of a claim change as CA1 of cache.h says of the cache;
+ *   CL4  the claim of a region and its pages changes under the pool's lock: from NULL by the claim's owner, to NULL
  *       when all caches of the heap are revoked, or when the region is one free block: no thread has one to
  *       return then;
- *   C5  a block on `returned` is CACHED, and of a region of this claim;
- *   C6  unused descriptors of a claim name the heap, which counts them: none is counted without the lock.
+ *   CL5  a block on `returned` is CACHED, and of a region of this claim;
+ *   CL6  unused descriptors of a claim name the heap, which counts them: none is counted without the lock.
  */
 #ifndef GNI_MEMORY_CLAIM_H
 #define GNI_MEMORY_CLAIM_H
@@ -47,8 +47,8 @@ enum {
 
 struct gni_claim {
     struct gni_list regions;
-    struct gni_blocks blocks; /* C6 */
-    struct gni_fit fit;       /* C2 */
+    struct gni_blocks blocks; /* CL6 */
+    struct gni_fit fit;       /* CL2 */
     struct gni_freed freed;
     /* by other threads, linked by `next`: on a line of its own */
     _Alignas(GNI_HOST_LINE) _Atomic(gn_memory_block *) returned;
@@ -56,7 +56,7 @@ struct gni_claim {
 
 /* The claim that has a block's region; NULL if there is none. For who has the pool's lock, or a cache of the block's
  * heap between enter and leave. Asked of the page: its record is there even if the block is not what the caller
- * believes (B5), and claims are never freed. */
+ * believes (BL5), and claims are never freed. */
 static inline struct gni_claim *gni_claim_of(const gn_memory_block *block)
 {
     const struct gni_page *page = block->pool->has_claims ? gni_page_find(block->address) : NULL;
@@ -74,8 +74,10 @@ static inline void gni_claim_return(struct gni_claim *claim, gn_memory_block *bl
                                                   memory_order_release, memory_order_relaxed));
 }
 
-/* A medium block of the thread's own regions, handed out; NULL if there is none, or the lock is needed. */
-gn_memory_block *gni_claim_alloc(struct gni_cache *cache, size_t nbytes, unsigned flags);
+/* A medium block of the thread's own regions, handed out. NULL if none fits: then *is_empty is true; or if the lock is
+ * needed to find or to cut it. */
+gn_memory_block *gni_claim_alloc(struct gni_cache *cache, size_t nbytes, unsigned flags,
+                                 bool *is_empty);
 
 /* Frees a block of a claimed region, by the thread's cache. False: not freed, and nothing changed. */
 bool gni_claim_free(struct gni_cache *cache, gn_memory_block *block, const void *pointer,
@@ -93,7 +95,7 @@ void gni_claim_region(struct gni_cache *cache, struct gni_region *region);
 size_t gni_claim_dissolve(struct gni_cache *cache);
 
 /* A region with a medium block that fits goes back to its heap; false if there is none. */
-bool gni_claims_yield(struct gni_pool *pool, const struct gni_need *need);
+bool gni_claims_reclaim(struct gni_pool *pool, const struct gni_need *need);
 
 /* All wholly free regions go back to their heaps. */
 void gni_claims_shed(struct gni_pool *pool);

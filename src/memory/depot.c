@@ -25,7 +25,7 @@ static bool batch_put(struct gni_cache *cache, unsigned class)
                                                  memory_order_relaxed))
         return false; /* somebody else's is there now: the next free tries again */
     *at = NULL;
-    gni_cache_room_add(cache, (int)(bin->count - keep));
+    gni_cache_places_add(cache, (int)(bin->count - keep));
     bin->count = keep;
     return true;
 }
@@ -34,7 +34,7 @@ static bool batch_put(struct gni_cache *cache, unsigned class)
 static bool batch_take(struct gni_cache *cache, unsigned class)
 {
     struct gni_bin *bin = &cache->bins[class];
-    if (bin->first != NULL || gni_cache_room(cache) < bin->limit)
+    if (bin->first != NULL || gni_cache_places(cache) < bin->limit)
         return false;
     for (int i = 0; i < GNI_DEPOT_PLACES; i++) {
         _Atomic(gn_memory_block *) *place = &cache->heap->depot.places[class][i];
@@ -44,7 +44,7 @@ static bool batch_take(struct gni_cache *cache, unsigned class)
         if (first != NULL) {
             bin->first = first;
             bin->count = first->batch_count;
-            gni_cache_room_add(cache, -(int)bin->count);
+            gni_cache_places_add(cache, -(int)bin->count);
             return true;
         }
     }
@@ -56,12 +56,13 @@ gn_memory_block *gni_depot_alloc(struct gni_cache *cache, size_t nbytes, unsigne
     unsigned class = gni_size_bin(nbytes);
     bool is_above = false;
     int64_t live;
-    if (!gni_cache_enter(cache, atomic_load_explicit(&gni_care, memory_order_relaxed), &live))
+    if (!gni_cache_enter(cache, atomic_load_explicit(&gni_slow_reasons, memory_order_relaxed),
+                         &live))
         return NULL;
     gn_memory_block *block = NULL;
     if (cache->heap != NULL && batch_take(cache, class)) {
         block = gni_bin_pop(&cache->bins[class]);
-        is_above = gni_block_hand_out(cache, block, nbytes, flags, GNI_STOCK_ROOM, &live);
+        is_above = gni_block_hand_out(cache, block, nbytes, flags, GNI_STOCK_PLACE, &live);
     }
     gni_cache_leave(cache, live);
     if (is_above)
@@ -75,14 +76,15 @@ bool gni_depot_free(struct gni_cache *cache, gn_memory_block *block, const void 
     unsigned class = block->bin;
     bool is_freed = false;
     int64_t live;
-    if (!gni_cache_enter(cache, atomic_load_explicit(&gni_care, memory_order_relaxed), &live))
+    if (!gni_cache_enter(cache, atomic_load_explicit(&gni_slow_reasons, memory_order_relaxed),
+                         &live))
         return false;
     if (class < GNI_SIZE_BINS && gni_cache_can_free(cache, block, pointer)) {
         struct gni_bin *bin = &cache->bins[class];
         is_freed = cache->slot_limit > 0 && bin->count >= bin->limit && batch_put(cache, class);
         if (is_freed) {
             gni_bin_push(bin, block);
-            gni_block_take_back(cache, block, GNI_STOCK_ROOM, time_ns, &live);
+            gni_block_take_back(cache, block, GNI_STOCK_PLACE, time_ns, &live);
         }
     }
     gni_cache_leave(cache, live);

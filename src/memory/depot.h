@@ -13,9 +13,9 @@
  * CPU's pool has depots, as it has claims.
  *
  * Invariants:
- *   D1  a batch is a list of CACHED blocks of the heap and of one class, linked by `next`; the first one knows how many
+ *   DE1  a batch is a list of CACHED blocks of the heap and of one class, linked by `next`; the first one knows how many
  *       they are, at most half of what a bin may have;
- *   D2  batches are put and taken between enter and leave of a cache of the heap, or with the pool's lock while those
+ *   DE2  batches are put and taken between enter and leave of a cache of the heap, or with the pool's lock while those
  *       are revoked.
  */
 #ifndef GNI_MEMORY_DEPOT_H

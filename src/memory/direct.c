@@ -6,11 +6,11 @@
  *              address; it forgets an address when the driver hands it out again
  *
  * Invariants, under the manager's mutex:
- *   D1  a block is in `blocks` exactly while its memory belongs to us and to a caller;
- *   D2  `blocks` has room for count + allocating + freeing entries: the threads that are in a driver
+ *   DI1  a block is in `blocks` exactly while its memory belongs to us and to a caller;
+ *   DI2  `blocks` has room for count + allocating + freeing entries: the threads that are in a driver
  *       call may each have to insert a block afterwards, and that must not fail;
- *   D3  live_count is count + freeing, and live_bytes the sum of their sizes;
- *   D4  a block leaves `blocks` before its memory goes to the driver: from then on the driver may hand
+ *   DI3  live_count is count + freeing, and live_bytes the sum of their sizes;
+ *   DI4  a block leaves `blocks` before its memory goes to the driver: from then on the driver may hand
  *       the same address to another thread.
  *
  * The mutex is not held during a driver call, which may take milliseconds.
@@ -46,7 +46,7 @@ struct gni_direct {
     gn_memory_statistics statistics;
     gn_memory_manager *manager;
     struct gni_mutex mutex;
-    struct gni_map blocks;     /* address -> struct direct_block *, owned; D1 */
+    struct gni_map blocks;     /* address -> struct direct_block *, owned; DI1 */
     size_t allocating;         /* threads in a driver call for a new block */
     size_t freeing;            /* threads in a driver call with a block taken out of `blocks` */
     uint64_t allocating_bytes; /* that the threads in `allocating` ask for */
@@ -196,7 +196,8 @@ static void statistics_add(struct gni_direct *direct, const struct direct_block 
     statistics->reserved_bytes = statistics->live_bytes;
     gni_watch_note(direct->manager, (int64_t)block->base.requested);
     peaks_raise(statistics);
-    gni_assert(statistics->live_count == gni_map_count(&direct->blocks) + direct->freeing); /* D3 */
+    gni_assert(statistics->live_count ==
+               gni_map_count(&direct->blocks) + direct->freeing); /* DI3 */
 }
 
 static void statistics_remove(struct gni_direct *direct, const struct direct_block *block)
@@ -215,7 +216,7 @@ static void statistics_remove(struct gni_direct *direct, const struct direct_blo
 
 /* ---- allocating ----------------------------------------------------------------------------- */
 
-/* Makes room for one more block and counts this thread in; see D2. */
+/* Makes room for one more block and counts this thread in; see DI2. */
 static gn_status allocating_begin(struct gni_direct *direct, size_t nbytes)
 {
     gni_mutex_lock(&direct->mutex);
@@ -241,7 +242,7 @@ static void allocating_end(struct gni_direct *direct, struct direct_block *block
     direct->allocating_bytes -= block->base.requested;
     if (is_obtained) {
         gn_status status = gni_map_insert(&direct->blocks, (uintptr_t)block->base.address, block);
-        gni_assert(status == GN_OK); /* D2 */
+        gni_assert(status == GN_OK); /* DI2 */
         (void)status;
         block->base.number = ++direct->last_number;
         statistics_add(direct, block);
@@ -324,7 +325,7 @@ free_descriptor:
 
 /* ---- freeing -------------------------------------------------------------------------------- */
 
-/* Takes a block out of the map, keeping its room there (D2, D4), or says why it cannot be freed. */
+/* Takes a block out of the map, keeping its room there (DI2, DI4), or says why it cannot be freed. */
 static gn_status freeing_begin(struct gni_direct *direct, uint64_t address, const size_t *nbytes,
                                bool is_by_address, struct direct_block **taken)
 {
@@ -364,7 +365,7 @@ static void freeing_end(struct gni_direct *direct, struct direct_block *block, b
         statistics_remove(direct, block);
     } else {
         gn_status status = gni_map_insert(&direct->blocks, (uintptr_t)block->base.address, block);
-        gni_assert(status == GN_OK); /* D2 */
+        gni_assert(status == GN_OK); /* DI2 */
         (void)status;
         history_forget(direct, (uintptr_t)block->base.address);
     }

@@ -8,7 +8,7 @@
  *      not overlap, or begins a new one. So the pages that are hardest to place choose first, and the
  *      light ones fill what is left.
  *   2. The groups are sorted by used granules, the emptiest first, and the pages are placed again, the
- *      members of a group one after the other. This never gives more groups (F3), and often fewer: the
+ *      members of a group one after the other. This never gives more groups (FO3), and often fewer: the
  *      members of the groups that were filled worst now choose first. Repeated a few times.
  *   3. More than BATCH_MAX pages are dealt into batches like cards, by their rank, so that each batch
  *      has the same mix, and the time grows with the count and not with its square. With thousands of
@@ -27,10 +27,10 @@
  * is useless for many small blocks: the tightest groups are those that overlap.
  *
  * Invariants:
- *   F1  a group's mask, sample and used are the union, union and sum of its members';
- *   F2  the members of a group are pairwise disjoint: it is joined only by a page that does not overlap
+ *   FO1  a group's mask, sample and used are the union, union and sum of its members';
+ *   FO2  the members of a group are pairwise disjoint: it is joined only by a page that does not overlap
  *       its mask;
- *   F3  placing the members of each group one after the other needs no more groups than there were: a
+ *   FO3  placing the members of each group one after the other needs no more groups than there were: a
  *       member of the k-th one fits at least the group that the others of the k-th are in, or an
  *       earlier one.
  */
@@ -237,7 +237,7 @@ static void batch_plan(struct fold *fold)
         size_t before = fold->group_count;
         order_by_group(fold);
         pages_place(fold);
-        gni_assert(fold->group_count <= before); /* F3 */
+        gni_assert(fold->group_count <= before); /* FO3 */
         (void)before;
         plan_keep(fold);
     }

@@ -68,10 +68,10 @@ static _Thread_local struct {
 } thread;
 
 /* What is recorded from now on. */
-static void care_set(unsigned care)
+static void reasons_set(unsigned reasons)
 {
-    (void)atomic_fetch_or(&gni_care, care);
-    (void)atomic_fetch_and(&gni_care, care | ~(unsigned)GNI_CARE_HISTORY);
+    (void)atomic_fetch_or(&gni_slow_reasons, reasons);
+    (void)atomic_fetch_and(&gni_slow_reasons, reasons | ~(unsigned)GNI_REASON_HISTORY);
 }
 
 /* ---- threads and forks ---------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ static void fork_done(bool is_child)
             atomic_store(&ring->is_orphan, true);
     }
     if (is_child) {
-        care_set(0);
+        reasons_set(0);
         atomic_fetch_add(&recording, 1);
     }
 }
@@ -191,7 +191,7 @@ static void event_write(gn_history_event *event)
 
 static bool has_events(void)
 {
-    return (atomic_load_explicit(&gni_care, memory_order_relaxed) & GNI_CARE_EVENTS) != 0;
+    return (atomic_load_explicit(&gni_slow_reasons, memory_order_relaxed) & GNI_REASON_EVENTS) != 0;
 }
 
 static uint32_t annotation_now(void)
@@ -226,7 +226,7 @@ uint32_t gn_history_set_site(uint32_t site)
 
 uint32_t gn_history_capture(void)
 {
-    if (!(atomic_load_explicit(&gni_care, memory_order_relaxed) & GNI_CARE_SITES))
+    if (!(atomic_load_explicit(&gni_slow_reasons, memory_order_relaxed) & GNI_REASON_SITES))
         return 0;
     return thread.site != 0 ? thread.site : gni_site_capture();
 }
@@ -256,7 +256,7 @@ uint32_t gni_history_site(const gn_memory_block *block, uint64_t *age_ns)
 {
     uint64_t site = atomic_load_explicit(&block->site, memory_order_relaxed);
     uint32_t born_ms = atomic_load_explicit(&block->born_ms, memory_order_relaxed);
-    bool is_known = site != 0 && (uint32_t)(site >> 32) == (uint32_t)block->number; /* H3 */
+    bool is_known = site != 0 && (uint32_t)(site >> 32) == (uint32_t)block->number; /* HI3 */
     bool has_age = is_known && gni_block_state(block) == GNI_BLOCK_LIVE;
     uint32_t age_ms = (uint32_t)(gni_time_ns() / 1000000) - born_ms;
     *age_ns = has_age ? (uint64_t)age_ms * 1000000 : UINT64_MAX;
@@ -331,17 +331,17 @@ gn_status gn_history_start(const gn_history_options *options)
         if (atomic_load(&ring->is_orphan))
             ring_destroy(ring);
     }
-    unsigned care = capacity > 0 ? GNI_CARE_EVENTS : 0;
+    unsigned reasons = capacity > 0 ? GNI_REASON_EVENTS : 0;
     if (options->python_frames + options->c_frames > 0 || capacity == 0)
-        care |= GNI_CARE_SITES;
-    care_set(care);
+        reasons |= GNI_REASON_SITES;
+    reasons_set(reasons);
     gni_mutex_unlock(&rings_mutex);
     return GN_OK;
 }
 
 void gn_history_stop(void)
 {
-    care_set(0);
+    reasons_set(0);
 }
 
 bool gn_history_is_on(void)
@@ -364,7 +364,7 @@ static void ring_copy(const struct ring *ring, size_t kept, gn_history_event *ev
         events[i] = ring->events[(oldest + i) & (ring->capacity - 1)];
 }
 
-/* Of events at the same time frees come first: H1. */
+/* Of events at the same time frees come first: HI1. */
 static bool is_before(const gn_history_event *event, const gn_history_event *other)
 {
     if (event->time_ns != other->time_ns)

@@ -2,10 +2,10 @@
  * history.h: recording what happens to memory: for the memory manager itself.
  *
  * Invariants:
- *   H1  an event of a block is recorded after its allocation and before its memory can be anyone else's: by
+ *   HI1  an event of a block is recorded after its allocation and before its memory can be anyone else's: by
  *       time, the events of an address alternate;
- *   H2  a site is known for ever, and the code objects of its frames are kept;
- *   H3  block->site has the number of the allocation that it belongs to, and is forgotten with the block's
+ *   HI2  a site is known for ever, and the code objects of its frames are kept;
+ *   HI3  block->site has the number of the allocation that it belongs to, and is forgotten with the block's
  *       address: a block that was handed out again while nothing was recorded has no site.
  *
  * Lock order: the locks here come last; a user's interpreter is asked for frames outside of all locks.
@@ -18,14 +18,14 @@
 
 static inline bool gni_history_is_on(void)
 {
-    unsigned care = atomic_load_explicit(&gni_care, memory_order_relaxed);
-    return __builtin_expect((care & GNI_CARE_HISTORY) != 0, 0);
+    unsigned reasons = atomic_load_explicit(&gni_slow_reasons, memory_order_relaxed);
+    return __builtin_expect((reasons & GNI_REASON_HISTORY) != 0, 0);
 }
 
 /* A block was handed out to the calling thread. Call it outside of all locks. */
 void gni_history_alloc(const gn_memory_manager *manager, gn_memory_block *block);
 
-/* A free: its event has the time at which it began, by H1, and is written when the block is known to be the
+/* A free: its event has the time at which it began, by HI1, and is written when the block is known to be the
  * caller's and cannot be anyone else's yet: in the thread's cache, or under the engine's lock. */
 void gni_history_free(const gn_memory_manager *manager, const gn_memory_block *block,
                       uint64_t time_ns);

@@ -8,7 +8,7 @@
  * A manager hands out blocks of the engine that its policy names. The policy can be changed while blocks
  * of the other engine are alive: a block knows its engine, and goes back to it.
  *
- * manager.c keeps the managers and has the entrances that are not worth a nanosecond; entrance.c has
+ * manager.c keeps the managers and has the entrances that are not worth a nanosecond; memory_api.c has
  * allocate and free.
  */
 #ifndef GNI_MEMORY_MANAGER_H
@@ -78,18 +78,18 @@ gn_status gni_manager_clear(gn_memory_manager *manager) GN_NODISCARD;
 /* The address of a block, for others: the manager does not move it any more. */
 void *gni_block_pin(gn_memory_block *block);
 
-/* ---- entrance.c ----------------------------------------------------------------------------- */
+/* ---- memory_api.c --------------------------------------------------------------------------- */
 
 /* Why allocate and free must do more than the least: one word, so that it is one branch for those who do not. */
-enum gni_care {
-    GNI_CARE_EVENTS = 1, /* the history wants events */
-    GNI_CARE_SITES = 2,  /* and stacks: history.h */
-    GNI_CARE_EXCHANGE =
+enum gni_slow_reason {
+    GNI_REASON_EVENTS = 1, /* the history wants events */
+    GNI_REASON_SITES = 2,  /* and stacks: history.h */
+    GNI_REASON_EXCHANGE =
         4, /* the system has no membarrier: cache.h. Set before the first cache is made */
-    GNI_CARE_HISTORY = GNI_CARE_EVENTS | GNI_CARE_SITES,
+    GNI_REASON_HISTORY = GNI_REASON_EVENTS | GNI_REASON_SITES,
 };
 
-extern _Atomic(unsigned) gni_care; /* of enum gni_care */
+extern _Atomic(unsigned) gni_slow_reasons; /* of enum gni_slow_reason */
 
 /* gn_memory_block_alloc() for the storage of a tensor, which messages call so. */
 gn_status gni_memory_alloc_tensor(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
@@ -150,8 +150,6 @@ gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual,
 void gni_pool_destroy(struct gni_pool *pool); /* one that was never used; NULL is allowed */
 const char *gni_pool_policy(const struct gni_pool *pool);
 uint64_t gni_pool_limit(const struct gni_pool *pool);
-gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked, unsigned flags,
-                         gn_memory_block **block) GN_NODISCARD;
 gn_status gni_pool_alloc_batch(struct gni_pool *pool, size_t count, const size_t *sizes,
                                gn_stream *stream, void **pointers) GN_NODISCARD;
 

@@ -1,310 +1,17 @@
 /*
- * pool.c: the pool's slow path: what a thread does that its cache cannot do for it.
+ * pool.c: frees that the thread's cache cannot do by itself, pointers that are refused, and many allocations at once.
  *
- * Nearly everything here takes the pool's lock. entrance.c has the fast path, claim.c and depot.c what a thread of the
- * CPU does before it comes to the lock, out_of_memory.c what happens when the driver must be asked, order.c the rules
- * between streams, pool_life.c settings and giving back, and pool_view.c what can be seen.
+ * Nearly everything here takes the pool's lock. memory_api.c has the fast paths, slow_path.c the allocations that leave
+ * them, claim.c and depot.c what a thread of the CPU does before it comes to the lock, stream_order.c the rules between
+ * streams, pool_life.c settings and giving back, and pool_view.c what can be seen.
  */
 #include "memory/cache.h"
 
 #include "base/checked.h"
 #include "base/host.h"
-#include "base/log.h"
-#include "base/option.h"
 #include "memory/history.h"
 #include "memory/mark.h"
 #include "memory/tile.h"
-
-#include <string.h>
-
-/* ---- allocating ----------------------------------------------------------------------------- */
-
-static void need_init(const struct gni_pool *pool, size_t nbytes, gn_stream *stream,
-                      struct gni_need *need)
-{
-    size_t around = pool->debug & GNI_DEBUG_GUARD ? GNI_GUARD : 0;
-    size_t whole = nbytes + 2 * around;
-    *need = (struct gni_need){.requested = nbytes,
-                              .nbytes = gni_size_round(whole),
-                              .offset = around,
-                              .range = gni_size_range(whole),
-                              .stream = stream};
-}
-
-/* How many blocks of a small class are fetched for the thread's cache at once. */
-static unsigned refill_count(size_t nbytes)
-{
-    return nbytes <= (16 << 10) ? 8 : nbytes <= (128 << 10) ? 4 : 1;
-}
-
-/* Fetches more blocks of the same class for the cache, from what its own heap has. */
-static void cache_refill(struct gni_cache *cache, const struct gni_need *need)
-{
-    struct gni_pool *pool = cache->pool;
-    for (unsigned i = 1; i < refill_count(need->nbytes); i++) {
-        struct gni_bin *bin = &cache->bins[gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)];
-        if (gni_cache_room(cache) == 0 || bin->count >= bin->limit ||
-            gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 1) != GN_OK)
-            return;
-        gn_memory_block *block = gni_space_take(need->heap, need);
-        if (block == NULL)
-            return;
-        gni_cache_put(cache, block);
-    }
-}
-
-/* Takes from the thread's own cache, under the lock: it may be here for other reasons than a miss. */
-static gn_memory_block *cache_take(struct gni_cache *cache, const struct gni_need *need)
-{
-    gn_memory_block **first, *block;
-    unsigned *count;
-    if (need->range <= GNI_RANGE_SMALL) {
-        struct gni_bin *bin = &cache->bins[gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)];
-        first = &bin->first;
-        count = &bin->count;
-        bin->miss_count++;
-    } else {
-        gni_slot_note(cache, need->nbytes);
-        struct gni_slot *slot = gni_cache_slot(cache, need->nbytes);
-        if (slot->nbytes != need->nbytes || slot->first == NULL)
-            return need->range == GNI_RANGE_MEDIUM ? gni_claim_take(cache, need->nbytes) : NULL;
-        first = &slot->first;
-        count = &slot->count;
-    }
-    block = *first;
-    if (block == NULL)
-        return NULL;
-    *first = block->next;
-    (*count)--;
-    gni_cache_room_add(cache, 1);
-    block->next = NULL;
-    return block;
-}
-
-/* The block becomes the caller's. */
-static void block_hand_out(struct gni_pool *pool, gn_memory_block *block, struct gni_need *need,
-                           struct gni_cache *cache, unsigned flags)
-{
-    struct gni_cache *counter = cache != NULL ? cache : gni_cache_spare(pool);
-    if (need->heap->space->is_private || pool->debug != 0 || pool->is_marked)
-        flags |= GNI_BLOCK_SLOW;
-    if (pool->debug != 0)
-        flags |= GNI_BLOCK_EXPORTED; /* fills of it are under way without the lock */
-    if (need->heap->space->is_private)
-        need->heap->space->live_count++;
-    gni_cache_hand_out(counter, block, need->requested, flags);
-    gni_count_add(&counter->slow_count, 1);
-    if (need->is_grown)
-        pool->counts.miss_count++;
-    else
-        pool->counts.global_hit_count++;
-    if (pool->is_marked)
-        gni_mark_block_add(block->address, need->requested);
-}
-
-/* With the lock: the heap that the need's stream allocates from, and the thread's cache for it. */
-static gn_status need_find_heap(struct gni_pool *pool, struct gni_need *need,
-                                struct gni_cache **cache)
-{
-    struct gni_space *space;
-    GN_TRY(gni_space_of_stream(pool, need->stream, &space));
-    if (space->clean == NULL)
-        GN_TRY(gni_heap_create(space, 0, NULL, &space->clean));
-    GN_TRY(gni_heap_get(space, need->stream, &need->heap));
-    *cache = gni_cache_get(pool, need->heap);
-    return GN_OK;
-}
-
-/* With the lock: finds memory for the need, from the cache down to the driver. *cache is the thread's
- * cache for the stream if that is known, or NULL. */
-static gn_status need_meet(struct gni_pool *pool, struct gni_need *need, struct gni_cache **cache,
-                           gn_memory_block **block)
-{
-    gni_pool_pending_poll(pool); /* first: heaps of foreign streams may go with it */
-    if (*cache != NULL && (*cache)->heap != NULL)
-        need->heap = (*cache)->heap;
-    else
-        GN_TRY(need_find_heap(pool, need, cache));
-    gn_memory_block *found = *cache != NULL ? cache_take(*cache, need) : NULL;
-    if (found == NULL) {
-        if (need->range == GNI_RANGE_LARGE)
-            gni_pool_trail_add(pool, need->requested);
-        GN_TRY(gni_pool_meet(pool, need, &found));
-        if (*cache != NULL && need->range <= GNI_RANGE_SMALL)
-            cache_refill(*cache, need);
-        else if (*cache != NULL)
-            gni_claim_region(*cache, found->region);
-    }
-    *block = found;
-    return GN_OK;
-}
-
-/* The stream can be found without the lock from now on. */
-static void stream_remember(struct gni_cache *cache, gn_stream *asked, gn_stream *stream)
-{
-    uint64_t key = cache->heap->key;
-    if (atomic_load_explicit(&stream->is_shared, memory_order_relaxed) ||
-        stream->kind == GNI_STREAM_FOREIGN || stream->kind == GNI_STREAM_PER_THREAD)
-        return;
-    atomic_store_explicit(&stream->upper.memory_key, key, memory_order_relaxed);
-    gni_cache_remember(cache, asked, key);
-}
-
-/* One try, with the lock. */
-static gn_status alloc_once(struct gni_pool *pool, struct gni_need *need, gn_stream *asked,
-                            unsigned flags, gn_memory_block **block)
-{
-    struct gni_cache *known = gni_cache_known(pool->manager, asked), *cache = known;
-    gn_memory_block *found;
-    gni_pool_lock(pool);
-    gn_status status = need_meet(pool, need, &cache, &found);
-    if (status == GN_OK) {
-        block_hand_out(pool, found, need, cache, flags);
-        if (cache != NULL && cache != known)
-            stream_remember(cache, asked, need->stream);
-        *block = found;
-    }
-    gni_pool_unlock(pool);
-    return status;
-}
-
-/* The block was taken for a small class: more of it for the thread. */
-static __attribute__((noinline)) void quick_refill(struct gni_cache *cache, unsigned class)
-{
-    size_t nbytes = gni_class_bytes(class);
-    struct gni_need need = {.nbytes = nbytes, .range = gni_size_range(nbytes), .heap = cache->heap};
-    cache->bins[class].miss_count++;
-    cache_refill(cache, &need);
-}
-
-enum {
-    UNPOLLED_MOST =
-        64, /* requests between two looks at what is pending: a look costs more than they do */
-};
-
-/* With the lock: a block of the thread's own regions or of its heap; NULL if there is none. */
-static inline gn_memory_block *quick_find(struct gni_cache *cache, enum gni_range range,
-                                          size_t nbytes)
-{
-    struct gni_heap *heap = cache->heap;
-    bool is_claiming = range == GNI_RANGE_MEDIUM && cache->pool->has_claims;
-    gn_memory_block *block = NULL;
-    if (range > GNI_RANGE_SMALL)
-        gni_slot_note(cache, nbytes);
-    if (is_claiming && (block = gni_claim_take(cache, nbytes)) != NULL)
-        return block;
-    block = gni_fit_best(&heap->fit[range], nbytes);
-    if (block == NULL)
-        return NULL;
-    block = gni_tile_carve(block, heap, range, nbytes, 0);
-    if (is_claiming)
-        gni_claim_region(cache, block->region);
-    return block;
-}
-
-/* Without the lock: from the thread's own regions, or a batch of the depot; NULL if there is none. */
-static inline gn_memory_block *quick_take(struct gni_cache *cache, enum gni_range range,
-                                          size_t nbytes, unsigned flags)
-{
-    if (!cache->pool->has_claims || range == GNI_RANGE_LARGE)
-        return NULL;
-    return range == GNI_RANGE_MEDIUM ? gni_claim_alloc(cache, nbytes, flags)
-                                     : gni_depot_alloc(cache, nbytes, flags);
-}
-
-gn_memory_block *gni_pool_alloc_quick(struct gni_cache *cache, size_t nbytes, unsigned flags)
-{
-    struct gni_pool *pool = cache->pool;
-    size_t rounded = gni_size_round(nbytes);
-    enum gni_range range = gni_size_range(nbytes);
-    gn_memory_block *block = quick_take(cache, range, nbytes, flags);
-    if (block != NULL)
-        return block;
-    gni_pool_lock(pool);
-    struct gni_heap *heap = cache->heap; /* NULL: taken away since the caller looked */
-    bool is_poll_due = pool->pending_count != 0 && pool->unpolled_count++ >= UNPOLLED_MOST;
-    if (heap != NULL && !is_poll_due && pool->blocks.count > pool->reserve_blocks &&
-        pool->config.strategy == GN_MEMORY_BEST_FIT) {
-        block = quick_find(cache, range, rounded);
-        if (block != NULL) {
-            gni_cache_hand_out(cache, block, nbytes, flags);
-            gni_count_add(&cache->slow_count, 1);
-            pool->counts.global_hit_count++;
-            if (range <= GNI_RANGE_SMALL)
-                quick_refill(cache, block->bin);
-            else if (range == GNI_RANGE_LARGE)
-                gni_pool_trail_add(pool, nbytes);
-        }
-    }
-    gni_pool_unlock(pool);
-    return block;
-}
-
-enum {
-    HANDLER_CALLS_MOST = 3,
-};
-
-/* The pools whose handlers this thread is in, the innermost first. */
-struct handling {
-    const struct gni_pool *pool;
-    const struct handling *outer;
-};
-
-static _Thread_local const struct handling *handling_now;
-
-/* True inside a pool's handler. A handler that allocates is not called for what it asks for itself: that request
- * fails, and the depth of calls has an end. The handler of another pool may be called. */
-static bool is_handling(const struct gni_pool *pool)
-{
-    const struct handling *one = handling_now;
-    while (one != NULL && one->pool != pool)
-        one = one->outer;
-    return one != NULL;
-}
-
-bool gni_pool_handle(struct gni_pool *pool, size_t nbytes, int *calls)
-{
-    if ((*calls)++ >= HANDLER_CALLS_MOST || is_handling(pool))
-        return false;
-    gni_pool_lock(pool);
-    gn_memory_handler handler = pool->handler;
-    void *context = pool->handler_context;
-    gni_pool_unlock(pool);
-    if (handler == NULL)
-        return false;
-    uint32_t site = gn_history_set_site(0); /* what it allocates is its own */
-    struct handling own = {.pool = pool, .outer = handling_now};
-    handling_now = &own;
-    bool is_retry = handler(pool->manager, nbytes, context);
-    handling_now = own.outer;
-    (void)gn_history_set_site(site);
-    return is_retry;
-}
-
-/* A free that does not look at the patterns of debug.c: a block that did not get them is freed so. */
-static gn_status block_take_back(gn_memory_block *block, const void *pointer, uint64_t time_ns);
-
-gn_status gni_pool_alloc(struct gni_pool *pool, size_t nbytes, gn_stream *asked, unsigned flags,
-                         gn_memory_block **block)
-{
-    gn_stream *stream = asked;
-    GN_TRY(gni_manager_stream(pool->manager, &stream));
-    GN_TRY(pool->device->ops->check(pool->device));
-    struct gni_need need;
-    need_init(pool, nbytes, stream, &need);
-    gn_status status = alloc_once(pool, &need, asked, flags, block);
-    int calls = 0;
-    while (status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(pool, nbytes, &calls))
-        status = alloc_once(pool, &need, asked, flags, block);
-    if (status == GN_ERROR_OUT_OF_MEMORY)
-        return gni_pool_out_of_memory(pool, nbytes);
-    if (status == GN_OK && (pool->debug != 0)) {
-        status = gni_debug_alloc(pool, *block, stream);
-        if (status != GN_OK)
-            (void)block_take_back(*block, NULL, 0);
-    }
-    return status;
-}
 
 /* ---- freeing -------------------------------------------------------------------------------- */
 
@@ -321,7 +28,7 @@ static bool is_caching(struct gni_pool *pool)
 
 static void block_count_free(struct gni_pool *pool, gn_memory_block *block, struct gni_cache *cache)
 {
-    gni_cache_count_free(cache != NULL ? cache : gni_cache_spare(pool), block);
+    gni_cache_count_free(cache != NULL ? cache : pool->spare, block);
     if (pool->is_marked)
         gni_mark_block_remove(block->address);
     if (block->heap->space->is_private)
@@ -338,7 +45,7 @@ static struct gni_hold *block_free_slowly(struct gni_pool *pool, gn_memory_block
         gni_heap_stamp(block->heap, block);
         holds = gni_block_wait(block);
         gni_caches_share(
-            pool); /* what is live is further below the peak of what is active than it may rise: K5 */
+            pool); /* what is live is further below the peak of what is active than it may rise: CA5 */
     } else if (cache != NULL && !gni_block_has(block, GNI_BLOCK_SLOW) && is_caching(pool)) {
         gni_cache_put(cache, block);
         if (gni_thread.cache == NULL)
@@ -369,7 +76,7 @@ static __attribute__((noinline)) gn_status error_owned(struct gni_pool *pool,
                      block->requested, block->address, owner);
 }
 
-static gn_status block_take_back(gn_memory_block *block, const void *pointer, uint64_t time_ns)
+gn_status gni_pool_take_back(gn_memory_block *block, const void *pointer, uint64_t time_ns)
 {
     struct gni_pool *pool = block->pool;
     struct gni_cache *cache = gni_thread.cache;
@@ -382,7 +89,7 @@ static gn_status block_take_back(gn_memory_block *block, const void *pointer, ui
     void *address = block->address;
     if (gni_block_state(block) != GNI_BLOCK_LIVE || (pointer != NULL && pointer != address) ||
         gni_block_is_owned(block, pointer)) {
-        pool->counts.refused_count++; /* the descriptor may be another block's by now: B5 */
+        pool->counts.refused_count++; /* the descriptor may be another block's by now: BL5 */
         gni_pool_unlock(pool);
         return error_freed(pool, pointer != NULL ? pointer : address);
     }
@@ -413,7 +120,7 @@ gn_status gni_pool_free(gn_memory_block *block, const void *pointer, uint64_t ti
         return error_owned(pool, block);
     if (pool->debug != 0)
         GN_TRY(gni_debug_free(pool, block));
-    return block_take_back(block, pointer, time_ns);
+    return gni_pool_take_back(block, pointer, time_ns);
 }
 
 gn_status gni_pool_record_stream(gn_memory_block *block, gn_stream *stream)
@@ -527,7 +234,7 @@ static gn_status batch_total(const struct gni_pool *pool, size_t count, const si
         if (!gni_size_is_possible(sizes[i]))
             return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device",
                              sizes[i]);
-        need_init(pool, sizes[i], NULL, &need);
+        gni_need_init(pool, sizes[i], NULL, &need);
         if (!gni_size_add(*total, need.nbytes, total) || !gni_size_is_possible(*total))
             return gni_error(GN_ERROR_OVERFLOW, "the batch of %zu blocks has too many bytes",
                              count);
@@ -536,14 +243,14 @@ static gn_status batch_total(const struct gni_pool *pool, size_t count, const si
 }
 
 /* With the lock: all blocks of a batch, or none. They are found first, and handed out when all are there. */
-static gn_status batch_meet(struct gni_pool *pool, size_t count, const size_t *sizes,
-                            gn_stream *stream, gn_memory_block **blocks)
+static gn_status batch_satisfy(struct gni_pool *pool, size_t count, const size_t *sizes,
+                               gn_stream *stream, gn_memory_block **blocks)
 {
     struct gni_cache *cache = NULL; /* the same for all */
     struct gni_need need = {0};
     for (size_t done = 0; done < count; done++) {
-        need_init(pool, sizes[done], stream, &need);
-        gn_status status = need_meet(pool, &need, &cache, &blocks[done]);
+        gni_need_init(pool, sizes[done], stream, &need);
+        gn_status status = gni_need_satisfy(pool, &need, &cache, &blocks[done]);
         if (status == GN_OK) {
             blocks[done]->requested = sizes[done];
             continue;
@@ -556,7 +263,7 @@ static gn_status batch_meet(struct gni_pool *pool, size_t count, const size_t *s
     }
     for (size_t i = 0; i < count; i++) {
         need.requested = sizes[i];
-        block_hand_out(pool, blocks[i], &need, cache, GNI_BLOCK_EXPORTED);
+        gni_need_hand_out(pool, blocks[i], &need, cache, GNI_BLOCK_EXPORTED);
     }
     return GN_OK;
 }
@@ -565,7 +272,7 @@ static gn_status batch_once(struct gni_pool *pool, size_t count, const size_t *s
                             gn_stream *stream, gn_memory_block **blocks)
 {
     gni_pool_lock(pool);
-    gn_status status = batch_meet(pool, count, sizes, stream, blocks);
+    gn_status status = batch_satisfy(pool, count, sizes, stream, blocks);
     gni_pool_unlock(pool);
     return status;
 }
@@ -578,7 +285,7 @@ static gn_status batch_debug(struct gni_pool *pool, size_t count, gn_stream *str
     for (size_t i = 0; status == GN_OK && i < count; i++)
         status = gni_debug_alloc(pool, blocks[i], stream);
     for (size_t i = 0; status != GN_OK && i < count; i++)
-        (void)block_take_back(blocks[i], NULL, 0);
+        (void)gni_pool_take_back(blocks[i], NULL, 0);
     return status;
 }
 
@@ -619,9 +326,9 @@ static gn_status warm_up_take(struct gni_pool *pool, size_t nbytes, size_t count
     for (size_t i = 0; i < count; i++) {
         struct gni_need need;
         gn_memory_block *block;
-        need_init(pool, nbytes, stream, &need);
+        gni_need_init(pool, nbytes, stream, &need);
         need.heap = space->clean;
-        GN_TRY(gni_pool_meet(pool, &need, &block));
+        GN_TRY(gni_need_climb(pool, &need, &block));
         block->next = *taken;
         *taken = block;
     }

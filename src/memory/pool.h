@@ -23,13 +23,13 @@
  *         |
  *       the driver
  *
- * Invariants, under the pool's lock (P3 and P4 with the threads' caches emptied):
- *   P1  the blocks of a region tile it, and B1 to B4 of block.h hold;
- *   P2  a free block is in fit[range] of its heap, or of its region's claim; its bytes are mapped;
- *   P3  reserved_bytes is the sum of the physical pieces;
- *   P4  reserved_bytes >= requested + pending + free bytes: living blocks of folded pages share pieces,
+ * Invariants, under the pool's lock (PO3 and PO4 with the threads' caches emptied):
+ *   PO1  the blocks of a region tile it, and BL1 to BL4 of block.h hold;
+ *   PO2  a free block is in fit[range] of its heap, or of its region's claim; its bytes are mapped;
+ *   PO3  reserved_bytes is the sum of the physical pieces;
+ *   PO4  reserved_bytes >= requested + pending + free bytes: living blocks of folded pages share pieces,
  *       as far as their owners asked for the bytes, not as far as they were rounded up;
- *   P5  a block is never given to a stream before every earlier access to it is ordered before: it is
+ *   PO5  a block is never given to a stream before every earlier access to it is ordered before: it is
  *       of that stream's heap, or its sequence is complete, or the stream was made to wait for it.
  *
  * Lock order: a thread's own use of its cache needs no lock. The pool's lock comes before those of the
@@ -43,9 +43,9 @@
 #include "memory/fit.h"
 #include "memory/manager.h"
 
-#include "base/favour.h"
 #include "base/hash.h"
 #include "base/list.h"
+#include "base/lock.h"
 
 struct gni_cache;
 struct gni_claim;
@@ -156,10 +156,10 @@ enum gni_backing {
 };
 
 enum {
-    GNI_POOL_FREED = 4096,  /* addresses of merged blocks that are remembered */
-    GNI_BLOCKS_BY_PAGE = 2, /* descriptors that stand by for each folded page */
-    GNI_TRAIL_SHIFT = 12,   /* bits of a trail for each request */
-    GNI_TRAILS_SHIFT = 12,  /* 1 << this: trails that are remembered */
+    GNI_POOL_FREED = 4096,     /* addresses of merged blocks that are remembered */
+    GNI_BLOCKS_BY_PAGE = 2,    /* descriptors that stand by for each folded page */
+    GNI_REQUEST_SHIFT = 12,    /* bits of `recent_requests` for each request */
+    GNI_RECYCLINGS_SHIFT = 12, /* 1 << this: recyclings that are remembered */
 };
 
 /* Addresses that were forgotten, the oldest overwritten: for the message of a second free. */
@@ -168,10 +168,10 @@ struct gni_freed {
     uintptr_t addresses[GNI_POOL_FREED];
 };
 
-/* Requests after which memory was recycled, and when. */
-struct gni_trail {
-    uint64_t requests;
-    uint32_t turn;
+/* That memory was recycled after these requests: bound.c, BD1. */
+struct gni_recycling {
+    uint64_t requests;  /* as `recent_requests` was */
+    uint32_t iteration; /* in which it was last */
 };
 
 struct gni_pool {
@@ -180,7 +180,10 @@ struct gni_pool {
     gn_device
         *holder; /* whose memory it is: the device's own, or for page-locked memory the CPU's */
     enum gni_backing backing;
-    struct gni_favour lock;
+    char apart_before
+        [64]; /* threads that wait look at the lock all the time: a cache line of its own */
+    struct gni_lock lock;
+    char apart_behind[64];
     struct gni_space main;
     struct gni_list private_spaces;
     struct gni_list begun;     /* streams that allocate from a private space */
@@ -206,14 +209,14 @@ struct gni_pool {
     struct gni_list scratch_pieces; /* that are seen there, and nowhere else */
     uint64_t warm_bytes; /* that a warm-up asked for: not to be recycled before they were used */
     _Atomic(uint64_t) pending_count;
-    unsigned yield_count;    /* regions that threads lost to others since memory last grew */
+    unsigned reclaim_count;  /* regions that threads lost to others since memory last grew */
     unsigned unpolled_count; /* requests that were met since pending blocks were last looked at */
     uint64_t last_region;
     size_t
         recycled_pieces[GNI_RANGE_COUNT];  /* given back to make room, since a bound was widened */
     unsigned bound_shift[GNI_RANGE_COUNT]; /* how much may be idle before growing: live >> this */
-    uint64_t trail;        /* the last five large requests, the newest in the lowest bits */
-    size_t reserve_blocks; /* descriptors that are kept for freeing folded blocks */
+    uint64_t recent_requests; /* the last five large ones, the newest in the lowest bits */
+    size_t reserve_blocks;    /* descriptors that are kept for freeing folded blocks */
     gn_memory_handler handler;
     void *handler_context;
     gn_memory_statistics counts; /* the parts that change under the lock only */
@@ -224,13 +227,12 @@ struct gni_pool {
     atomic_bool
         is_shown; /* others know addresses of it: gni_pool_show(). Apart from what is read at once */
     struct gni_freed freed;
-    bool is_turning; /* what is live fell far below its peak */
-    uint32_t turn;   /* out_of_memory.c, W1 */
-    struct gni_trail
-        recycled_trails[1 << GNI_TRAILS_SHIFT]; /* at which memory was recycled, by hash */
+    bool is_between_iterations; /* what is live fell far below its peak: BD1 */
+    uint32_t iteration;         /* of the program's main loop, as far as that can be seen: BD1 */
+    struct gni_recycling recyclings[1 << GNI_RECYCLINGS_SHIFT]; /* by hash of the requests */
 };
 
-/* ---- pool.c: the policy --------------------------------------------------------------------- */
+/* ---- slow_path.c: allocating ---------------------------------------------------------------- */
 
 /* A request on its way. */
 struct gni_need {
@@ -240,9 +242,46 @@ struct gni_need {
     enum gni_range range;
     gn_stream *stream; /* the caller's */
     struct gni_heap *heap;
-    bool is_tight; /* free memory is in pieces: small ones, which can go back one by one */
-    bool is_grown; /* the driver had to be asked */
+    bool is_tight;       /* free memory is in pieces: small ones, which can go back one by one */
+    bool is_grown;       /* the driver had to be asked */
+    bool is_noted;       /* SP1 */
+    bool is_claim_empty; /* the thread's own regions have no block that fits */
+    bool is_heap_empty;  /* nor has the stream's heap */
 };
+
+void gni_need_init(const struct gni_pool *pool, size_t nbytes, gn_stream *stream,
+                   struct gni_need *need);
+
+/* With the lock: steps 2 to 11 of slow_path.c. *cache is the thread's cache for the stream if that is known, or NULL, and
+ * afterwards the one that counts the block. The block is CACHED and in no list. */
+gn_status gni_need_satisfy(struct gni_pool *pool, struct gni_need *need, struct gni_cache **cache,
+                           gn_memory_block **block) GN_NODISCARD;
+
+/* With the lock: the same from the need's heap on, without a thread's cache. */
+gn_status gni_need_climb(struct gni_pool *pool, struct gni_need *need,
+                         gn_memory_block **block) GN_NODISCARD;
+
+/* With the lock: the block becomes the caller's. */
+void gni_need_hand_out(struct gni_pool *pool, gn_memory_block *block, const struct gni_need *need,
+                       struct gni_cache *cache, unsigned flags);
+
+/* Step 1, where the pool has claims: a block that is handed out, or NULL. *is_claim_empty is set to true if the thread's
+ * own regions have none that fits. */
+gn_memory_block *gni_pool_alloc_unlocked(struct gni_cache *cache, size_t nbytes, unsigned flags,
+                                         bool *is_claim_empty);
+
+/* Steps 2 to 12; takes the lock. `known` is the thread's cache for `asked`, if the fast path found it. */
+gn_status gni_pool_alloc(struct gni_pool *pool, struct gni_cache *known, bool is_claim_empty,
+                         size_t nbytes, gn_stream *asked, unsigned flags,
+                         gn_memory_block **block) GN_NODISCARD;
+
+/* The error of a request that could not be satisfied; without the lock: out_of_memory.c. */
+gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes) GN_NODISCARD;
+
+/* ---- pool.c --------------------------------------------------------------------------------- */
+
+/* Frees a block without a look at the patterns of debug.c. The arguments are those of gni_pool_free(). */
+gn_status gni_pool_take_back(gn_memory_block *block, const void *pointer, uint64_t time_ns);
 
 /* What reserved_bytes can reach. */
 static inline uint64_t gni_pool_allowed(const struct gni_pool *pool)
@@ -267,23 +306,26 @@ static inline void gni_pool_show(struct gni_pool *pool)
 /* The lock, around every use of what pool.h describes. */
 static inline void gni_pool_lock(struct gni_pool *pool)
 {
-    gni_favour_take(&pool->lock);
+    gni_lock_take(&pool->lock);
+}
+
+/* Whether the calling thread has the lock; for asserts. */
+static inline bool gni_pool_is_locked(const struct gni_pool *pool)
+{
+    return gni_lock_is_held(&pool->lock);
 }
 
 static inline void gni_pool_unlock(struct gni_pool *pool)
 {
-    gni_favour_give(&pool->lock);
+    gni_lock_give(&pool->lock);
 }
 
-/* What may lie idle before it is recycled, out_of_memory.c: live >> this, unless it was widened. Where memory only
+/* What may lie idle before it is recycled, bound.c: live >> this, unless it was widened. Where memory only
  * goes back in segments, large ones are not tried so hard. */
 static inline unsigned gni_pool_bound_shift(const struct gni_pool *pool, enum gni_range range)
 {
     return range != GNI_RANGE_LARGE ? 4 : pool->backing == GNI_BACKING_VIRTUAL ? 6 : 3;
 }
-
-/* With the lock: a large block is asked for that no thread's cache has. out_of_memory.c */
-void gni_pool_trail_add(struct gni_pool *pool, size_t requested);
 
 /* The sums of all threads' counters. */
 struct gni_totals {
@@ -299,14 +341,7 @@ void gni_pool_limits_keep(struct gni_pool *pool);
 /* Bytes that are live now, by the counters of all threads. */
 uint64_t gni_pool_live_bytes(struct gni_pool *pool);
 
-/* Meets a request, whatever it takes; with the lock: out_of_memory.c. The block is CACHED. */
-gn_status gni_pool_meet(struct gni_pool *pool, struct gni_need *need,
-                        gn_memory_block **block) GN_NODISCARD;
-
-/* The error of a request that could not be met; without the lock. */
-gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes) GN_NODISCARD;
-
-/* The space that a stream allocates from: the main one, or that of a graph. capture.c */
+/* The space that a stream allocates from: the main one, or that of a graph. capture_pool.c */
 gn_status gni_space_of_stream(struct gni_pool *pool, gn_stream *stream,
                               struct gni_space **space) GN_NODISCARD;
 void gni_pool_clear_captures(struct gni_pool *pool, gn_status *first);
@@ -366,7 +401,7 @@ void gni_block_make_hole(gn_memory_block *block);
  * [start, end). Needs two descriptors. The block is in no index. */
 gn_memory_block *gni_block_cut(gn_memory_block *block, char *start, char *end);
 
-/* Whether P1, P2 and B1, B2 hold; for asserts and tests. */
+/* Whether PO1, PO2 and BL1, BL2 hold; for asserts and tests. */
 bool gni_pool_is_valid(struct gni_pool *pool);
 
 /* ---- mapping.c: pieces of memory, and where they are mapped ---------------------------------- */
@@ -413,7 +448,7 @@ void gni_driver_end(struct gni_pool *pool, uint64_t begin);
 void gni_reserved_add(struct gni_pool *pool, const void *address, size_t nbytes);
 void gni_reserved_remove(struct gni_pool *pool, const void *address, size_t nbytes);
 
-/* ---- order.c: heaps, events and streams ----------------------------------------------------- */
+/* ---- stream_order.c: heaps, events and streams ----------------------------------------------------- */
 
 /* The heap of a stream, made if there is none. */
 gn_status gni_heap_get(struct gni_space *space, gn_stream *stream,

@@ -6,6 +6,7 @@
 
 #include "base/host.h"
 #include "base/option.h"
+#include "memory/bound.h"
 #include "memory/mark.h"
 
 #include <string.h>
@@ -98,23 +99,13 @@ static uint64_t idle_bytes(struct gni_pool *pool)
     return pool->reserved_bytes > used ? pool->reserved_bytes - used : 0;
 }
 
-/* Nothing has widened the bounds: out_of_memory.c. */
-static void bounds_reset(struct gni_pool *pool)
-{
-    for (int range = 0; range < GNI_RANGE_COUNT; range++) {
-        pool->bound_shift[range] = gni_pool_bound_shift(pool, (enum gni_range)range);
-        pool->recycled_pieces[range] = 0;
-    }
-    memset(pool->recycled_trails, 0, sizeof pool->recycled_trails);
-}
-
 gn_status gni_pool_trim(struct gni_pool *pool, size_t keep_bytes, size_t *released)
 {
     gni_pool_lock(pool);
     size_t given = 0;
     gn_status status = GN_OK;
     pool->warm_bytes = pool->live_past = pool->requested_past = 0;
-    bounds_reset(pool);
+    gni_bound_reset(pool);
     uint64_t before = pool->reserved_bytes;
     gni_pool_sweep_captures(pool);
     given = (size_t)(before - pool->reserved_bytes);
@@ -240,7 +231,7 @@ void gni_pool_set_handler(struct gni_pool *pool, gn_memory_handler handler, void
 static void counters_settle(struct gni_pool *pool)
 {
     struct gni_totals sum = gni_pool_totals(pool);
-    struct gni_cache *spare = gni_cache_spare(pool);
+    struct gni_cache *spare = pool->spare;
     (void)gni_cache_stock_add(spare, -(uint64_t)sum.live_count * GNI_STOCK_LIVE);
     gni_count_add(&spare->free_bytes, sum.alloc_bytes - sum.free_bytes);
     gni_count_add(&spare->live, -sum.live_bytes);
@@ -288,7 +279,7 @@ gn_status gni_pool_clear(struct gni_pool *pool)
 
 void gni_pool_fork_prepare(struct gni_pool *pool)
 {
-    gni_favour_fork_take(&pool->lock);
+    gni_lock_fork_take(&pool->lock);
     if (!pool->lock.is_passed_over) /* else this very thread is at work in it */
         gni_caches_revoke(pool, NULL);
 }
@@ -319,7 +310,7 @@ void gni_pool_fork_done(struct gni_pool *pool, bool is_child)
             caches_fork(pool);
         gni_caches_restore(pool);
     }
-    gni_favour_fork_give(&pool->lock, is_child);
+    gni_lock_fork_give(&pool->lock);
 }
 
 static void config_from_options(struct gni_pool *pool)
@@ -375,7 +366,7 @@ gn_status gni_pool_create(gn_memory_manager *manager, bool is_virtual, struct gn
                     : manager->is_pinned ? GNI_BACKING_PINNED
                                          : GNI_BACKING_DEVICE;
     pool->total_bytes = total_bytes;
-    bounds_reset(pool);
+    gni_bound_reset(pool);
     gni_space_init(&pool->main, pool, false);
     gni_list_init(&pool->private_spaces);
     gni_list_init(&pool->begun);

@@ -5,10 +5,10 @@
  * the process does; a forked child starts its own.
  *
  * Invariants, under worker.mutex:
- *   R1  a request is waiting (in the queue), running (with the worker, which may serve another one in a handler that
+ *   RQ1  a request is waiting (in the queue), running (with the worker, which may serve another one in a handler that
  *       it has called for the first) or done;
- *   R2  it is freed by the worker if it was released before it was done, else by the release;
- *   R3  its stream is retained until it has its answer, which is before it is done: whoever saw it done
+ *   RQ2  it is freed by the worker if it was released before it was done, else by the release;
+ *   RQ3  its stream is retained until it has its answer, which is before it is done: whoever saw it done
  *       finds that the worker holds nothing of theirs any more.
  */
 #include "memory/manager.h"
@@ -27,7 +27,7 @@ struct gn_memory_request {
     struct gni_list link; /* in the queue, or in `running` */
     gn_memory_manager *manager;
     size_t nbytes;
-    gn_stream *stream; /* R3; NULL: the answer is there */
+    gn_stream *stream; /* RQ3; NULL: the answer is there */
     bool is_running, is_done, is_released, is_taken;
     uint32_t site;           /* of whoever asked */
     uint64_t shutdown_count; /* when it was started: a shutdown frees what it got */

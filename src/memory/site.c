@@ -6,9 +6,9 @@
  *   table    open addressing over the sites, by the hash of their frames
  *
  * Invariants, under `lock`:
- *   S1  site numbers count from 1 and are never given up: living blocks hold them;
- *   S2  the table has at most 3/4 of its places in use, so that a search meets an empty one;
- *   S3  the interpreter was told to keep the frames of every site.
+ *   SI1  site numbers count from 1 and are never given up: living blocks hold them;
+ *   SI2  the table has at most 3/4 of its places in use, so that a search meets an empty one;
+ *   SI3  the interpreter was told to keep the frames of every site.
  */
 #include "memory/history.h"
 
@@ -36,7 +36,7 @@ struct site {
 
 static struct {
     struct gni_lock lock;
-    struct site *sites; /* [0] is not used; S1 */
+    struct site *sites; /* [0] is not used; SI1 */
     size_t count, capacity;
     gn_history_frame *frames;
     size_t frame_count, frame_capacity;

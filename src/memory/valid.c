@@ -4,14 +4,14 @@
  * For asserts of debug builds, and for tests: it looks at every block, every entry of the address index and
  * every page, and costs accordingly. What it finds first is printed with the condition that does not hold.
  *
- * Beyond P1 to P4 of pool.h, B1 and B2 of block.h, K3 and K4 of cache.h, C1 to C6 of claim.h and D1
+ * Beyond PO1 to PO4 of pool.h, BL1 and BL2 of block.h, CA3 and CA4 of cache.h, CL1 to CL6 of claim.h and DE1
  * of depot.h:
- *   V1  the living bytes of the pages that share one piece of memory do not overlap;
- *   V2  a living block on a folded page is SLOW: its free looks for the fold. Nothing is free or cached
+ *   VA1  the living bytes of the pages that share one piece of memory do not overlap;
+ *   VA2  a living block on a folded page is SLOW: its free looks for the fold. Nothing is free or cached
  *       there;
- *   V3  reserve_blocks is 2 for each folded page, and the stock of descriptors has one for each border of a
+ *   VA3  reserve_blocks is 2 for each folded page, and the stock of descriptors has one for each border of a
  *       folded page that lies inside a block, so that freeing never fails;
- *   V4  what the counters say of live and pending bytes is what the tiles say.
+ *   VA4  what the counters say of live and pending bytes is what the tiles say.
  *
  * Threads: takes the pool's lock, and the caches from their threads. Allocates nothing.
  */
@@ -99,7 +99,7 @@ static bool fit_is_valid(const struct gni_fit *fit, const struct gni_space *spac
             HOLDS(gni_block_state(block) == state);
             HOLDS(block->heap == heap && block->range == range);
             HOLDS(block->region->space == space && block_is_tile(block));
-            HOLDS(block->region->claim == claim); /* P2 and C2 */
+            HOLDS(block->region->claim == claim); /* PO2 and CL2 */
             count++;
             nbytes += block->nbytes;
         }
@@ -110,7 +110,7 @@ static bool fit_is_valid(const struct gni_fit *fit, const struct gni_space *spac
 
 /* ---- tiles ---------------------------------------------------------------------------------- */
 
-/* B1: what touches is merged. Blocked bytes are joined within their page only. */
+/* BL1: what touches is merged. Blocked bytes are joined within their page only. */
 static bool is_merged(const gn_memory_block *block, const gn_memory_block *after)
 {
     enum gni_block_state state = gni_block_state(block);
@@ -133,7 +133,7 @@ static bool block_is_valid(const struct walk *walk, const struct gni_region *reg
     HOLDS(block->nbytes > 0 && block->nbytes % GNI_GRAIN == 0);
     HOLDS(has_heap == (block->heap != NULL));
     HOLDS(!has_heap || block->heap->space == region->space);
-    if (is_indexed(state)) { /* B2 */
+    if (is_indexed(state)) { /* BL2 */
         HOLDS((char *)block->address >= block->start &&
               (char *)block->address < gni_block_end(block));
         HOLDS(gni_address_find(block->address) == block);
@@ -175,7 +175,7 @@ static void block_count(struct walk *walk, const gn_memory_block *block)
     }
 }
 
-/* P1. */
+/* PO1. */
 static bool tiles_are_valid(struct walk *walk, const struct gni_region *region)
 {
     char *at = region->start;
@@ -193,7 +193,7 @@ static bool tiles_are_valid(struct walk *walk, const struct gni_region *region)
     return true;
 }
 
-/* B2, the other way round: the index has no entry that is not a block's. */
+/* BL2, the other way round: the index has no entry that is not a block's. */
 static bool entries_are_valid(const struct gni_region *region)
 {
     size_t entries = 0, blocks = 0;
@@ -251,7 +251,7 @@ static bool mappings_are_valid(struct walk *walk, const struct gni_region *regio
     return true;
 }
 
-/* Does the state of a block fit the memory behind one of its pages? P2, V2. */
+/* Does the state of a block fit the memory behind one of its pages? PO2, VA2. */
 static bool page_fits(const gn_memory_block *block, const struct gni_mapping *mapping)
 {
     enum gni_block_state state = gni_block_state(block);
@@ -294,7 +294,7 @@ static bool pages_are_valid(struct walk *walk, const struct gni_region *region)
     return true;
 }
 
-/* V1: adds the used grains of a page to those of the pages it shares its piece with. */
+/* VA1: adds the used grains of a page to those of the pages it shares its piece with. */
 static bool page_is_disjoint(const struct gni_mapping *mapping, uint64_t *mask)
 {
     const gn_memory_block *block = mapping->region->first;
@@ -369,7 +369,7 @@ static size_t heap_blocks(const struct gni_heap *heap)
     return count;
 }
 
-/* Descriptors that stand by in the claims of the heap's caches: C6. */
+/* Descriptors that stand by in the claims of the heap's caches: CL6. */
 static size_t heap_stocks(const struct gni_heap *heap)
 {
     size_t count = 0;
@@ -453,7 +453,7 @@ static bool cache_list_is_valid(const struct gni_cache *cache, const gn_memory_b
 {
     unsigned found = 0;
     for (const gn_memory_block *block = first; block != NULL; block = block->next, found++) {
-        HOLDS(gni_block_state(block) == GNI_BLOCK_CACHED && block->heap == cache->heap); /* K3 */
+        HOLDS(gni_block_state(block) == GNI_BLOCK_CACHED && block->heap == cache->heap); /* CA3 */
         HOLDS(!gni_block_has(block, GNI_BLOCK_SLOW) && block->nbytes == nbytes);
     }
     HOLDS(found == count);
@@ -471,7 +471,7 @@ static bool stock_is_valid(const struct gni_blocks *blocks)
     return true;
 }
 
-/* C1, C2, C5 and C6; `count` grows by the blocks that were returned. */
+/* CL1, CL2, CL5 and CL6; `count` grows by the blocks that were returned. */
 static bool claim_is_valid(const struct gni_cache *cache, size_t *count)
 {
     const struct gni_claim *claim = cache->claim;
@@ -491,7 +491,7 @@ static bool claim_is_valid(const struct gni_cache *cache, size_t *count)
            fit_is_valid(&claim->fit, &cache->pool->main, cache->heap, GNI_RANGE_MEDIUM, claim);
 }
 
-/* K3 and K4; `count` grows by the blocks in the cache. */
+/* CA3 and CA4; `count` grows by the blocks in the cache. */
 static bool cache_is_valid(const struct gni_cache *cache, size_t *count)
 {
     size_t found = 0;
@@ -510,15 +510,15 @@ static bool cache_is_valid(const struct gni_cache *cache, size_t *count)
     }
     HOLDS(cache->heap != NULL || found == 0);
     size_t most = cache->pool->config.stream_cache_blocks;
-    if (cache->heap != NULL && most < GNI_STOCK_ROOM_MOST) {
-        HOLDS(gni_cache_room(cache) + found <= most);
-        HOLDS(gni_cache_room(cache) + found == most || cache->pool->is_limited);
+    if (cache->heap != NULL && most < GNI_STOCK_PLACES_MOST) {
+        HOLDS(gni_cache_places(cache) + found <= most);
+        HOLDS(gni_cache_places(cache) + found == most || cache->pool->is_limited);
     }
     *count += found;
     return cache->claim == NULL || claim_is_valid(cache, count);
 }
 
-/* D1; `count` grows by the blocks of the batches. */
+/* DE1; `count` grows by the blocks of the batches. */
 static bool depot_is_valid(const struct gni_heap *heap, size_t *count)
 {
     for (unsigned class = 0; class < GNI_SIZE_BINS; class ++) {
@@ -565,11 +565,11 @@ static bool pool_is_valid(struct gni_pool *pool)
         walk.reserved_bytes += gni_container_of(link, struct gni_physical, link)->nbytes;
     if (!caches_are_valid(&walk) || !stock_is_valid(&pool->blocks))
         return false;
-    HOLDS(pool->reserved_bytes == walk.reserved_bytes);  /* P3 */
-    HOLDS(walk.live_bytes == gni_pool_live_bytes(pool)); /* V4 */
+    HOLDS(pool->reserved_bytes == walk.reserved_bytes);  /* PO3 */
+    HOLDS(walk.live_bytes == gni_pool_live_bytes(pool)); /* VA4 */
     HOLDS(walk.pending_bytes == pool->pending_bytes && walk.pending_count == pool->pending_count);
-    HOLDS(walk.used_bytes <= walk.reserved_bytes);                         /* P4 */
-    HOLDS(pool->reserve_blocks == GNI_BLOCKS_BY_PAGE * walk.folded_pages); /* V3 */
+    HOLDS(walk.used_bytes <= walk.reserved_bytes);                         /* PO4 */
+    HOLDS(pool->reserve_blocks == GNI_BLOCKS_BY_PAGE * walk.folded_pages); /* VA3 */
     HOLDS(pool->blocks.count >= walk.folded_borders);
     return true;
 }

@@ -3,9 +3,9 @@
  */
 #include "ops/node.h"
 
-#include "base/favour.h"
 #include "base/fork.h"
 #include "base/host.h"
+#include "base/lock.h"
 #include "base/thread.h"
 #include "genesis/history.h"
 
@@ -16,7 +16,7 @@ enum {
 };
 
 static struct {
-    struct gni_favour lock;
+    struct gni_lock lock;
     bool is_off; /* fusion is off: nothing waits */
 } recorder;
 
@@ -28,14 +28,14 @@ static struct gni_storage *dead;
 
 static void fork_prepare(void)
 {
-    gni_favour_fork_take(&recorder.lock);
+    gni_lock_fork_take(&recorder.lock);
     gni_works_fork_prepare();
 }
 
 static void fork_done(bool is_child)
 {
     gni_works_fork_done(is_child);
-    gni_favour_fork_give(&recorder.lock, is_child);
+    gni_lock_fork_give(&recorder.lock);
 }
 
 static const struct gni_fork_handlers recorder_fork = {.prepare = fork_prepare, .done = fork_done};
@@ -46,24 +46,17 @@ static void recorder_register(void)
     gni_fork_register(GNI_FORK_RECORDER, &recorder_fork);
 }
 
-/* The slow path, kept out of the fast one. */
-static __attribute__((noinline)) void lock_take_shared(void)
-{
-    gni_once_run(&recorder_once, recorder_register);
-    gni_favour_take(&recorder.lock);
-}
-
 void gni_recorder_lock(void)
 {
-    if (!gni_favour_enter(&recorder.lock, gni_thread_self()))
-        lock_take_shared();
+    gni_once_run(&recorder_once, recorder_register);
+    gni_lock_take(&recorder.lock);
 }
 
 void gni_recorder_unlock(void)
 {
     struct gni_storage *ended = dead;
     dead = NULL;
-    gni_favour_give(&recorder.lock);
+    gni_lock_give(&recorder.lock);
     while (ended != NULL) {
         struct gni_storage *next = ended->next_dead;
         gni_storage_destroy(ended);

@@ -69,7 +69,7 @@ static void test_handles(void)
 static void test_handles_freed_twice(void)
 {
     gn_memory_block *blocks[3] = {NULL}, *kept = NULL;
-    CHECK_OK(gn_memory_block_alloc(suite.manager, 100, NULL, &kept)); /* B4: a region stays */
+    CHECK_OK(gn_memory_block_alloc(suite.manager, 100, NULL, &kept)); /* BL4: a region stays */
     for (size_t i = 0; i < 3; i++)
         CHECK_OK(gn_memory_block_alloc(suite.manager, (size_t)5000 << (8 * i), NULL, &blocks[i]));
     for (size_t i = 0; i < 3; i++)
@@ -352,17 +352,39 @@ static void test_training_needs_no_driver(void)
     pool_empty();
 }
 
+/* A request that no slot of the thread's cache meets empties the slots that got no block since the one before it; not the
+ * one that was used just now. */
+static void test_growth_keeps_cached_blocks(void)
+{
+    void *weights =
+        block_make(192 * MIB); /* the growth is within the bound, and recycles nothing */
+    for (int i = 0; i < 3; i++)
+        block_free(block_make(16 * MIB)); /* the size earns a slot, which keeps the block */
+    gn_memory_statistics before = statistics_now();
+    void *grown = block_make(20 * MIB);
+    void *block = block_make(16 * MIB);
+    gn_memory_statistics after = statistics_now();
+    CHECK_U64(after.miss_count, before.miss_count + 1);
+    CHECK_U64(after.stream_hit_count, before.stream_hit_count + 1);
+    CHECK_U64(after.global_hit_count, before.global_hit_count);
+    block_free(block);
+    block_free(grown);
+    block_free(weights);
+    POOL_CHECK();
+    pool_empty();
+}
+
 /* ---- giving back ---------------------------------------------------------------------------- */
 
-/* Sequences of another length at each step: sizes that do not come again must not keep memory apart. */
-static void test_changing_lengths(void)
+/* Sequences of another length at each step. The part of what was live that was reserved beyond it. */
+static double changing_lengths_run(uint64_t seed)
 {
     enum {
         BLOCKS = 8,
         STEPS_CHANGING = 200
     };
-    uint64_t seed = 7;
     CHECK_OK(gn_memory_reset_peaks(suite.manager));
+    pool_empty();
     for (int step = 0; step < STEPS_CHANGING; step++) {
         size_t length = 350 + (size_t)(check_random(&seed) % 512);
         void *kept[BLOCKS][3];
@@ -379,11 +401,26 @@ static void test_changing_lengths(void)
         }
     }
     gn_memory_statistics now = statistics_now();
-    printf("     changing lengths: %.3f of what was live is reserved, %llu driver allocations\n",
-           (double)now.reserved_bytes_peak / (double)now.live_bytes_peak,
-           (unsigned long long)now.driver_alloc_count);
+    return (double)now.reserved_bytes_peak / (double)now.live_bytes_peak - 1;
+}
+
+/* Sizes that do not come again must not keep memory apart. How well blocks fit depends on the lengths: on average, at most
+ * 1/32 more is reserved than is live. */
+static void test_changing_lengths(void)
+{
+    enum {
+        SEEDS = 8
+    };
+    double sum = 0, most = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        double part = changing_lengths_run(seed);
+        sum += part;
+        most = part > most ? part : most;
+    }
+    printf("     changing lengths: %.3f of what was live is reserved, %.3f at most\n",
+           1 + sum / SEEDS, 1 + most);
     if (suite.is_virtual)
-        CHECK(now.reserved_bytes_peak <= now.live_bytes_peak + now.live_bytes_peak / 32);
+        CHECK(sum <= SEEDS / 32.0 && most <= 1 / 24.0);
     POOL_CHECK();
     pool_empty();
 }
@@ -1179,7 +1216,7 @@ static void test_every_way(void)
         if (mode & 1)
             CHECK_OK(gn_history_start(&(gn_history_options){.events_most = 256}));
         if (mode & 2)
-            (void)atomic_fetch_or(&gni_care, GNI_CARE_EXCHANGE);
+            (void)atomic_fetch_or(&gni_slow_reasons, GNI_REASON_EXCHANGE);
         for (int way = 0; way < WAY_COUNT; way++) {
             way_walk(way, NULL);
             way_walk(way, side);
@@ -1188,7 +1225,7 @@ static void test_every_way(void)
             POOL_CHECK();
         }
         gn_history_stop();
-        (void)atomic_fetch_and(&gni_care, ~(unsigned)GNI_CARE_EXCHANGE);
+        (void)atomic_fetch_and(&gni_slow_reasons, ~(unsigned)GNI_REASON_EXCHANGE);
     }
     gn_stream_release(side);
     pool_empty();
@@ -1321,6 +1358,7 @@ static void run(void)
     RUN(test_pinned);
     RUN(test_walk_of_managers);
     RUN(test_every_way);
+    RUN(test_growth_keeps_cached_blocks);
     RUN(test_the_walker);
     RUN(test_clear);
 }

@@ -8,7 +8,7 @@
  * non-blocking ones, streams of another library, each thread's own default stream), works on them with
  * fills and copies, and keeps the rules of genesis/memory.h: work on a block stays in one stream, moves to
  * another one after an event, and is announced by gn_memory_record_stream() where it is not ordered back
- * before the free. The manager must keep P5 of pool.h: on the simulated GPU its checker sees every access,
+ * before the free. The manager must keep PO5 of pool.h: on the simulated GPU its checker sees every access,
  * and one finding is a failure; on every device each block must hold what was written last.
  *
  * Everything follows from the seed: the policy, the schedule, the size of the device's memory, the

@@ -1,7 +1,7 @@
 /*
  * books.h: the host memory of the library's own bookkeeping, as far as it must come back.
  *
- * The threads' caches of a pool and their claims are kept for ever (cache.h, K2), so they do not count. What is compared
+ * The threads' caches of a pool and their claims are kept for ever (cache.h, CA2), so they do not count. What is compared
  * is the state after gn_shutdown(), or where nothing was ever cached.
  */
 #ifndef GNI_TESTS_BOOKS_H

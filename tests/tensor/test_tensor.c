@@ -438,7 +438,6 @@ static void test_recording_captures_without_the_lock(void)
 enum {
     THREADS = 4,
     TURNS = 30,
-    ALONE = 1500, /* more than a favour takes */
 };
 
 static gn_tensor *shared;
@@ -466,17 +465,10 @@ static void *thread_run(void *argument)
     return NULL;
 }
 
-/* Before the others come this thread has the recorder's lock for itself (favour.h), and then it works as they do. */
 static void test_threads(void)
 {
     pthread_t threads[THREADS];
     shared = filled(100, 300, 1);
-    for (int i = 0; i < ALONE; i++) {
-        gn_tensor *sum = NULL;
-        CHECK_OK(
-            gn_elementwise(GN_OP_ADD, (gn_operand[]){tensor_operand(shared), number(1)}, &sum));
-        gn_tensor_release(sum);
-    }
     for (intptr_t i = 0; i < THREADS; i++)
         CHECK(pthread_create(&threads[i], NULL, thread_run, (void *)i) == 0);
     (void)thread_run((void *)THREADS);

@@ -1,5 +1,5 @@
 /*
- * entrance.c: allocate and free, as fast as they can be.
+ * memory_api.c: allocate and free, as fast as they can be.
  *
  * The path of nearly every call: the thread's last cache is the right one, and has a block of the class,
  * or room for it. No lock, no driver call, no hash, no search. Everything else is for pool.c.
@@ -14,11 +14,11 @@
 #define INLINE static inline __attribute__((always_inline))
 #define OUTLINE static __attribute__((noinline))
 
-_Atomic(unsigned) gni_care;
+_Atomic(unsigned) gni_slow_reasons;
 
-INLINE unsigned care_now(void)
+INLINE unsigned reasons_now(void)
 {
-    return atomic_load_explicit(&gni_care, memory_order_relaxed);
+    return atomic_load_explicit(&gni_slow_reasons, memory_order_relaxed);
 }
 
 INLINE gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
@@ -50,25 +50,25 @@ INLINE gn_memory_block *cache_pop(struct gni_cache *cache, size_t nbytes)
 /* A block of the thread's last cache, if that is the one that is meant; then it is in *known, too. *is_above:
  * a counter is above its level. */
 INLINE gn_memory_block *fast_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                                   unsigned flags, unsigned care, struct gni_cache **known,
+                                   unsigned flags, unsigned reasons, struct gni_cache **known,
                                    bool *is_above)
 {
     struct gni_cache *cache =
         LIKELY(gni_size_is_possible(nbytes)) ? gni_cache_known(manager, stream) : NULL;
     int64_t live;
     *known = cache;
-    if (!LIKELY(cache != NULL && gni_cache_enter(cache, care, &live)))
+    if (!LIKELY(cache != NULL && gni_cache_enter(cache, reasons, &live)))
         return NULL;
     gn_memory_block *block = cache_pop(cache, nbytes);
     if (LIKELY(block != NULL))
-        *is_above = gni_block_hand_out(cache, block, nbytes, flags, GNI_STOCK_ROOM, &live);
+        *is_above = gni_block_hand_out(cache, block, nbytes, flags, GNI_STOCK_PLACE, &live);
     gni_cache_leave(cache, live);
     return block;
 }
 
 INLINE bool cache_push(struct gni_cache *cache, gn_memory_block *block)
 {
-    if (gni_cache_room(cache) == 0)
+    if (gni_cache_places(cache) == 0)
         return false;
     if (block->bin != GNI_BLOCK_NO_BIN) {
         struct gni_bin *bin = &cache->bins[block->bin];
@@ -87,16 +87,16 @@ INLINE bool cache_push(struct gni_cache *cache, gn_memory_block *block)
 
 /* False: not freed, and nothing changed. The block is live, or its caller is wrong; it may be of another pool than the
  * cache: then its heap is another, too. `slow`: GNI_BLOCK_SLOW_BY_... With a time the free is recorded. */
-INLINE bool fast_free(gn_memory_block *block, unsigned slow, unsigned care, uint64_t time_ns)
+INLINE bool fast_free(gn_memory_block *block, unsigned slow, unsigned reasons, uint64_t time_ns)
 {
     struct gni_cache *cache = gni_thread.cache;
     int64_t live;
-    if (!LIKELY(cache != NULL && gni_cache_enter(cache, care, &live)))
+    if (!LIKELY(cache != NULL && gni_cache_enter(cache, reasons, &live)))
         return false;
     bool is_freed =
         LIKELY(gni_cache_can_take_back(cache, block, slow)) && LIKELY(cache_push(cache, block));
     if (is_freed)
-        gni_block_take_back(cache, block, GNI_STOCK_ROOM, time_ns, &live);
+        gni_block_take_back(cache, block, GNI_STOCK_PLACE, time_ns, &live);
     gni_cache_leave(cache, live);
     return is_freed;
 }
@@ -111,15 +111,17 @@ static gn_status noted_alloc(gn_memory_manager *manager, gn_memory_block *block)
     return GN_OK;
 }
 
-OUTLINE gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                             unsigned flags, gn_memory_block **block)
+/* Nothing that needs no lock has a block. */
+OUTLINE gn_status slow_alloc(gn_memory_manager *manager, struct gni_cache *known,
+                             bool is_claim_empty, size_t nbytes, gn_stream *stream, unsigned flags,
+                             gn_memory_block **block)
 {
     GN_CHECK_ARGUMENT(manager != NULL, "manager must not be NULL");
     if (!gni_size_is_possible(nbytes))
         return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device", nbytes);
     gn_status status;
     if (!atomic_load_explicit(&manager->is_direct, memory_order_relaxed)) {
-        status = gni_pool_alloc(manager->pool, nbytes, stream, flags, block);
+        status = gni_pool_alloc(manager->pool, known, is_claim_empty, nbytes, stream, flags, block);
     } else {
         GN_TRY(gni_manager_stream(manager, &stream));
         int calls = 0;
@@ -133,28 +135,37 @@ OUTLINE gn_status slow_alloc(gn_memory_manager *manager, size_t nbytes, gn_strea
     return status;
 }
 
-/* The cache had nothing: its heap may have, else it takes longer. */
+/* The cache had nothing, or is not known. */
+INLINE gn_status next_alloc(gn_memory_manager *manager, struct gni_cache *known, size_t nbytes,
+                            gn_stream *stream, unsigned flags, gn_memory_block **block)
+{
+    bool is_claim_empty = false;
+    *block = known != NULL && known->pool->has_claims
+                 ? gni_pool_alloc_unlocked(known, nbytes, flags, &is_claim_empty)
+                 : NULL;
+    if (*block == NULL)
+        GN_TRY(slow_alloc(manager, known, is_claim_empty, nbytes, stream, flags, block));
+    return noted_alloc(manager, *block);
+}
+
 OUTLINE gn_status next_alloc_pointer(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
                                      void **pointer, struct gni_cache *known)
 {
     GN_CHECK_ARGUMENT(pointer != NULL, "pointer must not be NULL");
-    gn_memory_block *block =
-        known != NULL ? gni_pool_alloc_quick(known, nbytes, GNI_BLOCK_EXPORTED) : NULL;
-    if (block == NULL)
-        GN_TRY(slow_alloc(manager, nbytes, stream, GNI_BLOCK_EXPORTED, &block));
+    gn_memory_block *block;
+    GN_TRY(next_alloc(manager, known, nbytes, stream, GNI_BLOCK_EXPORTED, &block));
     *pointer = block->address;
-    return noted_alloc(manager, block);
+    return GN_OK;
 }
 
 OUTLINE gn_status next_alloc_block(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
                                    unsigned flags, gn_memory_block **out, struct gni_cache *known)
 {
     GN_CHECK_ARGUMENT(out != NULL, "block must not be NULL");
-    gn_memory_block *block = known != NULL ? gni_pool_alloc_quick(known, nbytes, flags) : NULL;
-    if (block == NULL)
-        GN_TRY(slow_alloc(manager, nbytes, stream, flags, &block));
+    gn_memory_block *block;
+    GN_TRY(next_alloc(manager, known, nbytes, stream, flags, &block));
     *out = block;
-    return noted_alloc(manager, block);
+    return GN_OK;
 }
 
 /* The end of an allocation that the cache met: nearly always nothing is left to do. */
@@ -167,65 +178,65 @@ OUTLINE gn_status finish_alloc(gn_memory_block *block, bool is_above)
 }
 
 INLINE gn_status alloc_pointer(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                               void **pointer, unsigned care)
+                               void **pointer, unsigned reasons)
 {
     struct gni_cache *known = NULL;
     bool is_above = false;
     gn_memory_block *block =
         pointer != NULL
-            ? fast_alloc(manager, nbytes, stream, GNI_BLOCK_EXPORTED, care, &known, &is_above)
+            ? fast_alloc(manager, nbytes, stream, GNI_BLOCK_EXPORTED, reasons, &known, &is_above)
             : NULL;
     if (!LIKELY(block != NULL))
         return next_alloc_pointer(manager, nbytes, stream, pointer, known);
     *pointer = block->address;
-    return LIKELY(!is_above && care == 0) ? GN_OK : finish_alloc(block, is_above);
+    return LIKELY(!is_above && reasons == 0) ? GN_OK : finish_alloc(block, is_above);
 }
 
 INLINE gn_status alloc_block(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                             unsigned flags, gn_memory_block **out, unsigned care)
+                             unsigned flags, gn_memory_block **out, unsigned reasons)
 {
     struct gni_cache *known = NULL;
     bool is_above = false;
     gn_memory_block *block =
-        out != NULL ? fast_alloc(manager, nbytes, stream, flags, care, &known, &is_above) : NULL;
+        out != NULL ? fast_alloc(manager, nbytes, stream, flags, reasons, &known, &is_above) : NULL;
     if (!LIKELY(block != NULL))
         return next_alloc_block(manager, nbytes, stream, flags, out, known);
     *out = block;
-    return LIKELY(!is_above && care == 0) ? GN_OK : finish_alloc(block, is_above);
+    return LIKELY(!is_above && reasons == 0) ? GN_OK : finish_alloc(block, is_above);
 }
 
-/* With care, and the first time. */
-OUTLINE gn_status careful_alloc_pointer(gn_memory_manager *manager, size_t nbytes,
-                                        gn_stream *stream, void **pointer, unsigned care)
+/* With reasons, and the first time. */
+OUTLINE gn_status checked_alloc_pointer(gn_memory_manager *manager, size_t nbytes,
+                                        gn_stream *stream, void **pointer, unsigned reasons)
 {
     if (manager != NULL)
         gni_pool_show(manager->pool);
-    return alloc_pointer(manager, nbytes, stream, pointer, care);
+    return alloc_pointer(manager, nbytes, stream, pointer, reasons);
 }
 
-OUTLINE gn_status careful_alloc_block(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
-                                      unsigned flags, gn_memory_block **out, unsigned care)
+OUTLINE gn_status checked_alloc_block(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                                      unsigned flags, gn_memory_block **out, unsigned reasons)
 {
-    return alloc_block(manager, nbytes, stream, flags, out, care);
+    return alloc_block(manager, nbytes, stream, flags, out, reasons);
 }
 
 gn_status gn_memory_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
                           void **pointer)
 {
-    unsigned care = care_now();
-    if (LIKELY(care == 0 && manager != NULL && gni_pool_is_shown(manager->pool)))
+    unsigned reasons = reasons_now();
+    if (LIKELY(reasons == 0 && manager != NULL && gni_pool_is_shown(manager->pool)))
         return alloc_pointer(manager, nbytes, stream, pointer, 0);
-    return careful_alloc_pointer(manager, nbytes, stream, pointer, care);
+    return checked_alloc_pointer(manager, nbytes, stream, pointer, reasons);
 }
 
 /* A block that only its handle frees. */
 INLINE gn_status alloc_owned(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
                              unsigned flags, gn_memory_block **out)
 {
-    unsigned care = care_now();
-    if (LIKELY(care == 0))
+    unsigned reasons = reasons_now();
+    if (LIKELY(reasons == 0))
         return alloc_block(manager, nbytes, stream, flags, out, 0);
-    return careful_alloc_block(manager, nbytes, stream, flags, out, care);
+    return checked_alloc_block(manager, nbytes, stream, flags, out, reasons);
 }
 
 gn_status gn_memory_block_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
@@ -277,17 +288,18 @@ OUTLINE gn_status wrong_size(struct gni_pool *pool, const gn_memory_block *block
 }
 
 /* Frees a block of the pool, by its address or, with NULL, by its handle; recorded where that is asked for. */
-OUTLINE gn_status careful_free(gn_memory_block *block, void *pointer, unsigned slow, unsigned care)
+OUTLINE gn_status checked_free(gn_memory_block *block, void *pointer, unsigned slow,
+                               unsigned reasons)
 {
-    uint64_t now = care & GNI_CARE_HISTORY ? gni_time_ns() : 0;
-    return fast_free(block, slow, care, now) ? GN_OK : gni_pool_free(block, pointer, now);
+    uint64_t now = reasons & GNI_REASON_HISTORY ? gni_time_ns() : 0;
+    return fast_free(block, slow, reasons, now) ? GN_OK : gni_pool_free(block, pointer, now);
 }
 
 INLINE gn_status pool_free(gn_memory_block *block, void *pointer, unsigned slow)
 {
-    unsigned care = care_now();
-    if (!LIKELY(care == 0))
-        return careful_free(block, pointer, slow, care);
+    unsigned reasons = reasons_now();
+    if (!LIKELY(reasons == 0))
+        return checked_free(block, pointer, slow, reasons);
     return LIKELY(fast_free(block, slow, 0, 0)) ? GN_OK : gni_pool_free(block, pointer, 0);
 }
 
@@ -315,7 +327,7 @@ gn_status gn_memory_block_free(gn_memory_block *block)
 {
     GN_CHECK_ARGUMENT(block != NULL, "block is NULL");
     if (block->pool == NULL) {
-        if (gni_block_state(block) == GNI_BLOCK_UNUSED) /* B4: of a pool, and merged since */
+        if (gni_block_state(block) == GNI_BLOCK_UNUSED) /* BL4: of a pool, and merged since */
             return gni_error(GN_ERROR_DOUBLE_FREE, "the block was freed already");
         return gni_direct_free_block(block);
     }

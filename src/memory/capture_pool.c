@@ -1,5 +1,5 @@
 /*
- * capture.c: memory of captured graphs.
+ * capture_pool.c: memory of captured graphs.
  *
  * A captured graph runs again and again with the addresses that were used while it was captured. So what
  * is allocated during a capture comes from a space of its own: blocks that are freed there are used again

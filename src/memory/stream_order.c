@@ -1,5 +1,5 @@
 /*
- * order.c: the order between streams: heaps, events, hand-over, and blocks that wait.
+ * stream_order.c: the order between streams: heaps, events, hand-over, and blocks that wait.
  *
  * What was freed on a stream may be used there again at once. Anyone else needs to know that the stream
  * has passed the free:
