@@ -7,7 +7,7 @@
  * that the count does not depend on the size of the data or of a tile.
  *
  * Build type Crossings (CMakeLists.txt) compiles everything with -finstrument-functions: each function calls the two
- * hooks below, inline ones of headers too. They write down addresses; `tools/crossings` turns these into files.
+ * hooks below, inline ones of headers too. They write down addresses; `tools/crossings.py` turns these into files.
  */
 #include "genesis/genesis.h"
 

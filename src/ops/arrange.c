@@ -5,7 +5,7 @@
  */
 #include "base/text.h"
 #include "ops/backend.h"
-#include "ops/cpu/copy.h"
+#include "ops/cpu/cpu_ops.h"
 #include "ops/recorder.h"
 #include "tensor/tensor.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/host.h"
 #include "ops/backend.h"
-#include "ops/cpu/copy.h"
+#include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/loops.h"
 #include "ops/move.h"
 

@@ -49,8 +49,7 @@ static void works_forget(void)
         if (node->is_running)
             works.work_count = 1; /* this thread goes on with it, after a handler that forks */
         if (node->device->ops->is_lost_in_fork) {
-            node->is_inherited = true;
-            gni_node_leave(node);
+            gni_node_disown(node);
         }
     }
     (void)pthread_cond_init(&works.ended, NULL);
@@ -296,6 +295,12 @@ static bool is_refused(gn_status status)
     return true;
 }
 
+/* True if a node's value is needed outside of the collected nodes: by its tensor, or by another node. */
+static bool node_is_needed(const struct gni_node *node)
+{
+    return node->owner != NULL || node->reader_count > node->inner;
+}
+
 /* Computes the nodes of a refused program one by one. Nodes that are computed stay computed if a later one fails. */
 static gn_status nodes_flush_alone(const struct gni_work *work)
 {
@@ -315,7 +320,7 @@ gn_status gni_node_flush(struct gni_node *root, const char *why)
     gn_status status = nodes_take(&work, root);
     if (status == GN_OK && work.node_count > 0) {
         for (int n = 0; n < work.node_count; n++)
-            is_needed[n] = work.nodes[n] == root ? into == NULL : gni_node_is_needed(work.nodes[n]);
+            is_needed[n] = work.nodes[n] == root ? into == NULL : node_is_needed(work.nodes[n]);
         bool is_deferred = root->deferred != NULL;
         if (!is_deferred)
             gni_work_build_program(&work, NULL);
@@ -534,7 +539,7 @@ static struct gni_node *node_to_keep(struct gni_work *work)
             inputs +=
                 node->operands[i].kind == GNI_OPERAND_MEMORY ||
                 (node->operands[i].kind == GNI_OPERAND_NODE && node->operands[i].node->is_done);
-        if (!gni_node_is_needed(node))
+        if (!node_is_needed(node))
             continue;
         if (!is_twice || inputs > INPUTS_MOST || node->is_reduced)
             return node;

@@ -12,7 +12,6 @@
 
 #include "ops/backend.h"
 #include "ops/cpu/cpu_index.h"
-#include "ops/index.h"
 
 #include <string.h>
 
@@ -22,46 +21,6 @@ static bool is_basic_key(int count, const gn_key *keys)
         if (keys[i].kind == GN_KEY_TENSOR || keys[i].kind == GN_KEY_BOOL)
             return false;
     return true;
-}
-
-/* ---- numbers that are out of range ------------------------------------------------------------- */
-
-/* The first number of an index tensor that is out of range, for the message; false if all are in range by now. */
-static bool outside_find(const struct gni_index *index, int64_t *found)
-{
-    const gn_tensor *tensor = index->tensor;
-    int64_t at[GN_DIMENSIONS_MAX] = {0};
-    for (int64_t i = 0; i < tensor->count; i++) {
-        int64_t offset = 0;
-        for (int d = 0; d < tensor->ndim; d++)
-            offset += at[d] * tensor->strides[d];
-        const char *element =
-            gni_tensor_data(tensor) + offset * (int64_t)gni_dtype_size(tensor->dtype);
-        *found = gni_scalar_load(tensor->dtype, element).integer;
-        int64_t wrapped = *found < 0 ? *found + index->wrap : *found;
-        if (wrapped < 0 || wrapped >= index->size)
-            return true;
-        for (int d = tensor->ndim - 1; d >= 0 && ++at[d] == tensor->sizes[d]; d--)
-            at[d] = 0;
-    }
-    return false;
-}
-
-static gn_status outside_say(const struct gni_index *index, int64_t found)
-{
-    return gni_error(
-        GN_ERROR_INDEX, "index %lld is out of range for dimension %d of size %lld%s",
-        (long long)found, index->dimension, (long long)index->size,
-        found < 0 && index->wrap == 0 ? ": negative ones do not count from the end here" : "");
-}
-
-gn_status gni_index_refuse(const struct gni_index_plan *plan)
-{
-    int64_t found;
-    for (int k = 0; k < plan->index_count; k++)
-        if (!plan->indices[k].is_trusted && outside_find(&plan->indices[k], &found))
-            return outside_say(&plan->indices[k], found);
-    return gni_error(GN_ERROR_INDEX, "an index is out of range");
 }
 
 /* ---- keys that are on another device ----------------------------------------------------------- */
@@ -97,7 +56,6 @@ static gn_status keys_move(const gn_tensor *tensor, int count, gn_key *keys, gn_
 static gn_status moved_check(const struct gni_index_plan *plan, int count, const gn_key *given,
                              gn_tensor *const *copies)
 {
-    int64_t found;
     for (int i = plan->block_begin; i < plan->block_end; i++)
         if (plan->sizes[i] == 0) /* broadcast to nothing: no number is looked at */
             return GN_OK;
@@ -108,8 +66,7 @@ static gn_status moved_check(const struct gni_index_plan *plan, int count, const
                 given[i].tensor->device == near.tensor->device)
                 continue; /* not a copy, or one that was made for another reason */
             near.tensor = given[i].tensor;
-            if (outside_find(&near, &found))
-                return outside_say(&near, found);
+            GN_TRY(gni_index_check_numbers(&near));
         }
     return GN_OK;
 }

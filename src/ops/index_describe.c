@@ -5,7 +5,6 @@
 #include "ops/recorder.h"
 
 #include "ops/cpu/cpu_index.h"
-#include "ops/index.h"
 #include "ops/move.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
  *     work      the nodes that one thread is computing, and their program, on that thread's stack
  *
  * Invariants, under the recorder's lock:
- *   N1  all nodes that are not computed are in one list, oldest first: a node's operands come before it;
+ *   N1  all nodes but those that are done or inherited are in one list, oldest first: a node's operands come before it;
  *   N2  the references of a node: its owner, each operand that is the node, and each work or waiting thread;
  *   N3  a computed node is_done and has no operands. It has a storage if it was an operand of other nodes then, or had no
  *       owner to give it to. It is freed with its last reference. Only threads that waited for it refer to a computed
@@ -117,8 +117,8 @@ void gni_node_finish(struct gni_node *node, struct gni_storage *storage);
 /* A node is computed: it releases its operands. */
 void gni_node_forget(struct gni_node *node);
 
-/* Takes a node out of the list of nodes that wait. */
-void gni_node_leave(struct gni_node *node);
+/* In a forked child: the node's device is lost, and with it the value. */
+void gni_node_disown(struct gni_node *node);
 
 /* ---- flush.c --------------------------------------------------------------------------------- */
 
@@ -148,11 +148,5 @@ bool gni_work_collect(struct gni_work *work, struct gni_node *root);
 
 /* The program of the collected nodes, without outputs, its dimensions in `order` (NULL: as they are). */
 void gni_work_build_program(struct gni_work *work, const int *order);
-
-/* True if a node's value is needed outside of the collected nodes: by its tensor, or by another node. */
-static inline bool gni_node_is_needed(const struct gni_node *node)
-{
-    return node->owner != NULL || node->reader_count > node->inner;
-}
 
 #endif

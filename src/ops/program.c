@@ -9,10 +9,12 @@
 void gni_program_init(struct gni_program *program, int ndim, const int64_t *sizes, const int *order)
 {
     program->ndim = ndim;
-    program->count = gni_shape_count(ndim, sizes);
+    program->count = 1;
     program->input_count = program->step_count = program->output_count = 0;
-    for (int i = 0; i < ndim; i++)
+    for (int i = 0; i < ndim; i++) {
         program->sizes[i] = sizes[order != NULL ? order[i] : i];
+        program->count *= sizes[i];
+    }
 }
 
 short gni_program_add_memory(struct gni_program *program, struct gni_storage *storage,
@@ -150,9 +152,17 @@ short gni_program_add_op(struct gni_program *program, enum gni_op op, gn_dtype c
                                    .in = {in[0], arity > 1 ? in[1] : -1, arity > 2 ? in[2] : -1}});
 }
 
-short gni_program_add_conversion(struct gni_program *program, short value, gn_dtype held)
+gn_dtype gni_program_held(const struct gni_program *program, short value)
+{
+    return value < program->input_count ? program->inputs[value].held
+                                        : program->steps[value - program->input_count].held;
+}
+
+short gni_program_convert(struct gni_program *program, short value, gn_dtype held)
 {
     gn_dtype from = gni_program_held(program, value);
+    if (from == held)
+        return value;
     struct gni_step step = {
         .kind = GNI_STEP_CONVERT, .from = from, .held = held, .in = {value, -1, -1}};
     short known = step_find(program, &step);

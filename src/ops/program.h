@@ -86,24 +86,15 @@ short gni_program_add_number(struct gni_program *program, gn_scalar number, gn_d
 short gni_program_add_op(struct gni_program *program, enum gni_op op, gn_dtype computing,
                          gn_dtype held, int arity, const short *in);
 
-short gni_program_add_conversion(struct gni_program *program, short value, gn_dtype held);
 short gni_program_round(struct gni_program *program, short value, gn_dtype half);
 
 /* What is submitted to the stream from now on may read the inputs. */
 gn_status gni_program_order(struct gni_program *program, gn_stream *stream) GN_NODISCARD;
 
-static inline gn_dtype gni_program_held(const struct gni_program *program, short value)
-{
-    return value < program->input_count ? program->inputs[value].held
-                                        : program->steps[value - program->input_count].held;
-}
+/* The type that a value is held in. */
+gn_dtype gni_program_held(const struct gni_program *program, short value);
 
 /* A value as another type: itself where it is held so already. */
-static inline short gni_program_convert(struct gni_program *program, short value, gn_dtype held)
-{
-    return gni_program_held(program, value) == held
-               ? value
-               : gni_program_add_conversion(program, value, held);
-}
+short gni_program_convert(struct gni_program *program, short value, gn_dtype held);
 
 #endif

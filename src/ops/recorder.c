@@ -112,19 +112,26 @@ static void operands_release(struct gni_node *node)
     }
 }
 
-void gni_node_leave(struct gni_node *node)
+/* Takes a node out of the list of pending nodes (N1). */
+static void node_leave(struct gni_node *node)
 {
-    if (gni_list_is_empty(&node->link))
+    if (node->is_done || node->is_inherited)
         return;
     gni_list_remove(&node->link);
     node_count_change(-1U);
 }
 
+void gni_node_disown(struct gni_node *node)
+{
+    node_leave(node);
+    node->is_inherited = true;
+}
+
 void gni_node_forget(struct gni_node *node)
 {
     gni_assert(!node->is_running);
+    node_leave(node);
     node->is_done = true;
-    gni_node_leave(node);
     operands_release(node);
 }
 
@@ -136,7 +143,7 @@ void gni_node_release(struct gni_node *node)
     gni_assert(node->owner == NULL && !node->is_running);
     gni_assert(gni_list_is_empty(&node->readers));
     operands_release(node);
-    gni_node_leave(node);
+    node_leave(node);
     if (node->storage != NULL)
         storage_drop(node->storage);
     if (node->stream != NULL)

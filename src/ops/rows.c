@@ -6,7 +6,7 @@
  */
 #include "ops/backend.h"
 #include "base/text.h"
-#include "ops/cpu/copy.h"
+#include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/cpu_sort.h"
 #include "ops/recorder.h"
 

@@ -582,3 +582,45 @@ gn_status gni_index_plan_compact(struct gni_index_plan *plan)
     }
     return GN_OK;
 }
+
+/* ---- numbers that are out of range ------------------------------------------------------------- */
+
+/* The first number of an index tensor that is out of range, for the message; false if all are in range by now. */
+static bool outside_find(const struct gni_index *index, int64_t *found)
+{
+    const gn_tensor *tensor = index->tensor;
+    int64_t at[GN_DIMENSIONS_MAX] = {0};
+    for (int64_t i = 0; i < tensor->count; i++) {
+        int64_t offset = 0;
+        for (int d = 0; d < tensor->ndim; d++)
+            offset += at[d] * tensor->strides[d];
+        const char *element =
+            gni_tensor_data(tensor) + offset * (int64_t)gni_dtype_size(tensor->dtype);
+        *found = gni_scalar_load(tensor->dtype, element).integer;
+        int64_t wrapped = *found < 0 ? *found + index->wrap : *found;
+        if (wrapped < 0 || wrapped >= index->size)
+            return true;
+        for (int d = tensor->ndim - 1; d >= 0 && ++at[d] == tensor->sizes[d]; d--)
+            at[d] = 0;
+    }
+    return false;
+}
+
+gn_status gni_index_check_numbers(const struct gni_index *index)
+{
+    int64_t found;
+    if (!outside_find(index, &found))
+        return GN_OK;
+    return gni_error(
+        GN_ERROR_INDEX, "index %lld is out of range for dimension %d of size %lld%s",
+        (long long)found, index->dimension, (long long)index->size,
+        found < 0 && index->wrap == 0 ? ": negative ones do not count from the end here" : "");
+}
+
+gn_status gni_index_refuse(const struct gni_index_plan *plan)
+{
+    for (int k = 0; k < plan->index_count; k++)
+        if (!plan->indices[k].is_trusted)
+            GN_TRY(gni_index_check_numbers(&plan->indices[k]));
+    return gni_error(GN_ERROR_INDEX, "an index is out of range");
+}

@@ -95,4 +95,16 @@ size_t gni_index_plan_temp_bytes(const struct gni_index_plan *plan);
 /* Masks become offsets, and pending index tensors are computed. */
 gn_status gni_index_plan_compact(struct gni_index_plan *plan) GN_NODISCARD;
 
+static inline struct gni_index_source gni_index_source_of(const gn_tensor *tensor)
+{
+    return (struct gni_index_source){tensor->device, tensor->dtype, tensor->ndim, tensor->sizes,
+                                     tensor->strides};
+}
+
+/* GN_ERROR_INDEX if a number of an index tensor, which is in the host's memory, is out of range; says which. */
+gn_status gni_index_check_numbers(const struct gni_index *index) GN_NODISCARD;
+
+/* The error for a plan in which a number was out of range. If somebody has changed it since, it says no number. */
+gn_status gni_index_refuse(const struct gni_index_plan *plan) GN_NODISCARD;
+
 #endif

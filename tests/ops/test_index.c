@@ -9,6 +9,7 @@
 
 #include "base/host.h"
 #include "base/parallel.h"
+#include "ops/backend.h"
 #include "tensor/mask.h"
 
 #include <string.h>
@@ -412,9 +413,75 @@ static void test_many_threads(void)
     CHECK_OK(gni_parallel_set_threads(threads));
 }
 
+/* ---- the tables of operations --------------------------------------------------------------------- */
+
+/* Every kind of device has every slot that is not optional. */
+static void test_backends_are_complete(void)
+{
+    for (int type = 0; type < GNI_DEVICE_TYPES; type++) {
+        const struct gni_backend *backend = gni_backends[type];
+        CHECK(backend->run != NULL && backend->reduce != NULL && backend->random != NULL);
+        CHECK(backend->extreme != NULL && backend->cumulate != NULL);
+        CHECK(backend->cumulate_extreme != NULL && backend->select != NULL);
+        CHECK(backend->unique != NULL && backend->product != NULL);
+        CHECK(backend->product_copies != NULL && backend->permutation != NULL);
+        CHECK(backend->index_get != NULL && backend->index_set != NULL);
+        CHECK(backend->mask_places != NULL && backend->mask_get != NULL);
+        CHECK(backend->mask_set != NULL && backend->index_check != NULL);
+        CHECK(backend->search != NULL && backend->range != NULL && backend->count != NULL);
+        CHECK(backend->small_most < 0 || backend->copy_most >= backend->small_most);
+    }
+}
+
+/* The slots of masks do on the CPU what keys do: places by strides and as coordinates, elements, and values. */
+static void test_mask_slots(void)
+{
+    enum {
+        ROWS = 3,
+        COLUMNS = 4
+    };
+    const struct gni_backend *backend = gni_backend_get(cpu);
+    static const int64_t truth[ROWS * COLUMNS] = {0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0};
+    static const int64_t elements[ROWS * COLUMNS] = {0,  10, 20, 30, 40,  50,
+                                                     60, 70, 80, 90, 100, 110};
+    static const int64_t new_values[] = {7, 8, 9};
+    static const int64_t strides[] = {100, 1};
+    gn_tensor *mask, *tensor, *values, *places, *coordinates, *found;
+    CHECK_OK(made_of(GN_BOOL, ROWS, COLUMNS, truth, &mask));
+    CHECK_OK(made_of(GN_INT64, ROWS, COLUMNS, elements, &tensor));
+    CHECK_OK(made_of(GN_INT64, 3, 0, new_values, &values));
+    CHECK_OK(gni_tensor_flush(mask));
+    CHECK_OK(gni_tensor_flush(tensor));
+    CHECK_OK(gni_tensor_flush(values));
+    CHECK_OK(backend->mask_places(mask, strides, &places));
+    CHECK_OK(backend->mask_places(mask, NULL, &coordinates));
+    CHECK_OK(backend->mask_get(tensor, mask, &found));
+    const int64_t *offset = (const int64_t *)(const void *)gni_tensor_data(places);
+    const int64_t *pair = (const int64_t *)(const void *)gni_tensor_data(coordinates);
+    const int64_t *element = (const int64_t *)(const void *)gni_tensor_data(found);
+    CHECK(places->count == 3 && offset[0] == 1 && offset[1] == 100 && offset[2] == 103);
+    CHECK(coordinates->sizes[0] == 3 && coordinates->sizes[1] == 2);
+    CHECK(pair[0] == 0 && pair[1] == 1 && pair[2] == 1 && pair[3] == 0 && pair[5] == 3);
+    CHECK(found->count == 3 && element[0] == 10 && element[1] == 40 && element[2] == 70);
+    CHECK_OK(backend->mask_set(tensor, mask, values));
+    const int64_t *written = (const int64_t *)(const void *)gni_tensor_data(tensor);
+    CHECK(written[0] == 0 && written[1] == 7 && written[4] == 8 && written[7] == 9);
+    CHECK_STATUS(backend->mask_set(tensor, mask, places->count == 3 ? coordinates : places),
+                 GN_ERROR_SHAPE);
+    CHECK(written[1] == 7 && written[11] == 110);
+    gn_tensor_release(found);
+    gn_tensor_release(coordinates);
+    gn_tensor_release(places);
+    gn_tensor_release(values);
+    gn_tensor_release(tensor);
+    gn_tensor_release(mask);
+}
+
 int main(void)
 {
     CHECK_OK(gn_device_get(GN_DEVICE_CPU, 0, &cpu));
+    RUN(test_backends_are_complete);
+    RUN(test_mask_slots);
     RUN(test_descriptions);
     RUN(test_views_at_once);
     RUN(test_writes);

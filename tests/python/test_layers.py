@@ -78,6 +78,37 @@ def test_device_kinds_do_not_know_each_other(root):
         assert not [n for _, n in includes(path) if n.startswith("device/cpu")], path
 
 
+def test_the_kind_of_a_device_is_rarely_asked(root):
+    """Tables and their properties say what differs; a line that asks has its reason beside it."""
+    question = re.compile(r"GN_DEVICE_CPU|GN_DEVICE_CUDA|gni_\w+_is_(cpu|cuda|host)\b")
+    asked = [
+        f"{path.relative_to(root)}:{number}: {line.strip()}"
+        for layer in ("memory", "jit", "tensor", "ops")
+        for path in sorted((root / "src" / layer).glob("*.[ch]"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if question.search(line)
+    ]
+    assert 0 < len(asked) <= 5, asked
+
+
+def test_no_two_sources_have_one_name(root):
+    names = {}
+    for path in (path for kind in ("*.[ch]", "*.cu") for path in (root / "src").rglob(kind)):
+        assert path.name not in names, f"{path} and {names[path.name]} have one name"
+        names[path.name] = path
+    assert len(names) > 100
+
+
+def test_invariants_have_names_of_their_own(root):
+    """A number such as SO5 says which file has the invariant."""
+    homes, numbers = {}, re.compile(r"^ \*   ([A-Z]{1,2})\d+ +\S", re.MULTILINE)
+    for path in sources(root, "src/device", "src/jit", "src/tensor", "src/ops"):
+        for prefix in set(numbers.findall(path.read_text())):
+            assert prefix not in homes, f"{path} and {homes[prefix]} both have {prefix}1"
+            homes[prefix] = path
+    assert len(homes) > 10
+
+
 def test_the_library_links_nothing_of_cuda(build):
     library = next(build.glob("libgenesis.so.*"))
     needed = subprocess.run(["ldd", library], capture_output=True, text=True, check=False).stdout

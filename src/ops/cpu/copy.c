@@ -1,4 +1,4 @@
-#include "ops/cpu/copy.h"
+#include "ops/cpu/cpu_ops.h"
 
 #include "ops/cpu/loops.h"
 

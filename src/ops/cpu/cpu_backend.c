@@ -1,7 +1,6 @@
 /*
  * cpu_backend.c: the CPU's table of operations: src/ops/backend.h.
  */
-#include "ops/cpu/copy.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/cpu_product.h"
 

@@ -1,7 +1,6 @@
 #include "ops/cpu/cpu_ops.h"
 
 #include "base/parallel.h"
-#include "ops/cpu/copy.h"
 #include "ops/cpu/loops.h"
 
 #include <string.h>

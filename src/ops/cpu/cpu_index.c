@@ -14,7 +14,6 @@
 #include "base/parallel.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/index_kernels.h"
-#include "ops/index.h"
 
 #include <string.h>
 

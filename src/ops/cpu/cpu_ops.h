@@ -51,6 +51,17 @@ gn_status gni_cpu_kth(gn_tensor *tensor, int64_t k, gn_tensor *result) GN_NODISC
 void gni_extreme_find(const void *in, gn_dtype dtype, const struct gni_along *along,
                       bool is_maximum, int64_t *indices);
 
+/* ---- copy.c ---- */
+
+enum {
+    GNI_COPY_MOST =
+        4096, /* elements that one thread copies in less time than a program takes to begin */
+};
+
+/* Copies elements of `size` bytes at once. Strides are in elements; those of `from` may be 0. The two do not overlap. */
+void gni_copy_strided(char *to, const int64_t *to_strides, const char *from,
+                      const int64_t *from_strides, int ndim, const int64_t *sizes, size_t size);
+
 /* ---- cpu_create.c ---- */
 
 gn_status gni_cpu_fill_number(gn_scalar number, gn_tensor *out) GN_NODISCARD;

@@ -13,7 +13,6 @@
 #include "jit/tune.h"
 #include "ops/cuda/generate.h"
 #include "ops/cuda/index_arguments.h"
-#include "ops/cuda/ordered.h"
 #include "ops/cuda/kernel_texts.h"
 
 #include <stdio.h>

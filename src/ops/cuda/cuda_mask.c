@@ -6,7 +6,7 @@
  * parts before its own, and the host those of all.
  */
 #include "jit/kernel.h"
-#include "ops/cuda/readback.h"
+#include "ops/cuda/cuda_ops.h"
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/generate.h"
 #include "ops/cuda/kernel_texts.h"

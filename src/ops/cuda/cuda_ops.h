@@ -8,6 +8,7 @@
 #define GNI_OPS_CUDA_CUDA_OPS_H
 
 #include "ops/cuda/generate.h"
+#include "tensor/graph_capture.h"
 
 /* ---- programs: cuda_run.c, cuda_softmax.c, warm.c ---- */
 
@@ -82,5 +83,34 @@ gn_status gni_cuda_product_add(const struct gni_product *product, const struct g
 
 /* What cuBLASLt would have to have copied. */
 unsigned gni_cuda_product_copies(const struct gni_product *product, gn_device *device);
+
+/*
+ * ---- reading back ----
+ *
+ * A few words that a kernel writes for the host: into page-locked memory.
+ *
+ *     struct gni_storage *words;
+ *     GN_TRY(gni_readback_create(stream, nbytes, &words));
+ *     a kernel of the stream writes to words->data
+ *     status = gni_readback_wait(stream);             then words->data can be read
+ *     gni_storage_release(words);
+ */
+/* Fails while the stream is captured: no kernel runs then. */
+static inline gn_status gni_readback_create(gn_stream *stream, size_t nbytes,
+                                            struct gni_storage **words)
+{
+    gn_memory_manager *manager;
+    gn_device *host;
+    GN_TRY(gni_capture_refuse(stream, "a value cannot be read on the host"));
+    GN_TRY(gn_memory_manager_get_pinned(stream->device, &manager));
+    GN_TRY(gni_device_get_host(&host));
+    return gni_storage_create_from(manager, host, nbytes, NULL, words);
+}
+
+static inline gn_status gni_readback_wait(gn_stream *stream)
+{
+    GN_TRY(gn_stream_synchronize(stream));
+    return gni_cuda_index_check(stream->device);
+}
 
 #endif

@@ -1,9 +1,8 @@
 /*
  * cuda_search.c: searching and counting on a GPU: a kernel of search.cu each.
  */
-#include "ops/cuda/readback.h"
-#include "ops/cuda/fixed.h"
 #include "ops/cuda/cuda_ops.h"
+#include "ops/cuda/fixed.h"
 #include "ops/cuda/kernel_texts.h"
 
 enum {

@@ -8,7 +8,7 @@
  *
  * How the work is cut depends on shapes and strides alone.
  */
-#include "ops/cuda/ordered.h"
+#include "ops/cuda/index_arguments.h"
 
 #include "ops/cuda/fixed.h"
 #include "ops/cuda/cuda_sort.h"

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Counts the calls, and the calls between files, that one expression makes: tools/crossings.c.
 
-    tools/crossings [BUILD] [--list]
+    tools/crossings.py [BUILD] [--list]
 
-Builds in BUILD (build-crossings), and prints `calls N` and `crossings N`; with --list every call as well.
+Builds in BUILD (build-crossings), and prints `calls N` and `crossings N`, with --list after every
+call. A crossing is a call from a function of one file to a function of another.
 """
 
 import argparse
@@ -16,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def build(folder: Path) -> Path:
+    """Build the program, and return it."""
     if not (folder / "build.ninja").exists():
         options = ("TESTS", "PYTHON", "SIM")
         subprocess.run(
@@ -29,7 +31,7 @@ def build(folder: Path) -> Path:
 
 
 def places(program: Path, addresses: list[str]) -> dict[str, tuple[str, str]]:
-    """The function and the file of each address."""
+    """Find the function and the file of each address."""
     text = subprocess.run(
         ["addr2line", "-f", "-e", program],
         input="\n".join(addresses),
@@ -42,6 +44,7 @@ def places(program: Path, addresses: list[str]) -> dict[str, tuple[str, str]]:
 
 
 def main() -> int:
+    """Count and print."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("build", nargs="?", type=Path, default=ROOT / "build-crossings")
     parser.add_argument("--list", action="store_true")
