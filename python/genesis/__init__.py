@@ -120,6 +120,9 @@ from genesis._C import (
     tensor,
     trunc,
     uint8,
+    uint16,
+    uint32,
+    uint64,
     where,
     zeros,
 )
@@ -656,6 +659,9 @@ __all__ = [
     "triu_indices",
     "true_divide",
     "trunc",
+    "uint16",
+    "uint32",
+    "uint64",
     "uint8",
     "unbind",
     "unflatten",
@@ -770,7 +776,7 @@ def __getattr__(name: str) -> Any:
         from genesis import _leaks
 
         return getattr(_leaks, name)
-    if name in ("uint16", "uint32", "uint64", "complex64", "complex128"):
+    if name in ("complex64", "complex128"):
         from genesis._C import _dtype_advice
 
         raise AttributeError(f"module 'genesis' has no {name}: {_dtype_advice(name)}")

@@ -327,6 +327,12 @@ def _reduced(
     return function(x, axis, keepdims, **options)
 
 
+def _sum_dtype(x: Tensor, dtype: Any) -> Any:
+    """The dtype of sums and products: unsigned integers stay unsigned, as the standard has it."""
+    is_unsigned = not (x.dtype.is_signed or x.dtype == genesis.bool)
+    return genesis.uint64 if dtype is None and is_unsigned else dtype
+
+
 def sum(
     x: Tensor, /, *, axis: Any = None, dtype: Any = None, keepdims: builtins.bool = False
 ) -> Tensor:
@@ -338,7 +344,7 @@ def sum(
     >>> xp.sum(xp.asarray([[1, 2], [3, 4]]), axis=0)
     tensor([4, 6])
     """
-    return _reduced(genesis.sum, x, axis, keepdims, dtype=dtype)
+    return _reduced(genesis.sum, x, axis, keepdims, dtype=_sum_dtype(x, dtype))
 
 
 def prod(
@@ -352,7 +358,7 @@ def prod(
     >>> xp.prod(xp.asarray([[1, 2], [3, 4]]), axis=0)
     tensor([3, 8])
     """
-    return _reduced(genesis.prod, x, axis, keepdims, dtype=dtype)
+    return _reduced(genesis.prod, x, axis, keepdims, dtype=_sum_dtype(x, dtype))
 
 
 def mean(x: Tensor, /, *, axis: Any = None, keepdims: builtins.bool = False) -> Tensor:
@@ -464,7 +470,7 @@ def _cumulated(
         if x.ndim != 1:
             raise ValueError(f"cumulating needs an axis for shape {x.shape}")
         axis = 0
-    made = function(x, axis, dtype)
+    made = function(x, axis, _sum_dtype(x, dtype))
     if not has_first:
         return made
     shape = list(made.shape)

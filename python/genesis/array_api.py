@@ -4,9 +4,8 @@
 arguments and results that it asks for, where those of :mod:`genesis`, which are PyTorch's, differ.
 What is the same is the same function. ``x.__array_namespace__()`` is this module.
 
-Without complex numbers and unsigned integers wider than 8 bits, which tensors do not have, there
-are no ``complex64``, ``uint16`` and their kin; sums of uint8 are int64. The default floating dtype
-is float32. Operators are those of tensors, with PyTorch's rules: see ``docs/interop.md``.
+Without complex numbers, which tensors do not have, there are no ``complex64`` and ``complex128``.
+The default floating dtype is float32. Operators are those of tensors, with PyTorch's rules: see ``docs/interop.md``.
 
 Examples
 --------
@@ -74,6 +73,9 @@ from genesis import (
     tanh,
     trunc,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from genesis import bitwise_not as bitwise_invert
 from genesis._array_api_elements import (
@@ -302,6 +304,9 @@ __all__ = [
     "tril",
     "triu",
     "trunc",
+    "uint16",
+    "uint32",
+    "uint64",
     "uint8",
     "unique_all",
     "unique_counts",
@@ -324,7 +329,7 @@ newaxis = None
 _KINDS = {
     "bool": {"bool": bool},
     "signed integer": {"int8": int8, "int16": int16, "int32": int32, "int64": int64},
-    "unsigned integer": {"uint8": uint8},
+    "unsigned integer": {"uint8": uint8, "uint16": uint16, "uint32": uint32, "uint64": uint64},
     "real floating": {"float32": float32, "float64": float64},
     "complex floating": {},
 }
@@ -417,7 +422,9 @@ def can_cast(from_: Any, to: Any, /) -> builtins.bool:
     >>> xp.can_cast(xp.int8, xp.int16), xp.can_cast(xp.float64, xp.float32)
     (True, False)
     """
-    return genesis.promote_types(_dtype_of(from_), to) == to
+    from genesis._tensor_names import holds
+
+    return holds(to, _dtype_of(from_))
 
 
 def astype(x: Tensor, dtype: Any, /, *, copy: builtins.bool = True, device: Any = None) -> Tensor:

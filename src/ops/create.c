@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "ops/backend.h"
 #include "ops/cpu/loops.h"
+#include "ops/promote.h"
 #include "ops/op.h"
 #include "tensor/tensor.h"
 
@@ -62,6 +63,11 @@ gn_status gn_full(gn_scalar value, gn_dtype dtype, int ndim, const int64_t *size
     gn_tensor *made;
     GN_CHECK_ARGUMENT(result != NULL, "result must not be NULL");
     GN_TRY(gn_tensor_create(dtype, ndim, sizes, device, &made));
+    gn_status checked = gni_number_check(value, dtype);
+    if (checked != GN_OK) {
+        gn_tensor_release(made);
+        return checked;
+    }
     if (gni_device_is_host(made->device)) {
         struct fill fill = {.data = gni_tensor_data(made), .size = gni_dtype_size(dtype)};
         gni_scalar_store(value, dtype, &fill.element);
@@ -83,8 +89,9 @@ struct range {
     char *data;
     size_t size; /* of an element */
     gn_scalar start, step;
-    bool is_floating; /* both are, and so is what is computed: else int64 */
-    gni_loop convert; /* to the element's type; NULL: it is the one that is computed in */
+    bool is_floating;  /* both are */
+    gn_dtype computed; /* float64 if both are floating, else int64 or uint64 */
+    gni_loop convert;  /* to the element's type; NULL: it is the one that is computed in */
 };
 
 static void numbers_write(const struct range *range, size_t first, size_t count, void *out)
@@ -150,7 +157,7 @@ static gn_status range_compose(const struct range *range, int64_t count, gn_dtyp
     gn_status status = gn_cumulate(ones, 0, false, &made);
     gn_tensor_release(ones);
     status = range_step(status, GN_OP_SUBTRACT, one, &made);
-    status = range_cast(status, range->is_floating ? GN_FLOAT64 : GN_INT64, &made);
+    status = range_cast(status, range->computed, &made);
     status = range_step(status, GN_OP_MULTIPLY, range->step, &made);
     status = range_step(status, GN_OP_ADD, range->start, &made);
     status = range_cast(status, dtype, &made);
@@ -170,15 +177,17 @@ gn_status gn_range(gn_scalar start, gn_scalar step, int64_t count, gn_dtype dtyp
     struct range range = {.start = start,
                           .step = step,
                           .is_floating = start.kind == GN_FLOAT64 && step.kind == GN_FLOAT64};
+    range.computed = range.is_floating                               ? GN_FLOAT64
+                     : start.kind == GN_UINT64 || dtype == GN_UINT64 ? GN_UINT64
+                                                                     : GN_INT64;
     if ((start.kind == GN_FLOAT64) != (step.kind == GN_FLOAT64))
         return gni_error(GN_ERROR_INVALID_VALUE, "start and step must be of one kind");
     if (!gni_device_is_host(device))
         return range_compose(&range, count, dtype, device, result);
     GN_TRY(gn_tensor_create(dtype, 1, &count, device, &made));
-    gn_dtype computed = range.is_floating ? GN_FLOAT64 : GN_INT64;
     range.data = gni_tensor_data(made);
     range.size = gni_dtype_size(dtype);
-    range.convert = dtype == computed ? NULL : gni_loop_convert(computed, dtype);
+    range.convert = dtype == range.computed ? NULL : gni_loop_convert(range.computed, dtype);
     gni_parallel_for((size_t)count, PART, part_range, &range);
     *result = made;
     return GN_OK;

@@ -195,10 +195,12 @@ static gn_status plan_set(struct gni_index_plan *plan, gn_tensor *target, gn_ten
     int64_t strides[GN_DIMENSIONS_MAX] = {0};
     uint64_t number = 0;
     bool is_near = gni_device_is_host(target->device);
-    if (*value == NULL)
+    if (*value == NULL) {
+        GN_TRY(gni_number_check(scalar, target->dtype));
         gni_scalar_store(scalar, target->dtype, &number);
-    else
+    } else {
         GN_TRY(value_strides(*value, plan, strides));
+    }
     if (*value != NULL && is_near && !is_linear(plan, strides)) {
         GN_TRY(value_spread(plan, strides, value));
         gni_strides_contiguous(plan->ndim, plan->sizes, strides);

@@ -20,7 +20,7 @@ static bool outside_find(const struct gni_index *index, int64_t *found)
             offset += at[d] * tensor->strides[d];
         const char *element =
             gni_tensor_data(tensor) + offset * (int64_t)gni_dtype_size(tensor->dtype);
-        *found = gni_scalar_load(tensor->dtype, element).integer;
+        *found = gni_scalar_load(tensor->dtype, element).integer; /* of uint64: maybe its bits */
         int64_t wrapped = *found < 0 ? *found + index->wrap : *found;
         if (wrapped < 0 || wrapped >= index->size)
             return true;
@@ -32,10 +32,13 @@ static bool outside_find(const struct gni_index *index, int64_t *found)
 
 static gn_status outside_say(const struct gni_index *index, int64_t found)
 {
+    bool is_unsigned = gni_dtype_is_unsigned(index->tensor->dtype);
+    const char *sign = found < 0 && !is_unsigned ? "-" : "";
     return gni_error(
-        GN_ERROR_INDEX, "index %lld is out of range for dimension %d of size %lld%s",
-        (long long)found, index->dimension, (long long)index->size,
-        found < 0 && index->wrap == 0 ? ": negative ones do not count from the end here" : "");
+        GN_ERROR_INDEX, "index %s%llu is out of range for dimension %d of size %lld%s", sign,
+        found < 0 && !is_unsigned ? 0 - (unsigned long long)found : (unsigned long long)found,
+        index->dimension, (long long)index->size,
+        *sign != 0 && index->wrap == 0 ? ": negative ones do not count from the end here" : "");
 }
 
 gn_status gni_index_refuse(const struct gni_index_plan *plan)
@@ -134,6 +137,7 @@ gn_status gni_index_masked_fill(gn_tensor *target, gn_tensor *mask, gn_operand v
             status = gn_cast(one, target->dtype, &cast);
         value.tensor = cast;
     } else if (status == GN_OK) {
+        status = gni_number_check(value.scalar, target->dtype);
         gni_scalar_store(value.scalar, target->dtype, &number);
         value.scalar = gni_scalar_load(target->dtype, &number);
     }

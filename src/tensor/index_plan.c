@@ -269,7 +269,7 @@ static gn_status tensor_take(struct parse *parse, const gn_key *key)
         (struct gni_index){.tensor = key->tensor,
                            .dimension = parse->dimension,
                            .size = size,
-                           .wrap = size,
+                           .wrap = gni_dtypes[key->tensor->dtype].is_signed ? size : 0,
                            .stride = parse->source->strides[parse->dimension]};
     parse->dimension++;
     return block_join(parse, key->tensor->ndim, key->tensor->sizes);

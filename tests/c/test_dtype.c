@@ -10,20 +10,26 @@
 
 static void test_names_and_sizes(void)
 {
-    static const char *const names[] = {"bool",  "uint8",   "int8",     "int16",   "int32",
-                                        "int64", "float16", "bfloat16", "float32", "float64"};
-    static const size_t sizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
+    static const char *const names[] = {"bool",   "uint8",   "int8",     "int16",   "int32",
+                                        "int64",  "float16", "bfloat16", "float32", "float64",
+                                        "uint16", "uint32",  "uint64"};
+    static const size_t sizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 2, 4, 8};
     for (int i = 0; i < GN_DTYPE_COUNT; i++) {
         CHECK_TEXT(gn_dtype_name((gn_dtype)i), names[i]);
         CHECK_U64(gn_dtype_size((gn_dtype)i), sizes[i]);
+        CHECK(gn_dtype_is_floating((gn_dtype)i) == (strstr(names[i], "float") != NULL));
+        CHECK(gn_dtype_is_unsigned((gn_dtype)i) == (names[i][0] == 'u'));
+        CHECK(strstr(gn_dtype_advice(""), names[i]) != NULL);
     }
+    CHECK(!gn_dtype_is_floating(GN_DTYPE_COUNT) && !gn_dtype_is_unsigned(GN_DTYPE_COUNT));
     CHECK(gn_dtype_name(GN_DTYPE_COUNT) == NULL);
     CHECK(gn_dtype_name((gn_dtype)-1) == NULL);
     CHECK_U64(gn_dtype_size(GN_DTYPE_COUNT), 0);
     CHECK_U64(gn_dtype_size((gn_dtype)-1), 0);
 }
 
-/* What torch.promote_types gives, in the order of the enum. */
+/* What torch.promote_types gives, in the order of the enum; for uint16 to uint64, which it does not promote with other
+ * integers, what numpy.promote_types gives, but nothing (N) for uint64 and a signed type. */
 static void test_promotion(void)
 {
     enum {
@@ -36,19 +42,26 @@ static void test_promotion(void)
         H,
         G,
         F,
-        D
+        D,
+        V,
+        W,
+        X,
+        N
     };
     static const char matrix[GN_DTYPE_COUNT][GN_DTYPE_COUNT] = {
-        {B, U, C, S, I, L, H, G, F, D}, /* bool */
-        {U, U, S, S, I, L, H, G, F, D}, /* uint8 */
-        {C, S, C, S, I, L, H, G, F, D}, /* int8 */
-        {S, S, S, S, I, L, H, G, F, D}, /* int16 */
-        {I, I, I, I, I, L, H, G, F, D}, /* int32 */
-        {L, L, L, L, L, L, H, G, F, D}, /* int64 */
-        {H, H, H, H, H, H, H, F, F, D}, /* float16 */
-        {G, G, G, G, G, G, F, G, F, D}, /* bfloat16 */
-        {F, F, F, F, F, F, F, F, F, D}, /* float32 */
-        {D, D, D, D, D, D, D, D, D, D}, /* float64 */
+        {B, U, C, S, I, L, H, G, F, D, V, W, X}, /* bool */
+        {U, U, S, S, I, L, H, G, F, D, V, W, X}, /* uint8 */
+        {C, S, C, S, I, L, H, G, F, D, I, L, N}, /* int8 */
+        {S, S, S, S, I, L, H, G, F, D, I, L, N}, /* int16 */
+        {I, I, I, I, I, L, H, G, F, D, I, L, N}, /* int32 */
+        {L, L, L, L, L, L, H, G, F, D, L, L, N}, /* int64 */
+        {H, H, H, H, H, H, H, F, F, D, H, H, H}, /* float16 */
+        {G, G, G, G, G, G, F, G, F, D, G, G, G}, /* bfloat16 */
+        {F, F, F, F, F, F, F, F, F, D, F, F, F}, /* float32 */
+        {D, D, D, D, D, D, D, D, D, D, D, D, D}, /* float64 */
+        {V, V, I, I, I, L, H, G, F, D, V, W, X}, /* uint16 */
+        {W, W, L, L, L, L, H, G, F, D, W, W, X}, /* uint32 */
+        {X, X, N, N, N, N, H, G, F, D, X, X, X}, /* uint64 */
     };
     for (int a = 0; a < GN_DTYPE_COUNT; a++) {
         for (int b = 0; b < GN_DTYPE_COUNT; b++)

@@ -34,14 +34,14 @@
 #define FEW_SET 8
 #define FEW_ADD 9
 
-#define ANY_NUMBER 6 /* these two as in index_form.h */
+#define ANY_NUMBER 8 /* these two as in index_form.h */
 #define FEW 4096
 
 struct place_index {
     const char *data;
     int64 size, wrap, stride;
     int64 strides[16]; /* of `data`, for the dimensions of the result */
-    int type;          /* 0: int64 that is trusted; 1: int64, 2: int32, 3: int16, 4: int8, 5: uint8 */
+    int type; /* 0: int64 that is trusted; 1: int64 or uint64, 2: int32, 3: int16, 4: int8, 5: uint8, 6: uint16, 7: uint32 */
     int dimension;     /* for the message */
 };
 
@@ -89,6 +89,10 @@ ELEMENT int64 number_load(const char *at, int type)
         return *(const int8 *)at;
     case 5:
         return *(const uint8 *)at;
+    case 6:
+        return *(const uint16 *)at;
+    case 7:
+        return *(const uint32 *)at;
     default:
         return *(const int64 *)at;
     }
@@ -108,12 +112,15 @@ ELEMENT void add_to(double *to, double value) { *to += value; }
 ELEMENT void add_to(float16 *to, float16 value) { *to = half_of(number(*to) + number(value)); }
 ELEMENT void add_to(bfloat16 *to, bfloat16 value) { *to = bfloat_of(number(*to) + number(value)); }
 ELEMENT void add_to(int *to, int value) { atomicAdd(to, value); }
+ELEMENT void add_to(uint32 *to, uint32 value) { atomicAdd(to, value); }
 ELEMENT void add_to(int64 *to, int64 value) { atomicAdd((uint64 *)to, (uint64)value); }
+ELEMENT void add_to(uint64 *to, uint64 value) { atomicAdd(to, value); }
 
 /* The bits of a sum, from those of one summand. */
 ELEMENT unsigned summed(unsigned bits, bool value) { return bits != 0 || value; }
 ELEMENT unsigned summed(unsigned bits, uint8 value) { return (bits + value) & 0xff; }
 ELEMENT unsigned summed(unsigned bits, int8 value) { return (bits + (unsigned)value) & 0xff; }
+ELEMENT unsigned summed(unsigned bits, uint16 value) { return (bits + value) & 0xffff; }
 ELEMENT unsigned summed(unsigned bits, short value) { return (bits + (unsigned)value) & 0xffff; }
 
 /* Smaller than a word: the word around it is exchanged, until nobody has come between. */
