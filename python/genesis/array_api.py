@@ -5,7 +5,8 @@ arguments and results that it asks for, where those of :mod:`genesis`, which are
 What is the same is the same function. ``x.__array_namespace__()`` is this module.
 
 Without complex numbers, which tensors do not have, there are no ``complex64`` and ``complex128``.
-The default floating dtype is float32. Operators are those of tensors, with PyTorch's rules: see ``docs/interop.md``.
+The default floating dtype is float32. Operators are those of tensors, with PyTorch's rules: see
+``docs/interop.md``.
 
 Examples
 --------

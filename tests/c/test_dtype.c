@@ -168,22 +168,39 @@ static gn_scalar stored(gn_scalar value, gn_dtype dtype)
 
 static void test_scalars(void)
 {
-    static const int64_t wrapped[][2] = {{GN_UINT8, 0x85}, {GN_INT8, -123}, {GN_INT16, 0x7785}};
-    for (size_t i = 0; i < 3; i++) {
+    static const int64_t wrapped[][2] = {
+        {GN_UINT8, 0x85}, {GN_INT8, -123}, {GN_INT16, 0x7785}, {GN_UINT16, 0x7785}};
+    for (size_t i = 0; i < sizeof wrapped / sizeof *wrapped; i++) {
         gn_scalar back = stored(integer(0x1234567800007785), (gn_dtype)wrapped[i][0]);
         CHECK(back.kind == GN_INT64);
         CHECK_U64(back.integer, wrapped[i][1]);
     }
     CHECK_U64(stored(integer(INT64_MIN), GN_INT64).integer, INT64_MIN);
     CHECK_U64(stored(integer((int64_t)1 << 40 | 5), GN_INT32).integer, 5);
-    for (int kind = GN_UINT8; kind <= GN_INT64; kind++) {
+    for (int kind = 0; kind < GN_DTYPE_COUNT; kind++) {
+        if (gni_dtype_kind((gn_dtype)kind) != GNI_KIND_INTEGER)
+            continue;
         CHECK_U64(stored(floating(7.9), (gn_dtype)kind).integer, 7);
         CHECK_U64(stored((gn_scalar){.kind = GN_BOOL, .integer = 1}, (gn_dtype)kind).integer, 1);
-        if (kind != GN_UINT8)
+        if (gni_dtypes[kind].is_signed)
             CHECK_U64(stored(floating(-7.9), (gn_dtype)kind).integer, -7);
         stored(floating(NAN), (gn_dtype)kind);
         stored(floating(1e300), (gn_dtype)kind);
     }
+    /* What int64 has not is of a kind of its own. */
+    gn_scalar large = {.kind = GN_UINT64, .integer = INT64_MIN + 5}; /* 2^63 + 5 */
+    CHECK(stored(large, GN_UINT64).kind == GN_UINT64);
+    CHECK_U64(stored(large, GN_UINT64).integer, large.integer);
+    CHECK_U64(stored(floating(0x1.8p63), GN_UINT64).integer, UINT64_C(3) << 62);
+    CHECK_U64(stored(integer(-1), GN_UINT64).integer, UINT64_MAX);
+    CHECK(stored(integer(INT64_MAX), GN_UINT64).kind == GN_INT64);
+    CHECK_U64(stored(large, GN_UINT16).integer, 5);
+    CHECK(stored(large, GN_FLOAT64).floating == 0x1p63 && stored(large, GN_BOOL).integer == 1);
+    large.integer = (int64_t)((UINT64_C(1) << 63) + (UINT64_C(1) << 39) + 1); /* as below */
+    CHECK(stored(large, GN_FLOAT32).floating == 0x1.000002p63);
+    large.integer = (int64_t)((UINT64_C(1) << 63) + (UINT64_C(1) << 55) + 1);
+    CHECK(stored(large, GN_BFLOAT16).floating == 0x1.02p63);
+    CHECK(stored(large, GN_FLOAT16).floating == (double)INFINITY);
     CHECK(stored(integer(256), GN_BOOL).kind == GN_BOOL);
     CHECK_U64(stored(integer(256), GN_BOOL).integer, 1);
     CHECK_U64(stored(floating(0.25), GN_BOOL).integer, 1);

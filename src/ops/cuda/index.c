@@ -100,8 +100,8 @@ gn_status gni_cuda_index_check(gn_device *device)
 static int32_t type_code(const struct gni_index *index)
 {
     static const int32_t codes[GN_DTYPE_COUNT] = {
-        [GN_INT64] = 1, [GN_UINT64] = 1, [GN_INT32] = 2,  [GN_INT16] = 3,
-        [GN_INT8] = 4,  [GN_UINT8] = 5,  [GN_UINT16] = 6, [GN_UINT32] = 7,
+        [GN_INT64] = 1, [GN_INT32] = 2,  [GN_INT16] = 3,  [GN_INT8] = 4,
+        [GN_UINT8] = 5, [GN_UINT16] = 6, [GN_UINT32] = 7, [GN_UINT64] = 8,
     };
     return index->is_trusted ? 0 : codes[index->tensor->dtype];
 }

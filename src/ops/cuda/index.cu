@@ -34,15 +34,17 @@
 #define FEW_SET 8
 #define FEW_ADD 9
 
-#define ANY_NUMBER 8 /* these two as in index_form.h */
+#define ANY_NUMBER 9 /* these two as in index_form.h */
 #define FEW 4096
 
 struct place_index {
     const char *data;
     int64 size, wrap, stride;
     int64 strides[16]; /* of `data`, for the dimensions of the result */
-    int type; /* 0: int64 that is trusted; 1: int64 or uint64, 2: int32, 3: int16, 4: int8, 5: uint8, 6: uint16, 7: uint32 */
-    int dimension;     /* for the message */
+    /* 0: int64 that is trusted; 1: int64, 2: int32, 3: int16, 4: int8, 5: uint8, 6: uint16, 7: uint32; 8: uint64, read
+     * as int64: what that sees as negative is out of range, as the wrap of unsigned types is 0 */
+    int type;
+    int dimension; /* for the message */
 };
 
 struct __align__(16) arguments {
@@ -102,7 +104,8 @@ ELEMENT int64 number_load(const char *at, int type)
 ELEMENT void fault_report(const arguments &a, const place_index &index, int64 number)
 {
     const int64 most = (1ll << 54) - 1;
-    number = number > most ? most : number < -most ? -most : number;
+    const bool is_large = number > most || (number < 0 && index.type == 8);
+    number = is_large ? most : number < -most ? -most : number;
     *a.fault = 1ull << 63 | (uint64)index.dimension << 55 | ((uint64)number & ((1ull << 55) - 1));
 }
 
