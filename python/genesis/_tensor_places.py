@@ -326,7 +326,8 @@ def scatter_reduce_(
     if reduce == "mean":
         shared = counts.clamp(min=1)
         if not self.dtype.is_floating_point:
-            return self.copy_(base.scatter_add(dim, index, src) // shared)
+            by = shared.to(_C.uint64) if self.dtype == _C.uint64 else shared
+            return self.copy_(base.scatter_add(dim, index, src) // by)
         # A sum may be more than its type has, where the mean is not.
         return self.copy_(base.double().scatter_add(dim, index, src.double()) / shared)
     total = wide(base).scatter_add(dim, index, wide(src))  # halves are rounded once

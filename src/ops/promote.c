@@ -24,23 +24,31 @@ enum {
     NOTHING = -1,
 };
 
-/* GN_DTYPE_COUNT where there is no common type, now or before. */
+/* GN_DTYPE_COUNT stands for integers without a common type: whichever floating type joins them has them all. */
+static enum gni_kind kind_of(int dtype)
+{
+    return dtype == GN_DTYPE_COUNT ? GNI_KIND_INTEGER : gni_dtype_kind((gn_dtype)dtype);
+}
+
 static int promote_known(int a, int b)
 {
+    if (a == NOTHING || b == NOTHING)
+        return a == NOTHING ? b : a;
     if (a == GN_DTYPE_COUNT || b == GN_DTYPE_COUNT)
-        return GN_DTYPE_COUNT;
-    return a == NOTHING ? b : b == NOTHING ? a : (int)gni_dtype_promote((gn_dtype)a, (gn_dtype)b);
+        return kind_of(a) == GNI_KIND_FLOATING   ? a
+               : kind_of(b) == GNI_KIND_FLOATING ? b
+                                                 : GN_DTYPE_COUNT;
+    return (int)gni_dtype_promote((gn_dtype)a, (gn_dtype)b);
 }
 
 /* A lower group joins a higher one. */
 static int groups_join(int higher, int lower)
 {
-    if (higher == NOTHING || lower == NOTHING || higher == GN_DTYPE_COUNT ||
-        lower == GN_DTYPE_COUNT)
+    if (higher == NOTHING || lower == NOTHING)
         return promote_known(higher, lower);
-    if (gni_dtype_kind((gn_dtype)higher) == GNI_KIND_FLOATING)
+    if (kind_of(higher) == GNI_KIND_FLOATING)
         return higher;
-    if (higher == GN_BOOL || gni_dtype_kind((gn_dtype)lower) == GNI_KIND_FLOATING)
+    if (higher == GN_BOOL || kind_of(lower) == GNI_KIND_FLOATING)
         return promote_known(higher, lower);
     return higher;
 }
