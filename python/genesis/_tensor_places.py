@@ -370,7 +370,7 @@ def _repeat_by_several(input: _C.Tensor, repeats: Any, dim: int | None) -> _C.Te
     if repeats.numel() and repeats.amin().item() < 0:
         raise ValueError("repeat_interleave: counts are not negative")
     repeats = repeats.expand(count)
-    ends = repeats.cumsum(0)
+    ends = repeats.cumsum(0).to(_C.int64)
     total = int(ends[-1]) if count else 0
     if count and repeats.double().sum().item() >= 2.0**63:
         raise _C.ShapeError("repeat_interleave: there are more elements than a tensor can have")

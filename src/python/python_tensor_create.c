@@ -278,6 +278,13 @@ static PyObject *create_arange(PyObject *module, PyObject *arguments, PyObject *
         (void)argument_refuse("arange");
         return NULL;
     }
+    if (dtype_object == Py_None && dtype == GN_UINT64 && start.kind == GN_INT64 &&
+        start.integer < 0) {
+        PyErr_SetString(PyExc_OverflowError,
+                        "arange: no type has all of the numbers, of which some are negative and "
+                        "some above 2^63 - 1");
+        return NULL;
+    }
     if (range_count(start, end, step, is_whole, &count) < 0 ||
         range_unify(is_whole, dtype, &start, &step) < 0)
         return NULL;

@@ -462,7 +462,9 @@ static void number_store(gn_scalar number, gn_dtype dtype, void *element)
 {
     bool is_floating = number.kind == GN_FLOAT64;
     if (dtype == GN_FLOAT64) {
-        double value = is_floating ? number.floating : (double)number.integer;
+        double value = is_floating                ? number.floating
+                       : number.kind == GN_UINT64 ? (double)(uint64_t)number.integer
+                                                  : (double)number.integer;
         memcpy(element, &value, sizeof value);
     } else {
         bool is_large = is_floating && number.floating >= 0x1p63;

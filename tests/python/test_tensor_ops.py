@@ -461,6 +461,18 @@ def test_numbers_that_int64_has_not(count):
     assert (genesis.ones(count, dtype="bool") | large)[0].item() == large
     x[1:] = 2**63
     assert x.tolist() == [large] + [2**63] * (count - 1)
+    assert genesis.tensor([2**63, 0.5]).tolist() == [2.0**63, 0.5]
+    assert genesis.tensor([2.0**63, 7], dtype="uint64").tolist() == [2**63, 7]
+    steps = genesis.arange(2**63, 2**64 - 1, 2**62)
+    assert steps.tolist() == [2**63, 3 << 62] and steps.dtype == genesis.uint64
+    with pytest.raises(OverflowError, match="no type has all of the numbers"):
+        genesis.arange(-1, 2**63, 2**62)
+    places = genesis.tensor([2, 0, 1], dtype="uint64")
+    assert genesis.one_hot(places).tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
+    assert places.repeat_interleave(places).tolist() == [2, 2, 1]
+    assert genesis.round(genesis.tensor([2**63, 2**64 - 3, 25]), decimals=-1).tolist() == [
+        *(2**63 + 2, 2**64 - 6, 20)
+    ]
     for dtype in ("int64", "uint8", "uint32"):
         y = genesis.ones(count, dtype=dtype)
         for wrong in (
