@@ -158,6 +158,32 @@ def test_info():
     assert info.dtypes(kind="complex floating") == {}
 
 
+@pytest.mark.parametrize("name", ["uint8", "uint16", "uint32", "uint64"])
+def test_unsigned_integers(name):
+    """Sums stay unsigned; no signed type is promoted with uint64."""
+    dtype = getattr(ours, name)
+    x = ours.asarray([numpy.iinfo(name).max, 1, 2], dtype=dtype)
+    array = numpy.asarray(x)
+    for one, two in [
+        (ours.sum, numpy.sum),
+        (ours.prod, numpy.prod),
+        (ours.cumulative_sum, numpy.cumsum),
+        (ours.cumulative_prod, numpy.cumprod),
+    ]:
+        made, expected = one(x), two(array, dtype="uint64")
+        assert made.dtype == ours.uint64 and made.tolist() == expected.tolist()  # fmt: skip
+    assert ours.sum(x, dtype=dtype).dtype == dtype
+    assert ours.sum(x > 0).dtype == ours.int64
+    assert ours.isdtype(dtype, "unsigned integer") and not ours.isdtype(dtype, "signed integer")
+    assert ours.iinfo(dtype).min == 0 and ours.iinfo(dtype).max == numpy.iinfo(name).max
+    assert ours.can_cast(dtype, ours.uint64) and ours.can_cast(dtype, ours.float32)
+    assert ours.can_cast(dtype, ours.int64) == (name != "uint64")
+    assert not ours.can_cast(ours.int64, dtype) and not ours.can_cast(ours.int8, dtype)
+    if name == "uint64":
+        with pytest.raises(TypeError, match="no common type"):
+            ours.result_type(dtype, ours.int8)
+
+
 def test_the_namespace_of_a_tensor():
     x = genesis.zeros(2)
     assert x.__array_namespace__() is ours is genesis.array_api
