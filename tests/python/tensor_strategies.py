@@ -62,6 +62,11 @@ def floating_of(dtype: str) -> str:
     return dtype if dtype in FLOATS else "float32"
 
 
+def sum_of(dtype: str) -> str:
+    """What sums and products give."""
+    return dtype if dtype in FLOATS or dtype == "uint64" else "int64"
+
+
 # ---- promotion: PyTorch's rules, written out once more ----
 
 
