@@ -174,7 +174,7 @@ GN_API gn_status gn_full(gn_scalar value, gn_dtype dtype, int ndim, const int64_
                          gn_device *device, gn_tensor **result) GN_NODISCARD;
 
 /* start + i step for i below `count`: computed in float64 if both are floating, in int64 (which wraps) if neither is,
- * and converted. */
+ * or uint64 where that is the type or the start needs it, and converted. */
 GN_API gn_status gn_range(gn_scalar start, gn_scalar step, int64_t count, gn_dtype dtype,
                           gn_device *device, gn_tensor **result) GN_NODISCARD;
 
@@ -211,7 +211,7 @@ typedef enum gn_reduction {
 
 /*
  * Folds dimensions (bit i of `dimensions`: dimension i; 0: all). `has_dimensions` keeps those as 1. Sums and
- * products of integers and bool are int64; means are floating. Deterministic, whatever the number of threads.
+ * products of integers and bool are int64, those of uint64 uint64; means are floating. Deterministic, whatever the number of threads.
  */
 GN_API gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensions,
                            bool has_dimensions, gn_tensor **result) GN_NODISCARD;
@@ -307,7 +307,7 @@ typedef struct gn_generator {
 GN_API gn_status gn_random_uniform(gn_tensor *out, gn_generator *generator) GN_NODISCARD;
 GN_API gn_status gn_random_normal(gn_tensor *out, gn_generator *generator) GN_NODISCARD;
 
-/* Integers from `low` to before `high`, which the type must have. */
+/* Integers from `low` to before `high`, which the type must have. For uint64 both are the bits of unsigned numbers. */
 GN_API gn_status gn_random_integers(gn_tensor *out, int64_t low, int64_t high,
                                     gn_generator *generator) GN_NODISCARD;
 

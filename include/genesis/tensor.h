@@ -22,19 +22,30 @@
 extern "C" {
 #endif
 
-/* Numbers are part of the ABI: append, never renumber. */
+/*
+ * The types of elements, one row for each: ROW(enumerator, number, name, kind, bits). The numbers are part of the ABI:
+ * append, never renumber. The kinds are BOOL, UINT, INT, FLOAT and BFLOAT.
+ */
+#define GN_DTYPE_LIST(ROW)                   \
+    ROW(BOOL, 0, "bool", BOOL, 8)            \
+    ROW(UINT8, 1, "uint8", UINT, 8)          \
+    ROW(INT8, 2, "int8", INT, 8)             \
+    ROW(INT16, 3, "int16", INT, 16)          \
+    ROW(INT32, 4, "int32", INT, 32)          \
+    ROW(INT64, 5, "int64", INT, 64)          \
+    ROW(FLOAT16, 6, "float16", FLOAT, 16)    \
+    ROW(BFLOAT16, 7, "bfloat16", BFLOAT, 16) \
+    ROW(FLOAT32, 8, "float32", FLOAT, 32)    \
+    ROW(FLOAT64, 9, "float64", FLOAT, 64)    \
+    ROW(UINT16, 10, "uint16", UINT, 16)      \
+    ROW(UINT32, 11, "uint32", UINT, 32)      \
+    ROW(UINT64, 12, "uint64", UINT, 64)
+
 typedef enum gn_dtype {
-    GN_BOOL = 0,
-    GN_UINT8 = 1,
-    GN_INT8 = 2,
-    GN_INT16 = 3,
-    GN_INT32 = 4,
-    GN_INT64 = 5,
-    GN_FLOAT16 = 6,
-    GN_BFLOAT16 = 7,
-    GN_FLOAT32 = 8,
-    GN_FLOAT64 = 9,
-    GN_DTYPE_COUNT = 10,
+#define GN_DTYPE_ROW(NAME, number, name, kind, bits) GN_##NAME = number,
+    GN_DTYPE_LIST(GN_DTYPE_ROW)
+#undef GN_DTYPE_ROW
+    GN_DTYPE_COUNT = 13,
 } gn_dtype;
 
 enum {
@@ -47,17 +58,23 @@ typedef struct gn_tensor gn_tensor;
 /* "float32"; NULL for no dtype. Static memory. */
 GN_API const char *gn_dtype_name(gn_dtype dtype);
 
-/* For messages about a type that there is not, such as "uint16": which there are, and which one has its numbers. The
- * end of a sentence, in static memory. */
+/* For messages about a type that there is not, such as "complex64": which there are, and what to use instead. The end
+ * of a sentence, in static memory. */
 GN_API const char *gn_dtype_advice(const char *name);
 
-/* Bytes of an element; 0 for no dtype. */
-/* The smallest type that has the numbers of both, by PyTorch's rules; both are valid. */
+/* The smallest type that has the numbers of both; both are valid. GN_DTYPE_COUNT for uint64 and a signed integer, which
+ * have none. */
 GN_API gn_dtype gn_dtype_promote(gn_dtype a, gn_dtype b);
 
+/* Bytes of an element; 0 for no dtype. */
 GN_API size_t gn_dtype_size(gn_dtype dtype);
 
-/* A number: of kind GN_BOOL or GN_INT64 in `integer`, of kind GN_FLOAT64 in `floating`. */
+/* Whether it has fractions, and whether it is an unsigned integer. */
+GN_API bool gn_dtype_is_floating(gn_dtype dtype);
+GN_API bool gn_dtype_is_unsigned(gn_dtype dtype);
+
+/* A number: of kind GN_BOOL or GN_INT64 in `integer`, of kind GN_FLOAT64 in `floating`. What int64 has not, from 2^63 to
+ * 2^64 - 1, is of kind GN_UINT64: `integer` has its bits. */
 typedef struct gn_scalar {
     gn_dtype kind;
     int64_t integer;

@@ -180,7 +180,7 @@ def __getattr__(name: str) -> Any:
         from genesis import _leaks
 
         return getattr(_leaks, name)
-    if name in ("uint16", "uint32", "uint64", "complex64", "complex128"):
+    if name in ("complex64", "complex128"):
         from genesis._C import _dtype_advice
 
         raise AttributeError(f"module 'genesis' has no {name}: {_dtype_advice(name)}")

@@ -104,8 +104,9 @@ def full(
     if dtype is None and isinstance(fill_value, _C.Tensor):
         dtype = fill_value.dtype
     elif dtype is None:
-        kinds = ((bool, _C.bool), (int, _C.int64))
         number = _plain(fill_value)
+        is_large = isinstance(number, int) and number >= 1 << 63
+        kinds = ((bool, _C.bool), (int, _C.uint64 if is_large else _C.int64))
         dtype = next((kind for type_, kind in kinds if isinstance(number, type_)), None)
     made = (_pinned if pin_memory else _C._empty)(shape_of((), size), dtype, device)
     return made.fill_(fill_value)

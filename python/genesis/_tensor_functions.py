@@ -573,7 +573,8 @@ def one_hot(input: _C.Tensor, num_classes: int = -1) -> _C.Tensor:
         num_classes = most + 1 if num_classes < 0 else num_classes
     elif num_classes < 0:
         raise ValueError("one_hot: without elements the number of classes must be given")
-    return (input.unsqueeze(-1) == arange(num_classes, device=input.device)).to(_C.int64)
+    classes = arange(num_classes, device=input.device)
+    return (input.to(_C.int64).unsqueeze(-1) == classes).to(_C.int64)
 
 
 publish(

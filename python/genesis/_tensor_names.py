@@ -123,7 +123,7 @@ def is_floating_point(input: _C.Tensor) -> bool:
 
 def is_signed(self: _C.Tensor) -> bool:
     """Whether the elements can be negative."""
-    return self.dtype not in (_C.bool, _C.uint8)
+    return self.dtype.is_signed
 
 
 def get_device(self: _C.Tensor) -> int:
@@ -191,7 +191,7 @@ def astype(
     allowed = {
         "unsafe": True,
         "same_kind": can_cast(self.dtype, to),
-        "safe": promote_types(self.dtype, to) == to,
+        "safe": holds(to, self.dtype),
         "equiv": self.dtype == to,
         "no": self.dtype == to,
     }
@@ -221,6 +221,9 @@ def type_as(self: _C.Tensor, other: _C.Tensor) -> _C.Tensor:
 
 _TYPE_NAMES = {
     "ByteTensor": _C.uint8,
+    "UInt16Tensor": _C.uint16,
+    "UInt32Tensor": _C.uint32,
+    "UInt64Tensor": _C.uint64,
     "CharTensor": _C.int8,
     "ShortTensor": _C.int16,
     "IntTensor": _C.int32,
@@ -375,6 +378,14 @@ def promote_types(type1: Any, type2: Any) -> _C.dtype:
     return _C._result_type(*(_C._empty((0,), one, "cpu") for one in (type1, type2)))
 
 
+def holds(dtype: Any, other: Any) -> bool:
+    """Whether a dtype is what it and another one are promoted to."""
+    try:
+        return promote_types(dtype, other) == dtype
+    except TypeError:  # uint64 and a signed integer
+        return False
+
+
 def can_cast(from_: Any, to: Any) -> bool:
     """Whether an operation in place may store one dtype as another: kinds do not go down.
 
@@ -434,7 +445,7 @@ class iinfo:  # noqa: N801 - as in PyTorch and NumPy
             raise TypeError(f"iinfo: {dtype} is no type of integers")
         self.dtype = dtype.name
         self.bits = 8 * dtype.itemsize
-        self.min = 0 if dtype == _C.uint8 else -(2 ** (self.bits - 1))
+        self.min = -(2 ** (self.bits - 1)) if dtype.is_signed else 0
         self.max = self.min + 2**self.bits - 1
 
     def __repr__(self) -> str:

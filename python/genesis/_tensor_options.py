@@ -86,14 +86,15 @@ def _rounded(input: _C.Tensor, decimals: int) -> _C.Tensor:
 
 def _rounded_integers(input: _C.Tensor, zeros: int) -> _C.Tensor:
     """Integers that end in so many zeros, the nearest; of two the one with an even digit there."""
-    if zeros > 18:  # more than int64 has digits
+    wide = _C.uint64 if input.dtype == _C.uint64 else _C.int64
+    if zeros > (18 if wide.is_signed else 19):  # more than the type has digits
         return _C._empty(input.shape, input.dtype, input.device).zero_()
     scale = 10**zeros
-    value = input.long()
+    value = input.to(wide)
     down = value // scale
     rest = value - down * scale
-    is_up = (rest * 2 > scale) | ((rest * 2 == scale) & (down % 2 == 1))
-    return ((down + is_up.long()) * scale).to(input.dtype)
+    is_up = (rest > scale - rest) | ((rest == scale - rest) & (down % 2 == 1))
+    return ((down + is_up.to(wide)) * scale).to(input.dtype)
 
 
 def round(input: _C.Tensor, *, decimals: int = 0, out: _C.Tensor | None = None) -> _C.Tensor:

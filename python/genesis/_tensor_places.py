@@ -326,7 +326,8 @@ def scatter_reduce_(
     if reduce == "mean":
         shared = counts.clamp(min=1)
         if not self.dtype.is_floating_point:
-            return self.copy_(base.scatter_add(dim, index, src) // shared)
+            by = shared.to(_C.uint64) if self.dtype == _C.uint64 else shared
+            return self.copy_(base.scatter_add(dim, index, src) // by)
         # A sum may be more than its type has, where the mean is not.
         return self.copy_(base.double().scatter_add(dim, index, src.double()) / shared)
     total = wide(base).scatter_add(dim, index, wide(src))  # halves are rounded once
@@ -369,7 +370,7 @@ def _repeat_by_several(input: _C.Tensor, repeats: Any, dim: int | None) -> _C.Te
     if repeats.numel() and repeats.amin().item() < 0:
         raise ValueError("repeat_interleave: counts are not negative")
     repeats = repeats.expand(count)
-    ends = repeats.cumsum(0)
+    ends = repeats.cumsum(0).to(_C.int64)
     total = int(ends[-1]) if count else 0
     if count and repeats.double().sum().item() >= 2.0**63:
         raise _C.ShapeError("repeat_interleave: there are more elements than a tensor can have")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Tensor = _C.Tensor
 
 _DTYPES = {
+    *(torch.uint16, torch.uint32, torch.uint64),
     *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
     *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
 }

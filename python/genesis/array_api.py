@@ -4,9 +4,9 @@
 arguments and results that it asks for, where those of :mod:`genesis`, which are PyTorch's, differ.
 What is the same is the same function. ``x.__array_namespace__()`` is this module.
 
-Without complex numbers and unsigned integers wider than 8 bits, which tensors do not have, there
-are no ``complex64``, ``uint16`` and their kin; sums of uint8 are int64. The default floating dtype
-is float32. Operators are those of tensors, with PyTorch's rules: see ``docs/interop.md``.
+Without complex numbers, which tensors do not have, there are no ``complex64`` and ``complex128``.
+The default floating dtype is float32. Operators are those of tensors, with PyTorch's rules: see
+``docs/interop.md``.
 
 Examples
 --------
@@ -42,7 +42,9 @@ _KINDS: dict[str, dict[str, Any]] = {
     "signed integer": {
         name: getattr(genesis, name) for name in ("int8", "int16", "int32", "int64")
     },
-    "unsigned integer": {"uint8": genesis.uint8},
+    "unsigned integer": {
+        name: getattr(genesis, name) for name in ("uint8", "uint16", "uint32", "uint64")
+    },
     "real floating": {"float32": genesis.float32, "float64": genesis.float64},
     "complex floating": {},
 }
@@ -320,6 +322,12 @@ def _vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     return made.to(x1.dtype)
 
 
+def _sum_dtype(x: Tensor, dtype: Any) -> Any:
+    """The dtype of sums and products: unsigned integers stay unsigned, as the standard has it."""
+    is_unsigned = not (x.dtype.is_signed or x.dtype == genesis.bool)
+    return genesis.uint64 if dtype is None and is_unsigned else dtype
+
+
 def _reduced(function: Any, x: Tensor, axis: Any, keepdims: bool, **options: Any) -> Tensor:
     """A reduction; over no dimension for (), which means all of them to PyTorch's functions."""
     if axis == ():
@@ -335,7 +343,7 @@ def _cumulated(function: Any, first: int) -> Any:
             if x.ndim != 1:
                 raise ValueError(f"cumulating needs an axis for shape {x.shape}")
             axis = 0
-        made = function(x, axis, dtype)
+        made = function(x, axis, _sum_dtype(x, dtype))
         if not include_initial:
             return made
         shape = list(made.shape)
@@ -395,7 +403,7 @@ _SAME = """
     abs acos acosh asin asinh atan atanh bfloat16 bool broadcast_shapes ceil cos cosh exp expm1
     float16 float32 float64 floor from_dlpack int8 int16 int32 int64 isfinite isinf isnan log log1p
     log2 log10 logical_and logical_not logical_or logical_xor moveaxis negative reciprocal round
-    sign signbit sin sinh sqrt square tan tanh trunc uint8
+    sign signbit sin sinh sqrt square tan tanh trunc uint8 uint16 uint32 uint64
 """
 
 # Of two operands: the standard's name, and that of genesis where it is another one.
@@ -424,7 +432,7 @@ _OTHERS: dict[str, Any] = {
     "bitwise_invert": genesis.bitwise_not,
     "broadcast_arrays": lambda *arrays: genesis.broadcast_tensors(*arrays),
     "broadcast_to": lambda x, /, shape: genesis.broadcast_to(x, _C._dimensions(shape)),
-    "can_cast": lambda from_, to, /: genesis.promote_types(_dtype_of(from_), to) == to,
+    "can_cast": lambda from_, to, /: holds(to, _dtype_of(from_)),
     "clip": _clip,
     "concat": lambda arrays, /, *, axis=0: (
         genesis.cat([one.reshape(-1) for one in _C._items(arrays)])
@@ -469,7 +477,7 @@ _OTHERS: dict[str, Any] = {
     "positive": lambda x, /: x.clone(),
     "pow": _pow,
     "prod": lambda x, /, *, axis=None, dtype=None, keepdims=False: _reduced(
-        genesis.prod, x, axis, keepdims, dtype=dtype
+        genesis.prod, x, axis, keepdims, dtype=_sum_dtype(x, dtype)
     ),
     "real": lambda x, /: x.clone(),
     "repeat": lambda x, repeats, /, *, axis=None: genesis.repeat_interleave(x, repeats, axis),
@@ -487,7 +495,7 @@ _OTHERS: dict[str, Any] = {
         genesis.std, x, axis, keepdims, correction=correction
     ),
     "sum": lambda x, /, *, axis=None, dtype=None, keepdims=False: _reduced(
-        genesis.sum, x, axis, keepdims, dtype=dtype
+        genesis.sum, x, axis, keepdims, dtype=_sum_dtype(x, dtype)
     ),
     "take": _take,
     "take_along_axis": lambda x, indices, /, *, axis=-1: genesis.take_along_axis(x, indices, axis),

@@ -172,6 +172,14 @@ struct gni_backend {
     int64_t batch_sums_most;
 };
 
+/* The type in which numbers at equal distances are computed. */
+static inline gn_dtype gni_range_computing(gn_scalar start, gn_dtype dtype)
+{
+    return start.kind == GN_FLOAT64                        ? GN_FLOAT64
+           : start.kind == GN_UINT64 || dtype == GN_UINT64 ? GN_UINT64
+                                                           : GN_INT64;
+}
+
 extern const struct gni_backend gni_cpu_backend, gni_cuda_backend;
 
 /* By gn_device_type. */

@@ -7,6 +7,7 @@
 #include "base/host.h"
 #include "base/parallel.h"
 #include "ops/backend.h"
+#include "ops/promote.h"
 #include "ops/op.h"
 #include "tensor/tensor.h"
 
@@ -21,8 +22,10 @@ gn_status gn_full(gn_scalar value, gn_dtype dtype, int ndim, const int64_t *size
     GN_CHECK_ARGUMENT(result != NULL, "result must not be NULL");
     GN_TRY(gn_tensor_create(dtype, ndim, sizes, device, &made));
     const struct gni_backend *backend = gni_backend_get(device);
-    gn_status status = backend->fill != NULL ? backend->fill(value, made)
-                                             : gn_assign(made, (gn_operand){.scalar = value});
+    gn_status status = gni_number_check(value, dtype);
+    if (status == GN_OK)
+        status = backend->fill != NULL ? backend->fill(value, made)
+                                       : gn_assign(made, (gn_operand){.scalar = value});
     if (status == GN_OK)
         *result = made;
     else
@@ -65,7 +68,7 @@ static gn_status range_compose(gn_scalar start, gn_scalar step, int64_t count, g
     gn_status status = gn_cumulate(ones, 0, false, &made);
     gn_tensor_release(ones);
     status = range_step(status, GN_OP_SUBTRACT, one, &made);
-    status = range_cast(status, start.kind == GN_FLOAT64 ? GN_FLOAT64 : GN_INT64, &made);
+    status = range_cast(status, gni_range_computing(start, dtype), &made);
     status = range_step(status, GN_OP_MULTIPLY, step, &made);
     status = range_step(status, GN_OP_ADD, start, &made);
     status = range_cast(status, dtype, &made);

@@ -10,6 +10,7 @@
 #include "ops/cpu/loops.h"
 #include "ops/move.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -185,17 +186,23 @@ static bool is_extreme(enum gni_op op)
     return op == GNI_OP_MAXIMUM || op == GNI_OP_MINIMUM || op == GNI_OP_CLAMP;
 }
 
-/* An integer type's largest or least number, whichever is next to one that it has not; other numbers as they are. So the
- * larger one of uint8 and -1 is the former, whatever 255 is. */
-static gn_scalar number_bound(gn_scalar number, gn_dtype dtype)
+/*
+ * A number that an integer type has not becomes one that computes the same; other numbers stay as they are. Compared, it
+ * is infinite, on its side of all elements; else it is the type's largest or least number, whichever is next to it. So no
+ * uint8 is below -1, and the larger one of uint8 and -1 is the former, whatever 255 is.
+ */
+static gn_scalar number_bound(enum gni_op op, gn_scalar number, gn_dtype dtype)
 {
     if (gni_number_fits(number, dtype))
         return number;
-    int64_t most = INT64_MAX >> (64 - 8 * (int)gni_dtype_size(dtype));
-    bool is_unsigned = dtype == GN_UINT8;
-    number.integer =
-        number.integer < 0 ? (is_unsigned ? 0 : -most - 1) : (is_unsigned ? 2 * most + 1 : most);
-    return number;
+    bool is_negative = number.kind == GN_INT64 && number.integer < 0;
+    bool is_signed = gni_dtypes[dtype].is_signed;
+    if (is_comparison(op))
+        return (gn_scalar){.kind = GN_FLOAT64, .floating = is_negative ? -INFINITY : INFINITY};
+    uint64_t most = UINT64_MAX >> (64 - 8 * gni_dtype_size(dtype) + is_signed);
+    return is_negative
+               ? (gn_scalar){.kind = GN_INT64, .integer = is_signed ? -(int64_t)most - 1 : 0}
+               : gni_scalar_of_unsigned(most);
 }
 
 /* Whether a number is compared, or may be the result as it is. */
@@ -204,12 +211,23 @@ static bool is_about_values(enum gni_op op)
     return is_comparison(op) || is_extreme(op) || op == GNI_OP_WHERE;
 }
 
+/* Whether no number has to become another one (number_bound()) beside integers of a type. */
+static bool numbers_are_plain(enum gni_op op, int arity, const gn_operand *operands, gn_dtype dtype)
+{
+    if (!is_about_values(op))
+        return true;
+    for (int i = 0; i < arity; i++)
+        if (operands[i].tensor == NULL && !gni_number_fits(operands[i].scalar, dtype))
+            return false;
+    return true;
+}
+
 /* A number beside halves is taken as one: 0.1 is equal to the half that is next to it, and rounded once. */
 static gn_scalar number_fit(enum gni_op op, gn_scalar number, gn_dtype dtype)
 {
     uint64_t half = 0;
-    if (is_extreme(op))
-        number = number_bound(number, dtype);
+    if (op != GNI_OP_WHERE)
+        number = number_bound(op, number, dtype);
     if (!gni_dtype_is_half(dtype))
         return number;
     gni_scalar_store(number, dtype, &half);
@@ -217,15 +235,17 @@ static gn_scalar number_fit(enum gni_op op, gn_scalar number, gn_dtype dtype)
 }
 
 /* A number goes with tensors as their type has it, where the operation is about values. */
-static void numbers_fit(enum gni_op op, int arity, gn_operand *operands)
+static gn_status numbers_fit(enum gni_op op, int arity, gn_operand *operands)
 {
     if (!is_about_values(op))
-        return;
+        return GN_OK;
     int first = op == GNI_OP_WHERE ? 1 : 0; /* behind the condition */
-    gn_dtype dtype = gni_promote(arity - first, operands + first);
+    gn_dtype dtype;
+    GN_TRY(gni_promote(arity - first, operands + first, &dtype));
     for (int i = first; i < arity; i++)
         if (operands[i].tensor == NULL)
             operands[i].scalar = number_fit(op, operands[i].scalar, dtype);
+    return GN_OK;
 }
 
 static gn_status elementwise(enum gni_op op, int arity, const gn_operand *operands,
@@ -248,7 +268,7 @@ gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **resul
     int arity = gni_ops[own].arity;
     struct gni_typing typing;
     const gn_tensor *small = small_find(arity, operands);
-    if (small != NULL) {
+    if (small != NULL && numbers_are_plain(own, arity, operands, small->dtype)) {
         GN_TRY(gni_typing_find(own, operands, &typing));
         if (is_plain(&typing, arity, operands))
             return small_run(&typing, arity, operands, small, result);
@@ -262,7 +282,7 @@ gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **resul
     gn_tensor *moved[3] = {NULL};
     gn_operand own_operands[3];
     memcpy(own_operands, operands, sizeof *operands * (size_t)arity);
-    numbers_fit(own, arity, own_operands);
+    GN_TRY(numbers_fit(own, arity, own_operands));
     gn_status status = numbers_move(arity, own_operands, moved);
     if (status == GN_OK)
         status = elementwise(own, arity, own_operands, result);
@@ -394,7 +414,7 @@ gn_status gn_elementwise_into(gn_op op, const gn_operand *operands, gn_tensor *o
     gn_tensor *moved[3] = {NULL};
     gn_operand own_operands[3];
     memcpy(own_operands, operands, sizeof *operands * (size_t)arity);
-    numbers_fit(own, arity, own_operands);
+    GN_TRY(numbers_fit(own, arity, own_operands));
     gn_status status = numbers_move(arity, own_operands, moved);
     if (status == GN_OK)
         status = elementwise_into(own, arity, own_operands, out);
@@ -476,6 +496,8 @@ gn_status gn_assign(gn_tensor *out, gn_operand value)
     struct gni_shape shape = {0};
     if (value.tensor != NULL)
         shape = shape_of(value.tensor);
+    else
+        GN_TRY(gni_number_check(value.scalar, out->dtype));
     GN_TRY(target_check("copy", out));
     if (!shape_fits(&shape, out))
         return gni_error(GN_ERROR_SHAPE, "copy: a value of shape %s cannot be broadcast to %s",

@@ -235,10 +235,12 @@ static gn_status plan_set(struct gni_index_plan *plan, gn_tensor *target, const 
 {
     int64_t strides[GN_DIMENSIONS_MAX] = {0};
     uint64_t number = 0;
-    if (value == NULL)
+    if (value == NULL) {
+        GN_TRY(gni_number_check(scalar, target->dtype));
         gni_scalar_store(scalar, target->dtype, &number);
-    else
+    } else {
         GN_TRY(value_strides(value, plan, strides));
+    }
     if (!gni_index_plan_is_streamed(plan))
         GN_TRY(gni_index_plan_compact(plan));
     struct gni_storage *storage = gni_tensor_storage(target);
@@ -355,6 +357,7 @@ static gn_status masked_fill(gn_tensor *target, gn_tensor *mask, gn_operand valu
             status = gn_cast(one, target->dtype, &cast);
         value.tensor = cast;
     } else if (status == GN_OK) {
+        status = gni_number_check(value.scalar, target->dtype);
         gni_scalar_store(value.scalar, target->dtype, &number);
         value.scalar = gni_scalar_load(target->dtype, &number);
     }

@@ -280,7 +280,7 @@ static short node_op(struct gni_program *program, const struct gni_node *node, c
 /* Whether float32 has all numbers of a type. */
 static bool is_in_float(gn_dtype dtype)
 {
-    return dtype != GN_FLOAT64 && dtype != GN_INT64 && dtype != GN_INT32;
+    return gni_dtype_size(dtype) < sizeof(float) || dtype == GN_FLOAT32;
 }
 
 /* A value as the type of the node. It becomes a half in one rounding: not by way of a float32 that is rounded itself. */

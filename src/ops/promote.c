@@ -10,9 +10,21 @@ enum {
     NOTHING = -1,
 };
 
+/* GN_DTYPE_COUNT stands for integers without a common type: whichever floating type joins them has them all. */
+static enum gni_kind kind_of(int dtype)
+{
+    return dtype == GN_DTYPE_COUNT ? GNI_KIND_INTEGER : gni_dtype_kind((gn_dtype)dtype);
+}
+
 static int promote_known(int a, int b)
 {
-    return a == NOTHING ? b : b == NOTHING ? a : (int)gni_dtype_promote((gn_dtype)a, (gn_dtype)b);
+    if (a == NOTHING || b == NOTHING)
+        return a == NOTHING ? b : a;
+    if (a == GN_DTYPE_COUNT || b == GN_DTYPE_COUNT)
+        return kind_of(a) == GNI_KIND_FLOATING   ? a
+               : kind_of(b) == GNI_KIND_FLOATING ? b
+                                                 : GN_DTYPE_COUNT;
+    return (int)gni_dtype_promote((gn_dtype)a, (gn_dtype)b);
 }
 
 /* A lower group joins a higher one. */
@@ -20,20 +32,35 @@ static int groups_join(int higher, int lower)
 {
     if (higher == NOTHING || lower == NOTHING)
         return promote_known(higher, lower);
-    if (gni_dtype_kind((gn_dtype)higher) == GNI_KIND_FLOATING)
+    if (kind_of(higher) == GNI_KIND_FLOATING)
         return higher;
-    if (higher == GN_BOOL || gni_dtype_kind((gn_dtype)lower) == GNI_KIND_FLOATING)
+    if (higher == GN_BOOL || kind_of(lower) == GNI_KIND_FLOATING)
         return promote_known(higher, lower);
     return higher;
 }
 
-gn_dtype gni_promote(int count, const gn_operand *operands)
+/* Names the two types of which there is no common one: the last that is signed, and uint64. */
+static gn_status promotion_refuse(int count, const gn_operand *operands)
+{
+    const char *other = "int64";
+    for (int i = 0; i < count; i++)
+        if (operands[i].tensor != NULL && gni_dtypes[operands[i].tensor->dtype].is_signed)
+            other = gni_dtypes[operands[i].tensor->dtype].name;
+    return gni_error(GN_ERROR_TYPE,
+                     "uint64 and %s have no common type: no integer has the numbers of both. "
+                     "Convert one of them with to()",
+                     other);
+}
+
+gn_status gni_promote(int count, const gn_operand *operands, gn_dtype *dtype)
 {
     int with_dimensions = NOTHING, without = NOTHING, numbers = NOTHING;
     const gn_tensor *a = operands[0].tensor, *b = count == 2 ? operands[1].tensor : a;
     if (count <= 2 && a != NULL &&
-        (b == NULL ? gni_dtypes[a->dtype].kind == GNI_KIND_FLOATING : a->dtype == b->dtype))
-        return a->dtype; /* what comes below, for what comes nearly always */
+        (b == NULL ? gni_dtypes[a->dtype].kind == GNI_KIND_FLOATING : a->dtype == b->dtype)) {
+        *dtype = a->dtype; /* what comes below, for what comes nearly always */
+        return GN_OK;
+    }
     for (int i = 0; i < count; i++) {
         const gn_tensor *tensor = operands[i].tensor;
         if (tensor == NULL) {
@@ -45,7 +72,8 @@ gn_dtype gni_promote(int count, const gn_operand *operands)
             without = promote_known(without, (int)tensor->dtype);
         }
     }
-    return (gn_dtype)groups_join(with_dimensions, groups_join(without, numbers));
+    *dtype = (gn_dtype)groups_join(with_dimensions, groups_join(without, numbers));
+    return *dtype != GN_DTYPE_COUNT ? GN_OK : promotion_refuse(count, operands);
 }
 
 static gn_status type_refuse(enum gni_op op, gn_dtype dtype, const char *instead)
@@ -88,7 +116,7 @@ static bool is_rounding(enum gni_op op)
 static bool is_fraction(enum gni_op op, enum gni_kind kind, const gn_operand *operands)
 {
     return op == GNI_OP_POWER && kind != GNI_KIND_FLOATING && operands[1].tensor == NULL &&
-           operands[1].scalar.integer < 0;
+           operands[1].scalar.kind == GN_INT64 && operands[1].scalar.integer < 0;
 }
 
 int gni_power_ops(gn_dtype computing, gn_scalar exponent, enum gni_op *own)
@@ -107,7 +135,7 @@ int gni_power_ops(gn_dtype computing, gn_scalar exponent, enum gni_op *own)
         {-1, 1, {GNI_OP_RECIPROCAL}, false},
         {-2, 2, {GNI_OP_SQUARE, GNI_OP_RECIPROCAL}, false},
     };
-    double number = exponent.kind == GN_FLOAT64 ? exponent.floating : (double)exponent.integer;
+    double number = gni_scalar_floating(exponent);
     bool is_floating = gni_dtype_kind(computing) == GNI_KIND_FLOATING;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (known[i].exponent != number || !(is_floating || known[i].is_of_integers))
@@ -121,31 +149,39 @@ int gni_power_ops(gn_dtype computing, gn_scalar exponent, enum gni_op *own)
 
 bool gni_number_fits(gn_scalar number, gn_dtype dtype)
 {
-    if (number.kind != GN_INT64 || (uint64_t)number.integer <= INT8_MAX ||
-        gni_dtype_kind(dtype) != GNI_KIND_INTEGER)
+    if ((number.kind != GN_INT64 && number.kind != GN_UINT64) ||
+        (uint64_t)number.integer <= INT8_MAX || gni_dtype_kind(dtype) != GNI_KIND_INTEGER)
         return true;
     uint64_t element = 0;
     gni_scalar_store(number, dtype, &element);
-    return gni_scalar_load(dtype, &element).integer == number.integer;
+    gn_scalar held = gni_scalar_load(dtype, &element);
+    return held.integer == number.integer && held.kind == number.kind;
 }
 
-/* uint8 beside -1, say: as int64 both can be compared. maximum and minimum get another number before they compute
- * (elementwise.c). */
-static __attribute__((noinline)) gn_dtype comparing_in(int arity, const gn_operand *operands,
-                                                       gn_dtype dtype)
+gn_status gni_number_check(gn_scalar number, gn_dtype dtype)
 {
-    for (int i = 0; i < arity; i++)
-        if (operands[i].tensor == NULL && !gni_number_fits(operands[i].scalar, dtype))
-            return GN_INT64;
-    return gni_dtypes[dtype].compute;
+    if (number.kind != GN_UINT64 || gni_dtype_kind(dtype) != GNI_KIND_INTEGER || dtype == GN_UINT64)
+        return GN_OK;
+    return gni_error(GN_ERROR_NUMBER, "%llu does not fit %s", (unsigned long long)number.integer,
+                     gni_dtypes[dtype].name);
+}
+
+static gn_status numbers_check(enum gni_op op, const gn_operand *operands, gn_dtype dtype)
+{
+    for (int i = 0; i < gni_ops[op].arity; i++)
+        if (operands[i].tensor == NULL)
+            GN_TRY(gni_number_check(operands[i].scalar, dtype));
+    return GN_OK;
 }
 
 gn_status gni_typing_find(enum gni_op op, const gn_operand *operands, struct gni_typing *typing)
 {
     enum gni_domain domain = gni_ops[op].domain;
     int first = domain == GNI_DOMAIN_SELECT ? 1 : 0;
-    gn_dtype dtype = gni_promote(gni_ops[op].arity - first, operands + first);
+    gn_dtype dtype;
+    GN_TRY(gni_promote(gni_ops[op].arity - first, operands + first, &dtype));
     enum gni_kind kind = gni_dtypes[dtype].kind;
+    GN_TRY(numbers_check(op, operands, dtype));
     *typing = (struct gni_typing){.op = op, .computing = gni_dtypes[dtype].compute, .dtype = dtype};
     switch (domain) {
     case GNI_DOMAIN_NUMBER:
@@ -156,8 +192,6 @@ gn_status gni_typing_find(enum gni_op op, const gn_operand *operands, struct gni
         return kind == GNI_KIND_BOOL ? typing_of_bool(op, typing) : GN_OK;
     case GNI_DOMAIN_ANY:
     case GNI_DOMAIN_TEST:
-        if (kind == GNI_KIND_INTEGER && dtype != GN_INT64)
-            typing->computing = comparing_in(gni_ops[op].arity, operands, dtype);
         typing->dtype = domain == GNI_DOMAIN_TEST ? GN_BOOL : dtype;
         return GN_OK;
     case GNI_DOMAIN_SELECT:
@@ -183,6 +217,5 @@ gn_status gn_result_type(int count, const gn_operand *operands, gn_dtype *dtype)
 {
     GN_CHECK_ARGUMENT(count > 0 && operands != NULL && dtype != NULL,
                       "there must be operands, and a place for the type");
-    *dtype = gni_promote(count, operands);
-    return GN_OK;
+    return gni_promote(count, operands, dtype);
 }

@@ -3,7 +3,7 @@
  *
  * PyTorch's rule: operands count in three groups, tensors with dimensions, tensors without, and numbers. A lower
  * group matters only if its kind (bool, integer, floating) is higher than that of the groups above it. A floating
- * number beside integers makes float32. Integers are compared with a number that their type has not as int64.
+ * number beside integers makes float32. What numbers that a type has not do in comparisons: elementwise.c.
  */
 #ifndef GNI_OPS_PROMOTE_H
 #define GNI_OPS_PROMOTE_H
@@ -24,10 +24,14 @@ static inline gn_dtype gni_typing_operand(const struct gni_typing *typing, int i
     return typing->op == GNI_OP_WHERE && i == 0 ? GN_BOOL : typing->computing;
 }
 
-gn_dtype gni_promote(int count, const gn_operand *operands);
+/* GN_ERROR_TYPE for uint64 and signed integers of one group. */
+gn_status gni_promote(int count, const gn_operand *operands, gn_dtype *dtype) GN_NODISCARD;
 
 /* Whether a type has a number; floating types and bool have all, as nearly as they can. */
 bool gni_number_fits(gn_scalar number, gn_dtype dtype);
+
+/* Numbers wrap where they become elements, but those that not even int64 has: GN_ERROR_NUMBER. */
+gn_status gni_number_check(gn_scalar number, gn_dtype dtype) GN_NODISCARD;
 
 /* GN_ERROR_TYPE where the operation is not defined; GN_ERROR_INVALID_VALUE for integers to a negative power. */
 gn_status gni_typing_find(enum gni_op op, const gn_operand *operands,

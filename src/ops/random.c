@@ -89,7 +89,7 @@ gn_status gn_random_normal(gn_tensor *out, gn_generator *generator)
     return floating_fill(out, generator, GNI_RANDOM_NORMAL);
 }
 
-/* Whether an integer type has a number. */
+/* Whether an integer type, or bool, has a number. */
 static bool has_number(gn_dtype dtype, int64_t number)
 {
     uint64_t element = 0;
@@ -102,7 +102,7 @@ gn_status gn_random_integers(gn_tensor *out, int64_t low, int64_t high, gn_gener
     GN_CHECK_ARGUMENT(out != NULL && generator != NULL, "out and generator must not be NULL");
     gn_tensor *target;
     bool is_floating = gni_dtype_kind(out->dtype) == GNI_KIND_FLOATING;
-    if (low >= high)
+    if (out->dtype == GN_UINT64 ? (uint64_t)low >= (uint64_t)high : low >= high)
         return gni_error(GN_ERROR_INVALID_VALUE, "there is no integer from %lld to before %lld",
                          (long long)low, (long long)high);
     if (!is_floating && (!has_number(out->dtype, low) || !has_number(out->dtype, high - 1)))

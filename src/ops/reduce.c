@@ -27,7 +27,7 @@ static gn_status result_type(gn_reduction reduction, gn_dtype dtype, gn_dtype *r
     switch (reduction) {
     case GN_REDUCE_SUM:
     case GN_REDUCE_PRODUCT:
-        *result = kind == GNI_KIND_FLOATING ? dtype : GN_INT64;
+        *result = gni_dtype_of_sum(dtype);
         return GN_OK;
     case GN_REDUCE_MEAN:
         *result = dtype;

@@ -288,7 +288,7 @@ gn_status gn_cumulate(gn_tensor *tensor, int dimension, bool is_product, gn_tens
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
     GN_TRY(gni_stream_of(tensor->device, &stream));
     GN_TRY(gni_tensor_compact(tensor, &whole));
-    gn_dtype dtype = gni_dtype_kind(tensor->dtype) == GNI_KIND_FLOATING ? tensor->dtype : GN_INT64;
+    gn_dtype dtype = gni_dtype_of_sum(tensor->dtype);
     gn_status status = gni_tensor_flush(whole);
     if (status == GN_OK)
         status = gn_tensor_create(dtype, tensor->ndim, tensor->sizes, tensor->device, &made);

@@ -113,7 +113,8 @@ gn_status gn_searchsorted(gn_tensor *sequence, gn_tensor *values, bool is_right,
     if (sequence->device != values->device)
         return gni_error(GN_ERROR_INVALID_VALUE,
                          "searchsorted: the sequence and the values are on two devices");
-    gn_dtype dtype = gni_dtype_promote(sequence->dtype, values->dtype);
+    gn_dtype dtype;
+    GN_TRY(gn_result_type(2, (gn_operand[]){{.tensor = sequence}, {.tensor = values}}, &dtype));
     gn_tensor *whole, *wanted = NULL, *made = NULL;
     GN_TRY(whole_take(sequence, dtype, &whole));
     gn_status status = whole_take(values, dtype, &wanted);

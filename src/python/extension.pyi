@@ -216,10 +216,15 @@ class dtype:
     @property
     def is_floating_point(self) -> builtins.bool: ...
     @property
+    def is_signed(self) -> builtins.bool: ...
+    @property
     def __numpy_dtype__(self) -> Any: ...
 
 bool: dtype
 uint8: dtype
+uint16: dtype
+uint32: dtype
+uint64: dtype
 int8: dtype
 int16: dtype
 int32: dtype

@@ -374,6 +374,9 @@ PyObject *tensor_or_raise_in(struct module_state *state, const char *function, g
 PyObject *result_into(struct module_state *state, const char *name, gn_tensor *result,
                       PyObject *out);
 
+/* An int of Python's, which int64 or uint64 must have. */
+int integer_from_python(PyObject *object, gn_scalar *number);
+
 /* A Tensor, or a number of Python's: 1; anything else: 0; -1 with an exception. Borrowed. */
 int operand_from_python(struct module_state *state, PyObject *object, gn_operand *operand);
 

@@ -16,10 +16,25 @@
  */
 #include "module.h"
 
+/* By kind and bits. */
+#define TYPESTR_BOOL8 "|b1"
+#define TYPESTR_UINT8 "|u1"
+#define TYPESTR_UINT16 "<u2"
+#define TYPESTR_UINT32 "<u4"
+#define TYPESTR_UINT64 "<u8"
+#define TYPESTR_INT8 "|i1"
+#define TYPESTR_INT16 "<i2"
+#define TYPESTR_INT32 "<i4"
+#define TYPESTR_INT64 "<i8"
+#define TYPESTR_FLOAT16 "<f2"
+#define TYPESTR_BFLOAT16 "<V2"
+#define TYPESTR_FLOAT32 "<f4"
+#define TYPESTR_FLOAT64 "<f8"
+
 static const char *const typestrs[GN_DTYPE_COUNT] = {
-    [GN_BOOL] = "|b1",    [GN_UINT8] = "|u1",   [GN_INT8] = "|i1",    [GN_INT16] = "<i2",
-    [GN_INT32] = "<i4",   [GN_INT64] = "<i8",   [GN_FLOAT16] = "<f2", [GN_BFLOAT16] = "<V2",
-    [GN_FLOAT32] = "<f4", [GN_FLOAT64] = "<f8",
+#define ROW(NAME, number, name, kind, bits) [number] = TYPESTR_##kind##bits,
+    GN_DTYPE_LIST(ROW)
+#undef ROW
 };
 
 /* ---- to -------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
 /*
- * python_dtype.c: genesis.dtype and its ten objects, and what the buffer protocol calls them.
+ * python_dtype.c: genesis.dtype and its objects, and what the buffer protocol calls them.
  */
 #include "module.h"
 
@@ -11,18 +11,33 @@ struct dtype_object {
     PyObject_HEAD gn_dtype dtype;
 };
 
-/* long, where that has 64 bits: NumPy's int64, which is not the same as its long long to who asks for its number. */
+/*
+ * The letter of each type in the struct module, by kind and bits; bfloat16 has none. Those of 64 bits are long where that
+ * has so many: NumPy's int64, which is not the same as its long long to who asks for its number.
+ */
+#define LETTER_BOOL8 "?"
+#define LETTER_UINT8 "B"
+#define LETTER_UINT16 "H"
+#define LETTER_UINT32 "I"
+#define LETTER_INT8 "b"
+#define LETTER_INT16 "h"
+#define LETTER_INT32 "i"
+#define LETTER_FLOAT16 "e"
+#define LETTER_BFLOAT16 NULL
+#define LETTER_FLOAT32 "f"
+#define LETTER_FLOAT64 "d"
 #if LONG_MAX == INT64_MAX
-#define FORMAT_INT64 "l"
+#define LETTER_INT64 "l"
+#define LETTER_UINT64 "L"
 #else
-#define FORMAT_INT64 "q"
+#define LETTER_INT64 "q"
+#define LETTER_UINT64 "Q"
 #endif
 
-/* The letters of the struct module; bfloat16 has none. */
 static const char *const formats[GN_DTYPE_COUNT] = {
-    [GN_BOOL] = "?",    [GN_UINT8] = "B",          [GN_INT8] = "b",    [GN_INT16] = "h",
-    [GN_INT32] = "i",   [GN_INT64] = FORMAT_INT64, [GN_FLOAT16] = "e", [GN_BFLOAT16] = NULL,
-    [GN_FLOAT32] = "f", [GN_FLOAT64] = "d",
+#define ROW(NAME, number, name, kind, bits) [number] = LETTER_##kind##bits,
+    GN_DTYPE_LIST(ROW)
+#undef ROW
 };
 
 const char *dtype_format(gn_dtype dtype)
@@ -35,9 +50,7 @@ static void format_refuse(const char *format, Py_ssize_t size)
 {
     char name[24] = "";
     bool is_swapped = strchr("<>!", *format) != NULL && format[0] != 0 && format[1] != 0;
-    if (format[0] != 0 && format[1] == 0 && strchr("HILQN", format[0]) != NULL)
-        (void)snprintf(name, sizeof name, "uint%d", (int)size * 8);
-    else if (format[0] == 'Z')
+    if (format[0] == 'Z')
         (void)snprintf(name, sizeof name, "complex%d", (int)size * 8);
     else if (strcmp(format, "g") == 0)
         (void)snprintf(name, sizeof name, "longdouble");
@@ -57,13 +70,17 @@ int dtype_from_format(const char *format, Py_ssize_t size, gn_dtype *dtype)
         format = "B";
     if (*format == '@' || *format == '=' || *format == (PY_LITTLE_ENDIAN ? '<' : '>'))
         format++;
-    bool is_integer = format[0] != 0 && format[1] == 0 && strchr("bhilqn", format[0]) != NULL;
+    static const char integers[] = "bhilqn", naturals[] = "BHILQN";
+    const char *same = format[0] == 0 || format[1] != 0      ? NULL
+                       : strchr(integers, format[0]) != NULL ? integers
+                       : strchr(naturals, format[0]) != NULL ? naturals
+                                                             : NULL;
     for (int i = 0; i < GN_DTYPE_COUNT; i++) {
         if (formats[i] == NULL || gn_dtype_size((gn_dtype)i) != (size_t)size)
             continue;
         /* long and long long have several letters */
         bool is_same = strcmp(formats[i], format) == 0 ||
-                       (is_integer && strchr("bhilq", formats[i][0]) != NULL);
+                       (same != NULL && strchr(same, formats[i][0]) != NULL);
         if (is_same) {
             *dtype = (gn_dtype)i;
             return 0;
@@ -248,7 +265,14 @@ static PyObject *dtype_get_itemsize(PyObject *self, void *unused)
 static PyObject *dtype_get_is_floating_point(PyObject *self, void *unused)
 {
     (void)unused;
-    return PyBool_FromLong(dtype_of(self) >= GN_FLOAT16);
+    return PyBool_FromLong(gn_dtype_is_floating(dtype_of(self)));
+}
+
+static PyObject *dtype_get_is_signed(PyObject *self, void *unused)
+{
+    (void)unused;
+    gn_dtype dtype = dtype_of(self);
+    return PyBool_FromLong(dtype != GN_BOOL && !gn_dtype_is_unsigned(dtype));
 }
 
 /* What NumPy 2.4 and newer ask of what stands where they expect a dtype. */
@@ -270,6 +294,7 @@ static PyGetSetDef dtype_properties[] = {
     {"name", dtype_get_name, NULL, "For example \"float32\".", NULL},
     {"itemsize", dtype_get_itemsize, NULL, "Bytes of an element.", NULL},
     {"is_floating_point", dtype_get_is_floating_point, NULL, "Whether it has fractions.", NULL},
+    {"is_signed", dtype_get_is_signed, NULL, "Whether it has negative numbers.", NULL},
     {"__numpy_dtype__", dtype_get_numpy, NULL, "The same type of NumPy's.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

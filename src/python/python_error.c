@@ -60,6 +60,8 @@ static PyObject *error_class(const struct module_state *state, gn_status status)
         return state->device_lost_error;
     case GN_ERROR_SHAPE:
         return state->shape_error;
+    case GN_ERROR_NUMBER:
+        return PyExc_OverflowError;
     case GN_ERROR_INDEX:
         return PyExc_IndexError;
     case GN_ERROR_TYPE:
@@ -81,7 +83,8 @@ static const char *behind_name(const char *sentence)
 static bool is_about_arguments(gn_status status)
 {
     return status == GN_ERROR_INVALID_VALUE || status == GN_ERROR_OVERFLOW ||
-           status == GN_ERROR_SHAPE || status == GN_ERROR_INDEX || status == GN_ERROR_TYPE;
+           status == GN_ERROR_SHAPE || status == GN_ERROR_INDEX || status == GN_ERROR_TYPE ||
+           status == GN_ERROR_NUMBER;
 }
 
 PyObject *error_raise_in(const struct module_state *state, const char *function, gn_status status)

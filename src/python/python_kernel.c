@@ -260,7 +260,7 @@ static PyObject *address_of(PyObject *object)
 }
 
 /* Whether elements of a type can be seen through a pointer to what a letter stands for. Integers of one size can,
- * signed or not: there are no dtypes for all of them. */
+ * signed or not. */
 static bool dtype_goes_with(gn_dtype dtype, char pointee)
 {
     static const struct {
@@ -274,7 +274,7 @@ static bool dtype_goes_with(gn_dtype dtype, char pointee)
     if (pointee == ' ')
         return true;
     if (strchr(integer_letters, pointee) != NULL)
-        return dtype < GN_FLOAT16 && gn_dtype_size(dtype) == letter_size(pointee);
+        return !gn_dtype_is_floating(dtype) && gn_dtype_size(dtype) == letter_size(pointee);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].letter == pointee)
             return others[i].dtype == dtype;

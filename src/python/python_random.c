@@ -234,14 +234,23 @@ static PyObject *fill_integers(PyObject *module, PyObject *arguments)
 {
     struct module_state *state = module_state_of(module);
     PyObject *object, *generator_object;
-    long long low, high;
+    PyObject *bounds[2];
+    int64_t numbers[2];
     gn_generator generator;
     gn_status status;
-    if (!PyArg_ParseTuple(arguments, "O!LLO", state->tensor_class, &object, &low, &high,
+    if (!PyArg_ParseTuple(arguments, "O!OOO", state->tensor_class, &object, &bounds[0], &bounds[1],
                           &generator_object) ||
         generator_take(state, generator_object, &generator) < 0)
         return NULL;
-    CALL_ALLOCATING(status, gn_random_integers(tensor_of(object), low, high, &generator));
+    bool is_unsigned = gn_tensor_get_dtype(tensor_of(object)) == GN_UINT64;
+    for (int i = 0; i < 2; i++) {
+        numbers[i] = is_unsigned ? (int64_t)PyLong_AsUnsignedLongLong(bounds[i])
+                                 : PyLong_AsLongLong(bounds[i]);
+        if (PyErr_Occurred())
+            return NULL;
+    }
+    CALL_ALLOCATING(status,
+                    gn_random_integers(tensor_of(object), numbers[0], numbers[1], &generator));
     return status == GN_OK ? Py_NewRef(object) : error_raise(state, status);
 }
 

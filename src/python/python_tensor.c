@@ -46,6 +46,22 @@ static void tensor_dealloc(PyObject *self)
     Py_DECREF(class);
 }
 
+int integer_from_python(PyObject *object, gn_scalar *number)
+{
+    int overflow;
+    *number =
+        (gn_scalar){.kind = GN_INT64, .integer = PyLong_AsLongLongAndOverflow(object, &overflow)};
+    if (overflow > 0) {
+        *number =
+            (gn_scalar){.kind = GN_UINT64, .integer = (int64_t)PyLong_AsUnsignedLongLong(object)};
+        overflow = number->integer == -1 && PyErr_Occurred();
+        PyErr_Clear();
+    }
+    if (overflow != 0)
+        PyErr_Format(PyExc_OverflowError, "%R does not fit int64 or uint64", object);
+    return overflow != 0 || (number->integer == -1 && PyErr_Occurred()) ? -1 : 0;
+}
+
 int operand_from_python(struct module_state *state, PyObject *object, gn_operand *operand)
 {
     if (tensor_check(state, object)) {
@@ -63,14 +79,8 @@ int operand_from_python(struct module_state *state, PyObject *object, gn_operand
         return 1;
     }
     if (is_plain_int || PyLong_Check(object)) {
-        int overflow;
-        long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
-        if (overflow != 0) {
-            PyErr_SetString(PyExc_OverflowError, "the number does not fit int64");
-            return -1;
-        }
-        *operand = (gn_operand){.scalar = {.kind = GN_INT64, .integer = value}};
-        return value == -1 && PyErr_Occurred() ? -1 : 1;
+        *operand = (gn_operand){0};
+        return integer_from_python(object, &operand->scalar) < 0 ? -1 : 1;
     }
     return 0;
 }
@@ -449,6 +459,8 @@ static PyObject *scalar_to_python(gn_scalar scalar)
         return PyBool_FromLong(scalar.integer != 0);
     case GN_FLOAT64:
         return PyFloat_FromDouble(scalar.floating);
+    case GN_UINT64:
+        return PyLong_FromUnsignedLongLong((uint64_t)scalar.integer);
     default:
         return PyLong_FromLongLong(scalar.integer);
     }
@@ -473,7 +485,7 @@ static PyObject *tensor_item(PyObject *self, PyObject *unused)
     return status == GN_OK ? scalar_to_python(item) : error_raise(state, status);
 }
 
-/* An item of a list; `plain` is float64, int64 or bool. */
+/* An item of a list; `plain` is float64, int64, uint64 or bool. */
 static PyObject *plain_to_python(gn_dtype plain, const void *elements, int64_t i)
 {
     switch (plain) {
@@ -481,6 +493,8 @@ static PyObject *plain_to_python(gn_dtype plain, const void *elements, int64_t i
         return PyFloat_FromDouble(((const double *)elements)[i]);
     case GN_INT64:
         return PyLong_FromLongLong(((const int64_t *)elements)[i]);
+    case GN_UINT64:
+        return PyLong_FromUnsignedLongLong(((const uint64_t *)elements)[i]);
     default:
         return PyBool_FromLong(((const uint8_t *)elements)[i]);
     }
@@ -529,7 +543,9 @@ static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
     struct module_state *state = tensor_state(self);
     gn_tensor *tensor = tensor_of(self), *near;
     gn_dtype dtype = gn_tensor_get_dtype(tensor);
-    gn_dtype plain = dtype == GN_BOOL ? GN_BOOL : dtype >= GN_FLOAT16 ? GN_FLOAT64 : GN_INT64;
+    gn_dtype plain = dtype == GN_BOOL || dtype == GN_UINT64 ? dtype
+                     : gn_dtype_is_floating(dtype)          ? GN_FLOAT64
+                                                            : GN_INT64;
     if (gn_tensor_get_dimensions(tensor) == 0)
         return tensor_item(self, NULL);
     void *elements = NULL;
@@ -662,7 +678,7 @@ static PyObject *tensor_as_float(PyObject *self)
 
 static PyObject *tensor_index(PyObject *self)
 {
-    if (gn_tensor_get_dtype(tensor_of(self)) >= GN_FLOAT16) {
+    if (gn_dtype_is_floating(gn_tensor_get_dtype(tensor_of(self)))) {
         PyErr_SetString(PyExc_TypeError, "only a tensor of one integer can be an index");
         return NULL;
     }

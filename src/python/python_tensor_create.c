@@ -164,7 +164,7 @@ static int number_from_python(struct module_state *state, PyObject *object, gn_s
     int found = plain != NULL ? operand_from_python(state, plain, &operand) : -1;
     if (found < 0 && PyErr_ExceptionMatches(PyExc_OverflowError)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_OverflowError, "arange: %R does not fit int64", object);
+        PyErr_Format(PyExc_OverflowError, "arange: %R does not fit int64 or uint64", object);
     }
     if (found == 0 || (found > 0 && operand.tensor != NULL)) {
         PyErr_Format(PyExc_TypeError, "arange: %R is no number", object);
@@ -175,9 +175,16 @@ static int number_from_python(struct module_state *state, PyObject *object, gn_s
     return found > 0 ? 0 : -1;
 }
 
+__extension__ typedef __int128 wide;
+
+static wide as_wide(gn_scalar number)
+{
+    return number.kind == GN_UINT64 ? (wide)(uint64_t)number.integer : (wide)number.integer;
+}
+
 static double as_double(gn_scalar number)
 {
-    return number.kind == GN_FLOAT64 ? number.floating : (double)number.integer;
+    return number.kind == GN_FLOAT64 ? number.floating : (double)as_wide(number);
 }
 
 /* How many numbers there are from the start to before the end. */
@@ -185,8 +192,7 @@ static int range_count(gn_scalar start, gn_scalar end, gn_scalar step, bool is_w
                        int64_t *count)
 {
     if (is_whole) {
-        __extension__ typedef __int128 wide;
-        wide span = (wide)end.integer - start.integer, by = step.integer;
+        wide span = as_wide(end) - as_wide(start), by = as_wide(step);
         wide steps = span / by + (span % by != 0 && (span < 0) == (by < 0));
         *count = steps < 0 ? 0 : steps > INT64_MAX ? INT64_MAX : (int64_t)steps;
         return 0;
@@ -230,17 +236,19 @@ static int range_parse(struct module_state *state, PyObject *const objects[3], g
 static int range_unify(bool is_whole, gn_dtype dtype, gn_scalar *start, gn_scalar *step)
 {
     gn_scalar *numbers[] = {start, step};
-    bool is_floating = !is_whole && dtype >= GN_FLOAT16;
+    bool is_floating = !is_whole && gn_dtype_is_floating(dtype);
     for (int i = 0; i < 2; i++) {
         double value = as_double(*numbers[i]);
         if (!is_floating && numbers[i]->kind == GN_FLOAT64 && !(fabs(value) < 0x1p63)) {
             PyErr_SetString(PyExc_OverflowError, "arange: a number does not fit int64");
             return -1;
         }
-        int64_t integer =
-            numbers[i]->kind == GN_FLOAT64 && !is_floating ? (int64_t)value : numbers[i]->integer;
-        *numbers[i] = (gn_scalar){
-            .kind = is_floating ? GN_FLOAT64 : GN_INT64, .integer = integer, .floating = value};
+        if (is_floating)
+            *numbers[i] = (gn_scalar){.kind = GN_FLOAT64, .floating = value};
+        else if (numbers[i]->kind == GN_FLOAT64)
+            *numbers[i] = (gn_scalar){.kind = GN_INT64, .integer = (int64_t)value};
+        else if (numbers[i]->kind == GN_BOOL)
+            numbers[i]->kind = GN_INT64;
     }
     return 0;
 }
@@ -262,10 +270,19 @@ static PyObject *create_arange(PyObject *module, PyObject *arguments, PyObject *
     if (range_parse(state, objects, &start, &end, &step) < 0)
         return NULL;
     bool is_whole = start.kind != GN_FLOAT64 && end.kind != GN_FLOAT64 && step.kind != GN_FLOAT64;
-    gn_dtype dtype = is_whole ? GN_INT64 : GN_FLOAT32;
+    gn_dtype dtype = !is_whole                                          ? GN_FLOAT32
+                     : start.kind == GN_UINT64 || end.kind == GN_UINT64 ? GN_UINT64
+                                                                        : GN_INT64;
     if ((dtype_object != Py_None && dtype_from_python(state, dtype_object, &dtype) < 0) ||
         device_of_new(state, device_object, &device) < 0) {
         (void)argument_refuse("arange");
+        return NULL;
+    }
+    if (dtype_object == Py_None && dtype == GN_UINT64 && start.kind == GN_INT64 &&
+        start.integer < 0) {
+        PyErr_SetString(PyExc_OverflowError,
+                        "arange: no type has all of the numbers, of which some are negative and "
+                        "some above 2^63 - 1");
         return NULL;
     }
     if (range_count(start, end, step, is_whole, &count) < 0 ||

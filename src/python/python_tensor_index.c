@@ -62,7 +62,8 @@ static inline int take_slice(gn_key *part, PyObject *slice)
 /* A tensor of the caller's, or one that the key holds. */
 static int take_tensor(struct module_state *state, struct key *key, gn_key *part, gn_tensor *tensor)
 {
-    if (gn_tensor_get_dimensions(tensor) == 0 && gn_tensor_get_dtype(tensor) < GN_FLOAT16) {
+    if (gn_tensor_get_dimensions(tensor) == 0 &&
+        !gn_dtype_is_floating(gn_tensor_get_dtype(tensor))) {
         gn_scalar item;
         int64_t none = 0;
         gn_status status = gn_tensor_get_item(tensor, &none, &item);
@@ -71,7 +72,7 @@ static int take_tensor(struct module_state *state, struct key *key, gn_key *part
             return -1;
         }
         part->kind = item.kind == GN_BOOL ? GN_KEY_BOOL : GN_KEY_INTEGER;
-        part->start = item.integer;
+        part->start = item.kind != GN_UINT64 ? item.integer : INT64_MAX; /* out of range, too */
         key->has_elements |= item.kind == GN_BOOL;
         return 0;
     }

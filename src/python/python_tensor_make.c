@@ -210,18 +210,21 @@ struct listing {
     size_t count;       /* of the shape */
     gn_scalar *numbers; /* room for `count`, owned; NULL before `is_shaped` */
     size_t used;
-    gn_dtype kind;    /* the highest: bool, int64 or float64 */
-    bool is_floating; /* so are all numbers to be: integers may be larger than int64 has them */
-    gn_dtype dtype;   /* of all so far: Python's numbers are bool, int64 and float32 */
-    bool has_dtype;   /* there was one */
+    bool has_floating; /* there was a floating number */
+    bool has_negative; /* there was a negative integer */
+    bool is_floating;  /* so are all numbers to be: integers may be larger than int64 has them */
+    gn_dtype dtype;    /* of all so far: Python's numbers are bool, int64 and float32 */
+    bool has_dtype;    /* there was one */
     bool is_known; /* the items that are read are an array's or a tensor's, whose dtype counted */
 };
 
+/* uint64 and signed integers give uint64, which then must have all of them. */
 static void listing_join(struct listing *listing, gn_dtype dtype)
 {
     if (listing->has_dtype && listing->dtype == dtype)
         return; /* as nearly always */
-    listing->dtype = listing->has_dtype ? gn_dtype_promote(listing->dtype, dtype) : dtype;
+    gn_dtype joined = listing->has_dtype ? gn_dtype_promote(listing->dtype, dtype) : dtype;
+    listing->dtype = joined != GN_DTYPE_COUNT ? joined : GN_UINT64;
     listing->has_dtype = true;
 }
 
@@ -257,16 +260,13 @@ static int number_take(PyObject *item, bool is_floating, gn_scalar *number)
         return 0;
     }
     if (PyLong_CheckExact(item) || PyLong_Check(item)) { /* the first needs no call */
-        int overflow;
-        *number =
-            (gn_scalar){.kind = GN_INT64, .integer = PyLong_AsLongLongAndOverflow(item, &overflow)};
-        if (overflow != 0 && is_floating) {
+        int status = integer_from_python(item, number);
+        if (is_floating && (status < 0 || number->kind == GN_UINT64)) {
+            PyErr_Clear();
             *number = (gn_scalar){.kind = GN_FLOAT64, .floating = PyLong_AsDouble(item)};
-            return PyErr_Occurred() ? -1 : 0;
+            status = PyErr_Occurred() ? -1 : 0;
         }
-        if (overflow != 0)
-            PyErr_Format(PyExc_OverflowError, "%R does not fit int64", item);
-        return overflow != 0 ? -1 : 0;
+        return status;
     }
     if (PyComplex_Check(item)) {
         PyErr_Format(PyExc_TypeError, "%R is complex: %s", item, gn_dtype_advice("complex128"));
@@ -334,8 +334,8 @@ static inline int listing_add(struct listing *listing, PyObject *item)
     }
     if (number_take(item, listing->is_floating, &number) < 0)
         return -1;
-    if (number.kind > listing->kind)
-        listing->kind = number.kind;
+    listing->has_floating |= number.kind == GN_FLOAT64;
+    listing->has_negative |= number.kind == GN_INT64 && number.integer < 0;
     if (!listing->is_known) {
         gn_dtype dtype = number.kind == GN_FLOAT64 ? GN_FLOAT32 : number.kind;
         if (!is_usual)
@@ -431,21 +431,26 @@ static int listing_walk(struct module_state *state, struct listing *listing, PyO
 /* Whether a type has a number, as PyTorch sees it: unsigned ones have negative numbers, which wrap around. */
 static bool number_fits(gn_scalar number, gn_dtype dtype)
 {
-    if (dtype == GN_BOOL || dtype >= GN_FLOAT16)
+    bool is_unsigned = gn_dtype_is_unsigned(dtype);
+    if (dtype == GN_BOOL || gn_dtype_is_floating(dtype))
         return true;
-    double most = ldexp(1, (int)gn_dtype_size(dtype) * 8 - (dtype == GN_UINT8 ? 0 : 1));
+    if (number.kind == GN_UINT64)
+        return dtype == GN_UINT64;
+    if (number.kind != GN_FLOAT64 && gn_dtype_size(dtype) == 8)
+        return true;
+    double most = ldexp(1, (int)gn_dtype_size(dtype) * 8 - (is_unsigned ? 0 : 1));
     double value = number.kind == GN_FLOAT64 ? number.floating : (double)number.integer;
-    if (number.kind != GN_FLOAT64 && dtype == GN_INT64)
-        return true;
     /* Below the least int64 the next float64 is far away. */
-    bool is_above = dtype == GN_INT64 ? value >= -most : value > -most - (dtype != GN_UINT8);
+    bool is_above = gn_dtype_size(dtype) == 8 ? value >= -0x1p63 : value > -most - !is_unsigned;
     return is_above && value < most;
 }
 
 static void number_refuse(gn_scalar number, size_t place, gn_dtype dtype)
 {
     PyObject *value = number.kind == GN_FLOAT64 ? PyFloat_FromDouble(number.floating)
-                                                : PyLong_FromLongLong(number.integer);
+                      : number.kind == GN_UINT64
+                          ? PyLong_FromUnsignedLongLong((uint64_t)number.integer)
+                          : PyLong_FromLongLong(number.integer);
     if (value == NULL)
         return;
     PyErr_Format(PyExc_OverflowError, "%R does not fit %s (it is number %zu of the data)", value,
@@ -457,10 +462,15 @@ static void number_store(gn_scalar number, gn_dtype dtype, void *element)
 {
     bool is_floating = number.kind == GN_FLOAT64;
     if (dtype == GN_FLOAT64) {
-        double value = is_floating ? number.floating : (double)number.integer;
+        double value = is_floating                ? number.floating
+                       : number.kind == GN_UINT64 ? (double)(uint64_t)number.integer
+                                                  : (double)number.integer;
         memcpy(element, &value, sizeof value);
     } else {
-        int64_t integer = is_floating ? (int64_t)number.floating : number.integer; /* it fits */
+        bool is_large = is_floating && number.floating >= 0x1p63;
+        int64_t integer = is_large      ? (int64_t)(uint64_t)number.floating
+                          : is_floating ? (int64_t)number.floating
+                                        : number.integer; /* it fits */
         memcpy(element, &integer, sizeof integer);
     }
 }
@@ -480,8 +490,10 @@ static PyObject *listing_to_tensor(struct module_state *state, const struct list
             return NULL;
         }
     /* As float64 or int64 first, from which every other type comes; integers do not go through float64. */
-    bool is_integer = dtype != GN_BOOL && dtype < GN_FLOAT16;
-    gn_dtype first = listing->kind == GN_FLOAT64 && !is_integer ? GN_FLOAT64 : GN_INT64;
+    bool is_integer = dtype != GN_BOOL && !gn_dtype_is_floating(dtype);
+    gn_dtype first = listing->has_floating && !is_integer ? GN_FLOAT64
+                     : dtype == GN_UINT64                 ? GN_UINT64
+                                                          : GN_INT64;
     gn_status status = gn_tensor_create(first, listing->ndim, listing->sizes, device, &wide);
     if (status == GN_OK) {
         status = gn_tensor_get_data(wide, &memory);
@@ -517,11 +529,13 @@ static bool number_is_tensor(struct module_state *state, PyObject *data, bool ha
     if (!is_floating && !PyLong_CheckExact(data) && !PyBool_Check(data))
         return false;
     gn_dtype own = is_floating ? GN_FLOAT32 : PyBool_Check(data) ? GN_BOOL : GN_INT64;
-    if (has_dtype && dtype != own && !(is_floating && dtype >= GN_FLOAT16))
+    if (has_dtype && dtype != own && !(is_floating && gn_dtype_is_floating(dtype)))
         return false; /* whether the number fits is looked at elsewhere */
     *made = NULL;
     if (operand_from_python(state, data, &operand) < 1)
         return !PyErr_ExceptionMatches(PyExc_OverflowError) || !is_retried();
+    if (operand.scalar.kind == GN_UINT64)
+        own = GN_UINT64;
     if (cpu_take(state, &device) < 0)
         return true;
     CALL_HELD(status, gn_full(operand.scalar, has_dtype ? dtype : own, 0, &none, device, &tensor));
@@ -533,18 +547,23 @@ static bool number_is_tensor(struct module_state *state, PyObject *data, bool ha
 static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
                                    PyObject *dtype_object)
 {
-    struct listing listing = {.kind = GN_BOOL};
+    struct listing listing = {0};
     gn_dtype dtype = GN_BOOL;
     if (dtype_object != NULL && dtype_from_python(state, dtype_object, &dtype) < 0)
         return NULL;
-    listing.is_floating = dtype >= GN_FLOAT16;
+    listing.is_floating = gn_dtype_is_floating(dtype);
     PyObject *made = NULL;
     if (number_is_tensor(state, data, dtype_object != NULL, dtype, &made))
         return made;
     if (listing_walk(state, &listing, data, 0) == 0) {
         if (dtype_object == NULL)
             dtype = listing.has_dtype ? listing.dtype : GN_FLOAT32; /* of no numbers at all */
-        made = listing_to_tensor(state, &listing, dtype);
+        if (dtype_object == NULL && dtype == GN_UINT64 && listing.has_negative)
+            PyErr_SetString(PyExc_OverflowError,
+                            "no type has all of the integers: some are negative, which uint64 has "
+                            "not, and some are of uint64");
+        else
+            made = listing_to_tensor(state, &listing, dtype);
     }
     PyMem_Free(listing.numbers);
     return made;

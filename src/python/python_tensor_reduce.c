@@ -124,7 +124,7 @@ static void shapes_refuse(struct module_state *state, const char *name, const gn
 static int kind_of(const gn_tensor *tensor)
 {
     gn_dtype dtype = gn_tensor_get_dtype(tensor);
-    return dtype == GN_BOOL ? 0 : dtype < GN_FLOAT16 ? 1 : 2;
+    return dtype == GN_BOOL ? 0 : gn_dtype_is_floating(dtype) ? 2 : 1;
 }
 
 PyObject *result_into(struct module_state *state, const char *name, gn_tensor *result,

@@ -17,11 +17,14 @@
 /* ---- types and devices ----------------------------------------------------------------------- */
 
 static const DLDataType types[GN_DTYPE_COUNT] = {
-    [GN_BOOL] = {kDLBool, 8, 1},      [GN_UINT8] = {kDLUInt, 8, 1},
-    [GN_INT8] = {kDLInt, 8, 1},       [GN_INT16] = {kDLInt, 16, 1},
-    [GN_INT32] = {kDLInt, 32, 1},     [GN_INT64] = {kDLInt, 64, 1},
-    [GN_FLOAT16] = {kDLFloat, 16, 1}, [GN_BFLOAT16] = {kDLBfloat, 16, 1},
-    [GN_FLOAT32] = {kDLFloat, 32, 1}, [GN_FLOAT64] = {kDLFloat, 64, 1},
+#define CODE_BOOL kDLBool
+#define CODE_UINT kDLUInt
+#define CODE_INT kDLInt
+#define CODE_FLOAT kDLFloat
+#define CODE_BFLOAT kDLBfloat
+#define ROW(NAME, number, name, kind, bits) [number] = {CODE_##kind, bits, 1},
+    GN_DTYPE_LIST(ROW)
+#undef ROW
 };
 
 static gn_status dtype_from(DLDataType type, gn_dtype *dtype)

@@ -7,17 +7,26 @@
 
 #include <string.h>
 
+/* By the kinds of GN_DTYPE_LIST. */
+enum {
+    KIND_BOOL = GNI_KIND_BOOL,
+    KIND_UINT = GNI_KIND_INTEGER,
+    KIND_INT = GNI_KIND_INTEGER,
+    KIND_FLOAT = GNI_KIND_FLOATING,
+    KIND_BFLOAT = GNI_KIND_FLOATING,
+    IS_SIGNED_BOOL = false,
+    IS_SIGNED_UINT = false,
+    IS_SIGNED_INT = true,
+    IS_SIGNED_FLOAT = true,
+    IS_SIGNED_BFLOAT = true,
+};
+
 const struct gni_dtype_info gni_dtypes[GN_DTYPE_COUNT] = {
-    [GN_BOOL] = {"bool", 1, GNI_KIND_BOOL, false, GN_BOOL},
-    [GN_UINT8] = {"uint8", 1, GNI_KIND_INTEGER, false, GN_UINT8},
-    [GN_INT8] = {"int8", 1, GNI_KIND_INTEGER, true, GN_INT8},
-    [GN_INT16] = {"int16", 2, GNI_KIND_INTEGER, true, GN_INT16},
-    [GN_INT32] = {"int32", 4, GNI_KIND_INTEGER, true, GN_INT32},
-    [GN_INT64] = {"int64", 8, GNI_KIND_INTEGER, true, GN_INT64},
-    [GN_FLOAT16] = {"float16", 2, GNI_KIND_FLOATING, true, GN_FLOAT32},
-    [GN_BFLOAT16] = {"bfloat16", 2, GNI_KIND_FLOATING, true, GN_FLOAT32},
-    [GN_FLOAT32] = {"float32", 4, GNI_KIND_FLOATING, true, GN_FLOAT32},
-    [GN_FLOAT64] = {"float64", 8, GNI_KIND_FLOATING, true, GN_FLOAT64},
+#define ROW(NAME, number, name, kind, bits)                                     \
+    [number] = {name, (bits) / 8, (enum gni_kind)KIND_##kind, IS_SIGNED_##kind, \
+                (int)KIND_##kind == GNI_KIND_FLOATING && (bits) == 16 ? GN_FLOAT32 : GN_##NAME},
+    GN_DTYPE_LIST(ROW)
+#undef ROW
 };
 
 const char *gn_dtype_name(gn_dtype dtype)
@@ -27,14 +36,11 @@ const char *gn_dtype_name(gn_dtype dtype)
 
 const char *gn_dtype_advice(const char *name)
 {
-#define THERE \
-    "there are bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32 and float64"
+#define ROW(NAME, number, name, kind, bits) " " name ","
+#define THERE "there are" GN_DTYPE_LIST(ROW) " and no others"
     static const struct {
         const char *name, *advice;
     } others[] = {
-        {"uint16", THERE "; convert to int32, which has all of its numbers"},
-        {"uint32", THERE "; convert to int64, which has all of its numbers"},
-        {"uint64", THERE "; convert to int64, which has those below 2^63"},
         {"complex64", THERE "; take its real and imaginary parts, which are float32"},
         {"complex128", THERE "; take its real and imaginary parts, which are float64"},
         {"longdouble", THERE "; convert to float64, the widest"},
@@ -44,6 +50,7 @@ const char *gn_dtype_advice(const char *name)
             return others[i].advice;
     return THERE;
 #undef THERE
+#undef ROW
 }
 
 size_t gn_dtype_size(gn_dtype dtype)
@@ -56,17 +63,33 @@ gn_dtype gn_dtype_promote(gn_dtype a, gn_dtype b)
     return gni_dtype_promote(a, b);
 }
 
+bool gn_dtype_is_floating(gn_dtype dtype)
+{
+    return gni_dtype_is_valid(dtype) && gni_dtype_kind(dtype) == GNI_KIND_FLOATING;
+}
+
+bool gn_dtype_is_unsigned(gn_dtype dtype)
+{
+    return gni_dtype_is_valid(dtype) && gni_dtype_is_unsigned(dtype);
+}
+
 gn_dtype gni_dtype_promote(gn_dtype a, gn_dtype b)
 {
-    const struct gni_dtype_info *first = &gni_dtypes[a], *second = &gni_dtypes[b];
-    if (a == b)
+    if (gni_dtypes[a].kind < gni_dtypes[b].kind ||
+        (gni_dtypes[a].kind == gni_dtypes[b].kind && gni_dtypes[a].size < gni_dtypes[b].size))
+        return gni_dtype_promote(b, a);
+    const struct gni_dtype_info *larger = &gni_dtypes[a], *other = &gni_dtypes[b];
+    if (a == b || larger->kind != other->kind)
         return a;
-    if (first->kind != second->kind)
-        return first->kind > second->kind ? a : b;
-    if (first->size != second->size) /* uint8 fits every wider integer */
-        return first->size > second->size ? a : b;
-    /* Different types of one kind and size: the two halves, or uint8 and int8. */
-    return first->kind == GNI_KIND_FLOATING ? GN_FLOAT32 : GN_INT16;
+    if (larger->kind == GNI_KIND_FLOATING)
+        return larger->size > other->size ? a : GN_FLOAT32; /* or the two halves */
+    if (larger->is_signed == other->is_signed || (larger->is_signed && larger->size > other->size))
+        return a;
+    /* A signed type and an unsigned one that is as large or larger. */
+    return larger->size == 1   ? GN_INT16
+           : larger->size == 2 ? GN_INT32
+           : larger->size == 4 ? GN_INT64
+                               : GN_DTYPE_COUNT;
 }
 
 /* ---- halves ---------------------------------------------------------------------------------- */
@@ -129,31 +152,41 @@ float gni_bfloat16_to(uint16_t bits)
 
 /* ---- scalars --------------------------------------------------------------------------------- */
 
-/* The value as an integer; what does not fit gives the least one, as the processor's instruction does. */
-static int64_t scalar_integer(gn_scalar value)
+/* The bits of the value as an integer; what does not fit gives the least int64, as the processor's instruction does. */
+static uint64_t scalar_integer(gn_scalar value, bool is_unsigned)
 {
     if (value.kind != GN_FLOAT64)
-        return value.kind == GN_BOOL ? value.integer != 0 : value.integer;
+        return value.kind == GN_BOOL ? value.integer != 0 : (uint64_t)value.integer;
+    if (is_unsigned && value.floating >= 0x1p63 && value.floating < 0x1p64)
+        return (uint64_t)value.floating;
     bool fits = value.floating >= -0x1p63 && value.floating < 0x1p63;
-    return fits ? (int64_t)value.floating : INT64_MIN;
+    return (uint64_t)(fits ? (int64_t)value.floating : INT64_MIN);
 }
 
-static double scalar_floating(gn_scalar value)
+double gni_scalar_floating(gn_scalar value)
 {
-    return value.kind == GN_FLOAT64 ? value.floating : (double)scalar_integer(value);
+    uint64_t integer = scalar_integer(value, true);
+    return value.kind == GN_FLOAT64  ? value.floating
+           : value.kind == GN_UINT64 ? (double)integer
+                                     : (double)(int64_t)integer;
 }
 
 /* Not through double, which would round twice. */
 static float scalar_float(gn_scalar value)
 {
-    return value.kind == GN_FLOAT64 ? (float)value.floating : (float)scalar_integer(value);
+    uint64_t integer = scalar_integer(value, true);
+    return value.kind == GN_FLOAT64  ? (float)value.floating
+           : value.kind == GN_UINT64 ? (float)integer
+                                     : (float)(int64_t)integer;
 }
 
 /* For halves, which round it. */
 static float scalar_float_to_odd(gn_scalar value)
 {
-    return value.kind == GN_FLOAT64 ? gni_float_to_odd(value.floating)
-                                    : gni_float_of_integer_to_odd(scalar_integer(value));
+    uint64_t integer = scalar_integer(value, true);
+    return value.kind == GN_FLOAT64  ? gni_float_to_odd(value.floating)
+           : value.kind == GN_UINT64 ? gni_float_of_unsigned_to_odd(integer)
+                                     : gni_float_of_integer_to_odd((int64_t)integer);
 }
 
 static bool scalar_is_true(gn_scalar value)
@@ -164,52 +197,38 @@ static bool scalar_is_true(gn_scalar value)
 void gni_scalar_store(gn_scalar value, gn_dtype dtype, void *element)
 {
     union {
-        uint8_t byte;
-        uint16_t half;
-        uint16_t two;
-        uint32_t four;
-        uint64_t eight;
+#define ROW(NAME, name, type, same) type name;
+        GNI_INTEGER_LIST(ROW)
+#undef ROW
         float floating;
         double wide;
     } out;
     gni_assert(gni_dtype_is_valid(dtype));
     switch (dtype) {
+#define ROW(NAME, name, type, same)                                 \
+    case GN_##NAME:                                                 \
+        out.name = (type)scalar_integer(value, dtype == GN_UINT64); \
+        break;
+        GNI_INTEGER_LIST(ROW)
+#undef ROW
     case GN_BOOL:
-        out.byte = scalar_is_true(value);
-        break;
-    case GN_UINT8:
-    case GN_INT8:
-        out.byte = (uint8_t)scalar_integer(value);
-        break;
-    case GN_INT16:
-        out.two = (uint16_t)scalar_integer(value);
-        break;
-    case GN_INT32:
-        out.four = (uint32_t)scalar_integer(value);
-        break;
-    case GN_INT64:
-        out.eight = (uint64_t)scalar_integer(value);
+        out.uint8 = scalar_is_true(value);
         break;
     case GN_FLOAT16:
-        out.half = gni_float16_from(scalar_float_to_odd(value));
+        out.uint16 = gni_float16_from(scalar_float_to_odd(value));
         break;
     case GN_BFLOAT16:
-        out.half = gni_bfloat16_from(scalar_float_to_odd(value));
+        out.uint16 = gni_bfloat16_from(scalar_float_to_odd(value));
         break;
     case GN_FLOAT32:
         out.floating = scalar_float(value);
         break;
     case GN_FLOAT64:
     case GN_DTYPE_COUNT:
-        out.wide = scalar_floating(value);
+        out.wide = gni_scalar_floating(value);
         break;
     }
     memcpy(element, &out, gni_dtype_size(dtype));
-}
-
-static gn_scalar scalar_of_integer(int64_t value)
-{
-    return (gn_scalar){.kind = GN_INT64, .integer = value};
 }
 
 static gn_scalar scalar_of_floating(double value)
@@ -220,34 +239,27 @@ static gn_scalar scalar_of_floating(double value)
 gn_scalar gni_scalar_load(gn_dtype dtype, const void *element)
 {
     union {
-        uint8_t byte;
-        int8_t one;
-        int16_t two;
-        int32_t four;
-        int64_t eight;
-        uint16_t half;
+#define ROW(NAME, name, type, same) type name;
+        GNI_INTEGER_LIST(ROW)
+#undef ROW
         float floating;
         double wide;
     } in;
     gni_assert(gni_dtype_is_valid(dtype));
     memcpy(&in, element, gni_dtype_size(dtype));
     switch (dtype) {
+#define ROW(NAME, name, type, same)                                           \
+    case GN_##NAME:                                                           \
+        return dtype == GN_UINT64 ? gni_scalar_of_unsigned((uint64_t)in.name) \
+                                  : (gn_scalar){.kind = GN_INT64, .integer = (int64_t)in.name};
+        GNI_INTEGER_LIST(ROW)
+#undef ROW
     case GN_BOOL:
-        return (gn_scalar){.kind = GN_BOOL, .integer = in.byte != 0};
-    case GN_UINT8:
-        return scalar_of_integer(in.byte);
-    case GN_INT8:
-        return scalar_of_integer(in.one);
-    case GN_INT16:
-        return scalar_of_integer(in.two);
-    case GN_INT32:
-        return scalar_of_integer(in.four);
-    case GN_INT64:
-        return scalar_of_integer(in.eight);
+        return (gn_scalar){.kind = GN_BOOL, .integer = in.uint8 != 0};
     case GN_FLOAT16:
-        return scalar_of_floating(gni_float16_to(in.half));
+        return scalar_of_floating(gni_float16_to(in.uint16));
     case GN_BFLOAT16:
-        return scalar_of_floating(gni_bfloat16_to(in.half));
+        return scalar_of_floating(gni_bfloat16_to(in.uint16));
     case GN_FLOAT32:
         return scalar_of_floating(in.floating);
     case GN_FLOAT64:

@@ -269,7 +269,7 @@ static gn_status tensor_take(struct parse *parse, const gn_key *key)
         (struct gni_index){.tensor = key->tensor,
                            .dimension = parse->dimension,
                            .size = size,
-                           .wrap = size,
+                           .wrap = gni_dtypes[key->tensor->dtype].is_signed ? size : 0,
                            .stride = parse->source->strides[parse->dimension]};
     parse->dimension++;
     return block_join(parse, key->tensor->ndim, key->tensor->sizes);
@@ -596,7 +596,7 @@ static bool outside_find(const struct gni_index *index, int64_t *found)
             offset += at[d] * tensor->strides[d];
         const char *element =
             gni_tensor_data(tensor) + offset * (int64_t)gni_dtype_size(tensor->dtype);
-        *found = gni_scalar_load(tensor->dtype, element).integer;
+        *found = gni_scalar_load(tensor->dtype, element).integer; /* of uint64: maybe its bits */
         int64_t wrapped = *found < 0 ? *found + index->wrap : *found;
         if (wrapped < 0 || wrapped >= index->size)
             return true;
@@ -611,10 +611,13 @@ gn_status gni_index_check_numbers(const struct gni_index *index)
     int64_t found;
     if (!outside_find(index, &found))
         return GN_OK;
+    bool is_negative = found < 0 && !gni_dtype_is_unsigned(index->tensor->dtype);
     return gni_error(
-        GN_ERROR_INDEX, "index %lld is out of range for dimension %d of size %lld%s",
-        (long long)found, index->dimension, (long long)index->size,
-        found < 0 && index->wrap == 0 ? ": negative ones do not count from the end here" : "");
+        GN_ERROR_INDEX, "index %s%llu is out of range for dimension %d of size %lld%s",
+        is_negative ? "-" : "",
+        is_negative ? 0 - (unsigned long long)found : (unsigned long long)found, index->dimension,
+        (long long)index->size,
+        is_negative && index->wrap == 0 ? ": negative ones do not count from the end here" : "");
 }
 
 gn_status gni_index_refuse(const struct gni_index_plan *plan)

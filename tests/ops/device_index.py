@@ -15,7 +15,10 @@ from device_tensors import TYPES, numbers, run, same
 import genesis
 
 FLOATING = [genesis.float32, genesis.float64, genesis.float16, genesis.bfloat16]
-INDEX_TYPES = [genesis.int64, genesis.int32, genesis.int16, genesis.int8, genesis.uint8]
+INDEX_TYPES = [
+    *(genesis.int64, genesis.int32, genesis.int16, genesis.int8),
+    *(genesis.uint8, genesis.uint16, genesis.uint32, genesis.uint64),
+]
 ERRORS = (IndexError, ValueError, TypeError)
 
 

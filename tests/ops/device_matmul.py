@@ -17,7 +17,10 @@ from device_tensors import run
 import genesis
 
 FLOATS = [genesis.float16, genesis.bfloat16, genesis.float32, genesis.float64]
-INTEGERS = [genesis.uint8, genesis.int8, genesis.int16, genesis.int32, genesis.int64]
+INTEGERS = [
+    *(genesis.uint8, genesis.uint16, genesis.uint32, genesis.uint64),
+    *(genesis.int8, genesis.int16, genesis.int32, genesis.int64),
+]
 TYPES = [genesis.bool, *INTEGERS, *FLOATS]
 # Sums of float32 (float64) differ by this for each product; results are rounded to this.
 UNITS = {genesis.float64: (2.0**-53, 2.0**-53)}
@@ -46,8 +49,8 @@ def make(dtype, shape, seed=0):
     if dtype is genesis.bool:
         some = [draw.random() < 0.2 for _ in range(count)]
     elif dtype in INTEGERS:
-        bits = 8 * dtype.itemsize - (dtype is not genesis.uint8)
-        low = 0 if dtype is genesis.uint8 else -(2**bits)
+        bits = 8 * dtype.itemsize - dtype.is_signed
+        low = -(2**bits) if dtype.is_signed else 0
         some = [draw.randint(low, 2**bits - 1) for _ in range(count)]
     else:
         some = [draw.choice([-1, 1]) * 4.0 ** draw.uniform(-2, 1) for _ in range(count)]

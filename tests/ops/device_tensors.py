@@ -18,9 +18,19 @@ import tempfile
 import genesis
 
 FLOATS = [genesis.float16, genesis.bfloat16, genesis.float32, genesis.float64]
-INTEGERS = [genesis.uint8, genesis.int8, genesis.int16, genesis.int32, genesis.int64]
+INTEGERS = [
+    *(genesis.uint8, genesis.uint16, genesis.uint32, genesis.uint64),
+    *(genesis.int8, genesis.int16, genesis.int32, genesis.int64),
+]
 EVERY = [genesis.bool, *INTEGERS, *FLOATS]
-SOME = [genesis.bool, genesis.uint8, genesis.int64, genesis.float16, genesis.float32]
+SOME = [
+    genesis.bool,
+    genesis.uint8,
+    genesis.int64,
+    genesis.uint64,
+    genesis.float16,
+    genesis.float32,
+]
 TYPES = EVERY if "--all" in sys.argv else SOME
 
 # In units of the last place of the result's type; 0: the same bits.
@@ -36,7 +46,10 @@ PAIRS = [
     *("add", "sub", "mul", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge"),
     *("logical_and", "logical_or", "logical_xor"),
 ]
-INTEGER_PAIRS = ["floor_divide", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor"]
+INTEGER_PAIRS = [
+    *("floor_divide", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    *("bitwise_left_shift", "bitwise_right_shift"),
+]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, 700.0, -90.0, math.inf, -math.inf, math.nan]
 
 
@@ -46,8 +59,8 @@ def numbers(dtype, count, seed=0):
     if dtype is genesis.bool:
         return genesis.tensor([draw.random() < 0.5 for _ in range(count)])
     if dtype in INTEGERS:
-        bits = 8 * dtype.itemsize - (dtype is not genesis.uint8)
-        low = 0 if dtype is genesis.uint8 else -(2**bits)
+        bits = 8 * dtype.itemsize - dtype.is_signed
+        low = -(2**bits) if dtype.is_signed else 0
         edges = [low, 2**bits - 1, 0, 1, 2, 3]
         some = [
             draw.choice(edges) if draw.random() < 0.3 else draw.randint(low, 2**bits - 1)
@@ -181,13 +194,19 @@ def conversions():
     beside = [1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-8 + 2.0**-40, -1e300, 1e-300]
     beside = genesis.tensor(beside, dtype=genesis.float64)
     large = genesis.tensor([2**24 + 2**16 + 1, -(2**60) - 2**52 - 1, 2**63 - 1])
+    natural = genesis.tensor([2**24 + 2**16 + 1, 2**63 + 2**55 + 1, 2**64 - 1])
     for half in (genesis.float16, genesis.bfloat16):
-        for exact in (beside, large, large[:1].int()):
+        for exact in (beside, large, large[:1].int(), natural, natural[:1].to(genesis.uint32)):
             same(exact.to(half), exact.cuda().to(half), f"{exact.dtype} to {half}, once")
             same((exact + 0).to(half), (exact.cuda() + 0).to(half), "the same in one kernel")
-        for number in beside.tolist() + large.tolist():
+        for number in beside.tolist() + large.tolist() + natural.tolist():
             same(genesis.full((3,), number, dtype=half),
                  genesis.full((3,), number, dtype=half, device="cuda"), "a number")  # fmt: skip
+    bounds = genesis.tensor([0, 1, 2.0**31, 2.0**32 - 1, 2.0**53, 2.0**63, 1.5 * 2.0**63, -1.0],
+                            dtype=genesis.float64)  # fmt: skip
+    for exact in (bounds, bounds.float()):
+        same(exact.to(genesis.uint64), exact.cuda().to(genesis.uint64), "to uint64")
+        same(exact[:4].to(genesis.uint32), exact[:4].cuda().to(genesis.uint32), "to uint32")
     assert beside[:1].cuda().half().item() == 1 + 2.0**-10
     assert beside[1:2].cuda().bfloat16().item() == 1 + 2.0**-7
     assert large[:1].cuda().bfloat16().item() == 2**24 + 2**17

@@ -15,42 +15,38 @@
 
 /* ---- integers -------------------------------------------------------------------------------- */
 
-static inline int64_t integer_wrap(gn_dtype dtype, __int128 value)
+static inline __int128 integer_wrap(gn_dtype dtype, __int128 value)
 {
     switch (dtype) {
-    case GN_BOOL:
-        return value != 0;
-    case GN_UINT8:
-        return (uint8_t)value;
-    case GN_INT8:
-        return (int8_t)value;
-    case GN_INT16:
-        return (int16_t)value;
-    case GN_INT32:
-        return (int32_t)value;
+#define ROW(NAME, name, type, SIGNED) \
+    case GN_##NAME:                   \
+        return (type)value;
+        GNI_INTEGER_LIST(ROW)
+#undef ROW
     default:
-        return (int64_t)value;
+        return value != 0;
     }
 }
 
-static inline int64_t integer_power(gn_dtype dtype, int64_t a, int64_t b)
+/* An element, of an integer type or bool, as it is. */
+static inline __int128 integer_of(gn_dtype dtype, const void *element)
+{
+    gn_scalar value = gni_scalar_load(dtype, element);
+    return value.kind == GN_UINT64 ? (__int128)(uint64_t)value.integer : (__int128)value.integer;
+}
+
+static inline __int128 integer_power(gn_dtype dtype, __int128 a, __int128 b)
 {
     if (b < 0)
         return a == 1 ? 1 : a == -1 ? (b % 2 ? -1 : 1) : 0;
     uint64_t result = 1;
-    if (b > 100000 && a != 0 && a != 1 && a != -1) /* squarings, from the top */
-        for (int bit = 62; bit >= 0; bit--)
-            result = result * result * ((b >> bit & 1) ? (uint64_t)a : 1);
-    else if (b > 100000)
-        result = a == -1 ? (b % 2 ? (uint64_t)-1 : 1) : (uint64_t)a;
-    else
-        for (int64_t i = 0; i < b; i++)
-            result *= (uint64_t)a;
+    for (int bit = 63; bit >= 0; bit--) /* squarings, from the top */
+        result = result * result * ((b >> bit & 1) ? (uint64_t)a : 1);
     return integer_wrap(dtype, (int64_t)result);
 }
 
-static inline int64_t integer_reference(enum gni_op op, gn_dtype dtype, int64_t a, int64_t b,
-                                        int64_t c)
+static inline __int128 integer_reference(enum gni_op op, gn_dtype dtype, __int128 a, __int128 b,
+                                         __int128 c)
 {
     int bits = dtype == GN_BOOL ? 1 : (int)gni_dtype_size(dtype) * 8;
     bool is_inside = b >= 0 && b < bits;
@@ -63,7 +59,7 @@ static inline int64_t integer_reference(enum gni_op op, gn_dtype dtype, int64_t 
     case GNI_OP_SUBTRACT:
         return integer_wrap(dtype, x - y);
     case GNI_OP_MULTIPLY:
-        return integer_wrap(dtype, x * y);
+        return integer_wrap(dtype, (__int128)((unsigned __int128)x * (unsigned __int128)y));
     case GNI_OP_FLOOR_DIVIDE:
         return integer_wrap(dtype, quotient);
     case GNI_OP_REMAINDER:
@@ -117,7 +113,7 @@ static inline int64_t integer_reference(enum gni_op op, gn_dtype dtype, int64_t 
     case GNI_OP_SIGN:
         return (a > 0) - (a < 0);
     case GNI_OP_SQUARE:
-        return integer_wrap(dtype, x * x);
+        return integer_wrap(dtype, (__int128)((unsigned __int128)x * (unsigned __int128)x));
     case GNI_OP_RELU:
         return a < 0 ? 0 : a;
     case GNI_OP_ISFINITE:

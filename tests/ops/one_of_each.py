@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     Place = Callable[[genesis.Tensor], genesis.Tensor]  # onto the device that is meant
 
 FLOATS = [genesis.float32, genesis.float16, genesis.bfloat16, genesis.float64]
-INTEGERS = [genesis.int64, genesis.uint8, genesis.int32, genesis.int8, genesis.int16]
+INTEGERS = [
+    *(genesis.int64, genesis.uint8, genesis.int32, genesis.int8, genesis.int16),
+    *(genesis.uint16, genesis.uint32, genesis.uint64),
+]
 NUMBERS = [*FLOATS, *INTEGERS]
 EVERY = [*NUMBERS, genesis.bool]
 SIZES = [genesis.bool, genesis.float16, genesis.float32, genesis.int64]  # 1, 2, 4 and 8 bytes
@@ -51,7 +54,7 @@ def numbers(dtype, *shape, seed=0):
     elif dtype in FLOATS:
         some = [draw.randint(-16, 16) / 8 for _ in range(count)]
     else:
-        some = [draw.randint(0 if dtype is genesis.uint8 else -5, 5) for _ in range(count)]
+        some = [draw.randint(-5 if dtype.is_signed else 0, 5) for _ in range(count)]
     return genesis.tensor(some, dtype=dtype).reshape(shape)
 
 

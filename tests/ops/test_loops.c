@@ -197,12 +197,12 @@ static void fill(gn_dtype dtype, void *elements, size_t count, int operand)
 static double element(gn_dtype dtype, const void *elements, size_t i)
 {
     gn_scalar value = gni_scalar_load(dtype, (const char *)elements + i * gni_dtype_size(dtype));
-    return value.kind == GN_FLOAT64 ? value.floating : (double)value.integer;
+    return gni_scalar_floating(value);
 }
 
-static int64_t element_integer(gn_dtype dtype, const void *elements, size_t i)
+static __int128 element_integer(gn_dtype dtype, const void *elements, size_t i)
 {
-    return gni_scalar_load(dtype, (const char *)elements + i * gni_dtype_size(dtype)).integer;
+    return integer_of(dtype, (const char *)elements + i * gni_dtype_size(dtype));
 }
 
 static void compare(enum gni_op op, gn_dtype dtype, const void *const *in, const void *out,
@@ -229,13 +229,14 @@ static void compare(enum gni_op op, gn_dtype dtype, const void *const *in, const
             if (error > worst)
                 worst = error, worst_at = a;
         } else {
-            int64_t a = element_integer(dtype, in[0], i), b = element_integer(dtype, second, i);
-            int64_t expected = integer_reference(op, dtype, a, b, element_integer(dtype, third, i));
-            int64_t actual = element_integer(result, out, i);
+            __int128 a = element_integer(dtype, in[0], i), b = element_integer(dtype, second, i);
+            __int128 c = element_integer(dtype, third, i);
+            __int128 expected = integer_reference(op, dtype, a, b, c);
+            __int128 actual = element_integer(result, out, i);
             if (actual != expected && ++wrong <= 3)
-                fprintf(stderr,
-                        "    %s(%" PRId64 ", %" PRId64 ") is %" PRId64 ", not %" PRId64 "\n",
-                        ops[op].name, a, b, actual, expected);
+                fprintf(
+                    stderr, "    %s(%" PRIx64 ", %" PRIx64 ") is %" PRIx64 ", not %" PRIx64 "\n",
+                    ops[op].name, (uint64_t)a, (uint64_t)b, (uint64_t)actual, (uint64_t)expected);
         }
     }
     if (wrong)
@@ -454,9 +455,10 @@ static void make_fit(gn_dtype from, gn_dtype to, void *elements, size_t count)
 {
     if (gni_dtype_kind(from) != GNI_KIND_FLOATING || gni_dtype_kind(to) != GNI_KIND_INTEGER)
         return;
-    double limit = to == GN_INT64 ? 0x1p63 : 0x1p31;
+    double limit = gni_dtype_size(to) == 8 || to == GN_UINT32 ? 0x1p63 : 0x1p31;
+    double most = to == GN_UINT64 ? 0x1p64 : limit;
     for (size_t i = 0; i < count; i++) {
-        if (!(fabs(element(from, elements, i)) < limit))
+        if (!(element(from, elements, i) > -limit && element(from, elements, i) < most))
             memset((char *)elements + i * gni_dtype_size(from), 0, gni_dtype_size(from));
     }
 }
@@ -553,7 +555,7 @@ static gn_dtype accumulator_type(enum gni_reduction reduction, gn_dtype dtype)
     return gni_dtype_kind(dtype) == GNI_KIND_FLOATING ? GN_FLOAT64 : GN_INT64;
 }
 
-static int64_t fold_integer_reference(enum gni_reduction reduction, int64_t a, int64_t x)
+static __int128 fold_integer_reference(enum gni_reduction reduction, __int128 a, __int128 x)
 {
     switch (reduction) {
     case GNI_REDUCTION_SUM:
@@ -596,7 +598,7 @@ static void check_fold(enum gni_reduction reduction, gn_dtype dtype, const void 
     char total[8], basic[8] = {0};
     gn_scalar start = {.kind = GN_INT64, .integer = check_random(&seed) % 2 != 0};
     gni_scalar_store(start, type, total);
-    int64_t integer = element_integer(type, total, 0);
+    __int128 integer = element_integer(type, total, 0);
     long double floating = element(type, total, 0), largest = 1;
     for (size_t i = 0; i < count; i++) {
         if (is_floating)
@@ -615,7 +617,7 @@ static void check_fold(enum gni_reduction reduction, gn_dtype dtype, const void 
         CHECK(is_same(type, basic, total, 1));
         double actual = element(type, total, 0);
         if (!is_floating)
-            CHECK_U64(element_integer(type, total, 0), integer);
+            CHECK(element_integer(type, total, 0) == integer);
         else if (reduction == GNI_REDUCTION_SUM)
             CHECK(isnan(floating)
                       ? isnan(actual)

@@ -50,6 +50,10 @@ static int64_t expected_at(gn_dtype dtype, int64_t row, int64_t column, int64_t 
         return sum != 0;
     case GN_UINT8:
         return (uint8_t)sum;
+    case GN_UINT16:
+        return (uint16_t)sum;
+    case GN_UINT32:
+        return (uint32_t)sum;
     case GN_INT8:
         return (int8_t)(uint8_t)sum;
     case GN_INT16:

@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "check.h"
 #include "ops/cpu/cpu_random.h"
+#include "tensor/dtype.h"
 
 #include <math.h>
 
@@ -87,6 +88,9 @@ static const struct kind kinds[] = {
     {"int32", GN_INT32, 4, INT32_MIN, (int64_t)INT32_MAX + 1},
     {"int64 narrow", GN_INT64, 8, -7, 1000},
     {"int64 wide", GN_INT64, 8, INT64_MIN, INT64_MAX},
+    {"uint16", GN_UINT16, 2, 0, 65536},
+    {"uint32", GN_UINT32, 4, 0, (int64_t)UINT32_MAX + 1},
+    {"uint64 narrow", GN_UINT64, 8, 5, 1000},
 };
 
 static void fill(const struct kind *kind, struct gni_philox philox, void *out, size_t count)
@@ -128,7 +132,8 @@ static void test_same_for_ever(void)
     static const uint64_t expected[] = {
         0xA9F450A002706974u, 0xC024689AB28344D9u, 0x4EC4B2C785B667E8u, 0x914B7C4CB58178B4u,
         0x4A1140ABF7674EDFu, 0xE76919C9A1ADE1FAu, 0x043B8ADC7B738B7Au, 0xFD45810092FF0931u,
-        0xB40733885AF8D707u, 0xDFBBF4BA4746EB27u, 0xA706204657A6B163u};
+        0xB40733885AF8D707u, 0xDFBBF4BA4746EB27u, 0xA706204657A6B163u, 0x9790987F70B151B1u,
+        0xFA23F404ECFA3E87u, 0x9044EC8FDEC256D8u};
     for (size_t k = 0; k < COUNT_OF(kinds); k++) {
         fill(&kinds[k], stream, buffer, MANY);
         const unsigned char *bytes = (const unsigned char *)buffer;
@@ -328,25 +333,15 @@ static void test_normal_statistics(void)
 
 static int64_t integer_at(gn_dtype dtype, size_t i)
 {
-    switch (dtype) {
-    case GN_INT8:
-        return ((const int8_t *)buffer)[i];
-    case GN_INT16:
-        return ((const int16_t *)buffer)[i];
-    case GN_INT32:
-        return ((const int32_t *)buffer)[i];
-    case GN_INT64:
-        return ((const int64_t *)buffer)[i];
-    default:
-        return ((const uint8_t *)buffer)[i];
-    }
+    return gni_scalar_load(dtype, (const char *)buffer + i * gni_dtype_size(dtype)).integer;
 }
 
 static void test_integer_statistics(void)
 {
-    static const gn_dtype dtypes[] = {GN_BOOL, GN_UINT8, GN_INT8, GN_INT16, GN_INT32, GN_INT64};
+    static const gn_dtype dtypes[] = {GN_BOOL, GN_UINT8, GN_UINT16, GN_UINT32, GN_UINT64,
+                                      GN_INT8, GN_INT16, GN_INT32,  GN_INT64};
     for (size_t d = 0; d < COUNT_OF(dtypes); d++) {
-        bool is_unsigned = dtypes[d] == GN_BOOL || dtypes[d] == GN_UINT8;
+        bool is_unsigned = d < 5;
         int64_t low = is_unsigned ? 0 : -30, high = dtypes[d] == GN_BOOL ? 2 : 97;
         size_t bins[256] = {0};
         gni_random_integers((struct gni_philox){9, 1}, dtypes[d], low, high, buffer, MANY);

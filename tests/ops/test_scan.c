@@ -24,24 +24,20 @@ static double wide_of(gn_dtype dtype, const void *in, size_t i)
     }
 }
 
-static int64_t integer_of(gn_dtype dtype, const void *in, size_t i)
+static __int128 integer_of(gn_dtype dtype, const void *in, size_t i)
 {
     switch (dtype) {
-    case GN_BOOL:
-    case GN_UINT8:
-        return ((const uint8_t *)in)[i];
-    case GN_INT8:
-        return ((const int8_t *)in)[i];
-    case GN_INT16:
-        return ((const int16_t *)in)[i];
-    case GN_INT32:
-        return ((const int32_t *)in)[i];
+#define ROW(NAME, name, type, SIGNED) \
+    case GN_##NAME:                   \
+        return ((const type *)in)[i];
+        GNI_INTEGER_LIST(ROW)
+#undef ROW
     default:
-        return ((const int64_t *)in)[i];
+        return ((const uint8_t *)in)[i];
     }
 }
 
-static int64_t integer_step(enum gni_scan op, int64_t a, int64_t b)
+static __int128 integer_step(enum gni_scan op, __int128 a, __int128 b)
 {
     switch (op) {
     case GNI_SCAN_SUM:
@@ -67,21 +63,16 @@ static double wide_step(enum gni_scan op, double a, double b)
 }
 
 /* What an integer becomes in its type. */
-static int64_t integer_cut(gn_dtype dtype, int64_t value)
+static __int128 integer_cut(gn_dtype dtype, __int128 value)
 {
     switch (dtype) {
-    case GN_BOOL:
-        return value != 0;
-    case GN_UINT8:
-        return (uint8_t)value;
-    case GN_INT8:
-        return (int8_t)(uint8_t)value;
-    case GN_INT16:
-        return (int16_t)(uint16_t)value;
-    case GN_INT32:
-        return (int32_t)(uint32_t)value;
+#define ROW(NAME, name, type, SIGNED) \
+    case GN_##NAME:                   \
+        return (type)value;
+        GNI_INTEGER_LIST(ROW)
+#undef ROW
     default:
-        return value;
+        return value != 0;
     }
 }
 
@@ -113,12 +104,12 @@ static void check_line(enum gni_scan op, const void *in, gn_dtype dtype, size_t 
                        size_t length, size_t stride, const void *out, gn_dtype out_dtype,
                        bool *is_right)
 {
-    int64_t integer = 0;
+    __int128 integer = 0;
     double wide = 0, scale = 0;
     for (size_t l = 0; l < length; l++) {
         size_t at = first + l * stride;
         if (gni_dtype_kind(out_dtype) != GNI_KIND_FLOATING) {
-            int64_t value = integer_of(dtype, in, at);
+            __int128 value = integer_of(dtype, in, at);
             integer = l == 0 ? value : integer_step(op, integer, value);
             *is_right &= integer_of(out_dtype, out, at) == integer_cut(out_dtype, integer);
             continue;
@@ -187,6 +178,9 @@ static const gn_dtype outs[GN_DTYPE_COUNT][3] = {
     [GN_INT16] = {GN_INT64, GN_INT16, GN_INT32},
     [GN_INT32] = {GN_INT64, GN_INT32, GN_INT8},
     [GN_INT64] = {GN_INT64, GN_INT32, GN_INT16},
+    [GN_UINT16] = {GN_INT64, GN_UINT16, GN_FLOAT32},
+    [GN_UINT32] = {GN_INT64, GN_UINT32, GN_INT8},
+    [GN_UINT64] = {GN_UINT64, GN_UINT32, GN_FLOAT64},
     [GN_FLOAT16] = {GN_FLOAT16, GN_FLOAT32, GN_FLOAT64},
     [GN_BFLOAT16] = {GN_BFLOAT16, GN_FLOAT32, GN_FLOAT64},
     [GN_FLOAT32] = {GN_FLOAT32, GN_FLOAT64, GN_FLOAT32},

@@ -35,7 +35,7 @@ enum fill {
 /* An element as a number of its own kind; for floating types `wide` is exact. */
 struct number {
     bool is_nan;
-    int64_t integer;
+    __int128 integer;
     double wide;
 };
 
@@ -55,39 +55,29 @@ static double half_value(uint16_t bits, int mantissa_bits)
 static struct number number_of(gn_dtype dtype, const void *element)
 {
     union {
-        uint8_t u8;
-        int8_t i8;
-        int16_t i16;
-        uint16_t u16;
-        int32_t i32;
-        int64_t i64;
+#define ROW(NAME, name, type, SIGNED) type name;
+        GNI_INTEGER_LIST(ROW)
+#undef ROW
         float f32;
         double f64;
-    } bits = {.i64 = 0};
+    } bits = {.int64 = 0};
     struct number number = {.is_nan = false};
     memcpy(&bits, element, gni_dtype_size(dtype));
     switch (dtype) {
+#define ROW(NAME, name, type, SIGNED) \
+    case GN_##NAME:                   \
+        number.integer = bits.name;   \
+        break;
+        GNI_INTEGER_LIST(ROW)
+#undef ROW
     case GN_BOOL:
-    case GN_UINT8:
-        number.integer = bits.u8;
-        break;
-    case GN_INT8:
-        number.integer = bits.i8;
-        break;
-    case GN_INT16:
-        number.integer = bits.i16;
-        break;
-    case GN_INT32:
-        number.integer = bits.i32;
-        break;
-    case GN_INT64:
-        number.integer = bits.i64;
+        number.integer = bits.uint8;
         break;
     case GN_FLOAT16:
-        number.wide = half_value(bits.u16, 10);
+        number.wide = half_value(bits.uint16, 10);
         break;
     case GN_BFLOAT16:
-        number.wide = half_value(bits.u16, 7);
+        number.wide = half_value(bits.uint16, 7);
         break;
     case GN_FLOAT32:
         number.wide = (double)bits.f32;
@@ -289,8 +279,9 @@ static void test_sort_rows(void)
 static void test_sort_exhaustive(void)
 {
     struct fixture f = fixture_create(65536);
-    static const gn_dtype dtypes[] = {GN_UINT8, GN_INT8, GN_INT16, GN_FLOAT16, GN_BFLOAT16};
-    for (int d = 0; d < 5; d++) {
+    static const gn_dtype dtypes[] = {GN_UINT8, GN_INT8,    GN_UINT16,
+                                      GN_INT16, GN_FLOAT16, GN_BFLOAT16};
+    for (int d = 0; d < 6; d++) {
         size_t size = gni_dtype_size(dtypes[d]), n = (size_t)1 << (8 * size);
         for (size_t i = 0; i < n; i++) {
             size_t bits = (i * 40503) % n;
@@ -308,8 +299,8 @@ static void test_sort_lengths(void)
     uint64_t seed = 3;
     struct fixture f = fixture_create(300001);
     for (size_t n = 0; n < 600; n++)
-        for (int d = 0; d < 3; d++) {
-            gn_dtype dtype = (gn_dtype[]){GN_FLOAT32, GN_INT64, GN_INT8}[d];
+        for (int d = 0; d < 4; d++) {
+            gn_dtype dtype = (gn_dtype[]){GN_FLOAT32, GN_INT64, GN_INT8, GN_UINT64}[d];
             fill_row(dtype, FILL_RANDOM, n, &seed, f.in);
             check_sort(&f, dtype, 1, n, n % 2 == 0);
         }

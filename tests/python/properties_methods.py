@@ -24,7 +24,7 @@ def casts(name, draw):
     pair = draw(pairs())
     if pair.dtype in FLOATS and dtype not in (*FLOATS, "bool"):
         pair = draw(pairs(pair.array.shape, pair.dtype, is_tame=True))
-        if dtype == "uint8":
+        if dtype[0] == "u":
             pair = pair._replace(tensor=pair.tensor.abs(), array=numpy.abs(pair.array))
     arguments = (getattr(genesis, dtype),) if method == "to" else ()
     made = getattr(pair.tensor, method)(*arguments)

@@ -20,6 +20,7 @@ from tensor_strategies import (
     elements,
     pairs,
     shapes,
+    sum_of,
 )
 
 import genesis
@@ -50,14 +51,14 @@ def reductions(name, draw):
         with pytest.raises(genesis.ShapeError, match="no elements"):
             getattr(genesis, name)(pair.tensor, dim)
         return
-    wide = array.astype(numpy.longdouble if is_floating else numpy.int64)
+    wide = array.astype(numpy.longdouble if is_floating else sum_of(pair.dtype))
     function = {
         "sum": wide.sum, "mean": wide.mean, "prod": wide.prod, "any": array.any, "all": array.all,
         "amax": array.max, "amin": array.min,
     }[name]  # fmt: skip
     expected = function(dim, keepdims=keep)
     dtype = {"any": "bool", "all": "bool", "amax": pair.dtype, "amin": pair.dtype}.get(
-        name, pair.dtype if is_floating else "int64"
+        name, sum_of(pair.dtype)
     )
     scale = 0.0
     if is_floating and name in ("sum", "mean"):
@@ -132,12 +133,12 @@ def cumulated(name, draw):
     pair = draw(pairs(draw(shapes(1)), is_tame=True))
     dim = draw(st.integers(-pair.array.ndim, pair.array.ndim - 1))
     is_floating = pair.dtype in FLOATS
-    wide = pair.array.astype(numpy.longdouble if is_floating else numpy.int64)
+    wide = pair.array.astype(numpy.longdouble if is_floating else sum_of(pair.dtype))
     expected = getattr(numpy, name)(wide, dim)
     scale = getattr(numpy, name)(numpy.abs(wide), dim) if is_floating else 0.0
     scale = numpy.where(numpy.isfinite(scale), scale, 0)
     made = both_ways(name, draw, pair, dim)
-    check(name, made, expected, pair.dtype if is_floating else "int64", scale)
+    check(name, made, expected, sum_of(pair.dtype), scale)
     own = genesis.tensor(pair.tensor)
     assert getattr(own, name + "_")(dim) is own
     assert own.dtype == pair.tensor.dtype and genesis.equal(own, made.to(own.dtype))

@@ -61,7 +61,7 @@ OTHERS = {
     "enable_memory_debugging", "enable_memory_profiling", "float16", "float32", "float64",
     "flush", "get_default_device", "get_fusion", "int16",
     "int32", "int64", "int8", "memory_pressure", "memory_stats", "set_default_device",
-    "set_fusion", "uint8",
+    "set_fusion", "uint16", "uint32", "uint64", "uint8",
 }  # fmt: skip
 
 

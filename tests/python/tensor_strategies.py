@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import genesis
 
-INTEGERS = ["uint8", "int8", "int16", "int32", "int64"]
+INTEGERS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 DTYPES = ["bool", *INTEGERS, *FLOATS]
 SIZES = [0, 1, 2, 3, 5, 7, 31, 33, 257]
@@ -61,24 +62,30 @@ def floating_of(dtype: str) -> str:
     return dtype if dtype in FLOATS else "float32"
 
 
+def sum_of(dtype: str) -> str:
+    """What sums and products give."""
+    return dtype if dtype in FLOATS or dtype == "uint64" else "int64"
+
+
 # ---- promotion: PyTorch's rules, written out once more ----
 
 
-def kind_of(dtype: str) -> int:
-    """Bool, an integer, or a floating number."""
-    return 0 if dtype == "bool" else 1 if dtype in INTEGERS else 2
+def kind_of(dtype: str | None) -> int:
+    """Bool, an integer (also None: those without a common type), or a floating number."""
+    return 0 if dtype == "bool" else 2 if dtype in FLOATS else 1
 
 
-def promoted(one: str, other: str) -> str:
-    """The type that has the elements of both."""
+def promoted(one: str | None, other: str | None) -> str | None:
+    """The type that has the elements of both; None for uint64 and signed integers."""
+    if one is None or other is None:
+        return next((dtype for dtype in (one, other) if dtype in FLOATS), None)
     if kind_of(one) != kind_of(other):
         return one if kind_of(one) > kind_of(other) else other
     if {one, other} == {"float16", "bfloat16"}:
         return "float32"
-    if {one, other} == {"uint8", "int8"}:
-        return "int16"
-    if "uint8" in (one, other):
-        return other if one == "uint8" else one
+    if kind_of(one) == 1:
+        made = numpy.promote_types(one, other).name
+        return made if made in INTEGERS else None
     return max(one, other, key=DTYPES.index)
 
 
@@ -87,11 +94,12 @@ def result_type(*pairs: Pair) -> str:
     wide = [pair.dtype for pair in pairs if pair.array.ndim]
     narrow = [pair.dtype for pair in pairs if not pair.array.ndim]
     made = None
-    for dtype in wide:
-        made = promoted(made, dtype) if made else dtype
+    for i, dtype in enumerate(wide):
+        made = promoted(made, dtype) if i else dtype
     rest = None
-    for dtype in narrow:
-        rest = promoted(rest, dtype) if rest else dtype
+    for i, dtype in enumerate(narrow):
+        rest = promoted(rest, dtype) if i else dtype
+    assume((made is not None or not wide) and (rest is not None or not narrow))
     if made is None or rest is None:
         return made or rest
     return promoted(made, rest) if kind_of(rest) > kind_of(made) else made

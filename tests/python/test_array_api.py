@@ -149,11 +149,39 @@ def test_info():
         "real floating": ours.float32, "integral": ours.int64, "indexing": ours.int64,
     }  # fmt: skip
     every = info.dtypes()
-    assert set(every) == {"bool", "int8", "int16", "int32", "int64", "uint8", "float32", "float64"}
+    unsigned = {"uint8", "uint16", "uint32", "uint64"}
+    signed = {"int8", "int16", "int32", "int64"}
+    assert set(every) == {"bool", "float32", "float64"} | signed | unsigned
     assert all(getattr(ours, name) is dtype for name, dtype in every.items())
     two = info.dtypes(kind=("bool", "unsigned integer"))
-    assert two == {"bool": ours.bool, "uint8": ours.uint8}
+    assert two == {name: getattr(ours, name) for name in ("bool", *unsigned)}
     assert info.dtypes(kind="complex floating") == {}
+
+
+@pytest.mark.parametrize("name", ["uint8", "uint16", "uint32", "uint64"])
+def test_unsigned_integers(name):
+    """Sums stay unsigned; no signed type is promoted with uint64."""
+    dtype = getattr(ours, name)
+    x = ours.asarray([numpy.iinfo(name).max, 1, 2], dtype=dtype)
+    array = numpy.asarray(x)
+    for one, two in [
+        (ours.sum, numpy.sum),
+        (ours.prod, numpy.prod),
+        (ours.cumulative_sum, numpy.cumsum),
+        (ours.cumulative_prod, numpy.cumprod),
+    ]:
+        made, expected = one(x), two(array, dtype="uint64")
+        assert made.dtype == ours.uint64 and made.tolist() == expected.tolist()  # fmt: skip
+    assert ours.sum(x, dtype=dtype).dtype == dtype
+    assert ours.sum(x > 0).dtype == ours.int64
+    assert ours.isdtype(dtype, "unsigned integer") and not ours.isdtype(dtype, "signed integer")
+    assert ours.iinfo(dtype).min == 0 and ours.iinfo(dtype).max == numpy.iinfo(name).max
+    assert ours.can_cast(dtype, ours.uint64) and ours.can_cast(dtype, ours.float32)
+    assert ours.can_cast(dtype, ours.int64) == (name != "uint64")
+    assert not ours.can_cast(ours.int64, dtype) and not ours.can_cast(ours.int8, dtype)
+    if name == "uint64":
+        with pytest.raises(TypeError, match="no common type"):
+            ours.result_type(dtype, ours.int8)
 
 
 def test_the_namespace_of_a_tensor():
@@ -232,12 +260,11 @@ def test_beside_array_api_strict():
     """Every function that the strict implementation has takes the same arguments here."""
     strict = pytest.importorskip("array_api_strict")
     later = {"broadcast_shapes", "isin"}  # of a later version
-    complex_or_wide = {"imag", "complex64", "complex128"}
-    complex_or_wide |= {"uint16", "uint32", "uint64"}
+    complex_names = {"imag", "complex64", "complex128"}
     flags = {name for name in strict.__all__ if "strict" in name.lower()} | {"Device"}
     extensions = {"fft", "linalg"}
     names = {name for name in strict.__all__ if not name.startswith("_")}
-    assert names - set(ours.__all__) <= later | complex_or_wide | flags | extensions
+    assert names - set(ours.__all__) <= later | complex_names | flags | extensions
     for name in sorted(names & set(ours.__all__)):
         function = getattr(strict, name)
         if not inspect.isfunction(function):

@@ -24,7 +24,7 @@ RUNS = int(os.environ.get("INTEROP_RUNS", "100"))
 COUNT = 1 << 18
 CYCLES = 2_000_000  # about a millisecond
 DTYPES = [
-    *("bool", "uint8", "int8", "int16", "int32", "int64"),
+    *("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
     *("float16", "bfloat16", "float32", "float64"),
 ]
 

@@ -181,17 +181,24 @@ def test_every_type(name):
     assert y.double().tolist() == other.tolist()
 
 
-@pytest.mark.parametrize("index_type", ["int8", "int16", "int32", "int64", "uint8"])
+@pytest.mark.parametrize(
+    "index_type", ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+)
 def test_every_type_of_index(index_type):
     array = numpy.arange(100)
     x = genesis.tensor(array)
     places = numpy.array([5, 99, 0, 5], index_type)
-    if index_type != "uint8":
+    if index_type[0] == "i":
         places[0] = -3
     own = genesis.tensor(places)
     assert x[own].tolist() == array[places].tolist()
     assert x[own[::-2]].tolist() == array[places[::-2]].tolist()
     assert x[own.unsqueeze(1),].tolist() == array[places[:, None],].tolist()
+    if index_type[0] == "u":  # the largest number is no -1
+        most = numpy.iinfo(index_type).max
+        for wrong in (genesis.tensor([most], dtype=index_type), genesis.tensor(most)):
+            with pytest.raises(IndexError, match="out of range"):
+                x[wrong]
 
 
 def test_empty_and_without_dimensions():

@@ -7,7 +7,10 @@ import pytest
 
 import genesis
 
-DTYPES = ["uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+DTYPES = [
+    "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16",
+    "float32", "float64",
+]  # fmt: skip
 
 
 def case(rng):

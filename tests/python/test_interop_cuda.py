@@ -52,7 +52,8 @@ def test_the_cuda_array_interface(simulated):
     assert not simulated("""
 for name, typestr in [("bool", "|b1"), ("uint8", "|u1"), ("int8", "|i1"), ("int16", "<i2"),
                       ("int32", "<i4"), ("int64", "<i8"), ("float16", "<f2"), ("float32", "<f4"),
-                      ("bfloat16", "<V2"), ("float64", "<f8")]:
+                      ("bfloat16", "<V2"), ("float64", "<f8"), ("uint16", "<u2"),
+                      ("uint32", "<u4"), ("uint64", "<u8")]:
     x = genesis.zeros(2, 3, dtype=getattr(genesis, name), device="cuda")
     shown = x.__cuda_array_interface__
     assert shown == {"shape": (2, 3), "typestr": typestr, "data": (x.data_ptr(), False),

@@ -15,7 +15,10 @@ import pytest
 import genesis
 
 EXCHANGES = int(os.environ.get("EXCHANGES", "3000"))
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+DTYPES = [
+    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
+    "float16", "float32", "float64",
+]  # fmt: skip
 
 new_capsule = ctypes.pythonapi.PyCapsule_New
 new_capsule.restype = ctypes.py_object

@@ -317,7 +317,13 @@ class WithArray:
         return self.array
 
 
-@pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "uint8", "float64", "bool"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float64", "bool"),
+    ],
+)
 def test_arrays_are_of_numpys_own_types(name):
     """Whose numbers code in C asks for: long long is another one than int64."""
     x = genesis.zeros(2, dtype=name)
@@ -347,15 +353,12 @@ def test_as_tensor_takes_anything():
     assert genesis.as_tensor(3).dtype == genesis.int64
 
 
-THERE = "there are bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32 and float64"
+THERE = "there are bool, uint8, .*, float64, uint16, uint32, uint64, and no others"
 
 
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("uint16", "convert to int32"),
-        ("uint32", "convert to int64"),
-        ("uint64", "convert to int64, which has those below 2"),
         ("complex64", "real and imaginary parts, which are float32"),
         ("complex128", "real and imaginary parts, which are float64"),
     ],

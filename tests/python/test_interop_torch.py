@@ -10,7 +10,7 @@ from genesis import Tensor
 torch = pytest.importorskip("torch")
 
 DTYPES = [
-    *("bool", "uint8", "int8", "int16", "int32", "int64"),
+    *("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"),
     *("float16", "bfloat16", "float32", "float64"),
 ]
 

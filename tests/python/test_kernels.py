@@ -337,11 +337,13 @@ assert x.tolist() == before
 
 # Integers of one size go with each other, signed or not; single bytes with bool.
 types = {"signed char": "int8 uint8 bool", "unsigned char": "int8 uint8 bool", "bool": "bool",
-         "unsigned short": "int16", "unsigned": "int32", "unsigned long long": "int64",
+         "unsigned short": "int16 uint16", "int": "int32 uint32",
+         "unsigned long long": "int64 uint64",
          "double": "float64", "void": "float32 int64", "point": "float32 int64"}
 source = "struct point { int x; };" + "".join(
     f"__global__ void k{i}({kind} *x) {{}}" for i, kind in enumerate(types))
-every = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()
+every = "bool uint8 uint16 uint32 uint64 int8 int16 int32 int64 float16 bfloat16 float32 float64"
+every = every.split()
 for i, (kind, names) in enumerate(types.items()):
     kernel = cuda.Kernel(source, f"k{i}")
     for name in every:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import genesis
 
-INTEGERS = ["uint8", "int8", "int16", "int32", "int64"]
+INTEGERS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 SHAPES = [
     ((3,), (3,)), ((0,), (0,)), ((1,), (1,)), ((70000,), (70000,)),
@@ -37,7 +37,8 @@ def make(rng, dtype: str, shape) -> tuple[genesis.Tensor, numpy.ndarray]:
         tensor = genesis.tensor(wide).to(getattr(genesis, dtype))
         return tensor, numpy.array(tensor.double().tolist()).reshape(shape)
     low, high = (0, 2) if dtype == "bool" else (numpy.iinfo(dtype).min, numpy.iinfo(dtype).max)
-    array = rng.integers(low, high, shape, dtype="int64", endpoint=dtype != "bool").astype(dtype)
+    kind = "uint64" if dtype == "uint64" else "int64"
+    array = rng.integers(low, high, shape, dtype=kind, endpoint=dtype != "bool").astype(dtype)
     return genesis.tensor(array), array
 
 

@@ -23,7 +23,10 @@ def names() -> dict[str, object]:
     }
 
 
-DTYPES = "there are bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32 and float64"
+DTYPES = (
+    "there are bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32, float64, "
+    "uint16, uint32, uint64, and no others"
+)
 DEVICES = 'write "cpu", "cuda" or "cuda:N"'
 KEYS = (
     "tensors are indexed by integers, slices, ..., None, and tensors, arrays or lists of integers"
@@ -149,15 +152,14 @@ MISTAKES = [
     ("x.size(2)", "dimension 2 is out of range for a tensor of 2 dimensions"),
     (
         "x.to('flot')",
-        'to: \'flot\' is neither a device, as "cpu", "cuda" or "cuda:N", nor a dtype: there are '
-        "bool, uint8, int8, int16, int32, int64, float16, bfloat16, float32 and float64",
+        'to: \'flot\' is neither a device, as "cpu", "cuda" or "cuda:N", nor a dtype: ' + DTYPES,
     ),
     ("x.to(device='flot')", '\'flot\' is not a device: write "cpu", "cuda" or "cuda:N"'),
     (
         "G.tensor([1.0, G.tensor([2.0, 3.0])])",
         "lists of one level have different depths: tensor([2., 3.]) is no number, as others are",
     ),
-    ("G.arange(2**70)", "arange: 1180591620717411303424 does not fit int64"),
+    ("G.arange(2**70)", "arange: 1180591620717411303424 does not fit int64 or uint64"),
     ("G.cat([x, x], 2**40)", "cat: dimension 1099511627776 is out of range"),
     ("i.mean()", "mean of int64 is not defined: convert to a floating type first"),
 ]

@@ -7,7 +7,10 @@ import pytest
 
 import genesis
 
-DTYPES = ("float16", "float32", "float64", "uint8", "int8", "int16", "int32", "int64", "bool")
+DTYPES = (
+    "float16", "float32", "float64", "uint8", "uint16", "uint32", "uint64", "int8", "int16",
+    "int32", "int64", "bool",
+)  # fmt: skip
 COUNTS = (1, 2, 7, 4095, 4096, 4097)  # around what is copied at once
 
 
@@ -380,7 +383,10 @@ def test_tensors_of_one_number():
     assert genesis.tensor(3, dtype="uint8").dtype == genesis.uint8
     assert genesis.tensor(True, dtype="float32").item() == 1.0
     assert genesis.tensor(2.75, dtype="int64").item() == 2
-    for number, dtype in ((300, "uint8"), (2**63, None), (2**70, None)):
+    for number in (2**63, 2**64 - 1):
+        made = genesis.tensor(number)
+        assert made.dtype == genesis.uint64 and made.item() == number
+    for number, dtype in ((300, "uint8"), (2**63, "int64"), (-(2**63) - 1, None), (2**64, None)):
         with pytest.raises(OverflowError, match="does not fit"):
             genesis.tensor(number, dtype=dtype)
 

@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 
 import genesis
 
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32"]
+DTYPES = [
+    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
+    "float16", "bfloat16", "float32",
+]  # fmt: skip
 DTYPES += ["float64"]
 
 

@@ -25,7 +25,7 @@ FUNCTIONS = """
     rand_like randn_like arange linspace eye rand randn randint randperm one_hot manual_seed
     seed initial_seed Generator default_generator cat stack flush set_default_device
     get_default_device save load device float16 bfloat16 float32 float64 int8 int16 int32 int64
-    uint8 bool ShapeError OutOfMemoryError DeviceLostError
+    uint8 uint16 uint32 uint64 bool ShapeError OutOfMemoryError DeviceLostError
 """
 METHODS = """
     T mT shape dtype device ndim numel stride strides storage_offset is_contiguous data_ptr

@@ -16,6 +16,9 @@ DTYPES = {
     for name in (
         "bool",
         "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
         "int8",
         "int16",
         "int32",
@@ -26,7 +29,7 @@ DTYPES = {
     )
 }
 FLOATS = ["float16", "float32", "float64"]
-INTEGERS = ["uint8", "int8", "int16", "int32", "int64"]
+INTEGERS = ["uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64"]
 SHAPES = [
     ((), ()),
     ((1,), (1,)),
@@ -262,7 +265,7 @@ def test_reductions(dtype):
             for axis in axes:
                 for keep in (False, True):
                     options = {"dim": axis, "keepdim": keep}
-                    wide = numpy.int64 if dtype not in FLOATS else dtype
+                    wide = dtype if dtype in FLOATS or dtype == "uint64" else numpy.int64
                     with numpy.errstate(all="ignore"):
                         sums = a.astype(wide).sum(axis, keepdims=keep)
                     check(tensor.sum(**options), sums.astype(wide))
@@ -400,6 +403,19 @@ def test_promotion():
     ]:  # fmt: skip
         for one, two in ((left, right), (right, left)):
             assert (genesis.ones(2, dtype=one) + genesis.ones(2, dtype=two)).dtype == expected
+    for left, right in itertools.product(INTEGERS, INTEGERS):
+        expected = numpy.promote_types(left, right).name
+        one, two = genesis.ones(2, dtype=left), genesis.ones(2, dtype=right)
+        if expected in INTEGERS:
+            assert (one + two).dtype == expected == genesis.promote_types(left, right)
+            continue
+        for call in (operator.add, operator.lt, lambda *both: genesis.cat(both)):
+            with pytest.raises(TypeError, match="uint64 and int.* have no common type"):
+                call(one, two)
+        assert (one + two[0]).dtype == left and (one[0] + two).dtype == right
+        parts = [one, two, genesis.ones(2)]
+        for three in itertools.permutations(parts):  # a floating type has them all
+            assert genesis.cat(three).dtype == f32
     x = genesis.ones(2, dtype=i8)
     assert (x + 1).dtype == i8 and (x + 1.5).dtype == f32 and (x + True).dtype == i8
     assert (genesis.ones(2, dtype=b) + 1).dtype == i64 and (
@@ -410,22 +426,66 @@ def test_promotion():
     assert (genesis.ones((), dtype=i8) + zero).dtype == f64
 
 
-@pytest.mark.parametrize("dtype", INTEGERS[:-1])
+@pytest.mark.parametrize("dtype", INTEGERS)
 def test_order_beside_numbers_that_a_type_has_not(dtype):
     info = numpy.iinfo(dtype)
     for count in (1, 100):  # at once, and recorded
         array = numpy.array([info.min, 0, 5, info.max] * count, dtype=dtype)
         x = genesis.tensor(array)
-        for number in (-1, info.min - 1, info.max + 1, 1 << 40):
+        numbers = (-1, info.min - 1, info.max + 1, 1 << 40, -(1 << 63), 1 << 63, (1 << 64) - 1)
+        for number in (one for one in numbers if -(1 << 63) <= one < 1 << 64):
             for name in ("eq", "ne", "lt", "le", "gt", "ge"):
                 compare = getattr(operator, name)
-                expected = compare(array, number).tolist()
+                expected = compare(array.astype(object), number).tolist()
                 assert compare(x, number).tolist() == expected, (name, number)
             for name in ("minimum", "maximum"):
-                nearest = getattr(numpy, name)(array.astype("int64"), number)
+                nearest = getattr(numpy, name)(array.astype(object), number)
                 expected = nearest.clip(info.min, info.max).tolist()
                 assert getattr(genesis, name)(x, number).tolist() == expected, (name, number)
-        assert x.clamp(info.min - 9, info.max + 9).tolist() == array.tolist()
+        low, high = max(info.min - 9, -(1 << 63)), min(info.max + 9, (1 << 64) - 1)
+        assert x.clamp(low, high).tolist() == array.tolist()
+
+
+@pytest.mark.parametrize("count", (3, 1000))
+def test_numbers_that_int64_has_not(count):
+    """They go with uint64 and floating types; as elements of others they are refused."""
+    large = 2**64 - 3
+    x = genesis.arange(count, dtype="uint64")
+    assert (x + large).tolist() == [(i + large) % 2**64 for i in range(count)]
+    assert (x - 1)[0].item() == 2**64 - 1 and (large - x)[2].item() == large - 2
+    assert genesis.where(x > 1, x, large).tolist()[:3] == [large, large, 2]
+    assert x.fill_(large).tolist() == [large] * count == genesis.full((count,), large).tolist()
+    assert x.sum().item() == large * count % 2**64 and x.sum().dtype == genesis.uint64
+    assert x.clone().masked_fill(x > 5, 2**63)[1].item() == 2**63
+    assert (genesis.ones(count) + large)[1].item() == 2.0**64
+    assert (genesis.ones(count, dtype="bool") | large)[0].item() == large
+    x[1:] = 2**63
+    assert x.tolist() == [large] + [2**63] * (count - 1)
+    assert genesis.tensor([2**63, 0.5]).tolist() == [2.0**63, 0.5]
+    assert genesis.tensor([2.0**63, 7], dtype="uint64").tolist() == [2**63, 7]
+    steps = genesis.arange(2**63, 2**64 - 1, 2**62)
+    assert steps.tolist() == [2**63, 3 << 62] and steps.dtype == genesis.uint64
+    with pytest.raises(OverflowError, match="no type has all of the numbers"):
+        genesis.arange(-1, 2**63, 2**62)
+    places = genesis.tensor([2, 0, 1], dtype="uint64")
+    assert genesis.one_hot(places).tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
+    assert places.repeat_interleave(places).tolist() == [2, 2, 1]
+    assert genesis.round(genesis.tensor([2**63, 2**64 - 3, 25]), decimals=-1).tolist() == [
+        *(2**63 + 2, 2**64 - 6, 20)
+    ]
+    for dtype in ("int64", "uint8", "uint32"):
+        y = genesis.ones(count, dtype=dtype)
+        for wrong in (
+            lambda y=y: y + large,
+            lambda y=y: y.fill_(large),
+            lambda y=y: y.masked_fill(y > 0, large),
+            lambda y=y: y.__setitem__(genesis.tensor([0]), large),
+            lambda y=y: genesis.where(y > 0, y, large),
+            lambda dtype=dtype: genesis.full((2,), large, dtype=dtype),
+        ):
+            with pytest.raises(OverflowError, match=f"does not fit {dtype}"):
+                wrong()
+        assert y.tolist() == [1] * count
 
 
 @pytest.mark.parametrize("name, bits", [("float16", 10), ("bfloat16", 7)])

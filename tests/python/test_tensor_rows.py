@@ -9,7 +9,10 @@ import pytest
 
 import genesis
 
-DTYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+DTYPES = [
+    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
+    "float16", "float32", "float64",
+]  # fmt: skip
 SHAPES = [(), (1,), (7,), (5, 33), (2, 3, 4), (0, 3), (3, 0), (4, 1, 300)]
 
 
@@ -61,7 +64,7 @@ def test_cumulate(dtype):
     rng = numpy.random.default_rng(2)
     for shape in SHAPES:
         array = values(rng, dtype, shape)
-        wide = dtype if dtype.startswith("float") else numpy.int64
+        wide = dtype if dtype.startswith("float") or dtype == "uint64" else numpy.int64
         for tensor in (genesis.tensor(array), genesis.from_numpy(array.T.copy()).T):
             for dim in range(-1, array.ndim):
                 made = tensor.cumsum(dim)

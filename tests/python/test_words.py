@@ -12,7 +12,10 @@ import pytest
 
 import genesis
 
-NUMPY = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+NUMPY = [
+    "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
+    "float16", "float32", "float64",
+]  # fmt: skip
 
 
 # ---- dtypes ----
@@ -105,7 +108,10 @@ LISTS = [
     (lambda: [numpy.int32(3)], "int32"), (lambda: [numpy.int32(3), 5], "int64"),
     (lambda: [numpy.float16(3), 5], "float16"), (lambda: [1, numpy.float16(1.5)], "float16"),
     (lambda: [numpy.int8(3), numpy.int32(5)], "int32"), (lambda: [True, 2], "int64"),
-    (lambda: [numpy.uint8(3), numpy.int8(1)], "int16"), (lambda: [numpy.uint16(7)], "int64"),
+    (lambda: [numpy.uint8(3), numpy.int8(1)], "int16"), (lambda: [numpy.uint16(7)], "uint16"),
+    (lambda: [numpy.uint16(7), 3], "int64"), (lambda: [numpy.uint64(7), 3], "uint64"),
+    (lambda: [1, 2**63], "uint64"), (lambda: [2**64 - 1, True], "uint64"),
+    (lambda: [2**63, 0.5], "float32"), (lambda: [numpy.uint32(7), numpy.int8(1)], "int64"),
     (lambda: [numpy.int32(3), 2.5], "float32"), (lambda: [numpy.float64(1.5)], "float64"),
     (lambda: [numpy.bool_(True)], "bool"), (lambda: [numpy.float32(1.5), 2.5], "float32"),
     (lambda: [numpy.zeros(2, numpy.int16), numpy.zeros(2, numpy.int8)], "int16"),

@@ -41,7 +41,8 @@ static void test_every_type(void)
     const DLDataType expected[] = {{kDLBool, 8, 1},   {kDLUInt, 8, 1},    {kDLInt, 8, 1},
                                    {kDLInt, 16, 1},   {kDLInt, 32, 1},    {kDLInt, 64, 1},
                                    {kDLFloat, 16, 1}, {kDLBfloat, 16, 1}, {kDLFloat, 32, 1},
-                                   {kDLFloat, 64, 1}};
+                                   {kDLFloat, 64, 1}, {kDLUInt, 16, 1},   {kDLUInt, 32, 1},
+                                   {kDLUInt, 64, 1}};
     for (int i = 0; i < GN_DTYPE_COUNT; i++) {
         gn_tensor *x = numbered((gn_dtype)i, 3, 5), *view, *back;
         DLManagedTensorVersioned *managed;
@@ -283,7 +284,8 @@ static gn_dtype type_of(DLDataType type)
     static const DLDataType known[] = {{kDLBool, 8, 1},   {kDLUInt, 8, 1},    {kDLInt, 8, 1},
                                        {kDLInt, 16, 1},   {kDLInt, 32, 1},    {kDLInt, 64, 1},
                                        {kDLFloat, 16, 1}, {kDLBfloat, 16, 1}, {kDLFloat, 32, 1},
-                                       {kDLFloat, 64, 1}};
+                                       {kDLFloat, 64, 1}, {kDLUInt, 16, 1},   {kDLUInt, 32, 1},
+                                       {kDLUInt, 64, 1}};
     for (int i = 0; i < GN_DTYPE_COUNT; i++)
         if (memcmp(&known[i], &type, sizeof type) == 0)
             return (gn_dtype)i;

@@ -10,20 +10,26 @@
 
 static void test_names_and_sizes(void)
 {
-    static const char *const names[] = {"bool",  "uint8",   "int8",     "int16",   "int32",
-                                        "int64", "float16", "bfloat16", "float32", "float64"};
-    static const size_t sizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8};
+    static const char *const names[] = {"bool",   "uint8",   "int8",     "int16",   "int32",
+                                        "int64",  "float16", "bfloat16", "float32", "float64",
+                                        "uint16", "uint32",  "uint64"};
+    static const size_t sizes[] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 2, 4, 8};
     for (int i = 0; i < GN_DTYPE_COUNT; i++) {
         CHECK_TEXT(gn_dtype_name((gn_dtype)i), names[i]);
         CHECK_U64(gn_dtype_size((gn_dtype)i), sizes[i]);
+        CHECK(gn_dtype_is_floating((gn_dtype)i) == (strstr(names[i], "float") != NULL));
+        CHECK(gn_dtype_is_unsigned((gn_dtype)i) == (names[i][0] == 'u'));
+        CHECK(strstr(gn_dtype_advice(""), names[i]) != NULL);
     }
+    CHECK(!gn_dtype_is_floating(GN_DTYPE_COUNT) && !gn_dtype_is_unsigned(GN_DTYPE_COUNT));
     CHECK(gn_dtype_name(GN_DTYPE_COUNT) == NULL);
     CHECK(gn_dtype_name((gn_dtype)-1) == NULL);
     CHECK_U64(gn_dtype_size(GN_DTYPE_COUNT), 0);
     CHECK_U64(gn_dtype_size((gn_dtype)-1), 0);
 }
 
-/* What torch.promote_types gives, in the order of the enum. */
+/* What torch.promote_types gives, in the order of the enum; for uint16 to uint64, which it does not promote with other
+ * integers, what numpy.promote_types gives, but nothing (N) for uint64 and a signed type. */
 static void test_promotion(void)
 {
     enum {
@@ -36,19 +42,26 @@ static void test_promotion(void)
         H,
         G,
         F,
-        D
+        D,
+        V,
+        W,
+        X,
+        N
     };
     static const char matrix[GN_DTYPE_COUNT][GN_DTYPE_COUNT] = {
-        {B, U, C, S, I, L, H, G, F, D}, /* bool */
-        {U, U, S, S, I, L, H, G, F, D}, /* uint8 */
-        {C, S, C, S, I, L, H, G, F, D}, /* int8 */
-        {S, S, S, S, I, L, H, G, F, D}, /* int16 */
-        {I, I, I, I, I, L, H, G, F, D}, /* int32 */
-        {L, L, L, L, L, L, H, G, F, D}, /* int64 */
-        {H, H, H, H, H, H, H, F, F, D}, /* float16 */
-        {G, G, G, G, G, G, F, G, F, D}, /* bfloat16 */
-        {F, F, F, F, F, F, F, F, F, D}, /* float32 */
-        {D, D, D, D, D, D, D, D, D, D}, /* float64 */
+        {B, U, C, S, I, L, H, G, F, D, V, W, X}, /* bool */
+        {U, U, S, S, I, L, H, G, F, D, V, W, X}, /* uint8 */
+        {C, S, C, S, I, L, H, G, F, D, I, L, N}, /* int8 */
+        {S, S, S, S, I, L, H, G, F, D, I, L, N}, /* int16 */
+        {I, I, I, I, I, L, H, G, F, D, I, L, N}, /* int32 */
+        {L, L, L, L, L, L, H, G, F, D, L, L, N}, /* int64 */
+        {H, H, H, H, H, H, H, F, F, D, H, H, H}, /* float16 */
+        {G, G, G, G, G, G, F, G, F, D, G, G, G}, /* bfloat16 */
+        {F, F, F, F, F, F, F, F, F, D, F, F, F}, /* float32 */
+        {D, D, D, D, D, D, D, D, D, D, D, D, D}, /* float64 */
+        {V, V, I, I, I, L, H, G, F, D, V, W, X}, /* uint16 */
+        {W, W, L, L, L, L, H, G, F, D, W, W, X}, /* uint32 */
+        {X, X, N, N, N, N, H, G, F, D, X, X, X}, /* uint64 */
     };
     for (int a = 0; a < GN_DTYPE_COUNT; a++) {
         for (int b = 0; b < GN_DTYPE_COUNT; b++)
@@ -155,22 +168,39 @@ static gn_scalar stored(gn_scalar value, gn_dtype dtype)
 
 static void test_scalars(void)
 {
-    static const int64_t wrapped[][2] = {{GN_UINT8, 0x85}, {GN_INT8, -123}, {GN_INT16, 0x7785}};
-    for (size_t i = 0; i < 3; i++) {
+    static const int64_t wrapped[][2] = {
+        {GN_UINT8, 0x85}, {GN_INT8, -123}, {GN_INT16, 0x7785}, {GN_UINT16, 0x7785}};
+    for (size_t i = 0; i < sizeof wrapped / sizeof *wrapped; i++) {
         gn_scalar back = stored(integer(0x1234567800007785), (gn_dtype)wrapped[i][0]);
         CHECK(back.kind == GN_INT64);
         CHECK_U64(back.integer, wrapped[i][1]);
     }
     CHECK_U64(stored(integer(INT64_MIN), GN_INT64).integer, INT64_MIN);
     CHECK_U64(stored(integer((int64_t)1 << 40 | 5), GN_INT32).integer, 5);
-    for (int kind = GN_UINT8; kind <= GN_INT64; kind++) {
+    for (int kind = 0; kind < GN_DTYPE_COUNT; kind++) {
+        if (gni_dtype_kind((gn_dtype)kind) != GNI_KIND_INTEGER)
+            continue;
         CHECK_U64(stored(floating(7.9), (gn_dtype)kind).integer, 7);
         CHECK_U64(stored((gn_scalar){.kind = GN_BOOL, .integer = 1}, (gn_dtype)kind).integer, 1);
-        if (kind != GN_UINT8)
+        if (gni_dtypes[kind].is_signed)
             CHECK_U64(stored(floating(-7.9), (gn_dtype)kind).integer, -7);
         stored(floating(NAN), (gn_dtype)kind);
         stored(floating(1e300), (gn_dtype)kind);
     }
+    /* What int64 has not is of a kind of its own. */
+    gn_scalar large = {.kind = GN_UINT64, .integer = INT64_MIN + 5}; /* 2^63 + 5 */
+    CHECK(stored(large, GN_UINT64).kind == GN_UINT64);
+    CHECK_U64(stored(large, GN_UINT64).integer, large.integer);
+    CHECK_U64(stored(floating(0x1.8p63), GN_UINT64).integer, UINT64_C(3) << 62);
+    CHECK_U64(stored(integer(-1), GN_UINT64).integer, UINT64_MAX);
+    CHECK(stored(integer(INT64_MAX), GN_UINT64).kind == GN_INT64);
+    CHECK_U64(stored(large, GN_UINT16).integer, 5);
+    CHECK(stored(large, GN_FLOAT64).floating == 0x1p63 && stored(large, GN_BOOL).integer == 1);
+    large.integer = (int64_t)((UINT64_C(1) << 63) + (UINT64_C(1) << 39) + 1); /* as below */
+    CHECK(stored(large, GN_FLOAT32).floating == 0x1.000002p63);
+    large.integer = (int64_t)((UINT64_C(1) << 63) + (UINT64_C(1) << 55) + 1);
+    CHECK(stored(large, GN_BFLOAT16).floating == 0x1.02p63);
+    CHECK(stored(large, GN_FLOAT16).floating == (double)INFINITY);
     CHECK(stored(integer(256), GN_BOOL).kind == GN_BOOL);
     CHECK_U64(stored(integer(256), GN_BOOL).integer, 1);
     CHECK_U64(stored(floating(0.25), GN_BOOL).integer, 1);

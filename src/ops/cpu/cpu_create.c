@@ -65,7 +65,7 @@ struct range {
     char *data;
     size_t size; /* of an element */
     gn_scalar start, step;
-    bool is_floating; /* both are, and so is what is computed: else int64 */
+    bool is_floating; /* both are, and so is what is computed: gni_range_computing() */
     gni_loop convert; /* to the element's type; NULL: it is the one that is computed in */
 };
 
@@ -106,7 +106,7 @@ gn_status gni_cpu_sequence(gn_scalar start, gn_scalar step, gn_tensor *out)
                           .is_floating = start.kind == GN_FLOAT64,
                           .data = gni_tensor_data(out),
                           .size = gni_dtype_size(out->dtype)};
-    gn_dtype computed = range.is_floating ? GN_FLOAT64 : GN_INT64;
+    gn_dtype computed = gni_range_computing(start, out->dtype);
     range.convert = out->dtype == computed ? NULL : gni_loop_convert(computed, out->dtype);
     gni_parallel_for((size_t)out->count, PART, part_range, &range);
     return GN_OK;

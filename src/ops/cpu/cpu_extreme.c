@@ -94,11 +94,14 @@ struct extreme {
     COLUMNS_COMPARE(columns_maximum_##name, type, place_type, IS_NAN, <=) \
     COLUMNS_COMPARE(columns_minimum_##name, type, place_type, IS_NAN, >=)
 
-DEFINE(uint8, uint8_t, int32_t, IS_NAN_INTEGER)
-DEFINE(int8, int8_t, int32_t, IS_NAN_INTEGER)
-DEFINE(int16, int16_t, int32_t, IS_NAN_INTEGER)
-DEFINE(int32, int32_t, int32_t, IS_NAN_INTEGER)
-DEFINE(int64, int64_t, int64_t, IS_NAN_INTEGER)
+/* Places have 32 bits, and 64 beside elements of 64, so that a vector has as many of both. */
+#define PLACE_INT8 int32_t
+#define PLACE_INT16 int32_t
+#define PLACE_INT32 int32_t
+#define PLACE_INT64 int64_t
+#define ROW(NAME, name, type, SIGNED) DEFINE(name, type, PLACE_##SIGNED, IS_NAN_INTEGER)
+GNI_INTEGER_LIST(ROW)
+#undef ROW
 DEFINE(float32, float, int32_t, IS_NAN_FLOATING)
 DEFINE(float64, double, int64_t, IS_NAN_FLOATING)
 
@@ -116,8 +119,10 @@ static const struct {
             columns_minimum_##name, columns_maximum_##name                             \
         }                                                                              \
     }
-    [GN_UINT8] = ENTRY(uint8),     [GN_INT8] = ENTRY(int8),   [GN_INT16] = ENTRY(int16),
-    [GN_INT32] = ENTRY(int32),     [GN_INT64] = ENTRY(int64), [GN_FLOAT32] = ENTRY(float32),
+#define ROW(NAME, name, type, SIGNED) [GN_##NAME] = ENTRY(name),
+    GNI_INTEGER_LIST(ROW)
+#undef ROW
+        [GN_FLOAT32] = ENTRY(float32),
     [GN_FLOAT64] = ENTRY(float64),
 #undef ENTRY
 };

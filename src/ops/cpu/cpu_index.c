@@ -120,15 +120,20 @@ struct walk {
         return !is_outside;                                                                   \
     }
 
+/* uint64 is read as int64: what that sees as negative is out of range, as the wrap of unsigned types is 0. */
+#define run_uint64 run_int64
 INDEX_RUN(run_uint8, uint8_t)
 INDEX_RUN(run_int8, int8_t)
+INDEX_RUN(run_uint16, uint16_t)
 INDEX_RUN(run_int16, int16_t)
+INDEX_RUN(run_uint32, uint32_t)
 INDEX_RUN(run_int32, int32_t)
 INDEX_RUN(run_int64, int64_t)
 
 static const index_run index_runs[GN_DTYPE_COUNT] = {
-    [GN_UINT8] = run_uint8, [GN_INT8] = run_int8,   [GN_INT16] = run_int16,
-    [GN_INT32] = run_int32, [GN_INT64] = run_int64,
+#define ROW(NAME, name, type, SIGNED) [GN_##NAME] = run_##name,
+    GNI_INTEGER_LIST(ROW)
+#undef ROW
 };
 
 /* Offsets of a mask. */

@@ -11,6 +11,8 @@
  */
 #include "ops/cpu/cpu_random.h"
 
+#include "tensor/dtype.h"
+
 #include "base/error.h"
 #include "base/host.h"
 #include "base/parallel.h"
@@ -240,32 +242,18 @@ CONVERT_INTEGER(convert_wide64, uint64_t, integer_wide)
 void gni_random_integers(struct gni_philox philox, gn_dtype dtype, int64_t low, int64_t high,
                          void *out, size_t count)
 {
-    gni_assert(low < high);
+    gni_assert(dtype == GN_UINT64 ? (uint64_t)low < (uint64_t)high : low < high);
     struct fill fill = {.philox = philox, .out = out, .per_block = 2, .low = (uint64_t)low};
     fill.range = (uint64_t)high - (uint64_t)low;
     bool is_wide = fill.range > (uint64_t)1 << 32;
-    switch (dtype) {
-    case GN_BOOL:
-    case GN_UINT8:
-    case GN_INT8:
-        fill.size = 1;
-        fill.convert = convert_narrow8;
-        break;
-    case GN_INT16:
-        fill.size = 2;
-        fill.convert = convert_narrow16;
-        break;
-    case GN_INT32:
-        fill.size = 4;
-        fill.convert = convert_narrow32;
-        break;
-    default:
-        gni_assert(dtype == GN_INT64);
-        fill.size = 8;
-        fill.convert = is_wide ? convert_wide64 : convert_narrow64;
-        fill.per_block = is_wide ? 1 : 2;
-    }
-    gni_assert(!is_wide || dtype == GN_INT64);
+    fill.size = gni_dtype_size(dtype);
+    fill.per_block = is_wide ? 1 : 2;
+    fill.convert = is_wide          ? convert_wide64
+                   : fill.size == 1 ? convert_narrow8
+                   : fill.size == 2 ? convert_narrow16
+                   : fill.size == 4 ? convert_narrow32
+                                    : convert_narrow64;
+    gni_assert(gni_dtype_kind(dtype) != GNI_KIND_FLOATING && (!is_wide || fill.size == 8));
     fill_run(&fill, count);
 }
 

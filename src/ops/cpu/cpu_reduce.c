@@ -36,8 +36,8 @@ static uint64_t accumulator_start(enum gni_reduction reduction, gn_dtype dtype)
         if (is_floating) {
             start.kind = GN_FLOAT64;
             start.floating = reduction == GNI_REDUCTION_MAXIMUM ? -INFINITY : INFINITY;
-        } else if (held == GN_BOOL || held == GN_UINT8) {
-            start.integer = reduction == GNI_REDUCTION_MAXIMUM ? 0 : held == GN_BOOL ? 1 : 255;
+        } else if (!gni_dtypes[held].is_signed) {
+            start.integer = reduction == GNI_REDUCTION_MAXIMUM ? 0 : held == GN_BOOL ? 1 : -1;
         } else {
             unsigned bits = (unsigned)gni_dtypes[held].size * 8;
             int64_t least = (int64_t)(UINT64_C(1) << 63) >> (64 - bits);
@@ -62,7 +62,7 @@ static gn_dtype accumulator_type(enum gni_reduction reduction, gn_dtype held)
         return GN_BOOL;
     if (reduction == GNI_REDUCTION_MAXIMUM || reduction == GNI_REDUCTION_MINIMUM)
         return held;
-    return gni_dtypes[held].kind == GNI_KIND_FLOATING ? GN_FLOAT64 : GN_INT64;
+    return gni_dtype_kind(held) == GNI_KIND_FLOATING ? GN_FLOAT64 : gni_dtype_of_sum(held);
 }
 
 /* ---- what is reduced --------------------------------------------------------------------------- */

@@ -24,6 +24,7 @@ enum {
 /* A total of any accumulating type; an array of them has room for an array of each. */
 union accumulator {
     int64_t integer;
+    uint64_t natural; /* of uint64 */
     float single;
     double wide;
 };
@@ -78,17 +79,9 @@ struct scan {
     {                                                                               \
         const unsigned char *bytes = in;                                            \
         switch (dtype) {                                                            \
+            GNI_INTEGER_LIST(CASE_##name)                                           \
         case GN_BOOL:                                                               \
-        case GN_UINT8:                                                              \
             LOAD_EACH(uint8_t, result, bits);                                       \
-        case GN_INT8:                                                               \
-            LOAD_EACH(int8_t, result, bits);                                        \
-        case GN_INT16:                                                              \
-            LOAD_EACH(int16_t, result, bits);                                       \
-        case GN_INT32:                                                              \
-            LOAD_EACH(int32_t, result, bits);                                       \
-        case GN_INT64:                                                              \
-            LOAD_EACH(int64_t, result, bits);                                       \
         case GN_FLOAT16:                                                            \
             LOAD_EACH(uint16_t, result, gni_float16_to(bits));                      \
         case GN_BFLOAT16:                                                           \
@@ -102,7 +95,16 @@ struct scan {
         }                                                                           \
     }
 
+#define CASE_integer(NAME, name, type, SIGNED) CASE(NAME, type, int64_t)
+#define CASE_natural(NAME, name, type, SIGNED) CASE(NAME, type, uint64_t)
+#define CASE_single(NAME, name, type, SIGNED) CASE(NAME, type, float)
+#define CASE_wide(NAME, name, type, SIGNED) CASE(NAME, type, double)
+#define CASE(NAME, type, result) \
+    case GN_##NAME:              \
+        LOAD_EACH(type, result, bits);
+
 LOADS(integer, int64_t)
+LOADS(natural, uint64_t)
 LOADS(single, float)
 LOADS(wide, double)
 
@@ -123,14 +125,18 @@ static void integer_store(gn_dtype dtype, const void *values, size_t n, void *ou
     case GN_UINT8:
     case GN_INT8:
         STORE_EACH(int64_t, uint8_t, value);
+    case GN_UINT16:
     case GN_INT16:
         STORE_EACH(int64_t, uint16_t, value);
+    case GN_UINT32:
     case GN_INT32:
         STORE_EACH(int64_t, uint32_t, value);
     default:
         memcpy(out, values, n * sizeof(int64_t));
     }
 }
+
+#define natural_store integer_store /* the same bits */
 
 #define STORES(name, from)                                                                  \
     static void name##_store(gn_dtype dtype, const void *values, size_t n, void *out)       \
@@ -157,8 +163,8 @@ STORES(wide, double)
 
 #define ADD_INTEGER(a, b) ((int64_t)((uint64_t)(a) + (uint64_t)(b)))
 #define MULTIPLY_INTEGER(a, b) ((int64_t)((uint64_t)(a) * (uint64_t)(b)))
-#define ADD_FLOATING(a, b) ((a) + (b))
-#define MULTIPLY_FLOATING(a, b) ((a) * (b))
+#define ADD_PLAIN(a, b) ((a) + (b))
+#define MULTIPLY_PLAIN(a, b) ((a) * (b))
 #define NEVER(value) false
 #define LARGER(a, b, IS_NAN) ((b) > (a) || IS_NAN(b) ? (b) : (a))
 #define SMALLER(a, b, IS_NAN) ((b) < (a) || IS_NAN(b) ? (b) : (a))
@@ -284,15 +290,17 @@ STORES(wide, double)
 
 LOOPS(integer, int64_t, ADD_INTEGER, MULTIPLY_INTEGER, LARGER_INTEGER, SMALLER_INTEGER, NEVER,
       INT64_MIN, INT64_MAX)
-LOOPS(single, float, ADD_FLOATING, MULTIPLY_FLOATING, LARGER_FLOATING, SMALLER_FLOATING, isnan,
-      -INFINITY, INFINITY)
-LOOPS(wide, double, ADD_FLOATING, MULTIPLY_FLOATING, LARGER_FLOATING, SMALLER_FLOATING, isnan,
-      -INFINITY, INFINITY)
+LOOPS(natural, uint64_t, ADD_PLAIN, MULTIPLY_PLAIN, LARGER_INTEGER, SMALLER_INTEGER, NEVER, 0,
+      UINT64_MAX)
+LOOPS(single, float, ADD_PLAIN, MULTIPLY_PLAIN, LARGER_FLOATING, SMALLER_FLOATING, isnan, -INFINITY,
+      INFINITY)
+LOOPS(wide, double, ADD_PLAIN, MULTIPLY_PLAIN, LARGER_FLOATING, SMALLER_FLOATING, isnan, -INFINITY,
+      INFINITY)
 
 static const struct scan_loops *loops_find(gn_dtype dtype, gn_dtype out_dtype)
 {
     if (gni_dtype_kind(out_dtype) != GNI_KIND_FLOATING)
-        return &integer_loops;
+        return dtype == GN_UINT64 ? &natural_loops : &integer_loops;
     return gni_dtype_is_half(dtype) && gni_dtype_is_half(out_dtype) ? &single_loops : &wide_loops;
 }
 

@@ -115,10 +115,10 @@ gni_index_kernel gni_index_kernel_set(size_t width)
 #define DEFINE_ADD(name, type, sum) DEFINE_KERNEL(add_##name, true, TO(type) = (type)(sum))
 
 DEFINE_ADD(bool, uint8_t, TO(uint8_t) != 0 || FROM(uint8_t) != 0)
-DEFINE_ADD(int8, uint8_t, TO(uint8_t) + FROM(uint8_t))
-DEFINE_ADD(int16, uint16_t, TO(uint16_t) + FROM(uint16_t))
-DEFINE_ADD(int32, uint32_t, TO(uint32_t) + FROM(uint32_t))
-DEFINE_ADD(int64, uint64_t, TO(uint64_t) + FROM(uint64_t))
+DEFINE_ADD(INT8, uint8_t, TO(uint8_t) + FROM(uint8_t))
+DEFINE_ADD(INT16, uint16_t, TO(uint16_t) + FROM(uint16_t))
+DEFINE_ADD(INT32, uint32_t, TO(uint32_t) + FROM(uint32_t))
+DEFINE_ADD(INT64, uint64_t, TO(uint64_t) + FROM(uint64_t))
 DEFINE_ADD(float16, uint16_t,
            gni_float16_from(gni_float16_to(TO(uint16_t)) + gni_float16_to(FROM(uint16_t))))
 DEFINE_ADD(bfloat16, uint16_t,
@@ -129,9 +129,13 @@ DEFINE_ADD(float64, double, TO(double) + FROM(double))
 gni_index_kernel gni_index_kernel_add(gn_dtype dtype)
 {
     static const gni_index_kernel adds[GN_DTYPE_COUNT] = {
-        [GN_BOOL] = add_bool,       [GN_UINT8] = add_int8,        [GN_INT8] = add_int8,
-        [GN_INT16] = add_int16,     [GN_INT32] = add_int32,       [GN_INT64] = add_int64,
-        [GN_FLOAT16] = add_float16, [GN_BFLOAT16] = add_bfloat16, [GN_FLOAT32] = add_float32,
+#define ROW(NAME, name, type, SIGNED) [GN_##NAME] = add_##SIGNED,
+        GNI_INTEGER_LIST(ROW)
+#undef ROW
+            [GN_BOOL] = add_bool,
+        [GN_FLOAT16] = add_float16,
+        [GN_BFLOAT16] = add_bfloat16,
+        [GN_FLOAT32] = add_float32,
         [GN_FLOAT64] = add_float64,
     };
     return adds[dtype];

@@ -51,24 +51,31 @@
         memcpy(bytes + i * sizeof bits, &bits, sizeof bits); \
     }
 
+/* What the key of an integer differs in from its bits: the sign bit of a signed type. */
+INLINE uint64_t key_sign(gn_dtype dtype)
+{
+    bool is_signed = gni_dtype_kind(dtype) == GNI_KIND_INTEGER && gni_dtypes[dtype].is_signed;
+    return is_signed ? gni_key_zero(dtype) : 0;
+}
+
 INLINE void keys_load32(gn_dtype dtype, const void *in, size_t count, uint64_t flip, uint32_t *keys)
 {
     const unsigned char *bytes = in;
-    uint32_t mask = (uint32_t)flip;
+    uint32_t mask = (uint32_t)(flip ^ key_sign(dtype));
     gni_assert(gni_dtype_size(dtype) <= sizeof *keys);
     switch (dtype) {
     case GN_BOOL:
     case GN_UINT8:
+    case GN_INT8:
         KEYS_EACH(uint8_t, (uint32_t)bits)
         break;
-    case GN_INT8:
-        KEYS_EACH(uint8_t, bits ^ 0x80u)
-        break;
+    case GN_UINT16:
     case GN_INT16:
-        KEYS_EACH(uint16_t, bits ^ 0x8000u)
+        KEYS_EACH(uint16_t, (uint32_t)bits)
         break;
+    case GN_UINT32:
     case GN_INT32:
-        KEYS_EACH(uint32_t, bits ^ 0x80000000u)
+        KEYS_EACH(uint32_t, bits)
         break;
     case GN_FLOAT16:
         KEYS_EACH(uint16_t, gni_key_float16(bits))
@@ -87,9 +94,9 @@ INLINE void keys_load32(gn_dtype dtype, const void *in, size_t count, uint64_t f
 INLINE void keys_load64(gn_dtype dtype, const void *in, size_t count, uint64_t flip, uint64_t *keys)
 {
     const unsigned char *bytes = in;
-    uint64_t mask = flip;
-    if (dtype == GN_INT64) {
-        KEYS_EACH(uint64_t, bits ^ (uint64_t)1 << 63)
+    uint64_t mask = flip ^ key_sign(dtype);
+    if (dtype == GN_INT64 || dtype == GN_UINT64) {
+        KEYS_EACH(uint64_t, bits)
         return;
     }
     if (dtype == GN_FLOAT64) {
@@ -110,21 +117,21 @@ INLINE void keys_store32(gn_dtype dtype, const uint32_t *keys, size_t count, uin
                          void *out)
 {
     unsigned char *bytes = out;
-    uint32_t mask = (uint32_t)flip;
+    uint32_t mask = (uint32_t)(flip ^ key_sign(dtype));
     gni_assert(gni_dtype_size(dtype) <= sizeof *keys);
     switch (dtype) {
     case GN_BOOL:
     case GN_UINT8:
+    case GN_INT8:
         ELEMENTS_EACH(uint8_t, key)
         break;
-    case GN_INT8:
-        ELEMENTS_EACH(uint8_t, key ^ 0x80u)
-        break;
+    case GN_UINT16:
     case GN_INT16:
-        ELEMENTS_EACH(uint16_t, key ^ 0x8000u)
+        ELEMENTS_EACH(uint16_t, key)
         break;
+    case GN_UINT32:
     case GN_INT32:
-        ELEMENTS_EACH(uint32_t, key ^ 0x80000000u)
+        ELEMENTS_EACH(uint32_t, key)
         break;
     case GN_FLOAT16:
     case GN_BFLOAT16:
@@ -142,10 +149,10 @@ INLINE void keys_store64(gn_dtype dtype, const uint64_t *keys, size_t count, uin
                          void *out)
 {
     unsigned char *bytes = out;
-    uint64_t mask = flip;
+    uint64_t mask = flip ^ key_sign(dtype);
     const uint64_t sign = (uint64_t)1 << 63;
-    if (dtype == GN_INT64) {
-        ELEMENTS_EACH(uint64_t, key ^ sign)
+    if (dtype == GN_INT64 || dtype == GN_UINT64) {
+        ELEMENTS_EACH(uint64_t, key)
         return;
     }
     if (dtype == GN_FLOAT64) {

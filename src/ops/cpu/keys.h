@@ -1,7 +1,7 @@
 /*
  * keys.h: elements as unsigned integers in the same order, so that one sort serves every type.
  *
- *   bool, uint8          the byte                  int8 .. int64       the sign bit flipped
+ *   bool, unsigned       the bits                  int8 .. int64       the sign bit flipped
  *   floating, negative   all bits flipped          floating, positive  the sign bit set
  *   -0 and +0            one key                   NaN                 the largest key, for every NaN
  *

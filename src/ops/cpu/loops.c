@@ -85,9 +85,26 @@ gni_loop gni_loop_find(enum gni_op op, gn_dtype computing)
     return loops_get()->ops[op][computing];
 }
 
+/* The signed integer of a width. */
+static gn_dtype signed_of(gn_dtype dtype)
+{
+    static const gn_dtype same[GN_DTYPE_COUNT] = {
+#define ROW(NAME, name, type, SIGNED) [GN_##NAME] = GN_##SIGNED,
+        GNI_INTEGER_LIST(ROW)
+#undef ROW
+    };
+    return same[dtype];
+}
+
 gni_loop gni_loop_convert(gn_dtype from, gn_dtype to)
 {
     gni_assert(gni_dtype_is_valid(from) && gni_dtype_is_valid(to));
+    bool is_to_float = gni_dtype_kind(to) == GNI_KIND_FLOATING;
+    bool is_from_float = gni_dtype_kind(from) == GNI_KIND_FLOATING;
+    if (gni_dtype_is_unsigned(to) && !is_from_float)
+        to = signed_of(to); /* the same bits */
+    if (gni_dtype_is_unsigned(from) && !is_to_float && gni_dtype_size(to) <= gni_dtype_size(from))
+        from = signed_of(from); /* nothing is extended */
     return loops_get()->converts[from][to];
 }
 

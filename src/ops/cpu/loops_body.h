@@ -180,9 +180,11 @@ enum {
 
 /* ---- every type ------------------------------------------------------------------------------ */
 
-#define COMPARISONS(S, T)                      \
-    BINARY(equal_##S, T, uint8_t, x == y)      \
-    BINARY(not_equal_##S, T, uint8_t, x != y)  \
+#define EQUALITY(S, T)                    \
+    BINARY(equal_##S, T, uint8_t, x == y) \
+    BINARY(not_equal_##S, T, uint8_t, x != y)
+
+#define ORDER(S, T)                            \
     BINARY(less_##S, T, uint8_t, x < y)        \
     BINARY(less_equal_##S, T, uint8_t, x <= y) \
     BINARY(greater_##S, T, uint8_t, x > y)     \
@@ -278,29 +280,29 @@ static bool is_one_number(const void *in, size_t size, size_t count)
     return count > 1 && memcmp(in, (const char *)in + size, (count - 1) * size) == 0;
 }
 
-#define INVERTED(S, T, WIDE, SIGNED, REAL, AS_REAL, AS_INTEGER)                             \
-    static inline __attribute__((always_inline)) void inverted_##S(                         \
-        T *result, const T *first, T divisor, size_t count, bool is_remainder)              \
-    {                                                                                       \
-        const REAL inverse = 1 / (REAL)divisor;                                             \
-        const SIGNED sign = divisor < 0 ? -1 : 0, size = (SIGNED)((divisor ^ sign) - sign); \
-        PARALLEL                                                                            \
-        for (size_t i = 0; i < count; i++) {                                                \
-            SIGNED x = (SIGNED)first[i], quotient = AS_INTEGER(AS_REAL(x) * inverse);       \
-            SIGNED rest = (SIGNED)((WIDE)x - (WIDE)quotient * (WIDE)(SIGNED)divisor);       \
-            SIGNED turned = (rest ^ sign) - sign; /* as if the divisor were positive */     \
-            SIGNED below = turned < 0, above = turned >= size;                              \
-            result[i] = (T)(is_remainder ? rest + (below - above) * (SIGNED)divisor         \
-                                         : quotient - below + above);                       \
-        }                                                                                   \
-    }                                                                                       \
-    static void floor_divide_by_##S(T *result, const T *first, T divisor, size_t count)     \
-    {                                                                                       \
-        inverted_##S(result, first, divisor, count, false);                                 \
-    }                                                                                       \
-    static void remainder_by_##S(T *result, const T *first, T divisor, size_t count)        \
-    {                                                                                       \
-        inverted_##S(result, first, divisor, count, true);                                  \
+#define INVERTED(S, T, WIDE, SIGNED, REAL, AS_REAL, AS_INTEGER)                               \
+    static inline __attribute__((always_inline)) void inverted_##S(                           \
+        T *result, const T *first, T divisor, size_t count, bool is_remainder)                \
+    {                                                                                         \
+        const REAL inverse = 1 / (REAL)divisor;                                               \
+        const SIGNED by = (SIGNED)divisor, sign = by < 0 ? -1 : 0, size = (by ^ sign) - sign; \
+        PARALLEL                                                                              \
+        for (size_t i = 0; i < count; i++) {                                                  \
+            SIGNED x = (SIGNED)first[i], quotient = AS_INTEGER(AS_REAL(x) * inverse);         \
+            SIGNED rest = (SIGNED)((WIDE)x - (WIDE)quotient * (WIDE)by);                      \
+            SIGNED turned = (rest ^ sign) - sign; /* as if the divisor were positive */       \
+            SIGNED below = turned < 0, above = turned >= size;                                \
+            result[i] =                                                                       \
+                (T)(is_remainder ? rest + (below - above) * by : quotient - below + above);   \
+        }                                                                                     \
+    }                                                                                         \
+    static void floor_divide_by_##S(T *result, const T *first, T divisor, size_t count)       \
+    {                                                                                         \
+        inverted_##S(result, first, divisor, count, false);                                   \
+    }                                                                                         \
+    static void remainder_by_##S(T *result, const T *first, T divisor, size_t count)          \
+    {                                                                                         \
+        inverted_##S(result, first, divisor, count, true);                                    \
     }
 
 #define AS_FLOAT(x) ((float)(x))
@@ -315,6 +317,9 @@ INVERTED(int8, int8_t, uint32_t, int32_t, float, AS_FLOAT, FLOOR_FLOAT)
 INVERTED(int16, int16_t, uint32_t, int32_t, float, AS_FLOAT, FLOOR_FLOAT)
 INVERTED(int32, int32_t, uint32_t, int32_t, double, AS_DOUBLE, FLOOR_DOUBLE)
 INVERTED(int64, int64_t, uint64_t, int64_t, double, AS_DOUBLE_WIDE, NEAREST_WIDE)
+INVERTED(uint16, uint16_t, uint32_t, int32_t, float, AS_FLOAT, FLOOR_FLOAT)
+INVERTED(uint32, uint32_t, uint64_t, int64_t, double, AS_DOUBLE_WIDE, NEAREST_WIDE)
+INVERTED(uint64, uint64_t, uint64_t, int64_t, double, AS_DOUBLE_WIDE, NEAREST_WIDE)
 
 /*
  * Bytes, in 16 bits: 2^(s + 1) / d lies between 1 and 2 for s = floor(log2(d)), so x / d is (x + x m / 256) / 2^(s + 1) with
@@ -359,6 +364,8 @@ static bool can_invert(int64_t divisor)
 #define can_invert_int16(first, divisor, count) can_invert(divisor)
 #define can_invert_int32(first, divisor, count) can_invert(divisor)
 #define can_invert_uint8(first, divisor, count) can_invert(divisor)
+#define can_invert_uint16(first, divisor, count) can_invert(divisor)
+#define can_invert_uint32(first, divisor, count) can_invert(divisor)
 
 /* Elements are exact as double, and quotients nearly. */
 static bool can_invert_int64(const int64_t *first, int64_t divisor, size_t count)
@@ -368,6 +375,16 @@ static bool can_invert_int64(const int64_t *first, int64_t divisor, size_t count
         return false;
     for (size_t i = 0; i < count; i++)
         large |= (uint64_t)(first[i] ^ first[i] >> 63);
+    return large < UINT64_C(1) << 50;
+}
+
+static bool can_invert_uint64(const uint64_t *first, uint64_t divisor, size_t count)
+{
+    uint64_t large = 0;
+    if (divisor >= INVERT_MOST || !can_invert((int64_t)divisor))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        large |= first[i];
     return large < UINT64_C(1) << 50;
 }
 
@@ -390,44 +407,61 @@ static bool can_invert_int64(const int64_t *first, int64_t divisor, size_t count
 #define IS_MINUS_1_SIGNED(x) ((x) == -1)
 #define IS_MINUS_1_UNSIGNED(x) ((void)(x), 0)
 
-/* BITS: the width; FAR: a shift to the right that leaves the sign only, after the promotion to int. */
-#define INTEGER_LOOPS(S, T, WIDE, BITS, FAR, SIGN)                                       \
-    INTEGER_DIVISION(S, T, WIDE, NEGATIVE_##SIGN, IS_MINUS_1_##SIGN)                     \
-    COMPARISONS(S, T)                                                                    \
+/* What depends on the bits alone: for both integers of a width. */
+#define BITS_LOOPS(S, T, WIDE, BITS)                                                     \
+    EQUALITY(S, T)                                                                       \
     LOGIC(S, T)                                                                          \
     WHERE(where_##S, T)                                                                  \
     BINARY(add_##S, T, T, (WIDE)x + (WIDE)y)                                             \
     BINARY(subtract_##S, T, T, (WIDE)x - (WIDE)y)                                        \
     BINARY(multiply_##S, T, T, (WIDE)x *(WIDE)y)                                         \
-    DIVISION(floor_divide, S, T)                                                         \
-    DIVISION(remainder, S, T)                                                            \
-    BINARY(fmod_##S, T, T, fmod_one_##S(x, y))                                           \
-    BINARY(power_##S, T, T, power_one_##S(x, y))                                         \
-    BINARY(maximum_##S, T, T, x > y ? x : y)                                             \
-    BINARY(minimum_##S, T, T, x < y ? x : y)                                             \
-    TERNARY(clamp_##S, T, (x > y ? x : y) < z ? (x > y ? x : y) : z)                     \
     BINARY(bitwise_and_##S, T, T, x &y)                                                  \
     BINARY(bitwise_or_##S, T, T, x | y)                                                  \
     BINARY(bitwise_xor_##S, T, T, x ^ y)                                                 \
     UNARY(bitwise_not_##S, T, T, ~x)                                                     \
     BINARY(shift_left_##S, T, T, (WIDE)y < BITS ? (WIDE)x << ((WIDE)y & (BITS - 1)) : 0) \
-    BINARY(shift_right_##S, T, T, x >> ((WIDE)y < BITS ? (WIDE)y : FAR))                 \
     UNARY(negative_##S, T, T, (WIDE)0 - (WIDE)x)                                         \
-    UNARY(absolute_##S, T, T, NEGATIVE_##SIGN(x) ? (WIDE)0 - (WIDE)x : (WIDE)x)          \
-    UNARY(sign_##S, T, T, (x > 0) - NEGATIVE_##SIGN(x))                                  \
-    UNARY(square_##S, T, T, (WIDE)x *(WIDE)x)                                            \
+    UNARY(square_##S, T, T, (WIDE)x *(WIDE)x)
+
+BITS_LOOPS(int8, int8_t, uint32_t, 8)
+BITS_LOOPS(int16, int16_t, uint32_t, 16)
+BITS_LOOPS(int32, int32_t, uint32_t, 32)
+BITS_LOOPS(int64, int64_t, uint64_t, 64)
+
+/* FAR: a shift that leaves the sign only, after the promotion to int. */
+#define SHIFT_RIGHT_SIGNED(x, y, BITS, FAR) ((x) >> ((y) < BITS ? (y) : FAR))
+#define SHIFT_RIGHT_UNSIGNED(x, y, BITS, FAR) ((y) < BITS ? (x) >> ((y) & (BITS - 1)) : 0)
+
+/* What depends on the sign. */
+#define INTEGER_LOOPS(S, T, WIDE, BITS, FAR, SIGN)                              \
+    INTEGER_DIVISION(S, T, WIDE, NEGATIVE_##SIGN, IS_MINUS_1_##SIGN)            \
+    ORDER(S, T)                                                                 \
+    DIVISION(floor_divide, S, T)                                                \
+    DIVISION(remainder, S, T)                                                   \
+    BINARY(fmod_##S, T, T, fmod_one_##S(x, y))                                  \
+    BINARY(power_##S, T, T, power_one_##S(x, y))                                \
+    BINARY(maximum_##S, T, T, x > y ? x : y)                                    \
+    BINARY(minimum_##S, T, T, x < y ? x : y)                                    \
+    TERNARY(clamp_##S, T, (x > y ? x : y) < z ? (x > y ? x : y) : z)            \
+    BINARY(shift_right_##S, T, T, SHIFT_RIGHT_##SIGN(x, (WIDE)y, BITS, FAR))    \
+    UNARY(absolute_##S, T, T, NEGATIVE_##SIGN(x) ? (WIDE)0 - (WIDE)x : (WIDE)x) \
+    UNARY(sign_##S, T, T, (x > 0) - NEGATIVE_##SIGN(x))                         \
     UNARY(relu_##S, T, T, NEGATIVE_##SIGN(x) ? 0 : x)
 
 INTEGER_LOOPS(uint8, uint8_t, uint32_t, 8, 8, UNSIGNED)
 INTEGER_LOOPS(int8, int8_t, uint32_t, 8, 8, SIGNED)
+INTEGER_LOOPS(uint16, uint16_t, uint32_t, 16, 16, UNSIGNED)
 INTEGER_LOOPS(int16, int16_t, uint32_t, 16, 16, SIGNED)
+INTEGER_LOOPS(uint32, uint32_t, uint32_t, 32, 31, UNSIGNED)
 INTEGER_LOOPS(int32, int32_t, uint32_t, 32, 31, SIGNED)
+INTEGER_LOOPS(uint64, uint64_t, uint64_t, 64, 63, UNSIGNED)
 INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
 
 /* ---- floating point -------------------------------------------------------------------------- */
 
 #define FLOAT_LOOPS(S, T, F, FABS, FLOOR, CEIL, RINT, TRUNC, SQRT) \
-    COMPARISONS(S, T)                                              \
+    EQUALITY(S, T)                                                 \
+    ORDER(S, T)                                                    \
     LOGIC(S, T)                                                    \
     WHERE(where_##S, T)                                            \
     BINARY(add_##S, T, T, x + y)                                   \
@@ -524,10 +558,13 @@ WHERE(where_float16, uint16_t)
 /* ---- conversions ----------------------------------------------------------------------------- */
 
 /* How an element of each type is kept, read as a number, and made from one. Small integers are made by way of
- * int32, so that a floating value out of range wraps as an integer would; halves of what float32 does not hold by way
- * of a float32 that was rounded to odd, so that they are rounded once. */
+ * int32, and uint32 by way of int64, so that a floating value out of range wraps as an integer would; halves of what
+ * float32 does not hold by way of a float32 that was rounded to odd, so that they are rounded once. */
 #define C_boolean uint8_t
 #define C_uint8 uint8_t
+#define C_uint16 uint16_t
+#define C_uint32 uint32_t
+#define C_uint64 uint64_t
 #define C_int8 int8_t
 #define C_int16 int16_t
 #define C_int32 int32_t
@@ -539,6 +576,9 @@ WHERE(where_float16, uint16_t)
 
 #define READ_boolean(x) (uint8_t)((x) != 0)
 #define READ_uint8(x) (x)
+#define READ_uint16(x) (x)
+#define READ_uint32(x) (x)
+#define READ_uint64(x) (x)
 #define READ_int8(x) (x)
 #define READ_int16(x) (x)
 #define READ_int32(x) (x)
@@ -550,6 +590,9 @@ WHERE(where_float16, uint16_t)
 
 #define MAKE_boolean(v) ((v) != 0)
 #define MAKE_uint8(v) (int32_t)(v)
+#define MAKE_uint16(v) (int32_t)(v)
+#define MAKE_uint32(v) (int64_t)(v)
+#define MAKE_uint64(v) unsigned_of((double)(v))
 #define MAKE_int8(v) (int32_t)(v)
 #define MAKE_int16(v) (int32_t)(v)
 #define MAKE_int32(v) (int32_t)(v)
@@ -559,37 +602,70 @@ WHERE(where_float16, uint16_t)
 #define MAKE_float32(v) (float)(v)
 #define MAKE_float64(v) (double)(v)
 
-#define TO_ODD(v)                                                 \
-    _Generic((v), double                                          \
-             : gni_float_to_odd((double)(v)), int32_t             \
-             : gni_float_to_odd((double)(v)), int64_t             \
-             : gni_float_of_integer_to_odd((int64_t)(v)), default \
+#define TO_ODD(v)                                                   \
+    _Generic((v), double                                            \
+             : gni_float_to_odd((double)(v)), int32_t               \
+             : gni_float_to_odd((double)(v)), uint32_t              \
+             : gni_float_to_odd((double)(v)), int64_t               \
+             : gni_float_of_integer_to_odd((int64_t)(v)), uint64_t  \
+             : gni_float_of_unsigned_to_odd((uint64_t)(v)), default \
              : (float)(v))
+
+/* Of a floating value: from 2^63 on int64 ends. The same on every instruction set, whatever does not fit. */
+static inline uint64_t unsigned_of(double value)
+{
+    const double half = 0x1p63;
+    bool is_large = value >= half;
+    uint64_t bits = (uint64_t)(int64_t)(is_large ? value - half : value);
+    return bits ^ (is_large ? UINT64_C(1) << 63 : 0);
+}
 
 #define CONVERT(FROM, TO) UNARY(FROM##_to_##TO, C_##FROM, C_##TO, MAKE_##TO(READ_##FROM(x)))
 
-#define CONVERT_TO_INTEGERS(FROM) \
-    CONVERT(FROM, boolean)        \
-    CONVERT(FROM, uint8)          \
-    CONVERT(FROM, int8)           \
-    CONVERT(FROM, int16)          \
-    CONVERT(FROM, int32)          \
+/* Integers of one width are made from integers alike, so of them there are conversions to the signed ones only; and what
+ * is no wider is made alike from both integers of a width (gni_loop_convert()). */
+#define CONVERT_TO_SIGNED(FROM) \
+    CONVERT(FROM, boolean)      \
+    CONVERT(FROM, int8)         \
+    CONVERT(FROM, int16)        \
+    CONVERT(FROM, int32)        \
     CONVERT(FROM, int64)
 
-#define CONVERT_TO_ALL(FROM)  \
-    CONVERT_TO_INTEGERS(FROM) \
-    CONVERT(FROM, float16)    \
-    CONVERT(FROM, bfloat16)   \
-    CONVERT(FROM, float32)    \
+#define CONVERT_TO_FLOATS(FROM) \
+    CONVERT(FROM, float16)      \
+    CONVERT(FROM, bfloat16)     \
+    CONVERT(FROM, float32)      \
     CONVERT(FROM, float64)
 
-CONVERT_TO_ALL(boolean)
-CONVERT_TO_ALL(uint8)
-CONVERT_TO_ALL(int8)
-CONVERT_TO_ALL(int16)
-CONVERT_TO_ALL(int32)
-CONVERT_TO_ALL(int64)
-CONVERT_TO_ALL(float64)
+/* From a floating type: by way of what holds its numbers. */
+#define CONVERT_TO_INTEGERS(FROM) \
+    CONVERT_TO_SIGNED(FROM)       \
+    CONVERT(FROM, uint8)          \
+    CONVERT(FROM, uint16)         \
+    CONVERT(FROM, uint32)         \
+    CONVERT(FROM, uint64)
+
+#define CONVERT_SIGNED(FROM) \
+    CONVERT_TO_SIGNED(FROM)  \
+    CONVERT_TO_FLOATS(FROM)
+
+CONVERT_SIGNED(boolean)
+CONVERT_SIGNED(int8)
+CONVERT_SIGNED(int16)
+CONVERT_SIGNED(int32)
+CONVERT_SIGNED(int64)
+CONVERT(uint8, int16)
+CONVERT(uint8, int32)
+CONVERT(uint8, int64)
+CONVERT_TO_FLOATS(uint8)
+CONVERT(uint16, int32)
+CONVERT(uint16, int64)
+CONVERT_TO_FLOATS(uint16)
+CONVERT(uint32, int64)
+CONVERT_TO_FLOATS(uint32)
+CONVERT_TO_FLOATS(uint64)
+CONVERT_TO_INTEGERS(float64)
+CONVERT_TO_FLOATS(float64)
 
 /* Halves to themselves are copies, which keep every bit. */
 UNARY(float16_to_float16, uint16_t, uint16_t, x)
@@ -770,19 +846,31 @@ GATHER(uint64_t)
     FOLD_FORMS(any, S, T, uint8_t, T x = first[i], a | (x != 0))              \
     FOLD_FORMS(all, S, T, uint8_t, T x = first[i], a & (x != 0))
 
-/* Sums and products of bytes wrap as uint64; int64 and uint64 may alias. */
-#define FOLD_INTEGERS(S, T, LEAST, LARGEST)                                 \
-    FOLD_INTEGER(sum, S, T, uint64_t, 0, a + (uint64_t)(int64_t)x, a + x)   \
-    FOLD_INTEGER(product, S, T, uint64_t, 1, a *(uint64_t)(int64_t)x, a *x) \
-    FOLD_INTEGER(maximum, S, T, T, LEAST, x > a ? x : a, x > a ? x : a)     \
-    FOLD_INTEGER(minimum, S, T, T, LARGEST, x < a ? x : a, x < a ? x : a)   \
+/* Sums and products wrap as uint64; int64 and uint64 may alias. */
+#define FOLD_SUMS(S, T)                                                   \
+    FOLD_INTEGER(sum, S, T, uint64_t, 0, a + (uint64_t)(int64_t)x, a + x) \
+    FOLD_INTEGER(product, S, T, uint64_t, 1, a *(uint64_t)(int64_t)x, a *x)
+
+#define FOLD_ORDER(S, T, LEAST, LARGEST)                                \
+    FOLD_INTEGER(maximum, S, T, T, LEAST, x > a ? x : a, x > a ? x : a) \
+    FOLD_INTEGER(minimum, S, T, T, LARGEST, x < a ? x : a, x < a ? x : a)
+
+#define FOLD_INTEGERS(S, T, LEAST, LARGEST) \
+    FOLD_SUMS(S, T)                         \
+    FOLD_ORDER(S, T, LEAST, LARGEST)        \
     FOLD_TRUTH(S, T, T, 0, a | x, (T)~0, a & (T) - (x != 0))
 
-FOLD_INTEGERS(uint8, uint8_t, 0, UINT8_MAX)
 FOLD_INTEGERS(int8, int8_t, INT8_MIN, INT8_MAX)
 FOLD_INTEGERS(int16, int16_t, INT16_MIN, INT16_MAX)
 FOLD_INTEGERS(int32, int32_t, INT32_MIN, INT32_MAX)
 FOLD_INTEGERS(int64, int64_t, INT64_MIN, INT64_MAX)
+FOLD_SUMS(uint8, uint8_t)
+FOLD_SUMS(uint16, uint16_t)
+FOLD_SUMS(uint32, uint32_t)
+FOLD_ORDER(uint8, uint8_t, 0, UINT8_MAX)
+FOLD_ORDER(uint16, uint16_t, 0, UINT16_MAX)
+FOLD_ORDER(uint32, uint32_t, 0, UINT32_MAX)
+FOLD_ORDER(uint64, uint64_t, 0, UINT64_MAX)
 
 /* Bytes are counted in bytes as long as these have room. */
 static void fold_sum_boolean(void *accumulator, const void *in, size_t count)
@@ -810,19 +898,6 @@ static void fold_sum_boolean(void *accumulator, const void *in, size_t count)
 
 FOLD_FORMS(sum, boolean, uint8_t, uint64_t, uint8_t x = first[i], a + (x != 0))
 FOLD_INTEGER(product, boolean, uint8_t, uint64_t, 1, a &(x != 0), a *x)
-#define fold_maximum_boolean fold_any_uint8
-#define short_maximum_boolean short_any_uint8
-#define column_maximum_boolean column_any_uint8
-#define fold_minimum_boolean fold_all_uint8
-#define short_minimum_boolean short_all_uint8
-#define column_minimum_boolean column_all_uint8
-#define fold_any_boolean fold_any_uint8
-#define short_any_boolean short_any_uint8
-#define column_any_boolean column_any_uint8
-#define fold_all_boolean fold_all_uint8
-#define short_all_boolean short_all_uint8
-#define column_all_boolean column_all_uint8
-
 FOLD_TRUTH(float32, float, uint32_t, 0, a | (x != 0), 1, a &(x != 0))
 FOLD_TRUTH(float64, double, uint64_t, 0, a | (x != 0), 1, a &(x != 0))
 
@@ -928,36 +1003,71 @@ static void fold_rows_float32(double *sums, const float *const *rows, size_t cou
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-#define INTEGERS(name)                                                             \
-    [GN_UINT8] = name##_uint8, [GN_INT8] = name##_int8, [GN_INT16] = name##_int16, \
-    [GN_INT32] = name##_int32, [GN_INT64] = name##_int64
+#define INTEGERS(name)                                                                 \
+    [GN_UINT8] = name##_uint8, [GN_INT8] = name##_int8, [GN_UINT16] = name##_uint16,   \
+    [GN_INT16] = name##_int16, [GN_UINT32] = name##_uint32, [GN_INT32] = name##_int32, \
+    [GN_UINT64] = name##_uint64, [GN_INT64] = name##_int64
+#define BITS_OF_INTEGERS(name)                                                        \
+    [GN_UINT8] = name##_int8, [GN_INT8] = name##_int8, [GN_UINT16] = name##_int16,    \
+    [GN_INT16] = name##_int16, [GN_UINT32] = name##_int32, [GN_INT32] = name##_int32, \
+    [GN_UINT64] = name##_int64, [GN_INT64] = name##_int64
 #define FLOATS(name) [GN_FLOAT32] = name##_float32, [GN_FLOAT64] = name##_float64
 #define NUMBERS(name) INTEGERS(name), FLOATS(name)
+#define BITS_OF_NUMBERS(name) BITS_OF_INTEGERS(name), FLOATS(name)
 #define ALL(name) [GN_BOOL] = name##_boolean, NUMBERS(name)
+#define BITS_OF_ALL(name) [GN_BOOL] = name##_boolean, BITS_OF_NUMBERS(name)
 #define HALVES(name) [GN_FLOAT16] = name##_float16, [GN_BFLOAT16] = name##_bfloat16
+
+/* Conversions: those that gni_loop_convert() asks for. */
+#define TO_SIGNED(name)                                                                      \
+    [GN_BOOL] = name##_to_boolean, [GN_INT8] = name##_to_int8, [GN_INT16] = name##_to_int16, \
+    [GN_INT32] = name##_to_int32, [GN_INT64] = name##_to_int64
+#define TO_FLOATS(name) FLOATS(name##_to), HALVES(name##_to)
+#define FROM_SIGNED(name)                \
+    {                                    \
+        TO_SIGNED(name), TO_FLOATS(name) \
+    }
+#define FROM_FLOATS(name)                                                   \
+    {                                                                       \
+        [GN_BOOL] = name##_to_boolean, INTEGERS(name##_to), TO_FLOATS(name) \
+    }
 
 #define FOLDS(name)                                                              \
     {                                                                            \
         .one = fold_##name, .short_rows = short_##name, .columns = column_##name \
     }
-#define ALL_FOLDS(name)                                                  \
-    [GN_BOOL] = FOLDS(name##_boolean), [GN_UINT8] = FOLDS(name##_uint8), \
-    [GN_INT8] = FOLDS(name##_int8), [GN_INT16] = FOLDS(name##_int16),    \
-    [GN_INT32] = FOLDS(name##_int32), [GN_INT64] = FOLDS(name##_int64),  \
+#define FOLDS_OF_FLOATS(name) \
     [GN_FLOAT32] = FOLDS(name##_float32), [GN_FLOAT64] = FOLDS(name##_float64)
+#define FOLDS_OF_SIGNED(name)                                         \
+    [GN_INT8] = FOLDS(name##_int8), [GN_INT16] = FOLDS(name##_int16), \
+    [GN_INT32] = FOLDS(name##_int32), [GN_INT64] = FOLDS(name##_int64)
+#define FOLDS_OF_UNSIGNED(name)                                           \
+    [GN_UINT8] = FOLDS(name##_uint8), [GN_UINT16] = FOLDS(name##_uint16), \
+    [GN_UINT32] = FOLDS(name##_uint32)
+#define SUM_FOLDS(name)                                       \
+    [GN_BOOL] = FOLDS(name##_boolean), FOLDS_OF_SIGNED(name), \
+    FOLDS_OF_UNSIGNED(name), [GN_UINT64] = FOLDS(name##_int64), FOLDS_OF_FLOATS(name)
+#define ORDER_FOLDS(name, OF_BOOL)                     \
+    [GN_BOOL] = FOLDS(OF_BOOL), FOLDS_OF_SIGNED(name), \
+    FOLDS_OF_UNSIGNED(name), [GN_UINT64] = FOLDS(name##_uint64), FOLDS_OF_FLOATS(name)
+#define TRUTH_FOLDS(name)                                                                      \
+    [GN_BOOL] = FOLDS(name##_int8),                                                            \
+    FOLDS_OF_SIGNED(name), [GN_UINT8] = FOLDS(name##_int8), [GN_UINT16] = FOLDS(name##_int16), \
+    [GN_UINT32] = FOLDS(name##_int32), [GN_UINT64] = FOLDS(name##_int64), FOLDS_OF_FLOATS(name)
 
-#define TEST_OF_FLOATS(name, OTHERS)                                                  \
-    [GN_BOOL] = OTHERS, [GN_UINT8] = OTHERS, [GN_INT8] = OTHERS, [GN_INT16] = OTHERS, \
-    [GN_INT32] = OTHERS, [GN_INT64] = OTHERS, FLOATS(name)
+#define TEST_OF_FLOATS(name, OTHERS)                                                      \
+    [GN_BOOL] = OTHERS, [GN_UINT8] = OTHERS, [GN_INT8] = OTHERS, [GN_UINT16] = OTHERS,    \
+    [GN_INT16] = OTHERS, [GN_UINT32] = OTHERS, [GN_INT32] = OTHERS, [GN_UINT64] = OTHERS, \
+    [GN_INT64] = OTHERS, FLOATS(name)
 
 const struct gni_loops_set GNI_LOOPS_SET =
     {
         .name = GNI_LOOPS_NAME,
         .ops =
             {
-                [GNI_OP_ADD] = {NUMBERS(add)},
-                [GNI_OP_SUBTRACT] = {NUMBERS(subtract)},
-                [GNI_OP_MULTIPLY] = {NUMBERS(multiply)},
+                [GNI_OP_ADD] = {BITS_OF_NUMBERS(add)},
+                [GNI_OP_SUBTRACT] = {BITS_OF_NUMBERS(subtract)},
+                [GNI_OP_MULTIPLY] = {BITS_OF_NUMBERS(multiply)},
                 [GNI_OP_DIVIDE] = {FLOATS(divide)},
                 [GNI_OP_FLOOR_DIVIDE] = {NUMBERS(floor_divide)},
                 [GNI_OP_REMAINDER] = {NUMBERS(remainder)},
@@ -965,26 +1075,30 @@ const struct gni_loops_set GNI_LOOPS_SET =
                 [GNI_OP_POWER] = {NUMBERS(power)},
                 [GNI_OP_MAXIMUM] = {NUMBERS(maximum), [GN_BOOL] = logical_or_boolean},
                 [GNI_OP_MINIMUM] = {NUMBERS(minimum), [GN_BOOL] = logical_and_boolean},
-                [GNI_OP_EQUAL] = {ALL(equal)},
-                [GNI_OP_NOT_EQUAL] = {ALL(not_equal)},
+                [GNI_OP_EQUAL] = {BITS_OF_ALL(equal)},
+                [GNI_OP_NOT_EQUAL] = {BITS_OF_ALL(not_equal)},
                 [GNI_OP_LESS] = {ALL(less)},
                 [GNI_OP_LESS_EQUAL] = {ALL(less_equal)},
                 [GNI_OP_GREATER] = {ALL(greater)},
                 [GNI_OP_GREATER_EQUAL] = {ALL(greater_equal)},
-                [GNI_OP_LOGICAL_AND] = {ALL(logical_and)},
-                [GNI_OP_LOGICAL_OR] = {ALL(logical_or)},
-                [GNI_OP_LOGICAL_XOR] = {ALL(logical_xor)},
-                [GNI_OP_LOGICAL_NOT] = {ALL(logical_not)},
-                [GNI_OP_BITWISE_AND] = {INTEGERS(bitwise_and), [GN_BOOL] = logical_and_boolean},
-                [GNI_OP_BITWISE_OR] = {INTEGERS(bitwise_or), [GN_BOOL] = logical_or_boolean},
-                [GNI_OP_BITWISE_XOR] = {INTEGERS(bitwise_xor), [GN_BOOL] = logical_xor_boolean},
-                [GNI_OP_BITWISE_NOT] = {INTEGERS(bitwise_not), [GN_BOOL] = logical_not_boolean},
-                [GNI_OP_SHIFT_LEFT] = {INTEGERS(shift_left), [GN_BOOL] = shift_boolean},
+                [GNI_OP_LOGICAL_AND] = {BITS_OF_ALL(logical_and)},
+                [GNI_OP_LOGICAL_OR] = {BITS_OF_ALL(logical_or)},
+                [GNI_OP_LOGICAL_XOR] = {BITS_OF_ALL(logical_xor)},
+                [GNI_OP_LOGICAL_NOT] = {BITS_OF_ALL(logical_not)},
+                [GNI_OP_BITWISE_AND] = {BITS_OF_INTEGERS(bitwise_and), [GN_BOOL] =
+                                                                           logical_and_boolean},
+                [GNI_OP_BITWISE_OR] = {BITS_OF_INTEGERS(bitwise_or), [GN_BOOL] =
+                                                                         logical_or_boolean},
+                [GNI_OP_BITWISE_XOR] = {BITS_OF_INTEGERS(bitwise_xor), [GN_BOOL] =
+                                                                           logical_xor_boolean},
+                [GNI_OP_BITWISE_NOT] = {BITS_OF_INTEGERS(bitwise_not), [GN_BOOL] =
+                                                                           logical_not_boolean},
+                [GNI_OP_SHIFT_LEFT] = {BITS_OF_INTEGERS(shift_left), [GN_BOOL] = shift_boolean},
                 [GNI_OP_SHIFT_RIGHT] = {INTEGERS(shift_right), [GN_BOOL] = shift_boolean},
-                [GNI_OP_NEGATIVE] = {NUMBERS(negative)},
+                [GNI_OP_NEGATIVE] = {BITS_OF_NUMBERS(negative)},
                 [GNI_OP_ABSOLUTE] = {NUMBERS(absolute)},
                 [GNI_OP_SIGN] = {NUMBERS(sign)},
-                [GNI_OP_SQUARE] = {NUMBERS(square)},
+                [GNI_OP_SQUARE] = {BITS_OF_NUMBERS(square)},
                 [GNI_OP_RECIPROCAL] = {FLOATS(reciprocal)},
                 [GNI_OP_FLOOR] = {FLOATS(floor)},
                 [GNI_OP_CEIL] = {FLOATS(ceil)},
@@ -1023,31 +1137,38 @@ const struct gni_loops_set GNI_LOOPS_SET =
                 [GNI_OP_ISFINITE] = {TEST_OF_FLOATS(isfinite, always_true)},
                 [GNI_OP_CLAMP] = {ALL(clamp)},
                 [GNI_OP_LERP] = {FLOATS(lerp)},
-                [GNI_OP_WHERE] = {ALL(where), HALVES(where)},
+                [GNI_OP_WHERE] = {BITS_OF_ALL(where), HALVES(where)},
             },
         .converts =
             {
-                [GN_BOOL] = {ALL(boolean_to), HALVES(boolean_to)},
-                [GN_UINT8] = {ALL(uint8_to), HALVES(uint8_to)},
-                [GN_INT8] = {ALL(int8_to), HALVES(int8_to)},
-                [GN_INT16] = {ALL(int16_to), HALVES(int16_to)},
-                [GN_INT32] = {ALL(int32_to), HALVES(int32_to)},
-                [GN_INT64] = {ALL(int64_to), HALVES(int64_to)},
-                [GN_FLOAT16] = {ALL(float16_to), HALVES(float16_to)},
-                [GN_BFLOAT16] = {ALL(bfloat16_to), HALVES(bfloat16_to)},
-                [GN_FLOAT32] = {ALL(float32_to), HALVES(float32_to)},
-                [GN_FLOAT64] = {ALL(float64_to), HALVES(float64_to)},
+                [GN_BOOL] = FROM_SIGNED(boolean),
+                [GN_INT8] = FROM_SIGNED(int8),
+                [GN_INT16] = FROM_SIGNED(int16),
+                [GN_INT32] = FROM_SIGNED(int32),
+                [GN_INT64] = FROM_SIGNED(int64),
+                [GN_UINT8] = {[GN_INT16] = uint8_to_int16,
+                              [GN_INT32] = uint8_to_int32,
+                              [GN_INT64] = uint8_to_int64,
+                              TO_FLOATS(uint8)},
+                [GN_UINT16] =
+                    {[GN_INT32] = uint16_to_int32, [GN_INT64] = uint16_to_int64, TO_FLOATS(uint16)},
+                [GN_UINT32] = {[GN_INT64] = uint32_to_int64, TO_FLOATS(uint32)},
+                [GN_UINT64] = {TO_FLOATS(uint64)},
+                [GN_FLOAT16] = FROM_FLOATS(float16),
+                [GN_BFLOAT16] = FROM_FLOATS(bfloat16),
+                [GN_FLOAT32] = FROM_FLOATS(float32),
+                [GN_FLOAT64] = FROM_FLOATS(float64),
             },
         .rounds = {HALVES(round)},
         .gathers = {gather_uint8_t, gather_uint16_t, gather_uint32_t, gather_uint64_t},
         .reducers =
             {
-                [GNI_REDUCTION_SUM] = {ALL_FOLDS(sum)},
-                [GNI_REDUCTION_PRODUCT] = {ALL_FOLDS(product)},
-                [GNI_REDUCTION_MAXIMUM] = {ALL_FOLDS(maximum)},
-                [GNI_REDUCTION_MINIMUM] = {ALL_FOLDS(minimum)},
-                [GNI_REDUCTION_ANY] = {ALL_FOLDS(any)},
-                [GNI_REDUCTION_ALL] = {ALL_FOLDS(all)},
+                [GNI_REDUCTION_SUM] = {SUM_FOLDS(sum)},
+                [GNI_REDUCTION_PRODUCT] = {SUM_FOLDS(product)},
+                [GNI_REDUCTION_MAXIMUM] = {ORDER_FOLDS(maximum, any_int8)},
+                [GNI_REDUCTION_MINIMUM] = {ORDER_FOLDS(minimum, all_int8)},
+                [GNI_REDUCTION_ANY] = {TRUTH_FOLDS(any)},
+                [GNI_REDUCTION_ALL] = {TRUTH_FOLDS(all)},
             },
         .squares = {[GN_FLOAT32] = FOLDS(squares_float32), [GN_FLOAT64] = FOLDS(squares_float64)},
         .row_reducer = fold_rows_float32,

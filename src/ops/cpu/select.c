@@ -398,20 +398,22 @@ struct search {
 #define SAME(x) (x)
 #define IS_NAN(x) ((x) != (x))
 
-SEARCH(uint8, uint8_t, uint8_t, SAME, NEVER_NAN)
-SEARCH(int8, int8_t, int8_t, SAME, NEVER_NAN)
-SEARCH(int16, int16_t, int16_t, SAME, NEVER_NAN)
-SEARCH(int32, int32_t, int32_t, SAME, NEVER_NAN)
-SEARCH(int64, int64_t, int64_t, SAME, NEVER_NAN)
+#define ROW(NAME, name, type, SIGNED) SEARCH(name, type, type, SAME, NEVER_NAN)
+GNI_INTEGER_LIST(ROW)
+#undef ROW
 SEARCH(float16, uint16_t, uint32_t, gni_key_float16, NEVER_NAN)
 SEARCH(bfloat16, uint16_t, uint32_t, gni_key_bfloat16, NEVER_NAN)
 SEARCH(float32, float, float, SAME, IS_NAN)
 SEARCH(float64, double, double, SAME, IS_NAN)
 
 static void (*const search_of[GN_DTYPE_COUNT])(const struct search *, size_t, size_t) = {
-    [GN_BOOL] = search_uint8,      [GN_UINT8] = search_uint8,       [GN_INT8] = search_int8,
-    [GN_INT16] = search_int16,     [GN_INT32] = search_int32,       [GN_INT64] = search_int64,
-    [GN_FLOAT16] = search_float16, [GN_BFLOAT16] = search_bfloat16, [GN_FLOAT32] = search_float32,
+#define ROW(NAME, name, type, SIGNED) [GN_##NAME] = search_##name,
+    GNI_INTEGER_LIST(ROW)
+#undef ROW
+        [GN_BOOL] = search_uint8,
+    [GN_FLOAT16] = search_float16,
+    [GN_BFLOAT16] = search_bfloat16,
+    [GN_FLOAT32] = search_float32,
     [GN_FLOAT64] = search_float64,
 };
 

@@ -28,12 +28,23 @@ const struct gni_tile *gni_tile_find(gn_dtype dtype, gn_dtype *computing)
         gn_dtype computing;
     } kinds[GN_DTYPE_COUNT] = {
         [GN_BOOL] = {GNI_TILE_LOGIC, GN_INT16},
-        [GN_UINT8] = {GNI_TILE_INT16, GN_INT16},
-        [GN_INT8] = {GNI_TILE_INT16, GN_INT16},
-        [GN_INT16] = {GNI_TILE_INT16, GN_INT16},
-        [GN_INT32] = {GNI_TILE_INT32, GN_INT32},
-        [GN_INT64] = {GNI_TILE_INT64, GN_INT64},
-        [GN_FLOAT16] = {GNI_TILE_FLOAT32, GN_FLOAT32},
+#define COMPUTED_INT8 {GNI_TILE_INT16, GN_INT16}
+#define COMPUTED_INT16           \
+    {                            \
+        GNI_TILE_INT16, GN_INT16 \
+    }
+#define COMPUTED_INT32           \
+    {                            \
+        GNI_TILE_INT32, GN_INT32 \
+    }
+#define COMPUTED_INT64           \
+    {                            \
+        GNI_TILE_INT64, GN_INT64 \
+    }
+#define ROW(NAME, name, type, SIGNED) [GN_##NAME] = COMPUTED_##SIGNED,
+        GNI_INTEGER_LIST(ROW)
+#undef ROW
+            [GN_FLOAT16] = {GNI_TILE_FLOAT32, GN_FLOAT32},
         [GN_BFLOAT16] = {GNI_TILE_FLOAT32, GN_FLOAT32},
         [GN_FLOAT32] = {GNI_TILE_FLOAT32, GN_FLOAT32},
         [GN_FLOAT64] = {GNI_TILE_FLOAT64, GN_FLOAT64},

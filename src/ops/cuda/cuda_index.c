@@ -98,22 +98,14 @@ gn_status gni_cuda_index_check(gn_device *device)
 
 /* ---- from a plan to arguments ------------------------------------------------------------------ */
 
+/* `type` in index.cu. */
 static int32_t type_code(const struct gni_index *index)
 {
-    if (index->is_trusted)
-        return 0;
-    switch (index->tensor->dtype) {
-    case GN_INT32:
-        return 2;
-    case GN_INT16:
-        return 3;
-    case GN_INT8:
-        return 4;
-    case GN_UINT8:
-        return 5;
-    default:
-        return 1;
-    }
+    static const int32_t codes[GN_DTYPE_COUNT] = {
+        [GN_INT64] = 1, [GN_INT32] = 2,  [GN_INT16] = 3,  [GN_INT8] = 4,
+        [GN_UINT8] = 5, [GN_UINT16] = 6, [GN_UINT32] = 7, [GN_UINT64] = 8,
+    };
+    return index->is_trusted ? 0 : codes[index->tensor->dtype];
 }
 
 /* Adds a dimension, joined with the one before where all strides allow it. */

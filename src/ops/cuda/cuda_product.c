@@ -51,6 +51,7 @@ static struct arithmetic arithmetic_of(gn_dtype dtype)
     case GN_BFLOAT16:
     case GN_FLOAT32:
         return (struct arithmetic){"float", "((s) + (x))", "fmaf(x, y, s)", "convert<element>(s)"};
+    case GN_UINT64:
     case GN_INT64:
         return (struct arithmetic){"uint64", "((s) + (x))", "((s) + (x) * (y))", "(element)(s)"};
     case GN_BOOL:

@@ -7,10 +7,16 @@
  *
  * GN_NO_PTX is defined by compilers that have no inline PTX: halves are then converted bit by bit.
  */
-typedef long long int64;
-typedef unsigned long long uint64;
 typedef unsigned char uint8;
+typedef unsigned short uint16;
+typedef unsigned uint32;
+typedef unsigned long long uint64;
 typedef signed char int8;
+typedef short int16;
+typedef int int32;
+typedef long long int64;
+typedef float float32;
+typedef double float64;
 
 #define ELEMENT static __device__ __forceinline__
 
@@ -100,9 +106,12 @@ ELEMENT bfloat16 bfloat_of(float value)
 
 ELEMENT bool number(bool x) { return x; }
 ELEMENT uint8 number(uint8 x) { return x; }
+ELEMENT uint16 number(uint16 x) { return x; }
+ELEMENT uint32 number(uint32 x) { return x; }
+ELEMENT uint64 number(uint64 x) { return x; }
 ELEMENT int8 number(int8 x) { return x; }
-ELEMENT short number(short x) { return x; }
-ELEMENT int number(int x) { return x; }
+ELEMENT int16 number(int16 x) { return x; }
+ELEMENT int32 number(int32 x) { return x; }
 ELEMENT int64 number(int64 x) { return x; }
 ELEMENT float number(float x) { return x; }
 ELEMENT double number(double x) { return x; }
@@ -110,15 +119,26 @@ ELEMENT double number(double x) { return x; }
 template <class To> struct make {
     template <class T> static __device__ __forceinline__ To from(T x) { return (To)x; }
 };
-/* Small integers are made by way of int, so that a floating value out of range wraps as an integer would. */
-template <> struct make<uint8> {
-    template <class T> static __device__ __forceinline__ uint8 from(T x) { return (uint8)(int)x; }
+/* Small integers are made by way of int, and uint32 by way of int64, so that a floating value out of range wraps as an
+ * integer would. */
+template <class To, class By> struct make_by {
+    template <class T> static __device__ __forceinline__ To from(T x) { return (To)(By)x; }
 };
-template <> struct make<int8> {
-    template <class T> static __device__ __forceinline__ int8 from(T x) { return (int8)(int)x; }
-};
-template <> struct make<short> {
-    template <class T> static __device__ __forceinline__ short from(T x) { return (short)(int)x; }
+template <> struct make<uint8> : make_by<uint8, int> {};
+template <> struct make<int8> : make_by<int8, int> {};
+template <> struct make<uint16> : make_by<uint16, int> {};
+template <> struct make<int16> : make_by<int16, int> {};
+template <> struct make<uint32> : make_by<uint32, int64> {};
+/* From 2^63 on int64 ends; integers keep their bits. */
+template <> struct make<uint64> {
+    template <class T> static __device__ __forceinline__ uint64 from(T x)
+    {
+        if constexpr ((T)1.5 != (T)1) /* of a floating type */
+            return x >= (T)9223372036854775808.0 ? (uint64)(int64)(x - (T)9223372036854775808.0) ^ 1ull << 63
+                                                 : (uint64)(int64)x;
+        else
+            return (uint64)x;
+    }
 };
 template <> struct make<bool> {
     template <class T> static __device__ __forceinline__ bool from(T x) { return x != 0; }
@@ -133,12 +153,15 @@ template <> __device__ __forceinline__ float to_odd(double x)
     return made == magnitude || x != x ? nearest : __uint_as_float((bits - (made > magnitude)) | 1);
 }
 template <> __device__ __forceinline__ float to_odd(int x) { return to_odd((double)x); }
+template <> __device__ __forceinline__ float to_odd(uint32 x) { return to_odd((double)x); }
+template <> __device__ __forceinline__ float to_odd(uint64 x)
+{
+    uint64 rounded = x >> 11 << 11 | (uint64)((x & 0x7ff) != 0) << 11;
+    return to_odd((double)(x >> 53 ? rounded : x));
+}
 template <> __device__ __forceinline__ float to_odd(int64 x)
 {
-    uint64 magnitude = x < 0 ? 0 - (uint64)x : (uint64)x;
-    uint64 rounded = magnitude >> 11 << 11 | (uint64)((magnitude & 0x7ff) != 0) << 11;
-    double made = (double)(magnitude >> 53 ? rounded : magnitude);
-    return to_odd(x < 0 ? -made : made);
+    return x < 0 ? -to_odd(0 - (uint64)x) : to_odd((uint64)x);
 }
 template <> struct make<float16> {
     template <class T> static __device__ __forceinline__ float16 from(T x) { return half_of(to_odd(x)); }
@@ -176,6 +199,9 @@ template <class T> struct wide {
     typedef unsigned type;
 };
 template <> struct wide<int64> {
+    typedef uint64 type;
+};
+template <> struct wide<uint64> {
     typedef uint64 type;
 };
 template <class T> struct is_floating {
@@ -271,7 +297,7 @@ template <class T> ELEMENT T op_power(T x, T y)
         return pow(x, y);
     } else {
         typedef typename wide<T>::type W;
-        if (y < 0)
+        if ((T)-1 < (T)0 && y < 0)
             return (T)(x == 1 ? 1 : x == (T)-1 ? ((y & 1) != 0 ? -1 : 1) : 0);
         W result = 1, base = (W)x;
         for (W rest = (W)y; rest != 0; rest >>= 1) {
@@ -335,8 +361,10 @@ template <class T> ELEMENT T op_shift_left(T x, T y)
 template <class T> ELEMENT T op_shift_right(T x, T y)
 {
     typedef typename wide<T>::type W;
-    const W far = sizeof(T) < 4 ? 8 * sizeof(T) : 8 * sizeof(T) - 1;
-    return (T)(x >> ((W)y < 8 * sizeof(T) ? (W)y : far));
+    const W bits = 8 * sizeof(T), far = bits - 1;
+    if ((T)-1 > (T)0)
+        return (T)((W)y < bits ? x >> ((W)y & far) : 0);
+    return (T)(x >> ((W)y < bits ? (W)y : far));
 }
 /* A number of one bit: a shift by true pushes it out. */
 template <> __device__ __forceinline__ bool op_shift_left<bool>(bool x, bool y) { return x && !y; }

@@ -10,6 +10,9 @@
 /* ---- keys: unsigned integers in the order of the elements, -0 as 0, NaN the largest: src/ops/cpu/keys.h ---- */
 
 ELEMENT unsigned key_of(uint8 x) { return x; }
+ELEMENT unsigned key_of(uint16 x) { return x; }
+ELEMENT unsigned key_of(uint32 x) { return x; }
+ELEMENT uint64 key_of(uint64 x) { return x; }
 ELEMENT unsigned key_of(int8 x) { return (uint8)x ^ 0x80u; }
 ELEMENT unsigned key_of(short x) { return (unsigned short)x ^ 0x8000u; }
 ELEMENT unsigned key_of(int x) { return (unsigned)x ^ 0x80000000u; }

@@ -9,15 +9,10 @@
 
 /* ---- names ------------------------------------------------------------------------------------ */
 
+/* elements.cu has the types under their own names. */
 const char *gni_cuda_type(gn_dtype dtype)
 {
-    static const char *const names[GN_DTYPE_COUNT] = {
-        [GN_BOOL] = "bool",       [GN_UINT8] = "uint8",       [GN_INT8] = "int8",
-        [GN_INT16] = "short",     [GN_INT32] = "int",         [GN_INT64] = "int64",
-        [GN_FLOAT16] = "float16", [GN_BFLOAT16] = "bfloat16", [GN_FLOAT32] = "float",
-        [GN_FLOAT64] = "double",
-    };
-    return names[dtype];
+    return gni_dtypes[dtype].name;
 }
 
 /* As it lies in memory. */
@@ -485,7 +480,8 @@ gn_dtype gni_reduce_accumulator(gn_reduction reduction, gn_dtype dtype)
     case GN_REDUCTION_COUNT:
         break;
     }
-    return gni_dtype_kind(computing) == GNI_KIND_FLOATING ? GN_FLOAT64 : GN_INT64;
+    return gni_dtype_kind(computing) == GNI_KIND_FLOATING ? GN_FLOAT64
+                                                          : gni_dtype_of_sum(computing);
 }
 
 /* A function of the value that is reduced, for the index i: one element, or those of a pack. */

@@ -34,15 +34,17 @@
 #define FEW_SET 8
 #define FEW_ADD 9
 
-#define ANY_NUMBER 6 /* these two as in index_arguments.h */
+#define ANY_NUMBER 9 /* these two as in index_arguments.h */
 #define FEW 4096
 
 struct place_index {
     const char *data;
     int64 size, wrap, stride;
     int64 strides[16]; /* of `data`, for the dimensions of the result */
-    int type;          /* 0: int64 that is trusted; 1: int64, 2: int32, 3: int16, 4: int8, 5: uint8 */
-    int dimension;     /* for the message */
+    /* 0: int64 that is trusted; 1: int64, 2: int32, 3: int16, 4: int8, 5: uint8, 6: uint16, 7: uint32; 8: uint64, read
+     * as int64: what that sees as negative is out of range, as the wrap of unsigned types is 0 */
+    int type;
+    int dimension; /* for the message */
 };
 
 struct __align__(16) arguments {
@@ -89,6 +91,10 @@ ELEMENT int64 number_load(const char *at, int type)
         return *(const int8 *)at;
     case 5:
         return *(const uint8 *)at;
+    case 6:
+        return *(const uint16 *)at;
+    case 7:
+        return *(const uint32 *)at;
     default:
         return *(const int64 *)at;
     }
@@ -98,7 +104,8 @@ ELEMENT int64 number_load(const char *at, int type)
 ELEMENT void fault_report(const arguments &a, const place_index &index, int64 number)
 {
     const int64 most = (1ll << 54) - 1;
-    number = number > most ? most : number < -most ? -most : number;
+    const bool is_large = number > most || (number < 0 && index.type == 8);
+    number = is_large ? most : number < -most ? -most : number;
     *a.fault = 1ull << 63 | (uint64)index.dimension << 55 | ((uint64)number & ((1ull << 55) - 1));
 }
 
@@ -108,12 +115,15 @@ ELEMENT void add_to(double *to, double value) { *to += value; }
 ELEMENT void add_to(float16 *to, float16 value) { *to = half_of(number(*to) + number(value)); }
 ELEMENT void add_to(bfloat16 *to, bfloat16 value) { *to = bfloat_of(number(*to) + number(value)); }
 ELEMENT void add_to(int *to, int value) { atomicAdd(to, value); }
+ELEMENT void add_to(uint32 *to, uint32 value) { atomicAdd(to, value); }
 ELEMENT void add_to(int64 *to, int64 value) { atomicAdd((uint64 *)to, (uint64)value); }
+ELEMENT void add_to(uint64 *to, uint64 value) { atomicAdd(to, value); }
 
 /* The bits of a sum, from those of one summand. */
 ELEMENT unsigned summed(unsigned bits, bool value) { return bits != 0 || value; }
 ELEMENT unsigned summed(unsigned bits, uint8 value) { return (bits + value) & 0xff; }
 ELEMENT unsigned summed(unsigned bits, int8 value) { return (bits + (unsigned)value) & 0xff; }
+ELEMENT unsigned summed(unsigned bits, uint16 value) { return (bits + value) & 0xffff; }
 ELEMENT unsigned summed(unsigned bits, short value) { return (bits + (unsigned)value) & 0xffff; }
 
 /* Smaller than a word: the word around it is exchanged, until nobody has come between. */

@@ -10,7 +10,7 @@
 enum {
     GNI_INDEX_UNIT = 16,      /* bytes that are moved at once, at most */
     GNI_INDEX_FEW = 4096,     /* entries that the FEW modes take: FEW in index.cu */
-    GNI_INDEX_ANY_NUMBER = 6, /* ANY_NUMBER in index.cu */
+    GNI_INDEX_ANY_NUMBER = 9, /* ANY_NUMBER in index.cu */
 };
 
 /* As index.cu has them, which says what each does. */

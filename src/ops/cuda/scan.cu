@@ -26,12 +26,19 @@
 
 #if defined(SCAN_MAXIMUM) || defined(SCAN_MINIMUM)
 #define SCAN_EXTREME
-struct running {
 #ifdef SCAN_REAL
-    double x;
+typedef double compared;
 #else
-    int64 x;
+template <class T> struct wide_of {
+    typedef int64 type;
+};
+template <> struct wide_of<uint64> {
+    typedef uint64 type;
+};
+typedef wide_of<element>::type compared;
 #endif
+struct running {
+    compared x;
     int64 at; /* -1: none yet */
 };
 ELEMENT running running_start() { return running{0, -1}; }
@@ -53,11 +60,7 @@ ELEMENT running running_join(running a, running b)
 ELEMENT running running_settle(running a) { return a; }
 ELEMENT running running_of(element e, int64 at)
 {
-#ifdef SCAN_REAL
-    return running{(double)number(e), at};
-#else
-    return running{(int64)e, at};
-#endif
+    return running{(compared)number(e), at};
 }
 ELEMENT result result_of(running a) { return a.at; }
 ELEMENT running running_up(running a, int lanes)
