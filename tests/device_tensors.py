@@ -36,7 +36,10 @@ PAIRS = [
     *("add", "sub", "mul", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge"),
     *("logical_and", "logical_or", "logical_xor"),
 ]
-INTEGER_PAIRS = ["floor_divide", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor"]
+INTEGER_PAIRS = [
+    *("floor_divide", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor"),
+    *("bitwise_left_shift", "bitwise_right_shift"),
+]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, 700.0, -90.0, math.inf, -math.inf, math.nan]
 
 
@@ -130,6 +133,7 @@ def elementwise():
         ]
         if dtype is genesis.bool:
             one = ["isnan", "isfinite", "logical_not"]
+        one += [] if dtype.is_floating_point else ["bitwise_not"]
         in_one(one, [x], 0)
         pairs = PAIRS[1 if dtype is genesis.bool else 0 :]
         pairs = [n for n in pairs if not (dtype is genesis.bool and n in ("sub", "mul"))]

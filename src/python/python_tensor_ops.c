@@ -7,6 +7,10 @@
  */
 #include "module.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 /* Operands, and the tensors that were made for them. */
 struct operands {
     gn_operand list[3];
@@ -37,7 +41,7 @@ static PyObject *tensor_beside(struct module_state *state, PyObject *array,
         made = tensor_from_value(state, array);
     }
     for (int i = 0; made != NULL && i < count; i++) {
-        if (!tensor_check(state, objects[i]))
+        if (objects[i] == NULL || !tensor_check(state, objects[i]))
             continue;
         if (gn_tensor_get_device(tensor_of(objects[i])) == gn_tensor_get_device(tensor_of(made)))
             return made;
@@ -50,12 +54,68 @@ static PyObject *tensor_beside(struct module_state *state, PyObject *array,
     return made;
 }
 
-/* 1, 0 for something that is no operand, -1 with an exception. */
+/*
+ * The parameters of an operation as one text, which its documentation shows, too: names, and the numbers of those that may
+ * be left out, as "input, beta=1.0, threshold=20.0". None as a number is NaN.
+ */
+
+/* The parameter at a place; NULL: there are fewer. */
+static const char *parameter_at(const char *parameters, int place)
+{
+    while (parameters != NULL && place-- > 0) {
+        parameters = strchr(parameters, ',');
+        parameters = parameters != NULL ? parameters + 2 : NULL; /* ", " */
+    }
+    return parameters;
+}
+
+static bool parameter_is(const char *parameter, const char *name)
+{
+    size_t length = strcspn(parameter, ",=");
+    return strlen(name) == length && memcmp(parameter, name, length) == 0;
+}
+
+/* The place of a parameter; -1: it is the name of none. */
+static int parameter_place(const char *parameters, PyObject *name)
+{
+    const char *text = PyUnicode_AsUTF8AndSize(name, NULL), *parameter;
+    if (text == NULL)
+        PyErr_Clear();
+    for (int i = 0; text != NULL && (parameter = parameter_at(parameters, i)) != NULL; i++)
+        if (parameter_is(parameter, text))
+            return i;
+    return -1;
+}
+
+/* The number of a parameter that is left out; false: it has none. */
+static bool parameter_number(const char *parameters, int place, gn_scalar *number)
+{
+    const char *parameter = parameter_at(parameters, place);
+    const char *text = parameter != NULL ? parameter + strcspn(parameter, ",=") : "";
+    if (*text != '=')
+        return false;
+    char *end;
+    *number = (gn_scalar){.kind = GN_INT64, .integer = strtoll(text + 1, &end, 10)};
+    if (*end == '\0' || *end == ',')
+        return true;
+    double floating = PyOS_string_to_double(text + 1, &end, NULL);
+    if (end == text + 1)
+        PyErr_Clear();
+    *number = (gn_scalar){.kind = GN_FLOAT64, .floating = end == text + 1 ? NAN : floating};
+    return true;
+}
+
+/* 1, 0 for something that is no operand, -1 with an exception. One that is NULL or None has a number as a parameter. */
 static int operands_take(struct module_state *state, PyObject *const *objects, int count,
-                         struct operands *operands)
+                         const char *parameters, struct operands *operands)
 {
     operands->made[0] = operands->made[1] = operands->made[2] = NULL;
     for (int i = 0; i < count; i++) {
+        if ((objects[i] == NULL || objects[i] == Py_None) &&
+            parameter_number(parameters, i, &operands->list[i].scalar)) {
+            operands->list[i].tensor = NULL;
+            continue;
+        }
         int found = operand_from_python(state, objects[i], &operands->list[i]);
         if (found == 0 && has_buffer(state, objects[i])) {
             operands->made[i] = tensor_beside(state, objects[i], objects, count);
@@ -102,13 +162,13 @@ static void operand_refuse(const char *name, PyObject *object)
 /* The result as a new tensor, or written into `out` where that is not NULL. `name`: that of the function; NULL for
  * an operator, whose operation has one. */
 static PyObject *operation_into(struct module_state *state, const char *name, gn_op op,
-                                PyObject *const *objects, int arity, PyObject *out,
-                                PyObject *missing)
+                                PyObject *const *objects, int arity, const char *parameters,
+                                PyObject *out, PyObject *missing)
 {
     struct operands operands;
     gn_tensor *result;
     gn_status status;
-    int found = operands_take(state, objects, arity, &operands);
+    int found = operands_take(state, objects, arity, parameters, &operands);
     PyObject *made = NULL;
     if (found > 0 && out == NULL) {
         CALL_OPERATION(false, status, gn_elementwise(op, operands.list, &result));
@@ -131,7 +191,7 @@ static PyObject *operator_call(struct module_state *state, gn_op op, PyObject *c
     const char *name = op == GN_OP_SHIFT_LEFT    ? "bitwise_left_shift"
                        : op == GN_OP_SHIFT_RIGHT ? "bitwise_right_shift"
                                                  : NULL; /* as the operation is called */
-    return operation_into(state, name, op, objects, arity, NULL, missing);
+    return operation_into(state, name, op, objects, arity, NULL, NULL, missing);
 }
 
 /* ---- operators ------------------------------------------------------------------------------- */
@@ -154,12 +214,12 @@ static struct module_state *state_of_either(PyObject *a, PyObject *b)
         PyObject *objects[] = {a, b};                                                           \
         return operator_call(state_of_either(a, b), GN_OP_##OP, objects, 2, Py_NotImplemented); \
     }
-#define OPERATOR_IN_PLACE(name, OP)                                                   \
-    static PyObject *operator_in_place_##name(PyObject *self, PyObject *other)        \
-    {                                                                                 \
-        PyObject *objects[] = {self, other};                                          \
-        return operation_into(tensor_state(self), NULL, GN_OP_##OP, objects, 2, self, \
-                              Py_NotImplemented);                                     \
+#define OPERATOR_IN_PLACE(name, OP)                                                         \
+    static PyObject *operator_in_place_##name(PyObject *self, PyObject *other)              \
+    {                                                                                       \
+        PyObject *objects[] = {self, other};                                                \
+        return operation_into(tensor_state(self), NULL, GN_OP_##OP, objects, 2, NULL, self, \
+                              Py_NotImplemented);                                           \
     }
 #define OPERATOR_UNARY(name, OP)                                              \
     static PyObject *operator_##name(PyObject *self)                          \
@@ -206,7 +266,7 @@ static PyObject *operator_in_place_power(PyObject *self, PyObject *other, PyObje
     PyObject *objects[] = {self, other};
     if (modulus != Py_None)
         return Py_NewRef(Py_NotImplemented);
-    return operation_into(tensor_state(self), NULL, GN_OP_POWER, objects, 2, self,
+    return operation_into(tensor_state(self), NULL, GN_OP_POWER, objects, 2, NULL, self,
                           Py_NotImplemented);
 }
 
@@ -260,39 +320,38 @@ PyType_Slot tensor_number_slots[] = {
 
 /* ---- methods and functions ------------------------------------------------------------------- */
 
-/* The place of an operand that is given by its name; -1: it is the name of none. */
-static int operand_place(PyObject *name, gn_op op, int arity)
-{
-    static const char *const plain[] = {"input", "other"}, *const power[] = {"input", "exponent"};
-    static const char *const where[] = {"condition", "input", "other"};
-    static const char *const lerp[] = {"input", "end", "weight"};
-    static const char *const clamp[] = {"input", "min", "max"};
-    const char *const *names = op == GN_OP_POWER   ? power
-                               : op == GN_OP_WHERE ? where
-                               : op == GN_OP_LERP  ? lerp
-                               : op == GN_OP_CLAMP ? clamp
-                                                   : plain;
-    for (int i = 0; i < arity; i++)
-        if (PyUnicode_CompareWithASCIIString(name, names[i]) == 0)
-            return i;
-    return op == GN_OP_POWER && PyUnicode_CompareWithASCIIString(name, "other") == 0 ? 1 : -1;
-}
+/* An operation as Python has it. */
+struct row {
+    gn_op op;
+    int arity;
+    const char *parameters; /* of all operands; behind them perhaps inplace=False */
+};
+
+enum {
+    PARAMETERS_MOST = 4, /* three operands and inplace */
+};
 
 /*
  * The operands, by place or by name, and `out` where that is given. `objects` has the first `begin` of them already.
  * 1; 0 where there is an argument of another name, which is an option; -1 with an exception.
  */
-static int arguments_split(const char *name, gn_op op, int arity, int begin,
+static int arguments_split(const char *name, const struct row *row, int begin,
                            PyObject *const *arguments, Py_ssize_t count, PyObject *keywords,
-                           PyObject *objects[3], PyObject **out)
+                           PyObject *objects[PARAMETERS_MOST], PyObject **out)
 {
     Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0, taken = begin + count;
+    const char *flag = parameter_at(row->parameters, row->arity);
+    int missing = 0;
+    gn_scalar number;
     *out = NULL;
-    for (Py_ssize_t i = 0; i < count && begin + i < arity; i++)
+    for (Py_ssize_t i = 0; i < count && begin + i < row->arity + (flag != NULL); i++)
         objects[begin + i] = arguments[i];
     for (Py_ssize_t i = 0; i < named; i++) {
         PyObject *key = PyTuple_GetItem(keywords, i), *given = arguments[count + i];
-        int place = operand_place(key, op, arity);
+        int place = parameter_place(row->parameters, key);
+        if (place < 0 && row->op == GN_OP_POWER &&
+            PyUnicode_CompareWithASCIIString(key, "other") == 0)
+            place = 1;
         if (place >= 0 && objects[place] == NULL) {
             objects[place] = given;
             taken++;
@@ -305,10 +364,18 @@ static int arguments_split(const char *name, gn_op op, int arity, int begin,
             return -1;
         }
     }
-    if (taken == arity)
+    int in_place =
+        flag != NULL && objects[row->arity] != NULL ? PyObject_IsTrue(objects[row->arity]) : 0;
+    if (in_place < 0)
+        return -1;
+    if (in_place > 0)
+        *out = objects[0];
+    for (int i = begin; i < row->arity; i++)
+        missing += objects[i] == NULL && !parameter_number(row->parameters, i, &number);
+    if (missing == 0 && taken <= row->arity + (flag != NULL))
         return 1;
-    PyErr_Format(PyExc_TypeError, "%s() takes %d operand%s, not %zd", name, arity - begin,
-                 plural(arity - begin), taken - begin);
+    PyErr_Format(PyExc_TypeError, "%s() takes %d operand%s, not %zd", name, row->arity - begin,
+                 plural(row->arity - begin), taken - begin);
     return -1;
 }
 
@@ -341,46 +408,46 @@ static PyObject *call_with_options(const char *name, PyObject *self, PyObject *c
     return made;
 }
 
-static PyObject *call(struct module_state *state, const char *name, gn_op op,
-                      PyObject *const *objects, int arity, PyObject *out)
+static PyObject *call(struct module_state *state, const char *name, const struct row *row,
+                      PyObject *const *objects, PyObject *out)
 {
     if (out != NULL && !tensor_check(state, out)) {
         PyErr_Format(PyExc_TypeError, "%s: out is a tensor, not %R", name, out);
         return NULL;
     }
-    return operation_into(state, name, op, objects, arity, out, NULL);
+    return operation_into(state, name, row->op, objects, row->arity, row->parameters, out, NULL);
 }
 
-static PyObject *call_function(PyObject *module, const char *name, gn_op op, int arity,
+static PyObject *call_function(PyObject *module, const char *name, const struct row *row,
                                PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
-    PyObject *out, *objects[3] = {NULL};
-    int found = arguments_split(name, op, arity, 0, arguments, count, keywords, objects, &out);
+    PyObject *out, *objects[PARAMETERS_MOST] = {NULL};
+    int found = arguments_split(name, row, 0, arguments, count, keywords, objects, &out);
     if (found == 0)
         return call_with_options(name, NULL, arguments, count, keywords);
-    return found > 0 ? call(module_state_of(module), name, op, objects, arity, out) : NULL;
+    return found > 0 ? call(module_state_of(module), name, row, objects, out) : NULL;
 }
 
-static PyObject *call_method(PyObject *self, const char *name, gn_op op, int arity,
+static PyObject *call_method(PyObject *self, const char *name, const struct row *row,
                              PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
-    PyObject *out, *objects[3] = {self};
-    int found = arguments_split(name, op, arity, 1, arguments, count, keywords, objects, &out);
+    PyObject *out, *objects[PARAMETERS_MOST] = {self};
+    int found = arguments_split(name, row, 1, arguments, count, keywords, objects, &out);
     if (found == 0)
         return call_with_options(name, self, arguments, count, keywords);
-    return found > 0 ? call(tensor_state(self), name, op, objects, arity, out) : NULL;
+    return found > 0 ? call(tensor_state(self), name, row, objects, out) : NULL;
 }
 
-static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int arity,
+static PyObject *call_in_place(PyObject *self, const char *name, const struct row *row,
                                PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
-    PyObject *out, *objects[3] = {self};
-    int found = arguments_split(name, op, arity, 1, arguments, count, keywords, objects, &out);
+    PyObject *out, *objects[PARAMETERS_MOST] = {self};
+    int found = arguments_split(name, row, 1, arguments, count, keywords, objects, &out);
     if (found < 0)
         return NULL;
     if (found == 0 || out != NULL)
         return call_with_options(name, self, arguments, count, keywords);
-    return operation_into(tensor_state(self), name, op, objects, arity, self, NULL);
+    return call(tensor_state(self), name, row, objects, self);
 }
 
 /* X(python name, OP, arity, what it gives) */
@@ -392,7 +459,6 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
     X(floor_divide, FLOOR_DIVIDE, 2, "The quotient, rounded down.")            \
     X(remainder, REMAINDER, 2, "What is left of a division that rounds down.") \
     X(fmod, FMOD, 2, "What is left of a division that rounds towards 0.")      \
-    X(pow, POWER, 2, "The first to the power of the second.")                  \
     X(maximum, MAXIMUM, 2, "The larger of two; NaN if one is.")                \
     X(minimum, MINIMUM, 2, "The smaller of two; NaN if one is.")               \
     X(eq, EQUAL, 2, "Whether two are equal.")                                  \
@@ -452,6 +518,9 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
     X(isfinite, ISFINITE, 1, "Whether it is a number, and not infinite.")      \
     X(lerp, LERP, 3, "What lies between two, a weight of the way.")
 
+/* Those whose operands have names of their own: X(python name, OP, arity, parameters behind the input, what it gives). */
+#define PARAMETRIC_NAMES(X) X(pow, POWER, 2, "exponent", "The first to the power of the second.")
+
 /* The same operations by the names that PyTorch and NumPy have for them, too. */
 #define SECOND_NAMES(X)                                                     \
     X(absolute, ABSOLUTE, 1, "The value without its sign.")                 \
@@ -473,23 +542,31 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
     X(subtract, SUBTRACT, 2, "The difference.")                             \
     X(true_divide, DIVIDE, 2, "The quotient, as a floating number.")
 
-#define DEFINE(name, OP, arity, doc)                                                             \
+#define PARAMETERS_1 "input"
+#define PARAMETERS_2 "input, other"
+#define PARAMETERS_3 "input, end, weight" /* lerp is the only one */
+#define DEFINE(name, OP, arity, doc) DEFINE_ROW(name, OP, arity, PARAMETERS_##arity)
+#define DEFINE_WITH(name, OP, arity, parameters, doc) \
+    DEFINE_ROW(name, OP, arity, "input, " parameters)
+#define DEFINE_ROW(name, OP, arity, parameters)                                                  \
+    static const struct row row_##name = {GN_OP_##OP, arity, parameters};                        \
     static PyObject *function_##name(PyObject *module, PyObject *const *arguments,               \
                                      Py_ssize_t count, PyObject *keywords)                       \
     {                                                                                            \
-        return call_function(module, #name, GN_OP_##OP, arity, arguments, count, keywords);      \
+        return call_function(module, #name, &row_##name, arguments, count, keywords);            \
     }                                                                                            \
     static PyObject *method_##name(PyObject *self, PyObject *const *arguments, Py_ssize_t count, \
                                    PyObject *keywords)                                           \
     {                                                                                            \
-        return call_method(self, #name, GN_OP_##OP, arity, arguments, count, keywords);          \
+        return call_method(self, #name, &row_##name, arguments, count, keywords);                \
     }                                                                                            \
     static PyObject *method_in_place_##name(PyObject *self, PyObject *const *arguments,          \
                                             Py_ssize_t count, PyObject *keywords)                \
     {                                                                                            \
-        return call_in_place(self, #name "_", GN_OP_##OP, arity, arguments, count, keywords);    \
+        return call_in_place(self, #name "_", &row_##name, arguments, count, keywords);          \
     }
 NAMES(DEFINE)
+PARAMETRIC_NAMES(DEFINE_WITH)
 SECOND_NAMES(DEFINE)
 
 /* ---- the rest -------------------------------------------------------------------------------- */
@@ -500,13 +577,15 @@ static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py
     struct module_state *state = module_state_of(module);
     if (count == 1 && keywords == NULL && tensor_check(state, arguments[0]))
         return nonzero_tuple(state, tensor_of(arguments[0]));
-    return call_function(module, "where", GN_OP_WHERE, 3, arguments, count, keywords);
+    static const struct row row = {GN_OP_WHERE, 3, "condition, input, other"};
+    return call_function(module, "where", &row, arguments, count, keywords);
 }
 
 static PyObject *function_clamp(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                                 PyObject *keywords)
 {
-    return call_function(module, "clamp", GN_OP_CLAMP, 3, arguments, count, keywords);
+    static const struct row row = {GN_OP_CLAMP, 3, "input, min, max"};
+    return call_function(module, "clamp", &row, arguments, count, keywords);
 }
 
 static PyObject *assign(PyObject *self, const char *name, PyObject *value)
@@ -515,7 +594,7 @@ static PyObject *assign(PyObject *self, const char *name, PyObject *value)
     struct operands operands;
     gn_status status;
     PyObject *made = NULL;
-    int found = operands_take(state, &value, 1, &operands);
+    int found = operands_take(state, &value, 1, NULL, &operands);
     if (found > 0) {
         bool is_long = gn_tensor_get_count(tensor_of(self)) > QUICK_MOST;
         CALL_OPERATION(is_long, status, gn_assign(tensor_of(self), operands.list[0]));
@@ -605,25 +684,25 @@ static PyObject *get_fusion_failures(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLongLong(gn_get_fusion_failures());
 }
 
-#define SIGNATURE_1 "input, *, out=None"
-#define SIGNATURE_2 "input, other, *, out=None"
-#define SIGNATURE_3 "input, end, weight, *, out=None" /* lerp is the only one */
-#define SELF_1 "$self, /, *, out=None"
-#define SELF_2 "$self, other, *, out=None"
-#define SELF_3 "$self, end, weight, *, out=None"
-#define SELF_IN_PLACE_1 "$self, /"
-#define SELF_IN_PLACE_2 "$self, other"
-#define SELF_IN_PLACE_3 "$self, end, weight"
-#define METHOD(name, OP, arity, doc)                                             \
-    {#name, WITH_VECTOR(method_##name), #name "(" SELF_##arity ")\n--\n\n" doc}, \
-        {#name "_", WITH_VECTOR(method_in_place_##name),                         \
-         #name "_(" SELF_IN_PLACE_##arity ")\n--\n\nIn place: " doc},
-#define FUNCTION(name, OP, arity, doc) \
-    {#name, WITH_VECTOR(function_##name), #name "(" SIGNATURE_##arity ")\n--\n\n" doc},
+#define SELF_1 "$self, /"
+#define SELF_2 "$self, other"
+#define SELF_3 "$self, end, weight"
+#define METHOD(name, OP, arity, doc) METHOD_ROW(name, SELF_##arity, doc)
+#define METHOD_WITH(name, OP, arity, parameters, doc) METHOD_ROW(name, "$self, " parameters, doc)
+#define METHOD_ROW(name, self, doc)                                                   \
+    {#name, WITH_VECTOR(method_##name), #name "(" self ", *, out=None)\n--\n\n" doc}, \
+        {#name "_", WITH_VECTOR(method_in_place_##name),                              \
+         #name "_(" self ")\n--\n\nIn place: " doc},
+#define FUNCTION(name, OP, arity, doc) FUNCTION_ROW(name, PARAMETERS_##arity, doc)
+#define FUNCTION_WITH(name, OP, arity, parameters, doc) \
+    FUNCTION_ROW(name, "input, " parameters, doc)
+#define FUNCTION_ROW(name, parameters, doc) \
+    {#name, WITH_VECTOR(function_##name), #name "(" parameters ", *, out=None)\n--\n\n" doc},
 PyMethodDef tensor_op_methods[] = {
-    NAMES(METHOD) SECOND_NAMES(METHOD){"copy_", WITH_VECTOR(method_copy),
-                                       "copy_($self, src, non_blocking=False)\n--\n\n"
-                                       "Takes over elements, converted and broadcast."},
+    NAMES(METHOD) PARAMETRIC_NAMES(METHOD_WITH)
+        SECOND_NAMES(METHOD){"copy_", WITH_VECTOR(method_copy),
+                             "copy_($self, src, non_blocking=False)\n--\n\n"
+                             "Takes over elements, converted and broadcast."},
     {"fill_", WITH_VECTOR(method_fill),
      "fill_($self, value)\n--\n\nSets all elements to one number."},
     {"zero_", method_zero, METH_NOARGS, "zero_($self, /)\n--\n\nSets all elements to 0."},
@@ -631,7 +710,7 @@ PyMethodDef tensor_op_methods[] = {
 };
 
 PyMethodDef tensor_op_functions[] = {
-    NAMES(FUNCTION) SECOND_NAMES(FUNCTION){
+    NAMES(FUNCTION) PARAMETRIC_NAMES(FUNCTION_WITH) SECOND_NAMES(FUNCTION){
         "where", WITH_VECTOR(function_where),
         "where(condition, input=None, other=None, *, out=None)\n--\n\n"
         "Elements of the second where the first is true, of the third elsewhere; of a condition "

@@ -80,6 +80,15 @@
         }                                                            \
     }
 
+/* One truth for all elements. */
+#define FILL(NAME, TRUTH)                                            \
+    static void NAME(void *out, const void *const *in, size_t count) \
+    {                                                                \
+        (void)in;                                                    \
+        if (count)                                                   \
+            memset(out, TRUTH, count);                               \
+    }
+
 /* The same where some arguments need a slow function: what a block of them has is known before the loop.
  * The choice is made for each element, so that neighbours do not change a result. */
 enum {
@@ -196,20 +205,9 @@ enum {
 
 /* ---- bool ------------------------------------------------------------------------------------ */
 
-static void always_false(void *out, const void *const *in, size_t count)
-{
-    (void)in;
-    if (count)
-        memset(out, 0, count);
-}
-
-static void always_true(void *out, const void *const *in, size_t count)
-{
-    (void)in;
-    if (count)
-        memset(out, 1, count);
-}
-
+FILL(isnan_boolean, 0)
+FILL(isinf_boolean, 0)
+FILL(isfinite_boolean, 1)
 LOGIC(boolean, uint8_t)
 BINARY(not_equal_boolean, uint8_t, uint8_t, (x != 0) != (y != 0))
 BINARY(equal_boolean, uint8_t, uint8_t, (x != 0) == (y != 0))
@@ -221,7 +219,14 @@ WHERE(where_boolean, uint8_t)
 TERNARY(clamp_boolean, uint8_t, ((x != 0) | (y != 0)) & (z != 0))
 
 /* A number of one bit: a shift by true pushes it out. */
-#define shift_boolean greater_boolean
+#define shift_left_boolean greater_boolean
+#define shift_right_boolean greater_boolean
+#define bitwise_and_boolean logical_and_boolean
+#define bitwise_or_boolean logical_or_boolean
+#define bitwise_xor_boolean logical_xor_boolean
+#define bitwise_not_boolean logical_not_boolean
+#define maximum_boolean logical_or_boolean
+#define minimum_boolean logical_and_boolean
 
 /* ---- integers -------------------------------------------------------------------------------- */
 
@@ -416,7 +421,10 @@ static bool can_invert_int64(const int64_t *first, int64_t divisor, size_t count
     UNARY(absolute_##S, T, T, NEGATIVE_##SIGN(x) ? (WIDE)0 - (WIDE)x : (WIDE)x)          \
     UNARY(sign_##S, T, T, (x > 0) - NEGATIVE_##SIGN(x))                                  \
     UNARY(square_##S, T, T, (WIDE)x *(WIDE)x)                                            \
-    UNARY(relu_##S, T, T, NEGATIVE_##SIGN(x) ? 0 : x)
+    UNARY(relu_##S, T, T, NEGATIVE_##SIGN(x) ? 0 : x)                                    \
+    FILL(isnan_##S, 0)                                                                   \
+    FILL(isinf_##S, 0)                                                                   \
+    FILL(isfinite_##S, 1)
 
 INTEGER_LOOPS(uint8, uint8_t, uint32_t, 8, 8, UNSIGNED)
 INTEGER_LOOPS(int8, int8_t, uint32_t, 8, 8, SIGNED)
@@ -946,109 +954,48 @@ static void fold_rows_float32(double *sums, const float *const *rows, size_t cou
     [GN_INT32] = FOLDS(name##_int32), [GN_INT64] = FOLDS(name##_int64),  \
     [GN_FLOAT32] = FOLDS(name##_float32), [GN_FLOAT64] = FOLDS(name##_float64)
 
-#define TEST_OF_FLOATS(name, OTHERS)                                                  \
-    [GN_BOOL] = OTHERS, [GN_UINT8] = OTHERS, [GN_INT8] = OTHERS, [GN_INT16] = OTHERS, \
-    [GN_INT32] = OTHERS, [GN_INT64] = OTHERS, FLOATS(name)
+/* The loops of a row of GN_OP_LIST by its domain: name_ and a type for each type of the domain. A row whose loop is
+ * missing does not compile. */
+#define LOOPS_NUMBER NUMBERS
+#define LOOPS_ANY ALL
+#define LOOPS_FLOAT FLOATS
+#define LOOPS_TEST ALL
+#define LOOPS_INTEGER(name) [GN_BOOL] = name##_boolean, INTEGERS(name)
+#define LOOPS_LOGIC ALL
+#define LOOPS_SELECT(name) ALL(name), HALVES(name)
 
-const struct gni_loops_set GNI_LOOPS_SET =
-    {
-        .name = GNI_LOOPS_NAME,
-        .ops =
-            {
-                [GNI_OP_ADD] = {NUMBERS(add)},
-                [GNI_OP_SUBTRACT] = {NUMBERS(subtract)},
-                [GNI_OP_MULTIPLY] = {NUMBERS(multiply)},
-                [GNI_OP_DIVIDE] = {FLOATS(divide)},
-                [GNI_OP_FLOOR_DIVIDE] = {NUMBERS(floor_divide)},
-                [GNI_OP_REMAINDER] = {NUMBERS(remainder)},
-                [GNI_OP_FMOD] = {NUMBERS(fmod)},
-                [GNI_OP_POWER] = {NUMBERS(power)},
-                [GNI_OP_MAXIMUM] = {NUMBERS(maximum), [GN_BOOL] = logical_or_boolean},
-                [GNI_OP_MINIMUM] = {NUMBERS(minimum), [GN_BOOL] = logical_and_boolean},
-                [GNI_OP_EQUAL] = {ALL(equal)},
-                [GNI_OP_NOT_EQUAL] = {ALL(not_equal)},
-                [GNI_OP_LESS] = {ALL(less)},
-                [GNI_OP_LESS_EQUAL] = {ALL(less_equal)},
-                [GNI_OP_GREATER] = {ALL(greater)},
-                [GNI_OP_GREATER_EQUAL] = {ALL(greater_equal)},
-                [GNI_OP_LOGICAL_AND] = {ALL(logical_and)},
-                [GNI_OP_LOGICAL_OR] = {ALL(logical_or)},
-                [GNI_OP_LOGICAL_XOR] = {ALL(logical_xor)},
-                [GNI_OP_LOGICAL_NOT] = {ALL(logical_not)},
-                [GNI_OP_BITWISE_AND] = {INTEGERS(bitwise_and), [GN_BOOL] = logical_and_boolean},
-                [GNI_OP_BITWISE_OR] = {INTEGERS(bitwise_or), [GN_BOOL] = logical_or_boolean},
-                [GNI_OP_BITWISE_XOR] = {INTEGERS(bitwise_xor), [GN_BOOL] = logical_xor_boolean},
-                [GNI_OP_BITWISE_NOT] = {INTEGERS(bitwise_not), [GN_BOOL] = logical_not_boolean},
-                [GNI_OP_SHIFT_LEFT] = {INTEGERS(shift_left), [GN_BOOL] = shift_boolean},
-                [GNI_OP_SHIFT_RIGHT] = {INTEGERS(shift_right), [GN_BOOL] = shift_boolean},
-                [GNI_OP_NEGATIVE] = {NUMBERS(negative)},
-                [GNI_OP_ABSOLUTE] = {NUMBERS(absolute)},
-                [GNI_OP_SIGN] = {NUMBERS(sign)},
-                [GNI_OP_SQUARE] = {NUMBERS(square)},
-                [GNI_OP_RECIPROCAL] = {FLOATS(reciprocal)},
-                [GNI_OP_FLOOR] = {FLOATS(floor)},
-                [GNI_OP_CEIL] = {FLOATS(ceil)},
-                [GNI_OP_ROUND] = {FLOATS(round)},
-                [GNI_OP_TRUNC] = {FLOATS(trunc)},
-                [GNI_OP_SQRT] = {FLOATS(sqrt)},
-                [GNI_OP_RSQRT] = {FLOATS(rsqrt)},
-                [GNI_OP_EXP] = {FLOATS(exp)},
-                [GNI_OP_EXPM1] = {FLOATS(expm1)},
-                [GNI_OP_LOG] = {FLOATS(log)},
-                [GNI_OP_LOG1P] = {FLOATS(log1p)},
-                [GNI_OP_LOG2] = {FLOATS(log2)},
-                [GNI_OP_LOG10] = {FLOATS(log10)},
-                [GNI_OP_SIN] = {FLOATS(sin)},
-                [GNI_OP_COS] = {FLOATS(cos)},
-                [GNI_OP_TAN] = {FLOATS(tan)},
-                [GNI_OP_ASIN] = {FLOATS(asin)},
-                [GNI_OP_ACOS] = {FLOATS(acos)},
-                [GNI_OP_ATAN] = {FLOATS(atan)},
-                [GNI_OP_ATAN2] = {FLOATS(atan2)},
-                [GNI_OP_HYPOT] = {FLOATS(hypot)},
-                [GNI_OP_SINH] = {FLOATS(sinh)},
-                [GNI_OP_COSH] = {FLOATS(cosh)},
-                [GNI_OP_TANH] = {FLOATS(tanh)},
-                [GNI_OP_ASINH] = {FLOATS(asinh)},
-                [GNI_OP_ACOSH] = {FLOATS(acosh)},
-                [GNI_OP_ATANH] = {FLOATS(atanh)},
-                [GNI_OP_ERF] = {FLOATS(erf)},
-                [GNI_OP_SIGMOID] = {FLOATS(sigmoid)},
-                [GNI_OP_RELU] = {NUMBERS(relu)},
-                [GNI_OP_GELU] = {FLOATS(gelu)},
-                [GNI_OP_GELU_TANH] = {FLOATS(gelu_tanh)},
-                [GNI_OP_SILU] = {FLOATS(silu)},
-                [GNI_OP_ISNAN] = {TEST_OF_FLOATS(isnan, always_false)},
-                [GNI_OP_ISINF] = {TEST_OF_FLOATS(isinf, always_false)},
-                [GNI_OP_ISFINITE] = {TEST_OF_FLOATS(isfinite, always_true)},
-                [GNI_OP_CLAMP] = {ALL(clamp)},
-                [GNI_OP_LERP] = {FLOATS(lerp)},
-                [GNI_OP_WHERE] = {ALL(where), HALVES(where)},
-            },
-        .converts =
-            {
-                [GN_BOOL] = {ALL(boolean_to), HALVES(boolean_to)},
-                [GN_UINT8] = {ALL(uint8_to), HALVES(uint8_to)},
-                [GN_INT8] = {ALL(int8_to), HALVES(int8_to)},
-                [GN_INT16] = {ALL(int16_to), HALVES(int16_to)},
-                [GN_INT32] = {ALL(int32_to), HALVES(int32_to)},
-                [GN_INT64] = {ALL(int64_to), HALVES(int64_to)},
-                [GN_FLOAT16] = {ALL(float16_to), HALVES(float16_to)},
-                [GN_BFLOAT16] = {ALL(bfloat16_to), HALVES(bfloat16_to)},
-                [GN_FLOAT32] = {ALL(float32_to), HALVES(float32_to)},
-                [GN_FLOAT64] = {ALL(float64_to), HALVES(float64_to)},
-            },
-        .rounds = {HALVES(round)},
-        .gathers = {gather_uint8_t, gather_uint16_t, gather_uint32_t, gather_uint64_t},
-        .folds =
-            {
-                [GNI_REDUCTION_SUM] = {ALL_FOLDS(sum)},
-                [GNI_REDUCTION_PRODUCT] = {ALL_FOLDS(product)},
-                [GNI_REDUCTION_MAXIMUM] = {ALL_FOLDS(maximum)},
-                [GNI_REDUCTION_MINIMUM] = {ALL_FOLDS(minimum)},
-                [GNI_REDUCTION_ANY] = {ALL_FOLDS(any)},
-                [GNI_REDUCTION_ALL] = {ALL_FOLDS(all)},
-            },
-        .squares = {[GN_FLOAT32] = FOLDS(squares_float32), [GN_FLOAT64] = FOLDS(squares_float64)},
-        .fold_rows = fold_rows_float32,
+const struct gni_loops_set GNI_LOOPS_SET = {
+    .name = GNI_LOOPS_NAME,
+    .ops =
+        {
+#define ROW(NAME, name, arity, domain) [GNI_OP_##NAME] = {LOOPS_##domain(name)},
+            GNI_OP_LIST(ROW)
+#undef ROW
+        },
+    .converts =
+        {
+            [GN_BOOL] = {ALL(boolean_to), HALVES(boolean_to)},
+            [GN_UINT8] = {ALL(uint8_to), HALVES(uint8_to)},
+            [GN_INT8] = {ALL(int8_to), HALVES(int8_to)},
+            [GN_INT16] = {ALL(int16_to), HALVES(int16_to)},
+            [GN_INT32] = {ALL(int32_to), HALVES(int32_to)},
+            [GN_INT64] = {ALL(int64_to), HALVES(int64_to)},
+            [GN_FLOAT16] = {ALL(float16_to), HALVES(float16_to)},
+            [GN_BFLOAT16] = {ALL(bfloat16_to), HALVES(bfloat16_to)},
+            [GN_FLOAT32] = {ALL(float32_to), HALVES(float32_to)},
+            [GN_FLOAT64] = {ALL(float64_to), HALVES(float64_to)},
+        },
+    .rounds = {HALVES(round)},
+    .gathers = {gather_uint8_t, gather_uint16_t, gather_uint32_t, gather_uint64_t},
+    .folds =
+        {
+            [GNI_REDUCTION_SUM] = {ALL_FOLDS(sum)},
+            [GNI_REDUCTION_PRODUCT] = {ALL_FOLDS(product)},
+            [GNI_REDUCTION_MAXIMUM] = {ALL_FOLDS(maximum)},
+            [GNI_REDUCTION_MINIMUM] = {ALL_FOLDS(minimum)},
+            [GNI_REDUCTION_ANY] = {ALL_FOLDS(any)},
+            [GNI_REDUCTION_ALL] = {ALL_FOLDS(all)},
+        },
+    .squares = {[GN_FLOAT32] = FOLDS(squares_float32), [GN_FLOAT64] = FOLDS(squares_float64)},
+    .fold_rows = fold_rows_float32,
 };
