@@ -16,7 +16,10 @@ import composites
 import test_composites
 
 # A GPU computes these by functions of its own.
-OTHERS = ("sinh", "cosh", "exp2", "gelu tanh", "float_power", "pow", "logaddexp", "atan2", "hypot")
+OTHERS = (
+    *("sinh", "cosh", "exp2", "gelu tanh", "float_power", "pow", "logaddexp", "atan2", "hypot"),
+    *("ldexp",),
+)
 
 
 def put_on_the_gpu():

@@ -35,6 +35,7 @@ extern "C" {
  * rounds towards 0, and has the sign of the first.
  * maximum, minimum and clamp (value, least, most) hand on NaN. lerp (start, end, weight) is rounded once.
  * round is to even. sign of NaN is NaN, relu of NaN is NaN.
+ * ldexp (x, y) is x times 2 to the power of y; nextafter is not for halves, whose next numbers are others.
  * Shifts by less than 0 or by the width or more: left gives 0, right 0 or -1 by the sign.
  */
 #define GN_OP_LIST(X)                        \
@@ -76,7 +77,10 @@ extern "C" {
     X(SQRT, sqrt, 1, FLOAT)                  \
     X(RSQRT, rsqrt, 1, FLOAT)                \
     X(EXP, exp, 1, FLOAT)                    \
+    X(EXP2, exp2, 1, FLOAT)                  \
     X(EXPM1, expm1, 1, FLOAT)                \
+    X(LDEXP, ldexp, 2, FLOAT)                \
+    X(NEXTAFTER, nextafter, 2, FLOAT)        \
     X(LOG, log, 1, FLOAT)                    \
     X(LOG1P, log1p, 1, FLOAT)                \
     X(LOG2, log2, 1, FLOAT)                  \

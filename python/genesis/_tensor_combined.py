@@ -23,7 +23,6 @@ __all__ = [
     "copysign",
     "deg2rad",
     "dstack",
-    "exp2",
     "fliplr",
     "flipud",
     "float_power",
@@ -102,18 +101,6 @@ def addcdiv(
     (input, first, second), dtype = joined(input, tensor1, tensor2)
     made = _C.add(input, (first if value == 1 else first * value) / second, out=out)
     return made.to(dtype) if out is None and dtype.is_floating_point else made
-
-
-def exp2(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
-    """2 to the power of it.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.exp2(genesis.tensor([0, 3]))
-    tensor([1., 8.])
-    """
-    return _C.pow(2.0, input, out=out)
 
 
 def float_power(input: Any, exponent: Any, *, out: _C.Tensor | None = None) -> _C.Tensor:
@@ -412,16 +399,16 @@ publish(
     globals(),
     __all__,
     methods=(
-        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad", "exp2"),
+        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad"),
         *("fliplr", "flipud", "float_power", "fmax", "fmin", "frac", "isneginf", "isposinf"),
         *("logaddexp", "nan_to_num", "rad2deg", "rot90", "signbit"),
     ),
     in_place=(
-        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad", "exp2"),
+        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad"),
         *("float_power", "fmax", "fmin", "frac", "logaddexp", "nan_to_num", "rad2deg"),
     ),
     own_out=(
-        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad", "exp2"),
+        *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad"),
         *("float_power", "isneginf", "isposinf", "rad2deg", "signbit"),
     ),
 )

@@ -489,7 +489,10 @@ static PyObject *call_in_place(PyObject *self, const char *name, const struct ro
     X(sqrt, SQRT, 1, "The square root.")                                       \
     X(rsqrt, RSQRT, 1, "1 over the square root.")                              \
     X(exp, EXP, 1, "e to the power of it.")                                    \
+    X(exp2, EXP2, 1, "2 to the power of it.")                                  \
     X(expm1, EXPM1, 1, "e to the power of it, minus 1.")                       \
+    X(ldexp, LDEXP, 2, "The first times 2 to the power of the second.")        \
+    X(nextafter, NEXTAFTER, 2, "The next number on the way to the second.")    \
     X(log, LOG, 1, "The natural logarithm.")                                   \
     X(log1p, LOG1P, 1, "The natural logarithm of 1 more.")                     \
     X(log2, LOG2, 1, "The logarithm to base 2.")                               \

@@ -160,8 +160,8 @@ static inline long double lerp_reference(long double a, long double b, long doub
 }
 
 /* In long double: float32 results are right for certain, float64 ones to a small part of the last place. */
-static inline long double float_reference(enum gni_op op, long double a, long double b,
-                                          long double c)
+static inline long double float_reference(enum gni_op op, gn_dtype dtype, long double a,
+                                          long double b, long double c)
 {
     switch (op) {
     case GNI_OP_ADD:
@@ -234,8 +234,15 @@ static inline long double float_reference(enum gni_op op, long double a, long do
         return 1 / sqrtl(a);
     case GNI_OP_EXP:
         return expl(a);
+    case GNI_OP_EXP2:
+        return exp2l(a);
     case GNI_OP_EXPM1:
         return expm1l(a);
+    case GNI_OP_LDEXP: /* 0 and infinity stay */
+        return isnan(b) || (a != 0 && isfinite(a)) ? a * exp2l(b) : a;
+    case GNI_OP_NEXTAFTER:
+        return dtype == GN_FLOAT32 ? nextafterf((float)a, (float)b)
+                                   : nextafter((double)a, (double)b);
     case GNI_OP_LOG:
         return logl(a);
     case GNI_OP_LOG1P:
@@ -299,7 +306,9 @@ static inline double bound_of(enum gni_op op, gn_dtype dtype)
     switch (op) {
     case GNI_OP_RSQRT:
     case GNI_OP_EXP:
+    case GNI_OP_EXP2:
     case GNI_OP_EXPM1:
+    case GNI_OP_LDEXP:
     case GNI_OP_LOG:
     case GNI_OP_LOG1P:
     case GNI_OP_LOG2:

@@ -298,6 +298,70 @@ ELEMENT double f64_exp(double x)
     return f64_exp_shifted(x, 0);
 }
 
+/* 2^x = 2^n e^(r log(2)), where r is exact; log(2) is a sum of two. 0.9 ulp, in float64 1.1 ulp. */
+ELEMENT float f32_exp2(float x)
+{
+    x = x < -151.0f ? -151.0f : x;
+    x = x > 129.0f ? 129.0f : x;
+    float rounded = x + F32_ROUNDER, r = x - (rounded - F32_ROUNDER), g = r * 0x1.62e43p-1f;
+    float low = f32_fma(r, -0x1.05c61p-29f, f32_fma(r, 0x1.62e43p-1f, -g));
+    float y = 1.0f + (g + (f32_expm1_tail(g) + low));
+    int32_t k = (int32_t)(f32_bits(rounded) - f32_bits(F32_ROUNDER)), half = k >> 1;
+    return y * f32_power_of_2((uint32_t)half) * f32_power_of_2((uint32_t)(k - half));
+}
+
+/* The same for |r| <= 1/2. */
+ELEMENT double f64_exp2_rest(double r)
+{
+    double low, g = f64_product(r, LN2, &low);
+    low = f64_fma(r, 0x1.abc9e3b39803fp-56, low);
+    return 1.0 + (g + (f64_expm1_tail(g) + low));
+}
+
+ELEMENT double f64_exp2(double x)
+{
+    x = x < -1076.0 ? -1076.0 : x;
+    x = x > 1025.0 ? 1025.0 : x;
+    double rounded = x + F64_ROUNDER, n = rounded - F64_ROUNDER;
+    uint64_t k = f64_bits(rounded) - f64_bits(F64_ROUNDER);
+    uint64_t half = f64_bits(n * 0.5 + F64_ROUNDER) - f64_bits(F64_ROUNDER);
+    return f64_exp2_rest(x - n) * f64_power_of_2(half) * f64_power_of_2(k - half);
+}
+
+/* x 2^y, which is rounded once where y is an integer: 0.5 ulp, else 1.7 ulp. What is infinite or 0 stays. */
+ELEMENT float f32_ldexp(float x, float y)
+{
+    double limited = y < -300.0f ? -300.0 : (double)y;
+    limited = limited > 300.0 ? 300.0 : limited;
+    double rounded = limited + F64_ROUNDER, r = limited - (rounded - F64_ROUNDER);
+    double scale = f64_power_of_2(f64_bits(rounded) - f64_bits(F64_ROUNDER));
+    return (float)((double)x * f64_exp2_rest(r) * scale);
+}
+
+/* 2^n for an integer up to 1022. */
+ELEMENT double f64_power_of_integer(double n)
+{
+    return f64_power_of_2(f64_bits(n + F64_ROUNDER) - f64_bits(F64_ROUNDER));
+}
+
+/* x is brought nearer to 1 before it is multiplied; then in three steps, the largest last: a step before it that makes a
+ * subnormal number is followed by one that makes it 0. */
+ELEMENT double f64_ldexp(double x, double y)
+{
+    double limited = y < -2200.0 ? -2200.0 : y;
+    limited = limited > 2200.0 ? 2200.0 : limited;
+    double n = (limited + F64_ROUNDER) - F64_ROUNDER, r = limited - n;
+    bool is_large = fabs(x) > 1.0;
+    x = x * (is_large ? 0.5 : 0x1p60);
+    n = n + (is_large ? 1.0 : -60.0);
+    double last = n < -1000.0 ? -1000.0 : n;
+    last = last > 1000.0 ? 1000.0 : last;
+    double second = n - last < -1000.0 ? -1000.0 : n - last;
+    second = second > 1000.0 ? 1000.0 : second;
+    x = x * f64_exp2_rest(r) * f64_power_of_integer(n - last - second);
+    return x * f64_power_of_integer(second) * f64_power_of_integer(last);
+}
+
 /* (e^x - 1) / 2 = 2^(n - 1) (e^r - 1) + (2^(n - 1) - 1/2), in quarters, because 2^n may be 2^129. For x from -40 to
  * the last one whose hyperbolic sine is finite. */
 ELEMENT float f32_expm1_half(float x)
@@ -1114,6 +1178,25 @@ ELEMENT double f64_lerp(double x, double y, double weight)
     double near = f64_lerp_finite(x, y, weight), far = x * (1.0 - weight) + y * weight;
     bool is_near = (fabs(near) < INFINITY) | !(fabs(far) < INFINITY);
     return is_near ? near : far;
+}
+
+/* The next number on the way from x to y. */
+ELEMENT float f32_nextafter(float x, float y)
+{
+    uint32_t bits = f32_bits(x);
+    float next = f32_from_bits((x < y) == (x > 0) ? bits + 1 : bits - 1);
+    next = x == 0 ? f32_copy_sign(0x1p-149f, y) : next;
+    next = x == y ? y : next;
+    return ((x != x) | (y != y)) ? x + y : next;
+}
+
+ELEMENT double f64_nextafter(double x, double y)
+{
+    uint64_t bits = f64_bits(x);
+    double next = f64_from_bits((x < y) == (x > 0) ? bits + 1 : bits - 1);
+    next = x == 0 ? f64_copy_sign(0x1p-1074, y) : next;
+    next = x == y ? y : next;
+    return ((x != x) | (y != y)) ? x + y : next;
 }
 
 /* ---- division that rounds down --------------------------------------------------------------- */

@@ -458,7 +458,10 @@ INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
     UNARY(sqrt_##S, T, T, SQRT(x))                                 \
     UNARY(rsqrt_##S, T, T, 1 / SQRT(x))                            \
     UNARY(exp_##S, T, T, F##_exp(x))                               \
+    UNARY(exp2_##S, T, T, F##_exp2(x))                             \
     UNARY(expm1_##S, T, T, F##_expm1(x))                           \
+    BINARY(ldexp_##S, T, T, F##_ldexp(x, y))                       \
+    BINARY(nextafter_##S, T, T, F##_nextafter(x, y))               \
     UNARY(log1p_##S, T, T, F##_log1p(x))                           \
     UNARY(sinh_##S, T, T, F##_sinh(x))                             \
     UNARY(cosh_##S, T, T, F##_cosh(x))                             \

@@ -380,6 +380,7 @@ FUNCTION(trunc, truncf(x), trunc(x))
 FUNCTION(sqrt, sqrtf(x), sqrt(x))
 FUNCTION(rsqrt, 1 / sqrtf(x), 1 / sqrt(x))
 FUNCTION(exp, expf(x), exp(x))
+FUNCTION(exp2, exp2f(x), exp2(x))
 FUNCTION(expm1, expm1f(x), expm1(x))
 FUNCTION(log, logf(x), log(x))
 FUNCTION(log1p, log1pf(x), log1p(x))
@@ -402,6 +403,19 @@ FUNCTION(erf, erff(x), erf(x))
 template <class T> ELEMENT T op_atan2(T y, T x);
 template <> __device__ __forceinline__ float op_atan2(float y, float x) { return atan2f(y, x); }
 template <> __device__ __forceinline__ double op_atan2(double y, double x) { return atan2(y, x); }
+
+template <class T> ELEMENT T op_nextafter(T x, T y);
+template <> __device__ __forceinline__ float op_nextafter(float x, float y) { return nextafterf(x, y); }
+template <> __device__ __forceinline__ double op_nextafter(double x, double y) { return nextafter(x, y); }
+
+/* x is brought nearer to 1 first, so that 2 to the power of the rest of y neither overflows nor loses a place. */
+template <class T> ELEMENT T op_ldexp(T x, T y)
+{
+    double limited = y < -2200 ? -2200 : y > 2200 ? 2200 : (double)y, n = rint(limited);
+    bool is_large = absolute(x) > 1;
+    double nearer = ldexp((double)x, is_large ? -1 : 60) * exp2(limited - n);
+    return (T)ldexp(nearer, (int)n + (is_large ? 1 : -60));
+}
 
 /* As the CPU does it, which gives its bits: float32 in double. */
 template <class T> ELEMENT T op_hypot(T x, T y);
