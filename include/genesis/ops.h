@@ -36,6 +36,8 @@ extern "C" {
  * maximum, minimum and clamp (value, least, most) hand on NaN. lerp (start, end, weight) is rounded once.
  * round is to even. sign of NaN is NaN, relu of NaN is NaN.
  * ldexp (x, y) is x times 2 to the power of y; nextafter is not for halves, whose next numbers are others.
+ * lgamma is infinite at its poles, the integers up to 0; digamma is NaN there, and infinite at 0, with the other sign.
+ * sinc is sin(pi x) / (pi x).
  * Shifts by less than 0 or by the width or more: left gives 0, right 0 or -1 by the sign.
  */
 #define GN_OP_LIST(X)                        \
@@ -100,6 +102,11 @@ extern "C" {
     X(ACOSH, acosh, 1, FLOAT)                \
     X(ATANH, atanh, 1, FLOAT)                \
     X(ERF, erf, 1, FLOAT)                    \
+    X(ERFC, erfc, 1, FLOAT)                  \
+    X(ERFINV, erfinv, 1, FLOAT)              \
+    X(LGAMMA, lgamma, 1, FLOAT)              \
+    X(DIGAMMA, digamma, 1, FLOAT)            \
+    X(SINC, sinc, 1, FLOAT)                  \
     X(SIGMOID, sigmoid, 1, FLOAT)            \
     X(RELU, relu, 1, NUMBER)                 \
     X(GELU, gelu, 1, FLOAT)                  \

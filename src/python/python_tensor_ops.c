@@ -512,6 +512,11 @@ static PyObject *call_in_place(PyObject *self, const char *name, const struct ro
     X(acosh, ACOSH, 1, "The inverse of the hyperbolic cosine.")                \
     X(atanh, ATANH, 1, "The inverse of the hyperbolic tangent.")               \
     X(erf, ERF, 1, "The error function.")                                      \
+    X(erfc, ERFC, 1, "1 minus the error function.")                            \
+    X(erfinv, ERFINV, 1, "The inverse of the error function.")                 \
+    X(lgamma, LGAMMA, 1, "The logarithm of |gamma(x)|.")                       \
+    X(digamma, DIGAMMA, 1, "The derivative of lgamma.")                        \
+    X(sinc, SINC, 1, "sin(pi x) / (pi x), and 1 at 0.")                        \
     X(sigmoid, SIGMOID, 1, "1 / (1 + exp(-x)).")                               \
     X(relu, RELU, 1, "The value, or 0 if that is larger.")                     \
     X(gelu, GELU, 1, "x times the normal distribution up to x.")               \

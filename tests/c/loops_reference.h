@@ -159,6 +159,50 @@ static inline long double lerp_reference(long double a, long double b, long doub
     return fabsl(weight) < 0.5L ? a + weight * (b - a) : b - (b - a) * (1 - weight);
 }
 
+/* Halley's method from an approximation of 3 digits. */
+static inline long double erfinv_reference(long double a)
+{
+    long double x = fabsl(a), w = -logl((1 - x) * (1 + x)), q = w / 2 - 4.33L;
+    long double y = x == 0 ? 0 : sqrtl(sqrtl(q * q + w / 0.147L) + q);
+    if (!(x < 1))
+        return x == 1 ? copysignl(INFINITY, a) : NAN;
+    for (int i = 0; i < 6; i++) {
+        long double beyond = x > 0.5L ? (1 - x) - erfcl(y) : erfl(y) - x;
+        long double t = beyond * 0.88622692545275801364908374167057259L * expl(y * y);
+        y -= t / (1 + y * t);
+    }
+    return copysignl(x < 1e-300L ? x * 0.88622692545275801364908374167057259L : y, a);
+}
+
+/* Bernoulli's numbers: the series from 30 on, the recurrence below. */
+static inline long double digamma_reference(long double a)
+{
+    const long double pi = 3.14159265358979323846264338327950288L;
+    long double sum = 0;
+    if (a == 0)
+        return copysignl(INFINITY, -a);
+    if (a < 0) {
+        long double r = a - rintl(a);
+        return r == 0 ? NAN : digamma_reference(1 - a) - pi / tanl(pi * r);
+    }
+    for (; a < 30; a += 1)
+        sum += 1 / a;
+    long double w = 1 / (a * a);
+    long double series =
+        w * (1 / 12.0L -
+             w * (1 / 120.0L -
+                  w * (1 / 252.0L -
+                       w * (1 / 240.0L - w * (1 / 132.0L - w * (691 / 32760.0L - w / 12))))));
+    return logl(a) - 1 / (2 * a) - series - sum;
+}
+
+static inline long double sinc_reference(long double a)
+{
+    const long double pi = 3.14159265358979323846264338327950288L;
+    long double n = rintl(a), s = sinl(pi * (a - n));
+    return a == 0 ? 1 : (fmodl(n, 2) != 0 ? -s : s) / (pi * a);
+}
+
 /* In long double: float32 results are right for certain, float64 ones to a small part of the last place. */
 static inline long double float_reference(enum gni_op op, gn_dtype dtype, long double a,
                                           long double b, long double c)
@@ -289,6 +333,16 @@ static inline long double float_reference(enum gni_op op, gn_dtype dtype, long d
         return a / 2 * (1 + tanhl(0.79788456080286535588L * (a + 0.044715L * a * a * a)));
     case GNI_OP_SILU:
         return a * (1 / (1 + expl(-a)));
+    case GNI_OP_ERFC:
+        return erfcl(a);
+    case GNI_OP_ERFINV:
+        return erfinv_reference(a);
+    case GNI_OP_LGAMMA:
+        return lgammal(a);
+    case GNI_OP_DIGAMMA:
+        return digamma_reference(a);
+    case GNI_OP_SINC:
+        return sinc_reference(a);
     case GNI_OP_ISNAN:
         return isnan(a);
     case GNI_OP_ISINF:
@@ -327,12 +381,19 @@ static inline double bound_of(enum gni_op op, gn_dtype dtype)
     case GNI_OP_COSH:
     case GNI_OP_TANH:
     case GNI_OP_ERF:
+    case GNI_OP_ERFC:
+    case GNI_OP_ERFINV:
+    case GNI_OP_SINC:
     case GNI_OP_SIGMOID:
         return 3;
     case GNI_OP_GELU:
     case GNI_OP_GELU_TANH:
     case GNI_OP_SILU:
         return 4;
+    case GNI_OP_DIGAMMA:
+        return dtype == GN_FLOAT32 ? 3 : 5;
+    case GNI_OP_LGAMMA:
+        return dtype == GN_FLOAT32 ? 3 : 5;
     case GNI_OP_POWER:
         return 1;
     case GNI_OP_HYPOT:
@@ -384,6 +445,8 @@ static inline long double scale_of(enum gni_op op, gn_dtype dtype, double x, dou
 {
     if (op == GNI_OP_LERP)
         return fmaxl(fmaxl(fabsl(x), fabsl(y)), fabsl(z * ((long double)y - x)));
+    if (op == GNI_OP_DIGAMMA && dtype == GN_FLOAT64)
+        return 2 + logl(1 + fabsl(x));
     if (op == GNI_OP_GELU || op == GNI_OP_GELU_TANH)
         return x / 2;
     if (op == GNI_OP_SILU)

@@ -467,6 +467,10 @@ INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
     UNARY(cosh_##S, T, T, F##_cosh(x))                             \
     UNARY(tanh_##S, T, T, F##_tanh(x))                             \
     UNARY(sigmoid_##S, T, T, F##_sigmoid(x))                       \
+    UNARY(erfinv_##S, T, T, F##_erfinv(x))                         \
+    UNARY(lgamma_##S, T, T, F##_lgamma(x))                         \
+    UNARY(digamma_##S, T, T, F##_digamma(x))                       \
+    UNARY(sinc_##S, T, T, F##_sinc(x))                             \
     UNARY(relu_##S, T, T, ((x > 0) | (x != x)) ? x : 0)            \
     UNARY(gelu_##S, T, T, F##_gelu(x))                             \
     UNARY(gelu_tanh_##S, T, T, F##_gelu_tanh(x))                   \
@@ -482,6 +486,7 @@ UNARY_EITHER(log_float32, float, f32_log_is_plain, f32_log_plain, f32_log)
 UNARY_EITHER(log2_float32, float, f32_log_is_plain, f32_log2_plain, f32_log2)
 UNARY_EITHER(log10_float32, float, f32_log_is_plain, f32_log10_plain, f32_log10)
 UNARY(erf_float32, float, float, f32_erf(x))
+UNARY(erfc_float32, float, float, f32_erfc(x))
 UNARY(asin_float32, float, float, f32_asin(x))
 UNARY(acos_float32, float, float, f32_acos(x))
 UNARY(atan_float32, float, float, f32_atan(x))
@@ -510,6 +515,7 @@ UNARY(asinh_float64, double, double, asinh(x))
 UNARY(acosh_float64, double, double, acosh(x))
 UNARY(atanh_float64, double, double, atanh(x))
 UNARY(erf_float64, double, double, erf(x))
+UNARY(erfc_float64, double, double, erfc(x))
 BINARY(floor_divide_float64, double, double, f64_floor_divide(x, y))
 BINARY(remainder_float64, double, double, f64_remainder(x, y))
 BINARY(fmod_float64, double, double, fmod(x, y))

@@ -399,6 +399,31 @@ FUNCTION(asinh, asinhf(x), asinh(x))
 FUNCTION(acosh, acoshf(x), acosh(x))
 FUNCTION(atanh, atanhf(x), atanh(x))
 FUNCTION(erf, erff(x), erf(x))
+FUNCTION(erfc, erfcf(x), erfc(x))
+FUNCTION(erfinv, erfinvf(x), erfinv(x))
+FUNCTION(lgamma, lgammaf(x), lgamma(x))
+FUNCTION(sinc, x == 0 ? 1 : sinpif(x) / (3.14159265f * x), x == 0 ? 1 : sinpi(x) / (3.14159265358979323846 * x))
+
+/* As the CPU does it, float32 in double: the sum of 1 / x up to 8, the series from there, and reflection below 0. */
+ELEMENT double digamma_of(double x)
+{
+    double sum = 0;
+    if (x == 0)
+        return copysign(__longlong_as_double(0x7ff0000000000000), -x);
+    if (x < 0) {
+        double r = x - rint(x);
+        if (r == 0)
+            return __longlong_as_double(0x7ff8000000000000);
+        sum = 3.14159265358979323846 * cospi(r) / sinpi(r);
+        x = 1 - x;
+    }
+    for (; x < 8; x += 1)
+        sum += 1 / x;
+    double w = 1 / (x * x);
+    double rest = w * (0x1.5555555555555p-4 + w * (-0x1.1111111110d4fp-7 + w * (0x1.0410410195bbfp-8 + w * (-0x1.11110c0ff8839p-8 + w * (0x1.f077209c326cp-8 + w * (-0x1.58e68c895ad5bp-6 + w * (0x1.47c69710dec6fp-4 + w * -0x1.329c9079bcef2p-2)))))));
+    return log(x) - (sum + (0.5 / x + rest));
+}
+FUNCTION(digamma, (float)digamma_of(x), digamma_of(x))
 
 template <class T> ELEMENT T op_atan2(T y, T x);
 template <> __device__ __forceinline__ float op_atan2(float y, float x) { return atan2f(y, x); }
