@@ -26,11 +26,13 @@ TYPES = EVERY if "--all" in sys.argv else SOME
 # In units of the last place of the result's type; 0: the same bits.
 EXACT = [
     *("neg", "abs", "sign", "square", "floor", "ceil", "round", "trunc", "sqrt", "relu"),
+    *("relu6", "hardswish"),
     *("isnan", "isinf", "isfinite", "logical_not", "reciprocal", "rsqrt"),
 ]
 NEAR = [
     *("exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "erf"),
     *("erfc", "erfinv", "lgamma", "sinc"),
+    *("elu", "celu", "selu", "mish", "softplus", "logsigmoid", "leaky_relu", "hardtanh"),
     *("sigmoid", "gelu", "silu", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh"),
 ]
 PAIRS = [
@@ -130,7 +132,9 @@ def elementwise():
         x, y = numbers(dtype, 331), numbers(dtype, 331, 1)
         gx, gy = x.cuda(), y.cuda()
         one = [
-            n for n in EXACT if dtype.is_floating_point or n not in ("reciprocal", "rsqrt", "sqrt")
+            n
+            for n in EXACT
+            if dtype.is_floating_point or n not in ("reciprocal", "rsqrt", "sqrt", "hardswish")
         ]
         if dtype is genesis.bool:
             one = ["isnan", "isfinite", "logical_not"]

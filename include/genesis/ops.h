@@ -38,6 +38,8 @@ extern "C" {
  * ldexp (x, y) is x times 2 to the power of y; nextafter is not for halves, whose next numbers are others.
  * lgamma is infinite at its poles, the integers up to 0; digamma is NaN there, and infinite at 0, with the other sign.
  * sinc is sin(pi x) / (pi x).
+ * Activations have their parameters as operands: leaky_relu (x, slope), elu and celu (x, alpha), softplus (x, beta,
+ * threshold).
  * Shifts by less than 0 or by the width or more: left gives 0, right 0 or -1 by the sign.
  */
 #define GN_OP_LIST(X)                        \
@@ -109,9 +111,18 @@ extern "C" {
     X(SINC, sinc, 1, FLOAT)                  \
     X(SIGMOID, sigmoid, 1, FLOAT)            \
     X(RELU, relu, 1, NUMBER)                 \
+    X(RELU6, relu6, 1, NUMBER)               \
+    X(LEAKY_RELU, leaky_relu, 2, FLOAT)      \
+    X(ELU, elu, 2, FLOAT)                    \
+    X(CELU, celu, 2, FLOAT)                  \
+    X(SELU, selu, 1, FLOAT)                  \
     X(GELU, gelu, 1, FLOAT)                  \
     X(GELU_TANH, gelu_tanh, 1, FLOAT)        \
     X(SILU, silu, 1, FLOAT)                  \
+    X(HARDSWISH, hardswish, 1, FLOAT)        \
+    X(MISH, mish, 1, FLOAT)                  \
+    X(SOFTPLUS, softplus, 3, FLOAT)          \
+    X(LOG_SIGMOID, log_sigmoid, 1, FLOAT)    \
     X(ISNAN, isnan, 1, TEST)                 \
     X(ISINF, isinf, 1, TEST)                 \
     X(ISFINITE, isfinite, 1, TEST)           \

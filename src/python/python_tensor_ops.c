@@ -521,13 +521,28 @@ static PyObject *call_in_place(PyObject *self, const char *name, const struct ro
     X(relu, RELU, 1, "The value, or 0 if that is larger.")                     \
     X(gelu, GELU, 1, "x times the normal distribution up to x.")               \
     X(silu, SILU, 1, "x times its sigmoid.")                                   \
+    X(logsigmoid, LOG_SIGMOID, 1, "The logarithm of the sigmoid.")             \
     X(isnan, ISNAN, 1, "Whether it is no number.")                             \
     X(isinf, ISINF, 1, "Whether it is infinite.")                              \
     X(isfinite, ISFINITE, 1, "Whether it is a number, and not infinite.")      \
     X(lerp, LERP, 3, "What lies between two, a weight of the way.")
 
 /* Those whose operands have names of their own: X(python name, OP, arity, parameters behind the input, what it gives). */
-#define PARAMETRIC_NAMES(X) X(pow, POWER, 2, "exponent", "The first to the power of the second.")
+#define PARAMETRIC_NAMES(X)                                                                   \
+    X(celu, CELU, 2, "alpha=1.0, inplace=False", "x, or alpha (exp(x / alpha) - 1) below 0.") \
+    X(elu, ELU, 2, "alpha=1.0, inplace=False", "x, or alpha (exp(x) - 1) below 0.")           \
+    X(hardswish, HARDSWISH, 1, "inplace=False", "x relu6(x + 3) / 6.")                        \
+    X(hardtanh, CLAMP, 3, "min_val=-1, max_val=1, inplace=False",                             \
+      "x, or a bound where it is beyond it.")                                                 \
+    X(leaky_relu, LEAKY_RELU, 2, "negative_slope=0.01, inplace=False",                        \
+      "x, or the slope times x below 0.")                                                     \
+    X(mish, MISH, 1, "inplace=False", "x tanh(log(1 + exp(x))).")                             \
+    X(pow, POWER, 2, "exponent", "The first to the power of the second.")                     \
+    X(relu6, RELU6, 1, "inplace=False", "x, but at least 0 and at most 6.")                   \
+    X(selu, SELU, 1, "inplace=False",                                                         \
+      "elu with the alpha, and times the scale, of self-normalizing networks.")               \
+    X(softplus, SOFTPLUS, 3, "beta=1.0, threshold=20.0",                                      \
+      "log(1 + exp(beta x)) / beta, or x where beta x is above the threshold.")
 
 /* The same operations by the names that PyTorch and NumPy have for them, too. */
 #define SECOND_NAMES(X)                                                     \
@@ -544,6 +559,7 @@ static PyObject *call_in_place(PyObject *self, const char *name, const struct ro
     X(greater_equal, GREATER_EQUAL, 2, "Whether the first is not smaller.") \
     X(less, LESS, 2, "Whether the first is smaller.")                       \
     X(less_equal, LESS_EQUAL, 2, "Whether the first is not larger.")        \
+    X(log_sigmoid, LOG_SIGMOID, 1, "The logarithm of the sigmoid.")         \
     X(multiply, MULTIPLY, 2, "The product.")                                \
     X(negative, NEGATIVE, 1, "The value with the other sign.")              \
     X(not_equal, NOT_EQUAL, 2, "Whether two are not equal.")                \

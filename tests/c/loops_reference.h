@@ -120,6 +120,8 @@ static inline int64_t integer_reference(enum gni_op op, gn_dtype dtype, int64_t 
         return integer_wrap(dtype, x * x);
     case GNI_OP_RELU:
         return a < 0 ? 0 : a;
+    case GNI_OP_RELU6:
+        return a < 0 ? 0 : a > 6 ? 6 : a;
     case GNI_OP_ISFINITE:
         return 1;
     default: /* isnan, isinf */
@@ -194,6 +196,16 @@ static inline long double digamma_reference(long double a)
                   w * (1 / 252.0L -
                        w * (1 / 240.0L - w * (1 / 132.0L - w * (691 / 32760.0L - w / 12))))));
     return logl(a) - 1 / (2 * a) - series - sum;
+}
+
+/* The threshold is compared with the product as the type has it. */
+static inline long double softplus_reference(gn_dtype dtype, long double x, long double beta,
+                                             long double threshold)
+{
+    long double product = x * beta;
+    if ((dtype == GN_FLOAT32 ? (float)product : (double)product) > threshold || product > 100)
+        return x;
+    return (fmaxl(product, 0) + log1pl(expl(-fabsl(product)))) / beta;
 }
 
 static inline long double sinc_reference(long double a)
@@ -343,6 +355,25 @@ static inline long double float_reference(enum gni_op op, gn_dtype dtype, long d
         return digamma_reference(a);
     case GNI_OP_SINC:
         return sinc_reference(a);
+    case GNI_OP_RELU6:
+        return isnan(a) ? a : a > 0 ? fminl(a, 6) : 0;
+    case GNI_OP_LEAKY_RELU:
+        return a > 0 ? a : a * b;
+    case GNI_OP_ELU:
+        return a > 0 ? a : b * expm1l(a);
+    case GNI_OP_CELU:
+        return a > 0 ? a : fabsl(a / b) < 0x1p-60L ? a : b * expm1l(a / b);
+    case GNI_OP_SELU:
+        return 1.0507009873554804934193349852946L *
+               (a > 0 ? a : 1.6732632423543772848170429916717L * expm1l(a));
+    case GNI_OP_HARDSWISH:
+        return isnan(a) ? a : a * (fminl(fmaxl(a + 3, 0), 6) / 6);
+    case GNI_OP_MISH:
+        return a * tanhl(log1pl(expl(a)));
+    case GNI_OP_SOFTPLUS:
+        return softplus_reference(dtype, a, b, c);
+    case GNI_OP_LOG_SIGMOID:
+        return (a < 0 ? a : 0) - log1pl(expl(-fabsl(a)));
     case GNI_OP_ISNAN:
         return isnan(a);
     case GNI_OP_ISINF:
@@ -384,11 +415,18 @@ static inline double bound_of(enum gni_op op, gn_dtype dtype)
     case GNI_OP_ERFC:
     case GNI_OP_ERFINV:
     case GNI_OP_SINC:
+    case GNI_OP_ELU:
+    case GNI_OP_CELU:
+    case GNI_OP_SELU:
+    case GNI_OP_HARDSWISH:
+    case GNI_OP_LOG_SIGMOID:
     case GNI_OP_SIGMOID:
         return 3;
     case GNI_OP_GELU:
     case GNI_OP_GELU_TANH:
+    case GNI_OP_MISH:
     case GNI_OP_SILU:
+    case GNI_OP_SOFTPLUS:
         return 4;
     case GNI_OP_DIGAMMA:
         return dtype == GN_FLOAT32 ? 3 : 5;
@@ -449,7 +487,11 @@ static inline long double scale_of(enum gni_op op, gn_dtype dtype, double x, dou
         return 2 + logl(1 + fabsl(x));
     if (op == GNI_OP_GELU || op == GNI_OP_GELU_TANH)
         return x / 2;
-    if (op == GNI_OP_SILU)
+    if (op == GNI_OP_CELU && y < 0 && x <= 0) /* what x / y loses */
+        return (1 + x / y) * float_reference(op, dtype, x, y, z);
+    if (op == GNI_OP_SOFTPLUS)
+        return (dtype == GN_FLOAT32 ? (long double)FLT_MIN : (long double)DBL_MIN) / y;
+    if (op == GNI_OP_SILU || op == GNI_OP_MISH)
         return x * (dtype == GN_FLOAT32 ? (long double)FLT_MIN : (long double)DBL_MIN);
     return 0;
 }

@@ -40,6 +40,21 @@ def _ldexp(x: Any, y: Any) -> Any:
     return numpy.where(((x == 0) | numpy.isinf(x)) & ~numpy.isnan(y), x, made)
 
 
+def _below(slope: Any) -> Any:
+    """The number itself, or what is made of it where it is not positive."""
+
+    def call(x: Any, *parameters: Any) -> Any:
+        return numpy.where(x > 0, x, slope(x, *parameters))
+
+    return call
+
+
+def _softplus(x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
+    product = x * beta
+    made = (numpy.maximum(product, 0) + numpy.log1p(numpy.exp(-abs(product)))) / beta
+    return numpy.where(product > threshold, x, made)
+
+
 def _python_remainder(x: Any, y: Any) -> Any:
     return numpy.where(numpy.isinf(y) & numpy.isfinite(x), _rest(x, y), numpy.remainder(x, y))
 
@@ -211,6 +226,39 @@ THREE = {
 }  # fmt: skip
 
 ONE = {
+    "celu": Case(g.celu, _below(numpy.expm1), None, 1, "float", 3),
+    "elu": Case(g.elu, _below(numpy.expm1), None, 1, "float", 3),
+    "elu alpha": Case(
+        lambda x: g.elu(x, 0.25), _below(lambda x: numpy.expm1(x) / 4), None, 1, "float", 3
+    ),
+    "hardswish": Case(
+        g.hardswish, lambda x: x * (_minimum(_maximum(x + 3, LONG(0)), LONG(6)) / 6), None, 1,
+        "float", 3,
+    ),
+    "hardtanh": Case(
+        g.hardtanh, lambda x: _minimum(_maximum(x, LONG(-1)), LONG(1)),
+        numpy.frompyfunc(lambda x: min(max(x, -1), 1), 1, 1), 1, kinds="if",
+    ),
+    "leaky_relu": Case(
+        lambda x: g.leaky_relu(x, negative_slope=0.125), _below(lambda x: x / 8), None, 1, "float"
+    ),
+    "logsigmoid": Case(g.logsigmoid, lambda x: -_softplus(-x, 1, numpy.inf), None, 1, "float", 3),
+    "mish": Case(
+        g.mish, lambda x: x * numpy.tanh(numpy.log1p(numpy.exp(x))), None, 1, "float", 4
+    ),
+    "relu6": Case(
+        g.relu6, lambda x: _minimum(_maximum(x, LONG(0)), LONG(6)),
+        numpy.frompyfunc(lambda x: min(max(x, 0), 6), 1, 1), 1, kinds="if",
+    ),
+    "selu": Case(
+        g.selu, lambda x: LONG("1.0507009873554804934193349852946")
+        * numpy.where(x > 0, x, LONG("1.6732632423543772848170429916717") * numpy.expm1(x)),
+        None, 1, "float", 3,
+    ),
+    "softplus": Case(g.softplus, _softplus, None, 1, "float", 3),
+    "softplus beta": Case(
+        lambda x: g.softplus(x, 2, threshold=5), lambda x: _softplus(x, 2, 5), None, 1, "float", 3
+    ),
     "exp2": Case(g.exp2, numpy.exp2, None, 1, "float", 2),
     "frac": Case(g.frac, lambda x: x - numpy.trunc(x), None, 1, kinds="f"),
     "sinh": Case(g.sinh, numpy.sinh, None, 1, "float", 6),
@@ -299,7 +347,7 @@ ELSEWHERE = {
         trunc""",
     "of float32 and float64 only: tests/c/test_loops.c": "nextafter",
     "a second name of one that is here": """
-        arctan2 concat concatenate divide greater greater_equal less less_equal multiply not_equal
+        arctan2 concat concatenate divide greater greater_equal less less_equal log_sigmoid multiply not_equal
         subtract true_divide""",
     "bits, whatever they mean": """
         bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor logical_and

@@ -422,6 +422,7 @@ static bool can_invert_int64(const int64_t *first, int64_t divisor, size_t count
     UNARY(sign_##S, T, T, (x > 0) - NEGATIVE_##SIGN(x))                                  \
     UNARY(square_##S, T, T, (WIDE)x *(WIDE)x)                                            \
     UNARY(relu_##S, T, T, NEGATIVE_##SIGN(x) ? 0 : x)                                    \
+    UNARY(relu6_##S, T, T, NEGATIVE_##SIGN(x) ? 0 : x > 6 ? 6 : x)                       \
     FILL(isnan_##S, 0)                                                                   \
     FILL(isinf_##S, 0)                                                                   \
     FILL(isfinite_##S, 1)
@@ -472,9 +473,18 @@ INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
     UNARY(digamma_##S, T, T, F##_digamma(x))                       \
     UNARY(sinc_##S, T, T, F##_sinc(x))                             \
     UNARY(relu_##S, T, T, ((x > 0) | (x != x)) ? x : 0)            \
+    UNARY(relu6_##S, T, T, F##_minimum(F##_maximum(x, 0), 6))      \
+    BINARY(leaky_relu_##S, T, T, x > 0 ? x : x * y)                \
+    BINARY(elu_##S, T, T, F##_elu(x, y))                           \
+    BINARY(celu_##S, T, T, F##_celu(x, y))                         \
+    UNARY(selu_##S, T, T, F##_selu(x))                             \
     UNARY(gelu_##S, T, T, F##_gelu(x))                             \
     UNARY(gelu_tanh_##S, T, T, F##_gelu_tanh(x))                   \
     UNARY(silu_##S, T, T, F##_silu(x))                             \
+    UNARY(hardswish_##S, T, T, F##_hardswish(x))                   \
+    UNARY(mish_##S, T, T, F##_mish(x))                             \
+    TERNARY(softplus_##S, T, F##_softplus(x, y, z))                \
+    UNARY(log_sigmoid_##S, T, T, F##_log_sigmoid(x))               \
     UNARY(isnan_##S, T, uint8_t, x != x)                           \
     UNARY(isinf_##S, T, uint8_t, FABS(x) == INFINITY)              \
     UNARY(isfinite_##S, T, uint8_t, FABS(x) < INFINITY)

@@ -473,6 +473,35 @@ template <class T> ELEMENT T op_sigmoid(T x)
     T e = op_exp(-absolute(x));
     return (x < 0 ? e : (T)1) / (1 + e);
 }
+template <class T> ELEMENT T op_relu6(T x) { return op_clamp(x, (T)0, (T)6); }
+template <class T> ELEMENT T op_hardswish(T x) { return x * (op_relu6(x + 3) / 6); }
+template <class T> ELEMENT T op_leaky_relu(T x, T slope) { return x > 0 ? x : x * slope; }
+template <class T> ELEMENT T op_elu(T x, T alpha) { return x > 0 ? x : alpha * op_expm1(x); }
+template <class T> ELEMENT T op_celu(T x, T alpha)
+{
+    double z = (double)x / (double)alpha;
+    return x > 0 || fabs(z) < 0x1p-60 ? x : (T)((double)alpha * expm1(z));
+}
+template <class T> ELEMENT T op_selu(T x)
+{
+    return x > 0 ? (T)0x1.0cfabd6a91132p+0 * x : (T)0x1.c212cc640f031p+0 * op_expm1(x);
+}
+template <class T> ELEMENT T op_mish(T x)
+{
+    T e = op_exp(x > 40 ? (T)40 : x), n = e * (e + 2);
+    return x * (n / (n + 2));
+}
+template <class T> ELEMENT T op_log_sigmoid(T x) { return (x < 0 ? x : (T)0) - op_log1p(op_exp(-absolute(x))); }
+/* The product of beta and x is a sum of two, as on the CPU. */
+template <class T> ELEMENT T op_softplus(T x, T beta, T threshold)
+{
+    T product = x * beta, low = absolute(product) < 1000 ? fma(x, beta, -product) : (T)0;
+    if (product > threshold || product > 100)
+        return x;
+    T e = op_exp(-absolute(product));
+    T sum = op_log1p(fma(e, product < 0 ? low : -low, e));
+    return (product > 0 ? product + (sum + low) : sum) / beta;
+}
 template <class T> ELEMENT T op_silu(T x) { return x * op_sigmoid(x); }
 template <class T> ELEMENT T op_gelu(T x)
 {
