@@ -20,6 +20,10 @@ OTHERS = (
     *("sinh", "cosh", "exp2", "gelu tanh", "float_power", "pow", "logaddexp", "atan2", "hypot"),
     *(
         "ldexp",
+        "logaddexp2",
+        "logit",
+        "logit eps",
+        "xlogy",
         "celu",
         "elu",
         "elu alpha",

@@ -40,6 +40,8 @@ extern "C" {
  * sinc is sin(pi x) / (pi x).
  * Activations have their parameters as operands: leaky_relu (x, slope), elu and celu (x, alpha), softplus (x, beta,
  * threshold).
+ * heaviside (x, value) is 0, 1, or the value where x is 0; xlogy (x, y) is x log(y), and 0 where x is 0; logit (x, eps)
+ * bounds x by eps and 1 - eps, unless eps is below 0 or NaN.
  * Shifts by less than 0 or by the width or more: left gives 0, right 0 or -1 by the sign.
  */
 #define GN_OP_LIST(X)                        \
@@ -72,6 +74,7 @@ extern "C" {
     X(NEGATIVE, negative, 1, NUMBER)         \
     X(ABSOLUTE, absolute, 1, NUMBER)         \
     X(SIGN, sign, 1, NUMBER)                 \
+    X(HEAVISIDE, heaviside, 2, ANY)          \
     X(SQUARE, square, 1, NUMBER)             \
     X(RECIPROCAL, reciprocal, 1, FLOAT)      \
     X(FLOOR, floor, 1, FLOAT)                \
@@ -89,6 +92,10 @@ extern "C" {
     X(LOG1P, log1p, 1, FLOAT)                \
     X(LOG2, log2, 1, FLOAT)                  \
     X(LOG10, log10, 1, FLOAT)                \
+    X(LOGADDEXP, logaddexp, 2, FLOAT)        \
+    X(LOGADDEXP2, logaddexp2, 2, FLOAT)      \
+    X(XLOGY, xlogy, 2, FLOAT)                \
+    X(LOGIT, logit, 2, FLOAT)                \
     X(SIN, sin, 1, FLOAT)                    \
     X(COS, cos, 1, FLOAT)                    \
     X(TAN, tan, 1, FLOAT)                    \

@@ -32,7 +32,6 @@ __all__ = [
     "hstack",
     "isneginf",
     "isposinf",
-    "logaddexp",
     "nan_to_num",
     "rad2deg",
     "rot90",
@@ -128,22 +127,6 @@ def frac(input: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
     tensor([ 0.5000, -0.2500])
     """
     return input - input.trunc()
-
-
-def logaddexp(input: _C.Tensor, other: _C.Tensor, *, out: _C.Tensor | None = None) -> _C.Tensor:
-    """The logarithm of the sum of exp() of two.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.logaddexp(genesis.tensor([0.0]), genesis.tensor([0.0]))
-    tensor([0.6931])
-    """
-    (one, two), dtype = joined(input, other, is_floating=True)
-    largest = _C.maximum(one, two)
-    made = largest + (-(one - two).abs()).exp().log1p()
-    made = _C.where(one == two, largest + 0.6931471805599453, made)  # infinities, too
-    return made.to(dtype)
 
 
 def _beside_nan(input: _C.Tensor, other: Any, made: _C.Tensor) -> _C.Tensor:
@@ -401,11 +384,11 @@ publish(
     methods=(
         *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad"),
         *("fliplr", "flipud", "float_power", "fmax", "fmin", "frac", "isneginf", "isposinf"),
-        *("logaddexp", "nan_to_num", "rad2deg", "rot90", "signbit"),
+        *("nan_to_num", "rad2deg", "rot90", "signbit"),
     ),
     in_place=(
         *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad"),
-        *("float_power", "fmax", "fmin", "frac", "logaddexp", "nan_to_num", "rad2deg"),
+        *("float_power", "fmax", "fmin", "frac", "nan_to_num", "rad2deg"),
     ),
     own_out=(
         *("addcdiv", "addcmul", "clamp_max", "clamp_min", "copysign", "deg2rad"),

@@ -497,6 +497,9 @@ static PyObject *call_in_place(PyObject *self, const char *name, const struct ro
     X(log1p, LOG1P, 1, "The natural logarithm of 1 more.")                     \
     X(log2, LOG2, 1, "The logarithm to base 2.")                               \
     X(log10, LOG10, 1, "The logarithm to base 10.")                            \
+    X(logaddexp, LOGADDEXP, 2, "log(exp(input) + exp(other)).")                \
+    X(logaddexp2, LOGADDEXP2, 2, "The same to base 2.")                        \
+    X(xlogy, XLOGY, 2, "The first times the logarithm of the second.")         \
     X(sin, SIN, 1, "The sine.")                                                \
     X(cos, COS, 1, "The cosine.")                                              \
     X(tan, TAN, 1, "The tangent.")                                             \
@@ -534,8 +537,11 @@ static PyObject *call_in_place(PyObject *self, const char *name, const struct ro
     X(hardswish, HARDSWISH, 1, "inplace=False", "x relu6(x + 3) / 6.")                        \
     X(hardtanh, CLAMP, 3, "min_val=-1, max_val=1, inplace=False",                             \
       "x, or a bound where it is beyond it.")                                                 \
+    X(heaviside, HEAVISIDE, 2, "values", "0 below 0, 1 above, and the value at 0.")           \
     X(leaky_relu, LEAKY_RELU, 2, "negative_slope=0.01, inplace=False",                        \
       "x, or the slope times x below 0.")                                                     \
+    X(logit, LOGIT, 2, "eps=None",                                                            \
+      "log(x / (1 - x)), of x between eps and 1 - eps where that is given.")                  \
     X(mish, MISH, 1, "inplace=False", "x tanh(log(1 + exp(x))).")                             \
     X(pow, POWER, 2, "exponent", "The first to the power of the second.")                     \
     X(relu6, RELU6, 1, "inplace=False", "x, but at least 0 and at most 6.")                   \

@@ -114,6 +114,8 @@ static inline int64_t integer_reference(enum gni_op op, gn_dtype dtype, int64_t 
         return integer_wrap(dtype, -x);
     case GNI_OP_ABSOLUTE:
         return integer_wrap(dtype, x < 0 ? -x : x);
+    case GNI_OP_HEAVISIDE:
+        return a == 0 ? b : a > 0;
     case GNI_OP_SIGN:
         return (a > 0) - (a < 0);
     case GNI_OP_SQUARE:
@@ -206,6 +208,15 @@ static inline long double softplus_reference(gn_dtype dtype, long double x, long
     if ((dtype == GN_FLOAT32 ? (float)product : (double)product) > threshold || product > 100)
         return x;
     return (fmaxl(product, 0) + log1pl(expl(-fabsl(product)))) / beta;
+}
+
+/* The upper bound is a number of the type. */
+static inline long double logit_reference(gn_dtype dtype, long double x, long double eps)
+{
+    long double most =
+        dtype == GN_FLOAT32 ? (long double)(1 - (float)eps) : (long double)(1 - (double)eps);
+    long double z = eps >= 0 ? x < eps ? eps : x > most ? most : x : x;
+    return fabsl(z - 0.5L) < 0.25L ? log1pl((2 * z - 1) / (1 - z)) : logl(z / (1 - z));
 }
 
 static inline long double sinc_reference(long double a)
@@ -374,6 +385,17 @@ static inline long double float_reference(enum gni_op op, gn_dtype dtype, long d
         return softplus_reference(dtype, a, b, c);
     case GNI_OP_LOG_SIGMOID:
         return (a < 0 ? a : 0) - log1pl(expl(-fabsl(a)));
+    case GNI_OP_LOGADDEXP:
+        return maximum_reference(a, b) + log1pl(expl(a == b ? 0 : -fabsl(a - b)));
+    case GNI_OP_LOGADDEXP2:
+        return maximum_reference(a, b) +
+               log1pl(exp2l(a == b ? 0 : -fabsl(a - b))) * 1.44269504088896340735992468100189L;
+    case GNI_OP_XLOGY:
+        return a == 0 && !isnan(b) ? 0 : a * logl(b);
+    case GNI_OP_LOGIT:
+        return logit_reference(dtype, a, b);
+    case GNI_OP_HEAVISIDE:
+        return a == 0 ? b : a > 0;
     case GNI_OP_ISNAN:
         return isnan(a);
     case GNI_OP_ISINF:
@@ -420,10 +442,14 @@ static inline double bound_of(enum gni_op op, gn_dtype dtype)
     case GNI_OP_SELU:
     case GNI_OP_HARDSWISH:
     case GNI_OP_LOG_SIGMOID:
+    case GNI_OP_LOGADDEXP:
+    case GNI_OP_XLOGY:
+    case GNI_OP_LOGIT:
     case GNI_OP_SIGMOID:
         return 3;
     case GNI_OP_GELU:
     case GNI_OP_GELU_TANH:
+    case GNI_OP_LOGADDEXP2:
     case GNI_OP_MISH:
     case GNI_OP_SILU:
     case GNI_OP_SOFTPLUS:
@@ -483,6 +509,8 @@ static inline long double scale_of(enum gni_op op, gn_dtype dtype, double x, dou
 {
     if (op == GNI_OP_LERP)
         return fmaxl(fmaxl(fabsl(x), fabsl(y)), fabsl(z * ((long double)y - x)));
+    if ((op == GNI_OP_LOGADDEXP || op == GNI_OP_LOGADDEXP2) && isfinite(x) && isfinite(y))
+        return maximum_reference(x, y);
     if (op == GNI_OP_DIGAMMA && dtype == GN_FLOAT64)
         return 2 + logl(1 + fabsl(x));
     if (op == GNI_OP_GELU || op == GNI_OP_GELU_TANH)

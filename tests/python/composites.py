@@ -113,9 +113,23 @@ def _power(x: Any, y: Any) -> Any:
 
 
 def _logaddexp(x: Any, y: Any) -> Any:
-    top = numpy.maximum(x, y)
+    top = _maximum(x, y)
     made = top + numpy.log1p(numpy.exp(-abs(x - y)))
     return numpy.where(x == y, x + numpy.log(LONG(2)), made)
+
+
+def _logaddexp2(x: Any, y: Any) -> Any:
+    made = _maximum(x, y) + numpy.log1p(numpy.exp2(-abs(x - y))) / numpy.log(LONG(2))
+    return numpy.where(x == y, x + 1, made)
+
+
+def _logit(x: Any) -> Any:
+    near = numpy.log1p((2 * x - 1) / (1 - x))
+    return numpy.where(abs(x - LONG(0.5)) < 0.25, near, numpy.log(x / (1 - x)))
+
+
+def _heaviside(x: Any, y: Any) -> Any:
+    return numpy.where(x == 0, y, x > 0)
 
 
 def _hypot(x: Any, y: Any) -> Any:
@@ -181,6 +195,14 @@ TWO = {
     "atan2": Case(g.atan2, numpy.arctan2, result="float", ulps=3),
     "hypot": Case(g.hypot, _hypot, result="float", ulps=1),
     "logaddexp": Case(g.logaddexp, _logaddexp, result="float", ulps=4, terms=lambda x, y: (x, y)),
+    "logaddexp2": Case(
+        g.logaddexp2, _logaddexp2, result="float", ulps=4, terms=lambda x, y: (x, y)
+    ),
+    "heaviside": Case(g.heaviside, _heaviside, _heaviside),
+    "xlogy": Case(
+        g.xlogy, lambda x, y: numpy.where((x == 0) & (y == y), 0, x * numpy.log(y)), result="float",
+        ulps=2,
+    ),
     "ldexp": Case(g.ldexp, _ldexp, result="float", ulps=2),
     "copysign": Case(g.copysign, numpy.copysign, result="float"),
     "isclose": Case(
@@ -241,6 +263,11 @@ ONE = {
     ),
     "leaky_relu": Case(
         lambda x: g.leaky_relu(x, negative_slope=0.125), _below(lambda x: x / 8), None, 1, "float"
+    ),
+    "logit": Case(g.logit, _logit, None, 1, "float", 3),
+    "logit eps": Case(
+        lambda x: g.logit(x, 0.25), lambda x: _logit(_minimum(_maximum(x, LONG(0.25)), LONG(0.75))),
+        None, 1, "float", 3,
     ),
     "logsigmoid": Case(g.logsigmoid, lambda x: -_softplus(-x, 1, numpy.inf), None, 1, "float", 3),
     "mish": Case(

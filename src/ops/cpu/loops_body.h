@@ -227,6 +227,7 @@ TERNARY(clamp_boolean, uint8_t, ((x != 0) | (y != 0)) & (z != 0))
 #define bitwise_not_boolean logical_not_boolean
 #define maximum_boolean logical_or_boolean
 #define minimum_boolean logical_and_boolean
+#define heaviside_boolean logical_or_boolean
 
 /* ---- integers -------------------------------------------------------------------------------- */
 
@@ -420,6 +421,7 @@ static bool can_invert_int64(const int64_t *first, int64_t divisor, size_t count
     UNARY(negative_##S, T, T, (WIDE)0 - (WIDE)x)                                         \
     UNARY(absolute_##S, T, T, NEGATIVE_##SIGN(x) ? (WIDE)0 - (WIDE)x : (WIDE)x)          \
     UNARY(sign_##S, T, T, (x > 0) - NEGATIVE_##SIGN(x))                                  \
+    BINARY(heaviside_##S, T, T, x == 0 ? y : x > 0)                                      \
     UNARY(square_##S, T, T, (WIDE)x *(WIDE)x)                                            \
     UNARY(relu_##S, T, T, NEGATIVE_##SIGN(x) ? 0 : x)                                    \
     UNARY(relu6_##S, T, T, NEGATIVE_##SIGN(x) ? 0 : x > 6 ? 6 : x)                       \
@@ -450,6 +452,7 @@ INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
     UNARY(negative_##S, T, T, -x)                                  \
     UNARY(absolute_##S, T, T, FABS(x))                             \
     UNARY(sign_##S, T, T, x != x ? x : (T)((x > 0) - (x < 0)))     \
+    BINARY(heaviside_##S, T, T, x == 0 ? y : (T)(x > 0))           \
     UNARY(square_##S, T, T, x *x)                                  \
     UNARY(reciprocal_##S, T, T, 1 / x)                             \
     UNARY(floor_##S, T, T, FLOOR(x))                               \
@@ -464,6 +467,10 @@ INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
     BINARY(ldexp_##S, T, T, F##_ldexp(x, y))                       \
     BINARY(nextafter_##S, T, T, F##_nextafter(x, y))               \
     UNARY(log1p_##S, T, T, F##_log1p(x))                           \
+    BINARY(logaddexp_##S, T, T, F##_logaddexp(x, y))               \
+    BINARY(logaddexp2_##S, T, T, F##_logaddexp2(x, y))             \
+    BINARY(xlogy_##S, T, T, F##_xlogy(x, y))                       \
+    BINARY(logit_##S, T, T, F##_logit(x, y))                       \
     UNARY(sinh_##S, T, T, F##_sinh(x))                             \
     UNARY(cosh_##S, T, T, F##_cosh(x))                             \
     UNARY(tanh_##S, T, T, F##_tanh(x))                             \

@@ -363,6 +363,7 @@ template <class T> ELEMENT T op_sign(T x)
     else
         return (T)((x > 0) - (x < 0));
 }
+template <class T> ELEMENT T op_heaviside(T x, T value) { return x == 0 ? value : (T)(x > 0); }
 template <class T> ELEMENT T op_square(T x) { return op_multiply(x, x); }
 template <class T> ELEMENT T op_relu(T x) { return x > 0 || x != x ? x : (T)0; }
 
@@ -424,6 +425,33 @@ ELEMENT double digamma_of(double x)
     return log(x) - (sum + (0.5 / x + rest));
 }
 FUNCTION(digamma, (float)digamma_of(x), digamma_of(x))
+
+/* |x - y| as a sum of two; 0 for equal infinities. */
+template <class T> ELEMENT T way_of(T x, T y, T *low)
+{
+    T most = x > y ? x : y, least = x > y ? y : x, way = most - least, part = way - most;
+    *low = way < 1000 ? (most - (way - part)) - (least + part) : (T)0;
+    return x == y ? (T)0 : way;
+}
+template <class T> ELEMENT T op_logaddexp(T x, T y)
+{
+    T low, e = op_exp(-way_of(x, y, &low));
+    return op_maximum(x, y) + op_log1p(fma(e, -low, e));
+}
+template <class T> ELEMENT T op_logaddexp2(T x, T y)
+{
+    T low, e = op_exp2(-way_of(x, y, &low));
+    return op_maximum(x, y) + op_log1p(fma(e, -low * (T)0.69314718055994530942, e)) * (T)1.44269504088896340736;
+}
+template <class T> ELEMENT T op_xlogy(T x, T y) { return x == 0 && y == y ? (T)0 : x * op_log(y); }
+/* Near 1/2 by the difference of z / (1 - z) from 1. */
+template <class T> ELEMENT T op_logit(T x, T eps)
+{
+    T z = eps >= 0 ? x < eps ? eps : x > 1 - eps ? 1 - eps : x : x;
+    if (absolute(z - (T)0.5) < (T)0.25)
+        return op_log1p((2 * z - 1) / (1 - z));
+    return op_log(z / (1 - z));
+}
 
 template <class T> ELEMENT T op_atan2(T y, T x);
 template <> __device__ __forceinline__ float op_atan2(float y, float x) { return atan2f(y, x); }
