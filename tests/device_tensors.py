@@ -42,7 +42,7 @@ PAIRS = [
 NEAR_PAIRS = ["ldexp", "logaddexp", "logaddexp2", "xlogy", "logit"]
 INTEGER_PAIRS = [
     *("floor_divide", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor"),
-    *("bitwise_left_shift", "bitwise_right_shift"),
+    *("bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm"),
 ]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, 700.0, -90.0, math.inf, -math.inf, math.nan]
 

@@ -42,6 +42,7 @@ extern "C" {
  * threshold).
  * heaviside (x, value) is 0, 1, or the value where x is 0; xlogy (x, y) is x log(y), and 0 where x is 0; logit (x, eps)
  * bounds x by eps and 1 - eps, unless eps is below 0 or NaN.
+ * gcd and lcm are those of the absolute values, and wrap where these do not fit; with 0 they are the other one, and 0.
  * Shifts by less than 0 or by the width or more: left gives 0, right 0 or -1 by the sign.
  */
 #define GN_OP_LIST(X)                        \
@@ -71,6 +72,8 @@ extern "C" {
     X(BITWISE_NOT, bitwise_not, 1, INTEGER)  \
     X(SHIFT_LEFT, shift_left, 2, INTEGER)    \
     X(SHIFT_RIGHT, shift_right, 2, INTEGER)  \
+    X(GCD, gcd, 2, INTEGER)                  \
+    X(LCM, lcm, 2, INTEGER)                  \
     X(NEGATIVE, negative, 1, NUMBER)         \
     X(ABSOLUTE, absolute, 1, NUMBER)         \
     X(SIGN, sign, 1, NUMBER)                 \

@@ -477,6 +477,8 @@ static PyObject *call_in_place(PyObject *self, const char *name, const struct ro
     X(bitwise_not, BITWISE_NOT, 1, "The bits that it does not have.")          \
     X(bitwise_left_shift, SHIFT_LEFT, 2, "The bits moved up.")                 \
     X(bitwise_right_shift, SHIFT_RIGHT, 2, "The bits moved down.")             \
+    X(gcd, GCD, 2, "The greatest common divisor.")                             \
+    X(lcm, LCM, 2, "The least common multiple.")                               \
     X(neg, NEGATIVE, 1, "The value with the other sign.")                      \
     X(abs, ABSOLUTE, 1, "The value without its sign.")                         \
     X(sign, SIGN, 1, "-1, 0 or 1.")                                            \

@@ -49,6 +49,16 @@ static inline int64_t integer_power(gn_dtype dtype, int64_t a, int64_t b)
     return integer_wrap(dtype, (int64_t)result);
 }
 
+static inline __int128 magnitude(__int128 x)
+{
+    return x < 0 ? -x : x;
+}
+
+static inline __int128 common_divisor(__int128 a, __int128 b)
+{
+    return b == 0 ? magnitude(a) : common_divisor(b, a % b);
+}
+
 static inline int64_t integer_reference(enum gni_op op, gn_dtype dtype, int64_t a, int64_t b,
                                         int64_t c)
 {
@@ -110,6 +120,10 @@ static inline int64_t integer_reference(enum gni_op op, gn_dtype dtype, int64_t 
         return is_inside ? integer_wrap(dtype, (__int128)((unsigned __int128)x << b)) : 0;
     case GNI_OP_SHIFT_RIGHT:
         return is_inside ? a >> b : a < 0 ? -1 : 0;
+    case GNI_OP_GCD:
+        return integer_wrap(dtype, common_divisor(x, y));
+    case GNI_OP_LCM:
+        return integer_wrap(dtype, x == 0 ? 0 : magnitude(x) / common_divisor(x, y) * magnitude(y));
     case GNI_OP_NEGATIVE:
         return integer_wrap(dtype, -x);
     case GNI_OP_ABSOLUTE:

@@ -8,6 +8,7 @@ rounds on the way, is found.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy
@@ -198,6 +199,8 @@ TWO = {
     "logaddexp2": Case(
         g.logaddexp2, _logaddexp2, result="float", ulps=4, terms=lambda x, y: (x, y)
     ),
+    "gcd": Case(g.gcd, None, numpy.frompyfunc(math.gcd, 2, 1), kinds="bi"),
+    "lcm": Case(g.lcm, None, numpy.frompyfunc(math.lcm, 2, 1), kinds="bi"),
     "heaviside": Case(g.heaviside, _heaviside, _heaviside),
     "xlogy": Case(
         g.xlogy, lambda x, y: numpy.where((x == 0) & (y == y), 0, x * numpy.log(y)), result="float",

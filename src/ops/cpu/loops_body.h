@@ -228,11 +228,14 @@ TERNARY(clamp_boolean, uint8_t, ((x != 0) | (y != 0)) & (z != 0))
 #define maximum_boolean logical_or_boolean
 #define minimum_boolean logical_and_boolean
 #define heaviside_boolean logical_or_boolean
+#define gcd_boolean logical_or_boolean
+#define lcm_boolean logical_and_boolean
 
 /* ---- integers -------------------------------------------------------------------------------- */
 
 #define NEGATIVE_SIGNED(x) ((x) < 0)
 #define NEGATIVE_UNSIGNED(x) ((void)(x), 0)
+#define SIZE(SIGN, WIDE, x) (NEGATIVE_##SIGN(x) ? (WIDE)0 - (WIDE)(x) : (WIDE)(x)) /* |x| */
 
 /* Division that rounds down; by 0 it gives 0, and the smallest number by -1 wraps. */
 #define INTEGER_DIVISION(S, T, WIDE, IS_NEGATIVE, MINUS_1)                                   \
@@ -255,6 +258,25 @@ TERNARY(clamp_boolean, uint8_t, ((x != 0) | (y != 0)) & (z != 0))
     static inline T fmod_one_##S(T x, T y)                                                   \
     {                                                                                        \
         return (T)(y == 0 || MINUS_1(y) ? 0 : x % y);                                        \
+    }                                                                                        \
+    /* By differences, which are even, of odd numbers. */                                    \
+    static inline WIDE gcd_one_##S(WIDE a, WIDE b)                                           \
+    {                                                                                        \
+        if (a == 0 || b == 0)                                                                \
+            return a | b;                                                                    \
+        int shift = __builtin_ctzll(a | b);                                                  \
+        a >>= __builtin_ctzll(a);                                                            \
+        while (b != 0) {                                                                     \
+            b >>= __builtin_ctzll(b);                                                        \
+            WIDE least = a < b ? a : b;                                                      \
+            b = a < b ? b - a : a - b;                                                       \
+            a = least;                                                                       \
+        }                                                                                    \
+        return a << shift;                                                                   \
+    }                                                                                        \
+    static inline WIDE lcm_one_##S(WIDE a, WIDE b)                                           \
+    {                                                                                        \
+        return a == 0 ? 0 : a / gcd_one_##S(a, b) * b;                                       \
     }                                                                                        \
     /* By squaring; 1 / x^-y is 0 but for 1 and -1. */                                       \
     static inline T power_one_##S(T x, T y)                                                  \
@@ -418,8 +440,10 @@ static bool can_invert_int64(const int64_t *first, int64_t divisor, size_t count
     UNARY(bitwise_not_##S, T, T, ~x)                                                     \
     BINARY(shift_left_##S, T, T, (WIDE)y < BITS ? (WIDE)x << ((WIDE)y & (BITS - 1)) : 0) \
     BINARY(shift_right_##S, T, T, x >> ((WIDE)y < BITS ? (WIDE)y : FAR))                 \
+    BINARY(gcd_##S, T, T, gcd_one_##S(SIZE(SIGN, WIDE, x), SIZE(SIGN, WIDE, y)))         \
+    BINARY(lcm_##S, T, T, lcm_one_##S(SIZE(SIGN, WIDE, x), SIZE(SIGN, WIDE, y)))         \
     UNARY(negative_##S, T, T, (WIDE)0 - (WIDE)x)                                         \
-    UNARY(absolute_##S, T, T, NEGATIVE_##SIGN(x) ? (WIDE)0 - (WIDE)x : (WIDE)x)          \
+    UNARY(absolute_##S, T, T, SIZE(SIGN, WIDE, x))                                       \
     UNARY(sign_##S, T, T, (x > 0) - NEGATIVE_##SIGN(x))                                  \
     BINARY(heaviside_##S, T, T, x == 0 ? y : x > 0)                                      \
     UNARY(square_##S, T, T, (WIDE)x *(WIDE)x)                                            \

@@ -342,6 +342,25 @@ template <class T> ELEMENT T op_shift_right(T x, T y)
 template <> __device__ __forceinline__ bool op_shift_left<bool>(bool x, bool y) { return x && !y; }
 template <> __device__ __forceinline__ bool op_shift_right<bool>(bool x, bool y) { return x && !y; }
 
+template <class T> ELEMENT typename wide<T>::type size_of(T x)
+{
+    return x < (T)0 ? 0 - (typename wide<T>::type)x : (typename wide<T>::type)x;
+}
+template <class W> ELEMENT W common_divisor(W a, W b)
+{
+    while (b != 0) {
+        W rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+template <class T> ELEMENT T op_gcd(T x, T y) { return (T)common_divisor(size_of(x), size_of(y)); }
+template <class T> ELEMENT T op_lcm(T x, T y)
+{
+    return (T)(x == 0 ? 0 : size_of(x) / common_divisor(size_of(x), size_of(y)) * size_of(y));
+}
+
 template <class T> ELEMENT T op_negative(T x)
 {
     if constexpr (is_floating<T>::value)
