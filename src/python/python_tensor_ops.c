@@ -340,10 +340,15 @@ static int arguments_split(const char *name, const struct row *row, int begin,
                            PyObject *objects[PARAMETERS_MOST], PyObject **out)
 {
     Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0, taken = begin + count;
-    const char *flag = parameter_at(row->parameters, row->arity);
     int missing = 0;
     gn_scalar number;
     *out = NULL;
+    if (named == 0 && taken == row->arity) { /* as nearly always */
+        for (Py_ssize_t i = 0; i < count; i++)
+            objects[begin + i] = arguments[i];
+        return 1;
+    }
+    const char *flag = parameter_at(row->parameters, row->arity);
     for (Py_ssize_t i = 0; i < count && begin + i < row->arity + (flag != NULL); i++)
         objects[begin + i] = arguments[i];
     for (Py_ssize_t i = 0; i < named; i++) {
@@ -445,7 +450,7 @@ static PyObject *call_in_place(PyObject *self, const char *name, const struct ro
     int found = arguments_split(name, row, 1, arguments, count, keywords, objects, &out);
     if (found < 0)
         return NULL;
-    if (found == 0 || out != NULL)
+    if (found == 0 || (out != NULL && objects[row->arity] == NULL)) /* not by inplace */
         return call_with_options(name, self, arguments, count, keywords);
     return call(tensor_state(self), name, row, objects, self);
 }

@@ -464,12 +464,13 @@ static inline double bound_of(enum gni_op op, gn_dtype dtype)
     case GNI_OP_GELU:
     case GNI_OP_GELU_TANH:
     case GNI_OP_LOGADDEXP2:
-    case GNI_OP_MISH:
     case GNI_OP_SILU:
     case GNI_OP_SOFTPLUS:
         return 4;
     case GNI_OP_DIGAMMA:
         return dtype == GN_FLOAT32 ? 3 : 5;
+    case GNI_OP_MISH:
+        return 4.1;
     case GNI_OP_LGAMMA:
         return dtype == GN_FLOAT32 ? 3 : 5;
     case GNI_OP_POWER:

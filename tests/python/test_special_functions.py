@@ -370,6 +370,7 @@ def test_parameters_are_pytorchs():
         lambda own: genesis.leaky_relu(own, 0.5, True),
         lambda own: genesis.leaky_relu(own, 0.5, inplace=True),
         lambda own: own.leaky_relu_(0.5),
+        lambda own: own.leaky_relu_(0.5, True),
     ):
         own = x.clone()
         assert call(own) is own and own.tolist() == [-1, 0.5, 30]
