@@ -508,11 +508,26 @@ GN_SIM_INLINE double rsqrt(double v) { return 1.0 / sqrt(v); }
 GN_SIM_INLINE float rsqrt(float v) { return rsqrtf(v); }
 GN_SIM_INLINE float rcbrtf(float v) { return 1.0f / cbrtf(v); }
 GN_SIM_INLINE double rcbrt(double v) { return 1.0 / cbrt(v); }
-GN_SIM_INLINE double sinpi(double v) { return sin(3.14159265358979323846 * fmod(v, 2.0)); }
+GN_SIM_INLINE double sinpi(double v)
+{
+    double n = rint(v), s = sin(3.14159265358979323846 * (v - n)); /* 0 for integers */
+    return rint(n / 2) * 2 != n ? -s : s;
+}
 GN_SIM_INLINE double cospi(double v) { return cos(3.14159265358979323846 * fmod(v, 2.0)); }
 GN_SIM_INLINE float sinpif(float v) { return (float)sinpi((double)v); }
 GN_SIM_INLINE float cospif(float v) { return (float)cospi((double)v); }
 GN_SIM_INLINE double normcdf(double v) { return 0.5 * erfc(-v * 0.70710678118654752440); }
+GN_SIM_INLINE double erfinv(double v) /* Newton's method on its inverse, with both tails exact */
+{
+    double a = fabs(v), w = -log((1 - a) * (1 + a)), q = w / 2 - 4.33, y = sqrt(sqrt(q * q + w / 0.147) + q);
+    for (int i = 0; a < 1 && i < 6; i++) {
+        double beyond = a > 0.5 ? (1 - a) - erfc(y) : erf(y) - a;
+        double t = beyond * 0.88622692545275801365 * exp(y * y);
+        y -= t / (1 + y * t);
+    }
+    return copysign(a == 1 ? 1 / (1 - a) : y, v);
+}
+GN_SIM_INLINE float erfinvf(float v) { return (float)erfinv((double)v); }
 GN_SIM_INLINE float normcdff(float v) { return (float)normcdf((double)v); }
 GN_SIM_INLINE float saturate(float v) { return v > 0.0f ? (v < 1.0f ? v : 1.0f) : 0.0f; }
 GN_SIM_INLINE float __saturatef(float v) { return saturate(v); }

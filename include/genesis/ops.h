@@ -40,6 +40,14 @@ extern "C" {
  * rounds towards 0, and has the sign of the first.
  * maximum, minimum and clamp (value, least, most) hand on NaN. lerp (start, end, weight) is rounded once.
  * round is to even. sign of NaN is NaN, relu of NaN is NaN.
+ * ldexp (x, y) is x times 2 to the power of y; nextafter is not for halves, whose next numbers are others.
+ * lgamma is infinite at its poles, the integers up to 0; digamma is NaN there, and infinite at 0, with the other sign.
+ * sinc is sin(pi x) / (pi x).
+ * Activations have their parameters as operands: leaky_relu (x, slope), elu and celu (x, alpha), softplus (x, beta,
+ * threshold).
+ * heaviside (x, value) is 0, 1, or the value where x is 0; xlogy (x, y) is x log(y), and 0 where x is 0; logit (x, eps)
+ * bounds x by eps and 1 - eps, unless eps is below 0 or NaN.
+ * gcd and lcm are those of the absolute values, and wrap where these do not fit; with 0 they are the other one, and 0.
  * Shifts by less than 0 or by the width or more: left gives 0, right 0 or -1 by the sign.
  */
 #define GN_UNARY "input: operand"
@@ -85,10 +93,14 @@ extern "C" {
       "The bits moved up.")                                                                        \
     X(SHIFT_RIGHT, shift_right, 2, INTEGER, "bitwise_right_shift", "", GN_BINARY,                  \
       "The bits moved down.")                                                                      \
+    X(GCD, gcd, 2, INTEGER, "gcd", "", GN_BINARY, "The greatest common divisor.")                  \
+    X(LCM, lcm, 2, INTEGER, "lcm", "", GN_BINARY, "The least common multiple.")                    \
     X(NEGATIVE, negative, 1, NUMBER, "neg", "negative", GN_UNARY,                                  \
       "The value with the other sign.")                                                            \
     X(ABSOLUTE, absolute, 1, NUMBER, "abs", "absolute", GN_UNARY, "The value without its sign.")   \
     X(SIGN, sign, 1, NUMBER, "sign", "", GN_UNARY, "-1, 0 or 1.")                                  \
+    X(HEAVISIDE, heaviside, 2, ANY, "heaviside", "", "input: operand, values: operand",            \
+      "0 below 0, 1 above, and the value at 0.")                                                   \
     X(SQUARE, square, 1, NUMBER, "square", "", GN_UNARY, "The value times itself.")                \
     X(RECIPROCAL, reciprocal, 1, FLOAT, "reciprocal", "", GN_UNARY, "1 over the value.")           \
     X(FLOOR, floor, 1, FLOAT, "floor", "", GN_UNARY, "The next lower whole number.")               \
@@ -99,11 +111,22 @@ extern "C" {
     X(SQRT, sqrt, 1, FLOAT, "sqrt", "", GN_UNARY, "The square root.")                              \
     X(RSQRT, rsqrt, 1, FLOAT, "rsqrt", "", GN_UNARY, "1 over the square root.")                    \
     X(EXP, exp, 1, FLOAT, "exp", "", GN_UNARY, "e to the power of it.")                            \
+    X(EXP2, exp2, 1, FLOAT, "exp2", "", GN_UNARY, "2 to the power of it.")                         \
     X(EXPM1, expm1, 1, FLOAT, "expm1", "", GN_UNARY, "e to the power of it, minus 1.")             \
+    X(LDEXP, ldexp, 2, FLOAT, "ldexp", "", GN_BINARY,                                              \
+      "The first times 2 to the power of the second.")                                             \
+    X(NEXTAFTER, nextafter, 2, FLOAT, "nextafter", "", GN_BINARY,                                  \
+      "The next number on the way to the second.")                                                 \
     X(LOG, log, 1, FLOAT, "log", "", GN_UNARY, "The natural logarithm.")                           \
     X(LOG1P, log1p, 1, FLOAT, "log1p", "", GN_UNARY, "The natural logarithm of 1 more.")           \
     X(LOG2, log2, 1, FLOAT, "log2", "", GN_UNARY, "The logarithm to base 2.")                      \
     X(LOG10, log10, 1, FLOAT, "log10", "", GN_UNARY, "The logarithm to base 10.")                  \
+    X(LOGADDEXP, logaddexp, 2, FLOAT, "logaddexp", "", GN_BINARY, "log(exp(input) + exp(other)).") \
+    X(LOGADDEXP2, logaddexp2, 2, FLOAT, "logaddexp2", "", GN_BINARY, "The same to base 2.")        \
+    X(XLOGY, xlogy, 2, FLOAT, "xlogy", "", GN_BINARY,                                              \
+      "The first times the logarithm of the second.")                                              \
+    X(LOGIT, logit, 2, FLOAT, "logit", "", "input: operand, eps: operand = None",                  \
+      "log(x / (1 - x)), of x between eps and 1 - eps where that is given.")                       \
     X(SIN, sin, 1, FLOAT, "sin", "", GN_UNARY, "The sine.")                                        \
     X(COS, cos, 1, FLOAT, "cos", "", GN_UNARY, "The cosine.")                                      \
     X(TAN, tan, 1, FLOAT, "tan", "", GN_UNARY, "The tangent.")                                     \
@@ -123,12 +146,39 @@ extern "C" {
     X(ATANH, atanh, 1, FLOAT, "atanh", "arctanh", GN_UNARY,                                        \
       "The inverse of the hyperbolic tangent.")                                                    \
     X(ERF, erf, 1, FLOAT, "erf", "", GN_UNARY, "The error function.")                              \
+    X(ERFC, erfc, 1, FLOAT, "erfc", "", GN_UNARY, "1 minus the error function.")                   \
+    X(ERFINV, erfinv, 1, FLOAT, "erfinv", "", GN_UNARY, "The inverse of the error function.")      \
+    X(LGAMMA, lgamma, 1, FLOAT, "lgamma", "", GN_UNARY, "The logarithm of |gamma(x)|.")            \
+    X(DIGAMMA, digamma, 1, FLOAT, "digamma", "", GN_UNARY, "The derivative of lgamma.")            \
+    X(SINC, sinc, 1, FLOAT, "sinc", "", GN_UNARY, "sin(pi x) / (pi x), and 1 at 0.")               \
     X(SIGMOID, sigmoid, 1, FLOAT, "sigmoid", "", GN_UNARY, "1 / (1 + exp(-x)).")                   \
     X(RELU, relu, 1, NUMBER, "relu", "", GN_UNARY, "The value, or 0 if that is larger.")           \
+    X(RELU6, relu6, 1, NUMBER, "relu6", "", "input: operand, inplace: bool = False",               \
+      "x, but at least 0 and at most 6.")                                                          \
+    X(LEAKY_RELU, leaky_relu, 2, FLOAT, "leaky_relu", "",                                          \
+      "input: operand, negative_slope: operand = 0.01, inplace: bool = False",                     \
+      "x, or the slope times x below 0.")                                                          \
+    X(ELU, elu, 2, FLOAT, "elu", "",                                                               \
+      "input: operand, alpha: operand = 1.0, inplace: bool = False",                               \
+      "x, or alpha (exp(x) - 1) below 0.")                                                         \
+    X(CELU, celu, 2, FLOAT, "celu", "",                                                            \
+      "input: operand, alpha: operand = 1.0, inplace: bool = False",                               \
+      "x, or alpha (exp(x / alpha) - 1) below 0.")                                                 \
+    X(SELU, selu, 1, FLOAT, "selu", "", "input: operand, inplace: bool = False",                   \
+      "elu with the alpha, and times the scale, of self-normalizing networks.")                    \
     X(GELU, gelu, 1, FLOAT, "gelu", "", GN_UNARY ", *, approximate: text = 'none'",                \
       "x times the normal distribution up to x.")                                                  \
     X(GELU_TANH, gelu_tanh, 1, FLOAT, "", "", GN_UNARY, "GELU by the hyperbolic tangent.")         \
     X(SILU, silu, 1, FLOAT, "silu", "", GN_UNARY, "x times its sigmoid.")                          \
+    X(HARDSWISH, hardswish, 1, FLOAT, "hardswish", "", "input: operand, inplace: bool = False",    \
+      "x relu6(x + 3) / 6.")                                                                       \
+    X(MISH, mish, 1, FLOAT, "mish", "", "input: operand, inplace: bool = False",                   \
+      "x tanh(log(1 + exp(x))).")                                                                  \
+    X(SOFTPLUS, softplus, 3, FLOAT, "softplus", "",                                                \
+      "input: operand, beta: operand = 1.0, threshold: operand = 20.0",                            \
+      "log(1 + exp(beta x)) / beta, or x where beta x is above the threshold.")                    \
+    X(LOG_SIGMOID, log_sigmoid, 1, FLOAT, "logsigmoid", "log_sigmoid", GN_UNARY,                   \
+      "The logarithm of the sigmoid.")                                                             \
     X(ISNAN, isnan, 1, TEST, "isnan", "", GN_UNARY, "Whether it is no number.")                    \
     X(ISINF, isinf, 1, TEST, "isinf", "", GN_UNARY, "Whether it is infinite.")                     \
     X(ISFINITE, isfinite, 1, TEST, "isfinite", "", GN_UNARY,                                       \

@@ -71,12 +71,6 @@ static gn_status addcdiv_call(const gn_argument *a, gn_results *results)
 
 /* ---- powers and logarithms --------------------------------------------------------------------- */
 
-static gn_status exp2_call(const gn_argument *a, gn_results *results)
-{
-    struct gni_scope s = {0};
-    return gni_scope_give(&s, gni_binary(&s, GN_OP_POWER, gni_floating(2), a[0].operand), results);
-}
-
 static gn_operand as_double(struct gni_scope *s, gn_operand operand)
 {
     if (operand.tensor != NULL)
@@ -96,22 +90,6 @@ static gn_status frac_call(const gn_argument *a, gn_results *results)
     struct gni_scope s = {0};
     gn_tensor *whole = gni_unary(&s, GN_OP_TRUNC, a[0].operand.tensor);
     return gni_scope_give(&s, gni_binary(&s, GN_OP_SUBTRACT, a[0].operand, gni_of(whole)), results);
-}
-
-static gn_status logaddexp_call(const gn_argument *a, gn_results *results)
-{
-    struct gni_scope s = {0};
-    gn_operand in[] = {a[0].operand, a[1].operand};
-    gn_dtype dtype = gni_join(&s, 2, in, true);
-    gn_tensor *largest = gni_binary(&s, GN_OP_MAXIMUM, in[0], in[1]);
-    gn_tensor *apart = gni_unary(&s, GN_OP_ABSOLUTE, gni_binary(&s, GN_OP_SUBTRACT, in[0], in[1]));
-    gn_tensor *small = gni_unary(&s, GN_OP_EXP, gni_unary(&s, GN_OP_NEGATIVE, apart));
-    gn_tensor *made =
-        gni_binary(&s, GN_OP_ADD, gni_of(largest), gni_of(gni_unary(&s, GN_OP_LOG1P, small)));
-    /* Equal ones by themselves: the difference of two infinities is NaN. */
-    gn_tensor *doubled = gni_binary(&s, GN_OP_ADD, gni_of(largest), gni_floating(M_LN2));
-    made = gni_where(&s, gni_binary(&s, GN_OP_EQUAL, in[0], in[1]), gni_of(doubled), gni_of(made));
-    return gni_scope_give(&s, gni_cast(&s, made, dtype), results);
 }
 
 static gn_status deg2rad_call(const gn_argument *a, gn_results *results)
@@ -263,8 +241,6 @@ const gn_function gni_functions_elements[] = {
      OF_ELEMENTS, addcdiv_call, "``input + value * tensor1 / tensor2``.",
      ">>> genesis.addcdiv(genesis.ones(2), genesis.tensor([2.0, 3.0]), genesis.tensor(2.0))\n"
      "tensor([2.0000, 2.5000])"},
-    {"exp2", NULL, "input: Tensor", OF_ELEMENTS, exp2_call, "2 to the power of the elements.",
-     ">>> genesis.exp2(genesis.tensor([0, 3]))\ntensor([1., 8.])"},
     {"float_power", NULL, "input: operand, exponent: operand", OF_ELEMENTS, float_power_call,
      "The first to the power of the second, in float64 whatever they are.",
      ">>> genesis.float_power(genesis.tensor([2, 4]), -0.5)\n"
@@ -272,9 +248,6 @@ const gn_function gni_functions_elements[] = {
     {"frac", NULL, "input: Tensor", OF_ELEMENTS, frac_call,
      "The fraction: the element less its whole part, with the same sign.",
      ">>> genesis.frac(genesis.tensor([1.5, -2.25]))\ntensor([ 0.5000, -0.2500])"},
-    {"logaddexp", NULL, "input: operand, other: operand", OF_ELEMENTS, logaddexp_call,
-     "The logarithm of the sum of exp() of two.",
-     ">>> genesis.logaddexp(genesis.tensor([0.0]), genesis.tensor([0.0]))\ntensor([0.6931])"},
     {"deg2rad", NULL, "input: Tensor", OF_ELEMENTS, deg2rad_call, "Degrees as radians.",
      ">>> genesis.deg2rad(genesis.tensor([180.0]))\ntensor([3.1416])"},
     {"rad2deg", NULL, "input: Tensor", OF_ELEMENTS, rad2deg_call, "Radians as degrees.",

@@ -197,6 +197,8 @@ gn_status gni_typing_find(enum gni_op op, const gn_operand *operands, struct gni
     case GNI_DOMAIN_SELECT:
         return GN_OK;
     case GNI_DOMAIN_FLOAT:
+        if (op == GNI_OP_NEXTAFTER && gni_dtype_is_half(dtype))
+            return type_refuse(op, dtype, ": its neighbours are those of float32");
         if (kind == GNI_KIND_FLOATING)
             return GN_OK;
         typing->is_identity = is_rounding(op);

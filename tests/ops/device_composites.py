@@ -16,7 +16,24 @@ import composites
 import test_composites
 
 # A GPU computes these by functions of its own.
-OTHERS = ("sinh", "cosh", "exp2", "gelu tanh", "float_power", "pow", "logaddexp", "atan2", "hypot")
+OTHERS = (
+    *("sinh", "cosh", "exp2", "gelu tanh", "float_power", "pow", "logaddexp", "atan2", "hypot"),
+    *(
+        "ldexp",
+        "logaddexp2",
+        "logit",
+        "logit eps",
+        "xlogy",
+        "celu",
+        "elu",
+        "elu alpha",
+        "logsigmoid",
+        "mish",
+        "selu",
+        "softplus",
+        "softplus beta",
+    ),
+)
 
 
 def put_on_the_gpu():

@@ -36,19 +36,23 @@ TYPES = EVERY if "--all" in sys.argv else SOME
 # In units of the last place of the result's type; 0: the same bits.
 EXACT = [
     *("neg", "abs", "sign", "square", "floor", "ceil", "round", "trunc", "sqrt", "relu"),
+    *("relu6", "hardswish"),
     *("isnan", "isinf", "isfinite", "logical_not", "reciprocal", "rsqrt"),
 ]
 NEAR = [
-    *("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "erf"),
+    *("exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "tanh", "erf"),
+    *("erfc", "erfinv", "lgamma", "sinc"),
+    *("elu", "celu", "selu", "mish", "softplus", "logsigmoid", "leaky_relu", "hardtanh"),
     *("sigmoid", "gelu", "silu", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh"),
 ]
 PAIRS = [
     *("add", "sub", "mul", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge"),
-    *("logical_and", "logical_or", "logical_xor"),
+    *("logical_and", "logical_or", "logical_xor", "heaviside"),
 ]
+NEAR_PAIRS = ["ldexp", "logaddexp", "logaddexp2", "xlogy", "logit"]
 INTEGER_PAIRS = [
     *("floor_divide", "remainder", "fmod", "bitwise_and", "bitwise_or", "bitwise_xor"),
-    *("bitwise_left_shift", "bitwise_right_shift"),
+    *("bitwise_left_shift", "bitwise_right_shift", "gcd", "lcm"),
 ]
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-3, 700.0, -90.0, math.inf, -math.inf, math.nan]
 
@@ -139,10 +143,13 @@ def elementwise():
         x, y = numbers(dtype, 331), numbers(dtype, 331, 1)
         gx, gy = x.cuda(), y.cuda()
         one = [
-            n for n in EXACT if dtype.is_floating_point or n not in ("reciprocal", "rsqrt", "sqrt")
+            n
+            for n in EXACT
+            if dtype.is_floating_point or n not in ("reciprocal", "rsqrt", "sqrt", "hardswish")
         ]
         if dtype is genesis.bool:
             one = ["isnan", "isfinite", "logical_not"]
+        one += [] if dtype.is_floating_point else ["bitwise_not"]
         in_one(one, [x], 0)
         pairs = PAIRS[1 if dtype is genesis.bool else 0 :]
         pairs = [n for n in pairs if not (dtype is genesis.bool and n in ("sub", "mul"))]
@@ -161,6 +168,9 @@ def elementwise():
         in_one(NEAR, [x], 16)
         a, b = numbers(dtype, 100).abs().clamp(0.1, 5), numbers(dtype, 100, 3).clamp(-3, 3)
         same(a**b, a.cuda() ** b.cuda(), "pow", 16)
+        in_one(["digamma"], [x.abs() + 2], 16)  # beyond its zeros
+        in_one(NEAR_PAIRS, [a, b.abs()], 16)
+        in_one(["nextafter"], [x, numbers(dtype, 331, 4)], 0)
         c, d = numbers(dtype, 331, 4), numbers(dtype, 331, 5)
         same(genesis.atan2(c, d), genesis.atan2(c.cuda(), d.cuda()), "atan2", 16)
         same(a // b, a.cuda() // b.cuda(), "floor_divide")

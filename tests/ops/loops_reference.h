@@ -45,6 +45,16 @@ static inline __int128 integer_power(gn_dtype dtype, __int128 a, __int128 b)
     return integer_wrap(dtype, (int64_t)result);
 }
 
+static inline __int128 magnitude(__int128 x)
+{
+    return x < 0 ? -x : x;
+}
+
+static inline __int128 common_divisor(__int128 a, __int128 b)
+{
+    return b == 0 ? magnitude(a) : common_divisor(b, a % b);
+}
+
 static inline __int128 integer_reference(enum gni_op op, gn_dtype dtype, __int128 a, __int128 b,
                                          __int128 c)
 {
@@ -106,16 +116,24 @@ static inline __int128 integer_reference(enum gni_op op, gn_dtype dtype, __int12
         return is_inside ? integer_wrap(dtype, (__int128)((unsigned __int128)x << b)) : 0;
     case GNI_OP_SHIFT_RIGHT:
         return is_inside ? a >> b : a < 0 ? -1 : 0;
+    case GNI_OP_GCD:
+        return integer_wrap(dtype, common_divisor(x, y));
+    case GNI_OP_LCM:
+        return integer_wrap(dtype, x == 0 ? 0 : magnitude(x) / common_divisor(x, y) * magnitude(y));
     case GNI_OP_NEGATIVE:
         return integer_wrap(dtype, -x);
     case GNI_OP_ABSOLUTE:
         return integer_wrap(dtype, x < 0 ? -x : x);
+    case GNI_OP_HEAVISIDE:
+        return a == 0 ? b : a > 0;
     case GNI_OP_SIGN:
         return (a > 0) - (a < 0);
     case GNI_OP_SQUARE:
         return integer_wrap(dtype, (__int128)((unsigned __int128)x * (unsigned __int128)x));
     case GNI_OP_RELU:
         return a < 0 ? 0 : a;
+    case GNI_OP_RELU6:
+        return a < 0 ? 0 : a > 6 ? 6 : a;
     case GNI_OP_ISFINITE:
         return 1;
     default: /* isnan, isinf */
@@ -155,9 +173,72 @@ static inline long double lerp_reference(long double a, long double b, long doub
     return fabsl(weight) < 0.5L ? a + weight * (b - a) : b - (b - a) * (1 - weight);
 }
 
+/* Halley's method from an approximation of 3 digits. */
+static inline long double erfinv_reference(long double a)
+{
+    long double x = fabsl(a), w = -logl((1 - x) * (1 + x)), q = w / 2 - 4.33L;
+    long double y = x == 0 ? 0 : sqrtl(sqrtl(q * q + w / 0.147L) + q);
+    if (!(x < 1))
+        return x == 1 ? copysignl(INFINITY, a) : NAN;
+    for (int i = 0; i < 6; i++) {
+        long double beyond = x > 0.5L ? (1 - x) - erfcl(y) : erfl(y) - x;
+        long double t = beyond * 0.88622692545275801364908374167057259L * expl(y * y);
+        y -= t / (1 + y * t);
+    }
+    return copysignl(x < 1e-300L ? x * 0.88622692545275801364908374167057259L : y, a);
+}
+
+/* Bernoulli's numbers: the series from 30 on, the recurrence below. */
+static inline long double digamma_reference(long double a)
+{
+    const long double pi = 3.14159265358979323846264338327950288L;
+    long double sum = 0;
+    if (a == 0)
+        return copysignl(INFINITY, -a);
+    if (a < 0) {
+        long double r = a - rintl(a);
+        return r == 0 ? NAN : digamma_reference(1 - a) - pi / tanl(pi * r);
+    }
+    for (; a < 30; a += 1)
+        sum += 1 / a;
+    long double w = 1 / (a * a);
+    long double series =
+        w * (1 / 12.0L -
+             w * (1 / 120.0L -
+                  w * (1 / 252.0L -
+                       w * (1 / 240.0L - w * (1 / 132.0L - w * (691 / 32760.0L - w / 12))))));
+    return logl(a) - 1 / (2 * a) - series - sum;
+}
+
+/* The threshold is compared with the product as the type has it. */
+static inline long double softplus_reference(gn_dtype dtype, long double x, long double beta,
+                                             long double threshold)
+{
+    long double product = x * beta;
+    if ((dtype == GN_FLOAT32 ? (float)product : (double)product) > threshold || product > 100)
+        return x;
+    return (fmaxl(product, 0) + log1pl(expl(-fabsl(product)))) / beta;
+}
+
+/* The upper bound is a number of the type. */
+static inline long double logit_reference(gn_dtype dtype, long double x, long double eps)
+{
+    long double most =
+        dtype == GN_FLOAT32 ? (long double)(1 - (float)eps) : (long double)(1 - (double)eps);
+    long double z = eps >= 0 ? x < eps ? eps : x > most ? most : x : x;
+    return fabsl(z - 0.5L) < 0.25L ? log1pl((2 * z - 1) / (1 - z)) : logl(z / (1 - z));
+}
+
+static inline long double sinc_reference(long double a)
+{
+    const long double pi = 3.14159265358979323846264338327950288L;
+    long double n = rintl(a), s = sinl(pi * (a - n));
+    return a == 0 ? 1 : (fmodl(n, 2) != 0 ? -s : s) / (pi * a);
+}
+
 /* In long double: float32 results are right for certain, float64 ones to a small part of the last place. */
-static inline long double float_reference(enum gni_op op, long double a, long double b,
-                                          long double c)
+static inline long double float_reference(enum gni_op op, gn_dtype dtype, long double a,
+                                          long double b, long double c)
 {
     switch (op) {
     case GNI_OP_ADD:
@@ -230,8 +311,15 @@ static inline long double float_reference(enum gni_op op, long double a, long do
         return 1 / sqrtl(a);
     case GNI_OP_EXP:
         return expl(a);
+    case GNI_OP_EXP2:
+        return exp2l(a);
     case GNI_OP_EXPM1:
         return expm1l(a);
+    case GNI_OP_LDEXP: /* 0 and infinity stay */
+        return isnan(b) || (a != 0 && isfinite(a)) ? a * exp2l(b) : a;
+    case GNI_OP_NEXTAFTER:
+        return dtype == GN_FLOAT32 ? nextafterf((float)a, (float)b)
+                                   : nextafter((double)a, (double)b);
     case GNI_OP_LOG:
         return logl(a);
     case GNI_OP_LOG1P:
@@ -278,6 +366,46 @@ static inline long double float_reference(enum gni_op op, long double a, long do
         return a / 2 * (1 + tanhl(0.79788456080286535588L * (a + 0.044715L * a * a * a)));
     case GNI_OP_SILU:
         return a * (1 / (1 + expl(-a)));
+    case GNI_OP_ERFC:
+        return erfcl(a);
+    case GNI_OP_ERFINV:
+        return erfinv_reference(a);
+    case GNI_OP_LGAMMA:
+        return lgammal(a);
+    case GNI_OP_DIGAMMA:
+        return digamma_reference(a);
+    case GNI_OP_SINC:
+        return sinc_reference(a);
+    case GNI_OP_RELU6:
+        return isnan(a) ? a : a > 0 ? fminl(a, 6) : 0;
+    case GNI_OP_LEAKY_RELU:
+        return a > 0 ? a : a * b;
+    case GNI_OP_ELU:
+        return a > 0 ? a : b * expm1l(a);
+    case GNI_OP_CELU:
+        return a > 0 ? a : fabsl(a / b) < 0x1p-60L ? a : b * expm1l(a / b);
+    case GNI_OP_SELU:
+        return 1.0507009873554804934193349852946L *
+               (a > 0 ? a : 1.6732632423543772848170429916717L * expm1l(a));
+    case GNI_OP_HARDSWISH:
+        return isnan(a) ? a : a * (fminl(fmaxl(a + 3, 0), 6) / 6);
+    case GNI_OP_MISH:
+        return a * tanhl(log1pl(expl(a)));
+    case GNI_OP_SOFTPLUS:
+        return softplus_reference(dtype, a, b, c);
+    case GNI_OP_LOG_SIGMOID:
+        return (a < 0 ? a : 0) - log1pl(expl(-fabsl(a)));
+    case GNI_OP_LOGADDEXP:
+        return maximum_reference(a, b) + log1pl(expl(a == b ? 0 : -fabsl(a - b)));
+    case GNI_OP_LOGADDEXP2:
+        return maximum_reference(a, b) +
+               log1pl(exp2l(a == b ? 0 : -fabsl(a - b))) * 1.44269504088896340735992468100189L;
+    case GNI_OP_XLOGY:
+        return a == 0 && !isnan(b) ? 0 : a * logl(b);
+    case GNI_OP_LOGIT:
+        return logit_reference(dtype, a, b);
+    case GNI_OP_HEAVISIDE:
+        return a == 0 ? b : a > 0;
     case GNI_OP_ISNAN:
         return isnan(a);
     case GNI_OP_ISINF:
@@ -295,7 +423,9 @@ static inline double bound_of(enum gni_op op, gn_dtype dtype)
     switch (op) {
     case GNI_OP_RSQRT:
     case GNI_OP_EXP:
+    case GNI_OP_EXP2:
     case GNI_OP_EXPM1:
+    case GNI_OP_LDEXP:
     case GNI_OP_LOG:
     case GNI_OP_LOG1P:
     case GNI_OP_LOG2:
@@ -314,12 +444,31 @@ static inline double bound_of(enum gni_op op, gn_dtype dtype)
     case GNI_OP_COSH:
     case GNI_OP_TANH:
     case GNI_OP_ERF:
+    case GNI_OP_ERFC:
+    case GNI_OP_ERFINV:
+    case GNI_OP_SINC:
+    case GNI_OP_ELU:
+    case GNI_OP_CELU:
+    case GNI_OP_SELU:
+    case GNI_OP_HARDSWISH:
+    case GNI_OP_LOG_SIGMOID:
+    case GNI_OP_LOGADDEXP:
+    case GNI_OP_XLOGY:
+    case GNI_OP_LOGIT:
     case GNI_OP_SIGMOID:
         return 3;
     case GNI_OP_GELU:
     case GNI_OP_GELU_TANH:
+    case GNI_OP_LOGADDEXP2:
     case GNI_OP_SILU:
+    case GNI_OP_SOFTPLUS:
         return 4;
+    case GNI_OP_DIGAMMA:
+        return dtype == GN_FLOAT32 ? 3 : 5;
+    case GNI_OP_MISH:
+        return 4.1;
+    case GNI_OP_LGAMMA:
+        return dtype == GN_FLOAT32 ? 3 : 5;
     case GNI_OP_POWER:
         return 1;
     case GNI_OP_HYPOT:
@@ -371,9 +520,17 @@ static inline long double scale_of(enum gni_op op, gn_dtype dtype, double x, dou
 {
     if (op == GNI_OP_LERP)
         return fmaxl(fmaxl(fabsl(x), fabsl(y)), fabsl(z * ((long double)y - x)));
+    if ((op == GNI_OP_LOGADDEXP || op == GNI_OP_LOGADDEXP2) && isfinite(x) && isfinite(y))
+        return maximum_reference(x, y);
+    if (op == GNI_OP_DIGAMMA && dtype == GN_FLOAT64)
+        return 2 + logl(1 + fabsl(x));
     if (op == GNI_OP_GELU || op == GNI_OP_GELU_TANH)
         return x / 2;
-    if (op == GNI_OP_SILU)
+    if (op == GNI_OP_CELU && y < 0 && x <= 0) /* what x / y loses */
+        return (1 + x / y) * float_reference(op, dtype, x, y, z);
+    if (op == GNI_OP_SOFTPLUS)
+        return (dtype == GN_FLOAT32 ? (long double)FLT_MIN : (long double)DBL_MIN) / y;
+    if (op == GNI_OP_SILU || op == GNI_OP_MISH)
         return x * (dtype == GN_FLOAT32 ? (long double)FLT_MIN : (long double)DBL_MIN);
     return 0;
 }

@@ -125,10 +125,31 @@ def functions(dtype, place):
     )
 
 
+@case(*FLOATS)
+def activations(dtype, place):
+    x = place(numbers(dtype, 517))
+    return together(
+        *(genesis.leaky_relu(x, 0.125), genesis.elu(x, 0.5), genesis.celu(x, 2.0), genesis.selu(x)),
+        *(genesis.softplus(x, 2, 3), genesis.mish(x), genesis.hardswish(x), genesis.logsigmoid(x)),
+        *(genesis.logit(x, 0.125), genesis.hardtanh(x, -0.5), genesis.relu6(x * 5)),
+    )
+
+
+@case(*FLOATS)
+def special_functions(dtype, place):
+    x, y = place(numbers(dtype, 517)), place(numbers(dtype, 517, seed=1))
+    return together(
+        *(genesis.erfc(x), genesis.erfinv(x / 4), genesis.lgamma(x.abs() + 3), genesis.sinc(x)),
+        *(genesis.digamma(x.abs() + 3), genesis.exp2(x), genesis.ldexp(x, y.trunc())),
+        *(genesis.logaddexp(x, y + 4), genesis.logaddexp2(x, y + 4), genesis.heaviside(x, y)),
+        genesis.xlogy(x, y.abs() + 2),
+    )
+
+
 @case(*INTEGERS)
 def divisions(dtype, place):
     x, y = place(numbers(dtype, 517)), place(numbers(dtype, 517, seed=1))
-    return together(x // y, x % y, x & y, x ^ 3, ~x)
+    return together(x // y, x % y, x & y, x ^ 3, ~x, genesis.gcd(x, y), genesis.lcm(x, y))
 
 
 @case(*EVERY)

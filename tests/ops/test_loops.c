@@ -217,7 +217,7 @@ static void compare(enum gni_op op, gn_dtype dtype, const void *const *in, const
         if (gni_dtype_kind(dtype) == GNI_KIND_FLOATING) {
             double a = element(dtype, in[0], i), b = element(dtype, second, i);
             double c = element(dtype, third, i);
-            long double expected = float_reference(op, a, b, c);
+            long double expected = float_reference(op, dtype, a, b, c);
             double actual = element(result, out, i), error;
             if (result == GN_BOOL)
                 error = actual == (double)expected ? 0 : INFINITY;

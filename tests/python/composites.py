@@ -8,6 +8,7 @@ rounds on the way, is found.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy
@@ -33,6 +34,26 @@ class Case(NamedTuple):
     ulps: float = 0
     terms: Any = None
     kinds: str = "bif"
+
+
+def _ldexp(x: Any, y: Any) -> Any:
+    made = x * numpy.exp2(y)
+    return numpy.where(((x == 0) | numpy.isinf(x)) & ~numpy.isnan(y), x, made)
+
+
+def _below(slope: Any) -> Any:
+    """The number itself, or what is made of it where it is not positive."""
+
+    def call(x: Any, *parameters: Any) -> Any:
+        return numpy.where(x > 0, x, slope(x, *parameters))
+
+    return call
+
+
+def _softplus(x: Any, beta: Any = 1, threshold: Any = 20) -> Any:
+    product = x * beta
+    made = (numpy.maximum(product, 0) + numpy.log1p(numpy.exp(-abs(product)))) / beta
+    return numpy.where(product > threshold, x, made)
 
 
 def _python_remainder(x: Any, y: Any) -> Any:
@@ -93,9 +114,23 @@ def _power(x: Any, y: Any) -> Any:
 
 
 def _logaddexp(x: Any, y: Any) -> Any:
-    top = numpy.maximum(x, y)
+    top = _maximum(x, y)
     made = top + numpy.log1p(numpy.exp(-abs(x - y)))
     return numpy.where(x == y, x + numpy.log(LONG(2)), made)
+
+
+def _logaddexp2(x: Any, y: Any) -> Any:
+    made = _maximum(x, y) + numpy.log1p(numpy.exp2(-abs(x - y))) / numpy.log(LONG(2))
+    return numpy.where(x == y, x + 1, made)
+
+
+def _logit(x: Any) -> Any:
+    near = numpy.log1p((2 * x - 1) / (1 - x))
+    return numpy.where(abs(x - LONG(0.5)) < 0.25, near, numpy.log(x / (1 - x)))
+
+
+def _heaviside(x: Any, y: Any) -> Any:
+    return numpy.where(x == 0, y, x > 0)
 
 
 def _hypot(x: Any, y: Any) -> Any:
@@ -161,6 +196,17 @@ TWO = {
     "atan2": Case(g.atan2, numpy.arctan2, result="float", ulps=3),
     "hypot": Case(g.hypot, _hypot, result="float", ulps=1),
     "logaddexp": Case(g.logaddexp, _logaddexp, result="float", ulps=4, terms=lambda x, y: (x, y)),
+    "logaddexp2": Case(
+        g.logaddexp2, _logaddexp2, result="float", ulps=4, terms=lambda x, y: (x, y)
+    ),
+    "gcd": Case(g.gcd, None, numpy.frompyfunc(math.gcd, 2, 1), kinds="bi"),
+    "lcm": Case(g.lcm, None, numpy.frompyfunc(math.lcm, 2, 1), kinds="bi"),
+    "heaviside": Case(g.heaviside, _heaviside, _heaviside),
+    "xlogy": Case(
+        g.xlogy, lambda x, y: numpy.where((x == 0) & (y == y), 0, x * numpy.log(y)), result="float",
+        ulps=2,
+    ),
+    "ldexp": Case(g.ldexp, _ldexp, result="float", ulps=2),
     "copysign": Case(g.copysign, numpy.copysign, result="float"),
     "isclose": Case(
         lambda x, y: g.isclose(x, y, rtol=0.25, atol=0.125), _is_close, result="bool", kinds="f"
@@ -205,6 +251,44 @@ THREE = {
 }  # fmt: skip
 
 ONE = {
+    "celu": Case(g.celu, _below(numpy.expm1), None, 1, "float", 3),
+    "elu": Case(g.elu, _below(numpy.expm1), None, 1, "float", 3),
+    "elu alpha": Case(
+        lambda x: g.elu(x, 0.25), _below(lambda x: numpy.expm1(x) / 4), None, 1, "float", 3
+    ),
+    "hardswish": Case(
+        g.hardswish, lambda x: x * (_minimum(_maximum(x + 3, LONG(0)), LONG(6)) / 6), None, 1,
+        "float", 3,
+    ),
+    "hardtanh": Case(
+        g.hardtanh, lambda x: _minimum(_maximum(x, LONG(-1)), LONG(1)),
+        numpy.frompyfunc(lambda x: min(max(x, -1), 1), 1, 1), 1, kinds="if",
+    ),
+    "leaky_relu": Case(
+        lambda x: g.leaky_relu(x, negative_slope=0.125), _below(lambda x: x / 8), None, 1, "float"
+    ),
+    "logit": Case(g.logit, _logit, None, 1, "float", 3),
+    "logit eps": Case(
+        lambda x: g.logit(x, 0.25), lambda x: _logit(_minimum(_maximum(x, LONG(0.25)), LONG(0.75))),
+        None, 1, "float", 3,
+    ),
+    "logsigmoid": Case(g.logsigmoid, lambda x: -_softplus(-x, 1, numpy.inf), None, 1, "float", 3),
+    "mish": Case(
+        g.mish, lambda x: x * numpy.tanh(numpy.log1p(numpy.exp(x))), None, 1, "float", 4
+    ),
+    "relu6": Case(
+        g.relu6, lambda x: _minimum(_maximum(x, LONG(0)), LONG(6)),
+        numpy.frompyfunc(lambda x: min(max(x, 0), 6), 1, 1), 1, kinds="if",
+    ),
+    "selu": Case(
+        g.selu, lambda x: LONG("1.0507009873554804934193349852946")
+        * numpy.where(x > 0, x, LONG("1.6732632423543772848170429916717") * numpy.expm1(x)),
+        None, 1, "float", 3,
+    ),
+    "softplus": Case(g.softplus, _softplus, None, 1, "float", 3),
+    "softplus beta": Case(
+        lambda x: g.softplus(x, 2, threshold=5), lambda x: _softplus(x, 2, 5), None, 1, "float", 3
+    ),
     "exp2": Case(g.exp2, numpy.exp2, None, 1, "float", 2),
     "frac": Case(g.frac, lambda x: x - numpy.trunc(x), None, 1, kinds="f"),
     "sinh": Case(g.sinh, numpy.sinh, None, 1, "float", 6),
@@ -288,12 +372,13 @@ ELSEWHERE = {
         transpose tril triu unbind unflatten unique unique_consecutive unsqueeze view""",
     "an operation of one operand, in the type that this has: tests/ops/test_loops.c": """
         abs absolute acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh
-        bitwise_not ceil cos erf exp expm1 floor isfinite isinf isnan log log10 log1p log2
-        logical_not neg negative reciprocal relu rsqrt sigmoid sign silu sin sqrt square tan tanh
-        trunc""",
+        bitwise_not ceil cos digamma erf erfc erfinv exp expm1 floor isfinite isinf isnan lgamma log
+        log10 log1p log2 logical_not neg negative reciprocal relu rsqrt sigmoid sign silu sin sinc
+        sqrt square tan tanh trunc""",
+    "of float32 and float64 only: tests/c/test_loops.c": "nextafter",
     "a second name of one that is here": """
-        arctan2 concat concatenate divide greater greater_equal less less_equal multiply not_equal
-        subtract true_divide""",
+        arctan2 concat concatenate divide greater greater_equal less less_equal log_sigmoid multiply
+        not_equal subtract true_divide""",
     "bits, whatever they mean": """
         bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor logical_and
         logical_or logical_xor""",

@@ -80,6 +80,15 @@
         }                                                            \
     }
 
+/* One truth for all elements. */
+#define FILL(NAME, TRUTH)                                            \
+    static void NAME(void *out, const void *const *in, size_t count) \
+    {                                                                \
+        (void)in;                                                    \
+        if (count)                                                   \
+            memset(out, TRUTH, count);                               \
+    }
+
 /* The same where some arguments need a slow function: what a block of them has is known before the loop.
  * The choice is made for each element, so that neighbours do not change a result. */
 enum {
@@ -198,20 +207,9 @@ enum {
 
 /* ---- bool ------------------------------------------------------------------------------------ */
 
-static void always_false(void *out, const void *const *in, size_t count)
-{
-    (void)in;
-    if (count)
-        memset(out, 0, count);
-}
-
-static void always_true(void *out, const void *const *in, size_t count)
-{
-    (void)in;
-    if (count)
-        memset(out, 1, count);
-}
-
+FILL(isnan_boolean, 0)
+FILL(isinf_boolean, 0)
+FILL(isfinite_boolean, 1)
 LOGIC(boolean, uint8_t)
 BINARY(not_equal_boolean, uint8_t, uint8_t, (x != 0) != (y != 0))
 BINARY(equal_boolean, uint8_t, uint8_t, (x != 0) == (y != 0))
@@ -223,12 +221,23 @@ WHERE(where_boolean, uint8_t)
 TERNARY(clamp_boolean, uint8_t, ((x != 0) | (y != 0)) & (z != 0))
 
 /* A number of one bit: a shift by true pushes it out. */
-#define shift_boolean greater_boolean
+#define shift_left_boolean greater_boolean
+#define shift_right_boolean greater_boolean
+#define bitwise_and_boolean logical_and_boolean
+#define bitwise_or_boolean logical_or_boolean
+#define bitwise_xor_boolean logical_xor_boolean
+#define bitwise_not_boolean logical_not_boolean
+#define maximum_boolean logical_or_boolean
+#define minimum_boolean logical_and_boolean
+#define heaviside_boolean logical_or_boolean
+#define gcd_boolean logical_or_boolean
+#define lcm_boolean logical_and_boolean
 
 /* ---- integers -------------------------------------------------------------------------------- */
 
 #define NEGATIVE_SIGNED(x) ((x) < 0)
 #define NEGATIVE_UNSIGNED(x) ((void)(x), 0)
+#define SIZE(SIGN, WIDE, x) (NEGATIVE_##SIGN(x) ? (WIDE)0 - (WIDE)(x) : (WIDE)(x)) /* |x| */
 
 /* Division that rounds down; by 0 it gives 0, and the smallest number by -1 wraps. */
 #define INTEGER_DIVISION(S, T, WIDE, IS_NEGATIVE, MINUS_1)                                   \
@@ -251,6 +260,25 @@ TERNARY(clamp_boolean, uint8_t, ((x != 0) | (y != 0)) & (z != 0))
     static inline T fmod_one_##S(T x, T y)                                                   \
     {                                                                                        \
         return (T)(y == 0 || MINUS_1(y) ? 0 : x % y);                                        \
+    }                                                                                        \
+    /* By differences, which are even, of odd numbers. */                                    \
+    static inline WIDE gcd_one_##S(WIDE a, WIDE b)                                           \
+    {                                                                                        \
+        if (a == 0 || b == 0)                                                                \
+            return a | b;                                                                    \
+        int shift = __builtin_ctzll(a | b);                                                  \
+        a >>= __builtin_ctzll(a);                                                            \
+        while (b != 0) {                                                                     \
+            b >>= __builtin_ctzll(b);                                                        \
+            WIDE least = a < b ? a : b;                                                      \
+            b = a < b ? b - a : a - b;                                                       \
+            a = least;                                                                       \
+        }                                                                                    \
+        return a << shift;                                                                   \
+    }                                                                                        \
+    static inline WIDE lcm_one_##S(WIDE a, WIDE b)                                           \
+    {                                                                                        \
+        return a == 0 ? 0 : a / gcd_one_##S(a, b) * b;                                       \
     }                                                                                        \
     /* By squaring; 1 / x^-y is 0 but for 1 and -1. */                                       \
     static inline T power_one_##S(T x, T y)                                                  \
@@ -408,7 +436,7 @@ static bool can_invert_uint64(const uint64_t *first, uint64_t divisor, size_t co
 #define IS_MINUS_1_UNSIGNED(x) ((void)(x), 0)
 
 /* What depends on the bits alone: for both integers of a width. */
-#define BITS_LOOPS(S, T, WIDE, BITS)                                                     \
+#define BITS_LOOPS(S, U, T, WIDE, BITS)                                                  \
     EQUALITY(S, T)                                                                       \
     LOGIC(S, T)                                                                          \
     WHERE(where_##S, T)                                                                  \
@@ -421,32 +449,64 @@ static bool can_invert_uint64(const uint64_t *first, uint64_t divisor, size_t co
     UNARY(bitwise_not_##S, T, T, ~x)                                                     \
     BINARY(shift_left_##S, T, T, (WIDE)y < BITS ? (WIDE)x << ((WIDE)y & (BITS - 1)) : 0) \
     UNARY(negative_##S, T, T, (WIDE)0 - (WIDE)x)                                         \
-    UNARY(square_##S, T, T, (WIDE)x *(WIDE)x)
+    UNARY(square_##S, T, T, (WIDE)x *(WIDE)x)                                            \
+    SAME_BITS(U, S)
 
-BITS_LOOPS(int8, int8_t, uint32_t, 8)
-BITS_LOOPS(int16, int16_t, uint32_t, 16)
-BITS_LOOPS(int32, int32_t, uint32_t, 32)
-BITS_LOOPS(int64, int64_t, uint64_t, 64)
+/* A loop by another name. */
+#define SAME(name, other) \
+    static void name(void *, const void *const *, size_t) __attribute__((alias(#other)));
+
+/* The loops of BITS_LOOPS() for the unsigned integers of the width. */
+#define SAME_BITS(U, S)                    \
+    SAME(equal_##U, equal_##S)             \
+    SAME(not_equal_##U, not_equal_##S)     \
+    SAME(logical_and_##U, logical_and_##S) \
+    SAME(logical_or_##U, logical_or_##S)   \
+    SAME(logical_xor_##U, logical_xor_##S) \
+    SAME(logical_not_##U, logical_not_##S) \
+    SAME(where_##U, where_##S)             \
+    SAME(add_##U, add_##S)                 \
+    SAME(subtract_##U, subtract_##S)       \
+    SAME(multiply_##U, multiply_##S)       \
+    SAME(bitwise_and_##U, bitwise_and_##S) \
+    SAME(bitwise_or_##U, bitwise_or_##S)   \
+    SAME(bitwise_xor_##U, bitwise_xor_##S) \
+    SAME(bitwise_not_##U, bitwise_not_##S) \
+    SAME(shift_left_##U, shift_left_##S)   \
+    SAME(negative_##U, negative_##S)       \
+    SAME(square_##U, square_##S)
+
+BITS_LOOPS(int8, uint8, int8_t, uint32_t, 8)
+BITS_LOOPS(int16, uint16, int16_t, uint32_t, 16)
+BITS_LOOPS(int32, uint32, int32_t, uint32_t, 32)
+BITS_LOOPS(int64, uint64, int64_t, uint64_t, 64)
 
 /* FAR: a shift that leaves the sign only, after the promotion to int. */
 #define SHIFT_RIGHT_SIGNED(x, y, BITS, FAR) ((x) >> ((y) < BITS ? (y) : FAR))
 #define SHIFT_RIGHT_UNSIGNED(x, y, BITS, FAR) ((y) < BITS ? (x) >> ((y) & (BITS - 1)) : 0)
 
 /* What depends on the sign. */
-#define INTEGER_LOOPS(S, T, WIDE, BITS, FAR, SIGN)                              \
-    INTEGER_DIVISION(S, T, WIDE, NEGATIVE_##SIGN, IS_MINUS_1_##SIGN)            \
-    ORDER(S, T)                                                                 \
-    DIVISION(floor_divide, S, T)                                                \
-    DIVISION(remainder, S, T)                                                   \
-    BINARY(fmod_##S, T, T, fmod_one_##S(x, y))                                  \
-    BINARY(power_##S, T, T, power_one_##S(x, y))                                \
-    BINARY(maximum_##S, T, T, x > y ? x : y)                                    \
-    BINARY(minimum_##S, T, T, x < y ? x : y)                                    \
-    TERNARY(clamp_##S, T, (x > y ? x : y) < z ? (x > y ? x : y) : z)            \
-    BINARY(shift_right_##S, T, T, SHIFT_RIGHT_##SIGN(x, (WIDE)y, BITS, FAR))    \
-    UNARY(absolute_##S, T, T, NEGATIVE_##SIGN(x) ? (WIDE)0 - (WIDE)x : (WIDE)x) \
-    UNARY(sign_##S, T, T, (x > 0) - NEGATIVE_##SIGN(x))                         \
-    UNARY(relu_##S, T, T, NEGATIVE_##SIGN(x) ? 0 : x)
+#define INTEGER_LOOPS(S, T, WIDE, BITS, FAR, SIGN)                               \
+    INTEGER_DIVISION(S, T, WIDE, NEGATIVE_##SIGN, IS_MINUS_1_##SIGN)             \
+    ORDER(S, T)                                                                  \
+    DIVISION(floor_divide, S, T)                                                 \
+    DIVISION(remainder, S, T)                                                    \
+    BINARY(fmod_##S, T, T, fmod_one_##S(x, y))                                   \
+    BINARY(power_##S, T, T, power_one_##S(x, y))                                 \
+    BINARY(maximum_##S, T, T, x > y ? x : y)                                     \
+    BINARY(minimum_##S, T, T, x < y ? x : y)                                     \
+    TERNARY(clamp_##S, T, (x > y ? x : y) < z ? (x > y ? x : y) : z)             \
+    BINARY(shift_right_##S, T, T, SHIFT_RIGHT_##SIGN(x, (WIDE)y, BITS, FAR))     \
+    BINARY(gcd_##S, T, T, gcd_one_##S(SIZE(SIGN, WIDE, x), SIZE(SIGN, WIDE, y))) \
+    BINARY(lcm_##S, T, T, lcm_one_##S(SIZE(SIGN, WIDE, x), SIZE(SIGN, WIDE, y))) \
+    UNARY(absolute_##S, T, T, SIZE(SIGN, WIDE, x))                               \
+    UNARY(sign_##S, T, T, (x > 0) - NEGATIVE_##SIGN(x))                          \
+    BINARY(heaviside_##S, T, T, x == 0 ? y : x > 0)                              \
+    UNARY(relu_##S, T, T, NEGATIVE_##SIGN(x) ? 0 : x)                            \
+    UNARY(relu6_##S, T, T, NEGATIVE_##SIGN(x) ? 0 : x > 6 ? 6 : x)               \
+    SAME(isnan_##S, isnan_boolean)                                               \
+    SAME(isinf_##S, isinf_boolean)                                               \
+    SAME(isfinite_##S, isfinite_boolean)
 
 INTEGER_LOOPS(uint8, uint8_t, uint32_t, 8, 8, UNSIGNED)
 INTEGER_LOOPS(int8, int8_t, uint32_t, 8, 8, SIGNED)
@@ -475,6 +535,7 @@ INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
     UNARY(negative_##S, T, T, -x)                                  \
     UNARY(absolute_##S, T, T, FABS(x))                             \
     UNARY(sign_##S, T, T, x != x ? x : (T)((x > 0) - (x < 0)))     \
+    BINARY(heaviside_##S, T, T, x == 0 ? y : (T)(x > 0))           \
     UNARY(square_##S, T, T, x *x)                                  \
     UNARY(reciprocal_##S, T, T, 1 / x)                             \
     UNARY(floor_##S, T, T, FLOOR(x))                               \
@@ -484,16 +545,36 @@ INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
     UNARY(sqrt_##S, T, T, SQRT(x))                                 \
     UNARY(rsqrt_##S, T, T, 1 / SQRT(x))                            \
     UNARY(exp_##S, T, T, F##_exp(x))                               \
+    UNARY(exp2_##S, T, T, F##_exp2(x))                             \
     UNARY(expm1_##S, T, T, F##_expm1(x))                           \
+    BINARY(ldexp_##S, T, T, F##_ldexp(x, y))                       \
+    BINARY(nextafter_##S, T, T, F##_nextafter(x, y))               \
     UNARY(log1p_##S, T, T, F##_log1p(x))                           \
+    BINARY(logaddexp_##S, T, T, F##_logaddexp(x, y))               \
+    BINARY(logaddexp2_##S, T, T, F##_logaddexp2(x, y))             \
+    BINARY(xlogy_##S, T, T, F##_xlogy(x, y))                       \
+    BINARY(logit_##S, T, T, F##_logit(x, y))                       \
     UNARY(sinh_##S, T, T, F##_sinh(x))                             \
     UNARY(cosh_##S, T, T, F##_cosh(x))                             \
     UNARY(tanh_##S, T, T, F##_tanh(x))                             \
     UNARY(sigmoid_##S, T, T, F##_sigmoid(x))                       \
+    UNARY(erfinv_##S, T, T, F##_erfinv(x))                         \
+    UNARY(lgamma_##S, T, T, F##_lgamma(x))                         \
+    UNARY(digamma_##S, T, T, F##_digamma(x))                       \
+    UNARY(sinc_##S, T, T, F##_sinc(x))                             \
     UNARY(relu_##S, T, T, ((x > 0) | (x != x)) ? x : 0)            \
+    UNARY(relu6_##S, T, T, F##_minimum(F##_maximum(x, 0), 6))      \
+    BINARY(leaky_relu_##S, T, T, x > 0 ? x : x * y)                \
+    BINARY(elu_##S, T, T, F##_elu(x, y))                           \
+    BINARY(celu_##S, T, T, F##_celu(x, y))                         \
+    UNARY(selu_##S, T, T, F##_selu(x))                             \
     UNARY(gelu_##S, T, T, F##_gelu(x))                             \
     UNARY(gelu_tanh_##S, T, T, F##_gelu_tanh(x))                   \
     UNARY(silu_##S, T, T, F##_silu(x))                             \
+    UNARY(hardswish_##S, T, T, F##_hardswish(x))                   \
+    UNARY(mish_##S, T, T, F##_mish(x))                             \
+    TERNARY(softplus_##S, T, F##_softplus(x, y, z))                \
+    UNARY(log_sigmoid_##S, T, T, F##_log_sigmoid(x))               \
     UNARY(isnan_##S, T, uint8_t, x != x)                           \
     UNARY(isinf_##S, T, uint8_t, FABS(x) == INFINITY)              \
     UNARY(isfinite_##S, T, uint8_t, FABS(x) < INFINITY)
@@ -505,6 +586,7 @@ UNARY_EITHER(log_float32, float, f32_log_is_plain, f32_log_plain, f32_log)
 UNARY_EITHER(log2_float32, float, f32_log_is_plain, f32_log2_plain, f32_log2)
 UNARY_EITHER(log10_float32, float, f32_log_is_plain, f32_log10_plain, f32_log10)
 UNARY(erf_float32, float, float, f32_erf(x))
+UNARY(erfc_float32, float, float, f32_erfc(x))
 UNARY(asin_float32, float, float, f32_asin(x))
 UNARY(acos_float32, float, float, f32_acos(x))
 UNARY(atan_float32, float, float, f32_atan(x))
@@ -533,6 +615,7 @@ UNARY(asinh_float64, double, double, asinh(x))
 UNARY(acosh_float64, double, double, acosh(x))
 UNARY(atanh_float64, double, double, atanh(x))
 UNARY(erf_float64, double, double, erf(x))
+UNARY(erfc_float64, double, double, erfc(x))
 BINARY(floor_divide_float64, double, double, f64_floor_divide(x, y))
 BINARY(remainder_float64, double, double, f64_remainder(x, y))
 BINARY(fmod_float64, double, double, fmod(x, y))
@@ -1007,15 +1090,9 @@ static void fold_rows_float32(double *sums, const float *const *rows, size_t cou
     [GN_UINT8] = name##_uint8, [GN_INT8] = name##_int8, [GN_UINT16] = name##_uint16,   \
     [GN_INT16] = name##_int16, [GN_UINT32] = name##_uint32, [GN_INT32] = name##_int32, \
     [GN_UINT64] = name##_uint64, [GN_INT64] = name##_int64
-#define BITS_OF_INTEGERS(name)                                                        \
-    [GN_UINT8] = name##_int8, [GN_INT8] = name##_int8, [GN_UINT16] = name##_int16,    \
-    [GN_INT16] = name##_int16, [GN_UINT32] = name##_int32, [GN_INT32] = name##_int32, \
-    [GN_UINT64] = name##_int64, [GN_INT64] = name##_int64
 #define FLOATS(name) [GN_FLOAT32] = name##_float32, [GN_FLOAT64] = name##_float64
 #define NUMBERS(name) INTEGERS(name), FLOATS(name)
-#define BITS_OF_NUMBERS(name) BITS_OF_INTEGERS(name), FLOATS(name)
 #define ALL(name) [GN_BOOL] = name##_boolean, NUMBERS(name)
-#define BITS_OF_ALL(name) [GN_BOOL] = name##_boolean, BITS_OF_NUMBERS(name)
 #define HALVES(name) [GN_FLOAT16] = name##_float16, [GN_BFLOAT16] = name##_bfloat16
 
 /* Conversions: those that gni_loop_convert() asks for. */
@@ -1055,121 +1132,55 @@ static void fold_rows_float32(double *sums, const float *const *rows, size_t cou
     FOLDS_OF_SIGNED(name), [GN_UINT8] = FOLDS(name##_int8), [GN_UINT16] = FOLDS(name##_int16), \
     [GN_UINT32] = FOLDS(name##_int32), [GN_UINT64] = FOLDS(name##_int64), FOLDS_OF_FLOATS(name)
 
-#define TEST_OF_FLOATS(name, OTHERS)                                                      \
-    [GN_BOOL] = OTHERS, [GN_UINT8] = OTHERS, [GN_INT8] = OTHERS, [GN_UINT16] = OTHERS,    \
-    [GN_INT16] = OTHERS, [GN_UINT32] = OTHERS, [GN_INT32] = OTHERS, [GN_UINT64] = OTHERS, \
-    [GN_INT64] = OTHERS, FLOATS(name)
+/* The loops of a row of GN_OP_LIST by its domain: name_ and a type for each type of the domain. A row whose loop is
+ * missing does not compile. */
+#define LOOPS_NUMBER NUMBERS
+#define LOOPS_ANY ALL
+#define LOOPS_FLOAT FLOATS
+#define LOOPS_TEST ALL
+#define LOOPS_INTEGER(name) [GN_BOOL] = name##_boolean, INTEGERS(name)
+#define LOOPS_LOGIC ALL
+#define LOOPS_SELECT(name) ALL(name), HALVES(name)
 
-const struct gni_loops_set GNI_LOOPS_SET =
-    {
-        .name = GNI_LOOPS_NAME,
-        .ops =
-            {
-                [GNI_OP_ADD] = {BITS_OF_NUMBERS(add)},
-                [GNI_OP_SUBTRACT] = {BITS_OF_NUMBERS(subtract)},
-                [GNI_OP_MULTIPLY] = {BITS_OF_NUMBERS(multiply)},
-                [GNI_OP_DIVIDE] = {FLOATS(divide)},
-                [GNI_OP_FLOOR_DIVIDE] = {NUMBERS(floor_divide)},
-                [GNI_OP_REMAINDER] = {NUMBERS(remainder)},
-                [GNI_OP_FMOD] = {NUMBERS(fmod)},
-                [GNI_OP_POWER] = {NUMBERS(power)},
-                [GNI_OP_MAXIMUM] = {NUMBERS(maximum), [GN_BOOL] = logical_or_boolean},
-                [GNI_OP_MINIMUM] = {NUMBERS(minimum), [GN_BOOL] = logical_and_boolean},
-                [GNI_OP_EQUAL] = {BITS_OF_ALL(equal)},
-                [GNI_OP_NOT_EQUAL] = {BITS_OF_ALL(not_equal)},
-                [GNI_OP_LESS] = {ALL(less)},
-                [GNI_OP_LESS_EQUAL] = {ALL(less_equal)},
-                [GNI_OP_GREATER] = {ALL(greater)},
-                [GNI_OP_GREATER_EQUAL] = {ALL(greater_equal)},
-                [GNI_OP_LOGICAL_AND] = {BITS_OF_ALL(logical_and)},
-                [GNI_OP_LOGICAL_OR] = {BITS_OF_ALL(logical_or)},
-                [GNI_OP_LOGICAL_XOR] = {BITS_OF_ALL(logical_xor)},
-                [GNI_OP_LOGICAL_NOT] = {BITS_OF_ALL(logical_not)},
-                [GNI_OP_BITWISE_AND] = {BITS_OF_INTEGERS(bitwise_and), [GN_BOOL] =
-                                                                           logical_and_boolean},
-                [GNI_OP_BITWISE_OR] = {BITS_OF_INTEGERS(bitwise_or), [GN_BOOL] =
-                                                                         logical_or_boolean},
-                [GNI_OP_BITWISE_XOR] = {BITS_OF_INTEGERS(bitwise_xor), [GN_BOOL] =
-                                                                           logical_xor_boolean},
-                [GNI_OP_BITWISE_NOT] = {BITS_OF_INTEGERS(bitwise_not), [GN_BOOL] =
-                                                                           logical_not_boolean},
-                [GNI_OP_SHIFT_LEFT] = {BITS_OF_INTEGERS(shift_left), [GN_BOOL] = shift_boolean},
-                [GNI_OP_SHIFT_RIGHT] = {INTEGERS(shift_right), [GN_BOOL] = shift_boolean},
-                [GNI_OP_NEGATIVE] = {BITS_OF_NUMBERS(negative)},
-                [GNI_OP_ABSOLUTE] = {NUMBERS(absolute)},
-                [GNI_OP_SIGN] = {NUMBERS(sign)},
-                [GNI_OP_SQUARE] = {BITS_OF_NUMBERS(square)},
-                [GNI_OP_RECIPROCAL] = {FLOATS(reciprocal)},
-                [GNI_OP_FLOOR] = {FLOATS(floor)},
-                [GNI_OP_CEIL] = {FLOATS(ceil)},
-                [GNI_OP_ROUND] = {FLOATS(round)},
-                [GNI_OP_TRUNC] = {FLOATS(trunc)},
-                [GNI_OP_SQRT] = {FLOATS(sqrt)},
-                [GNI_OP_RSQRT] = {FLOATS(rsqrt)},
-                [GNI_OP_EXP] = {FLOATS(exp)},
-                [GNI_OP_EXPM1] = {FLOATS(expm1)},
-                [GNI_OP_LOG] = {FLOATS(log)},
-                [GNI_OP_LOG1P] = {FLOATS(log1p)},
-                [GNI_OP_LOG2] = {FLOATS(log2)},
-                [GNI_OP_LOG10] = {FLOATS(log10)},
-                [GNI_OP_SIN] = {FLOATS(sin)},
-                [GNI_OP_COS] = {FLOATS(cos)},
-                [GNI_OP_TAN] = {FLOATS(tan)},
-                [GNI_OP_ASIN] = {FLOATS(asin)},
-                [GNI_OP_ACOS] = {FLOATS(acos)},
-                [GNI_OP_ATAN] = {FLOATS(atan)},
-                [GNI_OP_ATAN2] = {FLOATS(atan2)},
-                [GNI_OP_HYPOT] = {FLOATS(hypot)},
-                [GNI_OP_SINH] = {FLOATS(sinh)},
-                [GNI_OP_COSH] = {FLOATS(cosh)},
-                [GNI_OP_TANH] = {FLOATS(tanh)},
-                [GNI_OP_ASINH] = {FLOATS(asinh)},
-                [GNI_OP_ACOSH] = {FLOATS(acosh)},
-                [GNI_OP_ATANH] = {FLOATS(atanh)},
-                [GNI_OP_ERF] = {FLOATS(erf)},
-                [GNI_OP_SIGMOID] = {FLOATS(sigmoid)},
-                [GNI_OP_RELU] = {NUMBERS(relu)},
-                [GNI_OP_GELU] = {FLOATS(gelu)},
-                [GNI_OP_GELU_TANH] = {FLOATS(gelu_tanh)},
-                [GNI_OP_SILU] = {FLOATS(silu)},
-                [GNI_OP_ISNAN] = {TEST_OF_FLOATS(isnan, always_false)},
-                [GNI_OP_ISINF] = {TEST_OF_FLOATS(isinf, always_false)},
-                [GNI_OP_ISFINITE] = {TEST_OF_FLOATS(isfinite, always_true)},
-                [GNI_OP_CLAMP] = {ALL(clamp)},
-                [GNI_OP_LERP] = {FLOATS(lerp)},
-                [GNI_OP_WHERE] = {BITS_OF_ALL(where), HALVES(where)},
-            },
-        .converts =
-            {
-                [GN_BOOL] = FROM_SIGNED(boolean),
-                [GN_INT8] = FROM_SIGNED(int8),
-                [GN_INT16] = FROM_SIGNED(int16),
-                [GN_INT32] = FROM_SIGNED(int32),
-                [GN_INT64] = FROM_SIGNED(int64),
-                [GN_UINT8] = {[GN_INT16] = uint8_to_int16,
-                              [GN_INT32] = uint8_to_int32,
-                              [GN_INT64] = uint8_to_int64,
-                              TO_FLOATS(uint8)},
-                [GN_UINT16] =
-                    {[GN_INT32] = uint16_to_int32, [GN_INT64] = uint16_to_int64, TO_FLOATS(uint16)},
-                [GN_UINT32] = {[GN_INT64] = uint32_to_int64, TO_FLOATS(uint32)},
-                [GN_UINT64] = {TO_FLOATS(uint64)},
-                [GN_FLOAT16] = FROM_FLOATS(float16),
-                [GN_BFLOAT16] = FROM_FLOATS(bfloat16),
-                [GN_FLOAT32] = FROM_FLOATS(float32),
-                [GN_FLOAT64] = FROM_FLOATS(float64),
-            },
-        .rounds = {HALVES(round)},
-        .gathers = {gather_uint8_t, gather_uint16_t, gather_uint32_t, gather_uint64_t},
-        .reducers =
-            {
-                [GNI_REDUCTION_SUM] = {SUM_FOLDS(sum)},
-                [GNI_REDUCTION_PRODUCT] = {SUM_FOLDS(product)},
-                [GNI_REDUCTION_MAXIMUM] = {ORDER_FOLDS(maximum, any_int8)},
-                [GNI_REDUCTION_MINIMUM] = {ORDER_FOLDS(minimum, all_int8)},
-                [GNI_REDUCTION_ANY] = {TRUTH_FOLDS(any)},
-                [GNI_REDUCTION_ALL] = {TRUTH_FOLDS(all)},
-            },
-        .squares = {[GN_FLOAT32] = FOLDS(squares_float32), [GN_FLOAT64] = FOLDS(squares_float64)},
-        .row_reducer = fold_rows_float32,
+const struct gni_loops_set GNI_LOOPS_SET = {
+    .name = GNI_LOOPS_NAME,
+    .ops =
+        {
+#define ROW(NAME, name, arity, domain, ...) [GNI_OP_##NAME] = {LOOPS_##domain(name)},
+            GNI_OP_LIST(ROW)
+#undef ROW
+        },
+    .converts =
+        {
+            [GN_BOOL] = FROM_SIGNED(boolean),
+            [GN_INT8] = FROM_SIGNED(int8),
+            [GN_INT16] = FROM_SIGNED(int16),
+            [GN_INT32] = FROM_SIGNED(int32),
+            [GN_INT64] = FROM_SIGNED(int64),
+            [GN_UINT8] = {[GN_INT16] = uint8_to_int16,
+                          [GN_INT32] = uint8_to_int32,
+                          [GN_INT64] = uint8_to_int64,
+                          TO_FLOATS(uint8)},
+            [GN_UINT16] =
+                {[GN_INT32] = uint16_to_int32, [GN_INT64] = uint16_to_int64, TO_FLOATS(uint16)},
+            [GN_UINT32] = {[GN_INT64] = uint32_to_int64, TO_FLOATS(uint32)},
+            [GN_UINT64] = {TO_FLOATS(uint64)},
+            [GN_FLOAT16] = FROM_FLOATS(float16),
+            [GN_BFLOAT16] = FROM_FLOATS(bfloat16),
+            [GN_FLOAT32] = FROM_FLOATS(float32),
+            [GN_FLOAT64] = FROM_FLOATS(float64),
+        },
+    .rounds = {HALVES(round)},
+    .gathers = {gather_uint8_t, gather_uint16_t, gather_uint32_t, gather_uint64_t},
+    .reducers =
+        {
+            [GNI_REDUCTION_SUM] = {SUM_FOLDS(sum)},
+            [GNI_REDUCTION_PRODUCT] = {SUM_FOLDS(product)},
+            [GNI_REDUCTION_MAXIMUM] = {ORDER_FOLDS(maximum, any_int8)},
+            [GNI_REDUCTION_MINIMUM] = {ORDER_FOLDS(minimum, all_int8)},
+            [GNI_REDUCTION_ANY] = {TRUTH_FOLDS(any)},
+            [GNI_REDUCTION_ALL] = {TRUTH_FOLDS(all)},
+        },
+    .squares = {[GN_FLOAT32] = FOLDS(squares_float32), [GN_FLOAT64] = FOLDS(squares_float64)},
+    .row_reducer = fold_rows_float32,
 };

@@ -370,6 +370,25 @@ template <class T> ELEMENT T op_shift_right(T x, T y)
 template <> __device__ __forceinline__ bool op_shift_left<bool>(bool x, bool y) { return x && !y; }
 template <> __device__ __forceinline__ bool op_shift_right<bool>(bool x, bool y) { return x && !y; }
 
+template <class T> ELEMENT typename wide<T>::type size_of(T x)
+{
+    return x < (T)0 ? 0 - (typename wide<T>::type)x : (typename wide<T>::type)x;
+}
+template <class W> ELEMENT W common_divisor(W a, W b)
+{
+    while (b != 0) {
+        W rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+template <class T> ELEMENT T op_gcd(T x, T y) { return (T)common_divisor(size_of(x), size_of(y)); }
+template <class T> ELEMENT T op_lcm(T x, T y)
+{
+    return (T)(x == 0 ? 0 : size_of(x) / common_divisor(size_of(x), size_of(y)) * size_of(y));
+}
+
 template <class T> ELEMENT T op_negative(T x)
 {
     if constexpr (is_floating<T>::value)
@@ -391,6 +410,7 @@ template <class T> ELEMENT T op_sign(T x)
     else
         return (T)((x > 0) - (x < 0));
 }
+template <class T> ELEMENT T op_heaviside(T x, T value) { return x == 0 ? value : (T)(x > 0); }
 template <class T> ELEMENT T op_square(T x) { return op_multiply(x, x); }
 template <class T> ELEMENT T op_relu(T x) { return x > 0 || x != x ? x : (T)0; }
 
@@ -408,6 +428,7 @@ FUNCTION(trunc, truncf(x), trunc(x))
 FUNCTION(sqrt, sqrtf(x), sqrt(x))
 FUNCTION(rsqrt, 1 / sqrtf(x), 1 / sqrt(x))
 FUNCTION(exp, expf(x), exp(x))
+FUNCTION(exp2, exp2f(x), exp2(x))
 FUNCTION(expm1, expm1f(x), expm1(x))
 FUNCTION(log, logf(x), log(x))
 FUNCTION(log1p, log1pf(x), log1p(x))
@@ -426,10 +447,75 @@ FUNCTION(asinh, asinhf(x), asinh(x))
 FUNCTION(acosh, acoshf(x), acosh(x))
 FUNCTION(atanh, atanhf(x), atanh(x))
 FUNCTION(erf, erff(x), erf(x))
+FUNCTION(erfc, erfcf(x), erfc(x))
+FUNCTION(erfinv, erfinvf(x), erfinv(x))
+FUNCTION(lgamma, lgammaf(x), lgamma(x))
+FUNCTION(sinc, x == 0 ? 1 : sinpif(x) / (3.14159265f * x), x == 0 ? 1 : sinpi(x) / (3.14159265358979323846 * x))
+
+/* As the CPU does it, float32 in double: the sum of 1 / x up to 8, the series from there, and reflection below 0. */
+ELEMENT double digamma_of(double x)
+{
+    double sum = 0;
+    if (x == 0)
+        return copysign(__longlong_as_double(0x7ff0000000000000), -x);
+    if (x < 0) {
+        double r = x - rint(x);
+        if (r == 0)
+            return __longlong_as_double(0x7ff8000000000000);
+        sum = 3.14159265358979323846 * cospi(r) / sinpi(r);
+        x = 1 - x;
+    }
+    for (; x < 8; x += 1)
+        sum += 1 / x;
+    double w = 1 / (x * x);
+    double rest = w * (0x1.5555555555555p-4 + w * (-0x1.1111111110d4fp-7 + w * (0x1.0410410195bbfp-8 + w * (-0x1.11110c0ff8839p-8 + w * (0x1.f077209c326cp-8 + w * (-0x1.58e68c895ad5bp-6 + w * (0x1.47c69710dec6fp-4 + w * -0x1.329c9079bcef2p-2)))))));
+    return log(x) - (sum + (0.5 / x + rest));
+}
+FUNCTION(digamma, (float)digamma_of(x), digamma_of(x))
+
+/* |x - y| as a sum of two; 0 for equal infinities. */
+template <class T> ELEMENT T way_of(T x, T y, T *low)
+{
+    T most = x > y ? x : y, least = x > y ? y : x, way = most - least, part = way - most;
+    *low = way < 1000 ? (most - (way - part)) - (least + part) : (T)0;
+    return x == y ? (T)0 : way;
+}
+template <class T> ELEMENT T op_logaddexp(T x, T y)
+{
+    T low, e = op_exp(-way_of(x, y, &low));
+    return op_maximum(x, y) + op_log1p(fma(e, -low, e));
+}
+template <class T> ELEMENT T op_logaddexp2(T x, T y)
+{
+    T low, e = op_exp2(-way_of(x, y, &low));
+    return op_maximum(x, y) + op_log1p(fma(e, -low * (T)0.69314718055994530942, e)) * (T)1.44269504088896340736;
+}
+template <class T> ELEMENT T op_xlogy(T x, T y) { return x == 0 && y == y ? (T)0 : x * op_log(y); }
+/* Near 1/2 by the difference of z / (1 - z) from 1. */
+template <class T> ELEMENT T op_logit(T x, T eps)
+{
+    T z = eps >= 0 ? x < eps ? eps : x > 1 - eps ? 1 - eps : x : x;
+    if (absolute(z - (T)0.5) < (T)0.25)
+        return op_log1p((2 * z - 1) / (1 - z));
+    return op_log(z / (1 - z));
+}
 
 template <class T> ELEMENT T op_atan2(T y, T x);
 template <> __device__ __forceinline__ float op_atan2(float y, float x) { return atan2f(y, x); }
 template <> __device__ __forceinline__ double op_atan2(double y, double x) { return atan2(y, x); }
+
+template <class T> ELEMENT T op_nextafter(T x, T y);
+template <> __device__ __forceinline__ float op_nextafter(float x, float y) { return nextafterf(x, y); }
+template <> __device__ __forceinline__ double op_nextafter(double x, double y) { return nextafter(x, y); }
+
+/* x is brought nearer to 1 first, so that 2 to the power of the rest of y neither overflows nor loses a place. */
+template <class T> ELEMENT T op_ldexp(T x, T y)
+{
+    double limited = y < -2200 ? -2200 : y > 2200 ? 2200 : (double)y, n = rint(limited);
+    bool is_large = absolute(x) > 1;
+    double nearer = ldexp((double)x, is_large ? -1 : 60) * exp2(limited - n);
+    return (T)ldexp(nearer, (int)n + (is_large ? 1 : -60));
+}
 
 /* As the CPU does it, which gives its bits: float32 in double. */
 template <class T> ELEMENT T op_hypot(T x, T y);
@@ -461,6 +547,35 @@ template <class T> ELEMENT T op_sigmoid(T x)
 {
     T e = op_exp(-absolute(x));
     return (x < 0 ? e : (T)1) / (1 + e);
+}
+template <class T> ELEMENT T op_relu6(T x) { return op_clamp(x, (T)0, (T)6); }
+template <class T> ELEMENT T op_hardswish(T x) { return x * (op_relu6(x + 3) / 6); }
+template <class T> ELEMENT T op_leaky_relu(T x, T slope) { return x > 0 ? x : x * slope; }
+template <class T> ELEMENT T op_elu(T x, T alpha) { return x > 0 ? x : alpha * op_expm1(x); }
+template <class T> ELEMENT T op_celu(T x, T alpha)
+{
+    double z = (double)x / (double)alpha;
+    return x > 0 || fabs(z) < 0x1p-60 ? x : (T)((double)alpha * expm1(z));
+}
+template <class T> ELEMENT T op_selu(T x)
+{
+    return x > 0 ? (T)0x1.0cfabd6a91132p+0 * x : (T)0x1.c212cc640f031p+0 * op_expm1(x);
+}
+template <class T> ELEMENT T op_mish(T x)
+{
+    T e = op_exp(x > 40 ? (T)40 : x), n = e * (e + 2);
+    return x * (n / (n + 2));
+}
+template <class T> ELEMENT T op_log_sigmoid(T x) { return (x < 0 ? x : (T)0) - op_log1p(op_exp(-absolute(x))); }
+/* The product of beta and x is a sum of two, as on the CPU. */
+template <class T> ELEMENT T op_softplus(T x, T beta, T threshold)
+{
+    T product = x * beta, low = absolute(product) < 1000 ? fma(x, beta, -product) : (T)0;
+    if (product > threshold || product > 100)
+        return x;
+    T e = op_exp(-absolute(product));
+    T sum = op_log1p(fma(e, product < 0 ? low : -low, e));
+    return (product > 0 ? product + (sum + low) : sum) / beta;
 }
 template <class T> ELEMENT T op_silu(T x) { return x * op_sigmoid(x); }
 template <class T> ELEMENT T op_gelu(T x)

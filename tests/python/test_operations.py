@@ -1,0 +1,49 @@
+"""Each row of GN_OP_LIST has a function in Python, a CUDA expression, and a test on the GPU.
+
+A row without a loop of the CPU does not compile (src/ops/cpu/loops_body.h), and test_loops.c
+compares each with a reference.
+"""
+
+import re
+
+import genesis
+
+# Rows that Python has under a name of another one, or that are written out by hand.
+BY_HAND = {"WHERE": "where", "CLAMP": "clamp", "GELU_TANH": "gelu"}
+
+
+def rows(root):
+    """The rows: the name in the enumeration, and that of the operation."""
+    text = (root / "include/genesis/ops.h").read_text()
+    listed = text.partition("#define GN_OP_LIST(X)")[2].partition("typedef enum")[0]
+    return re.findall(r"X\((\w+), (\w+), \d, \w+\)", listed)
+
+
+def python_names(root):
+    """The names of Python's functions by those in the enumeration."""
+    text = (root / "src/python/python_tensor_ops.c").read_text()
+    listed = text.partition("#define NAMES(X)")[2].partition("#define SECOND_NAMES")[0]
+    pairs = re.findall(r"X\((\w+), (\w+), \d", listed)
+    return {op: name for name, op in reversed(pairs)} | BY_HAND
+
+
+def test_python_has_each_row(root):
+    names = python_names(root)
+    assert {op for op, _ in rows(root)} == set(names)
+    for name in names.values():
+        assert callable(getattr(genesis, name)), name
+        assert callable(getattr(genesis.Tensor, name)), name
+        assert name == "where" or callable(getattr(genesis.Tensor, name + "_")), name
+
+
+def test_cuda_has_each_row(root):
+    text = (root / "src/ops/cuda/elements.cu").read_text()
+    made = set(re.findall(r"ELEMENT \w+ op_(\w+)\(", text)) | set(
+        re.findall(r"FUNCTION\((\w+),", text)
+    )
+    assert {name for _, name in rows(root)} <= made
+
+
+def test_each_row_runs_on_the_gpu(root):
+    words = set(re.findall(r"\w+", (root / "tests/device_tensors.py").read_text()))
+    assert set(python_names(root).values()) <= words
