@@ -16,10 +16,15 @@
  *     bool      true or false                     text      one of a few words
  *     dim       a dimension, may be negative      dims      one dimension or several; None: all
  *     sizes     integers, such as a shape         tensors   a list of tensors
- *     dtype     a type of elements                device    a device
+ *     dtype     a type of elements                device    a device; None: that of new tensors, or the first argument's
+ *     elements  a number, tensor, array or list   doubles   the same; a list becomes float64
+ *     generator a generator of random numbers
+ *
+ * "dims|Tensor" takes dimensions or a tensor, which is passed as operand.tensor; "number|text" a number or a word, in
+ * `text`; "dims|bool" dimensions or true or false, in operand.scalar of kind GN_BOOL.
  *
  * A default is None, True, False, a number, or a word in single quotes. "-> Tensor" is left out; other results are
- * "-> values, indices" (a pair of tensors with these names), "-> tensors" (any number of them), "-> bool", "-> int",
+ * "-> values, indices" (a pair of tensors with these names, or one tensor where the function gives one), "-> tensors" (any number of them), "-> bool", "-> int",
  * "-> sizes".
  */
 #ifndef GENESIS_FUNCTION_H
@@ -40,6 +45,7 @@ typedef struct gn_argument {
     gn_tensor *const *tensors;
     gn_dtype dtype;
     gn_device *device;
+    gn_generator *generator;
     const char *text;
 } gn_argument;
 
@@ -58,6 +64,7 @@ enum {
     GN_FORM_IN_PLACE = 2, /* name_(), which writes the result into its first parameter */
     GN_FORM_OUT = 4,      /* with out=, which the result is written to */
     GN_FORM_NO_FUNCTION = 8,
+    GN_FORM_OPTIONS = 16, /* of an elementwise operation: how that is called with options */
 };
 
 typedef struct gn_function {

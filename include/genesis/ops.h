@@ -200,7 +200,7 @@ GN_API gn_status gn_topk(gn_tensor *tensor, int64_t k, int dimension, bool is_la
                          gn_tensor **values, gn_tensor **indices) GN_NODISCARD;
 
 /* The element that is number k of all in ascending order, from 0 on, as a tensor without dimensions; NaN counts as the
- * largest. Of tensors on the CPU. */
+ * largest. */
 GN_API gn_status gn_kth(gn_tensor *tensor, int64_t k, gn_tensor **result) GN_NODISCARD;
 
 /* The largest or smallest elements of a dimension, which goes, and where the first of them are; NaN wins. `values`

@@ -51,11 +51,16 @@ GN_API const char *gn_dtype_name(gn_dtype dtype);
  * end of a sentence, in static memory. */
 GN_API const char *gn_dtype_advice(const char *name);
 
-/* Bytes of an element; 0 for no dtype. */
 /* The smallest type that has the numbers of both, by PyTorch's rules; both are valid. */
 GN_API gn_dtype gn_dtype_promote(gn_dtype a, gn_dtype b);
 
+/* Bytes of an element; 0 for no dtype. */
 GN_API size_t gn_dtype_size(gn_dtype dtype);
+
+/* The floating type of new tensors for which none is named, of floating numbers beside integers, and of integers where
+ * an operation needs floating numbers. At first float32. Of the whole process; any thread. */
+GN_API gn_dtype gn_get_default_dtype(void);
+GN_API gn_status gn_set_default_dtype(gn_dtype dtype) GN_NODISCARD;
 
 /* A number: of kind GN_BOOL or GN_INT64 in `integer`, of kind GN_FLOAT64 in `floating`. */
 typedef struct gn_scalar {

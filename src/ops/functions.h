@@ -9,6 +9,48 @@
 
 #include "ops/expression.h"
 
+extern const gn_function gni_functions_create[];
 extern const gn_function gni_functions_elements[];
+extern const gn_function gni_functions_options[];
+extern const gn_function gni_functions_rows[];
+extern const gn_function gni_functions_series[];
+extern const gn_function gni_functions_statistics[];
+
+/* A bool that is given, or its default. */
+static inline bool gni_is_set(const gn_argument *argument)
+{
+    return argument->operand.scalar.integer != 0;
+}
+
+/* The type of new elements: the default one if none is given. */
+static inline gn_dtype gni_dtype_of_new(const gn_argument *dtype)
+{
+    return dtype->is_given ? dtype->dtype : gn_get_default_dtype();
+}
+
+/* Hands out references that the caller has, without a scope. */
+static inline gn_status gni_give_two(gn_status status, gn_tensor *first, gn_tensor *second,
+                                     gn_results *results)
+{
+    if (status == GN_OK) {
+        results->few[0] = first;
+        results->few[1] = second;
+        results->tensors = results->few;
+        results->count = second != NULL ? 2 : 1;
+    }
+    return status;
+}
+
+static inline gn_status gni_give_one(gn_status status, gn_tensor *tensor, gn_results *results)
+{
+    return gni_give_two(status, tensor, NULL, results);
+}
+
+/* The logarithm of the sum of exp() of two. */
+gn_tensor *gni_logaddexp(struct gni_scope *scope, gn_operand a, gn_operand b);
+
+/* `steps` numbers at equal distances between two ends, both among them, in float64. */
+gn_tensor *gni_spaced(struct gni_scope *scope, const double ends[2], int64_t steps,
+                      gn_device *device);
 
 #endif

@@ -98,20 +98,25 @@ static gn_status frac_call(const gn_argument *a, gn_results *results)
     return gni_scope_give(&s, gni_binary(&s, GN_OP_SUBTRACT, a[0].operand, gni_of(whole)), results);
 }
 
+gn_tensor *gni_logaddexp(struct gni_scope *scope, gn_operand a, gn_operand b)
+{
+    gn_tensor *largest = gni_binary(scope, GN_OP_MAXIMUM, a, b);
+    gn_tensor *apart = gni_unary(scope, GN_OP_ABSOLUTE, gni_binary(scope, GN_OP_SUBTRACT, a, b));
+    gn_tensor *small = gni_unary(scope, GN_OP_EXP, gni_unary(scope, GN_OP_NEGATIVE, apart));
+    gn_tensor *made =
+        gni_binary(scope, GN_OP_ADD, gni_of(largest), gni_of(gni_unary(scope, GN_OP_LOG1P, small)));
+    /* Equal ones by themselves: the difference of two infinities is NaN. */
+    gn_tensor *doubled = gni_binary(scope, GN_OP_ADD, gni_of(largest), gni_floating(M_LN2));
+    gn_tensor *is_same = gni_binary(scope, GN_OP_EQUAL, a, b);
+    return gni_where(scope, is_same, gni_of(doubled), gni_of(made));
+}
+
 static gn_status logaddexp_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
     gn_operand in[] = {a[0].operand, a[1].operand};
     gn_dtype dtype = gni_join(&s, 2, in, true);
-    gn_tensor *largest = gni_binary(&s, GN_OP_MAXIMUM, in[0], in[1]);
-    gn_tensor *apart = gni_unary(&s, GN_OP_ABSOLUTE, gni_binary(&s, GN_OP_SUBTRACT, in[0], in[1]));
-    gn_tensor *small = gni_unary(&s, GN_OP_EXP, gni_unary(&s, GN_OP_NEGATIVE, apart));
-    gn_tensor *made =
-        gni_binary(&s, GN_OP_ADD, gni_of(largest), gni_of(gni_unary(&s, GN_OP_LOG1P, small)));
-    /* Equal ones by themselves: the difference of two infinities is NaN. */
-    gn_tensor *doubled = gni_binary(&s, GN_OP_ADD, gni_of(largest), gni_floating(M_LN2));
-    made = gni_where(&s, gni_binary(&s, GN_OP_EQUAL, in[0], in[1]), gni_of(doubled), gni_of(made));
-    return gni_scope_give(&s, gni_cast(&s, made, dtype), results);
+    return gni_scope_give(&s, gni_cast(&s, gni_logaddexp(&s, in[0], in[1]), dtype), results);
 }
 
 static gn_status deg2rad_call(const gn_argument *a, gn_results *results)
@@ -187,7 +192,7 @@ static gn_status copysign_call(const gn_argument *a, gn_results *results)
     if (other != NULL)
         s.status = gn_result_type(2, (const gn_operand[]){a[0].operand, a[1].operand}, &dtype);
     if (!gni_dtype_is_floating(dtype))
-        dtype = GN_FLOAT32;
+        dtype = gn_get_default_dtype();
     gn_tensor *size = gni_unary(&s, GN_OP_ABSOLUTE, gni_cast(&s, input, dtype));
     gn_tensor *minus = gni_unary(&s, GN_OP_NEGATIVE, size), *made;
     if (other != NULL)

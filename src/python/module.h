@@ -86,6 +86,9 @@ PyObject *error_raise(const struct module_state *state, gn_status status);
 /* The same, of a function that was called by this name: the sentence names it, and no inner one. */
 PyObject *error_raise_in(const struct module_state *state, const char *function, gn_status status);
 
+/* Puts the function's name in front of the sentence of a TypeError or ValueError. Always returns -1. */
+int error_name(const char *function);
+
 /* Clears an exception that says that something is not there. An interrupt, or another one that is no error, stays. */
 void error_clear(void);
 
@@ -414,10 +417,18 @@ extern PyMethodDef tensor_product_functions[];
 PyObject *tensor_matmul(PyObject *a, PyObject *b);
 extern PyMethodDef tensor_index_functions[];
 int pair_class_init(struct module_state *state);
-PyObject *pair_make(struct module_state *state, gn_tensor *values, gn_tensor *indices);
 
 /* Functions that are made of others, from their table: python_function.c. */
 int functions_init(PyObject *module, struct module_state *state);
+enum form {
+    FORM_FUNCTION,
+    FORM_METHOD,
+    FORM_IN_PLACE,
+};
+
+/* An elementwise operation that was called with an argument that is no operand. `self`: the module, or a Tensor. */
+PyObject *options_call(PyObject *self, const char *name, enum form form, PyObject *const *arguments,
+                       Py_ssize_t count, PyObject *keywords);
 PyObject *function_names(void); /* a new list of the names of functions, aliases among them */
 
 /* A tensor on another device, as a new reference; itself where it is there. */
@@ -429,6 +440,9 @@ extern PyMethodDef tensor_place_functions[];
 
 /* Random numbers: python_random.c. */
 extern PyMethodDef random_functions[];
+
+/* The numbers of one call, from a Generator, or from the default one for None. */
+int generator_take(struct module_state *state, PyObject *object, gn_generator *taken);
 int random_init(PyObject *module, struct module_state *state);
 
 PyObject *tensor_get_index(PyObject *self, PyObject *key);

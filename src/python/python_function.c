@@ -30,17 +30,28 @@ enum parameter_kind {
     KIND_TENSORS,
     KIND_DTYPE,
     KIND_DEVICE,
+    KIND_ELEMENTS,
+    KIND_DOUBLES,
+    KIND_GENERATOR,
     KIND_COUNT,
 };
 
 static const char *const kind_words[KIND_COUNT] = {
-    "Tensor", "operand", "int",   "number",  "bool",  "text",
-    "dim",    "dims",    "sizes", "tensors", "dtype", "device",
+    "Tensor", "operand", "int",   "number", "bool",     "text",    "dim",       "dims",
+    "sizes",  "tensors", "dtype", "device", "elements", "doubles", "generator",
+};
+
+/* What a parameter takes beside its kind: behind "|". */
+enum {
+    ALSO_TENSOR = 1,
+    ALSO_TEXT = 2,
+    ALSO_BOOL = 4,
 };
 
 struct parameter {
     char name[24];
     enum parameter_kind kind;
+    unsigned also;   /* ALSO_* */
     bool is_by_name; /* behind "*" */
     bool is_rest;    /* "*shape": takes the rest of the arguments */
     bool is_required;
@@ -63,6 +74,8 @@ struct function {
     bool is_parsed;
     int count;
     enum result_kind result;
+    char pair_names[2][16];
+    PyObject *pair_class; /* NULL: no pair was made yet */
     struct parameter parameters[PARAMETERS_MOST];
 };
 
@@ -107,10 +120,16 @@ static void default_parse(const char *text, struct parameter *parameter)
 /* One parameter of a signature; where it ends. */
 static const char *parameter_parse(const char *at, struct parameter *parameter)
 {
-    char kind[16], value[24] = "";
+    char kind[16], also[16] = "", value[24] = "";
     parameter->is_rest = *at == '*';
     at = word_take(at + parameter->is_rest, ":", parameter->name, sizeof parameter->name);
-    at = word_take(behind_spaces(at + 1), " ,", kind, sizeof kind);
+    at = word_take(behind_spaces(at + 1), "| ,", kind, sizeof kind);
+    if (*at == '|')
+        at = word_take(at + 1, " ,", also, sizeof also);
+    parameter->also = strcmp(also, "Tensor") == 0 ? ALSO_TENSOR
+                      : strcmp(also, "text") == 0 ? ALSO_TEXT
+                      : strcmp(also, "bool") == 0 ? ALSO_BOOL
+                                                  : 0;
     at = behind_spaces(at);
     parameter->is_required = *at != '=' && !parameter->is_rest;
     if (*at == '=')
@@ -137,7 +156,12 @@ static void function_parse(struct function *function)
 {
     const char *at = function->row->signature;
     bool is_by_name = false;
-    function->result = result_parse(strstr(at, "-> "));
+    const char *result = strstr(at, "-> ");
+    function->result = result_parse(result);
+    if (function->result == RESULT_PAIR) {
+        result = word_take(result + 3, ",", function->pair_names[0], sizeof *function->pair_names);
+        (void)word_take(result + 2, "", function->pair_names[1], sizeof *function->pair_names);
+    }
     while (*(at = at + strspn(at, ", ")) != '\0' && *at != '-') {
         if (at[0] == '*' && at[1] == ',') {
             is_by_name = true;
@@ -158,19 +182,32 @@ static void function_parse(struct function *function)
 struct call_frame {
     struct module_state *state;
     const char *name;
+    PyObject *rest;       /* arguments of a "*shape", a new tuple */
+    PyObject *out;        /* borrowed; NULL: none */
+    gn_tensor **tensors;  /* of the one list of tensors */
+    gn_generator numbers; /* of the one generator */
+    int integer_count;
+    int count;                          /* of parameters: the rest of these arrays is not set */
     PyObject *objects[PARAMETERS_MOST]; /* borrowed; NULL: left out */
-    PyObject *rest;                     /* arguments of a "*shape", a new tuple */
-    PyObject *out;                      /* borrowed; NULL: none */
     PyObject *made[PARAMETERS_MOST];    /* new references that arguments borrow from */
     gn_argument arguments[PARAMETERS_MOST];
     int64_t integers[INTEGERS_MOST];
-    int integer_count;
-    gn_tensor **tensors; /* of the one list of tensors */
 };
+
+static void frame_init(struct call_frame *frame, const struct function *function)
+{
+    frame->name = function->name;
+    frame->rest = frame->out = NULL;
+    frame->tensors = NULL;
+    frame->integer_count = 0;
+    frame->count = function->count;
+    for (int i = 0; i < frame->count; i++)
+        frame->objects[i] = frame->made[i] = NULL;
+}
 
 static void frame_clear(struct call_frame *frame)
 {
-    for (int i = 0; i < PARAMETERS_MOST; i++)
+    for (int i = 0; i < frame->count; i++)
         Py_XDECREF(frame->made[i]);
     Py_XDECREF(frame->rest);
     PyMem_Free(frame->tensors);
@@ -286,11 +323,18 @@ static int tensor_take(struct call_frame *frame, const struct parameter *paramet
 static int integer_take(const struct call_frame *frame, const struct parameter *parameter,
                         PyObject *given, int64_t *value)
 {
+    int overflow = 0;
     PyObject *number = PyNumber_Index(given);
     if (number == NULL)
         return refuse(frame, parameter, "an integer", given);
-    *value = PyLong_AsLongLong(number);
+    *value = PyLong_AsLongLongAndOverflow(number, &overflow);
     Py_DECREF(number);
+    if (overflow != 0 && parameter->kind == KIND_DIM) {
+        PyErr_Format(PyExc_IndexError, "%s: dimension %R is out of range", frame->name, given);
+        return -1;
+    }
+    if (overflow != 0) /* the nearest that there is */
+        *value = overflow > 0 ? INT64_MAX : INT64_MIN;
     return *value == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
@@ -305,6 +349,8 @@ static int number_take(const struct call_frame *frame, const struct parameter *p
     PyObject *number = PyObject_HasAttrString(given, "item")
                            ? PyObject_CallMethod(given, "item", NULL)
                            : PyNumber_Float(given);
+    if (number == NULL && tensor_check(frame->state, given))
+        return error_name(frame->name); /* of several elements */
     found = number != NULL && !tensor_check(frame->state, number)
                 ? operand_from_python(frame->state, number, operand)
                 : 0;
@@ -319,7 +365,7 @@ static int integers_take(struct call_frame *frame, const struct parameter *param
     int room = INTEGERS_MOST - frame->integer_count;
     int most = parameter->kind == KIND_DIMS && room > GN_DIMENSIONS_MAX ? GN_DIMENSIONS_MAX : room;
     if (integers_from_python(given, parameter->name, values, most, &argument->count) < 0)
-        return -1;
+        return error_name(frame->name);
     argument->integers = values;
     frame->integer_count += argument->count;
     return 0;
@@ -364,20 +410,76 @@ static int tensors_take(struct call_frame *frame, PyObject *given, PyObject **it
     return 0;
 }
 
+/* Numbers in any form: an operand, or a list, of which a tensor is made. `dtype`: theirs, or NULL. */
+static int elements_take(struct call_frame *frame, const struct parameter *parameter,
+                         PyObject *given, PyObject *dtype, gn_argument *argument, PyObject **made)
+{
+    int found = PyList_Check(given) || PyTuple_Check(given)
+                    ? 0
+                    : operand_from_python(frame->state, given, &argument->operand);
+    if (found != 0)
+        return found < 0 ? -1 : 0;
+    PyObject *data = tensor_from_data(frame->state, given, dtype, true);
+    if (data == NULL)
+        return refuse(frame, parameter, "a tensor or numbers", given);
+    bool has_place = frame->objects[0] != NULL && tensor_check(frame->state, frame->objects[0]);
+    *made = has_place ? tensor_move(data, gn_tensor_get_device(tensor_of(frame->objects[0])))
+                      : Py_NewRef(data);
+    Py_DECREF(data);
+    argument->operand.tensor = *made != NULL ? tensor_of(*made) : NULL;
+    return *made != NULL ? 0 : -1;
+}
+
+/* What a parameter takes beside its kind: 1 if it is given, 0 if not, -1 with an exception. */
+static int also_take(const struct call_frame *frame, const struct parameter *parameter,
+                     PyObject *given, gn_argument *argument)
+{
+    if (parameter->also == ALSO_TENSOR && tensor_check(frame->state, given)) {
+        argument->operand.tensor = tensor_of(given);
+        return 1;
+    }
+    if (parameter->also == ALSO_BOOL && PyBool_Check(given)) {
+        argument->operand.scalar = (gn_scalar){.kind = GN_BOOL, .integer = given == Py_True};
+        return 1;
+    }
+    if (parameter->also == ALSO_TEXT && PyUnicode_Check(given)) {
+        argument->text = text_from_python(given);
+        return argument->text != NULL ? 1 : -1;
+    }
+    return 0;
+}
+
+/* The value of a parameter that is left out, or None. */
+static int default_take(struct call_frame *frame, const struct function *function, int place)
+{
+    const struct parameter *parameter = &function->parameters[place];
+    gn_argument *argument = &frame->arguments[place];
+    *argument = parameter->standard;
+    if (frame->objects[place] != NULL)
+        *argument = (gn_argument){0};
+    if (parameter->kind == KIND_GENERATOR) {
+        argument->generator = &frame->numbers;
+        return generator_take(frame->state, Py_None, &frame->numbers);
+    }
+    if (parameter->kind == KIND_DEVICE && function->parameters[0].kind != KIND_TENSOR)
+        return device_of_new(frame->state, NULL, &argument->device);
+    return 0;
+}
+
 static int argument_take(struct call_frame *frame, const struct function *function, int place)
 {
     const struct parameter *parameter = &function->parameters[place];
     gn_argument *argument = &frame->arguments[place];
     PyObject *given = frame->objects[place];
-    if (given == NULL || (given == Py_None && !parameter->is_required)) {
-        *argument = parameter->standard;
-        if (given == Py_None)
-            *argument = (gn_argument){0};
-        return 0;
-    }
+    if (given == NULL ||
+        (given == Py_None && (!parameter->is_required || parameter->kind == KIND_DIMS)))
+        return default_take(frame, function, place);
     *argument = (gn_argument){.is_given = true};
     gn_scalar *scalar = &argument->operand.scalar;
     scalar->kind = GN_INT64;
+    int also = parameter->also != 0 ? also_take(frame, parameter, given, argument) : 0;
+    if (also != 0)
+        return also < 0 ? -1 : 0;
     switch (parameter->kind) {
     case KIND_TENSOR:
         return tensor_take(frame, parameter, given, argument);
@@ -403,9 +505,20 @@ static int argument_take(struct call_frame *frame, const struct function *functi
     case KIND_TENSORS:
         return tensors_take(frame, given, &frame->made[place], argument);
     case KIND_DTYPE:
-        return dtype_from_python(frame->state, given, &argument->dtype);
+        return dtype_from_python(frame->state, given, &argument->dtype) == 0
+                   ? 0
+                   : error_name(frame->name);
     case KIND_DEVICE:
-        return device_of_new(frame->state, given, &argument->device);
+        return device_of_new(frame->state, given, &argument->device) == 0 ? 0
+                                                                          : error_name(frame->name);
+    case KIND_ELEMENTS:
+        return elements_take(frame, parameter, given, NULL, argument, &frame->made[place]);
+    case KIND_DOUBLES:
+        return elements_take(frame, parameter, given, frame->state->dtypes[GN_FLOAT64], argument,
+                             &frame->made[place]);
+    case KIND_GENERATOR:
+        argument->generator = &frame->numbers;
+        return generator_take(frame->state, given, &frame->numbers);
     case KIND_COUNT:
         break;
     }
@@ -420,7 +533,7 @@ static PyObject *result_take(const struct call_frame *frame, gn_results *results
 {
     gn_tensor *tensor = results->tensors[index];
     results->tensors[index] = NULL;
-    for (int i = 0; i < PARAMETERS_MOST; i++) {
+    for (int i = 0; i < frame->count; i++) {
         PyObject *object = frame->made[i] != NULL ? frame->made[i] : frame->objects[i];
         if (object != NULL && tensor_check(frame->state, object) && tensor_of(object) == tensor) {
             gn_tensor_release(tensor);
@@ -430,17 +543,53 @@ static PyObject *result_take(const struct call_frame *frame, gn_results *results
     return tensor_to_python(frame->state, tensor);
 }
 
-static PyObject *results_to_python(const struct function *function, const struct call_frame *frame,
+/* The class of a function's pairs; it and its names live as long as the process. */
+static PyObject *pair_class_make(struct function *function)
+{
+    PyStructSequence_Field *fields = PyMem_Calloc(3, sizeof *fields);
+    char name[48];
+    if (fields == NULL)
+        return PyErr_NoMemory();
+    for (int i = 0; i < 2; i++)
+        fields[i].name = function->pair_names[i];
+    (void)PyOS_snprintf(name, sizeof name, "genesis.%s_%s", fields[0].name, fields[1].name);
+    PyStructSequence_Desc description = {name, "A pair of tensors.", fields, 2};
+    return (PyObject *)PyStructSequence_NewType(&description);
+}
+
+/* Several functions give values and indices, as pairs of one class. */
+static PyObject *pair_class_get(const struct module_state *state, struct function *function)
+{
+    if (function->pair_class == NULL)
+        function->pair_class = strcmp(function->pair_names[1], "indices") == 0
+                                   ? Py_NewRef(state->pair_class)
+                                   : pair_class_make(function);
+    return function->pair_class;
+}
+
+static PyObject *pair_to_python(struct function *function, const struct call_frame *frame,
+                                gn_results *results)
+{
+    PyObject *class = pair_class_get(frame->state, function);
+    PyObject *pair = class != NULL ? PyStructSequence_New((PyTypeObject *)class) : NULL;
+    for (int i = 0; pair != NULL && i < 2; i++) {
+        PyObject *item = result_take(frame, results, i);
+        PyStructSequence_SetItem(pair, i, item);
+        if (item == NULL)
+            Py_CLEAR(pair);
+    }
+    return pair;
+}
+
+static PyObject *results_to_python(struct function *function, const struct call_frame *frame,
                                    gn_results *results)
 {
     switch (function->result) {
     case RESULT_TENSOR:
         return result_take(frame, results, 0);
-    case RESULT_PAIR: {
-        gn_tensor *first = results->tensors[0], *second = results->tensors[1];
-        results->count = 0;
-        return pair_make(frame->state, first, second);
-    }
+    case RESULT_PAIR:
+        return results->count == 1 ? result_take(frame, results, 0)
+                                   : pair_to_python(function, frame, results);
     case RESULT_TENSORS: {
         PyObject *tuple = PyTuple_New(results->count);
         for (int i = 0; tuple != NULL && i < results->count; i++) {
@@ -518,21 +667,16 @@ static PyObject *function_run(struct function *function, struct call_frame *fram
     return made;
 }
 
-enum form {
-    FORM_FUNCTION,
-    FORM_METHOD,
-    FORM_IN_PLACE,
-};
-
 static PyObject *function_call(int number, enum form form, PyObject *self,
                                PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
     struct function *function = &functions[number];
-    struct call_frame frame = {.name = function->name};
+    struct call_frame frame;
     PyObject *made = NULL;
     char in_place[sizeof function->name + 1];
     if (!function->is_parsed)
         function_parse(function);
+    frame_init(&frame, function);
     frame.state = form == FORM_FUNCTION ? module_state_of(self) : tensor_state(self);
     if (form == FORM_IN_PLACE) {
         (void)PyOS_snprintf(in_place, sizeof in_place, "%s_", function->name);
@@ -553,6 +697,18 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
     return made;
 }
 
+PyObject *options_call(PyObject *self, const char *name, enum form form, PyObject *const *arguments,
+                       Py_ssize_t count, PyObject *keywords)
+{
+    size_t length = strlen(name) - (form == FORM_IN_PLACE ? 1 : 0); /* without "_" */
+    for (int i = 0; i < function_count; i++)
+        if ((functions[i].row->forms & GN_FORM_OPTIONS) != 0 &&
+            strncmp(functions[i].name, name, length) == 0 && functions[i].name[length] == '\0')
+            return function_call(i, form, self, arguments, count, keywords);
+    PyErr_Format(PyExc_TypeError, "%s() does not know all of the arguments %R", name, keywords);
+    return NULL;
+}
+
 /* ---- thunks ---------------------------------------------------------------------------------- */
 
 #define THUNK(n)                                                                                \
@@ -571,18 +727,21 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
     {                                                                                           \
         return function_call(0x##n, FORM_IN_PLACE, self, arguments, count, keywords);           \
     }
-#define HEX(X, n)                                                                           \
-    X(n##0)                                                                                 \
-    X(n##1)                                                                                 \
-    X(n##2)                                                                                 \
-    X(n##3) X(n##4) X(n##5) X(n##6) X(n##7) X(n##8) X(n##9) X(n##a) X(n##b) X(n##c) X(n##d) \
-        X(n##e) X(n##f)
+#define HEX(X, n) \
+    X(n##0)       \
+    X(n##1)       \
+    X(n##2)       \
+    X(n##3)       \
+    X(n##4) X(n##5) X(n##6) X(n##7) X(n##8) X(n##9) X(n##a) X(n##b) X(n##c) X(n##d) X(n##e) X(n##f)
 #define HEX_2(X, n)                                                                            \
     HEX(X, n##0)                                                                               \
     HEX(X, n##1)                                                                               \
     HEX(X, n##2)                                                                               \
-    HEX(X, n##3) HEX(X, n##4) HEX(X, n##5) HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) \
-        HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
+    HEX(X, n##3)                                                                               \
+    HEX(X, n##4)                                                                               \
+    HEX(X, n##5)                                                                               \
+    HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) \
+        HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
 #define THUNKS(X) HEX_2(X, 0) HEX_2(X, 1)
 
 THUNKS(THUNK)
@@ -677,8 +836,11 @@ static int function_add(PyObject *module, struct module_state *state, const gn_f
     int number = function_count++;
     struct function *function = &functions[number];
     function->row = row;
+    function->pair_class = NULL; /* a module that is loaded again has another one */
     memcpy(function->name, name, length);
     function->name[length] = '\0';
+    if ((row->forms & GN_FORM_OPTIONS) != 0)
+        return 0;
     if (((row->forms & GN_FORM_NO_FUNCTION) == 0 &&
          form_add(module, state, number, FORM_FUNCTION) < 0) ||
         ((row->forms & GN_FORM_METHOD) != 0 && form_add(module, state, number, FORM_METHOD) < 0) ||
@@ -692,7 +854,7 @@ PyObject *function_names(void)
 {
     PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < function_count; i++)
-        if ((functions[i].row->forms & GN_FORM_NO_FUNCTION) == 0)
+        if ((functions[i].row->forms & (GN_FORM_NO_FUNCTION | GN_FORM_OPTIONS)) == 0)
             (void)list_append(&list, PyUnicode_FromString(functions[i].name));
     return list;
 }

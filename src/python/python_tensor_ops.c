@@ -334,35 +334,6 @@ static int arguments_split(const char *name, gn_op op, int arity, int begin,
     return -1;
 }
 
-/* An operation with an option, such as alpha: those are made of others, in Python. `self` may be NULL. */
-static PyObject *call_with_options(const char *name, PyObject *self, PyObject *const *arguments,
-                                   Py_ssize_t count, PyObject *keywords)
-{
-    Py_ssize_t begin = self != NULL ? 1 : 0;
-    PyObject *module = PyImport_ImportModule("genesis._tensor_options");
-    PyObject *function = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
-    PyObject *places = function != NULL ? PyTuple_New(begin + count) : NULL;
-    PyObject *names = places != NULL ? PyDict_New() : NULL, *made = NULL;
-    if (module != NULL && function == NULL) {
-        PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%s() does not know all of the arguments %R", name, keywords);
-    }
-    bool is_filled = names != NULL;
-    if (is_filled && self != NULL)
-        is_filled = PyTuple_SetItem(places, 0, Py_NewRef(self)) == 0;
-    for (Py_ssize_t i = 0; is_filled && i < count; i++)
-        is_filled = PyTuple_SetItem(places, begin + i, Py_NewRef(arguments[i])) == 0;
-    for (Py_ssize_t i = 0; is_filled && i < PyTuple_Size(keywords); i++)
-        is_filled = PyDict_SetItem(names, PyTuple_GetItem(keywords, i), arguments[count + i]) == 0;
-    if (is_filled)
-        made = PyObject_Call(function, places, names);
-    Py_XDECREF(names);
-    Py_XDECREF(places);
-    Py_XDECREF(function);
-    Py_XDECREF(module);
-    return made;
-}
-
 static PyObject *call(struct module_state *state, const char *name, gn_op op,
                       PyObject *const *objects, int arity, PyObject *out)
 {
@@ -379,7 +350,7 @@ static PyObject *call_function(PyObject *module, const char *name, gn_op op, int
     PyObject *out, *objects[3] = {NULL};
     int found = arguments_split(name, op, arity, 0, arguments, count, keywords, objects, &out);
     if (found == 0)
-        return call_with_options(name, NULL, arguments, count, keywords);
+        return options_call(module, name, FORM_FUNCTION, arguments, count, keywords);
     return found > 0 ? call(module_state_of(module), name, op, objects, arity, out) : NULL;
 }
 
@@ -389,7 +360,7 @@ static PyObject *call_method(PyObject *self, const char *name, gn_op op, int ari
     PyObject *out, *objects[3] = {self};
     int found = arguments_split(name, op, arity, 1, arguments, count, keywords, objects, &out);
     if (found == 0)
-        return call_with_options(name, self, arguments, count, keywords);
+        return options_call(self, name, FORM_METHOD, arguments, count, keywords);
     return found > 0 ? call(tensor_state(self), name, op, objects, arity, out) : NULL;
 }
 
@@ -401,7 +372,7 @@ static PyObject *call_in_place(PyObject *self, const char *name, gn_op op, int a
     if (found < 0)
         return NULL;
     if (found == 0 || out != NULL)
-        return call_with_options(name, self, arguments, count, keywords);
+        return options_call(self, name, FORM_IN_PLACE, arguments, count, keywords);
     return operation_into(tensor_state(self), name, op, objects, arity, self, NULL);
 }
 

@@ -6,7 +6,7 @@
  * signed one); otherwise the higher kind wins with its own width. A weak operand (a Python number, a tensor
  * without dimensions) counts only if its kind is higher: promote.c in src/ops.
  *
- * Threads: pure functions and constant tables.
+ * Threads: pure functions, constant tables, and the default type, which is atomic.
  */
 #ifndef GNI_TENSOR_DTYPE_H
 #define GNI_TENSOR_DTYPE_H
