@@ -36,17 +36,19 @@
 extern "C" {
 #endif
 
-/* What is passed for a parameter. */
+/* What is passed for a parameter: the fields of its type. */
 typedef struct gn_argument {
-    bool is_given;      /* false: None; the other fields are 0 */
-    gn_operand operand; /* Tensor, operand, number; an int, bool or dim in operand.scalar.integer */
-    int count;          /* of integers or tensors */
-    const int64_t *integers; /* dims, sizes */
-    gn_tensor *const *tensors;
+    bool is_given; /* false: None; the other fields are 0, but for a device */
     gn_dtype dtype;
-    gn_device *device;
-    gn_generator *generator;
-    const char *text;
+    int count;          /* of integers or tensors */
+    gn_operand operand; /* Tensor, operand, number; an int, bool or dim in operand.scalar.integer */
+    union {
+        const int64_t *integers; /* dims, sizes */
+        gn_tensor *const *tensors;
+        gn_device *device;
+        gn_generator *generator;
+        const char *text;
+    };
 } gn_argument;
 
 /* What a function gives: references that the caller returns, or a number. */

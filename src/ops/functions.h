@@ -29,21 +29,20 @@ static inline gn_dtype gni_dtype_of_new(const gn_argument *dtype)
 }
 
 /* Hands out references that the caller has, without a scope. */
-static inline gn_status gni_give_two(gn_status status, gn_tensor *first, gn_tensor *second,
-                                     gn_results *results)
+static inline gn_status gni_give_two(gn_tensor *first, gn_tensor *second, gn_results *results)
 {
-    if (status == GN_OK) {
-        results->few[0] = first;
-        results->few[1] = second;
-        results->tensors = results->few;
-        results->count = second != NULL ? 2 : 1;
-    }
-    return status;
+    results->few[0] = first;
+    results->few[1] = second;
+    results->tensors = results->few;
+    results->count = 2;
+    return GN_OK;
 }
 
-static inline gn_status gni_give_one(gn_status status, gn_tensor *tensor, gn_results *results)
+static inline gn_status gni_give_one(gn_tensor *tensor, gn_results *results)
 {
-    return gni_give_two(status, tensor, NULL, results);
+    (void)gni_give_two(tensor, NULL, results);
+    results->count = 1;
+    return GN_OK;
 }
 
 /* The logarithm of the sum of exp() of two. */

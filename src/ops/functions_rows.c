@@ -5,44 +5,55 @@
 
 #include <math.h>
 
+/* The simplest of these are called often: they do without a scope. */
+
+/* A dimension, counted from the beginning. */
+static gn_status dim_get(const gn_tensor *x, int64_t given, int *dim)
+{
+    int64_t span = x->ndim > 0 ? x->ndim : 1;
+    if (given < -span || given >= span) {
+        struct gni_scope s = {0};
+        (void)gni_dim(&s, x, given);
+        return s.status;
+    }
+    *dim = (int)(given < 0 ? given + span : given);
+    return GN_OK;
+}
+
 /* ---- order ------------------------------------------------------------------------------------- */
 
 static gn_status sort_call(const gn_argument *a, gn_results *results)
 {
-    struct gni_scope s = {0};
     gn_tensor *values = NULL, *indices = NULL, *x = a[0].operand.tensor;
-    int dim = gni_dim(&s, x, a[1].operand.scalar.integer);
-    if (gni_scope_is_ok(&s))
-        s.status = gn_sort(x, dim, gni_is_set(&a[2]), &values, &indices);
-    return gni_give_two(s.status, values, indices, results);
+    int dim = 0;
+    GN_TRY(dim_get(x, a[1].operand.scalar.integer, &dim));
+    GN_TRY(gn_sort(x, dim, gni_is_set(&a[2]), &values, &indices));
+    return gni_give_two(values, indices, results);
 }
 
 static gn_status argsort_call(const gn_argument *a, gn_results *results)
 {
-    struct gni_scope s = {0};
     gn_tensor *indices = NULL, *x = a[0].operand.tensor;
-    int dim = gni_dim(&s, x, a[1].operand.scalar.integer);
-    if (gni_scope_is_ok(&s))
-        s.status = gn_sort(x, dim, gni_is_set(&a[2]), NULL, &indices);
-    return gni_give_one(s.status, indices, results);
+    int dim = 0;
+    GN_TRY(dim_get(x, a[1].operand.scalar.integer, &dim));
+    GN_TRY(gn_sort(x, dim, gni_is_set(&a[2]), NULL, &indices));
+    return gni_give_one(indices, results);
 }
 
 static gn_status msort_call(const gn_argument *a, gn_results *results)
 {
     gn_tensor *values = NULL;
-    gn_status status = gn_sort(a[0].operand.tensor, 0, false, &values, NULL);
-    return gni_give_one(status, values, results);
+    GN_TRY(gn_sort(a[0].operand.tensor, 0, false, &values, NULL));
+    return gni_give_one(values, results);
 }
 
 static gn_status topk_call(const gn_argument *a, gn_results *results)
 {
-    struct gni_scope s = {0};
     gn_tensor *values = NULL, *indices = NULL, *x = a[0].operand.tensor;
-    int dim = gni_dim(&s, x, a[2].operand.scalar.integer);
-    if (gni_scope_is_ok(&s))
-        s.status =
-            gn_topk(x, a[1].operand.scalar.integer, dim, gni_is_set(&a[3]), &values, &indices);
-    return gni_give_two(s.status, values, indices, results);
+    int dim = 0;
+    GN_TRY(dim_get(x, a[2].operand.scalar.integer, &dim));
+    GN_TRY(gn_topk(x, a[1].operand.scalar.integer, dim, gni_is_set(&a[3]), &values, &indices));
+    return gni_give_two(values, indices, results);
 }
 
 static gn_status kthvalue_call(const gn_argument *a, gn_results *results)
@@ -72,40 +83,38 @@ static gn_status kthvalue_call(const gn_argument *a, gn_results *results)
 /* ---- extremes ---------------------------------------------------------------------------------- */
 
 /* The one dimension that is given; `several` is what is said of more. */
-static int dim_of(struct gni_scope *s, const gn_tensor *x, const gn_argument *dim,
-                  const char *several)
+static gn_status dim_of(const gn_tensor *x, const gn_argument *dim, const char *several, int *at)
 {
-    if (dim->count == 1)
-        return gni_dim(s, x, dim->integers[0]);
-    gni_scope_fail(s, GN_ERROR_INVALID_VALUE, "dim is one integer, not %s%s",
-                   gni_shape_text(dim->count, dim->integers).text, several);
-    return 0;
+    if (dim->count != 1)
+        return gni_error(GN_ERROR_INVALID_VALUE, "dim is one integer, not %s%s",
+                         gni_shape_text(dim->count, dim->integers).text, several);
+    return dim_get(x, dim->integers[0], at);
 }
 
 /* Of all elements one; along a dimension a pair; with another tensor the larger or smaller of two. */
 static gn_status extreme_call(const gn_argument *a, bool is_maximum, gn_results *results)
 {
-    struct gni_scope s = {0};
     gn_tensor *x = a[0].operand.tensor, *values = NULL, *indices = NULL;
+    const char *several = is_maximum ? "; amax() takes several" : "; amin() takes several";
     bool is_kept = gni_is_set(&a[2]);
+    int dim = 0;
     if (a[1].operand.tensor != NULL) {
         const gn_operand both[] = {a[0].operand, a[1].operand};
-        s.status = gn_elementwise(is_maximum ? GN_OP_MAXIMUM : GN_OP_MINIMUM, both, &values);
-        return gni_give_one(s.status, values, results);
+        GN_TRY(gn_elementwise(is_maximum ? GN_OP_MAXIMUM : GN_OP_MINIMUM, both, &values));
+        return gni_give_one(values, results);
     }
     if (!a[1].is_given) {
-        s.status =
-            gn_reduce(is_maximum ? GN_REDUCE_MAXIMUM : GN_REDUCE_MINIMUM, x, 0, is_kept, &values);
-        return gni_give_one(s.status, values, results);
+        gn_reduction reduction = is_maximum ? GN_REDUCE_MAXIMUM : GN_REDUCE_MINIMUM;
+        GN_TRY(gn_reduce(reduction, x, 0, is_kept, &values));
+        return gni_give_one(values, results);
     }
-    int dim =
-        dim_of(&s, x, &a[1], is_maximum ? "; amax() takes several" : "; amin() takes several");
-    if (gni_scope_is_ok(&s))
-        s.status = gn_extreme(x, dim, is_maximum, &values, &indices);
+    GN_TRY(dim_of(x, &a[1], several, &dim));
+    GN_TRY(gn_extreme(x, dim, is_maximum, &values, &indices));
     if (!is_kept || x->ndim == 0)
-        return gni_give_two(s.status, values, indices, results);
-    values = gni_unsqueeze(&s, gni_scope_keep(&s, s.status, values), dim);
-    indices = gni_unsqueeze(&s, gni_scope_keep(&s, s.status, indices), dim);
+        return gni_give_two(values, indices, results);
+    struct gni_scope s = {0};
+    values = gni_unsqueeze(&s, gni_scope_keep(&s, GN_OK, values), dim);
+    indices = gni_unsqueeze(&s, gni_scope_keep(&s, GN_OK, indices), dim);
     return gni_scope_give_pair(&s, values, indices, results);
 }
 
@@ -123,18 +132,24 @@ static gn_status min_call(const gn_argument *a, gn_results *results)
 static gn_status extreme_place_call(const gn_argument *a, bool is_maximum, gn_results *results)
 {
     static const int64_t whole = -1;
-    struct gni_scope s = {0};
-    gn_tensor *x = a[0].operand.tensor, *flat = x, *place = NULL;
+    gn_tensor *x = a[0].operand.tensor, *place = NULL;
     int64_t ones[GN_DIMENSIONS_MAX];
-    int dim = a[1].is_given ? dim_of(&s, x, &a[1], "") : 0;
-    if (!a[1].is_given && x->ndim != 1)
-        flat = gni_reshape(&s, x, 1, &whole);
+    bool is_kept = gni_is_set(&a[2]) && x->ndim > 0;
+    int dim = 0;
+    if (a[1].is_given)
+        GN_TRY(dim_of(x, &a[1], "", &dim));
+    if (!is_kept && (a[1].is_given || x->ndim == 1)) {
+        GN_TRY(gn_extreme(x, dim, is_maximum, NULL, &place));
+        return gni_give_one(place, results);
+    }
+    struct gni_scope s = {0};
+    gn_tensor *flat = a[1].is_given ? x : gni_reshape(&s, x, 1, &whole);
     if (gni_scope_is_ok(&s))
         s.status = gn_extreme(flat, dim, is_maximum, NULL, &place);
     place = gni_scope_keep(&s, s.status, place);
     for (int i = 0; i < x->ndim; i++)
         ones[i] = 1;
-    if (gni_is_set(&a[2]) && x->ndim > 0)
+    if (is_kept)
         place = a[1].is_given ? gni_unsqueeze(&s, place, dim) : gni_view(&s, place, x->ndim, ones);
     return gni_scope_give(&s, place, results);
 }
@@ -163,15 +178,17 @@ static gn_status aminmax_call(const gn_argument *a, gn_results *results)
 
 static gn_status cumulate_call(const gn_argument *a, bool is_product, gn_results *results)
 {
-    struct gni_scope s = {0};
     gn_tensor *x = a[0].operand.tensor, *made = NULL;
-    int dim = gni_dim(&s, x, a[1].operand.scalar.integer);
-    if (a[2].is_given)
-        x = gni_cast(&s, x, a[2].dtype);
+    int dim = 0;
+    GN_TRY(dim_get(x, a[1].operand.scalar.integer, &dim));
+    if (!a[2].is_given) {
+        GN_TRY(gn_cumulate(x, dim, is_product, &made));
+        return gni_give_one(made, results);
+    }
+    struct gni_scope s = {0};
+    x = gni_cast(&s, x, a[2].dtype);
     if (gni_scope_is_ok(&s))
         s.status = gn_cumulate(x, dim, is_product, &made);
-    if (!a[2].is_given)
-        return gni_give_one(s.status, made, results);
     made = gni_scope_keep(&s, s.status, made);
     return gni_scope_give(&s, gni_cast(&s, made, a[2].dtype), results);
 }
@@ -209,12 +226,11 @@ static gn_status cumprod_in_place(const gn_argument *a, gn_results *results)
 
 static gn_status cumulate_extreme_call(const gn_argument *a, bool is_maximum, gn_results *results)
 {
-    struct gni_scope s = {0};
     gn_tensor *x = a[0].operand.tensor, *values = NULL, *indices = NULL;
-    int dim = gni_dim(&s, x, a[1].operand.scalar.integer);
-    if (gni_scope_is_ok(&s))
-        s.status = gn_cumulate_extreme(x, dim, is_maximum, &values, &indices);
-    return gni_give_two(s.status, values, indices, results);
+    int dim = 0;
+    GN_TRY(dim_get(x, a[1].operand.scalar.integer, &dim));
+    GN_TRY(gn_cumulate_extreme(x, dim, is_maximum, &values, &indices));
+    return gni_give_two(values, indices, results);
 }
 
 static gn_status cummax_call(const gn_argument *a, gn_results *results)
@@ -269,14 +285,14 @@ static gn_status logcumsumexp_call(const gn_argument *a, gn_results *results)
 
 static gn_status softmax_as(const gn_argument *a, bool is_log, gn_results *results)
 {
-    struct gni_scope s = {0};
-    gn_tensor *x = a[0].operand.tensor, *made = NULL;
-    int dim = gni_dim(&s, x, a[1].operand.scalar.integer);
+    gn_tensor *x = a[0].operand.tensor, *cast = NULL, *made = NULL;
+    int dim = 0;
+    GN_TRY(dim_get(x, a[1].operand.scalar.integer, &dim));
     if (a[2].is_given)
-        x = gni_cast(&s, x, a[2].dtype);
-    if (gni_scope_is_ok(&s))
-        s.status = gn_softmax(x, dim, is_log, &made);
-    return gni_scope_give(&s, gni_scope_keep(&s, s.status, made), results);
+        GN_TRY(gn_cast(x, a[2].dtype, &cast));
+    gn_status status = gn_softmax(cast != NULL ? cast : x, dim, is_log, &made);
+    gn_tensor_release(cast);
+    return status == GN_OK ? gni_give_one(made, results) : status;
 }
 
 static gn_status softmax_call(const gn_argument *a, gn_results *results)

@@ -55,8 +55,7 @@ struct parameter {
     bool is_by_name; /* behind "*" */
     bool is_rest;    /* "*shape": takes the rest of the arguments */
     bool is_required;
-    gn_argument standard; /* the default */
-    char word[24];        /* of a text */
+    char word[24]; /* of a text */
 };
 
 enum result_kind {
@@ -76,6 +75,10 @@ struct function {
     enum result_kind result;
     char pair_names[2][16];
     PyObject *pair_class; /* NULL: no pair was made yet */
+    int by_place;         /* parameters that may be given by place, before a "*shape" */
+    int required;         /* where the last parameter that must be given ends */
+    bool has_late;        /* a default is known only at the call: a device, a generator */
+    gn_argument defaults[PARAMETERS_MOST];
     struct parameter parameters[PARAMETERS_MOST];
 };
 
@@ -99,9 +102,8 @@ static const char *word_take(const char *at, const char *ends, char *word, size_
     return at + length;
 }
 
-static void default_parse(const char *text, struct parameter *parameter)
+static void default_parse(const char *text, struct parameter *parameter, gn_argument *standard)
 {
-    gn_argument *standard = &parameter->standard;
     gn_scalar *number = &standard->operand.scalar;
     standard->is_given = strcmp(text, "None") != 0;
     if (text[0] == '\'') {
@@ -118,7 +120,8 @@ static void default_parse(const char *text, struct parameter *parameter)
 }
 
 /* One parameter of a signature; where it ends. */
-static const char *parameter_parse(const char *at, struct parameter *parameter)
+static const char *parameter_parse(const char *at, struct parameter *parameter,
+                                   gn_argument *standard)
 {
     char kind[16], also[16] = "", value[24] = "";
     parameter->is_rest = *at == '*';
@@ -138,7 +141,7 @@ static const char *parameter_parse(const char *at, struct parameter *parameter)
         if (strcmp(kind, kind_words[i]) == 0)
             parameter->kind = (enum parameter_kind)i;
     if (value[0] != '\0')
-        default_parse(value, parameter);
+        default_parse(value, parameter, standard);
     return at;
 }
 
@@ -168,10 +171,15 @@ static void function_parse(struct function *function)
             at++;
             continue;
         }
-        struct parameter *parameter = &function->parameters[function->count++];
+        int place = function->count++;
+        struct parameter *parameter = &function->parameters[place];
         parameter->is_by_name = is_by_name;
-        at = parameter_parse(at, parameter);
+        at = parameter_parse(at, parameter, &function->defaults[place]);
         is_by_name |= parameter->is_rest;
+        function->by_place += !is_by_name;
+        if (parameter->is_required)
+            function->required = function->count;
+        function->has_late |= parameter->kind == KIND_GENERATOR || parameter->kind == KIND_DEVICE;
     }
     function->is_parsed = true;
 }
@@ -256,11 +264,8 @@ static int keyword_take(const struct function *function, struct call_frame *fram
 static int frame_fill(const struct function *function, struct call_frame *frame, PyObject *self,
                       PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
-    int place = 0, most = 0;
+    int place = 0, most = function->by_place;
     Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0, taken = 0;
-    while (most < function->count && !function->parameters[most].is_by_name &&
-           !function->parameters[most].is_rest)
-        most++;
     if (self != NULL)
         frame->objects[place++] = self;
     while (taken < count && place < most)
@@ -284,7 +289,7 @@ static int frame_fill(const struct function *function, struct call_frame *frame,
     for (Py_ssize_t i = 0; i < named; i++)
         if (keyword_take(function, frame, PyTuple_GetItem(keywords, i), arguments[count + i]) < 0)
             return -1;
-    for (int i = 0; i < function->count; i++)
+    for (int i = 0; i < function->required; i++)
         if (frame->objects[i] == NULL && function->parameters[i].is_required) {
             PyErr_Format(PyExc_TypeError, "%s() needs the argument '%s'", frame->name,
                          function->parameters[i].name);
@@ -449,14 +454,11 @@ static int also_take(const struct call_frame *frame, const struct parameter *par
     return 0;
 }
 
-/* The value of a parameter that is left out, or None. */
+/* A default that is known only at the call, of a parameter that is left out, or None. */
 static int default_take(struct call_frame *frame, const struct function *function, int place)
 {
     const struct parameter *parameter = &function->parameters[place];
     gn_argument *argument = &frame->arguments[place];
-    *argument = parameter->standard;
-    if (frame->objects[place] != NULL)
-        *argument = (gn_argument){0};
     if (parameter->kind == KIND_GENERATOR) {
         argument->generator = &frame->numbers;
         return generator_take(frame->state, Py_None, &frame->numbers);
@@ -471,9 +473,10 @@ static int argument_take(struct call_frame *frame, const struct function *functi
     const struct parameter *parameter = &function->parameters[place];
     gn_argument *argument = &frame->arguments[place];
     PyObject *given = frame->objects[place];
-    if (given == NULL ||
-        (given == Py_None && (!parameter->is_required || parameter->kind == KIND_DIMS)))
-        return default_take(frame, function, place);
+    if (given == Py_None && (!parameter->is_required || parameter->kind == KIND_DIMS)) {
+        *argument = (gn_argument){0};
+        return function->has_late ? default_take(frame, function, place) : 0;
+    }
     *argument = (gn_argument){.is_given = true};
     gn_scalar *scalar = &argument->operand.scalar;
     scalar->kind = GN_INT64;
@@ -642,7 +645,8 @@ static bool is_long(const struct function *function, const struct call_frame *fr
         const gn_argument *argument = &frame->arguments[i];
         if (argument->operand.tensor != NULL && is_long_on(argument->operand.tensor))
             return true;
-        for (int k = 0; argument->tensors != NULL && k < argument->count; k++)
+        bool is_list = function->parameters[i].kind == KIND_TENSORS;
+        for (int k = 0; is_list && k < argument->count; k++)
             if (is_long_on(argument->tensors[k]))
                 return true;
     }
@@ -651,12 +655,19 @@ static bool is_long(const struct function *function, const struct call_frame *fr
 
 static PyObject *function_run(struct function *function, struct call_frame *frame)
 {
-    gn_results results = {.count = 0};
+    gn_results results; /* not all of it is cleared: a call sets what it gives */
     gn_status status;
     PyObject *made;
-    for (int i = 0; i < function->count; i++)
-        if (argument_take(frame, function, i) < 0)
+    memcpy(frame->arguments, function->defaults, (size_t)function->count * sizeof(gn_argument));
+    for (int i = 0; i < function->count; i++) {
+        int taken = frame->objects[i] != NULL ? argument_take(frame, function, i)
+                    : function->has_late      ? default_take(frame, function, i)
+                                              : 0;
+        if (taken < 0)
             return NULL;
+    }
+    results.count = 0;
+    results.tensors = NULL;
     CALL_OPERATION(is_long(function, frame), status,
                    function->row->call(frame->arguments, &results));
     if (status != GN_OK)
@@ -740,8 +751,10 @@ PyObject *options_call(PyObject *self, const char *name, enum form form, PyObjec
     HEX(X, n##3)                                                                               \
     HEX(X, n##4)                                                                               \
     HEX(X, n##5)                                                                               \
-    HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) \
-        HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
+    HEX(X, n##6)                                                                               \
+    HEX(X, n##7)                                                                               \
+    HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) \
+        HEX(X, n##f)
 #define THUNKS(X) HEX_2(X, 0) HEX_2(X, 1)
 
 THUNKS(THUNK)
