@@ -12,6 +12,7 @@
 extern const gn_function gni_functions_create[];
 extern const gn_function gni_functions_elements[];
 extern const gn_function gni_functions_options[];
+extern const gn_function gni_functions_random[];
 extern const gn_function gni_functions_rows[];
 extern const gn_function gni_functions_series[];
 extern const gn_function gni_functions_statistics[];

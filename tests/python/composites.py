@@ -303,8 +303,8 @@ ELSEWHERE = {
         arange as_tensor asarray empty empty_like eye from_dlpack from_numpy full full_like linspace
         logspace one_hot ones ones_like tensor tril_indices triu_indices zeros zeros_like""",
     "random numbers": """
-        bernoulli get_rng_state initial_seed manual_seed multinomial normal rand rand_like randint
-        randint_like randn randn_like randperm seed set_rng_state""",
+        bernoulli get_rng_state initial_seed manual_seed multinomial normal poisson rand rand_like
+        randint randint_like randn randn_like randperm seed set_rng_state""",
     "one operation over a row or a matrix: its own tests": """
         all allclose amax amin any bincount bmm cdist corrcoef cosine_similarity count_nonzero cov
         cumprod cumsum cumulative_trapezoid dot equal histogram log_softmax logcumsumexp matmul mm

@@ -101,7 +101,7 @@ ELSEWHERE |= dict.fromkeys(
 )  # fmt: skip
 ELSEWHERE |= dict.fromkeys(
     ("cdist", "corrcoef", "cosine_similarity", "cov", "cumulative_trapezoid", "get_default_dtype",
-     "histogram", "logcumsumexp", "msort", "nanmedian", "nanquantile",
+     "histogram", "logcumsumexp", "msort", "nanmedian", "nanquantile", "poisson",
      "set_default_dtype", "set_printoptions", "trapezoid", "trapz"),
     "test_new_names_statistics.py",
 )  # fmt: skip

@@ -174,12 +174,76 @@ def test_cosines():
     assert made.dtype == genesis.float32 and made.item() == pytest.approx(1.0)
 
 
+def test_on_the_simulated_gpu(fresh):
+    """The same numbers as on the CPU, where the input is."""
+    fresh(
+        """
+import genesis as g
+x = g.tensor([[3.0, 1.0, 4.0, 1.5], [2.0, g.nan, 6.0, 5.0]])
+y = g.tensor([[1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 1.0, 2.0]])
+calls = [
+    lambda x, y: x.logcumsumexp(1), lambda x, y: g.msort(y), lambda x, y: x.nanmedian(1).values,
+    lambda x, y: x.median(), lambda x, y: y.median(0).values, lambda x, y: y.mode().values,
+    lambda x, y: x.nanquantile([0.1, 0.5], 1), lambda x, y: y.quantile(0.3, 0),
+    lambda x, y: y.histogram(3).hist, lambda x, y: g.trapezoid(y), lambda x, y: y.cov(),
+    lambda x, y: y.corrcoef(), lambda x, y: g.cdist(y, y, 1.0), lambda x, y: y.norm(3, 1),
+    lambda x, y: g.cosine_similarity(y, y.flip(0)), lambda x, y: y.var(1), lambda x, y: y.tril(),
+    lambda x, y: y.diff(), lambda x, y: y.isclose([1.0, 2.0, 3.0, 4.0]),
+    lambda x, y: y.kthvalue(2).values,
+    lambda x, y: g.add(y, x, alpha=2), lambda x, y: y.div(3, rounding_mode="trunc"),
+    lambda x, y: y.round(decimals=-1), lambda x, y: g.poisson(y * 5, g.Generator()),
+    lambda x, y: y.cumsum_(1), lambda x, y: y.logsumexp((0, 1)), lambda x, y: g.ones_like(y),
+]
+for number, call in enumerate(calls):
+    near, far = call(x.clone(), y.clone()), call(x.cuda(), y.cuda())
+    assert far.device.type == "cuda" and near.dtype == far.dtype, number
+    both = near.double(), far.cpu().double()
+    assert g.allclose(*both, 1e-6, 1e-6, equal_nan=True), (number, near, far)
+assert g.linspace(0, 1, 5, device="cuda").cpu().tolist() == g.linspace(0, 1, 5).tolist()
+assert g.eye(3, device="cuda").sum().item() == 3
+""",
+        GENESIS_CUDA_DRIVER="sim",
+    )
+
+
 def test_what_comes_as_a_pair():
     made = genesis.aminmax(genesis.tensor([3, 1]))
     assert made == (made.min, made.max) and [one.item() for one in made] == [1, 3]
     assert "min=" in repr(made) and "bin_edges=" in repr(genesis.histogram(genesis.ones(1), 1))
     out = (genesis.empty((), dtype=genesis.int64), genesis.empty((), dtype=genesis.int64))
     assert genesis.aminmax(genesis.tensor([3, 1]), out=out) is out and out[1].item() == 3
+
+
+@pytest.mark.parametrize("rate", [0.3, 3.0, 9.5, 10.5, 40.0, 1e6])
+def test_counts_of_events(rate):
+    """Of 40,000 counts the mean, the variance and small chances are the distribution's."""
+    from math import exp, lgamma, log, sqrt
+
+    generator = genesis.Generator().manual_seed(5)
+    rates = genesis.full((40_000,), rate, dtype=genesis.float64)
+    made = genesis.poisson(rates, generator)
+    count = made.numel()
+    assert bool((made == made.floor()).all()) and made.amin().item() >= 0
+    assert abs(made.mean().item() - rate) < 5 * sqrt(rate / count)
+    assert abs(made.var().item() / rate - 1) < 5 * sqrt((2 + 1 / rate) / count)
+    for k in {int(rate), int(rate - sqrt(rate)), int(rate + 2 * sqrt(rate))}:
+        chance = exp(k * log(rate) - rate - lgamma(k + 1))
+        found = (made == k).sum().item() / count
+        assert abs(found - chance) < 5 * sqrt(chance / count) + 1e-9, k
+    again = genesis.poisson(rates, generator.manual_seed(5))
+    assert genesis.equal(made, again)
+    assert not genesis.equal(genesis.poisson(rates, generator), again)
+
+
+def test_counts_of_no_rate():
+    made = genesis.poisson(genesis.tensor([[0.0, 2.5], [50.0, 0.0]], dtype=genesis.float16))
+    assert made.dtype == genesis.float16 and made[0, 0].item() == made[1, 1].item() == 0
+    assert genesis.poisson(genesis.zeros(0, 3)).shape == (0, 3)
+    for wrong in (-1.0, NAN, genesis.inf):
+        with pytest.raises(ValueError, match="poisson: rates are finite and not negative"):
+            genesis.poisson(genesis.tensor([1.0, wrong]))
+    with pytest.raises(TypeError, match="poisson: rates are floating numbers, not int64"):
+        genesis.poisson(genesis.tensor([1]))
 
 
 # ---- the default type ----
