@@ -16,10 +16,15 @@
  *     bool      true or false                     text      one of a few words
  *     dim       a dimension, may be negative      dims      one dimension or several; None: all
  *     sizes     integers, such as a shape         tensors   a list of tensors
- *     dtype     a type of elements                device    a device
+ *     dtype     a type of elements                device    a device; None: that of new tensors, or the first argument's
+ *     elements  a number, tensor, array or list   doubles   the same; a list becomes float64
+ *     generator a generator of random numbers
+ *
+ * "dims|Tensor" takes dimensions or a tensor, which is passed as operand.tensor; "number|text" a number or a word, in
+ * `text`; "dims|bool" dimensions or true or false, in operand.scalar of kind GN_BOOL.
  *
  * A default is None, True, False, a number, or a word in single quotes. "-> Tensor" is left out; other results are
- * "-> values, indices" (a pair of tensors with these names), "-> tensors" (any number of them), "-> bool", "-> int",
+ * "-> values, indices" (a pair of tensors with these names, or one tensor where the function gives one), "-> tensors" (any number of them), "-> bool", "-> int",
  * "-> sizes".
  */
 #ifndef GENESIS_FUNCTION_H
@@ -31,16 +36,19 @@
 extern "C" {
 #endif
 
-/* What is passed for a parameter. */
+/* What is passed for a parameter: the fields of its type. */
 typedef struct gn_argument {
-    bool is_given;      /* false: None; the other fields are 0 */
-    gn_operand operand; /* Tensor, operand, number; an int, bool or dim in operand.scalar.integer */
-    int count;          /* of integers or tensors */
-    const int64_t *integers; /* dims, sizes */
-    gn_tensor *const *tensors;
+    bool is_given; /* false: None; the other fields are 0, but for a device */
     gn_dtype dtype;
-    gn_device *device;
-    const char *text;
+    int count;          /* of integers or tensors */
+    gn_operand operand; /* Tensor, operand, number; an int, bool or dim in operand.scalar.integer */
+    union {
+        const int64_t *integers; /* dims, sizes */
+        gn_tensor *const *tensors;
+        gn_device *device;
+        gn_generator *generator;
+        const char *text;
+    };
 } gn_argument;
 
 /* What a function gives: references that the caller returns, or a number. */
@@ -58,6 +66,7 @@ enum {
     GN_FORM_IN_PLACE = 2, /* name_(), which writes the result into its first parameter */
     GN_FORM_OUT = 4,      /* with out=, which the result is written to */
     GN_FORM_NO_FUNCTION = 8,
+    GN_FORM_OPTIONS = 16, /* of an elementwise operation: how that is called with options */
 };
 
 typedef struct gn_function {

@@ -183,7 +183,8 @@ extern "C" {
     X(ISINF, isinf, 1, TEST, "isinf", "", GN_UNARY, "Whether it is infinite.")                     \
     X(ISFINITE, isfinite, 1, TEST, "isfinite", "", GN_UNARY,                                       \
       "Whether it is a number, and not infinite.")                                                 \
-    X(CLAMP, clamp, 3, ANY, "", "", "input: operand, min: operand, max: operand",                  \
+    X(CLAMP, clamp, 3, ANY, "hardtanh", "",                                                        \
+      "input: operand, min_val: operand = -1, max_val: operand = 1, inplace: bool = False",        \
       "The value, or a bound where it is beyond it.")                                              \
     X(LERP, lerp, 3, FLOAT, "lerp", "", "input: operand, end: operand, weight: operand",           \
       "What lies between two, a weight of the way.")                                               \
@@ -282,7 +283,7 @@ GN_API gn_status gn_topk(gn_tensor *tensor, int64_t k, int dimension, bool is_la
                          gn_tensor **values, gn_tensor **indices) GN_NODISCARD;
 
 /* The element that is number k of all in ascending order, from 0 on, as a tensor without dimensions; NaN counts as the
- * largest. Of tensors on the CPU. */
+ * largest. */
 GN_API gn_status gn_kth(gn_tensor *tensor, int64_t k, gn_tensor **result) GN_NODISCARD;
 
 /* The largest or smallest elements of a dimension, which goes, and where the first of them are; NaN wins. `values`

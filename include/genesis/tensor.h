@@ -73,6 +73,11 @@ GN_API size_t gn_dtype_size(gn_dtype dtype);
 GN_API bool gn_dtype_is_floating(gn_dtype dtype);
 GN_API bool gn_dtype_is_unsigned(gn_dtype dtype);
 
+/* The floating type of new tensors for which none is named, of floating numbers beside integers, and of integers where
+ * an operation needs floating numbers. At first float32. Of the whole process; any thread. */
+GN_API gn_dtype gn_get_default_dtype(void);
+GN_API gn_status gn_set_default_dtype(gn_dtype dtype) GN_NODISCARD;
+
 /* A number: of kind GN_BOOL or GN_INT64 in `integer`, of kind GN_FLOAT64 in `floating`. What int64 has not, from 2^63 to
  * 2^64 - 1, is of kind GN_UINT64: `integer` has its bits. */
 typedef struct gn_scalar {

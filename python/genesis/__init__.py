@@ -29,7 +29,6 @@ from genesis import (
     _tensor_places,
     _tensor_products,
     _tensor_shapes,
-    _tensor_statistics,
     _tensor_views,
     cpu,
     cuda,
@@ -74,7 +73,6 @@ for _module in (
     _tensor_places,
     _tensor_products,
     _tensor_shapes,
-    _tensor_statistics,
     _tensor_views,
 ):
     __all__ += _module.__all__

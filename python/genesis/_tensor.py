@@ -1,46 +1,37 @@
-"""What of tensors is written in Python: creation like another tensor, text, and pickling."""
+"""What of tensors is written in Python: shapes from arguments, text, and pickling."""
 
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "argmax",
-    "argmin",
-    "argsort",
-    "cummax",
-    "cummin",
-    "cumprod",
-    "cumsum",
-    "empty_like",
-    "full",
-    "full_like",
-    "max",
-    "min",
-    "ones_like",
-    "sort",
-    "topk",
-    "zeros_like",
-]
+__all__ = ["set_printoptions"]
 
-_EDGE = 3  # items at each end of a long dimension in the text
-_WHOLE = 1000  # elements up to which everything is shown
+
+class _Print:
+    """How tensors become text: set_printoptions() says what each is."""
+
+    precision = 4
+    threshold = 1000
+    edgeitems = 3
+    linewidth: int | None = None
+    sci_mode: bool | None = None
+
+
+_PROFILES = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": None},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": None},
+    "full": {"precision": 4, "threshold": 1 << 62, "edgeitems": 3, "linewidth": None},
+}
 _SHOWN = 100_000  # elements beyond which fewer are shown at each end: of many dimensions
 
 
 def _is_integer(one: Any) -> bool:
     """Whether it is one integer; an array of several has ``__index__``, too."""
     return isinstance(one, int) or (hasattr(one, "__index__") and not getattr(one, "ndim", 0))
-
-
-def _plain(number: Any) -> Any:
-    """NumPy's numbers, and tensors of one element, as the numbers of Python that they are."""
-    return number.item() if hasattr(number, "item") else number
 
 
 def shape_of(sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
@@ -66,272 +57,55 @@ def wide(input: _C.Tensor) -> _C.Tensor:
     return input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
 
 
-def joined(*operands: Any, is_floating: bool = False) -> tuple[list[Any], _C.dtype]:
-    """Operands of one operation that is made of several, and the dtype of what comes out.
-
-    Their dtype is found once, from all of them, as if it were one operation: by steps, a pair of
-    them could have one that does not hold what the third one has. Tensors are converted to it,
-    halves to float32 (they are rounded at the end, once). `is_floating`: integers become float32.
-    """
-    if not all(isinstance(one, (_C.Tensor, int, float)) for one in operands):  # arrays among them
-        place = next((one.device for one in operands if isinstance(one, _C.Tensor)), None)
-        operands = tuple(_C.as_tensor(one, device=place) for one in operands)
-    dtype = _C._result_type(*operands)
-    if is_floating and not dtype.is_floating_point:
-        dtype = _C.float32
-    held = _C.float32 if dtype in (_C.float16, _C.bfloat16) else dtype
-    made = [one.to(held) if isinstance(one, _C.Tensor) else one for one in operands]
-    return made, dtype
-
-
-def _pinned(shape: tuple[int, ...], dtype: Any, device: Any) -> _C.Tensor:
-    from genesis._tensor_place import empty_pinned
-
-    return empty_pinned(shape, dtype, device)
-
-
-def full(
-    size: Any, fill_value: Any, dtype: Any = None, device: Any = None, pin_memory: bool = False
-) -> _C.Tensor:
-    """A tensor of one number; without a dtype that of the number.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.full((2,), 7)
-    tensor([7, 7])
-    """
-    if dtype is None and isinstance(fill_value, _C.Tensor):
-        dtype = fill_value.dtype
-    elif dtype is None:
-        number = _plain(fill_value)
-        is_large = isinstance(number, int) and number >= 1 << 63
-        kinds = ((bool, _C.bool), (int, _C.uint64 if is_large else _C.int64))
-        dtype = next((kind for type_, kind in kinds if isinstance(number, type_)), None)
-    made = (_pinned if pin_memory else _C._empty)(shape_of((), size), dtype, device)
-    return made.fill_(fill_value)
-
-
-def empty_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
-    """A tensor of the same shape, whose elements are not set.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.empty_like(genesis.zeros(2, 3)).shape
-    (2, 3)
-    """
-    return _C._empty(input.shape, dtype or input.dtype, device or input.device)
-
-
-def zeros_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
-    """A tensor of the same shape, of zeros.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.zeros_like(genesis.tensor([1, 2]))
-    tensor([0, 0])
-    """
-    return empty_like(input, dtype, device).fill_(0)
-
-
-def ones_like(input: _C.Tensor, dtype: Any = None, device: Any = None) -> _C.Tensor:
-    """A tensor of the same shape, of ones.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.ones_like(genesis.tensor([3.0]))
-    tensor([1.])
-    """
-    return empty_like(input, dtype, device).fill_(1)
-
-
-def full_like(
-    input: _C.Tensor, fill_value: Any, dtype: Any = None, device: Any = None
-) -> _C.Tensor:
-    """A tensor of the same shape, of one number.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.full_like(genesis.tensor([1, 2]), 5)
-    tensor([5, 5])
-    """
-    return empty_like(input, dtype, device).fill_(fill_value)
-
-
-def sort(
-    input: _C.Tensor,
-    dim: int = -1,
-    descending: bool = False,
-    stable: bool = True,
-    *,
-    out: Any = None,
-) -> Any:
-    """The sorted elements and where they were, as a pair (values, indices); always stable.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.sort(genesis.tensor([3, 1, 2])).indices
-    tensor([1, 2, 0])
-    """
-    return input.sort(dim, descending, stable)
-
-
-def argsort(
-    input: _C.Tensor,
-    dim: int = -1,
-    descending: bool = False,
-    stable: bool = True,
-    *,
-    out: _C.Tensor | None = None,
-) -> _C.Tensor:
-    """Where the sorted elements are.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.argsort(genesis.tensor([3, 1, 2]))
-    tensor([1, 2, 0])
-    """
-    return input.argsort(dim, descending, stable)
-
-
-def topk(
-    input: _C.Tensor,
-    k: int,
-    dim: int = -1,
-    largest: bool = True,
-    sorted: bool = True,
-    *,
-    out: Any = None,
-) -> Any:
-    """The k largest or smallest elements, in order, as a pair (values, indices).
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.topk(genesis.tensor([3, 1, 2]), 2).values
-    tensor([3, 2])
-    """
-    return input.topk(k, dim, largest, sorted)
-
-
-def argmax(
-    input: _C.Tensor, dim: int | None = None, keepdim: bool = False, *, out: _C.Tensor | None = None
-) -> _C.Tensor:
-    """Where the first of the largest elements is.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.argmax(genesis.tensor([3, 9, 2]))
-    tensor(1)
-    """
-    return input.argmax(dim, keepdim)
-
-
-def argmin(
-    input: _C.Tensor, dim: int | None = None, keepdim: bool = False, *, out: _C.Tensor | None = None
-) -> _C.Tensor:
-    """Where the first of the smallest elements is.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.argmin(genesis.tensor([3, 9, 2]))
-    tensor(2)
-    """
-    return input.argmin(dim, keepdim)
-
-
-def max(input: _C.Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:
-    """The largest element; along a dimension a pair (values, indices); of two tensors the larger.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.max(genesis.tensor([[1, 5], [7, 2]]), 1).indices
-    tensor([1, 0])
-    """
-    return input.max(dim, keepdim)
-
-
-def min(input: _C.Tensor, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:
-    """The smallest element; along a dimension a pair (values, indices); of two tensors the smaller.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.min(genesis.tensor([[1, 5], [7, 2]]), 1).values
-    tensor([1, 2])
-    """
-    return input.min(dim, keepdim)
-
-
-def cumsum(
-    input: _C.Tensor, dim: int, dtype: Any = None, *, out: _C.Tensor | None = None
-) -> _C.Tensor:
-    """The sum of the elements up to each, along a dimension.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.cumsum(genesis.tensor([1, 2, 3]), 0)
-    tensor([1, 3, 6])
-    """
-    return input.cumsum(dim, dtype)
-
-
-def cumprod(
-    input: _C.Tensor, dim: int, dtype: Any = None, *, out: _C.Tensor | None = None
-) -> _C.Tensor:
-    """The product of the elements up to each, along a dimension.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.cumprod(genesis.tensor([1, 2, 3]), 0)
-    tensor([1, 2, 6])
-    """
-    return input.cumprod(dim, dtype)
-
-
-def cummax(input: _C.Tensor, dim: int, *, out: Any = None) -> Any:
-    """The largest of the elements up to each, and where the last of them is; NaN wins.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> values, indices = genesis.cummax(genesis.tensor([1, 3, 2, 3]), 0)
-    >>> values, indices
-    (tensor([1, 3, 3, 3]), tensor([0, 1, 1, 3]))
-    """
-    return input.cummax(dim)
-
-
-def cummin(input: _C.Tensor, dim: int, *, out: Any = None) -> Any:
-    """The smallest of the elements up to each, and where the last of them is; NaN wins.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.cummin(genesis.tensor([3, 1, 2]), 0).values
-    tensor([3, 1, 1])
-    """
-    return input.cummin(dim)
-
-
 # ---- text ----
 
 
-def _largest(numbers: Any, default: Any) -> Any:
-    import builtins
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Say how tensors become text; what is not given stays, but `sci_mode`.
 
-    return builtins.max(numbers, default=default)
+    Parameters
+    ----------
+    precision : int
+        Digits behind the point; at first 4.
+    threshold : number
+        Elements up to which all are shown; at first 1000.
+    edgeitems : int
+        Elements at each end of a dimension of a larger tensor; at first 3.
+    linewidth : int
+        Columns of a line, after which rows are broken; at first they are not.
+    profile : str
+        ``"default"``, ``"short"`` or ``"full"``, before the others are set.
+    sci_mode : bool
+        Whether numbers have exponents; None: where they need them.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.set_printoptions(precision=2)
+    >>> genesis.tensor([1.23456])
+    tensor([1.23])
+    >>> genesis.set_printoptions(profile="default")
+    """
+    if profile is not None and profile not in _PROFILES:
+        raise ValueError(
+            f"set_printoptions: profile is one of {', '.join(_PROFILES)}, not {profile!r}"
+        )
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems}
+    given = {
+        name: one for name, one in {**given, "linewidth": linewidth}.items() if one is not None
+    }
+    for name, one in given.items():
+        if not one >= (1 if name == "linewidth" else 0):
+            raise ValueError(f"set_printoptions: {name} is not negative: {one!r}")
+    for name, one in {**_PROFILES.get(profile or "", {}), **given, "sci_mode": sci_mode}.items():
+        setattr(_Print, name, one)
 
 
 def _number_texts(values: list[Any]) -> list[str]:
@@ -342,15 +116,19 @@ def _number_texts(values: list[Any]) -> list[str]:
         texts = [str(value) for value in values]
     else:
         finite = [value for value in values if isfinite(value)]
-        largest = _largest((abs(value) for value in finite), 0.0)
-        smallest = -_largest((-abs(value) for value in finite if value), -1.0)
-        if largest >= 1e8 or smallest < 1e-4 or largest / smallest > 1e3 and largest >= 1e5:
-            texts = [f"{value:.4e}" for value in values]
+        largest = max((abs(value) for value in finite), default=0.0)
+        smallest = min((abs(value) for value in finite if value), default=1.0)
+        digits, has_exponents = _Print.precision, _Print.sci_mode
+        if has_exponents is None:
+            is_wide = largest / smallest > 1e3 and largest >= 1e5
+            has_exponents = largest >= 1e8 or smallest < 1e-4 or is_wide
+        if has_exponents:
+            texts = [f"{value:.{digits}e}" for value in values]
         elif all(value == int(value) for value in finite):
             texts = [f"{value:.0f}." if isfinite(value) else str(value) for value in values]
         else:
-            texts = [f"{value:.4f}" if isfinite(value) else str(value) for value in values]
-    width = _largest((len(text) for text in texts), 0)
+            texts = [f"{value:.{digits}f}" if isfinite(value) else str(value) for value in values]
+    width = max((len(text) for text in texts), default=0)
     return [text.rjust(width) for text in texts]
 
 
@@ -360,7 +138,7 @@ def _flat(part: Any) -> list[Any]:
 
 def _edge_of(shape: tuple[int, ...]) -> int:
     """How many items to show at each end of a long dimension."""
-    edge, shown = _EDGE, _SHOWN + 1
+    edge, shown = _Print.edgeitems, _SHOWN + 1
     while shown > _SHOWN and edge > 0:
         shown = 1
         for size in shape:
@@ -390,12 +168,17 @@ def _lines(part: Any, texts: Any, indent: int) -> str:
     if any(isinstance(item, list) for item in part):
         depth = _depth(part)
         return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(items) + "]"
-    return "[" + ", ".join(items) + "]"
+    if _Print.linewidth is None:
+        return "[" + ", ".join(items) + "]"
+    width = max((len(item) for item in items), default=0) + 2
+    count = max((_Print.linewidth - indent - 1) // width, 1)
+    rows = (", ".join(items[i : i + count]) for i in range(0, len(items), count))
+    return "[" + (",\n" + " " * (indent + 1)).join(rows) + "]"
 
 
 def _depth(part: Any) -> int:
     return (
-        1 + _largest((_depth(item) for item in part if item is not None), 0)
+        1 + max((_depth(item) for item in part if item is not None), default=0)
         if isinstance(part, list)
         else 0
     )
@@ -404,16 +187,16 @@ def _depth(part: Any) -> int:
 def text_of(tensor: _C.Tensor) -> str:
     """The text of a tensor, as repr() gives it."""
     place, dtype = tensor.device, tensor.dtype
-    if place.type != "cpu" and tensor.numel() <= _WHOLE:
+    if place.type != "cpu" and tensor.numel() <= _Print.threshold:
         tensor = tensor.cpu()
     words = ["[]"]
     if tensor.numel():
-        part = _edges(tensor, 0 if tensor.numel() <= _WHOLE else _edge_of(tensor.shape))
+        part = _edges(tensor, 0 if tensor.numel() <= _Print.threshold else _edge_of(tensor.shape))
         texts = _number_texts([value for value in _flat(part) if value is not None])
         words = [_lines(part, iter(texts), len("tensor("))]
     if tensor.numel() == 0 and tensor.ndim != 1:
         words.append(f"size={tensor.shape}")
-    usual = (_C.float32, _C.int64, _C.bool)
+    usual = (_C.get_default_dtype(), _C.int64, _C.bool)
     if place.type != "cpu":
         words.append(f"device='{place}'")
     if dtype not in usual or tensor.numel() == 0:
@@ -444,6 +227,3 @@ def reduced(tensor: _C.Tensor) -> tuple[Any, ...]:
     near = tensor.cpu().contiguous()
     data = _C._bytes_of(near, 0, near.numel())
     return restore, (data, near.shape, near.dtype.name, str(tensor.device))
-
-
-publish(globals(), __all__)

@@ -6,7 +6,8 @@ PyTorch and NumPy call several things by two names; programs use both.
 from __future__ import annotations
 
 from genesis import _C
-from genesis._tensor import dtype_of, full, shape_of
+from genesis._C import full
+from genesis._tensor import dtype_of, shape_of
 from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False

@@ -53,7 +53,7 @@ def empty_pinned(shape: tuple[int, ...], dtype: Any, device: Any) -> _C.Tensor:
     if not cuda.is_available():
         cpu.warn_not_pinned()
         return _C._empty(shape, dtype, "cpu")
-    return _C._empty_pinned(shape, _C.float32 if dtype is None else dtype, None)
+    return _C._empty_pinned(shape, dtype or _C.get_default_dtype(), None)
 
 
 def pin_memory(self: _C.Tensor, device: Any = None) -> _C.Tensor:

@@ -11,8 +11,8 @@ import math
 import operator
 
 from genesis import _C
-from genesis._C import arange
-from genesis._tensor import ones_like, wide, zeros_like
+from genesis._C import arange, ones_like, zeros_like
+from genesis._tensor import wide
 from genesis._tensor_calls import _wrapped, publish
 from genesis._tensor_functions import cat
 from genesis._tensor_index import bincount, nonzero, searchsorted

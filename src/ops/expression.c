@@ -152,7 +152,7 @@ gn_dtype gni_join(struct gni_scope *scope, int count, gn_operand *operands, bool
     if (scope->status == GN_OK)
         scope->status = gn_result_type(count, operands, &dtype);
     if (is_floating && !gni_dtype_is_floating(dtype))
-        dtype = GN_FLOAT32;
+        dtype = gn_get_default_dtype();
     gn_dtype held = gni_dtype_is_half(dtype) ? GN_FLOAT32 : dtype;
     for (int i = 0; i < count; i++)
         if (operands[i].tensor != NULL)

@@ -117,7 +117,7 @@ gn_tensor *gni_clone(struct gni_scope *scope, gn_tensor *x);
 /*
  * The type of an operation that is made of several, found once from all of its operands: by steps, a pair of them could
  * have one that does not hold what the third one has. Tensors among the operands are converted to it, halves to float32
- * (the result is rounded once, by gni_cast()). `is_floating`: integers become float32.
+ * (the result is rounded once, by gni_cast()). `is_floating`: integers become the default type.
  */
 gn_dtype gni_join(struct gni_scope *scope, int count, gn_operand *operands, bool is_floating);
 

@@ -9,6 +9,45 @@
 
 #include "ops/expression.h"
 
+extern const gn_function gni_functions_create[];
 extern const gn_function gni_functions_elements[];
+extern const gn_function gni_functions_options[];
+extern const gn_function gni_functions_random[];
+extern const gn_function gni_functions_rows[];
+extern const gn_function gni_functions_series[];
+extern const gn_function gni_functions_statistics[];
+
+/* A bool that is given, or its default. */
+static inline bool gni_is_set(const gn_argument *argument)
+{
+    return argument->operand.scalar.integer != 0;
+}
+
+/* The type of new elements: the default one if none is given. */
+static inline gn_dtype gni_dtype_of_new(const gn_argument *dtype)
+{
+    return dtype->is_given ? dtype->dtype : gn_get_default_dtype();
+}
+
+/* Hands out references that the caller has, without a scope. */
+static inline gn_status gni_give_two(gn_tensor *first, gn_tensor *second, gn_results *results)
+{
+    results->few[0] = first;
+    results->few[1] = second;
+    results->tensors = results->few;
+    results->count = 2;
+    return GN_OK;
+}
+
+static inline gn_status gni_give_one(gn_tensor *tensor, gn_results *results)
+{
+    (void)gni_give_two(tensor, NULL, results);
+    results->count = 1;
+    return GN_OK;
+}
+
+/* `steps` numbers at equal distances between two ends, both among them, in float64. */
+gn_tensor *gni_spaced(struct gni_scope *scope, const double ends[2], int64_t steps,
+                      gn_device *device);
 
 #endif

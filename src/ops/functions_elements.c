@@ -165,7 +165,7 @@ static gn_status copysign_call(const gn_argument *a, gn_results *results)
     if (other != NULL)
         s.status = gn_result_type(2, (const gn_operand[]){a[0].operand, a[1].operand}, &dtype);
     if (!gni_dtype_is_floating(dtype))
-        dtype = GN_FLOAT32;
+        dtype = gn_get_default_dtype();
     gn_tensor *size = gni_unary(&s, GN_OP_ABSOLUTE, gni_cast(&s, input, dtype));
     gn_tensor *minus = gni_unary(&s, GN_OP_NEGATIVE, size), *made;
     if (other != NULL)

@@ -65,7 +65,8 @@ gn_status gni_promote(int count, const gn_operand *operands, gn_dtype *dtype)
         const gn_tensor *tensor = operands[i].tensor;
         if (tensor == NULL) {
             gn_dtype kind = operands[i].scalar.kind;
-            numbers = promote_known(numbers, (int)(kind == GN_FLOAT64 ? GN_FLOAT32 : kind));
+            numbers =
+                promote_known(numbers, (int)(kind == GN_FLOAT64 ? gn_get_default_dtype() : kind));
         } else if (tensor->ndim > 0) {
             with_dimensions = promote_known(with_dimensions, (int)tensor->dtype);
         } else {
@@ -202,8 +203,10 @@ gn_status gni_typing_find(enum gni_op op, const gn_operand *operands, struct gni
         if (kind == GNI_KIND_FLOATING)
             return GN_OK;
         typing->is_identity = is_rounding(op);
-        if (!typing->is_identity)
-            typing->computing = typing->dtype = GN_FLOAT32;
+        if (!typing->is_identity) {
+            typing->dtype = gn_get_default_dtype();
+            typing->computing = gni_dtypes[typing->dtype].compute;
+        }
         return GN_OK;
     case GNI_DOMAIN_LOGIC:
         typing->dtype = GN_BOOL;

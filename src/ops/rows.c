@@ -254,17 +254,29 @@ gn_status gn_extreme(gn_tensor *tensor, int dimension, bool is_maximum, gn_tenso
     return status;
 }
 
+/* Where a device has no selection: by sorting. */
+static gn_status kth_by_sort(gn_tensor *tensor, int64_t k, gn_tensor **result)
+{
+    gn_tensor *flat, *sorted = NULL;
+    GN_TRY(gn_tensor_reshape(tensor, 1, &(const int64_t){-1}, &flat));
+    gn_status status = gn_sort(flat, 0, false, &sorted, NULL);
+    if (status == GN_OK)
+        status = gn_tensor_select(sorted, 0, k, result);
+    gn_tensor_release(flat);
+    gn_tensor_release(sorted);
+    return status;
+}
+
 gn_status gn_kth(gn_tensor *tensor, int64_t k, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
     gn_tensor *whole, *made = NULL;
     const struct gni_backend *backend = gni_backend_get(tensor->device);
-    if (backend->kth == NULL)
-        return gni_error(GN_ERROR_UNSUPPORTED, "kth: a tensor on %s must be sorted",
-                         gni_device_label(tensor->device).text);
     if (k < 0 || k >= tensor->count)
         return gni_error(GN_ERROR_INDEX, "kth: there is no element number %lld of %lld",
                          (long long)k, (long long)tensor->count);
+    if (backend->kth == NULL)
+        return kth_by_sort(tensor, k, result);
     GN_TRY(gni_tensor_compact(tensor, &whole));
     gn_status status = gni_tensor_flush(whole);
     if (status == GN_OK)

@@ -9,7 +9,7 @@
 
 static void print_row(const char *name, const char *aliases, const char *signature, unsigned forms)
 {
-    if (name[0] != '\0')
+    if (name[0] != '\0' && (forms & GN_FORM_OPTIONS) == 0)
         printf("%s\t%s\t%s\t%u\n", name, aliases != NULL ? aliases : "", signature, forms);
 }
 

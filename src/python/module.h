@@ -86,6 +86,9 @@ PyObject *error_raise(const struct module_state *state, gn_status status);
 /* The same, of a function that was called by this name: the sentence names it, and no inner one. */
 PyObject *error_raise_in(const struct module_state *state, const char *function, gn_status status);
 
+/* Puts the function's name in front of the sentence of a TypeError or ValueError. Always returns -1. */
+int error_name(const char *function);
+
 /* Clears an exception that says that something is not there. An interrupt, or another one that is no error, stays. */
 void error_clear(void);
 
@@ -406,9 +409,8 @@ PyObject *integers_to_python(const int64_t *values, int count);
 extern PyMethodDef tensor_op_methods[];
 extern PyMethodDef tensor_op_functions[];
 extern PyType_Slot tensor_number_slots[];
-PyObject *elementwise_call(struct module_state *state, const char *name, gn_op op, int arity,
-                           PyObject *self, bool is_in_place, PyObject *const *arguments,
-                           Py_ssize_t count, PyObject *keywords);
+PyObject *elementwise_call(struct module_state *state, const char *name, gn_op op,
+                           PyObject *const *objects, int arity, PyObject *out);
 extern PyMethodDef tensor_make_functions[];
 extern PyMethodDef tensor_create_functions[];
 extern PyMethodDef tensor_reduction_methods[]; /* python_tensor_reduce.c */
@@ -420,7 +422,6 @@ extern PyMethodDef tensor_product_functions[];
 PyObject *tensor_matmul(PyObject *a, PyObject *b);
 extern PyMethodDef tensor_index_functions[];
 int pair_class_init(struct module_state *state);
-PyObject *pair_make(struct module_state *state, gn_tensor *values, gn_tensor *indices);
 
 /* Functions that are made of others, from their table: python_function.c. */
 int functions_init(PyObject *module, struct module_state *state);
@@ -435,6 +436,9 @@ extern PyMethodDef tensor_place_functions[];
 
 /* Random numbers: python_random.c. */
 extern PyMethodDef random_functions[];
+
+/* The numbers of one call, from a Generator, or from the default one for None. */
+int generator_take(struct module_state *state, PyObject *object, gn_generator *taken);
 int random_init(PyObject *module, struct module_state *state);
 
 PyObject *tensor_get_index(PyObject *self, PyObject *key);

@@ -116,6 +116,22 @@ PyObject *error_raise(const struct module_state *state, gn_status status)
     return error_raise_in(state, NULL, status);
 }
 
+int error_name(const char *function)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    if (type != PyExc_TypeError &&
+        type != PyExc_ValueError) { /* others may not be made of a text */
+        PyErr_Restore(type, value, trace);
+        return -1;
+    }
+    PyErr_Format(type, "%s: %S", function, value);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    return -1;
+}
+
 void error_clear(void)
 {
     if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))

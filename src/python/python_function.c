@@ -9,6 +9,7 @@
  */
 #include "module.h"
 
+#include <math.h>
 #include <string.h>
 
 enum {
@@ -30,22 +31,32 @@ enum parameter_kind {
     KIND_TENSORS,
     KIND_DTYPE,
     KIND_DEVICE,
+    KIND_ELEMENTS,
+    KIND_DOUBLES,
+    KIND_GENERATOR,
     KIND_COUNT,
 };
 
 static const char *const kind_words[KIND_COUNT] = {
-    "Tensor", "operand", "int",   "number",  "bool",  "text",
-    "dim",    "dims",    "sizes", "tensors", "dtype", "device",
+    "Tensor", "operand", "int",   "number", "bool",     "text",    "dim",       "dims",
+    "sizes",  "tensors", "dtype", "device", "elements", "doubles", "generator",
+};
+
+/* What a parameter takes beside its kind: behind "|". */
+enum {
+    ALSO_TENSOR = 1,
+    ALSO_TEXT = 2,
+    ALSO_BOOL = 4,
 };
 
 struct parameter {
     char name[24];
     enum parameter_kind kind;
+    unsigned also;   /* ALSO_* */
     bool is_by_name; /* behind "*" */
     bool is_rest;    /* "*shape": takes the rest of the arguments */
     bool is_required;
-    gn_argument standard; /* the default */
-    char word[24];        /* of a text */
+    char word[24]; /* of a text */
 };
 
 enum result_kind {
@@ -65,7 +76,19 @@ struct function {
     bool is_parsed;
     int count;
     enum result_kind result;
+    char pair_names[2][16];
+    PyObject *pair_class; /* NULL: no pair was made yet */
+    int by_place;         /* parameters that may be given by place, before a "*shape" */
+    int required;         /* where the last parameter that must be given ends */
+    bool has_late;        /* a default is known only at the call: a device, a generator */
+    gn_argument defaults[PARAMETERS_MOST];
     struct parameter parameters[PARAMETERS_MOST];
+};
+
+enum form {
+    FORM_FUNCTION,
+    FORM_METHOD,
+    FORM_IN_PLACE,
 };
 
 static struct function functions[FUNCTIONS_MOST];
@@ -96,9 +119,8 @@ static const char *word_take(const char *at, const char *ends, char *word, size_
     return at + length;
 }
 
-static void default_parse(const char *text, struct parameter *parameter)
+static void default_parse(const char *text, struct parameter *parameter, gn_argument *standard)
 {
-    gn_argument *standard = &parameter->standard;
     gn_scalar *number = &standard->operand.scalar;
     standard->is_given = strcmp(text, "None") != 0;
     if (text[0] == '\'') {
@@ -115,12 +137,19 @@ static void default_parse(const char *text, struct parameter *parameter)
 }
 
 /* One parameter of a signature; where it ends. */
-static const char *parameter_parse(const char *at, struct parameter *parameter)
+static const char *parameter_parse(const char *at, struct parameter *parameter,
+                                   gn_argument *standard)
 {
-    char kind[16], value[24] = "";
+    char kind[16], also[16] = "", value[24] = "";
     parameter->is_rest = *at == '*';
     at = word_take(at + parameter->is_rest, ":", parameter->name, sizeof parameter->name);
-    at = word_take(behind_spaces(at + 1), " ,", kind, sizeof kind);
+    at = word_take(behind_spaces(at + 1), "| ,", kind, sizeof kind);
+    if (*at == '|')
+        at = word_take(at + 1, " ,", also, sizeof also);
+    parameter->also = strcmp(also, "Tensor") == 0 ? ALSO_TENSOR
+                      : strcmp(also, "text") == 0 ? ALSO_TEXT
+                      : strcmp(also, "bool") == 0 ? ALSO_BOOL
+                                                  : 0;
     at = behind_spaces(at);
     parameter->is_required = *at != '=' && !parameter->is_rest;
     if (*at == '=')
@@ -129,7 +158,7 @@ static const char *parameter_parse(const char *at, struct parameter *parameter)
         if (strcmp(kind, kind_words[i]) == 0)
             parameter->kind = (enum parameter_kind)i;
     if (value[0] != '\0')
-        default_parse(value, parameter);
+        default_parse(value, parameter, standard);
     return at;
 }
 
@@ -147,17 +176,27 @@ static void function_parse(struct function *function)
 {
     const char *at = function->row->signature;
     bool is_by_name = false;
-    function->result = result_parse(strstr(at, "-> "));
+    const char *result = strstr(at, "-> ");
+    function->result = result_parse(result);
+    if (function->result == RESULT_PAIR) {
+        result = word_take(result + 3, ",", function->pair_names[0], sizeof *function->pair_names);
+        (void)word_take(result + 2, "", function->pair_names[1], sizeof *function->pair_names);
+    }
     while (*(at = at + strspn(at, ", ")) != '\0' && *at != '-') {
         if (at[0] == '*' && at[1] == ',') {
             is_by_name = true;
             at++;
             continue;
         }
-        struct parameter *parameter = &function->parameters[function->count++];
+        int place = function->count++;
+        struct parameter *parameter = &function->parameters[place];
         parameter->is_by_name = is_by_name;
-        at = parameter_parse(at, parameter);
+        at = parameter_parse(at, parameter, &function->defaults[place]);
         is_by_name |= parameter->is_rest;
+        function->by_place += !is_by_name;
+        if (parameter->is_required)
+            function->required = function->count;
+        function->has_late |= parameter->kind == KIND_GENERATOR || parameter->kind == KIND_DEVICE;
     }
     function->is_parsed = true;
 }
@@ -168,19 +207,32 @@ static void function_parse(struct function *function)
 struct call_frame {
     struct module_state *state;
     const char *name;
+    PyObject *rest;       /* arguments of a "*shape", a new tuple */
+    PyObject *out;        /* borrowed; NULL: none */
+    gn_tensor **tensors;  /* of the one list of tensors */
+    gn_generator numbers; /* of the one generator */
+    int integer_count;
+    int count;                          /* of parameters: the rest of these arrays is not set */
     PyObject *objects[PARAMETERS_MOST]; /* borrowed; NULL: left out */
-    PyObject *rest;                     /* arguments of a "*shape", a new tuple */
-    PyObject *out;                      /* borrowed; NULL: none */
     PyObject *made[PARAMETERS_MOST];    /* new references that arguments borrow from */
     gn_argument arguments[PARAMETERS_MOST];
     int64_t integers[INTEGERS_MOST];
-    int integer_count;
-    gn_tensor **tensors; /* of the one list of tensors */
 };
+
+static void frame_init(struct call_frame *frame, const struct function *function)
+{
+    frame->name = function->name;
+    frame->rest = frame->out = NULL;
+    frame->tensors = NULL;
+    frame->integer_count = 0;
+    frame->count = function->count;
+    for (int i = 0; i < frame->count; i++)
+        frame->objects[i] = frame->made[i] = NULL;
+}
 
 static void frame_clear(struct call_frame *frame)
 {
-    for (int i = 0; i < PARAMETERS_MOST; i++)
+    for (int i = 0; i < frame->count; i++)
         Py_XDECREF(frame->made[i]);
     Py_XDECREF(frame->rest);
     PyMem_Free(frame->tensors);
@@ -198,6 +250,8 @@ static bool is_named(PyObject *key, const char *name)
         return true;
     if (strcmp(name, "dim") == 0)
         return is_word(key, "axis");
+    if (strcmp(name, "exponent") == 0)
+        return is_word(key, "other");
     if (strcmp(name, "dims") == 0)
         return is_word(key, "axis") || is_word(key, "axes");
     return strcmp(name, "keepdim") == 0 && is_word(key, "keepdims");
@@ -225,15 +279,22 @@ static int keyword_take(const struct function *function, struct call_frame *fram
     return 0;
 }
 
+/* Says how many operands an elementwise operation has; out= is not one of those that were `given`. */
+static int operands_refuse(const struct function *function, const struct call_frame *frame,
+                           const PyObject *self, Py_ssize_t given)
+{
+    int own = function->arity - (self != NULL);
+    PyErr_Format(PyExc_TypeError, "%s() takes %d operand%s, not %zd", frame->name, own, plural(own),
+                 given - (frame->out != NULL));
+    return -1;
+}
+
 /* Arguments to their parameters. `self` is the first, or NULL. */
 static int frame_fill(const struct function *function, struct call_frame *frame, PyObject *self,
                       PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
-    int place = 0, most = 0;
+    int place = 0, most = function->by_place;
     Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0, taken = 0;
-    while (most < function->count && !function->parameters[most].is_by_name &&
-           !function->parameters[most].is_rest)
-        most++;
     if (self != NULL)
         frame->objects[place++] = self;
     while (taken < count && place < most)
@@ -248,6 +309,8 @@ static int frame_fill(const struct function *function, struct call_frame *frame,
         frame->objects[most] = is_one ? arguments[taken] : frame->rest;
         taken = count;
     }
+    if (taken < count && function->op >= 0)
+        return operands_refuse(function, frame, self, count);
     if (taken < count) {
         int own = most - (self != NULL);
         PyErr_Format(PyExc_TypeError, "%s() takes at most %d argument%s by place, not %zd",
@@ -257,8 +320,10 @@ static int frame_fill(const struct function *function, struct call_frame *frame,
     for (Py_ssize_t i = 0; i < named; i++)
         if (keyword_take(function, frame, PyTuple_GetItem(keywords, i), arguments[count + i]) < 0)
             return -1;
-    for (int i = 0; i < function->count; i++)
+    for (int i = 0; i < function->required; i++)
         if (frame->objects[i] == NULL && function->parameters[i].is_required) {
+            if (function->op >= 0)
+                return operands_refuse(function, frame, self, count + named);
             PyErr_Format(PyExc_TypeError, "%s() needs the argument '%s'", frame->name,
                          function->parameters[i].name);
             return -1;
@@ -296,11 +361,18 @@ static int tensor_take(struct call_frame *frame, const struct parameter *paramet
 static int integer_take(const struct call_frame *frame, const struct parameter *parameter,
                         PyObject *given, int64_t *value)
 {
+    int overflow = 0;
     PyObject *number = PyNumber_Index(given);
     if (number == NULL)
         return refuse(frame, parameter, "an integer", given);
-    *value = PyLong_AsLongLong(number);
+    *value = PyLong_AsLongLongAndOverflow(number, &overflow);
     Py_DECREF(number);
+    if (overflow != 0 && parameter->kind == KIND_DIM) {
+        PyErr_Format(PyExc_IndexError, "%s: dimension %R is out of range", frame->name, given);
+        return -1;
+    }
+    if (overflow != 0) /* the nearest that there is */
+        *value = overflow > 0 ? INT64_MAX : INT64_MIN;
     return *value == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
@@ -315,6 +387,8 @@ static int number_take(const struct call_frame *frame, const struct parameter *p
     PyObject *number = PyObject_HasAttrString(given, "item")
                            ? PyObject_CallMethod(given, "item", NULL)
                            : PyNumber_Float(given);
+    if (number == NULL && tensor_check(frame->state, given))
+        return error_name(frame->name); /* of several elements */
     found = number != NULL && !tensor_check(frame->state, number)
                 ? operand_from_python(frame->state, number, operand)
                 : 0;
@@ -329,7 +403,7 @@ static int integers_take(struct call_frame *frame, const struct parameter *param
     int room = INTEGERS_MOST - frame->integer_count;
     int most = parameter->kind == KIND_DIMS && room > GN_DIMENSIONS_MAX ? GN_DIMENSIONS_MAX : room;
     if (integers_from_python(given, parameter->name, values, most, &argument->count) < 0)
-        return -1;
+        return error_name(frame->name);
     argument->integers = values;
     frame->integer_count += argument->count;
     return 0;
@@ -374,20 +448,74 @@ static int tensors_take(struct call_frame *frame, PyObject *given, PyObject **it
     return 0;
 }
 
+/* Numbers in any form: an operand, or a list, of which a tensor is made. `dtype`: theirs, or NULL. */
+static int elements_take(struct call_frame *frame, const struct parameter *parameter,
+                         PyObject *given, PyObject *dtype, gn_argument *argument, PyObject **made)
+{
+    int found = PyList_Check(given) || PyTuple_Check(given)
+                    ? 0
+                    : operand_from_python(frame->state, given, &argument->operand);
+    if (found != 0)
+        return found < 0 ? -1 : 0;
+    PyObject *data = tensor_from_data(frame->state, given, dtype, true);
+    if (data == NULL)
+        return refuse(frame, parameter, "a tensor or numbers", given);
+    bool has_place = frame->objects[0] != NULL && tensor_check(frame->state, frame->objects[0]);
+    *made = has_place ? tensor_move(data, gn_tensor_get_device(tensor_of(frame->objects[0])))
+                      : Py_NewRef(data);
+    Py_DECREF(data);
+    argument->operand.tensor = *made != NULL ? tensor_of(*made) : NULL;
+    return *made != NULL ? 0 : -1;
+}
+
+/* What a parameter takes beside its kind: 1 if it is given, 0 if not, -1 with an exception. */
+static int also_take(const struct call_frame *frame, const struct parameter *parameter,
+                     PyObject *given, gn_argument *argument)
+{
+    if (parameter->also == ALSO_TENSOR && tensor_check(frame->state, given)) {
+        argument->operand.tensor = tensor_of(given);
+        return 1;
+    }
+    if (parameter->also == ALSO_BOOL && PyBool_Check(given)) {
+        argument->operand.scalar = (gn_scalar){.kind = GN_BOOL, .integer = given == Py_True};
+        return 1;
+    }
+    if (parameter->also == ALSO_TEXT && PyUnicode_Check(given)) {
+        argument->text = text_from_python(given);
+        return argument->text != NULL ? 1 : -1;
+    }
+    return 0;
+}
+
+/* A default that is known only at the call, of a parameter that is left out, or None. */
+static int default_take(struct call_frame *frame, const struct function *function, int place)
+{
+    const struct parameter *parameter = &function->parameters[place];
+    gn_argument *argument = &frame->arguments[place];
+    if (parameter->kind == KIND_GENERATOR) {
+        argument->generator = &frame->numbers;
+        return generator_take(frame->state, Py_None, &frame->numbers);
+    }
+    if (parameter->kind == KIND_DEVICE && function->parameters[0].kind != KIND_TENSOR)
+        return device_of_new(frame->state, NULL, &argument->device);
+    return 0;
+}
+
 static int argument_take(struct call_frame *frame, const struct function *function, int place)
 {
     const struct parameter *parameter = &function->parameters[place];
     gn_argument *argument = &frame->arguments[place];
     PyObject *given = frame->objects[place];
-    if (given == NULL || (given == Py_None && !parameter->is_required)) {
-        *argument = parameter->standard;
-        if (given == Py_None)
-            *argument = (gn_argument){0};
-        return 0;
+    if (given == Py_None && (!parameter->is_required || parameter->kind == KIND_DIMS)) {
+        *argument = (gn_argument){0};
+        return function->has_late ? default_take(frame, function, place) : 0;
     }
     *argument = (gn_argument){.is_given = true};
     gn_scalar *scalar = &argument->operand.scalar;
     scalar->kind = GN_INT64;
+    int also = parameter->also != 0 ? also_take(frame, parameter, given, argument) : 0;
+    if (also != 0)
+        return also < 0 ? -1 : 0;
     switch (parameter->kind) {
     case KIND_TENSOR:
         return tensor_take(frame, parameter, given, argument);
@@ -413,9 +541,20 @@ static int argument_take(struct call_frame *frame, const struct function *functi
     case KIND_TENSORS:
         return tensors_take(frame, given, &frame->made[place], argument);
     case KIND_DTYPE:
-        return dtype_from_python(frame->state, given, &argument->dtype);
+        return dtype_from_python(frame->state, given, &argument->dtype) == 0
+                   ? 0
+                   : error_name(frame->name);
     case KIND_DEVICE:
-        return device_of_new(frame->state, given, &argument->device);
+        return device_of_new(frame->state, given, &argument->device) == 0 ? 0
+                                                                          : error_name(frame->name);
+    case KIND_ELEMENTS:
+        return elements_take(frame, parameter, given, NULL, argument, &frame->made[place]);
+    case KIND_DOUBLES:
+        return elements_take(frame, parameter, given, frame->state->dtypes[GN_FLOAT64], argument,
+                             &frame->made[place]);
+    case KIND_GENERATOR:
+        argument->generator = &frame->numbers;
+        return generator_take(frame->state, given, &frame->numbers);
     case KIND_COUNT:
         break;
     }
@@ -430,7 +569,7 @@ static PyObject *result_take(const struct call_frame *frame, gn_results *results
 {
     gn_tensor *tensor = results->tensors[index];
     results->tensors[index] = NULL;
-    for (int i = 0; i < PARAMETERS_MOST; i++) {
+    for (int i = 0; i < frame->count; i++) {
         PyObject *object = frame->made[i] != NULL ? frame->made[i] : frame->objects[i];
         if (object != NULL && tensor_check(frame->state, object) && tensor_of(object) == tensor) {
             gn_tensor_release(tensor);
@@ -440,17 +579,53 @@ static PyObject *result_take(const struct call_frame *frame, gn_results *results
     return tensor_to_python(frame->state, tensor);
 }
 
-static PyObject *results_to_python(const struct function *function, const struct call_frame *frame,
+/* The class of a function's pairs; it and its names live as long as the process. */
+static PyObject *pair_class_make(struct function *function)
+{
+    PyStructSequence_Field *fields = PyMem_Calloc(3, sizeof *fields);
+    char name[48];
+    if (fields == NULL)
+        return PyErr_NoMemory();
+    for (int i = 0; i < 2; i++)
+        fields[i].name = function->pair_names[i];
+    (void)PyOS_snprintf(name, sizeof name, "genesis.%s_%s", fields[0].name, fields[1].name);
+    PyStructSequence_Desc description = {name, "A pair of tensors.", fields, 2};
+    return (PyObject *)PyStructSequence_NewType(&description);
+}
+
+/* Several functions give values and indices, as pairs of one class. */
+static PyObject *pair_class_get(const struct module_state *state, struct function *function)
+{
+    if (function->pair_class == NULL)
+        function->pair_class = strcmp(function->pair_names[1], "indices") == 0
+                                   ? Py_NewRef(state->pair_class)
+                                   : pair_class_make(function);
+    return function->pair_class;
+}
+
+static PyObject *pair_to_python(struct function *function, const struct call_frame *frame,
+                                gn_results *results)
+{
+    PyObject *class = pair_class_get(frame->state, function);
+    PyObject *pair = class != NULL ? PyStructSequence_New((PyTypeObject *)class) : NULL;
+    for (int i = 0; pair != NULL && i < 2; i++) {
+        PyObject *item = result_take(frame, results, i);
+        PyStructSequence_SetItem(pair, i, item);
+        if (item == NULL)
+            Py_CLEAR(pair);
+    }
+    return pair;
+}
+
+static PyObject *results_to_python(struct function *function, const struct call_frame *frame,
                                    gn_results *results)
 {
     switch (function->result) {
     case RESULT_TENSOR:
         return result_take(frame, results, 0);
-    case RESULT_PAIR: {
-        gn_tensor *first = results->tensors[0], *second = results->tensors[1];
-        results->count = 0;
-        return pair_make(frame->state, first, second);
-    }
+    case RESULT_PAIR:
+        return results->count == 1 ? result_take(frame, results, 0)
+                                   : pair_to_python(function, frame, results);
     case RESULT_TENSORS: {
         PyObject *tuple = PyTuple_New(results->count);
         for (int i = 0; tuple != NULL && i < results->count; i++) {
@@ -503,7 +678,8 @@ static bool is_long(const struct function *function, const struct call_frame *fr
         const gn_argument *argument = &frame->arguments[i];
         if (argument->operand.tensor != NULL && is_long_on(argument->operand.tensor))
             return true;
-        for (int k = 0; argument->tensors != NULL && k < argument->count; k++)
+        bool is_list = function->parameters[i].kind == KIND_TENSORS;
+        for (int k = 0; is_list && k < argument->count; k++)
             if (is_long_on(argument->tensors[k]))
                 return true;
     }
@@ -512,12 +688,19 @@ static bool is_long(const struct function *function, const struct call_frame *fr
 
 static PyObject *function_run(struct function *function, struct call_frame *frame)
 {
-    gn_results results = {.count = 0};
+    gn_results results; /* not all of it is cleared: a call sets what it gives */
     gn_status status;
     PyObject *made;
-    for (int i = 0; i < function->count; i++)
-        if (argument_take(frame, function, i) < 0)
+    memcpy(frame->arguments, function->defaults, (size_t)function->count * sizeof(gn_argument));
+    for (int i = 0; i < function->count; i++) {
+        int taken = frame->objects[i] != NULL ? argument_take(frame, function, i)
+                    : function->has_late      ? default_take(frame, function, i)
+                                              : 0;
+        if (taken < 0)
             return NULL;
+    }
+    results.count = 0;
+    results.tensors = NULL;
     CALL_OPERATION(is_long(function, frame), status,
                    function->row->call(frame->arguments, &results));
     if (status != GN_OK)
@@ -528,33 +711,74 @@ static PyObject *function_run(struct function *function, struct call_frame *fram
     return made;
 }
 
-enum form {
-    FORM_FUNCTION,
-    FORM_METHOD,
-    FORM_IN_PLACE,
-};
+/* An elementwise operation whose operands are all given by place: the usual call. */
+static PyObject *operands_call(const struct function *function, struct module_state *state,
+                               enum form form, PyObject *first, PyObject *const *arguments,
+                               Py_ssize_t count)
+{
+    PyObject *objects[3] = {first};
+    for (Py_ssize_t i = 0; i < count; i++)
+        objects[i + (first != NULL)] = arguments[i];
+    return elementwise_call(state, form == FORM_IN_PLACE ? function->in_place : function->name,
+                            (gn_op)function->op, objects, function->arity,
+                            form == FORM_IN_PLACE ? first : NULL);
+}
+
+/* The number that a parameter has where it is left out; NaN for None. */
+static PyObject *default_to_python(const gn_argument *standard)
+{
+    gn_scalar number = standard->operand.scalar;
+    if (standard->is_given && number.kind != GN_FLOAT64)
+        return PyLong_FromLongLong(number.integer);
+    return PyFloat_FromDouble(standard->is_given ? number.floating : (double)NAN);
+}
+
+/* An elementwise operation, with whatever was given: operands, inplace=, or options, which its row's call knows. */
+static PyObject *operation_run(struct function *function, struct call_frame *frame)
+{
+    for (int i = function->arity; i < function->count; i++) {
+        bool is_in_place = strcmp(function->parameters[i].name, "inplace") == 0;
+        if (frame->objects[i] != NULL && !is_in_place)
+            return function_run(function, frame);
+        int is_true = frame->objects[i] != NULL ? PyObject_IsTrue(frame->objects[i]) : 0;
+        if (is_true < 0)
+            return NULL;
+        frame->out = is_true > 0 ? frame->objects[0] : frame->out;
+    }
+    for (int i = 0; i < function->arity; i++) {
+        bool is_left_out = frame->objects[i] == NULL ||
+                           (frame->objects[i] == Py_None && !function->parameters[i].is_required);
+        if (is_left_out)
+            frame->objects[i] = frame->made[i] = default_to_python(&function->defaults[i]);
+        if (frame->objects[i] == NULL)
+            return NULL;
+    }
+    return elementwise_call(frame->state, frame->name, (gn_op)function->op, frame->objects,
+                            function->arity, frame->out);
+}
 
 static PyObject *function_call(int number, enum form form, PyObject *self,
                                PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
     struct function *function = &functions[number];
     struct module_state *state = form == FORM_FUNCTION ? module_state_of(self) : tensor_state(self);
-    const char *name = form == FORM_IN_PLACE ? function->in_place : function->name;
     PyObject *first = form == FORM_FUNCTION ? NULL : self, *made = NULL;
-    if (function->op >= 0)
-        return elementwise_call(state, name, (gn_op)function->op, function->arity, first,
-                                form == FORM_IN_PLACE, arguments, count, keywords);
-    struct call_frame frame = {.state = state, .name = name};
+    if (function->op >= 0 && keywords == NULL && count + (first != NULL) == function->arity)
+        return operands_call(function, state, form, first, arguments, count);
+    struct call_frame frame;
     if (!function->is_parsed)
         function_parse(function);
+    frame_init(&frame, function);
+    frame.state = state;
+    frame.name = form == FORM_IN_PLACE ? function->in_place : function->name;
     int filled = frame_fill(function, &frame, first, arguments, count, keywords);
     if (filled == 0 && form == FORM_IN_PLACE && frame.out != NULL) {
         PyErr_Format(PyExc_TypeError,
-                     "%s: the result goes to the tensor itself: out= is not for this", name);
+                     "%s: the result goes to the tensor itself: out= is not for this", frame.name);
     } else if (filled == 0) {
         if (form == FORM_IN_PLACE)
             frame.out = self;
-        made = function_run(function, &frame);
+        made = function->op >= 0 ? operation_run(function, &frame) : function_run(function, &frame);
     }
     frame_clear(&frame);
     return made;
@@ -578,20 +802,20 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
     {                                                                                           \
         return function_call(0x##n, FORM_IN_PLACE, self, arguments, count, keywords);           \
     }
-#define HEX(X, n)                                                                           \
-    X(n##0)                                                                                 \
-    X(n##1)                                                                                 \
-    X(n##2)                                                                                 \
-    X(n##3)                                                                                 \
-    X(n##4) X(n##5) X(n##6) X(n##7) X(n##8) X(n##9) X(n##a) X(n##b) X(n##c) X(n##d) X(n##e) \
-        X(n##f)
+#define HEX(X, n) \
+    X(n##0)       \
+    X(n##1)       \
+    X(n##2)       \
+    X(n##3)       \
+    X(n##4) X(n##5) X(n##6) X(n##7) X(n##8) X(n##9) X(n##a) X(n##b) X(n##c) X(n##d) X(n##e) X(n##f)
 #define HEX_2(X, n)                                                                            \
     HEX(X, n##0)                                                                               \
     HEX(X, n##1)                                                                               \
     HEX(X, n##2)                                                                               \
     HEX(X, n##3)                                                                               \
-    HEX(X, n##4) HEX(X, n##5) HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) \
-        HEX(X, n##b) HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
+    HEX(X, n##4)                                                                               \
+    HEX(X, n##5) HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) \
+        HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
 #define THUNKS(X) HEX_2(X, 0) HEX_2(X, 1)
 
 THUNKS(THUNK)
@@ -676,11 +900,26 @@ static int form_add(PyObject *module, struct module_state *state, int number, en
     return status;
 }
 
+/* A row of options gives the operation of its name what it takes beside its operands. */
+static int options_add(const gn_function *row, const char *name, size_t length)
+{
+    for (int i = 0; i < function_count; i++)
+        if (functions[i].op >= 0 && strlen(functions[i].name) == length &&
+            memcmp(functions[i].name, name, length) == 0) {
+            functions[i].row = row;
+            return 0;
+        }
+    PyErr_Format(PyExc_SystemError, "there is no operation for the options of %s", row->name);
+    return -1;
+}
+
 /* One name of a row. `op` and `arity` are of an elementwise operation, else -1 and 0. */
 static int function_add(PyObject *module, struct module_state *state, const gn_function *row,
                         const char *name, size_t length, int op, int arity)
 {
     struct function *function = &functions[function_count];
+    if ((row->forms & GN_FORM_OPTIONS) != 0)
+        return options_add(row, name, length);
     if (function_count == FUNCTIONS_MOST || length >= sizeof functions->name) {
         PyErr_Format(PyExc_SystemError, "there is no room for the function %s", row->name);
         return -1;

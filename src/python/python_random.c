@@ -190,8 +190,7 @@ int random_init(PyObject *module, struct module_state *state)
 
 /* ---- what is filled ------------------------------------------------------------------------- */
 
-/* The numbers of one fill, from a Generator, or from the default one for None. */
-static int generator_take(struct module_state *state, PyObject *object, gn_generator *taken)
+int generator_take(struct module_state *state, PyObject *object, gn_generator *taken)
 {
     if (object == Py_None)
         object = state->generator;

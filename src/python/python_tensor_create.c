@@ -7,23 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The exception of a wrong argument, with the function's name in front. */
-static int argument_refuse(const char *name)
-{
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    if (type != PyExc_TypeError &&
-        type != PyExc_ValueError) { /* others may not be made of a text */
-        PyErr_Restore(type, value, trace);
-        return -1;
-    }
-    PyErr_Format(type, "%s: %S", name, value);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(trace);
-    return -1;
-}
-
 /* ---- shapes ----------------------------------------------------------------------------------- */
 
 struct creation {
@@ -80,17 +63,17 @@ static int creation_parse(struct module_state *state, const char *name, PyObject
     }
     int is_pinned = pinned != NULL ? PyObject_IsTrue(pinned) : 0;
     creation->is_pinned = is_pinned > 0;
-    creation->dtype = GN_FLOAT32;
+    creation->dtype = gn_get_default_dtype();
     if (is_pinned < 0 || shape_take(positional, size, creation) < 0 ||
         (creation->dtype_object != NULL &&
          dtype_from_python(state, creation->dtype_object, &creation->dtype) < 0) ||
         device_of_new(state, creation->device_object, &creation->device) < 0)
-        return argument_refuse(name);
+        return error_name(name);
     return 0;
 }
 
-/* Page-locked memory is Python's matter; NULL of `method`: the elements are not set. */
-static PyObject *create_pinned(const struct creation *creation, const char *method, int number)
+/* Page-locked memory is Python's matter; without a `value` the elements are not set. */
+static PyObject *create_pinned(const struct creation *creation, PyObject *value)
 {
     PyObject *module = PyImport_ImportModule("genesis._tensor_place");
     PyObject *shape = integers_to_python(creation->sizes, creation->ndim);
@@ -102,15 +85,15 @@ static PyObject *create_pinned(const struct creation *creation, const char *meth
             creation->device_object != NULL ? creation->device_object : Py_None);
     Py_XDECREF(module);
     Py_XDECREF(shape);
-    if (made == NULL || method == NULL)
+    if (made == NULL || value == NULL)
         return made;
-    PyObject *filled = PyObject_CallMethod(made, method, "i", number);
+    PyObject *filled = PyObject_CallMethod(made, "fill_", "O", value);
     Py_DECREF(made);
     return filled;
 }
 
-static PyObject *create_full(const char *name, PyObject *module, PyObject *arguments,
-                             PyObject *keywords, int number)
+static PyObject *create_of(const char *name, PyObject *module, PyObject *arguments,
+                           PyObject *keywords, int number)
 {
     struct module_state *state = module_state_of(module);
     struct creation creation = {0};
@@ -118,8 +101,12 @@ static PyObject *create_full(const char *name, PyObject *module, PyObject *argum
     gn_status status;
     if (creation_parse(state, name, arguments, keywords, &creation) < 0)
         return NULL;
-    if (creation.is_pinned)
-        return create_pinned(&creation, "fill_", number);
+    if (creation.is_pinned) {
+        PyObject *value = PyLong_FromLong(number);
+        PyObject *made = value != NULL ? create_pinned(&creation, value) : NULL;
+        Py_XDECREF(value);
+        return made;
+    }
     gn_scalar value = {.kind = GN_INT64, .integer = number};
     CALL_ALLOCATING(status, gn_full(value, creation.dtype, creation.ndim, creation.sizes,
                                     creation.device, &tensor));
@@ -128,12 +115,12 @@ static PyObject *create_full(const char *name, PyObject *module, PyObject *argum
 
 static PyObject *create_zeros(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    return create_full("zeros", module, arguments, keywords, 0);
+    return create_of("zeros", module, arguments, keywords, 0);
 }
 
 static PyObject *create_ones(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    return create_full("ones", module, arguments, keywords, 1);
+    return create_of("ones", module, arguments, keywords, 1);
 }
 
 static PyObject *create_empty(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -145,16 +132,17 @@ static PyObject *create_empty(PyObject *module, PyObject *arguments, PyObject *k
     if (creation_parse(state, "empty", arguments, keywords, &creation) < 0)
         return NULL;
     if (creation.is_pinned)
-        return create_pinned(&creation, NULL, 0);
+        return create_pinned(&creation, NULL);
     CALL_ALLOCATING(status, gn_tensor_create(creation.dtype, creation.ndim, creation.sizes,
                                              creation.device, &tensor));
     return tensor_or_raise_in(state, "empty", status, tensor);
 }
 
-/* ---- numbers at equal distances --------------------------------------------------------------- */
+/* ---- one number -------------------------------------------------------------------------------- */
 
 /* A number of Python, of NumPy, or a tensor of one element. */
-static int number_from_python(struct module_state *state, PyObject *object, gn_scalar *number)
+static int number_from_python(struct module_state *state, const char *name, PyObject *object,
+                              gn_scalar *number)
 {
     gn_operand operand = {0};
     PyObject *plain = PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
@@ -164,16 +152,96 @@ static int number_from_python(struct module_state *state, PyObject *object, gn_s
     int found = plain != NULL ? operand_from_python(state, plain, &operand) : -1;
     if (found < 0 && PyErr_ExceptionMatches(PyExc_OverflowError)) {
         PyErr_Clear();
-        PyErr_Format(PyExc_OverflowError, "arange: %R does not fit int64 or uint64", object);
+        PyErr_Format(PyExc_OverflowError, "%s: %R does not fit int64 or uint64", name, object);
     }
     if (found == 0 || (found > 0 && operand.tensor != NULL)) {
-        PyErr_Format(PyExc_TypeError, "arange: %R is no number", object);
+        PyErr_Format(PyExc_TypeError, "%s: %R is no number", name, object);
         found = -1;
     }
     Py_XDECREF(plain);
     *number = operand.scalar;
     return found > 0 ? 0 : -1;
 }
+
+/* The type of a number where none is named. */
+static gn_dtype dtype_of_number(gn_scalar number)
+{
+    return number.kind == GN_FLOAT64 ? gn_get_default_dtype() : number.kind;
+}
+
+static gn_status full_make(const struct creation *creation, gn_operand value, gn_tensor **result)
+{
+    gn_tensor *made;
+    if (value.tensor == NULL)
+        return gn_full(value.scalar, creation->dtype, creation->ndim, creation->sizes,
+                       creation->device, result);
+    gn_status status =
+        gn_tensor_create(creation->dtype, creation->ndim, creation->sizes, creation->device, &made);
+    if (status != GN_OK)
+        return status;
+    status = gn_assign(made, value);
+    if (status == GN_OK)
+        *result = made;
+    else
+        gn_tensor_release(made);
+    return status;
+}
+
+static PyObject *create_full(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"size", "fill_value", "dtype", "device", "pin_memory", NULL};
+    struct module_state *state = module_state_of(module);
+    struct creation creation = {.dtype_object = Py_None, .device_object = Py_None};
+    PyObject *size, *given;
+    gn_operand value = {0};
+    gn_tensor *tensor;
+    gn_status status;
+    int is_pinned = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|OOp:full", names, &size, &given,
+                                     &creation.dtype_object, &creation.device_object, &is_pinned))
+        return NULL;
+    if (tensor_check(state, given))
+        value.tensor = tensor_of(given);
+    else if (number_from_python(state, "full", given, &value.scalar) < 0)
+        return NULL;
+    creation.dtype =
+        value.tensor != NULL ? gn_tensor_get_dtype(value.tensor) : dtype_of_number(value.scalar);
+    PyObject *none = PyTuple_New(0);
+    int found = none != NULL ? shape_take(none, size, &creation) : -1;
+    Py_XDECREF(none);
+    if (found < 0 ||
+        (creation.dtype_object != Py_None &&
+         dtype_from_python(state, creation.dtype_object, &creation.dtype) < 0) ||
+        (!is_pinned && device_of_new(state, creation.device_object, &creation.device) < 0)) {
+        (void)error_name("full");
+        return NULL;
+    }
+    creation.dtype_object = state->dtypes[creation.dtype];
+    if (is_pinned)
+        return create_pinned(&creation, given);
+    CALL_ALLOCATING(status, full_make(&creation, value, &tensor));
+    return tensor_or_raise_in(state, "full", status, tensor);
+}
+
+static PyObject *set_default_dtype(PyObject *module, PyObject *given)
+{
+    struct module_state *state = module_state_of(module);
+    gn_dtype dtype;
+    if (dtype_from_python(state, given, &dtype) < 0)
+        return NULL;
+    gn_status status = gn_set_default_dtype(dtype);
+    if (status != GN_OK)
+        return error_raise_in(state, "set_default_dtype", status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_default_dtype(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    return dtype_to_python(module_state_of(module), gn_get_default_dtype());
+}
+
+/* ---- numbers at equal distances --------------------------------------------------------------- */
 
 __extension__ typedef __int128 wide;
 
@@ -220,9 +288,9 @@ static int range_parse(struct module_state *state, PyObject *const objects[3], g
         PyErr_SetString(PyExc_TypeError, "arange: where the numbers end is missing");
         return -1;
     }
-    if ((first != NULL && number_from_python(state, first, start) < 0) ||
-        number_from_python(state, last, end) < 0 ||
-        (objects[2] != NULL && number_from_python(state, objects[2], step) < 0))
+    if ((first != NULL && number_from_python(state, "arange", first, start) < 0) ||
+        number_from_python(state, "arange", last, end) < 0 ||
+        (objects[2] != NULL && number_from_python(state, "arange", objects[2], step) < 0))
         return -1;
     if (as_double(*step) == 0) {
         PyErr_SetString(PyExc_ValueError, "arange: the step must not be 0");
@@ -270,12 +338,12 @@ static PyObject *create_arange(PyObject *module, PyObject *arguments, PyObject *
     if (range_parse(state, objects, &start, &end, &step) < 0)
         return NULL;
     bool is_whole = start.kind != GN_FLOAT64 && end.kind != GN_FLOAT64 && step.kind != GN_FLOAT64;
-    gn_dtype dtype = !is_whole                                          ? GN_FLOAT32
+    gn_dtype dtype = !is_whole                                          ? gn_get_default_dtype()
                      : start.kind == GN_UINT64 || end.kind == GN_UINT64 ? GN_UINT64
                                                                         : GN_INT64;
     if ((dtype_object != Py_None && dtype_from_python(state, dtype_object, &dtype) < 0) ||
         device_of_new(state, device_object, &device) < 0) {
-        (void)argument_refuse("arange");
+        (void)error_name("arange");
         return NULL;
     }
     if (dtype_object == Py_None && dtype == GN_UINT64 && start.kind == GN_INT64 &&
@@ -347,7 +415,7 @@ static PyObject *cat_as(const char *name, PyObject *module, PyObject *const *arg
     gn_tensor **tensors = items != NULL ? tensors_take(state, name, items) : NULL;
     if (tensors == NULL || dim_take(name, taken[1], &dim) < 0) {
         if (items == NULL)
-            (void)argument_refuse(name);
+            (void)error_name(name);
         PyMem_Free(tensors);
         Py_XDECREF(items);
         return NULL;
@@ -400,6 +468,22 @@ PyMethodDef tensor_create_functions[] = {
      "A tensor of ones.\n\n"
      "Examples\n--------\n>>> import genesis\n>>> genesis.ones(2, dtype=genesis.int8)\n"
      "tensor([1, 1], dtype=genesis.int8)\n"},
+    {"full", WITH_KEYWORDS(create_full),
+     "full(size, fill_value, dtype=None, device=None, pin_memory=False)\n--\n\n"
+     "A tensor of one number; without a dtype that of the number.\n\n"
+     "Examples\n--------\n>>> import genesis\n>>> genesis.full((2,), 7)\ntensor([7, 7])\n"},
+    {"set_default_dtype", set_default_dtype, METH_O,
+     "set_default_dtype($module, d, /)\n--\n\n"
+     "Sets the floating type of new tensors and of floating numbers: at first float32.\n\n"
+     "Integers become it where an operation needs floating numbers.\n\n"
+     "Examples\n--------\n>>> import genesis\n>>> genesis.set_default_dtype(genesis.float64)\n"
+     ">>> genesis.tensor([1.5]).dtype, (genesis.tensor([1]) / 2).dtype\n"
+     "(genesis.float64, genesis.float64)\n>>> genesis.set_default_dtype(genesis.float32)\n"},
+    {"get_default_dtype", get_default_dtype, METH_NOARGS,
+     "get_default_dtype($module, /)\n--\n\n"
+     "The floating type of new tensors and of floating numbers.\n\n"
+     "Examples\n--------\n>>> import genesis\n>>> genesis.get_default_dtype()\n"
+     "genesis.float32\n"},
     {"arange", WITH_KEYWORDS(create_arange),
      "arange(start=0, end=None, step=1, *, dtype=None, device=None)\n--\n\n"
      "Numbers from `start` (0 if only one is given) to before `end`, in steps.\n\n"

@@ -337,7 +337,7 @@ static inline int listing_add(struct listing *listing, PyObject *item)
     listing->has_floating |= number.kind == GN_FLOAT64;
     listing->has_negative |= number.kind == GN_INT64 && number.integer < 0;
     if (!listing->is_known) {
-        gn_dtype dtype = number.kind == GN_FLOAT64 ? GN_FLOAT32 : number.kind;
+        gn_dtype dtype = number.kind == GN_FLOAT64 ? gn_get_default_dtype() : number.kind;
         if (!is_usual)
             (void)is_typed(item, &dtype);
         listing_join(listing, dtype);
@@ -528,7 +528,7 @@ static bool number_is_tensor(struct module_state *state, PyObject *data, bool ha
     bool is_floating = PyFloat_CheckExact(data);
     if (!is_floating && !PyLong_CheckExact(data) && !PyBool_Check(data))
         return false;
-    gn_dtype own = is_floating ? GN_FLOAT32 : PyBool_Check(data) ? GN_BOOL : GN_INT64;
+    gn_dtype own = is_floating ? gn_get_default_dtype() : PyBool_Check(data) ? GN_BOOL : GN_INT64;
     if (has_dtype && dtype != own && !(is_floating && gn_dtype_is_floating(dtype)))
         return false; /* whether the number fits is looked at elsewhere */
     *made = NULL;
@@ -557,7 +557,8 @@ static PyObject *tensor_from_lists(struct module_state *state, PyObject *data,
         return made;
     if (listing_walk(state, &listing, data, 0) == 0) {
         if (dtype_object == NULL)
-            dtype = listing.has_dtype ? listing.dtype : GN_FLOAT32; /* of no numbers at all */
+            dtype = listing.has_dtype ? listing.dtype
+                                      : gn_get_default_dtype(); /* of no numbers at all */
         if (dtype_object == NULL && dtype == GN_UINT64 && listing.has_negative)
             PyErr_SetString(PyExc_OverflowError,
                             "no type has all of the integers: some are negative, which uint64 has "
@@ -701,7 +702,7 @@ static PyObject *make_empty(PyObject *module, PyObject *arguments)
     PyObject *shape, *dtype_object, *device_object;
     int64_t sizes[GN_DIMENSIONS_MAX];
     int ndim;
-    gn_dtype dtype = GN_FLOAT32;
+    gn_dtype dtype = gn_get_default_dtype();
     gn_device *device;
     gn_tensor *tensor;
     gn_status status;

@@ -282,89 +282,8 @@ PyType_Slot tensor_number_slots[] = {
 
 /* ---- methods and functions ------------------------------------------------------------------- */
 
-/* The place of an operand that is given by its name; -1: it is the name of none. */
-static int operand_place(PyObject *name, gn_op op, int arity)
-{
-    static const char *const plain[] = {"input", "other"}, *const power[] = {"input", "exponent"};
-    static const char *const where[] = {"condition", "input", "other"};
-    static const char *const lerp[] = {"input", "end", "weight"};
-    static const char *const clamp[] = {"input", "min", "max"};
-    const char *const *names = op == GN_OP_POWER   ? power
-                               : op == GN_OP_WHERE ? where
-                               : op == GN_OP_LERP  ? lerp
-                               : op == GN_OP_CLAMP ? clamp
-                                                   : plain;
-    for (int i = 0; i < arity; i++)
-        if (PyUnicode_CompareWithASCIIString(name, names[i]) == 0)
-            return i;
-    return op == GN_OP_POWER && PyUnicode_CompareWithASCIIString(name, "other") == 0 ? 1 : -1;
-}
-
-/*
- * The operands, by place or by name, and `out` where that is given. `objects` has the first `begin` of them already.
- * 1; 0 where there is an argument of another name, which is an option; -1 with an exception.
- */
-static int arguments_split(const char *name, gn_op op, int arity, int begin,
-                           PyObject *const *arguments, Py_ssize_t count, PyObject *keywords,
-                           PyObject *objects[3], PyObject **out)
-{
-    Py_ssize_t named = keywords != NULL ? PyTuple_Size(keywords) : 0, taken = begin + count;
-    *out = NULL;
-    for (Py_ssize_t i = 0; i < count && begin + i < arity; i++)
-        objects[begin + i] = arguments[i];
-    for (Py_ssize_t i = 0; i < named; i++) {
-        PyObject *key = PyTuple_GetItem(keywords, i), *given = arguments[count + i];
-        int place = operand_place(key, op, arity);
-        if (place >= 0 && objects[place] == NULL) {
-            objects[place] = given;
-            taken++;
-        } else if (PyUnicode_CompareWithASCIIString(key, "out") == 0) {
-            *out = given != Py_None ? given : NULL;
-        } else if (place < 0) {
-            return 0;
-        } else {
-            PyErr_Format(PyExc_TypeError, "%s() got two values for the argument %R", name, key);
-            return -1;
-        }
-    }
-    if (taken == arity)
-        return 1;
-    PyErr_Format(PyExc_TypeError, "%s() takes %d operand%s, not %zd", name, arity - begin,
-                 plural(arity - begin), taken - begin);
-    return -1;
-}
-
-/* An operation with an option, such as alpha: those are made of others, in Python. `self` may be NULL. */
-static PyObject *call_with_options(const char *name, PyObject *self, PyObject *const *arguments,
-                                   Py_ssize_t count, PyObject *keywords)
-{
-    Py_ssize_t begin = self != NULL ? 1 : 0;
-    PyObject *module = PyImport_ImportModule("genesis._tensor_options");
-    PyObject *function = module != NULL ? PyObject_GetAttrString(module, name) : NULL;
-    PyObject *places = function != NULL ? PyTuple_New(begin + count) : NULL;
-    PyObject *names = places != NULL ? PyDict_New() : NULL, *made = NULL;
-    if (module != NULL && function == NULL) {
-        PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "%s() does not know all of the arguments %R", name, keywords);
-    }
-    bool is_filled = names != NULL;
-    if (is_filled && self != NULL)
-        is_filled = PyTuple_SetItem(places, 0, Py_NewRef(self)) == 0;
-    for (Py_ssize_t i = 0; is_filled && i < count; i++)
-        is_filled = PyTuple_SetItem(places, begin + i, Py_NewRef(arguments[i])) == 0;
-    for (Py_ssize_t i = 0; is_filled && i < PyTuple_Size(keywords); i++)
-        is_filled = PyDict_SetItem(names, PyTuple_GetItem(keywords, i), arguments[count + i]) == 0;
-    if (is_filled)
-        made = PyObject_Call(function, places, names);
-    Py_XDECREF(names);
-    Py_XDECREF(places);
-    Py_XDECREF(function);
-    Py_XDECREF(module);
-    return made;
-}
-
-static PyObject *call(struct module_state *state, const char *name, gn_op op,
-                      PyObject *const *objects, int arity, PyObject *out)
+PyObject *elementwise_call(struct module_state *state, const char *name, gn_op op,
+                           PyObject *const *objects, int arity, PyObject *out)
 {
     if (out != NULL && !tensor_check(state, out)) {
         PyErr_Format(PyExc_TypeError, "%s: out is a tensor, not %R", name, out);
@@ -373,31 +292,24 @@ static PyObject *call(struct module_state *state, const char *name, gn_op op,
     return operation_into(state, name, op, objects, arity, out, NULL);
 }
 
-/* A function, or a method of `self`; in place, the result goes to `self`. */
-PyObject *elementwise_call(struct module_state *state, const char *name, gn_op op, int arity,
-                           PyObject *self, bool is_in_place, PyObject *const *arguments,
-                           Py_ssize_t count, PyObject *keywords)
-{
-    PyObject *out, *objects[3] = {self};
-    int found =
-        arguments_split(name, op, arity, self != NULL, arguments, count, keywords, objects, &out);
-    if (found < 0)
-        return NULL;
-    if (found == 0 || (is_in_place && out != NULL))
-        return call_with_options(name, self, arguments, count, keywords);
-    return call(state, name, op, objects, arity, is_in_place ? self : out);
-}
-
 /* ---- the rest -------------------------------------------------------------------------------- */
 
 static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                                 PyObject *keywords)
 {
+    static const struct call row = {"where", {"condition", "input", "other", "out"}, 4, 3, 1};
     struct module_state *state = module_state_of(module);
-    if (count == 1 && keywords == NULL && tensor_check(state, arguments[0]))
-        return nonzero_tuple(state, tensor_of(arguments[0]));
-    return elementwise_call(state, "where", GN_OP_WHERE, 3, NULL, false, arguments, count,
-                            keywords);
+    PyObject *taken[CALL_ARGUMENTS_MOST];
+    if (call_take(&row, arguments, count, keywords, taken) < 0)
+        return NULL;
+    if (taken[1] == NULL && taken[2] == NULL && tensor_check(state, taken[0]))
+        return nonzero_tuple(state, tensor_of(taken[0]));
+    if (taken[1] == NULL || taken[2] == NULL) {
+        PyErr_SetString(PyExc_TypeError, "where() takes 3 operands, or a condition alone");
+        return NULL;
+    }
+    return elementwise_call(state, "where", GN_OP_WHERE, taken, 3,
+                            taken[3] != Py_None ? taken[3] : NULL);
 }
 
 static PyObject *assign(PyObject *self, const char *name, PyObject *value)

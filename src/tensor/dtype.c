@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* By the kinds of GN_DTYPE_LIST. */
@@ -20,6 +21,22 @@ enum {
     IS_SIGNED_FLOAT = true,
     IS_SIGNED_BFLOAT = true,
 };
+
+static _Atomic(gn_dtype) default_dtype = GN_FLOAT32;
+
+gn_dtype gn_get_default_dtype(void)
+{
+    return atomic_load_explicit(&default_dtype, memory_order_relaxed);
+}
+
+gn_status gn_set_default_dtype(gn_dtype dtype)
+{
+    if (!gni_dtype_is_valid(dtype) || !gni_dtype_is_floating(dtype))
+        return gni_error(GN_ERROR_TYPE, "the default is a floating type, not %s",
+                         gni_dtype_is_valid(dtype) ? gni_dtypes[dtype].name : "none");
+    atomic_store_explicit(&default_dtype, dtype, memory_order_relaxed);
+    return GN_OK;
+}
 
 const struct gni_dtype_info gni_dtypes[GN_DTYPE_COUNT] = {
 #define ROW(NAME, number, name, kind, bits)                                     \

@@ -9,7 +9,7 @@
  *
  * A new type is a row of GN_DTYPE_LIST in genesis/tensor.h, and of GNI_INTEGER_LIST below if it is an integer.
  *
- * Threads: pure functions and constant tables.
+ * Threads: pure functions, constant tables, and the default type, which is atomic.
  */
 #ifndef GNI_TENSOR_DTYPE_H
 #define GNI_TENSOR_DTYPE_H

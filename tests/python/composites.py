@@ -347,6 +347,8 @@ ROWS = {
     "logsumexp": (lambda x: g.logsumexp(x, 0), _log_sum, 4),
     "median": (lambda x: g.median(x), lambda x: numpy.sort(x)[(len(x) - 1) // 2], 0),
     "quantile": (lambda x: g.quantile(x, 0.4), _quantile(0.4), 2),
+    "nanmedian": (lambda x: g.nanmedian(x), lambda x: numpy.sort(x)[(len(x) - 1) // 2], 0),
+    "nanquantile": (lambda x: g.nanquantile(x, 0.4), _quantile(0.4), 2),
     "aminmax": (lambda x: g.aminmax(x).max, lambda x: x.max(), 0),
     "kthvalue": (lambda x: g.kthvalue(x, 2).values, lambda x: numpy.sort(x)[1], 0),
     "trace": (lambda x: g.trace(g.diag(x)), lambda x: x.sum(), 1),
@@ -366,7 +368,7 @@ ELSEWHERE = {
         argmax argmin argsort argwhere as_strided atleast_1d atleast_2d atleast_3d broadcast_shapes
         broadcast_tensors broadcast_to chunk clone contiguous cummax cummin diag diagonal expand
         flatten flip fliplr flipud gather index_copy index_fill index_plan index_put index_select
-        masked_fill masked_scatter masked_select max meshgrid min mode moveaxis movedim narrow
+        masked_fill masked_scatter masked_select max meshgrid min mode moveaxis movedim msort narrow
         nonzero permute ravel repeat repeat_interleave reshape roll rot90 scatter select sort split
         squeeze swapaxes swapdims t take take_along_axis take_along_dim tensor_split tile topk
         transpose tril triu unbind unflatten unique unique_consecutive unsqueeze view""",
@@ -386,16 +388,18 @@ ELSEWHERE = {
         arange as_tensor asarray empty empty_like eye from_dlpack from_numpy full full_like linspace
         logspace one_hot ones ones_like tensor tril_indices triu_indices zeros zeros_like""",
     "random numbers": """
-        bernoulli get_rng_state initial_seed manual_seed multinomial normal rand rand_like randint
-        randint_like randn randn_like randperm seed set_rng_state""",
+        bernoulli get_rng_state initial_seed manual_seed multinomial normal poisson rand rand_like
+        randint randint_like randn randn_like randperm seed set_rng_state""",
     "one operation over a row or a matrix: its own tests": """
-        all allclose amax amin any bincount bmm count_nonzero cumprod cumsum dot equal log_softmax
-        matmul mm mv prod scatter_add softmax""",
+        all allclose amax amin any bincount bmm cdist corrcoef cosine_similarity count_nonzero cov
+        cumprod cumsum cumulative_trapezoid dot equal histogram log_softmax logcumsumexp matmul mm
+        mv prod scatter_add softmax trapezoid trapz""",
     "no elements": """
         can_cast check_memory_leaks detailed_memory_stats empty_cache enable_memory_debugging
-        enable_memory_profiling flush get_default_device get_float32_matmul_precision get_fusion
-        is_floating_point is_tensor load memory_pressure memory_stats numel promote_types
-        result_type save set_default_device set_float32_matmul_precision set_fusion""",
+        enable_memory_profiling flush get_default_device get_default_dtype
+        get_float32_matmul_precision get_fusion is_floating_point is_tensor load memory_pressure
+        memory_stats numel promote_types result_type save set_default_device set_default_dtype
+        set_float32_matmul_precision set_fusion set_printoptions""",
 }
 
 # Those that have a test of their own in test_composites.py.

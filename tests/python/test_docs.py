@@ -42,7 +42,6 @@ MODULES = [
     "genesis._tensor_matrices",
     "genesis._tensor_names",
     "genesis._tensor_places",
-    "genesis._tensor_statistics",
     "genesis._tensor_views",
     "genesis._random",
     "genesis._tensor_place",
