@@ -4,6 +4,9 @@
  * Two threads that each write a word of their own and then read the other's must both have a full barrier between, or
  * both may miss the other's. Where one of them comes often and the other hardly ever, the second pays for both: it
  * calls gni_barrier_all() between its write and its read, and the first needs to keep the compiler in order only.
+ *
+ * What it gains: with exchanges instead, an allocation and free of 4 KiB take 18 to 22 % longer (bench_alloc_cpu; 1.12
+ * times mimalloc's speed instead of 1.32).
  */
 #ifndef GNI_BASE_BARRIER_H
 #define GNI_BASE_BARRIER_H

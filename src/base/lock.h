@@ -5,7 +5,7 @@
  *
  * Taking a free lock is one compare-and-exchange; a thread that finds it held looks a few times more, and
  * then sleeps in the kernel until the holder wakes it. For everything else there is gni_mutex (thread.h),
- * on which a condition can be waited for. Not recursive. All zeros is a free lock.
+ * on which a condition can be waited for; where one thread comes far more often than others, biased_lock.h. Not recursive. All zeros is a free lock.
  *
  * Invariants:
  *   LK1  `owner` is the thread that holds the lock, or NULL. Only a thread's comparison with itself means something to

@@ -18,7 +18,9 @@
  * few of those, and a program is measured by what is reserved at its peak. For large blocks:
  *   BD1  if memory was recycled in an earlier iteration after the same five large requests, it would be in each iteration
  *        to come, so few pieces are enough for the next step. An iteration ends when what is live has fallen far below
- *        its peak and comes near it again: layers of a model repeat the same requests within one;
+ *        its peak and comes near it again: layers of a model repeat the same requests within one.
+ *        Without it, blocks of up to 1 GiB at random (bench_alloc_gpu, random up to 1 GiB) need 54,911 driver calls in each
+ *        turn of 10,000 allocations, and none with it; 1.45 times what is live is reserved then, instead of 1.09;
  *   BD2  requests that come in ever new orders gain less from a wider bound: it takes a few thousand pieces, once. Blocks
  *        of 64 MiB and more do not count: their use takes longer than to recycle them.
  */
@@ -73,6 +75,7 @@ static void iteration_note(struct gni_pool *pool)
 
 void gni_bound_note(struct gni_pool *pool, size_t requested)
 {
+    gni_assert(gni_pool_is_locked(pool));
     pool->recent_requests =
         pool->recent_requests << GNI_REQUEST_SHIFT | gni_hash_bits(requested, GNI_REQUEST_SHIFT);
     iteration_note(pool);
@@ -83,6 +86,7 @@ uint64_t gni_bound_reserved(struct gni_pool *pool, const struct gni_need *need)
     struct gni_totals now = gni_pool_totals(pool);
     uint64_t live = (uint64_t)now.live_bytes + pool->pending_bytes + need->nbytes;
     bool is_peak = live > live_most(pool);
+    gni_assert(gni_pool_is_locked(pool));
     live = larger(live, larger(live_most(pool), pool->warm_bytes));
     uint64_t allowed = live + (live >> gni_pool_bound_shift(pool, need->range));
     uint64_t wide = live + (live >> pool->bound_shift[need->range]);
@@ -108,6 +112,7 @@ bool gni_bound_allows_double(struct gni_space *space, const struct gni_need *nee
     struct gni_pool *pool = space->pool;
     uint64_t live = larger(live_most(pool), gni_pool_live_bytes(pool) + need->nbytes);
     uint64_t grown = pool->reserved_bytes + gni_space_growth(space, need);
+    gni_assert(!space->is_private);
     return grown <= pool->limit && grown <= 2 * live + BOUND_LEAST;
 }
 
@@ -138,6 +143,8 @@ void gni_bound_widen(struct gni_space *space, const struct gni_need *need, size_
     struct gni_pool *pool = space->pool;
     unsigned *shift = &pool->bound_shift[need->range];
     size_t most = space->mapped_bytes[need->range] / GNI_PAGE / 8 + 8;
+    gni_assert(gni_pool_is_locked(space->pool));
+    gni_assert(need->range < GNI_RANGE_COUNT);
     if (need->range == GNI_RANGE_LARGE) {
         most = *shift > 3 ? LARGE_RECYCLED_FIRST : LARGE_RECYCLED_MOST;
         pieces = large_weight(pool, need, pieces, most);

@@ -173,6 +173,7 @@ static struct gni_cache *cache_adopt(struct gni_pool *pool)
 
 struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap)
 {
+    gni_assert(gni_pool_is_locked(pool));
     if (heap->is_foreign || heap->is_dead || heap->space->is_private || heap->key == 0 ||
         pool->debug != 0 || pool->is_marked || pool->config.stream_cache_blocks == 0 ||
         pool->config.strategy == GN_MEMORY_DIRECT)
@@ -195,6 +196,7 @@ struct gni_cache *gni_cache_get(struct gni_pool *pool, struct gni_heap *heap)
 
 void gni_cache_remember(struct gni_cache *cache, gn_stream *asked, uint64_t key)
 {
+    gni_assert(cache->thread == gni_thread_self() && cache->heap != NULL);
     cache->asked = asked;
     cache->key = asked != NULL ? key : gni_thread.stream_epoch;
     gni_thread.cache = cache;
@@ -204,6 +206,7 @@ void gni_cache_remember(struct gni_cache *cache, gn_stream *asked, uint64_t key)
 
 static void block_flush(struct gni_cache *cache, gn_memory_block *block)
 {
+    gni_assert(gni_block_state(block) == GNI_BLOCK_CACHED && block->heap == cache->heap);
     block->next = NULL;
     gni_block_settle(block);
     gni_cache_places_add(cache, 1);
@@ -237,6 +240,7 @@ void gni_cache_slot_flush(struct gni_cache *cache, struct gni_slot *slot)
 
 void gni_slot_change(struct gni_cache *cache, struct gni_slot *slot, size_t nbytes)
 {
+    gni_assert(nbytes > GNI_SIZE_SMALL_MOST);
     gni_cache_slot_flush(cache, slot);
     slot->nbytes = nbytes;
     slot->score = 1;
@@ -252,6 +256,7 @@ static size_t slots_flush(struct gni_cache *cache)
 
 size_t gni_cache_flush(struct gni_cache *cache)
 {
+    gni_assert(gni_pool_is_locked(cache->pool));
     return bins_flush(cache) + slots_flush(cache);
 }
 
@@ -283,6 +288,7 @@ static bool cache_matters(const struct gni_cache *cache, const struct gni_heap *
 void gni_caches_revoke(struct gni_pool *pool, const struct gni_heap *heap)
 {
     bool is_any = false;
+    gni_assert(gni_pool_is_locked(pool));
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
         if (cache_matters(cache, heap) && cache->thread != gni_thread_self()) {
             atomic_store(&cache->is_revoked, 1);
@@ -302,6 +308,7 @@ void gni_caches_revoke(struct gni_pool *pool, const struct gni_heap *heap)
 
 void gni_caches_restore(struct gni_pool *pool)
 {
+    gni_assert(gni_pool_is_locked(pool));
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
         if (atomic_load_explicit(&cache->is_revoked, memory_order_relaxed) != 0)
             atomic_store_explicit(&cache->is_revoked, 0, memory_order_release);
@@ -310,6 +317,7 @@ void gni_caches_restore(struct gni_pool *pool)
 size_t gni_caches_flush(struct gni_pool *pool, const struct gni_heap *heap)
 {
     size_t count = 0;
+    gni_assert(gni_pool_is_locked(pool));
     gni_caches_revoke(pool, heap);
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
         if (cache_matters(cache, heap))
@@ -355,6 +363,8 @@ static size_t range_flush(struct gni_cache *cache, enum gni_range range, size_t 
 
 void gni_caches_flush_range(struct gni_pool *pool, enum gni_range range, size_t least)
 {
+    gni_assert(gni_pool_is_locked(pool));
+    gni_assert(range < GNI_RANGE_COUNT);
     gni_caches_revoke(pool, NULL);
     size_t nbytes = depots_bytes(pool, range, true);
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL && nbytes < least;
@@ -381,6 +391,7 @@ static size_t cache_bytes(const struct gni_cache *cache, enum gni_range range)
 
 size_t gni_caches_bytes(struct gni_pool *pool, enum gni_range range)
 {
+    gni_assert(gni_pool_is_locked(pool));
     gni_caches_revoke(pool, NULL);
     size_t nbytes = depots_bytes(pool, range, false);
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next)
@@ -392,6 +403,7 @@ size_t gni_caches_bytes(struct gni_pool *pool, enum gni_range range)
 
 void gni_caches_forget(struct gni_pool *pool, const struct gni_heap *heap)
 {
+    gni_assert(gni_pool_is_locked(pool));
     gni_caches_revoke(pool, heap);
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
         if (cache->heap != heap)
@@ -407,6 +419,7 @@ void gni_caches_forget(struct gni_pool *pool, const struct gni_heap *heap)
 
 void gni_caches_resize(struct gni_pool *pool)
 {
+    gni_assert(gni_pool_is_locked(pool));
     gni_caches_revoke(pool, NULL);
     for (struct gni_cache *cache = atomic_load(&pool->caches); cache != NULL; cache = cache->next) {
         if (cache->heap == NULL)
@@ -440,6 +453,8 @@ static void list_halve(struct gni_cache *cache, gn_memory_block **first, unsigne
 
 void gni_cache_put(struct gni_cache *cache, gn_memory_block *block)
 {
+    gni_assert(gni_pool_is_locked(cache->pool));
+    gni_assert(block->heap == cache->heap && block->uses == NULL);
     gni_block_set_state(block, GNI_BLOCK_CACHED);
     if (gni_cache_places(cache) == 0)
         (void)gni_cache_flush(cache);

@@ -28,6 +28,7 @@ struct begun {
 
 static struct begun *begun_find(struct gni_pool *pool, const gn_stream *stream)
 {
+    gni_assert(gni_pool_is_locked(pool));
     gni_list_each (link, &pool->begun) {
         struct begun *begun = gni_container_of(link, struct begun, link);
         bool is_thread_own = stream->kind == GNI_STREAM_PER_THREAD; /* one object, many streams */
@@ -64,6 +65,7 @@ static gn_status space_create(struct gni_pool *pool, gn_memory_pool **out)
 
 gn_status gni_space_of_stream(struct gni_pool *pool, gn_stream *stream, struct gni_space **space)
 {
+    gni_assert(gni_pool_is_locked(pool));
     if (!gni_list_is_empty(&pool->begun)) {
         struct begun *begun = begun_find(pool, stream);
         if (begun != NULL) {
@@ -96,6 +98,7 @@ static gn_memory_pool *graph_of(struct gni_space *space)
 /* Takes a space out and gives its memory back; it stays if the driver refuses. */
 static gn_status space_destroy(struct gni_space *space)
 {
+    gni_assert(space->is_private);
     GN_TRY(gni_space_clear(space));
     if (space->pool->capture == space)
         space->pool->capture = NULL;
@@ -108,6 +111,7 @@ static gn_status space_destroy(struct gni_space *space)
 void gni_pool_sweep_captures(struct gni_pool *pool)
 {
     bool is_waited_for = false;
+    gni_assert(gni_pool_is_locked(pool));
     gni_list_each (link, &pool->private_spaces) {
         gn_memory_pool *graph = graph_of(gni_container_of(link, struct gni_space, link));
         if (!graph->is_abandoned || graph->begun_count > 0 || graph->space.live_count > 0)
@@ -123,6 +127,7 @@ void gni_pool_sweep_captures(struct gni_pool *pool)
 
 void gni_pool_clear_captures(struct gni_pool *pool, gn_status *first)
 {
+    gni_assert(gni_pool_is_locked(pool));
     gni_list_each (link, &pool->begun) {
         struct begun *begun = gni_container_of(link, struct begun, link);
         begun->graph->begun_count--;

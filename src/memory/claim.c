@@ -60,6 +60,7 @@ static bool claim_can_cut(const struct gni_claim *claim, const gn_memory_block *
 
 static gn_memory_block *claim_cut(struct gni_claim *claim, gn_memory_block *block, size_t nbytes)
 {
+    gni_assert(block->nbytes >= nbytes && claim_can_cut(claim, block, nbytes));
     return gni_tile_cut(&claim->fit, &claim->blocks, block, block->heap, GNI_RANGE_MEDIUM, nbytes,
                         0);
 }
@@ -109,6 +110,7 @@ gn_memory_block *gni_claim_alloc(struct gni_cache *cache, size_t nbytes, unsigne
     size_t rounded = gni_size_round(nbytes);
     bool is_above = false, is_richer = false;
     int64_t live;
+    gni_assert(cache->thread == gni_thread_self());
     *is_empty = claim == NULL;
     if (claim == NULL || !cache_enter(cache, &live))
         return NULL;
@@ -143,6 +145,7 @@ bool gni_claim_free(struct gni_cache *cache, gn_memory_block *block, const void 
 {
     bool is_freed = false, is_rich = false;
     int64_t live;
+    gni_assert(cache->thread == gni_thread_self());
     if (!cache_enter(cache, &live))
         return false;
     if (gni_cache_can_free(cache, block, pointer)) {
@@ -189,6 +192,7 @@ static void stock_level(struct gni_pool *pool, struct gni_claim *claim)
 gn_memory_block *gni_claim_take(struct gni_cache *cache, size_t nbytes)
 {
     struct gni_claim *claim = cache->claim;
+    gni_assert(gni_pool_is_locked(cache->pool));
     if (!gni_claim_has_regions(cache))
         return NULL;
     bool is_richer; /* the next time will do */
@@ -221,6 +225,8 @@ static void region_set_claim(struct gni_region *region, struct gni_claim *claim)
 /* CL4; nothing of the region is on the way back. */
 static void region_unclaim(struct gni_cache *cache, struct gni_region *region)
 {
+    gni_assert(gni_pool_is_locked(cache->pool));
+    gni_assert(region->claim == cache->claim);
     region_move(region, &cache->claim->fit, &cache->heap->fit[region->range]);
     for (gn_memory_block *block = region->first; block != NULL; block = block->after)
         if (gni_block_state(block) == GNI_BLOCK_FREE)
@@ -233,6 +239,7 @@ static void region_unclaim(struct gni_cache *cache, struct gni_region *region)
 static void claim_shed(struct gni_cache *cache, size_t keep)
 {
     struct gni_claim *claim = cache->claim;
+    gni_assert(gni_pool_is_locked(cache->pool));
     gni_fit_each (block, &claim->fit)
         if (block->before == NULL && block->after == NULL && claim->fit.nbytes > keep)
             region_unclaim(cache, block->region);
@@ -283,6 +290,8 @@ void gni_claim_region(struct gni_cache *cache, struct gni_region *region)
 {
     struct gni_pool *pool = cache->pool;
     struct gni_claim *claim = cache->claim;
+    gni_assert(gni_pool_is_locked(cache->pool));
+    gni_assert(cache->thread == gni_thread_self());
     if (!pool->has_claims || pool->is_limited || pool->config.stream_cache_blocks == 0 ||
         pool->config.strategy != GN_MEMORY_BEST_FIT || region->range != GNI_RANGE_MEDIUM ||
         region->claim != NULL || !region_is_of(region, cache->heap))
@@ -301,6 +310,7 @@ void gni_claim_region(struct gni_cache *cache, struct gni_region *region)
 size_t gni_claim_dissolve(struct gni_cache *cache)
 {
     struct gni_claim *claim = cache->claim;
+    gni_assert(gni_pool_is_locked(cache->pool));
     if (claim == NULL)
         return 0;
     size_t count = claim_gather(claim);
@@ -347,6 +357,7 @@ static struct gni_cache *claims_richest(struct gni_pool *pool, const struct gni_
 
 bool gni_claims_reclaim(struct gni_pool *pool, const struct gni_need *need)
 {
+    gni_assert(gni_pool_is_locked(pool));
     gni_caches_revoke(pool, NULL);
     struct gni_cache *cache = claims_richest(pool, need, true);
     if (cache == NULL) /* what another stream has freed must be waited for */
@@ -362,6 +373,7 @@ bool gni_claims_reclaim(struct gni_pool *pool, const struct gni_need *need)
 
 void gni_claims_shed(struct gni_pool *pool)
 {
+    gni_assert(gni_pool_is_locked(pool));
     if (!gni_claims_exist(pool))
         return;
     gni_caches_revoke(pool, NULL);
@@ -377,6 +389,7 @@ void gni_claims_shed(struct gni_pool *pool)
 size_t gni_claims_largest(struct gni_pool *pool)
 {
     size_t largest = 0;
+    gni_assert(gni_pool_is_locked(pool));
     if (!gni_claims_exist(pool))
         return 0;
     gni_caches_revoke(pool, NULL);

@@ -20,6 +20,9 @@
  * away from its claim before the system is asked for more (slow_path.c), a wholly free region goes back to
  * the heap when more than GNI_CLAIM_IDLE_MOST bytes are idle, and what empties the caches dissolves the claims.
  *
+ * What it gains: without claims, blocks of 1 KiB..8 MiB, 32 of them live in each of two threads, take 4.2 times as long
+ * (bench_alloc_cpu: 1.04 times mimalloc's speed instead of 4.30), and with one thread 13 % longer.
+ *
  * Only the CPU's pool has claims: where a region is an allocation, and needs nothing of a driver.
  *
  * Invariants:
@@ -66,6 +69,7 @@ static inline struct gni_claim *gni_claim_of(const gn_memory_block *block)
 /* A block of a claimed region that nobody uses goes back to the claim. */
 static inline void gni_claim_return(struct gni_claim *claim, gn_memory_block *block)
 {
+    gni_assert(block->uses == NULL);
     gn_memory_block *first = atomic_load_explicit(&claim->returned, memory_order_relaxed);
     gni_block_set_state(block, GNI_BLOCK_CACHED);
     do

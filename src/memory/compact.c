@@ -172,6 +172,7 @@ static gn_status page_remap(struct gni_pool *pool, struct gni_mapping *mapping,
                             struct gni_physical *physical)
 {
     gn_device *device = pool->device;
+    gni_assert(gni_pool_is_locked(pool));
     GN_TRY(device->ops->virtual_unmap(device, mapping->start, GNI_PAGE));
     gn_status status = device->ops->virtual_map(device, mapping->start, GNI_PAGE, physical->handle);
     if (status == GN_OK) {
@@ -293,6 +294,8 @@ static gn_status folding_run(struct folding *folding, gn_memory_compaction *repo
 gn_status gni_pool_squeeze(struct gni_pool *pool, bool is_automatic, uint64_t goal,
                            gn_memory_compaction *report)
 {
+    gni_assert(gni_pool_is_locked(pool));
+    gni_assert(pool->backing == GNI_BACKING_VIRTUAL);
     struct folding folding = {.pool = pool, .is_automatic = is_automatic};
     gn_device *device = pool->device;
     device->ops->pause(device);
@@ -342,6 +345,8 @@ static gn_memory_block *blocked_join(gn_memory_block *block)
 void gni_block_release(gn_memory_block *block)
 {
     struct gni_claim *claim = gni_claim_of(block);
+    gni_assert(gni_pool_is_locked(block->pool));
+    gni_assert(block->uses == NULL);
     if (claim != NULL) {
         gni_claim_return(claim, block);
         return;
@@ -419,6 +424,7 @@ static void region_unfold(struct gni_region *region)
 
 void gni_pool_unfold(struct gni_pool *pool)
 {
+    gni_assert(gni_pool_is_locked(pool));
     if (pool->reserve_blocks == 0)
         return;
     gni_list_each (link, &pool->main.regions)

@@ -46,6 +46,7 @@ static gn_status debug_wait(const struct gni_pool *pool, gn_stream *stream)
 
 gn_status gni_debug_alloc(struct gni_pool *pool, gn_memory_block *block, gn_stream *stream)
 {
+    gni_assert(gni_block_state(block) == GNI_BLOCK_LIVE && !gni_pool_is_locked(pool));
     if (pool->debug & GNI_DEBUG_POISON && block->requested > 0)
         GN_TRY(gn_fill(block->address, pool->is_zeroed ? 0 : POISON_FRESH, 1, block->requested,
                        stream));
@@ -109,6 +110,7 @@ static bool block_is_within_reach(struct gni_pool *pool, gn_memory_block *block,
 gn_status gni_debug_free(struct gni_pool *pool, gn_memory_block *block)
 {
     bool has_uses;
+    gni_assert(!gni_pool_is_locked(pool));
     if (!block_is_within_reach(pool, block, &has_uses))
         return GN_OK;
     gn_stream *stream = &block->heap->stream;

@@ -9,6 +9,7 @@
 static bool batch_put(struct gni_cache *cache, unsigned class)
 {
     _Atomic(gn_memory_block *) *place = cache->heap->depot.places[class], *end;
+    gni_assert(cache->bins[class].count >= 2);
     for (end = place + GNI_DEPOT_PLACES; place < end; place++)
         if (atomic_load_explicit(place, memory_order_relaxed) == NULL)
             break;
@@ -56,6 +57,7 @@ gn_memory_block *gni_depot_alloc(struct gni_cache *cache, size_t nbytes, unsigne
     unsigned class = gni_size_bin(nbytes);
     bool is_above = false;
     int64_t live;
+    gni_assert(cache->thread == gni_thread_self());
     if (!gni_cache_enter(cache, atomic_load_explicit(&gni_slow_reasons, memory_order_relaxed),
                          &live))
         return NULL;
@@ -76,6 +78,7 @@ bool gni_depot_free(struct gni_cache *cache, gn_memory_block *block, const void 
     unsigned class = block->bin;
     bool is_freed = false;
     int64_t live;
+    gni_assert(cache->thread == gni_thread_self());
     if (!gni_cache_enter(cache, atomic_load_explicit(&gni_slow_reasons, memory_order_relaxed),
                          &live))
         return false;
@@ -94,6 +97,7 @@ bool gni_depot_free(struct gni_cache *cache, gn_memory_block *block, const void 
 size_t gni_depot_count(const struct gni_heap *heap, unsigned class)
 {
     size_t count = 0;
+    gni_assert(class < GNI_SIZE_BINS);
     for (int i = 0; i < GNI_DEPOT_PLACES; i++) {
         const gn_memory_block *first = atomic_load(&heap->depot.places[class][i]);
         count += first != NULL ? first->batch_count : 0;
@@ -104,6 +108,7 @@ size_t gni_depot_count(const struct gni_heap *heap, unsigned class)
 size_t gni_depot_flush(struct gni_heap *heap, unsigned class)
 {
     size_t count = 0;
+    gni_assert(gni_pool_is_locked(heap->space->pool));
     for (int i = 0; i < GNI_DEPOT_PLACES; i++) {
         gn_memory_block *block = atomic_exchange(&heap->depot.places[class][i], NULL);
         for (gn_memory_block *next; block != NULL; block = next, count++) {

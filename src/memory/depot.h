@@ -9,6 +9,9 @@
  *     thread 1            depot of the heap, for each class        thread 2
  *     bin, empty  <-----  [ batch ] [       ]              <-----  bin, full: its older half
  *
+ * What it gains: without depots, blocks of 1 KiB..8 MiB that one thread allocates and another frees take 2.1 times as long
+ * (bench_alloc_cpu: 1.08 times mimalloc's speed instead of 2.50).
+ *
  * Where all places are full, or empty, it is the heap's turn. What empties the caches empties the depots, too. Only the
  * CPU's pool has depots, as it has claims.
  *

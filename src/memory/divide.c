@@ -130,6 +130,7 @@ gn_status gni_scratch_close(struct gni_pool *pool)
 static gn_status scratch_open(struct gni_pool *pool, size_t nbytes)
 {
     void *address;
+    gni_assert(nbytes > 0 && nbytes % GNI_PAGE == 0);
     GN_TRY(gni_scratch_close(pool));
     GN_TRY(pool->device->ops->virtual_reserve(pool->device, nbytes, &address));
     pool->scratch = address;
@@ -147,6 +148,8 @@ static gn_status page_make(struct division *division, char *start)
     gn_device *device = pool->device;
     char *seen = pool->scratch + pool->scratch_mapped;
     struct gni_mapping *made;
+    gni_assert(division->made_count < division->used_count);
+    gni_assert(((uintptr_t)start & (GNI_PAGE - 1)) == 0);
     GN_TRY(gni_piece_create(region, seen, GNI_PAGE, &made));
     gn_status status = device->ops->virtual_map(device, seen, GNI_PAGE, made->physical->handle);
     if (status != GN_OK) {
@@ -282,6 +285,7 @@ static void division_enter(struct division *division)
     struct gni_mapping *whole = division->whole;
     struct gni_pool *pool = whole->region->space->pool;
     char *start = whole->start, *end = whole_end(whole);
+    gni_assert(division->made_count == division->used_count);
     gni_mapping_leave(whole);
     gni_piece_destroy(whole);
     for (size_t i = 0; i < division->used_count; i++) {
@@ -326,12 +330,12 @@ static gn_status piece_divide(struct division *division, gn_memory_compaction *r
 }
 
 /* What the limit and the device have left. */
-static uint64_t room_left(struct gni_pool *pool)
+static uint64_t bytes_left(struct gni_pool *pool)
 {
-    uint64_t room = pool->limit > pool->reserved_bytes ? pool->limit - pool->reserved_bytes : 0;
+    uint64_t allowed = pool->limit > pool->reserved_bytes ? pool->limit - pool->reserved_bytes : 0;
     size_t left, total;
     gn_status status = pool->device->ops->memory_info(pool->device, &left, &total);
-    return status == GN_OK && left < room ? left : room;
+    return status == GN_OK && left < allowed ? left : allowed;
 }
 
 /* Divides a piece if that is worth it and there is room. *next is where to go on. */
@@ -344,7 +348,7 @@ static gn_status piece_consider(struct division *division, bool is_automatic,
     *next = division->first;
     if (!is_worth_dividing(division))
         return GN_OK;
-    if (!is_allowed || division->used_count * GNI_PAGE > room_left(pool)) {
+    if (!is_allowed || division->used_count * GNI_PAGE > bytes_left(pool)) {
         report->skipped_bytes += division->free_bytes;
         return GN_OK;
     }
@@ -384,6 +388,7 @@ static gn_status space_divide(struct gni_space *space, bool is_automatic, uint64
 gn_status gni_pool_divide(struct gni_pool *pool, bool is_automatic, uint64_t goal,
                           gn_memory_compaction *report)
 {
+    gni_assert(gni_pool_is_locked(pool));
     GN_TRY(space_divide(&pool->main, is_automatic, goal, report));
     gni_list_each (link, &pool->private_spaces) /* which are only counted */
         GN_TRY(space_divide(gni_container_of(link, struct gni_space, link), is_automatic, goal,

@@ -80,7 +80,7 @@ void *gni_block_pin(gn_memory_block *block);
 
 /* ---- memory_api.c --------------------------------------------------------------------------- */
 
-/* Why allocate and free must do more than the least: one word, so that it is one branch for those who do not. */
+/* Reasons to leave the fast path, in one word so that the check is one branch. */
 enum gni_slow_reason {
     GNI_REASON_EVENTS = 1, /* the history wants events */
     GNI_REASON_SITES = 2,  /* and stacks: history.h */

@@ -42,6 +42,8 @@ void gni_driver_end(struct gni_pool *pool, uint64_t begin)
 
 void gni_reserved_add(struct gni_pool *pool, const void *address, size_t nbytes)
 {
+    gni_assert(gni_pool_is_locked(pool));
+    gni_assert(nbytes > 0);
     if (gni_history_is_on())
         gni_history_segment(pool->manager, address, nbytes, true, gni_time_ns());
     pool->reserved_bytes += nbytes;
@@ -58,6 +60,8 @@ void gni_reserved_add(struct gni_pool *pool, const void *address, size_t nbytes)
 
 void gni_reserved_remove(struct gni_pool *pool, const void *address, size_t nbytes)
 {
+    gni_assert(gni_pool_is_locked(pool));
+    gni_assert(pool->reserved_bytes >= nbytes);
     gni_assert(pool->reserved_bytes >= nbytes);
     if (gni_history_is_on())
         gni_history_segment(pool->manager, address, nbytes, false, gni_time_ns());
@@ -71,6 +75,7 @@ void gni_reserved_remove(struct gni_pool *pool, const void *address, size_t nbyt
 gn_status gni_orphans_release(struct gni_pool *pool)
 {
     gn_status first = GN_OK;
+    gni_assert(gni_pool_is_locked(pool));
     gni_list_each (link, &pool->orphans) {
         struct gni_physical *physical = gni_container_of(link, struct gni_physical, link);
         gn_status status = pool->device->ops->physical_release(pool->device, physical->handle);
@@ -88,6 +93,7 @@ gn_status gni_orphans_release(struct gni_pool *pool)
 /* A piece that is mapped nowhere goes back; if the driver refuses, it is tried again later. */
 void gni_physical_let_go(struct gni_pool *pool, struct gni_physical *physical)
 {
+    gni_assert(gni_list_is_empty(&physical->mappings));
     gni_list_push_back(&pool->orphans, &physical->link);
     (void)gni_orphans_release(pool);
 }
@@ -101,6 +107,8 @@ static void pages_set_mapping(const struct gni_mapping *mapping, struct gni_mapp
 
 void gni_mapping_enter(struct gni_mapping *mapping)
 {
+    gni_assert(mapping->physical->nbytes % GNI_PAGE == 0);
+    gni_assert(((uintptr_t)mapping->start & (GNI_PAGE - 1)) == 0);
     gni_list_push_back(&mapping->physical->mappings, &mapping->link);
     mapping->region->space->mapped_bytes[mapping->region->range] += mapping->physical->nbytes;
     pages_set_mapping(mapping, mapping);
@@ -144,6 +152,7 @@ gn_status gni_mapping_close(struct gni_mapping *mapping)
     struct gni_physical *physical = mapping->physical;
     bool was_folded = gni_physical_is_folded(physical);
     uint64_t begin = gni_driver_begin(pool);
+    gni_assert(gni_pool_is_locked(mapping->region->space->pool));
     GN_TRY(pool->device->ops->virtual_unmap(pool->device, mapping->start, physical->nbytes));
     gni_mapping_leave(mapping);
     if (was_folded) /* and where one is left, that is folded with none */
@@ -197,6 +206,7 @@ gn_status gni_piece_create(struct gni_region *region, char *start, size_t nbytes
 
 void gni_piece_destroy(struct gni_mapping *mapping)
 {
+    gni_assert(gni_list_is_empty(&mapping->physical->mappings));
     gni_physical_let_go(mapping->region->space->pool, mapping->physical);
     gni_host_free(mapping);
 }
@@ -262,6 +272,8 @@ gn_status gni_mappings_open(struct gni_region *region, char *start, size_t nbyte
     size_t most = piece_bytes(region, nbytes, need);
     size_t first = first_piece_bytes(need, covered);
     struct gni_pool *pool = region->space->pool;
+    gni_assert(nbytes % GNI_PAGE == 0);
+    gni_assert(region->space->pool->backing == GNI_BACKING_VIRTUAL);
     GN_TRY(gni_address_open(region, start, nbytes, gni_range_shift(region->range)));
     uint64_t begin = gni_driver_begin(pool);
     gn_status status = GN_OK;

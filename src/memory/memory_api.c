@@ -2,7 +2,7 @@
  * memory_api.c: allocate and free, as fast as they can be.
  *
  * The path of nearly every call: the thread's last cache is the right one, and has a block of the class,
- * or room for it. No lock, no driver call, no hash, no search. Everything else is for pool.c.
+ * or a place for it. No lock, no driver call, no hash, no search. Everything else is for slow_path.c and pool.c.
  */
 #include "memory/cache.h"
 
@@ -111,27 +111,30 @@ static gn_status noted_alloc(gn_memory_manager *manager, gn_memory_block *block)
     return GN_OK;
 }
 
-/* Nothing that needs no lock has a block. */
-OUTLINE gn_status slow_alloc(gn_memory_manager *manager, struct gni_cache *known,
-                             bool is_claim_empty, size_t nbytes, gn_stream *stream, unsigned flags,
-                             gn_memory_block **block)
+/* After a request that neither the thread nor its stream could satisfy. */
+OUTLINE gn_status far_alloc_end(gn_memory_manager *manager, size_t nbytes, gn_status status)
+{
+    if (status == GN_ERROR_OUT_OF_MEMORY && gni_history_is_on())
+        gni_history_out_of_memory(manager, nbytes);
+    gni_watch_after(manager, status);
+    return status;
+}
+
+/* The thread's cache is not known. */
+OUTLINE gn_status unknown_alloc(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
+                                unsigned flags, gn_memory_block **block)
 {
     GN_CHECK_ARGUMENT(manager != NULL, "manager must not be NULL");
     if (!gni_size_is_possible(nbytes))
         return gni_error(GN_ERROR_OVERFLOW, "%zu bytes cannot be allocated on any device", nbytes);
+    if (!atomic_load_explicit(&manager->is_direct, memory_order_relaxed))
+        return gni_pool_alloc(manager->pool, NULL, false, nbytes, stream, flags, block);
+    GN_TRY(gni_manager_stream(manager, &stream));
     gn_status status;
-    if (!atomic_load_explicit(&manager->is_direct, memory_order_relaxed)) {
-        status = gni_pool_alloc(manager->pool, known, is_claim_empty, nbytes, stream, flags, block);
-    } else {
-        GN_TRY(gni_manager_stream(manager, &stream));
-        int calls = 0;
-        do
-            status = gni_direct_alloc(manager->direct, nbytes, stream, flags, block);
-        while (status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(manager->pool, nbytes, &calls));
-    }
-    if (status == GN_ERROR_OUT_OF_MEMORY && gni_history_is_on())
-        gni_history_out_of_memory(manager, nbytes);
-    gni_watch_after(manager, status);
+    int calls = 0;
+    do
+        status = gni_direct_alloc(manager->direct, nbytes, stream, flags, block);
+    while (status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(manager->pool, nbytes, &calls));
     return status;
 }
 
@@ -140,12 +143,20 @@ INLINE gn_status next_alloc(gn_memory_manager *manager, struct gni_cache *known,
                             gn_stream *stream, unsigned flags, gn_memory_block **block)
 {
     bool is_claim_empty = false;
-    *block = known != NULL && known->pool->has_claims
-                 ? gni_pool_alloc_unlocked(known, nbytes, flags, &is_claim_empty)
-                 : NULL;
-    if (*block == NULL)
-        GN_TRY(slow_alloc(manager, known, is_claim_empty, nbytes, stream, flags, block));
-    return noted_alloc(manager, *block);
+    gn_memory_block *found = NULL;
+    gn_status status = GN_OK;
+    if (manager == NULL)
+        known = NULL; /* a cache that is nobody's has no manager, either */
+    if (known != NULL && known->pool->has_claims)
+        found = gni_pool_alloc_unlocked(known, nbytes, flags, &is_claim_empty);
+    if (found == NULL)
+        status = known != NULL ? gni_pool_alloc(known->pool, known, is_claim_empty, nbytes, stream,
+                                                flags, &found)
+                               : unknown_alloc(manager, nbytes, stream, flags, &found);
+    if (!LIKELY(status == GN_OK) || (manager != NULL && gni_watch_is_due(manager)))
+        GN_TRY(manager != NULL ? far_alloc_end(manager, nbytes, status) : status);
+    *block = found;
+    return noted_alloc(manager, found);
 }
 
 OUTLINE gn_status next_alloc_pointer(gn_memory_manager *manager, size_t nbytes, gn_stream *stream,
@@ -205,7 +216,7 @@ INLINE gn_status alloc_block(gn_memory_manager *manager, size_t nbytes, gn_strea
     return LIKELY(!is_above && reasons == 0) ? GN_OK : finish_alloc(block, is_above);
 }
 
-/* With reasons, and the first time. */
+/* With a reason to leave the fast path, and the first time. */
 OUTLINE gn_status checked_alloc_pointer(gn_memory_manager *manager, size_t nbytes,
                                         gn_stream *stream, void **pointer, unsigned reasons)
 {

@@ -53,6 +53,7 @@ gn_status gni_pool_out_of_memory(struct gni_pool *pool, size_t nbytes)
     gn_device *device = pool->device;
     gn_memory_statistics now;
     size_t device_free = 0, device_total = 0;
+    gni_assert(!gni_pool_is_locked(pool));
     gni_pool_lock(pool);
     pool->counts.out_of_memory_count++;
     gni_pool_unlock(pool);

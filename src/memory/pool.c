@@ -40,6 +40,8 @@ static struct gni_hold *block_free_slowly(struct gni_pool *pool, gn_memory_block
 {
     struct gni_cache *cache = gni_cache_get(pool, block->heap);
     struct gni_hold *holds = NULL;
+    gni_assert(gni_pool_is_locked(pool));
+    gni_assert(gni_block_state(block) == GNI_BLOCK_LIVE);
     block_count_free(pool, block, cache);
     if (block->uses != NULL) {
         gni_heap_stamp(block->heap, block);
@@ -154,6 +156,7 @@ static const gn_memory_block *block_around(const struct gni_pool *pool, const ch
 {
     const struct gni_page *page = gni_page_find(pointer);
     const struct gni_region *region = page != NULL ? page->region : NULL;
+    gni_assert(gni_pool_is_locked(pool));
     if (region == NULL || region->space->pool != pool)
         return NULL;
     for (const gn_memory_block *block = region->first; block != NULL; block = block->after)
@@ -174,6 +177,7 @@ static bool is_among(const struct gni_freed *freed, const void *pointer)
 static bool was_freed_at(const struct gni_pool *pool, const gn_memory_block *block,
                          const void *pointer)
 {
+    gni_assert(gni_pool_is_locked(pool));
     if (block != NULL && block->address == pointer)
         return true;
     if (is_among(&pool->freed, pointer))
@@ -247,6 +251,7 @@ static gn_status batch_satisfy(struct gni_pool *pool, size_t count, const size_t
                                gn_stream *stream, gn_memory_block **blocks)
 {
     struct gni_cache *cache = NULL; /* the same for all */
+    gni_assert(gni_pool_is_locked(pool));
     struct gni_need need = {0};
     for (size_t done = 0; done < count; done++) {
         gni_need_init(pool, sizes[done], stream, &need);
@@ -321,6 +326,7 @@ static gn_status warm_up_take(struct gni_pool *pool, size_t nbytes, size_t count
                               gn_memory_block **taken)
 {
     struct gni_space *space = &pool->main;
+    gni_assert(gni_pool_is_locked(pool));
     if (space->clean == NULL)
         GN_TRY(gni_heap_create(space, 0, NULL, &space->clean));
     for (size_t i = 0; i < count; i++) {

@@ -43,9 +43,10 @@
 #include "memory/fit.h"
 #include "memory/manager.h"
 
+#include "base/biased_lock.h"
 #include "base/hash.h"
 #include "base/list.h"
-#include "base/lock.h"
+#include "base/option.h"
 
 struct gni_cache;
 struct gni_claim;
@@ -156,9 +157,10 @@ enum gni_backing {
 };
 
 enum {
-    GNI_POOL_FREED = 4096,     /* addresses of merged blocks that are remembered */
-    GNI_BLOCKS_BY_PAGE = 2,    /* descriptors that stand by for each folded page */
-    GNI_REQUEST_SHIFT = 12,    /* bits of `recent_requests` for each request */
+    GNI_GUARD = 512,        /* bytes on each side of a block, with GENESIS_DEBUG=guard: debug.c */
+    GNI_POOL_FREED = 4096,  /* addresses of merged blocks that are remembered */
+    GNI_BLOCKS_BY_PAGE = 2, /* descriptors that stand by for each folded page */
+    GNI_REQUEST_SHIFT = 12, /* bits of `recent_requests` for each request */
     GNI_RECYCLINGS_SHIFT = 12, /* 1 << this: recyclings that are remembered */
 };
 
@@ -180,10 +182,7 @@ struct gni_pool {
     gn_device
         *holder; /* whose memory it is: the device's own, or for page-locked memory the CPU's */
     enum gni_backing backing;
-    char apart_before
-        [64]; /* threads that wait look at the lock all the time: a cache line of its own */
-    struct gni_lock lock;
-    char apart_behind[64];
+    struct gni_biased_lock lock;
     struct gni_space main;
     struct gni_list private_spaces;
     struct gni_list begun;     /* streams that allocate from a private space */
@@ -249,8 +248,20 @@ struct gni_need {
     bool is_heap_empty;  /* nor has the stream's heap */
 };
 
-void gni_need_init(const struct gni_pool *pool, size_t nbytes, gn_stream *stream,
-                   struct gni_need *need);
+static inline void gni_need_init(const struct gni_pool *pool, size_t nbytes, gn_stream *stream,
+                                 struct gni_need *need)
+{
+    size_t around = pool->debug & GNI_DEBUG_GUARD ? GNI_GUARD : 0;
+    size_t whole = nbytes + 2 * around;
+    need->requested = nbytes;
+    need->nbytes = gni_size_round(whole);
+    need->offset = around;
+    need->range = gni_size_range(whole);
+    need->stream = stream;
+    need->heap = NULL;
+    need->is_tight = need->is_grown = need->is_noted = false;
+    need->is_claim_empty = need->is_heap_empty = false;
+}
 
 /* With the lock: steps 2 to 11 of slow_path.c. *cache is the thread's cache for the stream if that is known, or NULL, and
  * afterwards the one that counts the block. The block is CACHED and in no list. */
@@ -306,18 +317,18 @@ static inline void gni_pool_show(struct gni_pool *pool)
 /* The lock, around every use of what pool.h describes. */
 static inline void gni_pool_lock(struct gni_pool *pool)
 {
-    gni_lock_take(&pool->lock);
+    gni_biased_lock_take(&pool->lock);
 }
 
 /* Whether the calling thread has the lock; for asserts. */
 static inline bool gni_pool_is_locked(const struct gni_pool *pool)
 {
-    return gni_lock_is_held(&pool->lock);
+    return gni_biased_lock_is_held(&pool->lock);
 }
 
 static inline void gni_pool_unlock(struct gni_pool *pool)
 {
-    gni_lock_give(&pool->lock);
+    gni_biased_lock_give(&pool->lock);
 }
 
 /* What may lie idle before it is recycled, bound.c: live >> this, unless it was widened. Where memory only
@@ -568,10 +579,6 @@ gn_status gni_pool_divide(struct gni_pool *pool, bool is_automatic, uint64_t goa
 gn_status gni_scratch_close(struct gni_pool *pool);
 
 /* ---- debug.c -------------------------------------------------------------------------------- */
-
-enum {
-    GNI_GUARD = 512, /* bytes on each side of a block, with GENESIS_DEBUG=guard */
-};
 
 /* What the options want a fresh or freed block to hold. */
 gn_status gni_debug_alloc(struct gni_pool *pool, gn_memory_block *block,

@@ -24,6 +24,7 @@ static bool config_is_limited(const gn_memory_config *config)
 static uint64_t limits_over(struct gni_pool *pool)
 {
     const gn_memory_config *config = &pool->config;
+    gni_assert(gni_pool_is_locked(pool));
     if (!pool->is_limited && pool->reserved_bytes <= pool->limit)
         return 0;
     uint64_t live = gni_pool_live_bytes(pool) + pool->pending_bytes;
@@ -46,6 +47,7 @@ static uint64_t limits_over(struct gni_pool *pool)
 void gni_pool_limits_keep(struct gni_pool *pool)
 {
     uint64_t over = limits_over(pool);
+    gni_assert(gni_pool_is_locked(pool));
     if (over == 0)
         return;
     (void)gni_caches_flush(pool, NULL);
@@ -86,6 +88,7 @@ size_t gni_pool_coalesce(struct gni_pool *pool)
 /* With the lock: everything idle is in the clean heap, in one piece where it touches. */
 static gn_status pool_settle(struct gni_pool *pool)
 {
+    gni_assert(gni_pool_is_locked(pool));
     (void)gni_caches_flush(pool, NULL);
     GN_TRY(gni_pool_synchronize(pool));
     gni_pool_unfold(pool);
@@ -279,7 +282,7 @@ gn_status gni_pool_clear(struct gni_pool *pool)
 
 void gni_pool_fork_prepare(struct gni_pool *pool)
 {
-    gni_lock_fork_take(&pool->lock);
+    gni_biased_lock_fork_take(&pool->lock);
     if (!pool->lock.is_passed_over) /* else this very thread is at work in it */
         gni_caches_revoke(pool, NULL);
 }
@@ -305,12 +308,13 @@ static void caches_fork(struct gni_pool *pool)
 
 void gni_pool_fork_done(struct gni_pool *pool, bool is_child)
 {
+    gni_assert(gni_pool_is_locked(pool));
     if (!pool->lock.is_passed_over) {
         if (is_child)
             caches_fork(pool);
         gni_caches_restore(pool);
     }
-    gni_lock_fork_give(&pool->lock);
+    gni_biased_lock_fork_give(&pool->lock, is_child);
 }
 
 static void config_from_options(struct gni_pool *pool)

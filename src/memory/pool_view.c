@@ -208,6 +208,7 @@ static size_t region_list(const struct gni_region *region, gn_memory_info *infos
                           size_t count)
 {
     const gn_memory_block *first = NULL, *last = NULL;
+    gni_assert(gni_pool_is_locked(region->space->pool));
     for (const gn_memory_block *block = region->first; block != NULL; block = block->after) {
         enum gni_block_state state = gni_block_state(block);
         if (state == GNI_BLOCK_HOLE) {
@@ -265,6 +266,7 @@ size_t gni_pool_list(struct gni_pool *pool, gn_memory_info *infos, size_t capaci
 static size_t space_report_leaks(struct gni_space *space, size_t most, size_t count)
 {
     struct gni_device_label label = gni_device_label(space->pool->device);
+    gni_assert(gni_pool_is_locked(space->pool));
     gni_list_each (link, &space->regions) {
         struct gni_region *region = gni_container_of(link, struct gni_region, link);
         for (gn_memory_block *block = region->first; block != NULL; block = block->after) {

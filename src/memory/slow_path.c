@@ -6,8 +6,8 @@
  *
  *   The thread and its stream
  *    1  a block of the thread's own regions (claim.h), or a batch that another thread freed (depot.h); CPU only
- *    2  the thread's cache, in case another thread had revoked it when the fast path looked; the own regions again if
- *       step 1 could not finish without the lock
+ *    2  the thread's own regions, if step 1 needed the lock for that; if the fast path did not know the thread's cache,
+ *       its lists first
  *    3  a free block of the stream's heap
  *   Idle memory of others
  *    4  blocks whose work on other streams has finished since: the stream's heap again if there were any
@@ -34,7 +34,6 @@
  */
 #include "memory/cache.h"
 
-#include "base/option.h"
 #include "memory/bound.h"
 #include "memory/history.h"
 #include "memory/mark.h"
@@ -52,18 +51,6 @@ enum {
     RECLAIMS_MOST = 16,      /* claimed regions that are taken from threads before memory grows */
     HANDLER_CALLS_MOST = 3,  /* for one request */
 };
-
-void gni_need_init(const struct gni_pool *pool, size_t nbytes, gn_stream *stream,
-                   struct gni_need *need)
-{
-    size_t around = pool->debug & GNI_DEBUG_GUARD ? GNI_GUARD : 0;
-    size_t whole = nbytes + 2 * around;
-    *need = (struct gni_need){.requested = nbytes,
-                              .nbytes = gni_size_round(whole),
-                              .offset = around,
-                              .range = gni_size_range(whole),
-                              .stream = stream};
-}
 
 /* ---- steps 1 to 3: the thread and its stream ------------------------------------------------ */
 
@@ -92,6 +79,7 @@ static void request_note(struct gni_pool *pool, struct gni_cache *cache, struct 
 static gn_memory_block *list_pop(struct gni_cache *cache, gn_memory_block **first, unsigned *count)
 {
     gn_memory_block *block = *first;
+    gni_assert(*first == NULL || gni_block_state(*first) == GNI_BLOCK_CACHED);
     if (block == NULL)
         return NULL;
     *first = block->next;
@@ -101,8 +89,16 @@ static gn_memory_block *list_pop(struct gni_cache *cache, gn_memory_block **firs
     return block;
 }
 
-/* Step 2. */
-static inline gn_memory_block *cache_take(struct gni_cache *cache, struct gni_need *need)
+/* The thread's own regions, if step 1 has not searched them. */
+static inline gn_memory_block *claim_take(struct gni_cache *cache, const struct gni_need *need)
+{
+    return need->range == GNI_RANGE_MEDIUM && cache->pool->has_claims && !need->is_claim_empty
+               ? gni_claim_take(cache, need->nbytes)
+               : NULL;
+}
+
+/* Step 2, for a cache that the fast path did not know. */
+static gn_memory_block *cache_take(struct gni_cache *cache, struct gni_need *need)
 {
     if (need->range <= GNI_RANGE_SMALL) {
         struct gni_bin *bin = &cache->bins[gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)];
@@ -115,9 +111,7 @@ static inline gn_memory_block *cache_take(struct gni_cache *cache, struct gni_ne
     if (block != NULL)
         return block;
     request_note(cache->pool, cache, need);
-    return need->range == GNI_RANGE_MEDIUM && !need->is_claim_empty
-               ? gni_claim_take(cache, need->nbytes)
-               : NULL;
+    return claim_take(cache, need);
 }
 
 /* How many blocks of a small class are fetched for the thread's cache at once. */
@@ -131,6 +125,8 @@ static __attribute__((noinline)) void cache_refill(struct gni_cache *cache,
                                                    const struct gni_need *need)
 {
     struct gni_pool *pool = cache->pool;
+    gni_assert(gni_pool_is_locked(cache->pool));
+    gni_assert(need->range <= GNI_RANGE_SMALL);
     for (unsigned i = 1; i < refill_count(need->nbytes); i++) {
         struct gni_bin *bin = &cache->bins[gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)];
         if (gni_cache_places(cache) == 0 || bin->count >= bin->limit ||
@@ -172,6 +168,7 @@ static bool is_large_shared(const struct gni_pool *pool)
 static gn_memory_block *others_take(struct gni_space *space, struct gni_need *need)
 {
     gn_memory_block *block = need->heap != space->clean ? gni_space_take(space->clean, need) : NULL;
+    gni_assert(space->clean != NULL);
     if (block == NULL && !space->is_private &&
         gni_space_retire(space, need->heap, 1U << need->range))
         block = gni_space_take(space->clean, need);
@@ -239,6 +236,7 @@ static gn_memory_block *large_gather(struct gni_space *space, struct gni_need *n
 static gn_memory_block *caches_take(struct gni_space *space, struct gni_need *need)
 {
     gn_memory_block *block = NULL;
+    gni_assert(gni_pool_is_locked(space->pool));
     if (is_reclaim_due(space, need) && gni_claims_reclaim(space->pool, need)) {
         space->pool->reclaim_count++;
         block = idle_take(space, need);
@@ -286,6 +284,7 @@ static void idle_release(struct gni_space *space, struct gni_need *need, uint64_
 {
     uint64_t before = space->pool->counts.driver_free_count;
     bool is_going_on = true;
+    gni_assert(gni_pool_is_locked(space->pool));
     streams_poll(space);
     while (is_going_on) {
         uint64_t wanted = space->pool->reserved_bytes + gni_space_growth(space, need);
@@ -380,6 +379,7 @@ static gn_status idle_wait(struct gni_pool *pool, bool *is_idle)
 static gn_status recover(struct gni_space *space, struct gni_need *need, gn_memory_block **block)
 {
     struct gni_pool *pool = space->pool;
+    gni_assert(gni_pool_is_locked(space->pool));
     pool->counts.retry_count++;
     (void)gni_caches_flush(pool, NULL);
     bool is_idle = false;
@@ -432,6 +432,8 @@ static gn_status others_climb(struct gni_space *space, struct gni_need *need,
 gn_status gni_need_climb(struct gni_pool *pool, struct gni_need *need, gn_memory_block **block)
 {
     struct gni_space *space = need->heap->space;
+    gni_assert(gni_pool_is_locked(pool));
+    gni_assert(need->heap != NULL);
     if (need->nbytes > pool->total_bytes && pool->device->ops->is_bounded)
         return gni_error(GN_ERROR_OUT_OF_MEMORY, "%zu bytes are more than there are",
                          need->nbytes); /* nothing is given up for it */
@@ -477,6 +479,7 @@ static __attribute__((noinline)) gn_status shared_take(struct gni_pool *pool, st
                                                        gn_memory_block **found)
 {
     uint64_t pending = pool->pending_count;
+    gni_assert(gni_pool_is_locked(pool));
     GN_TRY(gni_manager_stream(pool->manager, &need->stream));
     GN_TRY(pool->device->ops->check(pool->device));
     gni_pool_pending_poll(pool);
@@ -491,16 +494,21 @@ static __attribute__((noinline)) gn_status shared_take(struct gni_pool *pool, st
     return *cached == NULL ? gni_need_climb(pool, need, found) : GN_OK;
 }
 
-/* Steps 2 and 3. The result is NULL if a list of
- * the thread's cache or its claim had the block; then that is *cached. */
-static gn_memory_block *near_take(struct gni_cache *cache, struct gni_need *need,
-                                  gn_memory_block **cached)
+/* Steps 2 and 3, for a cache whose lists the fast path has looked at. The result is NULL if the thread's own regions had
+ * the block; then that is *claimed. */
+static inline gn_memory_block *near_take(struct gni_cache *cache, struct gni_need *need,
+                                         gn_memory_block **claimed)
 {
     struct gni_pool *pool = cache->pool;
     struct gni_fit *fit = &cache->heap->fit[need->range];
+    gni_assert(gni_pool_is_locked(pool) && cache->thread == gni_thread_self());
     need->heap = cache->heap;
-    *cached = cache_take(cache, need);
-    if (*cached != NULL || pool->blocks.count <= pool->reserve_blocks || is_poll_due(pool) ||
+    if (need->range <= GNI_RANGE_SMALL)
+        cache->bins[gni_class_up(need->nbytes >> GNI_GRAIN_SHIFT)].miss_count++;
+    else
+        request_note(pool, cache, need);
+    *claimed = claim_take(cache, need);
+    if (*claimed != NULL || pool->blocks.count <= pool->reserve_blocks || is_poll_due(pool) ||
         pool->config.strategy == GN_MEMORY_FIRST_FIT)
         return NULL;
     gn_memory_block *block = gni_fit_best(fit, need->nbytes);
@@ -508,22 +516,48 @@ static gn_memory_block *near_take(struct gni_cache *cache, struct gni_need *need
     return block != NULL ? gni_tile_carve(block, cache->heap, need->range, need->nbytes, 0) : NULL;
 }
 
+/* A block came from the stream's heap or from further: the thread gets more of its class, or its region. */
+static inline void cache_grow(struct gni_cache *cache, const struct gni_need *need,
+                              gn_memory_block *found)
+{
+    if (need->range <= GNI_RANGE_SMALL)
+        cache_refill(cache, need);
+    else if (cache->pool->has_claims)
+        gni_claim_region(cache, found->region);
+}
+
+/* Steps 4 to 11, after 2 and 3 if there is a cache. */
+static gn_status far_take(struct gni_pool *pool, struct gni_need *need, struct gni_cache **cache,
+                          gn_memory_block **block)
+{
+    gn_memory_block *cached = NULL, *found = NULL;
+    GN_TRY(shared_take(pool, need, cache, &cached, &found));
+    if (found != NULL && *cache != NULL)
+        cache_grow(*cache, need, found);
+    *block = cached != NULL ? cached : found;
+    return GN_OK;
+}
+
+/* Steps 2 and 3, of a cache whose heap is there. NULL: the search goes on. */
+static inline gn_memory_block *near_alloc(struct gni_cache *cache, struct gni_need *need)
+{
+    gn_memory_block *claimed, *found = near_take(cache, need, &claimed);
+    if (found != NULL)
+        cache_grow(cache, need, found);
+    return claimed != NULL ? claimed : found;
+}
+
 gn_status gni_need_satisfy(struct gni_pool *pool, struct gni_need *need, struct gni_cache **cache,
                            gn_memory_block **block)
 {
-    gn_memory_block *cached = NULL, *found = NULL;
-    need->is_heap_empty = false;
-    if (*cache != NULL && (*cache)->heap != NULL)
-        found = near_take(*cache, need, &cached);
-    if (cached == NULL && found == NULL)
-        GN_TRY(shared_take(pool, need, cache, &cached, &found));
-    *block = cached != NULL ? cached : found;
-    if (found == NULL || *cache == NULL)
-        return GN_OK;
-    if (need->range <= GNI_RANGE_SMALL)
-        cache_refill(*cache, need);
-    else if (pool->has_claims)
-        gni_claim_region(*cache, found->region);
+    gn_memory_block *found = NULL;
+    if (*cache != NULL && (*cache)->heap != NULL) {
+        need->heap = (*cache)->heap;
+        found = cache_take(*cache, need);
+    }
+    if (found == NULL)
+        return far_take(pool, need, cache, block);
+    *block = found;
     return GN_OK;
 }
 
@@ -532,6 +566,8 @@ void gni_need_hand_out(struct gni_pool *pool, gn_memory_block *block, const stru
 {
     struct gni_cache *counter = cache != NULL ? cache : pool->spare;
     struct gni_space *space = need->heap->space;
+    gni_assert(gni_block_state(block) == GNI_BLOCK_CACHED);
+    gni_assert(block->heap == need->heap);
     if (space->is_private || pool->debug != 0 || pool->is_marked)
         flags |= GNI_BLOCK_SLOW;
     if (pool->debug != 0)
@@ -553,31 +589,12 @@ static __attribute__((noinline)) void stream_remember(struct gni_cache *cache, g
                                                       gn_stream *stream)
 {
     uint64_t key = cache->heap->key;
+    gni_assert(cache->heap->key != 0);
     if (atomic_load_explicit(&stream->is_shared, memory_order_relaxed) ||
         stream->kind == GNI_STREAM_FOREIGN || stream->kind == GNI_STREAM_PER_THREAD)
         return;
     atomic_store_explicit(&stream->upper.memory_key, key, memory_order_relaxed);
     gni_cache_remember(cache, asked, key);
-}
-
-/* Steps 2 to 11, under one lock. Flattened: most requests that come here end with step 3, and calls would cost as much as
- * its work. What comes later is noinline. */
-static __attribute__((flatten)) gn_status alloc_once(struct gni_pool *pool, struct gni_need *need,
-                                                     struct gni_cache *known, gn_stream *asked,
-                                                     unsigned flags, gn_memory_block **block)
-{
-    struct gni_cache *cache = known;
-    gn_memory_block *found;
-    gni_pool_lock(pool);
-    gn_status status = gni_need_satisfy(pool, need, &cache, &found);
-    if (status == GN_OK) {
-        gni_need_hand_out(pool, found, need, cache, flags);
-        if (cache != NULL && cache != known)
-            stream_remember(cache, asked, need->stream);
-        *block = found;
-    }
-    gni_pool_unlock(pool);
-    return status;
 }
 
 /* ---- step 12: the user's handler ------------------------------------------------------------ */
@@ -602,6 +619,7 @@ static bool is_handling(const struct gni_pool *pool)
 
 bool gni_pool_handle(struct gni_pool *pool, size_t nbytes, int *calls)
 {
+    gni_assert(!gni_pool_is_locked(pool));
     if ((*calls)++ >= HANDLER_CALLS_MOST || is_handling(pool))
         return false;
     gni_pool_lock(pool);
@@ -621,30 +639,68 @@ bool gni_pool_handle(struct gni_pool *pool, size_t nbytes, int *calls)
 
 /* ---- all steps ------------------------------------------------------------------------------ */
 
-gn_status gni_pool_alloc(struct gni_pool *pool, struct gni_cache *known, bool is_claim_empty,
-                         size_t nbytes, gn_stream *asked, unsigned flags, gn_memory_block **block)
+/* Steps 4 to 11. With the lock, which is given back. */
+static gn_status far_once(struct gni_pool *pool, struct gni_need *need, struct gni_cache *known,
+                          gn_stream *asked, unsigned flags, gn_memory_block **block)
 {
+    struct gni_cache *cache = known;
     gn_memory_block *found = NULL;
-    struct gni_need need;
-    gni_need_init(pool, nbytes, asked, &need);
-    need.is_claim_empty = is_claim_empty;
-    gn_status status = alloc_once(pool, &need, known, asked, flags, &found);
+    gn_status status = far_take(pool, need, &cache, &found);
+    if (status == GN_OK) {
+        gni_need_hand_out(pool, found, need, cache, flags);
+        if (cache != NULL && cache != known)
+            stream_remember(cache, asked, need->stream);
+        *block = found;
+    }
+    gni_pool_unlock(pool);
+    return status;
+}
+
+/* Steps 4 to 12, and what must happen when the driver was asked or has refused. With the lock, which is given back. */
+static __attribute__((noinline)) gn_status far_alloc(struct gni_pool *pool, struct gni_need *need,
+                                                     struct gni_cache *known, unsigned flags,
+                                                     gn_memory_block **block)
+{
+    gn_stream *asked = need->stream;
+    gn_memory_block *found = NULL;
+    gn_status status = far_once(pool, need, known, asked, flags, &found);
     for (int calls = 0;
-         status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(pool, nbytes, &calls);) {
-        need.is_claim_empty = false;
-        known = gni_cache_known(pool->manager, asked);
-        status = alloc_once(pool, &need, known, asked, flags, &found);
+         status == GN_ERROR_OUT_OF_MEMORY && gni_pool_handle(pool, need->requested, &calls);) {
+        need->is_claim_empty = need->is_heap_empty = false;
+        gni_pool_lock(pool);
+        status = far_once(pool, need, NULL, asked, flags, &found);
     }
     if (status == GN_ERROR_OUT_OF_MEMORY)
-        return gni_pool_out_of_memory(pool, nbytes);
-    GN_TRY(status);
-    if (pool->debug != 0) {
-        status = gni_debug_alloc(pool, found, need.stream);
-        if (status != GN_OK) {
+        status = gni_pool_out_of_memory(pool, need->requested);
+    if (status == GN_OK && pool->debug != 0) {
+        status = gni_debug_alloc(pool, found, need->stream);
+        if (status != GN_OK)
             (void)gni_pool_take_back(found, NULL, 0);
-            return status;
-        }
     }
+    if (status == GN_OK)
+        *block = found;
+    return status;
+}
+
+/* Flattened: most requests that come here end with step 3, and calls would cost as much as its work. */
+__attribute__((flatten)) gn_status gni_pool_alloc(struct gni_pool *pool, struct gni_cache *known,
+                                                  bool is_claim_empty, size_t nbytes,
+                                                  gn_stream *asked, unsigned flags,
+                                                  gn_memory_block **block)
+{
+    struct gni_need need;
+    gn_memory_block *found = NULL;
+    gni_need_init(pool, nbytes, asked, &need);
+    need.is_claim_empty = is_claim_empty;
+    gni_pool_lock(pool);
+    if (known != NULL && known->heap != NULL)
+        found = near_alloc(known, &need);
+    if (found == NULL)
+        return far_alloc(pool, &need, known, flags, block);
+    gni_cache_hand_out(known, found, nbytes, flags); /* CA7: nothing else is to be done */
+    gni_count_add(&known->slow_count, 1);
+    pool->counts.global_hit_count++;
+    gni_pool_unlock(pool);
     *block = found;
     return GN_OK;
 }

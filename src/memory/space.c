@@ -42,6 +42,8 @@ void gni_space_deinit(struct gni_space *space)
 
 void gni_block_absorb(gn_memory_block *block, gn_memory_block *other)
 {
+    gni_assert(gni_block_end(block) == other->start && block->region == other->region);
+    gni_assert(block->after == other && other->before == block);
     gni_assert(block->after == other && gni_block_end(block) == other->start);
     block->nbytes += other->nbytes;
     gni_tile_remove(&block->pool->blocks, other);
@@ -49,6 +51,8 @@ void gni_block_absorb(gn_memory_block *block, gn_memory_block *other)
 
 gn_memory_block *gni_block_split(gn_memory_block *block, char *start)
 {
+    gni_assert(start > block->start && start < gni_block_end(block));
+    gni_assert(((uintptr_t)start & (GNI_GRAIN - 1)) == 0);
     gni_assert(block->start < start && start < gni_block_end(block));
     size_t nbytes = (size_t)(gni_block_end(block) - start);
     gn_memory_block *rest =
@@ -66,6 +70,7 @@ gn_memory_block *gni_block_cut(gn_memory_block *block, char *start, char *end)
     struct gni_fit *fit = state == GNI_BLOCK_HOLE   ? &space->holes[block->range]
                           : state == GNI_BLOCK_FREE ? gni_fit_of(block)
                                                     : NULL;
+    gni_assert(start >= block->start && end <= gni_block_end(block) && start < end);
     if (fit != NULL)
         gni_fit_remove(fit, block);
     if (end < gni_block_end(block)) {
@@ -94,12 +99,15 @@ gn_memory_block *gni_space_take(struct gni_heap *heap, const struct gni_need *ne
     bool is_first = heap->space->pool->config.strategy == GN_MEMORY_FIRST_FIT;
     gn_memory_block *block = is_first ? gni_fit_lowest(&heap->fit[need->range], need->nbytes)
                                       : gni_fit_best(&heap->fit[need->range], need->nbytes);
+    gni_assert(gni_pool_is_locked(heap->space->pool));
     return block != NULL ? gni_block_carve(block, need) : NULL;
 }
 
 void gni_block_make_hole(gn_memory_block *block)
 {
     struct gni_fit *holes = &block->region->space->holes[block->range];
+    gni_assert(gni_pool_is_locked(block->region->space->pool));
+    gni_assert(block->address == NULL && block->uses == NULL);
     gni_block_set_heap(block, NULL);
     block->sequence = 0;
     gn_memory_block *after = block->after, *before = block->before;
@@ -146,6 +154,7 @@ static void region_destroy(struct gni_region *region)
 {
     struct gni_space *space = region->space;
     gn_memory_block *block = region->first;
+    gni_assert(region->claim == NULL);
     gni_assert(block->after == NULL && gni_block_state(block) == GNI_BLOCK_HOLE);
     gni_fit_remove(&space->holes[region->range], block);
     gni_blocks_give(&space->pool->blocks, block);
@@ -446,6 +455,8 @@ static gn_status virtual_grow(struct gni_space *space, const struct gni_need *ne
 gn_status gni_space_grow(struct gni_space *space, const struct gni_need *need)
 {
     struct gni_pool *pool = space->pool;
+    gni_assert(gni_pool_is_locked(space->pool));
+    gni_assert(need->nbytes > 0 && need->nbytes % GNI_GRAIN == 0);
     GN_TRY(gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 4));
     if (pool->backing == GNI_BACKING_VIRTUAL) {
         gn_status status = virtual_grow(space, need, SIZE_MAX);
@@ -518,6 +529,7 @@ static gn_memory_block *releasable_find(const struct gni_space *space, int range
 static size_t block_release(struct gni_pool *pool, gn_memory_block *block)
 {
     uint64_t before = pool->reserved_bytes;
+    gni_assert(gni_block_state(block) == GNI_BLOCK_FREE && block->region->claim == NULL);
     if (pool->backing != GNI_BACKING_VIRTUAL)
         return plain_release(block->region) == GN_OK ? (size_t)(before - pool->reserved_bytes) : 0;
     if (gni_blocks_reserve(&pool->blocks, pool->reserve_blocks + 2) != GN_OK)
@@ -534,6 +546,7 @@ size_t gni_space_release(struct gni_space *space, size_t most)
 {
     struct gni_pool *pool = space->pool;
     size_t released = 0;
+    gni_assert(gni_pool_is_locked(space->pool));
     (void)gni_orphans_release(pool);
     if (space->is_private)
         return 0;
@@ -598,6 +611,7 @@ static void region_flatten(struct gni_region *region)
 static gn_status region_close(struct gni_region *region)
 {
     struct gni_pool *pool = region->space->pool;
+    gni_assert(gni_pool_is_locked(region->space->pool));
     region_flatten(region);
     if (pool->backing != GNI_BACKING_VIRTUAL)
         return plain_release(region);
@@ -628,6 +642,7 @@ static gn_status region_close(struct gni_region *region)
 gn_status gni_space_clear(struct gni_space *space)
 {
     gn_status first = GN_OK;
+    gni_assert(gni_pool_is_locked(space->pool));
     gni_list_each (link, &space->regions) {
         gn_status status = region_close(gni_container_of(link, struct gni_region, link));
         if (first == GN_OK)

@@ -55,6 +55,7 @@ gn_status gni_event_take(struct gni_pool *pool, struct gni_mark **mark)
 
 void gni_event_give(struct gni_pool *pool, struct gni_mark *mark)
 {
+    gni_assert(mark->event != NULL);
     gni_list_push_front(&pool->events, &mark->link);
 }
 
@@ -106,6 +107,7 @@ static gn_status stream_key(gn_stream *stream, uint64_t *key)
 gn_status gni_heap_get(struct gni_space *space, gn_stream *stream, struct gni_heap **out)
 {
     uint64_t key;
+    gni_assert(gni_pool_is_locked(space->pool));
     GN_TRY(stream_key(stream, &key));
     struct gni_heap *heap = gni_map_find(&space->heaps_by_key, key);
     if (heap == NULL)
@@ -117,6 +119,7 @@ gn_status gni_heap_get(struct gni_space *space, gn_stream *stream, struct gni_he
 void gni_heap_destroy(struct gni_heap *heap)
 {
     struct gni_pool *pool = heap->space->pool;
+    gni_assert(heap->block_count == 0 && heap->use_count == 0);
     gni_list_each (link, &heap->marks) {
         gni_list_remove(link);
         gni_event_give(pool, gni_container_of(link, struct gni_mark, link));
@@ -130,6 +133,7 @@ void gni_heap_destroy(struct gni_heap *heap)
 void gni_heap_settle(struct gni_heap *heap)
 {
     bool can_go = heap->is_dead || heap->is_foreign; /* whose end nobody tells: it is made again */
+    gni_assert(gni_pool_is_locked(heap->space->pool));
     if (can_go && heap->block_count == 0 && heap->use_count == 0)
         gni_heap_destroy(heap);
 }
@@ -160,6 +164,8 @@ bool gni_heap_can_record(struct gni_heap *heap)
 void gni_heap_close(struct gni_heap *heap)
 {
     struct gni_pool *pool = heap->space->pool;
+    gni_assert(gni_pool_is_locked(heap->space->pool));
+    gni_assert(heap->complete < heap->open);
     if (heap->open_count == 0 || heap->is_dead || heap->is_unknown)
         return;
     struct gni_mark *mark;
@@ -180,6 +186,7 @@ void gni_heap_close(struct gni_heap *heap)
 
 void gni_heap_bury(struct gni_heap *heap)
 {
+    gni_assert(gni_pool_is_locked(heap->space->pool));
     if (!heap->space->is_private) {
         heap->open_count++; /* living blocks, too, are covered by the last mark */
         gni_heap_close(heap);
@@ -198,6 +205,8 @@ static bool heap_is_alone(const struct gni_heap *heap)
 
 void gni_heap_stamp(struct gni_heap *heap, gn_memory_block *block)
 {
+    gni_assert(block->heap == heap);
+    gni_assert(heap->complete < heap->open);
     if (heap->space->is_private || heap->key == 0) {
         block->sequence = 0;
         return;
@@ -215,6 +224,7 @@ void gni_heap_stamp(struct gni_heap *heap, gn_memory_block *block)
 void gni_heap_poll(struct gni_heap *heap)
 {
     struct gni_pool *pool = heap->space->pool;
+    gni_assert(gni_pool_is_locked(heap->space->pool));
     gni_list_each (link, &heap->marks) {
         struct gni_mark *mark = gni_container_of(link, struct gni_mark, link);
         if (pool->device->ops->event_query(mark->event) != GN_OK)
@@ -268,6 +278,7 @@ static bool heap_retire(struct gni_heap *heap, unsigned ranges)
 bool gni_space_retire(struct gni_space *space, const struct gni_heap *except, unsigned ranges)
 {
     bool is_any = false;
+    gni_assert(gni_pool_is_locked(space->pool));
     gni_list_each (link, &space->heaps) {
         struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
         if (heap != except && heap != space->clean)
@@ -293,6 +304,8 @@ bool gni_heap_adopt(struct gni_heap *heap, enum gni_range range, bool is_all)
 {
     struct gni_heap *clean = heap->space->clean;
     bool is_any = false;
+    gni_assert(gni_pool_is_locked(heap->space->pool));
+    gni_assert(heap != heap->space->clean);
     gni_fit_each (block, &clean->fit[range]) {
         if (!is_all && !gni_tile_is_free_of(block->before, heap) &&
             !gni_tile_is_free_of(block->after, heap))
@@ -332,6 +345,8 @@ static gn_status stream_wait(gn_stream *stream, const struct gni_mark *mark)
 gn_memory_block *gni_space_steal(struct gni_space *space, struct gni_need *need)
 {
     struct gni_pool *pool = space->pool;
+    gni_assert(gni_pool_is_locked(space->pool));
+    gni_assert(need->heap->space == space);
     if (space->is_private)
         return NULL;
     gni_list_each (link, &space->heaps) {
@@ -387,6 +402,8 @@ gn_status gni_block_use(gn_memory_block *block, gn_stream *stream)
 {
     struct gni_pool *pool = block->pool;
     struct gni_heap *heap;
+    gni_assert(gni_pool_is_locked(block->pool));
+    gni_assert(gni_block_state(block) == GNI_BLOCK_LIVE);
     GN_TRY(gni_heap_get(block->heap->space, stream, &heap));
 #ifdef GNI_MUTATE_USES /* a mistake that tests/sim/test_order.c must find */
     heap = block->heap;
@@ -440,6 +457,8 @@ struct gni_hold *gni_block_wait(gn_memory_block *block)
 {
     struct gni_pool *pool = block->pool;
     struct gni_hold *holds = NULL;
+    gni_assert(gni_pool_is_locked(block->pool));
+    gni_assert(block->uses != NULL);
     gni_block_set_state(block, GNI_BLOCK_PENDING);
     pool->pending_bytes += block->nbytes;
     pool->pending_count++;
@@ -459,6 +478,7 @@ struct gni_hold *gni_block_wait(gn_memory_block *block)
 struct gni_hold *gni_heap_leave(struct gni_heap *heap)
 {
     struct gni_hold *holds = NULL;
+    gni_assert(gni_pool_is_locked(heap->space->pool));
     gni_list_each (link, &heap->held) {
         struct gni_use *use = gni_container_of(link, struct gni_use, link);
         use_record(use);
@@ -483,6 +503,8 @@ void gni_holds_let_go(struct gni_hold *holds)
 static void use_end(struct gni_pool *pool, struct gni_use *use)
 {
     gn_memory_block *block = use->block;
+    gni_assert(use->block->wait_count > 0);
+    gni_assert(gni_block_state(use->block) == GNI_BLOCK_PENDING);
     gni_list_remove(&use->link);
     if (--block->wait_count > 0)
         return;
@@ -518,6 +540,7 @@ static void space_drop_uses(struct gni_space *space, struct gni_hold **holds)
 struct gni_hold *gni_pool_drop_uses(struct gni_pool *pool)
 {
     struct gni_hold *holds = NULL;
+    gni_assert(gni_pool_is_locked(pool));
     space_drop_uses(&pool->main, &holds);
     gni_list_each (link, &pool->private_spaces)
         space_drop_uses(gni_container_of(link, struct gni_space, link), &holds);
@@ -562,6 +585,7 @@ static void space_pending_poll(struct gni_space *space)
 
 void gni_pool_pending_poll(struct gni_pool *pool)
 {
+    gni_assert(gni_pool_is_locked(pool));
     if (pool->pending_count == 0)
         return;
     pool->unpolled_count = 0;
@@ -616,6 +640,7 @@ static bool has_large_waiting(const struct gni_heap *heap)
 
 bool gni_space_wait(struct gni_space *space)
 {
+    gni_assert(gni_pool_is_locked(space->pool));
     gni_list_each (link, &space->heaps) {
         struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
         if (!has_large_waiting(heap))
@@ -635,6 +660,7 @@ bool gni_space_wait(struct gni_space *space)
 
 void gni_pool_drain(struct gni_pool *pool)
 {
+    gni_assert(gni_pool_is_locked(pool));
     gni_list_each (link, &pool->main.heaps) {
         struct gni_heap *heap = gni_container_of(link, struct gni_heap, link);
         gni_heap_close(heap);
@@ -653,6 +679,7 @@ void gni_pool_drain(struct gni_pool *pool)
 
 gn_status gni_pool_synchronize(struct gni_pool *pool)
 {
+    gni_assert(gni_pool_is_locked(pool));
     if (gni_pool_is_capturing(pool))
         return gni_error(GN_ERROR_CAPTURE,
                          "%s cannot be waited for while a graph is being captured",

@@ -20,6 +20,8 @@ static inline gn_memory_block *gni_tile_add(struct gni_blocks *blocks, struct gn
                                             char *start, size_t nbytes)
 {
     gn_memory_block *made = gni_blocks_take(blocks);
+    gni_assert(nbytes > 0 && nbytes % GNI_GRAIN == 0);
+    gni_assert(start >= region->start && start + nbytes <= region->start + region->nbytes);
     gni_block_set_pool(made, region->space->pool);
     made->region = region;
     made->range = (unsigned char)region->range;
@@ -43,6 +45,7 @@ static inline gn_memory_block *gni_tile_add(struct gni_blocks *blocks, struct gn
 static inline void gni_tile_remove(struct gni_blocks *blocks, gn_memory_block *block)
 {
     gn_memory_block *before = block->before, *after = block->after;
+    gni_assert(block->before != NULL || block->region->first == block);
     if (before != NULL)
         before->after = after;
     else
@@ -66,6 +69,8 @@ static inline gn_memory_block *gni_tile_cut(struct gni_fit *fit, struct gni_bloc
                                             gn_memory_block *block, struct gni_heap *heap,
                                             enum gni_range range, size_t nbytes, size_t offset)
 {
+    gni_assert(gni_block_state(block) == GNI_BLOCK_FREE && block->nbytes >= nbytes);
+    gni_assert(nbytes % GNI_GRAIN == 0 && offset < nbytes);
     if (block->nbytes > nbytes) {
         gn_memory_block *rest = block;
         size_t left = rest->nbytes - nbytes;
@@ -94,6 +99,7 @@ static inline gn_memory_block *gni_tile_cut(struct gni_fit *fit, struct gni_bloc
 static inline gn_memory_block *gni_tile_carve(gn_memory_block *block, struct gni_heap *heap,
                                               enum gni_range range, size_t nbytes, size_t offset)
 {
+    gni_assert(gni_pool_is_locked(block->pool));
     gni_assert(block->region->claim == NULL);
     return gni_tile_cut(gni_fit_of(block), &block->pool->blocks, block, heap, range, nbytes,
                         offset);
@@ -102,6 +108,7 @@ static inline gn_memory_block *gni_tile_carve(gn_memory_block *block, struct gni
 /* A block that was handed out has no address any more. */
 static inline void gni_tile_forget(struct gni_freed *freed, gn_memory_block *block)
 {
+    gni_assert(block->address != NULL && block->uses == NULL);
     gni_address_remove(block);
     freed->addresses[freed->count++ % GNI_POOL_FREED] = (uintptr_t)block->address;
     gni_block_set_address(block, NULL);
@@ -124,6 +131,7 @@ static inline gn_memory_block *gni_tile_join(struct gni_fit *fit, struct gni_blo
                                              struct gni_freed *freed, gn_memory_block *block)
 {
     struct gni_heap *heap = block->heap;
+    gni_assert(heap != NULL && block->uses == NULL);
     if (block->address != NULL)
         gni_tile_forget(freed, block);
     gn_memory_block *before = block->before, *after = block->after;
@@ -158,6 +166,7 @@ static inline gn_memory_block *gni_tile_join(struct gni_fit *fit, struct gni_blo
 static inline gn_memory_block *gni_tile_merge(gn_memory_block *block)
 {
     struct gni_pool *pool = block->pool;
+    gni_assert(gni_pool_is_locked(pool));
     gni_assert(block->region->claim == NULL);
     return gni_tile_join(gni_fit_of(block), &pool->blocks, &pool->freed, block);
 }
@@ -166,6 +175,8 @@ static inline gn_memory_block *gni_tile_merge(gn_memory_block *block)
 static inline void gni_block_settle(gn_memory_block *block)
 {
     struct gni_claim *claim = gni_claim_of(block);
+    gni_assert(gni_pool_is_locked(block->pool));
+    gni_assert(gni_block_state(block) != GNI_BLOCK_PENDING);
     if (__builtin_expect(claim != NULL, 0)) {
         gni_claim_return(claim, block);
         return;
