@@ -38,8 +38,8 @@ enum gni_stream_kind {
 };
 
 /*
- * What layers above keep with a device and with a stream. This layer has no use for it: it makes it zeroed and ends it with
- * its owner, and does what the comments say in the name of the layer that a field belongs to.
+ * What layers above keep with a device and with a stream. This layer zeroes the fields, and does with them only what their
+ * comments say.
  */
 struct gni_device_upper {
     /* src/ops/cuda: a word of page-locked memory in which kernels report numbers that are out of range; NULL until a
@@ -91,10 +91,9 @@ extern _Thread_local struct gni_thread gni_thread;
 
 /* What a layer above wants to be told about streams that we own. Set once. */
 struct gni_stream_hooks {
-    void (*on_unused)(gn_stream *stream); /* only watchers are left: they are to let go */
+    void (*on_unused)(gn_stream *stream); /* only watchers are left: they release it */
     void (*on_end)(gn_stream *stream);    /* the stream is about to be destroyed */
-    void (*on_share)(
-        gn_stream *stream); /* somebody is about to learn its handle, for the first time */
+    void (*on_share)(gn_stream *stream);  /* before its handle is handed out for the first time */
 };
 
 void gni_stream_set_hooks(const struct gni_stream_hooks *hooks);

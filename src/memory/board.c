@@ -94,4 +94,5 @@ const struct board gn_memory_board = {
 _Static_assert(GNI_BACKING_VIRTUAL == 0, "so says the table");
 _Static_assert(GNI_LIVE_BUSY == 1, "the reader takes the lowest bit away");
 _Static_assert(GNI_STOCK_LIVE == 1 << 16, "the reader shifts by it");
-_Static_assert(GN_DEVICE_CPU == 0 && GN_DEVICE_CUDA == 1, "the reader names the devices"); /* by number */
+_Static_assert(GN_DEVICE_CPU == 0 && GN_DEVICE_CUDA == 1,
+               "the reader names the devices"); /* by number */

@@ -207,8 +207,9 @@ gni_cache_known(const gn_memory_manager *manager, const gn_stream *stream)
     if (cache == NULL || atomic_load_explicit(&cache->manager, memory_order_relaxed) != manager ||
         cache->asked != stream)
         return NULL;
-    uint64_t key = stream == NULL ? thread->stream_epoch
-                                  : atomic_load_explicit(&stream->upper.memory_key, memory_order_relaxed);
+    uint64_t key = stream == NULL
+                       ? thread->stream_epoch
+                       : atomic_load_explicit(&stream->upper.memory_key, memory_order_relaxed);
     return cache->key == key ? cache : NULL;
 }
 

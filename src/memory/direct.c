@@ -255,8 +255,7 @@ static void allocating_end(struct gni_direct *direct, struct direct_block *block
 static gn_status memory_prepare(gn_stream *stream, void *pointer, size_t nbytes)
 {
     bool is_poisoned = (gni_option_set(GNI_OPTION_DEBUG) & GNI_DEBUG_POISON) != 0;
-    bool is_zeroed =
-        stream->device->ops->has_options && gni_option_flag(GNI_OPTION_CUDA_ZERO);
+    bool is_zeroed = stream->device->ops->has_options && gni_option_flag(GNI_OPTION_CUDA_ZERO);
     if (nbytes == 0 || (!is_poisoned && !is_zeroed))
         return GN_OK;
     GN_TRY(gn_fill(pointer, is_zeroed ? 0 : POISON_BYTE, 1, nbytes, stream));

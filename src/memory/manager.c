@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 enum {
-    LEAKS_PRINTED = 20, /* of each manager */
+    LEAKS_PRINTED = 20,             /* of each manager */
     KIND_PINNED = GNI_DEVICE_TYPES, /* page-locked, by the index of the device; others: by type */
 };
 

@@ -166,7 +166,8 @@ static void *far_thread(void *context)
 static void test_streams_of_many_devices(void)
 {
     size_t live = gni_host_live_count();
-    gn_device far = {.type = GN_DEVICE_CUDA,
+    gn_device far = {.ops = ops,
+                     .type = GN_DEVICE_CUDA,
                      .index = GNI_DEVICE_MAX - 1, /* as if there were so many */
                      .default_stream = first->default_stream};
     gn_stream stream;

@@ -648,7 +648,8 @@ static void test_folds(void)
     char *in = buffer(9002 * 8);
     for (int reduction = 0; reduction < GNI_REDUCTION_COUNT; reduction++) {
         for (int dtype = 0; dtype < GN_DTYPE_COUNT; dtype++) {
-            bool has = gni_reducers_find((enum gni_reduction)reduction, (gn_dtype)dtype).one != NULL;
+            bool has =
+                gni_reducers_find((enum gni_reduction)reduction, (gn_dtype)dtype).one != NULL;
             CHECK(has == !gni_dtype_is_half((gn_dtype)dtype));
             for (size_t c = 0; has && c < COUNT_OF(counts); c++) {
                 size_t size = gni_dtype_size((gn_dtype)dtype);
