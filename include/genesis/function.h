@@ -9,7 +9,8 @@
  *
  *     "input: Tensor, dim: dims = None, keepdim: bool = False, *, dtype: dtype = None"
  *
- * Parameters behind `*` are passed by name only. `*shape: sizes` takes the rest of the arguments. The types are:
+ * Parameters behind `*` are passed by name only. `*shape: sizes` takes the rest of the arguments, one by one or as one
+ * list. The types are:
  *
  *     Tensor    a tensor                          operand   a tensor or a number
  *     int       an integer                        number    a number of any kind
@@ -17,10 +18,12 @@
  *     dim       a dimension, may be negative      dims      one dimension or several; None: all
  *     sizes     integers, such as a shape         tensors   a list of tensors
  *     dtype     a type of elements                device    a device
+ *     shapes    lists of integers, or one integer
  *
- * A default is None, True, False, a number, or a word in single quotes. "-> Tensor" is left out; other results are
- * "-> values, indices" (a pair of tensors with these names), "-> tensors" (any number of them), "-> bool", "-> int",
- * "-> sizes".
+ * A default is None, True, False, a number, integers such as (0, 1), or a word in single quotes. "-> Tensor" is left
+ * out; other results are "-> values, indices" (a pair of tensors with these names), "-> tensors" (any number of them),
+ * "-> each" (a tensor for one that `*tensors` was given, a list for a list), "-> bool", "-> int", "-> sizes",
+ * "-> text" and "-> None".
  */
 #ifndef GENESIS_FUNCTION_H
 #define GENESIS_FUNCTION_H
@@ -35,8 +38,10 @@ extern "C" {
 typedef struct gn_argument {
     bool is_given;      /* false: None; the other fields are 0 */
     gn_operand operand; /* Tensor, operand, number; an int, bool or dim in operand.scalar.integer */
-    int count;          /* of integers or tensors */
-    const int64_t *integers; /* dims, sizes */
+    bool is_single;     /* sizes, shapes: one integer that is no list of one */
+    int count;          /* of integers, tensors or shapes */
+    const int64_t *integers; /* dims, sizes; of shapes: one behind the other */
+    const int *lengths;      /* of shapes: how many integers each has */
     gn_tensor *const *tensors;
     gn_dtype dtype;
     gn_device *device;
@@ -45,11 +50,14 @@ typedef struct gn_argument {
 
 /* What a function gives: references that the caller returns, or a number. */
 typedef struct gn_results {
+    gn_tensor
+        *out; /* what out= names, borrowed; a function may write its result there and give it */
     int count;
     gn_tensor **tensors; /* `few`, or memory for gn_results_clear() */
     gn_tensor *few[4];
     gn_scalar number;                 /* of "-> bool" and "-> int" */
     int64_t sizes[GN_DIMENSIONS_MAX]; /* `count` of them, of "-> sizes" */
+    const char *text;                 /* of "-> text"; static memory */
 } gn_results;
 
 /* How a function can be called, beside by its name. */
@@ -58,6 +66,8 @@ enum {
     GN_FORM_IN_PLACE = 2, /* name_(), which writes the result into its first parameter */
     GN_FORM_OUT = 4,      /* with out=, which the result is written to */
     GN_FORM_NO_FUNCTION = 8,
+    GN_FORM_BLAS =
+        16, /* it computes matrix products: a binding that knows a BLAS library names it first */
 };
 
 typedef struct gn_function {

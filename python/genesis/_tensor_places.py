@@ -148,7 +148,7 @@ def masked_scatter(input: _C.Tensor, mask: _C.Tensor, source: _C.Tensor) -> _C.T
     >>> genesis.masked_scatter(genesis.zeros(3), mask, genesis.tensor([1.0, 2.0]))
     tensor([1., 0., 2.])
     """
-    from genesis._tensor_views import broadcast_shapes
+    from genesis._C import broadcast_shapes
 
     spread = input.expand(broadcast_shapes(input.shape, mask.shape))
     return masked_scatter_(spread.clone(), mask, source)

@@ -10,5 +10,10 @@
 #include "ops/expression.h"
 
 extern const gn_function gni_functions_elements[];
+extern const gn_function gni_functions_matrices[];
+extern const gn_function gni_functions_parts[];
+extern const gn_function gni_functions_products[];
+extern const gn_function gni_functions_shapes[];
+extern const gn_function gni_functions_views[];
 
 #endif
