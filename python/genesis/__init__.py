@@ -26,6 +26,7 @@ from genesis import (
     _tensor_place,
     _tensor_places,
     _tensor_statistics,
+    _tensor_storage,
     cpu,
     cuda,
 )
@@ -66,6 +67,7 @@ for _module in (
     _tensor_place,
     _tensor_places,
     _tensor_statistics,
+    _tensor_storage,
 ):
     __all__ += _module.__all__
     globals().update({_name: getattr(_module, _name) for _name in _module.__all__})

@@ -336,7 +336,7 @@ static gn_status pad_call(const gn_argument *a, gn_results *results)
                        a[2].text);
     if (a[1].count % 2 != 0 || count > x->ndim)
         gni_scope_fail(&s, GN_ERROR_INVALID_VALUE,
-                       "pad has 2 numbers for each of the last dimensions, not %d for shape %s",
+                       "there are 2 numbers for each of the last dimensions, not %d for shape %s",
                        a[1].count, gni_shape_text(x->ndim, x->sizes).text);
     if (!gni_scope_is_ok(&s))
         return gni_scope_give(&s, NULL, results);

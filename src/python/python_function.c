@@ -335,15 +335,17 @@ static int refuse_type(const struct call_frame *frame, const struct parameter *p
     return -1;
 }
 
-static int tensor_take(struct call_frame *frame, const struct parameter *parameter, PyObject *given,
-                       gn_argument *argument)
+static int tensor_take(struct call_frame *frame, const struct function *function,
+                       const struct parameter *parameter, PyObject *given, gn_argument *argument)
 {
     if (!tensor_check(frame->state, given)) {
-        if (strcmp(parameter->name, "input") == 0) {
-            PyErr_Format(PyExc_TypeError, "%s: %R is not a Tensor", frame->name, given);
-            return -1;
-        }
-        return refuse(frame, parameter, "a Tensor", given);
+        bool is_input = strcmp(parameter->name, "input") == 0;
+        if (!is_input && (function->row->forms & GN_FORM_BLAS) == 0)
+            return refuse(frame, parameter, "a Tensor", given);
+        PyErr_Format(PyExc_TypeError,
+                     is_input ? "%s: %R is not a Tensor" : "%s: operands are tensors, not %R",
+                     frame->name, given);
+        return -1;
     }
     argument->operand.tensor = tensor_of(given);
     return 0;
@@ -516,7 +518,7 @@ static int argument_take(struct call_frame *frame, const struct function *functi
     scalar->kind = GN_INT64;
     switch (parameter->kind) {
     case KIND_TENSOR:
-        return tensor_take(frame, parameter, given, argument);
+        return tensor_take(frame, function, parameter, given, argument);
     case KIND_OPERAND:
         return operand_take(frame->state, frame->name, given, frame->objects, function->count,
                             &argument->operand, &frame->made[place]);
@@ -753,8 +755,9 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
     HEX(X, n##3)                                                                               \
     HEX(X, n##4)                                                                               \
     HEX(X, n##5)                                                                               \
-    HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) \
-        HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
+    HEX(X, n##6)                                                                               \
+    HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) HEX(X, n##d) \
+        HEX(X, n##e) HEX(X, n##f)
 #define THUNKS(X) HEX_2(X, 0) HEX_2(X, 1)
 
 THUNKS(THUNK)
