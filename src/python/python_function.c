@@ -394,6 +394,16 @@ static int64_t *integers_grow(struct call_frame *frame, PyObject *given, int *ro
     return frame->many != NULL ? frame->many : (int64_t *)PyErr_NoMemory();
 }
 
+/* Whether it is an integer, and no array of one. */
+static bool is_one_integer(PyObject *given)
+{
+    if (!PyIndex_Check(given))
+        return false;
+    bool has_length = PySequence_Check(given) && PySequence_Size(given) >= 0;
+    error_clear(); /* an array without dimensions */
+    return !has_length;
+}
+
 static int integers_take(struct call_frame *frame, const struct parameter *parameter,
                          PyObject *given, gn_argument *argument)
 {
@@ -405,8 +415,6 @@ static int integers_take(struct call_frame *frame, const struct parameter *param
         if (integer_take(frame, parameter, given, values) < 0)
             return -1;
     } else {
-        bool is_array =
-            tensor_check(frame->state, given) && gn_tensor_get_dimensions(tensor_of(given)) > 0;
         if (parameter->kind == KIND_DIMS && room > GN_DIMENSIONS_MAX)
             room = GN_DIMENSIONS_MAX;
         else if (parameter->kind == KIND_SIZES)
@@ -414,7 +422,7 @@ static int integers_take(struct call_frame *frame, const struct parameter *param
         if (values == NULL ||
             integers_from_python(given, parameter->name, values, room, &argument->count) < 0)
             return -1;
-        argument->is_single = PyIndex_Check(given) && !is_array && argument->count == 1;
+        argument->is_single = argument->count == 1 && is_one_integer(given);
     }
     argument->integers = values;
     frame->integer_count += values != frame->many ? argument->count : 0;
@@ -748,16 +756,17 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
     X(n##2)       \
     X(n##3)       \
     X(n##4) X(n##5) X(n##6) X(n##7) X(n##8) X(n##9) X(n##a) X(n##b) X(n##c) X(n##d) X(n##e) X(n##f)
-#define HEX_2(X, n)                                                                            \
-    HEX(X, n##0)                                                                               \
-    HEX(X, n##1)                                                                               \
-    HEX(X, n##2)                                                                               \
-    HEX(X, n##3)                                                                               \
-    HEX(X, n##4)                                                                               \
-    HEX(X, n##5)                                                                               \
-    HEX(X, n##6)                                                                               \
-    HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) HEX(X, n##d) \
-        HEX(X, n##e) HEX(X, n##f)
+#define HEX_2(X, n) \
+    HEX(X, n##0)    \
+    HEX(X, n##1)    \
+    HEX(X, n##2)    \
+    HEX(X, n##3)    \
+    HEX(X, n##4)    \
+    HEX(X, n##5)    \
+    HEX(X, n##6)    \
+    HEX(X, n##7)    \
+    HEX(X, n##8)    \
+    HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
 #define THUNKS(X) HEX_2(X, 0) HEX_2(X, 1)
 
 THUNKS(THUNK)

@@ -301,7 +301,8 @@ ELSEWHERE = {
         logical_or logical_xor""",
     "made of numbers, not of tensors": """
         arange as_tensor asarray empty empty_like eye from_dlpack from_numpy full full_like linspace
-        empty_strided frombuffer logspace one_hot ones ones_like tensor tril_indices triu_indices zeros zeros_like""",
+        empty_strided frombuffer logspace one_hot ones ones_like tensor tril_indices triu_indices
+        zeros zeros_like""",
     "random numbers": """
         bernoulli get_rng_state initial_seed manual_seed multinomial normal rand rand_like randint
         randint_like randn randn_like randperm seed set_rng_state""",

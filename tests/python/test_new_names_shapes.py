@@ -160,6 +160,24 @@ def test_splits(name, cuts):
         equal(one, two)
 
 
+@pytest.mark.parametrize("cuts", [numpy.array([2]), genesis.tensor([2]), [2], (numpy.int64(2),)])
+def test_a_list_of_one_is_no_number(cuts):
+    assert [len(part) for part in genesis.arange(7).tensor_split(cuts)] == [2, 5]
+    assert [len(part) for part in genesis.arange(2).split(cuts)] == [2]
+
+
+@pytest.mark.parametrize("count", [2, numpy.int64(2), numpy.array(2), genesis.tensor(2)])
+def test_a_number_is_no_list(count):
+    assert [len(part) for part in genesis.arange(7).tensor_split(count)] == [4, 3]
+    assert [len(part) for part in genesis.arange(3).split(count)] == [2, 1]
+
+
+def test_many_parts():
+    parts = genesis.arange(1000).split([1] * 1000)
+    assert [part.item() for part in parts] == [*range(1000)]
+    assert len(genesis.arange(5).tensor_split([0] * 500)) == 501
+
+
 def test_splits_are_views_of_one_size():
     x = genesis.arange(6)
     x.hsplit(2)[1][0] = 9
