@@ -9,7 +9,8 @@
  *
  *     "input: Tensor, dim: dims = None, keepdim: bool = False, *, dtype: dtype = None"
  *
- * Parameters behind `*` are passed by name only. `*shape: sizes` takes the rest of the arguments. The types are:
+ * Parameters behind `*` are passed by name only. `*shape: sizes` takes the rest of the arguments, one by one or as one
+ * list. The types are:
  *
  *     Tensor    a tensor                          operand   a tensor or a number
  *     int       an integer                        number    a number of any kind
@@ -18,14 +19,15 @@
  *     sizes     integers, such as a shape         tensors   a list of tensors
  *     dtype     a type of elements                device    a device; None: that of new tensors, or the first argument's
  *     elements  a number, tensor, array or list   doubles   the same; a list becomes float64
- *     generator a generator of random numbers
+ *     shapes    lists of integers, or one integer generator a generator of random numbers
  *
  * "dims|Tensor" takes dimensions or a tensor, which is passed as operand.tensor; "number|text" a number or a word, in
  * `text`; "dims|bool" dimensions or true or false, in operand.scalar of kind GN_BOOL.
  *
- * A default is None, True, False, a number, or a word in single quotes. "-> Tensor" is left out; other results are
- * "-> values, indices" (a pair of tensors with these names, or one tensor where the function gives one), "-> tensors" (any number of them), "-> bool", "-> int",
- * "-> sizes".
+ * A default is None, True, False, a number, integers such as (0, 1), or a word in single quotes. "-> Tensor" is left
+ * out; other results are "-> values, indices" (a pair of tensors with these names, or one tensor where the function
+ * gives one), "-> tensors" (any number of them), "-> each" (a tensor for one that `*tensors` was given, a list for a
+ * list), "-> bool", "-> int", "-> sizes", "-> text" and "-> None".
  */
 #ifndef GENESIS_FUNCTION_H
 #define GENESIS_FUNCTION_H
@@ -38,12 +40,14 @@ extern "C" {
 
 /* What is passed for a parameter: the fields of its type. */
 typedef struct gn_argument {
-    bool is_given; /* false: None; the other fields are 0, but for a device */
+    bool is_given;  /* false: None; the other fields are 0, but for a device */
+    bool is_single; /* sizes, shapes: one integer that is no list of one */
     gn_dtype dtype;
-    int count;          /* of integers or tensors */
+    int count;          /* of integers, tensors or shapes */
     gn_operand operand; /* Tensor, operand, number; an int, bool or dim in operand.scalar.integer */
+    const int *lengths; /* of shapes: how many integers each has */
     union {
-        const int64_t *integers; /* dims, sizes */
+        const int64_t *integers; /* dims, sizes; of shapes: one behind the other */
         gn_tensor *const *tensors;
         gn_device *device;
         gn_generator *generator;
@@ -53,11 +57,14 @@ typedef struct gn_argument {
 
 /* What a function gives: references that the caller returns, or a number. */
 typedef struct gn_results {
+    gn_tensor
+        *out; /* what out= names, borrowed; a function may write its result there and give it */
     int count;
     gn_tensor **tensors; /* `few`, or memory for gn_results_clear() */
     gn_tensor *few[4];
     gn_scalar number;                 /* of "-> bool" and "-> int" */
     int64_t sizes[GN_DIMENSIONS_MAX]; /* `count` of them, of "-> sizes" */
+    const char *text;                 /* of "-> text"; static memory */
 } gn_results;
 
 /* How a function can be called, beside by its name. */
@@ -67,6 +74,8 @@ enum {
     GN_FORM_OUT = 4,      /* with out=, which the result is written to */
     GN_FORM_NO_FUNCTION = 8,
     GN_FORM_OPTIONS = 16, /* of an elementwise operation: how that is called with options */
+    GN_FORM_BLAS =
+        32, /* it computes matrix products: a binding that knows a BLAS library names it first */
 };
 
 typedef struct gn_function {

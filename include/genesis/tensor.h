@@ -202,6 +202,18 @@ GN_API gn_status gn_tensor_as_strided(gn_tensor *tensor, int dimensions, const i
 GN_API gn_status gn_tensor_view_as_dtype(gn_tensor *tensor, gn_dtype dtype,
                                          gn_tensor **view) GN_NODISCARD;
 
+/* All of the storage as one dimension, as far as it has whole elements of the dtype. Of memory of others, what lies
+ * between the tensor's first and last element. */
+GN_API gn_status gn_tensor_view_storage(gn_tensor *tensor, gn_dtype dtype,
+                                        gn_tensor **view) GN_NODISCARD;
+
+/*
+ * The tensor becomes what another one of its dtype and device is: it has that one's storage, shape, strides and offset
+ * from now on. Its own value is computed before. Its memory cannot be exchanged for another once somebody outside
+ * knows the address (gn_tensor_get_data()). No other thread may use the tensor meanwhile.
+ */
+GN_API gn_status gn_tensor_become(gn_tensor *tensor, gn_tensor *other) GN_NODISCARD;
+
 /* Dimension i of the view is dimension order[i]. */
 GN_API gn_status gn_tensor_permute(gn_tensor *tensor, const int *order,
                                    gn_tensor **view) GN_NODISCARD;

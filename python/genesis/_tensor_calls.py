@@ -42,22 +42,6 @@ def named(name: str, text: str) -> str:
     return f"{name}() {rest}" if rest and word.isidentifier() else f"{name}: {text}"
 
 
-_PARTS_MOST = 1 << 20  # views that one call makes, beyond those that have elements of their own
-
-
-def check_parts(name: str, input: _C.Tensor, count: int) -> None:
-    """Refuse more views than the tensor has elements in memory: a number alone would fill it."""
-    if count <= _PARTS_MOST:
-        return
-    held = 1
-    for size, stride in zip(input.shape, input.strides, strict=True):
-        held *= size if stride else min(size, 1)  # repeated elements are there once
-    if count > held:
-        raise ValueError(
-            f"{name}: {count} parts of {held} elements: at most {_PARTS_MOST} can be empty"
-        )
-
-
 def _rename(name: str, error: Exception) -> None:
     if type(error) in _KINDS and len(error.args) == 1 and isinstance(error.args[0], str):
         error.args = (named(name, error.args[0]),)

@@ -14,7 +14,7 @@ from genesis import _C
 from genesis._C import arange, ones_like, zeros_like
 from genesis._tensor import wide
 from genesis._tensor_calls import _wrapped, publish
-from genesis._tensor_functions import cat
+from genesis._C import cat
 from genesis._tensor_index import bincount, nonzero, searchsorted
 
 TYPE_CHECKING = False
@@ -148,7 +148,7 @@ def masked_scatter(input: _C.Tensor, mask: _C.Tensor, source: _C.Tensor) -> _C.T
     >>> genesis.masked_scatter(genesis.zeros(3), mask, genesis.tensor([1.0, 2.0]))
     tensor([1., 0., 2.])
     """
-    from genesis._tensor_views import broadcast_shapes
+    from genesis._C import broadcast_shapes
 
     spread = input.expand(broadcast_shapes(input.shape, mask.shape))
     return masked_scatter_(spread.clone(), mask, source)

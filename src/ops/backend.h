@@ -101,6 +101,8 @@ struct gni_backend {
     /* Which matrices of a product it pays to copy first, so that each is contiguous: GNI_COPY_*. */
     unsigned (*product_copies)(const struct gni_product *product, gn_device *device);
 
+    bool has_half_products; /* products of halves are several times faster than those of float32 */
+
     /* ---- keys; work is submitted to the current stream ---- */
 
     /* A plan whose index tensors are computed, read from a tensor into a new one: contiguous, in the plan's shape. A plan

@@ -48,6 +48,8 @@ static gn_status scope_close(struct gni_scope *scope)
         gn_tensor_release(scope->held[i]);
     if (scope->held != scope->few)
         gni_host_free(scope->held);
+    gni_host_free(scope->memory);
+    scope->memory = NULL;
     scope->count = scope->room = 0;
     return scope->status;
 }
@@ -91,6 +93,17 @@ gn_status gni_scope_give_list(struct gni_scope *scope, int count, gn_tensor *con
         results->count = count;
     }
     return scope_close(scope);
+}
+
+gn_tensor **gni_scope_list(struct gni_scope *scope, int64_t count)
+{
+    size_t nbytes = (size_t)(count > 0 ? count : 1) * sizeof(gn_tensor *);
+    if (scope->status == GN_OK) {
+        scope->memory = gni_host_alloc(nbytes);
+        if (scope->memory == NULL)
+            scope->status = gni_error_host_memory(nbytes);
+    }
+    return scope->memory;
 }
 
 gn_status gni_scope_give_number(struct gni_scope *scope, gn_scalar number, gn_results *results)
@@ -281,6 +294,12 @@ gn_tensor *gni_move_dim(struct gni_scope *scope, gn_tensor *x, int from, int to)
 }
 
 /* ---- new tensors --------------------------------------------------------------------------------- */
+
+gn_tensor *gni_empty(struct gni_scope *scope, gn_dtype dtype, int ndim, const int64_t *sizes,
+                     gn_device *device)
+{
+    SCOPE_MAKE(scope, gn_tensor_create(dtype, ndim, sizes, device, &made));
+}
 
 gn_tensor *gni_full(struct gni_scope *scope, gn_scalar value, gn_dtype dtype, int ndim,
                     const int64_t *sizes, gn_device *device)

@@ -29,6 +29,7 @@ struct gni_scope {
     int count, room;
     gn_tensor **held; /* `few`, or host memory once that is full */
     gn_tensor *few[GNI_SCOPE_FEW];
+    void *memory; /* of gni_scope_list(); freed at the end */
 };
 
 /* Releases everything but `result`, whose reference the caller gets. On failure `out` stays as it is. */
@@ -44,6 +45,9 @@ gn_status gni_scope_give_pair(struct gni_scope *scope, gn_tensor *first, gn_tens
 /* Any number of results. `tensors` belong to the scope. */
 gn_status gni_scope_give_list(struct gni_scope *scope, int count, gn_tensor *const *tensors,
                               gn_results *results) GN_NODISCARD;
+
+/* Room for so many tensors until the scope ends, once in a scope; NULL on failure. */
+gn_tensor **gni_scope_list(struct gni_scope *scope, int64_t count);
 
 /* A number as a result. */
 gn_status gni_scope_give_number(struct gni_scope *scope, gn_scalar number,
@@ -158,8 +162,17 @@ gn_tensor *gni_squeeze(struct gni_scope *scope, gn_tensor *x, int dim);
 /* A dimension moved to another place; the others keep their order. */
 gn_tensor *gni_move_dim(struct gni_scope *scope, gn_tensor *x, int from, int to);
 
+/* The elements whose index in `dim2` is `offset` more than in `dim1`, as the last dimension. */
+gn_tensor *gni_diagonal(struct gni_scope *scope, gn_tensor *x, int64_t offset, int64_t dim1,
+                        int64_t dim2);
+
+/* At least 1, 2 or 3 dimensions: those that are missing come as in atleast_3d(). */
+gn_tensor *gni_at_least(struct gni_scope *scope, gn_tensor *x, int ndim);
+
 /* ---- new tensors --------------------------------------------------------------------------------- */
 
+gn_tensor *gni_empty(struct gni_scope *scope, gn_dtype dtype, int ndim, const int64_t *sizes,
+                     gn_device *device);
 gn_tensor *gni_full(struct gni_scope *scope, gn_scalar value, gn_dtype dtype, int ndim,
                     const int64_t *sizes, gn_device *device);
 

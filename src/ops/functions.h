@@ -11,6 +11,11 @@
 
 extern const gn_function gni_functions_create[];
 extern const gn_function gni_functions_elements[];
+extern const gn_function gni_functions_matrices[];
+extern const gn_function gni_functions_parts[];
+extern const gn_function gni_functions_products[];
+extern const gn_function gni_functions_shapes[];
+extern const gn_function gni_functions_views[];
 extern const gn_function gni_functions_options[];
 extern const gn_function gni_functions_random[];
 extern const gn_function gni_functions_rows[];

@@ -420,6 +420,9 @@ extern PyMethodDef tensor_row_methods[];     /* python_tensor_rows.c */
 extern PyMethodDef tensor_product_methods[]; /* python_tensor_products.c */
 extern PyMethodDef tensor_product_functions[];
 PyObject *tensor_matmul(PyObject *a, PyObject *b);
+
+/* Tells the library where the OpenBLAS of this Python environment is, once, before it looks for one. */
+int blas_name(struct module_state *state);
 extern PyMethodDef tensor_index_functions[];
 int pair_class_init(struct module_state *state);
 

@@ -15,7 +15,9 @@
 enum {
     PARAMETERS_MOST = 12,
     FUNCTIONS_MOST = 512, /* names: aliases count */
-    INTEGERS_MOST = 64,   /* of one argument */
+    INTEGERS_MOST = 64,   /* of a call, but for one long list */
+    SHAPES_MOST = 32,     /* of a call */
+    QUICK_MATRIX = 1024,  /* elements of a matrix whose product is short */
 };
 
 enum parameter_kind {
@@ -34,12 +36,13 @@ enum parameter_kind {
     KIND_ELEMENTS,
     KIND_DOUBLES,
     KIND_GENERATOR,
+    KIND_SHAPES,
     KIND_COUNT,
 };
 
 static const char *const kind_words[KIND_COUNT] = {
     "Tensor", "operand", "int",   "number", "bool",     "text",    "dim",       "dims",
-    "sizes",  "tensors", "dtype", "device", "elements", "doubles", "generator",
+    "sizes",  "tensors", "dtype", "device", "elements", "doubles", "generator", "shapes",
 };
 
 /* What a parameter takes beside its kind: behind "|". */
@@ -56,16 +59,20 @@ struct parameter {
     bool is_by_name; /* behind "*" */
     bool is_rest;    /* "*shape": takes the rest of the arguments */
     bool is_required;
-    char word[24]; /* of a text */
+    char word[24];       /* of a text */
+    int64_t integers[2]; /* of sizes */
 };
 
 enum result_kind {
     RESULT_TENSOR,
     RESULT_PAIR,
     RESULT_TENSORS,
+    RESULT_EACH,
     RESULT_BOOL,
     RESULT_INT,
     RESULT_SIZES,
+    RESULT_TEXT,
+    RESULT_NONE,
 };
 
 struct function {
@@ -126,6 +133,12 @@ static void default_parse(const char *text, struct parameter *parameter, gn_argu
     if (text[0] == '\'') {
         (void)word_take(text + 1, "'", parameter->word, sizeof parameter->word);
         standard->text = parameter->word;
+    } else if (text[0] == '(') {
+        char *end;
+        parameter->integers[0] = PyOS_strtol(text + 1, &end, 10);
+        parameter->integers[1] = PyOS_strtol(end + 1, NULL, 10);
+        standard->integers = parameter->integers;
+        standard->count = 2;
     } else if (strcmp(text, "True") == 0 || strcmp(text, "False") == 0) {
         *number = (gn_scalar){.kind = GN_BOOL, .integer = text[0] == 'T'};
     } else if (strpbrk(text, ".e") != NULL && standard->is_given) {
@@ -152,8 +165,10 @@ static const char *parameter_parse(const char *at, struct parameter *parameter,
                                                   : 0;
     at = behind_spaces(at);
     parameter->is_required = *at != '=' && !parameter->is_rest;
-    if (*at == '=')
-        at = word_take(behind_spaces(at + 1), ", ", value, sizeof value);
+    if (*at == '=') {
+        at = behind_spaces(at + 1);
+        at = word_take(at, *at == '(' ? ")" : ", ", value, sizeof value);
+    }
     for (int i = 0; i < KIND_COUNT; i++)
         if (strcmp(kind, kind_words[i]) == 0)
             parameter->kind = (enum parameter_kind)i;
@@ -169,6 +184,9 @@ static enum result_kind result_parse(const char *text)
            : strncmp(text, "-> bool", 7) == 0     ? RESULT_BOOL
            : strncmp(text, "-> int", 6) == 0      ? RESULT_INT
            : strncmp(text, "-> sizes", 8) == 0    ? RESULT_SIZES
+           : strncmp(text, "-> each", 7) == 0     ? RESULT_EACH
+           : strncmp(text, "-> text", 7) == 0     ? RESULT_TEXT
+           : strncmp(text, "-> None", 7) == 0     ? RESULT_NONE
                                                   : RESULT_PAIR;
 }
 
@@ -182,7 +200,7 @@ static void function_parse(struct function *function)
         result = word_take(result + 3, ",", function->pair_names[0], sizeof *function->pair_names);
         (void)word_take(result + 2, "", function->pair_names[1], sizeof *function->pair_names);
     }
-    while (*(at = at + strspn(at, ", ")) != '\0' && *at != '-') {
+    while (*(at = at + strspn(at, "), ")) != '\0' && *at != '-') {
         if (at[0] == '*' && at[1] == ',') {
             is_by_name = true;
             at++;
@@ -203,30 +221,35 @@ static void function_parse(struct function *function)
 
 /* ---- arguments ------------------------------------------------------------------------------- */
 
-/* What the arguments of one call are made of, until it ends. */
+/* What the arguments of one call are made of, until it ends. Entries of arrays are set as far as there are parameters:
+ * to clear them all would take as long as a short call. */
 struct call_frame {
     struct module_state *state;
     const char *name;
+    int count;            /* of parameters: the rest of these arrays is not set */
+    int integer_count;    /* of `integers`, in use */
+    int shape_count;      /* of `lengths`, in use */
     PyObject *rest;       /* arguments of a "*shape", a new tuple */
     PyObject *out;        /* borrowed; NULL: none */
     gn_tensor **tensors;  /* of the one list of tensors */
     gn_generator numbers; /* of the one generator */
-    int integer_count;
-    int count;                          /* of parameters: the rest of these arrays is not set */
+    int64_t *many;        /* the integers of one list that has more than INTEGERS_MOST */
     PyObject *objects[PARAMETERS_MOST]; /* borrowed; NULL: left out */
     PyObject *made[PARAMETERS_MOST];    /* new references that arguments borrow from */
     gn_argument arguments[PARAMETERS_MOST];
     int64_t integers[INTEGERS_MOST];
+    int lengths[SHAPES_MOST];
 };
 
 static void frame_init(struct call_frame *frame, const struct function *function)
 {
     frame->name = function->name;
+    frame->count = function->count;
+    frame->integer_count = frame->shape_count = 0;
     frame->rest = frame->out = NULL;
     frame->tensors = NULL;
-    frame->integer_count = 0;
-    frame->count = function->count;
-    for (int i = 0; i < frame->count; i++)
+    frame->many = NULL;
+    for (int i = 0; i < function->count; i++)
         frame->objects[i] = frame->made[i] = NULL;
 }
 
@@ -236,6 +259,7 @@ static void frame_clear(struct call_frame *frame)
         Py_XDECREF(frame->made[i]);
     Py_XDECREF(frame->rest);
     PyMem_Free(frame->tensors);
+    PyMem_Free(frame->many);
 }
 
 static bool is_word(PyObject *key, const char *word)
@@ -254,6 +278,8 @@ static bool is_named(PyObject *key, const char *name)
         return is_word(key, "other");
     if (strcmp(name, "dims") == 0)
         return is_word(key, "axis") || is_word(key, "axes");
+    if (strcmp(name, "shape") == 0)
+        return is_word(key, "size");
     return strcmp(name, "keepdim") == 0 && is_word(key, "keepdims");
 }
 
@@ -289,6 +315,23 @@ static int operands_refuse(const struct function *function, const struct call_fr
     return -1;
 }
 
+/* The arguments of a "*shape" or "*tensors": a list that stands alone, or all of them as a tuple. */
+static int rest_take(const struct parameter *parameter, struct call_frame *frame,
+                     PyObject *const *arguments, Py_ssize_t count, PyObject **taken)
+{
+    bool is_list = PyList_Check(arguments[0]) || PyTuple_Check(arguments[0]);
+    bool has_integers = parameter->kind == KIND_SIZES || parameter->kind == KIND_DIMS;
+    if (count == 1 && (has_integers || (is_list && parameter->kind == KIND_TENSORS))) {
+        *taken = arguments[0];
+        return 0;
+    }
+    frame->rest = PyTuple_New(count);
+    for (Py_ssize_t i = 0; frame->rest != NULL && i < count; i++)
+        (void)PyTuple_SetItem(frame->rest, i, Py_NewRef(arguments[i]));
+    *taken = frame->rest;
+    return frame->rest != NULL ? 0 : -1;
+}
+
 /* Arguments to their parameters. `self` is the first, or NULL. */
 static int frame_fill(const struct function *function, struct call_frame *frame, PyObject *self,
                       PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
@@ -300,13 +343,13 @@ static int frame_fill(const struct function *function, struct call_frame *frame,
     while (taken < count && place < most)
         frame->objects[place++] = arguments[taken++];
     if (taken < count && most < function->count && function->parameters[most].is_rest) {
-        frame->rest = PyTuple_New(count - taken);
-        for (Py_ssize_t i = taken; frame->rest != NULL && i < count; i++)
-            (void)PyTuple_SetItem(frame->rest, i - taken, Py_NewRef(arguments[i]));
-        if (frame->rest == NULL)
+        const struct parameter *next = &function->parameters[most + 1];
+        if (count - taken == 1 && most + 1 < function->count && next->kind == KIND_DTYPE &&
+            dtype_is_word(frame->state, arguments[taken]))
+            frame->objects[most + 1] = arguments[taken]; /* view(x, int32) */
+        else if (rest_take(&function->parameters[most], frame, arguments + taken, count - taken,
+                           &frame->objects[most]) < 0)
             return -1;
-        bool is_one = count - taken == 1 && !PyIndex_Check(arguments[taken]);
-        frame->objects[most] = is_one ? arguments[taken] : frame->rest;
         taken = count;
     }
     if (taken < count && function->op >= 0)
@@ -343,15 +386,29 @@ static int refuse(const struct call_frame *frame, const struct parameter *parame
     return -1;
 }
 
-static int tensor_take(struct call_frame *frame, const struct parameter *parameter, PyObject *given,
-                       gn_argument *argument)
+/* The same for an argument that would be long to show. */
+static int refuse_type(const struct call_frame *frame, const struct parameter *parameter,
+                       const char *what, PyObject *given)
+{
+    PyObject *type = PyType_GetName(Py_TYPE(given));
+    if (type != NULL)
+        PyErr_Format(PyExc_TypeError, "%s: the %s is %s, not %U", frame->name, parameter->name,
+                     what, type);
+    Py_XDECREF(type);
+    return -1;
+}
+
+static int tensor_take(struct call_frame *frame, const struct function *function,
+                       const struct parameter *parameter, PyObject *given, gn_argument *argument)
 {
     if (!tensor_check(frame->state, given)) {
-        if (strcmp(parameter->name, "input") == 0) {
-            PyErr_Format(PyExc_TypeError, "%s: %R is not a Tensor", frame->name, given);
-            return -1;
-        }
-        return refuse(frame, parameter, "a Tensor", given);
+        bool is_input = strcmp(parameter->name, "input") == 0;
+        if (!is_input && (function->row->forms & GN_FORM_BLAS) == 0)
+            return refuse(frame, parameter, "a Tensor", given);
+        PyErr_Format(PyExc_TypeError,
+                     is_input ? "%s: %R is not a Tensor" : "%s: operands are tensors, not %R",
+                     frame->name, given);
+        return -1;
     }
     argument->operand.tensor = tensor_of(given);
     return 0;
@@ -362,7 +419,7 @@ static int integer_take(const struct call_frame *frame, const struct parameter *
                         PyObject *given, int64_t *value)
 {
     int overflow = 0;
-    PyObject *number = PyNumber_Index(given);
+    PyObject *number = PyLong_CheckExact(given) ? Py_NewRef(given) : PyNumber_Index(given);
     if (number == NULL)
         return refuse(frame, parameter, "an integer", given);
     *value = PyLong_AsLongLongAndOverflow(number, &overflow);
@@ -396,22 +453,90 @@ static int number_take(const struct call_frame *frame, const struct parameter *p
     return found > 0 ? 0 : found < 0 ? -1 : refuse(frame, parameter, "a number", given);
 }
 
+/* Room for a list of more integers than a frame has: its number; NULL with an exception. */
+static int64_t *integers_grow(struct call_frame *frame, PyObject *given, int *room)
+{
+    Py_ssize_t length = PySequence_Check(given) ? PySequence_Size(given) : -1;
+    if (length < 0)
+        error_clear(); /* no sequence, or without a length: it must fit */
+    if (length <= *room || length > INT32_MAX || frame->many != NULL)
+        return frame->integers + frame->integer_count;
+    frame->many = PyMem_Calloc((size_t)length, sizeof *frame->many);
+    *room = (int)length;
+    return frame->many != NULL ? frame->many : (int64_t *)PyErr_NoMemory();
+}
+
+/* Whether it is an integer, and no array of one. */
+static bool is_one_integer(PyObject *given)
+{
+    if (!PyIndex_Check(given))
+        return false;
+    bool has_length = PySequence_Check(given) && PySequence_Size(given) >= 0;
+    error_clear(); /* an array without dimensions */
+    return !has_length;
+}
+
 static int integers_take(struct call_frame *frame, const struct parameter *parameter,
                          PyObject *given, gn_argument *argument)
 {
     int64_t *values = frame->integers + frame->integer_count;
     int room = INTEGERS_MOST - frame->integer_count;
-    int most = parameter->kind == KIND_DIMS && room > GN_DIMENSIONS_MAX ? GN_DIMENSIONS_MAX : room;
-    if (integers_from_python(given, parameter->name, values, most, &argument->count) < 0)
-        return error_name(frame->name);
+    if (PyLong_CheckExact(given) && room > 0) {
+        argument->count = 1;
+        argument->is_single = true;
+        if (integer_take(frame, parameter, given, values) < 0)
+            return -1;
+    } else {
+        if (parameter->kind == KIND_DIMS && room > GN_DIMENSIONS_MAX)
+            room = GN_DIMENSIONS_MAX;
+        else if (parameter->kind == KIND_SIZES)
+            values = integers_grow(frame, given, &room);
+        if (values == NULL ||
+            integers_from_python(given, parameter->name, values, room, &argument->count) < 0)
+            return error_name(frame->name);
+        argument->is_single = argument->count == 1 && is_one_integer(given);
+    }
     argument->integers = values;
-    frame->integer_count += argument->count;
+    frame->integer_count += values != frame->many ? argument->count : 0;
     return 0;
 }
 
+/* One integer, or lists of them: each may be an integer, which is a list of one. */
+static int shapes_take(struct call_frame *frame, const struct parameter *parameter, PyObject *given,
+                       gn_argument *argument)
+{
+    if (PyIndex_Check(given)) {
+        argument->is_single = true;
+        return integer_take(frame, parameter, given, &argument->operand.scalar.integer);
+    }
+    PyObject *items = items_take(given, SHAPES_MOST - frame->shape_count);
+    if (items == NULL)
+        return -1;
+    Py_ssize_t count = PyTuple_Size(items);
+    int *lengths = frame->lengths + frame->shape_count;
+    int status = 0;
+    argument->integers = frame->integers + frame->integer_count;
+    argument->lengths = lengths;
+    argument->count = (int)count;
+    if (count > SHAPES_MOST - frame->shape_count) {
+        PyErr_Format(PyExc_ValueError, "%s: %s has at most %d lists", frame->name, parameter->name,
+                     SHAPES_MOST);
+        status = -1;
+    }
+    for (Py_ssize_t i = 0; i < count && status == 0; i++) {
+        status = integers_from_python(PyTuple_GetItem(items, i), parameter->name,
+                                      frame->integers + frame->integer_count,
+                                      INTEGERS_MOST - frame->integer_count, &lengths[i]);
+        frame->integer_count += status == 0 ? lengths[i] : 0;
+    }
+    frame->shape_count += (int)count;
+    Py_DECREF(items);
+    return status;
+}
+
 /* A list of tensors, not the tensors one by one. */
-static int tensors_take(struct call_frame *frame, PyObject *given, PyObject **items,
-                        gn_argument *argument)
+static int tensors_take(struct call_frame *frame, const struct parameter *parameter,
+                        PyObject *given, PyObject **items, gn_argument *argument)
 {
     if (tensor_check(frame->state, given)) {
         PyErr_Format(PyExc_TypeError, "%s: pass a list: %s([x, y]), not the tensors one by one",
@@ -423,7 +548,8 @@ static int tensors_take(struct call_frame *frame, PyObject *given, PyObject **it
         return -1;
     Py_ssize_t count = PyTuple_Size(*items);
     frame->tensors = PyMem_Calloc((size_t)count + 1, sizeof(gn_tensor *));
-    if (frame->tensors == NULL || count == 0 || count > INT32_MAX) {
+    bool is_short = count == 0 && !parameter->is_rest;
+    if (frame->tensors == NULL || is_short || count > INT32_MAX) {
         if (frame->tensors == NULL)
             (void)PyErr_NoMemory();
         else
@@ -432,6 +558,11 @@ static int tensors_take(struct call_frame *frame, PyObject *given, PyObject **it
     }
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *item = PyTuple_GetItem(*items, i);
+        if (!tensor_check(frame->state, item) && parameter->is_rest) {
+            PyErr_Format(PyExc_TypeError, "%s: %s are tensors, not %R", frame->name,
+                         parameter->name, item);
+            return -1;
+        }
         if (!tensor_check(frame->state, item)) {
             PyObject *type = PyType_GetName(Py_TYPE(item));
             if (type != NULL)
@@ -518,7 +649,7 @@ static int argument_take(struct call_frame *frame, const struct function *functi
         return also < 0 ? -1 : 0;
     switch (parameter->kind) {
     case KIND_TENSOR:
-        return tensor_take(frame, parameter, given, argument);
+        return tensor_take(frame, function, parameter, given, argument);
     case KIND_OPERAND:
         return operand_take(frame->state, frame->name, given, frame->objects, function->count,
                             &argument->operand, &frame->made[place]);
@@ -532,14 +663,14 @@ static int argument_take(struct call_frame *frame, const struct function *functi
         return scalar->integer < 0 ? -1 : 0;
     case KIND_TEXT:
         if (!PyUnicode_Check(given))
-            return refuse(frame, parameter, "a text", given);
+            return refuse_type(frame, parameter, "a text", given);
         argument->text = text_from_python(given);
         return argument->text != NULL ? 0 : -1;
     case KIND_DIMS:
     case KIND_SIZES:
         return integers_take(frame, parameter, given, argument);
     case KIND_TENSORS:
-        return tensors_take(frame, given, &frame->made[place], argument);
+        return tensors_take(frame, parameter, given, &frame->made[place], argument);
     case KIND_DTYPE:
         return dtype_from_python(frame->state, given, &argument->dtype) == 0
                    ? 0
@@ -555,6 +686,8 @@ static int argument_take(struct call_frame *frame, const struct function *functi
     case KIND_GENERATOR:
         argument->generator = &frame->numbers;
         return generator_take(frame->state, given, &frame->numbers);
+    case KIND_SHAPES:
+        return shapes_take(frame, parameter, given, argument);
     case KIND_COUNT:
         break;
     }
@@ -563,14 +696,16 @@ static int argument_take(struct call_frame *frame, const struct function *functi
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-/* A tensor of the results, which the object of Python takes over. A function may give an argument as it is: that has an
- * object already. */
+/* A tensor of the results, which the object of Python takes over. A function may give an argument, or
+ * the tensor of a list that has the same number, as it is: that has an object already. */
 static PyObject *result_take(const struct call_frame *frame, gn_results *results, int index)
 {
     gn_tensor *tensor = results->tensors[index];
     results->tensors[index] = NULL;
     for (int i = 0; i < frame->count; i++) {
         PyObject *object = frame->made[i] != NULL ? frame->made[i] : frame->objects[i];
+        if (object == frame->made[i] && object != NULL && PyTuple_Check(object)) /* of tensors */
+            object = index < PyTuple_Size(object) ? PyTuple_GetItem(object, index) : NULL;
         if (object != NULL && tensor_check(frame->state, object) && tensor_of(object) == tensor) {
             gn_tensor_release(tensor);
             return Py_NewRef(object);
@@ -617,6 +752,17 @@ static PyObject *pair_to_python(struct function *function, const struct call_fra
     return pair;
 }
 
+static PyObject *results_tuple(const struct call_frame *frame, gn_results *results)
+{
+    PyObject *tuple = PyTuple_New(results->count);
+    for (int i = 0; tuple != NULL && i < results->count; i++) {
+        PyObject *item = result_take(frame, results, i);
+        if (item == NULL || PyTuple_SetItem(tuple, i, item) < 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
 static PyObject *results_to_python(struct function *function, const struct call_frame *frame,
                                    gn_results *results)
 {
@@ -626,21 +772,22 @@ static PyObject *results_to_python(struct function *function, const struct call_
     case RESULT_PAIR:
         return results->count == 1 ? result_take(frame, results, 0)
                                    : pair_to_python(function, frame, results);
-    case RESULT_TENSORS: {
-        PyObject *tuple = PyTuple_New(results->count);
-        for (int i = 0; tuple != NULL && i < results->count; i++) {
-            PyObject *item = result_take(frame, results, i);
-            if (item == NULL || PyTuple_SetItem(tuple, i, item) < 0)
-                Py_CLEAR(tuple);
-        }
-        return tuple;
-    }
+    case RESULT_EACH:
+        if (frame->rest != NULL && results->count == 1)
+            return result_take(frame, results, 0);
+        return results_tuple(frame, results);
+    case RESULT_TENSORS:
+        return results_tuple(frame, results);
     case RESULT_BOOL:
         return PyBool_FromLong(results->number.integer != 0);
     case RESULT_INT:
         return PyLong_FromLongLong(results->number.integer);
     case RESULT_SIZES:
         return integers_to_python(results->sizes, results->count);
+    case RESULT_TEXT:
+        return PyUnicode_FromString(results->text);
+    case RESULT_NONE:
+        return Py_NewRef(Py_None);
     }
     return NULL;
 }
@@ -659,10 +806,13 @@ static PyObject *results_write(struct call_frame *frame, gn_results *results)
         PyObject *place = PySequence_GetItem(places, i);
         gn_tensor *tensor = results->tensors[i];
         results->tensors[i] = NULL;
-        PyObject *written =
-            place != NULL ? result_into(frame->state, frame->name, tensor, place) : NULL;
-        if (place == NULL)
+        PyObject *written = NULL;
+        if (place == NULL || tensor == results->out) /* the function has written it */
             gn_tensor_release(tensor);
+        if (tensor == results->out)
+            written = Py_XNewRef(place);
+        else if (place != NULL)
+            written = result_into(frame->state, frame->name, tensor, place);
         is_fitting = written != NULL;
         Py_XDECREF(written);
         Py_XDECREF(place);
@@ -671,16 +821,23 @@ static PyObject *results_write(struct call_frame *frame, gn_results *results)
     return is_fitting ? Py_NewRef(frame->out) : NULL;
 }
 
+/* Whether a call with this tensor may take long. Matrix products take more steps than there are elements. */
+static bool is_long_with(const struct function *function, const gn_tensor *tensor)
+{
+    bool has_products = (function->row->forms & GN_FORM_BLAS) != 0;
+    return is_long_on(tensor) || (has_products && gn_tensor_get_count(tensor) > QUICK_MATRIX);
+}
+
 /* Whether the call may take long: the interpreter's lock is let go then. */
 static bool is_long(const struct function *function, const struct call_frame *frame)
 {
     for (int i = 0; i < function->count; i++) {
         const gn_argument *argument = &frame->arguments[i];
-        if (argument->operand.tensor != NULL && is_long_on(argument->operand.tensor))
+        if (argument->operand.tensor != NULL && is_long_with(function, argument->operand.tensor))
             return true;
         bool is_list = function->parameters[i].kind == KIND_TENSORS;
         for (int k = 0; is_list && k < argument->count; k++)
-            if (is_long_on(argument->tensors[k]))
+            if (is_long_with(function, argument->tensors[k]))
                 return true;
     }
     return false;
@@ -691,6 +848,10 @@ static PyObject *function_run(struct function *function, struct call_frame *fram
     gn_results results; /* not all of it is cleared: a call sets what it gives */
     gn_status status;
     PyObject *made;
+    results.out =
+        frame->out != NULL && tensor_check(frame->state, frame->out) ? tensor_of(frame->out) : NULL;
+    if ((function->row->forms & GN_FORM_BLAS) != 0 && blas_name(frame->state) < 0)
+        return NULL;
     memcpy(frame->arguments, function->defaults, (size_t)function->count * sizeof(gn_argument));
     for (int i = 0; i < function->count; i++) {
         int taken = frame->objects[i] != NULL ? argument_take(frame, function, i)
@@ -814,8 +975,9 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
     HEX(X, n##2)                                                                               \
     HEX(X, n##3)                                                                               \
     HEX(X, n##4)                                                                               \
-    HEX(X, n##5) HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) \
-        HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
+    HEX(X, n##5)                                                                               \
+    HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) \
+        HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
 #define THUNKS(X) HEX_2(X, 0) HEX_2(X, 1)
 
 THUNKS(THUNK)
@@ -833,8 +995,10 @@ static char *document(const struct function *function, enum form form)
     const gn_function *row = function->row;
     PyObject *shown = NULL;
     char parameters[256], *to = parameters;
-    const char *at = row->signature, *end = strstr(at, " -> ");
+    const char *at = row->signature, *end = strstr(at, "-> ");
     end = end != NULL ? end : at + strlen(at);
+    while (end > at && end[-1] == ' ')
+        end--;
     while (at < end && to < parameters + sizeof parameters - 32) {
         if (*at == ':') { /* the type goes */
             at += 2;

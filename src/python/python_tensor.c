@@ -255,9 +255,38 @@ static PyObject *get_place(PyObject *self, void *unused)
     return PyLong_FromVoidPtr((void *)(uintptr_t)gn_tensor_peek_storage(tensor_of(self)));
 }
 
+static PyObject *get_data(PyObject *self, void *unused)
+{
+    (void)unused;
+    gn_tensor *tensor = tensor_of(self), *view;
+    gn_status status;
+    CALL_OPERATION(gn_is_pending(), status,
+                   gn_tensor_view(tensor, gn_tensor_get_dimensions(tensor),
+                                  gn_tensor_get_shape(tensor), &view));
+    return tensor_or_raise(tensor_state(self), status, view);
+}
+
+/* The tensor becomes what another one is. */
+static int set_data(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    gn_status status;
+    if (value == NULL || !tensor_check(tensor_state(self), value)) {
+        PyErr_SetString(PyExc_TypeError, "data is a Tensor");
+        return -1;
+    }
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_become(tensor_of(self), tensor_of(value)));
+    if (status != GN_OK)
+        (void)error_raise_in(tensor_state(self), "data", status);
+    return status == GN_OK ? 0 : -1;
+}
+
 static PyGetSetDef tensor_properties[] = {
     {"shape", get_shape, NULL, "The sizes, as a tuple.", NULL},
     {"strides", get_strides, NULL, "Elements from one index to the next, in each dimension.", NULL},
+    {"data", get_data, set_data,
+     "A view of all elements, without a history; what is assigned to it, the tensor becomes.",
+     NULL},
     {"dtype", get_dtype, NULL, "The type of the elements.", NULL},
     {"device", get_device, NULL, "Where the elements are.", NULL},
     {"ndim", get_ndim, NULL, "How many dimensions there are.", NULL},

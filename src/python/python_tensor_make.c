@@ -695,6 +695,66 @@ static PyObject *make_from_numpy(PyObject *module, PyObject *array)
     return tensor_from_buffer(module_state_of(module), array);
 }
 
+/* So many elements of a buffer, from a byte on; -1: all. NULL with an exception where they are not there. */
+static const char *buffer_part(const Py_buffer *buffer, gn_dtype dtype, Py_ssize_t offset,
+                               Py_ssize_t *count)
+{
+    Py_ssize_t size = (Py_ssize_t)gn_dtype_size(dtype), left = buffer->len - offset;
+    if (offset < 0 || left < 0 || *count < -1)
+        PyErr_Format(PyExc_ValueError,
+                     "frombuffer: %zd elements from byte %zd on are not in a buffer of %zd bytes",
+                     *count, offset, buffer->len);
+    else if (*count < 0 && left % size != 0)
+        PyErr_Format(PyExc_ValueError,
+                     "frombuffer: the %zd bytes from byte %zd on are no whole number of %s", left,
+                     offset, gn_dtype_name(dtype));
+    else if (*count > left / size)
+        PyErr_Format(PyExc_ValueError,
+                     "frombuffer: %zd elements of %s are more than the %zd bytes from byte %zd on",
+                     *count, gn_dtype_name(dtype), left, offset);
+    else if (((uintptr_t)buffer->buf + (size_t)offset) % (size_t)size != 0 && left > 0)
+        PyErr_SetString(PyExc_ValueError, "frombuffer: the elements are not aligned in memory");
+    else
+        *count = *count < 0 ? left / size : *count;
+    return PyErr_Occurred() ? NULL : (const char *)buffer->buf + offset;
+}
+
+static PyObject *make_frombuffer(PyObject *module, PyObject *arguments, PyObject *keywords)
+{
+    static char *names[] = {"buffer", "dtype", "count", "offset", NULL};
+    struct module_state *state = module_state_of(module);
+    PyObject *object, *dtype_object;
+    Py_ssize_t count = -1, offset = 0;
+    gn_device *device;
+    gn_dtype dtype;
+    gn_tensor *tensor;
+    Py_buffer *buffer;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|nn:frombuffer", names, &object,
+                                     &dtype_object, &count, &offset) ||
+        dtype_from_python(state, dtype_object, &dtype) < 0 || cpu_take(state, &device) < 0)
+        return NULL;
+    buffer = PyMem_Malloc(sizeof *buffer);
+    if (buffer == NULL)
+        return PyErr_NoMemory();
+    if (PyObject_GetBuffer(object, buffer, PyBUF_SIMPLE) < 0) {
+        PyMem_Free(buffer);
+        return NULL;
+    }
+    const char *data = buffer_part(buffer, dtype, offset, &count);
+    int64_t size = count;
+    if (data != NULL) {
+        gn_status status =
+            gn_tensor_from_memory((void *)(uintptr_t)data, dtype, 1, &size, NULL, device,
+                                  buffer->readonly != 0, buffer_release, buffer, &tensor);
+        if (status == GN_OK)
+            return tensor_to_python(state, tensor);
+        (void)error_raise_in(state, "frombuffer", status);
+    }
+    PyBuffer_Release(buffer);
+    PyMem_Free(buffer);
+    return NULL;
+}
+
 /* empty(shape..., dtype, device) and full(shape, value, dtype, device), for the functions in Python. */
 static PyObject *make_empty(PyObject *module, PyObject *arguments)
 {
@@ -843,6 +903,15 @@ PyMethodDef tensor_make_functions[] = {
     {"as_tensor", WITH_VECTOR(make_as_tensor),
      "as_tensor(data, dtype=None, device=None)\n--\n\n"
      "The same, with the memory of an array or tensor shared where it has that dtype."},
+    {"frombuffer", WITH_KEYWORDS(make_frombuffer),
+     "frombuffer(buffer, dtype, count=-1, offset=0)\n--\n\n"
+     "A vector of elements that an object shows by the buffer protocol, without a copy.\n\n"
+     "`count` elements from the byte `offset` on; -1: all that there are. Of memory that cannot "
+     "be\n"
+     "written to, as that of bytes, the tensor is read-only.\n\n"
+     "Examples\n--------\n>>> import genesis\n"
+     ">>> genesis.frombuffer(bytearray(b\"\\x01\\x02\\x03\"), dtype=genesis.uint8, offset=1)\n"
+     "tensor([2, 3], dtype=genesis.uint8)\n"},
     {"from_numpy", make_from_numpy, METH_O,
      "from_numpy($module, array, /)\n--\n\nA tensor that shares the memory of an array."},
     {"_dtype_advice", dtype_advice, METH_O,

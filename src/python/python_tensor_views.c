@@ -1,6 +1,7 @@
 /*
- * python_tensor_views.c: other shapes of Tensor's elements: by sizes, which are given one by one, as one sequence, or
- * as one by its name; and by dimensions. Copies that turn or repeat dimensions are here, too.
+ * python_tensor_views.c: the views that programs make most often, as methods with a way of their own to take arguments:
+ * the calls of ops/functions_views.c, through the table of functions, take about twice as long. Sizes are given one by
+ * one, as one sequence, or as one by its name.
  */
 #include "module.h"
 
@@ -78,12 +79,6 @@ static PyObject *tensor_expand(PyObject *self, PyObject *const *arguments, Py_ss
     return with_shape(self, "expand", arguments, count, keywords, gn_tensor_expand);
 }
 
-static PyObject *tensor_broadcast_to(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
-                                     PyObject *keywords)
-{
-    return with_shape(self, "broadcast_to", arguments, count, keywords, gn_tensor_expand);
-}
-
 static PyObject *tensor_permute(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
                                 PyObject *keywords)
 {
@@ -107,33 +102,6 @@ static PyObject *tensor_permute(PyObject *self, PyObject *const *arguments, Py_s
     gn_status status;
     CALL_OPERATION(gn_is_pending(), status, gn_tensor_permute(tensor_of(self), order, &view));
     return tensor_or_raise_in(tensor_state(self), "permute", status, view);
-}
-
-/* Any sizes and strides; the offset is that of the tensor where none is given. */
-static PyObject *tensor_as_strided(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    static char *names[] = {"size", "stride", "storage_offset", NULL};
-    PyObject *size, *stride, *start = Py_None;
-    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
-    int64_t offset = gn_tensor_get_offset(tensor_of(self));
-    int ndim, stride_count, one;
-    gn_tensor *view;
-    gn_status status;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|O:as_strided", names, &size, &stride,
-                                     &start) ||
-        integers_from_python(size, "size", sizes, GN_DIMENSIONS_MAX, &ndim) < 0 ||
-        integers_from_python(stride, "stride", strides, GN_DIMENSIONS_MAX, &stride_count) < 0 ||
-        (start != Py_None && integers_from_python(start, "storage_offset", &offset, 1, &one) < 0))
-        return NULL;
-    if (ndim != stride_count) {
-        PyErr_Format(tensor_state(self)->shape_error,
-                     "as_strided: size has %d number%s and stride has %d: they must be as many",
-                     ndim, plural(ndim), stride_count);
-        return NULL;
-    }
-    CALL_OPERATION(is_long_on(tensor_of(self)), status,
-                   gn_tensor_as_strided(tensor_of(self), ndim, sizes, strides, offset, &view));
-    return tensor_or_raise_in(tensor_state(self), "as_strided", status, view);
 }
 
 /* ---- by dimensions ---------------------------------------------------------------------------- */
@@ -268,32 +236,6 @@ static PyObject *tensor_squeeze(PyObject *self, PyObject *const *arguments, Py_s
 
 /* ---- copies ----------------------------------------------------------------------------------- */
 
-static PyObject *tensor_flip(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
-                             PyObject *keywords)
-{
-    static const char *const names[] = {"dims", "axis", "axes"};
-    gn_tensor *tensor = tensor_of(self), *result;
-    int64_t values[GN_DIMENSIONS_MAX];
-    int ndim = 0, dimension;
-    uint32_t turned = 0;
-    gn_status status;
-    if (values_take("flip", names, &count, keywords) < 0 ||
-        (count > 0 && !(count == 1 && arguments[0] == Py_None) &&
-         shape_from_python(arguments, count, values, &ndim) < 0))
-        return NULL;
-    for (int i = 0; i < ndim; i++) {
-        if (dimension_find("flip", values[i], gn_tensor_get_dimensions(tensor), 0, &dimension) < 0)
-            return NULL;
-        if ((turned >> dimension & 1) != 0) {
-            PyErr_Format(PyExc_ValueError, "flip: dimension %d is there twice", dimension);
-            return NULL;
-        }
-        turned |= UINT32_C(1) << dimension;
-    }
-    CALL_OPERATION(is_long_on(tensor), status, gn_flip(tensor, turned, &result));
-    return tensor_or_raise_in(tensor_state(self), "flip", status, result);
-}
-
 /* Counts that are a tensor, or another sequence, are Python's matter. */
 static PyObject *repeat_by_several(PyObject *self, PyObject *repeats, PyObject *dim)
 {
@@ -339,8 +281,6 @@ static PyObject *tensor_repeat_interleave(PyObject *self, PyObject *const *argum
 }
 
 PyMethodDef tensor_view_methods[] = {
-    {"flip", WITH_VECTOR(tensor_flip),
-     "flip($self, /, *dims)\n--\n\nA copy with dimensions the other way round."},
     {"repeat_interleave", WITH_VECTOR(tensor_repeat_interleave),
      "repeat_interleave($self, repeats=None, dim=None, *, output_size=None)\n--\n\n"
      "Each element of a dimension so many times; of counts alone, each place that often."},
@@ -352,13 +292,8 @@ PyMethodDef tensor_view_methods[] = {
     {"expand", WITH_VECTOR(tensor_expand),
      "expand($self, /, *shape)\n--\n\nA view in which dimensions of 1 are repeated; -1 keeps a "
      "size."},
-    {"broadcast_to", WITH_VECTOR(tensor_broadcast_to),
-     "broadcast_to($self, /, *shape)\n--\n\nA view in which dimensions of 1 are repeated."},
     {"permute", WITH_VECTOR(tensor_permute),
      "permute($self, /, *dims)\n--\n\nA view with the dimensions in another order."},
-    {"as_strided", WITH_KEYWORDS(tensor_as_strided),
-     "as_strided($self, size, stride, storage_offset=None)\n--\n\n"
-     "A view with any sizes and strides, in elements, as long as it stays in the storage."},
     {"flatten", WITH_VECTOR(tensor_flatten),
      "flatten($self, start_dim=0, end_dim=-1)\n--\n\n"
      "Several dimensions, or all, as one, with a copy only where there must be one."},

@@ -410,6 +410,52 @@ gn_status gn_tensor_view_as_dtype(gn_tensor *tensor, gn_dtype dtype, gn_tensor *
     return GN_OK;
 }
 
+gn_status gn_tensor_view_storage(gn_tensor *tensor, gn_dtype dtype, gn_tensor **out)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
+    GN_CHECK_ARGUMENT((unsigned)dtype < GN_DTYPE_COUNT, "there is no such dtype");
+    int64_t from = (int64_t)gni_dtype_size(tensor->dtype), to = (int64_t)gni_dtype_size(dtype);
+    int64_t first = 0, last, stride = 1;
+    GN_TRY(gni_tensor_flush(tensor));
+    const struct gni_storage *storage = gni_tensor_storage(tensor);
+    int64_t nbytes = (int64_t)storage->nbytes;
+    if (storage->block == NULL) {
+        gni_strides_extent(tensor->ndim, tensor->sizes, tensor->strides, &first, &last);
+        nbytes = tensor->count > 0 ? (last - first + 1) * from : 0;
+        first += tensor->offset;
+    }
+    if (first * from % to != 0 || (uintptr_t)storage->data % (size_t)to != 0)
+        return gni_error(GN_ERROR_SHAPE, "the memory cannot be seen as %s", gni_dtypes[dtype].name);
+    int64_t count = nbytes / to;
+    GN_TRY(gni_tensor_alias_as(tensor, 0, 1, &count, &stride, out));
+    (*out)->dtype = dtype;
+    (*out)->offset = first * from / to;
+    return GN_OK;
+}
+
+gn_status gn_tensor_become(gn_tensor *tensor, gn_tensor *other)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && other != NULL, "tensor and other must not be NULL");
+    if (tensor->dtype != other->dtype || tensor->device != other->device)
+        return gni_error(GN_ERROR_TYPE,
+                         "a tensor of %s cannot become one of %s or on another "
+                         "device",
+                         gni_dtypes[tensor->dtype].name, gni_dtypes[other->dtype].name);
+    GN_TRY(gni_tensor_flush(tensor));
+    GN_TRY(gni_tensor_flush(other));
+    struct gni_storage *old = gni_tensor_storage(tensor), *storage = gni_tensor_storage(other);
+    if (old != storage && atomic_load(&old->is_escaped))
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "the tensor cannot have other memory: numpy() or another program has the "
+                         "address of what it has");
+    gni_storage_retain(storage);
+    atomic_store(&tensor->storage, storage);
+    gni_storage_release(old);
+    tensor->offset = other->offset;
+    gni_tensor_set_layout(tensor, other->ndim, other->sizes, other->strides);
+    return GN_OK;
+}
+
 gn_status gn_tensor_permute(gn_tensor *tensor, const int *order, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");

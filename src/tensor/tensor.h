@@ -14,7 +14,8 @@
  *   T6  the room is given once: whoever took it may have an object there until the tensor goes.
  *
  * `node`, `storage` and what hangs on them change under the recorder's lock only (src/ops/recorder.h); the rest
- * of a tensor never changes after its creation.
+ * of a tensor never changes after its creation. gn_tensor_become() is the exception to both, for a tensor that is not
+ * pending: nodes that read it have its storage, offset and strides themselves.
  */
 #ifndef GNI_TENSOR_TENSOR_H
 #define GNI_TENSOR_TENSOR_H

@@ -174,6 +174,11 @@ static void test_views(void)
     REFUSED(gn_tensor_view_as_dtype(NULL, GN_INT32, &result));
     REFUSED(gn_tensor_view_as_dtype(x, GN_INT32, NULL));
     REFUSED(gn_tensor_view_as_dtype(x, (gn_dtype)GN_DTYPE_COUNT, &result));
+    REFUSED(gn_tensor_view_storage(NULL, GN_INT32, &result));
+    REFUSED(gn_tensor_view_storage(x, GN_INT32, NULL));
+    REFUSED(gn_tensor_view_storage(x, (gn_dtype)GN_DTYPE_COUNT, &result));
+    REFUSED(gn_tensor_become(NULL, x));
+    REFUSED(gn_tensor_become(x, NULL));
     REFUSED(gn_tensor_permute(NULL, &order, &result));
     REFUSED(gn_tensor_permute(x, &order, NULL));
     REFUSED(gn_tensor_expand(NULL, 1, &four, &result));

@@ -365,7 +365,9 @@ ROWS = {
 
 ELSEWHERE = {
     "only moves elements, or says where they are": """
-        argmax argmin argsort argwhere as_strided atleast_1d atleast_2d atleast_3d broadcast_shapes
+        argmax argmin argsort argwhere as_strided atleast_1d atleast_2d atleast_3d block_diag
+        broadcast_shapes diag_embed diagonal_scatter dsplit hsplit pad select_scatter slice_scatter
+        vsplit
         broadcast_tensors broadcast_to chunk clone contiguous cummax cummin diag diagonal expand
         flatten flip fliplr flipud gather index_copy index_fill index_plan index_put index_select
         masked_fill masked_scatter masked_select max meshgrid min mode moveaxis movedim msort narrow
@@ -386,14 +388,15 @@ ELSEWHERE = {
         logical_or logical_xor""",
     "made of numbers, not of tensors": """
         arange as_tensor asarray empty empty_like eye from_dlpack from_numpy full full_like linspace
-        logspace one_hot ones ones_like tensor tril_indices triu_indices zeros zeros_like""",
+        empty_strided frombuffer logspace one_hot ones ones_like tensor tril_indices triu_indices
+        zeros zeros_like""",
     "random numbers": """
         bernoulli get_rng_state initial_seed manual_seed multinomial normal poisson rand rand_like
         randint randint_like randn randn_like randperm seed set_rng_state""",
     "one operation over a row or a matrix: its own tests": """
         all allclose amax amin any bincount bmm cdist corrcoef cosine_similarity count_nonzero cov
-        cumprod cumsum cumulative_trapezoid dot equal histogram log_softmax logcumsumexp matmul mm
-        mv prod scatter_add softmax trapezoid trapz""",
+        cross cumprod cumsum cumulative_trapezoid dot equal histogram kron log_softmax logcumsumexp
+        matmul mm mv prod scatter_add softmax trapezoid trapz vdot""",
     "no elements": """
         can_cast check_memory_leaks detailed_memory_stats empty_cache enable_memory_debugging
         enable_memory_profiling flush get_default_device get_default_dtype

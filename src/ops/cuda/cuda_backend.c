@@ -17,6 +17,7 @@ const struct gni_backend gni_cuda_backend = {
     .product = gni_cuda_product,
     .product_add = gni_cuda_product_add,
     .product_copies = gni_cuda_product_copies,
+    .has_half_products = true,
     .search = gni_cuda_search,
     .range = gni_cuda_range,
     .count = gni_cuda_count,
