@@ -17,15 +17,20 @@
  *     dim       a dimension, may be negative      dims      one dimension or several; None: all
  *     sizes     integers, such as a shape         tensors   a list of tensors
  *     dtype     a type of elements                device    a device
+ *     elements  a tensor, or data for one         values    a tensor, a number, or data for a tensor
+ *     counts    an integer, or data for a tensor  generator where random numbers come from
+ *     keys      the parts of x[...]
+ *
+ * A device that is not given is that of the first tensor among the arguments, or the one of new tensors.
  *
  * A default is None, True, False, a number, or a word in single quotes. "-> Tensor" is left out; other results are
- * "-> values, indices" (a pair of tensors with these names), "-> tensors" (any number of them), "-> bool", "-> int",
- * "-> sizes".
+ * "-> values, indices" (a pair of tensors with these names), "-> tensors" (any number of them), "-> Tensor or tensors"
+ * (gn_results.is_tuple says which), "-> bool", "-> int", "-> sizes", "-> dtype".
  */
 #ifndef GENESIS_FUNCTION_H
 #define GENESIS_FUNCTION_H
 
-#include "genesis/ops.h"
+#include "genesis/index.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,20 +40,26 @@ extern "C" {
 typedef struct gn_argument {
     bool is_given;      /* false: None; the other fields are 0 */
     gn_operand operand; /* Tensor, operand, number; an int, bool or dim in operand.scalar.integer */
-    int count;          /* of integers or tensors */
+    int count;          /* of integers, tensors or keys */
     const int64_t *integers; /* dims, sizes */
     gn_tensor *const *tensors;
+    const gn_key *keys;
     gn_dtype dtype;
-    gn_device *device;
+    gn_device *device;       /* set even where none is given */
+    gn_generator *generator; /* of this call alone: it may take the numbers of one offset */
     const char *text;
 } gn_argument;
 
 /* What a function gives: references that the caller returns, or a number. */
 typedef struct gn_results {
+    gn_tensor *
+        target; /* where a GN_FORM_WRITES function is called in place: its first parameter, else NULL */
     int count;
+    bool is_tuple;       /* of "-> Tensor or tensors": also a single result is a tuple */
     gn_tensor **tensors; /* `few`, or memory for gn_results_clear() */
     gn_tensor *few[4];
     gn_scalar number;                 /* of "-> bool" and "-> int" */
+    gn_dtype dtype;                   /* of "-> dtype" */
     int64_t sizes[GN_DIMENSIONS_MAX]; /* `count` of them, of "-> sizes" */
 } gn_results;
 
@@ -58,6 +69,7 @@ enum {
     GN_FORM_IN_PLACE = 2, /* name_(), which writes the result into its first parameter */
     GN_FORM_OUT = 4,      /* with out=, which the result is written to */
     GN_FORM_NO_FUNCTION = 8,
+    GN_FORM_WRITES = 16, /* in place, the call itself changes results->target, and gives it */
 };
 
 typedef struct gn_function {

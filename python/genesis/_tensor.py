@@ -84,12 +84,6 @@ def joined(*operands: Any, is_floating: bool = False) -> tuple[list[Any], _C.dty
     return made, dtype
 
 
-def _pinned(shape: tuple[int, ...], dtype: Any, device: Any) -> _C.Tensor:
-    from genesis._tensor_place import empty_pinned
-
-    return empty_pinned(shape, dtype, device)
-
-
 def full(
     size: Any, fill_value: Any, dtype: Any = None, device: Any = None, pin_memory: bool = False
 ) -> _C.Tensor:
@@ -107,7 +101,7 @@ def full(
         kinds = ((bool, _C.bool), (int, _C.int64))
         number = _plain(fill_value)
         dtype = next((kind for type_, kind in kinds if isinstance(number, type_)), None)
-    made = (_pinned if pin_memory else _C._empty)(shape_of((), size), dtype, device)
+    made = (_C._empty_pinned if pin_memory else _C._empty)(shape_of((), size), dtype, device)
     return made.fill_(fill_value)
 
 

@@ -275,22 +275,6 @@ def ExternalStream(stream_ptr: int, device: DeviceLike = None) -> Stream:  # noq
     return _C.external_stream(stream_ptr, device)
 
 
-def _enter_stream(stream: Stream) -> Stream:
-    where = stream.device
-    before = _C.current_stream(where), _C.current_device()
-    _C.set_current_stream(stream)
-    if where.type == "cuda":
-        _C.set_device(where)
-    _thread_stack("stream").append(before)
-    return stream
-
-
-def _exit_stream(stream: Stream) -> None:
-    before, index = _thread_stack("stream").pop()
-    _C.set_current_stream(before)
-    _restore_device(index)
-
-
 _FRESH = object()
 
 
@@ -312,7 +296,7 @@ class stream:  # noqa: N801 - a context manager that PyTorch's users know by thi
 
     def __enter__(self) -> Stream | None:
         if self.stream is not None:
-            _enter_stream(self.stream)
+            self.stream.__enter__()
         return self.stream
 
     def __exit__(
@@ -322,7 +306,7 @@ class stream:  # noqa: N801 - a context manager that PyTorch's users know by thi
         traceback: TracebackType | None,
     ) -> None:
         if self.stream is not None:
-            _exit_stream(self.stream)
+            self.stream.__exit__()
 
 
 # ---- graphs -------------------------------------------------------------------------------------
@@ -396,11 +380,11 @@ class graph:  # noqa: N801 - a context manager that PyTorch's users know by this
             stream = _capture_streams.get(index)
             if stream is None:
                 stream = _capture_streams.setdefault(index, Stream(index))
-        self._entered = _enter_stream(stream)
+        self._entered = stream.__enter__()
         try:
             self.cuda_graph.capture_begin(self.pool, stream)
         except BaseException:
-            _exit_stream(stream)
+            stream.__exit__()
             raise
         return self.cuda_graph
 
@@ -416,7 +400,7 @@ class graph:  # noqa: N801 - a context manager that PyTorch's users know by this
             else:
                 self.cuda_graph.reset()
         finally:
-            _exit_stream(self._entered)
+            self._entered.__exit__()
 
 
 # ---- memory -------------------------------------------------------------------------------------

@@ -10,5 +10,9 @@
 #include "ops/expression.h"
 
 extern const gn_function gni_functions_elements[];
+extern const gn_function gni_functions_index[];
+extern const gn_function gni_functions_random[];
+extern const gn_function gni_functions_scatter[];
+extern const gn_function gni_functions_types[];
 
 #endif

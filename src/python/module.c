@@ -294,7 +294,7 @@ static int names_publish(PyObject *module)
     const PyMethodDef *const tables[] = {
         tensor_op_functions,     tensor_reduction_functions, tensor_make_functions,
         tensor_create_functions, tensor_place_functions,     tensor_product_functions,
-        tensor_dlpack_functions, tensor_index_functions,
+        tensor_dlpack_functions, tensor_index_functions,     random_functions,
     };
     PyObject *list = function_names();
     int status = list != NULL ? 0 : -1;

@@ -133,6 +133,29 @@ PyObject *ready_or_raise(PyObject *self, gn_status status)
     return PyBool_FromLong(status == GN_OK);
 }
 
+int argument_refuse(const char *function)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    bool is_named = type != PyExc_TypeError && type != PyExc_ValueError; /* or not of a text */
+    PyObject *text = is_named ? NULL : PyObject_Str(value);
+    const char *sentence = text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    size_t length = strlen(function);
+    is_named |= sentence == NULL || (strncmp(sentence, function, length) == 0 &&
+                                     (sentence[length] == ':' || sentence[length] == '('));
+    if (is_named) {
+        PyErr_Clear();
+        PyErr_Restore(type, value, trace);
+    } else {
+        PyErr_Format(type, "%s: %U", function, text);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+    }
+    Py_XDECREF(text);
+    return -1;
+}
+
 /* ---- arguments ------------------------------------------------------------------------------ */
 
 int size_from_python(PyObject *object, const char *what, size_t *size)

@@ -30,12 +30,17 @@ enum parameter_kind {
     KIND_TENSORS,
     KIND_DTYPE,
     KIND_DEVICE,
+    KIND_ELEMENTS,
+    KIND_VALUES,
+    KIND_KEYS,
+    KIND_COUNTS,
+    KIND_GENERATOR,
     KIND_COUNT,
 };
 
 static const char *const kind_words[KIND_COUNT] = {
-    "Tensor", "operand", "int",   "number",  "bool",  "text",
-    "dim",    "dims",    "sizes", "tensors", "dtype", "device",
+    "Tensor",  "operand", "int",    "number",   "bool",   "text", "dim",    "dims",      "sizes",
+    "tensors", "dtype",   "device", "elements", "values", "keys", "counts", "generator",
 };
 
 struct parameter {
@@ -55,6 +60,8 @@ enum result_kind {
     RESULT_BOOL,
     RESULT_INT,
     RESULT_SIZES,
+    RESULT_DTYPE,
+    RESULT_EITHER, /* a tensor, or a tuple of tensors */
 };
 
 struct function {
@@ -125,12 +132,14 @@ static const char *parameter_parse(const char *at, struct parameter *parameter)
 
 static enum result_kind result_parse(const char *text)
 {
-    return text == NULL                           ? RESULT_TENSOR
-           : strncmp(text, "-> tensors", 10) == 0 ? RESULT_TENSORS
-           : strncmp(text, "-> bool", 7) == 0     ? RESULT_BOOL
-           : strncmp(text, "-> int", 6) == 0      ? RESULT_INT
-           : strncmp(text, "-> sizes", 8) == 0    ? RESULT_SIZES
-                                                  : RESULT_PAIR;
+    return text == NULL                             ? RESULT_TENSOR
+           : strncmp(text, "-> tensors", 10) == 0   ? RESULT_TENSORS
+           : strncmp(text, "-> bool", 7) == 0       ? RESULT_BOOL
+           : strncmp(text, "-> int", 6) == 0        ? RESULT_INT
+           : strncmp(text, "-> sizes", 8) == 0      ? RESULT_SIZES
+           : strncmp(text, "-> dtype", 8) == 0      ? RESULT_DTYPE
+           : strncmp(text, "-> Tensor or", 12) == 0 ? RESULT_EITHER
+                                                    : RESULT_PAIR;
 }
 
 static void function_parse(struct function *function)
@@ -166,6 +175,9 @@ struct call_frame {
     int64_t integers[INTEGERS_MOST];
     int integer_count;
     gn_tensor **tensors; /* of the one list of tensors */
+    struct key *key;     /* of the one list of keys */
+    gn_generator generator;
+    PyObject *target; /* borrowed: the tensor that a GN_FORM_WRITES function changes; NULL: none */
 };
 
 static void frame_clear(struct call_frame *frame)
@@ -174,6 +186,7 @@ static void frame_clear(struct call_frame *frame)
         Py_XDECREF(frame->made[i]);
     Py_XDECREF(frame->rest);
     PyMem_Free(frame->tensors);
+    key_free(frame->key);
 }
 
 static bool is_word(PyObject *key, const char *word)
@@ -234,8 +247,7 @@ static int frame_fill(const struct function *function, struct call_frame *frame,
             (void)PyTuple_SetItem(frame->rest, i - taken, Py_NewRef(arguments[i]));
         if (frame->rest == NULL)
             return -1;
-        bool is_one = count - taken == 1 && !PyIndex_Check(arguments[taken]);
-        frame->objects[most] = is_one ? arguments[taken] : frame->rest;
+        frame->objects[most] = count - taken == 1 ? arguments[taken] : frame->rest;
         taken = count;
     }
     if (taken < count) {
@@ -318,7 +330,14 @@ static int integers_take(struct call_frame *frame, const struct parameter *param
     int64_t *values = frame->integers + frame->integer_count;
     int room = INTEGERS_MOST - frame->integer_count;
     int most = parameter->kind == KIND_DIMS && room > GN_DIMENSIONS_MAX ? GN_DIMENSIONS_MAX : room;
-    if (integers_from_python(given, parameter->name, values, most, &argument->count) < 0)
+    bool is_shape = strcmp(parameter->name, "shape") == 0 || strcmp(parameter->name, "size") == 0;
+    if (is_shape && !PyIndex_Check(given) && !PySequence_Check(given) &&
+        !PyObject_HasAttrString(given, "__iter__")) {
+        PyErr_Format(PyExc_TypeError, "a shape is of integers, not %R", given);
+        return -1;
+    }
+    if (integers_from_python(given, is_shape ? "a shape" : parameter->name, values, most,
+                             &argument->count) < 0)
         return -1;
     argument->integers = values;
     frame->integer_count += argument->count;
@@ -364,17 +383,90 @@ static int tensors_take(struct call_frame *frame, PyObject *given, PyObject **it
     return 0;
 }
 
+/* The device of the first tensor among the arguments; NULL: there is none. */
+static gn_device *device_beside(const struct call_frame *frame, const struct function *function)
+{
+    for (int i = 0; i < function->count; i++)
+        if (frame->objects[i] != NULL && tensor_check(frame->state, frame->objects[i]))
+            return gn_tensor_get_device(tensor_of(frame->objects[i]));
+    return NULL;
+}
+
+/* Data as a tensor beside the others; numbers stay what they are where `is_number` allows that. */
+static int elements_take(struct call_frame *frame, const struct function *function, int place,
+                         bool is_number)
+{
+    PyObject *given = frame->objects[place], **made = &frame->made[place];
+    gn_operand *operand = &frame->arguments[place].operand;
+    gn_device *device = device_beside(frame, function);
+    if (tensor_check(frame->state, given)) {
+        operand->tensor = tensor_of(given);
+        return 0;
+    }
+    int found = is_number ? operand_from_python(frame->state, given, operand) : 0;
+    if (found != 0)
+        return found < 0 ? -1 : 0;
+    *made = is_number ? value_take(frame->state, given)
+                      : tensor_make(frame->state, given, NULL, NULL, false);
+    if (*made != NULL && device != NULL) {
+        PyObject *moved = tensor_move(*made, device);
+        Py_DECREF(*made);
+        *made = moved;
+    }
+    if (*made == NULL)
+        return -1;
+    *operand = (gn_operand){.tensor = tensor_of(*made)};
+    return 0;
+}
+
+/* A count that does not fit int64 is as good as the largest that does: no tensor has as many elements. */
+static int counts_take(struct call_frame *frame, const struct function *function, int place)
+{
+    int overflow = 0;
+    if (!PyLong_Check(frame->objects[place]))
+        return elements_take(frame, function, place, false);
+    long long count = PyLong_AsLongLongAndOverflow(frame->objects[place], &overflow);
+    frame->arguments[place].operand.scalar.integer = overflow == 0  ? count
+                                                     : overflow > 0 ? INT64_MAX
+                                                                    : -1;
+    return 0;
+}
+
+/* The parts of a key, which borrow from `items`. */
+static int keys_take(struct call_frame *frame, PyObject *given, PyObject **items,
+                     gn_argument *argument)
+{
+    *items = iterable_take(given);
+    if (*items == NULL)
+        return -1;
+    frame->key = key_make(frame->state, *items, &argument->keys, &argument->count);
+    return frame->key != NULL ? 0 : -1;
+}
+
+/* An argument that is left out, or None. */
+static int default_take(struct call_frame *frame, const struct function *function, int place)
+{
+    const struct parameter *parameter = &function->parameters[place];
+    gn_argument *argument = &frame->arguments[place];
+    *argument = frame->objects[place] == NULL ? parameter->standard : (gn_argument){0};
+    if (parameter->kind == KIND_DEVICE) {
+        argument->device = device_beside(frame, function);
+        if (argument->device == NULL)
+            return device_of_new(frame->state, Py_None, &argument->device);
+    } else if (parameter->kind == KIND_GENERATOR) {
+        argument->generator = &frame->generator;
+        return generator_take(frame->state, Py_None, &frame->generator);
+    }
+    return 0;
+}
+
 static int argument_take(struct call_frame *frame, const struct function *function, int place)
 {
     const struct parameter *parameter = &function->parameters[place];
     gn_argument *argument = &frame->arguments[place];
     PyObject *given = frame->objects[place];
-    if (given == NULL || (given == Py_None && !parameter->is_required)) {
-        *argument = parameter->standard;
-        if (given == Py_None)
-            *argument = (gn_argument){0};
-        return 0;
-    }
+    if (given == NULL || (given == Py_None && !parameter->is_required))
+        return default_take(frame, function, place);
     *argument = (gn_argument){.is_given = true};
     gn_scalar *scalar = &argument->operand.scalar;
     scalar->kind = GN_INT64;
@@ -406,6 +498,16 @@ static int argument_take(struct call_frame *frame, const struct function *functi
         return dtype_from_python(frame->state, given, &argument->dtype);
     case KIND_DEVICE:
         return device_of_new(frame->state, given, &argument->device);
+    case KIND_ELEMENTS:
+    case KIND_VALUES:
+        return elements_take(frame, function, place, parameter->kind == KIND_VALUES);
+    case KIND_COUNTS:
+        return counts_take(frame, function, place);
+    case KIND_KEYS:
+        return keys_take(frame, given, &frame->made[place], argument);
+    case KIND_GENERATOR:
+        argument->generator = &frame->generator;
+        return generator_take(frame->state, given, &frame->generator);
     case KIND_COUNT:
         break;
     }
@@ -430,6 +532,17 @@ static PyObject *result_take(const struct call_frame *frame, gn_results *results
     return tensor_to_python(frame->state, tensor);
 }
 
+static PyObject *tuple_of(const struct call_frame *frame, gn_results *results)
+{
+    PyObject *tuple = PyTuple_New(results->count);
+    for (int i = 0; tuple != NULL && i < results->count; i++) {
+        PyObject *item = result_take(frame, results, i);
+        if (item == NULL || PyTuple_SetItem(tuple, i, item) < 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
 static PyObject *results_to_python(const struct function *function, const struct call_frame *frame,
                                    gn_results *results)
 {
@@ -441,21 +554,20 @@ static PyObject *results_to_python(const struct function *function, const struct
         results->count = 0;
         return pair_make(frame->state, first, second);
     }
-    case RESULT_TENSORS: {
-        PyObject *tuple = PyTuple_New(results->count);
-        for (int i = 0; tuple != NULL && i < results->count; i++) {
-            PyObject *item = result_take(frame, results, i);
-            if (item == NULL || PyTuple_SetItem(tuple, i, item) < 0)
-                Py_CLEAR(tuple);
-        }
-        return tuple;
-    }
+    case RESULT_EITHER:
+        if (!results->is_tuple && results->count == 1)
+            return result_take(frame, results, 0);
+        return tuple_of(frame, results);
+    case RESULT_TENSORS:
+        return tuple_of(frame, results);
     case RESULT_BOOL:
         return PyBool_FromLong(results->number.integer != 0);
     case RESULT_INT:
         return PyLong_FromLongLong(results->number.integer);
     case RESULT_SIZES:
         return integers_to_python(results->sizes, results->count);
+    case RESULT_DTYPE:
+        return dtype_to_python(frame->state, results->dtype);
     }
     return NULL;
 }
@@ -486,28 +598,33 @@ static PyObject *results_write(struct call_frame *frame, gn_results *results)
     return is_fitting ? Py_NewRef(frame->out) : NULL;
 }
 
-/* Whether the call may take long: the interpreter's lock is let go then. */
+/* Whether the call may take long: the interpreter's lock is let go then. So it is where all tensors are new ones, of
+ * any size. */
 static bool is_long(const struct function *function, const struct call_frame *frame)
 {
+    bool has_tensor = false;
     for (int i = 0; i < function->count; i++) {
         const gn_argument *argument = &frame->arguments[i];
+        has_tensor |= argument->operand.tensor != NULL || argument->tensors != NULL;
         if (argument->operand.tensor != NULL && is_long_on(argument->operand.tensor))
             return true;
         for (int k = 0; argument->tensors != NULL && k < argument->count; k++)
             if (is_long_on(argument->tensors[k]))
                 return true;
     }
-    return false;
+    return !has_tensor;
 }
 
 static PyObject *function_run(struct function *function, struct call_frame *frame)
 {
-    gn_results results = {.count = 0};
+    gn_results results = {.target = frame->target != NULL ? tensor_of(frame->target) : NULL};
     gn_status status;
     PyObject *made;
     for (int i = 0; i < function->count; i++)
-        if (argument_take(frame, function, i) < 0)
+        if (argument_take(frame, function, i) < 0) {
+            (void)argument_refuse(frame->name);
             return NULL;
+        }
     CALL_OPERATION(is_long(function, frame), status,
                    function->row->call(frame->arguments, &results));
     if (status != GN_OK)
@@ -545,7 +662,9 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
         PyErr_Format(PyExc_TypeError,
                      "%s: the result goes to the tensor itself: out= is not for this", frame.name);
     } else {
-        if (form == FORM_IN_PLACE)
+        if (form == FORM_IN_PLACE && (function->row->forms & GN_FORM_WRITES) != 0)
+            frame.target = self;
+        else if (form == FORM_IN_PLACE)
             frame.out = self;
         made = function_run(function, &frame);
     }
@@ -571,18 +690,20 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
     {                                                                                           \
         return function_call(0x##n, FORM_IN_PLACE, self, arguments, count, keywords);           \
     }
-#define HEX(X, n)                                                                           \
-    X(n##0)                                                                                 \
-    X(n##1)                                                                                 \
-    X(n##2)                                                                                 \
-    X(n##3) X(n##4) X(n##5) X(n##6) X(n##7) X(n##8) X(n##9) X(n##a) X(n##b) X(n##c) X(n##d) \
-        X(n##e) X(n##f)
+#define HEX(X, n) \
+    X(n##0)       \
+    X(n##1)       \
+    X(n##2)       \
+    X(n##3)       \
+    X(n##4) X(n##5) X(n##6) X(n##7) X(n##8) X(n##9) X(n##a) X(n##b) X(n##c) X(n##d) X(n##e) X(n##f)
 #define HEX_2(X, n)                                                                            \
     HEX(X, n##0)                                                                               \
     HEX(X, n##1)                                                                               \
     HEX(X, n##2)                                                                               \
-    HEX(X, n##3) HEX(X, n##4) HEX(X, n##5) HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) \
-        HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
+    HEX(X, n##3)                                                                               \
+    HEX(X, n##4)                                                                               \
+    HEX(X, n##5) HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) \
+        HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
 #define THUNKS(X) HEX_2(X, 0) HEX_2(X, 1)
 
 THUNKS(THUNK)

@@ -7,23 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-/* The exception of a wrong argument, with the function's name in front. */
-static int argument_refuse(const char *name)
-{
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    if (type != PyExc_TypeError &&
-        type != PyExc_ValueError) { /* others may not be made of a text */
-        PyErr_Restore(type, value, trace);
-        return -1;
-    }
-    PyErr_Format(type, "%s: %S", name, value);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(trace);
-    return -1;
-}
-
 /* ---- shapes ----------------------------------------------------------------------------------- */
 
 struct creation {
@@ -31,7 +14,6 @@ struct creation {
     int ndim;
     gn_dtype dtype;
     gn_device *device;
-    PyObject *dtype_object, *device_object; /* borrowed, as they were given; NULL: not at all */
     bool is_pinned;
 };
 
@@ -59,14 +41,11 @@ static int shape_take(PyObject *positional, PyObject *size, struct creation *cre
 static int creation_parse(struct module_state *state, const char *name, PyObject *positional,
                           PyObject *keywords, struct creation *creation)
 {
-    PyObject *size = NULL, *pinned = NULL, *key, *value;
+    PyObject *size = NULL, *pinned = NULL, *dtype = NULL, *device = NULL, *key, *value;
     const struct {
         const char *name;
         PyObject **place;
-    } known[] = {{"dtype", &creation->dtype_object},
-                 {"device", &creation->device_object},
-                 {"size", &size},
-                 {"pin_memory", &pinned}};
+    } known[] = {{"dtype", &dtype}, {"device", &device}, {"size", &size}, {"pin_memory", &pinned}};
     Py_ssize_t at = 0;
     while (keywords != NULL && PyDict_Next(keywords, &at, &key, &value)) {
         size_t i = 0, count = sizeof known / sizeof *known;
@@ -82,31 +61,27 @@ static int creation_parse(struct module_state *state, const char *name, PyObject
     creation->is_pinned = is_pinned > 0;
     creation->dtype = GN_FLOAT32;
     if (is_pinned < 0 || shape_take(positional, size, creation) < 0 ||
-        (creation->dtype_object != NULL &&
-         dtype_from_python(state, creation->dtype_object, &creation->dtype) < 0) ||
-        device_of_new(state, creation->device_object, &creation->device) < 0)
+        (dtype != NULL && dtype_from_python(state, dtype, &creation->dtype) < 0) ||
+        device_of_new(state, device, &creation->device) < 0)
         return argument_refuse(name);
     return 0;
 }
 
-/* Page-locked memory is Python's matter; NULL of `method`: the elements are not set. */
-static PyObject *create_pinned(const struct creation *creation, const char *method, int number)
+/* In page-locked memory, and filled with a number unless that is NULL. */
+static PyObject *create_pinned(struct module_state *state, const char *name,
+                               const struct creation *creation, const gn_scalar *number)
 {
-    PyObject *module = PyImport_ImportModule("genesis._tensor_place");
-    PyObject *shape = integers_to_python(creation->sizes, creation->ndim);
-    PyObject *made = NULL;
-    if (module != NULL && shape != NULL)
-        made = PyObject_CallMethod(
-            module, "empty_pinned", "OOO", shape,
-            creation->dtype_object != NULL ? creation->dtype_object : Py_None,
-            creation->device_object != NULL ? creation->device_object : Py_None);
-    Py_XDECREF(module);
-    Py_XDECREF(shape);
-    if (made == NULL || method == NULL)
+    PyObject *made =
+        tensor_pinned(state, creation->dtype, creation->ndim, creation->sizes, creation->device);
+    gn_status status = GN_OK;
+    if (made == NULL)
+        (void)argument_refuse(name);
+    else if (number != NULL)
+        CALL_ALLOCATING(status, gn_assign(tensor_of(made), (gn_operand){.scalar = *number}));
+    if (status == GN_OK)
         return made;
-    PyObject *filled = PyObject_CallMethod(made, method, "i", number);
     Py_DECREF(made);
-    return filled;
+    return error_raise_in(state, name, status);
 }
 
 static PyObject *create_full(const char *name, PyObject *module, PyObject *arguments,
@@ -118,9 +93,9 @@ static PyObject *create_full(const char *name, PyObject *module, PyObject *argum
     gn_status status;
     if (creation_parse(state, name, arguments, keywords, &creation) < 0)
         return NULL;
-    if (creation.is_pinned)
-        return create_pinned(&creation, "fill_", number);
     gn_scalar value = {.kind = GN_INT64, .integer = number};
+    if (creation.is_pinned)
+        return create_pinned(state, name, &creation, &value);
     CALL_ALLOCATING(status, gn_full(value, creation.dtype, creation.ndim, creation.sizes,
                                     creation.device, &tensor));
     return tensor_or_raise_in(state, name, status, tensor);
@@ -145,7 +120,7 @@ static PyObject *create_empty(PyObject *module, PyObject *arguments, PyObject *k
     if (creation_parse(state, "empty", arguments, keywords, &creation) < 0)
         return NULL;
     if (creation.is_pinned)
-        return create_pinned(&creation, NULL, 0);
+        return create_pinned(state, "empty", &creation, NULL);
     CALL_ALLOCATING(status, gn_tensor_create(creation.dtype, creation.ndim, creation.sizes,
                                              creation.device, &tensor));
     return tensor_or_raise_in(state, "empty", status, tensor);

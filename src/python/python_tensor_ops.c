@@ -516,12 +516,25 @@ SECOND_NAMES(DEFINE)
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
+/* The places of elements that are not 0, as a tuple of a tensor for each dimension. */
+static PyObject *nonzero_tuple(PyObject *tensor)
+{
+    PyObject *call = PyObject_GetAttrString(tensor, "nonzero"), *none = PyTuple_New(0);
+    PyObject *names = Py_BuildValue("{s:O}", "as_tuple", Py_True), *made = NULL;
+    if (call != NULL && none != NULL && names != NULL)
+        made = PyObject_Call(call, none, names);
+    Py_XDECREF(call);
+    Py_XDECREF(none);
+    Py_XDECREF(names);
+    return made;
+}
+
 static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                                 PyObject *keywords)
 {
     struct module_state *state = module_state_of(module);
     if (count == 1 && keywords == NULL && tensor_check(state, arguments[0]))
-        return nonzero_tuple(state, tensor_of(arguments[0]));
+        return nonzero_tuple(arguments[0]);
     return call_function(module, "where", GN_OP_WHERE, 3, arguments, count, keywords);
 }
 
