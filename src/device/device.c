@@ -104,6 +104,21 @@ gn_status gn_device_get(gn_device_type type, int index, gn_device **device)
     return gni_cuda_device_open(index, device);
 }
 
+bool gn_device_is_started(gn_device_type type)
+{
+    return type == GN_DEVICE_CPU || (type == GN_DEVICE_CUDA && gni_cuda_is_started());
+}
+
+gn_status gn_device_can_access(gn_device *device, gn_device *peer, bool *can_access)
+{
+    GN_CHECK_ARGUMENT(device != NULL && peer != NULL && can_access != NULL,
+                      "device, peer and can_access must not be NULL");
+    *can_access = false;
+    if (device == peer || device->ops != peer->ops || device->ops->can_access == NULL)
+        return GN_OK;
+    return device->ops->can_access(device, peer, can_access);
+}
+
 gn_device_type gn_device_get_type(const gn_device *device)
 {
     return device->type;
