@@ -385,7 +385,7 @@ enum {
 
 const gn_function gni_functions_random[] = {
     {"rand", NULL, SHAPE, 0, rand_call, "Random numbers from 0 to before 1, all as likely.",
-     ">>> bool((genesis.rand(1000) < 1).all())\nTrue"},
+     ">>> (genesis.rand(1000) < 1).all().item()\nTrue"},
     {"randn", NULL, SHAPE, 0, randn_call,
      "Random numbers with mean 0 and variance 1, normally distributed.",
      ">>> genesis.randn(2, 3).shape\n(2, 3)"},
@@ -431,11 +431,11 @@ const gn_function gni_functions_random[] = {
     {"exponential_", NULL, "self: Tensor, lambd: number = 1.0, *, generator: generator = None",
      FILLS, fill_exponential,
      "Fill it with exponentially distributed random numbers, whose mean is ``1 / lambd``.",
-     ">>> bool((genesis.empty(1000).exponential_() >= 0).all())\nTrue"},
+     ">>> (genesis.empty(1000).exponential_() >= 0).all().item()\nTrue"},
     {"uniform_", NULL,
      "self: Tensor, low: number = 0.0, high: number = 1.0, *, generator: generator = None", FILLS,
      fill_uniform, "Fill it with random numbers from `low` to before `high`, all as likely.",
-     ">>> bool((genesis.empty(1000).uniform_(2, 3) >= 2).all())\nTrue"},
+     ">>> (genesis.empty(1000).uniform_(2, 3) >= 2).all().item()\nTrue"},
     {"normal_", NULL,
      "self: Tensor, mean: number = 0.0, std: number = 1.0, *, generator: generator = None", FILLS,
      fill_normal, "Fill it with normally distributed random numbers.",
@@ -445,6 +445,6 @@ const gn_function gni_functions_random[] = {
      fill_integers,
      "Fill it with random integers from `low` to before `high`; one number is the end.\n\n"
      "Without any they are all that the type has from 0 on, or that it counts exactly.",
-     ">>> bool((genesis.empty(1000).random_(10) < 10).all())\nTrue"},
+     ">>> (genesis.empty(1000).random_(10) < 10).all().item()\nTrue"},
     {0},
 };

@@ -9,6 +9,7 @@
  */
 #include "module.h"
 
+#include <stddef.h>
 #include <string.h>
 
 enum {
@@ -168,16 +169,16 @@ struct call_frame {
     struct module_state *state;
     const char *name;
     PyObject *objects[PARAMETERS_MOST]; /* borrowed; NULL: left out */
+    PyObject *made[PARAMETERS_MOST];    /* new references that arguments borrow from */
     PyObject *rest;                     /* arguments of a "*shape", a new tuple */
     PyObject *out;                      /* borrowed; NULL: none */
-    PyObject *made[PARAMETERS_MOST];    /* new references that arguments borrow from */
-    gn_argument arguments[PARAMETERS_MOST];
-    int64_t integers[INTEGERS_MOST];
-    int integer_count;
-    gn_tensor **tensors; /* of the one list of tensors */
-    struct key *key;     /* of the one list of keys */
-    gn_generator generator;
     PyObject *target; /* borrowed: the tensor that a GN_FORM_WRITES function changes; NULL: none */
+    gn_tensor **tensors;                    /* of the one list of tensors */
+    struct key *key;                        /* of the one list of keys */
+    int integer_count;                      /* of `integers` */
+    gn_argument arguments[PARAMETERS_MOST]; /* from here on nothing is set at first */
+    gn_generator generator;
+    int64_t integers[INTEGERS_MOST];
 };
 
 static void frame_clear(struct call_frame *frame)
@@ -645,8 +646,10 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
                                PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
     struct function *function = &functions[number];
-    struct call_frame frame = {.name = function->name};
+    struct call_frame frame;
     PyObject *made = NULL;
+    memset(&frame, 0, offsetof(struct call_frame, arguments)); /* the rest is set when it is used */
+    frame.name = function->name;
     char in_place[sizeof function->name + 1];
     if (!function->is_parsed)
         function_parse(function);
@@ -702,8 +705,9 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
     HEX(X, n##2)                                                                               \
     HEX(X, n##3)                                                                               \
     HEX(X, n##4)                                                                               \
-    HEX(X, n##5) HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) \
-        HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
+    HEX(X, n##5)                                                                               \
+    HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) \
+        HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
 #define THUNKS(X) HEX_2(X, 0) HEX_2(X, 1)
 
 THUNKS(THUNK)

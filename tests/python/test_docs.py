@@ -56,7 +56,6 @@ MODULES = [
     "genesis._replay",
     "genesis._report",
     "genesis._snapshot",
-    "genesis._tensor_index",
     "genesis._timeline",
     "genesis._timeline_page",
     "genesis.memory_profiler",
