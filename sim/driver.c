@@ -356,6 +356,17 @@ CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice device)
     return CUDA_SUCCESS;
 }
 
+/* The simulated devices do not reach each other's memory. */
+CUresult cuDeviceCanAccessPeer(int *can_access, CUdevice device, CUdevice peer)
+{
+    SIM_CALL(SIM_NEED_INIT);
+    SIM_REQUIRE(can_access != NULL, CUDA_ERROR_INVALID_VALUE);
+    SIM_REQUIRE_DEVICE(device);
+    SIM_REQUIRE_DEVICE(peer);
+    *can_access = 0;
+    return CUDA_SUCCESS;
+}
+
 static int attribute_value(CUdevice_attribute attribute, CUdevice device)
 {
     switch (attribute) {

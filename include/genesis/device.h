@@ -56,6 +56,13 @@ GN_API gn_status gn_device_get(gn_device_type type, int index, gn_device **devic
 GN_API gn_device_type gn_device_get_type(const gn_device *device);
 GN_API int gn_device_get_index(const gn_device *device);
 
+/* Whether a device of a type has been started; false in a child of fork(), which cannot use its parent's. */
+GN_API bool gn_device_is_started(gn_device_type type);
+
+/* Whether a device can read and write the memory of another one directly; false for the CPU, and for itself. */
+GN_API gn_status gn_device_can_access(gn_device *device, gn_device *peer,
+                                      bool *can_access) GN_NODISCARD;
+
 /* The index of the device that the calling thread uses for this type; 0 until it sets another. */
 GN_API int gn_device_get_current(gn_device_type type);
 

@@ -17,22 +17,28 @@
  *     bool      true or false                     text      one of a few words
  *     dim       a dimension, may be negative      dims      one dimension or several; None: all
  *     sizes     integers, such as a shape         tensors   a list of tensors
- *     dtype     a type of elements                device    a device; None: that of new tensors, or the first argument's
+ *     dtype     a type of elements                device    a device
  *     elements  a number, tensor, array or list   doubles   the same; a list becomes float64
- *     shapes    lists of integers, or one integer generator a generator of random numbers
+ *     data      a tensor, or data for one         values    a tensor, a number, or data for a tensor
+ *     counts    an integer, or data for a tensor  keys      the parts of x[...]
+ *     shapes    lists of integers, or one integer generator where random numbers come from
+ *
+ * A device that is not given is that of the first tensor among the arguments, or the one of new tensors.
  *
  * "dims|Tensor" takes dimensions or a tensor, which is passed as operand.tensor; "number|text" a number or a word, in
- * `text`; "dims|bool" dimensions or true or false, in operand.scalar of kind GN_BOOL.
+ * `text`; "dims|bool" dimensions or true or false, in operand.scalar of kind GN_BOOL;
+ * "number|sizes" an integer, or integers.
  *
  * A default is None, True, False, a number, integers such as (0, 1), or a word in single quotes. "-> Tensor" is left
  * out; other results are "-> values, indices" (a pair of tensors with these names, or one tensor where the function
- * gives one), "-> tensors" (any number of them), "-> each" (a tensor for one that `*tensors` was given, a list for a
- * list), "-> bool", "-> int", "-> sizes", "-> text" and "-> None".
+ * gives one), "-> tensors" (any number of them), "-> Tensor or tensors" (gn_results.is_tuple says which), "-> each" (a
+ * tensor for one that `*tensors` was given, a list for a list), "-> bool", "-> int", "-> sizes", "-> dtype", "-> text"
+ * and "-> None".
  */
 #ifndef GENESIS_FUNCTION_H
 #define GENESIS_FUNCTION_H
 
-#include "genesis/ops.h"
+#include "genesis/index.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,14 +49,15 @@ typedef struct gn_argument {
     bool is_given;  /* false: None; the other fields are 0, but for a device */
     bool is_single; /* sizes, shapes: one integer that is no list of one */
     gn_dtype dtype;
-    int count;          /* of integers, tensors or shapes */
+    int count;          /* of integers, tensors, shapes or keys */
     gn_operand operand; /* Tensor, operand, number; an int, bool or dim in operand.scalar.integer */
     const int *lengths; /* of shapes: how many integers each has */
     union {
         const int64_t *integers; /* dims, sizes; of shapes: one behind the other */
         gn_tensor *const *tensors;
-        gn_device *device;
-        gn_generator *generator;
+        const gn_key *keys;
+        gn_device *device;       /* set even where none is given */
+        gn_generator *generator; /* of this call alone: it may take the numbers of one offset */
         const char *text;
     };
 } gn_argument;
@@ -59,10 +66,14 @@ typedef struct gn_argument {
 typedef struct gn_results {
     gn_tensor
         *out; /* what out= names, borrowed; a function may write its result there and give it */
+    gn_tensor *
+        target; /* where a GN_FORM_WRITES function is called in place: its first parameter, else NULL */
     int count;
+    bool is_tuple;       /* of "-> Tensor or tensors": also a single result is a tuple */
     gn_tensor **tensors; /* `few`, or memory for gn_results_clear() */
     gn_tensor *few[4];
     gn_scalar number;                 /* of "-> bool" and "-> int" */
+    gn_dtype dtype;                   /* of "-> dtype" */
     int64_t sizes[GN_DIMENSIONS_MAX]; /* `count` of them, of "-> sizes" */
     const char *text;                 /* of "-> text"; static memory */
 } gn_results;
@@ -76,6 +87,7 @@ enum {
     GN_FORM_OPTIONS = 16, /* of an elementwise operation: how that is called with options */
     GN_FORM_BLAS =
         32, /* it computes matrix products: a binding that knows a BLAS library names it first */
+    GN_FORM_WRITES = 64, /* in place, the call itself changes results->target, and gives it */
 };
 
 typedef struct gn_function {

@@ -17,13 +17,9 @@ from os import environ
 from genesis import (
     _C,
     _memory,
-    _random,
     _serialization,
     _tensor,
-    _tensor_index,
     _tensor_names,
-    _tensor_place,
-    _tensor_places,
     _tensor_storage,
     cpu,
     cuda,
@@ -56,13 +52,9 @@ __all__ = [
 for _module in (
     _C,
     _memory,
-    _random,
     _serialization,
     _tensor,
-    _tensor_index,
     _tensor_names,
-    _tensor_place,
-    _tensor_places,
     _tensor_storage,
 ):
     __all__ += _module.__all__

@@ -227,11 +227,7 @@ class CPUMemoryPool(MemoryPool):
 
         Where there is no CUDA device it is ordinary memory, and one warning says so.
         """
-        if cuda.is_available():
-            manager = _C.MemoryManager(None, pinned=True)
-        else:
-            cpu.warn_not_pinned()
-            manager = _C.MemoryManager("cpu", pinned=True)
+        manager = _C.MemoryManager(None if _C._can_pin() else "cpu", pinned=True)
         size = _memory.parse_size(size, "size")
         block = Block(manager.allocate_memory(size), size, pinned=True)
         self._add(block)

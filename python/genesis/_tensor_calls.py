@@ -49,8 +49,6 @@ def _rename(name: str, error: Exception) -> None:
 
 def _write(made: Any, out: Any) -> Any:
     """The result, or the tuple of them, in tensors of their shapes; `out` itself."""
-    from genesis._tensor_names import can_cast
-
     is_alone = isinstance(made, _C.Tensor)
     results, places = ((made,), (out,)) if is_alone else (made, out)
     if not isinstance(places, (tuple, list)) or len(places) != len(results):
@@ -62,7 +60,7 @@ def _write(made: Any, out: Any) -> Any:
             raise _C.ShapeError(
                 f"a result of shape {one.shape} does not fit a tensor of {place.shape}"
             )
-        if not can_cast(one.dtype, place.dtype):
+        if not _C.can_cast(one.dtype, place.dtype):
             raise TypeError(
                 f"a result of {one.dtype.name} cannot be stored as {place.dtype.name}: "
                 "cast it first"

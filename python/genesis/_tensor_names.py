@@ -1,30 +1,22 @@
-"""Second names of functions, questions about tensors and types, and tensors like another.
-
-PyTorch and NumPy call several things by two names; programs use both.
-"""
+"""Names of Tensor that are classes or texts, asarray(), index_plan(), and what types can hold."""
 
 from __future__ import annotations
 
 from genesis import _C
-from genesis._C import full
-from genesis._tensor import dtype_of, shape_of
+from genesis._tensor import dtype_of
 from genesis._tensor_calls import publish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from genesis._index_plan import IndexPlan
+
 __all__ = [
     "asarray",
-    "can_cast",
-    "clone",
     "finfo",
     "iinfo",
-    "is_floating_point",
-    "is_tensor",
-    "numel",
-    "promote_types",
-    "result_type",
+    "index_plan",
 ]
 
 # ---- tensors ----
@@ -74,64 +66,6 @@ def _memory_of(data: Any) -> _C.Tensor:
     ) from problem
 
 
-def clone(input: _C.Tensor) -> _C.Tensor:
-    """A contiguous copy.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.clone(genesis.tensor([1, 2]))
-    tensor([1, 2])
-    """
-    return input.clone()
-
-
-def numel(input: _C.Tensor) -> int:
-    """How many elements there are.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.numel(genesis.zeros(2, 3))
-    6
-    """
-    return input.numel()
-
-
-def is_tensor(obj: Any) -> bool:
-    """Whether it is a tensor of Genesis.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.is_tensor(genesis.zeros(2)), genesis.is_tensor([1, 2])
-    (True, False)
-    """
-    return isinstance(obj, _C.Tensor)
-
-
-def is_floating_point(input: _C.Tensor) -> bool:
-    """Whether the elements are floating numbers.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.is_floating_point(genesis.zeros(2))
-    True
-    """
-    return input.dtype.is_floating_point
-
-
-def is_signed(self: _C.Tensor) -> bool:
-    """Whether the elements can be negative."""
-    return self.dtype.is_signed
-
-
-def get_device(self: _C.Tensor) -> int:
-    """The index of its GPU; -1 on the CPU."""
-    return self.device.index if self.device.type == "cuda" else -1
-
-
 class ElementCount(int):
     """How many elements a tensor has, as NumPy's ``x.size``; called, its sizes, as PyTorch's.
 
@@ -167,57 +101,6 @@ def _size(self: _C.Tensor) -> ElementCount:
     count = ElementCount(self.numel())
     count._shape = self.shape
     return count
-
-
-def astype(
-    self: _C.Tensor,
-    dtype: Any,
-    order: str = "K",
-    casting: str = "unsafe",
-    subok: bool = True,
-    copy: bool = True,
-) -> _C.Tensor:
-    """The elements as another dtype, as NumPy names it: a copy, unless that is not wanted.
-
-    `casting` says what is allowed: ``"unsafe"`` all, ``"same_kind"`` what :func:`can_cast` allows,
-    ``"safe"`` what keeps every number, ``"no"`` nothing.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.tensor([1.5, 2.5]).astype("int64")
-    tensor([1, 2])
-    """
-    to = dtype_of(dtype)
-    allowed = {
-        "unsafe": True,
-        "same_kind": can_cast(self.dtype, to),
-        "safe": holds(to, self.dtype),
-        "equiv": self.dtype == to,
-        "no": self.dtype == to,
-    }
-    if casting not in allowed:
-        raise ValueError(f"astype: casting is one of {', '.join(allowed)}, not {casting!r}")
-    if not allowed[casting]:
-        raise TypeError(f"astype: {self.dtype} does not become {to} with casting={casting!r}")
-    return self.to(to, copy=copy)
-
-
-def copy(self: _C.Tensor, order: str = "C") -> _C.Tensor:
-    """A contiguous copy, as NumPy names it.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.ones(2).copy()
-    tensor([1., 1.])
-    """
-    return self.clone()
-
-
-def type_as(self: _C.Tensor, other: _C.Tensor) -> _C.Tensor:
-    """The elements with the dtype of another tensor."""
-    return self.to(other.dtype)
 
 
 _TYPE_NAMES = {
@@ -260,61 +143,9 @@ def type(self: _C.Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     return self.to(dtype=dtype)
 
 
-def _new_shape(self: _C.Tensor, sizes: Any, size: Any, dtype: Any, device: Any) -> _C.Tensor:
-    return _C._empty(shape_of(sizes, size), dtype or self.dtype, device or self.device)
-
-
-def new_empty(
-    self: _C.Tensor, *shape: Any, size: Any = None, dtype: Any = None, device: Any = None
-) -> _C.Tensor:
-    """A tensor of the same dtype on the same device, whose elements are not set."""
-    return _new_shape(self, shape, size, dtype, device)
-
-
-def new_zeros(
-    self: _C.Tensor, *shape: Any, size: Any = None, dtype: Any = None, device: Any = None
-) -> _C.Tensor:
-    """A tensor of zeros of the same dtype on the same device."""
-    return _new_shape(self, shape, size, dtype, device).fill_(0)
-
-
-def new_ones(
-    self: _C.Tensor, *shape: Any, size: Any = None, dtype: Any = None, device: Any = None
-) -> _C.Tensor:
-    """A tensor of ones of the same dtype on the same device."""
-    return _new_shape(self, shape, size, dtype, device).fill_(1)
-
-
-def new_full(
-    self: _C.Tensor, size: Any, fill_value: Any, dtype: Any = None, device: Any = None
-) -> _C.Tensor:
-    """A tensor of one number of the same dtype on the same device."""
-    return full(size, fill_value, dtype or self.dtype, device or self.device)
-
-
-def new_tensor(self: _C.Tensor, data: Any, dtype: Any = None, device: Any = None) -> _C.Tensor:
-    """A copy of numbers with the same dtype on the same device."""
-    return _C.tensor(data, dtype=dtype or self.dtype, device=device or self.device)
-
-
-def _contains(self: _C.Tensor, value: Any) -> bool:
-    """Whether an element is equal to it."""
-    return bool((self == value).any())
-
-
-def _reversed(self: _C.Tensor) -> _C.Tensor:
-    """A copy with all dimensions the other way round, as PyTorch has it."""
-    return self.flip(tuple(range(self.ndim)))
-
-
 def _formatted(self: _C.Tensor, spec: str) -> str:
     """The number of a tensor without dimensions, as Python formats it; else the text."""
     return format(self.item(), spec) if not self.ndim else format(str(self), spec)
-
-
-def _complex(self: _C.Tensor) -> complex:
-    """The number of a tensor of one element."""
-    return complex(self.item())
 
 
 def _array_namespace(self: _C.Tensor, *, api_version: str | None = None) -> Any:
@@ -324,80 +155,49 @@ def _array_namespace(self: _C.Tensor, *, api_version: str | None = None) -> Any:
     return array_api._namespace(api_version)
 
 
-def to_device(self: _C.Tensor, device: Any, /, *, stream: Any = None) -> _C.Tensor:
-    """The tensor on a device, as the array API standard names it."""
-    if stream is not None:
-        raise ValueError("to_device: the current stream is used: see genesis.cuda.stream()")
-    return self.to(device=device)
-
-
 _C.Tensor.size = property(_size, doc=_size.__doc__)
 _C.Tensor.__array_namespace__ = _array_namespace
-_C.Tensor.__complex__ = _complex
-_C.Tensor.__contains__ = _contains
-_C.Tensor.__reversed__ = _reversed
 _C.Tensor.__format__ = _formatted
-_C.Tensor.is_cuda = property(lambda self: self.device.type == "cuda", doc="Whether it is on a GPU.")
-_C.Tensor.itemsize = property(lambda self: self.element_size(), doc="Bytes of an element.")
-_C.Tensor.nelement = numel
-_C.Tensor.ndimension = _C.Tensor.dim
-_C.Tensor.is_floating_point = is_floating_point
+
+
+def index_plan(x: _C.Tensor, key: Any, value: Any = None, for_set: bool = False) -> IndexPlan:
+    """What ``x[key]`` does, or ``x[key] = value``, without doing it.
+
+    Parameters
+    ----------
+    x : Tensor
+        What is indexed.
+    key : object
+        Whatever can stand in the brackets.
+    value : object, optional
+        What would be written: a number, or something that has elements.
+    for_set : bool
+        Whether the key would be written to; so it is if there is a value.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> x = genesis.zeros(4, 6)
+    >>> plan = genesis.index_plan(x, (slice(1, 3), slice(None, None, 2)))
+    >>> plan.kind.value, plan.result_shape, plan.result_strides, plan.ptr_offset_bytes
+    ('view', (2, 3), (6, 2), 24)
+    >>> genesis.index_plan(x, ([0, 2], [5, 1])).index_tensor
+    tensor([ 5, 13])
+    """
+    from genesis._index_plan import IndexPlan  # few ask, and enumerations take time to import
+
+    return IndexPlan(x, key, value, for_set or value is not None)
 
 
 # ---- types ----
 
 
-def result_type(tensor1: Any, tensor2: Any) -> _C.dtype:
-    """The dtype that an operation on two tensors or numbers has.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.result_type(genesis.tensor([1]), 1.5)
-    genesis.float32
-    """
-    both = [one for one in (tensor1, tensor2) if isinstance(one, _C.Tensor)]
-    if not both:
-        return _C._result_type(_C.as_tensor(tensor1), _C.as_tensor(tensor2))
-    if len(both) == 2:
-        return _C._result_type(*both)
-    empty = [
-        one[:0] if isinstance(one, _C.Tensor) and one.ndim else one for one in (tensor1, tensor2)
-    ]
-    return _C.where(_C._empty((), _C.bool, both[0].device), *empty).dtype
-
-
-def promote_types(type1: Any, type2: Any) -> _C.dtype:
-    """The dtype that has the numbers of both.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.promote_types(genesis.uint8, genesis.int8)
-    genesis.int16
-    """
-    return _C._result_type(*(_C._empty((0,), one, "cpu") for one in (type1, type2)))
-
-
 def holds(dtype: Any, other: Any) -> bool:
     """Whether a dtype is what it and another one are promoted to."""
     try:
-        return promote_types(dtype, other) == dtype
+        return _C.promote_types(dtype, other) == dtype
     except TypeError:  # uint64 and a signed integer
         return False
-
-
-def can_cast(from_: Any, to: Any) -> bool:
-    """Whether an operation in place may store one dtype as another: kinds do not go down.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> genesis.can_cast(genesis.float64, genesis.float32)
-    True
-    """
-    kinds = [(one.is_floating_point, one != _C.bool) for one in map(dtype_of, (from_, to))]
-    return kinds[0] <= kinds[1]
 
 
 class finfo:  # noqa: N801 - as in PyTorch and NumPy
@@ -453,20 +253,4 @@ class iinfo:  # noqa: N801 - as in PyTorch and NumPy
         return f"iinfo(dtype={self.dtype}, min={self.min}, max={self.max})"
 
 
-publish(
-    globals(),
-    __all__,
-    methods=(
-        *(
-            "astype",
-            "copy",
-            "get_device",
-            "is_signed",
-            "new_empty",
-            "new_full",
-            "new_ones",
-            "new_tensor",
-        ),
-        *("new_zeros", "to_device", "type", "type_as"),
-    ),
-)
+publish(globals(), __all__, methods=("type",))

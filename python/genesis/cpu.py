@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from genesis import _C, _memory, cuda
+from genesis import _C, _memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ __all__ = [
 ]
 
 _is_pinned = False
-_has_warned = False
 
 
 def enable_pinned_memory(enabled: bool = True) -> None:
@@ -35,29 +34,14 @@ def enable_pinned_memory(enabled: bool = True) -> None:
     global _is_pinned
     if not isinstance(enabled, bool):
         raise TypeError(f"pinned memory is enabled by True or False, not {enabled!r}")
-    is_possible = not enabled or cuda.is_available()
-    if is_possible:
+    if not enabled or _C._can_pin():
         _C._set_pinned(enabled)
-    else:
-        warn_not_pinned()
     _is_pinned = enabled
 
 
 def is_pinned_memory_enabled() -> bool:
     """Whether new CPU memory is to be page-locked."""
     return _is_pinned
-
-
-def warn_not_pinned() -> None:
-    """Say once that there is no device to lock pages for."""
-    global _has_warned
-    if not _has_warned:
-        _has_warned = True
-        import warnings
-
-        warnings.warn(
-            "there is no CUDA device: CPU memory is not page-locked", RuntimeWarning, stacklevel=3
-        )
 
 
 def get_num_threads() -> int:

@@ -19,8 +19,14 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any
 
+    from genesis import _nvtx as nvtx
+    from genesis._cuda_memory import MemPool as MemPool
+    from genesis._cuda_memory import caching_allocator_alloc as caching_allocator_alloc
+    from genesis._cuda_memory import caching_allocator_delete as caching_allocator_delete
+    from genesis._cuda_memory import use_mem_pool as use_mem_pool
     from genesis._kernel import Kernel as Kernel
     from genesis._kernel import warm_up_kernels as warm_up_kernels
+    from genesis._nvml import utilization as utilization
     from genesis._profiling import enable_profiling as enable_profiling
     from genesis._profiling import profiler as profiler
     from genesis._tuning import TuningChoice as TuningChoice
@@ -36,9 +42,13 @@ __all__ = [
     "ExternalStream",
     "Graph",
     "Kernel",
+    "MemPool",
     "OutOfMemoryError",
     "Stream",
     "TuningChoice",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "can_device_access_peer",
     "clear_kernel_cache",
     "configure_memory_manager",
     "current_device",
@@ -55,9 +65,13 @@ __all__ = [
     "get_device_name",
     "get_device_properties",
     "get_kernel_fusion_failures",
+    "get_rng_state",
     "graph",
     "graph_pool_handle",
     "is_available",
+    "is_bf16_supported",
+    "is_current_stream_capturing",
+    "is_initialized",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -69,6 +83,7 @@ __all__ = [
     "memory_snapshot",
     "memory_stats",
     "memory_summary",
+    "nvtx",
     "profiler",
     "reset_peak_memory_stats",
     "set_cache_size",
@@ -77,12 +92,30 @@ __all__ = [
     "set_memory_callback",
     "set_memory_fraction",
     "set_per_process_memory_fraction",
+    "set_rng_state",
     "set_stream",
     "stream",
     "synchronize",
     "tuning_choices",
+    "use_mem_pool",
+    "utilization",
     "warm_up_kernels",
 ]
+
+
+# What few need, and where it is: imported when it is asked for.
+_LATE = {
+    "_cuda_memory": (
+        "MemPool",
+        "caching_allocator_alloc",
+        "caching_allocator_delete",
+        "use_mem_pool",
+    ),
+    "_kernel": ("Kernel", "warm_up_kernels"),
+    "_nvml": ("utilization",),
+    "_profiling": ("enable_profiling", "profiler"),
+    "_tuning": ("TuningChoice", "tuning_choices"),
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -91,18 +124,15 @@ def __getattr__(name: str) -> Any:
         from genesis._types import DeviceProperties
 
         return DeviceProperties
-    if name in ("Kernel", "warm_up_kernels"):  # they read source, with the help of re
-        from genesis import _kernel
+    if name == "nvtx":
+        from genesis import _nvtx
 
-        return getattr(_kernel, name)
-    if name in ("enable_profiling", "profiler"):
-        from genesis import _profiling
+        return _nvtx
+    for module, names in _LATE.items():
+        if name in names:
+            from importlib import import_module
 
-        return getattr(_profiling, name)
-    if name in ("TuningChoice", "tuning_choices"):
-        from genesis import _tuning
-
-        return getattr(_tuning, name)
+            return getattr(import_module(f"genesis.{module}"), name)
     raise AttributeError(f"module 'genesis.cuda' has no attribute {name!r}")
 
 
@@ -136,6 +166,44 @@ def device_count() -> int:
         return _C.cuda_device_count()
     except RuntimeError:
         return 0
+
+
+def is_initialized() -> bool:
+    """Whether CUDA has been started in this process, by the first use of a device.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.is_initialized() <= genesis.cuda.is_available()
+    True
+    """
+    return _C._cuda_is_started()
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether there is a CUDA device that computes with bfloat16.
+
+    Each does; those of capability 8.0 and above have instructions for it.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.is_bf16_supported() == genesis.cuda.is_available()
+    True
+    """
+    return is_available() and (including_emulation or get_device_capability() >= (8, 0))
+
+
+def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
+    """Whether a device can read and write the memory of another one directly; not of itself.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.can_device_access_peer("cpu", "cpu")
+    False
+    """
+    return _C._can_access(device, peer_device)
 
 
 def current_device() -> int:
@@ -253,6 +321,18 @@ def current_stream(device: DeviceLike = None) -> Stream:
     return _C.current_stream(device)
 
 
+def is_current_stream_capturing() -> bool:
+    """Whether the current stream of the current CUDA device is captured into a graph.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> genesis.cuda.is_current_stream_capturing()
+    False
+    """
+    return is_initialized() and _C.current_stream(None).is_capturing
+
+
 def default_stream(device: DeviceLike = None) -> Stream:
     """The default stream of a device, which other libraries use as well."""
     return _C.default_stream(device)
@@ -273,22 +353,6 @@ def ExternalStream(stream_ptr: int, device: DeviceLike = None) -> Stream:  # noq
     ...     assert genesis.cuda.ExternalStream(0) == genesis.cuda.default_stream()
     """
     return _C.external_stream(stream_ptr, device)
-
-
-def _enter_stream(stream: Stream) -> Stream:
-    where = stream.device
-    before = _C.current_stream(where), _C.current_device()
-    _C.set_current_stream(stream)
-    if where.type == "cuda":
-        _C.set_device(where)
-    _thread_stack("stream").append(before)
-    return stream
-
-
-def _exit_stream(stream: Stream) -> None:
-    before, index = _thread_stack("stream").pop()
-    _C.set_current_stream(before)
-    _restore_device(index)
 
 
 _FRESH = object()
@@ -312,7 +376,7 @@ class stream:  # noqa: N801 - a context manager that PyTorch's users know by thi
 
     def __enter__(self) -> Stream | None:
         if self.stream is not None:
-            _enter_stream(self.stream)
+            self.stream.__enter__()
         return self.stream
 
     def __exit__(
@@ -322,7 +386,7 @@ class stream:  # noqa: N801 - a context manager that PyTorch's users know by thi
         traceback: TracebackType | None,
     ) -> None:
         if self.stream is not None:
-            _exit_stream(self.stream)
+            self.stream.__exit__()
 
 
 # ---- graphs -------------------------------------------------------------------------------------
@@ -396,11 +460,11 @@ class graph:  # noqa: N801 - a context manager that PyTorch's users know by this
             stream = _capture_streams.get(index)
             if stream is None:
                 stream = _capture_streams.setdefault(index, Stream(index))
-        self._entered = _enter_stream(stream)
+        self._entered = stream.__enter__()
         try:
             self.cuda_graph.capture_begin(self.pool, stream)
         except BaseException:
-            _exit_stream(stream)
+            stream.__exit__()
             raise
         return self.cuda_graph
 
@@ -416,7 +480,7 @@ class graph:  # noqa: N801 - a context manager that PyTorch's users know by this
             else:
                 self.cuda_graph.reset()
         finally:
-            _exit_stream(self._entered)
+            self._entered.__exit__()
 
 
 # ---- memory -------------------------------------------------------------------------------------
@@ -795,6 +859,23 @@ def manual_seed(seed: int) -> None:
 
 
 manual_seed_all = manual_seed
+
+
+def get_rng_state(device: DeviceLike = None) -> _C.Tensor:
+    """Where the one generator of all devices is, as :func:`genesis.get_rng_state` gives it.
+
+    Examples
+    --------
+    >>> import genesis
+    >>> state = genesis.cuda.get_rng_state()
+    >>> genesis.cuda.set_rng_state(state)
+    """
+    return _C.get_rng_state()
+
+
+def set_rng_state(new_state: _C.Tensor, device: DeviceLike = None) -> None:
+    """Go on from where the generator of all devices was."""
+    _C.set_rng_state(new_state)
 
 
 def enable_lazy_init(enabled: bool = True) -> None:

@@ -113,6 +113,21 @@ gn_status gni_device_get_host(gn_device **host)
     return gni_cpu_device_open(host);
 }
 
+bool gn_device_is_started(gn_device_type type)
+{
+    return type == GN_DEVICE_CPU || (type == GN_DEVICE_CUDA && gni_cuda_is_started());
+}
+
+gn_status gn_device_can_access(gn_device *device, gn_device *peer, bool *can_access)
+{
+    GN_CHECK_ARGUMENT(device != NULL && peer != NULL && can_access != NULL,
+                      "device, peer and can_access must not be NULL");
+    *can_access = false;
+    if (device == peer || device->ops != peer->ops || device->ops->can_access == NULL)
+        return GN_OK;
+    return device->ops->can_access(device, peer, can_access);
+}
+
 gn_device_type gn_device_get_type(const gn_device *device)
 {
     return device->type;

@@ -174,6 +174,8 @@ struct gni_device_ops {
     gn_status (*properties)(gn_device *device, gn_device_properties *properties);
     gn_status (*memory_info)(gn_device *device, size_t *free_bytes, size_t *total_bytes);
     gn_status (*synchronize)(gn_device *device);
+    gn_status (*can_access)(gn_device *device, gn_device *peer,
+                            bool *can_access); /* of one type; NULL: none can */
 
     /* Memory from the driver or the system, of exactly this size; nbytes > 0. Freeing may wait for
      * the device. `nbytes` of a free is what was allocated. */

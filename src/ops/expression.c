@@ -6,6 +6,9 @@
 #include "base/host.h"
 #include "base/text.h"
 
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- scopes ---------------------------------------------------------------------------------- */
@@ -120,6 +123,24 @@ void gn_results_clear(gn_results *results)
         gni_host_free(results->tensors);
     results->tensors = NULL;
     results->count = 0;
+}
+
+struct gni_number_text gni_number_text(gn_scalar number)
+{
+    struct gni_number_text made;
+    int digits = 1;
+    if (number.kind == GN_BOOL)
+        (void)snprintf(made.text, sizeof made.text, "%s", number.integer != 0 ? "True" : "False");
+    if (number.kind == GN_INT64)
+        (void)snprintf(made.text, sizeof made.text, "%lld", (long long)number.integer);
+    if (number.kind != GN_FLOAT64)
+        return made;
+    do /* the fewest digits that say which number it is */
+        (void)snprintf(made.text, sizeof made.text, "%.*g", digits, number.floating);
+    while (++digits <= 17 && strtod(made.text, NULL) != number.floating && !isnan(number.floating));
+    if (isfinite(number.floating) && strpbrk(made.text, ".e") == NULL)
+        (void)strcat(made.text, ".0");
+    return made;
 }
 
 /* ---- elements ---------------------------------------------------------------------------------- */
@@ -321,6 +342,43 @@ gn_tensor *gni_cat(struct gni_scope *scope, int count, gn_tensor *const *tensors
 gn_tensor *gni_matmul(struct gni_scope *scope, gn_tensor *a, gn_tensor *b)
 {
     SCOPE_MAKE(scope, gn_matmul(a, b, &made));
+}
+
+/* ---- places -------------------------------------------------------------------------------------- */
+
+gn_tensor *gni_index_at(struct gni_scope *scope, gn_tensor *x, gn_tensor *key)
+{
+    gn_key part = {.kind = GN_KEY_TENSOR, .tensor = key};
+    SCOPE_MAKE(scope, gn_index_get(x, 1, &part, &made));
+}
+
+void gni_index_put_at(struct gni_scope *scope, gn_tensor *target, gn_tensor *key, gn_operand value,
+                      bool is_accumulated)
+{
+    gn_key part = {.kind = GN_KEY_TENSOR, .tensor = key};
+    if (scope->status == GN_OK)
+        scope->status = gn_index_set(target, 1, &part, value, is_accumulated);
+}
+
+gn_tensor *gni_index_select(struct gni_scope *scope, gn_tensor *x, int dim, gn_tensor *index)
+{
+    SCOPE_MAKE(scope, gn_index_select(x, dim, index, &made));
+}
+
+gn_tensor *gni_searchsorted(struct gni_scope *scope, gn_tensor *sequence, gn_tensor *values,
+                            bool is_right)
+{
+    SCOPE_MAKE(scope, gn_searchsorted(sequence, values, is_right, &made));
+}
+
+gn_tensor *gni_bincount(struct gni_scope *scope, gn_tensor *x, gn_tensor *weights, int64_t minimum)
+{
+    SCOPE_MAKE(scope, gn_bincount(x, weights, minimum, &made));
+}
+
+gn_tensor *gni_cumsum(struct gni_scope *scope, gn_tensor *x, int dim)
+{
+    SCOPE_MAKE(scope, gn_cumulate(x, dim, false, &made));
 }
 
 void gni_assign(struct gni_scope *scope, gn_tensor *out, gn_operand value)

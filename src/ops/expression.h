@@ -88,6 +88,13 @@ static inline double gni_scalar_double(gn_scalar scalar)
     return scalar.kind == GN_FLOAT64 ? scalar.floating : (double)scalar.integer;
 }
 
+/* A number as Python writes it, for messages. */
+struct gni_number_text {
+    char text[32];
+};
+
+struct gni_number_text gni_number_text(gn_scalar number);
+
 /* ---- elements ---------------------------------------------------------------------------------- */
 
 gn_tensor *gni_elementwise(struct gni_scope *scope, gn_op op, int arity,
@@ -181,6 +188,18 @@ gn_tensor *gni_arange(struct gni_scope *scope, int64_t count, gn_device *device)
 
 gn_tensor *gni_cat(struct gni_scope *scope, int count, gn_tensor *const *tensors, int dim);
 gn_tensor *gni_matmul(struct gni_scope *scope, gn_tensor *a, gn_tensor *b);
+
+/* ---- places: genesis/index.h ----------------------------------------------------------------------- */
+
+/* x[key], of an index tensor or a mask; and the same as a target, which need not belong to the scope. */
+gn_tensor *gni_index_at(struct gni_scope *scope, gn_tensor *x, gn_tensor *key);
+void gni_index_put_at(struct gni_scope *scope, gn_tensor *target, gn_tensor *key, gn_operand value,
+                      bool is_accumulated);
+gn_tensor *gni_index_select(struct gni_scope *scope, gn_tensor *x, int dim, gn_tensor *index);
+gn_tensor *gni_searchsorted(struct gni_scope *scope, gn_tensor *sequence, gn_tensor *values,
+                            bool is_right);
+gn_tensor *gni_bincount(struct gni_scope *scope, gn_tensor *x, gn_tensor *weights, int64_t minimum);
+gn_tensor *gni_cumsum(struct gni_scope *scope, gn_tensor *x, int dim);
 
 /* Writes into a tensor, which need not belong to the scope. */
 void gni_assign(struct gni_scope *scope, gn_tensor *out, gn_operand value);

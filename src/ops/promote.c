@@ -39,6 +39,10 @@ static int groups_join(int higher, int lower)
     return higher;
 }
 
+#define NO_COMMON_TYPE                                                        \
+    "uint64 and %s have no common type: no integer has the numbers of both. " \
+    "Convert one of them with to()"
+
 /* Names the two types of which there is no common one: the last that is signed, and uint64. */
 static gn_status promotion_refuse(int count, const gn_operand *operands)
 {
@@ -46,10 +50,15 @@ static gn_status promotion_refuse(int count, const gn_operand *operands)
     for (int i = 0; i < count; i++)
         if (operands[i].tensor != NULL && gni_dtypes[operands[i].tensor->dtype].is_signed)
             other = gni_dtypes[operands[i].tensor->dtype].name;
-    return gni_error(GN_ERROR_TYPE,
-                     "uint64 and %s have no common type: no integer has the numbers of both. "
-                     "Convert one of them with to()",
-                     other);
+    return gni_error(GN_ERROR_TYPE, NO_COMMON_TYPE, other);
+}
+
+gn_status gni_promote_types(gn_dtype a, gn_dtype b, gn_dtype *dtype)
+{
+    *dtype = gni_dtype_promote(a, b);
+    return *dtype != GN_DTYPE_COUNT ? GN_OK
+                                    : gni_error(GN_ERROR_TYPE, NO_COMMON_TYPE,
+                                                gni_dtypes[gni_dtypes[a].is_signed ? a : b].name);
 }
 
 gn_status gni_promote(int count, const gn_operand *operands, gn_dtype *dtype)

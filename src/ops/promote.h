@@ -26,6 +26,7 @@ static inline gn_dtype gni_typing_operand(const struct gni_typing *typing, int i
 
 /* GN_ERROR_TYPE for uint64 and signed integers of one group. */
 gn_status gni_promote(int count, const gn_operand *operands, gn_dtype *dtype) GN_NODISCARD;
+gn_status gni_promote_types(gn_dtype a, gn_dtype b, gn_dtype *dtype) GN_NODISCARD;
 
 /* Whether a type has a number; floating types and bool have all, as nearly as they can. */
 bool gni_number_fits(gn_scalar number, gn_dtype dtype);

@@ -50,6 +50,27 @@ static PyObject *cuda_is_missing(PyObject *module, PyObject *unused)
     return PyBool_FromLong(status == GN_ERROR_UNAVAILABLE);
 }
 
+static PyObject *cuda_is_started(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(gn_device_is_started(GN_DEVICE_CUDA));
+}
+
+static PyObject *can_access(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *names[2];
+    gn_device *devices[2];
+    gn_status status;
+    bool is_possible;
+    if (!PyArg_ParseTuple(arguments, "OO", &names[0], &names[1]) ||
+        device_from_python(state, names[0], &devices[0]) < 0 ||
+        device_from_python(state, names[1], &devices[1]) < 0)
+        return NULL;
+    CALL_UNLOCKED(status, gn_device_can_access(devices[0], devices[1], &is_possible));
+    return status == GN_OK ? PyBool_FromLong(is_possible) : error_raise(state, status);
+}
+
 static PyObject *current_device(PyObject *module, PyObject *unused)
 {
     (void)module, (void)unused;
@@ -227,6 +248,10 @@ static PyMethodDef module_functions[] = {
      "Whether this machine has no usable CUDA at all; not so in a forked child."},
     {"current_device", current_device, METH_NOARGS,
      "current_device($module, /)\n--\n\nThe index of this thread's current CUDA device."},
+    {"_cuda_is_started", cuda_is_started, METH_NOARGS,
+     "_cuda_is_started($module, /)\n--\n\nWhether a CUDA device has been started."},
+    {"_can_access", can_access, METH_VARARGS,
+     "_can_access($module, device, peer, /)\n--\n\nWhether one reaches the other's memory."},
     {"set_device", set_device, METH_O,
      "set_device($module, device, /)\n--\n\nMakes a CUDA device this thread's current one."},
     {"device_properties", device_properties, METH_O,
@@ -294,7 +319,7 @@ static int names_publish(PyObject *module)
     const PyMethodDef *const tables[] = {
         tensor_op_functions,     tensor_reduction_functions, tensor_make_functions,
         tensor_create_functions, tensor_place_functions,     tensor_product_functions,
-        tensor_dlpack_functions, tensor_index_functions,
+        tensor_dlpack_functions, tensor_index_functions,     random_functions,
     };
     PyObject *list = function_names();
     int status = list != NULL ? 0 : -1;

@@ -50,8 +50,9 @@ struct module_state {
     PyObject *generator; /* that of genesis.rand() and its kin, unless they are given another */
     gn_device_type default_type; /* of the device of new tensors for which none is named */
     int default_index;
-    int context_count; /* of `with device:` in all threads */
-    bool is_blas_told; /* where Python's packages have an OpenBLAS */
+    int context_count;      /* of `with device:` in all threads */
+    bool is_blas_told;      /* where Python's packages have an OpenBLAS */
+    bool is_pinning_warned; /* that memory cannot be page-locked */
     PyObject *shape_error;
     PyObject *out_of_memory_error;
     PyObject *device_lost_error;
@@ -86,7 +87,7 @@ PyObject *error_raise(const struct module_state *state, gn_status status);
 /* The same, of a function that was called by this name: the sentence names it, and no inner one. */
 PyObject *error_raise_in(const struct module_state *state, const char *function, gn_status status);
 
-/* Puts the function's name in front of the sentence of a TypeError or ValueError. Always returns -1. */
+/* Puts the function's name in front of the sentence of a TypeError or ValueError, unless it is there. Always -1. */
 int error_name(const char *function);
 
 /* Clears an exception that says that something is not there. An interrupt, or another one that is no error, stays. */
@@ -412,11 +413,11 @@ extern PyType_Slot tensor_number_slots[];
 PyObject *elementwise_call(struct module_state *state, const char *name, gn_op op,
                            PyObject *const *objects, int arity, PyObject *out);
 extern PyMethodDef tensor_make_functions[];
+extern PyMethodDef tensor_make_methods[];
 extern PyMethodDef tensor_create_functions[];
 extern PyMethodDef tensor_reduction_methods[]; /* python_tensor_reduce.c */
 extern PyMethodDef tensor_reduction_functions[];
 extern PyMethodDef tensor_view_methods[];    /* python_tensor_views.c */
-extern PyMethodDef tensor_row_methods[];     /* python_tensor_rows.c */
 extern PyMethodDef tensor_product_methods[]; /* python_tensor_products.c */
 extern PyMethodDef tensor_product_functions[];
 PyObject *tensor_matmul(PyObject *a, PyObject *b);
@@ -433,6 +434,10 @@ PyObject *function_names(void); /* a new list of the names of functions, aliases
 /* A tensor on another device, as a new reference; itself where it is there. */
 PyObject *tensor_move(PyObject *self, gn_device *device);
 
+/* A tensor of the CPU, which `place` must be, whose elements are not set: page-locked where there is a CUDA device. */
+PyObject *tensor_pinned(struct module_state *state, gn_dtype dtype, int ndim, const int64_t *sizes,
+                        gn_device *place);
+
 /* Devices, page-locked memory, streams: python_tensor_place.c. */
 extern PyMethodDef tensor_place_methods[];
 extern PyMethodDef tensor_place_functions[];
@@ -444,11 +449,23 @@ extern PyMethodDef random_functions[];
 int generator_take(struct module_state *state, PyObject *object, gn_generator *taken);
 int random_init(PyObject *module, struct module_state *state);
 
+/* The numbers of one call, from a Generator, or from the default one for None. */
+int generator_take(struct module_state *state, PyObject *object, gn_generator *taken);
+
+/* The parts of a key from a tuple of them, until key_free(), which takes NULL, too. */
+struct key *key_make(struct module_state *state, PyObject *tuple, const gn_key **parts, int *count);
+void key_free(struct key *key);
+
+/* A tensor of something that has elements, to be written by a key; a new reference. */
+PyObject *value_take(struct module_state *state, PyObject *object);
+
 PyObject *tensor_get_index(PyObject *self, PyObject *key);
 int tensor_set_index(PyObject *self, PyObject *key, PyObject *value);
 
-/* The places of elements that are not 0, as a tuple of a tensor for each dimension. */
-PyObject *nonzero_tuple(struct module_state *state, gn_tensor *tensor);
+/* What tensor() and, without a copy, as_tensor() give: `dtype` and `place`, a device, may be NULL. */
+PyObject *tensor_make(struct module_state *state, PyObject *data, PyObject *dtype, PyObject *place,
+                      bool is_copied);
+
 PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject *dtype,
                            bool is_copied);
 

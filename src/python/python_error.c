@@ -116,22 +116,6 @@ PyObject *error_raise(const struct module_state *state, gn_status status)
     return error_raise_in(state, NULL, status);
 }
 
-int error_name(const char *function)
-{
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    if (type != PyExc_TypeError &&
-        type != PyExc_ValueError) { /* others may not be made of a text */
-        PyErr_Restore(type, value, trace);
-        return -1;
-    }
-    PyErr_Format(type, "%s: %S", function, value);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(trace);
-    return -1;
-}
-
 void error_clear(void)
 {
     if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
@@ -150,6 +134,29 @@ PyObject *ready_or_raise(PyObject *self, gn_status status)
     if (status != GN_OK && status != GN_ERROR_NOT_READY)
         return error_raise(module_state_of_object(self), status);
     return PyBool_FromLong(status == GN_OK);
+}
+
+int error_name(const char *function)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    bool is_named = type != PyExc_TypeError && type != PyExc_ValueError; /* or not of a text */
+    PyObject *text = is_named ? NULL : PyObject_Str(value);
+    const char *sentence = text != NULL ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    size_t length = strlen(function);
+    is_named |= sentence == NULL || (strncmp(sentence, function, length) == 0 &&
+                                     (sentence[length] == ':' || sentence[length] == '('));
+    if (is_named) {
+        PyErr_Clear();
+        PyErr_Restore(type, value, trace);
+    } else {
+        PyErr_Format(type, "%s: %U", function, text);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+    }
+    Py_XDECREF(text);
+    return -1;
 }
 
 /* ---- arguments ------------------------------------------------------------------------------ */

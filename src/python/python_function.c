@@ -37,12 +37,17 @@ enum parameter_kind {
     KIND_DOUBLES,
     KIND_GENERATOR,
     KIND_SHAPES,
+    KIND_DATA,
+    KIND_VALUES,
+    KIND_KEYS,
+    KIND_COUNTS,
     KIND_COUNT,
 };
 
 static const char *const kind_words[KIND_COUNT] = {
-    "Tensor", "operand", "int",   "number", "bool",     "text",    "dim",       "dims",
-    "sizes",  "tensors", "dtype", "device", "elements", "doubles", "generator", "shapes",
+    "Tensor",    "operand", "int",     "number", "bool",   "text",     "dim",
+    "dims",      "sizes",   "tensors", "dtype",  "device", "elements", "doubles",
+    "generator", "shapes",  "data",    "values", "keys",   "counts",
 };
 
 /* What a parameter takes beside its kind: behind "|". */
@@ -50,6 +55,7 @@ enum {
     ALSO_TENSOR = 1,
     ALSO_TEXT = 2,
     ALSO_BOOL = 4,
+    ALSO_SIZES = 8,
 };
 
 struct parameter {
@@ -73,6 +79,8 @@ enum result_kind {
     RESULT_SIZES,
     RESULT_TEXT,
     RESULT_NONE,
+    RESULT_DTYPE,
+    RESULT_EITHER, /* a tensor, or a tuple of tensors */
 };
 
 struct function {
@@ -159,10 +167,11 @@ static const char *parameter_parse(const char *at, struct parameter *parameter,
     at = word_take(behind_spaces(at + 1), "| ,", kind, sizeof kind);
     if (*at == '|')
         at = word_take(at + 1, " ,", also, sizeof also);
-    parameter->also = strcmp(also, "Tensor") == 0 ? ALSO_TENSOR
-                      : strcmp(also, "text") == 0 ? ALSO_TEXT
-                      : strcmp(also, "bool") == 0 ? ALSO_BOOL
-                                                  : 0;
+    parameter->also = strcmp(also, "Tensor") == 0  ? ALSO_TENSOR
+                      : strcmp(also, "text") == 0  ? ALSO_TEXT
+                      : strcmp(also, "bool") == 0  ? ALSO_BOOL
+                      : strcmp(also, "sizes") == 0 ? ALSO_SIZES
+                                                   : 0;
     at = behind_spaces(at);
     parameter->is_required = *at != '=' && !parameter->is_rest;
     if (*at == '=') {
@@ -179,15 +188,17 @@ static const char *parameter_parse(const char *at, struct parameter *parameter,
 
 static enum result_kind result_parse(const char *text)
 {
-    return text == NULL                           ? RESULT_TENSOR
-           : strncmp(text, "-> tensors", 10) == 0 ? RESULT_TENSORS
-           : strncmp(text, "-> bool", 7) == 0     ? RESULT_BOOL
-           : strncmp(text, "-> int", 6) == 0      ? RESULT_INT
-           : strncmp(text, "-> sizes", 8) == 0    ? RESULT_SIZES
-           : strncmp(text, "-> each", 7) == 0     ? RESULT_EACH
-           : strncmp(text, "-> text", 7) == 0     ? RESULT_TEXT
-           : strncmp(text, "-> None", 7) == 0     ? RESULT_NONE
-                                                  : RESULT_PAIR;
+    return text == NULL                             ? RESULT_TENSOR
+           : strncmp(text, "-> tensors", 10) == 0   ? RESULT_TENSORS
+           : strncmp(text, "-> bool", 7) == 0       ? RESULT_BOOL
+           : strncmp(text, "-> int", 6) == 0        ? RESULT_INT
+           : strncmp(text, "-> sizes", 8) == 0      ? RESULT_SIZES
+           : strncmp(text, "-> each", 7) == 0       ? RESULT_EACH
+           : strncmp(text, "-> text", 7) == 0       ? RESULT_TEXT
+           : strncmp(text, "-> None", 7) == 0       ? RESULT_NONE
+           : strncmp(text, "-> dtype", 8) == 0      ? RESULT_DTYPE
+           : strncmp(text, "-> Tensor or", 12) == 0 ? RESULT_EITHER
+                                                    : RESULT_PAIR;
 }
 
 static void function_parse(struct function *function)
@@ -226,11 +237,13 @@ static void function_parse(struct function *function)
 struct call_frame {
     struct module_state *state;
     const char *name;
-    int count;            /* of parameters: the rest of these arrays is not set */
-    int integer_count;    /* of `integers`, in use */
-    int shape_count;      /* of `lengths`, in use */
-    PyObject *rest;       /* arguments of a "*shape", a new tuple */
-    PyObject *out;        /* borrowed; NULL: none */
+    int count;         /* of parameters: the rest of these arrays is not set */
+    int integer_count; /* of `integers`, in use */
+    int shape_count;   /* of `lengths`, in use */
+    PyObject *rest;    /* arguments of a "*shape", a new tuple */
+    PyObject *out;     /* borrowed; NULL: none */
+    PyObject *target;  /* borrowed: the tensor that a GN_FORM_WRITES function changes; NULL: none */
+    struct key *key;   /* of the one list of keys */
     gn_tensor **tensors;  /* of the one list of tensors */
     gn_generator numbers; /* of the one generator */
     int64_t *many;        /* the integers of one list that has more than INTEGERS_MOST */
@@ -246,7 +259,8 @@ static void frame_init(struct call_frame *frame, const struct function *function
     frame->name = function->name;
     frame->count = function->count;
     frame->integer_count = frame->shape_count = 0;
-    frame->rest = frame->out = NULL;
+    frame->rest = frame->out = frame->target = NULL;
+    frame->key = NULL;
     frame->tensors = NULL;
     frame->many = NULL;
     for (int i = 0; i < function->count; i++)
@@ -260,6 +274,7 @@ static void frame_clear(struct call_frame *frame)
     Py_XDECREF(frame->rest);
     PyMem_Free(frame->tensors);
     PyMem_Free(frame->many);
+    key_free(frame->key);
 }
 
 static bool is_word(PyObject *key, const char *word)
@@ -491,8 +506,15 @@ static int integers_take(struct call_frame *frame, const struct parameter *param
             room = GN_DIMENSIONS_MAX;
         else if (parameter->kind == KIND_SIZES)
             values = integers_grow(frame, given, &room);
-        if (values == NULL ||
-            integers_from_python(given, parameter->name, values, room, &argument->count) < 0)
+        bool is_shape =
+            strcmp(parameter->name, "shape") == 0 || strcmp(parameter->name, "size") == 0;
+        if (is_shape && !PyIndex_Check(given) && !PySequence_Check(given) &&
+            !PyObject_HasAttrString(given, "__iter__")) {
+            PyErr_Format(PyExc_TypeError, "%s: a shape is of integers, not %R", frame->name, given);
+            return -1;
+        }
+        if (values == NULL || integers_from_python(given, is_shape ? "a shape" : parameter->name,
+                                                   values, room, &argument->count) < 0)
             return error_name(frame->name);
         argument->is_single = argument->count == 1 && is_one_integer(given);
     }
@@ -618,6 +640,65 @@ static int also_take(const struct call_frame *frame, const struct parameter *par
     return 0;
 }
 
+/* The device of the first tensor among the arguments; NULL: there is none. */
+static gn_device *device_beside(const struct call_frame *frame)
+{
+    for (int i = 0; i < frame->count; i++)
+        if (frame->objects[i] != NULL && tensor_check(frame->state, frame->objects[i]))
+            return gn_tensor_get_device(tensor_of(frame->objects[i]));
+    return NULL;
+}
+
+/* Data as a tensor beside the others; numbers stay what they are where `is_number` allows that. */
+static int data_take(struct call_frame *frame, int place, bool is_number)
+{
+    PyObject *given = frame->objects[place], **made = &frame->made[place];
+    gn_operand *operand = &frame->arguments[place].operand;
+    gn_device *device = device_beside(frame);
+    if (tensor_check(frame->state, given)) {
+        operand->tensor = tensor_of(given);
+        return 0;
+    }
+    int found = is_number ? operand_from_python(frame->state, given, operand) : 0;
+    if (found != 0)
+        return found < 0 ? -1 : 0;
+    *made = is_number ? value_take(frame->state, given)
+                      : tensor_make(frame->state, given, NULL, NULL, false);
+    if (*made != NULL && device != NULL) {
+        PyObject *moved = tensor_move(*made, device);
+        Py_DECREF(*made);
+        *made = moved;
+    }
+    if (*made == NULL)
+        return error_name(frame->name);
+    *operand = (gn_operand){.tensor = tensor_of(*made)};
+    return 0;
+}
+
+/* A count that does not fit int64 is as good as the largest that does: no tensor has as many elements. */
+static int counts_take(struct call_frame *frame, int place)
+{
+    int overflow = 0;
+    if (!PyLong_Check(frame->objects[place]))
+        return data_take(frame, place, false);
+    long long count = PyLong_AsLongLongAndOverflow(frame->objects[place], &overflow);
+    frame->arguments[place].operand.scalar.integer = overflow == 0  ? count
+                                                     : overflow > 0 ? INT64_MAX
+                                                                    : -1;
+    return 0;
+}
+
+/* The parts of a key, which borrow from `items`. */
+static int keys_take(struct call_frame *frame, PyObject *given, PyObject **items,
+                     gn_argument *argument)
+{
+    *items = iterable_take(given);
+    if (*items == NULL)
+        return -1;
+    frame->key = key_make(frame->state, *items, &argument->keys, &argument->count);
+    return frame->key != NULL ? 0 : error_name(frame->name);
+}
+
 /* A default that is known only at the call, of a parameter that is left out, or None. */
 static int default_take(struct call_frame *frame, const struct function *function, int place)
 {
@@ -627,8 +708,11 @@ static int default_take(struct call_frame *frame, const struct function *functio
         argument->generator = &frame->numbers;
         return generator_take(frame->state, Py_None, &frame->numbers);
     }
-    if (parameter->kind == KIND_DEVICE && function->parameters[0].kind != KIND_TENSOR)
-        return device_of_new(frame->state, NULL, &argument->device);
+    if (parameter->kind == KIND_DEVICE) {
+        argument->device = device_beside(frame);
+        if (argument->device == NULL)
+            return device_of_new(frame->state, NULL, &argument->device);
+    }
     return 0;
 }
 
@@ -647,6 +731,8 @@ static int argument_take(struct call_frame *frame, const struct function *functi
     int also = parameter->also != 0 ? also_take(frame, parameter, given, argument) : 0;
     if (also != 0)
         return also < 0 ? -1 : 0;
+    if (parameter->also == ALSO_SIZES && !is_one_integer(given))
+        return integers_take(frame, parameter, given, argument);
     switch (parameter->kind) {
     case KIND_TENSOR:
         return tensor_take(frame, function, parameter, given, argument);
@@ -688,6 +774,13 @@ static int argument_take(struct call_frame *frame, const struct function *functi
         return generator_take(frame->state, given, &frame->numbers);
     case KIND_SHAPES:
         return shapes_take(frame, parameter, given, argument);
+    case KIND_DATA:
+    case KIND_VALUES:
+        return data_take(frame, place, parameter->kind == KIND_VALUES);
+    case KIND_KEYS:
+        return keys_take(frame, given, &frame->made[place], argument);
+    case KIND_COUNTS:
+        return counts_take(frame, place);
     case KIND_COUNT:
         break;
     }
@@ -776,6 +869,10 @@ static PyObject *results_to_python(struct function *function, const struct call_
         if (frame->rest != NULL && results->count == 1)
             return result_take(frame, results, 0);
         return results_tuple(frame, results);
+    case RESULT_EITHER:
+        if (!results->is_tuple && results->count == 1)
+            return result_take(frame, results, 0);
+        return results_tuple(frame, results);
     case RESULT_TENSORS:
         return results_tuple(frame, results);
     case RESULT_BOOL:
@@ -788,6 +885,8 @@ static PyObject *results_to_python(struct function *function, const struct call_
         return PyUnicode_FromString(results->text);
     case RESULT_NONE:
         return Py_NewRef(Py_None);
+    case RESULT_DTYPE:
+        return dtype_to_python(frame->state, results->dtype);
     }
     return NULL;
 }
@@ -828,19 +927,22 @@ static bool is_long_with(const struct function *function, const gn_tensor *tenso
     return is_long_on(tensor) || (has_products && gn_tensor_get_count(tensor) > QUICK_MATRIX);
 }
 
-/* Whether the call may take long: the interpreter's lock is let go then. */
+/* Whether the call may take long: the interpreter's lock is let go then. So it is where all tensors are new ones, of
+ * any size. */
 static bool is_long(const struct function *function, const struct call_frame *frame)
 {
+    bool has_tensor = false;
     for (int i = 0; i < function->count; i++) {
         const gn_argument *argument = &frame->arguments[i];
         if (argument->operand.tensor != NULL && is_long_with(function, argument->operand.tensor))
             return true;
         bool is_list = function->parameters[i].kind == KIND_TENSORS;
+        has_tensor |= argument->operand.tensor != NULL || is_list;
         for (int k = 0; is_list && k < argument->count; k++)
             if (is_long_with(function, argument->tensors[k]))
                 return true;
     }
-    return false;
+    return !has_tensor;
 }
 
 static PyObject *function_run(struct function *function, struct call_frame *frame)
@@ -860,7 +962,9 @@ static PyObject *function_run(struct function *function, struct call_frame *fram
         if (taken < 0)
             return NULL;
     }
+    results.target = frame->target != NULL ? tensor_of(frame->target) : NULL;
     results.count = 0;
+    results.is_tuple = false;
     results.tensors = NULL;
     CALL_OPERATION(is_long(function, frame), status,
                    function->row->call(frame->arguments, &results));
@@ -937,7 +1041,9 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
         PyErr_Format(PyExc_TypeError,
                      "%s: the result goes to the tensor itself: out= is not for this", frame.name);
     } else if (filled == 0) {
-        if (form == FORM_IN_PLACE)
+        if (form == FORM_IN_PLACE && (function->row->forms & GN_FORM_WRITES) != 0)
+            frame.target = self;
+        else if (form == FORM_IN_PLACE)
             frame.out = self;
         made = function->op >= 0 ? operation_run(function, &frame) : function_run(function, &frame);
     }
@@ -976,8 +1082,10 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
     HEX(X, n##3)                                                                               \
     HEX(X, n##4)                                                                               \
     HEX(X, n##5)                                                                               \
-    HEX(X, n##6) HEX(X, n##7) HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) \
-        HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
+    HEX(X, n##6)                                                                               \
+    HEX(X, n##7)                                                                               \
+    HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) \
+        HEX(X, n##f)
 #define THUNKS(X) HEX_2(X, 0) HEX_2(X, 1)
 
 THUNKS(THUNK)

@@ -323,8 +323,10 @@ static gn_status graph_pool_end(struct graph_pool_object *own)
 
 static void graph_pool_dealloc(PyObject *self)
 {
-    gn_status status = graph_pool_end(graph_pool_of(self));
-    (void)status; /* a pool with living blocks lives on with them */
+    gn_memory_pool *pool = graph_pool_of(self)->pool;
+    Py_BEGIN_ALLOW_THREADS;
+    gn_memory_pool_abandon(pool); /* one with living blocks goes after the last of them */
+    Py_END_ALLOW_THREADS;
     object_free(self);
 }
 

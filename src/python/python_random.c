@@ -1,8 +1,8 @@
 /*
- * python_random.c: genesis.Generator, and what is filled with its numbers.
+ * python_random.c: genesis.Generator, and the functions of the default one.
  *
- * A Generator is a gn_generator: a seed, and how many fills there were since. The interpreter's lock guards it: each
- * fill takes a copy, moves the original on by one, and then lets the lock go.
+ * A Generator is a gn_generator: a seed, and how many calls took numbers since. The interpreter's lock guards it: a
+ * call takes a copy, moves the original on by one, and then lets the lock go.
  */
 #include "module.h"
 
@@ -188,7 +188,7 @@ int random_init(PyObject *module, struct module_state *state)
                : -1;
 }
 
-/* ---- what is filled ------------------------------------------------------------------------- */
+/* ---- functions ------------------------------------------------------------------------------ */
 
 int generator_take(struct module_state *state, PyObject *object, gn_generator *taken)
 {
@@ -204,82 +204,63 @@ int generator_take(struct module_state *state, PyObject *object, gn_generator *t
     return 0;
 }
 
-typedef gn_status (*fill_call)(gn_tensor *out, gn_generator *generator);
-
-static PyObject *fill(PyObject *module, PyObject *arguments, fill_call call)
+/* The methods of the default generator, as functions. */
+static PyObject *manual_seed(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                             PyObject *keywords)
 {
-    struct module_state *state = module_state_of(module);
-    PyObject *object, *generator_object;
-    gn_generator generator;
-    gn_status status;
-    if (!PyArg_ParseTuple(arguments, "O!O", state->tensor_class, &object, &generator_object) ||
-        generator_take(state, generator_object, &generator) < 0)
+    static const struct signature signature = {"manual_seed", {"seed", NULL}, 1};
+    PyObject *taken[2];
+    if (arguments_take(&signature, arguments, count, keywords, taken) < 0)
         return NULL;
-    CALL_ALLOCATING(status, call(tensor_of(object), &generator));
-    return status == GN_OK ? Py_NewRef(object) : error_raise(state, status);
+    return generator_manual_seed(module_state_of(module)->generator, taken[0]);
 }
 
-static PyObject *fill_uniform(PyObject *module, PyObject *arguments)
+static PyObject *seed(PyObject *module, PyObject *unused)
 {
-    return fill(module, arguments, gn_random_uniform);
+    return generator_seed(module_state_of(module)->generator, unused);
 }
 
-static PyObject *fill_normal(PyObject *module, PyObject *arguments)
+static PyObject *initial_seed(PyObject *module, PyObject *unused)
 {
-    return fill(module, arguments, gn_random_normal);
+    return generator_initial_seed(module_state_of(module)->generator, unused);
 }
 
-static PyObject *fill_integers(PyObject *module, PyObject *arguments)
+static PyObject *get_rng_state(PyObject *module, PyObject *unused)
 {
-    struct module_state *state = module_state_of(module);
-    PyObject *object, *generator_object;
-    PyObject *bounds[2];
-    int64_t numbers[2];
-    gn_generator generator;
-    gn_status status;
-    if (!PyArg_ParseTuple(arguments, "O!OOO", state->tensor_class, &object, &bounds[0], &bounds[1],
-                          &generator_object) ||
-        generator_take(state, generator_object, &generator) < 0)
+    return generator_get_state(module_state_of(module)->generator, unused);
+}
+
+static PyObject *set_rng_state(PyObject *module, PyObject *state)
+{
+    PyObject *done = generator_set_state(module_state_of(module)->generator, state);
+    if (done == NULL)
         return NULL;
-    bool is_unsigned = gn_tensor_get_dtype(tensor_of(object)) == GN_UINT64;
-    for (int i = 0; i < 2; i++) {
-        numbers[i] = is_unsigned ? (int64_t)PyLong_AsUnsignedLongLong(bounds[i])
-                                 : PyLong_AsLongLong(bounds[i]);
-        if (PyErr_Occurred())
-            return NULL;
-    }
-    CALL_ALLOCATING(status,
-                    gn_random_integers(tensor_of(object), numbers[0], numbers[1], &generator));
-    return status == GN_OK ? Py_NewRef(object) : error_raise(state, status);
+    Py_DECREF(done);
+    Py_RETURN_NONE;
 }
 
-static PyObject *permutation(PyObject *module, PyObject *arguments)
-{
-    struct module_state *state = module_state_of(module);
-    PyObject *n, *generator_object, *device_object;
-    size_t count;
-    gn_device *device;
-    gn_generator generator;
-    gn_tensor *result = NULL;
-    gn_status status;
-    if (!PyArg_ParseTuple(arguments, "OOO", &n, &generator_object, &device_object) ||
-        size_from_python(n, "n", &count) < 0 ||
-        generator_take(state, generator_object, &generator) < 0 ||
-        device_of_new(state, device_object, &device) < 0)
-        return NULL;
-    CALL_ALLOCATING(status, gn_random_permutation((int64_t)count, device, &generator, &result));
-    return tensor_or_raise(state, status, result);
-}
+#define EXAMPLE "\n\nExamples\n--------\n>>> import genesis\n"
 
 PyMethodDef random_functions[] = {
-    {"_fill_uniform", fill_uniform, METH_VARARGS,
-     "_fill_uniform($module, tensor, generator, /)\n--\n\nFills it."},
-    {"_fill_normal", fill_normal, METH_VARARGS,
-     "_fill_normal($module, tensor, generator, /)\n--\n\nFills it."},
-    {"_fill_integers", fill_integers, METH_VARARGS,
-     "_fill_integers($module, tensor, low, high, generator, /)\n--\n\nFills it."},
-    {"_permutation", permutation, METH_VARARGS,
-     "_permutation($module, n, generator, device, /)\n--\n\nThe numbers from 0 to n - 1 in random "
-     "order."},
+    {"manual_seed", WITH_VECTOR(manual_seed),
+     "manual_seed(seed)\n--\n\n"
+     "Begin the sequence of random numbers that belongs to a seed; the default generator." EXAMPLE
+     ">>> genesis.manual_seed(3).initial_seed()\n3\n"},
+    {"seed", seed, METH_NOARGS,
+     "seed($module)\n--\n\nBegin a sequence that nobody knows before, and give its seed." EXAMPLE
+     ">>> genesis.seed() == genesis.initial_seed()\nTrue\n"},
+    {"initial_seed", initial_seed, METH_NOARGS,
+     "initial_seed($module)\n--\n\nThe seed that the default generator began with." EXAMPLE
+     ">>> _ = genesis.manual_seed(3)\n>>> genesis.initial_seed()\n3\n"},
+    {"get_rng_state", get_rng_state, METH_NOARGS,
+     "get_rng_state($module)\n--\n\n"
+     "Where the default generator is in its sequence, as a tensor of bytes." EXAMPLE
+     ">>> state = genesis.get_rng_state()\n"
+     ">>> first = genesis.rand(3)\n"
+     ">>> genesis.set_rng_state(state)\n"
+     ">>> genesis.equal(first, genesis.rand(3))\nTrue\n"},
+    {"set_rng_state", set_rng_state, METH_O,
+     "set_rng_state($module, state)\n--\n\nGo on from where the default generator was." EXAMPLE
+     ">>> genesis.set_rng_state(genesis.get_rng_state())\n"},
     {NULL, NULL, 0, NULL},
 };

@@ -181,23 +181,67 @@ static PyObject *stream_record_event(PyObject *self, PyObject *arguments, PyObje
     return event;
 }
 
-/* with stream: what genesis.cuda.stream() does. */
+/* What `with stream:` puts back, last in first out; each thread has its own. */
+struct stream_block {
+    struct stream_block *outer;
+    gn_stream *stream; /* a reference */
+    int device;        /* the current CUDA device */
+};
+
+static _Thread_local struct stream_block *innermost;
+
+/* Makes a stream current, and its device. */
+static gn_status stream_make_current(gn_stream *stream)
+{
+    gn_device *device = gn_stream_get_device(stream);
+    gn_status status;
+    CALL_UNLOCKED(status, gn_stream_set_current(stream));
+    if (status == GN_OK && gn_device_get_type(device) == GN_DEVICE_CUDA)
+        CALL_UNLOCKED(status, gn_device_set_current(GN_DEVICE_CUDA, gn_device_get_index(device)));
+    return status;
+}
+
 static PyObject *stream_enter(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    PyObject *cuda = PyImport_ImportModule("genesis.cuda");
-    PyObject *entered = cuda != NULL ? PyObject_CallMethod(cuda, "_enter_stream", "O", self) : NULL;
-    Py_XDECREF(cuda);
-    return entered;
+    struct module_state *state = module_state_of_object(self);
+    struct stream_block *block = PyMem_Malloc(sizeof *block);
+    gn_stream *before;
+    if (block == NULL)
+        return PyErr_NoMemory();
+    block->device = gn_device_get_current(GN_DEVICE_CUDA);
+    gn_status status = gn_stream_get_current(gn_stream_get_device(stream_of(self)), &before);
+    if (status == GN_OK)
+        block->stream = gn_stream_retain(before);
+    if (status == GN_OK && (status = stream_make_current(stream_of(self))) != GN_OK)
+        gn_stream_release(block->stream);
+    if (status != GN_OK) {
+        PyMem_Free(block);
+        return error_raise(state, status);
+    }
+    block->outer = innermost;
+    innermost = block;
+    return Py_NewRef(self);
 }
 
 static PyObject *stream_exit(PyObject *self, PyObject *arguments)
 {
     (void)arguments;
-    PyObject *cuda = PyImport_ImportModule("genesis.cuda");
-    PyObject *left = cuda != NULL ? PyObject_CallMethod(cuda, "_exit_stream", "O", self) : NULL;
-    Py_XDECREF(cuda);
-    return left;
+    struct stream_block *block = innermost;
+    gn_status status, ignored = GN_OK;
+    if (block == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "this thread is in no block of a stream");
+        return NULL;
+    }
+    innermost = block->outer;
+    CALL_UNLOCKED(status, gn_stream_set_current(block->stream));
+    /* In a forked child there is no device to put back, and no reason to hide another exception. */
+    if (block->device != gn_device_get_current(GN_DEVICE_CUDA))
+        CALL_UNLOCKED(ignored, gn_device_set_current(GN_DEVICE_CUDA, block->device));
+    (void)ignored;
+    gn_stream_release(block->stream);
+    PyMem_Free(block);
+    return none_or_raise(self, status);
 }
 
 static PyObject *stream_get_device(PyObject *self, void *unused)

@@ -281,6 +281,19 @@ static int set_data(PyObject *self, PyObject *value, void *unused)
     return status == GN_OK ? 0 : -1;
 }
 
+static PyObject *get_is_cuda(PyObject *self, void *unused)
+{
+    (void)unused;
+    gn_device *device = gn_tensor_get_device(tensor_of(self));
+    return PyBool_FromLong(gn_device_get_type(device) == GN_DEVICE_CUDA);
+}
+
+static PyObject *get_itemsize(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromSize_t(gn_dtype_size(gn_tensor_get_dtype(tensor_of(self))));
+}
+
 static PyGetSetDef tensor_properties[] = {
     {"shape", get_shape, NULL, "The sizes, as a tuple.", NULL},
     {"strides", get_strides, NULL, "Elements from one index to the next, in each dimension.", NULL},
@@ -291,6 +304,8 @@ static PyGetSetDef tensor_properties[] = {
     {"device", get_device, NULL, "Where the elements are.", NULL},
     {"ndim", get_ndim, NULL, "How many dimensions there are.", NULL},
     {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
+    {"itemsize", get_itemsize, NULL, "Bytes of an element.", NULL},
+    {"is_cuda", get_is_cuda, NULL, "Whether it is on a GPU.", NULL},
     {"T", get_t, NULL, "A view with the dimensions in reverse order.", NULL},
     {"mT", get_mt, NULL, "A view with the last two dimensions exchanged.", NULL},
     {"_place", get_place, NULL, "Where the storage is, to compare; 0 while it is pending.", NULL},
@@ -306,7 +321,7 @@ static PyObject *tensor_numel(PyObject *self, PyObject *unused)
 static PyObject *tensor_element_size(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return PyLong_FromSize_t(gn_dtype_size(gn_tensor_get_dtype(tensor_of(self))));
+    return get_itemsize(self, NULL);
 }
 
 static PyObject *tensor_storage_offset(PyObject *self, PyObject *unused)
@@ -705,6 +720,38 @@ static PyObject *tensor_as_float(PyObject *self)
     return number;
 }
 
+static PyObject *tensor_as_complex(PyObject *self, PyObject *unused)
+{
+    PyObject *number = tensor_item(self, unused);
+    double real = number != NULL ? PyFloat_AsDouble(number) : -1;
+    Py_XDECREF(number);
+    return real == -1 && PyErr_Occurred() ? NULL : PyComplex_FromDoubles(real, 0);
+}
+
+/* Whether an element is equal to it. */
+static int tensor_contains(PyObject *self, PyObject *value)
+{
+    PyObject *is_equal = PyObject_RichCompare(self, value, Py_EQ), *found = is_equal;
+    if (is_equal != NULL && tensor_check(tensor_state(self), is_equal)) {
+        found = PyObject_CallMethod(is_equal, "any", NULL);
+        Py_DECREF(is_equal);
+    }
+    int is_true = found != NULL ? PyObject_IsTrue(found) : -1;
+    Py_XDECREF(found);
+    return is_true;
+}
+
+/* All dimensions the other way round, as PyTorch has it. */
+static PyObject *tensor_reversed(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    gn_tensor *tensor = tensor_of(self), *result;
+    uint32_t all = (uint32_t)((UINT64_C(1) << gn_tensor_get_dimensions(tensor)) - 1);
+    gn_status status;
+    CALL_OPERATION(is_long_on(tensor), status, gn_flip(tensor, all, &result));
+    return tensor_or_raise(tensor_state(self), status, result);
+}
+
 static PyObject *tensor_index(PyObject *self)
 {
     if (gn_dtype_is_floating(gn_tensor_get_dtype(tensor_of(self)))) {
@@ -753,7 +800,14 @@ static PyObject *tensor_reduce(PyObject *self, PyObject *unused)
 
 static PyMethodDef tensor_methods[] = {
     {"numel", tensor_numel, METH_NOARGS, "numel($self, /)\n--\n\nHow many elements there are."},
+    {"nelement", tensor_numel, METH_NOARGS,
+     "nelement($self, /)\n--\n\nHow many elements there are."},
     {"dim", tensor_dim, METH_NOARGS, "dim($self, /)\n--\n\nHow many dimensions there are."},
+    {"ndimension", tensor_dim, METH_NOARGS,
+     "ndimension($self, /)\n--\n\nHow many dimensions there are."},
+    {"__complex__", tensor_as_complex, METH_NOARGS, "__complex__($self, /)\n--\n\n"},
+    {"__reversed__", tensor_reversed, METH_NOARGS,
+     "__reversed__($self, /)\n--\n\nA copy with all dimensions the other way round."},
     {"element_size", tensor_element_size, METH_NOARGS,
      "element_size($self, /)\n--\n\nBytes of an element."},
     {"storage_offset", tensor_storage_offset, METH_NOARGS,
@@ -827,6 +881,7 @@ static PyType_Slot tensor_slots[] = {
     {Py_mp_length, tensor_length},
     {Py_sq_length, tensor_length},
     {Py_sq_item, tensor_sequence_item},
+    {Py_sq_contains, tensor_contains},
     {Py_tp_iter, tensor_iterate},
     {Py_mp_subscript, tensor_get_index},
     {Py_mp_ass_subscript, tensor_set_index},
@@ -879,8 +934,8 @@ int tensor_class_init(PyObject *module, struct module_state *state)
         methods_add(state->tensor_class, tensor_op_methods) < 0 ||
         methods_add(state->tensor_class, tensor_reduction_methods) < 0 ||
         methods_add(state->tensor_class, tensor_view_methods) < 0 ||
-        methods_add(state->tensor_class, tensor_row_methods) < 0 ||
         methods_add(state->tensor_class, tensor_place_methods) < 0 ||
+        methods_add(state->tensor_class, tensor_make_methods) < 0 ||
         methods_add(state->tensor_class, tensor_product_methods) < 0 ||
         tensor_dlpack_init(state->tensor_class) < 0 || tensor_interop_init(state->tensor_class) < 0)
         return -1;

@@ -14,7 +14,6 @@ struct creation {
     int ndim;
     gn_dtype dtype;
     gn_device *device;
-    PyObject *dtype_object, *device_object; /* borrowed, as they were given; NULL: not at all */
     bool is_pinned;
 };
 
@@ -42,14 +41,11 @@ static int shape_take(PyObject *positional, PyObject *size, struct creation *cre
 static int creation_parse(struct module_state *state, const char *name, PyObject *positional,
                           PyObject *keywords, struct creation *creation)
 {
-    PyObject *size = NULL, *pinned = NULL, *key, *value;
+    PyObject *size = NULL, *pinned = NULL, *dtype = NULL, *device = NULL, *key, *value;
     const struct {
         const char *name;
         PyObject **place;
-    } known[] = {{"dtype", &creation->dtype_object},
-                 {"device", &creation->device_object},
-                 {"size", &size},
-                 {"pin_memory", &pinned}};
+    } known[] = {{"dtype", &dtype}, {"device", &device}, {"size", &size}, {"pin_memory", &pinned}};
     Py_ssize_t at = 0;
     while (keywords != NULL && PyDict_Next(keywords, &at, &key, &value)) {
         size_t i = 0, count = sizeof known / sizeof *known;
@@ -65,31 +61,27 @@ static int creation_parse(struct module_state *state, const char *name, PyObject
     creation->is_pinned = is_pinned > 0;
     creation->dtype = gn_get_default_dtype();
     if (is_pinned < 0 || shape_take(positional, size, creation) < 0 ||
-        (creation->dtype_object != NULL &&
-         dtype_from_python(state, creation->dtype_object, &creation->dtype) < 0) ||
-        device_of_new(state, creation->device_object, &creation->device) < 0)
+        (dtype != NULL && dtype_from_python(state, dtype, &creation->dtype) < 0) ||
+        device_of_new(state, device, &creation->device) < 0)
         return error_name(name);
     return 0;
 }
 
-/* Page-locked memory is Python's matter; without a `value` the elements are not set. */
-static PyObject *create_pinned(const struct creation *creation, PyObject *value)
+/* In page-locked memory, and filled with a value unless that is NULL. */
+static PyObject *create_pinned(struct module_state *state, const char *name,
+                               const struct creation *creation, const gn_operand *value)
 {
-    PyObject *module = PyImport_ImportModule("genesis._tensor_place");
-    PyObject *shape = integers_to_python(creation->sizes, creation->ndim);
-    PyObject *made = NULL;
-    if (module != NULL && shape != NULL)
-        made = PyObject_CallMethod(
-            module, "empty_pinned", "OOO", shape,
-            creation->dtype_object != NULL ? creation->dtype_object : Py_None,
-            creation->device_object != NULL ? creation->device_object : Py_None);
-    Py_XDECREF(module);
-    Py_XDECREF(shape);
-    if (made == NULL || value == NULL)
+    PyObject *made =
+        tensor_pinned(state, creation->dtype, creation->ndim, creation->sizes, creation->device);
+    gn_status status = GN_OK;
+    if (made == NULL)
+        (void)error_name(name);
+    else if (value != NULL)
+        CALL_ALLOCATING(status, gn_assign(tensor_of(made), *value));
+    if (status == GN_OK)
         return made;
-    PyObject *filled = PyObject_CallMethod(made, "fill_", "O", value);
     Py_DECREF(made);
-    return filled;
+    return error_raise_in(state, name, status);
 }
 
 static PyObject *create_of(const char *name, PyObject *module, PyObject *arguments,
@@ -101,13 +93,9 @@ static PyObject *create_of(const char *name, PyObject *module, PyObject *argumen
     gn_status status;
     if (creation_parse(state, name, arguments, keywords, &creation) < 0)
         return NULL;
-    if (creation.is_pinned) {
-        PyObject *value = PyLong_FromLong(number);
-        PyObject *made = value != NULL ? create_pinned(&creation, value) : NULL;
-        Py_XDECREF(value);
-        return made;
-    }
     gn_scalar value = {.kind = GN_INT64, .integer = number};
+    if (creation.is_pinned)
+        return create_pinned(state, name, &creation, &(gn_operand){.scalar = value});
     CALL_ALLOCATING(status, gn_full(value, creation.dtype, creation.ndim, creation.sizes,
                                     creation.device, &tensor));
     return tensor_or_raise_in(state, name, status, tensor);
@@ -132,7 +120,7 @@ static PyObject *create_empty(PyObject *module, PyObject *arguments, PyObject *k
     if (creation_parse(state, "empty", arguments, keywords, &creation) < 0)
         return NULL;
     if (creation.is_pinned)
-        return create_pinned(&creation, NULL);
+        return create_pinned(state, "empty", &creation, NULL);
     CALL_ALLOCATING(status, gn_tensor_create(creation.dtype, creation.ndim, creation.sizes,
                                              creation.device, &tensor));
     return tensor_or_raise_in(state, "empty", status, tensor);
@@ -191,14 +179,14 @@ static PyObject *create_full(PyObject *module, PyObject *arguments, PyObject *ke
 {
     static char *names[] = {"size", "fill_value", "dtype", "device", "pin_memory", NULL};
     struct module_state *state = module_state_of(module);
-    struct creation creation = {.dtype_object = Py_None, .device_object = Py_None};
-    PyObject *size, *given;
+    struct creation creation = {0};
+    PyObject *size, *given, *dtype = Py_None, *device = Py_None;
     gn_operand value = {0};
     gn_tensor *tensor;
     gn_status status;
     int is_pinned = 0;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|OOp:full", names, &size, &given,
-                                     &creation.dtype_object, &creation.device_object, &is_pinned))
+                                     &dtype, &device, &is_pinned))
         return NULL;
     if (tensor_check(state, given))
         value.tensor = tensor_of(given);
@@ -209,16 +197,13 @@ static PyObject *create_full(PyObject *module, PyObject *arguments, PyObject *ke
     PyObject *none = PyTuple_New(0);
     int found = none != NULL ? shape_take(none, size, &creation) : -1;
     Py_XDECREF(none);
-    if (found < 0 ||
-        (creation.dtype_object != Py_None &&
-         dtype_from_python(state, creation.dtype_object, &creation.dtype) < 0) ||
-        (!is_pinned && device_of_new(state, creation.device_object, &creation.device) < 0)) {
+    if (found < 0 || (dtype != Py_None && dtype_from_python(state, dtype, &creation.dtype) < 0) ||
+        device_of_new(state, device, &creation.device) < 0) {
         (void)error_name("full");
         return NULL;
     }
-    creation.dtype_object = state->dtypes[creation.dtype];
     if (is_pinned)
-        return create_pinned(&creation, given);
+        return create_pinned(state, "full", &creation, &value);
     CALL_ALLOCATING(status, full_make(&creation, value, &tensor));
     return tensor_or_raise_in(state, "full", status, tensor);
 }

@@ -249,20 +249,48 @@ PyObject *tensor_get_index(PyObject *self, PyObject *object)
     return tensor_or_raise(state, status, view);
 }
 
+struct key *key_make(struct module_state *state, PyObject *tuple, const gn_key **parts, int *count)
+{
+    struct key *key = PyMem_Calloc(1, sizeof *key);
+    if (key == NULL) {
+        (void)PyErr_NoMemory();
+        return NULL;
+    }
+    if (key_take(state, tuple, key) < 0) {
+        PyMem_Free(key);
+        return NULL;
+    }
+    *parts = key->parts;
+    *count = key->count;
+    return key;
+}
+
+void key_free(struct key *key)
+{
+    if (key != NULL)
+        key_drop(key);
+    PyMem_Free(key);
+}
+
+PyObject *value_take(struct module_state *state, PyObject *object)
+{
+    if (!PyObject_CheckBuffer(object) && !is_on_gpu(state, object) &&
+        (!PySequence_Check(object) || PyUnicode_Check(object))) {
+        PyErr_Format(PyExc_TypeError, "%R is neither a tensor nor a number", object);
+        return NULL;
+    }
+    return tensor_from_value(state, object);
+}
+
 /* A tensor, a number, or something that has elements: `made` is the caller's to drop. */
-static int value_take(struct module_state *state, PyObject *object, gn_operand *value,
-                      PyObject **made)
+static int operand_of_value(struct module_state *state, PyObject *object, gn_operand *value,
+                            PyObject **made)
 {
     *made = NULL;
     int found = operand_from_python(state, object, value);
     if (found != 0)
         return found < 0 ? -1 : 0;
-    if (!PyObject_CheckBuffer(object) && !is_on_gpu(state, object) &&
-        (!PySequence_Check(object) || PyUnicode_Check(object))) {
-        PyErr_Format(PyExc_TypeError, "%R is neither a tensor nor a number", object);
-        return -1;
-    }
-    *made = tensor_from_value(state, object);
+    *made = value_take(state, object);
     if (*made == NULL)
         return -1;
     *value = (gn_operand){.tensor = tensor_of(*made)};
@@ -270,13 +298,13 @@ static int value_take(struct module_state *state, PyObject *object, gn_operand *
 }
 
 static int index_set(struct module_state *state, gn_tensor *tensor, PyObject *object,
-                     PyObject *value_object, bool is_accumulated)
+                     PyObject *value_object)
 {
     struct key key;
     gn_operand value;
     PyObject *made;
     gn_status status;
-    if (value_take(state, value_object, &value, &made) < 0)
+    if (operand_of_value(state, value_object, &value, &made) < 0)
         return -1;
     if (key_take(state, object, &key) < 0) {
         Py_XDECREF(made);
@@ -285,8 +313,7 @@ static int index_set(struct module_state *state, gn_tensor *tensor, PyObject *ob
     bool is_long = key.is_long ||
                    (value.tensor != NULL && gn_tensor_get_count(value.tensor) > QUICK_MOST) ||
                    gn_tensor_get_count(tensor) > QUICK_MOST;
-    CALL_OPERATION(is_long, status,
-                   gn_index_set(tensor, key.count, key.parts, value, is_accumulated));
+    CALL_OPERATION(is_long, status, gn_index_set(tensor, key.count, key.parts, value, false));
     if (status != GN_OK)
         (void)error_raise_in(state, "assignment by a key", status);
     key_drop(&key);
@@ -300,22 +327,10 @@ int tensor_set_index(PyObject *self, PyObject *key, PyObject *value)
         PyErr_SetString(PyExc_TypeError, "elements of a tensor cannot be deleted");
         return -1;
     }
-    return index_set(tensor_state(self), tensor_of(self), key, value, false);
+    return index_set(tensor_state(self), tensor_of(self), key, value);
 }
 
-/* ---- for the functions in Python ---------------------------------------------------------------- */
-
-static PyObject *function_index_put(PyObject *module, PyObject *arguments)
-{
-    struct module_state *state = module_state_of(module);
-    PyObject *self, *key, *value;
-    int is_accumulated;
-    if (!PyArg_ParseTuple(arguments, "O!O!Op", state->tensor_class, &self, &PyTuple_Type, &key,
-                          &value, &is_accumulated) ||
-        index_set(state, tensor_of(self), key, value, is_accumulated != 0) < 0)
-        return NULL;
-    return Py_NewRef(self);
-}
+/* ---- plans ------------------------------------------------------------------------------ */
 
 static PyObject *function_index_plan(PyObject *module, PyObject *arguments)
 {
@@ -330,7 +345,7 @@ static PyObject *function_index_plan(PyObject *module, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "O!OOp", state->tensor_class, &self, &object, &value_object,
                           &is_writing))
         return NULL;
-    if (value_object != Py_None && value_take(state, value_object, &value, &made) < 0)
+    if (value_object != Py_None && operand_of_value(state, value_object, &value, &made) < 0)
         return NULL;
     if (value_object == Py_None)
         value.tensor = tensor_of(self); /* any tensor: it is not known yet which */
@@ -375,188 +390,10 @@ static PyObject *function_index_positions(PyObject *module, PyObject *arguments)
     return made;
 }
 
-typedef gn_status (*read_call)(gn_tensor *tensor, int dimension, gn_tensor *index,
-                               gn_tensor **result);
-
-static PyObject *read_along(PyObject *module, PyObject *arguments, read_call call)
-{
-    struct module_state *state = module_state_of(module);
-    PyObject *self, *index;
-    int dim;
-    gn_tensor *result;
-    gn_status status;
-    if (!PyArg_ParseTuple(arguments, "O!iO!", state->tensor_class, &self, &dim, state->tensor_class,
-                          &index))
-        return NULL;
-    CALL_ALLOCATING(status, call(tensor_of(self), dim, tensor_of(index), &result));
-    return tensor_or_raise(state, status, result);
-}
-
-static PyObject *function_gather(PyObject *module, PyObject *arguments)
-{
-    return read_along(module, arguments, gn_gather);
-}
-
-static PyObject *function_index_select(PyObject *module, PyObject *arguments)
-{
-    return read_along(module, arguments, gn_index_select);
-}
-
-typedef gn_status (*write_call)(gn_tensor *tensor, int dimension, gn_tensor *index,
-                                gn_operand value, bool is_accumulated);
-
-/* (tensor, dim, index, value, accumulate): written in place. */
-static PyObject *write_along(PyObject *module, PyObject *arguments, write_call call)
-{
-    struct module_state *state = module_state_of(module);
-    PyObject *self, *index, *value_object, *made;
-    int dim, is_accumulated;
-    gn_operand value;
-    gn_status status;
-    if (!PyArg_ParseTuple(arguments, "O!iO!Op", state->tensor_class, &self, &dim,
-                          state->tensor_class, &index, &value_object, &is_accumulated) ||
-        value_take(state, value_object, &value, &made) < 0)
-        return NULL;
-    CALL_ALLOCATING(status,
-                    call(tensor_of(self), dim, tensor_of(index), value, is_accumulated != 0));
-    PyObject *result = status == GN_OK ? Py_NewRef(self) : error_raise(state, status);
-    Py_XDECREF(made);
-    return result;
-}
-
-static PyObject *function_scatter(PyObject *module, PyObject *arguments)
-{
-    return write_along(module, arguments, gn_scatter);
-}
-
-static PyObject *function_index_put_along(PyObject *module, PyObject *arguments)
-{
-    return write_along(module, arguments, gn_index_put);
-}
-
-typedef gn_status (*pair_call)(gn_tensor *tensor, gn_tensor *other, gn_tensor **result);
-
-static PyObject *of_two(PyObject *module, PyObject *arguments, pair_call call)
-{
-    struct module_state *state = module_state_of(module);
-    PyObject *self, *other;
-    gn_tensor *result;
-    gn_status status;
-    if (!PyArg_ParseTuple(arguments, "O!O!", state->tensor_class, &self, state->tensor_class,
-                          &other))
-        return NULL;
-    CALL_ALLOCATING(status, call(tensor_of(self), tensor_of(other), &result));
-    return tensor_or_raise(state, status, result);
-}
-
-static PyObject *function_take(PyObject *module, PyObject *arguments)
-{
-    return of_two(module, arguments, gn_take);
-}
-
-static PyObject *function_masked_select(PyObject *module, PyObject *arguments)
-{
-    return of_two(module, arguments, gn_masked_select);
-}
-
-PyObject *nonzero_tuple(struct module_state *state, gn_tensor *tensor)
-{
-    gn_tensor *places, *column, *one = NULL;
-    gn_status status = GN_OK;
-    if (gn_tensor_get_dimensions(tensor) == 0) { /* counts as one of one element */
-        status = gn_tensor_unsqueeze(tensor, 0, &one);
-        if (status != GN_OK)
-            return error_raise(state, status);
-    }
-    CALL_ALLOCATING(status, gn_nonzero(one != NULL ? one : tensor, &places));
-    gn_tensor_release(one);
-    if (status != GN_OK)
-        return error_raise(state, status);
-    int ndim = (int)gn_tensor_get_shape(places)[1];
-    PyObject *tuple = PyTuple_New(ndim);
-    for (int i = 0; tuple != NULL && i < ndim; i++) {
-        status = gn_tensor_select(places, 1, i, &column);
-        PyObject *item = tensor_or_raise(state, status, column);
-        if (item == NULL || PyTuple_SetItem(tuple, i, item) < 0)
-            Py_CLEAR(tuple);
-    }
-    gn_tensor_release(places);
-    return tuple;
-}
-
-static PyObject *function_nonzero(PyObject *module, PyObject *arguments)
-{
-    struct module_state *state = module_state_of(module);
-    PyObject *tensor;
-    int is_tuple;
-    gn_tensor *result;
-    gn_status status;
-    if (!PyArg_ParseTuple(arguments, "O!p", state->tensor_class, &tensor, &is_tuple))
-        return NULL;
-    if (is_tuple)
-        return nonzero_tuple(state, tensor_of(tensor));
-    CALL_ALLOCATING(status, gn_nonzero(tensor_of(tensor), &result));
-    return tensor_or_raise(state, status, result);
-}
-
-static PyObject *function_searchsorted(PyObject *module, PyObject *arguments)
-{
-    struct module_state *state = module_state_of(module);
-    PyObject *sequence, *values;
-    int is_right;
-    gn_tensor *result;
-    gn_status status;
-    if (!PyArg_ParseTuple(arguments, "O!O!p", state->tensor_class, &sequence, state->tensor_class,
-                          &values, &is_right))
-        return NULL;
-    CALL_ALLOCATING(
-        status, gn_searchsorted(tensor_of(sequence), tensor_of(values), is_right != 0, &result));
-    return tensor_or_raise(state, status, result);
-}
-
-static PyObject *function_bincount(PyObject *module, PyObject *arguments)
-{
-    struct module_state *state = module_state_of(module);
-    PyObject *self, *weights;
-    long long minimum;
-    gn_tensor *result;
-    gn_status status;
-    if (!PyArg_ParseTuple(arguments, "O!OL", state->tensor_class, &self, &weights, &minimum))
-        return NULL;
-    if (weights != Py_None && !tensor_check(state, weights)) {
-        PyErr_SetString(PyExc_TypeError, "bincount: weights must be a Tensor");
-        return NULL;
-    }
-    CALL_ALLOCATING(status,
-                    gn_bincount(tensor_of(self), weights != Py_None ? tensor_of(weights) : NULL,
-                                minimum, &result));
-    return tensor_or_raise(state, status, result);
-}
-
 PyMethodDef tensor_index_functions[] = {
     {"_index_plan", function_index_plan, METH_VARARGS,
      "_index_plan($module, tensor, key, value, for_set, /)\n--\n\nWhat a key comes to."},
     {"_index_positions", function_index_positions, METH_VARARGS,
      "_index_positions($module, tensor, key, /)\n--\n\nThe places that a key means."},
-    {"_index_put", function_index_put, METH_VARARGS,
-     "_index_put($module, tensor, key, value, accumulate, /)\n--\n\nIn place."},
-    {"_index_put_along", function_index_put_along, METH_VARARGS,
-     "_index_put_along($module, tensor, dim, index, value, accumulate, /)\n--\n\nIn place."},
-    {"_gather", function_gather, METH_VARARGS,
-     "_gather($module, tensor, dim, index, /)\n--\n\nElements along a dimension."},
-    {"_scatter", function_scatter, METH_VARARGS,
-     "_scatter($module, tensor, dim, index, value, accumulate, /)\n--\n\nIn place."},
-    {"_index_select", function_index_select, METH_VARARGS,
-     "_index_select($module, tensor, dim, index, /)\n--\n\nSlices of a dimension."},
-    {"_take", function_take, METH_VARARGS,
-     "_take($module, tensor, index, /)\n--\n\nElements by number."},
-    {"_masked_select", function_masked_select, METH_VARARGS,
-     "_masked_select($module, tensor, mask, /)\n--\n\nElements by a mask."},
-    {"_nonzero", function_nonzero, METH_VARARGS,
-     "_nonzero($module, tensor, as_tuple, /)\n--\n\nThe places of elements that are not 0."},
-    {"_searchsorted", function_searchsorted, METH_VARARGS,
-     "_searchsorted($module, sequence, values, right, /)\n--\n\nPlaces in a sorted sequence."},
-    {"_bincount", function_bincount, METH_VARARGS,
-     "_bincount($module, tensor, weights, minlength, /)\n--\n\nHow often each number occurs."},
     {NULL, NULL, 0, NULL},
 };

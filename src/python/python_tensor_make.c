@@ -644,20 +644,13 @@ PyObject *tensor_from_data(struct module_state *state, PyObject *data, PyObject 
     return made;
 }
 
-static PyObject *make_from_data(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
-                                PyObject *keywords, const char *name, bool is_copied)
+PyObject *tensor_make(struct module_state *state, PyObject *data, PyObject *dtype, PyObject *place,
+                      bool is_copied)
 {
-    const struct call call = {name, {"data", "dtype", "device"}, 3, 3, 1};
-    struct module_state *state = module_state_of(module);
-    PyObject *taken[CALL_ARGUMENTS_MOST];
     gn_device *device;
-    if (call_take(&call, arguments, count, keywords, taken) < 0)
-        return NULL;
-    PyObject *data = taken[0], *dtype = taken[1] != Py_None ? taken[1] : NULL;
-    PyObject *place = taken[2] != NULL ? taken[2] : Py_None;
     if (device_of_new(state, place, &device) < 0)
         return NULL;
-    bool is_theirs = place != Py_None && is_foreign(data) && !has_buffer(state, data);
+    bool is_theirs = place != NULL && is_foreign(data) && !has_buffer(state, data);
     PyObject *shared = is_theirs ? tensor_from_foreign(state, data, place) : Py_NewRef(data);
     /* NumPy's single numbers never change: a tensor has its own. */
     is_copied |= PyObject_CheckBuffer(data) && PyNumber_Check(data) && !PySequence_Check(data);
@@ -666,11 +659,22 @@ static PyObject *make_from_data(PyObject *module, PyObject *const *arguments, Py
     bool is_placed = made != NULL &&
                      (tensor_check(state, data) ||
                       gn_device_get_type(gn_tensor_get_device(tensor_of(made))) != GN_DEVICE_CPU);
-    if (made == NULL || (place == Py_None && is_placed))
+    if (made == NULL || (place == NULL && is_placed))
         return made; /* a tensor, and what is on a GPU, stays where it is */
     PyObject *moved = tensor_move(made, device);
     Py_DECREF(made);
     return moved;
+}
+
+static PyObject *make_from_data(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
+                                PyObject *keywords, const char *name, bool is_copied)
+{
+    const struct call call = {name, {"data", "dtype", "device"}, 3, 3, 1};
+    PyObject *taken[CALL_ARGUMENTS_MOST];
+    if (call_take(&call, arguments, count, keywords, taken) < 0)
+        return NULL;
+    return tensor_make(module_state_of(module), taken[0], taken[1] != Py_None ? taken[1] : NULL,
+                       taken[2] != Py_None ? taken[2] : NULL, is_copied);
 }
 
 static PyObject *make_tensor(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
@@ -855,6 +859,37 @@ static PyObject *set_bytes(PyObject *module, PyObject *arguments)
     return made;
 }
 
+static PyObject *is_tensor(PyObject *module, PyObject *object)
+{
+    return PyBool_FromLong(tensor_check(module_state_of(module), object));
+}
+
+/* tensor() with the dtype and on the device of another one. */
+static PyObject *method_new_tensor(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                   PyObject *keywords)
+{
+    static const struct call call = {"new_tensor", {"data", "dtype", "device"}, 3, 3, 1};
+    PyObject *taken[CALL_ARGUMENTS_MOST], *own[3] = {NULL}, *made = NULL;
+    static const char *const names[] = {NULL, "dtype", "device"};
+    if (call_take(&call, arguments, count, keywords, taken) < 0)
+        return NULL;
+    for (int i = 1; i < 3; i++)
+        own[i] = taken[i] != NULL && taken[i] != Py_None ? Py_NewRef(taken[i])
+                                                         : PyObject_GetAttrString(self, names[i]);
+    if (own[1] != NULL && own[2] != NULL)
+        made = tensor_make(tensor_state(self), taken[0], own[1], own[2], true);
+    Py_XDECREF(own[1]);
+    Py_XDECREF(own[2]);
+    return made;
+}
+
+PyMethodDef tensor_make_methods[] = {
+    {"new_tensor", WITH_VECTOR(method_new_tensor),
+     "new_tensor($self, data, dtype=None, device=None)\n--\n\n"
+     "A copy of numbers with the same dtype on the same device."},
+    {NULL, NULL, 0, NULL},
+};
+
 /* The type that an operation on these tensors and numbers has. */
 static PyObject *result_type(PyObject *module, PyObject *const *tensors, Py_ssize_t count)
 {
@@ -914,6 +949,10 @@ PyMethodDef tensor_make_functions[] = {
      "tensor([2, 3], dtype=genesis.uint8)\n"},
     {"from_numpy", make_from_numpy, METH_O,
      "from_numpy($module, array, /)\n--\n\nA tensor that shares the memory of an array."},
+    {"is_tensor", is_tensor, METH_O,
+     "is_tensor($module, obj)\n--\n\nWhether it is a tensor of Genesis.\n\n"
+     "Examples\n--------\n>>> import genesis\n"
+     ">>> genesis.is_tensor(genesis.zeros(2)), genesis.is_tensor([1, 2])\n(True, False)\n"},
     {"_dtype_advice", dtype_advice, METH_O,
      "_dtype_advice($module, name, /)\n--\n\nWhich types there are, and which has these numbers."},
     {"_result_type", (PyCFunction)(void (*)(void))result_type, METH_FASTCALL,

@@ -294,6 +294,19 @@ PyObject *elementwise_call(struct module_state *state, const char *name, gn_op o
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
+/* The places of elements that are not 0, as a tuple of a tensor for each dimension. */
+static PyObject *nonzero_tuple(PyObject *tensor)
+{
+    PyObject *call = PyObject_GetAttrString(tensor, "nonzero"), *none = PyTuple_New(0);
+    PyObject *names = Py_BuildValue("{s:O}", "as_tuple", Py_True), *made = NULL;
+    if (call != NULL && none != NULL && names != NULL)
+        made = PyObject_Call(call, none, names);
+    Py_XDECREF(call);
+    Py_XDECREF(none);
+    Py_XDECREF(names);
+    return made;
+}
+
 static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                                 PyObject *keywords)
 {
@@ -303,7 +316,7 @@ static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py
     if (call_take(&row, arguments, count, keywords, taken) < 0)
         return NULL;
     if (taken[1] == NULL && taken[2] == NULL && tensor_check(state, taken[0]))
-        return nonzero_tuple(state, tensor_of(taken[0]));
+        return nonzero_tuple(taken[0]);
     if (taken[1] == NULL || taken[2] == NULL) {
         PyErr_SetString(PyExc_TypeError, "where() takes 3 operands, or a condition alone");
         return NULL;

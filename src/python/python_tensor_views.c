@@ -234,56 +234,7 @@ static PyObject *tensor_squeeze(PyObject *self, PyObject *const *arguments, Py_s
     return tensor_or_raise(tensor_state(self), status, view);
 }
 
-/* ---- copies ----------------------------------------------------------------------------------- */
-
-/* Counts that are a tensor, or another sequence, are Python's matter. */
-static PyObject *repeat_by_several(PyObject *self, PyObject *repeats, PyObject *dim)
-{
-    PyObject *module = PyImport_ImportModule("genesis._tensor_places");
-    PyObject *made = module != NULL ? PyObject_CallMethod(module, "_repeat_by_several", "OOO", self,
-                                                          repeats, dim)
-                                    : NULL;
-    Py_XDECREF(module);
-    return made;
-}
-
-static PyObject *tensor_repeat_interleave(PyObject *self, PyObject *const *arguments,
-                                          Py_ssize_t count, PyObject *keywords)
-{
-    static const struct call call = {
-        "repeat_interleave", {"repeats", "dim", "output_size"}, 3, 2, 0};
-    PyObject *taken[CALL_ARGUMENTS_MOST];
-    gn_tensor *tensor = tensor_of(self), *flat = NULL, *result = NULL;
-    int dimension = 0, overflow;
-    int64_t whole = -1;
-    gn_status status = GN_OK;
-    if (call_take(&call, arguments, count, keywords, taken) < 0)
-        return NULL;
-    for (int i = 0; i < 2; i++)
-        if (taken[i] == NULL)
-            taken[i] = Py_None;
-    if (!PyLong_Check(taken[0]))
-        return repeat_by_several(self, taken[0], taken[1]);
-    if (taken[1] != Py_None &&
-        dimensions_take(self, "repeat_interleave", &taken[1], 1, 0, &dimension) < 0)
-        return NULL;
-    long long repeats = PyLong_AsLongLongAndOverflow(taken[0], &overflow);
-    if (overflow != 0)
-        repeats = overflow > 0 ? INT64_MAX : -1;
-    if (taken[1] == Py_None && gn_tensor_get_dimensions(tensor) != 1)
-        CALL_OPERATION(is_long_on(tensor), status, gn_tensor_reshape(tensor, 1, &whole, &flat));
-    if (status == GN_OK)
-        CALL_OPERATION(
-            is_long_on(tensor) || repeats > QUICK_MOST, status,
-            gn_repeat_interleave(flat != NULL ? flat : tensor, dimension, repeats, &result));
-    gn_tensor_release(flat);
-    return tensor_or_raise_in(tensor_state(self), "repeat_interleave", status, result);
-}
-
 PyMethodDef tensor_view_methods[] = {
-    {"repeat_interleave", WITH_VECTOR(tensor_repeat_interleave),
-     "repeat_interleave($self, repeats=None, dim=None, *, output_size=None)\n--\n\n"
-     "Each element of a dimension so many times; of counts alone, each place that often."},
     {"view", WITH_VECTOR(tensor_view),
      "view($self, /, *shape)\n--\n\n"
      "The same elements with another shape, or the same bytes as another dtype, without a copy."},

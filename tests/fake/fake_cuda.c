@@ -390,6 +390,16 @@ CUresult cuDeviceGetPCIBusId(char *bus_id, int capacity, CUdevice device)
     return CUDA_SUCCESS;
 }
 
+/* All reach each other, and none itself. */
+CUresult cuDeviceCanAccessPeer(int *can_access, CUdevice device, CUdevice peer)
+{
+    DRIVER_CALL(NEED_INIT);
+    REQUIRE_DEVICE(device);
+    REQUIRE_DEVICE(peer);
+    *can_access = device != peer;
+    return CUDA_SUCCESS;
+}
+
 /* ---- contexts ------------------------------------------------------------------------------- */
 
 /* Everything that lives in a context goes with it; virtual memory does not live in one. */

@@ -17,8 +17,9 @@ enum {
 };
 
 static const char *const kinds[] = {
-    "Tensor", "operand", "int",   "number",  "bool",  "text",
-    "dim",    "dims",    "sizes", "tensors", "dtype", "device",
+    "Tensor", "operand",   "int",     "number", "bool",   "text",     "dim",
+    "dims",   "sizes",     "tensors", "dtype",  "device", "elements", "doubles",
+    "shapes", "generator", "data",    "values", "keys",   "counts",
 };
 
 /* The word up to one of `ends`; what follows. */
@@ -68,8 +69,8 @@ static int signature_walk(const char *signature,
     int count = 0;
     const char *at = signature, *end = strstr(signature, "-> ");
     end = end != NULL ? end : signature + strlen(signature);
-    while ((at += strspn(at, ", ")) < end) {
-        char name[WORD], kind[WORD], standard[WORD] = "";
+    while ((at += strspn(at, "), ")) < end) {
+        char name[WORD], kind[WORD], other[WORD], standard[WORD] = "";
         if (at[0] == '*' && at[1] == ',') {
             at++;
             continue;
@@ -77,10 +78,16 @@ static int signature_walk(const char *signature,
         at = word_take(at + (at[0] == '*'), ":", name);
         CHECK(is_identifier(name));
         CHECK(strncmp(at, ": ", 2) == 0);
-        at = word_take(at + 2, " ,", kind);
+        at = word_take(at + 2, "| ,", kind);
         CHECK(kind_find(kind) >= 0);
-        if (strncmp(at, " = ", 3) == 0)
-            at = word_take(at + 3, ",- ", standard);
+        if (at[0] == '|') { /* another kind that it takes */
+            at = word_take(at + 1, " ,", other);
+            CHECK(kind_find(other) >= 0);
+        }
+        if (strncmp(at, " = (", 4) == 0)
+            at = word_take(at + 3, ")", standard);
+        else if (strncmp(at, " = ", 3) == 0)
+            at = word_take(at + 3, ", ", standard);
         found(count++, kind, standard);
     }
     return count;
@@ -95,7 +102,8 @@ static void parameter_ignore(int place, const char *kind, const char *standard)
 static void row_check(const gn_function *row)
 {
     char alias[WORD];
-    name_check(row->name);
+    if ((row->forms & GN_FORM_OPTIONS) == 0) /* the operation has the name */
+        name_check(row->name);
     for (const char *at = row->aliases != NULL ? row->aliases : ""; *at != '\0';
          at += strspn(at, " ")) {
         at = word_take(at, " ", alias);
@@ -136,15 +144,23 @@ static void argument_make(int place, const char *kind, const char *standard)
 {
     static const int64_t sizes[] = {2, 2}, dims[] = {0};
     static gn_tensor *tensors[2];
+    static gn_generator generator = {.seed = 1};
     static char words[PARAMETERS_MOST][WORD];
     gn_argument *argument = &arguments[place];
     *argument = (gn_argument){.is_given = true, .operand.scalar = {.kind = GN_INT64}};
     tensors[0] = tensors[1] = matrix;
-    if (strcmp(standard, "None") == 0) {
+    if (strcmp(kind, "device") == 0) {
+        argument->device = cpu;
+    } else if (strcmp(kind, "generator") == 0) {
+        argument->generator = &generator;
+    } else if (strcmp(standard, "None") == 0) {
         *argument = (gn_argument){0};
-    } else if (strcmp(kind, "Tensor") == 0 || strcmp(kind, "operand") == 0) {
+    } else if (strcmp(kind, "Tensor") == 0 || strcmp(kind, "operand") == 0 ||
+               strcmp(kind, "elements") == 0 || strcmp(kind, "doubles") == 0 ||
+               strcmp(kind, "data") == 0 || strcmp(kind, "values") == 0) {
         argument->operand.tensor = matrix;
-    } else if (strcmp(kind, "int") == 0 || strcmp(kind, "number") == 0) {
+    } else if (strcmp(kind, "int") == 0 || strcmp(kind, "number") == 0 ||
+               strcmp(kind, "counts") == 0) {
         argument->operand.scalar.integer = 1;
     } else if (strcmp(kind, "sizes") == 0) {
         argument->integers = sizes;
@@ -157,8 +173,6 @@ static void argument_make(int place, const char *kind, const char *standard)
         argument->count = 2;
     } else if (strcmp(kind, "dtype") == 0) {
         argument->dtype = GN_FLOAT32;
-    } else if (strcmp(kind, "device") == 0) {
-        argument->device = cpu;
     } else if (strcmp(kind, "text") == 0) {
         (void)word_take(standard + (standard[0] == '\''), "'", words[place]);
         argument->text = words[place];

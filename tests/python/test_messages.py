@@ -147,7 +147,7 @@ MISTAKES = [
         "G.multinomial(v.float(), 9)",
         "multinomial: 9 samples without replacement need as many elements above 0, not 4",
     ),
-    ("G.unique('a')", "unique: the input is a Tensor, not 'str' object"),
+    ("G.unique('a')", "unique: 'a' is not a Tensor"),
     ("x.size('a')", "size: a dimension is an integer, not 'a'"),
     ("x.size(2)", "dimension 2 is out of range for a tensor of 2 dimensions"),
     (

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from recording_models import random_model
 
-from genesis import _random
+from genesis import _serialization
 from genesis._recording import (
     ALLOC,
     EVENT,
@@ -160,11 +160,11 @@ def test_a_location_is_the_innermost_line_of_python():
     assert recording.location(1) == "a.py:3 (f)"
     assert recording.location(2) == "/lib/x.so (malloc)"
     assert recording.location(0) == recording.location(77) == "not known"
-    own = Frame("rand", _random.__file__, 7)
+    own = Frame("load", _serialization.__file__, 7)
     cell, inner = Frame("<module>", "<stdin>", 1), Frame("allocate", "/lib/libgenesis.so+0x7", 0)
     recording = Recording(sites=[(), (inner, own, frames[1]), (inner, own, cell), (inner, own)])
     assert recording.location(1) == "a.py:3 (f)" and recording.location(2) == "<stdin>:1 (<module>)"
-    assert recording.location(3) == f"{own.filename}:7 (rand)"  # nobody else is known
+    assert recording.location(3) == f"{own.filename}:7 (load)"  # nobody else is known
 
 
 def test_importing_genesis_loads_none_of_it(fresh):

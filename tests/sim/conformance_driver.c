@@ -77,6 +77,10 @@ static void device_facts(const struct gni_cuda_functions *cuda)
     CU(cuDeviceGetUuid, (&uuid, NO_DEVICE), CUDA_ERROR_INVALID_DEVICE);
     CU(cuDeviceGetPCIBusId, (bus, sizeof bus, 0), CUDA_SUCCESS);
     EXPECT(strlen(bus) >= 12 && bus[4] == ':');
+    int can_access = -1;
+    CU(cuDeviceCanAccessPeer, (&can_access, 0, 0), CUDA_SUCCESS);
+    EXPECT(can_access == 0); /* itself is no peer */
+    CU(cuDeviceCanAccessPeer, (&can_access, 0, NO_DEVICE), CUDA_ERROR_INVALID_DEVICE);
     CU(cuDeviceGetPCIBusId, (bus, sizeof bus, NO_DEVICE), CUDA_ERROR_INVALID_DEVICE);
 }
 

@@ -115,6 +115,9 @@ gn_status gni_cuda_device_count(int *count);
 /* Borrows a device, retaining its primary context at the first use. The index was checked. */
 gn_status gni_cuda_device_open(int index, gn_device **device);
 
+/* Whether a device has been started, and the driver is there. */
+bool gni_cuda_is_started(void);
+
 /* Releases the contexts of devices without living objects; returns how many objects are left. */
 int gni_cuda_devices_close(void);
 

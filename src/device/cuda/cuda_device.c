@@ -400,6 +400,14 @@ gn_status gni_cuda_device_open(int index, gn_device **out)
     return GN_OK;
 }
 
+bool gni_cuda_is_started(void)
+{
+    for (int index = 0; index < GNI_DEVICE_MAX; index++)
+        if (atomic_load(&cuda_devices[index].context) != NULL)
+            return !gni_cuda_driver_is_gone();
+    return false;
+}
+
 int gni_cuda_devices_close(void)
 {
     int left = 0;
@@ -440,6 +448,19 @@ static gn_status cuda_memory_info(gn_device *base, size_t *free_bytes, size_t *t
     return GN_OK;
 }
 
+/* A driver without the function is one that does not say: none can. */
+static gn_status cuda_can_access(gn_device *base, gn_device *peer, bool *can_access)
+{
+    struct gni_cuda_device *device = gni_cuda_device_of(base);
+    int answer = 0;
+    if (device->driver->functions.cuDeviceCanAccessPeer == NULL)
+        return GN_OK;
+    GNI_CUDA_TRY(device, cuDeviceCanAccessPeer, &answer, device->handle,
+                 gni_cuda_device_of(peer)->handle);
+    *can_access = answer != 0;
+    return GN_OK;
+}
+
 /*
  * The driver refuses this during a capture, and spoils the capture. So it is not asked; a capture that another thread
  * begins between the look and the call can still be spoilt, as it can by any other library's.
@@ -471,6 +492,7 @@ static const struct gni_device_ops cuda_ops = {
     .properties = cuda_properties,
     .memory_info = cuda_memory_info,
     .synchronize = cuda_synchronize,
+    .can_access = cuda_can_access,
     .memory_alloc = gni_cuda_memory_alloc,
     .memory_free = gni_cuda_memory_free,
     .memory_alloc_async = gni_cuda_memory_alloc_async,

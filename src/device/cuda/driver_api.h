@@ -393,6 +393,8 @@ typedef CUresult (*PFN_cuGetProcAddress_v12000)(const char *symbol, void **funct
       (CUuuid *uuid, CUdevice device), "the UUID of a device")                                     \
     X(cuDeviceGetPCIBusId, "cuDeviceGetPCIBusId", 4010, OPTIONAL,                                  \
       (char *bus_id, int capacity, CUdevice device), "the PCI address of a device")                \
+    X(cuDeviceCanAccessPeer, "cuDeviceCanAccessPeer", 4000, OPTIONAL,                              \
+      (int *can_access, CUdevice device, CUdevice peer), "whether devices reach each other")       \
     /* contexts */                                                                                 \
     X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", 7000, REQUIRED,                        \
       (CUcontext *context, CUdevice device), "")                                                   \
