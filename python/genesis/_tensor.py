@@ -1,4 +1,4 @@
-"""What of tensors is written in Python: shapes from arguments, text, and pickling."""
+"""What of tensors is written in Python: text and pickling."""
 
 from __future__ import annotations
 
@@ -29,32 +29,9 @@ _PROFILES = {
 _SHOWN = 100_000  # elements beyond which fewer are shown at each end: of many dimensions
 
 
-def _is_integer(one: Any) -> bool:
-    """Whether it is one integer; an array of several has ``__index__``, too."""
-    return isinstance(one, int) or (hasattr(one, "__index__") and not getattr(one, "ndim", 0))
-
-
-def shape_of(sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
-    """A shape from arguments: integers, one sequence of them, or one that has a name."""
-    if size is not None:
-        if sizes:
-            raise TypeError(f"a shape is given once: {sizes} and size={size}")
-        return (size,) if _is_integer(size) else _C._dimensions(size)
-    if len(sizes) == 1 and not _is_integer(sizes[0]):
-        if not hasattr(sizes[0], "__iter__") and not hasattr(sizes[0], "__getitem__"):
-            raise TypeError(f"a shape is of integers, not {sizes[0]!r}")
-        return _C._dimensions(sizes[0])
-    return sizes
-
-
 def dtype_of(named: Any) -> _C.dtype:
     """A dtype, or the one that a name is for."""
     return named if isinstance(named, _C.dtype) else _C._empty((0,), named, "cpu").dtype
-
-
-def wide(input: _C.Tensor) -> _C.Tensor:
-    """Halves as float32: each step rounds them, and sums of many have no place in one."""
-    return input.float() if input.dtype in (_C.float16, _C.bfloat16) else input
 
 
 # ---- text ----

@@ -133,6 +133,8 @@ struct gni_number_text gni_number_text(gn_scalar number)
         (void)snprintf(made.text, sizeof made.text, "%s", number.integer != 0 ? "True" : "False");
     if (number.kind == GN_INT64)
         (void)snprintf(made.text, sizeof made.text, "%lld", (long long)number.integer);
+    if (number.kind == GN_UINT64)
+        (void)snprintf(made.text, sizeof made.text, "%llu", (unsigned long long)number.integer);
     if (number.kind != GN_FLOAT64)
         return made;
     do /* the fewest digits that say which number it is */

@@ -33,7 +33,7 @@ static int64_t end_of(struct gni_scope *s, gn_scalar number, gn_dtype dtype)
                        gni_number_text(number).text);
     else if (number.kind == GN_UINT64 ? dtype != GN_UINT64
                                       : dtype == GN_UINT64 && number.integer < 0)
-        gni_scope_fail(s, GN_ERROR_INVALID_VALUE, "%s does not have all integers up to %s",
+        gni_scope_fail(s, GN_ERROR_INVALID_VALUE, "%s does not have the number %s",
                        gni_dtypes[dtype].name, gni_number_text(number).text);
     return number.integer;
 }

@@ -1075,17 +1075,17 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
     X(n##2)       \
     X(n##3)       \
     X(n##4) X(n##5) X(n##6) X(n##7) X(n##8) X(n##9) X(n##a) X(n##b) X(n##c) X(n##d) X(n##e) X(n##f)
-#define HEX_2(X, n)                                                                            \
-    HEX(X, n##0)                                                                               \
-    HEX(X, n##1)                                                                               \
-    HEX(X, n##2)                                                                               \
-    HEX(X, n##3)                                                                               \
-    HEX(X, n##4)                                                                               \
-    HEX(X, n##5)                                                                               \
-    HEX(X, n##6)                                                                               \
-    HEX(X, n##7)                                                                               \
-    HEX(X, n##8) HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) \
-        HEX(X, n##f)
+#define HEX_2(X, n) \
+    HEX(X, n##0)    \
+    HEX(X, n##1)    \
+    HEX(X, n##2)    \
+    HEX(X, n##3)    \
+    HEX(X, n##4)    \
+    HEX(X, n##5)    \
+    HEX(X, n##6)    \
+    HEX(X, n##7)    \
+    HEX(X, n##8)    \
+    HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
 #define THUNKS(X) HEX_2(X, 0) HEX_2(X, 1)
 
 THUNKS(THUNK)
