@@ -10,6 +10,7 @@ folder of the package's sources, and OUT the folder that the stubs go to.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +30,9 @@ TYPES = {
     "dtype": "_DtypeLike",
     "device": "_DeviceLike",
     "generator": "Generator",
-    "any": "Any",
+    "elements": "_Operand | Sequence[Any]",
+    "doubles": "_Operand | Sequence[Any]",
+    "shapes": "_Integers",
 }
 RESULTS = {
     "": "Tensor",
@@ -37,8 +40,9 @@ RESULTS = {
     "bool": "builtins.bool",
     "int": "builtins.int",
     "sizes": "tuple[builtins.int, ...]",
-    "dtype": "dtype",
-    "any": "Any",
+    "each": "Any",
+    "text": "str",
+    "None": "None",
 }
 NUMPY = {"dim": ("axis",), "dims": ("axis", "axes"), "keepdim": ("keepdims",)}
 METHOD, IN_PLACE, OUT, NO_FUNCTION = 1, 2, 4, 8
@@ -73,9 +77,9 @@ def read_rows(path: Path) -> list[Row]:
 
 def parse(signature: str) -> tuple[list[Parameter | None], str]:
     """The parameters, None for the star behind which they are passed by name, and the result."""
-    listed, _, result = signature.partition(" -> ")
+    listed, _, result = signature.partition("-> ")
     parameters: list[Parameter | None] = []
-    for text in filter(None, listed.split(", ")):
+    for text in filter(None, re.split(r", (?![^(]*\))", listed.strip())):
         if text == "*":
             parameters.append(None)
             continue
@@ -85,9 +89,14 @@ def parse(signature: str) -> tuple[list[Parameter | None], str]:
     return parameters, result
 
 
+def type_of(parameter: Parameter) -> str:
+    """The type of a parameter; "dims|Tensor" takes either."""
+    return " | ".join(TYPES[kind] for kind in parameter.kind.split("|"))
+
+
 def written(parameter: Parameter) -> str:
     """A parameter as a stub has it."""
-    kind = TYPES[parameter.kind]
+    kind = type_of(parameter)
     if parameter.star:
         return f"*{parameter.name}: {kind}"
     if parameter.default == "None":
@@ -96,21 +105,31 @@ def written(parameter: Parameter) -> str:
     return f"{parameter.name}: {kind}{default}"
 
 
+def has_numpy_name(parameters: list[Parameter | None], place: int) -> bool:
+    """Whether NumPy's name may stand for a parameter: what follows it by place can be left out."""
+    one = parameters[place]
+    if one is None or one.star or one.name not in NUMPY:
+        return False
+    rest = parameters[place + 1 :]
+    by_place = rest[: rest.index(None)] if None in rest else rest
+    return bool(one.default) or all(other is None or other.default for other in by_place)
+
+
 def numpy_names(parameters: list[Parameter | None]) -> list[str]:
     """NumPy's names for parameters, which may be used instead; by name only."""
     own = {one.name for one in parameters if one is not None}
     return [
-        f"{name}: {TYPES[one.kind]}{' | None' * (one.default == 'None')} = ..."
-        for one in parameters
-        if one is not None and not one.star
-        for name in NUMPY.get(one.name, ())
+        f"{name}: {type_of(one)}{' | None' * (one.default == 'None')} = ..."
+        for place, one in enumerate(parameters)
+        if one is not None and has_numpy_name(parameters, place)
+        for name in NUMPY[one.name]
         if name not in own
     ]
 
 
 def returned(result: str) -> str:
-    """A result as a type: of several with names, a pair."""
-    return RESULTS.get(result, "_Pair" if result == "values, indices" else "tuple[Tensor, Tensor]")
+    """A result as a type: of two with names, a pair."""
+    return RESULTS.get(result, "Any" if result == "values, indices" else "tuple[Tensor, Tensor]")
 
 
 def define(name: str, row: Row, form: int) -> str:
@@ -121,16 +140,15 @@ def define(name: str, row: Row, form: int) -> str:
     if more and returned(result) == "Tensor":
         more = ["out: Tensor | None = None"]
     more = numpy_names(parameters) + more
-    has_star = False
-    for one in parameters[1 if form else 0 :]:
-        has_star |= one is None or bool(one.star)
-        texts.append("*" if one is None else written(one))
+    begin = 1 if form else 0
+    has_star = any(one is None or one.star for one in parameters[begin:])
+    for place, one in enumerate(parameters[begin:], begin):
+        text = "*" if one is None else written(one)
+        if one is not None and not one.default and has_numpy_name(parameters, place):
+            text += " = ..."
+        texts.append(text)
     if more and not has_star:
         texts.append("*")
-    # A required parameter that NumPy's name may stand for can be left out.
-    for i, one in enumerate(parameters[1 if form else 0 :], len(texts) * 0 + bool(form)):
-        if one is not None and one.name in NUMPY and not one.default and not one.star:
-            texts[i] += " = ..."
     kind = "Tensor" if form == IN_PLACE else returned(result)
     return f"def {name}({', '.join([*texts, *more])}) -> {kind}: ..."
 
