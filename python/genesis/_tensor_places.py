@@ -11,10 +11,9 @@ import math
 import operator
 
 from genesis import _C
-from genesis._C import arange, ones_like, zeros_like
+from genesis._C import arange, cat, ones_like, zeros_like
 from genesis._tensor import wide
 from genesis._tensor_calls import _wrapped, publish
-from genesis._C import cat
 from genesis._tensor_index import bincount, nonzero, searchsorted
 
 TYPE_CHECKING = False

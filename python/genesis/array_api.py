@@ -30,6 +30,7 @@ from typing import Any, NamedTuple
 
 import genesis
 from genesis import _C, Tensor
+from genesis._tensor_names import holds
 
 __array_api_version__ = "2025.12"
 
