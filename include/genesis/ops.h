@@ -20,7 +20,7 @@ extern "C" {
 
 /*
  * The elementwise operations: X(NAME, name, arity, domain, "Python's name", "aliases", signature, "what it gives"). An
- * operation is this row, a loop for the CPU (src/ops/cpu/functions.h, loops_body.h) and an expression for the GPU
+ * operation is this row, a loop for the CPU (src/ops/cpu/math_functions.h, loops_body.h) and an expression for the GPU
  * (src/ops/cuda/elements.cu): enum, messages, Python's functions and methods, their documentation and types are made of
  * the row. Without a name Python has it by other functions. genesis/function.h says what a signature is.
  *

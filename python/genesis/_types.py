@@ -118,6 +118,17 @@ class MemoryStats:
     (1000, 1, 0.75)
     """
 
+    __slots__ = (
+        "active_bytes",
+        "allocated_bytes",
+        "cached_bytes",
+        "inactive_bytes",
+        "num_allocs",
+        "num_frees",
+        "peak_allocated",
+        "reserved_bytes",
+    )
+
     active_bytes: int
     allocated_bytes: int
     cached_bytes: int
@@ -128,7 +139,7 @@ class MemoryStats:
     reserved_bytes: int
 
     def __init__(self, **values: int) -> None:
-        for name in self.__annotations__:
+        for name in self.__slots__:
             setattr(self, name, values.pop(name, 0))
         if values:
             raise TypeError(f"MemoryStats has no {', '.join(sorted(values))}")

@@ -132,7 +132,7 @@ static gn_status one_hot_call(const gn_argument *a, gn_results *results)
         gni_scope_fail(&s, GN_ERROR_INVALID_VALUE,
                        "without elements the number of classes must be given");
     }
-    gn_tensor *wide = gni_unsqueeze(&s, x, x->ndim);
+    gn_tensor *wide = gni_unsqueeze(&s, gni_cast(&s, x, GN_INT64), x->ndim);
     gn_tensor *is_there =
         gni_binary(&s, GN_OP_EQUAL, gni_of(wide), gni_of(gni_arange(&s, classes, x->device)));
     return gni_scope_give(&s, gni_cast(&s, is_there, GN_INT64), results);

@@ -97,25 +97,28 @@ static gn_tensor *decimals_round(struct gni_scope *s, gn_tensor *x, int64_t deci
 /* Integers that end in so many zeros, the nearest; of two the one with an even digit there. */
 static gn_tensor *zeros_round(struct gni_scope *s, gn_tensor *x, int64_t zeros)
 {
-    int64_t scale = 1;
-    if (zeros > 18) /* more than int64 has digits */
+    bool is_unsigned = gni_scope_is_ok(s) && x->dtype == GN_UINT64;
+    gn_dtype wide = is_unsigned ? GN_UINT64 : GN_INT64;
+    uint64_t scale = 1;
+    if (zeros > (is_unsigned ? 19 : 18)) /* more than the type has digits */
         return gni_full(s, (gn_scalar){.kind = GN_INT64}, x->dtype, x->ndim, x->sizes, x->device);
     for (int64_t i = 0; i < zeros; i++)
         scale *= 10;
-    gn_tensor *value = gni_cast(s, x, GN_INT64);
-    gn_tensor *down = gni_binary(s, GN_OP_FLOOR_DIVIDE, gni_of(value), gni_integer(scale));
-    gn_tensor *low = gni_binary(s, GN_OP_MULTIPLY, gni_of(down), gni_integer(scale));
+    gn_operand unit = {.scalar = gni_scalar_of_unsigned(scale)};
+    gn_tensor *value = gni_cast(s, x, wide);
+    gn_tensor *down = gni_binary(s, GN_OP_FLOOR_DIVIDE, gni_of(value), unit);
+    gn_tensor *low = gni_binary(s, GN_OP_MULTIPLY, gni_of(down), unit);
     gn_tensor *rest = gni_binary(s, GN_OP_SUBTRACT, gni_of(value), gni_of(low));
-    gn_tensor *twice = gni_binary(s, GN_OP_MULTIPLY, gni_of(rest), gni_integer(2));
+    gn_tensor *left = gni_binary(s, GN_OP_SUBTRACT, unit, gni_of(rest));
     gn_tensor *is_odd = gni_binary(
         s, GN_OP_EQUAL, gni_of(gni_binary(s, GN_OP_REMAINDER, gni_of(down), gni_integer(2))),
         gni_integer(1));
-    gn_tensor *is_half = gni_binary(s, GN_OP_EQUAL, gni_of(twice), gni_integer(scale));
-    gn_tensor *is_up = gni_binary(s, GN_OP_GREATER, gni_of(twice), gni_integer(scale));
+    gn_tensor *is_half = gni_binary(s, GN_OP_EQUAL, gni_of(rest), gni_of(left));
+    gn_tensor *is_up = gni_binary(s, GN_OP_GREATER, gni_of(rest), gni_of(left));
     is_half = gni_binary(s, GN_OP_BITWISE_AND, gni_of(is_half), gni_of(is_odd));
     is_up = gni_binary(s, GN_OP_BITWISE_OR, gni_of(is_up), gni_of(is_half));
-    gn_tensor *near = gni_binary(s, GN_OP_ADD, gni_of(down), gni_of(gni_cast(s, is_up, GN_INT64)));
-    return gni_binary(s, GN_OP_MULTIPLY, gni_of(near), gni_integer(scale));
+    gn_tensor *near = gni_binary(s, GN_OP_ADD, gni_of(down), gni_of(gni_cast(s, is_up, wide)));
+    return gni_binary(s, GN_OP_MULTIPLY, gni_of(near), unit);
 }
 
 static gn_status round_call(const gn_argument *a, gn_results *results)

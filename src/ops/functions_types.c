@@ -28,8 +28,8 @@ static gn_status numel_call(const gn_argument *a, gn_results *results)
 static gn_status get_device_call(const gn_argument *a, gn_results *results)
 {
     gn_device *device = a[0].operand.tensor->device;
-    bool is_cuda = gn_device_get_type(device) == GN_DEVICE_CUDA; /* what the answer is about */
-    return int_give(is_cuda ? gn_device_get_index(device) : -1, results);
+    bool is_host = device->ops->is_host_memory;
+    return int_give(is_host ? -1 : gn_device_get_index(device), results);
 }
 
 static gn_status is_floating_point_call(const gn_argument *a, gn_results *results)

@@ -383,7 +383,10 @@ static inline long double float_reference(enum gni_op op, gn_dtype dtype, long d
     case GNI_OP_ELU:
         return a > 0 ? a : b * expm1l(a);
     case GNI_OP_CELU:
-        return a > 0 ? a : fabsl(a / b) < 0x1p-60L ? a : b * expm1l(a / b);
+        return a > 0                                                   ? a
+               : fabsl(a / b) < 0x1p-60L                               ? a
+               : a / b > logl(dtype == GN_FLOAT32 ? FLT_MAX : DBL_MAX) ? b * INFINITY /* exp() is */
+                                                                       : b * expm1l(a / b);
     case GNI_OP_SELU:
         return 1.0507009873554804934193349852946L *
                (a > 0 ? a : 1.6732632423543772848170429916717L * expm1l(a));
@@ -446,27 +449,27 @@ static inline double bound_of(enum gni_op op, gn_dtype dtype)
     case GNI_OP_ERF:
     case GNI_OP_ERFC:
     case GNI_OP_ERFINV:
-    case GNI_OP_SINC:
     case GNI_OP_ELU:
     case GNI_OP_CELU:
     case GNI_OP_SELU:
     case GNI_OP_HARDSWISH:
     case GNI_OP_LOG_SIGMOID:
-    case GNI_OP_LOGADDEXP:
     case GNI_OP_XLOGY:
     case GNI_OP_LOGIT:
     case GNI_OP_SIGMOID:
         return 3;
     case GNI_OP_GELU:
     case GNI_OP_GELU_TANH:
-    case GNI_OP_LOGADDEXP2:
+    case GNI_OP_LOGADDEXP:
     case GNI_OP_SILU:
+    case GNI_OP_SINC:
     case GNI_OP_SOFTPLUS:
         return 4;
+    case GNI_OP_LOGADDEXP2:
+    case GNI_OP_MISH:
+        return 5;
     case GNI_OP_DIGAMMA:
         return dtype == GN_FLOAT32 ? 3 : 5;
-    case GNI_OP_MISH:
-        return 4.1;
     case GNI_OP_LGAMMA:
         return dtype == GN_FLOAT32 ? 3 : 5;
     case GNI_OP_POWER:
@@ -474,7 +477,7 @@ static inline double bound_of(enum gni_op op, gn_dtype dtype)
     case GNI_OP_HYPOT:
         return dtype == GN_FLOAT32 ? 0.51 : 1;
     case GNI_OP_LERP: /* of the largest term: see scale_of() */
-        return dtype == GN_FLOAT32 ? 0.51 : 3;
+        return dtype == GN_FLOAT32 ? 0.51 : 3.5;
     case GNI_OP_REMAINDER: /* the sum of two numbers, after an exact remainder */
         return dtype == GN_FLOAT32 ? 0.5001 : 0.51;
     case GNI_OP_FLOOR_DIVIDE:
@@ -528,8 +531,9 @@ static inline long double scale_of(enum gni_op op, gn_dtype dtype, double x, dou
         return x / 2;
     if (op == GNI_OP_CELU && y < 0 && x <= 0) /* what x / y loses */
         return (1 + x / y) * float_reference(op, dtype, x, y, z);
-    if (op == GNI_OP_SOFTPLUS)
-        return (dtype == GN_FLOAT32 ? (long double)FLT_MIN : (long double)DBL_MIN) / y;
+    if (op == GNI_OP_SOFTPLUS) /* what x y loses, before exp() */
+        return fmaxl((dtype == GN_FLOAT32 ? (long double)FLT_MIN : (long double)DBL_MIN) / fabsl(y),
+                     (1 + fabsl((long double)x * y)) * fabsl(float_reference(op, dtype, x, y, z)));
     if (op == GNI_OP_SILU || op == GNI_OP_MISH)
         return x * (dtype == GN_FLOAT32 ? (long double)FLT_MIN : (long double)DBL_MIN);
     return 0;

@@ -70,7 +70,7 @@ static int signature_walk(const char *signature,
     const char *at = signature, *end = strstr(signature, "-> ");
     end = end != NULL ? end : signature + strlen(signature);
     while ((at += strspn(at, "), ")) < end) {
-        char name[WORD], kind[WORD], other[WORD], standard[WORD] = "";
+        char name[WORD], kind[WORD], standard[WORD] = "";
         if (at[0] == '*' && at[1] == ',') {
             at++;
             continue;
@@ -80,14 +80,10 @@ static int signature_walk(const char *signature,
         CHECK(strncmp(at, ": ", 2) == 0);
         at = word_take(at + 2, "| ,", kind);
         CHECK(kind_find(kind) >= 0);
-        if (at[0] == '|') { /* another kind that it takes */
-            at = word_take(at + 1, " ,", other);
-            CHECK(kind_find(other) >= 0);
-        }
-        if (strncmp(at, " = (", 4) == 0)
-            at = word_take(at + 3, ")", standard);
-        else if (strncmp(at, " = ", 3) == 0)
-            at = word_take(at + 3, ", ", standard);
+        if (*at == '|') /* or another kind */
+            at += strcspn(at, " ,");
+        if (strncmp(at, " = ", 3) == 0)
+            at = word_take(at + 3, at[3] == '(' ? ")" : ", ", standard);
         found(count++, kind, standard);
     }
     return count;
@@ -102,9 +98,11 @@ static void parameter_ignore(int place, const char *kind, const char *standard)
 static void row_check(const gn_function *row)
 {
     char alias[WORD];
-    if ((row->forms & GN_FORM_OPTIONS) == 0) /* the operation has the name */
+    bool is_own =
+        (row->forms & GN_FORM_OPTIONS) == 0; /* else its names are those of an operation */
+    if (is_own)
         name_check(row->name);
-    for (const char *at = row->aliases != NULL ? row->aliases : ""; *at != '\0';
+    for (const char *at = is_own && row->aliases != NULL ? row->aliases : ""; *at != '\0';
          at += strspn(at, " ")) {
         at = word_take(at, " ", alias);
         name_check(alias);
@@ -143,21 +141,20 @@ static gn_argument arguments[PARAMETERS_MOST];
 static void argument_make(int place, const char *kind, const char *standard)
 {
     static const int64_t sizes[] = {2, 2}, dims[] = {0};
+    static const int lengths[] = {2};
     static gn_tensor *tensors[2];
-    static gn_generator generator = {.seed = 1};
+    static gn_generator generator;
     static char words[PARAMETERS_MOST][WORD];
     gn_argument *argument = &arguments[place];
     *argument = (gn_argument){.is_given = true, .operand.scalar = {.kind = GN_INT64}};
     tensors[0] = tensors[1] = matrix;
-    if (strcmp(kind, "device") == 0) {
-        argument->device = cpu;
-    } else if (strcmp(kind, "generator") == 0) {
+    if (strcmp(kind, "generator") == 0) {
         argument->generator = &generator;
     } else if (strcmp(standard, "None") == 0) {
         *argument = (gn_argument){0};
-    } else if (strcmp(kind, "Tensor") == 0 || strcmp(kind, "operand") == 0 ||
-               strcmp(kind, "elements") == 0 || strcmp(kind, "doubles") == 0 ||
-               strcmp(kind, "data") == 0 || strcmp(kind, "values") == 0) {
+        if (strcmp(kind, "device") == 0)
+            argument->device = cpu;
+    } else if (strcmp(kind, "Tensor") == 0 || strcmp(kind, "operand") == 0) {
         argument->operand.tensor = matrix;
     } else if (strcmp(kind, "int") == 0 || strcmp(kind, "number") == 0 ||
                strcmp(kind, "counts") == 0) {
@@ -171,8 +168,17 @@ static void argument_make(int place, const char *kind, const char *standard)
     } else if (strcmp(kind, "tensors") == 0) {
         argument->tensors = tensors;
         argument->count = 2;
+    } else if (strcmp(kind, "shapes") == 0) {
+        argument->integers = sizes;
+        argument->lengths = lengths;
+        argument->count = 1;
+    } else if (strcmp(kind, "elements") == 0 || strcmp(kind, "doubles") == 0 ||
+               strcmp(kind, "data") == 0 || strcmp(kind, "values") == 0) {
+        argument->operand.tensor = matrix;
     } else if (strcmp(kind, "dtype") == 0) {
         argument->dtype = GN_FLOAT32;
+    } else if (strcmp(kind, "device") == 0) {
+        argument->device = cpu;
     } else if (strcmp(kind, "text") == 0) {
         (void)word_take(standard + (standard[0] == '\''), "'", words[place]);
         argument->text = words[place];
@@ -182,7 +188,7 @@ static void argument_make(int place, const char *kind, const char *standard)
 /* One call, and everything computed that it left pending. */
 static gn_status row_run(const gn_function *row)
 {
-    gn_results results = {.count = 0};
+    gn_results results = {.count = 0}; /* no out= */
     gn_status status = row->call(arguments, &results);
     if (status == GN_OK)
         status = gn_flush();

@@ -316,7 +316,7 @@ def test_views_share_their_memory():
         ("x.type('genesis.tpu.FloatTensor')", TypeError, "there is no"),
         ("g.add(k, k, alpha=0.5)", TypeError, "alpha=0.5 has fractions"),
         ("g.add(x, x, beta=1)", TypeError, "beta"),
-        ("x.exp(beta=1)", TypeError, r"exp\(\) does not know"),
+        ("x.exp(beta=1)", TypeError, r"exp\(\) got an unexpected keyword argument"),
         ("x.add_(x, out=x)", TypeError, "out"),
         ("x.add_(out=x)", TypeError, "takes 1 operand, not 0"),
         ("g.div(x, 2, rounding_mode='up')", ValueError, "'floor' or 'trunc'"),

@@ -1,3 +1,6 @@
+/*
+ * copy.c: elements copied on the CPU, from and to memory with any strides.
+ */
 #include "ops/cpu/cpu_ops.h"
 
 #include "ops/cpu/loops.h"

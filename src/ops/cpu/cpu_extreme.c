@@ -1,3 +1,6 @@
+/*
+ * cpu_extreme.c: the largest or smallest element along a dimension on the CPU, and where it is.
+ */
 #include "ops/cpu/cpu_ops.h"
 
 #include "base/parallel.h"

@@ -1,3 +1,6 @@
+/*
+ * cpu_run.c: a program on the CPU, tile by tile in the first-level cache, on several threads.
+ */
 #include "ops/cpu/cpu_ops.h"
 
 #include "base/parallel.h"

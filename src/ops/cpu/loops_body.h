@@ -16,7 +16,7 @@
  *
  * A bool in memory is a byte; any value but 0 is read as true.
  */
-#include "ops/cpu/functions.h"
+#include "ops/cpu/math_functions.h"
 #include "ops/cpu/loops_set.h"
 
 #ifdef __F16C__

@@ -1,5 +1,5 @@
 /*
- * functions.h: mathematical functions of one element, for the loops of the CPU.
+ * math_functions.h: mathematical functions of one element, for the loops of the CPU.
  *
  * They are straight lines: no branches, tables or calls, so that a loop over them becomes vector code, and
  * nothing but IEEE additions, multiplications, divisions, fused multiplications and additions, and operations on

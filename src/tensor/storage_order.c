@@ -1,5 +1,5 @@
 /*
- * stream_order.c: a GPU's storage in the order of streams.
+ * storage_order.c: a GPU's storage in the order of streams.
  *
  * Work of one stream is ordered by itself; that is nearly always so, and costs a comparison. A storage knows the
  * stream that wrote to it last, and the other streams that have read it since:
