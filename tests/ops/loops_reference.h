@@ -383,10 +383,10 @@ static inline long double float_reference(enum gni_op op, gn_dtype dtype, long d
     case GNI_OP_ELU:
         return a > 0 ? a : b * expm1l(a);
     case GNI_OP_CELU:
-        return a > 0                                                   ? a
-               : fabsl(a / b) < 0x1p-60L                               ? a
-               : a / b > logl(dtype == GN_FLOAT32 ? FLT_MAX : DBL_MAX) ? b * INFINITY /* exp() is */
-                                                                       : b * expm1l(a / b);
+        return a > 0                                          ? a
+               : fabsl(a / b) < 0x1p-60L                      ? a
+               : dtype == GN_FLOAT64 && a / b > logl(DBL_MAX) ? b * INFINITY /* exp() is */
+                                                              : b * expm1l(a / b);
     case GNI_OP_SELU:
         return 1.0507009873554804934193349852946L *
                (a > 0 ? a : 1.6732632423543772848170429916717L * expm1l(a));
