@@ -300,14 +300,14 @@ const gn_function gni_functions_series[] = {
      ">>> genesis.histogram(genesis.tensor([1.0, 2.0, 1.0]), 2).hist\ntensor([2., 1.])"},
     {"cov", NULL,
      "input: Tensor, *, correction: int = 1, fweights: Tensor = None, aweights: Tensor = None",
-     GN_FORM_METHOD, cov_call,
+     GN_FORM_METHOD | GN_FORM_BLAS, cov_call,
      "The covariance of the rows: a matrix with each pair of rows.\n\n"
      "`correction` is taken from the number of columns; `fweights` says how often each column "
      "counts,\n"
      "`aweights` how important it is.",
      ">>> genesis.cov(genesis.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))\n"
      "tensor([[ 1., -1.],\n        [-1.,  1.]])"},
-    {"corrcoef", NULL, "input: Tensor", GN_FORM_METHOD, corrcoef_call,
+    {"corrcoef", NULL, "input: Tensor", GN_FORM_METHOD | GN_FORM_BLAS, corrcoef_call,
      "The correlation of the rows: their covariance over the product of their standard deviations.",
      ">>> genesis.corrcoef(genesis.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))\n"
      "tensor([[ 1., -1.],\n        [-1.,  1.]])"},

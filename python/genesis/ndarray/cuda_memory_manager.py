@@ -157,8 +157,9 @@ class CUDAMemoryManager(_C.MemoryManager):
     --------
     >>> from genesis.ndarray.cuda_memory_manager import CUDAMemoryManager
     >>> manager = CUDAMemoryManager("cpu")
+    >>> before = manager.get_statistics().live_blocks
     >>> address = manager.allocate_memory(100)
-    >>> manager.get_statistics().live_blocks
+    >>> manager.get_statistics().live_blocks - before
     1
     >>> manager.free_memory(address)
     """
