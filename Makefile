@@ -57,7 +57,7 @@ clean:
 # ---- other ways to build and test ----
 
 # Tests of Python alone tell the sanitizer nothing.
-PURE = test_timeline_page test_timeline test_snapshot test_recording test_docs test_house
+PURE = test_timeline_page test_timeline test_snapshot test_recording test_docs test_house test_typing test_operations
 
 # The thread-local memory of kernels that the simulator unloads is not looked at: the search for leaks would crash there.
 # Python loads the sanitizer's library first, and is not told of leaks: it leaks by itself at exit. Requests that no machine
