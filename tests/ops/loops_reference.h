@@ -119,7 +119,10 @@ static inline __int128 integer_reference(enum gni_op op, gn_dtype dtype, __int12
     case GNI_OP_GCD:
         return integer_wrap(dtype, common_divisor(x, y));
     case GNI_OP_LCM:
-        return integer_wrap(dtype, x == 0 ? 0 : magnitude(x) / common_divisor(x, y) * magnitude(y));
+        return x == 0 ? 0
+                      : integer_wrap(dtype, (__int128)((unsigned __int128)(magnitude(x) /
+                                                                           common_divisor(x, y)) *
+                                                       (unsigned __int128)magnitude(y)));
     case GNI_OP_NEGATIVE:
         return integer_wrap(dtype, -x);
     case GNI_OP_ABSOLUTE:
