@@ -82,8 +82,11 @@ gn_status gni_promote(int count, const gn_operand *operands, gn_dtype *dtype)
             without = promote_known(without, (int)tensor->dtype);
         }
     }
-    *dtype = (gn_dtype)groups_join(with_dimensions, groups_join(without, numbers));
-    return *dtype != GN_DTYPE_COUNT ? GN_OK : promotion_refuse(count, operands);
+    int joined = groups_join(with_dimensions, groups_join(without, numbers));
+    if (joined == GN_DTYPE_COUNT)
+        return promotion_refuse(count, operands);
+    *dtype = (gn_dtype)joined;
+    return GN_OK;
 }
 
 static gn_status type_refuse(enum gni_op op, gn_dtype dtype, const char *instead)
