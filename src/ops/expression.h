@@ -21,7 +21,7 @@
 #include "tensor/tensor.h"
 
 enum {
-    GNI_SCOPE_FEW = 24, /* results without memory of their own */
+    GNI_SCOPE_FEW = 10, /* results without memory of their own */
 };
 
 struct gni_scope {

@@ -407,11 +407,12 @@ static gn_status index_scatter(gn_tensor *tensor, int count, const gn_key *given
                                bool is_accumulated)
 {
     gn_key keys[GN_KEYS_MAX];
-    gn_tensor *copies[GN_KEYS_MAX] = {NULL}, *moved = NULL;
+    gn_tensor *copies[GN_KEYS_MAX], *moved = NULL;
     GN_TRY(target_check("assignment by a key", tensor));
     if (is_accumulated)
         GN_TRY(kind_check("accumulation by a key", tensor, &value));
     memcpy(keys, given, sizeof *keys * (size_t)count);
+    memset(copies, 0, sizeof *copies * (size_t)count);
     gn_status status = value_move(tensor, &value, &moved);
     if (status == GN_OK && are_elsewhere(tensor, count, keys))
         status = keys_move(tensor, count, keys, copies);

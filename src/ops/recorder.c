@@ -40,15 +40,18 @@ static void fork_done(bool is_child)
 
 static const struct gni_fork_handlers recorder_fork = {.prepare = fork_prepare, .done = fork_done};
 static struct gni_once recorder_once = GNI_ONCE_INIT;
+static atomic_bool is_registered; /* whether recorder_once has run */
 
 static void recorder_register(void)
 {
     gni_fork_register(GNI_FORK_RECORDER, &recorder_fork);
+    atomic_store_explicit(&is_registered, true, memory_order_release);
 }
 
 void gni_recorder_lock(void)
 {
-    gni_once_run(&recorder_once, recorder_register);
+    if (!atomic_load_explicit(&is_registered, memory_order_acquire))
+        gni_once_run(&recorder_once, recorder_register);
     gni_lock_take(&recorder.lock);
 }
 

@@ -429,6 +429,8 @@ int pair_class_init(struct module_state *state);
 
 /* Functions that are made of others, from their table: python_function.c. */
 int functions_init(PyObject *module, struct module_state *state);
+/* The row of a name, aliases among them; NULL: there is none. */
+const gn_function *function_find(const char *name);
 PyObject *function_names(void); /* a new list of the names of functions, aliases among them */
 
 /* A tensor on another device, as a new reference; itself where it is there. */

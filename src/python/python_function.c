@@ -60,6 +60,7 @@ enum {
 
 struct parameter {
     char name[24];
+    PyObject *key; /* the name as the interpreter keeps it; it lives as long as the process */
     enum parameter_kind kind;
     unsigned also;   /* ALSO_* */
     bool is_by_name; /* behind "*" */
@@ -96,6 +97,7 @@ struct function {
     int by_place;         /* parameters that may be given by place, before a "*shape" */
     int required;         /* where the last parameter that must be given ends */
     bool has_late;        /* a default is known only at the call: a device, a generator */
+    bool is_quick; /* a method's call without arguments, or with an integer, is quick_call()'s */
     gn_argument defaults[PARAMETERS_MOST];
     struct parameter parameters[PARAMETERS_MOST];
 };
@@ -108,6 +110,7 @@ enum form {
 
 static struct function functions[FUNCTIONS_MOST];
 static int function_count;
+static PyObject *out_word; /* "out" as the interpreter keeps it */
 
 /* The elementwise operations, by their numbers. */
 static const gn_function op_rows[] = {
@@ -221,12 +224,17 @@ static void function_parse(struct function *function)
         struct parameter *parameter = &function->parameters[place];
         parameter->is_by_name = is_by_name;
         at = parameter_parse(at, parameter, &function->defaults[place]);
+        parameter->key = PyUnicode_InternFromString(parameter->name);
+        error_clear(); /* without memory for it names are compared */
         is_by_name |= parameter->is_rest;
         function->by_place += !is_by_name;
         if (parameter->is_required)
             function->required = function->count;
         function->has_late |= parameter->kind == KIND_GENERATOR || parameter->kind == KIND_DEVICE;
     }
+    function->is_quick = function->op < 0 && !function->has_late && function->required <= 2 &&
+                         function->parameters[0].kind == KIND_TENSOR &&
+                         (function->row->forms & GN_FORM_BLAS) == 0;
     function->is_parsed = true;
 }
 
@@ -298,12 +306,27 @@ static bool is_named(PyObject *key, const char *name)
     return strcmp(name, "keepdim") == 0 && is_word(key, "keepdims");
 }
 
-static int keyword_take(const struct function *function, struct call_frame *frame, PyObject *key,
-                        PyObject *value)
+/* The number of the parameter that a keyword names; their count: none. A keyword is nearly always the object that the
+ * interpreter keeps for its name. */
+static int keyword_find(const struct function *function, PyObject *key)
 {
+    for (int place = 0; place < function->count; place++)
+        if (function->parameters[place].key == key)
+            return place;
     int place = 0;
     while (place < function->count && !is_named(key, function->parameters[place].name))
         place++;
+    return place;
+}
+
+static int keyword_take(const struct function *function, struct call_frame *frame, PyObject *key,
+                        PyObject *value)
+{
+    if (key == out_word && (function->row->forms & GN_FORM_OUT) != 0) {
+        frame->out = value != Py_None ? value : NULL;
+        return 0;
+    }
+    int place = keyword_find(function, key);
     if (place == function->count && (function->row->forms & GN_FORM_OUT) != 0 &&
         is_word(key, "out")) {
         frame->out = value != Py_None ? value : NULL;
@@ -945,27 +968,39 @@ static bool is_long(const struct function *function, const struct call_frame *fr
     return !has_tensor;
 }
 
+/* Not all of it is cleared: a call sets what it gives. */
+static void results_begin(gn_results *results)
+{
+    results->out = results->target = NULL;
+    results->count = 0;
+    results->is_tuple = false;
+    results->tensors = NULL;
+}
+
 static PyObject *function_run(struct function *function, struct call_frame *frame)
 {
-    gn_results results; /* not all of it is cleared: a call sets what it gives */
+    gn_results results;
     gn_status status;
     PyObject *made;
-    results.out =
-        frame->out != NULL && tensor_check(frame->state, frame->out) ? tensor_of(frame->out) : NULL;
     if ((function->row->forms & GN_FORM_BLAS) != 0 && blas_name(frame->state) < 0)
         return NULL;
-    memcpy(frame->arguments, function->defaults, (size_t)function->count * sizeof(gn_argument));
     for (int i = 0; i < function->count; i++) {
-        int taken = frame->objects[i] != NULL ? argument_take(frame, function, i)
-                    : function->has_late      ? default_take(frame, function, i)
-                                              : 0;
+        int taken = 0;
+        if (frame->objects[i] != NULL) {
+            taken = argument_take(frame, function, i);
+        } else {
+            frame->arguments[i] = function->defaults[i];
+            if (function->has_late)
+                taken = default_take(frame, function, i);
+        }
         if (taken < 0)
             return NULL;
     }
-    results.target = frame->target != NULL ? tensor_of(frame->target) : NULL;
-    results.count = 0;
-    results.is_tuple = false;
-    results.tensors = NULL;
+    results_begin(&results);
+    if (frame->out != NULL && tensor_check(frame->state, frame->out))
+        results.out = tensor_of(frame->out);
+    if (frame->target != NULL)
+        results.target = tensor_of(frame->target);
     CALL_OPERATION(is_long(function, frame), status,
                    function->row->call(frame->arguments, &results));
     if (status != GN_OK)
@@ -1022,6 +1057,59 @@ static PyObject *operation_run(struct function *function, struct call_frame *fra
                             function->arity, frame->out);
 }
 
+/* An integer of Python for the second parameter. False: it is something else, or out of range. */
+static bool quick_integer(const struct function *function, PyObject *given, int64_t *value,
+                          gn_argument *argument)
+{
+    const struct parameter *parameter = &function->parameters[1];
+    bool is_list = parameter->kind == KIND_DIMS;
+    bool is_integer = parameter->kind == KIND_DIM || parameter->kind == KIND_INT;
+    int overflow;
+    if (function->by_place < 2 || !(is_list || is_integer) || !PyLong_CheckExact(given))
+        return false;
+    *value = PyLong_AsLongLongAndOverflow(given, &overflow);
+    *argument = (gn_argument){.is_given = true};
+    argument->operand.scalar.kind = GN_INT64;
+    if (is_integer)
+        argument->operand.scalar.integer = *value;
+    if (is_list) {
+        argument->integers = value;
+        argument->count = 1;
+        argument->is_single = true;
+    }
+    return overflow == 0;
+}
+
+/* A method without arguments, or with a dimension: the usual call of max(), flip(), sort() and their like. Of the frame
+ * only what results need is set. False: this is another call. */
+static bool quick_call(struct function *function, PyObject *self, PyObject *const *arguments,
+                       Py_ssize_t count, PyObject **made)
+{
+    struct call_frame frame;
+    if (!function->is_quick || count > 1 || count + 1 < function->required ||
+        (count == 1 && !quick_integer(function, arguments[0], frame.integers, &frame.arguments[1])))
+        return false;
+    frame.state = tensor_state(self);
+    frame.count = 1;
+    frame.rest = frame.made[0] = NULL;
+    frame.objects[0] = self;
+    frame.arguments[0] = (gn_argument){.is_given = true, .operand.tensor = tensor_of(self)};
+    for (int i = 1 + (int)count; i < function->count; i++)
+        frame.arguments[i] = function->defaults[i];
+    gn_results results;
+    gn_status status;
+    results_begin(&results);
+    CALL_OPERATION(is_long_on(tensor_of(self)), status,
+                   function->row->call(frame.arguments, &results));
+    if (status != GN_OK) {
+        *made = error_raise_in(frame.state, function->name, status);
+        return true;
+    }
+    *made = results_to_python(function, &frame, &results);
+    gn_results_clear(&results);
+    return true;
+}
+
 static PyObject *function_call(int number, enum form form, PyObject *self,
                                PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
 {
@@ -1030,9 +1118,12 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
     PyObject *first = form == FORM_FUNCTION ? NULL : self, *made = NULL;
     if (function->op >= 0 && keywords == NULL && count + (first != NULL) == function->arity)
         return operands_call(function, state, form, first, arguments, count);
-    struct call_frame frame;
     if (!function->is_parsed)
         function_parse(function);
+    if (form == FORM_METHOD && keywords == NULL &&
+        quick_call(function, self, arguments, count, &made))
+        return made;
+    struct call_frame frame;
     frame_init(&frame, function);
     frame.state = state;
     frame.name = form == FORM_IN_PLACE ? function->in_place : function->name;
@@ -1226,6 +1317,14 @@ static int row_add(PyObject *module, struct module_state *state, const gn_functi
     return status;
 }
 
+const gn_function *function_find(const char *name)
+{
+    for (int i = 0; i < function_count; i++)
+        if (strcmp(functions[i].name, name) == 0)
+            return functions[i].row;
+    return NULL;
+}
+
 PyObject *function_names(void)
 {
     PyObject *list = PyList_New(0);
@@ -1243,6 +1342,8 @@ int functions_init(PyObject *module, struct module_state *state)
     const gn_function *row;
     int status = 0;
     function_count = 0; /* a module that is loaded again has the same rows */
+    if (out_word == NULL && (out_word = PyUnicode_InternFromString("out")) == NULL)
+        return -1;
     for (int op = 0; status == 0 && op < GN_OP_COUNT; op++)
         if (op_rows[op].name[0] != '\0')
             status = row_add(module, state, &op_rows[op], op, arities[op]);

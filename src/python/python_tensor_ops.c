@@ -294,17 +294,30 @@ PyObject *elementwise_call(struct module_state *state, const char *name, gn_op o
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-/* The places of elements that are not 0, as a tuple of a tensor for each dimension. */
-static PyObject *nonzero_tuple(PyObject *tensor)
+/* The places of elements that are not 0, as a tuple of a tensor for each dimension: nonzero(as_tuple=True). */
+static PyObject *nonzero_tuple(struct module_state *state, gn_tensor *tensor)
 {
-    PyObject *call = PyObject_GetAttrString(tensor, "nonzero"), *none = PyTuple_New(0);
-    PyObject *names = Py_BuildValue("{s:O}", "as_tuple", Py_True), *made = NULL;
-    if (call != NULL && none != NULL && names != NULL)
-        made = PyObject_Call(call, none, names);
-    Py_XDECREF(call);
-    Py_XDECREF(none);
-    Py_XDECREF(names);
-    return made;
+    static const gn_function *nonzero; /* its row, once it is found */
+    if (nonzero == NULL)
+        nonzero = function_find("nonzero");
+    const gn_argument arguments[] = {
+        {.is_given = true, .operand.tensor = tensor},
+        {.is_given = true, .operand.scalar = {.kind = GN_BOOL, .integer = 1}},
+    };
+    gn_results results = {0};
+    gn_status status;
+    CALL_OPERATION(is_long_on(tensor), status, nonzero->call(arguments, &results));
+    if (status != GN_OK)
+        return error_raise_in(state, "where", status);
+    PyObject *tuple = PyTuple_New(results.count);
+    for (int i = 0; tuple != NULL && i < results.count; i++) {
+        PyObject *item = tensor_to_python(state, results.tensors[i]);
+        results.tensors[i] = NULL;
+        if (item == NULL || PyTuple_SetItem(tuple, i, item) < 0)
+            Py_CLEAR(tuple);
+    }
+    gn_results_clear(&results);
+    return tuple;
 }
 
 static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
@@ -316,7 +329,7 @@ static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py
     if (call_take(&row, arguments, count, keywords, taken) < 0)
         return NULL;
     if (taken[1] == NULL && taken[2] == NULL && tensor_check(state, taken[0]))
-        return nonzero_tuple(taken[0]);
+        return nonzero_tuple(state, tensor_of(taken[0]));
     if (taken[1] == NULL || taken[2] == NULL) {
         PyErr_SetString(PyExc_TypeError, "where() takes 3 operands, or a condition alone");
         return NULL;

@@ -245,7 +245,7 @@ void gni_scalar_store(gn_scalar value, gn_dtype dtype, void *element)
         out.wide = gni_scalar_floating(value);
         break;
     }
-    memcpy(element, &out, gni_dtype_size(dtype));
+    memcpy(element, &out, gni_dtypes[dtype].size);
 }
 
 static gn_scalar scalar_of_floating(double value)
@@ -263,7 +263,7 @@ gn_scalar gni_scalar_load(gn_dtype dtype, const void *element)
         double wide;
     } in;
     gni_assert(gni_dtype_is_valid(dtype));
-    memcpy(&in, element, gni_dtype_size(dtype));
+    memcpy(&in, element, gni_dtypes[dtype].size);
     switch (dtype) {
 #define ROW(NAME, name, type, same)                                           \
     case GN_##NAME:                                                           \

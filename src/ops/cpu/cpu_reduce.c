@@ -62,7 +62,7 @@ static gn_dtype accumulator_type(enum gni_reduction reduction, gn_dtype held)
         return GN_BOOL;
     if (reduction == GNI_REDUCTION_MAXIMUM || reduction == GNI_REDUCTION_MINIMUM)
         return held;
-    return gni_dtype_kind(held) == GNI_KIND_FLOATING ? GN_FLOAT64 : gni_dtype_of_sum(held);
+    return gni_dtypes[held].kind == GNI_KIND_FLOATING ? GN_FLOAT64 : gni_dtype_of_sum(held);
 }
 
 /* ---- what is reduced --------------------------------------------------------------------------- */

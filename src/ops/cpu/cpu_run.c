@@ -308,7 +308,7 @@ void gni_run_begin(struct gni_run *run, const struct gni_plan *plan, char *tiles
         if (plan->place[i] < 0)
             continue;
         run->values[i] = tile_of(run, plan->place[i]);
-        size_t size = gni_dtype_size(program->inputs[i].held);
+        size_t size = gni_dtypes[program->inputs[i].held].size;
         uint64_t number = program->inputs[i].number;
         if (plan->is_single[i])
             memcpy(&number, program->inputs[i].data, size);

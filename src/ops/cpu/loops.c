@@ -99,8 +99,8 @@ static gn_dtype signed_of(gn_dtype dtype)
 gni_loop gni_loop_convert(gn_dtype from, gn_dtype to)
 {
     gni_assert(gni_dtype_is_valid(from) && gni_dtype_is_valid(to));
-    bool is_to_float = gni_dtype_kind(to) == GNI_KIND_FLOATING;
-    bool is_from_float = gni_dtype_kind(from) == GNI_KIND_FLOATING;
+    bool is_to_float = gni_dtypes[to].kind == GNI_KIND_FLOATING;
+    bool is_from_float = gni_dtypes[from].kind == GNI_KIND_FLOATING;
     if (gni_dtype_is_unsigned(to) && !is_from_float)
         to = signed_of(to); /* the same bits */
     if (gni_dtype_is_unsigned(from) && !is_to_float && gni_dtype_size(to) <= gni_dtype_size(from))

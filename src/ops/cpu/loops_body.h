@@ -11,7 +11,7 @@
  *   2. Conditions are `&` and `?:` on values that are computed anyway, never branches.
  *   3. Integers are computed as unsigned ones of at least 32 bits, which wrap, and cut at the store.
  *
- * What must not depend on the instruction set: the order of floating-point additions. A fold keeps LANES
+ * What must not depend on the instruction set: the order of floating-point additions. A reduction keeps LANES
  * partial results, element i in number i modulo LANES, and joins them as a tree.
  *
  * A bool in memory is a byte; any value but 0 is read as true.
@@ -859,16 +859,39 @@ GATHER(uint16_t)
 GATHER(uint32_t)
 GATHER(uint64_t)
 
-/* ---- folds ----------------------------------------------------------------------------------- */
+/* ---- reductions ----------------------------------------------------------------------------------- */
 
-/* Every fold has two other forms: for short rows, and for columns. */
-#define FOLD_FORMS(NAME, S, T, ACCUMULATOR, LOAD, STEP)                               \
+/*
+ * Every reduction has two other forms: for short rows, and for columns. Each short row is taken in its order; SEVERAL are
+ * computed side by side, so that one row need not wait for the one before. WIDE is AS_LOOP where the steps choose: the
+ * compiler makes vectors of a loop over the rows, and branches of the same steps one after the other.
+ */
+#define AS_STEPS
+#define AS_LOOP _Pragma("GCC unroll 1") PARALLEL
+#define REDUCE_FORMS(NAME, S, T, ACCUMULATOR, LOAD, STEP, SEVERAL, WIDE)              \
     static void short_##NAME##_##S(void *accumulators, const void *in, size_t rows,   \
                                    size_t columns)                                    \
     {                                                                                 \
-        const T *first = in;                                                          \
+        const T *next = in;                                                           \
         ACCUMULATOR *totals = accumulators;                                           \
-        for (size_t row = 0; row < rows; row++, first += columns) {                   \
+        size_t row = 0;                                                               \
+        for (; row + (SEVERAL) <= rows; row += (SEVERAL)) {                           \
+            ACCUMULATOR sums[SEVERAL];                                                \
+            memcpy(sums, totals + row, sizeof sums);                                  \
+            for (size_t i = 0; i < columns; i++) {                                    \
+                WIDE for (size_t k = 0; k < (SEVERAL); k++)                           \
+                {                                                                     \
+                    const T *first = next + k * columns;                              \
+                    ACCUMULATOR a = sums[k];                                          \
+                    LOAD;                                                             \
+                    sums[k] = (ACCUMULATOR)(STEP);                                    \
+                }                                                                     \
+            }                                                                         \
+            memcpy(totals + row, sums, sizeof sums);                                  \
+            next += (SEVERAL)*columns;                                                \
+        }                                                                             \
+        for (; row < rows; row++, next += columns) {                                  \
+            const T *first = next;                                                    \
             ACCUMULATOR a = totals[row];                                              \
             for (size_t i = 0; i < columns; i++) {                                    \
                 LOAD;                                                                 \
@@ -890,73 +913,73 @@ GATHER(uint64_t)
     }
 
 /* The order of integers does not matter. */
-#define FOLD_INTEGER(NAME, S, T, ACCUMULATOR, START, STEP, JOIN)                   \
-    static void fold_##NAME##_##S(void *accumulator, const void *in, size_t count) \
-    {                                                                              \
-        const T *first = in;                                                       \
-        ACCUMULATOR *total = accumulator, a = START;                               \
-        for (size_t i = 0; i < count; i++) {                                       \
-            T x = first[i];                                                        \
-            a = (ACCUMULATOR)(STEP);                                               \
-        }                                                                          \
-        ACCUMULATOR x = *total;                                                    \
-        *total = (ACCUMULATOR)(JOIN);                                              \
-    }                                                                              \
-    FOLD_FORMS(NAME, S, T, ACCUMULATOR, T x = first[i], STEP)
+#define REDUCE_INTEGER(NAME, S, T, ACCUMULATOR, START, STEP, JOIN, SEVERAL)          \
+    static void reduce_##NAME##_##S(void *accumulator, const void *in, size_t count) \
+    {                                                                                \
+        const T *first = in;                                                         \
+        ACCUMULATOR *total = accumulator, a = START;                                 \
+        for (size_t i = 0; i < count; i++) {                                         \
+            T x = first[i];                                                          \
+            a = (ACCUMULATOR)(STEP);                                                 \
+        }                                                                            \
+        ACCUMULATOR x = *total;                                                      \
+        *total = (ACCUMULATOR)(JOIN);                                                \
+    }                                                                                \
+    REDUCE_FORMS(NAME, S, T, ACCUMULATOR, T x = first[i], STEP, SEVERAL, AS_STEPS)
 
 /* any and all: what the elements come to is kept in a type of their size, so that a vector has as many. */
-#define FOLD_TRUTH(S, T, KEPT, ANY_START, ANY, ALL_START, ALL)                \
-    static void fold_any_##S(void *accumulator, const void *in, size_t count) \
-    {                                                                         \
-        const T *first = in;                                                  \
-        KEPT a = ANY_START;                                                   \
-        for (size_t i = 0; i < count; i++) {                                  \
-            T x = first[i];                                                   \
-            a = (KEPT)(ANY);                                                  \
-        }                                                                     \
-        *(uint8_t *)accumulator |= a != 0;                                    \
-    }                                                                         \
-    static void fold_all_##S(void *accumulator, const void *in, size_t count) \
-    {                                                                         \
-        const T *first = in;                                                  \
-        KEPT a = ALL_START;                                                   \
-        for (size_t i = 0; i < count; i++) {                                  \
-            T x = first[i];                                                   \
-            a = (KEPT)(ALL);                                                  \
-        }                                                                     \
-        *(uint8_t *)accumulator &= a != 0;                                    \
-    }                                                                         \
-    FOLD_FORMS(any, S, T, uint8_t, T x = first[i], a | (x != 0))              \
-    FOLD_FORMS(all, S, T, uint8_t, T x = first[i], a & (x != 0))
+#define REDUCE_TRUTH(S, T, KEPT, ANY_START, ANY, ALL_START, ALL)                \
+    static void reduce_any_##S(void *accumulator, const void *in, size_t count) \
+    {                                                                           \
+        const T *first = in;                                                    \
+        KEPT a = ANY_START;                                                     \
+        for (size_t i = 0; i < count; i++) {                                    \
+            T x = first[i];                                                     \
+            a = (KEPT)(ANY);                                                    \
+        }                                                                       \
+        *(uint8_t *)accumulator |= a != 0;                                      \
+    }                                                                           \
+    static void reduce_all_##S(void *accumulator, const void *in, size_t count) \
+    {                                                                           \
+        const T *first = in;                                                    \
+        KEPT a = ALL_START;                                                     \
+        for (size_t i = 0; i < count; i++) {                                    \
+            T x = first[i];                                                     \
+            a = (KEPT)(ALL);                                                    \
+        }                                                                       \
+        *(uint8_t *)accumulator &= a != 0;                                      \
+    }                                                                           \
+    REDUCE_FORMS(any, S, T, uint8_t, T x = first[i], a | (x != 0), 8, AS_STEPS) \
+    REDUCE_FORMS(all, S, T, uint8_t, T x = first[i], a & (x != 0), 8, AS_STEPS)
 
 /* Sums and products wrap as uint64; int64 and uint64 may alias. */
-#define FOLD_SUMS(S, T)                                                   \
-    FOLD_INTEGER(sum, S, T, uint64_t, 0, a + (uint64_t)(int64_t)x, a + x) \
-    FOLD_INTEGER(product, S, T, uint64_t, 1, a *(uint64_t)(int64_t)x, a *x)
+#define REDUCE_SUMS(S, T)                                                      \
+    REDUCE_INTEGER(sum, S, T, uint64_t, 0, a + (uint64_t)(int64_t)x, a + x, 8) \
+    REDUCE_INTEGER(product, S, T, uint64_t, 1, a *(uint64_t)(int64_t)x, a *x, 8)
 
-#define FOLD_ORDER(S, T, LEAST, LARGEST)                                \
-    FOLD_INTEGER(maximum, S, T, T, LEAST, x > a ? x : a, x > a ? x : a) \
-    FOLD_INTEGER(minimum, S, T, T, LARGEST, x < a ? x : a, x < a ? x : a)
+#define REDUCE_ORDER(S, T, LEAST, LARGEST)                                   \
+    REDUCE_INTEGER(maximum, S, T, T, LEAST, x > a ? x : a, x > a ? x : a, 1) \
+    REDUCE_INTEGER(minimum, S, T, T, LARGEST, x < a ? x : a, x < a ? x : a, 1)
 
-#define FOLD_INTEGERS(S, T, LEAST, LARGEST) \
-    FOLD_SUMS(S, T)                         \
-    FOLD_ORDER(S, T, LEAST, LARGEST)        \
-    FOLD_TRUTH(S, T, T, 0, a | x, (T)~0, a & (T) - (x != 0))
+#define REDUCE_INTEGERS(S, T, LEAST, LARGEST) \
+    REDUCE_SUMS(S, T)                         \
+    REDUCE_ORDER(S, T, LEAST, LARGEST)        \
+    REDUCE_TRUTH(S, T, T, 0, a | x, (T)~0, a & (T) - (x != 0))
 
-FOLD_INTEGERS(int8, int8_t, INT8_MIN, INT8_MAX)
-FOLD_INTEGERS(int16, int16_t, INT16_MIN, INT16_MAX)
-FOLD_INTEGERS(int32, int32_t, INT32_MIN, INT32_MAX)
-FOLD_INTEGERS(int64, int64_t, INT64_MIN, INT64_MAX)
-FOLD_SUMS(uint8, uint8_t)
-FOLD_SUMS(uint16, uint16_t)
-FOLD_SUMS(uint32, uint32_t)
-FOLD_ORDER(uint8, uint8_t, 0, UINT8_MAX)
-FOLD_ORDER(uint16, uint16_t, 0, UINT16_MAX)
-FOLD_ORDER(uint32, uint32_t, 0, UINT32_MAX)
-FOLD_ORDER(uint64, uint64_t, 0, UINT64_MAX)
+REDUCE_INTEGERS(int8, int8_t, INT8_MIN, INT8_MAX)
+REDUCE_INTEGERS(int16, int16_t, INT16_MIN, INT16_MAX)
+REDUCE_INTEGERS(int32, int32_t, INT32_MIN, INT32_MAX)
+REDUCE_INTEGERS(int64, int64_t, INT64_MIN, INT64_MAX)
+REDUCE_SUMS(uint8, uint8_t)
+REDUCE_SUMS(uint16, uint16_t)
+REDUCE_SUMS(uint32, uint32_t)
+REDUCE_ORDER(uint8, uint8_t, 0, UINT8_MAX)
+REDUCE_ORDER(uint16, uint16_t, 0, UINT16_MAX)
+REDUCE_ORDER(uint32, uint32_t, 0, UINT32_MAX)
+REDUCE_ORDER(uint64, uint64_t, 0, UINT64_MAX)
 
 /* Bytes are counted in bytes as long as these have room. */
-static void fold_sum_boolean(void *accumulator, const void *in, size_t count)
+static void reduce_sum_boolean(void *accumulator, const void *in, size_t count)
 {
     enum {
         WIDTH = 128,
@@ -979,103 +1002,104 @@ static void fold_sum_boolean(void *accumulator, const void *in, size_t count)
         *total += first[i] != 0;
 }
 
-FOLD_FORMS(sum, boolean, uint8_t, uint64_t, uint8_t x = first[i], a + (x != 0))
-FOLD_INTEGER(product, boolean, uint8_t, uint64_t, 1, a &(x != 0), a *x)
-FOLD_TRUTH(float32, float, uint32_t, 0, a | (x != 0), 1, a &(x != 0))
-FOLD_TRUTH(float64, double, uint64_t, 0, a | (x != 0), 1, a &(x != 0))
+REDUCE_FORMS(sum, boolean, uint8_t, uint64_t, uint8_t x = first[i], a + (x != 0), 8, AS_STEPS)
+REDUCE_INTEGER(product, boolean, uint8_t, uint64_t, 1, a &(x != 0), a *x, 8)
+REDUCE_TRUTH(float32, float, uint32_t, 0, a | (x != 0), 1, a &(x != 0))
+REDUCE_TRUTH(float64, double, uint64_t, 0, a | (x != 0), 1, a &(x != 0))
 
 enum {
     LANES = 32,
     RUN_MAX = 4096, /* elements; longer runs are halved, so that errors grow with the logarithm */
 };
 
-#define FOLD_FLOAT(NAME, S, T, ACCUMULATOR, START, LOAD, STEP)                                \
-    static ACCUMULATOR fold_##NAME##_##S##_run(const T *in, size_t count)                     \
-    {                                                                                         \
-        if (count > RUN_MAX) {                                                                \
-            size_t half = count / (2 * LANES) * LANES;                                        \
-            ACCUMULATOR a = fold_##NAME##_##S##_run(in, half);                                \
-            ACCUMULATOR x = fold_##NAME##_##S##_run(in + half, count - half);                 \
-            return STEP;                                                                      \
-        }                                                                                     \
-        ACCUMULATOR lanes[LANES];                                                             \
-        for (size_t j = 0; j < LANES; j++)                                                    \
-            lanes[j] = START;                                                                 \
-        size_t i = 0;                                                                         \
-        for (; i + LANES <= count; i += LANES) {                                              \
-            for (size_t j = 0; j < LANES; j++) {                                              \
-                ACCUMULATOR a = lanes[j], x = LOAD((ACCUMULATOR)in[i + j]);                   \
-                lanes[j] = STEP;                                                              \
-            }                                                                                 \
-        }                                                                                     \
-        for (size_t j = 0; i + j < count; j++) {                                              \
-            ACCUMULATOR a = lanes[j], x = LOAD((ACCUMULATOR)in[i + j]);                       \
-            lanes[j] = STEP;                                                                  \
-        }                                                                                     \
-        for (size_t width = LANES / 2; width; width /= 2) {                                   \
-            for (size_t j = 0; j < width; j++) {                                              \
-                ACCUMULATOR a = lanes[j], x = lanes[j + width];                               \
-                lanes[j] = STEP;                                                              \
-            }                                                                                 \
-        }                                                                                     \
-        return lanes[0];                                                                      \
-    }                                                                                         \
-    static void fold_##NAME##_##S(void *accumulator, const void *in, size_t count)            \
-    {                                                                                         \
-        ACCUMULATOR *total = accumulator, a = *total, x = fold_##NAME##_##S##_run(in, count); \
-        *total = STEP;                                                                        \
-    }                                                                                         \
-    FOLD_FORMS(NAME, S, T, ACCUMULATOR, ACCUMULATOR x = LOAD((ACCUMULATOR)first[i]), STEP)
+#define REDUCE_FLOAT(NAME, S, T, ACCUMULATOR, START, LOAD, STEP)                                \
+    static ACCUMULATOR reduce_##NAME##_##S##_run(const T *in, size_t count)                     \
+    {                                                                                           \
+        if (count > RUN_MAX) {                                                                  \
+            size_t half = count / (2 * LANES) * LANES;                                          \
+            ACCUMULATOR a = reduce_##NAME##_##S##_run(in, half);                                \
+            ACCUMULATOR x = reduce_##NAME##_##S##_run(in + half, count - half);                 \
+            return STEP;                                                                        \
+        }                                                                                       \
+        ACCUMULATOR lanes[LANES];                                                               \
+        for (size_t j = 0; j < LANES; j++)                                                      \
+            lanes[j] = START;                                                                   \
+        size_t i = 0;                                                                           \
+        for (; i + LANES <= count; i += LANES) {                                                \
+            for (size_t j = 0; j < LANES; j++) {                                                \
+                ACCUMULATOR a = lanes[j], x = LOAD((ACCUMULATOR)in[i + j]);                     \
+                lanes[j] = STEP;                                                                \
+            }                                                                                   \
+        }                                                                                       \
+        for (size_t j = 0; i + j < count; j++) {                                                \
+            ACCUMULATOR a = lanes[j], x = LOAD((ACCUMULATOR)in[i + j]);                         \
+            lanes[j] = STEP;                                                                    \
+        }                                                                                       \
+        for (size_t width = LANES / 2; width; width /= 2) {                                     \
+            for (size_t j = 0; j < width; j++) {                                                \
+                ACCUMULATOR a = lanes[j], x = lanes[j + width];                                 \
+                lanes[j] = STEP;                                                                \
+            }                                                                                   \
+        }                                                                                       \
+        return lanes[0];                                                                        \
+    }                                                                                           \
+    static void reduce_##NAME##_##S(void *accumulator, const void *in, size_t count)            \
+    {                                                                                           \
+        ACCUMULATOR *total = accumulator, a = *total, x = reduce_##NAME##_##S##_run(in, count); \
+        *total = STEP;                                                                          \
+    }                                                                                           \
+    REDUCE_FORMS(NAME, S, T, ACCUMULATOR, ACCUMULATOR x = LOAD((ACCUMULATOR)first[i]), STEP, 8, \
+                 AS_STEPS)
 
 #define AS_IT_IS(x) (x)
 #define SQUARED(x) ((x) * (x))
 
 /* -0 is what changes no number. */
-FOLD_FLOAT(sum, float32, float, double, -0.0, AS_IT_IS, a + x)
-FOLD_FLOAT(sum, float64, double, double, -0.0, AS_IT_IS, a + x)
-FOLD_FLOAT(squares, float32, float, double, -0.0, SQUARED, a + x)
-FOLD_FLOAT(squares, float64, double, double, -0.0, SQUARED, a + x)
-FOLD_FLOAT(product, float32, float, double, 1.0, AS_IT_IS, a *x)
-FOLD_FLOAT(product, float64, double, double, 1.0, AS_IT_IS, a *x)
+REDUCE_FLOAT(sum, float32, float, double, -0.0, AS_IT_IS, a + x)
+REDUCE_FLOAT(sum, float64, double, double, -0.0, AS_IT_IS, a + x)
+REDUCE_FLOAT(squares, float32, float, double, -0.0, SQUARED, a + x)
+REDUCE_FLOAT(squares, float64, double, double, -0.0, SQUARED, a + x)
+REDUCE_FLOAT(product, float32, float, double, 1.0, AS_IT_IS, a *x)
+REDUCE_FLOAT(product, float64, double, double, 1.0, AS_IT_IS, a *x)
 /*
  * The bits of floating numbers as signed integers in the same order: -0 is before 0, NaN with a sign before -infinity,
  * NaN without one behind infinity. The way back is the same.
  */
 #define ORDER_OF(bits, KEY, MOST) ((KEY)(bits) ^ (((KEY)(bits) >> (sizeof(KEY) * 8 - 1)) & (MOST)))
 
-#define FOLD_EXTREMES(S, T, F, KEY, UNSIGNED, MOST)                                   \
-    static void fold_extremes_##S(const T *in, size_t count, T *smallest, T *largest) \
-    {                                                                                 \
-        KEY least = ORDER_OF(F##_bits(INFINITY), KEY, MOST);                          \
-        KEY most = ORDER_OF(F##_bits(-INFINITY), KEY, MOST);                          \
-        for (size_t i = 0; i < count; i++) {                                          \
-            KEY key = ORDER_OF(F##_bits(in[i]), KEY, MOST);                           \
-            least = key < least ? key : least;                                        \
-            most = key > most ? key : most;                                           \
-        }                                                                             \
-        *smallest = F##_from_bits((UNSIGNED)ORDER_OF(least, KEY, MOST));              \
-        *largest = F##_from_bits((UNSIGNED)ORDER_OF(most, KEY, MOST));                \
-    }                                                                                 \
-    /* A NaN is the smallest or the largest of these. */                              \
-    static void fold_maximum_##S(void *accumulator, const void *in, size_t count)     \
-    {                                                                                 \
-        T smallest, largest, *total = accumulator;                                    \
-        fold_extremes_##S(in, count, &smallest, &largest);                            \
-        *total = F##_maximum(*total, smallest != smallest ? smallest : largest);      \
-    }                                                                                 \
-    static void fold_minimum_##S(void *accumulator, const void *in, size_t count)     \
-    {                                                                                 \
-        T smallest, largest, *total = accumulator;                                    \
-        fold_extremes_##S(in, count, &smallest, &largest);                            \
-        *total = F##_minimum(*total, largest != largest ? largest : smallest);        \
-    }                                                                                 \
-    FOLD_FORMS(maximum, S, T, T, T x = first[i], F##_maximum(a, x))                   \
-    FOLD_FORMS(minimum, S, T, T, T x = first[i], F##_minimum(a, x))
+#define REDUCE_EXTREMES(S, T, F, KEY, UNSIGNED, MOST)                                   \
+    static void reduce_extremes_##S(const T *in, size_t count, T *smallest, T *largest) \
+    {                                                                                   \
+        KEY least = ORDER_OF(F##_bits(INFINITY), KEY, MOST);                            \
+        KEY most = ORDER_OF(F##_bits(-INFINITY), KEY, MOST);                            \
+        for (size_t i = 0; i < count; i++) {                                            \
+            KEY key = ORDER_OF(F##_bits(in[i]), KEY, MOST);                             \
+            least = key < least ? key : least;                                          \
+            most = key > most ? key : most;                                             \
+        }                                                                               \
+        *smallest = F##_from_bits((UNSIGNED)ORDER_OF(least, KEY, MOST));                \
+        *largest = F##_from_bits((UNSIGNED)ORDER_OF(most, KEY, MOST));                  \
+    }                                                                                   \
+    /* A NaN is the smallest or the largest of these. */                                \
+    static void reduce_maximum_##S(void *accumulator, const void *in, size_t count)     \
+    {                                                                                   \
+        T smallest, largest, *total = accumulator;                                      \
+        reduce_extremes_##S(in, count, &smallest, &largest);                            \
+        *total = F##_maximum(*total, smallest != smallest ? smallest : largest);        \
+    }                                                                                   \
+    static void reduce_minimum_##S(void *accumulator, const void *in, size_t count)     \
+    {                                                                                   \
+        T smallest, largest, *total = accumulator;                                      \
+        reduce_extremes_##S(in, count, &smallest, &largest);                            \
+        *total = F##_minimum(*total, largest != largest ? largest : smallest);          \
+    }                                                                                   \
+    REDUCE_FORMS(maximum, S, T, T, T x = first[i], F##_maximum(a, x), 8, AS_LOOP)       \
+    REDUCE_FORMS(minimum, S, T, T, T x = first[i], F##_minimum(a, x), 8, AS_LOOP)
 
-FOLD_EXTREMES(float32, float, f32, int32_t, uint32_t, INT32_MAX)
-FOLD_EXTREMES(float64, double, f64, int64_t, uint64_t, INT64_MAX)
+REDUCE_EXTREMES(float32, float, f32, int32_t, uint32_t, INT32_MAX)
+REDUCE_EXTREMES(float64, double, f64, int64_t, uint64_t, INT64_MAX)
 
-static void fold_rows_float32(double *sums, const float *const *rows, size_t count)
+static void reduce_rows_float32(double *sums, const float *const *rows, size_t count)
 {
     const float *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];
     const float *e = rows[4], *f = rows[5], *g = rows[6], *h = rows[7];
@@ -1109,28 +1133,29 @@ static void fold_rows_float32(double *sums, const float *const *rows, size_t cou
         [GN_BOOL] = name##_to_boolean, INTEGERS(name##_to), TO_FLOATS(name) \
     }
 
-#define FOLDS(name)                                                              \
-    {                                                                            \
-        .one = fold_##name, .short_rows = short_##name, .columns = column_##name \
+#define REDUCERS(name)                                                             \
+    {                                                                              \
+        .one = reduce_##name, .short_rows = short_##name, .columns = column_##name \
     }
-#define FOLDS_OF_FLOATS(name) \
-    [GN_FLOAT32] = FOLDS(name##_float32), [GN_FLOAT64] = FOLDS(name##_float64)
-#define FOLDS_OF_SIGNED(name)                                         \
-    [GN_INT8] = FOLDS(name##_int8), [GN_INT16] = FOLDS(name##_int16), \
-    [GN_INT32] = FOLDS(name##_int32), [GN_INT64] = FOLDS(name##_int64)
-#define FOLDS_OF_UNSIGNED(name)                                           \
-    [GN_UINT8] = FOLDS(name##_uint8), [GN_UINT16] = FOLDS(name##_uint16), \
-    [GN_UINT32] = FOLDS(name##_uint32)
-#define SUM_FOLDS(name)                                       \
-    [GN_BOOL] = FOLDS(name##_boolean), FOLDS_OF_SIGNED(name), \
-    FOLDS_OF_UNSIGNED(name), [GN_UINT64] = FOLDS(name##_int64), FOLDS_OF_FLOATS(name)
-#define ORDER_FOLDS(name, OF_BOOL)                     \
-    [GN_BOOL] = FOLDS(OF_BOOL), FOLDS_OF_SIGNED(name), \
-    FOLDS_OF_UNSIGNED(name), [GN_UINT64] = FOLDS(name##_uint64), FOLDS_OF_FLOATS(name)
-#define TRUTH_FOLDS(name)                                                                      \
-    [GN_BOOL] = FOLDS(name##_int8),                                                            \
-    FOLDS_OF_SIGNED(name), [GN_UINT8] = FOLDS(name##_int8), [GN_UINT16] = FOLDS(name##_int16), \
-    [GN_UINT32] = FOLDS(name##_int32), [GN_UINT64] = FOLDS(name##_int64), FOLDS_OF_FLOATS(name)
+#define REDUCERS_OF_FLOATS(name) \
+    [GN_FLOAT32] = REDUCERS(name##_float32), [GN_FLOAT64] = REDUCERS(name##_float64)
+#define REDUCERS_OF_SIGNED(name)                                            \
+    [GN_INT8] = REDUCERS(name##_int8), [GN_INT16] = REDUCERS(name##_int16), \
+    [GN_INT32] = REDUCERS(name##_int32), [GN_INT64] = REDUCERS(name##_int64)
+#define REDUCERS_OF_UNSIGNED(name)                                              \
+    [GN_UINT8] = REDUCERS(name##_uint8), [GN_UINT16] = REDUCERS(name##_uint16), \
+    [GN_UINT32] = REDUCERS(name##_uint32)
+#define SUM_REDUCERS(name)                                          \
+    [GN_BOOL] = REDUCERS(name##_boolean), REDUCERS_OF_SIGNED(name), \
+    REDUCERS_OF_UNSIGNED(name), [GN_UINT64] = REDUCERS(name##_int64), REDUCERS_OF_FLOATS(name)
+#define ORDER_REDUCERS(name, OF_BOOL)                        \
+    [GN_BOOL] = REDUCERS(OF_BOOL), REDUCERS_OF_SIGNED(name), \
+    REDUCERS_OF_UNSIGNED(name), [GN_UINT64] = REDUCERS(name##_uint64), REDUCERS_OF_FLOATS(name)
+#define TRUTH_REDUCERS(name)                                                    \
+    [GN_BOOL] = REDUCERS(name##_int8), REDUCERS_OF_SIGNED(name),                \
+    [GN_UINT8] = REDUCERS(name##_int8), [GN_UINT16] = REDUCERS(name##_int16),   \
+    [GN_UINT32] = REDUCERS(name##_int32), [GN_UINT64] = REDUCERS(name##_int64), \
+    REDUCERS_OF_FLOATS(name)
 
 /* The loops of a row of GN_OP_LIST by its domain: name_ and a type for each type of the domain. A row whose loop is
  * missing does not compile. */
@@ -1174,13 +1199,13 @@ const struct gni_loops_set GNI_LOOPS_SET = {
     .gathers = {gather_uint8_t, gather_uint16_t, gather_uint32_t, gather_uint64_t},
     .reducers =
         {
-            [GNI_REDUCTION_SUM] = {SUM_FOLDS(sum)},
-            [GNI_REDUCTION_PRODUCT] = {SUM_FOLDS(product)},
-            [GNI_REDUCTION_MAXIMUM] = {ORDER_FOLDS(maximum, any_int8)},
-            [GNI_REDUCTION_MINIMUM] = {ORDER_FOLDS(minimum, all_int8)},
-            [GNI_REDUCTION_ANY] = {TRUTH_FOLDS(any)},
-            [GNI_REDUCTION_ALL] = {TRUTH_FOLDS(all)},
+            [GNI_REDUCTION_SUM] = {SUM_REDUCERS(sum)},
+            [GNI_REDUCTION_PRODUCT] = {SUM_REDUCERS(product)},
+            [GNI_REDUCTION_MAXIMUM] = {ORDER_REDUCERS(maximum, any_int8)},
+            [GNI_REDUCTION_MINIMUM] = {ORDER_REDUCERS(minimum, all_int8)},
+            [GNI_REDUCTION_ANY] = {TRUTH_REDUCERS(any)},
+            [GNI_REDUCTION_ALL] = {TRUTH_REDUCERS(all)},
         },
-    .squares = {[GN_FLOAT32] = FOLDS(squares_float32), [GN_FLOAT64] = FOLDS(squares_float64)},
-    .row_reducer = fold_rows_float32,
+    .squares = {[GN_FLOAT32] = REDUCERS(squares_float32), [GN_FLOAT64] = REDUCERS(squares_float64)},
+    .row_reducer = reduce_rows_float32,
 };
