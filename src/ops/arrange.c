@@ -3,13 +3,14 @@
  *
  * They are copies of views: negative strides turn a dimension, and a stride of 0 repeats it.
  */
+#include "tensor/tape.h"
 #include "base/text.h"
 #include "ops/backend.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/recorder.h"
 #include "tensor/tensor.h"
 
-gn_status gn_flip(gn_tensor *tensor, uint32_t dimensions, gn_tensor **result)
+static gn_status flip(gn_tensor *tensor, uint32_t dimensions, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
     int64_t strides[GN_DIMENSIONS_MAX], offset = 0;
@@ -24,6 +25,16 @@ gn_status gn_flip(gn_tensor *tensor, uint32_t dimensions, gn_tensor **result)
     gn_status status = gn_cast(view, tensor->dtype, result);
     gn_tensor_release(view);
     return status;
+}
+
+gn_status gn_flip(gn_tensor *tensor, uint32_t dimensions, gn_tensor **result)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = flip(tensor, dimensions, result);
+    if (!is_taped)
+        return status;
+    return gni_tape_leave_one(status, GNI_RULE_FLIP, "flip", tensor, result, &dimensions,
+                              sizeof dimensions);
 }
 
 /* A contiguous tensor, each element `count` times along a dimension, into a shape that is checked. */
@@ -56,6 +67,7 @@ static gn_status repeat(gn_tensor *tensor, int at, int64_t count, const int64_t 
 gn_status gn_repeat_interleave(gn_tensor *tensor, int dimension, int64_t count, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
+    GN_TRY(gni_tape_refuse("repeat_interleave", tensor));
     int64_t sizes[GN_DIMENSIONS_MAX], total;
     gn_tensor *whole;
     int at;

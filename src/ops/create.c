@@ -3,6 +3,7 @@
  *
  * A device that has no loop for the first two makes them of operations that it has.
  */
+#include "tensor/tape.h"
 #include "base/checked.h"
 #include "base/host.h"
 #include "base/parallel.h"
@@ -183,7 +184,7 @@ static gn_status cat_dtype(int count, gn_tensor *const *tensors, gn_dtype *dtype
     return status;
 }
 
-gn_status gn_cat(int count, gn_tensor *const *tensors, int dimension, gn_tensor **result)
+static gn_status cat(int count, gn_tensor *const *tensors, int dimension, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensors != NULL && result != NULL, "tensors and result must not be NULL");
     if (count < 1)
@@ -211,4 +212,42 @@ gn_status gn_cat(int count, gn_tensor *const *tensors, int dimension, gn_tensor 
     }
     *result = made;
     return GN_OK;
+}
+
+/* On the tape: the dimension, and the size of each tensor in it. */
+static gn_status cat_taped(int count, gn_tensor *const *tensors, int dimension, gn_tensor **result)
+{
+    size_t each = sizeof(gn_operand) + sizeof(int64_t), nbytes = (size_t)count * each;
+    gn_operand *inputs = gni_host_alloc(nbytes + sizeof(int64_t));
+    if (inputs == NULL)
+        return gni_error_host_memory(nbytes);
+    int64_t *details = (int64_t *)(inputs + count);
+    gni_tape_is_paused = true;
+    gn_status status = cat(count, tensors, dimension, result);
+    int at = dimension < 0 ? dimension + tensors[0]->ndim : dimension;
+    details[0] = at;
+    for (int i = 0; i < count && status == GN_OK; i++) {
+        bool is_empty = tensors[i]->ndim == 1 && tensors[i]->count == 0; /* of any shape */
+        inputs[i].tensor = tensors[i];
+        details[1 + i] = is_empty ? 0 : tensors[i]->sizes[at];
+    }
+    status = gni_tape_leave(
+        status, &(struct gni_tape_step){.rule = GNI_RULE_CAT,
+                                        .name = "cat",
+                                        .input_count = count,
+                                        .inputs = inputs,
+                                        .result_count = 1,
+                                        .results = result,
+                                        .details = details,
+                                        .detail_bytes = sizeof(int64_t) * (size_t)(count + 1)});
+    gni_host_free(inputs);
+    return status;
+}
+
+gn_status gn_cat(int count, gn_tensor *const *tensors, int dimension, gn_tensor **result)
+{
+    for (int i = 0; tensors != NULL && i < count; i++)
+        if (gni_is_taped(tensors[i]))
+            return cat_taped(count, tensors, dimension, result);
+    return cat(count, tensors, dimension, result);
 }

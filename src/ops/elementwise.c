@@ -2,6 +2,7 @@
  * elementwise.c: elementwise operations as the public interface has them: shapes, types and devices are checked
  * here, the rest is the recorder's.
  */
+#include "tensor/tape.h"
 #include "ops/recorder.h"
 
 #include "base/host.h"
@@ -260,10 +261,8 @@ static gn_status elementwise(enum gni_op op, int arity, const gn_operand *operan
     return gni_record(&typing, arity, operands, &shape, count, device, result);
 }
 
-gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **result)
+static gn_status elementwise_run(gn_op op, const gn_operand *operands, gn_tensor **result)
 {
-    GN_CHECK_ARGUMENT((unsigned)op < GN_OP_COUNT && operands != NULL && result != NULL,
-                      "op must be one, operands and result not NULL");
     enum gni_op own = (enum gni_op)op;
     int arity = gni_ops[own].arity;
     struct gni_typing typing;
@@ -288,6 +287,28 @@ gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **resul
         status = elementwise(own, arity, own_operands, result);
     moved_release(arity, moved);
     return status;
+}
+
+gn_status gn_elementwise(gn_op op, const gn_operand *operands, gn_tensor **result)
+{
+    GN_CHECK_ARGUMENT((unsigned)op < GN_OP_COUNT && operands != NULL && result != NULL,
+                      "op must be one, operands and result not NULL");
+    int arity = gni_ops[op].arity;
+    bool is_taped = gni_tape_enter_any(arity, operands);
+    gn_status status = elementwise_run(op, operands, result);
+    if (!is_taped)
+        return status;
+    struct gni_elementwise_details details = {.op = op};
+    for (int i = 0; i < arity; i++)
+        details.numbers[i] = operands[i].scalar;
+    return gni_tape_leave(status, &(struct gni_tape_step){.rule = GNI_RULE_ELEMENTWISE,
+                                                          .name = gni_ops[op].name,
+                                                          .input_count = arity,
+                                                          .inputs = operands,
+                                                          .result_count = 1,
+                                                          .results = result,
+                                                          .details = &details,
+                                                          .detail_bytes = sizeof details});
 }
 
 /* ---- writing into a tensor ------------------------------------------------------------------- */
@@ -409,6 +430,8 @@ gn_status gn_elementwise_into(gn_op op, const gn_operand *operands, gn_tensor *o
 {
     GN_CHECK_ARGUMENT((unsigned)op < GN_OP_COUNT && operands != NULL && out != NULL,
                       "op must be one, operands and out not NULL");
+    for (int i = 0; i < gni_ops[op].arity; i++)
+        GN_TRY(gni_tape_refuse_write(gni_ops[op].name, out, operands[i].tensor));
     enum gni_op own = (enum gni_op)op;
     int arity = gni_ops[own].arity;
     gn_tensor *moved[3] = {NULL};
@@ -476,7 +499,7 @@ static gn_status small_assign(gn_tensor *out, const gn_operand *value)
     return GN_OK;
 }
 
-gn_status gn_cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result)
+static gn_status cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
     if (!gni_dtype_is_valid(dtype))
@@ -489,9 +512,19 @@ gn_status gn_cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result)
                       tensor->device, result);
 }
 
+gn_status gn_cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = cast(tensor, dtype, result);
+    if (!is_taped)
+        return status;
+    return gni_tape_leave_one(status, GNI_RULE_CAST, "cast", tensor, result, NULL, 0);
+}
+
 gn_status gn_assign(gn_tensor *out, gn_operand value)
 {
     GN_CHECK_ARGUMENT(out != NULL, "out must not be NULL");
+    GN_TRY(gni_tape_refuse_write("assignment", out, value.tensor));
     struct gni_typing typing = typing_of_cast(out->dtype);
     struct gni_shape shape = {0};
     if (value.tensor != NULL)

@@ -45,7 +45,7 @@ gn_tensor *gni_scope_keep(struct gni_scope *scope, gn_status status, gn_tensor *
     return tensor;
 }
 
-static gn_status scope_close(struct gni_scope *scope)
+gn_status gni_scope_close(struct gni_scope *scope)
 {
     for (int i = scope->count - 1; i >= 0; i--)
         gn_tensor_release(scope->held[i]);
@@ -63,7 +63,7 @@ gn_status gni_scope_end(struct gni_scope *scope, gn_tensor *result, gn_tensor **
         gn_tensor_retain(result);
         *out = result;
     }
-    return scope_close(scope);
+    return gni_scope_close(scope);
 }
 
 gn_status gni_scope_give(struct gni_scope *scope, gn_tensor *result, gn_results *results)
@@ -95,7 +95,7 @@ gn_status gni_scope_give_list(struct gni_scope *scope, int count, gn_tensor *con
         results->tensors = list;
         results->count = count;
     }
-    return scope_close(scope);
+    return gni_scope_close(scope);
 }
 
 gn_tensor **gni_scope_list(struct gni_scope *scope, int64_t count)
@@ -112,7 +112,7 @@ gn_tensor **gni_scope_list(struct gni_scope *scope, int64_t count)
 gn_status gni_scope_give_number(struct gni_scope *scope, gn_scalar number, gn_results *results)
 {
     results->number = number;
-    return scope_close(scope);
+    return gni_scope_close(scope);
 }
 
 void gn_results_clear(gn_results *results)

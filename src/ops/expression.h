@@ -32,6 +32,9 @@ struct gni_scope {
     void *memory; /* of gni_scope_list(); freed at the end */
 };
 
+/* Releases everything, and gives the first failure. */
+gn_status gni_scope_close(struct gni_scope *scope) GN_NODISCARD;
+
 /* Releases everything but `result`, whose reference the caller gets. On failure `out` stays as it is. */
 gn_status gni_scope_end(struct gni_scope *scope, gn_tensor *result, gn_tensor **out) GN_NODISCARD;
 

@@ -8,6 +8,7 @@
  *   IW2 values and index tensors that lie in the target's memory are copied first;
  *   IW3 pending operations that read the target are computed first, and its version grows.
  */
+#include "tensor/tape.h"
 #include "ops/recorder.h"
 
 #include "ops/backend.h"
@@ -146,6 +147,7 @@ gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tens
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
                       "tensor, keys and result must not be NULL");
+    GN_TRY(gni_tape_refuse("indexing", tensor));
     struct gni_index_plan plan;
     struct gni_index_source source = gni_index_source_of(tensor);
     if (is_mask(tensor, count, keys) && keys[0].tensor->ndim == tensor->ndim)
@@ -429,6 +431,7 @@ gn_status gn_index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_oper
 {
     GN_CHECK_ARGUMENT(tensor != NULL && (keys != NULL || count == 0),
                       "tensor and keys must not be NULL");
+    GN_TRY(gni_tape_refuse_write("assignment by a key", tensor, value.tensor));
     if (count > GN_KEYS_MAX)
         return gni_error(GN_ERROR_INDEX, "a key has at most %d parts, not %d", GN_KEYS_MAX, count);
     if (!is_basic_key(count, keys))
@@ -501,6 +504,7 @@ gn_status gn_gather(gn_tensor *tensor, int dimension, gn_tensor *index, gn_tenso
 {
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL && result != NULL,
                       "tensor, index and result must not be NULL");
+    GN_TRY(gni_tape_refuse("gather", tensor));
     struct gni_index_plan plan;
     GN_TRY(index_check("gather", tensor, index));
     GN_TRY(gather_plan("gather", tensor, dimension, index, &plan));
@@ -525,6 +529,7 @@ gn_status gn_scatter(gn_tensor *tensor, int dimension, gn_tensor *index, gn_oper
                      bool is_accumulated)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL, "tensor and index must not be NULL");
+    GN_TRY(gni_tape_refuse_write("scatter", tensor, value.tensor));
     struct gni_index_plan plan;
     gn_tensor *own = NULL, *cut = NULL, *taken = NULL;
     GN_TRY(target_check("scatter", tensor));
@@ -579,6 +584,7 @@ gn_status gn_index_select(gn_tensor *tensor, int dimension, gn_tensor *index, gn
 {
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL && result != NULL,
                       "tensor, index and result must not be NULL");
+    GN_TRY(gni_tape_refuse("index_select", tensor));
     struct gni_index_plan plan;
     gn_tensor *flat;
     GN_TRY(index_check("index_select", tensor, index));
@@ -595,6 +601,7 @@ gn_status gn_index_put(gn_tensor *tensor, int dimension, gn_tensor *index, gn_op
                        bool is_accumulated)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL, "tensor and index must not be NULL");
+    GN_TRY(gni_tape_refuse_write("index_put", tensor, value.tensor));
     struct gni_index_plan plan;
     gn_tensor *own = NULL, *flat = NULL, *taken = NULL;
     GN_TRY(target_check("index_put", tensor));

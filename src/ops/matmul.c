@@ -5,6 +5,7 @@
  * result. All dimensions but the last two are a batch, which broadcasts. What is pending in the operands is computed
  * first.
  */
+#include "tensor/tape.h"
 #include "ops/recorder.h"
 
 #include "ops/backend.h"
@@ -266,7 +267,7 @@ static gn_status sum_run(gn_tensor *a, gn_tensor *b, gn_tensor *tensor,
 
 /* ---- the public side ------------------------------------------------------------------------- */
 
-gn_status gn_matmul(gn_tensor *a, gn_tensor *b, gn_tensor **result)
+static gn_status matmul(gn_tensor *a, gn_tensor *b, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(a != NULL && b != NULL && result != NULL, "a, b and result must not be NULL");
     struct gni_shape batch, shape;
@@ -285,6 +286,21 @@ gn_status gn_matmul(gn_tensor *a, gn_tensor *b, gn_tensor **result)
     return GN_OK;
 }
 
+gn_status gn_matmul(gn_tensor *a, gn_tensor *b, gn_tensor **result)
+{
+    const gn_operand both[] = {{.tensor = a}, {.tensor = b}};
+    bool is_taped = gni_tape_enter_any(2, both);
+    gn_status status = matmul(a, b, result);
+    if (!is_taped)
+        return status;
+    return gni_tape_leave(status, &(struct gni_tape_step){.rule = GNI_RULE_MATMUL,
+                                                          .name = "matmul",
+                                                          .input_count = 2,
+                                                          .inputs = both,
+                                                          .result_count = 1,
+                                                          .results = result});
+}
+
 gn_status gn_matmul_add(gn_tensor *a, gn_tensor *b, gn_tensor *addend, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(a != NULL && b != NULL && addend != NULL && result != NULL,
@@ -293,7 +309,8 @@ gn_status gn_matmul_add(gn_tensor *a, gn_tensor *b, gn_tensor *addend, gn_tensor
     gn_tensor *made = NULL;
     GN_TRY(operands_check(a, b));
     GN_TRY(shape_make(a, b, &batch, &shape));
-    if (suits_sum(a, b, addend, &shape))
+    bool is_taped = gni_is_taped(a) || gni_is_taped(b) || gni_is_taped(addend);
+    if (!is_taped && suits_sum(a, b, addend, &shape)) /* on the tape are a product and a sum */
         GN_TRY(sum_run(a, b, addend, &batch, &shape, &made));
     if (made == NULL) {
         gn_tensor *product;
@@ -340,6 +357,7 @@ static gn_status out_check(const gn_tensor *a, const struct gni_shape *shape, co
 gn_status gn_matmul_into(gn_tensor *a, gn_tensor *b, gn_tensor *out)
 {
     GN_CHECK_ARGUMENT(a != NULL && b != NULL && out != NULL, "a, b and out must not be NULL");
+    GN_TRY(gni_tape_refuse_write("matmul", out, gni_is_taped(a) ? a : b));
     struct gni_shape batch, shape;
     GN_TRY(operands_check(a, b));
     GN_TRY(shape_make(a, b, &batch, &shape));

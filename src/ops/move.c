@@ -5,6 +5,7 @@
  * one from memory that is, or may be, page-locked, which the device reads by itself; the driver takes other memory
  * of the host before it returns.
  */
+#include "tensor/tape.h"
 #include "ops/move.h"
 
 #include "genesis/index.h"
@@ -63,7 +64,7 @@ static gn_status tensor_move(gn_tensor *tensor, gn_device *device, gn_tensor **r
     return status;
 }
 
-gn_status gn_tensor_to(gn_tensor *tensor, gn_device *device, gn_tensor **result)
+static gn_status tensor_to(gn_tensor *tensor, gn_device *device, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && device != NULL && result != NULL,
                       "tensor, device and result must not be NULL");
@@ -81,6 +82,15 @@ gn_status gn_tensor_to(gn_tensor *tensor, gn_device *device, gn_tensor **result)
     gn_status status = tensor_move(between, device, result);
     gn_tensor_release(between);
     return status;
+}
+
+gn_status gn_tensor_to(gn_tensor *tensor, gn_device *device, gn_tensor **result)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = tensor_to(tensor, device, result);
+    if (!is_taped)
+        return status;
+    return gni_tape_leave_one(status, GNI_RULE_CAST, "to", tensor, result, NULL, 0);
 }
 
 gn_status gni_tensor_read(gn_tensor *tensor, int64_t element, size_t nbytes, void *bytes)

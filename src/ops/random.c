@@ -3,6 +3,7 @@
  *
  * Memory that is not contiguous, and types that a device does not fill, are filled by way of a tensor that can be.
  */
+#include "tensor/tape.h"
 #include "ops/backend.h"
 #include "ops/recorder.h"
 
@@ -81,11 +82,13 @@ static gn_status floating_fill(gn_tensor *out, gn_generator *generator, enum gni
 
 gn_status gn_random_uniform(gn_tensor *out, gn_generator *generator)
 {
+    GN_TRY(gni_tape_refuse_write("uniform", out, NULL));
     return floating_fill(out, generator, GNI_RANDOM_UNIFORM);
 }
 
 gn_status gn_random_normal(gn_tensor *out, gn_generator *generator)
 {
+    GN_TRY(gni_tape_refuse_write("normal", out, NULL));
     return floating_fill(out, generator, GNI_RANDOM_NORMAL);
 }
 

@@ -4,6 +4,7 @@
  * The dimensions that go are seen as the last ones, whatever their place: rows of them are reduced. Among themselves they
  * come in the order of their strides, so that memory is walked forwards.
  */
+#include "tensor/tape.h"
 #include "ops/backend.h"
 #include "base/text.h"
 #include "ops/recorder.h"
@@ -105,8 +106,8 @@ static void layout_make(const gn_tensor *tensor, uint32_t dimensions, bool has_d
                     layout->order[used++] = i;
 }
 
-gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensions,
-                    bool has_dimensions, gn_tensor **out)
+static gn_status reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensions,
+                        bool has_dimensions, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT((unsigned)reduction < GN_REDUCTION_COUNT && tensor != NULL && out != NULL,
                       "reduction must be one, tensor and result not NULL");
@@ -146,4 +147,16 @@ gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensio
     }
     *out = result;
     return GN_OK;
+}
+
+gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensions,
+                    bool has_dimensions, gn_tensor **out)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = reduce(reduction, tensor, dimensions, has_dimensions, out);
+    if (!is_taped)
+        return status;
+    const struct gni_reduce_details details = {reduction, dimensions};
+    return gni_tape_leave_one(status, GNI_RULE_REDUCE, reduction_name(reduction), tensor, out,
+                              &details, sizeof details);
 }

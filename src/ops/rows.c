@@ -4,6 +4,7 @@
  * The dimension is brought to the end, and the rows made contiguous, by a view and a copy where there must be one;
  * the results are seen the other way round.
  */
+#include "tensor/tape.h"
 #include "ops/backend.h"
 #include "base/text.h"
 #include "ops/cpu/cpu_ops.h"
@@ -187,6 +188,7 @@ gn_status gn_sort(gn_tensor *tensor, int dimension, bool is_descending, gn_tenso
                   gn_tensor **indices)
 {
     GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
+    GN_TRY(gni_tape_refuse("sort", tensor));
     int at;
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
     struct gni_selection all = {.kept = tensor->ndim > 0 ? tensor->sizes[at] : 1,
@@ -201,6 +203,7 @@ gn_status gn_topk(gn_tensor *tensor, int64_t k, int dimension, bool is_largest, 
                   gn_tensor **indices)
 {
     GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
+    GN_TRY(gni_tape_refuse("topk", tensor));
     int at;
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
     int64_t size = tensor->ndim > 0 ? tensor->sizes[at] : 1;
@@ -219,6 +222,7 @@ gn_status gn_extreme(gn_tensor *tensor, int dimension, bool is_maximum, gn_tenso
                      gn_tensor **indices)
 {
     GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
+    GN_TRY(gni_tape_refuse("max", tensor));
     int at, ndim = tensor->ndim > 0 ? tensor->ndim - 1 : 0;
     int64_t sizes[GN_DIMENSIONS_MAX];
     gn_stream *stream;
@@ -270,6 +274,7 @@ static gn_status kth_by_sort(gn_tensor *tensor, int64_t k, gn_tensor **result)
 gn_status gn_kth(gn_tensor *tensor, int64_t k, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
+    GN_TRY(gni_tape_refuse("kthvalue", tensor));
     gn_tensor *whole, *made = NULL;
     const struct gni_backend *backend = gni_backend_get(tensor->device);
     if (k < 0 || k >= tensor->count)
@@ -294,6 +299,7 @@ gn_status gn_kth(gn_tensor *tensor, int64_t k, gn_tensor **result)
 gn_status gn_cumulate(gn_tensor *tensor, int dimension, bool is_product, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
+    GN_TRY(gni_tape_refuse("cumsum", tensor));
     int at;
     gn_stream *stream;
     gn_tensor *whole, *made;
@@ -323,6 +329,7 @@ gn_status gn_cumulate_extreme(gn_tensor *tensor, int dimension, bool is_maximum,
 {
     GN_CHECK_ARGUMENT(tensor != NULL && values != NULL && indices != NULL,
                       "tensor, values and indices must not be NULL");
+    GN_TRY(gni_tape_refuse("cummax", tensor));
     int at;
     gn_stream *stream;
     gn_tensor *whole, *rooms[2] = {NULL};
@@ -350,6 +357,7 @@ gn_status gn_cumulate_extreme(gn_tensor *tensor, int dimension, bool is_maximum,
 gn_status gn_unique(gn_tensor *tensor, gn_tensor **values, gn_tensor **inverse, gn_tensor **counts)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && values != NULL, "tensor and values must not be NULL");
+    GN_TRY(gni_tape_refuse("unique", tensor));
     gn_tensor *whole, *rooms[3] = {NULL}, *shown[2] = {NULL};
     int64_t found = 0;
     gn_stream *stream;

@@ -1,6 +1,7 @@
 /*
  * search.c: elements of all of a tensor by number or mask, and the other way round: where elements are.
  */
+#include "tensor/tape.h"
 #include "genesis/index.h"
 #include "ops/recorder.h"
 
@@ -12,6 +13,7 @@ gn_status gn_take(gn_tensor *tensor, gn_tensor *index, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL && result != NULL,
                       "tensor, index and result must not be NULL");
+    GN_TRY(gni_tape_refuse("take", tensor));
     gn_tensor *flat;
     if (gni_dtype_kind(index->dtype) != GNI_KIND_INTEGER)
         return gni_error(GN_ERROR_TYPE, "take: an index is of integers, not of %s",
@@ -27,6 +29,7 @@ gn_status gn_masked_select(gn_tensor *tensor, gn_tensor *mask, gn_tensor **resul
 {
     GN_CHECK_ARGUMENT(tensor != NULL && mask != NULL && result != NULL,
                       "tensor, mask and result must not be NULL");
+    GN_TRY(gni_tape_refuse("masked_select", tensor));
     struct gni_shape a = {.ndim = tensor->ndim}, b = {.ndim = mask->ndim}, both;
     gn_tensor *wide = NULL, *wide_mask = NULL;
     if (mask->dtype != GN_BOOL)

@@ -2,6 +2,7 @@
  * softmax.c: softmax along a dimension: by the device's own way where it has one for the last dimension, else made
  * of reductions and elementwise operations, which fuse.
  */
+#include "tensor/tape.h"
 #include "ops/backend.h"
 #include "ops/recorder.h"
 
@@ -95,7 +96,7 @@ static bool has_own_way(const gn_tensor *tensor, int dimension)
            (size_t)tensor->sizes[dimension] <= backend->softmax_row_bytes / size;
 }
 
-gn_status gn_softmax(gn_tensor *tensor, int dimension, bool is_log, gn_tensor **result)
+static gn_status softmax(gn_tensor *tensor, int dimension, bool is_log, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
     int at;
@@ -110,4 +111,16 @@ gn_status gn_softmax(gn_tensor *tensor, int dimension, bool is_log, gn_tensor **
     uint32_t dimensions = tensor->ndim > 0 ? UINT32_C(1) << at : 0;
     return gni_dtype_is_half(tensor->dtype) ? softmax_widened(tensor, dimensions, is_log, result)
                                             : softmax_make(tensor, dimensions, is_log, result);
+}
+
+gn_status gn_softmax(gn_tensor *tensor, int dimension, bool is_log, gn_tensor **result)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = softmax(tensor, dimension, is_log, result);
+    if (!is_taped)
+        return status;
+    const struct gni_softmax_details details = {
+        .dimension = dimension < 0 ? dimension + tensor->ndim : dimension, .is_log = is_log};
+    return gni_tape_leave_one(status, GNI_RULE_SOFTMAX, is_log ? "log_softmax" : "softmax", tensor,
+                              result, &details, sizeof details);
 }

@@ -1,6 +1,7 @@
 /*
  * tensor.c: tensors and their views.
  */
+#include "tensor/tape.h"
 #include "tensor/tensor.h"
 
 #include "base/checked.h"
@@ -149,6 +150,8 @@ void gn_tensor_release(gn_tensor *tensor)
     }
     if (storage != NULL && gni_storage_unreference(storage))
         gni_storage_destroy(storage);
+    if (tensor->gradient != NULL)
+        gni_tape.forget(tensor);
     gni_host_free_kept(tensor);
 }
 
@@ -285,7 +288,7 @@ gn_status gni_tensor_alias(gn_tensor *tensor, gn_tensor **out)
     return gni_tensor_alias_as(tensor, 0, tensor->ndim, tensor->sizes, tensor->strides, out);
 }
 
-gn_status gn_tensor_view(gn_tensor *tensor, int dimensions, const int64_t *shape, gn_tensor **out)
+static gn_status view_make(gn_tensor *tensor, int dimensions, const int64_t *shape, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
@@ -305,8 +308,16 @@ gn_status gn_tensor_view(gn_tensor *tensor, int dimensions, const int64_t *shape
     return GN_OK;
 }
 
-gn_status gn_tensor_reshape(gn_tensor *tensor, int dimensions, const int64_t *shape,
-                            gn_tensor **out)
+gn_status gn_tensor_view(gn_tensor *tensor, int dimensions, const int64_t *shape, gn_tensor **out)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = view_make(tensor, dimensions, shape, out);
+    if (!is_taped)
+        return status;
+    return gni_tape_leave_one(status, GNI_RULE_RESHAPE, "view", tensor, out, NULL, 0);
+}
+
+static gn_status reshape(gn_tensor *tensor, int dimensions, const int64_t *shape, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and result must not be NULL");
     int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
@@ -319,6 +330,16 @@ gn_status gn_tensor_reshape(gn_tensor *tensor, int dimensions, const int64_t *sh
     gn_status status = gn_tensor_view(copy, dimensions, sizes, out);
     gn_tensor_release(copy);
     return status;
+}
+
+gn_status gn_tensor_reshape(gn_tensor *tensor, int dimensions, const int64_t *shape,
+                            gn_tensor **out)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = reshape(tensor, dimensions, shape, out);
+    if (!is_taped)
+        return status;
+    return gni_tape_leave_one(status, GNI_RULE_RESHAPE, "reshape", tensor, out, NULL, 0);
 }
 
 /* Whether sizes and strides from an offset on reach nothing outside of the elements from `first` to `last`. */
@@ -338,6 +359,7 @@ gn_status gn_tensor_as_strided(gn_tensor *tensor, int dimensions, const int64_t 
                                const int64_t *strides, int64_t offset, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
+    GN_TRY(gni_tape_refuse("as_strided", tensor));
     int64_t count, first, last, size = (int64_t)gni_dtypes[tensor->dtype].size;
     int64_t plain[GN_DIMENSIONS_MAX];
     GN_TRY(gni_shape_check(dimensions, shape, (size_t)size, &count));
@@ -384,6 +406,7 @@ static bool elements_regroup(int64_t *value, int64_t from, int64_t to)
 gn_status gn_tensor_view_as_dtype(gn_tensor *tensor, gn_dtype dtype, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
+    GN_TRY(gni_tape_refuse("view", tensor));
     GN_CHECK_ARGUMENT((unsigned)dtype < GN_DTYPE_COUNT, "there is no such dtype");
     int64_t from = (int64_t)gni_dtypes[tensor->dtype].size, to = (int64_t)gni_dtypes[dtype].size;
     int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
@@ -456,7 +479,7 @@ gn_status gn_tensor_become(gn_tensor *tensor, gn_tensor *other)
     return GN_OK;
 }
 
-gn_status gn_tensor_permute(gn_tensor *tensor, const int *order, gn_tensor **out)
+static gn_status permute(gn_tensor *tensor, const int *order, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
@@ -477,7 +500,19 @@ gn_status gn_tensor_permute(gn_tensor *tensor, const int *order, gn_tensor **out
     return GN_OK;
 }
 
-gn_status gn_tensor_expand(gn_tensor *tensor, int dimensions, const int64_t *shape, gn_tensor **out)
+gn_status gn_tensor_permute(gn_tensor *tensor, const int *order, gn_tensor **out)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = permute(tensor, order, out);
+    if (!is_taped)
+        return status;
+    int from[GN_DIMENSIONS_MAX] = {0}; /* counted from the beginning */
+    for (int i = 0; i < tensor->ndim && status == GN_OK; i++)
+        from[i] = order[i] < 0 ? order[i] + tensor->ndim : order[i];
+    return gni_tape_leave_one(status, GNI_RULE_PERMUTE, "permute", tensor, out, from, sizeof from);
+}
+
+static gn_status expand(gn_tensor *tensor, int dimensions, const int64_t *shape, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX], count;
@@ -503,8 +538,17 @@ gn_status gn_tensor_expand(gn_tensor *tensor, int dimensions, const int64_t *sha
     return GN_OK;
 }
 
-gn_status gn_tensor_slice(gn_tensor *tensor, int dimension, int64_t start, int64_t step,
-                          int64_t count, gn_tensor **out)
+gn_status gn_tensor_expand(gn_tensor *tensor, int dimensions, const int64_t *shape, gn_tensor **out)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = expand(tensor, dimensions, shape, out);
+    if (!is_taped)
+        return status;
+    return gni_tape_leave_one(status, GNI_RULE_EXPAND, "expand", tensor, out, NULL, 0);
+}
+
+static gn_status slice(gn_tensor *tensor, int dimension, int64_t start, int64_t step, int64_t count,
+                       gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     int at;
@@ -531,6 +575,32 @@ gn_status gn_tensor_slice(gn_tensor *tensor, int dimension, int64_t start, int64
     return GN_OK;
 }
 
+/* A view as it would be of contiguous elements: what a gradient goes back by. */
+static struct gni_strided_details view_details(const gn_tensor *tensor)
+{
+    struct gni_strided_details view = {.ndim = tensor->ndim};
+    memcpy(view.sizes, tensor->sizes, sizeof *view.sizes * (size_t)tensor->ndim);
+    gni_strides_contiguous(tensor->ndim, tensor->sizes, view.strides);
+    return view;
+}
+
+gn_status gn_tensor_slice(gn_tensor *tensor, int dimension, int64_t start, int64_t step,
+                          int64_t count, gn_tensor **out)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = slice(tensor, dimension, start, step, count, out);
+    if (!is_taped)
+        return status;
+    struct gni_strided_details view = view_details(tensor);
+    int at = dimension < 0 ? dimension + tensor->ndim : dimension;
+    if (status == GN_OK && tensor->ndim > 0) {
+        view.offset = count > 0 ? start * view.strides[at] : 0;
+        view.sizes[at] = count;
+        view.strides[at] *= count > 1 ? step : 1;
+    }
+    return gni_tape_leave_one(status, GNI_RULE_STRIDED, "slice", tensor, out, &view, sizeof view);
+}
+
 /* A view without one of the dimensions. */
 static void dimension_drop(gn_tensor *view, int at)
 {
@@ -541,7 +611,7 @@ static void dimension_drop(gn_tensor *view, int at)
     gni_tensor_set_layout(view, view->ndim - 1, view->sizes, view->strides);
 }
 
-gn_status gn_tensor_select(gn_tensor *tensor, int dimension, int64_t index, gn_tensor **out)
+static gn_status select_one(gn_tensor *tensor, int dimension, int64_t index, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     int at;
@@ -559,7 +629,26 @@ gn_status gn_tensor_select(gn_tensor *tensor, int dimension, int64_t index, gn_t
     return GN_OK;
 }
 
-gn_status gn_tensor_unsqueeze(gn_tensor *tensor, int dimension, gn_tensor **out)
+gn_status gn_tensor_select(gn_tensor *tensor, int dimension, int64_t index, gn_tensor **out)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = select_one(tensor, dimension, index, out);
+    if (!is_taped)
+        return status;
+    struct gni_strided_details view = view_details(tensor);
+    int at = dimension < 0 ? dimension + tensor->ndim : dimension;
+    if (status == GN_OK) {
+        view.offset = (index < 0 ? index + tensor->sizes[at] : index) * view.strides[at];
+        view.ndim--;
+        for (int i = at; i < view.ndim; i++) {
+            view.sizes[i] = view.sizes[i + 1];
+            view.strides[i] = view.strides[i + 1];
+        }
+    }
+    return gni_tape_leave_one(status, GNI_RULE_STRIDED, "select", tensor, out, &view, sizeof view);
+}
+
+static gn_status unsqueeze(gn_tensor *tensor, int dimension, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     int at;
@@ -580,7 +669,16 @@ gn_status gn_tensor_unsqueeze(gn_tensor *tensor, int dimension, gn_tensor **out)
     return GN_OK;
 }
 
-gn_status gn_tensor_squeeze(gn_tensor *tensor, int dimension, gn_tensor **out)
+gn_status gn_tensor_unsqueeze(gn_tensor *tensor, int dimension, gn_tensor **out)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = unsqueeze(tensor, dimension, out);
+    if (!is_taped)
+        return status;
+    return gni_tape_leave_one(status, GNI_RULE_RESHAPE, "unsqueeze", tensor, out, NULL, 0);
+}
+
+static gn_status squeeze(gn_tensor *tensor, int dimension, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     int at;
@@ -591,4 +689,13 @@ gn_status gn_tensor_squeeze(gn_tensor *tensor, int dimension, gn_tensor **out)
         dimension_drop(view, at);
     *out = view;
     return GN_OK;
+}
+
+gn_status gn_tensor_squeeze(gn_tensor *tensor, int dimension, gn_tensor **out)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = squeeze(tensor, dimension, out);
+    if (!is_taped)
+        return status;
+    return gni_tape_leave_one(status, GNI_RULE_RESHAPE, "squeeze", tensor, out, NULL, 0);
 }

@@ -1,0 +1,382 @@
+/*
+ * graph_nodes.c: nodes of the graph, records of tensors, and leaves: autograd.h.
+ *
+ * A node is one block of host memory: the node, its edges, what its results look like, its saved values and details.
+ */
+#include "autograd/autograd.h"
+
+#include "base/error.h"
+#include "base/host.h"
+
+#include <string.h>
+
+static _Atomic(uint64_t) last_sequence;
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+enum {
+    ALIGNMENT = 16,
+};
+
+static size_t aligned(size_t nbytes)
+{
+    return (nbytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* The next so many bytes of a node's memory. */
+static void *room_take(char **at, size_t nbytes)
+{
+    void *taken = *at;
+    *at += aligned(nbytes);
+    return taken;
+}
+
+static int bits_count(unsigned bits)
+{
+    return __builtin_popcount(bits);
+}
+
+/* A node with room for what a step has; edges are empty and nothing is saved yet. */
+static gn_status node_create(const struct gni_tape_step *step, int saved_most,
+                             struct gni_graph_node **out)
+{
+    size_t sizes = 0;
+    for (int i = 0; i < step->result_count; i++)
+        sizes += aligned(sizeof(int64_t) * (size_t)step->results[i]->ndim);
+    size_t edges = sizeof(struct gni_edge) * (size_t)step->input_count;
+    size_t likes = sizeof(struct gni_like) * (size_t)step->result_count;
+    size_t saved = sizeof(struct gni_saved) * (size_t)saved_most;
+    size_t nbytes = aligned(sizeof(struct gni_graph_node)) + aligned(edges) + aligned(likes) +
+                    aligned(saved) + aligned(step->detail_bytes) + sizes;
+    char *memory = gni_host_alloc(nbytes);
+    if (memory == NULL)
+        return gni_error_host_memory(nbytes);
+    struct gni_graph_node *node = room_take(&memory, sizeof *node);
+    *node = (struct gni_graph_node){
+        .rule = step->rule,
+        .name = step->name,
+        .edge_count = step->input_count,
+        .result_count = step->result_count,
+        .sequence = atomic_fetch_add_explicit(&last_sequence, 1, memory_order_relaxed) + 1,
+    };
+    atomic_init(&node->references, 1);
+    node->edges = room_take(&memory, edges);
+    node->results = room_take(&memory, likes);
+    node->saved = room_take(&memory, saved);
+    node->details = memory;
+    if (step->detail_bytes > 0)
+        memcpy(room_take(&memory, step->detail_bytes), step->details, step->detail_bytes);
+    memset(node->edges, 0, edges);
+    for (int i = 0; i < step->result_count; i++) {
+        const gn_tensor *result = step->results[i];
+        size_t bytes = sizeof(int64_t) * (size_t)result->ndim;
+        int64_t *own = room_take(&memory, bytes);
+        memcpy(own, result->sizes, bytes);
+        node->results[i] = (struct gni_like){result->device, result->dtype, result->ndim, own};
+    }
+    *out = node;
+    return GN_OK;
+}
+
+void gni_graph_node_retain(struct gni_graph_node *node)
+{
+    atomic_fetch_add_explicit(&node->references, 1, memory_order_relaxed);
+}
+
+/* Nodes of this thread that nobody refers to any more: a node's saved values may be the last to refer to others. */
+static _Thread_local struct gni_graph_node *ending;
+static _Thread_local bool is_ending;
+
+static void node_destroy(struct gni_graph_node *node)
+{
+    for (int i = 0; i < node->saved_count; i++)
+        gn_tensor_release(node->saved[i].tensor);
+    for (int i = 0; i < node->edge_count; i++)
+        if (node->edges[i].node != NULL)
+            gni_graph_node_release(node->edges[i].node);
+    gni_host_free(node);
+}
+
+void gni_graph_node_release(struct gni_graph_node *node)
+{
+    if (atomic_fetch_sub_explicit(&node->references, 1, memory_order_acq_rel) != 1)
+        return;
+    node->next = ending;
+    ending = node;
+    if (is_ending)
+        return;
+    is_ending = true;
+    while (ending != NULL) {
+        struct gni_graph_node *first = ending;
+        ending = first->next;
+        node_destroy(first);
+    }
+    is_ending = false;
+}
+
+void gni_graph_node_forget_saved(struct gni_graph_node *node, bool is_failed)
+{
+    gn_tensor *gone[2 * GNI_SAVED_RESULT];
+    int count = 0;
+    gni_lock_take(&node->lock);
+    for (int i = 0; i < node->saved_count; i++) {
+        gone[count++] = node->saved[i].tensor;
+        node->saved[i].tensor = NULL;
+    }
+    node->is_failed |= is_failed && !node->is_released;
+    node->is_released = true;
+    gni_lock_give(&node->lock);
+    for (int i = 0; i < count; i++)
+        gn_tensor_release(gone[i]);
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+gn_status gni_detach(gn_tensor *tensor, gn_tensor **detached)
+{
+    return gni_tensor_alias_as(tensor, 0, tensor->ndim, tensor->sizes, tensor->strides, detached);
+}
+
+gn_status gni_attach(gn_tensor *tensor, struct gni_graph_node *node, int number)
+{
+    struct gni_record *record = gni_host_alloc(sizeof *record);
+    if (record == NULL)
+        return gni_error_host_memory(sizeof *record);
+    gni_graph_node_retain(node);
+    *record = (struct gni_record){.node = node, .number = number};
+    tensor->gradient = record;
+    return GN_OK;
+}
+
+static void record_destroy(struct gni_record *record)
+{
+    struct gni_graph_node *node = record->node;
+    if (node->rule == GNI_RULE_ACCUMULATE) {
+        gni_lock_take(&node->lock);
+        if (node->leaf == record)
+            node->leaf = NULL;
+        gni_lock_give(&node->lock);
+    }
+    gn_tensor_release(record->gradient);
+    gni_host_free(record);
+    gni_graph_node_release(node);
+}
+
+static void tensor_forget(gn_tensor *tensor)
+{
+    struct gni_record *record = gni_record_of(tensor);
+    tensor->gradient = NULL;
+    record_destroy(record);
+}
+
+/* ---- recording ------------------------------------------------------------------------------- */
+
+static uint64_t version_of(const gn_tensor *tensor)
+{
+    struct gni_storage *storage = gni_tensor_storage(tensor);
+    return storage != NULL ? atomic_load_explicit(&storage->version, memory_order_relaxed) : 0;
+}
+
+/* What is pending keeps so: an input that is no leaf is saved as it is. AG2 */
+static gn_status value_save(struct gni_graph_node *node, gn_tensor *tensor, int place)
+{
+    const struct gni_record *record = gni_record_of(tensor);
+    bool is_itself =
+        place < GNI_SAVED_RESULT && (record == NULL || record->node->rule != GNI_RULE_ACCUMULATE);
+    gn_tensor *kept = tensor;
+    if (is_itself)
+        gn_tensor_retain(tensor);
+    else
+        GN_TRY(gni_detach(tensor, &kept));
+    node->saved[node->saved_count++] =
+        (struct gni_saved){.tensor = kept, .version = version_of(kept), .place = place};
+    return GN_OK;
+}
+
+static gn_status values_save(struct gni_graph_node *node, const struct gni_tape_step *step,
+                             const struct gni_rule_row *row)
+{
+    for (int i = 0; i < step->input_count && i < GNI_SAVED_RESULT; i++)
+        if ((row->saves >> i & 1) != 0 && step->inputs[i].tensor != NULL)
+            GN_TRY(value_save(node, step->inputs[i].tensor, i));
+    for (int i = 0; i < step->result_count; i++)
+        if ((row->saves_result >> i & 1) != 0)
+            GN_TRY(value_save(node, step->results[i], GNI_SAVED_RESULT + i));
+    return GN_OK;
+}
+
+static void edges_set(struct gni_graph_node *node, const struct gni_tape_step *step)
+{
+    for (int i = 0; i < step->input_count; i++) {
+        const gn_tensor *tensor = step->inputs[i].tensor;
+        const struct gni_record *record = tensor != NULL ? gni_record_of(tensor) : NULL;
+        if (record == NULL)
+            continue;
+        gni_graph_node_retain(record->node);
+        node->edges[i] = (struct gni_edge){.node = record->node, .number = record->number};
+    }
+}
+
+/* Whether results of the step need records: they are floating numbers, and have none. */
+static bool is_about_gradients(const struct gni_tape_step *step)
+{
+    for (int i = 0; i < step->result_count; i++)
+        if (gni_dtypes[step->results[i]->dtype].kind == GNI_KIND_FLOATING &&
+            step->results[i]->gradient == NULL)
+            return true;
+    return false;
+}
+
+static gn_status results_attach(struct gni_graph_node *node, const struct gni_tape_step *step)
+{
+    gn_status status = GN_OK;
+    int done = 0;
+    for (; done < step->result_count && status == GN_OK; done++)
+        if (gni_dtypes[step->results[done]->dtype].kind == GNI_KIND_FLOATING)
+            status = gni_attach(step->results[done], node, done);
+    while (status != GN_OK && done-- > 0)
+        if (step->results[done]->gradient != NULL)
+            tensor_forget(step->results[done]);
+    return status;
+}
+
+static gn_status step_record(const struct gni_tape_step *step)
+{
+    if (!is_about_gradients(step))
+        return GN_OK;
+    struct gni_rule_row row = gni_rule_row(step->rule, step->details);
+    if (row.call == NULL)
+        return gni_error(GN_ERROR_UNSUPPORTED, "%s has no gradient", step->name);
+    struct gni_graph_node *node;
+    GN_TRY(node_create(step, bits_count(row.saves) + bits_count(row.saves_result), &node));
+    gn_status status = values_save(node, step, &row);
+    if (status == GN_OK) {
+        edges_set(node, step);
+        status = results_attach(node, step);
+    }
+    gni_graph_node_release(node); /* the results hold it */
+    return status;
+}
+
+/* ---- leaves ---------------------------------------------------------------------------------- */
+
+bool gn_tensor_requires_gradient(const gn_tensor *tensor)
+{
+    return tensor != NULL && tensor->gradient != NULL;
+}
+
+bool gn_tensor_is_leaf(const gn_tensor *tensor)
+{
+    return tensor != NULL &&
+           (tensor->gradient == NULL || gni_record_of(tensor)->node->rule == GNI_RULE_ACCUMULATE);
+}
+
+const char *gn_tensor_get_operation(const gn_tensor *tensor)
+{
+    return gn_tensor_is_leaf(tensor) || tensor == NULL ? NULL : gni_record_of(tensor)->node->name;
+}
+
+static gn_status leaf_make(gn_tensor *tensor)
+{
+    struct gni_graph_node *node;
+    const struct gni_tape_step step = {
+        .rule = GNI_RULE_ACCUMULATE, .name = "leaf", .result_count = 1, .results = &tensor};
+    GN_TRY(node_create(&step, 0, &node));
+    gn_status status = gni_attach(tensor, node, 0);
+    if (status == GN_OK)
+        node->leaf = gni_record_of(tensor);
+    gni_graph_node_release(node);
+    return status;
+}
+
+gn_status gn_tensor_set_requires_gradient(gn_tensor *tensor, bool is_required)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
+    if (!gn_tensor_is_leaf(tensor))
+        return is_required ? GN_OK
+                           : gni_error(GN_ERROR_INVALID_VALUE,
+                                       "the tensor is the result of %s and needs a gradient: "
+                                       "use detach()",
+                                       gn_tensor_get_operation(tensor));
+    if (is_required == (tensor->gradient != NULL))
+        return GN_OK;
+    if (!is_required) {
+        tensor_forget(tensor);
+        return GN_OK;
+    }
+    if (gni_dtypes[tensor->dtype].kind != GNI_KIND_FLOATING)
+        return gni_error(GN_ERROR_TYPE, "a tensor of %s has no gradient: only floating types have",
+                         gni_dtypes[tensor->dtype].name);
+    return leaf_make(tensor);
+}
+
+gn_status gn_tensor_get_gradient(gn_tensor *tensor, gn_tensor **gradient)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && gradient != NULL, "tensor and gradient must not be NULL");
+    struct gni_record *record = gni_record_of(tensor);
+    *gradient = NULL;
+    if (record == NULL)
+        return GN_OK;
+    gni_lock_take(&record->node->lock);
+    if (record->gradient != NULL) {
+        gn_tensor_retain(record->gradient);
+        *gradient = record->gradient;
+    }
+    gni_lock_give(&record->node->lock);
+    return GN_OK;
+}
+
+gn_status gn_tensor_set_gradient(gn_tensor *tensor, gn_tensor *gradient)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
+    struct gni_record *record = gni_record_of(tensor);
+    if (record == NULL && gradient == NULL)
+        return GN_OK;
+    if (record == NULL || record->node->rule != GNI_RULE_ACCUMULATE)
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "only a leaf that needs a gradient can be given one");
+    if (gradient != NULL &&
+        (gradient->dtype != tensor->dtype || gradient->device != tensor->device ||
+         !gni_shape_is_equal(gradient->ndim, gradient->sizes, tensor->ndim, tensor->sizes)))
+        return gni_error(
+            GN_ERROR_INVALID_VALUE,
+            "the gradient of a tensor of %s and shape %s is no tensor of %s and "
+            "shape %s",
+            gni_dtypes[tensor->dtype].name, gni_shape_text(tensor->ndim, tensor->sizes).text,
+            gni_dtypes[gradient->dtype].name, gni_shape_text(gradient->ndim, gradient->sizes).text);
+    if (gradient != NULL)
+        gn_tensor_retain(gradient);
+    gni_lock_take(&record->node->lock);
+    gn_tensor *before = record->gradient;
+    record->gradient = gradient;
+    gni_lock_give(&record->node->lock);
+    gn_tensor_release(before);
+    return GN_OK;
+}
+
+gn_status gn_tensor_detach(gn_tensor *tensor, gn_tensor **detached)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && detached != NULL, "tensor and detached must not be NULL");
+    return gni_detach(tensor, detached);
+}
+
+bool gn_gradients_are_on(void)
+{
+    return !gni_tape_is_paused;
+}
+
+bool gn_set_gradients(bool is_on)
+{
+    bool was_on = !gni_tape_is_paused;
+    gni_tape_is_paused = !is_on;
+    return was_on;
+}
+
+/* ---- what the tensor layer is offered ----------------------------------------------------------- */
+
+__attribute__((constructor)) void gni_tape_fill(void);
+
+void gni_tape_fill(void)
+{
+    gni_tape = (struct gni_tape){.record = step_record, .forget = tensor_forget};
+}

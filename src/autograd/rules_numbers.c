@@ -1,0 +1,192 @@
+/*
+ * rules_numbers.c: the table of rules, and the gradients of reductions, softmax and matrix products.
+ */
+#include "autograd/autograd.h"
+
+#include "base/error.h"
+
+/* ---- reductions ------------------------------------------------------------------------------ */
+
+/* A result with the reduced dimensions back, as 1: it broadcasts against the input. */
+static gn_tensor *with_dims(const struct gni_rule_frame *frame, gn_tensor *reduced)
+{
+    const struct gni_reduce_details *details = frame->node->details;
+    const struct gni_like *like = frame->likes[0];
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    for (int i = 0; i < like->ndim; i++)
+        sizes[i] =
+            details->dimensions == 0 || (details->dimensions >> i & 1) != 0 ? 1 : like->sizes[i];
+    return gni_reshape(frame->scope, reduced, like->ndim, sizes);
+}
+
+static int64_t reduced_count(const struct gni_rule_frame *frame)
+{
+    const struct gni_reduce_details *details = frame->node->details;
+    int64_t count = 1;
+    for (int i = 0; i < frame->likes[0]->ndim; i++)
+        if (details->dimensions == 0 || (details->dimensions >> i & 1) != 0)
+            count *= frame->likes[0]->sizes[i];
+    return count;
+}
+
+/* The elements that are the extreme one share the gradient. */
+static gn_tensor *extreme_gradient(const struct gni_rule_frame *frame, gn_tensor *given)
+{
+    struct gni_scope *s = frame->scope;
+    const struct gni_reduce_details *details = frame->node->details;
+    gn_tensor *x = frame->inputs[0].tensor;
+    gn_tensor *extreme = gni_reduce(s, details->reduction, x, details->dimensions, true);
+    gn_tensor *is_it = gni_binary(s, GN_OP_EQUAL, gni_of(x), gni_of(extreme));
+    gn_tensor *mask = gni_scope_is_ok(s) ? gni_cast(s, is_it, given->dtype) : NULL;
+    if (mask == NULL)
+        return NULL;
+    gn_tensor *count = gni_reduce(s, GN_REDUCE_SUM, mask, details->dimensions, true);
+    gn_tensor *share = gni_binary(s, GN_OP_DIVIDE, gni_of(mask), gni_of(count));
+    return gni_binary(s, GN_OP_MULTIPLY, gni_of(share), gni_of(given));
+}
+
+/*
+ * The product of the other elements: the product divided by the element where none is 0, and the product of those that
+ * are not 0 where the element is the only 0.
+ */
+static gn_tensor *product_gradient(const struct gni_rule_frame *frame, gn_tensor *given)
+{
+    struct gni_scope *s = frame->scope;
+    const struct gni_reduce_details *details = frame->node->details;
+    gn_tensor *x = frame->inputs[0].tensor;
+    gn_tensor *is_zero = gni_binary(s, GN_OP_EQUAL, gni_of(x), gni_integer(0));
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    gn_tensor *zeros = gni_reduce(s, GN_REDUCE_SUM, is_zero, details->dimensions, true);
+    gn_tensor *filled = gni_where(s, is_zero, gni_integer(1), gni_of(x));
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    gn_tensor *product = gni_reduce(s, GN_REDUCE_PRODUCT, filled, details->dimensions, true);
+    gn_tensor *others = gni_binary(s, GN_OP_DIVIDE, gni_of(product), gni_of(filled));
+    gn_tensor *own = is_zero != NULL && gni_scope_is_ok(s) ? gni_cast(s, is_zero, GN_INT64) : NULL;
+    gn_tensor *left = gni_binary(s, GN_OP_SUBTRACT, gni_of(zeros), gni_of(own));
+    gn_tensor *has_none = gni_binary(s, GN_OP_EQUAL, gni_of(left), gni_integer(0));
+    gn_tensor *chosen = gni_where(s, has_none, gni_of(others), gni_integer(0));
+    return gni_binary(s, GN_OP_MULTIPLY, gni_of(chosen), gni_of(given));
+}
+
+void gni_reduce_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    struct gni_scope *s = frame->scope;
+    const struct gni_reduce_details *details = frame->node->details;
+    gn_tensor *given = with_dims(frame, frame->given[0]);
+    if (given == NULL)
+        return;
+    switch (details->reduction) {
+    case GN_REDUCE_SUM:
+        break;
+    case GN_REDUCE_MEAN:
+        given = gni_binary(s, GN_OP_DIVIDE, gni_of(given), gni_integer(reduced_count(frame)));
+        break;
+    case GN_REDUCE_MAXIMUM:
+    case GN_REDUCE_MINIMUM:
+        given = extreme_gradient(frame, given);
+        break;
+    case GN_REDUCE_PRODUCT:
+        given = product_gradient(frame, given);
+        break;
+    default: /* any and all give no floating numbers */
+        given = NULL;
+    }
+    gradients[0] = given;
+}
+
+/* ---- softmax --------------------------------------------------------------------------------- */
+
+/* softmax: y (g - sum(g y)); its logarithm: g - exp(y) sum(g) */
+void gni_softmax_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    struct gni_scope *s = frame->scope;
+    const struct gni_softmax_details *details = frame->node->details;
+    gn_dtype dtype = frame->given[0]->dtype;
+    gn_tensor *g = gni_wide(s, frame->given[0]), *y = gni_wide(s, frame->results[0]);
+    if (!gni_scope_is_ok(s))
+        return;
+    uint32_t dims = UINT32_C(1) << details->dimension;
+    gn_tensor *part = g, *made;
+    if (!details->is_log)
+        part = gni_binary(s, GN_OP_MULTIPLY, gni_of(g), gni_of(y));
+    if (!gni_scope_is_ok(s))
+        return;
+    gn_tensor *sum = y->ndim > 0 ? gni_reduce(s, GN_REDUCE_SUM, part, dims, true) : part;
+    if (details->is_log) {
+        gn_tensor *softmax = gni_unary(s, GN_OP_EXP, y);
+        gn_tensor *taken = gni_binary(s, GN_OP_MULTIPLY, gni_of(softmax), gni_of(sum));
+        made = gni_binary(s, GN_OP_SUBTRACT, gni_of(g), gni_of(taken));
+    } else {
+        gn_tensor *left = gni_binary(s, GN_OP_SUBTRACT, gni_of(g), gni_of(sum));
+        made = gni_binary(s, GN_OP_MULTIPLY, gni_of(left), gni_of(y));
+    }
+    gradients[0] = gni_scope_is_ok(s) ? gni_cast(s, made, dtype) : NULL;
+}
+
+/* ---- matrix products --------------------------------------------------------------------------- */
+
+/* The last two dimensions exchanged. */
+static gn_tensor *turned(struct gni_scope *s, gn_tensor *x)
+{
+    return gni_scope_is_ok(s) ? gni_transpose(s, x, x->ndim - 2, x->ndim - 1) : NULL;
+}
+
+/* a @ b: g @ b^T and a^T @ g. A vector is a row on the left and a column on the right. */
+void gni_matmul_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    struct gni_scope *s = frame->scope;
+    gn_tensor *a = frame->inputs[0].tensor, *b = frame->inputs[1].tensor, *g = frame->given[0];
+    bool is_row = a->ndim == 1, is_column = b->ndim == 1;
+    if (is_row)
+        a = gni_unsqueeze(s, a, 0);
+    if (is_column)
+        b = gni_scope_is_ok(s) ? gni_unsqueeze(s, b, 1) : NULL;
+    if (is_column)
+        g = gni_scope_is_ok(s) ? gni_unsqueeze(s, g, g->ndim) : NULL;
+    if (is_row)
+        g = gni_scope_is_ok(s) ? gni_unsqueeze(s, g, g->ndim - 1) : NULL;
+    if (!gni_scope_is_ok(s))
+        return;
+    if ((frame->needed & 1) != 0) {
+        gn_tensor *back = gni_matmul(s, g, turned(s, b));
+        gradients[0] = is_row && gni_scope_is_ok(s) ? gni_squeeze(s, back, back->ndim - 2) : back;
+    }
+    if ((frame->needed & 2) != 0) {
+        gn_tensor *back = gni_matmul(s, turned(s, a), g);
+        gradients[1] =
+            is_column && gni_scope_is_ok(s) ? gni_squeeze(s, back, back->ndim - 1) : back;
+    }
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
+{
+    static const struct gni_rule_row rows[GNI_RULE_COUNT] = {
+        [GNI_RULE_ELEMENTWISE] = {.call = gni_elementwise_gradients},
+        [GNI_RULE_CAST] = {.call = gni_cast_gradient},
+        [GNI_RULE_RESHAPE] = {.call = gni_reshape_gradient},
+        [GNI_RULE_PERMUTE] = {.call = gni_permute_gradient},
+        [GNI_RULE_EXPAND] = {.call = gni_expand_gradient},
+        [GNI_RULE_STRIDED] = {.call = gni_strided_gradient},
+        [GNI_RULE_SPREAD] = {.call = gni_spread_gradient},
+        [GNI_RULE_FLIP] = {.call = gni_flip_gradient},
+        [GNI_RULE_REDUCE] = {.call = gni_reduce_gradient},
+        [GNI_RULE_SOFTMAX] = {.call = gni_softmax_gradient, .saves_result = 1},
+        [GNI_RULE_CAT] = {.call = gni_cat_gradient},
+        [GNI_RULE_MATMUL] = {.call = gni_matmul_gradient, .saves = 3},
+    };
+    struct gni_rule_row row = rows[rule];
+    if (rule == GNI_RULE_ELEMENTWISE) {
+        row.saves = gni_elementwise_saves(((const struct gni_elementwise_details *)details)->op);
+        if (row.saves == GNI_NO_RULE)
+            row = (struct gni_rule_row){0};
+    }
+    if (rule == GNI_RULE_REDUCE) {
+        gn_reduction reduction = ((const struct gni_reduce_details *)details)->reduction;
+        row.saves = reduction != GN_REDUCE_SUM && reduction != GN_REDUCE_MEAN;
+    }
+    return row;
+}

@@ -1,0 +1,71 @@
+/*
+ * tape.c: the pause of the tape, and the table that src/autograd fills in.
+ */
+#include "tensor/tape.h"
+
+#include "base/error.h"
+
+struct gni_tape gni_tape;
+_Thread_local bool gni_tape_is_paused;
+
+bool gni_tape_enter_any(int count, const gn_operand *operands)
+{
+    for (int i = 0; i < count; i++)
+        if (gni_tape_enter(operands[i].tensor))
+            return true;
+    return false;
+}
+
+static void results_release(const struct gni_tape_step *step)
+{
+    for (int i = 0; i < step->result_count; i++) {
+        gn_tensor_release(step->results[i]);
+        step->results[i] = NULL;
+    }
+}
+
+gn_status gni_tape_leave(gn_status status, const struct gni_tape_step *step)
+{
+    gni_tape_is_paused = false;
+    if (status != GN_OK)
+        return status;
+    status = gni_tape.record(step);
+    if (status != GN_OK)
+        results_release(step);
+    return status;
+}
+
+gn_status gni_tape_refuse(const char *name, const gn_tensor *tensor)
+{
+    if (!gni_is_taped(tensor))
+        return GN_OK;
+    return gni_error(GN_ERROR_UNSUPPORTED,
+                     "%s has no gradient yet: the tensor needs one; detach() it, or switch "
+                     "gradients off",
+                     name);
+}
+
+gn_status gni_tape_refuse_write(const char *name, const gn_tensor *out, const gn_tensor *value)
+{
+    if (!gni_is_taped(out) && !gni_is_taped(value))
+        return GN_OK;
+    return gni_error(GN_ERROR_UNSUPPORTED,
+                     "%s in place has no gradient yet: a tensor of it needs one; detach() it, or "
+                     "switch gradients off",
+                     name);
+}
+
+gn_status gni_tape_leave_one(gn_status status, enum gni_rule rule, const char *name,
+                             gn_tensor *tensor, gn_tensor **result, const void *details,
+                             size_t detail_bytes)
+{
+    const gn_operand input = {.tensor = tensor};
+    return gni_tape_leave(status, &(struct gni_tape_step){.rule = rule,
+                                                          .name = name,
+                                                          .input_count = 1,
+                                                          .inputs = &input,
+                                                          .result_count = 1,
+                                                          .results = result,
+                                                          .details = details,
+                                                          .detail_bytes = detail_bytes});
+}

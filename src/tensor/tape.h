@@ -1,0 +1,122 @@
+/*
+ * tape.h: where operations tell automatic differentiation what they have done.
+ *
+ * A tensor that needs a gradient has a record, gn_tensor.gradient. An operation that is given one is *taped*: it pauses
+ * the tape for its own work, and tells it afterwards which operation gave which results. What is below src/autograd
+ * knows nothing else about gradients.
+ *
+ *     bool is_taped = gni_tape_enter(tensor);
+ *     gn_status status = flip(tensor, dims, result);
+ *     if (!is_taped)
+ *         return status;
+ *     return gni_tape_leave(status, &(struct gni_tape_step){GNI_RULE_FLIP, ...});
+ *
+ * An operation that is made of taped ones does nothing: its parts are on the tape.
+ *
+ * Invariants:
+ *   TA1 a tensor has a record only if its type is floating;
+ *   TA2 the tape is paused in every operation between enter and leave, and nowhere else but by gn_set_gradients().
+ *
+ * Threads: the pause is the calling thread's own.
+ */
+#ifndef GNI_TENSOR_TAPE_H
+#define GNI_TENSOR_TAPE_H
+
+#include "tensor/tensor.h"
+
+#include "genesis/ops.h"
+
+/* The rules for gradients, by the operation that they belong to: src/autograd/rules_*.c. */
+enum gni_rule {
+    GNI_RULE_ACCUMULATE,  /* no operation: the gradient of a leaf is kept */
+    GNI_RULE_ELEMENTWISE, /* struct gni_elementwise_details */
+    GNI_RULE_CAST,        /* none; also a copy to another device */
+    GNI_RULE_RESHAPE,     /* none: the same elements in the same order, in another shape */
+    GNI_RULE_PERMUTE,     /* int order[ndim] */
+    GNI_RULE_EXPAND,      /* none */
+    GNI_RULE_STRIDED,     /* struct gni_strided_details: some elements of a tensor, as a view */
+    GNI_RULE_SPREAD,      /* the same: a tensor of 0 but for these elements, which the input has */
+    GNI_RULE_FLIP,        /* uint32_t dimensions */
+    GNI_RULE_REDUCE,      /* struct gni_reduce_details */
+    GNI_RULE_SOFTMAX,     /* struct gni_softmax_details */
+    GNI_RULE_CAT,         /* int64_t: the dimension, and the size of each input in it */
+    GNI_RULE_MATMUL,      /* none */
+    GNI_RULE_UNKNOWN,     /* there is no rule: the operation refuses such tensors */
+    GNI_RULE_COUNT,
+};
+
+struct gni_elementwise_details {
+    gn_op op;
+    gn_scalar numbers[3]; /* of operands that are no tensors */
+};
+
+/* The view of a tensor whose own elements lie one after the other. */
+struct gni_strided_details {
+    int ndim;
+    int64_t offset, sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+};
+
+struct gni_reduce_details {
+    gn_reduction reduction;
+    uint32_t dimensions; /* bits; 0: all */
+};
+
+struct gni_softmax_details {
+    int dimension;
+    bool is_log;
+};
+
+/* What an operation tells the tape. All of it is borrowed. */
+struct gni_tape_step {
+    enum gni_rule rule;
+    const char *name; /* of the operation, for people; static memory */
+    int input_count;
+    const gn_operand *inputs; /* numbers have no tensor */
+    int result_count;
+    gn_tensor **results;
+    const void *details;
+    size_t detail_bytes;
+};
+
+/* What this layer needs of src/autograd, which fills the table in when the library is loaded. */
+struct gni_tape {
+    /* Puts a step on the tape: its results get records. On failure they stay as they are. */
+    gn_status (*record)(const struct gni_tape_step *step);
+    /* A tensor that has a record goes. */
+    void (*forget)(gn_tensor *tensor);
+};
+
+extern struct gni_tape gni_tape;
+extern _Thread_local bool gni_tape_is_paused;
+
+/* Whether work with this tensor goes on the tape; NULL is a number. */
+static inline bool gni_is_taped(const gn_tensor *tensor)
+{
+    return tensor != NULL && tensor->gradient != NULL && !gni_tape_is_paused;
+}
+
+/* The same, and pauses the tape then. */
+static inline bool gni_tape_enter(const gn_tensor *tensor)
+{
+    return gni_is_taped(tensor) && (gni_tape_is_paused = true);
+}
+
+bool gni_tape_enter_any(int count, const gn_operand *operands);
+
+/* Ends the pause. Where `status` is GN_OK the step goes on the tape, unless its result has a record or is no floating
+ * number; on failure the results are released, and set to NULL. */
+gn_status gni_tape_leave(gn_status status, const struct gni_tape_step *step) GN_NODISCARD;
+
+/* GN_ERROR_UNSUPPORTED where work with a tensor goes on the tape and the operation has no rule. */
+gn_status gni_tape_refuse(const char *name, const gn_tensor *tensor) GN_NODISCARD;
+
+/* The same for an operation that writes into `out`. */
+gn_status gni_tape_refuse_write(const char *name, const gn_tensor *out,
+                                const gn_tensor *value) GN_NODISCARD;
+
+/* The usual step: of one tensor comes one. */
+gn_status gni_tape_leave_one(gn_status status, enum gni_rule rule, const char *name,
+                             gn_tensor *tensor, gn_tensor **result, const void *details,
+                             size_t detail_bytes) GN_NODISCARD;
+
+#endif
