@@ -111,12 +111,12 @@ void gni_expand_gradient(const struct gni_rule_frame *frame, gn_tensor **gradien
 void gni_strided_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_spread_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_flip_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
+void gni_repeat_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_cat_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 
-/* rules_numbers.c */
-void gni_reduce_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
-void gni_softmax_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
-void gni_matmul_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
+/* rules_places.c */
+void gni_places_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
+void gni_places_back_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 
 /* ---- the graph: graph_nodes.c ------------------------------------------------------------------------- */
 
@@ -124,9 +124,6 @@ static inline struct gni_record *gni_record_of(const gn_tensor *tensor)
 {
     return tensor->gradient;
 }
-
-void gni_graph_node_retain(struct gni_graph_node *node);
-void gni_graph_node_release(struct gni_graph_node *node);
 
 /* Lets go of what a node has saved. */
 void gni_graph_node_forget_saved(struct gni_graph_node *node, bool is_failed);

@@ -31,11 +31,6 @@ static void *room_take(char **at, size_t nbytes)
     return taken;
 }
 
-static int bits_count(unsigned bits)
-{
-    return __builtin_popcount(bits);
-}
-
 /* A node with room for what a step has; edges are empty and nothing is saved yet. */
 static gn_status node_create(const struct gni_tape_step *step, int saved_most,
                              struct gni_graph_node **out)
@@ -78,7 +73,7 @@ static gn_status node_create(const struct gni_tape_step *step, int saved_most,
     return GN_OK;
 }
 
-void gni_graph_node_retain(struct gni_graph_node *node)
+static void node_retain(struct gni_graph_node *node)
 {
     atomic_fetch_add_explicit(&node->references, 1, memory_order_relaxed);
 }
@@ -87,17 +82,19 @@ void gni_graph_node_retain(struct gni_graph_node *node)
 static _Thread_local struct gni_graph_node *ending;
 static _Thread_local bool is_ending;
 
+static void node_release(struct gni_graph_node *node);
+
 static void node_destroy(struct gni_graph_node *node)
 {
     for (int i = 0; i < node->saved_count; i++)
         gn_tensor_release(node->saved[i].tensor);
     for (int i = 0; i < node->edge_count; i++)
         if (node->edges[i].node != NULL)
-            gni_graph_node_release(node->edges[i].node);
+            node_release(node->edges[i].node);
     gni_host_free(node);
 }
 
-void gni_graph_node_release(struct gni_graph_node *node)
+static void node_release(struct gni_graph_node *node)
 {
     if (atomic_fetch_sub_explicit(&node->references, 1, memory_order_acq_rel) != 1)
         return;
@@ -134,7 +131,11 @@ void gni_graph_node_forget_saved(struct gni_graph_node *node, bool is_failed)
 
 gn_status gni_detach(gn_tensor *tensor, gn_tensor **detached)
 {
-    return gni_tensor_alias_as(tensor, 0, tensor->ndim, tensor->sizes, tensor->strides, detached);
+    bool was_on = gn_set_gradients(false);
+    gn_status status =
+        gni_tensor_alias_as(tensor, 0, tensor->ndim, tensor->sizes, tensor->strides, detached);
+    (void)gn_set_gradients(was_on);
+    return status;
 }
 
 gn_status gni_attach(gn_tensor *tensor, struct gni_graph_node *node, int number)
@@ -142,7 +143,7 @@ gn_status gni_attach(gn_tensor *tensor, struct gni_graph_node *node, int number)
     struct gni_record *record = gni_host_alloc(sizeof *record);
     if (record == NULL)
         return gni_error_host_memory(sizeof *record);
-    gni_graph_node_retain(node);
+    node_retain(node);
     *record = (struct gni_record){.node = node, .number = number};
     tensor->gradient = record;
     return GN_OK;
@@ -159,7 +160,7 @@ static void record_destroy(struct gni_record *record)
     }
     gn_tensor_release(record->gradient);
     gni_host_free(record);
-    gni_graph_node_release(node);
+    node_release(node);
 }
 
 static void tensor_forget(gn_tensor *tensor)
@@ -197,7 +198,7 @@ static gn_status values_save(struct gni_graph_node *node, const struct gni_tape_
                              const struct gni_rule_row *row)
 {
     for (int i = 0; i < step->input_count && i < GNI_SAVED_RESULT; i++)
-        if ((row->saves >> i & 1) != 0 && step->inputs[i].tensor != NULL)
+        if ((i > 31 || (row->saves >> i & 1) != 0) && step->inputs[i].tensor != NULL)
             GN_TRY(value_save(node, step->inputs[i].tensor, i));
     for (int i = 0; i < step->result_count; i++)
         if ((row->saves_result >> i & 1) != 0)
@@ -212,7 +213,7 @@ static void edges_set(struct gni_graph_node *node, const struct gni_tape_step *s
         const struct gni_record *record = tensor != NULL ? gni_record_of(tensor) : NULL;
         if (record == NULL)
             continue;
-        gni_graph_node_retain(record->node);
+        node_retain(record->node);
         node->edges[i] = (struct gni_edge){.node = record->node, .number = record->number};
     }
 }
@@ -248,13 +249,14 @@ static gn_status step_record(const struct gni_tape_step *step)
     if (row.call == NULL)
         return gni_error(GN_ERROR_UNSUPPORTED, "%s has no gradient", step->name);
     struct gni_graph_node *node;
-    GN_TRY(node_create(step, bits_count(row.saves) + bits_count(row.saves_result), &node));
+    int saved_most = step->input_count + step->result_count;
+    GN_TRY(node_create(step, row.saves != 0 || row.saves_result != 0 ? saved_most : 0, &node));
     gn_status status = values_save(node, step, &row);
     if (status == GN_OK) {
         edges_set(node, step);
         status = results_attach(node, step);
     }
-    gni_graph_node_release(node); /* the results hold it */
+    node_release(node); /* the results hold it */
     return status;
 }
 
@@ -285,7 +287,7 @@ static gn_status leaf_make(gn_tensor *tensor)
     gn_status status = gni_attach(tensor, node, 0);
     if (status == GN_OK)
         node->leaf = gni_record_of(tensor);
-    gni_graph_node_release(node);
+    node_release(node);
     return status;
 }
 

@@ -70,7 +70,7 @@ static gn_tensor *product_gradient(const struct gni_rule_frame *frame, gn_tensor
     return gni_binary(s, GN_OP_MULTIPLY, gni_of(chosen), gni_of(given));
 }
 
-void gni_reduce_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+static void reduce_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
     struct gni_scope *s = frame->scope;
     const struct gni_reduce_details *details = frame->node->details;
@@ -99,7 +99,7 @@ void gni_reduce_gradient(const struct gni_rule_frame *frame, gn_tensor **gradien
 /* ---- softmax --------------------------------------------------------------------------------- */
 
 /* softmax: y (g - sum(g y)); its logarithm: g - exp(y) sum(g) */
-void gni_softmax_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+static void softmax_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
     struct gni_scope *s = frame->scope;
     const struct gni_softmax_details *details = frame->node->details;
@@ -134,7 +134,7 @@ static gn_tensor *turned(struct gni_scope *s, gn_tensor *x)
 }
 
 /* a @ b: g @ b^T and a^T @ g. A vector is a row on the left and a column on the right. */
-void gni_matmul_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+static void matmul_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
     struct gni_scope *s = frame->scope;
     gn_tensor *a = frame->inputs[0].tensor, *b = frame->inputs[1].tensor, *g = frame->given[0];
@@ -160,6 +160,25 @@ void gni_matmul_gradient(const struct gni_rule_frame *frame, gn_tensor **gradien
     }
 }
 
+/* ---- sums along a dimension -------------------------------------------------------------------- */
+
+/* Each element is in the sums behind it. */
+static void cumsum_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    struct gni_scope *s = frame->scope;
+    const struct gni_cumulate_details *details = frame->node->details;
+    uint32_t dims = frame->given[0]->ndim > 0 ? UINT32_C(1) << details->dimension : 0;
+    gn_tensor *turned_round = NULL, *summed = NULL, *made = NULL;
+    gn_status status = gn_flip(frame->given[0], dims, &turned_round);
+    if (gni_scope_keep(s, status, turned_round) == NULL)
+        return;
+    status = gn_cumulate(turned_round, details->dimension, false, &summed);
+    if (gni_scope_keep(s, status, summed) == NULL)
+        return;
+    status = gn_flip(summed, dims, &made);
+    gradients[0] = gni_scope_keep(s, status, made);
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
@@ -173,10 +192,14 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
         [GNI_RULE_STRIDED] = {.call = gni_strided_gradient},
         [GNI_RULE_SPREAD] = {.call = gni_spread_gradient},
         [GNI_RULE_FLIP] = {.call = gni_flip_gradient},
-        [GNI_RULE_REDUCE] = {.call = gni_reduce_gradient},
-        [GNI_RULE_SOFTMAX] = {.call = gni_softmax_gradient, .saves_result = 1},
+        [GNI_RULE_REDUCE] = {.call = reduce_gradient},
+        [GNI_RULE_SOFTMAX] = {.call = softmax_gradient, .saves_result = 1},
         [GNI_RULE_CAT] = {.call = gni_cat_gradient},
-        [GNI_RULE_MATMUL] = {.call = gni_matmul_gradient, .saves = 3},
+        [GNI_RULE_REPEAT] = {.call = gni_repeat_gradient},
+        [GNI_RULE_CUMULATE] = {.call = cumsum_gradient},
+        [GNI_RULE_PLACES] = {.call = gni_places_gradient, .saves = ~1U},
+        [GNI_RULE_PLACES_BACK] = {.call = gni_places_back_gradient, .saves = ~1U},
+        [GNI_RULE_MATMUL] = {.call = matmul_gradient, .saves = 3},
     };
     struct gni_rule_row row = rows[rule];
     if (rule == GNI_RULE_ELEMENTWISE) {
@@ -188,5 +211,7 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
         gn_reduction reduction = ((const struct gni_reduce_details *)details)->reduction;
         row.saves = reduction != GN_REDUCE_SUM && reduction != GN_REDUCE_MEAN;
     }
+    if (rule == GNI_RULE_CUMULATE && ((const struct gni_cumulate_details *)details)->is_product)
+        row = (struct gni_rule_row){0};
     return row;
 }

@@ -39,64 +39,127 @@ void gni_flip_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients
     gradients[0] = gni_scope_keep(frame->scope, status, flipped);
 }
 
-/* ---- views of some elements -------------------------------------------------------------------- */
+/* ---- views ------------------------------------------------------------------------------------- */
 
-/* 0 but for the elements of a view, which `x` has; x[...] is what gives them back. */
-static gn_status spread_make(gn_tensor *x, const struct gni_strided_details *view,
-                             const struct gni_like *like, gn_tensor **result)
+/* A view whose elements are apart: those that a stride of 0 repeats are summed. */
+static gn_tensor *repeated_sum(struct gni_scope *scope, gn_tensor *x,
+                               struct gni_strided_details *view)
+{
+    uint32_t dims = 0;
+    for (int i = 0; i < view->ndim; i++)
+        if (view->strides[i] == 0 && view->sizes[i] > 1) {
+            dims |= UINT32_C(1) << i;
+            view->sizes[i] = 1;
+        }
+    return dims != 0 ? gni_reduce(scope, GN_REDUCE_SUM, x, dims, true) : x;
+}
+
+/* Memory as that of the tensor which the view belongs to, of 0: `*origin` is where its first element is. */
+static gn_status room_make(const gn_tensor *x, const struct gni_strided_details *view,
+                           const struct gni_like *like, gn_tensor **room, int64_t *origin)
 {
     const gn_scalar zero = {.kind = GN_INT64};
-    gn_tensor *whole, *part;
-    GN_TRY(gn_full(zero, x->dtype, like->ndim, like->sizes, x->device, &whole));
-    gn_status status =
-        gni_tensor_alias_as(whole, view->offset, view->ndim, view->sizes, view->strides, &part);
-    if (status == GN_OK) {
-        status = gn_assign(part, (gn_operand){.tensor = x});
+    int64_t first = 0, last = 0, count = 1;
+    for (int i = 0; i < like->ndim; i++)
+        count *= like->sizes[i];
+    if (count > 0)
+        gni_strides_extent(like->ndim, like->sizes, view->own, &first, &last);
+    *origin = -first;
+    return gn_full(zero, x->dtype, 1, (int64_t[]){last - first + 1}, x->device, room);
+}
+
+/* The elements of a view go to their places in that memory. Windows that overlap are added one element at a time. */
+static gn_status room_fill(gn_tensor *room, int64_t origin, gn_tensor *x,
+                           const struct gni_strided_details *view)
+{
+    gn_tensor *part = NULL, *numbers = NULL, *places = NULL;
+    const gn_scalar zero = {.kind = GN_INT64}, one = {.kind = GN_INT64, .integer = 1};
+    if (!gni_strides_overlap(view->ndim, view->sizes, view->strides)) {
+        GN_TRY(gni_tensor_alias_as(room, origin + view->offset, view->ndim, view->sizes,
+                                   view->strides, &part));
+        gn_status status = gn_assign(part, (gn_operand){.tensor = x});
         gn_tensor_release(part);
+        return status;
     }
+    GN_TRY(gn_range(zero, one, room->count, GN_INT64, room->device, &numbers));
+    gn_status status = gni_tensor_alias_as(numbers, origin + view->offset, view->ndim, view->sizes,
+                                           view->strides, &places);
     if (status == GN_OK)
-        *result = whole;
-    else
-        gn_tensor_release(whole);
+        status = gn_index_set(room, 1, &(gn_key){.kind = GN_KEY_TENSOR, .tensor = places},
+                              (gn_operand){.tensor = x}, true);
+    gn_tensor_release(places);
+    gn_tensor_release(numbers);
     return status;
 }
 
-static gn_tensor *spread(struct gni_scope *scope, gn_tensor *x,
-                         const struct gni_strided_details *view, const struct gni_like *like)
+/* 0 but for the elements of a view, which `x` has. */
+static gn_status spread_make(gn_tensor *x, const struct gni_strided_details *view,
+                             const struct gni_like *like, gn_tensor **result)
 {
-    gn_tensor *made = NULL;
-    bool is_taped = gni_tape_enter(x);
-    gn_status status = spread_make(x, view, like, &made);
-    if (is_taped)
-        status =
-            gni_tape_leave_one(status, GNI_RULE_SPREAD, "spread", x, &made, view, sizeof *view);
-    return gni_scope_keep(scope, status, made);
+    gn_tensor *room;
+    int64_t origin;
+    GN_TRY(room_make(x, view, like, &room, &origin));
+    gn_status status = x->count > 0 ? room_fill(room, origin, x, view) : GN_OK;
+    if (status == GN_OK)
+        status = gni_tensor_alias_as(room, origin, like->ndim, like->sizes, view->own, result);
+    gn_tensor_release(room);
+    return status;
 }
 
-/* A view of the elements of a contiguous copy. */
-static gn_tensor *view_take(struct gni_scope *scope, gn_tensor *x,
-                            const struct gni_strided_details *view)
-{
-    gn_tensor *whole = x->is_contiguous ? x : gni_clone(scope, x), *made = NULL;
-    if (whole == NULL)
-        return NULL;
-    bool is_taped = gni_tape_enter(whole);
-    gn_status status =
-        gni_tensor_alias_as(whole, view->offset, view->ndim, view->sizes, view->strides, &made);
-    if (is_taped)
-        status =
-            gni_tape_leave_one(status, GNI_RULE_STRIDED, "slice", whole, &made, view, sizeof *view);
-    return gni_scope_keep(scope, status, made);
-}
-
+/* What gives the elements back is a view of the same strides. */
 void gni_strided_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
-    gradients[0] = spread(frame->scope, frame->given[0], frame->node->details, frame->likes[0]);
+    struct gni_strided_details view = *(const struct gni_strided_details *)frame->node->details;
+    gn_tensor *made = NULL, *x = repeated_sum(frame->scope, frame->given[0], &view);
+    if (!gni_scope_is_ok(frame->scope))
+        return;
+    bool is_taped = gni_tape_enter(x);
+    gn_status status = spread_make(x, &view, frame->likes[0], &made);
+    if (is_taped)
+        status = gni_tape_leave_one(status, GNI_RULE_SPREAD, "view_backward", x, &made, &view,
+                                    sizeof view);
+    gradients[0] = gni_scope_keep(frame->scope, status, made);
 }
 
+/* The gradient has another layout than the memory that was made above: it is copied there. */
 void gni_spread_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
-    gradients[0] = view_take(frame->scope, frame->given[0], frame->node->details);
+    const struct gni_strided_details *view = frame->node->details;
+    const struct gni_like *like = &frame->node->results[0];
+    gn_tensor *given = frame->given[0], *whole = NULL, *made = NULL;
+    struct gni_strided_details all = {.ndim = like->ndim};
+    memcpy(all.own, view->own, sizeof all.own);
+    memcpy(all.sizes, like->sizes, sizeof *all.sizes * (size_t)like->ndim);
+    memcpy(all.strides, view->own, sizeof all.strides);
+    bool is_taped = gni_tape_enter(given);
+    gn_status status = spread_make(given, &all, like, &whole);
+    if (status == GN_OK)
+        status =
+            gni_tensor_alias_as(whole, view->offset, view->ndim, view->sizes, view->strides, &made);
+    gn_tensor_release(whole);
+    if (is_taped)
+        status =
+            gni_tape_leave_one(status, GNI_RULE_STRIDED, "view", given, &made, view, sizeof *view);
+    gradients[0] = gni_scope_keep(frame->scope, status, made);
+}
+
+void gni_repeat_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    const struct gni_repeat_details *details = frame->node->details;
+    const struct gni_like *like = frame->likes[0];
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    int at = details->dimension;
+    if (like->ndim == GN_DIMENSIONS_MAX) {
+        gni_scope_fail(frame->scope, GN_ERROR_UNSUPPORTED,
+                       "repeat_interleave of %d dimensions has no gradient", like->ndim);
+        return;
+    }
+    for (int i = 0; i <= like->ndim; i++)
+        sizes[i] = i <= at ? like->sizes[i] : i == at + 1 ? details->count : like->sizes[i - 1];
+    gn_tensor *wide = gni_reshape(frame->scope, frame->given[0], like->ndim + 1, sizes);
+    if (wide != NULL)
+        gradients[0] =
+            gni_reduce(frame->scope, GN_REDUCE_SUM, wide, UINT32_C(1) << (at + 1), false);
 }
 
 /* ---- several tensors ----------------------------------------------------------------------------- */

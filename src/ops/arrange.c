@@ -64,10 +64,10 @@ static gn_status repeat(gn_tensor *tensor, int at, int64_t count, const int64_t 
     return status;
 }
 
-gn_status gn_repeat_interleave(gn_tensor *tensor, int dimension, int64_t count, gn_tensor **result)
+static gn_status repeat_interleave(gn_tensor *tensor, int dimension, int64_t count,
+                                   gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
-    GN_TRY(gni_tape_refuse("repeat_interleave", tensor));
     int64_t sizes[GN_DIMENSIONS_MAX], total;
     gn_tensor *whole;
     int at;
@@ -91,4 +91,16 @@ gn_status gn_repeat_interleave(gn_tensor *tensor, int dimension, int64_t count, 
         status = repeat(whole, at, count, sizes, result);
     gn_tensor_release(whole);
     return status;
+}
+
+gn_status gn_repeat_interleave(gn_tensor *tensor, int dimension, int64_t count, gn_tensor **result)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = repeat_interleave(tensor, dimension, count, result);
+    if (!is_taped)
+        return status;
+    const struct gni_repeat_details details = {
+        .dimension = dimension < 0 ? dimension + tensor->ndim : dimension, .count = count};
+    return gni_tape_leave_one(status, GNI_RULE_REPEAT, "repeat_interleave", tensor, result,
+                              &details, sizeof details);
 }

@@ -14,6 +14,7 @@
 #include "ops/backend.h"
 #include "ops/cpu/cpu_index.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static bool is_basic_key(int count, const gn_key *keys)
@@ -143,11 +144,10 @@ static gn_status keys_get_moved(gn_tensor *tensor, int count, const gn_key *give
     return status;
 }
 
-gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
+static gn_status index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
                       "tensor, keys and result must not be NULL");
-    GN_TRY(gni_tape_refuse("indexing", tensor));
     struct gni_index_plan plan;
     struct gni_index_source source = gni_index_source_of(tensor);
     if (is_mask(tensor, count, keys) && keys[0].tensor->ndim == tensor->ndim)
@@ -161,6 +161,42 @@ gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tens
     gn_status status = plan_get(&plan, tensor, result);
     gni_index_plan_deinit(&plan);
     return status;
+}
+
+/* On the tape: the key, with its tensors as inputs. */
+static gn_status index_get_taped(gn_tensor *tensor, int count, const gn_key *keys,
+                                 gn_tensor **result)
+{
+    gn_operand inputs[1 + GN_KEYS_MAX] = {{.tensor = tensor}};
+    struct gni_places_details details = {.kind = GNI_PLACES_KEYS, .key_count = count};
+    int input_count = 1;
+    if (count > GN_KEYS_MAX)
+        return index_get(tensor, count, keys, result); /* refuses it */
+    for (int i = 0; i < count; i++) {
+        details.keys[i] = keys[i];
+        details.keys[i].tensor = NULL;
+        if (keys[i].kind == GN_KEY_TENSOR)
+            inputs[input_count++].tensor = keys[i].tensor;
+    }
+    (void)gni_tape_enter(tensor);
+    gn_status status = index_get(tensor, count, keys, result);
+    return gni_tape_leave(
+        status, &(struct gni_tape_step){.rule = GNI_RULE_PLACES,
+                                        .name = "index",
+                                        .input_count = input_count,
+                                        .inputs = inputs,
+                                        .result_count = 1,
+                                        .results = result,
+                                        .details = &details,
+                                        .detail_bytes = offsetof(struct gni_places_details, keys) +
+                                                        (size_t)count * sizeof *keys});
+}
+
+gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
+{
+    if (!gni_is_taped(tensor) || (count > 0 && keys == NULL) || is_basic_key(count, keys))
+        return index_get(tensor, count, keys, result);
+    return index_get_taped(tensor, count, keys, result);
 }
 
 gn_status gn_index_check(gn_device *device)
@@ -500,15 +536,23 @@ static gn_status gather_plan(const char *what, const gn_tensor *tensor, int dime
     return GN_OK;
 }
 
-gn_status gn_gather(gn_tensor *tensor, int dimension, gn_tensor *index, gn_tensor **result)
+static gn_status gather(gn_tensor *tensor, int dimension, gn_tensor *index, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL && result != NULL,
                       "tensor, index and result must not be NULL");
-    GN_TRY(gni_tape_refuse("gather", tensor));
     struct gni_index_plan plan;
     GN_TRY(index_check("gather", tensor, index));
     GN_TRY(gather_plan("gather", tensor, dimension, index, &plan));
     return plan_get(&plan, tensor, result);
+}
+
+gn_status gn_gather(gn_tensor *tensor, int dimension, gn_tensor *index, gn_tensor **result)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = gather(tensor, dimension, index, result);
+    return !is_taped ? status
+                     : gni_tape_leave_places(status, GNI_PLACES_GATHER, "gather", tensor, dimension,
+                                             index, result);
 }
 
 /* The part of the values that an index of this shape uses, in the target's type. */
@@ -580,11 +624,11 @@ static gn_status select_plan(const char *what, gn_tensor *tensor, int dimension,
     return GN_OK;
 }
 
-gn_status gn_index_select(gn_tensor *tensor, int dimension, gn_tensor *index, gn_tensor **result)
+static gn_status index_select(gn_tensor *tensor, int dimension, gn_tensor *index,
+                              gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL && result != NULL,
                       "tensor, index and result must not be NULL");
-    GN_TRY(gni_tape_refuse("index_select", tensor));
     struct gni_index_plan plan;
     gn_tensor *flat;
     GN_TRY(index_check("index_select", tensor, index));
@@ -595,6 +639,15 @@ gn_status gn_index_select(gn_tensor *tensor, int dimension, gn_tensor *index, gn
     gn_status status = plan_get(&plan, tensor, result);
     gn_tensor_release(flat);
     return status;
+}
+
+gn_status gn_index_select(gn_tensor *tensor, int dimension, gn_tensor *index, gn_tensor **result)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = index_select(tensor, dimension, index, result);
+    return !is_taped ? status
+                     : gni_tape_leave_places(status, GNI_PLACES_SELECT, "index_select", tensor,
+                                             dimension, index, result);
 }
 
 gn_status gn_index_put(gn_tensor *tensor, int dimension, gn_tensor *index, gn_operand value,

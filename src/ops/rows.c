@@ -184,11 +184,10 @@ static bool sort_can_wait(const gn_tensor *tensor)
            (tensor->count <= backend->copy_most || !is_escaped(tensor));
 }
 
-gn_status gn_sort(gn_tensor *tensor, int dimension, bool is_descending, gn_tensor **values,
-                  gn_tensor **indices)
+static gn_status sort(gn_tensor *tensor, int dimension, bool is_descending, gn_tensor **values,
+                      gn_tensor **indices)
 {
     GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
-    GN_TRY(gni_tape_refuse("sort", tensor));
     int at;
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
     struct gni_selection all = {.kept = tensor->ndim > 0 ? tensor->sizes[at] : 1,
@@ -199,11 +198,37 @@ gn_status gn_sort(gn_tensor *tensor, int dimension, bool is_descending, gn_tenso
     return select_rows(tensor, at, all, values, indices);
 }
 
-gn_status gn_topk(gn_tensor *tensor, int64_t k, int dimension, bool is_largest, gn_tensor **values,
+/* The end of an operation on the tape whose values are elements by their indices. */
+static gn_status values_tape(gn_status status, enum gni_places kind, const char *name,
+                             gn_tensor *tensor, int dimension, gn_tensor **values,
+                             gn_tensor **indices, gn_tensor *made)
+{
+    if (status != GN_OK || values == NULL) {
+        gni_tape_is_paused = false;
+    } else {
+        status = gni_tape_leave_places(status, kind, name, tensor, dimension, made, values);
+    }
+    if (status == GN_OK && indices != NULL)
+        *indices = made;
+    else
+        gn_tensor_release(made);
+    return status;
+}
+
+gn_status gn_sort(gn_tensor *tensor, int dimension, bool is_descending, gn_tensor **values,
                   gn_tensor **indices)
 {
+    if (!gni_tape_enter(tensor))
+        return sort(tensor, dimension, is_descending, values, indices);
+    gn_tensor *made = NULL;
+    gn_status status = sort(tensor, dimension, is_descending, values, &made);
+    return values_tape(status, GNI_PLACES_GATHER, "sort", tensor, dimension, values, indices, made);
+}
+
+static gn_status topk(gn_tensor *tensor, int64_t k, int dimension, bool is_largest,
+                      gn_tensor **values, gn_tensor **indices)
+{
     GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
-    GN_TRY(gni_tape_refuse("topk", tensor));
     int at;
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
     int64_t size = tensor->ndim > 0 ? tensor->sizes[at] : 1;
@@ -218,11 +243,20 @@ gn_status gn_topk(gn_tensor *tensor, int64_t k, int dimension, bool is_largest, 
     return select_rows(tensor, at, some, values, indices);
 }
 
-gn_status gn_extreme(gn_tensor *tensor, int dimension, bool is_maximum, gn_tensor **values,
-                     gn_tensor **indices)
+gn_status gn_topk(gn_tensor *tensor, int64_t k, int dimension, bool is_largest, gn_tensor **values,
+                  gn_tensor **indices)
+{
+    if (!gni_tape_enter(tensor))
+        return topk(tensor, k, dimension, is_largest, values, indices);
+    gn_tensor *made = NULL;
+    gn_status status = topk(tensor, k, dimension, is_largest, values, &made);
+    return values_tape(status, GNI_PLACES_GATHER, "topk", tensor, dimension, values, indices, made);
+}
+
+static gn_status extreme(gn_tensor *tensor, int dimension, bool is_maximum, gn_tensor **values,
+                         gn_tensor **indices)
 {
     GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
-    GN_TRY(gni_tape_refuse("max", tensor));
     int at, ndim = tensor->ndim > 0 ? tensor->ndim - 1 : 0;
     int64_t sizes[GN_DIMENSIONS_MAX];
     gn_stream *stream;
@@ -256,6 +290,16 @@ gn_status gn_extreme(gn_tensor *tensor, int dimension, bool is_maximum, gn_tenso
     else
         gn_tensor_release(made[1]);
     return status;
+}
+
+gn_status gn_extreme(gn_tensor *tensor, int dimension, bool is_maximum, gn_tensor **values,
+                     gn_tensor **indices)
+{
+    if (!gni_tape_enter(tensor))
+        return extreme(tensor, dimension, is_maximum, values, indices);
+    gn_tensor *made = NULL;
+    gn_status status = extreme(tensor, dimension, is_maximum, values, &made);
+    return values_tape(status, GNI_PLACES_REDUCED, "max", tensor, dimension, values, indices, made);
 }
 
 /* Where a device has no selection: by sorting. */
@@ -296,10 +340,9 @@ gn_status gn_kth(gn_tensor *tensor, int64_t k, gn_tensor **result)
     return status;
 }
 
-gn_status gn_cumulate(gn_tensor *tensor, int dimension, bool is_product, gn_tensor **result)
+static gn_status cumulate(gn_tensor *tensor, int dimension, bool is_product, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
-    GN_TRY(gni_tape_refuse("cumsum", tensor));
     int at;
     gn_stream *stream;
     gn_tensor *whole, *made;
@@ -324,12 +367,24 @@ gn_status gn_cumulate(gn_tensor *tensor, int dimension, bool is_product, gn_tens
     return status;
 }
 
-gn_status gn_cumulate_extreme(gn_tensor *tensor, int dimension, bool is_maximum, gn_tensor **values,
-                              gn_tensor **indices)
+gn_status gn_cumulate(gn_tensor *tensor, int dimension, bool is_product, gn_tensor **result)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = cumulate(tensor, dimension, is_product, result);
+    if (!is_taped)
+        return status;
+    const struct gni_cumulate_details details = {
+        .dimension = dimension < 0 ? dimension + tensor->ndim : dimension,
+        .is_product = is_product};
+    return gni_tape_leave_one(status, GNI_RULE_CUMULATE, is_product ? "cumprod" : "cumsum", tensor,
+                              result, &details, sizeof details);
+}
+
+static gn_status cumulate_extreme(gn_tensor *tensor, int dimension, bool is_maximum,
+                                  gn_tensor **values, gn_tensor **indices)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && values != NULL && indices != NULL,
                       "tensor, values and indices must not be NULL");
-    GN_TRY(gni_tape_refuse("cummax", tensor));
     int at;
     gn_stream *stream;
     gn_tensor *whole, *rooms[2] = {NULL};
@@ -352,6 +407,17 @@ gn_status gn_cumulate_extreme(gn_tensor *tensor, int dimension, bool is_maximum,
     *values = rooms[0];
     *indices = rooms[1];
     return GN_OK;
+}
+
+gn_status gn_cumulate_extreme(gn_tensor *tensor, int dimension, bool is_maximum, gn_tensor **values,
+                              gn_tensor **indices)
+{
+    if (!gni_tape_enter(tensor))
+        return cumulate_extreme(tensor, dimension, is_maximum, values, indices);
+    gn_tensor *made = NULL;
+    gn_status status = cumulate_extreme(tensor, dimension, is_maximum, values, &made);
+    return values_tape(status, GNI_PLACES_GATHER, "cummax", tensor, dimension, values, indices,
+                       made);
 }
 
 gn_status gn_unique(gn_tensor *tensor, gn_tensor **values, gn_tensor **inverse, gn_tensor **counts)

@@ -13,7 +13,6 @@ gn_status gn_take(gn_tensor *tensor, gn_tensor *index, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL && result != NULL,
                       "tensor, index and result must not be NULL");
-    GN_TRY(gni_tape_refuse("take", tensor));
     gn_tensor *flat;
     if (gni_dtype_kind(index->dtype) != GNI_KIND_INTEGER)
         return gni_error(GN_ERROR_TYPE, "take: an index is of integers, not of %s",
@@ -29,7 +28,6 @@ gn_status gn_masked_select(gn_tensor *tensor, gn_tensor *mask, gn_tensor **resul
 {
     GN_CHECK_ARGUMENT(tensor != NULL && mask != NULL && result != NULL,
                       "tensor, mask and result must not be NULL");
-    GN_TRY(gni_tape_refuse("masked_select", tensor));
     struct gni_shape a = {.ndim = tensor->ndim}, b = {.ndim = mask->ndim}, both;
     gn_tensor *wide = NULL, *wide_mask = NULL;
     if (mask->dtype != GN_BOOL)
@@ -209,6 +207,7 @@ gn_status gn_bincount(gn_tensor *tensor, gn_tensor *weights, int64_t minimum, gn
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
     GN_TRY(bincount_check(tensor, weights, minimum));
+    GN_TRY(gni_tape_refuse("bincount", weights));
     if (weights != NULL && weights->device != tensor->device)
         return gni_error(GN_ERROR_INVALID_VALUE,
                          "bincount: the numbers and the weights are on two devices");

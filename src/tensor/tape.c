@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 
+#include <stddef.h>
+
 struct gni_tape gni_tape;
 _Thread_local bool gni_tape_is_paused;
 
@@ -68,4 +70,24 @@ gn_status gni_tape_leave_one(gn_status status, enum gni_rule rule, const char *n
                                                           .results = result,
                                                           .details = details,
                                                           .detail_bytes = detail_bytes});
+}
+
+gn_status gni_tape_leave_places(gn_status status, enum gni_places kind, const char *name,
+                                gn_tensor *tensor, int dimension, gn_tensor *index,
+                                gn_tensor **result)
+{
+    const gn_operand inputs[] = {{.tensor = tensor}, {.tensor = index}};
+    struct gni_places_details details;
+    details.kind = kind;
+    details.dimension = dimension < 0 ? dimension + tensor->ndim : dimension;
+    details.key_count = 0;
+    return gni_tape_leave(
+        status, &(struct gni_tape_step){.rule = GNI_RULE_PLACES,
+                                        .name = name,
+                                        .input_count = 2,
+                                        .inputs = inputs,
+                                        .result_count = 1,
+                                        .results = result,
+                                        .details = &details,
+                                        .detail_bytes = offsetof(struct gni_places_details, keys)});
 }

@@ -24,7 +24,7 @@
 
 #include "tensor/tensor.h"
 
-#include "genesis/ops.h"
+#include "genesis/index.h"
 
 /* The rules for gradients, by the operation that they belong to: src/autograd/rules_*.c. */
 enum gni_rule {
@@ -41,7 +41,10 @@ enum gni_rule {
     GNI_RULE_SOFTMAX,     /* struct gni_softmax_details */
     GNI_RULE_CAT,         /* int64_t: the dimension, and the size of each input in it */
     GNI_RULE_MATMUL,      /* none */
-    GNI_RULE_UNKNOWN,     /* there is no rule: the operation refuses such tensors */
+    GNI_RULE_REPEAT,      /* struct gni_repeat_details */
+    GNI_RULE_CUMULATE,    /* struct gni_cumulate_details */
+    GNI_RULE_PLACES, /* struct gni_places_details: elements by index tensors, the other inputs */
+    GNI_RULE_PLACES_BACK, /* the same: a tensor of 0 to which the elements are added */
     GNI_RULE_COUNT,
 };
 
@@ -50,10 +53,10 @@ struct gni_elementwise_details {
     gn_scalar numbers[3]; /* of operands that are no tensors */
 };
 
-/* The view of a tensor whose own elements lie one after the other. */
+/* A view of a tensor: the tensor's own strides, and the layout of the view from its first element on. */
 struct gni_strided_details {
     int ndim;
-    int64_t offset, sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+    int64_t offset, own[GN_DIMENSIONS_MAX], sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
 };
 
 struct gni_reduce_details {
@@ -64,6 +67,30 @@ struct gni_reduce_details {
 struct gni_softmax_details {
     int dimension;
     bool is_log;
+};
+
+struct gni_repeat_details {
+    int dimension;
+    int64_t count;
+};
+
+struct gni_cumulate_details {
+    int dimension;
+    bool is_product;
+};
+
+enum gni_places {
+    GNI_PLACES_GATHER,  /* gn_gather() */
+    GNI_PLACES_REDUCED, /* the same with a dimension of 1, which the index does not have */
+    GNI_PLACES_SELECT,  /* gn_index_select() */
+    GNI_PLACES_KEYS,    /* gn_index_get() */
+};
+
+struct gni_places_details {
+    enum gni_places kind;
+    int dimension;
+    int key_count;
+    gn_key keys[GN_KEYS_MAX]; /* as many as there are; their tensors are the other inputs */
 };
 
 /* What an operation tells the tape. All of it is borrowed. */
@@ -113,6 +140,11 @@ gn_status gni_tape_refuse(const char *name, const gn_tensor *tensor) GN_NODISCAR
 /* The same for an operation that writes into `out`. */
 gn_status gni_tape_refuse_write(const char *name, const gn_tensor *out,
                                 const gn_tensor *value) GN_NODISCARD;
+
+/* The end of an operation that takes elements of a tensor by one index. */
+gn_status gni_tape_leave_places(gn_status status, enum gni_places kind, const char *name,
+                                gn_tensor *tensor, int dimension, gn_tensor *index,
+                                gn_tensor **result) GN_NODISCARD;
 
 /* The usual step: of one tensor comes one. */
 gn_status gni_tape_leave_one(gn_status status, enum gni_rule rule, const char *name,

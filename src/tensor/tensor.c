@@ -269,8 +269,8 @@ gn_status gn_tensor_record_stream(gn_tensor *tensor, gn_stream *stream)
 
 /* ---- views ----------------------------------------------------------------------------------- */
 
-gn_status gni_tensor_alias_as(gn_tensor *tensor, int64_t offset, int ndim, const int64_t *sizes,
-                              const int64_t *strides, gn_tensor **out)
+static gn_status alias_make(gn_tensor *tensor, int64_t offset, int ndim, const int64_t *sizes,
+                            const int64_t *strides, gn_tensor **out)
 {
     if (gni_tensor_storage(tensor) == NULL)
         GN_TRY(gni_tensor_flush(tensor));
@@ -281,6 +281,29 @@ gn_status gni_tensor_alias_as(gn_tensor *tensor, int64_t offset, int ndim, const
     gni_tensor_set_layout(view, ndim, sizes, strides);
     *out = view;
     return GN_OK;
+}
+
+/* A view on the tape; where several places of the tensor itself share an element, a gradient has no place to go. */
+static gn_status alias_tape(gn_tensor *tensor, int64_t offset, gn_tensor **out)
+{
+    const gn_tensor *made = *out;
+    if (gni_strides_overlap(tensor->ndim, tensor->sizes, tensor->strides)) {
+        gn_tensor_release(*out);
+        *out = NULL;
+        return gni_tape_refuse("a view of an expanded tensor", tensor);
+    }
+    struct gni_strided_details view = {.ndim = made->ndim, .offset = offset};
+    memcpy(view.own, tensor->strides, sizeof *view.own * (size_t)tensor->ndim);
+    memcpy(view.sizes, made->sizes, sizeof *view.sizes * (size_t)made->ndim);
+    memcpy(view.strides, made->strides, sizeof *view.strides * (size_t)made->ndim);
+    return gni_tape_leave_one(GN_OK, GNI_RULE_STRIDED, "view", tensor, out, &view, sizeof view);
+}
+
+gn_status gni_tensor_alias_as(gn_tensor *tensor, int64_t offset, int ndim, const int64_t *sizes,
+                              const int64_t *strides, gn_tensor **out)
+{
+    GN_TRY(alias_make(tensor, offset, ndim, sizes, strides, out));
+    return gni_is_taped(tensor) ? alias_tape(tensor, offset, out) : GN_OK;
 }
 
 gn_status gni_tensor_alias(gn_tensor *tensor, gn_tensor **out)
@@ -359,7 +382,6 @@ gn_status gn_tensor_as_strided(gn_tensor *tensor, int dimensions, const int64_t 
                                const int64_t *strides, int64_t offset, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
-    GN_TRY(gni_tape_refuse("as_strided", tensor));
     int64_t count, first, last, size = (int64_t)gni_dtypes[tensor->dtype].size;
     int64_t plain[GN_DIMENSIONS_MAX];
     GN_TRY(gni_shape_check(dimensions, shape, (size_t)size, &count));
@@ -575,30 +597,17 @@ static gn_status slice(gn_tensor *tensor, int dimension, int64_t start, int64_t 
     return GN_OK;
 }
 
-/* A view as it would be of contiguous elements: what a gradient goes back by. */
-static struct gni_strided_details view_details(const gn_tensor *tensor)
-{
-    struct gni_strided_details view = {.ndim = tensor->ndim};
-    memcpy(view.sizes, tensor->sizes, sizeof *view.sizes * (size_t)tensor->ndim);
-    gni_strides_contiguous(tensor->ndim, tensor->sizes, view.strides);
-    return view;
-}
-
 gn_status gn_tensor_slice(gn_tensor *tensor, int dimension, int64_t start, int64_t step,
                           int64_t count, gn_tensor **out)
 {
+    gn_tensor *made;
     bool is_taped = gni_tape_enter(tensor);
-    gn_status status = slice(tensor, dimension, start, step, count, out);
-    if (!is_taped)
+    gn_status status = slice(tensor, dimension, start, step, count, &made);
+    gni_tape_is_paused &= !is_taped;
+    if (status != GN_OK)
         return status;
-    struct gni_strided_details view = view_details(tensor);
-    int at = dimension < 0 ? dimension + tensor->ndim : dimension;
-    if (status == GN_OK && tensor->ndim > 0) {
-        view.offset = count > 0 ? start * view.strides[at] : 0;
-        view.sizes[at] = count;
-        view.strides[at] *= count > 1 ? step : 1;
-    }
-    return gni_tape_leave_one(status, GNI_RULE_STRIDED, "slice", tensor, out, &view, sizeof view);
+    *out = made;
+    return is_taped ? alias_tape(tensor, made->offset - tensor->offset, out) : GN_OK;
 }
 
 /* A view without one of the dimensions. */
@@ -631,21 +640,14 @@ static gn_status select_one(gn_tensor *tensor, int dimension, int64_t index, gn_
 
 gn_status gn_tensor_select(gn_tensor *tensor, int dimension, int64_t index, gn_tensor **out)
 {
+    gn_tensor *made;
     bool is_taped = gni_tape_enter(tensor);
-    gn_status status = select_one(tensor, dimension, index, out);
-    if (!is_taped)
+    gn_status status = select_one(tensor, dimension, index, &made);
+    gni_tape_is_paused &= !is_taped;
+    if (status != GN_OK)
         return status;
-    struct gni_strided_details view = view_details(tensor);
-    int at = dimension < 0 ? dimension + tensor->ndim : dimension;
-    if (status == GN_OK) {
-        view.offset = (index < 0 ? index + tensor->sizes[at] : index) * view.strides[at];
-        view.ndim--;
-        for (int i = at; i < view.ndim; i++) {
-            view.sizes[i] = view.sizes[i + 1];
-            view.strides[i] = view.strides[i + 1];
-        }
-    }
-    return gni_tape_leave_one(status, GNI_RULE_STRIDED, "select", tensor, out, &view, sizeof view);
+    *out = made;
+    return is_taped ? alias_tape(tensor, made->offset - tensor->offset, out) : GN_OK;
 }
 
 static gn_status unsqueeze(gn_tensor *tensor, int dimension, gn_tensor **out)

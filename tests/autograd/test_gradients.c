@@ -234,6 +234,27 @@ SHAPE_FUNCTION(smallest, gn_reduce(GN_REDUCE_MINIMUM, x, 0, false, &made))
 SHAPE_FUNCTION(softmax, gn_softmax(x, -1, false, &made))
 SHAPE_FUNCTION(log_softmax, gn_softmax(x, 0, true, &made))
 
+SHAPE_FUNCTION(strided, gn_tensor_as_strided(x, 2, (int64_t[]){3, 2}, (int64_t[]){4, 1}, 1, &made))
+SHAPE_FUNCTION(windows, gn_tensor_as_strided(x, 2, (int64_t[]){4, 3}, (int64_t[]){2, 1}, 0, &made))
+SHAPE_FUNCTION(repeated, gn_tensor_as_strided(x, 2, (int64_t[]){3, 4}, (int64_t[]){0, 1}, 2, &made))
+SHAPE_FUNCTION(interleaved, gn_repeat_interleave(x, -2, 3, &made))
+SHAPE_FUNCTION(cumulated, gn_cumulate(x, 1, false, &made))
+SHAPE_FUNCTION(keyed,
+               gn_index_get(x, 2,
+                            (gn_key[]){{.kind = GN_KEY_NEW_AXIS},
+                                       {.kind = GN_KEY_SLICE, .start = 0, .stop = 3, .step = 2}},
+                            &made))
+
+/* A view of a view that is not contiguous. */
+static gn_tensor *turned_and_sliced(gn_tensor *const *inputs)
+{
+    gn_tensor *turned = NULL, *made = NULL;
+    ok(gn_tensor_permute(inputs[0], (int[]){1, 0}, &turned));
+    ok(gn_tensor_slice(turned, 0, 1, 2, 2, &made));
+    gn_tensor_release(turned);
+    return squared(made);
+}
+
 static void test_shapes(void)
 {
     check_twice(viewed, leaf(SIZES(3, 4), 1));
@@ -247,6 +268,106 @@ static void test_shapes(void)
     check_twice(flipped, leaf(SIZES(3, 4), 9));
     check_twice(moved, leaf(SIZES(3, 4), 10));
     check_twice(copied, leaf(SIZES(3, 4), 11));
+    check_twice(strided, leaf(SIZES(3, 4), 12));
+    check_twice(windows, leaf(SIZES(3, 4), 13));
+    check_twice(repeated, leaf(SIZES(3, 4), 14));
+    check_twice(interleaved, leaf(SIZES(3, 4), 15));
+    check_twice(keyed, leaf(SIZES(3, 4), 16));
+    check_twice(turned_and_sliced, leaf(SIZES(3, 4), 17));
+    check_twice(sliced, leaf(SIZES(0, 4), 18));
+}
+
+/* ---- elements by index tensors ------------------------------------------------------------------- */
+
+static gn_tensor *integers(int ndim, const int64_t *sizes, const int64_t *values)
+{
+    gn_tensor *made = NULL;
+    void *data = NULL;
+    ok(gn_tensor_create(GN_INT64, ndim, sizes, device, &made));
+    ok(gn_tensor_get_data(made, &data));
+    memcpy(data, values, sizeof *values * (size_t)gn_tensor_get_count(made));
+    return made;
+}
+
+static gn_tensor *index_tensor; /* of the functions below */
+
+SHAPE_FUNCTION(gathered, gn_gather(x, 1, index_tensor, &made))
+SHAPE_FUNCTION(rows_selected, gn_index_select(x, 0, index_tensor, &made))
+SHAPE_FUNCTION(taken, gn_take(x, index_tensor, &made))
+SHAPE_FUNCTION(masked, gn_masked_select(x, index_tensor, &made))
+SHAPE_FUNCTION(keys_taken,
+               gn_index_get(x, 2,
+                            (gn_key[]){{.kind = GN_KEY_SLICE, .start = 1, .stop = 3, .step = 1},
+                                       {.kind = GN_KEY_TENSOR, .tensor = index_tensor}},
+                            &made))
+SHAPE_FUNCTION(sorted, gn_sort(x, 1, true, &made, NULL))
+SHAPE_FUNCTION(top, gn_topk(x, 2, -1, true, &made, NULL))
+SHAPE_FUNCTION(extreme, gn_extreme(x, 0, false, &made, NULL))
+
+static void test_places(void)
+{
+    index_tensor = integers(SIZES(2, 5), (int64_t[]){0, 3, 3, 1, 0, 2, 2, 1, 0, 3});
+    check_twice(gathered, leaf(SIZES(3, 4), 1));
+    gn_tensor_release(index_tensor);
+    index_tensor = integers(SIZES(4), (int64_t[]){2, 0, 2, 1});
+    check_twice(rows_selected, leaf(SIZES(3, 4), 2));
+    check_twice(keys_taken, leaf(SIZES(3, 4), 3));
+    gn_tensor_release(index_tensor);
+    index_tensor = integers(SIZES(2, 2), (int64_t[]){-1, 5, 5, 0});
+    check_twice(taken, leaf(SIZES(3, 4), 4));
+    gn_tensor_release(index_tensor);
+    gn_tensor *x = numbers(SIZES(3, 4), 5);
+    const gn_operand half[] = {{.tensor = x}, {.scalar = {.kind = GN_FLOAT64, .floating = 1}}};
+    ok(gn_elementwise(GN_OP_LESS, half, &index_tensor));
+    check_twice(masked, leaf(SIZES(3, 4), 6));
+    gn_tensor_release(x);
+    gn_tensor_release(index_tensor);
+    check_twice(sorted, leaf(SIZES(3, 4), 7));
+    check_twice(top, leaf(SIZES(3, 4), 8));
+    check_twice(extreme, leaf(SIZES(3, 4), 9));
+}
+
+static void test_extreme_so_far(void)
+{
+    gn_tensor *x = leaf(SIZES(2, 5), 3), *values = NULL, *indices = NULL, *root, *gradient = NULL;
+    double found[10], expected[10] = {0};
+    ok(gn_cumulate_extreme(x, 1, true, &values, &indices));
+    root = sum(values);
+    ok(gn_grad(1, &root, NULL, 1, &x, 0, &gradient));
+    elements(gradient, found);
+    void *data = NULL;
+    ok(gn_tensor_get_data(indices, &data));
+    for (int i = 0; i < 10; i++)
+        expected[i / 5 * 5 + ((int64_t *)data)[i]] += 1;
+    CHECK(memcmp(found, expected, sizeof found) == 0);
+    release_all(5, (gn_tensor *[]){x, values, indices, root, gradient});
+}
+
+/* ---- einsum -------------------------------------------------------------------------------------- */
+
+static const char *equation;
+
+static gn_tensor *einsum(gn_tensor *const *inputs)
+{
+    gn_tensor *made = NULL;
+    ok(gn_einsum(equation, 2, inputs, &made));
+    return squared(made);
+}
+
+static void test_einsum(void)
+{
+    equation = "ij,jk->ik";
+    check_rule(einsum, 2, (gn_tensor *[]){leaf(SIZES(3, 4), 1), leaf(SIZES(4, 2), 2)});
+    equation = "ij,ij->j";
+    check_rule(einsum, 2, (gn_tensor *[]){leaf(SIZES(3, 4), 1), leaf(SIZES(3, 4), 2)});
+    equation = "bij,bkj->bik";
+    check_rule(einsum, 2, (gn_tensor *[]){leaf(SIZES(2, 3, 4), 1), leaf(SIZES(2, 2, 4), 2)});
+    equation = "ii,i->i";
+    check_rule(einsum, 2, (gn_tensor *[]){leaf(SIZES(3, 3), 1), leaf(SIZES(3), 2)});
+    equation = "i,j->ij";
+    check_rule(einsum, 2, (gn_tensor *[]){leaf(SIZES(3), 1), leaf(SIZES(4), 2)});
+    equation = "ij,k->ki";
+    check_rule(einsum, 2, (gn_tensor *[]){leaf(SIZES(3, 2), 1), leaf(SIZES(4), 2)});
 }
 
 static void test_reductions(void)
@@ -260,6 +381,7 @@ static void test_reductions(void)
     check_twice(smallest, leaf(SIZES(3, 4), 7));
     check_twice(softmax, leaf(SIZES(3, 4), 8));
     check_twice(log_softmax, leaf(SIZES(3, 4), 9));
+    check_twice(cumulated, leaf(SIZES(3, 4), 10));
 }
 
 /* Products of rows that have one 0, two of them, and none. */
@@ -399,7 +521,8 @@ static void test_refusals(void)
     ok(gn_grad(1, &y, (gn_tensor *[]){plain}, 1, &other, GN_RETAIN_GRAPH | GN_ALLOW_UNUSED, &made));
     CHECK(made == NULL);
     CHECK_U64(gn_assign(x, (gn_operand){.tensor = plain}), GN_ERROR_UNSUPPORTED);
-    CHECK_U64(gn_sort(x, 0, false, &made, &place), GN_ERROR_UNSUPPORTED);
+    CHECK_U64(gn_unique(x, &made, NULL, NULL), GN_ERROR_UNSUPPORTED);
+    CHECK_U64(gn_cumulate(x, 0, true, &made), GN_ERROR_UNSUPPORTED);
     release_all(5, (gn_tensor *[]){x, plain, y, place, other});
 }
 
@@ -529,6 +652,9 @@ int main(void)
     ok(gn_device_get(GN_DEVICE_CPU, 0, &device));
     RUN(test_the_checker);
     RUN(test_shapes);
+    RUN(test_places);
+    RUN(test_extreme_so_far);
+    RUN(test_einsum);
     RUN(test_reductions);
     RUN(test_product_of_zeros);
     RUN(test_products);

@@ -1,0 +1,136 @@
+/*
+ * rules_places.c: the gradients of operations that take elements by index tensors.
+ *
+ * Taking elements and adding them to a tensor of 0 are each other's gradients.
+ */
+#include "autograd/autograd.h"
+
+#include <stddef.h>
+
+/* The index tensors of a node: all inputs but the first. */
+struct indices {
+    int count;
+    gn_tensor *tensors[GN_KEYS_MAX];
+};
+
+static struct indices indices_of(const struct gni_rule_frame *frame)
+{
+    struct indices indices = {.count = frame->node->edge_count - 1};
+    for (int i = 0; i < indices.count; i++)
+        indices.tensors[i] = frame->inputs[1 + i].tensor;
+    return indices;
+}
+
+/* The parts of a key with their tensors. */
+static void keys_fill(const struct gni_places_details *places, const struct indices *indices,
+                      gn_key *keys)
+{
+    int next = 0;
+    for (int i = 0; i < places->key_count; i++) {
+        keys[i] = places->keys[i];
+        if (keys[i].kind == GN_KEY_TENSOR)
+            keys[i].tensor = indices->tensors[next++];
+    }
+}
+
+static gn_status places_take(gn_tensor *x, const struct gni_places_details *places,
+                             const struct indices *indices, gn_tensor *index, gn_tensor **made)
+{
+    gn_key keys[GN_KEYS_MAX];
+    if (places->kind == GNI_PLACES_KEYS) {
+        keys_fill(places, indices, keys);
+        return gn_index_get(x, places->key_count, keys, made);
+    }
+    return places->kind == GNI_PLACES_SELECT ? gn_index_select(x, places->dimension, index, made)
+                                             : gn_gather(x, places->dimension, index, made);
+}
+
+static gn_tensor *places_get(struct gni_scope *scope, gn_tensor *x,
+                             const struct gni_places_details *places, const struct indices *indices)
+{
+    gn_tensor *made = NULL, *index = indices->tensors[0];
+    bool is_reduced = places->kind == GNI_PLACES_REDUCED && x->ndim > 0;
+    if (is_reduced)
+        index = gni_unsqueeze(scope, index, places->dimension);
+    if (!gni_scope_is_ok(scope))
+        return NULL;
+    gn_status status = places_take(x, places, indices, index, &made);
+    made = gni_scope_keep(scope, status, made);
+    return made != NULL && is_reduced ? gni_squeeze(scope, made, places->dimension) : made;
+}
+
+/* Adds x to the places of a tensor. */
+static gn_status places_add(gn_tensor *to, gn_tensor *x, const struct gni_places_details *places,
+                            const struct indices *indices)
+{
+    gn_key keys[GN_KEYS_MAX];
+    gn_tensor *index = indices->tensors[0];
+    int dim = places->dimension;
+    if (places->kind == GNI_PLACES_KEYS) {
+        keys_fill(places, indices, keys);
+        return gn_index_set(to, places->key_count, keys, (gn_operand){.tensor = x}, true);
+    }
+    if (places->kind == GNI_PLACES_SELECT)
+        return gn_index_put(to, dim, index, (gn_operand){.tensor = x}, true);
+    if (places->kind == GNI_PLACES_GATHER || to->ndim == 0)
+        return gn_scatter(to, dim, index, (gn_operand){.tensor = x}, true);
+    struct gni_scope scope = {0};
+    gn_tensor *wide = gni_unsqueeze(&scope, x, dim);
+    index = wide != NULL ? gni_unsqueeze(&scope, index, dim) : NULL;
+    gn_status status = scope.status;
+    if (status == GN_OK)
+        status = gn_scatter(to, dim, index, (gn_operand){.tensor = wide}, true);
+    gn_status closed = gni_scope_close(&scope);
+    return status != GN_OK ? status : closed;
+}
+
+static gn_status back_make(gn_tensor *x, const struct gni_places_details *places,
+                           const struct indices *indices, const struct gni_like *like,
+                           gn_tensor **result)
+{
+    const gn_scalar zero = {.kind = GN_INT64};
+    gn_tensor *made;
+    GN_TRY(gn_full(zero, x->dtype, like->ndim, like->sizes, x->device, &made));
+    gn_status status = places_add(made, x, places, indices);
+    if (status == GN_OK)
+        *result = made;
+    else
+        gn_tensor_release(made);
+    return status;
+}
+
+/* How many bytes of the details there are. */
+static size_t details_bytes(const struct gni_places_details *places)
+{
+    return offsetof(struct gni_places_details, keys) +
+           (size_t)places->key_count * sizeof *places->keys;
+}
+
+void gni_places_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    const struct gni_places_details *places = frame->node->details;
+    struct indices indices = indices_of(frame);
+    gn_operand inputs[1 + GN_KEYS_MAX] = {{.tensor = frame->given[0]}};
+    for (int i = 0; i < indices.count; i++)
+        inputs[1 + i].tensor = indices.tensors[i];
+    gn_tensor *made = NULL;
+    bool is_taped = gni_tape_enter(frame->given[0]);
+    gn_status status = back_make(frame->given[0], places, &indices, frame->likes[0], &made);
+    if (is_taped)
+        status =
+            gni_tape_leave(status, &(struct gni_tape_step){.rule = GNI_RULE_PLACES_BACK,
+                                                           .name = "index_backward",
+                                                           .input_count = 1 + indices.count,
+                                                           .inputs = inputs,
+                                                           .result_count = 1,
+                                                           .results = &made,
+                                                           .details = places,
+                                                           .detail_bytes = details_bytes(places)});
+    gradients[0] = gni_scope_keep(frame->scope, status, made);
+}
+
+void gni_places_back_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    struct indices indices = indices_of(frame);
+    gradients[0] = places_get(frame->scope, frame->given[0], frame->node->details, &indices);
+}
