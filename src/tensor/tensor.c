@@ -572,7 +572,6 @@ gn_status gn_tensor_expand(gn_tensor *tensor, int dimensions, const int64_t *sha
 static gn_status slice(gn_tensor *tensor, int dimension, int64_t start, int64_t step, int64_t count,
                        gn_tensor **out)
 {
-    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     int at;
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
     int64_t size = tensor->ndim > 0 ? tensor->sizes[at] : 0, last, span;
@@ -600,6 +599,7 @@ static gn_status slice(gn_tensor *tensor, int dimension, int64_t start, int64_t 
 gn_status gn_tensor_slice(gn_tensor *tensor, int dimension, int64_t start, int64_t step,
                           int64_t count, gn_tensor **out)
 {
+    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     gn_tensor *made;
     bool is_taped = gni_tape_enter(tensor);
     gn_status status = slice(tensor, dimension, start, step, count, &made);
@@ -622,7 +622,6 @@ static void dimension_drop(gn_tensor *view, int at)
 
 static gn_status select_one(gn_tensor *tensor, int dimension, int64_t index, gn_tensor **out)
 {
-    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     int at;
     GN_TRY(gni_dimension_wrap(dimension, tensor->ndim, &at));
     int64_t size = tensor->ndim > 0 ? tensor->sizes[at] : 0;
@@ -640,6 +639,7 @@ static gn_status select_one(gn_tensor *tensor, int dimension, int64_t index, gn_
 
 gn_status gn_tensor_select(gn_tensor *tensor, int dimension, int64_t index, gn_tensor **out)
 {
+    GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");
     gn_tensor *made;
     bool is_taped = gni_tape_enter(tensor);
     gn_status status = select_one(tensor, dimension, index, &made);
