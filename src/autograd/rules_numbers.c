@@ -162,21 +162,67 @@ static void matmul_gradient(const struct gni_rule_frame *frame, gn_tensor **grad
 
 /* ---- sums along a dimension -------------------------------------------------------------------- */
 
-/* Each element is in the sums behind it. */
-static void cumsum_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+/* The sums of what is behind each element, with it. */
+static gn_tensor *sums_behind(struct gni_scope *s, gn_tensor *x, int dim)
+{
+    uint32_t dims = x->ndim > 0 ? UINT32_C(1) << dim : 0;
+    gn_tensor *back = NULL, *summed = NULL, *made = NULL;
+    gn_status status = gn_flip(x, dims, &back);
+    if (gni_scope_keep(s, status, back) == NULL)
+        return NULL;
+    status = gn_cumulate(back, dim, false, &summed);
+    if (gni_scope_keep(s, status, summed) == NULL)
+        return NULL;
+    status = gn_flip(summed, dims, &made);
+    return gni_scope_keep(s, status, made);
+}
+
+static gn_tensor *cumulated(struct gni_scope *s, gn_tensor *x, int dim, bool is_product)
+{
+    gn_tensor *made = NULL;
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    gn_status status = gn_cumulate(x, dim, is_product, &made);
+    return gni_scope_keep(s, status, made);
+}
+
+/*
+ * Each element is a factor of the products behind it. Before the first 0 of a row that is the sum of g y behind it,
+ * divided by the element. At the first 0 it is the sum of g times the products without it. Behind, all products are 0.
+ */
+static gn_tensor *cumprod_gradient(const struct gni_rule_frame *frame, int dim)
 {
     struct gni_scope *s = frame->scope;
+    gn_tensor *x = gni_wide(s, frame->inputs[0].tensor), *g = gni_wide(s, frame->given[0]);
+    gn_tensor *is_zero =
+        gni_scope_is_ok(s) ? gni_binary(s, GN_OP_EQUAL, gni_of(x), gni_integer(0)) : NULL;
+    gn_tensor *zeros = cumulated(s, is_zero, dim, false);
+    gn_tensor *is_one = gni_binary(s, GN_OP_EQUAL, gni_of(zeros), gni_integer(1));
+    gn_tensor *is_first = gni_binary(s, GN_OP_LOGICAL_AND, gni_of(is_zero), gni_of(is_one));
+    gn_tensor *filled = gni_where(s, is_first, gni_integer(1), gni_of(x));
+    gn_tensor *products = cumulated(s, filled, dim, true);
+    gn_tensor *parts = gni_binary(s, GN_OP_MULTIPLY, gni_of(g), gni_of(products));
+    gn_tensor *is_before = gni_binary(s, GN_OP_EQUAL, gni_of(zeros), gni_integer(0));
+    gn_tensor *before = gni_where(s, is_before, gni_of(parts), gni_integer(0));
+    gn_tensor *behind = gni_where(s, is_before, gni_integer(0), gni_of(parts));
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    gn_tensor *sums = sums_behind(s, before, dim), *own = NULL;
+    if (sums != NULL)
+        own = sums_behind(s, behind, dim);
+    if (own == NULL)
+        return NULL;
+    gn_tensor *share = gni_binary(s, GN_OP_DIVIDE, gni_of(sums), gni_of(filled));
+    gn_tensor *at_zero = gni_where(s, is_first, gni_of(own), gni_integer(0));
+    return gni_where(s, is_before, gni_of(share), gni_of(at_zero));
+}
+
+static void cumulate_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
     const struct gni_cumulate_details *details = frame->node->details;
-    uint32_t dims = frame->given[0]->ndim > 0 ? UINT32_C(1) << details->dimension : 0;
-    gn_tensor *turned_round = NULL, *summed = NULL, *made = NULL;
-    gn_status status = gn_flip(frame->given[0], dims, &turned_round);
-    if (gni_scope_keep(s, status, turned_round) == NULL)
-        return;
-    status = gn_cumulate(turned_round, details->dimension, false, &summed);
-    if (gni_scope_keep(s, status, summed) == NULL)
-        return;
-    status = gn_flip(summed, dims, &made);
-    gradients[0] = gni_scope_keep(s, status, made);
+    gradients[0] = details->is_product
+                       ? cumprod_gradient(frame, details->dimension)
+                       : sums_behind(frame->scope, frame->given[0], details->dimension);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -196,7 +242,7 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
         [GNI_RULE_SOFTMAX] = {.call = softmax_gradient, .saves_result = 1},
         [GNI_RULE_CAT] = {.call = gni_cat_gradient},
         [GNI_RULE_REPEAT] = {.call = gni_repeat_gradient},
-        [GNI_RULE_CUMULATE] = {.call = cumsum_gradient},
+        [GNI_RULE_CUMULATE] = {.call = cumulate_gradient},
         [GNI_RULE_PLACES] = {.call = gni_places_gradient, .saves = ~1U},
         [GNI_RULE_PLACES_BACK] = {.call = gni_places_back_gradient, .saves = ~1U},
         [GNI_RULE_MATMUL] = {.call = matmul_gradient, .saves = 3},
@@ -211,7 +257,7 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
         gn_reduction reduction = ((const struct gni_reduce_details *)details)->reduction;
         row.saves = reduction != GN_REDUCE_SUM && reduction != GN_REDUCE_MEAN;
     }
-    if (rule == GNI_RULE_CUMULATE && ((const struct gni_cumulate_details *)details)->is_product)
-        row = (struct gni_rule_row){0};
+    if (rule == GNI_RULE_CUMULATE)
+        row.saves = ((const struct gni_cumulate_details *)details)->is_product;
     return row;
 }

@@ -2,10 +2,22 @@
  * functions_elements.c: elementwise functions that are made of operations.
  */
 #include "ops/functions.h"
+#include "tensor/tape.h"
 
 #include <math.h>
 
 /* ---- bounds ------------------------------------------------------------------------------------ */
+
+/* One bound. On the tape it is a clamp with an infinite one: the gradient at the bound is the whole, not half of it. */
+static gn_tensor *bound_one(struct gni_scope *s, gn_operand x, gn_operand bound, bool is_least)
+{
+    const double infinity = is_least ? (double)INFINITY : -(double)INFINITY;
+    if (gni_is_taped(x.tensor) && gn_dtype_is_floating(x.tensor->dtype))
+        return gni_elementwise(s, GN_OP_CLAMP, 3,
+                               (const gn_operand[]){x, is_least ? bound : gni_floating(infinity),
+                                                    is_least ? gni_floating(infinity) : bound});
+    return gni_binary(s, is_least ? GN_OP_MAXIMUM : GN_OP_MINIMUM, x, bound);
+}
 
 static gn_status clamp_call(const gn_argument *a, gn_results *results)
 {
@@ -14,9 +26,9 @@ static gn_status clamp_call(const gn_argument *a, gn_results *results)
     if (!a[1].is_given && !a[2].is_given)
         gni_scope_fail(&s, GN_ERROR_INVALID_VALUE, "min or max must be given");
     else if (!a[2].is_given)
-        made = gni_binary(&s, GN_OP_MAXIMUM, a[0].operand, a[1].operand);
+        made = bound_one(&s, a[0].operand, a[1].operand, true);
     else if (!a[1].is_given)
-        made = gni_binary(&s, GN_OP_MINIMUM, a[0].operand, a[2].operand);
+        made = bound_one(&s, a[0].operand, a[2].operand, false);
     else
         made = gni_elementwise(&s, GN_OP_CLAMP, 3,
                                (const gn_operand[]){a[0].operand, a[1].operand, a[2].operand});
@@ -26,13 +38,13 @@ static gn_status clamp_call(const gn_argument *a, gn_results *results)
 static gn_status clamp_min_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
-    return gni_scope_give(&s, gni_binary(&s, GN_OP_MAXIMUM, a[0].operand, a[1].operand), results);
+    return gni_scope_give(&s, bound_one(&s, a[0].operand, a[1].operand, true), results);
 }
 
 static gn_status clamp_max_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
-    return gni_scope_give(&s, gni_binary(&s, GN_OP_MINIMUM, a[0].operand, a[1].operand), results);
+    return gni_scope_give(&s, bound_one(&s, a[0].operand, a[1].operand, false), results);
 }
 
 /* ---- sums with a factor ------------------------------------------------------------------------ */
