@@ -23,6 +23,8 @@ struct visit {
     bool is_needed;       /* it leads to an input of gn_grad(); always in gn_backward() */
     bool is_captured;     /* an input of gn_grad() is one of its results */
     gn_tensor **sums;     /* the gradient of each result so far; NULL: 0 */
+    gn_tensor *before;    /* of a leaf at the end: what it had, in `total` */
+    gn_tensor *total;     /* of a leaf at the end: what it gets */
 };
 
 struct walk {
@@ -121,6 +123,8 @@ static void walk_deinit(struct walk *walk)
         for (int k = 0; k < walk->visits[i].node->result_count; k++)
             gn_tensor_release(walk->visits[i].sums[k]);
         gni_host_free(walk->visits[i].sums);
+        gn_tensor_release(walk->visits[i].before);
+        gn_tensor_release(walk->visits[i].total);
     }
     gni_host_free(walk->visits);
     gni_host_free(walk->table);
@@ -430,45 +434,72 @@ static gn_status visit_run(struct walk *walk, struct visit *visit)
 
 /* ---- leaves ---------------------------------------------------------------------------------- */
 
-/* What a leaf's gradient becomes: the sum of the old one and the new one. Replaces `*sum` by it. */
-static gn_status leaf_sum(const struct visit *visit)
+/* What a leaf has got so far; a new reference, or NULL. */
+static gn_tensor *leaf_gradient(struct gni_graph_node *node)
 {
-    struct gni_graph_node *node = visit->node;
-    gn_tensor *before = NULL;
     gni_lock_take(&node->lock);
-    if (node->leaf != NULL && node->leaf->gradient != NULL) {
-        before = node->leaf->gradient;
-        gn_tensor_retain(before);
-    }
+    gn_tensor *gradient = node->leaf != NULL ? node->leaf->gradient : NULL;
+    if (gradient != NULL)
+        gn_tensor_retain(gradient);
     gni_lock_give(&node->lock);
-    gn_status status = before != NULL ? gradient_add(&visit->sums[0], before) : GN_OK;
-    gn_tensor_release(before);
-    return status == GN_OK ? gni_tensor_flush(visit->sums[0]) : status;
+    return gradient;
 }
 
-static void leaf_set(const struct visit *visit)
+/* Whether nobody else has this gradient or its memory: a leaf can have it as it is. */
+static bool is_alone(const gn_tensor *gradient)
+{
+    struct gni_storage *storage = gni_tensor_storage(gradient);
+    return gradient->is_contiguous && atomic_load(&gradient->references) == 1 &&
+           (storage == NULL || atomic_load(&storage->references) == 1);
+}
+
+/* Computes what a leaf's gradient becomes: the sum of what it has and the new one. */
+static gn_status leaf_sum(struct visit *visit)
+{
+    gn_tensor_release(visit->before);
+    gn_tensor_release(visit->total);
+    visit->before = leaf_gradient(visit->node);
+    visit->total = NULL;
+    if (is_alone(visit->sums[0])) {
+        gn_tensor_retain(visit->sums[0]);
+        visit->total = visit->sums[0];
+    } else {
+        GN_TRY(gn_cast(visit->sums[0], visit->sums[0]->dtype, &visit->total));
+    }
+    if (visit->before != NULL)
+        GN_TRY(gradient_add(&visit->total, visit->before));
+    return gni_tensor_flush(visit->total);
+}
+
+/* Gives it to the leaf. False: another thread has given it something since the sum was computed. */
+static bool leaf_set(struct visit *visit)
 {
     struct gni_graph_node *node = visit->node;
-    gn_tensor *before = visit->sums[0];
     gni_lock_take(&node->lock);
-    if (node->leaf != NULL) {
-        before = node->leaf->gradient;
-        node->leaf->gradient = visit->sums[0];
+    struct gni_record *leaf = node->leaf;
+    bool is_set = leaf == NULL || leaf->gradient == visit->before;
+    if (leaf != NULL && is_set) {
+        leaf->gradient = visit->total;
+        visit->total = visit->before; /* the leaf's reference to it is ours now, beside our own */
     }
     gni_lock_give(&node->lock);
-    visit->sums[0] = NULL;
-    gn_tensor_release(before);
+    return is_set;
+}
+
+static bool is_leaf_with_gradient(const struct visit *visit)
+{
+    return visit->node->rule == GNI_RULE_ACCUMULATE && visit->sums[0] != NULL;
 }
 
 /* All sums are computed before the first leaf changes. */
 static gn_status leaves_update(struct walk *walk)
 {
     for (size_t i = 0; i < walk->count; i++)
-        if (walk->visits[i].node->rule == GNI_RULE_ACCUMULATE && walk->visits[i].sums[0] != NULL)
+        if (is_leaf_with_gradient(&walk->visits[i]))
             GN_TRY(leaf_sum(&walk->visits[i]));
     for (size_t i = 0; i < walk->count; i++)
-        if (walk->visits[i].node->rule == GNI_RULE_ACCUMULATE && walk->visits[i].sums[0] != NULL)
-            leaf_set(&walk->visits[i]);
+        while (is_leaf_with_gradient(&walk->visits[i]) && !leaf_set(&walk->visits[i]))
+            GN_TRY(leaf_sum(&walk->visits[i]));
     return GN_OK;
 }
 

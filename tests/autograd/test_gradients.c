@@ -9,6 +9,7 @@
 #include "genesis/genesis.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 enum {
@@ -504,6 +505,54 @@ static void test_accumulation(void)
     release_all(3, (gn_tensor *[]){x, y, z});
 }
 
+/* The gradient of a leaf is its own: not the one that was given, nor one that is repeated by a stride of 0. */
+static void test_own_gradients(void)
+{
+    gn_tensor *x = leaf(SIZES(2, 3), 1), *given = numbers(SIZES(2, 3), 2), *gradient = NULL;
+    ok(gn_backward(1, &x, &given, 0));
+    ok(gn_tensor_get_gradient(x, &gradient));
+    CHECK(gradient != given && data_of(gradient) != data_of(given));
+    CHECK(memcmp(data_of(gradient), data_of(given), 6 * sizeof(double)) == 0);
+    gn_tensor_release(gradient);
+    ok(gn_tensor_set_gradient(x, NULL));
+    gn_tensor *root = sum(x);
+    ok(gn_backward(1, &root, NULL, 0));
+    ok(gn_tensor_get_gradient(x, &gradient));
+    CHECK(gn_tensor_get_strides(gradient)[0] == 3 && gn_tensor_get_strides(gradient)[1] == 1);
+    release_all(4, (gn_tensor *[]){x, given, gradient, root});
+}
+
+enum {
+    THREADS = 4,
+    TURNS = 50,
+};
+
+static void *walk_often(void *root)
+{
+    gn_tensor *shared = root;
+    for (int i = 0; i < TURNS; i++)
+        ok(gn_backward(1, &shared, NULL, GN_RETAIN_GRAPH));
+    return NULL;
+}
+
+/* Several threads walk one graph: no gradient is lost. */
+static void test_threads(void)
+{
+    gn_tensor *x = leaf(SIZES(3, 4), 1), *y = unary(GN_OP_TANH, x), *z, *root;
+    ok(gn_softmax(y, 1, false, &z));
+    root = weighted(softmax, &z);
+    ok(gn_backward(1, &root, NULL, GN_RETAIN_GRAPH));
+    double once_only = first_gradient(x);
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&threads[i], NULL, walk_often, root) == 0);
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    double expected = once_only * (THREADS * TURNS + 1);
+    CHECK(fabs(first_gradient(x) - expected) < 1e-12 * fabs(expected));
+    release_all(4, (gn_tensor *[]){x, y, z, root});
+}
+
 static void test_refusals(void)
 {
     gn_tensor *x = leaf(SIZES(2), 1), *plain = numbers(SIZES(2), 2), *y = unary(GN_OP_EXP, x);
@@ -663,6 +712,8 @@ int main(void)
     RUN(test_cat);
     RUN(test_leaves);
     RUN(test_accumulation);
+    RUN(test_own_gradients);
+    RUN(test_threads);
     RUN(test_refusals);
     RUN(test_changed_values);
     RUN(test_switched_off);
