@@ -374,11 +374,55 @@ bool gn_set_gradients(bool is_on)
     return was_on;
 }
 
+/* ---- writing in place ---------------------------------------------------------------------------- */
+
+static gn_status write_check(const char *name, gn_tensor *out)
+{
+    if (out->gradient != NULL && gn_tensor_is_leaf(out))
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "%s in place: the tensor is a leaf that needs a gradient; change it with "
+                         "gradients switched off",
+                         name);
+    GN_TRY(gni_tensor_flush(out));
+    if (atomic_load(&gni_tensor_storage(out)->references) == 1)
+        return GN_OK;
+    return gni_error(GN_ERROR_UNSUPPORTED,
+                     "%s in place has no gradient yet where views share the memory: the tensor, or "
+                     "a value, needs one",
+                     name);
+}
+
+static void record_rewrite(gn_tensor *out, gn_tensor *result)
+{
+    if (out->gradient != NULL)
+        tensor_forget(out);
+    out->gradient = result->gradient;
+    result->gradient = NULL;
+}
+
+static gn_status value_keep(gn_tensor *tensor, gn_tensor **kept)
+{
+    const struct gni_record *record = gni_record_of(tensor);
+    bool was_on = gn_set_gradients(false);
+    gn_status status = gn_cast(tensor, tensor->dtype, kept);
+    (void)gn_set_gradients(was_on);
+    if (status != GN_OK || record == NULL)
+        return status;
+    status = gni_attach(*kept, record->node, record->number);
+    if (status != GN_OK)
+        gn_tensor_release(*kept);
+    return status;
+}
+
 /* ---- what the tensor layer is offered ----------------------------------------------------------- */
 
 __attribute__((constructor)) void gni_tape_fill(void);
 
 void gni_tape_fill(void)
 {
-    gni_tape = (struct gni_tape){.record = step_record, .forget = tensor_forget};
+    gni_tape = (struct gni_tape){.record = step_record,
+                                 .forget = tensor_forget,
+                                 .write_check = write_check,
+                                 .rewrite = record_rewrite,
+                                 .keep = value_keep};
 }

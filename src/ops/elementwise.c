@@ -426,12 +426,8 @@ static gn_status elementwise_into(enum gni_op op, int arity, const gn_operand *o
     return write_into(&typing, arity, operands, out);
 }
 
-gn_status gn_elementwise_into(gn_op op, const gn_operand *operands, gn_tensor *out)
+static gn_status elementwise_into_run(gn_op op, const gn_operand *operands, gn_tensor *out)
 {
-    GN_CHECK_ARGUMENT((unsigned)op < GN_OP_COUNT && operands != NULL && out != NULL,
-                      "op must be one, operands and out not NULL");
-    for (int i = 0; i < gni_ops[op].arity; i++)
-        GN_TRY(gni_tape_refuse_write(gni_ops[op].name, out, operands[i].tensor));
     enum gni_op own = (enum gni_op)op;
     int arity = gni_ops[own].arity;
     gn_tensor *moved[3] = {NULL};
@@ -521,10 +517,9 @@ gn_status gn_cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result)
     return gni_tape_leave_one(status, GNI_RULE_CAST, "cast", tensor, result, NULL, 0);
 }
 
-gn_status gn_assign(gn_tensor *out, gn_operand value)
+static gn_status assign(gn_tensor *out, gn_operand value)
 {
     GN_CHECK_ARGUMENT(out != NULL, "out must not be NULL");
-    GN_TRY(gni_tape_refuse_write("assignment", out, value.tensor));
     struct gni_typing typing = typing_of_cast(out->dtype);
     struct gni_shape shape = {0};
     if (value.tensor != NULL)
@@ -545,6 +540,78 @@ gn_status gn_assign(gn_tensor *out, gn_operand value)
     gn_status status = write_into(&typing, 1, &(gn_operand){.tensor = moved}, out);
     gn_tensor_release(moved);
     return status;
+}
+
+/* ---- in place, on the tape ----------------------------------------------------------------------- */
+
+/* A result takes the place of what a tensor was; takes over the reference. */
+static gn_status result_place(gn_status status, gn_tensor *made, gn_tensor *out)
+{
+    gn_tensor *moved = NULL, *fitting = NULL, *cast_made = NULL;
+    if (status == GN_OK)
+        status = gn_tensor_to(made, out->device, &moved);
+    if (status == GN_OK)
+        status = gn_tensor_expand(moved, out->ndim, out->sizes, &fitting);
+    if (status == GN_OK)
+        status = gn_cast(fitting, out->dtype, &cast_made);
+    if (status == GN_OK) {
+        gni_tape_is_paused = true;
+        status = assign(out, (gn_operand){.tensor = cast_made});
+        gni_tape_is_paused = false;
+    }
+    if (status == GN_OK)
+        gni_tape.rewrite(out, cast_made);
+    gn_tensor_release(cast_made);
+    gn_tensor_release(fitting);
+    gn_tensor_release(moved);
+    gn_tensor_release(made);
+    return status;
+}
+
+/* What was there has no part in the result, and a gradient of 0. */
+static gn_status assign_taped(gn_tensor *out, gn_operand value)
+{
+    const gn_operand choice[] = {
+        {.scalar = {.kind = GN_BOOL, .integer = 0}}, {.tensor = out}, value};
+    gn_tensor *made = NULL;
+    GN_TRY(gni_tape.write_check("assignment", out));
+    if (out->gradient == NULL) {
+        gn_tensor_retain(value.tensor);
+        return result_place(GN_OK, value.tensor, out);
+    }
+    gn_status status = gn_elementwise(GN_OP_WHERE, choice, &made);
+    return result_place(status, made, out);
+}
+
+gn_status gn_assign(gn_tensor *out, gn_operand value)
+{
+    return gni_is_taped(out) || gni_is_taped(value.tensor) ? assign_taped(out, value)
+                                                           : assign(out, value);
+}
+
+static gn_status into_taped(gn_op op, const gn_operand *operands, gn_tensor *out)
+{
+    gn_operand own[3];
+    gn_tensor *kept = NULL, *made = NULL;
+    GN_TRY(gni_tape.write_check(gni_ops[op].name, out));
+    GN_TRY(gni_tape.keep(out, &kept)); /* its value may be needed by the rule */
+    for (int i = 0; i < gni_ops[op].arity; i++) {
+        own[i] = operands[i];
+        own[i].tensor = operands[i].tensor == out ? kept : operands[i].tensor;
+    }
+    gn_status status = gn_elementwise(op, own, &made);
+    gn_tensor_release(kept);
+    return result_place(status, made, out);
+}
+
+gn_status gn_elementwise_into(gn_op op, const gn_operand *operands, gn_tensor *out)
+{
+    GN_CHECK_ARGUMENT((unsigned)op < GN_OP_COUNT && operands != NULL && out != NULL,
+                      "op must be one, operands and out not NULL");
+    bool is_taped = gni_is_taped(out);
+    for (int i = 0; i < gni_ops[op].arity; i++)
+        is_taped |= gni_is_taped(operands[i].tensor);
+    return is_taped ? into_taped(op, operands, out) : elementwise_into_run(op, operands, out);
 }
 
 gn_status gni_tensor_compact(gn_tensor *tensor, gn_tensor **result)

@@ -111,6 +111,12 @@ struct gni_tape {
     gn_status (*record)(const struct gni_tape_step *step);
     /* A tensor that has a record goes. */
     void (*forget)(gn_tensor *tensor);
+    /* Whether a tensor may be written to: it is no leaf that needs a gradient, and nobody shares its memory. */
+    gn_status (*write_check)(const char *name, gn_tensor *out);
+    /* A tensor takes over the record of a result, which its memory has the value of now; its own one goes. */
+    void (*rewrite)(gn_tensor *out, gn_tensor *result);
+    /* What stands for a tensor whose memory is about to change: a copy with its record. */
+    gn_status (*keep)(gn_tensor *tensor, gn_tensor **kept);
 };
 
 extern struct gni_tape gni_tape;

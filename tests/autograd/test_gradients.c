@@ -572,9 +572,37 @@ static void test_refusals(void)
     CHECK(says("do not depend"));
     ok(gn_grad(1, &y, (gn_tensor *[]){plain}, 1, &other, GN_RETAIN_GRAPH | GN_ALLOW_UNUSED, &made));
     CHECK(made == NULL);
-    CHECK_U64(gn_assign(x, (gn_operand){.tensor = plain}), GN_ERROR_UNSUPPORTED);
+    CHECK_U64(gn_assign(x, (gn_operand){.tensor = plain}), GN_ERROR_INVALID_VALUE);
+    CHECK(says("leaf"));
     CHECK_U64(gn_unique(x, &made, NULL, NULL), GN_ERROR_UNSUPPORTED);
     release_all(5, (gn_tensor *[]){x, plain, y, place, other});
+}
+
+/* exp(x) * x in place, then half of it added, then what is there replaced by a part of it. */
+static gn_tensor *changed(gn_tensor *const *inputs)
+{
+    gn_tensor *x = inputs[0], *y = unary(GN_OP_EXP, x), *part, *fresh = numbers(SIZES(3, 4), 5);
+    const gn_operand product[] = {{.tensor = y}, {.tensor = x}};
+    ok(gn_elementwise_into(GN_OP_MULTIPLY, product, y));
+    const gn_operand more[] = {{.tensor = y}, {.scalar = {.kind = GN_FLOAT64, .floating = 0.5}}};
+    ok(gn_elementwise_into(GN_OP_ADD, more, y));
+    part = unary(GN_OP_SQUARE, y);
+    ok(gn_assign(fresh, (gn_operand){.tensor = part}));
+    ok(gn_assign(part, (gn_operand){.scalar = {.kind = GN_INT64, .integer = 3}}));
+    gn_tensor *made = binary(GN_OP_MULTIPLY, fresh, part);
+    release_all(3, (gn_tensor *[]){y, part, fresh});
+    return made;
+}
+
+static void test_in_place(void)
+{
+    check_twice(changed, leaf(SIZES(3, 4), 1));
+    gn_tensor *x = leaf(SIZES(3, 4), 1), *y = unary(GN_OP_EXP, x), *view = NULL;
+    const gn_operand twice[] = {{.tensor = y}, {.tensor = y}};
+    ok(gn_tensor_select(y, 0, 1, &view));
+    CHECK_U64(gn_elementwise_into(GN_OP_ADD, twice, y), GN_ERROR_UNSUPPORTED);
+    CHECK(says("views share"));
+    release_all(3, (gn_tensor *[]){x, y, view});
 }
 
 static void test_changed_values(void)
@@ -714,6 +742,7 @@ int main(void)
     RUN(test_accumulation);
     RUN(test_own_gradients);
     RUN(test_threads);
+    RUN(test_in_place);
     RUN(test_refusals);
     RUN(test_changed_values);
     RUN(test_switched_off);
