@@ -116,6 +116,7 @@ void gni_cat_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 
 /* rules_places.c */
 void gni_places_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
+void gni_put_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_places_back_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 
 /* ---- the graph: graph_nodes.c ------------------------------------------------------------------------- */

@@ -414,6 +414,20 @@ static gn_status value_keep(gn_tensor *tensor, gn_tensor **kept)
     return status;
 }
 
+static gn_status write_record(const struct gni_tape_step *step)
+{
+    gn_tensor *target = step->inputs[0].tensor, *changed;
+    struct gni_tape_step own = *step;
+    GN_TRY(gni_detach(target, &changed));
+    own.results = &changed;
+    own.result_count = 1;
+    gn_status status = step_record(&own);
+    if (status == GN_OK)
+        record_rewrite(target, changed);
+    gn_tensor_release(changed);
+    return status;
+}
+
 /* ---- what the tensor layer is offered ----------------------------------------------------------- */
 
 __attribute__((constructor)) void gni_tape_fill(void);
@@ -424,5 +438,6 @@ void gni_tape_fill(void)
                                  .forget = tensor_forget,
                                  .write_check = write_check,
                                  .rewrite = record_rewrite,
-                                 .keep = value_keep};
+                                 .keep = value_keep,
+                                 .record_write = write_record};
 }

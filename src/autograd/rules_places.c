@@ -7,17 +7,17 @@
 
 #include <stddef.h>
 
-/* The index tensors of a node: all inputs but the first. */
+/* The index tensors of a node: all inputs but the first one or two. */
 struct indices {
     int count;
     gn_tensor *tensors[GN_KEYS_MAX];
 };
 
-static struct indices indices_of(const struct gni_rule_frame *frame)
+static struct indices indices_of(const struct gni_rule_frame *frame, int first)
 {
-    struct indices indices = {.count = frame->node->edge_count - 1};
+    struct indices indices = {.count = frame->node->edge_count - first};
     for (int i = 0; i < indices.count; i++)
-        indices.tensors[i] = frame->inputs[1 + i].tensor;
+        indices.tensors[i] = frame->inputs[first + i].tensor;
     return indices;
 }
 
@@ -59,27 +59,28 @@ static gn_tensor *places_get(struct gni_scope *scope, gn_tensor *x,
     return made != NULL && is_reduced ? gni_squeeze(scope, made, places->dimension) : made;
 }
 
-/* Adds x to the places of a tensor. */
-static gn_status places_add(gn_tensor *to, gn_tensor *x, const struct gni_places_details *places,
-                            const struct indices *indices)
+/* Writes a value, which has no tensor if it is a number, to the places of a tensor, or adds it there. */
+static gn_status places_put(gn_tensor *to, gn_operand value, bool is_added,
+                            const struct gni_places_details *places, const struct indices *indices)
 {
     gn_key keys[GN_KEYS_MAX];
     gn_tensor *index = indices->tensors[0];
     int dim = places->dimension;
     if (places->kind == GNI_PLACES_KEYS) {
         keys_fill(places, indices, keys);
-        return gn_index_set(to, places->key_count, keys, (gn_operand){.tensor = x}, true);
+        return gn_index_set(to, places->key_count, keys, value, is_added);
     }
     if (places->kind == GNI_PLACES_SELECT)
-        return gn_index_put(to, dim, index, (gn_operand){.tensor = x}, true);
+        return gn_index_put(to, dim, index, value, is_added);
     if (places->kind == GNI_PLACES_GATHER || to->ndim == 0)
-        return gn_scatter(to, dim, index, (gn_operand){.tensor = x}, true);
+        return gn_scatter(to, dim, index, value, is_added);
     struct gni_scope scope = {0};
-    gn_tensor *wide = gni_unsqueeze(&scope, x, dim);
-    index = wide != NULL ? gni_unsqueeze(&scope, index, dim) : NULL;
+    if (value.tensor != NULL)
+        value.tensor = gni_unsqueeze(&scope, value.tensor, dim);
+    index = gni_scope_is_ok(&scope) ? gni_unsqueeze(&scope, index, dim) : NULL;
     gn_status status = scope.status;
     if (status == GN_OK)
-        status = gn_scatter(to, dim, index, (gn_operand){.tensor = wide}, true);
+        status = gn_scatter(to, dim, index, value, is_added);
     gn_status closed = gni_scope_close(&scope);
     return status != GN_OK ? status : closed;
 }
@@ -91,7 +92,7 @@ static gn_status back_make(gn_tensor *x, const struct gni_places_details *places
     const gn_scalar zero = {.kind = GN_INT64};
     gn_tensor *made;
     GN_TRY(gn_full(zero, x->dtype, like->ndim, like->sizes, x->device, &made));
-    gn_status status = places_add(made, x, places, indices);
+    gn_status status = places_put(made, (gn_operand){.tensor = x}, true, places, indices);
     if (status == GN_OK)
         *result = made;
     else
@@ -99,17 +100,10 @@ static gn_status back_make(gn_tensor *x, const struct gni_places_details *places
     return status;
 }
 
-/* How many bytes of the details there are. */
-static size_t details_bytes(const struct gni_places_details *places)
-{
-    return offsetof(struct gni_places_details, keys) +
-           (size_t)places->key_count * sizeof *places->keys;
-}
-
 void gni_places_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
     const struct gni_places_details *places = frame->node->details;
-    struct indices indices = indices_of(frame);
+    struct indices indices = indices_of(frame, 1);
     gn_operand inputs[1 + GN_KEYS_MAX] = {{.tensor = frame->given[0]}};
     for (int i = 0; i < indices.count; i++)
         inputs[1 + i].tensor = indices.tensors[i];
@@ -117,20 +111,64 @@ void gni_places_gradient(const struct gni_rule_frame *frame, gn_tensor **gradien
     bool is_taped = gni_tape_enter(frame->given[0]);
     gn_status status = back_make(frame->given[0], places, &indices, frame->likes[0], &made);
     if (is_taped)
-        status =
-            gni_tape_leave(status, &(struct gni_tape_step){.rule = GNI_RULE_PLACES_BACK,
-                                                           .name = "index_backward",
-                                                           .input_count = 1 + indices.count,
-                                                           .inputs = inputs,
-                                                           .result_count = 1,
-                                                           .results = &made,
-                                                           .details = places,
-                                                           .detail_bytes = details_bytes(places)});
+        status = gni_tape_leave(status,
+                                &(struct gni_tape_step){.rule = GNI_RULE_PLACES_BACK,
+                                                        .name = "index_backward",
+                                                        .input_count = 1 + indices.count,
+                                                        .inputs = inputs,
+                                                        .result_count = 1,
+                                                        .results = &made,
+                                                        .details = places,
+                                                        .detail_bytes = gni_places_bytes(places)});
     gradients[0] = gni_scope_keep(frame->scope, status, made);
 }
 
 void gni_places_back_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
-    struct indices indices = indices_of(frame);
+    struct indices indices = indices_of(frame, 1);
     gradients[0] = places_get(frame->scope, frame->given[0], frame->node->details, &indices);
+}
+
+/* A copy of x with 0 at the places: x with a number put there. */
+static gn_tensor *places_clear(const struct gni_rule_frame *frame, gn_tensor *x,
+                               const struct indices *indices)
+{
+    const struct gni_places_details *places = frame->node->details;
+    const gn_operand zero = {.scalar = {.kind = GN_INT64}};
+    gn_operand inputs[2 + GN_KEYS_MAX] = {{.tensor = x}, zero};
+    for (int i = 0; i < indices->count; i++)
+        inputs[2 + i].tensor = indices->tensors[i];
+    gn_tensor *made = NULL;
+    bool is_taped = gni_tape_enter(x);
+    gn_status status = gn_cast(x, x->dtype, &made);
+    if (status == GN_OK) {
+        status = places_put(made, zero, false, places, indices);
+        if (status != GN_OK) {
+            gn_tensor_release(made);
+            made = NULL;
+        }
+    }
+    if (is_taped)
+        status = gni_tape_leave(status,
+                                &(struct gni_tape_step){.rule = GNI_RULE_PUT,
+                                                        .name = "index_put",
+                                                        .input_count = 2 + indices->count,
+                                                        .inputs = inputs,
+                                                        .result_count = 1,
+                                                        .results = &made,
+                                                        .details = places,
+                                                        .detail_bytes = gni_places_bytes(places)});
+    return gni_scope_keep(frame->scope, status, made);
+}
+
+/* The tensor gets what did not go to the value. */
+void gni_put_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    const struct gni_places_details *places = frame->node->details;
+    struct indices indices = indices_of(frame, 2);
+    gn_tensor *given = frame->given[0];
+    if ((frame->needed & 1) != 0)
+        gradients[0] = places->is_accumulated ? given : places_clear(frame, given, &indices);
+    if ((frame->needed & 2) != 0 && gni_scope_is_ok(frame->scope))
+        gradients[1] = places_get(frame->scope, given, places, &indices);
 }

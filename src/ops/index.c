@@ -14,7 +14,6 @@
 #include "ops/backend.h"
 #include "ops/cpu/cpu_index.h"
 
-#include <stddef.h>
 #include <string.h>
 
 static bool is_basic_key(int count, const gn_key *keys)
@@ -462,12 +461,11 @@ static gn_status index_scatter(gn_tensor *tensor, int count, const gn_key *given
     return status;
 }
 
-gn_status gn_index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_operand value,
-                       bool is_accumulated)
+static gn_status index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_operand value,
+                           bool is_accumulated)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && (keys != NULL || count == 0),
                       "tensor and keys must not be NULL");
-    GN_TRY(gni_tape_refuse_write("assignment by a key", tensor, value.tensor));
     if (count > GN_KEYS_MAX)
         return gni_error(GN_ERROR_INDEX, "a key has at most %d parts, not %d", GN_KEYS_MAX, count);
     if (!is_basic_key(count, keys))
@@ -482,6 +480,57 @@ gn_status gn_index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_oper
     gn_status status = view_set(view, value, is_accumulated);
     gn_tensor_release(view);
     return status;
+}
+
+/* Writes on the tape: first what is written to may be, then the write, then the step. */
+static gn_status write_begin(const char *name, gn_tensor *tensor)
+{
+    GN_TRY(gni_tape.write_check(name, tensor));
+    gni_tape_is_paused = true;
+    return GN_OK;
+}
+
+static gn_status write_end(gn_status status, const char *name,
+                           const struct gni_places_details *places, int input_count,
+                           const gn_operand *inputs)
+{
+    gni_tape_is_paused = false;
+    return status != GN_OK ? status
+                           : gni_tape.record_write(
+                                 &(struct gni_tape_step){.rule = GNI_RULE_PUT,
+                                                         .name = name,
+                                                         .input_count = input_count,
+                                                         .inputs = inputs,
+                                                         .details = places,
+                                                         .detail_bytes = gni_places_bytes(places)});
+}
+
+static gn_status index_set_taped(gn_tensor *tensor, int count, const gn_key *keys, gn_operand value,
+                                 bool is_accumulated)
+{
+    gn_operand inputs[2 + GN_KEYS_MAX] = {{.tensor = tensor}, value};
+    struct gni_places_details details = {
+        .kind = GNI_PLACES_KEYS, .key_count = count, .is_accumulated = is_accumulated};
+    int input_count = 2;
+    if (count > GN_KEYS_MAX || (count > 0 && keys == NULL))
+        return index_set(tensor, count, keys, value, is_accumulated); /* refuses it */
+    for (int i = 0; i < count; i++) {
+        details.keys[i] = keys[i];
+        details.keys[i].tensor = NULL;
+        if (keys[i].kind == GN_KEY_TENSOR)
+            inputs[input_count++].tensor = keys[i].tensor;
+    }
+    GN_TRY(write_begin("assignment by a key", tensor));
+    gn_status status = index_set(tensor, count, keys, value, is_accumulated);
+    return write_end(status, "index_put", &details, input_count, inputs);
+}
+
+gn_status gn_index_set(gn_tensor *tensor, int count, const gn_key *keys, gn_operand value,
+                       bool is_accumulated)
+{
+    return gni_is_taped(tensor) || (tensor != NULL && gni_is_taped(value.tensor))
+               ? index_set_taped(tensor, count, keys, value, is_accumulated)
+               : index_set(tensor, count, keys, value, is_accumulated);
 }
 
 /* ---- along one dimension ----------------------------------------------------------------------- */
@@ -569,11 +618,10 @@ static gn_status value_cut(gn_tensor *value, const gn_tensor *index, gn_tensor *
     return gni_tensor_alias_as(value, 0, index->ndim, index->sizes, value->strides, cut);
 }
 
-gn_status gn_scatter(gn_tensor *tensor, int dimension, gn_tensor *index, gn_operand value,
-                     bool is_accumulated)
+static gn_status scatter(gn_tensor *tensor, int dimension, gn_tensor *index, gn_operand value,
+                         bool is_accumulated)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL, "tensor and index must not be NULL");
-    GN_TRY(gni_tape_refuse_write("scatter", tensor, value.tensor));
     struct gni_index_plan plan;
     gn_tensor *own = NULL, *cut = NULL, *taken = NULL;
     GN_TRY(target_check("scatter", tensor));
@@ -593,6 +641,22 @@ gn_status gn_scatter(gn_tensor *tensor, int dimension, gn_tensor *index, gn_oper
     gn_tensor_release(cut);
     gn_tensor_release(own);
     return status;
+}
+
+gn_status gn_scatter(gn_tensor *tensor, int dimension, gn_tensor *index, gn_operand value,
+                     bool is_accumulated)
+{
+    bool is_taped = tensor != NULL && (gni_is_taped(tensor) || gni_is_taped(value.tensor));
+    if (!is_taped)
+        return scatter(tensor, dimension, index, value, is_accumulated);
+    const gn_operand inputs[] = {{.tensor = tensor}, value, {.tensor = index}};
+    struct gni_places_details details = {.kind = GNI_PLACES_GATHER,
+                                         .dimension =
+                                             dimension < 0 ? dimension + tensor->ndim : dimension,
+                                         .is_accumulated = is_accumulated};
+    GN_TRY(write_begin("scatter", tensor));
+    gn_status status = scatter(tensor, dimension, index, value, is_accumulated);
+    return write_end(status, "scatter", &details, 3, inputs);
 }
 
 /* A key that names slices of one dimension. The index becomes one of one dimension: `made` is the caller's. */
@@ -650,11 +714,10 @@ gn_status gn_index_select(gn_tensor *tensor, int dimension, gn_tensor *index, gn
                                              dimension, index, result);
 }
 
-gn_status gn_index_put(gn_tensor *tensor, int dimension, gn_tensor *index, gn_operand value,
-                       bool is_accumulated)
+static gn_status index_put(gn_tensor *tensor, int dimension, gn_tensor *index, gn_operand value,
+                           bool is_accumulated)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && index != NULL, "tensor and index must not be NULL");
-    GN_TRY(gni_tape_refuse_write("index_put", tensor, value.tensor));
     struct gni_index_plan plan;
     gn_tensor *own = NULL, *flat = NULL, *taken = NULL;
     GN_TRY(target_check("index_put", tensor));
@@ -673,4 +736,20 @@ gn_status gn_index_put(gn_tensor *tensor, int dimension, gn_tensor *index, gn_op
     gn_tensor_release(taken);
     gn_tensor_release(own);
     return status;
+}
+
+gn_status gn_index_put(gn_tensor *tensor, int dimension, gn_tensor *index, gn_operand value,
+                       bool is_accumulated)
+{
+    bool is_taped = tensor != NULL && (gni_is_taped(tensor) || gni_is_taped(value.tensor));
+    if (!is_taped)
+        return index_put(tensor, dimension, index, value, is_accumulated);
+    const gn_operand inputs[] = {{.tensor = tensor}, value, {.tensor = index}};
+    struct gni_places_details details = {.kind = GNI_PLACES_SELECT,
+                                         .dimension =
+                                             dimension < 0 ? dimension + tensor->ndim : dimension,
+                                         .is_accumulated = is_accumulated};
+    GN_TRY(write_begin("index_put", tensor));
+    gn_status status = index_put(tensor, dimension, index, value, is_accumulated);
+    return write_end(status, "index_put", &details, 3, inputs);
 }

@@ -72,6 +72,12 @@ gn_status gni_tape_leave_one(gn_status status, enum gni_rule rule, const char *n
                                                           .detail_bytes = detail_bytes});
 }
 
+size_t gni_places_bytes(const struct gni_places_details *places)
+{
+    return offsetof(struct gni_places_details, keys) +
+           (size_t)places->key_count * sizeof *places->keys;
+}
+
 gn_status gni_tape_leave_places(gn_status status, enum gni_places kind, const char *name,
                                 gn_tensor *tensor, int dimension, gn_tensor *index,
                                 gn_tensor **result)
@@ -80,14 +86,15 @@ gn_status gni_tape_leave_places(gn_status status, enum gni_places kind, const ch
     struct gni_places_details details;
     details.kind = kind;
     details.dimension = dimension < 0 ? dimension + tensor->ndim : dimension;
+    details.is_accumulated = false;
     details.key_count = 0;
-    return gni_tape_leave(
-        status, &(struct gni_tape_step){.rule = GNI_RULE_PLACES,
-                                        .name = name,
-                                        .input_count = 2,
-                                        .inputs = inputs,
-                                        .result_count = 1,
-                                        .results = result,
-                                        .details = &details,
-                                        .detail_bytes = offsetof(struct gni_places_details, keys)});
+    return gni_tape_leave(status,
+                          &(struct gni_tape_step){.rule = GNI_RULE_PLACES,
+                                                  .name = name,
+                                                  .input_count = 2,
+                                                  .inputs = inputs,
+                                                  .result_count = 1,
+                                                  .results = result,
+                                                  .details = &details,
+                                                  .detail_bytes = gni_places_bytes(&details)});
 }

@@ -45,6 +45,7 @@ enum gni_rule {
     GNI_RULE_CUMULATE,    /* struct gni_cumulate_details */
     GNI_RULE_PLACES, /* struct gni_places_details: elements by index tensors, the other inputs */
     GNI_RULE_PLACES_BACK, /* the same: a tensor of 0 to which the elements are added */
+    GNI_RULE_PUT,         /* the same: places of the first input take over the second one */
     GNI_RULE_COUNT,
 };
 
@@ -89,6 +90,7 @@ enum gni_places {
 struct gni_places_details {
     enum gni_places kind;
     int dimension;
+    bool is_accumulated; /* of GNI_RULE_PUT: the value is added */
     int key_count;
     gn_key keys[GN_KEYS_MAX]; /* as many as there are; their tensors are the other inputs */
 };
@@ -117,6 +119,8 @@ struct gni_tape {
     void (*rewrite)(gn_tensor *out, gn_tensor *result);
     /* What stands for a tensor whose memory is about to change: a copy with its record. */
     gn_status (*keep)(gn_tensor *tensor, gn_tensor **kept);
+    /* Puts a step that wrote into its first input on the tape; results are not looked at. */
+    gn_status (*record_write)(const struct gni_tape_step *step);
 };
 
 extern struct gni_tape gni_tape;
@@ -139,6 +143,9 @@ bool gni_tape_enter_any(int count, const gn_operand *operands);
 /* Ends the pause. Where `status` is GN_OK the step goes on the tape, unless its result has a record or is no floating
  * number; on failure the results are released, and set to NULL. */
 gn_status gni_tape_leave(gn_status status, const struct gni_tape_step *step) GN_NODISCARD;
+
+/* The bytes of details that are set. */
+size_t gni_places_bytes(const struct gni_places_details *places);
 
 /* GN_ERROR_UNSUPPORTED where work with a tensor goes on the tape and the operation has no rule. */
 gn_status gni_tape_refuse(const char *name, const gn_tensor *tensor) GN_NODISCARD;

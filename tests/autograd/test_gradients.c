@@ -594,6 +594,77 @@ static gn_tensor *changed(gn_tensor *const *inputs)
     return made;
 }
 
+/* Values of the second input go into a copy of the first one. */
+static bool is_added;
+
+static gn_tensor *copied_for(gn_tensor *x)
+{
+    gn_tensor *copy = NULL;
+    ok(gn_cast(x, GN_FLOAT64, &copy));
+    return copy;
+}
+
+static gn_tensor *keys_put(gn_tensor *const *inputs)
+{
+    gn_tensor *x = copied_for(inputs[0]);
+    const gn_key keys[] = {{.kind = GN_KEY_SLICE, .start = 0, .stop = 2, .step = 1},
+                           {.kind = GN_KEY_TENSOR, .tensor = index_tensor}};
+    ok(gn_index_set(x, 2, keys, (gn_operand){.tensor = inputs[1]}, is_added));
+    return squared(x);
+}
+
+static gn_tensor *slice_put(gn_tensor *const *inputs)
+{
+    gn_tensor *x = copied_for(inputs[0]);
+    const gn_key keys[] = {{.kind = GN_KEY_SLICE, .start = 0, .stop = 3, .step = 2}};
+    ok(gn_index_set(x, 1, keys, (gn_operand){.tensor = inputs[1]}, is_added));
+    return squared(x);
+}
+
+static gn_tensor *scattered(gn_tensor *const *inputs)
+{
+    gn_tensor *x = copied_for(inputs[0]);
+    ok(gn_scatter(x, 1, index_tensor, (gn_operand){.tensor = inputs[1]}, is_added));
+    return squared(x);
+}
+
+static gn_tensor *rows_put(gn_tensor *const *inputs)
+{
+    gn_tensor *x = copied_for(inputs[0]);
+    ok(gn_index_put(x, 0, index_tensor, (gn_operand){.tensor = inputs[1]}, is_added));
+    return squared(x);
+}
+
+static gn_tensor *cleared(gn_tensor *const *inputs)
+{
+    gn_tensor *x = copied_for(inputs[0]);
+    const gn_operand half[] = {{.tensor = x}, {.scalar = {.kind = GN_FLOAT64, .floating = 1}}};
+    gn_tensor *mask = NULL;
+    ok(gn_elementwise(GN_OP_LESS, half, &mask));
+    ok(gn_index_set(x, 1, &(gn_key){.kind = GN_KEY_TENSOR, .tensor = mask},
+                    (gn_operand){.scalar = {.kind = GN_FLOAT64, .floating = 2}}, false));
+    gn_tensor_release(mask);
+    return squared(x);
+}
+
+static void test_put(void)
+{
+    for (int i = 0; i < 2; i++) {
+        is_added = i > 0;
+        check_rule(slice_put, 2, (gn_tensor *[]){leaf(SIZES(3, 4), 1), leaf(SIZES(4), 2)});
+        index_tensor = integers(SIZES(2), (int64_t[]){3, 1});
+        check_rule(keys_put, 2, (gn_tensor *[]){leaf(SIZES(3, 4), 1), leaf(SIZES(2, 2), 2)});
+        gn_tensor_release(index_tensor);
+        index_tensor = integers(SIZES(2), (int64_t[]){2, 0});
+        check_rule(rows_put, 2, (gn_tensor *[]){leaf(SIZES(3, 4), 1), leaf(SIZES(2, 4), 2)});
+        gn_tensor_release(index_tensor);
+        index_tensor = integers(SIZES(3, 2), (int64_t[]){0, 1, 3, 2, 2, 0});
+        check_rule(scattered, 2, (gn_tensor *[]){leaf(SIZES(3, 4), 1), leaf(SIZES(3, 2), 2)});
+        gn_tensor_release(index_tensor);
+    }
+    check_twice(cleared, leaf(SIZES(3, 4), 3));
+}
+
 static void test_in_place(void)
 {
     check_twice(changed, leaf(SIZES(3, 4), 1));
@@ -743,6 +814,7 @@ int main(void)
     RUN(test_own_gradients);
     RUN(test_threads);
     RUN(test_in_place);
+    RUN(test_put);
     RUN(test_refusals);
     RUN(test_changed_values);
     RUN(test_switched_off);
