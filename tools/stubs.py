@@ -225,7 +225,16 @@ def make_package(package: Path, extension: str) -> str:
             offered[one.id] = ast.literal_eval(assigned(source, "__all__"))
     lines = ['"""The public names of Genesis, with their types. Made by the build."""', ""]
     lines += ["import builtins", "from typing import Any", "", "from genesis import ("]
-    modules = ["adapters", "array_api", "backends", "cpu", "cuda", "memory_profiler", "ndarray"]
+    modules = [
+        "adapters",
+        "array_api",
+        "autograd",
+        "backends",
+        "cpu",
+        "cuda",
+        "memory_profiler",
+        "ndarray",
+    ]
     lines += [f"    {name} as {name}," for name in modules] + [")"]
     for module, names in offered.items():
         lines += [f"from genesis.{module} import ("]

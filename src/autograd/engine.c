@@ -430,6 +430,15 @@ static gn_status visit_run(struct walk *walk, struct visit *visit)
 
 /* ---- leaves ---------------------------------------------------------------------------------- */
 
+/* Whether nobody else has the tensor or its memory, and no two elements lie at one address: a leaf's gradient may be
+ * changed in place. */
+static bool is_own(const gn_tensor *tensor)
+{
+    const struct gni_storage *storage = gni_tensor_storage(tensor);
+    return atomic_load(&tensor->references) == 1 && atomic_load(&storage->references) == 1 &&
+           gn_tensor_is_contiguous(tensor);
+}
+
 /* What a leaf's gradient becomes: the sum of the old one and the new one. Replaces `*sum` by it. */
 static gn_status leaf_sum(const struct visit *visit)
 {
@@ -443,7 +452,15 @@ static gn_status leaf_sum(const struct visit *visit)
     gni_lock_give(&node->lock);
     gn_status status = before != NULL ? gradient_add(&visit->sums[0], before) : GN_OK;
     gn_tensor_release(before);
-    return status == GN_OK ? gni_tensor_flush(visit->sums[0]) : status;
+    if (status == GN_OK)
+        status = gni_tensor_flush(visit->sums[0]);
+    if (status != GN_OK || is_own(visit->sums[0]))
+        return status;
+    gn_tensor *copy;
+    GN_TRY(gn_cast(visit->sums[0], visit->sums[0]->dtype, &copy));
+    gn_tensor_release(visit->sums[0]);
+    visit->sums[0] = copy;
+    return gni_tensor_flush(copy);
 }
 
 static void leaf_set(const struct visit *visit)

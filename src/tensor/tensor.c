@@ -163,6 +163,11 @@ void *gn_tensor_take_room(gn_tensor *tensor)
     return tensor->room;
 }
 
+void *gn_tensor_get_room(gn_tensor *tensor)
+{
+    return tensor->is_room_taken ? tensor->room : NULL;
+}
+
 /* ---- what it is ------------------------------------------------------------------------------ */
 
 gn_dtype gn_tensor_get_dtype(const gn_tensor *tensor)
