@@ -145,6 +145,8 @@ def define(name: str, row: Row, form: int) -> str:
     more = [] if form == IN_PLACE or not row.forms & OUT else ["out: Any = None"]
     if more and returned(result) == "Tensor":
         more = ["out: Tensor | None = None"]
+    if any(one is not None and one.kind == "device" for one in parameters):
+        more.append("requires_grad: builtins.bool = False")
     more = numpy_names(parameters) + more
     begin = 1 if form else 0
     has_star = any(one is None or one.star for one in parameters[begin:])

@@ -510,6 +510,7 @@ def empty(
     dtype: Any = None,
     device: Any = None,
     pin_memory: builtins.bool = False,
+    requires_grad: builtins.bool = False,
 ) -> Tensor: ...
 def zeros(
     *shape: Any,
@@ -517,6 +518,7 @@ def zeros(
     dtype: Any = None,
     device: Any = None,
     pin_memory: builtins.bool = False,
+    requires_grad: builtins.bool = False,
 ) -> Tensor: ...
 def ones(
     *shape: Any,
@@ -524,9 +526,16 @@ def ones(
     dtype: Any = None,
     device: Any = None,
     pin_memory: builtins.bool = False,
+    requires_grad: builtins.bool = False,
 ) -> Tensor: ...
 def arange(
-    start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
+    start: Any = 0,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: builtins.bool = False,
 ) -> Tensor: ...
 def all(
     input: Tensor,
@@ -615,6 +624,7 @@ def full(
     dtype: _DtypeLike | None = None,
     device: _DeviceLike | None = None,
     pin_memory: builtins.bool = False,
+    requires_grad: builtins.bool = False,
 ) -> Tensor: ...
 def frombuffer(
     buffer: Any, *, dtype: _DtypeLike | None = None, count: int = -1, offset: int = 0
