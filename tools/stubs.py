@@ -145,6 +145,8 @@ def define(name: str, row: Row, form: int) -> str:
     more = [] if form == IN_PLACE or not row.forms & OUT else ["out: Any = None"]
     if more and returned(result) == "Tensor":
         more = ["out: Tensor | None = None"]
+    if any(one is not None and one.kind == "device" for one in parameters):
+        more.append("requires_grad: builtins.bool = False")
     more = numpy_names(parameters) + more
     begin = 1 if form else 0
     has_star = any(one is None or one.star for one in parameters[begin:])
@@ -225,7 +227,16 @@ def make_package(package: Path, extension: str) -> str:
             offered[one.id] = ast.literal_eval(assigned(source, "__all__"))
     lines = ['"""The public names of Genesis, with their types. Made by the build."""', ""]
     lines += ["import builtins", "from typing import Any", "", "from genesis import ("]
-    modules = ["adapters", "array_api", "backends", "cpu", "cuda", "memory_profiler", "ndarray"]
+    modules = [
+        "adapters",
+        "array_api",
+        "autograd",
+        "backends",
+        "cpu",
+        "cuda",
+        "memory_profiler",
+        "ndarray",
+    ]
     lines += [f"    {name} as {name}," for name in modules] + [")"]
     for module, names in offered.items():
         lines += [f"from genesis.{module} import ("]

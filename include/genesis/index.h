@@ -71,7 +71,7 @@ GN_API gn_status gn_index_get(gn_tensor *tensor, int count, const gn_key *keys,
                               gn_tensor **result) GN_NODISCARD;
 
 /* The same where it is a view that can be had at once, without waiting for anything. NULL where it is none, where the key
- * is wrong, and of a pending tensor: gn_index_get() does the rest, and says what is wrong. */
+ * is wrong, and of a pending tensor or one that needs a gradient: gn_index_get() does the rest, and says what is wrong. */
 GN_API gn_status gn_index_view(gn_tensor *tensor, int count, const gn_key *keys,
                                gn_tensor **view) GN_NODISCARD;
 

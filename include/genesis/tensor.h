@@ -121,6 +121,9 @@ GN_API void gn_tensor_release(gn_tensor *tensor); /* NULL is allowed */
  */
 GN_API void *gn_tensor_take_room(gn_tensor *tensor);
 
+/* The same bytes after they were given; NULL before. */
+GN_API void *gn_tensor_get_room(gn_tensor *tensor);
+
 /* ---- what it is ------------------------------------------------------------------------------ */
 
 GN_API gn_dtype gn_tensor_get_dtype(const gn_tensor *tensor);

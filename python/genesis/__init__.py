@@ -16,6 +16,7 @@ from os import environ
 
 from genesis import (
     _C,
+    _grad_mode,
     _memory,
     _serialization,
     _tensor,
@@ -30,6 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from genesis import autograd as autograd
     from genesis import memory_profiler as memory_profiler
     from genesis._leaks import Leak as Leak
     from genesis._leaks import Leaks
@@ -51,6 +53,7 @@ __all__ = [
 # operations has a row for each; __init__.pyi, which the build makes, lists all names with types.
 for _module in (
     _C,
+    _grad_mode,
     _memory,
     _serialization,
     _tensor,
@@ -150,7 +153,7 @@ def __getattr__(name: str) -> Any:
 
         return get_memory_manager()
     # Few need these: not at each import.
-    if name in ("adapters", "array_api", "backends", "memory_profiler", "ndarray"):
+    if name in ("adapters", "array_api", "autograd", "backends", "memory_profiler", "ndarray"):
         from importlib import import_module
 
         return import_module(f"genesis.{name}")
@@ -168,7 +171,15 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    late = {"Leak", "array_api", "leak_scope", "memory_manager", "memory_profiler", "ndarray"}
+    late = {
+        "Leak",
+        "array_api",
+        "autograd",
+        "leak_scope",
+        "memory_manager",
+        "memory_profiler",
+        "ndarray",
+    }
     return sorted({*globals(), *_SHORT, *late})
 
 

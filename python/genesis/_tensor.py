@@ -163,7 +163,8 @@ def _depth(part: Any) -> int:
 
 def text_of(tensor: _C.Tensor) -> str:
     """The text of a tensor, as repr() gives it."""
-    place, dtype = tensor.device, tensor.dtype
+    place, dtype, operation = tensor.device, tensor.dtype, tensor.grad_fn
+    is_wanted, tensor = tensor.requires_grad, tensor.detach()
     if place.type != "cpu" and tensor.numel() <= _Print.threshold:
         tensor = tensor.cpu()
     words = ["[]"]
@@ -178,13 +179,21 @@ def text_of(tensor: _C.Tensor) -> str:
         words.append(f"device='{place}'")
     if dtype not in usual or tensor.numel() == 0:
         words.append(f"dtype={dtype}")
+    if is_wanted:
+        words.append("requires_grad=True" if operation is None else f"grad_fn={operation}")
     return f"tensor({', '.join(words)})"
 
 
 # ---- pickling ----
 
 
-def restore(data: bytes, shape: tuple[int, ...], name: str, device: str = "cpu") -> _C.Tensor:
+def restore(
+    data: bytes,
+    shape: tuple[int, ...],
+    name: str,
+    device: str = "cpu",
+    requires_grad: bool = False,
+) -> _C.Tensor:
     """Make a pickled tensor again, where it was."""
     dtype = dtype_of(name)
     nbytes = dtype.itemsize
@@ -196,11 +205,12 @@ def restore(data: bytes, shape: tuple[int, ...], name: str, device: str = "cpu")
         )
     made = _C._empty(shape, dtype, "cpu")
     _C._set_bytes(made, 0, data)
-    return made.to(device=device)
+    return made.to(device=device).requires_grad_(requires_grad)
 
 
 def reduced(tensor: _C.Tensor) -> tuple[Any, ...]:
     """What pickle writes of a tensor."""
-    near = tensor.cpu().contiguous()
+    near = tensor.detach().cpu().contiguous()
     data = _C._bytes_of(near, 0, near.numel())
-    return restore, (data, near.shape, near.dtype.name, str(tensor.device))
+    what = (data, near.shape, near.dtype.name, str(tensor.device))
+    return restore, (*what, True) if tensor.requires_grad else what

@@ -104,7 +104,7 @@ static gn_tensor *variance(struct gni_scope *s, const struct spread *spread)
 {
     gn_tensor *wide = gni_cast(s, spread->x, GN_FLOAT64);
     gn_operand mean = gni_of(gni_reduce(s, GN_REDUCE_MEAN, wide, spread->dims, true));
-    if (gni_scope_is_ok(s) && mean.tensor->count == 1 &&
+    if (gni_scope_is_ok(s) && mean.tensor->count == 1 && mean.tensor->gradient == NULL &&
         gn_tensor_peek_item(mean.tensor, &mean.scalar))
         mean.tensor = NULL; /* a number is subtracted several times faster */
     gn_tensor *apart = gni_binary(s, GN_OP_SUBTRACT, gni_of(wide), mean);

@@ -3,6 +3,7 @@
  */
 #include "base/text.h"
 #include "ops/functions.h"
+#include "tensor/tape.h"
 
 #include <string.h>
 
@@ -332,7 +333,9 @@ static gn_status become(const gn_argument *a, gn_status (*call)(const gn_argumen
 {
     struct gni_scope s = {0};
     gn_results made = {.count = 0};
-    s.status = call(a, &made);
+    s.status = gni_tape_refuse_write("a view", a[0].operand.tensor, NULL);
+    if (gni_scope_is_ok(&s))
+        s.status = call(a, &made);
     if (gni_scope_is_ok(&s))
         s.status = gn_tensor_become(a[0].operand.tensor, made.tensors[0]);
     gn_results_clear(&made);

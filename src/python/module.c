@@ -320,6 +320,7 @@ static int names_publish(PyObject *module)
         tensor_op_functions,     tensor_reduction_functions, tensor_make_functions,
         tensor_create_functions, tensor_place_functions,     tensor_product_functions,
         tensor_dlpack_functions, tensor_index_functions,     random_functions,
+        autograd_functions,
     };
     PyObject *list = function_names();
     int status = list != NULL ? 0 : -1;
@@ -341,8 +342,9 @@ static int module_exec(PyObject *module)
     if (errors_init(module, state) < 0 || device_class_init(module, state) < 0 ||
         stream_classes_init(module, state) < 0 || manager_class_init(module, state) < 0 ||
         memory_classes_init(module, state) < 0 || dtype_class_init(module, state) < 0 ||
-        tensor_class_init(module, state) < 0 || random_init(module, state) < 0 ||
-        kernel_class_init(module) < 0 || graph_class_init(module) < 0)
+        tensor_class_init(module, state) < 0 || autograd_init(module, state) < 0 ||
+        random_init(module, state) < 0 || kernel_class_init(module) < 0 ||
+        graph_class_init(module) < 0)
         return -1;
     history_init(module);
     if (pickle_init(module) < 0)
@@ -380,6 +382,7 @@ static int module_exec(PyObject *module)
         visit((state)->shape_error);                       \
         visit((state)->dtype_class);                       \
         visit((state)->tensor_class);                      \
+        visit((state)->node_class);                        \
         visit((state)->numpy_class);                       \
         visit((state)->numpy_asarray);                     \
         visit((state)->pair_class);                        \

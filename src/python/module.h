@@ -43,6 +43,7 @@ struct module_state {
     PyObject *dtypes[GN_DTYPE_COUNT];
     PyObject *pointer_classes[GN_DTYPE_COUNT]; /* of addresses; once used */
     PyObject *tensor_class;
+    PyObject *node_class;    /* of Tensor.grad_fn */
     PyObject *numpy_class;   /* the last class of NumPy's that an argument had; NULL: none yet */
     PyObject *numpy_asarray; /* its function; NULL until it is used */
     PyObject *pair_class;
@@ -367,6 +368,9 @@ PyObject *tensor_transposed(PyObject *self, int first, int second);
 /* Takes over a reference: to a new tensor, since a second Tensor of one cannot be. */
 PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor);
 
+/* The same for a tensor that may have a Tensor: a new reference to that. */
+PyObject *tensor_find_python(struct module_state *state, gn_tensor *tensor);
+
 /* The result of a call, or its exception. */
 PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tensor *tensor);
 
@@ -497,6 +501,20 @@ bool is_on_gpu(struct module_state *state, PyObject *object);
 bool has_buffer(struct module_state *state, PyObject *object);
 bool is_foreign(PyObject *object);
 PyObject *tensor_from_foreign(struct module_state *state, PyObject *object, PyObject *device);
+
+/* ---- gradients: python_autograd.c ------------------------------------------------------------ */
+
+extern PyMethodDef autograd_functions[];
+int autograd_init(PyObject *module, struct module_state *state);
+
+/* -1 with a RuntimeError where the tensor requires a gradient: its memory is not for others then. */
+int gradient_refuse(PyObject *self, const char *function);
+
+/* Takes over a new Tensor, or NULL, and asks for its gradient if that is required. NULL with an exception. */
+PyObject *gradient_request(PyObject *made, bool is_required);
+
+/* A new tensor of the same memory that requires no gradient. */
+PyObject *tensor_detach(PyObject *self);
 
 /* Captured graphs: python_graph.c. */
 int graph_class_init(PyObject *module);

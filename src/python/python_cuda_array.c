@@ -66,6 +66,8 @@ static PyObject *get_cuda_array_interface(PyObject *self, void *unused)
                         "GPUs");
         return NULL;
     }
+    if (gradient_refuse(self, "__cuda_array_interface__") < 0)
+        return NULL;
     CALL_ALLOCATING(status, gn_tensor_get_data(tensor, &data));
     gn_device_to_dlpack(device, &type, &index);
     if (status == GN_OK) /* on which the memory is in order now */

@@ -153,6 +153,8 @@ static PyObject *tensor_dlpack(PyObject *self, PyObject *arguments, PyObject *ke
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$OOOO:__dlpack__", names, &stream,
                                      &version, &device, &copy))
         return NULL;
+    if (gradient_refuse(self, "__dlpack__") < 0)
+        return NULL;
     int is_copied = choice_take(copy);
     if (is_copied == -2 || pair_take(version, "max_version", most) < 0 ||
         target_take(state, tensor, device, &is_copied, &target) < 0)
@@ -515,6 +517,8 @@ static int table_result(const struct module_state *state, gn_status status)
 static int table_from_python(void *object, struct DLManagedTensorVersioned **managed)
 {
     gn_status status;
+    if (gradient_refuse(object, "__dlpack__") < 0)
+        return -1;
     CALL_ALLOCATING(status, gn_tensor_to_dlpack(tensor_of(object), false, managed));
     return table_result(module_state_of_object(object), status);
 }
@@ -522,6 +526,8 @@ static int table_from_python(void *object, struct DLManagedTensorVersioned **man
 static int table_describe(void *object, void *description)
 {
     gn_status status;
+    if (gradient_refuse(object, "__dlpack__") < 0)
+        return -1;
     CALL_ALLOCATING(status, gn_tensor_describe_dlpack(tensor_of(object), description));
     return table_result(module_state_of_object(object), status);
 }

@@ -97,6 +97,7 @@ struct function {
     int by_place;         /* parameters that may be given by place, before a "*shape" */
     int required;         /* where the last parameter that must be given ends */
     bool has_late;        /* a default is known only at the call: a device, a generator */
+    bool is_creation;     /* it takes a device, and so requires_grad= */
     bool is_quick; /* a method's call without arguments, or with an integer, is quick_call()'s */
     gn_argument defaults[PARAMETERS_MOST];
     struct parameter parameters[PARAMETERS_MOST];
@@ -231,6 +232,7 @@ static void function_parse(struct function *function)
         if (parameter->is_required)
             function->required = function->count;
         function->has_late |= parameter->kind == KIND_GENERATOR || parameter->kind == KIND_DEVICE;
+        function->is_creation |= parameter->kind == KIND_DEVICE;
     }
     function->is_quick = function->op < 0 && !function->has_late && function->required <= 2 &&
                          function->parameters[0].kind == KIND_TENSOR &&
@@ -248,10 +250,11 @@ struct call_frame {
     int count;         /* of parameters: the rest of these arrays is not set */
     int integer_count; /* of `integers`, in use */
     int shape_count;   /* of `lengths`, in use */
-    PyObject *rest;    /* arguments of a "*shape", a new tuple */
-    PyObject *out;     /* borrowed; NULL: none */
-    PyObject *target;  /* borrowed: the tensor that a GN_FORM_WRITES function changes; NULL: none */
-    struct key *key;   /* of the one list of keys */
+    bool requires_gradient;
+    PyObject *rest;   /* arguments of a "*shape", a new tuple */
+    PyObject *out;    /* borrowed; NULL: none */
+    PyObject *target; /* borrowed: the tensor that a GN_FORM_WRITES function changes; NULL: none */
+    struct key *key;  /* of the one list of keys */
     gn_tensor **tensors;  /* of the one list of tensors */
     gn_generator numbers; /* of the one generator */
     int64_t *many;        /* the integers of one list that has more than INTEGERS_MOST */
@@ -267,6 +270,7 @@ static void frame_init(struct call_frame *frame, const struct function *function
     frame->name = function->name;
     frame->count = function->count;
     frame->integer_count = frame->shape_count = 0;
+    frame->requires_gradient = false;
     frame->rest = frame->out = frame->target = NULL;
     frame->key = NULL;
     frame->tensors = NULL;
@@ -331,6 +335,11 @@ static int keyword_take(const struct function *function, struct call_frame *fram
         is_word(key, "out")) {
         frame->out = value != Py_None ? value : NULL;
         return 0;
+    }
+    if (place == function->count && function->is_creation && is_word(key, "requires_grad")) {
+        int is_true = PyObject_IsTrue(value);
+        frame->requires_gradient = is_true > 0;
+        return is_true < 0 ? -1 : 0;
     }
     if (place == function->count || frame->objects[place] != NULL) {
         PyErr_Format(PyExc_TypeError,
@@ -1139,7 +1148,7 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
         made = function->op >= 0 ? operation_run(function, &frame) : function_run(function, &frame);
     }
     frame_clear(&frame);
-    return made;
+    return gradient_request(made, frame.requires_gradient);
 }
 
 /* ---- thunks ---------------------------------------------------------------------------------- */
@@ -1219,12 +1228,12 @@ static char *document(const struct function *function, enum form form)
         first = listed[0] != '\0' ? "$self" : "$self, /";
     }
     bool has_out = (row->forms & GN_FORM_OUT) != 0 && form != FORM_IN_PLACE;
-    const char *out = !has_out                          ? ""
-                      : strchr(parameters, '*') != NULL ? ", out=None"
-                                                        : ", *, out=None";
+    bool is_creation = strstr(row->signature, ": device") != NULL;
+    const char *last = has_out ? ", out=None" : is_creation ? ", requires_grad=False" : "";
+    const char *star = *last == '\0' || strchr(parameters, '*') != NULL ? "" : ", *";
     shown = PyUnicode_FromFormat(
-        "%s%s(%s%s%s)\n--\n\n%s%s%s%s%s", function->name, form == FORM_IN_PLACE ? "_" : "", first,
-        listed, out, form == FORM_IN_PLACE ? "In place: " : "", row->text,
+        "%s%s(%s%s%s%s)\n--\n\n%s%s%s%s%s", function->name, form == FORM_IN_PLACE ? "_" : "", first,
+        listed, star, last, form == FORM_IN_PLACE ? "In place: " : "", row->text,
         row->example != NULL ? "\n\nExamples\n--------\n>>> import genesis\n" : "",
         row->example != NULL ? row->example : "", row->example != NULL ? "\n" : "");
     Py_ssize_t length = 0;

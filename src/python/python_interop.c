@@ -83,6 +83,8 @@ static PyObject *tensor_numpy(PyObject *self, PyObject *unused)
     gn_dtype dtype = gn_tensor_get_dtype(tensor_of(self));
     void *data;
     gn_status status;
+    if (gradient_refuse(self, "numpy") < 0)
+        return NULL;
     if (gn_device_get_type(gn_tensor_get_device(tensor_of(self))) != GN_DEVICE_CPU) {
         PyErr_SetString(PyExc_TypeError,
                         "the tensor is on a GPU, where NumPy cannot read: use cpu() first");

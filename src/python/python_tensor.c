@@ -2,7 +2,8 @@
  * python_tensor.c: genesis.Tensor: what a tensor is, its copies, and its bytes.
  *
  * A Tensor owns one reference to its gn_tensor, which never changes, and lies in the room within that: one
- * allocation makes both, and a gn_tensor becomes a Tensor once. A function that gives back the tensor that it was
+ * allocation makes both, and a gn_tensor becomes a Tensor once, but for a gradient, whose Tensor
+ * is found or made again (tensor_find_python). A function that gives back the tensor that it was
  * given gives back the Tensor. The interpreter's lock is let go around calls that may compute for long.
  */
 #include "module.h"
@@ -10,6 +11,16 @@
 #include <stddef.h>
 #include <string.h>
 #include <structmember.h>
+
+/* Makes a Tensor in the room of its gn_tensor. */
+static PyObject *tensor_init(struct module_state *state, gn_tensor *tensor,
+                             struct tensor_object *made)
+{
+    made->tensor = tensor;
+    made->state = state;
+    made->weak = NULL;
+    return PyObject_Init((PyObject *)made, (PyTypeObject *)state->tensor_class);
+}
 
 PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor)
 {
@@ -19,10 +30,19 @@ PyObject *tensor_to_python(struct module_state *state, gn_tensor *tensor)
         gn_tensor_release(tensor);
         return NULL;
     }
-    made->tensor = tensor;
-    made->state = state;
-    made->weak = NULL;
-    return PyObject_Init((PyObject *)made, (PyTypeObject *)state->tensor_class);
+    return tensor_init(state, tensor, made);
+}
+
+PyObject *tensor_find_python(struct module_state *state, gn_tensor *tensor)
+{
+    struct tensor_object *found = gn_tensor_get_room(tensor);
+    if (found == NULL)
+        return tensor_to_python(state, tensor);
+    if (found->tensor != NULL) {
+        gn_tensor_release(tensor); /* the Tensor has a reference of its own */
+        return Py_NewRef((PyObject *)found);
+    }
+    return tensor_init(state, tensor, found); /* its Tensor has gone */
 }
 
 PyObject *tensor_or_raise_in(struct module_state *state, const char *function, gn_status status,
@@ -40,9 +60,12 @@ PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tenso
 static void tensor_dealloc(PyObject *self)
 {
     PyTypeObject *class = Py_TYPE(self);
+    gn_tensor *tensor = tensor_of(self); /* in which the object is */
+    ((struct tensor_object *)self)->tensor =
+        NULL; /* a graph may keep it: see tensor_find_python() */
     if (((struct tensor_object *)self)->weak != NULL)
         PyObject_ClearWeakRefs(self);
-    gn_tensor_release(tensor_of(self)); /* in which the object is */
+    gn_tensor_release(tensor);
     Py_DECREF(class);
 }
 
@@ -258,12 +281,7 @@ static PyObject *get_place(PyObject *self, void *unused)
 static PyObject *get_data(PyObject *self, void *unused)
 {
     (void)unused;
-    gn_tensor *tensor = tensor_of(self), *view;
-    gn_status status;
-    CALL_OPERATION(gn_is_pending(), status,
-                   gn_tensor_view(tensor, gn_tensor_get_dimensions(tensor),
-                                  gn_tensor_get_shape(tensor), &view));
-    return tensor_or_raise(tensor_state(self), status, view);
+    return tensor_detach(self);
 }
 
 /* The tensor becomes what another one is. */
@@ -392,9 +410,29 @@ static PyObject *tensor_clone(PyObject *self, PyObject *unused)
     return cast_to(self, gn_tensor_get_dtype(tensor_of(self)), true);
 }
 
+/* The copy of a leaf is a leaf, with a copy of its gradient. */
 static PyObject *tensor_copy(PyObject *self, PyObject *unused)
 {
-    return tensor_clone(self, unused);
+    gn_tensor *tensor = tensor_of(self);
+    if (!gn_tensor_requires_gradient(tensor))
+        return tensor_clone(self, unused);
+    if (!gn_tensor_is_leaf(tensor)) {
+        PyErr_SetString(PyExc_RuntimeError,
+                        "the tensor is the result of operations with one that requires a gradient, "
+                        "and cannot be copied with them: use detach() or clone()");
+        return NULL;
+    }
+    bool was_on = gn_set_gradients(false);
+    PyObject *made = gradient_request(tensor_clone(self, NULL), true);
+    PyObject *gradient = made != NULL ? PyObject_GetAttrString(self, "grad") : NULL;
+    PyObject *copy = gradient == NULL || gradient == Py_None ? Py_XNewRef(gradient)
+                                                             : tensor_clone(gradient, NULL);
+    (void)gn_set_gradients(was_on);
+    if (made != NULL && (copy == NULL || PyObject_SetAttrString(made, "grad", copy) < 0))
+        Py_CLEAR(made);
+    Py_XDECREF(copy);
+    Py_XDECREF(gradient);
+    return made;
 }
 
 static PyObject *tensor_contiguous(PyObject *self, PyObject *unused)
@@ -567,12 +605,14 @@ static gn_status plain_copy(gn_tensor *tensor, gn_dtype plain, gn_tensor **copy,
     gn_device *host;
     gn_tensor *near;
     gn_status status = gn_device_get(GN_DEVICE_CPU, 0, &host);
+    bool was_on = gn_set_gradients(false);
     if (status == GN_OK)
         status = gn_tensor_to(tensor, host, &near);
-    if (status != GN_OK)
-        return status;
-    status = gn_cast(near, plain, copy);
-    gn_tensor_release(near);
+    if (status == GN_OK) {
+        status = gn_cast(near, plain, copy);
+        gn_tensor_release(near);
+    }
+    (void)gn_set_gradients(was_on);
     if (status != GN_OK)
         return status;
     status = gn_tensor_get_data(*copy, elements);
@@ -616,6 +656,12 @@ static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
     void *data;
     gn_status status;
     view->obj = NULL;
+    if (gn_tensor_requires_gradient(tensor)) {
+        PyErr_SetString(PyExc_BufferError,
+                        "the tensor requires a gradient, which would not follow: use detach() "
+                        "first");
+        return -1;
+    }
     if (gn_device_get_type(gn_tensor_get_device(tensor)) != GN_DEVICE_CPU) {
         PyErr_SetString(PyExc_BufferError,
                         "the tensor is on a GPU, where the host cannot read: use cpu() first");

@@ -14,7 +14,7 @@ struct creation {
     int ndim;
     gn_dtype dtype;
     gn_device *device;
-    bool is_pinned;
+    bool is_pinned, requires_gradient;
 };
 
 static int shape_take(PyObject *positional, PyObject *size, struct creation *creation)
@@ -37,15 +37,20 @@ static int shape_take(PyObject *positional, PyObject *size, struct creation *cre
     return shape_from_python(objects, count, creation->sizes, &creation->ndim);
 }
 
-/* The arguments of `name(*shape, size=None, dtype=None, device=None, pin_memory=False)`. */
+/* The arguments of `name(*shape, size=None, dtype=None, device=None, pin_memory=False, requires_grad=False)`. */
 static int creation_parse(struct module_state *state, const char *name, PyObject *positional,
                           PyObject *keywords, struct creation *creation)
 {
-    PyObject *size = NULL, *pinned = NULL, *dtype = NULL, *device = NULL, *key, *value;
+    PyObject *size = NULL, *pinned = NULL, *dtype = NULL, *device = NULL, *required = NULL;
+    PyObject *key, *value;
     const struct {
         const char *name;
         PyObject **place;
-    } known[] = {{"dtype", &dtype}, {"device", &device}, {"size", &size}, {"pin_memory", &pinned}};
+    } known[] = {{"dtype", &dtype},
+                 {"device", &device},
+                 {"size", &size},
+                 {"pin_memory", &pinned},
+                 {"requires_grad", &required}};
     Py_ssize_t at = 0;
     while (keywords != NULL && PyDict_Next(keywords, &at, &key, &value)) {
         size_t i = 0, count = sizeof known / sizeof *known;
@@ -58,9 +63,11 @@ static int creation_parse(struct module_state *state, const char *name, PyObject
         *known[i].place = value != Py_None ? value : NULL;
     }
     int is_pinned = pinned != NULL ? PyObject_IsTrue(pinned) : 0;
+    int is_required = required != NULL ? PyObject_IsTrue(required) : 0;
     creation->is_pinned = is_pinned > 0;
+    creation->requires_gradient = is_required > 0;
     creation->dtype = gn_get_default_dtype();
-    if (is_pinned < 0 || shape_take(positional, size, creation) < 0 ||
+    if (is_pinned < 0 || is_required < 0 || shape_take(positional, size, creation) < 0 ||
         (dtype != NULL && dtype_from_python(state, dtype, &creation->dtype) < 0) ||
         device_of_new(state, device, &creation->device) < 0)
         return error_name(name);
@@ -79,7 +86,7 @@ static PyObject *create_pinned(struct module_state *state, const char *name,
     else if (value != NULL)
         CALL_ALLOCATING(status, gn_assign(tensor_of(made), *value));
     if (status == GN_OK)
-        return made;
+        return gradient_request(made, creation->requires_gradient);
     Py_DECREF(made);
     return error_raise_in(state, name, status);
 }
@@ -98,7 +105,8 @@ static PyObject *create_of(const char *name, PyObject *module, PyObject *argumen
         return create_pinned(state, name, &creation, &(gn_operand){.scalar = value});
     CALL_ALLOCATING(status, gn_full(value, creation.dtype, creation.ndim, creation.sizes,
                                     creation.device, &tensor));
-    return tensor_or_raise_in(state, name, status, tensor);
+    return gradient_request(tensor_or_raise_in(state, name, status, tensor),
+                            creation.requires_gradient);
 }
 
 static PyObject *create_zeros(PyObject *module, PyObject *arguments, PyObject *keywords)
@@ -123,7 +131,8 @@ static PyObject *create_empty(PyObject *module, PyObject *arguments, PyObject *k
         return create_pinned(state, "empty", &creation, NULL);
     CALL_ALLOCATING(status, gn_tensor_create(creation.dtype, creation.ndim, creation.sizes,
                                              creation.device, &tensor));
-    return tensor_or_raise_in(state, "empty", status, tensor);
+    return gradient_request(tensor_or_raise_in(state, "empty", status, tensor),
+                            creation.requires_gradient);
 }
 
 /* ---- one number -------------------------------------------------------------------------------- */
@@ -177,16 +186,17 @@ static gn_status full_make(const struct creation *creation, gn_operand value, gn
 
 static PyObject *create_full(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"size", "fill_value", "dtype", "device", "pin_memory", NULL};
+    static char *names[] = {"size",       "fill_value",    "dtype", "device",
+                            "pin_memory", "requires_grad", NULL};
     struct module_state *state = module_state_of(module);
     struct creation creation = {0};
     PyObject *size, *given, *dtype = Py_None, *device = Py_None;
     gn_operand value = {0};
     gn_tensor *tensor;
     gn_status status;
-    int is_pinned = 0;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|OOp:full", names, &size, &given,
-                                     &dtype, &device, &is_pinned))
+    int is_pinned = 0, is_required = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO|OOpp:full", names, &size, &given,
+                                     &dtype, &device, &is_pinned, &is_required))
         return NULL;
     if (tensor_check(state, given))
         value.tensor = tensor_of(given);
@@ -202,10 +212,11 @@ static PyObject *create_full(PyObject *module, PyObject *arguments, PyObject *ke
         (void)error_name("full");
         return NULL;
     }
+    creation.requires_gradient = is_required != 0;
     if (is_pinned)
         return create_pinned(state, "full", &creation, &value);
     CALL_ALLOCATING(status, full_make(&creation, value, &tensor));
-    return tensor_or_raise_in(state, "full", status, tensor);
+    return gradient_request(tensor_or_raise_in(state, "full", status, tensor), is_required != 0);
 }
 
 static PyObject *set_default_dtype(PyObject *module, PyObject *given)
@@ -308,7 +319,7 @@ static int range_unify(bool is_whole, gn_dtype dtype, gn_scalar *start, gn_scala
 
 static PyObject *create_arange(PyObject *module, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"start", "end", "step", "dtype", "device", NULL};
+    static char *names[] = {"start", "end", "step", "dtype", "device", "requires_grad", NULL};
     struct module_state *state = module_state_of(module);
     PyObject *objects[3] = {NULL}, *dtype_object = Py_None, *device_object = Py_None;
     gn_scalar start, end, step;
@@ -316,8 +327,10 @@ static PyObject *create_arange(PyObject *module, PyObject *arguments, PyObject *
     gn_tensor *tensor;
     gn_status status;
     int64_t count;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OOO$OO:arange", names, &objects[0],
-                                     &objects[1], &objects[2], &dtype_object, &device_object))
+    int is_required = 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OOO$OOp:arange", names, &objects[0],
+                                     &objects[1], &objects[2], &dtype_object, &device_object,
+                                     &is_required))
         return NULL;
     objects[1] = objects[1] != Py_None ? objects[1] : NULL;
     if (range_parse(state, objects, &start, &end, &step) < 0)
@@ -342,7 +355,7 @@ static PyObject *create_arange(PyObject *module, PyObject *arguments, PyObject *
         range_unify(is_whole, dtype, &start, &step) < 0)
         return NULL;
     CALL_ALLOCATING(status, gn_range(start, step, count, dtype, device, &tensor));
-    return tensor_or_raise_in(state, "arange", status, tensor);
+    return gradient_request(tensor_or_raise_in(state, "arange", status, tensor), is_required != 0);
 }
 
 /* ---- of others -------------------------------------------------------------------------------- */
@@ -441,20 +454,24 @@ PyMethodDef tensor_create_functions[] = {
     CAT_FUNCTION(concat),
     CAT_FUNCTION(concatenate),
     {"empty", WITH_KEYWORDS(create_empty),
-     "empty(*shape, size=None, dtype=None, device=None, pin_memory=False)\n--\n\n"
+     "empty(*shape, size=None, dtype=None, device=None, pin_memory=False, "
+     "requires_grad=False)\n--\n\n"
      "A tensor whose elements are not set.\n\n"
      "Examples\n--------\n>>> import genesis\n>>> genesis.empty(2, 3).shape\n(2, 3)\n"},
     {"zeros", WITH_KEYWORDS(create_zeros),
-     "zeros(*shape, size=None, dtype=None, device=None, pin_memory=False)\n--\n\n"
+     "zeros(*shape, size=None, dtype=None, device=None, pin_memory=False, "
+     "requires_grad=False)\n--\n\n"
      "A tensor of zeros.\n\n"
      "Examples\n--------\n>>> import genesis\n>>> genesis.zeros(2)\ntensor([0., 0.])\n"},
     {"ones", WITH_KEYWORDS(create_ones),
-     "ones(*shape, size=None, dtype=None, device=None, pin_memory=False)\n--\n\n"
+     "ones(*shape, size=None, dtype=None, device=None, pin_memory=False, "
+     "requires_grad=False)\n--\n\n"
      "A tensor of ones.\n\n"
      "Examples\n--------\n>>> import genesis\n>>> genesis.ones(2, dtype=genesis.int8)\n"
      "tensor([1, 1], dtype=genesis.int8)\n"},
     {"full", WITH_KEYWORDS(create_full),
-     "full(size, fill_value, dtype=None, device=None, pin_memory=False)\n--\n\n"
+     "full(size, fill_value, dtype=None, device=None, pin_memory=False, "
+     "requires_grad=False)\n--\n\n"
      "A tensor of one number; without a dtype that of the number.\n\n"
      "Examples\n--------\n>>> import genesis\n>>> genesis.full((2,), 7)\ntensor([7, 7])\n"},
     {"set_default_dtype", set_default_dtype, METH_O,
@@ -470,7 +487,7 @@ PyMethodDef tensor_create_functions[] = {
      "Examples\n--------\n>>> import genesis\n>>> genesis.get_default_dtype()\n"
      "genesis.float32\n"},
     {"arange", WITH_KEYWORDS(create_arange),
-     "arange(start=0, end=None, step=1, *, dtype=None, device=None)\n--\n\n"
+     "arange(start=0, end=None, step=1, *, dtype=None, device=None, requires_grad=False)\n--\n\n"
      "Numbers from `start` (0 if only one is given) to before `end`, in steps.\n\n"
      "Examples\n--------\n>>> import genesis\n>>> genesis.arange(3), genesis.arange(1, 2, 0.25)\n"
      "(tensor([0, 1, 2]), tensor([1.0000, 1.2500, 1.5000, 1.7500]))\n"},

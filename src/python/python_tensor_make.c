@@ -669,12 +669,23 @@ PyObject *tensor_make(struct module_state *state, PyObject *data, PyObject *dtyp
 static PyObject *make_from_data(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                                 PyObject *keywords, const char *name, bool is_copied)
 {
-    const struct call call = {name, {"data", "dtype", "device"}, 3, 3, 1};
+    const struct call call = {
+        name, {"data", "dtype", "device", "requires_grad"}, 3 + is_copied, 3, 1};
+    struct module_state *state = module_state_of(module);
     PyObject *taken[CALL_ARGUMENTS_MOST];
     if (call_take(&call, arguments, count, keywords, taken) < 0)
         return NULL;
-    return tensor_make(module_state_of(module), taken[0], taken[1] != Py_None ? taken[1] : NULL,
-                       taken[2] != Py_None ? taken[2] : NULL, is_copied);
+    int is_required = taken[3] != NULL ? PyObject_IsTrue(taken[3]) : 0;
+    /* A copy has no history. */
+    bool is_recorded = is_copied && tensor_check(state, taken[0]) &&
+                       gn_tensor_requires_gradient(tensor_of(taken[0]));
+    PyObject *data = is_recorded ? tensor_detach(taken[0]) : Py_NewRef(taken[0]);
+    PyObject *made = NULL;
+    if (is_required >= 0 && data != NULL)
+        made = tensor_make(state, data, taken[1] != Py_None ? taken[1] : NULL,
+                           taken[2] != Py_None ? taken[2] : NULL, is_copied);
+    Py_XDECREF(data);
+    return gradient_request(made, is_required > 0);
 }
 
 static PyObject *make_tensor(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
@@ -786,12 +797,14 @@ static PyObject *make_empty(PyObject *module, PyObject *arguments)
 static gn_status bytes_exchange(gn_tensor *tensor, int64_t first, int64_t count, void *memory,
                                 bool is_stored)
 {
-    gn_tensor *flat = NULL, *part = NULL, *bytes = NULL;
+    gn_tensor *plain = NULL, *flat = NULL, *part = NULL, *bytes = NULL;
     const int64_t all = gn_tensor_get_count(tensor);
     gn_dtype dtype = gn_tensor_get_dtype(tensor);
     if (dtype == GN_BOOL)
         dtype = GN_UINT8; /* bytes from outside need not be 0 or 1 */
-    gn_status status = gn_tensor_view(tensor, 1, &all, &flat);
+    gn_status status = gn_tensor_detach(tensor, &plain);
+    if (status == GN_OK)
+        status = gn_tensor_view(plain, 1, &all, &flat);
     if (status == GN_OK)
         status = gn_tensor_slice(flat, 0, first, 1, count, &part);
     if (status == GN_OK)
@@ -803,6 +816,7 @@ static gn_status bytes_exchange(gn_tensor *tensor, int64_t first, int64_t count,
     gn_tensor_release(bytes);
     gn_tensor_release(part);
     gn_tensor_release(flat);
+    gn_tensor_release(plain);
     return status;
 }
 
@@ -933,7 +947,7 @@ static PyObject *dimensions_of(PyObject *module, PyObject *sequence)
 
 PyMethodDef tensor_make_functions[] = {
     {"tensor", WITH_VECTOR(make_tensor),
-     "tensor(data, dtype=None, device=None)\n--\n\n"
+     "tensor(data, dtype=None, device=None, *, requires_grad=False)\n--\n\n"
      "A tensor with a copy of numbers: a number, lists in lists, an array, another tensor."},
     {"as_tensor", WITH_VECTOR(make_as_tensor),
      "as_tensor(data, dtype=None, device=None)\n--\n\n"

@@ -39,18 +39,6 @@ static PyObject *method_cuda(PyObject *self, PyObject *arguments, PyObject *keyw
     return tensor_move(self, device);
 }
 
-static PyObject *method_detach(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    gn_tensor *tensor = tensor_of(self), *view;
-    int order[GN_DIMENSIONS_MAX];
-    gn_status status;
-    for (int i = 0; i < gn_tensor_get_dimensions(tensor); i++)
-        order[i] = i;
-    CALL_ALLOCATING(status, gn_tensor_permute(tensor, order, &view));
-    return tensor_or_raise(tensor_state(self), status, view);
-}
-
 static PyObject *method_is_pinned(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -161,8 +149,6 @@ PyMethodDef tensor_place_methods[] = {
     {"cuda", WITH_KEYWORDS(method_cuda),
      "cuda($self, device=None, non_blocking=False)\n--\n\n"
      "The tensor on a CUDA device, the current one by default; itself where it is there."},
-    {"detach", method_detach, METH_NOARGS,
-     "detach($self, /)\n--\n\nA view of all elements, which has no history."},
     {"is_pinned", method_is_pinned, METH_NOARGS,
      "is_pinned($self, /)\n--\n\nWhether its memory is page-locked."},
     {"pin_memory", WITH_VECTOR(method_pin_memory),

@@ -2,6 +2,7 @@
 
 #include "base/host.h"
 #include "base/text.h"
+#include "tensor/tape.h"
 
 #include <string.h>
 
@@ -403,7 +404,7 @@ gn_status gn_index_view(gn_tensor *tensor, int count, const gn_key *keys, gn_ten
 {
     GN_CHECK_ARGUMENT(tensor != NULL && view != NULL && (keys != NULL || count == 0),
                       "tensor, keys and view must not be NULL");
-    if (gni_tensor_storage(tensor) == NULL) {
+    if (gni_tensor_storage(tensor) == NULL || gni_is_taped(tensor)) {
         *view = NULL;
         return GN_OK;
     }

@@ -163,6 +163,11 @@ void *gn_tensor_take_room(gn_tensor *tensor)
     return tensor->room;
 }
 
+void *gn_tensor_get_room(gn_tensor *tensor)
+{
+    return tensor->is_room_taken ? tensor->room : NULL;
+}
+
 /* ---- what it is ------------------------------------------------------------------------------ */
 
 gn_dtype gn_tensor_get_dtype(const gn_tensor *tensor)
@@ -486,6 +491,10 @@ gn_status gn_tensor_become(gn_tensor *tensor, gn_tensor *other)
                          "a tensor of %s cannot become one of %s or on another "
                          "device",
                          gni_dtypes[tensor->dtype].name, gni_dtypes[other->dtype].name);
+    if (tensor->gradient != NULL &&
+        !gni_shape_is_equal(tensor->ndim, tensor->sizes, other->ndim, other->sizes))
+        return gni_error(GN_ERROR_SHAPE,
+                         "a tensor that needs a gradient cannot have another shape");
     GN_TRY(gni_tensor_flush(tensor));
     GN_TRY(gni_tensor_flush(other));
     struct gni_storage *old = gni_tensor_storage(tensor), *storage = gni_tensor_storage(other);

@@ -1,0 +1,392 @@
+/*
+ * python_autograd.c: gradients of tensors, as genesis/autograd.h has them: requires_grad, grad, backward() and their like.
+ *
+ * The gradient of a leaf is a gn_tensor that the leaf holds. It may have a Tensor already: tensor_find_python() gives that
+ * one, so that `x.grad is x.grad`. Errors about gradients are RuntimeErrors, as PyTorch's are.
+ */
+#include "module.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <string.h>
+
+static PyObject *gradient_raise(const struct module_state *state, const char *function,
+                                gn_status status)
+{
+    bool is_about_values = status == GN_ERROR_INVALID_VALUE || status == GN_ERROR_TYPE;
+    return error_raise_in(state, function, is_about_values ? GN_ERROR_UNSUPPORTED : status);
+}
+
+int gradient_refuse(PyObject *self, const char *function)
+{
+    if (!gn_tensor_requires_gradient(tensor_of(self)))
+        return 0;
+    PyErr_Format(PyExc_RuntimeError,
+                 "%s: the tensor requires a gradient, which would not follow: use "
+                 "detach() first",
+                 function);
+    return -1;
+}
+
+PyObject *gradient_request(PyObject *made, bool is_required)
+{
+    if (made == NULL || !is_required)
+        return made;
+    gn_status status = gn_tensor_set_requires_gradient(tensor_of(made), true);
+    if (status == GN_OK)
+        return made;
+    (void)gradient_raise(tensor_state(made), NULL, status);
+    Py_DECREF(made);
+    return NULL;
+}
+
+/* ---- operations as objects ------------------------------------------------------------------- */
+
+/* What made a tensor. It has the name alone: the tensor holds the graph. */
+struct node_object {
+    PyObject_HEAD const char *operation; /* static memory */
+};
+
+/* "log_softmax" is "LogSoftmaxBackward0". */
+static PyObject *node_name(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    char words[64];
+    size_t length = 0;
+    bool is_first = true;
+    for (const char *at = ((struct node_object *)self)->operation;
+         *at != '\0' && length < sizeof words - 1; at++) {
+        if (isalnum((unsigned char)*at))
+            words[length++] = (char)(is_first ? toupper((unsigned char)*at) : *at);
+        is_first = !isalnum((unsigned char)*at);
+    }
+    words[length] = '\0';
+    return PyUnicode_FromFormat("%sBackward0", words);
+}
+
+static PyObject *node_repr(PyObject *self)
+{
+    PyObject *name = node_name(self, NULL);
+    PyObject *text = name != NULL ? PyUnicode_FromFormat("<%U>", name) : NULL;
+    Py_XDECREF(name);
+    return text;
+}
+
+static PyMethodDef node_methods[] = {
+    {"name", node_name, METH_NOARGS, "name($self, /)\n--\n\nThe name, as \"ExpBackward0\"."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot node_slots[] = {
+    {Py_tp_doc, "The operation that made a tensor: ``Tensor.grad_fn``."},
+    {Py_tp_dealloc, object_free},
+    {Py_tp_methods, node_methods},
+    {Py_tp_repr, node_repr},
+    {0, NULL},
+};
+
+static PyType_Spec node_spec = {
+    .name = "genesis.autograd.Node",
+    .basicsize = sizeof(struct node_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .slots = node_slots,
+};
+
+/* ---- of a tensor ----------------------------------------------------------------------------- */
+
+static PyObject *get_requires_grad(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(gn_tensor_requires_gradient(tensor_of(self)));
+}
+
+static int requires_grad_set(PyObject *self, PyObject *value)
+{
+    if (value == NULL || !PyBool_Check(value)) {
+        PyErr_SetString(PyExc_TypeError, "requires_grad is True or False");
+        return -1;
+    }
+    gn_status status = gn_tensor_set_requires_gradient(tensor_of(self), value == Py_True);
+    if (status != GN_OK)
+        (void)gradient_raise(tensor_state(self), "requires_grad", status);
+    return status == GN_OK ? 0 : -1;
+}
+
+static int set_requires_grad(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    return requires_grad_set(self, value);
+}
+
+static PyObject *method_requires_grad(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                      PyObject *keywords)
+{
+    static const struct call call = {"requires_grad_", {"requires_grad"}, 1, 1, 0};
+    PyObject *taken[CALL_ARGUMENTS_MOST];
+    if (call_take(&call, arguments, count, keywords, taken) < 0 ||
+        requires_grad_set(self, taken[0] != NULL ? taken[0] : Py_True) < 0)
+        return NULL;
+    return Py_NewRef(self);
+}
+
+static PyObject *get_grad(PyObject *self, void *unused)
+{
+    (void)unused;
+    gn_tensor *gradient;
+    gn_status status = gn_tensor_get_gradient(tensor_of(self), &gradient);
+    if (status != GN_OK)
+        return gradient_raise(tensor_state(self), "grad", status);
+    return gradient != NULL ? tensor_find_python(tensor_state(self), gradient) : Py_NewRef(Py_None);
+}
+
+/* NULL is what `del x.grad` gives. */
+static int set_grad(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    struct module_state *state = tensor_state(self);
+    bool is_none = value == NULL || value == Py_None;
+    if (!is_none && !tensor_check(state, value)) {
+        PyErr_Format(PyExc_TypeError, "grad is a Tensor or None, not %R", value);
+        return -1;
+    }
+    if (value == self) {
+        PyErr_SetString(PyExc_RuntimeError, "grad: a tensor cannot be its own gradient");
+        return -1;
+    }
+    gn_status status = gn_tensor_set_gradient(tensor_of(self), is_none ? NULL : tensor_of(value));
+    if (status != GN_OK)
+        (void)gradient_raise(state, "grad", status);
+    return status == GN_OK ? 0 : -1;
+}
+
+static PyObject *get_is_leaf(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(gn_tensor_is_leaf(tensor_of(self)));
+}
+
+static PyObject *get_grad_fn(PyObject *self, void *unused)
+{
+    (void)unused;
+    const char *operation = gn_tensor_get_operation(tensor_of(self));
+    if (operation == NULL)
+        return Py_NewRef(Py_None);
+    PyObject *made = object_alloc((PyTypeObject *)tensor_state(self)->node_class);
+    if (made != NULL)
+        ((struct node_object *)made)->operation = operation;
+    return made;
+}
+
+PyObject *tensor_detach(PyObject *self)
+{
+    gn_tensor *detached;
+    gn_status status;
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_detach(tensor_of(self), &detached));
+    return tensor_or_raise(tensor_state(self), status, detached);
+}
+
+static PyObject *method_detach(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return tensor_detach(self);
+}
+
+/* ---- backward -------------------------------------------------------------------------------- */
+
+/* `retain` None is what `create` is. */
+static int flags_take(PyObject *retain, PyObject *create, unsigned *flags)
+{
+    int is_created = create != NULL ? PyObject_IsTrue(create) : 0;
+    bool is_told = retain != NULL && retain != Py_None;
+    int is_retained = is_told ? PyObject_IsTrue(retain) : is_created;
+    if (is_created < 0 || is_retained < 0)
+        return -1;
+    *flags = (is_created ? GN_CREATE_GRAPH : 0) | (is_retained ? GN_RETAIN_GRAPH : 0);
+    return 0;
+}
+
+static PyObject *method_backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                 PyObject *keywords)
+{
+    static const struct call call = {
+        "backward", {"gradient", "retain_graph", "create_graph"}, 3, 3, 0};
+    struct module_state *state = tensor_state(self);
+    PyObject *taken[CALL_ARGUMENTS_MOST];
+    gn_tensor *root = tensor_of(self), *given = NULL;
+    unsigned flags;
+    gn_status status;
+    if (call_take(&call, arguments, count, keywords, taken) < 0 ||
+        flags_take(taken[1], taken[2], &flags) < 0)
+        return NULL;
+    if (taken[0] != NULL && taken[0] != Py_None) {
+        if (!tensor_check(state, taken[0])) {
+            PyErr_Format(PyExc_TypeError, "backward: the gradient is a Tensor or None, not %R",
+                         taken[0]);
+            return NULL;
+        }
+        given = tensor_of(taken[0]);
+    }
+    CALL_ALLOCATING(status, gn_backward(1, &root, &given, flags));
+    if (status != GN_OK)
+        return gradient_raise(state, "backward", status);
+    Py_RETURN_NONE;
+}
+
+/* The tensors of a tuple, NULL for None where `has_none`: freed by PyMem_Free(). */
+static gn_tensor **list_take(struct module_state *state, const char *name, PyObject *items,
+                             bool has_none)
+{
+    Py_ssize_t count = PyTuple_Size(items);
+    gn_tensor **tensors = PyMem_Calloc((size_t)count + 1, sizeof(gn_tensor *));
+    if (tensors == NULL)
+        return (gn_tensor **)PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *one = PyTuple_GetItem(items, i);
+        if (tensor_check(state, one)) {
+            tensors[i] = tensor_of(one);
+        } else if (one != Py_None || !has_none) {
+            PyErr_Format(PyExc_TypeError, "%s: %R is not a Tensor", name, one);
+            PyMem_Free(tensors);
+            return NULL;
+        }
+    }
+    return tensors;
+}
+
+/* New references become a tuple of Tensors, None for NULL. */
+static PyObject *results_to_python(struct module_state *state, int count, gn_tensor **results)
+{
+    PyObject *tuple = PyTuple_New(count);
+    for (int i = 0; i < count; i++) {
+        PyObject *one = NULL;
+        if (tuple == NULL)
+            gn_tensor_release(results[i]);
+        else
+            one = results[i] != NULL ? tensor_find_python(state, results[i]) : Py_NewRef(Py_None);
+        if (tuple != NULL && (one == NULL || PyTuple_SetItem(tuple, i, one) < 0))
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+/* _backward(outputs, gradients, inputs, retain_graph, create_graph, allow_unused): without inputs, an empty tuple, leaves
+ * get their gradients. */
+static PyObject *backward(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *items[3], *retain, *create, *made = NULL;
+    gn_tensor **tensors[4] = {NULL};
+    static const char *const names[] = {"backward", "grad"};
+    unsigned flags;
+    int allows_unused;
+    gn_status status;
+    if (!PyArg_ParseTuple(arguments, "O!O!O!OOp:_backward", &PyTuple_Type, &items[0], &PyTuple_Type,
+                          &items[1], &PyTuple_Type, &items[2], &retain, &create, &allows_unused) ||
+        flags_take(retain, create, &flags) < 0)
+        return NULL;
+    Py_ssize_t count = PyTuple_Size(items[0]), input_count = PyTuple_Size(items[2]);
+    const char *name = names[input_count > 0];
+    if (PyTuple_Size(items[1]) != count || count > INT_MAX || input_count > INT_MAX) {
+        PyErr_Format(PyExc_RuntimeError, "%s: %zd tensors have %zd gradients", name, count,
+                     PyTuple_Size(items[1]));
+        return NULL;
+    }
+    for (int i = 0; i < 3; i++)
+        if ((tensors[i] = list_take(state, name, items[i], i == 1)) == NULL)
+            goto free_lists;
+    tensors[3] = PyMem_Calloc((size_t)input_count + 1, sizeof(gn_tensor *));
+    if (tensors[3] == NULL) {
+        (void)PyErr_NoMemory();
+        goto free_lists;
+    }
+    flags |= allows_unused ? GN_ALLOW_UNUSED : 0;
+    if (input_count > 0)
+        CALL_ALLOCATING(status, gn_grad((int)count, tensors[0], tensors[1], (int)input_count,
+                                        tensors[2], flags, tensors[3]));
+    else
+        CALL_ALLOCATING(status, gn_backward((int)count, tensors[0], tensors[1], flags));
+    made = status == GN_OK ? results_to_python(state, (int)input_count, tensors[3])
+                           : gradient_raise(state, name, status);
+free_lists:
+    for (int i = 0; i < 4; i++)
+        PyMem_Free(tensors[i]);
+    return made;
+}
+
+/* ---- the mode -------------------------------------------------------------------------------- */
+
+static PyObject *is_grad_enabled(PyObject *module, PyObject *unused)
+{
+    (void)module, (void)unused;
+    return PyBool_FromLong(gn_gradients_are_on());
+}
+
+static PyObject *set_gradients(PyObject *module, PyObject *is_on)
+{
+    (void)module;
+    int is_true = PyObject_IsTrue(is_on);
+    return is_true < 0 ? NULL : PyBool_FromLong(gn_set_gradients(is_true > 0));
+}
+
+/* ---- the class and the module ------------------------------------------------------------------ */
+
+static PyGetSetDef tensor_gradient_properties[] = {
+    {"requires_grad", get_requires_grad, set_requires_grad,
+     "Whether operations with it are recorded, so that backward() finds its gradient.", NULL},
+    {"grad", get_grad, set_grad, "What backward() has summed up for a leaf; None: nothing yet.",
+     NULL},
+    {"is_leaf", get_is_leaf, NULL, "Whether no recorded operation has made it.", NULL},
+    {"grad_fn", get_grad_fn, NULL, "The operation that made it; None for a leaf.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyMethodDef tensor_gradient_methods[] = {
+    {"requires_grad_", WITH_VECTOR(method_requires_grad),
+     "requires_grad_($self, requires_grad=True)\n--\n\n"
+     "Sets whether operations with it are recorded; gives the tensor itself."},
+    {"detach", method_detach, METH_NOARGS,
+     "detach($self, /)\n--\n\nA tensor of the same memory that requires no gradient."},
+    {"backward", WITH_VECTOR(method_backward),
+     "backward($self, gradient=None, retain_graph=None, create_graph=False)\n--\n\n"
+     "Adds the gradients of this tensor to ``grad`` of all leaves that it depends on.\n\n"
+     "`gradient` is that of the tensor itself: 1 if it has one element. The graph goes, unless\n"
+     "`retain_graph` keeps it for another call; with `create_graph` the gradients can be\n"
+     "differentiated themselves.\n\n"
+     "Examples\n--------\n>>> import genesis\n"
+     ">>> x = genesis.tensor([1.0, 2.0], requires_grad=True)\n"
+     ">>> (x * x).sum().backward()\n>>> x.grad\ntensor([2., 4.])\n"},
+    {NULL, NULL, 0, NULL},
+};
+
+PyMethodDef autograd_functions[] = {
+    {"is_grad_enabled", is_grad_enabled, METH_NOARGS,
+     "is_grad_enabled($module, /)\n--\n\n"
+     "Whether this thread records operations for gradients.\n\n"
+     "Examples\n--------\n>>> import genesis\n>>> genesis.is_grad_enabled()\nTrue\n"},
+    {"_set_gradients", set_gradients, METH_O,
+     "_set_gradients($module, is_on, /)\n--\n\nSets whether it does; gives what it was."},
+    {"_backward", backward, METH_VARARGS,
+     "_backward($module, outputs, gradients, inputs, retain_graph, create_graph, allow_unused, "
+     "/)\n"
+     "--\n\nThe gradients of the inputs; without inputs those of all leaves get their sums."},
+    {NULL, NULL, 0, NULL},
+};
+
+int autograd_init(PyObject *module, struct module_state *state)
+{
+    for (PyGetSetDef *one = tensor_gradient_properties; one->name != NULL; one++) {
+        PyObject *descriptor = PyDescr_NewGetSet((PyTypeObject *)state->tensor_class, one);
+        int status = descriptor != NULL
+                         ? PyObject_SetAttrString(state->tensor_class, one->name, descriptor)
+                         : -1;
+        Py_XDECREF(descriptor);
+        if (status < 0)
+            return -1;
+    }
+    state->node_class = PyType_FromModuleAndSpec(module, &node_spec, NULL);
+    if (state->node_class == NULL ||
+        methods_add(state->tensor_class, tensor_gradient_methods) < 0 ||
+        PyModule_AddFunctions(module, autograd_functions) < 0)
+        return -1;
+    return PyModule_AddType(module, (PyTypeObject *)state->node_class);
+}
