@@ -47,6 +47,18 @@ struct node_object {
     PyObject_HEAD const char *operation; /* static memory */
 };
 
+/* The name that Python has for an operation: "mul" for "multiply". */
+static const char *public_name(const char *operation)
+{
+#define PAIR(NAME, c_name, arity, domain, name, ...) {#c_name, name},
+    static const char *const pairs[][2] = {GN_OP_LIST(PAIR)};
+#undef PAIR
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+        if (strcmp(pairs[i][0], operation) == 0 && pairs[i][1][0] != '\0')
+            return pairs[i][1];
+    return operation;
+}
+
 /* "log_softmax" is "LogSoftmaxBackward0". */
 static PyObject *node_name(PyObject *self, PyObject *unused)
 {
@@ -54,7 +66,7 @@ static PyObject *node_name(PyObject *self, PyObject *unused)
     char words[64];
     size_t length = 0;
     bool is_first = true;
-    for (const char *at = ((struct node_object *)self)->operation;
+    for (const char *at = public_name(((struct node_object *)self)->operation);
          *at != '\0' && length < sizeof words - 1; at++) {
         if (isalnum((unsigned char)*at))
             words[length++] = (char)(is_first ? toupper((unsigned char)*at) : *at);

@@ -30,6 +30,8 @@ MODULES = [
     "genesis.ndarray.cuda_memory_manager",
     "genesis._wheels",
     "genesis.array_api",
+    "genesis.autograd",
+    "genesis._grad_mode",
     "genesis._memory_views",
     "genesis._memory_pools",
     "genesis._cuda_memory",

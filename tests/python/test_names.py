@@ -7,6 +7,7 @@ from genesis import _C
 
 MODULES = [
     "genesis",
+    "genesis.autograd",
     "genesis.cpu",
     "genesis.cuda",
     "genesis.ndarray.cuda_memory_manager",

@@ -14,3 +14,5 @@ x.addcmul(x)  # error
 text: str = x.shape  # error
 live: int = genesis.memory_stats().allocated  # error
 x.no_such_method()  # error
+x.grad = 1  # error
+x.backward(retain=True)  # error

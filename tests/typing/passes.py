@@ -33,3 +33,10 @@ live: int = genesis.memory_stats().allocated_bytes
 is_there: bool = genesis.cuda.is_available()
 values = genesis.sort(x, dim=0).values
 genesis.save({"x": x}, "x.safetensors")
+w = genesis.rand(2, 3, requires_grad=True)
+(w * x).sum().backward(retain_graph=True)
+gradient: Tensor | None = w.grad
+w.grad = None
+gradients: tuple[Tensor | None, ...] = genesis.autograd.grad(w.sum(), [w], create_graph=True)
+with genesis.no_grad(), genesis.set_grad_enabled(True):
+    total = w.detach().requires_grad_()
