@@ -379,7 +379,7 @@ bool gn_set_gradients(bool is_on)
 static gn_status write_check(const char *name, gn_tensor *out)
 {
     if (out->gradient != NULL && gn_tensor_is_leaf(out))
-        return gni_error(GN_ERROR_INVALID_VALUE,
+        return gni_error(GN_ERROR_UNSUPPORTED,
                          "%s in place: the tensor is a leaf that needs a gradient; change it with "
                          "gradients switched off",
                          name);

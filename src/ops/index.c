@@ -649,14 +649,23 @@ gn_status gn_scatter(gn_tensor *tensor, int dimension, gn_tensor *index, gn_oper
     bool is_taped = tensor != NULL && (gni_is_taped(tensor) || gni_is_taped(value.tensor));
     if (!is_taped)
         return scatter(tensor, dimension, index, value, is_accumulated);
+    gn_tensor *cut = NULL;
+    if (value.tensor != NULL && index != NULL && index->count > 0) /* on the tape as well */
+        GN_TRY(value_cut(value.tensor, index, &cut));
+    if (cut != NULL)
+        value.tensor = cut;
     const gn_operand inputs[] = {{.tensor = tensor}, value, {.tensor = index}};
     struct gni_places_details details = {.kind = GNI_PLACES_GATHER,
                                          .dimension =
                                              dimension < 0 ? dimension + tensor->ndim : dimension,
                                          .is_accumulated = is_accumulated};
-    GN_TRY(write_begin("scatter", tensor));
-    gn_status status = scatter(tensor, dimension, index, value, is_accumulated);
-    return write_end(status, "scatter", &details, 3, inputs);
+    gn_status status = write_begin("scatter", tensor);
+    if (status == GN_OK) {
+        status = scatter(tensor, dimension, index, value, is_accumulated);
+        status = write_end(status, "scatter", &details, 3, inputs);
+    }
+    gn_tensor_release(cut);
+    return status;
 }
 
 /* A key that names slices of one dimension. The index becomes one of one dimension: `made` is the caller's. */
