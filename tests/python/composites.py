@@ -390,6 +390,7 @@ ELSEWHERE = {
         arange as_tensor asarray empty empty_like eye from_dlpack from_numpy full full_like linspace
         empty_strided frombuffer logspace one_hot ones ones_like tensor tril_indices triu_indices
         zeros zeros_like""",
+    "gradients: tests/python/test_autograd.py": "is_grad_enabled",
     "random numbers": """
         bernoulli get_rng_state initial_seed manual_seed multinomial normal poisson rand rand_like
         randint randint_like randn randn_like randperm seed set_rng_state""",
