@@ -151,6 +151,7 @@ ONE_OF_EACH = PYTHONPATH=build-gpu/python GENESIS_CUDA_ALLOCATOR=direct GENESIS_
 
 # Parts that compare the device's free memory run alone, the others side by side. The sanitizer is not told of failed API
 # calls: some tests make them fail on purpose.
+GPU_ALONE = ^test_(gpu|conformance)$$
 GPU_PYTEST = PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q
 GPU_FILES = adapters device_tensors gpu_interop kernels
 GPU_TOOLS = memcheck racecheck initcheck
@@ -158,14 +159,14 @@ GPU_PARTS = gpu-test-c gpu-test-torch gpu-test-memory gpu-test-overrun $(GPU_FIL
 .PHONY: $(GPU_PARTS)
 
 gpu-test: gpu-build
-	ctest --output-on-failure --no-tests=error --test-dir build-gpu -L gpu -R '^test_gpu$$'
+	ctest --output-on-failure --no-tests=error --test-dir build-gpu -L gpu -R '$(GPU_ALONE)'
 	$(GPU_PYTEST) -m gpu tests/python/test_gpu.py
 	$(SANITIZER) --tool memcheck --leak-check full --report-api-errors no --error-exitcode 9 build-gpu/tests/test_gpu quick
 	$(MAKE) --jobs=8 --keep-going --output-sync=target $(GPU_PARTS)
 	@echo "gpu-test: all parts passed"
 
 gpu-test-c:
-	ctest --output-on-failure --no-tests=error --test-dir build-gpu -L gpu -E '^test_gpu$$'
+	ctest --output-on-failure --no-tests=error --test-dir build-gpu -L gpu -E '$(GPU_ALONE)'
 
 $(GPU_FILES:%=gpu-test-%): gpu-test-%:
 	$(GPU_PYTEST) -m gpu tests/python/test_$*.py
@@ -201,5 +202,6 @@ gpu-bench: gpu-build
 	$(GPU_PYTHON) bench/bench_block_gpu.py
 	$(GPU_PYTHON) bench/bench_rows_gpu.py
 	$(GPU_PYTHON) bench/bench_index_gpu.py
+	$(GPU_PYTHON) bench/bench_train.py
 	build-gpu/bench/alloc/replay --device cuda bench/alloc/traces/sample_torch.json
 	build-gpu/bench/alloc/replay --device cuda bench/alloc/traces/sample_rmm.csv
