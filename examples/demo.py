@@ -1,4 +1,4 @@
-"""A small network learns a function by gradient steps that are written out by hand.
+"""A small network learns a function by gradient steps.
 
     python examples/demo.py [PAGE]
 
@@ -52,29 +52,29 @@ def train(device: str, plan: Plan) -> float:
     w1, b1 = genesis.randn(1, hidden, device=device) * 2, genesis.randn(hidden, device=device)
     w2, b2 = genesis.randn(hidden, 1, device=device) * 0.1, genesis.zeros(1, device=device)
 
-    weights = (w1, b1, w2, b2)
+    weights = [weight.requires_grad_() for weight in (w1, b1, w2, b2)]
     speeds = [genesis.zeros_like(weight) for weight in weights]
 
     for step in range(1, plan.steps + 1):
         rate = plan.rate * (1 + math.cos(math.pi * step / plan.steps)) / 2
         with memory_profiler.annotate("forward"):
-            inner = (x @ w1 + b1).tanh()
-            error = inner @ w2 + b2 - target
+            error = (x @ w1 + b1).tanh() @ w2 + b2 - target
+            loss = (error * error).mean()
         with memory_profiler.annotate("backward"):
-            back = error * (2 / plan.samples)
-            slope = (back @ w2.T) * (1 - inner * inner)
-            gradients = (x.T @ slope, slope.sum(dim=0), inner.T @ back, back.sum(dim=0))
-        with memory_profiler.annotate("update"):
-            for weight, speed, gradient in zip(weights, speeds, gradients, strict=True):
+            loss.backward()
+        with memory_profiler.annotate("update"), genesis.no_grad():
+            for weight, speed in zip(weights, speeds, strict=True):
                 speed *= 0.9
-                speed -= rate * gradient
+                speed -= rate * weight.grad
                 weight += speed
+                weight.grad = None
         if step % 50 == 0:
-            progress(step, plan.steps, (error * error).mean().item())
+            progress(step, plan.steps, loss.item())
 
-    fresh = genesis.linspace(-1, 1, 1001, device=device).reshape(-1, 1)
-    guess = (fresh @ w1 + b1).tanh() @ w2 + b2
-    return (guess - (3 * fresh).sin()).abs().max().item()
+    with genesis.no_grad():
+        fresh = genesis.linspace(-1, 1, 1001, device=device).reshape(-1, 1)
+        guess = (fresh @ w1 + b1).tanh() @ w2 + b2
+        return (guess - (3 * fresh).sin()).abs().max().item()
 
 
 def main() -> None:
