@@ -5,10 +5,12 @@
 
 OLD and NEW are trees that are built. PROGRAM is a Python program of bench/ (NEW's is run with both
 libraries) or a program in the build folder, such as bench/alloc/bench_alloc_cpu (each tree's own).
-It prints Markdown tables. A figure is a cell under a heading that has "Genesis" and a unit of time
-in it; of "ns a pair" and "x" too where a table has Genesis alone. A ratio is OLD's time over NEW's
-in one pair, so that above 1 the new build is faster. Printed is the median of the pairs, the
-slowest first, and then how many are below the limit.
+In an ARGUMENT, {BUILD} and {TREE} stand for the build folder and the tree that is measured.
+
+PROGRAM prints Markdown tables. A figure is a cell under a heading that names Genesis and a unit of
+time; where no heading of a table names Genesis, every heading with a unit of time counts. A ratio
+is OLD's time over NEW's in one pair: above 1 the new build is faster. The medians of the pairs are
+printed, the slowest first, and how many of them are below the limit.
 """
 
 from __future__ import annotations

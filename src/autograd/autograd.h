@@ -104,10 +104,9 @@ unsigned gni_elementwise_saves(gn_op op);
 void gni_elementwise_gradients(const struct gni_rule_frame *frame, gn_tensor **gradients);
 
 /* rules_shapes.c */
-void gni_cast_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
+void gni_same_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_reshape_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_permute_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
-void gni_expand_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_strided_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_spread_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_flip_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);

@@ -231,10 +231,10 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
 {
     static const struct gni_rule_row rows[GNI_RULE_COUNT] = {
         [GNI_RULE_ELEMENTWISE] = {.call = gni_elementwise_gradients},
-        [GNI_RULE_CAST] = {.call = gni_cast_gradient},
+        [GNI_RULE_CAST] = {.call = gni_same_gradient},
         [GNI_RULE_RESHAPE] = {.call = gni_reshape_gradient},
         [GNI_RULE_PERMUTE] = {.call = gni_permute_gradient},
-        [GNI_RULE_EXPAND] = {.call = gni_expand_gradient},
+        [GNI_RULE_EXPAND] = {.call = gni_same_gradient},
         [GNI_RULE_STRIDED] = {.call = gni_strided_gradient},
         [GNI_RULE_SPREAD] = {.call = gni_spread_gradient},
         [GNI_RULE_FLIP] = {.call = gni_flip_gradient},

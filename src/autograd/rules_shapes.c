@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-/* What gives the elements back, in whatever order they are, is what the caller does with every gradient. */
-void gni_cast_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+/* Of a cast, a copy to another device, and a tensor that is expanded: the caller sums what was broadcast, and converts
+ * the type and the device. */
+void gni_same_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
     gradients[0] = frame->given[0];
 }
@@ -24,12 +25,6 @@ void gni_permute_gradient(const struct gni_rule_frame *frame, gn_tensor **gradie
     for (int i = 0; i < frame->given[0]->ndim; i++)
         back[order[i]] = i;
     gradients[0] = gni_permute(frame->scope, frame->given[0], back);
-}
-
-/* The caller sums over what was broadcast. */
-void gni_expand_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
-{
-    gradients[0] = frame->given[0];
 }
 
 void gni_flip_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
@@ -106,7 +101,7 @@ static gn_status spread_make(gn_tensor *x, const struct gni_strided_details *vie
     return status;
 }
 
-/* What gives the elements back is a view of the same strides. */
+/* The elements of the view get its gradient, the others 0. */
 void gni_strided_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
     struct gni_strided_details view = *(const struct gni_strided_details *)frame->node->details;
@@ -121,7 +116,7 @@ void gni_strided_gradient(const struct gni_rule_frame *frame, gn_tensor **gradie
     gradients[0] = gni_scope_keep(frame->scope, status, made);
 }
 
-/* The gradient has another layout than the memory that was made above: it is copied there. */
+/* The view of the gradient, in memory with the strides that the view counts in: the gradient is copied there first. */
 void gni_spread_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
     const struct gni_strided_details *view = frame->node->details;

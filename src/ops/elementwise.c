@@ -594,10 +594,12 @@ static gn_status into_taped(gn_op op, const gn_operand *operands, gn_tensor *out
     gn_operand own[3];
     gn_tensor *kept = NULL, *made = NULL;
     GN_TRY(gni_tape.write_check(gni_ops[op].name, out));
-    GN_TRY(gni_tape.keep(out, &kept)); /* its value may be needed by the rule */
     for (int i = 0; i < gni_ops[op].arity; i++) {
         own[i] = operands[i];
-        own[i].tensor = operands[i].tensor == out ? kept : operands[i].tensor;
+        if (operands[i].tensor == out && kept == NULL)
+            GN_TRY(gni_tape.keep(out, &kept)); /* the rule may read what it was */
+        if (operands[i].tensor == out)
+            own[i].tensor = kept;
     }
     gn_status status = gn_elementwise(op, own, &made);
     gn_tensor_release(kept);
