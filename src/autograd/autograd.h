@@ -67,6 +67,7 @@ struct gni_graph_node {
 struct gni_record {
     struct gni_graph_node *node; /* a reference */
     int number;
+    uint64_t generation; /* of the tensor's alias set when it was made: AL1 */
     gn_tensor *gradient; /* of a leaf; NULL: none yet */
 };
 
@@ -96,6 +97,9 @@ struct gni_rule_row {
 /* The row of a rule; for elementwise operations it depends on the operation. */
 struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details);
 
+/* Those of the inputs that a rule saves which it reads for the gradients that are `needed`, as bits. */
+unsigned gni_rule_saves(enum gni_rule rule, const void *details, unsigned saves, unsigned needed);
+
 /* rules_elementwise.c: which inputs the rule of an operation reads; NO_RULE where PyTorch has none either. */
 enum {
     GNI_NO_RULE = 8,
@@ -109,6 +113,7 @@ void gni_reshape_gradient(const struct gni_rule_frame *frame, gn_tensor **gradie
 void gni_permute_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_strided_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_spread_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
+void gni_strided_put_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_flip_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_repeat_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_cat_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
@@ -133,5 +138,36 @@ gn_status gni_detach(gn_tensor *tensor, gn_tensor **detached) GN_NODISCARD;
 
 /* Gives a tensor without a record the record of a node's result. */
 gn_status gni_attach(gn_tensor *tensor, struct gni_graph_node *node, int number) GN_NODISCARD;
+
+/* A tensor takes over the record of another, which has none then; its own one goes. */
+void gni_record_move(gn_tensor *from, gn_tensor *to);
+
+void gni_graph_node_retain(struct gni_graph_node *node);
+void gni_graph_node_release(struct gni_graph_node *node);
+
+/* ---- views that are written to: alias_sets.c ------------------------------------------------------ */
+
+void gni_aliases_release(struct gni_alias_set *aliases);
+
+/* Before a view of a tensor goes on the tape, and before a leaf needs a gradient whose memory others have. */
+gn_status gni_aliases_begin(gn_tensor *tensor) GN_NODISCARD;
+
+/* A leaf needs no gradient any more: its views are views of nothing on the tape. */
+void gni_aliases_forget(gn_tensor *tensor);
+
+/* Gives a new tensor that is apart a set of its own: its views will be aliases of it. */
+gn_status gni_aliases_own(gn_tensor *tensor) GN_NODISCARD;
+
+/* The record of a tensor is current afterwards: AL1. */
+gn_status gni_aliases_renew(gn_tensor *tensor) GN_NODISCARD;
+
+GN_NODISCARD static inline gn_status gni_aliases_refresh(gn_tensor *tensor)
+{
+    return gni_tensor_was_rewritten(tensor) ? gni_aliases_renew(tensor) : GN_OK;
+}
+
+/* struct gni_tape: write_check and rewrite. */
+gn_status gni_aliases_write_begin(const char *name, gn_tensor *out) GN_NODISCARD;
+gn_status gni_aliases_write_end(gn_tensor *out, gn_tensor *result) GN_NODISCARD;
 
 #endif

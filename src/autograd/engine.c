@@ -243,22 +243,21 @@ static gn_status version_check(const struct gni_graph_node *node, const struct g
 
 /* A saved value for a rule. Where gradients are to be differentiated it has the record that it had. */
 static gn_status value_unpack(struct gni_graph_node *node, const struct gni_saved *saved,
-                              bool is_graph, gn_tensor **value)
+                              bool is_graph, struct gni_scope *scope, gn_tensor **value)
 {
     bool is_result = saved->place >= GNI_SAVED_RESULT;
     struct gni_edge edge = {node, saved->place - GNI_SAVED_RESULT};
     if (!is_result)
         edge = node->edges[saved->place];
     if (!is_graph || edge.node == NULL || saved->tensor->gradient != NULL) {
-        gn_tensor_retain(saved->tensor);
         *value = saved->tensor;
         return GN_OK;
     }
-    GN_TRY(gni_detach(saved->tensor, value));
-    gn_status status = gni_attach(*value, edge.node, edge.number);
-    if (status != GN_OK)
-        gn_tensor_release(*value);
-    return status;
+    gn_tensor *made;
+    GN_TRY(gni_detach(saved->tensor, &made));
+    gn_status status = gni_attach(made, edge.node, edge.number);
+    *value = gni_scope_keep(scope, status, made);
+    return status == GN_OK ? scope->status : status;
 }
 
 /* What a node has saved, with references of the caller's own. */
@@ -275,36 +274,26 @@ static gn_status values_hold(struct gni_graph_node *node, struct gni_saved *held
                            node->name);
     for (int i = 0; i < node->saved_count && status == GN_OK; i++) {
         held[i] = node->saved[i];
-        gn_tensor_retain(held[i].tensor);
+        gni_tensor_read_begin(held[i].tensor);
     }
     gni_lock_give(&node->lock);
     return status;
 }
 
-/* Values of a node for its rule, which belong to the scope. */
-static gn_status values_take(struct gni_graph_node *node, bool is_graph, struct gni_scope *scope,
+/* Values of a node for its rule, of those that are held. */
+static gn_status values_take(struct gni_graph_node *node, bool is_graph, struct gni_saved *held,
                              struct gni_rule_frame *frame)
 {
-    struct gni_saved held[2 * GNI_SAVED_RESULT];
-    GN_TRY(values_hold(node, held));
-    gn_status status = GN_OK;
     for (int i = 0; i < node->saved_count; i++) {
-        gn_tensor *value = NULL;
-        if (status == GN_OK)
-            status = version_check(node, &held[i]);
-        if (status == GN_OK)
-            status = value_unpack(node, &held[i], is_graph, &value);
-        gn_tensor_release(held[i].tensor);
-        value = status == GN_OK ? gni_scope_keep(scope, status, value) : NULL;
-        status = status == GN_OK ? scope->status : status;
-        if (value == NULL)
-            continue;
+        gn_tensor *value;
+        GN_TRY(version_check(node, &held[i]));
+        GN_TRY(value_unpack(node, &held[i], is_graph, frame->scope, &value));
         if (held[i].place >= GNI_SAVED_RESULT)
             frame->results[held[i].place - GNI_SAVED_RESULT] = value;
         else
             frame->inputs[held[i].place].tensor = value;
     }
-    return status;
+    return GN_OK;
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -346,8 +335,8 @@ static void numbers_set(const struct gni_graph_node *node, gn_operand *inputs)
 }
 
 /* Runs a node's rule, and adds what it gives to the nodes behind. */
-static gn_status rule_run(struct walk *walk, struct visit *visit, struct gni_scope *scope,
-                          struct frame_room *room)
+static gn_status rule_run(struct walk *walk, struct visit *visit, struct gni_saved *held,
+                          struct gni_scope *scope, struct frame_room *room)
 {
     struct gni_graph_node *node = visit->node;
     gn_tensor *results[GNI_SAVED_RESULT] = {NULL};
@@ -363,7 +352,7 @@ static gn_status rule_run(struct walk *walk, struct visit *visit, struct gni_sco
             room->likes[i] = &node->edges[i].node->results[node->edges[i].number];
         }
     numbers_set(node, room->inputs);
-    GN_TRY(values_take(node, (walk->flags & GN_CREATE_GRAPH) != 0, scope, &frame));
+    GN_TRY(values_take(node, (walk->flags & GN_CREATE_GRAPH) != 0, held, &frame));
     gni_rule_row(node->rule, node->details).call(&frame, room->gradients);
     for (int i = 0; i < node->edge_count && gni_scope_is_ok(scope); i++) {
         gn_tensor *fitting =
@@ -387,9 +376,15 @@ static gn_status node_run(struct walk *walk, struct visit *visit)
 {
     struct gni_scope scope = {0};
     struct frame_room room = {0};
+    struct gni_saved held[2 * GNI_SAVED_RESULT];
     GN_TRY(frame_room_init(&room, visit->node->edge_count));
-    gn_status status = rule_run(walk, visit, &scope, &room);
+    gn_status status = values_hold(visit->node, held);
+    bool is_held = status == GN_OK;
+    if (is_held)
+        status = rule_run(walk, visit, held, &scope, &room);
     gn_status closed = gni_scope_close(&scope);
+    for (int i = 0; is_held && i < visit->node->saved_count; i++)
+        gni_tensor_read_end(held[i].tensor);
     gni_host_free(room.memory);
     status = status == GN_OK ? closed : status;
     if (status == GN_OK && (walk->flags & (GN_RETAIN_GRAPH | GN_CREATE_GRAPH)) == 0)
@@ -532,6 +527,8 @@ static gn_status roots_begin(struct walk *walk, int count, gn_tensor *const *roo
                              gn_tensor *const *gradients)
 {
     for (int i = 0; i < count; i++) {
+        if (roots[i] != NULL)
+            GN_TRY(gni_aliases_refresh(roots[i]));
         const struct gni_record *record = roots[i] != NULL ? gni_record_of(roots[i]) : NULL;
         if (record == NULL)
             return gni_error(GN_ERROR_INVALID_VALUE,
@@ -638,6 +635,8 @@ gn_status gn_grad(int count, gn_tensor *const *roots, gn_tensor *const *gradient
                           inputs != NULL && results != NULL,
                       "roots, inputs and results must not be NULL");
     for (int i = 0; i < input_count; i++) {
+        if (inputs[i] != NULL)
+            GN_TRY(gni_aliases_refresh(inputs[i]));
         if (inputs[i] == NULL || inputs[i]->gradient == NULL)
             return gni_error(GN_ERROR_INVALID_VALUE, "input %d needs no gradient", i);
         results[i] = NULL;

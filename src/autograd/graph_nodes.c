@@ -73,7 +73,7 @@ static gn_status node_create(const struct gni_tape_step *step, int saved_most,
     return GN_OK;
 }
 
-static void node_retain(struct gni_graph_node *node)
+void gni_graph_node_retain(struct gni_graph_node *node)
 {
     atomic_fetch_add_explicit(&node->references, 1, memory_order_relaxed);
 }
@@ -82,19 +82,17 @@ static void node_retain(struct gni_graph_node *node)
 static _Thread_local struct gni_graph_node *ending;
 static _Thread_local bool is_ending;
 
-static void node_release(struct gni_graph_node *node);
-
 static void node_destroy(struct gni_graph_node *node)
 {
     for (int i = 0; i < node->saved_count; i++)
-        gn_tensor_release(node->saved[i].tensor);
+        gni_tensor_unsave(node->saved[i].tensor);
     for (int i = 0; i < node->edge_count; i++)
         if (node->edges[i].node != NULL)
-            node_release(node->edges[i].node);
+            gni_graph_node_release(node->edges[i].node);
     gni_host_free(node);
 }
 
-static void node_release(struct gni_graph_node *node)
+void gni_graph_node_release(struct gni_graph_node *node)
 {
     if (atomic_fetch_sub_explicit(&node->references, 1, memory_order_acq_rel) != 1)
         return;
@@ -124,7 +122,7 @@ void gni_graph_node_forget_saved(struct gni_graph_node *node, bool is_failed)
     node->is_released = true;
     gni_lock_give(&node->lock);
     for (int i = 0; i < count; i++)
-        gn_tensor_release(gone[i]);
+        gni_tensor_unsave(gone[i]);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -135,7 +133,14 @@ gn_status gni_detach(gn_tensor *tensor, gn_tensor **detached)
     gn_status status =
         gni_tensor_alias_as(tensor, 0, tensor->ndim, tensor->sizes, tensor->strides, detached);
     (void)gn_set_gradients(was_on);
-    return status;
+    if (status != GN_OK)
+        return status;
+    if ((*detached)->aliases != NULL)
+        gni_aliases_release((*detached)->aliases);
+    (*detached)->aliases = NULL;
+    if (!(*detached)->is_apart)
+        gni_tensor_part(*detached);
+    return GN_OK;
 }
 
 gn_status gni_attach(gn_tensor *tensor, struct gni_graph_node *node, int number)
@@ -143,8 +148,10 @@ gn_status gni_attach(gn_tensor *tensor, struct gni_graph_node *node, int number)
     struct gni_record *record = gni_host_alloc(sizeof *record);
     if (record == NULL)
         return gni_error_host_memory(sizeof *record);
-    node_retain(node);
+    gni_graph_node_retain(node);
     *record = (struct gni_record){.node = node, .number = number};
+    if (gni_tensor_was_rewritten(tensor))
+        record->generation = atomic_load(&gni_tensor_aliases(tensor)->generation);
     tensor->gradient = record;
     return GN_OK;
 }
@@ -160,7 +167,7 @@ static void record_destroy(struct gni_record *record)
     }
     gn_tensor_release(record->gradient);
     gni_host_free(record);
-    node_release(node);
+    gni_graph_node_release(node);
 }
 
 static void tensor_forget(gn_tensor *tensor)
@@ -182,13 +189,15 @@ static uint64_t version_of(const gn_tensor *tensor)
 static gn_status value_save(struct gni_graph_node *node, gn_tensor *tensor, int place)
 {
     const struct gni_record *record = gni_record_of(tensor);
-    bool is_itself =
-        place < GNI_SAVED_RESULT && (record == NULL || record->node->rule != GNI_RULE_ACCUMULATE);
+    bool is_itself = place < GNI_SAVED_RESULT &&
+                     (record == NULL || record->node->rule != GNI_RULE_ACCUMULATE) &&
+                     gni_tensor_aliases(tensor) == NULL; /* AL2 */
     gn_tensor *kept = tensor;
     if (is_itself)
         gn_tensor_retain(tensor);
     else
         GN_TRY(gni_detach(tensor, &kept));
+    gni_tensor_save(kept);
     node->saved[node->saved_count++] =
         (struct gni_saved){.tensor = kept, .version = version_of(kept), .place = place};
     return GN_OK;
@@ -206,6 +215,16 @@ static gn_status values_save(struct gni_graph_node *node, const struct gni_tape_
     return GN_OK;
 }
 
+/* The inputs that need a gradient, as bits. */
+static unsigned inputs_needed(const struct gni_tape_step *step)
+{
+    unsigned needed = 0;
+    for (int i = 0; i < step->input_count && i < 32; i++)
+        if (step->inputs[i].tensor != NULL && step->inputs[i].tensor->gradient != NULL)
+            needed |= 1U << i;
+    return needed;
+}
+
 static void edges_set(struct gni_graph_node *node, const struct gni_tape_step *step)
 {
     for (int i = 0; i < step->input_count; i++) {
@@ -213,7 +232,7 @@ static void edges_set(struct gni_graph_node *node, const struct gni_tape_step *s
         const struct gni_record *record = tensor != NULL ? gni_record_of(tensor) : NULL;
         if (record == NULL)
             continue;
-        node_retain(record->node);
+        gni_graph_node_retain(record->node);
         node->edges[i] = (struct gni_edge){.node = record->node, .number = record->number};
     }
 }
@@ -241,22 +260,36 @@ static gn_status results_attach(struct gni_graph_node *node, const struct gni_ta
     return status;
 }
 
+/* A view on the tape may be written to later, or what it is a view of. */
+static gn_status aliases_prepare(const struct gni_tape_step *step)
+{
+    for (int i = 0; i < step->input_count; i++)
+        if (step->inputs[i].tensor != NULL)
+            GN_TRY(gni_aliases_refresh(step->inputs[i].tensor));
+    gn_tensor *input = step->inputs[0].tensor;
+    bool is_view = input != NULL && step->result_count == 1 && gni_tensor_storage(input) != NULL &&
+                   gni_tensor_storage(input) == gni_tensor_storage(step->results[0]);
+    return is_view ? gni_aliases_begin(input) : GN_OK;
+}
+
 static gn_status step_record(const struct gni_tape_step *step)
 {
     if (!is_about_gradients(step))
         return GN_OK;
+    GN_TRY(aliases_prepare(step));
     struct gni_rule_row row = gni_rule_row(step->rule, step->details);
     if (row.call == NULL)
         return gni_error(GN_ERROR_UNSUPPORTED, "%s has no gradient", step->name);
     struct gni_graph_node *node;
     int saved_most = step->input_count + step->result_count;
+    row.saves = gni_rule_saves(step->rule, step->details, row.saves, inputs_needed(step));
     GN_TRY(node_create(step, row.saves != 0 || row.saves_result != 0 ? saved_most : 0, &node));
     gn_status status = values_save(node, step, &row);
     if (status == GN_OK) {
         edges_set(node, step);
         status = results_attach(node, step);
     }
-    node_release(node); /* the results hold it */
+    gni_graph_node_release(node); /* the results hold it */
     return status;
 }
 
@@ -264,17 +297,20 @@ static gn_status step_record(const struct gni_tape_step *step)
 
 bool gn_tensor_requires_gradient(const gn_tensor *tensor)
 {
-    return tensor != NULL && tensor->gradient != NULL;
+    return tensor != NULL && gni_dtype_is_floating(tensor->dtype) && gni_has_gradient(tensor);
 }
 
 bool gn_tensor_is_leaf(const gn_tensor *tensor)
 {
-    return tensor != NULL &&
-           (tensor->gradient == NULL || gni_record_of(tensor)->node->rule == GNI_RULE_ACCUMULATE);
+    if (tensor == NULL || tensor->gradient == NULL)
+        return tensor != NULL && !gn_tensor_requires_gradient(tensor);
+    return gni_record_of(tensor)->node->rule == GNI_RULE_ACCUMULATE;
 }
 
 const char *gn_tensor_get_operation(const gn_tensor *tensor)
 {
+    if (tensor != NULL && tensor->gradient == NULL && gni_tensor_was_rewritten(tensor))
+        return "view";
     return gn_tensor_is_leaf(tensor) || tensor == NULL ? NULL : gni_record_of(tensor)->node->name;
 }
 
@@ -287,7 +323,13 @@ static gn_status leaf_make(gn_tensor *tensor)
     gn_status status = gni_attach(tensor, node, 0);
     if (status == GN_OK)
         node->leaf = gni_record_of(tensor);
-    node_release(node);
+    gni_graph_node_release(node);
+    struct gni_storage *storage = gni_tensor_storage(tensor);
+    if (status == GN_OK && storage != NULL)
+        atomic_store_explicit(&storage->is_lasting, true, memory_order_relaxed);
+    bool has_aliases = storage != NULL && (uint32_t)atomic_load(&storage->references) > 1;
+    if (status == GN_OK && has_aliases && (status = gni_aliases_begin(tensor)) != GN_OK)
+        tensor_forget(tensor);
     return status;
 }
 
@@ -300,10 +342,11 @@ gn_status gn_tensor_set_requires_gradient(gn_tensor *tensor, bool is_required)
                                        "the tensor is the result of %s and needs a gradient: "
                                        "use detach()",
                                        gn_tensor_get_operation(tensor));
-    if (is_required == (tensor->gradient != NULL))
+    if (is_required == gn_tensor_requires_gradient(tensor))
         return GN_OK;
     if (!is_required) {
         tensor_forget(tensor);
+        gni_aliases_forget(tensor);
         return GN_OK;
     }
     if (gni_dtypes[tensor->dtype].kind != GNI_KIND_FLOATING)
@@ -359,7 +402,14 @@ gn_status gn_tensor_set_gradient(gn_tensor *tensor, gn_tensor *gradient)
 gn_status gn_tensor_detach(gn_tensor *tensor, gn_tensor **detached)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && detached != NULL, "tensor and detached must not be NULL");
-    return gni_detach(tensor, detached);
+    gn_tensor *made;
+    GN_TRY(gni_detach(tensor, &made));
+    gn_status status = gni_aliases_own(made);
+    if (status == GN_OK)
+        *detached = made;
+    else
+        gn_tensor_release(made);
+    return status;
 }
 
 bool gn_gradients_are_on(void)
@@ -376,28 +426,13 @@ bool gn_set_gradients(bool is_on)
 
 /* ---- writing in place ---------------------------------------------------------------------------- */
 
-static gn_status write_check(const char *name, gn_tensor *out)
+void gni_record_move(gn_tensor *from, gn_tensor *to)
 {
-    if (out->gradient != NULL && gn_tensor_is_leaf(out))
-        return gni_error(GN_ERROR_UNSUPPORTED,
-                         "%s in place: the tensor is a leaf that needs a gradient; change it with "
-                         "gradients switched off",
-                         name);
-    GN_TRY(gni_tensor_flush(out));
-    if (atomic_load(&gni_tensor_storage(out)->references) == 1)
-        return GN_OK;
-    return gni_error(GN_ERROR_UNSUPPORTED,
-                     "%s in place has no gradient yet where views share the memory: the tensor, or "
-                     "a value, needs one",
-                     name);
-}
-
-static void record_rewrite(gn_tensor *out, gn_tensor *result)
-{
-    if (out->gradient != NULL)
-        tensor_forget(out);
-    out->gradient = result->gradient;
-    result->gradient = NULL;
+    void *record = from->gradient;
+    from->gradient = NULL;
+    if (to->gradient != NULL)
+        tensor_forget(to);
+    to->gradient = record;
 }
 
 static gn_status value_keep(gn_tensor *tensor, gn_tensor **kept)
@@ -423,7 +458,7 @@ static gn_status write_record(const struct gni_tape_step *step)
     own.result_count = 1;
     gn_status status = step_record(&own);
     if (status == GN_OK)
-        record_rewrite(target, changed);
+        status = gni_aliases_write_end(target, changed);
     gn_tensor_release(changed);
     return status;
 }
@@ -436,8 +471,9 @@ void gni_tape_fill(void)
 {
     gni_tape = (struct gni_tape){.record = step_record,
                                  .forget = tensor_forget,
-                                 .write_check = write_check,
-                                 .rewrite = record_rewrite,
+                                 .write_check = gni_aliases_write_begin,
+                                 .rewrite = gni_aliases_write_end,
                                  .keep = value_keep,
-                                 .record_write = write_record};
+                                 .record_write = write_record,
+                                 .aliases_release = gni_aliases_release};
 }

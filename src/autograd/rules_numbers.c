@@ -138,10 +138,11 @@ static void matmul_gradient(const struct gni_rule_frame *frame, gn_tensor **grad
 {
     struct gni_scope *s = frame->scope;
     gn_tensor *a = frame->inputs[0].tensor, *b = frame->inputs[1].tensor, *g = frame->given[0];
-    bool is_row = a->ndim == 1, is_column = b->ndim == 1;
-    if (is_row)
+    bool is_row = (a != NULL ? a->ndim : frame->likes[0]->ndim) == 1;
+    bool is_column = (b != NULL ? b->ndim : frame->likes[1]->ndim) == 1;
+    if (is_row && a != NULL)
         a = gni_unsqueeze(s, a, 0);
-    if (is_column)
+    if (is_column && b != NULL)
         b = gni_scope_is_ok(s) ? gni_unsqueeze(s, b, 1) : NULL;
     if (is_column)
         g = gni_scope_is_ok(s) ? gni_unsqueeze(s, g, g->ndim) : NULL;
@@ -227,6 +228,33 @@ static void cumulate_gradient(const struct gni_rule_frame *frame, gn_tensor **gr
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+/* Of a product each operand is read for the gradient of the other. */
+static unsigned other_of(unsigned needed)
+{
+    return (needed >> 1 & 1) | (needed & 1) << 1;
+}
+
+unsigned gni_rule_saves(enum gni_rule rule, const void *details, unsigned saves, unsigned needed)
+{
+    if (rule == GNI_RULE_MATMUL)
+        return other_of(needed);
+    if (rule != GNI_RULE_ELEMENTWISE)
+        return saves;
+    switch (((const struct gni_elementwise_details *)details)->op) {
+    case GN_OP_MULTIPLY:
+        return other_of(needed);
+    case GN_OP_DIVIDE:
+        return needed == 1 ? 2 : saves;
+    case GN_OP_REMAINDER:
+    case GN_OP_FMOD:
+        return needed == 1 ? 0 : saves;
+    case GN_OP_LERP:
+        return (needed & 4) == 0 ? 4 : saves;
+    default:
+        return saves;
+    }
+}
+
 struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
 {
     static const struct gni_rule_row rows[GNI_RULE_COUNT] = {
@@ -237,6 +265,7 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
         [GNI_RULE_EXPAND] = {.call = gni_same_gradient},
         [GNI_RULE_STRIDED] = {.call = gni_strided_gradient},
         [GNI_RULE_SPREAD] = {.call = gni_spread_gradient},
+        [GNI_RULE_STRIDED_PUT] = {.call = gni_strided_put_gradient},
         [GNI_RULE_FLIP] = {.call = gni_flip_gradient},
         [GNI_RULE_REDUCE] = {.call = reduce_gradient},
         [GNI_RULE_SOFTMAX] = {.call = softmax_gradient, .saves_result = 1},

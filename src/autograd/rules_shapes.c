@@ -116,18 +116,34 @@ void gni_strided_gradient(const struct gni_rule_frame *frame, gn_tensor **gradie
     gradients[0] = gni_scope_keep(frame->scope, status, made);
 }
 
-/* The view of the gradient, in memory with the strides that the view counts in: the gradient is copied there first. */
-void gni_spread_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+/* A gradient in memory with the strides that a view counts in: itself, or a copy. A new reference. */
+static gn_status laid_out(gn_tensor *g, const int64_t *own, const struct gni_like *like,
+                          gn_tensor **made)
+{
+    bool is_same = true;
+    for (int i = 0; i < like->ndim; i++)
+        is_same &= like->sizes[i] == 1 || g->strides[i] == own[i];
+    if (is_same) {
+        gn_tensor_retain(g);
+        *made = g;
+        return GN_OK;
+    }
+    struct gni_strided_details all = {.ndim = like->ndim};
+    memcpy(all.own, own, sizeof all.own);
+    memcpy(all.sizes, like->sizes, sizeof *all.sizes * (size_t)like->ndim);
+    memcpy(all.strides, own, sizeof all.strides);
+    return spread_make(g, &all, like, made);
+}
+
+/* The gradient's elements at a view, as a view: the gradient is copied first where its strides are others. */
+static void view_gradient(const struct gni_rule_frame *frame, gn_tensor **gradient)
 {
     const struct gni_strided_details *view = frame->node->details;
-    const struct gni_like *like = &frame->node->results[0];
     gn_tensor *given = frame->given[0], *whole = NULL, *made = NULL;
-    struct gni_strided_details all = {.ndim = like->ndim};
-    memcpy(all.own, view->own, sizeof all.own);
-    memcpy(all.sizes, like->sizes, sizeof *all.sizes * (size_t)like->ndim);
-    memcpy(all.strides, view->own, sizeof all.strides);
     bool is_taped = gni_tape_enter(given);
-    gn_status status = spread_make(given, &all, like, &whole);
+    gn_status status = gni_tensor_flush(given);
+    if (status == GN_OK)
+        status = laid_out(given, view->own, &frame->node->results[0], &whole);
     if (status == GN_OK)
         status =
             gni_tensor_alias_as(whole, view->offset, view->ndim, view->sizes, view->strides, &made);
@@ -135,7 +151,61 @@ void gni_spread_gradient(const struct gni_rule_frame *frame, gn_tensor **gradien
     if (is_taped)
         status =
             gni_tape_leave_one(status, GNI_RULE_STRIDED, "view", given, &made, view, sizeof *view);
-    gradients[0] = gni_scope_keep(frame->scope, status, made);
+    *gradient = gni_scope_keep(frame->scope, status, made);
+}
+
+void gni_spread_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    view_gradient(frame, &gradients[0]);
+}
+
+/* A copy of g with 0 for the elements of a view. */
+static gn_status cleared_make(gn_tensor *g, const struct gni_strided_details *view,
+                              const struct gni_like *like, gn_tensor **made)
+{
+    const gn_operand zero = {.scalar = {.kind = GN_INT64}};
+    gn_tensor *copy = NULL, *whole = NULL, *part = NULL;
+    GN_TRY(gn_cast(g, g->dtype, &copy));
+    gn_status status = gni_tensor_flush(copy);
+    if (status == GN_OK)
+        status = laid_out(copy, view->own, like, &whole);
+    if (status == GN_OK)
+        status =
+            gni_tensor_alias_as(whole, view->offset, view->ndim, view->sizes, view->strides, &part);
+    if (status == GN_OK)
+        status = gn_assign(part, zero);
+    gn_tensor_release(part);
+    gn_tensor_release(copy);
+    if (status == GN_OK)
+        *made = whole;
+    else
+        gn_tensor_release(whole);
+    return status;
+}
+
+/* What was overwritten gets 0, and the value gets the gradient of the elements that it became. */
+void gni_strided_put_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    const struct gni_strided_details *view = frame->node->details;
+    const struct gni_like *like = &frame->node->results[0];
+    gn_tensor *given = frame->given[0], *made = NULL;
+    if ((frame->needed & 1) != 0) {
+        const gn_operand inputs[] = {{.tensor = given}, {.scalar = {.kind = GN_INT64}}};
+        bool is_taped = gni_tape_enter(given);
+        gn_status status = cleared_make(given, view, like, &made);
+        if (is_taped)
+            status = gni_tape_leave(status, &(struct gni_tape_step){.rule = GNI_RULE_STRIDED_PUT,
+                                                                    .name = "copy_slices",
+                                                                    .input_count = 2,
+                                                                    .inputs = inputs,
+                                                                    .result_count = 1,
+                                                                    .results = &made,
+                                                                    .details = view,
+                                                                    .detail_bytes = sizeof *view});
+        gradients[0] = gni_scope_keep(frame->scope, status, made);
+    }
+    if ((frame->needed & 2) != 0 && gni_scope_is_ok(frame->scope))
+        view_gradient(frame, &gradients[1]);
 }
 
 void gni_repeat_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)

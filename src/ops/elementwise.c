@@ -544,23 +544,28 @@ static gn_status assign(gn_tensor *out, gn_operand value)
 
 /* ---- in place, on the tape ----------------------------------------------------------------------- */
 
-/* A result takes the place of what a tensor was; takes over the reference. */
-static gn_status result_place(gn_status status, gn_tensor *made, gn_tensor *out)
+/* A result takes the place of what a tensor was; takes over the reference. One that is new and of the tensor's own kind
+ * gives its record; any other gives that of a copy. */
+static gn_status result_place(gn_status status, gn_tensor *made, gn_tensor *out, bool is_new)
 {
-    gn_tensor *moved = NULL, *fitting = NULL, *cast_made = NULL;
-    if (status == GN_OK)
+    gn_tensor *moved = NULL, *fitting = NULL, *cast_made = NULL, *written = made;
+    GN_TRY(status);
+    if (!is_new || made->device != out->device || made->dtype != out->dtype ||
+        !gni_shape_is_equal(made->ndim, made->sizes, out->ndim, out->sizes)) {
         status = gn_tensor_to(made, out->device, &moved);
-    if (status == GN_OK)
-        status = gn_tensor_expand(moved, out->ndim, out->sizes, &fitting);
-    if (status == GN_OK)
-        status = gn_cast(fitting, out->dtype, &cast_made);
+        if (status == GN_OK)
+            status = gn_tensor_expand(moved, out->ndim, out->sizes, &fitting);
+        if (status == GN_OK)
+            status = gn_cast(fitting, out->dtype, &cast_made);
+        written = cast_made;
+    }
     if (status == GN_OK) {
         gni_tape_is_paused = true;
-        status = assign(out, (gn_operand){.tensor = cast_made});
+        status = assign(out, (gn_operand){.tensor = written});
         gni_tape_is_paused = false;
     }
     if (status == GN_OK)
-        gni_tape.rewrite(out, cast_made);
+        status = gni_tape.rewrite(out, written);
     gn_tensor_release(cast_made);
     gn_tensor_release(fitting);
     gn_tensor_release(moved);
@@ -577,10 +582,10 @@ static gn_status assign_taped(gn_tensor *out, gn_operand value)
     GN_TRY(gni_tape.write_check("assignment", out));
     if (out->gradient == NULL) {
         gn_tensor_retain(value.tensor);
-        return result_place(GN_OK, value.tensor, out);
+        return result_place(GN_OK, value.tensor, out, false);
     }
     gn_status status = gn_elementwise(GN_OP_WHERE, choice, &made);
-    return result_place(status, made, out);
+    return result_place(status, made, out, true);
 }
 
 gn_status gn_assign(gn_tensor *out, gn_operand value)
@@ -603,7 +608,7 @@ static gn_status into_taped(gn_op op, const gn_operand *operands, gn_tensor *out
     }
     gn_status status = gn_elementwise(op, own, &made);
     gn_tensor_release(kept);
-    return result_place(status, made, out);
+    return result_place(status, made, out, true);
 }
 
 gn_status gn_elementwise_into(gn_op op, const gn_operand *operands, gn_tensor *out)

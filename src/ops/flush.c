@@ -38,20 +38,25 @@ void gni_works_fork_prepare(void)
     gni_mutex_fork_lock(&works.mutex);
 }
 
+static void nodes_forget(const struct gni_list *nodes)
+{
+    gni_list_each (link, nodes) {
+        struct gni_node *node = gni_container_of(link, struct gni_node, link);
+        node->is_running = node->is_running && node->runner == gni_thread_self();
+        if (node->is_running)
+            works.work_count = 1; /* this thread goes on with it, after a handler that forks */
+        if (node->device->ops->is_lost_in_fork)
+            gni_node_disown(node);
+    }
+}
+
 /* In a forked child. Other threads are gone, so the child computes what they were computing. It cannot use a GPU: nodes of a
  * GPU leave the list, and asking for their values is an error. */
 static void works_forget(void)
 {
     works.work_count = 0;
-    gni_list_each (link, &gni_nodes) {
-        struct gni_node *node = gni_container_of(link, struct gni_node, link);
-        node->is_running = node->is_running && node->runner == gni_thread_self();
-        if (node->is_running)
-            works.work_count = 1; /* this thread goes on with it, after a handler that forks */
-        if (node->device->ops->is_lost_in_fork) {
-            gni_node_disown(node);
-        }
-    }
+    nodes_forget(&gni_nodes);
+    nodes_forget(&gni_resting);
     (void)pthread_cond_init(&works.ended, NULL);
     works.waiter_count = 0;
 }
@@ -194,7 +199,7 @@ static gn_status storage_create(const struct gni_node *node, gn_stream *stream,
 }
 
 /* Memory for every value that is needed; all or nothing. */
-static gn_status storages_create(const struct gni_work *work, const bool *is_needed,
+static gn_status storages_create(const struct gni_work *work, const enum gni_fate *fates,
                                  struct gni_storage **storages)
 {
     gn_status status = GN_OK;
@@ -202,7 +207,7 @@ static gn_status storages_create(const struct gni_work *work, const bool *is_nee
     for (; n < work->node_count && status == GN_OK; n++) {
         const struct gni_node *node = work->nodes[n];
         storages[n] = NULL;
-        if (is_needed[n])
+        if (fates[n] != GNI_FATE_GONE)
             status = storage_create(node, work->stream, &storages[n]);
     }
     if (status != GN_OK)
@@ -225,11 +230,11 @@ static void output_add(struct gni_work *work, const struct gni_node *node,
 }
 
 /* Without the lock: computes the values that are needed into new storages, and the last one into `into`. */
-static gn_status work_run(struct gni_work *work, const bool *is_needed,
+static gn_status work_run(struct gni_work *work, const enum gni_fate *fates,
                           struct gni_storage **storages, gn_tensor *into)
 {
     const struct gni_node *root = work->nodes[work->node_count - 1];
-    GN_TRY(storages_create(work, is_needed, storages));
+    GN_TRY(storages_create(work, fates, storages));
     for (int n = 0; n < work->node_count; n++)
         if (storages[n] != NULL)
             output_add(work, work->nodes[n], storages[n], NULL);
@@ -264,14 +269,14 @@ static gn_status deferred_run(const struct gni_node *node, struct gni_storage **
     return status;
 }
 
-static void flush_log(const struct gni_work *work, const bool *is_needed, const char *why)
+static void flush_log(const struct gni_work *work, const enum gni_fate *fates, const char *why)
 {
     if (!gni_log_is_on(GNI_LOG_DEBUG))
         return;
     const struct gni_node *root = work->nodes[work->node_count - 1];
     int results = 0;
     for (int n = 0; n < work->node_count; n++)
-        results += is_needed[n];
+        results += fates[n] != GNI_FATE_GONE;
     gni_log(GNI_LOG_DEBUG, "flush: %d operation%s of shape %s on %s, %d result%s: %s",
             work->node_count, work->node_count == 1 ? "" : "s",
             gni_shape_text(root->ndim, root->sizes).text, gni_device_label(root->device).text,
@@ -295,12 +300,6 @@ static bool is_refused(gn_status status)
     return true;
 }
 
-/* True if a node's value is needed outside of the collected nodes: by its tensor, or by another node. */
-static bool node_is_needed(const struct gni_node *node)
-{
-    return node->owner != NULL || node->reader_count > node->inner;
-}
-
 /* Computes the nodes of a refused program one by one. Nodes that are computed stay computed if a later one fails. */
 static gn_status nodes_flush_alone(const struct gni_work *work)
 {
@@ -315,27 +314,23 @@ gn_status gni_node_flush(struct gni_node *root, const char *why)
     gn_tensor *into = root->into;
     struct gni_work work;
     struct gni_storage *storages[GNI_PROGRAM_NODES_MOST];
-    bool is_needed[GNI_PROGRAM_NODES_MOST];
+    enum gni_fate fates[GNI_PROGRAM_NODES_MOST];
     root->references++;
     gn_status status = nodes_take(&work, root);
     if (status == GN_OK && work.node_count > 0) {
-        for (int n = 0; n < work.node_count; n++)
-            is_needed[n] = work.nodes[n] == root ? into == NULL : node_is_needed(work.nodes[n]);
+        gni_work_decide(&work, into, fates);
         bool is_deferred = root->deferred != NULL;
         if (!is_deferred)
             gni_work_build_program(&work, NULL);
         work_open(&work);
-        flush_log(&work, is_needed, why);
+        flush_log(&work, fates, why);
         void *state = root->count > QUICK_MOST ? gni_wait_begin() : NULL;
         status =
-            is_deferred ? deferred_run(root, storages) : work_run(&work, is_needed, storages, into);
+            is_deferred ? deferred_run(root, storages) : work_run(&work, fates, storages, into);
         gni_wait_end(state);
         work_close(&work);
-        for (int n = 0; n < work.node_count && status == GN_OK; n++)
-            if (is_needed[n])
-                gni_node_finish(work.nodes[n], storages[n]);
-        for (int n = 0; n < work.node_count && status == GN_OK; n++)
-            gni_node_forget(work.nodes[n]);
+        if (status == GN_OK)
+            gni_work_settle(&work, fates, storages);
         if (status != GN_OK && work.node_count > 1 && is_refused(status))
             status = nodes_flush_alone(&work);
         work_release(&work);
@@ -417,7 +412,10 @@ gn_status gni_readers_flush(const struct gni_storage *storage, const char *why)
             return gni_error(GN_ERROR_INVALID_VALUE,
                              "memory that is being computed with cannot be written to, or shown to "
                              "others, by a handler that memory for the result has called");
-        GN_TRY(gni_node_flush(top_find(reader), why));
+        if (gni_recipe_forget(reader))
+            continue;
+        /* With others it would rest again. */
+        GN_TRY(gni_node_flush(reader->is_resting ? reader : top_find(reader), why));
     }
     return GN_OK;
 }
@@ -539,7 +537,7 @@ static struct gni_node *node_to_keep(struct gni_work *work)
             inputs +=
                 node->operands[i].kind == GNI_OPERAND_MEMORY ||
                 (node->operands[i].kind == GNI_OPERAND_NODE && node->operands[i].node->is_done);
-        if (!node_is_needed(node))
+        if (!gni_node_is_needed(node))
             continue;
         if (!is_twice || inputs > INPUTS_MOST || node->is_reduced)
             return node;
@@ -650,6 +648,9 @@ void gni_evaluator_fill(void)
         .flush = gni_recorder_flush,
         .flush_readers = gni_recorder_flush_readers,
         .abandon = gni_recorder_abandon,
+        .rest = gni_recorder_rest,
+        .forget_recipe = gni_recorder_forget_recipe,
+        .meet = gni_recorder_meet,
         .compact = gni_tensor_compact,
         .get_item = gn_tensor_get_item,
         .mask_places = mask_places,

@@ -16,14 +16,19 @@
  *       node without a storage lists the operands that are the node. Both lists are in the order of recording. When a node
  *       is computed, its readers move to its new storage;
  *   N5  when a call that records returns, no operand's storage is escaped;
- *   N6  a node has at most GNI_PROGRAM_NODES_MOST nodes below it, itself counted; a shared node counts each time;
+ *   N6  a node has at most GNI_PROGRAM_NODES_MOST nodes below it, itself counted. `weight` is at least that: a shared node
+ *       may count each time;
  *   N7  a node that is_running belongs to one work. Until that work has ended nobody takes the node as an operand or into
  *       another work. Its owner may be released;
  *   N8  a node and the nodes below it that are not computed have one device and one stream;
  *   N9  a deferred node has one operand, which is memory. It is nobody's operand, and alone in its work;
  *   N10 the dimensions of a node are those of its tensor by decreasing stride, so that its value is contiguous. For a
  *       contiguous tensor they are in the tensor's own order;
- *   N11 a node with a place for its value (`into`) has no owner and no reader. Whoever computes it writes there.
+ *   N11 a node with a place for its value (`into`) has no owner and no reader. Whoever computes it writes there;
+ *   N12 a *resting* node was computed in a program that did not store it, and will be computed again: its owner is spare
+ *       (tensor.h, T8), or a resting node reads it. It is in the list of resting nodes and not in that of N1. The nodes
+ *       below it are resting, or computed;
+ *   N13 a *recipe* is a resting node whose owner has a storage: tensor.h, T9. Nothing reads it.
  *
  * Threads: all functions here but gni_recorder_lock() are called with the recorder's lock.
  */
@@ -76,6 +81,7 @@ struct gni_node {
     bool is_done;    /* N3 */
     bool is_running; /* N7 */
     bool is_unfit;   /* gni_waiting_bound() has tried to compute it, and failed */
+    bool is_resting; /* N12 */
     bool
         is_inherited; /* recorded before a fork, on a device that this process has lost: no value */
     const void *runner; /* the thread that computes it */
@@ -85,6 +91,7 @@ struct gni_node {
     uint64_t round; /* the number of the program */
     unsigned inner; /* readers that are nodes of the program */
     short value;    /* of the program */
+    short place;    /* in the work */
     int ndim;
     int64_t count;
     int64_t sizes[]; /* ndim of them, and then the strides of each operand */
@@ -101,6 +108,8 @@ enum {
 void gni_recorder_lock(void);
 void gni_recorder_unlock(void);
 
+extern struct gni_list gni_resting; /* N12 */
+
 /* The nodes that wait (N1), and how many there are, which may be read without the lock. */
 extern struct gni_list gni_nodes;
 extern _Atomic(unsigned) gni_node_count;
@@ -116,6 +125,15 @@ void gni_node_finish(struct gni_node *node, struct gni_storage *storage);
 
 /* A node is computed: it releases its operands. */
 void gni_node_forget(struct gni_node *node);
+
+/* A node that waits rests from now on. */
+void gni_node_rest(struct gni_node *node);
+
+/* A new node that rests, with the operands of another one, which has been computed; NULL: no memory. */
+struct gni_node *gni_node_copy(const struct gni_node *node);
+
+/* Releases a reference to a storage. The last one has it destroyed when the lock is let go. */
+void gni_storage_bury(struct gni_storage *storage);
 
 /* In a forked child: the node's device is lost, and with it the value. */
 void gni_node_disown(struct gni_node *node);
@@ -141,10 +159,40 @@ void gni_waiting_bound(int arity, const gn_operand *operands, gn_device *device,
 void gni_works_fork_prepare(void);
 void gni_works_fork_done(bool is_child);
 
+/* ---- resting.c ------------------------------------------------------------------------------- */
+
+/* True if a node's value is needed outside of the collected nodes: by its tensor, or by another node. */
+bool gni_node_is_needed(const struct gni_node *node);
+
+/* What becomes of a node of a work. */
+enum gni_fate {
+    GNI_FATE_GONE,   /* its value is not stored */
+    GNI_FATE_STORED, /* in new memory */
+    GNI_FATE_RECIPE, /* the same, and its tensor keeps a recipe */
+};
+
+/* Decides that for each node that was collected. `into`: the place for the value of the last one; NULL: new memory. */
+void gni_work_decide(const struct gni_work *work, const gn_tensor *into, enum gni_fate *fates);
+
+/* After the work: nodes are computed, or go, or rest. */
+void gni_work_settle(const struct gni_work *work, const enum gni_fate *fates,
+                     struct gni_storage **storages);
+
+/* A node that reads what is about to change, or a recipe that does: true if it was one, which is gone now. */
+bool gni_recipe_forget(struct gni_node *node);
+
+/* What the tensor layer asks for: tensor/tensor.h, struct gni_evaluator. */
+void gni_recorder_rest(gn_tensor *tensor);
+void gni_recorder_forget_recipe(gn_tensor *tensor);
+void gni_recorder_meet(void);
+
 /* ---- program.c ------------------------------------------------------------------------------- */
 
 /* The nodes that a node needs, operands first, itself last, that are not computed; false if one is running. */
 bool gni_work_collect(struct gni_work *work, struct gni_node *root);
+
+/* The nodes below operands that are not computed, each once; more than GNI_PROGRAM_NODES_MOST: too many. */
+int gni_operands_weigh(int arity, const gn_operand *operands);
 
 /* The program of the collected nodes, without outputs, its dimensions in `order` (NULL: as they are). */
 void gni_work_build_program(struct gni_work *work, const int *order);

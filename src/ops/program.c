@@ -129,13 +129,15 @@ static short step_add(struct gni_program *program, struct gni_step step)
     return (short)(program->input_count + program->step_count++);
 }
 
-/* The step that does just this already, or none: conversions of one value come again and again. */
+/* The step that does just this already, or none: conversions of one value come again and again, and gradients compute
+ * what the operation has computed. */
 static short step_find(const struct gni_program *program, const struct gni_step *step)
 {
     for (int i = 0; i < program->step_count; i++) {
         const struct gni_step *known = &program->steps[i];
-        if (known->kind == step->kind && known->in[0] == step->in[0] && known->held == step->held &&
-            known->half == step->half)
+        if (known->in[0] == step->in[0] && known->kind == step->kind && known->held == step->held &&
+            known->half == step->half && known->op == step->op && known->from == step->from &&
+            known->in[1] == step->in[1] && known->in[2] == step->in[2])
             return (short)(program->input_count + i);
     }
     return -1;
@@ -144,12 +146,13 @@ static short step_find(const struct gni_program *program, const struct gni_step 
 short gni_program_add_op(struct gni_program *program, enum gni_op op, gn_dtype computing,
                          gn_dtype held, int arity, const short *in)
 {
-    return step_add(
-        program, (struct gni_step){.kind = GNI_STEP_OP,
-                                   .op = op,
-                                   .from = computing,
-                                   .held = held,
-                                   .in = {in[0], arity > 1 ? in[1] : -1, arity > 2 ? in[2] : -1}});
+    struct gni_step step = {.kind = GNI_STEP_OP,
+                            .op = op,
+                            .from = computing,
+                            .held = held,
+                            .in = {in[0], arity > 1 ? in[1] : -1, arity > 2 ? in[2] : -1}};
+    short known = step_find(program, &step);
+    return known >= 0 ? known : step_add(program, step);
 }
 
 gn_dtype gni_program_held(const struct gni_program *program, short value)
@@ -180,6 +183,8 @@ short gni_program_round(struct gni_program *program, short value, gn_dtype half)
 
 /* ---- from nodes to a program ----------------------------------------------------------------- */
 
+static uint64_t last_round; /* under the recorder's lock */
+
 static bool nodes_collect(struct gni_work *work, struct gni_node *node, uint64_t round)
 {
     if (node->round == round || node->is_done)
@@ -196,16 +201,39 @@ static bool nodes_collect(struct gni_work *work, struct gni_node *node, uint64_t
         node->operands[i].node->inner++;
     }
     gni_assert(work->node_count < GNI_PROGRAM_NODES_MOST);
+    node->place = (short)work->node_count;
     work->nodes[work->node_count++] = node;
     return true;
 }
 
 bool gni_work_collect(struct gni_work *work, struct gni_node *root)
 {
-    static uint64_t round;
     work->node_count = 0;
     work->stream = root->stream;
-    return nodes_collect(work, root, ++round);
+    return nodes_collect(work, root, ++last_round);
+}
+
+/* The nodes below that this round has not seen, as far as there are at most so many. */
+static int nodes_count(struct gni_node *node, uint64_t round, int most)
+{
+    if (node->round == round || node->is_done)
+        return 0;
+    node->round = round;
+    int count = 1;
+    for (int i = 0; i < node->arity && count <= most; i++)
+        if (node->operands[i].kind == GNI_OPERAND_NODE)
+            count += nodes_count(node->operands[i].node, round, most - count);
+    return count;
+}
+
+int gni_operands_weigh(int arity, const gn_operand *operands)
+{
+    int count = 0;
+    last_round++;
+    for (int i = 0; i < arity && count <= GNI_PROGRAM_NODES_MOST; i++)
+        if (operands[i].tensor != NULL && operands[i].tensor->node != NULL)
+            count += nodes_count(operands[i].tensor->node, last_round, GNI_PROGRAM_NODES_MOST);
+    return count;
 }
 
 /* Strides of a node's dimensions in the order of the program's, which `permuted` has room for. */

@@ -71,6 +71,8 @@ void gni_recorder_unlock(void)
 
 struct gni_list gni_nodes = {.next = &gni_nodes, .prev = &gni_nodes};
 
+struct gni_list gni_resting = {.next = &gni_resting, .prev = &gni_resting};
+
 _Atomic(unsigned) gni_node_count;
 
 uint64_t gni_node_bytes[GNI_DEVICE_TYPES];
@@ -84,13 +86,25 @@ static void node_count_change(unsigned change)
 
 static uint64_t last_number;
 
-/* Releases a reference to a storage. The last one puts the storage on the list of dead ones. */
-static void storage_drop(struct gni_storage *storage)
+void gni_storage_bury(struct gni_storage *storage)
 {
-    if (!gni_storage_unreference(storage))
-        return;
     storage->next_dead = dead;
     dead = storage;
+}
+
+/* Releases a reference to a storage. */
+static void storage_drop(struct gni_storage *storage)
+{
+    if (gni_storage_unhold(storage))
+        gni_storage_bury(storage);
+}
+
+/* The memory that an operand reads; NULL: none yet, or a number. */
+static struct gni_storage *operand_storage(const struct gni_node_operand *operand)
+{
+    if (operand->kind == GNI_OPERAND_NUMBER)
+        return NULL;
+    return operand->kind == GNI_OPERAND_MEMORY ? operand->storage : operand->node->storage;
 }
 
 static void operands_release(struct gni_node *node)
@@ -102,9 +116,8 @@ static void operands_release(struct gni_node *node)
         if (operand->kind == GNI_OPERAND_NUMBER)
             continue;
         gni_list_remove(&operand->link);
-        struct gni_storage *storage =
-            operand->kind == GNI_OPERAND_MEMORY ? operand->storage : operand->node->storage;
-        if (storage != NULL)
+        struct gni_storage *storage = operand_storage(operand);
+        if (storage != NULL && !node->is_resting)
             gni_node_bytes[node->device->type] -= storage->nbytes;
         if (operand->kind == GNI_OPERAND_MEMORY) {
             storage_drop(storage);
@@ -121,7 +134,22 @@ static void node_leave(struct gni_node *node)
     if (node->is_done || node->is_inherited)
         return;
     gni_list_remove(&node->link);
-    node_count_change(-1U);
+    if (!node->is_resting)
+        node_count_change(-1U);
+}
+
+void gni_node_rest(struct gni_node *node)
+{
+    if (node->is_resting || node->is_inherited)
+        return;
+    for (int i = 0; i < node->arity; i++) {
+        const struct gni_storage *storage = operand_storage(&node->operands[i]);
+        if (storage != NULL)
+            gni_node_bytes[node->device->type] -= storage->nbytes;
+    }
+    node_leave(node);
+    node->is_resting = true;
+    gni_list_push_back(&gni_resting, &node->link);
 }
 
 void gni_node_disown(struct gni_node *node)
@@ -182,7 +210,6 @@ static void operand_set(struct gni_node *node, struct gni_node_operand *operand,
         gni_list_push_back(&tensor->node->readers, &operand->link);
         tensor->node->references++;
         tensor->node->reader_count++;
-        node->weight += tensor->node->weight;
     } else {
         struct gni_storage *storage = gni_tensor_storage(tensor);
         operand->kind = GNI_OPERAND_MEMORY;
@@ -192,18 +219,22 @@ static void operand_set(struct gni_node *node, struct gni_node_operand *operand,
         operand->strides = strides;
         strides_broadcast(tensor, node, order, strides);
         node->is_exposed |= atomic_load_explicit(&storage->is_escaped, memory_order_relaxed);
-        gni_storage_retain(storage);
+        gni_storage_hold(storage);
         gni_list_push_back(&storage->pending, &operand->link);
         gni_node_bytes[node->device->type] += storage->nbytes;
     }
+}
+
+static size_t node_nbytes(int ndim, int arity)
+{
+    return sizeof(struct gni_node) + (size_t)ndim * (size_t)(arity + 1) * sizeof(int64_t);
 }
 
 static gn_status node_create(const struct gni_typing *typing, int arity, const gn_operand *operands,
                              const struct gni_shape *shape, int64_t count, const int *order,
                              gn_device *device, gn_stream *stream, struct gni_node **out)
 {
-    size_t numbers = (size_t)shape->ndim * (size_t)(arity + 1);
-    size_t nbytes = sizeof(struct gni_node) + numbers * sizeof(int64_t);
+    size_t nbytes = node_nbytes(shape->ndim, arity);
     struct gni_node *node = gni_host_alloc(nbytes);
     if (node == NULL)
         return gni_error_host_memory(nbytes);
@@ -228,19 +259,68 @@ static gn_status node_create(const struct gni_typing *typing, int arity, const g
     return GN_OK;
 }
 
+struct gni_node *gni_node_copy(const struct gni_node *node)
+{
+    size_t nbytes = node_nbytes(node->ndim, node->arity);
+    struct gni_node *copy = gni_host_alloc(nbytes);
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy, node, nbytes);
+    copy->references = 1;
+    copy->reader_count = 0;
+    copy->owner = copy->into = NULL;
+    copy->storage = NULL;
+    copy->is_done = copy->is_running = copy->is_reduced = false;
+    copy->is_resting = true;
+    gni_list_init(&copy->readers);
+    gni_list_push_back(&gni_resting, &copy->link);
+    if (copy->stream != NULL)
+        (void)gn_stream_retain(copy->stream);
+    for (int i = 0; i < copy->arity; i++) {
+        struct gni_node_operand *operand = &copy->operands[i];
+        struct gni_storage *storage = operand_storage(operand);
+        operand->reader = copy;
+        if (operand->kind == GNI_OPERAND_MEMORY) {
+            operand->strides = copy->sizes + (i + 1) * copy->ndim;
+            gni_storage_hold(storage);
+        } else if (operand->kind == GNI_OPERAND_NODE) {
+            operand->node->references++;
+            operand->node->reader_count++;
+        }
+        if (operand->kind != GNI_OPERAND_NUMBER)
+            gni_list_push_back(storage != NULL ? &storage->pending : &operand->node->readers,
+                               &operand->link);
+    }
+    return copy;
+}
+
+/* Operands of nodes that wait. */
+static unsigned waiting_readers(const struct gni_node *node)
+{
+    unsigned count = 0;
+    gni_list_each (link, &node->readers)
+        count += !gni_container_of(link, struct gni_node_operand, link)->reader->is_resting;
+    return count;
+}
+
 void gni_node_finish(struct gni_node *node, struct gni_storage *storage)
 {
     gn_tensor *owner = node->owner;
+    unsigned waiting = node->reader_count > 0 ? waiting_readers(node) : 0;
     gni_assert(node->storage == NULL && !node->is_done && !node->is_running);
     gni_list_append(&storage->pending, &node->readers);
     if (owner == NULL || node->reader_count > 0) {
         node->storage = storage;
-        gni_node_bytes[node->device->type] += node->reader_count * (uint64_t)storage->nbytes;
+        gni_node_bytes[node->device->type] += waiting * (uint64_t)storage->nbytes;
     }
-    if (owner == NULL)
+    if (owner == NULL) {
+        gni_storage_part(storage); /* a node is a holder */
         return;
+    }
     if (node->storage != NULL)
-        gni_storage_retain(storage);
+        gni_storage_hold(storage);
+    if ((uint32_t)atomic_load(&owner->saves) > 0)
+        atomic_store_explicit(&storage->is_lasting, true, memory_order_relaxed);
     atomic_store_explicit(&owner->storage, storage, memory_order_release);
     owner->node = NULL;
     node->owner = NULL;
@@ -262,8 +342,7 @@ void gni_recorder_abandon(gn_tensor *tensor)
 
 /* Why a pending operand must be computed first; NULL: it need not. */
 static const char *operand_refuse(const gn_tensor *tensor, const struct gni_shape *shape,
-                                  int64_t count, bool is_ordered, const gn_stream *stream,
-                                  unsigned weight)
+                                  int64_t count, bool is_ordered, const gn_stream *stream)
 {
     const struct gni_node *node = tensor->node;
     if (node->deferred != NULL)
@@ -276,23 +355,35 @@ static const char *operand_refuse(const gn_tensor *tensor, const struct gni_shap
         return "it is needed in another shape";
     if (!tensor->is_contiguous && !is_ordered) /* in an order all operands have the same strides */
         return "it is needed in another order of dimensions";
-    return weight + node->weight + 3 > GNI_PROGRAM_NODES_MOST ? "the program is long" : NULL;
+    return NULL;
+}
+
+/* Whether so many nodes are too many for a program. */
+static bool is_long(unsigned weight)
+{
+    return weight + 3 > GNI_PROGRAM_NODES_MOST;
 }
 
 /* Computes pending operands that cannot be operands of the new node. The lock is released meanwhile, so all are checked
- * again after each. */
+ * again after each. Gives the weight of the new node. */
 static gn_status operands_prepare(int arity, const gn_operand *operands,
                                   const struct gni_shape *shape, int64_t count, bool is_ordered,
-                                  const gn_stream *stream)
+                                  const gn_stream *stream, unsigned *out)
 {
-    for (int i = 0, weight = 1; i < arity; i++) {
+    unsigned weight = 1;
+    for (int i = 0; i < arity; i++) {
         struct gni_node *node = operands[i].tensor != NULL ? operands[i].tensor->node : NULL;
         if (node == NULL)
             continue;
         const char *why =
-            operand_refuse(operands[i].tensor, shape, count, is_ordered, stream, (unsigned)weight);
+            operand_refuse(operands[i].tensor, shape, count, is_ordered, stream);
+        unsigned with = weight + node->weight;
+        if (why == NULL && is_long(with))
+            with = 1 + (unsigned)gni_operands_weigh(i + 1, operands);
+        if (why == NULL && is_long(with))
+            why = "the program is long";
         if (why == NULL && !node->is_running) {
-            weight += (int)node->weight;
+            weight = with;
             continue;
         }
         if (node->is_running)
@@ -302,6 +393,7 @@ static gn_status operands_prepare(int arity, const gn_operand *operands,
         i = -1;
         weight = 1;
     }
+    *out = weight;
     return GN_OK;
 }
 
@@ -317,8 +409,11 @@ static gn_status node_record(const struct gni_typing *typing, int arity, const g
     if (bytes >= GNI_WAITING_BYTES_LEAST ||
         atomic_load_explicit(&gni_node_count, memory_order_relaxed) >= GNI_WAITING_MOST)
         gni_waiting_bound(arity, operands, device, bytes);
-    GN_TRY(operands_prepare(arity, operands, shape, count, order != NULL, stream));
-    return node_create(typing, arity, operands, shape, count, order, device, stream, node);
+    unsigned weight;
+    GN_TRY(operands_prepare(arity, operands, shape, count, order != NULL, stream, &weight));
+    GN_TRY(node_create(typing, arity, operands, shape, count, order, device, stream, node));
+    (*node)->weight = weight;
+    return GN_OK;
 }
 
 /* The first operand of the result's shape, if all of those have the same strides and are not contiguous; else NULL. The result

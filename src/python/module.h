@@ -506,12 +506,18 @@ PyObject *tensor_from_foreign(struct module_state *state, PyObject *object, PyOb
 
 extern PyMethodDef autograd_functions[];
 int autograd_init(PyObject *module, struct module_state *state);
+int graph_nodes_init(PyObject *module, struct module_state *state);
 
 /* -1 with a RuntimeError where the tensor requires a gradient: its memory is not for others then. */
 int gradient_refuse(PyObject *self, const char *function);
 
 /* Takes over a new Tensor, or NULL, and asks for its gradient if that is required. NULL with an exception. */
 PyObject *gradient_request(PyObject *made, bool is_required);
+
+/* out= takes no part in gradients: refuses it where `out`, or one of `objects` (tensors, lists of them, others, or NULL)
+ * needs one. -1 with an exception; nothing is refused where out is NULL or None. */
+int out_refuse(struct module_state *state, const char *name, PyObject *const *objects, int count,
+               PyObject *out);
 
 /* A new tensor of the same memory that requires no gradient. */
 PyObject *tensor_detach(PyObject *self);

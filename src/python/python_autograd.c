@@ -6,9 +6,7 @@
  */
 #include "module.h"
 
-#include <ctype.h>
 #include <limits.h>
-#include <string.h>
 
 static PyObject *gradient_raise(const struct module_state *state, const char *function,
                                 gn_status status)
@@ -40,69 +38,39 @@ PyObject *gradient_request(PyObject *made, bool is_required)
     return NULL;
 }
 
-/* ---- operations as objects ------------------------------------------------------------------- */
-
-/* What made a tensor. It has the name alone: the tensor holds the graph. */
-struct node_object {
-    PyObject_HEAD const char *operation; /* static memory */
-};
-
-/* The name that Python has for an operation: "mul" for "multiply". */
-static const char *public_name(const char *operation)
+/* Whether a tensor, or one of a list or tuple of tensors, needs a gradient. */
+static bool needs_gradient(struct module_state *state, PyObject *object)
 {
-#define PAIR(NAME, c_name, arity, domain, name, ...) {#c_name, name},
-    static const char *const pairs[][2] = {GN_OP_LIST(PAIR)};
-#undef PAIR
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-        if (strcmp(pairs[i][0], operation) == 0 && pairs[i][1][0] != '\0')
-            return pairs[i][1];
-    return operation;
+    if (object == NULL)
+        return false;
+    if (tensor_check(state, object))
+        return gn_tensor_requires_gradient(tensor_of(object));
+    bool is_needed = false;
+    if (PyTuple_Check(object))
+        for (Py_ssize_t i = 0; !is_needed && i < PyTuple_Size(object); i++)
+            is_needed = needs_gradient(state, PyTuple_GetItem(object, i));
+    else if (PyList_Check(object))
+        for (Py_ssize_t i = 0; !is_needed && i < PyList_Size(object); i++)
+            is_needed = needs_gradient(state, PyList_GetItem(object, i));
+    return is_needed;
 }
 
-/* "log_softmax" is "LogSoftmaxBackward0". */
-static PyObject *node_name(PyObject *self, PyObject *unused)
+int out_refuse(struct module_state *state, const char *name, PyObject *const *objects, int count,
+               PyObject *out)
 {
-    (void)unused;
-    char words[64];
-    size_t length = 0;
-    bool is_first = true;
-    for (const char *at = public_name(((struct node_object *)self)->operation);
-         *at != '\0' && length < sizeof words - 1; at++) {
-        if (isalnum((unsigned char)*at))
-            words[length++] = (char)(is_first ? toupper((unsigned char)*at) : *at);
-        is_first = !isalnum((unsigned char)*at);
-    }
-    words[length] = '\0';
-    return PyUnicode_FromFormat("%sBackward0", words);
+    if (out == NULL || out == Py_None || !gn_gradients_are_on())
+        return 0;
+    const char *which = needs_gradient(state, out) ? "out" : NULL;
+    for (int i = 0; which == NULL && i < count; i++)
+        which = needs_gradient(state, objects[i]) ? "an argument" : NULL;
+    if (which == NULL)
+        return 0;
+    PyErr_Format(PyExc_RuntimeError,
+                 "%s: out= has no gradient, and %s requires one: leave out= away, detach() the "
+                 "tensor, or use no_grad()",
+                 name, which);
+    return -1;
 }
-
-static PyObject *node_repr(PyObject *self)
-{
-    PyObject *name = node_name(self, NULL);
-    PyObject *text = name != NULL ? PyUnicode_FromFormat("<%U>", name) : NULL;
-    Py_XDECREF(name);
-    return text;
-}
-
-static PyMethodDef node_methods[] = {
-    {"name", node_name, METH_NOARGS, "name($self, /)\n--\n\nThe name, as \"ExpBackward0\"."},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyType_Slot node_slots[] = {
-    {Py_tp_doc, "The operation that made a tensor: ``Tensor.grad_fn``."},
-    {Py_tp_dealloc, object_free},
-    {Py_tp_methods, node_methods},
-    {Py_tp_repr, node_repr},
-    {0, NULL},
-};
-
-static PyType_Spec node_spec = {
-    .name = "genesis.autograd.Node",
-    .basicsize = sizeof(struct node_object),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = node_slots,
-};
 
 /* ---- of a tensor ----------------------------------------------------------------------------- */
 
@@ -175,18 +143,6 @@ static PyObject *get_is_leaf(PyObject *self, void *unused)
 {
     (void)unused;
     return PyBool_FromLong(gn_tensor_is_leaf(tensor_of(self)));
-}
-
-static PyObject *get_grad_fn(PyObject *self, void *unused)
-{
-    (void)unused;
-    const char *operation = gn_tensor_get_operation(tensor_of(self));
-    if (operation == NULL)
-        return Py_NewRef(Py_None);
-    PyObject *made = object_alloc((PyTypeObject *)tensor_state(self)->node_class);
-    if (made != NULL)
-        ((struct node_object *)made)->operation = operation;
-    return made;
 }
 
 PyObject *tensor_detach(PyObject *self)
@@ -348,7 +304,6 @@ static PyGetSetDef tensor_gradient_properties[] = {
     {"grad", get_grad, set_grad, "What backward() has summed up for a leaf; None: nothing yet.",
      NULL},
     {"is_leaf", get_is_leaf, NULL, "Whether no recorded operation has made it.", NULL},
-    {"grad_fn", get_grad_fn, NULL, "The operation that made it; None for a leaf.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -395,10 +350,7 @@ int autograd_init(PyObject *module, struct module_state *state)
         if (status < 0)
             return -1;
     }
-    state->node_class = PyType_FromModuleAndSpec(module, &node_spec, NULL);
-    if (state->node_class == NULL ||
-        methods_add(state->tensor_class, tensor_gradient_methods) < 0 ||
-        PyModule_AddFunctions(module, autograd_functions) < 0)
+    if (methods_add(state->tensor_class, tensor_gradient_methods) < 0)
         return -1;
-    return PyModule_AddType(module, (PyTypeObject *)state->node_class);
+    return PyModule_AddFunctions(module, autograd_functions);
 }

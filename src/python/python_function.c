@@ -1140,7 +1140,8 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
     if (filled == 0 && form == FORM_IN_PLACE && frame.out != NULL) {
         PyErr_Format(PyExc_TypeError,
                      "%s: the result goes to the tensor itself: out= is not for this", frame.name);
-    } else if (filled == 0) {
+    } else if (filled == 0 &&
+               out_refuse(state, frame.name, frame.objects, function->count, frame.out) == 0) {
         if (form == FORM_IN_PLACE && (function->row->forms & GN_FORM_WRITES) != 0)
             frame.target = self;
         else if (form == FORM_IN_PLACE)

@@ -411,7 +411,8 @@ static PyObject *cat_as(const char *name, PyObject *module, PyObject *const *arg
     }
     PyObject *items = iterable_take(taken[0]);
     gn_tensor **tensors = items != NULL ? tensors_take(state, name, items) : NULL;
-    if (tensors == NULL || dim_take(name, taken[1], &dim) < 0) {
+    if (tensors == NULL || dim_take(name, taken[1], &dim) < 0 ||
+        out_refuse(state, name, &items, 1, taken[2]) < 0) {
         if (items == NULL)
             (void)error_name(name);
         PyMem_Free(tensors);

@@ -334,6 +334,8 @@ static PyObject *function_where(PyObject *module, PyObject *const *arguments, Py
         PyErr_SetString(PyExc_TypeError, "where() takes 3 operands, or a condition alone");
         return NULL;
     }
+    if (out_refuse(state, "where", taken, 3, taken[3]) < 0)
+        return NULL;
     return elementwise_call(state, "where", GN_OP_WHERE, taken, 3,
                             taken[3] != Py_None ? taken[3] : NULL);
 }

@@ -126,7 +126,7 @@ static int factors_take(struct module_state *state, PyObject *const *arguments, 
         *out = given != Py_None ? given : NULL;
     }
     if (taken == 2)
-        return 0;
+        return out_refuse(state, "matmul", factors, 2, *out);
     PyErr_Format(PyExc_TypeError, "matmul() takes %d operand%s, not %zd", 2 - begin,
                  plural(2 - begin), taken - begin);
     return -1;

@@ -163,8 +163,10 @@ static PyObject *reduce_call(struct module_state *state, const char *name, gn_re
     uint32_t bits;
     gn_dtype dtype;
     gn_status status;
-    if (is_kept < 0 || dimensions_from_python(name, taken[ARGUMENT_DIM],
-                                              gn_tensor_get_dimensions(tensor), &bits) < 0)
+    if (is_kept < 0 ||
+        dimensions_from_python(name, taken[ARGUMENT_DIM], gn_tensor_get_dimensions(tensor), &bits) <
+            0 ||
+        out_refuse(state, name, &taken[ARGUMENT_INPUT], 1, taken[ARGUMENT_OUT]) < 0)
         return NULL;
     if (taken[ARGUMENT_DTYPE] == NULL) {
         CALL_OPERATION(is_long, status, gn_reduce(reduction, tensor, bits, is_kept != 0, &result));

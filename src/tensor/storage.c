@@ -4,7 +4,7 @@
  * Our own memory is kept by handle: its free needs no look-up, and until somebody outside learns its address
  * (gn_tensor_get_data) the manager may exchange what lies behind it. Work that we submit is kept away meanwhile.
  */
-#include "tensor/tensor.h"
+#include "tensor/tape.h"
 
 #include "base/checked.h"
 #include "base/host.h"
@@ -102,8 +102,20 @@ void gni_storage_release(struct gni_storage *storage)
         gni_storage_destroy(storage);
 }
 
+bool gni_storage_unreference_aliases(struct gni_storage *storage)
+{
+    gni_storage_hold(storage); /* others may release it while we look */
+    size_t before = atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel);
+    if ((uint32_t)before == 1)
+        gni_tape.aliases_release(atomic_exchange(&storage->aliases, NULL));
+    return gni_storage_unhold(storage);
+}
+
 void gni_storage_destroy(struct gni_storage *storage)
 {
+    struct gni_alias_set *aliases = atomic_load_explicit(&storage->aliases, memory_order_relaxed);
+    if (aliases != NULL)
+        gni_tape.aliases_release(aliases);
     if (storage->block == NULL && gni_storage_order_return(storage) != GN_OK)
         gni_log(GNI_LOG_ERROR, "memory of others goes back out of order: %s", gn_error_detail());
     if (storage->first.stream != NULL)

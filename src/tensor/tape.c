@@ -4,11 +4,23 @@
 #include "tensor/tape.h"
 
 #include "base/error.h"
+#include "base/host.h"
 
 #include <stddef.h>
 
 struct gni_tape gni_tape;
 _Thread_local bool gni_tape_is_paused;
+atomic_bool gni_aliases_were_written;
+
+/* The set is made with the first view that may be written to on the tape. Without memory there is none: such a write is
+ * refused then. */
+void gni_tensor_share_apart(const gn_tensor *tensor, gn_tensor *view)
+{
+    (void)view;
+    gni_storage_hold(gni_tensor_storage(tensor));
+    if (tensor->aliases != NULL)
+        atomic_fetch_add(&tensor->aliases->references, 1);
+}
 
 bool gni_tape_enter_any(int count, const gn_operand *operands)
 {

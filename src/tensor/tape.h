@@ -13,9 +13,15 @@
  *
  * An operation that is made of taped ones does nothing: its parts are on the tape.
  *
+ * Views are *aliases* of the tensor that they are made of. Writing to one of them on the tape changes what made all of
+ * them: an alias set knows what that is, and how often it has changed. A tensor whose record is older than its alias set
+ * gets a new record when it is used the next time. A detached tensor is apart: it is no alias of what it was detached from,
+ * and has an alias set of its own once it has views. src/autograd/alias_sets.c
+ *
  * Invariants:
  *   TA1 a tensor has a record only if its type is floating;
- *   TA2 the tape is paused in every operation between enter and leave, and nowhere else but by gn_set_gradients().
+ *   TA2 the tape is paused in every operation between enter and leave, and nowhere else but by gn_set_gradients();
+ *   TA3 a storage has an alias set if one of its tensors is, or was, a view that is on the tape.
  *
  * Threads: the pause is the calling thread's own.
  */
@@ -24,6 +30,7 @@
 
 #include "tensor/tensor.h"
 
+#include "base/lock.h"
 #include "genesis/index.h"
 
 /* The rules for gradients, by the operation that they belong to: src/autograd/rules_*.c. */
@@ -36,6 +43,7 @@ enum gni_rule {
     GNI_RULE_EXPAND,      /* none */
     GNI_RULE_STRIDED,     /* struct gni_strided_details: some elements of a tensor, as a view */
     GNI_RULE_SPREAD,      /* the same: a tensor of 0 but for these elements, which the input has */
+    GNI_RULE_STRIDED_PUT, /* the same: elements of the first input take over the second one */
     GNI_RULE_FLIP,        /* uint32_t dimensions */
     GNI_RULE_REDUCE,      /* struct gni_reduce_details */
     GNI_RULE_SOFTMAX,     /* struct gni_softmax_details */
@@ -95,6 +103,19 @@ struct gni_places_details {
     gn_key keys[GN_KEYS_MAX]; /* as many as there are; their tensors are the other inputs */
 };
 
+/* What made the elements that aliases have. `layout` is that of a tensor with all of them. */
+struct gni_alias_set {
+    _Atomic(size_t) references;
+    _Atomic(uint64_t) generation; /* how often aliases were written to on the tape */
+    struct gni_lock lock;         /* of the rest */
+    struct gni_graph_node *node;  /* what made them; NULL: nothing that needs a gradient */
+    int number;                   /* which of the node's results it is */
+    gn_dtype dtype;
+    int64_t offset; /* from the storage's first element on */
+    int ndim;
+    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+};
+
 /* What an operation tells the tape. All of it is borrowed. */
 struct gni_tape_step {
     enum gni_rule rule;
@@ -113,23 +134,49 @@ struct gni_tape {
     gn_status (*record)(const struct gni_tape_step *step);
     /* A tensor that has a record goes. */
     void (*forget)(gn_tensor *tensor);
-    /* Whether a tensor may be written to: it is no leaf that needs a gradient, and nobody shares its memory. */
+    /* Whether a tensor may be written to on the tape: it is no leaf that needs a gradient, and no view of one. */
     gn_status (*write_check)(const char *name, gn_tensor *out);
     /* A tensor takes over the record of a result, which its memory has the value of now; its own one goes. */
-    void (*rewrite)(gn_tensor *out, gn_tensor *result);
+    gn_status (*rewrite)(gn_tensor *out, gn_tensor *result);
     /* What stands for a tensor whose memory is about to change: a copy with its record. */
     gn_status (*keep)(gn_tensor *tensor, gn_tensor **kept);
     /* Puts a step that wrote into its first input on the tape; results are not looked at. */
     gn_status (*record_write)(const struct gni_tape_step *step);
+    void (*aliases_release)(struct gni_alias_set *aliases);
 };
 
 extern struct gni_tape gni_tape;
 extern _Thread_local bool gni_tape_is_paused;
+extern atomic_bool gni_aliases_were_written; /* some alias set has a generation above 0 */
+
+/* The alias set of a tensor; NULL: it has none. */
+static inline struct gni_alias_set *gni_tensor_aliases(const gn_tensor *tensor)
+{
+    struct gni_storage *storage = gni_tensor_storage(tensor);
+    if (tensor->is_apart || storage == NULL)
+        return tensor->aliases;
+    return atomic_load_explicit(&storage->aliases, memory_order_acquire);
+}
+
+/* Whether an alias of the tensor was written to on the tape. */
+static inline bool gni_tensor_was_rewritten(const gn_tensor *tensor)
+{
+    if (!atomic_load_explicit(&gni_aliases_were_written, memory_order_relaxed))
+        return false;
+    const struct gni_alias_set *aliases = gni_tensor_aliases(tensor);
+    return aliases != NULL && atomic_load(&aliases->generation) > 0;
+}
+
+/* Whether a tensor needs a gradient: it has a record, or will have one when it is used. */
+static inline bool gni_has_gradient(const gn_tensor *tensor)
+{
+    return tensor->gradient != NULL || gni_tensor_was_rewritten(tensor);
+}
 
 /* Whether work with this tensor goes on the tape; NULL is a number. */
 static inline bool gni_is_taped(const gn_tensor *tensor)
 {
-    return tensor != NULL && tensor->gradient != NULL && !gni_tape_is_paused;
+    return tensor != NULL && gni_has_gradient(tensor) && !gni_tape_is_paused;
 }
 
 /* The same, and pauses the tape then. */

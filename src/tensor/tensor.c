@@ -139,17 +139,24 @@ void gn_tensor_release(gn_tensor *tensor)
 {
     if (tensor == NULL)
         return;
+    if (atomic_load_explicit(&tensor->recipe, memory_order_relaxed) != NULL)
+        gni_evaluator.rest(tensor);
     /* The only reference is ours: nobody can take another one meanwhile. */
     if (atomic_load_explicit(&tensor->references, memory_order_acquire) != 1 &&
         atomic_fetch_sub_explicit(&tensor->references, 1, memory_order_acq_rel) != 1)
         return;
     struct gni_storage *storage = gni_tensor_storage(tensor);
+    if (gni_tensor_has_recipe(tensor))
+        gni_evaluator.forget_recipe(tensor);
     if (storage == NULL) {
         gni_evaluator.abandon(tensor);
         storage = gni_tensor_storage(tensor); /* it may have been computed since we looked */
     }
-    if (storage != NULL && gni_storage_unreference(storage))
+    if (storage != NULL &&
+        (tensor->is_apart ? gni_storage_unhold(storage) : gni_storage_unreference(storage)))
         gni_storage_destroy(storage);
+    if (tensor->aliases != NULL)
+        gni_tape.aliases_release(tensor->aliases);
     if (tensor->gradient != NULL)
         gni_tape.forget(tensor);
     gni_host_free_kept(tensor);
@@ -483,6 +490,20 @@ gn_status gn_tensor_view_storage(gn_tensor *tensor, gn_dtype dtype, gn_tensor **
     return GN_OK;
 }
 
+/* A tensor takes other memory. It is no alias, for gradients, of those that have it already. */
+static void storage_exchange(gn_tensor *tensor, struct gni_storage *old,
+                             struct gni_storage *storage)
+{
+    gni_storage_hold(storage);
+    atomic_store(&tensor->storage, storage);
+    if (tensor->is_apart ? gni_storage_unhold(old) : gni_storage_unreference(old))
+        gni_storage_destroy(old);
+    if (tensor->aliases != NULL)
+        gni_tape.aliases_release(tensor->aliases);
+    tensor->aliases = NULL;
+    tensor->is_apart = true;
+}
+
 gn_status gn_tensor_become(gn_tensor *tensor, gn_tensor *other)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && other != NULL, "tensor and other must not be NULL");
@@ -497,14 +518,15 @@ gn_status gn_tensor_become(gn_tensor *tensor, gn_tensor *other)
                          "a tensor that needs a gradient cannot have another shape");
     GN_TRY(gni_tensor_flush(tensor));
     GN_TRY(gni_tensor_flush(other));
+    if (gni_tensor_has_recipe(tensor))
+        gni_evaluator.forget_recipe(tensor);
     struct gni_storage *old = gni_tensor_storage(tensor), *storage = gni_tensor_storage(other);
     if (old != storage && atomic_load(&old->is_escaped))
         return gni_error(GN_ERROR_INVALID_VALUE,
                          "the tensor cannot have other memory: numpy() or another program has the "
                          "address of what it has");
-    gni_storage_retain(storage);
-    atomic_store(&tensor->storage, storage);
-    gni_storage_release(old);
+    if (old != storage)
+        storage_exchange(tensor, old, storage);
     tensor->offset = other->offset;
     gni_tensor_set_layout(tensor, other->ndim, other->sizes, other->strides);
     return GN_OK;

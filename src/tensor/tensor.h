@@ -11,7 +11,15 @@
  *   T3  every element that shape, strides and offset reach lies in the storage;
  *   T4  `version` of a storage grows with each write through a tensor after its first content;
  *   T5  storage that is_escaped has bytes that others can reach. Once set it stays;
- *   T6  the room is given once: whoever took it may have an object there until the tensor goes.
+ *   T6  the room is given once: whoever took it may have an object there until the tensor goes;
+ *   T7  the references of a storage count twice: tensors that are aliases of one another in units of 1, and other holders
+ *       (pending nodes, tensors that are_apart) in units of GNI_STORAGE_HOLDER. The storage goes when both are 0, its
+ *       alias set when the first is;
+ *   T8  `saves` counts the references that saved values of gradients have, and in units of GNI_TENSOR_READER those of walks
+ *       that read them now. A tensor without other references is *spare*: its value may be computed again instead of
+ *       being stored (src/ops/resting.c);
+ *   T9  a tensor with a recipe has a storage of its own. The recipe is a node that computes the same value, as long as
+ *       the storage was not written to since.
  *
  * `node`, `storage` and what hangs on them change under the recorder's lock only (src/ops/recorder.h); the rest
  * of a tensor never changes after its creation. gn_tensor_become() is the exception to both, for a tensor that is not
@@ -26,10 +34,14 @@
 #include "tensor/shape.h"
 
 struct gni_node;
+struct gni_alias_set;
 
 enum {
     GNI_STORAGE_READERS_MOST = 4,
 };
+
+#define GNI_STORAGE_HOLDER ((size_t)1 << 32) /* T7 */
+#define GNI_TENSOR_READER ((uint64_t)1 << 32) /* T8 */
 
 /* A stream that has used a storage. */
 struct gni_user {
@@ -38,7 +50,7 @@ struct gni_user {
 };
 
 struct gni_storage {
-    _Atomic(size_t) references;
+    _Atomic(size_t) references; /* T7 */
     gn_device *device;
     gn_memory_block *block;     /* our own memory; NULL: somebody else's */
     gn_memory_manager *manager; /* of our own memory: the device's, or one of page-locked memory */
@@ -47,10 +59,12 @@ struct gni_storage {
     void (*deleter)(void *context); /* of somebody else's; may be NULL */
     void *context;
     _Atomic(uint64_t) version;
+    struct gni_alias_set *_Atomic aliases; /* of tensors that are not apart: tape.h; NULL: none */
     struct gni_list pending; /* operands of pending nodes that read it; under the recorder's lock */
     struct gni_storage
         *next_dead; /* without references: to be destroyed when the recorder's lock is let go */
     _Atomic(bool) is_escaped;
+    _Atomic(bool) is_lasting; /* a leaf's, or saved for a gradient: it stays for a while anyway */
     bool is_read_only;
     /* On a GPU, in the order of streams: stream_order.c. On the CPU the writer is no stream. */
     struct gni_user first; /* whose it was at the start */
@@ -66,13 +80,17 @@ struct gn_tensor {
     _Atomic(size_t) references;
     struct gni_storage *_Atomic storage;
     struct gni_node *node; /* its value, while that is pending */
+    struct gni_node *_Atomic recipe; /* T9; NULL: none */
+    _Atomic(uint64_t) saves;         /* T8 */
     gn_device *device;
     void *gradient; /* the place of automatic differentiation: NULL until there is one */
-    int64_t offset; /* of the first element, in elements */
-    int64_t count;  /* elements */
+    struct gni_alias_set *aliases; /* of a tensor that is apart; NULL: the storage's, or none */
+    int64_t offset;                /* of the first element, in elements */
+    int64_t count;                 /* elements */
     gn_dtype dtype;
     int ndim;
     bool is_contiguous;
+    bool is_apart;                          /* detached: no alias of others for gradients; T7 */
     bool is_room_taken;                     /* T6 */
     _Alignas(16) char room[GN_TENSOR_ROOM]; /* of gn_tensor_take_room() */
     int64_t sizes[GN_DIMENSIONS_MAX];
@@ -126,12 +144,37 @@ static inline void gni_storage_retain(struct gni_storage *storage)
     atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
 }
 
+/* A reference that is no alias: T7. */
+static inline void gni_storage_hold(struct gni_storage *storage)
+{
+    atomic_fetch_add_explicit(&storage->references, GNI_STORAGE_HOLDER, memory_order_relaxed);
+}
+
+/* Turns a reference of an alias into one of a holder. */
+static inline void gni_storage_part(struct gni_storage *storage)
+{
+    atomic_fetch_add_explicit(&storage->references, GNI_STORAGE_HOLDER - 1, memory_order_relaxed);
+}
+
 /* The first half of a release: whether that was the last reference; then gni_storage_destroy() is the other one. Where
  * the only reference is ours, nobody can take another one meanwhile. */
+static inline bool gni_storage_unhold(struct gni_storage *storage)
+{
+    return atomic_load_explicit(&storage->references, memory_order_acquire) == GNI_STORAGE_HOLDER ||
+           atomic_fetch_sub_explicit(&storage->references, GNI_STORAGE_HOLDER,
+                                     memory_order_acq_rel) == GNI_STORAGE_HOLDER;
+}
+
+/* The same where the storage has an alias set, which goes with the last alias. */
+bool gni_storage_unreference_aliases(struct gni_storage *storage);
+
 static inline bool gni_storage_unreference(struct gni_storage *storage)
 {
-    return atomic_load_explicit(&storage->references, memory_order_acquire) == 1 ||
-           atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel) == 1;
+    if (atomic_load_explicit(&storage->references, memory_order_acquire) == 1)
+        return true;
+    if (atomic_load_explicit(&storage->aliases, memory_order_relaxed) != NULL)
+        return gni_storage_unreference_aliases(storage);
+    return atomic_fetch_sub_explicit(&storage->references, 1, memory_order_acq_rel) == 1;
 }
 
 /* ---- tensor.c -------------------------------------------------------------------------------- */
@@ -151,6 +194,13 @@ gn_status gni_tensor_alias(gn_tensor *tensor, gn_tensor **view) GN_NODISCARD;
 gn_status gni_tensor_alias_as(gn_tensor *tensor, int64_t offset, int ndim, const int64_t *sizes,
                               const int64_t *strides, gn_tensor **view) GN_NODISCARD;
 
+/* A view that nobody knows yet is no alias of others for gradients from now on. */
+static inline void gni_tensor_part(gn_tensor *view)
+{
+    gni_storage_part(atomic_load_explicit(&view->storage, memory_order_relaxed));
+    view->is_apart = true;
+}
+
 /* Sets shape and strides, and what follows from them. */
 void gni_tensor_set_layout(gn_tensor *tensor, int ndim, const int64_t *sizes,
                            const int64_t *strides);
@@ -160,13 +210,23 @@ static inline struct gni_storage *gni_tensor_storage(const gn_tensor *tensor)
     return atomic_load_explicit(&tensor->storage, memory_order_acquire);
 }
 
+/* The part of gni_tensor_share() for a tensor that is apart: the view holds the storage and the alias set. tape.c */
+void gni_tensor_share_apart(const gn_tensor *tensor, gn_tensor *view);
+
 /* Makes a view, but for its layout, of memory that is not set yet. The tensor has a storage. */
 static inline void gni_tensor_share(const gn_tensor *tensor, int64_t offset, gn_tensor *view)
 {
     struct gni_storage *storage = gni_tensor_storage(tensor);
-    gni_storage_retain(storage);
+    if (tensor->is_apart)
+        gni_tensor_share_apart(tensor, view);
+    else
+        gni_storage_retain(storage);
+    view->is_apart = tensor->is_apart;
+    view->aliases = tensor->aliases;
     atomic_init(&view->references, 1);
     atomic_init(&view->storage, storage);
+    atomic_init(&view->recipe, NULL);
+    atomic_init(&view->saves, 0);
     view->node = NULL;
     view->device = tensor->device;
     view->gradient = NULL;
@@ -209,6 +269,12 @@ struct gni_evaluator {
     gn_status (*flush_readers)(struct gni_storage *storage);
     /* A pending tensor goes: its value may not be needed any more. */
     void (*abandon)(gn_tensor *tensor);
+    /* A tensor with a recipe will be spare once the caller has released its reference: its bytes go, if they can. */
+    void (*rest)(gn_tensor *tensor);
+    /* The recipe of a tensor goes. */
+    void (*forget_recipe)(gn_tensor *tensor);
+    /* Waits for what another thread is doing in one of the two. */
+    void (*meet)(void);
     /* A contiguous copy, or the tensor itself (with a reference) if it is contiguous. */
     gn_status (*compact)(gn_tensor *tensor, gn_tensor **result);
     /* One element, read on the host. */
@@ -218,6 +284,55 @@ struct gni_evaluator {
 };
 
 extern struct gni_evaluator gni_evaluator;
+
+/* ---- saved values: T8 ---------------------------------------------------------------------------- */
+
+static inline bool gni_tensor_has_recipe(const gn_tensor *tensor)
+{
+    return atomic_load(&tensor->recipe) != NULL;
+}
+
+/* Without the recorder's lock this is a guess. */
+static inline bool gni_tensor_is_spare(const gn_tensor *tensor)
+{
+    uint64_t saves = atomic_load(&tensor->saves);
+    return atomic_load(&tensor->references) == (uint32_t)saves + (saves >> 32);
+}
+
+/* A reference of the caller's becomes that of a saved value. */
+static inline void gni_tensor_save(gn_tensor *tensor)
+{
+    struct gni_storage *storage = gni_tensor_storage(tensor);
+    atomic_fetch_add(&tensor->saves, 1);
+    if (storage != NULL)
+        atomic_store_explicit(&storage->is_lasting, true, memory_order_relaxed);
+}
+
+/* Releases that reference; NULL: nothing happens. */
+static inline void gni_tensor_unsave(gn_tensor *tensor)
+{
+    if (tensor == NULL)
+        return;
+    uint64_t before = atomic_fetch_sub(&tensor->saves, 1);
+    if ((uint32_t)before == 1 && gni_tensor_has_recipe(tensor))
+        gni_evaluator.forget_recipe(tensor);
+    gn_tensor_release(tensor);
+}
+
+/* A new reference to a tensor that somebody has saved. Its bytes stay, if they are there, until the end. */
+static inline void gni_tensor_read_begin(gn_tensor *tensor)
+{
+    atomic_fetch_add(&tensor->saves, GNI_TENSOR_READER);
+    atomic_fetch_add(&tensor->references, 1);
+    if (gni_tensor_has_recipe(tensor))
+        gni_evaluator.meet(); /* another thread may not have seen us */
+}
+
+static inline void gni_tensor_read_end(gn_tensor *tensor)
+{
+    atomic_fetch_sub(&tensor->saves, GNI_TENSOR_READER);
+    gn_tensor_release(tensor);
+}
 
 /* Computes a tensor if its value is pending. */
 GN_NODISCARD static inline gn_status gni_tensor_flush(gn_tensor *tensor)

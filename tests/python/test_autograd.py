@@ -498,19 +498,12 @@ CHECKED = {
     "masked_scatter": lambda x: x.masked_scatter(MASK, x),
     "full": lambda x: genesis.full((2,), x.sum()),
     "full_like": lambda x: genesis.full_like(MASK, x.sum(), dtype=genesis.float64),
-    "out=": lambda x: genesis.exp(x, out=zeros()),
     "copy_": lambda x: zeros().copy_(x),
     "x[key] = y": assigned,
     "+=": lambda x, y: (x * 2).add_(y).mul_(x),
     "xlogy": lambda x, y: genesis.xlogy(x, y),
     "gelu": lambda x: genesis.gelu(x, approximate="tanh"),
     "softplus": lambda x: genesis.softplus(x, 2.0),
-}
-
-# These have no gradient yet, and say so. When one has, it moves to CHECKED.
-REFUSED = {
-    "median": lambda x: x.median(),
-    "copysign": lambda x: x.copysign(x),
     "roll": lambda x: x.roll(1, 1),
     "pad": lambda x: genesis.pad(x, (1, 1)),
     "block_diag": lambda x: genesis.block_diag(x, x),
@@ -518,10 +511,27 @@ REFUSED = {
     "slice_scatter": lambda x: x.slice_scatter(x[:1], 0, 0, 1),
     "select_scatter": lambda x: x.select_scatter(x[0], 0, 1),
     "diagonal_scatter": lambda x: x.diagonal_scatter(x[0, :2]),
+}
+
+# These have no gradient yet, and say so. When one has, it moves to CHECKED.
+REFUSED = {
+    "median": lambda x: x.median(),
+    "copysign": lambda x: x.copysign(x),
     "unique": lambda x: x.unique(),
     "bincount": lambda x: genesis.bincount(PLACES[0], weights=x[0, :2]),
     "t_": lambda x: (x * 1).t_(),
     "resize_": lambda x: (x * 1).resize_(3, 2),
+}
+
+
+WRITTEN = {
+    "elementwise": lambda x, out: genesis.exp(x, out=out),
+    "where": lambda x, out: genesis.where(x > 0, x, 1.0, out=out),
+    "reduction": lambda x, out: x.sum(0, out=out[0]),
+    "cat": lambda x, out: genesis.cat([x[:1], x[1:]], out=out),
+    "matmul": lambda x, out: genesis.matmul(x, x.T, out=out[:, :2]),
+    "function": lambda x, out: genesis.cumsum(x, 1, out=out),
+    "two": lambda x, out: genesis.sort(x, out=(out, genesis.zeros(2, 3, dtype=genesis.int64))),
 }
 
 
@@ -550,6 +560,20 @@ def test_what_has_no_gradient_yet_says_so(name):
         REFUSED[name](numbers(0))
     with genesis.no_grad():
         REFUSED[name](numbers(0))
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_out_takes_no_part_in_gradients(name):
+    """As in PyTorch: out= is refused where it, or an argument, needs a gradient."""
+    x, out = numbers(0), zeros()
+    with pytest.raises(RuntimeError, match="out= has no gradient, and an argument requires one"):
+        WRITTEN[name](x, out)
+    assert not out.any()
+    with pytest.raises(RuntimeError, match="out= has no gradient, and out requires one"):
+        WRITTEN[name](x.detach(), out.requires_grad_())
+    with genesis.no_grad():
+        WRITTEN[name](x, out)
+    assert out.any()
 
 
 def test_gradcheck_finds_what_is_wrong():
