@@ -9,8 +9,9 @@
  *   AG1 an edge goes to a node with a smaller sequence: the graph has no cycles;
  *   AG2 a node holds no tensor whose record holds the node: results are saved as views without a record, and so are
  *       leaves, since a leaf's gradient may itself have a graph;
- *   AG3 the node of a leaf does not hold the leaf: its record is told when the tensor goes;
- *   AG4 nothing here calls itself along the graph: releasing and walking use lists.
+ *   AG3 a node does not hold the tensors that keep its gradients: a record leaves the node's list when its tensor goes;
+ *   AG4 nothing here calls itself along the graph: releasing and walking use lists;
+ *   AG5 the records whose tensors keep a gradient are in the list `kept` of their node. A leaf's record always is.
  *
  * Threads: a graph may be used by several threads at once; a node's saved values are taken and released under its lock.
  */
@@ -37,14 +38,19 @@ struct gni_edge {
 };
 
 enum {
-    GNI_SAVED_RESULT = 64, /* added to the number of a result */
+    GNI_SAVED_RESULT = 1 << 16, /* added to the number of a result */
+    GNI_SAVED_OTHER = 1 << 17,  /* neither an input nor a result: of gn_record_custom() */
 };
 
-/* A value that a rule needs. */
+/* A value that hooks have packed: saved.c. */
+struct gni_packed;
+
+/* A value that a rule needs. It has a tensor or was packed; neither once it was released. */
 struct gni_saved {
-    gn_tensor *tensor; /* NULL once it was released */
-    uint64_t version;  /* of its storage when it was saved */
-    int place;         /* the number of an input, or GNI_SAVED_RESULT + that of a result */
+    gn_tensor *tensor;
+    struct gni_packed *packed;
+    uint64_t version; /* of its storage when it was saved */
+    int place;        /* the number of an input, GNI_SAVED_RESULT + that of a result, or GNI_SAVED_OTHER */
 };
 
 struct gni_graph_node {
@@ -57,9 +63,14 @@ struct gni_graph_node {
     struct gni_like *results;
     struct gni_saved *saved;
     const void *details;
+    gn_stream *stream;           /* a reference: where it ran, and its rule will; NULL: on the CPU */
+    uint32_t site;               /* where it was called, if stacks are recorded; else 0 */
+    struct gni_list listed;      /* among the nodes with a site: graph_nodes.c */
     struct gni_lock lock;        /* of the rest */
     bool is_released, is_failed; /* saved values are gone; because a backward pass failed */
-    struct gni_record *leaf;     /* of GNI_RULE_ACCUMULATE: whose gradient it keeps; NULL: gone */
+    bool is_recorded;            /* its results have records */
+    struct gn_hook *hooks;       /* in the order in which they were added */
+    struct gni_record *kept;     /* AG5 */
     struct gni_graph_node *next; /* in a list of nodes that go */
 };
 
@@ -67,8 +78,12 @@ struct gni_graph_node {
 struct gni_record {
     struct gni_graph_node *node; /* a reference */
     int number;
-    uint64_t generation; /* of the tensor's alias set when it was made: AL1 */
-    gn_tensor *gradient; /* of a leaf; NULL: none yet */
+    uint64_t generation;   /* of the tensor's alias set when it was made: AL1 */
+    gn_tensor *tensor;     /* whose record it is; borrowed */
+    gn_tensor *gradient;   /* that is kept; NULL: none yet */
+    gn_tensor *place;      /* where a leaf's gradient is written to; NULL: new memory */
+    bool is_kept;          /* AG5 */
+    struct gni_record *next_kept;
 };
 
 /* ---- rules ----------------------------------------------------------------------------------- */
@@ -79,6 +94,7 @@ struct gni_rule_frame {
     const struct gni_graph_node *node;
     gn_operand *inputs;  /* as far as they are saved; the numbers of an elementwise operation */
     gn_tensor **results; /* as far as they are saved */
+    gn_tensor **saved;   /* all saved values, in the order in which they were saved */
     gn_tensor **given;   /* the gradient of each result; NULL: it is 0 */
     const struct gni_like *const *likes; /* of each input; NULL: it needs no gradient */
     unsigned needed;                     /* bits: the inputs whose gradients are asked for */
@@ -133,6 +149,10 @@ static inline struct gni_record *gni_record_of(const gn_tensor *tensor)
 /* Lets go of what a node has saved. */
 void gni_graph_node_forget_saved(struct gni_graph_node *node, bool is_failed);
 
+/* Puts a step on the tape, with values of the caller's that are saved. */
+gn_status gni_step_record(const struct gni_tape_step *step, int saved_count,
+                          gn_tensor *const *saved) GN_NODISCARD;
+
 /* A tensor with the same elements and no record. */
 gn_status gni_detach(gn_tensor *tensor, gn_tensor **detached) GN_NODISCARD;
 
@@ -142,8 +162,95 @@ gn_status gni_attach(gn_tensor *tensor, struct gni_graph_node *node, int number)
 /* A tensor takes over the record of another, which has none then; its own one goes. */
 void gni_record_move(gn_tensor *from, gn_tensor *to);
 
-void gni_graph_node_retain(struct gni_graph_node *node);
+/* Takes a record into the list of its node: AG5. */
+void gni_record_keep(struct gni_record *record);
+
+static inline void gni_graph_node_retain(struct gni_graph_node *node)
+{
+    atomic_fetch_add_explicit(&node->references, 1, memory_order_relaxed);
+}
+
 void gni_graph_node_release(struct gni_graph_node *node);
+
+/* A new reference to the tensor of a record whose node's lock is held; NULL: it is about to go. */
+gn_tensor *gni_record_tensor(const struct gni_record *record);
+
+/* ---- saved values: saved.c --------------------------------------------------------------------- */
+
+/* What a rule needs of a tensor that is an input or a result of the node. */
+gn_status gni_value_save(struct gni_graph_node *node, gn_tensor *tensor, int place) GN_NODISCARD;
+
+/* A saved value goes. */
+void gni_saved_release(const struct gni_saved *saved);
+
+/* A walk needs what a node has saved. `held` has room for saved_count; on GN_OK gni_values_let_go() ends it. */
+gn_status gni_values_hold(struct gni_graph_node *node, struct gni_saved *held) GN_NODISCARD;
+void gni_values_let_go(const struct gni_graph_node *node, const struct gni_saved *held);
+
+/* Values that are held, for a rule. Where gradients are to be differentiated they have the records that they had. */
+gn_status gni_values_take(struct gni_graph_node *node, bool is_graph, const struct gni_saved *held,
+                          struct gni_rule_frame *frame) GN_NODISCARD;
+
+/* " (called at ...)" for a node with a site; else "". */
+struct gni_site_text {
+    char text[160];
+};
+struct gni_site_text gni_site_text(const char *words, uint32_t site);
+
+/* ---- hooks.c ------------------------------------------------------------------------------------- */
+
+/* Calls the hooks of one kind for a result of a node, with `*tensor`, which they may replace: a reference. */
+gn_status gni_hooks_run(struct gni_graph_node *node, gn_hook_kind kind, int number,
+                        gn_tensor **tensor) GN_NODISCARD;
+bool gni_has_hooks(struct gni_graph_node *node, gn_hook_kind kind);
+
+/* The node goes, and its hooks with it. */
+void gni_hooks_release(struct gni_graph_node *node);
+
+/* ---- custom.c ------------------------------------------------------------------------------------ */
+
+void gni_custom_gradients(const struct gni_rule_frame *frame, gn_tensor **gradients);
+
+/* The saved values of a node are released; the node goes. */
+void gni_custom_forget(const struct gni_graph_node *node);
+void gni_custom_deinit(const struct gni_graph_node *node);
+
+/* ---- gradients that tensors keep: accumulate.c --------------------------------------------------- */
+
+/* A gradient that a walk has computed for a tensor that keeps it. */
+struct gni_kept {
+    struct gni_graph_node *node;
+    int number;
+    gn_tensor *sum;    /* a reference, as the others */
+    gn_tensor *before; /* what the tensor had */
+    gn_tensor *given;  /* what it has now; NULL: that was added to, or nothing was given yet */
+    bool is_given;     /* a hook of the tensor was called, or the walk has ended */
+};
+
+/* Whether a tensor keeps the gradient of a result. */
+bool gni_is_kept(struct gni_graph_node *node, int number);
+
+struct gni_kept_list {
+    struct gni_kept *items;
+    size_t count, room;
+};
+
+/* Adds one, and gives it to its tensor at once if that has hooks for it. Takes the reference, also on failure. */
+gn_status gni_kept_add(struct gni_kept_list *list, struct gni_graph_node *node, int number,
+                       gn_tensor *sum, bool is_graph) GN_NODISCARD;
+
+/* Gives all gradients to their tensors. */
+gn_status gni_kept_give(struct gni_kept_list *list, bool is_graph) GN_NODISCARD;
+
+/* After a failure: tensors have what they had before, but for gradients that were added to already. */
+void gni_kept_undo(struct gni_kept_list *list);
+void gni_kept_deinit(struct gni_kept_list *list);
+
+/* Memory for twice as many items; the old ones stay valid on failure. */
+gn_status gni_array_grow(void **items, size_t *room, size_t size) GN_NODISCARD;
+
+/* Adds a gradient to a sum, which may be NULL. */
+gn_status gni_gradient_add(gn_tensor **sum, gn_tensor *gradient) GN_NODISCARD;
 
 /* ---- views that are written to: alias_sets.c ------------------------------------------------------ */
 

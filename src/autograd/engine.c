@@ -2,8 +2,8 @@
  * engine.c: the walk from roots back to leaves: gn_backward() and gn_grad().
  *
  * First the nodes behind the roots are collected, with the number of edges that lead to each. Then nodes run, the newest
- * first, each when the gradients of all its results are complete. Gradients of leaves are kept aside until the walk has
- * ended, so that a failure changes nothing.
+ * first, each when the gradients of all its results are complete, and on the stream of its operation. Gradients that tensors
+ * keep are given to them when the walk has ended (accumulate.c), so that a failure changes nothing.
  *
  * Nothing calls itself: nodes that wait are in a heap. AG4
  */
@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/host.h"
+#include "genesis/history.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,6 @@ struct visit {
     bool is_needed;       /* it leads to an input of gn_grad(); always in gn_backward() */
     bool is_captured;     /* an input of gn_grad() is one of its results */
     gn_tensor **sums;     /* the gradient of each result so far; NULL: 0 */
-    gn_tensor *before;    /* of a leaf at the end: what it had, in `total` */
-    gn_tensor *total;     /* of a leaf at the end: what it gets */
 };
 
 struct walk {
@@ -35,10 +34,12 @@ struct walk {
     size_t *heap; /* numbers of visits that are ready: the first has the largest sequence */
     size_t heap_count, heap_room;
     unsigned flags;
-    bool is_running; /* rules have run: what they needed may be gone */
+    bool is_running;   /* rules have run: what they needed may be gone */
+    size_t root_count; /* visits at the start whose nodes have a reference: they hold all others */
     int input_count;
-    gn_tensor *const *inputs; /* of gn_grad() */
-    gn_tensor **captured;     /* its results */
+    gn_tensor *const *inputs;  /* of gn_grad() and gn_backward_to(); NULL: all leaves */
+    gn_tensor **captured;      /* results of gn_grad(); NULL: tensors keep their gradients */
+    struct gni_kept_list kept; /* for them */
 };
 
 /* ---- visits ---------------------------------------------------------------------------------- */
@@ -56,18 +57,6 @@ static struct visit *visit_find(const struct walk *walk, const struct gni_graph_
 {
     size_t number = walk->table_size > 0 ? walk->table[place_of(walk, node)] : 0;
     return number > 0 ? &walk->visits[number - 1] : NULL;
-}
-
-/* Memory for twice as many of something; the old memory stays valid on failure. */
-static gn_status array_grow(void **array, size_t *room, size_t size)
-{
-    size_t more = *room > 0 ? 2 * *room : 64;
-    void *grown = gni_host_realloc(*array, more * size);
-    if (grown == NULL)
-        return gni_error_host_memory(more * size);
-    *array = grown;
-    *room = more;
-    return GN_OK;
 }
 
 static gn_status table_grow(struct walk *walk)
@@ -88,7 +77,7 @@ static gn_status table_grow(struct walk *walk)
 static gn_status visit_add(struct walk *walk, struct gni_graph_node *node)
 {
     if (walk->count == walk->room)
-        GN_TRY(array_grow((void **)&walk->visits, &walk->room, sizeof *walk->visits));
+        GN_TRY(gni_array_grow((void **)&walk->visits, &walk->room, sizeof *walk->visits));
     if (2 * (walk->count + 1) > walk->table_size)
         GN_TRY(table_grow(walk));
     size_t nbytes = (size_t)node->result_count * sizeof(gn_tensor *);
@@ -123,9 +112,10 @@ static void walk_deinit(struct walk *walk)
         for (int k = 0; k < walk->visits[i].node->result_count; k++)
             gn_tensor_release(walk->visits[i].sums[k]);
         gni_host_free(walk->visits[i].sums);
-        gn_tensor_release(walk->visits[i].before);
-        gn_tensor_release(walk->visits[i].total);
     }
+    gni_kept_deinit(&walk->kept);
+    for (size_t i = 0; i < walk->root_count; i++)
+        gni_graph_node_release(walk->visits[i].node);
     gni_host_free(walk->visits);
     gni_host_free(walk->table);
     gni_host_free(walk->heap);
@@ -148,7 +138,7 @@ static void heap_swap(struct walk *walk, size_t a, size_t b)
 static gn_status heap_push(struct walk *walk, size_t visit)
 {
     if (walk->heap_count == walk->heap_room)
-        GN_TRY(array_grow((void **)&walk->heap, &walk->heap_room, sizeof *walk->heap));
+        GN_TRY(gni_array_grow((void **)&walk->heap, &walk->heap_room, sizeof *walk->heap));
     size_t at = walk->heap_count++;
     walk->heap[at] = visit;
     for (; at > 0 && is_newer(walk, at, (at - 1) / 2); at = (at - 1) / 2)
@@ -210,111 +200,32 @@ static gn_tensor *gradient_fit(struct gni_scope *scope, gn_tensor *gradient,
     return gni_scope_is_ok(scope) ? gradient : NULL;
 }
 
-/* Adds a gradient to what a result of a node has. */
-static gn_status gradient_add(gn_tensor **sum, gn_tensor *gradient)
-{
-    if (*sum == NULL) {
-        gn_tensor_retain(gradient);
-        *sum = gradient;
-        return GN_OK;
-    }
-    const gn_operand both[] = {{.tensor = *sum}, {.tensor = gradient}};
-    gn_tensor *made;
-    GN_TRY(gn_elementwise(GN_OP_ADD, both, &made));
-    gn_tensor_release(*sum);
-    *sum = made;
-    return GN_OK;
-}
-
-/* ---- saved values ---------------------------------------------------------------------------- */
-
-static gn_status version_check(const struct gni_graph_node *node, const struct gni_saved *saved)
-{
-    struct gni_storage *storage = gni_tensor_storage(saved->tensor);
-    uint64_t version = storage != NULL ? atomic_load(&storage->version) : 0;
-    if (version == saved->version)
-        return GN_OK;
-    return gni_error(GN_ERROR_INVALID_VALUE,
-                     "a tensor of shape %s that the gradient of %s needs was changed by an "
-                     "operation in place: it has version %llu, and had %llu",
-                     gni_shape_text(saved->tensor->ndim, saved->tensor->sizes).text, node->name,
-                     (unsigned long long)version, (unsigned long long)saved->version);
-}
-
-/* A saved value for a rule. Where gradients are to be differentiated it has the record that it had. */
-static gn_status value_unpack(struct gni_graph_node *node, const struct gni_saved *saved,
-                              bool is_graph, struct gni_scope *scope, gn_tensor **value)
-{
-    bool is_result = saved->place >= GNI_SAVED_RESULT;
-    struct gni_edge edge = {node, saved->place - GNI_SAVED_RESULT};
-    if (!is_result)
-        edge = node->edges[saved->place];
-    if (!is_graph || edge.node == NULL || saved->tensor->gradient != NULL) {
-        *value = saved->tensor;
-        return GN_OK;
-    }
-    gn_tensor *made;
-    GN_TRY(gni_detach(saved->tensor, &made));
-    gn_status status = gni_attach(made, edge.node, edge.number);
-    *value = gni_scope_keep(scope, status, made);
-    return status == GN_OK ? scope->status : status;
-}
-
-/* What a node has saved, with references of the caller's own. */
-static gn_status values_hold(struct gni_graph_node *node, struct gni_saved *held)
-{
-    gn_status status = GN_OK;
-    gni_lock_take(&node->lock);
-    if (node->is_released)
-        status = gni_error(GN_ERROR_INVALID_VALUE,
-                           node->is_failed
-                               ? "the graph is gone: the backward pass before this one failed (%s)"
-                               : "the graph was walked before, and the values that were saved "
-                                 "for it are gone: keep them with retain_graph (%s)",
-                           node->name);
-    for (int i = 0; i < node->saved_count && status == GN_OK; i++) {
-        held[i] = node->saved[i];
-        gni_tensor_read_begin(held[i].tensor);
-    }
-    gni_lock_give(&node->lock);
-    return status;
-}
-
-/* Values of a node for its rule, of those that are held. */
-static gn_status values_take(struct gni_graph_node *node, bool is_graph, struct gni_saved *held,
-                             struct gni_rule_frame *frame)
-{
-    for (int i = 0; i < node->saved_count; i++) {
-        gn_tensor *value;
-        GN_TRY(version_check(node, &held[i]));
-        GN_TRY(value_unpack(node, &held[i], is_graph, frame->scope, &value));
-        if (held[i].place >= GNI_SAVED_RESULT)
-            frame->results[held[i].place - GNI_SAVED_RESULT] = value;
-        else
-            frame->inputs[held[i].place].tensor = value;
-    }
-    return GN_OK;
-}
-
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-/* What a rule is given: arrays of as many entries as the node has edges. */
+/* What a rule is given: arrays with entries for all inputs, results and saved values of a node. */
 struct frame_room {
     gn_operand *inputs;
     gn_tensor **gradients;
     const struct gni_like **likes;
-    void *memory;
+    gn_tensor **results, **saved;
+    struct gni_saved *held;
 };
 
-static gn_status frame_room_init(struct frame_room *room, int count)
+static gn_status frame_room_init(struct frame_room *room, const struct gni_graph_node *node)
 {
-    size_t each = sizeof *room->inputs + sizeof *room->gradients + sizeof *room->likes;
-    room->memory = gni_host_alloc((size_t)count * each);
-    if (room->memory == NULL)
-        return gni_error_host_memory((size_t)count * each);
-    room->inputs = room->memory;
-    room->gradients = (gn_tensor **)(room->inputs + count);
-    room->likes = (const struct gni_like **)(room->gradients + count);
+    size_t edges = (size_t)node->edge_count, results = (size_t)node->result_count;
+    size_t saved = (size_t)node->saved_count;
+    size_t nbytes = edges * (sizeof *room->inputs + sizeof *room->gradients + sizeof *room->likes) +
+                    results * sizeof *room->results +
+                    saved * (sizeof *room->saved + sizeof *room->held);
+    room->inputs = gni_host_alloc(nbytes);
+    if (room->inputs == NULL)
+        return gni_error_host_memory(nbytes);
+    room->held = (struct gni_saved *)(room->inputs + edges);
+    room->gradients = (gn_tensor **)(room->held + saved);
+    room->likes = (const struct gni_like **)(room->gradients + edges);
+    room->results = (gn_tensor **)(room->likes + edges);
+    room->saved = room->results + results;
     return GN_OK;
 }
 
@@ -334,16 +245,50 @@ static void numbers_set(const struct gni_graph_node *node, gn_operand *inputs)
         inputs[i].scalar = details->numbers[i];
 }
 
+static atomic_bool are_checked; /* gn_set_gradient_checks() */
+
+bool gn_set_gradient_checks(bool is_on)
+{
+    return atomic_exchange(&are_checked, is_on);
+}
+
+bool gn_get_gradient_checks(void)
+{
+    return atomic_load(&are_checked);
+}
+
+/* Fails if a gradient has a NaN and that is looked for. */
+static gn_status gradient_check(const struct gni_graph_node *node, int input, gn_tensor *gradient)
+{
+    struct gni_scope scope = {0};
+    gn_scalar found = {.kind = GN_BOOL};
+    if (!gn_get_gradient_checks())
+        return GN_OK;
+    bool was_on = gn_set_gradients(false);
+    gn_tensor *is_nan = gni_unary(&scope, GN_OP_ISNAN, gradient);
+    gn_tensor *any =
+        gni_scope_is_ok(&scope) ? gni_reduce(&scope, GN_REDUCE_ANY, is_nan, 0, false) : NULL;
+    gn_status status = any != NULL ? gn_tensor_get_item(any, NULL, &found) : scope.status;
+    gn_status closed = gni_scope_close(&scope);
+    (void)gn_set_gradients(was_on);
+    GN_TRY(status != GN_OK ? status : closed);
+    if (found.integer == 0)
+        return GN_OK;
+    return gni_error(GN_ERROR_INVALID_VALUE, "the gradient of input %d of %s has a NaN%s", input,
+                     node->name, gni_site_text("called at", node->site).text);
+}
+
 /* Runs a node's rule, and adds what it gives to the nodes behind. */
-static gn_status rule_run(struct walk *walk, struct visit *visit, struct gni_saved *held,
-                          struct gni_scope *scope, struct frame_room *room)
+static gn_status rule_run(struct walk *walk, struct visit *visit, struct gni_scope *scope,
+                          struct frame_room *room)
 {
     struct gni_graph_node *node = visit->node;
-    gn_tensor *results[GNI_SAVED_RESULT] = {NULL};
+    bool is_graph = (walk->flags & GN_CREATE_GRAPH) != 0 || node->rule == GNI_RULE_CUSTOM;
     struct gni_rule_frame frame = {.scope = scope,
                                    .node = node,
                                    .inputs = room->inputs,
-                                   .results = results,
+                                   .results = room->results,
+                                   .saved = room->saved,
                                    .given = visit->sums,
                                    .likes = room->likes};
     for (int i = 0; i < node->edge_count; i++)
@@ -352,14 +297,16 @@ static gn_status rule_run(struct walk *walk, struct visit *visit, struct gni_sav
             room->likes[i] = &node->edges[i].node->results[node->edges[i].number];
         }
     numbers_set(node, room->inputs);
-    GN_TRY(values_take(node, (walk->flags & GN_CREATE_GRAPH) != 0, held, &frame));
+    GN_TRY(gni_values_take(node, is_graph, room->held, &frame));
     gni_rule_row(node->rule, node->details).call(&frame, room->gradients);
     for (int i = 0; i < node->edge_count && gni_scope_is_ok(scope); i++) {
         gn_tensor *fitting =
             room->likes[i] != NULL ? gradient_fit(scope, room->gradients[i], room->likes[i]) : NULL;
         const struct gni_edge *edge = &node->edges[i];
-        if (fitting != NULL)
-            GN_TRY(gradient_add(&visit_find(walk, edge->node)->sums[edge->number], fitting));
+        if (fitting == NULL)
+            continue;
+        GN_TRY(gradient_check(node, i, fitting));
+        GN_TRY(gni_gradient_add(&visit_find(walk, edge->node)->sums[edge->number], fitting));
     }
     return scope->status;
 }
@@ -376,26 +323,59 @@ static gn_status node_run(struct walk *walk, struct visit *visit)
 {
     struct gni_scope scope = {0};
     struct frame_room room = {0};
-    struct gni_saved held[2 * GNI_SAVED_RESULT];
-    GN_TRY(frame_room_init(&room, visit->node->edge_count));
-    gn_status status = values_hold(visit->node, held);
-    bool is_held = status == GN_OK;
-    if (is_held)
-        status = rule_run(walk, visit, held, &scope, &room);
-    gn_status closed = gni_scope_close(&scope);
-    for (int i = 0; is_held && i < visit->node->saved_count; i++)
-        gni_tensor_read_end(held[i].tensor);
-    gni_host_free(room.memory);
-    status = status == GN_OK ? closed : status;
+    struct gni_graph_node *node = visit->node;
+    GN_TRY(frame_room_init(&room, node));
+    gn_status status = gni_values_hold(node, room.held);
+    if (status == GN_OK) {
+        status = rule_run(walk, visit, &scope, &room);
+        gn_status closed = gni_scope_close(&scope);
+        gni_values_let_go(node, room.held);
+        status = status == GN_OK ? closed : status;
+    }
+    gni_host_free(room.inputs);
     if (status == GN_OK && (walk->flags & (GN_RETAIN_GRAPH | GN_CREATE_GRAPH)) == 0)
-        gni_graph_node_forget_saved(visit->node, false);
+        gni_graph_node_forget_saved(node, false);
+    return status;
+}
+
+/* What the history calls the work until name_end(), which passes a status on. */
+static bool name_begin(const char *name)
+{
+    return gn_history_is_on() && gn_history_begin(name) == GN_OK;
+}
+
+static gn_status name_end(bool is_named, gn_status status)
+{
+    gn_status ended = is_named ? gn_history_end() : GN_OK;
+    return status == GN_OK ? ended : status;
+}
+
+/* The same on the stream of the node's operation, under its name in the history. */
+static gn_status node_run_there(struct walk *walk, struct visit *visit)
+{
+    const struct gni_graph_node *node = visit->node;
+    gn_stream *before = NULL;
+    if (node->stream != NULL)
+        GN_TRY(gni_stream_of(node->results[0].device, &before));
+    bool is_moved = node->stream != before;
+    if (is_moved) {
+        before = gn_stream_retain(before);
+        GN_TRY(gn_stream_set_current(node->stream));
+    }
+    bool is_named = name_begin(node->name);
+    gn_status status = name_end(is_named, node_run(walk, visit));
+    if (is_moved) {
+        gn_status back = gn_stream_set_current(before);
+        status = status == GN_OK ? back : status;
+        gn_stream_release(before);
+    }
     return status;
 }
 
 /* Gradients that gn_grad() is asked for are taken when they are complete. */
 static void gradients_capture(struct walk *walk, const struct visit *visit)
 {
-    for (int i = 0; i < walk->input_count; i++) {
+    for (int i = 0; i < walk->input_count && walk->captured != NULL; i++) {
         const struct gni_record *record = gni_record_of(walk->inputs[i]);
         if (record->node != visit->node || visit->sums[record->number] == NULL)
             continue;
@@ -404,16 +384,44 @@ static void gradients_capture(struct walk *walk, const struct visit *visit)
     }
 }
 
-/* Runs a node and makes those ready that waited for it alone. Gradients of leaves stay where they are. */
+/* Calls the hooks of a node's results, and keeps gradients that tensors will get. */
+static gn_status gradients_finish(struct walk *walk, const struct visit *visit)
+{
+    struct gni_graph_node *node = visit->node;
+    bool is_graph = (walk->flags & GN_CREATE_GRAPH) != 0;
+    bool is_leaf = node->rule == GNI_RULE_ACCUMULATE;
+    for (int i = 0; node->hooks != NULL && i < node->result_count; i++)
+        if (visit->sums[i] != NULL)
+            GN_TRY(gni_hooks_run(node, GN_HOOK_GRADIENT, i, &visit->sums[i]));
+    if (visit->is_captured)
+        gradients_capture(walk, visit);
+    if (node->kept == NULL || walk->captured != NULL ||
+        (is_leaf && walk->inputs != NULL && !visit->is_captured))
+        return GN_OK;
+    for (int i = 0; i < node->result_count; i++) {
+        if (visit->sums[i] == NULL || !gni_is_kept(node, i))
+            continue;
+        gn_tensor *sum = visit->sums[i];
+        gn_tensor_retain(sum);
+        if (is_leaf) {
+            gn_tensor_release(sum);
+            visit->sums[i] = NULL;
+        }
+        GN_TRY(gni_kept_add(&walk->kept, node, i, sum, is_graph));
+    }
+    return GN_OK;
+}
+
+/* Runs a node and makes those ready that waited for it alone. */
 static gn_status visit_run(struct walk *walk, struct visit *visit)
 {
     const struct gni_graph_node *node = visit->node;
-    if (visit->is_captured)
-        gradients_capture(walk, visit);
-    bool is_leaf = node->rule == GNI_RULE_ACCUMULATE;
-    if (!is_leaf && visit->is_needed && has_gradient(visit))
-        GN_TRY(node_run(walk, visit));
-    for (int i = 0; i < node->result_count && !(is_leaf && walk->inputs == NULL); i++) {
+    if (has_gradient(visit)) {
+        GN_TRY(gradients_finish(walk, visit));
+        if (node->rule != GNI_RULE_ACCUMULATE && visit->is_needed)
+            GN_TRY(node_run_there(walk, visit));
+    }
+    for (int i = 0; i < node->result_count; i++) {
         gn_tensor_release(visit->sums[i]);
         visit->sums[i] = NULL;
     }
@@ -424,77 +432,6 @@ static gn_status visit_run(struct walk *walk, struct visit *visit)
         if (--behind->dependencies == 0)
             GN_TRY(heap_push(walk, (size_t)(behind - walk->visits)));
     }
-    return GN_OK;
-}
-
-/* ---- leaves ---------------------------------------------------------------------------------- */
-
-/* What a leaf has got so far; a new reference, or NULL. */
-static gn_tensor *leaf_gradient(struct gni_graph_node *node)
-{
-    gni_lock_take(&node->lock);
-    gn_tensor *gradient = node->leaf != NULL ? node->leaf->gradient : NULL;
-    if (gradient != NULL)
-        gn_tensor_retain(gradient);
-    gni_lock_give(&node->lock);
-    return gradient;
-}
-
-/* Whether nobody else has this gradient or its memory: a leaf can have it as it is. */
-static bool is_alone(const gn_tensor *gradient)
-{
-    struct gni_storage *storage = gni_tensor_storage(gradient);
-    return gradient->is_contiguous && atomic_load(&gradient->references) == 1 &&
-           (storage == NULL || atomic_load(&storage->references) == 1);
-}
-
-/* Computes what a leaf's gradient becomes: the sum of what it has and the new one. */
-static gn_status leaf_sum(struct visit *visit)
-{
-    gn_tensor_release(visit->before);
-    gn_tensor_release(visit->total);
-    visit->before = leaf_gradient(visit->node);
-    visit->total = NULL;
-    if (is_alone(visit->sums[0])) {
-        gn_tensor_retain(visit->sums[0]);
-        visit->total = visit->sums[0];
-    } else {
-        GN_TRY(gn_cast(visit->sums[0], visit->sums[0]->dtype, &visit->total));
-    }
-    if (visit->before != NULL)
-        GN_TRY(gradient_add(&visit->total, visit->before));
-    return gni_tensor_flush(visit->total);
-}
-
-/* Gives it to the leaf. False: another thread has given it something since the sum was computed. */
-static bool leaf_set(struct visit *visit)
-{
-    struct gni_graph_node *node = visit->node;
-    gni_lock_take(&node->lock);
-    struct gni_record *leaf = node->leaf;
-    bool is_set = leaf == NULL || leaf->gradient == visit->before;
-    if (leaf != NULL && is_set) {
-        leaf->gradient = visit->total;
-        visit->total = visit->before; /* the leaf's reference to it is ours now, beside our own */
-    }
-    gni_lock_give(&node->lock);
-    return is_set;
-}
-
-static bool is_leaf_with_gradient(const struct visit *visit)
-{
-    return visit->node->rule == GNI_RULE_ACCUMULATE && visit->sums[0] != NULL;
-}
-
-/* All sums are computed before the first leaf changes. */
-static gn_status leaves_update(struct walk *walk)
-{
-    for (size_t i = 0; i < walk->count; i++)
-        if (is_leaf_with_gradient(&walk->visits[i]))
-            GN_TRY(leaf_sum(&walk->visits[i]));
-    for (size_t i = 0; i < walk->count; i++)
-        while (is_leaf_with_gradient(&walk->visits[i]) && !leaf_set(&walk->visits[i]))
-            GN_TRY(leaf_sum(&walk->visits[i]));
     return GN_OK;
 }
 
@@ -535,15 +472,18 @@ static gn_status roots_begin(struct walk *walk, int count, gn_tensor *const *roo
                              "root %d needs no gradient: no operation with a tensor that does has "
                              "made it",
                              i);
-        if (visit_find(walk, record->node) == NULL)
-            GN_TRY(visit_add(walk, record->node));
+        if (visit_find(walk, record->node) != NULL)
+            continue;
+        GN_TRY(visit_add(walk, record->node));
+        gni_graph_node_retain(record->node);
+        walk->root_count++;
     }
     for (int i = 0; i < count; i++) {
         const struct gni_record *record = gni_record_of(roots[i]);
         gn_tensor *gradient;
         GN_TRY(root_gradient(roots[i], gradients != NULL ? gradients[i] : NULL, &gradient));
         gn_status status =
-            gradient_add(&visit_find(walk, record->node)->sums[record->number], gradient);
+            gni_gradient_add(&visit_find(walk, record->node)->sums[record->number], gradient);
         gn_tensor_release(gradient);
         GN_TRY(status);
     }
@@ -596,7 +536,8 @@ static gn_status walk_run(struct walk *walk, int count, gn_tensor *const *roots,
     walk->is_running = true;
     while (walk->heap_count > 0)
         GN_TRY(visit_run(walk, &walk->visits[heap_pop(walk)]));
-    return walk->inputs == NULL ? leaves_update(walk) : GN_OK;
+    return walk->captured == NULL ? gni_kept_give(&walk->kept, (walk->flags & GN_CREATE_GRAPH) != 0)
+                                  : GN_OK;
 }
 
 /* After a failure nothing of the graph is of use, unless it was to stay. */
@@ -611,8 +552,11 @@ static gn_status walk_all(struct walk *walk, int count, gn_tensor *const *roots,
                           gn_tensor *const *gradients)
 {
     bool was_on = gn_set_gradients((walk->flags & GN_CREATE_GRAPH) != 0);
-    gn_status status = walk_run(walk, count, roots, gradients);
+    bool is_named = name_begin("backward");
+    gn_status status = name_end(is_named, walk_run(walk, count, roots, gradients));
     (void)gn_set_gradients(was_on);
+    if (status != GN_OK)
+        gni_kept_undo(&walk->kept);
     if (status != GN_OK && walk->is_running &&
         (walk->flags & (GN_RETAIN_GRAPH | GN_CREATE_GRAPH)) == 0)
         graph_abandon(walk);
@@ -628,19 +572,40 @@ gn_status gn_backward(int count, gn_tensor *const *roots, gn_tensor *const *grad
     return walk_all(&walk, count, roots, gradients);
 }
 
+/* Whether inputs need gradients, and the roots may depend on them. */
+static gn_status inputs_check(int input_count, gn_tensor *const *inputs)
+{
+    for (int i = 0; i < input_count; i++) {
+        if (inputs[i] != NULL)
+            GN_TRY(gni_aliases_refresh(inputs[i]));
+        if (inputs[i] == NULL || inputs[i]->gradient == NULL)
+            return gni_error(GN_ERROR_INVALID_VALUE, "input %d needs no gradient", i);
+    }
+    return GN_OK;
+}
+
+gn_status gn_backward_to(int count, gn_tensor *const *roots, gn_tensor *const *gradients,
+                         int input_count, gn_tensor *const *inputs, unsigned flags)
+{
+    GN_CHECK_ARGUMENT(count >= 0 && (roots != NULL || count == 0) && input_count > 0 &&
+                          inputs != NULL,
+                      "roots and inputs must not be NULL");
+    GN_TRY(inputs_check(input_count, inputs));
+    for (int i = 0; i < input_count; i++)
+        GN_TRY(gn_tensor_retain_gradient(inputs[i]));
+    struct walk walk = {.flags = flags, .input_count = input_count, .inputs = inputs};
+    return walk_all(&walk, count, roots, gradients);
+}
+
 gn_status gn_grad(int count, gn_tensor *const *roots, gn_tensor *const *gradients, int input_count,
                   gn_tensor *const *inputs, unsigned flags, gn_tensor **results)
 {
     GN_CHECK_ARGUMENT(count >= 0 && (roots != NULL || count == 0) && input_count > 0 &&
                           inputs != NULL && results != NULL,
                       "roots, inputs and results must not be NULL");
-    for (int i = 0; i < input_count; i++) {
-        if (inputs[i] != NULL)
-            GN_TRY(gni_aliases_refresh(inputs[i]));
-        if (inputs[i] == NULL || inputs[i]->gradient == NULL)
-            return gni_error(GN_ERROR_INVALID_VALUE, "input %d needs no gradient", i);
+    GN_TRY(inputs_check(input_count, inputs));
+    for (int i = 0; i < input_count; i++)
         results[i] = NULL;
-    }
     struct walk walk = {
         .flags = flags, .input_count = input_count, .inputs = inputs, .captured = results};
     gn_status status = walk_all(&walk, count, roots, gradients);

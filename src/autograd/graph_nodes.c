@@ -2,15 +2,20 @@
  * graph_nodes.c: nodes of the graph, records of tensors, and leaves: autograd.h.
  *
  * A node is one block of host memory: the node, its edges, what its results look like, its saved values and details.
+ *
+ * While stacks are recorded (genesis/history.h), nodes know where they were called, and are in one list.
  */
 #include "autograd/autograd.h"
 
 #include "base/error.h"
 #include "base/host.h"
+#include "genesis/history.h"
 
 #include <string.h>
 
 static _Atomic(uint64_t) last_sequence;
+static struct gni_lock list_lock; /* of `listed` */
+static struct gni_list listed = {.next = &listed, .prev = &listed};
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
@@ -73,22 +78,27 @@ static gn_status node_create(const struct gni_tape_step *step, int saved_most,
     return GN_OK;
 }
 
-void gni_graph_node_retain(struct gni_graph_node *node)
-{
-    atomic_fetch_add_explicit(&node->references, 1, memory_order_relaxed);
-}
-
 /* Nodes of this thread that nobody refers to any more: a node's saved values may be the last to refer to others. */
 static _Thread_local struct gni_graph_node *ending;
 static _Thread_local bool is_ending;
 
 static void node_destroy(struct gni_graph_node *node)
 {
+    if (node->site != 0) {
+        gni_lock_take(&list_lock);
+        gni_list_remove(&node->listed);
+        gni_lock_give(&list_lock);
+    }
     for (int i = 0; i < node->saved_count; i++)
-        gni_tensor_unsave(node->saved[i].tensor);
+        gni_saved_release(&node->saved[i]);
     for (int i = 0; i < node->edge_count; i++)
         if (node->edges[i].node != NULL)
             gni_graph_node_release(node->edges[i].node);
+    gni_hooks_release(node);
+    if (node->rule == GNI_RULE_CUSTOM)
+        gni_custom_deinit(node);
+    if (node->stream != NULL)
+        gn_stream_release(node->stream);
     gni_host_free(node);
 }
 
@@ -111,18 +121,32 @@ void gni_graph_node_release(struct gni_graph_node *node)
 
 void gni_graph_node_forget_saved(struct gni_graph_node *node, bool is_failed)
 {
-    gn_tensor *gone[2 * GNI_SAVED_RESULT];
-    int count = 0;
     gni_lock_take(&node->lock);
-    for (int i = 0; i < node->saved_count; i++) {
-        gone[count++] = node->saved[i].tensor;
-        node->saved[i].tensor = NULL;
-    }
-    node->is_failed |= is_failed && !node->is_released;
+    bool was_released = node->is_released;
+    node->is_failed |= is_failed && !was_released;
     node->is_released = true;
     gni_lock_give(&node->lock);
-    for (int i = 0; i < count; i++)
-        gni_tensor_unsave(gone[i]);
+    for (int i = 0; i < node->saved_count && !was_released; i++) {
+        gni_lock_take(&node->lock);
+        struct gni_saved gone = node->saved[i];
+        node->saved[i].tensor = NULL;
+        node->saved[i].packed = NULL;
+        gni_lock_give(&node->lock);
+        gni_saved_release(&gone);
+    }
+    if (node->rule == GNI_RULE_CUSTOM && !was_released)
+        gni_custom_forget(node);
+}
+
+/* Where an operation was called, while stacks are recorded. */
+static void node_list(struct gni_graph_node *node)
+{
+    node->site = gn_history_capture();
+    if (node->site == 0)
+        return;
+    gni_lock_take(&list_lock);
+    gni_list_push_back(&listed, &node->listed);
+    gni_lock_give(&list_lock);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -149,23 +173,43 @@ gn_status gni_attach(gn_tensor *tensor, struct gni_graph_node *node, int number)
     if (record == NULL)
         return gni_error_host_memory(sizeof *record);
     gni_graph_node_retain(node);
-    *record = (struct gni_record){.node = node, .number = number};
+    *record = (struct gni_record){.node = node, .number = number, .tensor = tensor};
     if (gni_tensor_was_rewritten(tensor))
         record->generation = atomic_load(&gni_tensor_aliases(tensor)->generation);
     tensor->gradient = record;
     return GN_OK;
 }
 
+void gni_record_keep(struct gni_record *record)
+{
+    gni_lock_take(&record->node->lock);
+    if (!record->is_kept) {
+        record->is_kept = true;
+        record->next_kept = record->node->kept;
+        record->node->kept = record;
+    }
+    gni_lock_give(&record->node->lock);
+}
+
+/* Takes a record out of the list of its node. */
+static void record_unkeep(struct gni_record *record)
+{
+    gni_lock_take(&record->node->lock);
+    struct gni_record **link = &record->node->kept;
+    while (*link != record)
+        link = &(*link)->next_kept;
+    *link = record->next_kept;
+    record->is_kept = false;
+    gni_lock_give(&record->node->lock);
+}
+
 static void record_destroy(struct gni_record *record)
 {
     struct gni_graph_node *node = record->node;
-    if (node->rule == GNI_RULE_ACCUMULATE) {
-        gni_lock_take(&node->lock);
-        if (node->leaf == record)
-            node->leaf = NULL;
-        gni_lock_give(&node->lock);
-    }
+    if (record->is_kept)
+        record_unkeep(record);
     gn_tensor_release(record->gradient);
+    gn_tensor_release(record->place);
     gni_host_free(record);
     gni_graph_node_release(node);
 }
@@ -179,39 +223,15 @@ static void tensor_forget(gn_tensor *tensor)
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-static uint64_t version_of(const gn_tensor *tensor)
-{
-    struct gni_storage *storage = gni_tensor_storage(tensor);
-    return storage != NULL ? atomic_load_explicit(&storage->version, memory_order_relaxed) : 0;
-}
-
-/* What is pending keeps so: an input that is no leaf is saved as it is. AG2 */
-static gn_status value_save(struct gni_graph_node *node, gn_tensor *tensor, int place)
-{
-    const struct gni_record *record = gni_record_of(tensor);
-    bool is_itself = place < GNI_SAVED_RESULT &&
-                     (record == NULL || record->node->rule != GNI_RULE_ACCUMULATE) &&
-                     gni_tensor_aliases(tensor) == NULL; /* AL2 */
-    gn_tensor *kept = tensor;
-    if (is_itself)
-        gn_tensor_retain(tensor);
-    else
-        GN_TRY(gni_detach(tensor, &kept));
-    gni_tensor_save(kept);
-    node->saved[node->saved_count++] =
-        (struct gni_saved){.tensor = kept, .version = version_of(kept), .place = place};
-    return GN_OK;
-}
-
 static gn_status values_save(struct gni_graph_node *node, const struct gni_tape_step *step,
                              const struct gni_rule_row *row)
 {
-    for (int i = 0; i < step->input_count && i < GNI_SAVED_RESULT; i++)
+    for (int i = 0; i < step->input_count; i++)
         if ((i > 31 || (row->saves >> i & 1) != 0) && step->inputs[i].tensor != NULL)
-            GN_TRY(value_save(node, step->inputs[i].tensor, i));
+            GN_TRY(gni_value_save(node, step->inputs[i].tensor, i));
     for (int i = 0; i < step->result_count; i++)
         if ((row->saves_result >> i & 1) != 0)
-            GN_TRY(value_save(node, step->results[i], GNI_SAVED_RESULT + i));
+            GN_TRY(gni_value_save(node, step->results[i], GNI_SAVED_RESULT + i));
     return GN_OK;
 }
 
@@ -272,7 +292,32 @@ static gn_status aliases_prepare(const struct gni_tape_step *step)
     return is_view ? gni_aliases_begin(input) : GN_OK;
 }
 
-static gn_status step_record(const struct gni_tape_step *step)
+/* The place of a value that the caller wants saved. */
+static int place_find(const struct gni_tape_step *step, const gn_tensor *tensor)
+{
+    for (int i = 0; i < step->result_count; i++)
+        if (step->results[i] == tensor)
+            return GNI_SAVED_RESULT + i;
+    for (int i = 0; i < step->input_count; i++)
+        if (step->inputs[i].tensor == tensor)
+            return i;
+    return GNI_SAVED_OTHER;
+}
+
+/* The stream that a node's rule will run on. */
+static gn_status stream_keep(struct gni_graph_node *node)
+{
+    gn_stream *stream = NULL;
+    gn_device *device = node->results[0].device;
+    if (device->ops->is_immediate)
+        return GN_OK;
+    GN_TRY(gni_stream_of(device, &stream));
+    node->stream = gn_stream_retain(stream);
+    return GN_OK;
+}
+
+gn_status gni_step_record(const struct gni_tape_step *step, int saved_count,
+                          gn_tensor *const *saved)
 {
     if (!is_about_gradients(step))
         return GN_OK;
@@ -283,14 +328,29 @@ static gn_status step_record(const struct gni_tape_step *step)
     struct gni_graph_node *node;
     int saved_most = step->input_count + step->result_count;
     row.saves = gni_rule_saves(step->rule, step->details, row.saves, inputs_needed(step));
-    GN_TRY(node_create(step, row.saves != 0 || row.saves_result != 0 ? saved_most : 0, &node));
-    gn_status status = values_save(node, step, &row);
+    if (row.saves == 0 && row.saves_result == 0)
+        saved_most = 0;
+    GN_TRY(node_create(step, saved_most + saved_count, &node));
+    if (step->rule == GNI_RULE_CUSTOM)
+        node->name = (const char *)((const gn_custom_gradient *)node->details + 1);
+    node_list(node);
+    gn_status status = stream_keep(node);
+    if (status == GN_OK)
+        status = values_save(node, step, &row);
+    for (int i = 0; i < saved_count && status == GN_OK; i++)
+        status = gni_value_save(node, saved[i], place_find(step, saved[i]));
     if (status == GN_OK) {
         edges_set(node, step);
         status = results_attach(node, step);
     }
+    node->is_recorded = status == GN_OK;
     gni_graph_node_release(node); /* the results hold it */
     return status;
+}
+
+static gn_status step_record(const struct gni_tape_step *step)
+{
+    return gni_step_record(step, 0, NULL);
 }
 
 /* ---- leaves ---------------------------------------------------------------------------------- */
@@ -322,7 +382,7 @@ static gn_status leaf_make(gn_tensor *tensor)
     GN_TRY(node_create(&step, 0, &node));
     gn_status status = gni_attach(tensor, node, 0);
     if (status == GN_OK)
-        node->leaf = gni_record_of(tensor);
+        gni_record_keep(gni_record_of(tensor));
     gni_graph_node_release(node);
     struct gni_storage *storage = gni_tensor_storage(tensor);
     if (status == GN_OK && storage != NULL)
@@ -371,29 +431,77 @@ gn_status gn_tensor_get_gradient(gn_tensor *tensor, gn_tensor **gradient)
     return GN_OK;
 }
 
+/* Whether it looks as the gradient of a tensor must. */
+static gn_status gradient_check(const gn_tensor *tensor, const gn_tensor *gradient)
+{
+    if (gradient->dtype == tensor->dtype && gradient->device == tensor->device &&
+        gni_shape_is_equal(gradient->ndim, gradient->sizes, tensor->ndim, tensor->sizes))
+        return GN_OK;
+    return gni_error(
+        GN_ERROR_INVALID_VALUE,
+        "the gradient of a tensor of %s and shape %s is no tensor of %s and "
+        "shape %s",
+        gni_dtypes[tensor->dtype].name, gni_shape_text(tensor->ndim, tensor->sizes).text,
+        gni_dtypes[gradient->dtype].name, gni_shape_text(gradient->ndim, gradient->sizes).text);
+}
+
 gn_status gn_tensor_set_gradient(gn_tensor *tensor, gn_tensor *gradient)
 {
     GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
     struct gni_record *record = gni_record_of(tensor);
     if (record == NULL && gradient == NULL)
         return GN_OK;
-    if (record == NULL || record->node->rule != GNI_RULE_ACCUMULATE)
+    if (record == NULL || !record->is_kept)
         return gni_error(GN_ERROR_INVALID_VALUE,
-                         "only a leaf that needs a gradient can be given one");
-    if (gradient != NULL &&
-        (gradient->dtype != tensor->dtype || gradient->device != tensor->device ||
-         !gni_shape_is_equal(gradient->ndim, gradient->sizes, tensor->ndim, tensor->sizes)))
-        return gni_error(
-            GN_ERROR_INVALID_VALUE,
-            "the gradient of a tensor of %s and shape %s is no tensor of %s and "
-            "shape %s",
-            gni_dtypes[tensor->dtype].name, gni_shape_text(tensor->ndim, tensor->sizes).text,
-            gni_dtypes[gradient->dtype].name, gni_shape_text(gradient->ndim, gradient->sizes).text);
-    if (gradient != NULL)
+                         "only a leaf that needs a gradient, or a tensor that retains its own, can "
+                         "be given one");
+    if (gradient != NULL) {
+        GN_TRY(gradient_check(tensor, gradient));
         gn_tensor_retain(gradient);
+    }
     gni_lock_take(&record->node->lock);
     gn_tensor *before = record->gradient;
     record->gradient = gradient;
+    gni_lock_give(&record->node->lock);
+    gn_tensor_release(before);
+    return GN_OK;
+}
+
+gn_status gn_tensor_retain_gradient(gn_tensor *tensor)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
+    GN_TRY(gni_aliases_refresh(tensor));
+    if (gni_record_of(tensor) == NULL)
+        return gni_error(GN_ERROR_INVALID_VALUE, "the tensor needs no gradient, and has none");
+    gni_record_keep(gni_record_of(tensor));
+    return GN_OK;
+}
+
+bool gn_tensor_retains_gradient(const gn_tensor *tensor)
+{
+    const struct gni_record *record = tensor != NULL ? gni_record_of(tensor) : NULL;
+    return record != NULL && record->is_kept && record->node->rule != GNI_RULE_ACCUMULATE;
+}
+
+gn_status gn_tensor_set_gradient_place(gn_tensor *tensor, gn_tensor *place)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
+    struct gni_record *record = gni_record_of(tensor);
+    if (record == NULL || record->node->rule != GNI_RULE_ACCUMULATE)
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "only the gradient of a leaf that needs one has a place");
+    if (place != NULL) {
+        GN_TRY(gradient_check(tensor, place));
+        if (gn_tensor_is_read_only(place) || place->gradient != NULL)
+            return gni_error(GN_ERROR_INVALID_VALUE,
+                             "the place of a gradient is memory that can be written to, and needs "
+                             "no gradient itself");
+        GN_TRY(gni_tensor_flush(place));
+        gn_tensor_retain(place);
+    }
+    gni_lock_take(&record->node->lock);
+    gn_tensor *before = record->place;
+    record->place = place;
     gni_lock_give(&record->node->lock);
     gn_tensor_release(before);
     return GN_OK;
@@ -426,13 +534,22 @@ bool gn_set_gradients(bool is_on)
 
 /* ---- writing in place ---------------------------------------------------------------------------- */
 
+/* A tensor that retains its gradient goes on to: it will be that of what it is now. */
 void gni_record_move(gn_tensor *from, gn_tensor *to)
 {
-    void *record = from->gradient;
+    struct gni_record *record = gni_record_of(from);
+    bool is_kept = gn_tensor_retains_gradient(to);
     from->gradient = NULL;
     if (to->gradient != NULL)
         tensor_forget(to);
     to->gradient = record;
+    if (record == NULL)
+        return;
+    gni_lock_take(&record->node->lock);
+    record->tensor = to;
+    gni_lock_give(&record->node->lock);
+    if (is_kept)
+        gni_record_keep(record);
 }
 
 static gn_status value_keep(gn_tensor *tensor, gn_tensor **kept)
@@ -461,6 +578,93 @@ static gn_status write_record(const struct gni_tape_step *step)
         status = gni_aliases_write_end(target, changed);
     gn_tensor_release(changed);
     return status;
+}
+
+/* ---- looking at the graph -------------------------------------------------------------------- */
+
+gn_status gn_tensor_get_node(gn_tensor *tensor, gn_gradient_node **node)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && node != NULL, "tensor and node must not be NULL");
+    GN_TRY(gni_aliases_refresh(tensor));
+    const struct gni_record *record = gni_record_of(tensor);
+    *node = record != NULL ? record->node : NULL;
+    if (*node != NULL)
+        gni_graph_node_retain(*node);
+    return GN_OK;
+}
+
+void gn_gradient_node_retain(gn_gradient_node *node)
+{
+    gni_graph_node_retain(node);
+}
+
+void gn_gradient_node_release(gn_gradient_node *node)
+{
+    if (node != NULL)
+        gni_graph_node_release(node);
+}
+
+const char *gn_gradient_node_get_name(const gn_gradient_node *node)
+{
+    return node->name;
+}
+
+uint64_t gn_gradient_node_get_sequence(const gn_gradient_node *node)
+{
+    return node->sequence;
+}
+
+uint32_t gn_gradient_node_get_site(const gn_gradient_node *node)
+{
+    return node->site;
+}
+
+int gn_gradient_node_get_count(const gn_gradient_node *node)
+{
+    return node->edge_count;
+}
+
+void gn_gradient_node_get_next(const gn_gradient_node *node, int input, gn_gradient_node **next,
+                               int *number)
+{
+    *next = node->edges[input].node;
+    *number = node->edges[input].number;
+}
+
+gn_tensor *gn_gradient_node_get_leaf(gn_gradient_node *node)
+{
+    gn_tensor *leaf = NULL;
+    if (node->rule != GNI_RULE_ACCUMULATE)
+        return NULL;
+    gni_lock_take(&node->lock);
+    if (node->kept != NULL)
+        leaf = gni_record_tensor(node->kept);
+    gni_lock_give(&node->lock);
+    return leaf;
+}
+
+/* A new reference to the listed node behind another one, which is released, or to the first; NULL: there is none. */
+static struct gni_graph_node *listed_next(struct gni_graph_node *node)
+{
+    struct gni_graph_node *found = NULL;
+    gni_lock_take(&list_lock);
+    struct gni_list *link = node != NULL ? node->listed.next : listed.next;
+    for (; link != &listed && found == NULL; link = link->next) {
+        struct gni_graph_node *one = gni_container_of(link, struct gni_graph_node, listed);
+        size_t references = atomic_load(&one->references);
+        while (references > 0 && found == NULL)
+            if (atomic_compare_exchange_weak(&one->references, &references, references + 1))
+                found = one;
+    }
+    gni_lock_give(&list_lock);
+    gn_gradient_node_release(node);
+    return found;
+}
+
+void gn_gradient_nodes_visit(void (*visit)(void *context, gn_gradient_node *node), void *context)
+{
+    for (struct gni_graph_node *node = listed_next(NULL); node != NULL; node = listed_next(node))
+        visit(context, node);
 }
 
 /* ---- what the tensor layer is offered ----------------------------------------------------------- */

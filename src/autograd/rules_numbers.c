@@ -275,6 +275,7 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
         [GNI_RULE_PLACES] = {.call = gni_places_gradient, .saves = ~1U},
         [GNI_RULE_PLACES_BACK] = {.call = gni_places_back_gradient, .saves = ~1U},
         [GNI_RULE_PUT] = {.call = gni_put_gradient, .saves = ~3U},
+        [GNI_RULE_CUSTOM] = {.call = gni_custom_gradients},
         [GNI_RULE_MATMUL] = {.call = matmul_gradient, .saves = 3},
     };
     struct gni_rule_row row = rows[rule];

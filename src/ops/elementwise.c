@@ -491,7 +491,7 @@ static gn_status small_assign(gn_tensor *out, const gn_operand *value)
     gni_copy_strided(gni_tensor_data(out), out->strides,
                      from != NULL ? gni_tensor_data(from) : (const char *)&number, strides,
                      out->ndim, out->sizes, gni_dtype_size(out->dtype));
-    atomic_fetch_add(&storage->version, 1);
+    gni_storage_note_write(storage);
     return GN_OK;
 }
 

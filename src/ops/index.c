@@ -96,7 +96,7 @@ static gn_status whole_mask_set(gn_tensor *tensor, gn_tensor *mask, gn_tensor *v
     GN_TRY(gni_tensor_flush(mask));
     GN_TRY(gni_recorder_flush_readers(storage));
     GN_TRY(gni_backend_get(tensor->device)->mask_set(tensor, mask, values));
-    atomic_fetch_add(&storage->version, 1);
+    gni_storage_note_write(storage);
     return GN_OK;
 }
 
@@ -284,7 +284,7 @@ static gn_status plan_set(struct gni_index_plan *plan, gn_tensor *target, const 
     GN_TRY(gni_recorder_flush_readers(storage));
     GN_TRY(gni_backend_get(target->device)
                ->index_set(plan, target, value, strides, number, is_accumulated));
-    atomic_fetch_add(&storage->version, 1);
+    gni_storage_note_write(storage);
     return GN_OK;
 }
 
@@ -321,7 +321,7 @@ static bool small_fill(const struct gni_index_plan *plan, gn_tensor *tensor, gn_
         return false;
     gni_scalar_store(value.scalar, tensor->dtype, &number);
     gni_index_plan_scatter(plan, gni_tensor_data(tensor), tensor->dtype, &number, none, false);
-    atomic_fetch_add(&storage->version, 1);
+    gni_storage_note_write(storage);
     return true;
 }
 

@@ -376,6 +376,6 @@ gn_status gn_matmul_into(gn_tensor *a, gn_tensor *b, gn_tensor *out)
     }
     GN_TRY(gni_recorder_flush_readers(gni_tensor_storage(out)));
     GN_TRY(product_run(a, b, out, &batch));
-    atomic_fetch_add(&gni_tensor_storage(out)->version, 1);
+    gni_storage_note_write(gni_tensor_storage(out));
     return GN_OK;
 }

@@ -25,7 +25,7 @@ static gn_status target_make(gn_tensor *out, gn_dtype dtype, gn_tensor **target)
         return gn_tensor_create(dtype, out->ndim, out->sizes, out->device, target);
     gn_tensor_retain(out);
     *target = out;
-    atomic_fetch_add(&gni_tensor_storage(out)->version, 1);
+    gni_storage_note_write(gni_tensor_storage(out));
     return GN_OK;
 }
 

@@ -590,6 +590,8 @@ gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_o
     if (status == GN_OK)
         atomic_fetch_add(&storage->version, 1);
     gni_recorder_unlock();
+    if (status == GN_OK)
+        gni_storage_note_site(storage);
     return status;
 }
 

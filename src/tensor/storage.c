@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "genesis/history.h"
 #include "memory/manager.h"
 
 enum {
@@ -94,6 +95,19 @@ gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
     }
     *out = storage;
     return GN_OK;
+}
+
+void gni_storage_note_site(struct gni_storage *storage)
+{
+    uint32_t site = gn_history_capture();
+    if (site != 0)
+        atomic_store_explicit(&storage->write_site, site, memory_order_relaxed);
+}
+
+void gni_storage_note_write(struct gni_storage *storage)
+{
+    atomic_fetch_add(&storage->version, 1);
+    gni_storage_note_site(storage);
 }
 
 void gni_storage_release(struct gni_storage *storage)

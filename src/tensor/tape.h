@@ -54,6 +54,7 @@ enum gni_rule {
     GNI_RULE_PLACES, /* struct gni_places_details: elements by index tensors, the other inputs */
     GNI_RULE_PLACES_BACK, /* the same: a tensor of 0 to which the elements are added */
     GNI_RULE_PUT,         /* the same: places of the first input take over the second one */
+    GNI_RULE_CUSTOM,      /* gn_custom_gradient, and its name */
     GNI_RULE_COUNT,
 };
 

@@ -58,7 +58,8 @@ struct gni_storage {
     size_t nbytes;                  /* of our own memory */
     void (*deleter)(void *context); /* of somebody else's; may be NULL */
     void *context;
-    _Atomic(uint64_t) version;
+    _Atomic(uint64_t) version;    /* how often it was written to since it was made */
+    _Atomic(uint32_t) write_site; /* where it was written to last, if stacks are recorded; else 0 */
     struct gni_alias_set *_Atomic aliases; /* of tensors that are not apart: tape.h; NULL: none */
     struct gni_list pending; /* operands of pending nodes that read it; under the recorder's lock */
     struct gni_storage
@@ -107,6 +108,11 @@ gn_status gni_storage_create_from(gn_memory_manager *manager, gn_device *device,
 gn_status gni_storage_wrap(gn_device *device, void *data, bool is_read_only,
                            void (*deleter)(void *context), void *context,
                            struct gni_storage **storage) GN_NODISCARD;
+/* An operation has written to the memory: a new version, and where that was. The second one does the second half; callers
+ * have no lock, since an interpreter may be waited for. */
+void gni_storage_note_write(struct gni_storage *storage);
+void gni_storage_note_site(struct gni_storage *storage);
+
 void gni_storage_release(struct gni_storage *storage);
 void gni_storage_destroy(struct gni_storage *storage);
 
