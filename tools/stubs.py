@@ -236,6 +236,7 @@ def make_package(package: Path, extension: str) -> str:
         "cuda",
         "memory_profiler",
         "ndarray",
+        "utils",
     ]
     lines += [f"    {name} as {name}," for name in modules] + [")"]
     for module, names in offered.items():

@@ -40,6 +40,9 @@ GN_API gn_status gn_tensor_set_gradient(gn_tensor *tensor, gn_tensor *gradient) 
 /* A tensor of the same memory that needs no gradient. */
 GN_API gn_status gn_tensor_detach(gn_tensor *tensor, gn_tensor **detached) GN_NODISCARD;
 
+/* The tensor itself needs no gradient any more, and forgets how it was made. GN_ERROR_UNSUPPORTED for a view. */
+GN_API gn_status gn_tensor_forget_gradient(gn_tensor *tensor) GN_NODISCARD;
+
 /* The name of the operation that made a tensor, such as "exp"; NULL for a leaf. Static memory. */
 GN_API const char *gn_tensor_get_operation(const gn_tensor *tensor);
 
@@ -186,6 +189,7 @@ GN_API gn_tensor *gn_gradient_node_get_leaf(gn_gradient_node *node);
 typedef struct gn_saved_value {
     gn_tensor *tensor; /* borrowed; NULL: hooks have packed it */
     uint64_t nbytes;   /* of its memory; 0: it has none, and will be computed again, or packed */
+    uint64_t address;  /* of that memory, or 0 */
     bool is_leaf;      /* a leaf's own memory */
 } gn_saved_value;
 

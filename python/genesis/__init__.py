@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from genesis import autograd as autograd
     from genesis import memory_profiler as memory_profiler
+    from genesis import utils as utils
     from genesis._leaks import Leak as Leak
     from genesis._leaks import Leaks
     from genesis._leaks import leak_scope as leak_scope
@@ -153,7 +154,15 @@ def __getattr__(name: str) -> Any:
 
         return get_memory_manager()
     # Few need these: not at each import.
-    if name in ("adapters", "array_api", "autograd", "backends", "memory_profiler", "ndarray"):
+    if name in (
+        "adapters",
+        "array_api",
+        "autograd",
+        "backends",
+        "memory_profiler",
+        "ndarray",
+        "utils",
+    ):
         from importlib import import_module
 
         return import_module(f"genesis.{name}")
@@ -179,6 +188,7 @@ def __dir__() -> list[str]:
         "memory_manager",
         "memory_profiler",
         "ndarray",
+        "utils",
     }
     return sorted({*globals(), *_SHORT, *late})
 

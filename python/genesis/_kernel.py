@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from genesis import _C
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from genesis.cuda import DeviceLike
 
@@ -233,6 +233,12 @@ class Kernel(_C.Kernel):
         Whether tensors and arrays that are given for pointers must be contiguous, of the type that
         the source declares, and on the device of the launch; and numbers for a ``float`` must fit
         it. A pointer to what is not known by its name takes any type.
+    outputs : sequence of int
+        The arguments that the kernel writes to; for `backward`.
+    backward : callable, optional
+        The gradient of a launch: ``backward(ctx, *gradients)`` is given the gradient of each output
+        and gives one, or None, for each argument. ``ctx.saved_tensors`` are the tensors among the
+        arguments but for the outputs, and ``ctx.args`` all arguments with None for tensors.
 
     Examples
     --------
@@ -264,8 +270,14 @@ class Kernel(_C.Kernel):
         options: Sequence[str] = (),
         argtypes: Sequence[Any] | None = None,
         strict: bool = True,
+        outputs: Sequence[int] = (),
+        backward: Callable[..., Any] | None = None,
     ) -> Kernel:
         """Check the types of the parameters, and compile nothing yet."""
+        if (backward is None) != (len(outputs) == 0):
+            raise ValueError("backward needs outputs, the arguments that the kernel writes to")
+        if backward is not None and cls is Kernel:
+            cls = _DifferentiableKernel
         if isinstance(options, str):
             raise TypeError("options is a sequence of str, not one str")
         if argtypes is None:
@@ -275,7 +287,58 @@ class Kernel(_C.Kernel):
             found = Declaration(given, _UNKNOWN * len(given), ())
         letters, pointees, declared = found or (None, None, ())
         pointees = pointees if strict else None
-        return super().__new__(cls, source, name, tuple(options), letters, pointees, declared)
+        made = super().__new__(cls, source, name, tuple(options), letters, pointees, declared)
+        if backward is not None:
+            made._outputs, made._backward = tuple(outputs), backward
+        return made
+
+
+class _DifferentiableKernel(Kernel):
+    """A kernel with a gradient: its launches are recorded."""
+
+    _outputs: tuple[int, ...]
+    _backward: Callable[..., Any]
+
+    def __call__(
+        self, grid: Any, block: Any, args: Sequence[Any] = (), shared: int = 0, stream: Any = None
+    ) -> None:
+        args = tuple(args)
+        super().__call__(grid, block, args, shared, stream)
+        if not _C.is_grad_enabled():
+            return
+        inputs = tuple(one if isinstance(one, _C.Tensor) else None for one in args)
+        written = tuple(inputs[place] for place in self._outputs)
+        if any(one is None for one in written):
+            raise TypeError(f"{self.name}: the outputs of a kernel with backward must be tensors")
+        saved = tuple(
+            one
+            for place, one in enumerate(inputs)
+            if one is not None and place not in self._outputs
+        )
+        call = _Launch(
+            self._backward,
+            tuple(None if t is not None else a for t, a in zip(inputs, args, strict=True)),
+        )
+        _C._record_custom(self.name, call, inputs, written, saved)
+
+
+class _Launch:
+    """What the graph holds of a launch; in its backward pass it is the ``ctx``."""
+
+    saved_tensors: tuple[Any, ...] = ()
+
+    def __init__(self, backward: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        self.backward, self.args = backward, args
+
+    def __call__(
+        self, saved: tuple[Any, ...], given: tuple[Any, ...], needed: tuple[bool, ...]
+    ) -> tuple[Any, ...]:
+        self.saved_tensors, self.needs_input_grad = saved, needed
+        try:
+            found = self.backward(self, *given)
+        finally:
+            self.saved_tensors = ()
+        return found if isinstance(found, tuple) else (found,)
 
 
 _WARM_UP = 'extern "C" __global__ void genesis_warm_up() {}'

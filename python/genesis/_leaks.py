@@ -44,7 +44,8 @@ class Leak(NamedTuple):
     device : str
     held_by : str
         What keeps it alive, as far as that is known: ``"a reference cycle (Node)"``, ``"a view in
-        a list"``, ``"the variable weights of __main__"``, ``"a __main__.Model"``.
+        a list"``, ``"the variable weights of __main__"``, ``"a __main__.Model"``, ``"the gradient
+        of ExpBackward0, step (train.py:7)"``.
     """
 
     size: int
@@ -207,6 +208,15 @@ def _holders() -> dict[int, str]:
     return holders
 
 
+def _graphs() -> dict[int, str]:
+    """Blocks of values that graphs have saved for gradients."""
+    return {
+        address: f"the gradient of {node.name()}" + (f", {node.location}" if node.location else "")
+        for node in _C._listed_nodes()
+        for _, _, address, _ in node._saved()
+    }
+
+
 def _holder_name(one: Any, place: int, modules: dict[int, str]) -> str:
     """What people call an object that refers to a block, or to a view of it."""
     if type(one) is not dict:
@@ -255,7 +265,7 @@ def check(before: dict[_Key, Any] | None = None) -> Leaks:
     """See genesis.check_memory_leaks()."""
     known = before if before is not None else _before
     cycles = _cycles()
-    holders = _holders()
+    holders = {**_graphs(), **_holders()}
     living = _living()
     new = [key for key in living if known is None or key not in known]
     _sites.resolve({living[key][1]["site"] for key in new})

@@ -168,8 +168,8 @@ static gn_status kept_give(struct gni_kept *kept, bool is_graph)
         return GN_OK;
     }
     bool is_added = kept->before != NULL && !is_graph && is_writable(kept->before);
-    gn_status status = is_added ? sum_add(kept->before, kept->sum)
-                                : gradient_make(kept, place, &kept->given);
+    gn_status status =
+        is_added ? sum_add(kept->before, kept->sum) : gradient_make(kept, place, &kept->given);
     if (status == GN_OK && !is_added)
         (void)gradient_set(kept, kept->before, kept->given);
     kept->is_given = status == GN_OK;

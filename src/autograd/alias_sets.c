@@ -262,7 +262,7 @@ gn_status gni_aliases_renew(gn_tensor *tensor)
 /* ---- writing --------------------------------------------------------------------------------- */
 
 /* Whether a tensor has no aliases. */
-static bool is_alone(const gn_tensor *tensor)
+bool gni_is_alone(const gn_tensor *tensor)
 {
     size_t references = atomic_load(&gni_tensor_storage(tensor)->references);
     if (!tensor->is_apart)
@@ -272,7 +272,7 @@ static bool is_alone(const gn_tensor *tensor)
 }
 
 /* A tensor without aliases has its record alone. */
-static void set_end(gn_tensor *tensor)
+void gni_aliases_end(gn_tensor *tensor)
 {
     struct gni_alias_set *aliases = NULL;
     if (!tensor->is_apart) {
@@ -301,8 +301,8 @@ gn_status gni_aliases_write_begin(const char *name, gn_tensor *out)
                          "gradients switched off",
                          name);
     GN_TRY(gni_tensor_flush(out));
-    if (is_alone(out)) {
-        set_end(out);
+    if (gni_is_alone(out)) {
+        gni_aliases_end(out);
         return GN_OK;
     }
     GN_TRY(gni_aliases_begin(out));
@@ -353,7 +353,7 @@ gn_status gni_aliases_write_end(gn_tensor *out, gn_tensor *result)
 {
     struct gni_alias_set *aliases = gni_tensor_aliases(out);
     uint64_t generation = 0;
-    if (aliases != NULL && !is_alone(out)) {
+    if (aliases != NULL && !gni_is_alone(out)) {
         GN_TRY(whole_write(aliases, out, result));
         generation = atomic_fetch_add(&aliases->generation, 1) + 1;
         atomic_store(&gni_aliases_were_written, true);

@@ -50,7 +50,7 @@ struct gni_saved {
     gn_tensor *tensor;
     struct gni_packed *packed;
     uint64_t version; /* of its storage when it was saved */
-    int place;        /* the number of an input, GNI_SAVED_RESULT + that of a result, or GNI_SAVED_OTHER */
+    int place; /* the number of an input, GNI_SAVED_RESULT + that of a result, or GNI_SAVED_OTHER */
 };
 
 struct gni_graph_node {
@@ -63,10 +63,10 @@ struct gni_graph_node {
     struct gni_like *results;
     struct gni_saved *saved;
     const void *details;
-    gn_stream *stream;           /* a reference: where it ran, and its rule will; NULL: on the CPU */
-    uint32_t site;               /* where it was called, if stacks are recorded; else 0 */
-    struct gni_list listed;      /* among the nodes with a site: graph_nodes.c */
-    struct gni_lock lock;        /* of the rest */
+    gn_stream *stream;      /* a reference: where it ran, and its rule will; NULL: on the CPU */
+    uint32_t site;          /* where it was called, if stacks are recorded; else 0 */
+    struct gni_list listed; /* among the nodes with a site: graph_nodes.c */
+    struct gni_lock lock;   /* of the rest */
     bool is_released, is_failed; /* saved values are gone; because a backward pass failed */
     bool is_recorded;            /* its results have records */
     struct gn_hook *hooks;       /* in the order in which they were added */
@@ -78,11 +78,11 @@ struct gni_graph_node {
 struct gni_record {
     struct gni_graph_node *node; /* a reference */
     int number;
-    uint64_t generation;   /* of the tensor's alias set when it was made: AL1 */
-    gn_tensor *tensor;     /* whose record it is; borrowed */
-    gn_tensor *gradient;   /* that is kept; NULL: none yet */
-    gn_tensor *place;      /* where a leaf's gradient is written to; NULL: new memory */
-    bool is_kept;          /* AG5 */
+    uint64_t generation; /* of the tensor's alias set when it was made: AL1 */
+    gn_tensor *tensor;   /* whose record it is; borrowed */
+    gn_tensor *gradient; /* that is kept; NULL: none yet */
+    gn_tensor *place;    /* where a leaf's gradient is written to; NULL: new memory */
+    bool is_kept;        /* AG5 */
     struct gni_record *next_kept;
 };
 
@@ -161,9 +161,6 @@ gn_status gni_attach(gn_tensor *tensor, struct gni_graph_node *node, int number)
 
 /* A tensor takes over the record of another, which has none then; its own one goes. */
 void gni_record_move(gn_tensor *from, gn_tensor *to);
-
-/* Takes a record into the list of its node: AG5. */
-void gni_record_keep(struct gni_record *record);
 
 static inline void gni_graph_node_retain(struct gni_graph_node *node)
 {
@@ -261,6 +258,10 @@ gn_status gni_aliases_begin(gn_tensor *tensor) GN_NODISCARD;
 
 /* A leaf needs no gradient any more: its views are views of nothing on the tape. */
 void gni_aliases_forget(gn_tensor *tensor);
+
+/* Whether a tensor has no aliases; then its record is all that there is, and its set can end. */
+bool gni_is_alone(const gn_tensor *tensor);
+void gni_aliases_end(gn_tensor *tensor);
 
 /* Gives a new tensor that is apart a set of its own: its views will be aliases of it. */
 gn_status gni_aliases_own(gn_tensor *tensor) GN_NODISCARD;

@@ -164,11 +164,10 @@ gn_status gn_record_custom(const gn_custom_gradient *gradient, int input_count,
     for (int i = 0; i < input_count && status == GN_OK; i++)
         operands[i] = (gn_operand){.tensor = inputs[i]};
     if (status == GN_OK)
-        status =
-            stand_ins_make(gradient->name, input_count, inputs, result_count, results, made);
+        status = stand_ins_make(gradient->name, input_count, inputs, result_count, results, made);
     if (status == GN_OK)
-        status = custom_record(gradient, input_count, operands, result_count, made, saved_count,
-                               saved);
+        status =
+            custom_record(gradient, input_count, operands, result_count, made, saved_count, saved);
     *is_recorded = status == GN_OK;
     if (status == GN_OK)
         status = results_update(input_count, inputs, result_count, results, made);

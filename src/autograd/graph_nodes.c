@@ -180,7 +180,7 @@ gn_status gni_attach(gn_tensor *tensor, struct gni_graph_node *node, int number)
     return GN_OK;
 }
 
-void gni_record_keep(struct gni_record *record)
+static void record_keep(struct gni_record *record)
 {
     gni_lock_take(&record->node->lock);
     if (!record->is_kept) {
@@ -382,7 +382,7 @@ static gn_status leaf_make(gn_tensor *tensor)
     GN_TRY(node_create(&step, 0, &node));
     gn_status status = gni_attach(tensor, node, 0);
     if (status == GN_OK)
-        gni_record_keep(gni_record_of(tensor));
+        record_keep(gni_record_of(tensor));
     gni_graph_node_release(node);
     struct gni_storage *storage = gni_tensor_storage(tensor);
     if (status == GN_OK && storage != NULL)
@@ -473,7 +473,7 @@ gn_status gn_tensor_retain_gradient(gn_tensor *tensor)
     GN_TRY(gni_aliases_refresh(tensor));
     if (gni_record_of(tensor) == NULL)
         return gni_error(GN_ERROR_INVALID_VALUE, "the tensor needs no gradient, and has none");
-    gni_record_keep(gni_record_of(tensor));
+    record_keep(gni_record_of(tensor));
     return GN_OK;
 }
 
@@ -520,6 +520,20 @@ gn_status gn_tensor_detach(gn_tensor *tensor, gn_tensor **detached)
     return status;
 }
 
+gn_status gn_tensor_forget_gradient(gn_tensor *tensor)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL, "tensor must not be NULL");
+    GN_TRY(gni_tensor_flush(tensor));
+    if (gni_tensor_aliases(tensor) != NULL && !gni_is_alone(tensor))
+        return gni_error(GN_ERROR_UNSUPPORTED,
+                         "other tensors are views of the same memory: use detach()");
+    if (tensor->gradient != NULL)
+        tensor_forget(tensor);
+    if (gni_tensor_aliases(tensor) != NULL)
+        gni_aliases_end(tensor);
+    return GN_OK;
+}
+
 bool gn_gradients_are_on(void)
 {
     return !gni_tape_is_paused;
@@ -549,7 +563,7 @@ void gni_record_move(gn_tensor *from, gn_tensor *to)
     record->tensor = to;
     gni_lock_give(&record->node->lock);
     if (is_kept)
-        gni_record_keep(record);
+        record_keep(record);
 }
 
 static gn_status value_keep(gn_tensor *tensor, gn_tensor **kept)

@@ -13,12 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    HOOKS_MOST = 64, /* that are nested */
+/* The hooks of a thread, the last ones first. */
+struct level {
+    gn_saved_hooks hooks;
+    struct level *before;
 };
 
-static _Thread_local gn_saved_hooks saved_hooks[HOOKS_MOST];
-static _Thread_local int saved_hooks_count;
+static _Thread_local struct level *last_level; /* NULL: values are saved as they are */
 
 /* What `pack` made of a value, and what the value looked like. */
 struct gni_packed {
@@ -37,17 +38,20 @@ gn_status gn_saved_hooks_push(const gn_saved_hooks *hooks)
 {
     GN_CHECK_ARGUMENT(hooks != NULL && hooks->pack != NULL && hooks->unpack != NULL,
                       "hooks must have pack and unpack");
-    if (saved_hooks_count == HOOKS_MOST)
-        return gni_error(GN_ERROR_OVERFLOW, "hooks for saved values are nested deeper than %d",
-                         HOOKS_MOST);
-    saved_hooks[saved_hooks_count++] = *hooks;
+    struct level *level = gni_host_alloc(sizeof *level);
+    if (level == NULL)
+        return gni_error_host_memory(sizeof *level);
+    *level = (struct level){*hooks, last_level};
+    last_level = level;
     return GN_OK;
 }
 
 void gn_saved_hooks_pop(void)
 {
-    if (saved_hooks_count > 0)
-        saved_hooks_count--;
+    struct level *level = last_level;
+    if (level != NULL)
+        last_level = level->before;
+    gni_host_free(level);
 }
 
 static void packed_release(struct gni_packed *packed)
@@ -67,7 +71,7 @@ static gn_status value_pack(gn_tensor *tensor, struct gni_packed **out)
     if (packed == NULL)
         return gni_error_host_memory(nbytes);
     atomic_init(&packed->references, 1);
-    packed->hooks = saved_hooks[saved_hooks_count - 1];
+    packed->hooks = last_level->hooks;
     packed->device = tensor->device;
     packed->dtype = tensor->dtype;
     packed->ndim = tensor->ndim;
@@ -113,8 +117,7 @@ gn_status gni_value_save(struct gni_graph_node *node, gn_tensor *tensor, int pla
 {
     const struct gni_record *record = gni_record_of(tensor);
     bool is_result = place >= GNI_SAVED_RESULT && place < GNI_SAVED_OTHER;
-    bool is_itself = !is_result &&
-                     (record == NULL || record->node->rule != GNI_RULE_ACCUMULATE) &&
+    bool is_itself = !is_result && (record == NULL || record->node->rule != GNI_RULE_ACCUMULATE) &&
                      gni_tensor_aliases(tensor) == NULL; /* AL2 */
     struct gni_saved *saved = &node->saved[node->saved_count];
     gn_tensor *kept = tensor;
@@ -123,7 +126,7 @@ gn_status gni_value_save(struct gni_graph_node *node, gn_tensor *tensor, int pla
         gn_tensor_retain(tensor);
     else
         GN_TRY(gni_detach(tensor, &kept));
-    if (saved_hooks_count > 0) {
+    if (last_level != NULL) {
         gn_status status = value_pack(kept, &saved->packed);
         gn_tensor_release(kept);
         GN_TRY(status);
@@ -259,11 +262,11 @@ void gn_gradient_node_visit_saved(gn_gradient_node *node,
         if (tensor == NULL && !is_packed)
             continue;
         const struct gni_storage *storage = tensor != NULL ? gni_tensor_storage(tensor) : NULL;
-        const struct gni_edge *edge = node->saved[i].place < node->edge_count
-                                          ? &node->edges[node->saved[i].place]
-                                          : NULL;
+        const struct gni_edge *edge =
+            node->saved[i].place < node->edge_count ? &node->edges[node->saved[i].place] : NULL;
         gn_saved_value value = {.tensor = tensor,
                                 .nbytes = storage != NULL ? storage->nbytes : 0,
+                                .address = storage != NULL ? (uintptr_t)storage->data : 0,
                                 .is_leaf = edge != NULL && edge->node != NULL &&
                                            edge->node->rule == GNI_RULE_ACCUMULATE};
         visit(context, &value);

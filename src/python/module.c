@@ -343,8 +343,9 @@ static int module_exec(PyObject *module)
         stream_classes_init(module, state) < 0 || manager_class_init(module, state) < 0 ||
         memory_classes_init(module, state) < 0 || dtype_class_init(module, state) < 0 ||
         tensor_class_init(module, state) < 0 || autograd_init(module, state) < 0 ||
-        graph_nodes_init(module, state) < 0 || random_init(module, state) < 0 ||
-        kernel_class_init(module) < 0 || graph_class_init(module) < 0)
+        graph_nodes_init(module, state) < 0 || hooks_init(module, state) < 0 ||
+        random_init(module, state) < 0 || kernel_class_init(module) < 0 ||
+        graph_class_init(module) < 0)
         return -1;
     history_init(module);
     if (pickle_init(module) < 0)
@@ -383,6 +384,7 @@ static int module_exec(PyObject *module)
         visit((state)->dtype_class);                       \
         visit((state)->tensor_class);                      \
         visit((state)->node_class);                        \
+        visit((state)->handle_class);                      \
         visit((state)->numpy_class);                       \
         visit((state)->numpy_asarray);                     \
         visit((state)->pair_class);                        \

@@ -44,6 +44,7 @@ struct module_state {
     PyObject *pointer_classes[GN_DTYPE_COUNT]; /* of addresses; once used */
     PyObject *tensor_class;
     PyObject *node_class;    /* of Tensor.grad_fn */
+    PyObject *handle_class;  /* of what Tensor.register_hook() gives */
     PyObject *numpy_class;   /* the last class of NumPy's that an argument had; NULL: none yet */
     PyObject *numpy_asarray; /* its function; NULL until it is used */
     PyObject *pair_class;
@@ -507,6 +508,13 @@ PyObject *tensor_from_foreign(struct module_state *state, PyObject *object, PyOb
 extern PyMethodDef autograd_functions[];
 int autograd_init(PyObject *module, struct module_state *state);
 int graph_nodes_init(PyObject *module, struct module_state *state);
+int hooks_init(PyObject *module, struct module_state *state);
+
+/* Raises the exception that a hook of this thread has ended with, if there is one. */
+bool hook_exception_restore(void);
+
+/* Raises what fits a status of a function of gradients: a RuntimeError for wrong values. NULL. */
+PyObject *gradient_raise(const struct module_state *state, const char *function, gn_status status);
 
 /* -1 with a RuntimeError where the tensor requires a gradient: its memory is not for others then. */
 int gradient_refuse(PyObject *self, const char *function);

@@ -8,8 +8,7 @@
 
 #include <limits.h>
 
-static PyObject *gradient_raise(const struct module_state *state, const char *function,
-                                gn_status status)
+PyObject *gradient_raise(const struct module_state *state, const char *function, gn_status status)
 {
     bool is_about_values = status == GN_ERROR_INVALID_VALUE || status == GN_ERROR_TYPE;
     return error_raise_in(state, function, is_about_values ? GN_ERROR_UNSUPPORTED : status);
@@ -153,6 +152,31 @@ PyObject *tensor_detach(PyObject *self)
     return tensor_or_raise(tensor_state(self), status, detached);
 }
 
+/* A result becomes a leaf that needs no gradient. */
+static PyObject *method_detach_in_place(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    gn_status status = gn_tensor_forget_gradient(tensor_of(self));
+    if (status != GN_OK)
+        return gradient_raise(tensor_state(self), "detach_", status);
+    return Py_NewRef(self);
+}
+
+static PyObject *method_retain_grad(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    gn_status status = gn_tensor_retain_gradient(tensor_of(self));
+    if (status != GN_OK)
+        return gradient_raise(tensor_state(self), "retain_grad", status);
+    Py_RETURN_NONE;
+}
+
+static PyObject *get_retains_grad(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(gn_tensor_retains_gradient(tensor_of(self)));
+}
+
 static PyObject *method_detach(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -171,33 +195,6 @@ static int flags_take(PyObject *retain, PyObject *create, unsigned *flags)
         return -1;
     *flags = (is_created ? GN_CREATE_GRAPH : 0) | (is_retained ? GN_RETAIN_GRAPH : 0);
     return 0;
-}
-
-static PyObject *method_backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
-                                 PyObject *keywords)
-{
-    static const struct call call = {
-        "backward", {"gradient", "retain_graph", "create_graph"}, 3, 3, 0};
-    struct module_state *state = tensor_state(self);
-    PyObject *taken[CALL_ARGUMENTS_MOST];
-    gn_tensor *root = tensor_of(self), *given = NULL;
-    unsigned flags;
-    gn_status status;
-    if (call_take(&call, arguments, count, keywords, taken) < 0 ||
-        flags_take(taken[1], taken[2], &flags) < 0)
-        return NULL;
-    if (taken[0] != NULL && taken[0] != Py_None) {
-        if (!tensor_check(state, taken[0])) {
-            PyErr_Format(PyExc_TypeError, "backward: the gradient is a Tensor or None, not %R",
-                         taken[0]);
-            return NULL;
-        }
-        given = tensor_of(taken[0]);
-    }
-    CALL_ALLOCATING(status, gn_backward(1, &root, &given, flags));
-    if (status != GN_OK)
-        return gradient_raise(state, "backward", status);
-    Py_RETURN_NONE;
 }
 
 /* The tensors of a tuple, NULL for None where `has_none`: freed by PyMem_Free(). */
@@ -221,6 +218,58 @@ static gn_tensor **list_take(struct module_state *state, const char *name, PyObj
     return tensors;
 }
 
+/* A Tensor, or several in a sequence, as a tuple; None or NULL is an empty one. */
+static PyObject *inputs_tuple(struct module_state *state, PyObject *inputs)
+{
+    if (inputs == NULL || inputs == Py_None)
+        return PyTuple_New(0);
+    PyObject *tuple =
+        tensor_check(state, inputs) ? PyTuple_Pack(1, inputs) : PySequence_Tuple(inputs);
+    if (tuple != NULL && PyTuple_Size(tuple) == 0) {
+        Py_CLEAR(tuple);
+        PyErr_SetString(PyExc_RuntimeError, "backward: inputs must not be empty");
+    }
+    return tuple;
+}
+
+static PyObject *method_backward(PyObject *self, PyObject *const *arguments, Py_ssize_t count,
+                                 PyObject *keywords)
+{
+    static const struct call call = {
+        "backward", {"gradient", "retain_graph", "create_graph", "inputs"}, 4, 4, 0};
+    struct module_state *state = tensor_state(self);
+    PyObject *taken[CALL_ARGUMENTS_MOST], *inputs;
+    gn_tensor *root = tensor_of(self), *given = NULL, **tensors = NULL;
+    unsigned flags;
+    gn_status status = GN_OK;
+    if (call_take(&call, arguments, count, keywords, taken) < 0 ||
+        flags_take(taken[1], taken[2], &flags) < 0)
+        return NULL;
+    if (taken[0] != NULL && taken[0] != Py_None) {
+        if (!tensor_check(state, taken[0])) {
+            PyErr_Format(PyExc_TypeError, "backward: the gradient is a Tensor or None, not %R",
+                         taken[0]);
+            return NULL;
+        }
+        given = tensor_of(taken[0]);
+    }
+    if ((inputs = inputs_tuple(state, taken[3])) == NULL ||
+        (tensors = list_take(state, "backward", inputs, false)) == NULL) {
+        Py_XDECREF(inputs);
+        return NULL;
+    }
+    int input_count = (int)PyTuple_Size(inputs);
+    if (input_count > 0)
+        CALL_ALLOCATING(status, gn_backward_to(1, &root, &given, input_count, tensors, flags));
+    else
+        CALL_ALLOCATING(status, gn_backward(1, &root, &given, flags));
+    PyMem_Free(tensors);
+    Py_DECREF(inputs);
+    if (status != GN_OK)
+        return gradient_raise(state, "backward", status);
+    Py_RETURN_NONE;
+}
+
 /* New references become a tuple of Tensors, None for NULL. */
 static PyObject *results_to_python(struct module_state *state, int count, gn_tensor **results)
 {
@@ -238,22 +287,25 @@ static PyObject *results_to_python(struct module_state *state, int count, gn_ten
 }
 
 /* _backward(outputs, gradients, inputs, retain_graph, create_graph, allow_unused): without inputs, an empty tuple, leaves
- * get their gradients. */
+ * get their gradients; with allow_unused None the inputs get them. */
 static PyObject *backward(PyObject *module, PyObject *arguments)
 {
     struct module_state *state = module_state_of(module);
-    PyObject *items[3], *retain, *create, *made = NULL;
+    PyObject *items[3], *retain, *create, *unused, *made = NULL;
     gn_tensor **tensors[4] = {NULL};
     static const char *const names[] = {"backward", "grad"};
     unsigned flags;
-    int allows_unused;
     gn_status status;
-    if (!PyArg_ParseTuple(arguments, "O!O!O!OOp:_backward", &PyTuple_Type, &items[0], &PyTuple_Type,
-                          &items[1], &PyTuple_Type, &items[2], &retain, &create, &allows_unused) ||
+    if (!PyArg_ParseTuple(arguments, "O!O!O!OOO:_backward", &PyTuple_Type, &items[0], &PyTuple_Type,
+                          &items[1], &PyTuple_Type, &items[2], &retain, &create, &unused) ||
         flags_take(retain, create, &flags) < 0)
         return NULL;
+    bool is_kept = unused == Py_None; /* by the inputs */
+    int allows_unused = is_kept ? 0 : PyObject_IsTrue(unused);
+    if (allows_unused < 0)
+        return NULL;
     Py_ssize_t count = PyTuple_Size(items[0]), input_count = PyTuple_Size(items[2]);
-    const char *name = names[input_count > 0];
+    const char *name = names[input_count > 0 && !is_kept];
     if (PyTuple_Size(items[1]) != count || count > INT_MAX || input_count > INT_MAX) {
         PyErr_Format(PyExc_RuntimeError, "%s: %zd tensors have %zd gradients", name, count,
                      PyTuple_Size(items[1]));
@@ -268,12 +320,15 @@ static PyObject *backward(PyObject *module, PyObject *arguments)
         goto free_lists;
     }
     flags |= allows_unused ? GN_ALLOW_UNUSED : 0;
-    if (input_count > 0)
+    if (input_count > 0 && is_kept)
+        CALL_ALLOCATING(status, gn_backward_to((int)count, tensors[0], tensors[1], (int)input_count,
+                                               tensors[2], flags));
+    else if (input_count > 0)
         CALL_ALLOCATING(status, gn_grad((int)count, tensors[0], tensors[1], (int)input_count,
                                         tensors[2], flags, tensors[3]));
     else
         CALL_ALLOCATING(status, gn_backward((int)count, tensors[0], tensors[1], flags));
-    made = status == GN_OK ? results_to_python(state, (int)input_count, tensors[3])
+    made = status == GN_OK ? results_to_python(state, is_kept ? 0 : (int)input_count, tensors[3])
                            : gradient_raise(state, name, status);
 free_lists:
     for (int i = 0; i < 4; i++)
@@ -296,12 +351,21 @@ static PyObject *set_gradients(PyObject *module, PyObject *is_on)
     return is_true < 0 ? NULL : PyBool_FromLong(gn_set_gradients(is_true > 0));
 }
 
+static PyObject *set_gradient_checks(PyObject *module, PyObject *is_on)
+{
+    (void)module;
+    int is_true = PyObject_IsTrue(is_on);
+    return is_true < 0 ? NULL : PyBool_FromLong(gn_set_gradient_checks(is_true > 0));
+}
+
 /* ---- the class and the module ------------------------------------------------------------------ */
 
 static PyGetSetDef tensor_gradient_properties[] = {
     {"requires_grad", get_requires_grad, set_requires_grad,
      "Whether operations with it are recorded, so that backward() finds its gradient.", NULL},
     {"grad", get_grad, set_grad, "What backward() has summed up for a leaf; None: nothing yet.",
+     NULL},
+    {"retains_grad", get_retains_grad, NULL, "Whether it keeps its gradient, and is no leaf.",
      NULL},
     {"is_leaf", get_is_leaf, NULL, "Whether no recorded operation has made it.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
@@ -313,12 +377,16 @@ static PyMethodDef tensor_gradient_methods[] = {
      "Sets whether operations with it are recorded; gives the tensor itself."},
     {"detach", method_detach, METH_NOARGS,
      "detach($self, /)\n--\n\nA tensor of the same memory that requires no gradient."},
+    {"detach_", method_detach_in_place, METH_NOARGS,
+     "detach_($self, /)\n--\n\nThe tensor forgets how it was made, and requires no gradient."},
+    {"retain_grad", method_retain_grad, METH_NOARGS,
+     "retain_grad($self, /)\n--\n\nThe tensor keeps its gradient in ``grad``, as a leaf does."},
     {"backward", WITH_VECTOR(method_backward),
-     "backward($self, gradient=None, retain_graph=None, create_graph=False)\n--\n\n"
+     "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
      "Adds the gradients of this tensor to ``grad`` of all leaves that it depends on.\n\n"
      "`gradient` is that of the tensor itself: 1 if it has one element. The graph goes, unless\n"
      "`retain_graph` keeps it for another call; with `create_graph` the gradients can be\n"
-     "differentiated themselves.\n\n"
+     "differentiated themselves. With `inputs` these tensors alone get gradients.\n\n"
      "Examples\n--------\n>>> import genesis\n"
      ">>> x = genesis.tensor([1.0, 2.0], requires_grad=True)\n"
      ">>> (x * x).sum().backward()\n>>> x.grad\ntensor([2., 4.])\n"},
@@ -332,6 +400,9 @@ PyMethodDef autograd_functions[] = {
      "Examples\n--------\n>>> import genesis\n>>> genesis.is_grad_enabled()\nTrue\n"},
     {"_set_gradients", set_gradients, METH_O,
      "_set_gradients($module, is_on, /)\n--\n\nSets whether it does; gives what it was."},
+    {"_set_gradient_checks", set_gradient_checks, METH_O,
+     "_set_gradient_checks($module, is_on, /)\n--\n\n"
+     "Sets whether gradients with a NaN are errors; gives what it was."},
     {"_backward", backward, METH_VARARGS,
      "_backward($module, outputs, gradients, inputs, retain_graph, create_graph, allow_unused, "
      "/)\n"

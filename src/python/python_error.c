@@ -95,6 +95,8 @@ PyObject *error_raise_in(const struct module_state *state, const char *function,
         detail = gn_status_message(status);
     const char *rest = behind_name(detail), *verb = strchr(detail, ' ');
     PyObject *sentence;
+    if (hook_exception_restore())
+        return NULL;
     /* The names of C's functions are not for those who call from Python. */
     if (function == NULL || !is_about_arguments(status))
         sentence = text_to_python(strncmp(detail, "gn_", 3) == 0 ? rest : detail);

@@ -40,7 +40,7 @@ enum {
     GNI_STORAGE_READERS_MOST = 4,
 };
 
-#define GNI_STORAGE_HOLDER ((size_t)1 << 32) /* T7 */
+#define GNI_STORAGE_HOLDER ((size_t)1 << 32)  /* T7 */
 #define GNI_TENSOR_READER ((uint64_t)1 << 32) /* T8 */
 
 /* A stream that has used a storage. */
@@ -80,7 +80,7 @@ struct gni_storage {
 struct gn_tensor {
     _Atomic(size_t) references;
     struct gni_storage *_Atomic storage;
-    struct gni_node *node; /* its value, while that is pending */
+    struct gni_node *node;           /* its value, while that is pending */
     struct gni_node *_Atomic recipe; /* T9; NULL: none */
     _Atomic(uint64_t) saves;         /* T8 */
     gn_device *device;

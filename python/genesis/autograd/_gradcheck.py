@@ -1,103 +1,21 @@
-"""Gradients: backward() and grad(), and checks of them by differences.
-
-A tensor with ``requires_grad=True`` is a leaf: operations with it are recorded, and
-``Tensor.backward()`` adds the gradients of a result to ``grad`` of its leaves.
-"""
+"""Gradients compared with central differences."""
 
 from __future__ import annotations
 
 from genesis import _C
-from genesis._C import is_grad_enabled
-from genesis._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-__all__ = [
-    "GradcheckError",
-    "backward",
-    "enable_grad",
-    "grad",
-    "gradcheck",
-    "gradgradcheck",
-    "inference_mode",
-    "is_grad_enabled",
-    "no_grad",
-    "set_grad_enabled",
-]
-
 
 def _tuple(tensors: Any) -> tuple[Any, ...]:
     return (tensors,) if isinstance(tensors, _C.Tensor) else tuple(tensors)
 
 
-def _gradients(outputs: tuple[Any, ...], given: Any) -> tuple[Any, ...]:
-    return (None,) * len(outputs) if given is None else _tuple(given)
-
-
-def backward(
-    tensors: _C.Tensor | Sequence[_C.Tensor],
-    grad_tensors: _C.Tensor | Sequence[_C.Tensor | None] | None = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-) -> None:
-    """Add the gradients of tensors to ``grad`` of all leaves that they depend on.
-
-    Parameters
-    ----------
-    tensors : Tensor or sequence of tensors
-        Where it begins.
-    grad_tensors : Tensor or sequence of tensors, optional
-        Their own gradients; None is 1, for a tensor of one element.
-    retain_graph : bool, optional
-        Whether the graph can be used again; None: what `create_graph` is.
-    create_graph : bool
-        Whether the gradients can be differentiated themselves.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> x = genesis.tensor([1.0, 2.0], requires_grad=True)
-    >>> genesis.autograd.backward([x.sum(), (x * x).sum()])
-    >>> x.grad
-    tensor([3., 5.])
-    """
-    outputs = _tuple(tensors)
-    given = _gradients(outputs, grad_tensors)
-    _C._backward(outputs, given, (), retain_graph, create_graph, False)
-
-
-def grad(
-    outputs: _C.Tensor | Sequence[_C.Tensor],
-    inputs: _C.Tensor | Sequence[_C.Tensor],
-    grad_outputs: _C.Tensor | Sequence[_C.Tensor | None] | None = None,
-    retain_graph: bool | None = None,
-    create_graph: bool = False,
-    allow_unused: bool = False,
-) -> tuple[Any, ...]:
-    """The gradients of outputs with respect to inputs; ``grad`` of leaves stays as it is.
-
-    Parameters are those of :func:`backward`; with `allow_unused` the gradient of an input that no
-    output depends on is None, and else it is a RuntimeError.
-
-    Examples
-    --------
-    >>> import genesis
-    >>> x = genesis.tensor([2.0], requires_grad=True)
-    >>> (first,) = genesis.autograd.grad(x**3, x, create_graph=True)
-    >>> first, genesis.autograd.grad(first, x)
-    (tensor([12.], grad_fn=<MulBackward0>), (tensor([12.]),))
-    """
-    roots, asked = _tuple(outputs), _tuple(inputs)
-    if not asked:
-        raise ValueError("grad: there must be an input")
-    given = _gradients(roots, grad_outputs)
-    return _C._backward(roots, given, asked, retain_graph, create_graph, allow_unused)
-
-
-# ---- checks ----
+def _grad(outputs: Any, inputs: Any, given: Any, creates: bool) -> tuple[Any, ...]:
+    return _C._backward(_tuple(outputs), _tuple(given), tuple(inputs), True, creates, True)
 
 
 class GradcheckError(RuntimeError):
@@ -184,7 +102,7 @@ def _analytic(output: _C.Tensor, inputs: list[_C.Tensor]) -> Iterator[list[list[
         if output.requires_grad:
             one = _C.zeros(output.numel(), dtype=output.dtype, device=output.device)
             one[element] = 1
-            found = grad(output, inputs, one.reshape(output.shape), True, False, True)
+            found = _grad(output, inputs, one.reshape(output.shape), False)
         yield [
             [0.0] * x.numel() if g is None else g.detach().reshape(-1).tolist()
             for x, g in zip(inputs, found, strict=True)
@@ -238,7 +156,7 @@ def gradgradcheck(
     def first(*both: Any) -> tuple[Any, ...]:
         own, seeds = both[: len(given)], both[len(given) :]
         asked = [one for one in own if getattr(one, "requires_grad", False)]
-        found = grad(_wanted(func(*own)), asked, seeds, True, True, True)
+        found = _grad(_wanted(func(*own)), asked, seeds, True)
         return tuple(one for one in found if one is not None)
 
     return gradcheck(first, (*given, *seeds), eps, atol, rtol, raise_exception)
