@@ -252,3 +252,9 @@ void gni_kept_deinit(struct gni_kept_list *list)
     }
     gni_host_free(list->items);
 }
+
+void gni_kept_forget_threads(void)
+{
+    if (!gni_lock_is_held(&give_lock))
+        give_lock = (struct gni_lock){0};
+}

@@ -215,10 +215,26 @@ static bool is_within(const struct gni_alias_set *aliases, const gn_tensor *tens
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-/* Gives a tensor a record as a view of all elements. */
+static bool is_current(const struct gni_alias_set *aliases, const gn_tensor *tensor)
+{
+    const struct gni_record *record = gni_record_of(tensor);
+    return record != NULL && record->generation == atomic_load(&aliases->generation);
+}
+
+/* Puts a view of all elements with a tensor's layout on the tape. */
+static gn_status view_put(gn_tensor *whole, gn_tensor *view)
+{
+    struct gni_strided_details layout = layout_in(view, whole);
+    return is_same_order(view, whole) ? step_put(GNI_RULE_RESHAPE, "view", whole, view, NULL)
+                                      : step_put(GNI_RULE_STRIDED, "view", whole, view, &layout);
+}
+
+/* Gives a tensor the record of a view of all elements, unless another thread has just done so. What goes is released
+ * without the lock: a program's own functions may go with it. */
 static gn_status record_renew(struct gni_alias_set *aliases, gn_tensor *tensor)
 {
-    gn_tensor *whole, *view;
+    gn_tensor *whole, *view = NULL;
+    uint64_t generation = atomic_load(&aliases->generation);
     if (tensor->dtype != aliases->dtype || !is_within(aliases, tensor))
         return gni_error(GN_ERROR_UNSUPPORTED,
                          "another view of the tensor's memory was changed by an operation with "
@@ -227,25 +243,18 @@ static gn_status record_renew(struct gni_alias_set *aliases, gn_tensor *tensor)
                          gni_shape_text(tensor->ndim, tensor->sizes).text);
     GN_TRY(whole_make(aliases, tensor, &whole));
     gn_status status = gni_detach(tensor, &view);
-    if (status == GN_OK) {
-        struct gni_strided_details layout = layout_in(tensor, whole);
-        status = is_same_order(tensor, whole)
-                     ? step_put(GNI_RULE_RESHAPE, "view", whole, view, NULL)
-                     : step_put(GNI_RULE_STRIDED, "view", whole, view, &layout);
-        if (status == GN_OK) {
-            gni_record_of(view)->generation = atomic_load(&aliases->generation);
-            gni_record_move(view, tensor);
-        }
-        gn_tensor_release(view);
+    if (status == GN_OK)
+        status = view_put(whole, view);
+    if (status == GN_OK && view->gradient != NULL) {
+        gni_record_of(view)->generation = generation;
+        gni_lock_take(&refresh_lock);
+        if (!is_current(aliases, tensor))
+            gni_records_exchange(view, tensor);
+        gni_lock_give(&refresh_lock);
     }
+    gn_tensor_release(view);
     gn_tensor_release(whole);
     return status;
-}
-
-static bool is_current(const struct gni_alias_set *aliases, const gn_tensor *tensor)
-{
-    const struct gni_record *record = gni_record_of(tensor);
-    return record != NULL && record->generation == atomic_load(&aliases->generation);
 }
 
 gn_status gni_aliases_renew(gn_tensor *tensor)
@@ -253,10 +262,7 @@ gn_status gni_aliases_renew(gn_tensor *tensor)
     struct gni_alias_set *aliases = gni_tensor_aliases(tensor);
     if (!gni_dtype_is_floating(tensor->dtype) || is_current(aliases, tensor))
         return GN_OK;
-    gni_lock_take(&refresh_lock);
-    gn_status status = is_current(aliases, tensor) ? GN_OK : record_renew(aliases, tensor);
-    gni_lock_give(&refresh_lock);
-    return status;
+    return record_renew(aliases, tensor);
 }
 
 /* ---- writing --------------------------------------------------------------------------------- */
@@ -358,8 +364,18 @@ gn_status gni_aliases_write_end(gn_tensor *out, gn_tensor *result)
         generation = atomic_fetch_add(&aliases->generation, 1) + 1;
         atomic_store(&gni_aliases_were_written, true);
     }
-    gni_record_move(result, out);
+    gni_records_exchange(result, out);
     if (out->gradient != NULL)
         gni_record_of(out)->generation = generation;
     return GN_OK;
+}
+
+void gni_aliases_fork_take(void)
+{
+    gni_lock_fork_take(&refresh_lock);
+}
+
+void gni_aliases_fork_give(void)
+{
+    gni_lock_fork_give(&refresh_lock);
 }

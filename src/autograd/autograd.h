@@ -66,6 +66,7 @@ struct gni_graph_node {
     gn_stream *stream;      /* a reference: where it ran, and its rule will; NULL: on the CPU */
     uint32_t site;          /* where it was called, if stacks are recorded; else 0 */
     struct gni_list listed; /* among the nodes with a site: graph_nodes.c */
+    atomic_bool is_watched; /* it has, or had, hooks or records that keep gradients */
     struct gni_lock lock;   /* of the rest */
     bool is_released, is_failed; /* saved values are gone; because a backward pass failed */
     bool is_recorded;            /* its results have records */
@@ -147,7 +148,10 @@ static inline struct gni_record *gni_record_of(const gn_tensor *tensor)
 }
 
 /* Lets go of what a node has saved. */
-void gni_graph_node_forget_saved(struct gni_graph_node *node, bool is_failed);
+void gni_graph_node_forget_saved(struct gni_graph_node *node);
+
+/* The same after a walk that failed, which later ones say. `is_run`: that walk itself has released what was saved. */
+void gni_graph_node_fail(struct gni_graph_node *node, bool is_run);
 
 /* Puts a step on the tape, with values of the caller's that are saved. */
 gn_status gni_step_record(const struct gni_tape_step *step, int saved_count,
@@ -159,8 +163,8 @@ gn_status gni_detach(gn_tensor *tensor, gn_tensor **detached) GN_NODISCARD;
 /* Gives a tensor without a record the record of a node's result. */
 gn_status gni_attach(gn_tensor *tensor, struct gni_graph_node *node, int number) GN_NODISCARD;
 
-/* A tensor takes over the record of another, which has none then; its own one goes. */
-void gni_record_move(gn_tensor *from, gn_tensor *to);
+/* Two tensors exchange their records. If the second one retains its gradient it goes on to. */
+void gni_records_exchange(gn_tensor *from, gn_tensor *to);
 
 static inline void gni_graph_node_retain(struct gni_graph_node *node)
 {
@@ -243,6 +247,9 @@ gn_status gni_kept_give(struct gni_kept_list *list, bool is_graph) GN_NODISCARD;
 void gni_kept_undo(struct gni_kept_list *list);
 void gni_kept_deinit(struct gni_kept_list *list);
 
+/* In a forked child: other threads, which may have been giving gradients, are gone. */
+void gni_kept_forget_threads(void);
+
 /* Memory for twice as many items; the old ones stay valid on failure. */
 gn_status gni_array_grow(void **items, size_t *room, size_t size) GN_NODISCARD;
 
@@ -273,6 +280,10 @@ GN_NODISCARD static inline gn_status gni_aliases_refresh(gn_tensor *tensor)
 {
     return gni_tensor_was_rewritten(tensor) ? gni_aliases_renew(tensor) : GN_OK;
 }
+
+/* For the handlers of fork(). */
+void gni_aliases_fork_take(void);
+void gni_aliases_fork_give(void);
 
 /* struct gni_tape: write_check and rewrite. */
 gn_status gni_aliases_write_begin(const char *name, gn_tensor *out) GN_NODISCARD;

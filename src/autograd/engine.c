@@ -21,6 +21,7 @@
 struct visit {
     struct gni_graph_node *node;
     int64_t dependencies; /* edges to it whose gradients are missing */
+    bool is_run;          /* its rule has run: saved values are gone, unless they stay */
     bool is_needed;       /* it leads to an input of gn_grad(); always in gn_backward() */
     bool is_captured;     /* an input of gn_grad() is one of its results */
     gn_tensor **sums;     /* the gradient of each result so far; NULL: 0 */
@@ -333,8 +334,9 @@ static gn_status node_run(struct walk *walk, struct visit *visit)
         status = status == GN_OK ? closed : status;
     }
     gni_host_free(room.inputs);
+    visit->is_run = status == GN_OK;
     if (status == GN_OK && (walk->flags & (GN_RETAIN_GRAPH | GN_CREATE_GRAPH)) == 0)
-        gni_graph_node_forget_saved(node, false);
+        gni_graph_node_forget_saved(node);
     return status;
 }
 
@@ -390,23 +392,23 @@ static gn_status gradients_finish(struct walk *walk, const struct visit *visit)
     struct gni_graph_node *node = visit->node;
     bool is_graph = (walk->flags & GN_CREATE_GRAPH) != 0;
     bool is_leaf = node->rule == GNI_RULE_ACCUMULATE;
-    for (int i = 0; node->hooks != NULL && i < node->result_count; i++)
+    bool is_watched = atomic_load(&node->is_watched);
+    for (int i = 0; is_watched && i < node->result_count; i++)
         if (visit->sums[i] != NULL)
             GN_TRY(gni_hooks_run(node, GN_HOOK_GRADIENT, i, &visit->sums[i]));
     if (visit->is_captured)
         gradients_capture(walk, visit);
-    if (node->kept == NULL || walk->captured != NULL ||
-        (is_leaf && walk->inputs != NULL && !visit->is_captured))
+    bool is_asked = walk->inputs == NULL || visit->is_captured || !is_leaf;
+    if (!is_watched || walk->captured != NULL || !is_asked)
         return GN_OK;
     for (int i = 0; i < node->result_count; i++) {
         if (visit->sums[i] == NULL || !gni_is_kept(node, i))
             continue;
         gn_tensor *sum = visit->sums[i];
-        gn_tensor_retain(sum);
-        if (is_leaf) {
-            gn_tensor_release(sum);
+        if (is_leaf)
             visit->sums[i] = NULL;
-        }
+        else
+            gn_tensor_retain(sum);
         GN_TRY(gni_kept_add(&walk->kept, node, i, sum, is_graph));
     }
     return GN_OK;
@@ -545,7 +547,7 @@ static void graph_abandon(const struct walk *walk)
 {
     for (size_t i = 0; i < walk->count; i++)
         if (walk->visits[i].node->rule != GNI_RULE_ACCUMULATE)
-            gni_graph_node_forget_saved(walk->visits[i].node, true);
+            gni_graph_node_fail(walk->visits[i].node, walk->visits[i].is_run);
 }
 
 static gn_status walk_all(struct walk *walk, int count, gn_tensor *const *roots,

@@ -8,6 +8,7 @@
 #include "autograd/autograd.h"
 
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/host.h"
 #include "genesis/history.h"
 
@@ -119,11 +120,18 @@ void gni_graph_node_release(struct gni_graph_node *node)
     is_ending = false;
 }
 
-void gni_graph_node_forget_saved(struct gni_graph_node *node, bool is_failed)
+void gni_graph_node_fail(struct gni_graph_node *node, bool is_run)
+{
+    gni_lock_take(&node->lock);
+    node->is_failed |= is_run || !node->is_released;
+    gni_lock_give(&node->lock);
+    gni_graph_node_forget_saved(node);
+}
+
+void gni_graph_node_forget_saved(struct gni_graph_node *node)
 {
     gni_lock_take(&node->lock);
     bool was_released = node->is_released;
-    node->is_failed |= is_failed && !was_released;
     node->is_released = true;
     gni_lock_give(&node->lock);
     for (int i = 0; i < node->saved_count && !was_released; i++) {
@@ -187,6 +195,7 @@ static void record_keep(struct gni_record *record)
         record->is_kept = true;
         record->next_kept = record->node->kept;
         record->node->kept = record;
+        atomic_store(&record->node->is_watched, true);
     }
     gni_lock_give(&record->node->lock);
 }
@@ -548,21 +557,26 @@ bool gn_set_gradients(bool is_on)
 
 /* ---- writing in place ---------------------------------------------------------------------------- */
 
-/* A tensor that retains its gradient goes on to: it will be that of what it is now. */
-void gni_record_move(gn_tensor *from, gn_tensor *to)
+static void record_set(gn_tensor *tensor, struct gni_record *record)
 {
-    struct gni_record *record = gni_record_of(from);
-    bool is_kept = gn_tensor_retains_gradient(to);
-    from->gradient = NULL;
-    if (to->gradient != NULL)
-        tensor_forget(to);
-    to->gradient = record;
+    tensor->gradient = record;
     if (record == NULL)
         return;
     gni_lock_take(&record->node->lock);
-    record->tensor = to;
+    record->tensor = tensor;
     gni_lock_give(&record->node->lock);
+}
+
+/* A tensor that retains its gradient goes on to: it will be that of what it is now. */
+void gni_records_exchange(gn_tensor *from, gn_tensor *to)
+{
+    struct gni_record *record = gni_record_of(from), *before = gni_record_of(to);
+    bool is_kept = gn_tensor_retains_gradient(to);
+    record_set(to, record);
+    record_set(from, before);
     if (is_kept)
+        record_unkeep(before);
+    if (is_kept && record != NULL)
         record_keep(record);
 }
 
@@ -681,12 +695,31 @@ void gn_gradient_nodes_visit(void (*visit)(void *context, gn_gradient_node *node
         visit(context, node);
 }
 
+/* ---- fork() ---------------------------------------------------------------------------------- */
+
+static void fork_prepare(void)
+{
+    gni_lock_fork_take(&list_lock);
+    gni_aliases_fork_take();
+}
+
+static void fork_done(bool is_child)
+{
+    gni_aliases_fork_give();
+    gni_lock_fork_give(&list_lock);
+    if (is_child)
+        gni_kept_forget_threads();
+}
+
+static const struct gni_fork_handlers gradients_fork = {.prepare = fork_prepare, .done = fork_done};
+
 /* ---- what the tensor layer is offered ----------------------------------------------------------- */
 
 __attribute__((constructor)) void gni_tape_fill(void);
 
 void gni_tape_fill(void)
 {
+    gni_fork_register(GNI_FORK_GRADIENTS, &gradients_fork);
     gni_tape = (struct gni_tape){.record = step_record,
                                  .forget = tensor_forget,
                                  .write_check = gni_aliases_write_begin,

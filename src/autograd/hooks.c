@@ -21,9 +21,9 @@ struct gn_hook {
     gn_hook_kind kind;
     int number; /* of the node's result */
     gn_hook_call call;
+    atomic_bool is_removed;
     struct gni_lock lock; /* of the rest */
-    bool is_removed;
-    unsigned runs; /* HK2 */
+    unsigned runs;        /* HK2 */
     void *context;
     void (*deleter)(void *context);
 };
@@ -106,6 +106,7 @@ static void hook_add(struct gni_graph_node *node, struct gn_hook *hook)
     while (*link != NULL)
         link = &(*link)->next;
     *link = hook;
+    atomic_store(&node->is_watched, true);
     gni_lock_give(&node->lock);
     while (gone != NULL) {
         struct gn_hook *next = gone->next;
@@ -129,11 +130,11 @@ gn_status gn_tensor_add_hook(gn_tensor *tensor, gn_hook_kind kind, gn_hook_call 
     struct gn_hook *made = gni_host_alloc(sizeof *made);
     if (made == NULL)
         return gni_error_host_memory(sizeof *made);
-    *made = (struct gn_hook){.kind = kind,
-                             .number = record->number,
-                             .call = call,
-                             .context = context,
-                             .deleter = deleter};
+    made->kind = kind;
+    made->number = record->number;
+    made->call = call;
+    made->context = context;
+    made->deleter = deleter;
     atomic_init(&made->references, 2);
     hook_add(record->node, made);
     *hook = made;

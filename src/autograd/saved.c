@@ -218,8 +218,10 @@ static gn_status record_restore(struct gni_graph_node *node, int place, struct g
     gn_tensor *made;
     GN_TRY(gni_detach(*value, &made));
     gn_status status = gni_attach(made, edge.node, edge.number);
+    if (status != GN_OK)
+        gn_tensor_release(made);
     *value = gni_scope_keep(scope, status, made);
-    return status == GN_OK ? scope->status : status;
+    return scope->status;
 }
 
 gn_status gni_values_take(struct gni_graph_node *node, bool is_graph, const struct gni_saved *held,

@@ -37,6 +37,7 @@ enum gni_fork_level {
     GNI_FORK_STORAGE,
     GNI_FORK_CAPTURE,
     GNI_FORK_RECORDER,
+    GNI_FORK_GRADIENTS,
     GNI_FORK_LEVELS
 };
 
