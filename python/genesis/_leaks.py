@@ -265,15 +265,18 @@ def check(before: dict[_Key, Any] | None = None) -> Leaks:
     """See genesis.check_memory_leaks()."""
     known = before if before is not None else _before
     cycles = _cycles()
-    holders = {**_graphs(), **_holders()}
+    holders = _holders()
     living = _living()
+    graphs = _graphs()
     new = [key for key in living if known is None or key not in known]
     _sites.resolve({living[key][1]["site"] for key in new})
     leaks = Leaks()
     for key in new:
         manager, block = living[key]
         place = block["address"]
-        leaks.append(_leak(manager, block, cycles.get(place) or holders.get(place, "")))
+        leaks.append(
+            _leak(manager, block, cycles.get(place) or holders.get(place) or graphs.get(place, ""))
+        )
     leaks.sort(key=lambda leak: (-leak.size, leak.address))
     return leaks
 

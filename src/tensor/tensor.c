@@ -295,14 +295,23 @@ static gn_status alias_make(gn_tensor *tensor, int64_t offset, int ndim, const i
     return GN_OK;
 }
 
-/* A view on the tape; where several places of the tensor itself share an element, a gradient has no place to go. */
+/* Whether several places share an element, other than in expanded dimensions. */
+static bool has_overlap(const gn_tensor *tensor)
+{
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    for (int i = 0; i < tensor->ndim; i++)
+        sizes[i] = tensor->strides[i] == 0 && tensor->sizes[i] > 1 ? 1 : tensor->sizes[i];
+    return gni_strides_overlap(tensor->ndim, sizes, tensor->strides);
+}
+
+/* A view on the tape; where places of the tensor itself overlap, a gradient has no place to go. */
 static gn_status alias_tape(gn_tensor *tensor, int64_t offset, gn_tensor **out)
 {
     const gn_tensor *made = *out;
-    if (gni_strides_overlap(tensor->ndim, tensor->sizes, tensor->strides)) {
+    if (has_overlap(tensor)) {
         gn_tensor_release(*out);
         *out = NULL;
-        return gni_tape_refuse("a view of an expanded tensor", tensor);
+        return gni_tape_refuse("a view of overlapping windows", tensor);
     }
     struct gni_strided_details view = {.ndim = made->ndim, .offset = offset};
     memcpy(view.own, tensor->strides, sizeof *view.own * (size_t)tensor->ndim);

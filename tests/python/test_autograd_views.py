@@ -1,6 +1,8 @@
-"""Writing in place to tensors of one memory: bases, views, siblings, detached ones. Every case is a function of two
-inputs whose gradients are compared with differences, once and twice; PyTorch's gradients of the same functions are
-theirs too."""
+"""Writing in place to tensors of one memory: bases, views, siblings, detached ones.
+
+Every case is a function of two inputs whose gradients are compared with differences, once and
+twice. PyTorch's gradients of the same functions are these, too.
+"""
 
 import gc
 import weakref
@@ -167,7 +169,14 @@ def the_view_of_a_written_view(x, w):
     return y, v, u * u
 
 
+def views_of_expanded_ones(x, w):
+    e = x[0].expand(3, 4)
+    f = w[:, :1].expand(3, 4)
+    return e[1] * f[:, 2:].sum(), e[:, 1:3] * w[:, :2], e.diagonal(), f.T[1], e[0, 2]
+
+
 CASES = [
+    views_of_expanded_ones,
     column_of_base,
     view_is_multiplied,
     sibling_sees_it,
@@ -189,7 +198,7 @@ CASES = [
     diagonal_is_written,
     the_view_of_a_written_view,
 ]
-# The functions whose gradient with respect to the first input is not the difference: detached values stand in them.
+# Detached values stand in these: the first input's gradient is not the difference.
 DETACHED = {detached_is_written}
 
 

@@ -57,7 +57,7 @@ class FunctionCtx:
         self._constant = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Say whether ``backward`` gets zeros (the default) or None for results without gradients."""
+        """Say whether ``backward`` gets zeros (the default) or None for what has no gradient."""
         self._materializes = value
 
 
@@ -109,8 +109,8 @@ class Function:
     """An operation with a gradient of its own: a class with ``forward`` and ``backward``.
 
     ``forward(ctx, *args)`` computes without gradients and keeps in `ctx` what ``backward(ctx,
-    *grad_outputs)`` needs; that one gives a gradient, or None, for each argument. Or ``forward`` has
-    no ctx, and ``setup_context(ctx, inputs, output)`` keeps it. ``Name.apply(...)`` is the call.
+    *grad_outputs)`` needs; that one gives a gradient, or None, for each argument. Or ``forward``
+    has no ctx, and ``setup_context(ctx, inputs, output)`` keeps it. ``Name.apply(...)`` is the call.
 
     Examples
     --------

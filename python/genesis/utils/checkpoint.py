@@ -37,15 +37,19 @@ class _Frame:
         return self.values.pop(place)
 
     def recompute(self) -> None:
-        """Run the function again, and keep what it saves."""
-        count = 0
+        """Run the function again, and keep what it saves.
+
+        The graph of this run has no use. Where gradients are to be differentiated, values get
+        their records of the first run back, so they must not bring others.
+        """
+        count, is_graph = 0, _C.is_grad_enabled()
 
         def keep(tensor: _C.Tensor) -> None:
             nonlocal count
             if count < len(self.likes):
                 if self.deterministic:
                     self.check(count, tensor)
-                self.values[count] = tensor
+                self.values[count] = tensor.detach() if is_graph else tensor
             count += 1
             if count == len(self.likes):
                 raise _RecomputedError
