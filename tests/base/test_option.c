@@ -282,6 +282,7 @@ static const struct good_value good_values[] = {
     {GNI_OPTION_CUDA_DRIVER, "/opt/driver/libcuda.so", NUMBER(0)},
     {GNI_OPTION_CUDA_DRIVER, "libcuda.so.1.1", NUMBER(0)},
     {GNI_OPTION_CUDA_DRIVER, "fake", NUMBER(0)},
+    {GNI_OPTION_RECOMPUTE_LEAST, "64KiB", NUMBER(65536)},
     {GNI_OPTION_KERNEL_CACHE_DIR, "/", NUMBER(0)},
     {GNI_OPTION_KERNEL_CACHE_DIR, "/var/cache/a b", NUMBER(0)},
 };
