@@ -95,25 +95,25 @@ struct decision {
     struct source_set sets[GNI_PROGRAM_NODES_MOST]; /* of each node */
 };
 
-/* True if a resting node reads the storage, as far as a short look tells. */
-static bool is_rested_on(const struct gni_storage *storage)
+/* True if a resting node reads the storage, as far as a short look tells. One of the work itself may end with it. */
+static bool is_rested_on(const struct gni_storage *storage, uint64_t round)
 {
     int looks = 0;
     for (const struct gni_list *link = storage->pending.next;
          link != &storage->pending && looks++ < LOOKS_MOST; link = link->next) {
         const struct gni_node *reader =
             gni_container_of(link, struct gni_node_operand, link)->reader;
-        if (reader->is_resting && !is_recipe(reader))
+        if (reader->is_resting && reader->round != round && !is_recipe(reader))
             return true;
     }
     return false;
 }
 
-static bool storage_stays(const struct gni_storage *storage)
+static bool storage_stays(const struct gni_storage *storage, uint64_t round)
 {
     return atomic_load_explicit(&storage->is_lasting, memory_order_relaxed) ||
            atomic_load_explicit(&storage->saved_tensors, memory_order_relaxed) > 0 ||
-           is_rested_on(storage);
+           is_rested_on(storage, round);
 }
 
 static void source_add(struct decision *decision, struct source_set *set, const void *memory,
@@ -125,7 +125,8 @@ static void source_add(struct decision *decision, struct source_set *set, const 
     if (at == decision->source_count) {
         gni_assert(at < SOURCES_MOST);
         decision->source_count++;
-        bool stays = storage != NULL && storage_stays(storage);
+        uint64_t round = decision->work->nodes[0]->round;
+        bool stays = storage != NULL && storage_stays(storage, round);
         decision->sources[at] = (struct source){.memory = memory, .nbytes = stays ? 0 : nbytes};
     }
     set->bits[at / 64] |= UINT64_C(1) << (at % 64);
