@@ -25,9 +25,9 @@
  *   N10 the dimensions of a node are those of its tensor by decreasing stride, so that its value is contiguous. For a
  *       contiguous tensor they are in the tensor's own order;
  *   N11 a node with a place for its value (`into`) has no owner and no reader. Whoever computes it writes there;
- *   N12 a *resting* node was computed in a program that did not store it, and will be computed again: its owner is spare
- *       (tensor.h, T8), or a resting node reads it. It is in the list of resting nodes and not in that of N1. The nodes
- *       below it are resting, or computed;
+ *   N12 a *resting* node was passed by a program that did not store it, and will be computed again: its owner is spare
+ *       (tensor.h, T8), or a node reads it. It is in the list of resting nodes and not in that of N1. The nodes below it
+ *       are resting, or computed;
  *   N13 a *recipe* is a resting node whose owner has a storage: tensor.h, T9. Nothing reads it.
  *
  * Threads: all functions here but gni_recorder_lock() are called with the recorder's lock.

@@ -177,8 +177,22 @@ static void set_pay(struct decision *decision, const struct source_set *set)
 
 static bool is_worth_it(const struct gni_node *node)
 {
-    return node->owner != NULL && node->weight <= WEIGHT_MOST && node->deferred == NULL &&
-           is_large(node);
+    return node->weight <= WEIGHT_MOST && node->deferred == NULL && is_large(node);
+}
+
+/* True if nothing needs a node but nodes that a reduction has computed already: nobody may ever ask for their values. */
+static bool is_needed_hardly(const struct gni_node *node)
+{
+    if (node->owner != NULL && !gni_tensor_is_spare(node->owner))
+        return false;
+    gni_list_each (link, &node->readers) {
+        const struct gni_node *reader =
+            gni_container_of(link, struct gni_node_operand, link)->reader;
+        if (reader->round != node->round && !reader->is_resting &&
+            (!reader->is_reduced || reader->is_running))
+            return false;
+    }
+    return true;
 }
 
 /* The fate of a node whose value is worth being computed again. A walk that reads a value may read it again. */
@@ -190,8 +204,9 @@ static enum gni_fate fate_choose(struct decision *decision, int n, bool is_neede
         set_pay(decision, &decision->sets[n]);
         return GNI_FATE_GONE;
     }
-    bool is_read = atomic_load(&node->owner->saves) >= GNI_TENSOR_READER;
-    return cost == 0 && !node->is_exposed && !is_read ? GNI_FATE_RECIPE : GNI_FATE_STORED;
+    bool has_recipe = cost == 0 && node->owner != NULL && !node->is_exposed &&
+                      atomic_load(&node->owner->saves) < GNI_TENSOR_READER;
+    return has_recipe ? GNI_FATE_RECIPE : GNI_FATE_STORED;
 }
 
 void gni_work_decide(const struct gni_work *work, const gn_tensor *into, bool is_asked,
@@ -212,10 +227,13 @@ void gni_work_decide(const struct gni_work *work, const gn_tensor *into, bool is
         memset(&decision.sets[n], 0, is_any ? sizeof decision.sets[n] : 0);
         for (int i = 0; i < node->arity && is_any; i++)
             operand_add(&decision, &decision.sets[n], &node->operands[i]);
-        if (is_worth_it(node))
-            fates[n] = fate_choose(&decision, n, is_needed);
+        if (!is_needed && node->owner == NULL)
+            fates[n] = GNI_FATE_GONE;
+        else if (is_worth_it(node))
+            fates[n] = fate_choose(&decision, n,
+                                   is_needed && (is_root || !is_needed_hardly(node)));
         else
-            fates[n] = is_needed || node->owner != NULL ? GNI_FATE_STORED : GNI_FATE_GONE;
+            fates[n] = GNI_FATE_STORED;
     }
 }
 
