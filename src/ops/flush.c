@@ -309,7 +309,17 @@ static gn_status nodes_flush_alone(const struct gni_work *work)
     return status;
 }
 
-gn_status gni_node_flush(struct gni_node *root, const char *why)
+/* True if nothing is left to be computed: all rest. */
+static bool is_all_gone(const struct gni_work *work, const enum gni_fate *fates)
+{
+    for (int n = 0; n < work->node_count; n++)
+        if (fates[n] != GNI_FATE_GONE)
+            return false;
+    return true;
+}
+
+/* `is_asked`: the root is stored even if its tensor is spare. */
+static gn_status node_flush(struct gni_node *root, bool is_asked, const char *why)
 {
     gn_tensor *into = root->into;
     struct gni_work work;
@@ -317,8 +327,11 @@ gn_status gni_node_flush(struct gni_node *root, const char *why)
     enum gni_fate fates[GNI_PROGRAM_NODES_MOST];
     root->references++;
     gn_status status = nodes_take(&work, root);
-    if (status == GN_OK && work.node_count > 0) {
-        gni_work_decide(&work, into, fates);
+    if (status == GN_OK && work.node_count > 0)
+        gni_work_decide(&work, into, is_asked, fates);
+    if (status == GN_OK && work.node_count > 0 && into == NULL && is_all_gone(&work, fates)) {
+        gni_work_settle(&work, fates, storages);
+    } else if (status == GN_OK && work.node_count > 0) {
         bool is_deferred = root->deferred != NULL;
         if (!is_deferred)
             gni_work_build_program(&work, NULL);
@@ -337,6 +350,11 @@ gn_status gni_node_flush(struct gni_node *root, const char *why)
     }
     gni_node_release(root);
     return status;
+}
+
+gn_status gni_node_flush(struct gni_node *root, const char *why)
+{
+    return node_flush(root, true, why);
 }
 
 /* ---- flushing -------------------------------------------------------------------------------- */
@@ -388,7 +406,24 @@ gn_status gni_nodes_flush(const char *why)
 {
     struct gni_node *oldest;
     for (uint64_t number = newest_number(); (oldest = oldest_find(number)) != NULL;)
-        GN_TRY(gni_node_flush(top_find(oldest), why));
+        GN_TRY(node_flush(top_find(oldest), false, why));
+    return GN_OK;
+}
+
+gn_status gni_resting_flush(bool (*is_chosen)(const struct gni_node *node, const void *context),
+                            const void *context, const char *why)
+{
+    uint64_t number = gni_node_last_number();
+    for (struct gni_list *link = gni_resting.next; link != &gni_resting;) {
+        struct gni_node *node = gni_container_of(link, struct gni_node, link);
+        if (node->number > number || is_blocked(node) || !is_chosen(node, context)) {
+            link = link->next;
+            continue;
+        }
+        if (!gni_recipe_forget(node))
+            GN_TRY(gni_node_flush(node, why));
+        link = gni_resting.next; /* the lock was free meanwhile */
+    }
     return GN_OK;
 }
 
@@ -407,7 +442,8 @@ static struct gni_node *reader_find(const struct gni_storage *storage, uint64_t 
 gn_status gni_readers_flush(const struct gni_storage *storage, const char *why)
 {
     struct gni_node *reader;
-    for (uint64_t number = newest_number(); (reader = reader_find(storage, number)) != NULL;) {
+    for (uint64_t number = newest_number();
+         (reader = reader_find(storage, number)) != NULL;) {
         if (is_blocked(reader))
             return gni_error(GN_ERROR_INVALID_VALUE,
                              "memory that is being computed with cannot be written to, or shown to "
@@ -473,7 +509,7 @@ void gni_waiting_bound(int arity, const gn_operand *operands, gn_device *device,
         if (!is_fit(top, device) || (is_operand(top, arity, operands) && !is_far))
             continue;
         top->references++;
-        top->is_unfit = gni_node_flush(top, "much waits") != GN_OK;
+        top->is_unfit = node_flush(top, false, "much waits") != GN_OK;
         gni_node_release(top);
         return;
     }
@@ -650,6 +686,8 @@ void gni_evaluator_fill(void)
         .abandon = gni_recorder_abandon,
         .rest = gni_recorder_rest,
         .forget_recipe = gni_recorder_forget_recipe,
+        .unsaved = gni_recorder_unsaved,
+        .unlast = gni_recorder_unlast,
         .meet = gni_recorder_meet,
         .compact = gni_tensor_compact,
         .get_item = gn_tensor_get_item,

@@ -20,6 +20,7 @@
 #include "base/thread.h"
 #include "genesis/ops.h"
 #include "memory/manager.h"
+#include "ops/recorder.h"
 #include "tensor/graph_capture.h"
 #include "tensor/tensor.h"
 
@@ -281,6 +282,7 @@ static gn_status graph_begin(gn_graph *graph, gn_stream *stream, gn_graph_pool *
     GN_TRY(policy_check(manager));
     GN_TRY(gn_stream_get_id(stream, &id));
     GN_TRY(gn_flush());
+    GN_TRY(gni_resting_flush_device(graph->device));
     GN_TRY(gn_device_synchronize(graph->device));
     if (pool != NULL)
         graph->pool = gn_graph_pool_retain(pool);
@@ -308,6 +310,8 @@ static gn_status graph_end(gn_graph *graph)
     if (graph->state != CAPTURING)
         return gni_error(GN_ERROR_INVALID_VALUE, "the graph is not being captured");
     gn_status status = gn_flush();
+    if (status == GN_OK)
+        status = gni_resting_flush_stream(graph->stream);
     gn_status ended = capture_end(graph);
     if (status == GN_OK)
         status = ended;
@@ -339,6 +343,7 @@ static gn_status graph_replay(gn_graph *graph, gn_stream *stream)
                          gni_device_label(stream->device).text);
     GN_TRY(gni_capture_refuse(stream, "a graph cannot be replayed"));
     GN_TRY(gn_flush()); /* what waits may read what the graph writes */
+    GN_TRY(gni_resting_flush_capture(graph->capture));
     gni_mutex_lock(&graph->pool->mutex);
     gn_status status = pool_follow(graph->pool, stream);
     if (status == GN_OK)

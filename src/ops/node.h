@@ -25,9 +25,9 @@
  *   N10 the dimensions of a node are those of its tensor by decreasing stride, so that its value is contiguous. For a
  *       contiguous tensor they are in the tensor's own order;
  *   N11 a node with a place for its value (`into`) has no owner and no reader. Whoever computes it writes there;
- *   N12 a *resting* node was computed in a program that did not store it, and will be computed again: its owner is spare
- *       (tensor.h, T8), or a resting node reads it. It is in the list of resting nodes and not in that of N1. The nodes
- *       below it are resting, or computed;
+ *   N12 a *resting* node was passed by a program that did not store it, and will be computed again: its owner is spare
+ *       (tensor.h, T8), or a node reads it. It is in the list of resting nodes and not in that of N1. The nodes below it
+ *       are resting, or computed;
  *   N13 a *recipe* is a resting node whose owner has a storage: tensor.h, T9. Nothing reads it.
  *
  * Threads: all functions here but gni_recorder_lock() are called with the recorder's lock.
@@ -123,6 +123,9 @@ void gni_node_release(struct gni_node *node);
  * reference to the storage. */
 void gni_node_finish(struct gni_node *node, struct gni_storage *storage);
 
+/* The number of the node that was recorded last. */
+uint64_t gni_node_last_number(void);
+
 /* A node is computed: it releases its operands. */
 void gni_node_forget(struct gni_node *node);
 
@@ -171,19 +174,30 @@ enum gni_fate {
     GNI_FATE_RECIPE, /* the same, and its tensor keeps a recipe */
 };
 
-/* Decides that for each node that was collected. `into`: the place for the value of the last one; NULL: new memory. */
-void gni_work_decide(const struct gni_work *work, const gn_tensor *into, enum gni_fate *fates);
+/* Decides that for each node that was collected. `into`: the place for the value of the last one; NULL: new memory.
+ * `is_asked`: somebody wants that value. */
+void gni_work_decide(const struct gni_work *work, const gn_tensor *into, bool is_asked,
+                     enum gni_fate *fates);
 
 /* After the work: nodes are computed, or go, or rest. */
 void gni_work_settle(const struct gni_work *work, const enum gni_fate *fates,
                      struct gni_storage **storages);
 
-/* A node that reads what is about to change, or a recipe that does: true if it was one, which is gone now. */
+/* A node reads what is about to change. If a recipe needs it, or it is one, the recipe goes: true. */
 bool gni_recipe_forget(struct gni_node *node);
+
+/* Values with fewer bytes are stored. Returns what that was. For tests; 0: what the option says. */
+size_t gni_resting_set_least(size_t nbytes);
+
+/* Stores the values of resting nodes that are chosen; recipes among them go. */
+gn_status gni_resting_flush(bool (*is_chosen)(const struct gni_node *node, const void *context),
+                            const void *context, const char *why) GN_NODISCARD;
 
 /* What the tensor layer asks for: tensor/tensor.h, struct gni_evaluator. */
 void gni_recorder_rest(gn_tensor *tensor);
 void gni_recorder_forget_recipe(gn_tensor *tensor);
+void gni_recorder_unsaved(gn_tensor *tensor);
+void gni_recorder_unlast(void);
 void gni_recorder_meet(void);
 
 /* ---- program.c ------------------------------------------------------------------------------- */

@@ -86,6 +86,11 @@ static void node_count_change(unsigned change)
 
 static uint64_t last_number;
 
+uint64_t gni_node_last_number(void)
+{
+    return last_number;
+}
+
 void gni_storage_bury(struct gni_storage *storage)
 {
     storage->next_dead = dead;
@@ -320,22 +325,12 @@ void gni_node_finish(struct gni_node *node, struct gni_storage *storage)
     if (node->storage != NULL)
         gni_storage_hold(storage);
     if ((uint32_t)atomic_load(&owner->saves) > 0)
-        atomic_store_explicit(&storage->is_lasting, true, memory_order_relaxed);
-    atomic_store_explicit(&owner->storage, storage, memory_order_release);
-    owner->node = NULL;
+        gni_tensor_count(owner, storage);
     node->owner = NULL;
     node->references--;
-}
-
-void gni_recorder_abandon(gn_tensor *tensor)
-{
-    gni_recorder_lock();
-    if (tensor->node != NULL) {
-        tensor->node->owner = NULL;
-        gni_node_release(tensor->node);
-        tensor->node = NULL;
-    }
-    gni_recorder_unlock();
+    owner->node = NULL;
+    /* The last touch: a tensor with a storage may go without the lock. */
+    atomic_store_explicit(&owner->storage, storage, memory_order_release);
 }
 
 /* ---- recording ------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 #include "ops/promote.h"
 
 struct gni_node;
+struct gni_capture;
 
 /* Nodes that a thread computes, and their program. */
 struct gni_work {
@@ -63,6 +64,12 @@ void gni_work_end(struct gni_work *work);
 gn_status gni_recorder_flush(gn_tensor *tensor) GN_NODISCARD;
 gn_status gni_recorder_flush_readers(struct gni_storage *storage) GN_NODISCARD;
 void gni_recorder_abandon(gn_tensor *tensor);
+
+/* Stores the values of resting nodes (node.h): of a device before a capture begins, of the captured stream before it ends,
+ * and before a replay those that read what it writes. */
+gn_status gni_resting_flush_device(const gn_device *device) GN_NODISCARD;
+gn_status gni_resting_flush_stream(const gn_stream *stream) GN_NODISCARD;
+gn_status gni_resting_flush_capture(struct gni_capture *capture) GN_NODISCARD;
 
 /* A contiguous copy, or the tensor itself, with a reference, if it is contiguous: elementwise.c. */
 gn_status gni_tensor_compact(gn_tensor *tensor, gn_tensor **result) GN_NODISCARD;

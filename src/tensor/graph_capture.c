@@ -143,6 +143,16 @@ gn_status gni_capture_note(struct gni_capture *capture, struct gni_storage *stor
 
 /* ---- replaying -------------------------------------------------------------------------------- */
 
+bool gni_capture_writes(struct gni_capture *capture, const struct gni_storage *storage)
+{
+    gni_mutex_lock(&mutex);
+    const struct use *use = gni_map_find(&capture->uses, (uintptr_t)storage);
+    bool is_written =
+        atomic_load(&storage->capture) == capture || (use != NULL && use->is_write);
+    gni_mutex_unlock(&mutex);
+    return is_written;
+}
+
 gn_status gni_capture_order(struct gni_capture *capture, gn_stream *stream)
 {
     gni_mutex_lock(&mutex);

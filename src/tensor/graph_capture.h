@@ -27,6 +27,9 @@ void gni_capture_forget(struct gni_storage *storage);
 gn_status gni_capture_note(struct gni_capture *capture, struct gni_storage *storage,
                            bool is_write) GN_NODISCARD;
 
+/* True if a replay writes to a storage. */
+bool gni_capture_writes(struct gni_capture *capture, const struct gni_storage *storage);
+
 /* The stream, which replays, waits on the device for all who use what the graph does, and they for it. */
 gn_status gni_capture_order(struct gni_capture *capture, gn_stream *stream) GN_NODISCARD;
 

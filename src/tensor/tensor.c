@@ -152,6 +152,8 @@ void gn_tensor_release(gn_tensor *tensor)
         gni_evaluator.abandon(tensor);
         storage = gni_tensor_storage(tensor); /* it may have been computed since we looked */
     }
+    if (storage != NULL && atomic_load_explicit(&storage->is_lasting, memory_order_relaxed))
+        gni_evaluator.unlast();
     if (storage != NULL &&
         (tensor->is_apart ? gni_storage_unhold(storage) : gni_storage_unreference(storage)))
         gni_storage_destroy(storage);
@@ -504,6 +506,10 @@ static void storage_exchange(gn_tensor *tensor, struct gni_storage *old,
                              struct gni_storage *storage)
 {
     gni_storage_hold(storage);
+    if (atomic_exchange(&tensor->is_counted, false)) {
+        atomic_fetch_sub(&old->saved_tensors, 1);
+        gni_tensor_count(tensor, storage);
+    }
     atomic_store(&tensor->storage, storage);
     if (tensor->is_apart ? gni_storage_unhold(old) : gni_storage_unreference(old))
         gni_storage_destroy(old);

@@ -19,7 +19,8 @@
  *       that read them now. A tensor without other references is *spare*: its value may be computed again instead of
  *       being stored (src/ops/resting.c);
  *   T9  a tensor with a recipe has a storage of its own. The recipe is a node that computes the same value, as long as
- *       the storage was not written to since.
+ *       the storage was not written to since;
+ *   T10 `saved_tensors` of a storage counts its tensors with is_counted. A tensor with saves and a storage is_counted.
  *
  * `node`, `storage` and what hangs on them change under the recorder's lock only (src/ops/recorder.h); the rest
  * of a tensor never changes after its creation. gn_tensor_become() is the exception to both, for a tensor that is not
@@ -65,7 +66,8 @@ struct gni_storage {
     struct gni_storage
         *next_dead; /* without references: to be destroyed when the recorder's lock is let go */
     _Atomic(bool) is_escaped;
-    _Atomic(bool) is_lasting; /* a leaf's, or saved for a gradient: it stays for a while anyway */
+    _Atomic(bool) is_lasting; /* a leaf's: it stays for a while anyway */
+    _Atomic(unsigned) saved_tensors; /* T10 */
     bool is_read_only;
     /* On a GPU, in the order of streams: stream_order.c. On the CPU the writer is no stream. */
     struct gni_user first; /* whose it was at the start */
@@ -92,6 +94,7 @@ struct gn_tensor {
     int ndim;
     bool is_contiguous;
     bool is_apart;                          /* detached: no alias of others for gradients; T7 */
+    _Atomic(bool) is_counted;               /* T10 */
     bool is_room_taken;                     /* T6 */
     _Alignas(16) char room[GN_TENSOR_ROOM]; /* of gn_tensor_take_room() */
     int64_t sizes[GN_DIMENSIONS_MAX];
@@ -233,6 +236,7 @@ static inline void gni_tensor_share(const gn_tensor *tensor, int64_t offset, gn_
     atomic_init(&view->storage, storage);
     atomic_init(&view->recipe, NULL);
     atomic_init(&view->saves, 0);
+    atomic_init(&view->is_counted, false);
     view->node = NULL;
     view->device = tensor->device;
     view->gradient = NULL;
@@ -279,6 +283,10 @@ struct gni_evaluator {
     void (*rest)(gn_tensor *tensor);
     /* The recipe of a tensor goes. */
     void (*forget_recipe)(gn_tensor *tensor);
+    /* A tensor is no saved value any more. */
+    void (*unsaved)(gn_tensor *tensor);
+    /* Memory of a leaf may go. */
+    void (*unlast)(void);
     /* Waits for what another thread is doing in one of the two. */
     void (*meet)(void);
     /* A contiguous copy, or the tensor itself (with a reference) if it is contiguous. */
@@ -305,13 +313,20 @@ static inline bool gni_tensor_is_spare(const gn_tensor *tensor)
     return atomic_load(&tensor->references) == (uint32_t)saves + (saves >> 32);
 }
 
+/* T10. The tensor is saved, and its storage cannot go meanwhile. */
+static inline void gni_tensor_count(gn_tensor *tensor, struct gni_storage *storage)
+{
+    if (!atomic_exchange(&tensor->is_counted, true))
+        atomic_fetch_add_explicit(&storage->saved_tensors, 1, memory_order_relaxed);
+}
+
 /* A reference of the caller's becomes that of a saved value. */
 static inline void gni_tensor_save(gn_tensor *tensor)
 {
-    struct gni_storage *storage = gni_tensor_storage(tensor);
     atomic_fetch_add(&tensor->saves, 1);
+    struct gni_storage *storage = gni_tensor_storage(tensor);
     if (storage != NULL)
-        atomic_store_explicit(&storage->is_lasting, true, memory_order_relaxed);
+        gni_tensor_count(tensor, storage);
 }
 
 /* Releases that reference; NULL: nothing happens. */
@@ -319,17 +334,17 @@ static inline void gni_tensor_unsave(gn_tensor *tensor)
 {
     if (tensor == NULL)
         return;
-    uint64_t before = atomic_fetch_sub(&tensor->saves, 1);
-    if ((uint32_t)before == 1 && gni_tensor_has_recipe(tensor))
-        gni_evaluator.forget_recipe(tensor);
+    if ((uint32_t)atomic_fetch_sub(&tensor->saves, 1) == 1 && (atomic_load(&tensor->is_counted) || gni_tensor_has_recipe(tensor)))
+        gni_evaluator.unsaved(tensor);
     gn_tensor_release(tensor);
 }
 
-/* A new reference to a tensor that somebody has saved. Its bytes stay, if they are there, until the end. */
+/* A new reference to a tensor that somebody has saved. Its bytes stay, if they are there, until the end. The reference
+ * comes before its count: with the count alone the tensor would look spare. */
 static inline void gni_tensor_read_begin(gn_tensor *tensor)
 {
-    atomic_fetch_add(&tensor->saves, GNI_TENSOR_READER);
     atomic_fetch_add(&tensor->references, 1);
+    atomic_fetch_add(&tensor->saves, GNI_TENSOR_READER);
     if (gni_tensor_has_recipe(tensor))
         gni_evaluator.meet(); /* another thread may not have seen us */
 }

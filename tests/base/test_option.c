@@ -144,7 +144,7 @@ static void test_defaults(void)
 
 static const char *const bad_values[KIND_COUNT][VALUES_MAX] = {
     [kind_flag] = {"2", "-1", "01", "tru", "truee", " on", "on ", "on,off"},
-    [kind_size] = {"0", "1", "2097151", "65GiB", "-1", "+32MiB", "abc", "32MiBx", "32.5MiB",
+    [kind_size] = {"0", "2097152GiB", "-1", "+32MiB", "abc", "32MiBx", "32.5MiB",
                    "0x2000000", "99999999999999999999", "9223372036854775808", "32 Mi B"},
     [kind_amount] = {"2TiB", "1099511627777", "x", "-5", "5 blocks", "99999999999999999999"},
     [kind_fraction] = {".", "0", "0.0009", "1.001", "2", "-0.5", "+0.5", "1e-1", "nan", "inf",
@@ -282,6 +282,7 @@ static const struct good_value good_values[] = {
     {GNI_OPTION_CUDA_DRIVER, "/opt/driver/libcuda.so", NUMBER(0)},
     {GNI_OPTION_CUDA_DRIVER, "libcuda.so.1.1", NUMBER(0)},
     {GNI_OPTION_CUDA_DRIVER, "fake", NUMBER(0)},
+    {GNI_OPTION_RECOMPUTE_LEAST, "64KiB", NUMBER(65536)},
     {GNI_OPTION_KERNEL_CACHE_DIR, "/", NUMBER(0)},
     {GNI_OPTION_KERNEL_CACHE_DIR, "/var/cache/a b", NUMBER(0)},
 };

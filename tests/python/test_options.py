@@ -20,6 +20,7 @@ GOOD = {
     "GENESIS_LAUNCH_THREAD": "off",
     "GENESIS_LAUNCH_EARLY": "off",
     "GENESIS_LAUNCH_TOGETHER": "off",
+    "GENESIS_RECOMPUTE_LEAST": "1GiB",
     "GENESIS_KERNEL_CACHE_DIR": "/somewhere",
     "GENESIS_KERNEL_SOURCE_DIR": "/somewhere/else",
 }
