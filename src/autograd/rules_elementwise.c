@@ -108,12 +108,6 @@ static bool is_number(gn_operand operand)
     return operand.tensor == NULL;
 }
 
-/* Compares two operands as they were given; one of them is a tensor. */
-static gn_tensor *compared_pair(const struct terms *t, gn_op op, int i, int k)
-{
-    return gni_binary(t->scope, op, t->given[i], t->given[k]);
-}
-
 /* Operand i as a floating tensor. Integers by themselves would wrap, or become the default type. */
 static gn_tensor *floating_tensor(const struct terms *t, int i)
 {
@@ -126,6 +120,15 @@ static gn_tensor *floating_tensor(const struct terms *t, int i)
     if (!gni_dtype_is_floating(tensor->dtype))
         return gni_cast(t->scope, tensor, t->g->dtype);
     return tensor;
+}
+
+/* Compares two operands as they were given. */
+static gn_tensor *compared_pair(const struct terms *t, gn_op op, int i, int k)
+{
+    gn_operand first = t->given[i];
+    if (is_number(first) && is_number(t->given[k]))
+        first = gni_of(floating_tensor(t, i));
+    return gni_binary(t->scope, op, first, t->given[k]);
 }
 
 /* Compares operand i, as it was given, with a number. */
@@ -251,19 +254,46 @@ static gn_tensor *extreme_rule(const struct terms *t, int i)
     return zero_where(s, compared_pair(t, beaten, 0, 1), made);
 }
 
+/* Between numbers, of which an infinite one is no bound. At the bounds it is 0. */
+static gn_tensor *clamp_rule_of_numbers(const struct terms *t)
+{
+    struct gni_scope *s = t->scope;
+    gn_tensor *made = t->g;
+    for (int i = 1; i <= 2; i++) {
+        double bound = gni_scalar_floating(t->given[i].scalar);
+        gn_op inside = i == 1 ? GN_OP_GREATER : GN_OP_LESS;
+        if (bound != (i == 1 ? -(double)INFINITY : (double)INFINITY))
+            made = zero_unless(s, compared_pair(t, inside, 0, i), made);
+    }
+    return made;
+}
+
+/* A value and a bound that are equal share the gradient, unless the other bound is as large. Bounds in the wrong order
+ * give it to the upper one. */
 static gn_tensor *clamp_rule(const struct terms *t, int i)
 {
     struct gni_scope *s = t->scope;
-    gn_tensor *is_chosen;
+    bool has_numbers = is_number(t->given[1]) && is_number(t->given[2]);
+    if (has_numbers)
+        return clamp_rule_of_numbers(t);
+    gn_tensor *is_crossed = compared_pair(t, GN_OP_GREATER, 1, 2);
+    gn_tensor *has_room = compared_pair(t, GN_OP_LESS, 1, 2);
+    gn_tensor *is_below = compared_pair(t, GN_OP_LESS, 0, 1);
+    gn_tensor *is_above = compared_pair(t, GN_OP_GREATER, 0, 2);
+    gn_tensor *is_equal =
+        either(s, compared_pair(t, GN_OP_EQUAL, 0, 1), compared_pair(t, GN_OP_EQUAL, 0, 2));
+    gn_tensor *half = scaled(s, t->g, 0.5);
+    gn_tensor *shared = gni_where(s, both(s, is_equal, has_room), gni_of(half), gni_of(t->g));
     if (i == 0)
-        is_chosen = both(s, compared_pair(t, GN_OP_GREATER_EQUAL, 0, 1),
-                         compared_pair(t, GN_OP_LESS_EQUAL, 0, 2));
-    else if (i == 1)
-        is_chosen = both(s, compared_pair(t, GN_OP_LESS, 0, 1), compared_pair(t, GN_OP_LESS, 1, 2));
-    else
-        is_chosen =
-            either(s, compared_pair(t, GN_OP_GREATER, 0, 2), compared_pair(t, GN_OP_LESS, 2, 1));
-    return zero_unless(s, is_chosen, t->g);
+        return zero_where(s, either(s, is_crossed, either(s, is_below, is_above)), shared);
+    if (i == 1) {
+        gn_tensor *is_least =
+            either(s, is_below, both(s, has_room, compared_pair(t, GN_OP_EQUAL, 0, 1)));
+        return zero_where(s, is_crossed, zero_unless(s, is_least, shared));
+    }
+    gn_tensor *is_most =
+        either(s, is_above, both(s, has_room, compared_pair(t, GN_OP_EQUAL, 0, 2)));
+    return gni_where(s, is_crossed, gni_of(t->g), gni_of(zero_unless(s, is_most, shared)));
 }
 
 static gn_tensor *lerp_rule(const struct terms *t, int i)
@@ -649,8 +679,8 @@ enum {
     THREE = 7,
 };
 
-/* Operations without a row have no rule. Comparisons, logic, bits, heaviside, floor_divide and
- * nextafter have none in PyTorch either. digamma would need trigamma, which is not in the table. */
+/* Operations without a row have no rule. Comparisons, logic, bits, heaviside and nextafter
+ * have none in PyTorch either. digamma would need trigamma, which is not in the table. */
 static const struct rule rules[GN_OP_COUNT] = {
     [GN_OP_ADD] = {0, add_rule},
     [GN_OP_SUBTRACT] = {0, subtract_rule},
@@ -658,6 +688,7 @@ static const struct rule rules[GN_OP_COUNT] = {
     [GN_OP_DIVIDE] = {TWO, divide_rule},
     [GN_OP_REMAINDER] = {TWO, remainder_rule},
     [GN_OP_FMOD] = {TWO, remainder_rule},
+    [GN_OP_FLOOR_DIVIDE] = {0, zero_rule},
     [GN_OP_POWER] = {TWO, power_rule},
     [GN_OP_MAXIMUM] = {TWO, extreme_rule},
     [GN_OP_MINIMUM] = {TWO, extreme_rule},

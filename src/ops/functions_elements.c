@@ -8,11 +8,11 @@
 
 /* ---- bounds ------------------------------------------------------------------------------------ */
 
-/* One bound. On the tape it is a clamp with an infinite one: the gradient at the bound is the whole, not half of it. */
+/* One bound. On the tape a number is a clamp with an infinite other one: the gradient at the bound is 0, not half of it. */
 static gn_tensor *bound_one(struct gni_scope *s, gn_operand x, gn_operand bound, bool is_least)
 {
     const double infinity = is_least ? (double)INFINITY : -(double)INFINITY;
-    if (gni_is_taped(x.tensor) && gn_dtype_is_floating(x.tensor->dtype))
+    if (bound.tensor == NULL && gni_is_taped(x.tensor))
         return gni_elementwise(s, GN_OP_CLAMP, 3,
                                (const gn_operand[]){x, is_least ? bound : gni_floating(infinity),
                                                     is_least ? gni_floating(infinity) : bound});
@@ -157,7 +157,9 @@ static gn_tensor *signbit_of(struct gni_scope *s, gn_tensor *x)
                         : gni_dtype_size(x->dtype) == 4 ? GN_INT32
                                                         : GN_INT64;
         gn_tensor *view = NULL;
+        bool is_taped = gni_tape_enter(x); /* integers have no gradient */
         gn_status status = gn_tensor_view_as_dtype(x, bits, &view);
+        gni_tape_is_paused &= !is_taped;
         x = gni_scope_keep(s, status, view);
     }
     return gni_binary(s, GN_OP_LESS, gni_of(x), gni_integer(0));
@@ -179,6 +181,8 @@ static gn_status copysign_call(const gn_argument *a, gn_results *results)
     if (!gni_dtype_is_floating(dtype))
         dtype = gn_get_default_dtype();
     gn_tensor *size = gni_unary(&s, GN_OP_ABSOLUTE, gni_cast(&s, input, dtype));
+    if (gni_is_taped(other)) /* it has a gradient, which is 0 */
+        size = gni_binary(&s, GN_OP_MULTIPLY, gni_of(size), gni_of(gni_one_of(&s, other)));
     gn_tensor *minus = gni_unary(&s, GN_OP_NEGATIVE, size), *made;
     if (other != NULL)
         made = gni_where(&s, signbit_of(&s, other), gni_of(minus), gni_of(size));

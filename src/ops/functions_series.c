@@ -243,7 +243,7 @@ static gn_tensor *covariance(struct gni_scope *s, gn_tensor *x, int64_t correcti
 /* float64 as what cov() and corrcoef() give: the floating type of `x`, without the dimensions of a single row. */
 static gn_tensor *matrix_as(struct gni_scope *s, gn_tensor *made, const gn_tensor *x)
 {
-    if (x->ndim < 2)
+    if (gni_scope_is_ok(s) && made->count == 1)
         made = gni_squeeze(s, gni_squeeze(s, made, 1), 0);
     return gni_cast(s, made, gni_dtype_is_floating(x->dtype) ? x->dtype : gn_get_default_dtype());
 }

@@ -328,18 +328,35 @@ static gn_status narrow_call(const gn_argument *a, gn_results *results)
 
 /* ---- in place: the tensor becomes another view ------------------------------------------------- */
 
+/* With the record of the other, which gets the old one and goes. */
+static gn_status become_taped(gn_tensor *x, gn_tensor *other)
+{
+    struct gni_record *record = x->gradient;
+    x->gradient = NULL;
+    gn_status status = gn_tensor_become(x, other);
+    x->gradient = status == GN_OK ? other->gradient : record;
+    if (status == GN_OK)
+        other->gradient = record;
+    return status;
+}
+
 static gn_status become(const gn_argument *a, gn_status (*call)(const gn_argument *, gn_results *),
                         gn_results *results)
 {
     struct gni_scope s = {0};
     gn_results made = {.count = 0};
-    s.status = gni_tape_refuse_write("a view", a[0].operand.tensor, NULL);
+    gn_tensor *x = a[0].operand.tensor;
+    bool is_taped = gni_is_taped(x);
+    if (is_taped)
+        s.status = gni_tape.write_check("a view", x);
     if (gni_scope_is_ok(&s))
         s.status = call(a, &made);
-    if (gni_scope_is_ok(&s))
-        s.status = gn_tensor_become(a[0].operand.tensor, made.tensors[0]);
+    if (gni_scope_is_ok(&s) && is_taped)
+        s.status = become_taped(x, made.tensors[0]);
+    else if (gni_scope_is_ok(&s))
+        s.status = gn_tensor_become(x, made.tensors[0]);
     gn_results_clear(&made);
-    return gni_scope_give(&s, a[0].operand.tensor, results);
+    return gni_scope_give(&s, x, results);
 }
 
 static gn_status squeeze_in_place(const gn_argument *a, gn_results *results)
@@ -389,6 +406,7 @@ static gn_status resize_view(const gn_argument *a, gn_results *results)
 
 static gn_status resize_in_place(const gn_argument *a, gn_results *results)
 {
+    GN_TRY(gni_tape_refuse_write("resize", a[0].operand.tensor, NULL));
     return become(a, resize_view, results);
 }
 
