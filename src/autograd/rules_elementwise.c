@@ -9,7 +9,7 @@
  * given, so that two that the operation found equal are equal here.
  *
  * A rule may use only operations that have a rule, or whose results are bool: with GN_CREATE_GRAPH
- * it is differentiated itself. lgamma breaks this, since digamma has no rule.
+ * it is differentiated itself.
  *
  * Threads: as in ops/expression.h.
  */
@@ -156,8 +156,9 @@ static gn_tensor *g_over(const struct terms *t, int i)
 /* Of operations whose results are steps. */
 static gn_tensor *zero_rule(const struct terms *t, int i)
 {
-    (void)t, (void)i;
-    return NULL;
+    (void)i;
+    const gn_scalar zero = {.kind = GN_INT64};
+    return gni_full(t->scope, zero, t->g->dtype, t->g->ndim, t->g->sizes, t->g->device);
 }
 
 static gn_tensor *add_rule(const struct terms *t, int i)
@@ -203,13 +204,21 @@ static gn_tensor *remainder_rule(const struct terms *t, int i)
     return product(s, negative(s, t->g), whole);
 }
 
+/* The first moves with its neighbour, unless it is where it was to go. */
+static gn_tensor *nextafter_rule(const struct terms *t, int i)
+{
+    if (i == 1)
+        return zero_rule(t, i);
+    return zero_where(t->scope, compared_pair(t, GN_OP_EQUAL, 0, 1), t->g);
+}
+
 static gn_tensor *power_rule_of_base(const struct terms *t)
 {
     struct gni_scope *s = t->scope;
     if (is_number(t->in[1])) {
         double exponent = gni_scalar_floating(t->in[1].scalar);
         if (exponent == 0)
-            return NULL;
+            return zero_rule(t, 0);
         if (exponent == 1)
             return t->g;
         gn_tensor *lower = gni_binary(s, GN_OP_POWER, t->in[0], gni_floating(exponent - 1));
@@ -508,6 +517,20 @@ static gn_tensor *special_slope(struct gni_scope *s, gn_op op, gn_tensor *x)
     }
 }
 
+/* Of the last operand; how often it was differentiated is a number. */
+static gn_tensor *polygamma_rule(const struct terms *t, int i)
+{
+    struct gni_scope *s = t->scope;
+    gn_operand often = gni_integer(1);
+    if (i == 0 && t->op == GN_OP_POLYGAMMA)
+        return zero_rule(t, i);
+    if (t->op == GN_OP_POLYGAMMA && is_number(t->in[0]))
+        often = gni_floating(gni_scalar_floating(t->in[0].scalar) + 1);
+    else if (t->op == GN_OP_POLYGAMMA)
+        often = gni_of(shifted(s, t->in[0].tensor, 1));
+    return product(s, t->g, gni_binary(s, GN_OP_POLYGAMMA, often, t->in[i]));
+}
+
 static gn_tensor *exponential_rule(const struct terms *t, int i)
 {
     return product(t->scope, t->g, exponential_slope(t->scope, t->op, t->in[i].tensor));
@@ -679,8 +702,8 @@ enum {
     THREE = 7,
 };
 
-/* Operations without a row have no rule. Comparisons, logic, bits, heaviside and nextafter
- * have none in PyTorch either. digamma would need trigamma, which is not in the table. */
+/* Operations without a row have no rule. Comparisons, logic, bits and heaviside
+ * have none in PyTorch either. */
 static const struct rule rules[GN_OP_COUNT] = {
     [GN_OP_ADD] = {0, add_rule},
     [GN_OP_SUBTRACT] = {0, subtract_rule},
@@ -733,6 +756,9 @@ static const struct rule rules[GN_OP_COUNT] = {
     [GN_OP_ERFC] = {FIRST, special_rule},
     [GN_OP_ERFINV] = {FIRST, special_rule},
     [GN_OP_LGAMMA] = {FIRST, special_rule},
+    [GN_OP_DIGAMMA] = {FIRST, polygamma_rule},
+    [GN_OP_POLYGAMMA] = {TWO, polygamma_rule},
+    [GN_OP_NEXTAFTER] = {TWO, nextafter_rule},
     [GN_OP_SINC] = {FIRST, special_rule},
     [GN_OP_SIGMOID] = {FIRST, activation_rule},
     [GN_OP_RELU] = {FIRST, relu_rule},

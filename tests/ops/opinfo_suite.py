@@ -54,6 +54,7 @@ LEFT_OUT += "as_strided.partial_views"
 
 # Entries that take their arguments in another order than the function.
 OURS = {
+    "polygamma": lambda input, n: genesis.polygamma(n, input),
     "einsum": lambda operands, equation: genesis.einsum(equation, *operands),
     "where": lambda input, condition, other: genesis.where(condition, input, other),
 }
@@ -437,6 +438,8 @@ class GradientPair:
         )
         if error is not None:
             return refused(error)
+        if any(one is not None and two is None for one, two in zip(first, mine, strict=True)):
+            return "lost", "lost: an input has no gradient"
         values = [one.detach() for one in leaves] if self.has_ties else [None] * len(leaves)
         found = self.difference(first, mine, self.exact(given, chosen), values)
         if found or not has_second:
