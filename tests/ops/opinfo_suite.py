@@ -82,7 +82,9 @@ KNOWN = [
 ]
 
 
-KNOWN_GRADIENTS: list[tuple[str, str, str, str]] = []
+KNOWN_GRADIENTS = [
+    ("cov", "values|second", "", "weights of float32 are float64 here, and not rounded between"),
+]
 
 
 class UnsupportedError(Exception):
