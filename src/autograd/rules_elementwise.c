@@ -199,8 +199,10 @@ static gn_tensor *remainder_rule(const struct terms *t, int i)
     struct gni_scope *s = t->scope;
     if (i == 0)
         return t->g;
-    gn_op rounding = t->op == GN_OP_FMOD ? GN_OP_TRUNC : GN_OP_FLOOR;
-    gn_tensor *whole = gni_unary(s, rounding, gni_binary(s, GN_OP_DIVIDE, t->in[0], t->in[1]));
+    gn_tensor *whole =
+        t->op == GN_OP_FMOD
+            ? gni_unary(s, GN_OP_TRUNC, gni_binary(s, GN_OP_DIVIDE, t->in[0], t->in[1]))
+            : gni_binary(s, GN_OP_FLOOR_DIVIDE, t->in[0], t->in[1]);
     return product(s, negative(s, t->g), whole);
 }
 

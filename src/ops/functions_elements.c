@@ -142,11 +142,11 @@ static gn_status extreme_beside_nan(const gn_argument *a, gn_op op, gn_results *
     struct gni_scope s = {0};
     gn_tensor *made = gni_binary(&s, op, a[0].operand, a[1].operand);
     gn_operand other = a[1].operand;
+    made = gni_where(&s, is_nan(&s, a[0].operand), other, gni_of(made));
     if (other.tensor != NULL)
         made = gni_where(&s, is_nan(&s, other), a[0].operand, gni_of(made));
     else if (isnan(gni_scalar_double(other.scalar)))
         made = a[0].operand.tensor;
-    made = gni_where(&s, is_nan(&s, a[0].operand), other, gni_of(made));
     return gni_scope_give(&s, made, results);
 }
 
