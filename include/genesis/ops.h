@@ -150,6 +150,8 @@ extern "C" {
     X(ERFINV, erfinv, 1, FLOAT, "erfinv", "", GN_UNARY, "The inverse of the error function.")      \
     X(LGAMMA, lgamma, 1, FLOAT, "lgamma", "", GN_UNARY, "The logarithm of |gamma(x)|.")            \
     X(DIGAMMA, digamma, 1, FLOAT, "digamma", "", GN_UNARY, "The derivative of lgamma.")            \
+    X(POLYGAMMA, polygamma, 2, FLOAT, "", "", GN_BINARY,                                           \
+      "The derivative of digamma of the second, as often as the first says: 1 to 32 times.")       \
     X(SINC, sinc, 1, FLOAT, "sinc", "", GN_UNARY, "sin(pi x) / (pi x), and 1 at 0.")               \
     X(SIGMOID, sigmoid, 1, FLOAT, "sigmoid", "", GN_UNARY, "1 / (1 + exp(-x)).")                   \
     X(RELU, relu, 1, NUMBER, "relu", "", GN_UNARY, "The value, or 0 if that is larger.")           \

@@ -9,7 +9,7 @@
  * given, so that two that the operation found equal are equal here.
  *
  * A rule may use only operations that have a rule, or whose results are bool: with GN_CREATE_GRAPH
- * it is differentiated itself. lgamma breaks this, since digamma has no rule.
+ * it is differentiated itself.
  *
  * Threads: as in ops/expression.h.
  */
@@ -108,12 +108,6 @@ static bool is_number(gn_operand operand)
     return operand.tensor == NULL;
 }
 
-/* Compares two operands as they were given; one of them is a tensor. */
-static gn_tensor *compared_pair(const struct terms *t, gn_op op, int i, int k)
-{
-    return gni_binary(t->scope, op, t->given[i], t->given[k]);
-}
-
 /* Operand i as a floating tensor. Integers by themselves would wrap, or become the default type. */
 static gn_tensor *floating_tensor(const struct terms *t, int i)
 {
@@ -126,6 +120,15 @@ static gn_tensor *floating_tensor(const struct terms *t, int i)
     if (!gni_dtype_is_floating(tensor->dtype))
         return gni_cast(t->scope, tensor, t->g->dtype);
     return tensor;
+}
+
+/* Compares two operands as they were given. */
+static gn_tensor *compared_pair(const struct terms *t, gn_op op, int i, int k)
+{
+    gn_operand first = t->given[i];
+    if (is_number(first) && is_number(t->given[k]))
+        first = gni_of(floating_tensor(t, i));
+    return gni_binary(t->scope, op, first, t->given[k]);
 }
 
 /* Compares operand i, as it was given, with a number. */
@@ -153,8 +156,9 @@ static gn_tensor *g_over(const struct terms *t, int i)
 /* Of operations whose results are steps. */
 static gn_tensor *zero_rule(const struct terms *t, int i)
 {
-    (void)t, (void)i;
-    return NULL;
+    (void)i;
+    const gn_scalar zero = {.kind = GN_INT64};
+    return gni_full(t->scope, zero, t->g->dtype, t->g->ndim, t->g->sizes, t->g->device);
 }
 
 static gn_tensor *add_rule(const struct terms *t, int i)
@@ -195,9 +199,19 @@ static gn_tensor *remainder_rule(const struct terms *t, int i)
     struct gni_scope *s = t->scope;
     if (i == 0)
         return t->g;
-    gn_op rounding = t->op == GN_OP_FMOD ? GN_OP_TRUNC : GN_OP_FLOOR;
-    gn_tensor *whole = gni_unary(s, rounding, gni_binary(s, GN_OP_DIVIDE, t->in[0], t->in[1]));
+    gn_tensor *whole =
+        t->op == GN_OP_FMOD
+            ? gni_unary(s, GN_OP_TRUNC, gni_binary(s, GN_OP_DIVIDE, t->in[0], t->in[1]))
+            : gni_binary(s, GN_OP_FLOOR_DIVIDE, t->in[0], t->in[1]);
     return product(s, negative(s, t->g), whole);
+}
+
+/* The first moves with its neighbour, unless it is where it was to go. */
+static gn_tensor *nextafter_rule(const struct terms *t, int i)
+{
+    if (i == 1)
+        return zero_rule(t, i);
+    return zero_where(t->scope, compared_pair(t, GN_OP_EQUAL, 0, 1), t->g);
 }
 
 static gn_tensor *power_rule_of_base(const struct terms *t)
@@ -206,7 +220,7 @@ static gn_tensor *power_rule_of_base(const struct terms *t)
     if (is_number(t->in[1])) {
         double exponent = gni_scalar_floating(t->in[1].scalar);
         if (exponent == 0)
-            return NULL;
+            return zero_rule(t, 0);
         if (exponent == 1)
             return t->g;
         gn_tensor *lower = gni_binary(s, GN_OP_POWER, t->in[0], gni_floating(exponent - 1));
@@ -251,19 +265,46 @@ static gn_tensor *extreme_rule(const struct terms *t, int i)
     return zero_where(s, compared_pair(t, beaten, 0, 1), made);
 }
 
+/* Between numbers, of which an infinite one is no bound. At the bounds it is 0. */
+static gn_tensor *clamp_rule_of_numbers(const struct terms *t)
+{
+    struct gni_scope *s = t->scope;
+    gn_tensor *made = t->g;
+    for (int i = 1; i <= 2; i++) {
+        double bound = gni_scalar_floating(t->given[i].scalar);
+        gn_op inside = i == 1 ? GN_OP_GREATER : GN_OP_LESS;
+        if (bound != (i == 1 ? -(double)INFINITY : (double)INFINITY))
+            made = zero_unless(s, compared_pair(t, inside, 0, i), made);
+    }
+    return made;
+}
+
+/* A value and a bound that are equal share the gradient, unless the other bound is as large. Bounds in the wrong order
+ * give it to the upper one. */
 static gn_tensor *clamp_rule(const struct terms *t, int i)
 {
     struct gni_scope *s = t->scope;
-    gn_tensor *is_chosen;
+    bool has_numbers = is_number(t->given[1]) && is_number(t->given[2]);
+    if (has_numbers)
+        return clamp_rule_of_numbers(t);
+    gn_tensor *is_crossed = compared_pair(t, GN_OP_GREATER, 1, 2);
+    gn_tensor *has_room = compared_pair(t, GN_OP_LESS, 1, 2);
+    gn_tensor *is_below = compared_pair(t, GN_OP_LESS, 0, 1);
+    gn_tensor *is_above = compared_pair(t, GN_OP_GREATER, 0, 2);
+    gn_tensor *is_equal =
+        either(s, compared_pair(t, GN_OP_EQUAL, 0, 1), compared_pair(t, GN_OP_EQUAL, 0, 2));
+    gn_tensor *half = scaled(s, t->g, 0.5);
+    gn_tensor *shared = gni_where(s, both(s, is_equal, has_room), gni_of(half), gni_of(t->g));
     if (i == 0)
-        is_chosen = both(s, compared_pair(t, GN_OP_GREATER_EQUAL, 0, 1),
-                         compared_pair(t, GN_OP_LESS_EQUAL, 0, 2));
-    else if (i == 1)
-        is_chosen = both(s, compared_pair(t, GN_OP_LESS, 0, 1), compared_pair(t, GN_OP_LESS, 1, 2));
-    else
-        is_chosen =
-            either(s, compared_pair(t, GN_OP_GREATER, 0, 2), compared_pair(t, GN_OP_LESS, 2, 1));
-    return zero_unless(s, is_chosen, t->g);
+        return zero_where(s, either(s, is_crossed, either(s, is_below, is_above)), shared);
+    if (i == 1) {
+        gn_tensor *is_least =
+            either(s, is_below, both(s, has_room, compared_pair(t, GN_OP_EQUAL, 0, 1)));
+        return zero_where(s, is_crossed, zero_unless(s, is_least, shared));
+    }
+    gn_tensor *is_most =
+        either(s, is_above, both(s, has_room, compared_pair(t, GN_OP_EQUAL, 0, 2)));
+    return gni_where(s, is_crossed, gni_of(t->g), gni_of(zero_unless(s, is_most, shared)));
 }
 
 static gn_tensor *lerp_rule(const struct terms *t, int i)
@@ -478,6 +519,20 @@ static gn_tensor *special_slope(struct gni_scope *s, gn_op op, gn_tensor *x)
     }
 }
 
+/* Of the last operand; how often it was differentiated is a number. */
+static gn_tensor *polygamma_rule(const struct terms *t, int i)
+{
+    struct gni_scope *s = t->scope;
+    gn_operand often = gni_integer(1);
+    if (i == 0 && t->op == GN_OP_POLYGAMMA)
+        return zero_rule(t, i);
+    if (t->op == GN_OP_POLYGAMMA && is_number(t->in[0]))
+        often = gni_floating(gni_scalar_floating(t->in[0].scalar) + 1);
+    else if (t->op == GN_OP_POLYGAMMA)
+        often = gni_of(shifted(s, t->in[0].tensor, 1));
+    return product(s, t->g, gni_binary(s, GN_OP_POLYGAMMA, often, t->in[i]));
+}
+
 static gn_tensor *exponential_rule(const struct terms *t, int i)
 {
     return product(t->scope, t->g, exponential_slope(t->scope, t->op, t->in[i].tensor));
@@ -649,8 +704,8 @@ enum {
     THREE = 7,
 };
 
-/* Operations without a row have no rule. Comparisons, logic, bits, heaviside, floor_divide and
- * nextafter have none in PyTorch either. digamma would need trigamma, which is not in the table. */
+/* Operations without a row have no rule. Comparisons, logic, bits and heaviside
+ * have none in PyTorch either. */
 static const struct rule rules[GN_OP_COUNT] = {
     [GN_OP_ADD] = {0, add_rule},
     [GN_OP_SUBTRACT] = {0, subtract_rule},
@@ -658,6 +713,7 @@ static const struct rule rules[GN_OP_COUNT] = {
     [GN_OP_DIVIDE] = {TWO, divide_rule},
     [GN_OP_REMAINDER] = {TWO, remainder_rule},
     [GN_OP_FMOD] = {TWO, remainder_rule},
+    [GN_OP_FLOOR_DIVIDE] = {0, zero_rule},
     [GN_OP_POWER] = {TWO, power_rule},
     [GN_OP_MAXIMUM] = {TWO, extreme_rule},
     [GN_OP_MINIMUM] = {TWO, extreme_rule},
@@ -702,6 +758,9 @@ static const struct rule rules[GN_OP_COUNT] = {
     [GN_OP_ERFC] = {FIRST, special_rule},
     [GN_OP_ERFINV] = {FIRST, special_rule},
     [GN_OP_LGAMMA] = {FIRST, special_rule},
+    [GN_OP_DIGAMMA] = {FIRST, polygamma_rule},
+    [GN_OP_POLYGAMMA] = {TWO, polygamma_rule},
+    [GN_OP_NEXTAFTER] = {TWO, nextafter_rule},
     [GN_OP_SINC] = {FIRST, special_rule},
     [GN_OP_SIGMOID] = {FIRST, activation_rule},
     [GN_OP_RELU] = {FIRST, relu_rule},

@@ -29,20 +29,82 @@ static int64_t reduced_count(const struct gni_rule_frame *frame)
     return count;
 }
 
-/* The elements that are the extreme one share the gradient. */
+/* The elements of x that are a value, which may be NaN, share its gradient. */
+static gn_tensor *shared_gradient(struct gni_scope *s, gn_tensor *x, gn_tensor *value,
+                                  uint32_t dims, gn_tensor *given)
+{
+    gn_tensor *is_equal = gni_binary(s, GN_OP_EQUAL, gni_of(x), gni_of(value));
+    gn_tensor *are_nan = gni_binary(s, GN_OP_LOGICAL_AND, gni_of(gni_unary(s, GN_OP_ISNAN, x)),
+                                    gni_of(gni_unary(s, GN_OP_ISNAN, value)));
+    gn_tensor *is_it = gni_binary(s, GN_OP_LOGICAL_OR, gni_of(is_equal), gni_of(are_nan));
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    gn_tensor *count = gni_reduce(s, GN_REDUCE_SUM, is_it, dims, true);
+    gn_tensor *share = gni_binary(s, GN_OP_DIVIDE, gni_of(given), gni_of(count));
+    return gni_where(s, is_it, gni_of(share), gni_integer(0));
+}
+
 static gn_tensor *extreme_gradient(const struct gni_rule_frame *frame, gn_tensor *given)
 {
-    struct gni_scope *s = frame->scope;
     const struct gni_reduce_details *details = frame->node->details;
     gn_tensor *x = frame->inputs[0].tensor;
-    gn_tensor *extreme = gni_reduce(s, details->reduction, x, details->dimensions, true);
-    gn_tensor *is_it = gni_binary(s, GN_OP_EQUAL, gni_of(x), gni_of(extreme));
-    gn_tensor *mask = gni_scope_is_ok(s) ? gni_cast(s, is_it, given->dtype) : NULL;
-    if (mask == NULL)
+    gn_tensor *extreme = gni_reduce(frame->scope, details->reduction, x, details->dimensions, true);
+    return shared_gradient(frame->scope, x, extreme, details->dimensions, given);
+}
+
+static void kth_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    gradients[0] = shared_gradient(frame->scope, frame->inputs[0].tensor, frame->results[0], 0,
+                                   frame->given[0]);
+}
+
+/* Whether a gradient by division could not be differentiated: the graph of gradients is kept, and an element is 0. */
+static bool needs_others(struct gni_scope *s, gn_tensor *x)
+{
+    if (!gni_is_taped(x) || x->count == 0)
+        return false;
+    gn_tensor *is_zero = gni_binary(s, GN_OP_EQUAL, gni_of(x), gni_integer(0));
+    if (!gni_scope_is_ok(s))
+        return false;
+    return gni_item(s, gni_reduce(s, GN_REDUCE_ANY, is_zero, 0, false)).integer != 0;
+}
+
+/* A matrix of each row in the last dimension: the row again and again, with 1 on the diagonal. */
+static gn_tensor *others_of(struct gni_scope *s, gn_tensor *rows)
+{
+    int last = rows->ndim - 1;
+    gn_tensor *numbers = gni_arange(s, rows->sizes[last], rows->device);
+    if (!gni_scope_is_ok(s))
         return NULL;
-    gn_tensor *count = gni_reduce(s, GN_REDUCE_SUM, mask, details->dimensions, true);
-    gn_tensor *share = gni_binary(s, GN_OP_DIVIDE, gni_of(mask), gni_of(count));
-    return gni_binary(s, GN_OP_MULTIPLY, gni_of(share), gni_of(given));
+    gn_tensor *is_own =
+        gni_binary(s, GN_OP_EQUAL, gni_of(numbers), gni_of(gni_unsqueeze(s, numbers, 1)));
+    return gni_where(s, is_own, gni_integer(1), gni_of(gni_unsqueeze(s, rows, last)));
+}
+
+/* The products of the other elements of the reduced dimensions, one by one. */
+static gn_tensor *products_of_others(const struct gni_rule_frame *frame, gn_tensor *x)
+{
+    struct gni_scope *s = frame->scope;
+    uint32_t dims = ((const struct gni_reduce_details *)frame->node->details)->dimensions;
+    int order[GN_DIMENSIONS_MAX], back[GN_DIMENSIONS_MAX], kept = 0, next = 0;
+    int64_t sizes[GN_DIMENSIONS_MAX], flat[GN_DIMENSIONS_MAX + 1];
+    for (int is_reduced = 0; is_reduced < 2; is_reduced++) {
+        for (int i = 0; i < x->ndim; i++)
+            if ((dims == 0 || (dims >> i & 1) != 0) == is_reduced) {
+                order[next] = i;
+                back[i] = next;
+                sizes[next] = flat[next] = x->sizes[i];
+                next++;
+            }
+        kept = is_reduced ? kept : next;
+    }
+    flat[kept] = -1;
+    gn_tensor *rows = gni_reshape(s, gni_permute(s, x, order), kept + 1, flat);
+    gn_tensor *others = rows != NULL ? others_of(s, rows) : NULL;
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    others = gni_reduce(s, GN_REDUCE_PRODUCT, others, UINT32_C(1) << (kept + 1), false);
+    return gni_permute(s, gni_reshape(s, others, x->ndim, sizes), back);
 }
 
 /*
@@ -54,6 +116,8 @@ static gn_tensor *product_gradient(const struct gni_rule_frame *frame, gn_tensor
     struct gni_scope *s = frame->scope;
     const struct gni_reduce_details *details = frame->node->details;
     gn_tensor *x = frame->inputs[0].tensor;
+    if (needs_others(s, x))
+        return gni_binary(s, GN_OP_MULTIPLY, gni_of(given), gni_of(products_of_others(frame, x)));
     gn_tensor *is_zero = gni_binary(s, GN_OP_EQUAL, gni_of(x), gni_integer(0));
     if (!gni_scope_is_ok(s))
         return NULL;
@@ -187,6 +251,27 @@ static gn_tensor *cumulated(struct gni_scope *s, gn_tensor *x, int dim, bool is_
     return gni_scope_keep(s, status, made);
 }
 
+/* The sum of g times each product without the element, of those from the element on. */
+static gn_tensor *cumprod_by_others(struct gni_scope *s, gn_tensor *x, gn_tensor *g, int dim)
+{
+    int last = x->ndim - 1;
+    gn_tensor *rows = gni_move_dim(s, x, dim, last), *given = gni_move_dim(s, g, dim, last);
+    gn_tensor *others = rows != NULL ? others_of(s, rows) : NULL;
+    gn_tensor *products = cumulated(s, others, last + 1, true);
+    gn_tensor *numbers = gni_arange(s, x->sizes[dim], x->device);
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    gn_tensor *is_behind =
+        gni_binary(s, GN_OP_GREATER_EQUAL, gni_of(numbers), gni_of(gni_unsqueeze(s, numbers, 1)));
+    gn_tensor *parts =
+        gni_binary(s, GN_OP_MULTIPLY, gni_of(products), gni_of(gni_unsqueeze(s, given, last)));
+    parts = gni_where(s, is_behind, gni_of(parts), gni_integer(0));
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    gn_tensor *sums = gni_reduce(s, GN_REDUCE_SUM, parts, UINT32_C(1) << (last + 1), false);
+    return gni_move_dim(s, sums, last, dim);
+}
+
 /*
  * Each element is a factor of the products behind it. Before the first 0 of a row that is the sum of g y behind it,
  * divided by the element. At the first 0 it is the sum of g times the products without it. Behind, all products are 0.
@@ -195,6 +280,8 @@ static gn_tensor *cumprod_gradient(const struct gni_rule_frame *frame, int dim)
 {
     struct gni_scope *s = frame->scope;
     gn_tensor *x = gni_wide(s, frame->inputs[0].tensor), *g = gni_wide(s, frame->given[0]);
+    if (gni_scope_is_ok(s) && x->ndim > 0 && needs_others(s, x))
+        return cumprod_by_others(s, x, g, dim);
     gn_tensor *is_zero =
         gni_scope_is_ok(s) ? gni_binary(s, GN_OP_EQUAL, gni_of(x), gni_integer(0)) : NULL;
     gn_tensor *zeros = cumulated(s, is_zero, dim, false);
@@ -268,6 +355,7 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
         [GNI_RULE_STRIDED_PUT] = {.call = gni_strided_put_gradient},
         [GNI_RULE_FLIP] = {.call = gni_flip_gradient},
         [GNI_RULE_REDUCE] = {.call = reduce_gradient},
+        [GNI_RULE_KTH] = {.call = kth_gradient, .saves = 1, .saves_result = 1},
         [GNI_RULE_SOFTMAX] = {.call = softmax_gradient, .saves_result = 1},
         [GNI_RULE_CAT] = {.call = gni_cat_gradient},
         [GNI_RULE_REPEAT] = {.call = gni_repeat_gradient},

@@ -101,44 +101,19 @@ static gn_status spread_make(gn_tensor *x, const struct gni_strided_details *vie
     return status;
 }
 
-/* Grows a tensor to a shape with zeros, where it has a dimension of 1. */
-static gn_tensor *zeros_behind(struct gni_scope *s, gn_tensor *x, const struct gni_like *like)
-{
-    const gn_scalar zero = {.kind = GN_INT64};
-    for (int i = 0; i < like->ndim && gni_scope_is_ok(s); i++) {
-        gn_tensor *zeros = NULL;
-        int64_t sizes[GN_DIMENSIONS_MAX];
-        if (x->sizes[i] == like->sizes[i])
-            continue;
-        memcpy(sizes, x->sizes, sizeof sizes);
-        sizes[i] = like->sizes[i] - 1;
-        gn_status status = gn_full(zero, x->dtype, like->ndim, sizes, x->device, &zeros);
-        if (gni_scope_keep(s, status, zeros) != NULL)
-            x = gni_cat(s, 2, (gn_tensor *[]){x, zeros}, i);
-    }
-    return x;
-}
-
-/* The elements of the view get its gradient, the others 0. In an expanded dimension all elements are one: the first gets the
- * gradient. */
+/* The elements of the view get its gradient, the others 0. */
 void gni_strided_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
     struct gni_strided_details view = *(const struct gni_strided_details *)frame->node->details;
-    struct gni_like like = *frame->likes[0];
-    int64_t sizes[GN_DIMENSIONS_MAX];
     gn_tensor *made = NULL, *x = repeated_sum(frame->scope, frame->given[0], &view);
     if (!gni_scope_is_ok(frame->scope))
         return;
-    for (int i = 0; i < like.ndim; i++)
-        sizes[i] = view.own[i] == 0 && like.sizes[i] > 1 ? 1 : like.sizes[i];
-    like.sizes = sizes;
     bool is_taped = gni_tape_enter(x);
-    gn_status status = spread_make(x, &view, &like, &made);
+    gn_status status = spread_make(x, &view, frame->likes[0], &made);
     if (is_taped)
         status = gni_tape_leave_one(status, GNI_RULE_SPREAD, "view_backward", x, &made, &view,
                                     sizeof view);
-    if (gni_scope_keep(frame->scope, status, made) != NULL)
-        gradients[0] = zeros_behind(frame->scope, made, frame->likes[0]);
+    gradients[0] = gni_scope_keep(frame->scope, status, made);
 }
 
 /* A gradient in memory with the strides that a view counts in: itself, or a copy. A new reference. */

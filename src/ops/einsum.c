@@ -11,7 +11,7 @@
 #include "base/host.h"
 #include "base/text.h"
 #include "ops/backend.h"
-#include "tensor/tensor.h"
+#include "tensor/tape.h"
 
 #include <string.h>
 
@@ -544,6 +544,17 @@ static gn_status result_show(const struct equation *equation, const struct term 
     return GN_OK;
 }
 
+/* An operand, or a copy: gradients do not follow views of expanded tensors in all forms. */
+static gn_status operand_take(gn_tensor *operand, gn_tensor **taken)
+{
+    if (gni_is_taped(operand) &&
+        gni_strides_overlap(operand->ndim, operand->sizes, operand->strides))
+        return gn_cast(operand, operand->dtype, taken);
+    gn_tensor_retain(operand);
+    *taken = operand;
+    return GN_OK;
+}
+
 gn_status gn_einsum(const char *text, int count, gn_tensor *const *operands, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(text != NULL && result != NULL && (operands != NULL || count == 0),
@@ -557,19 +568,17 @@ gn_status gn_einsum(const char *text, int count, gn_tensor *const *operands, gn_
     gn_status status = GN_OK;
     if (equation.terms == NULL || equation.text == NULL)
         status = gni_error_host_memory(nbytes + strlen(text) + 1);
-    for (int i = 0; i < count && status == GN_OK; i++) {
-        gn_tensor_retain(operands[i]);
-        equation.terms[i].tensor = operands[i];
-    }
-    if (status == GN_OK) {
+    int taken = 0;
+    for (; taken < count && status == GN_OK; taken += status == GN_OK)
+        status = operand_take(operands[taken], &equation.terms[taken].tensor);
+    if (status == GN_OK)
         status = equation_parse(&equation, operands);
-        if (status == GN_OK)
-            status = operands_join(&equation, &equation.terms[0]);
-        if (status == GN_OK)
-            status = result_show(&equation, &equation.terms[0], operands, result);
-        for (int i = 0; i < count; i++)
-            gn_tensor_release(equation.terms[i].tensor);
-    }
+    if (status == GN_OK)
+        status = operands_join(&equation, &equation.terms[0]);
+    if (status == GN_OK)
+        status = result_show(&equation, &equation.terms[0], operands, result);
+    for (int i = 0; i < taken; i++)
+        gn_tensor_release(equation.terms[i].tensor);
     gni_host_free(equation.terms);
     gni_host_free(equation.text);
     return status;

@@ -119,6 +119,12 @@ static inline gn_tensor *gni_where(struct gni_scope *scope, gn_tensor *condition
     return gni_elementwise(scope, GN_OP_WHERE, 3, (const gn_operand[]){gni_of(condition), a, b});
 }
 
+/* 1 for each element, also for NaN. Gradients go through it, and are 0. */
+static inline gn_tensor *gni_one_of(struct gni_scope *scope, gn_tensor *x)
+{
+    return gni_binary(scope, GN_OP_POWER, gni_of(x), gni_integer(0));
+}
+
 /* The elements as another type: the tensor itself where it has it. */
 gn_tensor *gni_cast(struct gni_scope *scope, gn_tensor *x, gn_dtype dtype);
 

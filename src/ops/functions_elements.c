@@ -8,11 +8,11 @@
 
 /* ---- bounds ------------------------------------------------------------------------------------ */
 
-/* One bound. On the tape it is a clamp with an infinite one: the gradient at the bound is the whole, not half of it. */
+/* One bound. On the tape a number is a clamp with an infinite other one: the gradient at the bound is 0, not half of it. */
 static gn_tensor *bound_one(struct gni_scope *s, gn_operand x, gn_operand bound, bool is_least)
 {
     const double infinity = is_least ? (double)INFINITY : -(double)INFINITY;
-    if (gni_is_taped(x.tensor) && gn_dtype_is_floating(x.tensor->dtype))
+    if (bound.tensor == NULL && gni_is_taped(x.tensor))
         return gni_elementwise(s, GN_OP_CLAMP, 3,
                                (const gn_operand[]){x, is_least ? bound : gni_floating(infinity),
                                                     is_least ? gni_floating(infinity) : bound});
@@ -97,6 +97,17 @@ static gn_status float_power_call(const gn_argument *a, gn_results *results)
     return gni_scope_give(&s, gni_binary(&s, GN_OP_POWER, base, exponent), results);
 }
 
+static gn_status polygamma_call(const gn_argument *a, gn_results *results)
+{
+    struct gni_scope s = {0};
+    int64_t n = a[0].operand.scalar.integer;
+    if (n < 0 || n > 32)
+        gni_scope_fail(&s, GN_ERROR_INVALID_VALUE, "n is from 0 to 32, not %lld", (long long)n);
+    gn_tensor *made = n == 0 ? gni_unary(&s, GN_OP_DIGAMMA, a[1].operand.tensor)
+                             : gni_binary(&s, GN_OP_POLYGAMMA, gni_integer(n), a[1].operand);
+    return gni_scope_give(&s, made, results);
+}
+
 static gn_status frac_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
@@ -131,11 +142,11 @@ static gn_status extreme_beside_nan(const gn_argument *a, gn_op op, gn_results *
     struct gni_scope s = {0};
     gn_tensor *made = gni_binary(&s, op, a[0].operand, a[1].operand);
     gn_operand other = a[1].operand;
+    made = gni_where(&s, is_nan(&s, a[0].operand), other, gni_of(made));
     if (other.tensor != NULL)
         made = gni_where(&s, is_nan(&s, other), a[0].operand, gni_of(made));
     else if (isnan(gni_scalar_double(other.scalar)))
         made = a[0].operand.tensor;
-    made = gni_where(&s, is_nan(&s, a[0].operand), other, gni_of(made));
     return gni_scope_give(&s, made, results);
 }
 
@@ -157,7 +168,9 @@ static gn_tensor *signbit_of(struct gni_scope *s, gn_tensor *x)
                         : gni_dtype_size(x->dtype) == 4 ? GN_INT32
                                                         : GN_INT64;
         gn_tensor *view = NULL;
+        bool is_taped = gni_tape_enter(x); /* integers have no gradient */
         gn_status status = gn_tensor_view_as_dtype(x, bits, &view);
+        gni_tape_is_paused &= !is_taped;
         x = gni_scope_keep(s, status, view);
     }
     return gni_binary(s, GN_OP_LESS, gni_of(x), gni_integer(0));
@@ -179,6 +192,8 @@ static gn_status copysign_call(const gn_argument *a, gn_results *results)
     if (!gni_dtype_is_floating(dtype))
         dtype = gn_get_default_dtype();
     gn_tensor *size = gni_unary(&s, GN_OP_ABSOLUTE, gni_cast(&s, input, dtype));
+    if (gni_is_taped(other)) /* it has a gradient, which is 0 */
+        size = gni_binary(&s, GN_OP_MULTIPLY, gni_of(size), gni_of(gni_one_of(&s, other)));
     gn_tensor *minus = gni_unary(&s, GN_OP_NEGATIVE, size), *made;
     if (other != NULL)
         made = gni_where(&s, signbit_of(&s, other), gni_of(minus), gni_of(size));
@@ -257,6 +272,9 @@ const gn_function gni_functions_elements[] = {
      "The first to the power of the second, in float64 whatever they are.",
      ">>> genesis.float_power(genesis.tensor([2, 4]), -0.5)\n"
      "tensor([0.7071, 0.5000], dtype=genesis.float64)"},
+    {"polygamma", NULL, "n: int, input: Tensor", GN_FORM_OUT, polygamma_call,
+     "The n-th derivative of digamma, for n from 0 to 32.",
+     ">>> genesis.polygamma(1, genesis.tensor([1.0, 2.0]))\ntensor([1.6449, 0.6449])"},
     {"frac", NULL, "input: Tensor", OF_ELEMENTS, frac_call,
      "The fraction: the element less its whole part, with the same sign.",
      ">>> genesis.frac(genesis.tensor([1.5, -2.25]))\ntensor([ 0.5000, -0.2500])"},

@@ -4,6 +4,7 @@
  * A call without an option never comes here: it is the operation itself.
  */
 #include "ops/functions.h"
+#include "tensor/tape.h"
 
 #include <math.h>
 #include <string.h>
@@ -44,13 +45,24 @@ static gn_status sub_call(const gn_argument *a, gn_results *results)
     return sum_with_factor(a, GN_OP_SUBTRACT, results);
 }
 
+/* Of floating numbers. The gradients are 0, also where the quotient is infinite. */
+static gn_tensor *quotient_truncated(struct gni_scope *s, const gn_operand *in)
+{
+    bool is_taped = gni_tape_enter_any(2, in);
+    gn_tensor *made = gni_unary(s, GN_OP_TRUNC, gni_binary(s, GN_OP_DIVIDE, in[0], in[1]));
+    gni_tape_is_paused &= !is_taped;
+    for (int i = 0; i < 2; i++)
+        if (gni_is_taped(in[i].tensor))
+            made = gni_binary(s, GN_OP_MULTIPLY, gni_of(made), gni_of(gni_one_of(s, in[i].tensor)));
+    return made;
+}
+
 /* The quotient, rounded towards 0. */
 static gn_tensor *divide_truncated(struct gni_scope *s, gn_operand *in)
 {
     gn_dtype dtype = gni_join(s, 2, in, false);
     if (gni_dtype_is_floating(dtype))
-        return gni_cast(s, gni_unary(s, GN_OP_TRUNC, gni_binary(s, GN_OP_DIVIDE, in[0], in[1])),
-                        dtype);
+        return gni_cast(s, quotient_truncated(s, in), dtype);
     gn_tensor *down = gni_binary(s, GN_OP_FLOOR_DIVIDE, in[0], in[1]);
     /* One more where rounding down went away from 0: it is negative, and something is left. */
     gn_tensor *whole = gni_binary(s, GN_OP_MULTIPLY, gni_of(down), in[1]);

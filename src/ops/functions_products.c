@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "ops/backend.h"
 #include "ops/functions.h"
+#include "tensor/tape.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -301,6 +302,8 @@ static gn_tensor *added(struct gni_scope *s, gn_tensor *input, gn_tensor *a, gn_
     gn_tensor *made = scaled(s, gni_matmul(s, a, b), alpha);
     if (has_input)
         made = gni_binary(s, GN_OP_ADD, gni_of(scaled(s, input, beta)), gni_of(made));
+    else if (gni_is_taped(input)) /* it has a gradient, which is 0 */
+        made = gni_binary(s, GN_OP_MULTIPLY, gni_of(made), gni_of(gni_one_of(s, input)));
     return is_widened && gni_dtype_is_half(dtype) ? gni_cast(s, made, dtype) : made;
 }
 

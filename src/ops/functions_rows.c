@@ -2,6 +2,7 @@
  * functions_rows.c: functions along one dimension: order, extremes, cumulative sums, softmax.
  */
 #include "ops/functions.h"
+#include "tensor/tape.h"
 
 #include <math.h>
 
@@ -208,7 +209,11 @@ static gn_status cumulate_in_place(const gn_argument *a, bool is_product, gn_res
 {
     struct gni_scope s = {0};
     gn_results made = {0};
-    s.status = cumulate_call(a, is_product, &made);
+    gn_argument own[] = {a[0], a[1], a[2]};
+    if (is_product && gni_is_taped(a[0].operand.tensor)) /* the rule reads what it was */
+        own[0].operand.tensor = gni_clone(&s, a[0].operand.tensor);
+    if (gni_scope_is_ok(&s))
+        s.status = cumulate_call(own, is_product, &made);
     gni_assign(&s, a[0].operand.tensor, gni_of(made.few[0]));
     gn_results_clear(&made);
     return gni_scope_give(&s, a[0].operand.tensor, results);

@@ -3,6 +3,7 @@
  * results->target then.
  */
 #include "ops/functions.h"
+#include "tensor/tape.h"
 
 #include "tensor/shape.h"
 
@@ -250,8 +251,26 @@ static gn_status index_add_call(const gn_argument *a, gn_results *results)
     return gni_scope_give(&s, target, results);
 }
 
-/* index_copy() and index_fill(). */
-static gn_status index_set_call(const gn_argument *a, gn_results *results)
+/* Each place once, so that the value gets its gradient once. */
+static gn_status index_fill_call(const gn_argument *a, gn_results *results)
+{
+    struct gni_scope s = {0};
+    gn_tensor *target = target_of(&s, a, results), *index = a[2].operand.tensor, *places = NULL;
+    if (gni_is_taped(a[3].operand.tensor) && gni_scope_is_ok(&s)) {
+        int dim = gni_dim(&s, target, a[1].operand.scalar.integer);
+        int64_t size = target->ndim > 0 ? target->sizes[dim] : 1;
+        gn_operand wrapped = gni_of(gni_binary(&s, GN_OP_ADD, gni_of(index), gni_integer(size)));
+        gn_tensor *is_negative = gni_binary(&s, GN_OP_LESS, gni_of(index), gni_integer(0));
+        index = gni_where(&s, is_negative, wrapped, gni_of(index));
+        if (gni_scope_is_ok(&s))
+            s.status = gn_unique(index, &places, NULL, NULL);
+        index = gni_scope_keep(&s, s.status, places);
+    }
+    slices_put(&s, target, a[1].operand.scalar.integer, index, a[3].operand, false);
+    return gni_scope_give(&s, target, results);
+}
+
+static gn_status index_copy_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
     gn_tensor *target = target_of(&s, a, results);
@@ -388,11 +407,11 @@ const gn_function gni_functions_scatter[] = {
      "2.0]))\n"
      "tensor([1., 4.])"},
     {"index_copy", NULL, "input: Tensor, dim: dim, index: data, source: data", WRITES | GN_FORM_OUT,
-     index_set_call, "The slices of a dimension that an index names are set.",
+     index_copy_call, "The slices of a dimension that an index names are set.",
      ">>> genesis.index_copy(genesis.ones(3), 0, genesis.tensor([2]), genesis.tensor([7.0]))\n"
      "tensor([1., 1., 7.])"},
     {"index_fill", NULL, "input: Tensor, dim: dim, index: data, value: values", WRITES,
-     index_set_call, "The slices of a dimension that an index names are set to one number.",
+     index_fill_call, "The slices of a dimension that an index names are set to one number.",
      ">>> genesis.index_fill(genesis.ones(3), 0, genesis.tensor([2]), 7)\ntensor([1., 1., 7.])"},
     {"index_put", NULL, "input: Tensor, indices: keys, values: values, accumulate: bool = False",
      WRITES, index_put_call,

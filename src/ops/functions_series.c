@@ -240,12 +240,12 @@ static gn_tensor *covariance(struct gni_scope *s, gn_tensor *x, int64_t correcti
     return gni_binary(s, GN_OP_DIVIDE, gni_of(products), left);
 }
 
-/* float64 as what cov() and corrcoef() give: the floating type of `x`, without the dimensions of a single row. */
-static gn_tensor *matrix_as(struct gni_scope *s, gn_tensor *made, const gn_tensor *x)
+/* float64 as what cov() and corrcoef() give: a floating type, without the dimensions of a single row. */
+static gn_tensor *matrix_as(struct gni_scope *s, gn_tensor *made, gn_dtype dtype)
 {
-    if (x->ndim < 2)
+    if (gni_scope_is_ok(s) && made->count == 1)
         made = gni_squeeze(s, gni_squeeze(s, made, 1), 0);
-    return gni_cast(s, made, gni_dtype_is_floating(x->dtype) ? x->dtype : gn_get_default_dtype());
+    return gni_cast(s, made, gni_dtype_is_floating(dtype) ? dtype : gn_get_default_dtype());
 }
 
 static gn_status cov_call(const gn_argument *a, gn_results *results)
@@ -253,7 +253,10 @@ static gn_status cov_call(const gn_argument *a, gn_results *results)
     struct gni_scope s = {0};
     gn_tensor *x = a[0].operand.tensor;
     gn_tensor *made = covariance(&s, x, a[1].operand.scalar.integer, &a[2], &a[3]);
-    return gni_scope_give(&s, matrix_as(&s, made, x), results);
+    gn_dtype dtype = x->dtype;
+    if (a[3].operand.tensor != NULL && gni_scope_is_ok(&s))
+        s.status = gn_result_type(2, (gn_operand[]){a[0].operand, a[3].operand}, &dtype);
+    return gni_scope_give(&s, matrix_as(&s, made, dtype), results);
 }
 
 static gn_status corrcoef_call(const gn_argument *a, gn_results *results)
@@ -267,7 +270,7 @@ static gn_status corrcoef_call(const gn_argument *a, gn_results *results)
     made = gni_binary(&s, GN_OP_DIVIDE, gni_of(made), gni_of(root));
     const gn_operand bounds[] = {gni_of(made), gni_integer(-1), gni_integer(1)};
     made = gni_elementwise(&s, GN_OP_CLAMP, 3, bounds);
-    return gni_scope_give(&s, matrix_as(&s, made, x), results);
+    return gni_scope_give(&s, matrix_as(&s, made, x->dtype), results);
 }
 
 /* ---- the table --------------------------------------------------------------------------------- */

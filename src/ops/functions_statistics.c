@@ -2,6 +2,7 @@
  * functions_statistics.c: means, variances, medians, quantiles, histograms and distances.
  */
 #include "ops/functions.h"
+#include "tensor/tape.h"
 
 #include <math.h>
 #include <string.h>
@@ -157,8 +158,12 @@ static gn_tensor *norm_of(struct gni_scope *s, gn_tensor *x, double p, uint32_t 
         gn_tensor *squares = gni_unary(s, GN_OP_SQUARE, gni_cast(s, x, GN_FLOAT64));
         return gni_unary(s, GN_OP_SQRT, sum_of(s, squares, dims, is_kept));
     }
-    if (p == 0)
-        return sum_of(s, gni_binary(s, GN_OP_NOT_EQUAL, gni_of(x), gni_integer(0)), dims, is_kept);
+    if (p == 0) {
+        gn_tensor *is_counted = gni_binary(s, GN_OP_NOT_EQUAL, gni_of(x), gni_integer(0));
+        if (gni_is_taped(x))
+            is_counted = gni_where(s, is_counted, gni_of(gni_one_of(s, x)), gni_integer(0));
+        return sum_of(s, is_counted, dims, is_kept);
+    }
     gn_tensor *sizes = gni_unary(s, GN_OP_ABSOLUTE, x);
     if (isinf(p))
         return gni_reduce(s, p > 0 ? GN_REDUCE_MAXIMUM : GN_REDUCE_MINIMUM, sizes, dims, is_kept);
@@ -285,13 +290,18 @@ static gn_tensor *median_rank(struct gni_scope *s, gn_tensor *values, int dim, b
     return gni_binary(s, GN_OP_FLOOR_DIVIDE, gni_of(last), gni_integer(2));
 }
 
-/* The median of all elements, which are in one dimension. */
-static gn_tensor *median_of_all(struct gni_scope *s, gn_tensor *flat)
+static gn_tensor *kth_of_all(struct gni_scope *s, gn_tensor *flat, int64_t k)
 {
     gn_tensor *found = NULL;
     if (gni_scope_is_ok(s))
-        s->status = gn_kth(flat, (flat->count - 1) / 2, &found);
-    found = gni_scope_keep(s, s->status, found);
+        s->status = gn_kth(flat, k, &found);
+    return gni_scope_keep(s, s->status, found);
+}
+
+/* The median of all elements, which are in one dimension. */
+static gn_tensor *median_of_all(struct gni_scope *s, gn_tensor *flat)
+{
+    gn_tensor *found = kth_of_all(s, flat, (flat->count - 1) / 2);
     if (!gni_scope_is_ok(s) || !is_floating(flat))
         return found;
     gn_tensor *largest = gni_reduce(s, GN_REDUCE_MAXIMUM, flat, 0, false); /* NaN if one is */
@@ -316,6 +326,10 @@ static gn_status median_as(const gn_argument *a, bool is_nan_skipped, gn_results
     }
     if (is_whole && !is_nan_skipped)
         return gni_scope_give(&s, median_of_all(&s, flat), results);
+    if (is_whole && gni_is_taped(flat)) { /* equal elements share the gradient */
+        int64_t count = gni_item(&s, numbers_count(&s, flat, 1, false)).integer;
+        return gni_scope_give(&s, kth_of_all(&s, flat, count > 0 ? (count - 1) / 2 : 0), results);
+    }
     struct ordered ordered = sorted(&s, flat, dim);
     gn_tensor *rank = median_rank(&s, ordered.values, dim, is_nan_skipped);
     if (is_whole)

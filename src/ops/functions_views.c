@@ -236,6 +236,34 @@ static gn_status movedim_call(const gn_argument *a, gn_results *results)
 
 /* ---- parts ------------------------------------------------------------------------------------- */
 
+/* A view; `apart` is the same by the strides of gni_tape_strides(). */
+static gn_tensor *view_make(struct gni_scope *s, gn_tensor *x,
+                            const struct gni_strided_details *view,
+                            const struct gni_strided_details *apart)
+{
+    gn_tensor *made = NULL;
+    gn_status status = gni_tensor_alias_planned(x, view->offset, view->ndim, view->sizes,
+                                                view->strides, apart, &made);
+    return gni_scope_keep(s, status, made);
+}
+
+/* By the strides `view->own`. */
+static void windows_lay(const gn_tensor *x, int at, int64_t size, int64_t step,
+                        struct gni_strided_details *view)
+{
+    memcpy(view->sizes, x->sizes, sizeof view->sizes);
+    memcpy(view->strides, view->own, sizeof view->strides);
+    view->offset = 0;
+    view->ndim = x->ndim + 1;
+    if (x->ndim > 0) {
+        view->sizes[at] = (x->sizes[at] - size) / step + 1;
+        if (view->sizes[at] > 1)
+            view->strides[at] *= step;
+    }
+    view->sizes[x->ndim] = size;
+    view->strides[x->ndim] = x->ndim > 0 ? view->own[at] : 1;
+}
+
 static gn_status unfold_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
@@ -243,7 +271,7 @@ static gn_status unfold_call(const gn_argument *a, gn_results *results)
     int at = dim_of(&s, x, a[1].operand.scalar.integer);
     int64_t size = a[2].operand.scalar.integer, step = a[3].operand.scalar.integer;
     int64_t length = x->ndim > 0 ? x->sizes[at] : 1;
-    int64_t sizes[GN_DIMENSIONS_MAX + 1], strides[GN_DIMENSIONS_MAX + 1];
+    struct gni_strided_details view, apart;
     if (step < 1)
         gni_scope_fail(&s, GN_ERROR_INVALID_VALUE, "the step is at least 1, not %lld",
                        (long long)step);
@@ -254,45 +282,51 @@ static gn_status unfold_call(const gn_argument *a, gn_results *results)
         gni_scope_fail(&s, GN_ERROR_INVALID_VALUE,
                        "size %lld is larger than dimension %d, which has %lld element%s",
                        (long long)size, at, (long long)length, gni_plural((uint64_t)length));
+    if (x->ndim == GN_DIMENSIONS_MAX)
+        gni_scope_fail(&s, GN_ERROR_SHAPE, "a tensor has at most %d dimensions", GN_DIMENSIONS_MAX);
     if (!gni_scope_is_ok(&s))
         return gni_scope_give(&s, NULL, results);
-    for (int i = 0; i < x->ndim; i++) {
-        sizes[i] = x->sizes[i];
-        strides[i] = x->strides[i];
-    }
-    if (x->ndim > 0) {
-        sizes[at] = (length - size) / step + 1;
-        if (sizes[at] > 1)
-            strides[at] *= step;
-    }
-    sizes[x->ndim] = size;
-    strides[x->ndim] = x->ndim > 0 ? x->strides[at] : 1;
-    return gni_scope_give(&s, gni_strided(&s, x, x->ndim + 1, sizes, strides, x->offset), results);
+    memcpy(view.own, x->strides, sizeof view.own);
+    gni_tape_strides(x, apart.own);
+    windows_lay(x, at, size, step, &view);
+    windows_lay(x, at, size, step, &apart);
+    return gni_scope_give(&s, view_make(&s, x, &view, &apart), results);
+}
+
+/* By the strides `view->own`. */
+static void diagonal_lay(const gn_tensor *x, int first, int second, int64_t offset,
+                         struct gni_strided_details *view)
+{
+    int64_t right = offset > 0 ? offset : 0, down = offset < 0 ? offset : 0;
+    int64_t rows = x->sizes[first] + down, columns = x->sizes[second] - right;
+    int64_t count = rows < columns ? rows : columns;
+    int ndim = 0;
+    view->offset = count > 0 ? right * view->own[second] - down * view->own[first] : 0;
+    for (int i = 0; i < x->ndim; i++)
+        if (i != first && i != second) {
+            view->sizes[ndim] = x->sizes[i];
+            view->strides[ndim++] = view->own[i];
+        }
+    view->sizes[ndim] = count > 0 ? count : 0;
+    view->strides[ndim++] = view->own[first] + view->own[second];
+    view->ndim = ndim;
 }
 
 gn_tensor *gni_diagonal(struct gni_scope *s, gn_tensor *x, int64_t offset, int64_t dim1,
                         int64_t dim2)
 {
-    int first = dim_of(s, x, dim1), second = dim_of(s, x, dim2), ndim = 0;
-    int64_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+    int first = dim_of(s, x, dim1), second = dim_of(s, x, dim2);
+    struct gni_strided_details view, apart;
     if (first == second)
         gni_scope_fail(s, GN_ERROR_INVALID_VALUE, "dimensions %lld and %lld of %s are the same",
                        (long long)dim1, (long long)dim2, gni_shape_text(x->ndim, x->sizes).text);
     if (!gni_scope_is_ok(s))
         return NULL;
-    int64_t right = offset > 0 ? offset : 0, down = offset < 0 ? offset : 0;
-    int64_t rows = x->sizes[first] + down, columns = x->sizes[second] - right;
-    int64_t count = rows < columns ? rows : columns, start = x->offset;
-    if (count > 0)
-        start += right * x->strides[second] - down * x->strides[first];
-    for (int i = 0; i < x->ndim; i++)
-        if (i != first && i != second) {
-            sizes[ndim] = x->sizes[i];
-            strides[ndim++] = x->strides[i];
-        }
-    sizes[ndim] = count > 0 ? count : 0;
-    strides[ndim++] = x->strides[first] + x->strides[second];
-    return gni_strided(s, x, ndim, sizes, strides, start);
+    memcpy(view.own, x->strides, sizeof view.own);
+    gni_tape_strides(x, apart.own);
+    diagonal_lay(x, first, second, offset, &view);
+    diagonal_lay(x, first, second, offset, &apart);
+    return view_make(s, x, &view, &apart);
 }
 
 static gn_status diagonal_call(const gn_argument *a, gn_results *results)
@@ -328,18 +362,35 @@ static gn_status narrow_call(const gn_argument *a, gn_results *results)
 
 /* ---- in place: the tensor becomes another view ------------------------------------------------- */
 
+/* With the record of the other, which gets the old one and goes. */
+static gn_status become_taped(gn_tensor *x, gn_tensor *other)
+{
+    struct gni_record *record = x->gradient;
+    x->gradient = NULL;
+    gn_status status = gn_tensor_become(x, other);
+    x->gradient = status == GN_OK ? other->gradient : record;
+    if (status == GN_OK)
+        other->gradient = record;
+    return status;
+}
+
 static gn_status become(const gn_argument *a, gn_status (*call)(const gn_argument *, gn_results *),
                         gn_results *results)
 {
     struct gni_scope s = {0};
     gn_results made = {.count = 0};
-    s.status = gni_tape_refuse_write("a view", a[0].operand.tensor, NULL);
+    gn_tensor *x = a[0].operand.tensor;
+    bool is_taped = gni_is_taped(x);
+    if (is_taped)
+        s.status = gni_tape.write_check("a view", x);
     if (gni_scope_is_ok(&s))
         s.status = call(a, &made);
-    if (gni_scope_is_ok(&s))
-        s.status = gn_tensor_become(a[0].operand.tensor, made.tensors[0]);
+    if (gni_scope_is_ok(&s) && is_taped)
+        s.status = become_taped(x, made.tensors[0]);
+    else if (gni_scope_is_ok(&s))
+        s.status = gn_tensor_become(x, made.tensors[0]);
     gn_results_clear(&made);
-    return gni_scope_give(&s, a[0].operand.tensor, results);
+    return gni_scope_give(&s, x, results);
 }
 
 static gn_status squeeze_in_place(const gn_argument *a, gn_results *results)
@@ -389,6 +440,7 @@ static gn_status resize_view(const gn_argument *a, gn_results *results)
 
 static gn_status resize_in_place(const gn_argument *a, gn_results *results)
 {
+    GN_TRY(gni_tape_refuse_write("resize", a[0].operand.tensor, NULL));
     return become(a, resize_view, results);
 }
 

@@ -143,6 +143,25 @@ static gn_status keys_get_moved(gn_tensor *tensor, int count, const gn_key *give
     return status;
 }
 
+/* A view on the tape of a tensor whose places share elements: the key is taken apart once more, for a tensor whose places
+ * do not. */
+static gn_status expanded_get(gn_tensor *tensor, const struct gni_index_plan *plan, int count,
+                              const gn_key *keys, gn_tensor **result)
+{
+    struct gni_strided_details view;
+    struct gni_index_plan apart;
+    struct gni_index_source source = gni_index_source_of(tensor);
+    gni_tape_strides(tensor, view.own);
+    source.strides = view.own;
+    GN_TRY(gni_index_plan_init(&apart, &source, count, keys));
+    view.ndim = apart.ndim;
+    view.offset = apart.offset;
+    memcpy(view.sizes, apart.sizes, sizeof view.sizes);
+    memcpy(view.strides, apart.strides, sizeof view.strides);
+    return gni_tensor_alias_planned(tensor, plan->offset, plan->ndim, plan->sizes, plan->strides,
+                                    &view, result);
+}
+
 static gn_status index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL && (keys != NULL || count == 0),
@@ -154,6 +173,9 @@ static gn_status index_get(gn_tensor *tensor, int count, const gn_key *keys, gn_
     if (are_elsewhere(tensor, count, keys))
         return keys_get_moved(tensor, count, keys, result);
     GN_TRY(gni_index_plan_init(&plan, &source, count, keys));
+    if (plan.is_basic && gni_is_taped(tensor) &&
+        gni_strides_overlap(tensor->ndim, tensor->sizes, tensor->strides))
+        return expanded_get(tensor, &plan, count, keys, result);
     if (plan.is_basic)
         return gni_tensor_alias_as(tensor, plan.offset, plan.ndim, plan.sizes, plan.strides,
                                    result);

@@ -315,10 +315,9 @@ static gn_status kth_by_sort(gn_tensor *tensor, int64_t k, gn_tensor **result)
     return status;
 }
 
-gn_status gn_kth(gn_tensor *tensor, int64_t k, gn_tensor **result)
+static gn_status kth(gn_tensor *tensor, int64_t k, gn_tensor **result)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && result != NULL, "tensor and result must not be NULL");
-    GN_TRY(gni_tape_refuse("kthvalue", tensor));
     gn_tensor *whole, *made = NULL;
     const struct gni_backend *backend = gni_backend_get(tensor->device);
     if (k < 0 || k >= tensor->count)
@@ -338,6 +337,15 @@ gn_status gn_kth(gn_tensor *tensor, int64_t k, gn_tensor **result)
     else
         gn_tensor_release(made);
     return status;
+}
+
+gn_status gn_kth(gn_tensor *tensor, int64_t k, gn_tensor **result)
+{
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = kth(tensor, k, result);
+    if (!is_taped)
+        return status;
+    return gni_tape_leave_one(status, GNI_RULE_KTH, "median", tensor, result, NULL, 0);
 }
 
 static gn_status cumulate(gn_tensor *tensor, int dimension, bool is_product, gn_tensor **result)

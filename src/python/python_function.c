@@ -986,6 +986,17 @@ static void results_begin(gn_results *results)
     results->tensors = NULL;
 }
 
+/* Whether a call in place goes on the tape: its rules may read what the tensor was, of which they get a copy. */
+static bool is_taped(const struct function *function, const struct call_frame *frame)
+{
+    bool has_gradient = false;
+    for (int i = 0; i < function->count && gn_gradients_are_on(); i++) {
+        const gn_tensor *tensor = frame->arguments[i].operand.tensor;
+        has_gradient |= tensor != NULL && gn_tensor_requires_gradient(tensor);
+    }
+    return has_gradient;
+}
+
 static PyObject *function_run(struct function *function, struct call_frame *frame)
 {
     gn_results results;
@@ -1010,8 +1021,16 @@ static PyObject *function_run(struct function *function, struct call_frame *fram
         results.out = tensor_of(frame->out);
     if (frame->target != NULL)
         results.target = tensor_of(frame->target);
+    gn_tensor *kept = NULL;
+    if (frame->out != NULL && frame->out == frame->objects[0] && is_taped(function, frame)) {
+        status = gn_cast(results.out, gn_tensor_get_dtype(results.out), &kept);
+        if (status != GN_OK)
+            return error_raise_in(frame->state, frame->name, status);
+        frame->arguments[0].operand.tensor = kept;
+    }
     CALL_OPERATION(is_long(function, frame), status,
                    function->row->call(frame->arguments, &results));
+    gn_tensor_release(kept);
     if (status != GN_OK)
         return error_raise_in(frame->state, frame->name, status);
     made = frame->out != NULL ? results_write(frame, &results)

@@ -46,6 +46,7 @@ enum gni_rule {
     GNI_RULE_STRIDED_PUT, /* the same: elements of the first input take over the second one */
     GNI_RULE_FLIP,        /* uint32_t dimensions */
     GNI_RULE_REDUCE,      /* struct gni_reduce_details */
+    GNI_RULE_KTH,         /* none: an element by its rank */
     GNI_RULE_SOFTMAX,     /* struct gni_softmax_details */
     GNI_RULE_CAT,         /* int64_t: the dimension, and the size of each input in it */
     GNI_RULE_MATMUL,      /* none */
@@ -191,6 +192,15 @@ bool gni_tape_enter_any(int count, const gn_operand *operands);
 /* Ends the pause. Where `status` is GN_OK the step goes on the tape, unless its result has a record or is no floating
  * number; on failure the results are released, and set to NULL. */
 gn_status gni_tape_leave(gn_status status, const struct gni_tape_step *step) GN_NODISCARD;
+
+/* The strides by which a view counts in a gradient of the tensor: its own, unless places of it share an element. */
+void gni_tape_strides(const gn_tensor *tensor, int64_t *own);
+
+/* gni_tensor_alias_as() of a tensor whose places may share elements: `view` is what goes on the tape. */
+gn_status gni_tensor_alias_planned(gn_tensor *tensor, int64_t offset, int ndim,
+                                   const int64_t *sizes, const int64_t *strides,
+                                   const struct gni_strided_details *view,
+                                   gn_tensor **out) GN_NODISCARD;
 
 /* The bytes of details that are set. */
 size_t gni_places_bytes(const struct gni_places_details *places);

@@ -297,23 +297,32 @@ static gn_status alias_make(gn_tensor *tensor, int64_t offset, int ndim, const i
     return GN_OK;
 }
 
-/* Whether several places share an element, other than in expanded dimensions. */
-static bool has_overlap(const gn_tensor *tensor)
+void gni_tape_strides(const gn_tensor *tensor, int64_t *own)
 {
-    int64_t sizes[GN_DIMENSIONS_MAX];
-    for (int i = 0; i < tensor->ndim; i++)
-        sizes[i] = tensor->strides[i] == 0 && tensor->sizes[i] > 1 ? 1 : tensor->sizes[i];
-    return gni_strides_overlap(tensor->ndim, sizes, tensor->strides);
+    if (gni_strides_overlap(tensor->ndim, tensor->sizes, tensor->strides))
+        gni_strides_contiguous(tensor->ndim, tensor->sizes, own);
+    else
+        memcpy(own, tensor->strides, sizeof *own * (size_t)tensor->ndim);
 }
 
-/* A view on the tape; where places of the tensor itself overlap, a gradient has no place to go. */
+gn_status gni_tensor_alias_planned(gn_tensor *tensor, int64_t offset, int ndim,
+                                   const int64_t *sizes, const int64_t *strides,
+                                   const struct gni_strided_details *view, gn_tensor **out)
+{
+    GN_TRY(alias_make(tensor, offset, ndim, sizes, strides, out));
+    if (!gni_is_taped(tensor))
+        return GN_OK;
+    return gni_tape_leave_one(GN_OK, GNI_RULE_STRIDED, "view", tensor, out, view, sizeof *view);
+}
+
+/* A view on the tape; where several places of the tensor itself share an element, a gradient has no place to go. */
 static gn_status alias_tape(gn_tensor *tensor, int64_t offset, gn_tensor **out)
 {
     const gn_tensor *made = *out;
-    if (has_overlap(tensor)) {
+    if (gni_strides_overlap(tensor->ndim, tensor->sizes, tensor->strides)) {
         gn_tensor_release(*out);
         *out = NULL;
-        return gni_tape_refuse("a view of overlapping windows", tensor);
+        return gni_tape_refuse("a view of an expanded tensor", tensor);
     }
     struct gni_strided_details view = {.ndim = made->ndim, .offset = offset};
     memcpy(view.own, tensor->strides, sizeof *view.own * (size_t)tensor->ndim);
@@ -653,7 +662,16 @@ gn_status gn_tensor_slice(gn_tensor *tensor, int dimension, int64_t start, int64
     if (status != GN_OK)
         return status;
     *out = made;
-    return is_taped ? alias_tape(tensor, made->offset - tensor->offset, out) : GN_OK;
+    if (!is_taped)
+        return GN_OK;
+    struct gni_strided_details view = {.ndim = made->ndim};
+    int at = dimension < 0 ? dimension + tensor->ndim : dimension;
+    gni_tape_strides(tensor, view.own);
+    memcpy(view.sizes, made->sizes, sizeof *view.sizes * (size_t)made->ndim);
+    memcpy(view.strides, view.own, sizeof *view.strides * (size_t)made->ndim);
+    view.offset = count > 0 ? start * view.own[at] : 0;
+    view.strides[at] *= count > 1 ? step : 1;
+    return gni_tape_leave_one(GN_OK, GNI_RULE_STRIDED, "slice", tensor, out, &view, sizeof view);
 }
 
 /* A view without one of the dimensions. */
@@ -693,7 +711,16 @@ gn_status gn_tensor_select(gn_tensor *tensor, int dimension, int64_t index, gn_t
     if (status != GN_OK)
         return status;
     *out = made;
-    return is_taped ? alias_tape(tensor, made->offset - tensor->offset, out) : GN_OK;
+    if (!is_taped)
+        return GN_OK;
+    struct gni_strided_details view = {.ndim = made->ndim};
+    int at = dimension < 0 ? dimension + tensor->ndim : dimension;
+    gni_tape_strides(tensor, view.own);
+    memcpy(view.sizes, made->sizes, sizeof *view.sizes * (size_t)made->ndim);
+    for (int i = 0; i < made->ndim; i++)
+        view.strides[i] = view.own[i + (i >= at)];
+    view.offset = (index < 0 ? index + tensor->sizes[at] : index) * view.own[at];
+    return gni_tape_leave_one(GN_OK, GNI_RULE_STRIDED, "select", tensor, out, &view, sizeof view);
 }
 
 static gn_status unsqueeze(gn_tensor *tensor, int dimension, gn_tensor **out)

@@ -213,6 +213,43 @@ static inline long double digamma_reference(long double a)
     return logl(a) - 1 / (2 * a) - series - sum;
 }
 
+/* The sum of (a + i)^-s times n!, for s = n + 1: the first terms, and the series from 40 + 8 n on. */
+static inline long double polygamma_above_0(int n, long double a)
+{
+    static const long double numbers[] = {1 / 6.0L, -1 / 30.0L, 1 / 42.0L, -1 / 30.0L, 5 / 66.0L};
+    long double s = n + 1, factor = tgammal(s), sum = 0, product = s, ways = 2;
+    if (a > 1e6L) { /* all of the series but its first two terms is lost */
+        for (sum = 1 / a; n > 1; n--)
+            sum *= (n - 1) / a;
+        return sum * (1 + (s - 1) / (2 * a) + (s - 1) * s / (12 * a * a));
+    }
+    for (; a < 40 + 8 * n; a += 1)
+        sum += powl(a, -s);
+    sum += powl(a, 1 - s) / (s - 1) + powl(a, -s) / 2;
+    for (int i = 0; i < 5; i++) { /* Bernoulli's numbers over (2 i + 2)! */
+        sum += numbers[i] / ways * product * powl(a, -s - 1 - 2 * i);
+        product *= (s + 2 * i + 1) * (s + 2 * i + 2);
+        ways *= (2 * i + 3) * (2 * i + 4);
+    }
+    return factor * sum;
+}
+
+static inline long double polygamma_reference(long double n, long double x)
+{
+    long double below, above;
+    n = floorl(n);
+    bool is_even = fmodl(n, 2) == 0;
+    if (!(n >= 1 && n <= 32) || isnan(x) || x == -INFINITY)
+        return NAN;
+    if (x <= 0 && x == floorl(x))
+        return is_even ? -INFINITY : INFINITY;
+    if (x > 0)
+        return is_even ? -polygamma_above_0((int)n, x) : polygamma_above_0((int)n, x);
+    below = polygamma_above_0((int)n, ceill(x) - x) - polygamma_above_0((int)n, 1 - x);
+    above = polygamma_above_0((int)n, x - floorl(x));
+    return is_even ? below - above : below + above;
+}
+
 /* The threshold is compared with the product as the type has it. */
 static inline long double softplus_reference(gn_dtype dtype, long double x, long double beta,
                                              long double threshold)
@@ -377,6 +414,8 @@ static inline long double float_reference(enum gni_op op, gn_dtype dtype, long d
         return lgammal(a);
     case GNI_OP_DIGAMMA:
         return digamma_reference(a);
+    case GNI_OP_POLYGAMMA:
+        return polygamma_reference(a, b);
     case GNI_OP_SINC:
         return sinc_reference(a);
     case GNI_OP_RELU6:
@@ -475,6 +514,8 @@ static inline double bound_of(enum gni_op op, gn_dtype dtype)
         return dtype == GN_FLOAT32 ? 3 : 5;
     case GNI_OP_LGAMMA:
         return dtype == GN_FLOAT32 ? 3 : 5;
+    case GNI_OP_POLYGAMMA: /* of the larger part: see scale_of() */
+        return dtype == GN_FLOAT32 ? 1 : 40;
     case GNI_OP_POWER:
         return 1;
     case GNI_OP_HYPOT:
@@ -530,6 +571,8 @@ static inline long double scale_of(enum gni_op op, gn_dtype dtype, double x, dou
         return maximum_reference(x, y);
     if (op == GNI_OP_DIGAMMA && dtype == GN_FLOAT64)
         return 2 + logl(1 + fabsl(x));
+    if (op == GNI_OP_POLYGAMMA && y < 0 && y != floor(y) && x >= 1 && x < 33)
+        return polygamma_above_0((int)x, y - floor(y));
     if (op == GNI_OP_GELU || op == GNI_OP_GELU_TANH)
         return x / 2;
     if (op == GNI_OP_CELU && y < 0 && x <= 0) /* what x / y loses */

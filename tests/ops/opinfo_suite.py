@@ -1,6 +1,7 @@
 """PyTorch's own samples of its operations, given to PyTorch and to Genesis.
 
-    python tests/ops/opinfo_suite.py [--device cuda] [--limit N] [--dtypes a,b] [PATTERN ...]
+    python tests/ops/opinfo_suite.py [--gradients] [--device cuda] [--limit N] [--dtypes a,b]
+        [PATTERN ...]
 
 Takes each entry of PyTorch's database of operations (OpInfo) that has a namesake here: a function,
 a method, or a method in place. Runs the database's samples through both, with and without out=,
@@ -9,6 +10,11 @@ names, N a bound for the samples of one operation and dtype: on the simulated GP
 GENESIS_CUDA_DRIVER names, 5 take some minutes. PyTorch (tested with 2.15) and expecttest must be
 installed, which the test environment has not. Each operation has a process of its own. The exit
 status says whether all differences are KNOWN.
+
+With --gradients the samples that PyTorch can differentiate go forward and backward in both, with
+the same random gradients of the results; in float64 the gradients are differentiated once more. In
+the narrower types a gradient may be as far from PyTorch's in float64 as rounding explains, or as
+PyTorch's own is. The differences that are meant are KNOWN_GRADIENTS.
 """
 
 from __future__ import annotations
@@ -34,7 +40,7 @@ DTYPES = "float32,float64,float16,bfloat16,int64,int32,int16,int8,uint8,bool"
 RANDOM = {"bernoulli", "exponential", "multinomial", "normal", "rand", "randn", "randint"}
 RANDOM |= {"rand_like", "randn_like", "randint_like", "uniform"}
 RANDOM |= {"empty", "empty_like", "new_empty"}  # whose elements may be anything
-TIES = {"argsort", "kthvalue", "median", "mode", "sort", "topk"}  # any of equal ones may be it
+TIES = {"argsort", "kthvalue", "median", "mode", "msort", "nanmedian", "sort", "topk"}  # any of equal ones may be it
 TOLERANCE = {  # relative, absolute: PyTorch's own sums are no better
     torch.float64: (1e-7, 1e-7),
     torch.float32: (1e-5, 1e-5),
@@ -48,6 +54,7 @@ LEFT_OUT += "as_strided.partial_views"
 
 # Entries that take their arguments in another order than the function.
 OURS = {
+    "polygamma": lambda input, n: genesis.polygamma(n, input),
     "einsum": lambda operands, equation: genesis.einsum(equation, *operands),
     "where": lambda input, condition, other: genesis.where(condition, input, other),
 }
@@ -72,6 +79,11 @@ KNOWN = [
     ("scatter", "refused", "cannot be stored as", "fractions are not cut off"),
     ("sign", "values", "0.0, here nan", "the sign of NaN is NaN"),
     ("square", "dtype|accepted", "torch.bool|Long", "of bool it is bool"),
+]
+
+
+KNOWN_GRADIENTS = [
+    ("cov", "values|second", "", "weights of float32 are float64 here, and not rounded between"),
 ]
 
 
@@ -174,6 +186,19 @@ class Operation:
         if callable(in_place) and info.inplace_variant:
             self.ways.append(("in place", info.inplace_variant, in_place))
 
+    def has_gradients(self):
+        return self.info.supports_autograd and self.has_values
+
+    def gradient_samples(self, dtypes, limit):
+        """(dtype, sample): those with tensors that require a gradient."""
+        for name in dtypes:
+            dtype = getattr(torch, name)
+            if dtype.is_floating_point and dtype in self.info.supported_backward_dtypes("cpu"):
+                torch.manual_seed(1)
+                made = self.info.sample_inputs("cpu", dtype, requires_grad=True)
+                for _, sample in zip(range(limit), made, strict=False):
+                    yield name, sample
+
     def samples(self, dtypes, limit):
         """(dtype, kind, sample): those of the database, its references, and its mistakes."""
         for name in dtypes:
@@ -247,6 +272,21 @@ class Operation:
         ours, theirs = named(mine[0], made[1]), named(given[0], expected[1])
         return (made[0], ours), (expected[0], theirs)
 
+    def run_gradients(self, dtypes, limit, device, say):
+        ways = [one for one in self.ways if one[0] != "out"]
+        has_function = ways[0][0] == "function"
+        ways = [one for one in ways if not (has_function and one[0] == "method")]
+        for dtype, sample in self.gradient_samples(dtypes, limit):
+            for number, way in enumerate(ways):
+                pair = GradientPair(self, way, sample, device)
+                try:
+                    kind, text = pair.compare(dtype == "float64" and self.info.supports_gradgrad)
+                except UnsupportedError:
+                    kind, text = "unsupported", ""
+                shown = [sample.input, *sample.args, *sample.kwargs.items()]
+                given = words(shown)[:400] if kind not in ("same", "unsupported") else ""
+                say([kind, text[:400], f"{way[0]}, {dtype}: {given}", number == 0])
+
     def run(self, dtypes, limit, device, say):
         for dtype, sort, sample in self.samples(dtypes, limit):
             for way, theirs, ours in self.ways:
@@ -256,7 +296,204 @@ class Operation:
                     kind, text = "unsupported", ""
                 shown = [sample.input, *sample.args, *sample.kwargs.items()]
                 given = words(shown)[:400] if kind not in ("same", "unsupported") else ""
-                say([kind, text[:400], f"{way}, {dtype} {sort}: {given}"])
+                is_first = way == self.ways[0][0]
+                say([kind, text[:400], f"{way}, {dtype} {sort}: {given}", is_first])
+
+
+# ---- gradients ----
+
+
+def with_leaves(value, make, leaves):
+    """Arguments as `make` copies them; the tensors that require a gradient are put in `leaves`."""
+    if isinstance(value, (list, tuple)):
+        made = [with_leaves(one, make, leaves) for one in value]
+        return made if isinstance(value, list) else tuple(made)
+    if not isinstance(value, torch.Tensor):
+        return make(value)
+    copy = make(value.detach())
+    if value.requires_grad:
+        leaves.append(copy.requires_grad_())
+    return copy
+
+
+def wide(value):
+    copy = copied(value)
+    is_floating = isinstance(copy, torch.Tensor) and copy.is_floating_point()
+    return copy.double() if is_floating else copy
+
+
+def tensors_in(value):
+    if isinstance(value, (list, tuple)):
+        return [tensor for one in value for tensor in tensors_in(one)]
+    return [value] if isinstance(value, (torch.Tensor, genesis.Tensor)) else []
+
+
+def of_equals(gradient, values):
+    """The sums of the gradients of equal elements."""
+    if values is None or values.numel() == 0:
+        return gradient
+    places = values.flatten().unique(return_inverse=True)[1]
+    sums = torch.zeros(values.numel(), dtype=torch.float64)
+    return sums.index_add(0, places, gradient.flatten().double()).to(gradient.dtype)
+
+
+def gradient_difference(theirs, ours, exact, values):
+    """What differs between gradients of one input. None is 0; `exact` is PyTorch's in float64.
+
+    With the input's `values` the gradients of equal elements are summed before.
+    """
+    if theirs is None and ours is None:
+        return None
+    ours = theirs_of(ours.detach()) if ours is not None else torch.zeros_like(theirs)
+    theirs = theirs.detach() if theirs is not None else torch.zeros_like(ours)
+    exact = exact.detach().double() if exact is not None else theirs.double()
+    if theirs.shape == ours.shape:
+        theirs, ours, exact = (of_equals(one, values) for one in (theirs, ours, exact))
+    found = difference(theirs, ours, theirs.dtype == torch.float64)
+    if found or theirs.dtype == torch.float64 or not theirs.numel():
+        return found
+    rounding = torch.finfo(theirs.dtype).eps
+    as_far = (theirs.double() - exact).abs().nan_to_num(0, 0).max()
+    most = exact.abs().nan_to_num(0, 0).max()
+    far = (ours.double() - exact).abs()
+    is_right = far <= rounding * (2 * exact.abs() + most / 2 + 1 / 16) + 1.5 * as_far
+    is_right |= (ours == theirs) | (ours == exact.to(ours.dtype))
+    is_right |= ours.isnan() & (exact.isnan() | theirs.isnan())
+    if is_right.all():
+        return None
+    at = tuple((~is_right).nonzero()[0].tolist())
+    count = f"{int((~is_right).sum())} of {is_right.numel()}, at {at}"
+    shown = f"{theirs[at].item()!r}, exactly {exact[at].item()!r}, here {ours[at].item()!r}"
+    return f"values: {count} {shown}"
+
+
+def refused(error):
+    kind = "none" if "has no gradient" in str(error) else "refused"
+    return kind, f"{type(error).__name__}: {error}"
+
+
+class GradientPair:
+    """A sample that goes forward and backward in both."""
+
+    def __init__(self, operation, way, sample, device):
+        name, self.theirs, self.ours = way
+        self.is_in_place = name == "in place" or operation.name[-1] == "_"
+        self.has_ties = operation.name in TIES
+        self.sample, self.device = sample, device
+
+    def forward(self, call, make):
+        """The leaves, and the tensors of the result."""
+        leaves: list = []
+        first, *rest = with_leaves([self.sample.input, *self.sample.args], make, leaves)
+        options = {
+            key: with_leaves(one, make, leaves)
+            for key, one in self.sample.kwargs.items()
+            if key != "requires_grad"
+        }
+        if self.is_in_place:
+            first = first.clone()
+        return leaves, tensors_in(call(first, *rest, **options))
+
+    def mine(self):
+        """The same here; where it fails with gradients alone, what it says."""
+
+        def run():
+            return self.forward(self.ours, lambda value: copied(value, self.device))
+
+        made, error = outcome(run)
+        if error is not None:
+            with genesis.no_grad():
+                _, other = outcome(run)
+            if other is not None:
+                raise UnsupportedError  # without gradients, too
+        return made, error
+
+    def compare(self, has_second):
+        """What came of it, in a word and in many."""
+        made, refusal = outcome(lambda: self.forward(self.theirs, copied))
+        if refusal is not None or any(one.is_complex() for one in made[1]):
+            raise UnsupportedError
+        leaves, results = made
+        if not leaves or not any(one.requires_grad for one in results):
+            raise UnsupportedError
+        chosen = [number for number, one in enumerate(results) if one.requires_grad]
+        given = [torch.randn_like(results[number]) for number in chosen]
+        if has_second:
+            given = [one.requires_grad_() for one in given]
+        roots = [results[number] for number in chosen]
+        options = {"create_graph": has_second, "allow_unused": True}
+        first, refusal = outcome(lambda: torch.autograd.grad(roots, leaves, given, **options))
+        if refusal is not None:
+            raise UnsupportedError
+        made, error = self.mine()
+        if error is not None:
+            return refused(error)
+        my_leaves, my_results = made
+        for one, mine in zip(results, my_results, strict=True):
+            if one.requires_grad != mine.requires_grad:
+                kind = "lost" if one.requires_grad else "extra"
+                return kind, f"{kind}: the result requires a gradient: {one.requires_grad}"
+        my_roots = [my_results[number] for number in chosen]
+        my_given = with_leaves(given, lambda value: copied(value, self.device), my_second := [])
+        mine, error = outcome(
+            lambda: genesis.autograd.grad(my_roots, my_leaves, my_given, **options)
+        )
+        if error is not None:
+            return refused(error)
+        if any(one is not None and two is None for one, two in zip(first, mine, strict=True)):
+            return "lost", "lost: an input has no gradient"
+        values = [one.detach() for one in leaves] if self.has_ties else [None] * len(leaves)
+        found = self.difference(first, mine, self.exact(given, chosen), values)
+        if found or not has_second:
+            return (found.partition(":")[0], found) if found else ("same", "")
+        return self.compare_second(first, mine, [*leaves, *given], [*my_leaves, *my_second])
+
+    def exact(self, given, chosen):
+        """PyTorch's gradients in float64, or None."""
+        made, refusal = outcome(lambda: self.forward(self.theirs, wide))
+        if refusal is not None:
+            return None
+        leaves, results = made
+        results = [results[number] for number in chosen]
+        given = [one.detach().to(two.dtype) for one, two in zip(given, results, strict=True)]
+        return torch.autograd.grad(results, leaves, given, allow_unused=True)
+
+    def difference(self, theirs, ours, exact, values):
+        found = map(gradient_difference, theirs, ours, exact or theirs, values)
+        said = ((number, text) for number, text in enumerate(found) if text)
+        return next((f"{text} (input {number})" for number, text in said), None)
+
+    def compare_second(self, first, mine, leaves, my_leaves):
+        """The gradients of the gradients."""
+        chosen = [
+            number
+            for number, one in enumerate(first)
+            if one is not None and one.requires_grad and mine[number] is not None
+        ]
+        if not chosen:
+            return "same", ""
+        given = [torch.randn_like(first[number]) for number in chosen]
+        theirs, refusal = outcome(
+            lambda: torch.autograd.grad(
+                [first[number] for number in chosen], leaves, given, allow_unused=True
+            )
+        )
+        if refusal is not None:
+            return "same", ""
+        has_graph = [number for number in chosen if mine[number].requires_grad]
+        my_given = [copied(one, self.device) for one in given]
+        my_given = [my_given[chosen.index(number)] for number in has_graph]
+        ours, error = outcome(
+            lambda: genesis.autograd.grad(
+                [mine[number] for number in has_graph], my_leaves, my_given, allow_unused=True
+            )
+            if has_graph
+            else [None] * len(theirs)
+        )
+        if error is not None:
+            return "second", f"second: {type(error).__name__}: {error}"
+        found = self.difference(theirs, ours, None, [None] * len(theirs))
+        return ("second", f"second: {found}") if found else ("same", "")
 
 
 def findings(operation, options):
@@ -266,7 +503,8 @@ def findings(operation, options):
     if child == 0:
         signal.alarm(SECONDS)
         with os.fdopen(writer, "w") as file:
-            operation.run(
+            run = operation.run_gradients if options.gradients else operation.run
+            run(
                 options.dtypes.split(","),
                 options.limit,
                 options.device,
@@ -277,44 +515,56 @@ def findings(operation, options):
     with os.fdopen(reader) as file:
         found = [json.loads(line) for line in file]
     status = os.waitpid(child, 0)[1]
-    return [*found, ["crash", f"status {status}", ""]] if status else found
+    return [*found, ["crash", f"status {status}", "", False]] if status else found
 
 
-def is_known(name, kind, text):
-    return any(
-        any(fnmatch.fnmatch(name, one) for one in names.split("|"))
-        and kind in kinds.split("|")
-        and re.search(what, text)
-        for names, kinds, what, _ in KNOWN
-    )
+def known(name, kind, text, rows):
+    """Why a difference is meant, or None."""
+    for names, kinds, what, why in rows:
+        is_named = any(fnmatch.fnmatch(name, one) for one in names.split("|"))
+        if is_named and kind in kinds.split("|") and re.search(what, text):
+            return why
+    return None
 
 
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("patterns", nargs="*", default=["*"])
+    parser.add_argument("--gradients", action="store_true")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtypes", default=DTYPES)
     parser.add_argument("--limit", type=int, default=1_000_000)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    rows = KNOWN_GRADIENTS if options.gradients else KNOWN
     total: Counter[str] = Counter()
-    operations = [one for one in map(Operation, op_db) if one.ways]
-    for one in operations:
+    reasons: Counter[tuple[str, str]] = Counter()
+    for one in map(Operation, op_db):
         name = one.full_name
         is_wanted = any(fnmatch.fnmatch(name, pattern) for pattern in options.patterns)
         if not is_wanted or any(fnmatch.fnmatch(name, other) for other in LEFT_OUT.split()):
             continue
-        total["operations"] += 1
+        if not one.ways or (options.gradients and not one.has_gradients()):
+            continue
+        found = findings(one, options)
+        total["operations"] += any(kind != "unsupported" for kind, *_ in found)
+        total["samples"] += sum(is_first for kind, *_, is_first in found if kind != "unsupported")
         shown: Counter[str] = Counter()
-        for kind, text, where in findings(one, options):
+        for kind, text, where, _ in found:
             is_fine = kind in ("same", "unsupported", "lenient")
-            kind = "known" if not is_fine and is_known(name, kind, text) else kind
+            why = None if is_fine else known(name, kind, text, rows)
+            kind = kind if why is None else "known"
             total[kind] += 1
             shown[kind] += 1
-            if not is_fine and kind != "known" and shown[kind] <= 3:
+            if why is not None:
+                reasons[why, name] += 1
+            elif not is_fine and shown[kind] <= 3:
                 print(f"{name}: {kind}: {text}\n    {where}", flush=True)
+    for (why, name), count in sorted(reasons.items()) if options.gradients else ():
+        print(f"known: {name}: {why} ({count})")
     print(dict(total))
-    return int(bool(set(total) - {"operations", "same", "unsupported", "lenient", "known"}))
+    fine = {"operations", "samples", "same", "unsupported", "lenient", "known"}
+    return int(bool(set(total) - fine))
 
 
 if __name__ == "__main__":

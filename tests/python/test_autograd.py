@@ -208,7 +208,8 @@ def test_errors():
         (lambda: setattr(x * 2, "requires_grad", False), "detach"),
         (lambda: genesis.tensor([1]).requires_grad_(), "only floating types"),
         (lambda: x.add_(1), "a leaf that needs a gradient"),
-        (lambda: (x * 2).unsqueeze_(0), "has no gradient yet"),
+        (lambda: x.unsqueeze_(0), "a leaf that needs a gradient"),
+        (lambda: x[:1].t_(), "a view of a leaf"),
     ):
         with pytest.raises(RuntimeError, match=words):
             call()
@@ -511,17 +512,129 @@ CHECKED = {
     "slice_scatter": lambda x: x.slice_scatter(x[:1], 0, 0, 1),
     "select_scatter": lambda x: x.select_scatter(x[0], 0, 1),
     "diagonal_scatter": lambda x: x.diagonal_scatter(x[0, :2]),
+    "median": lambda x: x.median(),
+    "median of rows": lambda x: x.median(1).values,
+    "nanmedian": lambda x: x.nanmedian(),
+    "kthvalue": lambda x: x.kthvalue(2).values,
+    "mode": lambda x: x.mode().values,
+    "copysign": lambda x, y: x.copysign(y - 0.5),
+    "div trunc": lambda x, y: genesis.div(x * 5, y, rounding_mode="trunc"),
+    "div floor": lambda x, y: genesis.div(x * 5, y, rounding_mode="floor"),
+    "digamma": lambda x: x.digamma(),
+    "lgamma": lambda x: (x + 1).lgamma(),
+    "polygamma": lambda x: genesis.polygamma(2, x),
+    "norm of order 0": lambda x: x.norm(0),
+    "addmm without input": lambda x: genesis.addmm(x[:, :1], zeros(), zeros().T, beta=0),
+    "row of an expanded tensor": lambda x: x[:1].expand(4, 3)[2],
+    "part of an expanded tensor": lambda x: x[:1].expand(4, 3)[1:3, ::2].narrow(0, 1, 1),
+    "diagonal of an expanded tensor": lambda x: x[:1].expand(3, 3).diagonal(),
+    "windows of an expanded tensor": lambda x: x[:1].expand(4, 3).unfold(0, 2, 1),
+    "einsum of an expanded tensor": lambda x: genesis.einsum("ii->i", x[:1].expand(3, 3)),
+    "cross of expanded tensors": lambda x, y: genesis.cross(x[:1], y, dim=1),
+    "t_": lambda x, y: (x * 2).t_() * y.T,
+    "views in place": lambda x: (x * 2).unsqueeze_(0).transpose_(0, 2).squeeze_(1) ** 2,
+    "cumprod_": lambda x: (x * 1).cumprod_(1),
+    "float_power_": lambda x, y: (x * 1).float_power_(y),
+    "clamp_": lambda x, y: (x * 1).clamp_(y, y + 0.2),
+    "copysign_": lambda x: (x * 1).copysign_(-1.0),
 }
 
 # These have no gradient yet, and say so. When one has, it moves to CHECKED.
 REFUSED = {
-    "median": lambda x: x.median(),
-    "copysign": lambda x: x.copysign(x),
     "unique": lambda x: x.unique(),
     "bincount": lambda x: genesis.bincount(PLACES[0], weights=x[0, :2]),
-    "t_": lambda x: (x * 1).t_(),
     "resize_": lambda x: (x * 1).resize_(3, 2),
 }
+
+
+def gradients_of(function, *values):
+    """The gradients of lists, and of a sum of the result."""
+    leaves = [leaf(*value) for value in values]
+    function(*leaves).sum().backward()
+    return [one.grad.tolist() for one in leaves]
+
+
+def test_equal_elements_share_a_gradient():
+    assert gradients_of(lambda x: x.median(), [2.0, 1.0, 2.0, 5.0, 2.0]) == [
+        [pytest.approx(1 / 3), 0, pytest.approx(1 / 3), 0, pytest.approx(1 / 3)]
+    ]
+    nan = float("nan")
+    assert gradients_of(lambda x: x.median(), [1.0, nan, nan]) == [[0, 0.5, 0.5]]
+    assert gradients_of(lambda x: x.nanmedian(), [nan, 3.0, 3.0, 4.0]) == [[0, 0.5, 0.5, 0]]
+    assert gradients_of(lambda x: x.max(), [1.0, nan, nan]) == [[0, 0.5, 0.5]]
+    assert gradients_of(lambda x: x.amax(0), [4.0, 4.0, 1.0]) == [[0.5, 0.5, 0]]
+
+
+def test_bounds_take_the_gradient_or_a_half():
+    """As in PyTorch: a number that is met takes all of it, a tensor half of it."""
+    x = [0.0, 1.0, 1.5, 2.0, 3.0]
+    for function in (lambda x: x.clamp(1, 2), lambda x: genesis.hardtanh(x, 1, 2)):
+        assert gradients_of(function, x) == [[0, 0, 1, 0, 0]]
+    assert gradients_of(lambda x: x.clamp(min=1), x) == [[0, 0, 1, 1, 1]]
+    assert gradients_of(lambda x: x.clamp_max(2), x) == [[1, 1, 1, 0, 0]]
+    ones, twos = [1.0] * 5, [2.0] * 5
+    bounds = gradients_of(lambda x, low, high: x.clamp(low, high), x, ones, twos)
+    assert bounds == [[0, 0.5, 1, 0.5, 0], [1, 0.5, 0, 0, 0], [0, 0, 0, 0.5, 1]]
+    assert gradients_of(genesis.clamp_min, x, ones) == [[0, 0.5, 1, 1, 1], [1, 0.5, 0, 0, 0]]
+    nan = float("nan")
+    beside = [[nan, nan, 1.0], [nan, 1.0, nan]]
+    assert gradients_of(genesis.fmax, *beside) == [[1, 0, 1], [0, 1, 0]]
+    assert gradients_of(genesis.fmin, *beside) == [[1, 0, 1], [0, 1, 0]]
+
+
+def test_gradients_that_are_zero_are_there():
+    for function in (
+        genesis.floor,
+        genesis.sign,
+        lambda x: x**0,
+        lambda x: x.norm(0),
+        lambda x: genesis.ones(2).copysign(x),
+        lambda x: genesis.div(genesis.ones(2), x, rounding_mode="trunc"),
+        lambda x: genesis.div(x, 0, rounding_mode="floor"),
+        lambda x: genesis.addmv(x, genesis.ones(2, 2), genesis.ones(2), beta=0),
+        lambda x: genesis.nextafter(genesis.ones(2), x),
+    ):
+        assert gradients_of(function, [0.0, 2.0]) == [[0, 0]]
+    assert gradients_of(genesis.nextafter, [1.0, 2.0], [1.0, 3.0]) == [[0, 1], [0, 0]]
+
+
+def test_a_place_that_is_filled_twice_counts_once():
+    x, value = genesis.zeros(3, 2, requires_grad=True), genesis.tensor(5.0, requires_grad=True)
+    weights = genesis.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    (x.index_fill(0, genesis.tensor([2, -1, 0]), value) * weights).sum().backward()
+    assert value.grad.item() == 14 and x.grad.tolist() == [[0, 0], [3, 4], [0, 0]]
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 2, 3])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.prod(),
+        lambda x: x.prod(1),
+        lambda x: x.reshape(2, 2, 2).prod(1),
+        lambda x: x.cumprod(1),
+        lambda x: x.cumprod(0),
+    ],
+)
+def test_products_with_zeros_can_be_differentiated_twice(function, zeros):
+    values = numpy.random.default_rng(0).uniform(0.5, 1.5, (2, 4))
+    values[0, :zeros] = 0
+    x = genesis.tensor(values, requires_grad=True)
+    assert gradcheck(function, x) and gradgradcheck(function, x)
+
+
+def test_a_view_in_place_is_one_for_its_aliases():
+    x = genesis.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+    y = x * 2
+    row = y[0]
+    assert y.t_() is y and y.shape == (3, 1) and y.grad_fn is not None
+    y.mul_(10)
+    assert row.tolist() == [20, 40, 60]
+    (row * genesis.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert x.grad.tolist() == [[20, 40, 60]]
+    with genesis.no_grad():
+        plain = genesis.ones(2, 3).t_()
+    assert plain.shape == (3, 2) and not plain.requires_grad
 
 
 WRITTEN = {

@@ -9,7 +9,7 @@ import re
 import genesis
 
 # Rows without a name of their own: what Python calls them by.
-BY_HAND = {"WHERE": "where", "GELU_TANH": "gelu"}
+BY_HAND = {"WHERE": "where", "GELU_TANH": "gelu", "POLYGAMMA": "polygamma"}
 
 
 def rows(root):

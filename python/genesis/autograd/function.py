@@ -110,7 +110,7 @@ class Function:
 
     ``forward(ctx, *args)`` computes without gradients and keeps in `ctx` what ``backward(ctx,
     *grad_outputs)`` needs; that one gives a gradient, or None, for each argument. Or ``forward``
-    has no ctx, and ``setup_context(ctx, inputs, output)`` keeps it. The call is ``Name.apply(...)``.
+    has no ctx, and ``setup_context(ctx, inputs, output)`` keeps it. ``Name.apply()`` is the call.
 
     Examples
     --------

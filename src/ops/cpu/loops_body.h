@@ -561,6 +561,7 @@ INTEGER_LOOPS(int64, int64_t, uint64_t, 64, 63, SIGNED)
     UNARY(erfinv_##S, T, T, F##_erfinv(x))                         \
     UNARY(lgamma_##S, T, T, F##_lgamma(x))                         \
     UNARY(digamma_##S, T, T, F##_digamma(x))                       \
+    BINARY(polygamma_##S, T, T, F##_polygamma(x, y))               \
     UNARY(sinc_##S, T, T, F##_sinc(x))                             \
     UNARY(relu_##S, T, T, ((x > 0) | (x != x)) ? x : 0)            \
     UNARY(relu6_##S, T, T, F##_minimum(F##_maximum(x, 0), 6))      \

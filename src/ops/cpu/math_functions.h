@@ -1349,6 +1349,61 @@ ELEMENT float f32_digamma(float x)
     return (float)f64_digamma(x);
 }
 
+/*
+ * The n-th derivative of digamma, n from 1 to 32: (-1)^(n + 1) n! times the sum of (x + i)^-(n + 1), which is taken up to
+ * i = 9 and continued by the series of Euler and Maclaurin. For negative x the sum is cut at 0: what is below is a
+ * difference of two sums of positive numbers. Poles are infinite. n + 8 ulp of the larger part; in float32 1 ulp.
+ */
+static const double polygamma_terms[] = {
+    0x1.5555555555555p-4,  -0x1.6c16c16c16c17p-10, 0x1.1566abc011567p-15, -0x1.bbd779334ef0bp-21,
+    0x1.66a8f2bf70ebep-26, -0x1.22805d644267fp-31, 0x1.d6db2c4e09162p-37, -0x1.7da4e1f79955cp-42,
+};
+
+ELEMENT double f64_polygamma_above_0(double n, double a)
+{
+    double s = n + 1, factor = 1, sum = 0;
+    if (a > 1e5) { /* powers of a might underflow where the result does not */
+        sum = 1 / a;
+        for (double k = 1; k < n; k++)
+            sum *= k / a;
+        return sum * (1 + n / (2 * a) * (1 + s / (6 * a)));
+    }
+    for (double k = 2; k <= n; k++)
+        factor *= k;
+    for (int i = 9; i >= 0; i--)
+        sum += f64_power(a + i, -s);
+    double y = a + 10, power = f64_power(y, -s), term = power * s / y;
+    double rest = power * (y / n + 0.5);
+    for (int i = 0; i < 8; i++) {
+        rest += polygamma_terms[i] * term;
+        term *= (s + 2 * i + 1) * (s + 2 * i + 2) / (y * y);
+    }
+    return factor * (sum + rest);
+}
+
+ELEMENT double f64_polygamma(double n, double x)
+{
+    n = floor(n);
+    bool is_even = fmod(n, 2) == 0;
+    double whole = floor(x), result;
+    if (!(n >= 1 && n <= 32) || x != x || x == -INFINITY)
+        return NAN;
+    if (x <= 0 && x == whole)
+        return is_even ? -INFINITY : INFINITY;
+    if (x > 0) {
+        result = f64_polygamma_above_0(n, x);
+        return is_even ? -result : result;
+    }
+    double below = f64_polygamma_above_0(n, whole + 1 - x) - f64_polygamma_above_0(n, 1 - x);
+    double above = f64_polygamma_above_0(n, x - whole);
+    return is_even ? below - above : below + above;
+}
+
+ELEMENT float f32_polygamma(float n, float x)
+{
+    return (float)f64_polygamma(n, x);
+}
+
 /* ---- what is made of exponentials and logarithms ---------------------------------------------- */
 
 /*
