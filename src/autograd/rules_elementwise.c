@@ -9,7 +9,7 @@
  * given, so that two that the operation found equal are equal here.
  *
  * A rule may use only operations that have a rule, or whose results are bool: with GN_CREATE_GRAPH
- * it is differentiated itself. lgamma breaks this, since digamma has no rule.
+ * it is differentiated itself.
  *
  * Threads: as in ops/expression.h.
  */
@@ -455,9 +455,46 @@ static gn_tensor *trigonometric_slope(struct gni_scope *s, gn_op op, gn_tensor *
     }
 }
 
+/*
+ * The derivative of digamma, for z of at least 0.5: 1 / z^2 + 1 / (z + 1)^2 + ... for a few terms, and the asymptotic
+ * series of w = z + 8 for the rest: 1 / w + 1 / 2 w^2 + B2 / w^3 + B4 / w^5 + ... with Bernoulli's numbers, whose signs
+ * alternate.
+ */
+static gn_tensor *trigamma_above(struct gni_scope *s, gn_tensor *z)
+{
+    static const double numbers[] = {691.0 / 2730, 5.0 / 66, 1.0 / 30, 1.0 / 42, 1.0 / 30, 1.0 / 6};
+    enum {
+        TERMS = 8
+    };
+    gn_tensor *w = shifted(s, z, TERMS), *once = gni_unary(s, GN_OP_RECIPROCAL, w);
+    gn_tensor *twice = square(s, once), *series = scaled(s, twice, 7.0 / 6);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        series = gni_binary(s, GN_OP_SUBTRACT, gni_floating(numbers[i]), gni_of(series));
+        series = product(s, twice, series);
+    }
+    gn_tensor *made = sum(s, product(s, once, shifted(s, series, 1)), scaled(s, twice, 0.5));
+    for (int i = 0; i < TERMS; i++)
+        made = sum(s, made, square(s, gni_unary(s, GN_OP_RECIPROCAL, shifted(s, z, i))));
+    return made;
+}
+
+/* Below 0.5 by reflection: trigamma(x) + trigamma(1 - x) = (pi / sin(pi x))^2 */
+static gn_tensor *trigamma(struct gni_scope *s, gn_tensor *x)
+{
+    gn_tensor *is_low = gni_binary(s, GN_OP_LESS, gni_of(x), gni_floating(0.5));
+    gn_tensor *z = gni_where(s, is_low, gni_of(one_minus(s, x)), gni_of(x));
+    gn_tensor *above = trigamma_above(s, z);
+    gn_tensor *sine = gni_unary(s, GN_OP_SIN, scaled(s, x, M_PI));
+    gn_tensor *both_sides = square(s, scaled(s, gni_unary(s, GN_OP_RECIPROCAL, sine), M_PI));
+    gn_tensor *below = gni_binary(s, GN_OP_SUBTRACT, gni_of(both_sides), gni_of(above));
+    return gni_where(s, is_low, gni_of(below), gni_of(above));
+}
+
 static gn_tensor *special_slope(struct gni_scope *s, gn_op op, gn_tensor *x)
 {
     switch (op) {
+    case GN_OP_DIGAMMA:
+        return trigamma(s, x);
     case GN_OP_ERF:
         return scaled(s, bell(s, x), M_2_SQRTPI);
     case GN_OP_ERFC:
@@ -649,8 +686,8 @@ enum {
     THREE = 7,
 };
 
-/* Operations without a row have no rule. Comparisons, logic, bits, heaviside, floor_divide and
- * nextafter have none in PyTorch either. digamma would need trigamma, which is not in the table. */
+/* Operations without a row have no rule. Comparisons, logic, bits, heaviside and nextafter have none
+ * in PyTorch either. */
 static const struct rule rules[GN_OP_COUNT] = {
     [GN_OP_ADD] = {0, add_rule},
     [GN_OP_SUBTRACT] = {0, subtract_rule},
@@ -658,6 +695,7 @@ static const struct rule rules[GN_OP_COUNT] = {
     [GN_OP_DIVIDE] = {TWO, divide_rule},
     [GN_OP_REMAINDER] = {TWO, remainder_rule},
     [GN_OP_FMOD] = {TWO, remainder_rule},
+    [GN_OP_FLOOR_DIVIDE] = {0, zero_rule},
     [GN_OP_POWER] = {TWO, power_rule},
     [GN_OP_MAXIMUM] = {TWO, extreme_rule},
     [GN_OP_MINIMUM] = {TWO, extreme_rule},
@@ -702,6 +740,7 @@ static const struct rule rules[GN_OP_COUNT] = {
     [GN_OP_ERFC] = {FIRST, special_rule},
     [GN_OP_ERFINV] = {FIRST, special_rule},
     [GN_OP_LGAMMA] = {FIRST, special_rule},
+    [GN_OP_DIGAMMA] = {FIRST, special_rule},
     [GN_OP_SINC] = {FIRST, special_rule},
     [GN_OP_SIGMOID] = {FIRST, activation_rule},
     [GN_OP_RELU] = {FIRST, relu_rule},

@@ -45,6 +45,74 @@ static gn_tensor *extreme_gradient(const struct gni_rule_frame *frame, gn_tensor
     return gni_binary(s, GN_OP_MULTIPLY, gni_of(share), gni_of(given));
 }
 
+static gn_tensor *cumulated(struct gni_scope *s, gn_tensor *x, int dim, bool is_product)
+{
+    gn_tensor *made = NULL;
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    gn_status status = gn_cumulate(x, dim, is_product, &made);
+    return gni_scope_keep(s, status, made);
+}
+
+static gn_tensor *flipped(struct gni_scope *s, gn_tensor *x, int dim)
+{
+    gn_tensor *made = NULL;
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    gn_status status = gn_flip(x, UINT32_C(1) << dim, &made);
+    return gni_scope_keep(s, status, made);
+}
+
+/* The product of the elements before each along the last dimension, which has some. */
+static gn_tensor *products_before(struct gni_scope *s, gn_tensor *x)
+{
+    const gn_scalar one = {.kind = GN_INT64, .integer = 1};
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    int last = x->ndim - 1;
+    for (int i = 0; i < last; i++)
+        sizes[i] = x->sizes[i];
+    sizes[last] = 1;
+    gn_tensor *both[] = {gni_full(s, one, x->dtype, x->ndim, sizes, x->device),
+                         gni_narrow(s, x, last, 0, x->sizes[last] - 1)};
+    return cumulated(s, gni_scope_is_ok(s) ? gni_cat(s, 2, both, last) : NULL, last, true);
+}
+
+/*
+ * The product of the other elements, in a way that can be differentiated where elements are 0: of those before times that
+ * of those behind, along one dimension that stands for all that are reduced.
+ */
+static gn_tensor *others_product(struct gni_scope *s, gn_tensor *x, uint32_t dims)
+{
+    int order[GN_DIMENSIONS_MAX], back[GN_DIMENSIONS_MAX], kept = 0, place;
+    int64_t sizes[GN_DIMENSIONS_MAX + 1], count = 1;
+    for (int i = 0; i < x->ndim; i++)
+        if (dims != 0 && (dims >> i & 1) == 0) {
+            sizes[kept] = x->sizes[i];
+            order[kept++] = i;
+        }
+    place = kept;
+    for (int i = 0; i < x->ndim; i++)
+        if (dims == 0 || (dims >> i & 1) != 0) {
+            count *= x->sizes[i];
+            order[place++] = i;
+        }
+    if (count == 0)
+        return x;
+    for (int i = 0; i < x->ndim; i++)
+        back[order[i]] = i;
+    sizes[kept] = count;
+    gn_tensor *moved = gni_permute(s, x, order);
+    gn_tensor *row = gni_scope_is_ok(s) ? gni_reshape(s, moved, kept + 1, sizes) : NULL;
+    gn_tensor *before = row != NULL ? products_before(s, row) : NULL;
+    gn_tensor *turned = flipped(s, row, kept);
+    gn_tensor *behind = turned != NULL ? flipped(s, products_before(s, turned), kept) : NULL;
+    gn_tensor *made = gni_binary(s, GN_OP_MULTIPLY, gni_of(before), gni_of(behind));
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    made = gni_reshape(s, made, moved->ndim, moved->sizes);
+    return gni_scope_is_ok(s) ? gni_permute(s, made, back) : NULL;
+}
+
 /*
  * The product of the other elements: the product divided by the element where none is 0, and the product of those that
  * are not 0 where the element is the only 0.
@@ -54,6 +122,10 @@ static gn_tensor *product_gradient(const struct gni_rule_frame *frame, gn_tensor
     struct gni_scope *s = frame->scope;
     const struct gni_reduce_details *details = frame->node->details;
     gn_tensor *x = frame->inputs[0].tensor;
+    if (gn_gradients_are_on()) {
+        gn_tensor *factors = others_product(s, x, details->dimensions);
+        return gni_binary(s, GN_OP_MULTIPLY, gni_of(factors), gni_of(given));
+    }
     gn_tensor *is_zero = gni_binary(s, GN_OP_EQUAL, gni_of(x), gni_integer(0));
     if (!gni_scope_is_ok(s))
         return NULL;
@@ -178,13 +250,38 @@ static gn_tensor *sums_behind(struct gni_scope *s, gn_tensor *x, int dim)
     return gni_scope_keep(s, status, made);
 }
 
-static gn_tensor *cumulated(struct gni_scope *s, gn_tensor *x, int dim, bool is_product)
+static bool has_any(struct gni_scope *s, gn_tensor *condition)
 {
-    gn_tensor *made = NULL;
+    gn_tensor *any = gni_scope_is_ok(s) ? gni_reduce(s, GN_REDUCE_ANY, condition, 0, false) : NULL;
+    gn_scalar found = any != NULL ? gni_item(s, any) : (gn_scalar){0};
+    return gni_scope_is_ok(s) && found.integer != 0;
+}
+
+/*
+ * In a way that can be differentiated where elements are 0: the product up to each place k without each element j, as a
+ * matrix. It takes memory for the square of a row.
+ */
+static gn_tensor *cumprod_gradient_at_zeros(struct gni_scope *s, gn_tensor *x, gn_tensor *g,
+                                            int dim)
+{
+    int last = x->ndim - 1;
+    gn_tensor *row = gni_move_dim(s, x, dim, last), *given = gni_move_dim(s, g, dim, last);
     if (!gni_scope_is_ok(s))
         return NULL;
-    gn_status status = gn_cumulate(x, dim, is_product, &made);
-    return gni_scope_keep(s, status, made);
+    gn_tensor *k = gni_arange(s, row->sizes[last], x->device);
+    gn_tensor *j = gni_scope_is_ok(s) ? gni_unsqueeze(s, k, 1) : NULL;
+    gn_tensor *is_own = gni_binary(s, GN_OP_EQUAL, gni_of(j), gni_of(k));
+    gn_tensor *is_behind = gni_binary(s, GN_OP_LESS_EQUAL, gni_of(j), gni_of(k));
+    row = gni_scope_is_ok(s) ? gni_unsqueeze(s, row, last) : NULL;
+    given = gni_scope_is_ok(s) ? gni_unsqueeze(s, given, last) : NULL;
+    gn_tensor *factors = gni_where(s, is_own, gni_integer(1), gni_of(row));
+    gn_tensor *products = cumulated(s, factors, last + 1, true);
+    gn_tensor *parts = gni_binary(s, GN_OP_MULTIPLY, gni_of(products), gni_of(given));
+    parts = gni_where(s, is_behind, gni_of(parts), gni_integer(0));
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    gn_tensor *made = gni_reduce(s, GN_REDUCE_SUM, parts, UINT32_C(1) << (last + 1), false);
+    return gni_scope_is_ok(s) ? gni_move_dim(s, made, last, dim) : NULL;
 }
 
 /*
@@ -197,6 +294,9 @@ static gn_tensor *cumprod_gradient(const struct gni_rule_frame *frame, int dim)
     gn_tensor *x = gni_wide(s, frame->inputs[0].tensor), *g = gni_wide(s, frame->given[0]);
     gn_tensor *is_zero =
         gni_scope_is_ok(s) ? gni_binary(s, GN_OP_EQUAL, gni_of(x), gni_integer(0)) : NULL;
+    if (gn_gradients_are_on() && x != NULL && x->ndim > 0 && x->ndim < GN_DIMENSIONS_MAX &&
+        has_any(s, is_zero))
+        return cumprod_gradient_at_zeros(s, x, g, dim);
     gn_tensor *zeros = cumulated(s, is_zero, dim, false);
     gn_tensor *is_one = gni_binary(s, GN_OP_EQUAL, gni_of(zeros), gni_integer(1));
     gn_tensor *is_first = gni_binary(s, GN_OP_LOGICAL_AND, gni_of(is_zero), gni_of(is_one));

@@ -149,7 +149,7 @@ static gn_status fmin_call(const gn_argument *a, gn_results *results)
     return extreme_beside_nan(a, GN_OP_MINIMUM, results);
 }
 
-/* Whether the sign is set: of the bits as an integer. */
+/* Whether the sign is set: of the bits as an integer, which have no gradient. */
 static gn_tensor *signbit_of(struct gni_scope *s, gn_tensor *x)
 {
     if (gni_scope_is_ok(s) && gni_dtype_is_floating(x->dtype)) {
@@ -157,7 +157,10 @@ static gn_tensor *signbit_of(struct gni_scope *s, gn_tensor *x)
                         : gni_dtype_size(x->dtype) == 4 ? GN_INT32
                                                         : GN_INT64;
         gn_tensor *view = NULL;
+        bool is_taped = gni_tape_enter(x);
         gn_status status = gn_tensor_view_as_dtype(x, bits, &view);
+        if (is_taped)
+            gni_tape_is_paused = false;
         x = gni_scope_keep(s, status, view);
     }
     return gni_binary(s, GN_OP_LESS, gni_of(x), gni_integer(0));

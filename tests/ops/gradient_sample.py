@@ -1,8 +1,9 @@
 """A sample: a function of genesis, and arguments for which its gradient is checked.
 
-Floating arguments are leaves of float64, given by a shape and a range. A sample is called in several
-*forms* (a function, a method, in place, in place to a view) and with leaves in several *layouts*:
-as they are, or as views of larger or smaller leaves. gradient_samples.py has all samples.
+Floating arguments are leaves of float64, given by a shape and a range. A sample is called in
+several *forms* (a function, a method, in place, in place to a view) and with leaves in several
+*layouts*: as they are, or as views of larger or smaller leaves. All samples are in
+gradient_samples.py.
 """
 
 from __future__ import annotations
@@ -37,8 +38,7 @@ class Sample(NamedTuple):
 
     `name` is that of the function, and of the method if there is one; with `call`, which is called
     instead of them, it may be ``Tensor.name``. `is_tied`: equal elements are allowed, which an
-    expanded leaf has. `is_twice`: the gradient has a gradient. `is_zero`: it may be that results need
-    no gradient, since it is 0.
+    expanded leaf has. `is_plain`: no other layouts.
     """
 
     name: str
@@ -47,12 +47,16 @@ class Sample(NamedTuple):
     call: Callable[..., Any] | None = None
     label: str = ""
     is_tied: bool = True
-    is_twice: bool = True
+    is_plain: bool = False
 
     def __str__(self) -> str:
         """What tests are called by."""
-        parts = [str(list(one.shape)) for one in leaves_of(self.arguments)]
-        return " ".join([self.name, *([self.label] if self.label else []), *parts]).replace(" ", "_")
+        parts = [self.label] if self.label else []
+        for one in [*self.arguments, *self.keywords.values()]:
+            shapes = [list(each.shape) for each in leaves_of(one)]
+            if shapes or isinstance(one, int | float | str):
+                parts.append("+".join(map(str, shapes)) or str(one))
+        return " ".join([self.name, *parts]).replace(", ", ",").replace(" ", "_")
 
 
 def leaves_of(value: Any) -> Iterator[Leaf]:
@@ -102,6 +106,8 @@ def layouts_of(sample: Sample) -> list[str]:
     """Those that differ for a sample."""
     shapes = [one.shape for one in leaves_of(sample.arguments)]
     made = ["plain"]
+    if sample.is_plain:
+        return made
     if any(len(shape) > 1 for shape in shapes):
         made.append("transposed")
     if any(shapes):
@@ -201,9 +207,7 @@ def case_make(
     leaves = tuple(
         values_of(one, base_shape(one.shape, layout_of(one)), device, dtype) for one in words
     )
-    fixed = replaced(
-        sample.arguments, lambda one: one if isinstance(one, Leaf) else one.to(device)
-    )
+    fixed = replaced(sample.arguments, lambda one: one if isinstance(one, Leaf) else one.to(device))
 
     def function(*given: genesis.Tensor) -> Any:
         rest = iter(zip(given, words, strict=True))

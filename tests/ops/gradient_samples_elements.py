@@ -1,4 +1,4 @@
-"""Samples of functions of elements: every operand in turn as a tensor, broadcast, and as a number."""
+"""Samples of functions of elements: operands are tensors, broadcast ones too, and numbers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,22 @@ ANY = (-1.6, 1.7)
 POSITIVE = (0.2, 2.1)
 INSIDE = (-0.9, 0.9)
 
+
+def each(names: str, value: Any) -> dict[str, Any]:
+    """The same for several names."""
+    return dict.fromkeys(names.split(), value)
+
+
 # Functions of one operand, and where they have a slope.
 ONE: dict[str, tuple[float, float]] = {
-    **dict.fromkeys(
+    **each(
         """neg abs sign square floor ceil round trunc exp exp2 expm1 sin cos sinh cosh tanh asinh
         atan erf erfc sinc sigmoid relu leaky_relu elu celu selu gelu silu mish softplus logsigmoid
-        hardtanh frac deg2rad rad2deg nan_to_num""".split(),
+        hardtanh frac deg2rad rad2deg nan_to_num""",
         ANY,
     ),
-    **dict.fromkeys("sqrt rsqrt log log2 log10 reciprocal".split(), POSITIVE),
-    **dict.fromkeys("asin acos atanh erfinv".split(), INSIDE),
+    **each("sqrt rsqrt log log2 log10 reciprocal", POSITIVE),
+    **each("asin acos atanh erfinv", INSIDE),
     "tan": (-1.2, 1.2),
     "log1p": (-0.8, 2.0),
     "acosh": (1.2, 3.0),
@@ -34,12 +40,11 @@ ONE: dict[str, tuple[float, float]] = {
 
 # Of two and three operands: ranges of each, and the numbers that stand for all but the first.
 TWO: dict[str, tuple[tuple[float, float], tuple[float, float], float]] = {
-    **dict.fromkeys(
-        "add sub mul maximum minimum fmax fmin copysign".split(), (ANY, ANY, 0.7)
-    ),
+    **each("add sub mul maximum minimum fmax fmin copysign", (ANY, ANY, 0.7)),
     "div": (ANY, POSITIVE, 1.5),
     "remainder": (ANY, (0.4, 0.9), 0.7),
     "fmod": (ANY, (0.4, 0.9), 0.7),
+    "floor_divide": (ANY, (0.4, 0.9), 0.7),
     "pow": (POSITIVE, ANY, 1.5),
     "float_power": (POSITIVE, ANY, 1.5),
     "ldexp": (ANY, ANY, 2.0),
@@ -170,6 +175,8 @@ OPERATORS: dict[str, Any] = {
     "__rtruediv__": (lambda x: 2 / x, ABOVE),
     "__mod__": (lambda x, y: x % y, X, ABOVE),
     "__rmod__": (lambda x: 2 % x, ABOVE),
+    "__floordiv__": (lambda x, y: x // y, X, ABOVE),
+    "__rfloordiv__": (lambda x: 2 // x, ABOVE),
     "__pow__": (lambda x, y: x**y, ABOVE, Y),
     "__rpow__": (lambda x: 2**x, X),
     "__matmul__": (lambda x, y: x @ y, X, leaf(3, 2, seed=1)),
@@ -191,5 +198,13 @@ SAMPLES += [
 ]
 SAMPLES += [
     Sample(f"Tensor.{name}", (ABOVE, leaf(2, 3, low=0.2, high=0.9, seed=1)), {}, _in_place(name))
-    for name in ("__iadd__", "__isub__", "__imul__", "__itruediv__", "__imod__", "__ipow__")
+    for name in (
+        "__iadd__",
+        "__isub__",
+        "__imul__",
+        "__itruediv__",
+        "__imod__",
+        "__ipow__",
+        "__ifloordiv__",
+    )
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradient_sample import Sample, leaf
+from gradient_sample import Sample, constant, leaf
 
 import genesis
 
@@ -40,14 +40,15 @@ def of_rows(name: str, *shapes: Any, is_tied: bool = True, **keywords: Any) -> l
     return [one._replace(is_tied=is_tied) for one in made]
 
 
-def with_zeros(name: str, count: int) -> Any:
-    """Rows in which some elements are 0."""
+def with_zeros(name: str, *columns: int) -> Sample:
+    """Rows whose elements in some columns are 0."""
+    is_zero = genesis.tensor([[float(i in columns) for i in range(3)], [0.0, 0.0, 1.0]]).double()
+    taken = constant(X, "cpu") * is_zero
 
     def function(x: Any) -> Any:
-        keep = genesis.tensor([[0.0] * count + [1.0] * (3 - count), [1.0, 0.0, 1.0]])
-        return getattr(genesis, name)(x * keep.to(x.device).double(), 1)
+        return getattr(genesis, name)(x - taken.to(x.device), 1)
 
-    return function
+    return Sample(name, (X,), {}, function, f"{len(columns)} of 0", is_plain=True)
 
 
 REDUCTIONS = [
@@ -58,9 +59,9 @@ REDUCTIONS = [
     *of_rows("amax", DOT, is_tied=False),
     *of_rows("amin", DOT, is_tied=False),
     *of_rows("var"),
-    *of_rows("std"),
+    *of_rows("std", is_tied=False),
     *of_rows("var_mean"),
-    *of_rows("std_mean"),
+    *of_rows("std_mean", is_tied=False),
     call("sum", CUBE, dim=(0, 2), label="two"),
     call("mean", CUBE, dim=(0, 2), label="two"),
     call("sum", COLUMNS, dim=1, label="of nothing"),
@@ -71,8 +72,9 @@ REDUCTIONS = [
     call("prod", X, 1),
     call("prod", CUBE, -1, True, label="kept"),
     call("prod", DOT),
-    by("prod", with_zeros("prod", 1), X, label="with a 0"),
-    by("prod", with_zeros("prod", 2), X, label="with zeros"),
+    with_zeros("prod", 1),
+    with_zeros("prod", 0, 2),
+    with_zeros("prod", 0, 1, 2),
     call("norm", X),
     *(call("norm", X, p, 1, label=f"{p}") for p in (1, 2, 3, 0.5, 2.5)),
     *(apart("norm", X, p, 1, label=f"{p}") for p in (float("inf"), float("-inf"))),
@@ -115,8 +117,8 @@ STATISTICS = [
     apart("nanquantile", WIDE, 0.3, 1),
     call("cov", leaf(2, 4)),
     call("cov", leaf(2, 4), label="correction", correction=0),
-    call("cov", leaf(2, 3), label="weights", aweights=leaf(3, low=0.5, high=1.5)),
-    call("corrcoef", leaf(2, 4))._replace(is_tied=False),
+    call("cov", leaf(2, 3), label="weights", aweights=genesis.tensor([0.5, 1.5, 1.0]).double()),
+    call("corrcoef", leaf(2, 4))._replace(is_plain=True),
     call("cosine_similarity", X, Y),
     call("cosine_similarity", X, Y, 0, label="columns"),
     *(call("cdist", leaf(2, 2), leaf(3, 2, low=2, high=4, seed=1), p, label=f"{p}")
@@ -139,8 +141,9 @@ ROWS = [
     call("cumsum", DOT, 0),
     call("cumprod", X, 1),
     call("cumprod", CUBE, 1),
-    by("cumprod", with_zeros("cumprod", 1), X, label="with a 0"),
-    by("cumprod", with_zeros("cumprod", 2), X, label="with zeros"),
+    with_zeros("cumprod", 1),
+    with_zeros("cumprod", 0, 2),
+    with_zeros("cumprod", 0, 1, 2),
     apart("cummax", WIDE, 1),
     apart("cummin", WIDE, 0),
     call("logcumsumexp", X, 1),

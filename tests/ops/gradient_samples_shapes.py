@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy
 from gradient_sample import Sample, leaf
 
 import genesis
@@ -79,8 +80,9 @@ VIEWS = [
     call("select", X, 1, -1),
     call("narrow", X, 1, 1, 2),
     call("narrow", NONE, 1, 0, 2),
-    by("unfold", lambda x: x.unfold(1, 2, 1), X),
+    by("Tensor.unfold", lambda x: x.unfold(1, 2, 1), X),
     by("as_strided", lambda x: genesis.as_strided(x * 1, (2, 2), (1, 2), 1), leaf(6)),
+    by("Tensor.as_strided", lambda x: (x * 1).as_strided((2, 2), (1, 2), 1), leaf(6)),
     by("as_strided", lambda x: genesis.as_strided(x * 1, (3, 2), (1, 1)), leaf(5), label="overlap"),
     by("as_strided", lambda x: genesis.as_strided(x * 1, (3, 2), (0, 1)), leaf(5), label="repeat"),
     call("unbind", X),
@@ -111,7 +113,6 @@ COPIES = [
     call("clone", X),
     call("contiguous", X),
     by("Tensor.copy", lambda x: x.copy(), X),
-    by("Tensor.__copy__", lambda x: x.__copy__(), X),
     by("Tensor.astype", lambda x: x.astype(genesis.float64), X),
     by("Tensor.type_as", lambda x, y: x.type_as(y), X, Y),
     by("Tensor.type", lambda x: x.type(genesis.float64), X),
@@ -120,8 +121,8 @@ COPIES = [
     by("Tensor.cpu", lambda x: x.cpu(), X),
     by("Tensor.double", lambda x: x.double(), X),
     by("Tensor.to_device", lambda x: x.to_device("cpu"), X),
-    by("Tensor.__array_ufunc__", lambda x: numpy_exp(x), X),
-    by("Tensor.__array_function__", lambda x: numpy_stack(x), X),
+    by("Tensor.__array_ufunc__", lambda x: numpy.exp(x), X),
+    by("Tensor.__array_function__", lambda x: numpy.stack([x, x]), X),
     by("Tensor.__iter__", lambda x: tuple(x), X),
     by("Tensor.__reversed__", lambda x: tuple(reversed(x)), X),
     by("full", lambda x: genesis.full((2, 2), x.sum()), X),
@@ -169,25 +170,12 @@ COPIES = [
 ]
 
 
-def numpy_exp(x: Any) -> Any:
-    """NumPy's function of a tensor, which gives a tensor."""
-    import numpy
-
-    return numpy.exp(x)
-
-
-def numpy_stack(x: Any) -> Any:
-    """The same of several."""
-    import numpy
-
-    return numpy.stack([x, x])
-
-
 # ---- elements by indices ----
 
 PLACES = genesis.tensor([[0, 2], [1, 0]])
 AGAIN = genesis.tensor([[0, 0, 2], [1, 1, 1]])
 LINE = genesis.tensor([2, 0, 2])
+ONCE = genesis.tensor([2, 0])
 FLAT = genesis.tensor([5, 0, 5, -1])
 MASK = genesis.tensor([[True, False, True], [False, True, True]])
 EMPTY = genesis.zeros(0, dtype=I64)
@@ -231,11 +219,21 @@ def put(key: Any, is_added: bool = False) -> Any:
     return write
 
 
+# A place that is written to twice has no gradient of its own.
+PLACES_ONCE = KEYS | {
+    "an index behind a slice": (slice(0, 1), ONCE),
+    "two indices": (ONCE // 2, ONCE),
+    "indices apart": (ONCE // 2, None, ONCE),
+    "a list": (slice(None), [0, 2]),
+}
+
 INDICES = [
     *(by("Tensor.__getitem__", at(key), X, label=label) for label, key in KEYS.items()),
-    *(by("Tensor.__setitem__", put(key), X, DOT, label=label) for label, key in KEYS.items()),
-    *(by("Tensor.__setitem__", put(key, True), X, DOT, label=f"+= {label}")
-      for label, key in KEYS.items() if label != "two indices"),
+    *(
+        by("Tensor.__setitem__", put(key, is_added), X, DOT, label="+= " * is_added + label)
+        for is_added in (False, True)
+        for label, key in PLACES_ONCE.items()
+    ),
     by("Tensor.__setitem__", put((LINE[:2],)), leaf(3, 2), leaf(2, seed=1), label="broadcast"),
     call("gather", X, 1, PLACES),
     call("gather", X, 0, AGAIN // 2, label="rows"),
@@ -261,7 +259,7 @@ INDICES = [
     call("index_add", X, 1, LINE, Y, label="alpha", alpha=2),
     call("index_copy", X, 1, LINE[:2], leaf(2, 2, seed=1)),
     call("index_fill", X, 1, LINE, 2.0),
-    call("index_fill", X, 1, LINE, DOT, label="a tensor"),
+    call("index_fill", X, 1, ONCE, DOT, label="a tensor"),
     call("index_put", X, (LINE[:2] // 2, LINE[:2]), leaf(2, seed=1)),
     call("index_put", X, (LINE // 2, LINE), leaf(3, seed=1), True, label="added"),
     call("masked_fill", X, MASK, 2.0),

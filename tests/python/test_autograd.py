@@ -488,6 +488,9 @@ CHECKED = {
     "unfold": lambda x: x.unfold(1, 2, 1),
     "split": lambda x: x.split(2, 1),
     "meshgrid": lambda x, y: genesis.meshgrid(x[0], y[1]),
+    "copysign": lambda x, y: x.copysign(y - 0.5),
+    "median": lambda x: x.median(),
+    "digamma": lambda x: x.digamma(),
     "copysign of a number": lambda x: x.copysign(-1.0),
     "scatter": lambda x: x.scatter(1, PLACES, 5.0),
     "scatter_add": lambda x: x.scatter_add(1, PLACES, x),
@@ -515,8 +518,6 @@ CHECKED = {
 
 # These have no gradient yet, and say so. When one has, it moves to CHECKED.
 REFUSED = {
-    "median": lambda x: x.median(),
-    "copysign": lambda x: x.copysign(x),
     "unique": lambda x: x.unique(),
     "bincount": lambda x: genesis.bincount(PLACES[0], weights=x[0, :2]),
     "t_": lambda x: (x * 1).t_(),
