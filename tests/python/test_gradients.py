@@ -3,6 +3,7 @@
 import gradient_list
 import gradient_none
 import pytest
+from conftest import run_script, simulate_script
 from gradient_gaps import EXPANDED, gap_of, is_expanded_gap
 from gradient_sample import calls_of, case_make, cases_of
 from gradient_samples import SAMPLES, covered
@@ -104,6 +105,21 @@ def test_forms_of_a_sample():
     assert [layout for _, layout in cases_of(sample)][:4] == [
         *("plain", "transposed", "strided", "expanded"),
     ]
+
+
+# ---- on GPUs ----
+
+
+def test_on_the_simulated_gpu():
+    """A sample of each rule; `make soak` runs all of them."""
+    finished = simulate_script("device_gradients.py", "few", SIM_GPU_SCHEDULE="random")
+    assert not finished.stderr, finished.stderr
+
+
+@pytest.mark.gpu
+def test_on_a_gpu():
+    finished = run_script("device_gradients.py", "all")
+    assert not finished.stderr, finished.stderr
 
 
 # ---- what differences in float64 do not show ----
