@@ -176,7 +176,7 @@ def is_shaped_like_first(sample: Sample) -> bool:
     with genesis.no_grad():
         made = replaced(sample.arguments, lambda one: constant(one, "cpu"))
         result = getattr(genesis, sample.name, None) or getattr(genesis.Tensor, sample.name)
-        found = result(*made, **sample.keywords)
+        found = result(*made, **moved(sample, "cpu").keywords)
     return isinstance(found, genesis.Tensor) and found.shape == made[0].shape
 
 
@@ -185,6 +185,15 @@ def constant(one: Any, device: str) -> genesis.Tensor:
     if isinstance(one, Leaf):
         return values_of(one, one.shape, device, genesis.float64).detach()
     return one.to(device)
+
+
+def moved(sample: Sample, device: str) -> Sample:
+    """The same with tensors among the keywords on a device."""
+    words = {
+        name: one.to(device) if isinstance(one, genesis.Tensor) else one
+        for name, one in sample.keywords.items()
+    }
+    return sample._replace(keywords=words)
 
 
 class Case(NamedTuple):
@@ -199,7 +208,8 @@ def case_make(
     sample: Sample, what: str, layout: str, device: str = "cpu", dtype: Any = genesis.float64
 ) -> Case:
     """A sample in a form and a layout."""
-    call, words = calls_of(sample)[what], [*leaves_of(sample.arguments)]
+    call = calls_of(moved(sample, device))[what]
+    words = [*leaves_of(sample.arguments)]
 
     def layout_of(one: Leaf) -> str:
         return layout if one.shape else "plain"
