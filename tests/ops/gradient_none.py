@@ -31,8 +31,8 @@ NONE = {
         frombuffer linspace logspace ones ones_like tensor zeros zeros_like Tensor.new_empty
         Tensor.new_ones Tensor.new_tensor Tensor.new_zeros Tensor.pin_memory load""",
     "the same memory without gradients": """
-        Tensor.detach Tensor.data Tensor.__array__ Tensor.__cuda_array_interface__ Tensor.__dlpack__
-        Tensor.__dlpack_c_exchange_api__ Tensor.__dlpack_device__ Tensor.data_ptr Tensor.numpy
+        Tensor.detach Tensor.detach_ Tensor.data Tensor.__array__ Tensor.__dlpack__
+        Tensor.__cuda_array_interface__ Tensor.__dlpack_c_exchange_api__ Tensor.__dlpack_device__ Tensor.data_ptr Tensor.numpy
         Tensor.storage Tensor.untyped_storage Tensor._place Tensor._storage Tensor.resize_""",
     "a number of Python": """
         Tensor.__complex__ Tensor.__float__ Tensor.__index__ Tensor.__int__ Tensor.item
@@ -51,7 +51,9 @@ NONE = {
         memory_stats promote_types result_type save set_default_device set_default_dtype
         set_float32_matmul_precision set_fusion set_printoptions Tensor.record_stream""",
     "gradients themselves": """
-        Tensor.backward Tensor.grad Tensor.grad_fn Tensor.requires_grad Tensor.requires_grad_""",
+        Tensor.backward Tensor.grad Tensor.grad_fn Tensor.register_hook Tensor.requires_grad
+        Tensor.register_post_accumulate_grad_hook Tensor.requires_grad_ Tensor.retain_grad
+        Tensor.retains_grad""",
     "an object of Python": """
         Tensor.__array_namespace__ Tensor.__array_priority__ Tensor.__class__ Tensor.__copy__
         Tensor.__deepcopy__ Tensor.__delattr__ Tensor.__delitem__ Tensor.__dir__ Tensor.__doc__
