@@ -32,8 +32,9 @@ NONE = {
         Tensor.new_ones Tensor.new_tensor Tensor.new_zeros Tensor.pin_memory load""",
     "the same memory without gradients": """
         Tensor.detach Tensor.detach_ Tensor.data Tensor.__array__ Tensor.__dlpack__
-        Tensor.__cuda_array_interface__ Tensor.__dlpack_c_exchange_api__ Tensor.__dlpack_device__ Tensor.data_ptr Tensor.numpy
-        Tensor.storage Tensor.untyped_storage Tensor._place Tensor._storage Tensor.resize_""",
+        Tensor.__cuda_array_interface__ Tensor.__dlpack_c_exchange_api__ Tensor.__dlpack_device__
+        Tensor.data_ptr Tensor.numpy Tensor.storage Tensor.untyped_storage Tensor._place
+        Tensor._storage Tensor.resize_""",
     "a number of Python": """
         Tensor.__complex__ Tensor.__float__ Tensor.__index__ Tensor.__int__ Tensor.item
         Tensor.tolist""",
