@@ -123,6 +123,7 @@ soak: build
 	COMPOSITE_VALUES=all .venv/bin/python -m pytest -q -n 2 tests/python/test_composites.py
 	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so .venv/bin/python tests/ops/device_composites.py $$(($(SECONDS) * 2)) $$RANDOM
 	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so SIM_GPU_SCHEDULE=random .venv/bin/python tests/ops/device_gradients.py all
+	for policy in pool virtual; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=$$policy SIM_GPU_SCHEDULE=random SIM_GPU_SEED=$$RANDOM .venv/bin/python tests/sim/gradient_faults.py || exit 1; done
 	LOSS_BITS=all .venv/bin/python -m pytest -q tests/python/test_loss_bits.py
 	SEQUENCE_PROGRAMS=$$(($(SECONDS) * 5000)) .venv/bin/python -m pytest -q tests/python/test_sequences.py
 	SNAPSHOT_MUTANTS=$$(($(SECONDS) * 200)) .venv/bin/python -m pytest -q tests/python/test_snapshot.py::test_mutated_snapshots_are_refused_or_read
