@@ -122,6 +122,9 @@ soak: build
 	HYPOTHESIS_PROFILE=soak TENSOR_PROGRAMS=$$(($(SECONDS) * 100)) .venv/bin/python -m pytest -q tests/python/test_properties.py tests/python/test_tensor_programs.py
 	COMPOSITE_VALUES=all .venv/bin/python -m pytest -q -n 2 tests/python/test_composites.py
 	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so .venv/bin/python tests/ops/device_composites.py $$(($(SECONDS) * 2)) $$RANDOM
+	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so SIM_GPU_SCHEDULE=random .venv/bin/python tests/ops/device_gradients.py all
+	for policy in pool virtual; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=$$policy SIM_GPU_SCHEDULE=random SIM_GPU_SEED=$$RANDOM .venv/bin/python tests/sim/gradient_faults.py || exit 1; done
+	LOSS_BITS=all .venv/bin/python -m pytest -q tests/python/test_loss_bits.py
 	SEQUENCE_PROGRAMS=$$(($(SECONDS) * 5000)) .venv/bin/python -m pytest -q tests/python/test_sequences.py
 	SNAPSHOT_MUTANTS=$$(($(SECONDS) * 200)) .venv/bin/python -m pytest -q tests/python/test_snapshot.py::test_mutated_snapshots_are_refused_or_read
 	KERNEL_ARCHITECTURES="80 90 100" .venv/bin/python -m pytest -q tests/python/test_device_tensors.py::test_the_kernels_are_cuda_c
@@ -153,7 +156,7 @@ ONE_OF_EACH = PYTHONPATH=build-gpu/python GENESIS_CUDA_ALLOCATOR=direct GENESIS_
 # calls: some tests make them fail on purpose.
 GPU_ALONE = ^test_(gpu|conformance)$$
 GPU_PYTEST = PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q
-GPU_FILES = adapters device_tensors gpu_interop kernels
+GPU_FILES = adapters device_tensors gpu_interop gradients kernels loss_bits
 GPU_TOOLS = memcheck racecheck initcheck
 GPU_PARTS = gpu-test-c gpu-test-torch gpu-test-memory gpu-test-overrun $(GPU_FILES:%=gpu-test-%) $(GPU_TOOLS:%=gpu-test-%)
 .PHONY: $(GPU_PARTS)

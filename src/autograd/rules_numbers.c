@@ -81,30 +81,72 @@ static gn_tensor *others_of(struct gni_scope *s, gn_tensor *rows)
     return gni_where(s, is_own, gni_integer(1), gni_of(gni_unsqueeze(s, rows, last)));
 }
 
-/* The products of the other elements of the reduced dimensions, one by one. */
-static gn_tensor *products_of_others(const struct gni_rule_frame *frame, gn_tensor *x)
+static gn_tensor *cumulated(struct gni_scope *s, gn_tensor *x, int dim, bool is_product)
 {
-    struct gni_scope *s = frame->scope;
-    uint32_t dims = ((const struct gni_reduce_details *)frame->node->details)->dimensions;
-    int order[GN_DIMENSIONS_MAX], back[GN_DIMENSIONS_MAX], kept = 0, next = 0;
-    int64_t sizes[GN_DIMENSIONS_MAX], flat[GN_DIMENSIONS_MAX + 1];
-    for (int is_reduced = 0; is_reduced < 2; is_reduced++) {
-        for (int i = 0; i < x->ndim; i++)
-            if ((dims == 0 || (dims >> i & 1) != 0) == is_reduced) {
-                order[next] = i;
-                back[i] = next;
-                sizes[next] = flat[next] = x->sizes[i];
-                next++;
-            }
-        kept = is_reduced ? kept : next;
-    }
-    flat[kept] = -1;
-    gn_tensor *rows = gni_reshape(s, gni_permute(s, x, order), kept + 1, flat);
-    gn_tensor *others = rows != NULL ? others_of(s, rows) : NULL;
+    gn_tensor *made = NULL;
     if (!gni_scope_is_ok(s))
         return NULL;
-    others = gni_reduce(s, GN_REDUCE_PRODUCT, others, UINT32_C(1) << (kept + 1), false);
-    return gni_permute(s, gni_reshape(s, others, x->ndim, sizes), back);
+    gn_status status = gn_cumulate(x, dim, is_product, &made);
+    return gni_scope_keep(s, status, made);
+}
+
+static gn_tensor *flipped(struct gni_scope *s, gn_tensor *x, int dim)
+{
+    gn_tensor *made = NULL;
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    gn_status status = gn_flip(x, UINT32_C(1) << dim, &made);
+    return gni_scope_keep(s, status, made);
+}
+
+/* The product of the elements before each along the last dimension, which has some. */
+static gn_tensor *products_before(struct gni_scope *s, gn_tensor *x)
+{
+    const gn_scalar one = {.kind = GN_INT64, .integer = 1};
+    int64_t sizes[GN_DIMENSIONS_MAX];
+    int last = x->ndim - 1;
+    for (int i = 0; i < last; i++)
+        sizes[i] = x->sizes[i];
+    sizes[last] = 1;
+    gn_tensor *both[] = {gni_full(s, one, x->dtype, x->ndim, sizes, x->device),
+                         gni_narrow(s, x, last, 0, x->sizes[last] - 1)};
+    return cumulated(s, gni_scope_is_ok(s) ? gni_cat(s, 2, both, last) : NULL, last, true);
+}
+
+/*
+ * The product of the other elements, in a way that can be differentiated where elements are 0: of those before times that
+ * of those behind, along one dimension that stands for all that are reduced.
+ */
+static gn_tensor *others_product(struct gni_scope *s, gn_tensor *x, uint32_t dims)
+{
+    int order[GN_DIMENSIONS_MAX], back[GN_DIMENSIONS_MAX], kept = 0, place;
+    int64_t sizes[GN_DIMENSIONS_MAX + 1], count = 1;
+    for (int i = 0; i < x->ndim; i++)
+        if (dims != 0 && (dims >> i & 1) == 0) {
+            sizes[kept] = x->sizes[i];
+            order[kept++] = i;
+        }
+    place = kept;
+    for (int i = 0; i < x->ndim; i++)
+        if (dims == 0 || (dims >> i & 1) != 0) {
+            count *= x->sizes[i];
+            order[place++] = i;
+        }
+    if (count == 0)
+        return x;
+    for (int i = 0; i < x->ndim; i++)
+        back[order[i]] = i;
+    sizes[kept] = count;
+    gn_tensor *moved = gni_permute(s, x, order);
+    gn_tensor *row = gni_scope_is_ok(s) ? gni_reshape(s, moved, kept + 1, sizes) : NULL;
+    gn_tensor *before = row != NULL ? products_before(s, row) : NULL;
+    gn_tensor *turned = flipped(s, row, kept);
+    gn_tensor *behind = turned != NULL ? flipped(s, products_before(s, turned), kept) : NULL;
+    gn_tensor *made = gni_binary(s, GN_OP_MULTIPLY, gni_of(before), gni_of(behind));
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    made = gni_reshape(s, made, moved->ndim, moved->sizes);
+    return gni_scope_is_ok(s) ? gni_permute(s, made, back) : NULL;
 }
 
 /*
@@ -116,8 +158,10 @@ static gn_tensor *product_gradient(const struct gni_rule_frame *frame, gn_tensor
     struct gni_scope *s = frame->scope;
     const struct gni_reduce_details *details = frame->node->details;
     gn_tensor *x = frame->inputs[0].tensor;
-    if (needs_others(s, x))
-        return gni_binary(s, GN_OP_MULTIPLY, gni_of(given), gni_of(products_of_others(frame, x)));
+    if (gn_gradients_are_on()) {
+        gn_tensor *factors = others_product(s, x, details->dimensions);
+        return gni_binary(s, GN_OP_MULTIPLY, gni_of(factors), gni_of(given));
+    }
     gn_tensor *is_zero = gni_binary(s, GN_OP_EQUAL, gni_of(x), gni_integer(0));
     if (!gni_scope_is_ok(s))
         return NULL;
@@ -239,15 +283,6 @@ static gn_tensor *sums_behind(struct gni_scope *s, gn_tensor *x, int dim)
     if (gni_scope_keep(s, status, summed) == NULL)
         return NULL;
     status = gn_flip(summed, dims, &made);
-    return gni_scope_keep(s, status, made);
-}
-
-static gn_tensor *cumulated(struct gni_scope *s, gn_tensor *x, int dim, bool is_product)
-{
-    gn_tensor *made = NULL;
-    if (!gni_scope_is_ok(s))
-        return NULL;
-    gn_status status = gn_cumulate(x, dim, is_product, &made);
     return gni_scope_keep(s, status, made);
 }
 

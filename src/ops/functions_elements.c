@@ -160,7 +160,7 @@ static gn_status fmin_call(const gn_argument *a, gn_results *results)
     return extreme_beside_nan(a, GN_OP_MINIMUM, results);
 }
 
-/* Whether the sign is set: of the bits as an integer. */
+/* Whether the sign is set: of the bits as an integer, which have no gradient. */
 static gn_tensor *signbit_of(struct gni_scope *s, gn_tensor *x)
 {
     if (gni_scope_is_ok(s) && gni_dtype_is_floating(x->dtype)) {

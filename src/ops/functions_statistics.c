@@ -115,13 +115,31 @@ static gn_tensor *variance(struct gni_scope *s, const struct spread *spread)
     return gni_binary(s, GN_OP_DIVIDE, gni_of(squares), gni_floating(left > 0 ? left : 0));
 }
 
+/*
+ * The p-th root of what is not negative. That of 0 gets the gradient 0, as in PyTorch, though its slope is infinite: on the
+ * tape it is not computed.
+ */
+static gn_tensor *root_of(struct gni_scope *s, gn_tensor *x, double p)
+{
+    gn_tensor *is_zero = NULL, *root;
+    if (gni_scope_is_ok(s) && gni_is_taped(x)) {
+        is_zero = gni_binary(s, GN_OP_EQUAL, gni_of(x), gni_integer(0));
+        x = gni_where(s, is_zero, gni_integer(1), gni_of(x));
+    }
+    if (p == 2)
+        root = gni_unary(s, GN_OP_SQRT, x);
+    else
+        root = gni_binary(s, GN_OP_POWER, gni_of(x), gni_floating(1 / p));
+    return is_zero != NULL ? gni_where(s, is_zero, gni_integer(0), gni_of(root)) : root;
+}
+
 static gn_status spread_call(const gn_argument *a, bool is_root, bool has_mean, gn_results *results)
 {
     struct gni_scope s = {0};
     struct spread spread = spread_take(&s, a);
     gn_tensor *made = variance(&s, &spread);
     if (is_root)
-        made = gni_unary(&s, GN_OP_SQRT, made);
+        made = root_of(&s, made, 2);
     made = gni_cast(&s, made, spread.x->dtype);
     if (!has_mean)
         return gni_scope_give(&s, made, results);
@@ -156,7 +174,7 @@ static gn_tensor *norm_of(struct gni_scope *s, gn_tensor *x, double p, uint32_t 
 {
     if (p == 2) { /* in float64, where squares do not overflow */
         gn_tensor *squares = gni_unary(s, GN_OP_SQUARE, gni_cast(s, x, GN_FLOAT64));
-        return gni_unary(s, GN_OP_SQRT, sum_of(s, squares, dims, is_kept));
+        return root_of(s, sum_of(s, squares, dims, is_kept), p);
     }
     if (p == 0) {
         gn_tensor *is_counted = gni_binary(s, GN_OP_NOT_EQUAL, gni_of(x), gni_integer(0));
@@ -168,8 +186,7 @@ static gn_tensor *norm_of(struct gni_scope *s, gn_tensor *x, double p, uint32_t 
     if (isinf(p))
         return gni_reduce(s, p > 0 ? GN_REDUCE_MAXIMUM : GN_REDUCE_MINIMUM, sizes, dims, is_kept);
     gn_tensor *powers = gni_binary(s, GN_OP_POWER, gni_of(sizes), gni_floating(p));
-    return gni_binary(s, GN_OP_POWER, gni_of(sum_of(s, powers, dims, is_kept)),
-                      gni_floating(1 / p));
+    return root_of(s, sum_of(s, powers, dims, is_kept), p);
 }
 
 static gn_status norm_call(const gn_argument *a, gn_results *results)

@@ -152,6 +152,8 @@ static double kink_distance(gn_op op, const double *in)
     case GN_OP_FMOD:
     case GN_OP_FLOOR_DIVIDE:
         return to_whole(x / y);
+    case GN_OP_POWER: /* the gradient of the base is 0 there, which has no slope */
+        return fabs(y);
     case GN_OP_FLOOR:
     case GN_OP_CEIL:
     case GN_OP_ROUND:

@@ -3,42 +3,16 @@
  * back what it took when host memory runs out in the middle of it.
  */
 #include "check.h"
+#include "function_arguments.h"
 
 #include "base/host.h"
 #include "genesis/genesis.h"
 
-#include <ctype.h>
 #include <string.h>
 
 enum {
-    PARAMETERS_MOST = 12,
     NAMES_MOST = 1024,
-    WORD = 32,
 };
-
-static const char *const kinds[] = {
-    "Tensor", "operand",   "int",     "number", "bool",   "text",     "dim",
-    "dims",   "sizes",     "tensors", "dtype",  "device", "elements", "doubles",
-    "shapes", "generator", "data",    "values", "keys",   "counts",
-};
-
-/* The word up to one of `ends`; what follows. */
-static const char *word_take(const char *at, const char *ends, char word[WORD])
-{
-    size_t length = strcspn(at, ends);
-    CHECK(length < WORD);
-    memcpy(word, at, length < WORD ? length : WORD - 1);
-    word[length < WORD ? length : WORD - 1] = '\0';
-    return at + length;
-}
-
-static bool is_identifier(const char *word)
-{
-    for (const char *at = word; *at != '\0'; at++)
-        if (!isalnum((unsigned char)*at) && *at != '_')
-            return false;
-    return word[0] != '\0';
-}
 
 /* ---- what a row says ------------------------------------------------------------------------- */
 
@@ -52,41 +26,6 @@ static void name_check(const char *name)
         CHECK(strcmp(names[i], name) != 0);
     CHECK(name_count < NAMES_MOST);
     (void)snprintf(names[name_count++], WORD, "%s", name);
-}
-
-static int kind_find(const char *word)
-{
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(word, kinds[i]) == 0)
-            return (int)i;
-    return -1;
-}
-
-/* Calls `found` for each parameter; how many there are. */
-static int signature_walk(const char *signature,
-                          void (*found)(int place, const char *kind, const char *standard))
-{
-    int count = 0;
-    const char *at = signature, *end = strstr(signature, "-> ");
-    end = end != NULL ? end : signature + strlen(signature);
-    while ((at += strspn(at, "), ")) < end) {
-        char name[WORD], kind[WORD], standard[WORD] = "";
-        if (at[0] == '*' && at[1] == ',') {
-            at++;
-            continue;
-        }
-        at = word_take(at + (at[0] == '*'), ":", name);
-        CHECK(is_identifier(name));
-        CHECK(strncmp(at, ": ", 2) == 0);
-        at = word_take(at + 2, "| ,", kind);
-        CHECK(kind_find(kind) >= 0);
-        if (*at == '|') /* or another kind */
-            at += strcspn(at, " ,");
-        if (strncmp(at, " = ", 3) == 0)
-            at = word_take(at + 3, at[3] == '(' ? ")" : ", ", standard);
-        found(count++, kind, standard);
-    }
-    return count;
 }
 
 static void parameter_ignore(int place, const char *kind, const char *standard)
@@ -137,54 +76,6 @@ static gn_device *cpu;
 static gn_tensor *matrix; /* 4 x 4, float32 */
 static gn_argument arguments[PARAMETERS_MOST];
 
-/* An argument that many functions take: a matrix, its first dimension, few elements. */
-static void argument_make(int place, const char *kind, const char *standard)
-{
-    static const int64_t sizes[] = {2, 2}, dims[] = {0};
-    static const int lengths[] = {2};
-    static gn_tensor *tensors[2];
-    static gn_generator generator;
-    static char words[PARAMETERS_MOST][WORD];
-    gn_argument *argument = &arguments[place];
-    *argument = (gn_argument){.is_given = true, .operand.scalar = {.kind = GN_INT64}};
-    tensors[0] = tensors[1] = matrix;
-    if (strcmp(kind, "generator") == 0) {
-        argument->generator = &generator;
-    } else if (strcmp(standard, "None") == 0) {
-        *argument = (gn_argument){0};
-        if (strcmp(kind, "device") == 0)
-            argument->device = cpu;
-    } else if (strcmp(kind, "Tensor") == 0 || strcmp(kind, "operand") == 0) {
-        argument->operand.tensor = matrix;
-    } else if (strcmp(kind, "int") == 0 || strcmp(kind, "number") == 0 ||
-               strcmp(kind, "counts") == 0) {
-        argument->operand.scalar.integer = 1;
-    } else if (strcmp(kind, "sizes") == 0) {
-        argument->integers = sizes;
-        argument->count = 2;
-    } else if (strcmp(kind, "dims") == 0) {
-        argument->integers = dims;
-        argument->count = 1;
-    } else if (strcmp(kind, "tensors") == 0) {
-        argument->tensors = tensors;
-        argument->count = 2;
-    } else if (strcmp(kind, "shapes") == 0) {
-        argument->integers = sizes;
-        argument->lengths = lengths;
-        argument->count = 1;
-    } else if (strcmp(kind, "elements") == 0 || strcmp(kind, "doubles") == 0 ||
-               strcmp(kind, "data") == 0 || strcmp(kind, "values") == 0) {
-        argument->operand.tensor = matrix;
-    } else if (strcmp(kind, "dtype") == 0) {
-        argument->dtype = GN_FLOAT32;
-    } else if (strcmp(kind, "device") == 0) {
-        argument->device = cpu;
-    } else if (strcmp(kind, "text") == 0) {
-        (void)word_take(standard + (standard[0] == '\''), "'", words[place]);
-        argument->text = words[place];
-    }
-}
-
 /* One call, and everything computed that it left pending. */
 static gn_status row_run(const gn_function *row)
 {
@@ -226,7 +117,7 @@ static void test_failures(void)
     CHECK_OK(gn_flush());
     for (int i = 0; (row = gn_function_table(i)) != NULL; i++)
         for (; row->name != NULL; row++, rows++) {
-            (void)signature_walk(row->signature, argument_make);
+            arguments_make(row->signature, matrix, cpu, arguments);
             taken += row_fail(row);
         }
     gn_tensor_release(matrix);
