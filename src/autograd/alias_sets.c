@@ -311,6 +311,11 @@ gn_status gni_aliases_write_begin(const char *name, gn_tensor *out)
         gni_aliases_end(out);
         return GN_OK;
     }
+    if (out->is_untaped)
+        return gni_error(GN_ERROR_UNSUPPORTED,
+                         "%s in place: the tensor is a view that was made with gradients off, of "
+                         "one that needs a gradient; make the view with gradients on",
+                         name);
     GN_TRY(gni_aliases_begin(out));
     struct gni_alias_set *aliases = gni_tensor_aliases(out);
     if (aliases != NULL && aliases->node != NULL && aliases->node->rule == GNI_RULE_ACCUMULATE)

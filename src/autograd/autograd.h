@@ -50,6 +50,7 @@ struct gni_saved {
     gn_tensor *tensor;
     struct gni_packed *packed;
     uint64_t version; /* of its storage when it was saved */
+    uint16_t life;    /* gn_tensor.life, then */
     int place; /* the number of an input, GNI_SAVED_RESULT + that of a result, or GNI_SAVED_OTHER */
 };
 

@@ -170,6 +170,7 @@ gn_status gni_detach(gn_tensor *tensor, gn_tensor **detached)
     if ((*detached)->aliases != NULL)
         gni_aliases_release((*detached)->aliases);
     (*detached)->aliases = NULL;
+    (*detached)->is_untaped = false;
     if (!(*detached)->is_apart)
         gni_tensor_part(*detached);
     return GN_OK;
@@ -185,6 +186,7 @@ gn_status gni_attach(gn_tensor *tensor, struct gni_graph_node *node, int number)
     if (gni_tensor_was_rewritten(tensor))
         record->generation = atomic_load(&gni_tensor_aliases(tensor)->generation);
     tensor->gradient = record;
+    tensor->is_untaped = false;
     return GN_OK;
 }
 
@@ -232,11 +234,12 @@ static void tensor_forget(gn_tensor *tensor)
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
+/* The last bit stands for all inputs behind. */
 static gn_status values_save(struct gni_graph_node *node, const struct gni_tape_step *step,
                              const struct gni_rule_row *row)
 {
-    for (int i = 0; i < step->input_count; i++)
-        if ((i > 31 || (row->saves >> i & 1) != 0) && step->inputs[i].tensor != NULL)
+    for (int i = 0; i < step->input_count && row->saves != 0; i++)
+        if ((row->saves >> (i < 31 ? i : 31) & 1) != 0 && step->inputs[i].tensor != NULL)
             GN_TRY(gni_value_save(node, step->inputs[i].tensor, i));
     for (int i = 0; i < step->result_count; i++)
         if ((row->saves_result >> i & 1) != 0)

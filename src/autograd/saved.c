@@ -134,6 +134,7 @@ gn_status gni_value_save(struct gni_graph_node *node, gn_tensor *tensor, int pla
         gni_tensor_save(kept);
         saved->tensor = kept;
         saved->version = version_of(kept);
+        saved->life = kept->life;
     }
     node->saved_count++;
     return GN_OK;
@@ -160,6 +161,11 @@ static gn_status version_check(const struct gni_graph_node *node, const struct g
 {
     const struct gni_storage *storage = gni_tensor_storage(saved->tensor);
     uint64_t version = version_of(saved->tensor);
+    if (saved->tensor->life != saved->life)
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "a tensor that the gradient of %s needs was given another shape or other "
+                         "memory in place%s",
+                         node->name, gni_site_text("saved at", node->site).text);
     if (version == saved->version)
         return GN_OK;
     uint32_t write_site = atomic_load_explicit(&storage->write_site, memory_order_relaxed);

@@ -890,8 +890,11 @@ static PyObject *method_new_tensor(PyObject *self, PyObject *const *arguments, P
     for (int i = 1; i < 3; i++)
         own[i] = taken[i] != NULL && taken[i] != Py_None ? Py_NewRef(taken[i])
                                                          : PyObject_GetAttrString(self, names[i]);
-    if (own[1] != NULL && own[2] != NULL)
+    if (own[1] != NULL && own[2] != NULL) {
+        bool was_on = gn_set_gradients(false);
         made = tensor_make(tensor_state(self), taken[0], own[1], own[2], true);
+        (void)gn_set_gradients(was_on);
+    }
     Py_XDECREF(own[1]);
     Py_XDECREF(own[2]);
     return made;

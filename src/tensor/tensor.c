@@ -552,6 +552,7 @@ gn_status gn_tensor_become(gn_tensor *tensor, gn_tensor *other)
     if (old != storage)
         storage_exchange(tensor, old, storage);
     tensor->offset = other->offset;
+    tensor->life++;
     gni_tensor_set_layout(tensor, other->ndim, other->sizes, other->strides);
     return GN_OK;
 }

@@ -66,7 +66,7 @@ struct gni_storage {
     struct gni_storage
         *next_dead; /* without references: to be destroyed when the recorder's lock is let go */
     _Atomic(bool) is_escaped;
-    _Atomic(bool) is_lasting; /* a leaf's: it stays for a while anyway */
+    _Atomic(bool) is_lasting;        /* a leaf's: it stays for a while anyway */
     _Atomic(unsigned) saved_tensors; /* T10 */
     bool is_read_only;
     /* On a GPU, in the order of streams: stream_order.c. On the CPU the writer is no stream. */
@@ -94,8 +94,10 @@ struct gn_tensor {
     int ndim;
     bool is_contiguous;
     bool is_apart;                          /* detached: no alias of others for gradients; T7 */
+    bool is_untaped;                        /* a view of what has a record, made off the tape */
     _Atomic(bool) is_counted;               /* T10 */
     bool is_room_taken;                     /* T6 */
+    uint16_t life;                          /* how often it became another: gn_tensor_become() */
     _Alignas(16) char room[GN_TENSOR_ROOM]; /* of gn_tensor_take_room() */
     int64_t sizes[GN_DIMENSIONS_MAX];
     int64_t strides[GN_DIMENSIONS_MAX];
@@ -231,6 +233,8 @@ static inline void gni_tensor_share(const gn_tensor *tensor, int64_t offset, gn_
     else
         gni_storage_retain(storage);
     view->is_apart = tensor->is_apart;
+    view->is_untaped = tensor->is_untaped || tensor->gradient != NULL; /* until it has a record */
+    view->life = 0;
     view->aliases = tensor->aliases;
     atomic_init(&view->references, 1);
     atomic_init(&view->storage, storage);
@@ -334,7 +338,8 @@ static inline void gni_tensor_unsave(gn_tensor *tensor)
 {
     if (tensor == NULL)
         return;
-    if ((uint32_t)atomic_fetch_sub(&tensor->saves, 1) == 1 && (atomic_load(&tensor->is_counted) || gni_tensor_has_recipe(tensor)))
+    if ((uint32_t)atomic_fetch_sub(&tensor->saves, 1) == 1 &&
+        (atomic_load(&tensor->is_counted) || gni_tensor_has_recipe(tensor)))
         gni_evaluator.unsaved(tensor);
     gn_tensor_release(tensor);
 }

@@ -40,7 +40,16 @@ DTYPES = "float32,float64,float16,bfloat16,int64,int32,int16,int8,uint8,bool"
 RANDOM = {"bernoulli", "exponential", "multinomial", "normal", "rand", "randn", "randint"}
 RANDOM |= {"rand_like", "randn_like", "randint_like", "uniform"}
 RANDOM |= {"empty", "empty_like", "new_empty"}  # whose elements may be anything
-TIES = {"argsort", "kthvalue", "median", "mode", "msort", "nanmedian", "sort", "topk"}  # any of equal ones may be it
+TIES = {
+    "argsort",
+    "kthvalue",
+    "median",
+    "mode",
+    "msort",
+    "nanmedian",
+    "sort",
+    "topk",
+}  # any of equal ones may be it
 TOLERANCE = {  # relative, absolute: PyTorch's own sums are no better
     torch.float64: (1e-7, 1e-7),
     torch.float32: (1e-5, 1e-5),
@@ -484,11 +493,13 @@ class GradientPair:
         my_given = [copied(one, self.device) for one in given]
         my_given = [my_given[chosen.index(number)] for number in has_graph]
         ours, error = outcome(
-            lambda: genesis.autograd.grad(
-                [mine[number] for number in has_graph], my_leaves, my_given, allow_unused=True
+            lambda: (
+                genesis.autograd.grad(
+                    [mine[number] for number in has_graph], my_leaves, my_given, allow_unused=True
+                )
+                if has_graph
+                else [None] * len(theirs)
             )
-            if has_graph
-            else [None] * len(theirs)
         )
         if error is not None:
             return "second", f"second: {type(error).__name__}: {error}"

@@ -158,9 +158,7 @@ class Program:
 
     def twice(self) -> None:
         root = self.one().sin().sum()
-        (first,) = genesis.autograd.grad(
-            root, self.leaves[1], create_graph=True, allow_unused=True
-        )
+        (first,) = genesis.autograd.grad(root, self.leaves[1], create_graph=True, allow_unused=True)
         if first is not None and first.requires_grad:
             (first * first).sum().backward()
 
