@@ -1,12 +1,14 @@
-"""The forward pass of a transformer block on a GPU beside eager PyTorch: the same work in turns.
+"""A transformer block on a GPU beside eager PyTorch, forward and back: the same work in turns.
 
-    python bench/bench_block_gpu.py [ROUNDS] [--kernels]
+    python bench/bench_block_gpu.py [ROUNDS] [--kernels] [--backward]
 
 Batch 8, sequence 1024, width 1024, 16 heads, 4096 hidden. Attention and normalization are
 written out, in the same operations on both sides. Beside it, PyTorch with what it has ready made:
 layer_norm, linear, and scaled_dot_product_attention. A ratio is the median of the rounds' ratios,
 PyTorch's time over that of Genesis: above 1 Genesis is faster. Memory is the peak beyond what was
-there before. `--kernels` prints which of our kernels took how long.
+there before. `--kernels` prints which of our kernels took how long; `--backward` leaves the table
+of forward passes alone out. The second table has the forward and the backward pass with gradients
+of all weights and of the input.
 """
 
 from __future__ import annotations
@@ -179,18 +181,96 @@ def compare(kind: str, rounds: int, with_kernels: bool) -> None:
         print(profile.table(), flush=True)
 
 
+def tensors_of(module: ModuleType, arrays: dict[str, numpy.ndarray], name: str) -> dict:
+    """Leaves on the GPU."""
+    dtype = getattr(module, name)
+    made = {key: module.tensor(one).cuda().to(dtype) for key, one in arrays.items()}
+    return {key: one.detach().requires_grad_() for key, one in made.items()}
+
+
+def back_and_forth(module: ModuleType, way: Callable, leaves: dict, gradient) -> None:
+    """Forward and backward; the gradients are dropped."""
+    way(leaves["x"], leaves).backward(gradient)
+    if module is genesis:
+        genesis.flush()
+
+
+def compare_backward(kind: str, rounds: int, with_kernels: bool) -> None:
+    """Print a line of the second table."""
+    name = "float32" if kind == "TF32" else kind
+    for module in (torch, genesis):
+        module.set_float32_matmul_precision("high" if kind == "TF32" else "highest")
+    random = numpy.random.default_rng(2)
+    shape = (BATCH, SEQUENCE, WIDTH)
+    arrays = weights() | {"x": random.standard_normal(shape).astype(numpy.float32)}
+    given = random.standard_normal(shape).astype(numpy.float32)
+    ways = [
+        (torch, lambda x, w: block(torch, x, w)),
+        (torch, ready_made),
+        (genesis, lambda x, w: block(genesis, x, w)),
+    ]
+    sides = []
+    for module, way in ways:
+        leaves = tensors_of(module, arrays, name)
+        gradient = module.tensor(given).cuda().to(getattr(module, name))
+
+        def call(module=module, way=way, leaves=leaves, gradient=gradient) -> None:
+            for one in leaves.values():
+                one.grad = None
+            back_and_forth(module, way, leaves, gradient)
+
+        sides.append((module, call, leaves))
+    exact = tensors_of(torch, arrays, "float64")
+    back_and_forth(torch, ways[0][1], exact, torch.tensor(given).cuda().double())
+    peaks = [peak(module, call) for module, call, _ in sides]
+    errors = []
+    for module, _, leaves in (sides[0], sides[2]):
+        total = 0.0
+        for key, one in leaves.items():
+            found = one.grad.float().cpu()
+            found = found if module is torch else torch.tensor(found.numpy())
+            right = exact[key].grad.cpu()
+            total += float((found.double() - right).norm() / right.norm())
+        errors.append(total / len(leaves))
+    del exact
+    for module, call, _ in sides:
+        seconds(call, 3, module.cuda.synchronize)
+    times = [
+        [seconds(call, 10, module.cuda.synchronize) for module, call, _ in sides]
+        for _ in range(rounds)
+    ]
+    same, made, mine = (statistics.median(column) * 1e3 for column in zip(*times, strict=True))
+    ratio = statistics.median(one[0] / one[2] for one in times)
+    other = statistics.median(one[1] / one[2] for one in times)
+    print(
+        f"| {kind} | {same:.3f} | {made:.3f} | {mine:.3f} | {ratio:.2f} | {other:.2f} | "
+        f"{peaks[0]:.0f} | {peaks[1]:.0f} | {peaks[2]:.0f} | {errors[0]:.1e} | {errors[1]:.1e} |",
+        flush=True,
+    )
+    if with_kernels:
+        with genesis.cuda.profiler() as profile:
+            sides[2][1]()
+        print(profile.table(), flush=True)
+
+
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     counts = [int(one) for one in sys.argv[1:] if one.isdigit()]
     rounds = counts[0] if counts else 7
     print(f"{genesis.cuda.get_device_name()}, medians of {rounds} interleaved rounds.\n")
-    print(
-        "| | PyTorch, ms | ready made, ms | Genesis, ms | PyTorch / Genesis | ready made / Genesis "
-        "| PyTorch, MiB | ready made, MiB | Genesis, MiB | PyTorch's mean error | Genesis's |"
-    )
-    print("|---" * 11 + "|")
-    for kind in KINDS:
-        compare(kind, rounds, "--kernels" in sys.argv)
+    tables = [("forward and backward", compare_backward, "mean relative error")]
+    if "--backward" not in sys.argv:
+        tables.insert(0, ("forward", compare, "mean error"))
+    for title, line, error in tables:
+        print(
+            f"| {title} | PyTorch, ms | ready made, ms | Genesis, ms | PyTorch / Genesis "
+            "| ready made / Genesis | PyTorch, MiB | ready made, MiB | Genesis, MiB "
+            f"| PyTorch's {error} | Genesis's |"
+        )
+        print("|---" * 11 + "|")
+        for kind in KINDS:
+            line(kind, rounds, "--kernels" in sys.argv)
+        print()
 
 
 if __name__ == "__main__":

@@ -286,7 +286,9 @@ def saved_table(device: str) -> None:
     """Prints the table of what is saved."""
     import torch
 
-    print(f"MiB that are kept for the backward pass, float32, {device}, PyTorch {torch.__version__}:\n")
+    print(
+        f"MiB that are kept for the backward pass, float32, {device}, PyTorch {torch.__version__}:\n"
+    )
     print("| model | PyTorch, written out | PyTorch, ready made | Genesis | of ready made |")
     print("|---|---:|---:|---:|---:|")
     for name, model in MODELS.items():
@@ -336,11 +338,16 @@ def time_table(device: str) -> None:
         sides.append(
             subprocess.Popen(
                 [sys.executable, __file__, "work", device],
-                env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                env=environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
             )  # fmt: skip
         )
     print(f"Forward and backward pass, {device}, medians of {ROUNDS} rounds in turns:\n")
-    print("| model | stored, ms | computed again, ms | ratio | stored, peak MiB | again, peak MiB |")
+    print(
+        "| model | stored, ms | computed again, ms | ratio | stored, peak MiB | again, peak MiB |"
+    )
     print("|---|---:|---:|---:|---:|---:|")
     for name in MODELS:
         rounds: list[list[list[float]]] = []

@@ -134,6 +134,7 @@ void gni_spread_gradient(const struct gni_rule_frame *frame, gn_tensor **gradien
 void gni_strided_put_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_flip_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_repeat_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
+void gni_parts_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_cat_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 
 /* rules_places.c */

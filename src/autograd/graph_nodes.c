@@ -241,7 +241,7 @@ static gn_status values_save(struct gni_graph_node *node, const struct gni_tape_
     for (int i = 0; i < step->input_count && row->saves != 0; i++)
         if ((row->saves >> (i < 31 ? i : 31) & 1) != 0 && step->inputs[i].tensor != NULL)
             GN_TRY(gni_value_save(node, step->inputs[i].tensor, i));
-    for (int i = 0; i < step->result_count; i++)
+    for (int i = 0; i < step->result_count && row->saves_result >> i != 0; i++)
         if ((row->saves_result >> i & 1) != 0)
             GN_TRY(gni_value_save(node, step->results[i], GNI_SAVED_RESULT + i));
     return GN_OK;
@@ -299,7 +299,7 @@ static gn_status aliases_prepare(const struct gni_tape_step *step)
         if (step->inputs[i].tensor != NULL)
             GN_TRY(gni_aliases_refresh(step->inputs[i].tensor));
     gn_tensor *input = step->inputs[0].tensor;
-    bool is_view = input != NULL && step->result_count == 1 && gni_tensor_storage(input) != NULL &&
+    bool is_view = input != NULL && gni_tensor_storage(input) != NULL &&
                    gni_tensor_storage(input) == gni_tensor_storage(step->results[0]);
     return is_view ? gni_aliases_begin(input) : GN_OK;
 }

@@ -393,6 +393,7 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
         [GNI_RULE_KTH] = {.call = kth_gradient, .saves = 1, .saves_result = 1},
         [GNI_RULE_SOFTMAX] = {.call = softmax_gradient, .saves_result = 1},
         [GNI_RULE_CAT] = {.call = gni_cat_gradient},
+        [GNI_RULE_PARTS] = {.call = gni_parts_gradient},
         [GNI_RULE_REPEAT] = {.call = gni_repeat_gradient},
         [GNI_RULE_CUMULATE] = {.call = cumulate_gradient},
         [GNI_RULE_PLACES] = {.call = gni_places_gradient, .saves = ~1U},

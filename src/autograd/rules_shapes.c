@@ -241,3 +241,23 @@ void gni_cat_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
         start += details[1 + i];
     }
 }
+
+/* The gradients of the parts side by side, 0 for those that have none. */
+void gni_parts_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    struct gni_scope *s = frame->scope;
+    const struct gni_parts_details *details = frame->node->details;
+    int count = frame->node->result_count;
+    gn_tensor **parts = gni_scope_list(s, count);
+    for (int i = 0; i < count && gni_scope_is_ok(s); i++) {
+        const struct gni_like *like = &frame->node->results[i];
+        const gn_scalar zero = {.kind = GN_INT64};
+        parts[i] = frame->given[i];
+        if (parts[i] == NULL)
+            parts[i] = gni_full(s, zero, like->dtype, like->ndim, like->sizes, like->device);
+        if (gni_scope_is_ok(s) && details->is_unbound)
+            parts[i] = gni_unsqueeze(s, parts[i], details->dimension);
+    }
+    if (gni_scope_is_ok(s))
+        gradients[0] = gni_cat(s, count, parts, details->dimension);
+}

@@ -3,6 +3,7 @@
  */
 #include "base/host.h"
 #include "ops/functions.h"
+#include "tensor/tape.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -39,6 +40,30 @@ static int part_dim(struct gni_scope *s, const gn_tensor *x, const gn_argument *
     return !gni_scope_is_ok(s) ? 0 : (int)(at < 0 ? at + x->ndim : at);
 }
 
+/* The parts that are made between these two are one step on the tape: the tensor's gradient is made of theirs at once. */
+static bool parts_begin(const struct gni_scope *s, const gn_tensor *x)
+{
+    return gni_scope_is_ok(s) && gni_tape_enter(x);
+}
+
+static gn_status parts_give(struct gni_scope *s, bool is_taped, const char *name, gn_tensor *x,
+                            struct gni_parts_details details, int count, gn_tensor **parts,
+                            gn_results *results)
+{
+    const gn_operand input = {.tensor = x};
+    gni_tape_is_paused &= !is_taped;
+    if (is_taped && gni_scope_is_ok(s) && count > 0)
+        s->status = gni_tape.record(&(struct gni_tape_step){.rule = GNI_RULE_PARTS,
+                                                            .name = name,
+                                                            .input_count = 1,
+                                                            .inputs = &input,
+                                                            .result_count = count,
+                                                            .results = parts,
+                                                            .details = &details,
+                                                            .detail_bytes = sizeof details});
+    return gni_scope_give_list(s, count, parts, results);
+}
+
 static gn_status unbind_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
@@ -47,9 +72,11 @@ static gn_status unbind_call(const gn_argument *a, gn_results *results)
     int64_t count = gni_scope_is_ok(&s) ? x->sizes[dim] : 0;
     check_parts(&s, x, count);
     gn_tensor **parts = gni_scope_list(&s, count);
+    bool is_taped = parts_begin(&s, x);
     for (int64_t i = 0; i < count && gni_scope_is_ok(&s); i++)
         parts[i] = gni_select(&s, x, dim, i);
-    return gni_scope_give_list(&s, (int)count, parts, results);
+    return parts_give(&s, is_taped, "unbind", x, (struct gni_parts_details){dim, true}, (int)count,
+                      parts, results);
 }
 
 /* Gives parts of one size; the last may be smaller. */
@@ -60,12 +87,14 @@ static gn_status give_pieces(struct gni_scope *s, gn_tensor *x, int dim, int64_t
     int64_t count = length > 0 ? (length - 1) / size + 1 : 1;
     check_parts(s, x, count);
     gn_tensor **parts = gni_scope_list(s, count);
+    bool is_taped = parts_begin(s, x);
     for (int64_t i = 0, left = length; i < count && gni_scope_is_ok(s); i++) {
         int64_t own = left < size ? left : size;
         parts[i] = gni_narrow(s, x, dim, length - left, own);
         left -= own;
     }
-    return gni_scope_give_list(s, (int)count, parts, results);
+    return parts_give(s, is_taped, "split", x, (struct gni_parts_details){dim, false}, (int)count,
+                      parts, results);
 }
 
 /* Integers as text: "[1, 2]", the first of many. */
@@ -99,11 +128,13 @@ static gn_status split_by_sizes(struct gni_scope *s, gn_tensor *x, int dim, cons
             s, GN_ERROR_SHAPE, "the sizes %s are %lld elements in all, and dimension %lld has %lld",
             list_text(list).text, (long long)total, (long long)named_dim, (long long)x->sizes[dim]);
     gn_tensor **parts = gni_scope_list(s, list->count);
+    bool is_taped = parts_begin(s, x);
     for (int i = 0; i < list->count && gni_scope_is_ok(s); i++) {
         parts[i] = gni_narrow(s, x, dim, begin, list->integers[i]);
         begin += list->integers[i];
     }
-    return gni_scope_give_list(s, list->count, parts, results);
+    return parts_give(s, is_taped, "split", x, (struct gni_parts_details){dim, false}, list->count,
+                      parts, results);
 }
 
 static gn_status split_call(const gn_argument *a, gn_results *results)

@@ -724,7 +724,12 @@ static PyObject *tensor_iterate(PyObject *self)
         PyErr_SetString(PyExc_TypeError, "a tensor without dimensions has no elements to go over");
         return NULL;
     }
-    return PySeqIter_New(self);
+    if (!gn_tensor_requires_gradient(tensor_of(self)) || !gn_gradients_are_on())
+        return PySeqIter_New(self);
+    PyObject *parts = PyObject_CallMethod(self, "unbind", NULL); /* one operation for gradients */
+    PyObject *iterator = parts != NULL ? PyObject_GetIter(parts) : NULL;
+    Py_XDECREF(parts);
+    return iterator;
 }
 
 static PyObject *tensor_sequence_item(PyObject *self, Py_ssize_t index)

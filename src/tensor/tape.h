@@ -49,6 +49,7 @@ enum gni_rule {
     GNI_RULE_KTH,         /* none: an element by its rank */
     GNI_RULE_SOFTMAX,     /* struct gni_softmax_details */
     GNI_RULE_CAT,         /* int64_t: the dimension, and the size of each input in it */
+    GNI_RULE_PARTS,       /* struct gni_parts_details: a tensor cut up; the results are all of it */
     GNI_RULE_MATMUL,      /* none */
     GNI_RULE_REPEAT,      /* struct gni_repeat_details */
     GNI_RULE_CUMULATE,    /* struct gni_cumulate_details */
@@ -78,6 +79,11 @@ struct gni_reduce_details {
 struct gni_softmax_details {
     int dimension;
     bool is_log;
+};
+
+struct gni_parts_details {
+    int dimension;
+    bool is_unbound; /* the results do not have it */
 };
 
 struct gni_repeat_details {

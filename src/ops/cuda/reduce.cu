@@ -193,6 +193,8 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
 #endif
 
 #ifdef REDUCE_COLUMNS
+enum { PARTS_TOGETHER = 16 };
+
 /* Block x: 32 packs of columns; block y: a part of the rows; thread y: every eighth of those. */
 extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ arguments a)
 {
@@ -253,9 +255,21 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         const index at = (index)blockIdx.x * 32 * PACK + c;
         if (at >= kept)
             continue;
+        /* In the order of the parts, with many loads in flight: one by one they would take as long as all the rest. */
+        const volatile accumulator *part = left + at;
         accumulator sum = REDUCTION::start();
-        for (int64 k = 0; k < a.parts; k++)
-            sum = REDUCTION::join(sum, *(const volatile accumulator *)(left + k * a.kept + at));
+        int64 k = 0;
+        for (; k + PARTS_TOGETHER <= a.parts; k += PARTS_TOGETHER) {
+            accumulator parts[PARTS_TOGETHER];
+#pragma unroll
+            for (int u = 0; u < PARTS_TOGETHER; u++)
+                parts[u] = part[(k + u) * a.kept];
+#pragma unroll
+            for (int u = 0; u < PARTS_TOGETHER; u++)
+                sum = REDUCTION::join(sum, parts[u]);
+        }
+        for (; k < a.parts; k++)
+            sum = REDUCTION::join(sum, part[k * a.kept]);
         result[at] = FINISH(sum);
     }
 }
