@@ -40,7 +40,7 @@ ONE: dict[str, tuple[float, float]] = {
 
 # Of two and three operands: ranges of each, and the numbers that stand for all but the first.
 TWO: dict[str, tuple[tuple[float, float], tuple[float, float], float]] = {
-    **each("add sub mul maximum minimum fmax fmin copysign", (ANY, ANY, 0.7)),
+    **each("add sub mul maximum minimum fmax fmin copysign nextafter", (ANY, ANY, 0.7)),
     "div": (ANY, POSITIVE, 1.5),
     "remainder": (ANY, (0.4, 0.9), 0.7),
     "fmod": (ANY, (0.4, 0.9), 0.7),
@@ -133,6 +133,8 @@ SAMPLES: list[Sample] = [
     mixed("digamma", BELOW, label="below 0"),
     mixed("digamma", leaf(2, 3, low=-0.9, high=-0.1), label="next to 0"),
     mixed("reciprocal", leaf(2, 3, low=-2.0, high=-0.3), label="below 0"),
+    *(mixed("polygamma", n, leaf(2, 3, low=0.3, high=3.0), label="") for n in (0, 1, 3)),
+    mixed("polygamma", 2, BELOW, label="below 0"),
     mixed("pow", X, 3, label="a whole number"),
     mixed("pow", X, 2, label="2"),
     mixed("pow", X, 1, label="1"),
