@@ -442,7 +442,7 @@ static struct gni_node *reader_find(const struct gni_storage *storage, uint64_t 
 gn_status gni_readers_flush(const struct gni_storage *storage, const char *why)
 {
     struct gni_node *reader;
-    for (uint64_t number = newest_number();
+    for (uint64_t number = gni_node_last_number();
          (reader = reader_find(storage, number)) != NULL;) {
         if (is_blocked(reader))
             return gni_error(GN_ERROR_INVALID_VALUE,

@@ -484,6 +484,71 @@ static void test_a_recipe_keeps_nothing_alone(void)
     CHECK_U64(live_bytes(), before);
 }
 
+/* Nor does a gradient, whose sources rest while it is computed, and are gone then. */
+static void test_a_gradient_keeps_nothing(void)
+{
+    (void)gni_resting_set_least(1);
+    gn_tensor *w = leaf(1), *factor = numbers(2);
+    uint64_t before = live_bytes();
+    failed = GN_OK;
+    gn_tensor *x = binary(GN_OP_MULTIPLY, w, of(factor));
+    gn_tensor *y = unary(GN_OP_EXP, x), *inner = unary(GN_OP_SIN, y);
+    gn_tensor *z = binary(GN_OP_MULTIPLY, inner, of(y)), *loss = sum(z);
+    gn_tensor *all[] = {x, y, inner, z};
+    for (int i = 0; i < 4; i++)
+        gn_tensor_release(all[i]);
+    (void)live_bytes();
+    CHECK_OK(gn_backward(1, &loss, NULL, 0));
+    gn_tensor_release(loss);
+    CHECK_U64(live_bytes(), before + NBYTES);
+    gn_tensor_release(w);
+    gn_tensor_release(factor);
+}
+
+/* The operand of two products is computed again once, and stays until the graph lets go of it. */
+static void test_two_products(void)
+{
+    (void)gni_resting_set_least(1);
+    gn_tensor *w = leaf(1), *v = leaf(2), *factor = numbers(3);
+    failed = GN_OK;
+    gn_tensor *y = binary(GN_OP_MULTIPLY, w, of(factor));
+    gn_tensor *first = product(y, v), *second = product(y, v);
+    gn_tensor *both = binary(GN_OP_MULTIPLY, first, of(second)), *loss = sum(both);
+    gn_tensor_release(first);
+    gn_tensor_release(second);
+    gn_tensor_release(both);
+    CHECK(gni_tensor_storage(y) != NULL);
+    gn_tensor_release(y); /* which the graph keeps alive */
+    CHECK(gni_tensor_storage(y) == NULL && y->node != NULL && y->node->is_resting);
+    CHECK_OK(gn_backward(1, &loss, NULL, GN_RETAIN_GRAPH));
+    CHECK(gni_tensor_storage(y) != NULL && !gni_tensor_has_recipe(y));
+    gn_tensor *rest[] = {loss, w, v, factor};
+    for (int i = 0; i < 4; i++)
+        gn_tensor_release(rest[i]);
+    CHECK(gni_list_is_empty(&gni_resting));
+}
+
+/* A value that was written to itself is not computed again as it was. */
+static void test_a_result_is_written_to(void)
+{
+    (void)gni_resting_set_least(1);
+    gn_tensor *w = leaf(1), *v = leaf(2);
+    failed = GN_OK;
+    gn_tensor *y = binary(GN_OP_MULTIPLY, w, number(2)), *made = product(y, v), *loss = sum(made);
+    CHECK(gni_tensor_has_recipe(y));
+    bool was_on = gn_set_gradients(false);
+    CHECK_OK(gn_elementwise_into(GN_OP_ADD, (const gn_operand[]){of(y), number(1)}, y));
+    (void)gn_set_gradients(was_on);
+    gn_tensor_release(y);
+    CHECK(gni_tensor_storage(y) != NULL && !gni_tensor_has_recipe(y));
+    CHECK_STATUS(gn_backward(1, &loss, NULL, 0), GN_ERROR_INVALID_VALUE);
+    CHECK_DETAIL("changed");
+    gn_tensor *rest[] = {loss, made, w, v};
+    for (int i = 0; i < 4; i++)
+        gn_tensor_release(rest[i]);
+    CHECK(gni_list_is_empty(&gni_resting));
+}
+
 /* A value rests only where what it reads is not larger. */
 static void test_small_values_of_large_ones(void)
 {
@@ -818,6 +883,14 @@ static void test_graphs(void)
     bits_of(put, now);
     CHECK(now[5] == 3);
 
+    CHECK_OK(gn_graph_reset(graph)); /* a graph stores what rests at its end */
+    gn_tensor_release(outer.loss);
+    CHECK_OK(gn_graph_begin(graph, stream, NULL));
+    CHECK_OK(forward(&outer));
+    CHECK(!gni_list_is_empty(&gni_resting) || gn_is_pending());
+    CHECK_OK(gn_graph_end(graph));
+    CHECK(gni_list_is_empty(&gni_resting) && !gn_is_pending());
+
     gn_tensor_release(shift);
     world_deinit(&world);
     world_deinit(&outer);
@@ -838,6 +911,9 @@ int main(int argc, char **argv)
     RUN(test_cases);
     RUN(test_what_is_kept);
     RUN(test_a_recipe_keeps_nothing_alone);
+    RUN(test_a_gradient_keeps_nothing);
+    RUN(test_two_products);
+    RUN(test_a_result_is_written_to);
     RUN(test_small_values_of_large_ones);
     RUN(test_failing_host_memory);
     RUN(test_failing_device_memory);
