@@ -97,15 +97,24 @@ static gn_status float_power_call(const gn_argument *a, gn_results *results)
     return gni_scope_give(&s, gni_binary(&s, GN_OP_POWER, base, exponent), results);
 }
 
-static gn_status polygamma_call(const gn_argument *a, gn_results *results)
+static gn_status polygamma_of(gn_tensor *x, int64_t n, gn_results *results)
 {
     struct gni_scope s = {0};
-    int64_t n = a[0].operand.scalar.integer;
     if (n < 0 || n > 32)
         gni_scope_fail(&s, GN_ERROR_INVALID_VALUE, "n is from 0 to 32, not %lld", (long long)n);
-    gn_tensor *made = n == 0 ? gni_unary(&s, GN_OP_DIGAMMA, a[1].operand.tensor)
-                             : gni_binary(&s, GN_OP_POLYGAMMA, gni_integer(n), a[1].operand);
+    gn_tensor *made = n == 0 ? gni_unary(&s, GN_OP_DIGAMMA, x)
+                             : gni_binary(&s, GN_OP_POLYGAMMA, gni_integer(n), gni_of(x));
     return gni_scope_give(&s, made, results);
+}
+
+static gn_status polygamma_call(const gn_argument *a, gn_results *results)
+{
+    return polygamma_of(a[1].operand.tensor, a[0].operand.scalar.integer, results);
+}
+
+static gn_status polygamma_method(const gn_argument *a, gn_results *results)
+{
+    return polygamma_of(a[0].operand.tensor, a[1].operand.scalar.integer, results);
 }
 
 static gn_status frac_call(const gn_argument *a, gn_results *results)
@@ -275,6 +284,10 @@ const gn_function gni_functions_elements[] = {
     {"polygamma", NULL, "n: int, input: Tensor", GN_FORM_OUT, polygamma_call,
      "The n-th derivative of digamma, for n from 0 to 32.",
      ">>> genesis.polygamma(1, genesis.tensor([1.0, 2.0]))\ntensor([1.6449, 0.6449])"},
+    {"polygamma", NULL, "input: Tensor, n: int",
+     GN_FORM_METHOD | GN_FORM_IN_PLACE | GN_FORM_NO_FUNCTION, polygamma_method,
+     "The n-th derivative of digamma, for n from 0 to 32.",
+     ">>> genesis.tensor([1.0, 2.0]).polygamma(1)\ntensor([1.6449, 0.6449])"},
     {"frac", NULL, "input: Tensor", OF_ELEMENTS, frac_call,
      "The fraction: the element less its whole part, with the same sign.",
      ">>> genesis.frac(genesis.tensor([1.5, -2.25]))\ntensor([ 0.5000, -0.2500])"},

@@ -637,7 +637,12 @@ static gn_status value_cut(gn_tensor *value, const gn_tensor *index, gn_tensor *
                          "scatter: values of shape %s are too few for an index of %s",
                          gni_shape_text(value->ndim, value->sizes).text,
                          gni_shape_text(index->ndim, index->sizes).text);
-    return gni_tensor_alias_as(value, 0, index->ndim, index->sizes, value->strides, cut);
+    struct gni_strided_details view = {.ndim = index->ndim};
+    gni_tape_strides(value, view.own);
+    memcpy(view.sizes, index->sizes, sizeof view.sizes);
+    memcpy(view.strides, view.own, sizeof view.strides);
+    return gni_tensor_alias_planned(value, 0, index->ndim, index->sizes, value->strides, &view,
+                                    cut);
 }
 
 static gn_status scatter(gn_tensor *tensor, int dimension, gn_tensor *index, gn_operand value,

@@ -124,7 +124,10 @@ def every(names: list[str]) -> int:
         if names and sample.name not in names:
             continue
         for form, layout in cases_of(sample):
-            compare([(sample, form, layout)], is_twice=True)
+            try:
+                compare([(sample, form, layout)], is_twice=True)
+            except RuntimeError as error:
+                raise AssertionError(f"{form} of {sample}, {layout}") from error
             count += 1
     return count
 

@@ -175,6 +175,9 @@ def elementwise():
         same(a**b, a.cuda() ** b.cuda(), "pow", 16)
         in_one(["digamma"], [x.abs() + 2], 16)  # beyond its zeros
         in_one(NEAR_PAIRS, [a, b.abs()], 16)
+        for n in (1, 2, 7):
+            same(genesis.polygamma(n, a), genesis.polygamma(n, a.cuda()), "polygamma", 32)
+            same(genesis.polygamma(n, -a), genesis.polygamma(n, -a.cuda()), "polygamma", 4096)
         in_one(["nextafter"], [x, numbers(dtype, 331, 4)], 0)
         c, d = numbers(dtype, 331, 4), numbers(dtype, 331, 5)
         same(genesis.atan2(c, d), genesis.atan2(c.cuda(), d.cuda()), "atan2", 16)

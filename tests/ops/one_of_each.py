@@ -140,7 +140,8 @@ def special_functions(dtype, place):
     x, y = place(numbers(dtype, 517)), place(numbers(dtype, 517, seed=1))
     return together(
         *(genesis.erfc(x), genesis.erfinv(x / 4), genesis.lgamma(x.abs() + 3), genesis.sinc(x)),
-        *(genesis.digamma(x.abs() + 3), genesis.exp2(x), genesis.ldexp(x, y.trunc())),
+        *(genesis.digamma(x.abs() + 3), genesis.polygamma(2, x.abs() + 3)),
+        *(genesis.exp2(x), genesis.ldexp(x, y.trunc())),
         *(genesis.logaddexp(x, y + 4), genesis.logaddexp2(x, y + 4), genesis.heaviside(x, y)),
         genesis.xlogy(x, y.abs() + 2),
     )

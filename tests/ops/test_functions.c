@@ -39,8 +39,10 @@ static void row_check(const gn_function *row)
     char alias[WORD];
     bool is_own =
         (row->forms & GN_FORM_OPTIONS) == 0; /* else its names are those of an operation */
+    bool is_method = (row->forms & GN_FORM_NO_FUNCTION) != 0;
+    (void)snprintf(alias, sizeof alias, "%s%s", is_method ? "method_of_" : "", row->name);
     if (is_own)
-        name_check(row->name);
+        name_check(alias);
     for (const char *at = is_own && row->aliases != NULL ? row->aliases : ""; *at != '\0';
          at += strspn(at, " ")) {
         at = word_take(at, " ", alias);

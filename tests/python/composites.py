@@ -377,8 +377,8 @@ ELSEWHERE = {
     "an operation of one operand, in the type that this has: tests/ops/test_loops.c": """
         abs absolute acos acosh arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh
         bitwise_not ceil cos digamma erf erfc erfinv exp expm1 floor isfinite isinf isnan lgamma log
-        log10 log1p log2 logical_not neg negative reciprocal relu rsqrt sigmoid sign silu sin sinc
-        sqrt square tan tanh trunc""",
+        log10 log1p log2 logical_not neg negative polygamma reciprocal relu rsqrt sigmoid sign silu
+        sin sinc sqrt square tan tanh trunc""",
     "of float32 and float64 only: tests/c/test_loops.c": "nextafter",
     "a second name of one that is here": """
         arctan2 concat concatenate divide greater greater_equal less less_equal log_sigmoid multiply

@@ -78,6 +78,15 @@ def test_gradients_are_those_of_differences(sample):
             raise AssertionError(case.what) from error
 
 
+def test_a_view_of_an_expanded_leaf():
+    """Its gradient is where the view is, though all places of a column are one element."""
+    x = genesis.ones(1, 3).expand(4, 3).requires_grad_()
+    (x[2] * 2 + x.select(0, 3)[::2].sum() + x.narrow(0, 1, 2).diagonal().sum()).sum().backward()
+    assert x.grad.tolist() == [[0, 0, 0], [3, 0, 0], [2, 5, 2], [3, 0, 3]]
+    with pytest.raises(RuntimeError, match="a view of an expanded tensor has no gradient yet"):
+        x.as_strided((2,), (1,))
+
+
 def test_samples_have_different_names():
     assert len({*NAMES}) == len(NAMES)
 

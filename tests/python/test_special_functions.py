@@ -273,6 +273,45 @@ def test_edges(name, dtype):
         assert same or (math.isnan(made) and math.isnan(expected)), (arguments, made, expected)
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_polygamma(dtype):
+    """Values of math, and of mpmath where there is no formula."""
+    zeta_3 = 1.2020569031595943
+    for n, x, expected in (
+        (0, 1.0, -0.5772156649015329),
+        (1, 1.0, math.pi**2 / 6),
+        (1, 2.0, math.pi**2 / 6 - 1),
+        (1, 0.5, math.pi**2 / 2),
+        (1, -0.5, math.pi**2 / 2 + 4),
+        (2, 1.0, -2 * zeta_3),
+        (2, 0.5, -14 * zeta_3),
+        (2, -0.5, 16 - 14 * zeta_3),
+        (3, 1.0, math.pi**4 / 15),
+        (1, 1024.0, 0.000977039492378602622),
+        (2, -0.0, -INF),
+        (1, -3.0, INF),
+        (1, INF, 0.0),
+        (1, -INF, NAN),
+        (1, NAN, NAN),
+        (2, 1048576.0, -9.09495569135079817e-13),
+        (32, 1.0, -2.63130836964326039e35),
+    ):
+        there = genesis.tensor([x], dtype=getattr(genesis, dtype))
+        made = genesis.polygamma(n, there)
+        assert made.dtype == there.dtype and there.polygamma(n).tolist() == pytest.approx(
+            made.tolist(), nan_ok=True
+        )
+        near = {"float64": 1e-14, "float32": 1e-6, "float16": 1e-3}.get(dtype, 1e-2)
+        largest, least = {"float16": (65504, 1e-7)}.get(dtype, (math.inf, 0))
+        expected = expected if not abs(expected) > largest else math.copysign(INF, expected)
+        assert made.item() == pytest.approx(expected, rel=near, abs=least, nan_ok=True), (n, x)
+    x = genesis.tensor([1.0])
+    assert x.clone().polygamma_(1).item() == genesis.polygamma(1, x, out=x.clone()).item()
+    for n in (-1, 33):
+        with pytest.raises(ValueError, match="n is from 0 to 32"):
+            genesis.polygamma(n, x)
+
+
 def test_integers_become_floating():
     x = genesis.tensor([1, 2, 3])
     for name in ("erfc", "lgamma", "digamma", "sinc", "exp2", "mish", "elu", "softplus", "logit"):
