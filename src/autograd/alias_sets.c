@@ -364,6 +364,9 @@ gn_status gni_aliases_write_end(gn_tensor *out, gn_tensor *result)
 {
     struct gni_alias_set *aliases = gni_tensor_aliases(out);
     uint64_t generation = 0;
+    uint32_t saves = (uint32_t)atomic_load(&out->saves);
+    if (saves > 0 && result->gradient != NULL)
+        GN_TRY(gni_graph_spoil(gni_record_of(result)->node, out, saves));
     if (aliases != NULL && !gni_is_alone(out)) {
         GN_TRY(whole_write(aliases, out, result));
         generation = atomic_fetch_add(&aliases->generation, 1) + 1;

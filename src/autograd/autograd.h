@@ -70,6 +70,7 @@ struct gni_graph_node {
     atomic_bool is_watched; /* it has, or had, hooks or records that keep gradients */
     struct gni_lock lock;   /* of the rest */
     bool is_released, is_failed; /* saved values are gone; because a backward pass failed */
+    bool is_spoilt;              /* a saved value was changed, and is gone */
     bool is_recorded;            /* its results have records */
     struct gn_hook *hooks;       /* in the order in which they were added */
     struct gni_record *kept;     /* AG5 */
@@ -177,6 +178,11 @@ void gni_graph_node_release(struct gni_graph_node *node);
 
 /* A new reference to the tensor of a record whose node's lock is held; NULL: it is about to go. */
 gn_tensor *gni_record_tensor(const struct gni_record *record);
+
+/* A tensor was written to, and a node will be what made it: up to `count` values that nodes behind have saved of the tensor
+ * are released. They are of no use any more, and would keep the tensor that holds them. engine.c */
+gn_status gni_graph_spoil(struct gni_graph_node *node, const gn_tensor *tensor,
+                          int64_t count) GN_NODISCARD;
 
 /* ---- saved values: saved.c --------------------------------------------------------------------- */
 

@@ -122,6 +122,44 @@ static void walk_deinit(struct walk *walk)
     gni_host_free(walk->heap);
 }
 
+/* ---- circles --------------------------------------------------------------------------------- */
+
+/* Releases what a node has saved of a tensor that was written to; gives how many values those were. */
+static int64_t saved_spoil(struct gni_graph_node *node, const gn_tensor *tensor)
+{
+    int64_t found = 0;
+    for (int i = 0; i < node->saved_count; i++) {
+        gni_lock_take(&node->lock);
+        struct gni_saved gone = node->saved[i];
+        bool is_it = gone.tensor == tensor;
+        if (is_it) {
+            node->saved[i].tensor = NULL;
+            node->is_spoilt = true;
+        }
+        gni_lock_give(&node->lock);
+        if (is_it)
+            gni_saved_release(&gone);
+        found += is_it;
+    }
+    return found;
+}
+
+/* New nodes are looked at as they are found: those that are meant are close to the first one. */
+gn_status gni_graph_spoil(struct gni_graph_node *node, const gn_tensor *tensor, int64_t count)
+{
+    struct walk walk = {0};
+    gn_status status = visit_add(&walk, node);
+    for (size_t i = 0; i < walk.count && count > 0 && status == GN_OK; i++) {
+        struct gni_graph_node *one = walk.visits[i].node;
+        count -= saved_spoil(one, tensor);
+        for (int e = 0; e < one->edge_count && count > 0 && status == GN_OK; e++)
+            if (one->edges[e].node != NULL && visit_find(&walk, one->edges[e].node) == NULL)
+                status = visit_add(&walk, one->edges[e].node);
+    }
+    walk_deinit(&walk);
+    return status;
+}
+
 /* ---- what is ready --------------------------------------------------------------------------- */
 
 static bool is_newer(const struct walk *walk, size_t a, size_t b)

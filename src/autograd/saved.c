@@ -189,6 +189,11 @@ gn_status gni_values_hold(struct gni_graph_node *node, struct gni_saved *held)
                                : "the graph was walked before, and the values that were saved "
                                  "for it are gone: keep them with retain_graph (%s)",
                            node->name);
+    if (status == GN_OK && node->is_spoilt)
+        status = gni_error(GN_ERROR_INVALID_VALUE,
+                           "a tensor that the gradient of %s needs was changed by an operation in "
+                           "place%s",
+                           node->name, gni_site_text("saved at", node->site).text);
     for (int i = 0; i < node->saved_count && status == GN_OK; i++) {
         held[i] = node->saved[i];
         if (held[i].packed != NULL)

@@ -140,7 +140,6 @@ def test_a_write_leaves_nothing(no_collector, name):
     assert bytes_left(WRITES[name]) == 0
 
 
-@pytest.mark.xfail(strict=True, reason="a tensor that is saved as itself is held in a circle")
 @pytest.mark.parametrize("name", CIRCLES)
 def test_a_write_of_what_was_made_of_a_tensor_leaves_nothing(no_collector, name):
     assert bytes_left(CIRCLES[name]) == 0
