@@ -20,9 +20,6 @@ static void scatter(struct gni_scope *s, gn_tensor *target, int64_t dim, gn_tens
                     gn_operand value, bool is_added)
 {
     int at = gni_scope_is_ok(s) ? gni_dim(s, target, dim) : 0;
-    gn_tensor *x = value.tensor;
-    if (gni_is_taped(x) && gni_strides_overlap(x->ndim, x->sizes, x->strides))
-        value.tensor = gni_clone(s, x); /* a part of it is taken, as a view */
     if (gni_scope_is_ok(s))
         s->status = gn_scatter(target, at, index, value, is_added);
 }

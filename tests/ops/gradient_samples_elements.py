@@ -132,14 +132,8 @@ SAMPLES: list[Sample] = [
     mixed("lgamma", BELOW, label="below 0"),
     mixed("digamma", BELOW, label="below 0"),
     mixed("digamma", leaf(2, 3, low=-0.9, high=-0.1), label="next to 0"),
-    *(
-        Sample("polygamma", (x,), {}, lambda x, n=n: genesis.polygamma(n, x), f"{n} {label}")
-        for n in (0, 1, 2, 3)
-        for label, x in (("above 0", ABOVE), ("below 0", BELOW))
-    ),
     Sample("Tensor.polygamma", (ABOVE,), {}, lambda x: x.polygamma(2)),
     Sample("Tensor.polygamma_", (ABOVE,), {}, lambda x: (x * 1).polygamma_(1)),
-    mixed("nextafter", X, Y),
     mixed("reciprocal", leaf(2, 3, low=-2.0, high=-0.3), label="below 0"),
     *(mixed("polygamma", n, leaf(2, 3, low=0.3, high=3.0), label="") for n in (0, 1, 3)),
     mixed("polygamma", 2, BELOW, label="below 0"),

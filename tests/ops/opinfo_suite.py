@@ -538,6 +538,17 @@ def known(name, kind, text, rows):
     return None
 
 
+def gradients_print(total, reasons, without):
+    for (why, name), count in sorted(reasons.items()):
+        print(f"known: {name}: {why} ({count})")
+    print(f"no gradient here: {' '.join(sorted(without)) or 'none'}")
+    left = total["unsupported"]
+    print(
+        f"{total['operations']} operations and {total['samples']} samples compared, some of them "
+        f"in place, too; {left} calls have no gradient in PyTorch, or no word here"
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("patterns", nargs="*", default=["*"])
@@ -550,6 +561,7 @@ def main() -> int:
     rows = KNOWN_GRADIENTS if options.gradients else KNOWN
     total: Counter[str] = Counter()
     reasons: Counter[tuple[str, str]] = Counter()
+    without: set[str] = set()
     for one in map(Operation, op_db):
         name = one.full_name
         is_wanted = any(fnmatch.fnmatch(name, pattern) for pattern in options.patterns)
@@ -567,12 +579,13 @@ def main() -> int:
             kind = kind if why is None else "known"
             total[kind] += 1
             shown[kind] += 1
+            without |= {name} if kind == "none" else set()
             if why is not None:
                 reasons[why, name] += 1
             elif not is_fine and shown[kind] <= 3:
                 print(f"{name}: {kind}: {text}\n    {where}", flush=True)
-    for (why, name), count in sorted(reasons.items()) if options.gradients else ():
-        print(f"known: {name}: {why} ({count})")
+    if options.gradients:
+        gradients_print(total, reasons, without)
     print(dict(total))
     fine = {"operations", "samples", "same", "unsupported", "lenient", "known"}
     return int(bool(set(total) - fine))
