@@ -21,6 +21,13 @@ def test_every_function_has_samples_or_a_reason():
     assert gradient_list.missing() == []
 
 
+def test_the_list_is_printed():
+    lines = run_script("gradient_list.py").stdout.splitlines()
+    assert len(lines) == len(gradient_list.names())
+    assert "genesis.heaviside: none: PyTorch has none: an error here" in lines
+    assert any(line.startswith("Tensor.exp_: ") and line.endswith(" samples") for line in lines)
+
+
 def test_a_new_function_is_noticed(monkeypatch):
     monkeypatch.setattr(genesis, "brand_new", lambda x: x, raising=False)
     assert gradient_list.missing() == ["genesis.brand_new"]
