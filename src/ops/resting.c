@@ -21,10 +21,10 @@
 #include <string.h>
 
 enum {
-    WEIGHT_MOST = 16,      /* operations that are worth being done again */
-    SMALL_SHARE = 8,       /* memory counts as nothing if it is so many times smaller */
-    IDLE_MOST = 8,         /* idle recipes */
-    LOOKS_MOST = 16,       /* readers of a storage that are looked at */
+    WEIGHT_MOST = 16, /* operations that are worth being done again */
+    SMALL_SHARE = 8,  /* memory counts as nothing if it is so many times smaller */
+    IDLE_MOST = 8,    /* idle recipes */
+    LOOKS_MOST = 16,  /* readers of a storage that are looked at */
     SOURCES_MOST = GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST,
     SOURCE_WORDS = (SOURCES_MOST + 63) / 64,
 };
@@ -222,16 +222,15 @@ void gni_work_decide(const struct gni_work *work, const gn_tensor *into, bool is
     for (int n = 0; n < work->node_count; n++) {
         const struct gni_node *node = work->nodes[n];
         bool is_root = n == work->node_count - 1;
-        bool is_needed =
-            is_root ? into == NULL && (is_asked || gni_node_is_needed(node)) : gni_node_is_needed(node);
+        bool is_needed = is_root ? into == NULL && (is_asked || gni_node_is_needed(node))
+                                 : gni_node_is_needed(node);
         memset(&decision.sets[n], 0, is_any ? sizeof decision.sets[n] : 0);
         for (int i = 0; i < node->arity && is_any; i++)
             operand_add(&decision, &decision.sets[n], &node->operands[i]);
         if (!is_needed && node->owner == NULL)
             fates[n] = GNI_FATE_GONE;
         else if (is_worth_it(node))
-            fates[n] = fate_choose(&decision, n,
-                                   is_needed && (is_root || !is_needed_hardly(node)));
+            fates[n] = fate_choose(&decision, n, is_needed && (is_root || !is_needed_hardly(node)));
         else
             fates[n] = GNI_FATE_STORED;
     }
@@ -419,7 +418,8 @@ static bool is_overwritten(const struct gni_node *node, const void *context)
 gn_status gni_resting_flush_capture(struct gni_capture *capture)
 {
     gni_recorder_lock();
-    gn_status status = gni_resting_flush(is_overwritten, capture, "a graph writes to what it reads");
+    gn_status status =
+        gni_resting_flush(is_overwritten, capture, "a graph writes to what it reads");
     gni_recorder_unlock();
     return status;
 }
@@ -448,8 +448,7 @@ void gni_recorder_rest(gn_tensor *tensor)
     struct gni_storage *storage = gni_tensor_storage(tensor);
     if (recipe != NULL && !is_as_computed(storage)) {
         recipe_release(tensor);
-    } else if (recipe != NULL && will_be_spare(tensor) &&
-               atomic_load(&storage->references) == 1) {
+    } else if (recipe != NULL && will_be_spare(tensor) && atomic_load(&storage->references) == 1) {
         for (int i = 0; i < IDLE_MOST; i++)
             if (idle[i] == recipe)
                 idle[i] = NULL;

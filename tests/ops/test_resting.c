@@ -561,7 +561,8 @@ static void test_small_values_of_large_ones(void)
     gn_tensor_release(mask);
     gn_tensor_release(noise);
     CHECK_OK(gni_tensor_flush(y));
-    CHECK_U64(live_bytes(), before + ELEMENTS); /* y is as large as the noise, and the mask a byte each */
+    CHECK_U64(live_bytes(),
+              before + ELEMENTS); /* y is as large as the noise, and the mask a byte each */
     gn_tensor_release(y);
     gn_tensor_release(w);
 }
@@ -854,7 +855,8 @@ static void test_graphs(void)
     world_init(&outer);
     CHECK_OK(forward(&outer));
 
-    world_init(&world); /* a whole step in a graph, which also writes to what another graph of operations reads */
+    world_init(
+        &world); /* a whole step in a graph, which also writes to what another graph of operations reads */
     CHECK_OK(forward(&world));
     CHECK_OK(gn_backward(1, &world.loss, NULL, 0));
     CHECK(is_as_expected(&world));
@@ -871,7 +873,8 @@ static void test_graphs(void)
     CHECK(is_as_expected(&outer));
     gn_tensor_release(outer.loss);
 
-    gn_tensor *shift = numbers(11), *put = outer.shift; /* rests before a replay writes to what it reads */
+    gn_tensor *shift = numbers(11),
+              *put = outer.shift; /* rests before a replay writes to what it reads */
     CHECK_OK(gn_assign(outer.shift, of(shift)));
     CHECK_OK(forward(&outer));
     CHECK_OK(gn_flush());
