@@ -484,6 +484,30 @@ static void test_a_recipe_keeps_nothing_alone(void)
     CHECK_U64(live_bytes(), before);
 }
 
+/* Of a long chain one value in so many is stored, from which the others follow. */
+static void test_a_chain_is_stored_here_and_there(void)
+{
+    enum {
+        LENGTH = 28, /* a program */
+        STORED_MOST = 2,
+    };
+    (void)gni_resting_set_least(1);
+    gn_tensor *w = leaf(1);
+    uint64_t before = live_bytes();
+    failed = GN_OK;
+    gn_tensor *x = binary(GN_OP_MULTIPLY, w, number(0.5));
+    for (int i = 1; i < LENGTH; i++)
+        x = then(unary(GN_OP_SIN, x), x);
+    gn_tensor *loss = sum(x);
+    gn_tensor_release(x);
+    uint64_t kept = live_bytes() - before;
+    CHECK(kept >= NBYTES && kept < STORED_MOST * NBYTES + NBYTES / 2);
+    CHECK_OK(gn_backward(1, &loss, NULL, 0));
+    gn_tensor_release(loss);
+    gn_tensor_release(w);
+    CHECK(gni_list_is_empty(&gni_resting));
+}
+
 /* Nor does a gradient, whose sources rest while it is computed, and are gone then. */
 static void test_a_gradient_keeps_nothing(void)
 {
@@ -914,6 +938,7 @@ int main(int argc, char **argv)
     RUN(test_cases);
     RUN(test_what_is_kept);
     RUN(test_a_recipe_keeps_nothing_alone);
+    RUN(test_a_chain_is_stored_here_and_there);
     RUN(test_a_gradient_keeps_nothing);
     RUN(test_two_products);
     RUN(test_a_result_is_written_to);
