@@ -1,17 +1,17 @@
-"""What a forward pass keeps for the backward pass, beside eager PyTorch; and what computing values again costs.
+"""What a forward pass keeps for the backward pass, beside eager PyTorch, and what that costs.
 
     python bench/bench_saved.py [saved | time] [cpu | cuda]
 
-Ten models are plain functions of names that both libraries have, so one text runs with both. PyTorch
-runs a second time with its ready-made functions for norms, dropout, cross entropy and the LSTM cell;
-attention is written out everywhere. Counted are
+Ten models are plain functions of names that both libraries have, so one text runs with both.
+PyTorch runs a second time with its ready-made functions for norms, dropout, cross entropy and the
+LSTM cell; attention is written out everywhere. Counted are
 
   saved      of PyTorch: the bytes of all storages that its graph has saved, each once, without
              parameters and inputs (torch.autograd.graph.saved_tensors_hooks)
-  allocated  after the forward pass, when only the loss is left, minus before: genesis.memory_stats()
-             and torch.cuda.memory_allocated(); PyTorch's CPU does not count
+  allocated  after the forward pass, when only the loss is left, minus before:
+             genesis.memory_stats() and torch.cuda.memory_allocated(); PyTorch's CPU does not count
 
-Of Genesis it is what is allocated: graph, statistics and temporary results that stay are all in it.
+Of Genesis it is what is allocated: saved values, statistics and the loss, which takes 512 bytes.
 
 `time` measures forward and backward passes of Genesis in two processes in turns: as it is, and with
 GENESIS_RECOMPUTE_LEAST=1TiB, which stores everything; and the peak of each.
@@ -110,12 +110,14 @@ def ready_made(lib: Any) -> SimpleNamespace:
 
 
 def mlp(f: Any, p: dict[str, Any], x: Any, target: Any) -> Any:
+    """Three layers with biases."""
     h = (x @ p["w1"] + p["b1"]).relu()
     h = (h @ p["w2"] + p["b2"]).relu()
     return ((h @ p["w3"] + p["b3"]) ** 2).mean()
 
 
 def attention(f: Any, p: dict[str, Any], x: Any) -> Any:
+    """All heads, with a dropout of the weights."""
     shape = (TOKENS // LENGTH, LENGTH, HEADS, WIDTH // HEADS)
     q, k, v = (one.reshape(shape).transpose(1, 2) for one in (x @ p["qkv"]).chunk(3, 1))
     scores = q @ k.transpose(2, 3) * (1 / shape[3] ** 0.5)
@@ -125,10 +127,12 @@ def attention(f: Any, p: dict[str, Any], x: Any) -> Any:
 
 
 def feed_forward(f: Any, p: dict[str, Any], x: Any) -> Any:
+    """Two layers with a GELU."""
     return f.gelu(x @ p["w1"] + p["b1"]) @ p["w3"] + p["b3"]
 
 
 def pre_norm(f: Any, p: dict[str, Any], x: Any, target: Any) -> Any:
+    """A transformer block whose norms come first."""
     x = x * p["s0"]  # so that the block's input is a result, too
     h = f.layer_norm(f.lib, x, p["s1"], p["t1"])
     x = x + f.dropout(f.lib, attention(f, p, h))
@@ -138,6 +142,7 @@ def pre_norm(f: Any, p: dict[str, Any], x: Any, target: Any) -> Any:
 
 
 def post_norm(f: Any, p: dict[str, Any], x: Any, target: Any) -> Any:
+    """A transformer block whose norms come last."""
     x = x * p["s0"]
     x = f.layer_norm(f.lib, x + f.dropout(f.lib, attention(f, p, x)), p["s1"], p["t1"])
     x = f.layer_norm(f.lib, x + f.dropout(f.lib, feed_forward(f, p, x)), p["s2"], p["t2"])
@@ -145,14 +150,17 @@ def post_norm(f: Any, p: dict[str, Any], x: Any, target: Any) -> Any:
 
 
 def swiglu(f: Any, p: dict[str, Any], x: Any, target: Any) -> Any:
+    """A gated feed-forward network."""
     return ((f.silu(x @ p["w1"]) * (x @ p["w4"]) @ p["w3"]) ** 2).mean()
 
 
 def geglu(f: Any, p: dict[str, Any], x: Any, target: Any) -> Any:
+    """The same with a GELU."""
     return ((f.gelu(x @ p["w1"]) * (x @ p["w4"]) @ p["w3"]) ** 2).mean()
 
 
 def residual(f: Any, p: dict[str, Any], x: Any, target: Any) -> Any:
+    """Two products with batch norms beside a shortcut."""
     x = x * p["s0"]
     h = f.batch_norm(f.lib, x @ p["v1"], p["s1"], p["t1"]).relu()
     h = f.batch_norm(f.lib, h @ p["v2"], p["s2"], p["t2"])
@@ -160,6 +168,7 @@ def residual(f: Any, p: dict[str, Any], x: Any, target: Any) -> Any:
 
 
 def lstm(f: Any, p: dict[str, Any], x: Any, target: Any) -> Any:
+    """Two steps of a cell."""
     h = c = f.lib.zeros((TOKENS, WIDTH), device=x.device)
     for _ in range(2):
         h, c = f.lstm_cell(f.lib, x, h, c, p)
@@ -167,10 +176,12 @@ def lstm(f: Any, p: dict[str, Any], x: Any, target: Any) -> Any:
 
 
 def embedding(f: Any, p: dict[str, Any], x: Any, target: Any) -> Any:
+    """Rows of a table, and a loss over many classes."""
     return f.cross_entropy(f.lib, p["table"][target.view(-1)] @ p["classes"], target)
 
 
 def batch_norm_relu(f: Any, p: dict[str, Any], x: Any, target: Any) -> Any:
+    """Between two products."""
     h = f.batch_norm(f.lib, x @ p["v1"], p["s1"], p["t1"]).relu()
     return (h @ p["v2"] * 2.0).relu().mean()
 
@@ -254,6 +265,7 @@ def torch_saved(f: Any, model: Callable[..., Any], device: str) -> tuple[int, in
         before = torch.cuda.memory_allocated()
         loss = model(f, p, x, target)
         allocated = torch.cuda.memory_allocated() - before
+        del loss
     return saved, allocated
 
 
@@ -287,7 +299,8 @@ def saved_table(device: str) -> None:
     import torch
 
     print(
-        f"MiB that are kept for the backward pass, float32, {device}, PyTorch {torch.__version__}:\n"
+        f"MiB that are kept for the backward pass, float32, {device}, "
+        f"PyTorch {torch.__version__}:\n"
     )
     print("| model | PyTorch, written out | PyTorch, ready made | Genesis | of ready made |")
     print("|---|---:|---:|---:|---:|")
@@ -315,7 +328,7 @@ def work(device: str) -> None:
         genesis.flush()
         before = genesis.memory_stats(device).allocated_bytes
         genesis._C.MemoryManager(device).reset_peaks()
-        start = time.perf_counter()
+        start, processor = time.perf_counter(), time.process_time()
         model = MODELS[line.strip()]
         loss = model(written(genesis), p, x, target)
         loss.backward()
@@ -323,11 +336,12 @@ def work(device: str) -> None:
         if device == "cuda":
             genesis.cuda.synchronize()
         seconds = time.perf_counter() - start
+        processor = time.process_time() - processor
         peak = genesis.memory_stats(device).peak_allocated
         del loss
         for one in p.values():
             one.grad = None
-        print(seconds, peak - before, flush=True)
+        print(seconds, processor, peak - before, flush=True)
 
 
 def time_table(device: str) -> None:
@@ -344,11 +358,10 @@ def time_table(device: str) -> None:
                 text=True,
             )  # fmt: skip
         )
-    print(f"Forward and backward pass, {device}, medians of {ROUNDS} rounds in turns:\n")
-    print(
-        "| model | stored, ms | computed again, ms | ratio | stored, peak MiB | again, peak MiB |"
-    )
-    print("|---|---:|---:|---:|---:|---:|")
+    print(f"Forward and backward pass, {device}, medians of {ROUNDS} rounds in turns;")
+    print("ratios of the times on the clock, and of the processors' times:\n")
+    print("| model | stored, ms | again, ms | clock | processors | stored, peak MiB | again |")
+    print("|---|---:|---:|---:|---:|---:|---:|")
     for name in MODELS:
         rounds: list[list[list[float]]] = []
         for _ in range(ROUNDS + 1):
@@ -360,10 +373,11 @@ def time_table(device: str) -> None:
                 rounds[-1].append([float(one) for one in side.stdout.readline().split()])
         del rounds[0]
         old, new = (statistics.median(one[i][0] for one in rounds) * 1e3 for i in range(2))
-        ratio = statistics.median(one[1][0] / one[0][0] for one in rounds)
-        peaks = [max(one[i][1] for one in rounds) / 2**20 for i in range(2)]
+        ratios = [statistics.median(one[1][i] / one[0][i] for one in rounds) for i in range(2)]
+        peaks = [max(one[i][2] for one in rounds) / 2**20 for i in range(2)]
         print(
-            f"| {name} | {old:.1f} | {new:.1f} | {ratio:.3f} | {peaks[0]:.1f} | {peaks[1]:.1f} |",
+            f"| {name} | {old:.1f} | {new:.1f} | {ratios[0]:.3f} | {ratios[1]:.3f} "
+            f"| {peaks[0]:.1f} | {peaks[1]:.1f} |",
             flush=True,
         )
     for side in sides:

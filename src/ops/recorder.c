@@ -370,8 +370,7 @@ static gn_status operands_prepare(int arity, const gn_operand *operands,
         struct gni_node *node = operands[i].tensor != NULL ? operands[i].tensor->node : NULL;
         if (node == NULL)
             continue;
-        const char *why =
-            operand_refuse(operands[i].tensor, shape, count, is_ordered, stream);
+        const char *why = operand_refuse(operands[i].tensor, shape, count, is_ordered, stream);
         unsigned with = weight + node->weight;
         if (why == NULL && is_long(with))
             with = 1 + (unsigned)gni_operands_weigh(i + 1, operands);

@@ -21,10 +21,10 @@
 #include <string.h>
 
 enum {
-    WEIGHT_MOST = 16,      /* operations that are worth being done again */
-    SMALL_SHARE = 8,       /* memory counts as nothing if it is so many times smaller */
-    IDLE_MOST = 8,         /* idle recipes */
-    LOOKS_MOST = 16,       /* readers of a storage that are looked at */
+    WEIGHT_MOST = 16, /* operations that are worth being done again */
+    SMALL_SHARE = 8,  /* memory counts as nothing if it is so many times smaller */
+    IDLE_MOST = 8,    /* idle recipes */
+    LOOKS_MOST = 16,  /* readers of a storage that are looked at */
     SOURCES_MOST = GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST,
     SOURCE_WORDS = (SOURCES_MOST + 63) / 64,
 };
@@ -93,6 +93,7 @@ struct decision {
     int source_count;
     struct source sources[SOURCES_MOST];
     struct source_set sets[GNI_PROGRAM_NODES_MOST]; /* of each node */
+    unsigned weights[GNI_PROGRAM_NODES_MOST];       /* of those whose operands are not stored: N6 */
 };
 
 /* True if a resting node reads the storage, as far as a short look tells. One of the work itself may end with it. */
@@ -132,8 +133,8 @@ static void source_add(struct decision *decision, struct source_set *set, const 
     set->bits[at / 64] |= UINT64_C(1) << (at % 64);
 }
 
-/* What an operand reads becomes a part of the set. */
-static void operand_add(struct decision *decision, struct source_set *set,
+/* What an operand reads becomes a part of the set, and what it weighs of the weight. */
+static void operand_add(struct decision *decision, struct source_set *set, unsigned *weight,
                         const struct gni_node_operand *operand)
 {
     if (operand->kind == GNI_OPERAND_NUMBER)
@@ -148,6 +149,7 @@ static void operand_add(struct decision *decision, struct source_set *set,
     if (decision->fates[node->place] == GNI_FATE_GONE) {
         for (int i = 0; i < SOURCE_WORDS; i++)
             set->bits[i] |= decision->sets[node->place].bits[i];
+        *weight += decision->weights[node->place];
         return;
     }
     bool is_saved = node->owner != NULL && (uint32_t)atomic_load(&node->owner->saves) > 0;
@@ -175,9 +177,9 @@ static void set_pay(struct decision *decision, const struct source_set *set)
 
 /* ---- what rests -------------------------------------------------------------------------------- */
 
-static bool is_worth_it(const struct gni_node *node)
+static bool can_be_again(const struct gni_node *node)
 {
-    return node->weight <= WEIGHT_MOST && node->deferred == NULL && is_large(node);
+    return node->deferred == NULL && is_large(node);
 }
 
 /* True if nothing needs a node but nodes that a reduction has computed already: nobody may ever ask for their values. */
@@ -218,20 +220,22 @@ void gni_work_decide(const struct gni_work *work, const gn_tensor *into, bool is
     decision.source_count = 0;
     bool is_any = false;
     for (int n = 0; n < work->node_count && !is_any; n++)
-        is_any = is_worth_it(work->nodes[n]);
+        is_any = can_be_again(work->nodes[n]);
     for (int n = 0; n < work->node_count; n++) {
         const struct gni_node *node = work->nodes[n];
         bool is_root = n == work->node_count - 1;
-        bool is_needed =
-            is_root ? into == NULL && (is_asked || gni_node_is_needed(node)) : gni_node_is_needed(node);
+        bool is_needed = is_root ? into == NULL && (is_asked || gni_node_is_needed(node))
+                                 : gni_node_is_needed(node);
         memset(&decision.sets[n], 0, is_any ? sizeof decision.sets[n] : 0);
+        decision.weights[n] = 1;
         for (int i = 0; i < node->arity && is_any; i++)
-            operand_add(&decision, &decision.sets[n], &node->operands[i]);
+            operand_add(&decision, &decision.sets[n], &decision.weights[n], &node->operands[i]);
+        if (decision.weights[n] > node->weight)
+            decision.weights[n] = node->weight;
         if (!is_needed && node->owner == NULL)
             fates[n] = GNI_FATE_GONE;
-        else if (is_worth_it(node))
-            fates[n] = fate_choose(&decision, n,
-                                   is_needed && (is_root || !is_needed_hardly(node)));
+        else if (can_be_again(node) && decision.weights[n] <= WEIGHT_MOST)
+            fates[n] = fate_choose(&decision, n, is_needed && (is_root || !is_needed_hardly(node)));
         else
             fates[n] = GNI_FATE_STORED;
     }
@@ -274,6 +278,17 @@ static void idle_forget(void)
     atomic_store_explicit(&has_idle, false, memory_order_relaxed);
 }
 
+/* Of a node that is computed, or not stored: what is stored below it weighs nothing now. */
+static void weight_renew(struct gni_node *node)
+{
+    unsigned weight = 1;
+    for (int i = 0; i < node->arity; i++)
+        if (node->operands[i].kind == GNI_OPERAND_NODE && node->operands[i].node->storage == NULL)
+            weight += node->operands[i].node->weight;
+    if (weight < node->weight) /* which may have counted shared nodes once */
+        node->weight = weight;
+}
+
 /* Before the tensor has its storage: from then on it may go without the lock. */
 static void recipe_make(const struct gni_node *node)
 {
@@ -295,6 +310,7 @@ void gni_work_settle(const struct gni_work *work, const enum gni_fate *fates,
 {
     for (int n = 0; n < work->node_count; n++) {
         struct gni_node *node = work->nodes[n];
+        weight_renew(node);
         if (fates[n] == GNI_FATE_RECIPE)
             recipe_make(node);
         if (fates[n] != GNI_FATE_GONE)
@@ -419,7 +435,8 @@ static bool is_overwritten(const struct gni_node *node, const void *context)
 gn_status gni_resting_flush_capture(struct gni_capture *capture)
 {
     gni_recorder_lock();
-    gn_status status = gni_resting_flush(is_overwritten, capture, "a graph writes to what it reads");
+    gn_status status =
+        gni_resting_flush(is_overwritten, capture, "a graph writes to what it reads");
     gni_recorder_unlock();
     return status;
 }
@@ -448,8 +465,7 @@ void gni_recorder_rest(gn_tensor *tensor)
     struct gni_storage *storage = gni_tensor_storage(tensor);
     if (recipe != NULL && !is_as_computed(storage)) {
         recipe_release(tensor);
-    } else if (recipe != NULL && will_be_spare(tensor) &&
-               atomic_load(&storage->references) == 1) {
+    } else if (recipe != NULL && will_be_spare(tensor) && atomic_load(&storage->references) == 1) {
         for (int i = 0; i < IDLE_MOST; i++)
             if (idle[i] == recipe)
                 idle[i] = NULL;

@@ -147,8 +147,7 @@ bool gni_capture_writes(struct gni_capture *capture, const struct gni_storage *s
 {
     gni_mutex_lock(&mutex);
     const struct use *use = gni_map_find(&capture->uses, (uintptr_t)storage);
-    bool is_written =
-        atomic_load(&storage->capture) == capture || (use != NULL && use->is_write);
+    bool is_written = atomic_load(&storage->capture) == capture || (use != NULL && use->is_write);
     gni_mutex_unlock(&mutex);
     return is_written;
 }

@@ -484,6 +484,30 @@ static void test_a_recipe_keeps_nothing_alone(void)
     CHECK_U64(live_bytes(), before);
 }
 
+/* Of a long chain one value in so many is stored, from which the others follow. */
+static void test_a_chain_is_stored_here_and_there(void)
+{
+    enum {
+        LENGTH = 28, /* a program */
+        STORED_MOST = 2,
+    };
+    (void)gni_resting_set_least(1);
+    gn_tensor *w = leaf(1);
+    uint64_t before = live_bytes();
+    failed = GN_OK;
+    gn_tensor *x = binary(GN_OP_MULTIPLY, w, number(0.5));
+    for (int i = 1; i < LENGTH; i++)
+        x = then(unary(GN_OP_SIN, x), x);
+    gn_tensor *loss = sum(x);
+    gn_tensor_release(x);
+    uint64_t kept = live_bytes() - before;
+    CHECK(kept >= NBYTES && kept < STORED_MOST * NBYTES + NBYTES / 2);
+    CHECK_OK(gn_backward(1, &loss, NULL, 0));
+    gn_tensor_release(loss);
+    gn_tensor_release(w);
+    CHECK(gni_list_is_empty(&gni_resting));
+}
+
 /* Nor does a gradient, whose sources rest while it is computed, and are gone then. */
 static void test_a_gradient_keeps_nothing(void)
 {
@@ -561,7 +585,8 @@ static void test_small_values_of_large_ones(void)
     gn_tensor_release(mask);
     gn_tensor_release(noise);
     CHECK_OK(gni_tensor_flush(y));
-    CHECK_U64(live_bytes(), before + ELEMENTS); /* y is as large as the noise, and the mask a byte each */
+    CHECK_U64(live_bytes(),
+              before + ELEMENTS); /* y is as large as the noise, and the mask a byte each */
     gn_tensor_release(y);
     gn_tensor_release(w);
 }
@@ -854,7 +879,8 @@ static void test_graphs(void)
     world_init(&outer);
     CHECK_OK(forward(&outer));
 
-    world_init(&world); /* a whole step in a graph, which also writes to what another graph of operations reads */
+    world_init(
+        &world); /* a whole step in a graph, which also writes to what another graph of operations reads */
     CHECK_OK(forward(&world));
     CHECK_OK(gn_backward(1, &world.loss, NULL, 0));
     CHECK(is_as_expected(&world));
@@ -871,7 +897,8 @@ static void test_graphs(void)
     CHECK(is_as_expected(&outer));
     gn_tensor_release(outer.loss);
 
-    gn_tensor *shift = numbers(11), *put = outer.shift; /* rests before a replay writes to what it reads */
+    gn_tensor *shift = numbers(11),
+              *put = outer.shift; /* rests before a replay writes to what it reads */
     CHECK_OK(gn_assign(outer.shift, of(shift)));
     CHECK_OK(forward(&outer));
     CHECK_OK(gn_flush());
@@ -911,6 +938,7 @@ int main(int argc, char **argv)
     RUN(test_cases);
     RUN(test_what_is_kept);
     RUN(test_a_recipe_keeps_nothing_alone);
+    RUN(test_a_chain_is_stored_here_and_there);
     RUN(test_a_gradient_keeps_nothing);
     RUN(test_two_products);
     RUN(test_a_result_is_written_to);

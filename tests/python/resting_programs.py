@@ -2,9 +2,10 @@
 
     python resting_programs.py DEVICE FIRST COUNT [unfused]
 
-A program makes leaves and constants, and then does something at random again and again: an operation of one of many kinds,
-a write in place, an export, a deletion, a flush, a backward pass. The digests must not depend on what is stored and what is
-computed again, so they are compared between processes with different GENESIS_RECOMPUTE_LEAST.
+A program makes leaves and constants, and then does something at random again and again: an
+operation of one of many kinds, a write in place, an export, a deletion, a flush, a backward pass.
+The digests must not depend on what is stored and what is computed again, so they are compared
+between processes with different GENESIS_RECOMPUTE_LEAST.
 """
 
 from __future__ import annotations
