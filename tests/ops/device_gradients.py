@@ -1,10 +1,10 @@
 """Gradients on a GPU, real or simulated, beside those on the CPU, which differences have checked.
 
-    python tests/ops/device_gradients.py [few | all] [name ...]
+    python tests/ops/device_gradients.py [few | all | PART/PARTS] [name ...]
 
 `few`: a sample of each rule, and first gradients; elementwise ones together, since the simulated
 GPU takes half a second for a kernel. `all`: every sample in every form and layout, and the
-gradients of gradients.
+gradients of gradients; 1/4 is a quarter of them.
 """
 
 from __future__ import annotations
@@ -117,10 +117,10 @@ def few(names: list[str]) -> int:
     return count
 
 
-def every(names: list[str]) -> int:
-    """All of them."""
+def every(names: list[str], part: int = 1, parts: int = 1) -> int:
+    """All of them, or a part."""
     count = 0
-    for sample in SAMPLES:
+    for sample in SAMPLES[part - 1 :: parts]:
         if names and sample.name not in names:
             continue
         for form, layout in cases_of(sample):
@@ -134,6 +134,7 @@ def every(names: list[str]) -> int:
 
 if __name__ == "__main__":
     mode, *wanted = sys.argv[1:] or ["few"]
-    done = every(wanted) if mode == "all" else few(wanted)
+    part, _, parts = ("1/1" if mode == "all" else mode).partition("/")
+    done = few(wanted) if mode == "few" else every(wanted, int(part), int(parts))
     assert done > 0
     print(f"{done} samples")

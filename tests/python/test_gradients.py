@@ -119,8 +119,9 @@ def test_on_the_simulated_gpu():
 
 
 @pytest.mark.gpu
-def test_on_a_gpu():
-    finished = run_script("device_gradients.py", "all")
+@pytest.mark.parametrize("part", range(1, 5))
+def test_on_a_gpu(part):
+    finished = run_script("device_gradients.py", f"{part}/4")
     assert not finished.stderr, finished.stderr
 
 
