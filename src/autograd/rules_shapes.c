@@ -242,61 +242,22 @@ void gni_cat_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
     }
 }
 
-/* The gradient of a part: 0 if there is none. Unbound parts get their dimension back. */
-static gn_tensor *part_gradient(const struct gni_rule_frame *frame, int number)
-{
-    struct gni_scope *s = frame->scope;
-    const struct gni_parts_details *details = frame->node->details;
-    const struct gni_like *like = &frame->node->results[number];
-    const gn_scalar zero = {.kind = GN_INT64};
-    gn_tensor *part = frame->given[number];
-    if (part == NULL)
-        part = gni_full(s, zero, like->dtype, like->ndim, like->sizes, like->device);
-    return gni_scope_is_ok(s) && details->is_unbound ? gni_unsqueeze(s, part, details->dimension)
-                                                     : part;
-}
-
-/* New memory in which the dimensions lie as those of the tensor did: who needs the gradient as that came from, for example
- * a permuted view of a product's result, gets it without another copy. */
-static gn_tensor *room_in_order(const struct gni_rule_frame *frame)
-{
-    struct gni_scope *s = frame->scope;
-    const struct gni_parts_details *details = frame->node->details;
-    const struct gni_like *like = frame->likes[0];
-    int64_t sizes[GN_DIMENSIONS_MAX];
-    int back[GN_DIMENSIONS_MAX];
-    gn_tensor *made = NULL;
-    for (int i = 0; i < like->ndim; i++) {
-        sizes[i] = like->sizes[details->order[i]];
-        back[details->order[i]] = i;
-    }
-    gn_status status = gn_tensor_create(like->dtype, like->ndim, sizes, like->device, &made);
-    return gni_scope_keep(s, status, made) != NULL ? gni_permute(s, made, back) : NULL;
-}
-
-/* The gradients of the parts side by side. */
+/* The gradients of the parts side by side, 0 for those that have none. */
 void gni_parts_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
     struct gni_scope *s = frame->scope;
     const struct gni_parts_details *details = frame->node->details;
     int count = frame->node->result_count;
-    if (gn_gradients_are_on()) {
-        gn_tensor **parts = gni_scope_list(s, count);
-        for (int i = 0; i < count && gni_scope_is_ok(s); i++)
-            parts[i] = part_gradient(frame, i);
-        gradients[0] = gni_scope_is_ok(s) ? gni_cat(s, count, parts, details->dimension) : NULL;
-        return;
-    }
-    gn_tensor *room = room_in_order(frame);
-    int64_t begin = 0;
+    gn_tensor **parts = gni_scope_list(s, count);
     for (int i = 0; i < count && gni_scope_is_ok(s); i++) {
-        gn_tensor *part = part_gradient(frame, i);
-        int64_t own = gni_scope_is_ok(s) ? part->sizes[details->dimension] : 0;
-        gn_tensor *place =
-            gni_scope_is_ok(s) ? gni_narrow(s, room, details->dimension, begin, own) : NULL;
-        if (place != NULL)
-            s->status = gn_assign(place, (gn_operand){.tensor = part});
-        begin += own;
+        const struct gni_like *like = &frame->node->results[i];
+        const gn_scalar zero = {.kind = GN_INT64};
+        parts[i] = frame->given[i];
+        if (parts[i] == NULL)
+            parts[i] = gni_full(s, zero, like->dtype, like->ndim, like->sizes, like->device);
+        if (gni_scope_is_ok(s) && details->is_unbound)
+            parts[i] = gni_unsqueeze(s, parts[i], details->dimension);
     }
-    gradients[0] = room;
+    if (gni_scope_is_ok(s))
+        gradients[0] = gni_cat(s, count, parts, details->dimension);
 }

@@ -47,18 +47,11 @@ static bool parts_begin(const struct gni_scope *s, const gn_tensor *x)
 }
 
 static gn_status parts_give(struct gni_scope *s, bool is_taped, const char *name, gn_tensor *x,
-                            int dim, bool is_unbound, int count, gn_tensor **parts,
+                            struct gni_parts_details details, int count, gn_tensor **parts,
                             gn_results *results)
 {
     const gn_operand input = {.tensor = x};
-    struct gni_parts_details details = {.dimension = dim, .is_unbound = is_unbound};
     gni_tape_is_paused &= !is_taped;
-    for (int i = 0; is_taped && i < x->ndim; i++) {
-        int at = i;
-        for (; at > 0 && x->strides[details.order[at - 1]] < x->strides[i]; at--)
-            details.order[at] = details.order[at - 1];
-        details.order[at] = (int8_t)i;
-    }
     if (is_taped && gni_scope_is_ok(s) && count > 0)
         s->status = gni_tape.record(&(struct gni_tape_step){.rule = GNI_RULE_PARTS,
                                                             .name = name,
@@ -82,7 +75,8 @@ static gn_status unbind_call(const gn_argument *a, gn_results *results)
     bool is_taped = parts_begin(&s, x);
     for (int64_t i = 0; i < count && gni_scope_is_ok(&s); i++)
         parts[i] = gni_select(&s, x, dim, i);
-    return parts_give(&s, is_taped, "unbind", x, dim, true, (int)count, parts, results);
+    return parts_give(&s, is_taped, "unbind", x, (struct gni_parts_details){dim, true}, (int)count,
+                      parts, results);
 }
 
 /* Gives parts of one size; the last may be smaller. */
@@ -99,7 +93,8 @@ static gn_status give_pieces(struct gni_scope *s, gn_tensor *x, int dim, int64_t
         parts[i] = gni_narrow(s, x, dim, length - left, own);
         left -= own;
     }
-    return parts_give(s, is_taped, "split", x, dim, false, (int)count, parts, results);
+    return parts_give(s, is_taped, "split", x, (struct gni_parts_details){dim, false}, (int)count,
+                      parts, results);
 }
 
 /* Integers as text: "[1, 2]", the first of many. */
@@ -138,7 +133,8 @@ static gn_status split_by_sizes(struct gni_scope *s, gn_tensor *x, int dim, cons
         parts[i] = gni_narrow(s, x, dim, begin, list->integers[i]);
         begin += list->integers[i];
     }
-    return parts_give(s, is_taped, "split", x, dim, false, list->count, parts, results);
+    return parts_give(s, is_taped, "split", x, (struct gni_parts_details){dim, false}, list->count,
+                      parts, results);
 }
 
 static gn_status split_call(const gn_argument *a, gn_results *results)

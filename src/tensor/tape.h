@@ -83,8 +83,7 @@ struct gni_softmax_details {
 
 struct gni_parts_details {
     int dimension;
-    bool is_unbound;                 /* the results do not have it */
-    int8_t order[GN_DIMENSIONS_MAX]; /* the tensor's dimensions by decreasing stride */
+    bool is_unbound; /* the results do not have it */
 };
 
 struct gni_repeat_details {
