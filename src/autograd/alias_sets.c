@@ -177,7 +177,7 @@ static gn_status set_widen(struct gni_alias_set *aliases, gn_tensor *alias)
     if (storage->block == NULL ||
         (aliases->ndim == 1 && aliases->offset == 0 && aliases->sizes[0] == count))
         return GN_OK;
-    gn_tensor *before, *whole;
+    gn_tensor *before, *whole = NULL;
     GN_TRY(whole_make(aliases, alias, &before));
     bool was_on = gn_set_gradients(false);
     gn_status status = gni_tensor_alias_as(before, -before->offset, 1, &count, &stride, &whole);
