@@ -241,6 +241,17 @@ static gn_tensor *turned(struct gni_scope *s, gn_tensor *x)
     return gni_scope_is_ok(s) ? gni_transpose(s, x, x->ndim - 2, x->ndim - 1) : NULL;
 }
 
+/* The rows of all matrices, as one matrix. */
+static gn_tensor *rows_of(struct gni_scope *s, gn_tensor *x)
+{
+    int64_t rows = 1;
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    for (int i = 0; i < x->ndim - 1; i++)
+        rows *= x->sizes[i];
+    return gni_reshape(s, x, 2, (int64_t[]){rows, x->sizes[x->ndim - 1]});
+}
+
 /* a @ b: g @ b^T and a^T @ g. A vector is a row on the left and a column on the right. */
 static void matmul_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
@@ -263,6 +274,10 @@ static void matmul_gradient(const struct gni_rule_frame *frame, gn_tensor **grad
         gradients[0] = is_row && gni_scope_is_ok(s) ? gni_squeeze(s, back, back->ndim - 2) : back;
     }
     if ((frame->needed & 2) != 0) {
+        if (frame->likes[1]->ndim <= 2 && a->ndim > 2) { /* one product, and not a sum of many */
+            a = rows_of(s, a);
+            g = rows_of(s, g);
+        }
         gn_tensor *back = gni_matmul(s, turned(s, a), g);
         gradients[1] =
             is_column && gni_scope_is_ok(s) ? gni_squeeze(s, back, back->ndim - 1) : back;
