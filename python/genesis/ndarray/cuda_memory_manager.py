@@ -232,7 +232,9 @@ class CUDAMemoryManager(_C.MemoryManager):
         Examples
         --------
         >>> import io
+        >>> import genesis
         >>> from genesis.ndarray.cuda_memory_manager import CUDAMemoryManager
+        >>> kept = genesis.zeros(1000)
         >>> "living blocks" in CUDAMemoryManager("cpu").dump_allocation_trace(io.StringIO())
         True
         """
