@@ -317,6 +317,26 @@ static gn_status gradient_check(const struct gni_graph_node *node, int input, gn
                      node->name, gni_site_text("called at", node->site).text);
 }
 
+/*
+ * Whether a pending gradient will be summed, since its input was broadcast, and goes to another input as it is, whose node
+ * needs it in memory. It is stored first then, so that it is not computed twice.
+ */
+static bool is_summed_and_stored(const struct gni_graph_node *node, const struct frame_room *room,
+                                 int input)
+{
+    const gn_tensor *gradient = room->gradients[input];
+    if (gradient == NULL || gni_tensor_storage(gradient) != NULL || room->likes[input] == NULL ||
+        broadcast_dims(gradient, room->likes[input]) == 0)
+        return false;
+    for (int i = 0; i < node->edge_count; i++)
+        if (i != input && room->gradients[i] == gradient && room->likes[i] != NULL &&
+            broadcast_dims(gradient, room->likes[i]) == 0 &&
+            node->edges[i].node->rule != GNI_RULE_ELEMENTWISE &&
+            node->edges[i].node->rule != GNI_RULE_CAST)
+            return true;
+    return false;
+}
+
 /* Runs a node's rule, and adds what it gives to the nodes behind. */
 static gn_status rule_run(struct walk *walk, struct visit *visit, struct gni_scope *scope,
                           struct frame_room *room)
@@ -338,6 +358,9 @@ static gn_status rule_run(struct walk *walk, struct visit *visit, struct gni_sco
     numbers_set(node, room->inputs);
     GN_TRY(gni_values_take(node, is_graph, room->held, &frame));
     gni_rule_row(node->rule, node->details).call(&frame, room->gradients);
+    for (int i = 0; i < node->edge_count && gni_scope_is_ok(scope); i++)
+        if (is_summed_and_stored(node, room, i))
+            GN_TRY(gni_tensor_flush(room->gradients[i]));
     for (int i = 0; i < node->edge_count && gni_scope_is_ok(scope); i++) {
         gn_tensor *fitting =
             room->likes[i] != NULL ? gradient_fit(scope, room->gradients[i], room->likes[i]) : NULL;
