@@ -149,6 +149,8 @@ void gni_graph_node_forget_saved(struct gni_graph_node *node)
 /* Where an operation was called, while stacks are recorded. */
 static void node_list(struct gni_graph_node *node)
 {
+    if (!gn_history_is_on())
+        return;
     node->site = gn_history_capture();
     if (node->site == 0)
         return;

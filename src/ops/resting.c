@@ -38,10 +38,21 @@ static size_t nbytes_of(const struct gni_node *node)
 
 static size_t bytes_least; /* under the lock; 0: not known yet */
 
-static bool is_large(const struct gni_node *node)
+static void least_set(size_t nbytes)
+{
+    bytes_least = nbytes;
+    atomic_store_explicit(&gni_counted_least, nbytes / SMALL_SHARE, memory_order_relaxed);
+}
+
+static void least_find(void)
 {
     if (bytes_least == 0)
-        bytes_least = (size_t)gni_option_size(GNI_OPTION_RECOMPUTE_LEAST);
+        least_set((size_t)gni_option_size(GNI_OPTION_RECOMPUTE_LEAST));
+}
+
+static bool is_large(const struct gni_node *node)
+{
+    least_find();
     return nbytes_of(node) >= bytes_least;
 }
 
@@ -49,7 +60,7 @@ size_t gni_resting_set_least(size_t nbytes)
 {
     gni_recorder_lock();
     size_t before = bytes_least;
-    bytes_least = nbytes;
+    least_set(nbytes);
     gni_recorder_unlock();
     return before;
 }
@@ -352,6 +363,7 @@ void gni_recorder_meet(void)
 void gni_recorder_unsaved(gn_tensor *tensor)
 {
     gni_recorder_lock();
+    least_find();
     struct gni_storage *storage = gni_tensor_storage(tensor);
     if ((uint32_t)atomic_load(&tensor->saves) == 0) {
         if (atomic_exchange(&tensor->is_counted, false) && storage != NULL)

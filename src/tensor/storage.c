@@ -16,6 +16,8 @@ enum {
     GPU_WORD = 4, /* bytes that a GPU exchanges at once: storage ends with a whole one (index.cu) */
 };
 
+_Atomic(size_t) gni_counted_least;
+
 /* Where new storage on the CPU comes from; NULL: its own manager. Managers live for ever. */
 static gn_memory_manager *_Atomic pinned_manager;
 

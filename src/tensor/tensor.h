@@ -20,7 +20,8 @@
  *       being stored (src/ops/resting.c);
  *   T9  a tensor with a recipe has a storage of its own. The recipe is a node that computes the same value, as long as
  *       the storage was not written to since;
- *   T10 `saved_tensors` of a storage counts its tensors with is_counted. A tensor with saves and a storage is_counted.
+ *   T10 `saved_tensors` of a storage counts its tensors with is_counted. A tensor with saves is_counted if it has a
+ *       storage of gni_counted_least bytes. Nobody asks about smaller ones.
  *
  * `node`, `storage` and what hangs on them change under the recorder's lock only (src/ops/recorder.h); the rest
  * of a tensor never changes after its creation. gn_tensor_become() is the exception to both, for a tensor that is not
@@ -317,9 +318,13 @@ static inline bool gni_tensor_is_spare(const gn_tensor *tensor)
     return atomic_load(&tensor->references) == (uint32_t)saves + (saves >> 32);
 }
 
+extern _Atomic(size_t) gni_counted_least; /* T10; src/ops/resting.c sets it */
+
 /* T10. The tensor is saved, and its storage cannot go meanwhile. */
 static inline void gni_tensor_count(gn_tensor *tensor, struct gni_storage *storage)
 {
+    if (storage->nbytes < atomic_load_explicit(&gni_counted_least, memory_order_relaxed))
+        return;
     if (!atomic_exchange(&tensor->is_counted, true))
         atomic_fetch_add_explicit(&storage->saved_tensors, 1, memory_order_relaxed);
 }
