@@ -28,16 +28,22 @@ def numbers(*sizes, requires_grad=False):
 
 
 def kept(function, *inputs):
-    """Bytes that the graph of a function keeps; nothing stays when it was walked."""
-    before = allocated()
-    loss = function(*inputs).sum()
-    bytes_kept = allocated() - before
-    loss.backward()
-    del loss
-    for one in inputs:
-        one.grad = None
-    assert allocated() == before
-    return bytes_kept
+    """Bytes that the graph of a function keeps; nothing stays when it was walked.
+
+    The median of three: threads of earlier tests may still allocate or free something.
+    """
+    counts, left = [], []
+    for _ in range(3):
+        before = allocated()
+        loss = function(*inputs).sum()
+        counts.append(allocated() - before)
+        loss.backward()
+        del loss
+        for one in inputs:
+            one.grad = None
+        left.append(allocated() - before)
+    assert sorted(left)[1] == 0
+    return sorted(counts)[1]
 
 
 def test_a_chain_keeps_nothing():
