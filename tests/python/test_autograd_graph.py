@@ -845,3 +845,44 @@ def test_nothing_of_it_stays_without_the_garbage_collector(fresh):
     assert after[1] - before[1] < 20, (before, after)
     """
     fresh(textwrap.dedent(code))
+
+
+# ---- training ----
+
+
+def train(layer, steps):
+    """The losses of a small network with dropout, as bits."""
+    genesis.manual_seed(3)
+    x, target = genesis.randn(32, 8), genesis.randint(0, 4, (32, 1))
+    weights = [
+        (genesis.randn(*sizes) * 0.3).requires_grad_() for sizes in ((8, 16), (16, 16), (16, 4))
+    ]
+
+    def hidden(x, weight):
+        y = genesis.gelu(x @ weight)
+        return y * (genesis.rand(y.shape) > 0.1) / 0.9
+
+    losses = []
+    for _ in range(steps):
+        y = x
+        for weight in weights[:-1]:
+            y = layer(hidden, y, weight)
+        loss = -(y @ weights[-1]).log_softmax(1).gather(1, target).mean()
+        loss.backward()
+        with genesis.no_grad():
+            for weight in weights:
+                weight -= 0.1 * weight.grad
+                weight.grad = None
+        losses.append(loss.item().hex())
+    return losses
+
+
+def test_200_steps_with_and_without_checkpoint():
+    plain = train(lambda function, *args: function(*args), 200)
+    assert train(checkpoint, 200) == plain
+    assert float.fromhex(plain[-1]) < float.fromhex(plain[0]) / 2
+    genesis.cuda.set_kernel_fusion(False)
+    try:
+        assert train(checkpoint, 20) == plain[:20]
+    finally:
+        genesis.cuda.set_kernel_fusion(True)
