@@ -172,8 +172,9 @@ struct gni_freed {
 
 /* That memory was recycled after these requests: bound.c, BD1. */
 struct gni_recycling {
-    uint64_t requests;  /* as `recent_requests` was */
-    uint32_t iteration; /* in which it was last */
+    uint64_t requests;    /* as `recent_requests` was */
+    uint64_t alloc_bytes; /* that were allocated until then */
+    uint32_t iteration;   /* in which it was last */
 };
 
 struct gni_pool {
