@@ -14,14 +14,15 @@ static struct gni_philox philox_next(gn_generator *generator)
     return (struct gni_philox){.seed = generator->seed, .offset = generator->offset++};
 }
 
-/* What is filled with numbers of a type: `out` itself where that can be, else another tensor of its shape. */
+/* What is filled with numbers of a type: `out` itself where that can be, else another tensor of its shape. On the tape the
+ * numbers are assigned. */
 static gn_status target_make(gn_tensor *out, gn_dtype dtype, gn_tensor **target)
 {
     if (gn_tensor_is_read_only(out))
         return gni_error(GN_ERROR_INVALID_VALUE, "the tensor is read-only");
     GN_TRY(gni_tensor_flush(out));
     GN_TRY(gni_recorder_flush_readers(gni_tensor_storage(out)));
-    if (!out->is_contiguous || dtype != out->dtype)
+    if (!out->is_contiguous || dtype != out->dtype || gni_is_taped(out))
         return gn_tensor_create(dtype, out->ndim, out->sizes, out->device, target);
     gn_tensor_retain(out);
     *target = out;
@@ -82,13 +83,11 @@ static gn_status floating_fill(gn_tensor *out, gn_generator *generator, enum gni
 
 gn_status gn_random_uniform(gn_tensor *out, gn_generator *generator)
 {
-    GN_TRY(gni_tape_refuse_write("uniform", out, NULL));
     return floating_fill(out, generator, GNI_RANDOM_UNIFORM);
 }
 
 gn_status gn_random_normal(gn_tensor *out, gn_generator *generator)
 {
-    GN_TRY(gni_tape_refuse_write("normal", out, NULL));
     return floating_fill(out, generator, GNI_RANDOM_NORMAL);
 }
 

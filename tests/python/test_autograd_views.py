@@ -314,3 +314,18 @@ def test_nothing_is_held_in_a_circle(case):
         assert live[2] == live[1]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("name", ["uniform_", "normal_", "random_", "exponential_", "bernoulli_"])
+def test_random_numbers_in_place_have_no_gradient(name):
+    x = numbers(1)
+    y = x * 2
+    getattr(y[0], name)()
+    before = y.tolist()
+    y.sum().backward()
+    assert x.grad.tolist() == [[0.0] * 4, [2.0] * 4, [2.0] * 4]
+    assert y.tolist() == before and before[0] != (x[0] * 2).tolist()
+    with pytest.raises(RuntimeError, match="leaf"):
+        getattr(x, name)()
+    with genesis.no_grad():
+        getattr(x, name)()
