@@ -226,9 +226,7 @@ static gn_tensor *gradient_fit(struct gni_scope *scope, gn_tensor *gradient,
         gradient = gni_reduce(scope, GN_REDUCE_SUM, gradient, dims, true);
     if (more > 0 && gni_scope_is_ok(scope))
         gradient = gni_reshape(scope, gradient, like->ndim, gradient->sizes + more);
-    if (gni_scope_is_ok(scope) &&
-        !gni_shape_is_equal(gradient->ndim, gradient->sizes, like->ndim, like->sizes))
-        gradient = gni_expand(scope, gradient, like->ndim, like->sizes);
+    gradient = gni_broadcast_values(scope, gradient, like->ndim, like->sizes);
     if (gni_scope_is_ok(scope) && gradient->dtype != like->dtype)
         gradient = gni_cast(scope, gradient, like->dtype);
     if (gni_scope_is_ok(scope) && gradient->device != like->device) {

@@ -16,7 +16,7 @@ static gn_tensor *with_dims(const struct gni_rule_frame *frame, gn_tensor *reduc
     for (int i = 0; i < like->ndim; i++)
         sizes[i] =
             details->dimensions == 0 || (details->dimensions >> i & 1) != 0 ? 1 : like->sizes[i];
-    return gni_reshape(frame->scope, reduced, like->ndim, sizes);
+    return gni_reshape_values(frame->scope, reduced, like->ndim, sizes);
 }
 
 static int64_t reduced_count(const struct gni_rule_frame *frame)

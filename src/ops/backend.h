@@ -50,8 +50,11 @@ struct gni_selection {
 };
 
 struct gni_backend {
-    /* Computes all outputs of a program; its count may be 0. */
+    /* Computes all outputs of a program; its count may be 0, but not that of a row program. */
     gn_status (*run)(struct gni_program *program, gn_stream *stream);
+
+    /* Whether row programs of so many rows and columns are computed well: else rows are reduced by `reduce`. */
+    bool (*rows_fit)(int64_t rows, int64_t columns);
 
     /* Reduces a value of a program into `result`, contiguous, of task->kept elements. Deterministic. */
     gn_status (*reduce)(struct gni_program *program, short value,

@@ -517,6 +517,24 @@ gn_status gn_cast(gn_tensor *tensor, gn_dtype dtype, gn_tensor **result)
     return gni_tape_leave_one(status, GNI_RULE_CAST, "cast", tensor, result, NULL, 0);
 }
 
+/* A value that is one for each row, and waits, is given to all columns by an operation, which will be in its program. A view
+ * would compute it. */
+gn_status gni_tensor_broadcast(gn_tensor *tensor, int ndim, const int64_t *sizes,
+                               gn_tensor **result)
+{
+    if (!gni_is_pending_row(tensor))
+        return gn_tensor_expand(tensor, ndim, sizes, result);
+    struct gni_typing typing = typing_of_cast(tensor->dtype);
+    struct gni_shape shape = {.ndim = ndim};
+    memcpy(shape.sizes, sizes, (size_t)ndim * sizeof *sizes);
+    bool is_taped = gni_tape_enter(tensor);
+    gn_status status = gni_record(&typing, 1, &(gn_operand){.tensor = tensor}, &shape,
+                                  gni_shape_count(ndim, sizes), tensor->device, result);
+    if (!is_taped)
+        return status;
+    return gni_tape_leave_one(status, GNI_RULE_EXPAND, "expand", tensor, result, NULL, 0);
+}
+
 static gn_status assign(gn_tensor *out, gn_operand value)
 {
     GN_CHECK_ARGUMENT(out != NULL, "out must not be NULL");

@@ -5,6 +5,7 @@
 
 #include "base/host.h"
 #include "base/text.h"
+#include "ops/recorder.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -263,6 +264,21 @@ gn_tensor *gni_reshape(struct gni_scope *scope, gn_tensor *x, int ndim, const in
 gn_tensor *gni_expand(struct gni_scope *scope, gn_tensor *x, int ndim, const int64_t *sizes)
 {
     SCOPE_MAKE(scope, gn_tensor_expand(x, ndim, sizes, &made));
+}
+
+gn_tensor *gni_reshape_values(struct gni_scope *scope, gn_tensor *x, int ndim, const int64_t *sizes)
+{
+    if (!gni_scope_is_ok(scope) || gni_shape_is_equal(x->ndim, x->sizes, ndim, sizes))
+        return x;
+    return gni_reshape(scope, x, ndim, sizes);
+}
+
+gn_tensor *gni_broadcast_values(struct gni_scope *scope, gn_tensor *x, int ndim,
+                                const int64_t *sizes)
+{
+    if (!gni_scope_is_ok(scope) || gni_shape_is_equal(x->ndim, x->sizes, ndim, sizes))
+        return x;
+    SCOPE_MAKE(scope, gni_tensor_broadcast(x, ndim, sizes, &made));
 }
 
 gn_tensor *gni_permute(struct gni_scope *scope, gn_tensor *x, const int *order)

@@ -163,6 +163,14 @@ int64_t gni_dims_count(const gn_tensor *x, uint32_t dims);
 
 gn_tensor *gni_view(struct gni_scope *scope, gn_tensor *x, int ndim, const int64_t *sizes);
 gn_tensor *gni_reshape(struct gni_scope *scope, gn_tensor *x, int ndim, const int64_t *sizes);
+
+/* The same values in a shape to which x can be reshaped, or broadcast. The result may be x or share its memory, so nobody
+ * may write to it. Pending values stay pending where they can. */
+gn_tensor *gni_reshape_values(struct gni_scope *scope, gn_tensor *x, int ndim,
+                              const int64_t *sizes);
+gn_tensor *gni_broadcast_values(struct gni_scope *scope, gn_tensor *x, int ndim,
+                                const int64_t *sizes);
+
 gn_tensor *gni_expand(struct gni_scope *scope, gn_tensor *x, int ndim, const int64_t *sizes);
 gn_tensor *gni_permute(struct gni_scope *scope, gn_tensor *x, const int *order);
 gn_tensor *gni_transpose(struct gni_scope *scope, gn_tensor *x, int first, int second);

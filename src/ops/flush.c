@@ -224,6 +224,7 @@ static void output_add(struct gni_work *work, const struct gni_node *node,
     output->value = node->value;
     output->data = into != NULL ? gni_tensor_data(into) : storage->data;
     output->dtype = into != NULL ? into->dtype : node->typing.dtype;
+    output->is_row = node->count != program->count;
     output->is_strided = into != NULL && !into->is_contiguous;
     if (output->is_strided)
         memcpy(output->strides, into->strides, sizeof output->strides);
@@ -318,6 +319,35 @@ static bool is_all_gone(const struct gni_work *work, const enum gni_fate *fates)
     return true;
 }
 
+/*
+ * A node of a row program that others read as memory once it is computed: the newest row value that the rest of the work
+ * needs. NULL: the program is no row program.
+ */
+static struct gni_node *row_node_find(const struct gni_work *work)
+{
+    if (!gni_work_has_rows(work))
+        return NULL;
+    const struct gni_node *root = work->nodes[work->node_count - 1];
+    for (int n = work->node_count - 1; n >= 0; n--)
+        if (work->nodes[n]->is_row &&
+            (work->nodes[n]->count != root->count || n + 1 == work->node_count))
+            return work->nodes[n];
+    return work->nodes[work->node_count - 1];
+}
+
+/* What is written into memory may be read by the same program: then row values are computed before. */
+static gn_status rows_part(struct gni_work *work, struct gni_node *root)
+{
+    struct gni_node *row = NULL;
+    while (root->into != NULL && work->node_count > 0 && (row = row_node_find(work)) != NULL &&
+           row != root) {
+        work->node_count = 0;
+        GN_TRY(gni_node_flush(row, "a row of what is written reads it"));
+        GN_TRY(nodes_take(work, root));
+    }
+    return GN_OK;
+}
+
 /* `is_asked`: the root is stored even if its tensor is spare. */
 static gn_status node_flush(struct gni_node *root, bool is_asked, const char *why)
 {
@@ -327,6 +357,8 @@ static gn_status node_flush(struct gni_node *root, bool is_asked, const char *wh
     enum gni_fate fates[GNI_PROGRAM_NODES_MOST];
     root->references++;
     gn_status status = nodes_take(&work, root);
+    if (status == GN_OK)
+        status = rows_part(&work, root);
     if (status == GN_OK && work.node_count > 0)
         gni_work_decide(&work, into, is_asked, fates);
     if (status == GN_OK && work.node_count > 0 && into == NULL && is_all_gone(&work, fates)) {
@@ -589,10 +621,13 @@ static gn_status work_take(struct gni_work *work, gn_tensor *tensor)
         struct gni_node *root = tensor->node;
         root->references++;
         gn_status status = nodes_take(work, root);
-        struct gni_node *kept = status == GN_OK && work->node_count > 0 ? node_to_keep(work) : NULL;
-        if (kept != NULL) {
+        bool has_nodes = status == GN_OK && work->node_count > 0;
+        struct gni_node *row = has_nodes ? row_node_find(work) : NULL;
+        struct gni_node *kept = has_nodes && row == NULL ? node_to_keep(work) : NULL;
+        if (row != NULL || kept != NULL) {
             work->node_count = 0;
-            status = gni_node_flush(kept, "a reduction and others need it");
+            status = row != NULL ? gni_node_flush(row, "a value of rows is needed otherwise")
+                                 : gni_node_flush(kept, "a reduction and others need it");
         }
         gni_node_release(root);
         GN_TRY(status);

@@ -28,7 +28,10 @@
  *   N12 a *resting* node was passed by a program that did not store it, and will be computed again: its owner is spare
  *       (tensor.h, T8), or a node reads it. It is in the list of resting nodes and not in that of N1. The nodes below it
  *       are resting, or computed;
- *   N13 a *recipe* is a resting node whose owner has a storage: tensor.h, T9. Nothing reads it.
+ *   N13 a *recipe* is a resting node whose owner has a storage: tensor.h, T9. Nothing reads it;
+ *   N14 a node whose value has been made of a pending reduction of rows has `rows`, which all such nodes of a work have in
+ *       common. One that is_row has an element for each row; its `count` is that. The others have the elements of all rows.
+ *       A reduction's `sizes` are those of what it reduces. A node that is_row never rests.
  *
  * Threads: all functions here but gni_recorder_lock() are called with the recorder's lock.
  */
@@ -60,6 +63,13 @@ struct gni_node_operand {
     };
 };
 
+/* The rows that a node's value has, or had before they were reduced: the last dimensions of a shape. */
+struct gni_rows {
+    uint64_t key; /* equal for equal sizes of the dimensions; 0: there are no rows */
+    int ndim;
+    int64_t columns; /* elements of a row */
+};
+
 struct gni_node {
     struct gni_list link;    /* N1 */
     struct gni_list readers; /* N4 */
@@ -77,11 +87,15 @@ struct gni_node {
     unsigned weight; /* N6 */
     bool
         is_reduced; /* a reduction has computed it without storing it: the next one stores it first */
-    bool is_exposed; /* others can reach an operand's memory: N5 */
-    bool is_done;    /* N3 */
-    bool is_running; /* N7 */
-    bool is_unfit;   /* gni_waiting_bound() has tried to compute it, and failed */
-    bool is_resting; /* N12 */
+    bool is_exposed;   /* others can reach an operand's memory: N5 */
+    bool is_done;      /* N3 */
+    bool is_running;   /* N7 */
+    bool is_unfit;     /* gni_waiting_bound() has tried to compute it, and failed */
+    bool is_resting;   /* N12 */
+    bool is_row;       /* N14 */
+    bool is_reduction; /* of rows */
+    gn_reduction reduction;
+    struct gni_rows rows; /* N14 */
     bool
         is_inherited; /* recorded before a fork, on a device that this process has lost: no value */
     const void *runner; /* the thread that computes it */
@@ -207,6 +221,9 @@ bool gni_work_collect(struct gni_work *work, struct gni_node *root);
 
 /* The nodes below operands that are not computed, each once; more than GNI_PROGRAM_NODES_MOST: too many. */
 int gni_operands_weigh(int arity, const gn_operand *operands);
+
+/* Whether the program of the collected nodes is a row program. */
+bool gni_work_has_rows(const struct gni_work *work);
 
 /* The program of the collected nodes, without outputs, its dimensions in `order` (NULL: as they are). */
 void gni_work_build_program(struct gni_work *work, const int *order);

@@ -10,11 +10,22 @@ void gni_program_init(struct gni_program *program, int ndim, const int64_t *size
 {
     program->ndim = ndim;
     program->count = 1;
+    program->row_ndim = 0;
+    program->columns = 1;
     program->input_count = program->step_count = program->output_count = 0;
     for (int i = 0; i < ndim; i++) {
         program->sizes[i] = sizes[order != NULL ? order[i] : i];
         program->count *= sizes[i];
     }
+}
+
+/* Whether all columns of a row are one element. */
+static bool input_is_row(const struct gni_program *program, const struct gni_input *input)
+{
+    for (int d = program->ndim - program->row_ndim; d < program->ndim; d++)
+        if (input->strides[d] != 0 && program->sizes[d] != 1)
+            return false;
+    return true;
 }
 
 short gni_program_add_memory(struct gni_program *program, struct gni_storage *storage,
@@ -34,6 +45,8 @@ short gni_program_add_memory(struct gni_program *program, struct gni_storage *st
     input->held = dtype;
     for (int d = 0; d < program->ndim; d++)
         input->strides[d] = strides[d];
+    if (program->row_ndim > 0)
+        program->is_row[program->input_count] = input_is_row(program, input);
     return (short)program->input_count++;
 }
 
@@ -61,6 +74,38 @@ static void layout_make_flat(const struct gni_program *program, struct gni_layou
         layout->output_strides[i][0] = 1;
 }
 
+/* Whether a dimension goes on as if it were one with the last one of the layout. */
+static bool is_continued(const struct gni_program *program, const struct gni_layout *layout, int d)
+{
+    int last = layout->ndim - 1;
+    for (int i = 0; i < program->input_count; i++)
+        if (program->inputs[i].storage != NULL &&
+            layout->strides[i][last] != program->inputs[i].strides[d] * program->sizes[d])
+            return false;
+    for (int i = 0; i < program->output_count; i++)
+        if (program->outputs[i].is_strided &&
+            layout->output_strides[i][last] != program->outputs[i].strides[d] * program->sizes[d])
+            return false;
+    return true;
+}
+
+/* Adds a dimension to the layout, or joins it with the last one, if `may_join`. */
+static void dimension_add(const struct gni_program *program, struct gni_layout *layout, int d,
+                          const int64_t *contiguous, bool may_join)
+{
+    if (program->sizes[d] == 1)
+        return;
+    bool is_joined = may_join && is_continued(program, layout, d);
+    int at = is_joined ? layout->ndim - 1 : layout->ndim++;
+    layout->sizes[at] = is_joined ? layout->sizes[at] * program->sizes[d] : program->sizes[d];
+    for (int i = 0; i < program->input_count; i++)
+        layout->strides[i][at] =
+            program->inputs[i].storage != NULL ? program->inputs[i].strides[d] : 0;
+    for (int i = 0; i < program->output_count; i++)
+        layout->output_strides[i][at] =
+            program->outputs[i].is_strided ? program->outputs[i].strides[d] : contiguous[d];
+}
+
 bool gni_program_join(const struct gni_program *program, struct gni_layout *layout)
 {
     int64_t contiguous[GN_DIMENSIONS_MAX];
@@ -70,29 +115,24 @@ bool gni_program_join(const struct gni_program *program, struct gni_layout *layo
         return true;
     }
     layout->ndim = 0;
-    for (int d = 0; d < program->ndim; d++) {
-        if (program->sizes[d] == 1)
-            continue;
-        int last = layout->ndim - 1;
-        bool is_joined = last >= 0;
-        for (int i = 0; i < program->input_count && is_joined; i++)
-            is_joined =
-                program->inputs[i].storage == NULL ||
-                layout->strides[i][last] == program->inputs[i].strides[d] * program->sizes[d];
-        for (int i = 0; i < program->output_count && is_joined; i++)
-            is_joined = !program->outputs[i].is_strided ||
-                        layout->output_strides[i][last] ==
-                            program->outputs[i].strides[d] * program->sizes[d];
-        int at = is_joined ? last : layout->ndim++;
-        layout->sizes[at] = is_joined ? layout->sizes[at] * program->sizes[d] : program->sizes[d];
-        for (int i = 0; i < program->input_count; i++)
-            layout->strides[i][at] =
-                program->inputs[i].storage != NULL ? program->inputs[i].strides[d] : 0;
-        for (int i = 0; i < program->output_count; i++)
-            layout->output_strides[i][at] =
-                program->outputs[i].is_strided ? program->outputs[i].strides[d] : contiguous[d];
-    }
+    for (int d = 0; d < program->ndim; d++)
+        dimension_add(program, layout, d, contiguous, layout->ndim > 0);
     return false;
+}
+
+int gni_program_join_rows(const struct gni_program *program, struct gni_layout *layout)
+{
+    int64_t contiguous[GN_DIMENSIONS_MAX];
+    int first = program->ndim - program->row_ndim;
+    gni_strides_contiguous(program->ndim, program->sizes, contiguous);
+    layout->ndim = 0;
+    for (int d = 0; d < first; d++)
+        dimension_add(program, layout, d, contiguous, layout->ndim > 0);
+    int outer = layout->ndim;
+    for (int d = first; d < program->ndim; d++)
+        dimension_add(program, layout, d, contiguous, layout->ndim > outer);
+    gni_assert(layout->ndim > outer); /* a row has more than one element */
+    return layout->ndim - outer;
 }
 
 gn_status gni_program_order(struct gni_program *program, gn_stream *stream)
@@ -119,12 +159,19 @@ short gni_program_add_number(struct gni_program *program, gn_scalar number, gn_d
     input->data = NULL;
     input->held = dtype;
     input->number = element;
+    program->is_row[program->input_count] = true;
     return (short)program->input_count++;
 }
 
 static short step_add(struct gni_program *program, struct gni_step step)
 {
     gni_assert(program->step_count < GNI_PROGRAM_STEPS_MOST);
+    if (program->row_ndim > 0) {
+        bool is_row = true;
+        for (int i = 0; i < 3 && step.in[i] >= 0 && step.kind != GNI_STEP_REDUCE; i++)
+            is_row &= program->is_row[step.in[i]];
+        program->is_row[program->input_count + program->step_count] = is_row;
+    }
     program->steps[program->step_count] = step;
     return (short)(program->input_count + program->step_count++);
 }
@@ -137,7 +184,8 @@ static short step_find(const struct gni_program *program, const struct gni_step 
         const struct gni_step *known = &program->steps[i];
         if (known->in[0] == step->in[0] && known->kind == step->kind && known->held == step->held &&
             known->half == step->half && known->op == step->op && known->from == step->from &&
-            known->in[1] == step->in[1] && known->in[2] == step->in[2])
+            known->reduction == step->reduction && known->in[1] == step->in[1] &&
+            known->in[2] == step->in[2])
             return (short)(program->input_count + i);
     }
     return -1;
@@ -179,6 +227,19 @@ short gni_program_round(struct gni_program *program, short value, gn_dtype half)
                                                .held = GN_FLOAT32,
                                                .half = half,
                                                .in = {value, -1, -1}});
+}
+
+short gni_program_reduce(struct gni_program *program, gn_reduction reduction, short value,
+                         gn_dtype dtype)
+{
+    struct gni_step step = {.kind = GNI_STEP_REDUCE,
+                            .reduction = reduction,
+                            .from = gni_program_held(program, value),
+                            .held = gni_dtypes[dtype].compute,
+                            .half = dtype,
+                            .in = {value, -1, -1}};
+    short known = step_find(program, &step);
+    return known >= 0 ? known : step_add(program, step);
 }
 
 /* ---- from nodes to a program ----------------------------------------------------------------- */
@@ -236,22 +297,43 @@ int gni_operands_weigh(int arity, const gn_operand *operands)
     return count;
 }
 
-/* Strides of a node's dimensions in the order of the program's, which `permuted` has room for. */
-static const int64_t *strides_permute(const int64_t *strides, int ndim, const int *order,
+/*
+ * Strides of a node's dimensions in the order of the program's, which `permuted` has room for. A row value of a row program
+ * has fewer dimensions than that, or 1 in their place.
+ */
+static const int64_t *strides_permute(const int64_t *strides, const struct gni_node *reader,
+                                      const struct gni_program *program, const int *order,
                                       int64_t *permuted)
 {
-    if (order == NULL)
+    if (order == NULL && program->row_ndim == 0)
         return strides;
-    for (int i = 0; i < ndim; i++)
-        permuted[i] = strides[order[i]];
+    bool is_row = !reader->is_reduction && reader->count != program->count;
+    int used = is_row ? program->ndim - program->row_ndim : program->ndim;
+    for (int i = 0; i < program->ndim; i++)
+        permuted[i] = i < used ? strides[order != NULL ? order[i] : i] : 0;
     return permuted;
+}
+
+/* The strides of a computed node for the dimensions of the node that reads it. */
+static void strides_of_done(const struct gni_node *node, const struct gni_node *reader,
+                            int64_t *strides)
+{
+    int kept = node->is_row && reader->ndim >= node->rows.ndim ? reader->ndim - node->rows.ndim : 0;
+    bool is_spread = node->is_row && node->count != gni_shape_count(reader->ndim, reader->sizes);
+    if (!is_spread) {
+        gni_strides_contiguous(reader->ndim, reader->sizes, strides);
+        return;
+    }
+    gni_strides_contiguous(kept, reader->sizes, strides);
+    for (int d = kept; d < reader->ndim; d++)
+        strides[d] = 0;
 }
 
 static short operand_input(struct gni_program *program, const struct gni_node *node, int i,
                            const int *order)
 {
     const struct gni_node_operand *operand = &node->operands[i];
-    int64_t strides[GN_DIMENSIONS_MAX], contiguous[GN_DIMENSIONS_MAX];
+    int64_t permuted[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
     switch (operand->kind) {
     case GNI_OPERAND_NUMBER:
         return gni_program_add_number(program, operand->number,
@@ -261,14 +343,14 @@ static short operand_input(struct gni_program *program, const struct gni_node *n
     case GNI_OPERAND_MEMORY:
         return gni_program_add_memory(
             program, operand->storage, operand->offset, operand->dtype,
-            strides_permute(operand->strides, node->ndim, order, strides));
+            strides_permute(operand->strides, node, program, order, permuted));
     case GNI_OPERAND_NODE:
         if (operand->node->storage == NULL)
             return -1; /* a step */
-        gni_strides_contiguous(node->ndim, node->sizes, contiguous);
+        strides_of_done(operand->node, node, strides);
         return gni_program_add_memory(program, operand->node->storage, 0,
                                       operand->node->typing.dtype,
-                                      strides_permute(contiguous, node->ndim, order, strides));
+                                      strides_permute(strides, node, program, order, permuted));
     }
     return -1;
 }
@@ -276,7 +358,7 @@ static short operand_input(struct gni_program *program, const struct gni_node *n
 /* The operations of a power of a number (promote.h); -1: the node is no such power. */
 static int node_power_ops(const struct gni_node *node, enum gni_op *ops)
 {
-    if (node->typing.is_identity || node->typing.op != GNI_OP_POWER ||
+    if (node->typing.is_identity || node->is_reduction || node->typing.op != GNI_OP_POWER ||
         node->operands[1].kind != GNI_OPERAND_NUMBER)
         return -1;
     return gni_power_ops(node->typing.computing, node->operands[1].number, ops);
@@ -327,6 +409,10 @@ static short node_step(struct gni_program *program, const struct gni_node *node,
 {
     const struct gni_typing *typing = &node->typing;
     short wanted[3];
+    if (node->is_reduction)
+        return gni_program_reduce(program, node->reduction,
+                                  gni_program_convert(program, in[0], typing->computing),
+                                  typing->dtype);
     if (typing->is_identity)
         return node_convert(program, typing, in[0]);
     for (int i = 0; i < node_inputs(node); i++)
@@ -336,12 +422,38 @@ static short node_step(struct gni_program *program, const struct gni_node *node,
                                             : value;
 }
 
+bool gni_work_has_rows(const struct gni_work *work)
+{
+    const struct gni_node *root = work->nodes[work->node_count - 1];
+    for (int n = 0; n < work->node_count; n++)
+        if (work->nodes[n]->is_reduction || work->nodes[n]->count != root->count)
+            return true;
+    return false;
+}
+
+/* A node whose dimensions are those of the work's elements: of a row program a reduction, or a full value. */
+static const struct gni_node *node_with_shape(const struct gni_work *work, bool has_rows)
+{
+    for (int n = 0; n < work->node_count && has_rows; n++)
+        if (work->nodes[n]->is_reduction ||
+            (!work->nodes[n]->is_row && work->nodes[n]->rows.key != 0))
+            return work->nodes[n];
+    return work->nodes[work->node_count - 1];
+}
+
 void gni_work_build_program(struct gni_work *work, const int *order)
 {
     struct gni_program *program = &work->program;
     const struct gni_node *root = work->nodes[work->node_count - 1];
+    bool has_rows = gni_work_has_rows(work);
+    const struct gni_node *shaped = node_with_shape(work, has_rows);
     short inputs[GNI_PROGRAM_NODES_MOST][3];
-    gni_program_init(program, root->ndim, root->sizes, order);
+    gni_program_init(program, shaped->ndim, shaped->sizes, order);
+    if (has_rows) {
+        gni_assert(order == NULL && shaped->rows.key != 0);
+        program->row_ndim = shaped->rows.ndim;
+        program->columns = shaped->rows.columns;
+    }
     for (int n = 0; n < work->node_count; n++)
         for (int i = 0; i < node_inputs(work->nodes[n]); i++)
             inputs[n][i] = operand_input(program, work->nodes[n], i, order);

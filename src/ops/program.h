@@ -10,6 +10,16 @@
  *
  * Outputs are contiguous, or (written in place) have strides. Inputs that an output overlaps have the same
  * layout as it (so that each element is read before it is written), or were copied before.
+ *
+ * A *row program* has reductions among its steps, or values that are one number for each row. Its last `row_ndim` dimensions
+ * are a row of `columns` elements:
+ *
+ *     x         full    an element for each place
+ *     max(x)    row     GNI_STEP_REDUCE: one for each row
+ *     x - max   full    a row value stands for all columns of its row
+ *
+ * A step is a row step if none of its operands is full. The order in which a row is reduced follows from its length and type
+ * alone, so that a reduction has the same bits in every program. No output of a row program has strides.
  */
 #ifndef GNI_OPS_PROGRAM_H
 #define GNI_OPS_PROGRAM_H
@@ -29,6 +39,7 @@ enum gni_step_kind {
     GNI_STEP_OP,
     GNI_STEP_CONVERT, /* from `from` to `held` */
     GNI_STEP_ROUND,   /* float32 to what `half` can hold */
+    GNI_STEP_REDUCE,  /* the elements of a row, in `from`, to one, as `half`, held in `held` */
 };
 
 struct gni_input {
@@ -42,6 +53,7 @@ struct gni_input {
 struct gni_step {
     enum gni_step_kind kind;
     enum gni_op op;
+    gn_reduction reduction; /* of GNI_STEP_REDUCE */
     gn_dtype from, held, half;
     short in[3];
 };
@@ -50,6 +62,7 @@ struct gni_output {
     short value;
     gn_dtype dtype;
     char *data;
+    bool is_row; /* an element for each row */
     bool is_strided;
     int64_t strides[GN_DIMENSIONS_MAX];
 };
@@ -58,10 +71,14 @@ struct gni_program {
     int ndim;
     int64_t sizes[GN_DIMENSIONS_MAX];
     int64_t count;
+    int row_ndim;    /* 0: no row program */
+    int64_t columns; /* of a row; 1 where that is no row program */
     int input_count, step_count, output_count;
     struct gni_input inputs[GNI_PROGRAM_INPUTS_MOST];
     struct gni_step steps[GNI_PROGRAM_STEPS_MOST];
     struct gni_output outputs[GNI_PROGRAM_NODES_MOST];
+    bool is_row
+        [GNI_PROGRAM_VALUES_MOST]; /* of a row program: the value is one for each row, or a number */
 };
 
 /* Where everything lies, after neighbouring dimensions that go on as if they were one are joined. */
@@ -75,6 +92,10 @@ struct gni_layout {
 /* Whether that leaves one dimension, in which all memory is contiguous. */
 bool gni_program_join(const struct gni_program *program, struct gni_layout *layout);
 
+/* The same for a row program: dimensions of rows are joined among themselves, and so are the others. Returns how many of
+ * the dimensions, the last ones, are those of rows: at least 1. */
+int gni_program_join_rows(const struct gni_program *program, struct gni_layout *layout);
+
 /* A program of nothing, of a shape whose dimensions are taken in `order` (NULL: as they are). */
 void gni_program_init(struct gni_program *program, int ndim, const int64_t *sizes,
                       const int *order);
@@ -87,6 +108,10 @@ short gni_program_add_op(struct gni_program *program, enum gni_op op, gn_dtype c
                          gn_dtype held, int arity, const short *in);
 
 short gni_program_round(struct gni_program *program, short value, gn_dtype half);
+
+/* The reduction of a full value along each row, as an element of a type. */
+short gni_program_reduce(struct gni_program *program, gn_reduction reduction, short value,
+                         gn_dtype dtype);
 
 /* What is submitted to the stream from now on may read the inputs. */
 gn_status gni_program_order(struct gni_program *program, gn_stream *stream) GN_NODISCARD;

@@ -4,6 +4,7 @@
 #include "ops/node.h"
 
 #include "base/fork.h"
+#include "base/hash.h"
 #include "base/host.h"
 #include "base/lock.h"
 #include "base/thread.h"
@@ -335,22 +336,85 @@ void gni_node_finish(struct gni_node *node, struct gni_storage *storage)
 
 /* ---- recording ------------------------------------------------------------------------------- */
 
-/* Why a pending operand must be computed first; NULL: it need not. */
-static const char *operand_refuse(const gn_tensor *tensor, const struct gni_shape *shape,
-                                  int64_t count, bool is_ordered, const gn_stream *stream)
+/* What a new node is, as far as it is known before it is made. */
+struct recording {
+    const struct gni_shape *shape; /* of its operands */
+    int64_t count;                 /* elements of that */
+    const int *order;              /* of the node's dimensions; NULL: as they are */
+    bool is_written;               /* into memory that is there: nothing is broadcast to it */
+    struct gni_rows rows;          /* N14; those of its operands so far */
+    bool is_row;
+    gn_device *device;
+    gn_stream *stream; /* NULL where work is immediate */
+    unsigned weight;   /* N6 */
+};
+
+static uint64_t rows_key(int ndim, const int64_t *sizes, int row_ndim)
+{
+    return gni_hash_bytes(sizes + ndim - row_ndim, (size_t)row_ndim * sizeof *sizes,
+                          (uint64_t)row_ndim) |
+           1;
+}
+
+/* Whether a node, or one below it, is a row value that is pending. Else its rows say nothing any more. */
+static bool has_pending_rows(const struct gni_node *node)
+{
+    if (node->is_done)
+        return false;
+    if (node->is_row)
+        return true;
+    for (int i = 0; i < node->arity; i++)
+        if (node->operands[i].kind == GNI_OPERAND_NODE && has_pending_rows(node->operands[i].node))
+            return true;
+    return false;
+}
+
+/* Whether a pending row value of other sizes stands for all columns of its rows in the new node. */
+static bool is_spread(const struct recording *recording, const gn_tensor *tensor)
 {
     const struct gni_node *node = tensor->node;
+    const struct gni_shape *shape = recording->shape;
+    int kept = shape->ndim - node->rows.ndim;
+    return node->is_row && !recording->is_written && recording->order == NULL &&
+           tensor->ndim == shape->ndim && kept >= 0 &&
+           tensor->count * node->rows.columns == recording->count &&
+           gni_shape_is_equal(kept, tensor->sizes, kept, shape->sizes) &&
+           rows_key(shape->ndim, shape->sizes, node->rows.ndim) == node->rows.key;
+}
+
+/* Takes over the rows of an operand. False if there are others already. */
+static bool rows_take(struct recording *recording, const struct gni_node *node, bool is_row)
+{
+    if (node->rows.key == 0 || (!node->is_row && !has_pending_rows(node)))
+        return true;
+    if (recording->rows.key != 0 &&
+        (recording->rows.key != node->rows.key || recording->is_row != is_row))
+        return false;
+    recording->rows = node->rows;
+    recording->is_row = is_row;
+    return true;
+}
+
+/* Why a pending operand must be computed first; NULL: it need not. */
+static const char *operand_refuse(struct recording *recording, const gn_tensor *tensor)
+{
+    const struct gni_node *node = tensor->node;
+    const struct gni_shape *shape = recording->shape;
     if (node->deferred != NULL)
         return "it is no elementwise operation";
-    if (node->stream != stream)
+    if (node->stream != recording->stream)
         return "it is needed on another stream";
+    if (is_spread(recording, tensor))
+        return rows_take(recording, node, false) ? NULL : "it is needed with other rows";
     /* It broadcasts to the shape, so that it has it if it has as many dimensions and elements, unless these are none. */
-    if (tensor->ndim != shape->ndim || tensor->count != count ||
-        (count == 0 && !gni_shape_is_equal(tensor->ndim, tensor->sizes, shape->ndim, shape->sizes)))
+    if (tensor->ndim != shape->ndim || tensor->count != recording->count ||
+        (recording->count == 0 &&
+         !gni_shape_is_equal(tensor->ndim, tensor->sizes, shape->ndim, shape->sizes)))
         return "it is needed in another shape";
-    if (!tensor->is_contiguous && !is_ordered) /* in an order all operands have the same strides */
+    /* In an order all operands have the same strides. */
+    if (!tensor->is_contiguous && recording->order == NULL)
         return "it is needed in another order of dimensions";
-    return NULL;
+    return rows_take(recording, node, node->is_row) ? NULL : "it is needed with other rows";
 }
 
 /* Whether so many nodes are too many for a program. */
@@ -360,24 +424,24 @@ static bool is_long(unsigned weight)
 }
 
 /* Computes pending operands that cannot be operands of the new node. The lock is released meanwhile, so all are checked
- * again after each. Gives the weight of the new node. */
-static gn_status operands_prepare(int arity, const gn_operand *operands,
-                                  const struct gni_shape *shape, int64_t count, bool is_ordered,
-                                  const gn_stream *stream, unsigned *out)
+ * again after each. */
+static gn_status operands_prepare(struct recording *recording, int arity,
+                                  const gn_operand *operands)
 {
-    unsigned weight = 1;
+    const struct recording given = *recording;
+    recording->weight = 1;
     for (int i = 0; i < arity; i++) {
         struct gni_node *node = operands[i].tensor != NULL ? operands[i].tensor->node : NULL;
         if (node == NULL)
             continue;
-        const char *why = operand_refuse(operands[i].tensor, shape, count, is_ordered, stream);
-        unsigned with = weight + node->weight;
+        const char *why = operand_refuse(recording, operands[i].tensor);
+        unsigned with = recording->weight + node->weight;
         if (why == NULL && is_long(with))
             with = 1 + (unsigned)gni_operands_weigh(i + 1, operands);
         if (why == NULL && is_long(with))
             why = "the program is long";
         if (why == NULL && !node->is_running) {
-            weight = with;
+            recording->weight = with;
             continue;
         }
         if (node->is_running)
@@ -385,28 +449,34 @@ static gn_status operands_prepare(int arity, const gn_operand *operands,
         else
             GN_TRY(gni_node_flush(node, why));
         i = -1;
-        weight = 1;
+        *recording = given;
+        recording->weight = 1;
     }
-    *out = weight;
     return GN_OK;
 }
 
-/* `order`: that of the node's dimensions; NULL: as they are. */
-static gn_status node_record(const struct gni_typing *typing, int arity, const gn_operand *operands,
-                             const struct gni_shape *shape, int64_t count, const int *order,
-                             gn_device *device, struct gni_node **node)
+/* Begins a node: what is too much is computed, and so are operands that cannot be its. */
+static gn_status recording_begin(struct recording *recording, int arity, const gn_operand *operands)
 {
-    gn_stream *stream = NULL;
+    gn_device *device = recording->device;
     uint64_t bytes = gni_node_bytes[device->type];
     if (!device->ops->is_immediate)
-        GN_TRY(gni_stream_of(device, &stream));
+        GN_TRY(gni_stream_of(device, &recording->stream));
     if (bytes >= GNI_WAITING_BYTES_LEAST ||
         atomic_load_explicit(&gni_node_count, memory_order_relaxed) >= GNI_WAITING_MOST)
         gni_waiting_bound(arity, operands, device, bytes);
-    unsigned weight;
-    GN_TRY(operands_prepare(arity, operands, shape, count, order != NULL, stream, &weight));
-    GN_TRY(node_create(typing, arity, operands, shape, count, order, device, stream, node));
-    (*node)->weight = weight;
+    return operands_prepare(recording, arity, operands);
+}
+
+static gn_status node_record(const struct gni_typing *typing, int arity, const gn_operand *operands,
+                             struct recording *recording, struct gni_node **node)
+{
+    GN_TRY(recording_begin(recording, arity, operands));
+    GN_TRY(node_create(typing, arity, operands, recording->shape, recording->count,
+                       recording->order, recording->device, recording->stream, node));
+    (*node)->weight = recording->weight;
+    (*node)->rows = recording->rows;
+    (*node)->is_row = recording->is_row;
     return GN_OK;
 }
 
@@ -495,10 +565,11 @@ gn_status gni_record(const struct gni_typing *typing, int arity, const gn_operan
         GN_TRY(gni_shape_check(shape->ndim, shape->sizes, gni_dtypes[typing->dtype].size, &count));
     GN_TRY(gni_tensor_prepare_checked(typing->dtype, shape->ndim, shape->sizes, count, device,
                                       &tensor));
-    const int *order = result_order(typing, arity, operands, shape, tensor, room);
+    struct recording recording = {.shape = shape, .count = count, .device = device};
+    recording.order = result_order(typing, arity, operands, shape, tensor, room);
     uint32_t site = gn_history_capture(); /* without the lock: an interpreter may be waited for */
     gni_recorder_lock();
-    gn_status status = node_record(typing, arity, operands, shape, count, order, device, &node);
+    gn_status status = node_record(typing, arity, operands, &recording, &node);
     if (status == GN_OK) {
         node->site = site;
         status = node_own(node, tensor);
@@ -563,6 +634,76 @@ gn_status gni_record_deferred(const struct gni_deferred *deferred, gn_tensor *op
     return GN_OK;
 }
 
+/* The shape of the result of a reduction of the last dimensions. */
+static void reduced_shape(const struct gni_shape *shape, int row_ndim, bool has_dimensions,
+                          struct gni_shape *reduced)
+{
+    int kept = shape->ndim - row_ndim;
+    *reduced = (struct gni_shape){.ndim = has_dimensions ? shape->ndim : kept};
+    for (int i = 0; i < reduced->ndim; i++)
+        reduced->sizes[i] = i < kept ? shape->sizes[i] : 1;
+}
+
+/* With the lock. `rows` are those that are reduced. */
+static gn_status reduction_record(gn_reduction reduction, gn_tensor *operand,
+                                  const struct gni_rows *rows, gn_dtype dtype,
+                                  const struct gni_shape *shape, struct gni_node **out)
+{
+    const struct gni_typing typing = {.computing = gni_dtypes[operand->dtype].compute,
+                                      .dtype = dtype};
+    const gn_operand operands[] = {{.tensor = operand}};
+    struct recording recording = {
+        .shape = shape, .count = operand->count, .rows = *rows, .device = operand->device};
+    struct gni_node *node;
+    GN_TRY(recording_begin(&recording, 1, operands));
+    GN_TRY(node_create(&typing, 1, operands, shape, operand->count / rows->columns, NULL,
+                       operand->device, recording.stream, &node));
+    node->weight = recording.weight;
+    node->rows = *rows;
+    node->is_row = node->is_reduction = true;
+    node->reduction = reduction;
+    *out = node;
+    return GN_OK;
+}
+
+gn_status gni_record_reduction(gn_reduction reduction, gn_tensor *operand, int row_ndim,
+                               bool has_dimensions, gn_dtype dtype, gn_tensor **result)
+{
+    struct gni_shape shape = {.ndim = operand->ndim}, reduced;
+    memcpy(shape.sizes, operand->sizes, sizeof shape.sizes);
+    reduced_shape(&shape, row_ndim, has_dimensions, &reduced);
+    const struct gni_rows rows = {
+        .key = rows_key(shape.ndim, shape.sizes, row_ndim),
+        .ndim = row_ndim,
+        .columns = gni_shape_count(row_ndim, shape.sizes + shape.ndim - row_ndim)};
+    gn_tensor *tensor;
+    struct gni_node *node;
+    gni_assert(rows.columns > 1 && operand->count > 0);
+    GN_TRY(gni_tensor_prepare(dtype, reduced.ndim, reduced.sizes, operand->device, &tensor));
+    uint32_t site = gn_history_capture();
+    gni_recorder_lock();
+    gn_status status = reduction_record(reduction, operand, &rows, dtype, &shape, &node);
+    if (status == GN_OK) {
+        node->site = site;
+        status = node_own(node, tensor);
+    }
+    gni_recorder_unlock();
+    if (status != GN_OK) {
+        gni_host_free(tensor);
+        return status;
+    }
+    *result = tensor;
+    return GN_OK;
+}
+
+bool gni_is_pending_row(const gn_tensor *tensor)
+{
+    gni_recorder_lock();
+    bool is_row = tensor->node != NULL && tensor->node->is_row;
+    gni_recorder_unlock();
+    return is_row;
+}
+
 gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_operand *operands,
                           gn_tensor *out)
 {
@@ -573,8 +714,10 @@ gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_o
     /* What reads the bytes that go, other than this operation itself, is computed first. */
     struct gni_storage *storage = gni_tensor_storage(out);
     gn_status status = gni_readers_flush(storage, "what it reads is about to be written to");
+    struct recording recording = {
+        .shape = &shape, .count = out->count, .is_written = true, .device = out->device};
     if (status == GN_OK)
-        status = node_record(typing, arity, operands, &shape, out->count, NULL, out->device, &node);
+        status = node_record(typing, arity, operands, &recording, &node);
     if (status == GN_OK) {
         node->into = out;
         status = gni_node_flush(node, "it is written into memory");

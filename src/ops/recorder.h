@@ -45,6 +45,21 @@ struct gni_deferred {
 gn_status gni_record_deferred(const struct gni_deferred *deferred, gn_tensor *operand,
                               int dimension, gn_dtype dtype, gn_tensor **result) GN_NODISCARD;
 
+/* A reduction of rows: of the last `row_ndim` dimensions of a tensor, which have at least 2 elements. It may wait, and be an
+ * operand of elementwise operations that broadcast it back to its rows. Its result, of a type, has those dimensions as 1, or
+ * without `has_dimensions` not at all. */
+gn_status gni_record_reduction(gn_reduction reduction, gn_tensor *operand, int row_ndim,
+                               bool has_dimensions, gn_dtype dtype,
+                               gn_tensor **result) GN_NODISCARD;
+
+/* Whether a tensor's value is one for each row, and waits. */
+bool gni_is_pending_row(const gn_tensor *tensor);
+
+/* A tensor with the values of another one, broadcast to a shape that it can be broadcast to. It may be a view, so nobody may
+ * write to it. elementwise.c */
+gn_status gni_tensor_broadcast(gn_tensor *tensor, int ndim, const int64_t *sizes,
+                               gn_tensor **result) GN_NODISCARD;
+
 /* Runs an operation and writes its result into `out`, which has the operation's shape. */
 gn_status gni_record_into(const struct gni_typing *typing, int arity, const gn_operand *operands,
                           gn_tensor *out) GN_NODISCARD;

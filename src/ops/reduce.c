@@ -106,6 +106,38 @@ static void layout_make(const gn_tensor *tensor, uint32_t dimensions, bool has_d
                     layout->order[used++] = i;
 }
 
+/* How many of the last dimensions are reduced, if no others are; else 0. */
+static int rows_find(const gn_tensor *tensor, uint32_t dimensions)
+{
+    int row_ndim = 0;
+    while (row_ndim < tensor->ndim && (dimensions >> (tensor->ndim - 1 - row_ndim) & 1) != 0)
+        row_ndim++;
+    uint32_t others = tensor->ndim > row_ndim ? (UINT32_C(1) << (tensor->ndim - row_ndim)) - 1 : 0;
+    return (dimensions & others) == 0 ? row_ndim : 0;
+}
+
+/* Whether the elements of each row lie one behind the other. */
+static bool has_dense_rows(const gn_tensor *tensor, int row_ndim)
+{
+    int64_t count = 1;
+    for (int i = tensor->ndim - 1; i >= tensor->ndim - row_ndim; i--) {
+        if (tensor->sizes[i] != 1 && tensor->strides[i] != count)
+            return false;
+        count *= tensor->sizes[i];
+    }
+    return true;
+}
+
+/* Whether a reduction is one of rows that may wait, and be part of a program with others. This depends on the shape, the type
+ * and where the elements lie, so that equal reductions add in one order. */
+static bool can_wait(const gn_tensor *tensor, const struct layout *layout, int row_ndim)
+{
+    const struct gni_backend *backend = gni_backend_get(tensor->device);
+    return row_ndim > 0 && layout->columns > 1 && layout->rows > 0 && !layout->is_by_columns &&
+           tensor->count > backend->small_most && has_dense_rows(tensor, row_ndim) &&
+           backend->rows_fit(layout->rows, layout->columns);
+}
+
 static gn_status reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensions,
                         bool has_dimensions, gn_tensor **out)
 {
@@ -124,6 +156,9 @@ static gn_status reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dime
         return gni_error(GN_ERROR_SHAPE, "%s: of no elements it is not defined (shape %s)",
                          reduction_name(reduction),
                          gni_shape_text(tensor->ndim, tensor->sizes).text);
+    int row_ndim = rows_find(tensor, dimensions != 0 ? dimensions : all);
+    if (can_wait(tensor, &layout, row_ndim))
+        return gni_record_reduction(reduction, tensor, row_ndim, has_dimensions, dtype, out);
     gn_tensor *result;
     struct gni_work work;
     struct gni_reduction_task task = {.reduction = reduction,

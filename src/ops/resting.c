@@ -157,7 +157,7 @@ static void operand_add(struct decision *decision, struct source_set *set, unsig
         return;
     }
     const struct gni_node *node = operand->node;
-    if (decision->fates[node->place] == GNI_FATE_GONE) {
+    if (decision->fates[node->place] == GNI_FATE_GONE && !node->is_row) {
         for (int i = 0; i < SOURCE_WORDS; i++)
             set->bits[i] |= decision->sets[node->place].bits[i];
         *weight += decision->weights[node->place];
@@ -190,7 +190,7 @@ static void set_pay(struct decision *decision, const struct source_set *set)
 
 static bool can_be_again(const struct gni_node *node)
 {
-    return node->deferred == NULL && is_large(node);
+    return node->deferred == NULL && !node->is_row && is_large(node);
 }
 
 /* True if nothing needs a node but nodes that a reduction has computed already: nobody may ever ask for their values. */
@@ -222,6 +222,26 @@ static enum gni_fate fate_choose(struct decision *decision, int n, bool is_neede
     return has_recipe ? GNI_FATE_RECIPE : GNI_FATE_STORED;
 }
 
+/* Row values that resting nodes read are stored: they never rest (N14). Nodes between them and the resting ones rest. */
+static void rows_store(const struct gni_work *work, enum gni_fate *fates)
+{
+    bool rests[GNI_PROGRAM_NODES_MOST] = {false};
+    for (int n = work->node_count - 1; n >= 0; n--) {
+        const struct gni_node *node = work->nodes[n];
+        bool is_read = node->owner != NULL || node->reader_count > node->inner;
+        rests[n] =
+            fates[n] == GNI_FATE_RECIPE || (fates[n] == GNI_FATE_GONE && (rests[n] || is_read));
+        for (int i = 0; i < node->arity && rests[n]; i++) {
+            const struct gni_node_operand *operand = &node->operands[i];
+            if (operand->kind != GNI_OPERAND_NODE || operand->node->storage != NULL)
+                continue;
+            rests[operand->node->place] = true;
+            if (operand->node->is_row && fates[operand->node->place] == GNI_FATE_GONE)
+                fates[operand->node->place] = GNI_FATE_STORED;
+        }
+    }
+}
+
 void gni_work_decide(const struct gni_work *work, const gn_tensor *into, bool is_asked,
                      enum gni_fate *fates)
 {
@@ -250,6 +270,7 @@ void gni_work_decide(const struct gni_work *work, const gn_tensor *into, bool is
         else
             fates[n] = GNI_FATE_STORED;
     }
+    rows_store(work, fates);
 }
 
 /* ---- recipes ----------------------------------------------------------------------------------- */

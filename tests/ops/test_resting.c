@@ -642,10 +642,10 @@ static void test_failing_host_memory(void)
         uint64_t before = live_bytes();
         gni_host_fail_after(nth);
         status = forward(&world);
-        if (status == GN_OK) {
-            CHECK_OK(gn_flush());
+        if (status == GN_OK)
+            status = gn_flush();
+        if (status == GN_OK)
             status = gn_backward(1, &world.loss, NULL, GN_RETAIN_GRAPH);
-        }
         gni_host_fail_after(-1);
         successes = status == GN_OK ? successes + 1 : 0;
         if (status != GN_OK && world.loss != NULL)

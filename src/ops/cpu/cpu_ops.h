@@ -13,7 +13,7 @@ enum {
     GNI_SOFTMAX_ROW_BYTES = 256 << 10, /* of the longest row, as it is computed */
 };
 
-/* ---- programs: cpu_run.c, cpu_reduce.c, cpu_softmax.c ---- */
+/* ---- programs: cpu_run.c, cpu_row_program.c, cpu_reduce.c, cpu_softmax.c ---- */
 
 gn_status gni_cpu_run(struct gni_program *program, gn_stream *stream) GN_NODISCARD;
 
@@ -21,6 +21,15 @@ gn_status gni_cpu_run(struct gni_program *program, gn_stream *stream) GN_NODISCA
 gn_status gni_cpu_reduce(struct gni_program *program, short value,
                          const struct gni_reduction_task *task, gn_tensor *result,
                          gn_stream *stream) GN_NODISCARD;
+
+/* The same into memory. */
+gn_status gni_cpu_reduce_to(struct gni_program *program, short value,
+                            const struct gni_reduction_task *task, gn_dtype dtype,
+                            char *results) GN_NODISCARD;
+
+/* Row programs: cpu_row_program.c. GN_ERROR_COMPILATION if one has too many values. */
+bool gni_cpu_rows_fit(int64_t rows, int64_t columns);
+gn_status gni_cpu_run_rows(struct gni_program *program) GN_NODISCARD;
 
 /* Cannot fail. */
 gn_status gni_cpu_softmax(struct gni_program *program, short value, int64_t rows, bool is_log,

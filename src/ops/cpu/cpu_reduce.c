@@ -65,6 +65,36 @@ static gn_dtype accumulator_type(enum gni_reduction reduction, gn_dtype held)
     return gni_dtypes[held].kind == GNI_KIND_FLOATING ? GN_FLOAT64 : gni_dtype_of_sum(held);
 }
 
+enum gni_reduction gni_reduction_of(gn_reduction reduction)
+{
+    static const enum gni_reduction reductions[GN_REDUCTION_COUNT] = {
+        [GN_REDUCE_SUM] = GNI_REDUCTION_SUM,         [GN_REDUCE_PRODUCT] = GNI_REDUCTION_PRODUCT,
+        [GN_REDUCE_MAXIMUM] = GNI_REDUCTION_MAXIMUM, [GN_REDUCE_MINIMUM] = GNI_REDUCTION_MINIMUM,
+        [GN_REDUCE_ANY] = GNI_REDUCTION_ANY,         [GN_REDUCE_ALL] = GNI_REDUCTION_ALL,
+        [GN_REDUCE_MEAN] = GNI_REDUCTION_SUM,
+    };
+    return reductions[reduction];
+}
+
+gn_dtype gni_accumulator_type(gn_reduction reduction, gn_dtype held)
+{
+    return accumulator_type(gni_reduction_of(reduction), held);
+}
+
+static void elements_repeat(void *to, const void *element, size_t size, size_t count)
+{
+    size_t nbytes = count * size;
+    memcpy(to, element, size);
+    for (size_t done = size; done < nbytes; done *= 2)
+        memcpy((char *)to + done, to, done < nbytes - done ? done : nbytes - done);
+}
+
+void gni_accumulators_start(gn_reduction reduction, gn_dtype held, void *sums, size_t count)
+{
+    uint64_t start = accumulator_start(gni_reduction_of(reduction), held);
+    elements_repeat(sums, &start, gni_dtypes[gni_accumulator_type(reduction, held)].size, count);
+}
+
 /* ---- what is reduced --------------------------------------------------------------------------- */
 
 /* A value of the program, and how it is reduced. */
@@ -134,10 +164,7 @@ struct accumulators {
 
 static void accumulators_start(const struct accumulators *accumulators, void *sums, size_t count)
 {
-    size_t size = accumulators->size, nbytes = count * size;
-    memcpy(sums, &accumulators->start, size);
-    for (size_t done = size; done < nbytes; done *= 2)
-        memcpy((char *)sums + done, sums, done < nbytes - done ? done : nbytes - done);
+    elements_repeat(sums, &accumulators->start, accumulators->size, count);
 }
 
 /* Sums become means. */
@@ -167,8 +194,7 @@ static void accumulators_end(const struct accumulators *accumulators, void *sums
 /* ---- rows ------------------------------------------------------------------------------------- */
 
 enum {
-    PART_COLUMNS = 4 * GNI_PART, /* elements of a part */
-    SHORT_COLUMNS = 32,          /* a row of no more is reduced element by element */
+    PART_COLUMNS = GNI_REDUCE_PART_COLUMNS, /* elements of a part */
 };
 
 struct reduce {
@@ -219,7 +245,7 @@ static void rows_reduce(const struct reduce *reduce, struct gni_run *run, int64_
         size_t rows = (size_t)(row_end - row < tile_rows ? row_end - row : tile_rows);
         gni_run_tile(run, row * reduce->columns, rows * columns);
         const char *tile = run->values[reduce->value];
-        if (columns <= SHORT_COLUMNS)
+        if (columns <= GNI_SHORT_COLUMNS)
             reduce->reducers.short_rows(sums, tile, rows, columns);
         else
             for (size_t i = 0; i < rows; i++)
@@ -549,17 +575,6 @@ static gn_status all_columns_reduce(const struct gni_plan *plan, const struct va
 
 /* ---- the whole -------------------------------------------------------------------------------- */
 
-static enum gni_reduction reduction_of(gn_reduction reduction)
-{
-    static const enum gni_reduction reductions[GN_REDUCTION_COUNT] = {
-        [GN_REDUCE_SUM] = GNI_REDUCTION_SUM,         [GN_REDUCE_PRODUCT] = GNI_REDUCTION_PRODUCT,
-        [GN_REDUCE_MAXIMUM] = GNI_REDUCTION_MAXIMUM, [GN_REDUCE_MINIMUM] = GNI_REDUCTION_MINIMUM,
-        [GN_REDUCE_ANY] = GNI_REDUCTION_ANY,         [GN_REDUCE_ALL] = GNI_REDUCTION_ALL,
-        [GN_REDUCE_MEAN] = GNI_REDUCTION_SUM,
-    };
-    return reductions[reduction];
-}
-
 /* The results of no elements: BLOCK_RESULTS of them at a time. */
 static void results_fill(const struct accumulators *accumulators, int64_t count)
 {
@@ -575,20 +590,26 @@ gn_status gni_cpu_reduce(struct gni_program *program, short value,
                          const struct gni_reduction_task *task, gn_tensor *result,
                          gn_stream *stream)
 {
-    enum gni_reduction reduction = reduction_of(task->reduction);
+    (void)stream;
+    return gni_cpu_reduce_to(program, value, task, result->dtype, gni_tensor_data(result));
+}
+
+gn_status gni_cpu_reduce_to(struct gni_program *program, short value,
+                            const struct gni_reduction_task *task, gn_dtype dtype, char *results)
+{
+    enum gni_reduction reduction = gni_reduction_of(task->reduction);
     gn_dtype held = gni_dtypes[gni_program_held(program, value)].compute;
     gn_dtype wide = accumulator_type(reduction, held);
     bool is_mean = task->reduction == GN_REDUCE_MEAN;
     struct accumulators accumulators = {
         .start = accumulator_start(reduction, held),
         .size = gni_dtypes[wide].size,
-        .convert = gni_loop_convert(wide, result->dtype),
-        .is_result = wide == result->dtype && !is_mean,
-        .results = gni_tensor_data(result),
-        .result_size = gni_dtypes[result->dtype].size,
+        .convert = gni_loop_convert(wide, dtype),
+        .is_result = wide == dtype && !is_mean,
+        .results = results,
+        .result_size = gni_dtypes[dtype].size,
         .divisor = is_mean ? (double)task->reduced : 0,
     };
-    (void)stream;
     if (program->count > 0) {
         struct gni_plan plan;
         struct value taken = value_take(program, value, reduction);

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static gni_loop step_loop(const struct gni_step *step)
+gni_loop gni_step_loop(const struct gni_step *step)
 {
     switch (step->kind) {
     case GNI_STEP_OP:
@@ -17,6 +17,8 @@ static gni_loop step_loop(const struct gni_step *step)
         return gni_loop_convert(step->from, step->held);
     case GNI_STEP_ROUND:
         return gni_loop_round(step->half);
+    case GNI_STEP_REDUCE: /* of row programs */
+        break;
     }
     return NULL;
 }
@@ -131,7 +133,7 @@ void gni_plan_make(struct gni_plan *plan, const struct gni_program *program, sho
     for (int s = 0; s < program->step_count; s++) {
         bool is_round = program->steps[s].kind == GNI_STEP_ROUND;
         bool is_needed = !is_round || step_is_read(plan, s, kept);
-        plan->loops[s] = is_needed ? step_loop(&program->steps[s]) : NULL;
+        plan->loops[s] = is_needed ? gni_step_loop(&program->steps[s]) : NULL;
         plan->target[s] = step_target(plan, s);
         gni_assert(plan->loops[s] != NULL || !is_needed);
     }
@@ -385,6 +387,8 @@ gn_status gni_cpu_run(struct gni_program *program, gn_stream *stream)
 {
     struct gni_plan plan;
     (void)stream;
+    if (program->row_ndim > 0)
+        return gni_cpu_run_rows(program);
     if (program->count == 0)
         return GN_OK;
     gni_plan_make(&plan, program, -1);

@@ -15,6 +15,8 @@ enum {
     GNI_ELEMENT_BYTES = 8,         /* of the widest type */
     GNI_SCRATCH_BYTES = 256 << 10, /* on the stack of a thread: many registers have shorter tiles */
     GNI_PART = 16 * GNI_TILE_MOST, /* elements that a thread takes at a time */
+    GNI_REDUCE_PART_COLUMNS = 4 * GNI_PART, /* of a row; longer ones are reduced in parts */
+    GNI_SHORT_COLUMNS = 32,                 /* a row of no more is reduced element by element */
 };
 
 _Static_assert((GNI_PROGRAM_VALUES_MOST + 1) * 8 * GNI_ELEMENT_BYTES <= GNI_SCRATCH_BYTES,
@@ -42,6 +44,9 @@ struct gni_run {
     void *values[GNI_PROGRAM_VALUES_MOST];
 };
 
+/* The loop of a step that is no reduction. */
+gni_loop gni_step_loop(const struct gni_step *step);
+
 /* `kept` is a value that is used after all steps; -1: none. */
 void gni_plan_make(struct gni_plan *plan, const struct gni_program *program, short kept);
 
@@ -50,5 +55,13 @@ void gni_run_begin(struct gni_run *run, const struct gni_plan *plan, char *tiles
 
 /* Computes `count` elements from `position` on. */
 void gni_run_tile(struct gni_run *run, int64_t position, size_t count);
+
+/* ---- accumulators of reductions: cpu_reduce.c ---- */
+
+enum gni_reduction gni_reduction_of(gn_reduction reduction);
+
+/* The type of an accumulator, and accumulators of nothing. */
+gn_dtype gni_accumulator_type(gn_reduction reduction, gn_dtype held);
+void gni_accumulators_start(gn_reduction reduction, gn_dtype held, void *sums, size_t count);
 
 #endif

@@ -10,9 +10,11 @@
 #include "ops/cuda/generate.h"
 #include "tensor/graph_capture.h"
 
-/* ---- programs: cuda_run.c, cuda_softmax.c, warm.c ---- */
+/* ---- programs: cuda_run.c, cuda_row_program.c, cuda_softmax.c, warm.c ---- */
 
 gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream) GN_NODISCARD;
+gn_status gni_cuda_run_rows(struct gni_program *program, gn_stream *stream) GN_NODISCARD;
+bool gni_cuda_rows_fit(int64_t rows, int64_t columns);
 gn_status gni_cuda_reduce(struct gni_program *program, short value,
                           const struct gni_reduction_task *task, gn_tensor *result,
                           gn_stream *stream) GN_NODISCARD;

@@ -67,6 +67,8 @@ gn_status gni_specialization_launch(const struct gni_specialization *specializat
 gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream)
 {
     struct gni_specialization specialization;
+    if (program->row_ndim > 0)
+        return gni_cuda_run_rows(program, stream);
     if (program->count == 0)
         return GN_OK;
     gni_specialization_make(&specialization, program);

@@ -16,12 +16,12 @@ const char *gni_cuda_type(gn_dtype dtype)
 }
 
 /* As it lies in memory. */
-static const char *memory_type(gn_dtype dtype)
+const char *gni_cuda_memory_type(gn_dtype dtype)
 {
     return dtype == GN_BOOL ? "uint8" : gni_cuda_type(dtype);
 }
 
-static const char *reduction_word(gn_reduction reduction)
+const char *gni_cuda_reduction(gn_reduction reduction)
 {
     static const char *const names[] = {
 #define NAME(NAME, name) #name,
@@ -36,29 +36,37 @@ static bool is_softmax(const struct gni_specialization *specialization)
     return specialization->kind == GNI_REDUCE_SOFTMAX;
 }
 
-void gni_specialization_name(const struct gni_specialization *specialization, char *name,
-                             size_t size)
+size_t gni_program_words(const struct gni_program *program, char *name, size_t size)
 {
     enum {
         WORDS_MOST = 5
     };
-    const struct gni_program *program = specialization->program;
     size_t used = 0;
     int words = 0;
+    name[0] = '\0';
     for (int s = 0; s < program->step_count && words < WORDS_MOST; s++) {
-        if (program->steps[s].kind != GNI_STEP_OP)
+        const struct gni_step *step = &program->steps[s];
+        if (step->kind != GNI_STEP_OP && step->kind != GNI_STEP_REDUCE)
             continue;
-        used +=
-            (size_t)snprintf(name + used, size - used, "%s_", gni_ops[program->steps[s].op].name);
+        used += (size_t)snprintf(name + used, size - used, "%s_",
+                                 step->kind == GNI_STEP_OP ? gni_ops[step->op].name
+                                                           : gni_cuda_reduction(step->reduction));
         words++;
     }
+    return used;
+}
+
+void gni_specialization_name(const struct gni_specialization *specialization, char *name,
+                             size_t size)
+{
+    size_t used = gni_program_words(specialization->program, name, size);
     if (is_softmax(specialization))
         used += (size_t)snprintf(name + used, size - used, "%ssoftmax_",
                                  specialization->is_log ? "log_" : "");
     else if (specialization->kind != GNI_REDUCE_NONE)
         used += (size_t)snprintf(name + used, size - used, "%s_",
-                                 reduction_word(specialization->reduction));
-    else if (words == 0)
+                                 gni_cuda_reduction(specialization->reduction));
+    else if (used == 0)
         used += (size_t)snprintf(name + used, size - used, "copy_");
     gni_assert(used + sizeof "kernel" <= size);
     snprintf(name + used, size - used, "kernel");
@@ -76,11 +84,12 @@ static void text_arguments(const struct gni_specialization *specialization,
             gni_builder_print(text, "    __align__(8) %s number%d;\n",
                               gni_cuda_type(program->inputs[i].held), i);
         else
-            gni_builder_print(text, "    const %s *in%d;\n", memory_type(program->inputs[i].held),
-                              i);
+            gni_builder_print(text, "    const %s *in%d;\n",
+                              gni_cuda_memory_type(program->inputs[i].held), i);
     }
     for (int i = 0; i < program->output_count; i++)
-        gni_builder_print(text, "    %s *out%d;\n", memory_type(program->outputs[i].dtype), i);
+        gni_builder_print(text, "    %s *out%d;\n", gni_cuda_memory_type(program->outputs[i].dtype),
+                          i);
     if (specialization->is_strided) {
         gni_builder_print(text, "    int64 size[%d];\n", specialization->layout.ndim);
         for (int i = 0; i < program->input_count; i++)
@@ -139,10 +148,11 @@ int gni_specialization_arguments(const struct gni_specialization *specialization
 
 /* ---- one element ------------------------------------------------------------------------------ */
 
-static void text_step(const struct gni_program *program, int s, struct gni_builder *text)
+void gni_step_text(const struct gni_program *program, int s, const char *indent,
+                   struct gni_builder *text)
 {
     const struct gni_step *step = &program->steps[s];
-    gni_builder_print(text, "    const %s v%d = ", gni_cuda_type(step->held),
+    gni_builder_print(text, "%sconst %s v%d = ", indent, gni_cuda_type(step->held),
                       program->input_count + s);
     switch (step->kind) {
     case GNI_STEP_OP:
@@ -157,6 +167,8 @@ static void text_step(const struct gni_program *program, int s, struct gni_build
     case GNI_STEP_ROUND:
         gni_builder_print(text, "round_%s(v%d);\n", gni_cuda_type(step->half), step->in[0]);
         return;
+    case GNI_STEP_REDUCE: /* of row programs: row_text.c */
+        break;
     }
 }
 
@@ -172,14 +184,14 @@ static void text_element(const struct gni_specialization *specialization, struct
         if (specialization->inputs[i] != GNI_ACCESS_NUMBER)
             gni_builder_print(text, ", %s v%d", gni_cuda_type(program->inputs[i].held), i);
     for (int i = 0; i < program->output_count; i++)
-        gni_builder_print(text, ", %s &y%d", memory_type(program->outputs[i].dtype), i);
+        gni_builder_print(text, ", %s &y%d", gni_cuda_memory_type(program->outputs[i].dtype), i);
     gni_builder_print(text, ")\n{\n");
     for (int i = 0; i < program->input_count; i++)
         if (specialization->inputs[i] == GNI_ACCESS_NUMBER)
             gni_builder_print(text, "    const %s v%d = a.number%d;\n",
                               gni_cuda_type(program->inputs[i].held), i, i);
     for (int s = 0; s < program->step_count; s++)
-        text_step(program, s, text);
+        gni_step_text(program, s, "    ", text);
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, "    y%d = convert<%s>(v%d);\n", i,
                           gni_cuda_type(program->outputs[i].dtype), program->outputs[i].value);
@@ -250,7 +262,7 @@ static void text_load(const struct gni_specialization *specialization, bool is_p
             gni_builder_print(text, "a.in%d[i + k];\n", i);
         else {
             gni_builder_print(text, "*(const pack<%s, %d> *)(",
-                              memory_type(program->inputs[i].held), specialization->pack);
+                              gni_cuda_memory_type(program->inputs[i].held), specialization->pack);
             text_place(specialization->inputs[i], "in", 'o', i, text);
             gni_builder_print(text, ");\n");
         }
@@ -261,7 +273,7 @@ static void text_inputs(const struct gni_specialization *specialization, struct 
 {
     const struct gni_program *program = specialization->program;
     for (int i = 0; i < program->input_count; i++) {
-        const char *type = memory_type(program->inputs[i].held);
+        const char *type = gni_cuda_memory_type(program->inputs[i].held);
         if (is_packed(specialization->inputs[i]))
             gni_builder_print(text, "    pack<%s, %d> p%d;\n", type, specialization->pack, i);
         else if (specialization->inputs[i] != GNI_ACCESS_NUMBER) {
@@ -296,7 +308,7 @@ static void text_store(const struct gni_specialization *specialization, bool is_
             continue;
         }
         gni_builder_print(text, "%s*(pack<%s, %d> *)(", indent,
-                          memory_type(program->outputs[i].dtype), specialization->pack);
+                          gni_cuda_memory_type(program->outputs[i].dtype), specialization->pack);
         text_place(specialization->outputs[i], "out", 'w', i, text);
         gni_builder_print(text, ") = q%d;\n", i);
     }
@@ -344,8 +356,8 @@ static void text_elements(const struct gni_specialization *specialization, const
     text_inputs(specialization, text);
     text_move(specialization, text_load, text);
     for (int i = 0; i < program->output_count; i++)
-        gni_builder_print(text, "    pack<%s, %d> q%d;\n", memory_type(program->outputs[i].dtype),
-                          specialization->pack, i);
+        gni_builder_print(text, "    pack<%s, %d> q%d;\n",
+                          gni_cuda_memory_type(program->outputs[i].dtype), specialization->pack, i);
     gni_builder_print(text, "#pragma unroll\n    for (int k = 0; k < %d; k++)\n        ",
                       specialization->pack);
     text_call(specialization, text);
@@ -424,7 +436,7 @@ static void text_tile(const struct gni_specialization *specialization, const cha
     for (int i = 0; i < program->input_count; i++)
         if (specialization->inputs[i] == GNI_ACCESS_STRIDED_TILE)
             gni_builder_print(text, "    __shared__ %s tile%d[%d][%d];\n",
-                              memory_type(program->inputs[i].held), i, GNI_CUDA_TILE,
+                              gni_cuda_memory_type(program->inputs[i].held), i, GNI_CUDA_TILE,
                               GNI_CUDA_TILE + 1);
     text_tile_offsets(specialization, text);
     text_tile_loop(true, text);
@@ -437,7 +449,8 @@ static void text_tile(const struct gni_specialization *specialization, const cha
     gni_builder_print(text, "    }\n    __syncthreads();\n");
     text_tile_loop(false, text);
     for (int i = 0; i < program->output_count; i++)
-        gni_builder_print(text, "        %s y%d;\n", memory_type(program->outputs[i].dtype), i);
+        gni_builder_print(text, "        %s y%d;\n",
+                          gni_cuda_memory_type(program->outputs[i].dtype), i);
     gni_builder_print(text, "        element(a");
     for (int i = 0; i < program->input_count; i++) {
         if (specialization->inputs[i] == GNI_ACCESS_NUMBER)
@@ -520,15 +533,17 @@ static void text_reduce(const struct gni_specialization *specialization, const c
     gn_dtype accumulator = gni_reduce_accumulator(specialization->reduction, held);
     text_value(specialization, text);
     gni_builder_print(text, "#define NAME %s\n#define %s\n#define REDUCTION reduce_%s\n", name,
-                      kernels[specialization->kind], reduction_word(specialization->reduction));
+                      kernels[specialization->kind], gni_cuda_reduction(specialization->reduction));
     gni_builder_print(text, "#define PACK %d\n" GNI_BLOCK_JOIN_DEFINITIONS, specialization->pack);
     gni_builder_print(text, "#define TOGETHER %d\n", specialization->steps);
     gni_builder_print(
         text, "typedef %s accumulator;\ntypedef %s element_type;\ntypedef %s result_type;\n",
-        gni_cuda_type(accumulator), gni_cuda_type(held), memory_type(specialization->result));
+        gni_cuda_type(accumulator), gni_cuda_type(held),
+        gni_cuda_memory_type(specialization->result));
     gni_builder_print(text, "#define FINISH(x) convert<%s>(%s)\n",
                       gni_cuda_type(specialization->result),
                       specialization->reduction == GN_REDUCE_MEAN ? "(x) / a.divisor" : "x");
+    gni_builder_add(text, gni_text_reductions, strlen(gni_text_reductions));
     gni_builder_add(text, gni_text_block_join, strlen(gni_text_block_join));
     gni_builder_add(text, gni_text_reduce, strlen(gni_text_reduce));
 }

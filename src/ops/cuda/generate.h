@@ -40,7 +40,18 @@ int gni_specialization_arguments(const struct gni_specialization *specialization
 /* The type in which a reduction of a value accumulates. */
 gn_dtype gni_reduce_accumulator(gn_reduction reduction, gn_dtype dtype);
 
-/* The name of a type in the .cu files. */
+/* The name of a type in the .cu files, and that of the type that it has in memory. */
 const char *gni_cuda_type(gn_dtype dtype);
+const char *gni_cuda_memory_type(gn_dtype dtype);
+
+/* The name of a reduction: the struct of reductions.cu is reduce_ and this. */
+const char *gni_cuda_reduction(gn_reduction reduction);
+
+/* The first operations of a program as a part of a kernel's name, which ends in "_"; returns how long it is. */
+size_t gni_program_words(const struct gni_program *program, char *name, size_t size);
+
+/* "const T v7 = ..." for a step that is no reduction. */
+void gni_step_text(const struct gni_program *program, int step, const char *indent,
+                   struct gni_builder *text);
 
 #endif

@@ -1,69 +1,20 @@
 /*
- * reduce.cu: reductions. Goes behind the generated text, which has defined
+ * reduce.cu: reductions. Goes behind the generated text and reductions.cu. The text has defined
  *
  *   NAME                    the kernel's
  *   REDUCE_ROWS, REDUCE_SHORT or REDUCE_COLUMNS
  *   PACK                    elements that are loaded at once
  *   TOGETHER                packs whose loads are in flight before the first is reduced
  *   accumulator, element_type, result_type
- *   REDUCTION               one of the structs below
+ *   REDUCTION               one of the structs of reductions.cu
  *   FINISH(x)               an accumulator as a result
  *   value_at(a, i)          the value of element i, in the order of the program's dimensions
  *   values_at(a, i, e)      PACK of them, from i on, which is a multiple of PACK
  *
  * Every result is reduced in an order that follows from its shape and the number of its parts alone: packs are joined in
  * their order, however many of them are in flight. Where several blocks reduce one result, each leaves an accumulator
- * behind, and the last one to finish (block_join.cu) reductions those, in their order.
+ * behind, and the last one to finish (block_join.cu) joins those, in their order.
  */
-struct reduce_sum {
-    static __device__ __forceinline__ accumulator start() { return (accumulator)0; }
-    static __device__ __forceinline__ accumulator join(accumulator x, accumulator y) { return op_add<accumulator>(x, y); }
-};
-typedef reduce_sum reduce_mean;
-struct reduce_prod {
-    static __device__ __forceinline__ accumulator start() { return (accumulator)1; }
-    static __device__ __forceinline__ accumulator join(accumulator x, accumulator y) { return op_multiply<accumulator>(x, y); }
-};
-struct reduce_any {
-    static __device__ __forceinline__ accumulator start() { return (accumulator)0; }
-    static __device__ __forceinline__ accumulator join(accumulator x, accumulator y) { return (accumulator)(x || y); }
-};
-struct reduce_all {
-    static __device__ __forceinline__ accumulator start() { return (accumulator)1; }
-    static __device__ __forceinline__ accumulator join(accumulator x, accumulator y) { return (accumulator)(x && y); }
-};
-
-/* The smallest and the largest number of a type. */
-template <class T> struct limits {
-    static const bool is_signed = (T)-1 < (T)0;
-    static __device__ __forceinline__ T low()
-    {
-        if constexpr (is_floating<T>::value)
-            return sizeof(T) == 4 ? (T)__uint_as_float(0xff800000u) : (T)__longlong_as_double((int64)0xfff0000000000000ull);
-        else
-            return is_signed ? (T)((uint64)1 << (8 * sizeof(T) - 1)) : (T)0;
-    }
-    static __device__ __forceinline__ T high()
-    {
-        if constexpr (is_floating<T>::value)
-            return -low();
-        else
-            return (T)~low();
-    }
-};
-template <> struct limits<bool> {
-    static __device__ __forceinline__ bool low() { return false; }
-    static __device__ __forceinline__ bool high() { return true; }
-};
-struct reduce_amax {
-    static __device__ __forceinline__ accumulator start() { return limits<accumulator>::low(); }
-    static __device__ __forceinline__ accumulator join(accumulator x, accumulator y) { return op_maximum<accumulator>(x, y); }
-};
-struct reduce_amin {
-    static __device__ __forceinline__ accumulator start() { return limits<accumulator>::high(); }
-    static __device__ __forceinline__ accumulator join(accumulator x, accumulator y) { return op_minimum<accumulator>(x, y); }
-};
-
 /* The first of so many threads gets the result. */
 ELEMENT accumulator warp_reduce(accumulator x, int lanes)
 {
@@ -73,14 +24,14 @@ ELEMENT accumulator warp_reduce(accumulator x, int lanes)
     return x;
 }
 
-/* What thread number `lane` of `lanes` reductions of the elements from `begin` to before `end`. */
+/* What thread number `lane` of `lanes` makes of the elements from `begin` to before `end`. */
 ELEMENT accumulator row_reduce(const arguments &a, index begin, index end, index lane, index lanes)
 {
     accumulator x[PACK > 4 ? PACK : 4];
     const int width = PACK > 4 ? PACK : 4;
 #pragma unroll
     for (int k = 0; k < width; k++)
-        x[k] = REDUCTION::start();
+        x[k] = REDUCTION::start<accumulator>();
     index i = begin + lane * PACK;
     const index step = lanes * PACK;
 #if PACK > 1
@@ -163,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
         left[blockIdx.y] = x;
     if (!is_last((int)a.slot))
         return;
-    x = REDUCTION::start();
+    x = REDUCTION::start<accumulator>();
     for (int64 k = threadIdx.x; k < a.parts; k += 256)
         x = REDUCTION::join(x, *(const volatile accumulator *)(left + k));
     x = block_reduce(x);
@@ -208,7 +159,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
     accumulator sums[PACK];
 #pragma unroll
     for (int k = 0; k < PACK; k++)
-        sums[k] = REDUCTION::start();
+        sums[k] = REDUCTION::start<accumulator>();
     if (column < kept) {
         index row = first + y;
         element_type e[TOGETHER][PACK];
@@ -257,7 +208,7 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const __grid_constant__ a
             continue;
         /* In the order of the parts, with many loads in flight: one by one they would take as long as all the rest. */
         const volatile accumulator *part = left + at;
-        accumulator sum = REDUCTION::start();
+        accumulator sum = REDUCTION::start<accumulator>();
         int64 k = 0;
         for (; k + PARTS_TOGETHER <= a.parts; k += PARTS_TOGETHER) {
             accumulator parts[PARTS_TOGETHER];

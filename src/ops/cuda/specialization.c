@@ -190,6 +190,25 @@ int64_t gni_specialization_tile(struct gni_specialization *specialization)
     return tiles;
 }
 
+size_t gni_steps_sign(const struct gni_program *program, unsigned char *signature)
+{
+    enum {
+        WHAT_BYTES = 6
+    };
+    unsigned char *at = signature;
+    *at++ = (unsigned char)program->step_count;
+    for (int s = 0; s < program->step_count; s++) {
+        const struct gni_step *step = &program->steps[s];
+        uint64_t what = (uint64_t)step->kind | (uint64_t)step->op << 8 |
+                        (uint64_t)step->from << 16 | (uint64_t)step->held << 24 |
+                        (uint64_t)step->half << 32 | (uint64_t)step->reduction << 40;
+        memcpy(at, &what, sizeof what);
+        memcpy(at + WHAT_BYTES, step->in, sizeof step->in);
+        at += WHAT_BYTES + sizeof step->in;
+    }
+    return (size_t)(at - signature);
+}
+
 size_t gni_specialization_sign(const struct gni_specialization *specialization,
                                unsigned char *signature)
 {
@@ -217,16 +236,7 @@ size_t gni_specialization_sign(const struct gni_specialization *specialization,
         *at++ = (unsigned char)specialization->inputs[i];
         *at++ = (unsigned char)program->inputs[i].held;
     }
-    *at++ = (unsigned char)program->step_count;
-    for (int s = 0; s < program->step_count; s++) {
-        const struct gni_step *step = &program->steps[s];
-        uint64_t what = (uint64_t)step->kind | (uint64_t)step->op << 8 |
-                        (uint64_t)step->from << 16 | (uint64_t)step->held << 24 |
-                        (uint64_t)step->half << 32;
-        memcpy(at, &what, sizeof what);
-        memcpy(at + 5, step->in, sizeof step->in);
-        at += 5 + sizeof step->in;
-    }
+    at += gni_steps_sign(program, at);
     *at++ = (unsigned char)program->output_count;
     for (int i = 0; i < program->output_count; i++) {
         uint32_t what = (uint32_t)specialization->outputs[i] |

@@ -70,7 +70,9 @@ void gni_specialization_pack(struct gni_specialization *specialization, int64_t 
  * read and written in order. Behind gni_specialization_pack(). Returns how many tiles; 0: none are made. */
 int64_t gni_specialization_tile(struct gni_specialization *specialization);
 
-/* Bytes that two specializations have in common exactly when their kernels are one; returns how many. */
+/* Bytes that two specializations have in common exactly when their kernels are one; returns how many. The first function
+ * gives the part of them that says what a program's steps are. */
+size_t gni_steps_sign(const struct gni_program *program, unsigned char *signature);
 size_t gni_specialization_sign(const struct gni_specialization *specialization,
                                unsigned char *signature);
 

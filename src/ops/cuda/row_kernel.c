@@ -1,0 +1,165 @@
+/*
+ * row_kernel.c: what the text of a row program's kernel depends on: how rows lie and are spread over threads, and what is
+ * computed in which phase. row_text.c makes the text.
+ */
+#include "ops/cuda/row_kernel.h"
+
+#include "ops/cuda/fixed.h"
+#include "ops/cuda/specialization.h"
+
+#include <string.h>
+
+enum {
+    WARP = 32,
+    WARP_COLUMNS = 1024,   /* of a row that a warp has */
+    BLOCK_COLUMNS = 4096,  /* of one that 256 threads have */
+    LARGE_COLUMNS = 16384, /* of one that 512 threads have; beyond there are 1024 */
+    VECTOR_BYTES = 16,     /* of a load */
+    LOADED_TOGETHER = 4,   /* chunks in flight where rows are not held */
+    REGISTERS = 65536,     /* of a multiprocessor */
+    REGISTERS_MOST =
+        168, /* of a thread that holds rows, by estimate; above, rows are loaded again */
+    REGISTERS_BESIDE = 40, /* that a thread needs beside what it holds */
+    THREADS_MOST = 2048,   /* of a multiprocessor */
+};
+
+/* ---- where rows lie ------------------------------------------------------------------------------ */
+
+static enum gni_row_access access_of(const struct gni_row_kernel *kernel, const int64_t *strides)
+{
+    const struct gni_layout *layout = &kernel->layout;
+    bool is_one = true, is_dense = true;
+    int64_t expected = 1;
+    for (int d = layout->ndim - 1; d >= kernel->kept_ndim; d--) {
+        is_one &= strides[d] == 0;
+        is_dense &= strides[d] == expected;
+        expected *= layout->sizes[d];
+    }
+    return is_one ? GNI_ROW_ONE : is_dense ? GNI_ROW_DENSE : GNI_ROW_STRIDED;
+}
+
+/* Elements that lie at a multiple of their size in each row, up to a chunk and 16 bytes. */
+static unsigned char vector_of(const struct gni_row_kernel *kernel, const void *data, size_t size,
+                               const int64_t *strides)
+{
+    size_t vec = VECTOR_BYTES / size < GNI_ROW_CHUNK ? VECTOR_BYTES / size : GNI_ROW_CHUNK;
+    uint64_t places = (uintptr_t)data | (uint64_t)kernel->program->columns * size;
+    for (int d = 0; d < kernel->kept_ndim; d++)
+        places |= (uint64_t)strides[d] * size;
+    while (vec > 1 && (places & (vec * size - 1)) != 0)
+        vec /= 2;
+    return (unsigned char)vec;
+}
+
+static void accesses_find(struct gni_row_kernel *kernel)
+{
+    const struct gni_program *program = kernel->program;
+    for (int i = 0; i < program->input_count; i++) {
+        const struct gni_input *input = &program->inputs[i];
+        const int64_t *strides = kernel->layout.strides[i];
+        kernel->inputs[i] = input->storage == NULL ? GNI_ROW_NUMBER : access_of(kernel, strides);
+        kernel->input_vec[i] =
+            kernel->inputs[i] == GNI_ROW_DENSE
+                ? vector_of(kernel, input->data, gni_dtype_size(input->held), strides)
+                : 1;
+    }
+    for (int i = 0; i < program->output_count; i++) {
+        const struct gni_output *output = &program->outputs[i];
+        kernel->output_vec[i] = vector_of(kernel, output->data, gni_dtype_size(output->dtype),
+                                          kernel->layout.output_strides[i]);
+    }
+}
+
+/* ---- threads --------------------------------------------------------------------------------------- */
+
+int gni_row_lanes(int64_t columns)
+{
+    int lanes = columns <= WARP_COLUMNS    ? WARP
+                : columns <= BLOCK_COLUMNS ? 256
+                : columns <= LARGE_COLUMNS ? 512
+                                           : 1024;
+    while (lanes > 1 && lanes <= WARP && columns <= (int64_t)lanes / 2 * GNI_ROW_CHUNK)
+        lanes /= 2; /* the others would have nothing */
+    return lanes;
+}
+
+/* Registers for what a thread holds of its rows. */
+static int64_t registers_held(const struct gni_row_kernel *kernel)
+{
+    const struct gni_program *program = kernel->program;
+    size_t bytes = 0; /* of a chunk of each */
+    for (int i = 0; i < program->input_count; i++)
+        if (kernel->inputs[i] >= GNI_ROW_DENSE)
+            bytes += GNI_ROW_CHUNK * gni_dtype_size(program->inputs[i].held);
+    for (int s = 0; s < program->step_count; s++)
+        if (gni_row_has(&kernel->phases.kept, program->input_count + s))
+            bytes += (size_t)GNI_ROW_CHUNK * (gni_dtype_size(program->steps[s].held) > 4 ? 8U : 4U);
+    return kernel->steps * (int64_t)bytes / 4;
+}
+
+static void threads_choose(struct gni_row_kernel *kernel)
+{
+    const struct gni_program *program = kernel->program;
+    int64_t stretch = (int64_t)kernel->lanes * GNI_ROW_CHUNK;
+    kernel->threads = kernel->lanes <= WARP ? GNI_CUDA_BLOCK : kernel->lanes;
+    int64_t steps = gni_divided_up(program->columns, stretch);
+    kernel->steps = steps < GNI_ROW_SEGMENT ? (int)steps : GNI_ROW_SEGMENT;
+    int64_t registers = REGISTERS_BESIDE + registers_held(kernel);
+    int64_t most = REGISTERS / kernel->threads;
+    kernel->is_held = steps <= GNI_ROW_SEGMENT && kernel->steps * GNI_ROW_CHUNK <= 64 &&
+                      registers <= (most < REGISTERS_MOST ? most : REGISTERS_MOST);
+    if (!kernel->is_held) {
+        gni_row_phases_make(&kernel->phases, program, false);
+        kernel->steps = LOADED_TOGETHER;
+        registers = REGISTERS_BESIDE + registers_held(kernel);
+    }
+    int64_t blocks = REGISTERS / (kernel->threads * registers);
+    int64_t full = THREADS_MOST / kernel->threads;
+    kernel->blocks = blocks < 1 ? 1 : blocks > full ? (int)full : (int)blocks;
+    kernel->is_complete =
+        kernel->is_held && program->columns % stretch == 0 &&
+        program->count / program->columns % (kernel->threads / kernel->lanes) == 0;
+}
+
+void gni_row_kernel_make(struct gni_row_kernel *kernel, const struct gni_program *program)
+{
+    kernel->program = program;
+    kernel->kept_ndim = gni_program_join_rows(program, &kernel->layout);
+    kernel->kept_ndim = kernel->layout.ndim - kernel->kept_ndim;
+    kernel->is_wide = program->count / program->columns > INT32_MAX / 2;
+    kernel->is_exact = program->columns % GNI_ROW_CHUNK == 0;
+    kernel->lanes = gni_row_lanes(program->columns);
+    accesses_find(kernel);
+    gni_row_phases_make(&kernel->phases, program, true);
+    threads_choose(kernel);
+}
+
+/* ---- the signature ---------------------------------------------------------------------------------- */
+
+size_t gni_row_kernel_sign(const struct gni_row_kernel *kernel, unsigned char *signature)
+{
+    const struct gni_program *program = kernel->program;
+    unsigned char *at = signature;
+    const int numbers[] = {kernel->layout.ndim,    kernel->kept_ndim,    kernel->is_wide,
+                           kernel->is_exact,       kernel->is_complete,  kernel->is_held,
+                           kernel->threads / WARP, kernel->blocks,       kernel->steps,
+                           program->input_count,   program->output_count};
+    *at++ = 'R';
+    *at++ = (unsigned char)kernel->lanes;
+    *at++ = (unsigned char)(kernel->lanes >> 8);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        *at++ = (unsigned char)numbers[i];
+    for (int i = 0; i < program->input_count; i++) {
+        *at++ = (unsigned char)((unsigned)kernel->inputs[i] << 4 | kernel->input_vec[i]);
+        *at++ = (unsigned char)program->inputs[i].held;
+    }
+    for (int i = 0; i < program->output_count; i++) {
+        const struct gni_output *output = &program->outputs[i];
+        *at++ = (unsigned char)(output->is_row << 4 | kernel->output_vec[i]);
+        *at++ = (unsigned char)output->dtype;
+        memcpy(at, &output->value, sizeof output->value);
+        at += sizeof output->value;
+    }
+    at += gni_steps_sign(program, at);
+    return (size_t)(at - signature);
+}

@@ -1,0 +1,74 @@
+/*
+ * row_kernel.h: kernels of row programs (ops/program.h): what of a program their text depends on, and the text.
+ *
+ * Some threads share a row. A kernel that *holds* rows loads each chunk of a row once, into registers; one that does not
+ * loads it again in each phase (row_phases.h), when it is in a cache.
+ *
+ * Invariants:
+ *   RK1 how many threads share a row follows from the number of its columns alone, and rows.cu adds in an order that follows
+ *       from that: a reduction has the same bits in every kernel;
+ *   RK2 all threads of a warp, or of a block that has one row, take part in each reduction.
+ */
+#ifndef GNI_OPS_CUDA_ROW_KERNEL_H
+#define GNI_OPS_CUDA_ROW_KERNEL_H
+
+#include "base/builder.h"
+#include "ops/backend.h"
+#include "ops/row_phases.h"
+
+enum gni_row_access {
+    GNI_ROW_NUMBER,  /* an argument */
+    GNI_ROW_ONE,     /* an element for each row */
+    GNI_ROW_DENSE,   /* the elements of a row are neighbours */
+    GNI_ROW_STRIDED, /* they are not */
+};
+
+enum {
+    GNI_ROW_CHUNK = 8,    /* elements that a thread takes at a time: CHUNK of rows.cu */
+    GNI_ROW_SEGMENT = 64, /* chunks after which sums of floats become doubles: SEGMENT there */
+    GNI_ROW_COLUMNS_MOST = 1 << 30,
+    GNI_ROW_ARGUMENTS_MOST =
+        8 + (GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST) * (GN_DIMENSIONS_MAX + 1),
+};
+
+struct gni_row_kernel {
+    const struct gni_program *program;
+    struct gni_layout layout;
+    int kept_ndim; /* dimensions of the layout that are not of rows */
+    enum gni_row_access inputs[GNI_PROGRAM_INPUTS_MOST];
+    unsigned char input_vec[GNI_PROGRAM_INPUTS_MOST]; /* elements that are aligned together */
+    unsigned char output_vec[GNI_PROGRAM_NODES_MOST];
+    bool is_wide;     /* rows and columns need 64 bits */
+    bool is_exact;    /* chunks divide a row */
+    bool is_complete; /* every thread has as many chunks as the others, and every row is there */
+    int lanes;        /* threads that share a row */
+    int threads;      /* of a block */
+    int blocks;       /* that a multiprocessor should hold */
+    int steps;        /* chunks that a thread has, or loads together */
+    bool is_held;
+    struct gni_row_phases phases;
+};
+
+/* The threads that share a row: RK1. */
+int gni_row_lanes(int64_t columns);
+
+void gni_row_kernel_make(struct gni_row_kernel *kernel, const struct gni_program *program);
+
+/* Rows that a block has. */
+static inline int gni_row_kernel_rows(const struct gni_row_kernel *kernel)
+{
+    return kernel->threads / kernel->lanes;
+}
+
+/* Bytes that two kernels have in common exactly when their texts are one; returns how many, GNI_CUDA_SIGNATURE_MOST at the
+ * most (specialization.h). */
+size_t gni_row_kernel_sign(const struct gni_row_kernel *kernel, unsigned char *signature);
+
+void gni_row_kernel_name(const struct gni_row_kernel *kernel, char *name, size_t size);
+void gni_row_kernel_text(const struct gni_row_kernel *kernel, const char *name,
+                         struct gni_builder *text);
+
+/* The kernel's one argument, a struct of 8-byte fields; returns their number. */
+int gni_row_kernel_arguments(const struct gni_row_kernel *kernel, uint64_t *arguments);
+
+#endif
