@@ -94,15 +94,15 @@ static bool is_light(const struct gni_step *step)
     }
 }
 
-/* Keeps what costs much and is computed in several phases. */
-static void kept_find(struct gni_row_phases *phases)
+/* Keeps what is computed in several phases; with `is_heavy` only what costs much. */
+static void kept_find(struct gni_row_phases *phases, bool is_heavy)
 {
     const struct gni_program *program = phases->program;
     for (int s = 0; s < program->step_count; s++) {
         int value = program->input_count + s, count = 0;
         for (int p = 0; p < phases->count; p++)
             count += gni_row_is_needed(phases, p, value);
-        if (count < 2 || is_light(&program->steps[s]))
+        if (count < 2 || (is_heavy && is_light(&program->steps[s])))
             continue;
         value_add(&phases->kept, value);
         needs_find(phases);
@@ -110,14 +110,14 @@ static void kept_find(struct gni_row_phases *phases)
 }
 
 void gni_row_phases_make(struct gni_row_phases *phases, const struct gni_program *program,
-                         bool is_keeping)
+                         enum gni_row_keeping keeping)
 {
     phases->program = program;
     memset(&phases->kept, 0, sizeof phases->kept);
     phases_find(phases);
     needs_find(phases);
-    if (is_keeping)
-        kept_find(phases);
+    if (keeping != GNI_ROW_KEEP_NONE)
+        kept_find(phases, keeping == GNI_ROW_KEEP_HEAVY);
 }
 
 bool gni_row_has_loop(const struct gni_row_phases *phases, int phase)

@@ -35,9 +35,15 @@ struct gni_row_phases {
         needed[GNI_ROW_PHASES_MOST]; /* full values that a phase computes or loads */
 };
 
-/* With `is_keeping` values that cost much are kept. */
+/* Which values are kept that several phases read. */
+enum gni_row_keeping {
+    GNI_ROW_KEEP_NONE,
+    GNI_ROW_KEEP_HEAVY, /* those that cost much */
+    GNI_ROW_KEEP_ALL,
+};
+
 void gni_row_phases_make(struct gni_row_phases *phases, const struct gni_program *program,
-                         bool is_keeping);
+                         enum gni_row_keeping keeping);
 
 static inline bool gni_row_has(const struct gni_row_values *values, int value)
 {

@@ -662,7 +662,7 @@ static const struct operation operations[] = {
     {"softmax, ragged", GN_FLOAT32, 5, 2051, softmax_of, 0, 1, false, 6},
     {"softmax, long, ragged", GN_BFLOAT16, 2, 50003, softmax_of, 0, 1, true, 3},
     {"softmax", GN_FLOAT32, 7, 2052, softmax_of, 0, 1, false, 5},
-    {"sum, short", GN_FLOAT32, 70, 20, reduce_of, GN_REDUCE_SUM, 1, false, 3},
+    {"sum, rows", GN_FLOAT32, 3, 9000, reduce_of, GN_REDUCE_SUM, 1, false, 12},
     {"sum, columns", GN_FLOAT32, 301, 36, reduce_of, GN_REDUCE_SUM, 0, false, 12},
     {"sum, all", GN_FLOAT32, 5, 8004, reduce_of, GN_REDUCE_SUM, -1, false, 12},
     {"maximum, all", GN_FLOAT32, 5, 8004, reduce_of, GN_REDUCE_MAXIMUM, -1, false, 12},

@@ -369,7 +369,7 @@ def lost():
     for call in [
         *(pending.tolist, waiting.tolist, captured.tolist, x.tolist, x.cpu, near.cuda),
         *(cuda.synchronize, stream.synchronize, event.synchronize, graph.replay, cuda.Stream),
-        *(genesis.flush, lambda: x.sum(), lambda: x[x > 3], lambda: x.sort(), lambda: x @ x),
+        *(genesis.flush, lambda: x.sum().item(), lambda: x[x > 3], lambda: x.sort(), lambda: x @ x),
         *(lambda: x.add_(1), lambda: genesis.rand(3, device="cuda"), lambda: x.softmax(dim=0)),
         lambda: genesis.zeros(1 << 22, device="cuda"),
         lambda: cuda.Kernel("__global__ void k() {}", "k").compile(),

@@ -22,11 +22,6 @@ gn_status gni_cpu_reduce(struct gni_program *program, short value,
                          const struct gni_reduction_task *task, gn_tensor *result,
                          gn_stream *stream) GN_NODISCARD;
 
-/* The same into memory. */
-gn_status gni_cpu_reduce_to(struct gni_program *program, short value,
-                            const struct gni_reduction_task *task, gn_dtype dtype,
-                            char *results) GN_NODISCARD;
-
 /* Row programs: cpu_row_program.c. GN_ERROR_COMPILATION if one has too many values. */
 bool gni_cpu_rows_fit(int64_t rows, int64_t columns);
 gn_status gni_cpu_run_rows(struct gni_program *program) GN_NODISCARD;

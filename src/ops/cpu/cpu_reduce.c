@@ -81,18 +81,9 @@ gn_dtype gni_accumulator_type(gn_reduction reduction, gn_dtype held)
     return accumulator_type(gni_reduction_of(reduction), held);
 }
 
-static void elements_repeat(void *to, const void *element, size_t size, size_t count)
+uint64_t gni_accumulator_start(gn_reduction reduction, gn_dtype held)
 {
-    size_t nbytes = count * size;
-    memcpy(to, element, size);
-    for (size_t done = size; done < nbytes; done *= 2)
-        memcpy((char *)to + done, to, done < nbytes - done ? done : nbytes - done);
-}
-
-void gni_accumulators_start(gn_reduction reduction, gn_dtype held, void *sums, size_t count)
-{
-    uint64_t start = accumulator_start(gni_reduction_of(reduction), held);
-    elements_repeat(sums, &start, gni_dtypes[gni_accumulator_type(reduction, held)].size, count);
+    return accumulator_start(gni_reduction_of(reduction), held);
 }
 
 /* ---- what is reduced --------------------------------------------------------------------------- */
@@ -164,7 +155,10 @@ struct accumulators {
 
 static void accumulators_start(const struct accumulators *accumulators, void *sums, size_t count)
 {
-    elements_repeat(sums, &accumulators->start, accumulators->size, count);
+    size_t size = accumulators->size, nbytes = count * size;
+    memcpy(sums, &accumulators->start, size);
+    for (size_t done = size; done < nbytes; done *= 2)
+        memcpy((char *)sums + done, sums, done < nbytes - done ? done : nbytes - done);
 }
 
 /* Sums become means. */
@@ -590,13 +584,6 @@ gn_status gni_cpu_reduce(struct gni_program *program, short value,
                          const struct gni_reduction_task *task, gn_tensor *result,
                          gn_stream *stream)
 {
-    (void)stream;
-    return gni_cpu_reduce_to(program, value, task, result->dtype, gni_tensor_data(result));
-}
-
-gn_status gni_cpu_reduce_to(struct gni_program *program, short value,
-                            const struct gni_reduction_task *task, gn_dtype dtype, char *results)
-{
     enum gni_reduction reduction = gni_reduction_of(task->reduction);
     gn_dtype held = gni_dtypes[gni_program_held(program, value)].compute;
     gn_dtype wide = accumulator_type(reduction, held);
@@ -604,12 +591,13 @@ gn_status gni_cpu_reduce_to(struct gni_program *program, short value,
     struct accumulators accumulators = {
         .start = accumulator_start(reduction, held),
         .size = gni_dtypes[wide].size,
-        .convert = gni_loop_convert(wide, dtype),
-        .is_result = wide == dtype && !is_mean,
-        .results = results,
-        .result_size = gni_dtypes[dtype].size,
+        .convert = gni_loop_convert(wide, result->dtype),
+        .is_result = wide == result->dtype && !is_mean,
+        .results = gni_tensor_data(result),
+        .result_size = gni_dtypes[result->dtype].size,
         .divisor = is_mean ? (double)task->reduced : 0,
     };
+    (void)stream;
     if (program->count > 0) {
         struct gni_plan plan;
         struct value taken = value_take(program, value, reduction);

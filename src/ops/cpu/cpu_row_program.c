@@ -1,15 +1,15 @@
 /*
  * cpu_row_program.c: row programs (program.h) on the CPU: rows in cache, on several threads.
  *
- *     up to half a tile       as many rows at a time as a tile has, at most GROUP_MOST
+ *     up to half a tile       a tile has several whole rows, at most PACKED_MOST: a group
  *     longer rows             one at a time, tile by tile in each phase (row_phases.h)
  *
  * Full values are in registers: tiles of memory on the thread's stack, or where they lie. Row values are arrays of an element
- * for each row of the group; a full step reads one from a register that has it for each column, its *spread*. What several
- * phases read and costs much is kept for all columns, if there is room.
+ * for each row of the group. A full step reads one from a *standing* register, which has it for each column; so it does with
+ * inputs that are the same in all rows, where a tile has several rows. What several phases read is kept for all columns, if it
+ * costs much or a row is no longer than a tile, and if there is room.
  *
- * Reductions add as gni_cpu_reduce() does: rows of up to GNI_SHORT_COLUMNS elements one by one, others by tiles, which begin
- * with the row. A program that ends in its only reduction and stores nothing else is done by that.
+ * Reductions add by tiles, which begin with the row; rows of up to GNI_SHORT_COLUMNS elements one by one.
  */
 #include "ops/cpu/cpu_ops.h"
 
@@ -21,13 +21,42 @@
 
 enum {
     TILE = GNI_TILE_MOST,
-    TILE_BYTES = TILE * GNI_ELEMENT_BYTES,
+    APART =
+        192, /* bytes between tiles, so that equal columns have different places in a page: loads would wait for stores */
+    TILE_BYTES = TILE * GNI_ELEMENT_BYTES + APART,
     REGISTERS_MOST = 48,
-    GROUP_MOST = 64,
+    PACKED_MOST = 64, /* rows in a tile */
     KEPT_BYTES = 128 << 10,
+    LISTED_MOST = 4096, /* values in the lists of all phases */
+    MANY_ROWS = 16,     /* that keep all threads busy, however long they are */
 };
 
-_Static_assert(GROUP_MOST <= TILE, "a row step is one loop");
+_Static_assert(PACKED_MOST <= TILE, "a row step is one loop");
+
+/* Some numbers of row_plan.listed. */
+struct list {
+    short first, count;
+};
+
+/* What a phase does with each tile, but for `row_values`, which come before. */
+struct phase {
+    struct list row_values; /* values that are one for each row */
+    struct list loads;      /* full inputs */
+    struct list found;      /* kept values of earlier phases */
+    struct list steps;      /* full values that are computed */
+    struct list reductions; /* numbers of reductions */
+    struct list stores;     /* numbers of outputs that are stored behind the steps */
+};
+
+struct reduction {
+    short value, in;
+    struct gni_reducers reducers;
+    uint64_t start;    /* an accumulator of nothing */
+    size_t size, wide; /* of an element, and of an accumulator */
+    bool is_mean;
+    gni_loop narrow,
+        widen; /* an accumulator as the result's type, and that as it is held; NULL: it is so already */
+};
 
 struct row_plan {
     const struct gni_program *program;
@@ -37,24 +66,30 @@ struct row_plan {
     int64_t rows;
     size_t columns, group;                   /* of a row; rows at a time */
     bool is_direct[GNI_PROGRAM_INPUTS_MOST]; /* full, and read where it lies */
+    bool is_same[GNI_PROGRAM_INPUTS_MOST];   /* full, and loaded once for all rows */
     gni_loop loops[GNI_PROGRAM_STEPS_MOST];
     gni_loop stores[GNI_PROGRAM_NODES_MOST];
     short targets
         [GNI_PROGRAM_VALUES_MOST]; /* the output that is written by the step itself; -1: none */
-    short spreads
-        [GNI_PROGRAM_VALUES_MOST];       /* the register of a row value for each column; -1: none */
-    short kept[GNI_PROGRAM_VALUES_MOST]; /* the number of a kept value; -1: it is none */
+    short standing[GNI_PROGRAM_VALUES_MOST]; /* a register for all phases; -1: none */
+    short kept[GNI_PROGRAM_VALUES_MOST];     /* the number of a kept value; -1: it is not kept */
     short places[GNI_ROW_PHASES_MOST]
                 [GNI_PROGRAM_VALUES_MOST]; /* registers of full values; -1: none */
-    int register_count, kept_count;
+    int register_count;
+    int reduction_count;
+    struct reduction reductions[GNI_PROGRAM_NODES_MOST];
+    struct phase phase[GNI_ROW_PHASES_MOST];
+    int listed_count;
+    short listed[LISTED_MOST];
 };
 
 /* What a thread works in. */
 struct room {
     _Alignas(64) char tiles[REGISTERS_MOST * TILE_BYTES];
     _Alignas(64) char kept[KEPT_BYTES];
-    _Alignas(64) char rows[GNI_PROGRAM_VALUES_MOST][GROUP_MOST * GNI_ELEMENT_BYTES];
-    const void *values[GNI_PROGRAM_VALUES_MOST]; /* full values of the current tile, and spreads */
+    _Alignas(64) char rows[GNI_PROGRAM_VALUES_MOST][PACKED_MOST * GNI_ELEMENT_BYTES];
+    const void
+        *values[GNI_PROGRAM_VALUES_MOST]; /* full values of the current tile, and standing ones */
 };
 
 static bool is_input(const struct row_plan *plan, int value)
@@ -91,6 +126,26 @@ static bool is_dense(const struct row_plan *plan, int input, bool with_rows)
     return true;
 }
 
+/* Whether an input in memory is the same in all rows. */
+static bool is_same_in_rows(const struct row_plan *plan, int input)
+{
+    for (int d = 0; d < plan->kept_ndim; d++)
+        if (plan->layout.strides[input][d] != 0)
+            return false;
+    return true;
+}
+
+static void inputs_plan(struct row_plan *plan)
+{
+    const struct gni_program *program = plan->program;
+    for (int i = 0; i < program->input_count; i++) {
+        bool is_full = program->inputs[i].storage != NULL && !program->is_row[i];
+        plan->is_direct[i] = is_full && is_dense(plan, i, plan->group > 1);
+        plan->is_same[i] =
+            is_full && !plan->is_direct[i] && plan->columns <= TILE && is_same_in_rows(plan, i);
+    }
+}
+
 static void outputs_plan(struct row_plan *plan)
 {
     const struct gni_program *program = plan->program;
@@ -124,6 +179,29 @@ static bool is_spread(const struct row_plan *plan, int value)
     return false;
 }
 
+static void reductions_plan(struct row_plan *plan)
+{
+    const struct gni_program *program = plan->program;
+    plan->reduction_count = 0;
+    for (int s = 0; s < program->step_count; s++) {
+        const struct gni_step *step = &program->steps[s];
+        if (step->kind != GNI_STEP_REDUCE)
+            continue;
+        struct reduction *one = &plan->reductions[plan->reduction_count++];
+        gn_dtype wide = gni_accumulator_type(step->reduction, step->from);
+        *one = (struct reduction){
+            .value = (short)(program->input_count + s),
+            .in = step->in[0],
+            .reducers = gni_reducers_find(gni_reduction_of(step->reduction), step->from),
+            .start = gni_accumulator_start(step->reduction, step->from),
+            .size = gni_dtypes[step->from].size,
+            .wide = gni_dtypes[wide].size,
+            .is_mean = step->reduction == GN_REDUCE_MEAN,
+            .narrow = wide != step->half ? gni_loop_convert(wide, step->half) : NULL,
+            .widen = step->half != step->held ? gni_loop_convert(step->half, step->held) : NULL};
+    }
+}
+
 /* ---- the plan: registers --------------------------------------------------------------------------- */
 
 /* The last step of a phase that reads a full value; the end for those that are reduced, stored or kept. */
@@ -147,7 +225,7 @@ static int last_use(const struct row_plan *plan, int phase, int value)
 }
 
 /* Registers of the values of a phase, from number `first` on; how many there are then. */
-static int phase_plan(struct row_plan *plan, int phase, int first)
+static int places_plan(struct row_plan *plan, int phase, int first)
 {
     const struct gni_program *program = plan->program;
     short idle[GNI_PROGRAM_VALUES_MOST], *places = plan->places[phase];
@@ -155,7 +233,7 @@ static int phase_plan(struct row_plan *plan, int phase, int first)
     for (int v = 0; v < value_count(plan); v++)
         places[v] = -1;
     for (int v = 0; v < program->input_count; v++)
-        if (gni_row_is_needed(&plan->phases, phase, v) && !plan->is_direct[v])
+        if (gni_row_is_needed(&plan->phases, phase, v) && !plan->is_direct[v] && !plan->is_same[v])
             places[v] = (short)count++;
     for (int s = 0; s < program->step_count; s++) {
         int value = program->input_count + s;
@@ -178,25 +256,89 @@ static int phase_plan(struct row_plan *plan, int phase, int first)
 
 static void registers_plan(struct row_plan *plan)
 {
-    int spread_count = 0;
-    for (int v = 0; v < value_count(plan); v++)
-        plan->spreads[v] =
-            plan->program->is_row[v] && is_spread(plan, v) ? (short)spread_count++ : (short)-1;
-    plan->register_count = spread_count;
+    int standing = 0;
+    for (int v = 0; v < value_count(plan); v++) {
+        bool stands = (plan->program->is_row[v] && is_spread(plan, v)) ||
+                      (is_input(plan, v) && plan->is_same[v]);
+        plan->standing[v] = stands ? (short)standing++ : (short)-1;
+    }
+    plan->register_count = standing;
     for (int p = 0; p < plan->phases.count; p++) {
-        int count = phase_plan(plan, p, spread_count);
+        int count = places_plan(plan, p, standing);
         plan->register_count = count > plan->register_count ? count : plan->register_count;
     }
 }
 
-/* Numbers the kept values; false if there is no room for them. */
-static bool kept_plan(struct row_plan *plan)
+/* Bytes from a kept value to the next. */
+static size_t kept_stride(const struct row_plan *plan)
 {
     size_t count = plan->columns <= TILE ? plan->group * plan->columns : plan->columns;
-    plan->kept_count = 0;
+    return ((count * GNI_ELEMENT_BYTES + 63) & ~(size_t)63) + APART;
+}
+
+/* Numbers the kept values; false if there is no room for them. */
+static bool kept_plan(struct row_plan *plan, enum gni_row_keeping keeping)
+{
+    gni_row_phases_make(&plan->phases, plan->program, keeping);
+    int count = 0;
     for (int v = 0; v < value_count(plan); v++)
-        plan->kept[v] = gni_row_has(&plan->phases.kept, v) ? (short)plan->kept_count++ : (short)-1;
-    return (size_t)plan->kept_count * count * GNI_ELEMENT_BYTES <= KEPT_BYTES;
+        plan->kept[v] = gni_row_has(&plan->phases.kept, v) ? (short)count++ : (short)-1;
+    return (size_t)count * kept_stride(plan) <= KEPT_BYTES;
+}
+
+/* ---- the plan: lists --------------------------------------------------------------------------------- */
+
+static struct list list_begin(const struct row_plan *plan)
+{
+    return (struct list){.first =
+                             (short)(plan->listed_count < LISTED_MOST ? plan->listed_count : 0)};
+}
+
+/* With more than LISTED_MOST the plan cannot be used. */
+static void list_add(struct row_plan *plan, struct list *list, int number)
+{
+    if (plan->listed_count++ < LISTED_MOST)
+        plan->listed[list->first + list->count++] = (short)number;
+}
+
+static void phase_plan(struct row_plan *plan, int number)
+{
+    const struct gni_program *program = plan->program;
+    const struct gni_row_phases *phases = &plan->phases;
+    struct phase *phase = &plan->phase[number];
+    phase->row_values = list_begin(plan);
+    for (int v = program->input_count; v < value_count(plan); v++)
+        if (program->is_row[v] && phases->phase[v] == number &&
+            step_of(plan, v)->kind != GNI_STEP_REDUCE)
+            list_add(plan, &phase->row_values, v);
+    phase->loads = list_begin(plan);
+    for (int v = 0; v < program->input_count; v++)
+        if (gni_row_is_needed(phases, number, v) && !plan->is_same[v])
+            list_add(plan, &phase->loads, v);
+    phase->found = list_begin(plan);
+    for (int v = program->input_count; v < value_count(plan); v++)
+        if (gni_row_is_needed(phases, number, v) && plan->kept[v] >= 0 && phases->phase[v] < number)
+            list_add(plan, &phase->found, v);
+    phase->steps = list_begin(plan);
+    for (int v = program->input_count; v < value_count(plan); v++)
+        if (gni_row_is_needed(phases, number, v) &&
+            (plan->kept[v] < 0 || phases->phase[v] == number))
+            list_add(plan, &phase->steps, v);
+    phase->reductions = list_begin(plan);
+    for (int r = 0; r < plan->reduction_count; r++)
+        if (gni_row_is_reduced_in(phases, number, plan->reductions[r].value))
+            list_add(plan, &phase->reductions, r);
+    phase->stores = list_begin(plan);
+    for (int i = 0; i < program->output_count; i++)
+        if (gni_row_is_stored_in(phases, number, i) &&
+            plan->targets[program->outputs[i].value] != i)
+            list_add(plan, &phase->stores, i);
+}
+
+/* Whether a phase goes through the columns at all. */
+static bool has_columns(const struct phase *phase)
+{
+    return phase->steps.count > 0 || phase->reductions.count > 0 || phase->stores.count > 0;
 }
 
 static void row_plan_make(struct row_plan *plan, const struct gni_program *program)
@@ -207,20 +349,20 @@ static void row_plan_make(struct row_plan *plan, const struct gni_program *progr
     plan->columns = (size_t)program->columns;
     plan->rows = program->count / program->columns;
     plan->group = TILE / plan->columns;
-    plan->group = plan->group < 1 ? 1 : plan->group > GROUP_MOST ? GROUP_MOST : plan->group;
-    gni_row_phases_make(&plan->phases, program, true);
-    if (!kept_plan(plan)) {
-        gni_row_phases_make(&plan->phases, program, false);
-        (void)kept_plan(plan);
-    }
-    for (int i = 0; i < program->input_count; i++)
-        plan->is_direct[i] = program->inputs[i].storage != NULL && !program->is_row[i] &&
-                             is_dense(plan, i, plan->group > 1);
+    plan->group = plan->group < 1 ? 1 : plan->group > PACKED_MOST ? PACKED_MOST : plan->group;
+    if ((plan->columns > TILE || !kept_plan(plan, GNI_ROW_KEEP_ALL)) &&
+        !kept_plan(plan, GNI_ROW_KEEP_HEAVY))
+        (void)kept_plan(plan, GNI_ROW_KEEP_NONE);
     for (int s = 0; s < program->step_count; s++)
         plan->loops[s] =
             program->steps[s].kind == GNI_STEP_REDUCE ? NULL : gni_step_loop(&program->steps[s]);
+    inputs_plan(plan);
     outputs_plan(plan);
+    reductions_plan(plan);
     registers_plan(plan);
+    plan->listed_count = 0;
+    for (int p = 0; p < plan->phases.count; p++)
+        phase_plan(plan, p);
 }
 
 /* ---- running: memory --------------------------------------------------------------------------------- */
@@ -232,8 +374,7 @@ static char *tile_of(struct room *room, short place)
 
 static char *kept_of(const struct row_plan *plan, struct room *room, int value)
 {
-    size_t count = plan->columns <= TILE ? plan->group * plan->columns : plan->columns;
-    return room->kept + (size_t)plan->kept[value] * count * GNI_ELEMENT_BYTES;
+    return room->kept + (size_t)plan->kept[value] * kept_stride(plan);
 }
 
 /* Where an input has a row. */
@@ -259,8 +400,8 @@ static void columns_gather(const struct row_plan *plan, int input, const char *f
     gni_gather gather = gni_gather_find(size);
     int last = layout->ndim - 1;
     while (count > 0) {
-        size_t rest = column,
-               run = (size_t)layout->sizes[last] - column % (size_t)layout->sizes[last];
+        size_t length = (size_t)layout->sizes[last];
+        size_t rest = column, run = length - column % length;
         int64_t offset = 0;
         for (int d = last; d >= plan->kept_ndim; d--) {
             offset += (int64_t)(rest % (size_t)layout->sizes[d]) * layout->strides[input][d];
@@ -274,34 +415,31 @@ static void columns_gather(const struct row_plan *plan, int input, const char *f
     }
 }
 
-/* The elements of an input in a tile: some columns of a row, or all of several rows. */
-static const void *input_load(const struct row_plan *plan, struct room *room, int phase, int input,
-                              int64_t row, size_t rows, size_t column, size_t count)
+/* A tile: `count` elements from a column of a row on, or all of several rows. */
+struct tile {
+    int64_t row;
+    size_t rows, column, count; /* count: of each row */
+};
+
+static void rows_gather(const struct row_plan *plan, int input, const struct tile *tile, char *to)
 {
-    size_t size = size_of(plan, input);
-    if (plan->is_direct[input])
-        return row_of(plan, input, row) + column * size;
-    char *to = tile_of(room, plan->places[phase][input]);
-    for (size_t i = 0; i < rows; i++)
-        columns_gather(plan, input, row_of(plan, input, row + (int64_t)i), column, count,
-                       to + i * count * size);
-    return to;
+    size_t nbytes = tile->count * size_of(plan, input);
+    for (size_t i = 0; i < tile->rows; i++)
+        columns_gather(plan, input, row_of(plan, input, tile->row + (int64_t)i), tile->column,
+                       tile->count, to + i * nbytes);
 }
 
 /* A row value for each column: of each row of the group, or of as many as a tile has. */
 static void value_spread(const struct row_plan *plan, struct room *room, int value, size_t rows)
 {
-    if (plan->spreads[value] < 0)
+    if (plan->standing[value] < 0)
         return;
     size_t size = size_of(plan, value), length = plan->columns < TILE ? plan->columns : TILE;
-    char *to = tile_of(room, plan->spreads[value]);
-    for (size_t i = 0; i < rows; i++) {
-        memcpy(to, room->rows[value] + i * size, size);
-        for (size_t done = size; done < length * size; done *= 2)
-            memcpy(to + done, to, done < length * size - done ? done : length * size - done);
-        to += length * size;
-    }
-    room->values[value] = tile_of(room, plan->spreads[value]);
+    gni_gather gather = gni_gather_find(size);
+    char *to = tile_of(room, plan->standing[value]);
+    for (size_t i = 0; i < rows; i++)
+        gather(to + i * length * size, room->rows[value] + i * size, 0, length);
+    room->values[value] = to;
 }
 
 /* ---- running: rows ------------------------------------------------------------------------------------- */
@@ -315,54 +453,74 @@ static void row_inputs_load(const struct row_plan *plan, struct room *room, int6
         if (!program->is_row[i] || program->inputs[i].storage == NULL)
             continue;
         size_t size = size_of(plan, i);
-        for (size_t k = 0; k < rows; k++)
-            memcpy(room->rows[i] + k * size, row_of(plan, i, row + (int64_t)k), size);
+        if (plan->kept_ndim == 1)
+            gni_gather_find(size)(room->rows[i], row_of(plan, i, row), plan->layout.strides[i][0],
+                                  rows);
+        else
+            for (size_t k = 0; k < rows; k++)
+                memcpy(room->rows[i] + k * size, row_of(plan, i, row + (int64_t)k), size);
         value_spread(plan, room, i, rows);
     }
 }
 
-/* Accumulators become the result of a reduction, for each row. */
-static void reduction_end(const struct row_plan *plan, struct room *room, int value, size_t rows)
-{
-    const struct gni_step *step = step_of(plan, value);
-    gn_dtype wide = gni_accumulator_type(step->reduction, step->from);
-    double *sums = (double *)(void *)room->rows[value];
-    if (step->reduction == GN_REDUCE_MEAN)
-        for (size_t i = 0; i < rows; i++)
-            sums[i] /= (double)plan->columns;
-    const void *in[] = {room->rows[value]};
-    _Alignas(64) char result[GROUP_MOST * GNI_ELEMENT_BYTES];
-    gni_loop_convert(wide, step->half)(result, in, rows);
-    in[0] = result;
-    gni_loop_convert(step->half, step->held)(room->rows[value], in, rows);
-}
-
-/* Row values that a phase begins with. */
-static void row_values_run(const struct row_plan *plan, struct room *room, int phase, size_t rows)
+/* What does not change from row to row. */
+static void same_load(const struct row_plan *plan, struct room *room)
 {
     const struct gni_program *program = plan->program;
-    for (int v = program->input_count; v < value_count(plan); v++) {
-        if (!program->is_row[v] || plan->phases.phase[v] != phase)
-            continue;
+    const struct tile tile = {.rows = plan->group, .count = plan->columns};
+    for (int i = 0; i < program->input_count; i++) {
+        size_t size = size_of(plan, i);
+        if (program->inputs[i].storage == NULL) {
+            gni_gather_find(size)(room->rows[i], &program->inputs[i].number, 0, plan->group);
+            value_spread(plan, room, i, plan->group);
+        } else if (plan->is_same[i]) {
+            char *to = tile_of(room, plan->standing[i]);
+            room->values[i] = to;
+            struct tile one = tile;
+            one.rows = 1;
+            rows_gather(plan, i, &one, to);
+            for (size_t k = 1; k < plan->group; k++)
+                memcpy(to + k * plan->columns * size, to, plan->columns * size);
+        }
+    }
+}
+
+/* Accumulators become the result of a reduction, for each row. */
+static void reduction_end(const struct row_plan *plan, struct room *room,
+                          const struct reduction *one, size_t rows)
+{
+    _Alignas(64) char result[PACKED_MOST * GNI_ELEMENT_BYTES];
+    void *sums = room->rows[one->value];
+    const void *in[] = {sums};
+    if (one->is_mean)
+        for (size_t i = 0; i < rows; i++)
+            ((double *)sums)[i] /= (double)plan->columns;
+    if (one->narrow != NULL) {
+        one->narrow(result, in, rows);
+        in[0] = result;
+    }
+    if (one->widen != NULL)
+        one->widen(sums, in, rows);
+    else if (one->narrow != NULL)
+        memcpy(sums, result, rows * size_of(plan, one->value));
+    value_spread(plan, room, one->value, rows);
+}
+
+static void row_values_run(const struct row_plan *plan, struct room *room, struct list list,
+                           size_t rows)
+{
+    for (int n = 0; n < list.count; n++) {
+        int v = plan->listed[list.first + n];
         const struct gni_step *step = step_of(plan, v);
         const void *in[3] = {NULL};
         for (int i = 0; i < 3 && step->in[i] >= 0; i++)
             in[i] = room->rows[step->in[i]];
-        if (step->kind == GNI_STEP_REDUCE)
-            reduction_end(plan, room, v, rows);
-        else
-            plan->loops[v - program->input_count](room->rows[v], in, rows);
+        plan->loops[v - plan->program->input_count](room->rows[v], in, rows);
         value_spread(plan, room, v, rows);
     }
 }
 
 /* ---- running: columns ---------------------------------------------------------------------------------- */
-
-/* A tile: `count` elements from a column of a row on, or all of several rows. */
-struct tile {
-    int64_t row;
-    size_t rows, column, count; /* count: of each row */
-};
 
 static char *output_at(const struct row_plan *plan, int output, const struct tile *tile)
 {
@@ -371,86 +529,109 @@ static char *output_at(const struct row_plan *plan, int output, const struct til
            ((size_t)tile->row * plan->columns + tile->column) * gni_dtypes[one->dtype].size;
 }
 
+static void inputs_load(const struct row_plan *plan, struct room *room, int phase,
+                        const struct tile *tile)
+{
+    struct list list = plan->phase[phase].loads;
+    for (int n = 0; n < list.count; n++) {
+        int v = plan->listed[list.first + n];
+        if (plan->is_direct[v]) {
+            room->values[v] = row_of(plan, v, tile->row) + tile->column * size_of(plan, v);
+            continue;
+        }
+        char *to = tile_of(room, plan->places[phase][v]);
+        rows_gather(plan, v, tile, to);
+        room->values[v] = to;
+    }
+    list = plan->phase[phase].found;
+    for (int n = 0; n < list.count; n++) {
+        int v = plan->listed[list.first + n];
+        room->values[v] = kept_of(plan, room, v) + tile->column * size_of(plan, v);
+    }
+}
+
+/* Where a phase computes a full value. */
+static void *step_to(const struct row_plan *plan, struct room *room, int phase, int v,
+                     const struct tile *tile)
+{
+    if (plan->kept[v] >= 0)
+        return kept_of(plan, room, v) + tile->column * size_of(plan, v);
+    if (plan->places[phase][v] >= 0)
+        return tile_of(room, plan->places[phase][v]);
+    return output_at(plan, plan->targets[v], tile);
+}
+
 static void steps_run(const struct row_plan *plan, struct room *room, int phase,
                       const struct tile *tile)
 {
-    const struct gni_program *program = plan->program;
-    for (int v = 0; v < value_count(plan); v++) {
-        if (!gni_row_is_needed(&plan->phases, phase, v))
-            continue;
-        if (is_input(plan, v)) {
-            room->values[v] =
-                input_load(plan, room, phase, v, tile->row, tile->rows, tile->column, tile->count);
-            continue;
-        }
-        if (plan->kept[v] >= 0)
-            room->values[v] = kept_of(plan, room, v) + tile->column * size_of(plan, v);
-        else if (plan->places[phase][v] >= 0)
-            room->values[v] = tile_of(room, plan->places[phase][v]);
-        else
-            room->values[v] = output_at(plan, plan->targets[v], tile);
-        if (plan->kept[v] >= 0 && plan->phases.phase[v] < phase)
-            continue;
+    struct list list = plan->phase[phase].steps;
+    for (int n = 0; n < list.count; n++) {
+        int v = plan->listed[list.first + n];
         const struct gni_step *step = step_of(plan, v);
         const void *in[3] = {NULL};
         for (int i = 0; i < 3 && step->in[i] >= 0; i++)
             in[i] = room->values[step->in[i]];
-        plan->loops[v - program->input_count]((void *)(uintptr_t)room->values[v], in,
-                                              tile->rows * tile->count);
+        void *to = step_to(plan, room, phase, v, tile);
+        room->values[v] = to;
+        plan->loops[v - plan->program->input_count](to, in, tile->rows * tile->count);
     }
 }
 
-static void reductions_add(const struct row_plan *plan, struct room *room, int phase,
+static void reductions_begin(const struct row_plan *plan, struct room *room, struct list list,
+                             size_t rows)
+{
+    for (int n = 0; n < list.count; n++) {
+        const struct reduction *one = &plan->reductions[plan->listed[list.first + n]];
+        gni_gather_find(one->wide)(room->rows[one->value], &one->start, 0, rows);
+    }
+}
+
+static void reductions_add(const struct row_plan *plan, struct room *room, struct list list,
                            const struct tile *tile)
 {
-    for (int v = plan->program->input_count; v < value_count(plan); v++) {
-        if (!gni_row_is_reduced_in(&plan->phases, phase, v))
-            continue;
-        const struct gni_step *step = step_of(plan, v);
-        struct gni_reducers reducers =
-            gni_reducers_find(gni_reduction_of(step->reduction), step->from);
-        const char *in = room->values[step->in[0]];
-        size_t size = gni_dtypes[step->from].size;
-        size_t wide = gni_dtypes[gni_accumulator_type(step->reduction, step->from)].size;
+    for (int n = 0; n < list.count; n++) {
+        const struct reduction *one = &plan->reductions[plan->listed[list.first + n]];
+        const char *in = room->values[one->in];
+        char *sums = room->rows[one->value];
         if (plan->columns <= GNI_SHORT_COLUMNS)
-            reducers.short_rows(room->rows[v], in, tile->rows, tile->count);
+            one->reducers.short_rows(sums, in, tile->rows, tile->count);
         else
             for (size_t i = 0; i < tile->rows; i++)
-                reducers.one(room->rows[v] + i * wide, in + i * tile->count * size, tile->count);
+                one->reducers.one(sums + i * one->wide, in + i * tile->count * one->size,
+                                  tile->count);
     }
 }
 
-static void outputs_store(const struct row_plan *plan, struct room *room, int phase,
+static void outputs_store(const struct row_plan *plan, struct room *room, struct list list,
                           const struct tile *tile)
 {
-    const struct gni_program *program = plan->program;
-    for (int i = 0; i < program->output_count; i++) {
-        short value = program->outputs[i].value;
-        if (!gni_row_is_stored_in(&plan->phases, phase, i) || plan->targets[value] == i)
-            continue;
-        const void *in[] = {room->values[value]};
+    for (int n = 0; n < list.count; n++) {
+        int i = plan->listed[list.first + n];
+        const void *in[] = {room->values[plan->program->outputs[i].value]};
         plan->stores[i](output_at(plan, i, tile), in, tile->rows * tile->count);
     }
 }
 
-static void phase_run(const struct row_plan *plan, struct room *room, int phase, int64_t row,
+static void phase_run(const struct row_plan *plan, struct room *room, int number, int64_t row,
                       size_t rows)
 {
-    row_values_run(plan, room, phase, rows);
-    if (!gni_row_has_loop(&plan->phases, phase))
+    const struct phase *phase = &plan->phase[number];
+    row_values_run(plan, room, phase->row_values, rows);
+    if (!has_columns(phase))
         return;
-    for (int v = plan->program->input_count; v < value_count(plan); v++)
-        if (gni_row_is_reduced_in(&plan->phases, phase, v))
-            gni_accumulators_start(step_of(plan, v)->reduction, step_of(plan, v)->from,
-                                   room->rows[v], rows);
+    reductions_begin(plan, room, phase->reductions, rows);
     for (size_t column = 0; column < plan->columns; column += TILE) {
         size_t left = plan->columns - column;
         const struct tile tile = {
             .row = row, .rows = rows, .column = column, .count = left < TILE ? left : TILE};
-        steps_run(plan, room, phase, &tile);
-        reductions_add(plan, room, phase, &tile);
-        outputs_store(plan, room, phase, &tile);
+        inputs_load(plan, room, number, &tile);
+        steps_run(plan, room, number, &tile);
+        reductions_add(plan, room, phase->reductions, &tile);
+        outputs_store(plan, room, phase->stores, &tile);
     }
+    for (int n = 0; n < phase->reductions.count; n++)
+        reduction_end(plan, room, &plan->reductions[plan->listed[phase->reductions.first + n]],
+                      rows);
 }
 
 static void row_outputs_store(const struct row_plan *plan, struct room *room, int64_t row,
@@ -470,16 +651,8 @@ static void row_outputs_store(const struct row_plan *plan, struct room *room, in
 static void part_run(void *context, size_t begin, size_t end)
 {
     const struct row_plan *plan = context;
-    const struct gni_program *program = plan->program;
     struct room room;
-    for (int i = 0; i < program->input_count; i++) {
-        if (program->inputs[i].storage != NULL)
-            continue;
-        for (size_t k = 0; k < plan->group; k++)
-            memcpy(room.rows[i] + k * size_of(plan, i), &program->inputs[i].number,
-                   size_of(plan, i));
-        value_spread(plan, &room, i, plan->group);
-    }
+    same_load(plan, &room);
     for (size_t row = begin; row < end; row += plan->group) {
         size_t rows = end - row < plan->group ? end - row : plan->group;
         row_inputs_load(plan, &room, (int64_t)row, rows);
@@ -491,35 +664,9 @@ static void part_run(void *context, size_t begin, size_t end)
 
 /* ---- the whole ------------------------------------------------------------------------------------------- */
 
-/* Whether a program is a reduction and what comes before it, and nothing else is stored. */
-static bool is_plain_reduction(const struct gni_program *program)
-{
-    int last = program->step_count - 1;
-    if (program->output_count != 1 || program->outputs[0].value != program->input_count + last ||
-        program->steps[last].kind != GNI_STEP_REDUCE ||
-        program->outputs[0].dtype != program->steps[last].half)
-        return false;
-    for (int s = 0; s < last; s++)
-        if (program->steps[s].kind == GNI_STEP_REDUCE)
-            return false;
-    return true;
-}
-
-static gn_status plain_reduction_run(struct gni_program *program)
-{
-    const struct gni_step step = program->steps[--program->step_count];
-    const struct gni_reduction_task task = {.reduction = step.reduction,
-                                            .kept = program->count / program->columns,
-                                            .reduced = program->columns};
-    const struct gni_output output = program->outputs[0];
-    program->output_count = 0;
-    return gni_cpu_reduce_to(program, step.in[0], &task, output.dtype, output.data);
-}
-
 bool gni_cpu_rows_fit(int64_t rows, int64_t columns)
 {
-    (void)rows;
-    return columns <= GNI_REDUCE_PART_COLUMNS;
+    return columns <= GNI_REDUCE_PART_COLUMNS || rows >= MANY_ROWS;
 }
 
 gn_status gni_cpu_run_rows(struct gni_program *program)
@@ -528,10 +675,8 @@ gn_status gni_cpu_run_rows(struct gni_program *program)
         PART = 4 * GNI_PART
     };
     struct row_plan plan; /* large, and all that is read of it is set */
-    if (is_plain_reduction(program))
-        return plain_reduction_run(program);
     row_plan_make(&plan, program);
-    if (plan.register_count > REGISTERS_MOST)
+    if (plan.register_count > REGISTERS_MOST || plan.listed_count > LISTED_MOST)
         return gni_error(GN_ERROR_COMPILATION,
                          "a row program has %d values at a time, more than %d", plan.register_count,
                          REGISTERS_MOST);

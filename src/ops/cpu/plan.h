@@ -60,8 +60,8 @@ void gni_run_tile(struct gni_run *run, int64_t position, size_t count);
 
 enum gni_reduction gni_reduction_of(gn_reduction reduction);
 
-/* The type of an accumulator, and accumulators of nothing. */
+/* The type of an accumulator, and one of nothing. */
 gn_dtype gni_accumulator_type(gn_reduction reduction, gn_dtype held);
-void gni_accumulators_start(gn_reduction reduction, gn_dtype held, void *sums, size_t count);
+uint64_t gni_accumulator_start(gn_reduction reduction, gn_dtype held);
 
 #endif

@@ -20,7 +20,7 @@ ELEMENT accumulator warp_reduce(accumulator x, int lanes)
 {
 #pragma unroll
     for (int width = lanes / 2; width > 0; width /= 2)
-        x = REDUCTION::join(x, __shfl_down_sync(0xffffffffu, x, width));
+        x = REDUCTION::join(x, (accumulator)__shfl_down_sync(0xffffffffu, x, width));
     return x;
 }
 

@@ -72,7 +72,8 @@ static void accesses_find(struct gni_row_kernel *kernel)
 
 /* ---- threads --------------------------------------------------------------------------------------- */
 
-int gni_row_lanes(int64_t columns)
+/* The threads that share a row: RK1. */
+static int lanes_choose(int64_t columns)
 {
     int lanes = columns <= WARP_COLUMNS    ? WARP
                 : columns <= BLOCK_COLUMNS ? 256
@@ -97,6 +98,22 @@ static int64_t registers_held(const struct gni_row_kernel *kernel)
     return kernel->steps * (int64_t)bytes / 4;
 }
 
+/* Whether several phases read something for each column. */
+static bool is_read_again(const struct gni_row_kernel *kernel)
+{
+    const struct gni_program *program = kernel->program;
+    for (int v = 0; v < program->input_count + program->step_count; v++) {
+        int count = 0;
+        bool is_loaded = v < program->input_count ? kernel->inputs[v] >= GNI_ROW_DENSE
+                                                  : gni_row_has(&kernel->phases.kept, v);
+        for (int p = 0; p < kernel->phases.count && is_loaded; p++)
+            count += gni_row_is_needed(&kernel->phases, p, v);
+        if (count > 1)
+            return true;
+    }
+    return false;
+}
+
 static void threads_choose(struct gni_row_kernel *kernel)
 {
     const struct gni_program *program = kernel->program;
@@ -106,11 +123,12 @@ static void threads_choose(struct gni_row_kernel *kernel)
     kernel->steps = steps < GNI_ROW_SEGMENT ? (int)steps : GNI_ROW_SEGMENT;
     int64_t registers = REGISTERS_BESIDE + registers_held(kernel);
     int64_t most = REGISTERS / kernel->threads;
-    kernel->is_held = steps <= GNI_ROW_SEGMENT && kernel->steps * GNI_ROW_CHUNK <= 64 &&
+    kernel->is_held = is_read_again(kernel) && kernel->steps * GNI_ROW_CHUNK <= 64 &&
                       registers <= (most < REGISTERS_MOST ? most : REGISTERS_MOST);
     if (!kernel->is_held) {
-        gni_row_phases_make(&kernel->phases, program, false);
+        gni_row_phases_make(&kernel->phases, program, GNI_ROW_KEEP_NONE);
         kernel->steps = LOADED_TOGETHER;
+        kernel->is_exact = false;
         registers = REGISTERS_BESIDE + registers_held(kernel);
     }
     int64_t blocks = REGISTERS / (kernel->threads * registers);
@@ -128,9 +146,9 @@ void gni_row_kernel_make(struct gni_row_kernel *kernel, const struct gni_program
     kernel->kept_ndim = kernel->layout.ndim - kernel->kept_ndim;
     kernel->is_wide = program->count / program->columns > INT32_MAX / 2;
     kernel->is_exact = program->columns % GNI_ROW_CHUNK == 0;
-    kernel->lanes = gni_row_lanes(program->columns);
+    kernel->lanes = lanes_choose(program->columns);
     accesses_find(kernel);
-    gni_row_phases_make(&kernel->phases, program, true);
+    gni_row_phases_make(&kernel->phases, program, GNI_ROW_KEEP_HEAVY);
     threads_choose(kernel);
 }
 
@@ -145,8 +163,9 @@ size_t gni_row_kernel_sign(const struct gni_row_kernel *kernel, unsigned char *s
                            kernel->threads / WARP, kernel->blocks,       kernel->steps,
                            program->input_count,   program->output_count};
     *at++ = 'R';
-    *at++ = (unsigned char)kernel->lanes;
-    *at++ = (unsigned char)(kernel->lanes >> 8);
+    *at++ = (unsigned char)(gni_row_kernel_has_any_lanes(kernel)
+                                ? 0
+                                : 1 + __builtin_ctz((unsigned)kernel->lanes));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         *at++ = (unsigned char)numbers[i];
     for (int i = 0; i < program->input_count; i++) {

@@ -2,7 +2,8 @@
  * row_kernel.h: kernels of row programs (ops/program.h): what of a program their text depends on, and the text.
  *
  * Some threads share a row. A kernel that *holds* rows loads each chunk of a row once, into registers; one that does not
- * loads it again in each phase (row_phases.h), when it is in a cache.
+ * loads it in each phase (row_phases.h) that needs it, when it is in a cache. A program that needs nothing twice is not held:
+ * its text is one for many lengths of rows.
  *
  * Invariants:
  *   RK1 how many threads share a row follows from the number of its columns alone, and rows.cu adds in an order that follows
@@ -39,7 +40,7 @@ struct gni_row_kernel {
     unsigned char input_vec[GNI_PROGRAM_INPUTS_MOST]; /* elements that are aligned together */
     unsigned char output_vec[GNI_PROGRAM_NODES_MOST];
     bool is_wide;     /* rows and columns need 64 bits */
-    bool is_exact;    /* chunks divide a row */
+    bool is_exact;    /* held, and chunks divide a row */
     bool is_complete; /* every thread has as many chunks as the others, and every row is there */
     int lanes;        /* threads that share a row */
     int threads;      /* of a block */
@@ -49,10 +50,13 @@ struct gni_row_kernel {
     struct gni_row_phases phases;
 };
 
-/* The threads that share a row: RK1. */
-int gni_row_lanes(int64_t columns);
-
 void gni_row_kernel_make(struct gni_row_kernel *kernel, const struct gni_program *program);
+
+/* Whether the text is one for all numbers of threads up to a warp: an argument says how many share a row. */
+static inline bool gni_row_kernel_has_any_lanes(const struct gni_row_kernel *kernel)
+{
+    return !kernel->is_held && kernel->lanes <= 32;
+}
 
 /* Rows that a block has. */
 static inline int gni_row_kernel_rows(const struct gni_row_kernel *kernel)

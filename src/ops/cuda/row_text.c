@@ -40,7 +40,7 @@ static bool is_loaded(const struct gni_row_kernel *kernel, int input)
 void gni_row_kernel_name(const struct gni_row_kernel *kernel, char *name, size_t size)
 {
     size_t used = gni_program_words(kernel->program, name, size);
-    snprintf(name + used, size - used, "rows_kernel");
+    snprintf(name + used, size - used, "kernel");
 }
 
 /* ---- arguments ------------------------------------------------------------------------------------ */
@@ -49,7 +49,7 @@ static void arguments_text(const struct gni_row_kernel *kernel, struct gni_build
 {
     const struct gni_program *program = kernel->program;
     gni_builder_print(text,
-                      "\nstruct arguments {\n    int64 kept, columns;\n"
+                      "\nstruct arguments {\n    int64 kept, columns, shift;\n"
                       "    double factor, divisor;\n    int64 size[%d];\n",
                       kernel->layout.ndim);
     for (int i = 0; i < program->input_count; i++) {
@@ -75,6 +75,7 @@ int gni_row_kernel_arguments(const struct gni_row_kernel *kernel, uint64_t *argu
     uint64_t *at = arguments;
     *at++ = (uint64_t)(program->count / program->columns);
     *at++ = (uint64_t)program->columns;
+    *at++ = (uint64_t)__builtin_ctz((unsigned)kernel->lanes);
     memcpy(at++, &factor, sizeof factor);
     memcpy(at++, &divisor, sizeof divisor);
     memcpy(at, kernel->layout.sizes, row * sizeof *at);
@@ -283,8 +284,8 @@ static void join_text(const struct gni_row_kernel *kernel, int phase, struct gni
         for (int v = program->input_count; v < value_count(program); v++)
             if (is_reduced_in(kernel, v, phase))
                 gni_builder_print(text,
-                                  "    r%d.total = lanes_join<reduce_%s>(warps%d[threadIdx.x %% "
-                                  "(LANES / 32)], LANES / 32);\n",
+                                  "    r%d.total = lanes_join<reduce_%s>(warps%d[threadIdx.x & "
+                                  "(LANES / 32 - 1)], LANES / 32);\n",
                                   v, gni_cuda_reduction(step_of(kernel, v)->reduction), v);
     }
 }
@@ -384,15 +385,16 @@ static void kernel_text(const struct gni_row_kernel *kernel, const char *name,
                         struct gni_builder *text)
 {
     const struct gni_program *program = kernel->program;
-    gni_builder_print(text,
-                      "\nextern \"C\" __global__ void __launch_bounds__(%d, %d) %s(const "
-                      "__grid_constant__ arguments a)\n{\n    kernel_begin();\n"
-                      "    const index lane = threadIdx.x %% LANES;\n"
-                      "    const index number = (index)blockIdx.x * %d + threadIdx.x / LANES;\n"
-                      "    const bool is_there = number < (index)a.kept;\n"
-                      "    const index row = is_there ? number : 0;\n"
-                      "    const index columns = is_there ? (index)a.columns : 0;\n",
-                      kernel->threads, kernel->blocks, name, gni_row_kernel_rows(kernel));
+    gni_builder_print(
+        text,
+        "\nextern \"C\" __global__ void __launch_bounds__(%d, %d) %s(const "
+        "__grid_constant__ arguments a)\n{\n    kernel_begin();\n"
+        "    const index lane = threadIdx.x & (LANES - 1);\n"
+        "    const index number = (index)blockIdx.x * (%d >> SHIFT) + (threadIdx.x >> SHIFT);\n"
+        "    const bool is_there = number < (index)a.kept;\n"
+        "    const index row = is_there ? number : 0;\n"
+        "    const index columns = is_there ? (index)a.columns : 0;\n",
+        kernel->threads, kernel->blocks, name, kernel->threads);
     if (kernel->is_held)
         gni_builder_print(text, "    const index first = lane * CHUNK;\n");
     for (int i = 0; i < program->input_count; i++)
@@ -421,8 +423,12 @@ void gni_row_kernel_text(const struct gni_row_kernel *kernel, const char *name,
 {
     gni_builder_add(text, gni_text_elements, strlen(gni_text_elements));
     gni_builder_print(text, "\ntypedef %s index;\n", kernel->is_wide ? "uint64" : "unsigned");
-    gni_builder_print(text, "#define LANES %d\n#define STEPS %d\n#define IS_EXACT %d\n",
-                      kernel->lanes, kernel->steps, kernel->is_exact);
+    if (gni_row_kernel_has_any_lanes(kernel))
+        gni_builder_print(text, "#define SHIFT ((int)a.shift)\n");
+    else
+        gni_builder_print(text, "#define SHIFT %d\n", __builtin_ctz((unsigned)kernel->lanes));
+    gni_builder_print(text, "#define LANES (1 << SHIFT)\n#define STEPS %d\n#define IS_EXACT %d\n",
+                      kernel->steps, kernel->is_exact);
     gni_builder_add(text, gni_text_reductions, strlen(gni_text_reductions));
     gni_builder_add(text, gni_text_rows, strlen(gni_text_rows));
     arguments_text(kernel, text);

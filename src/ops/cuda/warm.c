@@ -10,6 +10,7 @@
 #include "base/host.h"
 #include "jit/kernel.h"
 #include "ops/cuda/generate.h"
+#include "ops/cuda/row_kernel.h"
 
 #include <string.h>
 
@@ -36,7 +37,10 @@ static const struct {
 };
 
 static const gn_reduction reductions[] = {GN_REDUCE_SUM, GN_REDUCE_MEAN, GN_REDUCE_MAXIMUM};
-static const enum gni_reduce_kind kinds[] = {GNI_REDUCE_ROWS, GNI_REDUCE_SHORT, GNI_REDUCE_COLUMNS};
+static const enum gni_reduce_kind kinds[] = {GNI_REDUCE_ROWS, GNI_REDUCE_COLUMNS};
+
+/* Rows whose reduction is a row program (row_kernel.h): one that 256 threads have, and several, of such and of short rows. */
+static const int64_t shapes[][2] = {{1, 4096}, {2, 4096}, {2, 32}};
 
 enum {
     ELEMENTS = 1 << 10, /* of the programs; no text depends on them */
@@ -44,7 +48,8 @@ enum {
     OPERATION_COUNT = sizeof operations / sizeof *operations,
     REDUCTION_COUNT = sizeof reductions / sizeof *reductions,
     KIND_COUNT = sizeof kinds / sizeof *kinds,
-    KERNELS_MOST = 1 + 3 * OPERATION_COUNT + REDUCTION_COUNT * KIND_COUNT,
+    SHAPE_COUNT = sizeof shapes / sizeof *shapes,
+    KERNELS_MOST = 1 + 3 * OPERATION_COUNT + REDUCTION_COUNT * (KIND_COUNT + SHAPE_COUNT),
 };
 
 struct kernel {
@@ -61,20 +66,32 @@ struct list {
     struct gni_storage storages[2];
     struct gni_program program;
     struct gni_specialization specialization;
+    struct gni_row_kernel row_kernel;
 };
 
-static void list_add_specialization(struct list *list)
+static struct kernel *list_next(struct list *list)
 {
     gni_assert(list->count < KERNELS_MOST);
-    struct kernel *kernel = &list->kernels[list->count];
-    list->specialization.pack = PACK;
-    size_t size = gni_specialization_sign(&list->specialization, kernel->signature);
-    gni_specialization_name(&list->specialization, kernel->name, sizeof kernel->name);
-    gni_specialization_text(&list->specialization, kernel->name, &kernel->text);
+    return &list->kernels[list->count];
+}
+
+/* The next kernel has its name, its text, and a signature of so many bytes. */
+static void list_add(struct list *list, size_t signature_size)
+{
+    struct kernel *kernel = list_next(list);
     list->sources[list->count++] = (struct gni_kernel_source){.name = kernel->name,
                                                               .text = kernel->text.text,
                                                               .signature = kernel->signature,
-                                                              .signature_size = size};
+                                                              .signature_size = signature_size};
+}
+
+static void list_add_specialization(struct list *list)
+{
+    struct kernel *kernel = list_next(list);
+    list->specialization.pack = PACK;
+    gni_specialization_name(&list->specialization, kernel->name, sizeof kernel->name);
+    gni_specialization_text(&list->specialization, kernel->name, &kernel->text);
+    list_add(list, gni_specialization_sign(&list->specialization, kernel->signature));
 }
 
 static short list_add_input(struct list *list, int index)
@@ -130,6 +147,24 @@ static void list_add_reduction(struct list *list, gn_reduction reduction, enum g
     list_add_specialization(list);
 }
 
+static void list_add_rows(struct list *list, gn_reduction reduction, const int64_t *shape)
+{
+    struct gni_program *program = &list->program;
+    struct kernel *kernel = list_next(list);
+    const int64_t strides[] = {shape[1], 1};
+    gni_program_init(program, 2, shape, NULL);
+    program->row_ndim = 1;
+    program->columns = shape[1];
+    short value = gni_program_add_memory(program, &list->storages[0], 0, GN_FLOAT32, strides);
+    value = gni_program_reduce(program, reduction, value, GN_FLOAT32);
+    program->outputs[program->output_count++] =
+        (struct gni_output){.value = value, .dtype = GN_FLOAT32, .is_row = true};
+    gni_row_kernel_make(&list->row_kernel, program);
+    gni_row_kernel_name(&list->row_kernel, kernel->name, sizeof kernel->name);
+    gni_row_kernel_text(&list->row_kernel, kernel->name, &kernel->text);
+    list_add(list, gni_row_kernel_sign(&list->row_kernel, kernel->signature));
+}
+
 static void list_fill(struct list *list)
 {
     list_begin(list); /* zeros(), ones() and full() */
@@ -141,6 +176,9 @@ static void list_fill(struct list *list)
     for (size_t i = 0; i < REDUCTION_COUNT; i++)
         for (size_t k = 0; k < KIND_COUNT; k++)
             list_add_reduction(list, reductions[i], kinds[k]);
+    for (size_t i = 0; i < REDUCTION_COUNT; i++)
+        for (size_t k = 0; k < SHAPE_COUNT; k++)
+            list_add_rows(list, reductions[i], shapes[k]);
 }
 
 gn_status gni_cuda_warm_up(gn_device *device)
