@@ -222,9 +222,10 @@ static gn_tensor *gradient_fit(struct gni_scope *scope, gn_tensor *gradient,
         return NULL;
     int more = gradient->ndim - like->ndim;
     uint32_t dims = broadcast_dims(gradient, like);
+    bool is_leading = more > 0 && dims == (UINT32_C(1) << more) - 1; /* no others are summed */
     if (dims != 0)
-        gradient = gni_reduce(scope, GN_REDUCE_SUM, gradient, dims, true);
-    if (more > 0 && gni_scope_is_ok(scope))
+        gradient = gni_sum(scope, gradient, dims, !is_leading, like->dtype);
+    if (more > 0 && !is_leading && gni_scope_is_ok(scope))
         gradient = gni_reshape(scope, gradient, like->ndim, gradient->sizes + more);
     gradient = gni_broadcast_values(scope, gradient, like->ndim, like->sizes);
     if (gni_scope_is_ok(scope) && gradient->dtype != like->dtype)

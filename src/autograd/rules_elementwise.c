@@ -22,7 +22,7 @@ struct terms {
     struct gni_scope *scope;
     gn_op op;
     gn_tensor *g;            /* the gradient of the result */
-    gn_operand in[3];        /* for arithmetic: halves are float32 */
+    gn_operand in[3];        /* for arithmetic: halves are float32, but in products and quotients */
     const gn_operand *given; /* for comparisons */
 };
 
@@ -188,9 +188,9 @@ static gn_tensor *divide_rule(const struct terms *t, int i)
     struct gni_scope *s = t->scope;
     if (i == 0)
         return g_over(t, 1);
-    gn_tensor *ratio = gni_binary(s, GN_OP_DIVIDE, t->in[0], t->in[1]);
-    ratio = gni_binary(s, GN_OP_DIVIDE, gni_of(ratio), t->in[1]);
-    return product(s, negative(s, t->g), ratio);
+    /* The first quotient is what the other operand gets. */
+    gn_tensor *slope = gni_binary(s, GN_OP_MULTIPLY, gni_of(g_over(t, 1)), t->in[0]);
+    return negative(s, gni_binary(s, GN_OP_DIVIDE, gni_of(slope), t->in[1]));
 }
 
 /* Of remainder and fmod: x - y n, where n is the quotient, rounded. */
@@ -791,11 +791,13 @@ void gni_elementwise_gradients(const struct gni_rule_frame *frame, gn_tensor **g
     const struct gni_elementwise_details *details = frame->node->details;
     const struct rule *rule = &rules[details->op];
     struct terms t = {frame->scope, details->op, frame->given[0], .given = frame->inputs};
+    /* Of products and quotients, every step has the gradient as an operand, or comes from it. */
+    bool is_wide = details->op != GN_OP_MULTIPLY && details->op != GN_OP_DIVIDE;
     if (rule->saves != 0) /* else nothing is computed but a sign */
         t.g = gni_wide(t.scope, t.g);
     for (int i = 0; i < 3 && rule->saves >> i != 0; i++) {
         t.in[i] = frame->inputs[i];
-        if (t.in[i].tensor != NULL)
+        if (t.in[i].tensor != NULL && is_wide)
             t.in[i].tensor = gni_wide(t.scope, t.in[i].tensor);
     }
     for (int i = 0; i < 3; i++)

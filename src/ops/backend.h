@@ -56,6 +56,9 @@ struct gni_backend {
     /* Whether row programs of so many rows and columns are computed well: else rows are reduced by `reduce`. */
     bool (*rows_fit)(int64_t rows, int64_t columns);
 
+    /* Whether sums of so many columns over so many rows are computed well by row programs. */
+    bool (*columns_fit)(int64_t rows, int64_t columns);
+
     /* Reduces a value of a program into `result`, contiguous, of task->kept elements. Deterministic. */
     gn_status (*reduce)(struct gni_program *program, short value,
                         const struct gni_reduction_task *task, gn_tensor *result,

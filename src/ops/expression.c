@@ -205,6 +205,12 @@ gn_tensor *gni_reduce(struct gni_scope *scope, gn_reduction reduction, gn_tensor
     SCOPE_MAKE(scope, gn_reduce(reduction, x, dims, is_kept, &made));
 }
 
+gn_tensor *gni_sum(struct gni_scope *scope, gn_tensor *x, uint32_t dims, bool is_kept,
+                   gn_dtype dtype)
+{
+    SCOPE_MAKE(scope, gni_sum_as(x, dims, is_kept, dtype, &made));
+}
+
 gn_scalar gni_item(struct gni_scope *scope, gn_tensor *x)
 {
     static const int64_t first[GN_DIMENSIONS_MAX];

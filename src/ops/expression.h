@@ -147,6 +147,10 @@ gn_dtype gni_join(struct gni_scope *scope, int count, gn_operand *operands, bool
 gn_tensor *gni_reduce(struct gni_scope *scope, gn_reduction reduction, gn_tensor *x, uint32_t dims,
                       bool is_kept);
 
+/* A sum, converted to a type. */
+gn_tensor *gni_sum(struct gni_scope *scope, gn_tensor *x, uint32_t dims, bool is_kept,
+                   gn_dtype dtype);
+
 /* The element of a tensor that has one; it is computed for that. */
 gn_scalar gni_item(struct gni_scope *scope, gn_tensor *x);
 

@@ -216,6 +216,11 @@ static gn_status storages_create(const struct gni_work *work, const enum gni_fat
     return status;
 }
 
+static gn_dtype operand_dtype(const struct gni_node_operand *operand)
+{
+    return operand->kind == GNI_OPERAND_NODE ? operand->node->typing.dtype : operand->dtype;
+}
+
 static void output_add(struct gni_work *work, const struct gni_node *node,
                        struct gni_storage *storage, const gn_tensor *into)
 {
@@ -224,7 +229,10 @@ static void output_add(struct gni_work *work, const struct gni_node *node,
     output->value = node->value;
     output->data = into != NULL ? gni_tensor_data(into) : storage->data;
     output->dtype = into != NULL ? into->dtype : node->typing.dtype;
-    output->is_row = node->count != program->count;
+    output->is_column = node->is_column;
+    output->is_narrowed = node->is_column && operand_dtype(&node->operands[0]) == GN_FLOAT32 &&
+                          gni_dtype_is_half(node->typing.dtype);
+    output->is_row = !node->is_column && node->count != program->count;
     output->is_strided = into != NULL && !into->is_contiguous;
     if (output->is_strided)
         memcpy(output->strides, into->strides, sizeof output->strides);
@@ -234,7 +242,7 @@ static void output_add(struct gni_work *work, const struct gni_node *node,
 static gn_status work_run(struct gni_work *work, const enum gni_fate *fates,
                           struct gni_storage **storages, gn_tensor *into)
 {
-    const struct gni_node *root = work->nodes[work->node_count - 1];
+    const struct gni_node *root = work->root;
     GN_TRY(storages_create(work, fates, storages));
     for (int n = 0; n < work->node_count; n++)
         if (storages[n] != NULL)
@@ -274,7 +282,7 @@ static void flush_log(const struct gni_work *work, const enum gni_fate *fates, c
 {
     if (!gni_log_is_on(GNI_LOG_DEBUG))
         return;
-    const struct gni_node *root = work->nodes[work->node_count - 1];
+    const struct gni_node *root = work->root;
     int results = 0;
     for (int n = 0; n < work->node_count; n++)
         results += fates[n] != GNI_FATE_GONE;
@@ -301,12 +309,20 @@ static bool is_refused(gn_status status)
     return true;
 }
 
+enum flush_mode {
+    FLUSH_SPARE, /* the node is not stored if its tensor is spare */
+    FLUSH_ASKED, /* it is */
+    FLUSH_ALONE, /* it is, and nothing joins it */
+};
+
+static gn_status node_flush(struct gni_node *root, enum flush_mode mode, const char *why);
+
 /* Computes the nodes of a refused program one by one. Nodes that are computed stay computed if a later one fails. */
 static gn_status nodes_flush_alone(const struct gni_work *work)
 {
     gn_status status = GN_OK;
     for (int n = 0; n < work->node_count && status == GN_OK; n++)
-        status = gni_node_flush(work->nodes[n], "its kernel cannot be one with others");
+        status = node_flush(work->nodes[n], FLUSH_ALONE, "its kernel cannot be one with others");
     return status;
 }
 
@@ -327,12 +343,12 @@ static struct gni_node *row_node_find(const struct gni_work *work)
 {
     if (!gni_work_has_rows(work))
         return NULL;
-    const struct gni_node *root = work->nodes[work->node_count - 1];
-    for (int n = work->node_count - 1; n >= 0; n--)
+    struct gni_node *root = work->root;
+    for (int n = work->node_count - 1; n >= 0 && !root->is_column; n--)
         if (work->nodes[n]->is_row &&
-            (work->nodes[n]->count != root->count || n + 1 == work->node_count))
+            (work->nodes[n]->count != root->count || work->nodes[n] == root))
             return work->nodes[n];
-    return work->nodes[work->node_count - 1];
+    return root;
 }
 
 /* What is written into memory may be read by the same program: then row values are computed before. */
@@ -348,8 +364,8 @@ static gn_status rows_part(struct gni_work *work, struct gni_node *root)
     return GN_OK;
 }
 
-/* `is_asked`: the root is stored even if its tensor is spare. */
-static gn_status node_flush(struct gni_node *root, bool is_asked, const char *why)
+/* Computes a node, with the sums of columns that read the same. */
+static gn_status node_flush(struct gni_node *root, enum flush_mode mode, const char *why)
 {
     gn_tensor *into = root->into;
     struct gni_work work;
@@ -359,8 +375,10 @@ static gn_status node_flush(struct gni_node *root, bool is_asked, const char *wh
     gn_status status = nodes_take(&work, root);
     if (status == GN_OK)
         status = rows_part(&work, root);
+    if (status == GN_OK && work.node_count > 0 && mode != FLUSH_ALONE)
+        gni_columns_join(&work);
     if (status == GN_OK && work.node_count > 0)
-        gni_work_decide(&work, into, is_asked, fates);
+        gni_work_decide(&work, into, mode != FLUSH_SPARE, fates);
     if (status == GN_OK && work.node_count > 0 && into == NULL && is_all_gone(&work, fates)) {
         gni_work_settle(&work, fates, storages);
     } else if (status == GN_OK && work.node_count > 0) {
@@ -386,7 +404,7 @@ static gn_status node_flush(struct gni_node *root, bool is_asked, const char *wh
 
 gn_status gni_node_flush(struct gni_node *root, const char *why)
 {
-    return node_flush(root, true, why);
+    return node_flush(root, FLUSH_ASKED, why);
 }
 
 /* ---- flushing -------------------------------------------------------------------------------- */
@@ -402,27 +420,46 @@ static bool is_blocked(const struct gni_node *node)
     return found;
 }
 
+/* The newest reader of a node, but a sum of columns only if there are no others: those join whatever is computed. NULL:
+ * none. */
+static struct gni_node *newest_reader(const struct gni_node *node)
+{
+    struct gni_node *newest = NULL;
+    for (struct gni_list *link = node->readers.prev; link != &node->readers; link = link->prev) {
+        struct gni_node *reader = gni_container_of(link, struct gni_node_operand, link)->reader;
+        if (!reader->is_column)
+            return reader;
+        newest = newest == NULL ? reader : newest;
+    }
+    return newest;
+}
+
 /* Goes from a node to its newest reader, and on to that one's, to the end: computing the last one computes them all. The
  * node itself, if the last one is blocked. */
 static struct gni_node *top_find(struct gni_node *node)
 {
     struct gni_node *top = node;
-    while (!gni_list_is_empty(&top->readers))
-        top = gni_container_of(top->readers.prev, struct gni_node_operand, link)->reader;
+    for (struct gni_node *reader; (reader = newest_reader(top)) != NULL;)
+        top = reader;
     return is_blocked(top) ? node : top;
 }
 
-/* The oldest pending node with at most this number that this thread can compute; NULL: there is none. */
+/* The oldest pending node with at most this number that this thread can compute; NULL: there is none. What ends in a sum of
+ * columns comes after all else, which that may join. */
 static struct gni_node *oldest_find(uint64_t number)
 {
+    struct gni_node *column = NULL;
     for (struct gni_list *link = gni_nodes.next; link != &gni_nodes; link = link->next) {
         struct gni_node *node = gni_container_of(link, struct gni_node, link);
         if (node->number > number)
-            return NULL;
-        if (!is_blocked(node))
+            return column;
+        if (is_blocked(node))
+            continue;
+        if (!top_find(node)->is_column)
             return node;
+        column = column == NULL ? node : column;
     }
-    return NULL;
+    return column;
 }
 
 /* The number of the newest pending node; 0: there is none. */
@@ -438,7 +475,7 @@ gn_status gni_nodes_flush(const char *why)
 {
     struct gni_node *oldest;
     for (uint64_t number = newest_number(); (oldest = oldest_find(number)) != NULL;)
-        GN_TRY(node_flush(top_find(oldest), false, why));
+        GN_TRY(node_flush(top_find(oldest), FLUSH_SPARE, why));
     return GN_OK;
 }
 
@@ -541,7 +578,7 @@ void gni_waiting_bound(int arity, const gn_operand *operands, gn_device *device,
         if (!is_fit(top, device) || (is_operand(top, arity, operands) && !is_far))
             continue;
         top->references++;
-        top->is_unfit = node_flush(top, false, "much waits") != GN_OK;
+        top->is_unfit = node_flush(top, FLUSH_SPARE, "much waits") != GN_OK;
         gni_node_release(top);
         return;
     }

@@ -31,7 +31,9 @@
  *   N13 a *recipe* is a resting node whose owner has a storage: tensor.h, T9. Nothing reads it;
  *   N14 a node whose value has been made of a pending reduction of rows has `rows`, which all such nodes of a work have in
  *       common. One that is_row has an element for each row; its `count` is that. The others have the elements of all rows.
- *       A reduction's `sizes` are those of what it reduces. A node that is_row never rests.
+ *       A reduction's `sizes` are those of what it reduces. A node that is_row never rests;
+ *   N15 a node that is_column is a sum over all rows: its `count` is that of the columns. Nothing reads it, it never rests,
+ *       and it is among the few that columns.c knows.
  *
  * Threads: all functions here but gni_recorder_lock() are called with the recorder's lock.
  */
@@ -93,7 +95,8 @@ struct gni_node {
     bool is_unfit;     /* gni_waiting_bound() has tried to compute it, and failed */
     bool is_resting;   /* N12 */
     bool is_row;       /* N14 */
-    bool is_reduction; /* of rows */
+    bool is_reduction; /* of rows, or of columns */
+    bool is_column;    /* N15 */
     gn_reduction reduction;
     struct gni_rows rows; /* N14 */
     bool
@@ -214,10 +217,25 @@ void gni_recorder_unsaved(gn_tensor *tensor);
 void gni_recorder_unlast(void);
 void gni_recorder_meet(void);
 
+/* ---- columns.c ------------------------------------------------------------------------------- */
+
+/* Before a sum of the columns of a tensor is recorded: those that wait and read other memory are computed. */
+gn_status gni_columns_prepare(const gn_tensor *operand) GN_NODISCARD;
+
+/* A new node that is_column waits; one waits no more. */
+void gni_columns_add(struct gni_node *node);
+void gni_columns_remove(const struct gni_node *node);
+
+/* Adds the sums of columns that wait, and read what a work reads or computes, to the work. */
+void gni_columns_join(struct gni_work *work);
+
 /* ---- program.c ------------------------------------------------------------------------------- */
 
 /* The nodes that a node needs, operands first, itself last, that are not computed; false if one is running. */
 bool gni_work_collect(struct gni_work *work, struct gni_node *root);
+
+/* Adds another node to a collected work, with what it needs. The caller knows that there is room, and that none is running. */
+void gni_work_collect_more(struct gni_work *work, struct gni_node *node);
 
 /* The nodes below operands that are not computed, each once; more than GNI_PROGRAM_NODES_MOST: too many. */
 int gni_operands_weigh(int arity, const gn_operand *operands);

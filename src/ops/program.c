@@ -222,11 +222,13 @@ short gni_program_convert(struct gni_program *program, short value, gn_dtype hel
 
 short gni_program_round(struct gni_program *program, short value, gn_dtype half)
 {
-    return step_add(program, (struct gni_step){.kind = GNI_STEP_ROUND,
-                                               .from = GN_FLOAT32,
-                                               .held = GN_FLOAT32,
-                                               .half = half,
-                                               .in = {value, -1, -1}});
+    struct gni_step step = {.kind = GNI_STEP_ROUND,
+                            .from = GN_FLOAT32,
+                            .held = GN_FLOAT32,
+                            .half = half,
+                            .in = {value, -1, -1}};
+    short known = step_find(program, &step);
+    return known >= 0 ? known : step_add(program, step);
 }
 
 short gni_program_reduce(struct gni_program *program, gn_reduction reduction, short value,
@@ -240,6 +242,21 @@ short gni_program_reduce(struct gni_program *program, gn_reduction reduction, sh
                             .in = {value, -1, -1}};
     short known = step_find(program, &step);
     return known >= 0 ? known : step_add(program, step);
+}
+
+const struct gni_step *gni_program_rounding(const struct gni_program *program, int value)
+{
+    const struct gni_step *found = NULL;
+    int readers = 0;
+    for (int i = 0; i < program->output_count; i++)
+        readers += program->outputs[i].value == value;
+    for (int s = 0; s < program->step_count; s++)
+        for (int i = 0; i < 3; i++)
+            if (program->steps[s].in[i] == value) {
+                found = &program->steps[s];
+                readers++;
+            }
+    return readers == 1 && found != NULL && found->kind == GNI_STEP_ROUND ? found : NULL;
 }
 
 /* ---- from nodes to a program ----------------------------------------------------------------- */
@@ -270,8 +287,16 @@ static bool nodes_collect(struct gni_work *work, struct gni_node *node, uint64_t
 bool gni_work_collect(struct gni_work *work, struct gni_node *root)
 {
     work->node_count = 0;
+    work->root = root;
     work->stream = root->stream;
     return nodes_collect(work, root, ++last_round);
+}
+
+void gni_work_collect_more(struct gni_work *work, struct gni_node *node)
+{
+    bool is_collected = nodes_collect(work, node, work->root->round);
+    gni_assert(is_collected);
+    (void)is_collected;
 }
 
 /* The nodes below that this round has not seen, as far as there are at most so many. */
@@ -409,6 +434,8 @@ static short node_step(struct gni_program *program, const struct gni_node *node,
 {
     const struct gni_typing *typing = &node->typing;
     short wanted[3];
+    if (node->is_column) /* its output is summed */
+        return gni_program_convert(program, in[0], typing->computing);
     if (node->is_reduction)
         return gni_program_reduce(program, node->reduction,
                                   gni_program_convert(program, in[0], typing->computing),
@@ -424,9 +451,8 @@ static short node_step(struct gni_program *program, const struct gni_node *node,
 
 bool gni_work_has_rows(const struct gni_work *work)
 {
-    const struct gni_node *root = work->nodes[work->node_count - 1];
     for (int n = 0; n < work->node_count; n++)
-        if (work->nodes[n]->is_reduction || work->nodes[n]->count != root->count)
+        if (work->nodes[n]->is_reduction || work->nodes[n]->count != work->root->count)
             return true;
     return false;
 }
@@ -438,13 +464,12 @@ static const struct gni_node *node_with_shape(const struct gni_work *work, bool 
         if (work->nodes[n]->is_reduction ||
             (!work->nodes[n]->is_row && work->nodes[n]->rows.key != 0))
             return work->nodes[n];
-    return work->nodes[work->node_count - 1];
+    return work->root;
 }
 
 void gni_work_build_program(struct gni_work *work, const int *order)
 {
     struct gni_program *program = &work->program;
-    const struct gni_node *root = work->nodes[work->node_count - 1];
     bool has_rows = gni_work_has_rows(work);
     const struct gni_node *shaped = node_with_shape(work, has_rows);
     short inputs[GNI_PROGRAM_NODES_MOST][3];
@@ -464,5 +489,5 @@ void gni_work_build_program(struct gni_work *work, const int *order)
                 inputs[n][i] = node->operands[i].node->value;
         node->value = node_step(program, node, inputs[n]);
     }
-    work->value = root->value;
+    work->value = work->root->value;
 }

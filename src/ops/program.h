@@ -18,8 +18,10 @@
  *     max(x)    row     GNI_STEP_REDUCE: one for each row
  *     x - max   full    a row value stands for all columns of its row
  *
- * A step is a row step if none of its operands is full. The order in which a row is reduced follows from its length and type
- * alone, so that a reduction has the same bits in every program. No output of a row program has strides.
+ * An output may be the sum of a full value over all rows, one element for each column (is_column). A step is a row step if
+ * none of its operands is full. The order in which a row is reduced follows from its length and type
+ * alone, that of a sum of columns from the number of rows too, so that a reduction has the same bits in every program. No
+ * output of a row program has strides.
  */
 #ifndef GNI_OPS_PROGRAM_H
 #define GNI_OPS_PROGRAM_H
@@ -28,7 +30,8 @@
 #include "tensor/tensor.h"
 
 enum {
-    GNI_PROGRAM_NODES_MOST = 32,
+    GNI_PROGRAM_NODES_MOST = 64,
+    GNI_CHAIN_NODES_MOST = 32, /* of a program without rows */
     GNI_PROGRAM_INPUTS_MOST = 3 * GNI_PROGRAM_NODES_MOST,
     GNI_PROGRAM_STEPS_MOST =
         5 * GNI_PROGRAM_NODES_MOST, /* with conversions of operands and rounding */
@@ -62,7 +65,9 @@ struct gni_output {
     short value;
     gn_dtype dtype;
     char *data;
-    bool is_row; /* an element for each row */
+    bool is_row;    /* an element for each row */
+    bool is_column; /* the sum over all rows: an element for each column */
+    bool is_narrowed; /* a sum of float32 that is a half: rounded to float32 first */
     bool is_strided;
     int64_t strides[GN_DIMENSIONS_MAX];
 };
@@ -112,6 +117,9 @@ short gni_program_round(struct gni_program *program, short value, gn_dtype half)
 /* The reduction of a full value along each row, as an element of a type. */
 short gni_program_reduce(struct gni_program *program, gn_reduction reduction, short value,
                          gn_dtype dtype);
+
+/* The step that rounds a value, if nothing else reads that; NULL: none. */
+const struct gni_step *gni_program_rounding(const struct gni_program *program, int value);
 
 /* What is submitted to the stream from now on may read the inputs. */
 gn_status gni_program_order(struct gni_program *program, gn_stream *stream) GN_NODISCARD;

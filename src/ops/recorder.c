@@ -139,6 +139,8 @@ static void node_leave(struct gni_node *node)
 {
     if (node->is_done || node->is_inherited)
         return;
+    if (node->is_column)
+        gni_columns_remove(node);
     gni_list_remove(&node->link);
     if (!node->is_resting)
         node_count_change(-1U);
@@ -402,6 +404,8 @@ static const char *operand_refuse(struct recording *recording, const gn_tensor *
     const struct gni_shape *shape = recording->shape;
     if (node->deferred != NULL)
         return "it is no elementwise operation";
+    if (node->is_column)
+        return "it is a sum of columns";
     if (node->stream != recording->stream)
         return "it is needed on another stream";
     if (is_spread(recording, tensor))
@@ -418,9 +422,10 @@ static const char *operand_refuse(struct recording *recording, const gn_tensor *
 }
 
 /* Whether so many nodes are too many for a program. */
-static bool is_long(unsigned weight)
+static bool is_long(const struct recording *recording, unsigned weight)
 {
-    return weight + 3 > GNI_PROGRAM_NODES_MOST;
+    unsigned most = recording->rows.key != 0 ? GNI_PROGRAM_NODES_MOST : GNI_CHAIN_NODES_MOST;
+    return weight + 3 > most;
 }
 
 /* Computes pending operands that cannot be operands of the new node. The lock is released meanwhile, so all are checked
@@ -436,9 +441,9 @@ static gn_status operands_prepare(struct recording *recording, int arity,
             continue;
         const char *why = operand_refuse(recording, operands[i].tensor);
         unsigned with = recording->weight + node->weight;
-        if (why == NULL && is_long(with))
+        if (why == NULL && is_long(recording, with))
             with = 1 + (unsigned)gni_operands_weigh(i + 1, operands);
-        if (why == NULL && is_long(with))
+        if (why == NULL && is_long(recording, with))
             why = "the program is long";
         if (why == NULL && !node->is_running) {
             recording->weight = with;
@@ -634,19 +639,22 @@ gn_status gni_record_deferred(const struct gni_deferred *deferred, gn_tensor *op
     return GN_OK;
 }
 
-/* The shape of the result of a reduction of the last dimensions. */
-static void reduced_shape(const struct gni_shape *shape, int row_ndim, bool has_dimensions,
-                          struct gni_shape *reduced)
+/* The shape of the result of a reduction of the last dimensions, or, if it is one of columns, of all others. */
+static void reduced_shape(const struct gni_shape *shape, int row_ndim, bool is_column,
+                          bool has_dimensions, struct gni_shape *reduced)
 {
-    int kept = shape->ndim - row_ndim;
-    *reduced = (struct gni_shape){.ndim = has_dimensions ? shape->ndim : kept};
-    for (int i = 0; i < reduced->ndim; i++)
-        reduced->sizes[i] = i < kept ? shape->sizes[i] : 1;
+    int first = shape->ndim - row_ndim;
+    *reduced = (struct gni_shape){.ndim = 0};
+    for (int i = 0; i < shape->ndim; i++) {
+        bool is_kept = (i < first) != is_column;
+        if (is_kept || has_dimensions)
+            reduced->sizes[reduced->ndim++] = is_kept ? shape->sizes[i] : 1;
+    }
 }
 
-/* With the lock. `rows` are those that are reduced. */
+/* With the lock. `rows` are those that are reduced, or whose columns are. */
 static gn_status reduction_record(gn_reduction reduction, gn_tensor *operand,
-                                  const struct gni_rows *rows, gn_dtype dtype,
+                                  const struct gni_rows *rows, bool is_column, gn_dtype dtype,
                                   const struct gni_shape *shape, struct gni_node **out)
 {
     const struct gni_typing typing = {.computing = gni_dtypes[operand->dtype].compute,
@@ -655,23 +663,30 @@ static gn_status reduction_record(gn_reduction reduction, gn_tensor *operand,
     struct recording recording = {
         .shape = shape, .count = operand->count, .rows = *rows, .device = operand->device};
     struct gni_node *node;
+    int64_t count = is_column ? rows->columns : operand->count / rows->columns;
+    if (is_column)
+        GN_TRY(gni_columns_prepare(operand));
     GN_TRY(recording_begin(&recording, 1, operands));
-    GN_TRY(node_create(&typing, 1, operands, shape, operand->count / rows->columns, NULL,
-                       operand->device, recording.stream, &node));
+    GN_TRY(node_create(&typing, 1, operands, shape, count, NULL, operand->device, recording.stream,
+                       &node));
     node->weight = recording.weight;
     node->rows = *rows;
-    node->is_row = node->is_reduction = true;
+    node->is_reduction = true;
+    node->is_row = !is_column;
     node->reduction = reduction;
+    if (is_column)
+        gni_columns_add(node);
     *out = node;
     return GN_OK;
 }
 
-gn_status gni_record_reduction(gn_reduction reduction, gn_tensor *operand, int row_ndim,
-                               bool has_dimensions, gn_dtype dtype, gn_tensor **result)
+static gn_status reduction_make(gn_reduction reduction, gn_tensor *operand, int row_ndim,
+                                bool is_column, bool has_dimensions, gn_dtype dtype,
+                                gn_tensor **result)
 {
     struct gni_shape shape = {.ndim = operand->ndim}, reduced;
     memcpy(shape.sizes, operand->sizes, sizeof shape.sizes);
-    reduced_shape(&shape, row_ndim, has_dimensions, &reduced);
+    reduced_shape(&shape, row_ndim, is_column, has_dimensions, &reduced);
     const struct gni_rows rows = {
         .key = rows_key(shape.ndim, shape.sizes, row_ndim),
         .ndim = row_ndim,
@@ -682,7 +697,7 @@ gn_status gni_record_reduction(gn_reduction reduction, gn_tensor *operand, int r
     GN_TRY(gni_tensor_prepare(dtype, reduced.ndim, reduced.sizes, operand->device, &tensor));
     uint32_t site = gn_history_capture();
     gni_recorder_lock();
-    gn_status status = reduction_record(reduction, operand, &rows, dtype, &shape, &node);
+    gn_status status = reduction_record(reduction, operand, &rows, is_column, dtype, &shape, &node);
     if (status == GN_OK) {
         node->site = site;
         status = node_own(node, tensor);
@@ -694,6 +709,18 @@ gn_status gni_record_reduction(gn_reduction reduction, gn_tensor *operand, int r
     }
     *result = tensor;
     return GN_OK;
+}
+
+gn_status gni_record_reduction(gn_reduction reduction, gn_tensor *operand, int row_ndim,
+                               bool has_dimensions, gn_dtype dtype, gn_tensor **result)
+{
+    return reduction_make(reduction, operand, row_ndim, false, has_dimensions, dtype, result);
+}
+
+gn_status gni_record_columns(gn_tensor *operand, int row_ndim, bool has_dimensions, gn_dtype dtype,
+                             gn_tensor **result)
+{
+    return reduction_make(GN_REDUCE_SUM, operand, row_ndim, true, has_dimensions, dtype, result);
 }
 
 bool gni_is_pending_row(const gn_tensor *tensor)

@@ -20,7 +20,8 @@ struct gni_capture;
 struct gni_work {
     struct gni_program program;
     gn_stream *stream; /* borrowed; NULL on the CPU */
-    short value;       /* of the program: that of the last node */
+    short value;       /* of the program: that of the root */
+    struct gni_node *root;
     int node_count;
     struct gni_node *nodes[GNI_PROGRAM_NODES_MOST]; /* operands first */
 };
@@ -51,6 +52,15 @@ gn_status gni_record_deferred(const struct gni_deferred *deferred, gn_tensor *op
 gn_status gni_record_reduction(gn_reduction reduction, gn_tensor *operand, int row_ndim,
                                bool has_dimensions, gn_dtype dtype,
                                gn_tensor **result) GN_NODISCARD;
+
+/* A sum of columns: over all but the last `row_ndim` dimensions of a tensor that is contiguous. It may wait, and becomes a
+ * part of a program that reads the same. */
+gn_status gni_record_columns(gn_tensor *operand, int row_ndim, bool has_dimensions, gn_dtype dtype,
+                             gn_tensor **result) GN_NODISCARD;
+
+/* A sum that is converted to a type: a sum of columns, which may wait, gets it at once. reduce.c */
+gn_status gni_sum_as(gn_tensor *tensor, uint32_t dimensions, bool has_dimensions, gn_dtype dtype,
+                     gn_tensor **result) GN_NODISCARD;
 
 /* Whether a tensor's value is one for each row, and waits. */
 bool gni_is_pending_row(const gn_tensor *tensor);

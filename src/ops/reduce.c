@@ -138,6 +138,21 @@ static bool can_wait(const gn_tensor *tensor, const struct layout *layout, int r
            backend->rows_fit(layout->rows, layout->columns);
 }
 
+/* How many of the last dimensions stay, if a sum over all others may wait for a program that reads the same; else 0. It
+ * depends on what can_wait() depends on. */
+static int columns_find(gn_reduction reduction, const gn_tensor *tensor, uint32_t dimensions,
+                        const struct layout *layout)
+{
+    int kept_ndim = 0;
+    while (kept_ndim < tensor->ndim && (dimensions >> (tensor->ndim - 1 - kept_ndim) & 1) == 0)
+        kept_ndim++;
+    uint32_t others = (UINT32_C(1) << (tensor->ndim - kept_ndim)) - 1;
+    bool is_fit = reduction == GN_REDUCE_SUM && gni_dtypes[tensor->dtype].compute == GN_FLOAT32 &&
+                  kept_ndim > 0 && dimensions == others && tensor->is_contiguous &&
+                  gni_backend_get(tensor->device)->columns_fit(layout->columns, layout->rows);
+    return is_fit ? kept_ndim : 0;
+}
+
 static gn_status reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensions,
                         bool has_dimensions, gn_tensor **out)
 {
@@ -159,6 +174,10 @@ static gn_status reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dime
     int row_ndim = rows_find(tensor, dimensions != 0 ? dimensions : all);
     if (can_wait(tensor, &layout, row_ndim))
         return gni_record_reduction(reduction, tensor, row_ndim, has_dimensions, dtype, out);
+    int kept_ndim =
+        columns_find(reduction, tensor, dimensions != 0 ? dimensions : all, &layout);
+    if (kept_ndim > 0)
+        return gni_record_columns(tensor, kept_ndim, has_dimensions, dtype, out);
     gn_tensor *result;
     struct gni_work work;
     struct gni_reduction_task task = {.reduction = reduction,
@@ -194,4 +213,26 @@ gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensio
     const struct gni_reduce_details details = {reduction, dimensions};
     return gni_tape_leave_one(status, GNI_RULE_REDUCE, reduction_name(reduction), tensor, out,
                               &details, sizeof details);
+}
+
+gn_status gni_sum_as(gn_tensor *tensor, uint32_t dimensions, bool has_dimensions, gn_dtype dtype,
+                     gn_tensor **result)
+{
+    struct layout layout;
+    gn_tensor *sum;
+    if (dimensions != 0 && !gni_is_taped(tensor) && tensor->dtype == GN_FLOAT32 &&
+        gni_dtype_is_half(dtype)) {
+        layout_make(tensor, dimensions, has_dimensions, &layout);
+        int kept_ndim = columns_find(GN_REDUCE_SUM, tensor, dimensions, &layout);
+        if (kept_ndim > 0)
+            return gni_record_columns(tensor, kept_ndim, has_dimensions, dtype, result);
+    }
+    GN_TRY(gn_reduce(GN_REDUCE_SUM, tensor, dimensions, has_dimensions, &sum));
+    if (sum->dtype == dtype) {
+        *result = sum;
+        return GN_OK;
+    }
+    gn_status status = gn_cast(sum, dtype, result);
+    gn_tensor_release(sum);
+    return status;
 }

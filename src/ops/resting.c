@@ -190,7 +190,7 @@ static void set_pay(struct decision *decision, const struct source_set *set)
 
 static bool can_be_again(const struct gni_node *node)
 {
-    return node->deferred == NULL && !node->is_row && is_large(node);
+    return node->deferred == NULL && !node->is_row && !node->is_column && is_large(node);
 }
 
 /* True if nothing needs a node but nodes that a reduction has computed already: nobody may ever ask for their values. */
@@ -254,7 +254,7 @@ void gni_work_decide(const struct gni_work *work, const gn_tensor *into, bool is
         is_any = can_be_again(work->nodes[n]);
     for (int n = 0; n < work->node_count; n++) {
         const struct gni_node *node = work->nodes[n];
-        bool is_root = n == work->node_count - 1;
+        bool is_root = node == work->root;
         bool is_needed = is_root ? into == NULL && (is_asked || gni_node_is_needed(node))
                                  : gni_node_is_needed(node);
         memset(&decision.sets[n], 0, is_any ? sizeof decision.sets[n] : 0);

@@ -7,11 +7,6 @@
 
 #include <string.h>
 
-static void value_add(struct gni_row_values *values, int value)
-{
-    values->bits[value / 64] |= UINT64_C(1) << (value % 64);
-}
-
 static void phases_find(struct gni_row_phases *phases)
 {
     const struct gni_program *program = phases->program;
@@ -39,7 +34,7 @@ static void value_need(struct gni_row_phases *phases, int phase, int value)
     const struct gni_program *program = phases->program;
     if (program->is_row[value] || gni_row_is_needed(phases, phase, value))
         return;
-    value_add(&phases->needed[phase], value);
+    gni_row_add(&phases->needed[phase], value);
     if (value < program->input_count ||
         (gni_row_has(&phases->kept, value) && phases->phase[value] < phase))
         return;
@@ -94,6 +89,15 @@ static bool is_light(const struct gni_step *step)
     }
 }
 
+/* The same of a value: rounding costs what it rounds, and is kept in its place. */
+static bool is_light_value(const struct gni_program *program, int value)
+{
+    if (value < program->input_count)
+        return true;
+    const struct gni_step *step = &program->steps[value - program->input_count];
+    return step->kind == GNI_STEP_ROUND ? is_light_value(program, step->in[0]) : is_light(step);
+}
+
 /* Keeps what is computed in several phases; with `is_heavy` only what costs much. */
 static void kept_find(struct gni_row_phases *phases, bool is_heavy)
 {
@@ -102,9 +106,10 @@ static void kept_find(struct gni_row_phases *phases, bool is_heavy)
         int value = program->input_count + s, count = 0;
         for (int p = 0; p < phases->count; p++)
             count += gni_row_is_needed(phases, p, value);
-        if (count < 2 || (is_heavy && is_light(&program->steps[s])))
+        if (count < 2 || gni_program_rounding(program, value) != NULL ||
+            (is_heavy && is_light_value(program, value)))
             continue;
-        value_add(&phases->kept, value);
+        gni_row_add(&phases->kept, value);
         needs_find(phases);
     }
 }
@@ -130,7 +135,7 @@ bool gni_row_has_loop(const struct gni_row_phases *phases, int phase)
         if (gni_row_is_reduced_in(phases, phase, v))
             return true;
     for (int i = 0; i < program->output_count; i++)
-        if (gni_row_is_stored_in(phases, phase, i))
+        if (gni_row_is_stored_in(phases, phase, i) || gni_row_is_summed_in(phases, phase, i))
             return true;
     return false;
 }

@@ -45,6 +45,11 @@ enum gni_row_keeping {
 void gni_row_phases_make(struct gni_row_phases *phases, const struct gni_program *program,
                          enum gni_row_keeping keeping);
 
+static inline void gni_row_add(struct gni_row_values *values, int value)
+{
+    values->bits[value / 64] |= UINT64_C(1) << (value % 64);
+}
+
 static inline bool gni_row_has(const struct gni_row_values *values, int value)
 {
     return (values->bits[value / 64] >> (value % 64) & 1) != 0;
@@ -68,7 +73,14 @@ static inline bool gni_row_is_reduced_in(const struct gni_row_phases *phases, in
 static inline bool gni_row_is_stored_in(const struct gni_row_phases *phases, int phase, int output)
 {
     const struct gni_output *one = &phases->program->outputs[output];
-    return !one->is_row && phases->phase[one->value] == phase;
+    return !one->is_row && !one->is_column && phases->phase[one->value] == phase;
+}
+
+/* Whether a phase adds an output's value to sums of columns. */
+static inline bool gni_row_is_summed_in(const struct gni_row_phases *phases, int phase, int output)
+{
+    const struct gni_output *one = &phases->program->outputs[output];
+    return one->is_column && phases->phase[one->value] == phase;
 }
 
 /* Whether a phase goes through the columns at all. */

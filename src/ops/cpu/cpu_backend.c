@@ -7,6 +7,7 @@
 const struct gni_backend gni_cpu_backend = {
     .run = gni_cpu_run,
     .rows_fit = gni_cpu_rows_fit,
+    .columns_fit = gni_cpu_columns_fit,
     .reduce = gni_cpu_reduce,
     .softmax = gni_cpu_softmax,
     .softmax_row_bytes = GNI_SOFTMAX_ROW_BYTES,

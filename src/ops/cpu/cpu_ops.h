@@ -24,6 +24,7 @@ gn_status gni_cpu_reduce(struct gni_program *program, short value,
 
 /* Row programs: cpu_row_program.c. GN_ERROR_COMPILATION if one has too many values. */
 bool gni_cpu_rows_fit(int64_t rows, int64_t columns);
+bool gni_cpu_columns_fit(int64_t rows, int64_t columns);
 gn_status gni_cpu_run_rows(struct gni_program *program) GN_NODISCARD;
 
 /* Cannot fail. */

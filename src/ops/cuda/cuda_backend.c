@@ -6,6 +6,7 @@
 const struct gni_backend gni_cuda_backend = {
     .run = gni_cuda_run,
     .rows_fit = gni_cuda_rows_fit,
+    .columns_fit = gni_cuda_columns_fit,
     .reduce = gni_cuda_reduce,
     .softmax = gni_cuda_softmax,
     .random = gni_cuda_random,

@@ -310,8 +310,25 @@ template <class T> ELEMENT T op_power(T x, T y)
 }
 
 /* NaN wins, and 0 is larger than -0. */
+#if defined(GN_NO_PTX) || __CUDA_ARCH__ < 800
 ELEMENT float both(float a, float b) { return __uint_as_float(__float_as_uint(a) & __float_as_uint(b)); }
 ELEMENT float either(float a, float b) { return __uint_as_float(__float_as_uint(a) | __float_as_uint(b)); }
+ELEMENT float maximum_of(float x, float y) { return x == y ? both(x, y) : x > y || x != x ? x : y; }
+ELEMENT float minimum_of(float x, float y) { return x == y ? either(x, y) : x < y || x != x ? x : y; }
+#else
+ELEMENT float maximum_of(float x, float y)
+{
+    float value;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(value) : "f"(x), "f"(y));
+    return value;
+}
+ELEMENT float minimum_of(float x, float y)
+{
+    float value;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(value) : "f"(x), "f"(y));
+    return value;
+}
+#endif
 ELEMENT double both(double a, double b)
 {
     return __longlong_as_double(__double_as_longlong(a) & __double_as_longlong(b));
@@ -320,17 +337,19 @@ ELEMENT double either(double a, double b)
 {
     return __longlong_as_double(__double_as_longlong(a) | __double_as_longlong(b));
 }
+ELEMENT double maximum_of(double x, double y) { return x == y ? both(x, y) : x > y || x != x ? x : y; }
+ELEMENT double minimum_of(double x, double y) { return x == y ? either(x, y) : x < y || x != x ? x : y; }
 template <class T> ELEMENT T op_maximum(T x, T y)
 {
     if constexpr (is_floating<T>::value)
-        return x == y ? both(x, y) : x > y || x != x ? x : y;
+        return maximum_of(x, y);
     else
         return x > y ? x : y;
 }
 template <class T> ELEMENT T op_minimum(T x, T y)
 {
     if constexpr (is_floating<T>::value)
-        return x == y ? either(x, y) : x < y || x != x ? x : y;
+        return minimum_of(x, y);
     else
         return x < y ? x : y;
 }

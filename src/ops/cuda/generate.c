@@ -148,28 +148,32 @@ int gni_specialization_arguments(const struct gni_specialization *specialization
 
 /* ---- one element ------------------------------------------------------------------------------ */
 
-void gni_step_text(const struct gni_program *program, int s, const char *indent,
+/* The name of an operand: of one element among several, if it is not one for all of the row. */
+static void text_operand(const struct gni_program *program, short value, const char *suffix,
+                         struct gni_builder *text)
+{
+    bool is_row = program->row_ndim > 0 && program->is_row[value];
+    gni_builder_print(text, "v%d%s", value, is_row ? "" : suffix);
+}
+
+void gni_step_text(const struct gni_program *program, int s, const char *indent, const char *suffix,
                    struct gni_builder *text)
 {
     const struct gni_step *step = &program->steps[s];
-    gni_builder_print(text, "%sconst %s v%d = ", indent, gni_cuda_type(step->held),
-                      program->input_count + s);
-    switch (step->kind) {
-    case GNI_STEP_OP:
-        gni_builder_print(text, "op_%s<%s>(", gni_ops[step->op].name, gni_cuda_type(step->from));
-        for (int i = 0; i < 3 && step->in[i] >= 0; i++)
-            gni_builder_print(text, "%sv%d", i > 0 ? ", " : "", step->in[i]);
-        gni_builder_print(text, ");\n");
-        return;
-    case GNI_STEP_CONVERT:
-        gni_builder_print(text, "convert<%s>(v%d);\n", gni_cuda_type(step->held), step->in[0]);
-        return;
-    case GNI_STEP_ROUND:
-        gni_builder_print(text, "round_%s(v%d);\n", gni_cuda_type(step->half), step->in[0]);
-        return;
-    case GNI_STEP_REDUCE: /* of row programs: row_text.c */
-        break;
+    gni_builder_print(text, "%sconst %s ", indent, gni_cuda_type(step->held));
+    text_operand(program, (short)(program->input_count + s), suffix, text);
+    if (step->kind == GNI_STEP_OP)
+        gni_builder_print(text, " = op_%s<%s>(", gni_ops[step->op].name, gni_cuda_type(step->from));
+    else if (step->kind == GNI_STEP_CONVERT)
+        gni_builder_print(text, " = convert<%s>(", gni_cuda_type(step->held));
+    else
+        gni_builder_print(text, " = round_%s(", gni_cuda_type(step->half));
+    gni_assert(step->kind != GNI_STEP_REDUCE); /* row_text.c */
+    for (int i = 0; i < 3 && step->in[i] >= 0; i++) {
+        gni_builder_print(text, "%s", i > 0 ? ", " : "");
+        text_operand(program, step->in[i], suffix, text);
     }
+    gni_builder_print(text, ");\n");
 }
 
 /* void element(a, inputs .., &outputs ..), or for a reduction: its value, returned. */
@@ -191,7 +195,7 @@ static void text_element(const struct gni_specialization *specialization, struct
             gni_builder_print(text, "    const %s v%d = a.number%d;\n",
                               gni_cuda_type(program->inputs[i].held), i, i);
     for (int s = 0; s < program->step_count; s++)
-        gni_step_text(program, s, "    ", text);
+        gni_step_text(program, s, "    ", "", text);
     for (int i = 0; i < program->output_count; i++)
         gni_builder_print(text, "    y%d = convert<%s>(v%d);\n", i,
                           gni_cuda_type(program->outputs[i].dtype), program->outputs[i].value);

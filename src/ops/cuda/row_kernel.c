@@ -21,6 +21,8 @@ enum {
         168, /* of a thread that holds rows, by estimate; above, rows are loaded again */
     REGISTERS_BESIDE = 40, /* that a thread needs beside what it holds */
     THREADS_MOST = 2048,   /* of a multiprocessor */
+    PARTS_ENOUGH = 264,    /* that fill a GPU: 2 for each of 132 multiprocessors */
+    PART_ROWS_MOST = 128,  /* which are added as floats */
 };
 
 /* ---- where rows lie ------------------------------------------------------------------------------ */
@@ -70,6 +72,59 @@ static void accesses_find(struct gni_row_kernel *kernel)
     }
 }
 
+/* ---- pairs of halves --------------------------------------------------------------------------- */
+
+/* Whether rows.cu has the operation for pairs. */
+static bool has_pair_form(enum gni_op op)
+{
+    return op == GNI_OP_ADD || op == GNI_OP_SUBTRACT || op == GNI_OP_MULTIPLY ||
+           op == GNI_OP_MAXIMUM || op == GNI_OP_MINIMUM || op == GNI_OP_SQUARE ||
+           op == GNI_OP_NEGATIVE || op == GNI_OP_ABSOLUTE;
+}
+
+/* The type of halves in which a step's value is exact; -1: none. */
+static signed char pair_of_step(const struct gni_step *step)
+{
+    bool is_half = step->kind == GNI_STEP_CONVERT && step->held == GN_FLOAT32 &&
+                   gni_dtype_is_half(step->from);
+    if (step->kind == GNI_STEP_ROUND ||
+        (step->kind == GNI_STEP_REDUCE && gni_dtype_is_half(step->half)))
+        return (signed char)step->half;
+    return is_half ? (signed char)step->from : -1;
+}
+
+/* Whether a step is one instruction with the rounding that reads it: all operands are pairs of that type. */
+static bool is_absorbed(const struct gni_row_kernel *kernel, int value)
+{
+    const struct gni_program *program = kernel->program;
+    const struct gni_step *step = &program->steps[value - program->input_count];
+    if (step->kind != GNI_STEP_OP || !has_pair_form(step->op) || step->from != GN_FLOAT32 ||
+        program->is_row[value])
+        return false;
+    const struct gni_step *rounding = gni_program_rounding(program, value);
+    for (int i = 0; i < 3 && step->in[i] >= 0; i++)
+        if (rounding != NULL && kernel->pair[step->in[i]] != (signed char)rounding->half)
+            return false;
+    return rounding != NULL;
+}
+
+static void pairs_find(struct gni_row_kernel *kernel)
+{
+    const struct gni_program *program = kernel->program;
+    kernel->is_paired = false;
+    memset(&kernel->absorbed, 0, sizeof kernel->absorbed);
+    for (int i = 0; i < program->input_count; i++)
+        kernel->pair[i] =
+            gni_dtype_is_half(program->inputs[i].held) ? (signed char)program->inputs[i].held : -1;
+    for (int s = 0; s < program->step_count; s++) {
+        int value = program->input_count + s;
+        kernel->pair[value] = pair_of_step(&program->steps[s]);
+        kernel->is_paired |= kernel->pair[value] >= 0 && !program->is_row[value];
+        if (is_absorbed(kernel, value))
+            gni_row_add(&kernel->absorbed, value);
+    }
+}
+
 /* ---- threads --------------------------------------------------------------------------------------- */
 
 /* The threads that share a row: RK1. */
@@ -84,6 +139,13 @@ static int lanes_choose(int64_t columns)
     return lanes;
 }
 
+/* Bytes of an element that is kept. */
+static size_t held_bytes(const struct gni_row_kernel *kernel, int value)
+{
+    gn_dtype held = gni_program_held(kernel->program, (short)value);
+    return kernel->pair[value] >= 0 ? 2 : gni_dtype_size(held) > 4 ? 8 : 4;
+}
+
 /* Registers for what a thread holds of its rows. */
 static int64_t registers_held(const struct gni_row_kernel *kernel)
 {
@@ -94,7 +156,8 @@ static int64_t registers_held(const struct gni_row_kernel *kernel)
             bytes += GNI_ROW_CHUNK * gni_dtype_size(program->inputs[i].held);
     for (int s = 0; s < program->step_count; s++)
         if (gni_row_has(&kernel->phases.kept, program->input_count + s))
-            bytes += (size_t)GNI_ROW_CHUNK * (gni_dtype_size(program->steps[s].held) > 4 ? 8U : 4U);
+            bytes += GNI_ROW_CHUNK * held_bytes(kernel, program->input_count + s);
+    bytes += (size_t)kernel->sum_count * GNI_ROW_CHUNK * sizeof(float);
     return kernel->steps * (int64_t)bytes / 4;
 }
 
@@ -114,17 +177,37 @@ static bool is_read_again(const struct gni_row_kernel *kernel)
     return false;
 }
 
+/* The rows of a part: a multiple of those that a block has at a time. RK3. */
+static void parts_choose(struct gni_row_kernel *kernel)
+{
+    const struct gni_program *program = kernel->program;
+    kernel->sum_count = 0;
+    kernel->part_rows = 0;
+    for (int i = 0; i < program->output_count; i++)
+        kernel->sum_count += program->outputs[i].is_column;
+    if (kernel->sum_count == 0)
+        return;
+    int64_t rows = program->count / program->columns, unit = gni_row_kernel_rows(kernel);
+    int64_t part = gni_divided_up(rows, PARTS_ENOUGH);
+    part = part < PART_ROWS_MOST ? part : PART_ROWS_MOST;
+    kernel->part_rows = gni_divided_up(part, unit) * unit;
+}
+
 static void threads_choose(struct gni_row_kernel *kernel)
 {
     const struct gni_program *program = kernel->program;
     int64_t stretch = (int64_t)kernel->lanes * GNI_ROW_CHUNK;
     kernel->threads = kernel->lanes <= WARP ? GNI_CUDA_BLOCK : kernel->lanes;
+    kernel->is_short = program->columns <= stretch * GNI_ROW_SEGMENT;
+    parts_choose(kernel);
     int64_t steps = gni_divided_up(program->columns, stretch);
     kernel->steps = steps < GNI_ROW_SEGMENT ? (int)steps : GNI_ROW_SEGMENT;
     int64_t registers = REGISTERS_BESIDE + registers_held(kernel);
     int64_t most = REGISTERS / kernel->threads;
-    kernel->is_held = is_read_again(kernel) && kernel->steps * GNI_ROW_CHUNK <= 64 &&
-                      registers <= (most < REGISTERS_MOST ? most : REGISTERS_MOST);
+    kernel->is_held =
+        kernel->sum_count > 0 ||
+        (is_read_again(kernel) && kernel->steps * GNI_ROW_CHUNK <= 64 &&
+         registers <= (most < REGISTERS_MOST ? most : REGISTERS_MOST));
     if (!kernel->is_held) {
         gni_row_phases_make(&kernel->phases, program, GNI_ROW_KEEP_NONE);
         kernel->steps = LOADED_TOGETHER;
@@ -149,7 +232,15 @@ void gni_row_kernel_make(struct gni_row_kernel *kernel, const struct gni_program
     kernel->lanes = lanes_choose(program->columns);
     accesses_find(kernel);
     gni_row_phases_make(&kernel->phases, program, GNI_ROW_KEEP_HEAVY);
+    pairs_find(kernel);
     threads_choose(kernel);
+}
+
+int64_t gni_row_kernel_blocks(const struct gni_row_kernel *kernel)
+{
+    int64_t rows = kernel->program->count / kernel->program->columns;
+    return gni_divided_up(rows, kernel->sum_count > 0 ? kernel->part_rows
+                                                      : gni_row_kernel_rows(kernel));
 }
 
 /* ---- the signature ---------------------------------------------------------------------------------- */
@@ -160,6 +251,7 @@ size_t gni_row_kernel_sign(const struct gni_row_kernel *kernel, unsigned char *s
     unsigned char *at = signature;
     const int numbers[] = {kernel->layout.ndim,    kernel->kept_ndim,    kernel->is_wide,
                            kernel->is_exact,       kernel->is_complete,  kernel->is_held,
+                           kernel->is_short,
                            kernel->threads / WARP, kernel->blocks,       kernel->steps,
                            program->input_count,   program->output_count};
     *at++ = 'R';
@@ -174,7 +266,7 @@ size_t gni_row_kernel_sign(const struct gni_row_kernel *kernel, unsigned char *s
     }
     for (int i = 0; i < program->output_count; i++) {
         const struct gni_output *output = &program->outputs[i];
-        *at++ = (unsigned char)(output->is_row << 4 | kernel->output_vec[i]);
+        *at++ = (unsigned char)(output->is_column << 5 | output->is_row << 4 | kernel->output_vec[i]);
         *at++ = (unsigned char)output->dtype;
         memcpy(at, &output->value, sizeof output->value);
         at += sizeof output->value;

@@ -8,7 +8,9 @@
  * Invariants:
  *   RK1 how many threads share a row follows from the number of its columns alone, and rows.cu adds in an order that follows
  *       from that: a reduction has the same bits in every kernel;
- *   RK2 all threads of a warp, or of a block that has one row, take part in each reduction.
+ *   RK2 all threads of a warp, or of a block that has one row, take part in each reduction;
+ *   RK3 how many rows are a *part* follows from the numbers of rows and columns alone. A kernel with sums of columns has a
+ *       block for each part, holds rows, and leaves the part's sums behind; columns.cu adds those.
  */
 #ifndef GNI_OPS_CUDA_ROW_KERNEL_H
 #define GNI_OPS_CUDA_ROW_KERNEL_H
@@ -29,7 +31,7 @@ enum {
     GNI_ROW_SEGMENT = 64, /* chunks after which sums of floats become doubles: SEGMENT there */
     GNI_ROW_COLUMNS_MOST = 1 << 30,
     GNI_ROW_ARGUMENTS_MOST =
-        8 + (GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST) * (GN_DIMENSIONS_MAX + 1),
+        16 + (GNI_PROGRAM_INPUTS_MOST + GNI_PROGRAM_NODES_MOST) * (GN_DIMENSIONS_MAX + 1),
 };
 
 struct gni_row_kernel {
@@ -47,6 +49,12 @@ struct gni_row_kernel {
     int blocks;       /* that a multiprocessor should hold */
     int steps;        /* chunks that a thread has, or loads together */
     bool is_held;
+    bool is_short; /* a row is one segment */
+    bool is_paired; /* neighbours are computed two at a time */
+    signed char pair[GNI_PROGRAM_VALUES_MOST]; /* the type of halves that a value can be a pair of; -1: none */
+    struct gni_row_values absorbed; /* steps that are one instruction with the rounding that reads them */
+    int sum_count;     /* outputs that are sums of columns */
+    int64_t part_rows; /* of a part; 0: there are no sums */
     struct gni_row_phases phases;
 };
 
@@ -64,6 +72,9 @@ static inline int gni_row_kernel_rows(const struct gni_row_kernel *kernel)
     return kernel->threads / kernel->lanes;
 }
 
+/* Blocks that the kernel is launched with: parts, where there are sums of columns. */
+int64_t gni_row_kernel_blocks(const struct gni_row_kernel *kernel);
+
 /* Bytes that two kernels have in common exactly when their texts are one; returns how many, GNI_CUDA_SIGNATURE_MOST at the
  * most (specialization.h). */
 size_t gni_row_kernel_sign(const struct gni_row_kernel *kernel, unsigned char *signature);
@@ -72,7 +83,9 @@ void gni_row_kernel_name(const struct gni_row_kernel *kernel, char *name, size_t
 void gni_row_kernel_text(const struct gni_row_kernel *kernel, const char *name,
                          struct gni_builder *text);
 
-/* The kernel's one argument, a struct of 8-byte fields; returns their number. */
-int gni_row_kernel_arguments(const struct gni_row_kernel *kernel, uint64_t *arguments);
+/* The kernel's one argument, a struct of 8-byte fields; returns their number. `partial`: where the sums of parts go,
+ * float [blocks][sum_count][columns]. */
+int gni_row_kernel_arguments(const struct gni_row_kernel *kernel, void *partial,
+                             uint64_t *arguments);
 
 #endif

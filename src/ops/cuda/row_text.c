@@ -2,7 +2,8 @@
  * row_text.c: the text of a row program's kernel (row_kernel.h), behind elements.cu, reductions.cu and rows.cu.
  *
  * Names: vN is value N, as everywhere; eN the chunks of input N; hN those of a value that is kept; rN the slots of the
- * reduction that gives value N; qN the chunk of output N; inN and outN point to a row.
+ * reduction that gives value N, and jN what they come to; qN the chunk of output N; inN and outN point to a row. Where
+ * neighbours are computed two at a time, they are vNa and vNb, and pN is the pair.
  */
 #include "ops/cuda/generate.h"
 #include "ops/cuda/kernel_texts.h"
@@ -49,7 +50,7 @@ static void arguments_text(const struct gni_row_kernel *kernel, struct gni_build
 {
     const struct gni_program *program = kernel->program;
     gni_builder_print(text,
-                      "\nstruct arguments {\n    int64 kept, columns, shift;\n"
+                      "\nstruct arguments {\n    int64 kept, columns, shift, part;\n    float *partial;\n"
                       "    double factor, divisor;\n    int64 size[%d];\n",
                       kernel->layout.ndim);
     for (int i = 0; i < program->input_count; i++) {
@@ -67,7 +68,8 @@ static void arguments_text(const struct gni_row_kernel *kernel, struct gni_build
     gni_builder_print(text, "};\n\n");
 }
 
-int gni_row_kernel_arguments(const struct gni_row_kernel *kernel, uint64_t *arguments)
+int gni_row_kernel_arguments(const struct gni_row_kernel *kernel, void *partial,
+                             uint64_t *arguments)
 {
     const struct gni_program *program = kernel->program;
     size_t row = (size_t)kernel->layout.ndim;
@@ -76,6 +78,8 @@ int gni_row_kernel_arguments(const struct gni_row_kernel *kernel, uint64_t *argu
     *at++ = (uint64_t)(program->count / program->columns);
     *at++ = (uint64_t)program->columns;
     *at++ = (uint64_t)__builtin_ctz((unsigned)kernel->lanes);
+    *at++ = (uint64_t)kernel->part_rows;
+    *at++ = (uintptr_t)partial;
     memcpy(at++, &factor, sizeof factor);
     memcpy(at++, &divisor, sizeof divisor);
     memcpy(at, kernel->layout.sizes, row * sizeof *at);
@@ -141,7 +145,8 @@ static void rows_text(const struct gni_row_kernel *kernel, struct gni_builder *t
             gni_builder_print(text, "    const %s v%d = loaded<%s>(*in%d);\n", type, i, type, i);
     }
     for (int i = 0; i < program->output_count; i++)
-        gni_builder_print(text, "    %s *const out%d = a.out%d + (int64)row%s;\n",
+        if (!program->outputs[i].is_column)
+            gni_builder_print(text, "    %s *const out%d = a.out%d + (int64)row%s;\n",
                           gni_cuda_memory_type(program->outputs[i].dtype), i, i,
                           program->outputs[i].is_row ? "" : " * a.columns");
 }
@@ -189,25 +194,127 @@ static void loads_text(const struct gni_row_kernel *kernel, int phase, struct gn
     gni_builder_print(text, "    }\n");
 }
 
-/* What element k of chunk u is in a phase: loaded, kept or computed. */
+static bool has_pair(const struct gni_row_kernel *kernel, int value)
+{
+    return kernel->is_paired && kernel->pair[value] >= 0;
+}
+
+static const char *pair_type(const struct gni_row_kernel *kernel, int value)
+{
+    return gni_cuda_type((gn_dtype)kernel->pair[value]);
+}
+
+/* The elements that are computed together: what is added to k, and to their names. */
+static int element_count(const struct gni_row_kernel *kernel)
+{
+    return kernel->is_paired ? 2 : 1;
+}
+
+static const char *element_suffix(const struct gni_row_kernel *kernel, int element)
+{
+    return !kernel->is_paired ? "" : element == 0 ? "a" : "b";
+}
+
+/* The name of an element of a value. */
+static const char *element_name(const struct gni_row_kernel *kernel, int value, int element,
+                                char name[16])
+{
+    snprintf(name, 16, "v%d%s", value,
+             kernel->program->is_row[value] ? "" : element_suffix(kernel, element));
+    return name;
+}
+
+/* The elements of a pair that has been made. */
+static void unpaired_text(const struct gni_row_kernel *kernel, int value, struct gni_builder *text)
+{
+    const char *half = pair_type(kernel, value);
+    gni_builder_print(
+        text, "            const float v%da = pair_low<%s>(p%d), v%db = pair_high<%s>(p%d);\n",
+        value, half, value, value, half, value);
+}
+
+static void input_text(const struct gni_row_kernel *kernel, int input, struct gni_builder *text)
+{
+    const char *type = gni_cuda_type(kernel->program->inputs[input].held);
+    if (has_pair(kernel, input))
+        gni_builder_print(text, "            const unsigned p%d = e%d[u].word[k / 2];\n", input,
+                          input);
+    for (int i = 0; i < element_count(kernel); i++)
+        gni_builder_print(text, "            const %s v%d%s = loaded<%s>(e%d[u].item(k + %d));\n",
+                          type, input, element_suffix(kernel, i), type, input, i);
+}
+
+/* A value that an earlier phase has kept. */
+static void kept_text(const struct gni_row_kernel *kernel, int value, struct gni_builder *text)
+{
+    if (has_pair(kernel, value)) {
+        gni_builder_print(text, "            const unsigned p%d = h%d[u][k / 2];\n", value, value);
+        unpaired_text(kernel, value, text);
+        return;
+    }
+    for (int i = 0; i < element_count(kernel); i++)
+        gni_builder_print(text, "            const %s v%d%s = h%d[u][k + %d];\n",
+                          gni_cuda_type(step_of(kernel, value)->held), value,
+                          element_suffix(kernel, i), value, i);
+}
+
+/* A step whose value is a pair: a conversion, or a rounding, which is one with the step before where that is absorbed. */
+static void paired_text(const struct gni_row_kernel *kernel, int value, struct gni_builder *text)
+{
+    const struct gni_step *step = step_of(kernel, value);
+    const char *half = pair_type(kernel, value);
+    char low[16], high[16];
+    int from = step->in[0];
+    if (step->kind == GNI_STEP_CONVERT) {
+        gni_builder_print(text, "            const unsigned p%d = p%d;\n", value, from);
+    } else if (gni_row_has(&kernel->absorbed, from)) {
+        const struct gni_step *absorbed = step_of(kernel, from);
+        gni_builder_print(text, "            const unsigned p%d = pair_%s<%s>(", value,
+                          gni_ops[absorbed->op].name, half);
+        for (int i = 0; i < 3 && absorbed->in[i] >= 0; i++)
+            gni_builder_print(text, "%sp%d", i > 0 ? ", " : "", absorbed->in[i]);
+        gni_builder_print(text, ");\n");
+    } else {
+        gni_builder_print(text, "            const unsigned p%d = pair_of<%s>(%s, %s);\n", value,
+                          half, element_name(kernel, from, 0, low),
+                          element_name(kernel, from, 1, high));
+    }
+    unpaired_text(kernel, value, text);
+}
+
+static void full_step_text(const struct gni_row_kernel *kernel, int value, struct gni_builder *text)
+{
+    if (gni_row_has(&kernel->absorbed, value) && kernel->is_paired)
+        return;
+    if (has_pair(kernel, value))
+        paired_text(kernel, value, text);
+    else
+        for (int i = 0; i < element_count(kernel); i++)
+            gni_step_text(kernel->program, value - kernel->program->input_count, "            ",
+                          element_suffix(kernel, i), text);
+    if (!is_kept(kernel, value))
+        return;
+    if (has_pair(kernel, value))
+        gni_builder_print(text, "            h%d[u][k / 2] = p%d;\n", value, value);
+    else
+        for (int i = 0; i < element_count(kernel); i++)
+            gni_builder_print(text, "            h%d[u][k + %d] = v%d%s;\n", value, i, value,
+                              element_suffix(kernel, i));
+}
+
+/* What element k of chunk u is in a phase, or the pair there: loaded, kept or computed. */
 static void values_text(const struct gni_row_kernel *kernel, int phase, struct gni_builder *text)
 {
     const struct gni_program *program = kernel->program;
     for (int v = 0; v < value_count(program); v++) {
         if (!is_needed(kernel, phase, v))
             continue;
-        if (v < program->input_count) {
-            const char *type = gni_cuda_type(program->inputs[v].held);
-            gni_builder_print(text, "            const %s v%d = loaded<%s>(e%d[u].item(k));\n",
-                              type, v, type, v);
-        } else if (is_kept(kernel, v) && kernel->phases.phase[v] < phase) {
-            gni_builder_print(text, "            const %s v%d = h%d[u][k];\n",
-                              gni_cuda_type(step_of(kernel, v)->held), v, v);
-        } else {
-            gni_step_text(program, v - program->input_count, "            ", text);
-            if (is_kept(kernel, v))
-                gni_builder_print(text, "            h%d[u][k] = v%d;\n", v, v);
-        }
+        if (v < program->input_count)
+            input_text(kernel, v, text);
+        else if (is_kept(kernel, v) && kernel->phases.phase[v] < phase)
+            kept_text(kernel, v, text);
+        else
+            full_step_text(kernel, v, text);
     }
 }
 
@@ -250,59 +357,66 @@ static void reductions_print(const struct gni_row_kernel *kernel, int phase, con
 
 static void slots_add_text(const struct gni_row_kernel *kernel, int phase, struct gni_builder *text)
 {
+    char name[16];
     for (int v = kernel->program->input_count; v < value_count(kernel->program); v++)
-        if (is_reduced_in(kernel, v, phase))
+        for (int i = 0; i < element_count(kernel) && is_reduced_in(kernel, v, phase); i++)
             gni_builder_print(text,
-                              "            if (IS_EXACT || column + k < columns)\n"
-                              "                r%d.add(k, convert<%s>(v%d));\n",
-                              v, gni_cuda_type(slot_type(step_of(kernel, v))),
-                              step_of(kernel, v)->in[0]);
+                              "            if (IS_EXACT || column + k + %d < columns)\n"
+                              "                r%d.add(k + %d, convert<%s>(%s));\n",
+                              i, v, i, gni_cuda_type(slot_type(step_of(kernel, v))),
+                              element_name(kernel, step_of(kernel, v)->in[0], i, name));
+}
+
+/* The type of what a row comes to. */
+static gn_dtype joined_type(const struct gni_row_kernel *kernel, const struct gni_step *step)
+{
+    return kernel->is_short ? slot_type(step)
+                            : gni_reduce_accumulator(step->reduction, step->from);
 }
 
 /* The threads of a row join what they have come to, and all get the result. */
 static void join_text(const struct gni_row_kernel *kernel, int phase, struct gni_builder *text)
 {
     const struct gni_program *program = kernel->program;
-    reductions_print(kernel, phase, "    ", ".fold();\n", text);
+    if (!kernel->is_short)
+        reductions_print(kernel, phase, "    ", ".fold();\n", text);
+    for (int v = program->input_count; v < value_count(program); v++) {
+        const struct gni_step *step = step_of(kernel, v);
+        if (is_reduced_in(kernel, v, phase))
+            gni_builder_print(
+                text, "    %s j%d = lanes_join<reduce_%s>(r%d.%s, LANES < 32 ? LANES : 32);\n",
+                gni_cuda_type(joined_type(kernel, step)), v, gni_cuda_reduction(step->reduction), v,
+                kernel->is_short ? "sum()" : "total");
+    }
+    if (kernel->lanes <= 32)
+        return;
     for (int v = program->input_count; v < value_count(program); v++)
         if (is_reduced_in(kernel, v, phase))
             gni_builder_print(text,
-                              "    r%d.total = lanes_join<reduce_%s>(r%d.total, LANES < 32 ? LANES "
-                              ": 32);\n",
+                              "    __shared__ %s warps%d[2][LANES / 32];\n"
+                              "    if (threadIdx.x %% 32 == 0)\n"
+                              "        warps%d[turn][threadIdx.x / 32] = j%d;\n",
+                              gni_cuda_type(joined_type(kernel, step_of(kernel, v))), v, v, v);
+    gni_builder_print(text, "    __syncthreads();\n");
+    for (int v = program->input_count; v < value_count(program); v++)
+        if (is_reduced_in(kernel, v, phase))
+            gni_builder_print(text,
+                              "    j%d = lanes_join<reduce_%s>(warps%d[turn][threadIdx.x & "
+                              "(LANES / 32 - 1)], LANES / 32);\n",
                               v, gni_cuda_reduction(step_of(kernel, v)->reduction), v);
-    if (kernel->lanes > 32) {
-        for (int v = program->input_count; v < value_count(program); v++)
-            if (is_reduced_in(kernel, v, phase))
-                gni_builder_print(
-                    text,
-                    "    __shared__ %s warps%d[LANES / 32];\n    if (threadIdx.x %% 32 == 0)\n"
-                    "        warps%d[threadIdx.x / 32] = r%d.total;\n",
-                    gni_cuda_type(gni_reduce_accumulator(step_of(kernel, v)->reduction,
-                                                         step_of(kernel, v)->from)),
-                    v, v, v);
-        gni_builder_print(text, "    __syncthreads();\n");
-        for (int v = program->input_count; v < value_count(program); v++)
-            if (is_reduced_in(kernel, v, phase))
-                gni_builder_print(text,
-                                  "    r%d.total = lanes_join<reduce_%s>(warps%d[threadIdx.x & "
-                                  "(LANES / 32 - 1)], LANES / 32);\n",
-                                  v, gni_cuda_reduction(step_of(kernel, v)->reduction), v);
-    }
 }
 
 /* A reduction's result as a value: a half is rounded once. */
 static void result_text(const struct gni_row_kernel *kernel, int value, struct gni_builder *text)
 {
     const struct gni_step *step = step_of(kernel, value);
-    gn_dtype accumulator = gni_reduce_accumulator(step->reduction, step->from);
     char total[64];
     bool is_mean = step->reduction == GN_REDUCE_MEAN;
     bool is_double = gni_dtypes[step->half].compute == GN_FLOAT64;
-    snprintf(total, sizeof total, "r%d.total%s", value,
+    snprintf(total, sizeof total, "j%d%s", value,
              !is_mean    ? ""
              : is_double ? " / a.divisor"
                          : " * a.factor");
-    (void)accumulator;
     if (step->half != step->held)
         gni_builder_print(text, "    const %s v%d = convert<%s>(convert<%s>(%s));\n",
                           gni_cuda_type(step->held), value, gni_cuda_type(step->held),
@@ -330,8 +444,36 @@ static void row_values_text(const struct gni_row_kernel *kernel, int phase,
         if (step_of(kernel, v)->kind == GNI_STEP_REDUCE)
             result_text(kernel, v, text);
         else
-            gni_step_text(program, v - program->input_count, "    ", text);
+            gni_step_text(program, v - program->input_count, "    ", "", text);
+        if (has_pair(kernel, v))
+            gni_builder_print(text, "    const unsigned p%d = pair_of<%s>(v%d, v%d);\n", v,
+                              pair_type(kernel, v), v, v);
     }
+}
+
+/* Puts the elements of an output into its chunk. */
+static void output_text(const struct gni_row_kernel *kernel, int output, struct gni_builder *text)
+{
+    const struct gni_output *one = &kernel->program->outputs[output];
+    char name[16];
+    bool is_half = gni_dtype_is_half(one->dtype) && !kernel->program->is_row[one->value];
+    if (is_half && has_pair(kernel, one->value) && kernel->pair[one->value] == (int)one->dtype) {
+        gni_builder_print(text, "            q%d.word[k / 2] = p%d;\n", output, one->value);
+        return;
+    }
+    for (int i = 0; i < element_count(kernel); i++)
+        gni_builder_print(text, "            q%d.set(k + %d, convert<%s>(%s));\n", output, i,
+                          gni_cuda_type(one->dtype), element_name(kernel, one->value, i, name));
+}
+
+/* Adds the elements of an output to its sums of columns. */
+static void sum_text(const struct gni_row_kernel *kernel, int output, struct gni_builder *text)
+{
+    char name[16];
+    for (int i = 0; i < element_count(kernel); i++)
+        gni_builder_print(
+            text, "            c%d[u][k + %d] += %s;\n", output, i,
+            element_name(kernel, kernel->program->outputs[output].value, i, name));
 }
 
 /* The chunks of a thread, or those that are loaded together, in one phase. */
@@ -343,13 +485,15 @@ static void chunks_text(const struct gni_row_kernel *kernel, int phase, struct g
         if (is_stored_in(kernel, i, phase))
             gni_builder_print(text, "        chunk<%s> q%d;\n        q%d.clear();\n",
                               gni_cuda_memory_type(program->outputs[i].dtype), i, i);
-    gni_builder_print(text, "#pragma unroll\n        for (int k = 0; k < CHUNK; k++) {\n");
+    gni_builder_print(text, "#pragma unroll\n        for (int k = 0; k < CHUNK; k += %d) {\n",
+                      element_count(kernel));
     values_text(kernel, phase, text);
     slots_add_text(kernel, phase, text);
     for (int i = 0; i < program->output_count; i++)
         if (is_stored_in(kernel, i, phase))
-            gni_builder_print(text, "            q%d.set(k, convert<%s>(v%d));\n", i,
-                              gni_cuda_type(program->outputs[i].dtype), program->outputs[i].value);
+            output_text(kernel, i, text);
+        else if (gni_row_is_summed_in(&kernel->phases, phase, i))
+            sum_text(kernel, i, text);
     gni_builder_print(text, "        }\n");
     for (int i = 0; i < program->output_count; i++)
         if (is_stored_in(kernel, i, phase))
@@ -368,46 +512,36 @@ static void phase_text(const struct gni_row_kernel *kernel, int phase, struct gn
     if (kernel->is_held) {
         chunks_text(kernel, phase, text);
     } else {
-        gni_builder_print(text, "    for (index first = lane * CHUNK, turn = 0; first < columns; "
-                                "first += STEPS * LANES * CHUNK) {\n");
+        gni_builder_print(text, "    for (index first = lane * CHUNK%s; first < columns; "
+                                "first += STEPS * LANES * CHUNK) {\n",
+                          kernel->is_short ? "" : ", loads = 0");
         loads_text(kernel, phase, text);
         chunks_text(kernel, phase, text);
-        gni_builder_print(text, "    if (++turn == SEGMENT / STEPS) {\n        turn = 0;\n");
-        reductions_print(kernel, phase, "        ", ".fold();\n", text);
-        reductions_print(kernel, phase, "        ", ".restart();\n", text);
-        gni_builder_print(text, "    }\n    }\n");
+        if (!kernel->is_short) {
+            gni_builder_print(text, "    if (++loads == SEGMENT / STEPS) {\n        loads = 0;\n");
+            reductions_print(kernel, phase, "        ", ".fold();\n", text);
+            gni_builder_print(text, "    }\n");
+        }
+        gni_builder_print(text, "    }\n");
     }
     join_text(kernel, phase, text);
 }
 
-/* The kernel: a block has one row, or several with some threads of a warp each. */
-static void kernel_text(const struct gni_row_kernel *kernel, const char *name,
-                        struct gni_builder *text)
+/* All of the rows that a block has at a time. */
+static void body_text(const struct gni_row_kernel *kernel, struct gni_builder *text)
 {
     const struct gni_program *program = kernel->program;
-    gni_builder_print(
-        text,
-        "\nextern \"C\" __global__ void __launch_bounds__(%d, %d) %s(const "
-        "__grid_constant__ arguments a)\n{\n    kernel_begin();\n"
-        "    const index lane = threadIdx.x & (LANES - 1);\n"
-        "    const index number = (index)blockIdx.x * (%d >> SHIFT) + (threadIdx.x >> SHIFT);\n"
-        "    const bool is_there = number < (index)a.kept;\n"
-        "    const index row = is_there ? number : 0;\n"
-        "    const index columns = is_there ? (index)a.columns : 0;\n",
-        kernel->threads, kernel->blocks, name, kernel->threads);
     if (kernel->is_held)
         gni_builder_print(text, "    const index first = lane * CHUNK;\n");
-    for (int i = 0; i < program->input_count; i++)
-        if (kernel->inputs[i] == GNI_ROW_NUMBER)
-            gni_builder_print(text, "    const %s v%d = a.number%d;\n",
-                              gni_cuda_type(program->inputs[i].held), i, i);
     rows_text(kernel, text);
     if (kernel->is_held)
         loads_text(kernel, -1, text);
     for (int v = program->input_count; v < value_count(program); v++)
         if (is_kept(kernel, v))
-            gni_builder_print(text, "    %s h%d[STEPS][CHUNK];\n",
-                              gni_cuda_type(step_of(kernel, v)->held), v);
+            gni_builder_print(
+                text, "    %s h%d[STEPS][%s];\n",
+                has_pair(kernel, v) ? "unsigned" : gni_cuda_type(step_of(kernel, v)->held), v,
+                has_pair(kernel, v) ? "CHUNK / 2" : "CHUNK");
     for (int p = 0; p < kernel->phases.count; p++)
         phase_text(kernel, p, text);
     gni_builder_print(text, "\n    if (lane == 0 && is_there) {\n");
@@ -415,7 +549,65 @@ static void kernel_text(const struct gni_row_kernel *kernel, const char *name,
         if (program->outputs[i].is_row)
             gni_builder_print(text, "        *out%d = convert<%s>(v%d);\n", i,
                               gni_cuda_type(program->outputs[i].dtype), program->outputs[i].value);
-    gni_builder_print(text, "    }\n}\n");
+    gni_builder_print(text, "    }\n");
+}
+
+/* Sums of columns: a block has a part of the rows, some at a time. */
+static void parts_text(const struct gni_row_kernel *kernel, struct gni_builder *text)
+{
+    const struct gni_program *program = kernel->program;
+    int sum = 0;
+    for (int i = 0; i < program->output_count; i++)
+        if (program->outputs[i].is_column)
+            gni_builder_print(text, "    float c%d[STEPS][CHUNK] = {};\n", i);
+    gni_builder_print(
+        text,
+        "    const index begin = (index)blockIdx.x * (index)a.part;\n"
+        "    const index rest = (index)a.kept - begin;\n"
+        "    const index end = begin + (rest < (index)a.part ? rest : (index)a.part);\n"
+        "    int turn = 0;\n#pragma unroll 1\n"
+        "    for (index base = begin; base < end; base += ROWS, turn ^= 1) {\n"
+        "    const index number = base + (threadIdx.x >> SHIFT);\n"
+        "    const bool is_there = number < end;\n"
+        "    const index row = is_there ? number : begin;\n"
+        "    const index columns = is_there ? (index)a.columns : 0;\n");
+    body_text(kernel, text);
+    gni_builder_print(text, "    }\n    float *const partial = a.partial + "
+                            "(int64)blockIdx.x * (SUMS * a.columns);\n");
+    for (int i = 0; i < program->output_count; i++)
+        if (program->outputs[i].is_column)
+            gni_builder_print(text,
+                              "    part_store(c%d, partial + %d * a.columns, lane, "
+                              "(index)a.columns);\n",
+                              i, sum++);
+}
+
+/* The kernel: a block has one row, or several with some threads of a warp each. */
+static void kernel_text(const struct gni_row_kernel *kernel, const char *name,
+                        struct gni_builder *text)
+{
+    const struct gni_program *program = kernel->program;
+    gni_builder_print(text,
+                      "\nextern \"C\" __global__ void __launch_bounds__(%d, %d) %s(const "
+                      "__grid_constant__ arguments a)\n{\n    kernel_begin();\n"
+                      "    const index lane = threadIdx.x & (LANES - 1);\n",
+                      kernel->threads, kernel->blocks, name);
+    for (int i = 0; i < program->input_count; i++)
+        if (kernel->inputs[i] == GNI_ROW_NUMBER)
+            gni_builder_print(text, "    const %s v%d = a.number%d;\n",
+                              gni_cuda_type(program->inputs[i].held), i, i);
+    if (kernel->sum_count > 0) {
+        parts_text(kernel, text);
+    } else {
+        gni_builder_print(
+            text, "    const int turn = 0;\n"
+                  "    const index number = (index)blockIdx.x * ROWS + (threadIdx.x >> SHIFT);\n"
+                  "    const bool is_there = number < (index)a.kept;\n"
+                  "    const index row = is_there ? number : 0;\n"
+                  "    const index columns = is_there ? (index)a.columns : 0;\n");
+        body_text(kernel, text);
+    }
+    gni_builder_print(text, "}\n");
 }
 
 void gni_row_kernel_text(const struct gni_row_kernel *kernel, const char *name,
@@ -427,8 +619,11 @@ void gni_row_kernel_text(const struct gni_row_kernel *kernel, const char *name,
         gni_builder_print(text, "#define SHIFT ((int)a.shift)\n");
     else
         gni_builder_print(text, "#define SHIFT %d\n", __builtin_ctz((unsigned)kernel->lanes));
-    gni_builder_print(text, "#define LANES (1 << SHIFT)\n#define STEPS %d\n#define IS_EXACT %d\n",
-                      kernel->steps, kernel->is_exact);
+    gni_builder_print(text,
+                      "#define LANES (1 << SHIFT)\n#define THREADS %d\n"
+                      "#define ROWS (THREADS >> SHIFT)\n#define STEPS %d\n#define IS_EXACT %d\n"
+                      "#define SUMS %d\n",
+                      kernel->threads, kernel->steps, kernel->is_exact, kernel->sum_count);
     gni_builder_add(text, gni_text_reductions, strlen(gni_text_reductions));
     gni_builder_add(text, gni_text_rows, strlen(gni_text_rows));
     arguments_text(kernel, text);

@@ -2,7 +2,10 @@
  * rows.cu: what the kernels of row programs (row_kernel.h) are made of. Goes behind reductions.cu. Before it are defined
  *
  *   LANES                   threads that share a row: all of a block, or a power of two up to 32
+ *   THREADS, ROWS           of a block; rows that it has at a time
+ *   STEPS                   chunks that a thread has, or loads together
  *   IS_EXACT                1: threads and chunks divide a row, so that every chunk is whole
+ *   SUMS                    sums of columns
  *
  * A thread has chunks of 8 neighbours of a row, LANES chunks apart:
  *
@@ -10,10 +13,14 @@
  *     thread   0          1                0
  *
  * The order of a reduction: element k of all chunks of a thread, in their order (slot k); then the 8 slots, as a tree of
- * neighbours; then the threads of a warp, and then the warps, in the same way. Floats are added as floats up to there, and
- * the threads' sums as doubles. After each SEGMENT chunks the slots are added up and begin again, so that no long sum is one
- * of floats. LANES follows from the length of the row alone, and a thread that has no element changes nothing: so the
- * order does, too, whatever else the kernel does.
+ * neighbours; then the threads of a warp, and then the warps, in the same way. After each SEGMENT chunks the slots are added
+ * up and begin again. A row of one segment is added as floats throughout; of a longer one, what the segments come to is
+ * added as doubles, so that no long sum is one of floats. LANES follows from the length of the row alone, and a thread that
+ * has no element changes nothing: so the order does, too, whatever else the kernel does.
+ *
+ * Programs of halves are computed two neighbours at a time. A pair is a word, as it lies in memory. Where an operation on
+ * halves is rounded at once, float32 and a half give the same bits as one instruction on pairs: rounding twice changes
+ * nothing for + - *, since 24 bits are at least twice those of a half, and two more.
  */
 enum { CHUNK = 8, SEGMENT = 64 };
 
@@ -115,9 +122,63 @@ template <int VEC, class T> ELEMENT void chunk_store(T *to, const chunk<T> &e, i
             to[column + k] = e.item(k);
 }
 
+/* ---- pairs of halves ---- */
+
+template <class H> ELEMENT float pair_low(unsigned x) { return number(from_bits<H>(x & 0xffff)); }
+template <class H> ELEMENT float pair_high(unsigned x) { return number(from_bits<H>(x >> 16)); }
+template <> __device__ __forceinline__ float pair_high<bfloat16>(unsigned x) { return __uint_as_float(x & 0xffff0000); }
+
+#if defined(GN_NO_PTX) || __CUDA_ARCH__ < 900
+template <class H> ELEMENT unsigned pair_of(float low, float high)
+{
+    return to_bits(make<H>::from(low)) | to_bits(make<H>::from(high)) << 16;
+}
+#define PAIR_OPERATION(name, instruction)                                                                  \
+    template <class H> ELEMENT unsigned pair_##name(unsigned x, unsigned y)                                \
+    {                                                                                                      \
+        return pair_of<H>(op_##name(pair_low<H>(x), pair_low<H>(y)), op_##name(pair_high<H>(x), pair_high<H>(y))); \
+    }
+#else
+template <class H> ELEMENT unsigned pair_of(float low, float high);
+template <> __device__ __forceinline__ unsigned pair_of<float16>(float low, float high)
+{
+    unsigned pair;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+template <> __device__ __forceinline__ unsigned pair_of<bfloat16>(float low, float high)
+{
+    unsigned pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+#define PAIR_OPERATION(name, instruction)                                                                  \
+    template <class H> ELEMENT unsigned pair_##name(unsigned x, unsigned y);                               \
+    template <> __device__ __forceinline__ unsigned pair_##name<float16>(unsigned x, unsigned y)           \
+    {                                                                                                      \
+        unsigned pair;                                                                                     \
+        asm(instruction ".f16x2 %0, %1, %2;" : "=r"(pair) : "r"(x), "r"(y));                               \
+        return pair;                                                                                       \
+    }                                                                                                      \
+    template <> __device__ __forceinline__ unsigned pair_##name<bfloat16>(unsigned x, unsigned y)          \
+    {                                                                                                      \
+        unsigned pair;                                                                                     \
+        asm(instruction ".bf16x2 %0, %1, %2;" : "=r"(pair) : "r"(x), "r"(y));                              \
+        return pair;                                                                                       \
+    }
+#endif
+PAIR_OPERATION(add, "add.rn")
+PAIR_OPERATION(subtract, "sub.rn")
+PAIR_OPERATION(multiply, "mul.rn")
+PAIR_OPERATION(maximum, "max.NaN")
+PAIR_OPERATION(minimum, "min.NaN")
+template <class H> ELEMENT unsigned pair_square(unsigned x) { return pair_multiply<H>(x, x); }
+template <class H> ELEMENT unsigned pair_negative(unsigned x) { return x ^ 0x80008000; }
+template <class H> ELEMENT unsigned pair_absolute(unsigned x) { return x & 0x7fff7fff; }
+
 /* ---- reductions ---- */
 
-/* The slots of a thread, of type S, and what they have come to, of type T. */
+/* The slots of a thread, of type S, and what longer rows have come to, of type T. */
 template <class R, class S, class T> struct slots {
     S slot[CHUNK];
     T total;
@@ -133,14 +194,20 @@ template <class R, class S, class T> struct slots {
         restart();
     }
     __device__ __forceinline__ void add(int k, S x) { slot[k] = R::join(slot[k], x); }
-    __device__ __forceinline__ void fold()
+    __device__ __forceinline__ S sum()
     {
 #pragma unroll
         for (int width = 1; width < CHUNK; width *= 2)
 #pragma unroll
             for (int k = 0; k < CHUNK; k += 2 * width)
                 slot[k] = R::join(slot[k], slot[k + width]);
-        total = R::join(total, (T)slot[0]);
+        return slot[0];
+    }
+    /* A segment ends. */
+    __device__ __forceinline__ void fold()
+    {
+        total = R::join(total, (T)sum());
+        restart();
     }
 };
 
@@ -156,9 +223,40 @@ template <class T> ELEMENT T exchanged(T x, int width)
 template <class R, class T> ELEMENT T lanes_join(T x, int lanes)
 {
 #pragma unroll
-    for (int width = 1; width < lanes; width *= 2) {
-        const T other = exchanged(x, width);
-        x = (threadIdx.x & width) != 0 ? R::join(other, x) : R::join(x, other);
-    }
+    for (int width = 1; width < lanes; width *= 2)
+        x = R::join(x, exchanged(x, width));
     return x;
 }
+
+/* ---- sums of columns ---- */
+
+#if SUMS > 0
+/* What a thread has added up is that of its group of LANES: the groups of a block are added in their order, and the sums of
+ * its part stored. */
+ELEMENT void part_store(const float (&sums)[STEPS][CHUNK], float *to, index lane, index columns)
+{
+    if (ROWS == 1) {
+        for (int u = 0; u < STEPS; u++)
+            for (int k = 0; k < CHUNK; k++) {
+                const index column = (u * LANES + lane) * CHUNK + k;
+                if (column < columns)
+                    to[column] = sums[u][k];
+            }
+        return;
+    }
+    __shared__ float groups[ROWS][STEPS * LANES * CHUNK];
+    __syncthreads();
+#pragma unroll
+    for (int u = 0; u < STEPS; u++)
+#pragma unroll
+        for (int k = 0; k < CHUNK; k++)
+            groups[threadIdx.x >> SHIFT][(u * LANES + lane) * CHUNK + k] = sums[u][k];
+    __syncthreads();
+    for (index column = threadIdx.x; column < columns; column += THREADS) {
+        float sum = groups[0][column];
+        for (int g = 1; g < ROWS; g++)
+            sum += groups[g][column];
+        to[column] = sum;
+    }
+}
+#endif
