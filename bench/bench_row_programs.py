@@ -5,7 +5,8 @@
 Genesis computes the formulas below, made of elementary operations and reductions; PyTorch calls
 layer_norm, rms_norm, softmax, log_softmax and cross_entropy. On a GPU each side's work on several
 sets of buffers, larger than the cache together, is captured in a graph, and replays of both sides
-take turns; the backward pass is the difference between a graph of both passes and one of the
+take turns. The forward pass is one without gradients, since what a graph of operations keeps would be
+stored at the end of a capture. The backward pass is the difference between both passes and the
 forward pass. Bytes are those of each input and each output, once; `copy` is the share of a copy's
 bandwidth in the same run. On the CPU both sides, and NumPy with the same formulas, take turns.
 """
@@ -40,23 +41,29 @@ def rms_norm(x, scale):
     return x * ((x * x).mean(-1, keepdim=True) + EPSILON).rsqrt() * scale
 
 
+def largest(x):
+    """Of each row. Whatever is subtracted, a softmax is the same: it needs no gradient."""
+    with genesis.no_grad():
+        return x.amax(-1, keepdim=True)
+
+
 def softmax(x):
     """The formula."""
-    powers = (x - x.amax(-1, keepdim=True)).exp()
+    powers = (x - largest(x)).exp()
     return powers / powers.sum(-1, keepdim=True)
 
 
 def log_softmax(x):
     """The formula."""
-    apart = x - x.amax(-1, keepdim=True)
+    apart = x - largest(x)
     return apart - apart.exp().sum(-1, keepdim=True).log()
 
 
-def cross_entropy(x, target, classes):
+def cross_entropy(x, target):
     """The formula."""
-    apart = x - x.amax(-1, keepdim=True)
-    chosen = genesis.where(classes == target.unsqueeze(1), apart, 0.0).sum(-1)
-    return (apart.exp().sum(-1).log() - chosen).mean()
+    top = largest(x)
+    total = (x - top).exp().sum(-1, keepdim=True).log() + top
+    return (total - x.gather(1, target.unsqueeze(1))).mean()
 
 
 class Case:
@@ -90,8 +97,6 @@ class Case:
             if self.is_loss:
                 target = draw.integers(0, self.shape[1], self.shape[0])
                 inputs.append(module.tensor(target).to(device))
-                if module is genesis:
-                    inputs.append(genesis.arange(self.shape[1]).to(device))
                 inputs.append(None)
             else:
                 inputs.append(new(*self.shape).detach())
@@ -125,14 +130,15 @@ def cases(rows: int, widths: tuple[int, ...], losses: tuple[tuple[int, int], ...
 
 def forward(module: ModuleType, way: Callable, inputs: list[Any]) -> Any:
     """One pass."""
-    made = way(*inputs[:-1])
+    with module.no_grad():
+        made = way(*inputs[:-1])
     if module is genesis:
         genesis.flush()
     return made
 
 
 def both(module: ModuleType, way: Callable, inputs: list[Any]) -> list[Any]:
-    """Forward and backward; the gradients."""
+    """Forward and backward; the result and the gradients."""
     made = way(*inputs[:-1])
     leaves = [one for one in inputs[:-1] if one.requires_grad]
     if module is genesis:
@@ -159,7 +165,8 @@ def check(case: Case, device: str) -> None:
         peer = (b.detach().double() - a).norm() / a.norm()
         own = torch.tensor(c.detach().float().cpu().numpy()).double().to(device)
         apart = (own - a).norm() / a.norm()
-        assert apart < 3 * peer + 1e-2 * (case.kind != "float32") + 1e-5, (case.name, apart, peer)
+        # Each operation of a formula rounds to a half; the peer's kernel rounds once.
+        assert apart < 3 * peer + 3e-2 * (case.kind != "float32") + 1e-5, (case.name, apart, peer)
 
 
 # ---- on a GPU ----
@@ -247,7 +254,7 @@ def on_gpu(rounds: int) -> None:
         "| ratio | copy | both passes |"
     )
     print("|---" * 10 + "|")
-    for case in cases(16384, (768, 4096), ((16384, 50304),), "bfloat16"):
+    for case in cases(16384, (768, 4096), ((16384, 4096), (16384, 50304)), "bfloat16"):
         try:
             measure_gpu(case, rounds, bandwidth)
         except Exception as error:  # a line that fails is shown, and the others go on

@@ -85,15 +85,21 @@ static bool is_alone(const gn_tensor *gradient)
            (storage == NULL || atomic_load(&storage->references) == 1);
 }
 
+gn_status gni_gradient_own(gn_tensor **gradient)
+{
+    gn_tensor *copy;
+    if (is_alone(*gradient))
+        return GN_OK;
+    GN_TRY(gn_cast(*gradient, (*gradient)->dtype, &copy));
+    gn_tensor_release(*gradient);
+    *gradient = copy;
+    return GN_OK;
+}
+
 /* Makes a gradient's memory its own, and computes it. */
 static gn_status sum_own(struct gni_kept *kept)
 {
-    if (!is_alone(kept->sum)) {
-        gn_tensor *copy;
-        GN_TRY(gn_cast(kept->sum, kept->sum->dtype, &copy));
-        gn_tensor_release(kept->sum);
-        kept->sum = copy;
-    }
+    GN_TRY(gni_gradient_own(&kept->sum));
     return gni_tensor_flush(kept->sum);
 }
 

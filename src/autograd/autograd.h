@@ -143,6 +143,10 @@ void gni_places_gradient(const struct gni_rule_frame *frame, gn_tensor **gradien
 void gni_put_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_places_back_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 
+/* Adds x to the places of a tensor: what is left of the gradient of taking elements. */
+gn_status gni_places_add(gn_tensor *to, gn_tensor *x, const struct gni_places_details *places,
+                         int count, gn_tensor *const *tensors) GN_NODISCARD;
+
 /* ---- the graph: graph_nodes.c ------------------------------------------------------------------------- */
 
 static inline struct gni_record *gni_record_of(const gn_tensor *tensor)
@@ -263,6 +267,9 @@ gn_status gni_array_grow(void **items, size_t *room, size_t size) GN_NODISCARD;
 
 /* Adds a gradient to a sum, which may be NULL. */
 gn_status gni_gradient_add(gn_tensor **sum, gn_tensor *gradient) GN_NODISCARD;
+
+/* Makes a gradient one that nobody else has, so that it can be written to: itself, or a copy. */
+gn_status gni_gradient_own(gn_tensor **gradient) GN_NODISCARD;
 
 /* ---- views that are written to: alias_sets.c ------------------------------------------------------ */
 

@@ -5,6 +5,9 @@
  * first, each when the gradients of all its results are complete, and on the stream of its operation. Gradients that tensors
  * keep are given to them when the walk has ended (accumulate.c), so that a failure changes nothing.
  *
+ * The gradient of taking elements by an index is 0 but at few places. It is not made if other gradients of the tensor come,
+ * too: what is taken waits until these are summed, and is then added in place.
+ *
  * Nothing calls itself: nodes that wait are in a heap. AG4
  */
 #include "autograd/autograd.h"
@@ -17,6 +20,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A gradient that is added to a sum once that is complete: elements at the places of a node's index tensors. */
+struct late {
+    struct late *next;
+    const struct gni_graph_node *node;
+    int number; /* which result of the node behind it belongs to */
+    gn_tensor *given;
+    int index_count;
+    gn_tensor *indices[];
+};
+
 /* A node in one walk. */
 struct visit {
     struct gni_graph_node *node;
@@ -25,6 +38,7 @@ struct visit {
     bool is_needed;       /* it leads to an input of gn_grad(); always in gn_backward() */
     bool is_captured;     /* an input of gn_grad() is one of its results */
     gn_tensor **sums;     /* the gradient of each result so far; NULL: 0 */
+    struct late *late;    /* what is added to them in the end, newest first */
 };
 
 struct walk {
@@ -107,9 +121,21 @@ static gn_status nodes_collect(struct walk *walk)
     return GN_OK;
 }
 
+static void late_release(struct late *late)
+{
+    gn_tensor_release(late->given);
+    for (int i = 0; i < late->index_count; i++)
+        gn_tensor_release(late->indices[i]);
+    gni_host_free(late);
+}
+
 static void walk_deinit(struct walk *walk)
 {
     for (size_t i = 0; i < walk->count; i++) {
+        for (struct late *late = walk->visits[i].late, *next; late != NULL; late = next) {
+            next = late->next;
+            late_release(late);
+        }
         for (int k = 0; k < walk->visits[i].node->result_count; k++)
             gn_tensor_release(walk->visits[i].sums[k]);
         gni_host_free(walk->visits[i].sums);
@@ -336,6 +362,59 @@ static bool is_summed_and_stored(const struct gni_graph_node *node, const struct
     return false;
 }
 
+/* ---- gradients that are added in place ------------------------------------------------------- */
+
+/* Whether a node's gradient is 0 but at few places, and other gradients are summed with it. Where a walk is itself recorded,
+ * or looks for NaN, all gradients are made. */
+static bool can_be_late(const struct walk *walk, const struct gni_rule_frame *frame)
+{
+    const struct gni_graph_node *node = frame->node;
+    const struct gni_like *like = frame->likes[0];
+    const gn_tensor *given = frame->given[0];
+    if (node->rule != GNI_RULE_PLACES || (walk->flags & GN_CREATE_GRAPH) != 0 ||
+        gn_get_gradient_checks() || like == NULL || given == NULL || given->dtype != like->dtype ||
+        given->device != like->device || like->ndim == 0)
+        return false;
+    const struct visit *behind = visit_find(walk, node->edges[0].node);
+    return behind->dependencies > 1 || behind->sums[node->edges[0].number] != NULL;
+}
+
+static gn_status late_add(const struct walk *walk, const struct gni_rule_frame *frame)
+{
+    const struct gni_graph_node *node = frame->node;
+    int count = node->edge_count - 1;
+    struct visit *behind = visit_find(walk, node->edges[0].node);
+    size_t nbytes = sizeof(struct late) + (size_t)count * sizeof(gn_tensor *);
+    struct late *late = gni_host_alloc(nbytes);
+    if (late == NULL)
+        return gni_error_host_memory(nbytes);
+    *late = (struct late){.next = behind->late,
+                          .node = node,
+                          .number = node->edges[0].number,
+                          .given = frame->given[0],
+                          .index_count = count};
+    gn_tensor_retain(late->given);
+    for (int i = 0; i < count; i++) {
+        late->indices[i] = frame->inputs[1 + i].tensor;
+        gn_tensor_retain(late->indices[i]);
+    }
+    behind->late = late;
+    return GN_OK;
+}
+
+/* Makes the sum one that can be written to, and adds. */
+static gn_status late_apply(const struct visit *visit, const struct late *late)
+{
+    const struct gni_like *like = &visit->node->results[late->number];
+    const gn_scalar zero = {.kind = GN_INT64};
+    gn_tensor **sum = &visit->sums[late->number];
+    GN_TRY(*sum != NULL
+               ? gni_gradient_own(sum)
+               : gn_full(zero, like->dtype, like->ndim, like->sizes, like->device, sum));
+    return gni_places_add(*sum, late->given, late->node->details, late->index_count,
+                          late->indices);
+}
+
 /* Runs a node's rule, and adds what it gives to the nodes behind. */
 static gn_status rule_run(struct walk *walk, struct visit *visit, struct gni_scope *scope,
                           struct frame_room *room)
@@ -356,6 +435,8 @@ static gn_status rule_run(struct walk *walk, struct visit *visit, struct gni_sco
         }
     numbers_set(node, room->inputs);
     GN_TRY(gni_values_take(node, is_graph, room->held, &frame));
+    if (can_be_late(walk, &frame))
+        return late_add(walk, &frame);
     gni_rule_row(node->rule, node->details).call(&frame, room->gradients);
     for (int i = 0; i < node->edge_count && gni_scope_is_ok(scope); i++)
         if (is_summed_and_stored(node, room, i))
@@ -412,10 +493,10 @@ static gn_status name_end(bool is_named, gn_status status)
     return status == GN_OK ? ended : status;
 }
 
-/* The same on the stream of the node's operation, under its name in the history. */
-static gn_status node_run_there(struct walk *walk, struct visit *visit)
+/* Does a part of the walk on the stream of a node's operation, under its name in the history. */
+static gn_status run_there(const struct gni_graph_node *node, struct walk *walk,
+                           struct visit *visit, const struct late *late)
 {
-    const struct gni_graph_node *node = visit->node;
     gn_stream *before = NULL;
     if (node->stream != NULL)
         GN_TRY(gni_stream_of(node->results[0].device, &before));
@@ -425,11 +506,25 @@ static gn_status node_run_there(struct walk *walk, struct visit *visit)
         GN_TRY(gn_stream_set_current(node->stream));
     }
     bool is_named = name_begin(node->name);
-    gn_status status = name_end(is_named, node_run(walk, visit));
+    gn_status status =
+        name_end(is_named, late != NULL ? late_apply(visit, late) : node_run(walk, visit));
     if (is_moved) {
         gn_status back = gn_stream_set_current(before);
         status = status == GN_OK ? back : status;
         gn_stream_release(before);
+    }
+    return status;
+}
+
+/* Adds the gradients that have waited for a visit's sums. */
+static gn_status late_finish(struct walk *walk, struct visit *visit)
+{
+    gn_status status = GN_OK;
+    while (visit->late != NULL && status == GN_OK) {
+        struct late *late = visit->late;
+        visit->late = late->next;
+        status = run_there(late->node, walk, visit, late);
+        late_release(late);
     }
     return status;
 }
@@ -478,10 +573,11 @@ static gn_status gradients_finish(struct walk *walk, const struct visit *visit)
 static gn_status visit_run(struct walk *walk, struct visit *visit)
 {
     const struct gni_graph_node *node = visit->node;
+    GN_TRY(late_finish(walk, visit));
     if (has_gradient(visit)) {
         GN_TRY(gradients_finish(walk, visit));
         if (node->rule != GNI_RULE_ACCUMULATE && visit->is_needed)
-            GN_TRY(node_run_there(walk, visit));
+            GN_TRY(run_there(node, walk, visit, NULL));
     }
     for (int i = 0; i < node->result_count; i++) {
         gn_tensor_release(visit->sums[i]);

@@ -100,6 +100,15 @@ static gn_status back_make(gn_tensor *x, const struct gni_places_details *places
     return status;
 }
 
+gn_status gni_places_add(gn_tensor *to, gn_tensor *x, const struct gni_places_details *places,
+                         int count, gn_tensor *const *tensors)
+{
+    struct indices indices = {.count = count};
+    for (int i = 0; i < count; i++)
+        indices.tensors[i] = tensors[i];
+    return places_put(to, (gn_operand){.tensor = x}, true, places, &indices);
+}
+
 void gni_places_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
     const struct gni_places_details *places = frame->node->details;
