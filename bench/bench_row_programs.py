@@ -5,7 +5,7 @@
 Genesis computes the formulas below, made of elementary operations and reductions; PyTorch calls
 layer_norm, rms_norm, softmax, log_softmax and cross_entropy. On a GPU each side's work on several
 sets of buffers, larger than the cache together, is captured in a graph, and replays of both sides
-take turns. The forward pass is one without gradients, since what a graph of operations keeps would be
+take turns. The forward pass is one without gradients: what a graph of operations keeps would be
 stored at the end of a capture. The backward pass is the difference between both passes and the
 forward pass. Bytes are those of each input and each output, once; `copy` is the share of a copy's
 bandwidth in the same run. On the CPU both sides, and NumPy with the same formulas, take turns.

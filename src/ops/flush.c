@@ -198,21 +198,25 @@ static gn_status storage_create(const struct gni_node *node, gn_stream *stream,
     return status;
 }
 
-/* Memory for every value that is needed; all or nothing. */
+static void storages_release(const struct gni_work *work, struct gni_storage **storages)
+{
+    for (int n = 0; n < work->node_count; n++)
+        gni_storage_release(storages[n]);
+}
+
+/* Memory for every value that is needed and has none yet: memory of an input (reuse.c). All or nothing. */
 static gn_status storages_create(const struct gni_work *work, const enum gni_fate *fates,
                                  struct gni_storage **storages)
 {
     gn_status status = GN_OK;
-    int n = 0;
-    for (; n < work->node_count && status == GN_OK; n++) {
-        const struct gni_node *node = work->nodes[n];
-        storages[n] = NULL;
-        if (fates[n] != GNI_FATE_GONE)
-            status = storage_create(node, work->stream, &storages[n]);
+    for (int n = 0; n < work->node_count && status == GN_OK; n++) {
+        if (storages[n] != NULL && work->stream != NULL)
+            status = gni_storage_order(storages[n], work->stream, true);
+        else if (storages[n] == NULL && fates[n] != GNI_FATE_GONE)
+            status = storage_create(work->nodes[n], work->stream, &storages[n]);
     }
     if (status != GN_OK)
-        for (int i = 0; i < n; i++)
-            gni_storage_release(storages[i]);
+        storages_release(work, storages);
     return status;
 }
 
@@ -257,8 +261,8 @@ static gn_status work_run(struct gni_work *work, const enum gni_fate *fates,
         status = gni_storage_order(gni_tensor_storage(into), work->stream, true);
     if (status == GN_OK)
         status = gni_backend_get(root->device)->run(&work->program, work->stream);
-    for (int n = 0; n < work->node_count && status != GN_OK; n++)
-        gni_storage_release(storages[n]);
+    if (status != GN_OK)
+        storages_release(work, storages);
     return status;
 }
 
@@ -385,6 +389,7 @@ static gn_status node_flush(struct gni_node *root, enum flush_mode mode, const c
         bool is_deferred = root->deferred != NULL;
         if (!is_deferred)
             gni_work_build_program(&work, NULL);
+        gni_work_reuse(&work, fates, storages);
         work_open(&work);
         flush_log(&work, fates, why);
         void *state = root->count > QUICK_MOST ? gni_wait_begin() : NULL;

@@ -217,6 +217,13 @@ void gni_recorder_unsaved(gn_tensor *tensor);
 void gni_recorder_unlast(void);
 void gni_recorder_meet(void);
 
+/* ---- reuse.c --------------------------------------------------------------------------------- */
+
+/* For each node whose value can be computed into the memory of an input that goes: that memory, with a reference of its
+ * own; for all others NULL. The work has a program. */
+void gni_work_reuse(const struct gni_work *work, const enum gni_fate *fates,
+                    struct gni_storage **storages);
+
 /* ---- columns.c ------------------------------------------------------------------------------- */
 
 /* Before a sum of the columns of a tensor is recorded: those that wait and read other memory are computed. */

@@ -32,14 +32,39 @@ gn_status gn_tensor_set_pinned(gn_device *device)
 
 struct gni_evaluator gni_evaluator;
 
+/* Which manager the memory of new storage comes from. */
+static gn_status manager_choose(gn_device *device, gn_memory_manager **manager)
+{
+    *manager = atomic_load_explicit(&pinned_manager, memory_order_relaxed);
+    if (*manager != NULL && device->ops->is_host_memory)
+        return GN_OK;
+    return gn_memory_manager_get(device, manager);
+}
+
+bool gni_storage_can_be_taken(const struct gni_storage *storage, size_t holders)
+{
+    gn_memory_manager *manager;
+    return atomic_load_explicit(&storage->references, memory_order_acquire) ==
+               holders * GNI_STORAGE_HOLDER &&
+           storage->block != NULL && !storage->is_read_only &&
+           !atomic_load_explicit(&storage->is_escaped, memory_order_relaxed) &&
+           !atomic_load_explicit(&storage->is_lasting, memory_order_relaxed) &&
+           atomic_load_explicit(&storage->saved_tensors, memory_order_relaxed) == 0 &&
+           atomic_load_explicit(&storage->aliases, memory_order_relaxed) == NULL &&
+           atomic_load_explicit(&storage->capture, memory_order_relaxed) == NULL &&
+           !atomic_load_explicit(&storage->is_capturing, memory_order_relaxed) &&
+           manager_choose(storage->device, &manager) == GN_OK && manager == storage->manager;
+}
+
 gn_status gni_storage_create(gn_device *device, size_t nbytes, gn_stream *stream,
                              struct gni_storage **out)
 {
-    gn_memory_manager *manager = atomic_load_explicit(&pinned_manager, memory_order_relaxed);
-    if (manager != NULL && device->ops->is_host_memory &&
-        gni_storage_create_from(manager, device, nbytes, stream, out) == GN_OK)
-        return GN_OK; /* otherwise, in a forked child say, ordinary memory does */
-    GN_TRY(gn_memory_manager_get(device, &manager));
+    gn_memory_manager *manager;
+    GN_TRY(manager_choose(device, &manager));
+    gn_status status = gni_storage_create_from(manager, device, nbytes, stream, out);
+    if (status == GN_OK || manager != atomic_load(&pinned_manager))
+        return status;
+    GN_TRY(gn_memory_manager_get(device, &manager)); /* in a forked child, say */
     return gni_storage_create_from(manager, device, nbytes, stream, out);
 }
 

@@ -168,6 +168,16 @@ static inline void gni_storage_part(struct gni_storage *storage)
     atomic_fetch_add_explicit(&storage->references, GNI_STORAGE_HOLDER - 1, memory_order_relaxed);
 }
 
+/* Whether a storage's memory can become that of another tensor, because its holders, whose number is given, let go of it: it
+ * is memory as gni_storage_create() gives, and nobody knows its address. */
+bool gni_storage_can_be_taken(const struct gni_storage *storage, size_t holders);
+
+/* Such a storage gets a reference of the tensor that will have it. */
+static inline void gni_storage_take(struct gni_storage *storage)
+{
+    atomic_fetch_add_explicit(&storage->references, 1, memory_order_relaxed);
+}
+
 /* The first half of a release: whether that was the last reference; then gni_storage_destroy() is the other one. Where
  * the only reference is ours, nobody can take another one meanwhile. */
 static inline bool gni_storage_unhold(struct gni_storage *storage)
