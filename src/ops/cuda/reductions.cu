@@ -44,10 +44,12 @@ struct reduce_all {
     template <class T> static __device__ __forceinline__ T join(T x, T y) { return (T)(x && y); }
 };
 struct reduce_amax {
+    static const bool is_largest = true;
     template <class T> static __device__ __forceinline__ T start() { return limits<T>::low(); }
     template <class T> static __device__ __forceinline__ T join(T x, T y) { return op_maximum<T>(x, y); }
 };
 struct reduce_amin {
+    static const bool is_largest = false;
     template <class T> static __device__ __forceinline__ T start() { return limits<T>::high(); }
     template <class T> static __device__ __forceinline__ T join(T x, T y) { return op_minimum<T>(x, y); }
 };

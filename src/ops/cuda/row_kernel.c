@@ -21,6 +21,7 @@ enum {
         168, /* of a thread that holds rows, by estimate; above, rows are loaded again */
     REGISTERS_BESIDE = 40, /* that a thread needs beside what it holds */
     THREADS_MOST = 2048,   /* of a multiprocessor */
+    BLOCKS_AHEAD = 2,      /* of a multiprocessor, at least, where rows are loaded ahead */
     PARTS_ENOUGH = 264,    /* that fill a GPU: 2 for each of 132 multiprocessors */
     PART_ROWS_MOST = 128,  /* which are added as floats */
 };
@@ -85,8 +86,8 @@ static bool has_pair_form(enum gni_op op)
 /* The type of halves in which a step's value is exact; -1: none. */
 static signed char pair_of_step(const struct gni_step *step)
 {
-    bool is_half = step->kind == GNI_STEP_CONVERT && step->held == GN_FLOAT32 &&
-                   gni_dtype_is_half(step->from);
+    bool is_half =
+        step->kind == GNI_STEP_CONVERT && step->held == GN_FLOAT32 && gni_dtype_is_half(step->from);
     if (step->kind == GNI_STEP_ROUND ||
         (step->kind == GNI_STEP_REDUCE && gni_dtype_is_half(step->half)))
         return (signed char)step->half;
@@ -144,6 +145,17 @@ static size_t held_bytes(const struct gni_row_kernel *kernel, int value)
 {
     gn_dtype held = gni_program_held(kernel->program, (short)value);
     return kernel->pair[value] >= 0 ? 2 : gni_dtype_size(held) > 4 ? 8 : 4;
+}
+
+/* Registers for the rows that are loaded ahead. */
+static int64_t registers_ahead(const struct gni_row_kernel *kernel)
+{
+    const struct gni_program *program = kernel->program;
+    size_t bytes = 0;
+    for (int i = 0; i < program->input_count; i++)
+        if (kernel->inputs[i] >= GNI_ROW_DENSE && !gni_row_kernel_is_same(kernel, i))
+            bytes += GNI_ROW_CHUNK * gni_dtype_size(program->inputs[i].held);
+    return kernel->steps * (int64_t)bytes / 4;
 }
 
 /* Registers for what a thread holds of its rows. */
@@ -205,15 +217,17 @@ static void threads_choose(struct gni_row_kernel *kernel)
     int64_t registers = REGISTERS_BESIDE + registers_held(kernel);
     int64_t most = REGISTERS / kernel->threads;
     kernel->is_held =
-        kernel->sum_count > 0 ||
-        (is_read_again(kernel) && kernel->steps * GNI_ROW_CHUNK <= 64 &&
-         registers <= (most < REGISTERS_MOST ? most : REGISTERS_MOST));
+        kernel->sum_count > 0 || (is_read_again(kernel) && kernel->steps * GNI_ROW_CHUNK <= 64 &&
+                                  registers <= (most < REGISTERS_MOST ? most : REGISTERS_MOST));
     if (!kernel->is_held) {
         gni_row_phases_make(&kernel->phases, program, GNI_ROW_KEEP_NONE);
         kernel->steps = LOADED_TOGETHER;
-        kernel->is_exact = false;
         registers = REGISTERS_BESIDE + registers_held(kernel);
     }
+    int64_t ahead = registers + registers_ahead(kernel);
+    kernel->is_ahead = kernel->sum_count > 0 && ahead * kernel->threads * BLOCKS_AHEAD <= REGISTERS;
+    if (kernel->is_ahead)
+        registers = ahead;
     int64_t blocks = REGISTERS / (kernel->threads * registers);
     int64_t full = THREADS_MOST / kernel->threads;
     kernel->blocks = blocks < 1 ? 1 : blocks > full ? (int)full : (int)blocks;
@@ -239,8 +253,8 @@ void gni_row_kernel_make(struct gni_row_kernel *kernel, const struct gni_program
 int64_t gni_row_kernel_blocks(const struct gni_row_kernel *kernel)
 {
     int64_t rows = kernel->program->count / kernel->program->columns;
-    return gni_divided_up(rows, kernel->sum_count > 0 ? kernel->part_rows
-                                                      : gni_row_kernel_rows(kernel));
+    return gni_divided_up(rows,
+                          kernel->sum_count > 0 ? kernel->part_rows : gni_row_kernel_rows(kernel));
 }
 
 /* ---- the signature ---------------------------------------------------------------------------------- */
@@ -249,11 +263,11 @@ size_t gni_row_kernel_sign(const struct gni_row_kernel *kernel, unsigned char *s
 {
     const struct gni_program *program = kernel->program;
     unsigned char *at = signature;
-    const int numbers[] = {kernel->layout.ndim,    kernel->kept_ndim,    kernel->is_wide,
-                           kernel->is_exact,       kernel->is_complete,  kernel->is_held,
-                           kernel->is_short,
-                           kernel->threads / WARP, kernel->blocks,       kernel->steps,
-                           program->input_count,   program->output_count};
+    const int numbers[] = {kernel->layout.ndim,  kernel->kept_ndim,   kernel->is_wide,
+                           kernel->is_exact,     kernel->is_complete, kernel->is_held,
+                           kernel->is_short,     kernel->is_ahead,    kernel->threads / WARP,
+                           kernel->blocks,       kernel->steps,       program->input_count,
+                           program->output_count};
     *at++ = 'R';
     *at++ = (unsigned char)(gni_row_kernel_has_any_lanes(kernel)
                                 ? 0
@@ -261,12 +275,15 @@ size_t gni_row_kernel_sign(const struct gni_row_kernel *kernel, unsigned char *s
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         *at++ = (unsigned char)numbers[i];
     for (int i = 0; i < program->input_count; i++) {
-        *at++ = (unsigned char)((unsigned)kernel->inputs[i] << 4 | kernel->input_vec[i]);
+        bool is_same = kernel->inputs[i] != GNI_ROW_NUMBER && gni_row_kernel_is_same(kernel, i);
+        *at++ =
+            (unsigned char)(is_same << 7 | (unsigned)kernel->inputs[i] << 4 | kernel->input_vec[i]);
         *at++ = (unsigned char)program->inputs[i].held;
     }
     for (int i = 0; i < program->output_count; i++) {
         const struct gni_output *output = &program->outputs[i];
-        *at++ = (unsigned char)(output->is_column << 5 | output->is_row << 4 | kernel->output_vec[i]);
+        *at++ =
+            (unsigned char)(output->is_column << 5 | output->is_row << 4 | kernel->output_vec[i]);
         *at++ = (unsigned char)output->dtype;
         memcpy(at, &output->value, sizeof output->value);
         at += sizeof output->value;

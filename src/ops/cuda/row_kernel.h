@@ -10,7 +10,9 @@
  *       from that: a reduction has the same bits in every kernel;
  *   RK2 all threads of a warp, or of a block that has one row, take part in each reduction;
  *   RK3 how many rows are a *part* follows from the numbers of rows and columns alone. A kernel with sums of columns has a
- *       block for each part, holds rows, and leaves the part's sums behind; columns.cu adds those.
+ *       block for each part, holds rows, and leaves the part's sums behind; columns.cu adds those;
+ *   RK4 a kernel that is_ahead loads the next row of its part before it computes with the current one, and what all rows have
+ *       once. All its phases use the chunks that were loaded.
  */
 #ifndef GNI_OPS_CUDA_ROW_KERNEL_H
 #define GNI_OPS_CUDA_ROW_KERNEL_H
@@ -49,16 +51,28 @@ struct gni_row_kernel {
     int blocks;       /* that a multiprocessor should hold */
     int steps;        /* chunks that a thread has, or loads together */
     bool is_held;
-    bool is_short; /* a row is one segment */
+    bool is_ahead;  /* RK4 */
+    bool is_short;  /* a row is one segment */
     bool is_paired; /* neighbours are computed two at a time */
-    signed char pair[GNI_PROGRAM_VALUES_MOST]; /* the type of halves that a value can be a pair of; -1: none */
-    struct gni_row_values absorbed; /* steps that are one instruction with the rounding that reads them */
+    signed char pair
+        [GNI_PROGRAM_VALUES_MOST]; /* the type of halves that a value can be a pair of; -1: none */
+    struct gni_row_values
+        absorbed;      /* steps that are one instruction with the rounding that reads them */
     int sum_count;     /* outputs that are sums of columns */
     int64_t part_rows; /* of a part; 0: there are no sums */
     struct gni_row_phases phases;
 };
 
 void gni_row_kernel_make(struct gni_row_kernel *kernel, const struct gni_program *program);
+
+/* Whether an input in memory is the same for all rows. */
+static inline bool gni_row_kernel_is_same(const struct gni_row_kernel *kernel, int input)
+{
+    for (int d = 0; d < kernel->kept_ndim; d++)
+        if (kernel->layout.strides[input][d] != 0)
+            return false;
+    return kernel->kept_ndim > 0;
+}
 
 /* Whether the text is one for all numbers of threads up to a warp: an argument says how many share a row. */
 static inline bool gni_row_kernel_has_any_lanes(const struct gni_row_kernel *kernel)

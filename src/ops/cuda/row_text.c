@@ -2,7 +2,8 @@
  * row_text.c: the text of a row program's kernel (row_kernel.h), behind elements.cu, reductions.cu and rows.cu.
  *
  * Names: vN is value N, as everywhere; eN the chunks of input N; hN those of a value that is kept; rN the slots of the
- * reduction that gives value N, and jN what they come to; qN the chunk of output N; inN and outN point to a row. Where
+ * reduction that gives value N, and jN what they come to; qN the chunk of output N; inN and outN point to a row. nN and wN
+ * are input N of the next row, where a block goes through rows one after the other: RK4. Where
  * neighbours are computed two at a time, they are vNa and vNb, and pN is the pair.
  */
 #include "ops/cuda/generate.h"
@@ -49,10 +50,11 @@ void gni_row_kernel_name(const struct gni_row_kernel *kernel, char *name, size_t
 static void arguments_text(const struct gni_row_kernel *kernel, struct gni_builder *text)
 {
     const struct gni_program *program = kernel->program;
-    gni_builder_print(text,
-                      "\nstruct arguments {\n    int64 kept, columns, shift, part;\n    float *partial;\n"
-                      "    double factor, divisor;\n    int64 size[%d];\n",
-                      kernel->layout.ndim);
+    gni_builder_print(
+        text,
+        "\nstruct arguments {\n    int64 kept, columns, shift, part;\n    float *partial;\n"
+        "    double factor, divisor;\n    int64 size[%d];\n",
+        kernel->layout.ndim);
     for (int i = 0; i < program->input_count; i++) {
         if (kernel->inputs[i] == GNI_ROW_NUMBER)
             gni_builder_print(text, "    __align__(8) %s number%d;\n",
@@ -115,10 +117,9 @@ static void columns_text(const struct gni_row_kernel *kernel, int input, struct 
                       kernel->kept_ndim);
 }
 
-/* Where each input has the row, and what is one for all of it. */
-static void rows_text(const struct gni_row_kernel *kernel, struct gni_builder *text)
+/* Where the row is along the dimensions of rows. */
+static void place_text(const struct gni_row_kernel *kernel, struct gni_builder *text)
 {
-    const struct gni_program *program = kernel->program;
     for (int d = kernel->kept_ndim - 1; d >= 0; d--) {
         bool is_last = d == kernel->kept_ndim - 1;
         if (kernel->kept_ndim == 1)
@@ -132,23 +133,45 @@ static void rows_text(const struct gni_row_kernel *kernel, struct gni_builder *t
         else
             gni_builder_print(text, "    const int64 at0 = rest;\n");
     }
+}
+
+static bool is_memory(const struct gni_row_kernel *kernel, int input)
+{
+    return kernel->inputs[input] != GNI_ROW_NUMBER;
+}
+
+/* Where an input has the row. */
+static void input_row_text(const struct gni_row_kernel *kernel, int input, struct gni_builder *text)
+{
+    gni_builder_print(text, "    const %s *const in%d = a.in%d",
+                      gni_cuda_memory_type(kernel->program->inputs[input].held), input, input);
+    for (int d = 0; d < kernel->kept_ndim && !gni_row_kernel_is_same(kernel, input); d++)
+        gni_builder_print(text, " + at%d * a.stride%d[%d]", d, input, d);
+    gni_builder_print(text, ";\n");
+}
+
+/* Where each input has the row, and what is one for all of it. */
+static void input_rows_text(const struct gni_row_kernel *kernel, struct gni_builder *text)
+{
+    const struct gni_program *program = kernel->program;
     for (int i = 0; i < program->input_count; i++) {
         const char *type = gni_cuda_type(program->inputs[i].held);
-        if (kernel->inputs[i] == GNI_ROW_NUMBER)
+        if (!is_memory(kernel, i))
             continue;
-        gni_builder_print(text, "    const %s *const in%d = a.in%d",
-                          gni_cuda_memory_type(program->inputs[i].held), i, i);
-        for (int d = 0; d < kernel->kept_ndim; d++)
-            gni_builder_print(text, " + at%d * a.stride%d[%d]", d, i, d);
-        gni_builder_print(text, ";\n");
+        input_row_text(kernel, i, text);
         if (kernel->inputs[i] == GNI_ROW_ONE)
             gni_builder_print(text, "    const %s v%d = loaded<%s>(*in%d);\n", type, i, type, i);
     }
+}
+
+static void output_rows_text(const struct gni_row_kernel *kernel, struct gni_builder *text)
+{
+    const struct gni_program *program = kernel->program;
     for (int i = 0; i < program->output_count; i++)
         if (!program->outputs[i].is_column)
             gni_builder_print(text, "    %s *const out%d = a.out%d + (int64)row%s;\n",
-                          gni_cuda_memory_type(program->outputs[i].dtype), i, i,
-                          program->outputs[i].is_row ? "" : " * a.columns");
+                              gni_cuda_memory_type(program->outputs[i].dtype), i, i,
+                              program->outputs[i].is_row ? "" : " * a.columns");
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------------- */
@@ -162,6 +185,29 @@ static void loop_text(const struct gni_row_kernel *kernel, struct gni_builder *t
         gni_builder_print(text, "        if (column >= columns)\n            continue;\n");
 }
 
+static void chunks_declare(const struct gni_row_kernel *kernel, int input, char name,
+                           struct gni_builder *text)
+{
+    gni_builder_print(text, "    chunk<%s> %c%d[STEPS];\n",
+                      gni_cuda_memory_type(kernel->program->inputs[input].held), name, input);
+}
+
+/* Chunk u of an input, into e or n. */
+static void chunk_load_text(const struct gni_row_kernel *kernel, int input, char name,
+                            struct gni_builder *text)
+{
+    if (kernel->inputs[input] == GNI_ROW_DENSE)
+        gni_builder_print(text, "        chunk_load<%d>(%c%d[u], in%d, column, columns);\n",
+                          kernel->input_vec[input], name, input, input);
+    else
+        gni_builder_print(text,
+                          "        %c%d[u].clear();\n#pragma unroll\n"
+                          "        for (int k = 0; k < CHUNK; k++)\n"
+                          "            if (IS_EXACT || column + k < columns)\n"
+                          "                %c%d[u].set(k, in%d[column%d(a, column + k)]);\n",
+                          name, input, name, input, input, input);
+}
+
 /* Loads the chunks that a phase needs; phase -1: all of them. */
 static void loads_text(const struct gni_row_kernel *kernel, int phase, struct gni_builder *text)
 {
@@ -170,28 +216,92 @@ static void loads_text(const struct gni_row_kernel *kernel, int phase, struct gn
     for (int i = 0; i < program->input_count; i++) {
         if (!is_loaded(kernel, i) || (phase >= 0 && !is_needed(kernel, phase, i)))
             continue;
-        gni_builder_print(text, "    chunk<%s> e%d[STEPS];\n",
-                          gni_cuda_memory_type(program->inputs[i].held), i);
+        chunks_declare(kernel, i, 'e', text);
         is_any = true;
     }
     if (!is_any)
         return;
     loop_text(kernel, text);
-    for (int i = 0; i < program->input_count; i++) {
-        if (!is_loaded(kernel, i) || (phase >= 0 && !is_needed(kernel, phase, i)))
-            continue;
-        if (kernel->inputs[i] == GNI_ROW_DENSE)
-            gni_builder_print(text, "        chunk_load<%d>(e%d[u], in%d, column, columns);\n",
-                              kernel->input_vec[i], i, i);
-        else
-            gni_builder_print(text,
-                              "        e%d[u].clear();\n#pragma unroll\n"
-                              "        for (int k = 0; k < CHUNK; k++)\n"
-                              "            if (IS_EXACT || column + k < columns)\n"
-                              "                e%d[u].set(k, in%d[column%d(a, column + k)]);\n",
-                              i, i, i, i);
-    }
+    for (int i = 0; i < program->input_count; i++)
+        if (is_loaded(kernel, i) && (phase < 0 || is_needed(kernel, phase, i)))
+            chunk_load_text(kernel, i, 'e', text);
     gni_builder_print(text, "    }\n");
+}
+
+/* ---- rows that are loaded ahead --------------------------------------------------------------------- */
+
+/* What all rows have is loaded once. */
+static void same_text(const struct gni_row_kernel *kernel, struct gni_builder *text)
+{
+    const struct gni_program *program = kernel->program;
+    for (int i = 0; i < program->input_count; i++) {
+        const char *type = gni_cuda_type(program->inputs[i].held);
+        if (!is_memory(kernel, i) || !gni_row_kernel_is_same(kernel, i))
+            continue;
+        input_row_text(kernel, i, text);
+        if (!is_loaded(kernel, i)) {
+            gni_builder_print(text, "    const %s v%d = loaded<%s>(*in%d);\n", type, i, type, i);
+            continue;
+        }
+        chunks_declare(kernel, i, 'e', text);
+        gni_builder_print(text, "    {\n    const index columns = (index)a.columns;\n");
+        loop_text(kernel, text);
+        chunk_load_text(kernel, i, 'e', text);
+        gni_builder_print(text, "    }\n    }\n");
+    }
+}
+
+/* A function that loads a row: chunks into n, what is one for all of the row into w. */
+static void ahead_text(const struct gni_row_kernel *kernel, struct gni_builder *text)
+{
+    const struct gni_program *program = kernel->program;
+    for (int i = 0; i < program->input_count; i++) {
+        if (!is_memory(kernel, i) || gni_row_kernel_is_same(kernel, i))
+            continue;
+        if (is_loaded(kernel, i))
+            chunks_declare(kernel, i, 'n', text);
+        else
+            gni_builder_print(text, "    %s w%d;\n", gni_cuda_type(program->inputs[i].held), i);
+    }
+    gni_builder_print(text, "    const auto row_load = [&](index number) {\n"
+                            "    const bool is_there = number < end;\n"
+                            "    const index row = is_there ? number : begin;\n"
+                            "    const index columns = is_there ? (index)a.columns : 0;\n");
+    place_text(kernel, text);
+    for (int i = 0; i < program->input_count; i++) {
+        if (!is_memory(kernel, i) || gni_row_kernel_is_same(kernel, i))
+            continue;
+        input_row_text(kernel, i, text);
+        if (!is_loaded(kernel, i))
+            gni_builder_print(text, "    w%d = loaded<%s>(*in%d);\n", i,
+                              gni_cuda_type(program->inputs[i].held), i);
+    }
+    loop_text(kernel, text);
+    for (int i = 0; i < program->input_count; i++)
+        if (is_loaded(kernel, i) && !gni_row_kernel_is_same(kernel, i))
+            chunk_load_text(kernel, i, 'n', text);
+    gni_builder_print(text, "    }\n    };\n    row_load(begin + (threadIdx.x >> SHIFT));\n");
+}
+
+/* The row that was loaded ahead becomes the current one, and the next is loaded. */
+static void advance_text(const struct gni_row_kernel *kernel, struct gni_builder *text)
+{
+    const struct gni_program *program = kernel->program;
+    for (int i = 0; i < program->input_count; i++) {
+        if (!is_memory(kernel, i) || gni_row_kernel_is_same(kernel, i))
+            continue;
+        if (!is_loaded(kernel, i)) {
+            gni_builder_print(text, "    const %s v%d = w%d;\n",
+                              gni_cuda_type(program->inputs[i].held), i, i);
+            continue;
+        }
+        chunks_declare(kernel, i, 'e', text);
+        gni_builder_print(text,
+                          "#pragma unroll\n    for (int u = 0; u < STEPS; u++)\n"
+                          "        e%d[u] = n%d[u];\n",
+                          i, i);
+    }
+    gni_builder_print(text, "    if (base + ROWS < end)\n        row_load(number + ROWS);\n");
 }
 
 static bool has_pair(const struct gni_row_kernel *kernel, int value)
@@ -333,16 +443,26 @@ static gn_dtype slot_type(const struct gni_step *step)
                                               : gni_reduce_accumulator(step->reduction, step->from);
 }
 
+/* Whether the largest or smallest of pairs is asked for. */
+static bool has_pair_slots(const struct gni_row_kernel *kernel, const struct gni_step *step)
+{
+    return (step->reduction == GN_REDUCE_MAXIMUM || step->reduction == GN_REDUCE_MINIMUM) &&
+           has_pair(kernel, step->in[0]);
+}
+
 static void slots_text(const struct gni_row_kernel *kernel, int phase, struct gni_builder *text)
 {
     const struct gni_program *program = kernel->program;
     for (int v = program->input_count; v < value_count(program); v++) {
         const struct gni_step *step = step_of(kernel, v);
-        if (is_reduced_in(kernel, v, phase))
-            gni_builder_print(text, "    slots<reduce_%s, %s, %s> r%d;\n    r%d.begin();\n",
-                              gni_cuda_reduction(step->reduction), gni_cuda_type(slot_type(step)),
-                              gni_cuda_type(gni_reduce_accumulator(step->reduction, step->from)), v,
-                              v);
+        if (!is_reduced_in(kernel, v, phase))
+            continue;
+        bool is_paired = has_pair_slots(kernel, step);
+        gni_builder_print(text, "    %sslots<reduce_%s, %s, %s> r%d;\n    r%d.begin();\n",
+                          is_paired ? "pair_" : "", gni_cuda_reduction(step->reduction),
+                          is_paired ? pair_type(kernel, step->in[0])
+                                    : gni_cuda_type(slot_type(step)),
+                          gni_cuda_type(gni_reduce_accumulator(step->reduction, step->from)), v, v);
     }
 }
 
@@ -355,23 +475,37 @@ static void reductions_print(const struct gni_row_kernel *kernel, int phase, con
             gni_builder_print(text, "%sr%d%s", before, v, after);
 }
 
+static void slot_add_text(const struct gni_row_kernel *kernel, int value, struct gni_builder *text)
+{
+    const struct gni_step *step = step_of(kernel, value);
+    char name[16];
+    if (has_pair_slots(kernel, step)) {
+        gni_builder_print(
+            text,
+            "            if (IS_EXACT || column + k < columns)\n"
+            "                r%d.add(k, p%d, IS_EXACT || column + k + 1 < columns);\n",
+            value, step->in[0]);
+        return;
+    }
+    for (int i = 0; i < element_count(kernel); i++)
+        gni_builder_print(text,
+                          "            if (IS_EXACT || column + k + %d < columns)\n"
+                          "                r%d.add(k + %d, convert<%s>(%s));\n",
+                          i, value, i, gni_cuda_type(slot_type(step)),
+                          element_name(kernel, step->in[0], i, name));
+}
+
 static void slots_add_text(const struct gni_row_kernel *kernel, int phase, struct gni_builder *text)
 {
-    char name[16];
     for (int v = kernel->program->input_count; v < value_count(kernel->program); v++)
-        for (int i = 0; i < element_count(kernel) && is_reduced_in(kernel, v, phase); i++)
-            gni_builder_print(text,
-                              "            if (IS_EXACT || column + k + %d < columns)\n"
-                              "                r%d.add(k + %d, convert<%s>(%s));\n",
-                              i, v, i, gni_cuda_type(slot_type(step_of(kernel, v))),
-                              element_name(kernel, step_of(kernel, v)->in[0], i, name));
+        if (is_reduced_in(kernel, v, phase))
+            slot_add_text(kernel, v, text);
 }
 
 /* The type of what a row comes to. */
 static gn_dtype joined_type(const struct gni_row_kernel *kernel, const struct gni_step *step)
 {
-    return kernel->is_short ? slot_type(step)
-                            : gni_reduce_accumulator(step->reduction, step->from);
+    return kernel->is_short ? slot_type(step) : gni_reduce_accumulator(step->reduction, step->from);
 }
 
 /* The threads of a row join what they have come to, and all get the result. */
@@ -471,9 +605,8 @@ static void sum_text(const struct gni_row_kernel *kernel, int output, struct gni
 {
     char name[16];
     for (int i = 0; i < element_count(kernel); i++)
-        gni_builder_print(
-            text, "            c%d[u][k + %d] += %s;\n", output, i,
-            element_name(kernel, kernel->program->outputs[output].value, i, name));
+        gni_builder_print(text, "            c%d[u][k + %d] += %s;\n", output, i,
+                          element_name(kernel, kernel->program->outputs[output].value, i, name));
 }
 
 /* The chunks of a thread, or those that are loaded together, in one phase. */
@@ -512,8 +645,9 @@ static void phase_text(const struct gni_row_kernel *kernel, int phase, struct gn
     if (kernel->is_held) {
         chunks_text(kernel, phase, text);
     } else {
-        gni_builder_print(text, "    for (index first = lane * CHUNK%s; first < columns; "
-                                "first += STEPS * LANES * CHUNK) {\n",
+        gni_builder_print(text,
+                          "    for (index first = lane * CHUNK%s; first < columns; "
+                          "first += STEPS * LANES * CHUNK) {\n",
                           kernel->is_short ? "" : ", loads = 0");
         loads_text(kernel, phase, text);
         chunks_text(kernel, phase, text);
@@ -531,17 +665,23 @@ static void phase_text(const struct gni_row_kernel *kernel, int phase, struct gn
 static void body_text(const struct gni_row_kernel *kernel, struct gni_builder *text)
 {
     const struct gni_program *program = kernel->program;
-    if (kernel->is_held)
-        gni_builder_print(text, "    const index first = lane * CHUNK;\n");
-    rows_text(kernel, text);
-    if (kernel->is_held)
+    if (kernel->is_ahead) {
+        advance_text(kernel, text);
+    } else {
+        if (kernel->is_held)
+            gni_builder_print(text, "    const index first = lane * CHUNK;\n");
+        place_text(kernel, text);
+        input_rows_text(kernel, text);
+    }
+    output_rows_text(kernel, text);
+    if (kernel->is_held && !kernel->is_ahead)
         loads_text(kernel, -1, text);
     for (int v = program->input_count; v < value_count(program); v++)
         if (is_kept(kernel, v))
-            gni_builder_print(
-                text, "    %s h%d[STEPS][%s];\n",
-                has_pair(kernel, v) ? "unsigned" : gni_cuda_type(step_of(kernel, v)->held), v,
-                has_pair(kernel, v) ? "CHUNK / 2" : "CHUNK");
+            gni_builder_print(text, "    %s h%d[STEPS][%s];\n",
+                              has_pair(kernel, v) ? "unsigned"
+                                                  : gni_cuda_type(step_of(kernel, v)->held),
+                              v, has_pair(kernel, v) ? "CHUNK / 2" : "CHUNK");
     for (int p = 0; p < kernel->phases.count; p++)
         phase_text(kernel, p, text);
     gni_builder_print(text, "\n    if (lane == 0 && is_there) {\n");
@@ -560,17 +700,21 @@ static void parts_text(const struct gni_row_kernel *kernel, struct gni_builder *
     for (int i = 0; i < program->output_count; i++)
         if (program->outputs[i].is_column)
             gni_builder_print(text, "    float c%d[STEPS][CHUNK] = {};\n", i);
-    gni_builder_print(
-        text,
-        "    const index begin = (index)blockIdx.x * (index)a.part;\n"
-        "    const index rest = (index)a.kept - begin;\n"
-        "    const index end = begin + (rest < (index)a.part ? rest : (index)a.part);\n"
-        "    int turn = 0;\n#pragma unroll 1\n"
-        "    for (index base = begin; base < end; base += ROWS, turn ^= 1) {\n"
-        "    const index number = base + (threadIdx.x >> SHIFT);\n"
-        "    const bool is_there = number < end;\n"
-        "    const index row = is_there ? number : begin;\n"
-        "    const index columns = is_there ? (index)a.columns : 0;\n");
+    gni_builder_print(text, "    const index begin = (index)blockIdx.x * (index)a.part;\n"
+                            "    const index rest_of_all = (index)a.kept - begin;\n"
+                            "    const index end = begin + (rest_of_all < (index)a.part ? "
+                            "rest_of_all : (index)a.part);\n");
+    if (kernel->is_ahead) {
+        gni_builder_print(text, "    const index first = lane * CHUNK;\n");
+        same_text(kernel, text);
+        ahead_text(kernel, text);
+    }
+    gni_builder_print(text, "    int turn = 0;\n#pragma unroll 1\n"
+                            "    for (index base = begin; base < end; base += ROWS, turn ^= 1) {\n"
+                            "    const index number = base + (threadIdx.x >> SHIFT);\n"
+                            "    const bool is_there = number < end;\n"
+                            "    const index row = is_there ? number : begin;\n"
+                            "    const index columns = is_there ? (index)a.columns : 0;\n");
     body_text(kernel, text);
     gni_builder_print(text, "    }\n    float *const partial = a.partial + "
                             "(int64)blockIdx.x * (SUMS * a.columns);\n");

@@ -211,6 +211,47 @@ template <class R, class S, class T> struct slots {
     }
 };
 
+/* The same for the largest or smallest of pairs, which are exact in any order. */
+template <class R, class H, class T> struct pair_slots {
+    unsigned slot[CHUNK / 2];
+    T total;
+    static __device__ __forceinline__ unsigned both(unsigned x, unsigned y)
+    {
+        if constexpr (R::is_largest)
+            return pair_maximum<H>(x, y);
+        else
+            return pair_minimum<H>(x, y);
+    }
+    __device__ __forceinline__ void restart()
+    {
+#pragma unroll
+        for (int k = 0; k < CHUNK / 2; k++)
+            slot[k] = pair_of<H>(R::template start<float>(), R::template start<float>());
+    }
+    __device__ __forceinline__ void begin()
+    {
+        total = R::template start<T>();
+        restart();
+    }
+    /* The second one may be behind the row. */
+    __device__ __forceinline__ void add(int k, unsigned pair, bool has_both)
+    {
+        slot[k / 2] = both(slot[k / 2], has_both ? pair : (pair & 0xffff) * 0x10001);
+    }
+    __device__ __forceinline__ T sum()
+    {
+#pragma unroll
+        for (int k = 1; k < CHUNK / 2; k++)
+            slot[0] = both(slot[0], slot[k]);
+        return R::join((T)pair_low<H>(slot[0]), (T)pair_high<H>(slot[0]));
+    }
+    __device__ __forceinline__ void fold()
+    {
+        total = R::join(total, sum());
+        restart();
+    }
+};
+
 template <class T> ELEMENT T exchanged(T x, int width)
 {
     if constexpr (sizeof(T) < 4)
