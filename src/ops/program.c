@@ -192,12 +192,13 @@ static short step_find(const struct gni_program *program, const struct gni_step 
 }
 
 short gni_program_add_op(struct gni_program *program, enum gni_op op, gn_dtype computing,
-                         gn_dtype held, int arity, const short *in)
+                         gn_dtype held, gn_dtype result, int arity, const short *in)
 {
     struct gni_step step = {.kind = GNI_STEP_OP,
                             .op = op,
                             .from = computing,
                             .held = held,
+                            .half = gni_dtype_is_half(result) ? result : held,
                             .in = {in[0], arity > 1 ? in[1] : -1, arity > 2 ? in[2] : -1}};
     short known = step_find(program, &step);
     return known >= 0 ? known : step_add(program, step);
@@ -404,11 +405,12 @@ static short node_op(struct gni_program *program, const struct gni_node *node, c
     int count = node_power_ops(node, ops);
     if (count < 0)
         return gni_program_add_op(program, typing->op, computing,
-                                  typing->dtype == GN_BOOL ? GN_BOOL : computing, node->arity, in);
+                                  typing->dtype == GN_BOOL ? GN_BOOL : computing, typing->dtype,
+                                  node->arity, in);
     short value = in[0];
     for (int i = 0; i < count; i++)
-        value = gni_program_add_op(program, ops[i], computing, computing, gni_ops[ops[i]].arity,
-                                   (short[3]){value, in[0], -1});
+        value = gni_program_add_op(program, ops[i], computing, computing, computing,
+                                   gni_ops[ops[i]].arity, (short[3]){value, in[0], -1});
     return value;
 }
 

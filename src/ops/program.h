@@ -57,7 +57,9 @@ struct gni_step {
     enum gni_step_kind kind;
     enum gni_op op;
     gn_reduction reduction; /* of GNI_STEP_REDUCE */
-    gn_dtype from, held, half;
+    gn_dtype from, held;
+    gn_dtype
+        half; /* of GNI_STEP_OP: the half to which the next step rounds; else the same as `held` */
     short in[3];
 };
 
@@ -65,8 +67,8 @@ struct gni_output {
     short value;
     gn_dtype dtype;
     char *data;
-    bool is_row;    /* an element for each row */
-    bool is_column; /* the sum over all rows: an element for each column */
+    bool is_row;      /* an element for each row */
+    bool is_column;   /* the sum over all rows: an element for each column */
     bool is_narrowed; /* a sum of float32 that is a half: rounded to float32 first */
     bool is_strided;
     int64_t strides[GN_DIMENSIONS_MAX];
@@ -109,8 +111,9 @@ void gni_program_init(struct gni_program *program, int ndim, const int64_t *size
 short gni_program_add_memory(struct gni_program *program, struct gni_storage *storage,
                              int64_t offset, gn_dtype dtype, const int64_t *strides);
 short gni_program_add_number(struct gni_program *program, gn_scalar number, gn_dtype dtype);
+/* `result`: the type of the operation's result. If it is a half, the caller rounds to it next. */
 short gni_program_add_op(struct gni_program *program, enum gni_op op, gn_dtype computing,
-                         gn_dtype held, int arity, const short *in);
+                         gn_dtype held, gn_dtype result, int arity, const short *in);
 
 short gni_program_round(struct gni_program *program, short value, gn_dtype half);
 

@@ -174,8 +174,7 @@ static gn_status reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dime
     int row_ndim = rows_find(tensor, dimensions != 0 ? dimensions : all);
     if (can_wait(tensor, &layout, row_ndim))
         return gni_record_reduction(reduction, tensor, row_ndim, has_dimensions, dtype, out);
-    int kept_ndim =
-        columns_find(reduction, tensor, dimensions != 0 ? dimensions : all, &layout);
+    int kept_ndim = columns_find(reduction, tensor, dimensions != 0 ? dimensions : all, &layout);
     if (kept_ndim > 0)
         return gni_record_columns(tensor, kept_ndim, has_dimensions, dtype, out);
     gn_tensor *result;

@@ -13,8 +13,8 @@
 
 enum {
     GRID_MOST = 1 << 30,
-    SHORT_COLUMNS = 8192, /* of rows that blocks have whole, however few they are */
-    ROWS_ENOUGH = 512,    /* rows that fill a GPU with a block each */
+    SHORT_COLUMNS = 8192,     /* of rows that blocks have whole, however few they are */
+    ROWS_ENOUGH = 512,        /* rows that fill a GPU with a block each */
     SUMMED_ROWS_LEAST = 1024, /* whose columns are summed in parts of rows */
     SUMS_MOST = 8,            /* columns.cu */
 };
@@ -68,9 +68,8 @@ static gn_status sums_join(const struct gni_row_kernel *kernel, const void *part
 {
     static const struct gni_fixed fixed = {"columns", {gni_text_columns, NULL}, NULL};
     const struct gni_program *program = kernel->program;
-    struct columns_arguments arguments = {.partial = partial,
-                                          .parts = gni_row_kernel_blocks(kernel),
-                                          .columns = program->columns};
+    struct columns_arguments arguments = {
+        .partial = partial, .parts = gni_row_kernel_blocks(kernel), .columns = program->columns};
     gni_assert(kernel->sum_count <= SUMS_MOST);
     for (int i = 0; i < program->output_count; i++) {
         const struct gni_output *output = &program->outputs[i];

@@ -156,6 +156,12 @@ static void text_operand(const struct gni_program *program, short value, const c
     gni_builder_print(text, "v%d%s", value, is_row ? "" : suffix);
 }
 
+/* Whether elements.cu has a shorter form of an operation whose result is rounded to a half at once. */
+static bool has_half_form(const struct gni_step *step)
+{
+    return step->op == GNI_OP_EXP && step->from == GN_FLOAT32 && gni_dtype_is_half(step->half);
+}
+
 void gni_step_text(const struct gni_program *program, int s, const char *indent, const char *suffix,
                    struct gni_builder *text)
 {
@@ -163,7 +169,8 @@ void gni_step_text(const struct gni_program *program, int s, const char *indent,
     gni_builder_print(text, "%sconst %s ", indent, gni_cuda_type(step->held));
     text_operand(program, (short)(program->input_count + s), suffix, text);
     if (step->kind == GNI_STEP_OP)
-        gni_builder_print(text, " = op_%s<%s>(", gni_ops[step->op].name, gni_cuda_type(step->from));
+        gni_builder_print(text, " = op_%s%s<%s>(", gni_ops[step->op].name,
+                          has_half_form(step) ? "_half" : "", gni_cuda_type(step->from));
     else if (step->kind == GNI_STEP_CONVERT)
         gni_builder_print(text, " = convert<%s>(", gni_cuda_type(step->held));
     else

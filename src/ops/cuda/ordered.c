@@ -86,6 +86,49 @@ static bool is_entry_dimension(const struct gni_index_plan *plan, int dimension)
     return is_entry;
 }
 
+/* Numbers from 0 to size - 1, times a stride: a part of the place of an element. */
+struct digit {
+    int64_t stride, size;
+};
+
+/* Adds a digit to those with smaller strides. */
+static void digit_add(struct digit *digits, int count, struct digit digit)
+{
+    int at = count;
+    for (; at > 0 && digits[at - 1].stride > digit.stride; at--)
+        digits[at] = digits[at - 1];
+    digits[at] = digit;
+}
+
+/*
+ * Whether entries go to places of their own whatever the index tensors say: each entry differs from the others in the number of
+ * a dimension, and no two sums of the parts of a place are equal. An index of one element for each row is an example.
+ */
+static bool are_places_apart(const struct gni_index_plan *plan)
+{
+    struct digit digits[2 * GN_DIMENSIONS_MAX];
+    int count = 0;
+    for (int i = 0; i < plan->ndim; i++) {
+        if (plan->sizes[i] == 1)
+            continue;
+        if (plan->strides[i] <= 0)
+            return false;
+        digit_add(digits, count++, (struct digit){plan->strides[i], plan->sizes[i]});
+    }
+    for (int k = 0; k < plan->index_count; k++) {
+        if (plan->indices[k].is_trusted || plan->indices[k].stride <= 0)
+            return false;
+        digit_add(digits, count++, (struct digit){plan->indices[k].stride, plan->indices[k].size});
+    }
+    int64_t reach = 1; /* what the digits so far stay below */
+    for (int i = 0; i < count; i++) {
+        if (digits[i].stride < reach)
+            return false;
+        reach += digits[i].stride * (digits[i].size - 1);
+    }
+    return true;
+}
+
 bool gni_ordered_is_needed(const struct gni_index_plan *plan, const struct gni_index_values *values)
 {
     bool is_floating = gni_dtype_kind(values->target->dtype) == GNI_KIND_FLOATING;
@@ -99,7 +142,7 @@ bool gni_ordered_is_needed(const struct gni_index_plan *plan, const struct gni_i
         is_unique &= is_mask && plan->indices[0].strides[i] != 0;
         is_same &= values->strides[i] == 0;
     }
-    return !is_unique && !is_same;
+    return !is_unique && !is_same && !are_places_apart(plan);
 }
 
 /* ---- entries ----------------------------------------------------------------------------------- */

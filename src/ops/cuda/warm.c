@@ -130,7 +130,7 @@ static void list_add_operation(struct list *list, enum gni_op op, unsigned way)
         in[1] = list_add_input(list, 1);
     if (way == WITH_NUMBER)
         in[1] = list_add_number(list);
-    list_end(list, gni_program_add_op(&list->program, op, GN_FLOAT32, GN_FLOAT32,
+    list_end(list, gni_program_add_op(&list->program, op, GN_FLOAT32, GN_FLOAT32, GN_FLOAT32,
                                       way == ALONE ? 1 : 2, in));
 }
 
