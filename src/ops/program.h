@@ -58,8 +58,9 @@ struct gni_step {
     enum gni_op op;
     gn_reduction reduction; /* of GNI_STEP_REDUCE */
     gn_dtype from, held;
-    gn_dtype
-        half; /* of GNI_STEP_OP: the half to which the next step rounds; else the same as `held` */
+    /* The half to which GNI_STEP_ROUND rounds, or the step behind a GNI_STEP_OP; else the same as `held`. Of
+     * GNI_STEP_REDUCE the type of the result. */
+    gn_dtype half;
     short in[3];
 };
 
