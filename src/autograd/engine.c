@@ -408,11 +408,9 @@ static gn_status late_apply(const struct visit *visit, const struct late *late)
     const struct gni_like *like = &visit->node->results[late->number];
     const gn_scalar zero = {.kind = GN_INT64};
     gn_tensor **sum = &visit->sums[late->number];
-    GN_TRY(*sum != NULL
-               ? gni_gradient_own(sum)
-               : gn_full(zero, like->dtype, like->ndim, like->sizes, like->device, sum));
-    return gni_places_add(*sum, late->given, late->node->details, late->index_count,
-                          late->indices);
+    GN_TRY(*sum != NULL ? gni_gradient_own(sum)
+                        : gn_full(zero, like->dtype, like->ndim, like->sizes, like->device, sum));
+    return gni_places_add(*sum, late->given, late->node->details, late->index_count, late->indices);
 }
 
 /* Runs a node's rule, and adds what it gives to the nodes behind. */
