@@ -14,6 +14,7 @@
 #include "genesis/interop.h"
 #include "genesis/kernel.h"
 #include "genesis/index.h"
+#include "genesis/list.h"
 #include "genesis/memory.h"
 #include "genesis/ops.h"
 #include "genesis/profile.h"

@@ -49,6 +49,8 @@ struct gni_selection {
     bool is_sort;       /* all of them: kept is columns */
 };
 
+struct gni_list_program;
+
 struct gni_backend {
     /* Computes all outputs of a program; its count may be 0, but not that of a row program. */
     gn_status (*run)(struct gni_program *program, gn_stream *stream);
@@ -69,6 +71,9 @@ struct gni_backend {
     gn_status (*softmax)(struct gni_program *program, short value, int64_t rows, bool is_log,
                          gn_tensor *result, gn_stream *stream);
     size_t softmax_row_bytes; /* of the longest row that it takes, as it is computed; 0: any */
+
+    /* (optional) Runs a list program on a group of entries: ops/list_program.h. NULL: they are run one by one. */
+    gn_status (*run_list)(const struct gni_list_program *list, gn_stream *stream);
 
     /* Fills `out`, contiguous: floating, but integers a type that has them all. */
     gn_status (*random)(const struct gni_random *random, gn_tensor *out, gn_stream *stream);

@@ -148,14 +148,22 @@ static int nodes_missing(const struct gni_node *node, uint64_t round, int most)
     return count;
 }
 
+/* Whether a node is one for each row of a sum of columns: its dimensions are those of the sum that are not of rows, and ones. */
+static bool is_row_of(const struct gni_node *node, const struct gni_node *sum)
+{
+    int kept = sum->ndim - sum->rows.ndim;
+    return !node->is_reduction && node->ndim >= kept &&
+           gni_shape_is_equal(kept, node->sizes, kept, sum->sizes) &&
+           node->count == gni_shape_count(kept, sum->sizes);
+}
+
 /* Whether a sum has the work's rows: all its full values have one shape. */
 static bool has_rows_of(const struct gni_work *work, const struct gni_node *sum)
 {
-    int64_t rows = gni_shape_count(sum->ndim, sum->sizes) / sum->rows.columns;
     for (int n = 0; n < work->node_count; n++) {
         const struct gni_node *node = work->nodes[n];
-        if (!node->is_reduction && node->count == rows && rows > 1)
-            continue; /* a value for each row */
+        if (is_row_of(node, sum))
+            continue;
         if (!gni_shape_is_equal(node->ndim, node->sizes, sum->ndim, sum->sizes) ||
             (node->is_reduction && node->rows.key != sum->rows.key))
             return false;

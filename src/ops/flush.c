@@ -225,21 +225,34 @@ static gn_dtype operand_dtype(const struct gni_node_operand *operand)
     return operand->kind == GNI_OPERAND_NODE ? operand->node->typing.dtype : operand->dtype;
 }
 
-static void output_add(struct gni_work *work, const struct gni_node *node,
-                       struct gni_storage *storage, const gn_tensor *into)
+static void output_add(struct gni_work *work, const struct gni_node *node, const gn_tensor *into)
 {
     struct gni_program *program = &work->program;
     struct gni_output *output = &program->outputs[program->output_count++];
     output->value = node->value;
-    output->data = into != NULL ? gni_tensor_data(into) : storage->data;
+    output->data = into != NULL ? gni_tensor_data(into) : NULL;
     output->dtype = into != NULL ? into->dtype : node->typing.dtype;
     output->is_column = node->is_column;
     output->is_narrowed = node->is_column && operand_dtype(&node->operands[0]) == GN_FLOAT32 &&
                           gni_dtype_is_half(node->typing.dtype);
     output->is_row = !node->is_column && node->count != program->count;
     output->is_strided = into != NULL && !into->is_contiguous;
+    gni_assert(node->count == (output->is_column ? program->columns
+                               : output->is_row  ? program->count / program->columns
+                                                 : program->count));
     if (output->is_strided)
         memcpy(output->strides, into->strides, sizeof output->strides);
+}
+
+/* Adds the values that are stored as outputs, in the order of their nodes, and what is written into `into`. They get their
+ * memory when there is some. */
+static void outputs_add(struct gni_work *work, const enum gni_fate *fates, const gn_tensor *into)
+{
+    for (int n = 0; n < work->node_count; n++)
+        if (fates[n] != GNI_FATE_GONE)
+            output_add(work, work->nodes[n], NULL);
+    if (into != NULL)
+        output_add(work, work->root, into);
 }
 
 /* Without the lock: computes the values that are needed into new storages, and the last one into `into`. */
@@ -248,11 +261,9 @@ static gn_status work_run(struct gni_work *work, const enum gni_fate *fates,
 {
     const struct gni_node *root = work->root;
     GN_TRY(storages_create(work, fates, storages));
-    for (int n = 0; n < work->node_count; n++)
-        if (storages[n] != NULL)
-            output_add(work, work->nodes[n], storages[n], NULL);
-    if (into != NULL)
-        output_add(work, root, NULL, into);
+    for (int n = 0, used = 0; n < work->node_count; n++)
+        if (fates[n] != GNI_FATE_GONE)
+            work->program.outputs[used++].data = storages[n]->data;
     /* New storages belong to the stream already. */
     gn_status status = GN_OK;
     if (work->stream != NULL)
@@ -387,8 +398,10 @@ static gn_status node_flush(struct gni_node *root, enum flush_mode mode, const c
         gni_work_settle(&work, fates, storages);
     } else if (status == GN_OK && work.node_count > 0) {
         bool is_deferred = root->deferred != NULL;
-        if (!is_deferred)
+        if (!is_deferred) {
             gni_work_build_program(&work, NULL);
+            outputs_add(&work, fates, into);
+        }
         gni_work_reuse(&work, fates, storages);
         work_open(&work);
         flush_log(&work, fates, why);

@@ -220,7 +220,7 @@ void gni_recorder_meet(void);
 /* ---- reuse.c --------------------------------------------------------------------------------- */
 
 /* For each node whose value can be computed into the memory of an input that goes: that memory, with a reference of its
- * own; for all others NULL. The work has a program. */
+ * own; for all others NULL. The program has its outputs. */
 void gni_work_reuse(const struct gni_work *work, const enum gni_fate *fates,
                     struct gni_storage **storages);
 

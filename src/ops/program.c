@@ -459,12 +459,22 @@ bool gni_work_has_rows(const struct gni_work *work)
     return false;
 }
 
+/* The rows of a work's values. A full node may have rows of before (N14): those of a value that is computed by now. */
+static uint64_t work_rows_key(const struct gni_work *work)
+{
+    for (int n = 0; n < work->node_count; n++)
+        if (work->nodes[n]->is_reduction || work->nodes[n]->is_row)
+            return work->nodes[n]->rows.key;
+    return 0;
+}
+
 /* A node whose dimensions are those of the work's elements: of a row program a reduction, or a full value. */
 static const struct gni_node *node_with_shape(const struct gni_work *work, bool has_rows)
 {
+    uint64_t key = has_rows ? work_rows_key(work) : 0;
     for (int n = 0; n < work->node_count && has_rows; n++)
-        if (work->nodes[n]->is_reduction ||
-            (!work->nodes[n]->is_row && work->nodes[n]->rows.key != 0))
+        if (work->nodes[n]->rows.key == key &&
+            (work->nodes[n]->is_reduction || !work->nodes[n]->is_row))
             return work->nodes[n];
     return work->root;
 }

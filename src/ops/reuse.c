@@ -9,7 +9,8 @@
  *   RU1 the operands of the work's nodes are the only references to memory that is taken over, and all those nodes are
  *       computed for good: none of them rests, or has a recipe;
  *   RU2 the program reads that memory as one input, contiguous like the output, and no step reads it after the one that
- *       computes the output's value, in no phase of a row program.
+ *       computes the output's value, in no phase of a row program. No other output is the input, or the input rounded: those
+ *       are stored when all steps have run.
  *
  * Threads: under the recorder's lock. All holders of the memory are this work's, so that nobody else can get a reference.
  */
@@ -64,7 +65,19 @@ static int input_find(const struct gni_program *program, const struct gni_storag
     return found;
 }
 
-/* Whether an input is read after a value was computed: RU2. */
+/* Whether an output is an input as it is, or rounded. */
+static bool is_stored(const struct gni_program *program, int input)
+{
+    for (int i = 0; i < program->output_count; i++) {
+        int value = program->outputs[i].value, step = value - program->input_count;
+        if (value == input || (step >= 0 && program->steps[step].kind == GNI_STEP_ROUND &&
+                               program->steps[step].in[0] == input))
+            return true;
+    }
+    return false;
+}
+
+/* Whether an input is read after a value was computed. */
 static bool is_read_later(const struct gni_program *program, int input, int value)
 {
     for (int s = value - program->input_count + 1; s < program->step_count; s++)
@@ -91,7 +104,7 @@ static bool can_take(const struct gni_work *work, const struct gni_node *node,
         return false;
     int input = input_find(program, storage);
     return input >= 0 && gni_dtypes[program->inputs[input].held].size == size &&
-           !is_read_later(program, input, node->value);
+           !is_stored(program, input) && !is_read_later(program, input, node->value);
 }
 
 /* Memory that a node's value can have; NULL: there is none. */

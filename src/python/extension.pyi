@@ -680,6 +680,18 @@ def _record_custom(
     saved: tuple[Tensor, ...],
     /,
 ) -> tuple[Tensor, ...]: ...
+def _list_elementwise(
+    places: tuple[tuple[Tensor, ...], ...],
+    steps: tuple[tuple[Any, ...], ...],
+    stores: tuple[tuple[int, int], ...],
+    numbers: tuple[Any, ...],
+    skip: Tensor | None,
+    single_places: int,
+    /,
+) -> None: ...
+def _list_norm(
+    tensors: tuple[Tensor, ...], order: SupportsFloat, is_total: builtins.bool, /
+) -> Tensor: ...
 def _set_gradient_checks(is_on: builtins.bool, /) -> builtins.bool: ...
 def _index_plan(
     tensor: Tensor, key: Any, value: Any, for_set: builtins.bool, /

@@ -530,6 +530,9 @@ int out_refuse(struct module_state *state, const char *name, PyObject *const *ob
 /* A new tensor of the same memory that requires no gradient. */
 PyObject *tensor_detach(PyObject *self);
 
+/* List programs: python_list.c. */
+extern PyMethodDef list_functions[];
+
 /* Captured graphs: python_graph.c. */
 int graph_class_init(PyObject *module);
 

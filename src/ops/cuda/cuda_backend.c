@@ -9,6 +9,7 @@ const struct gni_backend gni_cuda_backend = {
     .columns_fit = gni_cuda_columns_fit,
     .reduce = gni_cuda_reduce,
     .softmax = gni_cuda_softmax,
+    .run_list = gni_cuda_run_list,
     .random = gni_cuda_random,
     .has_random_halves = true,
     .extreme = gni_cuda_extreme,

@@ -14,6 +14,9 @@
 
 gn_status gni_cuda_run(struct gni_program *program, gn_stream *stream) GN_NODISCARD;
 gn_status gni_cuda_run_rows(struct gni_program *program, gn_stream *stream) GN_NODISCARD;
+
+/* Runs a list program: cuda_list.c. */
+gn_status gni_cuda_run_list(const struct gni_list_program *list, gn_stream *stream) GN_NODISCARD;
 bool gni_cuda_rows_fit(int64_t rows, int64_t columns);
 bool gni_cuda_columns_fit(int64_t rows, int64_t columns);
 gn_status gni_cuda_reduce(struct gni_program *program, short value,

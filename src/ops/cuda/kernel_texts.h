@@ -11,6 +11,7 @@ extern const char gni_text_reduce[];
 extern const char gni_text_reductions[];
 extern const char gni_text_rows[];
 extern const char gni_text_columns[];
+extern const char gni_text_list[];
 extern const char gni_text_philox[];
 extern const char gni_text_random[];
 extern const char gni_text_scan[];

@@ -276,8 +276,7 @@ size_t gni_row_kernel_sign(const struct gni_row_kernel *kernel, unsigned char *s
         *at++ = (unsigned char)numbers[i];
     for (int i = 0; i < program->input_count; i++) {
         bool is_same = kernel->inputs[i] != GNI_ROW_NUMBER && gni_row_kernel_is_same(kernel, i);
-        *at++ =
-            (unsigned char)(is_same << 7 | (unsigned)kernel->inputs[i] << 4 | kernel->input_vec[i]);
+        *at++ = (unsigned char)(is_same << 7 | (int)kernel->inputs[i] << 4 | kernel->input_vec[i]);
         *at++ = (unsigned char)program->inputs[i].held;
     }
     for (int i = 0; i < program->output_count; i++) {
