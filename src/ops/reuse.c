@@ -9,8 +9,8 @@
  *   RU1 the operands of the work's nodes are the only references to memory that is taken over, and all those nodes are
  *       computed for good: none of them rests, or has a recipe;
  *   RU2 the program reads that memory as one input, contiguous like the output, and no step reads it after the one that
- *       computes the output's value, in no phase of a row program. No other output is the input, or the input rounded: those
- *       are stored when all steps have run.
+ *       computes the output's value, in no phase of a row program. The input is not reduced itself, and no other output is the
+ *       input, or the input rounded: those are read when all steps have run.
  *
  * Threads: under the recorder's lock. All holders of the memory are this work's, so that nobody else can get a reference.
  */
@@ -18,7 +18,11 @@
 #include "ops/row_phases.h"
 
 enum {
+#ifdef GNI_DEBUG
+    BYTES_LEAST = 1 << 10, /* so that small tests come here */
+#else
     BYTES_LEAST = 1 << 20, /* smaller memory is not worth the search */
+#endif
 };
 
 /* RU1, second half. */
@@ -65,9 +69,12 @@ static int input_find(const struct gni_program *program, const struct gni_storag
     return found;
 }
 
-/* Whether an output is an input as it is, or rounded. */
-static bool is_stored(const struct gni_program *program, int input)
+/* Whether an input is read when all steps of a phase have run: it is reduced, or an output as it is or rounded. */
+static bool is_read_last(const struct gni_program *program, int input)
 {
+    for (int s = 0; s < program->step_count; s++)
+        if (program->steps[s].kind == GNI_STEP_REDUCE && program->steps[s].in[0] == input)
+            return true;
     for (int i = 0; i < program->output_count; i++) {
         int value = program->outputs[i].value, step = value - program->input_count;
         if (value == input || (step >= 0 && program->steps[step].kind == GNI_STEP_ROUND &&
@@ -104,7 +111,7 @@ static bool can_take(const struct gni_work *work, const struct gni_node *node,
         return false;
     int input = input_find(program, storage);
     return input >= 0 && gni_dtypes[program->inputs[input].held].size == size &&
-           !is_stored(program, input) && !is_read_later(program, input, node->value);
+           !is_read_last(program, input) && !is_read_later(program, input, node->value);
 }
 
 /* Memory that a node's value can have; NULL: there is none. */

@@ -375,8 +375,14 @@ static void paired_text(const struct gni_row_kernel *kernel, int value, struct g
     const char *half = pair_type(kernel, value);
     char low[16], high[16];
     int from = step->in[0];
-    if (step->kind == GNI_STEP_CONVERT) {
+    if (step->kind == GNI_STEP_CONVERT && has_pair(kernel, from)) {
         gni_builder_print(text, "            const unsigned p%d = p%d;\n", value, from);
+    } else if (step->kind == GNI_STEP_CONVERT) {
+        gni_builder_print(text,
+                          "            const unsigned p%d = pair_of<%s>(convert<float32>(%s), "
+                          "convert<float32>(%s));\n",
+                          value, half, element_name(kernel, from, 0, low),
+                          element_name(kernel, from, 1, high));
     } else if (gni_row_has(&kernel->absorbed, from)) {
         const struct gni_step *absorbed = step_of(kernel, from);
         gni_builder_print(text, "            const unsigned p%d = pair_%s<%s>(", value,

@@ -1,0 +1,90 @@
+"""Reductions of rows that wait, and are one program with the operations around them.
+
+The random programs are tests/ops/row_programs.py; ROW_PROGRAMS says how many there are.
+"""
+
+import os
+
+import numpy
+import pytest
+from conftest import run_script, simulate_script
+
+import genesis
+
+PROGRAMS = int(os.environ.get("ROW_PROGRAMS", "600"))
+FIRST = os.environ.get("ROW_PROGRAMS_FIRST", "0")
+
+
+def test_random_programs_on_the_cpu():
+    """With fusion and without it, all results have the same bits."""
+    finished = run_script("row_programs.py", "cpu", FIRST, str(PROGRAMS))
+    assert f"{PROGRAMS} programs, 0 wrong, 0 refused" in finished.stdout
+
+
+def test_random_programs_on_the_simulated_gpu():
+    """The same, and close to the CPU; each finding of the simulator is fatal."""
+    count = str(max(PROGRAMS // 20, 1))
+    finished = simulate_script(
+        "row_programs.py",
+        "cuda",
+        FIRST,
+        count,
+        "small",
+        SIM_GPU_SCHEDULE="random",
+        SIM_GPU_LANES="random",
+        SIM_GPU_FINDINGS="abort",
+    )
+    assert f"{count} programs, 0 wrong, 0 refused" in finished.stdout
+
+
+@pytest.mark.gpu
+def test_random_programs_on_the_gpu():
+    """The same on a real one."""
+    count = str(max(PROGRAMS // 10, 1))
+    finished = run_script("row_programs.py", "cuda", FIRST, count)
+    assert f"{count} programs, 0 wrong, 0 refused" in finished.stdout
+
+
+@pytest.fixture
+def many() -> numpy.ndarray:
+    """Rows of more memory than is searched for an output that can take it over."""
+    return numpy.random.default_rng(0).uniform(-1, 1, (2, 200_003)).astype(numpy.float32)
+
+
+def test_an_input_that_is_stored_rounded_is_not_written_over(many):
+    """A value is not computed into the memory of an input that another output is, rounded."""
+    rounded = genesis.tensor(many).to(genesis.bfloat16)
+    chosen = genesis.where(rounded > 0.25, genesis.ones(200_003), 0.5)
+    genesis.flush()
+    near = rounded.to(genesis.float32).numpy()
+    assert numpy.abs(near - many).max() < 1 / 128
+    assert (chosen.numpy() == numpy.where(near > 0.25, 1, 0.5)).all()
+
+
+def test_an_input_that_a_later_phase_reads_is_not_written_over():
+    """A value of the first phase is not computed into memory that a later phase reads."""
+    rng = numpy.random.default_rng(1)
+    x, y, z = (rng.uniform(0.5, 1, (64, 5000)).astype(numpy.float32) for _ in range(3))
+    first = genesis.tensor(x) * 2.0
+    genesis.flush()
+    second = genesis.tensor(y).abs() + first * 0.0 + 1.0  # of the first phase
+    apart = genesis.tensor(z) - genesis.tensor(z).mean(-1, keepdim=True)
+    last = apart + first + second.sum(-1, keepdim=True)
+    del first, apart
+    genesis.flush()
+    expected = z - z.mean(-1, keepdims=True) + 2 * x + (y + 1).sum(-1, keepdims=True)
+    assert numpy.abs(second.numpy() - (y + 1)).max() < 1e-6
+    assert numpy.abs(last.numpy() / expected - 1).max() < 1e-4
+
+
+def test_rows_of_a_value_that_is_computed_say_nothing():
+    """A sum over all of a tensor that once waited for sums of its rows: these rows are gone."""
+    x = genesis.tensor(numpy.arange(1400, dtype=numpy.float32).reshape(700, 2))
+    apart = x - x.mean(-1, keepdim=True)
+    rows = (apart * apart).mean(-1, keepdim=True)
+    guard = genesis.full((2,), 7.0)
+    assert rows.sum().item() == 700 * 0.25
+    total = (apart * 1.0 + x).mean()
+    both = total + (apart * 3.0).sum(-1, keepdim=True).amax()
+    assert abs(both.item() - 699.5) < 1e-3
+    assert guard.tolist() == [7.0, 7.0]
