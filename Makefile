@@ -125,6 +125,7 @@ soak: build
 	GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so SIM_GPU_SCHEDULE=random .venv/bin/python tests/ops/device_gradients.py all
 	for policy in pool virtual; do GENESIS_CUDA_DRIVER=$(CURDIR)/build/libgenesis_sim.so GENESIS_CUDA_ALLOCATOR=$$policy SIM_GPU_SCHEDULE=random SIM_GPU_SEED=$$RANDOM .venv/bin/python tests/sim/gradient_faults.py || exit 1; done
 	LOSS_BITS=all .venv/bin/python -m pytest -q tests/python/test_loss_bits.py
+	ROW_PROGRAMS=20000 ROW_PROGRAMS_FIRST=$$RANDOM LIST_PROGRAMS=4000 LIST_PROGRAMS_FIRST=$$RANDOM .venv/bin/python -m pytest -q tests/python/test_row_programs.py tests/python/test_list_programs.py
 	SEQUENCE_PROGRAMS=$$(($(SECONDS) * 5000)) .venv/bin/python -m pytest -q tests/python/test_sequences.py
 	SNAPSHOT_MUTANTS=$$(($(SECONDS) * 200)) .venv/bin/python -m pytest -q tests/python/test_snapshot.py::test_mutated_snapshots_are_refused_or_read
 	KERNEL_ARCHITECTURES="80 90 100" .venv/bin/python -m pytest -q tests/python/test_device_tensors.py::test_the_kernels_are_cuda_c
@@ -156,7 +157,7 @@ ONE_OF_EACH = PYTHONPATH=build-gpu/python GENESIS_CUDA_ALLOCATOR=direct GENESIS_
 # calls: some tests make them fail on purpose.
 GPU_ALONE = ^test_(gpu|conformance)$$
 GPU_PYTEST = PYTHONPATH=build-gpu/python $(GPU_PYTHON) -m pytest -q
-GPU_FILES = adapters device_tensors gpu_interop gradients kernels loss_bits
+GPU_FILES = adapters device_tensors gpu_interop gradients kernels list_programs loss_bits row_programs
 GPU_TOOLS = memcheck racecheck initcheck
 GPU_PARTS = gpu-test-c gpu-test-torch gpu-test-memory gpu-test-overrun $(GPU_FILES:%=gpu-test-%) $(GPU_TOOLS:%=gpu-test-%)
 .PHONY: $(GPU_PARTS)
@@ -206,5 +207,7 @@ gpu-bench: gpu-build
 	$(GPU_PYTHON) bench/bench_rows_gpu.py
 	$(GPU_PYTHON) bench/bench_index_gpu.py
 	$(GPU_PYTHON) bench/bench_train.py
+	$(GPU_PYTHON) bench/bench_row_programs.py
+	$(GPU_PYTHON) bench/bench_lists.py
 	build-gpu/bench/alloc/replay --device cuda bench/alloc/traces/sample_torch.json
 	build-gpu/bench/alloc/replay --device cuda bench/alloc/traces/sample_rmm.csv

@@ -72,8 +72,10 @@ GN_API gn_status gn_list_elementwise(const gn_list_program *program, int count,
 /*
  * The norm of each tensor, as a tensor of `count` numbers, or, if `is_total`, that of all elements of all tensors, as one
  * without dimensions. `order` is that of the norm: 2, 1, any other number, or an infinity, for the largest or smallest absolute
- * value; 0 counts what is not 0. The result is float32, or float64 if a tensor is. Sums are made in float64, in an order
- * that follows from the numbers of elements alone. The tensors are floating, and on one device; the norm of none is 0, on the CPU.
+ * value; 0 counts what is not 0. The norm of no elements is 0, but the smallest of none is GN_ERROR_INVALID_VALUE.
+ *
+ * The result is float32, or float64 if a tensor is. Sums are made in float64, in an order that follows from the numbers of
+ * elements alone. The tensors are floating, and on one device. The norm of no tensors is on the CPU.
  */
 GN_API gn_status gn_list_norm(int count, gn_tensor *const *tensors, double order, bool is_total,
                               gn_tensor **result) GN_NODISCARD;

@@ -481,8 +481,8 @@ static bool has_no_gaps(const gn_tensor *tensor)
            !gni_strides_overlap(tensor->ndim, tensor->sizes, tensor->strides);
 }
 
-/* Elements that lie at a multiple of their size at all places, up to 16 bytes of the largest type; 0: the entry's tensors do
- * not lie in one order without gaps. */
+/* Elements that lie at a multiple of their size at all places, up to 16 bytes of the largest type; 0: there are none, or the
+ * entry's tensors do not lie in one order without gaps. */
 static int pack_of(const struct call *call, int entry)
 {
     const gn_tensor *model = NULL;
@@ -494,6 +494,8 @@ static int pack_of(const struct call *call, int entry)
             continue;
         if (model == NULL)
             model = tensor;
+        if (tensor->count == 0)
+            return 0;
         if (!tensor->is_contiguous &&
             (!gni_shape_is_equal(tensor->ndim, tensor->strides, model->ndim, model->strides) ||
              !has_no_gaps(tensor)))
@@ -723,6 +725,9 @@ static struct norm norm_of(double order)
 static gn_tensor *tensor_reduce(struct gni_scope *s, const struct norm *norm, gn_tensor *tensor,
                                 double order)
 {
+    const int64_t one = 1;
+    if (tensor->count == 0)
+        return gni_full(s, (gn_scalar){.kind = GN_FLOAT64}, GN_FLOAT64, 1, &one, tensor->device);
     gn_tensor *made = gni_cast(s, tensor, GN_FLOAT64);
     for (int i = 0; i < norm->step_count; i++)
         made =
@@ -730,7 +735,7 @@ static gn_tensor *tensor_reduce(struct gni_scope *s, const struct norm *norm, gn
                 ? gni_cast(s, gni_binary(s, norm->steps[i].op, gni_of(made), gni_floating(order)),
                            GN_FLOAT64)
                 : gni_unary(s, norm->steps[i].op, made);
-    return gni_view(s, gni_reduce(s, norm->reduction, made, 0, false), 1, (const int64_t[]){1});
+    return gni_view(s, gni_reduce(s, norm->reduction, made, 0, false), 1, &one);
 }
 
 /* What each tensor's elements are reduced to, in float64. */
@@ -753,7 +758,7 @@ static gn_status lists_reduce(const struct norm *norm, struct call *call, gn_ten
         return GN_ERROR_OUT_OF_HOST_MEMORY;
     for (int e = 0; e < call->count && status == GN_OK; e++) {
         struct gni_storage *storage = gni_tensor_storage(call->tensors[e]);
-        room->packs[e] = (signed char)(call->tensors[e]->count > 0 ? pack_of(call, e) : 0);
+        room->packs[e] = (signed char)pack_of(call, e);
         status = gni_storage_order(storage, call->stream, false);
     }
     if (status == GN_OK)

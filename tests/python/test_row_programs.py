@@ -23,7 +23,7 @@ def test_random_programs_on_the_cpu():
 
 def test_random_programs_on_the_simulated_gpu():
     """The same, and close to the CPU; each finding of the simulator is fatal."""
-    count = str(max(PROGRAMS // 20, 1))
+    count = str(min(max(PROGRAMS // 20, 1), 300))
     finished = simulate_script(
         "row_programs.py",
         "cuda",
@@ -40,7 +40,7 @@ def test_random_programs_on_the_simulated_gpu():
 @pytest.mark.gpu
 def test_random_programs_on_the_gpu():
     """The same on a real one."""
-    count = str(max(PROGRAMS // 10, 1))
+    count = str(min(max(PROGRAMS // 10, 1), 300))
     finished = run_script("row_programs.py", "cuda", FIRST, count)
     assert f"{count} programs, 0 wrong, 0 refused" in finished.stdout
 

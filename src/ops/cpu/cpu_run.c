@@ -23,6 +23,31 @@ gni_loop gni_step_loop(const struct gni_step *step)
     return NULL;
 }
 
+/* Whether an input is read where an output is written. */
+static bool is_at_output(const struct gni_plan *plan, int input, int output)
+{
+    return plan->is_direct[input] &&
+           plan->program->inputs[input].data == plan->program->outputs[output].data;
+}
+
+/* Whether steps behind one, or stores, read what an output is written over. */
+static bool is_read_behind(const struct gni_plan *plan, int step, int output)
+{
+    const struct gni_program *program = plan->program;
+    for (int input = 0; input < program->input_count; input++) {
+        if (!is_at_output(plan, input, output))
+            continue;
+        for (int s = step + 1; s < program->step_count; s++)
+            for (int i = 0; i < 3; i++)
+                if (program->steps[s].in[i] == input)
+                    return true;
+        for (int i = 0; i < program->output_count; i++)
+            if (plan->source[i] == input)
+                return true;
+    }
+    return false;
+}
+
 /* Where a step writes: an output of its type, once. */
 static short step_target(const struct gni_plan *plan, int step)
 {
@@ -31,8 +56,20 @@ static short step_target(const struct gni_plan *plan, int step)
     for (short i = 0; i < program->output_count; i++)
         if (program->outputs[i].value == value && !program->outputs[i].is_strided &&
             program->outputs[i].dtype == program->steps[step].held)
-            return i;
+            return is_read_behind(plan, step, i) ? -1 : i;
     return -1;
+}
+
+/* An input that one output is, and another is written over, is read before both. */
+static void inputs_part(struct gni_plan *plan)
+{
+    const struct gni_program *program = plan->program;
+    for (int i = 0; i < program->output_count; i++)
+        for (int k = 0; k < program->output_count; k++) {
+            short input = plan->source[i];
+            if (i != k && input < program->input_count && is_at_output(plan, input, k))
+                plan->is_direct[input] = false;
+        }
 }
 
 /* Registers by the order of last use. */
@@ -130,6 +167,7 @@ void gni_plan_make(struct gni_plan *plan, const struct gni_program *program, sho
         gn_dtype held = gni_program_held(program, plan->source[i]);
         plan->stores[i] = gni_loop_convert(held, program->outputs[i].dtype);
     }
+    inputs_part(plan);
     for (int s = 0; s < program->step_count; s++) {
         bool is_round = program->steps[s].kind == GNI_STEP_ROUND;
         bool is_needed = !is_round || step_is_read(plan, s, kept);
