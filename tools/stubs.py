@@ -1,4 +1,4 @@
-"""Makes the type stubs of the package: _C.pyi and __init__.pyi.
+"""Makes the type stubs of the package: _C.pyi, __init__.pyi, and one for each namespace.
 
     stubs.py FUNCTIONS EXTENSION PACKAGE OUT
 
@@ -52,6 +52,7 @@ RESULTS = {
 }
 NUMPY = {"dim": ("axis",), "dims": ("axis", "axes"), "keepdim": ("keepdims",)}
 METHOD, IN_PLACE, OUT, NO_FUNCTION = 1, 2, 4, 8
+NAMESPACES = {"nn": "_nn", "linalg": "_linalg"}  # of functions, and the modules that have them
 TENSORS = "# ---- tensors ----"
 
 
@@ -161,6 +162,16 @@ def define(name: str, row: Row, form: int) -> str:
     return f"def {name}({', '.join([*texts, *more])}) -> {kind}: ..."
 
 
+def in_namespace(rows: list[Row], space: str) -> list[Row]:
+    """The rows of a namespace ("": those without), their names without it."""
+    found = []
+    for row in rows:
+        before, _, name = row.names[0].rpartition(".")
+        if before == space:
+            found.append(row._replace(names=[name, *row.names[1:]]))
+    return found
+
+
 def forms_of(rows: list[Row]) -> tuple[dict[str, str], dict[str, str]]:
     """The stubs of all functions, and of all methods, by name."""
     functions, methods = {}, {}
@@ -190,6 +201,26 @@ def make_extension(rows: list[Row], text: str) -> str:
     end = tensor.end_lineno or 0
     lines[end:end] = made
     return "\n".join([*lines, "", *(functions[name] for name in sorted(functions)), ""])
+
+
+def make_namespace(rows: list[Row], module: str, text: str) -> str:
+    """_nn.pyi and its like: the functions of a namespace, with the types that _C.pyi names."""
+    functions, _ = forms_of(rows)
+    made = "\n".join(functions[name] for name in sorted(functions))
+    words = {*re.findall(r"\w+", made)}
+    own = [
+        one.name if isinstance(one, ast.ClassDef) else one.targets[0].id
+        for one in ast.parse(text).body
+        if isinstance(one, ast.ClassDef)
+        or (isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name))
+    ]
+    needed = sorted({name for name in own if name in words} - {*functions})
+    lines = [f'"""The functions of {module}, with their types. Made by the build."""', ""]
+    lines += ["import builtins", "from collections.abc import Sequence"]
+    lines += ["from typing import Any, SupportsIndex", ""]
+    lines += [f"from genesis._C import {name} as {name}" for name in needed]
+    lines += ["", "__all__ = [", *(f'    "{name}",' for name in sorted(functions)), "]"]
+    return "\n".join([*lines, "", made, ""])
 
 
 def public_names(text: str) -> list[str]:
@@ -229,13 +260,17 @@ def make_package(package: Path, extension: str) -> str:
     lines += ["import builtins", "from typing import Any", "", "from genesis import ("]
     modules = [
         "adapters",
+        "amp",
         "array_api",
         "autograd",
         "backends",
         "cpu",
         "cuda",
+        "linalg",
         "memory_profiler",
         "ndarray",
+        "nn",
+        "optim",
         "utils",
     ]
     lines += [f"    {name} as {name}," for name in modules] + [")"]
@@ -277,10 +312,13 @@ def write(path: Path, text: str) -> None:
 
 
 def main() -> None:
-    """Both stubs."""
+    """All stubs."""
     functions, extension, package, out = map(Path, sys.argv[1:])
-    stub = make_extension(read_rows(functions), extension.read_text())
+    rows = read_rows(functions)
+    stub = make_extension(in_namespace(rows, ""), extension.read_text())
     write(out / "_C.pyi", stub)
+    for space, module in NAMESPACES.items():
+        write(out / f"{module}.pyi", make_namespace(in_namespace(rows, space), module, stub))
     write(out / "__init__.pyi", make_package(package, stub))
 
 

@@ -5,6 +5,9 @@
  * arguments in order. The package for Python makes its functions, methods, in-place and out= forms, docstrings and type
  * stubs from these rows; genesis/ops.h has the operations that they are made of.
  *
+ * A name may begin with a namespace: "nn." for neural networks (genesis.nn.functional), "linalg." for linear algebra. Aliases
+ * have none: they are in the same one.
+ *
  * A signature is a text such as
  *
  *     "input: Tensor, dim: dims = None, keepdim: bool = False, *, dtype: dtype = None"

@@ -31,8 +31,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from genesis import amp as amp
     from genesis import autograd as autograd
+    from genesis import linalg as linalg
     from genesis import memory_profiler as memory_profiler
+    from genesis import nn as nn
+    from genesis import optim as optim
     from genesis import utils as utils
     from genesis._leaks import Leak as Leak
     from genesis._leaks import Leaks
@@ -156,11 +160,15 @@ def __getattr__(name: str) -> Any:
     # Few need these: not at each import.
     if name in (
         "adapters",
+        "amp",
         "array_api",
         "autograd",
         "backends",
+        "linalg",
         "memory_profiler",
         "ndarray",
+        "nn",
+        "optim",
         "utils",
     ):
         from importlib import import_module
@@ -182,12 +190,16 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     late = {
         "Leak",
+        "amp",
         "array_api",
         "autograd",
         "leak_scope",
+        "linalg",
         "memory_manager",
         "memory_profiler",
         "ndarray",
+        "nn",
+        "optim",
         "utils",
     }
     return sorted({*globals(), *_SHORT, *late})

@@ -25,6 +25,12 @@ extern const gn_function gni_functions_types[];
 extern const gn_function gni_functions_rows[];
 extern const gn_function gni_functions_series[];
 extern const gn_function gni_functions_statistics[];
+extern const gn_function gni_functions_linalg[];
+extern const gn_function gni_functions_nn_activations[];
+extern const gn_function gni_functions_nn_convolutions[];
+extern const gn_function gni_functions_nn_layers[];
+extern const gn_function gni_functions_nn_losses[];
+extern const gn_function gni_functions_nn_pooling[];
 
 /* A bool that is given, or its default. */
 static inline bool gni_is_set(const gn_argument *argument)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn, Protocol, SupportsFloat, SupportsIndex, final, overload
 
 __version__: str
+_nn: Any  # modules of functions: _nn.pyi and _linalg.pyi have their types
+_linalg: Any
 
 @final
 class Stream:

@@ -86,6 +86,7 @@ enum result_kind {
 
 struct function {
     const gn_function *row;
+    const struct namespace *home;
     char name[32];
     char in_place[33]; /* name_ */
     int op, arity;     /* of an elementwise operation; -1: by row->call */
@@ -107,6 +108,21 @@ enum form {
     FORM_FUNCTION,
     FORM_METHOD,
     FORM_IN_PLACE,
+};
+
+/* Where functions are: what stands before the dot of a row's name says which of these. */
+struct namespace
+{
+    const char *prefix;
+    const char *
+        attribute; /* of the extension: a module with these functions; "" for the extension itself */
+    const char *home; /* the package's module that offers them */
+};
+
+static const struct namespace namespaces[] = {
+    {"", "", "genesis"},
+    {"nn.", "_nn", "genesis.nn.functional"},
+    {"linalg.", "_linalg", "genesis.linalg"},
 };
 
 static struct function functions[FUNCTIONS_MOST];
@@ -1266,6 +1282,19 @@ static char *document(const struct function *function, enum form form)
     return kept;
 }
 
+/* The module of a namespace, which is made at its first function. A new reference. */
+static PyObject *namespace_get(PyObject *module, const struct namespace *home)
+{
+    if (home->attribute[0] == '\0')
+        return Py_NewRef(module);
+    if (PyObject_HasAttrString(module, home->attribute))
+        return PyObject_GetAttrString(module, home->attribute);
+    PyObject *made = PyModule_New(home->home);
+    if (made != NULL && PyModule_AddObjectRef(module, home->attribute, made) < 0)
+        Py_CLEAR(made);
+    return made;
+}
+
 /* Adds a function to the module, or a method to Tensor. */
 static int form_add(PyObject *module, struct module_state *state, int number, enum form form)
 {
@@ -1277,17 +1306,20 @@ static int form_add(PyObject *module, struct module_state *state, int number, en
     (void)PyOS_snprintf(name, sizeof function->name + 1, "%s%s", function->name,
                         form == FORM_IN_PLACE ? "_" : "");
     *definition = (PyMethodDef){name, WITH_VECTOR(thunks[number][form]), document(function, form)};
-    PyObject *made = NULL, *owner = form == FORM_FUNCTION ? module : state->tensor_class;
+    PyObject *made = NULL, *owner = NULL;
     if (definition->ml_doc == NULL)
         return -1;
     if (form == FORM_FUNCTION) {
-        PyObject *home = PyUnicode_FromString("genesis");
-        made = home != NULL ? PyCFunction_NewEx(definition, module, home) : NULL;
+        PyObject *home = PyUnicode_FromString(function->home->home);
+        owner = namespace_get(module, function->home);
+        made = home != NULL && owner != NULL ? PyCFunction_NewEx(definition, module, home) : NULL;
         Py_XDECREF(home);
     } else {
+        owner = Py_NewRef(state->tensor_class);
         made = PyDescr_NewMethod((PyTypeObject *)state->tensor_class, definition);
     }
     int status = made != NULL ? PyObject_SetAttrString(owner, name, made) : -1;
+    Py_XDECREF(owner);
     Py_XDECREF(made);
     return status;
 }
@@ -1305,7 +1337,16 @@ static int options_add(const gn_function *row, const char *name, size_t length)
     return -1;
 }
 
-/* One name of a row. `op` and `arity` are of an elementwise operation, else -1 and 0. */
+/* The namespace of a row. */
+static const struct namespace *namespace_of(const gn_function *row)
+{
+    for (size_t i = 1; i < sizeof namespaces / sizeof *namespaces; i++)
+        if (strncmp(row->name, namespaces[i].prefix, strlen(namespaces[i].prefix)) == 0)
+            return &namespaces[i];
+    return &namespaces[0];
+}
+
+/* One name of a row, without its namespace. `op` and `arity` are of an elementwise operation, else -1 and 0. */
 static int function_add(PyObject *module, struct module_state *state, const gn_function *row,
                         const char *name, size_t length, int op, int arity)
 {
@@ -1317,7 +1358,7 @@ static int function_add(PyObject *module, struct module_state *state, const gn_f
         return -1;
     }
     int number = function_count++;
-    *function = (struct function){.row = row, .op = op, .arity = arity};
+    *function = (struct function){.row = row, .home = namespace_of(row), .op = op, .arity = arity};
     memcpy(function->name, name, length);
     (void)PyOS_snprintf(function->in_place, sizeof function->in_place, "%s_", function->name);
     for (int form = FORM_FUNCTION; form <= FORM_IN_PLACE; form++) {
@@ -1336,7 +1377,8 @@ static int row_add(PyObject *module, struct module_state *state, const gn_functi
                    int arity)
 {
     const char *alias = row->aliases != NULL ? row->aliases : "";
-    int status = function_add(module, state, row, row->name, strlen(row->name), op, arity);
+    const char *name = row->name + strlen(namespace_of(row)->prefix);
+    int status = function_add(module, state, row, name, strlen(name), op, arity);
     while (status == 0 && *alias != '\0') {
         size_t length = strcspn(alias, " ");
         status = function_add(module, state, row, alias, length, op, arity);
@@ -1349,7 +1391,7 @@ static int row_add(PyObject *module, struct module_state *state, const gn_functi
 const gn_function *function_find(const char *name)
 {
     for (int i = 0; i < function_count; i++)
-        if (strcmp(functions[i].name, name) == 0)
+        if (functions[i].home == namespaces && strcmp(functions[i].name, name) == 0)
             return functions[i].row;
     return NULL;
 }
@@ -1358,7 +1400,7 @@ PyObject *function_names(void)
 {
     PyObject *list = PyList_New(0);
     for (int i = 0; list != NULL && i < function_count; i++)
-        if ((functions[i].row->forms & GN_FORM_NO_FUNCTION) == 0)
+        if (functions[i].home == namespaces && (functions[i].row->forms & GN_FORM_NO_FUNCTION) == 0)
             (void)list_append(&list, PyUnicode_FromString(functions[i].name));
     return list;
 }

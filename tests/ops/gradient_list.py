@@ -7,6 +7,7 @@ It ends with status 1 if there is a function that has neither.
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
 
@@ -14,6 +15,22 @@ from gradient_none import OWN, reasons
 from gradient_samples import covered
 
 import genesis
+
+# Modules of functions beside genesis itself.
+SPACES = ("nn.functional", "linalg")
+
+
+def space_names() -> list[str]:
+    """The functions of these modules."""
+    made = []
+    for space in SPACES:
+        module = importlib.import_module(f"genesis.{space}")
+        made += [
+            f"genesis.{space}.{name}"
+            for name in sorted(module.__all__)
+            if getattr(module, name) is not getattr(genesis, name, None)
+        ]
+    return made
 
 
 def names() -> list[str]:
@@ -26,6 +43,7 @@ def names() -> list[str]:
         and not isinstance(getattr(genesis, name), type | types.ModuleType)
     }
     made = [f"genesis.{name}" for name in sorted(functions)]
+    made += space_names()
     return made + [f"Tensor.{name}" for name in sorted(dir(genesis.Tensor))]
 
 

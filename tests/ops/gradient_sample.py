@@ -8,6 +8,7 @@ gradient_samples.py.
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import genesis
@@ -36,9 +37,9 @@ def leaf(*shape: int, low: float = -1.6, high: float = 1.7, seed: int = 0) -> Le
 class Sample(NamedTuple):
     """One call.
 
-    `name` is that of the function, and of the method if there is one; with `call`, which is called
-    instead of them, it may be ``Tensor.name``. `is_tied`: equal elements are allowed, which an
-    expanded leaf has. `is_plain`: no other layouts.
+    `name` is that of the function, and of the method if there is one, or ``nn.functional.name``;
+    with `call`, which is called instead of them, it may be ``Tensor.name``. `is_tied`: equal
+    elements are allowed, which an expanded leaf has. `is_plain`: no other layouts.
     """
 
     name: str
@@ -154,6 +155,9 @@ def calls_of(sample: Sample) -> dict[str, Callable[..., Any]]:
     name, words = sample.name, sample.keywords
     if sample.call is not None:
         return {name: sample.call}
+    if "." in name:
+        call = operator.attrgetter(name)(genesis)
+        return {f"genesis.{name}": lambda *given: call(*given, **words)}
     made: dict[str, Callable[..., Any]] = {}
     for one in [name, *ALIASES.get(name, "").split()]:
         if hasattr(genesis, one):

@@ -5,6 +5,12 @@ from __future__ import annotations
 import functools
 
 import gradient_samples_elements
+import gradient_samples_linalg
+import gradient_samples_nn_activations
+import gradient_samples_nn_convolutions
+import gradient_samples_nn_layers
+import gradient_samples_nn_losses
+import gradient_samples_nn_pooling
 import gradient_samples_rows
 import gradient_samples_shapes
 from gradient_sample import Sample, calls_of
@@ -13,6 +19,12 @@ SAMPLES: list[Sample] = [
     *gradient_samples_elements.SAMPLES,
     *gradient_samples_shapes.SAMPLES,
     *gradient_samples_rows.SAMPLES,
+    *gradient_samples_linalg.SAMPLES,
+    *gradient_samples_nn_activations.SAMPLES,
+    *gradient_samples_nn_convolutions.SAMPLES,
+    *gradient_samples_nn_layers.SAMPLES,
+    *gradient_samples_nn_losses.SAMPLES,
+    *gradient_samples_nn_pooling.SAMPLES,
 ]
 
 

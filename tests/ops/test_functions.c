@@ -16,16 +16,18 @@ enum {
 
 /* ---- what a row says ------------------------------------------------------------------------- */
 
-static char names[NAMES_MOST][WORD];
+static char names[NAMES_MOST][2 * WORD];
 static int name_count;
 
+/* A name may have a namespace in front of it. */
 static void name_check(const char *name)
 {
-    CHECK(is_identifier(name));
+    const char *dot = strchr(name, '.');
+    CHECK(is_identifier(dot != NULL ? dot + 1 : name));
     for (int i = 0; i < name_count; i++)
         CHECK(strcmp(names[i], name) != 0);
     CHECK(name_count < NAMES_MOST);
-    (void)snprintf(names[name_count++], WORD, "%s", name);
+    (void)snprintf(names[name_count++], 2 * WORD, "%s", name);
 }
 
 static void parameter_ignore(int place, const char *kind, const char *standard)
@@ -36,7 +38,9 @@ static void parameter_ignore(int place, const char *kind, const char *standard)
 
 static void row_check(const gn_function *row)
 {
-    char alias[WORD];
+    char alias[2 * WORD], word[WORD];
+    const char *dot = strchr(row->name, '.');
+    int prefix = dot != NULL ? (int)(dot + 1 - row->name) : 0;
     bool is_own =
         (row->forms & GN_FORM_OPTIONS) == 0; /* else its names are those of an operation */
     bool is_method = (row->forms & GN_FORM_NO_FUNCTION) != 0;
@@ -45,7 +49,8 @@ static void row_check(const gn_function *row)
         name_check(alias);
     for (const char *at = is_own && row->aliases != NULL ? row->aliases : ""; *at != '\0';
          at += strspn(at, " ")) {
-        at = word_take(at, " ", alias);
+        at = word_take(at, " ", word);
+        (void)snprintf(alias, sizeof alias, "%.*s%s", prefix, row->name, word);
         name_check(alias);
     }
     CHECK(row->call != NULL);

@@ -31,6 +31,8 @@ MODULES = [
     "genesis._wheels",
     "genesis.array_api",
     "genesis.autograd",
+    "genesis.linalg",
+    "genesis.nn.functional",
     "genesis._grad_mode",
     "genesis._memory_views",
     "genesis._memory_pools",

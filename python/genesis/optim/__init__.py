@@ -1,0 +1,3 @@
+"""Optimizers: what changes parameters by their gradients."""
+
+__all__: list[str] = []

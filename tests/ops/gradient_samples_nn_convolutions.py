@@ -1,0 +1,7 @@
+"""Samples of genesis.nn.functional: convolutions."""
+
+from __future__ import annotations
+
+from gradient_sample import Sample
+
+SAMPLES: list[Sample] = []
