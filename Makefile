@@ -98,7 +98,7 @@ mutate: coverage
 
 lint:
 	@tools/setup lint
-	clang-format --dry-run -Werror $(C_FILES)
+	@clang-format --dry-run -Werror $(C_FILES)
 	.venv/bin/ruff check --quiet .
 	.venv/bin/ruff format --quiet --check .
 
