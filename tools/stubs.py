@@ -279,6 +279,7 @@ def make_package(package: Path, extension: str) -> str:
         lines += [f"    {name} as {name}," for name in sorted(names)] + [")"]
     lines += [
         "from genesis._C import __version__ as __version__",
+        "from genesis._explain import explain as explain",
         "from genesis._leaks import Leak as Leak",
         "from genesis._leaks import Leaks as Leaks",
         "from genesis._leaks import leak_scope as leak_scope",

@@ -8,6 +8,7 @@
 #include "genesis/autograd.h"
 #include "genesis/base.h"
 #include "genesis/device.h"
+#include "genesis/explain.h"
 #include "genesis/function.h"
 #include "genesis/graph.h"
 #include "genesis/history.h"

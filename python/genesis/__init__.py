@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from genesis import nn as nn
     from genesis import optim as optim
     from genesis import utils as utils
+    from genesis._explain import explain as explain
     from genesis._leaks import Leak as Leak
     from genesis._leaks import Leaks
     from genesis._leaks import leak_scope as leak_scope
@@ -176,6 +177,10 @@ def __getattr__(name: str) -> Any:
         return import_module(f"genesis.{name}")
     if name in _SHORT:  # not in __all__, since they would hide Python's own names
         return _SHORT[name]
+    if name == "explain":
+        from genesis._explain import explain
+
+        return explain
     if name in ("Leak", "leak_scope"):
         from genesis import _leaks
 
@@ -193,6 +198,7 @@ def __dir__() -> list[str]:
         "amp",
         "array_api",
         "autograd",
+        "explain",
         "leak_scope",
         "linalg",
         "memory_manager",

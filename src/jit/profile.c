@@ -52,6 +52,9 @@ struct reference {
 
 atomic_bool gni_profile_is_wanted;
 
+static atomic_bool is_measuring; /* gn_profile_enable() */
+static _Atomic(void (*)(const char *)) launch_observer;
+
 static struct gni_mutex profile_mutex = GNI_MUTEX_INIT;
 static struct gni_once profile_once = GNI_ONCE_INIT;
 static struct gni_list pending = {&pending, &pending};
@@ -226,12 +229,19 @@ static void profile_close(void)
     gni_mutex_unlock(&profile_mutex);
 }
 
+static void want_update(void)
+{
+    atomic_store(&gni_profile_is_wanted,
+                 atomic_load(&is_measuring) || atomic_load(&launch_observer) != NULL);
+}
+
 /* A child has no device, and the parent's runs are the parent's. */
 static void profile_forked(bool is_child)
 {
     if (!is_child)
         return;
-    atomic_store(&gni_profile_is_wanted, false);
+    atomic_store(&is_measuring, false);
+    want_update();
     runs_free(&pending);
     runs_free(&known);
     known_count = 0;
@@ -263,7 +273,10 @@ struct gni_profile_run *gni_profile_start(const char *name, gn_stream *stream,
                                           const struct gni_launch *launch)
 {
     uint64_t id;
-    if (!is_measurable(stream, &id))
+    void (*observer)(const char *) = atomic_load(&launch_observer);
+    if (observer != NULL)
+        observer(name);
+    if (!atomic_load(&is_measuring) || !is_measurable(stream, &id))
         return NULL;
     runs_poll(false);
     struct gni_profile_run *run = gni_host_alloc(sizeof *run);
@@ -308,13 +321,20 @@ void gni_profile_stop(struct gni_profile_run *run, gn_stream *stream, bool is_la
 gn_status gn_profile_enable(bool is_on)
 {
     gni_once_run(&profile_once, profile_init);
-    atomic_store(&gni_profile_is_wanted, is_on);
+    atomic_store(&is_measuring, is_on);
+    want_update();
     return GN_OK;
 }
 
 bool gn_profile_is_on(void)
 {
-    return atomic_load(&gni_profile_is_wanted);
+    return atomic_load(&is_measuring);
+}
+
+void gni_profile_set_observer(void (*observer)(const char *name))
+{
+    atomic_store(&launch_observer, observer);
+    want_update();
 }
 
 gn_status gn_profile_wait(void)

@@ -16,7 +16,11 @@
 
 struct gni_profile_run;
 
+/* Launches are measured, or somebody wants their names. */
 extern atomic_bool gni_profile_is_wanted;
+
+/* Is called with the name of each kernel before its launch, in the thread that launches it. NULL: nobody is. */
+void gni_profile_set_observer(void (*observer)(const char *name));
 
 struct gni_profile_run *gni_profile_start(const char *name, gn_stream *stream,
                                           const struct gni_launch *launch);

@@ -195,13 +195,13 @@ static inline gn_dtype gni_range_computing(gn_scalar start, gn_dtype dtype)
 
 extern const struct gni_backend gni_cpu_backend, gni_cuda_backend;
 
-/* By gn_device_type. */
-extern const struct gni_backend *const gni_backends[GNI_DEVICE_TYPES];
+/* By gn_device_type: explain.c. */
+extern _Atomic(const struct gni_backend *) gni_backends[GNI_DEVICE_TYPES];
 
 /* The table of a device. */
 static inline const struct gni_backend *gni_backend_get(const gn_device *device)
 {
-    return gni_backends[device->type];
+    return atomic_load_explicit(&gni_backends[device->type], memory_order_relaxed);
 }
 
 #endif

@@ -9,6 +9,7 @@
 #include "ops/backend.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/loops.h"
+#include "ops/explain.h"
 #include "ops/move.h"
 
 #include <math.h>
@@ -144,6 +145,8 @@ static gn_status small_run(const struct gni_typing *typing, int arity, const gn_
     char *out = gni_tensor_data(*result);
     if (!small_power(typing, operands, in[0], out, count))
         gni_loop_find(typing->op, typing->computing)(out, in, count);
+    if (gni_explain_is_on())
+        gni_explain_small(typing->op, arity, operands, *result);
     return GN_OK;
 }
 

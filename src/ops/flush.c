@@ -10,6 +10,7 @@
 #include "base/thread.h"
 #include "genesis/history.h"
 #include "ops/backend.h"
+#include "ops/explain.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -350,6 +351,26 @@ static bool is_all_gone(const struct gni_work *work, const enum gni_fate *fates)
     return true;
 }
 
+/* Tells why the work runs, and what of it is not stored although somebody may ask for it (genesis/explain.h). */
+static void explain(const struct gni_work *work, const enum gni_fate *fates, const gn_tensor *into,
+                    const char *why)
+{
+    int count = 0;
+    size_t nbytes = 0;
+    for (int n = 0; n < work->node_count; n++) {
+        const struct gni_node *node = work->nodes[n];
+        if (fates[n] != GNI_FATE_GONE || node->owner == NULL)
+            continue;
+        count++;
+        nbytes += (size_t)node->count * gni_dtypes[node->typing.dtype].size;
+    }
+    gni_explain_flush(why, count, nbytes);
+    if (into == NULL && is_all_gone(work, fates))
+        gni_explain_work("resting", work->root);
+    else if (work->root->deferred != NULL)
+        gni_explain_work("sort", work->root);
+}
+
 /*
  * A node of a row program that others read as memory once it is computed: the newest row value that the rest of the work
  * needs. NULL: the program is no row program.
@@ -394,6 +415,8 @@ static gn_status node_flush(struct gni_node *root, enum flush_mode mode, const c
         gni_columns_join(&work);
     if (status == GN_OK && work.node_count > 0)
         gni_work_decide(&work, into, mode != FLUSH_SPARE, fates);
+    if (status == GN_OK && work.node_count > 0 && gni_explain_is_on())
+        explain(&work, fates, into, why);
     if (status == GN_OK && work.node_count > 0 && into == NULL && is_all_gone(&work, fates)) {
         gni_work_settle(&work, fates, storages);
     } else if (status == GN_OK && work.node_count > 0) {
@@ -755,10 +778,6 @@ uint64_t gn_get_fusion_failures(void)
 }
 
 /* ---- what the tensor layer is offered: struct gni_evaluator in tensor/tensor.h ---------------- */
-
-/* A type of device has its table at its own number: the only place that names the types. */
-const struct gni_backend *const gni_backends[GNI_DEVICE_TYPES] = {
-    [GN_DEVICE_CPU] = &gni_cpu_backend, [GN_DEVICE_CUDA] = &gni_cuda_backend};
 
 static gn_status mask_places(gn_tensor *mask, const int64_t *strides, gn_tensor **places)
 {

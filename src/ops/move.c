@@ -10,6 +10,7 @@
 
 #include "genesis/index.h"
 #include "ops/backend.h"
+#include "ops/explain.h"
 #include "ops/recorder.h"
 #include "tensor/graph_capture.h"
 
@@ -38,6 +39,8 @@ static gn_status bytes_move(gn_tensor *from, gn_tensor *to)
     }
     GN_TRY(gni_storage_order(gni_tensor_storage(near), stream, is_up));
     GN_TRY(gn_copy(gni_tensor_data(to), gni_tensor_data(from), bytes_of(from), stream));
+    if (gni_explain_is_on())
+        gni_explain_copy(from, to);
     GN_TRY(gn_tensor_is_pinned(is_up ? from : to, &is_pinned));
     if (is_up && !is_pinned && gni_tensor_storage(from)->block != NULL)
         return GN_OK;

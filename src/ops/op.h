@@ -34,4 +34,7 @@ struct gni_op_info {
 
 extern const struct gni_op_info gni_ops[GNI_OP_COUNT];
 
+/* "sum", "amax" and so on: reduce.c. */
+const char *gni_reduction_name(gn_reduction reduction);
+
 #endif

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-static const char *reduction_name(gn_reduction reduction)
+const char *gni_reduction_name(gn_reduction reduction)
 {
     static const char *const names[] = {
 #define NAME(NAME, name) #name,
@@ -164,12 +164,12 @@ static gn_status reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dime
     GN_TRY(result_type(reduction, tensor->dtype, &dtype));
     if ((dimensions & ~all) != 0)
         return gni_error(GN_ERROR_INDEX, "%s: a tensor of %d dimension%s has no such dimension",
-                         reduction_name(reduction), tensor->ndim,
+                         gni_reduction_name(reduction), tensor->ndim,
                          gni_plural((uint64_t)tensor->ndim));
     layout_make(tensor, dimensions != 0 ? dimensions : all, has_dimensions, &layout);
     if (layout.columns == 0 && (reduction == GN_REDUCE_MAXIMUM || reduction == GN_REDUCE_MINIMUM))
         return gni_error(GN_ERROR_SHAPE, "%s: of no elements it is not defined (shape %s)",
-                         reduction_name(reduction),
+                         gni_reduction_name(reduction),
                          gni_shape_text(tensor->ndim, tensor->sizes).text);
     int row_ndim = rows_find(tensor, dimensions != 0 ? dimensions : all);
     if (can_wait(tensor, &layout, row_ndim))
@@ -210,7 +210,7 @@ gn_status gn_reduce(gn_reduction reduction, gn_tensor *tensor, uint32_t dimensio
     if (!is_taped)
         return status;
     const struct gni_reduce_details details = {reduction, dimensions};
-    return gni_tape_leave_one(status, GNI_RULE_REDUCE, reduction_name(reduction), tensor, out,
+    return gni_tape_leave_one(status, GNI_RULE_REDUCE, gni_reduction_name(reduction), tensor, out,
                               &details, sizeof details);
 }
 

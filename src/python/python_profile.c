@@ -113,7 +113,31 @@ static PyObject *profile_lost_count(PyObject *module, PyObject *unused)
     return PyLong_FromUnsignedLongLong(gn_profile_get_lost_count());
 }
 
+static PyObject *explain_begin(PyObject *module, PyObject *unused)
+{
+    (void)unused;
+    gn_status status = gn_explain_begin();
+    if (status != GN_OK)
+        return error_raise(module_state_of(module), status);
+    Py_RETURN_NONE;
+}
+
+static void text_take(void *context, const char *json, size_t length)
+{
+    *(PyObject **)context = PyUnicode_DecodeUTF8(json, (Py_ssize_t)length, "replace");
+}
+
+static PyObject *explain_end(PyObject *module, PyObject *unused)
+{
+    PyObject *text = NULL;
+    (void)unused;
+    gn_status status = gn_explain_end(text_take, &text);
+    return status == GN_OK ? text : error_raise(module_state_of(module), status);
+}
+
 PyMethodDef profile_functions[] = {
+    {"_explain_begin", explain_begin, METH_NOARGS, NULL},
+    {"_explain_end", explain_end, METH_NOARGS, NULL},
     {"profile_enable", profile_enable, METH_O,
      "profile_enable($module, is_on, /)\n--\n\nWhether launches of kernels are measured."},
     {"profile_wait", profile_wait, METH_NOARGS,

@@ -258,10 +258,11 @@ static void test_tensors_that_do_not_fit(void)
     gn_tensor_release(other);
     list.tensors[4] = kept;
     kept = list.tensors[1]; /* an entry's weight is another one's, too */
+    other = list.tensors[4];
     list.tensors[1] = list.tensors[0];
     list.tensors[4] = list.tensors[3];
     refuse(&descent, &list, NULL, GN_ERROR_INVALID_VALUE, "share memory");
-    list.tensors[4] = other = row(2, 1000);
+    list.tensors[4] = other;
     list.tensors[1] = kept;
     CHECK_OK(gn_tensor_set_requires_gradient(list.tensors[0], true));
     refuse(&descent, &list, NULL, GN_ERROR_UNSUPPORTED, "gradient");
