@@ -140,6 +140,15 @@ def is_same(shown: str, printed: str) -> bool:
     return re.fullmatch(".*?".join(parts), printed) is not None
 
 
+def test_fusion_blocks(root, fresh):
+    """They print what they are shown to."""
+    text = (root / "docs/fusion.md").read_text()
+    shown = dict(SHOWN.findall(text))
+    assert set(shown) == set(BLOCK.findall(text))
+    for block, output in shown.items():
+        assert is_same(output, fresh(block).stdout)
+
+
 @pytest.mark.parametrize("place", ["cpu", "sim"])
 def test_observability_blocks(root, build, fresh, tmp_path, monkeypatch, place):
     """The page's blocks run on both devices, and print on the CPU what they are shown to."""
