@@ -6,6 +6,10 @@
 #include "ops/backend.h"
 #include "ops/recorder.h"
 
+enum {
+    ROWS_LEAST = 16384, /* elements that are worth a row program */
+};
+
 static gn_status binary(gn_op op, gn_tensor *a, gn_tensor *b, gn_tensor **result)
 {
     return gn_elementwise(op, (gn_operand[]){{.tensor = a}, {.tensor = b}}, result);
@@ -85,11 +89,14 @@ static gn_status softmax_widened(gn_tensor *tensor, uint32_t dimensions, bool is
     return status;
 }
 
-/* Whether the device has a way of its own for rows as long as the last dimension. */
+/* Whether the device has a way of its own for rows as long as the last dimension, and that is the faster one. */
 static bool has_own_way(const gn_tensor *tensor, int dimension)
 {
     const struct gni_backend *backend = gni_backend_get(tensor->device);
     if (backend->softmax == NULL || tensor->ndim == 0 || dimension != tensor->ndim - 1)
+        return false;
+    if (tensor->count >= ROWS_LEAST && tensor->is_contiguous && tensor->sizes[dimension] > 1 &&
+        tensor->sizes[dimension] < backend->softmax_columns_least)
         return false;
     size_t size = gni_dtype_size(gni_dtypes[tensor->dtype].compute);
     return backend->softmax_row_bytes == 0 ||

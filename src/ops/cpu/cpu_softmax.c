@@ -8,6 +8,10 @@
  * What a row's values become on the way is kept where they go in the end, or, where the result's type is not the one
  * that is computed in, on the stack: hence the bound GNI_SOFTMAX_ROW_BYTES.
  *
+ * Used for less than 16384 elements, where one call beats a row program (0.4x of its time at 8 x 50, 0.8x at 64 x 100), and for
+ * rows of more than 8192 elements, which a row program reads a third time (0.75x at 256 x 50257). Between these the row program
+ * of softmax.c takes 0.25x to 1x of the time of this one, and fuses with what follows.
+ *
  * A row is one thread's, whatever their number, so results do not depend on it.
  */
 #include "ops/cpu/cpu_ops.h"
