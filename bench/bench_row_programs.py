@@ -8,7 +8,8 @@ sets of buffers, larger than the cache together, is captured in a graph, and rep
 take turns. The forward pass is one without gradients: what a graph of operations keeps would be
 stored at the end of a capture. The backward pass is the difference between both passes and the
 forward pass. Bytes are those of each input and each output, once; `copy` is the share of a copy's
-bandwidth in the same run. On the CPU both sides, and NumPy with the same formulas, take turns.
+bandwidth in the same run. Names with brackets, such as softmax(), are functions of both. On the CPU
+both sides, and NumPy with the same formulas, take turns.
 """
 
 from __future__ import annotations
@@ -254,7 +255,17 @@ def on_gpu(rounds: int) -> None:
         "| ratio | copy | both passes |"
     )
     print("|---" * 10 + "|")
-    for case in cases(16384, (768, 4096), ((16384, 4096), (16384, 50304)), "bfloat16"):
+    own = [
+        Case(f"{name}()", getattr(genesis, name), getattr(torch, name), (16384, width), "bfloat16")
+        for name in ("softmax", "log_softmax")
+        for width in (768, 4096)
+    ]
+    for case in own:
+        case.ours, case.theirs = (
+            lambda x, call=call: call(x, -1) for call in (case.ours, case.theirs)
+        )
+    listed = cases(16384, (768, 4096), ((16384, 4096), (16384, 50304)), "bfloat16")
+    for case in listed + own:
         try:
             measure_gpu(case, rounds, bandwidth)
         except Exception as error:  # a line that fails is shown, and the others go on
