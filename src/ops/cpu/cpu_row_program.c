@@ -54,6 +54,8 @@ struct reduction {
     uint64_t start;    /* an accumulator of nothing */
     size_t size, wide; /* of an element, and of an accumulator */
     bool is_mean;
+    gni_product_reducer
+        products; /* `in` is a product that nothing else needs: it is not stored; else NULL */
     gni_loop narrow,
         widen; /* an accumulator as the result's type, and that as it is held; NULL: it is so already */
 };
@@ -68,6 +70,9 @@ struct row_plan {
     bool is_direct[GNI_PROGRAM_INPUTS_MOST]; /* full, and read where it lies */
     bool is_same[GNI_PROGRAM_INPUTS_MOST];   /* full, and loaded once for all rows */
     gni_loop loops[GNI_PROGRAM_STEPS_MOST];
+    gni_row_loop
+        row_loops[GNI_PROGRAM_STEPS_MOST];  /* of full steps with a row operand; NULL: none */
+    bool is_inside[GNI_PROGRAM_STEPS_MOST]; /* in the phase of its value a reduction computes it */
     gni_loop stores[GNI_PROGRAM_NODES_MOST];
     short targets
         [GNI_PROGRAM_VALUES_MOST]; /* the output that is written by the step itself; -1: none */
@@ -162,13 +167,31 @@ static void outputs_plan(struct row_plan *plan)
     }
 }
 
-/* Whether a full step, a reduction or a full output reads a row value. */
+/* The loops of steps; those with an operand that is one for each row. */
+static void loops_plan(struct row_plan *plan)
+{
+    const struct gni_program *program = plan->program;
+    for (int s = 0; s < program->step_count; s++) {
+        const struct gni_step *step = &program->steps[s];
+        plan->loops[s] = step->kind == GNI_STEP_REDUCE ? NULL : gni_step_loop(step);
+        plan->row_loops[s] = NULL;
+        if (step->kind != GNI_STEP_OP || program->is_row[program->input_count + s] ||
+            step->in[1] < 0 || step->in[2] >= 0)
+            continue;
+        bool is_first = program->is_row[step->in[0]], is_second = program->is_row[step->in[1]];
+        if (is_first != is_second)
+            plan->row_loops[s] = gni_row_loop_find(step->op, step->from, is_second);
+    }
+}
+
+/* Whether a full step that has no loop for it, a reduction or a full output reads a row value. */
 static bool is_spread(const struct row_plan *plan, int value)
 {
     const struct gni_program *program = plan->program;
     for (int s = 0; s < program->step_count; s++) {
         const struct gni_step *step = &program->steps[s];
         bool is_full = step->kind == GNI_STEP_REDUCE || !program->is_row[program->input_count + s];
+        is_full &= plan->row_loops[s] == NULL;
         for (int i = 0; i < 3 && is_full; i++)
             if (step->in[i] == value)
                 return true;
@@ -202,6 +225,55 @@ static void reductions_plan(struct row_plan *plan)
     }
 }
 
+/* Whether anything but a reduction needs a full value in a phase. */
+static bool is_needed_else(const struct row_plan *plan, int phase, int value, int reduction)
+{
+    const struct gni_program *program = plan->program;
+    for (int s = 0; s < program->step_count; s++)
+        for (int i = 0; i < 3; i++) {
+            int reader = program->input_count + s;
+            if (program->steps[s].in[i] == value && reader != reduction &&
+                (gni_row_is_needed(&plan->phases, phase, reader) ||
+                 gni_row_is_reduced_in(&plan->phases, phase, reader)))
+                return true;
+        }
+    for (int i = 0; i < program->output_count; i++)
+        if (program->outputs[i].value == value && gni_row_is_stored_in(&plan->phases, phase, i))
+            return true;
+    return false;
+}
+
+/* Sums of products that nothing else needs are computed by one loop. */
+static void products_plan(struct row_plan *plan)
+{
+    const struct gni_program *program = plan->program;
+    memset(plan->is_inside, 0, sizeof *plan->is_inside * (size_t)program->step_count);
+    for (int r = 0; r < plan->reduction_count && plan->columns > GNI_SHORT_COLUMNS; r++) {
+        struct reduction *one = &plan->reductions[r];
+        const struct gni_step *sum = step_of(plan, one->value);
+        if (is_input(plan, one->in) || sum->from != GN_FLOAT32 ||
+            (sum->reduction != GN_REDUCE_SUM && sum->reduction != GN_REDUCE_MEAN))
+            continue;
+        const struct gni_step *step = step_of(plan, one->in);
+        bool is_product = step->kind == GNI_STEP_OP && step->half == GN_FLOAT32 &&
+                          ((step->op == GNI_OP_MULTIPLY && !program->is_row[step->in[0]] &&
+                            !program->is_row[step->in[1]]) ||
+                           step->op == GNI_OP_SQUARE);
+        if (!is_product || plan->kept[one->in] >= 0 ||
+            is_needed_else(plan, plan->phases.phase[one->in], one->in, one->value))
+            continue;
+        one->products = gni_product_reducer_find();
+        plan->is_inside[one->in - program->input_count] = true;
+    }
+}
+
+/* Whether a reduction computes a value itself in a phase. */
+static bool is_inside(const struct row_plan *plan, int phase, int value)
+{
+    return plan->is_inside[value - plan->program->input_count] &&
+           plan->phases.phase[value] == phase;
+}
+
 /* ---- the plan: registers --------------------------------------------------------------------------- */
 
 /* The last step of a phase that reads a full value; the end for those that are reduced, stored or kept. */
@@ -213,6 +285,8 @@ static int last_use(const struct row_plan *plan, int phase, int value)
         for (int i = 0; i < 3; i++) {
             if (program->steps[s].in[i] != value)
                 continue;
+            if (is_inside(plan, phase, program->input_count + s))
+                return program->step_count;
             if (gni_row_is_needed(&plan->phases, phase, program->input_count + s))
                 last = s;
             if (gni_row_is_reduced_in(&plan->phases, phase, program->input_count + s))
@@ -237,7 +311,8 @@ static int places_plan(struct row_plan *plan, int phase, int first)
             places[v] = (short)count++;
     for (int s = 0; s < program->step_count; s++) {
         int value = program->input_count + s;
-        if (!gni_row_is_needed(&plan->phases, phase, value) || plan->kept[value] >= 0)
+        if (!gni_row_is_needed(&plan->phases, phase, value) || plan->kept[value] >= 0 ||
+            is_inside(plan, phase, value))
             continue;
         bool is_target = plan->targets[value] >= 0 && plan->phases.phase[value] == phase;
         if (!is_target)
@@ -321,7 +396,7 @@ static void phase_plan(struct row_plan *plan, int number)
             list_add(plan, &phase->found, v);
     phase->steps = list_begin(plan);
     for (int v = program->input_count; v < value_count(plan); v++)
-        if (gni_row_is_needed(phases, number, v) &&
+        if (gni_row_is_needed(phases, number, v) && !is_inside(plan, number, v) &&
             (plan->kept[v] < 0 || phases->phase[v] == number))
             list_add(plan, &phase->steps, v);
     phase->reductions = list_begin(plan);
@@ -353,12 +428,11 @@ static void row_plan_make(struct row_plan *plan, const struct gni_program *progr
     if ((plan->columns > TILE || !kept_plan(plan, GNI_ROW_KEEP_ALL)) &&
         !kept_plan(plan, GNI_ROW_KEEP_HEAVY))
         (void)kept_plan(plan, GNI_ROW_KEEP_NONE);
-    for (int s = 0; s < program->step_count; s++)
-        plan->loops[s] =
-            program->steps[s].kind == GNI_STEP_REDUCE ? NULL : gni_step_loop(&program->steps[s]);
+    loops_plan(plan);
     inputs_plan(plan);
     outputs_plan(plan);
     reductions_plan(plan);
+    products_plan(plan);
     registers_plan(plan);
     plan->listed_count = 0;
     for (int p = 0; p < plan->phases.count; p++)
@@ -567,13 +641,20 @@ static void steps_run(const struct row_plan *plan, struct room *room, int phase,
     struct list list = plan->phase[phase].steps;
     for (int n = 0; n < list.count; n++) {
         int v = plan->listed[list.first + n];
+        int s = v - plan->program->input_count;
         const struct gni_step *step = step_of(plan, v);
+        void *to = step_to(plan, room, phase, v, tile);
+        room->values[v] = to;
+        if (plan->row_loops[s] != NULL) {
+            int row = plan->program->is_row[step->in[1]];
+            plan->row_loops[s](to, room->values[step->in[1 - row]], room->rows[step->in[row]],
+                               tile->rows, tile->count);
+            continue;
+        }
         const void *in[3] = {NULL};
         for (int i = 0; i < 3 && step->in[i] >= 0; i++)
             in[i] = room->values[step->in[i]];
-        void *to = step_to(plan, room, phase, v, tile);
-        room->values[v] = to;
-        plan->loops[v - plan->program->input_count](to, in, tile->rows * tile->count);
+        plan->loops[s](to, in, tile->rows * tile->count);
     }
 }
 
@@ -586,6 +667,18 @@ static void reductions_begin(const struct row_plan *plan, struct room *room, str
     }
 }
 
+/* The same of products. */
+static void products_add(const struct row_plan *plan, struct room *room,
+                         const struct reduction *one, const struct tile *tile)
+{
+    const struct gni_step *step = step_of(plan, one->in);
+    const float *x = room->values[step->in[0]];
+    const float *y = step->in[1] >= 0 ? room->values[step->in[1]] : x;
+    double *sums = (double *)room->rows[one->value];
+    for (size_t i = 0; i < tile->rows; i++)
+        one->products(&sums[i], x + i * tile->count, y + i * tile->count, tile->count);
+}
+
 static void reductions_add(const struct row_plan *plan, struct room *room, struct list list,
                            const struct tile *tile)
 {
@@ -593,7 +686,9 @@ static void reductions_add(const struct row_plan *plan, struct room *room, struc
         const struct reduction *one = &plan->reductions[plan->listed[list.first + n]];
         const char *in = room->values[one->in];
         char *sums = room->rows[one->value];
-        if (plan->columns <= GNI_SHORT_COLUMNS)
+        if (one->products != NULL)
+            products_add(plan, room, one, tile);
+        else if (plan->columns <= GNI_SHORT_COLUMNS)
             one->reducers.short_rows(sums, in, tile->rows, tile->count);
         else
             for (size_t i = 0; i < tile->rows; i++)

@@ -132,6 +132,23 @@ struct gni_reducers gni_reducers_find_squares(gn_dtype dtype)
     return loops_get()->squares[dtype];
 }
 
+gni_product_reducer gni_product_reducer_find(void)
+{
+    return loops_get()->product_reducer;
+}
+
+gni_row_loop gni_row_loop_find(enum gni_op op, gn_dtype computing, int place)
+{
+    int number = op == GNI_OP_ADD        ? GNI_ROW_LOOP_ADD
+                 : op == GNI_OP_SUBTRACT ? GNI_ROW_LOOP_SUBTRACT
+                 : op == GNI_OP_MULTIPLY ? GNI_ROW_LOOP_MULTIPLY
+                 : op == GNI_OP_DIVIDE   ? GNI_ROW_LOOP_DIVIDE
+                                         : GNI_ROW_LOOP_COUNT;
+    if (number == GNI_ROW_LOOP_COUNT || (computing != GN_FLOAT32 && computing != GN_FLOAT64))
+        return NULL;
+    return loops_get()->row_loops[number][computing == GN_FLOAT64][place];
+}
+
 gni_row_reducer gni_row_reducer_find(void)
 {
     return loops_get()->row_reducer;

@@ -38,6 +38,13 @@ typedef void (*gni_gather)(void *to, const void *from, int64_t step, size_t coun
 /* By the size of an element: 1, 2, 4 or 8 bytes. */
 gni_gather gni_gather_find(size_t size);
 
+/* The same of two operands one of which, `row`, is one number for each row: of consecutive rows. */
+typedef void (*gni_row_loop)(void *out, const void *full, const void *row, size_t rows,
+                             size_t columns);
+
+/* For + - * and / of float32 and float64; NULL for others. `place`: which operand is one for each row. */
+gni_row_loop gni_row_loop_find(enum gni_op op, gn_dtype computing, int place);
+
 /* ---- reductions ------------------------------------------------------------------------------ */
 
 #define GNI_REDUCTION_LIST(X) \
@@ -57,7 +64,8 @@ enum gni_reduction {
 
 /*
  * Reduces a run into *accumulator: sums and products of float32 and float64 are accumulated in double (inside
- * the run in several partial sums, so that the error grows with the logarithm of its length or better), those of
+ * the run in several partial sums, so that the error grows with the logarithm of its length or better; of float32 up to 8
+ * numbers are added as float32 before), those of
  * integers and bool in int64, maxima and minima in the type itself (NaN wins), any and all in bool. The caller
  * starts the accumulator.
  */
@@ -78,6 +86,12 @@ struct gni_reducers gni_reducers_find(enum gni_reduction reduction, gn_dtype dty
 
 /* The sum of the squares of float32 or float64, in double: as the reduce of such squares. */
 struct gni_reducers gni_reducers_find_squares(gn_dtype dtype);
+
+/* The sum of x[i] * y[i] of float32: as the reducer of such products, rounded to float32, adds them. */
+typedef void (*gni_product_reducer)(double *accumulator, const float *x, const float *y,
+                                    size_t count);
+
+gni_product_reducer gni_product_reducer_find(void);
 
 enum {
     GNI_REDUCE_ROWS = 8,

@@ -1013,37 +1013,39 @@ enum {
     RUN_MAX = 4096, /* elements; longer runs are halved, so that errors grow with the logarithm */
 };
 
-#define REDUCE_FLOAT(NAME, S, T, ACCUMULATOR, START, LOAD, STEP)                                \
-    static ACCUMULATOR reduce_##NAME##_##S##_run(const T *in, size_t count)                     \
-    {                                                                                           \
-        if (count > RUN_MAX) {                                                                  \
-            size_t half = count / (2 * LANES) * LANES;                                          \
-            ACCUMULATOR a = reduce_##NAME##_##S##_run(in, half);                                \
-            ACCUMULATOR x = reduce_##NAME##_##S##_run(in + half, count - half);                 \
-            return STEP;                                                                        \
-        }                                                                                       \
-        ACCUMULATOR lanes[LANES];                                                               \
-        for (size_t j = 0; j < LANES; j++)                                                      \
-            lanes[j] = START;                                                                   \
-        size_t i = 0;                                                                           \
-        for (; i + LANES <= count; i += LANES) {                                                \
-            for (size_t j = 0; j < LANES; j++) {                                                \
-                ACCUMULATOR a = lanes[j], x = LOAD((ACCUMULATOR)in[i + j]);                     \
-                lanes[j] = STEP;                                                                \
-            }                                                                                   \
-        }                                                                                       \
-        for (size_t j = 0; i + j < count; j++) {                                                \
-            ACCUMULATOR a = lanes[j], x = LOAD((ACCUMULATOR)in[i + j]);                         \
-            lanes[j] = STEP;                                                                    \
-        }                                                                                       \
-        for (size_t width = LANES / 2; width; width /= 2) {                                     \
-            for (size_t j = 0; j < width; j++) {                                                \
-                ACCUMULATOR a = lanes[j], x = lanes[j + width];                                 \
-                lanes[j] = STEP;                                                                \
-            }                                                                                   \
-        }                                                                                       \
-        return lanes[0];                                                                        \
-    }                                                                                           \
+#define REDUCE_RUN(NAME, S, T, ACCUMULATOR, START, LOAD, STEP)                  \
+    static ACCUMULATOR reduce_##NAME##_##S##_run(const T *in, size_t count)     \
+    {                                                                           \
+        if (count > RUN_MAX) {                                                  \
+            size_t half = count / (2 * LANES) * LANES;                          \
+            ACCUMULATOR a = reduce_##NAME##_##S##_run(in, half);                \
+            ACCUMULATOR x = reduce_##NAME##_##S##_run(in + half, count - half); \
+            return STEP;                                                        \
+        }                                                                       \
+        ACCUMULATOR lanes[LANES];                                               \
+        for (size_t j = 0; j < LANES; j++)                                      \
+            lanes[j] = START;                                                   \
+        size_t i = 0;                                                           \
+        for (; i + LANES <= count; i += LANES) {                                \
+            for (size_t j = 0; j < LANES; j++) {                                \
+                ACCUMULATOR a = lanes[j], x = LOAD((ACCUMULATOR)in[i + j]);     \
+                lanes[j] = STEP;                                                \
+            }                                                                   \
+        }                                                                       \
+        for (size_t j = 0; i + j < count; j++) {                                \
+            ACCUMULATOR a = lanes[j], x = LOAD((ACCUMULATOR)in[i + j]);         \
+            lanes[j] = STEP;                                                    \
+        }                                                                       \
+        for (size_t width = LANES / 2; width; width /= 2) {                     \
+            for (size_t j = 0; j < width; j++) {                                \
+                ACCUMULATOR a = lanes[j], x = lanes[j + width];                 \
+                lanes[j] = STEP;                                                \
+            }                                                                   \
+        }                                                                       \
+        return lanes[0];                                                        \
+    }
+
+#define REDUCE_WHOLE(NAME, S, T, ACCUMULATOR, LOAD, STEP)                                       \
     static void reduce_##NAME##_##S(void *accumulator, const void *in, size_t count)            \
     {                                                                                           \
         ACCUMULATOR *total = accumulator, a = *total, x = reduce_##NAME##_##S##_run(in, count); \
@@ -1052,11 +1054,94 @@ enum {
     REDUCE_FORMS(NAME, S, T, ACCUMULATOR, ACCUMULATOR x = LOAD((ACCUMULATOR)first[i]), STEP, 8, \
                  AS_STEPS)
 
+#define REDUCE_FLOAT(NAME, S, T, ACCUMULATOR, START, LOAD, STEP) \
+    REDUCE_RUN(NAME, S, T, ACCUMULATOR, START, LOAD, STEP)       \
+    REDUCE_WHOLE(NAME, S, T, ACCUMULATOR, LOAD, STEP)
+
 #define AS_IT_IS(x) (x)
 #define SQUARED(x) ((x) * (x))
 
 /* -0 is what changes no number. */
-REDUCE_FLOAT(sum, float32, float, double, -0.0, AS_IT_IS, a + x)
+REDUCE_RUN(sum_exact, float32, float, double, -0.0, AS_IT_IS, a + x)
+
+/* A quarter of the lanes. */
+typedef float quarter32 __attribute__((vector_size(LANES / 4 * sizeof(float))));
+typedef double quarter64 __attribute__((vector_size(LANES / 4 * sizeof(double))));
+
+/* The same anywhere in memory. */
+typedef float quarter32_at
+    __attribute__((vector_size(LANES / 4 * sizeof(float)), aligned(4), may_alias));
+
+/* Up to BLOCK numbers of a lane are added as float32, and what they come to as float64: much faster than adding all as
+ * float64. Where that becomes too large for float32 on the way, all is added again. AT(k): the numbers of a quarter from
+ * element k on; ONE(k): a number. */
+#define SUM_RUN(NAME, PARAMETERS, REST, AGAIN, AT, ONE)                                         \
+    static double NAME(PARAMETERS, size_t count)                                                \
+    {                                                                                           \
+        enum {                                                                                  \
+            BLOCK = 8,                                                                          \
+            Q = LANES / 4,                                                                      \
+        };                                                                                      \
+        if (count > RUN_MAX) {                                                                  \
+            size_t half = count / (2 * LANES) * LANES;                                          \
+            return NAME(REST(0), half) + NAME(REST(half), count - half);                        \
+        }                                                                                       \
+        quarter64 a = -(quarter64){0}, b = a, c = a, d = a;                                     \
+        size_t i = 0;                                                                           \
+        while (count - i >= LANES) {                                                            \
+            size_t rest = (count - i) / LANES, end = i + (rest < BLOCK ? rest : BLOCK) * LANES; \
+            quarter32 e = AT(i), f = AT(i + Q), g = AT(i + 2 * Q), h = AT(i + 3 * Q);           \
+            for (i += LANES; i < end; i += LANES) {                                             \
+                e += AT(i);                                                                     \
+                f += AT(i + Q);                                                                 \
+                g += AT(i + 2 * Q);                                                             \
+                h += AT(i + 3 * Q);                                                             \
+            }                                                                                   \
+            a += __builtin_convertvector(e, quarter64);                                         \
+            b += __builtin_convertvector(f, quarter64);                                         \
+            c += __builtin_convertvector(g, quarter64);                                         \
+            d += __builtin_convertvector(h, quarter64);                                         \
+        }                                                                                       \
+        double lanes[Q];                                                                        \
+        a = (a + c) + (b + d);                                                                  \
+        memcpy(lanes, &a, sizeof lanes);                                                        \
+        for (size_t j = 0; i < count; i++, j++)                                                 \
+            lanes[j % Q] += (double)ONE(i);                                                     \
+        for (size_t width = Q / 2; width; width /= 2)                                           \
+            for (size_t j = 0; j < width; j++)                                                  \
+                lanes[j] += lanes[j + width];                                                   \
+        return isfinite(lanes[0]) ? lanes[0] : AGAIN;                                           \
+    }
+
+#define QUARTER_AT(from) (*(const quarter32_at *)(from))
+#define ONE_FROM(k) in + (k)
+#define ONE_QUARTER(k) QUARTER_AT(in + (k))
+#define ONE_NUMBER(k) in[k]
+SUM_RUN(reduce_sum_float32_run, const float *in, ONE_FROM, reduce_sum_exact_float32_run(in, count),
+        ONE_QUARTER, ONE_NUMBER)
+
+/* In the order of reduce_sum_exact_float32_run(). */
+static double products_exact(const float *x, const float *y, size_t count)
+{
+    float products[RUN_MAX];
+    for (size_t i = 0; i < count; i++)
+        products[i] = x[i] * y[i];
+    return reduce_sum_exact_float32_run(products, count);
+}
+
+#define TWO_PARAMETERS const float *x, const float *y
+#define TWO_FROM(k) x + (k), y + (k)
+#define TWO_QUARTER(k) (QUARTER_AT(x + (k)) * QUARTER_AT(y + (k)))
+#define TWO_NUMBER(k) (x[k] * y[k])
+SUM_RUN(reduce_products_run, TWO_PARAMETERS, TWO_FROM, products_exact(x, y, count), TWO_QUARTER,
+        TWO_NUMBER)
+
+static void reduce_products(double *accumulator, const float *x, const float *y, size_t count)
+{
+    *accumulator += reduce_products_run(x, y, count);
+}
+
+REDUCE_WHOLE(sum, float32, float, double, AS_IT_IS, a + x)
 REDUCE_FLOAT(sum, float64, double, double, -0.0, AS_IT_IS, a + x)
 REDUCE_FLOAT(squares, float32, float, double, -0.0, SQUARED, a + x)
 REDUCE_FLOAT(squares, float64, double, double, -0.0, SQUARED, a + x)
@@ -1108,6 +1193,35 @@ static void reduce_rows_float32(double *sums, const float *const *rows, size_t c
     for (size_t i = 0; i < count; i++)
         sums[i] += (double)(((a[i] + b[i]) + (c[i] + d[i])) + ((e[i] + f[i]) + (g[i] + h[i])));
 }
+
+/* ---- one operand is one for each row ----------------------------------------------------------- */
+
+#define ROW_LOOP(NAME, T, OPERANDS, EXPRESSION)                                                 \
+    static void NAME(void *out, const void *full, const void *row, size_t rows, size_t columns) \
+    {                                                                                           \
+        const T *first = full, *numbers = row;                                                  \
+        T *result = out;                                                                        \
+        for (size_t r = 0; r < rows; r++, first += columns, result += columns) {                \
+            const T number = numbers[r];                                                        \
+            PARALLEL                                                                            \
+            for (size_t i = 0; i < columns; i++) {                                              \
+                T OPERANDS;                                                                     \
+                result[i] = EXPRESSION;                                                         \
+            }                                                                                   \
+        }                                                                                       \
+    }
+#define ROW_IS_FIRST x = number, y = first[i]
+#define ROW_IS_SECOND x = first[i], y = number
+#define ROW_LOOPS_OF(S, T, name, EXPRESSION)                \
+    ROW_LOOP(row_##name##_##S, T, ROW_IS_FIRST, EXPRESSION) \
+    ROW_LOOP(name##_row_##S, T, ROW_IS_SECOND, EXPRESSION)
+#define ROW_LOOPS(S, T)                 \
+    ROW_LOOPS_OF(S, T, add, x + y)      \
+    ROW_LOOPS_OF(S, T, subtract, x - y) \
+    ROW_LOOPS_OF(S, T, multiply, x *y)  \
+    ROW_LOOPS_OF(S, T, divide, x / y)
+ROW_LOOPS(float32, float)
+ROW_LOOPS(float64, double)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -1209,4 +1323,16 @@ const struct gni_loops_set GNI_LOOPS_SET = {
         },
     .squares = {[GN_FLOAT32] = REDUCERS(squares_float32), [GN_FLOAT64] = REDUCERS(squares_float64)},
     .row_reducer = reduce_rows_float32,
+    .product_reducer = reduce_products,
+    .row_loops =
+        {
+#define ROW_LOOPS_ROW(NAME, name)                                        \
+    [GNI_ROW_LOOP_##NAME] = {{row_##name##_float32, name##_row_float32}, \
+                             {row_##name##_float64, name##_row_float64}}
+            ROW_LOOPS_ROW(ADD, add),
+            ROW_LOOPS_ROW(SUBTRACT, subtract),
+            ROW_LOOPS_ROW(MULTIPLY, multiply),
+            ROW_LOOPS_ROW(DIVIDE, divide),
+#undef ROW_LOOPS_ROW
+        },
 };

@@ -10,6 +10,15 @@ enum {
     GNI_SIZE_COUNT = 4, /* of elements: 1, 2, 4 and 8 bytes */
 };
 
+/* Operations that have row loops. */
+enum {
+    GNI_ROW_LOOP_ADD,
+    GNI_ROW_LOOP_SUBTRACT,
+    GNI_ROW_LOOP_MULTIPLY,
+    GNI_ROW_LOOP_DIVIDE,
+    GNI_ROW_LOOP_COUNT,
+};
+
 struct gni_loops_set {
     const char *name;
     gni_loop ops[GNI_OP_COUNT][GN_DTYPE_COUNT];        /* by operation and computing type */
@@ -19,6 +28,8 @@ struct gni_loops_set {
     struct gni_reducers reducers[GNI_REDUCTION_COUNT][GN_DTYPE_COUNT];
     struct gni_reducers squares[GN_DTYPE_COUNT]; /* float32 and float64 only */
     gni_row_reducer row_reducer;
+    gni_product_reducer product_reducer;
+    gni_row_loop row_loops[GNI_ROW_LOOP_COUNT][2][2]; /* by operation, 1: float64, and place */
 };
 
 extern const struct gni_loops_set gni_loops_basic;
