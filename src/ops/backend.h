@@ -71,7 +71,8 @@ struct gni_backend {
     gn_status (*softmax)(struct gni_program *program, short value, int64_t rows, bool is_log,
                          gn_tensor *result, gn_stream *stream);
     size_t softmax_row_bytes; /* of the longest row that it takes, as it is computed; 0: any */
-    int64_t softmax_columns_least; /* shorter rows are a row program, which is as fast, and fuses with what follows */
+    int64_t
+        softmax_columns_least; /* shorter rows are a row program, which is as fast, and fuses with what follows */
 
     /* (optional) Runs a list program on a group of entries: ops/list_program.h. NULL: they are run one by one. */
     gn_status (*run_list)(const struct gni_list_program *list, gn_stream *stream);
