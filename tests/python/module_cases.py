@@ -1,6 +1,6 @@
 """Modules that are compared with PyTorch's: how each is made, and the shapes of its inputs.
 
-`record_modules.py` records what PyTorch does with them; `test_nn_layers.py` does the same here.
+`record_modules.py` records what PyTorch does with them; `test_nn_classes.py` does the same here.
 """
 
 # (how it is made, shapes of its inputs; a list of two integers (shape, limit) is of integers)
