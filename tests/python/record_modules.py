@@ -7,6 +7,7 @@ import json
 import sys
 
 import module_cases as cases
+import module_scripts as scripts
 import torch
 
 
@@ -26,6 +27,8 @@ def main():
         found[made] = rounded({**cases.described(torch, made), **cases.run(torch, made, shapes)})
     for made in cases.TEXTS:
         found[made] = cases.described(torch, made)
+    for script in scripts.SCRIPTS:
+        found[script.__name__] = script(torch)
     lines = ",\n".join(f" {json.dumps(made)}: {json.dumps(one)}" for made, one in found.items())
     sys.stdout.write("{\n" + lines + "\n}\n")
 
