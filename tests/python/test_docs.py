@@ -43,6 +43,7 @@ MODULES = [
     "genesis.nn.modules.parameters",
     "genesis.nn.parameter",
     "genesis.nn.utils.convert",
+    "genesis.nn.utils.weight_norm",
     "genesis.utils.hooks",
     "genesis._grad_mode",
     "genesis._memory_views",
@@ -72,6 +73,25 @@ MODULES = [
     "genesis._profiling",
     "genesis.backends.cuda",
     "genesis.backends.cuda_kernels",
+]
+# Classes of layers, and a function of nn.functional that their examples need.
+LAYERS = {
+    "activation": "prelu",
+    "batchnorm": "batch_norm",
+    "conv": "conv3d",
+    "distance": "pairwise_distance",
+    "dropout": "dropout",
+    "normalization": "group_norm",
+    "padding": "pad",
+    "pooling": "adaptive_max_pool1d",
+    "resize": "channel_shuffle",
+    "sigmoid": "glu",
+    "sparse": "embedding_bag",
+}
+MODULES += [
+    f"genesis.nn.modules.{name}"
+    for name, needed in LAYERS.items()
+    if hasattr(genesis.nn.functional, needed)
 ]
 CLASSES = [
     "device",

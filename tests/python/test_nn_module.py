@@ -504,6 +504,31 @@ def test_others_keep_the_memory_that_a_tensor_had():
 # ---- utils ----
 
 
+@pytest.mark.parametrize("dim", [0, 1, -1, None])
+def test_weight_norm(dim):
+    layer = nn.Linear(3, 2)
+    weight = layer.weight.detach().clone()
+    assert nn.utils.weight_norm(layer, dim=dim) is layer
+    shapes = {0: (2, 1), 1: (1, 3), -1: (), None: ()}
+    assert layer.weight_g.shape == shapes[dim] and "weight" not in layer._parameters
+    x = genesis.ones(4, 3)
+    y = layer(x)
+    assert (layer.weight - weight).abs().max().item() < 1e-6
+    y.sum().backward()
+    assert layer.weight_g.grad.shape == shapes[dim] and layer.weight_v.grad.shape == (2, 3)
+    with genesis.no_grad():
+        layer.weight_g.mul_(2)
+    layer(x)
+    assert (layer.weight - 2 * weight).abs().max().item() < 1e-6
+    with pytest.raises(RuntimeError, match="two weight_norm hooks on the same parameter weight"):
+        nn.utils.weight_norm(layer)
+    nn.utils.remove_weight_norm(layer)
+    assert isinstance(layer.weight, nn.Parameter) and not layer._forward_pre_hooks
+    assert sorted(layer.state_dict()) == ["bias", "weight"]
+    with pytest.raises(ValueError, match="weight_norm of 'weight' not found in Linear"):
+        nn.utils.remove_weight_norm(layer)
+
+
 def test_parameters_as_a_vector():
     layer = nn.Linear(2, 3)
     vector = nn.utils.parameters_to_vector(layer.parameters())

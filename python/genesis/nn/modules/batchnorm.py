@@ -177,10 +177,10 @@ class BatchNorm1d(_BatchNorm):
     Examples
     --------
     >>> import genesis
-    >>> layer = genesis.nn.BatchNorm1d(1, eps=0.0)
+    >>> layer = genesis.nn.BatchNorm1d(1)
     >>> layer(genesis.tensor([[1.0], [3.0]])).detach()
-    tensor([[-1.],
-            [ 1.]])
+    tensor([[-1.0000],
+            [ 1.0000]])
     >>> layer.running_mean
     tensor([0.2000])
     """

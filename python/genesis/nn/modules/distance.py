@@ -52,8 +52,8 @@ class CosineSimilarity(Module):
     Examples
     --------
     >>> import genesis
-    >>> genesis.nn.CosineSimilarity()(genesis.ones(1, 2), genesis.tensor([[2.0, 2.0]]))
-    tensor([1.0000])
+    >>> genesis.nn.CosineSimilarity()(genesis.ones(1, 2), genesis.tensor([[2.0, -2.0]]))
+    tensor([0.])
     """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:

@@ -100,8 +100,8 @@ class RMSNorm(Module):
     Examples
     --------
     >>> import genesis
-    >>> genesis.nn.RMSNorm(2)(genesis.tensor([[3.0, 3.0]])).detach()
-    tensor([[1.0000, 1.0000]])
+    >>> genesis.nn.RMSNorm(2, eps=0.0)(genesis.tensor([[4.0, 4.0]])).detach()
+    tensor([[1., 1.]])
     """
 
     def __init__(
