@@ -676,6 +676,9 @@ def _make_subclass(
     cls: Any, data: Tensor, requires_grad: builtins.bool = False, /
 ) -> Any: ...
 
+class _ModuleAttribute:
+    def __new__(cls, name: str, part: int, /) -> _ModuleAttribute: ...
+
 _module_call: Callable[..., Any]
 _module_get_attribute: Callable[[str], Any]
 

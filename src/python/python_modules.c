@@ -4,6 +4,10 @@
  * Module is a class of Python. These two are its methods: `__call__`, which calls forward() at once where there are no
  * hooks, and `__getattr__`, which finds parameters, buffers and modules by name. They are descriptors of `object`, so
  * that the class needs no base of ours, and has a __dict__ as other classes of Python do.
+ *
+ * Python calls `__getattr__` after it has looked everywhere else, and before 3.12 after it has made an exception. So a
+ * class gets a descriptor for each such name (_ModuleAttribute), which Python finds first: it looks where `__getattr__`
+ * would. Without it everything works the same, more slowly. On the class itself the name is not there.
  */
 #include "module.h"
 
@@ -26,6 +30,13 @@ static PyObject *part_of(PyObject *attributes, enum name name)
 {
     PyObject *part = PyDict_GetItemWithError(attributes, names[name]);
     return part != NULL && PyDict_Check(part) ? part : NULL;
+}
+
+/* A part's item of this name, borrowed; NULL, perhaps with an exception. */
+static PyObject *part_get(PyObject *attributes, enum name part, PyObject *name)
+{
+    PyObject *items = part_of(attributes, part);
+    return items != NULL ? PyDict_GetItemWithError(items, name) : NULL;
 }
 
 static PyObject *attribute_missing(PyObject *self, PyObject *name)
@@ -51,14 +62,102 @@ static PyObject *module_get_attribute(PyObject *self, PyObject *name)
     PyObject *attributes = PyObject_GenericGetDict(self, NULL), *found = NULL;
     if (attributes == NULL)
         return NULL;
-    for (enum name part = NAME_PARAMETERS; part <= NAME_MODULES && found == NULL; part++) {
-        PyObject *items = part_of(attributes, part);
-        found = items != NULL ? PyDict_GetItemWithError(items, name) : NULL;
-    }
+    for (enum name part = NAME_PARAMETERS; part <= NAME_MODULES && found == NULL; part++)
+        found = part_get(attributes, part, name);
     Py_XINCREF(found);
     Py_DECREF(attributes);
     return found != NULL || PyErr_Occurred() ? found : attribute_missing(self, name);
 }
+
+/* ---- attributes of a class ---------------------------------------------------------------------- */
+
+struct attribute_object {
+    PyObject_HEAD PyObject *name;
+    enum name part; /* where it was registered first: looked at first */
+};
+
+static PyObject *attribute_new(PyTypeObject *class, PyObject *arguments, PyObject *keywords)
+{
+    PyObject *name;
+    int part;
+    (void)keywords;
+    if (!PyArg_ParseTuple(arguments, "Ui:_ModuleAttribute", &name, &part))
+        return NULL;
+    if (part < NAME_PARAMETERS || part > NAME_MODULES) {
+        PyErr_SetString(PyExc_ValueError, "_ModuleAttribute: the part is 0, 1 or 2");
+        return NULL;
+    }
+    struct attribute_object *made = (struct attribute_object *)object_alloc(class);
+    if (made == NULL)
+        return NULL;
+    made->name = Py_NewRef(name);
+    PyUnicode_InternInPlace(&made->name);
+    made->part = (enum name)part;
+    return (PyObject *)made;
+}
+
+static void attribute_free(PyObject *self)
+{
+    Py_CLEAR(((struct attribute_object *)self)->name);
+    object_free(self);
+}
+
+static PyObject *attribute_get(PyObject *self, PyObject *object, PyObject *class)
+{
+    const struct attribute_object *attribute = (const struct attribute_object *)self;
+    PyObject *name = attribute->name;
+    if (object == NULL)
+        return PyErr_Format(PyExc_AttributeError, "type object %R has no attribute '%U'", class,
+                            name);
+    PyObject *attributes = PyObject_GenericGetDict(object, NULL);
+    if (attributes == NULL)
+        return NULL;
+    PyObject *found = PyDict_GetItemWithError(attributes, name);
+    if (found == NULL)
+        found = part_get(attributes, attribute->part, name);
+    for (enum name part = NAME_PARAMETERS; part <= NAME_MODULES && found == NULL; part++)
+        found = part_get(attributes, part, name);
+    Py_XINCREF(found);
+    Py_DECREF(attributes);
+    if (found == NULL && !PyErr_Occurred())
+        PyErr_SetObject(PyExc_AttributeError, name); /* then __getattr__ is asked */
+    return found;
+}
+
+/* An attribute of the object alone: Module.__setattr__ has found that it is nothing else. */
+static int attribute_set(PyObject *self, PyObject *object, PyObject *value)
+{
+    PyObject *name = ((struct attribute_object *)self)->name;
+    PyObject *attributes = PyObject_GenericGetDict(object, NULL);
+    if (attributes == NULL)
+        return -1;
+    int status =
+        value != NULL ? PyDict_SetItem(attributes, name, value) : PyDict_DelItem(attributes, name);
+    Py_DECREF(attributes);
+    if (status < 0 && value == NULL && PyErr_ExceptionMatches(PyExc_KeyError)) {
+        PyErr_Clear();
+        (void)attribute_missing(object, name);
+    }
+    return status;
+}
+
+static PyType_Slot attribute_slots[] = {
+    {Py_tp_doc, "A parameter, a buffer or a module of objects of a class."},
+    {Py_tp_new, attribute_new},
+    {Py_tp_dealloc, attribute_free},
+    {Py_tp_descr_get, attribute_get},
+    {Py_tp_descr_set, attribute_set},
+    {0, NULL},
+};
+
+static PyType_Spec attribute_spec = {
+    .name = "genesis._C._ModuleAttribute",
+    .basicsize = sizeof(struct attribute_object),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = attribute_slots,
+};
+
+/* ---- calls --------------------------------------------------------------------------------------- */
 
 /* -1 with an exception. */
 static int has_hooks(PyObject *self)
@@ -143,5 +242,8 @@ int modules_init(PyObject *module)
         if (status < 0)
             return -1;
     }
-    return PyModule_AddFunctions(module, global_hook_functions);
+    PyObject *class = PyType_FromModuleAndSpec(module, &attribute_spec, NULL);
+    int status = class != NULL ? PyModule_AddType(module, (PyTypeObject *)class) : -1;
+    Py_XDECREF(class);
+    return status < 0 ? -1 : PyModule_AddFunctions(module, global_hook_functions);
 }

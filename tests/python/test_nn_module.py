@@ -341,6 +341,49 @@ def test_a_class_may_find_other_attributes():
     assert nn.Module.__getattr__(wrapper, "inner") is wrapper.inner
 
 
+def test_names_that_a_class_knows():
+    class One(nn.Module):
+        fixed = None
+
+        def __init__(self, kind):
+            super().__init__()
+            if kind == "parameter":
+                self.value = nn.Parameter(genesis.ones(1))
+            elif kind == "module":
+                self.value = nn.Identity()
+            elif kind == "plain":
+                self.value = 3
+            self.fixed = nn.Identity()
+
+    one, two, three, four = (One(kind) for kind in ("parameter", "module", "plain", "none"))
+    assert not hasattr(One, "value") and not hasattr(four, "value")
+    with pytest.raises(AttributeError, match="'One' object has no attribute 'value'"):
+        _ = four.value
+    assert isinstance(one.value, nn.Parameter) and isinstance(two.value, nn.Identity)
+    assert three.value == 3 and vars(three)["value"] == 3
+    assert one.fixed is None  # the class comes first, as everywhere in Python
+    one._parameters["value"] = None
+    assert one.value is None
+    del one._parameters["value"], two.value, three.value
+    assert not any(hasattr(module, "value") for module in (one, two, three))
+    with pytest.raises(AttributeError, match="'One' object has no attribute 'value'"):
+        del three.value
+    one.value = genesis.ones(2)
+    assert vars(one)["value"].tolist() == [1, 1]
+
+    class Other(One):
+        value = property(lambda self: 7)
+
+    assert Other("none").value == 7
+    for place in range(150):
+        setattr(four, f"layer{place}", nn.Identity())
+    assert isinstance(four.layer149, nn.Identity) and four.layer0 is four._modules["layer0"]
+    copied = pickle.loads(pickle.dumps(Net()))
+    assert copied.first.weight is copied.first._parameters["weight"]
+    with pytest.raises(ValueError, match="the part is 0, 1 or 2"):
+        genesis._C._ModuleAttribute("value", 3)
+
+
 def test_calls_give_keywords_on():
     class Sum(nn.Module):
         def forward(self, a, b=2, *, c=3):

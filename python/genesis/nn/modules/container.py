@@ -20,6 +20,8 @@ __all__ = ["ModuleDict", "ModuleList", "Sequential"]
 class _Ordered(Module):
     """Modules whose names are their places."""
 
+    _names_are_data = True
+
     def _key(self, index: int) -> str:
         """The name of a place; a negative one counts from the end."""
         place, size = operator.index(index), len(self._modules)
@@ -263,6 +265,8 @@ class ModuleDict(Module):
     >>> list(choices)
     ['linear', 'none']
     """
+
+    _names_are_data = True
 
     def __init__(self, modules: Any = None) -> None:
         super().__init__()

@@ -70,6 +70,18 @@ def indented(text: str, spaces: int = 2) -> str:
     return "\n".join([first, *((" " * spaces + one) if one.strip() else "" for one in rest)])
 
 
+_NAMES_MOST = 100  # of a class that are offered
+
+
+def _offer(cls: Any, name: str, part: int) -> None:
+    """Let a class find parameters (0), buffers (1) or modules (2) of a name without __getattr__."""
+    count = cls.__dict__.get("_offered_count", 0)
+    if count >= _NAMES_MOST or any(name in one.__dict__ for one in cls.__mro__):
+        return
+    setattr(cls, name, _C._ModuleAttribute(name, part))
+    cls._offered_count = count + 1
+
+
 def _check_name(self: Module, kind: str, name: Any, known: dict[str, Any]) -> None:
     """A name under which something can be registered."""
     if not isinstance(name, str):
@@ -117,6 +129,8 @@ class Module(Calls, State):
     (2, 4)
     """
 
+    _names_are_data = False  # of children and parameters: those of containers are
+    _offered_count = 0
     dump_patches = False
     call_super_init = False
     training: bool
@@ -165,6 +179,7 @@ class Module(Calls, State):
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, attributes, parameters, self._buffers)
             self._modules[name] = registered(module_hooks, self, name, value)
+            self._offered(name, 2)
         elif parameters is not None and name in attributes["_modules"]:
             if value is not None:
                 raise TypeError(
@@ -218,6 +233,9 @@ class Module(Calls, State):
         for name in _DICTS:
             self.__dict__.setdefault(name, OrderedDict())
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        for part, items in enumerate((self._parameters, self._buffers, self._modules)):
+            for name in items:
+                self._offered(name, part)
 
     # ---- registration ----
 
@@ -240,6 +258,7 @@ class Module(Calls, State):
                 )
             param = registered(parameter_hooks, self, name, param)
         self._parameters[name] = param
+        self._offered(name, 0)
 
     def register_buffer(self, name: str, tensor: _C.Tensor | None, persistent: bool = True) -> None:
         """Give the module a buffer, or None: a tensor that belongs to it and is not trained.
@@ -262,6 +281,7 @@ class Module(Calls, State):
                 "(genesis Tensor or None required)"
             )
         self._buffers[name] = registered(buffer_hooks, self, name, tensor)
+        self._offered(name, 1)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -273,10 +293,16 @@ class Module(Calls, State):
             raise TypeError(f"{type_name(module)} is not a Module subclass")
         _check_name(self, "module", name, self._modules)
         self._modules[name] = registered(module_hooks, self, name, module)
+        self._offered(name, 2)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """The same as :meth:`add_module`."""
         self.add_module(name, module)
+
+    def _offered(self, name: str, part: int) -> None:
+        """Note that there is a name, for quick access."""
+        if not self._names_are_data:
+            _offer(type(self), name, part)
 
     # ---- by name ----
 

@@ -51,6 +51,8 @@ class ParameterList(Module):
     )
     """
 
+    _names_are_data = True
+
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         super().__init__()
         self._size = 0
@@ -120,6 +122,8 @@ class ParameterDict(Module):
     >>> genesis.nn.ParameterDict({"left": genesis.ones(2, 3)})
     ParameterDict(  (left): Parameter containing: [genesis.float32 of size 2x3])
     """
+
+    _names_are_data = True
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
