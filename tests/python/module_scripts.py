@@ -363,4 +363,78 @@ def containers(package):
     return found
 
 
-SCRIPTS = [names, hooks, backward_hooks, state_hooks, errors, containers]
+def parametrizations(package):
+    """Tensors that are computed of others."""
+    nn = package.nn
+    parametrize = nn.utils.parametrize
+
+    class Symmetric(nn.Module):
+        def forward(self, x):
+            return x.triu() + x.triu(1).T
+
+        def right_inverse(self, x):
+            return x.triu()
+
+    class Twice(nn.Module):
+        def forward(self, x):
+            return 2 * x
+
+        def right_inverse(self, x):
+            return x / 2
+
+    class Taller(nn.Module):
+        def forward(self, x):
+            return package.cat([x, x])
+
+    layer = nn.Linear(2, 2)
+    with package.no_grad():
+        layer.weight.copy_(package.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        layer.bias.zero_()
+    found = {}
+    parametrize.register_parametrization(layer, "weight", Symmetric())
+    found["symmetric"] = [layer.weight.tolist(), type(layer).__name__, list(layer.state_dict())]
+    parametrize.register_parametrization(layer, "weight", Twice())
+    found["twice"] = layer.weight.tolist()
+    layer.weight = package.tensor([[2.0, 4.0], [4.0, 8.0]])
+    found["assigned"] = [
+        layer.weight.tolist(),
+        layer.parametrizations.weight.original.tolist(),
+        layer(package.ones(1, 2)).tolist(),
+    ]
+    layer(package.ones(1, 2)).sum().backward()
+    found["gradient"] = layer.parametrizations.weight.original.grad.tolist()
+    found["asked"] = [
+        parametrize.is_parametrized(layer),
+        parametrize.is_parametrized(layer, "bias"),
+        parametrize.type_before_parametrizations(layer).__name__,
+        repr(layer),
+    ]
+    parametrize.remove_parametrizations(layer, "weight")
+    found["removed"] = [layer.weight.tolist(), type(layer).__name__, list(layer.state_dict())]
+    nn.utils.parametrizations.weight_norm(layer, dim=1)
+    found["norm"] = [
+        [[name, list(one.shape)] for name, one in layer.named_parameters()],
+        layer.parametrizations.weight.original0.tolist(),
+    ]
+    old = nn.Linear(2, 2)
+    with package.no_grad():
+        old.weight.copy_(package.tensor([[3.0, 0.0], [4.0, 2.0]]))
+        old.bias.zero_()
+    state = {
+        "weight_g": package.tensor([[10.0, 1.0]]),
+        "weight_v": old.weight.detach(),
+        "bias": old.bias.detach(),
+    }
+    found["loaded"] = [str(layer.load_state_dict(state)), layer.weight.tolist()]
+    calls = [
+        lambda: parametrize.register_parametrization(layer, "none", Twice()),
+        lambda: parametrize.register_parametrization(nn.Linear(2, 2), "weight", Taller()),
+        lambda: parametrize.remove_parametrizations(layer, "bias"),
+        lambda: parametrize.remove_parametrizations(layer, "weight", leave_parametrized=False),
+        lambda: layer.__getstate__(),
+    ]
+    found["errors"] = [_caught(call)[0] for call in calls]
+    return found
+
+
+SCRIPTS = [parametrizations, names, hooks, backward_hooks, state_hooks, errors, containers]

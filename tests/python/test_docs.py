@@ -43,6 +43,7 @@ MODULES = [
     "genesis.nn.modules.parameters",
     "genesis.nn.parameter",
     "genesis.nn.utils.convert",
+    "genesis.nn.utils.parametrize",
     "genesis.nn.utils.weight_norm",
     "genesis.utils.hooks",
     "genesis._grad_mode",
@@ -88,6 +89,8 @@ LAYERS = {
     "sigmoid": "glu",
     "sparse": "embedding_bag",
 }
+if hasattr(genesis.nn.functional, "normalize"):
+    MODULES.append("genesis.nn.utils.parametrizations")
 MODULES += [
     f"genesis.nn.modules.{name}"
     for name, needed in LAYERS.items()

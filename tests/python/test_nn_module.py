@@ -9,6 +9,7 @@ import weakref
 from pathlib import Path
 
 import module_scripts as scripts
+import numpy
 import pytest
 
 import genesis
@@ -149,6 +150,10 @@ def test_copies_and_pickles_of_parameters():
     assert made[0] is made[1] and type(made[0]) is nn.Parameter and made[0].note == "kept"
     assert made[0].tolist() == [1, 2] and not made[0].requires_grad
     assert type(made[2]) is nn.Buffer and made[2].persistent is False
+    shared = copy.copy(one)
+    assert type(shared) is nn.Parameter and shared.note == "kept" and shared is not one
+    shared.fill_(4)
+    assert one.tolist() == [4, 4] and copy.copy(buffer).persistent is False
     trained = nn.Parameter(genesis.ones(2))
     trained.sum().backward()
     assert copy.deepcopy(trained).grad is None and copy.deepcopy(trained).requires_grad
@@ -535,7 +540,6 @@ def test_what_is_assigned_to_data_may_have_another_type():
 
 
 def test_others_keep_the_memory_that_a_tensor_had():
-    numpy = pytest.importorskip("numpy")
     x = genesis.arange(4.0)
     array, view, imported = x.numpy(), memoryview(x), numpy.from_dlpack(x)
     x.data = genesis.zeros(2)
@@ -570,6 +574,50 @@ def test_weight_norm(dim):
     assert sorted(layer.state_dict()) == ["bias", "weight"]
     with pytest.raises(ValueError, match="weight_norm of 'weight' not found in Linear"):
         nn.utils.remove_weight_norm(layer)
+
+
+def test_parametrized_modules_are_copied_and_cached():
+    layer = nn.utils.parametrizations.weight_norm(nn.Linear(2, 3))
+    copied = copy.deepcopy(layer)
+    assert copied.weight.tolist() == layer.weight.tolist() and type(copied) is type(layer)
+    assert copied.parametrizations.weight.original0 is not layer.parametrizations.weight.original0
+    assert layer.weight is not layer.weight
+    with nn.utils.parametrize.cached(), nn.utils.parametrize.cached():
+        assert layer.weight is layer.weight
+    with pytest.raises(RuntimeError, match="only supported through state_dict"):
+        pickle.dumps(layer)
+    buffered = nn.Module()
+    buffered.register_buffer("one", genesis.ones(2))
+    nn.utils.parametrize.register_parametrization(buffered, "one", nn.Identity())
+    assert [name for name, _ in buffered.named_buffers()] == ["parametrizations.one.original"]
+    with pytest.raises(RuntimeError, match="Identity does not implement right_inverse"):
+        buffered.one = genesis.zeros(2)
+    nn.utils.parametrize.remove_parametrizations(buffered, "one")
+    assert type(buffered) is nn.Module and buffered.one.tolist() == [1, 1]
+
+
+@pytest.mark.skipif(not hasattr(nn.functional, "normalize"), reason="there is no normalize")
+def test_spectral_norm():
+    layer = nn.utils.parametrizations.spectral_norm(nn.Linear(4, 3), n_power_iterations=30)
+    weight = layer.weight.detach()
+    assert numpy_norm(weight) == pytest.approx(1, abs=1e-3)
+    layer(genesis.ones(1, 4)).sum().backward()
+    assert layer.parametrizations.weight.original.grad.shape == (3, 4)
+    layer.eval()
+    kept = layer.parametrizations.weight[0]._u.tolist()
+    assert layer.weight.shape == (3, 4) and layer.parametrizations.weight[0]._u.tolist() == kept
+    with pytest.raises(ValueError, match="n_power_iterations to be positive"):
+        nn.utils.parametrizations.spectral_norm(nn.Linear(2, 2), n_power_iterations=0)
+    with pytest.raises(IndexError, match="expected to be in range of"):
+        nn.utils.parametrizations.spectral_norm(nn.Linear(2, 2), dim=2)
+    with pytest.raises(ValueError, match="has no parameter or buffer with name 'some'"):
+        nn.utils.parametrizations.spectral_norm(nn.Linear(2, 2), "some")
+    transposed = nn.utils.parametrizations.spectral_norm(nn.ConvTranspose1d(2, 5, 3))
+    assert transposed.parametrizations.weight[0]._u.shape == (5,)
+
+
+def numpy_norm(matrix):
+    return numpy.linalg.norm(matrix.numpy(), 2)
 
 
 def test_parameters_as_a_vector():

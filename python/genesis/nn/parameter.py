@@ -48,6 +48,9 @@ class Parameter(_C.Tensor):
             memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
         return memo[id(self)]
 
+    def __copy__(self) -> Parameter:
+        return _restore(type(self), self, self.requires_grad, self.__dict__)
+
     def __repr__(self) -> str:
         return "Parameter containing:\n" + super().__repr__()
 
@@ -88,6 +91,9 @@ class Buffer(_C.Tensor):
             memo[id(self)] = type(self)(self.data.clone(), persistent=self.persistent)
         return memo[id(self)]
 
+    def __copy__(self) -> Buffer:
+        return _restore(type(self), self, self.requires_grad, self.__dict__)
+
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return _restore, (type(self), self.data, self.requires_grad, dict(self.__dict__))
 
@@ -95,7 +101,7 @@ class Buffer(_C.Tensor):
 def _restore(
     cls: type[Any], data: _C.Tensor, requires_grad: bool, attributes: dict[str, Any]
 ) -> Any:
-    """Make a pickled parameter or buffer again."""
+    """Make a parameter or buffer that was pickled or copied, which shares the elements."""
     made = _C._make_subclass(cls, data, requires_grad)
     made.__dict__.update(attributes)
     return made

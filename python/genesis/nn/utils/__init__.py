@@ -2,10 +2,18 @@
 
 from importlib.util import find_spec
 
+from genesis.nn.utils import parametrizations, parametrize
 from genesis.nn.utils.convert import parameters_to_vector, vector_to_parameters
 from genesis.nn.utils.weight_norm import remove_weight_norm, weight_norm
 
-__all__ = ["parameters_to_vector", "remove_weight_norm", "vector_to_parameters", "weight_norm"]
+__all__ = [
+    "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "remove_weight_norm",
+    "vector_to_parameters",
+    "weight_norm",
+]
 
 if find_spec("genesis.nn.utils.clip_grad") is not None:
     from genesis.nn.utils import clip_grad
