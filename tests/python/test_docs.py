@@ -34,6 +34,19 @@ MODULES = [
     "genesis._explain",
     "genesis.linalg",
     "genesis.nn.functional",
+    "genesis.nn.init",
+    "genesis.nn.modules._calls",
+    "genesis.nn.modules._state",
+    "genesis.nn.modules.container",
+    "genesis.nn.modules.flatten",
+    "genesis.nn.modules.linear",
+    "genesis.nn.modules.module",
+    "genesis.nn.modules.parameters",
+    "genesis.nn.parameter",
+    "genesis.nn.utils.convert",
+    "genesis.nn.utils.parametrize",
+    "genesis.nn.utils.weight_norm",
+    "genesis.utils.hooks",
     "genesis._grad_mode",
     "genesis._memory_views",
     "genesis._memory_pools",
@@ -62,6 +75,27 @@ MODULES = [
     "genesis._profiling",
     "genesis.backends.cuda",
     "genesis.backends.cuda_kernels",
+]
+# Classes of layers, and a function of nn.functional that their examples need.
+LAYERS = {
+    "activation": "prelu",
+    "batchnorm": "batch_norm",
+    "conv": "conv3d",
+    "distance": "pairwise_distance",
+    "dropout": "dropout",
+    "normalization": "group_norm",
+    "padding": "pad",
+    "pooling": "adaptive_max_pool1d",
+    "resize": "channel_shuffle",
+    "sigmoid": "glu",
+    "sparse": "embedding_bag",
+}
+if hasattr(genesis.nn.functional, "normalize"):
+    MODULES.append("genesis.nn.utils.parametrizations")
+MODULES += [
+    f"genesis.nn.modules.{name}"
+    for name, needed in LAYERS.items()
+    if hasattr(genesis.nn.functional, needed)
 ]
 CLASSES = [
     "device",
