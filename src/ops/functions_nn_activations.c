@@ -178,39 +178,42 @@ static gn_status prelu_call(const gn_argument *a, gn_results *results)
 }
 
 /* With slopes that are drawn in training; else by the mean of both ends. */
-static gn_tensor *by_random_slope(struct gni_scope *s, const gn_argument *a,
-                                  gn_generator *generator)
+static gn_status by_random_slope(const gn_argument *a, bool is_in_place, gn_generator *generator,
+                                 gn_results *results)
 {
-    gn_tensor *x = a[0].operand.tensor;
+    struct gni_scope s = {0};
+    gn_tensor *x = a[0].operand.tensor, *made = NULL;
     double lower = gni_scalar_double(a[1].operand.scalar);
     double upper = gni_scalar_double(a[2].operand.scalar);
-    gni_floating_require(s, "input", x);
+    gni_floating_require(&s, "input", x);
     if (!(lower <= upper))
-        gni_scope_fail(s, GN_ERROR_INVALID_VALUE, "lower is at most upper: %g and %g", lower,
+        gni_scope_fail(&s, GN_ERROR_INVALID_VALUE, "lower is at most upper: %g and %g", lower,
                        upper);
-    if (!gni_is_set(&a[3]))
-        return gni_binary(s, GN_OP_LEAKY_RELU, gni_of(x), gni_floating((lower + upper) / 2));
-    gn_tensor *drawn = gni_empty(s, GN_FLOAT32, x->ndim, x->sizes, x->device);
-    if (gni_scope_is_ok(s))
-        s->status = gn_random_uniform(drawn, generator);
-    gn_tensor *slope = gni_binary(s, GN_OP_MULTIPLY, gni_of(drawn), gni_floating(upper - lower));
-    slope = gni_binary(s, GN_OP_ADD, gni_of(slope), gni_floating(lower));
-    slope = gni_scope_is_ok(s) ? gni_cast(s, slope, x->dtype) : NULL;
-    return by_slope(s, x, slope);
+    if (!gni_is_set(&a[3])) {
+        const gn_operand operands[] = {gni_of(x), gni_floating((lower + upper) / 2)};
+        if (!is_in_place)
+            made = gni_elementwise(&s, GN_OP_LEAKY_RELU, 2, operands);
+        else if (gni_scope_is_ok(&s))
+            s.status = gn_elementwise_into(GN_OP_LEAKY_RELU, operands, made = x);
+        return gni_scope_give(&s, made, results);
+    }
+    gn_tensor *drawn = gni_empty(&s, GN_FLOAT32, x->ndim, x->sizes, x->device);
+    if (gni_scope_is_ok(&s))
+        s.status = gn_random_uniform(drawn, generator);
+    gn_tensor *slope = gni_binary(&s, GN_OP_MULTIPLY, gni_of(drawn), gni_floating(upper - lower));
+    slope = gni_binary(&s, GN_OP_ADD, gni_of(slope), gni_floating(lower));
+    slope = gni_scope_is_ok(&s) ? gni_cast(&s, slope, x->dtype) : NULL;
+    return gni_give_in_place(&s, by_slope(&s, x, slope), x, is_in_place, results);
 }
 
 static gn_status rrelu_call(const gn_argument *a, gn_results *results)
 {
-    struct gni_scope s = {0};
-    gn_tensor *made = by_random_slope(&s, a, a[5].generator);
-    return gni_give_in_place(&s, made, a[0].operand.tensor, gni_is_set(&a[4]), results);
+    return by_random_slope(a, gni_is_set(&a[4]), a[5].generator, results);
 }
 
 static gn_status rrelu_in_place(const gn_argument *a, gn_results *results)
 {
-    struct gni_scope s = {0};
-    gn_tensor *made = by_random_slope(&s, a, a[4].generator);
-    return gni_give_in_place(&s, made, a[0].operand.tensor, true, results);
+    return by_random_slope(a, true, a[4].generator, results);
 }
 
 /* ---- samples ----------------------------------------------------------------------------------- */

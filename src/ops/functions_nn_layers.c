@@ -115,8 +115,13 @@ static gn_status normalize_call(const gn_argument *a, gn_results *results)
     struct gni_scope s = {0};
     gn_tensor *x = a[0].operand.tensor;
     double p = gni_scalar_double(a[1].operand.scalar);
+    gn_argument dim = a[2];
+    if (dim.integers == NULL) { /* one integer */
+        dim.integers = &dim.operand.scalar.integer;
+        dim.count = 1;
+    }
     gni_floating_require(&s, "input", x);
-    uint32_t dims = gni_dims(&s, x, &a[2]);
+    uint32_t dims = gni_dims(&s, x, &dim);
     gn_tensor *wide = gni_wide(&s, x);
     gn_tensor *length = gni_norm(&s, wide, p, dims, true);
     length = gni_scope_is_ok(&s) ? gni_cast(&s, length, wide->dtype) : NULL;
@@ -156,8 +161,9 @@ const gn_function gni_functions_nn_layers[] = {
      "The inputs have shapes (*, a) and (*, b), and the weight (results, a, b).",
      ">>> x, y = genesis.ones(4, 2), genesis.ones(4, 3)\n"
      ">>> genesis.nn.functional.bilinear(x, y, genesis.ones(5, 2, 3)).shape\n(4, 5)"},
-    {"nn.normalize", NULL, "input: Tensor, p: number = 2.0, dim: dims = (1,), eps: number = 1e-12",
-     GN_FORM_OUT, normalize_call,
+    {"nn.normalize", NULL,
+     "input: Tensor, p: number = 2.0, dim: number|sizes = 1, eps: number = 1e-12", GN_FORM_OUT,
+     normalize_call,
      "The elements over the norm of them along dimensions, or over `eps` where that is less.",
      ">>> genesis.nn.functional.normalize(genesis.tensor([[3.0, 4.0]]))\n"
      "tensor([[0.6000, 0.8000]])"},
