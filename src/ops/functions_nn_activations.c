@@ -128,10 +128,33 @@ static gn_status tanhshrink_call(const gn_argument *a, gn_results *results)
     return gni_scope_give(&s, gni_scope_is_ok(&s) ? gni_cast(&s, made, dtype) : NULL, results);
 }
 
+/* Both halves of a dimension. They are one step on the tape: the gradient is made of theirs at once. */
+static void halves_take(struct gni_scope *s, gn_tensor *x, int dim, gn_tensor *halves[2])
+{
+    const gn_operand input = {.tensor = x};
+    const struct gni_parts_details details = {.dimension = dim};
+    if (!gni_scope_is_ok(s))
+        return;
+    bool is_taped = gni_tape_enter(x);
+    int64_t size = x->sizes[dim] / 2;
+    for (int i = 0; i < 2; i++)
+        halves[i] = gni_narrow(s, x, dim, i * size, size);
+    gni_tape_is_paused &= !is_taped;
+    if (is_taped && gni_scope_is_ok(s))
+        s->status = gni_tape.record(&(struct gni_tape_step){.rule = GNI_RULE_PARTS,
+                                                            .name = "glu",
+                                                            .input_count = 1,
+                                                            .inputs = &input,
+                                                            .result_count = 2,
+                                                            .results = halves,
+                                                            .details = &details,
+                                                            .detail_bytes = sizeof details});
+}
+
 static gn_status glu_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
-    gn_tensor *x = a[0].operand.tensor;
+    gn_tensor *x = a[0].operand.tensor, *halves[2] = {NULL, NULL};
     gni_floating_require(&s, "input", x);
     if (x->ndim == 0)
         gni_scope_fail(&s, GN_ERROR_SHAPE, "input has at least one dimension, which is halved");
@@ -140,11 +163,11 @@ static gn_status glu_call(const gn_argument *a, gn_results *results)
         gni_scope_fail(&s, GN_ERROR_SHAPE,
                        "dimension %d of shape %s is halved, and has an odd number of elements", dim,
                        gni_shape_text(x->ndim, x->sizes).text);
-    int64_t half = gni_scope_is_ok(&s) ? x->sizes[dim] / 2 : 0;
-    gn_tensor *value = gni_wide(&s, gni_narrow(&s, x, dim, 0, half));
-    gn_tensor *gate = gni_wide(&s, gni_narrow(&s, x, dim, half, half));
-    gn_tensor *made =
-        gni_binary(&s, GN_OP_MULTIPLY, gni_of(value), gni_of(gni_unary(&s, GN_OP_SIGMOID, gate)));
+    halves_take(&s, x, dim, halves);
+    if (!gni_scope_is_ok(&s))
+        return gni_scope_close(&s);
+    gn_tensor *gate = gni_unary(&s, GN_OP_SIGMOID, gni_wide(&s, halves[1]));
+    gn_tensor *made = gni_binary(&s, GN_OP_MULTIPLY, gni_of(gni_wide(&s, halves[0])), gni_of(gate));
     return gni_scope_give(&s, gni_scope_is_ok(&s) ? gni_cast(&s, made, x->dtype) : NULL, results);
 }
 

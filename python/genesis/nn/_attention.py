@@ -71,12 +71,12 @@ def _project(
             raise ValueError("without use_separate_proj_weight in_proj_weight is given")
         if query is key and key is value:
             made = linear(query, weight, bias).unflatten(-1, (3, width))
-            return [made.select(-2, place) for place in range(3)]
+            return [*made.unbind(-2)]
         if key is value:
             own = linear(query, weight[:width], biases[0])
             rest = None if bias is None else bias[width:]
             made = linear(key, weight[width:], rest).unflatten(-1, (2, width))
-            return [own, made.select(-2, 0), made.select(-2, 1)]
+            return [own, *made.unbind(-2)]
         parts = [*weight.chunk(3)]
     inputs = (query, key, value)
     return [linear(x, w, b) for x, w, b in zip(inputs, parts, biases, strict=True)]
