@@ -38,10 +38,6 @@ static inline gn_tensor *gni_detached(struct gni_scope *s, gn_tensor *x)
     return made;
 }
 
-/* Elements that are kept with a probability of 1 - p, as bool, in a shape on the device of a tensor. */
-gn_tensor *gni_dropout_mask(struct gni_scope *s, const gn_tensor *like, int ndim,
-                            const int64_t *sizes, double p, gn_generator *generator);
-
 /* x with elements that are 0 with a probability of p, and the others divided by 1 - p. */
 gn_tensor *gni_dropout(struct gni_scope *s, gn_tensor *x, double p, gn_generator *generator);
 

@@ -8,31 +8,32 @@
 
 #include <math.h>
 
-gn_tensor *gni_dropout_mask(struct gni_scope *s, const gn_tensor *like, int ndim,
-                            const int64_t *sizes, double p, gn_generator *generator)
+/* Elements that are kept with a probability of 1 - p, as bool, in a shape on the device of a tensor. */
+static gn_tensor *mask_draw(struct gni_scope *s, const gn_tensor *like, const int64_t *sizes,
+                            double p, gn_generator *generator)
 {
-    gn_tensor *drawn = gni_empty(s, GN_FLOAT32, ndim, sizes, like->device);
+    gn_tensor *drawn = gni_empty(s, GN_FLOAT32, like->ndim, sizes, like->device);
     if (gni_scope_is_ok(s))
         s->status = gn_random_uniform(drawn, generator);
     return gni_binary(s, GN_OP_GREATER_EQUAL, gni_of(drawn), gni_floating(p));
 }
 
 /* With a mask that broadcasts. */
-static gn_tensor *dropped(struct gni_scope *s, gn_tensor *x, int ndim, const int64_t *sizes,
-                          double p, gn_generator *generator)
+static gn_tensor *dropped(struct gni_scope *s, gn_tensor *x, const int64_t *sizes, double p,
+                          gn_generator *generator)
 {
     if (p == 0)
         return x;
     if (p == 1)
         return gni_binary(s, GN_OP_MULTIPLY, gni_of(x), gni_integer(0));
-    gn_tensor *mask = gni_dropout_mask(s, x, ndim, sizes, p, generator);
+    gn_tensor *mask = mask_draw(s, x, sizes, p, generator);
     gn_tensor *kept = gni_binary(s, GN_OP_MULTIPLY, gni_of(x), gni_of(mask));
     return gni_binary(s, GN_OP_MULTIPLY, gni_of(kept), gni_floating(1 / (1 - p)));
 }
 
 gn_tensor *gni_dropout(struct gni_scope *s, gn_tensor *x, double p, gn_generator *generator)
 {
-    return gni_scope_is_ok(s) ? dropped(s, x, x->ndim, x->sizes, p, generator) : NULL;
+    return gni_scope_is_ok(s) ? dropped(s, x, x->sizes, p, generator) : NULL;
 }
 
 /* ---- calls ------------------------------------------------------------------------------------- */
@@ -91,7 +92,7 @@ static gn_status channels_drop(const gn_argument *a, const char *name, int least
                        gni_shape_text(x->ndim, x->sizes).text, name, least, most);
     if (is_needed && gni_scope_is_ok(&s)) {
         channels_of(x, batched == 0 || x->ndim == batched, sizes);
-        made = dropped(&s, x, x->ndim, sizes, p, a[4].generator);
+        made = dropped(&s, x, sizes, p, a[4].generator);
     }
     return gni_give_in_place(&s, made, x, gni_is_set(&a[3]), results);
 }
@@ -119,7 +120,7 @@ static gn_tensor *alpha_dropped(struct gni_scope *s, gn_tensor *x, const int64_t
     if (p == 1)
         return gni_binary(s, GN_OP_MULTIPLY, gni_of(x), gni_integer(0));
     double factor = 1 / sqrt((alpha * alpha * p + 1) * (1 - p));
-    gn_tensor *mask = gni_dropout_mask(s, x, x->ndim, sizes, p, generator);
+    gn_tensor *mask = mask_draw(s, x, sizes, p, generator);
     gn_tensor *wide = gni_wide(s, x);
     gn_tensor *kept = gni_binary(s, GN_OP_MULTIPLY, gni_of(wide), gni_floating(factor));
     kept = gni_binary(s, GN_OP_ADD, gni_of(kept), gni_floating(alpha * factor * p));

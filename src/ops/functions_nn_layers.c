@@ -171,6 +171,6 @@ const gn_function gni_functions_nn_layers[] = {
      "x1: Tensor, x2: Tensor, p: number = 2.0, eps: number = 1e-6, keepdim: bool = False", 0,
      pairwise_distance_call, "The p-norm of ``x1 - x2 + eps`` along the last dimension.",
      ">>> x, y = genesis.tensor([[0.0, 0.0]]), genesis.tensor([[3.0, 4.0]])\n"
-     ">>> genesis.nn.functional.pairwise_distance(x, y)\ntensor([5.])"},
+     ">>> genesis.nn.functional.pairwise_distance(x, y)\ntensor([5.0000])"},
     {0},
 };

@@ -373,7 +373,7 @@ const gn_function gni_functions_nn_norms[] = {
      "The last dimensions over the root of the mean of their squares, times a weight.\n\n"
      "Without `eps` it is the distance from 1 to the next number of the type that is computed in.",
      ">>> genesis.nn.functional.rms_norm(genesis.tensor([[3.0, 3.0]]), (2,))\n"
-     "tensor([[1.0000, 1.0000]])"},
+     "tensor([[1., 1.]])"},
     {"nn.batch_norm", NULL,
      "input: Tensor, running_mean: Tensor = None, running_var: Tensor = None, weight: Tensor = "
      "None, "

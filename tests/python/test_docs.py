@@ -32,6 +32,7 @@ MODULES = [
     "genesis.array_api",
     "genesis.autograd",
     "genesis.linalg",
+    "genesis.nn._attention",
     "genesis.nn.functional",
     "genesis._grad_mode",
     "genesis._memory_views",

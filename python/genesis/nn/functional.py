@@ -116,7 +116,7 @@ def softmin(
     Examples
     --------
     >>> import genesis
-    >>> genesis.nn.functional.softmin(genesis.tensor([0.0, 100.0]), dim=0)
+    >>> genesis.nn.functional.softmin(genesis.tensor([0.0, 1000.0]), dim=0)
     tensor([1., 0.])
     """
     if dim is None:
