@@ -122,6 +122,20 @@ static gn_tensor *heads_regroup(struct gni_scope *s, const struct attention *a, 
     return gni_reshape_values(s, x, x->ndim, sizes);
 }
 
+/* Which keys a query sees: those up to its own place. Both places are expanded to the shape of the scores, so that comparing
+ * them is a step of the same program. */
+static gn_tensor *causal_mask(struct gni_scope *s, const struct attention *a,
+                              const gn_tensor *scores)
+{
+    int64_t most = a->rows > a->columns ? a->rows : a->columns;
+    gn_tensor *places = gni_cast(s, gni_arange(s, most, scores->device), GN_INT32);
+    gn_tensor *rows = gni_unsqueeze(s, gni_narrow(s, places, 0, 0, a->rows), 1);
+    gn_tensor *columns = gni_narrow(s, places, 0, 0, a->columns);
+    rows = gni_expand(s, rows, scores->ndim, scores->sizes);
+    columns = gni_expand(s, columns, scores->ndim, scores->sizes);
+    return gni_binary(s, GN_OP_GREATER_EQUAL, gni_of(rows), gni_of(columns));
+}
+
 /* Scores with what is not to be seen as -inf, in float32 for halves. */
 static gn_tensor *scores_mask(struct gni_scope *s, const struct attention *a, gn_tensor *scores)
 {
@@ -130,11 +144,8 @@ static gn_tensor *scores_mask(struct gni_scope *s, const struct attention *a, gn
         return NULL;
     if (mask != NULL && mask->dtype != GN_BOOL)
         return gni_binary(s, GN_OP_ADD, gni_of(wide), gni_of(gni_cast(s, mask, wide->dtype)));
-    if (a->is_causal) {
-        gn_tensor *rows = gni_unsqueeze(s, gni_arange(s, a->rows, wide->device), 1);
-        gn_tensor *columns = gni_arange(s, a->columns, wide->device);
-        mask = gni_binary(s, GN_OP_GREATER_EQUAL, gni_of(rows), gni_of(columns));
-    }
+    if (a->is_causal)
+        mask = causal_mask(s, a, wide);
     return mask != NULL ? gni_where(s, mask, gni_of(wide), gni_floating(-INFINITY)) : wide;
 }
 

@@ -18,13 +18,13 @@ static uint32_t last_dims(const gn_tensor *x, int count)
     return ((UINT32_C(1) << count) - 1) << (x->ndim - count);
 }
 
-/* x * weight + bias; both may be NULL. */
+/* x * weight + bias; both may be NULL. x is no half, and halves are converted in the same program. */
 static gn_tensor *scaled(struct gni_scope *s, gn_tensor *x, gn_tensor *weight, gn_tensor *bias)
 {
     if (weight != NULL)
-        x = gni_binary(s, GN_OP_MULTIPLY, gni_of(x), gni_of(gni_wide(s, weight)));
+        x = gni_binary(s, GN_OP_MULTIPLY, gni_of(x), gni_of(weight));
     if (bias != NULL)
-        x = gni_binary(s, GN_OP_ADD, gni_of(x), gni_of(gni_wide(s, bias)));
+        x = gni_binary(s, GN_OP_ADD, gni_of(x), gni_of(bias));
     return x;
 }
 
@@ -204,7 +204,7 @@ static gn_tensor *channels_normalize(struct gni_scope *s, const struct batch *b,
 {
     gn_tensor *weight = spread(s, b->weight, b->x);
     if (weight != NULL)
-        scale = gni_binary(s, GN_OP_MULTIPLY, gni_of(scale), gni_of(gni_wide(s, weight)));
+        scale = gni_binary(s, GN_OP_MULTIPLY, gni_of(scale), gni_of(weight));
     gn_tensor *made = gni_binary(s, GN_OP_MULTIPLY, gni_of(apart), gni_of(scale));
     made = scaled(s, made, NULL, spread(s, b->bias, b->x));
     return gni_scope_is_ok(s) ? gni_cast(s, made, b->x->dtype) : NULL;
