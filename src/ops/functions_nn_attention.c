@@ -168,22 +168,43 @@ static gn_tensor *scores_softmax(struct gni_scope *s, gn_tensor *x)
     return gni_binary(s, GN_OP_DIVIDE, gni_of(powers), gni_of(sum));
 }
 
+/* The weights of values, of scores. What they are made of is released before the product: what somebody holds would be
+ * stored. */
+static gn_tensor *weights_make(struct gni_scope *outer, const struct attention *a,
+                               gn_tensor *scores, gn_generator *generator)
+{
+    struct gni_scope s = {.status = outer->status};
+    gn_tensor *made = NULL;
+    gn_tensor *weights = scores_softmax(&s, scores_mask(&s, a, scores));
+    weights = gni_scope_is_ok(&s) ? gni_cast(&s, weights, a->query->dtype) : NULL;
+    if (a->dropout > 0)
+        weights = gni_dropout(&s, weights, a->dropout, generator);
+    gn_status status = gni_scope_end(&s, weights, &made);
+    return gni_scope_keep(outer, status, made);
+}
+
+/* Query times key: (*, L, S). */
+static gn_tensor *scores_make(struct gni_scope *outer, const struct attention *a)
+{
+    struct gni_scope s = {.status = outer->status};
+    gn_tensor *made = NULL;
+    gn_tensor *query = gni_binary(&s, GN_OP_MULTIPLY, gni_of(a->query), gni_floating(a->scale));
+    gn_tensor *key = gni_transpose(&s, a->key, a->key->ndim - 2, a->key->ndim - 1);
+    query = heads_regroup(&s, a, query, true);
+    gn_tensor *scores = heads_regroup(&s, a, gni_matmul(&s, query, key), false);
+    gn_status status = gni_scope_end(&s, scores, &made);
+    return gni_scope_keep(outer, status, made);
+}
+
 static gn_status attention_call(const gn_argument *arguments, gn_results *results)
 {
     struct gni_scope s = {0};
     struct attention a = attention_take(&s, arguments);
     if (!gni_scope_is_ok(&s))
         return gni_scope_close(&s);
-    gn_tensor *query = gni_binary(&s, GN_OP_MULTIPLY, gni_of(a.query), gni_floating(a.scale));
-    gn_tensor *key = gni_transpose(&s, a.key, a.key->ndim - 2, a.key->ndim - 1);
-    query = heads_regroup(&s, &a, query, true);
-    gn_tensor *scores = heads_regroup(&s, &a, gni_matmul(&s, query, key), false);
-    scores = scores_softmax(&s, scores_mask(&s, &a, scores));
-    scores = gni_scope_is_ok(&s) ? gni_cast(&s, scores, a.query->dtype) : NULL;
-    if (a.dropout > 0)
-        scores = gni_dropout(&s, scores, a.dropout, arguments[8].generator);
-    scores = heads_regroup(&s, &a, scores, true);
-    gn_tensor *made = gni_matmul(&s, scores, a.value);
+    gn_tensor *weights = weights_make(&s, &a, scores_make(&s, &a), arguments[8].generator);
+    weights = heads_regroup(&s, &a, weights, true);
+    gn_tensor *made = gni_matmul(&s, weights, a.value);
     return gni_scope_give(&s, heads_regroup(&s, &a, made, false), results);
 }
 
