@@ -271,22 +271,28 @@ static gn_tensor *hardened(struct gni_scope *s, gn_tensor *soft, int dim)
     return gni_binary(s, GN_OP_ADD, gni_of(hard), gni_of(soft));
 }
 
+/* Minus the logarithm of times to the next of events, in the type that is computed in. */
+static gn_tensor *gumbel_noise(struct gni_scope *s, const gn_tensor *x, gn_generator *generator)
+{
+    gn_dtype dtype = gni_dtypes[x->dtype].compute;
+    gn_tensor *drawn = gni_empty(s, dtype, x->ndim, x->sizes, x->device);
+    if (gni_scope_is_ok(s))
+        s->status = gn_random_uniform(drawn, generator);
+    /* Numbers are multiples of 2 to the power of -24, or -53; 0 would be infinite. */
+    gn_operand least = gni_floating(dtype == GN_FLOAT64 ? 0x1p-54 : 0x1p-25);
+    drawn = gni_binary(s, GN_OP_MAXIMUM, gni_of(drawn), least);
+    gn_tensor *times = gni_unary(s, GN_OP_NEGATIVE, gni_unary(s, GN_OP_LOG, drawn));
+    return gni_unary(s, GN_OP_NEGATIVE, gni_unary(s, GN_OP_LOG, times));
+}
+
 static gn_status gumbel_softmax_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
     gn_tensor *x = a[0].operand.tensor;
     gni_floating_require(&s, "logits", x);
     int dim = gni_dim(&s, x, a[4].operand.scalar.integer);
-    gn_tensor *drawn = gni_empty(&s, GN_FLOAT32, x->ndim, x->sizes, x->device);
-    if (gni_scope_is_ok(&s))
-        s.status = gn_random_uniform(drawn, a[5].generator);
-    /* Numbers are multiples of 2 to the power of -24; 0 would be infinite. */
-    drawn = gni_binary(&s, GN_OP_MAXIMUM, gni_of(drawn), gni_floating(0x1p-25));
-    gn_tensor *times = gni_unary(&s, GN_OP_NEGATIVE, gni_unary(&s, GN_OP_LOG, drawn));
-    gn_tensor *noise = gni_unary(&s, GN_OP_NEGATIVE, gni_unary(&s, GN_OP_LOG, times));
-    gn_tensor *wide = gni_wide(&s, x);
-    noise = gni_scope_is_ok(&s) ? gni_cast(&s, noise, wide->dtype) : NULL;
-    gn_tensor *made = gni_binary(&s, GN_OP_ADD, gni_of(wide), gni_of(noise));
+    gn_tensor *noise = gni_scope_is_ok(&s) ? gumbel_noise(&s, x, a[5].generator) : NULL;
+    gn_tensor *made = gni_binary(&s, GN_OP_ADD, gni_of(gni_wide(&s, x)), gni_of(noise));
     made = gni_binary(&s, GN_OP_DIVIDE, gni_of(made), a[1].operand);
     made = softmax_of(&s, gni_scope_is_ok(&s) ? gni_cast(&s, made, x->dtype) : NULL, dim);
     return gni_scope_give(&s, gni_is_set(&a[2]) ? hardened(&s, made, dim) : made, results);
