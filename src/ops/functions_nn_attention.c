@@ -12,8 +12,14 @@
 struct attention {
     gn_tensor *query, *key, *value, *mask; /* the mask may be NULL */
     int64_t rows, columns, groups; /* queries, keys; heads of the query for each of the key */
+    int64_t first;                 /* the place of the first query, where it is causal */
     double scale, dropout;
     bool is_causal;
+};
+
+enum {
+    BLOCK_LEAST = 128, /* queries of a block, where the attention is causal */
+    BLOCKS_MOST = 8,
 };
 
 /* The size of a dimension, counted from the end. */
@@ -127,9 +133,9 @@ static gn_tensor *heads_regroup(struct gni_scope *s, const struct attention *a, 
 static gn_tensor *causal_mask(struct gni_scope *s, const struct attention *a,
                               const gn_tensor *scores)
 {
-    int64_t most = a->rows > a->columns ? a->rows : a->columns;
+    int64_t end = a->first + a->rows, most = end > a->columns ? end : a->columns;
     gn_tensor *places = gni_cast(s, gni_arange(s, most, scores->device), GN_INT32);
-    gn_tensor *rows = gni_unsqueeze(s, gni_narrow(s, places, 0, 0, a->rows), 1);
+    gn_tensor *rows = gni_unsqueeze(s, gni_narrow(s, places, 0, a->first, a->rows), 1);
     gn_tensor *columns = gni_narrow(s, places, 0, 0, a->columns);
     rows = gni_expand(s, rows, scores->ndim, scores->sizes);
     columns = gni_expand(s, columns, scores->ndim, scores->sizes);
@@ -196,16 +202,53 @@ static gn_tensor *scores_make(struct gni_scope *outer, const struct attention *a
     return gni_scope_keep(outer, status, made);
 }
 
+static gn_tensor *attend(struct gni_scope *s, const struct attention *a, gn_generator *generator)
+{
+    gn_tensor *weights = weights_make(s, a, scores_make(s, a), generator);
+    weights = heads_regroup(s, a, weights, true);
+    return heads_regroup(s, a, gni_matmul(s, weights, a->value), false);
+}
+
+/* Blocks of queries, one after the other, with the keys up to the last of them: the others are hidden from all of the
+ * block. */
+static gn_tensor *attend_by_blocks(struct gni_scope *s, const struct attention *a, int64_t size)
+{
+    gn_tensor *parts[BLOCKS_MOST];
+    int count = 0;
+    for (int64_t first = 0; first < a->rows && gni_scope_is_ok(s); first += size, count++) {
+        struct attention part = *a;
+        part.first = first;
+        part.rows = a->rows - first < size ? a->rows - first : size;
+        part.columns = first + part.rows < a->columns ? first + part.rows : a->columns;
+        part.query = gni_narrow(s, a->query, a->query->ndim - 2, first, part.rows);
+        part.key = gni_narrow(s, a->key, a->key->ndim - 2, 0, part.columns);
+        part.value = gni_narrow(s, a->value, a->value->ndim - 2, 0, part.columns);
+        parts[count] = gni_scope_is_ok(s) ? attend(s, &part, NULL) : NULL;
+    }
+    return gni_scope_is_ok(s) ? gni_cat(s, count, parts, parts[0]->ndim - 2) : NULL;
+}
+
+/* How many queries are a block; 0: all are one. On a GPU one kernel of all is better, and what is dropped is drawn at
+ * once. */
+static int64_t block_size(const struct attention *a)
+{
+    int64_t each = (a->rows + BLOCKS_MOST - 1) / BLOCKS_MOST;
+    bool is_divided = a->is_causal && a->dropout == 0 && a->rows >= 2 * BLOCK_LEAST &&
+                      a->columns >= 2 * BLOCK_LEAST &&
+                      gn_device_get_type(a->query->device) == GN_DEVICE_CPU;
+    return !is_divided ? 0 : each > BLOCK_LEAST ? each : BLOCK_LEAST;
+}
+
 static gn_status attention_call(const gn_argument *arguments, gn_results *results)
 {
     struct gni_scope s = {0};
     struct attention a = attention_take(&s, arguments);
     if (!gni_scope_is_ok(&s))
         return gni_scope_close(&s);
-    gn_tensor *weights = weights_make(&s, &a, scores_make(&s, &a), arguments[8].generator);
-    weights = heads_regroup(&s, &a, weights, true);
-    gn_tensor *made = gni_matmul(&s, weights, a.value);
-    return gni_scope_give(&s, heads_regroup(&s, &a, made, false), results);
+    int64_t size = block_size(&a);
+    gn_tensor *made =
+        size > 0 ? attend_by_blocks(&s, &a, size) : attend(&s, &a, arguments[8].generator);
+    return gni_scope_give(&s, made, results);
 }
 
 /* ---- the table --------------------------------------------------------------------------------- */

@@ -190,6 +190,24 @@ def test_causal_attention_is_attention_with_a_mask():
     assert (found[:, :, 0] - v[:, :, 0]).abs().max().item() < 1e-6
 
 
+@pytest.mark.parametrize(
+    ("heads", "queries", "keys"), [((2, 2), 515, 515), ((1, 1), 259, 700), ((4, 2), 700, 300)]
+)
+def test_causal_attention_by_blocks(heads, queries, keys):
+    """Of many queries each block has the keys that it sees."""
+    genesis.manual_seed(1)
+    q = genesis.randn(2, heads[0], queries, 6, requires_grad=True)
+    k = genesis.randn(2, heads[1], keys, 6, requires_grad=True)
+    v = genesis.randn(2, heads[1], keys, 5, requires_grad=True)
+    mask = genesis.ones(queries, keys).tril().bool()
+    found = []
+    for words in ({"is_causal": True}, {"attn_mask": mask}):
+        made = F.scaled_dot_product_attention(q, k, v, enable_gqa=True, **words)
+        found.append([made, *genesis.autograd.grad(made.sin().sum(), (q, k, v))])
+    for one, other in zip(*found, strict=True):
+        assert (one - other).abs().max().item() < 5e-5
+
+
 def test_a_query_that_sees_nothing_gives_0_and_gets_0():
     q, k, v = (genesis.randn(2, 3, 4, requires_grad=True) for _ in range(3))
     mask = genesis.tensor([[True, False, True], [False] * 3, [True] * 3])
