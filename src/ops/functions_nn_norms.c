@@ -36,8 +36,7 @@ static gn_tensor *scale_of(struct gni_scope *s, gn_tensor *variance, double eps)
 
 static gn_tensor *mean_of_squares(struct gni_scope *s, gn_tensor *x, uint32_t dims)
 {
-    return gni_reduce(s, GN_REDUCE_MEAN, gni_binary(s, GN_OP_MULTIPLY, gni_of(x), gni_of(x)), dims,
-                      true);
+    return gni_reduce(s, GN_REDUCE_MEAN, gni_unary(s, GN_OP_SQUARE, x), dims, true);
 }
 
 /* Elements less their mean, over their deviation. */
@@ -320,7 +319,7 @@ static gn_tensor *squares_around(struct gni_scope *s, gn_tensor *x, int64_t size
 {
     int64_t before = size / 2, sizes[GN_DIMENSIONS_MAX];
     memcpy(sizes, x->sizes, sizeof sizes);
-    gn_tensor *squares = gni_binary(s, GN_OP_MULTIPLY, gni_of(x), gni_of(x)), *parts[3];
+    gn_tensor *squares = gni_unary(s, GN_OP_SQUARE, x), *parts[3];
     sizes[1] = before;
     parts[0] = gni_full(s, (gn_scalar){.kind = GN_INT64}, x->dtype, x->ndim, sizes, x->device);
     parts[1] = squares;
