@@ -148,6 +148,38 @@ static gn_status pairwise_distance_call(const gn_argument *a, gn_results *result
     return gni_scope_give(&s, gni_cast(&s, made, dtype), results);
 }
 
+/* The indices of a pair of rows, of each pair: first those of row 0 and others. */
+static gn_tensor *pairs_take(struct gni_scope *s, gn_tensor *places, bool is_first)
+{
+    if (!gni_scope_is_ok(s))
+        return NULL;
+    const int64_t sizes[] = {places->count, places->count};
+    gn_tensor *rows = gni_unsqueeze(s, places, 1);
+    gn_tensor *is_pair = gni_binary(s, GN_OP_LESS, gni_of(rows), gni_of(places));
+    return gni_index_at(s, gni_expand(s, is_first ? rows : places, 2, sizes), is_pair);
+}
+
+static gn_status pdist_call(const gn_argument *a, gn_results *results)
+{
+    struct gni_scope s = {0};
+    gn_tensor *x = a[0].operand.tensor;
+    double p = gni_scalar_double(a[1].operand.scalar);
+    gni_floating_require(&s, "input", x);
+    if (x->ndim != 2)
+        gni_scope_fail(&s, GN_ERROR_SHAPE, "input has shape %s: it has two dimensions",
+                       gni_shape_text(x->ndim, x->sizes).text);
+    if (!(p >= 0))
+        gni_scope_fail(&s, GN_ERROR_INVALID_VALUE, "p is not negative: %g", p);
+    if (!gni_scope_is_ok(&s))
+        return gni_scope_close(&s);
+    gn_tensor *places = gni_arange(&s, x->sizes[0], x->device), *wide = gni_wide(&s, x);
+    gn_tensor *first = gni_index_select(&s, wide, 0, pairs_take(&s, places, true));
+    gn_tensor *second = gni_index_select(&s, wide, 0, pairs_take(&s, places, false));
+    gn_tensor *apart = gni_binary(&s, GN_OP_SUBTRACT, gni_of(first), gni_of(second));
+    gn_tensor *made = gni_scope_is_ok(&s) ? gni_norm(&s, apart, p, 2, false) : NULL;
+    return gni_scope_give(&s, gni_scope_is_ok(&s) ? gni_cast(&s, made, x->dtype) : NULL, results);
+}
+
 /* ---- the table --------------------------------------------------------------------------------- */
 
 const gn_function gni_functions_nn_layers[] = {
@@ -172,5 +204,8 @@ const gn_function gni_functions_nn_layers[] = {
      pairwise_distance_call, "The p-norm of ``x1 - x2 + eps`` along the last dimension.",
      ">>> x, y = genesis.tensor([[0.0, 0.0]]), genesis.tensor([[3.0, 4.0]])\n"
      ">>> genesis.nn.functional.pairwise_distance(x, y)\ntensor([5.0000])"},
+    {"nn.pdist", NULL, "input: Tensor, p: number = 2.0", 0, pdist_call,
+     "The p-norm of the difference of each pair of rows, in the order of the pairs.",
+     ">>> genesis.nn.functional.pdist(genesis.tensor([[0.0, 0.0], [3.0, 4.0]]))\ntensor([5.])"},
     {0},
 };

@@ -87,6 +87,7 @@ SAMPLES: list[Sample] = [
     Sample("nn.functional.normalize", (leaf(3, 4),), {}),
     Sample("nn.functional.normalize", (leaf(3, 4),), {"p": 3.0, "dim": 0}),
     Sample("nn.functional.pairwise_distance", (leaf(3, 4), leaf(3, 4, seed=1)), {}),
+    Sample("nn.functional.pdist", (leaf(4, 3),), {}, is_tied=False),
     Sample(
         "nn.functional.embedding",
         (leaf(5, 3),),

@@ -211,6 +211,8 @@ def layers() -> list[Case]:
             lambda m, f, x, y: f.pairwise_distance(x, y, 1.0, 0.1, True),
             ((2, 3, 5), (5,)),
         ),
+        Case("pdist", lambda m, f, x: f.pdist(x), ((4, 3),), ("float32",)),
+        Case("pdist 1", lambda m, f, x: f.pdist(x, 1.0), ((4, 3),), ("float32",)),
         Case("cosine_similarity", lambda m, f, x, y: f.cosine_similarity(x, y), ((3, 5), (3, 5))),
         Case(
             "cosine_similarity 0",

@@ -292,6 +292,8 @@ WRONG = {
     "bilinear": (lambda: F.bilinear(X, X, W), r"\(results, a, b\)"),
     "normalize": (lambda: F.normalize(INDEX), "floating"),
     "pairwise_distance": (lambda: F.pairwise_distance(X[0, 0], X[0, 0]), "one dimension"),
+    "pdist": (lambda: F.pdist(X[0]), "two dimensions"),
+    "pdist below 0": (lambda: F.pdist(X, -1.0), "not negative"),
     "embedding by floats": (lambda: F.embedding(X, W), "int64 or int32"),
     "embedding beyond": (lambda: F.embedding(INDEX + 1, W), "index|out of range"),
     "embedding padding": (lambda: F.embedding(INDEX, W, 3), "padding_idx is 3"),
