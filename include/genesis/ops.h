@@ -154,7 +154,8 @@ extern "C" {
       "The derivative of digamma of the second, as often as the first says: 1 to 32 times.")       \
     X(SINC, sinc, 1, FLOAT, "sinc", "", GN_UNARY, "sin(pi x) / (pi x), and 1 at 0.")               \
     X(SIGMOID, sigmoid, 1, FLOAT, "sigmoid", "", GN_UNARY, "1 / (1 + exp(-x)).")                   \
-    X(RELU, relu, 1, NUMBER, "relu", "", GN_UNARY, "The value, or 0 if that is larger.")           \
+    X(RELU, relu, 1, NUMBER, "relu", "", "input: operand, inplace: bool = False",                   \
+      "The value, or 0 if that is larger.")                                                        \
     X(RELU6, relu6, 1, NUMBER, "relu6", "", "input: operand, inplace: bool = False",               \
       "x, but at least 0 and at most 6.")                                                          \
     X(LEAKY_RELU, leaky_relu, 2, FLOAT, "leaky_relu", "",                                          \
@@ -171,7 +172,8 @@ extern "C" {
     X(GELU, gelu, 1, FLOAT, "gelu", "", GN_UNARY ", *, approximate: text = 'none'",                \
       "x times the normal distribution up to x.")                                                  \
     X(GELU_TANH, gelu_tanh, 1, FLOAT, "", "", GN_UNARY, "GELU by the hyperbolic tangent.")         \
-    X(SILU, silu, 1, FLOAT, "silu", "", GN_UNARY, "x times its sigmoid.")                          \
+    X(SILU, silu, 1, FLOAT, "silu", "", "input: operand, inplace: bool = False",                   \
+      "x times its sigmoid.")                                                                      \
     X(HARDSWISH, hardswish, 1, FLOAT, "hardswish", "", "input: operand, inplace: bool = False",    \
       "x relu6(x + 3) / 6.")                                                                       \
     X(MISH, mish, 1, FLOAT, "mish", "", "input: operand, inplace: bool = False",                   \

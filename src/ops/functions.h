@@ -27,9 +27,13 @@ extern const gn_function gni_functions_series[];
 extern const gn_function gni_functions_statistics[];
 extern const gn_function gni_functions_linalg[];
 extern const gn_function gni_functions_nn_activations[];
+extern const gn_function gni_functions_nn_attention[];
 extern const gn_function gni_functions_nn_convolutions[];
+extern const gn_function gni_functions_nn_dropout[];
+extern const gn_function gni_functions_nn_embeddings[];
 extern const gn_function gni_functions_nn_layers[];
 extern const gn_function gni_functions_nn_losses[];
+extern const gn_function gni_functions_nn_norms[];
 extern const gn_function gni_functions_nn_pooling[];
 
 /* A bool that is given, or its default. */
@@ -60,6 +64,9 @@ static inline gn_status gni_give_one(gn_tensor *tensor, gn_results *results)
     results->count = 1;
     return GN_OK;
 }
+
+/* The p-th root of the sum of the p-th powers of absolute values, of float32 or float64. */
+gn_tensor *gni_norm(struct gni_scope *scope, gn_tensor *x, double p, uint32_t dims, bool is_kept);
 
 /* `steps` numbers at equal distances between two ends, both among them, in float64. */
 gn_tensor *gni_spaced(struct gni_scope *scope, const double ends[2], int64_t steps,

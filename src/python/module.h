@@ -460,8 +460,8 @@ extern PyMethodDef random_functions[];
 int generator_take(struct module_state *state, PyObject *object, gn_generator *taken);
 int random_init(PyObject *module, struct module_state *state);
 
-/* The numbers of one call, from a Generator, or from the default one for None. */
-int generator_take(struct module_state *state, PyObject *object, gn_generator *taken);
+/* A call needed no numbers of those that it took: the next call gets them, unless another one took some since. */
+void generator_give_back(struct module_state *state, PyObject *object, const gn_generator *taken);
 
 /* The parts of a key from a tuple of them, until key_free(), which takes NULL, too. */
 struct key *key_make(struct module_state *state, PyObject *tuple, const gn_key **parts, int *count);

@@ -272,7 +272,9 @@ struct call_frame {
     PyObject *target; /* borrowed: the tensor that a GN_FORM_WRITES function changes; NULL: none */
     struct key *key;  /* of the one list of keys */
     gn_tensor **tensors;  /* of the one list of tensors */
+    PyObject *generator;  /* the one that numbers were taken of, or Py_None; NULL: none */
     gn_generator numbers; /* of the one generator */
+    gn_generator taken;   /* the same before the call */
     int64_t *many;        /* the integers of one list that has more than INTEGERS_MOST */
     PyObject *objects[PARAMETERS_MOST]; /* borrowed; NULL: left out */
     PyObject *made[PARAMETERS_MOST];    /* new references that arguments borrow from */
@@ -287,7 +289,7 @@ static void frame_init(struct call_frame *frame, const struct function *function
     frame->count = function->count;
     frame->integer_count = frame->shape_count = 0;
     frame->requires_gradient = false;
-    frame->rest = frame->out = frame->target = NULL;
+    frame->rest = frame->out = frame->target = frame->generator = NULL;
     frame->key = NULL;
     frame->tensors = NULL;
     frame->many = NULL;
@@ -747,15 +749,24 @@ static int keys_take(struct call_frame *frame, PyObject *given, PyObject **items
     return frame->key != NULL ? 0 : error_name(frame->name);
 }
 
+/* The numbers of the next offset of a generator, or of the default one. */
+static int numbers_take(struct call_frame *frame, PyObject *generator, gn_argument *argument)
+{
+    argument->generator = &frame->numbers;
+    if (generator_take(frame->state, generator, &frame->numbers) < 0)
+        return -1;
+    frame->generator = generator;
+    frame->taken = frame->numbers;
+    return 0;
+}
+
 /* A default that is known only at the call, of a parameter that is left out, or None. */
 static int default_take(struct call_frame *frame, const struct function *function, int place)
 {
     const struct parameter *parameter = &function->parameters[place];
     gn_argument *argument = &frame->arguments[place];
-    if (parameter->kind == KIND_GENERATOR) {
-        argument->generator = &frame->numbers;
-        return generator_take(frame->state, Py_None, &frame->numbers);
-    }
+    if (parameter->kind == KIND_GENERATOR)
+        return numbers_take(frame, Py_None, argument);
     if (parameter->kind == KIND_DEVICE) {
         argument->device = device_beside(frame);
         if (argument->device == NULL)
@@ -818,8 +829,7 @@ static int argument_take(struct call_frame *frame, const struct function *functi
         return elements_take(frame, parameter, given, frame->state->dtypes[GN_FLOAT64], argument,
                              &frame->made[place]);
     case KIND_GENERATOR:
-        argument->generator = &frame->numbers;
-        return generator_take(frame->state, given, &frame->numbers);
+        return numbers_take(frame, given, argument);
     case KIND_SHAPES:
         return shapes_take(frame, parameter, given, argument);
     case KIND_DATA:
@@ -1047,6 +1057,8 @@ static PyObject *function_run(struct function *function, struct call_frame *fram
     CALL_OPERATION(is_long(function, frame), status,
                    function->row->call(frame->arguments, &results));
     gn_tensor_release(kept);
+    if (frame->generator != NULL && frame->numbers.offset == frame->taken.offset)
+        generator_give_back(frame->state, frame->generator, &frame->taken);
     if (status != GN_OK)
         return error_raise_in(frame->state, frame->name, status);
     made = frame->out != NULL ? results_write(frame, &results)

@@ -204,6 +204,13 @@ int generator_take(struct module_state *state, PyObject *object, gn_generator *t
     return 0;
 }
 
+void generator_give_back(struct module_state *state, PyObject *object, const gn_generator *taken)
+{
+    gn_generator *own = generator_of(object == Py_None ? state->generator : object);
+    if (own->seed == taken->seed && own->offset == taken->offset + 1)
+        own->offset--;
+}
+
 /* The methods of the default generator, as functions. */
 static PyObject *manual_seed(PyObject *module, PyObject *const *arguments, Py_ssize_t count,
                              PyObject *keywords)

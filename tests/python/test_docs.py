@@ -33,6 +33,7 @@ MODULES = [
     "genesis.autograd",
     "genesis._explain",
     "genesis.linalg",
+    "genesis.nn._attention",
     "genesis.nn.functional",
     "genesis.nn.init",
     "genesis.nn.modules._calls",
