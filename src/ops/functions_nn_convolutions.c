@@ -197,7 +197,7 @@ static void image_sizes(struct gni_scope *s, const char *function, const gn_argu
                            (long long)c->dilation[d]);
         c->image[d] = (c->result[d] - 1) * c->stride[d] - 2 * c->padding[d] +
                       c->dilation[d] * (c->kernel[d] - 1) + added[d] + 1;
-        if (c->image[d] <= 0 || c->result[d] == 0)
+        if (c->image[d] < 0 || c->result[d] == 0)
             gni_scope_fail(s, GN_ERROR_SHAPE,
                            "%s: given input size per channel: %lld. Calculated output size per "
                            "channel: %lld. Output size is too small",

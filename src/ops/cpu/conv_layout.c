@@ -240,24 +240,87 @@ struct gni_conv_side gni_conv_side_of(const gn_tensor *tensor, gn_dtype computin
     return side;
 }
 
-static const char *element_of(const struct gni_conv_side *side, int64_t image, int64_t channel)
+static char *element_of(const struct gni_conv_side *side, int64_t image, int64_t channel)
 {
     return side->data + (image * side->strides[0] + channel * side->strides[1]) *
                             (int64_t)gni_dtype_size(side->dtype);
 }
 
-/* `count` elements, `stride` apart, as consecutive ones that are computed with. */
-static inline void run_copy(const struct gni_conv_side *side, const char *from, int64_t stride,
-                            int64_t count, char *to)
+/* Rows of elements of a tensor, and where they are in memory. */
+struct block {
+    char *data;                  /* of the tensor */
+    int64_t depth, height;       /* from a row to the next, in bytes */
+    int64_t step;                /* from an element to the next, in elements */
+    int64_t depths, rows, count; /* of rows; elements of a row */
+};
+
+/* Rows that lie one behind the other on both sides are one: `length` elements of memory are a row's. */
+static void block_join(struct block *block, size_t size, int64_t length)
 {
-    if (stride == 1 && side->dtype == GN_FLOAT32 && side->computing == GN_FLOAT32 && count < 16) {
-        for (int64_t i = 0; i < count; i++)
-            memcpy(to + 4 * i, from + 4 * i, 4);
-        return;
+    if (block->count == length && block->height == block->count * block->step * (int64_t)size) {
+        block->count *= block->rows;
+        block->rows = 1;
     }
-    const void *run = gni_run_load(from, stride, (size_t)count, side->dtype, side->computing, to);
-    if (run != to)
-        memcpy(to, run, (size_t)count * gni_dtype_size(side->computing));
+}
+
+/* Every second element: compilers make vector code of that. */
+static inline void evens_copy(const char *from, int64_t count, char *to)
+{
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + i * 4, from + i * 8, 4);
+}
+
+static inline void evens_store(const char *from, int64_t count, char *to)
+{
+    for (int64_t i = 0; i < count; i++)
+        memcpy(to + i * 8, from + i * 4, 4);
+}
+
+/* Loads rows as what is computed with. `depth` and `height` are from a row to the next in memory, in bytes. */
+static void block_load(const struct gni_conv_side *side, const struct block *block, char *to,
+                       int64_t depth, int64_t height)
+{
+    size_t wide = gni_dtype_size(side->computing);
+    bool is_same = side->dtype == side->computing, is_plain = is_same && block->step == 1;
+    bool is_even = is_same && wide == 4 && block->step == 2;
+    for (int64_t d = 0; d < block->depths; d++) {
+        const char *from = block->data + d * block->depth;
+        char *target = to + d * depth;
+        for (int64_t h = 0; h < block->rows; h++, from += block->height, target += height) {
+            if (is_plain)
+                memcpy(target, from, (size_t)block->count * wide);
+            else if (is_even)
+                evens_copy(from, block->count, target);
+            else {
+                const void *run = gni_run_load(from, block->step, (size_t)block->count, side->dtype,
+                                               side->computing, target);
+                if (run != target)
+                    memcpy(target, run, (size_t)block->count * wide);
+            }
+        }
+    }
+}
+
+/* Stores rows. */
+static void block_store(const struct gni_conv_side *side, const struct block *block,
+                        const char *from, int64_t depth, int64_t height)
+{
+    size_t wide = gni_dtype_size(side->computing);
+    bool is_same = side->dtype == side->computing, is_plain = is_same && block->step == 1;
+    bool is_even = is_same && wide == 4 && block->step == 2;
+    for (int64_t d = 0; d < block->depths; d++) {
+        char *to = block->data + d * block->depth;
+        const char *source = from + d * depth;
+        for (int64_t h = 0; h < block->rows; h++, to += block->height, source += height) {
+            if (is_plain)
+                memcpy(to, source, (size_t)block->count * wide);
+            else if (is_even)
+                evens_store(source, block->count, to);
+            else
+                gni_run_store(source, (size_t)block->count, side->computing, side->dtype, to,
+                              block->step);
+        }
+    }
 }
 
 /* The part of a dimension of a phase that is in the image: `first` counts in the phase. */
@@ -277,122 +340,90 @@ static struct stretch stretch_of(const struct gni_conv_axis *axis, int64_t at, i
     return (struct stretch){first, larger(end - first, 0), origin + first * axis->step};
 }
 
-/* A phase of a channel of an image. */
-static void phase_pack(const struct gni_conv_pass *pass, const struct gni_conv_side *side,
-                       const struct stretch *parts, const char *from, char *to)
-{
-    const struct gni_conv_axis *axes = pass->axes;
-    const int64_t *strides = side->strides + 2;
-    int64_t size = (int64_t)gni_dtype_size(side->dtype);
-    int64_t wide = (int64_t)gni_dtype_size(side->computing);
-    struct stretch rows = parts[HEIGHT], row = parts[WIDTH];
-    int64_t step = strides[WIDTH] * axes[WIDTH].step;
-    bool is_dense = row.count == axes[WIDTH].length && axes[HEIGHT].step == 1 &&
-                    strides[HEIGHT] == row.count * step;
-    if (is_dense && rows.count > 0) { /* one behind the other in both */
-        row.count *= rows.count;
-        rows.count = 1;
-    }
-    for (int64_t d = 0; d < parts[DEPTH].count && row.count > 0; d++)
-        for (int64_t h = 0; h < rows.count; h++) {
-            int64_t element = (parts[DEPTH].element + d * axes[DEPTH].step) * strides[DEPTH] +
-                              (rows.element + h * axes[HEIGHT].step) * strides[HEIGHT] +
-                              row.element * strides[WIDTH];
-            int64_t place = row_offset(pass, 0, parts[DEPTH].first + d, rows.first + h) + row.first;
-            run_copy(side, from + element * size, step, row.count, to + place * wide);
-        }
-}
-
 void gni_conv_pack(const struct gni_conv_pass *pass, const struct gni_conv_side *side,
                    const struct gni_conv_box *box, int64_t channel, int64_t channels, void *to)
 {
     const struct gni_conv_axis *axes = pass->axes;
+    const int64_t *strides = side->strides + 2;
     int64_t wide = (int64_t)gni_dtype_size(side->computing), phases = pass->plane / pass->phase;
+    int64_t size = (int64_t)gni_dtype_size(side->dtype);
     memset(to, 0, (size_t)(channels * pass->plane * wide));
     for (int64_t phase = 0; phase < phases; phase++) {
         struct stretch parts[DIMENSIONS];
-        int64_t rest = phase;
+        int64_t rest = phase, element = 0;
         for (int d = DIMENSIONS - 1; d >= 0; d--) {
             parts[d] = stretch_of(&axes[d], box->at[d], box->count[d], rest % axes[d].phases);
             rest /= axes[d].phases;
+            element += parts[d].element * strides[d];
         }
+        if (parts[DEPTH].count == 0 || parts[HEIGHT].count == 0 || parts[WIDTH].count == 0)
+            continue;
+        struct block block = {.depth = strides[DEPTH] * axes[DEPTH].step * size,
+                              .height = strides[HEIGHT] * axes[HEIGHT].step * size,
+                              .step = strides[WIDTH] * axes[WIDTH].step,
+                              .depths = parts[DEPTH].count,
+                              .rows = parts[HEIGHT].count,
+                              .count = parts[WIDTH].count};
+        block_join(&block, (size_t)size, axes[WIDTH].length);
+        int64_t place = phase * pass->phase + parts[WIDTH].first +
+                        row_offset(pass, 0, parts[DEPTH].first, parts[HEIGHT].first);
         for (int64_t c = 0; c < channels; c++)
-            for (int64_t i = 0; i < box->images; i++)
-                phase_pack(pass, side, parts, element_of(side, box->image + i, channel + c),
-                           (char *)to +
-                               (c * pass->plane + phase * pass->phase + row_offset(pass, i, 0, 0)) *
-                                   wide);
+            for (int64_t i = 0; i < box->images; i++) {
+                block.data = element_of(side, box->image + i, channel + c) + element * size;
+                char *target =
+                    (char *)to + (c * pass->plane + place + row_offset(pass, i, 0, 0)) * wide;
+                block_load(side, &block, target, row_offset(pass, 0, 1, 0) * wide,
+                           row_offset(pass, 0, 0, 1) * wide);
+            }
     }
 }
 
-/* Calls copy(element, place) for each row of a box's places. */
-struct rows {
-    int64_t depths, heights, count; /* elements of a row */
-};
-
-/* Rows that lie one behind the other on both sides are one. */
-static struct rows rows_of(const struct gni_conv_pass *pass, const struct gni_conv_side *side,
-                           const struct gni_conv_box *box)
+/* The places of a box in a tensor, but for where they begin. */
+static struct block places_block(const struct gni_conv_pass *pass, const struct gni_conv_side *side,
+                                 const struct gni_conv_box *box, int64_t *first)
 {
     const struct gni_conv_axis *axes = pass->axes;
     const int64_t *strides = side->strides + 2;
-    struct rows rows = {box->count[DEPTH], box->count[HEIGHT], box->count[WIDTH]};
-    if (rows.count == axes[WIDTH].length && strides[HEIGHT] * axes[HEIGHT].to_step ==
-                                                rows.count * axes[WIDTH].to_step * strides[WIDTH]) {
-        rows.count *= rows.heights;
-        rows.heights = 1;
-    }
-    return rows;
-}
-
-static int64_t place_element(const struct gni_conv_pass *pass, const struct gni_conv_side *side,
-                             const struct gni_conv_box *box, int64_t depth, int64_t height)
-{
-    const int64_t at[] = {box->at[DEPTH] + depth, box->at[HEIGHT] + height, box->at[WIDTH]};
-    int64_t element = 0;
+    int64_t size = (int64_t)gni_dtype_size(side->dtype);
+    struct block block = {.depth = strides[DEPTH] * axes[DEPTH].to_step * size,
+                          .height = strides[HEIGHT] * axes[HEIGHT].to_step * size,
+                          .step = strides[WIDTH] * axes[WIDTH].to_step,
+                          .depths = box->count[DEPTH],
+                          .rows = box->count[HEIGHT],
+                          .count = box->count[WIDTH]};
+    *first = 0;
     for (int d = 0; d < DIMENSIONS; d++)
-        element += (pass->axes[d].to + at[d] * pass->axes[d].to_step) * side->strides[2 + d];
-    return element * (int64_t)gni_dtype_size(side->dtype);
+        *first += (axes[d].to + box->at[d] * axes[d].to_step) * strides[d] * size;
+    block_join(&block, (size_t)size, axes[WIDTH].length);
+    return block;
 }
 
 void gni_conv_pack_places(const struct gni_conv_pass *pass, const struct gni_conv_side *side,
                           const struct gni_conv_box *box, int64_t channel, int64_t channels,
                           void *to, int64_t stride)
 {
-    int64_t wide = (int64_t)gni_dtype_size(side->computing);
-    struct rows rows = rows_of(pass, side, box);
+    int64_t wide = (int64_t)gni_dtype_size(side->computing), first;
+    struct block block = places_block(pass, side, box, &first);
     memset(to, 0, (size_t)(channels * stride * wide));
     for (int64_t c = 0; c < channels; c++)
-        for (int64_t i = 0; i < box->images; i++)
-            for (int64_t d = 0; d < rows.depths; d++)
-                for (int64_t h = 0; h < rows.heights; h++)
-                    run_copy(side,
-                             element_of(side, box->image + i, channel + c) +
-                                 place_element(pass, side, box, d, h),
-                             side->strides[2 + WIDTH] * pass->axes[WIDTH].to_step, rows.count,
-                             (char *)to + (c * stride + row_offset(pass, i, d, h)) * wide);
+        for (int64_t i = 0; i < box->images; i++) {
+            block.data = element_of(side, box->image + i, channel + c) + first;
+            block_load(side, &block, (char *)to + (c * stride + row_offset(pass, i, 0, 0)) * wide,
+                       row_offset(pass, 0, 1, 0) * wide, row_offset(pass, 0, 0, 1) * wide);
+        }
 }
 
 void gni_conv_unpack(const struct gni_conv_pass *pass, const struct gni_conv_side *side,
                      const struct gni_conv_box *box, int64_t channel, int64_t channels,
                      const void *from, int64_t stride)
 {
-    int64_t wide = (int64_t)gni_dtype_size(side->computing);
-    int64_t step = side->strides[2 + WIDTH] * pass->axes[WIDTH].to_step;
-    struct rows rows = rows_of(pass, side, box);
-    bool is_plain = step == 1 && side->dtype == side->computing;
+    int64_t wide = (int64_t)gni_dtype_size(side->computing), first;
+    struct block block = places_block(pass, side, box, &first);
     for (int64_t c = 0; c < channels; c++)
-        for (int64_t i = 0; i < box->images; i++)
-            for (int64_t d = 0; d < rows.depths; d++)
-                for (int64_t h = 0; h < rows.heights; h++) {
-                    const char *run =
-                        (const char *)from + (c * stride + row_offset(pass, i, d, h)) * wide;
-                    char *to = (char *)element_of(side, box->image + i, channel + c) +
-                               place_element(pass, side, box, d, h);
-                    if (is_plain)
-                        memcpy(to, run, (size_t)(rows.count * wide));
-                    else
-                        gni_run_store(run, (size_t)rows.count, side->computing, side->dtype, to,
-                                      step);
-                }
+        for (int64_t i = 0; i < box->images; i++) {
+            block.data = element_of(side, box->image + i, channel + c) + first;
+            block_store(side, &block,
+                        (const char *)from + (c * stride + row_offset(pass, i, 0, 0)) * wide,
+                        row_offset(pass, 0, 1, 0) * wide, row_offset(pass, 0, 0, 1) * wide);
+        }
 }
