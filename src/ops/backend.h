@@ -51,6 +51,7 @@ struct gni_selection {
 };
 
 struct gni_list_program;
+struct gni_pool;
 
 struct gni_backend {
     /* Computes all outputs of a program; its count may be 0, but not that of a row program. */
@@ -119,9 +120,10 @@ struct gni_backend {
     gn_status (*convolve)(const struct gni_convolution *convolution, gn_tensor *first,
                           gn_tensor *second, gn_tensor *bias, gn_tensor *result);
 
-    /* (optional) The largest elements of windows: src/ops/pool.h. NULL: they are made of other operations. */
-    gn_status (*pool_maximum)(const struct gni_convolution *windows, gn_tensor *image,
-                              gn_tensor *values, gn_tensor *indices);
+    /* (optional) The largest elements of windows of a contiguous matrix of float32 or float64: src/ops/pool.h. `values` and
+     * `indices`, which may be NULL, are contiguous, and have elements. NULL: made of other operations. */
+    gn_status (*pool_maximum)(const struct gni_pool *pool, gn_tensor *image, gn_tensor *values,
+                              gn_tensor *indices);
 
     bool has_half_products; /* products of halves are several times faster than those of float32 */
 

@@ -21,6 +21,7 @@ const struct gni_backend gni_cpu_backend = {
     .product = gni_cpu_product,
     .product_copies = gni_cpu_product_copies,
     .convolve = gni_cpu_convolve,
+    .pool_maximum = gni_cpu_pool_maximum,
     .index_get = gni_cpu_index_get,
     .index_set = gni_cpu_index_set,
     .mask_places = gni_cpu_mask_places,
