@@ -120,7 +120,7 @@ struct gni_backend {
     gn_status (*convolve)(const struct gni_convolution *convolution, gn_tensor *first,
                           gn_tensor *second, gn_tensor *bias, gn_tensor *result);
 
-    /* (optional) The largest elements of windows of a contiguous matrix of float32 or float64: src/ops/pool.h. `values` and
+    /* (optional) The largest elements of windows of a contiguous matrix of float32 or float64: src/ops/max_pool.h. `values` and
      * `indices`, which may be NULL, are contiguous, and have elements. NULL: made of other operations. */
     gn_status (*pool_maximum)(const struct gni_pool *pool, gn_tensor *image, gn_tensor *values,
                               gn_tensor *indices);

@@ -467,8 +467,8 @@ static const char *name_of(enum gni_convolution_kind kind)
     return names[kind];
 }
 
-gn_status gni_convolve(const struct gni_convolution *convolution, gn_tensor *first,
-                       gn_tensor *second, gn_tensor *bias, gn_tensor **result)
+static gn_status convolve_taped(const struct gni_convolution *convolution, gn_tensor *first,
+                                gn_tensor *second, gn_tensor *bias, gn_tensor **result)
 {
     const gn_operand all[] = {{.tensor = first}, {.tensor = second}, {.tensor = bias}};
     int count = bias != NULL ? 3 : second != NULL ? 2 : 1;
@@ -494,6 +494,6 @@ gn_tensor *gni_scope_convolve(struct gni_scope *scope, const struct gni_convolut
     gn_tensor *made = NULL;
     if (!gni_scope_is_ok(scope))
         return NULL;
-    gn_status status = gni_convolve(convolution, first, second, bias, &made);
+    gn_status status = convolve_taped(convolution, first, second, bias, &made);
     return gni_scope_keep(scope, status, made);
 }

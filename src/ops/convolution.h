@@ -15,9 +15,6 @@
 #include "tensor/tape.h"
 
 /* `second` is NULL for the kinds that have one operand, `bias` where there is none. */
-gn_status gni_convolve(const struct gni_convolution *convolution, gn_tensor *first,
-                       gn_tensor *second, gn_tensor *bias, gn_tensor **result) GN_NODISCARD;
-
 gn_tensor *gni_scope_convolve(struct gni_scope *scope, const struct gni_convolution *convolution,
                               gn_tensor *first, gn_tensor *second, gn_tensor *bias);
 

@@ -1,12 +1,12 @@
 /*
  * functions_nn_pooling.c: genesis.nn.functional: pooling.
  *
- * Sums of windows are convolutions with weights of 1 (convolution.h); the largest elements are pool.h. A function sees its
+ * Sums of windows are convolutions with weights of 1 (convolution.h); the largest elements are max_pool.h. A function sees its
  * input as images of one channel: a row for each channel of each image.
  */
 #include "ops/convolution.h"
 #include "ops/functions.h"
-#include "ops/pool.h"
+#include "ops/max_pool.h"
 #include "ops/pooling.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * cpu_pool.c: the largest elements of windows on the CPU: ops/pool.h.
+ * cpu_pool.c: the largest elements of windows on the CPU: ops/max_pool.h.
  *
  * A stretch of a row of results is computed at a time: each element of the windows is compared for all of them, side by
  * side, so that compilers make vector code of it.
@@ -7,7 +7,7 @@
 #include "base/parallel.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/cpu_product.h"
-#include "ops/pool.h"
+#include "ops/max_pool.h"
 
 #include <math.h>
 

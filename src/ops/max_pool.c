@@ -1,11 +1,11 @@
 /*
- * pool.c: the largest elements of windows as an operation: see pool.h.
+ * max_pool.c: the largest elements of windows as an operation: see max_pool.h.
  *
  * On the tape the values are elements that were taken by their indices. The CPU has a loop of its own for floating numbers.
  * Otherwise all windows are taken by a table of their elements, and reduced: an element that a window does not have is its
  * first one instead, which changes neither the largest nor the first of equal ones.
  */
-#include "ops/pool.h"
+#include "ops/max_pool.h"
 
 #include "ops/backend.h"
 #include "ops/recorder.h"

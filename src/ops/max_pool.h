@@ -1,11 +1,11 @@
 /*
- * pool.h: the largest elements of windows, and where they are.
+ * max_pool.h: the largest elements of windows, and where they are.
  *
  * Images come as rows of a matrix, one for each channel of each image. An index is the place of an element in its row.
  * NaN counts as the largest; of equal elements it is the first.
  */
-#ifndef GNI_OPS_POOL_H
-#define GNI_OPS_POOL_H
+#ifndef GNI_OPS_MAX_POOL_H
+#define GNI_OPS_MAX_POOL_H
 
 #include "ops/expression.h"
 #include "tensor/tape.h"
