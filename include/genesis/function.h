@@ -30,7 +30,8 @@
  *
  * "dims|Tensor" takes dimensions or a tensor, which is passed as operand.tensor; "number|text" a number or a word, in
  * `text`; "dims|bool" dimensions or true or false, in operand.scalar of kind GN_BOOL;
- * "number|sizes" an integer, or integers.
+ * "number|sizes" an integer, or integers; "sizes|text" integers or a word, with a count of -1. Sizes with one number as
+ * their default have no integers then, and the number in operand.scalar.
  *
  * A default is None, True, False, a number, integers such as (0, 1), or a word in single quotes. "-> Tensor" is left
  * out; other results are "-> values, indices" (a pair of tensors with these names, or one tensor where the function

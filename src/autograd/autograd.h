@@ -143,6 +143,9 @@ void gni_places_gradient(const struct gni_rule_frame *frame, gn_tensor **gradien
 void gni_put_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 void gni_places_back_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
 
+/* rules_windows.c */
+void gni_convolution_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
+
 /* Adds x to the places of a tensor: what is left of the gradient of taking elements. */
 gn_status gni_places_add(gn_tensor *to, gn_tensor *x, const struct gni_places_details *places,
                          int count, gn_tensor *const *tensors) GN_NODISCARD;

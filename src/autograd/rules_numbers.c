@@ -373,8 +373,8 @@ static unsigned other_of(unsigned needed)
 
 unsigned gni_rule_saves(enum gni_rule rule, const void *details, unsigned saves, unsigned needed)
 {
-    if (rule == GNI_RULE_MATMUL)
-        return other_of(needed);
+    if (rule == GNI_RULE_MATMUL || (rule == GNI_RULE_CONVOLUTION && saves != 0))
+        return other_of(needed & 3);
     if (rule != GNI_RULE_ELEMENTWISE)
         return saves;
     switch (((const struct gni_elementwise_details *)details)->op) {
@@ -416,6 +416,7 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
         [GNI_RULE_PUT] = {.call = gni_put_gradient, .saves = ~3U},
         [GNI_RULE_CUSTOM] = {.call = gni_custom_gradients},
         [GNI_RULE_MATMUL] = {.call = matmul_gradient, .saves = 3},
+        [GNI_RULE_CONVOLUTION] = {.call = gni_convolution_gradient, .saves = 3},
     };
     struct gni_rule_row row = rows[rule];
     if (rule == GNI_RULE_ELEMENTWISE) {
@@ -426,6 +427,10 @@ struct gni_rule_row gni_rule_row(enum gni_rule rule, const void *details)
     if (rule == GNI_RULE_REDUCE) {
         gn_reduction reduction = ((const struct gni_reduce_details *)details)->reduction;
         row.saves = reduction != GN_REDUCE_SUM && reduction != GN_REDUCE_MEAN;
+    }
+    if (rule == GNI_RULE_CONVOLUTION) {
+        enum gni_convolution_kind kind = ((const struct gni_convolution *)details)->kind;
+        row.saves = kind == GNI_CONV_UNFOLD || kind == GNI_CONV_FOLD ? 0 : 3;
     }
     if (rule == GNI_RULE_CUMULATE)
         row.saves = ((const struct gni_cumulate_details *)details)->is_product;

@@ -13,6 +13,7 @@
 #include "ops/product.h"
 #include "ops/program.h"
 #include "tensor/index_plan.h"
+#include "tensor/tape.h"
 
 /* How a value is reduced. Where is_by_columns, the program's first dimensions go, and `kept` results lie side by
  * side; else the last ones go, and there are `kept` rows. */
@@ -50,6 +51,7 @@ struct gni_selection {
 };
 
 struct gni_list_program;
+struct gni_pool;
 
 struct gni_backend {
     /* Computes all outputs of a program; its count may be 0, but not that of a row program. */
@@ -113,6 +115,17 @@ struct gni_backend {
 
     /* Which matrices of a product it pays to copy first, so that each is contiguous: GNI_COPY_*. */
     unsigned (*product_copies)(const struct gni_product *product, gn_device *device);
+
+    /* (optional) A convolution of floating tensors of 5 dimensions, of kind RESULT, IMAGE or WEIGHT: what is given
+     * and made is said in tensor/tape.h; `bias` may be NULL. Weights are contiguous, in the type that is computed in, and
+     * so is a result of kind WEIGHT; `result` is contiguous, and has elements. NULL: it is made of products. */
+    gn_status (*convolve)(const struct gni_convolution *convolution, gn_tensor *first,
+                          gn_tensor *second, gn_tensor *bias, gn_tensor *result);
+
+    /* (optional) The largest elements of windows of a contiguous matrix of float32 or float64: src/ops/max_pool.h. `values` and
+     * `indices`, which may be NULL, are contiguous, and have elements. NULL: made of other operations. */
+    gn_status (*pool_maximum)(const struct gni_pool *pool, gn_tensor *image, gn_tensor *values,
+                              gn_tensor *indices);
 
     bool has_half_products; /* products of halves are several times faster than those of float32 */
 

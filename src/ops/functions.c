@@ -19,6 +19,7 @@ const gn_function *gn_function_table(int index)
         gni_functions_nn_losses,       gni_functions_nn_pooling,
         gni_functions_nn_attention,    gni_functions_nn_dropout,
         gni_functions_nn_embeddings,   gni_functions_nn_norms,
+        gni_functions_nn_resampling,
     };
     return index >= 0 && index < (int)(sizeof tables / sizeof *tables) ? tables[index] : NULL;
 }

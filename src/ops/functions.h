@@ -35,6 +35,7 @@ extern const gn_function gni_functions_nn_layers[];
 extern const gn_function gni_functions_nn_losses[];
 extern const gn_function gni_functions_nn_norms[];
 extern const gn_function gni_functions_nn_pooling[];
+extern const gn_function gni_functions_nn_resampling[];
 
 /* A bool that is given, or its default. */
 static inline bool gni_is_set(const gn_argument *argument)

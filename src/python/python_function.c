@@ -685,6 +685,7 @@ static int also_take(const struct call_frame *frame, const struct parameter *par
     }
     if (parameter->also == ALSO_TEXT && PyUnicode_Check(given)) {
         argument->text = text_from_python(given);
+        argument->count = -1; /* no integers */
         return argument->text != NULL ? 1 : -1;
     }
     return 0;

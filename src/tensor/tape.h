@@ -56,6 +56,7 @@ enum gni_rule {
     GNI_RULE_PLACES, /* struct gni_places_details: elements by index tensors, the other inputs */
     GNI_RULE_PLACES_BACK, /* the same: a tensor of 0 to which the elements are added */
     GNI_RULE_PUT,         /* the same: places of the first input take over the second one */
+    GNI_RULE_CONVOLUTION, /* struct gni_convolution */
     GNI_RULE_CUSTOM,      /* gn_custom_gradient, and its name */
     GNI_RULE_COUNT,
 };
@@ -94,6 +95,32 @@ struct gni_repeat_details {
 struct gni_cumulate_details {
     int dimension;
     bool is_product;
+};
+
+enum {
+    GNI_CONV_DIMENSIONS = 3,
+};
+
+/*
+ * The sum over images, places and taps of image * weight * result is linear in each of the three. What an operation gives
+ * is the factor of one of them; the gradients of each are others of the list.
+ */
+enum gni_convolution_kind {
+    GNI_CONV_RESULT, /* of an image and weights: a convolution; may have a bias */
+    GNI_CONV_IMAGE,  /* of a result and weights: a transposed convolution; may have a bias */
+    GNI_CONV_WEIGHT, /* of an image and a result */
+    GNI_CONV_UNFOLD, /* of an image: what each tap reads, (images, channels * taps, places) */
+    GNI_CONV_FOLD,   /* of that: an image with the sums of what each element was read as */
+};
+
+/* Shapes of a convolution: an image is (images, channels, ...), a result (images, results, ...), weights are
+ * (results, channels / groups, ...); the dimensions behind come as depth, height and width, 1 where there are fewer. */
+struct gni_convolution {
+    enum gni_convolution_kind kind;
+    int64_t images, channels, results, groups;
+    int64_t image[GNI_CONV_DIMENSIONS], kernel[GNI_CONV_DIMENSIONS], result[GNI_CONV_DIMENSIONS];
+    int64_t stride[GNI_CONV_DIMENSIONS], dilation[GNI_CONV_DIMENSIONS];
+    int64_t padding[GNI_CONV_DIMENSIONS]; /* in front; behind it is what the result needs */
 };
 
 enum gni_places {

@@ -1,6 +1,7 @@
 /*
  * cpu_backend.c: the CPU's table of operations: src/ops/backend.h.
  */
+#include "ops/cpu/cpu_convolution.h"
 #include "ops/cpu/cpu_ops.h"
 #include "ops/cpu/cpu_product.h"
 
@@ -20,6 +21,8 @@ const struct gni_backend gni_cpu_backend = {
     .unique = gni_cpu_unique,
     .product = gni_cpu_product,
     .product_copies = gni_cpu_product_copies,
+    .convolve = gni_cpu_convolve,
+    .pool_maximum = gni_cpu_pool_maximum,
     .index_get = gni_cpu_index_get,
     .index_set = gni_cpu_index_set,
     .mask_places = gni_cpu_mask_places,

@@ -94,4 +94,9 @@ gn_status gni_cpu_range(gn_tensor *numbers, int64_t *least, int64_t *most,
 gn_status gni_cpu_count(gn_tensor *numbers, gn_tensor *counts, gn_stream *stream) GN_NODISCARD;
 gn_status gni_cpu_count_small(gn_tensor *numbers, int64_t minimum, gn_tensor **made) GN_NODISCARD;
 
+/* struct gni_backend: pool_maximum. cpu_pool.c */
+struct gni_pool;
+gn_status gni_cpu_pool_maximum(const struct gni_pool *pool, gn_tensor *image, gn_tensor *values,
+                               gn_tensor *indices) GN_NODISCARD;
+
 #endif
