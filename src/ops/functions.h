@@ -29,7 +29,9 @@ extern const gn_function gni_functions_linalg[];
 extern const gn_function gni_functions_nn_activations[];
 extern const gn_function gni_functions_nn_convolutions[];
 extern const gn_function gni_functions_nn_layers[];
+extern const gn_function gni_functions_nn_classes[];
 extern const gn_function gni_functions_nn_losses[];
+extern const gn_function gni_functions_nn_margins[];
 extern const gn_function gni_functions_nn_pooling[];
 
 /* A bool that is given, or its default. */

@@ -56,6 +56,8 @@ enum gni_rule {
     GNI_RULE_PLACES, /* struct gni_places_details: elements by index tensors, the other inputs */
     GNI_RULE_PLACES_BACK, /* the same: a tensor of 0 to which the elements are added */
     GNI_RULE_PUT,         /* the same: places of the first input take over the second one */
+    GNI_RULE_CLASS_LOSS,  /* struct gni_class_loss_details: each row, and log(sum(exp(x))) of it */
+    GNI_RULE_BINARY_LOSS, /* none */
     GNI_RULE_CUSTOM,      /* gn_custom_gradient, and its name */
     GNI_RULE_COUNT,
 };
@@ -79,6 +81,10 @@ struct gni_reduce_details {
 struct gni_softmax_details {
     int dimension;
     bool is_log;
+};
+
+struct gni_class_loss_details {
+    double smoothing;
 };
 
 struct gni_parts_details {
