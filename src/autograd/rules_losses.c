@@ -5,76 +5,85 @@
 
 /* ---- the cross entropy with classes ------------------------------------------------------------ */
 
-/* What the gradient of a row's loss is multiplied by at its own class: (1 - smoothing) w[t]. */
-static gn_operand own_share(const struct gni_rule_frame *frame)
+/* A row of x, and what its gradient is made of. */
+struct class_rows {
+    gn_tensor *g;       /* the gradient of the row's loss; NULL: 0 */
+    gn_tensor *log_sum; /* log(sum(exp(x))) */
+    gn_tensor *scale;   /* what softmax(x) is multiplied by */
+    double each;        /* what a class's weight is multiplied by: smoothing / C */
+};
+
+static gn_tensor *product(struct gni_scope *s, gn_tensor *a, gn_operand b)
 {
-    const struct gni_class_loss_details *details = frame->node->details;
-    gn_tensor *weight = frame->inputs[2].tensor;
-    gn_operand share = gni_floating(1 - details->smoothing);
+    return gni_binary(s, GN_OP_MULTIPLY, gni_of(a), b);
+}
+
+/* The gradient of some elements of x, which are not those of a row's own class: scale softmax(x) - g each weight. */
+static gn_tensor *classes_gradient(struct gni_scope *s, const struct class_rows *rows, gn_tensor *x,
+                                   gn_tensor *weight)
+{
+    gn_tensor *apart = gni_binary(s, GN_OP_SUBTRACT, gni_of(gni_wide(s, x)), gni_of(rows->log_sum));
+    gn_tensor *made = product(s, gni_unary(s, GN_OP_EXP, apart), gni_of(rows->scale));
+    if (rows->g == NULL || rows->each == 0)
+        return made;
+    gn_tensor *each = product(s, rows->g, gni_floating(rows->each));
+    if (weight != NULL)
+        each = product(s, each, gni_of(weight));
+    return gni_binary(s, GN_OP_SUBTRACT, gni_of(made), gni_of(each));
+}
+
+/* g times the sum of the weights of -log_softmax(x) in a row's loss. */
+static gn_tensor *scale_of(struct gni_scope *s, gn_tensor *g, gn_tensor *weight, gn_tensor *own,
+                           double smoothing, int64_t classes)
+{
     if (weight == NULL)
-        return share;
-    gn_tensor *own = gni_index_at(frame->scope, weight, frame->inputs[1].tensor);
-    return gni_of(gni_binary(frame->scope, GN_OP_MULTIPLY, gni_of(own), share));
+        return g;
+    gn_tensor *all = gni_reduce(s, GN_REDUCE_SUM, weight, 0, false);
+    all = product(s, all, gni_floating(smoothing / (double)classes));
+    gn_tensor *sum =
+        gni_binary(s, GN_OP_ADD, gni_of(product(s, own, gni_floating(1 - smoothing))), gni_of(all));
+    return product(s, g, gni_of(sum));
 }
 
-/* And at every class: smoothing / C * w, an operand that broadcasts against the classes. */
-static gn_operand class_share(const struct gni_rule_frame *frame, int64_t classes)
+static gn_tensor *picked_of(struct gni_scope *s, gn_tensor *x, gn_tensor *places)
 {
-    const struct gni_class_loss_details *details = frame->node->details;
-    gn_tensor *weight = frame->inputs[2].tensor;
-    gn_operand share = gni_floating(details->smoothing / (double)classes);
-    return weight == NULL ? share
-                          : gni_of(gni_binary(frame->scope, GN_OP_MULTIPLY, gni_of(weight), share));
+    gn_tensor *made = NULL;
+    gn_status status = gni_scope_is_ok(s) ? gn_gather(x, -1, places, &made) : s->status;
+    return gni_scope_keep(s, status, made);
 }
 
-static gn_operand product(struct gni_scope *s, gn_operand a, gn_operand b)
-{
-    if (a.tensor == NULL && b.tensor == NULL)
-        return gni_floating(a.scalar.floating * b.scalar.floating);
-    return gni_of(gni_binary(s, GN_OP_MULTIPLY, a, b));
-}
-
-/* The sum of all that a row's gradient is multiplied by: softmax(x) has it, and it goes with the sign changed. */
-static gn_operand whole_share(struct gni_scope *s, gn_operand own, gn_operand each, int64_t classes)
-{
-    gn_operand all = each.tensor != NULL
-                         ? gni_of(gni_reduce(s, GN_REDUCE_SUM, each.tensor, 0, false))
-                         : gni_floating(each.scalar.floating * (double)classes);
-    if (own.tensor == NULL && all.tensor == NULL)
-        return gni_floating(own.scalar.floating + all.scalar.floating);
-    return gni_of(gni_binary(s, GN_OP_ADD, own, all));
-}
-
-/* The loss's own part of the gradient of x: g (whole softmax(x) - own [c = t] - each). */
+/*
+ * Every element as if it were of another class, and then those of the rows' own classes in their places: computed apart, they
+ * are rounded once, too.
+ */
 void gni_class_loss_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
 {
-    const struct gni_class_loss_details *details = frame->node->details;
     struct gni_scope *s = frame->scope;
-    gn_tensor *x = gni_wide(s, frame->inputs[0].tensor), *g = frame->given[0];
-    gn_tensor *apart = gni_binary(s, GN_OP_SUBTRACT, gni_of(x), gni_of(frame->results[1]));
-    gn_tensor *softmax = gni_unary(s, GN_OP_EXP, apart), *scale = frame->given[1];
-    if (!gni_scope_is_ok(s))
-        return;
+    double smoothing = ((const struct gni_class_loss_details *)frame->node->details)->smoothing;
+    gn_tensor *x = frame->inputs[0].tensor, *places = frame->inputs[1].tensor, *own = NULL;
+    gn_tensor *weight = frame->inputs[2].tensor, *scale = frame->given[1];
     int64_t classes = x->sizes[x->ndim - 1];
-    gn_tensor *is_own = NULL;
-    gn_operand own = {0}, each = {0};
-    if (g != NULL) {
-        own = own_share(frame);
-        each = class_share(frame, classes);
-        gn_operand whole = product(s, gni_of(g), whole_share(s, own, each, classes));
-        scale = scale == NULL ? whole.tensor
-                              : gni_binary(s, GN_OP_ADD, gni_of(scale), gni_of(whole.tensor));
-        is_own = gni_binary(s, GN_OP_EQUAL, gni_of(gni_arange(s, classes, x->device)),
-                            gni_of(frame->inputs[1].tensor));
+    gn_dtype dtype = frame->likes[0]->dtype;
+    struct class_rows rows = {
+        .g = frame->given[0], .log_sum = frame->results[1], .each = smoothing / (double)classes};
+    if (weight != NULL)
+        own = gni_index_at(s, weight, places);
+    if (rows.g != NULL) {
+        gn_tensor *whole = scale_of(s, rows.g, weight, own, smoothing, classes);
+        scale = scale == NULL ? whole : gni_binary(s, GN_OP_ADD, gni_of(scale), gni_of(whole));
     }
-    gn_tensor *made = gni_binary(s, GN_OP_MULTIPLY, gni_of(softmax), gni_of(scale));
-    if (g != NULL) {
-        gn_tensor *taken = gni_where(s, is_own, product(s, gni_of(g), own), gni_integer(0));
-        made = gni_binary(s, GN_OP_SUBTRACT, gni_of(made), gni_of(taken));
+    rows.scale = scale;
+    gn_tensor *made = gni_cast(s, classes_gradient(s, &rows, x, weight), dtype);
+    if (rows.g != NULL) {
+        gn_tensor *taken = product(s, rows.g, gni_floating(1 - smoothing));
+        if (weight != NULL)
+            taken = product(s, taken, gni_of(own));
+        gn_tensor *at = classes_gradient(s, &rows, picked_of(s, x, places), own);
+        at = gni_cast(s, gni_binary(s, GN_OP_SUBTRACT, gni_of(at), gni_of(taken)), dtype);
+        if (gni_scope_is_ok(s))
+            s->status = gn_scatter(made, -1, places, gni_of(at), false);
     }
-    if (g != NULL && details->smoothing != 0)
-        made = gni_binary(s, GN_OP_SUBTRACT, gni_of(made), product(s, gni_of(g), each));
-    gradients[0] = gni_scope_is_ok(s) ? gni_cast(s, made, frame->likes[0]->dtype) : NULL;
+    gradients[0] = made;
 }
 
 /* ---- the cross entropy with two classes ---------------------------------------------------------- */
