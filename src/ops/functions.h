@@ -33,6 +33,7 @@ extern const gn_function gni_functions_nn_classes[];
 extern const gn_function gni_functions_nn_losses[];
 extern const gn_function gni_functions_nn_margins[];
 extern const gn_function gni_functions_nn_pooling[];
+extern const gn_function gni_functions_nn_recurrent[];
 
 /* A bool that is given, or its default. */
 static inline bool gni_is_set(const gn_argument *argument)
