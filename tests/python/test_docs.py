@@ -39,6 +39,7 @@ MODULES = [
     "genesis.nn.modules.container",
     "genesis.nn.modules.flatten",
     "genesis.nn.modules.linear",
+    "genesis.nn.modules.loss",
     "genesis.nn.modules.module",
     "genesis.nn.modules.parameters",
     "genesis.nn.parameter",
