@@ -18,7 +18,7 @@ const gn_function *gn_function_table(int index)
         gni_functions_nn_convolutions, gni_functions_nn_layers,
         gni_functions_nn_losses,       gni_functions_nn_pooling,
         gni_functions_nn_classes,      gni_functions_nn_margins,
-        gni_functions_nn_recurrent,
+        gni_functions_nn_recurrent,    gni_functions_nn_rotary,
     };
     return index >= 0 && index < (int)(sizeof tables / sizeof *tables) ? tables[index] : NULL;
 }

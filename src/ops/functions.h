@@ -34,6 +34,7 @@ extern const gn_function gni_functions_nn_losses[];
 extern const gn_function gni_functions_nn_margins[];
 extern const gn_function gni_functions_nn_pooling[];
 extern const gn_function gni_functions_nn_recurrent[];
+extern const gn_function gni_functions_nn_rotary[];
 
 /* A bool that is given, or its default. */
 static inline bool gni_is_set(const gn_argument *argument)
