@@ -150,6 +150,10 @@ void gni_convolution_gradient(const struct gni_rule_frame *frame, gn_tensor **gr
 gn_status gni_places_add(gn_tensor *to, gn_tensor *x, const struct gni_places_details *places,
                          int count, gn_tensor *const *tensors) GN_NODISCARD;
 
+/* rules_losses.c */
+void gni_class_loss_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
+void gni_binary_loss_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients);
+
 /* ---- the graph: graph_nodes.c ------------------------------------------------------------------------- */
 
 static inline struct gni_record *gni_record_of(const gn_tensor *tensor)

@@ -258,6 +258,10 @@ void gni_parts_gradient(const struct gni_rule_frame *frame, gn_tensor **gradient
         if (gni_scope_is_ok(s) && details->is_unbound)
             parts[i] = gni_unsqueeze(s, parts[i], details->dimension);
     }
-    if (gni_scope_is_ok(s))
-        gradients[0] = gni_cat(s, count, parts, details->dimension);
+    if (!gni_scope_is_ok(s))
+        return;
+    gn_tensor *whole = gni_cat(s, count, parts, details->dimension);
+    for (int i = 0; i < frame->node->edge_count; i++) /* addends have the same */
+        if ((frame->needed >> i & 1) != 0)
+            gradients[i] = whole;
 }

@@ -32,10 +32,15 @@ extern const gn_function gni_functions_nn_convolutions[];
 extern const gn_function gni_functions_nn_dropout[];
 extern const gn_function gni_functions_nn_embeddings[];
 extern const gn_function gni_functions_nn_layers[];
+extern const gn_function gni_functions_nn_classes[];
 extern const gn_function gni_functions_nn_losses[];
 extern const gn_function gni_functions_nn_norms[];
 extern const gn_function gni_functions_nn_pooling[];
 extern const gn_function gni_functions_nn_resampling[];
+extern const gn_function gni_functions_nn_margins[];
+extern const gn_function gni_functions_nn_pooling[];
+extern const gn_function gni_functions_nn_recurrent[];
+extern const gn_function gni_functions_nn_rotary[];
 
 /* A bool that is given, or its default. */
 static inline bool gni_is_set(const gn_argument *argument)

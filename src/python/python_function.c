@@ -14,7 +14,7 @@
 
 enum {
     PARAMETERS_MOST = 12,
-    FUNCTIONS_MOST = 512, /* names: aliases count */
+    FUNCTIONS_MOST = 768, /* names: aliases count */
     INTEGERS_MOST = 64,   /* of a call, but for one long list */
     SHAPES_MOST = 32,     /* of a call */
     QUICK_MATRIX = 1024,  /* elements of a matrix whose product is short */
@@ -87,8 +87,8 @@ enum result_kind {
 struct function {
     const gn_function *row;
     const struct namespace *home;
-    char name[32];
-    char in_place[33]; /* name_ */
+    char name[40];
+    char in_place[41]; /* name_ */
     int op, arity;     /* of an elementwise operation; -1: by row->call */
     bool is_parsed;
     int count;
@@ -1235,7 +1235,7 @@ static PyObject *function_call(int number, enum form form, PyObject *self,
     HEX(X, n##7)    \
     HEX(X, n##8)    \
     HEX(X, n##9) HEX(X, n##a) HEX(X, n##b) HEX(X, n##c) HEX(X, n##d) HEX(X, n##e) HEX(X, n##f)
-#define THUNKS(X) HEX_2(X, 0) HEX_2(X, 1)
+#define THUNKS(X) HEX_2(X, 0) HEX_2(X, 1) HEX_2(X, 2)
 
 THUNKS(THUNK)
 

@@ -49,14 +49,16 @@ enum gni_rule {
     GNI_RULE_KTH,         /* none: an element by its rank */
     GNI_RULE_SOFTMAX,     /* struct gni_softmax_details */
     GNI_RULE_CAT,         /* int64_t: the dimension, and the size of each input in it */
-    GNI_RULE_PARTS,       /* struct gni_parts_details: a tensor cut up; the results are all of it */
-    GNI_RULE_MATMUL,      /* none */
-    GNI_RULE_REPEAT,      /* struct gni_repeat_details */
-    GNI_RULE_CUMULATE,    /* struct gni_cumulate_details */
-    GNI_RULE_PLACES, /* struct gni_places_details: elements by index tensors, the other inputs */
+    GNI_RULE_PARTS, /* struct gni_parts_details: a tensor, or a sum of two, cut up; the results are all of it */
+    GNI_RULE_MATMUL,   /* none */
+    GNI_RULE_REPEAT,   /* struct gni_repeat_details */
+    GNI_RULE_CUMULATE, /* struct gni_cumulate_details */
+    GNI_RULE_PLACES,   /* struct gni_places_details: elements by index tensors, the other inputs */
     GNI_RULE_PLACES_BACK, /* the same: a tensor of 0 to which the elements are added */
     GNI_RULE_PUT,         /* the same: places of the first input take over the second one */
     GNI_RULE_CONVOLUTION, /* struct gni_convolution */
+    GNI_RULE_CLASS_LOSS,  /* struct gni_class_loss_details: each row, and log(sum(exp(x))) of it */
+    GNI_RULE_BINARY_LOSS, /* none */
     GNI_RULE_CUSTOM,      /* gn_custom_gradient, and its name */
     GNI_RULE_COUNT,
 };
@@ -80,6 +82,10 @@ struct gni_reduce_details {
 struct gni_softmax_details {
     int dimension;
     bool is_log;
+};
+
+struct gni_class_loss_details {
+    double smoothing;
 };
 
 struct gni_parts_details {

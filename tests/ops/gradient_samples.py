@@ -11,6 +11,7 @@ import gradient_samples_nn_convolutions
 import gradient_samples_nn_layers
 import gradient_samples_nn_losses
 import gradient_samples_nn_pooling
+import gradient_samples_nn_recurrent
 import gradient_samples_rows
 import gradient_samples_shapes
 from gradient_sample import Sample, calls_of
@@ -25,6 +26,7 @@ SAMPLES: list[Sample] = [
     *gradient_samples_nn_layers.SAMPLES,
     *gradient_samples_nn_losses.SAMPLES,
     *gradient_samples_nn_pooling.SAMPLES,
+    *gradient_samples_nn_recurrent.SAMPLES,
 ]
 
 

@@ -1,0 +1,110 @@
+/*
+ * rules_losses.c: the gradients of losses that have a rule of their own: src/ops/losses.c
+ */
+#include "autograd/autograd.h"
+
+/* ---- the cross entropy with classes ------------------------------------------------------------ */
+
+/* A row of x, and what its gradient is made of. */
+struct class_rows {
+    gn_tensor *g;       /* the gradient of the row's loss; NULL: 0 */
+    gn_tensor *log_sum; /* log(sum(exp(x))) */
+    gn_tensor *scale;   /* what softmax(x) is multiplied by */
+    double each;        /* what a class's weight is multiplied by: smoothing / C */
+};
+
+static gn_tensor *product(struct gni_scope *s, gn_tensor *a, gn_operand b)
+{
+    return gni_binary(s, GN_OP_MULTIPLY, gni_of(a), b);
+}
+
+/* The gradient of some elements of x, which are not those of a row's own class: scale softmax(x) - g each weight. */
+static gn_tensor *classes_gradient(struct gni_scope *s, const struct class_rows *rows, gn_tensor *x,
+                                   gn_tensor *weight)
+{
+    gn_tensor *apart = gni_binary(s, GN_OP_SUBTRACT, gni_of(gni_wide(s, x)), gni_of(rows->log_sum));
+    gn_tensor *made = product(s, gni_unary(s, GN_OP_EXP, apart), gni_of(rows->scale));
+    if (rows->g == NULL || rows->each == 0)
+        return made;
+    gn_tensor *each = product(s, rows->g, gni_floating(rows->each));
+    if (weight != NULL)
+        each = product(s, each, gni_of(weight));
+    return gni_binary(s, GN_OP_SUBTRACT, gni_of(made), gni_of(each));
+}
+
+/* g times the sum of the weights of -log_softmax(x) in a row's loss. */
+static gn_tensor *scale_of(struct gni_scope *s, gn_tensor *g, gn_tensor *weight, gn_tensor *own,
+                           double smoothing, int64_t classes)
+{
+    if (weight == NULL)
+        return g;
+    gn_tensor *all = gni_reduce(s, GN_REDUCE_SUM, weight, 0, false);
+    all = product(s, all, gni_floating(smoothing / (double)classes));
+    gn_tensor *sum =
+        gni_binary(s, GN_OP_ADD, gni_of(product(s, own, gni_floating(1 - smoothing))), gni_of(all));
+    return product(s, g, gni_of(sum));
+}
+
+static gn_tensor *picked_of(struct gni_scope *s, gn_tensor *x, gn_tensor *places)
+{
+    gn_tensor *made = NULL;
+    gn_status status = gni_scope_is_ok(s) ? gn_gather(x, -1, places, &made) : s->status;
+    return gni_scope_keep(s, status, made);
+}
+
+/*
+ * Every element as if it were of another class, and then those of the rows' own classes in their places: computed apart, they
+ * are rounded once, too.
+ */
+void gni_class_loss_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    struct gni_scope *s = frame->scope;
+    double smoothing = ((const struct gni_class_loss_details *)frame->node->details)->smoothing;
+    gn_tensor *x = frame->inputs[0].tensor, *places = frame->inputs[1].tensor, *own = NULL;
+    gn_tensor *weight = frame->inputs[2].tensor, *scale = frame->given[1];
+    int64_t classes = x->sizes[x->ndim - 1];
+    gn_dtype dtype = frame->likes[0]->dtype;
+    struct class_rows rows = {
+        .g = frame->given[0], .log_sum = frame->results[1], .each = smoothing / (double)classes};
+    if (weight != NULL)
+        own = gni_index_at(s, weight, places);
+    if (rows.g != NULL) {
+        gn_tensor *whole = scale_of(s, rows.g, weight, own, smoothing, classes);
+        scale = scale == NULL ? whole : gni_binary(s, GN_OP_ADD, gni_of(scale), gni_of(whole));
+    }
+    rows.scale = scale;
+    gn_tensor *made = gni_cast(s, classes_gradient(s, &rows, x, weight), dtype);
+    if (rows.g != NULL) {
+        gn_tensor *taken = product(s, rows.g, gni_floating(1 - smoothing));
+        if (weight != NULL)
+            taken = product(s, taken, gni_of(own));
+        gn_tensor *at = classes_gradient(s, &rows, picked_of(s, x, places), own);
+        at = gni_cast(s, gni_binary(s, GN_OP_SUBTRACT, gni_of(at), gni_of(taken)), dtype);
+        if (gni_scope_is_ok(s))
+            s->status = gn_scatter(made, -1, places, gni_of(at), false);
+    }
+    gradients[0] = made;
+}
+
+/* ---- the cross entropy with two classes ---------------------------------------------------------- */
+
+/* x: g (x - t) / max(x (1 - x), 1e-12); t: g (log(1 - x) - log(x)) */
+void gni_binary_loss_gradient(const struct gni_rule_frame *frame, gn_tensor **gradients)
+{
+    struct gni_scope *s = frame->scope;
+    gn_tensor *x = frame->inputs[0].tensor, *target = frame->inputs[1].tensor, *g = frame->given[0];
+    gn_tensor *rest = gni_binary(s, GN_OP_SUBTRACT, gni_integer(1), gni_of(x));
+    if ((frame->needed & 1) != 0) {
+        gn_tensor *below = gni_binary(s, GN_OP_MULTIPLY, gni_of(rest), gni_of(x));
+        below = gni_binary(s, GN_OP_MAXIMUM, gni_of(below), gni_floating(1e-12));
+        gn_tensor *apart = gni_binary(s, GN_OP_SUBTRACT, gni_of(x), gni_of(target));
+        gn_tensor *above = gni_binary(s, GN_OP_MULTIPLY, gni_of(apart), gni_of(g));
+        gradients[0] = gni_binary(s, GN_OP_DIVIDE, gni_of(above), gni_of(below));
+    }
+    if ((frame->needed & 2) != 0) {
+        gn_tensor *other = gni_unary(s, GN_OP_LOG1P, gni_unary(s, GN_OP_NEGATIVE, x));
+        gn_tensor *apart =
+            gni_binary(s, GN_OP_SUBTRACT, gni_of(other), gni_of(gni_unary(s, GN_OP_LOG, x)));
+        gradients[1] = gni_binary(s, GN_OP_MULTIPLY, gni_of(apart), gni_of(g));
+    }
+}
