@@ -217,6 +217,13 @@ GN_API gn_status gn_tensor_view_storage(gn_tensor *tensor, gn_dtype dtype,
  */
 GN_API gn_status gn_tensor_become(gn_tensor *tensor, gn_tensor *other) GN_NODISCARD;
 
+/*
+ * The same for another one of any dtype, on any device. A leaf that needs a gradient goes on to need one, of the new dtype,
+ * device and sizes, and must have none yet where these change; the number of its dimensions stays. Whoever has the address
+ * of the memory that it had must keep that alive by another tensor: gn_tensor_detach().
+ */
+GN_API gn_status gn_tensor_set_data(gn_tensor *tensor, gn_tensor *other) GN_NODISCARD;
+
 /* Dimension i of the view is dimension order[i]. */
 GN_API gn_status gn_tensor_permute(gn_tensor *tensor, const int *order,
                                    gn_tensor **view) GN_NODISCARD;

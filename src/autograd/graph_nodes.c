@@ -445,6 +445,36 @@ gn_status gn_tensor_get_gradient(gn_tensor *tensor, gn_tensor **gradient)
     return GN_OK;
 }
 
+/* The node of a leaf describes its gradients: they will be as another tensor is. */
+static gn_status leaf_adapt(gn_tensor *tensor, const gn_tensor *other)
+{
+    struct gni_record *record = gni_record_of(tensor);
+    bool is_same = tensor->dtype == other->dtype && tensor->device == other->device &&
+                   gni_shape_is_equal(tensor->ndim, tensor->sizes, other->ndim, other->sizes);
+    if (is_same)
+        return GN_OK;
+    if (record->node->rule != GNI_RULE_ACCUMULATE || tensor->ndim != other->ndim ||
+        gni_dtypes[other->dtype].kind != GNI_KIND_FLOATING)
+        return gni_error(GN_ERROR_INVALID_VALUE,
+                         "a tensor that needs a gradient can become one of another dtype, device "
+                         "or shape if it is a leaf, the new one has as many dimensions and its "
+                         "type is floating: use detach() first");
+    gni_lock_take(&record->node->lock);
+    bool has_gradient = record->gradient != NULL || record->place != NULL;
+    struct gni_like *like = &record->node->results[0];
+    if (!has_gradient) {
+        like->dtype = other->dtype;
+        like->device = other->device;
+        memcpy((int64_t *)(uintptr_t)like->sizes, other->sizes,
+               sizeof *other->sizes * (size_t)other->ndim);
+    }
+    gni_lock_give(&record->node->lock);
+    return !has_gradient ? GN_OK
+                         : gni_error(GN_ERROR_INVALID_VALUE,
+                                     "the tensor has a gradient, which would not fit one of "
+                                     "another dtype, device or shape: set grad to None first");
+}
+
 /* Whether it looks as the gradient of a tensor must. */
 static gn_status gradient_check(const gn_tensor *tensor, const gn_tensor *gradient)
 {
@@ -731,5 +761,6 @@ void gni_tape_fill(void)
                                  .rewrite = gni_aliases_write_end,
                                  .keep = value_keep,
                                  .record_write = write_record,
-                                 .aliases_release = gni_aliases_release};
+                                 .aliases_release = gni_aliases_release,
+                                 .adapt = leaf_adapt};
 }

@@ -362,6 +362,7 @@ static int module_exec(PyObject *module)
         PyModule_AddFunctions(module, tensor_product_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_dlpack_functions) < 0 ||
         PyModule_AddFunctions(module, tensor_index_functions) < 0 ||
+        PyModule_AddFunctions(module, tensor_subclass_functions) < 0 || modules_init(module) < 0 ||
         PyModule_AddFunctions(module, list_functions) < 0 ||
         PyModule_AddFunctions(module, optim_functions) < 0 || functions_init(module, state) < 0 ||
         names_publish(module) < 0)
@@ -385,6 +386,7 @@ static int module_exec(PyObject *module)
         visit((state)->shape_error);                       \
         visit((state)->dtype_class);                       \
         visit((state)->tensor_class);                      \
+        visit((state)->parameter_class);                   \
         visit((state)->node_class);                        \
         visit((state)->handle_class);                      \
         visit((state)->numpy_class);                       \

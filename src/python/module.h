@@ -43,10 +43,11 @@ struct module_state {
     PyObject *dtypes[GN_DTYPE_COUNT];
     PyObject *pointer_classes[GN_DTYPE_COUNT]; /* of addresses; once used */
     PyObject *tensor_class;
-    PyObject *node_class;    /* of Tensor.grad_fn */
-    PyObject *handle_class;  /* of what Tensor.register_hook() gives */
-    PyObject *numpy_class;   /* the last class of NumPy's that an argument had; NULL: none yet */
-    PyObject *numpy_asarray; /* its function; NULL until it is used */
+    PyObject *parameter_class; /* the subclass of it that was used first; NULL: none yet */
+    PyObject *node_class;      /* of Tensor.grad_fn */
+    PyObject *handle_class;    /* of what Tensor.register_hook() gives */
+    PyObject *numpy_class;     /* the last class of NumPy's that an argument had; NULL: none yet */
+    PyObject *numpy_asarray;   /* its function; NULL until it is used */
     PyObject *pair_class;
     PyObject *generator_class;
     PyObject *generator; /* that of genesis.rand() and its kin, unless they are given another */
@@ -341,6 +342,7 @@ struct tensor_object {
     PyObject_HEAD gn_tensor *tensor;
     struct module_state *state; /* as module_state_of_object(), which takes three calls */
     PyObject *weak;             /* weak references to it; NULL: none */
+    PyObject *apart;            /* in a room without a Tensor: that of a subclass, borrowed */
 };
 
 _Static_assert(sizeof(struct tensor_object) <= GN_TENSOR_ROOM, "a Tensor lies in its gn_tensor");
@@ -360,7 +362,9 @@ static inline struct module_state *tensor_state(PyObject *object)
 
 static inline bool tensor_check(const struct module_state *state, PyObject *object)
 {
-    return Py_TYPE(object) == (PyTypeObject *)state->tensor_class;
+    PyTypeObject *class = Py_TYPE(object), *base = (PyTypeObject *)state->tensor_class;
+    return class == base || class == (PyTypeObject *)state->parameter_class ||
+           PyType_IsSubtype(class, base);
 }
 
 /* A view with two dimensions exchanged: python_tensor_views.c. */
@@ -494,6 +498,10 @@ PyObject *tensor_from_cuda_array(struct module_state *state, PyObject *object);
 /* What an object's __cuda_array_interface__ says of its elements; false, without an exception, where it says nothing that
  * there is a dtype for. */
 bool cuda_array_look(PyObject *object, gn_dtype *dtype, bool *is_contiguous);
+
+/* Modules of genesis.nn: python_modules.c. */
+extern PyMethodDef tensor_subclass_functions[];
+int modules_init(PyObject *module);
 
 /* Other protocols: python_interop.c. Whether an object has elements that only they give, and these, shared. Memory of a
  * GPU comes by DLPack or __cuda_array_interface__ whatever else its owner has: the buffer protocol is for the CPU. */

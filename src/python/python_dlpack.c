@@ -92,7 +92,7 @@ static bool device_find(const int64_t pair[2], gn_device **device)
 }
 
 /*
- * The tensor that is handed over, as a new reference: itself, or a copy where one is asked for, or where the consumer
+ * The tensor that is handed over, as a new reference: one of the same memory, or a copy where one is asked for, or where the consumer
  * wants it on another device.
  */
 static int target_take(struct module_state *state, gn_tensor *tensor, PyObject *asked,
@@ -120,8 +120,8 @@ static int target_take(struct module_state *state, gn_tensor *tensor, PyObject *
         CALL_ALLOCATING(status, gn_tensor_to(tensor, device, target));
     else if (*is_copied)
         CALL_ALLOCATING(status, gn_cast(tensor, gn_tensor_get_dtype(tensor), target));
-    else
-        gn_tensor_retain(*target = tensor);
+    else /* another tensor: this one may become one of other memory */
+        CALL_OPERATION(gn_is_pending(), status, gn_tensor_detach(tensor, target));
     if (status != GN_OK)
         (void)error_raise(state, status);
     return status == GN_OK ? 0 : -1;

@@ -5,6 +5,8 @@
  * allocation makes both, and a gn_tensor becomes a Tensor once, but for a gradient, whose Tensor
  * is found or made again (tensor_find_python). A function that gives back the tensor that it was
  * given gives back the Tensor. The interpreter's lock is let go around calls that may compute for long.
+ *
+ * An object of a subclass (genesis.nn.Parameter) may need more room: it has memory of its own, and the room says where.
  */
 #include "module.h"
 
@@ -18,7 +20,7 @@ static PyObject *tensor_init(struct module_state *state, gn_tensor *tensor,
 {
     made->tensor = tensor;
     made->state = state;
-    made->weak = NULL;
+    made->weak = made->apart = NULL;
     return PyObject_Init((PyObject *)made, (PyTypeObject *)state->tensor_class);
 }
 
@@ -42,8 +44,58 @@ PyObject *tensor_find_python(struct module_state *state, gn_tensor *tensor)
         gn_tensor_release(tensor); /* the Tensor has a reference of its own */
         return Py_NewRef((PyObject *)found);
     }
+    if (found->apart != NULL && Py_REFCNT(found->apart) > 0) {
+        gn_tensor_release(tensor);
+        return Py_NewRef(found->apart);
+    }
     return tensor_init(state, tensor, found); /* its Tensor has gone */
 }
+
+/* _make_subclass(class, data, requires_grad=False): what `data` is, without a history, as an object of a subclass. */
+static PyObject *make_subclass(PyObject *module, PyObject *arguments)
+{
+    struct module_state *state = module_state_of(module);
+    PyObject *class, *data;
+    gn_tensor *tensor;
+    gn_status status;
+    int is_required = 0;
+    if (!PyArg_ParseTuple(arguments, "O!O|p:_make_subclass", &PyType_Type, &class, &data,
+                          &is_required))
+        return NULL;
+    if (!PyType_IsSubtype((PyTypeObject *)class, (PyTypeObject *)state->tensor_class) ||
+        class == state->tensor_class || !tensor_check(state, data)) {
+        PyErr_Format(PyExc_TypeError,
+                     "_make_subclass: a subclass of Tensor and a Tensor are "
+                     "expected, not %R and %R",
+                     class, (PyObject *)Py_TYPE(data));
+        return NULL;
+    }
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_detach(tensor_of(data), &tensor));
+    if (status != GN_OK)
+        return error_raise(state, status);
+    struct tensor_object *room = gn_tensor_take_room(tensor);
+    struct tensor_object *made =
+        room != NULL ? (struct tensor_object *)object_alloc((PyTypeObject *)class) : NULL;
+    if (made == NULL) {
+        if (room == NULL)
+            PyErr_SetString(PyExc_SystemError, "a gn_tensor became two objects of Python");
+        gn_tensor_release(tensor);
+        return NULL;
+    }
+    made->tensor = tensor;
+    made->state = state;
+    *room = (struct tensor_object){.apart = (PyObject *)made};
+    if (state->parameter_class == NULL)
+        state->parameter_class = Py_NewRef(class);
+    return gradient_request((PyObject *)made, is_required);
+}
+
+PyMethodDef tensor_subclass_functions[] = {
+    {"_make_subclass", make_subclass, METH_VARARGS,
+     "_make_subclass($module, cls, data, requires_grad=False, /)\n--\n\n"
+     "What a tensor is, without a history, as an object of a subclass of Tensor."},
+    {NULL, NULL, 0, NULL},
+};
 
 PyObject *tensor_or_raise_in(struct module_state *state, const char *function, gn_status status,
                              gn_tensor *tensor)
@@ -60,13 +112,19 @@ PyObject *tensor_or_raise(struct module_state *state, gn_status status, gn_tenso
 static void tensor_dealloc(PyObject *self)
 {
     PyTypeObject *class = Py_TYPE(self);
-    gn_tensor *tensor = tensor_of(self); /* in which the object is */
-    ((struct tensor_object *)self)->tensor =
-        NULL; /* a graph may keep it: see tensor_find_python() */
-    if (((struct tensor_object *)self)->weak != NULL)
+    struct tensor_object *object = (struct tensor_object *)self;
+    gn_tensor *tensor = object->tensor; /* in which the object is, but for one of a subclass */
+    struct tensor_object *room = gn_tensor_get_room(tensor);
+    object->tensor = NULL; /* a graph may keep it: see tensor_find_python() */
+    if (room->apart == self)
+        room->apart = NULL;
+    if (object->weak != NULL)
         PyObject_ClearWeakRefs(self);
     gn_tensor_release(tensor);
-    Py_DECREF(class);
+    if (room != object)
+        object_free(self);
+    else
+        Py_DECREF(class);
 }
 
 int integer_from_python(PyObject *object, gn_scalar *number)
@@ -293,7 +351,7 @@ static int set_data(PyObject *self, PyObject *value, void *unused)
         PyErr_SetString(PyExc_TypeError, "data is a Tensor");
         return -1;
     }
-    CALL_OPERATION(gn_is_pending(), status, gn_tensor_become(tensor_of(self), tensor_of(value)));
+    CALL_OPERATION(gn_is_pending(), status, gn_tensor_set_data(tensor_of(self), tensor_of(value)));
     if (status != GN_OK)
         (void)error_raise_in(tensor_state(self), "data", status);
     return status == GN_OK ? 0 : -1;
@@ -646,6 +704,7 @@ static PyObject *tensor_tolist(PyObject *self, PyObject *unused)
 /* Where a buffer's numbers are kept while somebody has it. */
 struct buffer {
     Py_ssize_t sizes[GN_DIMENSIONS_MAX], strides[GN_DIMENSIONS_MAX];
+    gn_tensor *owner; /* of the memory, whatever the Tensor becomes meanwhile */
 };
 
 static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
@@ -681,13 +740,16 @@ static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
         return -1;
     }
     CALL_OPERATION(gn_is_pending(), status, gn_tensor_get_data(tensor, &data));
-    if (status != GN_OK) {
-        (void)error_raise(tensor_state(self), status);
+    struct buffer *buffer = status == GN_OK ? PyMem_Malloc(sizeof *buffer) : NULL;
+    if (status == GN_OK && buffer == NULL) {
+        PyErr_NoMemory();
         return -1;
     }
-    struct buffer *buffer = PyMem_Malloc(sizeof *buffer);
-    if (buffer == NULL) {
-        PyErr_NoMemory();
+    if (status == GN_OK)
+        status = gn_tensor_detach(tensor, &buffer->owner);
+    if (status != GN_OK) {
+        PyMem_Free(buffer);
+        (void)error_raise(tensor_state(self), status);
         return -1;
     }
     Py_ssize_t size = (Py_ssize_t)gn_dtype_size(dtype);
@@ -714,6 +776,7 @@ static int tensor_get_buffer(PyObject *self, Py_buffer *view, int flags)
 static void tensor_release_buffer(PyObject *self, Py_buffer *view)
 {
     (void)self;
+    gn_tensor_release(((struct buffer *)view->internal)->owner);
     PyMem_Free(view->internal);
 }
 
@@ -977,7 +1040,7 @@ int tensor_class_init(PyObject *module, struct module_state *state)
     PyType_Spec spec = {
         .name = "genesis.Tensor",
         .basicsize = sizeof(struct tensor_object),
-        .flags = Py_TPFLAGS_DEFAULT,
+        .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
         .slots = slots,
     };
     state->tensor_class = PyType_FromModuleAndSpec(module, &spec, NULL);

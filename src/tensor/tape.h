@@ -151,6 +151,8 @@ struct gni_tape {
     /* Puts a step that wrote into its first input on the tape; results are not looked at. */
     gn_status (*record_write)(const struct gni_tape_step *step);
     void (*aliases_release)(struct gni_alias_set *aliases);
+    /* A tensor that has a record is about to become another one: its gradient will be as that is, or this is refused. */
+    gn_status (*adapt)(gn_tensor *tensor, const gn_tensor *other);
 };
 
 extern struct gni_tape gni_tape;

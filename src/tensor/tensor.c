@@ -557,6 +557,31 @@ gn_status gn_tensor_become(gn_tensor *tensor, gn_tensor *other)
     return GN_OK;
 }
 
+gn_status gn_tensor_set_data(gn_tensor *tensor, gn_tensor *other)
+{
+    GN_CHECK_ARGUMENT(tensor != NULL && other != NULL, "tensor and other must not be NULL");
+    GN_TRY(gni_tensor_flush(tensor));
+    GN_TRY(gni_tensor_flush(other));
+    if (gni_tensor_has_recipe(tensor))
+        gni_evaluator.forget_recipe(tensor);
+    struct gni_storage *old = gni_tensor_storage(tensor), *storage = gni_tensor_storage(other);
+    if (tensor->dtype != other->dtype || tensor->device != other->device)
+        GN_TRY(gni_evaluator.flush_readers(old)); /* they have its dtype from the tensor */
+    if (tensor->gradient != NULL)
+        GN_TRY(gni_tape.adapt(tensor, other));
+    if (old != storage) {
+        if (tensor->gradient != NULL && atomic_load(&old->is_lasting))
+            atomic_store(&storage->is_lasting, true);
+        storage_exchange(tensor, old, storage);
+    }
+    tensor->dtype = other->dtype;
+    tensor->device = other->device;
+    tensor->offset = other->offset;
+    tensor->life++;
+    gni_tensor_set_layout(tensor, other->ndim, other->sizes, other->strides);
+    return GN_OK;
+}
+
 static gn_status permute(gn_tensor *tensor, const int *order, gn_tensor **out)
 {
     GN_CHECK_ARGUMENT(tensor != NULL && out != NULL, "tensor and view must not be NULL");

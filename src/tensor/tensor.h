@@ -24,8 +24,8 @@
  *       storage of gni_counted_least bytes. Nobody asks about smaller ones.
  *
  * `node`, `storage` and what hangs on them change under the recorder's lock only (src/ops/recorder.h); the rest
- * of a tensor never changes after its creation. gn_tensor_become() is the exception to both, for a tensor that is not
- * pending: nodes that read it have its storage, offset and strides themselves.
+ * of a tensor never changes after its creation. gn_tensor_become() and gn_tensor_set_data() are the exceptions to both, for
+ * a tensor that is not pending: nodes that read it have its storage, offset and strides themselves.
  */
 #ifndef GNI_TENSOR_TENSOR_H
 #define GNI_TENSOR_TENSOR_H

@@ -95,8 +95,14 @@ def test_detach_and_data_share_memory():
     assert x.tolist() == [2, 3] and x.is_leaf
     x.data = genesis.zeros(2)
     assert x.requires_grad and x.tolist() == [0, 0]
-    with pytest.raises(genesis.ShapeError):
-        x.data = genesis.zeros(3)
+    x.data = genesis.zeros(3, dtype=genesis.float64)
+    assert x.requires_grad and x.shape == (3,)
+    (x * 2).sum().backward()
+    assert x.grad.dtype is genesis.float64 and x.grad.tolist() == [2, 2, 2]
+    with pytest.raises(ValueError, match="data: the tensor has a gradient, which would not fit"):
+        x.data = genesis.zeros(2)
+    with pytest.raises(ValueError, match="data: a tensor that needs a gradient can become"):
+        x.data = genesis.zeros(3, 1)
 
 
 # ---- backward ----

@@ -8,6 +8,7 @@ from functools import wraps
 
 from genesis import _C
 from genesis._grad_mode import enable_grad, no_grad
+from genesis.utils.hooks import RemovableHandle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,32 +35,13 @@ class _Required:
 required = _Required()
 
 
-class RemovableHandle:
-    """What registering a hook gives: ``remove()`` takes the hook away."""
-
-    def __init__(self, hooks: OrderedDict[int, Any]) -> None:
-        self._hooks = hooks
-        self.id = id(self)
-
-    def remove(self) -> None:
-        """Take the hook away; nothing happens where that was done before."""
-        self._hooks.pop(self.id, None)
-
-    def __enter__(self) -> RemovableHandle:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.remove()
-
-
 _global_pre_hooks: OrderedDict[int, Any] = OrderedDict()
 _global_post_hooks: OrderedDict[int, Any] = OrderedDict()
 
 
 def _register(hooks: OrderedDict[int, Any], hook: Any, prepend: bool = False) -> RemovableHandle:
     handle = RemovableHandle(hooks)
-    # The handle itself is kept with the hook, so that its id is nobody else's.
-    hooks[handle.id] = (hook, handle)
+    hooks[handle.id] = hook
     if prepend:
         hooks.move_to_end(handle.id, last=False)
     return handle
@@ -87,7 +69,7 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
             return step(self, *args, **kwargs)
         self._inside = True
         try:
-            for hook, _ in [*_global_pre_hooks.values(), *before.values()]:
+            for hook in [*_global_pre_hooks.values(), *before.values()]:
                 changed = hook(self, (self, *args), kwargs)
                 if changed is None:
                     continue
@@ -98,7 +80,7 @@ def _hooked(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 args, kwargs = changed[0][1:], changed[1]
             made = step(self, *args, **kwargs)
-            for hook, _ in [*after.values(), *_global_post_hooks.values()]:
+            for hook in [*after.values(), *_global_post_hooks.values()]:
                 hook(self, (self, *args), kwargs)
             return made
         finally:
@@ -369,7 +351,7 @@ class Optimizer:
 
         The tensors are those of the optimizer, and change with its next step.
         """
-        for hook, _ in self._optimizer_state_dict_pre_hooks.values():
+        for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
         numbers: dict[int, int] = {}
         groups, start = [], 0
@@ -385,7 +367,7 @@ class Optimizer:
             for key, value in self.state.items()
         }
         made = {"state": state, "param_groups": groups}
-        for hook, _ in self._optimizer_state_dict_post_hooks.values():
+        for hook in self._optimizer_state_dict_post_hooks.values():
             changed = hook(self, made)
             made = made if changed is None else changed
         return made
@@ -400,7 +382,7 @@ class Optimizer:
         from copy import deepcopy
 
         state_dict = state_dict.copy()
-        for hook, _ in self._optimizer_load_state_dict_pre_hooks.values():
+        for hook in self._optimizer_load_state_dict_pre_hooks.values():
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
         saved = deepcopy(state_dict["param_groups"])
@@ -427,7 +409,7 @@ class Optimizer:
             if "param_names" in group:
                 other.setdefault("param_names", group["param_names"])
         self.__setstate__({"state": state, "param_groups": saved})
-        for hook, _ in self._optimizer_load_state_dict_post_hooks.values():
+        for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
