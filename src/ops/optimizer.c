@@ -177,10 +177,20 @@ static void writing_init(const struct run *run, gn_device *device, struct gni_op
     w->status = GN_OK;
 }
 
-static void program_write(const struct run *run, const struct entry *entry,
-                          struct gni_optim_writing *w)
+/* What the host computes becomes what its scalars can hold. */
+static void scalars_round(const struct run *run, int entry, struct gni_optim_writing *w)
+{
+    for (int s = 0; s < run->optimizer->scalar_count; s++) {
+        double number = gni_list_known(&w->list, w->scalars[s]);
+        if (run->lists->scalars[s][entry]->dtype != GN_FLOAT64)
+            w->scalars[s] = gni_list_number(&w->list, (double)(float)number);
+    }
+}
+
+static void program_write(const struct run *run, int first, struct gni_optim_writing *w)
 {
     const struct gni_optimizer *optimizer = run->optimizer;
+    const struct entry *entry = &run->entries[first];
     int places = FIRST_STATE + optimizer->state_count;
     int singles = entry->is_known ? 0 : optimizer->scalar_count;
     gni_list_writer_init(&w->list, places + singles, ((1U << singles) - 1U) << places);
@@ -192,6 +202,8 @@ static void program_write(const struct run *run, const struct entry *entry,
         w->scalars[s] = entry->is_known ? gni_list_number(&w->list, entry->scalars[s]) : places + s;
     gradient_write(w, run->lists);
     scalars_advance(optimizer, w);
+    if (entry->is_known)
+        scalars_round(run, first, w);
     optimizer->write(w);
 }
 
@@ -243,7 +255,7 @@ static gn_status group_run(const struct run *run, int first, gn_tensor *skip)
             run->group[count++] = e;
         }
     writing_init(run, lists->parameters[first]->device, &w);
-    program_write(run, entry, &w);
+    program_write(run, first, &w);
     GN_TRY(w.status);
     tensors_take(run, count, !entry->is_known);
     if (lists->is_recorded)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from genesis import _C
 from genesis._grad_mode import enable_grad, no_grad
+from genesis._tensor_names import finfo
 from genesis.optim.optimizer import Optimizer, check_rate, scalar_dtype
 
 TYPE_CHECKING = False
@@ -111,27 +112,36 @@ class Adafactor(Optimizer):
         return loss
 
     def _param_step(self, param: Any, group: dict[str, Any]) -> None:
-        grad = -param.grad if group["maximize"] else param.grad
         state, (eps1, eps2) = self._state_of(param), group["eps"]
-        eps1 = _C.finfo(param.dtype).eps if eps1 is None else eps1
+        eps1 = finfo(param.dtype).eps if eps1 is None else eps1
         lr = float(group["lr"])
         state["step"] += 1
         count = state["step"].item()
         new = count ** group["beta2_decay"]
-        size = (param * param).mean().sqrt()
-        alpha = size.maximum(_C.tensor(eps2, dtype=size.dtype, device=size.device))
-        alpha = alpha * min(lr, 1 / count**0.5)
-        if group["weight_decay"] != 0:
-            param.mul_(1 - lr * group["weight_decay"])
+        own, grad = _wide(param.detach()), _wide(param.grad)
+        grad = -grad if group["maximize"] else grad
+        alpha = (own * own).mean().sqrt().clamp(min=eps2) * min(lr, 1 / count**0.5)
+        squares = grad * grad
         if grad.ndim > 1:
-            squares = grad * grad
-            rows, columns = state["row_var"], state["col_var"]
-            rows.lerp_(squares.mean(dim=-1, keepdim=True), new)
-            columns.lerp_(squares.mean(dim=-2, keepdim=True), new)
+            rows = _averaged(state["row_var"], squares.mean(dim=-1, keepdim=True), new)
+            columns = _averaged(state["col_var"], squares.mean(dim=-2, keepdim=True), new)
             estimate = (rows @ columns) / rows.mean(dim=-2, keepdim=True).clamp(min=eps1)
         else:
-            state["variance"].lerp_(grad * grad, new)
-            estimate = state["variance"]
+            estimate = _averaged(state["variance"], squares, new)
         update = estimate.clamp(min=eps1 * eps1).rsqrt() * grad
         denominator = ((update * update).mean().sqrt() / group["d"]).clamp(min=1.0)
-        param.sub_(update * (alpha / denominator))
+        kept = own * (1 - lr * group["weight_decay"])
+        param.copy_(kept - update * (alpha / denominator))
+
+
+def _wide(tensor: Any) -> Any:
+    """Halves as float32: each operation would round them."""
+    is_half = tensor.dtype in (_C.float16, _C.bfloat16)
+    return tensor.to(dtype=_C.float32) if is_half else tensor
+
+
+def _averaged(state: Any, value: Any, weight: float) -> Any:
+    """Moves an average towards a value, and gives it."""
+    made = _wide(state).lerp(value, weight)
+    state.copy_(made)
+    return made
