@@ -157,8 +157,9 @@ static gn_status tensor_check(const struct call *call, int place, int entry)
                                        : "one element");
     GN_TRY(gni_tape_refuse("a list program", tensor));
     if (call->store[place] >= 0) {
-        struct gni_shape shape = {.ndim = tensor->ndim};
-        memcpy(shape.sizes, tensor->sizes, sizeof shape.sizes);
+        struct gni_shape shape;
+        shape.ndim = tensor->ndim;
+        memcpy(shape.sizes, tensor->sizes, (size_t)tensor->ndim * sizeof *shape.sizes);
         GN_TRY(gni_out_check("list program", tensor, &shape, tensor->dtype));
     }
     return gni_tensor_flush(tensor);

@@ -238,9 +238,14 @@ static gn_status entry_record(const struct finished *made, int count, gn_tensor 
     int used = 0;
     for (int p = 0; p < program->place_count; p++) {
         gn_tensor *tensor = tensors[(size_t)p * (size_t)count + (size_t)entry];
-        values[used++] = (program->single_places >> p & 1) != 0
-                             ? number_tensor(&s, gni_of(tensor), tensor->device)
-                             : gni_wide(&s, tensor);
+        bool is_stored = false;
+        for (int i = 0; i < program->store_count; i++)
+            is_stored |= made->stores[i].place == p;
+        gn_tensor *value = (program->single_places >> p & 1) != 0
+                               ? number_tensor(&s, gni_of(tensor), tensor->device)
+                               : gni_wide(&s, tensor);
+        /* A gradient may need the value of before. */
+        values[used++] = is_stored && value == tensor ? gni_clone(&s, value) : value;
     }
     for (int i = 0; i < program->number_count; i++)
         values[used++] = number_tensor(&s, made->numbers[i], tensors[entry]->device);

@@ -81,9 +81,10 @@ static gn_status scalar_read(const struct run *run, gn_tensor *tensor, double *n
                          "shape %s",
                          run->optimizer->name, gni_dtypes[tensor->dtype].name,
                          gni_shape_text(tensor->ndim, tensor->sizes).text);
-    struct gni_shape own = {.ndim = tensor->ndim};
-    memcpy(own.sizes, tensor->sizes, sizeof own.sizes);
-    GN_TRY(gni_out_check(run->optimizer->name, tensor, &own, tensor->dtype));
+    struct gni_shape shape;
+    shape.ndim = tensor->ndim;
+    memcpy(shape.sizes, tensor->sizes, (size_t)tensor->ndim * sizeof *shape.sizes);
+    GN_TRY(gni_out_check(run->optimizer->name, tensor, &shape, tensor->dtype));
     GN_TRY(gni_tape_refuse(run->optimizer->name, tensor));
     GN_TRY(gni_tensor_flush(tensor));
     GN_TRY(gni_recorder_flush_readers(gni_tensor_storage(tensor)));
