@@ -18,6 +18,7 @@
 #include "genesis/list.h"
 #include "genesis/memory.h"
 #include "genesis/ops.h"
+#include "genesis/optim.h"
 #include "genesis/profile.h"
 #include "genesis/tensor.h"
 #include "genesis/tune.h"

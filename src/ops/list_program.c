@@ -157,8 +157,9 @@ static gn_status tensor_check(const struct call *call, int place, int entry)
                                        : "one element");
     GN_TRY(gni_tape_refuse("a list program", tensor));
     if (call->store[place] >= 0) {
-        struct gni_shape shape = {.ndim = tensor->ndim};
-        memcpy(shape.sizes, tensor->sizes, sizeof shape.sizes);
+        struct gni_shape shape;
+        shape.ndim = tensor->ndim;
+        memcpy(shape.sizes, tensor->sizes, (size_t)tensor->ndim * sizeof *shape.sizes);
         GN_TRY(gni_out_check("list program", tensor, &shape, tensor->dtype));
     }
     return gni_tensor_flush(tensor);
@@ -396,6 +397,14 @@ static void outputs_build(struct build *build, const struct call *call, int entr
 
 /* ---- entries one by one ---------------------------------------------------------------------------------- */
 
+/* Whether a value is a number that the call was given, and no tensor. */
+static bool is_plain(const struct call *call, int value)
+{
+    int number = value - call->given->place_count;
+    return number >= 0 && number < call->given->number_count &&
+           call->numbers[number].tensor == NULL;
+}
+
 /* What the program makes of an entry's numbers and single places, where the host can compute them: each in the type in which
  * others read it, as numbers. Else every element would compute them again. */
 static gn_status scalars_compute(const struct call *call, int entry, struct build *build,
@@ -403,6 +412,14 @@ static gn_status scalars_compute(const struct call *call, int entry, struct buil
 {
     const gn_list_program *given = call->given;
     int first = first_step(given);
+    bool has_none = true; /* but numbers */
+    for (int v = 0; v < first + given->step_count && has_none; v++)
+        has_none = !call->is_scalar[v] || is_plain(call, v) ||
+                   (v < given->place_count && !call->is_read[v]);
+    for (int i = 0; i < given->number_count; i++)
+        numbers[given->place_count + i] = gni_scalar_double(call->numbers[i].scalar);
+    if (has_none)
+        return GN_OK;
     gni_program_init(&build->program, 0, NULL, NULL);
     for (short p = 0; p < given->place_count; p++)
         if (is_single(call, p) && call->is_read[p])
@@ -411,7 +428,8 @@ static gn_status scalars_compute(const struct call *call, int entry, struct buil
     steps_build(build, call, true);
     struct gni_program *program = &build->program;
     for (int v = 0; v < first + given->step_count; v++) {
-        if (!call->is_scalar[v] || (v < given->place_count && !call->is_read[v]))
+        if (!call->is_scalar[v] || is_plain(call, v) ||
+            (v < given->place_count && !call->is_read[v]))
             continue;
         short value = converted(build, build->at[v], true, false);
         program->outputs[program->output_count++] =

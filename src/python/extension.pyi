@@ -704,6 +704,16 @@ def _list_elementwise(
     single_places: int,
     /,
 ) -> None: ...
+def _optim_step(
+    name: str,
+    parameters: list[Tensor],
+    states: dict[Any, Any],
+    numbers: tuple[Any, ...],
+    flags: int,
+    scale: Tensor | None,
+    skip: Tensor | None,
+    /,
+) -> list[Tensor] | None: ...
 def _list_norm(
     tensors: tuple[Tensor, ...], order: SupportsFloat, is_total: builtins.bool, /
 ) -> Tensor: ...

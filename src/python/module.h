@@ -540,6 +540,7 @@ PyObject *tensor_detach(PyObject *self);
 
 /* List programs: python_list.c. */
 extern PyMethodDef list_functions[];
+extern PyMethodDef optim_functions[]; /* python_optim.c */
 
 /* Captured graphs: python_graph.c. */
 int graph_class_init(PyObject *module);
