@@ -1,8 +1,9 @@
 /*
- * python_shared_memory.c: tensors over memory that another process has filled: the batches of genesis.utils.data.
+ * python_shared_memory.c: tensors over the memory of a file: the batches of genesis.utils.data, which another process
+ * has filled, and checkpoints that are read as they are used.
  *
- * The memory has no name: it is a file of memfd_create(), which came over a socket. One mapping serves all tensors of a
- * batch, each with a storage of its own, so that a write to one is no write to another.
+ * The memory of a batch has no name: it is a file of memfd_create(), which came over a socket. One mapping serves all
+ * tensors, each with a storage of its own, so that a write to one is no write to another.
  *   SM1  `holders` counts the tensors, and the call that makes them. The last one unmaps, from any thread, and without
  *        Python.
  *   SM2  Nothing is mapped beyond the end of the file: a read there would end the process.
@@ -29,8 +30,8 @@ static void mapping_release(void *context)
     free(mapping);
 }
 
-/* The whole of a file, which may be closed afterwards; NULL with an exception. */
-static struct mapping *mapping_create(int file)
+/* The whole of a file, which may be closed afterwards; writes to a private one stay here. NULL with an exception. */
+static struct mapping *mapping_create(int file, bool is_private)
 {
     struct stat found;
     if (fstat(file, &found) < 0) {
@@ -48,7 +49,8 @@ static struct mapping *mapping_create(int file)
     }
     mapping->nbytes = (size_t)found.st_size;
     atomic_init(&mapping->holders, 1);
-    mapping->start = mmap(NULL, mapping->nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    mapping->start = mmap(NULL, mapping->nbytes, PROT_READ | PROT_WRITE,
+                          is_private ? MAP_PRIVATE : MAP_SHARED, file, 0);
     if (mapping->start == MAP_FAILED) {
         (void)PyErr_SetFromErrno(PyExc_OSError);
         free(mapping);
@@ -109,10 +111,11 @@ static PyObject *shared_tensors(PyObject *module, PyObject *arguments)
 {
     struct module_state *state = module_state_of(module);
     PyObject *parts;
-    int file;
-    if (!PyArg_ParseTuple(arguments, "iO!:_shared_tensors", &file, &PyTuple_Type, &parts))
+    int file, is_private = 0;
+    if (!PyArg_ParseTuple(arguments, "iO!|p:_shared_tensors", &file, &PyTuple_Type, &parts,
+                          &is_private))
         return NULL;
-    struct mapping *mapping = mapping_create(file);
+    struct mapping *mapping = mapping_create(file, is_private != 0);
     Py_ssize_t count = PyTuple_Size(parts);
     PyObject *made = mapping != NULL ? PyList_New(count) : NULL;
     for (Py_ssize_t i = 0; made != NULL && i < count; i++) {
@@ -132,7 +135,7 @@ static PyObject *shared_tensors(PyObject *module, PyObject *arguments)
 
 static PyMethodDef shared_memory_methods[] = {
     {"_shared_tensors", shared_tensors, METH_VARARGS,
-     "_shared_tensors($module, fd, parts, /)\n--\n\n"
+     "_shared_tensors($module, fd, parts, is_private=False, /)\n--\n\n"
      "Tensors over the memory of a file: one for each (dtype, shape, offset) of a tuple."},
     {NULL, NULL, 0, NULL},
 };

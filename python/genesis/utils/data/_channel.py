@@ -253,8 +253,7 @@ def _unpacked(packet: bytes, files: list[int]) -> Message:
     flags, wire = packet[0], packet[1:]
     if len(files) != flags.bit_count():
         raise RuntimeError(
-            "the memory of a batch did not arrive: this process has too many open files "
-            "(ulimit -n)"
+            "the memory of a batch did not arrive: this process has too many open files (ulimit -n)"
         )
     if flags & _IS_LONG:
         with open(files[-1], "rb", closefd=False) as file:  # noqa: PTH123

@@ -26,7 +26,7 @@ def can_pin() -> bool:
 
 
 def pin_memory(data: Any, device: Any = None) -> Any:
-    """Copy tensors to page-locked memory, in containers as well, and what has a pin_memory()."""
+    """Copy tensors to page-locked memory, in containers as well, and all that can do so itself."""
     if isinstance(data, _C.Tensor):
         return data.pin_memory() if device is None else data.pin_memory(device)
     if isinstance(data, (str, bytes)):

@@ -65,9 +65,7 @@ class Pool:
         own, other = channel_pair()
         self.channels.append(own)
         inherited = list(self.channels) if self._is_fork else []
-        process = context.Process(
-            target=worker_main, args=(other, inherited, plan), daemon=True
-        )
+        process = context.Process(target=worker_main, args=(other, inherited, plan), daemon=True)
         # Ctrl-C while it starts would end it with a traceback: it waits until the worker is ready.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:

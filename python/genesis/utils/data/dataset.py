@@ -137,7 +137,9 @@ class StackDataset(Dataset[Any]):
     def __getitems__(self, indices: list[int]) -> list[Any]:
         if isinstance(self.datasets, dict):
             columns = [_items_of(one, indices) for one in self.datasets.values()]
-            return [dict(zip(self.datasets, row, strict=True)) for row in zip(*columns, strict=True)]
+            return [
+                dict(zip(self.datasets, row, strict=True)) for row in zip(*columns, strict=True)
+            ]
         return list(zip(*[_items_of(one, indices) for one in self.datasets], strict=True))
 
     def __len__(self) -> int:
@@ -239,10 +241,7 @@ class Subset(Dataset[T]):
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         own = type(self)
-        if (
-            own.__getitem__ is not Subset.__getitem__
-            and own.__getitems__ is Subset.__getitems__
-        ):
+        if own.__getitem__ is not Subset.__getitem__ and own.__getitems__ is Subset.__getitems__:
             raise NotImplementedError(
                 f"{own.__name__} overrides __getitem__ but not __getitems__, which a DataLoader "
                 "calls: write `def __getitems__(self, indices): return [self[i] for i in indices]`"
