@@ -233,13 +233,13 @@ def _mapped(file: BinaryIO, start: int, entries: list[Entry]) -> dict[str, _C.Te
 def view_check(what: str, shape: Any, strides: Any, offset: Any, count: int) -> None:
     """Raise for a view that is not within a number of elements."""
     if len(shape) > _DIMENSIONS_MOST or not all(map(_is_size, shape)):
-        raise ValueError(f"{what} has no shape: {shape!r:.100}")
+        raise ValueError(f"{what} has no shape: at most {_DIMENSIONS_MOST} sizes, none negative")
     if not _is_size(offset):
         raise ValueError(f"{what} has no offset: {type(offset).__name__}")
     if len(strides) != len(shape) or not all(
         type(one) is int and abs(one) < 1 << 62 for one in strides
     ):
-        raise ValueError(f"{what} has no strides: {strides!r:.100}")
+        raise ValueError(f"{what} has no strides: an integer for each dimension")
     low = high = offset
     total = 1
     for size, stride in zip(shape, strides, strict=True):
@@ -247,7 +247,7 @@ def view_check(what: str, shape: Any, strides: Any, offset: Any, count: int) -> 
         low += min((size - 1) * stride, 0)
         high += max((size - 1) * stride, 0)
     if total >= 1 << 62:
-        raise ValueError(f"{what} has too many elements: {shape!r:.100}")
+        raise ValueError(f"{what} has too many elements: {tuple(shape)}")
     if total and not (0 <= low <= high < count):
         raise ValueError(
             f"{what} of shape {tuple(shape)} and strides {tuple(strides)} from element {offset} on "

@@ -175,7 +175,9 @@ def encode(value: Any, tensor_number: Callable[[Any, tuple[Any, ...]], int]) -> 
 
 
 def _wrong(what: str, value: Any) -> ValueError:
-    return ValueError(f"its structure is damaged: {what}, not {value!r:.60}")
+    is_short = isinstance(value, (str, float)) or type(value) is int and abs(value) < 1 << 64
+    shown = f"{value!r:.60}" if is_short else type(value).__name__
+    return ValueError(f"its structure is damaged: {what}, not {shown}")
 
 
 def _list_of(value: Any, kinds: tuple[type, ...], what: str) -> list[Any]:

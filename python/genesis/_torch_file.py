@@ -93,12 +93,8 @@ def _tensor_make(arguments: tuple[Any, ...], dtype: Any = None) -> _Tensor:
     what = f"a tensor of storage {storage.key!r:.40}"
     view_check(what, tuple(shape), strides, offset, storage.nbytes // dtype.itemsize)
     _check(
-        dtype == _C.bool or storage.dtype != _C.bool,
-        f"{what} is of {dtype}, but its bytes are truths",
-    )
-    _check(
-        dtype != _C.bool or storage.dtype == _C.bool or storage.dtype is None,
-        f"{what} is of {dtype}, but its bytes are numbers",
+        (dtype == _C.bool) == (storage.dtype == _C.bool),
+        f"{what} is of {dtype}, but its storage is of {storage.dtype or 'bytes'}",
     )
     made = _Tensor(storage, dtype, tuple(shape), strides, offset)
     return _gradient_set(made, len(arguments) > 4 and arguments[4])
