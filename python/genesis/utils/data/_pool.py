@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import multiprocessing
 import os
+import queue
 import select
 import signal
 import sys
@@ -15,16 +16,16 @@ from typing import Any
 
 import genesis
 from genesis.utils.data._channel import channel_pair
-from genesis.utils.data._worker import worker_main
+from genesis.utils.data._worker import EPOCH, worker_main
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from genesis.utils.data._channel import Channel
     from genesis.utils.data._worker import Plan
 
-__all__ = ["Pool", "context_of"]
+__all__ = ["Crew", "context_of"]
 
 _CHECK_S = 0.5  # how often the workers are asked whether they live, beside their sentinels
 _END_S = 5.0  # how long a worker may take to end by itself
@@ -44,7 +45,7 @@ class Pool:
 
     def __init__(self, context: Any, plan: Plan) -> None:
         self._owner = os.getpid()
-        self._is_open = True
+        self.is_open = True
         self.channels: list[Channel] = []
         self.processes: list[Any] = []
         self._poll = select.poll()
@@ -89,7 +90,7 @@ class Pool:
         RuntimeError if a worker has died, TimeoutError when nothing came in time.
         """
         end = None if timeout is None else time.monotonic() + timeout
-        while self._is_open:
+        while self.is_open:
             for channel in self.channels:
                 channel.flush()
             left = _CHECK_S if end is None else min(_CHECK_S, max(end - time.monotonic(), 0.0))
@@ -102,11 +103,11 @@ class Pool:
                 if message is not None:
                     count += 1
                     yield worker, message
-                elif self._is_open:
+                elif self.is_open:
                     self._processes_check([worker])
             if count:
                 return
-            if self._is_open:
+            if self.is_open:
                 self._processes_check([])
             if end is not None and time.monotonic() >= end:
                 raise TimeoutError
@@ -133,9 +134,9 @@ class Pool:
 
     def close(self) -> None:
         """End the workers, also those that are busy."""
-        if not self._is_open:
+        if not self.is_open:
             return
-        self._is_open = False
+        self.is_open = False
         if os.getpid() != self._owner:  # in a fork: they are not its own
             for channel in self.channels:
                 channel.socket.close()
@@ -169,18 +170,63 @@ def _signal_name(number: int) -> str:
         return str(number)
 
 
-class ReceivingThread(threading.Thread):
+class _Receiver(threading.Thread):
     """Receives, and does with each message what it is told; puts what comes out into a queue."""
 
-    def __init__(self, pool: Pool, work: Any, queue: Any) -> None:
+    def __init__(self, pool: Pool, work: Callable[[Any], Any], results: Any) -> None:
         super().__init__(name="genesis-pin-memory", daemon=True)
-        self._pool, self._work, self._queue = pool, work, queue
+        self._pool, self._work, self._results = pool, work, results
 
     def run(self) -> None:
         """Until the pool closes, or a worker dies."""
         try:
-            while self._pool._is_open:
+            while self._pool.is_open:
                 for worker, message in self._pool.receive(None):
-                    self._queue.put((worker, self._work(message)))
+                    self._results.put((worker, self._work(message)))
         except BaseException as error:
-            self._queue.put((-1, error))
+            self._results.put((-1, error))
+
+
+class Crew:
+    """A pool, and the thread that works on what comes from it, for one or more iterations."""
+
+    def __init__(self, context: Any, plan: Plan, work: Callable[[Any], Any] | None) -> None:
+        self.epoch = 0
+        self.pool = Pool(context, plan)
+        self._results: Any = queue.SimpleQueue()
+        self._thread = None if work is None else _Receiver(self.pool, work, self._results)
+        if self._thread is not None:
+            self._thread.start()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are workers."""
+        return self.pool.is_open
+
+    def epoch_begin(self) -> None:
+        """Tell the workers that a new iteration begins."""
+        self.epoch += 1
+        for worker in range(len(self.pool.processes)):
+            self.pool.post(worker, EPOCH, self.epoch, 0, None)
+
+    def receive(self, timeout: float | None) -> Iterable[tuple[int, Any]]:
+        """Wait for messages; as Pool.receive()."""
+        if self._thread is None:
+            return self.pool.receive(timeout)
+        try:
+            worker, message = self._results.get(timeout=timeout)
+        except queue.Empty:
+            raise TimeoutError from None
+        if worker < 0:
+            raise message
+        return [(worker, message)]
+
+    def close(self) -> None:
+        """End the workers and the thread."""
+        self.pool.close()
+        if self._thread is not None:
+            self._thread.join(_END_S)
+
+    def __del__(self) -> None:
+        if not sys.is_finalizing() and hasattr(self, "_thread"):
+            self.close()

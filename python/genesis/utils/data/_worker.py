@@ -118,23 +118,21 @@ class Failure:
 
     def __init__(self, error: BaseException, where: str) -> None:
         self.kind: Any = type(error)
-        self.text = "".join(traceback.format_exception(error))
-        self.where = where
+        trace = "".join(traceback.format_exception(error))
+        self.text = f"Caught {type(error).__name__} {where}.\nOriginal {trace}"
 
     def plain(self) -> Failure:
         """Be of a class that every process has."""
-        self.text = f"{self.kind.__module__}.{self.kind.__qualname__}: {self.text}"
         self.kind = RuntimeError
         return self
 
     def reraise(self) -> Any:
         """Raise it here, by its own class where that can be."""
-        name = self.kind.__name__
-        text = f"Caught {name} {self.where}.\nOriginal {self.text}"
-        if self.kind is KeyError:
+        kind, text = self.kind, self.text
+        if kind is KeyError:
             raise KeyError(_KeyErrorMessage(text))
         try:
-            made = self.kind(message=text) if hasattr(self.kind, "message") else self.kind(text)
+            made = kind(message=text) if hasattr(kind, "message") else kind(text)
         except Exception:  # it is made of something else than a text
             raise RuntimeError(text) from None
         raise made

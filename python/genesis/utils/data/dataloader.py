@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
-import sys
 import warnings
 from typing import Any, Generic, TypeVar
 
@@ -14,7 +14,6 @@ from genesis.utils.data._pin import can_pin, pin_memory
 from genesis.utils.data._worker import (
     BATCH,
     ENDED,
-    EPOCH,
     FAILED,
     TASK,
     Fetcher,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from genesis import Generator
-    from genesis.utils.data._pool import Pool
+    from genesis.utils.data._pool import Crew
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
 
@@ -157,7 +156,7 @@ class DataLoader(Generic[T]):
         self.collate_fn = collate_fn or (default_collate if is_batched else default_convert)
         self.persistent_workers = persistent_workers
         self._is_iterable = is_iterable
-        self._iterator: _WorkersIterator | None = None
+        self._crew: Crew | None = None  # of persistent workers
         self._is_made = True
 
     @property
@@ -197,12 +196,22 @@ class DataLoader(Generic[T]):
         seed = int(genesis.randint(0, (1 << 63) - 1, (), generator=self.generator).item())
         if self.num_workers == 0:
             return _Iterator(self, seed)
-        if not self.persistent_workers:
-            return _WorkersIterator(self, seed)
-        # The last iterator has the workers: its place is taken.
-        before, self._iterator = self._iterator, None
-        self._iterator = _WorkersIterator(self, seed, before)
-        return self._iterator
+        return _WorkersIterator(self, seed)
+
+    def _crew_of(self, seed: int) -> Crew:
+        """Workers for an iteration: new ones, or those that have stayed."""
+        from genesis.utils.data._pool import Crew, context_of
+
+        if self._crew is not None and self._crew.is_open:
+            self._crew.epoch_begin()
+            return self._crew
+        pin = None
+        if self.pin_memory and can_pin():
+            pin = functools.partial(_pinned, device=self.pin_memory_device or None)
+        crew = Crew(context_of(self.multiprocessing_context), self._plan(seed), pin)
+        if self.persistent_workers:
+            self._crew = crew
+        return crew
 
     def __len__(self) -> int:
         if not self._is_iterable:
@@ -346,18 +355,16 @@ class _WorkersIterator:
     """Batches that workers make.
 
     Tasks have numbers, in the order of the sampler. `_owners` says which worker has which; what
-    came before its turn is in `_early`. Each worker has at most `prefetch_factor` tasks; tasks and
-    batches of an epoch before are passed over by their number of the epoch.
+    came before its turn is in `_early`. Each worker has about `prefetch_factor` tasks. Persistent
+    workers may still have some of an iteration before: those batches are passed over, by the number
+    of their epoch.
     """
 
-    def __init__(
-        self, loader: DataLoader[Any], seed: int, before: _WorkersIterator | None = None
-    ) -> None:
-        self._pool: Pool | None = None
+    def __init__(self, loader: DataLoader[Any], seed: int) -> None:
         self._loader = loader
         self._indices = loader._indices()
         self._count = loader.num_workers
-        self._in_order = loader.in_order
+        self._most = int(loader.prefetch_factor or 2)
         self._timeout = loader.timeout or None
         self._next_task = self._next_batch = self._taken = 0
         self._owners: dict[int, int] = {}
@@ -365,34 +372,10 @@ class _WorkersIterator:
         self._loads = [0] * self._count  # tasks of each worker
         self._has_ended = [False] * self._count
         self._turn = 0
-        self._start(seed, before)
-        for _ in range(int(loader.prefetch_factor or 2) * self._count):
+        self._crew: Crew | None = loader._crew_of(seed)
+        self._epoch = self._crew.epoch
+        for _ in range(self._most * self._count):
             self._assign()
-
-    def _start(self, seed: int, before: _WorkersIterator | None) -> None:
-        from genesis.utils.data._pool import Pool, ReceivingThread, context_of
-
-        loader = self._loader
-        self._thread: ReceivingThread | None = None
-        self._queue: Any = None
-        self._epoch = 0
-        if before is not None and before._pool is not None:
-            self._pool, before._pool = before._pool, None
-            self._thread, self._queue = before._thread, before._queue
-            self._epoch = before._epoch + 1
-            for worker in range(self._count):
-                self._pool.post(worker, EPOCH, self._epoch, 0, None)
-            return
-        self._pool = Pool(context_of(loader.multiprocessing_context), loader._plan(seed))
-        if loader.pin_memory and can_pin():
-            import queue
-
-            device = loader.pin_memory_device or None
-            self._queue = queue.SimpleQueue()
-            self._thread = ReceivingThread(
-                self._pool, lambda message: _pinned(message, device), self._queue
-            )
-            self._thread.start()
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -404,11 +387,11 @@ class _WorkersIterator:
 
     def _assign(self) -> None:
         """Give the next task to the next worker, or to one that has fewer than its share."""
-        assert self._pool is not None
-        most = int(self._loader.prefetch_factor or 2)
+        assert self._crew is not None
+        in_order = self._loader.in_order
         for step in range(self._count):
             worker = (self._turn + step) % self._count
-            if not self._has_ended[worker] and (self._in_order or self._loads[worker] < most):
+            if not self._has_ended[worker] and (in_order or self._loads[worker] < self._most):
                 break
         else:
             return
@@ -416,7 +399,7 @@ class _WorkersIterator:
             index = next(self._indices)
         except StopIteration:
             return
-        self._pool.post(worker, TASK, self._epoch, self._next_task, index)
+        self._crew.pool.post(worker, TASK, self._epoch, self._next_task, index)
         self._turn = worker + 1
         self._owners[self._next_task] = worker
         self._loads[worker] += 1
@@ -424,19 +407,8 @@ class _WorkersIterator:
 
     def _receive(self) -> None:
         """Wait for messages, and keep what is of this epoch."""
-        assert self._pool is not None
-        if self._thread is None:
-            messages: Any = self._pool.receive(self._timeout)
-        else:
-            import queue
-
-            try:
-                messages = [self._queue.get(timeout=self._timeout)]
-            except queue.Empty:
-                raise TimeoutError from None
-        for worker, message in messages:
-            if isinstance(message, BaseException):
-                raise message
+        assert self._crew is not None
+        for worker, message in self._crew.receive(self._timeout):
             kind, epoch, number, value = message
             if epoch != self._epoch:
                 continue
@@ -453,7 +425,7 @@ class _WorkersIterator:
         while self._next_batch < self._next_task:
             number = self._next_batch
             if number not in self._early and number in self._owners:
-                if self._in_order or not self._early:
+                if self._loader.in_order or not self._early:
                     return None
                 number = next(iter(self._early))
             if number in self._early:
@@ -466,9 +438,9 @@ class _WorkersIterator:
         raise StopIteration
 
     def __next__(self) -> Any:
-        if self._pool is None:
-            if self._loader._iterator is None or self._loader._iterator is self:
-                raise StopIteration
+        if self._crew is None:
+            raise StopIteration
+        if self._crew.epoch != self._epoch:
             raise RuntimeError(
                 "this iterator's workers are persistent, and a newer iterator of the same "
                 "DataLoader has taken them: use one at a time, or persistent_workers=False"
@@ -498,17 +470,12 @@ class _WorkersIterator:
         return value
 
     def _close(self) -> None:
-        pool, self._pool = self._pool, None
-        if pool is not None:
-            pool.close()
-            if self._thread is not None:
-                self._thread.join(1.0)
-
-    def __del__(self) -> None:
-        if getattr(self, "_pool", None) is not None and not sys.is_finalizing():
-            self._close()
+        crew, self._crew = self._crew, None
+        if crew is not None:
+            crew.close()
 
 
 def _pinned(message: Any, device: Any) -> Any:
+    """Move the batch of a message to page-locked memory."""
     kind, epoch, number, value = message
     return kind, epoch, number, pin_memory(value, device) if kind == BATCH else value
