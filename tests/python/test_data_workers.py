@@ -535,6 +535,52 @@ def test_a_fork_leaves_the_workers_alone():
     assert list(iterator) == list(range(1, 50))
 
 
+# ---- overlap ----
+
+
+def test_loading_and_copying_overlap_with_computing(fresh, build):
+    """The timeline shows it: batches are pinned by another thread, while a step goes on."""
+    driver = build / "libgenesis_sim.so"
+    if not driver.exists():
+        pytest.skip("the build has no simulator")
+    fresh(
+        """
+import time
+import genesis
+from genesis import memory_profiler
+from genesis.utils.data import DataLoader, TensorDataset
+
+def spans(events, name):
+    begins, found = {}, []
+    for event in events:
+        if event.annotation.split("/")[-1] == name and event.kind == "annotation_begin":
+            begins[event.thread] = event.time_ns
+        elif event.kind == "annotation_end" and event.thread in begins:
+            found.append((event.thread, begins.pop(event.thread), event.time_ns))
+    return found
+
+if __name__ == "__main__":
+    dataset = TensorDataset(genesis.rand(64, 16))
+    loader = DataLoader(dataset, 4, num_workers=2, pin_memory=True)
+    with memory_profiler.record():
+        for (rows,) in loader:
+            with memory_profiler.annotate("step"):
+                near = rows.to("cuda", non_blocking=True)
+                (near * 2 + 1).sum().item()
+                time.sleep(0.01)
+    events = memory_profiler.get_timeline().events
+    steps, pins = spans(events, "step"), spans(events, "DataLoader.pin")
+    assert len(steps) == len(pins) == 16
+    overlaps = sum(
+        any(a != b and begin < pin_end and pin_begin < end for b, begin, end in steps)
+        for a, pin_begin, pin_end in pins
+    )
+    assert overlaps >= 5, (steps, pins)
+""",
+        GENESIS_CUDA_DRIVER=str(driver),
+    )
+
+
 # ---- what is left ----
 
 

@@ -9,6 +9,7 @@ import warnings
 from typing import Any, Generic, TypeVar
 
 import genesis
+from genesis import _C
 from genesis.utils.data._collate import default_collate, default_convert
 from genesis.utils.data._pin import can_pin, pin_memory
 from genesis.utils.data._worker import (
@@ -50,7 +51,9 @@ class DataLoader(Generic[T]):
     With ``num_workers`` batches are made by processes, ahead of their use, and come back through
     shared memory, without a copy. A worker's exception is raised here, with its traceback; a
     worker that is killed is a RuntimeError. Random numbers of workers repeat: ``genesis``,
-    ``random`` and NumPy are seeded with a number from ``generator`` and the worker's.
+    ``random`` and NumPy are seeded with a number from ``generator`` and the worker's. The timeline
+    of :mod:`genesis.memory_profiler` shows when the program waits for a batch (``DataLoader.wait``)
+    and when one is copied to page-locked memory (``DataLoader.pin``).
 
     Parameters
     ----------
@@ -437,6 +440,15 @@ class _WorkersIterator:
                 self._next_batch += 1
         raise StopIteration
 
+    def _wait(self) -> tuple[int, Any]:
+        _C.history_begin("DataLoader.wait")
+        try:
+            while (found := self._take()) is None:
+                self._receive()
+            return found
+        finally:
+            _C.history_end()
+
     def __next__(self) -> Any:
         if self._crew is None:
             raise StopIteration
@@ -446,8 +458,8 @@ class _WorkersIterator:
                 "DataLoader has taken them: use one at a time, or persistent_workers=False"
             )
         try:
-            while (found := self._take()) is None:
-                self._receive()
+            if (found := self._take()) is None:
+                found = self._wait()
         except StopIteration:
             if not self._loader.persistent_workers:
                 self._close()
@@ -478,4 +490,10 @@ class _WorkersIterator:
 def _pinned(message: Any, device: Any) -> Any:
     """Move the batch of a message to page-locked memory."""
     kind, epoch, number, value = message
-    return kind, epoch, number, pin_memory(value, device) if kind == BATCH else value
+    if kind != BATCH:
+        return message
+    _C.history_begin("DataLoader.pin")  # memory_profiler's timeline shows when that is
+    try:
+        return kind, epoch, number, pin_memory(value, device)
+    finally:
+        _C.history_end()
