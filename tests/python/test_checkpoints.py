@@ -447,3 +447,74 @@ def test_names_from_files_are_shown_without_control_characters():
         genesis.load(io.BytesIO(damaged(change)))
     assert "\x1b" not in str(caught.value) and "\n" not in str(caught.value)
     assert base64.b64encode(b"abc") in right()
+
+
+# ---- a run that goes on ----
+
+RUN = """
+import sys
+import genesis
+from genesis.utils.data import DataLoader, TensorDataset
+
+def train(state, epochs, device):
+    weights = [one.clone().to(device).requires_grad_() for one in state["weights"]]
+    speeds = [one.clone().to(device) for one in state["speeds"]]
+    generator = genesis.Generator()
+    generator.set_state(state["order"])
+    genesis.set_rng_state(state["rng"])
+    dataset = TensorDataset(*state["data"])
+    loader = DataLoader(dataset, 8, shuffle=True, generator=generator, num_workers=state["workers"])
+    losses = list(state["losses"])
+    for _ in range(epochs):
+        for x, y in loader:
+            x, y = x.to(device), y.to(device)
+            noise = genesis.rand(x.shape[0], 5).to(device)
+            hidden = (x @ weights[0]).relu() * (noise > 0.2)
+            loss = ((hidden @ weights[1] - y) ** 2).mean()
+            loss.backward()
+            with genesis.no_grad():
+                for weight, speed in zip(weights, speeds):
+                    speed *= 0.9
+                    speed += weight.grad
+                    weight -= 0.05 * speed
+                    weight.grad = None
+            losses.append(loss.item())
+    return {**state, "weights": [one.detach() for one in weights], "speeds": speeds,
+            "order": generator.get_state(), "rng": genesis.get_rng_state(), "losses": losses}
+
+if __name__ == "__main__":
+    path, device = sys.argv[1:]
+    genesis.manual_seed(3)
+    first = {
+        "weights": [genesis.randn(4, 5), genesis.randn(5, 1)],
+        "speeds": [genesis.zeros(4, 5), genesis.zeros(5, 1)],
+        "data": (genesis.randn(20, 4), genesis.randn(20, 1)),
+        "order": genesis.Generator().manual_seed(1).get_state(),
+        "rng": genesis.get_rng_state(), "losses": [], "workers": 1,
+    }
+    whole = train(first, 4, device)
+    genesis.save(train(first, 2, device), path)
+    genesis.rand(100)
+    resumed = train(genesis.load(path), 2, device)
+    assert resumed["losses"] == whole["losses"] and len(set(whole["losses"])) == 12
+    for name in ("weights", "speeds"):
+        for one, other in zip(resumed[name], whole[name]):
+            assert one.tolist() == other.tolist()
+"""
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_resumed_run_has_the_same_bits(tmp_path, build, device):
+    driver = build / "libgenesis_sim.so"
+    if device == "cuda" and not driver.exists():
+        pytest.skip("the build has no simulator")
+    (tmp_path / "run.py").write_text(RUN)
+    finished = subprocess.run(
+        [sys.executable, tmp_path / "run.py", tmp_path / "f", device],
+        env=os.environ | {"GENESIS_CUDA_DRIVER": str(driver)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
