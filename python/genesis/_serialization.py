@@ -1,12 +1,10 @@
-"""Tensors in files, in the layout of safetensors.
+"""save() and load(): tensors and checkpoints in files, in the layout of safetensors.
 
-    8 bytes     the length of the header, little-endian
-    header      JSON: name -> {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]},
-                padded with spaces so that what follows is aligned
-    the rest    the elements, row-major, without holes; offsets count from here
-
-What stands in a file is believed only after it was checked: nothing is allocated for a tensor
-before its bytes are known to be there.
+A file that is more than a dict of tensors has two texts in the header's "__metadata__": "genesis",
+which says so, and "structure", JSON: {"tensors": [{"name": ...}, ...], "tree": ...}. The tree is
+what _structure.py makes. An entry of "tensors" names the tensor of the file, and says what else is
+to be known: "grad", "parameter", "device" (where it was), and for a part of that tensor's memory
+"view": [dtype, shape, strides, offset].
 """
 
 from __future__ import annotations
@@ -15,59 +13,52 @@ import errno
 import os
 
 from genesis import _C
+from genesis._safetensors import (
+    header_make,
+    read_header,
+    read_into,
+    read_tensors,
+    view_check,
+    view_make,
+    without_duplicates,
+    write_all,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
     from typing import Any, BinaryIO
 
-    Entry = tuple[str, _C.dtype, tuple[int, ...], int, int]  # name, dtype, shape, begin, end
+    from genesis._safetensors import Entry
 
 __all__ = ["load", "save"]
 
-_HEADER_MOST = 100_000_000  # bytes: the layout's own limit
-_ALIGNMENT = 8
-_CHUNK = 1 << 24  # bytes that are read or written at once
-_DIMENSIONS_MOST = 16
 _ALONE = {"genesis": "tensor"}  # the metadata of a file that holds one tensor, without a name
-_CODES = {
-    "BOOL": _C.bool,
-    "U8": _C.uint8,
-    "U16": _C.uint16,
-    "U32": _C.uint32,
-    "U64": _C.uint64,
-    "I8": _C.int8,
-    "I16": _C.int16,
-    "I32": _C.int32,
-    "I64": _C.int64,
-    "F16": _C.float16,
-    "BF16": _C.bfloat16,
-    "F32": _C.float32,
-    "F64": _C.float64,
-}
+_CHECKPOINT = "checkpoint 1"  # metadata["genesis"] of a file with a structure: _structure.py
 
 
-def save(
-    tensors: Mapping[str, _C.Tensor] | _C.Tensor, path: str | os.PathLike[str] | BinaryIO
-) -> None:
-    """Write tensors to a file in the safetensors layout.
+def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
+    """Write tensors, and what stands around them, to a file in the safetensors layout.
 
-    The file is there as a whole or not at all: what was there before stays until then.
+    A file is there as a whole or not at all: what was there before stays until then. Tensors that
+    share memory are written once, and share it again when they are loaded. Any reader of
+    safetensors reads the tensors; the rest stands in the file's metadata. Nothing is pickled.
 
     Parameters
     ----------
-    tensors : dict of str to Tensor, or Tensor
-        Views are written as contiguous tensors. One tensor alone is one again when it is loaded.
-        Tensors of a GPU are written as well; loaded tensors are the CPU's, unless load() is told.
-    path : str, path or file
+    obj : dict, list, tuple, Tensor ...
+        Dicts, lists, tuples, sets, numbers, texts, bytes, None, dtypes, devices, sizes, tensors
+        and parameters, in each other: what the ``state_dict()`` of a module, an optimizer or a
+        scheduler is made of. Tensors of a GPU are written as well.
+    f : str, path or file
         Where; the directory must be there. To an open file, or an ``io.BytesIO``, the bytes are
         written from where it is on.
 
     Raises
     ------
     TypeError
-        If it is something else than tensors by names.
+        For an object of another class, with the path to it.
     OSError
         FileNotFoundError, IsADirectoryError, PermissionError or another, of this path.
 
@@ -75,42 +66,183 @@ def save(
     --------
     >>> import os, tempfile
     >>> import genesis
-    >>> path = os.path.join(tempfile.mkdtemp(), "weights.safetensors")
-    >>> genesis.save({"bias": genesis.ones(2)}, path)
+    >>> path = os.path.join(tempfile.mkdtemp(), "checkpoint")
+    >>> genesis.save({"step": 3, "model": {"bias": genesis.ones(2)}}, path)
     >>> genesis.load(path)
-    {'bias': tensor([1., 1.])}
+    {'step': 3, 'model': {'bias': tensor([1., 1.])}}
     """
-    is_alone = isinstance(tensors, _C.Tensor)
-    if not is_alone and not hasattr(tensors, "keys"):
-        raise TypeError(
-            f"save: a Tensor, or a dict of names and tensors, not {type(tensors).__name__}"
-        )
-    named = {"tensor": tensors} if is_alone else dict(tensors)
-    for name, tensor in named.items():
-        if not isinstance(name, str):
-            raise TypeError(f"save: names of tensors are str, not {name!r}")
-        if name == "__metadata__":
-            raise ValueError("save: the layout keeps the name '__metadata__' for itself")
-        if not isinstance(tensor, _C.Tensor):
-            raise TypeError(f"save: {name!r} is {type(tensor).__name__}, not a Tensor")
-    # Wide elements first: then each tensor lies aligned without holes between them.
-    order = sorted(named, key=lambda name: (-named[name].element_size(), name))
-    header = _header(named, order, is_alone)
-    if hasattr(path, "write"):
-        _write_all(path, header, (named[name] for name in order))
+    plan = _Plan(obj)
+    header = plan.header()
+    if hasattr(f, "write"):
+        write_all(f, header, plan.tensors())
         return
 
     from pathlib import Path
 
-    target = Path(path)
+    target = Path(f)
     try:
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, "this is a directory")
         if not target.parent.is_dir():
             raise FileNotFoundError(errno.ENOENT, f"there is no directory '{target.parent}'")
-        _write_file(target, header, (named[name] for name in order))
+        _write_file(target, header, plan.tensors())
     except OSError as error:  # of the path that was given: nobody has heard of the draft
-        raise OSError(error.errno, f"save: {error.strerror}", os.fspath(path)) from None
+        raise OSError(error.errno, f"save: {error.strerror}", os.fspath(f)) from None
+
+
+# ---- writing ----
+
+
+class _Plan:
+    """What a file will have: tensors by names, and the structure around them.
+
+    A dict of plain tensors needs no structure. Of tensors that share memory one is written, or all
+    that they reach of it; the others are views of that.
+    """
+
+    def __init__(self, obj: Any) -> None:
+        self.stored: dict[str, _C.Tensor] = {}
+        self._table: list[dict[str, Any]] = []  # of the structure: what each tensor is
+        self._found: list[tuple[_C.Tensor, str]] = []  # each tensor once, and its name
+        self._numbers: dict[int, int] = {}  # by identity
+        self._names: set[str] = {"__metadata__"}
+        self.metadata: dict[str, str] = {}
+        _C.flush()  # a result that waits has no memory yet that could be shared
+        if type(obj) is _C.Tensor and not obj.requires_grad:
+            self.stored, self.metadata = {"tensor": obj.detach()}, _ALONE
+            return
+        self._structure_make(obj)
+
+    def _structure_make(self, obj: Any) -> None:
+        from genesis import _structure
+
+        tree = _structure.encode(obj, self._number)
+        is_plain = self._is_plain(obj)
+        self._parameter = _structure.parameter_class()
+        for members in self._groups():
+            is_plain &= self._store(members)
+        if is_plain:
+            return
+        import json
+
+        text = json.dumps({"tensors": self._table, "tree": tree}, separators=(",", ":"))
+        self.metadata = {"genesis": _CHECKPOINT, "structure": text}
+
+    def _is_plain(self, obj: Any) -> bool:
+        """Whether it is a dict of tensors by names, of which there is nothing else to say."""
+        if type(obj) is not dict or len(self._found) != len(obj):
+            return False
+        return all(
+            name == found and type(one) is _C.Tensor and not one.requires_grad
+            for (name, one), (_, found) in zip(obj.items(), self._found, strict=True)
+        )
+
+    def _number(self, tensor: _C.Tensor, path: tuple[Any, ...]) -> int:
+        if id(tensor) not in self._numbers:
+            self._numbers[id(tensor)] = len(self._found)
+            self._found.append((tensor, self._name(".".join(map(str, path)) or "tensor")))
+            self._table.append({})
+        return self._numbers[id(tensor)]
+
+    def _name(self, wanted: str) -> str:
+        name, count = wanted, 1
+        while name in self._names:
+            count += 1
+            name = f"{wanted}#{count}"
+        self._names.add(name)
+        return name
+
+    def _groups(self) -> Iterator[list[int]]:
+        """Numbers of tensors, those that share memory together."""
+        groups: dict[Any, list[int]] = {}
+        for number, (tensor, _) in enumerate(self._found):
+            place = tensor._place if tensor.numel() else 0
+            groups.setdefault(place or ("alone", number), []).append(number)
+        yield from groups.values()
+
+    # ---- memory that is shared ----
+
+    def _store(self, members: list[int]) -> bool:
+        """Write the tensors of one group; whether each is there by its own name, as it is."""
+        tensors = [self._found[number][0].detach() for number in members]
+        shapes = {(one.dtype, one.shape, one.stride(), one.storage_offset()) for one in tensors}
+        is_one = len(shapes) == 1
+        whole = None if is_one else _reach(tensors)
+        if whole is None:
+            for number, tensor in zip(members, tensors, strict=True):
+                name = self._found[members[0] if is_one else number][1]
+                self.stored.setdefault(name, tensor)
+                self._describe(number, name)
+            return len(members) == 1 or not is_one
+        base, first = whole
+        name = None
+        for number, tensor in zip(members, tensors, strict=True):
+            if tensor.is_contiguous() and tensor.nbytes == base.nbytes:
+                name = name or self._found[number][1]
+                self.stored.setdefault(name, tensor)
+        if name is None:
+            name = self._name(f"{self._found[members[0]][1]}#storage")
+            self.stored[name] = base
+        for number, tensor in zip(members, tensors, strict=True):
+            offset = tensor.storage_offset() * tensor.element_size() - first
+            self._describe(number, name)
+            self._table[number]["view"] = [
+                tensor.dtype.name,
+                list(tensor.shape),
+                list(tensor.stride()),
+                offset // tensor.element_size(),
+            ]
+        return False
+
+    def _describe(self, number: int, name: str) -> None:
+        tensor, entry = self._found[number][0], self._table[number]
+        entry["name"] = name
+        if tensor.requires_grad:
+            entry["grad"] = True
+        if self._parameter is not None and isinstance(tensor, self._parameter):
+            entry["parameter"] = True
+        if tensor.device.type != "cpu":
+            entry["device"] = str(tensor.device)
+
+    # ---- the file ----
+
+    def _order(self) -> list[str]:
+        """Wide elements first: then each tensor lies aligned without holes between them."""
+        return sorted(self.stored, key=lambda name: (-self.stored[name].element_size(), name))
+
+    def header(self) -> bytes:
+        return header_make(self.stored, self._order(), self.metadata)
+
+    def tensors(self) -> Iterator[_C.Tensor]:
+        return (self.stored[name] for name in self._order())
+
+
+def _reach(tensors: list[_C.Tensor]) -> tuple[_C.Tensor, int] | None:
+    """All that some tensors reach of their storage, and its first byte; None if it is not known."""
+    spans = []
+    for one in tensors:
+        low = high = one.storage_offset()
+        for size, stride in zip(one.shape, one.stride(), strict=True):
+            low += min((size - 1) * stride, 0)
+            high += max((size - 1) * stride, 0)
+        spans.append((low * one.element_size(), (high + 1) * one.element_size()))
+    first, last = min(low for low, _ in spans), max(high for _, high in spans)
+    widest = max(one.element_size() for one in tensors)
+    if any((low - first) % widest for low, _ in spans) and len({one.dtype for one in tensors}) > 1:
+        first -= first % widest
+    dtypes = {one.dtype for one in tensors}
+    try:
+        if len(dtypes) == 1:
+            size = tensors[0].element_size()
+            count = (last - first) // size
+            return _C.as_strided(tensors[0], (count,), (1,), first // size), first
+        every = tensors[0]._storage(False)
+        if every.storage_offset() != 0:
+            return None
+        end = min(last + (-(last - first) % widest), every.numel())
+        return (every[first:end], first) if (end - first) % widest == 0 else None
+    except (ValueError, RuntimeError):  # memory of others, of which no more is known
+        return None
 
 
 def _write_file(target: Path, header: bytes, tensors: Iterable[_C.Tensor]) -> None:
@@ -118,7 +250,7 @@ def _write_file(target: Path, header: bytes, tensors: Iterable[_C.Tensor]) -> No
     draft = target.with_name(f"{target.name[:32]}.{os.getpid()}-{os.urandom(4).hex()}")
     with draft.open("xb", buffering=0) as file:
         try:
-            _write_all(file, header, tensors)
+            write_all(file, header, tensors)
             os.fsync(file.fileno())
             draft.replace(target)
         except BaseException:
@@ -126,62 +258,40 @@ def _write_file(target: Path, header: bytes, tensors: Iterable[_C.Tensor]) -> No
             raise
 
 
-def _header(tensors: dict[str, _C.Tensor], order: list[str], is_alone: bool) -> bytes:
-    import json
+def load(
+    f: str | os.PathLike[str] | BinaryIO,
+    map_location: Any = None,
+    weights_only: bool = True,
+    mmap: bool = False,
+    *,
+    device: Any = None,
+) -> Any:
+    """Read a file of :func:`save`, of safetensors, or of PyTorch's ``torch.save``.
 
-    codes = {dtype: code for code, dtype in _CODES.items()}
-    begins, end = {}, 0
-    for name in order:
-        begins[name], end = end, end + tensors[name].nbytes
-    entries: dict[str, Any] = {"__metadata__": _ALONE} if is_alone else {}
-    for name, tensor in tensors.items():
-        entries[name] = {
-            "dtype": codes[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [begins[name], begins[name] + tensor.nbytes],
-        }
-    text = json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % _ALIGNMENT)
-    if len(text) > _HEADER_MOST:
-        raise ValueError(f"save: names and shapes take {len(text)} bytes, more than a file holds")
-    return len(text).to_bytes(8, "little") + text
-
-
-def _chunks(tensor: _C.Tensor) -> Iterator[tuple[int, int]]:
-    """The elements in parts: where each begins, and how many it has."""
-    total, most = tensor.numel(), _CHUNK // tensor.element_size()
-    return ((first, min(most, total - first)) for first in range(0, total, most))
-
-
-def _write_all(file: BinaryIO, header: bytes, tensors: Iterable[_C.Tensor]) -> None:
-    _write(file, header)
-    for tensor in tensors:
-        near = tensor.cpu().contiguous()
-        for first, count in _chunks(near):
-            _write(file, _C._bytes_of(near, first, count))
-
-
-def _write(file: BinaryIO, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[file.write(left) :]
-
-
-def load(path: str | os.PathLike[str] | BinaryIO, *, device: Any = None) -> Any:
-    """Read the tensors of a file in the safetensors layout.
+    No file makes it run code: of PyTorch's files tensors, parameters and plain containers are
+    read, by a reader that knows nothing else, whatever `weights_only` says. What is wrong with a
+    file is one ValueError.
 
     Parameters
     ----------
-    path : str, path or file
+    f : str, path or file
         The file; or one that is open for bytes and can seek, an ``io.BytesIO`` for example, which
         is read from where it is to its end.
+    map_location : device, str, dict or callable, optional
+        Where the tensors go; the CPU if not given. A dict says it for each place that they were
+        saved from; so does a function of a storage and that place.
+    weights_only : bool
+        For PyTorch's programs: it changes nothing.
+    mmap : bool
+        Whether tensors are views of the file in memory, which is read as they are used. Writes to
+        them do not change the file. It must not get shorter meanwhile.
     device : device or str, optional
-        Where the tensors go, one after the other; the CPU if not given.
+        The same as a device for `map_location`.
 
     Returns
     -------
-    dict of str to Tensor, or Tensor
-        As they were saved, in that order. Each has memory of its own.
+    dict, list, Tensor ...
+        What was saved, with dicts in their order. Tensors that shared memory share it.
 
     Raises
     ------
@@ -197,124 +307,168 @@ def load(path: str | os.PathLike[str] | BinaryIO, *, device: Any = None) -> Any:
     >>> genesis.load(path)
     tensor([0, 1, 2])
     """
-    place = _C._empty((0,), _C.uint8, "cpu" if device is None else device).device
+    if device is not None and map_location is not None:
+        raise TypeError("load: map_location and device are two words for one thing: give one")
+    place = _Place(device if map_location is None else map_location)
     try:
-        if hasattr(path, "readinto"):
-            return _read_all(path, place)
-        if hasattr(path, "read"):
-            raise TypeError(f"load: {path!r} is not open for bytes: it has no readinto()")
+        if hasattr(f, "readinto"):
+            if mmap:
+                raise ValueError("with mmap=True a file is given by its path")
+            return _read_all(f, place, False)
+        if hasattr(f, "read"):
+            raise TypeError(f"load: {f!r} is not open for bytes: it has no readinto()")
 
         from pathlib import Path
 
-        with Path(path).open("rb", buffering=0) as file:
-            return _read_all(file, place)
+        with Path(f).open("rb", buffering=0) as file:
+            return _read_all(file, place, mmap)
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        raise ValueError(f"{f}: {error}") from None
 
 
-def _read_all(file: BinaryIO, place: _C.device) -> Any:
+class _Place:
+    """Where tensors go: what map_location says."""
+
+    def __init__(self, wanted: Any) -> None:
+        self._wanted = wanted
+        if callable(wanted) or isinstance(wanted, dict):
+            return
+        self._device = _C._empty((0,), _C.uint8, "cpu" if wanted is None else wanted).device
+
+    def move(self, tensor: _C.Tensor, location: str) -> _C.Tensor:
+        """The memory of tensors, on the device where it should be."""
+        if isinstance(self._wanted, dict):
+            found = {str(key): value for key, value in self._wanted.items()}.get(location)
+            return tensor if found is None else tensor.to(found)
+        if callable(self._wanted):
+            found = self._wanted(tensor.untyped_storage(), location)
+            return tensor if found is None else tensor.to(getattr(found, "device", found))
+        return tensor.to(self._device)
+
+
+def _read_all(file: BinaryIO, place: _Place, is_mapped: bool) -> Any:
     begin = file.tell()
     size = file.seek(0, os.SEEK_END) - begin
     file.seek(begin)
-    entries, metadata, start = _read_header(file, size)
-    made = {}
-    for name, dtype, shape, offset, _ in entries:
-        tensor = _C._empty(shape, dtype, "cpu")
-        file.seek(begin + start + offset)
-        for first, count in _chunks(tensor):
-            data = bytearray(count * tensor.element_size())
-            _read_into(file, memoryview(data), f"tensor {name!r}")
-            _C._set_bytes(tensor, first, data)
-        made[name] = tensor.to(place)
+    if _is_of_torch(file, begin, size):
+        from genesis import _torch_file
+
+        return _torch_file.read(file, begin, size, place.move, is_mapped)
+    entries, metadata, start = read_header(file, size)
+    if metadata.get("genesis") == _CHECKPOINT:
+        return _read_checkpoint(file, begin + start, entries, metadata, place, is_mapped)
+    made = {
+        name: place.move(tensor, "cpu")
+        for name, tensor in read_tensors(file, begin + start, entries, is_mapped).items()
+    }
     file.seek(begin + size)
     if metadata == _ALONE and list(made) == ["tensor"]:
         return made["tensor"]
     return made
 
 
-def _read_into(file: BinaryIO, view: memoryview, what: str) -> None:
-    while view:
-        count = file.readinto(view)
-        if not count:
-            raise ValueError(f"the file ends within {what}")
-        view = view[count:]
-
-
-def _read_header(file: BinaryIO, size: int) -> tuple[list[Entry], dict[str, str], int]:
-    if size < 8:
-        raise ValueError(f"{size} bytes are no safetensors file: it begins with 8 for a length")
-    prefix = bytearray(8)
-    _read_into(file, memoryview(prefix), "its first 8 bytes")
-    length = int.from_bytes(prefix, "little")
-    if length > _HEADER_MOST or length > size - 8:
+def _is_of_torch(file: BinaryIO, begin: int, size: int) -> bool:
+    head = bytearray(min(size, 265))
+    read_into(file, memoryview(head), "its beginning")
+    file.seek(begin)
+    if head.startswith(b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."):
         raise ValueError(
-            f"the header is said to take {length} bytes, of {size - 8} that there are and "
-            f"{_HEADER_MOST} that there may be: this is no safetensors file, or a part of one"
+            "this is PyTorch's file layout from before version 1.6: load it with PyTorch, and "
+            "save it again"
         )
-    text = bytearray(length)
-    _read_into(file, memoryview(text), "its header")
-    entries, metadata = _parse(bytes(text))
-    end = 0
-    for name, _, _, begin, stop in sorted(entries, key=lambda entry: entry[3:]):
-        if begin != end:
-            what = "overlaps the one before it" if begin < end else "leaves a hole before it"
-            raise ValueError(f"tensor {name!r} at bytes {begin} to {stop} {what}")
-        end = stop
-    left = size - 8 - length
-    if end != left:
-        raise ValueError(f"the tensors take {end} bytes, but {left} follow the header")
-    return entries, metadata, 8 + length
+    if head[257:262] == b"ustar":
+        raise ValueError("this is a tar file, as PyTorch wrote before version 0.2: it is not read")
+    return head.startswith(b"PK")
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        seen: set[str] = set()
-        twice = next(name for name, _ in pairs if name in seen or seen.add(name))
-        raise ValueError(f"{twice!r} stands twice in the header")
-    return made
+# ---- checkpoints: tensors with a structure around them ----
 
 
-def _parse(text: bytes) -> tuple[list[Entry], dict[str, str]]:
+def _read_checkpoint(
+    file: BinaryIO,
+    start: int,
+    entries: list[Entry],
+    metadata: dict[str, str],
+    place: _Place,
+    is_mapped: bool,
+) -> Any:
     import json
 
-    if not text.startswith(b"{"):
-        raise ValueError("the header does not begin with '{'")
+    from genesis import _structure
+
     try:
-        header = json.loads(text.decode(), object_pairs_hook=_without_duplicates)
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"the header is no JSON: {error}") from None
+        found = json.loads(metadata.get("structure", ""), object_pairs_hook=without_duplicates)
     except RecursionError:
-        raise ValueError("the header is no header: it is nested too deeply") from None
-    metadata = header.pop("__metadata__", {})
-    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
-        raise ValueError("'__metadata__' in the header is not a dict of texts")
-    return [_entry(name, value) for name, value in header.items()], metadata
+        raise ValueError("its structure is nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"its structure is no JSON: {error}") from None
+    if type(found) is not dict or set(found) != {"tensors", "tree"}:
+        raise ValueError("its structure has not the parts 'tensors' and 'tree'")
+    sizes = {entry[0]: entry for entry in entries}
+    table = found["tensors"]
+    if type(table) is not list:
+        raise ValueError("its table of tensors is no list")
+    for number, entry in enumerate(table):
+        _table_check(number, entry, sizes)
+    _structure.decode(found["tree"], lambda number: _numbered(table, number))  # before it is read
+    stored = read_tensors(file, start, entries, is_mapped)
+    made = _tensors_make(table, stored, place)
+    return _structure.decode(found["tree"], made.__getitem__)
 
 
-def _is_size(value: Any) -> bool:
-    return type(value) is int and 0 <= value < 1 << 63
+def _numbered(table: list[Any], number: int) -> Any:
+    if not 0 <= number < len(table):
+        raise ValueError(f"its structure names tensor {number} of {len(table)}")
+    return table[number]
 
 
-def _entry(name: str, value: Any) -> Entry:
-    if not isinstance(value, dict) or set(value) != {"dtype", "shape", "data_offsets"}:
-        raise ValueError(f"tensor {name!r} needs dtype, shape and data_offsets, and nothing else")
-    code, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
-    dtype = _CODES.get(code) if isinstance(code, str) else None
-    if dtype is None:
-        raise ValueError(f"tensor {name!r} is of type {code!r}; known are {', '.join(_CODES)}")
-    if not isinstance(shape, list) or not all(map(_is_size, shape)):
-        raise ValueError(f"tensor {name!r} has no shape: {shape!r:.200}")
-    if len(shape) > _DIMENSIONS_MOST:
-        raise ValueError(f"tensor {name!r} has {len(shape)} dimensions: {_DIMENSIONS_MOST} at most")
-    if not isinstance(offsets, list) or len(offsets) != 2 or not all(map(_is_size, offsets)):
-        raise ValueError(f"tensor {name!r} has no offsets: {offsets!r:.200}")
-    nbytes = dtype.itemsize
-    for one in shape:
-        nbytes *= one
-    if offsets[1] - offsets[0] != nbytes:
-        raise ValueError(
-            f"tensor {name!r} of shape {tuple(shape)} and {dtype} takes {nbytes} bytes, not those "
-            f"from {offsets[0]} to {offsets[1]}"
-        )
-    return name, dtype, tuple(shape), offsets[0], offsets[1]
+_WORDS = {"name": str, "grad": bool, "parameter": bool, "device": str, "view": list}
+
+
+def _table_check(number: int, entry: Any, sizes: dict[str, Entry]) -> None:
+    """Raise for an entry that names no tensor, or a view that is not within one."""
+    what = f"tensor {number} of its structure"
+    if type(entry) is not dict or any(type(entry[key]) is not _WORDS.get(key) for key in entry):
+        raise ValueError(f"{what} is not described as it should be")
+    if entry.get("name") not in sizes:
+        raise ValueError(f"{what} is {entry.get('name')!r:.60}, which is not in the file")
+    _, dtype, _, begin, end = sizes[entry["name"]]
+    nbytes, view = end - begin, entry.get("view")
+    if view is not None:
+        from genesis import _structure
+
+        kinds = [type(one) for one in view]
+        if kinds != [str, list, list, int] or view[0] not in _structure._DTYPES:
+            raise ValueError(f"{what} is not described as it should be")
+        dtype = _structure._DTYPES[view[0]]
+        if nbytes % dtype.itemsize:
+            raise ValueError(f"{what} does not fit the memory that it is a view of")
+        view_check(what, view[1], view[2], view[3], nbytes // dtype.itemsize)
+    if entry.get("grad") and not dtype.is_floating_point:
+        raise ValueError(f"{what} is of {dtype}, which has no gradient")
+
+
+def _tensors_make(
+    table: list[dict[str, Any]], stored: dict[str, _C.Tensor], place: _Place
+) -> list[_C.Tensor]:
+    from genesis import _structure
+
+    parameter = _structure.parameter_class()
+    moved: dict[str, _C.Tensor] = {}
+    made = []
+    for entry in table:
+        name = entry["name"]
+        if name not in moved:
+            moved[name] = place.move(stored[name], entry.get("device", "cpu"))
+        tensor = moved[name]
+        if "view" in entry:
+            dtype, shape, strides, offset = entry["view"]
+            tensor = view_make(tensor, _structure._DTYPES[dtype], shape, strides, offset)
+        else:
+            tensor = tensor.detach()  # an object of its own, with the same memory
+        if entry.get("parameter") and parameter is not None:
+            tensor = parameter(tensor, bool(entry.get("grad")))
+        elif entry.get("grad"):
+            tensor = tensor.requires_grad_()
+        made.append(tensor)
+    return made

@@ -348,7 +348,7 @@ static int module_exec(PyObject *module)
         graph_class_init(module) < 0)
         return -1;
     history_init(module);
-    if (pickle_init(module) < 0)
+    if (pickle_init(module) < 0 || shared_memory_init(module) < 0)
         return -1;
     gn_set_wait_hooks(wait_begin, wait_end);
     if (PyModule_AddFunctions(module, history_functions) < 0 ||

@@ -314,6 +314,10 @@ void history_init(PyObject *module);
 
 int pickle_init(PyObject *module);
 
+/* ---- memory of other processes: python_shared_memory.c --------------------------------------- */
+
+int shared_memory_init(PyObject *module);
+
 /* ---- kernels: python_kernel.c --------------------------------------------------------------- */
 
 int kernel_class_init(PyObject *module);

@@ -154,9 +154,13 @@ def test_no_shell_is_started_and_no_text_evaluated(root):
                 names.setdefault(path.name, set()).update(found)
         assert not shell.search(path.read_text()), f"{path}: a shell"
     users = {name for name, found in names.items() if "pickle" in found}
-    assert users == {"_snapshot.py"}  # which writes them
+    # One writes snapshots; the other sends the user's objects between the processes of a program.
+    assert users == {"_snapshot.py", "_channel.py"}
     text = (root / "python/genesis/_snapshot.py").read_text()
     assert re.findall(r"pickle\.(\w+)\(", text) == ["dump"]
+    text = (root / "python/genesis/utils/data/_channel.py").read_text()
+    assert re.findall(r"pickle import (\w+)", text) == ["PickleBuffer"]
+    assert len(re.findall(r"\bloads\(", text)) == 2  # of what a socket brought
 
 
 def test_the_tests_of_security_are_there(root):

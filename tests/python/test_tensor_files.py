@@ -28,10 +28,10 @@ def samples() -> dict[str, genesis.Tensor]:
     for i, dtype in enumerate(DTYPES):
         numbers = genesis.arange(24).reshape(2, 3, 4).to(getattr(genesis, dtype))
         made[f"{dtype} whole"] = numbers
-        made[f"{dtype} view"] = numbers.T[::-1, 1:, ::2]
+        made[f"{dtype} view"] = numbers.clone().T[::-1, 1:, ::2]
         made[f"{dtype} pending"] = numbers.logical_not() if i % 2 else numbers + numbers
         made[f"{dtype} empty"] = numbers[:, 3:]
-        made[f"{dtype} one"] = numbers[1, 2, 3]
+        made[f"{dtype} one"] = numbers.clone()[1, 2, 3]
     return made
 
 
@@ -70,7 +70,7 @@ def test_one_tensor_alone(tmp_path):
 
 
 def test_open_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("genesis._serialization._CHUNK", 16)
+    monkeypatch.setattr("genesis._safetensors._CHUNK", 16)
     tensors, room = samples(), io.BytesIO(b"before")
     room.seek(6)
     genesis.save(tensors, room)
@@ -95,7 +95,7 @@ def test_open_files(tmp_path, monkeypatch):
 
 
 def test_files_in_several_parts(tmp_path, monkeypatch):
-    monkeypatch.setattr(genesis._serialization, "_CHUNK", 64)
+    monkeypatch.setattr(genesis._safetensors, "_CHUNK", 64)
     tensors = samples()
     genesis.save(tensors, tmp_path / "f")
     loaded = genesis.load(tmp_path / "f")
@@ -257,9 +257,8 @@ def test_mistakes_when_saving(tmp_path):
     path = tmp_path / "f"
     genesis.save({"a": genesis.ones(2)}, path)
     for wrong, error, words in [
-        ({1: genesis.ones(1)}, TypeError, "names of tensors are str"),
-        ({"a": 3}, TypeError, "'a' is int"),
-        ({"__metadata__": genesis.ones(1)}, ValueError, "__metadata__"),
+        ({object: genesis.ones(1)}, TypeError, "has the key <class 'object'>"),
+        ({"a": object}, TypeError, r"save: \['a'\] is of class builtins.type, which is not saved"),
         ({"a" * 100_000_001: genesis.ones(1)}, ValueError, "more than a file holds"),
     ]:
         with pytest.raises(error, match=words):
@@ -274,10 +273,8 @@ def test_mistakes_when_saving(tmp_path):
 
 def test_errors_name_the_path_that_was_given(tmp_path):
     x = genesis.ones(2)
-    for wrong in ([x], (x, x), 3, None, {x}):
-        words = rf"^save: a Tensor, or a dict of names and tensors, not {type(wrong).__name__}$"
-        with pytest.raises(TypeError, match=words):
-            genesis.save(wrong, tmp_path / "x")
+    with pytest.raises(TypeError, match="^save: the object itself is of class .*RawIOBase"):
+        genesis.save(io.RawIOBase(), tmp_path / "x")
     missing = tmp_path / "missing" / "x"
     with pytest.raises(FileNotFoundError, match=f"no directory '{missing.parent}'") as found:
         genesis.save(x, missing)

@@ -1,0 +1,276 @@
+"""Messages between a program and its workers: a socket, and memory without a name for tensors.
+
+    wire        1 byte    flags: which files come with it
+                the rest  marshal: (kind, epoch, number, value); a value that is not plain is
+                          (pickle, parts)
+    files       the memory of the tensors and arrays, one behind the other; and the wire itself
+                where it is long
+
+A message is one packet, which comes as a whole or not at all. Memory is a file that has no name
+(memfd), so nothing is left when a process is killed: it goes with the last descriptor and the last
+mapping. Both ends are processes of the same program, which trust each other: the user's objects
+are pickled as multiprocessing does.
+"""
+
+from __future__ import annotations
+
+import array
+import io
+import marshal
+import os
+import socket
+import threading
+from collections import deque
+from multiprocessing.reduction import ForkingPickler
+from pickle import PickleBuffer
+from typing import Any
+
+from genesis import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Part = tuple[int, tuple[int, ...], int]  # number of the dtype, shape, offset
+    Message = tuple[int, int, int, Any]  # kind, epoch, number, value
+
+__all__ = ["Channel", "channel_pair"]
+
+PLAIN, PICKLED = 0, 1
+_HAS_MEMORY, _IS_LONG = 1, 2
+_WIRE_MOST = 32768  # bytes in one packet, well below what a socket takes
+_ALIGNMENT = 64
+_BUFFERS_MOST = 512  # for one writev()
+_DTYPES = (
+    *(_C.bool, _C.uint8, _C.uint16, _C.uint32, _C.uint64, _C.int8, _C.int16, _C.int32, _C.int64),
+    *(_C.float16, _C.bfloat16, _C.float32, _C.float64),
+)
+_NUMBERS = {dtype: number for number, dtype in enumerate(_DTYPES)}
+_BYTES = _NUMBERS[_C.uint8]
+_PADDING = bytes(_ALIGNMENT)
+
+
+def _as_it_is(value: Any, needs_gradient: bool = False) -> Any:
+    return value.requires_grad_() if needs_gradient else value
+
+
+class _Packer(ForkingPickler):
+    """Pickles an object, and puts tensors and arrays aside."""
+
+    def __init__(self, file: Any) -> None:
+        super().__init__(file, 5, True, self._aside)
+        self.parts: list[Part] = []
+        self.buffers: list[Any] = []
+        self.end = 0
+        self._shapes: dict[int, tuple[int, tuple[int, ...]]] = {}  # by the buffer's identity
+
+    def reducer_override(self, value: Any) -> Any:
+        if type(value) is not _C.Tensor:
+            return NotImplemented
+        if value.requires_grad and not value.is_leaf:
+            raise RuntimeError(
+                "a batch of a worker has a tensor that needs gradients and is computed: autograd "
+                "does not go from one process to another; call detach() on it in the worker"
+            )
+        if value.device.type != "cpu":
+            raise RuntimeError(
+                f"a batch of a worker has a tensor on {value.device}: return tensors on the CPU, "
+                "and copy them where the batch arrives"
+            )
+        near = value.detach().contiguous()
+        view = memoryview(near.view(_C.int16) if near.dtype == _C.bfloat16 else near)
+        if view.readonly:
+            view = memoryview(near.clone())
+        held = PickleBuffer(view)
+        self._shapes[id(held)] = _NUMBERS[near.dtype], near.shape
+        return _as_it_is, (held, True) if value.requires_grad else (held,)
+
+    def _aside(self, held: Any) -> bool:
+        raw = held.raw()
+        number, shape = self._shapes.pop(id(held), None) or (_BYTES, (raw.nbytes,))
+        offset = 0
+        if raw.nbytes:
+            space = -self.end % _ALIGNMENT
+            if space:
+                self.buffers.append(_PADDING[:space])
+            self.buffers.append(raw)
+            offset = self.end + space
+            self.end = offset + raw.nbytes
+        self.parts.append((number, shape, offset))
+        return False
+
+
+def _file_of(buffers: Sequence[Any]) -> int:
+    """A file without a name that has these bytes."""
+    file = os.memfd_create("genesis-batch", os.MFD_CLOEXEC)
+    try:
+        for first in range(0, len(buffers), _BUFFERS_MOST):
+            left = list(buffers[first : first + _BUFFERS_MOST])
+            while left:
+                count = os.writev(file, left)
+                while left and count >= len(left[0]):
+                    count -= len(left.pop(0))
+                if count:
+                    left[0] = memoryview(left[0])[count:]
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether marshal gives back the same: lists of numbers, as samplers make them, do."""
+    if type(value) is list:
+        return set(map(type, value)) <= {int, type(None)}
+    return type(value) in (int, str, type(None))
+
+
+class Channel:
+    """One end of a connection. One thread receives; any may send."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+        self._lock = threading.Lock()  # of what waits
+        self._waiting: deque[tuple[bytes, list[int]]] = deque()  # what the socket has no room for
+
+    def __reduce__(self) -> Any:
+        return Channel, (self.socket,)
+
+    def fileno(self) -> int:
+        """The descriptor to wait for."""
+        return self.socket.fileno()
+
+    # ---- sending ----
+
+    def send(self, kind: int, epoch: int, number: int, value: Any) -> None:
+        """Send a message, and wait while there is no room."""
+        wire, files = _packed(kind, epoch, number, value)
+        try:
+            self._send(wire, files, 0)
+        finally:
+            _close_all(files)
+
+    def post(self, kind: int, epoch: int, number: int, value: Any) -> None:
+        """Send a message, now or by flush(): never waits."""
+        packed = _packed(kind, epoch, number, value)
+        with self._lock:
+            self._waiting.append(packed)
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what waits, as far as there is room."""
+        if not self._waiting:
+            return
+        with self._lock:
+            while self._waiting:
+                wire, files = self._waiting[0]
+                try:
+                    self._send(wire, files, socket.MSG_DONTWAIT)
+                except BlockingIOError:
+                    return
+                except OSError:  # who has gone takes nothing: receive() says so
+                    pass
+                self._waiting.popleft()
+                _close_all(files)
+
+    def _send(self, wire: bytes, files: list[int], flags: int) -> None:
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", files))] if files else []
+        self.socket.sendmsg([wire], rights, flags | socket.MSG_NOSIGNAL)
+
+    # ---- receiving ----
+
+    def receive(self) -> Message | None:
+        """Take the next message, and wait for it; None if the other end has gone."""
+        try:
+            wire, rights, _, _ = self.socket.recvmsg(
+                _WIRE_MOST + 1, socket.CMSG_SPACE(8), socket.MSG_CMSG_CLOEXEC
+            )
+        except ConnectionError:
+            return None
+        if not wire:
+            return None
+        files = array.array("i")
+        for level, kind, data in rights:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                files.frombytes(data[: len(data) - len(data) % files.itemsize])
+        try:
+            return _unpacked(wire, list(files))
+        finally:
+            _close_all(files)
+
+    def shutdown(self) -> None:
+        """End the connection for both ends, whoever else has a descriptor of it."""
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    def close(self) -> None:
+        """Close this end."""
+        self.socket.close()
+        with self._lock:
+            for _, files in self._waiting:
+                _close_all(files)
+            self._waiting.clear()
+
+
+def channel_pair() -> tuple[Channel, Channel]:
+    """Make the two ends of a connection."""
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return Channel(one), Channel(other)
+
+
+def _close_all(files: Any) -> None:
+    for file in files:
+        os.close(file)
+
+
+def _packed(kind: int, epoch: int, number: int, value: Any) -> tuple[bytes, list[int]]:
+    """A message as a wire, and the files that come with it."""
+    files: list[int] = []
+    try:
+        if _is_plain(value):
+            wire = marshal.dumps((kind, epoch, number, PLAIN, value))
+        else:
+            room = io.BytesIO()
+            packer = _Packer(room)
+            packer.dump(value)
+            parts = tuple(packer.parts)
+            if packer.end:
+                files.append(_file_of(packer.buffers))
+            wire = marshal.dumps((kind, epoch, number, PICKLED, (room.getvalue(), parts)))
+        flags = _HAS_MEMORY if files else 0
+        if len(wire) >= _WIRE_MOST:
+            files.append(_file_of([wire]))
+            wire, flags = b"", flags | _IS_LONG
+        return bytes([flags]) + wire, files
+    except BaseException:
+        _close_all(files)
+        raise
+
+
+def _unpacked(packet: bytes, files: list[int]) -> Message:
+    flags, wire = packet[0], packet[1:]
+    if len(files) != flags.bit_count():
+        raise RuntimeError(
+            "the memory of a batch did not arrive: this process has too many open files (ulimit -n)"
+        )
+    if flags & _IS_LONG:
+        with open(files[-1], "rb", closefd=False) as file:  # noqa: PTH123
+            file.seek(0)
+            wire = file.read()
+    kind, epoch, number, form, value = marshal.loads(wire)
+    if form == PLAIN:
+        return kind, epoch, number, value
+    data, parts = value
+    made = _tensors_of(files[0] if flags & _HAS_MEMORY else None, parts)
+    return kind, epoch, number, ForkingPickler.loads(data, buffers=made)
+
+
+def _tensors_of(file: int | None, parts: Sequence[Part]) -> list[Any]:
+    """What was put aside: tensors, and for arrays the bytes of tensors."""
+    if file is None:
+        return [_C._empty(shape, _DTYPES[number], "cpu") for number, shape, _ in parts]
+    return _C._shared_tensors(
+        file, tuple([(_DTYPES[number], shape, offset) for number, shape, offset in parts])
+    )
