@@ -14,7 +14,8 @@ __all__ = ["LinAlgError", *_rows]  # noqa: PLE0604
 def __getattr__(name: str) -> Any:
     if name in ("eig", "eigvals"):
         raise AttributeError(
-            f"module 'genesis.linalg' has no {name}: eigenvalues of matrices that are not symmetric "
-            "are complex numbers, which tensors do not have; symmetric ones have eigh and eigvalsh"
+            f"module 'genesis.linalg' has no {name}: eigenvalues of matrices that are not "
+            "symmetric are complex numbers, which tensors do not have; symmetric matrices have "
+            "eigh and eigvalsh"
         )
     raise AttributeError(f"module 'genesis.linalg' has no attribute {name!r}")

@@ -273,7 +273,7 @@ const gn_function gni_functions_linalg_factors[] = {
      ">>> genesis.allclose(Q @ R, genesis.tensor([[3.0, 1.0], [4.0, 2.0]]))\nTrue"},
     {"qr", NULL, "input: Tensor, some: bool = True -> Q, R", OLDER, qr_some_call,
      "The same as ``linalg.qr``: reduced, or complete where `some` is false.",
-     ">>> genesis.qr(genesis.ones(3, 2)).R.shape\ngenesis.Size([2, 2])"},
+     ">>> genesis.qr(genesis.ones(3, 2)).R.shape\n(2, 2)"},
     {"linalg.svd", NULL, "A: Tensor, full_matrices: bool = True -> U, S, Vh", FACTORS, svd_call,
      "The singular values S, descending, and the orthogonal matrices U and Vh of U @ diag(S) @ Vh."
      "\n\nWith `full_matrices` both are square. Gradients need singular values that differ, and "

@@ -405,7 +405,7 @@ const gn_function gni_functions_linalg_products[] = {
      "The inverse of a tensor as a linear map: its first `ind` dimensions are the rows of a "
      "matrix.",
      ">>> genesis.linalg.tensorinv(genesis.eye(4).reshape(2, 2, 4)).shape\n"
-     "genesis.Size([4, 2, 2])"},
+     "(4, 2, 2)"},
     {"linalg.tensorsolve", NULL, "input: Tensor, other: Tensor, dims: dims = None",
      GN_FORM_OUT | GN_FORM_BLAS, tensorsolve_call,
      "X for which the sum of products of `input` and X over all dimensions of X is `other`.\n\n"

@@ -31,6 +31,7 @@ MODULES = [
     "genesis._wheels",
     "genesis.array_api",
     "genesis.autograd",
+    "genesis.array_api.linalg",
     "genesis.linalg",
     "genesis.nn.functional",
     "genesis._grad_mode",
