@@ -120,7 +120,10 @@ static gn_tensor *spectral(struct gni_scope *s, gn_tensor *x, const int dims[2],
     if (!gni_scope_is_ok(s))
         return NULL;
     uint32_t last = UINT32_C(1) << (values->ndim - 1);
-    gn_reduction which = is_sum ? GN_REDUCE_SUM : p > 0 ? GN_REDUCE_MAXIMUM : GN_REDUCE_MINIMUM;
+    bool is_zero = values->sizes[values->ndim - 1] == 0; /* there are none */
+    gn_reduction which = is_sum || is_zero ? GN_REDUCE_SUM
+                         : p > 0           ? GN_REDUCE_MAXIMUM
+                                           : GN_REDUCE_MINIMUM;
     return gni_reduce(s, which, values, last, false);
 }
 
@@ -149,13 +152,13 @@ static gn_tensor *matrix_norm(struct gni_scope *s, gn_tensor *x, struct order or
     gn_tensor *made = NULL;
     if (!gni_scope_is_ok(s))
         return NULL;
-    bool has_none = x->sizes[dims[0]] == 0 || x->sizes[dims[1]] == 0;
+    bool has_none = x->sizes[dims[isinf(p) ? 0 : 1]] == 0; /* sums, of which one is the largest */
     if (order.kind == FROBENIUS)
         return gni_vector_norm(s, x, 2, UINT32_C(1) << dims[0] | UINT32_C(1) << dims[1], is_kept);
     if (order.kind == NUMBER && size != 1 && size != 2 && !isinf(p))
         gni_scope_fail(s, GN_ERROR_INVALID_VALUE,
                        "order %g is not supported: 1, 2, inf, or the negative ones", p);
-    if (order.kind == NUMBER && has_none)
+    if (order.kind == NUMBER && size != 2 && has_none)
         gni_scope_fail(s, GN_ERROR_INVALID_VALUE,
                        "a matrix of shape %s without elements has no norm of order %g",
                        gni_shape_text(x->ndim, x->sizes).text, p);
@@ -209,7 +212,7 @@ static gn_status norm_call(const gn_argument *a, gn_results *results)
     gn_tensor *x = a[0].operand.tensor, *made = NULL;
     bool has_order = a[1].is_given, has_dims = a[2].is_given;
     struct order order = order_of(&s, &a[1], 2);
-    if (has_dims && a[2].count > 2 && has_order)
+    if (has_dims && a[2].count > 2)
         gni_scope_fail(&s, GN_ERROR_INVALID_VALUE,
                        "If dim is specified, it must be of length 1 or 2. Got %s",
                        gni_shape_text(a[2].count, a[2].integers).text);

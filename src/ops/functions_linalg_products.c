@@ -341,12 +341,26 @@ static gn_status tensorinv_call(const gn_argument *a, gn_results *results)
     return gni_scope_give(&s, made, results);
 }
 
+/* The dimensions that are named, in that order, behind the others. */
+static gn_tensor *moved_behind(struct gni_scope *s, gn_tensor *x, const gn_argument *dims)
+{
+    uint32_t named = gni_dims(s, x, dims);
+    int order[GN_DIMENSIONS_MAX], count = 0;
+    if (!gni_scope_is_ok(s) || named == 0)
+        return x;
+    for (int i = 0; i < x->ndim; i++)
+        if ((named >> i & 1) == 0)
+            order[count++] = i;
+    for (int i = 0; i < dims->count; i++)
+        order[count++] = gni_dim(s, x, dims->integers[i]);
+    return gni_permute(s, x, order);
+}
+
 static gn_status tensorsolve_call(const gn_argument *a, gn_results *results)
 {
     struct gni_scope s = {0};
     gn_tensor *x = a[0].operand.tensor, *b = a[1].operand.tensor, *made = NULL;
-    for (int i = 0; i < a[2].count && gni_scope_is_ok(&s); i++)
-        x = gni_move_dim(&s, x, gni_dim(&s, x, a[2].integers[i]), x->ndim - 1);
+    x = moved_behind(&s, x, &a[2]);
     if (gni_scope_is_ok(&s)) {
         int behind = x->ndim - b->ndim; /* of the solution */
         int64_t count = behind >= 0 ? product_of(x->sizes, b->ndim, x->ndim) : -1;

@@ -28,7 +28,7 @@ void gni_matrix_check(struct gni_scope *s, const gn_tensor *x, bool is_square)
                        gni_shape_text(x->ndim, x->sizes).text);
     else if (is_square && x->sizes[x->ndim - 1] != x->sizes[x->ndim - 2])
         gni_scope_fail(s, GN_ERROR_SHAPE,
-                       "must be batches of square matrices, but they are %lld by %lld matrices",
+                       "A must be batches of square matrices, but they are %lld by %lld matrices",
                        (long long)x->sizes[x->ndim - 2], (long long)x->sizes[x->ndim - 1]);
 }
 
@@ -455,19 +455,21 @@ gn_tensor *gni_triangle(struct gni_scope *s, gn_tensor *x, bool is_upper, int64_
 
 /* ---- pivots -------------------------------------------------------------------------------------------------------------- */
 
-static void order_make(const int32_t *pivots, int64_t count, int64_t *order, int64_t rows,
+/* False: a pivot is no row, or goes back. */
+static bool order_make(const int32_t *pivots, int64_t count, int64_t *order, int64_t rows,
                        bool is_back)
 {
     for (int64_t i = 0; i < rows; i++)
         order[i] = i;
     for (int64_t step = 0; step < count; step++) {
         int64_t i = is_back ? count - 1 - step : step, other = pivots[i] - 1;
-        if (other < 0 || other >= rows) /* they are the caller's */
-            continue;
+        if (other < i || other >= rows)
+            return false;
         int64_t kept = order[i];
         order[i] = order[other];
         order[other] = kept;
     }
+    return true;
 }
 
 gn_tensor *gni_lu_order(struct gni_scope *s, gn_tensor *pivots, int64_t rows, bool is_back)
@@ -485,7 +487,9 @@ gn_tensor *gni_lu_order(struct gni_scope *s, gn_tensor *pivots, int64_t rows, bo
     const int32_t *from = (const int32_t *)(const void *)gni_tensor_data(near);
     int64_t *to = (int64_t *)(void *)gni_tensor_data(made);
     for (int64_t i = 0; i < gni_shape_count(pivots->ndim - 1, pivots->sizes); i++)
-        order_make(from + i * count, count, to + i * rows, rows, is_back);
+        if (!order_make(from + i * count, count, to + i * rows, rows, is_back))
+            gni_scope_fail(s, GN_ERROR_INVALID_VALUE,
+                           "a pivot is out of range: pivot i is from i + 1 to the number of rows");
     return gni_host_give(s, made, pivots);
 }
 

@@ -78,7 +78,7 @@ gn_tensor *gni_qr(struct gni_scope *s, gn_tensor *a, enum gni_qr_mode mode, gn_t
     bool is_taped = gni_linalg_enter(s, 1, &(gn_operand){.tensor = a});
     gn_tensor *copy = gni_host_take(s, a, true), *q = NULL, *info;
     if (mode == GNI_QR_R)
-        q = gni_batch_new(s, a, a->dtype, -(a->ndim - 2) + 1, 0, 0);
+        q = gni_empty(s, a->dtype, 1, (const int64_t[]){0}, a->device);
     else
         q = a->count > 0 ? gni_batch_new(s, a, a->dtype, 2, inner, m) : identities(s, a, inner);
     *r = a->count > 0 ? gni_batch_new(s, a, a->dtype, 2, inner, n) : zeros(s, a, 2, inner, n);

@@ -135,10 +135,15 @@ static char *work_of(const struct gni_solver_task *task, const struct gni_lapack
     return reals_of(plan, workspace) + (size_t)plan->reals * gni_dtype_size(task->dtype);
 }
 
+static double element_at(const struct gni_solver_task *task, const void *data, int64_t i)
+{
+    return task->dtype == GN_FLOAT64 ? ((const double *)data)[i] : ((const float *)data)[i];
+}
+
 /* How much a routine has asked for: a number of its type, which may have been rounded down. */
 static int64_t work_asked(const struct gni_solver_task *task, const void *answer)
 {
-    double asked = task->dtype == GN_FLOAT64 ? *(const double *)answer : *(const float *)answer;
+    double asked = element_at(task, answer, 0);
     double exact = task->dtype == GN_FLOAT64 ? 0 : asked / (1 << 23);
     return (int64_t)ceil(asked + exact);
 }
@@ -152,6 +157,10 @@ static void run_cholesky(const struct gni_solver_task *task, struct gni_solver_m
                                   1);
     matrix->info = (int32_t)value_of(&info);
     size_t size = gni_dtype_size(task->dtype);
+    for (int64_t i = 0; i < task->rows && matrix->info == 0;
+         i++) /* OpenBLAS takes NaN for positive */
+        if (isnan(element_at(task, matrix->operands[0], i * (task->rows + 1))))
+            matrix->info = (int32_t)(i + 1);
     for (int64_t i = 0; i < task->rows; i++) {
         char *row = matrix->operands[0] + (size_t)(i * task->rows) * size;
         if (task->is_upper)
@@ -223,9 +232,7 @@ static void run_determinant(const struct gni_solver_task *task, struct gni_solve
     factors_make(task, matrix, workspace);
     double product = 1, sign = 1, logarithm = 0;
     for (int64_t i = 0; i < task->rows; i++) {
-        const void *at =
-            matrix->operands[0] + (size_t)(i * (task->rows + 1)) * gni_dtype_size(task->dtype);
-        double one = task->dtype == GN_FLOAT64 ? *(const double *)at : *(const float *)at;
+        double one = element_at(task, matrix->operands[0], i * (task->rows + 1));
         double turn = pivot_at(workspace, i) != i + 1 ? -1 : 1;
         product *= turn * one;
         sign *= turn * (isnan(one) ? NAN : one > 0 ? 1 : one < 0 ? -1 : 0);

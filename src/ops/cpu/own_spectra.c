@@ -195,6 +195,17 @@ static double dot(const double *x, const double *y, int64_t count)
     return sum;
 }
 
+/* Scaled by the largest element: squares neither overflow nor vanish. */
+static double length_of(const double *x, int64_t count)
+{
+    double largest = 0, sum = 0;
+    for (int64_t i = 0; i < count; i++)
+        largest = fmax(largest, fabs(x[i]));
+    for (int64_t i = 0; i < count && largest > 0; i++)
+        sum += (x[i] / largest) * (x[i] / largest);
+    return largest * sqrt(sum);
+}
+
 static void rotate(double *x, double *y, int64_t count, double c, double s)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -225,7 +236,7 @@ static bool pair_turn(int64_t rows, int64_t columns, double *a, double *v, int64
     return true;
 }
 
-/* Columns are scaled by the largest element, so that squares neither overflow nor vanish. */
+/* Elements are divided by the largest one, so that squares do not overflow. */
 int32_t gni_own_jacobi(int64_t rows, int64_t columns, double *a, double *v, double *values)
 {
     double largest = 0;
@@ -244,14 +255,23 @@ int32_t gni_own_jacobi(int64_t rows, int64_t columns, double *a, double *v, doub
                 is_turned |= pair_turn(rows, columns, a, v, p, q);
     }
     for (int64_t j = 0; j < columns; j++) {
-        values[j] = sqrt(dot(a + j * rows, a + j * rows, rows)) * largest;
+        values[j] = length_of(a + j * rows, rows) * largest;
         for (int64_t i = 0; i < rows; i++)
             a[j * rows + i] *= largest;
     }
-    for (int64_t j = 1; j < columns;
-         j++) /* the last sweep has put them in order, but for rounding */
-        if (values[j] > values[j - 1])
-            values[j] = values[j - 1];
+    for (int64_t i = 0; i < columns - 1; i++) { /* descending: squares may be too small to tell */
+        int64_t found = i;
+        for (int64_t j = i + 1; j < columns; j++)
+            if (values[j] > values[found])
+                found = j;
+        if (found == i)
+            continue;
+        double kept = values[i];
+        values[i] = values[found];
+        values[found] = kept;
+        rotate(a + i * rows, a + found * rows, rows, 0, 1);
+        rotate(v + i * columns, v + found * columns, columns, 0, 1);
+    }
     return is_turned;
 }
 
