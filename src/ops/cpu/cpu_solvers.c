@@ -18,7 +18,7 @@
 enum {
     PART_WORK = 1 << 15,   /* multiplications that are worth a thread */
     MATRIX_WORK = 1 << 9,  /* for which there is time while a matrix begins and ends */
-    SHARED_WORK = 1 << 25, /* multiplications of one matrix that are worth OpenBLAS's threads */
+    SHARED_WORK = 1 << 29, /* of one matrix that are worth OpenBLAS's threads: as for products */
     SLOTS_MOST = 256,
     SLOT_ALIGNMENT = 64,
 };
@@ -136,15 +136,14 @@ static void part_run(void *context, size_t begin, size_t end)
     atomic_store_explicit(&run->is_taken[slot], false, memory_order_release);
 }
 
-/* Multiplications of one matrix, about. */
+/* Multiplications of one matrix, about; those of an iteration are done several times. */
 static int64_t work_of(const struct gni_solver_task *task)
 {
     int64_t m = task->rows, n = task->columns, k = m < n ? m : n, work;
     int64_t last = task->solver == GNI_SOLVER_TRIANGULAR ? task->right : n + task->right;
     if (__builtin_mul_overflow(m, k, &work) || __builtin_mul_overflow(work, last, &work))
         return INT64_MAX;
-    bool is_spectrum = task->solver == GNI_SOLVER_SVD || task->solver == GNI_SOLVER_EIGH;
-    return is_spectrum && work < INT64_MAX / 8 ? 8 * work : work;
+    return work;
 }
 
 static void matrices_run(struct run *run, int threads)
